@@ -1,0 +1,62 @@
+package headgate
+
+import (
+	"math"
+	"time"
+)
+
+// Never is the RetryAfter of a request that no wait can make fit, because its
+// cost is larger than the limit can ever hold.
+const Never time.Duration = math.MaxInt64
+
+// Decision is the answer to a [Request]. A grant, a denial and a look report
+// the same fields with the same meaning, as they stand after the request.
+type Decision struct {
+	// Allowed says whether the request may go ahead. For a look (cost 0) it says
+	// whether a cost of 1 would be granted now. Giving back is always allowed.
+	Allowed bool
+
+	// Limit is the limit that decided: of several limits, the one that refused
+	// for the longest, or else the one with the least remaining.
+	Limit Limit
+
+	// Remaining is the largest cost that would be granted now.
+	Remaining int64
+
+	// RetryAfter is 0 when Allowed, and otherwise the shortest wait after which
+	// the same request would be granted if nobody else came, to the microsecond;
+	// or Never.
+	RetryAfter time.Duration
+
+	// ResetAfter is the wait until the limit is as at first sight for this key,
+	// if nobody comes: a full bucket, an empty window, an empty log.
+	ResetAfter time.Duration
+}
+
+// verdict is a decision in the arithmetic of the algorithms: microseconds.
+type verdict struct {
+	allowed   bool
+	remaining int64
+	retry     int64 // never, or microseconds
+	reset     int64
+}
+
+const never = -1
+
+func (v verdict) decision(l Limit) Decision {
+	d := Decision{Allowed: v.allowed, Limit: l, Remaining: v.remaining}
+	d.ResetAfter = duration(v.reset)
+	switch v.retry {
+	case 0:
+	case never:
+		d.RetryAfter = Never
+	default:
+		d.RetryAfter = duration(v.retry)
+	}
+	return d
+}
+
+// duration turns microseconds into a Duration; a wait past 285 years is shown as that.
+func duration(micros int64) time.Duration {
+	return time.Duration(min(micros, maxExact)) * time.Microsecond
+}

@@ -1,0 +1,51 @@
+package headgate
+
+// fixedWindow decides by the grants in the window that now is in, windows being
+// aligned to the Unix epoch. used counts the grants in the window of at.
+func fixedWindow(l *rule, s state, now, cost int64, charge bool) (state, verdict) {
+	skew := max(s.at-now, 0)
+	now += skew
+	elapsed := now % l.period
+	used := fixedWindowUsed(l, s, now)
+	ask := l.ask(cost)
+	v := verdict{}
+	switch {
+	case ask > l.capacity:
+		v.retry = never
+	case ask > l.capacity-used:
+		v.retry = skew + l.period - elapsed
+	default:
+		v.allowed = true
+		if charge {
+			used = max(used+ask, 0)
+			s = state{at: now, used: used}
+		}
+	}
+	v.remaining = max(l.capacity-used, 0)
+	if used == 0 {
+		return state{}, v
+	}
+	v.reset = skew + l.period - elapsed
+	return s, v
+}
+
+// fixedWindowUsed is the count of the window of now, which is not before s.at.
+func fixedWindowUsed(l *rule, s state, now int64) int64 {
+	if now-now%l.period > s.at {
+		return 0
+	}
+	return s.used
+}
+
+// adoptFixedWindow carries the count over, if its window lasts, to the window of
+// l that now is in.
+func adoptFixedWindow(old, l *rule, s state, now int64) (state, bool) {
+	if old.period == l.period {
+		return s, false
+	}
+	used := fixedWindowUsed(old, s, now)
+	if used == 0 {
+		return state{}, true
+	}
+	return state{at: now, used: used}, true
+}

@@ -1,0 +1,171 @@
+package headgate
+
+import (
+	"context"
+	"math"
+	"sync"
+	"sync/atomic"
+)
+
+// Limiter is a store and one or more limits, ready to be asked. With several
+// limits, a request is granted and charged by all of them or by none. It is safe
+// for use by many goroutines. Make one with [NewLimiter] or [NewLimiterFunc].
+type Limiter struct {
+	store  Store
+	fixed  atomic.Pointer[[]Limit]  // the same for all keys
+	choose func(key string) []Limit // or chosen for each, if not nil
+	groups sync.Pool                // of *group
+}
+
+// NewLimiter makes a limiter that applies the same limits to every key. It
+// returns an [InvalidError] if there is none, if one is not valid, or if two of
+// them would share their state, which takes two that have the same name and
+// algorithm, or are equal.
+func NewLimiter(store Store, limits ...Limit) (*Limiter, error) {
+	l := &Limiter{store: store}
+	if err := l.SetLimits(limits...); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// NewLimiterFunc makes a limiter that asks limits for the limits of each key, so
+// that plans or tenants can differ. The function is called for every request, by
+// many goroutines: it should return slices and limits that it made beforehand.
+// What it returns is read, never changed. A key with no limits is always allowed.
+//
+// Give the limits a name (see [Limit.Named]) if a key may move from one to
+// another and should keep what it has consumed.
+func NewLimiterFunc(store Store, limits func(key string) []Limit) *Limiter {
+	return &Limiter{store: store, choose: limits}
+}
+
+// SetLimits replaces the limits of a limiter made by [NewLimiter], at once and
+// for all keys. Limits that keep their name and algorithm keep what has been
+// consumed. It returns an [InvalidError], and changes nothing, in the cases told
+// there, and for a limiter made by [NewLimiterFunc].
+func (l *Limiter) SetLimits(limits ...Limit) error {
+	if l.choose != nil {
+		return &InvalidError{Field: "limiter", Value: "made by NewLimiterFunc", Want: "one made by NewLimiter; let the function return other limits"}
+	}
+	if len(limits) == 0 {
+		return &InvalidError{Field: "limits", Value: "empty", Want: "at least one limit"}
+	}
+	rs := make([]Request, len(limits))
+	for i, limit := range limits {
+		rs[i].Limit = limit
+	}
+	if err := ValidateAll(rs, make([]Decision, len(rs))); err != nil {
+		return err
+	}
+	own := append([]Limit(nil), limits...)
+	l.fixed.Store(&own)
+	return nil
+}
+
+// Allow asks for one token of key.
+func (l *Limiter) Allow(ctx context.Context, key string) (Decision, error) {
+	return l.take(ctx, key, 1)
+}
+
+// AllowN asks for n tokens of key at once, n being at least 1. All n are granted
+// or none is charged.
+func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
+	if n < 1 {
+		return Decision{}, invalid("n", n, "at least 1; Peek looks and Refund gives back")
+	}
+	return l.take(ctx, key, n)
+}
+
+// Peek tells what Allow would answer, and charges nothing: Remaining is what is
+// left now.
+func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
+	return l.take(ctx, key, 0)
+}
+
+// Refund gives n tokens back that key has taken, n being at least 1: never more
+// than it had taken, as far as the limit still remembers.
+func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, error) {
+	if n < 1 {
+		return Decision{}, invalid("n", n, "at least 1")
+	}
+	return l.take(ctx, key, -n)
+}
+
+// Reset forgets what key has consumed of each limit.
+func (l *Limiter) Reset(ctx context.Context, key string) error {
+	for _, limit := range l.limits(key) {
+		if err := l.store.Reset(ctx, key, limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Limiter) limits(key string) []Limit {
+	if l.choose != nil {
+		return l.choose(key)
+	}
+	return *l.fixed.Load()
+}
+
+func (l *Limiter) take(ctx context.Context, key string, cost int64) (Decision, error) {
+	limits := l.limits(key)
+	switch len(limits) {
+	case 0:
+		return Decision{Allowed: true, Remaining: math.MaxInt64}, nil
+	case 1:
+		return l.store.Take(ctx, Request{Key: key, Limit: limits[0], Cost: cost})
+	}
+	g, _ := l.groups.Get().(*group)
+	if g == nil {
+		g = new(group)
+	}
+	defer func() {
+		clear(g.requests) // hold no key while idle
+		l.groups.Put(g)
+	}()
+	return g.take(ctx, l.store, key, limits, cost)
+}
+
+// group is room for the requests and decisions of one call.
+type group struct {
+	requests  []Request
+	decisions []Decision
+}
+
+func (g *group) take(ctx context.Context, store Store, key string, limits []Limit, cost int64) (Decision, error) {
+	g.requests, g.decisions = g.requests[:0], g.decisions[:0]
+	for _, limit := range limits {
+		g.requests = append(g.requests, Request{Key: key, Limit: limit, Cost: cost})
+		g.decisions = append(g.decisions, Decision{})
+	}
+	if err := store.TakeAll(ctx, g.requests, g.decisions); err != nil {
+		return Decision{}, err
+	}
+	return Strictest(g.decisions), nil
+}
+
+// Strictest picks the decision that speaks for several made together: of those
+// that refused, the one with the longest RetryAfter; if none did, the one with
+// the least Remaining; of equals the first. ds must not be empty.
+func Strictest(ds []Decision) Decision {
+	strictest := ds[0]
+	for _, d := range ds[1:] {
+		if stricter(d, strictest) {
+			strictest = d
+		}
+	}
+	return strictest
+}
+
+func stricter(d, than Decision) bool {
+	switch {
+	case d.Allowed != than.Allowed:
+		return !d.Allowed
+	case d.Allowed:
+		return d.Remaining < than.Remaining
+	default:
+		return d.RetryAfter > than.RetryAfter
+	}
+}

@@ -1,0 +1,102 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/headgate/headgate"
+)
+
+func oneKey(rs []headgate.Request) bool {
+	for _, r := range rs[1:] {
+		if r.Key != rs[0].Key {
+			return false
+		}
+	}
+	return true
+}
+
+// party is the requests of a group that have one key, and their places in it.
+type party struct {
+	places    []int
+	requests  []headgate.Request
+	decisions []headgate.Decision
+}
+
+// parties parts rs by key, in order of first appearance.
+func parties(rs []headgate.Request) []*party {
+	var all []*party
+	byKey := make(map[string]*party)
+	for i, r := range rs {
+		p := byKey[r.Key]
+		if p == nil {
+			p = new(party)
+			byKey[r.Key] = p
+			all = append(all, p)
+		}
+		p.places = append(p.places, i)
+		p.requests = append(p.requests, r)
+		p.decisions = append(p.decisions, headgate.Decision{})
+	}
+	return all
+}
+
+// takeApart takes rs key after key. If one refuses, or cannot say, what was taken
+// before is given back, and the others are asked how they stand.
+func (s *Store) takeApart(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	all := parties(rs)
+	for i, p := range all {
+		err := s.call(ctx, p.requests, p.decisions, true)
+		if err == nil && p.granted() {
+			continue
+		}
+		// What was taken is given back even if the caller has gone away meanwhile.
+		if err := errors.Join(err, s.giveBack(context.WithoutCancel(ctx), all[:i])); err != nil {
+			return err
+		}
+		if err := s.look(ctx, slices.Delete(slices.Clone(all), i, i+1)); err != nil {
+			return err
+		}
+		break
+	}
+	for _, p := range all {
+		for j, place := range p.places {
+			ds[place] = p.decisions[j]
+		}
+	}
+	return nil
+}
+
+// giveBack undoes the charges of the given parties, as far as it can.
+func (s *Store) giveBack(ctx context.Context, taken []*party) error {
+	var all error
+	for _, p := range taken {
+		back := slices.Clone(p.requests)
+		for i := range back {
+			back[i].Cost = -back[i].Cost
+		}
+		all = errors.Join(all, s.call(ctx, back, make([]headgate.Decision, len(back)), true))
+	}
+	return all
+}
+
+// look fills the decisions of the given parties without charging them.
+func (s *Store) look(ctx context.Context, parties []*party) error {
+	for _, p := range parties {
+		if err := s.call(ctx, p.requests, p.decisions, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// granted says whether every request of p was.
+func (p *party) granted() bool {
+	for i, d := range p.decisions {
+		if !d.Allowed && p.requests[i].Cost != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,139 @@
+package redisstore
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/redis/go-redis/v9"
+)
+
+const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " +
+	"redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master-name"
+
+// Open makes a store from a URL, with a client of its own that [Store.Close]
+// closes. It connects when first used. The forms are
+//
+//	redis://[user:password@]host[:port][/db]
+//	redis+cluster://[user:password@]host:port[,host:port…]
+//	redis+sentinel://[user:password@]host:port[,host:port…]/master-name[/db]
+//
+// and rediss, rediss+cluster and rediss+sentinel for TLS. Query parameters are
+// those of go-redis, such as dial_timeout=1s and pool_size=20; prefix sets
+// [Options].Prefix. Errors are headgate.InvalidErrors and hold no password.
+func Open(rawURL string) (*Store, error) {
+	client, prefix, err := newClient(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	s, err := New(client, Options{Prefix: prefix})
+	if err != nil {
+		_ = client.Close()
+		return nil, err
+	}
+	s.owned = true
+	return s, nil
+}
+
+func newClient(rawURL string) (client redis.UniversalClient, prefix string, err error) {
+	scheme, _, _ := strings.Cut(rawURL, "://")
+	plain, kind, _ := strings.Cut(scheme, "+")
+	u, err := parseHosts(rawURL)
+	if err != nil || (plain != "redis" && plain != "rediss") {
+		return nil, "", badURL(rawURL, wantURL)
+	}
+	u.Scheme = plain
+	query := u.Query()
+	prefix = query.Get("prefix")
+	query.Del("prefix")
+	u.RawQuery = query.Encode()
+	switch kind {
+	case "":
+		client, err = newSingle(u)
+	case "cluster":
+		client, err = newCluster(u)
+	case "sentinel":
+		client, err = newSentinel(u)
+	default:
+		return nil, "", badURL(rawURL, wantURL)
+	}
+	if err != nil {
+		return nil, "", badURL(rawURL, "a URL without this fault: "+strings.ReplaceAll(err.Error(), "redis: ", ""))
+	}
+	return client, prefix, nil
+}
+
+func newSingle(u *url.URL) (redis.UniversalClient, error) {
+	o, err := redis.ParseURL(u.String())
+	if err != nil {
+		return nil, err
+	}
+	return redis.NewClient(o), nil
+}
+
+func newCluster(u *url.URL) (redis.UniversalClient, error) {
+	o, err := redis.ParseClusterURL(u.String())
+	if err != nil {
+		return nil, err
+	}
+	return redis.NewClusterClient(o), nil
+}
+
+// newSentinel moves the name of the master from the path, where a reader expects
+// it, to the query, where go-redis does.
+func newSentinel(u *url.URL) (redis.UniversalClient, error) {
+	name, db, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+	query := u.Query()
+	if name != "" {
+		query.Set("master_name", name)
+		query.Set("db", "0")
+	}
+	if db != "" {
+		query.Set("db", db)
+	}
+	u.Path, u.RawQuery = "", query.Encode()
+	o, err := redis.ParseFailoverURL(u.String())
+	if err != nil {
+		return nil, err
+	}
+	return redis.NewFailoverClient(o), nil
+}
+
+// parseHosts parses a URL of which the hosts may be several, parted by commas:
+// the first stays the host, the others become addr parameters, as in go-redis.
+func parseHosts(rawURL string) (*url.URL, error) {
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	if !ok {
+		return nil, strconv.ErrSyntax
+	}
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
+	}
+	user := ""
+	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
+		user, authority = authority[:i+1], authority[i+1:]
+	}
+	hosts := strings.Split(authority, ",")
+	u, err := url.Parse(scheme + "://" + user + hosts[0] + tail)
+	if err != nil {
+		return nil, err
+	}
+	query := u.Query()
+	for _, host := range hosts[1:] {
+		query.Add("addr", host)
+	}
+	u.RawQuery = query.Encode()
+	return u, nil
+}
+
+// badURL is an error that shows rawURL without its password.
+func badURL(rawURL, want string) error {
+	shown := rawURL
+	if i := strings.LastIndexByte(rawURL, '@'); i >= 0 {
+		scheme, _, _ := strings.Cut(rawURL, "://")
+		shown = scheme + "://…" + rawURL[i:]
+	}
+	return &headgate.InvalidError{Field: "store URL", Value: strconv.Quote(shown), Want: want}
+}

@@ -1,0 +1,29 @@
+-- Every number here is a whole number below 2^53, which a double holds exactly.
+-- The quotient of two such numbers, rounded down or up, is exact as well.
+local max, min, floor, ceil = math.max, math.min, math.floor, math.ceil
+local pack, unpack = struct.pack, struct.unpack
+
+local NEVER = -1
+local MAX = 9007199254740991
+
+-- States are kept as whole numbers of 7 bytes.
+local THREE = '<I7I7I7'
+local FOUR = '<I7I7I7I7'
+
+-- ask is the cost to decide by: a look asks for 1, and more than everything
+-- cannot be given back.
+local function asked(cost, capacity)
+  if cost == 0 then
+    return 1
+  end
+  return max(cost, -capacity)
+end
+
+-- scale is part of a whole of size from, carried over to a whole of size to. See
+-- state.go for its rounding.
+local function scale(part, from, to)
+  if part == 0 or from == to then
+    return min(part, to)
+  end
+  return min(floor(part * to / from) + 2, to)
+end

@@ -1,0 +1,209 @@
+// Package redisstore is a headgate store in Redis or Valkey, shared by all
+// processes that use the same server and prefix. It decides as headgate.Memory
+// does, to the microsecond.
+//
+// Each decision is one script call: it reads, decides and writes in one atomic
+// step, by the clock of the server, and every write carries its expiry. A denial
+// writes nothing. Redis 6.2 and newer, single, Cluster and Sentinel.
+//
+// Nothing is ever charged twice: a call whose answer was lost is not repeated but
+// reported as an error, and may or may not have been charged.
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/redis/go-redis/v9"
+)
+
+// DefaultPrefix begins every key in Redis unless [Options] says otherwise.
+const DefaultPrefix = "hg:"
+
+// Options are the settings of a [Store]. The zero value is good.
+type Options struct {
+	// Prefix begins every key in Redis, [DefaultPrefix] if empty. Stores with
+	// different prefixes share nothing. It must not contain a brace.
+	Prefix string
+}
+
+// Store implements headgate.Store in Redis. It is safe for use by many
+// goroutines. Make one with [New] or [Open].
+type Store struct {
+	client redis.UniversalClient
+	prefix string
+	single bool // one server holds all keys
+	owned  bool // Close closes the client
+
+	noTime atomic.Bool // the server refuses TIME in scripts
+}
+
+var _ headgate.Store = (*Store)(nil)
+
+// New makes a store that uses client, which remains the caller's to close. Set
+// the client's timeouts: they bound every decision. Its retries do not apply
+// here.
+func New(client redis.UniversalClient, o Options) (*Store, error) {
+	if client == nil {
+		return nil, &headgate.InvalidError{Field: "client", Value: "nil", Want: "a go-redis client"}
+	}
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	if strings.ContainsAny(o.Prefix, "{}") {
+		return nil, &headgate.InvalidError{Field: "prefix", Value: strconv.Quote(o.Prefix), Want: "a text without braces, which mark the part of a key that a Cluster hashes"}
+	}
+	_, single := client.(*redis.Client)
+	return &Store{client: client, prefix: o.Prefix, single: single}, nil
+}
+
+// Close closes the client, if the store was made by [Open].
+func (s *Store) Close() error {
+	if !s.owned {
+		return nil
+	}
+	return s.client.Close()
+}
+
+// Take implements headgate.Store, in one round trip.
+func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if err := r.Validate(); err != nil {
+		return headgate.Decision{}, err
+	}
+	rs, ds := [1]headgate.Request{r}, [1]headgate.Decision{}
+	err := s.call(ctx, rs[:], ds[:], true)
+	return ds[0], err
+}
+
+// TakeAll implements headgate.Store. On a single server, and wherever all the
+// requests have one key, it is one atomic step in one round trip.
+//
+// Otherwise the keys may lie on several servers. Then the requests of each key
+// are taken together, key after key, and given back if a later key refuses: never
+// more is granted than the limits say, but others may see the charges meanwhile
+// and be refused for them.
+func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	if err := headgate.ValidateAll(rs, ds); err != nil {
+		return err
+	}
+	if len(rs) == 0 {
+		return nil
+	}
+	if s.single || oneKey(rs) {
+		return s.call(ctx, rs, ds, true)
+	}
+	return s.takeApart(ctx, rs, ds)
+}
+
+// Reset implements headgate.Store.
+func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
+	if err := l.Validate(); err != nil {
+		return err
+	}
+	return wrap(s.client.Del(ctx, s.key(key, l)).Err())
+}
+
+// Ping says whether the server answers, and why not.
+func (s *Store) Ping(ctx context.Context) error {
+	return wrap(s.client.Ping(ctx).Err())
+}
+
+// call decides rs in one script call and fills ds.
+func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.Decision, charge bool) error {
+	numbers, err := s.run(ctx, rs, charge)
+	if err != nil {
+		return wrap(err)
+	}
+	if len(numbers) != 4*len(rs) {
+		return fmt.Errorf("redisstore: script returned %d numbers for %d requests", len(numbers), len(rs))
+	}
+	for i := range ds {
+		ds[i] = decision(rs[i].Limit, numbers[4*i:])
+	}
+	return nil
+}
+
+// run calls the script, with this process's clock if the server keeps its own
+// from scripts; that is found out by a call that decides nothing.
+func (s *Store) run(ctx context.Context, rs []headgate.Request, charge bool) ([]int64, error) {
+	keys := make([]string, len(rs))
+	for i, r := range rs {
+		keys[i] = s.key(r.Key, r.Limit)
+	}
+	if !s.noTime.Load() {
+		numbers, err := run(ctx, s.client, keys, arguments(rs, 0, charge))
+		if !redis.HasErrorPrefix(err, "NOTIME") {
+			return numbers, err
+		}
+		s.noTime.Store(true)
+	}
+	return run(ctx, s.client, keys, arguments(rs, time.Now().UnixMicro(), charge))
+}
+
+// arguments are the ARGV of the script, see take.lua; clock is the time of
+// requests that have none, 0 for the server's.
+func arguments(rs []headgate.Request, clock int64, charge bool) []any {
+	args := make([]any, 0, 1+6*len(rs))
+	args = append(args, flag(charge))
+	for _, r := range rs {
+		now := clock
+		if !r.At.IsZero() {
+			now = r.At.UnixMicro()
+		}
+		a, b := numbers(r.Limit)
+		args = append(args, int(r.Limit.Algorithm()), now, within(r.Cost, r.Limit), r.Limit.Capacity(), a, b)
+	}
+	return args
+}
+
+func flag(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// within keeps a cost to what a double holds: beyond its capacity a limit makes
+// no difference between costs.
+func within(cost int64, l headgate.Limit) int64 {
+	return min(max(cost, -l.Capacity()), l.Capacity()+1)
+}
+
+// numbers are what a limit's algorithm needs besides its capacity.
+func numbers(l headgate.Limit) (a, b int64) {
+	switch l.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+		return l.Rate()
+	case headgate.AlgorithmStepped:
+		return l.Refill(), l.Period().Microseconds()
+	default:
+		return l.Period().Microseconds(), 0
+	}
+}
+
+// decision reads the four numbers that the script returns for a request.
+func decision(l headgate.Limit, n []int64) headgate.Decision {
+	d := headgate.Decision{
+		Allowed:    n[0] == 1,
+		Limit:      l,
+		Remaining:  n[1],
+		RetryAfter: time.Duration(n[2]) * time.Microsecond,
+		ResetAfter: time.Duration(n[3]) * time.Microsecond,
+	}
+	if n[2] < 0 {
+		d.RetryAfter = headgate.Never
+	}
+	return d
+}
+
+func wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("redisstore: %w", err)
+}

@@ -1,0 +1,62 @@
+-- steppedtokenbucket decides by a bucket that gains refill tokens at once, at
+-- each whole period since it was last full. used counts the tokens missing from a
+-- full bucket; at is the latest step, or the moment the bucket was first taken
+-- from. Twin of steppedtokenbucket.go.
+--
+-- Kept: at, used, and the refill and period that used was counted by.
+
+-- A steps * refill past 2^53 is not exact, but it is past used as well.
+local function steppedsince(at, used, now, refill, period)
+  local steps = floor((now - at) / period)
+  if used <= steps * refill then
+    return now, 0
+  end
+  return at + steps * period, used - steps * refill
+end
+
+-- adoptsteppedtokenbucket carries the missing tokens over, and the share of a
+-- period that has passed since the last step.
+local function adoptsteppedtokenbucket(packed, now, capacity, refill, period)
+  local at, used, oldrefill, oldperiod = unpack(FOUR, packed)
+  if oldperiod == period and oldrefill == refill and used <= capacity then
+    return at, used, false
+  end
+  now = max(now, at)
+  at, used = steppedsince(at, used, now, oldrefill, oldperiod)
+  if used == 0 then
+    return 0, 0, true
+  end
+  local tostep = scale(oldperiod - (now - at), oldperiod, period)
+  return now - (period - tostep), min(used, capacity), true
+end
+
+local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, period)
+  local s_at, s_used, adopted = 0, 0, false
+  if packed then
+    s_at, s_used, adopted = adoptsteppedtokenbucket(packed, now, capacity, refill, period)
+  end
+  local skew = max(s_at - now, 0)
+  now = now + skew
+  local at, used = steppedsince(s_at, s_used, now, refill, period)
+  local ask = asked(cost, capacity)
+  local allowed, retry, reset = false, 0, 0
+  if ask > capacity then
+    retry = NEVER
+  elseif used + ask > capacity then
+    retry = ceil((used + ask - capacity) / refill) * period - (now - at) + skew
+  else
+    allowed = true
+    if charge then
+      used = max(used + ask, 0)
+      s_at, s_used = at, used
+    end
+  end
+  if used > 0 then
+    reset = ceil(used / refill) * period - (now - at) + skew
+  end
+  local state
+  if adopted or (charge and allowed) then
+    state = s_used > 0 and pack(FOUR, s_at, s_used, refill, period) or ''
+  end
+  return allowed, capacity - used, retry, reset, state
+end

@@ -1,0 +1,58 @@
+-- tokenbucket decides by a bucket that refills continuously. used counts the
+-- units missing from a full bucket at the instant at. Twin of tokenbucket.go.
+--
+-- Kept: at, used, and the rate and unit that used was counted by.
+
+-- An elapsed * rate past 2^53 is not exact, but it is past used as well.
+local function tokenbucketused(at, used, now, rate)
+  return max(used - (now - at) * rate, 0)
+end
+
+-- adopttokenbucket carries the tokens and the fraction of one that are missing
+-- over to other units.
+local function adopttokenbucket(packed, now, capacity, rate, unit)
+  local at, used, oldrate, oldunit = unpack(FOUR, packed)
+  if oldunit == unit and oldrate == rate and used <= capacity * unit then
+    return at, used, false
+  end
+  now = max(now, at)
+  used = tokenbucketused(at, used, now, oldrate)
+  local tokens = min(floor(used / oldunit), capacity)
+  used = min(tokens * unit + scale(used % oldunit, oldunit, unit), capacity * unit)
+  if used == 0 then
+    return 0, 0, true
+  end
+  return now, used, true
+end
+
+local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
+  local s_at, s_used, adopted = 0, 0, false
+  if packed then
+    s_at, s_used, adopted = adopttokenbucket(packed, now, capacity, rate, unit)
+  end
+  local full = capacity * unit
+  local skew = max(s_at - now, 0)
+  now = now + skew
+  local used = tokenbucketused(s_at, s_used, now, rate)
+  local ask = asked(cost, capacity)
+  local allowed, retry, reset = false, 0, 0
+  if ask > capacity then
+    retry = NEVER
+  elseif used + ask * unit > full then
+    retry = skew + ceil((used + ask * unit - full) / rate)
+  else
+    allowed = true
+    if charge then
+      used = max(used + ask * unit, 0)
+      s_at, s_used = now, used
+    end
+  end
+  if used > 0 then
+    reset = skew + ceil(used / rate)
+  end
+  local state
+  if adopted or (charge and allowed) then
+    state = s_used > 0 and pack(FOUR, s_at, s_used, rate, unit) or ''
+  end
+  return allowed, floor((full - used) / unit), retry, reset, state
+end

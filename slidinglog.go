@@ -1,0 +1,102 @@
+package headgate
+
+// entry is a grant remembered by a sliding log: an instant and a count, in one
+// word. A grant of more than maxEntry takes several entries of the same instant.
+type entry uint64
+
+const (
+	entryBits = 11
+	maxEntry  = 1<<entryBits - 1
+)
+
+func (e entry) at() int64    { return int64(e >> entryBits) }
+func (e entry) count() int64 { return int64(e & maxEntry) }
+
+// slidingLog decides by the grants of the last window, which log holds in order
+// of time: those at times t with now - t < window. It changes nothing; record
+// does, once the request is granted.
+func slidingLog(l *rule, log []entry, now, cost int64, charge bool) verdict {
+	skew := logSkew(log, now)
+	now += skew
+	log = log[expired(log, now, l.period):]
+	used := logged(log)
+	ask := l.ask(cost)
+	v := verdict{}
+	switch {
+	case ask > l.capacity:
+		v.retry = never
+	case used+ask > l.capacity:
+		v.retry = skew + slidingLogWait(log, used+ask-l.capacity, l.period, now)
+	default:
+		v.allowed = true
+		if charge {
+			used = max(used+ask, 0)
+		}
+	}
+	v.remaining = max(l.capacity-used, 0)
+	switch {
+	case used == 0:
+	case v.allowed && charge && cost > 0:
+		v.reset = skew + l.period
+	default:
+		v.reset = skew + slidingLogWait(log, used, l.period, now)
+	}
+	return v
+}
+
+// slidingLogWait is the time until grants of need in all have left the window.
+func slidingLogWait(log []entry, need, period, now int64) int64 {
+	for _, e := range log {
+		if need -= e.count(); need <= 0 {
+			return e.at() + period - now
+		}
+	}
+	return 0
+}
+
+// logSkew is how far now lies before the last grant.
+func logSkew(log []entry, now int64) int64 {
+	if len(log) == 0 {
+		return 0
+	}
+	return max(log[len(log)-1].at()-now, 0)
+}
+
+// expired counts the entries that have left the window at now.
+func expired(log []entry, now, period int64) int {
+	n := 0
+	for n < len(log) && now-log[n].at() >= period {
+		n++
+	}
+	return n
+}
+
+func logged(log []entry) int64 {
+	var used int64
+	for _, e := range log {
+		used += e.count()
+	}
+	return used
+}
+
+// record appends a grant at now, or removes the latest grants if cost is negative.
+func record(log []entry, now, cost int64) []entry {
+	now += logSkew(log, now)
+	if last := len(log) - 1; cost > 0 && last >= 0 && log[last].at() == now {
+		cost += log[last].count()
+		log = log[:last]
+	}
+	for ; cost > 0; cost -= maxEntry {
+		log = append(log, entry(now<<entryBits|min(cost, maxEntry)))
+	}
+	for cost < 0 && len(log) > 0 {
+		last := len(log) - 1
+		count := log[last].count()
+		if count > -cost {
+			log[last] += entry(cost) // borrows nothing: count stays above 0
+			break
+		}
+		log, cost = log[:last], cost+count
+	}
+	return log
+}

@@ -1,0 +1,55 @@
+package headgate
+
+// steppedTokenBucket decides by a bucket that gains l.refill tokens at once, at
+// each whole period since it was last full. used counts the tokens missing from
+// a full bucket; at is the latest step, or the moment the bucket was first taken
+// from.
+func steppedTokenBucket(l *rule, s state, now, cost int64, charge bool) (state, verdict) {
+	skew := max(s.at-now, 0)
+	now += skew
+	at, used := steppedSince(l, s, now)
+	ask := l.ask(cost)
+	v := verdict{}
+	switch {
+	case ask > l.capacity:
+		v.retry = never
+	case used+ask > l.full:
+		v.retry = skew + ceilDiv(used+ask-l.full, l.refill)*l.period - (now - at)
+	default:
+		v.allowed = true
+		if charge {
+			used = max(used+ask, 0)
+			s = state{at: at, used: used}
+		}
+	}
+	v.remaining = l.full - used
+	if used == 0 {
+		return state{}, v
+	}
+	v.reset = skew + ceilDiv(used, l.refill)*l.period - (now - at)
+	return s, v
+}
+
+// steppedSince lets the steps up to now happen. A bucket that is full again
+// begins anew at now.
+func steppedSince(l *rule, s state, now int64) (at, used int64) {
+	steps := (now - s.at) / l.period
+	if steps >= l.fill || s.used <= steps*l.refill {
+		return now, 0
+	}
+	return s.at + steps*l.period, s.used - steps*l.refill
+}
+
+// adoptSteppedTokenBucket carries the missing tokens over, and the share of a
+// period that has passed since the last step.
+func adoptSteppedTokenBucket(old, l *rule, s state, now int64) (state, bool) {
+	if old.period == l.period && old.refill == l.refill && s.used <= l.full {
+		return s, false
+	}
+	at, used := steppedSince(old, s, now)
+	if used == 0 {
+		return state{}, true
+	}
+	toStep := scale(old.period-(now-at), old.period, l.period)
+	return state{at: now - (l.period - toStep), used: min(used, l.full)}, true
+}

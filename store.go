@@ -1,0 +1,88 @@
+package headgate
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// Request asks a [Store] for one decision.
+type Request struct {
+	// Key is who or what is limited, any bytes. Required to be no particular
+	// shape: the empty key is a key like any other.
+	Key string
+
+	// Limit is the rule to decide by. Required.
+	Limit Limit
+
+	// Cost is how many tokens the request takes. 0 only looks: nothing is charged
+	// and the decision says whether a cost of 1 would be granted. A negative cost
+	// gives that many tokens back, never beyond what had been taken.
+	Cost int64
+
+	// At is the time of the request. Zero means the store's own clock, which is
+	// what live traffic wants; replay and tests pass the time. Whole microseconds
+	// count. It must lie between 1970 and 2255.
+	At time.Time
+}
+
+// Store keeps what each key has consumed, and decides atomically. [Memory]
+// decides inside one process; redisstore decides for every process that shares
+// a Redis. A Store is safe for use by many goroutines.
+//
+// State belongs to the key and the limit's identity ([Limit.ID]). An error means
+// that the store could not say; a denial is a Decision, not an error.
+type Store interface {
+	// Take decides one request and charges it if it is granted.
+	Take(ctx context.Context, r Request) (Decision, error)
+
+	// TakeAll decides several requests together: all are granted and charged, or
+	// none is charged. It fills ds, which must be as long as rs. If one request is
+	// refused, ds holds for each of the others whether it alone would have been
+	// granted, with its numbers uncharged. Two requests of the same key and limit
+	// identity in one call are refused with an [InvalidError].
+	TakeAll(ctx context.Context, rs []Request, ds []Decision) error
+
+	// Reset forgets what key has consumed of l, which is then as at first sight.
+	Reset(ctx context.Context, key string, l Limit) error
+}
+
+// Validate reports the first field of r that no store would accept.
+func (r *Request) Validate() error {
+	if err := r.Limit.Validate(); err != nil {
+		return err
+	}
+	_, err := r.micros()
+	return err
+}
+
+// micros gives At in whole microseconds since the Unix epoch, 0 for the store's own clock.
+func (r *Request) micros() (int64, error) {
+	if r.At.IsZero() {
+		return 0, nil
+	}
+	sec := r.At.Unix()
+	if sec < 0 || sec > maxExact/1_000_000-1 || (sec == 0 && r.At.Nanosecond() < 1000) {
+		return 0, &InvalidError{Field: "at", Value: r.At.Format(time.RFC3339), Want: "a time between 1970 and 2255, or the zero time for the store's clock"}
+	}
+	return sec*1_000_000 + int64(r.At.Nanosecond())/1000, nil
+}
+
+// ValidateAll reports what is wrong with the arguments of a TakeAll, for
+// implementers of [Store].
+func ValidateAll(rs []Request, ds []Decision) error {
+	if len(rs) != len(ds) {
+		return invalid("decisions", int64(len(ds)), "one for each of the "+strconv.Itoa(len(rs))+" requests")
+	}
+	for i := range rs {
+		if err := rs[i].Validate(); err != nil {
+			return err
+		}
+		for j := range i {
+			if rs[i].Key == rs[j].Key && rs[i].Limit.sameState(rs[j].Limit) {
+				return &InvalidError{Field: "limit", Value: strconv.Quote(rs[i].Limit.ID()) + " twice for one key", Want: "one request for each key and limit; add up their costs"}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package headgate
+
+// tokenBucket decides by a bucket that refills continuously. used counts the
+// units missing from a full bucket at the instant at.
+//
+// It is the continuous-state leaky bucket of ITU-T I.371, annex A (which is also
+// GCRA), in whole numbers: used is the content of the leaky bucket.
+func tokenBucket(l *rule, s state, now, cost int64, charge bool) (state, verdict) {
+	skew := max(s.at-now, 0)
+	now += skew
+	used := tokenBucketUsed(l, s, now)
+	ask := l.ask(cost)
+	v := verdict{}
+	switch {
+	case ask > l.capacity:
+		v.retry = never
+	case used+ask*l.unit > l.full:
+		v.retry = skew + ceilDiv(used+ask*l.unit-l.full, l.rate)
+	default:
+		v.allowed = true
+		if charge {
+			used = max(used+ask*l.unit, 0)
+			s = state{at: now, used: used}
+		}
+	}
+	v.remaining = (l.full - used) / l.unit
+	if used == 0 {
+		return state{}, v
+	}
+	v.reset = skew + ceilDiv(used, l.rate)
+	return s, v
+}
+
+// tokenBucketUsed is what is missing from the bucket at now, which is not before s.at.
+func tokenBucketUsed(l *rule, s state, now int64) int64 {
+	elapsed := now - s.at
+	if elapsed >= l.fill {
+		return 0
+	}
+	return max(s.used-elapsed*l.rate, 0)
+}
+
+// adoptTokenBucket carries the tokens and the fraction of one that are missing
+// over to the units of l.
+func adoptTokenBucket(old, l *rule, s state, now int64) (state, bool) {
+	if old.unit == l.unit && old.rate == l.rate && s.used <= l.full {
+		return s, false
+	}
+	used := tokenBucketUsed(old, s, now)
+	tokens := min(used/old.unit, l.capacity)
+	used = min(tokens*l.unit+scale(used%old.unit, old.unit, l.unit), l.full)
+	if used == 0 {
+		return state{}, true
+	}
+	return state{at: now, used: used}, true
+}
