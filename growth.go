@@ -10,14 +10,15 @@ const (
 // prepare makes sure that l has an id and that h has a place: the slot it has,
 // nil if there is room for a new one, or the slot that newcomers under l share.
 func (s *shard) prepare(l *rule, h uint64, now int64) (*slot, uint64, error) {
-	if !s.register(l) {
-		s.rebuild(now, len(s.slots))
-		if !s.register(l) {
-			return nil, 0, ErrFull
-		}
+	now = min(now, s.clock.micros()) // a time that has not come makes nothing stale
+	if !s.register(l) && !s.rebuild(l, now, len(s.slots)) {
+		return nil, 0, ErrFull
 	}
-	if t := s.find(h); t != nil || s.room(now) {
-		return s.find(h), h, nil
+	if t := s.find(h); t != nil {
+		return t, h, nil
+	}
+	if s.room(l, now) {
+		return nil, h, nil
 	}
 	if t := s.recycle(h, now); t != nil {
 		t.tag = h&^idMask | uint64(s.ids[l])
@@ -55,15 +56,15 @@ func (s *shard) register(l *rule) bool {
 // room says whether a new key may have a slot, after growing the table or
 // dropping what is stale if need be. To drop it costs a pass over the table, so
 // that is done once in so many tries.
-func (s *shard) room(now int64) bool {
+func (s *shard) room(l *rule, now int64) bool {
 	if s.taken < s.bound() {
 		return true
 	}
 	s.tries++
 	if most := s.mostSlots(); len(s.slots) < most {
-		s.rebuild(now, min(2*len(s.slots), most))
+		s.rebuild(l, now, min(2*len(s.slots), most))
 	} else if s.tries > len(s.slots)/8 {
-		s.rebuild(now, len(s.slots))
+		s.rebuild(l, now, len(s.slots))
 	}
 	return s.taken < s.bound()
 }
@@ -74,8 +75,9 @@ func (s *shard) bound() int { return min(len(s.slots)/5*4, s.most) }
 func (s *shard) mostSlots() int { return s.most/4*5 + spareSlots }
 
 // rebuild moves what is not stale into a table of the given size, and forgets
-// the limits that no slot is counted under.
-func (s *shard) rebuild(now int64, size int) {
+// the limits that no slot is counted under, other than next. It says whether
+// there was an id for that.
+func (s *shard) rebuild(next *rule, now int64, size int) bool {
 	slots, limits := s.slots, s.limits
 	s.slots, s.limits = make([]slot, size), nil
 	s.taken, s.tries = 0, 0
@@ -95,6 +97,7 @@ func (s *shard) rebuild(now int64, size int) {
 		t.tag |= uint64(s.ids[l])
 		t.a, t.b = old.a, old.b
 	}
+	return s.register(next)
 }
 
 // recycle finds a stale slot among those that a search for h passes.

@@ -46,6 +46,7 @@ func NewMemory(keys int) *Memory {
 	for i := range m.shards {
 		m.shards[i].most = shardRoom(keys, shards)
 		m.shards[i].slots = make([]slot, firstSlots)
+		m.shards[i].clock = &m.clock
 	}
 	return m
 }

@@ -79,24 +79,32 @@ func logged(log []entry) int64 {
 	return used
 }
 
-// record appends a grant at now, or removes the latest grants if cost is negative.
+// record appends a grant at now, or removes the latest grants if cost is negative:
+// at most the capacity either way.
 func record(log []entry, now, cost int64) []entry {
+	if cost < 0 {
+		return unrecord(log, -cost)
+	}
 	now += logSkew(log, now)
-	if last := len(log) - 1; cost > 0 && last >= 0 && log[last].at() == now {
+	if last := len(log) - 1; last >= 0 && log[last].at() == now {
 		cost += log[last].count()
 		log = log[:last]
 	}
 	for ; cost > 0; cost -= maxEntry {
 		log = append(log, entry(now<<entryBits|min(cost, maxEntry)))
 	}
-	for cost < 0 && len(log) > 0 {
+	return log
+}
+
+func unrecord(log []entry, cost int64) []entry {
+	for len(log) > 0 {
 		last := len(log) - 1
 		count := log[last].count()
-		if count > -cost {
-			log[last] += entry(cost) // borrows nothing: count stays above 0
+		if count > cost {
+			log[last] -= entry(cost)
 			break
 		}
-		log, cost = log[:last], cost+count
+		log, cost = log[:last], cost-count
 	}
 	return log
 }

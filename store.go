@@ -22,7 +22,8 @@ type Request struct {
 
 	// At is the time of the request. Zero means the store's own clock, which is
 	// what live traffic wants; replay and tests pass the time. Whole microseconds
-	// count. It must lie between 1970 and 2255.
+	// count. It must lie between 1970 and 2255. The times given to one store
+	// should be of one clock, for all its keys.
 	At time.Time
 }
 

@@ -17,9 +17,8 @@ type shard struct {
 	limits []*rule          // the limits that slots were counted under
 	ids    map[*rule]uint16 // their places in limits
 
-	logs arena
-
-	_ [24]byte // to a multiple of a cache line
+	logs  arena
+	clock *clock
 }
 
 // slot is the state of one key under one limit, with no pointer in it.
@@ -108,7 +107,7 @@ func (s *shard) takeLog(t *slot, l *rule, h uint64, now, cost int64, charge bool
 	switch {
 	case charge && v.allowed:
 		log = log[expired(log, now+logSkew(log, now), l.period):]
-		s.writeLog(t, l, h, record(log, now, cost))
+		s.writeLog(t, l, h, record(log, now, l.ask(cost)))
 	case adopted && cost != 0:
 		s.writeLog(t, l, h, log)
 	}
@@ -146,9 +145,9 @@ func (s *shard) find(h uint64) *slot {
 	}
 }
 
-// home is where the search for h begins.
+// home is where the search for h begins. It depends only on what a tag keeps of h.
 func (s *shard) home(h uint64) int {
-	home, _ := bits.Mul64(h, uint64(len(s.slots)))
+	home, _ := bits.Mul64(h&^idMask, uint64(len(s.slots)))
 	return int(home)
 }
 

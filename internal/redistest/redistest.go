@@ -1,0 +1,239 @@
+// Package redistest starts real Redis servers for tests, benchmarks and demos.
+//
+// A server listens on a free port of the loopback interface, keeps nothing on
+// disk, answers within some tens of milliseconds, and goes away with the process
+// that started it, however that process ends.
+//
+//	func TestTake(t *testing.T) {
+//		redis := redistest.Start(t)
+//		store := open(t, redis.URL())
+//		…
+//
+// The binary is redis-server, else valkey-server, found in PATH;
+// HEADGATE_REDIS_SERVER names another one, so that the same tests can be run
+// against another version:
+//
+//	HEADGATE_REDIS_SERVER=/opt/valkey/bin/valkey-server go test ./...
+//
+// The package uses the standard library only, so that every module of the
+// project can import it.
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// startTimeout bounds the start of one server. It takes about 20 ms on an idle
+// machine; the rest is for a machine that is busy with other tests.
+const startTimeout = 10 * time.Second
+
+// portTries is how often a start is repeated when somebody else takes the port
+// between our finding it free and the server binding it.
+const portTries = 10
+
+// Server is one running Redis server.
+type Server struct {
+	Addr string // host:port, "127.0.0.1:40123"
+	Pid  int    // the server's own process, for tests that pause or kill it
+
+	password string // of --requirepass, or empty
+	dir      string // the server's own directory, removed by Stop
+	process  *process
+}
+
+// Start starts a server that stops when the test ends. It fails the test, and
+// never skips it, when there is no server to start.
+//
+// args are options of redis-server and win over the defaults of this package:
+//
+//	redistest.Start(t, "--requirepass", "secret", "--maxmemory", "10mb")
+//
+// With "--port" the server takes that port or fails, which brings a stopped
+// server back at its old address.
+func Start(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	s, err := Run(tb.Context(), args...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.Stop)
+	return s
+}
+
+// shared is the server of Shared. Nobody stops it: it ends with the process.
+var shared = sync.OnceValues(func() (*Server, error) { return Run(context.Background()) })
+
+// Shared returns the one server that all tests of a test binary share. Tests that
+// use it choose their own keys, and leave FLUSHALL, CONFIG SET and the like to
+// servers of their own.
+func Shared(tb testing.TB) *Server {
+	tb.Helper()
+	s, err := shared()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// Run starts a server without a test, and returns once it answers. ctx bounds the
+// start alone: the server runs until Stop, or until this process ends. args are
+// those of [Start].
+//
+// An error says what the server itself said.
+func Run(ctx context.Context, args ...string) (*Server, error) {
+	if port := option(args, "--port"); port != "" {
+		return run(ctx, net.JoinHostPort(loopback, port), args)
+	}
+	return runAtFree(ctx, freeAddr, args)
+}
+
+// runAtFree starts a server at an address that free finds, and at another one if
+// that has been taken since.
+func runAtFree(ctx context.Context, free func(context.Context) (string, error), args []string) (*Server, error) {
+	for try := 1; ; try++ {
+		addr, err := free(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s, err := run(ctx, addr, args)
+		if err == nil || try == portTries || !errors.Is(err, errPortTaken) {
+			return s, err
+		}
+	}
+}
+
+// run starts a server at addr.
+func run(ctx context.Context, addr string, args []string) (*Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+
+	dir, err := os.MkdirTemp("", "redistest")
+	if err != nil {
+		return nil, fmt.Errorf("redistest: %w", err)
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("redistest: %w", err)
+	}
+	defaults := []string{
+		"--port", port,
+		"--bind", host,
+		"--dir", dir,
+		"--unixsocket", socket(dir),
+		"--save", "",
+		"--appendonly", "no",
+	}
+	p, err := start(dir, slices.Concat(defaults, args))
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	s := &Server{Addr: addr, password: option(args, "--requirepass"), dir: dir, process: p}
+	if err := s.await(ctx); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// await returns once the server answers. It asks at the socket in the server's
+// own directory: at the port, a stranger that was faster might answer. Servers
+// bind the port before the socket, and exit if they cannot.
+func (s *Server) await(ctx context.Context) error {
+	pid, err := s.process.pid(ctx)
+	if err != nil {
+		return err
+	}
+	s.Pid = pid
+	for {
+		_, err := do(ctx, "unix", socket(s.dir), []string{"PING"})
+		if _, refused := errors.AsType[ReplyError](err); refused || err == nil {
+			return nil // "-NOAUTH" is an answer too
+		}
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-s.process.ended:
+			return s.process.obituary()
+		case <-ctx.Done():
+			return fmt.Errorf("redistest: %s does not answer: %w\n%s", s.Addr, ctx.Err(), s.Output())
+		}
+	}
+}
+
+// URL returns the server's address with its password, as "redis://:secret@127.0.0.1:40123".
+func (s *Server) URL() string {
+	u := url.URL{Scheme: "redis", Host: s.Addr}
+	if s.password != "" {
+		u.User = url.UserPassword("", s.password)
+	}
+	return u.String()
+}
+
+// Do sends one command over a connection of its own and returns the reply as
+// text, the elements of an array one to a line. What Redis refuses is a
+// [ReplyError].
+func (s *Server) Do(ctx context.Context, args ...string) (string, error) {
+	if s.password == "" {
+		return do(ctx, "tcp", s.Addr, args)
+	}
+	return do(ctx, "tcp", s.Addr, []string{"AUTH", s.password}, args)
+}
+
+// Output returns the end of what the server has printed.
+func (s *Server) Output() string { return s.process.output() }
+
+// Stop ends the server at once, as a crash would, and removes its directory. When
+// it returns, the process is gone. Later calls do nothing.
+func (s *Server) Stop() { s.process.stop() }
+
+// socket is where a server listens besides its port.
+func socket(dir string) string { return dir + "/s" }
+
+// option returns the value that args give to an option, or "".
+func option(args []string, name string) string {
+	value := ""
+	for i, arg := range args {
+		if strings.EqualFold(arg, name) && i+1 < len(args) {
+			value = args[i+1]
+		}
+	}
+	return value
+}
+
+const loopback = "127.0.0.1"
+
+// busOffset is added to a server's port to give the port at which the nodes of a
+// cluster talk to each other.
+const busOffset = 10000
+
+// freeAddr finds a free loopback port whose bus port exists and is free too.
+func freeAddr(ctx context.Context) (string, error) {
+	var lc net.ListenConfig
+	for range 1000 {
+		l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(loopback, "0"))
+		if err != nil {
+			return "", fmt.Errorf("redistest: find a free port: %w", err)
+		}
+		addr := l.Addr().String()
+		_ = l.Close()
+
+		_, text, _ := net.SplitHostPort(addr)
+		port, _ := strconv.Atoi(text)
+		bus, err := lc.Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(port+busOffset)))
+		if err == nil {
+			_ = bus.Close()
+			return addr, nil
+		}
+	}
+	return "", errors.New("redistest: no free port in 1000 tries")
+}
