@@ -1,6 +1,289 @@
 package limittest
 
-import "testing"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
 
-func invariants(t *testing.T, open Open) {}
-func lessons(t *testing.T, open Open)    {}
+	"github.com/headgate/headgate"
+)
+
+// invariants are what must be true of every store, beyond the single decision.
+func invariants(t *testing.T, open Open) {
+	for _, c := range []struct {
+		name  string
+		check func(t *testing.T, s headgate.Store)
+	}{
+		{"never over, at one instant", neverOverAtOnce},
+		{"never over, by the store's own clock", neverOverLive},
+		{"never over, in any window", neverOverAnyWindow},
+		{"never short", neverShort},
+		{"time never runs back", neverBack},
+		{"a denial touches nothing", denialTouchesNothing},
+		{"all or none", allOrNone},
+		{"bad input", badInput},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.check(t, open(t)) })
+	}
+}
+
+var everyAlgorithm = []string{"100/m", "100/m stepped", "100/m fixed-window", "100/m sliding-window", "100/m sliding-log"}
+
+// neverOverAtOnce lets many callers race for a limit while no time passes: they
+// get all of it, and no more.
+func neverOverAtOnce(t *testing.T, s headgate.Store) {
+	for _, text := range everyAlgorithm {
+		r := headgate.Request{Key: "race", Limit: parse(t, text), Cost: 1, At: epoch}
+		if granted := race(t, s, 32, 10, func(int) headgate.Request { return r }); granted != 100 {
+			t.Errorf("%s: %d granted to 320 at one instant; want 100", text, granted)
+		}
+	}
+}
+
+// race lets callers take each turns times, at once, and counts what is granted.
+func race(t *testing.T, s headgate.Store, callers, turns int, request func(i int) headgate.Request) int64 {
+	t.Helper()
+	var granted atomic.Int64
+	var wg sync.WaitGroup
+	for caller := range callers {
+		wg.Go(func() {
+			for turn := range turns {
+				d, err := s.Take(t.Context(), request(caller*turns+turn))
+				if err != nil {
+					t.Errorf("Take: %v", err)
+					return
+				}
+				if d.Allowed {
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return granted.Load()
+}
+
+// neverOverLive counts what racing callers are granted in the time it took.
+func neverOverLive(t *testing.T, s headgate.Store) {
+	l := parse(t, "2000/s burst 50")
+	start := time.Now()
+	granted := race(t, s, 16, 200, func(int) headgate.Request {
+		return headgate.Request{Key: "live", Limit: l, Cost: 1}
+	})
+	elapsed := time.Since(start)
+	// A millisecond for the difference between the clocks of caller and store.
+	most := 50 + int64(2000*(elapsed+time.Millisecond).Seconds()) + 1
+	if granted > most || granted < 50 {
+		t.Errorf("%d granted in %s; want 50 to %d", granted, elapsed, most)
+	}
+}
+
+// neverOverAnyWindow walks a greedy caller through time and checks every interval
+// between two grants against the bound of the algorithm.
+func neverOverAnyWindow(t *testing.T, s headgate.Store) {
+	for _, c := range []struct {
+		limit string
+		bound func(interval time.Duration) float64
+	}{
+		{"7/s burst 5", func(t time.Duration) float64 { return 5 + 7*t.Seconds() }},
+		{"7/s burst 5 stepped", func(t time.Duration) float64 { return 5 + 7*math.Ceil(t.Seconds()) }},
+		{"7/s fixed-window", func(t time.Duration) float64 { return 7 * (math.Floor(t.Seconds()) + 2) }},
+		{"7/s sliding-log", func(t time.Duration) float64 { return 7 * (math.Floor(t.Seconds()) + 1) }},
+	} {
+		var grants []time.Duration
+		for at := time.Duration(0); at < 6*time.Second; at += 13 * time.Millisecond {
+			if take(t, s, headgate.Request{Key: "greedy", Limit: parse(t, c.limit), Cost: 1, At: epoch.Add(at)}).Allowed {
+				grants = append(grants, at)
+			}
+		}
+		for i := range grants {
+			for j := i; j < len(grants); j++ {
+				if n, most := float64(j-i+1), c.bound(grants[j]-grants[i]); n > most {
+					t.Fatalf("%s: %v granted from %s to %s; want at most %v", c.limit, n, grants[i], grants[j], most)
+				}
+			}
+		}
+	}
+}
+
+// neverShort lets a patient caller take 10^9 tokens, each time after exactly the
+// wait it was told. The time this took is the exact one: not a microsecond more.
+//
+// The bucket holds one token more than a turn takes. If it held no more, it would be
+// full when the caller comes, and the part of a microsecond by which the wait was
+// rounded up would by definition be lost to it.
+func neverShort(t *testing.T, s headgate.Store) {
+	const cost, turns = 1_000_000, 1_000
+	for _, text := range []string{"3/s", "7000/h", "1.5/s", "999983/s", "11/7ms"} {
+		l := parse(t, text+" burst 1000001")
+		var elapsed time.Duration
+		for turn := range turns {
+			r := headgate.Request{Key: "patient", Limit: l, Cost: cost, At: epoch.Add(elapsed)}
+			d := take(t, s, r)
+			if !d.Allowed {
+				elapsed += d.RetryAfter
+				r.At = epoch.Add(elapsed)
+				d = take(t, s, r)
+			}
+			if !d.Allowed {
+				t.Fatalf("%s: turn %d refused after the wait it was told", text, turn)
+			}
+		}
+		// All tokens but the first burst flowed in at refill each period.
+		rate, unit := l.Rate()
+		needed := big.NewInt(cost*turns - (cost + 1))
+		needed.Mul(needed, big.NewInt(unit)).Add(needed, big.NewInt(rate-1)).Div(needed, big.NewInt(rate))
+		exact := time.Duration(needed.Int64()) * time.Microsecond
+		if elapsed != exact {
+			t.Errorf("%s: 10^9 tokens took %s; want %s", text, elapsed, exact)
+		}
+	}
+}
+
+// neverBack lets a clock step back: nothing extra is granted, nothing taken away,
+// and the waits are true.
+func neverBack(t *testing.T, s headgate.Store) {
+	for _, text := range everyAlgorithm {
+		l := parse(t, text)
+		at := func(d time.Duration) time.Time { return epoch.Add(time.Hour + d) }
+		ask := func(d time.Duration, cost int64) headgate.Decision {
+			return take(t, s, headgate.Request{Key: "back", Limit: l, Cost: cost, At: at(d)})
+		}
+		ask(0, 60)
+		before := ask(0, 0)
+		for _, back := range []time.Duration{time.Microsecond, time.Second, time.Minute, 59 * time.Minute} {
+			if d := ask(-back, 0); d.Remaining != before.Remaining || d.ResetAfter != before.ResetAfter+back {
+				t.Errorf("%s: %s back: %s; want remaining %d, reset after %s", text, back, describe(d), before.Remaining, before.ResetAfter+back)
+			}
+		}
+		if d := ask(-time.Minute, 40); !d.Allowed || d.Remaining != 0 {
+			t.Errorf("%s: a minute back, the 40 that were left: %s", text, describe(d))
+		}
+		if d := ask(-time.Second, 1); d.Allowed {
+			t.Errorf("%s: a second back, one too many: %s", text, describe(d))
+		} else if again := ask(-time.Second+d.RetryAfter, 1); !again.Allowed {
+			t.Errorf("%s: refused again after the wait it was told: %s", text, describe(again))
+		}
+	}
+}
+
+// denialTouchesNothing asks for too much many times: neither the limit nor how
+// long it takes to reset is changed, and an untouched key stays untouched.
+func denialTouchesNothing(t *testing.T, s headgate.Store) {
+	for _, text := range everyAlgorithm {
+		l := parse(t, text)
+		ask := func(key string, cost int64) headgate.Decision {
+			return take(t, s, headgate.Request{Key: key, Limit: l, Cost: cost, At: epoch})
+		}
+		ask("denied", 95)
+		before := ask("denied", 0)
+		for range 10 {
+			if d := ask("denied", 6); d.Allowed || d.Remaining != 5 || d.ResetAfter != before.ResetAfter {
+				t.Fatalf("%s: 6 of 5: %s", text, describe(d))
+			}
+			ask("denied", 101)
+			ask("untouched", 101)
+		}
+		if after := ask("denied", 0); after != before {
+			t.Errorf("%s: after denials %s; want %s", text, describe(after), describe(before))
+		}
+		if d := ask("untouched", 0); d.Remaining != 100 || d.ResetAfter != 0 {
+			t.Errorf("%s: after denials alone: %s", text, describe(d))
+		}
+	}
+}
+
+// allOrNone takes several limits together, of one key and of several.
+func allOrNone(t *testing.T, s headgate.Store) {
+	small, large := parse(t, "small=3/m fixed-window"), parse(t, "large=10/h")
+	for _, keys := range [][2]string{{"one", "one"}, {"user", "tenant"}} {
+		rs := []headgate.Request{
+			{Key: keys[0], Limit: large, Cost: 2, At: epoch},
+			{Key: keys[1], Limit: small, Cost: 2, At: epoch},
+		}
+		ds := make([]headgate.Decision, 2)
+		together(t, s, rs, ds)
+		if !ds[0].Allowed || !ds[1].Allowed || ds[0].Remaining != 8 || ds[1].Remaining != 1 {
+			t.Fatalf("keys %v, both fit: %s; %s", keys, describe(ds[0]), describe(ds[1]))
+		}
+		together(t, s, rs, ds)
+		if !ds[0].Allowed || ds[0].Remaining != 8 || ds[1].Allowed || ds[1].RetryAfter != time.Minute {
+			t.Errorf("keys %v, the second refuses: %s; %s", keys, describe(ds[0]), describe(ds[1]))
+		}
+		rs[0], rs[1] = rs[1], rs[0]
+		together(t, s, rs, ds)
+		if ds[0].Allowed || !ds[1].Allowed || ds[1].Remaining != 8 {
+			t.Errorf("keys %v, the first refuses: %s; %s", keys, describe(ds[0]), describe(ds[1]))
+		}
+		if d := take(t, s, headgate.Request{Key: keys[0], Limit: large, At: epoch}); d.Remaining != 8 {
+			t.Errorf("keys %v: the sibling was charged by a refusal: %s", keys, describe(d))
+		}
+	}
+	if err := s.TakeAll(t.Context(), nil, nil); err != nil {
+		t.Errorf("TakeAll of nothing: %v", err)
+	}
+}
+
+func together(t *testing.T, s headgate.Store, rs []headgate.Request, ds []headgate.Decision) {
+	t.Helper()
+	if err := s.TakeAll(t.Context(), rs, ds); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// badInput gets one clear error and changes nothing.
+func badInput(t *testing.T, s headgate.Store) {
+	good := headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1, At: epoch}
+	for _, c := range []struct {
+		name  string
+		spoil func(r *headgate.Request)
+		words []string
+	}{
+		{"zero limit", func(r *headgate.Request) { r.Limit = headgate.Limit{} }, []string{"limit", "zero"}},
+		{"no capacity", func(r *headgate.Request) { r.Limit = headgate.FixedWindow(0, time.Second) }, []string{"count", "0", "at least 1"}},
+		{"no window", func(r *headgate.Request) { r.Limit = headgate.FixedWindow(1, 0) }, []string{"window", "0s"}},
+		{"no refill", func(r *headgate.Request) { r.Limit = headgate.TokenBucket(1, 0, time.Second) }, []string{"refill", "0"}},
+		{"before 1970", func(r *headgate.Request) { r.At = time.Unix(-1, 0) }, []string{"at", "1969", "1970"}},
+		{"after 2255", func(r *headgate.Request) { r.At = time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }, []string{"at", "2300", "2255"}},
+	} {
+		r := good
+		c.spoil(&r)
+		_, err := s.Take(t.Context(), r)
+		wantInvalid(t, c.name, err, c.words...)
+		wantInvalid(t, c.name+", together", s.TakeAll(t.Context(), []headgate.Request{good, r}, make([]headgate.Decision, 2)), c.words...)
+	}
+	wantInvalid(t, "lengths", s.TakeAll(t.Context(), []headgate.Request{good}, nil), "decisions", "0", "1")
+	wantInvalid(t, "twice", s.TakeAll(t.Context(), []headgate.Request{good, good}, make([]headgate.Decision, 2)), "10/s", "twice")
+	wantInvalid(t, "reset", s.Reset(t.Context(), "k", headgate.Limit{}), "limit", "zero")
+	if d := take(t, s, good); d.Remaining != 9 {
+		t.Errorf("after bad input: %s", describe(d))
+	}
+}
+
+func wantInvalid(t *testing.T, name string, err error, words ...string) {
+	t.Helper()
+	if _, ok := errors.AsType[*headgate.InvalidError](err); !ok {
+		t.Errorf("%s: error %v; want an InvalidError", name, err)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: error %q does not name %q in one line", name, err, word)
+		}
+	}
+}
+
+// keyNames are keys that have been known to collide, or to end a hash tag early.
+func keyNames() []string {
+	names := []string{"", " ", "{", "}", "{}", "}{", "a}b", "{a}b", "a:b", "a", ":", "%", "%7D", "%25", "%257D", "user_x", "user", "\x00", "\xff\xfe", "é", "a\r\nb", strings.Repeat("k", 5000)}
+	for i := range 20 {
+		names = append(names, fmt.Sprintf("user:%d", i))
+	}
+	return names
+}
