@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -96,6 +97,9 @@ func newSentinel(u *url.URL) (redis.UniversalClient, error) {
 	o, err := redis.ParseFailoverURL(u.String())
 	if err != nil {
 		return nil, err
+	}
+	if o.MasterName == "" {
+		return nil, errors.New("no master name after the hosts")
 	}
 	return redis.NewFailoverClient(o), nil
 }

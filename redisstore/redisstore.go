@@ -202,8 +202,13 @@ func decision(l headgate.Limit, n []int64) headgate.Decision {
 }
 
 func wrap(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case redis.HasErrorPrefix(err, "Protocol error: unauthenticated"):
+		// Before a client has authenticated, the server reads ten words at most.
+		return fmt.Errorf("redisstore: NOAUTH Authentication required (%w)", err)
+	default:
+		return fmt.Errorf("redisstore: %w", err)
 	}
-	return fmt.Errorf("redisstore: %w", err)
 }

@@ -1,6 +1,8 @@
 package redisstore_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/headgate/headgate"
@@ -11,10 +13,24 @@ import (
 )
 
 func TestSingle(t *testing.T) {
-	server := redistest.Start(t)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	client := newClient(t)
+	limittest.Run(t, func(t *testing.T) headgate.Store { return newStore(t, client) })
+}
+
+func TestCluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs})
 	t.Cleanup(func() { _ = client.Close() })
 	limittest.Run(t, func(t *testing.T) headgate.Store { return newStore(t, client) })
+}
+
+// newClient starts a server and connects to it.
+func newClient(t *testing.T, args ...string) *redis.Client {
+	t.Helper()
+	server := redistest.Start(t, args...)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 // newStore makes a store that shares nothing with those of other tests.
@@ -25,4 +41,96 @@ func newStore(t *testing.T, client redis.UniversalClient) *redisstore.Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func parse(t *testing.T, text string) headgate.Limit {
+	t.Helper()
+	l, err := headgate.ParseLimit(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func take(t *testing.T, s headgate.Store, r headgate.Request) headgate.Decision {
+	t.Helper()
+	d, err := s.Take(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestNew(t *testing.T) {
+	if _, err := redisstore.New(nil, redisstore.Options{}); err == nil {
+		t.Error("New(nil) gave no error")
+	}
+	client := redis.NewClient(&redis.Options{})
+	defer client.Close()
+	_, err := redisstore.New(client, redisstore.Options{Prefix: "a{b"})
+	if _, ok := errors.AsType[*headgate.InvalidError](err); !ok || !strings.Contains(err.Error(), `"a{b"`) {
+		t.Errorf("prefix with a brace: %v", err)
+	}
+}
+
+// TestRoundTrips counts what is sent: one command for a decision, and one for all
+// the limits of a request.
+func TestRoundTrips(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	a, b := parse(t, "a=10/s"), parse(t, "b=100/h sliding-log")
+	take(t, s, headgate.Request{Key: "k", Limit: a, Cost: 1}) // the script gets known
+	counter := new(counter)
+	client.AddHook(counter)
+	take(t, s, headgate.Request{Key: "k", Limit: a, Cost: 1})
+	if counter.sent != 1 {
+		t.Errorf("one decision took %d commands", counter.sent)
+	}
+	rs := []headgate.Request{{Key: "k", Limit: a, Cost: 1}, {Key: "k", Limit: b, Cost: 1}}
+	if err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2)); err != nil {
+		t.Fatal(err)
+	}
+	if counter.sent != 2 {
+		t.Errorf("two limits together took %d commands", counter.sent-1)
+	}
+}
+
+// TestScriptFlush forgets the scripts of the server in the middle: the next call
+// sends the text again, and nothing is lost or charged twice.
+func TestScriptFlush(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	r := headgate.Request{Key: "k", Limit: parse(t, "10/h fixed-window"), Cost: 1}
+	for i := range int64(5) {
+		if d := take(t, s, r); d.Remaining != 9-i {
+			t.Fatalf("take %d: remaining %d", i, d.Remaining)
+		}
+		if err := client.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestForeignValue finds somebody else's value at a key of ours: it says so, names
+// the key, and leaves the value alone.
+func TestForeignValue(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	for _, text := range []string{"10/s", "10/s stepped", "10/s fixed-window", "10/s sliding-window", "10/s sliding-log"} {
+		l := parse(t, text)
+		key := t.Name() + ":{k}:" + l.ID()
+		client.Set(t.Context(), key, "somebody else's", 0)
+		_, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: l, Cost: 1})
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: a foreign string: error %v; want one that names %q", text, err, key)
+		}
+		if got := client.Get(t.Context(), key).Val(); got != "somebody else's" {
+			t.Errorf("%s: the foreign string became %q", text, got)
+		}
+		client.Del(t.Context(), key)
+		client.LPush(t.Context(), key, "x")
+		if _, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: l, Cost: 1}); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+			t.Errorf("%s: a foreign list: error %v", text, err)
+		}
+	}
 }

@@ -1,0 +1,103 @@
+package redisstore_test
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestTrouble: a server that cannot decide gives one clear line, and no decision.
+func TestTrouble(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		url  func(t *testing.T) string
+		word string
+	}{
+		{"not there", func(t *testing.T) string { return "redis://" + unused(t) }, "connection refused"},
+		{"no password", func(t *testing.T) string { return "redis://" + redistest.Start(t, "--requirepass", "secret").Addr }, "NOAUTH"},
+		{"wrong password", func(t *testing.T) string {
+			return "redis://:wrong@" + redistest.Start(t, "--requirepass", "secret").Addr
+		}, "WRONGPASS"},
+		{"read-only", func(t *testing.T) string { return "redis://" + redistest.Start(t, "--replicaof", "127.0.0.1 1").Addr }, "READONLY"},
+		{"out of memory", func(t *testing.T) string { return "redis://" + redistest.Start(t, "--maxmemory", "1").Addr }, "OOM"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := redisstore.Open(c.url(t) + "?max_retries=-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			d, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1})
+			if err == nil || !strings.Contains(err.Error(), c.word) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %q; want one line with %q", err, c.word)
+			}
+			if d.Allowed {
+				t.Error("allowed by a store that could not say")
+			}
+		})
+	}
+}
+
+// unused is an address where nothing listens.
+func unused(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// TestNoTime uses a server that keeps TIME from scripts: the caller's clock takes
+// its place, and a key's time still never runs back.
+func TestNoTime(t *testing.T) {
+	server := redistest.Start(t)
+	admin := redis.NewClient(&redis.Options{Addr: server.Addr})
+	t.Cleanup(func() { _ = admin.Close() })
+	if err := admin.Do(t.Context(), "acl", "setuser", "app", "on", ">pw", "~*", "+@all", "-time").Err(); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "app", Password: "pw"})
+	t.Cleanup(func() { _ = client.Close() })
+	s := newStore(t, client)
+	r := headgate.Request{Key: "k", Limit: parse(t, "3/h"), Cost: 1}
+	for i := range int64(3) {
+		if d := take(t, s, r); !d.Allowed || d.Remaining != 2-i {
+			t.Fatalf("take %d: %+v", i, d)
+		}
+	}
+	if d := take(t, s, r); d.Allowed {
+		t.Errorf("a fourth of three: %+v", d)
+	}
+}
+
+func TestOpen(t *testing.T) {
+	for _, url := range []string{
+		"redis://localhost", "redis://:pw@localhost:6379/2?dial_timeout=1s", "rediss://localhost:6380", "redis://localhost?prefix=app:",
+		"redis+cluster://a:1,b:2,c:3", "rediss+cluster://u:p@a:1", "redis+sentinel://a:1,b:2/mymaster", "redis+sentinel://a:1/mymaster/3",
+	} {
+		s, err := redisstore.Open(url)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		_ = s.Close()
+	}
+	for _, url := range []string{
+		"", "localhost:6379", "http://localhost", "redis:", "redis+ring://a", "redis://:hush@localhost:notaport", "redis://:hush@host/notadb",
+		"redis://:hush@localhost?no_such_option=1", "redis+sentinel://:hush@a:1", "redis://localhost?prefix={",
+	} {
+		_, err := redisstore.Open(url)
+		if err == nil || strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: error %v; want one line without the password", url, err)
+		} else {
+			t.Log(err)
+		}
+	}
+}
