@@ -24,15 +24,18 @@ func (c *clock) start() {
 func (c *clock) micros() int64 {
 	since := int64(time.Since(c.base))
 	if since >= c.next.Load() {
-		c.look(since)
+		c.look()
 	}
 	return c.ahead.Load() + since/1000
 }
 
-func (c *clock) look(since int64) {
-	c.next.Store(since + int64(time.Second))
+// look takes both clocks from one reading, lest they be read apart.
+func (c *clock) look() {
+	now := time.Now()
+	since := now.Sub(c.base)
+	c.next.Store(int64(since + time.Second))
 	ahead := c.ahead.Load()
-	if wall := time.Now().UnixMicro() - since/1000; wall > ahead {
+	if wall := now.UnixMicro() - since.Microseconds(); wall > ahead {
 		c.ahead.CompareAndSwap(ahead, wall)
 	}
 }

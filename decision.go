@@ -10,12 +10,12 @@ import (
 const Never time.Duration = math.MaxInt64
 
 // Decision is the answer to a [Request]. A grant, a denial and a look report
-// the same fields with the same meaning, as they stand after the request.
+// the same fields with the same meaning, as they stand after the request. The zero
+// Decision allows nothing.
+//
+// Decision has four words and should stay so: a larger struct is not returned in
+// registers, and at each call costs more than deciding does.
 type Decision struct {
-	// Allowed says whether the request may go ahead. For a look (cost 0) it says
-	// whether a cost of 1 would be granted now. Giving back is always allowed.
-	Allowed bool
-
 	// Limit is the limit that decided: of several limits, the one that refused
 	// for the longest, or else the one with the least remaining.
 	Limit Limit
@@ -23,9 +23,9 @@ type Decision struct {
 	// Remaining is the largest cost that would be granted now.
 	Remaining int64
 
-	// RetryAfter is 0 when Allowed, and otherwise the shortest wait after which
-	// the same request would be granted if nobody else came, to the microsecond;
-	// or Never.
+	// RetryAfter is 0 if the request may go ahead, and otherwise the shortest wait
+	// after which the same request would be granted if nobody else came, to the
+	// microsecond; or Never.
 	RetryAfter time.Duration
 
 	// ResetAfter is the wait until the limit is as at first sight for this key,
@@ -33,27 +33,30 @@ type Decision struct {
 	ResetAfter time.Duration
 }
 
+// Allowed says whether the request may go ahead. For a look (cost 0) it says
+// whether a cost of 1 would be granted now. Giving back is always allowed.
+func (d Decision) Allowed() bool { return d.RetryAfter == 0 && d.Limit.rule != nil }
+
 // verdict is a decision in the arithmetic of the algorithms: microseconds.
 type verdict struct {
-	allowed   bool
 	remaining int64
-	retry     int64 // never, or microseconds
+	retry     int64 // 0 if granted, never, or undecided
 	reset     int64
 }
 
-const never = -1
+const (
+	never     = -1
+	undecided = -2 // never leaves Memory
+)
+
+func (v verdict) granted() bool { return v.retry == 0 }
 
 func (v verdict) decision(l Limit) Decision {
-	d := Decision{Allowed: v.allowed, Limit: l, Remaining: v.remaining}
-	d.ResetAfter = duration(v.reset)
-	switch v.retry {
-	case 0:
-	case never:
-		d.RetryAfter = Never
-	default:
-		d.RetryAfter = duration(v.retry)
+	retry := Never
+	if v.retry != never {
+		retry = duration(v.retry)
 	}
-	return d
+	return Decision{Limit: l, Remaining: v.remaining, RetryAfter: retry, ResetAfter: duration(v.reset)}
 }
 
 // duration turns microseconds into a Duration; a wait past 285 years is shown as that.

@@ -14,7 +14,7 @@ var ErrFull = errors.New("headgate: memory store has no slot left; create it wit
 // It is returned by [Limit.Validate], [ParseLimit], the constructors and every
 // [Store] method, before anything is decided or charged.
 type InvalidError struct {
-	Field string // the input at fault, such as "capacity" or "requests[2].cost"
+	Field string // the input at fault, such as "capacity" or "request 2: capacity"
 	Value string // what was given
 	Want  string // what would be accepted
 }

@@ -5,7 +5,7 @@ package headgate
 func fixedWindow(l *rule, s state, now, cost int64, charge bool) (state, verdict) {
 	skew := max(s.at-now, 0)
 	now += skew
-	elapsed := now % l.period
+	elapsed := l.perPeriod.rest(now)
 	used := fixedWindowUsed(l, s, now)
 	ask := l.ask(cost)
 	v := verdict{}
@@ -14,12 +14,9 @@ func fixedWindow(l *rule, s state, now, cost int64, charge bool) (state, verdict
 		v.retry = never
 	case ask > l.capacity-used:
 		v.retry = skew + l.period - elapsed
-	default:
-		v.allowed = true
-		if charge {
-			used = max(used+ask, 0)
-			s = state{at: now, used: used}
-		}
+	case charge:
+		used = max(used+ask, 0)
+		s = state{at: now, used: used}
 	}
 	v.remaining = max(l.capacity-used, 0)
 	if used == 0 {
@@ -31,7 +28,7 @@ func fixedWindow(l *rule, s state, now, cost int64, charge bool) (state, verdict
 
 // fixedWindowUsed is the count of the window of now, which is not before s.at.
 func fixedWindowUsed(l *rule, s state, now int64) int64 {
-	if now-now%l.period > s.at {
+	if now-l.perPeriod.rest(now) > s.at {
 		return 0
 	}
 	return s.used

@@ -7,34 +7,41 @@ const (
 	spareSlots = 16 // for the slots that newcomers share when the table is full
 )
 
-// prepare makes sure that l has an id and that h has a place: the slot it has,
-// nil if there is room for a new one, or the slot that newcomers under l share.
-func (s *shard) prepare(l *rule, h uint64, now int64) (*slot, uint64, error) {
+// prepare makes sure that l has an id, and finds the place for a key: its own, h,
+// which it has or has room to take, or the place that newcomers under l share.
+// pending is how many keys may take a slot before this one does.
+func (s *shard) prepare(l *rule, h uint64, now int64, pending int) (uint64, error) {
 	now = min(now, s.clock.micros()) // a time that has not come makes nothing stale
 	if !s.register(l) && !s.rebuild(l, now, len(s.slots)) {
-		return nil, 0, ErrFull
+		return 0, ErrFull
 	}
-	if t := s.find(h); t != nil {
-		return t, h, nil
+	if s.find(h) != nil || s.room(l, now, pending) {
+		return h, nil
 	}
-	if s.room(l, now) {
-		return nil, h, nil
+	if s.taken+pending >= len(s.slots)-1 { // one is never taken, to end every search
+		if s.rebuild(l, now, len(s.slots)); s.taken+pending >= len(s.slots)-1 {
+			return 0, ErrFull
+		}
 	}
-	if t := s.recycle(h, now); t != nil {
-		t.tag = h&^idMask | uint64(s.ids[l])
-		return t, h, nil
+	if s.recycle(h, now) {
+		return h, nil
 	}
-	h = newcomers(l)
-	t := s.find(h)
-	if t == nil && s.taken >= len(s.slots)-1 {
-		return nil, 0, ErrFull
-	}
-	return t, h, nil
+	return newcomers(l), nil
 }
 
 // newcomers is the place shared under l by keys that found the table full.
 func newcomers(l *rule) uint64 {
 	return l.identity*0x9e3779b97f4a7c15 | 1<<idBits
+}
+
+// shared is the slot that newcomers share under l, or nil. A key that gets a place
+// of its own begins with what they have consumed together, some of which may have
+// been its own.
+func (s *shard) shared(l *rule) *slot {
+	if s.crowd == 0 {
+		return nil
+	}
+	return s.find(newcomers(l))
 }
 
 // register gives l an id, unless all are in use.
@@ -55,24 +62,24 @@ func (s *shard) register(l *rule) bool {
 
 // room says whether a new key may have a slot, after growing the table or
 // dropping what is stale if need be. To drop it costs a pass over the table, so
-// that is done once in so many tries.
-func (s *shard) room(l *rule, now int64) bool {
-	if s.taken < s.bound() {
+// that is done once for so many new keys.
+func (s *shard) room(l *rule, now int64, pending int) bool {
+	s.tries++
+	if s.taken+pending < s.bound() {
 		return true
 	}
-	s.tries++
 	if most := s.mostSlots(); len(s.slots) < most {
-		s.rebuild(l, now, min(2*len(s.slots), most))
-	} else if s.tries > len(s.slots)/8 {
+		s.rebuild(l, now, min(2*(len(s.slots)+pending), most))
+	} else if s.tries > len(s.slots)/16 {
 		s.rebuild(l, now, len(s.slots))
 	}
-	return s.taken < s.bound()
+	return s.taken+pending < s.bound()
 }
 
-// bound is how many slots of the table may be taken: four in five, for short probes.
-func (s *shard) bound() int { return min(len(s.slots)/5*4, s.most) }
+// bound is how many slots of the table may be taken: five in six, for short probes.
+func (s *shard) bound() int { return min(len(s.slots)/6*5, s.most) }
 
-func (s *shard) mostSlots() int { return s.most/4*5 + spareSlots }
+func (s *shard) mostSlots() int { return (s.most/5+1)*6 + spareSlots }
 
 // rebuild moves what is not stale into a table of the given size, and forgets
 // the limits that no slot is counted under, other than next. It says whether
@@ -80,11 +87,11 @@ func (s *shard) mostSlots() int { return s.most/4*5 + spareSlots }
 func (s *shard) rebuild(next *rule, now int64, size int) bool {
 	slots, limits := s.slots, s.limits
 	s.slots, s.limits = make([]slot, size), nil
-	s.taken, s.tries = 0, 0
+	s.taken, s.tries, s.crowd = 0, 0, 0
 	clear(s.ids)
 	for i := range slots {
 		old := &slots[i]
-		if old.tag == 0 {
+		if old.vacant() {
 			continue
 		}
 		l := limits[old.tag&idMask]
@@ -95,24 +102,32 @@ func (s *shard) rebuild(next *rule, now int64, size int) bool {
 		s.register(l)
 		t := s.insert(old.tag)
 		t.tag |= uint64(s.ids[l])
+		if (t.tag^newcomers(l))>>idBits == 0 {
+			s.crowd++
+		}
 		t.a, t.b = old.a, old.b
 	}
 	return s.register(next)
 }
 
-// recycle finds a stale slot among those that a search for h passes.
-func (s *shard) recycle(h uint64, now int64) *slot {
+// recycle vacates a stale slot among those that a search for h passes, if there is
+// one.
+func (s *shard) recycle(h uint64, now int64) bool {
 	for i := s.home(h); s.slots[i].tag != 0; {
 		t := &s.slots[i]
+		if t.vacant() {
+			return true
+		}
 		if l := s.limits[t.tag&idMask]; s.stale(t, l, now) {
 			s.drop(t, l)
-			return t
+			t.tag = vacated
+			return true
 		}
 		if i++; i == len(s.slots) {
 			i = 0
 		}
 	}
-	return nil
+	return false
 }
 
 // stale says whether t is as at first sight.

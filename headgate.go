@@ -8,7 +8,7 @@
 //	limiter, err := headgate.NewLimiter(headgate.NewMemory(0), headgate.TokenBucket(20, 100, time.Minute))
 //	...
 //	d, err := limiter.Allow(ctx, "user:42")
-//	if err == nil && !d.Allowed {
+//	if err == nil && !d.Allowed() {
 //		// come back in d.RetryAfter
 //	}
 //

@@ -49,6 +49,9 @@ type Limit struct {
 	rule *rule // nil in the zero Limit; one copy for equal limits, see intern
 }
 
+// unlimited is the limit that decides where there is none.
+var unlimited = Limit{&rule{}}
+
 // terms are what was asked for: two limits of the same terms are equal.
 type terms struct {
 	name      string
@@ -70,6 +73,8 @@ type rule struct {
 	rate int64
 	full int64 // units (or tokens, if stepped) in a full bucket
 	fill int64 // microseconds (or steps) from empty to full, rounded up
+
+	perPeriod, perRefill, perUnit, perRate divisor
 
 	id       string // see Limit.ID
 	identity uint64 // a hash of id, for Memory
@@ -136,19 +141,22 @@ func newRule(t terms) *rule {
 	r.valid = t.algorithm != 0
 	r.derive()
 	r.id = r.identityText()
-	r.identity = fnv1a(r.id)
+	r.identity = mixed(fnv1a(r.id))
 	return r
 }
 
 // derive reduces the rate and computes what every decision needs.
 func (r *rule) derive() {
+	r.perPeriod = newDivisor(max(r.period, 1))
 	switch r.algorithm {
 	case AlgorithmTokenBucket:
 		g := gcd(r.refill, r.period)
 		r.unit, r.rate = r.period/g, r.refill/g
+		r.perUnit, r.perRate = newDivisor(r.unit), newDivisor(r.rate)
 		r.full = r.capacity * r.unit
 		r.fill = ceilDiv(r.full, r.rate)
 	case AlgorithmStepped:
+		r.perRefill = newDivisor(r.refill)
 		r.full = r.capacity
 		r.fill = ceilDiv(r.capacity, r.refill)
 	}
@@ -160,7 +168,10 @@ func (r *rule) derive() {
 // out. A name is 1 to 64 letters, digits, dots, dashes and underscores, and
 // begins with a letter. The empty name makes l unnamed.
 func (l Limit) Named(name string) Limit {
-	t := l.terms()
+	if l.rule == nil {
+		return l
+	}
+	t := l.rule.terms
 	t.name = name
 	return newLimit(t)
 }
@@ -224,6 +235,14 @@ func gcd(a, b int64) int64 {
 
 // ceilDiv rounds a/b up, for a >= 0 and b > 0 with a+b below 2^63.
 func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+
+// mixed spreads every bit of h over all of them (the finalizer of SplitMix64), so
+// that limits of similar names lie far apart in a table.
+func mixed(h uint64) uint64 {
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	return h ^ h>>31
+}
 
 // fnv1a is the 64-bit FNV-1a hash. It only ever sees the names of limits, and
 // is mixed with a keyed hash of the key before it chooses a place.

@@ -12,6 +12,7 @@ import (
 // for use by many goroutines. Make one with [NewLimiter] or [NewLimiterFunc].
 type Limiter struct {
 	store  Store
+	memory *Memory                  // the store, if it is one: asked without a Request to copy
 	fixed  atomic.Pointer[[]Limit]  // the same for all keys
 	choose func(key string) []Limit // or chosen for each, if not nil
 	groups sync.Pool                // of *group
@@ -22,7 +23,10 @@ type Limiter struct {
 // them would share their state, which takes two that have the same name and
 // algorithm, or are equal.
 func NewLimiter(store Store, limits ...Limit) (*Limiter, error) {
-	l := &Limiter{store: store}
+	if store == nil {
+		return nil, &InvalidError{Field: "store", Value: "nil", Want: "a Store, such as NewMemory(0)"}
+	}
+	l := newLimiter(store, nil)
 	if err := l.SetLimits(limits...); err != nil {
 		return nil, err
 	}
@@ -37,7 +41,13 @@ func NewLimiter(store Store, limits ...Limit) (*Limiter, error) {
 // Give the limits a name (see [Limit.Named]) if a key may move from one to
 // another and should keep what it has consumed.
 func NewLimiterFunc(store Store, limits func(key string) []Limit) *Limiter {
-	return &Limiter{store: store, choose: limits}
+	return newLimiter(store, limits)
+}
+
+func newLimiter(store Store, choose func(key string) []Limit) *Limiter {
+	l := &Limiter{store: store, choose: choose}
+	l.memory, _ = store.(*Memory)
+	return l
 }
 
 // SetLimits replaces the limits of a limiter made by [NewLimiter], at once and
@@ -113,8 +123,11 @@ func (l *Limiter) take(ctx context.Context, key string, cost int64) (Decision, e
 	limits := l.limits(key)
 	switch len(limits) {
 	case 0:
-		return Decision{Allowed: true, Remaining: math.MaxInt64}, nil
+		return Decision{Limit: unlimited, Remaining: math.MaxInt64}, nil
 	case 1:
+		if l.memory != nil {
+			return l.memory.take(key, limits[0], cost, 0)
+		}
 		return l.store.Take(ctx, Request{Key: key, Limit: limits[0], Cost: cost})
 	}
 	g, _ := l.groups.Get().(*group)
@@ -161,9 +174,9 @@ func Strictest(ds []Decision) Decision {
 
 func stricter(d, than Decision) bool {
 	switch {
-	case d.Allowed != than.Allowed:
-		return !d.Allowed
-	case d.Allowed:
+	case d.Allowed() != than.Allowed():
+		return !d.Allowed()
+	case d.Allowed():
 		return d.Remaining < than.Remaining
 	default:
 		return d.RetryAfter > than.RetryAfter

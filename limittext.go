@@ -1,6 +1,7 @@
 package headgate
 
 import (
+	"errors"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -38,7 +39,7 @@ const (
 // its count, rounded up, unless given as burst. Errors are [InvalidError]s.
 func ParseLimit(text string) (Limit, error) {
 	l, err := parseLimit(text)
-	if e, ok := err.(*InvalidError); ok && text != "" {
+	if e, ok := errors.AsType[*InvalidError](err); ok && text != "" {
 		e.Field = "limit " + strconv.Quote(text) + ": " + e.Field
 	}
 	return l, err
@@ -72,10 +73,11 @@ func parseLimit(text string) (Limit, error) {
 		return Limit{}, err
 	}
 	if named {
+		name = strings.TrimSpace(name)
 		if name == "" {
 			return Limit{}, &InvalidError{Field: "limit name", Value: "empty", Want: "a name before '='"}
 		}
-		l = l.Named(strings.TrimSpace(name))
+		l = l.Named(name)
 	}
 	if err := l.Validate(); err != nil {
 		return Limit{}, err
@@ -85,6 +87,7 @@ func parseLimit(text string) (Limit, error) {
 
 // parsedLimit is the text form taken apart: count/scale each period.
 type parsedLimit struct {
+	text         string // the count as written
 	count, scale int64
 	period       int64 // microseconds
 	burst        int64 // 0: not given
@@ -92,13 +95,13 @@ type parsedLimit struct {
 }
 
 func (p *parsedLimit) parseCount(s string) error {
-	whole, fraction, _ := strings.Cut(s, ".")
+	whole, fraction, point := strings.Cut(s, ".")
 	digits := whole + fraction
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || whole == "" || !isDigit(digits[len(digits)-1]) || len(fraction) > 9 || n > maxExact || !allDigits(strings.TrimPrefix(digits, "-")) {
+	if err != nil || whole == "" || point && fraction == "" || !isDigit(digits[len(digits)-1]) || len(fraction) > 9 || n > maxExact || !allDigits(strings.TrimPrefix(digits, "-")) {
 		return &InvalidError{Field: "count", Value: strconv.Quote(s), Want: "a whole or decimal number, at least 1 in 285 years and at most 9007199254740991, without exponent"}
 	}
-	p.count, p.scale = n, 1
+	p.text, p.count, p.scale = s, n, 1
 	for range fraction {
 		p.scale *= 10
 	}
@@ -180,7 +183,7 @@ func (p *parsedLimit) limit() (Limit, error) {
 			return Limit{}, &InvalidError{Field: "burst", Value: strconv.FormatInt(p.burst, 10), Want: "none: only buckets have a burst"}
 		}
 		if p.scale != 1 {
-			return Limit{}, &InvalidError{Field: "count", Value: "not whole", Want: "a whole number: only buckets count fractions"}
+			return Limit{}, &InvalidError{Field: "count", Value: p.text, Want: "a whole number: only buckets count fractions"}
 		}
 	} else {
 		t.refill = p.count
@@ -189,7 +192,7 @@ func (p *parsedLimit) limit() (Limit, error) {
 			t.capacity = p.burst
 		}
 		if p.period > maxExact/p.scale {
-			return Limit{}, &InvalidError{Field: "count", Value: "too small a fraction", Want: "at least 1 in 285 years"}
+			return Limit{}, &InvalidError{Field: "count", Value: p.text, Want: "fewer decimals, or a shorter period"}
 		}
 		p.period *= p.scale
 	}

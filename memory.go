@@ -3,6 +3,7 @@ package headgate
 import (
 	"context"
 	"hash/maphash"
+	"math"
 	"slices"
 )
 
@@ -31,8 +32,8 @@ type Memory struct {
 	shards []shard
 }
 
-// NewMemory makes a store with room for at least the given number of keys, and
-// for at most a sixteenth more and a few; 0 or less means [DefaultKeys].
+// NewMemory makes a store with room for the given number of keys, and for at most a
+// tenth more; 0 or less means [DefaultKeys].
 func NewMemory(keys int) *Memory {
 	if keys <= 0 {
 		keys = DefaultKeys
@@ -51,30 +52,55 @@ func NewMemory(keys int) *Memory {
 	return m
 }
 
-// shardRoom is the bound of one of several shards: its even part, and a thirty-second
-// more because a hash does not spread keys evenly.
+// shardRoom is the bound of one of several shards: its even part, and five standard
+// deviations more because a hash does not spread keys evenly.
 func shardRoom(keys, shards int) int {
 	if shards == 1 {
 		return keys
 	}
-	return keys/shards + keys/shards/32 + 1
+	even := float64(keys) / float64(shards)
+	return int(even+5*math.Sqrt(even)) + 1
 }
 
 // Take implements [Store]. It returns no error but for bad input, and [ErrFull]
 // in the case told there; the context is not used.
 func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
-	now, err := m.admit(&r)
+	at, err := r.micros()
 	if err != nil {
 		return Decision{}, err
 	}
-	s, h := m.locate(r.Key, r.Limit.rule)
+	return m.take(r.Key, r.Limit, r.Cost, at)
+}
+
+// take decides at the given time, 0 for the clock. It is written for speed: see
+// ARCHITECTURE.md before moving a line.
+func (m *Memory) take(key string, l Limit, cost, at int64) (Decision, error) {
+	if l.rule == nil || !l.rule.valid {
+		return Decision{}, l.Validate()
+	}
+	if at == 0 {
+		at = m.clock.micros()
+	}
+	h := m.hash(key)
+	s := &m.shards[m.shardOf(h)]
 	s.mu.Lock()
-	v, err := s.take(r.Limit.rule, h, now, r.Cost, true)
+	v := s.takeKnown(l.rule, place(h, l.rule), at, cost)
 	s.mu.Unlock()
+	if v.retry == undecided {
+		return m.takeOther(h, l, cost, at)
+	}
+	return v.decision(l), nil
+}
+
+func (m *Memory) takeOther(hash uint64, l Limit, cost, at int64) (Decision, error) {
+	s := &m.shards[m.shardOf(hash)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, err := s.prepare(l.rule, place(hash, l.rule), at, 0)
 	if err != nil {
 		return Decision{}, err
 	}
-	return v.decision(r.Limit), nil
+	return s.take(l.rule, h, at, cost, true).decision(l), nil
 }
 
 // TakeAll implements [Store].
@@ -85,53 +111,71 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 	var few [8]*shard
 	locked := m.lock(rs, few[:0])
 	defer unlock(locked)
-	clock := m.clock.micros()
-	granted, err := m.each(rs, ds, clock, false)
-	if err != nil || !granted {
-		return err
-	}
-	granted, err = m.each(rs, ds, clock, true)
-	if err != nil || granted {
-		return err
-	}
-	// Newcomers to a full store shared one state, and it was too little for both.
-	_, err = m.each(rs, ds, clock, false)
-	return err
-}
-
-// each decides rs one after the other, under the locks of all their shards, and
-// charges them if charge is set. It stops charging at the first that is refused,
-// and takes the charges before it back.
-func (m *Memory) each(rs []Request, ds []Decision, clock int64, charge bool) (granted bool, err error) {
-	granted = true
-	for i := range rs {
-		v, err := m.takeLocked(&rs[i], clock, rs[i].Cost, charge)
-		if err == nil {
-			ds[i] = v.decision(rs[i].Limit)
-			granted = granted && (v.allowed || rs[i].Cost == 0)
-		}
-		if charge && (err != nil || !granted) {
-			for j := range i {
-				_, _ = m.takeLocked(&rs[j], clock, -rs[j].Cost, true)
-			}
-		}
-		if err != nil || (charge && !granted) {
-			return false, err
-		}
-	}
-	return granted, nil
-}
-
-func (m *Memory) takeLocked(r *Request, clock, cost int64, charge bool) (verdict, error) {
-	now, err := r.micros()
+	var few2 [8]spot
+	spots, err := m.spots(rs, few2[:0])
 	if err != nil {
-		return verdict{}, err
+		return err
 	}
-	if now == 0 {
-		now = clock
+	granted := true
+	for i := range rs {
+		v := spots[i].take(&rs[i], withSharing(rs, spots, i), false)
+		ds[i] = v.decision(rs[i].Limit)
+		granted = granted && (v.granted() || rs[i].Cost == 0)
 	}
-	s, h := m.locate(r.Key, r.Limit.rule)
-	return s.take(r.Limit.rule, h, now, cost, charge)
+	for i := range rs {
+		if granted {
+			ds[i] = spots[i].take(&rs[i], rs[i].Cost, true).decision(rs[i].Limit)
+		}
+	}
+	return nil
+}
+
+// spot is where and when a request of a group is decided.
+type spot struct {
+	shard *shard
+	h     uint64
+	now   int64
+}
+
+func (p *spot) take(r *Request, cost int64, charge bool) verdict {
+	return p.shard.take(r.Limit.rule, p.h, p.now, cost, charge)
+}
+
+// spots finds the spots of rs, whose shards are locked.
+func (m *Memory) spots(rs []Request, spots []spot) ([]spot, error) {
+	clock := m.clock.micros()
+	for i := range rs {
+		now, err := rs[i].micros()
+		if err != nil {
+			return nil, err
+		}
+		if now == 0 {
+			now = clock
+		}
+		s, h := m.locate(rs[i].Key, rs[i].Limit.rule)
+		if h, err = s.prepare(rs[i].Limit.rule, h, now, i); err != nil {
+			return nil, err
+		}
+		spots = append(spots, spot{s, h, now})
+	}
+	for i := range rs { // a later one may have made the shard forget an earlier one's limit
+		if !spots[i].shard.register(rs[i].Limit.rule) {
+			return nil, ErrFull
+		}
+	}
+	return spots, nil
+}
+
+// withSharing is the cost of rs[i], and what requests before it ask of the state that
+// it asks as well: that happens only to newcomers to a full store, who share one.
+func withSharing(rs []Request, spots []spot, i int) int64 {
+	cost, capacity := rs[i].Cost, rs[i].Limit.rule.capacity
+	for j := range i {
+		if cost > 0 && cost <= capacity && spots[j].shard == spots[i].shard && spots[j].h == spots[i].h {
+			cost += min(max(rs[j].Cost, 0), capacity)
+		}
+	}
+	return cost
 }
 
 // lock locks the shards of rs, each once and in their order in memory, so that
@@ -182,17 +226,6 @@ func (m *Memory) Keys() int {
 	return n
 }
 
-// admit checks r and tells its time.
-func (m *Memory) admit(r *Request) (now int64, err error) {
-	if r.Limit.rule == nil || !r.Limit.rule.valid {
-		return 0, r.Limit.Validate()
-	}
-	if r.At.IsZero() {
-		return m.clock.micros(), nil
-	}
-	return r.micros()
-}
-
 // hash is keyed by a seed that nobody outside can know, so that nobody can make
 // keys that collide.
 func (m *Memory) hash(key string) uint64 { return maphash.String(m.seed, key) }
@@ -205,3 +238,7 @@ func (m *Memory) locate(key string, l *rule) (s *shard, h uint64) {
 	h = m.hash(key)
 	return &m.shards[m.shardOf(h)], h ^ l.identity | 1<<idBits
 }
+
+// place is where the state of a key of that hash lies under l. It is not 0 in the
+// bits that a tag keeps.
+func place(hash uint64, l *rule) uint64 { return hash ^ l.identity | 1<<idBits }

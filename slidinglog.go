@@ -27,16 +27,13 @@ func slidingLog(l *rule, log []entry, now, cost int64, charge bool) verdict {
 		v.retry = never
 	case used+ask > l.capacity:
 		v.retry = skew + slidingLogWait(log, used+ask-l.capacity, l.period, now)
-	default:
-		v.allowed = true
-		if charge {
-			used = max(used+ask, 0)
-		}
+	case charge:
+		used = max(used+ask, 0)
 	}
 	v.remaining = max(l.capacity-used, 0)
 	switch {
 	case used == 0:
-	case v.allowed && charge && cost > 0:
+	case v.granted() && charge && cost > 0:
 		v.reset = skew + l.period
 	default:
 		v.reset = skew + slidingLogWait(log, used, l.period, now)

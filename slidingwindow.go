@@ -7,7 +7,7 @@ package headgate
 func slidingWindow(l *rule, s state, now, cost int64, charge bool) (state, verdict) {
 	skew := max(s.at-now, 0)
 	now += skew
-	elapsed := now % l.period
+	elapsed := l.perPeriod.rest(now)
 	used, previous := slidingWindowCounts(l, s, now)
 	weight := l.period - elapsed
 	ask := l.ask(cost)
@@ -17,15 +17,12 @@ func slidingWindow(l *rule, s state, now, cost int64, charge bool) (state, verdi
 		v.retry = never
 	case previous*weight > (l.capacity-used-ask)*l.period:
 		v.retry = skew + slidingWindowWait(l, used, previous, weight, ask)
-	default:
-		v.allowed = true
-		if charge {
-			previous = max(previous+min(used+ask, 0), 0)
-			used = max(used+ask, 0)
-			s = state{at: now, used: used, previous: previous}
-		}
+	case charge:
+		previous = max(previous+min(used+ask, 0), 0)
+		used = max(used+ask, 0)
+		s = state{at: now, used: used, previous: previous}
 	}
-	v.remaining = max(l.capacity-used-ceilDiv(previous*weight, l.period), 0)
+	v.remaining = max(l.capacity-used-l.perPeriod.ceil(previous*weight), 0)
 	switch {
 	case used > 0:
 		v.reset = skew + weight + l.period
@@ -39,7 +36,7 @@ func slidingWindow(l *rule, s state, now, cost int64, charge bool) (state, verdi
 
 // slidingWindowCounts moves the counts on to the window of now, which is not before s.at.
 func slidingWindowCounts(l *rule, s state, now int64) (used, previous int64) {
-	start := now - now%l.period
+	start := now - l.perPeriod.rest(now)
 	switch {
 	case s.at >= start:
 		return s.used, s.previous
@@ -60,20 +57,16 @@ func slidingWindowWait(l *rule, used, previous, weight, ask int64) int64 {
 	return weight + l.period - (l.capacity-ask)*l.period/used
 }
 
-// adoptSlidingWindow carries over what the old window counts as consumed, as
-// grants of the window of l that now is in; a window of the same length keeps
-// its two counts.
+// adoptSlidingWindow carries over what a window of another length counts as
+// consumed, as grants of the window of l that now is in.
 func adoptSlidingWindow(old, l *rule, s state, now int64) (state, bool) {
-	if old.period == l.period && s.used <= l.capacity && s.previous <= l.capacity {
+	if old.period == l.period {
 		return s, false
 	}
 	used, previous := slidingWindowCounts(old, s, now)
-	if old.period != l.period {
-		used += ceilDiv(previous*(old.period-now%old.period), old.period)
-		previous = 0
-	}
-	if used == 0 && previous == 0 {
+	used += ceilDiv(previous*(old.period-now%old.period), old.period)
+	if used == 0 {
 		return state{}, true
 	}
-	return state{at: now, used: min(used, l.capacity), previous: min(previous, l.capacity)}, true
+	return state{at: now, used: min(used, l.mostCount())}, true
 }

@@ -60,8 +60,8 @@ func (l *rule) ask(cost int64) int64 {
 
 // scale is part of a whole of size from, carried over to a whole of size to:
 // part x to / from, rounded up, at most to. It is computed in doubles, because
-// the product may pass 2^53 and Lua has nothing else; one more makes up for
-// their rounding, so that a change of limits never forgets what was consumed.
+// the product may pass 2^53 and Lua has nothing else; 2 more make up for their
+// rounding, so that a change of limits never forgets what was consumed.
 func scale(part, from, to int64) int64 {
 	if part == 0 || from == to {
 		return min(part, to)

@@ -13,27 +13,24 @@ func steppedTokenBucket(l *rule, s state, now, cost int64, charge bool) (state, 
 	switch {
 	case ask > l.capacity:
 		v.retry = never
-	case used+ask > l.full:
-		v.retry = skew + ceilDiv(used+ask-l.full, l.refill)*l.period - (now - at)
-	default:
-		v.allowed = true
-		if charge {
-			used = max(used+ask, 0)
-			s = state{at: at, used: used}
-		}
+	case ask > l.full-used:
+		v.retry = skew + l.perRefill.ceil(ask-(l.full-used))*l.period - (now - at)
+	case charge:
+		used = max(used+ask, 0)
+		s = state{at: at, used: used}
 	}
 	v.remaining = l.full - used
 	if used == 0 {
 		return state{}, v
 	}
-	v.reset = skew + ceilDiv(used, l.refill)*l.period - (now - at)
+	v.reset = skew + l.perRefill.ceil(used)*l.period - (now - at)
 	return s, v
 }
 
 // steppedSince lets the steps up to now happen. A bucket that is full again
 // begins anew at now.
 func steppedSince(l *rule, s state, now int64) (at, used int64) {
-	steps := (now - s.at) / l.period
+	steps := l.perPeriod.floor(now - s.at)
 	if steps >= l.fill || s.used <= steps*l.refill {
 		return now, 0
 	}
@@ -51,5 +48,5 @@ func adoptSteppedTokenBucket(old, l *rule, s state, now int64) (state, bool) {
 		return state{}, true
 	}
 	toStep := scale(old.period-(now-at), old.period, l.period)
-	return state{at: now - (l.period - toStep), used: min(used, l.full)}, true
+	return state{at: max(now-(l.period-toStep), 0), used: min(used, l.full)}, true
 }

@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 )
@@ -64,7 +65,7 @@ func (r *Request) micros() (int64, error) {
 	}
 	sec := r.At.Unix()
 	if sec < 0 || sec > maxExact/1_000_000-1 || (sec == 0 && r.At.Nanosecond() < 1000) {
-		return 0, &InvalidError{Field: "at", Value: r.At.Format(time.RFC3339), Want: "a time between 1970 and 2255, or the zero time for the store's clock"}
+		return 0, &InvalidError{Field: "at", Value: r.At.Format(time.RFC3339), Want: "a time after 1970-01-01 and before 2255-06-05, or the zero time for the store's clock"}
 	}
 	return sec*1_000_000 + int64(r.At.Nanosecond())/1000, nil
 }
@@ -77,6 +78,9 @@ func ValidateAll(rs []Request, ds []Decision) error {
 	}
 	for i := range rs {
 		if err := rs[i].Validate(); err != nil {
+			if e, ok := errors.AsType[*InvalidError](err); ok && len(rs) > 1 {
+				e.Field = "request " + strconv.Itoa(i) + ": " + e.Field
+			}
 			return err
 		}
 		for j := range i {

@@ -12,18 +12,21 @@ type shard struct {
 	slots []slot
 	taken int // slots in use
 	most  int // bound on taken; the shared slots of newcomers come on top
-	tries int // keys that found the table full since it was last rebuilt
+	tries int // keys that came since it was last rebuilt and found it full, or nearly
+	crowd int // slots that newcomers share
 
 	limits []*rule          // the limits that slots were counted under
 	ids    map[*rule]uint16 // their places in limits
 
 	logs  arena
 	clock *clock
+
+	_ [56]byte // to a whole number of cache lines
 }
 
 // slot is the state of one key under one limit, with no pointer in it.
 type slot struct {
-	tag uint64 // 48 bits of hash, 16 bits of index into limits; 0: never used
+	tag uint64 // 48 bits of hash, 16 bits of index into limits; or 0 or vacated
 	a   uint64 // at; of a log: its block
 	b   uint64 // used, or used and previous; of a log: its length
 }
@@ -32,7 +35,13 @@ const (
 	idBits = 16
 	maxIDs = 1 << idBits
 	idMask = maxIDs - 1
+
+	// vacated is the tag of a slot that is free again but may stand in the way of
+	// others; no place has 0 in the bits of hash.
+	vacated = 1
 )
+
+func (t *slot) vacant() bool { return t.tag>>idBits == 0 }
 
 func (t *slot) state(l *rule) state {
 	if l.algorithm == AlgorithmSlidingWindow {
@@ -41,37 +50,63 @@ func (t *slot) state(l *rule) state {
 	return state{at: int64(t.a), used: int64(t.b)}
 }
 
-// take decides one request for the place h. It writes what follows if charge is
-// set and the request is granted, and else what a change of limits made of the
-// state, unless the request only looks. The shard is locked.
-func (s *shard) take(l *rule, h uint64, now, cost int64, charge bool) (verdict, error) {
+func (t *slot) put(l *rule, next state) {
+	t.a, t.b = uint64(next.at), uint64(next.used)
+	if l.algorithm == AlgorithmSlidingWindow {
+		t.b = uint64(next.used)<<32 | uint64(next.previous)
+	}
+}
+
+// takeKnown is take for what is asked most: a key that is known under the limit it
+// was counted under last, and has no log. It gives the verdict undecided for others.
+func (s *shard) takeKnown(l *rule, h uint64, now, cost int64) verdict {
 	t := s.find(h)
-	if t == nil || s.limits[t.tag&idMask] != l {
-		var err error
-		if t, h, err = s.prepare(l, h, now); err != nil {
-			return verdict{}, err
-		}
+	if t == nil || s.limits[t.tag&idMask] != l || l.algorithm == AlgorithmSlidingLog {
+		return verdict{retry: undecided}
+	}
+	next, v := l.decide(t.state(l), now, cost, cost != 0)
+	if v.granted() && cost != 0 {
+		t.put(l, next)
+	}
+	return v
+}
+
+// take decides one request for the place h, which prepare has found. It writes what
+// follows if charge is set and the request is granted, and else what a change of
+// limits made of the state, unless the request only looks. The shard is locked.
+func (s *shard) take(l *rule, h uint64, now, cost int64, charge bool) verdict {
+	t := s.find(h)
+	charge = charge && cost != 0
+	if h == newcomers(l) && cost < 0 {
+		charge = false // what one newcomer gives back another may have taken
 	}
 	if l.algorithm == AlgorithmSlidingLog {
-		return s.takeLog(t, l, h, now, cost, charge), nil
+		return s.takeLog(t, l, h, now, cost, charge)
 	}
-	var was state
-	adopted := false
-	if t != nil {
-		old := s.limits[t.tag&idMask]
-		if was = t.state(old); old != l {
-			was, adopted = l.adopt(old, was, now)
-		}
-	}
-	charge = charge && cost != 0
+	was, adopted := s.recall(t, l, now)
 	next, v := l.decide(was, now, cost, charge)
 	switch {
-	case charge && v.allowed:
+	case charge && v.granted():
 		s.write(t, l, h, next)
 	case adopted && cost != 0:
 		s.write(t, l, h, was)
 	}
-	return v, nil
+	return v
+}
+
+// recall is the state in t, adopted to l, or if t is nil that of a newcomer.
+func (s *shard) recall(t *slot, l *rule, now int64) (was state, adopted bool) {
+	if t == nil {
+		t = s.shared(l)
+	}
+	if t == nil {
+		return state{}, false
+	}
+	old := s.limits[t.tag&idMask]
+	if was = t.state(old); old == l {
+		return was, false
+	}
+	return l.adopt(old, was, now)
 }
 
 // write puts next under l into the place t of h, or into a new one if t is nil.
@@ -80,48 +115,59 @@ func (s *shard) write(t *slot, l *rule, h uint64, next state) {
 		if next == (state{}) {
 			return
 		}
-		t = s.insert(h)
+		t = s.insertFor(l, h)
 	}
 	if s.limits[t.tag&idMask] != l {
 		t.tag = t.tag&^idMask | uint64(s.ids[l])
 	}
-	t.a, t.b = uint64(next.at), uint64(next.used)
-	if l.algorithm == AlgorithmSlidingWindow {
-		t.b = uint64(next.used)<<32 | uint64(next.previous)
-	}
+	t.put(l, next)
 }
 
 // takeLog is take for a sliding log, whose entries lie in the arena.
 func (s *shard) takeLog(t *slot, l *rule, h uint64, now, cost int64, charge bool) verdict {
-	var log []entry
-	adopted := false
-	if t != nil {
-		log = s.log(t)
-		if old := s.limits[t.tag&idMask]; old.period != l.period {
-			log = log[expired(log, now+logSkew(log, now), old.period):]
-			adopted = true
-		}
-	}
-	charge = charge && cost != 0
+	log, adopted := s.recallLog(t, l, now)
 	v := slidingLog(l, log, now, cost, charge)
 	switch {
-	case charge && v.allowed:
-		log = log[expired(log, now+logSkew(log, now), l.period):]
-		s.writeLog(t, l, h, record(log, now, l.ask(cost)))
+	case charge && v.granted():
+		s.writeLog(t, l, h, log[expired(log, now+logSkew(log, now), l.period):], now, l.ask(cost))
 	case adopted && cost != 0:
-		s.writeLog(t, l, h, log)
+		s.writeLog(t, l, h, log, now, 0)
 	}
 	return v
 }
 
-func (s *shard) writeLog(t *slot, l *rule, h uint64, log []entry) {
+// recallLog is the log in t as far as it counts under l, or if t is nil that of a
+// newcomer.
+func (s *shard) recallLog(t *slot, l *rule, now int64) (log []entry, adopted bool) {
 	if t == nil {
-		if len(log) == 0 {
+		t = s.shared(l)
+	}
+	if t == nil {
+		return nil, false
+	}
+	log = s.log(t)
+	if old := s.limits[t.tag&idMask]; old.period != l.period {
+		return log[expired(log, now+logSkew(log, now), old.period):], true
+	}
+	return log, false
+}
+
+// writeLog puts what is left of a log into the place t of h, or into a new one if t
+// is nil, and records cost at now.
+func (s *shard) writeLog(t *slot, l *rule, h uint64, log []entry, now, cost int64) {
+	if t == nil {
+		if len(log) == 0 && cost <= 0 {
 			return
 		}
-		t = s.insert(h)
+		t = s.insertFor(l, h)
 	}
 	t.tag = t.tag&^idMask | uint64(s.ids[l])
+	room := s.logs.entries(block(t.a))
+	if len(log) > len(room) {
+		t.a = uint64(s.logs.save(block(t.a), log))
+		room = s.logs.entries(block(t.a))
+	}
+	log = record(room[:copy(room, log)], now, cost)
 	t.a = uint64(s.logs.save(block(t.a), log))
 	t.b = uint64(len(log))
 }
@@ -151,16 +197,26 @@ func (s *shard) home(h uint64) int {
 	return int(home)
 }
 
-// insert takes a new slot for h, which is not in the table. prepare has made room.
+// insertFor is insert, and counts the slots that newcomers share.
+func (s *shard) insertFor(l *rule, h uint64) *slot {
+	if h == newcomers(l) {
+		s.crowd++
+	}
+	return s.insert(h)
+}
+
+// insert takes a slot for h, which is not in the table. prepare has made room.
 func (s *shard) insert(h uint64) *slot {
 	i := s.home(h)
-	for s.slots[i].tag != 0 {
+	for !s.slots[i].vacant() {
 		if i++; i == len(s.slots) {
 			i = 0
 		}
 	}
-	s.taken++
 	t := &s.slots[i]
+	if t.tag == 0 {
+		s.taken++
+	}
 	t.tag = h &^ idMask
 	return t
 }

@@ -15,19 +15,16 @@ func tokenBucket(l *rule, s state, now, cost int64, charge bool) (state, verdict
 	case ask > l.capacity:
 		v.retry = never
 	case used+ask*l.unit > l.full:
-		v.retry = skew + ceilDiv(used+ask*l.unit-l.full, l.rate)
-	default:
-		v.allowed = true
-		if charge {
-			used = max(used+ask*l.unit, 0)
-			s = state{at: now, used: used}
-		}
+		v.retry = skew + l.perRate.ceil(used+ask*l.unit-l.full)
+	case charge:
+		used = max(used+ask*l.unit, 0)
+		s = state{at: now, used: used}
 	}
-	v.remaining = (l.full - used) / l.unit
+	v.remaining = l.perUnit.floor(l.full - used)
 	if used == 0 {
 		return state{}, v
 	}
-	v.reset = skew + ceilDiv(used, l.rate)
+	v.reset = skew + l.perRate.ceil(used)
 	return s, v
 }
 

@@ -27,8 +27,8 @@ func (r *rule) check() *InvalidError {
 		return nil
 	case r.capacity < 1:
 		return faultNumber(r.countField(), r.capacity, "a whole number of at least 1")
-	case r.isBucket() && r.refill < 1:
-		return faultNumber("refill", r.refill, "a whole number of at least 1")
+	case r.isBucket() && (r.refill < 1 || r.refill > maxExact):
+		return faultNumber("refill", r.refill, "a whole number from 1 to "+strconv.FormatInt(maxExact, 10))
 	case r.every < time.Microsecond:
 		return &InvalidError{r.periodField(), r.every.String(), "at least 1µs"}
 	case r.every%time.Microsecond != 0:
@@ -36,7 +36,11 @@ func (r *rule) check() *InvalidError {
 	case r.period > maxExact:
 		return &InvalidError{r.periodField(), r.every.String(), "at most 285 years"}
 	}
-	if most, why := r.most(); r.capacity > most {
+	most, why := r.most()
+	if most < 1 {
+		return &InvalidError{r.periodField(), r.every.String(), "a shorter one, " + why}
+	}
+	if r.capacity > most {
 		return faultNumber(r.countField(), r.capacity, "at most "+strconv.FormatInt(most, 10)+" "+why)
 	}
 	return nil
@@ -54,13 +58,16 @@ func (r *rule) most() (n int64, why string) {
 		}
 		return steps * r.refill, "so that the bucket fills within 285 years"
 	case AlgorithmSlidingWindow:
-		return min(maxPair, maxExact/2/r.period), "to weigh a window this long exactly; a token bucket or a fixed window allows more"
+		return r.mostCount(), "to weigh a window this long exactly; a token bucket or a fixed window allows more"
 	case AlgorithmSlidingLog:
 		return maxLog, "because a log keeps every grant; a sliding window allows more"
 	default:
 		return maxExact, "to be counted exactly"
 	}
 }
+
+// mostCount is the largest count that a sliding window can weigh exactly.
+func (r *rule) mostCount() int64 { return min(maxPair, maxExact/2/r.period) }
 
 func (r *terms) isBucket() bool {
 	return r.algorithm == AlgorithmTokenBucket || r.algorithm == AlgorithmStepped

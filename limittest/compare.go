@@ -68,10 +68,10 @@ func (m *model) check(r headgate.Request, d headgate.Decision) error {
 	if ask == 0 {
 		ask = 1
 	}
-	if want := m.fits(t, ask) || ask < 0; d.Allowed != want {
-		return fmt.Errorf("allowed is %v; want %v", d.Allowed, want)
+	if want := m.fits(t, ask) || ask < 0; d.Allowed() != want {
+		return fmt.Errorf("allowed is %v; want %v", d.Allowed(), want)
 	}
-	if d.Allowed && r.Cost != 0 {
+	if d.Allowed() && r.Cost != 0 {
 		m.charge(t, ask)
 	}
 	if err := m.checkRemaining(t, d.Remaining); err != nil {
@@ -95,9 +95,9 @@ func (m *model) checkRemaining(t, remaining int64) error {
 
 func (m *model) checkRetry(t, ask int64, d headgate.Decision) error {
 	switch retry := d.RetryAfter.Microseconds(); {
-	case d.Allowed && d.RetryAfter != 0:
+	case d.Allowed() && d.RetryAfter != 0:
 		return fmt.Errorf("allowed, but retry after %s", d.RetryAfter)
-	case d.Allowed:
+	case d.Allowed():
 		return nil
 	case (ask > m.limit.Capacity()) != (d.RetryAfter == headgate.Never):
 		return fmt.Errorf("retry after %s for a cost of %d of %d", d.RetryAfter, ask, m.limit.Capacity())

@@ -59,7 +59,7 @@ func race(t *testing.T, s headgate.Store, callers, turns int, request func(i int
 					t.Errorf("Take: %v", err)
 					return
 				}
-				if d.Allowed {
+				if d.Allowed() {
 					granted.Add(1)
 				}
 			}
@@ -98,7 +98,7 @@ func neverOverAnyWindow(t *testing.T, s headgate.Store) {
 	} {
 		var grants []time.Duration
 		for at := time.Duration(0); at < 6*time.Second; at += 13 * time.Millisecond {
-			if take(t, s, headgate.Request{Key: "greedy", Limit: parse(t, c.limit), Cost: 1, At: epoch.Add(at)}).Allowed {
+			if take(t, s, headgate.Request{Key: "greedy", Limit: parse(t, c.limit), Cost: 1, At: epoch.Add(at)}).Allowed() {
 				grants = append(grants, at)
 			}
 		}
@@ -126,12 +126,12 @@ func neverShort(t *testing.T, s headgate.Store) {
 		for turn := range turns {
 			r := headgate.Request{Key: "patient", Limit: l, Cost: cost, At: epoch.Add(elapsed)}
 			d := take(t, s, r)
-			if !d.Allowed {
+			if !d.Allowed() {
 				elapsed += d.RetryAfter
 				r.At = epoch.Add(elapsed)
 				d = take(t, s, r)
 			}
-			if !d.Allowed {
+			if !d.Allowed() {
 				t.Fatalf("%s: turn %d refused after the wait it was told", text, turn)
 			}
 		}
@@ -162,12 +162,12 @@ func neverBack(t *testing.T, s headgate.Store) {
 				t.Errorf("%s: %s back: %s; want remaining %d, reset after %s", text, back, describe(d), before.Remaining, before.ResetAfter+back)
 			}
 		}
-		if d := ask(-time.Minute, 40); !d.Allowed || d.Remaining != 0 {
+		if d := ask(-time.Minute, 40); !d.Allowed() || d.Remaining != 0 {
 			t.Errorf("%s: a minute back, the 40 that were left: %s", text, describe(d))
 		}
-		if d := ask(-time.Second, 1); d.Allowed {
+		if d := ask(-time.Second, 1); d.Allowed() {
 			t.Errorf("%s: a second back, one too many: %s", text, describe(d))
-		} else if again := ask(-time.Second+d.RetryAfter, 1); !again.Allowed {
+		} else if again := ask(-time.Second+d.RetryAfter, 1); !again.Allowed() {
 			t.Errorf("%s: refused again after the wait it was told: %s", text, describe(again))
 		}
 	}
@@ -184,7 +184,7 @@ func denialTouchesNothing(t *testing.T, s headgate.Store) {
 		ask("denied", 95)
 		before := ask("denied", 0)
 		for range 10 {
-			if d := ask("denied", 6); d.Allowed || d.Remaining != 5 || d.ResetAfter != before.ResetAfter {
+			if d := ask("denied", 6); d.Allowed() || d.Remaining != 5 || d.ResetAfter != before.ResetAfter {
 				t.Fatalf("%s: 6 of 5: %s", text, describe(d))
 			}
 			ask("denied", 101)
@@ -209,16 +209,16 @@ func allOrNone(t *testing.T, s headgate.Store) {
 		}
 		ds := make([]headgate.Decision, 2)
 		together(t, s, rs, ds)
-		if !ds[0].Allowed || !ds[1].Allowed || ds[0].Remaining != 8 || ds[1].Remaining != 1 {
+		if !ds[0].Allowed() || !ds[1].Allowed() || ds[0].Remaining != 8 || ds[1].Remaining != 1 {
 			t.Fatalf("keys %v, both fit: %s; %s", keys, describe(ds[0]), describe(ds[1]))
 		}
 		together(t, s, rs, ds)
-		if !ds[0].Allowed || ds[0].Remaining != 8 || ds[1].Allowed || ds[1].RetryAfter != time.Minute {
+		if !ds[0].Allowed() || ds[0].Remaining != 8 || ds[1].Allowed() || ds[1].RetryAfter != time.Minute {
 			t.Errorf("keys %v, the second refuses: %s; %s", keys, describe(ds[0]), describe(ds[1]))
 		}
 		rs[0], rs[1] = rs[1], rs[0]
 		together(t, s, rs, ds)
-		if ds[0].Allowed || !ds[1].Allowed || ds[1].Remaining != 8 {
+		if ds[0].Allowed() || !ds[1].Allowed() || ds[1].Remaining != 8 {
 			t.Errorf("keys %v, the first refuses: %s; %s", keys, describe(ds[0]), describe(ds[1]))
 		}
 		if d := take(t, s, headgate.Request{Key: keys[0], Limit: large, At: epoch}); d.Remaining != 8 {

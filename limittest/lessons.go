@@ -48,11 +48,11 @@ func partialFit(t *testing.T, s headgate.Store) {
 		if d := take(t, s, r); d.Remaining != 30 {
 			t.Fatalf("%s: %s", text, describe(d))
 		}
-		if d := take(t, s, r); d.Allowed || d.Remaining != 30 {
+		if d := take(t, s, r); d.Allowed() || d.Remaining != 30 {
 			t.Errorf("%s: 70 of 30: %s", text, describe(d))
 		}
 		r.Cost = 30
-		if d := take(t, s, r); !d.Allowed || d.Remaining != 0 {
+		if d := take(t, s, r); !d.Allowed() || d.Remaining != 0 {
 			t.Errorf("%s: the 30 that are left: %s", text, describe(d))
 		}
 	}
@@ -68,12 +68,12 @@ func noDrift(t *testing.T, s headgate.Store) {
 		due := time.Duration((int64(i)*1_000_000+2)/3) * time.Microsecond
 		if i > 0 {
 			r.At = epoch.Add(due - time.Microsecond)
-			if take(t, s, r).Allowed {
+			if take(t, s, r).Allowed() {
 				t.Fatalf("token %d granted early", i)
 			}
 		}
 		r.At = epoch.Add(due)
-		if !take(t, s, r).Allowed {
+		if !take(t, s, r).Allowed() {
 			t.Fatalf("token %d refused", i)
 		}
 	}
@@ -82,15 +82,15 @@ func noDrift(t *testing.T, s headgate.Store) {
 // hugeRates: 2e9 per second became an interval of 0, and so no limit at all.
 func hugeRates(t *testing.T, s headgate.Store) {
 	r := headgate.Request{Key: "huge", Limit: parse(t, "2000000000/s"), Cost: 2_000_000_000, At: epoch}
-	if !take(t, s, r).Allowed {
+	if !take(t, s, r).Allowed() {
 		t.Fatal("the whole burst refused")
 	}
 	r.Cost = 1
-	if d := take(t, s, r); d.Allowed || d.RetryAfter != time.Microsecond {
+	if d := take(t, s, r); d.Allowed() || d.RetryAfter != time.Microsecond {
 		t.Errorf("one more at once: %s", describe(d))
 	}
 	r.At, r.Cost = epoch.Add(time.Microsecond), 2001
-	if d := take(t, s, r); d.Allowed || d.Remaining != 2000 {
+	if d := take(t, s, r); d.Allowed() || d.Remaining != 2000 {
 		t.Errorf("2001 after a microsecond: %s", describe(d))
 	}
 }
@@ -112,10 +112,10 @@ func gluedKeys(t *testing.T, s headgate.Store) {
 	for _, name := range []string{"x_y", "y", "x"} {
 		for _, key := range keyNames() {
 			r := headgate.Request{Key: key, Limit: one.Named(name), Cost: 1, At: epoch}
-			if !take(t, s, r).Allowed {
+			if !take(t, s, r).Allowed() {
 				t.Errorf("key %.20q, limit %s: shares the state of another", key, name)
 			}
-			if take(t, s, r).Allowed {
+			if take(t, s, r).Allowed() {
 				t.Errorf("key %.20q, limit %s: has no state", key, name)
 			}
 		}
@@ -127,7 +127,7 @@ func hugeCosts(t *testing.T, s headgate.Store) {
 	for _, text := range everyAlgorithm {
 		r := headgate.Request{Key: "costs", Limit: parse(t, text), At: epoch}
 		for _, r.Cost = range []int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 62, 1<<53 + 1, 1 << 53, 101} {
-			if d := take(t, s, r); d.Allowed || d.RetryAfter != headgate.Never || d.Remaining != 100 {
+			if d := take(t, s, r); d.Allowed() || d.RetryAfter != headgate.Never || d.Remaining != 100 {
 				t.Errorf("%s: cost %d: %s", text, r.Cost, describe(d))
 			}
 		}
@@ -173,7 +173,7 @@ func refunds(t *testing.T, s headgate.Store) {
 func shortWaits(t *testing.T, s headgate.Store) {
 	r := headgate.Request{Key: "short", Limit: parse(t, "1000000/s burst 1"), Cost: 1, At: epoch}
 	take(t, s, r)
-	if d := take(t, s, r); d.Allowed || d.RetryAfter != time.Microsecond {
+	if d := take(t, s, r); d.Allowed() || d.RetryAfter != time.Microsecond {
 		t.Errorf("a second one at once: %s", describe(d))
 	}
 }

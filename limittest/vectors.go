@@ -56,12 +56,14 @@ func parseVector(line string) (r headgate.Request, d headgate.Decision, err erro
 	if r.Cost, err = strconv.ParseInt(f[1], 10, 64); err != nil {
 		return r, d, err
 	}
-	d.Allowed = f[2] == "yes"
 	if d.Remaining, err = strconv.ParseInt(f[3], 10, 64); err != nil {
 		return r, d, err
 	}
 	if d.RetryAfter, err = parseWait(f[4]); err != nil {
 		return r, d, err
+	}
+	if (d.RetryAfter == 0) != (f[2] == "yes") {
+		return r, d, fmt.Errorf("%q: a retry after %s and the answer %s", line, f[4], f[2])
 	}
 	d.ResetAfter, err = parseWait(f[5])
 	return r, d, err
@@ -79,7 +81,7 @@ func parseWait(s string) (time.Duration, error) {
 
 func describe(d headgate.Decision) string {
 	answer, retry := "no", d.RetryAfter.String()
-	if d.Allowed {
+	if d.Allowed() {
 		answer = "yes"
 	}
 	if d.RetryAfter == headgate.Never {

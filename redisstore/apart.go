@@ -94,7 +94,7 @@ func (s *Store) look(ctx context.Context, parties []*party) error {
 // granted says whether every request of p was.
 func (p *party) granted() bool {
 	for i, d := range p.decisions {
-		if !d.Allowed && p.requests[i].Cost != 0 {
+		if !d.Allowed() && p.requests[i].Cost != 0 {
 			return false
 		}
 	}

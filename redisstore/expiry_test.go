@@ -75,7 +75,7 @@ func TestLostExpiry(t *testing.T) {
 		key := t.Name() + ":{k}:" + r.Limit.ID()
 		take(t, s, r)
 		client.Persist(t.Context(), key)
-		for deadline := time.Now().Add(10 * time.Second); !take(t, s, r).Allowed; {
+		for deadline := time.Now().Add(10 * time.Second); !take(t, s, r).Allowed(); {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s: blocked for ever", text)
 			}

@@ -36,24 +36,21 @@ local function fixedwindow(packed, now, cost, charge, capacity, period)
   local elapsed = now % period
   local used = fixedwindowused(s_at, s_used, now, period)
   local ask = asked(cost, capacity)
-  local allowed, retry, reset = false, 0, 0
+  local retry, reset = 0, 0
   if ask > capacity then
     retry = NEVER
   elseif ask > capacity - used then
     retry = skew + period - elapsed
-  else
-    allowed = true
-    if charge then
-      used = max(used + ask, 0)
-      s_at, s_used = now, used
-    end
+  elseif charge then
+    used = max(used + ask, 0)
+    s_at, s_used = now, used
   end
   if used > 0 then
     reset = skew + period - elapsed
   end
   local state
-  if adopted or (charge and allowed) then
+  if adopted or (charge and retry == 0) then
     state = s_used > 0 and pack(THREE, s_at, s_used, period) or ''
   end
-  return allowed, max(capacity - used, 0), retry, reset, state
+  return max(capacity - used, 0), retry, reset, state
 end

@@ -5,6 +5,7 @@ local pack, unpack = struct.pack, struct.unpack
 
 local NEVER = -1
 local MAX = 9007199254740991
+local MAXPAIR = 4294967295
 
 -- States are kept as whole numbers of 7 bytes.
 local THREE = '<I7I7I7'

@@ -134,7 +134,7 @@ func count(t *testing.T, s headgate.Store, r headgate.Request, granted *atomic.I
 	if err != nil {
 		t.Error(err)
 	}
-	if d.Allowed {
+	if d.Allowed() {
 		granted.Add(1)
 	}
 }

@@ -119,11 +119,11 @@ func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.D
 	if err != nil {
 		return wrap(err)
 	}
-	if len(numbers) != 4*len(rs) {
+	if len(numbers) != 3*len(rs) {
 		return fmt.Errorf("redisstore: script returned %d numbers for %d requests", len(numbers), len(rs))
 	}
 	for i := range ds {
-		ds[i] = decision(rs[i].Limit, numbers[4*i:])
+		ds[i] = decision(rs[i].Limit, numbers[3*i:])
 	}
 	return nil
 }
@@ -186,16 +186,15 @@ func numbers(l headgate.Limit) (a, b int64) {
 	}
 }
 
-// decision reads the four numbers that the script returns for a request.
+// decision reads the three numbers that the script returns for a request.
 func decision(l headgate.Limit, n []int64) headgate.Decision {
 	d := headgate.Decision{
-		Allowed:    n[0] == 1,
 		Limit:      l,
-		Remaining:  n[1],
-		RetryAfter: time.Duration(n[2]) * time.Microsecond,
-		ResetAfter: time.Duration(n[3]) * time.Microsecond,
+		Remaining:  n[0],
+		RetryAfter: time.Duration(n[1]) * time.Microsecond,
+		ResetAfter: time.Duration(n[2]) * time.Microsecond,
 	}
-	if n[2] < 0 {
+	if n[1] < 0 {
 		d.RetryAfter = headgate.Never
 	}
 	return d

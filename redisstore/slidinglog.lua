@@ -79,18 +79,15 @@ local function slidinglog(packed, now, cost, charge, capacity, period)
   local s_first, s_used = first, used
   first, used = expired(packed, first, used, now, period)
   local ask = asked(cost, capacity)
-  local allowed, retry, reset, state = false, 0, 0, nil
+  local retry, reset, state = 0, 0, nil
   if ask > capacity then
     retry = NEVER
   elseif used + ask > capacity then
     retry = skew + slidinglogwait(packed, first, used + ask - capacity, period, now)
-  else
-    allowed = true
-    if charge then
-      used = max(used + ask, 0)
-      packed = pack(HEAD, period, used) .. record(packed, first, now, ask)
-      state = used > 0 and packed or ''
-    end
+  elseif charge then
+    used = max(used + ask, 0)
+    packed = pack(HEAD, period, used) .. record(packed, first, now, ask)
+    state = used > 0 and packed or ''
   end
   if used > 0 then
     reset = skew + lastat(packed) + period - now
@@ -98,5 +95,5 @@ local function slidinglog(packed, now, cost, charge, capacity, period)
   if adopted and not state then
     state = s_used > 0 and pack(HEAD, period, s_used) .. packed:sub(s_first) or ''
   end
-  return allowed, max(capacity - used, 0), retry, reset, state
+  return max(capacity - used, 0), retry, reset, state
 end

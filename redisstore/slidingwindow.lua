@@ -27,30 +27,26 @@ local function slidingwindowwait(capacity, period, used, previous, weight, ask)
   return weight + period - floor((capacity - ask) * period / used)
 end
 
--- adoptslidingwindow carries over what the old window counts as consumed, as
--- grants of the window of another length that now is in; a window of the same
--- length keeps its two counts.
-local function adoptslidingwindow(packed, now, capacity, period)
+-- adoptslidingwindow carries over what a window of another length counts as
+-- consumed, as grants of the window that now is in.
+local function adoptslidingwindow(packed, now, period)
   local at, used, previous, oldperiod = unpack(FOUR, packed)
-  if oldperiod == period and used <= capacity and previous <= capacity then
+  if oldperiod == period then
     return at, used, previous, false
   end
   now = max(now, at)
   used, previous = slidingwindowcounts(at, used, previous, now, oldperiod)
-  if oldperiod ~= period then
-    used = used + ceil(previous * (oldperiod - now % oldperiod) / oldperiod)
-    previous = 0
-  end
-  if used == 0 and previous == 0 then
+  used = used + ceil(previous * (oldperiod - now % oldperiod) / oldperiod)
+  if used == 0 then
     return 0, 0, 0, true
   end
-  return now, min(used, capacity), min(previous, capacity), true
+  return now, min(used, MAXPAIR, floor(floor(MAX / 2) / period)), 0, true
 end
 
 local function slidingwindow(packed, now, cost, charge, capacity, period)
   local s_at, s_used, s_previous, adopted = 0, 0, 0, false
   if packed then
-    s_at, s_used, s_previous, adopted = adoptslidingwindow(packed, now, capacity, period)
+    s_at, s_used, s_previous, adopted = adoptslidingwindow(packed, now, period)
   end
   local skew = max(s_at - now, 0)
   now = now + skew
@@ -58,18 +54,15 @@ local function slidingwindow(packed, now, cost, charge, capacity, period)
   local used, previous = slidingwindowcounts(s_at, s_used, s_previous, now, period)
   local weight = period - elapsed
   local ask = asked(cost, capacity)
-  local allowed, retry, reset = false, 0, 0
+  local retry, reset = 0, 0
   if ask > capacity then
     retry = NEVER
   elseif previous * weight > (capacity - used - ask) * period then
     retry = skew + slidingwindowwait(capacity, period, used, previous, weight, ask)
-  else
-    allowed = true
-    if charge then
-      previous = max(previous + min(used + ask, 0), 0)
-      used = max(used + ask, 0)
-      s_at, s_used, s_previous = now, used, previous
-    end
+  elseif charge then
+    previous = max(previous + min(used + ask, 0), 0)
+    used = max(used + ask, 0)
+    s_at, s_used, s_previous = now, used, previous
   end
   if used > 0 then
     reset = skew + weight + period
@@ -77,8 +70,8 @@ local function slidingwindow(packed, now, cost, charge, capacity, period)
     reset = skew + weight
   end
   local state
-  if adopted or (charge and allowed) then
+  if adopted or (charge and retry == 0) then
     state = s_used + s_previous > 0 and pack(FOUR, s_at, s_used, s_previous, period) or ''
   end
-  return allowed, max(capacity - used - ceil(previous * weight / period), 0), retry, reset, state
+  return max(capacity - used - ceil(previous * weight / period), 0), retry, reset, state
 end

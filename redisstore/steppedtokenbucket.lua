@@ -27,7 +27,7 @@ local function adoptsteppedtokenbucket(packed, now, capacity, refill, period)
     return 0, 0, true
   end
   local tostep = scale(oldperiod - (now - at), oldperiod, period)
-  return now - (period - tostep), min(used, capacity), true
+  return max(now - (period - tostep), 0), min(used, capacity), true
 end
 
 local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, period)
@@ -39,24 +39,21 @@ local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, p
   now = now + skew
   local at, used = steppedsince(s_at, s_used, now, refill, period)
   local ask = asked(cost, capacity)
-  local allowed, retry, reset = false, 0, 0
+  local retry, reset = 0, 0
   if ask > capacity then
     retry = NEVER
-  elseif used + ask > capacity then
-    retry = ceil((used + ask - capacity) / refill) * period - (now - at) + skew
-  else
-    allowed = true
-    if charge then
-      used = max(used + ask, 0)
-      s_at, s_used = at, used
-    end
+  elseif ask > capacity - used then
+    retry = ceil((ask - (capacity - used)) / refill) * period - (now - at) + skew
+  elseif charge then
+    used = max(used + ask, 0)
+    s_at, s_used = at, used
   end
   if used > 0 then
     reset = ceil(used / refill) * period - (now - at) + skew
   end
   local state
-  if adopted or (charge and allowed) then
+  if adopted or (charge and retry == 0) then
     state = s_used > 0 and pack(FOUR, s_at, s_used, refill, period) or ''
   end
-  return allowed, capacity - used, retry, reset, state
+  return capacity - used, retry, reset, state
 end

@@ -7,8 +7,8 @@
 -- clock of this server), its cost, and three numbers of its limit; and so on, six
 -- for each request.
 --
--- Returns, for each request: 1 if it is granted or else 0, what remains, and the
--- microseconds until a retry (or -1 for never) and until the reset.
+-- Returns, for each request: what remains, and the microseconds until a retry (0 if
+-- it is granted, -1 for never) and until the reset.
 
 local ALGORITHMS = {
   tokenbucket,
@@ -67,19 +67,18 @@ local function decide(i, charge)
   if now == 0 then
     now, grace = clock, SERVERGRACE
   end
-  local allowed, remaining, retry, reset, state = ALGORITHMS[tonumber(ARGV[a])](
+  local remaining, retry, reset, state = ALGORITHMS[tonumber(ARGV[a])](
     kept[i], now, cost, charge and cost ~= 0,
     tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5]))
   reset = min(reset, MAX)
-  answer[4 * i - 3] = allowed and 1 or 0
-  answer[4 * i - 2] = remaining
-  answer[4 * i - 1] = min(retry, MAX)
-  answer[4 * i] = reset
+  answer[3 * i - 2] = remaining
+  answer[3 * i - 1] = min(retry, MAX)
+  answer[3 * i] = reset
   if state and cost ~= 0 then
     keep(KEYS[i], state, reset, grace)
     kept[i] = state ~= '' and state
   end
-  return allowed or cost == 0
+  return retry == 0 or cost == 0
 end
 
 for i = 1, #KEYS do

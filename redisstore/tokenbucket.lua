@@ -35,24 +35,21 @@ local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
   now = now + skew
   local used = tokenbucketused(s_at, s_used, now, rate)
   local ask = asked(cost, capacity)
-  local allowed, retry, reset = false, 0, 0
+  local retry, reset = 0, 0
   if ask > capacity then
     retry = NEVER
   elseif used + ask * unit > full then
     retry = skew + ceil((used + ask * unit - full) / rate)
-  else
-    allowed = true
-    if charge then
-      used = max(used + ask * unit, 0)
-      s_at, s_used = now, used
-    end
+  elseif charge then
+    used = max(used + ask * unit, 0)
+    s_at, s_used = now, used
   end
   if used > 0 then
     reset = skew + ceil(used / rate)
   end
   local state
-  if adopted or (charge and allowed) then
+  if adopted or (charge and retry == 0) then
     state = s_used > 0 and pack(FOUR, s_at, s_used, rate, unit) or ''
   end
-  return allowed, floor((full - used) / unit), retry, reset, state
+  return floor((full - used) / unit), retry, reset, state
 end

@@ -36,7 +36,7 @@ func TestTrouble(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.word) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("error %q; want one line with %q", err, c.word)
 			}
-			if d.Allowed {
+			if d.Allowed() {
 				t.Error("allowed by a store that could not say")
 			}
 		})
@@ -68,11 +68,11 @@ func TestNoTime(t *testing.T) {
 	s := newStore(t, client)
 	r := headgate.Request{Key: "k", Limit: parse(t, "3/h"), Cost: 1}
 	for i := range int64(3) {
-		if d := take(t, s, r); !d.Allowed || d.Remaining != 2-i {
+		if d := take(t, s, r); !d.Allowed() || d.Remaining != 2-i {
 			t.Fatalf("take %d: %+v", i, d)
 		}
 	}
-	if d := take(t, s, r); d.Allowed {
+	if d := take(t, s, r); d.Allowed() {
 		t.Errorf("a fourth of three: %+v", d)
 	}
 }

@@ -1,0 +1,104 @@
+# Everything a change must pass. `make help` lists the targets; CI runs .ci/run.
+#
+# Portable to GNU make 3.81. The modules are those of go.work: a new one is named
+# there, and every target below visits it.
+
+GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOVULNCHECK   = golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+# How long each fuzz target runs.
+FUZZTIME ?= 5s
+
+# More flags for go test, such as -run or -v.
+TESTFLAGS ?=
+
+# The directories of all modules, evaluated where it is used.
+MODULES = $(shell go list -m -f '{{.Dir}}')
+
+# $(call each,COMMANDS) runs COMMANDS in every module, and fails in the end where
+# they failed in one.
+define each
+@modules="$(MODULES)"; test -n "$$modules" || exit 1; failed=; for module in $$modules; do \
+	name=.$${module#$(CURDIR)}; echo "--- $@: $$name"; \
+	(cd "$$module" && { $(1); }) || failed="$$failed $$name"; \
+done; test -z "$$failed" || { echo "$@ failed in:$$failed" >&2; exit 1; }
+endef
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: check
+check: test race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick ## Do all that CI does
+
+.PHONY: deps
+deps: ## Install a Redis server for the tests, if there is none
+	@scripts/deps redis
+
+.PHONY: test
+test: deps ## Run the tests of every module
+	$(call each,go test $(TESTFLAGS) ./...)
+
+.PHONY: race
+race: deps ## Run the tests of every module under the race detector
+	@scripts/deps cc
+	$(call each,CGO_ENABLED=1 go test -race $(TESTFLAGS) ./...)
+
+.PHONY: vet
+vet: ## Run go vet
+	$(call each,go vet ./...)
+
+.PHONY: lint
+lint: ## Run the linters of .golangci.yml
+	$(call each,go run $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...)
+
+.PHONY: fix-check
+fix-check: ## Check that go fix has nothing to modernise
+	$(call each,go fix -diff ./...)
+
+.PHONY: tidy-check
+tidy-check: ## Check that every go.mod is tidy
+	$(call each,go mod tidy -diff)
+
+.PHONY: fmt-check
+fmt-check: ## Check that every file is as gofmt has it
+	@files=$$(gofmt -l .) || exit 1; \
+	if [ -n "$$files" ]; then echo "not formatted, run make fmt:"; echo "$$files"; exit 1; fi
+
+.PHONY: fmt
+fmt: ## Format every file, apply go fix, tidy every go.mod
+	$(call each,go fix ./... && gofmt -w . && go mod tidy)
+
+# The database of vulnerabilities is on the network. Where it cannot be reached
+# there is nothing to check against, which is said and is no failure.
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities in what is called
+	$(call each,out=$$(go run $(GOVULNCHECK) ./... 2>&1) && echo "$$out" || { \
+		echo "$$out"; \
+		echo "$$out" | grep -q 'fetching vulnerabilities:' || exit 1; \
+		echo "NOT CHECKED: the database of vulnerabilities cannot be reached"; \
+	})
+
+.PHONY: fuzz
+fuzz: deps ## Run every fuzz target for FUZZTIME
+	$(call each,\
+		list=$$(go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \
+		echo "$$list" | awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2 " " names[i]; n = 0 }' | \
+		while read -r package name; do \
+			echo "$$package $$name"; \
+			go test -run "^$$name\$$" -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+		done)
+
+.PHONY: bench
+bench: deps ## Measure the budgets beside other limiters (minutes)
+	@cd bench && go run .
+
+.PHONY: bench-quick
+bench-quick: deps ## Run every benchmark briefly, to see that it runs
+	@cd bench && go run . -quick
+
+.PHONY: clean
+clean: ## Remove cached test results and fuzz inputs
+	@go clean -testcache -fuzzcache

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// liar answers by the number of the take.
+type liar struct {
+	takes  atomic.Int64
+	answer func(take int) bool
+}
+
+func (l *liar) Take(string) (bool, error) { return l.answer(int(l.takes.Add(1))), nil }
+
+// Every adapter grants exactly N takes of a limit of N: to one caller, to many
+// at once, and to each key for itself.
+func TestContendersGrantExactlyN(t *testing.T) {
+	const n = 25
+	for _, e := range memoryField() {
+		t.Run("memory/"+e.Name, func(t *testing.T) { grantsExactly(t, e, "", n) })
+	}
+	server := redistest.Start(t)
+	for i, e := range append(redisField(), headgateAlgorithms()...) {
+		t.Run(fmt.Sprintf("redis/%d %s", i, e.Name), func(t *testing.T) { grantsExactly(t, e, server.Addr, n) })
+	}
+}
+
+// grantsExactly fails the test unless e, opened with a limit of n, grants n.
+func grantsExactly(t *testing.T, e Entry, addr string, n int) {
+	t.Helper()
+	c, err := e.Open(Setup{Terms: Terms{Burst: int64(n), Every: refill}, Keys: 10, Addr: addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := closeContender(c); err != nil {
+			t.Error(err)
+		}
+	})
+	keys := []string{"alone:1", "alone:2", "at once"}
+	if e.OneKey {
+		keys = keys[2:]
+	}
+	for _, key := range keys {
+		callers := 1
+		if key == "at once" {
+			callers = 8
+		}
+		if got := granted(t, c, key, callers, 5*n); got != int64(n) {
+			t.Errorf("%s: %d of %d takes by %d callers granted, want %d", key, got, 5*n, callers, n)
+		}
+	}
+}
+
+// granted makes takes on key, divided among callers, and counts the grants.
+func granted(t *testing.T, c Contender, key string, callers, takes int) int64 {
+	t.Helper()
+	var n atomic.Int64
+	var wg sync.WaitGroup
+	for i := range callers {
+		share := takes*(i+1)/callers - takes*i/callers
+		wg.Go(func() {
+			for range share {
+				ok, err := c.Take(key)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if ok {
+					n.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return n.Load()
+}

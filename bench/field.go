@@ -1,0 +1,36 @@
+package main
+
+// The contenders that the ratios are taken against.
+const (
+	xTimeRateName = "x/time/rate"
+	goLimiterName = "sethvargo/go-limiter"
+	redisRateName = "go-redis/redis_rate"
+)
+
+// memoryField is every contender that keeps its state in this process.
+func memoryField() []Entry {
+	return append(headgateMemory(), []Entry{
+		{Name: xTimeRateName, Open: openXTimeRate, OneKey: true},
+		{Name: "x/time/rate in a map", Open: openXTimeRateMap},
+		{Name: goLimiterName, Open: openGoLimiter},
+		{Name: "throttled", Open: openThrottledMemory},
+		{Name: "ulule/limiter", Open: openUluleMemory},
+		{Name: "go-chi/httprate", Open: openHTTPRate},
+	}...)
+}
+
+// redisField is every contender that keeps its state in Redis.
+func redisField() []Entry {
+	return append(headgateRedis(), []Entry{
+		{Name: redisRateName, Open: openRedisRate},
+		{Name: "documentation's bucket", Open: openDocsBucket},
+		{Name: "rueidis, own window script", Open: openRueidisWindow, RedisKeys: 2},
+		{Name: "throttled", Open: openThrottledRedis},
+		{Name: "ulule/limiter", Open: openUluleRedis},
+	}...)
+}
+
+// absent is said under the table: who is named in the plan of this module and
+// not measured.
+const absent = "not in the table: mennanov/limiters and rueidislimiter, whose modules the build could not obtain;\n" +
+	"\"rueidis, own window script\" runs a script of our own with rueidislimiter's commands over the rueidis client."

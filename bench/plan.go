@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+// A plan is how much is measured.
+type plan struct {
+	rounds int
+
+	keys   int // uniform and Zipf in memory, Zipf in Redis
+	hot    int // passes over the hot key's 1024 takes
+	denied int // passes over the drained keys
+
+	redisKeys int           // uniform in Redis
+	weighKeys int           // resident in Redis while weighed
+	levels    []int         // callers of Redis
+	span      time.Duration // of a Redis cell in a round
+}
+
+func fullPlan(rounds int) plan {
+	return plan{
+		rounds: rounds, keys: 1_000_000, hot: 4096, denied: 2000,
+		redisKeys: 10_000, weighKeys: 10_000, levels: []int{1, 16, 64, 256}, span: 400 * time.Millisecond,
+	}
+}
+
+func quickPlan() plan {
+	return plan{
+		rounds: 1, keys: 20_000, hot: 32, denied: 20,
+		redisKeys: 1000, weighKeys: 200, levels: []int{1, 16, 64, 256}, span: 20 * time.Millisecond,
+	}
+}
+
+// deniedKeys is how many drained keys the denial workload asks for.
+const deniedKeys = 1000
+
+// memoryWorkloads are the patterns that memory contenders run.
+func (p plan) memoryWorkloads() []*Workload {
+	return []*Workload{hotKey(p.hot), uniform(p.keys), zipf(p.keys, p.keys, 1), denial(deniedKeys, p.denied)}
+}
+
+// redisWorkloads are the patterns that Redis contenders run.
+func (p plan) redisWorkloads() []*Workload {
+	return []*Workload{uniform(p.redisKeys), hotKey(1), zipf(p.keys, p.keys, 1), denial(deniedKeys, 1)}
+}
+
+// memory measures the contenders of this process.
+func (p plan) memory(ctx context.Context, progress io.Writer, out *Results) error {
+	run := memoryRun{field: memoryField(), workloads: p.memoryWorkloads(), out: out}
+	if err := verifyAll(run.workloads); err != nil {
+		return err
+	}
+	return p.eachRound(ctx, progress, memoryStore, run.round)
+}
+
+// redis measures the contenders that ask a Redis started for this purpose.
+func (p plan) redis(ctx context.Context, progress io.Writer, out *Results) error {
+	server, err := startRedis(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	run := redisRun{
+		field: redisField(), workloads: p.redisWorkloads(),
+		levels: p.levels, span: p.span, server: server, out: out,
+	}
+	if err := verifyAll(run.workloads); err != nil {
+		return err
+	}
+	err = p.eachRound(ctx, progress, redisStore, func(n int) error { return run.round(ctx, n) })
+	if err != nil {
+		return err
+	}
+	return run.weighAll(ctx, p.weighKeys)
+}
+
+// eachRound calls round for each round, and says on progress where it is.
+func (p plan) eachRound(ctx context.Context, progress io.Writer, store string, round func(n int) error) error {
+	for n := range p.rounds {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		fmt.Fprintf(progress, "%s: round %d of %d\n", store, n+1, p.rounds)
+		if err := round(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verifyAll holds every workload to its claim.
+func verifyAll(ws []*Workload) error {
+	for _, w := range ws {
+		if err := w.Verify(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

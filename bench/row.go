@@ -1,0 +1,85 @@
+package main
+
+// A Row is one line of the table: a cell read by its main metric.
+type Row struct {
+	Cell
+
+	Metric   Metric            `json:"metric"` // what Result is of
+	Result   Spread            `json:"result"`
+	Ratio    Spread            `json:"ratio,omitzero"`     // of Result to the baseline's
+	Base     string            `json:"base,omitempty"`     // the contender Ratio is taken against
+	CPURatio Spread            `json:"cpu_ratio,omitzero"` // of RedisCPU to the baseline's
+	Detail   map[Metric]Spread `json:"detail,omitempty"`   // the metrics beside the main one
+}
+
+// details are the metrics shown beside the main one.
+var details = []Metric{Allocs, Scaling, P50, P99, RedisCPU}
+
+// Rows reads the results as the table shows them: grouped by what was
+// measured, the groups in the order in which they were first measured.
+func (r *Results) Rows() []Row {
+	type group struct {
+		store, workload string
+		callers         int
+	}
+	var order []group
+	cells := make(map[group][]Cell)
+	for _, c := range r.order {
+		g := group{c.Store, c.Workload, c.Callers}
+		if cells[g] == nil {
+			order = append(order, g)
+		}
+		cells[g] = append(cells[g], c)
+	}
+	var rows []Row
+	for _, g := range order {
+		for _, m := range []Metric{Nanos, Rate, Bytes, ByUsage, GCCycle, GCPause} {
+			for _, c := range cells[g] {
+				if r.shows(c, m) {
+					rows = append(rows, r.row(c, m, cells[g]))
+				}
+			}
+		}
+	}
+	return rows
+}
+
+// shows reports whether m is a main metric of c.
+func (r *Results) shows(c Cell, m Metric) bool {
+	if m == Nanos && c.Store != memoryStore || m == Rate && c.Store != redisStore {
+		return false
+	}
+	return r.Of(c, m).OK
+}
+
+// row reads c by m, beside the others of its group.
+func (r *Results) row(c Cell, m Metric, group []Cell) Row {
+	base := baseline(group)
+	row := Row{
+		Cell: c, Metric: m, Result: r.Of(c, m), Base: base.Contender,
+		Ratio: r.Ratio(c, base, m), CPURatio: r.Ratio(c, base, RedisCPU),
+		Detail: make(map[Metric]Spread),
+	}
+	if m == GCPause {
+		row.Ratio = Spread{} // the runtime tells pauses in steps too coarse for it
+	}
+	for _, d := range details {
+		if s := r.Of(c, d); s.OK {
+			row.Detail[d] = s
+		}
+	}
+	return row
+}
+
+// baseline picks the cell of a group that ratios are taken against: the
+// contender which the budgets name.
+func baseline(group []Cell) Cell {
+	for _, name := range []string{xTimeRateName, goLimiterName, redisRateName} {
+		for _, c := range group {
+			if c.Contender == name {
+				return c
+			}
+		}
+	}
+	return Cell{}
+}

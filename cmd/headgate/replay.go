@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/replay"
+)
+
+const replayHelp = `Run the requests of access logs against limits that are not live yet, each at
+the time it was recorded, and tell who would have been denied. Several limits
+are tried side by side.
+
+Logs are in the combined or common format, JSON lines or W3C, plain or gzip; the
+format is guessed for each. Files are merged by time. A - is standard input.
+IPv6 clients are keyed by their /64 network.`
+
+const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
+  headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log
+  zcat access.log.*.gz | headgate replay --limit 5/15m --json -`
+
+// replayFlags are the flags of replay as given.
+type replayFlags struct {
+	limits  []string
+	by      string
+	format  string
+	reorder time.Duration
+	top     int
+	json    bool
+}
+
+func newReplay() *cobra.Command {
+	var f replayFlags
+	cmd := &cobra.Command{
+		Use:     "replay --limit TEXT [--limit TEXT] FILE...|-",
+		Short:   "Try limits on access logs",
+		Long:    replayHelp,
+		Example: replayExample,
+		RunE:    f.run,
+	}
+	limitsFlag(cmd, &f.limits, "try the limit `TEXT`, such as \"10/s burst 50\"; repeat it to compare several")
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.by, "by", "ip", "make keys of `PARTS`: ip, path, method, host, header:NAME,\nseveral of them joined by commas, or all")
+	flags.StringVar(&f.format, "format", "auto", "read logs as `FORMAT`: auto, combined, common, json or w3c")
+	flags.DurationVar(&f.reorder, "reorder", replay.DefaultReorder, "put a line in its place that is at most `TIME` late")
+	flags.IntVar(&f.top, "top", replay.DefaultTop, "name the `N` keys that were denied most")
+	flags.BoolVar(&f.json, "json", false, "print the report for programs")
+	return cmd
+}
+
+func (f *replayFlags) run(cmd *cobra.Command, files []string) error {
+	config, err := f.config(cmd)
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return usagef(cmd, "no log given; name files, or - for standard input")
+	}
+	logs, size, closeAll, err := openLogs(cmd, files)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	report, err := watched(cmd.Context(), cmd.ErrOrStderr(), config, logs, size)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(cmd.OutOrStdout())
+	if f.json {
+		err = printJSON(out, report)
+	} else {
+		printReport(out, report, columns(cmd.OutOrStdout()))
+	}
+	return errors.Join(err, out.Flush())
+}
+
+func (f *replayFlags) config(cmd *cobra.Command) (c replay.Config, err error) {
+	if c.Limits, err = parseLimits(cmd, f.limits); err != nil {
+		return c, err
+	}
+	if c.By, err = replay.ParseBy(f.by); err != nil {
+		return c, err
+	}
+	if c.Format, err = replay.ParseFormat(f.format); err != nil {
+		return c, err
+	}
+	if f.reorder < 0 {
+		return c, usagef(cmd, "reorder is %v; want 0 or more, such as 90s", f.reorder)
+	}
+	if f.top < 0 {
+		return c, usagef(cmd, "top is %d; want 0 or more", f.top)
+	}
+	// In a Config, 0 is the default and less than 0 is none.
+	c.Reorder, c.Top = f.reorder, f.top
+	if c.Reorder == 0 {
+		c.Reorder = -1
+	}
+	if c.Top == 0 {
+		c.Top = -1
+	}
+	return c, nil
+}
+
+// openLogs opens files, of which - is standard input. The size of all of them is
+// -1 if it cannot be known.
+func openLogs(cmd *cobra.Command, files []string) (logs []replay.Log, size int64, closeAll func(), err error) {
+	var opened []io.Closer
+	closeAll = func() {
+		for _, f := range opened {
+			f.Close()
+		}
+	}
+	stdin := false
+	for _, name := range files {
+		var r io.Reader
+		if name == "-" {
+			if stdin {
+				return nil, 0, nil, usagef(cmd, "standard input is named twice")
+			}
+			stdin, r, name = true, cmd.InOrStdin(), "standard input"
+		} else {
+			f, err := os.Open(name)
+			if err != nil {
+				closeAll()
+				return nil, 0, nil, fileError(name, err)
+			}
+			opened, r = append(opened, f), f
+		}
+		logs = append(logs, replay.Log{Name: name, Reader: r})
+		if size, err = addSize(size, name, r); err != nil {
+			closeAll()
+			return nil, 0, nil, err
+		}
+	}
+	return logs, size, closeAll, nil
+}
+
+// addSize adds the size of r to that of the logs before it.
+func addSize(size int64, name string, r io.Reader) (int64, error) {
+	f, ok := r.(*os.File)
+	if !ok {
+		return -1, nil
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return 0, fileError(name, err)
+	case info.IsDir():
+		return 0, fmt.Errorf("%s: is a directory; name the log files in it", name)
+	case size < 0 || !info.Mode().IsRegular():
+		return -1, nil
+	}
+	return size + info.Size(), nil
+}
+
+// fileError says what is wrong with a file, its name first.
+func fileError(name string, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// watched replays the logs while it shows how far it is, and gives up at once when
+// interrupted, even if a read is stuck.
+func watched(ctx context.Context, stderr io.Writer, c replay.Config, logs []replay.Log, size int64) (*replay.Report, error) {
+	var read atomic.Int64
+	c.Progress = read.Store
+	type result struct {
+		report *replay.Report
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		report, err := replay.Run(ctx, c, logs...)
+		done <- result{report, err}
+	}()
+	bar := newProgress(stderr, size)
+	defer bar.clear()
+	ticks := time.NewTicker(100 * time.Millisecond)
+	defer ticks.Stop()
+	for {
+		select {
+		case r := <-done:
+			return r.report, r.err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-ticks.C:
+			bar.show(read.Load())
+		}
+	}
+}

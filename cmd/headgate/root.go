@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate"
+)
+
+// What the command exits with.
+const (
+	exitFine        = 0
+	exitNo          = 1
+	exitUsage       = 2
+	exitFailed      = 3
+	exitInterrupted = 130 // as shells say it: 128 and the number of SIGINT
+)
+
+// errNo is the answer "no", which has been printed already.
+var errNo = errors.New("denied")
+
+// usageError is a mistake in how the command was called.
+type usageError struct {
+	err  error
+	verb string // whose help tells more
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// usagef makes a usageError of the verb cmd.
+func usagef(cmd *cobra.Command, format string, a ...any) error {
+	return &usageError{fmt.Errorf(format, a...), cmd.CommandPath()}
+}
+
+// exec runs the command line args and returns what to exit with.
+func exec(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot() //nolint:contextcheck // verbs get ctx from ExecuteContext
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	code := exitCode(ctx, err)
+	if line := errorLine(code, err); line != "" {
+		fmt.Fprintln(stderr, "headgate: "+line)
+	}
+	return code
+}
+
+func exitCode(ctx context.Context, err error) int {
+	_, usage := errors.AsType[*usageError](err)
+	_, invalid := errors.AsType[*headgate.InvalidError](err)
+	switch {
+	case err == nil, errors.Is(err, syscall.EPIPE):
+		return exitFine // a pipe's reader had enough
+	case errors.Is(err, errNo):
+		return exitNo
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return exitInterrupted
+	case usage, invalid:
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// errorLine is what to say about err, in one line, or "".
+func errorLine(code int, err error) string {
+	switch code {
+	case exitFine, exitNo:
+		return ""
+	case exitInterrupted:
+		return "interrupted; there is no result"
+	}
+	line := printable(strings.TrimPrefix(err.Error(), "headgate: "))
+	if e, ok := errors.AsType[*usageError](err); ok {
+		line += " (see " + e.verb + " --help)"
+	}
+	return line
+}
+
+const rootHelp = `Headgate decides whether a request may go ahead.
+
+A limit is written as count/period, with an optional burst and algorithm:
+  100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
+
+Exit codes: 0 fine, 1 the answer is no, 2 wrong usage, 3 it could not be done
+(a file that cannot be read, a store that does not answer), 130 interrupted.`
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:     "headgate",
+		Short:   "Decide whether a request may go ahead",
+		Long:    rootHelp,
+		Version: version(),
+		Example: `  headgate replay --limit 60/m access.log
+  headgate check --limit 10/s --key user:42`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          noVerb,
+	}
+	root.SetVersionTemplate("headgate {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%w", err) })
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newReplay(), newCheck(), newPeek(), newReset())
+	return root
+}
+
+// noVerb answers a command line that names no verb, or an unknown one.
+func noVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef(cmd, "no verb given; want one of check, peek, replay, reset")
+	}
+	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
+		return usagef(cmd, "unknown verb %q; did you mean %s?", args[0], strings.Join(like, " or "))
+	}
+	return usagef(cmd, "unknown verb %q; want one of check, peek, replay, reset", args[0])
+}
+
+// version is the version of this module as it was built.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}

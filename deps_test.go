@@ -1,0 +1,137 @@
+package headgate
+
+import (
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// requirements of the root module, and why each is there. Whoever imports the
+// library inherits them all.
+var requirements = map[string]string{
+	"github.com/redis/go-redis/v9": "the Redis store speaks through it",
+	"github.com/cespare/xxhash/v2": "go-redis hashes with it",
+	"go.uber.org/atomic":           "go-redis counts with it",
+	"golang.org/x/sys":             "go-redis looks at connections with it",
+}
+
+// forbidden are modules that a rate limiter must not bring along.
+var forbidden = map[string]string{
+	"google.golang.org/grpc":      "belongs into grpclimit and cmd, modules of their own",
+	"google.golang.org/protobuf":  "belongs into grpclimit and cmd, modules of their own",
+	"go.opentelemetry.io":         "whoever measures chooses with what; belongs into cmd",
+	"github.com/prometheus":       "whoever measures chooses with what; belongs into cmd",
+	"github.com/stretchr/testify": "tests say what is wrong by themselves",
+	"github.com/google/go-cmp":    "tests say what is wrong by themselves",
+	"github.com/onsi":             "tests say what is wrong by themselves",
+	"github.com/redis/rueidis":    "rivals are measured in bench, a module of its own",
+	"golang.org/x/time":           "rivals are measured in bench, a module of its own",
+	"github.com/gorilla":          "ServeMux knows patterns",
+	"github.com/go-chi":           "ServeMux knows patterns",
+	"github.com/spf13":            "flags are in the standard library",
+}
+
+func reason(path string) string {
+	for prefix, why := range forbidden {
+		if path == prefix || strings.HasPrefix(path, prefix+"/") {
+			return why
+		}
+	}
+	return "the root package links the standard library only, and the root module go-redis and what that needs"
+}
+
+// output runs the go command on this module alone.
+func output(t *testing.T, args ...string) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Env = append(cmd.Environ(), "GOWORK=off", "GOFLAGS=")
+	text, err := cmd.Output()
+	if err != nil {
+		why := ""
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+			why = string(exit.Stderr)
+		}
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, why)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+func TestRootPackageLinksTheStandardLibraryOnly(t *testing.T) {
+	const self = "github.com/headgate/headgate"
+	for _, path := range output(t, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".") {
+		if path != self && path != "" {
+			t.Errorf("%s links %s: %s", self, path, reason(path))
+		}
+	}
+	// Of the standard library, what would be heavy or out of place in a library
+	// that adds and compares numbers.
+	standard := output(t, "list", "-deps", "-f", "{{if .Standard}}{{.ImportPath}}{{end}}", ".")
+	for path, why := range map[string]string{
+		"net/http":      "belongs into httplimit",
+		"encoding/json": "a Limit is a text, and encoders find that by themselves",
+		"flag":          "belongs into cmd",
+		"testing":       "belongs into tests",
+		"log":           "errors are returned",
+		"log/slog":      "errors are returned",
+	} {
+		if slices.Contains(standard, path) {
+			t.Errorf("%s links %s: %s", self, path, why)
+		}
+	}
+}
+
+func TestRootModuleRequiresGoRedisOnly(t *testing.T) {
+	type module struct {
+		Path string `json:"Path"`
+	}
+	type replacement struct {
+		Old module `json:"Old"`
+	}
+	var mod struct {
+		Require []module      `json:"Require"`
+		Replace []replacement `json:"Replace"`
+		Exclude []module      `json:"Exclude"`
+	}
+	if err := json.Unmarshal([]byte(strings.Join(output(t, "mod", "edit", "-json"), "\n")), &mod); err != nil {
+		t.Fatal(err)
+	}
+	required := map[string]bool{}
+	for _, r := range mod.Require {
+		required[r.Path] = true
+		if requirements[r.Path] == "" {
+			t.Errorf("go.mod requires %s: %s", r.Path, reason(r.Path))
+		}
+	}
+	for path, why := range requirements {
+		if !required[path] {
+			t.Errorf("go.mod no longer requires %s (%s): drop it here, too", path, why)
+		}
+	}
+	if len(mod.Replace) > 0 || len(mod.Exclude) > 0 {
+		t.Errorf("go.mod replaces %v and excludes %v, which whoever imports it does not see", mod.Replace, mod.Exclude)
+	}
+}
+
+// Arrows point inward: only what speaks to Redis links a client of it.
+func TestOnlyWhatSpeaksToRedisLinksItsClient(t *testing.T) {
+	const self = "github.com/headgate/headgate"
+	speaks := []string{"/redisstore", "/ratelimiter", "/internal/"}
+	for _, line := range output(t, "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...") {
+		path, deps, _ := strings.Cut(line, " ")
+		inside := strings.TrimPrefix(path, self)
+		if slices.ContainsFunc(speaks, func(s string) bool { return strings.HasPrefix(inside, s) }) {
+			continue
+		}
+		for dep := range strings.SplitSeq(deps, " ") {
+			if strings.HasPrefix(dep, "github.com/redis/") || dep == self+"/redisstore" {
+				t.Errorf("%s links %s: only cmd chooses a store", path, dep)
+			}
+			if strings.HasPrefix(dep, self+"/cmd") {
+				t.Errorf("%s links %s: arrows point inward", path, dep)
+			}
+		}
+	}
+}

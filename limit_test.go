@@ -1,0 +1,247 @@
+package headgate
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestConstructors(t *testing.T) {
+	for _, c := range []struct {
+		limit            Limit
+		algorithm        Algorithm
+		capacity, refill int64
+		period           time.Duration
+		rate, unit       int64
+		text             string
+	}{
+		{TokenBucket(20, 100, time.Minute), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
+		{TokenBucket(3, 3, time.Second), AlgorithmTokenBucket, 3, 3, time.Second, 3, 1_000_000, "3/s"},
+		{TokenBucket(1, 3_000_000, time.Second), AlgorithmTokenBucket, 1, 3_000_000, time.Second, 3, 1, "3000000/s burst 1"},
+		{GCRA(100, time.Minute, 20), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
+		{LeakyBucket(20, 100, time.Minute), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
+		{SteppedTokenBucket(20, 5, time.Hour), AlgorithmStepped, 20, 5, time.Hour, 0, 0, "5/h burst 20 stepped"},
+		{FixedWindow(7, 15*time.Minute), AlgorithmFixedWindow, 7, 0, 15 * time.Minute, 0, 0, "7/15m fixed-window"},
+		{SlidingWindow(7, 36*time.Hour), AlgorithmSlidingWindow, 7, 0, 36 * time.Hour, 0, 0, "7/36h sliding-window"},
+		{SlidingLog(7, 1500*time.Millisecond), AlgorithmSlidingLog, 7, 0, 1500 * time.Millisecond, 0, 0, "7/1500ms sliding-log"},
+	} {
+		l := c.limit
+		if err := l.Validate(); err != nil {
+			t.Errorf("%s: %v", c.text, err)
+		}
+		if l.Algorithm() != c.algorithm || l.Capacity() != c.capacity || l.Refill() != c.refill || l.Period() != c.period {
+			t.Errorf("%s: %v, capacity %d, refill %d, period %v", c.text, l.Algorithm(), l.Capacity(), l.Refill(), l.Period())
+		}
+		if rate, unit := l.Rate(); rate != c.rate || unit != c.unit {
+			t.Errorf("%s: rate %d/%d, want %d/%d", c.text, rate, unit, c.rate, c.unit)
+		}
+		if l.String() != c.text || l.Name() != c.text || l.ID() != c.text {
+			t.Errorf("%s: text %q, name %q, ID %q", c.text, l, l.Name(), l.ID())
+		}
+	}
+}
+
+func TestAlgorithmNames(t *testing.T) {
+	for a, want := range map[Algorithm]string{
+		0: "none", AlgorithmTokenBucket: "token-bucket", AlgorithmStepped: "stepped", AlgorithmFixedWindow: "fixed-window",
+		AlgorithmSlidingWindow: "sliding-window", AlgorithmSlidingLog: "sliding-log", 6: "none", 255: "none",
+	} {
+		if a.String() != want {
+			t.Errorf("algorithm %d is %q, want %q", uint8(a), a.String(), want)
+		}
+	}
+}
+
+// Where the zero Limit is asked anything, it answers with nothing.
+func TestZeroLimit(t *testing.T) {
+	var l Limit
+	rate, unit := l.Rate()
+	if l.ID() != "" || l.Algorithm() != 0 || l.Capacity() != 0 || l.Refill() != 0 || l.Period() != 0 || rate != 0 || unit != 0 {
+		t.Errorf("ID %q, %v, capacity %d, refill %d, period %v, rate %d/%d", l.ID(), l.Algorithm(), l.Capacity(), l.Refill(), l.Period(), rate, unit)
+	}
+	if l.String() != "invalid limit" || l.Validate() == nil {
+		t.Errorf("%v is valid: %v", l, l.Validate())
+	}
+	if l == (TokenBucket(1, 1, time.Second)) || l != (Limit{}) {
+		t.Error("the zero Limit equals another")
+	}
+}
+
+func TestNameAndID(t *testing.T) {
+	bucket, log := TokenBucket(20, 100, time.Minute), SlidingLog(5, time.Second)
+	for _, c := range []struct {
+		limit    Limit
+		name, id string
+		remark   string
+	}{
+		{bucket, "100/m burst 20", "100/m burst 20", "unnamed: by its text"},
+		{bucket.Named("api"), "api", "api", "a token bucket: by its name alone"},
+		{log.Named("api"), "api", "api sliding-log", "others: by name and algorithm, so that no state is read by another"},
+		{bucket.Named("api").Named("web"), "web", "web", "the last name counts"},
+		{bucket.Named("api").Named(""), "100/m burst 20", "100/m burst 20", "unnamed again"},
+		{bucket.Named(strings.Repeat("x", 64)), strings.Repeat("x", 64), strings.Repeat("x", 64), "64 letters"},
+		{bucket.Named("A.b-c_9"), "A.b-c_9", "A.b-c_9", "every kind of letter"},
+	} {
+		if c.limit.Name() != c.name || c.limit.ID() != c.id {
+			t.Errorf("%s: name %q, ID %q", c.remark, c.limit.Name(), c.limit.ID())
+		}
+		if err := c.limit.Validate(); err != nil {
+			t.Errorf("%s: %v", c.remark, err)
+		}
+	}
+	if id := bucket.Named("9").ID(); id != "" {
+		t.Errorf("an invalid limit has the ID %q", id)
+	}
+}
+
+// Two limits share their state if and only if they have one ID.
+func TestIDsOfDifferentLimitsDiffer(t *testing.T) {
+	seen := map[string]Limit{}
+	for _, n := range []int64{1, 2, 10, 11} {
+		for _, period := range []time.Duration{time.Microsecond, time.Millisecond, time.Second, time.Minute, time.Hour, 2 * time.Second} {
+			limits := append(everyAlgorithm(n, period), TokenBucket(n+1, n, period), SteppedTokenBucket(n+1, n, period))
+			for _, l := range limits {
+				if other, taken := seen[l.ID()]; taken {
+					t.Errorf("%v and %v are both %q", l, other, l.ID())
+				}
+				seen[l.ID()] = l
+			}
+		}
+	}
+}
+
+func TestEqualTermsAreEqualLimits(t *testing.T) {
+	makers := []func() Limit{
+		func() Limit { return TokenBucket(20, 100, time.Minute) },
+		func() Limit { return TokenBucket(20, 100, time.Minute).Named("api") },
+		func() Limit { return FixedWindow(20, time.Minute) },
+		func() Limit { return TokenBucket(0, 0, 0) }, // an invalid one, too
+		func() Limit { return must(ParseLimit("7/h burst 9")) },
+	}
+	set := map[Limit]int{}
+	for i, again := range makers {
+		set[again()] = i
+	}
+	runtime.GC()
+	for i, again := range makers {
+		if l := again(); l != again() {
+			t.Errorf("limit %d is not equal to itself made again", i)
+		}
+		if found, ok := set[again()]; !ok || found != i {
+			t.Errorf("limit %d was found in the map as %d, %v", i, found, ok)
+		}
+	}
+	if len(set) != len(makers) {
+		t.Errorf("%d limits are %d keys of a map", len(makers), len(set))
+	}
+	if TokenBucket(20, 100, time.Minute) != GCRA(100, time.Minute, 20) {
+		t.Error("the same bucket by two names is not the same")
+	}
+	if TokenBucket(4, 2, time.Second) == TokenBucket(4, 4, 2*time.Second) {
+		t.Error("2/s and 4/2s have texts of their own and are equal")
+	}
+}
+
+// A limit that stays in use is found again however often the collector runs;
+// those that do not are forgotten, and made anew.
+func TestEqualAfterGarbageCollection(t *testing.T) {
+	kept := TokenBucket(31, 37, 41*time.Second)
+	name := "collected"
+	for i := range 3 {
+		made := TokenBucket(int64(i+1), 43, 47*time.Second).Named(name)
+		if !made.rule.valid {
+			t.Fatal("not valid")
+		}
+		runtime.GC()
+		if TokenBucket(31, 37, 41*time.Second) != kept {
+			t.Fatalf("no longer equal after collection %d", i+1)
+		}
+	}
+	runtime.KeepAlive(kept)
+	left := func() (n int) {
+		rules.Range(func(key, _ any) bool {
+			if key.(terms).name == name {
+				n++
+			}
+			return true
+		})
+		return n
+	}
+	for range 100 { // cleanups run some time after the collection
+		if runtime.GC(); left() == 0 {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Errorf("%d limits that nobody holds are still known", left())
+}
+
+func TestEqualWhenMadeByManyGoroutinesAtOnce(t *testing.T) {
+	for round := range 50 {
+		var group sync.WaitGroup
+		made := make([]Limit, 16)
+		for i := range made {
+			group.Go(func() {
+				made[i] = FixedWindow(int64(1000+round), time.Second).Named("race")
+				if i%4 == 0 {
+					runtime.GC()
+				}
+			})
+		}
+		group.Wait()
+		for _, l := range made[1:] {
+			if l != made[0] {
+				t.Fatal("two limits of the same terms are not equal")
+			}
+		}
+	}
+}
+
+// The largest numbers that are accepted, and one more.
+func TestLargestNumbers(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		largest int64
+		of      func(n int64) Limit
+		remark  string
+	}{
+		{maxExact / 2 / 1_000_000, func(n int64) Limit { return TokenBucket(n, 3, time.Second) }, "3/s counts in millionths"},
+		{maxExact / 2, func(n int64) Limit { return TokenBucket(n, 5_000_000, time.Second) }, "5 a microsecond counts in tokens"},
+		{maxExact / 2 / 3_600_000_000, func(n int64) Limit { return TokenBucket(n, 7, time.Hour) }, "7/h"},
+		{maxExact / 3_600_000_000 * 7, func(n int64) Limit { return SteppedTokenBucket(n, 7, time.Hour) }, "steps of 7 for 285 years"},
+		{maxExact, func(n int64) Limit { return SteppedTokenBucket(n, 1e15, time.Second) }, "filled before 285 years"},
+		{maxExact, func(n int64) Limit { return FixedWindow(n, day) }, "a plain count"},
+		{maxPair, func(n int64) Limit { return SlidingWindow(n, time.Second) }, "two counts in one word"},
+		{maxExact / 2 / 86_400_000_000, func(n int64) Limit { return SlidingWindow(n, day) }, "weighed by microseconds of a day"},
+		{maxLog, func(n int64) Limit { return SlidingLog(n, day) }, "every grant kept"},
+	} {
+		if err := c.of(c.largest).Validate(); err != nil {
+			t.Errorf("%s: %v", c.remark, err)
+		}
+		err := c.of(c.largest + 1).Validate()
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("is %d; want at most %d ", c.largest+1, c.largest)) {
+			t.Errorf("%s: one more gives the error %v", c.remark, err)
+		}
+	}
+	longest := time.Duration(maxExact) * time.Microsecond
+	if err := FixedWindow(1, longest).Validate(); err != nil {
+		t.Errorf("the longest window: %v", err)
+	}
+	if err := FixedWindow(1, longest+time.Microsecond).Validate(); err == nil {
+		t.Error("a window longer than the longest is valid")
+	}
+	if err := FixedWindow(1, math.MaxInt64).Validate(); err == nil {
+		t.Error("a window of MaxInt64 ns is valid")
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

@@ -1,0 +1,451 @@
+package headgate
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestLimiterMethods(t *testing.T) {
+	for _, l := range everyAlgorithm(5, time.Minute) {
+		t.Run(l.Algorithm().String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { askEveryMethod(t, l) })
+		})
+	}
+}
+
+func askEveryMethod(t *testing.T, l Limit) {
+	t.Helper()
+	limiter := must(NewLimiter(NewMemory(100), l))
+	ctx := t.Context()
+	for i, c := range []struct {
+		call      string
+		d         func() (Decision, error)
+		allowed   bool
+		remaining int64
+	}{
+		{"peek at first sight", func() (Decision, error) { return limiter.Peek(ctx, "k") }, true, 5},
+		{"allow", func() (Decision, error) { return limiter.Allow(ctx, "k") }, true, 4},
+		{"another key", func() (Decision, error) { return limiter.Allow(ctx, "K") }, true, 4},
+		{"the empty key", func() (Decision, error) { return limiter.Allow(ctx, "") }, true, 4},
+		{"too many at once", func() (Decision, error) { return limiter.AllowN(ctx, "k", 5) }, false, 4},
+		{"all that is left", func() (Decision, error) { return limiter.AllowN(ctx, "k", 4) }, true, 0},
+		{"peek at nothing", func() (Decision, error) { return limiter.Peek(ctx, "k") }, false, 0},
+		{"one more", func() (Decision, error) { return limiter.Allow(ctx, "k") }, false, 0},
+		{"two back", func() (Decision, error) { return limiter.Refund(ctx, "k", 2) }, true, 2},
+		{"one of them", func() (Decision, error) { return limiter.Allow(ctx, "k") }, true, 1},
+		{"more back than was taken", func() (Decision, error) { return limiter.Refund(ctx, "k", math.MaxInt64) }, true, 5},
+		{"no more than all", func() (Decision, error) { return limiter.AllowN(ctx, "k", 5) }, true, 0},
+		{"after which none", func() (Decision, error) { return limiter.Allow(ctx, "k") }, false, 0},
+	} {
+		d, err := c.d()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Allowed() != c.allowed || d.Remaining != c.remaining || d.Limit != l {
+			t.Errorf("%d, %s: %+v; want allowed %v, remaining %d", i+1, c.call, d, c.allowed, c.remaining)
+		}
+		if (d.RetryAfter == 0) != d.Allowed() {
+			t.Errorf("%d, %s: allowed %v and retry after %v", i+1, c.call, d.Allowed(), d.RetryAfter)
+		}
+	}
+	if d, _ := limiter.AllowN(ctx, "k", 6); d.Allowed() || d.RetryAfter != Never {
+		t.Errorf("6 of at most 5: %+v", d)
+	}
+	if err := limiter.Reset(ctx, "k"); err != nil {
+		t.Fatal(err)
+	}
+	if d, _ := limiter.Peek(ctx, "k"); d.Remaining != 5 || d.ResetAfter != 0 {
+		t.Errorf("after a reset: %+v", d)
+	}
+	if d, _ := limiter.Peek(ctx, "K"); d.Remaining != 4 {
+		t.Errorf("the other key after the reset: %+v", d)
+	}
+}
+
+// A whole timeline for each algorithm, through the store.
+func TestTimelines(t *testing.T) {
+	const s, m = time.Second, time.Minute
+	t.Run("token bucket", func(t *testing.T) {
+		play(t, NewMemory(10), TokenBucket(3, 2, s), []row{
+			{0, 0, true, 3, 0, 0, "a look changes nothing"},
+			{0, 3, true, 0, 0, 1500 * time.Millisecond, "the whole bucket"},
+			{0, 1, false, 0, 500 * time.Millisecond, 1500 * time.Millisecond, "half a second for one token"},
+			{0, 4, false, 0, Never, 1500 * time.Millisecond, "more than it holds"},
+			{500*time.Millisecond - micro, 1, false, 0, micro, s + micro, "a microsecond early"},
+			{500 * time.Millisecond, 1, true, 0, 0, 1500 * time.Millisecond, "to the microsecond"},
+			{300 * time.Millisecond, 1, false, 0, 700 * time.Millisecond, 1700 * time.Millisecond, "a clock that steps back"},
+			{2 * s, -1, true, 3, 0, 0, "never beyond full"},
+		})
+	})
+	t.Run("stepped", func(t *testing.T) {
+		play(t, NewMemory(10), SteppedTokenBucket(3, 2, s), []row{
+			{300 * time.Millisecond, 3, true, 0, 0, 2 * s, "the steps begin here"},
+			{1300*time.Millisecond - micro, 1, false, 0, micro, s + micro, "before the step, nothing"},
+			{1300 * time.Millisecond, 1, true, 1, 0, s, "two at once"},
+			{1400 * time.Millisecond, 3, false, 1, 900 * time.Millisecond, 900 * time.Millisecond, "full at the next step"},
+		})
+	})
+	t.Run("fixed window", func(t *testing.T) {
+		play(t, NewMemory(10), FixedWindow(3, m), []row{
+			{59 * s, 3, true, 0, 0, s, "the end of a window"},
+			{60*s - micro, 1, false, 0, micro, micro, "its last microsecond"},
+			{60 * s, 3, true, 0, 0, m, "the next window"},
+			{30 * s, 1, false, 0, 90 * s, 90 * s, "a clock that steps back stays in the later window"},
+		})
+	})
+	t.Run("sliding window", func(t *testing.T) {
+		play(t, NewMemory(10), SlidingWindow(4, m), []row{
+			{30 * s, 4, true, 0, 0, 90 * s, "all of it"},
+			{60 * s, 1, false, 0, 15 * s, m, "4 x 60/60"},
+			{75*s - micro, 1, false, 0, micro, 45*s + micro, "still over 3"},
+			{75 * s, 1, true, 0, 0, 105 * s, "4 x 45/60 + 1"},
+			{90 * s, 2, false, 1, 15 * s, 90 * s, "4 x 30/60 + 1 + 2"},
+		})
+	})
+	t.Run("sliding log", func(t *testing.T) {
+		play(t, NewMemory(10), SlidingLog(3, m), []row{
+			{10 * s, 2, true, 1, 0, m, "two"},
+			{30 * s, 1, true, 0, 0, m, "and one"},
+			{40 * s, 1, false, 0, 30 * s, 50 * s, "the two leave first"},
+			{40 * s, 3, false, 0, 50 * s, 50 * s, "for three, all must leave"},
+			{70*s - micro, 1, false, 0, micro, 20*s + micro, "a microsecond early"},
+			{70 * s, 2, true, 0, 0, m, "to the microsecond"},
+			{70 * s, -1, true, 1, 0, m, "the latest is given back first"},
+		})
+	})
+}
+
+func TestSeveralLimitsAllOrNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		burst, daily, log := TokenBucket(3, 1, time.Second).Named("burst"), FixedWindow(5, 24*time.Hour).Named("daily"), SlidingLog(9, time.Hour)
+		store := NewMemory(100)
+		limiter := must(NewLimiter(store, burst, daily, log))
+		left := func() (n [3]int64) {
+			for i, l := range []Limit{burst, daily, log} {
+				d, err := store.Take(ctx, Request{Key: "k", Limit: l})
+				if err != nil {
+					t.Fatal(err)
+				}
+				n[i] = d.Remaining
+			}
+			return n
+		}
+		for i, c := range []struct {
+			wait    time.Duration
+			cost    int64
+			allowed bool
+			limit   Limit
+			retry   time.Duration
+			left    [3]int64
+			remark  string
+		}{
+			{0, 1, true, burst, 0, [3]int64{2, 4, 8}, "granted: the one with the least remaining speaks"},
+			{0, 3, false, burst, time.Second, [3]int64{2, 4, 8}, "refused by one: none is charged"},
+			{0, 4, false, burst, Never, [3]int64{2, 4, 8}, "never by one"},
+			{time.Second, 3, true, burst, 0, [3]int64{0, 1, 5}, "granted"},
+			{0, 2, false, daily, 24*time.Hour - time.Second, [3]int64{0, 1, 5}, "refused by two: the longest wait speaks"},
+			{3 * time.Second, 1, true, daily, 0, [3]int64{2, 0, 4}, "the last of the day"},
+			{time.Second, 1, false, daily, 24*time.Hour - 5*time.Second, [3]int64{3, 0, 4}, "the day's limit refuses; no sibling is charged"},
+			{0, -2, true, daily, 0, [3]int64{3, 2, 6}, "a refund goes to all"},
+			{0, 0, true, daily, 0, [3]int64{3, 2, 6}, "a look"},
+		} {
+			time.Sleep(c.wait)
+			d, err := limiter.take(ctx, "k", c.cost)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d.Allowed() != c.allowed || d.Limit != c.limit || d.RetryAfter != c.retry || left() != c.left {
+				t.Errorf("row %d (%s): %+v, left %v; want %+v", i+1, c.remark, d, left(), c)
+			}
+		}
+		if err := limiter.Reset(ctx, "k"); err != nil || left() != [3]int64{3, 5, 9} {
+			t.Errorf("after a reset: %v, %v", left(), err)
+		}
+	})
+}
+
+func TestStrictest(t *testing.T) {
+	a, b := TokenBucket(1, 1, time.Second), TokenBucket(2, 2, time.Second)
+	for _, c := range []struct {
+		remark string
+		ds     []Decision
+		want   int
+	}{
+		{"one alone", []Decision{{Limit: a}}, 0},
+		{"a refusal before a grant", []Decision{{Limit: a}, {Limit: b, RetryAfter: 1}}, 1},
+		{"the longest wait", []Decision{{Limit: a, RetryAfter: 2}, {Limit: b, RetryAfter: 1}}, 0},
+		{"never is the longest", []Decision{{Limit: a, RetryAfter: 2}, {Limit: b, RetryAfter: Never}}, 1},
+		{"the least remaining", []Decision{{Limit: a, Remaining: 2}, {Limit: b, Remaining: 1}}, 1},
+		{"remaining counts for nothing in a refusal", []Decision{{Limit: a, Remaining: 0, RetryAfter: 1}, {Limit: b, Remaining: 5, RetryAfter: 2}}, 1},
+		{"of equals the first", []Decision{{Limit: a, Remaining: 1}, {Limit: b, Remaining: 1}}, 0},
+	} {
+		if got := Strictest(c.ds); got != c.ds[c.want] {
+			t.Errorf("%s: %+v", c.remark, got)
+		}
+	}
+}
+
+func TestLimitsOfEachKey(t *testing.T) {
+	free, paid := []Limit{FixedWindow(1, time.Hour).Named("plan")}, []Limit{FixedWindow(5, time.Hour).Named("plan"), TokenBucket(3, 3, time.Hour)}
+	plans := map[string][]Limit{"free": free, "paid": paid, "unlimited": nil}
+	synctest.Test(t, func(t *testing.T) {
+		store := NewMemory(100)
+		limiter := NewLimiterFunc(store, func(key string) []Limit {
+			plan, _, _ := strings.Cut(key, ":")
+			return plans[plan]
+		})
+		for key, want := range map[string]int{"free:1": 1, "free:2": 1, "paid:1": 3, "unlimited:1": 10, "stranger": 10} {
+			granted := 0
+			for range 10 {
+				d, err := limiter.Allow(t.Context(), key)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d.Allowed() {
+					granted++
+				}
+			}
+			if granted != want {
+				t.Errorf("%s was granted %d, want %d", key, granted, want)
+			}
+		}
+		d, err := limiter.Peek(t.Context(), "unlimited:1")
+		if want := (Decision{Limit: unlimited, Remaining: math.MaxInt64}); d != want || err != nil {
+			t.Errorf("a key without limits: %+v, %v", d, err)
+		}
+		if err := limiter.Reset(t.Context(), "unlimited:1"); err != nil {
+			t.Errorf("a key without limits is reset: %v", err)
+		}
+
+		plans["free"] = paid // a key that moves to a better plan keeps what it has consumed
+		if d, _ := limiter.Peek(t.Context(), "free:1"); d.Remaining != 3 || d.Limit != paid[1] {
+			t.Errorf("after the move: %+v", d)
+		}
+		if d, _ := store.Take(t.Context(), Request{Key: "free:1", Limit: paid[0]}); d.Remaining != 4 {
+			t.Errorf("of the new plan's 5, remaining is %d", d.Remaining)
+		}
+	})
+}
+
+func TestBadLimitsOfAKey(t *testing.T) {
+	one, other := FixedWindow(1, time.Hour).Named("plan"), FixedWindow(5, time.Hour).Named("plan")
+	for what, limits := range map[string][]Limit{"one that is not valid": {{}}, "two of one name": {one, other}, "one twice": {one, one}} {
+		limiter := NewLimiterFunc(NewMemory(1), func(string) []Limit { return limits })
+		if _, err := limiter.Allow(t.Context(), "k"); !isInvalid(err) {
+			t.Errorf("%s gives the error %v", what, err)
+		}
+	}
+	limiter := NewLimiterFunc(NewMemory(1), func(string) []Limit { return []Limit{{}} })
+	if err := limiter.Reset(t.Context(), "k"); !isInvalid(err) {
+		t.Errorf("a reset gives the error %v", err)
+	}
+}
+
+func isInvalid(err error) bool {
+	fault := (*InvalidError)(nil)
+	return errors.As(err, &fault)
+}
+
+// broken is a store that cannot say.
+type broken struct{ err error }
+
+func (b broken) Take(context.Context, Request) (Decision, error)        { return Decision{}, b.err }
+func (b broken) TakeAll(context.Context, []Request, []Decision) error   { return b.err }
+func (b broken) Reset(_ context.Context, _ string, _ Limit) (err error) { return b.err }
+
+func TestErrorsOfTheStorePassThrough(t *testing.T) {
+	down := errors.New("down")
+	one := must(NewLimiter(broken{down}, TokenBucket(1, 1, time.Second)))
+	two := must(NewLimiter(broken{down}, TokenBucket(1, 1, time.Second), FixedWindow(1, time.Second)))
+	for _, limiter := range []*Limiter{one, two} {
+		d, err := limiter.Allow(t.Context(), "k")
+		if !errors.Is(err, down) || d != (Decision{}) || d.Allowed() {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if err := limiter.Reset(t.Context(), "k"); !errors.Is(err, down) {
+			t.Errorf("reset: %v", err)
+		}
+	}
+}
+
+func TestSetLimitsRefusesAndKeepsWhatItHad(t *testing.T) {
+	l := FixedWindow(1, time.Hour)
+	limiter := must(NewLimiter(NewMemory(10), l))
+	for _, limits := range [][]Limit{nil, {Limit{}}, {l, FixedWindow(0, time.Hour)}, {l, l}, {l.Named("a"), FixedWindow(2, time.Hour).Named("a")}} {
+		if err := limiter.SetLimits(limits...); !isInvalid(err) {
+			t.Errorf("%v gives the error %v", limits, err)
+		}
+	}
+	mine := []Limit{FixedWindow(7, time.Hour).Named("mine")}
+	if err := limiter.SetLimits(mine...); err != nil {
+		t.Fatal(err)
+	}
+	mine[0] = Limit{} // the caller's slice is the caller's
+	if d, err := limiter.Peek(t.Context(), "k"); err != nil || d.Limit.Capacity() != 7 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// A named limit whose numbers change keeps what has been consumed, hands out no
+// fresh budget and locks nobody out: growing and shrinking, count and period,
+// by every algorithm.
+func TestSetLimitsKeepsWhatWasConsumed(t *testing.T) {
+	type numbers struct {
+		n      int64
+		period time.Duration
+	}
+	changes := []struct {
+		from, to numbers
+		remark   string
+	}{
+		{numbers{10, time.Minute}, numbers{20, time.Minute}, "a larger count"},
+		{numbers{10, time.Minute}, numbers{4, time.Minute}, "a smaller count"},
+		{numbers{10, time.Minute}, numbers{10, time.Hour}, "a longer period"},
+		{numbers{10, time.Minute}, numbers{10, 10 * time.Second}, "a shorter period"},
+		{numbers{10, time.Minute}, numbers{30, time.Hour}, "more, and longer"},
+		{numbers{10, time.Minute}, numbers{3, time.Second}, "less, and shorter"},
+		{numbers{10, time.Minute}, numbers{1, 7 * time.Second}, "one"},
+	}
+	for i, was := range everyAlgorithm(1, time.Second) {
+		for _, c := range changes {
+			for _, used := range []int64{1, 5, 10} {
+				from := everyAlgorithm(c.from.n, c.from.period)[i].Named("api")
+				to := everyAlgorithm(c.to.n, c.to.period)[i].Named("api")
+				synctest.Test(t, func(t *testing.T) {
+					what := was.Algorithm().String() + ", " + c.remark + ", " + strconv.FormatInt(used, 10) + " consumed"
+					changeLimits(t, what, from, to, used)
+				})
+			}
+		}
+	}
+}
+
+func changeLimits(t *testing.T, what string, from, to Limit, used int64) {
+	t.Helper()
+	ctx := t.Context()
+	limiter := must(NewLimiter(NewMemory(100), from))
+	must(limiter.AllowN(ctx, "k", used))
+	if err := limiter.SetLimits(to); err != nil {
+		t.Fatal(err)
+	}
+	want := max(to.Capacity()-used, 0)
+	if d := must(limiter.Peek(ctx, "k")); d.Remaining != want || d.Limit != to {
+		t.Errorf("%s: remaining %d of %v, want %d", what, d.Remaining, to, want)
+	}
+	granted := int64(0)
+	for must(limiter.Allow(ctx, "k")).Allowed() {
+		if granted++; granted > to.Capacity() {
+			break
+		}
+	}
+	if granted != want {
+		t.Errorf("%s: granted %d more in one moment, want %d", what, granted, want)
+	}
+	d := must(limiter.AllowN(ctx, "k", to.Capacity()))
+	longest := 2 * to.Period()
+	if to.Algorithm() != AlgorithmSlidingWindow {
+		longest = to.Period()
+	}
+	if !d.Allowed() && d.RetryAfter > longest {
+		t.Errorf("%s: locked out for %v of %v", what, d.RetryAfter, to)
+	}
+	time.Sleep(longest)
+	if d := must(limiter.Peek(ctx, "k")); d.Remaining != to.Capacity() || d.ResetAfter != 0 {
+		t.Errorf("%s: %v later remaining %d, reset after %v", what, longest, d.Remaining, d.ResetAfter)
+	}
+}
+
+// Changing back and forth mints nothing.
+func TestSetLimitsBackAndForth(t *testing.T) {
+	for i, algorithm := range everyAlgorithm(1, time.Second) {
+		synctest.Test(t, func(t *testing.T) {
+			one, other := everyAlgorithm(10, time.Hour)[i].Named("api"), everyAlgorithm(10, 61*time.Minute)[i].Named("api")
+			limiter := must(NewLimiter(NewMemory(100), one))
+			granted := 0
+			for range 500 {
+				if must(limiter.Allow(t.Context(), "k")).Allowed() {
+					granted++
+				}
+				one, other = other, one
+				if err := limiter.SetLimits(one); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Microsecond)
+			}
+			if granted != 10 {
+				t.Errorf("%v granted %d of 10", algorithm.Algorithm(), granted)
+			}
+		})
+	}
+}
+
+// While limits change and many ask, no answer is an error, and every one is by
+// one of the limits that were set.
+func TestLimiterByManyGoroutines(t *testing.T) {
+	sets := [][]Limit{
+		{TokenBucket(1000, 1000, time.Hour).Named("api")},
+		{TokenBucket(900, 900, time.Hour).Named("api"), SlidingLog(1000, time.Hour).Named("api")},
+		{FixedWindow(1e6, time.Hour), SlidingWindow(1e5, time.Hour), SteppedTokenBucket(1000, 1000, time.Hour)},
+	}
+	limiter := must(NewLimiter(NewMemory(10_000), sets[0]...))
+	var group sync.WaitGroup
+	for g := range 8 {
+		group.Go(func() {
+			for i := range 500 {
+				key := strconv.Itoa(i % 7)
+				var err error
+				switch (i + g) % 6 {
+				case 0:
+					_, err = limiter.Peek(t.Context(), key)
+				case 1:
+					_, err = limiter.Refund(t.Context(), key, 1)
+				case 2:
+					err = limiter.Reset(t.Context(), key)
+				case 3:
+					err = limiter.SetLimits(sets[(i+g)%len(sets)]...)
+				default:
+					_, err = limiter.AllowN(t.Context(), key, 2)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// However many ask at once, by one limit or several, exactly the limit is granted.
+func TestLimiterGrantsExactlyTheLimitToManyGoroutines(t *testing.T) {
+	for _, limits := range [][]Limit{{FixedWindow(100, 1e5*time.Hour)}, {SlidingLog(120, time.Hour), FixedWindow(100, 1e5*time.Hour), TokenBucket(1000, 1, time.Hour)}} {
+		limiter := must(NewLimiter(NewMemory(100), limits...))
+		var granted atomic.Int64
+		var group sync.WaitGroup
+		for range 16 {
+			group.Go(func() {
+				for range 50 {
+					d, err := limiter.Allow(t.Context(), "k")
+					if err != nil {
+						t.Error(err)
+					}
+					if d.Allowed() {
+						granted.Add(1)
+					}
+				}
+			})
+		}
+		group.Wait()
+		if granted.Load() != 100 {
+			t.Errorf("granted %d of 100 by %v", granted.Load(), limits)
+		}
+	}
+}

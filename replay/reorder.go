@@ -1,0 +1,144 @@
+package replay
+
+// record is one request on its way from the log to the limiter: no more than is
+// needed to decide it, because a reorder may hold many.
+type record struct {
+	at   int64 // microseconds since the Unix epoch
+	line int64 // in its log; decides between records of the same time
+	key  uint32
+}
+
+func (r record) before(o record) bool {
+	return r.at < o.at || r.at == o.at && r.line < o.line
+}
+
+// mostHeld bounds a reorder: when so many wait, the oldest is let go. At
+// 24 bytes each that is 24 MB for a log, and only for one of more than 17,000
+// requests a second.
+const mostHeld = 1 << 20
+
+// reorder puts the records of one log in the order of time: it holds each until
+// a line window later has been seen. Records that come in order wait in a queue,
+// which costs nothing; those that come late, in a heap.
+type reorder struct {
+	window  int64 // microseconds
+	most    int
+	newest  int64
+	reached int64 // no record leaves with an earlier time
+	late    int64 // records that were moved up to reached
+	inOrder queue
+	behind  heap
+}
+
+// push takes the record of the next line.
+func (o *reorder) push(r record) {
+	if r.at > o.newest {
+		o.newest = r.at
+		o.reached = max(o.reached, o.newest-o.window)
+	}
+	if r.at < o.reached {
+		r.at = o.reached
+		o.late++
+	}
+	if o.inOrder.len() == 0 || !r.before(o.inOrder.last()) {
+		o.inOrder.push(r)
+	} else {
+		o.behind.push(r)
+	}
+	if o.len() >= o.most {
+		o.reached = max(o.reached, o.first().at)
+	}
+}
+
+func (o *reorder) len() int { return o.inOrder.len() + len(o.behind) }
+
+// ready says whether the first record can no longer be overtaken.
+func (o *reorder) ready() bool { return o.len() > 0 && o.first().at <= o.reached }
+
+func (o *reorder) first() record {
+	if o.behindFirst() {
+		return o.behind[0]
+	}
+	return o.inOrder.first()
+}
+
+func (o *reorder) pop() record {
+	if o.behindFirst() {
+		return o.behind.pop()
+	}
+	return o.inOrder.pop()
+}
+
+func (o *reorder) behindFirst() bool {
+	return len(o.behind) > 0 && (o.inOrder.len() == 0 || o.behind[0].before(o.inOrder.first()))
+}
+
+// queue is a ring: first in, first out.
+type queue struct {
+	ring       []record // its length is a power of two, or 0
+	head, tail uint     // counted without wrapping
+}
+
+func (q *queue) len() int      { return int(q.tail - q.head) }
+func (q *queue) first() record { return q.ring[q.head&uint(len(q.ring)-1)] }
+func (q *queue) last() record  { return q.ring[(q.tail-1)&uint(len(q.ring)-1)] }
+
+func (q *queue) push(r record) {
+	if q.len() == len(q.ring) {
+		q.grow()
+	}
+	q.ring[q.tail&uint(len(q.ring)-1)] = r
+	q.tail++
+}
+
+func (q *queue) pop() record {
+	r := q.first()
+	q.head++
+	return r
+}
+
+func (q *queue) grow() {
+	ring := make([]record, max(64, 2*len(q.ring)))
+	n := uint(q.len())
+	for i := range n {
+		ring[i] = q.ring[(q.head+i)&uint(len(q.ring)-1)]
+	}
+	q.ring, q.head, q.tail = ring, 0, n
+}
+
+// heap gives out the earliest record first.
+type heap []record
+
+func (h *heap) push(r record) {
+	s := append(*h, r)
+	*h = s
+	for i := len(s) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !s[i].before(s[up]) {
+			return
+		}
+		s[i], s[up] = s[up], s[i]
+		i = up
+	}
+}
+
+func (h *heap) pop() record {
+	s := *h
+	r, n := s[0], len(s)-1
+	s[0] = s[n]
+	s = s[:n]
+	*h = s
+	for i := 0; ; {
+		least := i
+		for down := 2*i + 1; down <= 2*i+2 && down < n; down++ {
+			if s[down].before(s[least]) {
+				least = down
+			}
+		}
+		if least == i {
+			return r
+		}
+		s[i], s[least] = s[least], s[i]
+		i = least
+	}
+}

@@ -1,0 +1,153 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/headgate/headgate"
+)
+
+// Report is what a replay found. Lines are Requests plus Skipped.
+type Report struct {
+	Files          []File   `json:"files"`
+	By             By       `json:"by"`
+	Lines          int64    `json:"lines"`
+	Requests       int64    `json:"requests"`
+	Keys           int64    `json:"keys"`
+	Skipped        int64    `json:"skipped"`
+	SkippedReasons []Skip   `json:"skipped_reasons"` // the most frequent first
+	Late           int64    `json:"late"`            // requests that ran later than recorded, see Config.Reorder
+	Span           *Span    `json:"span"`            // nil without requests
+	Peak           *Peak    `json:"peak"`            // nil without requests
+	Limits         []Result `json:"limits"`          // in the order of Config.Limits
+}
+
+// File is one of the logs.
+type File struct {
+	Name   string `json:"name"`
+	Format Format `json:"format"` // Guess if it had no line to tell by
+	Lines  int64  `json:"lines"`
+}
+
+// Skip is one reason for which lines were not replayed.
+type Skip struct {
+	Reason    string `json:"reason"`
+	Lines     int64  `json:"lines"`
+	File      string `json:"file"`       // the first log with such a line,
+	FirstLine int64  `json:"first_line"` // and the first such line in it
+}
+
+// Span is the time from the first request to the last.
+type Span struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// Peak is the second with the most requests, the first of several.
+type Peak struct {
+	At       time.Time `json:"at"`
+	Requests int64     `json:"requests"`
+}
+
+// Result is what one limit answered. What is the same for every limit is in each,
+// so that one Result can be read by itself.
+type Result struct {
+	Limit      headgate.Limit `json:"limit"`
+	Requests   int64          `json:"requests"`
+	Allowed    int64          `json:"allowed"`
+	Denied     int64          `json:"denied"`
+	Keys       int64          `json:"keys"`
+	DeniedKeys int64          `json:"denied_keys"` // keys that were denied at least once
+	Skipped    int64          `json:"skipped"`     // lines of the logs that were not replayed
+	Top        []Top          `json:"top"`         // the most denied first, then by key
+}
+
+// Top is one of the keys that a limit denied most.
+type Top struct {
+	Key      Key     `json:"key"`
+	Requests int64   `json:"requests"` // of this key
+	Denied   int64   `json:"denied"`   // of those
+	Share    float64 `json:"share"`    // of all that the limit denied, from 0 to 1
+}
+
+// Key is a key as the log has it: any bytes.
+type Key string
+
+// MarshalText writes bytes that are not UTF-8 as \xNN, so that keys that differ
+// in them stay different.
+func (k Key) MarshalText() ([]byte, error) { return []byte(validText(string(k))), nil }
+
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	var b []byte
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if r == utf8.RuneError && n == 1 {
+			b = append(b, `\x`...)
+			b = append(b, strconv.FormatUint(uint64(s[0])|0x100, 16)[1:]...)
+		} else {
+			b = append(b, s[:n]...)
+		}
+		s = s[n:]
+	}
+	return string(b)
+}
+
+func (t *tally) report(c Config, sources []*source) (*Report, error) {
+	r := &Report{Files: []File{}, By: c.By, Requests: t.requests, Keys: int64(len(t.asked))}
+	for _, s := range sources {
+		r.Files = append(r.Files, File{s.name, s.format, s.lines.number})
+		r.Lines += s.lines.number
+		r.Late += s.order.late
+	}
+	r.SkippedReasons = mergeSkips(sources)
+	for _, k := range r.SkippedReasons {
+		r.Skipped += k.Lines
+	}
+	if r.Requests > 0 {
+		r.Span = &Span{time.UnixMicro(t.from).UTC(), time.UnixMicro(t.to).UTC()}
+		r.Peak = &t.peak
+	} else if err := nothingUsed(r); err != nil {
+		return nil, err
+	}
+	for _, trial := range t.trials {
+		r.Limits = append(r.Limits, trial.result(t, r.Skipped, c.Top))
+	}
+	return r, nil
+}
+
+// nothingUsed is an error if lines that should have held requests gave none: a
+// report of 0 denied would say that the limit is fine.
+func nothingUsed(r *Report) error {
+	for _, k := range r.SkippedReasons {
+		if k.Reason != whyBlank && k.Reason != whyHeader {
+			return fmt.Errorf("%s: no line can be replayed; line %d: %s", k.File, k.FirstLine, k.Reason)
+		}
+	}
+	return nil
+}
+
+// mergeSkips adds up the reasons of all logs, the most frequent first.
+func mergeSkips(sources []*source) []Skip {
+	merged := []Skip{}
+	for _, s := range sources {
+		for _, k := range s.skips {
+			i := slices.IndexFunc(merged, func(m Skip) bool { return m.Reason == k.Reason })
+			if i < 0 {
+				merged = append(merged, *k)
+			} else {
+				merged[i].Lines += k.Lines
+			}
+		}
+	}
+	slices.SortFunc(merged, func(a, b Skip) int {
+		return cmp.Or(cmp.Compare(b.Lines, a.Lines), cmp.Compare(a.Reason, b.Reason))
+	})
+	return merged
+}

@@ -1,0 +1,149 @@
+package replay
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Reasons for skipping lines that are in order as they are.
+const (
+	whyBlank   = "blank"
+	whyTooLong = "longer than 1 MiB"
+	whyHeader  = "W3C header"
+)
+
+// source turns one log into records in the order of time.
+type source struct {
+	name   string
+	index  int
+	lines  *lines
+	wanted wanted
+	tried  [W3C + 1]parser // while the format is not known
+	parser parser          // nil until it is
+	format Format
+	entry  entry
+	keyer  keyer
+	names  *names
+	order  reorder
+	ended  bool
+	skips  map[string]*Skip
+	hint   string // why the first line in a guessed format of its own failed
+}
+
+func newSource(log Log, c Config, names *names, p *progress) *source {
+	s := &source{
+		name:   log.Name,
+		lines:  newLines(newStored(counted{log.Reader, p})),
+		wanted: c.By.wanted(),
+		format: c.Format,
+		keyer:  keyer{by: c.By},
+		names:  names,
+		order:  reorder{window: c.Reorder.Microseconds(), most: mostHeld},
+		skips:  map[string]*Skip{},
+	}
+	s.entry.headers = make([][]byte, len(s.wanted.headers))
+	return s
+}
+
+// next gives the next record in the order of time; ok is false after the last.
+func (s *source) next() (r record, ok bool, err error) {
+	for !s.ended && !s.order.ready() {
+		if err := s.read(); err != nil {
+			return record{}, false, failed(s.name, err)
+		}
+	}
+	if s.order.len() == 0 {
+		return record{}, false, nil
+	}
+	return s.order.pop(), true, nil
+}
+
+// read takes one line of the log in.
+func (s *source) read() error {
+	line, err := s.lines.next()
+	if err != nil {
+		return s.noLine(err)
+	}
+	if isBlank(line) {
+		s.skip(whyBlank)
+		return nil
+	}
+	s.entry.clear()
+	if why := s.parse(line); why != "" {
+		s.skip(why)
+		return nil
+	}
+	key, why := s.keyer.make(&s.entry)
+	if why != "" {
+		s.skip(why)
+		return nil
+	}
+	s.order.push(record{s.entry.at, s.lines.number, s.names.id(key)})
+	return nil
+}
+
+// noLine deals with what came instead of a line.
+func (s *source) noLine(err error) error {
+	switch {
+	case errors.Is(err, io.EOF):
+		s.ended = true
+		return s.checkFormat()
+	case errors.Is(err, errTooLong):
+		s.skip(whyTooLong)
+		return nil
+	}
+	return err
+}
+
+func isBlank(line []byte) bool {
+	return len(line) == 0 || line[0] <= ' ' && len(bytes.TrimSpace(line)) == 0
+}
+
+// parse reads line in the format of the log, or finds that out.
+func (s *source) parse(line []byte) (why string) {
+	if s.parser != nil {
+		return s.parser.parse(line, &s.entry)
+	}
+	f := s.format
+	if f == Guess {
+		f = guess(line)
+	}
+	p := s.tried[f]
+	if p == nil {
+		p = newParser(f, s.wanted)
+		s.tried[f] = p
+	}
+	why = p.parse(line, &s.entry)
+	if p.known() {
+		s.parser, s.format = p, f
+	} else if f != Combined && s.hint == "" {
+		s.hint = fmt.Sprintf("; line %d: %s", s.lines.number, why)
+	}
+	return why
+}
+
+// checkFormat finds fault with a log of which no line was in a known format.
+func (s *source) checkFormat() error {
+	unread := s.lines.number
+	if blank := s.skips[whyBlank]; blank != nil {
+		unread -= blank.Lines
+	}
+	switch {
+	case s.parser != nil || unread == 0:
+		return nil
+	case s.format != Guess:
+		return fmt.Errorf("no line is in the %s format%s", s.format, s.hint)
+	}
+	return fmt.Errorf("no line is in a known log format (combined, common, JSON lines, W3C)%s", s.hint)
+}
+
+func (s *source) skip(why string) {
+	k := s.skips[why]
+	if k == nil {
+		k = &Skip{Reason: why, File: s.name, FirstLine: s.lines.number}
+		s.skips[why] = k
+	}
+	k.Lines++
+}

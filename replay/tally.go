@@ -1,0 +1,142 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// names numbers the keys in the order in which they are first read.
+type names struct {
+	ids  map[string]uint32
+	keys []string
+}
+
+func newNames() *names { return &names{ids: map[string]uint32{}} }
+
+func (n *names) id(key []byte) uint32 {
+	if id, ok := n.ids[string(key)]; ok {
+		return id
+	}
+	id, name := uint32(len(n.keys)), string(key)
+	n.ids[name] = id
+	n.keys = append(n.keys, name)
+	return id
+}
+
+// tally asks the limits about each record and counts their answers.
+type tally struct {
+	names    *names
+	asked    []int64 // by key
+	requests int64
+	from, to int64 // the first and the last record
+	second   int64 // of the last record,
+	inSecond int64 // and the records in it
+	peak     Peak
+	trials   []*trial
+}
+
+// trial is one of the limits, with a store of its own so that limits of the same
+// name do not meet.
+type trial struct {
+	limit  headgate.Limit
+	store  headgate.Store
+	denied []int64 // by key; shorter if those after were never denied
+	total  int64
+}
+
+// roomy is more keys than there will be: a key that a replay dropped for want of
+// room would get a fresh limit.
+const roomy = 1 << 30
+
+func newTally(limits []headgate.Limit, n *names) *tally {
+	t := &tally{names: n}
+	for _, l := range limits {
+		t.trials = append(t.trials, &trial{limit: l, store: headgate.NewMemory(roomy)})
+	}
+	return t
+}
+
+// add decides r, whose time is not before that of the last one.
+func (t *tally) add(ctx context.Context, r record) error {
+	t.count(r)
+	q := headgate.Request{Key: t.names.keys[r.key], Cost: 1, At: time.UnixMicro(r.at)}
+	for _, trial := range t.trials {
+		q.Limit = trial.limit
+		d, err := trial.store.Take(ctx, q)
+		if err != nil {
+			return fmt.Errorf("limit %s: %w", trial.limit, err)
+		}
+		if !d.Allowed() {
+			trial.deny(r.key)
+		}
+	}
+	return nil
+}
+
+func (t *tally) count(r record) {
+	if t.requests == 0 {
+		t.from = r.at
+	}
+	t.requests++
+	t.to = r.at
+	t.asked = grown(t.asked, r.key)
+	t.asked[r.key]++
+	if second := r.at / 1_000_000; second != t.second {
+		t.second, t.inSecond = second, 0
+	}
+	t.inSecond++
+	if t.inSecond > t.peak.Requests {
+		t.peak = Peak{At: time.Unix(t.second, 0).UTC(), Requests: t.inSecond}
+	}
+}
+
+func (l *trial) deny(key uint32) {
+	l.denied = grown(l.denied, key)
+	l.denied[key]++
+	l.total++
+}
+
+// grown is s with room for index i.
+func grown(s []int64, i uint32) []int64 {
+	if n := int(i) + 1 - len(s); n > 0 {
+		return append(s, make([]int64, n)...)
+	}
+	return s
+}
+
+// result sums up what l answered, and names the top keys it denied most.
+func (l *trial) result(t *tally, skipped int64, top int) Result {
+	r := Result{
+		Limit:    l.limit,
+		Requests: t.requests,
+		Allowed:  t.requests - l.total,
+		Denied:   l.total,
+		Keys:     int64(len(t.asked)),
+		Skipped:  skipped,
+		Top:      []Top{},
+	}
+	var ids []uint32
+	for id, n := range l.denied {
+		if n > 0 {
+			ids = append(ids, uint32(id))
+		}
+	}
+	r.DeniedKeys = int64(len(ids))
+	slices.SortFunc(ids, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(l.denied[b], l.denied[a]), cmp.Compare(t.names.keys[a], t.names.keys[b]))
+	})
+	for _, id := range ids[:min(top, len(ids))] {
+		r.Top = append(r.Top, Top{
+			Key:      Key(t.names.keys[id]),
+			Requests: t.asked[id],
+			Denied:   l.denied[id],
+			Share:    float64(l.denied[id]) / float64(l.total),
+		})
+	}
+	return r
+}
