@@ -42,9 +42,9 @@ test: deps ## Run the tests of every module
 	$(call each,go test $(TESTFLAGS) ./...)
 
 .PHONY: race
-race: deps ## Run the tests of every module under the race detector
+race: deps ## Run the tests of every module, shortened, under the race detector
 	@scripts/deps cc
-	$(call each,CGO_ENABLED=1 go test -race $(TESTFLAGS) ./...)
+	$(call each,CGO_ENABLED=1 go test -race -short $(TESTFLAGS) ./...)
 
 .PHONY: vet
 vet: ## Run go vet

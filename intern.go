@@ -17,7 +17,8 @@ func newLimit(t terms) Limit {
 	for {
 		known, ok := rules.Load(t)
 		if ok {
-			if r := known.(weak.Pointer[rule]).Value(); r != nil {
+			pointer, _ := known.(weak.Pointer[rule])
+			if r := pointer.Value(); r != nil {
 				return Limit{r}
 			}
 			rules.CompareAndDelete(t, known)

@@ -3,6 +3,7 @@ package headgate
 import (
 	"errors"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -214,10 +215,8 @@ func unitMicros(s string) int64 {
 		if s == u.name {
 			return u.micros
 		}
-		for _, also := range u.also {
-			if s == also {
-				return u.micros
-			}
+		if slices.Contains(u.also, s) {
+			return u.micros
 		}
 	}
 	return 0

@@ -26,7 +26,7 @@ var ( _ = log.Print; _ = strings.HasPrefix; _ = time.Now; _ headgate.Limit; _ re
 func main() { ctx := context.Background(); _ = ctx
 ` + snippet[1] + "}\n"
 		file := filepath.Join(t.TempDir(), "main.go")
-		if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte(program), 0o600); err != nil { //nolint:gosec // a file of this test
 			t.Fatal(err)
 		}
 		// A snippet may leave its results to the reader; nothing else may be wrong.

@@ -2,6 +2,8 @@ package redisstore_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -39,7 +41,7 @@ func TestChargedOnce(t *testing.T) {
 // the answer to a command in which one of words stands.
 func loseAnswers(t *testing.T, addr string, words ...string) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,15 +53,15 @@ func loseAnswers(t *testing.T, addr string, words ...string) string {
 			if err != nil {
 				return
 			}
-			wg.Go(func() { pass(client, addr, words) })
+			wg.Go(func() { pass(t.Context(), client, addr, words) })
 		}
 	})
 	return listener.Addr().String()
 }
 
-func pass(client net.Conn, addr string, words []string) {
+func pass(ctx context.Context, client net.Conn, addr string, words []string) {
 	defer client.Close()
-	server, err := net.Dial("tcp", addr)
+	server, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return
 	}
@@ -74,7 +76,7 @@ func pass(client net.Conn, addr string, words []string) {
 			return
 		}
 		m, err := server.Read(answer) // it has run by now
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return
 		}
 		if containsAny(request[:n], words) {

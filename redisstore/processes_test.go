@@ -96,7 +96,7 @@ func children(t *testing.T, addr, limit string) (granted int64, last time.Time) 
 	var all atomic.Int64
 	for range processes {
 		wg.Go(func() {
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+name+"$")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+name+"$") //nolint:gosec // this test binary, by itself
 			cmd.Env = append(os.Environ(), childAddr+"="+addr, childLimit+"="+limit)
 			out, err := cmd.CombinedOutput()
 			var n int64

@@ -25,9 +25,9 @@ func TestCluster(t *testing.T) {
 }
 
 // newClient starts a server and connects to it.
-func newClient(t *testing.T, args ...string) *redis.Client {
+func newClient(t *testing.T) *redis.Client {
 	t.Helper()
-	server := redistest.Start(t, args...)
+	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { _ = client.Close() })
 	return client

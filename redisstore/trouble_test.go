@@ -46,7 +46,7 @@ func TestTrouble(t *testing.T) {
 // unused is an address where nothing listens.
 func unused(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
