@@ -54,3 +54,5 @@ local function fixedwindow(packed, now, cost, charge, capacity, period)
   end
   return max(capacity - used, 0), retry, reset, state
 end
+
+algorithms['3'], sizes['3'] = fixedwindow, 21

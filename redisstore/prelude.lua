@@ -11,7 +11,11 @@ local MAXPAIR = 4294967295
 local THREE = '<I7I7I7'
 local FOUR = '<I7I7I7I7'
 
--- ask is the cost to decide by: a look asks for 1, and more than everything
+-- Each algorithm enters itself here by its number: the function that decides, and the
+-- length of a state.
+local algorithms, sizes = {}, {}
+
+-- asked is the cost to decide by: a look asks for 1, and more than everything
 -- cannot be given back.
 local function asked(cost, capacity)
   if cost == 0 then

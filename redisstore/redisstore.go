@@ -135,14 +135,15 @@ func (s *Store) run(ctx context.Context, rs []headgate.Request, charge bool) ([]
 	for i, r := range rs {
 		keys[i] = s.key(r.Key, r.Limit)
 	}
+	script := scriptFor(algorithmsOf(rs))
 	if !s.noTime.Load() {
-		numbers, err := run(ctx, s.client, keys, arguments(rs, 0, charge))
+		numbers, err := script.run(ctx, s.client, keys, arguments(rs, 0, charge))
 		if !redis.HasErrorPrefix(err, "NOTIME") {
 			return numbers, err
 		}
 		s.noTime.Store(true)
 	}
-	return run(ctx, s.client, keys, arguments(rs, time.Now().UnixMicro(), charge))
+	return script.run(ctx, s.client, keys, arguments(rs, time.Now().UnixMicro(), charge))
 }
 
 // arguments are the ARGV of the script, see take.lua; clock is the time of

@@ -79,14 +79,17 @@ func TestRoundTrips(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
 	a, b := parse(t, "a=10/s"), parse(t, "b=100/h sliding-log")
-	take(t, s, headgate.Request{Key: "k", Limit: a, Cost: 1}) // the script gets known
+	rs := []headgate.Request{{Key: "k", Limit: a, Cost: 1}, {Key: "k", Limit: b, Cost: 1}}
+	take(t, s, rs[0]) // the scripts get known
+	if err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2)); err != nil {
+		t.Fatal(err)
+	}
 	counter := new(counter)
 	client.AddHook(counter)
 	take(t, s, headgate.Request{Key: "k", Limit: a, Cost: 1})
 	if counter.sent != 1 {
 		t.Errorf("one decision took %d commands", counter.sent)
 	}
-	rs := []headgate.Request{{Key: "k", Limit: a, Cost: 1}, {Key: "k", Limit: b, Cost: 1}}
 	if err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2)); err != nil {
 		t.Fatal(err)
 	}

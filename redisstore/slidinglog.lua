@@ -97,3 +97,5 @@ local function slidinglog(packed, now, cost, charge, capacity, period)
   end
   return max(capacity - used, 0), retry, reset, state
 end
+
+algorithms['5'], sizes['5'] = slidinglog, 9

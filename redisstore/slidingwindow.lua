@@ -75,3 +75,5 @@ local function slidingwindow(packed, now, cost, charge, capacity, period)
   end
   return max(capacity - used - ceil(previous * weight / period), 0), retry, reset, state
 end
+
+algorithms['4'], sizes['4'] = slidingwindow, 28

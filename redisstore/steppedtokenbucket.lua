@@ -57,3 +57,5 @@ local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, p
   end
   return capacity - used, retry, reset, state
 end
+
+algorithms['2'], sizes['2'] = steppedtokenbucket, 28

@@ -53,3 +53,5 @@ local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
   end
   return floor((full - used) / unit), retry, reset, state
 end
+
+algorithms['1'], sizes['1'] = tokenbucket, 28
