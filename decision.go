@@ -40,14 +40,11 @@ func (d Decision) Allowed() bool { return d.RetryAfter == 0 && d.Limit.rule != n
 // verdict is a decision in the arithmetic of the algorithms: microseconds.
 type verdict struct {
 	remaining int64
-	retry     int64 // 0 if granted, never, or undecided
+	retry     int64 // 0 if granted, or never
 	reset     int64
 }
 
-const (
-	never     = -1
-	undecided = -2 // never leaves Memory
-)
+const never = -1
 
 func (v verdict) granted() bool { return v.retry == 0 }
 

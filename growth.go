@@ -76,10 +76,10 @@ func (s *shard) room(l *rule, now int64, pending int) bool {
 	return s.taken+pending < s.bound()
 }
 
-// bound is how many slots of the table may be taken: five in six, for short probes.
-func (s *shard) bound() int { return min(len(s.slots)/6*5, s.most) }
+// bound is how many slots of the table may be taken: four in five, for short probes.
+func (s *shard) bound() int { return min(len(s.slots)/5*4, s.most) }
 
-func (s *shard) mostSlots() int { return (s.most/5+1)*6 + spareSlots }
+func (s *shard) mostSlots() int { return (s.most/4+1)*5 + spareSlots }
 
 // rebuild moves what is not stale into a table of the given size, and forgets
 // the limits that no slot is counted under, other than next. It says whether

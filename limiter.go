@@ -121,14 +121,18 @@ func (l *Limiter) limits(key string) []Limit {
 
 func (l *Limiter) take(ctx context.Context, key string, cost int64) (Decision, error) {
 	limits := l.limits(key)
-	switch len(limits) {
-	case 0:
+	if len(limits) != 1 {
+		return l.takeAll(ctx, key, limits, cost)
+	}
+	if l.memory != nil {
+		return l.memory.take(key, limits[0], cost, 0)
+	}
+	return l.store.Take(ctx, Request{Key: key, Limit: limits[0], Cost: cost})
+}
+
+func (l *Limiter) takeAll(ctx context.Context, key string, limits []Limit, cost int64) (Decision, error) {
+	if len(limits) == 0 {
 		return Decision{Limit: unlimited, Remaining: math.MaxInt64}, nil
-	case 1:
-		if l.memory != nil {
-			return l.memory.take(key, limits[0], cost, 0)
-		}
-		return l.store.Take(ctx, Request{Key: key, Limit: limits[0], Cost: cost})
 	}
 	g, _ := l.groups.Get().(*group)
 	if g == nil {

@@ -72,8 +72,9 @@ func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 	return m.take(r.Key, r.Limit, r.Cost, at)
 }
 
-// take decides at the given time, 0 for the clock. It is written for speed: see
-// ARCHITECTURE.md before moving a line.
+// take decides at the given time, 0 for the clock. It does what is asked most, a key
+// that is known under the limit it was counted under last, and leaves the rest to
+// takeOther.
 func (m *Memory) take(key string, l Limit, cost, at int64) (Decision, error) {
 	if l.rule == nil || !l.rule.valid {
 		return Decision{}, l.Validate()
@@ -84,14 +85,21 @@ func (m *Memory) take(key string, l Limit, cost, at int64) (Decision, error) {
 	h := m.hash(key)
 	s := &m.shards[m.shardOf(h)]
 	s.mu.Lock()
-	v := s.takeKnown(l.rule, place(h, l.rule), at, cost)
-	s.mu.Unlock()
-	if v.retry == undecided {
+	t := s.find(place(h, l.rule))
+	if t == nil || s.limits[t.tag&idMask] != l.rule || l.rule.algorithm == AlgorithmSlidingLog {
+		s.mu.Unlock()
 		return m.takeOther(h, l, cost, at)
 	}
+	next, v := l.rule.decide(t.state(l.rule), at, cost, cost != 0)
+	if v.granted() && cost != 0 {
+		t.put(l.rule, next)
+	}
+	s.mu.Unlock()
 	return v.decision(l), nil
 }
 
+// takeOther is take for a key that is new, or was counted under another limit, or has
+// a log.
 func (m *Memory) takeOther(hash uint64, l Limit, cost, at int64) (Decision, error) {
 	s := &m.shards[m.shardOf(hash)]
 	s.mu.Lock()

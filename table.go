@@ -57,20 +57,6 @@ func (t *slot) put(l *rule, next state) {
 	}
 }
 
-// takeKnown is take for what is asked most: a key that is known under the limit it
-// was counted under last, and has no log. It gives the verdict undecided for others.
-func (s *shard) takeKnown(l *rule, h uint64, now, cost int64) verdict {
-	t := s.find(h)
-	if t == nil || s.limits[t.tag&idMask] != l || l.algorithm == AlgorithmSlidingLog {
-		return verdict{retry: undecided}
-	}
-	next, v := l.decide(t.state(l), now, cost, cost != 0)
-	if v.granted() && cost != 0 {
-		t.put(l, next)
-	}
-	return v
-}
-
 // take decides one request for the place h, which prepare has found. It writes what
 // follows if charge is set and the request is granted, and else what a change of
 // limits made of the state, unless the request only looks. The shard is locked.
@@ -182,7 +168,7 @@ func (s *shard) find(h uint64) *slot {
 			i = 0
 		}
 		t := &slots[i]
-		if (t.tag^h)>>idBits == 0 && t.tag != 0 {
+		if (t.tag^h)>>idBits == 0 {
 			return t
 		}
 		if t.tag == 0 {
