@@ -39,7 +39,7 @@ func TestAllowDoesNotAllocate(t *testing.T) {
 	measure("eight limits", append(everyAlgorithm(1000, time.Hour), everyAlgorithm(500, time.Minute)[:3]...)...)
 
 	plans := []Limit{steady[0], steady[2]}
-	limiter := NewLimiterFunc(NewMemory(1000), func(string) []Limit { return plans })
+	limiter, _ := NewLimiterFunc(NewMemory(1000), func(string) []Limit { return plans })
 	if n := testing.AllocsPerRun(1000, func() { must(limiter.Allow(ctx, "k")) }); n != 0 {
 		t.Errorf("limits of each key: %v allocations a decision", n)
 	}

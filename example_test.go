@@ -90,10 +90,14 @@ func ExampleNewLimiterFunc() {
 		"free": {headgate.FixedWindow(1, 24*time.Hour).Named("quota")},
 		"paid": {headgate.FixedWindow(1000, 24*time.Hour).Named("quota")},
 	}
-	limiter := headgate.NewLimiterFunc(headgate.NewMemory(0), func(key string) []headgate.Limit {
+	limiter, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(key string) []headgate.Limit {
 		plan, _, _ := strings.Cut(key, ":")
 		return plans[plan] // none for others: they are always allowed
 	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	for _, key := range []string{"free:1", "free:1", "paid:1", "paid:1", "staff:1"} {
 		d, _ := limiter.Allow(ctx, key)
 		fmt.Println(key, d.Allowed())

@@ -34,11 +34,11 @@ func newcomers(l *rule) uint64 {
 	return l.identity*0x9e3779b97f4a7c15 | 1<<idBits
 }
 
-// shared is the slot that newcomers share under l, or nil. A key that gets a place
-// of its own begins with what they have consumed together, some of which may have
-// been its own.
-func (s *shard) shared(l *rule) *slot {
-	if s.crowd == 0 {
+// shared is the slot that newcomers share under l, if the key of place h was granted
+// something by it, or nil. Such a key begins with all that newcomers have consumed
+// together when it gets a place of its own.
+func (s *shard) shared(l *rule, h uint64) *slot {
+	if s.crowd == 0 || !s.guest.has(h) {
 		return nil
 	}
 	return s.find(newcomers(l))
@@ -76,10 +76,10 @@ func (s *shard) room(l *rule, now int64, pending int) bool {
 	return s.taken+pending < s.bound()
 }
 
-// bound is how many slots of the table may be taken: four in five, for short probes.
-func (s *shard) bound() int { return min(len(s.slots)/5*4, s.most) }
+// bound is how many slots of the table may be taken: nine in eleven, for short probes.
+func (s *shard) bound() int { return min(len(s.slots)/11*9, s.most) }
 
-func (s *shard) mostSlots() int { return (s.most/4+1)*5 + spareSlots }
+func (s *shard) mostSlots() int { return (s.most/9+1)*11 + spareSlots }
 
 // rebuild moves what is not stale into a table of the given size, and forgets
 // the limits that no slot is counted under, other than next. It says whether
@@ -106,6 +106,9 @@ func (s *shard) rebuild(next *rule, now int64, size int) bool {
 			s.crowd++
 		}
 		t.a, t.b = old.a, old.b
+	}
+	if s.crowd == 0 {
+		s.guest = nil
 	}
 	return s.register(next)
 }

@@ -49,8 +49,9 @@ type Limit struct {
 	rule *rule // nil in the zero Limit; one copy for equal limits, see intern
 }
 
-// unlimited is the limit that decides where there is none.
-var unlimited = Limit{&rule{}}
+// Unlimited is the Limit in the decision for a key without limits. It prints as
+// "unlimited", and no store accepts it.
+var Unlimited = Limit{&rule{}}
 
 // terms are what was asked for: two limits of the same terms are equal.
 type terms struct {
@@ -84,8 +85,13 @@ type rule struct {
 
 // TokenBucket grants while a bucket of capacity tokens holds the cost. The
 // bucket is full at first sight, and refill tokens flow in evenly over each
-// period every, which is counted in whole microseconds. The rate is exact: 3 per second, 7 per hour, and
-// 1.5 per second (3 every 2 s) never drift.
+// period every, which is counted in whole microseconds. The rate is exact: 3 per
+// second, 7 per hour, and 1.5 per second (3 every 2 s) never drift.
+//
+// To stay exact, capacity x every / g must be below 2^52, where every is in
+// microseconds and g is the greatest common divisor of that and refill. Only an
+// odd rate over a long period comes near it: 100,003 a day is refused with a
+// capacity of over 52,124, 100,000 a day with one of over 5 x 10^9.
 //
 // It is the same as GCRA, of which it is the usual description (ITU-T I.371),
 // and as a leaky bucket used as a meter.
@@ -109,6 +115,9 @@ func FixedWindow(n int64, window time.Duration) Limit {
 // last one by how much of it a window ending now would still cover: it grants
 // while previous x (window - elapsed) / window + current + cost is at most n.
 // It approximates [SlidingLog] in the space of two counters.
+//
+// To stay exact, n x window must be below 2^52 microseconds: n is at most 1,250,999
+// in an hour, 52,124 in a day, 1,737 in 30 days.
 func SlidingWindow(n int64, window time.Duration) Limit {
 	return newLimit(terms{algorithm: AlgorithmSlidingWindow, capacity: n, every: window})
 }
@@ -185,6 +194,9 @@ func (l Limit) terms() terms {
 
 // Name is the name given by [Limit.Named], or else the text form of the limit.
 func (l Limit) Name() string {
+	if l == Unlimited {
+		return "unlimited"
+	}
 	t := l.terms()
 	if t.name != "" {
 		return t.name

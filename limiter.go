@@ -2,7 +2,9 @@ package headgate
 
 import (
 	"context"
+	"errors"
 	"math"
+	"strconv"
 	"sync"
 	"sync/atomic"
 )
@@ -23,10 +25,10 @@ type Limiter struct {
 // them would share their state, which takes two that have the same name and
 // algorithm, or are equal.
 func NewLimiter(store Store, limits ...Limit) (*Limiter, error) {
-	if store == nil {
-		return nil, &InvalidError{Field: "store", Value: "nil", Want: "a Store, such as NewMemory(0)"}
+	l, err := newLimiter(store, nil)
+	if err != nil {
+		return nil, err
 	}
-	l := newLimiter(store, nil)
 	if err := l.SetLimits(limits...); err != nil {
 		return nil, err
 	}
@@ -36,18 +38,26 @@ func NewLimiter(store Store, limits ...Limit) (*Limiter, error) {
 // NewLimiterFunc makes a limiter that asks limits for the limits of each key, so
 // that plans or tenants can differ. The function is called for every request, by
 // many goroutines: it should return slices and limits that it made beforehand.
-// What it returns is read, never changed. A key with no limits is always allowed.
+// What it returns is read, never changed. A key with no limits is always allowed, and
+// the Limit of that decision is [Unlimited].
 //
 // Give the limits a name (see [Limit.Named]) if a key may move from one to
 // another and should keep what it has consumed.
-func NewLimiterFunc(store Store, limits func(key string) []Limit) *Limiter {
+//
+// It returns an [InvalidError] if store or limits is nil.
+func NewLimiterFunc(store Store, limits func(key string) []Limit) (*Limiter, error) {
+	if limits == nil {
+		return nil, &InvalidError{Field: "limits", Value: "nil", Want: "a function of the key"}
+	}
 	return newLimiter(store, limits)
 }
 
-func newLimiter(store Store, choose func(key string) []Limit) *Limiter {
-	l := &Limiter{store: store, choose: choose}
-	l.memory, _ = store.(*Memory)
-	return l
+func newLimiter(store Store, choose func(key string) []Limit) (*Limiter, error) {
+	memory, _ := store.(*Memory)
+	if store == nil || memory != nil && memory.shards == nil {
+		return nil, &InvalidError{Field: "store", Value: "nil or the zero Memory", Want: "a Store, such as NewMemory(0)"}
+	}
+	return &Limiter{store: store, memory: memory, choose: choose}, nil
 }
 
 // SetLimits replaces the limits of a limiter made by [NewLimiter], at once and
@@ -58,18 +68,31 @@ func (l *Limiter) SetLimits(limits ...Limit) error {
 	if l.choose != nil {
 		return &InvalidError{Field: "limiter", Value: "made by NewLimiterFunc", Want: "one made by NewLimiter; let the function return other limits"}
 	}
-	if len(limits) == 0 {
-		return &InvalidError{Field: "limits", Value: "empty", Want: "at least one limit"}
-	}
-	rs := make([]Request, len(limits))
-	for i, limit := range limits {
-		rs[i].Limit = limit
-	}
-	if err := ValidateAll(rs, make([]Decision, len(rs))); err != nil {
+	if err := validateLimits(limits); err != nil {
 		return err
 	}
 	own := append([]Limit(nil), limits...)
 	l.fixed.Store(&own)
+	return nil
+}
+
+func validateLimits(limits []Limit) error {
+	if len(limits) == 0 {
+		return &InvalidError{Field: "limits", Value: "empty", Want: "at least one limit"}
+	}
+	for i, l := range limits {
+		if err := l.Validate(); err != nil {
+			if e, ok := errors.AsType[*InvalidError](err); ok && len(limits) > 1 {
+				e.Field = "limit " + strconv.Itoa(i+1) + " of " + strconv.Itoa(len(limits)) + ": " + e.Field
+			}
+			return err
+		}
+		for _, other := range limits[:i] {
+			if l.sameState(other) {
+				return &InvalidError{Field: "limits", Value: "twice " + strconv.Quote(l.ID()), Want: "each limit once, and names of their own for limits that differ"}
+			}
+		}
+	}
 	return nil
 }
 
@@ -94,7 +117,9 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 }
 
 // Refund gives n tokens back that key has taken, n being at least 1: never more
-// than it had taken, as far as the limit still remembers.
+// than it had taken, as far as the limit still remembers. Give back soon: what a
+// bucket has refilled, or a window has forgotten, since the tokens were taken comes
+// on top, so a refund that late can let up to n more be granted than the limit says.
 func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
 		return Decision{}, invalid("n", n, "at least 1")
@@ -132,7 +157,7 @@ func (l *Limiter) take(ctx context.Context, key string, cost int64) (Decision, e
 
 func (l *Limiter) takeAll(ctx context.Context, key string, limits []Limit, cost int64) (Decision, error) {
 	if len(limits) == 0 {
-		return Decision{Limit: unlimited, Remaining: math.MaxInt64}, nil
+		return Decision{Limit: Unlimited, Remaining: math.MaxInt64}, nil
 	}
 	g, _ := l.groups.Get().(*group)
 	if g == nil {

@@ -199,7 +199,7 @@ func TestLimitsOfEachKey(t *testing.T) {
 	plans := map[string][]Limit{"free": free, "paid": paid, "unlimited": nil}
 	synctest.Test(t, func(t *testing.T) {
 		store := NewMemory(100)
-		limiter := NewLimiterFunc(store, func(key string) []Limit {
+		limiter, _ := NewLimiterFunc(store, func(key string) []Limit {
 			plan, _, _ := strings.Cut(key, ":")
 			return plans[plan]
 		})
@@ -219,7 +219,7 @@ func TestLimitsOfEachKey(t *testing.T) {
 			}
 		}
 		d, err := limiter.Peek(t.Context(), "unlimited:1")
-		if want := (Decision{Limit: unlimited, Remaining: math.MaxInt64}); d != want || err != nil {
+		if want := (Decision{Limit: Unlimited, Remaining: math.MaxInt64}); d != want || err != nil {
 			t.Errorf("a key without limits: %+v, %v", d, err)
 		}
 		if err := limiter.Reset(t.Context(), "unlimited:1"); err != nil {
@@ -239,12 +239,12 @@ func TestLimitsOfEachKey(t *testing.T) {
 func TestBadLimitsOfAKey(t *testing.T) {
 	one, other := FixedWindow(1, time.Hour).Named("plan"), FixedWindow(5, time.Hour).Named("plan")
 	for what, limits := range map[string][]Limit{"one that is not valid": {{}}, "two of one name": {one, other}, "one twice": {one, one}} {
-		limiter := NewLimiterFunc(NewMemory(1), func(string) []Limit { return limits })
+		limiter, _ := NewLimiterFunc(NewMemory(1), func(string) []Limit { return limits })
 		if _, err := limiter.Allow(t.Context(), "k"); !isInvalid(err) {
 			t.Errorf("%s gives the error %v", what, err)
 		}
 	}
-	limiter := NewLimiterFunc(NewMemory(1), func(string) []Limit { return []Limit{{}} })
+	limiter, _ := NewLimiterFunc(NewMemory(1), func(string) []Limit { return []Limit{{}} })
 	if err := limiter.Reset(t.Context(), "k"); !isInvalid(err) {
 		t.Errorf("a reset gives the error %v", err)
 	}

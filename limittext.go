@@ -134,7 +134,11 @@ func (p *parsedLimit) parsePeriod(s string) error {
 		n, err := strconv.ParseInt(rest[:digits], 10, 64)
 		u := unitMicros(rest[digits:letters])
 		hi, lo := bits.Mul64(uint64(max(n, 0)), uint64(u))
-		if err != nil || u == 0 || hi != 0 || lo > maxExact || p.period+int64(lo) > maxExact {
+		if u == 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
+			return bad
+		}
+		if err != nil || hi != 0 || lo > maxExact || p.period+int64(lo) > maxExact {
+			bad.Want = "at most 285 years"
 			return bad
 		}
 		p.period += int64(lo)
@@ -155,8 +159,11 @@ func (p *parsedLimit) parseOptions(words []string) error {
 		word := words[0]
 		words = words[1:]
 		if word == "burst" {
-			if len(words) == 0 || p.burst != 0 {
-				return &InvalidError{Field: "burst", Value: "incomplete or given twice", Want: `one "burst" followed by a whole number`}
+			if len(words) == 0 {
+				return &InvalidError{Field: "burst", Value: "without a number", Want: `"burst" followed by a whole number`}
+			}
+			if p.burst != 0 {
+				return &InvalidError{Field: "burst", Value: "given twice", Want: "one burst"}
 			}
 			n, err := strconv.ParseInt(words[0], 10, 64)
 			if err != nil || n < 1 || !allDigits(words[0]) {
@@ -166,7 +173,10 @@ func (p *parsedLimit) parseOptions(words []string) error {
 			continue
 		}
 		a := algorithmNamed(word)
-		if a == 0 || p.algorithm != 0 {
+		if a != 0 && p.algorithm != 0 {
+			return &InvalidError{Field: "algorithm", Value: strconv.Quote(word) + " after another", Want: "one algorithm"}
+		}
+		if a == 0 {
 			return &InvalidError{Field: "option", Value: strconv.Quote(word), Want: "burst N, or one of " + strings.Join(algorithmNames[1:], ", ") + ", gcra, leaky-bucket"}
 		}
 		p.algorithm = a
@@ -237,6 +247,9 @@ func algorithmNamed(word string) Algorithm {
 
 // String is the text form of l, which [ParseLimit] reads back as an equal Limit.
 func (l Limit) String() string {
+	if l == Unlimited {
+		return "unlimited"
+	}
 	if err := l.Validate(); err != nil {
 		return "invalid limit"
 	}
@@ -294,7 +307,7 @@ func appendPeriod(b []byte, micros int64) []byte {
 
 // MarshalText gives the text form; an invalid limit is an error.
 func (l Limit) MarshalText() ([]byte, error) {
-	if err := l.Validate(); err != nil {
+	if err := l.Validate(); err != nil && l != Unlimited {
 		return nil, err
 	}
 	return []byte(l.String()), nil

@@ -104,11 +104,16 @@ func (m *Memory) takeOther(hash uint64, l Limit, cost, at int64) (Decision, erro
 	s := &m.shards[m.shardOf(hash)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, err := s.prepare(l.rule, place(hash, l.rule), at, 0)
+	own := place(hash, l.rule)
+	h, err := s.prepare(l.rule, own, at, 0)
 	if err != nil {
 		return Decision{}, err
 	}
-	return s.take(l.rule, h, at, cost, true).decision(l), nil
+	v := s.take(l.rule, h, at, cost, true)
+	if h != own && v.granted() && cost > 0 {
+		s.guest.add(own)
+	}
+	return v.decision(l), nil
 }
 
 // TakeAll implements [Store].
@@ -126,7 +131,10 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 	}
 	granted := true
 	for i := range rs {
-		v := spots[i].take(&rs[i], withSharing(rs, spots, i), false)
+		v := spots[i].take(&rs[i], rs[i].Cost, false)
+		if cost := withSharing(rs, spots, i); v.granted() && cost != rs[i].Cost {
+			v = spots[i].together(&rs[i], cost)
+		}
 		ds[i] = v.decision(rs[i].Limit)
 		granted = granted && (v.granted() || rs[i].Cost == 0)
 	}
@@ -140,13 +148,42 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 
 // spot is where and when a request of a group is decided.
 type spot struct {
-	shard *shard
-	h     uint64
-	now   int64
+	shard  *shard
+	own, h uint64 // h differs for newcomers to a full store
+	now    int64
 }
 
 func (p *spot) take(r *Request, cost int64, charge bool) verdict {
-	return p.shard.take(r.Limit.rule, p.h, p.now, cost, charge)
+	v := p.shard.take(r.Limit.rule, p.h, p.now, cost, charge)
+	if charge && p.h != p.own && cost > 0 {
+		p.shard.guest.add(p.own)
+	}
+	return v
+}
+
+// together is the verdict on requests that share a state and would be granted one by
+// one. If they are not together, the later one is: wait until there is room for it.
+func (p *spot) together(r *Request, cost int64) verdict {
+	v := p.take(r, cost, false)
+	if v.retry == never {
+		v.retry = max(v.reset, 1)
+	}
+	return v
+}
+
+// pending counts the slots in s that requests before may take, and newcomers share.
+func pending(spots []spot, s *shard) int {
+	n := 0
+	for i := range spots {
+		if spots[i].shard == s && !seen(spots[:i], spots[i]) && s.find(spots[i].h) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func seen(spots []spot, p spot) bool {
+	return slices.ContainsFunc(spots, func(q spot) bool { return q.shard == p.shard && q.h == p.h })
 }
 
 // spots finds the spots of rs, whose shards are locked.
@@ -160,11 +197,12 @@ func (m *Memory) spots(rs []Request, spots []spot) ([]spot, error) {
 		if now == 0 {
 			now = clock
 		}
-		s, h := m.locate(rs[i].Key, rs[i].Limit.rule)
-		if h, err = s.prepare(rs[i].Limit.rule, h, now, i); err != nil {
+		s, own := m.locate(rs[i].Key, rs[i].Limit.rule)
+		h, err := s.prepare(rs[i].Limit.rule, own, now, pending(spots, s))
+		if err != nil {
 			return nil, err
 		}
-		spots = append(spots, spot{s, h, now})
+		spots = append(spots, spot{s, own, h, now})
 	}
 	for i := range rs { // a later one may have made the shard forget an earlier one's limit
 		if !spots[i].shard.register(rs[i].Limit.rule) {

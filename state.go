@@ -8,6 +8,11 @@ type state struct {
 	at       int64 // microseconds since the Unix epoch
 	used     int64
 	previous int64 // sliding window only
+
+	// clipped is for buckets: more was consumed than the capacity holds, before it
+	// was lowered to that, and has not been made up for since. Should it be raised
+	// again, the difference counts as consumed.
+	clipped bool
 }
 
 // decide runs the algorithm of l: one pure function each, from the limit, the

@@ -17,7 +17,7 @@ func steppedTokenBucket(l *rule, s state, now, cost int64, charge bool) (state, 
 		v.retry = skew + l.perRefill.ceil(ask-(l.full-used))*l.period - (now - at)
 	case charge:
 		used = max(used+ask, 0)
-		s = state{at: at, used: used}
+		s = state{at: at, used: used, clipped: s.clipped}
 	}
 	v.remaining = l.full - used
 	if used == 0 {
@@ -40,13 +40,17 @@ func steppedSince(l *rule, s state, now int64) (at, used int64) {
 // adoptSteppedTokenBucket carries the missing tokens over, and the share of a
 // period that has passed since the last step.
 func adoptSteppedTokenBucket(old, l *rule, s state, now int64) (state, bool) {
-	if old.period == l.period && old.refill == l.refill && s.used <= l.full {
+	resized := s.clipped && old.capacity != l.capacity
+	if old.period == l.period && old.refill == l.refill && s.used <= l.full && !resized {
 		return s, false
 	}
 	at, used := steppedSince(old, s, now)
 	if used == 0 {
 		return state{}, true
 	}
+	if s.clipped {
+		used += max(l.capacity-old.capacity, 0)
+	}
 	toStep := scale(old.period-(now-at), old.period, l.period)
-	return state{at: max(now-(l.period-toStep), 0), used: min(used, l.full)}, true
+	return state{at: max(now-(l.period-toStep), 0), used: min(used, l.full), clipped: s.clipped || used > l.full}, true
 }

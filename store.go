@@ -18,7 +18,8 @@ type Request struct {
 
 	// Cost is how many tokens the request takes. 0 only looks: nothing is charged
 	// and the decision says whether a cost of 1 would be granted. A negative cost
-	// gives that many tokens back, never beyond what had been taken.
+	// gives that many tokens back, never beyond what still counts as taken; see
+	// [Limiter.Refund] for giving back late.
 	Cost int64
 
 	// At is the time of the request. Zero means the store's own clock, which is

@@ -10,10 +10,11 @@ import (
 type shard struct {
 	mu    sync.Mutex
 	slots []slot
-	taken int // slots in use
-	most  int // bound on taken; the shared slots of newcomers come on top
-	tries int // keys that came since it was last rebuilt and found it full, or nearly
-	crowd int // slots that newcomers share
+	taken int    // slots in use
+	most  int    // bound on taken; the shared slots of newcomers come on top
+	tries int    // keys that came since it was last rebuilt and found it full, or nearly
+	crowd int    // slots that newcomers share
+	guest filter // the newcomers that were granted something by those
 
 	limits []*rule          // the limits that slots were counted under
 	ids    map[*rule]uint16 // their places in limits
@@ -21,14 +22,14 @@ type shard struct {
 	logs  arena
 	clock *clock
 
-	_ [56]byte // to a whole number of cache lines
+	_ [32]byte // to a whole number of cache lines
 }
 
 // slot is the state of one key under one limit, with no pointer in it.
 type slot struct {
 	tag uint64 // 48 bits of hash, 16 bits of index into limits; or 0 or vacated
 	a   uint64 // at; of a log: its block
-	b   uint64 // used, or used and previous; of a log: its length
+	b   uint64 // used and whether clipped, or used and previous; of a log: its length
 }
 
 const (
@@ -47,13 +48,15 @@ func (t *slot) state(l *rule) state {
 	if l.algorithm == AlgorithmSlidingWindow {
 		return state{at: int64(t.a), used: int64(t.b >> 32), previous: int64(t.b & maxPair)}
 	}
-	return state{at: int64(t.a), used: int64(t.b)}
+	return state{at: int64(t.a), used: int64(t.b >> 1), clipped: t.b&1 != 0}
 }
 
 func (t *slot) put(l *rule, next state) {
-	t.a, t.b = uint64(next.at), uint64(next.used)
+	t.a, t.b = uint64(next.at), uint64(next.used)<<1
 	if l.algorithm == AlgorithmSlidingWindow {
 		t.b = uint64(next.used)<<32 | uint64(next.previous)
+	} else if next.clipped {
+		t.b |= 1
 	}
 }
 
@@ -69,7 +72,7 @@ func (s *shard) take(l *rule, h uint64, now, cost int64, charge bool) verdict {
 	if l.algorithm == AlgorithmSlidingLog {
 		return s.takeLog(t, l, h, now, cost, charge)
 	}
-	was, adopted := s.recall(t, l, now)
+	was, adopted := s.recall(t, l, h, now)
 	next, v := l.decide(was, now, cost, charge)
 	switch {
 	case charge && v.granted():
@@ -80,10 +83,11 @@ func (s *shard) take(l *rule, h uint64, now, cost int64, charge bool) verdict {
 	return v
 }
 
-// recall is the state in t, adopted to l, or if t is nil that of a newcomer.
-func (s *shard) recall(t *slot, l *rule, now int64) (was state, adopted bool) {
+// recall is the state in t, adopted to l, or if t is nil that with which the key of
+// place h begins.
+func (s *shard) recall(t *slot, l *rule, h uint64, now int64) (was state, adopted bool) {
 	if t == nil {
-		t = s.shared(l)
+		t = s.shared(l, h)
 	}
 	if t == nil {
 		return state{}, false
@@ -111,7 +115,7 @@ func (s *shard) write(t *slot, l *rule, h uint64, next state) {
 
 // takeLog is take for a sliding log, whose entries lie in the arena.
 func (s *shard) takeLog(t *slot, l *rule, h uint64, now, cost int64, charge bool) verdict {
-	log, adopted := s.recallLog(t, l, now)
+	log, adopted := s.recallLog(t, l, h, now)
 	v := slidingLog(l, log, now, cost, charge)
 	switch {
 	case charge && v.granted():
@@ -122,11 +126,11 @@ func (s *shard) takeLog(t *slot, l *rule, h uint64, now, cost int64, charge bool
 	return v
 }
 
-// recallLog is the log in t as far as it counts under l, or if t is nil that of a
-// newcomer.
-func (s *shard) recallLog(t *slot, l *rule, now int64) (log []entry, adopted bool) {
+// recallLog is the log in t as far as it counts under l, or if t is nil that with which
+// the key of place h begins.
+func (s *shard) recallLog(t *slot, l *rule, h uint64, now int64) (log []entry, adopted bool) {
 	if t == nil {
-		t = s.shared(l)
+		t = s.shared(l, h)
 	}
 	if t == nil {
 		return nil, false

@@ -18,7 +18,7 @@ func tokenBucket(l *rule, s state, now, cost int64, charge bool) (state, verdict
 		v.retry = skew + l.perRate.ceil(used+ask*l.unit-l.full)
 	case charge:
 		used = max(used+ask*l.unit, 0)
-		s = state{at: now, used: used}
+		s = state{at: now, used: used, clipped: s.clipped}
 	}
 	v.remaining = l.perUnit.floor(l.full - used)
 	if used == 0 {
@@ -40,14 +40,20 @@ func tokenBucketUsed(l *rule, s state, now int64) int64 {
 // adoptTokenBucket carries the tokens and the fraction of one that are missing
 // over to the units of l.
 func adoptTokenBucket(old, l *rule, s state, now int64) (state, bool) {
-	if old.unit == l.unit && old.rate == l.rate && s.used <= l.full {
+	resized := s.clipped && old.capacity != l.capacity
+	if old.unit == l.unit && old.rate == l.rate && s.used <= l.full && !resized {
 		return s, false
 	}
 	used := tokenBucketUsed(old, s, now)
-	tokens := min(used/old.unit, l.capacity)
-	used = min(tokens*l.unit+scale(used%old.unit, old.unit, l.unit), l.full)
 	if used == 0 {
 		return state{}, true
 	}
-	return state{at: now, used: used}, true
+	tokens, fraction := used/old.unit, used%old.unit
+	if s.clipped {
+		tokens += max(l.capacity-old.capacity, 0)
+	}
+	if tokens >= l.capacity {
+		return state{at: now, used: l.full, clipped: s.clipped || tokens > l.capacity || fraction > 0}, true
+	}
+	return state{at: now, used: tokens*l.unit + scale(fraction, old.unit, l.unit), clipped: s.clipped}, true
 }

@@ -50,7 +50,7 @@ func (r *rule) check() *InvalidError {
 func (r *rule) most() (n int64, why string) {
 	switch r.algorithm {
 	case AlgorithmTokenBucket:
-		return maxExact / 2 / (r.period / gcd(r.refill, r.period)), "to count this rate exactly; rounder numbers allow more"
+		return maxExact / 2 / (r.period / gcd(r.refill, r.period)), "to count this rate exactly; a rounder one, such as " + strconv.FormatInt(rounder(r.refill), 10) + ", allows more"
 	case AlgorithmStepped:
 		steps := maxExact / r.period
 		if steps > maxExact/r.refill {
@@ -64,6 +64,15 @@ func (r *rule) most() (n int64, why string) {
 	default:
 		return maxExact, "to be counted exactly"
 	}
+}
+
+// rounder is n with all digits but its first replaced by zeros.
+func rounder(n int64) int64 {
+	power := int64(1)
+	for n/power >= 10 {
+		power *= 10
+	}
+	return n / power * power
 }
 
 // mostCount is the largest count that a sliding window can weigh exactly.

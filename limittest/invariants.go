@@ -27,6 +27,7 @@ func invariants(t *testing.T, open Open) {
 		{"time never runs back", neverBack},
 		{"a denial touches nothing", denialTouchesNothing},
 		{"all or none", allOrNone},
+		{"never over, while limits change to and fro", alternating},
 		{"bad input", badInput},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.check(t, open(t)) })

@@ -40,13 +40,13 @@ local function fixedwindow(packed, now, cost, charge, capacity, period)
   if ask > capacity then
     retry = NEVER
   elseif ask > capacity - used then
-    retry = skew + period - elapsed
+    retry = skew + (period - elapsed)
   elseif charge then
     used = max(used + ask, 0)
     s_at, s_used = now, used
   end
   if used > 0 then
-    reset = skew + period - elapsed
+    reset = skew + (period - elapsed)
   end
   local state
   if adopted or (charge and retry == 0) then

@@ -60,10 +60,28 @@ func newClient(rawURL string) (client redis.UniversalClient, prefix string, err 
 		return nil, "", badURL(rawURL, wantURL)
 	}
 	if err != nil {
-		return nil, "", badURL(rawURL, "a URL without this fault: "+strings.ReplaceAll(err.Error(), "redis: ", ""))
+		return nil, "", badURL(rawURL, want(err))
 	}
 	return client, prefix, nil
 }
+
+// want says what would be accepted instead of a URL that go-redis refused with err.
+// Of the text of err it repeats only what cannot hold part of a password.
+func want(err error) string {
+	option, unknown := strings.CutPrefix(err.Error(), "redis: unexpected option: ")
+	switch {
+	case unknown:
+		return "query parameters of go-redis; " + strconv.Quote(option) + " is none"
+	case errors.Is(err, errNoMaster):
+		return "the name of the master after the hosts: redis+sentinel://host:port/master-name"
+	case strings.Contains(err.Error(), "invalid database number"), strings.Contains(err.Error(), "invalid URL path"):
+		return "a database number after the host; in a password write %2F for a slash, %23 for #, %3F for ?"
+	default:
+		return "valid query parameters, such as dial_timeout=1s; " + wantURL
+	}
+}
+
+var errNoMaster = errors.New("no master name")
 
 func newSingle(u *url.URL) (redis.UniversalClient, error) {
 	o, err := redis.ParseURL(u.String())
@@ -99,7 +117,7 @@ func newSentinel(u *url.URL) (redis.UniversalClient, error) {
 		return nil, err
 	}
 	if o.MasterName == "" {
-		return nil, errors.New("no master name after the hosts")
+		return nil, errNoMaster
 	}
 	return redis.NewFailoverClient(o), nil
 }
@@ -132,12 +150,14 @@ func parseHosts(rawURL string) (*url.URL, error) {
 	return u, nil
 }
 
-// badURL is an error that shows rawURL without its password.
+// badURL is an error that shows of rawURL what cannot be a secret: its scheme. A
+// password may stand anywhere in a URL that was not understood.
 func badURL(rawURL, want string) error {
-	shown := rawURL
-	if i := strings.LastIndexByte(rawURL, '@'); i >= 0 {
-		scheme, _, _ := strings.Cut(rawURL, "://")
-		shown = scheme + "://…" + rawURL[i:]
+	scheme, _, ok := strings.Cut(rawURL, "://")
+	if !ok {
+		scheme = "without a scheme"
+	} else {
+		scheme = "of scheme " + strconv.Quote(scheme)
 	}
-	return &headgate.InvalidError{Field: "store URL", Value: strconv.Quote(shown), Want: want}
+	return &headgate.InvalidError{Field: "store URL", Value: scheme, Want: want}
 }

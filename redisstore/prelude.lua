@@ -10,9 +10,29 @@ local MAXPAIR = 4294967295
 -- States are kept as whole numbers of 7 bytes.
 local THREE = '<I7I7I7'
 local FOUR = '<I7I7I7I7'
+local FIVE = '<I7I7I7I7I7'
+
+-- unpackbucket gives the four numbers of a bucket's state and, if it was clipped, the
+-- capacity that it was clipped to (see state.go); packbucket is its reverse.
+local function unpackbucket(packed)
+  if #packed == 35 then
+    return unpack(FIVE, packed)
+  end
+  local at, used, x, y = unpack(FOUR, packed) -- and where it ended, which is no capacity
+  return at, used, x, y
+end
+
+local function packbucket(at, used, x, y, clipped)
+  if used == 0 then
+    return ''
+  elseif clipped then
+    return pack(FIVE, at, used, x, y, clipped)
+  end
+  return pack(FOUR, at, used, x, y)
+end
 
 -- Each algorithm enters itself here by its number: the function that decides, and the
--- length of a state.
+-- least length of a state.
 local algorithms, sizes = {}, {}
 
 -- asked is the cost to decide by: a look asks for 1, and more than everything

@@ -84,9 +84,10 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // requests have one key, it is one atomic step in one round trip.
 //
 // Otherwise the keys may lie on several servers. Then the requests of each key
-// are taken together, key after key, and given back if a later key refuses: never
-// more is granted than the limits say, but others may see the charges meanwhile
-// and be refused for them.
+// are taken together, key after key, and given back if a later key refuses. Others
+// may see the charges meanwhile and be refused for them. Never more is granted than
+// the limits say, as long as giving back takes less time than a token takes to come
+// or a window to end; see headgate.Limiter.Refund.
 func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err
@@ -199,16 +200,4 @@ func decision(l headgate.Limit, n []int64) headgate.Decision {
 		d.RetryAfter = headgate.Never
 	}
 	return d
-}
-
-func wrap(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case redis.HasErrorPrefix(err, "Protocol error: unauthenticated"):
-		// Before a client has authenticated, the server reads ten words at most.
-		return fmt.Errorf("redisstore: NOAUTH Authentication required (%w)", err)
-	default:
-		return fmt.Errorf("redisstore: %w", err)
-	}
 }

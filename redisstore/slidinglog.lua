@@ -30,7 +30,7 @@ local function slidinglogwait(packed, first, need, period, now)
     local at, count = unpack(ENTRY, packed, first)
     need = need - count
     if need <= 0 then
-      return at + period - now
+      return period - (now - at)
     end
     first = first + ENTRYSIZE
   end
@@ -90,7 +90,7 @@ local function slidinglog(packed, now, cost, charge, capacity, period)
     state = used > 0 and packed or ''
   end
   if used > 0 then
-    reset = skew + lastat(packed) + period - now
+    reset = skew + (period - (now - lastat(packed)))
   end
   if adopted and not state then
     state = s_used > 0 and pack(HEAD, period, s_used) .. packed:sub(s_first) or ''
@@ -98,4 +98,4 @@ local function slidinglog(packed, now, cost, charge, capacity, period)
   return max(capacity - used, 0), retry, reset, state
 end
 
-algorithms['5'], sizes['5'] = slidinglog, 9
+algorithms['5'], sizes['5'] = slidinglog, 18

@@ -3,7 +3,8 @@
 -- full bucket; at is the latest step, or the moment the bucket was first taken
 -- from. Twin of steppedtokenbucket.go.
 --
--- Kept: at, used, and the refill and period that used was counted by.
+-- Kept: at, used, and the refill and period that used was counted by; if clipped,
+-- the capacity.
 
 -- A steps * refill past 2^53 is not exact, but it is past used as well.
 local function steppedsince(at, used, now, refill, period)
@@ -17,23 +18,27 @@ end
 -- adoptsteppedtokenbucket carries the missing tokens over, and the share of a
 -- period that has passed since the last step.
 local function adoptsteppedtokenbucket(packed, now, capacity, refill, period)
-  local at, used, oldrefill, oldperiod = unpack(FOUR, packed)
-  if oldperiod == period and oldrefill == refill and used <= capacity then
-    return at, used, false
+  local at, used, oldrefill, oldperiod, clipped = unpackbucket(packed)
+  local resized = clipped and clipped ~= capacity
+  if oldperiod == period and oldrefill == refill and used <= capacity and not resized then
+    return at, used, clipped, false
   end
   now = max(now, at)
   at, used = steppedsince(at, used, now, oldrefill, oldperiod)
   if used == 0 then
-    return 0, 0, true
+    return 0, 0, nil, true
+  end
+  if clipped then
+    used = used + max(capacity - clipped, 0)
   end
   local tostep = scale(oldperiod - (now - at), oldperiod, period)
-  return max(now - (period - tostep), 0), min(used, capacity), true
+  return max(now - (period - tostep), 0), min(used, capacity), (clipped or used > capacity) and capacity, true
 end
 
 local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, period)
-  local s_at, s_used, adopted = 0, 0, false
+  local s_at, s_used, s_clipped, adopted = 0, 0, nil, false
   if packed then
-    s_at, s_used, adopted = adoptsteppedtokenbucket(packed, now, capacity, refill, period)
+    s_at, s_used, s_clipped, adopted = adoptsteppedtokenbucket(packed, now, capacity, refill, period)
   end
   local skew = max(s_at - now, 0)
   now = now + skew
@@ -53,7 +58,7 @@ local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, p
   end
   local state
   if adopted or (charge and retry == 0) then
-    state = s_used > 0 and pack(FOUR, s_at, s_used, refill, period) or ''
+    state = packbucket(s_at, s_used, refill, period, s_clipped)
   end
   return capacity - used, retry, reset, state
 end

@@ -15,14 +15,20 @@
 -- the time was the caller's, which need not pass as fast as the server's.
 local SERVERGRACE, CALLERGRACE = 1000, 60000
 
--- A log has a part of that size for each grant, and one before them.
-local LOG = '5'
+-- wellformed says whether a state may be one of that algorithm: a log is made of
+-- parts of 9 bytes, others of at most five numbers of 7.
+local function wellformed(algorithm, size)
+  if algorithm == '5' then
+    return size >= sizes[algorithm] and size % 9 == 0
+  end
+  return size >= sizes[algorithm] and size <= 35 and size % 7 == 0
+end
 
 local answer, states, clock = {}, {}, nil
 for i = 1, #KEYS do
   local a = 6 * i - 4
   local state = redis.call('GET', KEYS[i])
-  if state and #state ~= sizes[ARGV[a]] and (ARGV[a] ~= LOG or #state % sizes[LOG] ~= 0 or state == '') then
+  if state and not wellformed(ARGV[a], #state) then
     return redis.error_reply('BADSTATE the value of ' .. KEYS[i] .. ' is not a state of this limit')
   end
   states[i] = state

@@ -1,7 +1,8 @@
 -- tokenbucket decides by a bucket that refills continuously. used counts the
 -- units missing from a full bucket at the instant at. Twin of tokenbucket.go.
 --
--- Kept: at, used, and the rate and unit that used was counted by.
+-- Kept: at, used, and the rate and unit that used was counted by; if clipped, the
+-- capacity.
 
 -- An elapsed * rate past 2^53 is not exact, but it is past used as well.
 local function tokenbucketused(at, used, now, rate)
@@ -11,24 +12,30 @@ end
 -- adopttokenbucket carries the tokens and the fraction of one that are missing
 -- over to other units.
 local function adopttokenbucket(packed, now, capacity, rate, unit)
-  local at, used, oldrate, oldunit = unpack(FOUR, packed)
-  if oldunit == unit and oldrate == rate and used <= capacity * unit then
-    return at, used, false
+  local at, used, oldrate, oldunit, clipped = unpackbucket(packed)
+  local resized = clipped and clipped ~= capacity
+  if oldunit == unit and oldrate == rate and used <= capacity * unit and not resized then
+    return at, used, clipped, false
   end
   now = max(now, at)
   used = tokenbucketused(at, used, now, oldrate)
-  local tokens = min(floor(used / oldunit), capacity)
-  used = min(tokens * unit + scale(used % oldunit, oldunit, unit), capacity * unit)
   if used == 0 then
-    return 0, 0, true
+    return 0, 0, nil, true
   end
-  return now, used, true
+  local tokens, fraction = floor(used / oldunit), used % oldunit
+  if clipped then
+    tokens = tokens + max(capacity - clipped, 0)
+  end
+  if tokens >= capacity then
+    return now, capacity * unit, (clipped or tokens > capacity or fraction > 0) and capacity, true
+  end
+  return now, tokens * unit + scale(fraction, oldunit, unit), clipped and capacity, true
 end
 
 local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
-  local s_at, s_used, adopted = 0, 0, false
+  local s_at, s_used, s_clipped, adopted = 0, 0, nil, false
   if packed then
-    s_at, s_used, adopted = adopttokenbucket(packed, now, capacity, rate, unit)
+    s_at, s_used, s_clipped, adopted = adopttokenbucket(packed, now, capacity, rate, unit)
   end
   local full = capacity * unit
   local skew = max(s_at - now, 0)
@@ -49,7 +56,7 @@ local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
   end
   local state
   if adopted or (charge and retry == 0) then
-    state = s_used > 0 and pack(FOUR, s_at, s_used, rate, unit) or ''
+    state = packbucket(s_at, s_used, rate, unit, s_clipped)
   end
   return floor((full - used) / unit), retry, reset, state
 end

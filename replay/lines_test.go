@@ -107,7 +107,14 @@ func TestStored(t *testing.T) {
 		{"line across members", zip("a\nb") + zip("c\n"), "a bc", ""},
 		{"cut off", zip("a\nb\n")[:20], "", "cut off"},
 		{"cut off in the header", zip("a\nb\n")[:5], "", "cut off"},
+		{"cut off in a later header", zip("a\n") + zip("b\n")[:5], "", "cut off"},
 		{"something after it", zip("a\n") + "hello, this is no gzip", "a", "followed by something else"},
+		{"a little after it", zip("a\n") + "hi", "a", "followed by something else"},
+		{"one byte after it", zip("a\n") + "\n", "a", "followed by something else"},
+		{"zstd", "\x28\xb5\x2f\xfd\x04\x00", "", "is zstd; decompress it first"},
+		{"bzip2", "BZh91AY&SY", "", "is bzip2; decompress it first"},
+		{"xz", "\xfd7zXZ\x00\x00\x04", "", "is xz; decompress it first"},
+		{"zip", "PK\x03\x04\x14\x00", "", "is zip; decompress it first"},
 		{"damaged", string(damaged), "a b", "checksum"},
 	} {
 		got, err := readLines(newStored(strings.NewReader(c.stored)))

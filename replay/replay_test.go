@@ -85,6 +85,8 @@ func TestNoReport(t *testing.T) {
 	png := "\x89PNG\r\n\x1a\n" + strings.Repeat("\x00\xff[\n", 1000)
 	for _, c := range []struct{ name, by, format, log, want string }{
 		{"picture", "ip", "auto", png, "a: no line is in a known log format (combined, common, JSON lines, W3C)"},
+		{"picture with a line like W3C", "ip", "auto", png + "#\n{\n", "a: no line is in a known log format (combined, common, JSON lines, W3C)"},
+		{"line like W3C before a picture", "ip", "auto", "# \n" + png, "a: no line is in a known log format (combined, common, JSON lines, W3C)"},
 		{"one endless line", "ip", "auto", strings.Repeat("x", 3<<20), "a: no line is in a known log format (combined, common, JSON lines, W3C)"},
 		{"JSON of another kind", "ip", "auto", "\n{\"a\":1}\n", "a: no line is in a known log format (combined, common, JSON lines, W3C); line 2: no time that can be read"},
 		{"W3C without fields", "ip", "auto", "#Version: 1.0\n2025-12-17 1.2.3.4\n", "a: no line is in a known log format (combined, common, JSON lines, W3C); line 1: W3C header"},

@@ -30,6 +30,7 @@ type source struct {
 	ended  bool
 	skips  map[string]*Skip
 	hint   string // why the first line in a guessed format of its own failed
+	binary bool   // a line was no text: what looks like a format is chance
 }
 
 func newSource(log Log, c Config, names *names, p *progress) *source {
@@ -116,6 +117,7 @@ func (s *source) parse(line []byte) (why string) {
 		s.tried[f] = p
 	}
 	why = p.parse(line, &s.entry)
+	s.binary = s.binary || bytes.IndexByte(line, 0) >= 0
 	if p.known() {
 		s.parser, s.format = p, f
 	} else if f != Combined && s.hint == "" {
@@ -126,7 +128,10 @@ func (s *source) parse(line []byte) (why string) {
 
 // checkFormat finds fault with a log of which no line was in a known format.
 func (s *source) checkFormat() error {
-	unread := s.lines.number
+	unread, hint := s.lines.number, s.hint
+	if s.binary {
+		hint = ""
+	}
 	if blank := s.skips[whyBlank]; blank != nil {
 		unread -= blank.Lines
 	}
@@ -134,9 +139,9 @@ func (s *source) checkFormat() error {
 	case s.parser != nil || unread == 0:
 		return nil
 	case s.format != Guess:
-		return fmt.Errorf("no line is in the %s format%s", s.format, s.hint)
+		return fmt.Errorf("no line is in the %s format%s", s.format, hint)
 	}
-	return fmt.Errorf("no line is in a known log format (combined, common, JSON lines, W3C)%s", s.hint)
+	return fmt.Errorf("no line is in a known log format (combined, common, JSON lines, W3C)%s", hint)
 }
 
 func (s *source) skip(why string) {

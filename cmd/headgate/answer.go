@@ -46,7 +46,7 @@ func (q *question) answer(s *store, decisions []headgate.Decision) answer {
 	return a
 }
 
-func (q *question) printAnswer(w io.Writer, s *store, decisions []headgate.Decision) {
+func (q *question) printAnswer(w io.Writer, s *store, decisions []headgate.Decision, width int) {
 	verdict := "denied"
 	if headgate.Strictest(decisions).Allowed() {
 		verdict = "allowed"
@@ -55,14 +55,17 @@ func (q *question) printAnswer(w io.Writer, s *store, decisions []headgate.Decis
 	if q.cost == 0 {
 		what = "only a look"
 	}
-	fmt.Fprintf(w, "%-8s %s, %s, in %s\n", verdict, printable(q.key), what, s.describe())
+	tell := func(label, format string, a ...any) {
+		printFolded(w, fmt.Sprintf("%-9s", label), fmt.Sprintf(format, a...), width)
+	}
+	tell(verdict, "%s, %s, store %s", printable(q.key), what, s.describe())
 	for _, d := range decisions {
-		fmt.Fprintf(w, "%-8s %s\n", "limit", d.Limit)
-		fmt.Fprintf(w, "         %s of %s remaining, as new %s", thousands(d.Remaining), thousands(d.Limit.Capacity()), after(d.ResetAfter))
+		retry := ""
 		if !d.Allowed() {
-			fmt.Fprintf(w, ", retry %s", after(d.RetryAfter))
+			retry = ", retry " + after(d.RetryAfter)
 		}
-		fmt.Fprintln(w)
+		tell("limit", "%s", d.Limit)
+		tell("", "%s of %s remaining, as new %s%s", thousands(d.Remaining), thousands(d.Limit.Capacity()), after(d.ResetAfter), retry)
 	}
 }
 

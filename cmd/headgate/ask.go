@@ -91,6 +91,9 @@ func (q *question) open(cmd *cobra.Command) ([]headgate.Limit, *store, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := eachOnce(cmd, limits); err != nil {
+		return nil, nil, err
+	}
 	s, err := openStore(q.store)
 	return limits, s, err
 }
@@ -113,7 +116,7 @@ func (q *question) ask(ctx context.Context, cmd *cobra.Command) error {
 	if err := s.TakeAll(ctx, requests, decisions); err != nil {
 		return s.failed(err)
 	}
-	if err := q.print(cmd.OutOrStdout(), s, decisions); err != nil {
+	if err := q.print(cmd.OutOrStdout(), s, decisions); err != nil && !hadEnough(err) {
 		return err
 	}
 	if !headgate.Strictest(decisions).Allowed() {
@@ -127,7 +130,7 @@ func (q *question) print(w io.Writer, s *store, decisions []headgate.Decision) e
 		return printJSON(w, q.answer(s, decisions))
 	}
 	out := bufio.NewWriter(w)
-	q.printAnswer(out, s, decisions)
+	q.printAnswer(out, s, decisions, columns(w))
 	return out.Flush()
 }
 
@@ -147,10 +150,9 @@ func (q *question) reset(ctx context.Context, cmd *cobra.Command) error {
 	if q.json {
 		return printJSON(cmd.OutOrStdout(), resetAnswer{true, q.key, limits, s.name})
 	}
+	out := bufio.NewWriter(cmd.OutOrStdout())
 	for _, l := range limits {
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "reset  %s of %s in %s\n", l, printable(q.key), s.describe()); err != nil {
-			return err
-		}
+		printFolded(out, "reset    ", fmt.Sprintf("%s of %s, store %s", l, printable(q.key), s.describe()), columns(cmd.OutOrStdout()))
 	}
-	return nil
+	return out.Flush()
 }

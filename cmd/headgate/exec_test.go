@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/replay"
 )
 
 // An interrupt ends a replay even while it waits for input that never comes.
@@ -48,6 +52,89 @@ func TestBrokenOutput(t *testing.T) {
 			if code != want || want == exitFine && stderr.Len() > 0 || want != exitFine && strings.Count(stderr.String(), "\n") != 1 {
 				t.Errorf("%s with %v: %d, %q; want %d", args, err, code, stderr.String(), want)
 			}
+		}
+	}
+}
+
+// A store whose connection broke has not said yes, whatever broke it.
+func TestBrokenStore(t *testing.T) {
+	for _, reason := range []syscall.Errno{syscall.EPIPE, syscall.ECONNRESET} {
+		s := &store{name: "redis://h"}
+		err := s.failed(&net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", reason)})
+		if code := exitCode(t.Context(), err); code != exitFailed {
+			t.Errorf("%v: exit %d, want %d", err, code, exitFailed)
+		}
+	}
+}
+
+// A store that has no room for one more client fails, and does so in words.
+func TestFullStore(t *testing.T) {
+	server := redistest.Start(t, "--maxclients", "1")
+	for full := false; !full; {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		n, _ := conn.Read(make([]byte, 100))
+		full = n > 0 // it was refused, so another one holds the place
+	}
+	for _, verb := range []string{"check", "peek", "reset"} {
+		var stdout, stderr bytes.Buffer
+		code := exec(t.Context(), []string{verb, "--limit", "1/h", "--store", "redis://" + server.Addr}, nil, &stdout, &stderr)
+		if code != exitFailed || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
+			t.Errorf("%s: %d %q %q", verb, code, stdout.String(), stderr.String())
+		}
+	}
+}
+
+// The answer no is one even if nobody reads it.
+func TestNoIsNoUnread(t *testing.T) {
+	var stderr bytes.Buffer
+	code := exec(t.Context(), strings.Fields("check --limit 1/s --cost 2"), nil, broken{syscall.EPIPE}, &stderr)
+	if code != exitNo || stderr.Len() > 0 {
+		t.Errorf("%d, %q; want %d", code, stderr.String(), exitNo)
+	}
+}
+
+// Whatever a key is, it is whole where a line can hold it.
+func TestKeysAreWhole(t *testing.T) {
+	for _, key := range []string{"198.18.0.1", "198.18.255.255", "2001:db8:1234:5678::/64", strings.Repeat("k", 36)} {
+		for _, width := range []int{0, 40, 52, 80} {
+			var w bytes.Buffer
+			printTop(&w, replay.Result{Top: []replay.Top{{Key: "x", Denied: 1}, {Key: replay.Key(key), Requests: 1234567, Denied: 1}}}, width)
+			if !strings.Contains(w.String(), " "+key+"\n") {
+				t.Errorf("%s in %d columns:\n%s", key, width, w.String())
+			}
+			for line := range strings.Lines(w.String()) {
+				if width > 0 && len(line) > width+1 {
+					t.Errorf("over %d columns: %q", width, line)
+				}
+			}
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		time.Second: "1s", 90 * time.Second: "1m30s", time.Minute: "1m", 10 * time.Minute: "10m", time.Hour: "1h", 61 * time.Minute: "1h1m",
+	} {
+		if got := short(d); got != want {
+			t.Errorf("%d is %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestCheckPorts(t *testing.T) {
+	for url, want := range map[string]bool{
+		"redis://h": true, "redis://h:65535/0": true, "redis://u:99999@h:1": true, "redis://[::1]:6379": true, "redis://[::1]": true,
+		"redis://h:65536": false, "redis://h:0": false, "redis+cluster://a:1,b:70000": false, "redis://u:p@h:99999?pool_size=2": false,
+	} {
+		if err := checkPorts(url); (err == nil) != want {
+			t.Errorf("%s: %v, want fine %v", url, err, want)
 		}
 	}
 }

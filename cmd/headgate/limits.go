@@ -26,3 +26,19 @@ func parseLimits(cmd *cobra.Command, texts []string) ([]headgate.Limit, error) {
 	}
 	return limits, nil
 }
+
+// eachOnce finds fault with limits of which a store would not tell two apart.
+func eachOnce(cmd *cobra.Command, limits []headgate.Limit) error {
+	seen := map[string]headgate.Limit{}
+	for _, l := range limits {
+		other, again := seen[l.ID()]
+		switch {
+		case again && other == l:
+			return usagef(cmd, "the limit %s is given twice; give it once", l)
+		case again:
+			return usagef(cmd, "the limits %s and %s have one name; give each its own", other, l)
+		}
+		seen[l.ID()] = l
+	}
+	return nil
+}

@@ -70,6 +70,8 @@ func writeInputs(dir string) error {
 		"day.log":     day,
 		"day.log.gz":  zipped.Bytes(),
 		"cut.log.gz":  zipped.Bytes()[:zipped.Len()/2],
+		"more.log.gz": append(bytes.Clone(zipped.Bytes()), "more\n"...),
+		"day.log.zst": []byte("\x28\xb5\x2f\xfd\x24\x00\x01\x00\x00\x99\xe9\xd8\x51"),
 		"picture.png": picture.Bytes(),
 		"raw.log":     []byte("198.18.0.1 - - [22/Dec/2025:00:00:01 +0000] \"GET /\x1b[2J\xff\u202e HTTP/1.1\" 200 1\n"),
 	} {

@@ -40,6 +40,24 @@ func fitting(s string, width int) string {
 	return string([]rune(s)[:max(width-1, 0)]) + "…"
 }
 
+// printFolded writes text after head, in lines of at most width where words allow
+// that; in one line if width is 0.
+func printFolded(w io.Writer, head, text string, width int) {
+	line := head
+	for i, word := range strings.Split(text, " ") {
+		if i > 0 && width > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			fmt.Fprintln(w, line)
+			line = strings.Repeat(" ", len(head)) + word
+			continue
+		}
+		if i > 0 {
+			line += " "
+		}
+		line += word
+	}
+	fmt.Fprintln(w, line)
+}
+
 // thousands writes n with commas: 1,234,567.
 func thousands(n int64) string {
 	digits := strconv.FormatInt(n, 10)
@@ -69,6 +87,9 @@ func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 
 func columns(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
+	}
+	if o, ok := w.(output); ok {
+		w = o.Writer
 	}
 	if f, ok := w.(*os.File); ok {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil {

@@ -21,12 +21,18 @@ the time it was recorded, and tell who would have been denied. Several limits
 are tried side by side.
 
 Logs are in the combined or common format, JSON lines or W3C, plain or gzip; the
-format is guessed for each. Files are merged by time. A - is standard input.
+format is guessed for each. A - is standard input.
+
+Files are merged by time, in whatever order they are named, but each must be in
+the order of time by itself. Rotated logs joined to one (by zcat, or by cat to a
+gzip file of several members) are not: *.gz names the newest first.
+
 IPv6 clients are keyed by their /64 network.`
 
 const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
   headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log
-  zcat access.log.*.gz | headgate replay --limit 5/15m --json -`
+  headgate replay --limit 5/15m --json access.log access.log.*.gz
+  kubectl logs deploy/web | headgate replay --limit 60/m -`
 
 // replayFlags are the flags of replay as given.
 type replayFlags struct {
@@ -75,6 +81,7 @@ func (f *replayFlags) run(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
+	warnLate(cmd.ErrOrStderr(), report, f.reorder)
 	out := bufio.NewWriter(cmd.OutOrStdout())
 	if f.json {
 		err = printJSON(out, report)
@@ -95,10 +102,10 @@ func (f *replayFlags) config(cmd *cobra.Command) (c replay.Config, err error) {
 		return c, err
 	}
 	if f.reorder < 0 {
-		return c, usagef(cmd, "reorder is %v; want 0 or more, such as 90s", f.reorder)
+		return c, usagef(cmd, "--reorder is %v; want 0 or more, such as 90s", f.reorder)
 	}
 	if f.top < 0 {
-		return c, usagef(cmd, "top is %d; want 0 or more", f.top)
+		return c, usagef(cmd, "--top is %d; want 0 or more", f.top)
 	}
 	// In a Config, 0 is the default and less than 0 is none.
 	c.Reorder, c.Top = f.reorder, f.top
@@ -120,29 +127,60 @@ func openLogs(cmd *cobra.Command, files []string) (logs []replay.Log, size int64
 			f.Close()
 		}
 	}
-	stdin := false
+	if err := checkNames(cmd, files); err != nil {
+		return nil, 0, nil, err
+	}
 	for _, name := range files {
-		var r io.Reader
-		if name == "-" {
-			if stdin {
-				return nil, 0, nil, usagef(cmd, "standard input is named twice")
-			}
-			stdin, r, name = true, cmd.InOrStdin(), "standard input"
-		} else {
-			f, err := os.Open(name)
+		log := replay.Log{Name: "standard input", Reader: cmd.InOrStdin()}
+		if name != "-" {
+			f, err := openFile(cmd.Context(), name)
 			if err != nil {
 				closeAll()
 				return nil, 0, nil, fileError(name, err)
 			}
-			opened, r = append(opened, f), f
+			opened, log = append(opened, f), replay.Log{Name: name, Reader: f}
 		}
-		logs = append(logs, replay.Log{Name: name, Reader: r})
-		if size, err = addSize(size, name, r); err != nil {
+		logs = append(logs, log)
+		if size, err = addSize(size, log.Name, log.Reader); err != nil {
 			closeAll()
 			return nil, 0, nil, err
 		}
 	}
 	return logs, size, closeAll, nil
+}
+
+func checkNames(cmd *cobra.Command, files []string) error {
+	stdin := false
+	for _, name := range files {
+		switch {
+		case name == "":
+			return usagef(cmd, "a file name is empty")
+		case name == "-" && stdin:
+			return usagef(cmd, "standard input is named twice")
+		}
+		stdin = stdin || name == "-"
+	}
+	return nil
+}
+
+// openFile opens a file, which may be a named pipe that nobody writes to: it gives
+// up when ctx ends, and leaves the opening to the end of the process.
+func openFile(ctx context.Context, name string) (*os.File, error) {
+	type result struct {
+		file *os.File
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		f, err := os.Open(name)
+		done <- result{f, err}
+	}()
+	select {
+	case r := <-done:
+		return r.file, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // addSize adds the size of r to that of the logs before it.

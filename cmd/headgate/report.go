@@ -37,7 +37,11 @@ func printLog(w io.Writer, r *replay.Report, width int) {
 		tell("span", "%s to %s UTC", from, to)
 		tell("peak", "%s in the second %s", thousands(r.Peak.Requests), r.Peak.At.Format(time.DateTime))
 	}
-	if r.Late > 0 {
+	switch {
+	case tooLate(r):
+		tell("late", "%s of %s (%s) too late: do not trust these numbers",
+			thousands(r.Late), count(r.Requests, "line"), percent(float64(r.Late)/float64(r.Requests)))
+	case r.Late > 0:
 		tell("late", "%s too late to be put in place; see --reorder", count(r.Late, "line"))
 	}
 	tell("skipped", "%s", count(r.Skipped, "line"))
@@ -46,22 +50,33 @@ func printLog(w io.Writer, r *replay.Report, width int) {
 	}
 }
 
-// printFolded writes text after head, in lines of at most width where words allow
-// that; in one line if width is 0.
-func printFolded(w io.Writer, head, text string, width int) {
-	line := head
-	for i, word := range strings.Split(text, " ") {
-		if i > 0 && width > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			fmt.Fprintln(w, line)
-			line = strings.Repeat(" ", len(head)) + word
-			continue
-		}
-		if i > 0 {
-			line += " "
-		}
-		line += word
+// tooLate says whether so many lines, over one in a hundred, ran at another time
+// than their own that the report means nothing.
+func tooLate(r *replay.Report) bool { return r.Late > 0 && 100*r.Late > r.Requests }
+
+// warnLate says loudly that r means nothing, and what would help.
+func warnLate(w io.Writer, r *replay.Report, reorder time.Duration) {
+	if !tooLate(r) {
+		return
 	}
-	fmt.Fprintln(w, line)
+	late := "late"
+	if reorder > 0 {
+		late = "over " + short(reorder) + " late"
+	}
+	fmt.Fprintf(w, "headgate: warning: %s of %s came %s and ran out of their time: these numbers cannot be trusted; "+
+		"give the files by name, each in its own order, or raise --reorder\n", thousands(r.Late), count(r.Requests, "line"), late)
+}
+
+// short is d without the zeros at its end: 1m, not 1m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 // printLimits tells what each limit answered, in a table if there is room.
@@ -88,24 +103,30 @@ func printLimits(w io.Writer, r *replay.Report, width int) {
 func denied(l replay.Result) float64 { return float64(l.Denied) / float64(l.Requests) }
 
 // printTop tells which keys a limit denied most. The key comes last, where its
-// length does no harm.
+// length does no harm; on a line of its own if there is no room for one beside
+// the numbers, since a key cut short may look like any other.
 func printTop(w io.Writer, l replay.Result, width int) {
 	if len(l.Top) == 0 {
 		return
 	}
 	fmt.Fprintf(w, "\ndenied most by %s\n", l.Limit)
-	deniedWidth, requestsWidth := len("denied"), len("requests")
-	for _, t := range l.Top {
+	keys := make([]string, len(l.Top))
+	deniedWidth, requestsWidth, keyWidth := len("denied"), len("requests"), len("key")
+	for i, t := range l.Top {
+		keys[i] = printable(string(t.Key))
 		deniedWidth = max(deniedWidth, len(thousands(t.Denied)))
 		requestsWidth = max(requestsWidth, len(thousands(t.Requests)))
+		keyWidth = max(keyWidth, utf8.RuneCountInString(keys[i]))
 	}
-	head := fmt.Sprintf("  %*s  %6s  %*s  ", deniedWidth, "denied", "share", requestsWidth, "requests")
-	fmt.Fprintln(w, head+"key")
-	for _, t := range l.Top {
-		key := printable(string(t.Key))
-		if width > 0 {
-			key = fitting(key, max(width-len(head), 8))
-		}
-		fmt.Fprintf(w, "  %*s  %6s  %*s  %s\n", deniedWidth, thousands(t.Denied), percent(t.Share), requestsWidth, thousands(t.Requests), key)
+	head := fmt.Sprintf("  %*s  %6s  %*s", deniedWidth, "denied", "share", requestsWidth, "requests")
+	before, room := "  ", 0
+	if width > 0 && len(head+before)+keyWidth > width {
+		before = "\n    "
+		room = max(width-4, 8)
+	}
+	fmt.Fprintln(w, head+before+"key")
+	for i, t := range l.Top {
+		fmt.Fprintf(w, "  %*s  %6s  %*s%s%s\n", deniedWidth, thousands(t.Denied), percent(t.Share),
+			requestsWidth, thousands(t.Requests), before, fitting(keys[i], room))
 	}
 }

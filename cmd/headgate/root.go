@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/headgate/headgate"
 )
@@ -40,12 +42,36 @@ func usagef(cmd *cobra.Command, format string, a ...any) error {
 	return &usageError{fmt.Errorf(format, a...), cmd.CommandPath()}
 }
 
+// output is the standard output: what fails there is told apart from what fails
+// elsewhere, such as on the connection to a store.
+type output struct{ io.Writer }
+
+func (o output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err != nil {
+		err = &outputError{err}
+	}
+	return n, err
+}
+
+// outputError is an error of writing the standard output.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string { return "standard output: " + e.err.Error() }
+func (e *outputError) Unwrap() error { return e.err }
+
+// hadEnough says whether err is that the reader of a pipe went away.
+func hadEnough(err error) bool {
+	e, ok := errors.AsType[*outputError](err)
+	return ok && errors.Is(e, syscall.EPIPE)
+}
+
 // exec runs the command line args and returns what to exit with.
 func exec(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot() //nolint:contextcheck // verbs get ctx from ExecuteContext
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(output{stdout})
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	code := exitCode(ctx, err)
@@ -59,8 +85,8 @@ func exitCode(ctx context.Context, err error) int {
 	_, usage := errors.AsType[*usageError](err)
 	_, invalid := errors.AsType[*headgate.InvalidError](err)
 	switch {
-	case err == nil, errors.Is(err, syscall.EPIPE):
-		return exitFine // a pipe's reader had enough
+	case err == nil, hadEnough(err):
+		return exitFine
 	case errors.Is(err, errNo):
 		return exitNo
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
@@ -108,10 +134,51 @@ func newRoot() *cobra.Command {
 		RunE:          noVerb,
 	}
 	root.SetVersionTemplate("headgate {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%w", err) })
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(newHelp())
+	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newReplay(), newCheck(), newPeek(), newReset())
 	return root
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:       "help [VERB]",
+		Short:     "Tell how a verb is used",
+		ValidArgs: []string{"check", "peek", "replay", "reset"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return usagef(cmd, "%w", err)
+			}
+			if len(rest) > 0 {
+				return noVerb(about, rest)
+			}
+			about.InitDefaultHelpFlag()
+			about.InitDefaultVersionFlag()
+			return about.Help()
+		},
+	}
+}
+
+// flagError says in plain words what is wrong with a flag.
+func flagError(cmd *cobra.Command, err error) error {
+	e, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return usagef(cmd, "%w", err)
+	}
+	want := "true or false"
+	switch e.GetFlag().Value.Type() {
+	case "int", "int64":
+		want = "a whole number, such as 10"
+		if errors.Is(err, strconv.ErrRange) {
+			want = "a number of 64 bits"
+		}
+	case "duration":
+		want = "a time with its unit, such as 90s or 5m"
+	}
+	return usagef(cmd, "--%s is %q; want %s", e.GetFlag().Name, e.GetValue(), want)
 }
 
 // noVerb answers a command line that names no verb, or an unknown one.
