@@ -15,7 +15,7 @@ func (s *shard) prepare(l *rule, h uint64, now int64, pending int) (uint64, erro
 	if !s.register(l) && !s.rebuild(l, now, len(s.slots)) {
 		return 0, ErrFull
 	}
-	if s.find(h) != nil || s.room(l, now, pending) {
+	if s.find(h) != nil || s.room(l, h, now, pending) {
 		return h, nil
 	}
 	if s.taken+pending >= len(s.slots)-1 { // one is never taken, to end every search
@@ -62,18 +62,32 @@ func (s *shard) register(l *rule) bool {
 
 // room says whether a new key may have a slot, after growing the table or
 // dropping what is stale if need be. To drop it costs a pass over the table, so
-// that is done once for so many new keys.
-func (s *shard) room(l *rule, now int64, pending int) bool {
+// that is done once for so many new keys, or if a sample promises that it is worth it.
+func (s *shard) room(l *rule, h uint64, now int64, pending int) bool {
 	s.tries++
 	if s.taken+pending < s.bound() {
 		return true
 	}
 	if most := s.mostSlots(); len(s.slots) < most {
 		s.rebuild(l, now, min(2*(len(s.slots)+pending), most))
-	} else if s.tries > len(s.slots)/16 {
+	} else if s.tries > len(s.slots)/16 || s.worthRebuilding(h, now) {
 		s.rebuild(l, now, len(s.slots))
 	}
 	return s.taken+pending < s.bound()
+}
+
+// worthRebuilding says whether an eighth of some slots beginning at the home of h, which
+// is as good as random, is stale or vacated.
+func (s *shard) worthRebuilding(h uint64, now int64) bool {
+	const sample = 32
+	free := 0
+	for i := range min(sample, len(s.slots)) {
+		t := &s.slots[(s.home(h)+i)%len(s.slots)]
+		if t.tag != 0 && (t.vacant() || s.stale(t, s.limits[t.tag&idMask], now)) {
+			free++
+		}
+	}
+	return free >= sample/8
 }
 
 // bound is how many slots of the table may be taken: nine in eleven, for short probes.
