@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -22,5 +23,21 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		c.sent += len(cmds)
 		return next(ctx, cmds)
+	}
+}
+
+// canceller cancels a context after the first script.
+type canceller struct {
+	counter
+	cancel context.CancelFunc
+}
+
+func (c *canceller) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err == nil && strings.HasPrefix(cmd.Name(), "eval") {
+			c.cancel()
+		}
+		return err
 	}
 }

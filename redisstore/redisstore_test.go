@@ -1,9 +1,11 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
@@ -135,5 +137,37 @@ func TestForeignValue(t *testing.T) {
 		if _, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: l, Cost: 1}); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 			t.Errorf("%s: a foreign list: error %v", text, err)
 		}
+	}
+}
+
+// TestLogMerges keeps one entry for the grants of one instant.
+func TestLogMerges(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	r := headgate.Request{Key: "k", Limit: parse(t, "1000/h sliding-log"), Cost: 1, At: time.Unix(1<<32, 0)}
+	for range 100 {
+		take(t, s, r)
+	}
+	if size := client.StrLen(t.Context(), t.Name()+":{k}:"+r.Limit.ID()).Val(); size != 18 {
+		t.Errorf("100 grants of one instant take %d bytes; want 18", size)
+	}
+}
+
+// TestGiveBackAfterCancel: a caller who goes away while a later key refuses leaves no
+// charge on the earlier ones.
+func TestGiveBackAfterCancel(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs})
+	t.Cleanup(func() { _ = client.Close() })
+	s := newStore(t, client)
+	l := parse(t, "10/h")
+	ctx, cancel := context.WithCancel(t.Context())
+	client.AddHook(&canceller{cancel: cancel})
+	rs := []headgate.Request{{Key: "first", Limit: l, Cost: 3}, {Key: "second", Limit: l, Cost: 3}}
+	if err := s.TakeAll(ctx, rs, make([]headgate.Decision, 2)); err == nil {
+		t.Fatal("a cancelled call gave no error")
+	}
+	if d := take(t, s, headgate.Request{Key: "first", Limit: l}); d.Remaining != 10 {
+		t.Errorf("the first key has %d of 10", d.Remaining)
 	}
 }
