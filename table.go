@@ -8,17 +8,18 @@ import (
 // shard is one part of a Memory: an open-addressed table with linear probing,
 // under a lock of its own.
 type shard struct {
-	mu    sync.Mutex
-	slots []slot
+	// What every decision needs lies in one cache line.
+	mu     sync.Mutex
+	slots  []slot
+	limits []*rule // the limits that slots were counted under
+
 	taken int    // slots in use
 	most  int    // bound on taken; the shared slots of newcomers come on top
 	tries int    // keys that came since it was last rebuilt and found it full, or nearly
 	crowd int    // slots that newcomers share
 	guest filter // the newcomers that were granted something by those
 
-	limits []*rule          // the limits that slots were counted under
-	ids    map[*rule]uint16 // their places in limits
-
+	ids   map[*rule]uint16 // the places of limits
 	logs  arena
 	clock *clock
 

@@ -29,7 +29,7 @@ func openStore(rawURL string) (*store, error) {
 	switch scheme {
 	case "memory:":
 		return &store{headgate.NewMemory(0), io.NopCloser(nil), "memory:"}, nil
-	case "redis", "rediss", "redis+cluster", "redis+sentinel":
+	case "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel":
 		if err := checkPorts(rawURL); err != nil {
 			return nil, err
 		}
