@@ -15,12 +15,12 @@ func (f *filter) add(h uint64) {
 	(*f)[b>>6] |= 1 << (b & 63)
 }
 
-func (f filter) has(h uint64) bool {
-	if f == nil {
+func (f *filter) has(h uint64) bool {
+	if *f == nil {
 		return false
 	}
 	a, b := filterBits(h)
-	return f[a>>6]&(1<<(a&63)) != 0 && f[b>>6]&(1<<(b&63)) != 0
+	return (*f)[a>>6]&(1<<(a&63)) != 0 && (*f)[b>>6]&(1<<(b&63)) != 0
 }
 
 func filterBits(h uint64) (a, b uint16) { return uint16(h >> 16), uint16(h >> 32) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -87,10 +88,8 @@ func validateLimits(limits []Limit) error {
 			}
 			return err
 		}
-		for _, other := range limits[:i] {
-			if l.sameState(other) {
-				return &InvalidError{Field: "limits", Value: "twice " + strconv.Quote(l.ID()), Want: "each limit once, and names of their own for limits that differ"}
-			}
+		if slices.ContainsFunc(limits[:i], l.sameState) {
+			return &InvalidError{Field: "limits", Value: "twice " + strconv.Quote(l.ID()), Want: "each limit once, and names of their own for limits that differ"}
 		}
 	}
 	return nil
