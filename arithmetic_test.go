@@ -233,14 +233,14 @@ func intermediates(l *rule, s state, now, cost int64) []*big.Int {
 	}
 	switch l.algorithm {
 	case AlgorithmTokenBucket:
-		used := tokenBucketUsed(l, s, now)
+		used, _ := tokenBucketUsed(l, s, now)
 		all := []*big.Int{of(s.used), product(l.capacity, l.unit), product(ask, l.unit), sum(product(ask, l.unit), used)}
 		if elapsed := now - s.at; elapsed < l.fill {
 			all = append(all, product(elapsed, l.rate))
 		}
 		return all
 	case AlgorithmStepped:
-		at, used := steppedSince(l, s, now)
+		at, used, _ := steppedSince(l, s, now)
 		all := []*big.Int{of(s.used), product(ceilDiv(max(used+ask-l.full, used, 0), l.refill), l.period), of(at)}
 		if steps := (now - s.at) / l.period; steps < l.fill {
 			all = append(all, product(steps, l.refill), product(steps, l.period))

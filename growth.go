@@ -137,6 +137,9 @@ func (s *shard) recycle(h uint64, now int64) bool {
 		}
 		if l := s.limits[t.tag&idMask]; s.stale(t, l, now) {
 			s.drop(t, l)
+			if (t.tag^newcomers(l))>>idBits == 0 {
+				s.crowd--
+			}
 			t.tag = vacated
 			return true
 		}
@@ -152,7 +155,7 @@ func (s *shard) stale(t *slot, l *rule, now int64) bool {
 	if l.algorithm == AlgorithmSlidingLog {
 		return slidingLog(l, s.log(t), now, 0, false).reset == 0
 	}
-	_, v := l.decide(t.state(l), now, 0, false)
+	_, v := l.decide(s.state(t, l), now, 0, false)
 	return v.reset == 0
 }
 
@@ -160,6 +163,8 @@ func (s *shard) stale(t *slot, l *rule, now int64) bool {
 func (s *shard) drop(t *slot, l *rule) {
 	if l.algorithm == AlgorithmSlidingLog {
 		s.logs.release(block(t.a))
+	} else if t.a&owing != 0 {
+		delete(s.owed, t.tag>>idBits)
 	}
 	t.a, t.b = 0, 0
 }

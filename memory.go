@@ -33,7 +33,8 @@ type Memory struct {
 }
 
 // NewMemory makes a store with room for the given number of keys, and for at most a
-// tenth more; 0 or less means [DefaultKeys].
+// tenth more; 0 or less means [DefaultKeys]. On top come the places that newcomers
+// share when it is full, one for each limit and at most a quarter and some 20 in all.
 func NewMemory(keys int) *Memory {
 	if keys <= 0 {
 		keys = DefaultKeys
@@ -73,7 +74,7 @@ func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 }
 
 // take decides at the given time, 0 for the clock. It does what is asked most, a key
-// that is known under the limit it was counted under last, and leaves the rest to
+// that is known under the limit it was counted under last and owes nothing, and leaves the rest to
 // takeOther.
 func (m *Memory) take(key string, l Limit, cost, at int64) (Decision, error) {
 	if l.rule == nil || !l.rule.valid {
@@ -86,7 +87,7 @@ func (m *Memory) take(key string, l Limit, cost, at int64) (Decision, error) {
 	s := &m.shards[m.shardOf(h)]
 	s.mu.Lock()
 	t := s.find(place(h, l.rule))
-	if t == nil || s.limits[t.tag&idMask] != l.rule || l.rule.algorithm == AlgorithmSlidingLog {
+	if t == nil || s.limits[t.tag&idMask] != l.rule || t.a&owing != 0 || l.rule.algorithm == AlgorithmSlidingLog {
 		s.mu.Unlock()
 		return m.takeOther(h, l, cost, at)
 	}

@@ -9,10 +9,10 @@ type state struct {
 	used     int64
 	previous int64 // sliding window only
 
-	// clipped is for buckets: more was consumed than the capacity holds, before it
-	// was lowered to that, and has not been made up for since. Should it be raised
-	// again, the difference counts as consumed.
-	clipped bool
+	// owed is for buckets: what was consumed beyond the capacity before it was lowered.
+	// It is in the way of nothing, unless the capacity is raised again; what flows in
+	// while the bucket is full makes up for it.
+	owed int64
 }
 
 // decide runs the algorithm of l: one pure function each, from the limit, the
@@ -73,4 +73,29 @@ func scale(part, from, to int64) int64 {
 	}
 	scaled := int64(float64(float64(part)*float64(to)) / float64(from))
 	return min(scaled+2, to)
+}
+
+// mostOwed bounds what is owed, so that with what is used it stays exact.
+const mostOwed = maxExact / 2
+
+// refilled is what remains of used and owed when amount flows in.
+func refilled(used, owed, amount int64) (int64, int64) { return spent(used, owed, -amount) }
+
+// spent adds cost to used; if it is negative, what used cannot give is taken from owed.
+func spent(used, owed, cost int64) (int64, int64) {
+	used += cost
+	if used < 0 {
+		owed = max(owed+used, 0)
+		used = 0
+	}
+	return used, owed
+}
+
+// resized fits used and owed, in units of which a token has unit, to the capacity of l:
+// what it was raised by takes up what is owed, what it cannot hold is owed.
+func resized(old, l *rule, used, owed, unit int64) (int64, int64) {
+	all := used + owed
+	used += min(owed, max(l.capacity-old.capacity, 0)*unit)
+	used = min(used, l.full)
+	return used, min(all-used, mostOwed)
 }

@@ -20,17 +20,18 @@ type shard struct {
 	guest filter // the newcomers that were granted something by those
 
 	ids   map[*rule]uint16 // the places of limits
+	owed  map[uint64]int64 // what states owe, by the hash in their tags
 	logs  arena
 	clock *clock
 
-	_ [32]byte // to a whole number of cache lines
+	_ [24]byte // to a whole number of cache lines
 }
 
 // slot is the state of one key under one limit, with no pointer in it.
 type slot struct {
 	tag uint64 // 48 bits of hash, 16 bits of index into limits; or 0 or vacated
 	a   uint64 // at; of a log: its block
-	b   uint64 // used and whether clipped, or used and previous; of a log: its length
+	b   uint64 // used, or used and previous; of a log: its length
 }
 
 const (
@@ -45,19 +46,44 @@ const (
 
 func (t *slot) vacant() bool { return t.tag>>idBits == 0 }
 
+// owing marks a slot whose state owes something: that is in shard.owed, for it is rare.
+const owing = 1 << 63 // in slot.a
+
 func (t *slot) state(l *rule) state {
 	if l.algorithm == AlgorithmSlidingWindow {
 		return state{at: int64(t.a), used: int64(t.b >> 32), previous: int64(t.b & maxPair)}
 	}
-	return state{at: int64(t.a), used: int64(t.b >> 1), clipped: t.b&1 != 0}
+	return state{at: int64(t.a &^ owing), used: int64(t.b)}
 }
 
 func (t *slot) put(l *rule, next state) {
-	t.a, t.b = uint64(next.at), uint64(next.used)<<1
+	t.a, t.b = uint64(next.at), uint64(next.used)
 	if l.algorithm == AlgorithmSlidingWindow {
 		t.b = uint64(next.used)<<32 | uint64(next.previous)
-	} else if next.clipped {
-		t.b |= 1
+	}
+}
+
+// state is the state in t, with what it owes.
+func (s *shard) state(t *slot, l *rule) state {
+	was := t.state(l)
+	if t.a&owing != 0 {
+		was.owed = s.owed[t.tag>>idBits]
+	}
+	return was
+}
+
+// put is slot.put, with what next owes.
+func (s *shard) put(t *slot, l *rule, next state) {
+	if t.a&owing != 0 {
+		delete(s.owed, t.tag>>idBits)
+	}
+	t.put(l, next)
+	if next.owed > 0 {
+		if s.owed == nil {
+			s.owed = make(map[uint64]int64)
+		}
+		s.owed[t.tag>>idBits] = next.owed
+		t.a |= owing
 	}
 }
 
@@ -94,7 +120,7 @@ func (s *shard) recall(t *slot, l *rule, h uint64, now int64) (was state, adopte
 		return state{}, false
 	}
 	old := s.limits[t.tag&idMask]
-	if was = t.state(old); old == l {
+	if was = s.state(t, old); old == l {
 		return was, false
 	}
 	return l.adopt(old, was, now)
@@ -111,7 +137,7 @@ func (s *shard) write(t *slot, l *rule, h uint64, next state) {
 	if s.limits[t.tag&idMask] != l {
 		t.tag = t.tag&^idMask | uint64(s.ids[l])
 	}
-	t.put(l, next)
+	s.put(t, l, next)
 }
 
 // takeLog is take for a sliding log, whose entries lie in the arena.

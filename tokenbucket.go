@@ -8,7 +8,7 @@ package headgate
 func tokenBucket(l *rule, s state, now, cost int64, charge bool) (state, verdict) {
 	skew := max(s.at-now, 0)
 	now += skew
-	used := tokenBucketUsed(l, s, now)
+	used, owed := tokenBucketUsed(l, s, now)
 	ask := l.ask(cost)
 	v := verdict{}
 	switch {
@@ -17,43 +17,52 @@ func tokenBucket(l *rule, s state, now, cost int64, charge bool) (state, verdict
 	case used+ask*l.unit > l.full:
 		v.retry = skew + l.perRate.ceil(used+ask*l.unit-l.full)
 	case charge:
-		used = max(used+ask*l.unit, 0)
-		s = state{at: now, used: used, clipped: s.clipped}
+		used, owed = spent(used, owed, ask*l.unit)
+		s = state{at: now, used: used, owed: owed}
 	}
 	v.remaining = l.perUnit.floor(l.full - used)
-	if used == 0 {
+	if used+owed == 0 {
 		return state{}, v
 	}
-	v.reset = skew + l.perRate.ceil(used)
+	v.reset = skew + l.perRate.ceil(used+owed)
 	return s, v
 }
 
-// tokenBucketUsed is what is missing from the bucket at now, which is not before s.at.
-func tokenBucketUsed(l *rule, s state, now int64) int64 {
+// tokenBucketUsed is what is missing from the bucket at now, which is not before s.at,
+// and what is owed.
+func tokenBucketUsed(l *rule, s state, now int64) (used, owed int64) {
 	elapsed := now - s.at
-	if elapsed >= l.fill {
-		return 0
+	if s.owed == 0 {
+		if elapsed >= l.fill {
+			return 0, 0
+		}
+		return max(s.used-elapsed*l.rate, 0), 0
 	}
-	return max(s.used-elapsed*l.rate, 0)
+	if elapsed > l.perRate.floor(s.used+s.owed) {
+		return 0, 0
+	}
+	return refilled(s.used, s.owed, elapsed*l.rate)
 }
 
-// adoptTokenBucket carries the tokens and the fraction of one that are missing
-// over to the units of l.
+// adoptTokenBucket carries what is missing and what is owed over to the units and the
+// capacity of l.
 func adoptTokenBucket(old, l *rule, s state, now int64) (state, bool) {
-	resized := s.clipped && old.capacity != l.capacity
-	if old.unit == l.unit && old.rate == l.rate && s.used <= l.full && !resized {
+	if old.unit == l.unit && old.rate == l.rate && s.used <= l.full && (s.owed == 0 || old.capacity == l.capacity) {
 		return s, false
 	}
-	used := tokenBucketUsed(old, s, now)
-	if used == 0 {
+	used, owed := tokenBucketUsed(old, s, now)
+	used, owed = resized(old, l, recounted(used, old.unit, l.unit), recounted(owed, old.unit, l.unit), l.unit)
+	if used+owed == 0 {
 		return state{}, true
 	}
-	tokens, fraction := used/old.unit, used%old.unit
-	if s.clipped {
-		tokens += max(l.capacity-old.capacity, 0)
+	return state{at: now, used: used, owed: owed}, true
+}
+
+// recounted is an amount in units of which a token has from, in units of which it has to.
+func recounted(amount, from, to int64) int64 {
+	tokens := amount / from
+	if tokens >= mostOwed/to {
+		return mostOwed / to * to
 	}
-	if tokens >= l.capacity {
-		return state{at: now, used: l.full, clipped: s.clipped || tokens > l.capacity || fraction > 0}, true
-	}
-	return state{at: now, used: tokens*l.unit + scale(fraction, old.unit, l.unit), clipped: s.clipped}, true
+	return tokens*to + scale(amount%from, from, to)
 }

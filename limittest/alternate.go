@@ -1,6 +1,9 @@
 package limittest
 
 import (
+	"fmt"
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -49,4 +52,81 @@ func alternating(t *testing.T, s headgate.Store) {
 			t.Errorf("%s after %s: refused after the wait it was told: %s", texts[1], texts[0], describe(d))
 		}
 	}
+}
+
+// alternatingInTime lets time pass while the numbers take turns, with refunds between
+// them: over every span, what is granted, less what is given back, stays within what the
+// more generous limit alone allows, and the key is never starved of what the other gives.
+func alternatingInTime(t *testing.T, s headgate.Store) {
+	for _, texts := range [][2]string{
+		{"api=1000/h burst 1000", "api=1000/h burst 10"},
+		{"api=1000/m", "api=1000/m burst 10"},
+		{"api=1000/m", "api=10/m"},
+		{"api=1000/m stepped", "api=1000/m burst 10 stepped"},
+		{"api=1000/m burst 1000 stepped", "api=10/s burst 1000 stepped"},
+		{"api=1000/m stepped", "api=10/s burst 100 stepped"},
+	} {
+		for seed := range uint64(8) {
+			alternateInTime(t, s, parse(t, texts[0]), parse(t, texts[1]), seed)
+		}
+	}
+}
+
+func alternateInTime(t *testing.T, s headgate.Store, large, small headgate.Limit, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	key := fmt.Sprint(large, small, seed)
+	var at time.Duration
+	var granted int64
+	for range 300 {
+		l := large
+		if random.IntN(2) == 0 {
+			l = small
+		}
+		cost := 1 + random.Int64N(l.Capacity())
+		d := take(t, s, headgate.Request{Key: key, Limit: l, Cost: cost, At: epoch.Add(at)})
+		if d.Allowed() {
+			granted += cost
+			if random.IntN(4) == 0 { // and given back by whom it was not given to
+				granted -= cost
+				take(t, s, headgate.Request{Key: key, Limit: large, Cost: -cost, At: epoch.Add(at)})
+			}
+		}
+		if most := mostIn(large, small, at); granted > most {
+			t.Errorf("%s and %s in turn: %d granted in %s; want at most %d", large, small, granted, at, most)
+			return
+		}
+		at += time.Duration(random.Int64N(int64(3 * time.Second)))
+	}
+	if seed > 0 {
+		return
+	}
+	// Nobody is starved: in an hour of asking each second, in turn, more than the
+	// slower of the two gives in a quarter of it.
+	starved := granted
+	for second := range 3600 {
+		l := large
+		if second%2 == 0 {
+			l = small
+		}
+		if take(t, s, headgate.Request{Key: key, Limit: l, Cost: 1, At: epoch.Add(at + time.Duration(second)*time.Second)}).Allowed() {
+			starved--
+		}
+	}
+	if got, least := granted-starved, min(mostIn(small, small, time.Hour/4)-small.Capacity(), 1000); got < least {
+		t.Errorf("%s and %s in turn: %d granted in an hour; want at least %d", large, small, got, least)
+	}
+}
+
+// mostIn is the most that a bucket of the larger capacity and the faster refill of the
+// two grants in a span, a whole step of each included.
+func mostIn(a, b headgate.Limit, span time.Duration) int64 {
+	var most int64
+	for _, l := range []headgate.Limit{a, b} {
+		periods := span.Seconds() / l.Period().Seconds()
+		if l.Algorithm() == headgate.AlgorithmStepped {
+			periods = math.Floor(periods) + 1
+		}
+		most = max(most, int64(periods*float64(l.Refill()))+1)
+	}
+	return most + max(a.Capacity(), b.Capacity())
 }

@@ -28,6 +28,7 @@ func invariants(t *testing.T, open Open) {
 		{"a denial touches nothing", denialTouchesNothing},
 		{"all or none", allOrNone},
 		{"never over, while limits change to and fro", alternating},
+		{"never over, while limits change and time passes", alternatingInTime},
 		{"bad input", badInput},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.check(t, open(t)) })

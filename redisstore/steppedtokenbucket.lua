@@ -3,46 +3,63 @@
 -- full bucket; at is the latest step, or the moment the bucket was first taken
 -- from. Twin of steppedtokenbucket.go.
 --
--- Kept: at, used, and the refill and period that used was counted by; if clipped,
--- the capacity.
+-- Kept: at, used, and the refill and period that used was counted by; if something is
+-- owed, the capacity and that.
 
--- A steps * refill past 2^53 is not exact, but it is past used as well.
-local function steppedsince(at, used, now, refill, period)
+-- A steps * refill past 2^53 is not exact, but it is past what is missing as well.
+local function steppedsince(at, used, owed, now, refill, period)
   local steps = floor((now - at) / period)
-  if used <= steps * refill then
-    return now, 0
+  if used + owed <= steps * refill then
+    return now, 0, 0
   end
-  return at + steps * period, used - steps * refill
+  used, owed = refilled(used, owed, steps * refill)
+  return at + steps * period, used, owed
 end
 
--- adoptsteppedtokenbucket carries the missing tokens over, and the share of a
--- period that has passed since the last step.
+-- worth is how long a period must have run to be worth as many tokens as the elapsed
+-- part of an old one, rounded down, and less than the whole.
+local function worth(oldrefill, oldperiod, refill, period, elapsed)
+  local micros = elapsed * oldrefill / oldperiod * period / refill
+  if micros >= period then
+    return period - 1
+  end
+  return max(floor(micros) - 2, 0)
+end
+
+-- moststeps is what flows in by steps in as long a time as can be counted.
+local function moststeps(refill, period)
+  local steps = floor(MAX / period)
+  if steps > floor(MOSTOWED / refill) then
+    return MOSTOWED
+  end
+  return steps * refill
+end
+
+-- adoptsteppedtokenbucket carries over what is missing and what is owed, and what the
+-- part of a period that has passed since the last step is worth.
 local function adoptsteppedtokenbucket(packed, now, capacity, refill, period)
-  local at, used, oldrefill, oldperiod, clipped = unpackbucket(packed)
-  local resized = clipped and clipped ~= capacity
-  if oldperiod == period and oldrefill == refill and used <= capacity and not resized then
-    return at, used, clipped, false
+  local at, used, oldrefill, oldperiod, oldcapacity, owed = unpackbucket(packed)
+  if oldperiod == period and oldrefill == refill and used <= capacity and (owed == 0 or oldcapacity == capacity) then
+    return at, used, owed, false
   end
   now = max(now, at)
-  at, used = steppedsince(at, used, now, oldrefill, oldperiod)
-  if used == 0 then
-    return 0, 0, nil, true
+  at, used, owed = steppedsince(at, used, owed, now, oldrefill, oldperiod)
+  used, owed = resized(oldcapacity, capacity, used, owed, 1)
+  owed = min(owed, moststeps(refill, period))
+  if used + owed == 0 then
+    return 0, 0, 0, true
   end
-  if clipped then
-    used = used + max(capacity - clipped, 0)
-  end
-  local tostep = scale(oldperiod - (now - at), oldperiod, period)
-  return max(now - (period - tostep), 0), min(used, capacity), (clipped or used > capacity) and capacity, true
+  return max(now - worth(oldrefill, oldperiod, refill, period, now - at), 0), used, owed, true
 end
 
 local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, period)
-  local s_at, s_used, s_clipped, adopted = 0, 0, nil, false
+  local s_at, s_used, s_owed, adopted = 0, 0, 0, false
   if packed then
-    s_at, s_used, s_clipped, adopted = adoptsteppedtokenbucket(packed, now, capacity, refill, period)
+    s_at, s_used, s_owed, adopted = adoptsteppedtokenbucket(packed, now, capacity, refill, period)
   end
   local skew = max(s_at - now, 0)
   now = now + skew
-  local at, used = steppedsince(s_at, s_used, now, refill, period)
+  local at, used, owed = steppedsince(s_at, s_used, s_owed, now, refill, period)
   local ask = asked(cost, capacity)
   local retry, reset = 0, 0
   if ask > capacity then
@@ -50,15 +67,15 @@ local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, p
   elseif ask > capacity - used then
     retry = ceil((ask - (capacity - used)) / refill) * period - (now - at) + skew
   elseif charge then
-    used = max(used + ask, 0)
-    s_at, s_used = at, used
+    used, owed = spent(used, owed, ask)
+    s_at, s_used, s_owed = at, used, owed
   end
-  if used > 0 then
-    reset = ceil(used / refill) * period - (now - at) + skew
+  if used + owed > 0 then
+    reset = ceil((used + owed) / refill) * period - (now - at) + skew
   end
   local state
   if adopted or (charge and retry == 0) then
-    state = packbucket(s_at, s_used, refill, period, s_clipped)
+    state = packbucket(s_at, s_used, refill, period, capacity, s_owed)
   end
   return capacity - used, retry, reset, state
 end

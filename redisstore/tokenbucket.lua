@@ -1,46 +1,43 @@
 -- tokenbucket decides by a bucket that refills continuously. used counts the
 -- units missing from a full bucket at the instant at. Twin of tokenbucket.go.
 --
--- Kept: at, used, and the rate and unit that used was counted by; if clipped, the
--- capacity.
+-- Kept: at, used, and the rate and unit that used was counted by; if something is
+-- owed, the capacity and that.
 
--- An elapsed * rate past 2^53 is not exact, but it is past used as well.
-local function tokenbucketused(at, used, now, rate)
-  return max(used - (now - at) * rate, 0)
+-- recounted is an amount in units of which a token has from, in units of which it has to.
+local function recounted(amount, from, to)
+  local tokens = floor(amount / from)
+  if tokens >= floor(MOSTOWED / to) then
+    return floor(MOSTOWED / to) * to
+  end
+  return tokens * to + scale(amount % from, from, to)
 end
 
--- adopttokenbucket carries the tokens and the fraction of one that are missing
--- over to other units.
+-- adopttokenbucket carries what is missing and what is owed over to other units and
+-- another capacity.
 local function adopttokenbucket(packed, now, capacity, rate, unit)
-  local at, used, oldrate, oldunit, clipped = unpackbucket(packed)
-  local resized = clipped and clipped ~= capacity
-  if oldunit == unit and oldrate == rate and used <= capacity * unit and not resized then
-    return at, used, clipped, false
+  local at, used, oldrate, oldunit, oldcapacity, owed = unpackbucket(packed)
+  if oldunit == unit and oldrate == rate and used <= capacity * unit and (owed == 0 or oldcapacity == capacity) then
+    return at, used, owed, false
   end
   now = max(now, at)
-  used = tokenbucketused(at, used, now, oldrate)
-  if used == 0 then
-    return 0, 0, nil, true
+  used, owed = refilled(used, owed, (now - at) * oldrate)
+  used, owed = resized(oldcapacity, capacity, recounted(used, oldunit, unit), recounted(owed, oldunit, unit), unit)
+  if used + owed == 0 then
+    return 0, 0, 0, true
   end
-  local tokens, fraction = floor(used / oldunit), used % oldunit
-  if clipped then
-    tokens = tokens + max(capacity - clipped, 0)
-  end
-  if tokens >= capacity then
-    return now, capacity * unit, (clipped or tokens > capacity or fraction > 0) and capacity, true
-  end
-  return now, tokens * unit + scale(fraction, oldunit, unit), clipped and capacity, true
+  return now, used, owed, true
 end
 
 local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
-  local s_at, s_used, s_clipped, adopted = 0, 0, nil, false
+  local s_at, s_used, s_owed, adopted = 0, 0, 0, false
   if packed then
-    s_at, s_used, s_clipped, adopted = adopttokenbucket(packed, now, capacity, rate, unit)
+    s_at, s_used, s_owed, adopted = adopttokenbucket(packed, now, capacity, rate, unit)
   end
   local full = capacity * unit
   local skew = max(s_at - now, 0)
   now = now + skew
-  local used = tokenbucketused(s_at, s_used, now, rate)
+  local used, owed = refilled(s_used, s_owed, (now - s_at) * rate)
   local ask = asked(cost, capacity)
   local retry, reset = 0, 0
   if ask > capacity then
@@ -48,15 +45,15 @@ local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
   elseif used + ask * unit > full then
     retry = skew + ceil((used + ask * unit - full) / rate)
   elseif charge then
-    used = max(used + ask * unit, 0)
-    s_at, s_used = now, used
+    used, owed = spent(used, owed, ask * unit)
+    s_at, s_used, s_owed = now, used, owed
   end
-  if used > 0 then
-    reset = skew + ceil(used / rate)
+  if used + owed > 0 then
+    reset = skew + ceil((used + owed) / rate)
   end
   local state
   if adopted or (charge and retry == 0) then
-    state = packbucket(s_at, s_used, rate, unit, s_clipped)
+    state = packbucket(s_at, s_used, rate, unit, capacity, s_owed)
   end
   return floor((full - used) / unit), retry, reset, state
 end
