@@ -46,7 +46,7 @@ func adoptSteppedTokenBucket(old, l *rule, s state, now int64) (state, bool) {
 	}
 	at, used, owed := steppedSince(old, s, now)
 	used, owed = resized(old, l, used, owed, 1)
-	owed = min(owed, l.mostSteps())
+	owed = min(owed, max(l.mostSteps()-l.full, 0))
 	if used+owed == 0 {
 		return state{}, true
 	}

@@ -45,7 +45,7 @@ local function adoptsteppedtokenbucket(packed, now, capacity, refill, period)
   now = max(now, at)
   at, used, owed = steppedsince(at, used, owed, now, oldrefill, oldperiod)
   used, owed = resized(oldcapacity, capacity, used, owed, 1)
-  owed = min(owed, moststeps(refill, period))
+  owed = min(owed, max(moststeps(refill, period) - capacity, 0))
   if used + owed == 0 then
     return 0, 0, 0, true
   end
