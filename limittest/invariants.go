@@ -16,10 +16,7 @@ import (
 
 // invariants are what must be true of every store, beyond the single decision.
 func invariants(t *testing.T, open Open) {
-	for _, c := range []struct {
-		name  string
-		check func(t *testing.T, s headgate.Store)
-	}{
+	runAll(t, open, []check{
 		{"never over, at one instant", neverOverAtOnce},
 		{"never over, by the store's own clock", neverOverLive},
 		{"never over, in any window", neverOverAnyWindow},
@@ -30,9 +27,7 @@ func invariants(t *testing.T, open Open) {
 		{"never over, while limits change to and fro", alternating},
 		{"never over, while limits change and time passes", alternatingInTime},
 		{"bad input", badInput},
-	} {
-		t.Run(c.name, func(t *testing.T) { c.check(t, open(t)) })
-	}
+	})
 }
 
 var everyAlgorithm = []string{"100/m", "100/m stepped", "100/m fixed-window", "100/m sliding-window", "100/m sliding-log"}

@@ -11,10 +11,7 @@ import (
 // lessons are the defects found in widely used limiters, each with a test that
 // fails on it. Those of one backend alone are tested with that.
 func lessons(t *testing.T, open Open) {
-	for _, c := range []struct {
-		name  string
-		check func(t *testing.T, s headgate.Store)
-	}{
+	runAll(t, open, []check{
 		{"old timestamps mint no tokens", oldTimestamps},
 		{"a partial fit charges nothing", partialFit},
 		{"a rate that does not divide does not drift", noDrift},
@@ -24,9 +21,7 @@ func lessons(t *testing.T, open Open) {
 		{"costs near 2^63 do not wrap around", hugeCosts},
 		{"refunds leave neither more nor less", refunds},
 		{"waits under a second are not zero", shortWaits},
-	} {
-		t.Run(c.name, func(t *testing.T) { c.check(t, open(t)) })
-	}
+	})
 }
 
 // oldTimestamps: two callers whose clocks are a second apart took 20,000 of 20,000

@@ -40,6 +40,18 @@ func Run(t *testing.T, open Open) {
 // does to the time makes no other's state look old.
 var epoch = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// check is one thing that must be true of every store.
+type check struct {
+	name string
+	run  func(t *testing.T, s headgate.Store)
+}
+
+func runAll(t *testing.T, open Open, checks []check) {
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
+	}
+}
+
 func ops() int {
 	if testing.Short() {
 		return Ops / 100

@@ -154,6 +154,7 @@ func TestServerDiesWithItsStarter(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
+	// The server is another process: nothing but asking tells that it has ended.
 	for end := time.Now().Add(10 * time.Second); !gone(addr, dir); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("10 s after its starter was killed, the server at %s or its directory is still there", addr)
