@@ -1,0 +1,70 @@
+package headgate
+
+import (
+	"testing"
+	"time"
+)
+
+// The figures of ARCHITECTURE.md on what a decision is made of.
+
+type fourWords struct{ a, b, c, d int64 }
+
+type fiveWords struct{ a, b, c, d, e int64 }
+
+//go:noinline
+func returnFour(n int64) (w fourWords, err error) {
+	w.a, w.d = n, n
+	return w, nil
+}
+
+//go:noinline
+func returnFive(n int64) (w fiveWords, err error) {
+	w.a, w.e = n, n
+	return w, nil
+}
+
+func BenchmarkReturn(b *testing.B) {
+	b.Run("4 words", func(b *testing.B) {
+		for i := range int64(b.N) {
+			if w, err := returnFour(i); err != nil || w.a != i {
+				b.Fatal(w)
+			}
+		}
+	})
+	b.Run("5 words", func(b *testing.B) {
+		for i := range int64(b.N) {
+			if w, err := returnFive(i); err != nil || w.a != i {
+				b.Fatal(w)
+			}
+		}
+	})
+}
+
+func BenchmarkPart(b *testing.B) {
+	m := NewMemory(0)
+	b.Run("clock", func(b *testing.B) {
+		for b.Loop() {
+			m.clock.micros()
+		}
+	})
+	b.Run("hash and lock", func(b *testing.B) {
+		for b.Loop() {
+			s := &m.shards[m.shardOf(m.hash("user:1234567"))]
+			s.mu.Lock()
+			s.mu.Unlock() //nolint:staticcheck // the lock alone is measured
+		}
+	})
+}
+
+// BenchmarkFullLog refuses what waits for all of a log of 65,535 entries to end.
+func BenchmarkFullLog(b *testing.B) {
+	m := NewMemory(10)
+	l := SlidingLog(maxLog, time.Hour)
+	at := time.Now()
+	for i := range maxLog {
+		ask(b, m, "key", l, 1, at.Sub(midnight)+time.Duration(i)*time.Microsecond)
+	}
+	for b.Loop() {
+		ask(b, m, "key", l, maxLog, at.Sub(midnight)+maxLog*time.Microsecond)
+	}
+}
