@@ -43,7 +43,7 @@ func algorithmsOf(rs []headgate.Request) algorithms {
 
 // scripts holds a script for each set of algorithms that was asked for. One with
 // all of them would do as well, but Redis runs a script from its beginning each
-// time, and to define an algorithm that is not needed costs half a microsecond.
+// time, and to define an algorithm that is not needed costs time (see ARCHITECTURE.md).
 var scripts sync.Map // algorithms -> script
 
 func scriptFor(set algorithms) script {
