@@ -3,6 +3,7 @@ package httplimit
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -71,8 +72,8 @@ func (a *addresses) key(r *http.Request) string {
 // client is the last address in the lines of the field that is not trusted, or else
 // the first one that can be read without a gap from the end.
 func (a *addresses) client(lines []string) (at netip.Addr, found bool) {
-	for i := len(lines) - 1; i >= 0; i-- {
-		for rest, more := lines[i], true; more; {
+	for _, line := range slices.Backward(lines) {
+		for rest, more := line, true; more; {
 			var element string
 			rest, element, more = cutLast(rest)
 			next, ok := parseNode(a.node(element))

@@ -3,6 +3,7 @@ package httplimit
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -117,7 +118,7 @@ func (v *values) set(h http.Header, text string) {
 		start = v.ends[i]
 		f, value := v.field[i], all[i:i+1:i+1]
 		if before := h[names[f]]; len(before) > 0 && (f == policy || f == rateLimit) {
-			value = append(before[:len(before):len(before)], value...)
+			value = append(slices.Clip(before), value...)
 		}
 		h[names[f]] = value
 	}
