@@ -15,10 +15,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -40,7 +40,7 @@ type Store struct {
 	single bool // one server holds all keys
 	owned  bool // Close closes the client
 
-	noTime atomic.Bool // the server refuses TIME in scripts
+	clock redisscript.Clock
 }
 
 var _ headgate.Store = (*Store)(nil)
@@ -130,21 +130,15 @@ func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.D
 }
 
 // run calls the script, with this process's clock if the server keeps its own
-// from scripts; that is found out by a call that decides nothing.
+// from scripts.
 func (s *Store) run(ctx context.Context, rs []headgate.Request, charge bool) ([]int64, error) {
 	keys := make([]string, len(rs))
 	for i, r := range rs {
 		keys[i] = s.key(r.Key, r.Limit)
 	}
-	script := scriptFor(algorithmsOf(rs))
-	if !s.noTime.Load() {
-		numbers, err := script.run(ctx, s.client, keys, arguments(rs, 0, charge))
-		if !redis.HasErrorPrefix(err, "NOTIME") {
-			return numbers, err
-		}
-		s.noTime.Store(true)
-	}
-	return script.run(ctx, s.client, keys, arguments(rs, time.Now().UnixMicro(), charge))
+	return s.clock.Run(ctx, s.client, scriptFor(algorithmsOf(rs)), keys, func(now int64) []any {
+		return arguments(rs, now, charge)
+	})
 }
 
 // arguments are the ARGV of the script, see take.lua; clock is the time of
