@@ -4,7 +4,7 @@
 //
 // Each decision is one script call: it reads, decides and writes in one atomic
 // step, by the clock of the server, and every write carries its expiry. A denial
-// writes nothing. Redis 6.2 and newer, single, Cluster and Sentinel.
+// writes nothing, unless it is the first to see that a named limit has changed. Redis 6.2 and newer, single, Cluster and Sentinel.
 //
 // Nothing is ever charged twice: a call whose answer was lost is not repeated but
 // reported as an error, and may or may not have been charged.
@@ -13,6 +13,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -45,11 +46,11 @@ type Store struct {
 
 var _ headgate.Store = (*Store)(nil)
 
-// New makes a store that uses client, which remains the caller's to close. Set
-// the client's timeouts: they bound every decision. Its retries do not apply
-// here.
+// New makes a store that uses client, which remains the caller's to close. A decision
+// ends with its context, or else by the client's timeouts. The client's retries of
+// commands do not apply here; its retries of dialling do.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
-	if client == nil {
+	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, &headgate.InvalidError{Field: "client", Value: "nil", Want: "a go-redis client"}
 	}
 	if o.Prefix == "" {
@@ -101,7 +102,7 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 	return s.takeApart(ctx, rs, ds)
 }
 
-// Reset implements headgate.Store.
+// Reset implements headgate.Store. It deletes whatever is at the key.
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err

@@ -64,8 +64,10 @@ func take(t *testing.T, s headgate.Store, r headgate.Request) headgate.Decision 
 }
 
 func TestNew(t *testing.T) {
-	if _, err := redisstore.New(nil, redisstore.Options{}); err == nil {
-		t.Error("New(nil) gave no error")
+	for _, client := range []redis.UniversalClient{nil, (*redis.Client)(nil), (*redis.ClusterClient)(nil)} {
+		if _, err := redisstore.New(client, redisstore.Options{}); err == nil {
+			t.Errorf("New(%T nil) gave no error", client)
+		}
 	}
 	client := redis.NewClient(&redis.Options{})
 	defer client.Close()
