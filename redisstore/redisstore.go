@@ -107,12 +107,12 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	return wrap(s.client.Del(ctx, s.key(key, l)).Err())
+	return wrap(redisscript.Process(ctx, s.client, redis.NewIntCmd(ctx, "del", s.key(key, l))))
 }
 
 // Ping says whether the server answers, and why not.
 func (s *Store) Ping(ctx context.Context) error {
-	return wrap(s.client.Ping(ctx).Err())
+	return wrap(redisscript.Process(ctx, s.client, redis.NewStatusCmd(ctx, "ping")))
 }
 
 // call decides rs in one script call and fills ds.

@@ -1,6 +1,8 @@
 package redisscript
 
 import (
+	"context"
+	"errors"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -33,6 +35,9 @@ func Explain(who string, err error, more []Advice) error {
 				return &serverError{who, err, "; " + a.Text}
 			}
 		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &serverError{who, err, "; there was no answer in time"}
 	}
 	return &serverError{who, err, ""}
 }

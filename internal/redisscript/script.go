@@ -40,7 +40,7 @@ func send(ctx context.Context, client redis.UniversalClient, name, body string, 
 	words = append(words, args...)
 	cmd := once{redis.NewCmd(ctx, words...)}
 	cmd.SetFirstKeyPos(3)
-	if err := client.Process(ctx, cmd); err != nil {
+	if err := Process(ctx, client, cmd); err != nil {
 		return nil, err
 	}
 	return cmd.Int64Slice()
