@@ -34,8 +34,8 @@
 // key without expiry, as the guide's script makes it, gets one when it is first asked for
 // here. That script never extends an expiry. So while a program with this package asks for
 // a key at least once in the time from empty to full and 30 seconds, allowed or
-// not, the key lasts; otherwise it may end while others still take from it, and begins anew,
-// full: at most one bucket more each time.
+// not, the key lasts (but for a clock far ahead, see below); otherwise it may end while others
+// still take from it, and begins anew, full: at most one bucket more each time.
 //
 // # Clocks
 //
@@ -47,6 +47,7 @@
 // in the time that has passed plus the difference between the clocks, and never more than
 // a full bucket for that difference.
 //
-// While a clock ahead keeps others waiting, tokens arrive for nobody else until time has caught up
-// or the key has ended, whichever is sooner.
+// Until time has caught up with a clock that was ahead, no tokens arrive for anybody else. One that
+// was ahead by more than a key lives is not waited for: others who are refused then leave the
+// expiry as it is, and when the key has ended the bucket begins anew.
 package ratelimiter

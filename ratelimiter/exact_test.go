@@ -27,6 +27,7 @@ var rates = []struct {
 	{10, 0.7, 7, 10, 33 * time.Millisecond},
 	{5, 1e300, 5, 1, time.Minute},
 	{1_000_000, 16666.666666666668, 50000, 3, time.Second},
+	{1 << 26, 7.0 / 1048573, 7, 1048573, time.Microsecond}, // nearly as many parts as can be
 	{60, 1, 1, 1, time.Minute},
 	{3, 1, 1, 1, 24 * time.Hour},
 }

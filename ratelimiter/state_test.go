@@ -104,6 +104,19 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestThirds writes what no decimal text holds in the digits that tell it from all else.
+func TestThirds(t *testing.T) {
+	limiter, client, key := bucket(t, ratelimiter.TokenBucketConfig{Capacity: 2, RefillRate: 1.0 / 3, RefillInterval: time.Second})
+	at := time.Unix(1_700_000_000, 0)
+	for range 2 {
+		takeAt(t, limiter, key, at)
+	}
+	takeAt(t, limiter, key, at.Add(4*time.Second))
+	if tokens, err := client.HGet(t.Context(), key, "tokens").Float64(); tokens != 1.0/3 || err != nil {
+		t.Errorf("%v tokens, error %v; want a third", tokens, err)
+	}
+}
+
 // TestForeignText reads what floats of other programs look like.
 func TestForeignText(t *testing.T) {
 	limiter, client, key := bucket(t, ratelimiter.TokenBucketConfig{Capacity: 10, RefillRate: 0.1, RefillInterval: time.Second})
@@ -120,7 +133,7 @@ func TestForeignText(t *testing.T) {
 		{"0.89999999999999991", "1700000000.1234560", false, 0, time.Second},
 		{"0.89999999999999991", "1699999999.1234560", true, 0, 0}, // and a tenth
 		{"0.8", "1699999999.1234562", false, 0, time.Second},      // the double nearest to .123456
-		{"0.8", "1699999998.12345695", false, 0, time.Microsecond},
+		{"0.8", "1699999998.1234567", false, 0, time.Microsecond},
 		{"1e1", "1.7e9", true, 9, 0},
 		{"25", "1700000000", true, 9, 0},                                           // another capacity
 		{"0", "0", true, 9, 0},                                                     // long ago
