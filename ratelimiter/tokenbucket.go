@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"reflect"
 	"strconv"
 	"time"
 
@@ -58,20 +57,10 @@ func NewTokenBucket(cfg TokenBucketConfig) *TokenBucket {
 	}
 	b := &TokenBucket{client: cfg.Client, capacity: cfg.Capacity}
 	b.numbers, b.fault = count(cfg)
-	if isNil(cfg.Client) {
+	if redisscript.IsNil(cfg.Client) {
 		b.fault = invalid("Client", "nil", "a go-redis client")
 	}
 	return b
-}
-
-// isNil says whether client is nil, or an interface around a nil pointer, as a variable
-// of type *redis.Client gives that nobody has set.
-func isNil(client redis.UniversalClient) bool {
-	if client == nil {
-		return true
-	}
-	v := reflect.ValueOf(client)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // Allow takes a token from the bucket of key, and says whether there was one and how
@@ -108,9 +97,7 @@ func (b *TokenBucket) take(ctx context.Context, key string) (verdict, error) {
 	case b.fault != nil:
 		return verdict{}, b.fault
 	}
-	answer, err := await(ctx, func() ([]int64, error) {
-		return b.clock.Run(ctx, b.client, script, []string{key}, b.numbers.arguments)
-	})
+	answer, err := b.clock.Run(ctx, b.client, script, []string{key}, b.numbers.arguments)
 	return read(key, answer, err)
 }
 

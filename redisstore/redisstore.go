@@ -13,7 +13,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -50,7 +49,7 @@ var _ headgate.Store = (*Store)(nil)
 // ends with its context, or else by the client's timeouts. The client's retries of
 // commands do not apply here; its retries of dialling do.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
-	if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+	if redisscript.IsNil(client) {
 		return nil, &headgate.InvalidError{Field: "client", Value: "nil", Want: "a go-redis client"}
 	}
 	if o.Prefix == "" {

@@ -2,9 +2,17 @@ package redisscript
 
 import (
 	"context"
+	"reflect"
 
 	"github.com/redis/go-redis/v9"
 )
+
+// IsNil says whether client is nil, or an interface around a nil pointer, as a variable
+// of type *redis.Client gives that nobody has set.
+func IsNil(client redis.UniversalClient) bool {
+	v := reflect.ValueOf(client)
+	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
+}
 
 // Process sends cmd and waits for its answer or the end of ctx, whichever comes first.
 // The command that nobody waits for any more ends by the client's timeouts; it may be
