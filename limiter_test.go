@@ -478,6 +478,14 @@ func TestAllowEach(t *testing.T) {
 				}
 			}
 		}
+		kept, err := two.AllowEach(t.Context(), "k", 0, make([]Decision, 1))
+		if err != nil || len(kept) != 3 {
+			t.Fatal(kept, err)
+		}
+		was := kept[1]
+		if _, err := two.AllowEach(t.Context(), "another", 1, nil); err != nil || kept[1] != was {
+			t.Errorf("%+v became %+v, %v", was, kept[1], err)
+		}
 		one := must(NewLimiter(NewMemory(100), TokenBucket(3, 3, time.Minute)))
 		before := []Decision{{Remaining: 9}}
 		if ds, err := one.AllowEach(t.Context(), "k", 3, before); err != nil || len(ds) != 2 || ds[0].Remaining != 9 || !ds[1].Allowed() {

@@ -4,13 +4,18 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/headgate/headgate"
 )
 
-// AddressOptions of [ClientAddress]. The zero AddressOptions trusts nobody.
+// AddressOptions of [ClientAddress].
 type AddressOptions struct {
 	// Trusted are the addresses of your own proxies. What they say about a client is
-	// believed, and nothing that anybody else says. Default: none.
+	// believed, and nothing that anybody else says. Whoever reaches the server over a
+	// Unix socket is trusted if anybody is; name 127.0.0.1/32 if nobody else should be.
+	// Default: none, and then all of a Unix socket share one key.
 	Trusted []netip.Prefix
 
 	// Forwarded reads the field Forwarded (RFC 7239) where the proxies write that. Only
@@ -18,47 +23,60 @@ type AddressOptions struct {
 	// proxies do not write. Default: X-Forwarded-For.
 	Forwarded bool
 
-	// IPv6Bits is the length of the prefix by which IPv6 clients are grouped: who has
-	// one address usually has all of a /64. 128 and more tell every address apart.
-	// Default: 64, also for less than 1.
+	// IPv6Bits is the length of the prefix by which IPv6 clients are grouped, 1 to 128:
+	// who has one address usually has all of a /64. Default: 64.
 	IPv6Bits int
 }
+
+// RemoteAddress is the key of the other end of the connection, IPv6 by /64: that of
+// [ClientAddress] where nobody is trusted. Behind a proxy that is the proxy.
+func RemoteAddress(r *http.Request) string { return remote.key(r) }
+
+var remote = addresses{bits: 64}
 
 // ClientAddress makes the key of the client's address: the other end of the
 // connection; or, if that is a trusted proxy, the last address in the list of
 // forwarders that is not one. So a client cannot choose its key by sending the field.
 // Where the list ends early, in junk or in a name, the key is that of the last proxy
-// before it. An IPv4 address mapped to IPv6 counts as IPv4; zones and ports are dropped.
+// before it.
 //
-// A connection over a Unix socket has no address, and counts as a trusted proxy if
-// there are any.
-func ClientAddress(o AddressOptions) KeyFunc {
-	a := &addresses{field: "X-Forwarded-For", bits: o.IPv6Bits}
+// Ports and zones are dropped. An IPv4 address inside an IPv6 one counts as IPv4:
+// mapped, translated by NAT64 (64:ff9b::/96) or as the owner of a 6to4 prefix
+// (2002::/16).
+//
+// It returns a [headgate.InvalidError] for an IPv6Bits out of range or a prefix that is
+// none.
+func ClientAddress(o AddressOptions) (KeyFunc, error) {
+	a := &addresses{field: "X-Forwarded-For", cut: cutPlain, node: strings.TrimSpace, bits: 64}
 	if o.Forwarded {
-		a.field, a.node = "Forwarded", forwardedFor
-	} else {
-		a.node = strings.TrimSpace
+		a.field, a.cut, a.node = "Forwarded", cutQuoted(','), forwardedFor
 	}
-	if a.bits < 1 {
-		a.bits = 64
+	switch {
+	case o.IPv6Bits < 0 || o.IPv6Bits > 128:
+		return nil, &headgate.InvalidError{Field: "IPv6Bits", Value: strconv.Itoa(o.IPv6Bits), Want: "1 to 128, or 0 for 64"}
+	case o.IPv6Bits > 0:
+		a.bits = o.IPv6Bits
 	}
-	for _, p := range o.Trusted {
+	for i, p := range o.Trusted {
+		if !p.IsValid() || p.Addr().Is4In6() && p.Bits() < 96 {
+			return nil, &headgate.InvalidError{Field: "Trusted[" + strconv.Itoa(i) + "]", Value: p.String(), Want: "a network, such as 10.0.0.0/8 or 2001:db8::/32"}
+		}
 		a.trusted = append(a.trusted, unmapped(p))
 	}
-	return a.key
+	return a.key, nil
 }
 
 type addresses struct {
 	trusted []netip.Prefix
 	field   string
-	node    func(element string) string // the address in an element of the field
+	cut     func(list string) (before, last string, more bool) // at the last comma
+	node    func(element string) string                        // the address in an element
 	bits    int
 }
 
 func (a *addresses) key(r *http.Request) string {
 	at, ok := parseNode(r.RemoteAddr)
-	local := r.RemoteAddr == "" || r.RemoteAddr == "@"
-	if len(a.trusted) > 0 && (local || ok && a.trusts(at)) {
+	if len(a.trusted) > 0 && (ok && a.trusts(at) || isSocket(r.RemoteAddr)) {
 		if client, found := a.client(r.Header[a.field]); found {
 			at, ok = client, true
 		}
@@ -69,13 +87,22 @@ func (a *addresses) key(r *http.Request) string {
 	return a.group(at)
 }
 
+// isSocket says whether net/http gave the address of a Unix socket, which is often
+// nameless.
+func isSocket(remoteAddr string) bool {
+	return remoteAddr == "" || remoteAddr[0] == '@' || remoteAddr[0] == '/'
+}
+
 // client is the last address in the lines of the field that is not trusted, or else
 // the first one that can be read without a gap from the end.
 func (a *addresses) client(lines []string) (at netip.Addr, found bool) {
 	for _, line := range slices.Backward(lines) {
 		for rest, more := line, true; more; {
 			var element string
-			rest, element, more = cutLast(rest)
+			rest, element, more = a.cut(rest)
+			if strings.TrimSpace(element) == "" {
+				continue // lists may have empty elements (RFC 9110, 5.6.1)
+			}
 			next, ok := parseNode(a.node(element))
 			if !ok {
 				return at, found
@@ -89,63 +116,25 @@ func (a *addresses) client(lines []string) (at netip.Addr, found bool) {
 	return at, found
 }
 
-// cutLast cuts the last element from a list, and says whether there are more.
-func cutLast(list string) (before, last string, more bool) {
-	i := strings.LastIndexByte(list, ',')
-	if i < 0 {
-		return "", list, false
-	}
-	return list[:i], list[i+1:], true
-}
-
 func (a *addresses) trusts(at netip.Addr) bool {
-	for _, p := range a.trusted {
-		if p.Contains(at) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.trusted, func(p netip.Prefix) bool { return p.Contains(at) })
 }
 
 // group is the key of at.
 func (a *addresses) group(at netip.Addr) string {
 	var room [64]byte
 	b := append(room[:0], "ip:"...)
-	if at.Is4() || a.bits >= at.BitLen() {
+	if at.Is4() || a.bits == at.BitLen() {
 		return string(at.AppendTo(b))
 	}
-	p, _ := at.Prefix(a.bits) // an error is a length of below 0 or above 128
+	p, _ := at.Prefix(a.bits) // fits, by ClientAddress
 	return string(p.AppendTo(b))
-}
-
-// parseNode reads an address with or without a port, IPv6 with or without brackets.
-func parseNode(s string) (netip.Addr, bool) {
-	first := strings.IndexByte(s, ':')
-	switch {
-	case strings.HasPrefix(s, "["):
-		s, _, _ = strings.Cut(s[1:], "]")
-	case first >= 0 && strings.LastIndexByte(s, ':') == first: // IPv4 and a port
-		s = s[:first]
-	}
-	at, err := netip.ParseAddr(s)
-	return at.Unmap().WithZone(""), err == nil
-}
-
-// forwardedFor is the address that an element of Forwarded tells after for=, or "".
-func forwardedFor(element string) string {
-	for pair := range strings.SplitSeq(element, ";") {
-		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
-		if strings.EqualFold(name, "for") {
-			return strings.Trim(value, `"`)
-		}
-	}
-	return ""
 }
 
 // unmapped is p, without a mapping of IPv4 to IPv6.
 func unmapped(p netip.Prefix) netip.Prefix {
-	if p.Addr().Is4In6() && p.Bits() >= 96 {
-		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96).Masked()
+	if p.Addr().Is4In6() {
+		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 	}
-	return p.Masked()
+	return p
 }

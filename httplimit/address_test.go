@@ -30,6 +30,31 @@ func request(remote string, fields ...string) *http.Request {
 	return r
 }
 
+func clientAddress(t testing.TB, o httplimit.AddressOptions) httplimit.KeyFunc {
+	t.Helper()
+	key, err := httplimit.ClientAddress(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func TestAddressErrors(t *testing.T) {
+	for _, c := range []struct {
+		o    httplimit.AddressOptions
+		want string
+	}{
+		{httplimit.AddressOptions{IPv6Bits: -3}, "headgate: IPv6Bits is -3; want 1 to 128, or 0 for 64"},
+		{httplimit.AddressOptions{IPv6Bits: 129}, "headgate: IPv6Bits is 129; want 1 to 128, or 0 for 64"},
+		{httplimit.AddressOptions{Trusted: make([]netip.Prefix, 1)}, "headgate: Trusted[0] is invalid Prefix; want a network, such as 10.0.0.0/8 or 2001:db8::/32"},
+		{httplimit.AddressOptions{Trusted: append(prefixes("10.0.0.0/8"), netip.PrefixFrom(netip.MustParseAddr("::ffff:0:0"), 95))}, "headgate: Trusted[1] is ::ffff:0.0.0.0/95; want a network, such as 10.0.0.0/8 or 2001:db8::/32"},
+	} {
+		if _, err := httplimit.ClientAddress(c.o); err == nil || err.Error() != c.want {
+			t.Errorf("error %v; want %s", err, c.want)
+		}
+	}
+}
+
 func TestClientAddress(t *testing.T) {
 	nobody := httplimit.AddressOptions{}
 	proxies := httplimit.AddressOptions{Trusted: ours}
@@ -50,7 +75,14 @@ func TestClientAddress(t *testing.T) {
 		{"junk", nobody, request("junk"), "ip:unknown"},
 		{"every IPv6 address", httplimit.AddressOptions{IPv6Bits: 128}, request("[2001:db8::1]:1"), "ip:2001:db8::1"},
 		{"a /48", httplimit.AddressOptions{IPv6Bits: 48}, request("[2001:db8:1:2::1]:1"), "ip:2001:db8:1::/48"},
-		{"bits out of range", httplimit.AddressOptions{IPv6Bits: -3}, request("[2001:db8:1:2::1]:1"), "ip:2001:db8:1:2::/64"},
+		{"a zone, every address", httplimit.AddressOptions{IPv6Bits: 128}, request("[fe80::1%eth0]:1"), "ip:fe80::1"},
+		{"IPv4 through NAT64", nobody, request("[64:ff9b::192.0.2.1]:1"), "ip:192.0.2.1"},
+		{"IPv4 beside NAT64", nobody, request("[64:ff9b:0:0:1::192.0.2.1]:1"), "ip:64:ff9b::/64"},
+		{"the owner of a 6to4 prefix", nobody, request("[2002:c000:201:77::9]:1"), "ip:192.0.2.1"},
+		{"a port that is none", nobody, request("192.0.2.1:abc"), "ip:unknown"},
+		{"junk after a bracket", nobody, request("[2001:db8::1]evil"), "ip:unknown"},
+		{"an open bracket", nobody, request("[2001:db8::1"), "ip:unknown"},
+		{"a Unix socket, nobody trusted", nobody, request("@", "X-Forwarded-For: 1.1.1.1"), "ip:unknown"},
 
 		{"nobody is trusted", nobody, request("10.0.0.1:1", "X-Forwarded-For: 192.0.2.1"), "ip:10.0.0.1"},
 		{"a stranger is not trusted", proxies, request("192.0.2.9:1", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.9"},
@@ -59,6 +91,10 @@ func TestClientAddress(t *testing.T) {
 		{"a proxy in a mapped prefix", proxies, request("172.16.9.9:1", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},
 		{"an IPv6 proxy", proxies, request("[2001:db8:ffff::1]:1", "X-Forwarded-For: 2001:db8::1"), "ip:2001:db8::/64"},
 		{"a proxy on a Unix socket", proxies, request("@", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},
+		{"a proxy on a nameless Unix socket", proxies, request("", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},
+		{"a proxy on a named Unix socket", proxies, request("/run/p.sock", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},
+		{"a proxy with a zone", httplimit.AddressOptions{Trusted: prefixes("fe80::/10")}, request("[fe80::1%eth0]:1", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},
+		{"empty elements", proxies, request("10.0.0.1:1", "X-Forwarded-For: 192.0.2.1, , 10.1.1.1,"), "ip:192.0.2.1"},
 		{"several proxies", proxies, request("10.0.0.1:1", "X-Forwarded-For: 192.0.2.1, 10.1.1.1,10.2.2.2"), "ip:192.0.2.1"},
 		{"a forged beginning", proxies, request("10.0.0.1:1", "X-Forwarded-For: 1.1.1.1, 192.0.2.1, 10.1.1.1"), "ip:192.0.2.1"},
 		{"a forged line", proxies, request("10.0.0.1:1", "X-Forwarded-For: 1.1.1.1", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},
@@ -79,11 +115,21 @@ func TestClientAddress(t *testing.T) {
 		{"Forwarded, an open quote before", rfc7239, request("10.0.0.1:1", `Forwarded: for=", for=192.0.2.1`), "ip:192.0.2.1"},
 		{"Forwarded, a hidden client", rfc7239, request("10.0.0.1:1", `Forwarded: for=_hidden, for=10.4.4.4`), "ip:10.4.4.4"},
 		{"Forwarded, no for", rfc7239, request("10.0.0.1:1", `Forwarded: proto=https`), "ip:10.0.0.1"},
+		{"Forwarded, a host with a comma", rfc7239, request("10.0.0.1:1", `Forwarded: for=192.0.2.1;host="a,for=6.6.6.6"`), "ip:192.0.2.1"},
+		{"Forwarded, a host with a semicolon", rfc7239, request("10.0.0.1:1", `Forwarded: host="a;for=6.6.6.6";for=192.0.2.1`), "ip:192.0.2.1"},
+		{"Forwarded, a host with a quote", rfc7239, request("10.0.0.1:1", `Forwarded: proto=http;host="a\",for=6.6.6.6";for=192.0.2.1`), "ip:192.0.2.1"},
+		{"Forwarded, a host that ends in a backslash", rfc7239, request("10.0.0.1:1", `Forwarded: for=192.0.2.1;host="a,for=6.6.6.6\\", for=10.2.2.2`), "ip:192.0.2.1"},
+		{"Forwarded, two for", rfc7239, request("10.0.0.1:1", `Forwarded: for=6.6.6.6;for=192.0.2.1, for=10.2.2.2`), "ip:10.2.2.2"},
+		{"Forwarded, too many quotes", rfc7239, request("10.0.0.1:1", `Forwarded: for=""6.6.6.6""`), "ip:10.0.0.1"},
+		{"Forwarded, a hidden port", rfc7239, request("10.0.0.1:1", `Forwarded: for="192.0.2.1:_x"`), "ip:192.0.2.1"},
 		{"X-Forwarded-For is not read", rfc7239, request("10.0.0.1:1", "X-Forwarded-For: 1.1.1.1"), "ip:10.0.0.1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := httplimit.ClientAddress(c.o)(c.r); got != c.want {
+			if got := clientAddress(t, c.o)(c.r); got != c.want {
 				t.Errorf("key %q; want %q", got, c.want)
+			}
+			if got := httplimit.RemoteAddress(c.r); len(c.o.Trusted) == 0 && c.o.IPv6Bits == 0 && got != c.want {
+				t.Errorf("key of the other end %q; want %q", got, c.want)
 			}
 		})
 	}
@@ -104,14 +150,19 @@ func TestRotatingAddresses(t *testing.T) {
 	}
 }
 
+// quoted is s as a proxy quotes a Host that a client sent.
+func quoted(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
 // Whatever a client sends, its own proxy's word is the last: it stays one key.
 func FuzzForgedForwarding(f *testing.F) {
 	for _, s := range []string{"", "1.1.1.1", "10.0.0.1", "junk", `"`, `for="`, "[", "::ffff:1.1.1.1", "fe80::1%25", "1.1.1.1:99", ",,,", "for=1.1.1.1;for=2.2.2.2", "\x00", "[::1]:x", "unknown, _x"} {
 		f.Add(s, s)
 	}
-	plain := httplimit.ClientAddress(httplimit.AddressOptions{Trusted: ours})
-	rfc7239 := httplimit.ClientAddress(httplimit.AddressOptions{Trusted: ours, Forwarded: true})
-	alone := httplimit.ClientAddress(httplimit.AddressOptions{})
+	plain := clientAddress(f, httplimit.AddressOptions{Trusted: ours})
+	rfc7239 := clientAddress(f, httplimit.AddressOptions{Trusted: ours, Forwarded: true})
+	alone := clientAddress(f, httplimit.AddressOptions{})
 	f.Fuzz(func(t *testing.T, line, start string) {
 		const want = "ip:192.0.2.1"
 		for _, c := range []struct {
@@ -120,6 +171,8 @@ func FuzzForgedForwarding(f *testing.F) {
 		}{
 			{plain, request("10.0.0.1:1", "X-Forwarded-For: "+line, "X-Forwarded-For: "+start+", 192.0.2.1, 10.2.2.2", "Forwarded: "+line, "X-Real-Ip: "+line)},
 			{rfc7239, request("10.0.0.1:1", "Forwarded: "+line, "Forwarded: "+start+", for=192.0.2.1, for=10.2.2.2", "X-Forwarded-For: "+line)},
+			{rfc7239, request("10.0.0.1:1", "Forwarded: "+start+", for=192.0.2.1;host="+quoted(line)+", for=10.2.2.2")},
+			{rfc7239, request("10.0.0.1:1", "Forwarded: "+start+",host="+quoted(line)+";for=192.0.2.1")},
 			{alone, request("192.0.2.1:1", "X-Forwarded-For: "+line, "Forwarded: "+start, "X-Real-Ip: "+line)},
 			{plain, request("192.0.2.1:1", "X-Forwarded-For: "+line, "X-Forwarded-For: "+start)},
 		} {

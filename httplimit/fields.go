@@ -17,11 +17,11 @@ const (
 	// draft-ietf-httpapi-ratelimit-headers-10. The draft still moves; a later version
 	// will be another value.
 	//
-	// A policy has the limit's name, as q its capacity and as w the seconds in which
-	// that much is granted anew, rounded up. RateLimit has as r what remains and as t
-	// the seconds until more is there, rounded up: for a denial its Retry-After; for a
-	// grant by a bucket the next token; for a grant by a window, the end of what it
-	// counts. A denial lists the limits that refused.
+	// A policy has the limit's name, as q its capacity and as w the seconds from an empty
+	// bucket to a full one, or of the window, rounded up. RateLimit has as r what remains
+	// and as t the seconds until more does, rounded up: for a denial its Retry-After; for
+	// a grant the next token or the next fixed window. A grant by a sliding window or log
+	// has no t, for more may come at any moment. A denial lists the limits that refused.
 	Draft10 Fields = 1 << iota
 
 	// XRateLimit is X-RateLimit-Limit, -Remaining and -Reset, of the limit that refused
@@ -33,7 +33,7 @@ const (
 	// would be granted if nobody else came, rounded up. It is absent if that is never.
 	RetryAfter
 
-	// NoFields is a set of none.
+	// NoFields sets no field. (The zero Fields in [Options] means all.)
 	NoFields
 
 	// AllFields is every field there is.
@@ -70,7 +70,7 @@ func (f Fields) Write(h http.Header, now time.Time, ds ...headgate.Decision) {
 }
 
 func (f Fields) write(h http.Header, now time.Time, ds []headgate.Decision, known *policies) {
-	if len(ds) == 0 {
+	if len(ds) == 0 || slices.ContainsFunc(ds, unlimited) {
 		return
 	}
 	strictest := headgate.Strictest(ds)
@@ -159,8 +159,8 @@ func appendLimits(text []byte, ds []headgate.Decision, denied bool) []byte {
 		}
 		text = appendItem(text, first, ds[i].Limit)
 		text = appendParameter(text, ";r=", ds[i].Remaining)
-		if ds[i].RetryAfter != headgate.Never {
-			text = appendParameter(text, ";t=", seconds(untilMore(&ds[i])))
+		if wait, known := untilMore(&ds[i]); known {
+			text = appendParameter(text, ";t=", seconds(wait))
 		}
 		first = false
 	}
@@ -184,23 +184,28 @@ func appendParameter(text []byte, name string, n int64) []byte {
 	return strconv.AppendInt(text, min(n, 999_999_999_999_999), 10)
 }
 
-// untilMore is the time until more is granted than now: see Draft10.
-func untilMore(d *headgate.Decision) time.Duration {
+// unlimited says whether there is nothing to tell of d: it has no limit.
+func unlimited(d headgate.Decision) bool {
+	return d.Limit == headgate.Unlimited || d.Limit == (headgate.Limit{})
+}
+
+// untilMore is the time until more is granted than now, if it is known: see Draft10.
+func untilMore(d *headgate.Decision) (wait time.Duration, known bool) {
 	if d.RetryAfter > 0 {
-		return d.RetryAfter
+		return d.RetryAfter, d.RetryAfter != headgate.Never
 	}
-	missing, refill, period := d.Limit.Capacity()-d.Remaining, d.Limit.Refill(), d.Limit.Period()
-	if missing <= 0 || refill <= 0 {
-		return d.ResetAfter
+	// Of what is missing, all but the next token arrives after it.
+	after := max(d.Limit.Capacity()-d.Remaining-1, 0)
+	switch d.Limit.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+		rate, unit := d.Limit.Rate()
+		return d.ResetAfter - time.Duration(after*unit/rate)*time.Microsecond, true
+	case headgate.AlgorithmStepped:
+		return d.ResetAfter - time.Duration(after/d.Limit.Refill())*d.Limit.Period(), true
+	case headgate.AlgorithmFixedWindow:
+		return d.ResetAfter, true
 	}
-	// What is missing but the next tokens arrives after them.
-	var later float64
-	if d.Limit.Algorithm() == headgate.AlgorithmStepped {
-		later = float64((missing - 1) / refill)
-	} else {
-		later = float64(missing-1) / float64(refill)
-	}
-	return max(d.ResetAfter-time.Duration(later*float64(period)), 0)
+	return 0, d.ResetAfter == 0
 }
 
 // seconds rounds up.

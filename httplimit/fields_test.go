@@ -51,7 +51,7 @@ func TestFields(t *testing.T) {
 			"X-Ratelimit-Limit": "3", "X-Ratelimit-Remaining": "2", "X-Ratelimit-Reset": strconv.Itoa(epoch + 1),
 		}},
 		{"steps", []string{"10/m burst 25 stepped"}, []int64{21}, map[string]string{
-			"Ratelimit-Policy": `"10/m burst 25 stepped";q=25;w=150`, "Ratelimit": `"10/m burst 25 stepped";r=4;t=60`,
+			"Ratelimit-Policy": `"10/m burst 25 stepped";q=25;w=180`, "Ratelimit": `"10/m burst 25 stepped";r=4;t=60`,
 			"X-Ratelimit-Limit": "25", "X-Ratelimit-Remaining": "4", "X-Ratelimit-Reset": strconv.Itoa(epoch + 180),
 		}},
 		{"two limits that grant: the one with less left", []string{"second=10/s", "day=1000/d fixed-window"}, []int64{4}, map[string]string{
@@ -61,6 +61,14 @@ func TestFields(t *testing.T) {
 		{"two limits of which one refuses", []string{"second=10/s", "day=1000/d fixed-window"}, []int64{10, 1}, map[string]string{
 			"Ratelimit-Policy": `"second";q=10;w=1, "day";q=1000;w=86400`, "Ratelimit": `"second";r=0;t=1`,
 			"X-Ratelimit-Limit": "10", "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": strconv.Itoa(epoch + 1), "Retry-After": "1",
+		}},
+		{"a log says nothing of when more comes", []string{"3/m sliding-log"}, []int64{3}, map[string]string{
+			"Ratelimit-Policy": `"3/m sliding-log";q=3;w=60`, "Ratelimit": `"3/m sliding-log";r=0`,
+			"X-Ratelimit-Limit": "3", "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": strconv.Itoa(epoch + 60),
+		}},
+		{"but when a denied request fits", []string{"3/m sliding-log"}, []int64{3, 1}, map[string]string{
+			"Ratelimit-Policy": `"3/m sliding-log";q=3;w=60`, "Ratelimit": `"3/m sliding-log";r=0;t=60`,
+			"X-Ratelimit-Limit": "3", "X-Ratelimit-Remaining": "0", "X-Ratelimit-Reset": strconv.Itoa(epoch + 60), "Retry-After": "60",
 		}},
 		{"what is too large for an Integer", []string{"2000000000000000/s"}, []int64{0}, map[string]string{
 			"Ratelimit-Policy": `"2000000000000000/s";q=999999999999999;w=1`, "Ratelimit": `"2000000000000000/s";r=999999999999999;t=0`,
@@ -100,6 +108,52 @@ func canonical(fields map[string]string) http.Header {
 		h.Set(name, value)
 	}
 	return h
+}
+
+// What has no limit sets no field, and what a handler adds to its field stays there.
+func TestFieldsLeftAlone(t *testing.T) {
+	h := http.Header{}
+	httplimit.AllFields.Write(h, time.Now())
+	httplimit.AllFields.Write(h, time.Now(), headgate.Decision{})
+	httplimit.AllFields.Write(h, time.Now(), headgate.Decision{Limit: headgate.Unlimited, Remaining: 1})
+	if len(h) != 0 {
+		t.Errorf("fields %v for no limit", h)
+	}
+	ds, err := newLimiter(t, "1/h").AllowEach(t.Context(), "k", 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	httplimit.AllFields.Write(h, time.Now(), ds...)
+	for name, values := range h {
+		h[name] = append(values, "added")
+	}
+	for name, values := range h {
+		if len(values) != 2 || values[0] == "added" || values[1] != "added" {
+			t.Errorf("%s: %q", name, values)
+		}
+	}
+}
+
+// As many limits as anybody makes: what is remembered of them is bounded, and right.
+func TestManyPolicies(t *testing.T) {
+	limits := map[string][]headgate.Limit{}
+	l, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(key string) []headgate.Limit { return limits[key] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := protect(t, l, httplimit.Options{Key: func(r *http.Request) string { return r.RemoteAddr }})
+	for range 2 {
+		for i := range int64(3000) {
+			name := strconv.FormatInt(i, 10)
+			if limits[name] == nil {
+				limits[name] = []headgate.Limit{headgate.TokenBucket(i+1, i+1, time.Minute)}
+			}
+			r := get(t, h, func(r *http.Request) { r.RemoteAddr = name })
+			if got, want := r.header.Get("Ratelimit-Policy"), fmt.Sprintf(`"%d/m";q=%d;w=60`, i+1, i+1); got != want {
+				t.Fatalf("policy %s; want %s", got, want)
+			}
+		}
+	}
 }
 
 func TestFieldsChosen(t *testing.T) {

@@ -23,8 +23,8 @@ import (
 // Options of [New]. The zero Options limits each client address, at a cost of 1 a
 // request, with all header fields, and lets requests pass while the store cannot say.
 type Options struct {
-	// Key says who is limited. Default: [ClientAddress] with no trusted proxy. Behind a
-	// proxy that is the proxy, so say which proxies are yours.
+	// Key says who is limited. Default: [RemoteAddress], which behind a proxy is the
+	// proxy: then use [ClientAddress].
 	Key KeyFunc
 
 	// Cost says how many tokens a request takes. 0 lets it pass uncharged; less than 0,
@@ -40,12 +40,15 @@ type Options struct {
 	// no, at least one. Default: 429 with a problem document (RFC 9457).
 	Denied func(w http.ResponseWriter, r *http.Request, refused []headgate.Decision)
 
-	// FailClosed answers 503 while the store cannot say. Default: requests pass.
+	// FailClosed answers 503 while the store cannot say. Default: requests pass, unless
+	// the client has gone away meanwhile: a request whose own context has ended is never
+	// passed on undecided.
 	FailClosed bool
 
 	// Timeout is how long a decision may take before the store counts as one that
-	// cannot say. The charge may be made all the same. Default: as long as the
-	// store's client waits, which for Redis is seconds.
+	// cannot say. The charge may be made all the same. Set it for a store across a
+	// network, to 50 ms for example. Default: as long as the store's client waits, which
+	// for a Redis that stands still is many seconds for each request.
 	Timeout time.Duration
 
 	// Shadow decides and charges but refuses nobody and sets no header field, to try
@@ -53,7 +56,8 @@ type Options struct {
 	Shadow bool
 
 	// Observe is told of each decision before it is acted on, that of the strictest
-	// limit, and of each error of the store. Many goroutines call it. Default: nobody.
+	// limit, and of each error of the store, but not of requests that cost nothing. Many
+	// goroutines call it. Default: nobody.
 	Observe func(r *http.Request, d headgate.Decision, err error)
 
 	// Fields are the header fields that tell clients their limits. Default: [AllFields].
@@ -62,12 +66,16 @@ type Options struct {
 
 // New makes a middleware: a function that puts l in front of a handler. It returns a
 // [headgate.InvalidError] if l is nil or the options contradict each other.
+//
+// Where a request has several limits, give them to one Limiter. Of two middlewares, one
+// inside the other, the outer one charges what the inner one refuses, and the inner one
+// has the last word on the fields of [XRateLimit].
 func New(l *headgate.Limiter, o Options) (func(http.Handler) http.Handler, error) {
 	if err := o.validate(l); err != nil {
 		return nil, err
 	}
 	if o.Key == nil {
-		o.Key = ClientAddress(AddressOptions{})
+		o.Key = RemoteAddress
 	}
 	if o.Denied == nil {
 		o.Denied = problem
@@ -75,7 +83,12 @@ func New(l *headgate.Limiter, o Options) (func(http.Handler) http.Handler, error
 	if o.Fields == 0 {
 		o.Fields = AllFields
 	}
-	return func(next http.Handler) http.Handler { return &handler{Options: o, limiter: l, next: next} }, nil
+	return func(next http.Handler) http.Handler {
+		if next == nil {
+			panic("httplimit: nil handler") // as net/http does
+		}
+		return &handler{Options: o, limiter: l, next: next}
+	}, nil
 }
 
 func (o *Options) validate(l *headgate.Limiter) error {
@@ -105,27 +118,22 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var room [4]headgate.Decision
 	cost := h.cost(r)
 	ds, err := h.decide(r, cost, room[:0])
-	if len(ds) == 0 && err == nil { // a key without limits
+	if err != nil {
+		h.undecided(w, r, err)
+		return
+	}
+	if len(ds) == 0 { // a key without limits
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	d := headgate.Decision{}
-	if err == nil {
-		d = headgate.Strictest(ds)
+	if cost == 0 {
+		grantAll(ds)
 	}
-	if h.Observe != nil {
-		h.Observe(r, d, err)
+	d := headgate.Strictest(ds)
+	if h.Observe != nil && cost > 0 {
+		h.Observe(r, d, nil)
 	}
-	switch {
-	case h.Shadow:
-	case err != nil && h.FailClosed:
-		unavailable(w)
-		return
-	case err == nil:
-		if cost == 0 {
-			h.fieldsOfLook().write(w.Header(), time.Now(), ds, &h.policies)
-			break
-		}
+	if !h.Shadow {
 		h.Fields.write(w.Header(), time.Now(), ds, &h.policies)
 		if !d.Allowed() {
 			h.Denied(w, r, refused(ds))
@@ -133,6 +141,27 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	h.next.ServeHTTP(w, r)
+}
+
+// undecided serves r where the store could not say. A client that has hung up might
+// have done so to be served uncharged.
+func (h *handler) undecided(w http.ResponseWriter, r *http.Request, err error) {
+	if h.Observe != nil {
+		h.Observe(r, headgate.Decision{}, err)
+	}
+	if !h.Shadow && (h.FailClosed || r.Context().Err() != nil) {
+		unavailable(w)
+		return
+	}
+	h.next.ServeHTTP(w, r)
+}
+
+// grantAll turns looks into the decisions of a request that costs nothing, and so is not
+// refused.
+func grantAll(ds []headgate.Decision) {
+	for i := range ds {
+		ds[i].RetryAfter = 0
+	}
 }
 
 func (h *handler) cost(r *http.Request) int64 {
@@ -154,6 +183,3 @@ func (h *handler) decide(r *http.Request, cost int64, ds []headgate.Decision) ([
 	}
 	return h.limiter.AllowEach(ctx, h.Key(r), cost, ds)
 }
-
-// fieldsOfLook are the fields for a request that passes uncharged: none to try again.
-func (h *handler) fieldsOfLook() Fields { return h.Fields &^ RetryAfter }

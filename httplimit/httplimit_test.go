@@ -114,6 +114,43 @@ func TestProblem(t *testing.T) {
 	}
 }
 
+// Of two limits the second refuses.
+func TestSecondRefuses(t *testing.T) {
+	h := protect(t, newLimiter(t, "wide=5/h", "narrow=1/h"), httplimit.Options{})
+	get(t, h)
+	if r := get(t, h); r.status != http.StatusTooManyRequests || r.header.Get("Ratelimit") != `"narrow";r=0;t=3600` {
+		t.Errorf("%d %v", r.status, r.header)
+	}
+}
+
+// What an outer handler said of its page is not said of the denial.
+func TestStaleFields(t *testing.T) {
+	h := protect(t, newLimiter(t, "1/h"), httplimit.Options{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "4")
+		w.Header().Set("Etag", `"page"`)
+		h.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	for _, want := range []string{"page", "quota-exceeded"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(answer.Body)
+		if closing := answer.Body.Close(); err != nil || closing != nil || !strings.Contains(string(b), want) {
+			t.Errorf("%q, %v; want %q", b, err, want)
+		}
+		if denied := answer.StatusCode == http.StatusTooManyRequests; denied == (answer.Header.Get("Etag") != "") {
+			t.Errorf("%d %v", answer.StatusCode, answer.Header)
+		}
+	}
+}
+
 func TestNeverFits(t *testing.T) {
 	h := protect(t, newLimiter(t, "5/s"), httplimit.Options{Cost: func(*http.Request) int64 { return 6 }})
 	r := get(t, h)
@@ -253,6 +290,52 @@ func TestStoreCannotSay(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// gone is a store that is asked by a client that has hung up.
+type gone struct{ headgate.Store }
+
+func (gone) Take(ctx context.Context, _ headgate.Request) (headgate.Decision, error) {
+	return headgate.Decision{}, ctx.Err()
+}
+
+// Who hangs up is not served uncharged.
+func TestHungUp(t *testing.T) {
+	l, err := headgate.NewLimiter(gone{}, parse(t, "1/s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		o      httplimit.Options
+		status int
+	}{
+		{httplimit.Options{}, http.StatusServiceUnavailable},
+		{httplimit.Options{Timeout: time.Hour}, http.StatusServiceUnavailable},
+		{httplimit.Options{Shadow: true, Observe: func(*http.Request, headgate.Decision, error) {}}, http.StatusOK},
+	} {
+		r := get(t, protect(t, l, c.o), func(r *http.Request) { *r = *r.WithContext(ctx) })
+		if r.status != c.status {
+			t.Errorf("%+v: %d; want %d", c.o, r.status, c.status)
+		}
+	}
+}
+
+// What costs nothing is no decision to tell, and shows the limits as they stand.
+func TestFreeOfCharge(t *testing.T) {
+	h := protect(t, newLimiter(t, "a=1/h", "b=9/h"), httplimit.Options{
+		Cost: func(r *http.Request) int64 { return int64(len(r.Header["Pay"])) },
+		Observe: func(r *http.Request, d headgate.Decision, _ error) {
+			if len(r.Header["Pay"]) == 0 {
+				t.Errorf("told of %+v", d)
+			}
+		},
+	})
+	get(t, h, func(r *http.Request) { r.Header["Pay"] = []string{"1"} })
+	if r := get(t, h); r.status != http.StatusOK || r.header.Get("Ratelimit") != `"a";r=0;t=3600, "b";r=8;t=400` {
+		t.Errorf("%d %v", r.status, r.header)
 	}
 }
 

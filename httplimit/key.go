@@ -20,6 +20,9 @@ type KeyFunc func(*http.Request) string
 func Header(name string) KeyFunc {
 	name = http.CanonicalHeaderKey(name)
 	tag := "header:" + name + ":"
+	if name == "Host" { // net/http keeps it elsewhere
+		return func(r *http.Request) string { return tagged(tag, r.Host) }
+	}
 	return func(r *http.Request) string { return tagged(tag, strings.Join(r.Header[name], ",")) }
 }
 
@@ -36,14 +39,24 @@ func Cookie(name string) KeyFunc {
 	}
 }
 
-// Path makes the key of the path of the URL, without dots and doubled slashes.
+// Path makes the key of the path of the URL, without dots and doubled slashes. Clients
+// can make paths up, and get a fresh budget for each; inside of a ServeMux, a function
+// that returns r.Pattern has as many keys as there are patterns.
 func Path() KeyFunc {
 	return func(r *http.Request) string { return tagged("path:", path.Clean("/"+r.URL.Path)) }
 }
 
-// Method makes the key of the method.
+// Method makes the key of the method: one for each method of RFC 9110 and PATCH, and
+// one for all that clients make up.
 func Method() KeyFunc {
-	return func(r *http.Request) string { return tagged("method:", r.Method) }
+	return func(r *http.Request) string {
+		switch r.Method {
+		case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+			http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
+			return "method:=" + r.Method
+		}
+		return "method:other"
+	}
 }
 
 // Join makes one key of several, such as an address and a path. Parts are told apart

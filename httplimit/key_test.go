@@ -12,7 +12,13 @@ import (
 func TestKeys(t *testing.T) {
 	r := request("192.0.2.1:1", "X-Api-Key: abc", "X-Two: a", "X-Two: b", "Cookie: session=s1; other=o", "X-Long: "+strings.Repeat("x", 500))
 	r.Method, r.URL = http.MethodPost, &url.URL{Path: "/a//b/../c"}
-	address := httplimit.ClientAddress(httplimit.AddressOptions{})
+	r.Host = "example.com"
+	invented := request("192.0.2.1:1")
+	invented.Method = "INVENTED"
+	if got := httplimit.Method()(invented); got != "method:other" {
+		t.Errorf("an invented method: %q", got)
+	}
+	address := httplimit.RemoteAddress
 	for _, c := range []struct {
 		name string
 		key  httplimit.KeyFunc
@@ -20,6 +26,7 @@ func TestKeys(t *testing.T) {
 	}{
 		{"header", httplimit.Header("x-api-key"), "header:X-Api-Key:=abc"},
 		{"header of two lines", httplimit.Header("X-Two"), "header:X-Two:=a,b"},
+		{"the host", httplimit.Header("host"), "header:Host:=example.com"},
 		{"no header", httplimit.Header("X-None"), ""},
 		{"cookie", httplimit.Cookie("session"), "cookie:session:=s1"},
 		{"no cookie", httplimit.Cookie("none"), ""},
@@ -53,7 +60,7 @@ func TestKeysDoNotCollide(t *testing.T) {
 		}
 	}
 	// A header cannot pass for an address, nor a value for the hash of one.
-	api := httplimit.FirstOf(httplimit.Header("X-Api-Key"), httplimit.ClientAddress(httplimit.AddressOptions{}))
+	api := httplimit.FirstOf(httplimit.Header("X-Api-Key"), httplimit.RemoteAddress)
 	if a, b := api(request("192.0.2.1:1")), api(request("192.0.2.9:1", "X-Api-Key: ip:192.0.2.1")); a == b {
 		t.Errorf("a header passes for the address %q", a)
 	}

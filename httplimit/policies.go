@@ -2,7 +2,6 @@ package httplimit
 
 import (
 	"maps"
-	"math"
 	"strconv"
 	"sync/atomic"
 
@@ -38,7 +37,10 @@ func (p *policies) of(l headgate.Limit) advertised {
 	}
 	a := advertise(l)
 	next := map[headgate.Limit]advertised{l: a}
-	if last != nil && len(*last) < mostPolicies {
+	if last != nil {
+		if len(*last) >= mostPolicies {
+			return a
+		}
 		maps.Copy(next, *last)
 	}
 	p.last.CompareAndSwap(last, &next) // or another one's is kept
@@ -63,11 +65,19 @@ func advertise(l headgate.Limit) advertised {
 	return advertised{string(text), strconv.FormatInt(l.Capacity(), 10)}
 }
 
-// window is the time in which l grants its capacity anew, in seconds and at least 1.
+// window is the time from an empty bucket to a full one, or the length of a window, in
+// seconds, rounded up.
 func window(l headgate.Limit) int64 {
-	w := l.Period().Seconds()
-	if refill := l.Refill(); refill > 0 {
-		w *= float64(l.Capacity()) / float64(refill)
+	micros := l.Period().Microseconds()
+	switch l.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+		rate, unit := l.Rate()
+		micros = ceilDiv(l.Capacity()*unit, rate)
+	case headgate.AlgorithmStepped:
+		micros *= ceilDiv(l.Capacity(), l.Refill())
 	}
-	return int64(max(math.Ceil(w-1e-9), 1))
+	return ceilDiv(micros, 1_000_000)
 }
+
+// ceilDiv rounds a/b up. What a valid limit makes of its numbers is below 2^53.
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }

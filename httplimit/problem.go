@@ -64,7 +64,11 @@ func (p document) write(w http.ResponseWriter) {
 	if err != nil {
 		panic(err) // cannot happen: strings and a number
 	}
-	w.Header().Set("Content-Type", "application/problem+json")
+	h := w.Header()
+	for _, stale := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified", "Cache-Control"} {
+		h.Del(stale) // said of a page that is not sent, as http.Error has it
+	}
+	h.Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(body, '\n')) // the client may be gone
 }

@@ -26,6 +26,9 @@
 //	another value at a key   may be written to          an error that names the key
 //	middleware               X-RateLimit-Remaining      that, and Limit, Reset, Retry-After
 //
+// Where the guide lets requests pass on an error, look at the request's context first: a
+// client that hangs up ends it, and would pass uncharged.
+//
 // For limits of other kinds, several together, or costs other than 1, see package headgate.
 //
 // # Expiry

@@ -2,6 +2,7 @@ package ratelimiter
 
 import (
 	"fmt"
+	"log"
 	"net/http"
 	"strconv"
 	"time"
@@ -18,13 +19,16 @@ import (
 //	Retry-After            with status 429: whole seconds, rounded up, until a token is
 //	                       there, at least 1; who obeys is allowed, if nobody came before
 //
-// If nobody can say, because Redis does not answer or the configuration is at fault, the
-// request gets status 500 and none of these. Package httplimit can let requests through
+// If nobody can say, because Redis does not answer or the configuration is at fault (which
+// is logged once), the request gets status 500 and none of these. Package httplimit can let requests through
 // in that case; here, [TokenBucket.Allow] in a handler of your own can.
 //
 // A key of r.RemoteAddr as it is holds the client's port, so that each connection gets a
 // bucket of its own: cut it off with net.SplitHostPort.
 func RateLimitMiddleware(limiter *TokenBucket, keyFn func(*http.Request) string) func(http.Handler) http.Handler {
+	if limiter != nil && limiter.fault != nil {
+		log.Print("every request will get status 500: ", limiter.fault)
+	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			v, err := limiter.take(r.Context(), keyFn(r))

@@ -74,6 +74,26 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
+// So does a caller who takes from keys that may lie on several servers.
+func TestContextEndsForGroup(t *testing.T) {
+	addr, asked := silent(t)
+	const patience = time.Hour
+	client := redis.NewRing(&redis.RingOptions{
+		Addrs: map[string]string{"one": addr}, ReadTimeout: patience, DialTimeout: patience, PoolTimeout: patience, HeartbeatFrequency: patience,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	s := newStore(t, client)
+	rs := []headgate.Request{{Key: "a", Limit: parse(t, "10/s"), Cost: 1}, {Key: "b", Limit: parse(t, "10/s"), Cost: 1}}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	if err := s.TakeAll(ctx, rs, make([]headgate.Decision, 2)); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v; want that of the context", err)
+	}
+}
+
 func TestContextDeadline(t *testing.T) {
 	addr, _ := silent(t)
 	s, err := redisstore.Open("redis://" + addr + "?read_timeout=1h&dial_timeout=1h")

@@ -44,7 +44,7 @@ func newHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := httplimit.New(limiter, httplimit.Options{Key: httplimit.FirstOf(customer, httplimit.ClientAddress(httplimit.AddressOptions{}))})
+	limit, err := httplimit.New(limiter, httplimit.Options{Key: httplimit.FirstOf(customer, httplimit.RemoteAddress)})
 	if err != nil {
 		return nil, err
 	}

@@ -42,9 +42,11 @@ func newHandler(trust string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := httplimit.New(limiter, httplimit.Options{
-		Key: httplimit.ClientAddress(httplimit.AddressOptions{Trusted: proxies}),
-	})
+	address, err := httplimit.ClientAddress(httplimit.AddressOptions{Trusted: proxies})
+	if err != nil {
+		return nil, err
+	}
+	limit, err := httplimit.New(limiter, httplimit.Options{Key: address})
 	if err != nil {
 		return nil, err
 	}

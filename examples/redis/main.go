@@ -1,5 +1,5 @@
 // Redis shares the limit of each client address among all servers that use the same
-// Redis. While Redis cannot say within 50 ms, requests pass, and that is logged.
+// Redis. While Redis cannot say within 50 ms, requests pass, and that is logged once a second.
 //
 //	go run ./examples/redis -store redis://localhost:6379
 //	curl -i localhost:8080
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -41,7 +42,7 @@ func newHandler(url string) (http.Handler, error) {
 		Timeout: 50 * time.Millisecond,
 		Observe: func(_ *http.Request, _ headgate.Decision, err error) {
 			if err != nil {
-				log.Print("passing without a limit: ", err)
+				logSometimes("passing without a limit: ", err)
 			}
 		},
 	})
@@ -49,6 +50,17 @@ func newHandler(url string) (http.Handler, error) {
 		return nil, err
 	}
 	return limit(http.HandlerFunc(hello)), nil
+}
+
+// lastLog is the Unix time of the last line, so that a flood of requests does not fill
+// the disk while Redis is away.
+var lastLog atomic.Int64
+
+func logSometimes(a ...any) {
+	now := time.Now().Unix()
+	if last := lastLog.Load(); last != now && lastLog.CompareAndSwap(last, now) {
+		log.Print(a...)
+	}
 }
 
 func hello(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }

@@ -45,8 +45,8 @@ func TestHandler(t *testing.T) {
 	if n := granted(10); n != 10 {
 		t.Errorf("%d of 10 passed without Redis", n)
 	}
-	if n := strings.Count(lines.String(), "passing without a limit: "); n != 10 {
-		t.Errorf("%d lines of 10: %s", n, lines.String())
+	if n := strings.Count(lines.String(), "passing without a limit: "); n < 1 || n > 10 {
+		t.Errorf("%d lines of at most one a second: %s", n, lines.String())
 	}
 	_, port, err := net.SplitHostPort(redis.Addr)
 	if err != nil {

@@ -32,12 +32,27 @@ func Await(ctx context.Context, call func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	answered := make(chan error, 1)
-	go func() { answered <- call() }()
+	answered := make(chan answer, 1)
+	go func() {
+		var a answer
+		defer func() {
+			a.panicked = recover()
+			answered <- a
+		}()
+		a.err = call()
+	}()
 	select {
-	case err := <-answered:
-		return err
+	case a := <-answered:
+		if a.panicked != nil {
+			panic(a.panicked) // a hook of the client: for the caller's goroutine to deal with
+		}
+		return a.err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+type answer struct {
+	err      error
+	panicked any
 }
