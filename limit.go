@@ -194,14 +194,17 @@ func (l Limit) terms() terms {
 
 // Name is the name given by [Limit.Named], or else the text form of the limit.
 func (l Limit) Name() string {
-	if l == Unlimited {
+	switch {
+	case l == Unlimited:
 		return "unlimited"
+	case l.rule == nil:
+		return (&terms{}).text()
+	case l.rule.name != "":
+		return l.rule.name
+	case l.rule.valid:
+		return l.rule.id // the text, made once
 	}
-	t := l.terms()
-	if t.name != "" {
-		return t.name
-	}
-	return t.text()
+	return l.rule.text()
 }
 
 // ID is what state belongs to, together with the key: the text of an unnamed

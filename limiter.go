@@ -126,6 +126,33 @@ func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, er
 	return l.take(ctx, key, -n)
 }
 
+// AllowEach is AllowN, or Peek if n is 0, for callers who show more than the
+// strictest limit: it appends the decision of each limit to ds, in their order, and
+// none for a key without limits. If one of them refused, nothing was charged, and
+// those that would have granted it alone say so.
+func (l *Limiter) AllowEach(ctx context.Context, key string, n int64, ds []Decision) ([]Decision, error) {
+	if n < 0 {
+		return ds, invalid("n", n, "at least 0; Refund gives back")
+	}
+	limits := l.limits(key)
+	if len(limits) == 1 {
+		d, err := l.takeOne(ctx, key, limits[0], n)
+		if err != nil {
+			return ds, err
+		}
+		return append(ds, d), nil
+	}
+	if len(limits) == 0 {
+		return ds, nil
+	}
+	g := l.group(key, limits, n)
+	defer l.release(g)
+	if err := l.store.TakeAll(ctx, g.requests, g.decisions); err != nil {
+		return ds, err
+	}
+	return append(ds, g.decisions...), nil
+}
+
 // Reset forgets what key has consumed of each limit.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	for _, limit := range l.limits(key) {
@@ -145,28 +172,29 @@ func (l *Limiter) limits(key string) []Limit {
 
 func (l *Limiter) take(ctx context.Context, key string, cost int64) (Decision, error) {
 	limits := l.limits(key)
-	if len(limits) != 1 {
-		return l.takeAll(ctx, key, limits, cost)
+	if len(limits) == 1 {
+		return l.takeOne(ctx, key, limits[0], cost)
 	}
+	return l.takeAll(ctx, key, limits, cost)
+}
+
+func (l *Limiter) takeOne(ctx context.Context, key string, limit Limit, cost int64) (Decision, error) {
 	if l.memory != nil {
-		return l.memory.take(key, limits[0], cost, 0)
+		return l.memory.take(key, limit, cost, 0)
 	}
-	return l.store.Take(ctx, Request{Key: key, Limit: limits[0], Cost: cost})
+	return l.store.Take(ctx, Request{Key: key, Limit: limit, Cost: cost})
 }
 
 func (l *Limiter) takeAll(ctx context.Context, key string, limits []Limit, cost int64) (Decision, error) {
 	if len(limits) == 0 {
 		return Decision{Limit: Unlimited, Remaining: math.MaxInt64}, nil
 	}
-	g, _ := l.groups.Get().(*group)
-	if g == nil {
-		g = new(group)
+	g := l.group(key, limits, cost)
+	defer l.release(g)
+	if err := l.store.TakeAll(ctx, g.requests, g.decisions); err != nil {
+		return Decision{}, err
 	}
-	defer func() {
-		clear(g.requests) // hold no key while idle
-		l.groups.Put(g)
-	}()
-	return g.take(ctx, l.store, key, limits, cost)
+	return Strictest(g.decisions), nil
 }
 
 // group is room for the requests and decisions of one call.
@@ -175,16 +203,23 @@ type group struct {
 	decisions []Decision
 }
 
-func (g *group) take(ctx context.Context, store Store, key string, limits []Limit, cost int64) (Decision, error) {
+// group makes the requests of one call.
+func (l *Limiter) group(key string, limits []Limit, cost int64) *group {
+	g, _ := l.groups.Get().(*group)
+	if g == nil {
+		g = new(group)
+	}
 	g.requests, g.decisions = g.requests[:0], g.decisions[:0]
 	for _, limit := range limits {
 		g.requests = append(g.requests, Request{Key: key, Limit: limit, Cost: cost})
 		g.decisions = append(g.decisions, Decision{})
 	}
-	if err := store.TakeAll(ctx, g.requests, g.decisions); err != nil {
-		return Decision{}, err
-	}
-	return Strictest(g.decisions), nil
+	return g
+}
+
+func (l *Limiter) release(g *group) {
+	clear(g.requests) // hold no key while idle
+	l.groups.Put(g)
 }
 
 // Strictest picks the decision that speaks for several made together: of those

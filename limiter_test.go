@@ -451,3 +451,44 @@ func TestLimiterGrantsExactlyTheLimitToManyGoroutines(t *testing.T) {
 		}
 	}
 }
+
+// AllowEach tells of each limit what AllowN would if it were alone, and charges all or
+// none.
+func TestAllowEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		two := must(NewLimiter(NewMemory(100), TokenBucket(3, 3, time.Minute), FixedWindow(2, time.Hour)))
+		var room [2]Decision
+		for i, c := range []struct {
+			n         int64
+			allowed   [2]bool
+			remaining [2]int64
+		}{
+			{0, [2]bool{true, true}, [2]int64{3, 2}},
+			{2, [2]bool{true, true}, [2]int64{1, 0}},
+			{1, [2]bool{true, false}, [2]int64{1, 0}},
+			{4, [2]bool{false, false}, [2]int64{1, 0}},
+		} {
+			ds, err := two.AllowEach(t.Context(), "k", c.n, room[:0])
+			if err != nil || len(ds) != 2 {
+				t.Fatal(ds, err)
+			}
+			for j, d := range ds {
+				if d.Allowed() != c.allowed[j] || d.Remaining != c.remaining[j] {
+					t.Errorf("%d, limit %d: %+v", i, j, d)
+				}
+			}
+		}
+		one := must(NewLimiter(NewMemory(100), TokenBucket(3, 3, time.Minute)))
+		before := []Decision{{Remaining: 9}}
+		if ds, err := one.AllowEach(t.Context(), "k", 3, before); err != nil || len(ds) != 2 || ds[0].Remaining != 9 || !ds[1].Allowed() {
+			t.Errorf("one limit: %+v, %v", ds, err)
+		}
+		if _, err := one.AllowEach(t.Context(), "k", -1, nil); err == nil || err.Error() != "headgate: n is -1; want at least 0; Refund gives back" {
+			t.Errorf("a negative cost: %v", err)
+		}
+		none := must(NewLimiterFunc(NewMemory(100), func(string) []Limit { return nil }))
+		if ds, err := none.AllowEach(t.Context(), "k", 1, before); err != nil || len(ds) != 1 {
+			t.Errorf("no limits: %+v, %v", ds, err)
+		}
+	})
+}

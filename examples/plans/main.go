@@ -1,0 +1,64 @@
+// Plans limits each API key by what its owner pays for, and those without a key by
+// their address. Both plans have the same name, so that who upgrades keeps what was
+// consumed and has the new limit at once.
+//
+//	go run ./examples/plans
+//	curl -i -H 'X-Api-Key: ada' localhost:8080
+package main
+
+import (
+	"fmt"
+	"log"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/httplimit"
+)
+
+// The limits of each plan. Made once: to make a limit costs more than to ask it.
+var (
+	free = []headgate.Limit{headgate.TokenBucket(5, 60, time.Minute).Named("api")}
+	pro  = []headgate.Limit{headgate.TokenBucket(50, 600, time.Minute).Named("api")}
+)
+
+// customers stands for your database: the plan of each API key.
+var customers = map[string][]headgate.Limit{"ada": pro, "bob": free}
+
+func main() {
+	h, err := newHandler()
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &http.Server{Addr: "localhost:8080", Handler: h, ReadHeaderTimeout: 5 * time.Second}
+	log.Fatal(server.ListenAndServe())
+}
+
+func newHandler() (http.Handler, error) {
+	limiter, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(key string) []headgate.Limit {
+		if plan, ok := customers[key]; ok {
+			return plan
+		}
+		return free
+	})
+	if err != nil {
+		return nil, err
+	}
+	limit, err := httplimit.New(limiter, httplimit.Options{Key: httplimit.FirstOf(customer, httplimit.ClientAddress(httplimit.AddressOptions{}))})
+	if err != nil {
+		return nil, err
+	}
+	return limit(http.HandlerFunc(hello)), nil
+}
+
+// customer is the API key if it is one of ours: nobody gets a fresh budget by
+// inventing keys.
+func customer(r *http.Request) string {
+	key := r.Header.Get("X-Api-Key")
+	if _, ok := customers[key]; !ok {
+		return ""
+	}
+	return key
+}
+
+func hello(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }

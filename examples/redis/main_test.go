@@ -1,0 +1,59 @@
+package main
+
+import (
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// Two servers share one limit; without their Redis, both let everything pass.
+func TestHandler(t *testing.T) {
+	redis := redistest.Start(t)
+	var servers [2]http.Handler
+	for i := range servers {
+		h, err := newHandler(redis.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers[i] = h
+	}
+	granted := func(requests int) int {
+		n := 0
+		for i := range requests {
+			w := httptest.NewRecorder()
+			servers[i%2].ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+			if w.Code == http.StatusOK {
+				n++
+			}
+		}
+		return n
+	}
+	// A token comes each 100 ms while this runs.
+	if n := granted(100); n < 20 || n > 60 {
+		t.Errorf("%d of 100 granted by a bucket of 20", n)
+	}
+	var lines strings.Builder
+	log.SetOutput(&lines)
+	defer log.SetOutput(os.Stderr)
+	redis.Stop()
+	if n := granted(10); n != 10 {
+		t.Errorf("%d of 10 passed without Redis", n)
+	}
+	if n := strings.Count(lines.String(), "passing without a limit: "); n != 10 {
+		t.Errorf("%d lines of 10: %s", n, lines.String())
+	}
+	_, port, err := net.SplitHostPort(redis.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	redistest.Start(t, "--port", port)
+	if n := granted(100); n < 20 || n > 60 {
+		t.Errorf("%d of 100 granted once Redis is back", n)
+	}
+}

@@ -1,0 +1,135 @@
+package httplimit_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/httplimit"
+)
+
+func prefixes(texts ...string) []netip.Prefix {
+	var ps []netip.Prefix
+	for _, text := range texts {
+		ps = append(ps, netip.MustParsePrefix(text))
+	}
+	return ps
+}
+
+// ours are the proxies of these tests.
+var ours = prefixes("10.0.0.0/8", "2001:db8:ffff::/48", "::ffff:172.16.0.0/108")
+
+func request(remote string, fields ...string) *http.Request {
+	r := &http.Request{RemoteAddr: remote, Header: http.Header{}}
+	for _, f := range fields {
+		name, value, _ := strings.Cut(f, ": ")
+		r.Header.Add(name, value)
+	}
+	return r
+}
+
+func TestClientAddress(t *testing.T) {
+	nobody := httplimit.AddressOptions{}
+	proxies := httplimit.AddressOptions{Trusted: ours}
+	rfc7239 := httplimit.AddressOptions{Trusted: ours, Forwarded: true}
+	for _, c := range []struct {
+		name string
+		o    httplimit.AddressOptions
+		r    *http.Request
+		want string
+	}{
+		{"the other end, without its port", nobody, request("192.0.2.1:1234"), "ip:192.0.2.1"},
+		{"IPv6 by /64", nobody, request("[2001:db8:1:2:3:4:5:6]:1234"), "ip:2001:db8:1:2::/64"},
+		{"IPv4 mapped to IPv6", nobody, request("[::ffff:192.0.2.1]:1234"), "ip:192.0.2.1"},
+		{"a zone", nobody, request("[fe80::1%eth0]:1234"), "ip:fe80::/64"},
+		{"no port", nobody, request("192.0.2.1"), "ip:192.0.2.1"},
+		{"IPv6 without a port", nobody, request("2001:db8::1"), "ip:2001:db8::/64"},
+		{"a Unix socket", nobody, request("@"), "ip:unknown"},
+		{"junk", nobody, request("junk"), "ip:unknown"},
+		{"every IPv6 address", httplimit.AddressOptions{IPv6Bits: 128}, request("[2001:db8::1]:1"), "ip:2001:db8::1"},
+		{"a /48", httplimit.AddressOptions{IPv6Bits: 48}, request("[2001:db8:1:2::1]:1"), "ip:2001:db8:1::/48"},
+		{"bits out of range", httplimit.AddressOptions{IPv6Bits: -3}, request("[2001:db8:1:2::1]:1"), "ip:2001:db8:1:2::/64"},
+
+		{"nobody is trusted", nobody, request("10.0.0.1:1", "X-Forwarded-For: 192.0.2.1"), "ip:10.0.0.1"},
+		{"a stranger is not trusted", proxies, request("192.0.2.9:1", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.9"},
+		{"a proxy is", proxies, request("10.0.0.1:1", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},
+		{"a mapped proxy is", proxies, request("[::ffff:10.0.0.1]:1", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},
+		{"a proxy in a mapped prefix", proxies, request("172.16.9.9:1", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},
+		{"an IPv6 proxy", proxies, request("[2001:db8:ffff::1]:1", "X-Forwarded-For: 2001:db8::1"), "ip:2001:db8::/64"},
+		{"a proxy on a Unix socket", proxies, request("@", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},
+		{"several proxies", proxies, request("10.0.0.1:1", "X-Forwarded-For: 192.0.2.1, 10.1.1.1,10.2.2.2"), "ip:192.0.2.1"},
+		{"a forged beginning", proxies, request("10.0.0.1:1", "X-Forwarded-For: 1.1.1.1, 192.0.2.1, 10.1.1.1"), "ip:192.0.2.1"},
+		{"a forged line", proxies, request("10.0.0.1:1", "X-Forwarded-For: 1.1.1.1", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},
+		{"a forged proxy of ours", proxies, request("10.0.0.1:1", "X-Forwarded-For: 10.9.9.9, 192.0.2.1"), "ip:192.0.2.1"},
+		{"ports", proxies, request("10.0.0.1:1", "X-Forwarded-For: 192.0.2.1:99"), "ip:192.0.2.1"},
+		{"IPv6 and a port", proxies, request("10.0.0.1:1", "X-Forwarded-For: [2001:db8::1]:99"), "ip:2001:db8::/64"},
+		{"IPv6 in brackets", proxies, request("10.0.0.1:1", "X-Forwarded-For: [2001:db8::1]"), "ip:2001:db8::/64"},
+		{"no field", proxies, request("10.0.0.1:1"), "ip:10.0.0.1"},
+		{"an empty field", proxies, request("10.0.0.1:1", "X-Forwarded-For: "), "ip:10.0.0.1"},
+		{"only proxies", proxies, request("10.0.0.1:1", "X-Forwarded-For: 10.3.3.3, 10.2.2.2"), "ip:10.3.3.3"},
+		{"a list that ends in junk", proxies, request("10.0.0.1:1", "X-Forwarded-For: 1.1.1.1, junk, 10.2.2.2"), "ip:10.2.2.2"},
+		{"nothing but junk", proxies, request("10.0.0.1:1", "X-Forwarded-For: 1.1.1.1, unknown"), "ip:10.0.0.1"},
+		{"the other field is not read", proxies, request("10.0.0.1:1", "Forwarded: for=1.1.1.1", "X-Real-Ip: 1.1.1.2"), "ip:10.0.0.1"},
+
+		{"Forwarded", rfc7239, request("10.0.0.1:1", "Forwarded: for=192.0.2.1;proto=https"), "ip:192.0.2.1"},
+		{"Forwarded, parameters around", rfc7239, request("10.0.0.1:1", `Forwarded: by=10.0.0.1; For="[2001:db8::1]:99"; host=a`), "ip:2001:db8::/64"},
+		{"Forwarded, forged beginning", rfc7239, request("10.0.0.1:1", `Forwarded: for=1.1.1.1, for="192.0.2.1:8", for=10.4.4.4`), "ip:192.0.2.1"},
+		{"Forwarded, an open quote before", rfc7239, request("10.0.0.1:1", `Forwarded: for=", for=192.0.2.1`), "ip:192.0.2.1"},
+		{"Forwarded, a hidden client", rfc7239, request("10.0.0.1:1", `Forwarded: for=_hidden, for=10.4.4.4`), "ip:10.4.4.4"},
+		{"Forwarded, no for", rfc7239, request("10.0.0.1:1", `Forwarded: proto=https`), "ip:10.0.0.1"},
+		{"X-Forwarded-For is not read", rfc7239, request("10.0.0.1:1", "X-Forwarded-For: 1.1.1.1"), "ip:10.0.0.1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := httplimit.ClientAddress(c.o)(c.r); got != c.want {
+				t.Errorf("key %q; want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A client that owns a /64 is one client, by whatever address it comes.
+func TestRotatingAddresses(t *testing.T) {
+	h := protect(t, newLimiter(t, "10/h"), httplimit.Options{})
+	granted := 0
+	for i := range 100 {
+		r := get(t, h, func(r *http.Request) { r.RemoteAddr = fmt.Sprintf("[2001:db8::%x:%x]:%d", i*7, i, 1000+i) })
+		if r.status == http.StatusOK {
+			granted++
+		}
+	}
+	if granted != 10 {
+		t.Errorf("%d granted; want 10", granted)
+	}
+}
+
+// Whatever a client sends, its own proxy's word is the last: it stays one key.
+func FuzzForgedForwarding(f *testing.F) {
+	for _, s := range []string{"", "1.1.1.1", "10.0.0.1", "junk", `"`, `for="`, "[", "::ffff:1.1.1.1", "fe80::1%25", "1.1.1.1:99", ",,,", "for=1.1.1.1;for=2.2.2.2", "\x00", "[::1]:x", "unknown, _x"} {
+		f.Add(s, s)
+	}
+	plain := httplimit.ClientAddress(httplimit.AddressOptions{Trusted: ours})
+	rfc7239 := httplimit.ClientAddress(httplimit.AddressOptions{Trusted: ours, Forwarded: true})
+	alone := httplimit.ClientAddress(httplimit.AddressOptions{})
+	f.Fuzz(func(t *testing.T, line, start string) {
+		const want = "ip:192.0.2.1"
+		for _, c := range []struct {
+			key httplimit.KeyFunc
+			r   *http.Request
+		}{
+			{plain, request("10.0.0.1:1", "X-Forwarded-For: "+line, "X-Forwarded-For: "+start+", 192.0.2.1, 10.2.2.2", "Forwarded: "+line, "X-Real-Ip: "+line)},
+			{rfc7239, request("10.0.0.1:1", "Forwarded: "+line, "Forwarded: "+start+", for=192.0.2.1, for=10.2.2.2", "X-Forwarded-For: "+line)},
+			{alone, request("192.0.2.1:1", "X-Forwarded-For: "+line, "Forwarded: "+start, "X-Real-Ip: "+line)},
+			{plain, request("192.0.2.1:1", "X-Forwarded-For: "+line, "X-Forwarded-For: "+start)},
+		} {
+			if got := c.key(c.r); got != want {
+				t.Errorf("%v: key %q; want %q", c.r.Header, got, want)
+			}
+		}
+		// Nor does the list itself, read alone, do worse than end in some key.
+		if got := plain(request("10.0.0.1:1", "X-Forwarded-For: "+line)); !strings.HasPrefix(got, "ip:") || len(got) > 64 {
+			t.Errorf("key %q", got)
+		}
+	})
+}

@@ -1,0 +1,297 @@
+package httplimit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/httplimit"
+)
+
+func parse(t testing.TB, text string) headgate.Limit {
+	t.Helper()
+	l, err := headgate.ParseLimit(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func newLimiter(t testing.TB, texts ...string) *headgate.Limiter {
+	t.Helper()
+	var limits []headgate.Limit
+	for _, text := range texts {
+		limits = append(limits, parse(t, text))
+	}
+	l, err := headgate.NewLimiter(headgate.NewMemory(1000), limits...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// protect puts a limiter in front of a page that says "page".
+func protect(t testing.TB, l *headgate.Limiter, o httplimit.Options) http.Handler {
+	t.Helper()
+	limit, err := httplimit.New(l, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "page") }))
+}
+
+// answer is what a client sees.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// get asks h for / as the client at 192.0.2.1, changed by the given functions.
+func get(t testing.TB, h http.Handler, changes ...func(*http.Request)) answer {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	for _, change := range changes {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return answer{w.Code, w.Result().Header, w.Body.String()}
+}
+
+func TestGrantThenDenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := protect(t, newLimiter(t, "2/m"), httplimit.Options{})
+		for i, remaining := range []string{"1", "0"} {
+			r := get(t, h)
+			if r.status != http.StatusOK || r.body != "page" || r.header.Get("X-Ratelimit-Remaining") != remaining || r.header.Get("Retry-After") != "" {
+				t.Errorf("grant %d: %d %v", i, r.status, r.header)
+			}
+		}
+		r := get(t, h)
+		if r.status != http.StatusTooManyRequests || r.header.Get("Retry-After") != "30" {
+			t.Errorf("denial: %d %v", r.status, r.header)
+		}
+		other := get(t, h, func(r *http.Request) { r.RemoteAddr = "192.0.2.2:1" })
+		if other.status != http.StatusOK {
+			t.Errorf("another client: %d", other.status)
+		}
+	})
+}
+
+func TestProblem(t *testing.T) {
+	h := protect(t, newLimiter(t, "second=1/s", "day=1/d fixed-window"), httplimit.Options{})
+	get(t, h)
+	r := get(t, h)
+	if got := r.header.Get("Content-Type"); got != "application/problem+json" {
+		t.Errorf("content type %q", got)
+	}
+	var p struct {
+		Type     string   `json:"type"`
+		Title    string   `json:"title"`
+		Detail   string   `json:"detail"`
+		Status   int      `json:"status"`
+		Violated []string `json:"violated-policies"`
+	}
+	if err := json.Unmarshal([]byte(r.body), &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.Type != "https://iana.org/assignments/http-problem-types#quota-exceeded" || p.Title == "" || p.Status != 429 {
+		t.Errorf("%+v", p)
+	}
+	if !slices.Equal(p.Violated, []string{"second", "day"}) || !strings.HasPrefix(p.Detail, "The limit day has room for this request in ") {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestNeverFits(t *testing.T) {
+	h := protect(t, newLimiter(t, "5/s"), httplimit.Options{Cost: func(*http.Request) int64 { return 6 }})
+	r := get(t, h)
+	if r.status != http.StatusTooManyRequests || r.header.Get("Retry-After") != "" || r.header.Get("Ratelimit") != `"5/s";r=5` {
+		t.Errorf("%d %v", r.status, r.header)
+	}
+	if b := r.body; !strings.Contains(b, "can never grant") {
+		t.Error(b)
+	}
+}
+
+func TestCost(t *testing.T) {
+	var cost int64
+	h := protect(t, newLimiter(t, "10/h"), httplimit.Options{Cost: func(*http.Request) int64 { return cost }})
+	for _, c := range []struct {
+		cost      int64
+		status    int
+		remaining string
+	}{
+		{3, 200, "7"},
+		{0, 200, "7"},
+		{-1, 200, "6"}, // a body of unknown length
+		{7, 429, "6"},
+		{6, 200, "0"},
+		{0, 200, "0"},
+		{1, 429, "0"},
+	} {
+		cost = c.cost
+		r := get(t, h)
+		if r.status != c.status || r.header.Get("X-Ratelimit-Remaining") != c.remaining || (r.header.Get("Retry-After") != "") != (c.status == 429) {
+			t.Errorf("cost %d: %d %v; want %d, remaining %s", c.cost, r.status, r.header, c.status, c.remaining)
+		}
+	}
+}
+
+func TestSkip(t *testing.T) {
+	h := protect(t, newLimiter(t, "1/h"), httplimit.Options{Skip: func(r *http.Request) bool { return r.URL.Path == "/health" }})
+	for range 3 {
+		r := get(t, h, func(r *http.Request) { r.URL.Path = "/health" })
+		if r.status != http.StatusOK || len(r.header["Ratelimit"]) != 0 {
+			t.Fatalf("skipped: %d %v", r.status, r.header)
+		}
+	}
+	if r := get(t, h); r.status != http.StatusOK {
+		t.Errorf("the first that counts: %d", r.status)
+	}
+}
+
+func TestDenied(t *testing.T) {
+	h := protect(t, newLimiter(t, "1/h", "5/h"), httplimit.Options{
+		Denied: func(w http.ResponseWriter, _ *http.Request, refused []headgate.Decision) {
+			w.WriteHeader(http.StatusTeapot)
+			_, _ = io.WriteString(w, strconv.Itoa(len(refused))+" "+refused[0].Limit.Name())
+		},
+	})
+	get(t, h)
+	r := get(t, h)
+	if r.status != http.StatusTeapot || r.body != "1 1/h" || r.header.Get("Retry-After") == "" {
+		t.Errorf("%d %v", r.status, r.header)
+	}
+}
+
+func TestShadow(t *testing.T) {
+	var allowed, denied int
+	o := httplimit.Options{Shadow: true, Observe: func(_ *http.Request, d headgate.Decision, _ error) {
+		if d.Allowed() {
+			allowed++
+		} else {
+			denied++
+		}
+	}}
+	h := protect(t, newLimiter(t, "2/h"), o)
+	for range 5 {
+		r := get(t, h)
+		if r.status != http.StatusOK || r.header.Get("Ratelimit") != "" || r.header.Get("Retry-After") != "" {
+			t.Errorf("%d %v", r.status, r.header)
+		}
+	}
+	if allowed != 2 || denied != 3 {
+		t.Errorf("observed %d allowed, %d denied; want 2 and 3", allowed, denied)
+	}
+}
+
+func TestKeyWithoutLimits(t *testing.T) {
+	l, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(string) []headgate.Limit { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := get(t, protect(t, l, httplimit.Options{})); r.status != http.StatusOK || len(r.header["Ratelimit-Policy"]) != 0 {
+		t.Errorf("%d %v", r.status, r.header)
+	}
+}
+
+// broken is a store that cannot say.
+type broken struct{ headgate.Store }
+
+var errBroken = errors.New("broken")
+
+func (broken) Take(ctx context.Context, _ headgate.Request) (headgate.Decision, error) {
+	if _, limited := ctx.Deadline(); limited {
+		<-ctx.Done()
+		return headgate.Decision{}, ctx.Err()
+	}
+	return headgate.Decision{}, errBroken
+}
+
+func TestStoreCannotSay(t *testing.T) {
+	l, err := headgate.NewLimiter(broken{}, parse(t, "1/s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		o      httplimit.Options
+		status int
+		err    error
+	}{
+		{"open", httplimit.Options{}, http.StatusOK, errBroken},
+		{"closed", httplimit.Options{FailClosed: true}, http.StatusServiceUnavailable, errBroken},
+		{"shadow", httplimit.Options{FailClosed: true, Shadow: true}, http.StatusOK, errBroken},
+		{"slow", httplimit.Options{FailClosed: true, Timeout: time.Second}, http.StatusServiceUnavailable, context.DeadlineExceeded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var seen error
+				c.o.Observe = func(_ *http.Request, d headgate.Decision, err error) {
+					if seen = err; d.Allowed() {
+						t.Error("an error that allows")
+					}
+				}
+				r := get(t, protect(t, l, c.o))
+				if r.status != c.status || !errors.Is(seen, c.err) || r.header.Get("Ratelimit") != "" {
+					t.Errorf("%d, %v, %v", r.status, seen, r.header)
+				}
+				if b := r.body; c.status == 503 && !strings.Contains(b, "#temporary-reduced-capacity") {
+					t.Error(b)
+				}
+			})
+		})
+	}
+}
+
+func TestNewErrors(t *testing.T) {
+	l := newLimiter(t, "1/s")
+	for _, c := range []struct {
+		l    *headgate.Limiter
+		o    httplimit.Options
+		want string
+	}{
+		{nil, httplimit.Options{}, "headgate: limiter is nil; want one made by headgate.NewLimiter"},
+		{l, httplimit.Options{Timeout: -1}, "headgate: Timeout is -1ns; want more than 0, or 0 for the store's own"},
+		{l, httplimit.Options{Shadow: true}, "headgate: Observe is nil; want a function, because Shadow tells nobody else"},
+	} {
+		if _, err := httplimit.New(c.l, c.o); err == nil || err.Error() != c.want {
+			t.Errorf("error %v; want %s", err, c.want)
+		}
+	}
+}
+
+// Each request makes three allocations of its own: the key, and two for all fields.
+func TestAllocations(t *testing.T) {
+	w := &bare{http.Header{}}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	for _, texts := range [][]string{{"1000000/s"}, {"second=1000000/s", "day=1000000000/d fixed-window"}} {
+		limit, err := httplimit.New(newLimiter(t, texts...), httplimit.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		if n := testing.AllocsPerRun(1000, func() { clear(w.header); h.ServeHTTP(w, r) }); n > 3 {
+			t.Errorf("%v allocations for a grant by %q; want 3", n, texts)
+		}
+	}
+}
+
+// bare is a ResponseWriter that allocates nothing.
+type bare struct{ header http.Header }
+
+func (b *bare) Header() http.Header         { return b.header }
+func (b *bare) Write(p []byte) (int, error) { return len(p), nil }
+func (b *bare) WriteHeader(int)             {}

@@ -1,0 +1,64 @@
+package httplimit_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/httplimit"
+)
+
+func TestKeys(t *testing.T) {
+	r := request("192.0.2.1:1", "X-Api-Key: abc", "X-Two: a", "X-Two: b", "Cookie: session=s1; other=o", "X-Long: "+strings.Repeat("x", 500))
+	r.Method, r.URL = http.MethodPost, &url.URL{Path: "/a//b/../c"}
+	address := httplimit.ClientAddress(httplimit.AddressOptions{})
+	for _, c := range []struct {
+		name string
+		key  httplimit.KeyFunc
+		want string
+	}{
+		{"header", httplimit.Header("x-api-key"), "header:X-Api-Key:=abc"},
+		{"header of two lines", httplimit.Header("X-Two"), "header:X-Two:=a,b"},
+		{"no header", httplimit.Header("X-None"), ""},
+		{"cookie", httplimit.Cookie("session"), "cookie:session:=s1"},
+		{"no cookie", httplimit.Cookie("none"), ""},
+		{"path", httplimit.Path(), "path:=/a/c"},
+		{"method", httplimit.Method(), "method:=POST"},
+		{"several", httplimit.Join(address, httplimit.Method(), httplimit.Header("X-None")), "12 ip:192.0.2.112 method:=POST0 "},
+		{"the first", httplimit.FirstOf(httplimit.Header("X-None"), httplimit.Cookie("none"), address), "ip:192.0.2.1"},
+		{"none", httplimit.FirstOf(httplimit.Header("X-None")), ""},
+		{"a long value", httplimit.Header("X-Long"), "header:X-Long:sha256:c38c2bf3055c516a98ac5d97f30e7c364e827bc0199e1c3415b794afbe55dcad"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.key(r); got != c.want {
+				t.Errorf("key %q; want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// No two requests that differ in a part share a key, however the parts are cut.
+func TestKeysDoNotCollide(t *testing.T) {
+	two := httplimit.Join(httplimit.Header("A"), httplimit.Header("B"))
+	seen := map[string]string{}
+	for _, a := range []string{"", "user", "user_x", "x", "6 user_x", "header:B:=y", strings.Repeat("z", 200)} {
+		for _, b := range []string{"", "y", "x_y", "_x_y", "header:A:=user"} {
+			r := request("192.0.2.1:1", "A: "+a, "B: "+b)
+			key, name := two(r), a+"|"+b
+			if other, taken := seen[key]; taken {
+				t.Errorf("%q and %q share %q", name, other, key)
+			}
+			seen[key] = name
+		}
+	}
+	// A header cannot pass for an address, nor a value for the hash of one.
+	api := httplimit.FirstOf(httplimit.Header("X-Api-Key"), httplimit.ClientAddress(httplimit.AddressOptions{}))
+	if a, b := api(request("192.0.2.1:1")), api(request("192.0.2.9:1", "X-Api-Key: ip:192.0.2.1")); a == b {
+		t.Errorf("a header passes for the address %q", a)
+	}
+	long := httplimit.Header("X")(request("", "X: "+strings.Repeat("x", 500)))
+	if forged := httplimit.Header("X")(request("", "X: "+strings.TrimPrefix(long, "header:X:"))); forged == long {
+		t.Error("a value passes for the hash of another")
+	}
+}
