@@ -1,0 +1,24 @@
+// Tells those who hear the page what happens, at most every few seconds.
+
+const atMost = 4000;
+
+export class Summary {
+  #element;
+  #timer;
+  #last = -atMost;
+
+  constructor(element) {
+    this.#element = element;
+  }
+
+  // tell says text(), when it is time again, as it is then.
+  tell(text) {
+    if (this.#timer) return;
+    const wait = Math.max(300, this.#last + atMost - performance.now());
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#last = performance.now();
+      this.#element.textContent = text();
+    }, wait);
+  }
+}
