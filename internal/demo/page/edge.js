@@ -14,11 +14,13 @@ export function plan(lanes) {
     throw new Error(`the ${lane.name} window is ${seconds(period)}; bursts can be sent across the edge of one from 1s to 1m`);
   }
   const burst = Math.min(lane.state.capacity, 10_000);
-  return { period, burst, before: Math.min(150 + burst / 5, period / 2) };
+  // Far enough from the edge to be seen apart, and to be decided on time.
+  const apart = Math.min(period / 8, 400);
+  return { period, burst, before: Math.min(apart + burst / 5, period / 2), after: apart };
 }
 
 // run sends both bursts. now() is the time of the store; tell says how far it is.
-export async function run({ period, burst, before }, now, send, tell) {
+export async function run({ period, burst, before, after }, now, send, tell) {
   const edge = Math.ceil((now() + before + 100) / period) * period;
   for (let rest = edge - before - now(); rest > ahead; rest = edge - before - now()) {
     tell(`the edge is in ${seconds(rest + before)}`);
@@ -26,5 +28,5 @@ export async function run({ period, burst, before }, now, send, tell) {
   }
   tell("bursting across the edge");
   await send(burst, edge - before);
-  await send(burst, edge + 30);
+  await send(burst, edge + after);
 }

@@ -108,6 +108,7 @@ function toggleStream() {
     }
     stream.rate = number($("rate"), "the rate");
     const ended = stream.start();
+    tellStatus("");
     showStream();
     await ended;
   }).finally(showStream);

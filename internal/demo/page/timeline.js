@@ -93,10 +93,11 @@ export class Timeline {
   #drawBars({ g, w, h, x }, bin, top) {
     const wide = Math.max(1.5, (w * width) / span - 0.5);
     const scale = (h / 2 - 4) / top;
+    const tall = (n) => (n > 0 ? Math.max(2, n * scale) : 0); // some are never none
     g.fillStyle = this.#colours.allowed;
-    g.fillRect(x(bin.start), h / 2 - bin.allowed * scale, wide, bin.allowed * scale);
+    g.fillRect(x(bin.start), h / 2 - tall(bin.allowed), wide, tall(bin.allowed));
     g.fillStyle = this.#hatched(g);
-    g.fillRect(x(bin.start), h / 2, wide, bin.denied * scale);
+    g.fillRect(x(bin.start), h / 2, wide, tall(bin.denied));
   }
 
   #hatched(g) {
