@@ -169,7 +169,7 @@ func (p *page) until(what, condition string) {
 	deadline := time.Now().Add(20 * time.Second)
 	for !value[bool](p, `Boolean(`+condition+`)`) {
 		if time.Now().After(deadline) {
-			p.t.Fatalf("never: %s; the page says\n%s", what, value[string](p, `document.querySelector("main").innerText`))
+			p.t.Fatalf("never: %s; the page says\n%s", what, value[string](p, `[...document.querySelectorAll("#traffic, .lane")].map((e) => e.innerText.replaceAll(/\s+/g, " ")).join("\n")`))
 		}
 		<-time.After(20 * time.Millisecond)
 	}

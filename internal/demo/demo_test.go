@@ -313,8 +313,10 @@ type failing struct{ err error }
 func (f failing) Take(context.Context, headgate.Request) (headgate.Decision, error) {
 	return headgate.Decision{}, f.err
 }
-func (f failing) TakeAll(context.Context, []headgate.Request, []headgate.Decision) error { return f.err }
-func (f failing) Reset(context.Context, string, headgate.Limit) error                    { return f.err }
+func (f failing) TakeAll(context.Context, []headgate.Request, []headgate.Decision) error {
+	return f.err
+}
+func (f failing) Reset(context.Context, string, headgate.Limit) error { return f.err }
 
 func TestOptions(t *testing.T) {
 	if _, err := New(headgate.NewMemory(0), Options{Parallel: -1}); err == nil {

@@ -131,8 +131,8 @@ export class Lane {
     this.state = state;
     this.#since = performance.now();
     if (changed) this.#showLimit();
-    if (changed && untouched && !this.#part.form.contains(document.activeElement)) this.fill();
-    if (changed) this.#markChanged();
+    if (changed && untouched) this.fill();
+    else if (changed) this.#markChanged();
     this.#showMost();
     set(this.#part.fields, state.fields?.map((f) => `${f.name}: ${f.value}`).join("\n") || "no request yet");
   }
@@ -144,6 +144,7 @@ export class Lane {
     set(this.#part.plain, limit);
     set(this.#part.go, go);
     set(this.#part.of, `of ${thousands(capacity)} left`);
+    this.#part.remaining.classList.toggle("long", capacity >= 1e6);
     this.#part.bar.setAttribute("aria-valuemax", capacity);
     this.#part.bar.classList.toggle("cells", capacity <= 50);
     this.#part.bar.style.setProperty("--cells", capacity);
