@@ -137,7 +137,7 @@ func (p *page) enter(selector, text string) {
 func (p *page) choose(selector, value string) {
 	p.t.Helper()
 	value = quoted(value)
-	p.do(run(`{const s = document.querySelector(`+quoted(selector)+`); s.value = `+value+`;
+	p.do(run(`{const s = document.querySelector(` + quoted(selector) + `); s.value = ` + value + `;
 		s.dispatchEvent(new Event("input", {bubbles: true}))}`))
 }
 

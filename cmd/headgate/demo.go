@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +33,13 @@ memory, unless a Redis is named.`,
 		Example: `  headgate demo
   headgate demo --port 0 --redis redis://localhost:6379`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := f.serve(cmd)
+			if cmd.Context().Err() != nil {
+				return nil // being interrupted is how it is meant to end
+			}
+			return err
+		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -64,7 +72,7 @@ func (f *demoFlags) store(cmd *cobra.Command) (string, error) {
 	return "redis://" + net.JoinHostPort(f.redisHost, strconv.Itoa(f.redisPort)), nil
 }
 
-// serve serves the page until it is interrupted, which is how it is meant to end.
+// serve serves the page until it is interrupted.
 func (f *demoFlags) serve(cmd *cobra.Command) error {
 	if f.port < 0 || f.port > 65535 {
 		return usagef(cmd, "--port is %d; want 0 to 65535", f.port)
@@ -86,14 +94,14 @@ func (f *demoFlags) serve(cmd *cobra.Command) error {
 		return err
 	}
 	if err := page.Ping(cmd.Context(), patienceWithStore); err != nil {
-		if cmd.Context().Err() != nil {
-			return nil //nolint:nilerr // interrupted, as below
-		}
 		return s.failed(err)
 	}
 	l, err := new(net.ListenConfig).Listen(cmd.Context(), "tcp", net.JoinHostPort(f.host, strconv.Itoa(f.port)))
-	if err != nil {
+	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w; another port can be chosen by --port, and --port 0 takes one that is free", err)
+	}
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "headgate demo at http://%s (store %s; Ctrl-C ends it)\n", demo.Address(l), s.demoName())
 	return page.Serve(cmd.Context(), l)
