@@ -54,8 +54,8 @@ func NewLimiterFunc(store Store, limits func(key string) []Limit) (*Limiter, err
 }
 
 func newLimiter(store Store, choose func(key string) []Limit) (*Limiter, error) {
-	memory, _ := store.(*Memory)
-	if store == nil || memory != nil && memory.shards == nil {
+	memory, inside := store.(*Memory)
+	if store == nil || inside && (memory == nil || memory.shards == nil) {
 		return nil, &InvalidError{Field: "store", Value: "nil or the zero Memory", Want: "a Store, such as NewMemory(0)"}
 	}
 	return &Limiter{store: store, memory: memory, choose: choose}, nil
@@ -89,7 +89,7 @@ func validateLimits(limits []Limit) error {
 			return err
 		}
 		if slices.ContainsFunc(limits[:i], l.sameState) {
-			return &InvalidError{Field: "limits", Value: "twice " + strconv.Quote(l.ID()), Want: "each limit once, and names of their own for limits that differ"}
+			return &InvalidError{Field: "limits", Value: "two of one name, " + strconv.Quote(l.Name()), Want: "each limit once, and a name of its own for each"}
 		}
 	}
 	return nil

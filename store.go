@@ -86,7 +86,7 @@ func ValidateAll(rs []Request, ds []Decision) error {
 		}
 		for j := range i {
 			if rs[i].Key == rs[j].Key && rs[i].Limit.sameState(rs[j].Limit) {
-				return &InvalidError{Field: "limit", Value: strconv.Quote(rs[i].Limit.ID()) + " twice for one key", Want: "one request for each key and limit; add up their costs"}
+				return &InvalidError{Field: "limit", Value: strconv.Quote(rs[i].Limit.Name()) + " twice for one key", Want: "one request for each key and limit, with the costs added up, or another name for one of the limits"}
 			}
 		}
 	}

@@ -8,6 +8,9 @@ import (
 // Validate returns nil, or an [InvalidError] that names the first number of l
 // that cannot be counted exactly, and what would be accepted.
 func (l Limit) Validate() error {
+	if l == Unlimited {
+		return &InvalidError{Field: "limit", Value: "Unlimited", Want: "no limits at all for a key that has none"}
+	}
 	if l.rule == nil || l.rule.algorithm == 0 {
 		return &InvalidError{Field: "limit", Value: "the zero Limit", Want: "one made by a constructor or ParseLimit"}
 	}

@@ -21,17 +21,23 @@ func (l *liar) Take(string) (bool, error) { return l.answer(int(l.takes.Add(1)))
 // at once, and to each key for itself.
 func TestContendersGrantExactlyN(t *testing.T) {
 	const n = 25
+	names := []string{"alone:1", "alone:2", "at once"}
 	for _, e := range memoryField() {
-		t.Run("memory/"+e.Name, func(t *testing.T) { grantsExactly(t, e, "", n) })
+		t.Run("memory/"+e.Name, func(t *testing.T) { grantsExactly(t, e, "", names, n) })
+	}
+	clients := []string{"10.0.0.1:1", "[2001:db8::1]:1", "10.0.0.2:1"}
+	for _, e := range httpField() {
+		t.Run("http/"+e.Name, func(t *testing.T) { grantsExactly(t, e, "", clients, n) })
 	}
 	server := redistest.Start(t)
 	for i, e := range append(redisField(), headgateAlgorithms()...) {
-		t.Run(fmt.Sprintf("redis/%d %s", i, e.Name), func(t *testing.T) { grantsExactly(t, e, server.Addr, n) })
+		t.Run(fmt.Sprintf("redis/%d %s", i, e.Name), func(t *testing.T) { grantsExactly(t, e, server.Addr, names, n) })
 	}
 }
 
-// grantsExactly fails the test unless e, opened with a limit of n, grants n.
-func grantsExactly(t *testing.T, e Entry, addr string, n int) {
+// grantsExactly fails the test unless e, opened with a limit of n, grants n of each of
+// the keys, the last of which is asked by many at once.
+func grantsExactly(t *testing.T, e Entry, addr string, keys []string, n int) {
 	t.Helper()
 	c, err := e.Open(Setup{Terms: Terms{Burst: int64(n), Every: refill}, Keys: 10, Addr: addr})
 	if err != nil {
@@ -42,13 +48,13 @@ func grantsExactly(t *testing.T, e Entry, addr string, n int) {
 			t.Error(err)
 		}
 	})
-	keys := []string{"alone:1", "alone:2", "at once"}
+	last := len(keys) - 1
 	if e.OneKey {
-		keys = keys[2:]
+		keys, last = keys[last:], 0
 	}
-	for _, key := range keys {
+	for i, key := range keys {
 		callers := 1
-		if key == "at once" {
+		if i == last {
 			callers = 8
 		}
 		if got := granted(t, c, key, callers, 5*n); got != int64(n) {

@@ -7,10 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// docsBucketScript does what the token bucket of the Redis documentation's
-// rate limiter guide does, in words of our own: the same commands on the same
-// hash, with the caller's clock in seconds, one write for each decision and no
-// expiry.
+// docsBucketScript decides as the token bucket of the Redis documentation's rate
+// limiter guide does, in words of our own: on the same hash, with the caller's clock in
+// seconds, one write for each decision and no expiry.
 var docsBucketScript = redis.NewScript(`
 local burst, amount, every, now = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local state = redis.call('HMGET', KEYS[1], 'tokens', 'last_refill')
@@ -27,8 +26,8 @@ redis.call('HSET', KEYS[1], 'tokens', tokens, 'last_refill', since)
 return {granted, tokens}
 `)
 
-// docsBucket is the Go token bucket of the Redis documentation's rate limiter
-// guide.
+// docsBucket stands in for the Go token bucket of the Redis documentation's rate
+// limiter guide.
 type docsBucket struct {
 	client *redis.Client
 	terms  Terms

@@ -5,6 +5,7 @@ const (
 	xTimeRateName = "x/time/rate"
 	goLimiterName = "sethvargo/go-limiter"
 	redisRateName = "go-redis/redis_rate"
+	httprateName  = "go-chi/httprate"
 )
 
 // memoryField is every contender that keeps its state in this process.
@@ -15,7 +16,7 @@ func memoryField() []Entry {
 		{Name: goLimiterName, Open: openGoLimiter},
 		{Name: "throttled", Open: openThrottledMemory},
 		{Name: "ulule/limiter", Open: openUluleMemory},
-		{Name: "go-chi/httprate", Open: openHTTPRate},
+		{Name: httprateName, Open: openHTTPRate},
 	}...)
 }
 
@@ -23,7 +24,7 @@ func memoryField() []Entry {
 func redisField() []Entry {
 	return append(headgateRedis(), []Entry{
 		{Name: redisRateName, Open: openRedisRate},
-		{Name: "documentation's bucket", Open: openDocsBucket},
+		{Name: "documentation's bucket, own script", Open: openDocsBucket},
 		{Name: "rueidis, own window script", Open: openRueidisWindow, RedisKeys: 2},
 		{Name: "throttled", Open: openThrottledRedis},
 		{Name: "ulule/limiter", Open: openUluleRedis},
@@ -33,4 +34,5 @@ func redisField() []Entry {
 // absent is said under the table: who is named in the plan of this module and
 // not measured.
 const absent = "not in the table: mennanov/limiters and rueidislimiter, whose modules the build could not obtain;\n" +
-	"\"rueidis, own window script\" runs a script of our own with rueidislimiter's commands over the rueidis client."
+	"\"rueidis, own window script\" runs a fixed window of our own over the rueidis client, and the\n" +
+	"documentation's bucket a script of our own that decides as the guide's does."

@@ -2,10 +2,20 @@ package main
 
 import (
 	"context"
+	"net"
 	"net/http"
 
 	"github.com/go-chi/httprate"
 )
+
+// httprateMiddleware is go-chi/httprate by the address at the other end.
+func httprateMiddleware(s Setup, next http.Handler) (http.Handler, error) {
+	byAddress := func(r *http.Request) (string, error) {
+		host, _, err := net.SplitHostPort(r.RemoteAddr)
+		return httprate.CanonicalizeIP(host), err
+	}
+	return httprate.LimitBy(int(s.Burst), s.Period(), byAddress)(next), nil
+}
 
 // httprateLimiter is the limiter of go-chi/httprate with its local counter,
 // asked without a server around it and told to set no header fields.

@@ -1,5 +1,5 @@
-// Command bench measures Headgate beside its peers, in one process and through
-// one Redis, and prints one table with ratios.
+// Command bench measures Headgate beside its peers, in one process, as a middleware
+// and through one Redis, and prints one table with ratios.
 //
 // Contenders take turns within a round, so that what else the machine does
 // hits all alike; a ratio is the median over the rounds of one contender's
@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 )
 
 func main() {
@@ -50,7 +51,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.BoolVar(&o.quick, "quick", false, "one short round with few keys: shows that everything runs, measures little")
-	fs.StringVar(&o.only, "only", "", "measure one store: memory or redis")
+	fs.StringVar(&o.only, "only", "", "measure one part: memory, http or redis")
 	fs.IntVar(&o.rounds, "rounds", 5, "how often each contender has its turn")
 	fs.BoolVar(&o.json, "json", false, "print the rows as JSON")
 	if err := fs.Parse(args); err != nil {
@@ -62,8 +63,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if fs.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q; want flags only", fs.Arg(0))
 	}
-	if o.only != "" && o.only != memoryStore && o.only != redisStore {
-		return o, fmt.Errorf("-only is %q; want memory or redis", o.only)
+	if !slices.Contains([]string{"", memoryStore, httpStore, redisStore}, o.only) {
+		return o, fmt.Errorf("-only is %q; want memory, http or redis", o.only)
 	}
 	if o.rounds < 1 {
 		return o, fmt.Errorf("-rounds is %d; want at least 1", o.rounds)
@@ -85,13 +86,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		p = quickPlan()
 	}
 	var out Results
-	if o.only != redisStore {
-		if err := p.memory(ctx, stderr, &out); err != nil {
-			return err
+	for _, part := range []struct {
+		store   string
+		measure func(context.Context, io.Writer, *Results) error
+	}{{memoryStore, p.memory}, {httpStore, p.http}, {redisStore, p.redis}} {
+		if o.only != "" && o.only != part.store {
+			continue
 		}
-	}
-	if o.only != memoryStore {
-		if err := p.redis(ctx, stderr, &out); err != nil {
+		if err := part.measure(ctx, stderr, &out); err != nil {
 			return err
 		}
 	}
@@ -106,8 +108,8 @@ func report(w io.Writer, out *Results, p plan) error {
 	if err := writeTable(w, out.Rows()); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nratio: to %s (one hot key in memory), %s (other memory rows), %s (Redis); median of %d rounds, their extremes beside it.\n",
-		xTimeRateName, goLimiterName, redisRateName, p.rounds)
+	fmt.Fprintf(w, "\nratio: to %s (one hot key in memory), %s (other memory rows), %s (http), %s (Redis); median of %d rounds, their extremes beside it.\n",
+		xTimeRateName, goLimiterName, httprateName, redisRateName, p.rounds)
 	fmt.Fprintln(w, "redis us: CPU time of the server for a decision.")
 	fmt.Fprintln(w, absent)
 	fmt.Fprintln(w)

@@ -11,8 +11,9 @@ const memoryStore = "memory"
 // coreCounts are the cores that each memory workload runs on, one goroutine a core.
 var coreCounts = []int{1, 2}
 
-// A memoryRun measures a field of memory contenders.
+// A memoryRun measures a field of contenders in this process.
 type memoryRun struct {
+	store     string // memoryStore or httpStore
 	field     []Entry
 	workloads []*Workload
 	out       *Results
@@ -46,7 +47,7 @@ func (m memoryRun) measure(e Entry, w *Workload) error {
 		return fmt.Errorf("warm-up: %w", err)
 	}
 	if w.Weigh {
-		cell := Cell{memoryStore, count(w.keys()) + " keys resident", 0, e.Name}
+		cell := Cell{m.store, count(w.keys()) + " keys resident", 0, e.Name}
 		m.out.Add(cell, weigh(before, w.keys()))
 	}
 	if err := m.slices(e, w, c); err != nil {
@@ -78,7 +79,7 @@ func (m memoryRun) slices(e Entry, w *Workload, c Contender) error {
 		} else {
 			sample[Scaling] = sample[Nanos] / one
 		}
-		m.out.Add(Cell{memoryStore, w.Name, cores, e.Name}, sample)
+		m.out.Add(Cell{m.store, w.Name, cores, e.Name}, sample)
 	}
 	return nil
 }

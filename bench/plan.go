@@ -15,6 +15,8 @@ type plan struct {
 	hot    int // passes over the hot key's 1024 takes
 	denied int // passes over the drained keys
 
+	clients int // uniform through middlewares
+
 	redisKeys int           // uniform in Redis
 	weighKeys int           // resident in Redis while weighed
 	levels    []int         // callers of Redis
@@ -23,14 +25,14 @@ type plan struct {
 
 func fullPlan(rounds int) plan {
 	return plan{
-		rounds: rounds, keys: 1_000_000, hot: 4096, denied: 2000,
+		rounds: rounds, keys: 1_000_000, hot: 4096, denied: 2000, clients: 100_000,
 		redisKeys: 10_000, weighKeys: 10_000, levels: []int{1, 16, 64, 256}, span: 400 * time.Millisecond,
 	}
 }
 
 func quickPlan() plan {
 	return plan{
-		rounds: 1, keys: 20_000, hot: 32, denied: 20,
+		rounds: 1, keys: 20_000, hot: 32, denied: 20, clients: 2000,
 		redisKeys: 1000, weighKeys: 200, levels: []int{1, 16, 64, 256}, span: 20 * time.Millisecond,
 	}
 }
@@ -50,11 +52,29 @@ func (p plan) redisWorkloads() []*Workload {
 
 // memory measures the contenders of this process.
 func (p plan) memory(ctx context.Context, progress io.Writer, out *Results) error {
-	run := memoryRun{field: memoryField(), workloads: p.memoryWorkloads(), out: out}
+	run := memoryRun{store: memoryStore, field: memoryField(), workloads: p.memoryWorkloads(), out: out}
 	if err := verifyAll(run.workloads); err != nil {
 		return err
 	}
 	return p.eachRound(ctx, progress, memoryStore, run.round)
+}
+
+// httpWorkloads are the patterns that middlewares run: one client, and many.
+func (p plan) httpWorkloads() []*Workload {
+	ws := []*Workload{hotKey(max(p.hot/8, 1)), uniform(p.clients)}
+	for _, w := range ws {
+		w.Seq, w.Weigh = w.Seq.addressed(), false
+	}
+	return ws
+}
+
+// http measures the middlewares.
+func (p plan) http(ctx context.Context, progress io.Writer, out *Results) error {
+	run := memoryRun{store: httpStore, field: httpField(), workloads: p.httpWorkloads(), out: out}
+	if err := verifyAll(run.workloads); err != nil {
+		return err
+	}
+	return p.eachRound(ctx, progress, httpStore, run.round)
 }
 
 // redis measures the contenders that ask a Redis started for this purpose.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +70,9 @@ func TestSmallPlan(t *testing.T) {
 	if err := p.memory(t.Context(), io.Discard, &out); err != nil {
 		t.Fatal(err)
 	}
+	if err := p.http(t.Context(), io.Discard, &out); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.redis(t.Context(), io.Discard, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +86,7 @@ func TestSmallPlan(t *testing.T) {
 			t.Errorf("line %d has %d bars, want %d:\n%s", i+1, got, want, line)
 		}
 	}
-	for _, e := range append(memoryField(), redisField()...) {
+	for _, e := range slices.Concat(memoryField(), httpField(), redisField()) {
 		if !strings.Contains(text.String(), "| "+e.Name+" ") {
 			t.Errorf("no row of %s", e.Name)
 		}

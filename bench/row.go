@@ -46,7 +46,7 @@ func (r *Results) Rows() []Row {
 
 // shows reports whether m is a main metric of c.
 func (r *Results) shows(c Cell, m Metric) bool {
-	if m == Nanos && c.Store != memoryStore || m == Rate && c.Store != redisStore {
+	if m == Nanos && c.Store == redisStore || m == Rate && c.Store != redisStore {
 		return false
 	}
 	return r.Of(c, m).OK
@@ -71,10 +71,18 @@ func (r *Results) row(c Cell, m Metric, group []Cell) Row {
 	return row
 }
 
+// baselines are the contenders that ratios are taken against, in each store: the first
+// that is there.
+var baselines = map[string][]string{
+	memoryStore: {xTimeRateName, goLimiterName},
+	httpStore:   {httprateName},
+	redisStore:  {redisRateName},
+}
+
 // baseline picks the cell of a group that ratios are taken against: the
 // contender which the budgets name.
 func baseline(group []Cell) Cell {
-	for _, name := range []string{xTimeRateName, goLimiterName, redisRateName} {
+	for _, name := range baselines[group[0].Store] {
 		for _, c := range group {
 			if c.Contender == name {
 				return c

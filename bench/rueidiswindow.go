@@ -9,21 +9,23 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// rueidisWindowScript counts in a window that begins with the first take: a
-// counter beside a key that says when the window ends.
+// rueidisWindowScript counts takes in a window that begins with the first of them: a
+// counter, and beside it the end of the window in milliseconds by the caller's clock.
 var rueidisWindowScript = rueidis.NewLuaScript(`
-local ends, now = tonumber(redis.call('GET', KEYS[2])), tonumber(ARGV[3])
-if ends == nil or ends < now then
-  ends = tonumber(ARGV[2])
-  redis.call('SET', KEYS[1], 0, 'PXAT', ends + 1000)
-  redis.call('SET', KEYS[2], ends, 'PXAT', ends + 1000)
+local cost, now, length = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local over = tonumber(redis.call('GET', KEYS[2]) or 0)
+if over <= now then
+  over = now + length
+  redis.call('SET', KEYS[2], over, 'PX', length)
+  redis.call('SET', KEYS[1], cost, 'PX', length)
+  return {tonumber(cost), over}
 end
-return {redis.call('INCRBY', KEYS[1], ARGV[1]), ends}
+return {redis.call('INCRBY', KEYS[1], cost), over}
 `)
 
-// rueidisWindow stands in for rueidislimiter: our own fixed window with the
-// commands of that package, over the rueidis client, which pipelines the
-// callers by itself. It is not that package, and its row says so.
+// rueidisWindow stands in for rueidislimiter: a fixed window of our own, of one script
+// call on two keys, over the rueidis client, which pipelines the callers by itself. It
+// is not that package, and its row says so.
 type rueidisWindow struct {
 	client rueidis.Client
 	terms  Terms
@@ -39,9 +41,8 @@ func openRueidisWindow(s Setup) (Contender, error) {
 
 func (r rueidisWindow) Take(key string) (bool, error) {
 	now := time.Now()
-	counter := "window:{" + key + "}"
-	answer, err := rueidisWindowScript.Exec(context.Background(), r.client, []string{counter, counter + ":ex"},
-		[]string{"1", strconv.FormatInt(now.Add(r.terms.Period()).UnixMilli(), 10), strconv.FormatInt(now.UnixMilli(), 10)}).AsIntSlice()
+	answer, err := rueidisWindowScript.Exec(context.Background(), r.client, []string{"{" + key + "}:count", "{" + key + "}:end"},
+		[]string{"1", strconv.FormatInt(now.UnixMilli(), 10), strconv.FormatInt(r.terms.Period().Milliseconds(), 10)}).AsIntSlice()
 	if err != nil {
 		return false, err
 	}

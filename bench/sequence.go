@@ -12,12 +12,16 @@ const (
 	keyWidth  = 13
 )
 
+// addressWidth is the number of bytes of each name that addressed makes.
+const addressWidth = len("10.100.100.100:40000")
+
 // A Sequence is the keys of a workload in the order in which they are asked
 // for, made before any clock starts. All names lie in one string, in that
 // order: reading the next one costs nothing, and the garbage collector sees
 // one object without pointers, so what it finds to do belongs to the contender.
 type Sequence struct {
 	names string
+	width int
 	ids   []uint32
 }
 
@@ -28,14 +32,24 @@ func newSequence(ids []uint32) Sequence {
 	for _, id := range ids {
 		fmt.Fprintf(&b, keyFormat, id)
 	}
-	return Sequence{names: b.String(), ids: ids}
+	return Sequence{names: b.String(), width: keyWidth, ids: ids}
+}
+
+// addressed is s with the addresses of clients in place of its keys, for up to a million.
+func (s Sequence) addressed() Sequence {
+	var b strings.Builder
+	b.Grow(len(s.ids) * addressWidth)
+	for _, id := range s.ids {
+		fmt.Fprintf(&b, "10.%d.%d.%d:40000", 100+id/10_000%100, 100+id/100%100, 100+id%100)
+	}
+	return Sequence{names: b.String(), width: addressWidth, ids: s.ids}
 }
 
 // Len is the number of takes in one pass.
 func (s Sequence) Len() int { return len(s.ids) }
 
 // Key is the key of take i.
-func (s Sequence) Key(i int) string { return s.names[i*keyWidth : (i+1)*keyWidth] }
+func (s Sequence) Key(i int) string { return s.names[i*s.width : (i+1)*s.width] }
 
 // repeatedKey asks for one key n times.
 func repeatedKey(n int) Sequence { return newSequence(make([]uint32, n)) }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/ulule/limiter/v3"
+	"github.com/ulule/limiter/v3/drivers/middleware/stdlib"
 	"github.com/ulule/limiter/v3/drivers/store/memory"
 	"github.com/ulule/limiter/v3/drivers/store/redis"
 )
@@ -15,13 +17,22 @@ type ululeLimiter struct {
 	close func() error
 }
 
-// openUluleMemory puts the cleaning of expired keys outside the run.
 func openUluleMemory(s Setup) (Contender, error) {
-	store := memory.NewStoreWithOptions(limiter.StoreOptions{
+	return newUlule(newUluleMemory(), s.Terms, func() error { return nil }), nil
+}
+
+// newUluleMemory puts the cleaning of expired keys outside the run.
+func newUluleMemory() limiter.Store {
+	return memory.NewStoreWithOptions(limiter.StoreOptions{
 		Prefix:          limiter.DefaultPrefix,
 		CleanUpInterval: time.Hour,
 	})
-	return newUlule(store, s.Terms, func() error { return nil }), nil
+}
+
+// ululeMiddleware is the net/http middleware of ulule/limiter.
+func ululeMiddleware(s Setup, next http.Handler) (http.Handler, error) {
+	l := limiter.New(newUluleMemory(), limiter.Rate{Limit: s.Burst, Period: s.Period()})
+	return stdlib.NewMiddleware(l).Handler(next), nil
 }
 
 func openUluleRedis(s Setup) (Contender, error) {

@@ -9,15 +9,15 @@ import (
 // smallPlan is a plan with which every workload can be run in a test.
 func smallPlan() plan {
 	p := quickPlan()
-	p.keys, p.hot, p.denied, p.redisKeys, p.weighKeys = 2000, 2, 2, 200, 50
+	p.keys, p.hot, p.denied, p.redisKeys, p.weighKeys, p.clients = 2000, 2, 2, 200, 50, 200
 	p.levels, p.span = []int{1, 16}, p.span/10
 	return p
 }
 
 func TestWorkloadsTouchWhatTheyClaim(t *testing.T) {
 	full := fullPlan(1)
-	for _, w := range slices.Concat(full.memoryWorkloads(), full.redisWorkloads(),
-		quickPlan().memoryWorkloads(), quickPlan().redisWorkloads()) {
+	for _, w := range slices.Concat(full.memoryWorkloads(), full.httpWorkloads(), full.redisWorkloads(),
+		quickPlan().memoryWorkloads(), quickPlan().httpWorkloads(), quickPlan().redisWorkloads()) {
 		t.Run(w.Name, func(t *testing.T) {
 			if err := w.Verify(); err != nil {
 				t.Error(err)
@@ -48,7 +48,7 @@ func TestVerifyRefusesFalseClaims(t *testing.T) {
 
 // The names are what contenders see, the numbers what Redis runs count by.
 func TestSequenceNamesItsNumbers(t *testing.T) {
-	for _, s := range []Sequence{repeatedKey(3), shuffledKeys(500), zipfKeys(500, 100)} {
+	for _, s := range []Sequence{repeatedKey(3), shuffledKeys(500), zipfKeys(500, 100), shuffledKeys(500).addressed()} {
 		byName := make(map[string]uint32)
 		for i, id := range s.ids {
 			key := s.Key(i)

@@ -1,7 +1,6 @@
 package httplimit
 
 import (
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -67,19 +66,27 @@ var names = [fieldCount]string{
 // Write sets the fields of f in h for the decisions on one request, made at now. The
 // fields of [Draft10] are added to those of another limiter that h may hold.
 func (f Fields) Write(h http.Header, now time.Time, ds ...headgate.Decision) {
+	f.write(h, now, ds, nil)
+}
+
+func (f Fields) write(h http.Header, now time.Time, ds []headgate.Decision, known *policies) {
 	if len(ds) == 0 {
 		return
 	}
 	strictest := headgate.Strictest(ds)
 	denied := strictest.RetryAfter > 0
-	var room [384]byte
+	var room [256]byte
 	text, v := room[:0], values{}
 	number := func(f field, n int64) {
 		text = strconv.AppendInt(text, n, 10)
 		v.end(f, text)
 	}
 	if f&Draft10 != 0 {
-		text = appendPolicies(text, ds)
+		if len(ds) == 1 {
+			v.policy = known.item(ds[0].Limit)
+		} else {
+			text = known.appendList(text, ds)
+		}
 		v.end(policy, text)
 		text = appendLimits(text, ds, denied)
 		v.end(rateLimit, text)
@@ -96,11 +103,13 @@ func (f Fields) Write(h http.Header, now time.Time, ds ...headgate.Decision) {
 }
 
 // values are where the values of some fields end in one text, in which they follow
-// each other: so all of them take two allocations.
+// each other: so all of them take two allocations. That of a single policy, which is
+// the same for most requests, stands apart.
 type values struct {
-	n     int
-	field [fieldCount]field
-	ends  [fieldCount]int
+	policy string
+	n      int
+	field  [fieldCount]field
+	ends   [fieldCount]int
 }
 
 // end ends the value of f.
@@ -114,25 +123,19 @@ func (v *values) set(h http.Header, text string) {
 	all := make([]string, v.n)
 	start := 0
 	for i := range all {
-		all[i] = text[start:v.ends[i]]
+		f := v.field[i]
+		if all[i] = text[start:v.ends[i]]; f == policy && v.policy != "" {
+			all[i] = v.policy
+		}
 		start = v.ends[i]
-		f, value := v.field[i], all[i:i+1:i+1]
-		if before := h[names[f]]; len(before) > 0 && (f == policy || f == rateLimit) {
-			value = append(slices.Clip(before), value...)
+		value := all[i : i+1 : i+1]
+		if f == policy || f == rateLimit {
+			if before := h[names[f]]; len(before) > 0 {
+				value = append(slices.Clip(before), value...)
+			}
 		}
 		h[names[f]] = value
 	}
-}
-
-// appendPolicies appends the List of RateLimit-Policy.
-func appendPolicies(text []byte, ds []headgate.Decision) []byte {
-	for i := range ds {
-		l := ds[i].Limit
-		text = appendItem(text, i == 0, l)
-		text = appendParameter(text, ";q=", l.Capacity())
-		text = appendParameter(text, ";w=", window(l))
-	}
-	return text
 }
 
 // appendLimits appends the List of RateLimit: of all, or of those that refused.
@@ -167,15 +170,6 @@ func appendItem(text []byte, first bool, l headgate.Limit) []byte {
 func appendParameter(text []byte, name string, n int64) []byte {
 	text = append(text, name...)
 	return strconv.AppendInt(text, min(n, 999_999_999_999_999), 10)
-}
-
-// window is the time in which l grants its capacity anew, in seconds and at least 1.
-func window(l headgate.Limit) int64 {
-	w := l.Period().Seconds()
-	if refill := l.Refill(); refill > 0 {
-		w *= float64(l.Capacity()) / float64(refill)
-	}
-	return int64(max(math.Ceil(w-1e-9), 1))
 }
 
 // untilMore is the time until more is granted than now: see Draft10.

@@ -75,7 +75,7 @@ func New(l *headgate.Limiter, o Options) (func(http.Handler) http.Handler, error
 	if o.Fields == 0 {
 		o.Fields = AllFields
 	}
-	return func(next http.Handler) http.Handler { return &handler{o, l, next} }, nil
+	return func(next http.Handler) http.Handler { return &handler{Options: o, limiter: l, next: next} }, nil
 }
 
 func (o *Options) validate(l *headgate.Limiter) error {
@@ -92,8 +92,9 @@ func (o *Options) validate(l *headgate.Limiter) error {
 
 type handler struct {
 	Options
-	limiter *headgate.Limiter
-	next    http.Handler
+	limiter  *headgate.Limiter
+	next     http.Handler
+	policies policies
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -122,10 +123,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case err == nil:
 		if cost == 0 {
-			h.fieldsOfLook().Write(w.Header(), time.Now(), ds...)
+			h.fieldsOfLook().write(w.Header(), time.Now(), ds, &h.policies)
 			break
 		}
-		h.Fields.Write(w.Header(), time.Now(), ds...)
+		h.Fields.write(w.Header(), time.Now(), ds, &h.policies)
 		if !d.Allowed() {
 			h.Denied(w, r, refused(ds))
 			return

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisscript"
 )
 
 func oneKey(rs []headgate.Request) bool {
@@ -43,27 +44,35 @@ func parties(rs []headgate.Request) []*party {
 }
 
 // takeApart takes rs key after key. If one refuses, or cannot say, what was taken
-// before is given back, and the others are asked how they stand.
+// before is given back, and the others are asked how they stand. A caller whose context
+// ends leaves at once, and what was taken is given back behind it.
 func (s *Store) takeApart(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	all := parties(rs)
-	for i, p := range all {
-		err := s.call(ctx, p.requests, p.decisions, true)
-		if err == nil && p.granted() {
-			continue
-		}
-		// What was taken is given back even if the caller has gone away meanwhile.
-		if err := errors.Join(err, s.giveBack(context.WithoutCancel(ctx), all[:i])); err != nil {
-			return err
-		}
-		if err := s.look(ctx, slices.Delete(slices.Clone(all), i, i+1)); err != nil {
-			return err
-		}
-		break
+	if err := redisscript.Await(ctx, func() error { return s.takeParties(ctx, all) }); err != nil {
+		return err
 	}
 	for _, p := range all {
 		for j, place := range p.places {
 			ds[place] = p.decisions[j]
 		}
+	}
+	return nil
+}
+
+func (s *Store) takeParties(ctx context.Context, all []*party) error {
+	whole := context.WithoutCancel(ctx) // each call is waited for, to know what to give back
+	for i, p := range all {
+		err := ctx.Err()
+		if err == nil {
+			err = s.call(whole, p.requests, p.decisions, true)
+		}
+		if err == nil && p.granted() {
+			continue
+		}
+		if err := errors.Join(err, s.giveBack(whole, all[:i])); err != nil {
+			return err
+		}
+		return s.look(whole, slices.Delete(slices.Clone(all), i, i+1))
 	}
 	return nil
 }

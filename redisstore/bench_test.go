@@ -20,7 +20,7 @@ func BenchmarkScript(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			client.ConfigResetStat(b.Context())
 			for b.Loop() {
-				if _, err := scriptFor(set).run(b.Context(), client, []string{"hg:{k}:bench"}, arguments(rs, 0, true)); err != nil {
+				if _, err := scriptFor(set).Run(b.Context(), client, []string{"hg:{k}:bench"}, arguments(rs, 0, true)); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -81,12 +81,18 @@ func want(err error) string {
 	}
 }
 
-var errNoMaster = errors.New("no master name")
+var (
+	errNoMaster = errors.New("no master name")
+	errDB       = errors.New("invalid database number")
+)
 
 func newSingle(u *url.URL) (redis.UniversalClient, error) {
 	o, err := redis.ParseURL(u.String())
 	if err != nil {
 		return nil, err
+	}
+	if o.DB < 0 {
+		return nil, errDB
 	}
 	return redis.NewClient(o), nil
 }
@@ -118,6 +124,9 @@ func newSentinel(u *url.URL) (redis.UniversalClient, error) {
 	}
 	if o.MasterName == "" {
 		return nil, errNoMaster
+	}
+	if o.DB < 0 {
+		return nil, errDB
 	}
 	return redis.NewFailoverClient(o), nil
 }

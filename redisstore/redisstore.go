@@ -4,7 +4,7 @@
 //
 // Each decision is one script call: it reads, decides and writes in one atomic
 // step, by the clock of the server, and every write carries its expiry. A denial
-// writes nothing. Redis 6.2 and newer, single, Cluster and Sentinel.
+// writes nothing, unless it is the first to see that a named limit has changed. Redis 6.2 and newer, single, Cluster and Sentinel.
 //
 // Nothing is ever charged twice: a call whose answer was lost is not repeated but
 // reported as an error, and may or may not have been charged.
@@ -15,10 +15,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -40,16 +40,16 @@ type Store struct {
 	single bool // one server holds all keys
 	owned  bool // Close closes the client
 
-	noTime atomic.Bool // the server refuses TIME in scripts
+	clock redisscript.Clock
 }
 
 var _ headgate.Store = (*Store)(nil)
 
-// New makes a store that uses client, which remains the caller's to close. Set
-// the client's timeouts: they bound every decision. Its retries do not apply
-// here.
+// New makes a store that uses client, which remains the caller's to close. A decision
+// ends with its context, or else by the client's timeouts. The client's retries of
+// commands do not apply here; its retries of dialling do.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
-	if client == nil {
+	if redisscript.IsNil(client) {
 		return nil, &headgate.InvalidError{Field: "client", Value: "nil", Want: "a go-redis client"}
 	}
 	if o.Prefix == "" {
@@ -101,17 +101,17 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 	return s.takeApart(ctx, rs, ds)
 }
 
-// Reset implements headgate.Store.
+// Reset implements headgate.Store. It deletes whatever is at the key.
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	return wrap(s.client.Del(ctx, s.key(key, l)).Err())
+	return wrap(redisscript.Process(ctx, s.client, redis.NewIntCmd(ctx, "del", s.key(key, l))))
 }
 
 // Ping says whether the server answers, and why not.
 func (s *Store) Ping(ctx context.Context) error {
-	return wrap(s.client.Ping(ctx).Err())
+	return wrap(redisscript.Process(ctx, s.client, redis.NewStatusCmd(ctx, "ping")))
 }
 
 // call decides rs in one script call and fills ds.
@@ -130,21 +130,15 @@ func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.D
 }
 
 // run calls the script, with this process's clock if the server keeps its own
-// from scripts; that is found out by a call that decides nothing.
+// from scripts.
 func (s *Store) run(ctx context.Context, rs []headgate.Request, charge bool) ([]int64, error) {
 	keys := make([]string, len(rs))
 	for i, r := range rs {
 		keys[i] = s.key(r.Key, r.Limit)
 	}
-	script := scriptFor(algorithmsOf(rs))
-	if !s.noTime.Load() {
-		numbers, err := script.run(ctx, s.client, keys, arguments(rs, 0, charge))
-		if !redis.HasErrorPrefix(err, "NOTIME") {
-			return numbers, err
-		}
-		s.noTime.Store(true)
-	}
-	return script.run(ctx, s.client, keys, arguments(rs, time.Now().UnixMicro(), charge))
+	return s.clock.Run(ctx, s.client, scriptFor(algorithmsOf(rs)), keys, func(now int64) []any {
+		return arguments(rs, now, charge)
+	})
 }
 
 // arguments are the ARGV of the script, see take.lua; clock is the time of

@@ -1,15 +1,12 @@
 package redisstore
 
 import (
-	"context"
-	"crypto/sha1"
 	"embed"
-	"encoding/hex"
 	"strings"
 	"sync"
 
 	"github.com/headgate/headgate"
-	"github.com/redis/go-redis/v9"
+	"github.com/headgate/headgate/internal/redisscript"
 )
 
 // files are the parts of the scripts: each algorithm beside its Go twin in the
@@ -27,9 +24,6 @@ var parts = [...]string{
 	headgate.AlgorithmSlidingLog:    "slidinglog",
 }
 
-// script is a text that Redis runs, and the name it knows it by.
-type script struct{ text, sha string }
-
 // algorithms is a set of algorithms: bit a stands for algorithm a.
 type algorithms uint8
 
@@ -44,11 +38,11 @@ func algorithmsOf(rs []headgate.Request) algorithms {
 // scripts holds a script for each set of algorithms that was asked for. One with
 // all of them would do as well, but Redis runs a script from its beginning each
 // time, and to define an algorithm that is not needed costs time (see ARCHITECTURE.md).
-var scripts sync.Map // algorithms -> script
+var scripts sync.Map // algorithms -> redisscript.Script
 
-func scriptFor(set algorithms) script {
+func scriptFor(set algorithms) redisscript.Script {
 	if known, ok := scripts.Load(set); ok {
-		s, _ := known.(script)
+		s, _ := known.(redisscript.Script)
 		return s
 	}
 	var b strings.Builder
@@ -59,8 +53,7 @@ func scriptFor(set algorithms) script {
 		}
 	}
 	b.WriteString(file("take"))
-	sum := sha1.Sum([]byte(b.String())) //nolint:gosec // Redis names scripts by SHA-1; nothing is secured by it
-	s := script{text: b.String(), sha: hex.EncodeToString(sum[:])}
+	s := redisscript.New(b.String())
 	scripts.Store(set, s)
 	return s
 }
@@ -72,36 +65,3 @@ func file(name string) string {
 	}
 	return string(body)
 }
-
-// run sends the script by its name, and its text only to a server that does not
-// know it yet. Nothing else is sent twice: see once.
-func (s script) run(ctx context.Context, client redis.UniversalClient, keys []string, args []any) ([]int64, error) {
-	numbers, err := send(ctx, client, "evalsha", s.sha, keys, args)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		return send(ctx, client, "eval", s.text, keys, args)
-	}
-	return numbers, err
-}
-
-func send(ctx context.Context, client redis.UniversalClient, name, body string, keys []string, args []any) ([]int64, error) {
-	words := make([]any, 0, 3+len(keys)+len(args))
-	words = append(words, name, body, len(keys))
-	for _, key := range keys {
-		words = append(words, key)
-	}
-	words = append(words, args...)
-	cmd := once{redis.NewCmd(ctx, words...)}
-	cmd.SetFirstKeyPos(3)
-	if err := client.Process(ctx, cmd); err != nil {
-		return nil, err
-	}
-	return cmd.Int64Slice()
-}
-
-// once is a command that the client must not send again by itself: if the
-// connection breaks before the answer is read, the charge may have been made. The
-// client still follows MOVED and ASK, whose answers prove that nothing ran.
-type once struct{ *redis.Cmd }
-
-// NoRetry implements redis.Cmder.
-func (once) NoRetry() bool { return true }

@@ -92,7 +92,7 @@ func TestOpen(t *testing.T) {
 		_ = s.Close()
 	}
 	for _, url := range []string{
-		"", "localhost:6379", "http://localhost", "redis:", "redis+ring://a", "redis://:hush@localhost:notaport", "redis://:hush@host/notadb",
+		"", "localhost:6379", "http://localhost", "redis:", "redis+ring://a", "redis://:hush@localhost:notaport", "redis://:hush@host/notadb", "redis://:hush@host/-1", "redis+sentinel://:hush@host/master/-1",
 		"redis://:hush@localhost?no_such_option=1", "redis+sentinel://:hush@a:1", "redis://localhost?prefix={",
 		"redis://:p@ss/wordhush@localhost:1", "redis://:123/hush@localhost:1", "redis://localhost?password=hush", "redis+sentinel://a:1/m?sentinel_password=hush",
 	} {

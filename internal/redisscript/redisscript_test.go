@@ -1,0 +1,107 @@
+package redisscript_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/headgate/headgate/internal/redisscript"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// count charges a counter, and says what it was and by whose clock it went.
+var count = redisscript.New(`
+local time = ARGV[1] == '0' and redis.pcall('TIME') or {}
+if time.err then
+  return redis.error_reply('NOTIME ' .. time.err)
+end
+return {redis.call('INCR', KEYS[1]), ARGV[1] == '0' and 0 or 1}`)
+
+func arguments(now int64) []any { return []any{now} }
+
+func connect(t *testing.T, o *redis.Options) *redis.Client {
+	t.Helper()
+	client := redis.NewClient(o)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// TestRun runs a script that the server does not know, forgets, and knows.
+func TestRun(t *testing.T) {
+	client := connect(t, &redis.Options{Addr: redistest.Start(t).Addr})
+	for i := range int64(4) {
+		numbers, err := count.Run(t.Context(), client, []string{"k"}, arguments(0))
+		if err != nil || len(numbers) != 2 || numbers[0] != i+1 {
+			t.Fatalf("run %d: %v, %v", i+1, numbers, err)
+		}
+		if i%2 == 0 {
+			client.ScriptFlush(t.Context())
+		}
+	}
+}
+
+// TestRunOnce loses answers: a client with its usual retries does not send again.
+func TestRunOnce(t *testing.T) {
+	server := redistest.Start(t)
+	direct := connect(t, &redis.Options{Addr: server.Addr})
+	if _, err := count.Run(t.Context(), direct, []string{"k"}, arguments(0)); err != nil {
+		t.Fatal(err)
+	}
+	lossy := connect(t, &redis.Options{Addr: redistest.LoseAnswers(t, server.Addr, "evalsha"), Protocol: 2, DisableIdentity: true})
+	if numbers, err := count.Run(t.Context(), lossy, []string{"k"}, arguments(0)); err == nil {
+		t.Fatalf("a lost answer gave %v", numbers)
+	}
+	if n, err := direct.Get(t.Context(), "k").Int(); n != 2 || err != nil {
+		t.Errorf("charged %d times, error %v; want 2", n, err)
+	}
+}
+
+// TestClock: a server that keeps its time is found out once.
+func TestClock(t *testing.T) {
+	server := redistest.Start(t)
+	if _, err := server.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "+@all", "-time"); err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string]struct{ callers, refusals int64 }{"default": {0, 0}, "app": {1, 1}} {
+		o := &redis.Options{Addr: server.Addr}
+		if user == "app" {
+			o.Username, o.Password = user, "pw"
+		}
+		client := connect(t, o)
+		var clock redisscript.Clock
+		var asked int64
+		for i := range int64(3) {
+			numbers, err := clock.Run(t.Context(), client, count, []string{user}, func(now int64) []any {
+				asked++
+				return arguments(now)
+			})
+			if err != nil || numbers[0] != i+1 || numbers[1] != want.callers {
+				t.Errorf("%s, run %d: %v, %v", user, i+1, numbers, err)
+			}
+		}
+		if asked != 3+want.refusals {
+			t.Errorf("%s: the arguments were asked for %d times; want %d", user, asked, 3+want.refusals)
+		}
+	}
+}
+
+// TestExplain makes one line that ends with what would help.
+func TestExplain(t *testing.T) {
+	client := connect(t, &redis.Options{Addr: redistest.Start(t).Addr})
+	client.Set(t.Context(), "k", "word", 0)
+	_, err := count.Run(t.Context(), client, []string{"k"}, arguments(0))
+	explained := redisscript.Explain("me", err, []redisscript.Advice{{Prefix: "value is not", Text: "count"}})
+	if text := explained.Error(); text != "me: ERR value is not an integer or out of range; count" {
+		t.Error(text)
+	}
+	if _, ok := errors.AsType[redis.Error](explained); !ok {
+		t.Error("the client's error is lost")
+	}
+	if err := redisscript.Explain("me", nil, nil); err != nil {
+		t.Error(err)
+	}
+	plain := redisscript.Explain("me", errors.New("two\nlines"), nil)
+	if text := plain.Error(); text != "me: two lines" {
+		t.Error(text)
+	}
+}

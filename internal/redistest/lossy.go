@@ -1,0 +1,72 @@
+package redistest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// LoseAnswers starts a proxy to the server at addr and returns its address. The
+// proxy closes a connection instead of passing on the answer to a command in which
+// one of words stands, when the server has run it. It ends with the test.
+func LoseAnswers(tb testing.TB, addr string, words ...string) string {
+	tb.Helper()
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", net.JoinHostPort(loopback, "0"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	tb.Cleanup(func() { _ = listener.Close(); wg.Wait() })
+	wg.Go(func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { pass(tb.Context(), client, addr, words) })
+		}
+	})
+	return listener.Addr().String()
+}
+
+func pass(ctx context.Context, client net.Conn, addr string, words []string) {
+	defer client.Close()
+	server, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	request, answer := make([]byte, 1<<16), make([]byte, 1<<16)
+	for {
+		n, err := client.Read(request)
+		if err != nil {
+			return
+		}
+		if _, err := server.Write(request[:n]); err != nil {
+			return
+		}
+		m, err := server.Read(answer) // it has run by now
+		if err != nil && !errors.Is(err, io.EOF) {
+			return
+		}
+		if containsAny(request[:n], words) {
+			return
+		}
+		if _, err := client.Write(answer[:m]); err != nil {
+			return
+		}
+	}
+}
+
+func containsAny(b []byte, words []string) bool {
+	for _, word := range words {
+		if bytes.Contains(b, []byte(word)) {
+			return true
+		}
+	}
+	return false
+}
