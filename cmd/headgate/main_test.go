@@ -34,7 +34,7 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	t.Cleanup(func() { taken.Close() }) // the scripts run after this function
 	_, busy, _ := net.SplitHostPort(taken.Addr().String())
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
