@@ -14,7 +14,7 @@ import (
 )
 
 // browser is the one that all tests share, each in a profile and a tab of its own.
-var browser context.Context //nolint:containedctx,nolintlint // chromedp keeps its browsers in contexts
+var browser context.Context
 
 func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
@@ -48,7 +48,7 @@ func runTests(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e: the browser does not start:", err)
 		return 1
 	}
-	browser = tab
+	browser = tab //nolint:fatcontext // chromedp keeps browsers in contexts
 	return m.Run()
 }
 

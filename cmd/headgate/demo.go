@@ -34,11 +34,10 @@ memory, unless a Redis is named.`,
   headgate demo --port 0 --redis redis://localhost:6379`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := f.serve(cmd)
-			if cmd.Context().Err() != nil {
-				return nil // being interrupted is how it is meant to end
+			if err := f.serve(cmd); cmd.Context().Err() == nil {
+				return err
 			}
-			return err
+			return nil // being interrupted is how it is meant to end
 		},
 	}
 	flags := cmd.Flags()
