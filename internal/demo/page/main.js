@@ -128,7 +128,7 @@ function acrossTheEdge() {
     try {
       await afresh();
       await edge.run(bursts, now, sendNow, (text) => tellStatus(text));
-      tellStatus("sent across the edge: " + lanes.map((l) => `${l.name} ${l.state.most} of ${l.state.bound}`).join(", "), 10_000);
+      tellStatus("across the edge: " + lanes.map((l) => `${l.name} ${l.state.most} of ${l.state.bound}`).join(", "), 10_000);
     } finally {
       $("edge").setAttribute("aria-disabled", "false");
       if (!$("traffic-error").hidden) tellStatus("");
