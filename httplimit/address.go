@@ -120,11 +120,12 @@ func (a *addresses) group(at netip.Addr) string {
 
 // parseNode reads an address with or without a port, IPv6 with or without brackets.
 func parseNode(s string) (netip.Addr, bool) {
-	bracketed := strings.HasPrefix(s, "[")
-	if host, _, ok := strings.Cut(s, ":"); ok && !bracketed && !strings.Contains(s[len(host)+1:], ":") {
-		s = host // IPv4 and a port
-	} else if bracketed {
+	first := strings.IndexByte(s, ':')
+	switch {
+	case strings.HasPrefix(s, "["):
 		s, _, _ = strings.Cut(s[1:], "]")
+	case first >= 0 && strings.LastIndexByte(s, ':') == first: // IPv4 and a port
+		s = s[:first]
 	}
 	at, err := netip.ParseAddr(s)
 	return at.Unmap().WithZone(""), err == nil

@@ -75,64 +75,76 @@ func (f Fields) write(h http.Header, now time.Time, ds []headgate.Decision, know
 	}
 	strictest := headgate.Strictest(ds)
 	denied := strictest.RetryAfter > 0
+	first := known.of(ds[0].Limit)
 	var room [256]byte
-	text, v := room[:0], values{}
-	number := func(f field, n int64) {
-		text = strconv.AppendInt(text, n, 10)
-		v.end(f, text)
-	}
+	v := values{}
+	text := room[:0]
 	if f&Draft10 != 0 {
 		if len(ds) == 1 {
-			v.policy = known.item(ds[0].Limit)
+			v.known(policy, first.item)
 		} else {
 			text = known.appendList(text, ds)
+			v.end(policy, text)
 		}
-		v.end(policy, text)
 		text = appendLimits(text, ds, denied)
 		v.end(rateLimit, text)
 	}
 	if f&XRateLimit != 0 {
-		number(limit, strictest.Limit.Capacity())
-		number(remaining, strictest.Remaining)
-		number(reset, unixAfter(now, strictest.ResetAfter))
+		if len(ds) == 1 {
+			v.known(limit, first.capacity)
+		} else {
+			text = strconv.AppendInt(text, strictest.Limit.Capacity(), 10)
+			v.end(limit, text)
+		}
+		text = strconv.AppendInt(text, strictest.Remaining, 10)
+		v.end(remaining, text)
+		text = strconv.AppendInt(text, unixAfter(now, strictest.ResetAfter), 10)
+		v.end(reset, text)
 	}
 	if f&RetryAfter != 0 && denied && strictest.RetryAfter != headgate.Never {
-		number(retryAfter, seconds(strictest.RetryAfter))
+		text = strconv.AppendInt(text, seconds(strictest.RetryAfter), 10)
+		v.end(retryAfter, text)
 	}
 	v.set(h, string(text))
 }
 
-// values are where the values of some fields end in one text, in which they follow
-// each other: so all of them take two allocations. That of a single policy, which is
-// the same for most requests, stands apart.
+// values are the fields to set. The values that were made for this response follow each
+// other in one text, so that they take two allocations.
 type values struct {
-	policy string
-	n      int
-	field  [fieldCount]field
-	ends   [fieldCount]int
+	n     int
+	field [fieldCount]field
+	ends  [fieldCount]int
+	text  [fieldCount]string
 }
 
-// end ends the value of f.
+// end ends the value of f in the text.
 func (v *values) end(f field, text []byte) {
 	v.field[v.n], v.ends[v.n] = f, len(text)
+	v.n++
+}
+
+// known is a value of f that was made before.
+func (v *values) known(f field, value string) {
+	v.field[v.n], v.text[v.n] = f, value
+	if v.n > 0 {
+		v.ends[v.n] = v.ends[v.n-1]
+	}
 	v.n++
 }
 
 // set puts the values into h.
 func (v *values) set(h http.Header, text string) {
 	all := make([]string, v.n)
-	start := 0
+	fresh, start := len(h) == 0, 0
 	for i := range all {
 		f := v.field[i]
-		if all[i] = text[start:v.ends[i]]; f == policy && v.policy != "" {
-			all[i] = v.policy
+		if all[i] = v.text[i]; v.text[i] == "" {
+			all[i] = text[start:v.ends[i]]
 		}
 		start = v.ends[i]
 		value := all[i : i+1 : i+1]
-		if f == policy || f == rateLimit {
-			if before := h[names[f]]; len(before) > 0 {
-				value = append(slices.Clip(before), value...)
-			}
+		if !fresh && (f == policy || f == rateLimit) {
+			value = append(slices.Clip(h[names[f]]), value...)
 		}
 		h[names[f]] = value
 	}

@@ -3,20 +3,47 @@ package httplimit
 import (
 	"maps"
 	"math"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/headgate/headgate"
 )
 
-// policies are the items of RateLimit-Policy that were made before, by their limits:
-// a change makes a new map. A nil *policies knows none.
+// advertised is what the fields say of a limit, always the same.
+type advertised struct {
+	item     string // of RateLimit-Policy
+	capacity string
+}
+
+// policies are what was said of limits before: a new one makes a new map. A nil
+// *policies knows none.
 type policies struct {
-	items atomic.Pointer[map[headgate.Limit]string]
+	last atomic.Pointer[map[headgate.Limit]advertised]
 }
 
 // mostPolicies bounds what is remembered, lest limits made anew for each request do it
 // for ever.
 const mostPolicies = 1000
+
+// of is what the fields say of l.
+func (p *policies) of(l headgate.Limit) advertised {
+	if p == nil {
+		return advertise(l)
+	}
+	last := p.last.Load()
+	if last != nil {
+		if a, ok := (*last)[l]; ok {
+			return a
+		}
+	}
+	a := advertise(l)
+	next := map[headgate.Limit]advertised{l: a}
+	if last != nil && len(*last) < mostPolicies {
+		maps.Copy(next, *last)
+	}
+	p.last.CompareAndSwap(last, &next) // or another one's is kept
+	return a
+}
 
 // appendList appends the List of RateLimit-Policy.
 func (p *policies) appendList(text []byte, ds []headgate.Decision) []byte {
@@ -24,35 +51,16 @@ func (p *policies) appendList(text []byte, ds []headgate.Decision) []byte {
 		if i > 0 {
 			text = append(text, ", "...)
 		}
-		text = append(text, p.item(ds[i].Limit)...)
+		text = append(text, p.of(ds[i].Limit).item...)
 	}
 	return text
 }
 
-// item is the item of l.
-func (p *policies) item(l headgate.Limit) string {
-	if p == nil {
-		return newItem(l)
-	}
-	known := p.items.Load()
-	if known != nil {
-		if item, ok := (*known)[l]; ok {
-			return item
-		}
-	}
-	item := newItem(l)
-	next := map[headgate.Limit]string{l: item}
-	if known != nil && len(*known) < mostPolicies {
-		maps.Copy(next, *known)
-	}
-	p.items.CompareAndSwap(known, &next) // or another one's is kept
-	return item
-}
-
-func newItem(l headgate.Limit) string {
+func advertise(l headgate.Limit) advertised {
 	text := appendItem(nil, true, l)
 	text = appendParameter(text, ";q=", l.Capacity())
-	return string(appendParameter(text, ";w=", window(l)))
+	text = appendParameter(text, ";w=", window(l))
+	return advertised{string(text), strconv.FormatInt(l.Capacity(), 10)}
 }
 
 // window is the time in which l grants its capacity anew, in seconds and at least 1.
