@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -37,14 +37,35 @@ func (p *page) marks(lane string) (allowed, denied int) {
 
 func TestRefillIsSeen(t *testing.T) {
 	p := open(t, serve(t, headgate.NewMemory(0)))
-	p.setLimit("left", "token-bucket", "1000", "400", "1s", "400/s burst 1000")
+	p.setLimit("left", "token-bucket", "1000", "250", "1s", "250/s burst 1000")
+	p.until("it is full at first", number("left", "remaining")+" === 1000")
+	// What each frame shows, so that nothing is missed on a machine that is busy.
+	p.do(run(`window.levels = [];
+		(function frame() {
+			const level = [` + number("left", "remaining") + `, parseFloat(document.querySelector(` + quoted(part("left", "fill")) + `).style.width)];
+			if (level[0] !== levels.at(-1)?.[0]) levels.push(level);
+			requestAnimationFrame(frame);
+		})()`))
 	p.enter("#burst", "1000")
 	p.click("#send-burst")
-	p.until("most is taken", number("left", "allowed")+" === 1000")
-	low := value[int](p, number("left", "remaining"))
-	p.until("it rises", number("left", "remaining")+fmt.Sprintf(" > %d + 100", low))
-	p.until("so does its bar", `parseFloat(document.querySelector(`+quoted(part("left", "fill"))+`).style.width) > 40`)
+	p.until("most is taken", `levels.length > 1`)
 	p.until("it is full in the end", number("left", "remaining")+` === 1000 && document.querySelector(`+quoted(part("left", "next"))+`).textContent === "full"`)
+	levels := value[[][]float64](p, `levels`)
+	between := 0
+	for i, level := range levels {
+		if level[0] > 0 && level[0] < 1000 {
+			between++
+		}
+		if i > 1 && level[0] < levels[i-1][0]-5 { // 20 ms between two answers
+			t.Errorf("it falls from %v to %v while it refills", levels[i-1], level)
+		}
+		if math.Abs(level[0]-10*level[1]) > 1 {
+			t.Errorf("it says %.0f of 1000, and its bar is at %.1f%%", level[0], level[1])
+		}
+	}
+	if between < 4 || len(levels) < 6 || levels[1][0] > 900 {
+		t.Errorf("it was seen at %v", levels)
+	}
 }
 
 func TestLimitsAreChangedAndKept(t *testing.T) {
@@ -110,9 +131,11 @@ func TestWindowsEdge(t *testing.T) {
 		if try > 5 {
 			t.Fatalf("the fixed window granted %s in any of its length, after %d tries", p.text(part("left", "most")), try-1)
 		}
+		p.click("#reset")
+		p.until("it begins anew", number("left", "allowed")+" === 0")
 		p.click("#edge")
-		p.until("it has begun", `document.querySelector("#edge").getAttribute("aria-disabled") === "true"`)
-		p.until("both bursts are sent", `document.querySelector("#edge").getAttribute("aria-disabled") === "false"`)
+		p.until("both bursts are sent", `document.querySelector("#edge").getAttribute("aria-disabled") === "false" &&
+			`+number("left", "allowed")+" + "+number("left", "denied")+" === 20")
 	}
 	if got := p.text(part("left", "most")); got != "20 of 10" {
 		t.Errorf("the fixed window shows %q, want 20 of 10", got)
@@ -265,7 +288,7 @@ func TestFastStream(t *testing.T) {
 	p.click("#stream")
 	p.until("it stops", `document.querySelector("#stream").getAttribute("aria-pressed") === "false"`)
 	due := (decided[0] - begun) * 10
-	if got := decided[1] - float64(before); got < 0.6*due || got > 1.2*due+5000 {
+	if got := decided[1] - float64(before); got < 0.5*due || got > 1.2*due+5000 {
 		t.Errorf("%.0f were decided of %.0f due", got, due)
 	}
 	if decided[2] > 1000 {

@@ -20,7 +20,7 @@ export class Lane {
   allowed = 0;
   denied = 0;
   state;
-  #since; // when the state came
+  #at; // when the state was so, by the clock of the store
   #part = {};
   #timeline;
 
@@ -124,12 +124,12 @@ export class Lane {
     this.#part.form.classList.toggle("changed", now !== JSON.stringify({ algorithm, capacity, refill, period }));
   }
 
-  // update takes the truth from the server.
-  update(state) {
+  // update takes the truth from the server, as it was at a time of the store.
+  update(state, at) {
     const untouched = !this.state || !this.#part.form.classList.contains("changed");
     const changed = this.state?.limit !== state.limit;
     this.state = state;
-    this.#since = performance.now();
+    this.#at = at;
     if (changed) this.#showLimit();
     if (changed && untouched) this.fill();
     else if (changed) this.#markChanged();
@@ -179,9 +179,10 @@ export class Lane {
     this.#part.marks.replaceChildren();
   }
 
-  // draw shows the lane as it is at now, by the clock of the store.
-  draw(now, bins, top) {
-    const elapsed = performance.now() - this.#since;
+  // draw shows the lane as it is at now, by the clock of the store, and the minute
+  // before end.
+  draw(now, end, bins, top) {
+    const elapsed = Math.max(0, now - this.#at);
     const level = levelAt(this.state, elapsed);
     const whole = Math.floor(level + 1e-9);
     set(this.#part.remaining, thousands(whole));
@@ -189,7 +190,7 @@ export class Lane {
     this.#part.fill.style.width = `${(100 * level) / this.state.capacity}%`;
     this.#part.bar.setAttribute("aria-valuenow", whole);
     set(this.#part.scale, `up to ${thousands(top)} each ¼ s`);
-    this.#timeline.draw(bins, now, top, this.edges());
+    this.#timeline.draw(bins, end, top, this.edges());
     const label = `The last minute of the ${this.name} lane`;
     if (this.#part.timeline.ariaLabel !== label) this.#part.timeline.ariaLabel = label;
   }

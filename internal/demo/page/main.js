@@ -31,20 +31,26 @@ const examples = {
   ],
 };
 
-// The clock of the store is this far ahead of performance.now().
-let ahead = 0;
+// The clock of the store is this far ahead of performance.now(), and not less: the
+// answer that came fastest tells best. Clocks drift, so old ones count for less.
+let ahead = -Infinity;
 let newest = 0;
 let asked = 0;
 const now = () => performance.now() + ahead;
 
+function setClock(told) {
+  const sample = told - performance.now();
+  ahead = sample < ahead - 5000 ? sample : Math.max(sample, ahead - 1);
+}
+
 // take shows a state of the server, unless a newer one is shown already.
 function take(state) {
   asked = performance.now();
-  if (state.now < newest) return;
+  setClock(state.now);
+  if (state.now < newest && state.now > newest - 5000) return; // unless a clock was set back
   newest = state.now;
-  ahead = state.now - asked;
   $("store").textContent = state.store;
-  state.lanes.forEach((s, i) => lanes[i].update(s));
+  state.lanes.forEach((s, i) => lanes[i].update(s, state.now));
 }
 
 async function sendNow(n, at) {
@@ -242,10 +248,10 @@ function draw(frame) {
   if (frame - drawn < (calm.matches ? 500 : 45) && !(dirty && !calm.matches)) return;
   drawn = frame;
   dirty = false;
-  const at = calm.matches ? Math.floor(now() / 1000) * 1000 + 1000 : now();
-  const bins = lanes.map((l) => l.history.since(at));
-  const top = scaleOf(bins.map((b) => b.filter((bin) => bin.start > at - span)));
-  lanes.forEach((l, i) => l.draw(at, bins[i], top));
+  const end = calm.matches ? Math.floor(now() / 1000) * 1000 + 1000 : now();
+  const bins = lanes.map((l) => l.history.since(end));
+  const top = scaleOf(bins.map((b) => b.filter((bin) => bin.start > end - span)));
+  lanes.forEach((l, i) => l.draw(now(), end, bins[i], top));
   const status = statusText();
   if ($("status").textContent !== status) $("status").textContent = status;
 }
