@@ -34,8 +34,9 @@ help: ## List the targets
 check: test race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick ## Do all that CI does
 
 .PHONY: deps
-deps: ## Install a Redis server for the tests, if there is none
+deps: ## Install a Redis server and a browser for the tests, if there are none
 	@scripts/deps redis
+	@scripts/deps chromium
 
 .PHONY: test
 test: deps ## Run the tests of every module

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"image"
 	"image/png"
+	"net"
 	"os"
 	"path/filepath"
 	"testing"
@@ -24,9 +25,17 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the terminal sessions of testdata/*.txtar. Each begins in a
 // folder with the shop's recorded day, plain, compressed and cut off, and a
-// picture; $REDIS is the URL of a server.
+// picture; $REDIS is the URL of a server, $REDIS_HOST and $REDIS_PORT are where it
+// is, and $BUSY is a port that somebody has taken.
 func TestScripts(t *testing.T) {
 	server := redistest.Start(t)
+	host, port, _ := net.SplitHostPort(server.Addr)
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { taken.Close() }) // the scripts run after this function
+	_, busy, _ := net.SplitHostPort(taken.Addr().String())
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
@@ -34,6 +43,9 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("REDIS", "redis://"+server.Addr)
+			env.Setenv("REDIS_HOST", host)
+			env.Setenv("REDIS_PORT", port)
+			env.Setenv("BUSY", busy)
 			return writeInputs(env.WorkDir)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

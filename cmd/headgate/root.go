@@ -126,7 +126,8 @@ func newRoot() *cobra.Command {
 		Short:   "Decide whether a request may go ahead",
 		Long:    rootHelp,
 		Version: version(),
-		Example: `  headgate replay --limit 60/m access.log
+		Example: `  headgate demo
+  headgate replay --limit 60/m access.log
   headgate check --limit 10/s --key user:42`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -138,7 +139,7 @@ func newRoot() *cobra.Command {
 	root.SetHelpCommand(newHelp())
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newReplay(), newCheck(), newPeek(), newReset())
+	root.AddCommand(newDemo(), newReplay(), newCheck(), newPeek(), newReset())
 	return root
 }
 
@@ -146,7 +147,7 @@ func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:       "help [VERB]",
 		Short:     "Tell how a verb is used",
-		ValidArgs: []string{"check", "peek", "replay", "reset"},
+		ValidArgs: []string{"check", "demo", "peek", "replay", "reset"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil {
@@ -184,12 +185,12 @@ func flagError(cmd *cobra.Command, err error) error {
 // noVerb answers a command line that names no verb, or an unknown one.
 func noVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usagef(cmd, "no verb given; want one of check, peek, replay, reset")
+		return usagef(cmd, "no verb given; want one of check, demo, peek, replay, reset")
 	}
 	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 		return usagef(cmd, "unknown verb %q; did you mean %s?", args[0], strings.Join(like, " or "))
 	}
-	return usagef(cmd, "unknown verb %q; want one of check, peek, replay, reset", args[0])
+	return usagef(cmd, "unknown verb %q; want one of check, demo, peek, replay, reset", args[0])
 }
 
 // version is the version of this module as it was built.

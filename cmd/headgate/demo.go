@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/demo"
+)
+
+// demoFlags say where the demo is served, and where its limits are kept.
+type demoFlags struct {
+	host      string
+	port      int
+	redis     string
+	redisHost string
+	redisPort int
+}
+
+func newDemo() *cobra.Command {
+	var f demoFlags
+	cmd := &cobra.Command{
+		Use:   "demo [--port N] [--redis URL]",
+		Short: "Show limits at work, on a page in the browser",
+		Long: `Show limits at work: serve a page on which two limits, side by side, decide the same
+requests. It prints the address to open, and runs until it is interrupted. Limits are kept in
+memory, unless a Redis is named.`,
+		Example: `  headgate demo
+  headgate demo --port 0 --redis redis://localhost:6379`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.serve(cmd); cmd.Context().Err() == nil {
+				return err
+			}
+			return nil // being interrupted is how it is meant to end
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVar(&f.port, "port", 8080, "serve at port `N`; 0 takes one that is free")
+	flags.StringVar(&f.host, "host", "127.0.0.1", "serve at `HOST`; any but this one lets other machines in,\n0.0.0.0 all of them")
+	flags.StringVar(&f.redis, "redis", "", "keep limits in the Redis at `URL`: redis://, rediss://,\nredis+cluster:// or redis+sentinel://")
+	flags.StringVar(&f.redisHost, "redis-host", "", "keep limits in the Redis at `HOST`, instead of --redis")
+	flags.IntVar(&f.redisPort, "redis-port", 6379, "the `PORT` of --redis-host")
+	return cmd
+}
+
+// store is the URL of the store that the flags name.
+func (f *demoFlags) store(cmd *cobra.Command) (string, error) {
+	flags := cmd.Flags()
+	apart := flags.Changed("redis-host") || flags.Changed("redis-port")
+	switch {
+	case flags.Changed("redis") && apart:
+		return "", usagef(cmd, "--redis and --redis-host or --redis-port name a Redis each; give one of them")
+	case flags.Changed("redis"):
+		return f.redis, nil
+	case !apart:
+		return "memory:", nil
+	}
+	if f.redisPort < 1 || f.redisPort > 65535 {
+		return "", usagef(cmd, "--redis-port is %d; want 1 to 65535", f.redisPort)
+	}
+	if f.redisHost == "" {
+		f.redisHost = "localhost"
+	}
+	return "redis://" + net.JoinHostPort(f.redisHost, strconv.Itoa(f.redisPort)), nil
+}
+
+// serve serves the page until it is interrupted.
+func (f *demoFlags) serve(cmd *cobra.Command) error {
+	if f.port < 0 || f.port > 65535 {
+		return usagef(cmd, "--port is %d; want 0 to 65535", f.port)
+	}
+	if f.host == "" {
+		return usagef(cmd, "--host is empty; want an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all")
+	}
+	url, err := f.store(cmd)
+	if err != nil {
+		return err
+	}
+	s, err := openStore(url)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	page, err := demo.New(s.Store, demo.Options{Store: s.demoName(), Host: f.host})
+	if err != nil {
+		return err
+	}
+	if err := page.Ping(cmd.Context(), patienceWithStore); err != nil {
+		return s.failed(err)
+	}
+	l, err := new(net.ListenConfig).Listen(cmd.Context(), "tcp", net.JoinHostPort(f.host, strconv.Itoa(f.port)))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w; another port can be chosen by --port, and --port 0 takes one that is free", err)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "headgate demo at http://%s (store %s; Ctrl-C ends it)\n", demo.Address(l), s.demoName())
+	return page.Serve(cmd.Context(), l)
+}
+
+// demoName is the name of the store for the page.
+func (s *store) demoName() string {
+	if _, ok := s.Store.(*headgate.Memory); ok {
+		return "memory"
+	}
+	return s.name
+}

@@ -1,0 +1,232 @@
+package demo
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+const (
+	// maxRequests bounds one batch.
+	maxRequests = 10_000
+
+	// maxAhead is how far ahead a batch may be sent before its time.
+	maxAhead = 5 * time.Second
+
+	// maxTurns bounds the list of outcomes; a longer one is too fine to be seen.
+	maxTurns = 400
+)
+
+// state is all that the page shows. Times are in milliseconds.
+type state struct {
+	Store string       `json:"store"`
+	Now   float64      `json:"now"` // by the clock of the store
+	Lanes [2]laneState `json:"lanes"`
+}
+
+// laneState is what a lane would answer now.
+type laneState struct {
+	Name      string   `json:"name"`
+	Limit     string   `json:"limit"` // as text
+	Go        string   `json:"go"`    // as code
+	Settings  settings `json:"settings"`
+	Capacity  int64    `json:"capacity"`
+	Refill    int64    `json:"refill"`
+	Period    float64  `json:"period"`
+	Remaining int64    `json:"remaining"`
+	Reset     float64  `json:"reset"`
+	Most      int64    `json:"most"`  // granted in any period, since the limit or the reset
+	Bound     int64    `json:"bound"` // of that
+	Fields    []field  `json:"fields"`
+}
+
+// batchAnswer tells what came of a batch, and what is left.
+type batchAnswer struct {
+	At    float64      `json:"at"` // when it began, by the clock of the store
+	Lanes [2]laneBatch `json:"lanes"`
+	State state        `json:"state"`
+}
+
+// laneBatch is what came of a batch in one lane.
+type laneBatch struct {
+	Allowed int `json:"allowed"`
+	Denied  int `json:"denied"`
+
+	// Turns are the outcomes in their order: so many allowed, then so many denied,
+	// then so many allowed, and so on. Empty if there are too many to be seen.
+	Turns []int `json:"turns"`
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func epoch(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
+
+func (d *Demo) getState(w http.ResponseWriter, r *http.Request) {
+	ctx, stop := context.WithTimeout(r.Context(), patience)
+	defer stop()
+	d.answerState(ctx, w)
+}
+
+func (d *Demo) answerState(ctx context.Context, w http.ResponseWriter) {
+	s, err := d.state(ctx)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, s)
+}
+
+func (d *Demo) state(ctx context.Context) (state, error) {
+	if err := d.clock.adjust(ctx); err != nil {
+		return state{}, err
+	}
+	s := state{Store: d.options.Store}
+	for i, l := range d.lanes {
+		look, err := l.look(ctx)
+		if err != nil {
+			return state{}, err
+		}
+		s.Lanes[i] = l.state(look)
+	}
+	s.Now = epoch(d.clock.at(time.Now()))
+	return s, nil
+}
+
+func (l *lane) state(look headgate.Decision) laneState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return laneState{
+		Name: l.name, Limit: l.limit.String(), Go: goCode(l.limit), Settings: settingsOf(l.limit),
+		Capacity: l.limit.Capacity(), Refill: l.limit.Refill(), Period: milliseconds(l.limit.Period()),
+		Remaining: look.Remaining, Reset: milliseconds(look.ResetAfter),
+		Most: l.most.found, Bound: l.most.bound, Fields: l.fields,
+	}
+}
+
+// postRequests sends requests through both lanes, at once or at a time soon.
+func (d *Demo) postRequests(w http.ResponseWriter, r *http.Request) {
+	var want struct {
+		Requests int     `json:"requests"`
+		At       float64 `json:"at"` // by the clock of the store; at once if it has passed
+	}
+	if err := readJSON(r, &want, `{"requests": 10}`); err != nil {
+		fail(w, err)
+		return
+	}
+	if want.Requests < 1 || want.Requests > maxRequests {
+		fail(w, &headgate.InvalidError{Field: "requests", Value: strconv.Itoa(want.Requests), Want: "1 to " + strconv.Itoa(maxRequests)})
+		return
+	}
+	ctx, stop := context.WithTimeout(r.Context(), maxAhead+patience)
+	defer stop()
+	if err := d.await(ctx, want.At); err != nil {
+		fail(w, err)
+		return
+	}
+	a, err := d.batch(ctx, want.Requests)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	answer(w, a)
+}
+
+// await returns at a time of the store's clock, at once if that has passed.
+func (d *Demo) await(ctx context.Context, at float64) error {
+	if at <= 0 {
+		return nil
+	}
+	if err := d.clock.adjust(ctx); err != nil {
+		return err
+	}
+	rest := at - epoch(d.clock.at(time.Now()))
+	if rest <= 0 {
+		return nil
+	}
+	if rest > milliseconds(maxAhead) {
+		return &headgate.InvalidError{Field: "at", Value: strconv.FormatFloat(at, 'f', -1, 64), Want: "a time of at most " + maxAhead.String() + " ahead, in milliseconds since 1970"}
+	}
+	select {
+	case <-time.After(time.Duration(rest * float64(time.Millisecond))):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (d *Demo) batch(ctx context.Context, n int) (batchAnswer, error) {
+	begun := time.Now()
+	done, err := d.decide(ctx, n)
+	if err != nil {
+		return batchAnswer{}, err
+	}
+	s, err := d.state(ctx)
+	if err != nil {
+		return batchAnswer{}, err
+	}
+	a := batchAnswer{At: epoch(d.clock.at(begun)), State: s}
+	for i, outcomes := range done {
+		a.Lanes[i] = summed(outcomes)
+	}
+	return a, nil
+}
+
+// summed counts outcomes, and keeps their order if it can be seen.
+func summed(outcomes []outcome) laneBatch {
+	b := laneBatch{Turns: []int{0}}
+	allowing := true
+	for _, o := range outcomes {
+		allowed := o.decision.Allowed()
+		if allowed {
+			b.Allowed++
+		}
+		if allowed != allowing && len(b.Turns) <= maxTurns {
+			b.Turns = append(b.Turns, 0)
+		}
+		allowing = allowed
+		b.Turns[len(b.Turns)-1]++
+	}
+	b.Denied = len(outcomes) - b.Allowed
+	if len(b.Turns) > maxTurns {
+		b.Turns = []int{}
+	}
+	return b
+}
+
+func (d *Demo) postReset(w http.ResponseWriter, r *http.Request) {
+	ctx, stop := context.WithTimeout(r.Context(), patience)
+	defer stop()
+	for _, l := range d.lanes {
+		if err := l.reset(ctx); err != nil {
+			fail(w, err)
+			return
+		}
+	}
+	d.answerState(ctx, w)
+}
+
+// postLimit changes the limit of l, or nothing if it is not valid.
+func (d *Demo) postLimit(l *lane) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var s settings
+		if err := readJSON(r, &s, `{"algorithm": "token-bucket", "capacity": 10, "refill": 5, "period": "1s"}`); err != nil {
+			fail(w, err)
+			return
+		}
+		limit, err := s.limit()
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		if err := l.change(limit, configOf(limit)); err != nil {
+			fail(w, err)
+			return
+		}
+		ctx, stop := context.WithTimeout(r.Context(), patience)
+		defer stop()
+		d.answerState(ctx, w)
+	}
+}

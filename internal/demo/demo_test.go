@@ -1,0 +1,458 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+func newDemo(t testing.TB, store headgate.Store) *Demo {
+	t.Helper()
+	d, err := New(store, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// ask is one request as the page makes it, and its answer.
+func ask(d *Demo, method, path, contentType, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(context.Background(), method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	return w
+}
+
+const (
+	form     = "application/x-www-form-urlencoded"
+	jsonType = "application/json"
+)
+
+// want fails unless w is an answer of this status and body, in one line.
+func want(t *testing.T, what string, w *httptest.ResponseRecorder, status int, body string) {
+	t.Helper()
+	if got := strings.TrimSuffix(w.Body.String(), "\n"); w.Code != status || got != body {
+		t.Errorf("%s: %d %s\nwant %d %s", what, w.Code, got, status, body)
+	}
+}
+
+func read[T any](t testing.TB, w *httptest.ResponseRecorder) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil || w.Code != http.StatusOK {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	return v
+}
+
+func TestDocumentedEndpoints(t *testing.T) {
+	d := newDemo(t, headgate.NewMemory(0))
+	const first = `"config":{"capacity":10,"refill_rate":1,"refill_interval":1}}`
+	want(t, "the first", ask(d, "POST", "/test", "", ""), 200, `{"allowed":true,"remaining":9,`+first)
+	want(t, "nothing changed", ask(d, "POST", "/config", "", ""), 200, `{"success":true,`+first)
+	want(t, "a change keeps what was consumed",
+		ask(d, "POST", "/config", form, "capacity=3&refill_rate=0.5&refill_interval=60"), 200,
+		`{"success":true,"config":{"capacity":3,"refill_rate":0.5,"refill_interval":60}}`)
+	for _, left := range []string{"1", "0"} {
+		want(t, "the next", ask(d, "POST", "/test", form, ""), 200,
+			`{"allowed":true,"remaining":`+left+`,"config":{"capacity":3,"refill_rate":0.5,"refill_interval":60}}`)
+	}
+	want(t, "the last", ask(d, "POST", "/test", "", ""), 200,
+		`{"allowed":false,"remaining":0,"config":{"capacity":3,"refill_rate":0.5,"refill_interval":60}}`)
+	if got := read[state](t, ask(d, "GET", "/api/state", "", "")).Lanes[0].Limit; got != "1/2m burst 3 stepped" {
+		t.Errorf("half a token each minute is %s", got)
+	}
+	want(t, "one field", ask(d, "POST", "/config", form, "capacity=5"), 200,
+		`{"success":true,"config":{"capacity":5,"refill_rate":0.5,"refill_interval":60}}`)
+	if w := ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"fixed-window","capacity":7,"period":"1m"}`); w.Code != 200 {
+		t.Error(w.Body)
+	}
+	want(t, "a window in those words", ask(d, "POST", "/test", "", ""), 200,
+		`{"allowed":true,"remaining":6,"config":{"capacity":7,"refill_rate":7,"refill_interval":60}}`)
+}
+
+func TestExactConfig(t *testing.T) {
+	for _, c := range []struct{ form, limit string }{
+		{"capacity=10&refill_rate=2.5&refill_interval=1", "5/2s burst 10 stepped"},
+		{"capacity=10.0&refill_rate=1.50&refill_interval=0.1", "3/200ms burst 10 stepped"},
+		{"capacity=4&refill_rate=4&refill_interval=.5", "4/500ms stepped"},
+		{"capacity=1&refill_rate=0.001&refill_interval=0.000001", "1/ms stepped"},
+		{"refill_rate=%203%20", "3/s burst 10 stepped"},
+	} {
+		d := newDemo(t, headgate.NewMemory(0))
+		if w := ask(d, "POST", "/config", form, c.form); w.Code != 200 {
+			t.Errorf("%s: %s", c.form, w.Body)
+		}
+		if got := read[state](t, ask(d, "GET", "/api/state", "", "")).Lanes[0].Limit; got != c.limit {
+			t.Errorf("%s is %s, want %s", c.form, got, c.limit)
+		}
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	const limitForm = `want JSON such as {\"algorithm\": \"token-bucket\", \"capacity\": 10, \"refill\": 5, \"period\": \"1s\"}`
+	d := newDemo(t, headgate.NewMemory(0))
+	before := ask(d, "GET", "/api/state", "", "").Body.String()
+	for _, c := range []struct {
+		path, contentType, body, says string
+	}{
+		{"/config", form, "capacity=0", `capacity is \"0\"; want a number above 0, such as 10 or 0.5`},
+		{"/config", form, "capacity=-1", `capacity is \"-1\"; want a number above 0, such as 10 or 0.5`},
+		{"/config", form, "capacity=1.5", `capacity is 1.5; want a whole number of at least 1`},
+		{"/config", form, "capacity=", `capacity is \"\"; want a number above 0, such as 10 or 0.5`},
+		{"/config", form, "capacity=1&capacity=2", `capacity is given twice; want one number`},
+		{"/config", form, "refill_rate=1e9", `refill_rate is \"1e9\"; want a number above 0, such as 10 or 0.5`},
+		{"/config", form, "refill_rate=1/3", `refill_rate is \"1/3\"; want a number above 0, such as 10 or 0.5`},
+		{"/config", form, "refill_rate=NaN", `refill_rate is \"NaN\"; want a number above 0, such as 10 or 0.5`},
+		{"/config", form, "refill_interval=0.3333333", `refill_interval is 0.3333333; want a time after which whole tokens arrive in whole microseconds, within 285 years`},
+		{"/config", form, "refill_rate=0.0000000001&refill_interval=1000", `refill_interval is 1000; want a time after which whole tokens arrive in whole microseconds, within 285 years`},
+		{"/config", form, "capacity=99999999999999999999", `capacity is 99999999999999999999; want a whole number of at least 1`},
+		{"/config", form, "rate=1", `field is \"rate\"; want capacity, refill_rate and refill_interval`},
+		{"/config", form, "%zz=1", `form is not understood; want capacity=10\u0026refill_rate=1\u0026refill_interval=1`},
+		{"/config", jsonType, `{"capacity":5}`, `Content-Type is \"application/json\"; want application/x-www-form-urlencoded`},
+		{"/api/limit/left", jsonType, "", `body is not understood (it is empty); ` + limitForm},
+		{"/api/limit/left", jsonType, "[]", `body is not understood (it is a array); ` + limitForm},
+		{"/api/limit/left", jsonType, `{"algorithm":1}`, `body is not understood (\"algorithm\" is a number); ` + limitForm},
+		{"/api/limit/left", jsonType, `{"speed":1}`, `body is not understood (unknown field \"speed\"); ` + limitForm},
+		{"/api/limit/left", jsonType, `{} {}`, `body is more than one value; ` + limitForm},
+		{"/api/limit/left", form, `{}`, `Content-Type is \"application/x-www-form-urlencoded\"; want application/json`},
+		{"/api/limit/left", jsonType, `{"algorithm":"magic","capacity":1,"period":"1s"}`, `algorithm is \"magic\"; want token-bucket, stepped, fixed-window, sliding-window or sliding-log`},
+		{"/api/limit/left", jsonType, `{"algorithm":"stepped","capacity":"ten","refill":1,"period":"1s"}`, `capacity is \"ten\"; want a whole number of at least 1`},
+		{"/api/limit/left", jsonType, `{"algorithm":"stepped","capacity":10,"refill":0,"period":"1s"}`, `refill is \"0\"; want a whole number of at least 1`},
+		{"/api/limit/left", jsonType, `{"algorithm":"stepped","capacity":10,"refill":1,"period":"soon"}`, `period is \"soon\"; want a time such as 500ms, 1s or 15m`},
+		{"/api/limit/left", jsonType, `{"algorithm":"sliding-log","capacity":10,"period":"0s"}`, `window is \"0s\"; want at least 1us`},
+		{"/api/limit/left", jsonType, `{"algorithm":"sliding-log","capacity":10,"period":"1s burst 3"}`, `window is \"1s burst 3\"; want a time such as 500ms, 1s or 15m`},
+		{"/api/limit/right", jsonType, `{"algorithm":"sliding-log","capacity":70000,"period":"1s"}`, `count is 70000; want at most 65535 because a log keeps every grant; a sliding window allows more`},
+		{"/api/requests", jsonType, `{"requests":0}`, `requests is 0; want 1 to 10000`},
+		{"/api/requests", jsonType, `{"requests":10001}`, `requests is 10001; want 1 to 10000`},
+		{"/api/requests", jsonType, `{"requests":1.5}`, `body is not understood (\"requests\" is a number 1.5); want JSON such as {\"requests\": 10}`},
+		{"/api/requests", jsonType, `{"requests":1,"at":1e300}`, ""},
+	} {
+		w := ask(d, "POST", c.path, c.contentType, c.body)
+		if c.says == "" {
+			if w.Code != 400 || strings.Count(w.Body.String(), "\n") != 1 {
+				t.Errorf("%s %s: %d %s", c.path, c.body, w.Code, w.Body)
+			}
+			continue
+		}
+		want(t, c.path+" "+c.body, w, 400, `{"success":false,"error":"`+c.says+`"}`)
+	}
+	var was, is state
+	after := ask(d, "GET", "/api/state", "", "").Body.String()
+	if json.Unmarshal([]byte(before), &was) != nil || json.Unmarshal([]byte(after), &is) != nil || was.Lanes[0].Limit != is.Lanes[0].Limit ||
+		was.Lanes[1].Limit != is.Lanes[1].Limit || is.Lanes[0].Remaining != 10 || is.Lanes[1].Remaining != 10 {
+		t.Errorf("bad input changed\n%s to\n%s", before, after)
+	}
+}
+
+func TestEveryAlgorithm(t *testing.T) {
+	for algorithm, wants := range map[string][2]string{
+		"token-bucket":   {"5/90s burst 10", "headgate.TokenBucket(10, 5, 90*time.Second)"},
+		"stepped":        {"5/90s burst 10 stepped", "headgate.SteppedTokenBucket(10, 5, 90*time.Second)"},
+		"fixed-window":   {"10/90s fixed-window", "headgate.FixedWindow(10, 90*time.Second)"},
+		"sliding-window": {"10/90s sliding-window", "headgate.SlidingWindow(10, 90*time.Second)"},
+		"sliding-log":    {"10/90s sliding-log", "headgate.SlidingLog(10, 90*time.Second)"},
+	} {
+		d := newDemo(t, headgate.NewMemory(0))
+		got := read[state](t, ask(d, "POST", "/api/limit/right", jsonType, `{"algorithm":"`+algorithm+`","capacity":"10","refill":"5","period":"90s"}`)).Lanes[1]
+		if got.Limit != wants[0] || got.Go != wants[1] {
+			t.Errorf("%s: %s, %s; want %s", algorithm, got.Limit, got.Go, wants)
+		}
+		again := read[state](t, ask(d, "POST", "/api/limit/right", jsonType, mustJSON(t, got.Settings))).Lanes[1]
+		if again.Limit != got.Limit {
+			t.Errorf("the form of %s makes %s", got.Limit, again.Limit)
+		}
+		b := read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":25}`)).Lanes[1]
+		if b.Allowed != 10 || b.Denied != 15 || len(b.Turns) != 2 || b.Turns[0] != 10 || b.Turns[1] != 15 {
+			t.Errorf("%s: %+v", algorithm, b)
+		}
+	}
+}
+
+func mustJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestGoDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		time.Second: "time.Second", 90 * time.Minute: "90*time.Minute", 24 * time.Hour: "24*time.Hour",
+		1500 * time.Millisecond: "1500*time.Millisecond", time.Microsecond: "1*time.Microsecond",
+	} {
+		if got := goDuration(d); got != want {
+			t.Errorf("%s is %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestPathsAndMethods(t *testing.T) {
+	d := newDemo(t, headgate.NewMemory(0))
+	for _, path := range []string{"/", "/index.html", "/style.css", "/main.js", "/icon.svg", "/api/state"} {
+		if w := ask(d, "GET", path, "", ""); w.Code != 200 || w.Body.Len() == 0 {
+			t.Errorf("GET %s: %d", path, w.Code)
+		}
+		if w := ask(d, "HEAD", path, "", ""); w.Code != 200 {
+			t.Errorf("HEAD %s: %d", path, w.Code)
+		}
+		want(t, "DELETE "+path, ask(d, "DELETE", path, "", ""), 405, `{"success":false,"error":"the method is \"DELETE\"; want GET, HEAD"}`)
+	}
+	for _, path := range []string{"/test", "/config", "/api/requests", "/api/reset", "/api/limit/left", "/api/limit/right"} {
+		w := ask(d, "GET", path, "", "")
+		want(t, "GET "+path, w, 405, `{"success":false,"error":"the method is \"GET\"; want POST"}`)
+		if allow := w.Header().Get("Allow"); allow != "POST" {
+			t.Errorf("%s allows %s", path, allow)
+		}
+	}
+	for _, path := range []string{"/nothing", "/api/", "/api/limit/middle", "/page/", "/index.html/", "/tes"} {
+		if w := ask(d, "GET", path, "", ""); w.Code != 404 || !strings.HasPrefix(w.Body.String(), `{"success":false,"error":"there is no `) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+func TestEveryAnswerIsGuarded(t *testing.T) {
+	d := newDemo(t, headgate.NewMemory(0))
+	for _, path := range []string{"/", "/main.js", "/api/state", "/nothing", "/test"} {
+		h := ask(d, "GET", path, "", "").Header()
+		for name, want := range map[string]string{
+			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+			"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+		} {
+			if got := h.Get(name); got != want {
+				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
+			}
+		}
+	}
+}
+
+func TestLargeBody(t *testing.T) {
+	d := newDemo(t, headgate.NewMemory(0))
+	for _, path := range []string{"/test", "/config", "/api/requests", "/api/reset", "/api/limit/left"} {
+		want(t, path, ask(d, "POST", path, form, strings.Repeat("x", maxBody+1)), 413, `{"success":false,"error":"the body is too large; want at most 4096 bytes"}`)
+	}
+}
+
+func TestStrangers(t *testing.T) {
+	store := headgate.NewMemory(0)
+	for _, c := range []struct {
+		bound, host, origin, site string
+		status                    int
+	}{
+		{"", "127.0.0.1:8080", "", "", 200},
+		{"", "localhost:8080", "http://localhost:8080", "", 200},
+		{"", "[::1]:8080", "", "same-origin", 200},
+		{"", "localhost", "", "none", 200},
+		{"", "LOCALHOST:1", "", "", 200},
+		{"", "127.0.0.1:8080", "http://127.0.0.1:9999", "", 403},
+		{"", "127.0.0.1:8080", "https://stranger.example", "cross-site", 403},
+		{"", "127.0.0.1:8080", "", "same-site", 403},
+		{"", "127.0.0.1:8080", "null", "", 403},
+		{"", "stranger.example:8080", "", "", 421},
+		{"", "127.0.0.1.stranger.example", "", "", 421},
+		{"", "192.0.2.1:8080", "", "", 421},
+		{"", "", "", "", 421},
+		{"0.0.0.0", "192.0.2.1:8080", "", "", 200},
+		{"0.0.0.0", "stranger.example:8080", "", "", 421},
+		{"box.example", "Box.Example:80", "", "", 200},
+		{"box.example", "stranger.example:80", "", "", 421},
+	} {
+		d, err := New(store, Options{Host: c.bound})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/test", nil)
+		r.Host = c.host
+		for name, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, r)
+		if w.Code != c.status {
+			t.Errorf("%+v: %d %s", c, w.Code, w.Body)
+		}
+	}
+}
+
+// A store that cannot say is an answer in one line, and not a yes.
+func TestStoreThatFails(t *testing.T) {
+	d, err := New(failing{errors.New("no\nroute")}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, method := range map[string]string{"/api/state": "GET", "/api/requests": "POST", "/api/reset": "POST", "/test": "POST"} {
+		want(t, path, ask(d, method, path, jsonType, `{"requests":1000}`), 503, `{"success":false,"error":"the store could not say: no route"}`)
+	}
+	if err := d.Ping(t.Context(), time.Second); err == nil {
+		t.Error("a store that fails answers a ping")
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Take(context.Context, headgate.Request) (headgate.Decision, error) {
+	return headgate.Decision{}, f.err
+}
+func (f failing) TakeAll(context.Context, []headgate.Request, []headgate.Decision) error {
+	return f.err
+}
+func (f failing) Reset(context.Context, string, headgate.Limit) error { return f.err }
+
+func TestOptions(t *testing.T) {
+	if _, err := New(headgate.NewMemory(0), Options{Parallel: -1}); err == nil {
+		t.Error("less than no parallel requests")
+	}
+	if _, err := New(nil, Options{}); err == nil {
+		t.Error("no store")
+	}
+}
+
+// However many are decided at the same time, each lane grants what its limit says.
+func TestRedis(t *testing.T) {
+	server := redistest.Start(t)
+	store, err := redisstore.Open(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	d := newDemo(t, store)
+	read[state](t, ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"fixed-window","capacity":100,"period":"1d"}`))
+	read[state](t, ask(d, "POST", "/api/limit/right", jsonType, `{"algorithm":"sliding-log","capacity":70,"period":"1h"}`))
+	b := read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":500}`))
+	if b.Lanes[0].Allowed != 100 || b.Lanes[1].Allowed != 70 || b.Lanes[0].Denied != 400 {
+		t.Errorf("%+v", b.Lanes)
+	}
+	s := read[state](t, ask(d, "POST", "/api/reset", "", ""))
+	if s.Lanes[0].Remaining != 100 || s.Lanes[0].Most != 0 || len(s.Lanes[0].Fields) != 0 {
+		t.Errorf("after a reset %+v", s.Lanes[0])
+	}
+	if drift := s.Now - epoch(time.Now()); drift < -2000 || drift > 2000 {
+		t.Errorf("the clock of a Redis on this machine is %.0f ms ahead", drift)
+	}
+	server.Stop()
+	if w := ask(d, "GET", "/api/state", "", ""); w.Code != 503 || strings.Count(w.Body.String(), "\n") != 1 {
+		t.Errorf("without its Redis: %d %s", w.Code, w.Body)
+	}
+}
+
+// A batch sent ahead of its time is decided at that time, by the store's clock.
+func TestSentAhead(t *testing.T) {
+	d := newDemo(t, headgate.NewMemory(0))
+	at := read[state](t, ask(d, "GET", "/api/state", "", "")).Now + 80
+	b := read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, mustJSON(t, map[string]any{"requests": 1, "at": at})))
+	if b.At < at-1 {
+		t.Errorf("decided %.3f ms early", at-b.At)
+	}
+}
+
+func TestServe(t *testing.T) {
+	d := newDemo(t, headgate.NewMemory(0))
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Serve(ctx, l) }()
+	status := func(path string, header http.Header) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+Address(l)+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = header
+		w, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Body.Close()
+		if _, err := io.Copy(io.Discard, w.Body); err != nil {
+			t.Fatal(err)
+		}
+		return w.StatusCode
+	}
+	if code := status("/", nil); code != 200 {
+		t.Errorf("the page: %d", code)
+	}
+	if code := status("/", http.Header{"X-Long": {strings.Repeat("x", 2*maxHeader)}}); code != 431 {
+		t.Errorf("a long header: %d", code)
+	}
+	// A request that is waiting for its time does not hold up the end.
+	sent, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		body := mustJSON(t, map[string]any{"requests": 1, "at": epoch(time.Now()) + 4000})
+		trace := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) }})
+		r, err := http.NewRequestWithContext(trace, http.MethodPost, "http://"+Address(l)+"/api/requests", strings.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		r.Header.Set("Content-Type", jsonType)
+		if w, err := http.DefaultClient.Do(r); err == nil {
+			w.Body.Close()
+		}
+	}()
+	<-sent
+	stop()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(3 * time.Second):
+		t.Fatal("still serving")
+	}
+	<-over
+}
+
+func TestAddress(t *testing.T) {
+	for bound, want := range map[string]string{"127.0.0.1:0": "127.0.0.1:", "0.0.0.0:0": "localhost:"} {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", bound)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Address(l); !strings.HasPrefix(got, want) {
+			t.Errorf("%s is found at %s", bound, got)
+		}
+		l.Close()
+	}
+}
+
+func TestAhead(t *testing.T) {
+	noon := time.Unix(12*3600, 0)
+	for _, c := range []struct {
+		now  time.Time
+		rest time.Duration
+		want time.Duration
+	}{
+		{noon, 12 * time.Hour, 0},
+		{noon, 12*time.Hour - time.Second, time.Second},
+		{noon, 12*time.Hour + time.Minute, -time.Minute},
+		{time.Unix(86399, 0), 24*time.Hour - time.Second, 2 * time.Second},
+		{time.Unix(86401, 0), time.Second, -2 * time.Second},
+	} {
+		if got := ahead(c.now, c.rest); got != c.want {
+			t.Errorf("at %s with %s of the day left: %s ahead, want %s", c.now.UTC(), c.rest, got, c.want)
+		}
+	}
+}

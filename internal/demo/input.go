@@ -1,0 +1,69 @@
+package demo
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate"
+)
+
+// readJSON reads the body, one JSON object of the form like and nothing else, into v.
+func readJSON(r *http.Request, v any, like string) error {
+	if err := wantType(r, "application/json"); err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(v); err != nil {
+		return &headgate.InvalidError{Field: "body", Value: "not understood (" + reason(err) + ")", Want: "JSON such as " + like}
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return &headgate.InvalidError{Field: "body", Value: "more than one value", Want: "JSON such as " + like}
+	}
+	return nil
+}
+
+// reason is what is wrong with JSON, without the names of our types.
+func reason(err error) string {
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if e.Field == "" {
+			return "it is a " + e.Value
+		}
+		return strconv.Quote(e.Field) + " is a " + e.Value
+	}
+	if errors.Is(err, io.EOF) {
+		return "it is empty"
+	}
+	return strings.TrimPrefix(err.Error(), "json: ")
+}
+
+func wantType(r *http.Request, want string) error {
+	got := r.Header.Get("Content-Type")
+	if media, _, err := mime.ParseMediaType(got); err != nil || media != want {
+		return &headgate.InvalidError{Field: "Content-Type", Value: strconv.Quote(got), Want: want}
+	}
+	return nil
+}
+
+// input is what somebody typed: a JSON string, or a number as it is written.
+type input string
+
+// UnmarshalJSON reads a string or a number.
+func (i *input) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err == nil {
+		*i = input(strings.TrimSpace(s))
+		return nil
+	}
+	var n json.Number
+	if err := json.Unmarshal(b, &n); err != nil {
+		return errors.New("a value is neither a text nor a number")
+	}
+	*i = input(n)
+	return nil
+}

@@ -1,0 +1,99 @@
+package demo
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+var laneNames = [2]string{"left", "right"}
+
+// key is whose requests the page sends. There is one client, and so one key.
+const key = "demo"
+
+// lane is one side of the page: a limit that all traffic is tried against, and
+// what came of it.
+type lane struct {
+	name    string
+	limiter *headgate.Limiter
+
+	mu     sync.Mutex
+	limit  headgate.Limit // without its name
+	config config         // the limit in the terms of the documentation's demo
+	most   *most
+	fields []field // that the last decision would have sent
+}
+
+func newLane(store headgate.Store, name string, limit headgate.Limit) (*lane, error) {
+	limiter, err := headgate.NewLimiter(store, limit.Named(name))
+	if err != nil {
+		return nil, err
+	}
+	return &lane{name: name, limiter: limiter, limit: limit, config: configOf(limit), most: newMost(limit)}, nil
+}
+
+// change puts limit in the place of the one before, at once. The name stays, so
+// what has been consumed stays too, unless the algorithm is another one.
+func (l *lane) change(limit headgate.Limit, c config) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.limiter.SetLimits(limit.Named(l.name)); err != nil {
+		return err
+	}
+	l.limit, l.config, l.most = limit, c, newMost(limit)
+	return nil
+}
+
+// reset begins anew: a full bucket, an empty window, and nothing seen.
+func (l *lane) reset(ctx context.Context) error {
+	if err := l.limiter.Reset(ctx, key); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.most, l.fields = newMost(l.limit), nil
+	return nil
+}
+
+// look asks for the state of the lane, and charges nothing.
+func (l *lane) look(ctx context.Context) (headgate.Decision, error) {
+	return l.limiter.Peek(ctx, key)
+}
+
+// outcome is a decision, and the time during which it was made.
+type outcome struct {
+	from, to time.Time
+	decision headgate.Decision
+}
+
+// take asks for one request.
+func (l *lane) take(ctx context.Context) (outcome, error) {
+	from := time.Now()
+	d, err := l.limiter.Allow(ctx, key)
+	return outcome{from, time.Now(), d}, err
+}
+
+// note remembers what came of a batch that began when seen was the lane's.
+func (l *lane) note(seen *most, outcomes []outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seen != l.most {
+		return // the limit has changed since, and this says nothing about the new one
+	}
+	seen.add(outcomes)
+	last := outcomes[0]
+	for _, o := range outcomes[1:] {
+		if o.to.After(last.to) {
+			last = o
+		}
+	}
+	l.fields = headerFields(last.to, last.decision)
+}
+
+func (l *lane) seen() *most {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.most
+}

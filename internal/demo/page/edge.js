@@ -1,0 +1,32 @@
+// One burst just before the edge of a fixed window, and one just after it.
+
+import { seconds } from "./level.js";
+import { pause } from "./stream.js";
+
+const ahead = 1000; // the server waits for the last second, more exactly than a browser does
+
+// plan finds the lane whose window it is, or tells why there is none.
+export function plan(lanes) {
+  const lane = lanes.find((l) => l.edges() > 0);
+  if (!lane) throw new Error("no lane has a fixed window; choose that algorithm in a lane, or try a window's edge below");
+  const period = lane.edges();
+  if (period < 1000 || period > 60_000) {
+    throw new Error(`the ${lane.name} window is ${seconds(period)}; bursts can be sent across the edge of one from 1s to 1m`);
+  }
+  const burst = Math.min(lane.state.capacity, 10_000);
+  // Far enough from the edge to be seen apart, and to be decided on time.
+  const apart = Math.min(period / 8, 400);
+  return { period, burst, before: Math.min(apart + burst / 5, period / 2), after: apart };
+}
+
+// run sends both bursts. now() is the time of the store; tell says how far it is.
+export async function run({ period, burst, before, after }, now, send, tell) {
+  const edge = Math.ceil((now() + before + 100) / period) * period;
+  for (let rest = edge - before - now(); rest > ahead; rest = edge - before - now()) {
+    tell(`the edge is in ${seconds(rest + before)}`);
+    await pause(Math.min(100, rest - ahead));
+  }
+  tell("bursting across the edge");
+  await send(burst, edge - before);
+  await send(burst, edge + after);
+}

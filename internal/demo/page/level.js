@@ -1,0 +1,46 @@
+// What a limit holds at this moment, from what the server said a moment ago. It is
+// exact for buckets and fixed windows; the others change in ways that only the
+// store knows, and stand still until it is asked again.
+
+export function levelAt(lane, elapsed) {
+  const { capacity, refill, period, remaining } = lane;
+  const rest = lane.reset - elapsed;
+  if (rest <= 0) return capacity;
+  switch (lane.settings.algorithm) {
+    case "token-bucket": // what is missing flows in until the reset
+      return Math.max(0, Math.min(capacity, capacity - (rest * refill) / period));
+    case "stepped": {
+      const steps = Math.ceil(lane.reset / period) - Math.ceil(rest / period);
+      return Math.min(capacity, remaining + steps * refill);
+    }
+    default:
+      return remaining;
+  }
+}
+
+// nextText says what will happen, and when.
+export function nextText(lane, elapsed) {
+  const rest = lane.reset - elapsed;
+  switch (lane.settings.algorithm) {
+    case "token-bucket":
+      return rest > 0 ? `full in ${seconds(rest)}` : "full";
+    case "stepped": {
+      const step = rest - Math.floor(rest / lane.period) * lane.period;
+      return rest > 0 ? `next ${thousands(lane.refill)} in ${seconds(step || lane.period)}` : "full";
+    }
+    case "fixed-window":
+      return rest > 0 ? `new window in ${seconds(rest)}` : "nothing taken";
+    default:
+      return rest > 0 ? `all free in ${seconds(rest)}` : "nothing taken";
+  }
+}
+
+export function seconds(ms) {
+  if (ms >= 3_600_000) return `${(ms / 3_600_000).toFixed(1)} h`;
+  if (ms >= 60_000) return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`;
+  return `${(Math.max(ms, 0) / 1000).toFixed(1)} s`;
+}
+
+export function thousands(n) {
+  return n.toLocaleString("en-GB");
+}

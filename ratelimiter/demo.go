@@ -1,0 +1,66 @@
+package ratelimiter
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/headgate/headgate/internal/demo"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// RunDemoServer serves a page on which limits can be watched at work, with their
+// state in Redis, until the program is interrupted. POST /test and POST /config
+// answer as they do in the documentation of Redis. It reads the flags -port
+// (default 8080), -redis-host (localhost) and -redis-port (6379) by package flag.
+//
+// It serves this machine only. If Redis is not there, or the port is taken, it says
+// so and exits with 1.
+func RunDemoServer() {
+	port := flag.Int("port", 8080, "serve at this port of localhost; 0 takes one that is free")
+	redisHost := flag.String("redis-host", "localhost", "the host of Redis")
+	redisPort := flag.Int("redis-port", 6379, "the port of Redis")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := serveDemo(ctx, *port, *redisHost, *redisPort); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1) //nolint:gocritic // stop has nothing to do any more
+	}
+}
+
+func serveDemo(ctx context.Context, port int, redisHost string, redisPort int) error {
+	for name, n := range map[string]int{"port": port, "redis-port": redisPort} {
+		if n < 0 || n > 65535 {
+			return fmt.Errorf("%s is %d; want 0 to 65535", name, n)
+		}
+	}
+	logging.Disable() // its errors reach us as errors, in one line
+	addr := net.JoinHostPort(redisHost, strconv.Itoa(redisPort))
+	store, err := redisstore.Open("redis://" + addr)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	page, err := demo.New(store, demo.Options{Store: "Redis at " + addr})
+	if err != nil {
+		return err
+	}
+	if err := page.Ping(ctx, 5*time.Second); err != nil {
+		return fmt.Errorf("cannot reach Redis at %s: %w", addr, err)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	fmt.Printf("The demo is at http://%s (Redis at %s; Ctrl-C ends it)\n", demo.Address(l), addr)
+	return page.Serve(ctx, l)
+}
