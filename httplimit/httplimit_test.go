@@ -128,7 +128,7 @@ func TestStaleFields(t *testing.T) {
 	h := protect(t, newLimiter(t, "1/h"), httplimit.Options{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "4")
-		w.Header().Set("Etag", `"page"`)
+		w.Header().Set("ETag", `"page"`)
 		h.ServeHTTP(w, r)
 	}))
 	defer server.Close()
@@ -145,7 +145,7 @@ func TestStaleFields(t *testing.T) {
 		if closing := answer.Body.Close(); err != nil || closing != nil || !strings.Contains(string(b), want) {
 			t.Errorf("%q, %v; want %q", b, err, want)
 		}
-		if denied := answer.StatusCode == http.StatusTooManyRequests; denied == (answer.Header.Get("Etag") != "") {
+		if denied := answer.StatusCode == http.StatusTooManyRequests; denied == (answer.Header.Get("ETag") != "") {
 			t.Errorf("%d %v", answer.StatusCode, answer.Header)
 		}
 	}

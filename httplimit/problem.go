@@ -65,7 +65,7 @@ func (p document) write(w http.ResponseWriter) {
 		panic(err) // cannot happen: strings and a number
 	}
 	h := w.Header()
-	for _, stale := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified", "Cache-Control"} {
+	for _, stale := range []string{"Content-Length", "Content-Encoding", "ETag", "Last-Modified", "Cache-Control"} {
 		h.Del(stale) // said of a page that is not sent, as http.Error has it
 	}
 	h.Set("Content-Type", "application/problem+json")
