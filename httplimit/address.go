@@ -75,6 +75,11 @@ type addresses struct {
 }
 
 func (a *addresses) key(r *http.Request) string {
+	if len(a.trusted) == 0 {
+		if host, ok := plainIPv4(r.RemoteAddr); ok { // what is most
+			return "ip:" + host
+		}
+	}
 	at, ok := parseNode(r.RemoteAddr)
 	if len(a.trusted) > 0 && (ok && a.trusts(at) || isSocket(r.RemoteAddr)) {
 		if client, found := a.client(r.Header[a.field]); found {

@@ -29,6 +29,27 @@ func parseNode(s string) (netip.Addr, bool) {
 	return embedded(at.Unmap().WithZone("")), true
 }
 
+// plainIPv4 is the host of an IPv4 address and a port, in the form that netip writes and
+// takes alone: without leading zeros. It finds the same as parseNode, in less time.
+func plainIPv4(s string) (host string, ok bool) {
+	dots, number, digits := 0, 0, 0
+	for i := range len(s) {
+		c := s[i]
+		if '0' <= c && c <= '9' {
+			number, digits = 10*number+int(c-'0'), digits+1
+			if digits > 3 || number > 255 || digits > 1 && number < 10 {
+				return "", false
+			}
+			continue
+		}
+		if digits == 0 || c != '.' {
+			return s[:i], c == ':' && dots == 3 && digits > 0 && isPort(s[i:])
+		}
+		dots, number, digits = dots+1, 0, 0
+	}
+	return "", false
+}
+
 // isPort says whether s is a colon and a number. A port may be hidden as _name in
 // Forwarded.
 func isPort(s string) bool {
