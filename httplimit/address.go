@@ -127,6 +127,7 @@ func (a *addresses) trusts(at netip.Addr) bool {
 
 // group is the key of at.
 func (a *addresses) group(at netip.Addr) string {
+	at = embedded(at)
 	var room [64]byte
 	b := append(room[:0], "ip:"...)
 	if at.Is4() || a.bits == at.BitLen() {

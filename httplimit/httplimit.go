@@ -27,7 +27,8 @@ type Options struct {
 	// proxy: then use [ClientAddress].
 	Key KeyFunc
 
-	// Cost says how many tokens a request takes. 0 lets it pass uncharged; less than 0,
+	// Cost says how many tokens a request takes. 0 lets it pass uncharged, once the store
+	// has said how its key stands; less than 0,
 	// such as the ContentLength of a body of unknown length, counts as 1. Default: 1.
 	Cost func(*http.Request) int64
 

@@ -129,6 +129,7 @@ func TestStaleFields(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "4")
 		w.Header().Set("ETag", `"page"`)
+		w.Header().Set("Cache-Control", "no-store")
 		h.ServeHTTP(w, r)
 	}))
 	defer server.Close()
@@ -147,6 +148,9 @@ func TestStaleFields(t *testing.T) {
 		}
 		if denied := answer.StatusCode == http.StatusTooManyRequests; denied == (answer.Header.Get("ETag") != "") {
 			t.Errorf("%d %v", answer.StatusCode, answer.Header)
+		}
+		if answer.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("what holds for every answer is gone: %v", answer.Header)
 		}
 	}
 }

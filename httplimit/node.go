@@ -26,7 +26,7 @@ func parseNode(s string) (netip.Addr, bool) {
 	if err != nil {
 		return at, false
 	}
-	return embedded(at.Unmap().WithZone("")), true
+	return at.Unmap().WithZone(""), true
 }
 
 // plainIPv4 is the host of an IPv4 address and a port, in the form that netip writes and
@@ -64,8 +64,9 @@ func isPort(s string) bool {
 	return true
 }
 
-// embedded is the IPv4 address that at stands for: of a client behind NAT64 (RFC 6052),
-// or of the owner of a 6to4 prefix (RFC 3056).
+// embedded is the IPv4 address whose owner at belongs to: that of a client behind NAT64
+// (RFC 6052) or of a 6to4 prefix (RFC 3056). It is for keys alone: nobody is trusted for
+// an address inside of another, which anybody may have made up.
 func embedded(at netip.Addr) netip.Addr {
 	if at.Is4() {
 		return at

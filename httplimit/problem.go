@@ -65,8 +65,8 @@ func (p document) write(w http.ResponseWriter) {
 		panic(err) // cannot happen: strings and a number
 	}
 	h := w.Header()
-	for _, stale := range []string{"Content-Length", "Content-Encoding", "ETag", "Last-Modified", "Cache-Control"} {
-		h.Del(stale) // said of a page that is not sent, as http.Error has it
+	for _, stale := range []string{"Content-Length", "Content-Range", "ETag", "Last-Modified"} {
+		h.Del(stale) // said of a page that is not sent; what a handler around this one does to bodies stays
 	}
 	h.Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
