@@ -15,6 +15,7 @@ package httplimit
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -98,6 +99,8 @@ func (o *Options) validate(l *headgate.Limiter) error {
 		return &headgate.InvalidError{Field: "limiter", Value: "nil", Want: "one made by headgate.NewLimiter"}
 	case o.Timeout < 0:
 		return &headgate.InvalidError{Field: "Timeout", Value: o.Timeout.String(), Want: "more than 0, or 0 for the store's own"}
+	case o.Fields&^(AllFields|NoFields) != 0:
+		return &headgate.InvalidError{Field: "Fields", Value: strconv.Itoa(int(o.Fields)), Want: "a set of Draft10, XRateLimit and RetryAfter, or NoFields"}
 	case o.Shadow && o.Observe == nil:
 		return &headgate.InvalidError{Field: "Observe", Value: "nil", Want: "a function, because Shadow tells nobody else"}
 	}

@@ -352,6 +352,7 @@ func TestNewErrors(t *testing.T) {
 	}{
 		{nil, httplimit.Options{}, "headgate: limiter is nil; want one made by headgate.NewLimiter"},
 		{l, httplimit.Options{Timeout: -1}, "headgate: Timeout is -1ns; want more than 0, or 0 for the store's own"},
+		{l, httplimit.Options{Fields: 200}, "headgate: Fields is 200; want a set of Draft10, XRateLimit and RetryAfter, or NoFields"},
 		{l, httplimit.Options{Shadow: true}, "headgate: Observe is nil; want a function, because Shadow tells nobody else"},
 	} {
 		if _, err := httplimit.New(c.l, c.o); err == nil || err.Error() != c.want {

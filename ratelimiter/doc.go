@@ -24,7 +24,8 @@
 //	deadline of a context    not seen while waiting     holds, whatever the client's options
 //	numbers out of range     used as they are           one clear error
 //	another value at a key   may be written to          an error that names the key
-//	middleware               X-RateLimit-Remaining      that, and Limit, Reset, Retry-After
+//	middleware               X-RateLimit-Remaining      that, and Limit, Reset, Retry-After; other
+//	                                                    words in the bodies of 429 and 500
 //
 // Where the guide lets requests pass on an error, look at the request's context first: a
 // client that hangs up ends it, and would pass uncharged.

@@ -14,7 +14,8 @@ const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " 
 	"redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master-name"
 
 // Open makes a store from a URL, with a client of its own that [Store.Close]
-// closes. It connects when first used. The forms are
+// closes. It connects when first used. go-redis logs by itself what it cannot dial; see
+// its SetLogger. The forms are
 //
 //	redis://[user:password@]host[:port][/db]
 //	redis+cluster://[user:password@]host:port[,host:port…]

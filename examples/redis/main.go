@@ -1,5 +1,6 @@
 // Redis shares the limit of each client address among all servers that use the same
-// Redis. While Redis cannot say within 50 ms, requests pass, and that is logged once a second.
+// Redis. While Redis cannot say within 50 ms, requests pass, and that is logged once a second (go-redis
+// logs what it cannot dial by itself; see redis.SetLogger).
 //
 //	go run ./examples/redis -store redis://localhost:6379
 //	curl -i localhost:8080
