@@ -85,11 +85,14 @@ func (d *Demo) state(ctx context.Context) (state, error) {
 	}
 	s := state{Store: d.options.Store}
 	for i, l := range d.lanes {
-		look, err := l.look(ctx)
+		err := d.inSlot(ctx, func() error {
+			look, err := l.look(ctx)
+			s.Lanes[i] = l.state(look)
+			return err
+		})
 		if err != nil {
 			return state{}, err
 		}
-		s.Lanes[i] = l.state(look)
 	}
 	s.Now = epoch(d.clock.at(time.Now()))
 	return s, nil
@@ -200,7 +203,7 @@ func (d *Demo) postReset(w http.ResponseWriter, r *http.Request) {
 	ctx, stop := context.WithTimeout(r.Context(), patience)
 	defer stop()
 	for _, l := range d.lanes {
-		if err := l.reset(ctx); err != nil {
+		if err := d.inSlot(ctx, func() error { return l.reset(ctx) }); err != nil {
 			fail(w, err)
 			return
 		}

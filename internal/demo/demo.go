@@ -30,7 +30,7 @@ type Options struct {
 	// name of the machine and for any IP address. Default: loopback only.
 	Host string
 
-	// Parallel is how many requests are decided at the same time, which a store
+	// Parallel is how many requests the store is asked about at the same time, which a store
 	// across a network needs to be fast. Default: 1 for a Memory, else 16.
 	Parallel int
 }
@@ -42,7 +42,8 @@ type Demo struct {
 	options Options
 	lanes   [2]*lane // left and right
 	clock   storeClock
-	slots   chan struct{} // one for each request that is being decided
+	slots   chan struct{} // one for each request that the store is asked about
+	batches chan struct{} // one for each batch that is being decided
 }
 
 // The limits that the lanes begin with. The left one is the bucket that the
@@ -66,7 +67,8 @@ func New(store headgate.Store, options Options) (*Demo, error) {
 	} else if options.Parallel == 0 {
 		options.Parallel = 16
 	}
-	d := &Demo{options: options, clock: storeClock{store: store}, slots: make(chan struct{}, options.Parallel)}
+	d := &Demo{options: options, clock: storeClock{store: store},
+		slots: make(chan struct{}, options.Parallel), batches: make(chan struct{}, maxBatches)}
 	for i, limit := range []headgate.Limit{firstLeft, firstRight} {
 		l, err := newLane(store, laneNames[i], limit)
 		if err != nil {

@@ -27,13 +27,18 @@ func newDemo(t testing.TB, store headgate.Store) *Demo {
 	return d
 }
 
-// ask is one request as the page makes it, and its answer.
-func ask(d *Demo, method, path, contentType, body string) *httptest.ResponseRecorder {
+// request is one request as the page makes it, and where its answer goes.
+func request(method, path, contentType, body string) (*http.Request, *httptest.ResponseRecorder) {
 	r := httptest.NewRequestWithContext(context.Background(), method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	w := httptest.NewRecorder()
+	return r, httptest.NewRecorder()
+}
+
+// ask is one request as the page makes it, and its answer.
+func ask(d *Demo, method, path, contentType, body string) *httptest.ResponseRecorder {
+	r, w := request(method, path, contentType, body)
 	d.ServeHTTP(w, r)
 	return w
 }

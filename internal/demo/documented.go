@@ -60,7 +60,11 @@ func (d *Demo) postTest(w http.ResponseWriter, r *http.Request) {
 	defer stop()
 	l := d.lanes[0]
 	seen, c := l.seen(), l.documented()
-	o, err := l.take(ctx)
+	var o outcome
+	err := d.inSlot(ctx, func() (err error) {
+		o, err = l.take(ctx)
+		return err
+	})
 	if err != nil {
 		fail(w, err)
 		return
