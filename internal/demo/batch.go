@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -10,14 +11,16 @@ import (
 // what they hold of memory. Others wait for their turn.
 const maxBatches = 8
 
-// batch is what came of requests that were sent together, in each lane. An outcome
-// is zero if the store did not say.
+// batch is what came of requests that were sent together, in each lane.
 type batch [2][]outcome
 
 // decide sends n requests through both lanes, and each request is decided
 // separately: no more of them at the same time than there are slots, over all
-// batches. If the store could not say, those decided until then stay charged.
+// batches. If the store could not say, or not in time, it returns an error and
+// those that were decided until then.
 func (d *Demo) decide(ctx context.Context, n int) (batch, error) {
+	ctx, end := context.WithTimeout(ctx, patience)
+	defer end()
 	select {
 	case d.batches <- struct{}{}:
 		defer func() { <-d.batches }()
@@ -40,22 +43,22 @@ func (d *Demo) decide(ctx context.Context, n int) (batch, error) {
 		})
 	}
 	workers.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return batch{}, err
-	}
 	for i, l := range d.lanes {
+		done[i] = slices.DeleteFunc(done[i], func(o outcome) bool { return o.to.IsZero() })
 		l.note(seen[i], done[i])
 	}
-	return done, nil
+	return done, context.Cause(ctx)
 }
 
 // decideOne sends one request through both lanes.
 func (d *Demo) decideOne(ctx context.Context, into batch, i int64) error {
-	return d.inSlot(ctx, func() (err error) {
+	return d.inSlot(ctx, func() error {
 		for side, l := range d.lanes {
-			if into[side][i], err = l.take(ctx); err != nil {
+			o, err := l.take(ctx)
+			if err != nil {
 				return err
 			}
+			into[side][i] = o
 		}
 		return nil
 	})

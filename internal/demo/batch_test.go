@@ -94,6 +94,7 @@ func TestCancelledBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := slowStore(time.Second)
 		d := newDemo(t, store)
+		ask(d, "GET", "/api/state", "", "") // after which the clock is known
 		ctx, stop := context.WithCancel(t.Context())
 		over := make(chan int, 1)
 		go func() {

@@ -85,7 +85,7 @@ func New(store headgate.Store, options Options) (*Demo, error) {
 func (d *Demo) Ping(ctx context.Context, patience time.Duration) error {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	_, err := d.lanes[0].look(ctx)
+	_, err := peek(ctx, d.lanes[0].limiter)
 	return err
 }
 
@@ -101,8 +101,8 @@ func (d *Demo) routes() http.Handler {
 	mux.Handle("/api/state", only(http.MethodGet, d.getState))
 	mux.Handle("/api/requests", only(http.MethodPost, d.postRequests))
 	mux.Handle("/api/reset", only(http.MethodPost, d.postReset))
-	for _, l := range d.lanes {
-		mux.Handle("/api/limit/"+l.name, only(http.MethodPost, d.postLimit(l)))
+	for side, l := range d.lanes {
+		mux.Handle("/api/limit/"+l.name, only(http.MethodPost, d.postLimit(side)))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "there is no "+strconv.Quote(r.URL.Path)+" here; the page is at /")

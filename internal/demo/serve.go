@@ -38,7 +38,7 @@ func (d *Demo) Serve(ctx context.Context, l net.Listener) error {
 		MaxHeaderBytes:    maxHeader,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      maxAhead + 2*patience,
+		WriteTimeout:      maxAhead + 4*patience, // to read, to ask the time, to decide, to look
 		IdleTimeout:       time.Minute,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}

@@ -50,16 +50,25 @@ function take(state) {
   if (state.now < newest && state.now > newest - 5000) return; // unless a clock was set back
   newest = state.now;
   $("store").textContent = state.store;
-  state.lanes.forEach((s, i) => lanes[i].update(s, state.now));
+  state.lanes.forEach((s, i) => lanes[i].update(s));
 }
 
 async function sendNow(n, at) {
+  const before = generation;
   const batch = await api.send(n, at);
-  take(batch.state);
+  if (batch.state) take(batch.state);
+  if (generation !== before) return; // it was sent before all began anew
   batch.lanes.forEach((b, i) => lanes[i].record(batch.at, b));
   decided.push([performance.now(), n]);
   dirty = true;
   summary.tell(() => lanes.map((l) => l.sentence()).join(" "));
+  if (batch.cut) throw new Error(`the store was too slow: ${decidedOf(batch, n)}`);
+}
+
+function decidedOf(batch, n) {
+  const each = batch.lanes.map((b) => `${thousands(b.allowed + b.denied)}`);
+  const decided = each[0] === each[1] ? each[0] : each.join(" on the left and ") + " on the right";
+  return `of ${thousands(n)} requests ${decided} were decided, and the rest is not counted`;
 }
 
 async function apply(name, settings) {
@@ -68,8 +77,12 @@ async function apply(name, settings) {
   summary.tell(() => `The ${name} limit is now ${lanes[name === "left" ? 0 : 1].state.limit}.`);
 }
 
+// A batch counts only if nothing has begun anew since it was sent.
+let generation = 0;
+
 async function afresh() {
   take(await api.reset());
+  generation++;
   lanes.forEach((l) => l.clear());
   dirty = true;
 }
