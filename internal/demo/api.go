@@ -225,6 +225,12 @@ func summed(outcomes []outcome) laneBatch {
 }
 
 func (d *Demo) postReset(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		if err := readJSON(r, &struct{}{}, "{}"); err != nil {
+			fail(w, err)
+			return
+		}
+	}
 	ctx, stop := context.WithTimeout(r.Context(), patience)
 	defer stop()
 	for _, l := range d.lanes {

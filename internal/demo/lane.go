@@ -40,6 +40,11 @@ func newLane(store headgate.Store, name string, limit headgate.Limit) (*lane, er
 func (l *lane) change(limit headgate.Limit, c config) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.put(limit, c)
+}
+
+// put is change for those who hold the lock.
+func (l *lane) put(limit headgate.Limit, c config) error {
 	if err := l.limiter.SetLimits(limit.Named(l.name)); err != nil {
 		return err
 	}
