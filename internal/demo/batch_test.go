@@ -98,8 +98,8 @@ func TestCancelledBatch(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		over := make(chan int, 1)
 		go func() {
-			r, w := request("POST", "/api/requests", jsonType, `{"requests":10000}`)
-			d.ServeHTTP(w, r.WithContext(ctx))
+			r, w := request(ctx, "POST", "/api/requests", jsonType, `{"requests":10000}`)
+			d.ServeHTTP(w, r)
 			over <- w.Code
 		}()
 		time.Sleep(2500 * time.Millisecond)

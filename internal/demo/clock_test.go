@@ -16,6 +16,7 @@ import (
 type slow struct {
 	headgate.Store
 
+	mu      sync.Mutex    // of highest
 	takes   atomic.Int64  // nanoseconds, for one answer
 	under   atomic.Int64  // answers under way
 	highest atomic.Int64  // of them, at the same time
@@ -23,10 +24,8 @@ type slow struct {
 }
 
 func (s *slow) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	now := s.under.Add(1)
+	s.enter()
 	defer s.under.Add(-1)
-	for high := s.highest.Load(); now > high && !s.highest.CompareAndSwap(high, now); high = s.highest.Load() {
-	}
 	select {
 	case <-time.After(time.Duration(s.takes.Load())):
 	case <-ctx.Done():
@@ -37,6 +36,12 @@ func (s *slow) Take(ctx context.Context, r headgate.Request) (headgate.Decision,
 		d.ResetAfter -= s.ahead
 	}
 	return d, err
+}
+
+func (s *slow) enter() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.highest.Store(max(s.highest.Load(), s.under.Add(1)))
 }
 
 func slowStore(takes time.Duration) *slow {

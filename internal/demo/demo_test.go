@@ -30,8 +30,8 @@ func newDemo(t testing.TB, store headgate.Store) *Demo {
 }
 
 // request is one request as the page makes it, and where its answer goes.
-func request(method, path, contentType, body string) (*http.Request, *httptest.ResponseRecorder) {
-	r := httptest.NewRequestWithContext(context.Background(), method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
+func request(ctx context.Context, method, path, contentType, body string) (*http.Request, *httptest.ResponseRecorder) {
+	r := httptest.NewRequestWithContext(ctx, method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
@@ -40,7 +40,7 @@ func request(method, path, contentType, body string) (*http.Request, *httptest.R
 
 // ask is one request as the page makes it, and its answer.
 func ask(d *Demo, method, path, contentType, body string) *httptest.ResponseRecorder {
-	r, w := request(method, path, contentType, body)
+	r, w := request(context.Background(), method, path, contentType, body)
 	d.ServeHTTP(w, r)
 	return w
 }
