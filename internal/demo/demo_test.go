@@ -477,6 +477,19 @@ func TestServe(t *testing.T) {
 	<-over
 }
 
+// Whoever sends slowly, or nothing, is left; an answer has the time that it may take.
+func TestServerTimeouts(t *testing.T) {
+	s := newDemo(t, headgate.NewMemory(0)).server(t.Context())
+	for what, got := range map[string]time.Duration{"the header": s.ReadHeaderTimeout, "the body": s.ReadTimeout, "the next request": s.IdleTimeout} {
+		if got < time.Second || got > time.Minute {
+			t.Errorf("%s may take %s", what, got)
+		}
+	}
+	if longest := s.ReadTimeout + maxAhead + 2*patience; s.WriteTimeout <= longest || s.WriteTimeout > 2*longest {
+		t.Errorf("an answer may take %s, and is cut off after %s", longest, s.WriteTimeout)
+	}
+}
+
 func TestAddress(t *testing.T) {
 	for bound, want := range map[string]string{"127.0.0.1:0": "127.0.0.1:", "0.0.0.0:0": "localhost:"} {
 		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", bound)
