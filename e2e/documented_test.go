@@ -106,7 +106,9 @@ func TestRunDemoServerWithoutRedis(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"-port 0 -redis-host 127.0.0.1 -redis-port 1": "1 cannot reach Redis at 127.0.0.1:1: ",
-		"-port 70000": "1 port is 70000; want 0 to 65535",
+		"-port 70000":                "1 port is 70000; want 0 to 65535",
+		"-port 70000 -redis-port -1": "1 port is 70000; want 0 to 65535",
+		"-port 0 -redis-port 0":      "1 redis-port is 0; want 1 to 65535",
 	} {
 		var stderr strings.Builder
 		cmd := exec.CommandContext(t.Context(), bin, strings.Fields(args)...)

@@ -61,7 +61,7 @@ type page struct {
 	mu       sync.Mutex
 	requests int
 	troubles []string // errors and strangers
-	refusals int      // answers of 400, which some tests provoke
+	refusals int      // answers of 400 and 503, which some tests provoke
 }
 
 // open opens the demo at url in a tab of its own. When the test ends, the page must
@@ -90,7 +90,7 @@ func (p *page) listen(url string) func(any) {
 		case *runtime.EventExceptionThrown:
 			p.troubles = append(p.troubles, "exception "+e.ExceptionDetails.Text)
 		case *log.EventEntryAdded:
-			if e.Entry.Source == "network" && strings.Contains(e.Entry.Text, " 400 ") {
+			if e.Entry.Source == "network" && (strings.Contains(e.Entry.Text, " 400 ") || strings.Contains(e.Entry.Text, " 503 ")) {
 				p.refusals++
 				return
 			}

@@ -38,10 +38,11 @@ func RunDemoServer() {
 }
 
 func serveDemo(ctx context.Context, port int, redisHost string, redisPort int) error {
-	for name, n := range map[string]int{"port": port, "redis-port": redisPort} {
-		if n < 0 || n > 65535 {
-			return fmt.Errorf("%s is %d; want 0 to 65535", name, n)
-		}
+	if port < 0 || port > 65535 {
+		return fmt.Errorf("port is %d; want 0 to 65535", port)
+	}
+	if redisPort < 1 || redisPort > 65535 {
+		return fmt.Errorf("redis-port is %d; want 1 to 65535", redisPort)
 	}
 	logging.Disable() // its errors reach us as errors, in one line
 	addr := net.JoinHostPort(redisHost, strconv.Itoa(redisPort))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -76,6 +77,7 @@ func (f *demoFlags) serve(cmd *cobra.Command) error {
 	if f.port < 0 || f.port > 65535 {
 		return usagef(cmd, "--port is %d; want 0 to 65535", f.port)
 	}
+	f.host = strings.TrimSuffix(strings.TrimPrefix(f.host, "["), "]") // as an IPv6 address is written in a URL
 	if f.host == "" {
 		return usagef(cmd, "--host is empty; want an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all")
 	}

@@ -29,6 +29,7 @@ type state struct {
 
 // laneState is what a lane would answer now.
 type laneState struct {
+	At        float64  `json:"at"` // when it was so, by the clock of the store
 	Name      string   `json:"name"`
 	Limit     string   `json:"limit"` // as text
 	Go        string   `json:"go"`    // as code
@@ -45,9 +46,10 @@ type laneState struct {
 
 // batchAnswer tells what came of a batch, and what is left.
 type batchAnswer struct {
-	At    float64      `json:"at"` // when it began, by the clock of the store
+	At    float64      `json:"at"`  // when it began, by the clock of the store
+	Cut   bool         `json:"cut"` // the store did not decide all in time
 	Lanes [2]laneBatch `json:"lanes"`
-	State state        `json:"state"`
+	State *state       `json:"state"` // null if the store could not say
 }
 
 // laneBatch is what came of a batch in one lane.
@@ -80,19 +82,40 @@ func (d *Demo) answerState(ctx context.Context, w http.ResponseWriter) {
 }
 
 func (d *Demo) state(ctx context.Context) (state, error) {
-	if err := d.clock.adjust(ctx); err != nil {
+	looks, err := d.look(ctx, d.lanes[0].limiter, d.lanes[1].limiter)
+	if err != nil {
 		return state{}, err
 	}
+	return d.stateOf(looks), nil
+}
+
+// look asks for the time of the store and for what limiters would answer, and
+// charges nothing.
+func (d *Demo) look(ctx context.Context, limiters ...*headgate.Limiter) (looks [2]outcome, err error) {
+	if err := d.clock.adjust(ctx); err != nil {
+		return looks, err
+	}
+	for i, limiter := range limiters {
+		err := d.inSlot(ctx, func() (err error) {
+			looks[i], err = peek(ctx, limiter)
+			return err
+		})
+		if err != nil {
+			return looks, err
+		}
+	}
+	return looks, nil
+}
+
+// stateOf is what the page shows after looks.
+func (d *Demo) stateOf(looks [2]outcome) state {
 	s := state{Store: d.options.Store}
 	for i, l := range d.lanes {
-		look, err := l.look(ctx)
-		if err != nil {
-			return state{}, err
-		}
-		s.Lanes[i] = l.state(look)
+		s.Lanes[i] = l.state(looks[i].decision)
+		s.Lanes[i].At = epoch(d.clock.at(middle(looks[i].from, looks[i].to)))
 	}
 	s.Now = epoch(d.clock.at(time.Now()))
-	return s, nil
+	return s
 }
 
 func (l *lane) state(look headgate.Decision) laneState {
@@ -120,13 +143,11 @@ func (d *Demo) postRequests(w http.ResponseWriter, r *http.Request) {
 		fail(w, &headgate.InvalidError{Field: "requests", Value: strconv.Itoa(want.Requests), Want: "1 to " + strconv.Itoa(maxRequests)})
 		return
 	}
-	ctx, stop := context.WithTimeout(r.Context(), maxAhead+patience)
-	defer stop()
-	if err := d.await(ctx, want.At); err != nil {
+	if err := d.await(r.Context(), want.At); err != nil {
 		fail(w, err)
 		return
 	}
-	a, err := d.batch(ctx, want.Requests)
+	a, err := d.batch(r.Context(), want.Requests)
 	if err != nil {
 		fail(w, err)
 		return
@@ -139,6 +160,8 @@ func (d *Demo) await(ctx context.Context, at float64) error {
 	if at <= 0 {
 		return nil
 	}
+	ctx, stop := context.WithTimeout(ctx, maxAhead+patience)
+	defer stop()
 	if err := d.clock.adjust(ctx); err != nil {
 		return err
 	}
@@ -157,20 +180,25 @@ func (d *Demo) await(ctx context.Context, at float64) error {
 	}
 }
 
+// batch sends n requests. What has been decided is told even if the rest was not.
 func (d *Demo) batch(ctx context.Context, n int) (batchAnswer, error) {
 	begun := time.Now()
 	done, err := d.decide(ctx, n)
-	if err != nil {
-		return batchAnswer{}, err
-	}
-	s, err := d.state(ctx)
-	if err != nil {
-		return batchAnswer{}, err
-	}
-	a := batchAnswer{At: epoch(d.clock.at(begun)), State: s}
+	a := batchAnswer{Cut: err != nil}
+	decided := 0
 	for i, outcomes := range done {
 		a.Lanes[i] = summed(outcomes)
+		decided += len(outcomes)
 	}
+	if decided == 0 {
+		return batchAnswer{}, err
+	}
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
+	if s, err := d.state(ctx); err == nil {
+		a.State = &s
+	}
+	a.At = epoch(d.clock.at(begun))
 	return a, nil
 }
 
@@ -197,10 +225,16 @@ func summed(outcomes []outcome) laneBatch {
 }
 
 func (d *Demo) postReset(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		if err := readJSON(r, &struct{}{}, "{}"); err != nil {
+			fail(w, err)
+			return
+		}
+	}
 	ctx, stop := context.WithTimeout(r.Context(), patience)
 	defer stop()
 	for _, l := range d.lanes {
-		if err := l.reset(ctx); err != nil {
+		if err := d.inSlot(ctx, func() error { return l.reset(ctx) }); err != nil {
 			fail(w, err)
 			return
 		}
@@ -208,8 +242,9 @@ func (d *Demo) postReset(w http.ResponseWriter, r *http.Request) {
 	d.answerState(ctx, w)
 }
 
-// postLimit changes the limit of l, or nothing if it is not valid.
-func (d *Demo) postLimit(l *lane) http.HandlerFunc {
+// postLimit changes the limit of the lane side, or nothing if it is not valid or
+// the store could not say what it holds.
+func (d *Demo) postLimit(side int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var s settings
 		if err := readJSON(r, &s, `{"algorithm": "token-bucket", "capacity": 10, "refill": 5, "period": "1s"}`); err != nil {
@@ -221,12 +256,32 @@ func (d *Demo) postLimit(l *lane) http.HandlerFunc {
 			fail(w, err)
 			return
 		}
-		if err := l.change(limit, configOf(limit)); err != nil {
+		ctx, stop := context.WithTimeout(r.Context(), patience)
+		defer stop()
+		changed, err := d.change(ctx, side, limit)
+		if err != nil {
 			fail(w, err)
 			return
 		}
-		ctx, stop := context.WithTimeout(r.Context(), patience)
-		defer stop()
-		d.answerState(ctx, w)
+		answer(w, changed)
 	}
+}
+
+// change looks at what limit holds, and only then puts it in its place.
+func (d *Demo) change(ctx context.Context, side int, limit headgate.Limit) (state, error) {
+	l := d.lanes[side]
+	next, err := headgate.NewLimiter(d.clock.store, limit.Named(l.name))
+	if err != nil {
+		return state{}, err
+	}
+	limiters := [2]*headgate.Limiter{d.lanes[0].limiter, d.lanes[1].limiter}
+	limiters[side] = next
+	looks, err := d.look(ctx, limiters[:]...)
+	if err != nil {
+		return state{}, err
+	}
+	if err := l.change(limit, configOf(limit)); err != nil {
+		return state{}, err
+	}
+	return d.stateOf(looks), nil
 }

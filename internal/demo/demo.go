@@ -30,7 +30,7 @@ type Options struct {
 	// name of the machine and for any IP address. Default: loopback only.
 	Host string
 
-	// Parallel is how many requests are decided at the same time, which a store
+	// Parallel is how many requests the store is asked about at the same time, which a store
 	// across a network needs to be fast. Default: 1 for a Memory, else 16.
 	Parallel int
 }
@@ -42,7 +42,8 @@ type Demo struct {
 	options Options
 	lanes   [2]*lane // left and right
 	clock   storeClock
-	slots   chan struct{} // one for each request that is being decided
+	slots   chan struct{} // one for each request that the store is asked about
+	batches chan struct{} // one for each batch that is being decided
 }
 
 // The limits that the lanes begin with. The left one is the bucket that the
@@ -66,7 +67,8 @@ func New(store headgate.Store, options Options) (*Demo, error) {
 	} else if options.Parallel == 0 {
 		options.Parallel = 16
 	}
-	d := &Demo{options: options, clock: storeClock{store: store}, slots: make(chan struct{}, options.Parallel)}
+	d := &Demo{options: options, clock: storeClock{store: store},
+		slots: make(chan struct{}, options.Parallel), batches: make(chan struct{}, maxBatches)}
 	for i, limit := range []headgate.Limit{firstLeft, firstRight} {
 		l, err := newLane(store, laneNames[i], limit)
 		if err != nil {
@@ -83,7 +85,7 @@ func New(store headgate.Store, options Options) (*Demo, error) {
 func (d *Demo) Ping(ctx context.Context, patience time.Duration) error {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
-	_, err := d.lanes[0].look(ctx)
+	_, err := peek(ctx, d.lanes[0].limiter)
 	return err
 }
 
@@ -99,8 +101,8 @@ func (d *Demo) routes() http.Handler {
 	mux.Handle("/api/state", only(http.MethodGet, d.getState))
 	mux.Handle("/api/requests", only(http.MethodPost, d.postRequests))
 	mux.Handle("/api/reset", only(http.MethodPost, d.postReset))
-	for _, l := range d.lanes {
-		mux.Handle("/api/limit/"+l.name, only(http.MethodPost, d.postLimit(l)))
+	for side, l := range d.lanes {
+		mux.Handle("/api/limit/"+l.name, only(http.MethodPost, d.postLimit(side)))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "there is no "+strconv.Quote(r.URL.Path)+" here; the page is at /")

@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,19 +29,24 @@ func newDemo(t testing.TB, store headgate.Store) *Demo {
 	return d
 }
 
-// ask is one request as the page makes it, and its answer.
-func ask(d *Demo, method, path, contentType, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequestWithContext(context.Background(), method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
+// request is one request as the page makes it, and where its answer goes.
+func request(ctx context.Context, method, path, contentType, body string) (*http.Request, *httptest.ResponseRecorder) {
+	r := httptest.NewRequestWithContext(ctx, method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
-	w := httptest.NewRecorder()
+	return r, httptest.NewRecorder()
+}
+
+// ask is one request as the page makes it, and its answer.
+func ask(d *Demo, method, path, contentType, body string) *httptest.ResponseRecorder {
+	r, w := request(context.Background(), method, path, contentType, body)
 	d.ServeHTTP(w, r)
 	return w
 }
 
 const (
-	form     = "application/x-www-form-urlencoded"
+	form     = formType
 	jsonType = "application/json"
 )
 
@@ -138,6 +145,15 @@ func TestBadInput(t *testing.T) {
 		{"/api/limit/left", jsonType, `{"algorithm":"sliding-log","capacity":10,"period":"0s"}`, `window is \"0s\"; want at least 1us`},
 		{"/api/limit/left", jsonType, `{"algorithm":"sliding-log","capacity":10,"period":"1s burst 3"}`, `window is \"1s burst 3\"; want a time such as 500ms, 1s or 15m`},
 		{"/api/limit/right", jsonType, `{"algorithm":"sliding-log","capacity":70000,"period":"1s"}`, `count is 70000; want at most 65535 because a log keeps every grant; a sliding window allows more`},
+		{"/api/limit/right", jsonType, `{"algorithm":"sliding-log","capacity":7,"refill":5,"period":"1s"}`, `refill is \"5\"; want none, because only buckets refill`},
+		{"/config?capacity=5", form, "", `query is \"capacity=5\"; want none; numbers are sent as a form, in the body`},
+		{"/config?capacity=5", form, "refill_rate=2", `query is \"capacity=5\"; want none; numbers are sent as a form, in the body`},
+		{"/test", form, "%zz", `form is not understood; want capacity=10\u0026refill_rate=1\u0026refill_interval=1`},
+		{"/test", form, "requests=5", `body is not empty; want nothing`},
+		{"/test", jsonType, "{}", `Content-Type is \"application/json\"; want application/x-www-form-urlencoded`},
+		{"/api/reset", jsonType, "nonsense", `body is not understood (invalid character 'o' in literal null (expecting 'u')); want JSON such as {}`},
+		{"/api/reset", jsonType, `{"lane":"left"}`, `body is not understood (unknown field \"lane\"); want JSON such as {}`},
+		{"/api/reset", form, "a=b", `Content-Type is \"application/x-www-form-urlencoded\"; want application/json`},
 		{"/api/requests", jsonType, `{"requests":0}`, `requests is 0; want 1 to 10000`},
 		{"/api/requests", jsonType, `{"requests":10001}`, `requests is 10001; want 1 to 10000`},
 		{"/api/requests", jsonType, `{"requests":1.5}`, `body is not understood (\"requests\" is a number 1.5); want JSON such as {\"requests\": 10}`},
@@ -169,7 +185,11 @@ func TestEveryAlgorithm(t *testing.T) {
 		"sliding-log":    {"10/90s sliding-log", "headgate.SlidingLog(10, 90*time.Second)"},
 	} {
 		d := newDemo(t, headgate.NewMemory(0))
-		got := read[state](t, ask(d, "POST", "/api/limit/right", jsonType, `{"algorithm":"`+algorithm+`","capacity":"10","refill":"5","period":"90s"}`)).Lanes[1]
+		refill := ""
+		if strings.HasPrefix(wants[0], "5/") {
+			refill = `,"refill":"5"`
+		}
+		got := read[state](t, ask(d, "POST", "/api/limit/right", jsonType, `{"algorithm":"`+algorithm+`","capacity":"10"`+refill+`,"period":"90s"}`)).Lanes[1]
 		if got.Limit != wants[0] || got.Go != wants[1] {
 			t.Errorf("%s: %s, %s; want %s", algorithm, got.Limit, got.Go, wants)
 		}
@@ -234,13 +254,42 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 	for _, path := range []string{"/", "/main.js", "/api/state", "/nothing", "/test"} {
 		h := ask(d, "GET", path, "", "").Header()
 		for name, want := range map[string]string{
-			"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+			"Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'",
+			"X-Content-Type-Options":  "nosniff", "Cache-Control": "no-store",
 			"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 		} {
 			if got := h.Get(name); got != want {
 				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
 			}
 		}
+	}
+}
+
+func TestContentTypes(t *testing.T) {
+	d := newDemo(t, headgate.NewMemory(0))
+	for path, want := range map[string]string{
+		"/": "text/html; charset=utf-8", "/index.html": "text/html; charset=utf-8", "/style.css": "text/css; charset=utf-8",
+		"/main.js": "text/javascript; charset=utf-8", "/icon.svg": "image/svg+xml", "/api/state": "application/json", "/nothing": "application/json",
+	} {
+		if got := ask(d, "GET", path, "", "").Header().Get("Content-Type"); got != want {
+			t.Errorf("%s is %s, want %s", path, got, want)
+		}
+	}
+}
+
+// Two who change one number each do not undo each other.
+func TestConfigsAtOnce(t *testing.T) {
+	d := newDemo(t, headgate.NewMemory(0))
+	for n := range 300 {
+		var all sync.WaitGroup
+		number := strconv.Itoa(n + 1)
+		for _, field := range []string{"capacity=", "refill_rate=", "refill_interval="} {
+			all.Go(func() { ask(d, "POST", "/config", form, field+number) })
+		}
+		all.Wait()
+		want(t, "all three", ask(d, "POST", "/config", "", ""), 200,
+			`{"success":true,"config":{"capacity":`+number+`,"refill_rate":`+number+`,"refill_interval":`+number+`}}`)
 	}
 }
 
@@ -300,8 +349,11 @@ func TestStoreThatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, method := range map[string]string{"/api/state": "GET", "/api/requests": "POST", "/api/reset": "POST", "/test": "POST"} {
-		want(t, path, ask(d, method, path, jsonType, `{"requests":1000}`), 503, `{"success":false,"error":"the store could not say: no route"}`)
+	for path, c := range map[string][3]string{
+		"/api/state": {"GET", "", ""}, "/api/requests": {"POST", jsonType, `{"requests":1000}`},
+		"/api/reset": {"POST", jsonType, "{}"}, "/test": {"POST", "", ""},
+	} {
+		want(t, path, ask(d, c[0], path, c[1], c[2]), 503, `{"success":false,"error":"the store could not say: no route"}`)
 	}
 	if err := d.Ping(t.Context(), time.Second); err == nil {
 		t.Error("a store that fails answers a ping")
@@ -423,6 +475,19 @@ func TestServe(t *testing.T) {
 		t.Fatal("still serving")
 	}
 	<-over
+}
+
+// Whoever sends slowly, or nothing, is left; an answer has the time that it may take.
+func TestServerTimeouts(t *testing.T) {
+	s := newDemo(t, headgate.NewMemory(0)).server(t.Context())
+	for what, got := range map[string]time.Duration{"the header": s.ReadHeaderTimeout, "the body": s.ReadTimeout, "the next request": s.IdleTimeout} {
+		if got < time.Second || got > time.Minute {
+			t.Errorf("%s may take %s", what, got)
+		}
+	}
+	if longest := s.ReadTimeout + maxAhead + 2*patience; s.WriteTimeout <= longest || s.WriteTimeout > 2*longest {
+		t.Errorf("an answer may take %s, and is cut off after %s", longest, s.WriteTimeout)
+	}
 }
 
 func TestAddress(t *testing.T) {

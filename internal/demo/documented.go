@@ -56,11 +56,19 @@ func (l *lane) documented() config {
 
 // postTest sends one request through the left lane alone.
 func (d *Demo) postTest(w http.ResponseWriter, r *http.Request) {
+	if err := wantEmptyForm(r); err != nil {
+		fail(w, err)
+		return
+	}
 	ctx, stop := context.WithTimeout(r.Context(), patience)
 	defer stop()
 	l := d.lanes[0]
 	seen, c := l.seen(), l.documented()
-	o, err := l.take(ctx)
+	var o outcome
+	err := d.inSlot(ctx, func() (err error) {
+		o, err = l.take(ctx)
+		return err
+	})
 	if err != nil {
 		fail(w, err)
 		return
@@ -71,35 +79,59 @@ func (d *Demo) postTest(w http.ResponseWriter, r *http.Request) {
 
 // postConfig makes the left lane a stepped bucket. What the form leaves out stays.
 func (d *Demo) postConfig(w http.ResponseWriter, r *http.Request) {
-	l := d.lanes[0]
-	c, err := readConfig(r, l.documented())
+	form, err := readForm(r)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	limit, err := c.limit()
+	c, err := d.lanes[0].configure(form)
 	if err != nil {
-		fail(w, err)
-		return
-	}
-	if err := l.change(limit, c); err != nil {
 		fail(w, err)
 		return
 	}
 	answer(w, configAnswer{true, c})
 }
 
-func readConfig(r *http.Request, c config) (config, error) {
-	const form = "application/x-www-form-urlencoded"
+// configure changes what form says. Nobody else changes the limit meanwhile.
+func (l *lane) configure(form url.Values) (config, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, err := l.config.with(form)
+	if err != nil {
+		return c, err
+	}
+	limit, err := c.limit()
+	if err != nil {
+		return c, err
+	}
+	return c, l.put(limit, c)
+}
+
+const formType = "application/x-www-form-urlencoded"
+
+// readForm reads the form in the body, and nothing of the query.
+func readForm(r *http.Request) (url.Values, error) {
+	if r.URL.RawQuery != "" {
+		return nil, &headgate.InvalidError{Field: "query", Value: strconv.Quote(r.URL.RawQuery), Want: "none; numbers are sent as a form, in the body"}
+	}
 	if r.ContentLength != 0 {
-		if err := wantType(r, form); err != nil {
-			return c, err
+		if err := wantType(r, formType); err != nil {
+			return nil, err
 		}
 	}
 	if err := r.ParseForm(); err != nil {
-		return c, &headgate.InvalidError{Field: "form", Value: "not understood", Want: "capacity=10&refill_rate=1&refill_interval=1"}
+		return nil, &headgate.InvalidError{Field: "form", Value: "not understood", Want: "capacity=10&refill_rate=1&refill_interval=1"}
 	}
-	return c.with(r.Form)
+	return r.PostForm, nil
+}
+
+// wantEmptyForm accepts no body, or a form with nothing in it.
+func wantEmptyForm(r *http.Request) error {
+	form, err := readForm(r)
+	if err == nil && len(form) > 0 {
+		err = &headgate.InvalidError{Field: "body", Value: "not empty", Want: "nothing"}
+	}
+	return err
 }
 
 // with is c with what form says otherwise.

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,6 +40,11 @@ func newLane(store headgate.Store, name string, limit headgate.Limit) (*lane, er
 func (l *lane) change(limit headgate.Limit, c config) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.put(limit, c)
+}
+
+// put is change for those who hold the lock.
+func (l *lane) put(limit headgate.Limit, c config) error {
 	if err := l.limiter.SetLimits(limit.Named(l.name)); err != nil {
 		return err
 	}
@@ -57,11 +63,6 @@ func (l *lane) reset(ctx context.Context) error {
 	return nil
 }
 
-// look asks for the state of the lane, and charges nothing.
-func (l *lane) look(ctx context.Context) (headgate.Decision, error) {
-	return l.limiter.Peek(ctx, key)
-}
-
 // outcome is a decision, and the time during which it was made.
 type outcome struct {
 	from, to time.Time
@@ -75,20 +76,22 @@ func (l *lane) take(ctx context.Context) (outcome, error) {
 	return outcome{from, time.Now(), d}, err
 }
 
+// peek asks for what limiter would answer, and charges nothing.
+func peek(ctx context.Context, limiter *headgate.Limiter) (outcome, error) {
+	from := time.Now()
+	d, err := limiter.Peek(ctx, key)
+	return outcome{from, time.Now(), d}, err
+}
+
 // note remembers what came of a batch that began when seen was the lane's.
 func (l *lane) note(seen *most, outcomes []outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if seen != l.most {
+	if seen != l.most || len(outcomes) == 0 {
 		return // the limit has changed since, and this says nothing about the new one
 	}
 	seen.add(outcomes)
-	last := outcomes[0]
-	for _, o := range outcomes[1:] {
-		if o.to.After(last.to) {
-			last = o
-		}
-	}
+	last := slices.MaxFunc(outcomes, func(a, b outcome) int { return a.to.Compare(b.to) })
 	l.fields = headerFields(last.to, last.decision)
 }
 

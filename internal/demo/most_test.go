@@ -44,14 +44,31 @@ func TestMost(t *testing.T) {
 	}
 }
 
+// Answers of a slow store come in any order, and join no run then.
 func TestMostIsBounded(t *testing.T) {
-	limit := headgate.TokenBucket(10, 10, time.Microsecond)
+	limit := headgate.TokenBucket(10, 10, time.Second)
 	m, begun := newMost(limit), time.Now()
-	for i := range 3 * maxRuns {
-		at := begun.Add(time.Duration(i) * time.Nanosecond)
+	for i := range 2 * maxRuns {
+		at := begun.Add(time.Duration(i%2) * 500 * time.Millisecond)
 		m.add([]outcome{{at, at, headgate.Decision{Limit: limit}}})
 	}
-	if len(m.runs) > maxRuns {
-		t.Errorf("%d runs are kept", len(m.runs))
+	if len(m.runs) != maxRuns {
+		t.Errorf("%d runs are kept, want %d", len(m.runs), maxRuns)
+	}
+}
+
+// What no later window can reach is forgotten, and nothing else.
+func TestMostForgets(t *testing.T) {
+	limit := headgate.TokenBucket(10, 10, time.Second)
+	m, begun := newMost(limit), time.Now()
+	for i := range 1000 {
+		at := begun.Add(time.Duration(i) * 10 * time.Millisecond)
+		m.add([]outcome{{at, at, headgate.Decision{Limit: limit}}})
+	}
+	if n := len(m.runs); n < 100 || n > 102 {
+		t.Errorf("%d runs are kept, want those of one second", n)
+	}
+	if m.found != 100 {
+		t.Errorf("%d in any second, want 100", m.found)
 	}
 }

@@ -33,15 +33,7 @@ func Address(l net.Listener) string {
 // Serve answers at l until ctx is done, and then returns nil. It closes l. Requests
 // under way are told to end, and cut off if they do not.
 func (d *Demo) Serve(ctx context.Context, l net.Listener) error {
-	server := &http.Server{
-		Handler:           d,
-		MaxHeaderBytes:    maxHeader,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      maxAhead + 2*patience,
-		IdleTimeout:       time.Minute,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-	}
+	server := d.server(ctx)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	select {
@@ -58,4 +50,17 @@ func (d *Demo) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	return nil
+}
+
+// server waits for nobody for ever.
+func (d *Demo) server(ctx context.Context) *http.Server {
+	return &http.Server{
+		Handler:           d,
+		MaxHeaderBytes:    maxHeader,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      maxAhead + 4*patience, // to read, to ask the time, to decide, to look
+		IdleTimeout:       time.Minute,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
 }

@@ -33,6 +33,8 @@ func (s settings) limit() (headgate.Limit, error) {
 		if refill, err = whole("refill", s.Refill); err != nil {
 			return headgate.Limit{}, err
 		}
+	} else if s.Refill != "" {
+		return headgate.Limit{}, &headgate.InvalidError{Field: "refill", Value: strconv.Quote(string(s.Refill)), Want: "none, because only buckets refill"}
 	}
 	every, err := period(per, s.Period)
 	if err != nil {

@@ -6,7 +6,7 @@ export class Refusal extends Error {}
 async function ask(path, options) {
   let response;
   try {
-    response = await fetch(path, { ...options, signal: AbortSignal.timeout(20_000) });
+    response = await fetch(path, { ...options, signal: AbortSignal.timeout(50_000) });
   } catch {
     throw new Refusal("the server does not answer; is it still running?");
   }

@@ -20,7 +20,6 @@ export class Lane {
   allowed = 0;
   denied = 0;
   state;
-  #at; // when the state was so, by the clock of the store
   #part = {};
   #timeline;
 
@@ -124,12 +123,11 @@ export class Lane {
     this.#part.form.classList.toggle("changed", now !== JSON.stringify({ algorithm, capacity, refill, period }));
   }
 
-  // update takes the truth from the server, as it was at a time of the store.
-  update(state, at) {
+  // update takes the truth from the server.
+  update(state) {
     const untouched = !this.state || !this.#part.form.classList.contains("changed");
     const changed = this.state?.limit !== state.limit;
     this.state = state;
-    this.#at = at;
     if (changed) this.#showLimit();
     if (changed && untouched) this.fill();
     else if (changed) this.#markChanged();
@@ -174,6 +172,7 @@ export class Lane {
 
   clear() {
     this.allowed = this.denied = 0;
+    this.history.clear();
     set(this.#part.allowed, "0");
     set(this.#part.denied, "0");
     this.#part.marks.replaceChildren();
@@ -182,7 +181,7 @@ export class Lane {
   // draw shows the lane as it is at now, by the clock of the store, and the minute
   // before end.
   draw(now, end, bins, top) {
-    const elapsed = Math.max(0, now - this.#at);
+    const elapsed = Math.max(0, now - this.state.at);
     const level = levelAt(this.state, elapsed);
     const whole = Math.floor(level + 1e-9);
     set(this.#part.remaining, thousands(whole));

@@ -50,16 +50,25 @@ function take(state) {
   if (state.now < newest && state.now > newest - 5000) return; // unless a clock was set back
   newest = state.now;
   $("store").textContent = state.store;
-  state.lanes.forEach((s, i) => lanes[i].update(s, state.now));
+  state.lanes.forEach((s, i) => lanes[i].update(s));
 }
 
 async function sendNow(n, at) {
+  const before = generation;
   const batch = await api.send(n, at);
-  take(batch.state);
+  if (batch.state) take(batch.state);
+  if (generation !== before) return; // it was sent before all began anew
   batch.lanes.forEach((b, i) => lanes[i].record(batch.at, b));
   decided.push([performance.now(), n]);
   dirty = true;
   summary.tell(() => lanes.map((l) => l.sentence()).join(" "));
+  if (batch.cut) throw new Error(`the store was too slow: ${decidedOf(batch, n)}`);
+}
+
+function decidedOf(batch, n) {
+  const each = batch.lanes.map((b) => `${thousands(b.allowed + b.denied)}`);
+  const decided = each[0] === each[1] ? each[0] : each.join(" on the left and ") + " on the right";
+  return `of ${thousands(n)} requests ${decided} were decided, and the rest is not counted`;
 }
 
 async function apply(name, settings) {
@@ -68,25 +77,36 @@ async function apply(name, settings) {
   summary.tell(() => `The ${name} limit is now ${lanes[name === "left" ? 0 : 1].state.limit}.`);
 }
 
+// A batch counts only if nothing has begun anew since it was sent.
+let generation = 0;
+
 async function afresh() {
   take(await api.reset());
+  generation++;
   lanes.forEach((l) => l.clear());
   dirty = true;
 }
 
-// complain shows what went wrong with the traffic, or nothing.
-function complain(message) {
-  $("traffic-error").textContent = message ?? "";
-  $("traffic-error").hidden = !message;
+// alertIn shows a message in an element that speaks up whenever it is written, and
+// so is written only when it says something else.
+function alertIn(element, message = "") {
+  if (element.textContent !== message) element.textContent = message;
+  element.hidden = !message;
 }
+
+// complain shows what went wrong with the traffic, or nothing; sayLost, that the
+// server or its store cannot be reached.
+const complain = (message) => alertIn($("traffic-error"), message);
+const sayLost = (message) => alertIn($("lost"), message);
 
 // attempt does something that a person asked for, and shows what went wrong.
 async function attempt(action) {
   try {
-    complain();
     await action();
+    if (!document.querySelector("#traffic [aria-invalid=true]")) complain();
   } catch (error) {
     complain(error.message);
+    error.field?.focus();
   }
 }
 
@@ -95,11 +115,8 @@ function number(input, name) {
   const text = input.value.trim().replaceAll(",", "");
   const ok = /^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= 10_000;
   input.setAttribute("aria-invalid", String(!ok));
-  if (!ok) {
-    input.focus();
-    throw new Error(`${name} is "${input.value}"; want a whole number from 1 to 10,000`);
-  }
-  return Number(text);
+  if (ok) return Number(text);
+  throw Object.assign(new Error(`${name} is "${input.value}"; want a whole number from 1 to 10,000`), { field: input });
 }
 
 const one = () => attempt(() => sendNow(1));
@@ -116,6 +133,7 @@ function toggleStream() {
     const ended = stream.start();
     tellStatus("");
     showStream();
+    complain();
     await ended;
   }).finally(showStream);
 }
@@ -129,15 +147,18 @@ function acrossTheEdge() {
   return attempt(async () => {
     if ($("edge").getAttribute("aria-disabled") === "true") return;
     const bursts = edge.plan(lanes);
+    complain();
     stream.stop();
     $("edge").setAttribute("aria-disabled", "true");
     try {
       await afresh();
       await edge.run(bursts, now, sendNow, (text) => tellStatus(text));
       tellStatus("across the edge: " + lanes.map((l) => `${l.name} ${l.state.most} of ${l.state.bound}`).join(", "), 10_000);
+    } catch (error) {
+      tellStatus("");
+      throw error;
     } finally {
       $("edge").setAttribute("aria-disabled", "false");
-      if (!$("traffic-error").hidden) tellStatus("");
     }
   });
 }
@@ -177,18 +198,19 @@ function wireRate() {
     try {
       stream.rate = number($("rate"), "the rate");
       $("slider").value = Math.log10(stream.rate) * 100;
+      $("slider").setAttribute("aria-valuetext", `${thousands(stream.rate)} a second`);
       complain();
-    } catch {
-      // said when the stream is started
+    } catch (error) { // said, but whoever has left the field is not taken back
+      complain(error.message);
     }
   };
   $("slider").addEventListener("input", () => {
     const rate = 10 ** ($("slider").value / 100);
     $("rate").value = rate < 100 ? Math.round(rate) : Number(rate.toPrecision(2));
     follow();
-    $("slider").setAttribute("aria-valuetext", `${$("rate").value} a second`);
   });
   $("rate").addEventListener("change", follow);
+  follow();
 }
 
 function wireKeys() {
@@ -229,11 +251,11 @@ async function poll() {
     if (document.hidden || performance.now() - asked < 200) continue;
     try {
       take(await api.getState());
-      if (lost) complain();
       lost = false;
+      sayLost();
     } catch (error) {
       lost = true;
-      complain(error.message);
+      sayLost(error.message);
     }
   }
 }
@@ -263,11 +285,11 @@ async function begin() {
       take(await api.getState());
       break;
     } catch (error) {
-      complain(error.message);
+      sayLost(error.message);
       await pause(1000);
     }
   }
-  complain();
+  sayLost();
   lanes.forEach((l) => l.fill());
   requestAnimationFrame(draw);
   document.documentElement.dataset.ready = "true";

@@ -1,0 +1,213 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/headgate/headgate"
+)
+
+// pixels counts the pixels of a lane's timeline that have the colour of a custom
+// property: above the line and below it.
+const pixels = `window.pixels = (lane, name) => {
+	const canvas = document.querySelector("#" + lane + " canvas");
+	const probe = document.body.appendChild(document.createElement("p"));
+	probe.style.color = "var(--" + name + ")";
+	const want = getComputedStyle(probe).color.match(/\d+/g).map(Number);
+	probe.remove();
+	const { width, height } = canvas;
+	const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+	copy.drawImage(canvas, 0, 0);
+	const { data } = copy.getImageData(0, 0, width, height);
+	const found = [0, 0];
+	for (let i = 0; i < data.length; i += 4) {
+		const y = Math.floor(i / 4 / width);
+		if (Math.abs(y - height / 2) < 2 || data[i + 3] < 200) continue;
+		if (want.every((v, c) => Math.abs(v - data[i + c]) < 12)) found[y < height / 2 ? 0 : 1]++;
+	}
+	return found;
+}`
+
+func TestTimeline(t *testing.T) {
+	for _, scheme := range []string{"light", "dark"} {
+		p := open(t, serve(t, headgate.NewMemory(0)), prefers("prefers-color-scheme", scheme))
+		p.do(run(pixels))
+		p.setLimit("left", "fixed-window", "7", "", "10s", "7/10s fixed-window")
+		p.until(scheme+": the edges of windows are drawn, and on the left alone",
+			`pixels("left", "strong-line")[0] > 100 && pixels("left", "strong-line")[1] > 100 && pixels("right", "strong-line")[0] === 0`)
+		p.enter("#burst", "11")
+		p.click("#send-burst")
+		p.until(scheme+": what is allowed is above the line and what is denied below",
+			`pixels("left", "allowed")[0] > 20 && pixels("left", "denied")[1] > 5 && pixels("left", "allowed")[1] === 0 && pixels("left", "denied")[0] === 0`)
+		p.enter("#burst", "100")
+		p.click("#send-burst")
+		p.until(scheme+": many are bars", `pixels("right", "denied")[1] > 20`)
+		p.click("#reset")
+		p.until(scheme+": nothing is left of them after a fresh start",
+			`pixels("left", "allowed")[0] + pixels("left", "denied")[1] + pixels("right", "allowed")[0] + pixels("right", "denied")[1] === 0`)
+	}
+}
+
+// Between two answers of the server the level rises by itself.
+func TestLevelBetweenAnswers(t *testing.T) {
+	p := open(t, serve(t, headgate.NewMemory(0)))
+	p.setLimit("left", "token-bucket", "1000", "100", "1s", "100/s burst 1000")
+	p.enter("#burst", "1000")
+	p.click("#send-burst")
+	p.until("it is taken", number("left", "allowed")+" === 1000")
+	p.do(run(`window.fetch = () => new Promise(() => {}); window.levels = new Set();
+		(function frame() { levels.add(` + number("left", "remaining") + `); requestAnimationFrame(frame); })()`))
+	p.until("many levels are seen though nobody answers", `levels.size > 8`)
+}
+
+func TestExamples(t *testing.T) {
+	p := open(t, serve(t, headgate.NewMemory(0)))
+	for name, texts := range map[string][2]string{
+		"edge":    {"10/5s fixed-window", "10/5s sliding-log"},
+		"refill":  {"10/2s burst 20 stepped", "10/2s burst 20"},
+		"sliding": {"100/10s sliding-window", "100/10s sliding-log"},
+	} {
+		p.click("[data-example=" + name + "]")
+		for i, lane := range []string{"left", "right"} {
+			p.until(name+" on the "+lane, `document.querySelector(`+quoted(part(lane, "text"))+`).textContent === `+quoted(texts[i]))
+		}
+	}
+}
+
+func TestCopy(t *testing.T) {
+	p := open(t, serve(t, headgate.NewMemory(0)))
+	p.do(run(`window.copied = []; navigator.clipboard.writeText = async (text) => { copied.push(text); }`))
+	for _, what := range []string{"go", "plain"} {
+		p.click("#right [data-copy=" + what + "]")
+		p.until("it says so", `document.querySelector("#right [data-copy=`+what+`]").textContent === "Copied"`)
+	}
+	if got := value[string](p, `copied.join("; ")`); got != "headgate.SlidingLog(10, 10*time.Second); 10/10s sliding-log" {
+		t.Errorf("copied: %s", got)
+	}
+}
+
+func TestRateAndSlider(t *testing.T) {
+	p := open(t, serve(t, headgate.NewMemory(0)))
+	told := `document.querySelector("#slider").getAttribute("aria-valuetext")`
+	p.until("it is told at first", told+` === "10 a second"`)
+	p.do(run(`{const s = document.querySelector("#slider"); s.value = 300; s.dispatchEvent(new Event("input", {bubbles: true}))}`))
+	p.until("the slider sets the rate", `document.querySelector("#rate").value === "1000" && `+told+` === "1,000 a second"`)
+	p.enter("#rate", "100")
+	p.do(chromedp.KeyEvent("\t"))
+	p.until("the rate sets the slider", `document.querySelector("#slider").value === "200" && `+told+` === "100 a second"`)
+
+	// The stream runs as fast as the rate that it is given while it runs.
+	p.click("#stream")
+	p.until("it runs", number("right", "denied")+" > 0")
+	p.do(run(`{const s = document.querySelector("#slider"); s.value = 400; s.dispatchEvent(new Event("input", {bubbles: true}))}`))
+	p.until("it is faster", number("right", "denied")+" > 3000")
+	p.click("#stream")
+
+	// What is wrong is said when the field is left, and nobody is taken back to it.
+	p.enter("#rate", "fast")
+	p.do(chromedp.KeyEvent("\t"))
+	p.until("it is told", `document.querySelector("#traffic-error").textContent === 'the rate is "fast"; want a whole number from 1 to 10,000'`)
+	if got := value[string](p, `document.activeElement.id`); got != "slider" {
+		t.Errorf("the focus is on %s", got)
+	}
+}
+
+// halting is a store that fails for as long as it is told to.
+type halting struct {
+	headgate.Store
+
+	halted atomic.Bool
+}
+
+func (h *halting) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if h.halted.Load() {
+		return headgate.Decision{}, errors.New("no route")
+	}
+	return h.Store.Take(ctx, r)
+}
+
+// A store that is gone is told once, and hides nothing that a person did wrong.
+func TestLost(t *testing.T) {
+	store := &halting{Store: headgate.NewMemory(0)}
+	p := open(t, serve(t, store))
+	p.enter("#burst", "many")
+	p.click("#send-burst")
+	p.until("the error is told", `!document.querySelector("#traffic-error").hidden`)
+	p.do(run(`window.written = 0; new MutationObserver((all) => written += all.length).observe(document.querySelector("#lost"), {childList: true, characterData: true, subtree: true})`))
+	store.halted.Store(true)
+	p.until("it is lost", `document.querySelector("#lost").textContent === "the store could not say: no route" && !document.querySelector("#lost").hidden`)
+	<-time.After(2500 * time.Millisecond)
+	if n := value[int](p, `written`); n != 1 {
+		t.Errorf("it was told %d times", n)
+	}
+	store.halted.Store(false)
+	p.until("it is found", `document.querySelector("#lost").hidden`)
+	if !value[bool](p, `document.querySelector("#traffic-error").textContent.includes("many")`) {
+		t.Error("what a person did wrong is hidden")
+	}
+}
+
+// A state that is older than what is shown, because its answer took longer, is not
+// shown.
+func TestOldState(t *testing.T) {
+	p := open(t, serve(t, headgate.NewMemory(0)))
+	p.setLimit("left", "token-bucket", "10", "1", "1h", "1/h burst 10")
+	p.do(run(`window.held = []; window.late = true; window.asked = window.fetch;
+		window.fetch = async (path, options) => {
+			const mine = path === "/api/state" && late;
+			if (mine) late = false;
+			const answer = await asked(path, options);
+			if (mine) await new Promise((go) => held.push(go));
+			return answer;
+		}`))
+	p.until("a state is held back", `held.length === 1`)
+	p.click("#one")
+	p.until("one is taken", number("left", "remaining")+" === 9")
+	p.do(run(`window.seen = new Set(); window.fetch = () => new Promise(() => {}); held[0]();
+		(function frame() { seen.add(` + number("left", "remaining") + `); requestAnimationFrame(frame); })()`))
+	<-time.After(400 * time.Millisecond)
+	if got := value[string](p, `[...seen].join()`); got != "9" {
+		t.Errorf("it shows %s", got)
+	}
+}
+
+// Who wishes for less motion sees two pictures a second, and not twenty.
+func TestFewerPictures(t *testing.T) {
+	for motion, most := range map[string]int{"reduce": 7, "no-preference": 1000} {
+		p := open(t, serve(t, headgate.NewMemory(0)), prefers("prefers-reduced-motion", motion))
+		p.do(run(`window.pictures = 0; {const clear = CanvasRenderingContext2D.prototype.clearRect;
+			CanvasRenderingContext2D.prototype.clearRect = function (...box) { pictures++; return clear.apply(this, box); }}`))
+		<-time.After(1200 * time.Millisecond)
+		if n := value[int](p, `pictures`) / 2; n < 1 || n > most || most == 1000 && n < 5 {
+			t.Errorf("%s: %d pictures", motion, n)
+		}
+	}
+}
+
+// A batch that was sent before all began anew does not count after it, and a state
+// that is older than what is shown is not shown.
+func TestLateAnswers(t *testing.T) {
+	p := open(t, serve(t, headgate.NewMemory(0)))
+	p.do(run(`window.held = []; window.asked = window.fetch;
+		window.fetch = async (path, options) => {
+			const answer = await asked(path, options);
+			if (path === "/api/requests") await new Promise((go) => held.push(go));
+			if (path === "/api/reset") setTimeout(() => (window.anew = true), 200);
+			return answer;
+		}`))
+	p.enter("#burst", "100")
+	p.click("#send-burst")
+	p.until("it is decided", `held.length === 1`)
+	p.click("#reset")
+	p.until("it began anew", `window.anew`)
+	p.do(run(`held[0]()`))
+	<-time.After(300 * time.Millisecond)
+	if got := p.text(part("left", "allowed")) + " " + p.text(part("left", "denied")); got != "0 0" {
+		t.Errorf("it shows %s", got)
+	}
+}

@@ -1,0 +1,80 @@
+package demo
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// A limit is changed only if the answer says so.
+func TestLimitOnStoreThatStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := slowStore(0)
+		d := newDemo(t, store)
+		read[state](t, ask(d, "GET", "/api/state", "", ""))
+		store.takes.Store(int64(time.Hour))
+		if w := ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"fixed-window","capacity":7,"period":"1m"}`); w.Code != 503 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		if d.lanes[0].limit != firstLeft {
+			t.Errorf("refused, and yet the limit is %s", d.lanes[0].limit)
+		}
+	})
+}
+
+// What the answer to a change says of the level is of the limit that it changed to.
+func TestLevelOfNewLimit(t *testing.T) {
+	d := newDemo(t, headgate.NewMemory(0))
+	read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":4}`))
+	got := read[state](t, ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"stepped","capacity":100,"refill":1,"period":"1h"}`)).Lanes[0]
+	if got.Capacity != 100 || got.Remaining != 96 {
+		t.Errorf("%d of %d are left, want 96 of 100", got.Remaining, got.Capacity)
+	}
+}
+
+// A batch that is too slow tells what was decided of it, even if the store then
+// says nothing more.
+func TestCutBatch(t *testing.T) {
+	for _, stands := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := slowStore(time.Second)
+			d := newDemo(t, store)
+			if stands {
+				time.AfterFunc(5500*time.Millisecond, func() { store.takes.Store(int64(time.Hour)) })
+			}
+			b := read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":1000}`))
+			decided := b.Lanes[0].Allowed + b.Lanes[0].Denied
+			if !b.Cut || decided < cap(d.slots) || decided > 10*cap(d.slots) {
+				t.Errorf("%+v", b)
+			}
+			if (b.State == nil) != stands {
+				t.Errorf("the state is %v", b.State)
+			}
+			if most := d.lanes[1].most.found; most == 0 {
+				t.Error("what was granted does not count")
+			}
+		})
+	}
+	if read[batchAnswer](t, ask(newDemo(t, headgate.NewMemory(0)), "POST", "/api/requests", jsonType, `{"requests":1000}`)).Cut {
+		t.Error("a batch that was decided is said to be cut")
+	}
+}
+
+// Each lane has the time at which it was so, however slow the store is.
+func TestTimeOfLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := slowStore(0)
+		d := newDemo(t, store)
+		read[state](t, ask(d, "GET", "/api/state", "", ""))
+		store.takes.Store(int64(2 * time.Second))
+		begun := epoch(time.Now())
+		s := read[state](t, ask(d, "GET", "/api/state", "", ""))
+		for what, c := range map[string][2]float64{"left": {s.Lanes[0].At, 1000}, "right": {s.Lanes[1].At, 3000}, "now": {s.Now, 4000}} {
+			if got := c[0] - begun; got < c[1]-1 || got > c[1]+1 {
+				t.Errorf("%s: after %.3f ms, want %.0f", what, got, c[1])
+			}
+		}
+	})
+}
