@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/headgate/headgate"
 )
@@ -95,17 +96,30 @@ func TestRateAndSlider(t *testing.T) {
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	told := `document.querySelector("#slider").getAttribute("aria-valuetext")`
 	p.until("it is told at first", told+` === "10 a second"`)
-	p.do(run(`{const s = document.querySelector("#slider"); s.value = 300; s.dispatchEvent(new Event("input", {bubbles: true}))}`))
+	p.do(run(`{const s = document.querySelector("#slider"); s.value = 189; s.dispatchEvent(new Event("input", {bubbles: true}))}`))
 	p.until("the slider sets the rate", `document.querySelector("#rate").value === "1000" && `+told+` === "1,000 a second"`)
 	p.enter("#rate", "100")
 	p.do(chromedp.KeyEvent("\t"))
-	p.until("the rate sets the slider", `document.querySelector("#slider").value === "200" && `+told+` === "100 a second"`)
+	p.until("the rate sets the slider", `document.querySelector("#slider").value === "99" && `+told+` === "100 a second"`)
+
+	// Each key on the slider sets another rate.
+	p.do(run(`document.querySelector("#slider").focus()`))
+	for _, want := range []string{"110", "120", "130"} {
+		p.do(chromedp.KeyEvent(kb.ArrowRight))
+		p.until("a key sets "+want, `document.querySelector("#rate").value === "`+want+`"`)
+	}
 
 	// The stream runs as fast as the rate that it is given while it runs.
 	p.click("#stream")
 	p.until("it runs", number("right", "denied")+" > 0")
-	p.do(run(`{const s = document.querySelector("#slider"); s.value = 400; s.dispatchEvent(new Event("input", {bubbles: true}))}`))
+	p.do(run(`{const s = document.querySelector("#slider"); s.value = 279; s.dispatchEvent(new Event("input", {bubbles: true}))}`))
 	p.until("it is faster", number("right", "denied")+" > 3000")
+	p.enter("#rate", "20")
+	p.do(chromedp.KeyEvent("\r"))
+	p.until("Enter gives it another rate", told+` === "20 a second"`)
+	if value[string](p, `document.querySelector("#stream").getAttribute("aria-pressed")`) != "true" {
+		t.Error("Enter in the rate stopped the stream")
+	}
 	p.click("#stream")
 
 	// What is wrong is said when the field is left, and nobody is taken back to it.

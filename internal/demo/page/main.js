@@ -1,6 +1,7 @@
 // Puts the page together: what is sent, when the server is asked for the truth, and
 // when it is drawn.
 
+import { rateAt, stepOf, steps } from "./rate.js";
 import * as api from "./api.js";
 import * as edge from "./edge.js";
 import { scaleOf } from "./timeline.js";
@@ -197,16 +198,16 @@ function wireRate() {
   const follow = () => {
     try {
       stream.rate = number($("rate"), "the rate");
-      $("slider").value = Math.log10(stream.rate) * 100;
+      $("slider").value = stepOf(stream.rate);
       $("slider").setAttribute("aria-valuetext", `${thousands(stream.rate)} a second`);
       complain();
     } catch (error) { // said, but whoever has left the field is not taken back
       complain(error.message);
     }
   };
+  $("slider").max = steps;
   $("slider").addEventListener("input", () => {
-    const rate = 10 ** ($("slider").value / 100);
-    $("rate").value = rate < 100 ? Math.round(rate) : Number(rate.toPrecision(2));
+    $("rate").value = rateAt(Number($("slider").value));
     follow();
   });
   $("rate").addEventListener("change", follow);
@@ -233,7 +234,10 @@ function wire() {
     action();
   });
   onSubmit($("burst-form"), burst);
-  onSubmit($("stream-form"), toggleStream);
+  onSubmit($("stream-form"), () => {
+    const entered = document.activeElement === $("rate"); // Enter changes the rate of a stream, and does not stop it
+    if (!entered || !stream.running) toggleStream();
+  });
   for (const button of document.querySelectorAll("[data-example]")) {
     button.addEventListener("click", () => tryExample(button.dataset.example));
   }
