@@ -53,6 +53,9 @@ func scriptFor(set algorithms) script {
 	}
 	var b strings.Builder
 	b.WriteString(file("prelude"))
+	if set&^(1<<headgate.AlgorithmSlidingLog) != 0 {
+		b.WriteString(file("versions"))
+	}
 	for a, part := range parts {
 		if set&(1<<a) != 0 {
 			b.WriteString(file(part))
