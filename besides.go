@@ -17,6 +17,7 @@ type besides struct {
 type beside struct {
 	slot // its tag has the index of the limit alone
 	most int64
+	left int64
 }
 
 // besides is the state beside t, whose limit is one of those, if there is one.
@@ -26,7 +27,7 @@ func (s *shard) besides(t *slot, limits []*rule) version {
 	}
 	b := s.beside.states[t.tag>>idBits]
 	l := limits[b.tag]
-	return version{l: l, state: b.state(l), most: b.most}
+	return version{l: l, state: b.state(l), most: b.most, left: b.left}
 }
 
 // putBeside replaces what is beside t.
@@ -35,7 +36,7 @@ func (s *shard) putBeside(t *slot, v version) {
 		s.dropBeside(t)
 		return
 	}
-	b := beside{slot: slot{tag: uint64(s.ids[v.l])}, most: v.most}
+	b := beside{slot: slot{tag: uint64(s.ids[v.l])}, most: v.most, left: v.left}
 	b.put(v.l, v.state)
 	if s.beside.states == nil {
 		s.beside.states = make(map[uint64]beside)

@@ -152,6 +152,9 @@ func (s *reference) take(l *rule, now, cost int64) verdict {
 	case cost != 0 && adopted:
 		s.state, s.other, s.limit = was, other, l
 	}
+	if s.state.used+s.state.previous == 0 {
+		s.state = state{}
+	}
 	return v
 }
 

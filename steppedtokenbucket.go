@@ -40,11 +40,18 @@ func steppedSince(l *rule, s state, now int64) (at, used int64) {
 	return s.at + steps*l.period, s.used - steps*l.refill
 }
 
+// almost makes up for what the rounding of four operations on doubles can add.
+const almost = 1 - 1.0/(1<<50)
+
+// due is how many tokens the elapsed part of a period is worth, rounded down. It is
+// computed in doubles like scale.
+func due(l *rule, elapsed int64) int64 {
+	return int64(float64(float64(elapsed)*float64(l.refill)) / float64(l.period) * almost)
+}
+
 // worth is how long a period of l must have run to be worth as many tokens as the
-// elapsed part of one of old, rounded down. It is computed in doubles like scale;
-// what their rounding can add is taken off again, so that no token comes early.
+// elapsed part of one of old, rounded down, so that no token comes early.
 func worth(old, l *rule, elapsed int64) int64 {
-	const almost = 1 - 1.0/(1<<50)
 	tokens := float64(float64(elapsed)*float64(old.refill)) / float64(old.period)
 	micros := float64(float64(tokens*float64(l.period))/float64(l.refill)) * almost
 	return int64(min(micros, maxExact))

@@ -104,13 +104,16 @@ func (s *shard) recall(t *slot, l *rule, h uint64, now int64) (was state, other 
 // one if t is nil.
 func (s *shard) write(t *slot, l *rule, h uint64, next state, other version) {
 	if t == nil {
-		if next == (state{}) && other.l == nil {
+		if next.used+next.previous == 0 && other.l == nil {
 			return
 		}
 		t = s.insertFor(l, h)
 	}
 	if s.limits[t.tag&idMask] != l {
 		t.tag = t.tag&^idMask | uint64(s.ids[l])
+	}
+	if next.used+next.previous == 0 {
+		next = state{}
 	}
 	s.putBeside(t, other)
 	mark := t.a & marked

@@ -13,19 +13,18 @@ type version struct {
 	l *rule // nil: there is none
 	state
 	most int64 // used is counted up to this
+	left int64 // when it was asked last, or rather the other one took over
 }
 
-// decideBeside is decide, with the state of another version, which is charged too. It
-// is forgotten once it is as at first sight when something is charged.
+// decideBeside is decide, with the state of another version, which is charged too.
 func (l *rule) decideBeside(s state, other version, now, cost int64, charge bool) (state, version, verdict) {
-	if other.l == nil {
-		next, v := l.decide(s, now, cost, charge)
-		return next, other, v
-	}
 	skew := max(other.at-now, 0) // time stands still for the key as a whole
 	next, v := l.decide(s, now+skew, cost, charge)
-	if charge && v.granted() {
-		other = other.charged(now+skew, l.ask(cost))
+	if charge && v.granted() && other.l != nil {
+		other = other.charged(l, s, now+skew, l.ask(cost))
+		if next == (state{}) && other.fresh() {
+			other = version{}
+		}
 	}
 	if v.retry > 0 {
 		v.retry += skew
@@ -36,9 +35,13 @@ func (l *rule) decideBeside(s state, other version, now, cost int64, charge bool
 	return next, other, v
 }
 
-// charged is v after a grant or a refund of ask tokens under the current version.
-func (v version) charged(now, ask int64) version {
-	if v.state = v.l.since(v.state, now); v.state == (state{}) {
+// charged is v after a grant or a refund of ask tokens under l, in the state s. If v was
+// as at first sight before, and s as well, or if it was not asked for as long as either
+// takes to become that, it is forgotten: should it come back, that is a change like any
+// other.
+func (v version) charged(l *rule, s state, now, ask int64) version {
+	v = v.since(now)
+	if v.fresh() && (l.since(s, now) == (state{}) || now-v.left >= max(v.l.lifetime(v.most), l.lifetime(l.full))) {
 		return version{}
 	}
 	v.previous = max(v.previous+min(v.used+ask, 0), 0)
@@ -50,10 +53,35 @@ func (v version) charged(now, ask int64) version {
 	default:
 		v.used += ask * v.l.unit
 	}
-	if v.used+v.previous == 0 {
-		return version{}
+	return v
+}
+
+// since is v as it stands at now. If it is as at first sight, the time is kept all the
+// same: the current state may not be that.
+func (v version) since(now int64) version {
+	now = max(now, v.at)
+	if v.state = v.l.since(v.state, now); v.fresh() {
+		v.at = now
 	}
 	return v
+}
+
+// fresh says whether nothing is consumed in v.
+func (v version) fresh() bool { return v.used+v.previous == 0 }
+
+// lifetime is how long a state that has used so much takes to be as at first sight, at
+// most.
+func (l *rule) lifetime(used int64) int64 {
+	switch l.algorithm {
+	case AlgorithmTokenBucket:
+		return l.perRate.ceil(used)
+	case AlgorithmStepped:
+		return l.perRefill.ceil(used) * l.period
+	case AlgorithmFixedWindow:
+		return l.period
+	default:
+		return 2 * l.period
+	}
 }
 
 // adopt turns what is kept of a key under old, and beside it, into what is kept of it
@@ -67,18 +95,18 @@ func (l *rule) adopt(old *rule, s state, other version, now int64) (state, versi
 		return s, other, false
 	}
 	now = max(now, s.at, other.at)
-	last := version{l: old, state: old.since(s, now), most: old.mostUsed}
+	last := version{l: old, state: s, most: old.mostUsed, left: now}.since(now)
 	switch {
 	case other.l == nil:
-		last.most = last.mostBefore(l)
+		last.most = last.mostBeside(l, now)
 	case l.sameNumbers(other.l) && other.used <= l.mostUsed:
-		next := l.since(other.state, now)
-		if !last.neededBeside(l, old.capacity <= l.capacity) {
+		other = other.since(now)
+		if !last.neededBeside(l, other.state, old.capacity <= l.capacity) {
 			last = version{}
 		}
-		return next, last, true
+		return other.state, last, true
 	default:
-		other.state = other.l.since(other.state, now)
+		other = other.since(now)
 	}
 	next, kept := l.carryOver(last, other, now)
 	return next, kept, true
@@ -98,7 +126,8 @@ func (l *rule) continues(old *rule, s state, other version) bool {
 }
 
 // carryOver gives the state under l that the states of two versions make (there may be
-// only the first), and which of them is to be remembered beside it.
+// only the first), and which of them is to be remembered beside it. What has passed of
+// the period of a stepped bucket goes to one of them alone.
 func (l *rule) carryOver(v, w version, now int64) (state, version) {
 	if w.l != nil && w.tellsMoreThan(v) {
 		v, w = w, v
@@ -108,39 +137,28 @@ func (l *rule) carryOver(v, w version, now int64) (state, version) {
 		next.used = max(next.used, l.recounted(w))
 	}
 	next.used = min(next.used, l.full)
-	needed := v.neededBeside(l, l.recounted(v) <= next.used)
-	if l.algorithm == AlgorithmStepped {
-		next.at -= l.headStart(v, now, needed)
+	needed := v.neededBeside(l, next, l.recounted(v) <= next.used)
+	if l.algorithm == AlgorithmStepped && !needed {
+		next.at -= min(worth(v.l, l, now-v.at), now)
 	}
 	next = l.since(next, now)
 	switch {
 	case needed:
 		return next, v
-	case w.l != nil && w.neededBeside(l, true):
+	case w.l != nil && w.neededBeside(l, next, true):
 		return next, w
 	default:
 		return next, version{}
 	}
 }
 
-// headStart is how long the period of a stepped bucket has run when it is carried over
-// from v: as long as is worth what has passed of that one's. As long as that is
-// remembered, less than a whole period: its tokens have not come yet.
-func (l *rule) headStart(v version, now int64, needed bool) int64 {
-	start := min(worth(v.l, l, now-v.at), now)
-	if needed {
-		start = min(start, l.period-1)
-	}
-	return start
-}
-
-// neededBeside says whether v has to be remembered beside a state under l: a faster
-// bucket, because it would be short of what flows into it; another one that missed more
-// than l holds, because that would be forgotten; a longer window. v that is as at first
-// sight tells nothing.
-func (v version) neededBeside(l *rule, fits bool) bool {
+// neededBeside says whether v has to be remembered beside next, the state under l: a
+// faster bucket, because it would be short of what flows into it; another one that
+// missed more than l holds, because that would be forgotten; a longer window. There is
+// nothing to remember of a key at first sight.
+func (v version) neededBeside(l *rule, next state, fits bool) bool {
 	switch {
-	case v.state == (state{}):
+	case v.fresh() && next.used+next.previous == 0:
 		return false
 	case l.isBucket():
 		return !fits || v.l.fasterThan(l)
@@ -174,11 +192,11 @@ func (l *rule) recounted(v version) int64 {
 	return tokens*l.unit + scale(fraction, v.l.unit, l.unit)
 }
 
-// mostBefore is what the state of v, which l takes over from, may come to miss before
-// its version comes back. It stands in for what a full bucket of that version holds,
-// which the store in Redis does not know then: what misses now, and if that is less
-// than l holds, what may be granted under l.
-func (v version) mostBefore(l *rule) int64 {
+// mostBeside is what may come to miss in v, from which l takes over, before its version
+// comes back: what misses now or, if that is less, what may be granted under l. It stands
+// in for what a full bucket of that version holds, which the store in Redis does not know
+// then. A stepped bucket may miss a step more than that, but for what of it has passed.
+func (v version) mostBeside(l *rule, now int64) int64 {
 	switch v.l.algorithm {
 	case AlgorithmTokenBucket:
 		if l.capacity > maxExact/2/v.l.unit {
@@ -186,7 +204,8 @@ func (v version) mostBefore(l *rule) int64 {
 		}
 		return max(v.used, l.capacity*v.l.unit)
 	case AlgorithmStepped:
-		return min(max(v.used, l.capacity)+v.l.refill, v.l.mostStepped())
+		passed := min(due(v.l, now-v.at), v.used)
+		return min(max(v.used-passed, l.capacity)+v.l.refill, v.l.mostStepped())
 	default:
 		return v.l.mostUsed
 	}

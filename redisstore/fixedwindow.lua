@@ -50,6 +50,10 @@ local function fixedwindowkind()
     return v.x - v.at % v.x
   end
 
+  function kind.lifetime(_, period)
+    return period
+  end
+
   function kind.size()
     return 1
   end
@@ -58,7 +62,7 @@ local function fixedwindowkind()
     return MAX
   end
 
-  kind.mostused, kind.mostbefore = kind.full, kind.full
+  kind.mostused, kind.mostbeside = kind.full, kind.full
 
   function kind.outlasts(v, period)
     return v.x > period
@@ -74,19 +78,19 @@ local function fixedwindowkind()
 
   function kind.pack(s, period, _, _, o)
     if o then
-      return pack(SIX, s.at, s.used, period, o.at, o.used, o.x)
+      return pack(SEVEN, s.at, s.used, period, o.at, o.used, o.x, o.left)
     end
     return pack(THREE, s.at, s.used, period)
   end
 
-  local function unpackfrom(first, packed)
-    local v = {previous = 0, y = 0, capacity = 0, most = MAX}
-    v.at, v.used, v.x = unpack(THREE, packed, first)
-    return v
-  end
-
   function kind.unpack(packed)
-    return unpackfrom(1, packed), #packed > 21 and unpackfrom(22, packed) or nil
+    local s, o = {previous = 0, y = 0, capacity = 0}, nil
+    s.at, s.used, s.x = unpack(THREE, packed)
+    if #packed > 21 then
+      o = {previous = 0, y = 0, most = MAX}
+      o.at, o.used, o.x, o.left = unpack(FOUR, packed, 22)
+    end
+    return s, o
   end
 
   return kind
@@ -109,4 +113,4 @@ local function fixedwindow(packed, now, cost, charge, capacity, period)
   return remaining, retry, reset
 end
 
-algorithms['3'], sizes['3'] = fixedwindow, {21, 42}
+algorithms['3'], sizes['3'] = fixedwindow, {21, 49}

@@ -11,9 +11,10 @@ local MAXPAIR = 4294967295
 -- States are kept as whole numbers of 7 bytes.
 local THREE = '<I7I7I7'
 local FOUR = '<I7I7I7I7'
-local SIX = '<I7I7I7I7I7I7'
-local EIGHT = '<I7I7I7I7I7I7I7I7'
-local TEN = '<I7I7I7I7I7I7I7I7I7I7'
+local FIVE = '<I7I7I7I7I7'
+local SEVEN = '<I7I7I7I7I7I7I7'
+local NINE = '<I7I7I7I7I7I7I7I7I7'
+local ELEVEN = '<I7I7I7I7I7I7I7I7I7I7I7'
 
 -- Each algorithm enters itself here by its number: the function that decides, and the
 -- sizes that a state has, alone and with another version beside it.

@@ -70,6 +70,10 @@ local function slidingwindowkind()
     return v.x - v.at % v.x + (v.used > 0 and v.x or 0)
   end
 
+  function kind.lifetime(_, period)
+    return 2 * period
+  end
+
   function kind.size()
     return 1
   end
@@ -84,7 +88,7 @@ local function slidingwindowkind()
 
   kind.mostused = kind.full
 
-  function kind.mostbefore(v)
+  function kind.mostbeside(v)
     return mostcount(v.x)
   end
 
@@ -102,20 +106,20 @@ local function slidingwindowkind()
 
   function kind.pack(s, period, _, _, o)
     if o then
-      return pack(EIGHT, s.at, s.used, s.previous, period, o.at, o.used, o.previous, o.x)
+      return pack(NINE, s.at, s.used, s.previous, period, o.at, o.used, o.previous, o.x, o.left)
     end
     return pack(FOUR, s.at, s.used, s.previous, period)
   end
 
-  local function unpackfrom(first, packed)
-    local v = {y = 0, capacity = 0}
-    v.at, v.used, v.previous, v.x = unpack(FOUR, packed, first)
-    v.most = mostcount(v.x)
-    return v
-  end
-
   function kind.unpack(packed)
-    return unpackfrom(1, packed), #packed > 28 and unpackfrom(29, packed) or nil
+    local s, o = {y = 0, capacity = 0}, nil
+    s.at, s.used, s.previous, s.x = unpack(FOUR, packed)
+    if #packed > 28 then
+      o = {y = 0}
+      o.at, o.used, o.previous, o.x, o.left = unpack(FIVE, packed, 29)
+      o.most = mostcount(o.x)
+    end
+    return s, o
   end
 
   return kind
@@ -139,4 +143,4 @@ local function slidingwindow(packed, now, cost, charge, capacity, period)
   return remaining, retry, reset
 end
 
-algorithms['4'], sizes['4'] = slidingwindow, {28, 56}
+algorithms['4'], sizes['4'] = slidingwindow, {28, 63}

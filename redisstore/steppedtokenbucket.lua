@@ -60,6 +60,10 @@ local function steppedkind()
     return ceil(v.used / v.x) * v.y
   end
 
+  function kind.lifetime(used, refill, period)
+    return ceil(used / refill) * period
+  end
+
   function kind.size()
     return 1
   end
@@ -72,8 +76,12 @@ local function steppedkind()
     return min(capacity + refill, moststepped(refill, period))
   end
 
-  function kind.mostbefore(v, capacity)
-    return min(max(v.used, capacity) + v.x, moststepped(v.x, v.y))
+  -- almost makes up for what the rounding of four operations can add.
+  local almost = 1 - 1 / 1125899906842624
+
+  function kind.mostbeside(v, capacity, now)
+    local due = floor((now - v.at) * v.x / v.y * almost)
+    return min(max(v.used - due, capacity) + v.x, moststepped(v.x, v.y))
   end
 
   function kind.outlasts(v, refill, period)
@@ -81,20 +89,8 @@ local function steppedkind()
     return old > new or (old == new and v.x > refill)
   end
 
-  -- worth is how long a period must have run to be worth as many tokens as the elapsed
-  -- part of an old one, rounded down.
-  local function worth(oldrefill, oldperiod, refill, period, elapsed)
-    local almost = 1 - 1 / 1125899906842624
-    return floor(min(elapsed * oldrefill / oldperiod * period / refill * almost, MAX))
-  end
-
-  -- headstart is how long the period has run when a bucket is carried over from v.
-  function kind.headstart(v, now, needed, refill, period)
-    local start = min(worth(v.x, v.y, refill, period, now - v.at), now)
-    if needed then
-      start = min(start, period - 1)
-    end
-    return start
+  function kind.worth(v, elapsed, refill, period)
+    return floor(min(elapsed * v.x / v.y * period / refill * almost, MAX))
   end
 
   return kind
@@ -117,4 +113,4 @@ local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, p
   return remaining, retry, reset
 end
 
-algorithms['2'], sizes['2'] = steppedtokenbucket, {28, 70}
+algorithms['2'], sizes['2'] = steppedtokenbucket, {28, 77}

@@ -42,6 +42,10 @@ local function tokenbucketkind()
     return ceil(v.used / v.x)
   end
 
+  function kind.lifetime(used, rate)
+    return ceil(used / rate)
+  end
+
   function kind.size(unit)
     return unit
   end
@@ -52,7 +56,7 @@ local function tokenbucketkind()
 
   kind.mostused = kind.full
 
-  function kind.mostbefore(v, capacity)
+  function kind.mostbeside(v, capacity)
     return min(max(v.used, capacity * v.y), HALF)
   end
 
@@ -80,4 +84,4 @@ local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
   return remaining, retry, reset
 end
 
-algorithms['1'], sizes['1'] = tokenbucket, {28, 70}
+algorithms['1'], sizes['1'] = tokenbucket, {28, 77}

@@ -13,37 +13,47 @@
 --   decide     the verdict, and the state after it
 --   since      a state as it stands at now, 0, 0, 0 if that is as at first sight
 --   wait       how long from its own time a version takes until it is that
+--   lifetime   how long that takes at most if so much is used
 --   size       what a token counts for
 --   full       what a full bucket counts, or can be counted of a window
 --   mostused   the most that a state counts
---   mostbefore that for a state whose capacity is not known
+--   mostbeside that for a version whose capacity is not known
 --   outlasts   whether a version is faster, or has the longer window, than other numbers
 --   tellsmore  whether of two versions the first knows of more that was consumed
 --   recounted  what is consumed in a state, in the units of other numbers
---   headstart  how long the period of a stepped bucket has run that is carried over
+--   worth      how long a period must have run to be worth as much as the elapsed part of
+--              another version's
 --   pack       a state, and what is beside it, as a string; unpack the reverse
 --
 -- It returns what remains, the retry, the reset, and if something has to be written the
 -- state as a string and how long that is needed.
 local function versioned(kind, packed, now, cost, charge, capacity, x, y)
   local function since(v)
-    v.at, v.used, v.previous = kind.since(v.at, v.used, v.previous, now, v.x, v.y)
+    local at = max(now, v.at)
+    v.at, v.used, v.previous = kind.since(v.at, v.used, v.previous, at, v.x, v.y)
+    if v.used + v.previous == 0 then
+      v.at = at
+    end
   end
 
-  -- charged is v after a grant or a refund of ask tokens under the current version.
-  local function charged(v, ask)
+  -- charged is v after a grant or a refund of ask tokens under the current version, which
+  -- was as at first sight if fresh is set.
+  local function charged(v, ask, fresh)
     since(v)
     if v.used + v.previous == 0 then
-      return nil
+      local lifetime = max(kind.lifetime(v.most, v.x, v.y), kind.lifetime(kind.full(capacity, x, y), x, y))
+      if fresh or now - v.left >= lifetime then
+        return nil
+      end
     end
     v.previous = max(v.previous + min(v.used + ask, 0), 0)
     v.used = max(min(v.used + ask * kind.size(v.y), v.most), 0)
-    return v.used + v.previous > 0 and v or nil
+    return v
   end
 
-  -- neededbeside says whether v has to be remembered beside a state of these numbers.
-  local function neededbeside(v, fits)
-    if v.used + v.previous == 0 then
+  -- neededbeside says whether v has to be remembered beside next, a state of these numbers.
+  local function neededbeside(v, next, fits)
+    if v.used + v.previous + next.used + next.previous == 0 then
       return false
     end
     return (kind.bucket and not fits) or kind.outlasts(v, x, y)
@@ -56,20 +66,19 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
       v, w = w, v
     end
     local recounted = kind.recounted(v, capacity, x, y)
-    local used = recounted
+    local next = {at = now, used = recounted, previous = 0, x = x, y = y}
     if w then
-      used = max(used, kind.recounted(w, capacity, x, y))
+      next.used = max(next.used, kind.recounted(w, capacity, x, y))
     end
-    used = min(used, kind.full(capacity, x, y))
-    local needed = neededbeside(v, recounted <= used)
-    local next = {at = now, used = used, previous = 0, x = x, y = y}
-    if kind.headstart then
-      next.at = now - kind.headstart(v, now, needed, x, y)
+    next.used = min(next.used, kind.full(capacity, x, y))
+    local needed = neededbeside(v, next, recounted <= next.used)
+    if kind.worth and not needed then
+      next.at = now - min(kind.worth(v, now - v.at, x, y), now)
     end
     since(next)
     if needed then
       return next, v
-    elseif w and neededbeside(w, true) then
+    elseif w and neededbeside(w, next, true) then
       return next, w
     end
     return next, nil
@@ -79,8 +88,9 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
   -- kept under these numbers.
   local function adopt(old, other)
     since(old)
+    old.left = now
     if not other then
-      old.most = kind.mostbefore(old, capacity)
+      old.most = kind.mostbeside(old, capacity, now)
       return carryover(old, nil)
     end
     old.most = kind.mostused(old.capacity, old.x, old.y)
@@ -89,7 +99,7 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
     if not returns then
       return carryover(old, other)
     end
-    return other, neededbeside(old, old.capacity <= capacity) and old or nil
+    return other, neededbeside(old, other, old.capacity <= capacity) and old or nil
   end
 
   -- continues says whether old is a state under these numbers, too.
@@ -111,6 +121,8 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
   end
   now = max(request, other and other.at or 0) -- time stands still for the key as a whole
   local skew = now - request
+  local _, used, previous = kind.since(s.at, s.used, s.previous, now, x, y)
+  local fresh = used + previous == 0
   local remaining, retry, reset
   remaining, retry, reset, s.at, s.used, s.previous =
     kind.decide(s.at, s.used, s.previous, now, cost, charge, capacity, x, y)
@@ -118,13 +130,14 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
   local state, lives
   if charge or changed then
     if other and charge then
-      other = charged(other, asked(cost, capacity))
+      other = charged(other, asked(cost, capacity), fresh)
     end
+    local wait = other and other.used + other.previous > 0 and kind.wait(other) + other.at - now or 0
+    lives = skew + max(reset, wait)
     if s.used + s.previous == 0 then
       s.at = 0
     end
-    lives = skew + max(reset, other and kind.wait(other) + other.at - now or 0)
-    state = (s.used + s.previous > 0 or other) and kind.pack(s, x, y, capacity, other) or ''
+    state = lives > skew and kind.pack(s, x, y, capacity, other) or ''
   end
   return remaining, retry > 0 and retry + skew or retry, reset > 0 and reset + skew or 0, state, lives
 end
@@ -150,7 +163,7 @@ local function bucketkind(kind)
 
   function kind.pack(s, x, y, capacity, o)
     if o then
-      return pack(TEN, s.at, s.used, x, y, capacity, o.at, o.used, o.x, o.y, o.most)
+      return pack(ELEVEN, s.at, s.used, x, y, capacity, o.at, o.used, o.x, o.y, o.most, o.left)
     end
     return pack(FOUR, s.at, s.used, x, y)
   end
@@ -160,7 +173,7 @@ local function bucketkind(kind)
     s.at, s.used, s.x, s.y = unpack(FOUR, packed)
     if #packed > 28 then
       o = {previous = 0}
-      s.capacity, o.at, o.used, o.x, o.y, o.most = unpack(SIX, packed, 29)
+      s.capacity, o.at, o.used, o.x, o.y, o.most, o.left = unpack(SEVEN, packed, 29)
     end
     return s, o
   end
