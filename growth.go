@@ -162,7 +162,7 @@ func (s *shard) stale(t *slot, limits []*rule, now int64) bool {
 	if l.since(t.state(l), now) != (state{}) {
 		return false
 	}
-	other := s.besides(t, limits)
+	other := s.versionBeside(t, limits)
 	return other.l == nil || other.l.since(other.state, now) == (state{})
 }
 

@@ -124,6 +124,7 @@ func TestTableHoldsWhatAMapHolds(t *testing.T) {
 			t.Fatalf("step %d, %s, cost %d: %+v, %v\nwant %+v", step, place, cost, d, err, v.decision(l))
 		}
 	}
+	checkMarks(t, m)
 	if len(m.shards) < 8 || m.Keys() < 10_000 {
 		t.Errorf("only %d keys in %d shards: this tells little", m.Keys(), len(m.shards))
 	}

@@ -49,10 +49,9 @@ func due(l *rule, elapsed int64) int64 {
 	return int64(float64(float64(elapsed)*float64(l.refill)) / float64(l.period) * almost)
 }
 
-// worth is how long a period of l must have run to be worth as many tokens as the
-// elapsed part of one of old, rounded down, so that no token comes early.
+// worth is how long a period of l, which is no slower than old, must have run to be worth
+// as many tokens as the elapsed part of one of old, rounded down.
 func worth(old, l *rule, elapsed int64) int64 {
 	tokens := float64(float64(elapsed)*float64(old.refill)) / float64(old.period)
-	micros := float64(float64(tokens*float64(l.period))/float64(l.refill)) * almost
-	return int64(min(micros, maxExact))
+	return int64(float64(float64(tokens*float64(l.period))/float64(l.refill)) * almost)
 }

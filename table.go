@@ -93,7 +93,7 @@ func (s *shard) recall(t *slot, l *rule, h uint64, now int64) (was state, other 
 		return state{}, version{}, false
 	}
 	old := s.limits[t.tag&idMask]
-	was, other = t.state(old), s.besides(t, s.limits)
+	was, other = t.state(old), s.versionBeside(t, s.limits)
 	if old == l {
 		return was, other, false
 	}

@@ -12,7 +12,8 @@ package headgate
 type version struct {
 	l *rule // nil: there is none
 	state
-	most int64 // used is counted up to this
+	most int64 // used is counted up to this ...
+	sure bool  // ... because of what its limit is, and not for want of knowing that
 	left int64 // when it was asked last, or rather the other one took over
 }
 
@@ -95,11 +96,11 @@ func (l *rule) adopt(old *rule, s state, other version, now int64) (state, versi
 		return s, other, false
 	}
 	now = max(now, s.at, other.at)
-	last := version{l: old, state: s, most: old.mostUsed, left: now}.since(now)
+	last := version{l: old, state: s, most: old.mostUsed, sure: true, left: now}.since(now)
 	switch {
 	case other.l == nil:
-		last.most = last.mostBeside(l, now)
-	case l.sameNumbers(other.l) && other.used <= l.mostUsed:
+		last.most, last.sure = 0, false
+	case l.returns(other):
 		other = other.since(now)
 		if !last.neededBeside(l, other.state, old.capacity <= l.capacity) {
 			last = version{}
@@ -110,6 +111,14 @@ func (l *rule) adopt(old *rule, s state, other version, now int64) (state, versi
 	}
 	next, kept := l.carryOver(last, other, now)
 	return next, kept, true
+}
+
+// returns says whether other is, for all that is known, the version l.
+func (l *rule) returns(other version) bool {
+	if other.sure && other.most != l.mostUsed {
+		return false
+	}
+	return l.sameNumbers(other.l) && other.used <= l.mostUsed
 }
 
 // continues says whether s is a state under l as well as under old. What capacity it
@@ -126,8 +135,8 @@ func (l *rule) continues(old *rule, s state, other version) bool {
 }
 
 // carryOver gives the state under l that the states of two versions make (there may be
-// only the first), and which of them is to be remembered beside it. What has passed of
-// the period of a stepped bucket goes to one of them alone.
+// only the first), and that of them which tells more if it is to be remembered beside
+// it. What has passed of the period of a stepped bucket goes to one of the two alone.
 func (l *rule) carryOver(v, w version, now int64) (state, version) {
 	if w.l != nil && w.tellsMoreThan(v) {
 		v, w = w, v
@@ -139,17 +148,14 @@ func (l *rule) carryOver(v, w version, now int64) (state, version) {
 	next.used = min(next.used, l.full)
 	needed := v.neededBeside(l, next, l.recounted(v) <= next.used)
 	if l.algorithm == AlgorithmStepped && !needed {
-		next.at -= min(worth(v.l, l, now-v.at), now)
+		next.at -= worth(v.l, l, now-v.at)
 	}
-	next = l.since(next, now)
-	switch {
-	case needed:
-		return next, v
-	case w.l != nil && w.neededBeside(l, next, true):
-		return next, w
-	default:
-		return next, version{}
+	if !needed {
+		v = version{}
+	} else if !v.sure {
+		v.most = max(v.most, v.mostBeside(l, now))
 	}
+	return version{l: l, state: next}.since(now).state, v
 }
 
 // neededBeside says whether v has to be remembered beside next, the state under l: a
@@ -204,8 +210,7 @@ func (v version) mostBeside(l *rule, now int64) int64 {
 		}
 		return max(v.used, l.capacity*v.l.unit)
 	case AlgorithmStepped:
-		passed := min(due(v.l, now-v.at), v.used)
-		return min(max(v.used-passed, l.capacity)+v.l.refill, v.l.mostStepped())
+		return min(max(v.used-due(v.l, now-v.at), l.capacity)+v.l.refill, v.l.mostStepped())
 	default:
 		return v.l.mostUsed
 	}

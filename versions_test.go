@@ -107,33 +107,50 @@ func resizedTo(l Limit, capacity int64) Limit {
 }
 
 // While two versions take turns, however they differ, no more is granted in any span
-// than a bucket of the larger capacity and the faster rate would grant. Refunds and
-// clocks that step back make no difference.
-func TestVersionsInTurnGrantNoMoreThanTheMoreGenerous(t *testing.T) {
-	for seed := range uint64(400000) {
-		takeTurns(t, seed, 2, func(ls []Limit) *shadow { return generous(ls) })
+// than a bucket of the larger capacity and the faster rate would grant (of stepped ones:
+// with the larger step to spare). Refunds and clocks that step back make no difference.
+func TestTwoVersionsInTurnGrantNoMoreThanTheMoreGenerous(t *testing.T) {
+	for seed := range uint64(8000) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		ls := someVersions(random, seed%2 == 0, 2)
+		takeTurns(t, random, seed, ls, generous(ls))
 	}
 }
 
-func takeTurns(t *testing.T, seed uint64, versions int, bound func([]Limit) *shadow) {
+// Of more versions at once, what the one that is left out knew may be forgotten: up to a
+// full bucket of each. That is rare; the numbers are measured, see ARCHITECTURE.md.
+func TestManyVersionsInTurnGrantNoMoreThanAllOfThem(t *testing.T) {
+	over := 0
+	for seed := range uint64(4000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		ls := someVersions(random, false, 3+random.IntN(3))
+		all := generous(ls)
+		most := all.capacity
+		all.capacity = 0
+		for _, l := range ls {
+			all.capacity += float64(l.Capacity())
+		}
+		if takeTurns(t, random, seed, ls, all) > most {
+			over++
+		}
+	}
+	if over > 40 {
+		t.Errorf("in %d of 4000 more was granted than by the most generous alone", over)
+	}
+}
+
+// takeTurns asks versions ls in turn and charges all with what they grant. It returns
+// the most that was missing from that, which is an error if it is more than it holds.
+func takeTurns(t *testing.T, random *rand.Rand, seed uint64, ls []Limit, all *shadow) (most float64) {
 	t.Helper()
-	random := rand.New(rand.NewPCG(seed, 0))
-	ls := someVersions(random, seed%2 == 0, versions)
-	all := bound(ls)
 	m := NewMemory(16)
 	span := []int64{1, 1e3, 1e6, 60e6, 3600e6}[random.IntN(5)]
 	now := midnight.UnixMicro()
 	latest := now
-	for step := range 400 {
+	for step := range 300 {
 		l := ls[random.IntN(len(ls))]
 		at := time.UnixMicro(now)
-		cost := 1 + random.Int64N(l.Capacity())
-		if left := must(m.Take(t.Context(), Request{Key: "k", Limit: l, At: at})).Remaining; left > 0 && random.IntN(2) == 0 {
-			cost = 1 + random.Int64N(left)
-		}
-		if random.IntN(8) == 0 {
-			cost = -cost
-		}
+		cost := someCost(random, l, must(m.Take(t.Context(), Request{Key: "k", Limit: l, At: at})).Remaining)
 		if now < latest && firstSight(m, "k", l, now) {
 			latest, all.at, all.missing = now, float64(now), 0 // of such a key nothing is known, not even the time
 		}
@@ -145,16 +162,30 @@ func takeTurns(t *testing.T, seed uint64, versions int, bound func([]Limit) *sha
 		if granted {
 			all.pass(float64(latest))
 			all.charge(float64(cost))
+			most = max(most, all.missing)
 		}
 		if over := all.missing - all.capacity; over > 1e-6*all.capacity {
 			t.Errorf("seed %d, step %d: %v grant %g too many", seed, step, ls, over)
-			return
+			return most
 		}
 		now += random.Int64N(span + 1)
 		if random.IntN(50) == 0 && ls[0].Algorithm() != AlgorithmStepped { // whose time only goes by steps
 			now -= random.Int64N(span + 1)
 		}
 	}
+	return most
+}
+
+// someCost is often what remains, and sometimes given back.
+func someCost(random *rand.Rand, l Limit, remaining int64) int64 {
+	cost := 1 + random.Int64N(l.Capacity())
+	if remaining > 0 && random.IntN(2) == 0 {
+		cost = 1 + random.Int64N(remaining)
+	}
+	if random.IntN(8) == 0 {
+		return -cost
+	}
+	return cost
 }
 
 // kept is what m keeps of key.
@@ -164,7 +195,7 @@ func kept(m *Memory, key string, l Limit) (all struct {
 }) {
 	s, h := m.locate(key, l.rule)
 	if t := s.find(h); t != nil {
-		all.slot, all.version = *t, s.besides(t, s.limits)
+		all.slot, all.version = *t, s.versionBeside(t, s.limits)
 	}
 	return all
 }
@@ -177,60 +208,52 @@ func firstSight(m *Memory, key string, l Limit, now int64) bool {
 }
 
 // The more generous of two versions that take turns is granted exactly what it would be
-// alone, if it is asked as often as its bucket takes to fill.
+// alone, if it is asked as often as the bucket of the other takes to fill.
 func TestTheMoreGenerousOfTwoVersionsIsNotShort(t *testing.T) {
 	exact := 0
-	for seed := range uint64(200000) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		ls := someVersions(random, seed%2 == 0, 2)
-		if !outdoes(ls[0], ls[1]) {
-			continue
+	for seed := range uint64(8000) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		if ls := someVersions(random, seed%2 == 0, 2); outdoes(ls[0], ls[1]) {
+			exact += askInTurn(t, random, seed, ls[0], ls[1])
 		}
-		exact += askInTurn(t, random, seed, ls)
 	}
-	if exact < 10_000 {
+	if exact < 50_000 {
 		t.Errorf("only %d decisions: this tells little", exact)
 	}
 }
 
-func askInTurn(t *testing.T, random *rand.Rand, seed uint64, ls []Limit) (exact int) {
+func askInTurn(t *testing.T, random *rand.Rand, seed uint64, large, small Limit) (exact int) {
 	t.Helper()
-	alone := shadowOf(ls[0])
-	lifetime := ls[1].rule.lifetime(ls[1].rule.full)
+	alone := shadowOf(large)
+	lifetime := small.rule.lifetime(small.rule.full)
 	span := min(lifetime/[]int64{1, 10, 1000}[random.IntN(3)], 1e12) + 2
 	m := NewMemory(16)
 	known := false // what it would have alone is known
 	now := midnight.UnixMicro()
 	asked := now
-	for step := range 300 {
-		at := time.UnixMicro(now)
-		look := func(l Limit) int64 { return must(m.Take(t.Context(), Request{Key: "k", Limit: l, At: at})).Remaining }
-		known = known && now-asked < lifetime && !firstSight(m, "k", ls[0], now)
+	for step := range 200 {
+		look := func(l Limit) Decision {
+			return must(m.Take(t.Context(), Request{Key: "k", Limit: l, At: time.UnixMicro(now)}))
+		}
+		known = known && now-asked < lifetime && !firstSight(m, "k", large, now)
 		alone.pass(float64(now))
-		if want := max(math.Floor(alone.capacity-alone.missing+1e-9), 0); known && float64(look(ls[0])) < want {
-			t.Errorf("seed %d, step %d: %v is left %d, and %g alone, beside %v", seed, step, ls[0], look(ls[0]), want, ls[1])
-			return exact
-		} else if known {
+		if known {
 			exact++
+			if want := math.Floor(alone.capacity - alone.missing + 1e-9); float64(look(large).Remaining) < want {
+				t.Errorf("seed %d, step %d: %v is left %d, and %g alone, beside %v", seed, step, large, look(large).Remaining, want, small)
+				return exact
+			}
 		}
-		l := ls[random.IntN(2)]
-		cost := 1 + random.Int64N(l.Capacity())
-		if left := look(l); left > 0 && random.IntN(2) == 0 {
-			cost = 1 + random.Int64N(left)
-		}
-		if random.IntN(8) == 0 {
-			cost = -cost
-		}
-		if must(m.Take(t.Context(), Request{Key: "k", Limit: l, Cost: cost, At: at})).Allowed() {
+		l := []Limit{large, small}[random.IntN(2)]
+		cost := someCost(random, l, look(l).Remaining)
+		if must(m.Take(t.Context(), Request{Key: "k", Limit: l, Cost: cost, At: time.UnixMicro(now)})).Allowed() {
 			alone.charge(float64(cost))
 		}
-		if l == ls[0] {
-			if asked = now; !known {
-				known = alone.become(must(m.Take(t.Context(), Request{Key: "k", Limit: l, At: at})), now)
-			}
+		if l == large {
+			asked = now
+			known = known || alone.become(look(l), now)
 		}
 		now += random.Int64N(span)
 	}
 	return exact
 }
-

@@ -14,7 +14,6 @@ local FOUR = '<I7I7I7I7'
 local FIVE = '<I7I7I7I7I7'
 local SEVEN = '<I7I7I7I7I7I7I7'
 local NINE = '<I7I7I7I7I7I7I7I7I7'
-local ELEVEN = '<I7I7I7I7I7I7I7I7I7I7I7'
 
 -- Each algorithm enters itself here by its number: the function that decides, and the
 -- sizes that a state has, alone and with another version beside it.

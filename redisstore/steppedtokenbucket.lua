@@ -90,7 +90,7 @@ local function steppedkind()
   end
 
   function kind.worth(v, elapsed, refill, period)
-    return floor(min(elapsed * v.x / v.y * period / refill * almost, MAX))
+    return floor(elapsed * v.x / v.y * period / refill * almost)
   end
 
   return kind
@@ -113,4 +113,4 @@ local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, p
   return remaining, retry, reset
 end
 
-algorithms['2'], sizes['2'] = steppedtokenbucket, {28, 77}
+algorithms['2'], sizes['2'] = steppedtokenbucket, {28, 78}

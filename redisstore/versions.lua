@@ -3,7 +3,8 @@
 --
 -- A state is three numbers: at, used, previous. The numbers of a limit are its capacity,
 -- x and y, whose meaning each algorithm tells. Another version, kept beside a state, is a
--- table of its state, its numbers, and the most that used is counted up to.
+-- table of its state, its numbers, the most that used is counted up to (and 1 if that is
+-- sure), and when the current version took over from it.
 --
 -- This is rare, and to define a function costs time in each run of a script. So all of it
 -- is inside of functions that are called when it is needed.
@@ -60,7 +61,7 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
   end
 
   -- carryover gives the state that the states of two versions make (there may be only the
-  -- first), and which of them is to be remembered beside it.
+  -- first), and that of them which tells more if it is to be remembered beside it.
   local function carryover(v, w)
     if w and kind.tellsmore(w, v) then
       v, w = w, v
@@ -73,15 +74,22 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
     next.used = min(next.used, kind.full(capacity, x, y))
     local needed = neededbeside(v, next, recounted <= next.used)
     if kind.worth and not needed then
-      next.at = now - min(kind.worth(v, now - v.at, x, y), now)
+      next.at = now - kind.worth(v, now - v.at, x, y)
     end
     since(next)
-    if needed then
-      return next, v
-    elseif w and neededbeside(w, next, true) then
-      return next, w
+    if needed and v.sure == 0 then
+      v.most = max(v.most, kind.mostbeside(v, capacity, now))
     end
-    return next, nil
+    return next, needed and v or nil
+  end
+
+  -- returns says whether other is, for all that is known, the version of these numbers.
+  local function returns(other)
+    local most = kind.mostused(capacity, x, y)
+    if other.sure == 1 and other.most ~= most then
+      return false
+    end
+    return other.x == x and other.y == y and other.used <= most
   end
 
   -- adopt turns the state old and the version beside it, if there is one, into what is
@@ -90,13 +98,13 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
     since(old)
     old.left = now
     if not other then
-      old.most = kind.mostbeside(old, capacity, now)
+      old.most, old.sure = 0, 0
       return carryover(old, nil)
     end
-    old.most = kind.mostused(old.capacity, old.x, old.y)
-    local returns = other.x == x and other.y == y and other.used <= kind.mostused(capacity, x, y)
+    old.most, old.sure = kind.mostused(old.capacity, old.x, old.y), 1
+    local back = returns(other)
     since(other)
-    if not returns then
+    if not back then
       return carryover(old, other)
     end
     return other, neededbeside(old, other, old.capacity <= capacity) and old or nil
@@ -146,6 +154,7 @@ end
 -- size(y).
 local function bucketkind(kind)
   kind.bucket = true
+  local BESIDE = '<I7I7I7I7I7I7I7I1'
 
   -- recounted is one more than capacity holds if that does not hold it.
   function kind.recounted(v, capacity, _, y)
@@ -163,7 +172,7 @@ local function bucketkind(kind)
 
   function kind.pack(s, x, y, capacity, o)
     if o then
-      return pack(ELEVEN, s.at, s.used, x, y, capacity, o.at, o.used, o.x, o.y, o.most, o.left)
+      return pack(FOUR, s.at, s.used, x, y) .. pack(BESIDE, capacity, o.at, o.used, o.x, o.y, o.most, o.left, o.sure)
     end
     return pack(FOUR, s.at, s.used, x, y)
   end
@@ -173,7 +182,7 @@ local function bucketkind(kind)
     s.at, s.used, s.x, s.y = unpack(FOUR, packed)
     if #packed > 28 then
       o = {previous = 0}
-      s.capacity, o.at, o.used, o.x, o.y, o.most, o.left = unpack(SEVEN, packed, 29)
+      s.capacity, o.at, o.used, o.x, o.y, o.most, o.left, o.sure = unpack(BESIDE, packed, 29)
     end
     return s, o
   end
