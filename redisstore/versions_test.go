@@ -88,3 +88,80 @@ func edgeCost(random *rand.Rand, l headgate.Limit) int64 {
 		return 1 + random.Int64N(l.Capacity())
 	}
 }
+
+// TestExpiryOfVersions changes a limit under a key that has used most of it: what is kept
+// lives no longer than either version takes to be as at first sight, and only the first
+// refusal under new numbers writes.
+func TestExpiryOfVersions(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	for i, c := range []struct {
+		old, young string
+		most       time.Duration // the longer of the two fill times, or windows
+		size       int64
+	}{
+		{"api=10000/m", "api=10/d", 24 * time.Hour, 78},
+		{"api=10000/m", "api=10/d burst 1", 144 * time.Minute, 78},
+		{"api=10/m", "api=10000/m burst 5", time.Minute, 78},
+		{"api=100/m", "api=200/m", time.Minute, 28},
+		{"api=1000/m", "api=1000/h burst 1000", time.Hour, 78},
+		{"api=10000/m stepped", "api=10/d stepped", 24 * time.Hour, 78},
+		{"api=1000/h fixed-window", "api=10/m fixed-window", time.Hour, 49},
+		{"api=10/m fixed-window", "api=1000/h fixed-window", time.Hour, 21},
+		{"api=1000/h sliding-window", "api=10/m sliding-window", 2 * time.Hour, 63},
+		{"api=1000/h sliding-log", "api=10/m sliding-log", time.Hour, 20},
+	} {
+		old, young := parse(t, c.old), parse(t, c.young)
+		r := headgate.Request{Key: fmt.Sprint(i), Limit: old, Cost: old.Capacity() - old.Capacity()/10}
+		key := t.Name() + ":{" + r.Key + "}:" + old.ID()
+		ttl := func() time.Duration { return client.PTTL(t.Context(), key).Val() }
+		if !take(t, s, r).Allowed() {
+			t.Fatalf("%s: refused", old)
+		}
+		r.Limit, r.Cost = young, young.Capacity()
+		if take(t, s, r).Allowed() {
+			t.Errorf("%s after %s: granted", young, old)
+		}
+		if left := ttl(); left <= 0 || left > c.most+1001*time.Millisecond {
+			t.Errorf("%s after %s: lives for %s; want at most %s and a second", young, old, left, c.most)
+		}
+		if size := client.StrLen(t.Context(), key).Val(); size != c.size {
+			t.Errorf("%s after %s: a state of %d bytes; want %d", young, old, size, c.size)
+		}
+		client.PExpire(t.Context(), key, 100*24*time.Hour)
+		take(t, s, r)
+		if left := ttl(); left < 99*24*time.Hour {
+			t.Errorf("%s after %s: a second refusal changed the expiry to %s", young, old, left)
+		}
+		r.Cost = 0
+		r.Limit = old
+		take(t, s, r)
+		if left := ttl(); left < 99*24*time.Hour {
+			t.Errorf("%s again: a look changed the expiry to %s", old, left)
+		}
+	}
+}
+
+// TestExpiryOfVersionsInTurn bounds the life of what is kept while random versions take
+// turns, by twice what the slower takes to fill.
+func TestExpiryOfVersionsInTurn(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	texts := []string{"1000/m", "10/m", "7/h burst 3", "1000/h burst 1000", "10/s burst 100", "1/d"}
+	for i, kind := range []string{"", " stepped"} {
+		for range 2000 {
+			a, b := rand.IntN(len(texts)), rand.IntN(len(texts))
+			key := fmt.Sprint(kind, min(a, b), max(a, b))
+			l := parse(t, "api="+texts[a]+kind)
+			take(t, s, headgate.Request{Key: key, Limit: l, Cost: rand.Int64N(l.Capacity()+1) - l.Capacity()/8})
+			var longest time.Duration
+			for _, text := range []string{texts[a], texts[b]} {
+				l := parse(t, text)
+				longest = max(longest, time.Duration(float64(l.Period())*float64(l.Capacity())/float64(l.Refill()))+time.Duration(i)*l.Period())
+			}
+			if left := client.PTTL(t.Context(), t.Name()+":{"+key+"}:"+l.ID()).Val(); left > 2*longest+1001*time.Millisecond {
+				t.Errorf("%s and %s%s: lives for %s; want at most twice %s", texts[a], texts[b], kind, left, longest)
+			}
+		}
+	}
+}
