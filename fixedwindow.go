@@ -12,7 +12,7 @@ func fixedWindow(l *rule, s state, now, cost int64, charge bool) (state, verdict
 	switch {
 	case ask > l.capacity:
 		v.retry = never
-	case ask > l.capacity-used:
+	case ask > max(l.capacity-used, 0):
 		v.retry = skew + l.period - elapsed
 	case charge:
 		used = max(used+ask, 0)
@@ -32,17 +32,4 @@ func fixedWindowUsed(l *rule, s state, now int64) int64 {
 		return 0
 	}
 	return s.used
-}
-
-// adoptFixedWindow carries the count over, if its window lasts, to the window of
-// l that now is in.
-func adoptFixedWindow(old, l *rule, s state, now int64) (state, bool) {
-	if old.period == l.period {
-		return s, false
-	}
-	used := fixedWindowUsed(old, s, now)
-	if used == 0 {
-		return state{}, true
-	}
-	return state{at: now, used: used}, true
 }

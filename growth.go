@@ -83,7 +83,7 @@ func (s *shard) worthRebuilding(h uint64, now int64) bool {
 	free := 0
 	for i := range min(sample, len(s.slots)) {
 		t := &s.slots[(s.home(h)+i)%len(s.slots)]
-		if t.tag != 0 && (t.vacant() || s.stale(t, s.limits[t.tag&idMask], now)) {
+		if t.tag != 0 && (t.vacant() || s.stale(t, s.limits, now)) {
 			free++
 		}
 	}
@@ -109,11 +109,12 @@ func (s *shard) rebuild(next *rule, now int64, size int) bool {
 			continue
 		}
 		l := limits[old.tag&idMask]
-		if s.stale(old, l, now) {
+		if s.stale(old, limits, now) {
 			s.drop(old, l)
 			continue
 		}
 		s.register(l)
+		s.keepLimit(old, limits)
 		t := s.insert(old.tag)
 		t.tag |= uint64(s.ids[l])
 		if (t.tag^newcomers(l))>>idBits == 0 {
@@ -135,7 +136,8 @@ func (s *shard) recycle(h uint64, now int64) bool {
 		if t.vacant() {
 			return true
 		}
-		if l := s.limits[t.tag&idMask]; s.stale(t, l, now) {
+		if s.stale(t, s.limits, now) {
+			l := s.limits[t.tag&idMask]
 			s.drop(t, l)
 			if (t.tag^newcomers(l))>>idBits == 0 {
 				s.crowd--
@@ -150,21 +152,26 @@ func (s *shard) recycle(h uint64, now int64) bool {
 	return false
 }
 
-// stale says whether t is as at first sight.
-func (s *shard) stale(t *slot, l *rule, now int64) bool {
+// stale says whether t, whose limit is one of those, is as at first sight, and what is
+// beside it.
+func (s *shard) stale(t *slot, limits []*rule, now int64) bool {
+	l := limits[t.tag&idMask]
 	if l.algorithm == AlgorithmSlidingLog {
 		return slidingLog(l, s.log(t), now, 0, false).reset == 0
 	}
-	_, v := l.decide(s.state(t, l), now, 0, false)
-	return v.reset == 0
+	if l.since(t.state(l), now) != (state{}) {
+		return false
+	}
+	other := s.versionBeside(t, limits)
+	return other.l == nil || other.l.since(other.state, now) == (state{})
 }
 
 // drop empties t.
 func (s *shard) drop(t *slot, l *rule) {
 	if l.algorithm == AlgorithmSlidingLog {
 		s.logs.release(block(t.a))
-	} else if t.a&owing != 0 {
-		delete(s.owed, t.tag>>idBits)
+	} else {
+		s.dropBeside(t)
 	}
 	t.a, t.b = 0, 0
 }

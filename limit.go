@@ -69,11 +69,16 @@ type rule struct {
 	period int64 // every in microseconds
 
 	// The token bucket counts in units: refill/period reduced to rate/unit, so
-	// that a token is unit units and rate units arrive each microsecond.
+	// that a token is unit units and rate units arrive each microsecond. For others a
+	// token is 1.
 	unit int64
 	rate int64
-	full int64 // units (or tokens, if stepped) in a full bucket
-	fill int64 // microseconds (or steps) from empty to full, rounded up
+	full int64 // units in a full bucket; of a window, what can be counted
+	fill int64 // microseconds from an empty token bucket to a full one, rounded up
+
+	// mostUsed is the most that a state counts. More than a full bucket may be missing
+	// from a stepped one, for which another version granted what its next step brings.
+	mostUsed int64
 
 	perPeriod, perRefill, perUnit, perRate divisor
 
@@ -157,6 +162,7 @@ func newRule(t terms) *rule {
 // derive reduces the rate and computes what every decision needs.
 func (r *rule) derive() {
 	r.perPeriod = newDivisor(max(r.period, 1))
+	r.unit, r.full = 1, maxExact
 	switch r.algorithm {
 	case AlgorithmTokenBucket:
 		g := gcd(r.refill, r.period)
@@ -167,7 +173,12 @@ func (r *rule) derive() {
 	case AlgorithmStepped:
 		r.perRefill = newDivisor(r.refill)
 		r.full = r.capacity
-		r.fill = ceilDiv(r.capacity, r.refill)
+	case AlgorithmSlidingWindow:
+		r.full = r.mostCount()
+	}
+	r.mostUsed = r.full
+	if r.algorithm == AlgorithmStepped {
+		r.mostUsed = min(r.capacity+r.refill, r.mostStepped())
 	}
 }
 
@@ -233,7 +244,7 @@ func (l Limit) Period() time.Duration { return l.terms().every }
 // Rate is the token bucket's refill in lowest terms: rate units arrive each
 // microsecond, and a token is unit units. Both are 0 for other algorithms.
 func (l Limit) Rate() (rate, unit int64) {
-	if l.rule == nil {
+	if l.Algorithm() != AlgorithmTokenBucket {
 		return 0, 0
 	}
 	return l.rule.rate, l.rule.unit

@@ -74,8 +74,8 @@ func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 }
 
 // take decides at the given time, 0 for the clock. It does what is asked most, a key
-// that is known under the limit it was counted under last and owes nothing, and leaves the rest to
-// takeOther.
+// that is known under the limit it was counted under last, and under no other version of it,
+// and leaves the rest to takeOther.
 func (m *Memory) take(key string, l Limit, cost, at int64) (Decision, error) {
 	if l.rule == nil || !l.rule.valid {
 		return Decision{}, l.Validate()
@@ -87,7 +87,7 @@ func (m *Memory) take(key string, l Limit, cost, at int64) (Decision, error) {
 	s := &m.shards[m.shardOf(h)]
 	s.mu.Lock()
 	t := s.find(place(h, l.rule))
-	if t == nil || s.limits[t.tag&idMask] != l.rule || t.a&owing != 0 || l.rule.algorithm == AlgorithmSlidingLog {
+	if t == nil || s.limits[t.tag&idMask] != l.rule || t.a&marked != 0 || l.rule.algorithm == AlgorithmSlidingLog {
 		s.mu.Unlock()
 		return m.takeOther(h, l, cost, at)
 	}

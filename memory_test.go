@@ -124,6 +124,7 @@ func TestTableHoldsWhatAMapHolds(t *testing.T) {
 			t.Fatalf("step %d, %s, cost %d: %+v, %v\nwant %+v", step, place, cost, d, err, v.decision(l))
 		}
 	}
+	checkMarks(t, m)
 	if len(m.shards) < 8 || m.Keys() < 10_000 {
 		t.Errorf("only %d keys in %d shards: this tells little", m.Keys(), len(m.shards))
 	}
@@ -133,6 +134,7 @@ func TestTableHoldsWhatAMapHolds(t *testing.T) {
 type reference struct {
 	limit *rule
 	state state
+	other version
 	log   []entry
 }
 
@@ -140,33 +142,33 @@ func (s *reference) take(l *rule, now, cost int64) verdict {
 	if l.algorithm == AlgorithmSlidingLog {
 		return s.takeLog(l, now, cost)
 	}
-	was, adopted := s.state, false
+	was, other, adopted := s.state, s.other, false
 	if s.limit != l {
-		was, adopted = l.adopt(s.limit, was, now)
+		was, other, adopted = l.adopt(s.limit, was, other, now)
 	}
-	next, v := l.decide(was, now, cost, cost != 0)
+	next, beside, v := l.decideBeside(was, other, now, cost, cost != 0)
 	switch {
 	case cost != 0 && v.granted():
-		s.state, s.limit = next, l
+		s.state, s.other, s.limit = next, beside, l
 	case cost != 0 && adopted:
-		s.state, s.limit = was, l
+		s.state, s.other, s.limit = was, other, l
+	}
+	if s.state.used+s.state.previous == 0 {
+		s.state = state{}
 	}
 	return v
 }
 
 func (s *reference) takeLog(l *rule, now, cost int64) verdict {
-	log := slices.Clone(s.log)
-	adopted := s.limit.period != l.period
-	if adopted {
-		log = log[expired(log, now+logSkew(log, now), s.limit.period):]
-	}
+	log, keeper, adopted := l.adoptLog(s.limit, slices.Clone(s.log), now)
 	v := slidingLog(l, log, now, cost, cost != 0)
 	switch {
 	case cost != 0 && v.granted():
-		log = log[expired(log, now+logSkew(log, now), l.period):]
-		s.log, s.limit = record(log, now, max(cost, -l.capacity)), l
+		log, s.limit = stillKept(log, keeper, l, now)
+		most := mostKept(log, s.limit, l)
+		s.log = latest(record(log, now, max(cost, -l.capacity)), most)
 	case cost != 0 && adopted:
-		s.log, s.limit = log, l
+		s.log, s.limit = log, keeper
 	}
 	return v
 }

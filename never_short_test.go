@@ -182,7 +182,7 @@ func TestRefundsAndDenialsCostNothing(t *testing.T) {
 		}
 		if random.IntN(3) == 0 { // taken, and given back at once
 			again, _ := tokenBucket(l, next, now, -cost, true)
-			if before, _ := tokenBucketUsed(l, s, now); again.used != before {
+			if before := tokenBucketUsed(l, s, now); again.used != before {
 				t.Fatalf("giving back leaves %d used, and it was %d", again.used, before)
 			}
 			next, _ = tokenBucket(l, again, now, cost, true)

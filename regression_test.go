@@ -164,7 +164,7 @@ func TestFullSlidingLogDoesNotAllocate(t *testing.T) {
 func TestSteppedAdoptedIntoACentury(t *testing.T) {
 	old := SteppedTokenBucket(10, 10, time.Second).rule
 	l := SteppedTokenBucket(10, 10, 100*365*24*time.Hour).rule
-	s, _ := l.adopt(old, state{at: 1767225600e6, used: 10}, 1767225600e6+900e3)
+	s, _, _ := l.adopt(old, state{at: 1767225600e6, used: 10}, version{}, 1767225600e6+900e3)
 	if s.at < 0 {
 		t.Errorf("the last step was at %d", s.at)
 	}

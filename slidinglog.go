@@ -25,7 +25,7 @@ func slidingLog(l *rule, log []entry, now, cost int64, charge bool) verdict {
 	switch {
 	case ask > l.capacity:
 		v.retry = never
-	case used+ask > l.capacity:
+	case ask > 0 && used+ask > l.capacity:
 		v.retry = skew + slidingLogWait(log, used+ask-l.capacity, l.period, now)
 	case charge:
 		used = max(used+ask, 0)
@@ -102,6 +102,58 @@ func unrecord(log []entry, cost int64) []entry {
 			break
 		}
 		log, cost = log[:last], cost-count
+	}
+	return log
+}
+
+// A log is the same under any version of its limit, but for how long grants are kept.
+// It is kept by the version with the longest window of those that it was counted by,
+// until that has forgotten all of it.
+
+// adoptLog gives what l finds of a log kept by old, which has other numbers, and the
+// version by which that is kept. What a shorter window had forgotten is forgotten; this
+// has to be written even if the request is refused.
+func (l *rule) adoptLog(old *rule, log []entry, now int64) (kept []entry, keeper *rule, adopted bool) {
+	switch {
+	case old.period > l.period:
+		return log, old, false
+	case old.period < l.period:
+		return log[expired(log, now+logSkew(log, now), old.period):], l, true
+	default:
+		return log, l, false
+	}
+}
+
+// stillKept is what is left at now of a log, and the version by which it is kept.
+func stillKept(log []entry, keeper, l *rule, now int64) ([]entry, *rule) {
+	log = log[expired(log, now+logSkew(log, now), keeper.period):]
+	if len(log) == 0 {
+		return log, l
+	}
+	return log, keeper
+}
+
+// mostKept bounds how many grants a log may come to hold: as many as either version
+// can ask about.
+func mostKept(log []entry, keeper, l *rule) int64 {
+	if keeper == l {
+		return maxLog
+	}
+	return max(logged(log), keeper.capacity, l.capacity)
+}
+
+// latest drops the oldest grants of log if there are more than most.
+func latest(log []entry, most int64) []entry {
+	if most == maxLog {
+		return log
+	}
+	for over := logged(log) - most; over > 0; {
+		count := log[0].count()
+		if count > over {
+			log[0] -= entry(over)
+			break
+		}
+		log, over = log[1:], over-count
 	}
 	return log
 }

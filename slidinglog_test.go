@@ -128,7 +128,7 @@ func TestLongestSlidingLog(t *testing.T) {
 		log = record(log, midnight.UnixMicro()+i, 1)
 	}
 	s, h := m.locate("key", l.rule)
-	s.writeLog(s.find(h), l.rule, h, log, 0, 0)
+	s.writeLog(s.find(h), l.rule, h, log, 0, 0, maxLog)
 	play(t, m, l, []row{
 		{maxLog * micro, 1, false, 0, time.Second - maxLog*micro, time.Second - micro, "full"},
 		{maxLog * micro, maxLog, false, 0, time.Second - micro, time.Second - micro, "all of it, when the last has left"},

@@ -15,7 +15,7 @@ func slidingWindow(l *rule, s state, now, cost int64, charge bool) (state, verdi
 	switch {
 	case ask > l.capacity:
 		v.retry = never
-	case previous*weight > (l.capacity-used-ask)*l.period:
+	case ask > 0 && previous*weight > (l.capacity-used-ask)*l.period:
 		v.retry = skew + slidingWindowWait(l, used, previous, weight, ask)
 	case charge:
 		previous = max(previous+min(used+ask, 0), 0)
@@ -57,16 +57,7 @@ func slidingWindowWait(l *rule, used, previous, weight, ask int64) int64 {
 	return weight + l.period - (l.capacity-ask)*l.period/used
 }
 
-// adoptSlidingWindow carries over what a window of another length counts as
-// consumed, as grants of the window of l that now is in.
-func adoptSlidingWindow(old, l *rule, s state, now int64) (state, bool) {
-	if old.period == l.period {
-		return s, false
-	}
-	used, previous := slidingWindowCounts(old, s, now)
-	used += ceilDiv(previous*(old.period-now%old.period), old.period)
-	if used == 0 {
-		return state{}, true
-	}
-	return state{at: now, used: min(used, l.mostCount())}, true
+// slidingWindowWeighed is what counts at now, which is s.at, as grants of one window.
+func slidingWindowWeighed(l *rule, s state) int64 {
+	return s.used + l.perPeriod.ceil(s.previous*(l.period-l.perPeriod.rest(s.at)))
 }

@@ -8,11 +8,6 @@ type state struct {
 	at       int64 // microseconds since the Unix epoch
 	used     int64
 	previous int64 // sliding window only
-
-	// owed is for buckets: what was consumed beyond the capacity before it was lowered.
-	// It is in the way of nothing, unless the capacity is raised again; what flows in
-	// while the bucket is full makes up for it.
-	owed int64
 }
 
 // decide runs the algorithm of l: one pure function each, from the limit, the
@@ -35,23 +30,24 @@ func (l *rule) decide(s state, now, cost int64, charge bool) (state, verdict) {
 	}
 }
 
-// adopt turns a state counted under old into one for l, a limit of the same
-// name and algorithm with other numbers: time up to now passes by the old
-// numbers, and what is still consumed then is carried over. It reports whether
-// the state had to change, and so has to be written even if the request is
-// refused: the change counts from the moment it is first seen.
-func (l *rule) adopt(old *rule, s state, now int64) (state, bool) {
+// since is s as it stands at now under l, which decide works out by itself.
+func (l *rule) since(s state, now int64) state {
 	now = max(now, s.at)
 	switch l.algorithm {
 	case AlgorithmTokenBucket:
-		return adoptTokenBucket(old, l, s, now)
+		s = tokenBucketSince(l, s, now)
 	case AlgorithmStepped:
-		return adoptSteppedTokenBucket(old, l, s, now)
+		s.at, s.used = steppedSince(l, s, now)
 	case AlgorithmFixedWindow:
-		return adoptFixedWindow(old, l, s, now)
+		s.at, s.used = now, fixedWindowUsed(l, s, now)
 	default:
-		return adoptSlidingWindow(old, l, s, now)
+		s.used, s.previous = slidingWindowCounts(l, s, now)
+		s.at = now
 	}
+	if s.used+s.previous == 0 {
+		return state{}
+	}
+	return s
 }
 
 // ask is the cost to decide by: a look asks for 1, and more than everything
@@ -73,29 +69,4 @@ func scale(part, from, to int64) int64 {
 	}
 	scaled := int64(float64(float64(part)*float64(to)) / float64(from))
 	return min(scaled+2, to)
-}
-
-// mostOwed bounds what is owed, so that with what is used it stays exact.
-const mostOwed = maxExact / 2
-
-// refilled is what remains of used and owed when amount flows in.
-func refilled(used, owed, amount int64) (int64, int64) { return spent(used, owed, -amount) }
-
-// spent adds cost to used; if it is negative, what used cannot give is taken from owed.
-func spent(used, owed, cost int64) (int64, int64) {
-	used += cost
-	if used < 0 {
-		owed = max(owed+used, 0)
-		used = 0
-	}
-	return used, owed
-}
-
-// resized fits used and owed, in units of which a token has unit, to the capacity of l:
-// what it was raised by takes up what is owed, what it cannot hold is owed.
-func resized(old, l *rule, used, owed, unit int64) (int64, int64) {
-	all := used + owed
-	used += min(owed, max(l.capacity-old.capacity, 0)*unit)
-	used = min(used, l.full)
-	return used, min(all-used, mostOwed)
 }

@@ -19,12 +19,12 @@ type shard struct {
 	crowd int    // slots that newcomers share
 	guest filter // the newcomers that were granted something by those
 
-	ids   map[*rule]uint16 // the places of limits
-	owed  map[uint64]int64 // what states owe, by the hash in their tags
-	logs  arena
-	clock *clock
+	ids    map[*rule]uint16 // the places of limits
+	beside besides          // states under other versions, of the slots marked so
+	logs   arena
+	clock  *clock
 
-	_ [24]byte // to a whole number of cache lines
+	_ [16]byte // to a whole number of cache lines
 }
 
 // slot is the state of one key under one limit, with no pointer in it.
@@ -46,44 +46,17 @@ const (
 
 func (t *slot) vacant() bool { return t.tag>>idBits == 0 }
 
-// owing marks a slot whose state owes something: that is in shard.owed, for it is rare.
-const owing = 1 << 63 // in slot.a
-
 func (t *slot) state(l *rule) state {
 	if l.algorithm == AlgorithmSlidingWindow {
-		return state{at: int64(t.a), used: int64(t.b >> 32), previous: int64(t.b & maxPair)}
+		return state{at: int64(t.a &^ marked), used: int64(t.b >> 32), previous: int64(t.b & maxPair)}
 	}
-	return state{at: int64(t.a &^ owing), used: int64(t.b)}
+	return state{at: int64(t.a &^ marked), used: int64(t.b)}
 }
 
 func (t *slot) put(l *rule, next state) {
 	t.a, t.b = uint64(next.at), uint64(next.used)
 	if l.algorithm == AlgorithmSlidingWindow {
 		t.b = uint64(next.used)<<32 | uint64(next.previous)
-	}
-}
-
-// state is the state in t, with what it owes.
-func (s *shard) state(t *slot, l *rule) state {
-	was := t.state(l)
-	if t.a&owing != 0 {
-		was.owed = s.owed[t.tag>>idBits]
-	}
-	return was
-}
-
-// put is slot.put, with what next owes.
-func (s *shard) put(t *slot, l *rule, next state) {
-	if t.a&owing != 0 {
-		delete(s.owed, t.tag>>idBits)
-	}
-	t.put(l, next)
-	if next.owed > 0 {
-		if s.owed == nil {
-			s.owed = make(map[uint64]int64)
-		}
-		s.owed[t.tag>>idBits] = next.owed
-		t.a |= owing
 	}
 }
 
@@ -99,37 +72,39 @@ func (s *shard) take(l *rule, h uint64, now, cost int64, charge bool) verdict {
 	if l.algorithm == AlgorithmSlidingLog {
 		return s.takeLog(t, l, h, now, cost, charge)
 	}
-	was, adopted := s.recall(t, l, h, now)
-	next, v := l.decide(was, now, cost, charge)
+	was, other, adopted := s.recall(t, l, h, now)
+	next, beside, v := l.decideBeside(was, other, now, cost, charge)
 	switch {
 	case charge && v.granted():
-		s.write(t, l, h, next)
+		s.write(t, l, h, next, beside)
 	case adopted && cost != 0:
-		s.write(t, l, h, was)
+		s.write(t, l, h, was, other)
 	}
 	return v
 }
 
 // recall is the state in t, adopted to l, or if t is nil that with which the key of
-// place h begins.
-func (s *shard) recall(t *slot, l *rule, h uint64, now int64) (was state, adopted bool) {
+// place h begins; and that of another version.
+func (s *shard) recall(t *slot, l *rule, h uint64, now int64) (was state, other version, adopted bool) {
 	if t == nil {
 		t = s.shared(l, h)
 	}
 	if t == nil {
-		return state{}, false
+		return state{}, version{}, false
 	}
 	old := s.limits[t.tag&idMask]
-	if was = s.state(t, old); old == l {
-		return was, false
+	was, other = t.state(old), s.versionBeside(t, s.limits)
+	if old == l {
+		return was, other, false
 	}
-	return l.adopt(old, was, now)
+	return l.adopt(old, was, other, now)
 }
 
-// write puts next under l into the place t of h, or into a new one if t is nil.
-func (s *shard) write(t *slot, l *rule, h uint64, next state) {
+// write puts next under l, and what is beside it, into the place t of h, or into a new
+// one if t is nil.
+func (s *shard) write(t *slot, l *rule, h uint64, next state, other version) {
 	if t == nil {
-		if next == (state{}) {
+		if next.used+next.previous == 0 && other.l == nil {
 			return
 		}
 		t = s.insertFor(l, h)
@@ -137,41 +112,44 @@ func (s *shard) write(t *slot, l *rule, h uint64, next state) {
 	if s.limits[t.tag&idMask] != l {
 		t.tag = t.tag&^idMask | uint64(s.ids[l])
 	}
-	s.put(t, l, next)
+	if next.used+next.previous == 0 {
+		next = state{}
+	}
+	s.putBeside(t, other)
+	mark := t.a & marked
+	t.put(l, next)
+	t.a |= mark
 }
 
 // takeLog is take for a sliding log, whose entries lie in the arena.
 func (s *shard) takeLog(t *slot, l *rule, h uint64, now, cost int64, charge bool) verdict {
-	log, adopted := s.recallLog(t, l, h, now)
+	log, keeper, adopted := s.recallLog(t, l, h, now)
 	v := slidingLog(l, log, now, cost, charge)
 	switch {
 	case charge && v.granted():
-		s.writeLog(t, l, h, log[expired(log, now+logSkew(log, now), l.period):], now, l.ask(cost))
+		log, keeper = stillKept(log, keeper, l, now)
+		s.writeLog(t, keeper, h, log, now, l.ask(cost), mostKept(log, keeper, l))
 	case adopted && cost != 0:
-		s.writeLog(t, l, h, log, now, 0)
+		s.writeLog(t, keeper, h, log, now, 0, maxLog)
 	}
 	return v
 }
 
-// recallLog is the log in t as far as it counts under l, or if t is nil that with which
-// the key of place h begins.
-func (s *shard) recallLog(t *slot, l *rule, h uint64, now int64) (log []entry, adopted bool) {
+// recallLog is the log in t, adopted to l, or if t is nil that with which the key of
+// place h begins.
+func (s *shard) recallLog(t *slot, l *rule, h uint64, now int64) (log []entry, keeper *rule, adopted bool) {
 	if t == nil {
 		t = s.shared(l, h)
 	}
 	if t == nil {
-		return nil, false
+		return nil, l, false
 	}
-	log = s.log(t)
-	if old := s.limits[t.tag&idMask]; old.period != l.period {
-		return log[expired(log, now+logSkew(log, now), old.period):], true
-	}
-	return log, false
+	return l.adoptLog(s.limits[t.tag&idMask], s.log(t), now)
 }
 
-// writeLog puts what is left of a log into the place t of h, or into a new one if t
-// is nil, and records cost at now.
-func (s *shard) writeLog(t *slot, l *rule, h uint64, log []entry, now, cost int64) {
+// writeLog puts what is left of a log, kept by l, into the place t of h, or into a new
+// one if t is nil, and records cost at now.
+func (s *shard) writeLog(t *slot, l *rule, h uint64, log []entry, now, cost, most int64) {
 	if t == nil {
 		if len(log) == 0 && cost <= 0 {
 			return
@@ -184,7 +162,7 @@ func (s *shard) writeLog(t *slot, l *rule, h uint64, log []entry, now, cost int6
 		t.a = uint64(s.logs.save(block(t.a), log))
 		room = s.logs.entries(block(t.a))
 	}
-	log = record(room[:copy(room, log)], now, cost)
+	log = latest(record(room[:copy(room, log)], now, cost), most)
 	t.a = uint64(s.logs.save(block(t.a), log))
 	t.b = uint64(len(log))
 }

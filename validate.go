@@ -55,11 +55,10 @@ func (r *rule) most() (n int64, why string) {
 	case AlgorithmTokenBucket:
 		return maxExact / 2 / (r.period / gcd(r.refill, r.period)), "to count this rate exactly; a rounder one, such as " + strconv.FormatInt(rounder(r.refill), 10) + ", allows more"
 	case AlgorithmStepped:
-		steps := maxExact / r.period
-		if steps > maxExact/r.refill {
-			return maxExact, "to be counted exactly"
+		if n = r.mostStepped(); n == maxExact {
+			return n, "to be counted exactly"
 		}
-		return steps * r.refill, "so that the bucket fills within 285 years"
+		return n, "so that the bucket fills within 285 years"
 	case AlgorithmSlidingWindow:
 		return r.mostCount(), "to weigh a window this long exactly; a token bucket or a fixed window allows more"
 	case AlgorithmSlidingLog:
@@ -76,6 +75,15 @@ func rounder(n int64) int64 {
 		power *= 10
 	}
 	return n / power * power
+}
+
+// mostStepped is the largest capacity that whole steps fill in time that can be counted.
+func (r *rule) mostStepped() int64 {
+	steps := maxExact / r.period
+	if steps > maxExact/r.refill {
+		return maxExact
+	}
+	return steps * r.refill
 }
 
 // mostCount is the largest count that a sliding window can weigh exactly.

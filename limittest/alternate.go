@@ -19,11 +19,18 @@ func alternating(t *testing.T, s headgate.Store) {
 		{"api=1000/m", "api=10/m"},
 		{"api=1000/m", "api=1000/m burst 10"},
 		{"api=1000/m burst 500", "api=7/h burst 3"},
+		{"api=1000000/h", "api=1/d"},
+		{"api=1000/m", "api=500/m burst 1000"},
 		{"api=1000/m stepped", "api=10/m stepped"},
 		{"api=1000/m stepped", "api=1000/m burst 10 stepped"},
+		{"api=1000000/d stepped", "api=100/30d stepped"},
+		{"api=10000/d stepped", "api=1/h stepped"},
 		{"api=1000/m fixed-window", "api=10/m fixed-window"},
+		{"api=1000/h fixed-window", "api=10/m fixed-window"},
 		{"api=1000/m sliding-window", "api=10/m sliding-window"},
+		{"api=1000/h sliding-window", "api=10/m sliding-window"},
 		{"api=1000/m sliding-log", "api=10/m sliding-log"},
+		{"api=1000/h sliding-log", "api=10/m sliding-log"},
 	} {
 		large, small := parse(t, texts[0]), parse(t, texts[1])
 		key, granted := texts[0]+texts[1], int64(0)
@@ -45,10 +52,10 @@ func alternating(t *testing.T, s headgate.Store) {
 		if most := large.Capacity(); granted > most {
 			t.Errorf("%s and %s in turn: %d granted in 100µs; want at most %d", texts[0], texts[1], granted, most)
 		}
-		d := take1(small, 1, time.Millisecond)
+		d := take1(small, small.Capacity(), time.Millisecond)
 		if d.Allowed() || d.RetryAfter > 2*small.Period() {
 			t.Errorf("%s after %s: %s; want a wait of at most two periods", texts[1], texts[0], describe(d))
-		} else if d := take1(small, 1, time.Millisecond+d.RetryAfter); !d.Allowed() {
+		} else if d := take1(small, small.Capacity(), time.Millisecond+d.RetryAfter); !d.Allowed() {
 			t.Errorf("%s after %s: refused after the wait it was told: %s", texts[1], texts[0], describe(d))
 		}
 	}
@@ -65,6 +72,10 @@ func alternatingInTime(t *testing.T, s headgate.Store) {
 		{"api=1000/m stepped", "api=1000/m burst 10 stepped"},
 		{"api=1000/m burst 1000 stepped", "api=10/s burst 1000 stepped"},
 		{"api=1000/m stepped", "api=10/s burst 100 stepped"},
+		{"api=1000000/h", "api=1/d"},
+		{"api=1000/m", "api=500/m burst 1000"},
+		{"api=100000/d", "api=10/s burst 100"},
+		{"api=10000/d stepped", "api=1/h stepped"},
 	} {
 		for seed := range uint64(8) {
 			alternateInTime(t, s, parse(t, texts[0]), parse(t, texts[1]), seed)
@@ -129,4 +140,51 @@ func mostIn(a, b headgate.Limit, span time.Duration) int64 {
 		most = max(most, int64(periods*float64(l.Refill()))+1)
 	}
 	return most + max(a.Capacity(), b.Capacity())
+}
+
+// longWindows puts versions with windows of different lengths in turn: the longer one
+// counts what was granted under both, and grants no more than is left of its own count.
+func longWindows(t *testing.T, s headgate.Store) {
+	for _, texts := range [][2]string{
+		{"api=100/h fixed-window", "api=10/m fixed-window"},
+		{"api=100/m fixed-window", "api=50/7s fixed-window"},
+		{"api=100/h sliding-window", "api=10/m sliding-window"},
+		{"api=100/m sliding-window", "api=50/7s sliding-window"},
+		{"api=100/h sliding-log", "api=10/m sliding-log"},
+		{"api=100/m sliding-log", "api=50/7s sliding-log"},
+		{"api=20/h sliding-log", "api=90/m sliding-log"},
+	} {
+		for seed := range uint64(8) {
+			longWindow(t, s, parse(t, texts[0]), parse(t, texts[1]), seed)
+		}
+	}
+}
+
+func longWindow(t *testing.T, s headgate.Store, long, short headgate.Limit, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 2))
+	key := fmt.Sprint(long, short, seed)
+	all := newModel(long)
+	at := epoch.UnixMicro()
+	ask := func(l headgate.Limit, cost int64) bool {
+		return take(t, s, headgate.Request{Key: key, Limit: l, Cost: cost, At: time.UnixMicro(at)}).Allowed()
+	}
+	for range 300 {
+		l, cost := long, 1+random.Int64N(3)
+		if random.IntN(2) == 0 && !all.pristine(at) { // of a key at first sight nothing is known, not even its versions
+			l = short
+		}
+		granted, fits := ask(l, cost), all.fits(at, cost)
+		if l == long && granted && !fits {
+			t.Errorf("%s grants %d that %s alone would not, beside %s", key, cost, long, short)
+			return
+		}
+		if l == long && !granted && fits {
+			t.Errorf("%s refuses %d that %s alone would not, beside %s", key, cost, long, short)
+			return
+		}
+		if granted {
+			all.charge(at, cost)
+		}
+		at += random.Int64N(long.Period().Microseconds() / 50)
+	}
 }

@@ -26,6 +26,7 @@ func invariants(t *testing.T, open Open) {
 		{"all or none", allOrNone},
 		{"never over, while limits change to and fro", alternating},
 		{"never over, while limits change and time passes", alternatingInTime},
+		{"never over, by windows of different lengths", longWindows},
 		{"bad input", badInput},
 	})
 }

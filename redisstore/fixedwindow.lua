@@ -2,7 +2,8 @@
 -- aligned to the Unix epoch. used counts the grants in the window of at. Twin of
 -- fixedwindow.go.
 --
--- Kept: at, used, and the period that used was counted by.
+-- Kept: at, used, and the period that used was counted by; of another version beside it
+-- the same.
 
 local function fixedwindowused(at, used, now, period)
   if now - now % period > at then
@@ -11,35 +12,17 @@ local function fixedwindowused(at, used, now, period)
   return used
 end
 
--- adoptfixedwindow carries the count over, if its window lasts, to the window of
--- another length that now is in.
-local function adoptfixedwindow(packed, now, period)
-  local at, used, oldperiod = unpack(THREE, packed)
-  if oldperiod == period then
-    return at, used, false
-  end
-  now = max(now, at)
-  used = fixedwindowused(at, used, now, oldperiod)
-  if used == 0 then
-    return 0, 0, true
-  end
-  return now, used, true
-end
-
-local function fixedwindow(packed, now, cost, charge, capacity, period)
-  local s_at, s_used, adopted = 0, 0, false
-  if packed then
-    s_at, s_used, adopted = adoptfixedwindow(packed, now, period)
-  end
-  local skew = max(s_at - now, 0)
+local function decidefixedwindow(at, used, _, now, cost, charge, capacity, period)
+  local skew = max(at - now, 0)
   now = now + skew
+  local s_at, s_used = at, used
   local elapsed = now % period
-  local used = fixedwindowused(s_at, s_used, now, period)
+  used = fixedwindowused(at, used, now, period)
   local ask = asked(cost, capacity)
   local retry, reset = 0, 0
   if ask > capacity then
     retry = NEVER
-  elseif ask > capacity - used then
+  elseif ask > max(capacity - used, 0) then
     retry = skew + (period - elapsed)
   elseif charge then
     used = max(used + ask, 0)
@@ -48,11 +31,86 @@ local function fixedwindow(packed, now, cost, charge, capacity, period)
   if used > 0 then
     reset = skew + (period - elapsed)
   end
-  local state
-  if adopted or (charge and retry == 0) then
-    state = s_used > 0 and pack(THREE, s_at, s_used, period) or ''
-  end
-  return max(capacity - used, 0), retry, reset, state
+  return max(capacity - used, 0), retry, reset, s_at, s_used, 0
 end
 
-algorithms['3'], sizes['3'] = fixedwindow, 21
+local function fixedwindowkind()
+  local kind = {decide = decidefixedwindow}
+
+  function kind.since(at, used, _, now, period)
+    now = max(now, at)
+    used = fixedwindowused(at, used, now, period)
+    if used == 0 then
+      return 0, 0, 0
+    end
+    return now, used, 0
+  end
+
+  function kind.wait(v)
+    return v.x - v.at % v.x
+  end
+
+  function kind.lifetime(_, period)
+    return period
+  end
+
+  function kind.size()
+    return 1
+  end
+
+  function kind.full()
+    return MAX
+  end
+
+  kind.mostused, kind.mostbeside = kind.full, kind.full
+
+  function kind.outlasts(v, period)
+    return v.x > period
+  end
+
+  function kind.tellsmore(v, w)
+    return v.x > w.x
+  end
+
+  function kind.recounted(v)
+    return v.used
+  end
+
+  function kind.pack(s, period, _, _, o)
+    if o then
+      return pack(SEVEN, s.at, s.used, period, o.at, o.used, o.x, o.left)
+    end
+    return pack(THREE, s.at, s.used, period)
+  end
+
+  function kind.unpack(packed)
+    local s, o = {previous = 0, y = 0, capacity = 0}, nil
+    s.at, s.used, s.x = unpack(THREE, packed)
+    if #packed > 21 then
+      o = {previous = 0, y = 0, most = MAX}
+      o.at, o.used, o.x, o.left = unpack(FOUR, packed, 22)
+    end
+    return s, o
+  end
+
+  return kind
+end
+
+local function fixedwindow(packed, now, cost, charge, capacity, period)
+  local at, used = 0, 0
+  if packed then
+    local oldperiod
+    at, used, oldperiod = unpack(THREE, packed)
+    if #packed > 21 or oldperiod ~= period then
+      return versioned(fixedwindowkind(), packed, now, cost, charge, capacity, period, 0)
+    end
+  end
+  local remaining, retry, reset
+  remaining, retry, reset, at, used = decidefixedwindow(at, used, 0, now, cost, charge, capacity, period)
+  if charge and retry == 0 then
+    return remaining, retry, reset, used > 0 and pack(THREE, at, used, period) or '', reset
+  end
+  return remaining, retry, reset
+end
+
+algorithms['3'], sizes['3'] = fixedwindow, {21, 49}

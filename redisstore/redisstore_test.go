@@ -150,8 +150,8 @@ func TestLogMerges(t *testing.T) {
 	for range 100 {
 		take(t, s, r)
 	}
-	if size := client.StrLen(t.Context(), t.Name()+":{k}:"+r.Limit.ID()).Val(); size != 18 {
-		t.Errorf("100 grants of one instant take %d bytes; want 18", size)
+	if size := client.StrLen(t.Context(), t.Name()+":{k}:"+r.Limit.ID()).Val(); size != 20 {
+		t.Errorf("100 grants of one instant take %d bytes; want 20", size)
 	}
 }
 

@@ -47,6 +47,9 @@ func scriptFor(set algorithms) redisscript.Script {
 	}
 	var b strings.Builder
 	b.WriteString(file("prelude"))
+	if set&^(1<<headgate.AlgorithmSlidingLog) != 0 {
+		b.WriteString(file("versions"))
+	}
 	for a, part := range parts {
 		if set&(1<<a) != 0 {
 			b.WriteString(file(part))

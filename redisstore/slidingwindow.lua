@@ -4,7 +4,8 @@
 -- before. The weighing is done in whole numbers: both sides times the window.
 -- Twin of slidingwindow.go.
 --
--- Kept: at, used, previous, and the period that they were counted by.
+-- Kept: at, used, previous, and the period that they were counted by; of another version
+-- beside it the same.
 
 local function slidingwindowcounts(at, used, previous, now, period)
   local start = now - now % period
@@ -27,37 +28,18 @@ local function slidingwindowwait(capacity, period, used, previous, weight, ask)
   return weight + period - floor((capacity - ask) * period / used)
 end
 
--- adoptslidingwindow carries over what a window of another length counts as
--- consumed, as grants of the window that now is in.
-local function adoptslidingwindow(packed, now, period)
-  local at, used, previous, oldperiod = unpack(FOUR, packed)
-  if oldperiod == period then
-    return at, used, previous, false
-  end
-  now = max(now, at)
-  used, previous = slidingwindowcounts(at, used, previous, now, oldperiod)
-  used = used + ceil(previous * (oldperiod - now % oldperiod) / oldperiod)
-  if used == 0 then
-    return 0, 0, 0, true
-  end
-  return now, min(used, MAXPAIR, floor(floor(MAX / 2) / period)), 0, true
-end
-
-local function slidingwindow(packed, now, cost, charge, capacity, period)
-  local s_at, s_used, s_previous, adopted = 0, 0, 0, false
-  if packed then
-    s_at, s_used, s_previous, adopted = adoptslidingwindow(packed, now, period)
-  end
-  local skew = max(s_at - now, 0)
+local function decideslidingwindow(at, used, previous, now, cost, charge, capacity, period)
+  local skew = max(at - now, 0)
   now = now + skew
+  local s_at, s_used, s_previous = at, used, previous
   local elapsed = now % period
-  local used, previous = slidingwindowcounts(s_at, s_used, s_previous, now, period)
+  used, previous = slidingwindowcounts(at, used, previous, now, period)
   local weight = period - elapsed
   local ask = asked(cost, capacity)
   local retry, reset = 0, 0
   if ask > capacity then
     retry = NEVER
-  elseif previous * weight > (capacity - used - ask) * period then
+  elseif ask > 0 and previous * weight > (capacity - used - ask) * period then
     retry = skew + slidingwindowwait(capacity, period, used, previous, weight, ask)
   elseif charge then
     previous = max(previous + min(used + ask, 0), 0)
@@ -69,11 +51,96 @@ local function slidingwindow(packed, now, cost, charge, capacity, period)
   elseif previous > 0 then
     reset = skew + weight
   end
-  local state
-  if adopted or (charge and retry == 0) then
-    state = s_used + s_previous > 0 and pack(FOUR, s_at, s_used, s_previous, period) or ''
-  end
-  return max(capacity - used - ceil(previous * weight / period), 0), retry, reset, state
+  return max(capacity - used - ceil(previous * weight / period), 0), retry, reset, s_at, s_used, s_previous
 end
 
-algorithms['4'], sizes['4'] = slidingwindow, 28
+local function slidingwindowkind()
+  local kind = {decide = decideslidingwindow}
+
+  function kind.since(at, used, previous, now, period)
+    now = max(now, at)
+    used, previous = slidingwindowcounts(at, used, previous, now, period)
+    if used + previous == 0 then
+      return 0, 0, 0
+    end
+    return now, used, previous
+  end
+
+  function kind.wait(v)
+    return v.x - v.at % v.x + (v.used > 0 and v.x or 0)
+  end
+
+  function kind.lifetime(_, period)
+    return 2 * period
+  end
+
+  function kind.size()
+    return 1
+  end
+
+  local function mostcount(period)
+    return min(MAXPAIR, floor(HALF / period))
+  end
+
+  function kind.full(_, period)
+    return mostcount(period)
+  end
+
+  kind.mostused = kind.full
+
+  function kind.mostbeside(v)
+    return mostcount(v.x)
+  end
+
+  function kind.outlasts(v, period)
+    return v.x > period
+  end
+
+  function kind.tellsmore(v, w)
+    return v.x > w.x
+  end
+
+  function kind.recounted(v)
+    return v.used + ceil(v.previous * (v.x - v.at % v.x) / v.x)
+  end
+
+  function kind.pack(s, period, _, _, o)
+    if o then
+      return pack(NINE, s.at, s.used, s.previous, period, o.at, o.used, o.previous, o.x, o.left)
+    end
+    return pack(FOUR, s.at, s.used, s.previous, period)
+  end
+
+  function kind.unpack(packed)
+    local s, o = {y = 0, capacity = 0}, nil
+    s.at, s.used, s.previous, s.x = unpack(FOUR, packed)
+    if #packed > 28 then
+      o = {y = 0}
+      o.at, o.used, o.previous, o.x, o.left = unpack(FIVE, packed, 29)
+      o.most = mostcount(o.x)
+    end
+    return s, o
+  end
+
+  return kind
+end
+
+local function slidingwindow(packed, now, cost, charge, capacity, period)
+  local at, used, previous = 0, 0, 0
+  if packed then
+    local oldperiod
+    at, used, previous, oldperiod = unpack(FOUR, packed)
+    if #packed > 28 or oldperiod ~= period then
+      return versioned(slidingwindowkind(), packed, now, cost, charge, capacity, period, 0)
+    end
+  end
+  local remaining, retry, reset
+  remaining, retry, reset, at, used, previous = decideslidingwindow(at, used, previous, now, cost, charge, capacity, period)
+  if charge and retry == 0 then
+    local state = used + previous > 0 and pack(FOUR, at, used, previous, period) or ''
+    return remaining, retry, reset, state, reset
+  end
+  return remaining, retry, reset
+end
+
+algorithms['4'], sizes['4'] = slidingwindow, {28, 63}

@@ -3,81 +3,114 @@
 -- full bucket; at is the latest step, or the moment the bucket was first taken
 -- from. Twin of steppedtokenbucket.go.
 --
--- Kept: at, used, and the refill and period that used was counted by; if something is
--- owed, the capacity and that.
+-- Kept: at, used, and the refill and period that used was counted by; if another version
+-- is beside it, also its capacity and that.
 
 -- A steps * refill past 2^53 is not exact, but it is past what is missing as well.
-local function steppedsince(at, used, owed, now, refill, period)
+local function steppedsince(at, used, now, refill, period)
   local steps = floor((now - at) / period)
-  if used + owed <= steps * refill then
-    return now, 0, 0
+  if used <= steps * refill then
+    return now, 0
   end
-  used, owed = refilled(used, owed, steps * refill)
-  return at + steps * period, used, owed
+  return at + steps * period, used - steps * refill
 end
 
--- worth is how long a period must have run to be worth as many tokens as the elapsed
--- part of an old one, rounded down, and less than the whole.
-local function worth(oldrefill, oldperiod, refill, period, elapsed)
-  local micros = elapsed * oldrefill / oldperiod * period / refill
-  if micros >= period then
-    return period - 1
-  end
-  return max(floor(micros) - 2, 0)
-end
-
--- moststeps is what flows in by steps in as long a time as can be counted.
-local function moststeps(refill, period)
-  local steps = floor(MAX / period)
-  if steps > floor(MOSTOWED / refill) then
-    return MOSTOWED
-  end
-  return steps * refill
-end
-
--- adoptsteppedtokenbucket carries over what is missing and what is owed, and what the
--- part of a period that has passed since the last step is worth.
-local function adoptsteppedtokenbucket(packed, now, capacity, refill, period)
-  local at, used, oldrefill, oldperiod, oldcapacity, owed = unpackbucket(packed)
-  if oldperiod == period and oldrefill == refill and used <= capacity and (owed == 0 or oldcapacity == capacity) then
-    return at, used, owed, false
-  end
-  now = max(now, at)
-  at, used, owed = steppedsince(at, used, owed, now, oldrefill, oldperiod)
-  used, owed = resized(oldcapacity, capacity, used, owed, 1)
-  owed = min(owed, max(moststeps(refill, period) - capacity, 0))
-  if used + owed == 0 then
-    return 0, 0, 0, true
-  end
-  return max(now - worth(oldrefill, oldperiod, refill, period, now - at), 0), used, owed, true
-end
-
-local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, period)
-  local s_at, s_used, s_owed, adopted = 0, 0, 0, false
-  if packed then
-    s_at, s_used, s_owed, adopted = adoptsteppedtokenbucket(packed, now, capacity, refill, period)
-  end
-  local skew = max(s_at - now, 0)
+local function decidestepped(at, used, _, now, cost, charge, capacity, refill, period)
+  local skew = max(at - now, 0)
   now = now + skew
-  local at, used, owed = steppedsince(s_at, s_used, s_owed, now, refill, period)
+  local s_at, s_used = at, used
+  at, used = steppedsince(at, used, now, refill, period)
   local ask = asked(cost, capacity)
   local retry, reset = 0, 0
   if ask > capacity then
     retry = NEVER
-  elseif ask > capacity - used then
+  elseif ask > max(capacity - used, 0) then
     retry = ceil((ask - (capacity - used)) / refill) * period - (now - at) + skew
   elseif charge then
-    used, owed = spent(used, owed, ask)
-    s_at, s_used, s_owed = at, used, owed
+    used = max(used + ask, 0)
+    s_at, s_used = at, used
   end
-  if used + owed > 0 then
-    reset = ceil((used + owed) / refill) * period - (now - at) + skew
+  if used > 0 then
+    reset = ceil(used / refill) * period - (now - at) + skew
   end
-  local state
-  if adopted or (charge and retry == 0) then
-    state = packbucket(s_at, s_used, refill, period, capacity, s_owed)
-  end
-  return capacity - used, retry, reset, state
+  return max(capacity - used, 0), retry, reset, s_at, s_used, 0
 end
 
-algorithms['2'], sizes['2'] = steppedtokenbucket, 28
+-- moststepped is the largest capacity that whole steps fill in time that can be counted.
+local function moststepped(refill, period)
+  local steps = floor(MAX / period)
+  if steps > floor(MAX / refill) then
+    return MAX
+  end
+  return steps * refill
+end
+
+local function steppedkind()
+  local kind = bucketkind({decide = decidestepped})
+
+  function kind.since(at, used, _, now, refill, period)
+    at, used = steppedsince(at, used, max(now, at), refill, period)
+    if used == 0 then
+      return 0, 0, 0
+    end
+    return at, used, 0
+  end
+
+  function kind.wait(v)
+    return ceil(v.used / v.x) * v.y
+  end
+
+  function kind.lifetime(used, refill, period)
+    return ceil(used / refill) * period
+  end
+
+  function kind.size()
+    return 1
+  end
+
+  function kind.full(capacity)
+    return capacity
+  end
+
+  function kind.mostused(capacity, refill, period)
+    return min(capacity + refill, moststepped(refill, period))
+  end
+
+  -- almost makes up for what the rounding of four operations can add.
+  local almost = 1 - 1 / 1125899906842624
+
+  function kind.mostbeside(v, capacity, now)
+    local due = floor((now - v.at) * v.x / v.y * almost)
+    return min(max(v.used - due, capacity) + v.x, moststepped(v.x, v.y))
+  end
+
+  function kind.outlasts(v, refill, period)
+    local old, new = v.x / v.y, refill / period
+    return old > new or (old == new and v.x > refill)
+  end
+
+  function kind.worth(v, elapsed, refill, period)
+    return floor(elapsed * v.x / v.y * period / refill * almost)
+  end
+
+  return kind
+end
+
+local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, period)
+  local at, used = 0, 0
+  if packed then
+    local oldrefill, oldperiod
+    at, used, oldrefill, oldperiod = unpack(FOUR, packed)
+    if #packed > 28 or oldrefill ~= refill or oldperiod ~= period or used > capacity then
+      return versioned(steppedkind(), packed, now, cost, charge, capacity, refill, period)
+    end
+  end
+  local remaining, retry, reset
+  remaining, retry, reset, at, used = decidestepped(at, used, 0, now, cost, charge, capacity, refill, period)
+  if charge and retry == 0 then
+    return remaining, retry, reset, used > 0 and pack(FOUR, at, used, refill, period) or '', reset
+  end
+  return remaining, retry, reset
+end
+
+algorithms['2'], sizes['2'] = steppedtokenbucket, {28, 78}

@@ -15,13 +15,14 @@
 -- the time was the caller's, which need not pass as fast as the server's.
 local SERVERGRACE, CALLERGRACE = 1000, 60000
 
--- wellformed says whether a state may be one of that algorithm: a log is made of
--- parts of 9 bytes, others of at most six numbers of 7.
+-- wellformed says whether a state may be one of that algorithm. A log goes on in parts
+-- of 9 bytes.
 local function wellformed(algorithm, size)
-  if algorithm == '5' then
-    return size >= sizes[algorithm] and size % 9 == 0
+  local alone, beside = sizes[algorithm][1], sizes[algorithm][2]
+  if beside then
+    return size == alone or size == beside
   end
-  return size >= sizes[algorithm] and size <= 42 and size % 7 == 0
+  return size >= alone and (size - alone) % 9 == 0
 end
 
 local answer, states, clock = {}, {}, nil
@@ -60,18 +61,17 @@ for pass = first, last do
     if now == 0 then
       now, grace = clock, SERVERGRACE
     end
-    local remaining, retry, reset, state = algorithms[ARGV[a]](
+    local remaining, retry, reset, state, lives = algorithms[ARGV[a]](
       states[i], now, cost, pass == 2 and cost ~= 0,
       tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5]))
-    reset = min(reset, MAX)
     answer[3 * i - 2] = remaining
     answer[3 * i - 1] = min(retry, MAX)
-    answer[3 * i] = reset
+    answer[3 * i] = min(reset, MAX)
     if state and cost ~= 0 then
       if state == '' then
         redis.call('DEL', KEYS[i])
       else
-        redis.call('SET', KEYS[i], state, 'PX', ceil(reset / 1000) + grace)
+        redis.call('SET', KEYS[i], state, 'PX', ceil(min(lives, MAX) / 1000) + grace)
       end
       states[i] = state ~= '' and state
     end

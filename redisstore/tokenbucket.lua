@@ -1,43 +1,15 @@
 -- tokenbucket decides by a bucket that refills continuously. used counts the
 -- units missing from a full bucket at the instant at. Twin of tokenbucket.go.
 --
--- Kept: at, used, and the rate and unit that used was counted by; if something is
--- owed, the capacity and that.
+-- Kept: at, used, and the rate and unit that used was counted by; if another version is
+-- beside it, also its capacity and that.
 
--- recounted is an amount in units of which a token has from, in units of which it has to.
-local function recounted(amount, from, to)
-  local tokens = floor(amount / from)
-  if tokens >= floor(MOSTOWED / to) then
-    return floor(MOSTOWED / to) * to
-  end
-  return tokens * to + scale(amount % from, from, to)
-end
-
--- adopttokenbucket carries what is missing and what is owed over to other units and
--- another capacity.
-local function adopttokenbucket(packed, now, capacity, rate, unit)
-  local at, used, oldrate, oldunit, oldcapacity, owed = unpackbucket(packed)
-  if oldunit == unit and oldrate == rate and used <= capacity * unit and (owed == 0 or oldcapacity == capacity) then
-    return at, used, owed, false
-  end
-  now = max(now, at)
-  used, owed = refilled(used, owed, (now - at) * oldrate)
-  used, owed = resized(oldcapacity, capacity, recounted(used, oldunit, unit), recounted(owed, oldunit, unit), unit)
-  if used + owed == 0 then
-    return 0, 0, 0, true
-  end
-  return now, used, owed, true
-end
-
-local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
-  local s_at, s_used, s_owed, adopted = 0, 0, 0, false
-  if packed then
-    s_at, s_used, s_owed, adopted = adopttokenbucket(packed, now, capacity, rate, unit)
-  end
+local function decidetokenbucket(at, used, _, now, cost, charge, capacity, rate, unit)
   local full = capacity * unit
-  local skew = max(s_at - now, 0)
+  local skew = max(at - now, 0)
   now = now + skew
-  local used, owed = refilled(s_used, s_owed, (now - s_at) * rate)
+  local s_at, s_used = at, used
+  used = max(used - (now - at) * rate, 0)
   local ask = asked(cost, capacity)
   local retry, reset = 0, 0
   if ask > capacity then
@@ -45,17 +17,71 @@ local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
   elseif used + ask * unit > full then
     retry = skew + ceil((used + ask * unit - full) / rate)
   elseif charge then
-    used, owed = spent(used, owed, ask * unit)
-    s_at, s_used, s_owed = now, used, owed
+    used = max(used + ask * unit, 0)
+    s_at, s_used = now, used
   end
-  if used + owed > 0 then
-    reset = skew + ceil((used + owed) / rate)
+  if used > 0 then
+    reset = skew + ceil(used / rate)
   end
-  local state
-  if adopted or (charge and retry == 0) then
-    state = packbucket(s_at, s_used, rate, unit, capacity, s_owed)
-  end
-  return floor((full - used) / unit), retry, reset, state
+  return floor((full - used) / unit), retry, reset, s_at, s_used, 0
 end
 
-algorithms['1'], sizes['1'] = tokenbucket, 28
+local function tokenbucketkind()
+  local kind = bucketkind({decide = decidetokenbucket})
+
+  function kind.since(at, used, _, now, rate)
+    now = max(now, at)
+    used = used - (now - at) * rate
+    if used <= 0 then
+      return 0, 0, 0
+    end
+    return now, used, 0
+  end
+
+  function kind.wait(v)
+    return ceil(v.used / v.x)
+  end
+
+  function kind.lifetime(used, rate)
+    return ceil(used / rate)
+  end
+
+  function kind.size(unit)
+    return unit
+  end
+
+  function kind.full(capacity, _, unit)
+    return capacity * unit
+  end
+
+  kind.mostused = kind.full
+
+  function kind.mostbeside(v, capacity)
+    return min(max(v.used, capacity * v.y), HALF)
+  end
+
+  function kind.outlasts(v, rate, unit)
+    return v.x / v.y > rate / unit
+  end
+
+  return kind
+end
+
+local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
+  local at, used = 0, 0
+  if packed then
+    local oldrate, oldunit
+    at, used, oldrate, oldunit = unpack(FOUR, packed)
+    if #packed > 28 or oldrate ~= rate or oldunit ~= unit or used > capacity * unit then
+      return versioned(tokenbucketkind(), packed, now, cost, charge, capacity, rate, unit)
+    end
+  end
+  local remaining, retry, reset
+  remaining, retry, reset, at, used = decidetokenbucket(at, used, 0, now, cost, charge, capacity, rate, unit)
+  if charge and retry == 0 then
+    return remaining, retry, reset, used > 0 and pack(FOUR, at, used, rate, unit) or '', reset
+  end
+  return remaining, retry, reset
+end
+
+algorithms['1'], sizes['1'] = tokenbucket, {28, 78}
