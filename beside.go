@@ -1,5 +1,7 @@
 package headgate
 
+import "maps"
+
 // What a shard keeps of other versions of limits, beside its slots: they have no room
 // for it, and it is rare.
 
@@ -67,9 +69,7 @@ func (b *besides) shrink() {
 		*b = besides{}
 	case n <= b.peak/4:
 		fewer := make(map[uint64]keptVersion, n)
-		for h, v := range b.kept {
-			fewer[h] = v
-		}
+		maps.Copy(fewer, b.kept)
 		b.kept, b.peak = fewer, n
 	}
 }
