@@ -280,3 +280,41 @@ func below(t *testing.T, what string, got int64, exact *big.Rat) {
 		t.Fatalf("%s is %d, and exactly %s", what, got, exact.FloatString(3))
 	}
 }
+
+// Nothing lies beside a state for longer than it can tell something.
+func TestVersionsAreForgotten(t *testing.T) {
+	large, small := limitOf(t, "api=1000/m"), limitOf(t, "api=10/m burst 5")
+	beside := func(m *Memory) int { return len(m.shards[0].beside.kept) }
+	lowered := func() *Memory {
+		m := NewMemory(10)
+		ask(t, m, "k", large, 1000, 0)
+		ask(t, m, "k", small, 1, time.Second)
+		if beside(m) != 1 {
+			t.Fatalf("%d states lie beside that of a lowered limit", beside(m))
+		}
+		return m
+	}
+	m := lowered()
+	for at := 2 * time.Second; at < 58*time.Second; at += time.Second {
+		if ask(t, m, "k", small, 1, at); beside(m) != 1 {
+			t.Fatalf("forgotten after %v", at)
+		}
+	}
+	for at := time.Minute; at < 70*time.Second; at += time.Second {
+		ask(t, m, "k", small, 1, at)
+	}
+	if beside(m) != 0 {
+		t.Error("a full bucket that was not asked for a minute is still remembered")
+	}
+	if m = lowered(); ask(t, m, "k", small, 1, 10*time.Minute).Remaining != 4 || beside(m) != 0 {
+		t.Error("something is remembered of a key at first sight")
+	}
+	m = lowered()
+	for range 200 {
+		ask(t, m, "k", small, -5, time.Second)
+	}
+	if beside(m) != 0 {
+		t.Error("something is remembered of a key to which all was given back")
+	}
+	checkMarks(t, m)
+}

@@ -185,7 +185,9 @@ func (r *rule) derive() {
 // Named returns l under a name of its own. State belongs to the name and the
 // algorithm, so a named limit whose numbers change keeps what has been consumed:
 // the change takes effect at once, hands out no fresh budget and locks nobody
-// out. A name is 1 to 64 letters, digits, dots, dashes and underscores, and
+// out. Two versions of it may take turns on a key, as while a fleet rolls out the
+// change, or it may be taken back: buckets then grant no more together than the more
+// generous would alone. A name is 1 to 64 letters, digits, dots, dashes and underscores, and
 // begins with a letter. The empty name makes l unnamed.
 func (l Limit) Named(name string) Limit {
 	if l.rule == nil {

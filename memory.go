@@ -16,7 +16,8 @@ const DefaultKeys = 1 << 20
 // It holds a bounded number of keys (a key counts once for each limit it is
 // asked with) in a table that grows as keys come: about 31 bytes a key when full, and no
 // pointers for the garbage collector. A sliding log takes 8 bytes more for each
-// grant it remembers.
+// grant it remembers. A key that is asked about under new numbers of a named limit, while
+// something consumed under the old ones counts, takes some 110 more until that has passed.
 //
 // # When it is full
 //

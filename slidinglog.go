@@ -133,13 +133,13 @@ func stillKept(log []entry, keeper, l *rule, now int64) ([]entry, *rule) {
 	return log, keeper
 }
 
-// mostKept bounds how many grants a log may come to hold: as many as either version
-// can ask about.
+// mostKept bounds how many grants a log may come to hold: as many as the keeper can ask
+// about, and as l can have given back to it.
 func mostKept(log []entry, keeper, l *rule) int64 {
 	if keeper == l {
 		return maxLog
 	}
-	return max(logged(log), keeper.capacity, l.capacity)
+	return min(max(logged(log), keeper.capacity+l.capacity), maxLog)
 }
 
 // latest drops the oldest grants of log if there are more than most.

@@ -57,10 +57,9 @@ func (v version) charged(l *rule, s state, now, ask int64) version {
 	return v
 }
 
-// since is v as it stands at now. If it is as at first sight, the time is kept all the
+// since is v as it stands at now, which is not before v.at. If it is as at first sight, the time is kept all the
 // same: the current state may not be that.
 func (v version) since(now int64) version {
-	now = max(now, v.at)
 	if v.state = v.l.since(v.state, now); v.fresh() {
 		v.at = now
 	}
@@ -102,10 +101,14 @@ func (l *rule) adopt(old *rule, s state, other version, now int64) (state, versi
 		last.most, last.sure = 0, false
 	case l.returns(other):
 		other = other.since(now)
-		if !last.neededBeside(l, other.state, old.capacity <= l.capacity) {
+		fits := old.capacity <= l.capacity
+		if !l.isBucket() {
+			fits = l.recounted(last) <= other.used
+		}
+		if !last.neededBeside(l, other.state, fits) {
 			last = version{}
 		}
-		return other.state, last, true
+		return l.since(other.state, now), last, true // fresh, if it is full again
 	default:
 		other = other.since(now)
 	}
@@ -134,18 +137,14 @@ func (l *rule) continues(old *rule, s state, other version) bool {
 	}
 }
 
-// carryOver gives the state under l that the states of two versions make (there may be
-// only the first), and that of them which tells more if it is to be remembered beside
+// carryOver gives the state under l that follows from that of the two versions which
+// tells more (there may be only the first), and that one if it is to be remembered beside
 // it. What has passed of the period of a stepped bucket goes to one of the two alone.
 func (l *rule) carryOver(v, w version, now int64) (state, version) {
 	if w.l != nil && w.tellsMoreThan(v) {
-		v, w = w, v
+		v = w
 	}
-	next := state{at: now, used: l.recounted(v)}
-	if w.l != nil {
-		next.used = max(next.used, l.recounted(w))
-	}
-	next.used = min(next.used, l.full)
+	next := state{at: now, used: min(l.recounted(v), l.full)}
 	needed := v.neededBeside(l, next, l.recounted(v) <= next.used)
 	if l.algorithm == AlgorithmStepped && !needed {
 		next.at -= worth(v.l, l, now-v.at)
@@ -158,10 +157,10 @@ func (l *rule) carryOver(v, w version, now int64) (state, version) {
 	return version{l: l, state: next}.since(now).state, v
 }
 
-// neededBeside says whether v has to be remembered beside next, the state under l: a
-// faster bucket, because it would be short of what flows into it; another one that
-// missed more than l holds, because that would be forgotten; a longer window. There is
-// nothing to remember of a key at first sight.
+// neededBeside says whether v has to be remembered beside next, the state under l: if
+// that does not hold what was consumed; if it is a faster bucket, which would be short of
+// what flows into it, or a longer window, which would forget. There is nothing to remember
+// of a key at first sight.
 func (v version) neededBeside(l *rule, next state, fits bool) bool {
 	switch {
 	case v.fresh() && next.used+next.previous == 0:
@@ -169,7 +168,7 @@ func (v version) neededBeside(l *rule, next state, fits bool) bool {
 	case l.isBucket():
 		return !fits || v.l.fasterThan(l)
 	default:
-		return v.l.period > l.period
+		return !fits || v.l.period > l.period
 	}
 }
 

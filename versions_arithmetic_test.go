@@ -64,7 +64,7 @@ func TestVersionsStayWithin53Bits(t *testing.T) {
 		if v.l.algorithm == AlgorithmStepped && new(big.Int).Mul(steps, big.NewInt(v.l.period)).Cmp(big.NewInt(maxExact)) > 0 {
 			t.Errorf("beside %s: %s: %+v takes longer than can be counted", s.limit.text(), v.l.text(), v)
 		}
-		if at := v.since(now); at.used > v.used || at.used < 0 {
+		if at := v.since(max(now, v.at)); at.used > v.used || at.used < 0 {
 			t.Errorf("%s: %+v at %d is %+v", v.l.text(), v, now, at)
 		}
 	})

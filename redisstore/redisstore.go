@@ -4,7 +4,8 @@
 //
 // Each decision is one script call: it reads, decides and writes in one atomic
 // step, by the clock of the server, and every write carries its expiry. A denial
-// writes nothing, unless it is the first to see that a named limit has changed. Redis 6.2 and newer, single, Cluster and Sentinel.
+// writes nothing, but for the first one after the numbers of a named limit have
+// changed. Redis 6.2 and newer, single, Cluster and Sentinel.
 //
 // Nothing is ever charged twice: a call whose answer was lost is not repeated but
 // reported as an error, and may or may not have been charged.

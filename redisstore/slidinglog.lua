@@ -5,6 +5,7 @@
 -- total, and for each its time and count, in 7 and 2 bytes.
 local HEAD, HEADSIZE = '<I7I2I2', 11
 local ENTRY, ENTRYSIZE = '<I7I2', 9
+local MAXLOG = 65535
 
 local function lastat(packed)
   return (unpack(ENTRY, packed, #packed - ENTRYSIZE + 1))
@@ -104,7 +105,7 @@ local function slidinglog(packed, now, cost, charge, capacity, period)
     if k_used == 0 then
       k_period, k_capacity = period, capacity
     end
-    local most = max(k_used, k_capacity, capacity)
+    local most = min(max(k_used, k_capacity + capacity), MAXLOG)
     local entries
     entries, k_used = latest(record(packed, k_first, now, ask), max(k_used + ask, 0), most)
     used = max(used + ask, 0)

@@ -30,10 +30,9 @@
 -- state as a string and how long that is needed.
 local function versioned(kind, packed, now, cost, charge, capacity, x, y)
   local function since(v)
-    local at = max(now, v.at)
-    v.at, v.used, v.previous = kind.since(v.at, v.used, v.previous, at, v.x, v.y)
+    v.at, v.used, v.previous = kind.since(v.at, v.used, v.previous, now, v.x, v.y)
     if v.used + v.previous == 0 then
-      v.at = at
+      v.at = now
     end
   end
 
@@ -57,21 +56,17 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
     if v.used + v.previous + next.used + next.previous == 0 then
       return false
     end
-    return (kind.bucket and not fits) or kind.outlasts(v, x, y)
+    return not fits or kind.outlasts(v, x, y)
   end
 
-  -- carryover gives the state that the states of two versions make (there may be only the
-  -- first), and that of them which tells more if it is to be remembered beside it.
+  -- carryover gives the state that follows from that of the two versions which tells more
+  -- (there may be only the first), and that one if it is to be remembered beside it.
   local function carryover(v, w)
     if w and kind.tellsmore(w, v) then
-      v, w = w, v
+      v = w
     end
     local recounted = kind.recounted(v, capacity, x, y)
-    local next = {at = now, used = recounted, previous = 0, x = x, y = y}
-    if w then
-      next.used = max(next.used, kind.recounted(w, capacity, x, y))
-    end
-    next.used = min(next.used, kind.full(capacity, x, y))
+    local next = {at = now, used = min(recounted, kind.full(capacity, x, y)), previous = 0, x = x, y = y}
     local needed = neededbeside(v, next, recounted <= next.used)
     if kind.worth and not needed then
       next.at = now - kind.worth(v, now - v.at, x, y)
@@ -107,7 +102,17 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
     if not back then
       return carryover(old, other)
     end
-    return other, neededbeside(old, other, old.capacity <= capacity) and old or nil
+    local fits
+    if kind.bucket then
+      fits = old.capacity <= capacity
+    else
+      fits = kind.recounted(old) <= other.used
+    end
+    local kept = neededbeside(old, other, fits) and old or nil
+    if other.used + other.previous == 0 then
+      other.at = 0 -- fresh, if it is full again
+    end
+    return other, kept
   end
 
   -- continues says whether old is a state under these numbers, too.
