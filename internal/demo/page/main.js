@@ -47,6 +47,7 @@ function setClock(told) {
 // take shows a state of the server, unless a newer one is shown already.
 function take(state) {
   asked = performance.now();
+  sayLost(); // it answers
   setClock(state.now);
   if (state.now < newest && state.now > newest - 5000) return; // unless a clock was set back
   newest = state.now;
