@@ -8,6 +8,10 @@ package headgate
 // version that comes back finds its state as it would be had it been asked alone,
 // whatever the other could not hold. The other one decides nothing meanwhile.
 
+// retired is how many times as long as either version takes to be as at first sight one
+// must not be asked to be given up.
+const retired = 8
+
 // version is the state of a key under another version of its limit.
 type version struct {
 	l *rule // nil: there is none
@@ -39,10 +43,12 @@ func (l *rule) decideBeside(s state, other version, now, cost int64, charge bool
 // charged is v after a grant or a refund of ask tokens under l, in the state s. If v was
 // as at first sight before, and s as well, or if it was not asked for as long as either
 // takes to become that, it is forgotten: should it come back, that is a change like any
-// other.
+// other. So it is, whatever it misses, if it was not asked for several times as long:
+// it has been given up, and its keys are not to be burdened for ever.
 func (v version) charged(l *rule, s state, now, ask int64) version {
 	v = v.since(now)
-	if v.fresh() && (l.since(s, now) == (state{}) || now-v.left >= max(v.l.lifetime(v.most), l.lifetime(l.full))) {
+	unasked, lifetime := now-v.left, max(v.l.lifetime(v.most), l.lifetime(l.full))
+	if unasked >= retired*lifetime || v.fresh() && (unasked >= lifetime || l.since(s, now) == (state{})) {
 		return version{}
 	}
 	v.previous = max(v.previous+min(v.used+ask, 0), 0)
@@ -159,8 +165,8 @@ func (l *rule) carryOver(v, w version, now int64) (state, version) {
 
 // neededBeside says whether v has to be remembered beside next, the state under l: if
 // that does not hold what was consumed; if it is a faster bucket, which would be short of
-// what flows into it, or a longer window, which would forget. There is nothing to remember
-// of a key at first sight.
+// what flows into it, or a window of another length: the longer would forget, and the shorter
+// would be taken for full. There is nothing to remember of a key at first sight.
 func (v version) neededBeside(l *rule, next state, fits bool) bool {
 	switch {
 	case v.fresh() && next.used+next.previous == 0:
@@ -168,7 +174,7 @@ func (v version) neededBeside(l *rule, next state, fits bool) bool {
 	case l.isBucket():
 		return !fits || v.l.fasterThan(l)
 	default:
-		return !fits || v.l.period > l.period
+		return !fits || v.l.period != l.period
 	}
 }
 

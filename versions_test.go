@@ -154,9 +154,9 @@ func takeTurns(t *testing.T, random *rand.Rand, seed uint64, ls []Limit, all *sh
 		if now < latest && firstSight(m, "k", l, now) {
 			latest, all.at, all.missing = now, float64(now), 0 // of such a key nothing is known, not even the time
 		}
-		before := kept(m, "k", l)
+		before := kept(m, l)
 		granted := must(m.Take(t.Context(), Request{Key: "k", Limit: l, Cost: cost, At: at})).Allowed()
-		if kept(m, "k", l) != before { // or else nobody learns of the time
+		if kept(m, l) != before { // or else nobody learns of the time
 			latest = max(latest, now)
 		}
 		if granted {
@@ -188,12 +188,12 @@ func someCost(random *rand.Rand, l Limit, remaining int64) int64 {
 	return cost
 }
 
-// kept is what m keeps of key.
-func kept(m *Memory, key string, l Limit) (all struct {
+// kept is what m keeps of key k.
+func kept(m *Memory, l Limit) (all struct {
 	slot
 	version
 }) {
-	s, h := m.locate(key, l.rule)
+	s, h := m.locate("k", l.rule)
 	if t := s.find(h); t != nil {
 		all.slot, all.version = *t, s.versionBeside(t, s.limits)
 	}
@@ -256,4 +256,66 @@ func askInTurn(t *testing.T, random *rand.Rand, seed uint64, large, small Limit)
 		now += random.Int64N(span)
 	}
 	return exact
+}
+
+// A version that was given up is forgotten, whatever it would miss: of a key that is asked
+// for all the time it is remembered for eight times as long as either takes to fill, and if
+// it is full for as long as that.
+func TestRetiredVersionsAreForgotten(t *testing.T) {
+	for _, c := range retirements {
+		m := NewMemory(16)
+		old, young := must(ParseLimit(c.old)), must(ParseLimit(c.young))
+		ask := func(l Limit, cost int64, after time.Duration) {
+			must(m.Take(t.Context(), Request{Key: "k", Limit: l, Cost: cost, At: midnight.Add(after)}))
+		}
+		ask(old, c.cost, 0)
+		for after := time.Duration(0); after < c.remembered; after += c.each {
+			ask(young, c.step, after)
+			if kept(m, young).l != old.rule {
+				t.Fatalf("%s is forgotten after %s", old, after)
+			}
+		}
+		ask(young, c.step, c.remembered)
+		if kept(m, young).l != nil {
+			t.Errorf("%s is remembered after %s", old, c.remembered)
+		}
+	}
+}
+
+// retirements says for how long an old version is remembered that has used cost, while a young
+// one is asked for some tokens at each step.
+var retirements = []struct {
+	old, young       string
+	cost, step       int64
+	each, remembered time.Duration
+}{
+	{"api=1000/m", "api=20/s", 1000, 20, time.Second, 8 * time.Minute},                               // never full again
+	{"api=1000/m", "api=60/h", 30, 1, time.Minute, time.Hour},                                        // full at once
+	{"api=100/25s fixed-window", "api=1000/m fixed-window", 5, 1, 5 * time.Second, 75 * time.Second}, // as soon as it begins anew
+	{"api=9/m sliding-window", "api=100/10s sliding-window", 5, 1, 5 * time.Second, 16 * time.Minute},
+}
+
+// What lay beside many keys gives its memory back when few are left.
+func TestVersionsGiveMemoryBack(t *testing.T) {
+	const keys = 1000
+	m := NewMemory(keys)
+	old, young := must(ParseLimit("api=1000/m")), must(ParseLimit("api=10/h"))
+	for i := range keys {
+		key := string(rune(i))
+		for _, l := range []Limit{old, young} {
+			must(m.Take(t.Context(), Request{Key: key, Limit: l, Cost: 5, At: midnight}))
+		}
+	}
+	b := &m.shards[0].beside
+	if len(b.kept) != keys || b.peak != keys {
+		t.Fatalf("%d keys have a version beside them, %d at the peak; want %d", len(b.kept), b.peak, keys)
+	}
+	for i := range keys - 10 {
+		if err := m.Reset(t.Context(), string(rune(i)), young); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(b.kept) != 10 || b.peak >= 40 {
+		t.Errorf("room for %d is left to %d", b.peak, len(b.kept))
+	}
 }

@@ -64,8 +64,8 @@ local function fixedwindowkind()
 
   kind.mostused, kind.mostbeside = kind.full, kind.full
 
-  function kind.outlasts(v, period)
-    return v.x > period
+  function kind.distinct(v, period)
+    return v.x ~= period
   end
 
   function kind.tellsmore(v, w)

@@ -92,8 +92,8 @@ local function slidingwindowkind()
     return mostcount(v.x)
   end
 
-  function kind.outlasts(v, period)
-    return v.x > period
+  function kind.distinct(v, period)
+    return v.x ~= period
   end
 
   function kind.tellsmore(v, w)

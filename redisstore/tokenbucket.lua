@@ -60,7 +60,7 @@ local function tokenbucketkind()
     return min(max(v.used, capacity * v.y), HALF)
   end
 
-  function kind.outlasts(v, rate, unit)
+  function kind.distinct(v, rate, unit)
     return v.x / v.y > rate / unit
   end
 

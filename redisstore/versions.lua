@@ -19,7 +19,7 @@
 --   full       what a full bucket counts, or can be counted of a window
 --   mostused   the most that a state counts
 --   mostbeside that for a version whose capacity is not known
---   outlasts   whether a version is faster, or has the longer window, than other numbers
+--   distinct   whether a version is faster than other numbers, or a window of another length
 --   tellsmore  whether of two versions the first knows of more that was consumed
 --   recounted  what is consumed in a state, in the units of other numbers
 --   worth      how long a period must have run to be worth as much as the elapsed part of
@@ -29,6 +29,8 @@
 -- It returns what remains, the retry, the reset, and if something has to be written the
 -- state as a string and how long that is needed.
 local function versioned(kind, packed, now, cost, charge, capacity, x, y)
+  local RETIRED = 8
+
   local function since(v)
     v.at, v.used, v.previous = kind.since(v.at, v.used, v.previous, now, v.x, v.y)
     if v.used + v.previous == 0 then
@@ -40,11 +42,10 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
   -- was as at first sight if fresh is set.
   local function charged(v, ask, fresh)
     since(v)
-    if v.used + v.previous == 0 then
-      local lifetime = max(kind.lifetime(v.most, v.x, v.y), kind.lifetime(kind.full(capacity, x, y), x, y))
-      if fresh or now - v.left >= lifetime then
-        return nil
-      end
+    local unasked = now - v.left
+    local lifetime = max(kind.lifetime(v.most, v.x, v.y), kind.lifetime(kind.full(capacity, x, y), x, y))
+    if unasked >= RETIRED * lifetime or v.used + v.previous == 0 and (unasked >= lifetime or fresh) then
+      return nil
     end
     v.previous = max(v.previous + min(v.used + ask, 0), 0)
     v.used = max(min(v.used + ask * kind.size(v.y), v.most), 0)
@@ -56,7 +57,7 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
     if v.used + v.previous + next.used + next.previous == 0 then
       return false
     end
-    return not fits or kind.outlasts(v, x, y)
+    return not fits or kind.distinct(v, x, y)
   end
 
   -- carryover gives the state that follows from that of the two versions which tells more

@@ -107,7 +107,7 @@ func TestExpiryOfVersions(t *testing.T) {
 		{"api=1000/m", "api=1000/h burst 1000", time.Hour, 78},
 		{"api=10000/m stepped", "api=10/d stepped", 24 * time.Hour, 78},
 		{"api=1000/h fixed-window", "api=10/m fixed-window", time.Hour, 49},
-		{"api=10/m fixed-window", "api=1000/h fixed-window", time.Hour, 21},
+		{"api=10/m fixed-window", "api=1000/h fixed-window", time.Hour, 49},
 		{"api=1000/h sliding-window", "api=10/m sliding-window", 2 * time.Hour, 63},
 		{"api=1000/h sliding-log", "api=10/m sliding-log", time.Hour, 20},
 	} {
@@ -161,6 +161,42 @@ func TestExpiryOfVersionsInTurn(t *testing.T) {
 			}
 			if left := client.PTTL(t.Context(), t.Name()+":{"+key+"}:"+l.ID()).Val(); left > 2*longest+1001*time.Millisecond {
 				t.Errorf("%s and %s%s: lives for %s; want at most twice %s", texts[a], texts[b], kind, left, longest)
+			}
+		}
+	}
+}
+
+// TestRetiredVersionsAreForgotten holds the store to what the root package's test of that name
+// tells.
+func TestRetiredVersionsAreForgotten(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	for i, c := range []struct {
+		old, young       string
+		cost, step       int64
+		each, remembered time.Duration
+		beside, alone    int64 // bytes
+	}{
+		{"api=1000/m", "api=20/s", 1000, 20, time.Second, 8 * time.Minute, 78, 28},
+		{"api=1000/m", "api=60/h", 30, 1, time.Minute, time.Hour, 78, 28},
+		{"api=100/25s fixed-window", "api=1000/m fixed-window", 5, 1, 5 * time.Second, 75 * time.Second, 49, 21},
+		{"api=9/m sliding-window", "api=100/10s sliding-window", 5, 1, 5 * time.Second, 16 * time.Minute, 63, 28},
+	} {
+		old, young := parse(t, c.old), parse(t, c.young)
+		start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		r := headgate.Request{Key: fmt.Sprint(i), Limit: old, Cost: c.cost, At: start}
+		key := t.Name() + ":{" + r.Key + "}:" + old.ID()
+		take(t, s, r)
+		r.Limit, r.Cost = young, c.step
+		for after := time.Duration(0); after <= c.remembered; after += c.each {
+			r.At = start.Add(after)
+			take(t, s, r)
+			want := c.beside
+			if after == c.remembered {
+				want = c.alone
+			}
+			if size := client.StrLen(t.Context(), key).Val(); size != want {
+				t.Fatalf("%s after %s, %s later: a state of %d bytes; want %d", young, old, after, size, want)
 			}
 		}
 	}
