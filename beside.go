@@ -5,8 +5,8 @@ import "maps"
 // What a shard keeps of other versions of limits, beside its slots: they have no room
 // for it, and it is rare.
 
-// marked is set in the word a of a slot that has something beside it. Logs have
-// nothing beside them; their blocks have names without that bit.
+// marked is set in the word a of a slot that has something beside it. Logs are not
+// marked: each of them is looked up.
 const marked = 1 << 63
 
 // besides holds it by the hash in the tags of the slots.
@@ -29,7 +29,10 @@ func (s *shard) versionBeside(t *slot, limits []*rule) version {
 	if t.a&marked == 0 {
 		return version{}
 	}
-	b := s.beside.kept[t.tag>>idBits]
+	b, kept := s.beside.kept[t.tag>>idBits]
+	if !kept {
+		return version{}
+	}
 	l := limits[b.tag&idMask]
 	return version{l: l, state: b.state(l), most: b.most, sure: b.tag&sure != 0, left: b.left}
 }
@@ -79,7 +82,10 @@ func (s *shard) keepLimit(t *slot, limits []*rule) {
 	if t.a&marked == 0 {
 		return
 	}
-	b := s.beside.kept[t.tag>>idBits]
+	b, kept := s.beside.kept[t.tag>>idBits]
+	if !kept {
+		return
+	}
 	l := limits[b.tag&idMask]
 	s.register(l)
 	b.tag = b.tag&^idMask | uint64(s.ids[l])

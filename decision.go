@@ -37,6 +37,11 @@ type Decision struct {
 // whether a cost of 1 would be granted now. Giving back is always allowed.
 func (d Decision) Allowed() bool { return d.RetryAfter == 0 && d.Limit.rule != nil }
 
+// Within says whether the request may go ahead after a wait of at most that long, which
+// is whether it was granted, if it was asked with that MaxWait. Its turn comes in
+// RetryAfter.
+func (d Decision) Within(wait time.Duration) bool { return d.RetryAfter <= wait && d.Limit.rule != nil }
+
 // verdict is a decision in the arithmetic of the algorithms: microseconds.
 type verdict struct {
 	remaining int64

@@ -173,6 +173,7 @@ func (s *shard) drop(t *slot, l *rule) {
 	} else {
 		s.dropBeside(t)
 	}
+	delete(s.ahead, t.tag>>idBits)
 	t.a, t.b = 0, 0
 }
 

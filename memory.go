@@ -71,6 +71,9 @@ func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
+	if r.MaxWait > 0 || r.Ticket != 0 {
+		return m.takeTurn(&r, at)
+	}
 	return m.take(r.Key, r.Limit, r.Cost, at)
 }
 
@@ -90,7 +93,7 @@ func (m *Memory) take(key string, l Limit, cost, at int64) (Decision, error) {
 	t := s.find(place(h, l.rule))
 	if t == nil || s.limits[t.tag&idMask] != l.rule || t.a&marked != 0 || l.rule.algorithm == AlgorithmSlidingLog {
 		s.mu.Unlock()
-		return m.takeOther(h, l, cost, at)
+		return m.takeOther(h, l, order{now: at, cost: cost})
 	}
 	next, v := l.rule.decide(t.state(l.rule), at, cost, cost != 0)
 	if v.granted() && cost != 0 {
@@ -100,19 +103,30 @@ func (m *Memory) take(key string, l Limit, cost, at int64) (Decision, error) {
 	return v.decision(l), nil
 }
 
+// takeTurn is take for a grant that may be booked ahead, or taken back.
+func (m *Memory) takeTurn(r *Request, at int64) (Decision, error) {
+	if err := r.Validate(); err != nil {
+		return Decision{}, err
+	}
+	if at == 0 {
+		at = m.clock.micros()
+	}
+	return m.takeOther(m.hash(r.Key), r.Limit, r.order(at))
+}
+
 // takeOther is take for a key that is new, or was counted under another limit, or has
-// a log.
-func (m *Memory) takeOther(hash uint64, l Limit, cost, at int64) (Decision, error) {
+// a log, or something beside its state.
+func (m *Memory) takeOther(hash uint64, l Limit, o order) (Decision, error) {
 	s := &m.shards[m.shardOf(hash)]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := place(hash, l.rule)
-	h, err := s.prepare(l.rule, own, at, 0)
+	h, err := s.prepare(l.rule, own, o.now, 0)
 	if err != nil {
 		return Decision{}, err
 	}
-	v := s.take(l.rule, h, at, cost, true)
-	if h != own && v.granted() && cost > 0 {
+	v := s.take(l.rule, h, o, true)
+	if h != own && v.within(o.wait) && o.cost > 0 {
 		s.guest.add(own)
 	}
 	return v.decision(l), nil
@@ -131,19 +145,21 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 	if err != nil {
 		return err
 	}
-	granted := true
+	turn := turnOfAll{}
 	for i := range rs {
-		v := spots[i].take(&rs[i], rs[i].Cost, false)
-		if cost := withSharing(rs, spots, i); v.granted() && cost != rs[i].Cost {
+		v := spots[i].take(&rs[i], rs[i].Cost, 0, false)
+		cost := withSharing(rs, spots, i)
+		if v.granted() && cost != rs[i].Cost {
 			v = spots[i].together(&rs[i], cost)
 		}
 		ds[i] = v.decision(rs[i].Limit)
-		granted = granted && (v.granted() || rs[i].Cost == 0)
+		turn.add(&rs[i], v.retry, cost != rs[i].Cost)
+	}
+	if !turn.granted() {
+		return nil
 	}
 	for i := range rs {
-		if granted {
-			ds[i] = spots[i].take(&rs[i], rs[i].Cost, true).decision(rs[i].Limit)
-		}
+		ds[i] = spots[i].take(&rs[i], rs[i].Cost, turn.wait, true).decision(rs[i].Limit)
 	}
 	return nil
 }
@@ -155,8 +171,14 @@ type spot struct {
 	now    int64
 }
 
-func (p *spot) take(r *Request, cost int64, charge bool) verdict {
-	v := p.shard.take(r.Limit.rule, p.h, p.now, cost, charge)
+// take decides r at that cost, with a turn no earlier than in wait.
+func (p *spot) take(r *Request, cost, wait int64, charge bool) verdict {
+	o := r.order(p.now)
+	o.cost = cost
+	if wait > 0 {
+		o.after = p.now + wait
+	}
+	v := p.shard.take(r.Limit.rule, p.h, o, charge)
 	if charge && p.h != p.own && cost > 0 {
 		p.shard.guest.add(p.own)
 	}
@@ -166,7 +188,7 @@ func (p *spot) take(r *Request, cost int64, charge bool) verdict {
 // together is the verdict on requests that share a state and would be granted one by
 // one. If they are not together, the later one is: wait until there is room for it.
 func (p *spot) together(r *Request, cost int64) verdict {
-	v := p.take(r, cost, false)
+	v := p.take(r, cost, 0, false)
 	if v.retry == never {
 		v.retry = max(v.reset, 1)
 	}

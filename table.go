@@ -21,10 +21,11 @@ type shard struct {
 
 	ids    map[*rule]uint16 // the places of limits
 	beside besides          // states under other versions, of the slots marked so
+	ahead  map[uint64]turns // by the hash in the tags of slots
 	logs   arena
 	clock  *clock
 
-	_ [16]byte // to a whole number of cache lines
+	_ [8]byte // to a whole number of cache lines
 }
 
 // slot is the state of one key under one limit, with no pointer in it.
@@ -63,11 +64,15 @@ func (t *slot) put(l *rule, next state) {
 // take decides one request for the place h, which prepare has found. It writes what
 // follows if charge is set and the request is granted, and else what a change of
 // limits made of the state, unless the request only looks. The shard is locked.
-func (s *shard) take(l *rule, h uint64, now, cost int64, charge bool) verdict {
+func (s *shard) take(l *rule, h uint64, o order, charge bool) verdict {
 	t := s.find(h)
+	now, cost := o.now, o.cost
 	charge = charge && cost != 0
-	if h == newcomers(l) && cost < 0 {
+	if h == newcomers(l) && cost < 0 && o.ticket == 0 {
 		charge = false // what one newcomer gives back another may have taken
+	}
+	if q, kept := s.turnsOf(t, l, h); kept || o.wait > 0 || o.ticket != 0 {
+		return s.takeTurn(t, l, h, q, o, charge)
 	}
 	if l.algorithm == AlgorithmSlidingLog {
 		return s.takeLog(t, l, h, now, cost, charge)

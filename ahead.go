@@ -1,0 +1,72 @@
+package headgate
+
+// What a shard keeps of turns, beside its slots: they have no room for it, and few keys
+// have any. It is gone with what is kept in the slot.
+
+// turnsOf is what is kept of turns beside t, the slot of place h; or if t is nil, what
+// binds a key that begins with what newcomers share.
+func (s *shard) turnsOf(t *slot, l *rule, h uint64) (q turns, kept bool) {
+	if len(s.ahead) == 0 {
+		return turns{}, false
+	}
+	if t != nil {
+		q, kept = s.ahead[h>>idBits]
+		return q, kept
+	}
+	if t = s.shared(l, h); t == nil {
+		return turns{}, false
+	}
+	q, kept = s.ahead[t.tag>>idBits]
+	return q.closed(), kept
+}
+
+// takeTurn is take for a key beside whose state q is kept, or that may come to have some.
+func (s *shard) takeTurn(t *slot, l *rule, h uint64, q turns, o order, charge bool) verdict {
+	k, adopted := s.account(t, l, h, max(o.now, q.seen, q.last()))
+	if q.l != nil && !(l.sameNumbers(q.l) && l.capacity == q.l.capacity) {
+		q = q.closed() // what was granted under other numbers counts for good
+	}
+	next, after, v := l.decideTurn(k, q, o, charge)
+	switch {
+	case charge && v.within(o.wait):
+		s.writeAccount(t, l, h, next, after, max(o.now, q.seen))
+	case adopted && o.cost != 0:
+		s.writeAccount(t, l, h, k, q, max(o.now, q.seen))
+	}
+	return v
+}
+
+// account is all that is kept in t, adopted to l, or if t is nil that with which the key
+// of place h begins.
+func (s *shard) account(t *slot, l *rule, h uint64, now int64) (k account, adopted bool) {
+	if l.algorithm == AlgorithmSlidingLog {
+		k.log, k.keeper, adopted = s.recallLog(t, l, h, now)
+	} else {
+		k.state, k.other, adopted = s.recall(t, l, h, now)
+	}
+	return k, adopted
+}
+
+// writeAccount puts k under l, and q beside it, into the place t of h, or into a new one
+// if t is nil.
+func (s *shard) writeAccount(t *slot, l *rule, h uint64, k account, q turns, now int64) {
+	if l.algorithm == AlgorithmSlidingLog {
+		s.writeLog(t, k.keeper, h, k.log, 0, 0, maxLog)
+	} else {
+		s.write(t, l, h, k.state, k.other)
+	}
+	if t = s.find(h); t == nil {
+		return
+	}
+	if q.over(now) {
+		delete(s.ahead, h>>idBits)
+		return
+	}
+	if s.ahead == nil {
+		s.ahead = make(map[uint64]turns)
+	}
+	s.ahead[h>>idBits] = q
+	if l.algorithm != AlgorithmSlidingLog {
+		t.a |= marked
+	}
+}

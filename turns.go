@@ -1,0 +1,214 @@
+package headgate
+
+import "slices"
+
+// What waits for its turn, and what may still be taken back.
+//
+// A grant that is booked ahead counts at its turn, which is the first moment at which it
+// fits after all that were granted before it: first come, first served. So the state of
+// such a key is that after its last turn, and for everybody who comes before that moment
+// time stands there.
+//
+// A grant with a ticket may be taken back. The store keeps what it kept before the first
+// such grant, and every grant since; one is taken back by leaving it out and granting
+// the others again, each no earlier than it was asked. So the state is exactly as if
+// that one had never been made, for every algorithm and whatever was granted after it.
+
+// order is what a request asks, in microseconds.
+type order struct {
+	now, cost int64
+	wait      int64  // how far ahead its turn may be
+	ticket    uint64 // to take it back by, if not 0
+	hold      int64  // and for how long after its turn
+	after     int64  // its turn is not before this, which others of its group decide
+}
+
+// account is all that is kept of a key under a limit, but for its turns.
+type account struct {
+	state  // of a log: unused
+	other  version
+	log    []entry
+	keeper *rule // of the log
+}
+
+// turns is what is kept beside that while a turn is ahead, or a grant may be taken back.
+type turns struct {
+	l      *rule   // by which the grants were made, if there are any
+	base   account // before the first of the grants
+	floor  int64   // the last turn before those
+	grants []grant // in order of their turns
+	seen   int64   // the latest time of a grant: time never runs back
+}
+
+// grant is one that may still be taken back, or that came after one of those.
+type grant struct {
+	ticket uint64
+	asked  int64 // its turn is not before this
+	cost   int64
+	turn   int64
+	until  int64 // it may be taken back until then
+}
+
+// maxGrants bounds how many grants of a key are kept. Of more, the first can no longer be
+// taken back.
+const maxGrants = 1024
+
+// last is the latest turn that was given.
+func (q *turns) last() int64 {
+	if n := len(q.grants); n > 0 {
+		return q.grants[n-1].turn
+	}
+	return q.floor
+}
+
+// closed is q when all its grants count for good.
+func (q *turns) closed() turns { return turns{floor: q.last(), seen: q.seen} }
+
+// decideAccount is decide for whatever is kept.
+func (l *rule) decideAccount(k account, now, cost int64, charge bool) (account, verdict) {
+	var v verdict
+	if l.algorithm != AlgorithmSlidingLog {
+		k.state, k.other, v = l.decideBeside(k.state, k.other, now, cost, charge)
+		return k, v
+	}
+	v = slidingLog(l, k.log, now, cost, charge)
+	if charge && v.granted() {
+		log, keeper := stillKept(k.log, k.keeper, l, now)
+		k.log = latest(record(slices.Clone(log), now, l.ask(cost)), mostKept(log, keeper, l))
+		k.keeper = keeper
+	}
+	return k, v
+}
+
+// decideTurn decides an order on a key of which k is kept, and q beside it, and charges it
+// if that is set and its turn is not too far ahead. The retry of the verdict is the wait
+// until its turn, also if it is granted.
+func (l *rule) decideTurn(k account, q turns, o order, charge bool) (account, turns, verdict) {
+	now := max(o.now, q.seen)
+	if o.ticket != 0 && o.cost < 0 {
+		if charge {
+			k, q = l.takeBack(k, q, now, o)
+		}
+		return k, q, l.lookTurn(k, q, o, now)
+	}
+	at := max(now, q.last(), o.after)
+	_, v := l.decideAccount(k, at, o.cost, false)
+	turn := at + max(v.retry, 0)
+	v = v.from(o.now, now, at, turn)
+	switch {
+	case o.cost < 0:
+		v.retry = 0
+	case !v.within(o.wait):
+		return k, q, v
+	}
+	if !charge {
+		return k, q, v
+	}
+	next, charged := l.decideAccount(k, turn, o.cost, true)
+	if len(q.grants) == 0 {
+		q.l, q.base = l, k
+		q.base.log = slices.Clone(k.log) // which is the store's to write to
+	}
+	q.grants = append(q.grants, grant{o.ticket, max(now, o.after), l.ask(o.cost), turn, turn + o.hold})
+	q.seen = now
+	retry := v.retry
+	v = charged.from(o.now, now, turn, turn)
+	v.retry = retry
+	return next, l.settle(q, now), v
+}
+
+// within says whether a turn that is at most wait ahead is granted.
+func (v verdict) within(wait int64) bool { return v.retry != never && v.retry <= wait }
+
+// from is v, the verdict at a time that may be ahead, as seen from then, which may
+// lie behind now because the clock stepped back.
+func (v verdict) from(then, now, at, turn int64) verdict {
+	if v.reset > 0 {
+		v.reset += at - then
+	}
+	if v.retry != never {
+		v.retry = turn - now
+	}
+	if v.retry > 0 {
+		v.retry += now - then
+	}
+	if at > now {
+		v.remaining = 0
+	}
+	return v
+}
+
+// lookTurn is the verdict after something was given back.
+func (l *rule) lookTurn(k account, q turns, o order, now int64) verdict {
+	at := max(now, q.last())
+	_, v := l.decideAccount(k, at, 0, false)
+	v = v.from(o.now, now, at, at)
+	v.retry = 0
+	return v
+}
+
+// takeBack leaves out the grant of that ticket, or so much of it, and grants what came
+// after it again. It does nothing if it is too late for that.
+func (l *rule) takeBack(k account, q turns, now int64, o order) (account, turns) {
+	i := slices.IndexFunc(q.grants, func(g grant) bool { return g.ticket == o.ticket })
+	if i < 0 || q.grants[i].final(now) {
+		return k, q
+	}
+	q.grants = slices.Clone(q.grants)
+	if q.grants[i].cost += max(o.cost, -l.capacity); q.grants[i].cost <= 0 {
+		q.grants = slices.Delete(q.grants, i, i+1)
+	}
+	k = q.base
+	last := q.floor
+	for i := range q.grants {
+		g := &q.grants[i]
+		at := max(g.asked, last)
+		_, v := l.decideAccount(k, at, g.cost, false)
+		g.turn = at + max(v.retry, 0)
+		k, _ = l.decideAccount(k, g.turn, g.cost, true)
+		last = g.turn
+	}
+	return k, l.settle(q, now)
+}
+
+// final says whether g counts for good.
+func (g grant) final(now int64) bool { return g.turn <= now && (g.ticket == 0 || g.until <= now) }
+
+// settle moves the grants that count for good into the base of q.
+func (l *rule) settle(q turns, now int64) turns {
+	n := 0
+	for n < len(q.grants) && (q.grants[n].final(now) || len(q.grants)-n > maxGrants) {
+		q.base, _ = l.decideAccount(q.base, q.grants[n].turn, q.grants[n].cost, true)
+		q.floor = q.grants[n].turn
+		n++
+	}
+	q.grants = q.grants[n:]
+	return q
+}
+
+// over says whether nothing of q matters any more.
+func (q *turns) over(now int64) bool { return len(q.grants) == 0 && q.floor <= now }
+
+// turnOfAll finds the turn of requests that are granted together: the latest of theirs, if
+// each may wait so long.
+type turnOfAll struct {
+	wait    int64 // until the turn of all
+	refused bool
+	most    int64 // how long all may wait, and 1 more; 0: as long as they like
+}
+
+// add is for a request whose own turn is in retry; now says that it has none ahead.
+func (a *turnOfAll) add(r *Request, retry int64, now bool) {
+	if r.Cost <= 0 {
+		return
+	}
+	if a.refused = a.refused || retry == never || now && retry > 0; a.refused {
+		return
+	}
+	a.wait = max(a.wait, retry)
+	if most := r.MaxWait.Microseconds() + 1; a.most == 0 || most < a.most {
+		a.most = most
+	}
+}
+
+func (a *turnOfAll) granted() bool { return !a.refused && (a.most == 0 || a.wait < a.most) }
