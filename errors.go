@@ -1,8 +1,10 @@
 package headgate
 
 import (
+	"context"
 	"errors"
 	"strconv"
+	"time"
 )
 
 // ErrFull is returned by [Memory] when a shard holds no room for even the slot
@@ -27,3 +29,17 @@ func (e *InvalidError) Error() string {
 func invalid(field string, value int64, want string) error {
 	return &InvalidError{Field: field, Value: strconv.FormatInt(value, 10), Want: want}
 }
+
+// DeadlineError is returned by what waits for a turn, such as [Limiter.Wait], if the turn would come after the
+// deadline: at once, and nothing was charged. It is a context.DeadlineExceeded.
+type DeadlineError struct {
+	Limit Limit         // the limit with the longest wait
+	Wait  time.Duration // until the turn
+}
+
+func (e *DeadlineError) Error() string {
+	return "headgate: the turn under " + e.Limit.Name() + " comes in " + e.Wait.String() + ", after the deadline"
+}
+
+// Unwrap returns context.DeadlineExceeded.
+func (e *DeadlineError) Unwrap() error { return context.DeadlineExceeded }

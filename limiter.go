@@ -19,6 +19,7 @@ type Limiter struct {
 	fixed  atomic.Pointer[[]Limit]  // the same for all keys
 	choose func(key string) []Limit // or chosen for each, if not nil
 	groups sync.Pool                // of *group
+	lines  lines                    // those who wait for their turn
 }
 
 // NewLimiter makes a limiter that applies the same limits to every key. It

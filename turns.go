@@ -98,7 +98,10 @@ func (l *rule) decideTurn(k account, q turns, o order, charge bool) (account, tu
 	switch {
 	case o.cost < 0:
 		v.retry = 0
-	case !v.within(o.wait):
+	case turn > maxExact:
+		v.retry = never
+	}
+	if !v.within(o.wait) && o.cost >= 0 {
 		return k, q, v
 	}
 	if !charge {
@@ -109,7 +112,7 @@ func (l *rule) decideTurn(k account, q turns, o order, charge bool) (account, tu
 		q.l, q.base = l, k
 		q.base.log = slices.Clone(k.log) // which is the store's to write to
 	}
-	q.grants = append(q.grants, grant{o.ticket, max(now, o.after), l.ask(o.cost), turn, turn + o.hold})
+	q.grants = append(q.grants, grant{o.ticket, max(now, o.after), l.ask(o.cost), turn, min(turn+o.hold, maxExact)})
 	q.seen = now
 	retry := v.retry
 	v = charged.from(o.now, now, turn, turn)
