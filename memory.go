@@ -17,7 +17,8 @@ const DefaultKeys = 1 << 20
 // asked with) in a table that grows as keys come: about 31 bytes a key when full, and no
 // pointers for the garbage collector. A sliding log takes 8 bytes more for each
 // grant it remembers. A key that is asked about under new numbers of a named limit, while
-// something consumed under the old ones counts, takes some 110 more until that has passed.
+// something consumed under the old ones counts, takes some 110 more for as long as the longer
+// window, or the slower bucket, takes to be as at first sight, and at most eight times that.
 //
 // # When it is full
 //

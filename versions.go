@@ -5,20 +5,21 @@ package headgate
 // store keeps the state under the version that was asked last, and beside it, as
 // long as it tells something that this one does not, the state under another.
 // Both are charged with every grant, and each refills by its own numbers. So a
-// version that comes back finds its state as it would be had it been asked alone,
-// whatever the other could not hold. The other one decides nothing meanwhile.
+// version that comes back finds its state as if all had been granted under it, whatever
+// the other could not hold: unless the key was at first sight meanwhile, a third version
+// was asked, or it was given up, see charged. The other one decides nothing meanwhile.
 
-// retired is how many times as long as either version takes to be as at first sight one
-// must not be asked to be given up.
+// retired is how many lifetimes of the slower of two versions the other one may go without
+// being asked for tokens, before it is taken for given up.
 const retired = 8
 
 // version is the state of a key under another version of its limit.
 type version struct {
 	l *rule // nil: there is none
 	state
-	most int64 // used is counted up to this ...
-	sure bool  // ... because of what its limit is, and not for want of knowing that
-	left int64 // when it was asked last, or rather the other one took over
+	most int64 // used is counted up to this: what its limit can miss, or if that is not
+	sure bool  // known, because its capacity is not, what may come to miss while it is away
+	left int64 // when the other one took over
 }
 
 // decideBeside is decide, with the state of another version, which is charged too.
@@ -107,11 +108,7 @@ func (l *rule) adopt(old *rule, s state, other version, now int64) (state, versi
 		last.most, last.sure = 0, false
 	case l.returns(other):
 		other = other.since(now)
-		fits := old.capacity <= l.capacity
-		if !l.isBucket() {
-			fits = l.recounted(last) <= other.used
-		}
-		if !last.neededBeside(l, other.state, fits) {
+		if !last.neededBeside(l, other.state, old.capacity <= l.capacity) {
 			last = version{}
 		}
 		return l.since(other.state, now), last, true // fresh, if it is full again
@@ -163,18 +160,18 @@ func (l *rule) carryOver(v, w version, now int64) (state, version) {
 	return version{l: l, state: next}.since(now).state, v
 }
 
-// neededBeside says whether v has to be remembered beside next, the state under l: if
-// that does not hold what was consumed; if it is a faster bucket, which would be short of
-// what flows into it, or a window of another length: the longer would forget, and the shorter
-// would be taken for full. There is nothing to remember of a key at first sight.
+// neededBeside says whether v has to be remembered beside next, the state under l: a bucket
+// if that does not hold what was consumed, or if v is faster and would be short of what
+// flows into it; a window always, because its length is another. There is nothing to
+// remember of a key at first sight.
 func (v version) neededBeside(l *rule, next state, fits bool) bool {
 	switch {
 	case v.fresh() && next.used+next.previous == 0:
 		return false
-	case l.isBucket():
-		return !fits || v.l.fasterThan(l)
+	case !l.isBucket():
+		return true
 	default:
-		return !fits || v.l.period != l.period
+		return !fits || v.l.fasterThan(l)
 	}
 }
 

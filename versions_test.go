@@ -258,9 +258,10 @@ func askInTurn(t *testing.T, random *rand.Rand, seed uint64, large, small Limit)
 	return exact
 }
 
-// A version that was given up is forgotten, whatever it would miss: of a key that is asked
-// for all the time it is remembered for eight times as long as either takes to fill, and if
-// it is full for as long as that.
+// A version that was given up is forgotten, whatever it would miss, though the key is asked
+// for all the time: after eight times as long as the slower takes to be as at first sight;
+// if it is that itself, after that time once; and if its capacity was never known, what it
+// may come to miss stands for that.
 func TestRetiredVersionsAreForgotten(t *testing.T) {
 	for _, c := range retirements {
 		m := NewMemory(16)
@@ -290,32 +291,8 @@ var retirements = []struct {
 	each, remembered time.Duration
 }{
 	{"api=1000/m", "api=20/s", 1000, 20, time.Second, 8 * time.Minute},                               // never full again
+	{"api=1000/m", "api=20/s", 100, 20, time.Second, 48 * time.Second},                               // at most 100 were known to miss
 	{"api=1000/m", "api=60/h", 30, 1, time.Minute, time.Hour},                                        // full at once
 	{"api=100/25s fixed-window", "api=1000/m fixed-window", 5, 1, 5 * time.Second, 75 * time.Second}, // as soon as it begins anew
 	{"api=9/m sliding-window", "api=100/10s sliding-window", 5, 1, 5 * time.Second, 16 * time.Minute},
-}
-
-// What lay beside many keys gives its memory back when few are left.
-func TestVersionsGiveMemoryBack(t *testing.T) {
-	const keys = 1000
-	m := NewMemory(keys)
-	old, young := must(ParseLimit("api=1000/m")), must(ParseLimit("api=10/h"))
-	for i := range keys {
-		key := string(rune(i))
-		for _, l := range []Limit{old, young} {
-			must(m.Take(t.Context(), Request{Key: key, Limit: l, Cost: 5, At: midnight}))
-		}
-	}
-	b := &m.shards[0].beside
-	if len(b.kept) != keys || b.peak != keys {
-		t.Fatalf("%d keys have a version beside them, %d at the peak; want %d", len(b.kept), b.peak, keys)
-	}
-	for i := range keys - 10 {
-		if err := m.Reset(t.Context(), string(rune(i)), young); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(b.kept) != 10 || b.peak >= 40 {
-		t.Errorf("room for %d is left to %d", b.peak, len(b.kept))
-	}
 }

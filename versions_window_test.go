@@ -33,16 +33,22 @@ func (c tally) left(now int64) int64 {
 	return max(c.capacity-counted, 0)
 }
 
-// Windows of different lengths that take turns are each granted exactly what they would
-// be alone if the other's grants were theirs: neither forgets, and neither is short.
+// Windows of different lengths that take turns are each left what they would be if all
+// grants were theirs: neither forgets, and neither is short, from when both are kept.
 func TestWindowsInTurnCountEachTheirOwn(t *testing.T) {
-	exact := 0
-	for seed := range uint64(2000) {
+	exact := make(map[Algorithm]int)
+	for seed := range uint64(4000) {
 		random := rand.New(rand.NewPCG(seed, 6))
-		ls := someWindows(random, seed%2 == 0)
-		exact += countInTurn(t, random, seed, ls)
+		w := windowsInTurn{T: t, random: random, memory: NewMemory(16), now: midnight.UnixMicro()}
+		for i, l := range someWindows(random, seed%2 == 0) {
+			w.tallies[i] = tally{l.rule, make(map[int64]int64)}
+		}
+		exact[w.tallies[0].algorithm] += w.run(seed)
+		if t.Failed() {
+			return
+		}
 	}
-	if exact < 100_000 {
+	if exact[AlgorithmFixedWindow] < 100_000 || exact[AlgorithmSlidingWindow] < 100_000 {
 		t.Errorf("only %d decisions: this tells little", exact)
 	}
 }
@@ -52,7 +58,7 @@ func someWindows(random *rand.Rand, sliding bool) [2]Limit {
 	if sliding {
 		window = SlidingWindow
 	}
-	lengths := [][2]time.Duration{{time.Second, 7 * time.Second}, {time.Second, time.Minute}, {2 * time.Second, 3 * time.Second}, {5 * time.Second, 10 * time.Second}}
+	lengths := [][2]time.Duration{{time.Second, 7 * time.Second}, {time.Second, time.Minute}, {2 * time.Second, 3 * time.Second}, {5 * time.Second, 61 * time.Second}}
 	pair := lengths[random.IntN(len(lengths))]
 	return [2]Limit{
 		window(1+random.Int64N(50), pair[0]).Named("api"),
@@ -60,39 +66,74 @@ func someWindows(random *rand.Rand, sliding bool) [2]Limit {
 	}
 }
 
-func countInTurn(t *testing.T, random *rand.Rand, seed uint64, ls [2]Limit) (exact int) {
-	t.Helper()
-	m := NewMemory(16)
-	long := ls[1].rule.period
-	span := 1 + long/[]int64{10, 30, 100}[random.IntN(3)]
-	now := midnight.UnixMicro()
-	unknown := now + 2*long // until then a version may have begun from what the other one knew
-	var asked [2]int64
-	tallies := [2]tally{{ls[0].rule, make(map[int64]int64)}, {ls[1].rule, make(map[int64]int64)}}
-	for step := range 400 {
-		i := random.IntN(2)
-		if now-asked[1-i] >= long || firstSight(m, "k", ls[i], now) {
-			unknown = now + 2*long // the other one may have been forgotten
-		}
-		asked[i] = now
-		r := Request{Key: "k", Limit: ls[i], At: time.UnixMicro(now)}
-		left := must(m.Take(t.Context(), r)).Remaining
-		if now > unknown {
+// windowsInTurn asks two windows in turn for one key, and keeps a tally of each that
+// begins with what the store keeps when it takes that up.
+type windowsInTurn struct {
+	*testing.T
+	random  *rand.Rand
+	memory  *Memory
+	now     int64
+	tallies [2]tally
+	known   [2]bool
+	asked   [2]int64
+}
+
+func (w *windowsInTurn) run(seed uint64) (exact int) {
+	span := 1 + w.tallies[1].period/[]int64{3, 10, 30, 100}[w.random.IntN(4)]
+	for step := range 300 {
+		i := w.random.IntN(2)
+		l := Limit{w.tallies[i].rule}
+		r := Request{Key: "k", Limit: l, At: time.UnixMicro(w.now)}
+		w.forget(l)
+		left := must(w.memory.Take(w.Context(), r)).Remaining
+		if w.known[i] {
 			exact++
-			if want := tallies[i].left(now); left != want {
-				t.Errorf("seed %d, step %d: %v beside %v is left %d, and %d alone", seed, step, ls[i], ls[1-i], left, want)
+			if want := w.tallies[i].left(w.now); left != want {
+				w.Errorf("seed %d, step %d: %v is left %d, and %d if all were its own", seed, step, l, left, want)
 				return exact
 			}
 		}
-		r.Cost = 1 + random.Int64N(max(left, 1)+left/4)
-		if random.IntN(8) == 0 {
-			r.Cost = -min(r.Cost, ls[i].Capacity())
+		r.Cost = 1 + w.random.Int64N(max(left, 1)+left/4)
+		if w.random.IntN(8) == 0 {
+			r.Cost = -min(r.Cost, l.Capacity())
 		}
-		if must(m.Take(t.Context(), r)).Allowed() {
-			tallies[0].charge(now, r.Cost)
-			tallies[1].charge(now, r.Cost)
+		if must(w.memory.Take(w.Context(), r)).Allowed() {
+			w.tallies[0].charge(w.now, r.Cost)
+			w.tallies[1].charge(w.now, r.Cost)
 		}
-		now += random.Int64N(span)
+		w.asked[i] = w.now
+		other := w.known[1-i]
+		w.learn(i)
+		if other && w.known[i] && !w.known[1-i] && w.now-w.asked[1-i] < w.tallies[1].period && w.tallies[1-i].left(w.now) < w.tallies[1-i].capacity-r.Cost {
+			w.Errorf("seed %d, step %d: %v forgets %v", seed, step, l, w.tallies[1-i].text())
+		}
+		w.now += w.random.Int64N(span)
 	}
 	return exact
+}
+
+// forget notes which of the two the store knows nothing of.
+func (w *windowsInTurn) forget(l Limit) {
+	s, h := w.memory.locate("k", l.rule)
+	t := s.find(h)
+	for i := range w.known {
+		kept := t != nil && !s.stale(t, s.limits, w.now) &&
+			(s.limits[t.tag&idMask] == w.tallies[i].rule || s.versionBeside(t, s.limits).l == w.tallies[i].rule)
+		w.known[i] = w.known[i] && kept
+	}
+}
+
+// learn begins the tally of the version that was asked, if it is new, with what is kept of it.
+func (w *windowsInTurn) learn(i int) {
+	c := &w.tallies[i]
+	w.forget(Limit{c.rule})
+	s, h := w.memory.locate("k", c.rule)
+	t := s.find(h)
+	if w.known[i] || t == nil || s.limits[t.tag&idMask] != c.rule {
+		return
+	}
+	kept := c.since(t.state(c.rule), w.now)
+	clear(c.counts)
+	c.counts[w.now/c.period], c.counts[w.now/c.period-1] = kept.used, kept.previous
+	w.known[i] = kept != (state{})
 }

@@ -64,10 +64,6 @@ local function fixedwindowkind()
 
   kind.mostused, kind.mostbeside = kind.full, kind.full
 
-  function kind.distinct(v, period)
-    return v.x ~= period
-  end
-
   function kind.tellsmore(v, w)
     return v.x > w.x
   end

@@ -92,10 +92,6 @@ local function slidingwindowkind()
     return mostcount(v.x)
   end
 
-  function kind.distinct(v, period)
-    return v.x ~= period
-  end
-
   function kind.tellsmore(v, w)
     return v.x > w.x
   end

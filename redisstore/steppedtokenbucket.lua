@@ -84,7 +84,7 @@ local function steppedkind()
     return min(max(v.used - due, capacity) + v.x, moststepped(v.x, v.y))
   end
 
-  function kind.distinct(v, refill, period)
+  function kind.faster(v, refill, period)
     local old, new = v.x / v.y, refill / period
     return old > new or (old == new and v.x > refill)
   end

@@ -60,7 +60,7 @@ local function tokenbucketkind()
     return min(max(v.used, capacity * v.y), HALF)
   end
 
-  function kind.distinct(v, rate, unit)
+  function kind.faster(v, rate, unit)
     return v.x / v.y > rate / unit
   end
 

@@ -19,7 +19,7 @@
 --   full       what a full bucket counts, or can be counted of a window
 --   mostused   the most that a state counts
 --   mostbeside that for a version whose capacity is not known
---   distinct   whether a version is faster than other numbers, or a window of another length
+--   faster     whether a bucket is faster than other numbers
 --   tellsmore  whether of two versions the first knows of more that was consumed
 --   recounted  what is consumed in a state, in the units of other numbers
 --   worth      how long a period must have run to be worth as much as the elapsed part of
@@ -57,7 +57,7 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
     if v.used + v.previous + next.used + next.previous == 0 then
       return false
     end
-    return not fits or kind.distinct(v, x, y)
+    return not kind.bucket or not fits or kind.faster(v, x, y)
   end
 
   -- carryover gives the state that follows from that of the two versions which tells more
@@ -103,13 +103,7 @@ local function versioned(kind, packed, now, cost, charge, capacity, x, y)
     if not back then
       return carryover(old, other)
     end
-    local fits
-    if kind.bucket then
-      fits = old.capacity <= capacity
-    else
-      fits = kind.recounted(old) <= other.used
-    end
-    local kept = neededbeside(old, other, fits) and old or nil
+    local kept = neededbeside(old, other, old.capacity <= capacity) and old or nil
     if other.used + other.previous == 0 then
       other.at = 0 -- fresh, if it is full again
     end

@@ -148,7 +148,11 @@ func TestExpiryOfVersionsInTurn(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
 	texts := []string{"1000/m", "10/m", "7/h burst 3", "1000/h burst 1000", "10/s burst 100", "1/d"}
-	for i, kind := range []string{"", " stepped"} {
+	for i, kind := range []string{"", " stepped", " fixed-window", " sliding-window"} {
+		texts := texts
+		if i >= 2 {
+			texts = []string{"10/s", "5/7s", "100/m", "9/61s", "1000/h", "3/d"}
+		}
 		for range 2000 {
 			a, b := rand.IntN(len(texts)), rand.IntN(len(texts))
 			key := fmt.Sprint(kind, min(a, b), max(a, b))
@@ -156,13 +160,26 @@ func TestExpiryOfVersionsInTurn(t *testing.T) {
 			take(t, s, headgate.Request{Key: key, Limit: l, Cost: rand.Int64N(l.Capacity()+1) - l.Capacity()/8})
 			var longest time.Duration
 			for _, text := range []string{texts[a], texts[b]} {
-				l := parse(t, text)
-				longest = max(longest, time.Duration(float64(l.Period())*float64(l.Capacity())/float64(l.Refill()))+time.Duration(i)*l.Period())
+				longest = max(longest, lifetime(parse(t, text+kind)))
 			}
 			if left := client.PTTL(t.Context(), t.Name()+":{"+key+"}:"+l.ID()).Val(); left > 2*longest+1001*time.Millisecond {
 				t.Errorf("%s and %s%s: lives for %s; want at most twice %s", texts[a], texts[b], kind, left, longest)
 			}
 		}
+	}
+}
+
+// lifetime is how long a state under l takes to be as at first sight, at most.
+func lifetime(l headgate.Limit) time.Duration {
+	switch l.Algorithm() {
+	case headgate.AlgorithmFixedWindow:
+		return l.Period()
+	case headgate.AlgorithmSlidingWindow:
+		return 2 * l.Period()
+	case headgate.AlgorithmStepped:
+		return time.Duration((l.Capacity()+l.Refill()-1)/l.Refill()+1) * l.Period()
+	default:
+		return time.Duration(float64(l.Period()) * float64(l.Capacity()) / float64(l.Refill()))
 	}
 }
 
@@ -178,6 +195,7 @@ func TestRetiredVersionsAreForgotten(t *testing.T) {
 		beside, alone    int64 // bytes
 	}{
 		{"api=1000/m", "api=20/s", 1000, 20, time.Second, 8 * time.Minute, 78, 28},
+		{"api=1000/m", "api=20/s", 100, 20, time.Second, 48 * time.Second, 78, 28},
 		{"api=1000/m", "api=60/h", 30, 1, time.Minute, time.Hour, 78, 28},
 		{"api=100/25s fixed-window", "api=1000/m fixed-window", 5, 1, 5 * time.Second, 75 * time.Second, 49, 21},
 		{"api=9/m sliding-window", "api=100/10s sliding-window", 5, 1, 5 * time.Second, 16 * time.Minute, 63, 28},
