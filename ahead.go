@@ -23,7 +23,7 @@ func (s *shard) turnsOf(t *slot, l *rule, h uint64) (q turns, kept bool) {
 // takeTurn is take for a key beside whose state q is kept, or that may come to have some.
 func (s *shard) takeTurn(t *slot, l *rule, h uint64, q turns, o order, charge bool) verdict {
 	k, adopted := s.account(t, l, h, max(o.now, q.seen, q.last()))
-	if q.l != nil && !(l.sameNumbers(q.l) && l.capacity == q.l.capacity) {
+	if q.l != nil && (!l.sameNumbers(q.l) || l.capacity != q.l.capacity) {
 		q = q.closed() // what was granted under other numbers counts for good
 	}
 	next, after, v := l.decideTurn(k, q, o, charge)
@@ -43,6 +43,9 @@ func (s *shard) account(t *slot, l *rule, h uint64, now int64) (k account, adopt
 		k.log, k.keeper, adopted = s.recallLog(t, l, h, now)
 	} else {
 		k.state, k.other, adopted = s.recall(t, l, h, now)
+	}
+	if adopted && k.used+k.previous == 0 {
+		k.state = state{} // now may be ahead, and a state that nothing is used of has no time
 	}
 	return k, adopted
 }

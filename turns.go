@@ -85,6 +85,9 @@ func (l *rule) decideAccount(k account, now, cost int64, charge bool) (account, 
 // until its turn, also if it is granted.
 func (l *rule) decideTurn(k account, q turns, o order, charge bool) (account, turns, verdict) {
 	now := max(o.now, q.seen)
+	if _, v := l.decideAccount(k, max(now, q.last()), 0, false); v.reset == 0 {
+		now, q = o.now, turns{} // nothing counts any more, nor do the turns
+	}
 	if o.ticket != 0 && o.cost < 0 {
 		if charge {
 			k, q = l.takeBack(k, q, now, o)

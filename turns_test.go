@@ -39,14 +39,13 @@ func newTurnWalk(t *testing.T, seed uint64) *turnWalk {
 	return &turnWalk{T: t, random: random, memory: NewMemory(16), limit: must(ParseLimit(turnLimits[seed%uint64(len(turnLimits))])), now: midnight}
 }
 
-func (w *turnWalk) take(r Request) Decision {
+func (w *turnWalk) take(r Request) {
 	w.Helper()
 	r.Key, r.At, r.Limit = "k", w.now, w.limit
 	d := must(w.memory.Take(w.Context(), r))
 	if d.Within(r.MaxWait) && r.Cost > 0 {
 		w.granted = append(w.granted, asked{r, w.now.Add(d.RetryAfter)})
 	}
-	return d
 }
 
 // ask books a random cost, or asks for it now.
@@ -158,7 +157,7 @@ func (w *turnWalk) sameWithout(seed uint64, step int) {
 	w.Helper()
 	without := NewMemory(16)
 	for _, g := range w.granted {
-		g.Request.Ticket, g.Request.Hold, g.Request.MaxWait = 0, 0, longest
+		g.Ticket, g.Hold, g.MaxWait = 0, 0, longest
 		must(without.Take(w.Context(), g.Request))
 	}
 	for _, cost := range []int64{0, 1, w.limit.Capacity()} {

@@ -33,6 +33,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("agreement", func(t *testing.T) { Agreement(t, open(t), headgate.NewMemory(0)) })
 	t.Run("invariants", func(t *testing.T) { invariants(t, open) })
 	t.Run("lessons", func(t *testing.T) { lessons(t, open) })
+	t.Run("turns", func(t *testing.T) { turns(t, open) })
 }
 
 // epoch is the instant from which the tests count: aligned to every window up to a

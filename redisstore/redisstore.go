@@ -13,7 +13,9 @@ package redisstore
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -145,8 +147,9 @@ func (s *Store) run(ctx context.Context, rs []headgate.Request, charge bool) ([]
 // arguments are the ARGV of the script, see take.lua; clock is the time of
 // requests that have none, 0 for the server's.
 func arguments(rs []headgate.Request, clock int64, charge bool) []any {
-	args := make([]any, 0, 1+6*len(rs))
-	args = append(args, flag(charge))
+	ahead := slices.ContainsFunc(rs, hasTurn)
+	args := make([]any, 0, 1+9*len(rs))
+	args = append(args, flag(charge)+2*flag(ahead))
 	for _, r := range rs {
 		now := clock
 		if !r.At.IsZero() {
@@ -154,9 +157,15 @@ func arguments(rs []headgate.Request, clock int64, charge bool) []any {
 		}
 		a, b := numbers(r.Limit)
 		args = append(args, int(r.Limit.Algorithm()), now, within(r.Cost, r.Limit), r.Limit.Capacity(), a, b)
+		if ahead {
+			args = append(args, r.MaxWait.Microseconds(), string(binary.BigEndian.AppendUint64(nil, r.Ticket)), r.Hold.Microseconds())
+		}
 	}
 	return args
 }
+
+// hasTurn says whether r may be granted ahead, or taken back.
+func hasTurn(r headgate.Request) bool { return r.MaxWait > 0 || r.Ticket != 0 }
 
 func flag(set bool) int {
 	if set {

@@ -55,6 +55,7 @@ func scriptFor(set algorithms) redisscript.Script {
 			b.WriteString(file(part))
 		}
 	}
+	b.WriteString(file("turns"))
 	b.WriteString(file("take"))
 	s := redisscript.New(b.String())
 	scripts.Store(set, s)
