@@ -188,7 +188,7 @@ func (l *Limiter) takeOne(ctx context.Context, key string, limit Limit, cost int
 
 func (l *Limiter) takeAll(ctx context.Context, key string, limits []Limit, cost int64) (Decision, error) {
 	if len(limits) == 0 {
-		return Decision{Limit: Unlimited, Remaining: math.MaxInt64}, nil
+		return unlimited, nil
 	}
 	g := l.group(key, limits, cost)
 	defer l.release(g)
@@ -222,6 +222,9 @@ func (l *Limiter) release(g *group) {
 	clear(g.requests) // hold no key while idle
 	l.groups.Put(g)
 }
+
+// unlimited is the decision for what has no limits.
+var unlimited = Decision{Limit: Unlimited, Remaining: math.MaxInt64}
 
 // Strictest picks the decision that speaks for several made together: of those
 // that refused, the one with the longest RetryAfter; if none did, the one with

@@ -2,7 +2,6 @@ package headgate
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -72,7 +71,7 @@ func (l *Limiter) book(ctx context.Context, key string, n int64, hold time.Durat
 // takeBooking makes r of all limits of b.
 func (l *Limiter) takeBooking(ctx context.Context, b booking, r Request) (Decision, error) {
 	if len(b.limits) == 0 {
-		return Decision{Limit: Unlimited, Remaining: math.MaxInt64}, nil
+		return unlimited, nil
 	}
 	r.Key, r.Limit = b.key, b.limits[0]
 	if len(b.limits) == 1 {

@@ -90,7 +90,8 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // are taken together, key after key, and given back if a later key refuses. Others
 // may see the charges meanwhile and be refused for them. Never more is granted than
 // the limits say, as long as giving back takes less time than a token takes to come
-// or a window to end; see headgate.Limiter.Refund.
+// or a window to end; see headgate.Limiter.Refund. Nothing is booked ahead then: a MaxWait is
+// refused with a headgate.InvalidError.
 func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err
@@ -100,6 +101,11 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 	}
 	if s.single || oneKey(rs) {
 		return s.call(ctx, rs, ds, true)
+	}
+	for i, r := range rs {
+		if r.MaxWait > 0 {
+			return &headgate.InvalidError{Field: "request " + strconv.Itoa(i) + ": max wait", Value: r.MaxWait.String(), Want: "0, or one key for all requests, because keys may lie on several servers"}
+		}
 	}
 	return s.takeApart(ctx, rs, ds)
 }

@@ -116,7 +116,7 @@ local function turned(decide, value, o, charge, capacity, a, b)
 
   local _, _, counts, adopted, lives = decide(current, at, 0, false, capacity, a, b)
   if adopted then
-    current, lives = adopted ~= '' and adopted, lives + at - o.now
+    current, lives = adopted ~= '' and adopted, lives + (at - o.now)
   end
   if counts == 0 then
     now, floor_, seen, grants = o.now, 0, 0, {} -- nothing counts any more, nor do the turns
@@ -133,7 +133,7 @@ local function turned(decide, value, o, charge, capacity, a, b)
     at = max(now, last())
     remaining, retry, reset = decide(current, at, 0, false, capacity, a, b)
     if reset > 0 then
-      reset = reset + at - o.now
+      reset = reset + (at - o.now)
     end
     if at > now then
       remaining = 0
@@ -145,7 +145,7 @@ local function turned(decide, value, o, charge, capacity, a, b)
   remaining, retry, reset = decide(current, at, o.cost, false, capacity, a, b)
   local turn = at + max(retry, 0)
   if reset > 0 then
-    reset = reset + at - o.now
+    reset = reset + (at - o.now)
   end
   if at > now then
     remaining = 0
@@ -164,7 +164,7 @@ local function turned(decide, value, o, charge, capacity, a, b)
   local after
   remaining, _, reset, after, lives = decide(current, turn, o.cost, true, capacity, a, b)
   if reset > 0 then
-    reset = reset + turn - o.now
+    reset = reset + (turn - o.now)
   end
   if turn > now then
     remaining = 0
@@ -176,5 +176,5 @@ local function turned(decide, value, o, charge, capacity, a, b)
     ticket = o.ticket, asked = max(now, o.after), cost = asked(o.cost, capacity), turn = turn, till = min(turn + o.hold, MAX)}
   current, seen = after ~= '' and after, now
   settle()
-  return remaining, retry, reset, kept(), lives + turn - o.now
+  return remaining, retry, reset, kept(), lives + (turn - o.now)
 end
