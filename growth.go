@@ -155,6 +155,9 @@ func (s *shard) recycle(h uint64, now int64) bool {
 // stale says whether t, whose limit is one of those, is as at first sight, and what is
 // beside it.
 func (s *shard) stale(t *slot, limits []*rule, now int64) bool {
+	if q, kept := s.ahead[t.tag>>idBits]; kept && !q.finished(now) {
+		return false
+	}
 	l := limits[t.tag&idMask]
 	if l.algorithm == AlgorithmSlidingLog {
 		return slidingLog(l, s.log(t), now, 0, false).reset == 0

@@ -22,8 +22,9 @@ type lineKey struct {
 
 // turnAhead is a turn that was booked.
 type turnAhead struct {
-	at     time.Time
-	ticket uint64
+	at       time.Time // by when it has come for certain
+	earliest time.Time // and what it is not before
+	ticket   uint64
 }
 
 // line is some waiters in their order, and as many turns in theirs.
@@ -38,25 +39,25 @@ type waiter struct {
 	at         time.Time // when its own turn would come: its place in the line
 	turn       chan struct{}
 	prev, next *waiter
-	passed     bool
+	passed     *turnAhead
 }
 
-// wait joins the line of k with a turn of its own and waits for the turn of its place. If ctx
-// ends before, the last turn of the line is not needed, and abandoned.
-func (s *lines) wait(ctx context.Context, k lineKey, t turnAhead, abandon func(ticket uint64)) error {
+// wait joins the line of k with a turn of its own, waits for the turn of its place, and
+// returns that. If ctx ends before, the last turn of the line is not needed, and abandoned.
+func (s *lines) wait(ctx context.Context, k lineKey, t turnAhead, abandon func(ticket uint64)) (turnAhead, error) {
 	w := &waiter{at: t.at, turn: make(chan struct{})}
 	s.join(k, w, t)
 	select {
 	case <-w.turn:
-		return nil
+		return *w.passed, nil
 	case <-ctx.Done():
 	}
 	ticket, left := s.leave(k, w)
 	if !left {
-		return nil // its turn came as well
+		return *w.passed, nil // its turn came as well
 	}
 	abandon(ticket)
-	return ctx.Err()
+	return turnAhead{}, ctx.Err()
 }
 
 func (s *lines) join(k lineKey, w *waiter, t turnAhead) {
@@ -100,7 +101,7 @@ func (s *lines) pass(k lineKey, l *line) {
 	for n < len(l.turns) && !l.turns[n].at.After(now) {
 		w := l.first
 		l.remove(w)
-		w.passed = true
+		w.passed = &l.turns[n]
 		close(w.turn)
 		n++
 	}
@@ -117,7 +118,7 @@ func (s *lines) pass(k lineKey, l *line) {
 func (s *lines) leave(k lineKey, w *waiter) (ticket uint64, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.passed {
+	if w.passed != nil {
 		return 0, false
 	}
 	l := s.of[k]

@@ -85,8 +85,8 @@ func (l *rule) decideAccount(k account, now, cost int64, charge bool) (account, 
 // until its turn, also if it is granted.
 func (l *rule) decideTurn(k account, q turns, o order, charge bool) (account, turns, verdict) {
 	now := max(o.now, q.seen)
-	if _, v := l.decideAccount(k, max(now, q.last()), 0, false); v.reset == 0 {
-		now, q = o.now, turns{} // nothing counts any more, nor do the turns
+	if _, v := l.decideAccount(k, now, 0, false); v.reset == 0 && q.finished(now) {
+		now, q = o.now, turns{} // as at first sight
 	}
 	if o.ticket != 0 && o.cost < 0 {
 		if charge {
@@ -190,6 +190,11 @@ func (l *rule) settle(q turns, now int64) turns {
 	}
 	q.grants = q.grants[n:]
 	return q
+}
+
+// finished says whether all turns have come and all grants count for good.
+func (q *turns) finished(now int64) bool {
+	return q.last() <= now && !slices.ContainsFunc(q.grants, func(g grant) bool { return !g.final(now) })
 }
 
 // over says whether nothing of q matters any more.

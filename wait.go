@@ -27,9 +27,10 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	if err != nil || b.wait == 0 {
 		return err
 	}
-	return l.lines.wait(ctx, lineKey{key, n}, turnAhead{time.Now().Add(b.wait), b.ticket}, func(ticket uint64) {
+	_, err = l.lines.wait(ctx, lineKey{key, n}, turnAhead{at: time.Now().Add(b.wait), ticket: b.ticket}, func(ticket uint64) {
 		l.abandon(ctx, booking{key: key, limits: b.limits, n: n, ticket: ticket})
 	})
+	return err
 }
 
 // booking is a grant whose turn is in wait.

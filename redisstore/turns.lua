@@ -66,6 +66,17 @@ local function turned(decide, value, o, charge, capacity, a, b)
     return g.turn <= now and (g.ticket == NOTICKET or g.till <= now)
   end
 
+  -- needed is until when the turns matter.
+  local function needed()
+    local till = last()
+    for i = 1, #grants do
+      if grants[i].ticket ~= NOTICKET then
+        till = max(till, grants[i].till)
+      end
+    end
+    return till
+  end
+
   -- settle moves the grants that count for good into the base.
   local function settle()
     local n = 0
@@ -118,8 +129,8 @@ local function turned(decide, value, o, charge, capacity, a, b)
   if adopted then
     current, lives = adopted ~= '' and adopted, lives + (at - o.now)
   end
-  if counts == 0 then
-    now, floor_, seen, grants = o.now, 0, 0, {} -- nothing counts any more, nor do the turns
+  if counts == 0 and needed() <= now then
+    now, floor_, seen, grants = o.now, 0, 0, {} -- as at first sight
   end
   if #grants > 0 and (by_capacity ~= capacity or by_a ~= a or by_b ~= b) then
     floor_, grants = last(), {} -- what was granted under other numbers counts for good
@@ -138,7 +149,7 @@ local function turned(decide, value, o, charge, capacity, a, b)
     if at > now then
       remaining = 0
     end
-    return remaining, 0, reset, (charge and value or adopted) and kept(), adopted and lives
+    return remaining, 0, reset, (charge and value or adopted) and kept(), adopted and max(lives, needed() - o.now)
   end
 
   at = max(now, last(), o.after)
@@ -159,7 +170,7 @@ local function turned(decide, value, o, charge, capacity, a, b)
     retry = NEVER
   end
   if not charge or (o.cost >= 0 and (retry == NEVER or retry > o.wait)) then
-    return remaining, retry, reset, adopted and kept(), lives
+    return remaining, retry, reset, adopted and kept(), adopted and max(lives, needed() - o.now)
   end
   local after
   remaining, _, reset, after, lives = decide(current, turn, o.cost, true, capacity, a, b)
@@ -176,5 +187,5 @@ local function turned(decide, value, o, charge, capacity, a, b)
     ticket = o.ticket, asked = max(now, o.after), cost = asked(o.cost, capacity), turn = turn, till = min(turn + o.hold, MAX)}
   current, seen = after ~= '' and after, now
   settle()
-  return remaining, retry, reset, kept(), lives + (turn - o.now)
+  return remaining, retry, reset, kept(), max(lives + (turn - o.now), needed() - o.now)
 end

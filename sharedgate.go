@@ -1,0 +1,160 @@
+package headgate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// SharedGate is a [Gate] for all processes that share a store: at most n callers pass in any
+// window of the length of a period, by the clock of the store, first come, first served
+// in the order in which they ask that. Each pass takes one question; the store books the turn
+// and says when it comes, so nobody polls.
+//
+// The promise holds for the moments at which callers see Wait return. They see it somewhat
+// after the turn, and not all equally late; so the store keeps turns apart by the
+// period and a slack, and a caller who would pass later than the slack after its turn lets that
+// go and books another. So n pass in a period and the slack, at best. The clocks of the machines
+// need not agree, but run equally fast.
+//
+// Who stops waiting leaves its turn to those behind it in its process; if there are
+// none it is not used. So is what a process had booked that dies. Each such turn delays those
+// who come after it by at most an n-th of the period and the slack, and never lets more pass.
+//
+// It is safe for use by many goroutines. Make one with [NewSharedGate].
+type SharedGate struct {
+	store Store
+	key   string
+	limit Limit
+	slack time.Duration
+	lines lines
+
+	life context.Context //nolint:containedctx // ends when the gate is closed
+	end  context.CancelCauseFunc
+}
+
+// minSlack is the default slack of short periods: what a machine under load may be late.
+const minSlack = 5 * time.Millisecond
+
+// NewSharedGate makes a gate for all who name the same key in store. A slack of 0 means
+// a hundredth of period, or 5 ms if that is longer. It has to be longer than the store takes
+// to answer. n is at most 65,535. It returns an [InvalidError] for arguments that
+// cannot be.
+func NewSharedGate(store Store, key string, n int64, period, slack time.Duration) (*SharedGate, error) {
+	if store == nil {
+		return nil, &InvalidError{Field: "store", Value: "nil", Want: "a Store, such as one of redisstore"}
+	}
+	if slack == 0 {
+		slack = max(period/100, minSlack).Truncate(time.Microsecond)
+	}
+	if slack < 0 || slack > maxAhead {
+		return nil, &InvalidError{Field: "slack", Value: slack.String(), Want: "0 for the default, or above, and at most 285 years"}
+	}
+	if err := SlidingLog(n, period).Validate(); err != nil {
+		return nil, err
+	}
+	g := &SharedGate{store: store, key: key, limit: SlidingLog(n, ceilMicros(period+slack)+time.Microsecond).Named("gate"), slack: slack}
+	if err := g.limit.Validate(); err != nil {
+		return nil, err
+	}
+	g.life, g.end = context.WithCancelCause(context.Background())
+	return g, nil
+}
+
+func ceilMicros(d time.Duration) time.Duration {
+	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
+}
+
+// Most is the n of [NewSharedGate]: as many tokens can pass together.
+func (g *SharedGate) Most() int64 { return g.limit.Capacity() }
+
+// Wait is WaitN for one token.
+func (g *SharedGate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
+
+// WaitN returns nil when the turn of n tokens has come, which pass together. It returns an
+// error, and nothing has passed, if the context ends first; at once if its deadline
+// comes before the turn (a [DeadlineError]); if the gate is closed ([ErrClosed]); if
+// the store cannot say; or if its answers take longer than the slack time after time.
+func (g *SharedGate) WaitN(ctx context.Context, n int64) error {
+	if n < 1 || n > g.Most() {
+		return invalid("n", n, fmt.Sprintf("from 1 to %d, which is what can pass together", g.Most()))
+	}
+	return g.wait(ctx, n, maxAhead)
+}
+
+// TryWait says whether the caller may go on: at once if timeout is 0, as soon as its turn
+// has come if that is within timeout, and if timeout is negative however long it takes. If
+// the turn cannot come within timeout it returns false at once. The errors are the others of
+// WaitN.
+func (g *SharedGate) TryWait(ctx context.Context, timeout time.Duration) (bool, error) {
+	if timeout < 0 {
+		timeout = maxAhead
+	}
+	err := g.wait(ctx, 1, min(timeout, maxAhead))
+	if late, ok := errors.AsType[*DeadlineError](err); ok && late != nil {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Peek says whether somebody who came now could pass at once, and if not, in how long its turn
+// would come. It consumes nothing.
+func (g *SharedGate) Peek(ctx context.Context) (open bool, in time.Duration, err error) {
+	if g.life.Err() != nil {
+		return false, Never, ErrClosed
+	}
+	d, err := g.store.Take(ctx, Request{Key: g.key, Limit: g.limit})
+	return d.Allowed(), d.RetryAfter, err
+}
+
+// Close ends all waiting in this process, now and from now on, with [ErrClosed]. It does not
+// close the store. Closing twice does nothing more.
+func (g *SharedGate) Close() { g.end(ErrClosed) }
+
+// wait books turns until one is met, each at most so far ahead.
+func (g *SharedGate) wait(ctx context.Context, n int64, most time.Duration) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(g.life, func() { cancel(ErrClosed) })()
+	if g.life.Err() != nil {
+		return ErrClosed
+	}
+	until := time.Now().Add(most)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
+		until = deadline
+	}
+	const tries = 10
+	for range tries {
+		met, err := g.turn(ctx, n, max(time.Until(until), 0))
+		if ctx.Err() != nil && err != nil {
+			return context.Cause(ctx)
+		}
+		if met || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("headgate: the gate's store answers, or this machine wakes, later than the slack of %s, %d times in a row: give it more", g.slack, tries)
+}
+
+// turn books a turn and waits for it. It says whether the caller is in time for it.
+func (g *SharedGate) turn(ctx context.Context, n int64, most time.Duration) (met bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	asked := time.Now()
+	d, err := g.store.Take(ctx, Request{Key: g.key, Limit: g.limit, Cost: n, MaxWait: most})
+	if err != nil {
+		return false, err
+	}
+	if !d.Within(most) {
+		return false, &DeadlineError{Limit: g.limit, Wait: d.RetryAfter}
+	}
+	t := turnAhead{at: time.Now().Add(d.RetryAfter), earliest: asked.Add(d.RetryAfter)}
+	if d.RetryAfter > 0 {
+		if t, err = g.lines.wait(ctx, lineKey{n: n}, t, func(uint64) {}); err != nil {
+			return false, err
+		}
+	}
+	return time.Since(t.earliest) <= g.slack, nil
+}
