@@ -72,7 +72,7 @@ func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}
-	if r.MaxWait > 0 || r.Ticket != 0 {
+	if r.MaxWait != 0 || r.Ticket != 0 || r.Hold != 0 {
 		return m.takeTurn(&r, at)
 	}
 	return m.take(r.Key, r.Limit, r.Cost, at)

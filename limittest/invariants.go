@@ -247,6 +247,10 @@ func badInput(t *testing.T, s headgate.Store) {
 		{"no capacity", func(r *headgate.Request) { r.Limit = headgate.FixedWindow(0, time.Second) }, []string{"count", "0", "at least 1"}},
 		{"no window", func(r *headgate.Request) { r.Limit = headgate.FixedWindow(1, 0) }, []string{"window", "0s"}},
 		{"no refill", func(r *headgate.Request) { r.Limit = headgate.TokenBucket(1, 0, time.Second) }, []string{"refill", "0"}},
+		{"negative wait", func(r *headgate.Request) { r.MaxWait = -1 }, []string{"max wait", "-1ns", "at most 285 years"}},
+		{"long wait", func(r *headgate.Request) { r.MaxWait = 1<<63 - 1 }, []string{"max wait", "at most 285 years"}},
+		{"negative hold", func(r *headgate.Request) { r.Ticket, r.Hold = 1, -time.Second }, []string{"hold", "-1s"}},
+		{"hold without a ticket", func(r *headgate.Request) { r.Hold = time.Second }, []string{"hold", "1s", "ticket"}},
 		{"before 1970", func(r *headgate.Request) { r.At = time.Unix(-1, 0) }, []string{"at", "1969", "1970"}},
 		{"after 2255", func(r *headgate.Request) { r.At = time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }, []string{"at", "2300", "2255"}},
 	} {

@@ -102,6 +102,72 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
+// TestWaiting books turns: one command each, none while they wait, and one to give a turn
+// back. Who comes first goes first.
+func TestWaiting(t *testing.T) {
+	client := newClient(t)
+	l, err := headgate.NewLimiter(newStore(t, client), parse(t, "50/s burst 1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := l.Wait(t.Context(), "warm"); err != nil { // the script gets known
+			t.Fatal(err)
+		}
+	}
+	counter := new(counter)
+	client.AddHook(counter)
+	start := time.Now()
+	for range 6 {
+		if err := l.Wait(t.Context(), "k"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if took := time.Since(start); counter.sent != 6 || took < 100*time.Millisecond {
+		t.Errorf("6 passes took %d commands and %s", counter.sent, took)
+	}
+	r, err := l.Reserve(t.Context(), "k", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Cancel(t.Context()); err != nil || counter.sent != 8 {
+		t.Errorf("a reservation taken back: %d commands, error %v", counter.sent-6, err)
+	}
+}
+
+// TestTurnsExpire: a value with turns lives until the last has come and nothing can be taken back, and
+// is a plain state again when it is written after that.
+func TestTurnsExpire(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	for _, text := range []string{"10/s", "10/s stepped", "10/s fixed-window", "10/s sliding-window", "10/s sliding-log"} {
+		l := parse(t, text)
+		key := t.Name() + ":{" + text + "}:" + l.ID()
+		r := headgate.Request{Key: text, Limit: l, Cost: 10, MaxWait: time.Hour}
+		for range 3 {
+			take(t, s, r)
+		}
+		if left := client.PTTL(t.Context(), key).Val(); left < 2*time.Second || left > 8*time.Second {
+			t.Errorf("%s: three times a second's worth live for %s", text, left)
+		}
+		r.Ticket, r.Hold = 7, time.Minute
+		take(t, s, r)
+		if left := client.PTTL(t.Context(), key).Val(); left < time.Minute || left > 69*time.Second {
+			t.Errorf("%s: what may be taken back for a minute lives for %s", text, left)
+		}
+		r.Cost = -10
+		before := client.PTTL(t.Context(), key).Val()
+		take(t, s, r)
+		if left := client.PTTL(t.Context(), key).Val(); left <= 0 || left > before {
+			t.Errorf("%s: after it was taken back it lives for %s; before for %s", text, left, before)
+		}
+		take(t, s, headgate.Request{Key: text, Limit: l, Cost: 1, At: time.Now().Add(time.Hour)})
+		if size := client.StrLen(t.Context(), key).Val(); size > 28 {
+			t.Errorf("%s: later it is still of %d bytes", text, size)
+		}
+	}
+}
+
 // TestScriptFlush forgets the scripts of the server in the middle: the next call
 // sends the text again, and nothing is lost or charged twice.
 func TestScriptFlush(t *testing.T) {
