@@ -44,10 +44,15 @@ func (s *shard) account(t *slot, l *rule, h uint64, now int64) (k account, adopt
 	} else {
 		k.state, k.other, adopted = s.recall(t, l, h, now)
 	}
-	if adopted && k.used+k.previous == 0 {
+	if k.used+k.previous == 0 {
 		k.state = state{} // now may be ahead, and a state that nothing is used of has no time
 	}
-	return k, adopted
+	return k, adopted && !s.empty(t)
+}
+
+// empty says whether t is as at first sight but for turns.
+func (s *shard) empty(t *slot) bool {
+	return t != nil && t.b == 0 && s.versionBeside(t, s.limits).l == nil
 }
 
 // writeAccount puts k under l, and q beside it, into the place t of h, or into a new one

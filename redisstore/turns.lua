@@ -129,11 +129,11 @@ local function turned(decide, value, o, charge, capacity, a, b)
   if adopted then
     current, lives = adopted ~= '' and adopted, lives + (at - o.now)
   end
-  if counts == 0 and needed() <= now then
-    now, floor_, seen, grants = o.now, 0, 0, {} -- as at first sight
-  end
   if #grants > 0 and (by_capacity ~= capacity or by_a ~= a or by_b ~= b) then
     floor_, grants = last(), {} -- what was granted under other numbers counts for good
+  end
+  if counts == 0 and needed() <= now then
+    now, floor_, seen, grants = o.now, 0, 0, {} -- as at first sight
   end
 
   local remaining, retry, reset
