@@ -92,10 +92,11 @@ func (g *SharedGate) TryWait(ctx context.Context, timeout time.Duration) (bool, 
 		timeout = maxAhead
 	}
 	err := g.wait(ctx, 1, min(timeout, maxAhead))
-	if late, ok := errors.AsType[*DeadlineError](err); ok && late != nil {
-		return false, nil
+	met := err == nil
+	if _, late := errors.AsType[*DeadlineError](err); late {
+		err = nil
 	}
-	return err == nil, err
+	return met, err
 }
 
 // Peek says whether somebody who came now could pass at once, and if not, in how long its turn
@@ -116,7 +117,7 @@ func (g *SharedGate) Close() { g.end(ErrClosed) }
 func (g *SharedGate) wait(ctx context.Context, n int64, most time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(g.life, func() { cancel(ErrClosed) })()
+	defer context.AfterFunc(g.life, func() { cancel(ErrClosed) })() //nolint:contextcheck // the gate's own
 	if g.life.Err() != nil {
 		return ErrClosed
 	}

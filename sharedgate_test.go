@@ -134,6 +134,17 @@ func TestSharedGateAnswers(t *testing.T) {
 		if err := g.WaitN(t.Context(), 2); err == nil || err.Error() != "headgate: n is 2; want from 1 to 1, which is what can pass together" {
 			t.Error(err)
 		}
+	})
+}
+
+// Close ends all waiting at this gate, and at no other.
+func TestSharedGateCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(16)
+		g, other := newTestSharedGate(t, m, 1, time.Second, 0), newTestSharedGate(t, m, 1, time.Second, 0)
+		if err := other.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
 		waited := make(chan error)
 		for range 2 {
 			go func() { waited <- g.Wait(t.Context()) }()
