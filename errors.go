@@ -9,7 +9,7 @@ import (
 
 // ErrFull is returned by [Memory] when a shard holds no room for even the slot
 // that newcomers share, which takes more different limits than the table has
-// spare slots. Give NewMemory a larger number of keys.
+// spare slots; or if newcomers that share one would be booked ahead together. Give NewMemory a larger number of keys.
 var ErrFull = errors.New("headgate: memory store has no slot left; create it with room for more keys")
 
 // ErrClosed is returned by [Gate.Wait], [Gate.WaitN] and their like of [KeyedGate],

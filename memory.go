@@ -159,6 +159,9 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 	if !turn.granted() {
 		return nil
 	}
+	if turn.shared {
+		return ErrFull
+	}
 	for i := range rs {
 		ds[i] = spots[i].take(&rs[i], rs[i].Cost, turn.wait, true).decision(rs[i].Limit)
 	}

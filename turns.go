@@ -206,16 +206,18 @@ type turnOfAll struct {
 	wait    int64 // until the turn of all
 	refused bool
 	most    int64 // how long all may wait, and 1 more; 0: as long as they like
+	shared  bool  // two ask for one state, and one of them would have to wait
 }
 
-// add is for a request whose own turn is in retry; now says that it has none ahead.
-func (a *turnOfAll) add(r *Request, retry int64, now bool) {
+// add is for a request whose own turn is in retry, and which may share its state with another.
+func (a *turnOfAll) add(r *Request, retry int64, shared bool) {
 	if r.Cost <= 0 {
 		return
 	}
-	if a.refused = a.refused || retry == never || now && retry > 0; a.refused {
+	if a.refused = a.refused || retry == never; a.refused {
 		return
 	}
+	a.shared = a.shared || shared && retry > 0
 	a.wait = max(a.wait, retry)
 	if most := r.MaxWait.Microseconds() + 1; a.most == 0 || most < a.most {
 		a.most = most
