@@ -10,6 +10,15 @@ import (
 // spare slots. Give NewMemory a larger number of keys.
 var ErrFull = errors.New("headgate: memory store has no slot left; create it with room for more keys")
 
+// ErrReleased is returned by [Flight.Release] and [Flight.Renew] after the flight has
+// been given back, and is why the context of [Flight.Keep] ended then.
+var ErrReleased = errors.New("headgate: the flight has been given back already")
+
+// ErrLeaseLost is returned by [Flight.Renew] and [Flight.Release] after the lease of the
+// flight has ended, and is why the context of [Flight.Keep] ended then. Others may have
+// begun in its place.
+var ErrLeaseLost = errors.New("headgate: the lease of the flight has ended, and its place may be another's")
+
 // InvalidError says which input was wrong and what would be accepted instead.
 // It is returned by [Limit.Validate], [ParseLimit], the constructors and every
 // [Store] method, before anything is decided or charged.
