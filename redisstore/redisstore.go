@@ -41,7 +41,8 @@ type Store struct {
 	single bool // one server holds all keys
 	owned  bool // Close closes the client
 
-	clock redisscript.Clock
+	clock    redisscript.Clock
+	listener listener // to flights that are given back
 }
 
 var _ headgate.Store = (*Store)(nil)
@@ -63,11 +64,13 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	return &Store{client: client, prefix: o.Prefix, single: single}, nil
 }
 
-// Close closes the client, if the store was made by [Open].
+// Close closes the client, if the store was made by [Open]. Those who wait for a flight
+// get an error then.
 func (s *Store) Close() error {
 	if !s.owned {
 		return nil
 	}
+	defer s.listener.wakeAll()
 	return s.client.Close()
 }
 
