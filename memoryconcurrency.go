@@ -11,9 +11,9 @@ import (
 // MemoryConcurrency is the [ConcurrencyStore] inside this process. It starts no
 // goroutine and needs no closing. Make one with [NewMemoryConcurrency].
 //
-// A key of which nothing is in flight takes no memory. Leases whose holders went away
-// without giving back are forgotten when their key is asked about, or else when a
-// shard has come to hold twice the keys that it held after it was last swept.
+// A key of which nothing is in flight takes no memory. The leases of holders who went
+// away without giving back are forgotten when their key is asked about, or else when
+// there are twice the keys that were left when that was last looked for.
 type MemoryConcurrency struct {
 	clock  clock
 	seed   maphash.Seed
@@ -171,17 +171,15 @@ func (s *flightShard) sweepUp(now int64) {
 	s.shrink()
 }
 
-// shrink gives memory back, which a map does not by itself.
+// shrink gives memory back, which a map does not by itself. A small map stays.
 func (s *flightShard) shrink() {
-	switch n := len(s.keys); {
-	case s.peak < firstSweep:
-	case n == 0:
-		s.keys, s.peak = nil, 0
-	case n <= s.peak/4:
-		fewer := make(map[string]leases, n)
-		maps.Copy(fewer, s.keys)
-		s.keys, s.peak = fewer, n
+	n := len(s.keys)
+	if s.peak <= firstSweep || n > s.peak/4 {
+		return
 	}
+	fewer := make(map[string]leases, n)
+	maps.Copy(fewer, s.keys)
+	s.keys, s.peak, s.sweep = fewer, n, max(2*n, firstSweep)
 }
 
 // send wakes who listens at a channel with room for one.
