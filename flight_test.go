@@ -201,3 +201,36 @@ func TestReleaseWithoutAnAnswer(t *testing.T) {
 		t.Errorf("the other one: %v", err)
 	}
 }
+
+// silent is a store that wakes nobody.
+type silent struct{ ConcurrencyStore }
+
+func (silent) WatchFlights(string, chan<- struct{}) func() { return func() {} }
+
+// TestAcquireBehindWaiters: a place that is free is for who waits, though he does not know
+// of it yet; of two places, the second is for who asks.
+func TestAcquireBehindWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := must(NewConcurrency(silent{NewMemoryConcurrency()}, 2, 10*time.Second))
+		a, b := begin(t, c, "k"), begin(t, c, "k")
+		served := make(chan error)
+		go func() {
+			_, err := c.Wait(t.Context(), "k")
+			served <- err
+		}()
+		synctest.Wait()
+		if err := a.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if f, d, err := c.Acquire(t.Context(), "k"); f != nil || d.N != 2 || d.InFlight != 1 || d.RetryAfter != 10*time.Second || err != nil {
+			t.Errorf("before who waits: %+v, %v", d, err)
+		}
+		if err := b.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		begin(t, c, "k")
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+}

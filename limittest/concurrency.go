@@ -27,6 +27,7 @@ func RunConcurrency(t *testing.T, open OpenConcurrency) {
 		{"never over, at one instant", flightsAtOnce},
 		{"never over, by the store's own clock", flightsLive},
 		{"a flight gives back itself alone", givesBackItself},
+		{"a flight that looks like another", looksLikeAnother},
 		{"what has ended is lost", endedIsLost},
 		{"a clock that steps back", flightsBack},
 		{"N changes", nChanges},

@@ -120,6 +120,28 @@ func givesBackItself(t *testing.T, s headgate.ConcurrencyStore) {
 	wantInFlight(t, c, "k", 0)
 }
 
+// looksLikeAnother is a flight whose ID stands in what a store may keep of another: the end
+// of its ID, and the low byte of the end of its lease.
+func looksLikeAnother(t *testing.T, s headgate.ConcurrencyStore) {
+	held := headgate.FlightRequest{Key: "k", ID: headgate.FlightID{1}, N: 9, Lease: time.Second, At: time.UnixMicro(1 << 52)}
+	if d, err := s.AcquireFlight(t.Context(), held); !d.Allowed() || err != nil {
+		t.Fatal(d, err)
+	}
+	other := held
+	other.ID = headgate.FlightID{15: byte(1<<52 + held.Lease.Microseconds())}
+	if was, err := s.RenewFlight(t.Context(), other); was || err != nil {
+		t.Errorf("renewed what is not held: %t, %v", was, err)
+	}
+	if d, err := s.AcquireFlight(t.Context(), other); d.InFlight != 2 || err != nil {
+		t.Errorf("with another: %+v, %v", d, err)
+	}
+	for _, r := range []headgate.FlightRequest{other, held} {
+		if was, err := s.ReleaseFlight(t.Context(), r); !was || err != nil {
+			t.Errorf("release %s: %t, %v", r.ID, was, err)
+		}
+	}
+}
+
 // endedIsLost lets leases end, by times that are passed.
 func endedIsLost(t *testing.T, s headgate.ConcurrencyStore) {
 	request := func(who byte, at time.Duration) headgate.FlightRequest {

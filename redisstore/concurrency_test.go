@@ -3,6 +3,9 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +83,14 @@ func TestFlightExpiry(t *testing.T) {
 		}
 	}
 	wantLives("acquired")
+	short := headgate.FlightRequest{Key: "k", ID: headgate.FlightID{1}, N: 3, Lease: time.Minute}
+	if d, err := s.AcquireFlight(t.Context(), short); !d.Allowed() || err != nil {
+		t.Errorf("%+v, %v", d, err)
+	}
+	wantLives("acquired for a minute, beside those of an hour")
+	if held, err := s.ReleaseFlight(t.Context(), short); !held || err != nil {
+		t.Errorf("released: %t, %v", held, err)
+	}
 	client.PExpire(t.Context(), key, 100*time.Hour)
 	if f, _, err := c.Acquire(t.Context(), "k"); f != nil || err != nil {
 		t.Errorf("a third of two: %v", err)
@@ -194,6 +205,45 @@ func TestFlightAnswersLost(t *testing.T) {
 	}
 }
 
+// TestFlightAnswerLostOnce: what is asked once more is the same, and the answer certain.
+func TestFlightAnswerLostOnce(t *testing.T) {
+	client := newClient(t)
+	loses := new(losesNext)
+	client.AddHook(loses)
+	c := newConcurrency(t, newStore(t, client), 2)
+	begin(t, c)
+	loses.next = true
+	f := begin(t, c)
+	for _, step := range []struct {
+		name     string
+		do       func(context.Context) error
+		inFlight int64
+	}{{"renew", f.Renew, 2}, {"release", f.Release, 1}} {
+		loses.next = true
+		if err := step.do(t.Context()); err != nil || loses.next || inFlight(t, c) != step.inFlight {
+			t.Errorf("%s: %v, and %d in flight; want %d", step.name, err, inFlight(t, c), step.inFlight)
+		}
+	}
+}
+
+// losesNext loses the answer to the next command.
+type losesNext struct {
+	counter
+	next bool
+}
+
+func (l *losesNext) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if l.next && err == nil {
+			l.next = false
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		return err
+	}
+}
+
 // TestFlightWithoutTime: a server that keeps its time from scripts, and its channels from
 // the user. Waiters of one process are woken all the same.
 func TestFlightWithoutTime(t *testing.T) {
@@ -291,5 +341,63 @@ func TestClosedWhileWaiting(t *testing.T) {
 		if err := <-woken; err == nil {
 			t.Error("no error")
 		}
+	}
+}
+
+// TestBytesPerLease measures what a lease takes in Redis, expiry included.
+func TestBytesPerLease(t *testing.T) {
+	client := newClient(t)
+	c := newConcurrency(t, newStore(t, client), 1000)
+	for n := 1; n <= 1000; n++ {
+		begin(t, c)
+		if n == 1 || n == 10 || n == 100 || n == 1000 {
+			bytes := client.MemoryUsage(t.Context(), t.Name()+":{k}:@flights").Val()
+			t.Logf("%4d in flight: %5d bytes by MEMORY USAGE, %.0f a lease", n, bytes, float64(bytes)/float64(n))
+			if most := int64(120 + 32*n); bytes > most {
+				t.Errorf("%d in flight take %d bytes; want at most %d", n, bytes, most)
+			}
+		}
+	}
+}
+
+// BenchmarkFlight acquires and releases, with others in flight.
+func BenchmarkFlight(b *testing.B) {
+	server := redistest.Start(b)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	b.Cleanup(func() { _ = client.Close() })
+	for _, others := range []int{0, 10, 100, 1000} {
+		b.Run(strconv.Itoa(others)+" others", func(b *testing.B) {
+			s, err := redisstore.New(client, redisstore.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			c, err := headgate.NewConcurrency(s, 10_000, time.Hour)
+			if err != nil {
+				b.Fatal(err)
+			}
+			key := strconv.Itoa(others) + " others"
+			for d, err := c.Peek(b.Context(), key); d.InFlight < int64(others); d, err = c.Peek(b.Context(), key) {
+				if _, werr := c.Wait(b.Context(), key); err != nil || werr != nil {
+					b.Fatal(err, werr)
+				}
+			}
+			client.ConfigResetStat(b.Context())
+			for b.Loop() {
+				f, _, err := c.Acquire(b.Context(), key)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := f.Release(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			_, stats, _ := strings.Cut(client.Info(b.Context(), "commandstats").Val(), "cmdstat_evalsha:")
+			_, stats, _ = strings.Cut(stats, "usec_per_call=")
+			var micros float64
+			if _, err := fmt.Sscanf(stats, "%f", &micros); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(2*micros, "server-us/op")
+		})
 	}
 }

@@ -1,6 +1,8 @@
 package redisstore_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -82,4 +84,34 @@ func TestListenerReconnects(t *testing.T) {
 		t.Error(err)
 	}
 	until(t, "nobody listens", func() bool { return listeners() == 0 })
+}
+
+// TestListensToWhatIsWaitedFor leaves the channel of a key that nobody waits for any more,
+// while another is waited for.
+func TestListensToWhatIsWaitedFor(t *testing.T) {
+	client := newClient(t)
+	c := newConcurrency(t, newStore(t, client), 1)
+	ended := make(chan error)
+	wait := func(key string) context.CancelFunc {
+		if f, _, err := c.Acquire(t.Context(), key); f == nil || err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			_, err := c.Wait(ctx, key)
+			ended <- err
+		}()
+		return cancel
+	}
+	leave := []context.CancelFunc{wait("a"), wait("b"), wait("c")}
+	for left := len(leave); ; left-- {
+		until(t, "as many channels as keys", func() bool { return len(client.PubSubChannels(t.Context(), "*").Val()) == left })
+		if left == 0 {
+			return
+		}
+		leave[left-1]()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
 }
