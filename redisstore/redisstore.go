@@ -8,7 +8,8 @@
 // changed. Redis 6.2 and newer, single, Cluster and Sentinel.
 //
 // Nothing is ever charged twice: a call whose answer was lost is not repeated but
-// reported as an error, and may or may not have been charged.
+// reported as an error, and may or may not have been charged. Only the calls of a
+// headgate.Concurrency, which say by an ID what they are about, are repeated once.
 package redisstore
 
 import (
