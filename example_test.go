@@ -227,3 +227,47 @@ func ExampleStrictest() {
 	fmt.Println(d.Limit, d.RetryAfter)
 	// Output: 1000/d fixed-window 7h0m0s
 }
+
+// How do I let at most two exports of each user run at a time?
+func ExampleConcurrency() {
+	ctx := context.Background()
+	exports, err := headgate.NewConcurrency(headgate.NewMemoryConcurrency(), 2, time.Minute)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	first, _, _ := exports.Acquire(ctx, "user:42")
+	second, d, _ := exports.Acquire(ctx, "user:42")
+	fmt.Println("in flight:", d.InFlight, "of", d.N)
+	third, d, _ := exports.Acquire(ctx, "user:42")
+	fmt.Println("a third:", third != nil, "within a minute:", d.RetryAfter <= time.Minute)
+
+	fmt.Println("given back:", first.Release(ctx))
+	fmt.Println("and again:", first.Release(ctx))
+	third, err = exports.Wait(ctx, "user:42") // at once
+	fmt.Println("a third now:", third != nil, err)
+	_, _ = second.Release(ctx), third.Release(ctx)
+	// Output:
+	// in flight: 2 of 2
+	// a third: false within a minute: true
+	// given back: <nil>
+	// and again: headgate: the flight has been given back already
+	// a third now: true <nil>
+}
+
+// How do I hold a place for as long as the work takes, and stop when it is lost?
+func ExampleFlight_Keep() {
+	ctx := context.Background()
+	jobs, _ := headgate.NewConcurrency(headgate.NewMemoryConcurrency(), 1, 10*time.Second)
+	flight, err := jobs.Wait(ctx, "nightly")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = flight.Release(ctx) }()
+	kept, cancel := flight.Keep(ctx) // renews the lease by itself
+	defer cancel()
+	work := func(ctx context.Context) error { return ctx.Err() }
+	fmt.Println("worked:", work(kept), context.Cause(kept))
+	// Output: worked: <nil> <nil>
+}

@@ -10,3 +10,7 @@ import (
 func TestMemory(t *testing.T) {
 	limittest.Run(t, func(*testing.T) headgate.Store { return headgate.NewMemory(0) })
 }
+
+func TestMemoryConcurrency(t *testing.T) {
+	limittest.RunConcurrency(t, func(*testing.T) headgate.ConcurrencyStore { return headgate.NewMemoryConcurrency() })
+}

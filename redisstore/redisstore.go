@@ -8,7 +8,8 @@
 // changed. Redis 6.2 and newer, single, Cluster and Sentinel.
 //
 // Nothing is ever charged twice: a call whose answer was lost is not repeated but
-// reported as an error, and may or may not have been charged.
+// reported as an error, and may or may not have been charged. Only the calls of a
+// headgate.Concurrency, which say by an ID what they are about, are repeated once.
 package redisstore
 
 import (
@@ -43,7 +44,8 @@ type Store struct {
 	single bool // one server holds all keys
 	owned  bool // Close closes the client
 
-	clock redisscript.Clock
+	clock    redisscript.Clock
+	listener listener // to flights that are given back
 }
 
 var _ headgate.Store = (*Store)(nil)
@@ -65,11 +67,13 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	return &Store{client: client, prefix: o.Prefix, single: single}, nil
 }
 
-// Close closes the client, if the store was made by [Open].
+// Close closes the client, if the store was made by [Open]. Those who wait for a flight
+// get an error then.
 func (s *Store) Close() error {
 	if !s.owned {
 		return nil
 	}
+	defer s.listener.wakeAll()
 	return s.client.Close()
 }
 
