@@ -95,6 +95,9 @@ func TestWhoLeavesGivesTheTurnToThoseBehind(t *testing.T) {
 		if d := must(l.Peek(t.Context(), "k")); d.RetryAfter.Round(time.Millisecond) != time.Second {
 			t.Errorf("after the last: %+v", d)
 		}
+		synctest.Wait()
+		l.lines.mu.Lock()
+		defer l.lines.mu.Unlock()
 		if len(l.lines.of) != 0 {
 			t.Errorf("%d lines are left", len(l.lines.of))
 		}
