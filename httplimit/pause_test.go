@@ -1,0 +1,130 @@
+package httplimit
+
+import (
+	"context"
+	crand "crypto/rand"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// ask prolongs a pause and says what is left of it then.
+func ask(t *testing.T, p pauses, key string, d time.Duration) time.Duration {
+	t.Helper()
+	if err := p.prolong(t.Context(), key, d); err != nil {
+		t.Fatal(err)
+	}
+	left, err := p.left(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// A pause lasts until the latest of the ends that were asked for, and passes by itself.
+func TestPausesDoNotAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := pauses{headgate.NewMemory(10)}
+		for _, step := range []struct{ after, asked, want time.Duration }{
+			{0, 10, 10}, // at 0
+			{0, 10, 10}, // again
+			{0, 4, 10},  // a shorter one
+			{0, 30, 30}, // a longer one
+			{0, 10, 30}, // the first again
+			{5, 10, 25}, // at 5, one that ends earlier
+			{0, 26, 26}, // and one that ends a little later
+			{20, 5, 6},  // at 25
+			{0, 10, 10}, // until 35
+			{10, 0, 0},  // at 35 it is over
+			{0, 10, 10}, // and may begin again
+			{3, 30, 30}, // at 38, until 68
+			{25, 10, 10},
+		} {
+			time.Sleep(step.after * time.Second)
+			if got := ask(t, p, "k", step.asked*time.Second).Round(time.Millisecond); got != step.want*time.Second {
+				t.Errorf("%+v: %s are left", step, got)
+			}
+		}
+	})
+}
+
+// Whoever asks for what at the same time, the longest pause counts.
+func TestPausesAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 200 {
+			p := pauses{headgate.NewMemory(10)}
+			var all sync.WaitGroup
+			longest := time.Duration(0)
+			for range 16 {
+				d := time.Duration(1+rand.IntN(40)) * time.Second
+				longest = max(longest, d)
+				all.Go(func() { ask(t, p, "k", d) })
+			}
+			all.Wait()
+			if left := ask(t, p, "k", time.Millisecond).Round(time.Millisecond); left != longest {
+				t.Fatalf("%s are left of %s", left, longest)
+			}
+		}
+	})
+}
+
+// openStores opens a server as several processes do.
+func openStores(t *testing.T, server *redistest.Server, n int) []pauses {
+	t.Helper()
+	var stores []pauses
+	for range n {
+		store, err := redisstore.Open(server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		stores = append(stores, pauses{store})
+	}
+	return stores
+}
+
+// The same in Redis, by its clock: what is left is what was asked for, less the time
+// since then.
+func TestPausesInRedis(t *testing.T) {
+	server := redistest.Start(t)
+	stores := openStores(t, server, 4)
+	begun := time.Now()
+	for i, step := range []struct{ asked, want time.Duration }{
+		{10, 10}, {10, 10}, {4, 10}, {30, 30}, {10, 30}, {20, 30}, {31, 31}, {3, 31}, {3600, 3600}, {31, 3600},
+	} {
+		left := ask(t, stores[i%4], "k", step.asked*time.Second)
+		if want := step.want * time.Second; left > want || left < want-time.Since(begun) {
+			t.Errorf("step %d: %s are left of %s after at most %s", i, left, want, time.Since(begun))
+		}
+	}
+}
+
+func TestPausesAtTheSameTimeInRedis(t *testing.T) {
+	server := redistest.Start(t)
+	stores := openStores(t, server, 4)
+	for range 50 {
+		key := crand.Text()
+		begun, longest := time.Now(), time.Duration(0)
+		var all sync.WaitGroup
+		for i := range 16 {
+			d := time.Duration(1+rand.IntN(40)) * time.Second
+			longest = max(longest, d)
+			all.Go(func() {
+				if err := stores[i%4].prolong(context.WithoutCancel(t.Context()), key, d); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		left, err := stores[0].left(t.Context(), key)
+		if late := time.Since(begun); err != nil || left > longest+late || left < longest-late {
+			t.Fatalf("%s are left of %s after at most %s, %v", left, longest, late, err)
+		}
+	}
+}
