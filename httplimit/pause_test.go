@@ -14,13 +14,15 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
+func inSeconds(n int) time.Duration { return time.Duration(n) * time.Second }
+
 // ask prolongs a pause and says what is left of it then.
-func ask(t *testing.T, p pauses, key string, d time.Duration) time.Duration {
+func ask(t *testing.T, p pauses, d time.Duration) time.Duration {
 	t.Helper()
-	if err := p.prolong(t.Context(), key, d); err != nil {
+	if err := p.prolong(t.Context(), "k", d); err != nil {
 		t.Fatal(err)
 	}
-	left, err := p.left(t.Context(), key)
+	left, err := p.left(t.Context(), "k")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +33,7 @@ func ask(t *testing.T, p pauses, key string, d time.Duration) time.Duration {
 func TestPausesDoNotAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pauses{headgate.NewMemory(10)}
-		for _, step := range []struct{ after, asked, want time.Duration }{
+		for _, step := range []struct{ after, asked, want int }{
 			{0, 10, 10}, // at 0
 			{0, 10, 10}, // again
 			{0, 4, 10},  // a shorter one
@@ -46,8 +48,8 @@ func TestPausesDoNotAddUp(t *testing.T) {
 			{3, 30, 30}, // at 38, until 68
 			{25, 10, 10},
 		} {
-			time.Sleep(step.after * time.Second)
-			if got := ask(t, p, "k", step.asked*time.Second).Round(time.Millisecond); got != step.want*time.Second {
+			time.Sleep(inSeconds(step.after))
+			if got := ask(t, p, inSeconds(step.asked)).Round(time.Millisecond); got != inSeconds(step.want) {
 				t.Errorf("%+v: %s are left", step, got)
 			}
 		}
@@ -64,10 +66,10 @@ func TestPausesAtTheSameTime(t *testing.T) {
 			for range 16 {
 				d := time.Duration(1+rand.IntN(40)) * time.Second
 				longest = max(longest, d)
-				all.Go(func() { ask(t, p, "k", d) })
+				all.Go(func() { ask(t, p, d) })
 			}
 			all.Wait()
-			if left := ask(t, p, "k", time.Millisecond).Round(time.Millisecond); left != longest {
+			if left := ask(t, p, time.Millisecond).Round(time.Millisecond); left != longest {
 				t.Fatalf("%s are left of %s", left, longest)
 			}
 		}
@@ -95,11 +97,11 @@ func TestPausesInRedis(t *testing.T) {
 	server := redistest.Start(t)
 	stores := openStores(t, server, 4)
 	begun := time.Now()
-	for i, step := range []struct{ asked, want time.Duration }{
+	for i, step := range []struct{ asked, want int }{
 		{10, 10}, {10, 10}, {4, 10}, {30, 30}, {10, 30}, {20, 30}, {31, 31}, {3, 31}, {3600, 3600}, {31, 3600},
 	} {
-		left := ask(t, stores[i%4], "k", step.asked*time.Second)
-		if want := step.want * time.Second; left > want || left < want-time.Since(begun) {
+		left := ask(t, stores[i%4], inSeconds(step.asked))
+		if want := inSeconds(step.want); left > want || left < want-time.Since(begun) {
 			t.Errorf("step %d: %s are left of %s after at most %s", i, left, want, time.Since(begun))
 		}
 	}
