@@ -8,17 +8,20 @@ import (
 // interruptible reads from r until ctx ends: a read that is stuck then is left to the end
 // of the process. Nothing is read before it is asked for, so that nothing is lost.
 type interruptible struct {
-	ctx   context.Context //nolint:containedctx // a Reader is given no other
-	r     io.Reader
-	room  []byte
-	reads chan int
-	done  chan readResult
-	err   error // of the last read
+	ctx  context.Context //nolint:containedctx // a Reader is given no other
+	r    io.Reader
+	room []byte // not the caller's, which a read that is stuck must not touch
+	done chan readResult
+	err  error // of the last read
 }
 
 type readResult struct {
 	n   int
 	err error
+}
+
+func newInterruptible(ctx context.Context, r io.Reader) *interruptible {
+	return &interruptible{ctx: ctx, r: r, room: make([]byte, longestPart), done: make(chan readResult, 1)}
 }
 
 func (i *interruptible) Read(b []byte) (int, error) {
@@ -28,28 +31,17 @@ func (i *interruptible) Read(b []byte) (int, error) {
 	if i.err != nil {
 		return 0, i.err
 	}
-	if i.reads == nil {
-		i.start()
-	}
-	i.reads <- min(len(b), len(i.room))
+	room := i.room[:min(len(b), len(i.room))]
+	go func() {
+		n, err := i.r.Read(room)
+		i.done <- readResult{n, err}
+	}()
 	var r readResult
 	select {
 	case r = <-i.done:
 	case <-i.ctx.Done():
 		r.err = i.ctx.Err()
 	}
-	if i.err = r.err; i.err != nil {
-		close(i.reads)
-	}
-	return copy(b, i.room[:r.n]), r.err
-}
-
-func (i *interruptible) start() {
-	i.room, i.reads, i.done = make([]byte, longestPart), make(chan int), make(chan readResult, 1)
-	go func() {
-		for n := range i.reads {
-			n, err := i.r.Read(i.room[:n])
-			i.done <- readResult{n, err}
-		}
-	}()
+	i.err = r.err
+	return copy(b, room[:r.n]), r.err
 }

@@ -40,7 +40,7 @@ func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) e
 	}
 	defer s.Close()
 	p := pipe{
-		in:  &interruptible{ctx: ctx, r: cmd.InOrStdin()},
+		in:  newInterruptible(ctx, cmd.InOrStdin()),
 		out: cmd.OutOrStdout(),
 		wait: func(n int64) error {
 			if err := l.WaitN(ctx, t.key, n); err != nil {
