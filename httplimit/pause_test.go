@@ -130,3 +130,56 @@ func TestPausesAtTheSameTimeInRedis(t *testing.T) {
 		}
 	}
 }
+
+// slowStore takes up to 5 ms each way.
+type slowStore struct{ headgate.Store }
+
+func (s slowStore) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond)
+	defer func() { time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond) }()
+	return s.Store.Take(ctx, r)
+}
+
+// Whatever a fleet is asked for, and when, across a slow network: a pause is never shorter
+// than the longest that was asked for, and longer by some round trips. That it is longer than
+// that takes three who ask within one round trip, and a fourth later: see ARCHITECTURE.md.
+func TestPausesOfAFleet(t *testing.T) {
+	const rounds, asks = 50, 800
+	longer := 0
+	for range rounds {
+		synctest.Test(t, func(t *testing.T) {
+			store := headgate.NewMemory(10)
+			var mu sync.Mutex
+			var end time.Time // the latest that was asked for
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					for range asks / 8 {
+						time.Sleep(time.Duration(rand.IntN(3000)) * time.Millisecond)
+						d := time.Duration(1+rand.IntN(3)) * time.Second
+						own := time.Now().Add(d)
+						mu.Lock()
+						if own.After(end) {
+							end = own
+						}
+						mu.Unlock()
+						ask(t, pauses{slowStore{store}}, d)
+						left, err := pauses{store}.left(t.Context(), "k")
+						mu.Lock()
+						if left-max(time.Until(end), 0) > 30*time.Millisecond {
+							longer++
+						}
+						mu.Unlock()
+						if err != nil || left < time.Until(own)-time.Microsecond {
+							t.Errorf("%s are left of %s, %v", left, time.Until(own), err)
+						}
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+	if longer > rounds*asks/1000 {
+		t.Errorf("%d of %d pauses were longer", longer, rounds*asks)
+	}
+}
