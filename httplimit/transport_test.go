@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -416,5 +417,52 @@ func TestTargetHost(t *testing.T) {
 	}
 	if got := httplimit.TargetHost(&http.Request{}); got != "" {
 		t.Errorf("no URL: %q", got)
+	}
+}
+
+// serverOf calls a handler in place of a server.
+type serverOf struct{ http.Handler }
+
+func (s serverOf) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.RemoteAddr = "192.0.2.1:1"
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Result(), nil
+}
+
+// A server and a client of this package understand each other: the client is refused
+// nothing, though it does not know the limits. Of a sliding log it cannot know in advance:
+// that grants the next one at any moment, and so has no t.
+func TestTransportMeetsMiddleware(t *testing.T) {
+	for texts, want := range map[string]struct {
+		took    time.Duration
+		refused int
+	}{
+		"10/10s":                        {30 * time.Second, 0},
+		"10/10s burst 1":                {39 * time.Second, 0},
+		"10/10s fixed-window":           {30 * time.Second, 0},
+		"10/10s stepped":                {30 * time.Second, 0},
+		"5/s fixed-window, 10/10s":      {30 * time.Second, 0},
+		"5/s burst 1, 20/m sliding-log": {78 * time.Second, 1},
+	} {
+		t.Run(texts, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := protect(t, newLimiter(t, strings.Split(texts, ", ")...), httplimit.Options{})
+				transport, err := httplimit.NewTransport(newLimiter(t, "1000/s"), httplimit.TransportOptions{Base: serverOf{server}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				client, begun, refused := &http.Client{Transport: transport}, time.Now(), 0
+				for range 40 {
+					if got := call(t.Context(), client, "http://api.example/"); !strings.HasSuffix(got, "200") {
+						refused++
+					}
+				}
+				if took := time.Since(begun).Round(time.Second); took != want.took || refused != want.refused {
+					t.Errorf("%d refused, in %s; want %d in %s", refused, took, want.refused, want.took)
+				}
+			})
+		})
 	}
 }
