@@ -365,6 +365,37 @@ func TestStoreOfCallsFails(t *testing.T) {
 	}
 }
 
+// What is no fault of the store fails also where a store that cannot say is done without.
+func TestFailOpenIsNoWayAroundLimits(t *testing.T) {
+	a := &api{}
+	client := newClient(t, newLimiter(t, "10/h"), a, httplimit.TransportOptions{
+		FailOpen: true,
+		Cost:     func(r *http.Request) int64 { return r.ContentLength },
+	})
+	post := func(ctx context.Context, n int) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.example/", strings.NewReader(strings.Repeat("x", n)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(r)
+		if err == nil {
+			answer.Body.Close()
+		}
+		return err
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := post(ctx, 10); err != nil {
+		t.Error(err)
+	}
+	if err := post(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("after the deadline: %v", err)
+	}
+	if _, ok := errors.AsType[*headgate.InvalidError](post(ctx, 11)); !ok || len(a.calls) != 1 {
+		t.Errorf("more than there ever is: %d calls", len(a.calls))
+	}
+}
+
 // failing is a store that fails when told to.
 type failing struct {
 	headgate.Store
