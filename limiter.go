@@ -164,6 +164,9 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	return nil
 }
 
+// Store is where l keeps what keys have consumed, for limits of your own beside it.
+func (l *Limiter) Store() Store { return l.store }
+
 func (l *Limiter) limits(key string) []Limit {
 	if l.choose != nil {
 		return l.choose(key)

@@ -10,6 +10,9 @@
 // and answers the requests over them with 429. [Options] chooses otherwise: who is
 // limited (see [KeyFunc]), what a request costs, what happens while the store cannot
 // say.
+//
+// And it keeps a client within the limits of others: a [Transport] waits for its turn
+// before it calls.
 package httplimit
 
 import (

@@ -15,13 +15,19 @@ import (
 // patienceWithStore is how long a store may take to answer.
 const patienceWithStore = 5 * time.Second
 
-// question is what check, peek and reset ask, as given by flags.
-type question struct {
+// target is what a verb asks, as given by flags.
+type target struct {
 	limits []string
 	key    string
-	cost   int64
 	store  string
-	json   bool
+}
+
+// question is what check, peek and reset ask.
+type question struct {
+	target
+
+	cost int64
+	json bool
 }
 
 func newCheck() *cobra.Command {
@@ -77,25 +83,42 @@ func noArgs(cmd *cobra.Command, args []string) error {
 }
 
 func (q *question) flags(cmd *cobra.Command) {
-	limitsFlag(cmd, &q.limits, "ask the limit `TEXT`, such as \"10/s burst 50\"; repeat it to ask\nseveral together")
+	q.target.flags(cmd)
+	cmd.Flags().BoolVar(&q.json, "json", false, "print the answer for programs")
+}
+
+func (t *target) flags(cmd *cobra.Command) {
+	limitsFlag(cmd, &t.limits, "ask the limit `TEXT`, such as \"10/s burst 50\"; repeat it to ask\nseveral together")
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&q.key, "key", "default", "ask for the key `K`: who or what is limited")
-	flags.StringVar(&q.store, "store", "memory:", "ask the store at `URL`: memory:, which begins anew each time,\nredis://, rediss://, redis+cluster:// or redis+sentinel://")
-	flags.BoolVar(&q.json, "json", false, "print the answer for programs")
+	flags.StringVar(&t.key, "key", "default", "ask for the key `K`: who or what is limited")
+	flags.StringVar(&t.store, "store", "memory:", "ask the store at `URL`: memory:, which begins anew each time,\nredis://, rediss://, redis+cluster:// or redis+sentinel://")
 }
 
 // open reads the limits and opens the store.
-func (q *question) open(cmd *cobra.Command) ([]headgate.Limit, *store, error) {
-	limits, err := parseLimits(cmd, q.limits)
+func (t *target) open(cmd *cobra.Command) ([]headgate.Limit, *store, error) {
+	limits, err := parseLimits(cmd, t.limits)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := eachOnce(cmd, limits); err != nil {
 		return nil, nil, err
 	}
-	s, err := openStore(q.store)
+	s, err := openStore(t.store)
 	return limits, s, err
+}
+
+// limiter makes what waits for turns.
+func (t *target) limiter(cmd *cobra.Command) (*headgate.Limiter, []headgate.Limit, *store, error) {
+	limits, s, err := t.open(cmd)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	l, err := headgate.NewLimiter(s.Store, limits...)
+	if err != nil {
+		s.Close()
+	}
+	return l, limits, s, err
 }
 
 // ask takes q.cost from every limit, or only looks if it is 0, and prints the

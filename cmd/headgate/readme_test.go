@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -16,17 +18,27 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sessions := regexp.MustCompile("(?s)```console\n\\$ go run ./cmd/headgate (.*?)\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	if len(sessions) < 2 {
-		t.Fatalf("the README has %d sessions; want at least 2", len(sessions))
+	sessions := regexp.MustCompile("(?s)```console\n\\$ (?:seq 1 (\\d+) \\| )?go run ./cmd/headgate (.*?)\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	if len(sessions) < 3 {
+		t.Fatalf("the README has %d sessions; want at least 3", len(sessions))
 	}
 	for _, session := range sessions {
 		var out, errors bytes.Buffer
-		code := exec(t.Context(), words(session[1]), strings.NewReader(""), &out, &errors)
-		if code != 0 || out.String() != session[2] {
-			t.Errorf("headgate %s: exit %d\n%s%s\nthe README says\n%s", session[1], code, out.String(), errors.String(), session[2])
+		code := exec(t.Context(), words(session[2]), strings.NewReader(seq(session[1])), &out, &errors)
+		if code != 0 || out.String() != session[3] {
+			t.Errorf("headgate %s: exit %d\n%s%s\nthe README says\n%s", session[2], code, out.String(), errors.String(), session[3])
 		}
 	}
+}
+
+// seq is what seq 1 LAST prints, nothing without last.
+func seq(last string) string {
+	n, _ := strconv.Atoi(last)
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintln(&b, i+1)
+	}
+	return b.String()
 }
 
 // words parts a command line, in which double quotes hold words together.

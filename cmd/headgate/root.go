@@ -28,6 +28,15 @@ const (
 // errNo is the answer "no", which has been printed already.
 var errNo = errors.New("denied")
 
+// interruption is that the command was told to end, and what that left undone.
+type interruption struct {
+	err    error
+	undone string
+}
+
+func (e *interruption) Error() string { return "interrupted; " + e.undone }
+func (e *interruption) Unwrap() error { return e.err }
+
 // usageError is a mistake in how the command was called.
 type usageError struct {
 	err  error
@@ -84,10 +93,14 @@ func exec(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 func exitCode(ctx context.Context, err error) int {
 	_, usage := errors.AsType[*usageError](err)
 	_, invalid := errors.AsType[*headgate.InvalidError](err)
+	_, late := errors.AsType[*headgate.DeadlineError](err)
+	unfit, _ := errors.AsType[*unfitError](err)
 	switch {
 	case err == nil, hadEnough(err):
 		return exitFine
-	case errors.Is(err, errNo):
+	case unfit != nil:
+		return unfit.code
+	case errors.Is(err, errNo), late:
 		return exitNo
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return exitInterrupted
@@ -99,10 +112,13 @@ func exitCode(ctx context.Context, err error) int {
 
 // errorLine is what to say about err, in one line, or "".
 func errorLine(code int, err error) string {
-	switch code {
-	case exitFine, exitNo:
+	told, _ := errors.AsType[*interruption](err)
+	switch {
+	case code == exitFine, errors.Is(err, errNo):
 		return ""
-	case exitInterrupted:
+	case told != nil:
+		return told.Error()
+	case code == exitInterrupted:
 		return "interrupted; there is no result"
 	}
 	line := printable(strings.TrimPrefix(err.Error(), "headgate: "))
@@ -128,7 +144,8 @@ func newRoot() *cobra.Command {
 		Version: version(),
 		Example: `  headgate demo
   headgate replay --limit 60/m access.log
-  headgate check --limit 10/s --key user:42`,
+  headgate check --limit 10/s --key user:42
+  seq 1 20 | headgate pipe --limit 5/s`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -139,7 +156,7 @@ func newRoot() *cobra.Command {
 	root.SetHelpCommand(newHelp())
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDemo(), newReplay(), newCheck(), newPeek(), newReset())
+	root.AddCommand(newDemo(), newReplay(), newCheck(), newPeek(), newReset(), newPipe(), newExec())
 	return root
 }
 
@@ -147,7 +164,7 @@ func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:       "help [VERB]",
 		Short:     "Tell how a verb is used",
-		ValidArgs: []string{"check", "demo", "peek", "replay", "reset"},
+		ValidArgs: []string{"check", "demo", "exec", "peek", "pipe", "replay", "reset"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil {
@@ -185,12 +202,12 @@ func flagError(cmd *cobra.Command, err error) error {
 // noVerb answers a command line that names no verb, or an unknown one.
 func noVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usagef(cmd, "no verb given; want one of check, demo, peek, replay, reset")
+		return usagef(cmd, "no verb given; want one of check, demo, exec, peek, pipe, replay, reset")
 	}
 	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 		return usagef(cmd, "unknown verb %q; did you mean %s?", args[0], strings.Join(like, " or "))
 	}
-	return usagef(cmd, "unknown verb %q; want one of check, demo, peek, replay, reset", args[0])
+	return usagef(cmd, "unknown verb %q; want one of check, demo, exec, peek, pipe, replay, reset", args[0])
 }
 
 // version is the version of this module as it was built.

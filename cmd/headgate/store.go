@@ -86,9 +86,13 @@ func (s *store) describe() string {
 	return s.name
 }
 
-// failed gives err the name of the store, unless the request itself was at fault.
+// failed gives err the name of the store, unless the request itself was at fault, or
+// nothing has failed.
 func (s *store) failed(err error) error {
-	if _, ok := errors.AsType[*headgate.InvalidError](err); ok {
+	_, invalid := errors.AsType[*headgate.InvalidError](err)
+	_, late := errors.AsType[*headgate.DeadlineError](err)
+	_, ended := errors.AsType[*interruption](err)
+	if invalid || late || ended {
 		return err
 	}
 	return fmt.Errorf("%s: %w", s.name, err)

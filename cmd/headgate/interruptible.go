@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"io"
+)
+
+// interruptible reads from r until ctx ends: a read that is stuck then is left to the end
+// of the process. Nothing is read before it is asked for, so that nothing is lost.
+type interruptible struct {
+	ctx  context.Context //nolint:containedctx // a Reader is given no other
+	r    io.Reader
+	room []byte // not the caller's, which a read that is stuck must not touch
+	done chan readResult
+	err  error // of the last read
+}
+
+type readResult struct {
+	n   int
+	err error
+}
+
+func newInterruptible(ctx context.Context, r io.Reader) *interruptible {
+	return &interruptible{ctx: ctx, r: r, room: make([]byte, longestPart), done: make(chan readResult, 1)}
+}
+
+func (i *interruptible) Read(b []byte) (int, error) {
+	if i.err == nil {
+		i.err = i.ctx.Err()
+	}
+	if i.err != nil {
+		return 0, i.err
+	}
+	room := i.room[:min(len(b), len(i.room))]
+	go func() {
+		n, err := i.r.Read(room)
+		i.done <- readResult{n, err}
+	}()
+	var r readResult
+	select {
+	case r = <-i.done:
+	case <-i.ctx.Done():
+		r.err = i.ctx.Err()
+	}
+	i.err = r.err
+	return copy(b, room[:r.n]), r.err
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/headgate/headgate"
+)
+
+// crawler fetches pages.
+type crawler struct {
+	client *http.Client      // waits for the turn of each host
+	bytes  *headgate.Limiter // of the whole crawler
+	done   func(url string)  // is told of each page, by many goroutines; may be nil
+}
+
+// queue is some pages to fetch, in order.
+type queue struct {
+	name string
+	urls []string
+}
+
+// report is what came out of a queue.
+type report struct {
+	name  string
+	pages int
+	bytes int
+}
+
+// workers is how many pages of a queue are fetched at a time.
+const workers = 4
+
+// crawl empties the queues. Each has workers of its own, so that those who wait for slow
+// pages leave the fast ones alone; and who waits for a turn of a host or of the
+// bandwidth is served first come, first served, so that many fast pages do not keep
+// the slow ones from theirs.
+func (c *crawler) crawl(ctx context.Context, queues ...queue) ([]report, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	reports := make([]report, len(queues))
+	var all sync.WaitGroup
+	for i, q := range queues {
+		all.Go(func() {
+			r, err := c.empty(ctx, q)
+			if err != nil {
+				stop(err)
+			}
+			reports[i] = r
+		})
+	}
+	all.Wait()
+	return reports, context.Cause(ctx)
+}
+
+// empty fetches the pages of one queue.
+func (c *crawler) empty(ctx context.Context, q queue) (report, error) {
+	urls := make(chan string, len(q.urls))
+	for _, url := range q.urls {
+		urls <- url
+	}
+	close(urls)
+	r := report{name: q.name}
+	var failed error
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for url := range urls {
+				n, err := c.fetch(ctx, url)
+				mu.Lock()
+				if err != nil {
+					failed = errors.Join(failed, err)
+					mu.Unlock()
+					return
+				}
+				r.pages, r.bytes = r.pages+1, r.bytes+n
+				mu.Unlock()
+				if c.done != nil {
+					c.done(url)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return r, failed
+}
+
+// fetch reads a page and gives its length.
+func (c *crawler) fetch(ctx context.Context, url string) (int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := c.client.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("%s: %s", url, answer.Status)
+	}
+	n, err := io.Copy(io.Discard, &throttled{ctx: ctx, r: answer.Body, limiter: c.bytes})
+	return int(n), err
+}
+
+// burst is how many bytes are read at a time: few, so that long pages and short ones take
+// turns. A page is read by the system ahead of us, as far as its buffers go.
+const burst = 1024
+
+// throttled reads from r, after waiting for the bandwidth.
+type throttled struct {
+	ctx     context.Context //nolint:containedctx // a Reader is given no other
+	r       io.Reader
+	limiter *headgate.Limiter
+}
+
+func (t *throttled) Read(b []byte) (int, error) {
+	n, err := t.r.Read(b[:min(len(b), burst)])
+	if n > 0 {
+		if err := t.limiter.WaitN(t.ctx, "download", int64(n)); err != nil {
+			return 0, err
+		}
+	}
+	return n, err
+}

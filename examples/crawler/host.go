@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+)
+
+// host is a web server on this machine with fast pages of 1 KB and slow ones of 5, which
+// remembers when it was asked.
+type host struct {
+	*httptest.Server
+
+	mu    sync.Mutex
+	asked []time.Time
+}
+
+func startHost() *host {
+	h := &host{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /fast/{page}", func(w http.ResponseWriter, _ *http.Request) { h.write(w, 1000) })
+	mux.HandleFunc("GET /slow/{page}", func(w http.ResponseWriter, _ *http.Request) {
+		h.write(w, 2500)
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(100 * time.Millisecond)
+		_, _ = w.Write(bytes.Repeat([]byte("."), 2500)) // the crawler may be gone
+	})
+	h.Server = httptest.NewServer(mux)
+	return h
+}
+
+func (h *host) write(w http.ResponseWriter, n int) {
+	h.mu.Lock()
+	h.asked = append(h.asked, time.Now())
+	h.mu.Unlock()
+	_, _ = w.Write(bytes.Repeat([]byte("."), n))
+}
+
+// politely says whether the host was asked no more often than it may be. Requests take
+// up to 50 ms longer to get here than others, for all that can be said.
+func (h *host) politely() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, at := range h.asked {
+		if at.Sub(h.asked[0]) < time.Duration(i)*time.Second/hostRate-50*time.Millisecond {
+			return false
+		}
+	}
+	return true
+}

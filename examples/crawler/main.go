@@ -1,0 +1,82 @@
+// Crawler fetches pages from two queues, one of fast pages and one of slow ones. It asks each
+// host at most 40 times a second, evenly, and downloads at most 200,000 bytes a second from
+// all of them together. The hosts are two that it starts by itself.
+//
+//	go run ./examples/crawler
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/httplimit"
+)
+
+const (
+	hostRate  = 40      // requests a second to each host
+	bandwidth = 200_000 // bytes a second from all of them
+)
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) error {
+	hosts := []*host{startHost(), startHost()}
+	defer func() {
+		for _, h := range hosts {
+			h.Close()
+		}
+	}()
+	c, err := newCrawler(headgate.NewMemory(0))
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	reports, err := c.crawl(ctx, queue{name: "fast", urls: pages(hosts, "fast", 20)}, queue{name: "slow", urls: pages(hosts, "slow", 6)})
+	if err != nil {
+		return err
+	}
+	total := 0
+	for _, r := range reports {
+		fmt.Printf("%s: %d pages, %d bytes\n", r.name, r.pages, r.bytes)
+		total += r.bytes
+	}
+	fmt.Println("each host was asked in turn:", hosts[0].politely() && hosts[1].politely())
+	fmt.Println("within the bandwidth:", time.Since(begun) >= time.Second*time.Duration(total-burst)/bandwidth)
+	return nil
+}
+
+// pages are n pages of each host.
+func pages(hosts []*host, kind string, n int) []string {
+	var urls []string
+	for i := range n {
+		for _, h := range hosts {
+			urls = append(urls, fmt.Sprintf("%s/%s/%d", h.URL, kind, i))
+		}
+	}
+	return urls
+}
+
+// newCrawler makes a crawler. With a store in Redis, several share the limits.
+func newCrawler(store headgate.Store) (*crawler, error) {
+	hosts, err := headgate.NewLimiter(store, headgate.TokenBucket(1, hostRate, time.Second).Named("host"))
+	if err != nil {
+		return nil, err
+	}
+	bytes, err := headgate.NewLimiter(store, headgate.TokenBucket(burst, bandwidth, time.Second).Named("bandwidth"))
+	if err != nil {
+		return nil, err
+	}
+	transport, err := httplimit.NewTransport(hosts, httplimit.TransportOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return &crawler{client: &http.Client{Transport: transport}, bytes: bytes}, nil
+}

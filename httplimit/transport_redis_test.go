@@ -1,0 +1,86 @@
+package httplimit_test
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// newFleet makes as many clients of one API as there are processes in a fleet, which share
+// a Redis.
+func newFleet(t *testing.T, a *api, text string, o httplimit.TransportOptions) []*http.Client {
+	t.Helper()
+	redis := redistest.Start(t)
+	var fleet []*http.Client
+	for range 3 {
+		store, err := redisstore.Open(redis.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		l, err := headgate.NewLimiter(store, parse(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleet = append(fleet, newClient(t, l, a, o))
+	}
+	return fleet
+}
+
+// One process is asked for a pause, and all keep it.
+func TestFleetPauses(t *testing.T) {
+	t.Parallel()
+	a := &api{answer: func(r *http.Request) *http.Response {
+		if r.URL.Path == "/pause" {
+			return reply(http.StatusTooManyRequests, "Retry-After: 1")
+		}
+		return nil
+	}}
+	fleet := newFleet(t, a, "1000/s", httplimit.TransportOptions{})
+	begun := time.Now()
+	call(t.Context(), fleet[0], "http://api.example/pause")
+	paused := time.Now()
+	var all sync.WaitGroup
+	for _, client := range fleet {
+		all.Go(func() {
+			if got := call(t.Context(), client, "http://api.example/"); got != "200" || time.Since(begun) < time.Second {
+				t.Errorf("%s after %s", got, time.Since(begun))
+			}
+		})
+	}
+	all.Wait()
+	if late := time.Since(paused); late > 1500*time.Millisecond {
+		t.Errorf("all went on after %s; want 1s", late)
+	}
+	if call(t.Context(), fleet[1], "http://other.example/"); time.Since(paused) > 1500*time.Millisecond {
+		t.Error("another host waits")
+	}
+}
+
+// A fleet keeps one limit together, and uses it.
+func TestFleetCallsInTurn(t *testing.T) {
+	t.Parallel()
+	a := &api{}
+	fleet := newFleet(t, a, "20/s burst 1", httplimit.TransportOptions{})
+	begun := time.Now()
+	var all sync.WaitGroup
+	for _, client := range fleet {
+		for range 7 {
+			all.Go(func() {
+				if got := call(t.Context(), client, "http://api.example/"); got != "200" {
+					t.Error(got)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if took := time.Since(begun); took < time.Second || took > 2*time.Second {
+		t.Errorf("21 calls at 20 a second took %s; want 1s", took)
+	}
+}
