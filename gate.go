@@ -30,8 +30,8 @@ import (
 // The promise holds for the moments at which callers see Wait return, even if the
 // scheduler wakes them late: a pass counts from when its caller runs, and until then
 // nothing goes that depends on it. So a period in which callers are woken late
-// takes that much longer. A microsecond is added to every period for what lies between
-// the last look at the clock and the return.
+// takes that much longer. To every period 1/4096 is added, at least 1 and at most 25
+// microseconds, for what lies between the last look at the clock and the return.
 //
 // A Gate has no goroutine, and no timer but while somebody waits. It is safe for use
 // by many goroutines, and must not be copied. Make one with [NewGate].
@@ -52,9 +52,14 @@ const (
 	maxTokens = 1 << 50 // so that sums of some thousand stay exact
 	maxPeriod = time.Duration(maxExact) * time.Microsecond
 
-	// leeway is how long after it was recorded a pass may be seen by its caller. The
-	// code up to the return gets half of it, what the caller does to see it the other.
-	leeway = time.Microsecond
+	// A caller may see its pass later than that was recorded, if the processor is taken
+	// away in between. This part of a period is added to it, within these bounds.
+	leewayPart  = 4096
+	leewayLeast = time.Microsecond
+	leewayMost  = 25 * time.Microsecond
+
+	// settled is how old a record may be at the last look at the clock.
+	settled = int64(leewayLeast / 2)
 )
 
 // NewGate makes a gate through which at most n pass in any window of length
@@ -69,16 +74,16 @@ func NewGate(n int64, period time.Duration) (*Gate, error) {
 	case period > maxPeriod:
 		return nil, &InvalidError{"period", period.String(), "at most 285 years"}
 	}
-	return &Gate{limit: n, period: int64(period + leewayHere())}, nil
+	return &Gate{limit: n, period: int64(period + leeway(period))}, nil
 }
 
-// leewayHere is 0 where the time stands still while code runs, as it does in a
+// leeway is 0 where the time stands still while code runs, as it does in a
 // testing/synctest bubble: there every moment is exact.
-func leewayHere() time.Duration {
+func leeway(period time.Duration) time.Duration {
 	start := nanos()
 	for range 100 {
 		if nanos() != start {
-			return leeway
+			return min(max(period/leewayPart, leewayLeast), leewayMost)
 		}
 	}
 	return 0
@@ -169,13 +174,12 @@ func (g *Gate) Peek() (open bool, in time.Duration) {
 // been let go before has passed. Closing twice does nothing more.
 func (g *Gate) Close() {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.closed = true
-	for w := g.head; w != nil; w = w.next {
-		close(w.ready)
-	}
+	first := g.head
 	g.queue = queue{}
 	g.disarm()
+	g.mu.Unlock()
+	wake(first)
 }
 
 func (g *Gate) fault(n int64) error {
@@ -206,7 +210,7 @@ func (g *Gate) free(n, now int64) bool {
 func (g *Gate) over(n int64) int64 { return g.held() + g.flying + n - g.limit }
 
 // pass records that n tokens pass now, gives up the lock, and makes sure that the
-// caller sees it no later than was recorded, up to leeway.
+// record is not old when the caller sees it.
 //
 // If the goroutine was held up on the way, the pass is recorded again, at the later
 // time; each time a little further ahead, so that recording cannot be what holds it up.
@@ -215,11 +219,12 @@ func (g *Gate) over(n int64) int64 { return g.held() + g.flying + n - g.limit }
 func (g *Gate) pass(n, now int64) {
 	i := g.record(now, n, g.period)
 	if g.head != nil {
-		g.letGo(now)
+		g.release(now)
+	} else {
+		g.mu.Unlock()
 	}
-	g.mu.Unlock()
-	for ahead := int64(0); nanos()-now > int64(leeway/2); {
-		ahead = 2*ahead + int64(leeway/2)
+	for ahead := int64(0); nanos()-now > settled; {
+		ahead = 2*ahead + settled
 		g.mu.Lock()
 		now = nanos() + ahead
 		i = g.postpone(i, now, n, g.period)

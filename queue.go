@@ -49,6 +49,20 @@ func (q *queue) remove(w *waiter) {
 	q.count(w, -1)
 }
 
+// cut takes those before w out, who stay linked, and returns the first of them.
+func (q *queue) cut(w *waiter) (first *waiter) {
+	if w == q.head {
+		return nil
+	}
+	first, q.head = q.head, w
+	if w == nil {
+		q.tail = nil
+		return first
+	}
+	w.prev.next, w.prev = nil, nil
+	return first
+}
+
 func (q *queue) count(w *waiter, by int32) {
 	q.waiting += by
 	if w.n > 1 {
@@ -69,8 +83,7 @@ func (g *Gate) stand(ctx context.Context, n, now int64) error {
 	}
 	w := &waiter{n: n, ready: make(chan struct{})}
 	g.push(w)
-	g.letGo(now)
-	g.mu.Unlock()
+	g.release(now)
 
 	select {
 	case <-w.ready:
@@ -102,50 +115,63 @@ func (g *Gate) run(w *waiter) error {
 // then it returns nil, as it does for a gate that was closed.
 func (g *Gate) giveUp(ctx context.Context, w *waiter) error {
 	err := ctx.Err()
+	late := errors.Is(err, context.DeadlineExceeded)
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := nanos()
-	if errors.Is(err, context.DeadlineExceeded) {
-		g.letGo(now)
-		if w.gone {
-			return nil
-		}
+	if late {
+		g.release(nanos())
+		g.mu.Lock()
 	}
 	switch {
+	case w.gone && late, g.closed && !w.gone:
+		g.mu.Unlock()
+		return nil
 	case w.gone:
 		g.flying -= w.n
 		w.gone = false
-	case g.closed:
-		return nil
-	case w != g.head:
-		g.remove(w)
-		return err
 	default:
 		g.remove(w)
 	}
-	g.disarm() // for the one that is now the head, its turn may come earlier
-	g.letGo(now)
+	g.disarm() // the turn of who is behind may come earlier
+	g.release(nanos())
 	return err
 }
 
-// letGo wakes those whose turn has come, and nobody else. For the next it sets the
-// timer, unless that is set, or it is not known yet when its turn comes because a pass
-// that it depends on is not recorded: then whoever records it sets the timer.
-func (g *Gate) letGo(now int64) {
+// release wakes those whose turn has come, and nobody else. The lock is held when
+// it is called and free when it returns.
+func (g *Gate) release(now int64) {
+	first := g.letGo(now)
+	g.mu.Unlock()
+	wake(first)
+}
+
+// wake wakes those who were taken out of the queue, from the first on.
+func wake(w *waiter) {
+	for w != nil {
+		next := w.next // one that runs is not to be looked at any more
+		close(w.ready)
+		w = next
+	}
+}
+
+// letGo takes those whose turn has come out of the queue, still linked to each other,
+// and returns the first. For the next it sets the timer, unless that is set, or it is
+// not known yet when its turn comes, because a pass that it depends on is not
+// recorded: then whoever records that sets the timer.
+func (g *Gate) letGo(now int64) (first *waiter) {
 	g.forget(now, g.period)
-	for w := g.head; w != nil && g.over(w.n) <= 0; w = g.head {
-		g.remove(w)
+	w := g.head
+	for ; w != nil && g.over(w.n) <= 0; w = w.next {
+		g.count(w, -1)
 		g.flying += w.n
 		w.gone = true
-		close(w.ready)
 	}
-	if g.head == nil {
+	first = g.cut(w)
+	if w == nil {
 		g.disarm()
-		return
-	}
-	if over := g.over(g.head.n); !g.armed && over <= g.held() {
+	} else if over := g.over(w.n); !g.armed && over <= g.held() {
 		g.arm(g.left(over, now))
 	}
+	return first
 }
 
 // left is the time until the nth of the tokens held is forgotten.
@@ -172,9 +198,8 @@ func (g *Gate) disarm() {
 // turn is what the timer does.
 func (g *Gate) turn() {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.armed = false
-	g.letGo(nanos())
+	g.release(nanos())
 }
 
 // forecast is the time until the turn of n tokens that come now, behind all who
