@@ -100,11 +100,12 @@ func TestGateComesFirstServedFirst(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
 		// The third of 1 does not overtake the 3 before it, though it would fit.
-		want := []time.Duration{0, 1, 2, 2, 3, 3, 4}
-		for i, seconds := range want {
-			if at[i] != seconds*time.Second {
-				t.Errorf("number %d passes at %s; want %ds (%v)", i, at[i], seconds, at)
+		for i, want := range []float64{0, 1, 2, 2, 3, 3, 4} {
+			if at[i].Seconds() != want {
+				t.Errorf("number %d passes at %s; want %vs (%v)", i, at[i], want, at)
 			}
 		}
 		if !slices.IsSortedFunc(order, func(a, b int) int { return int(at[a] - at[b]) }) {

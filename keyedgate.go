@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/maphash"
+	"maps"
 	"sync"
 	"time"
 )
@@ -62,17 +63,15 @@ func (k *KeyedGate) TryWait(key string, timeout time.Duration) bool {
 // Peek is [Gate.Peek] at the gate of key. It makes no gate.
 func (k *KeyedGate) Peek(key string) (open bool, in time.Duration) {
 	s := k.shard(key)
-	s.mu.Lock()
-	g, closed := s.gates[key], s.closed
-	s.mu.Unlock()
-	switch {
-	case closed || k.limit < 1:
+	s.mu.Lock() // no gate is dropped meanwhile
+	defer s.mu.Unlock()
+	if s.closed || k.limit < 1 {
 		return false, Never
-	case g == nil || g.idle():
-		return true, 0
-	default:
+	}
+	if g := s.gates[key]; g != nil {
 		return g.Peek()
 	}
+	return true, 0
 }
 
 // Close closes the gates of all keys, those to come included; see [Gate.Close].
@@ -144,9 +143,7 @@ func (s *keyedShard) sweep(interval time.Duration) {
 		return
 	case left < before/4:
 		gates := make(map[string]*Gate, left)
-		for key, g := range s.gates {
-			gates[key] = g
-		}
+		maps.Copy(gates, s.gates)
 		s.gates = gates
 	}
 	s.timer.Reset(interval)
