@@ -128,6 +128,10 @@ func (g *Gate) giveUp(ctx context.Context, w *waiter) error {
 	case w.gone:
 		g.flying -= w.n
 		w.gone = false
+	case w != g.head:
+		g.remove(w)
+		g.mu.Unlock()
+		return err
 	default:
 		g.remove(w)
 	}
@@ -147,7 +151,8 @@ func (g *Gate) release(now int64) {
 // wake wakes those who were taken out of the queue, from the first on.
 func wake(w *waiter) {
 	for w != nil {
-		next := w.next // one that runs is not to be looked at any more
+		next := w.next
+		w.next = nil // lest one that is woken late keeps all behind it in memory
 		close(w.ready)
 		w = next
 	}
