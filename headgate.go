@@ -15,6 +15,10 @@
 // Most callers want [Limiter.Allow]. Those who know the price only afterwards add
 // [Limiter.Refund]; those who only want to show the numbers, [Limiter.Peek].
 //
+// Those who would rather wait their turn than be refused want a [Gate]: at most so many
+// in any window, first come, first served. [Throttle], [ForEach], [NewReader] and
+// [NewWriter] put loops, parallel calls and streams behind one.
+//
 // Every decision is exact. Time is counted in whole microseconds, rates in whole
 // fractions, and nothing is rounded but what is shown: no limit ever grants more
 // than it says, and a patient caller gets all that it says.

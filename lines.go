@@ -29,23 +29,23 @@ type turnAhead struct {
 
 // line is some waiters in their order, and as many turns in theirs.
 type line struct {
-	first, last *waiter
+	first, last *inLine
 	turns       []turnAhead
 	timer       *time.Timer
 }
 
-// waiter is a caller in a line.
-type waiter struct {
+// inLine is a caller in a line.
+type inLine struct {
 	at         time.Time // when its own turn would come: its place in the line
 	turn       chan struct{}
-	prev, next *waiter
+	prev, next *inLine
 	passed     *turnAhead
 }
 
 // wait joins the line of k with a turn of its own, waits for the turn of its place, and
 // returns that. If ctx ends before, the last turn of the line is not needed, and abandoned.
 func (s *lines) wait(ctx context.Context, k lineKey, t turnAhead, abandon func(ticket uint64)) (turnAhead, error) {
-	w := &waiter{at: t.at, turn: make(chan struct{})}
+	w := &inLine{at: t.at, turn: make(chan struct{})}
 	s.join(k, w, t)
 	select {
 	case <-w.turn:
@@ -60,7 +60,7 @@ func (s *lines) wait(ctx context.Context, k lineKey, t turnAhead, abandon func(t
 	return turnAhead{}, ctx.Err()
 }
 
-func (s *lines) join(k lineKey, w *waiter, t turnAhead) {
+func (s *lines) join(k lineKey, w *inLine, t turnAhead) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.of[k]
@@ -115,7 +115,7 @@ func (s *lines) pass(k lineKey, l *line) {
 
 // leave takes w out of the line of k and says which turn that leaves over, unless its own
 // has come.
-func (s *lines) leave(k lineKey, w *waiter) (ticket uint64, left bool) {
+func (s *lines) leave(k lineKey, w *inLine) (ticket uint64, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w.passed != nil {
@@ -134,7 +134,7 @@ func (s *lines) leave(k lineKey, w *waiter) (ticket uint64, left bool) {
 }
 
 // insert puts w behind those whose turns come no later.
-func (l *line) insert(w *waiter) {
+func (l *line) insert(w *inLine) {
 	before := l.last
 	for before != nil && before.at.After(w.at) {
 		before = before.prev
@@ -152,7 +152,7 @@ func (l *line) insert(w *waiter) {
 	}
 }
 
-func (l *line) remove(w *waiter) {
+func (l *line) remove(w *inLine) {
 	if w.prev == nil {
 		l.first = w.next
 	} else {

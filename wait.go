@@ -33,6 +33,25 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	return err
 }
 
+// Waiter is l for one key, as [NewReader], [ForEach] and the like take it.
+func (l *Limiter) Waiter(key string) Waiter { return keyWaiter{l, key} }
+
+type keyWaiter struct {
+	limiter *Limiter
+	key     string
+}
+
+func (w keyWaiter) WaitN(ctx context.Context, n int64) error { return w.limiter.WaitN(ctx, w.key, n) }
+
+// Most is the least that one of the limits grants at once.
+func (w keyWaiter) Most() int64 {
+	most := unlimited.Remaining
+	for _, l := range w.limiter.limits(w.key) {
+		most = min(most, l.Capacity())
+	}
+	return most
+}
+
 // booking is a grant whose turn is in wait.
 type booking struct {
 	key    string

@@ -33,6 +33,8 @@ var budgets = []Budget{
 	{What: "middleware, one client", Store: httpStore, Workload: "one hot key", Callers: 1, Metric: Nanos, Ratio: true, Bound: 0.5},
 	{What: "middleware, many clients", Store: httpStore, Workload: "100k uniform", Callers: 1, Metric: Nanos, Ratio: true, Bound: 0.5},
 	{What: "middleware, allocations", Store: httpStore, Workload: "one hot key", Callers: 1, Metric: Allocs, Bound: 4},
+	{What: "gate, passes in any window of 100", Store: gateStore, Workload: crowdName, Callers: crowdCallers, Metric: Most, Bound: crowdLimit},
+	{What: "gate, part of the limit that passes", Store: gateStore, Workload: crowdName, Callers: crowdCallers, Metric: Part, Least: true, Bound: 0.99},
 	{What: "redis, 1 caller", Store: redisStore, Workload: "10k uniform", Callers: 1, Metric: Rate, Ratio: true, Least: true, Bound: 1},
 	{What: "redis, 16 callers", Store: redisStore, Workload: "10k uniform", Callers: 16, Metric: Rate, Ratio: true, Least: true, Bound: 1.3},
 	{What: "redis, 64 callers", Store: redisStore, Workload: "10k uniform", Callers: 64, Metric: Rate, Ratio: true, Least: true, Bound: 3.5},

@@ -1,5 +1,5 @@
-// Command bench measures Headgate beside its peers, in one process, as a middleware
-// and through one Redis, and prints one table with ratios.
+// Command bench measures Headgate beside its peers, in one process, as a middleware,
+// as a gate that callers wait at and through one Redis, and prints one table with ratios.
 //
 // Contenders take turns within a round, so that what else the machine does
 // hits all alike; a ratio is the median over the rounds of one contender's
@@ -51,7 +51,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.BoolVar(&o.quick, "quick", false, "one short round with few keys: shows that everything runs, measures little")
-	fs.StringVar(&o.only, "only", "", "measure one part: memory, http or redis")
+	fs.StringVar(&o.only, "only", "", "measure one part: memory, http, gate or redis")
 	fs.IntVar(&o.rounds, "rounds", 5, "how often each contender has its turn")
 	fs.BoolVar(&o.json, "json", false, "print the rows as JSON")
 	if err := fs.Parse(args); err != nil {
@@ -63,8 +63,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if fs.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q; want flags only", fs.Arg(0))
 	}
-	if !slices.Contains([]string{"", memoryStore, httpStore, redisStore}, o.only) {
-		return o, fmt.Errorf("-only is %q; want memory, http or redis", o.only)
+	if !slices.Contains([]string{"", memoryStore, httpStore, gateStore, redisStore}, o.only) {
+		return o, fmt.Errorf("-only is %q; want memory, http, gate or redis", o.only)
 	}
 	if o.rounds < 1 {
 		return o, fmt.Errorf("-rounds is %d; want at least 1", o.rounds)
@@ -89,7 +89,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	for _, part := range []struct {
 		store   string
 		measure func(context.Context, io.Writer, *Results) error
-	}{{memoryStore, p.memory}, {httpStore, p.http}, {redisStore, p.redis}} {
+	}{{memoryStore, p.memory}, {httpStore, p.http}, {gateStore, p.gate}, {redisStore, p.redis}} {
 		if o.only != "" && o.only != part.store {
 			continue
 		}
@@ -108,7 +108,7 @@ func report(w io.Writer, out *Results, p plan) error {
 	if err := writeTable(w, out.Rows()); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nratio: to %s (one hot key in memory), %s (other memory rows), %s (http), %s (Redis); median of %d rounds, their extremes beside it.\n",
+	fmt.Fprintf(w, "\nratio: to %s (one hot key in memory, and gates), %s (other memory rows), %s (http), %s (Redis); median of %d rounds, their extremes beside it.\n",
 		xTimeRateName, goLimiterName, httprateName, redisRateName, p.rounds)
 	fmt.Fprintln(w, "redis us: CPU time of the server for a decision.")
 	fmt.Fprintln(w, absent)

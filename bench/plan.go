@@ -17,6 +17,8 @@ type plan struct {
 
 	clients int // uniform through middlewares
 
+	crowd time.Duration // that callers wait at a gate
+
 	redisKeys int           // uniform in Redis
 	weighKeys int           // resident in Redis while weighed
 	levels    []int         // callers of Redis
@@ -25,14 +27,14 @@ type plan struct {
 
 func fullPlan(rounds int) plan {
 	return plan{
-		rounds: rounds, keys: 1_000_000, hot: 4096, denied: 2000, clients: 100_000,
+		rounds: rounds, keys: 1_000_000, hot: 4096, denied: 2000, clients: 100_000, crowd: 2 * time.Second,
 		redisKeys: 10_000, weighKeys: 10_000, levels: []int{1, 16, 64, 256}, span: 400 * time.Millisecond,
 	}
 }
 
 func quickPlan() plan {
 	return plan{
-		rounds: 1, keys: 20_000, hot: 32, denied: 20, clients: 2000,
+		rounds: 1, keys: 20_000, hot: 32, denied: 20, clients: 2000, crowd: 250 * time.Millisecond,
 		redisKeys: 1000, weighKeys: 200, levels: []int{1, 16, 64, 256}, span: 20 * time.Millisecond,
 	}
 }
@@ -75,6 +77,15 @@ func (p plan) http(ctx context.Context, progress io.Writer, out *Results) error 
 		return err
 	}
 	return p.eachRound(ctx, progress, httpStore, run.round)
+}
+
+// gate measures those that make callers wait.
+func (p plan) gate(ctx context.Context, progress io.Writer, out *Results) error {
+	run := gateRun{field: gateField(), pass: hotKey(p.hot), span: p.crowd, out: out}
+	if err := run.pass.Verify(); err != nil {
+		return err
+	}
+	return p.eachRound(ctx, progress, gateStore, run.round)
 }
 
 // redis measures the contenders that ask a Redis started for this purpose.

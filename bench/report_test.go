@@ -73,6 +73,9 @@ func TestSmallPlan(t *testing.T) {
 	if err := p.http(t.Context(), io.Discard, &out); err != nil {
 		t.Fatal(err)
 	}
+	if err := p.gate(t.Context(), io.Discard, &out); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.redis(t.Context(), io.Discard, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +89,7 @@ func TestSmallPlan(t *testing.T) {
 			t.Errorf("line %d has %d bars, want %d:\n%s", i+1, got, want, line)
 		}
 	}
-	for _, e := range slices.Concat(memoryField(), httpField(), redisField()) {
+	for _, e := range slices.Concat(memoryField(), httpField(), gateField(), redisField()) {
 		if !strings.Contains(text.String(), "| "+e.Name+" ") {
 			t.Errorf("no row of %s", e.Name)
 		}

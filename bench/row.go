@@ -33,7 +33,7 @@ func (r *Results) Rows() []Row {
 	}
 	var rows []Row
 	for _, g := range order {
-		for _, m := range []Metric{Nanos, Rate, Bytes, ByUsage, GCCycle, GCPause} {
+		for _, m := range []Metric{Nanos, Rate, Most, Part, Bytes, ByUsage, GCCycle, GCPause} {
 			for _, c := range cells[g] {
 				if r.shows(c, m) {
 					rows = append(rows, r.row(c, m, cells[g]))
@@ -76,6 +76,7 @@ func (r *Results) row(c Cell, m Metric, group []Cell) Row {
 var baselines = map[string][]string{
 	memoryStore: {xTimeRateName, goLimiterName},
 	httpStore:   {httprateName},
+	gateStore:   {xTimeRateName},
 	redisStore:  {redisRateName},
 }
 

@@ -18,6 +18,8 @@ const (
 	Bytes    Metric = "B/key"          // memory a resident key takes
 	GCCycle  Metric = "GC ms"          // a forced garbage collection with all keys resident
 	GCPause  Metric = "GC pause us"    // the longest pause of those collections, at most
+	Most     Metric = "most"           // the most passes that a window of a gate held
+	Part     Metric = "part"           // passes over those that the limit allows
 	ByUsage  Metric = "B/key by USAGE" // what MEMORY USAGE says of a key in Redis
 )
 

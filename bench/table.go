@@ -86,6 +86,10 @@ func result(m Metric, v float64) string {
 		return fmt.Sprintf("%.1f ns", v)
 	case Rate:
 		return fmt.Sprintf("%.1fk/s", v/1e3)
+	case Most:
+		return fmt.Sprintf("up to %.0f", v)
+	case Part:
+		return fmt.Sprintf("%.1f%% of it", 100*v)
 	case GCCycle:
 		return fmt.Sprintf("GC %.1f ms", v)
 	case GCPause:

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // smallPlan is a plan with which every workload can be run in a test.
@@ -11,6 +12,7 @@ func smallPlan() plan {
 	p := quickPlan()
 	p.keys, p.hot, p.denied, p.redisKeys, p.weighKeys, p.clients = 2000, 2, 2, 200, 50, 200
 	p.levels, p.span = []int{1, 16}, p.span/10
+	p.crowd = 20 * time.Millisecond
 	return p
 }
 

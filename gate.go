@@ -1,0 +1,247 @@
+package headgate
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Gate lets at most n callers pass in any window of the length of a period, wherever
+// the window begins, and makes the others wait: first come, first served, each
+// as soon as the promise allows. Unlike a bucket it has no burst on top.
+//
+// Most callers want [Gate.Wait]:
+//
+//	gate, err := headgate.NewGate(5, time.Second)
+//	...
+//	for _, url := range urls {
+//		if err := gate.Wait(ctx); err != nil {
+//			return err
+//		}
+//		fetch(url)
+//	}
+//
+// To charge what an action costs there is [Gate.WaitN]; to wait only so long,
+// or not at all, [Gate.TryWait]; for loops, goroutines and streams [Throttle],
+// [ForEach], [NewReader] and [NewWriter]; for a gate of each user [KeyedGate].
+//
+// The promise holds for the moments at which callers see Wait return, even if the
+// scheduler wakes them late: a pass counts from when its caller runs, and until then
+// nothing goes that depends on it. So a period in which callers are woken late
+// takes that much longer. To every period 1/4096 is added, at least 1 and at most 25
+// microseconds, for what lies between the last look at the clock and the return.
+//
+// A Gate has no goroutine, and no timer but while somebody waits. It is safe for use
+// by many goroutines, and must not be copied. Make one with [NewGate].
+type Gate struct {
+	mu     sync.Mutex
+	limit  int64
+	period int64 // in nanoseconds, leeway included
+	flying int64 // tokens let go whose waiters have not run yet: they count as passing now
+	passes
+	queue
+	timer  *time.Timer // made when first needed
+	armed  bool
+	closed bool
+	late   func() // for tests: runs in a waiter before it records its pass
+}
+
+const (
+	maxTokens = 1 << 50 // so that sums of some thousand stay exact
+	maxPeriod = time.Duration(maxExact) * time.Microsecond
+
+	// A caller may see its pass later than that was recorded, if the processor is taken
+	// away in between. This part of a period is added to it, within these bounds.
+	leewayPart  = 4096
+	leewayLeast = time.Microsecond
+	leewayMost  = 25 * time.Microsecond
+
+	// settled is how old a record may be at the last look at the clock.
+	settled = int64(leewayLeast / 2)
+)
+
+// NewGate makes a gate through which at most n pass in any window of length
+// period. It returns an [InvalidError] unless n is from 1 to 2^50 and period above
+// 0 and at most 285 years.
+func NewGate(n int64, period time.Duration) (*Gate, error) {
+	switch {
+	case n < 1 || n > maxTokens:
+		return nil, invalid("n", n, "a whole number from 1 to "+strconv.FormatInt(maxTokens, 10))
+	case period <= 0:
+		return nil, &InvalidError{"period", period.String(), "more than 0"}
+	case period > maxPeriod:
+		return nil, &InvalidError{"period", period.String(), "at most 285 years"}
+	}
+	return &Gate{limit: n, period: int64(period + leeway(period))}, nil
+}
+
+// leeway is 0 where the time stands still while code runs, as it does in a
+// testing/synctest bubble: there every moment is exact.
+func leeway(period time.Duration) time.Duration {
+	start := nanos()
+	for range 100 {
+		if nanos() != start {
+			return min(max(period/leewayPart, leewayLeast), leewayMost)
+		}
+	}
+	return 0
+}
+
+// started has a monotonic reading, which all times of gates are counted from.
+var started = time.Now()
+
+func nanos() int64 { return int64(time.Since(started)) }
+
+// Most is the n of [NewGate]: as many tokens can pass together.
+func (g *Gate) Most() int64 { return g.limit }
+
+// Wait returns nil when the caller's turn has come. It returns an error, and nothing is
+// charged, if the context ends first (its error), at once if the context's deadline
+// comes before the turn (an error that wraps [context.DeadlineExceeded] and tells the
+// wait), or if the gate is closed ([ErrClosed]).
+func (g *Gate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
+
+// WaitN is Wait for n tokens, which pass together. While it is at the head of the queue,
+// those behind it wait, even if they need less. It returns an [InvalidError] if
+// n is less than 1 or more than can ever pass.
+func (g *Gate) WaitN(ctx context.Context, n int64) error {
+	if n < 1 || n > g.limit {
+		return g.fault(n)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	now := nanos()
+	if g.free(n, now) {
+		g.pass(n, now)
+		return nil
+	}
+	return g.stand(ctx, n, now)
+}
+
+// TryWait says whether the caller may go on: at once if timeout is 0, as soon as its
+// turn has come if that is within timeout, and if timeout is negative however long
+// it takes, unless the gate is closed. If the turn cannot come within timeout it
+// returns false at once. What answers false charges nothing.
+func (g *Gate) TryWait(timeout time.Duration) bool {
+	return g.tryWait(timeout) == nil
+}
+
+func (g *Gate) tryWait(timeout time.Duration) error {
+	ctx := context.Background()
+	if timeout < 0 || g.limit < 1 {
+		return g.Wait(ctx)
+	}
+	g.mu.Lock()
+	now := nanos()
+	switch {
+	case g.free(1, now):
+		g.pass(1, now)
+		return nil
+	case g.closed:
+		g.mu.Unlock()
+		return ErrClosed
+	case timeout == 0 || g.forecast(1, now) > timeout:
+		g.mu.Unlock()
+		return context.DeadlineExceeded
+	}
+	g.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return g.Wait(ctx)
+}
+
+// Peek says whether somebody who came now could pass at once, and if not, in how long
+// his turn would come, after those who wait already, if nobody of them gives up.
+// It consumes nothing. A closed gate is not open, and the wait is [Never].
+func (g *Gate) Peek() (open bool, in time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed || g.limit < 1 {
+		return false, Never
+	}
+	now := nanos()
+	if g.free(1, now) {
+		return true, 0
+	}
+	return false, max(g.forecast(1, now), 1)
+}
+
+// Close ends all waiting, now and from now on, with [ErrClosed]. Whoever has
+// been let go before has passed. Closing twice does nothing more.
+func (g *Gate) Close() {
+	g.mu.Lock()
+	g.closed = true
+	first := g.head
+	g.queue = queue{}
+	g.disarm()
+	g.mu.Unlock()
+	wake(first)
+}
+
+func (g *Gate) fault(n int64) error {
+	if g.limit < 1 {
+		return &InvalidError{"gate", "the zero Gate", "one made by NewGate"}
+	}
+	return invalid("n", n, "from 1 to "+strconv.FormatInt(g.limit, 10)+", which is what can pass together")
+}
+
+// idle says whether nothing of the last period is known, and closes the gate if so.
+func (g *Gate) idle() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.forget(nanos(), g.period)
+	if g.head == nil && g.flying == 0 && g.held() == 0 {
+		g.closed = true
+	}
+	return g.closed
+}
+
+// free says whether n tokens may pass now.
+func (g *Gate) free(n, now int64) bool {
+	g.forget(now, g.period)
+	return g.head == nil && !g.closed && g.over(n) <= 0
+}
+
+// over is how many tokens have to be forgotten before n more may pass.
+func (g *Gate) over(n int64) int64 { return g.held() + g.flying + n - g.limit }
+
+// pass records that n tokens pass now, gives up the lock, and makes sure that the
+// record is not old when the caller sees it.
+//
+// If the goroutine was held up on the way, the pass is recorded again, at the later
+// time; each time a little further ahead, so that recording cannot be what holds it up.
+// The record is needed only a period later, so nobody has relied on the earlier one,
+// unless the hold-up was longer than that.
+func (g *Gate) pass(n, now int64) {
+	i := g.record(now, n, g.period)
+	if g.head != nil {
+		g.release(now)
+	} else {
+		g.mu.Unlock()
+	}
+	for ahead := int64(0); nanos()-now > settled; {
+		ahead = 2*ahead + settled
+		g.mu.Lock()
+		now = nanos() + ahead
+		i = g.postpone(i, now, n, g.period)
+		g.mu.Unlock()
+	}
+}
+
+// refusal is the error for a context that ends before the turn of n tokens that
+// come now, if it does.
+func (g *Gate) refusal(ctx context.Context, n, now int64) error {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return nil
+	}
+	wait, left := g.forecast(n, now), time.Until(deadline)
+	if wait <= left {
+		return nil
+	}
+	return fmt.Errorf("headgate: the turn would come in %s and the context ends in %s: %w", wait, left, context.DeadlineExceeded)
+}

@@ -1,0 +1,409 @@
+package headgate
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The steps of the RateGate article: 2 a second over 10 actions, and 5 a second over a
+// sequence of 20.
+func TestGateLetsPassInSteps(t *testing.T) {
+	for _, c := range []struct {
+		n, actions int
+		want       []int // actions at each second
+	}{
+		{2, 10, []int{2, 2, 2, 2, 2}},
+		{5, 20, []int{5, 5, 5, 5}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := must(NewGate(int64(c.n), time.Second))
+			start := time.Now()
+			got := map[time.Duration]int{}
+			for range c.actions {
+				if err := g.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				got[time.Since(start)]++
+			}
+			for s, want := range c.want {
+				if n := got[time.Duration(s)*time.Second]; n != want {
+					t.Errorf("%d a second: %d at second %d; want %d (all: %v)", c.n, n, s, want, got)
+				}
+			}
+		})
+	}
+}
+
+// The same by a real clock. What a busy machine may do to a caller is allowed for: no
+// action is more than 20 ms early, which is how much the first may be late to look
+// at the clock, or 200 ms late.
+func TestGateLetsPassInStepsOfARealClock(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ n, actions int }{{2, 10}, {5, 20}} {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			g := must(NewGate(int64(c.n), time.Second))
+			var seen []time.Time
+			for range c.actions {
+				if err := g.Wait(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				seen = append(seen, time.Now())
+			}
+			for i, at := range seen {
+				step := time.Duration(i/c.n) * time.Second
+				if late := at.Sub(seen[0]) - step; late > 200*time.Millisecond || late < -20*time.Millisecond {
+					t.Errorf("%d a second: action %d is %s late", c.n, i, late)
+				}
+			}
+		})
+	}
+}
+
+// holdPromise checks that no window of the length of a period, wherever it begins, holds more
+// than n of the moments seen.
+func holdPromise(t *testing.T, seen []time.Time, n int, period time.Duration) {
+	t.Helper()
+	slices.SortFunc(seen, time.Time.Compare)
+	for i := range max(len(seen)-n, 0) {
+		if span := seen[i+n].Sub(seen[i]); span < period {
+			t.Errorf("passes %d to %d of %d, which is one too many, lie within %s, %s too short", i, i+n, len(seen), span, period-span)
+			return
+		}
+	}
+}
+
+func TestGateComesFirstServedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(NewGate(3, time.Second))
+		var mu sync.Mutex
+		var order []int
+		at := map[int]time.Duration{}
+		start := time.Now()
+		for i, n := range []int64{1, 3, 1, 2, 1, 1, 3} {
+			go func() {
+				if err := g.WaitN(t.Context(), n); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, i)
+				at[i] = time.Since(start)
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		// The third of 1 does not overtake the 3 before it, though it would fit.
+		for i, want := range []float64{0, 1, 2, 2, 3, 3, 4} {
+			if at[i].Seconds() != want {
+				t.Errorf("number %d passes at %s; want %vs (%v)", i, at[i], want, at)
+			}
+		}
+		if !slices.IsSortedFunc(order, func(a, b int) int { return int(at[a] - at[b]) }) {
+			t.Errorf("order %v", order)
+		}
+	})
+}
+
+// One at a time, a hundred who came one after the other, of whom every third gives up.
+func TestGateKeepsOrderWhenSomeGiveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(NewGate(1, time.Second))
+		var mu sync.Mutex
+		var order []int
+		start := time.Now()
+		for i := range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if i%3 == 2 {
+				time.AfterFunc(time.Millisecond, cancel)
+			}
+			go func() {
+				if g.Wait(ctx) == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					order = append(order, i)
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(66 * time.Second)
+		synctest.Wait()
+		if len(order) != 67 || !slices.IsSorted(order) {
+			t.Errorf("after %s: %d in the order %v; want 67 in order", time.Since(start), len(order), order)
+		}
+		if open, in := g.Peek(); open || in != time.Second {
+			t.Errorf("Peek is %v, %s; want closed for 1s: those who gave up are charged nothing", open, in)
+		}
+	})
+}
+
+func TestGateCloseWakesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(NewGate(1, time.Hour))
+		must(0, g.Wait(t.Context()))
+		errs := make(chan error, 1000)
+		for range cap(errs) {
+			go func() { errs <- g.Wait(t.Context()) }()
+		}
+		synctest.Wait()
+		g.Close()
+		g.Close()
+		for range cap(errs) {
+			if err := <-errs; !errors.Is(err, ErrClosed) {
+				t.Fatalf("a waiter gets %v; want ErrClosed", err)
+			}
+		}
+		if err := g.Wait(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("later: %v; want ErrClosed", err)
+		}
+		if g.TryWait(0) || g.TryWait(time.Second) || g.TryWait(-1) {
+			t.Error("a closed gate lets pass")
+		}
+		if open, in := g.Peek(); open || in != Never {
+			t.Errorf("Peek is %v, %s; want never", open, in)
+		}
+	})
+}
+
+func TestGateRefusesADeadlineThatCannotBeMet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(NewGate(2, time.Minute))
+		start := time.Now()
+		ask := func(n int64, within time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			defer cancel()
+			return g.WaitN(ctx, n)
+		}
+		must(0, ask(2, time.Second))
+		err := ask(1, time.Minute-1)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "1m0s") {
+			t.Errorf("error %v; want one that wraps DeadlineExceeded and names the wait of 1m0s", err)
+		}
+		for range 3 { // all together need this minute and one more
+			go func() { _ = g.Wait(t.Context()) }()
+		}
+		synctest.Wait()
+		for _, c := range []struct {
+			n     int64
+			after time.Duration
+		}{{1, 2 * time.Minute}, {2, 3 * time.Minute}} {
+			if err := ask(c.n, c.after-1); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%d tokens behind three: %v", c.n, err)
+			}
+		}
+		if got := time.Since(start); got != 0 {
+			t.Errorf("to be refused took %s", got)
+		}
+		if err := ask(1, 2*time.Minute); err != nil || time.Since(start) != 2*time.Minute {
+			t.Errorf("with just enough time: %v after %s", err, time.Since(start))
+		}
+	})
+}
+
+// Among waiters of different widths turns are foreseen one by one.
+func TestGateForeseesWideTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(NewGate(10, time.Second))
+		start := time.Now()
+		for i := range int64(200) {
+			n := i*7%10 + 1
+			g.mu.Lock()
+			g.forget(nanos(), g.period)
+			foreseen := g.forecast(n, nanos())
+			g.mu.Unlock()
+			go func() {
+				_ = g.WaitN(t.Context(), n)
+				if got := time.Since(start); got != foreseen {
+					t.Errorf("number %d, of %d tokens, passes at %s; foreseen %s", i, n, got, foreseen)
+				}
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Hour)
+	})
+}
+
+func TestGateTryWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(NewGate(1, time.Second))
+		start := time.Now()
+		for _, c := range []struct {
+			timeout time.Duration
+			want    bool
+			at      time.Duration
+		}{
+			{0, true, 0},
+			{0, false, 0},
+			{time.Second - 1, false, 0}, // cannot be met: at once
+			{time.Second, true, time.Second},
+			{-1, true, 2 * time.Second},
+			{time.Hour, true, 3 * time.Second},
+			{0, false, 3 * time.Second},
+		} {
+			if got := g.TryWait(c.timeout); got != c.want || time.Since(start) != c.at {
+				t.Errorf("TryWait(%s) is %v at %s; want %v at %s", c.timeout, got, time.Since(start), c.want, c.at)
+			}
+		}
+	})
+}
+
+func TestGatePeekConsumesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(NewGate(2, time.Second))
+		peek := func(wantOpen bool, want time.Duration) {
+			t.Helper()
+			if open, in := g.Peek(); open != wantOpen || in != want {
+				t.Errorf("Peek is %v, %s; want %v, %s", open, in, wantOpen, want)
+			}
+		}
+		peek(true, 0)
+		peek(true, 0)
+		must(0, g.Wait(t.Context()))
+		peek(true, 0)
+		time.Sleep(300 * time.Millisecond)
+		must(0, g.Wait(t.Context()))
+		peek(false, 700*time.Millisecond)
+		go func() { _ = g.Wait(t.Context()) }()
+		synctest.Wait()
+		peek(false, time.Second) // behind the one who waits
+		go func() { _ = g.Wait(t.Context()) }()
+		synctest.Wait()
+		peek(false, 1700*time.Millisecond)
+		time.Sleep(time.Minute)
+		peek(true, 0)
+	})
+}
+
+// Who was cancelled after he was let go, but before he ran, gives his turn to those
+// behind.
+func TestGateGivesTurnsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(NewGate(4, time.Second))
+		must(0, g.WaitN(t.Context(), 4))
+		start := time.Now()
+		w := &waiter{n: 4, ready: make(chan struct{})}
+		g.mu.Lock()
+		g.push(w)
+		g.release(nanos())
+		passed := make(chan time.Duration, 4)
+		for range cap(passed) {
+			go func() {
+				if g.Wait(t.Context()) == nil {
+					passed <- time.Since(start)
+				}
+			}()
+		}
+		<-w.ready
+		synctest.Wait()
+		if len(passed) != 0 {
+			t.Fatal("others pass while it is not known when the first one does")
+		}
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		time.Sleep(time.Second)
+		if err := g.giveUp(cancelled, w); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		for range cap(passed) {
+			if at := <-passed; at != 2*time.Second {
+				t.Errorf("passed after %s; want 2s", at)
+			}
+		}
+	})
+}
+
+// When one who needs much gives up, those behind him who need less may go earlier.
+func TestGateSetsItsTimerAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(NewGate(10, 10*time.Second))
+		start := time.Now()
+		must(0, g.WaitN(t.Context(), 5))
+		time.Sleep(5 * time.Second)
+		must(0, g.WaitN(t.Context(), 5))
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = g.WaitN(ctx, 10) }()
+		synctest.Wait()
+		time.AfterFunc(time.Second, cancel)
+		if err := g.Wait(t.Context()); err != nil || time.Since(start) != 10*time.Second {
+			t.Errorf("passed after %s, %v; want 10s", time.Since(start), err)
+		}
+	})
+}
+
+// A gate has a timer while somebody waits, and at no other time.
+func TestGateHasNoTimerWhileIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(NewGate(1, time.Second))
+		armed := func() bool {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			return g.armed
+		}
+		must(0, g.Wait(t.Context()))
+		if armed() {
+			t.Error("nobody waits yet")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = g.Wait(ctx) }()
+		synctest.Wait()
+		if !armed() {
+			t.Error("somebody waits")
+		}
+		cancel()
+		synctest.Wait()
+		if armed() || g.timer.Stop() {
+			t.Error("the timer goes on when nobody waits any more")
+		}
+		if !g.TryWait(time.Second) || armed() {
+			t.Error("a timer after the last one has passed")
+		}
+	})
+}
+
+func TestNewGateRefuses(t *testing.T) {
+	for _, c := range []struct {
+		n      int64
+		period time.Duration
+		want   string
+	}{
+		{0, time.Second, "n is 0"},
+		{-1, time.Second, "n is -1"},
+		{math.MaxInt64, time.Second, "n is 9223372036854775807"},
+		{1, 0, "period is 0s"},
+		{1, -time.Second, "period is -1s"},
+		{1, math.MaxInt64, "period is 2562047h47m16.854775807s"},
+	} {
+		_, err := NewGate(c.n, c.period)
+		if e, ok := errors.AsType[*InvalidError](err); !ok || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("NewGate(%d, %s): %v; want %q", c.n, c.period, e, c.want)
+		}
+	}
+	g := must(NewGate(maxTokens, maxPeriod))
+	for _, n := range []int64{0, -1, math.MinInt64, maxTokens + 1} {
+		if err := g.WaitN(t.Context(), n); err == nil {
+			t.Errorf("WaitN(%d): no error", n)
+		}
+	}
+	must(0, g.WaitN(t.Context(), maxTokens))
+	if open, in := g.Peek(); open || in < maxPeriod-time.Hour {
+		t.Errorf("the largest gate, full: %v, %s", open, in)
+	}
+	var zero Gate
+	if _, ok := errors.AsType[*InvalidError](zero.Wait(t.Context())); !ok || zero.TryWait(time.Second) || zero.TryWait(0) {
+		t.Error("the zero Gate lets pass")
+	}
+	if open, _ := zero.Peek(); open {
+		t.Error("the zero Gate is open")
+	}
+	zero.Close()
+}

@@ -1,0 +1,285 @@
+package headgate
+
+import (
+	"context"
+	"errors"
+	"math/bits"
+	"time"
+)
+
+// queue holds those who wait at a [Gate], first come first. Its links are in the
+// waiters, so that who gives up leaves in constant time.
+type queue struct {
+	head, tail *waiter
+	waiting    int32 // how many
+	wide       int32 // of them those with more than one token
+}
+
+// waiter is one who waits.
+type waiter struct {
+	n          int64
+	ready      chan struct{} // closed when it may run: let go, or the gate was closed
+	next, prev *waiter
+	gone       bool // let go
+}
+
+func (q *queue) push(w *waiter) {
+	w.prev = q.tail
+	if w.prev == nil {
+		q.head = w
+	} else {
+		w.prev.next = w
+	}
+	q.tail = w
+	q.count(w, 1)
+}
+
+func (q *queue) remove(w *waiter) {
+	if w.prev == nil {
+		q.head = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		q.tail = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next = nil, nil
+	q.count(w, -1)
+}
+
+// cut takes those before w out, who stay linked, and returns the first of them.
+func (q *queue) cut(w *waiter) (first *waiter) {
+	if w == q.head {
+		return nil
+	}
+	first, q.head = q.head, w
+	if w == nil {
+		q.tail = nil
+		return first
+	}
+	w.prev.next, w.prev = nil, nil
+	return first
+}
+
+func (q *queue) count(w *waiter, by int32) {
+	q.waiting += by
+	if w.n > 1 {
+		q.wide += by
+	}
+}
+
+// stand waits at the end of the queue for the turn of n tokens. The lock is held
+// when it is called and free when it returns.
+func (g *Gate) stand(ctx context.Context, n, now int64) error {
+	err := ErrClosed
+	if !g.closed {
+		err = g.refusal(ctx, n, now)
+	}
+	if err != nil {
+		g.mu.Unlock()
+		return err
+	}
+	w := &waiter{n: n, ready: make(chan struct{})}
+	g.push(w)
+	g.release(now)
+
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		if err := g.giveUp(ctx, w); err != nil {
+			return err
+		}
+	}
+	return g.run(w)
+}
+
+// run is what a waiter does first when it has been woken: it records its pass.
+func (g *Gate) run(w *waiter) error {
+	if g.late != nil {
+		g.late()
+	}
+	g.mu.Lock()
+	if !w.gone {
+		g.mu.Unlock()
+		return ErrClosed
+	}
+	g.flying -= w.n
+	g.pass(w.n, nanos())
+	return nil
+}
+
+// giveUp takes a waiter whose context has ended out of the queue, and gives its turn to
+// those behind, if it has had it. But a turn that has come by a deadline is in time:
+// then it returns nil, as it does for a gate that was closed.
+func (g *Gate) giveUp(ctx context.Context, w *waiter) error {
+	err := ctx.Err()
+	late := errors.Is(err, context.DeadlineExceeded)
+	g.mu.Lock()
+	if late {
+		g.release(nanos())
+		g.mu.Lock()
+	}
+	switch {
+	case w.gone && late, g.closed && !w.gone:
+		g.mu.Unlock()
+		return nil
+	case w.gone:
+		g.flying -= w.n
+		w.gone = false
+	case w != g.head:
+		g.remove(w)
+		g.mu.Unlock()
+		return err
+	default:
+		g.remove(w)
+	}
+	g.disarm() // the turn of who is behind may come earlier
+	g.release(nanos())
+	return err
+}
+
+// release wakes those whose turn has come, and nobody else. The lock is held when
+// it is called and free when it returns.
+func (g *Gate) release(now int64) {
+	first := g.letGo(now)
+	g.mu.Unlock()
+	wake(first)
+}
+
+// wake wakes those who were taken out of the queue, from the first on.
+func wake(w *waiter) {
+	for w != nil {
+		next := w.next
+		w.next = nil // lest one that is woken late keeps all behind it in memory
+		close(w.ready)
+		w = next
+	}
+}
+
+// letGo takes those whose turn has come out of the queue, still linked to each other,
+// and returns the first. For the next it sets the timer, unless that is set, or it is
+// not known yet when its turn comes, because a pass that it depends on is not
+// recorded: then whoever records that sets the timer.
+func (g *Gate) letGo(now int64) (first *waiter) {
+	g.forget(now, g.period)
+	w := g.head
+	for ; w != nil && g.over(w.n) <= 0; w = w.next {
+		g.count(w, -1)
+		g.flying += w.n
+		w.gone = true
+	}
+	first = g.cut(w)
+	if w == nil {
+		g.disarm()
+	} else if over := g.over(w.n); !g.armed && over <= g.held() {
+		g.arm(g.left(over, now))
+	}
+	return first
+}
+
+// left is the time until the nth of the tokens held is forgotten.
+func (g *Gate) left(n, now int64) time.Duration {
+	return time.Duration(max(g.period-(now-g.passedAt(n)), 0))
+}
+
+func (g *Gate) arm(d time.Duration) {
+	g.armed = true
+	if g.timer == nil {
+		g.timer = time.AfterFunc(d, g.turn)
+		return
+	}
+	g.timer.Reset(d)
+}
+
+func (g *Gate) disarm() {
+	if g.armed {
+		g.armed = false
+		g.timer.Stop()
+	}
+}
+
+// turn is what the timer does.
+func (g *Gate) turn() {
+	g.mu.Lock()
+	g.armed = false
+	g.release(nanos())
+}
+
+// forecast is the time until the turn of n tokens that come now, behind all who
+// wait, if nobody gives up and everybody is woken on time; or [Never], if that is
+// too long to tell. Where those who wait need different numbers of tokens, it
+// looks at no more than the first of them, and it may be later than told.
+func (g *Gate) forecast(n, now int64) time.Duration {
+	if g.wide > 0 {
+		return g.foresee(n, now)
+	}
+	// Tokens that wait go in steps of limit, each a period after those of the
+	// step before it. Those of the first go when what is held is forgotten.
+	nth := int64(g.waiting) + n
+	rounds := (nth - 1) / g.limit
+	return add(times(rounds, g.period), g.wait(nth-rounds*g.limit+g.over(0), now))
+}
+
+// wait is the time until the nth of the tokens held and flying is forgotten, n being
+// at most as many; 0 if there is none such.
+func (g *Gate) wait(n, now int64) time.Duration {
+	switch {
+	case n <= 0:
+		return 0
+	case n <= g.held():
+		return g.left(n, now)
+	default:
+		return time.Duration(g.period)
+	}
+}
+
+// forecastMost is how many waiters foresee looks at.
+const forecastMost = 4096
+
+// foresee is forecast step by step, for waiters of different widths.
+func (g *Gate) foresee(n, now int64) time.Duration {
+	type turn struct {
+		upto int64 // tokens up to and including its own
+		in   time.Duration
+	}
+	turns := make([]turn, 0, min(g.waiting, forecastMost))
+	known := g.held() + g.flying
+	upto, in, oldest := known, time.Duration(0), 0
+	next := func(n int64) {
+		upto += n
+		over := upto - g.limit
+		if over <= known {
+			in = max(in, g.wait(over, now))
+			return
+		}
+		for turns[oldest].upto < over {
+			oldest++
+		}
+		in = max(in, add(turns[oldest].in, time.Duration(g.period)))
+	}
+	for w := g.head; w != nil && len(turns) < forecastMost; w = w.next {
+		next(w.n)
+		turns = append(turns, turn{upto, in})
+	}
+	next(n)
+	return in
+}
+
+// add is a + b, and Never if that is too long.
+func add(a, b time.Duration) time.Duration {
+	if a > Never-b {
+		return Never
+	}
+	return a + b
+}
+
+// times is n periods, and Never if that is too long.
+func times(n, period int64) time.Duration {
+	hi, lo := bits.Mul64(uint64(n), uint64(period))
+	if hi != 0 || lo > uint64(Never) {
+		return Never
+	}
+	return time.Duration(lo)
+}

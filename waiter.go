@@ -1,0 +1,15 @@
+package headgate
+
+import "context"
+
+// Waiter makes callers wait their turn: a [Gate], a [SharedGate], or a limiter for one key
+// ([Limiter.Waiter]).
+// [Throttle], [ForEach], [NewReader] and [NewWriter] work with any.
+type Waiter interface {
+	// WaitN returns nil when the turn of n tokens has come; they pass together.
+	// If it returns an error, none has passed and nothing is charged.
+	WaitN(ctx context.Context, n int64) error
+
+	// Most is the largest n that can ever pass together.
+	Most() int64
+}
