@@ -97,6 +97,9 @@ func nanos() int64 { return int64(time.Since(started)) }
 // Most is the n of [NewGate]: as many tokens can pass together.
 func (g *Gate) Most() int64 { return g.limit }
 
+// Rate is the n of [NewGate] and the period, with what is added to that.
+func (g *Gate) Rate() (n int64, period time.Duration) { return g.limit, time.Duration(g.period) }
+
 // Wait returns nil when the caller's turn has come. It returns an error, and nothing is
 // charged, if the context ends first (its error), at once if the context's deadline
 // comes before the turn (an error that wraps [context.DeadlineExceeded] and tells the

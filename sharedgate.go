@@ -69,6 +69,11 @@ func ceilMicros(d time.Duration) time.Duration {
 // Most is the n of [NewSharedGate]: as many tokens can pass together.
 func (g *SharedGate) Most() int64 { return g.limit.Capacity() }
 
+// Rate is the n of [NewSharedGate], and the period and the slack together.
+func (g *SharedGate) Rate() (n int64, period time.Duration) {
+	return g.limit.Capacity(), g.limit.Period()
+}
+
 // Wait is WaitN for one token.
 func (g *SharedGate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
 

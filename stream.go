@@ -10,8 +10,8 @@ import (
 // NewReader limits what is read from r to the tokens of w, one for each byte. Any
 // number of readers and writers may share one w: those that always have something
 // to do, and buffers that hold a chunk, get equal parts. They stand in line for
-// chunks of at most 4 KiB, and at most 1/128 of what can pass together (but at least a
-// byte). At a [Gate], one alone passes evenly, not the bytes of a whole period at once.
+// chunks of at most 4 KiB, and at most 1/128 of what passes in a period (but at least a
+// byte). One alone passes evenly, not the bytes of a burst or of a whole period at once.
 //
 // A Read reads first, then waits until as much as came may pass, and returns it: what
 // is not read costs nothing. If waiting fails, because ctx has ended or w was closed,
@@ -51,30 +51,32 @@ type stream struct {
 
 // chunk is how many bytes pass together.
 func (s *stream) chunk() int {
-	return int(min(max(s.waiter.Most()/chunkPart, 1), chunkMost))
+	most := s.waiter.Most()
+	tokens, _ := s.waiter.Rate()
+	return int(min(max(most/chunkPart, min(most/2, tokens/chunkPart), 1), chunkMost))
 }
 
 // wait waits for the turn of n bytes.
 //
-// A gate is open at times, and then nobody stands in line: who is fastest would take all
-// there is, period after period. So a stream takes no more than what an even pace
-// would give it if it were alone. Two then get half each: while the gate is open because
-// both go at that pace, and while it is not because they take turns.
+// At times there is enough for all, and then nobody stands in line: who is fastest would take
+// all there is, period after period. So a stream takes no more than what an even pace
+// would give it if it were alone. Two then get half each: while there is enough because
+// both go at that pace, and while there is not because they take turns.
 func (s *stream) wait(n int) error {
-	g, ok := s.waiter.(*Gate)
-	if !ok {
+	tokens, period := s.waiter.Rate()
+	if tokens < 1 {
 		return s.waiter.WaitN(s.ctx, int64(n))
 	}
 	if err := pause(s.ctx, time.Until(s.due)); err != nil {
 		return err
 	}
-	if err := g.WaitN(s.ctx, int64(n)); err != nil {
+	if err := s.waiter.WaitN(s.ctx, int64(n)); err != nil {
 		return err
 	}
-	if behind := time.Now().Add(-max(time.Duration(g.period/catchUpPart), catchUpLeast)); s.due.Before(behind) {
+	if behind := time.Now().Add(-max(period/catchUpPart, catchUpLeast)); s.due.Before(behind) {
 		s.due = behind
 	}
-	s.due = s.due.Add(time.Duration(float64(g.period) / float64(g.limit) * float64(n)))
+	s.due = s.due.Add(time.Duration(float64(period) / float64(tokens) * float64(n)))
 	return nil
 }
 

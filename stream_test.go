@@ -44,6 +44,35 @@ func TestReadersShareABandwidth(t *testing.T) {
 	})
 }
 
+// A limiter shares its bandwidth as well, whatever its algorithm, and with those of other
+// processes that share its store.
+func TestReadersShareALimiter(t *testing.T) {
+	for _, text := range []string{"1000000/s", "1000000/s burst 10000", "1000000/s stepped", "1000000/s fixed-window", "100000/100ms fixed-window", "100000/100ms sliding-window"} {
+		t.Run(text, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const rate, seconds = 1_000_000, 5
+				m := NewMemory(100)
+				ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)
+				defer cancel()
+				var got [2]int64
+				var wg sync.WaitGroup
+				for i := range got {
+					l := must(NewLimiter(m, must(ParseLimit(text))))
+					wg.Go(func() {
+						to := struct{ io.Writer }{io.Discard}
+						got[i], _ = io.CopyBuffer(to, NewReader(ctx, endless{}, l.Waiter("all")), make([]byte, 64<<10))
+					})
+				}
+				wg.Wait()
+				sum := got[0] + got[1]
+				if sum < rate*seconds*95/100 || sum > rate*(seconds+1) || 100*got[0] < 95*sum/2 || 100*got[1] < 95*sum/2 {
+					t.Errorf("%d and %d bytes in %d s", got[0], got[1], seconds)
+				}
+			})
+		})
+	}
+}
+
 // One alone has the whole bandwidth, and evenly.
 func TestAReaderAloneReadsEvenly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -52,6 +52,20 @@ func (w keyWaiter) Most() int64 {
 	return most
 }
 
+// Rate is that of the slowest of the limits.
+func (w keyWaiter) Rate() (n int64, period time.Duration) {
+	for _, l := range w.limiter.limits(w.key) {
+		tokens := l.Capacity()
+		if l.Refill() > 0 {
+			tokens = l.Refill()
+		}
+		if n == 0 || float64(tokens)/float64(l.Period()) < float64(n)/float64(period) {
+			n, period = tokens, l.Period()
+		}
+	}
+	return n, period
+}
+
 // booking is a grant whose turn is in wait.
 type booking struct {
 	key    string

@@ -1,6 +1,9 @@
 package headgate
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Waiter makes callers wait their turn: a [Gate], a [SharedGate], or a limiter for one key
 // ([Limiter.Waiter]).
@@ -12,4 +15,7 @@ type Waiter interface {
 
 	// Most is the largest n that can ever pass together.
 	Most() int64
+
+	// Rate is how many tokens pass in a period in the long run; 0 if there is no end to them.
+	Rate() (n int64, period time.Duration)
 }

@@ -103,27 +103,6 @@ func (c *crawler) fetch(ctx context.Context, url string) (int, error) {
 	if answer.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("%s: %s", url, answer.Status)
 	}
-	n, err := io.Copy(io.Discard, &throttled{ctx: ctx, r: answer.Body, limiter: c.bytes})
+	n, err := io.Copy(io.Discard, headgate.NewReader(ctx, answer.Body, c.bytes.Waiter("download")))
 	return int(n), err
-}
-
-// burst is how many bytes are read at a time: few, so that long pages and short ones take
-// turns. A page is read by the system ahead of us, as far as its buffers go.
-const burst = 1024
-
-// throttled reads from r, after waiting for the bandwidth.
-type throttled struct {
-	ctx     context.Context //nolint:containedctx // a Reader is given no other
-	r       io.Reader
-	limiter *headgate.Limiter
-}
-
-func (t *throttled) Read(b []byte) (int, error) {
-	n, err := t.r.Read(b[:min(len(b), burst)])
-	if n > 0 {
-		if err := t.limiter.WaitN(t.ctx, "download", int64(n)); err != nil {
-			return 0, err
-		}
-	}
-	return n, err
 }

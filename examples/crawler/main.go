@@ -19,6 +19,7 @@ import (
 const (
 	hostRate  = 40      // requests a second to each host
 	bandwidth = 200_000 // bytes a second from all of them
+	burst     = 2048    // bytes at once: few, so that long pages and short ones take turns
 )
 
 func main() {
