@@ -72,7 +72,7 @@ func (w *turnWalk) pass() {
 // microsecond sooner.
 func TestTurnsAreTheFirstMomentsThatFit(t *testing.T) {
 	booked := 0
-	for seed := range uint64(800) {
+	for seed := range uint64(often(800)) {
 		w := newTurnWalk(t, seed)
 		for range 60 {
 			w.ask()
@@ -96,7 +96,7 @@ func TestTurnsAreTheFirstMomentsThatFit(t *testing.T) {
 			}
 		}
 	}
-	if booked < 5000 {
+	if booked < often(5000) {
 		t.Errorf("only %d were booked ahead: this tells little", booked)
 	}
 }
@@ -112,7 +112,7 @@ func maxTime(a, b time.Time) time.Time {
 // granted after it, and whenever it is taken back.
 func TestTakingBackLeavesNothing(t *testing.T) {
 	taken := 0
-	for seed := range uint64(1600) {
+	for seed := range uint64(often(1600)) {
 		w := newTurnWalk(t, seed)
 		for step := range 80 {
 			switch w.random.IntN(4) {
@@ -126,7 +126,7 @@ func TestTakingBackLeavesNothing(t *testing.T) {
 			}
 		}
 	}
-	if taken < 10_000 {
+	if taken < often(10_000) {
 		t.Errorf("only %d were taken back: this tells little", taken)
 	}
 }

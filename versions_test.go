@@ -7,6 +7,14 @@ import (
 	"time"
 )
 
+// often is n, or an eighth of it where tests shall be short, as under the race detector.
+func often(n int) int {
+	if testing.Short() {
+		return n / 8
+	}
+	return n
+}
+
 // shadow is a bucket of its own, in floating point, that is charged with everything
 // that is granted under any version: what it misses is never bounded by what it holds.
 type shadow struct {
@@ -110,7 +118,7 @@ func resizedTo(l Limit, capacity int64) Limit {
 // than a bucket of the larger capacity and the faster rate would grant (of stepped ones:
 // with the larger step to spare). Refunds and clocks that step back make no difference.
 func TestTwoVersionsInTurnGrantNoMoreThanTheMoreGenerous(t *testing.T) {
-	for seed := range uint64(8000) {
+	for seed := range uint64(often(8000)) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		ls := someVersions(random, seed%2 == 0, 2)
 		takeTurns(t, random, seed, ls, generous(ls))
@@ -121,7 +129,7 @@ func TestTwoVersionsInTurnGrantNoMoreThanTheMoreGenerous(t *testing.T) {
 // full bucket of each. That is rare; the numbers are measured, see ARCHITECTURE.md.
 func TestManyVersionsInTurnGrantNoMoreThanAllOfThem(t *testing.T) {
 	over := 0
-	for seed := range uint64(4000) {
+	for seed := range uint64(often(4000)) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		ls := someVersions(random, false, 3+random.IntN(3))
 		all := generous(ls)
@@ -134,8 +142,8 @@ func TestManyVersionsInTurnGrantNoMoreThanAllOfThem(t *testing.T) {
 			over++
 		}
 	}
-	if over > 40 {
-		t.Errorf("in %d of 4000 more was granted than by the most generous alone", over)
+	if over > often(40) {
+		t.Errorf("in %d of %d more was granted than by the most generous alone", over, often(4000))
 	}
 }
 
@@ -211,13 +219,13 @@ func firstSight(m *Memory, key string, l Limit, now int64) bool {
 // alone, if it is asked as often as the bucket of the other takes to fill.
 func TestTheMoreGenerousOfTwoVersionsIsNotShort(t *testing.T) {
 	exact := 0
-	for seed := range uint64(8000) {
+	for seed := range uint64(often(8000)) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		if ls := someVersions(random, seed%2 == 0, 2); outdoes(ls[0], ls[1]) {
 			exact += askInTurn(t, random, seed, ls[0], ls[1])
 		}
 	}
-	if exact < 50_000 {
+	if exact < often(50_000) {
 		t.Errorf("only %d decisions: this tells little", exact)
 	}
 }

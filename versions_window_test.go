@@ -37,7 +37,7 @@ func (c tally) left(now int64) int64 {
 // grants were theirs: neither forgets, and neither is short, from when both are kept.
 func TestWindowsInTurnCountEachTheirOwn(t *testing.T) {
 	exact := make(map[Algorithm]int)
-	for seed := range uint64(4000) {
+	for seed := range uint64(often(4000)) {
 		random := rand.New(rand.NewPCG(seed, 6))
 		w := windowsInTurn{T: t, random: random, memory: NewMemory(16), now: midnight.UnixMicro()}
 		for i, l := range someWindows(random, seed%2 == 0) {
@@ -48,7 +48,7 @@ func TestWindowsInTurnCountEachTheirOwn(t *testing.T) {
 			return
 		}
 	}
-	if exact[AlgorithmFixedWindow] < 100_000 || exact[AlgorithmSlidingWindow] < 100_000 {
+	if exact[AlgorithmFixedWindow] < often(100_000) || exact[AlgorithmSlidingWindow] < often(100_000) {
 		t.Errorf("only %d decisions: this tells little", exact)
 	}
 }
