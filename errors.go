@@ -44,15 +44,21 @@ func invalid(field string, value int64, want string) error {
 	return &InvalidError{Field: field, Value: strconv.FormatInt(value, 10), Want: want}
 }
 
-// DeadlineError is returned by what waits for a turn, such as [Limiter.Wait], if the turn would come after the
-// deadline: at once, and nothing was charged. It is a context.DeadlineExceeded.
+// DeadlineError is returned by what waits for a turn, such as [Limiter.Wait] and [Gate.Wait], if
+// the turn would come after the deadline: at once, and nothing was charged. It is a
+// context.DeadlineExceeded.
 type DeadlineError struct {
-	Limit Limit         // the limit with the longest wait
+	Limit Limit         // that with the longest wait; the zero Limit at a gate
 	Wait  time.Duration // until the turn
 }
 
+// Error gives one line: the limit, and in how long the turn comes.
 func (e *DeadlineError) Error() string {
-	return "headgate: the turn under " + e.Limit.Name() + " comes in " + e.Wait.String() + ", after the deadline"
+	under := ""
+	if e.Limit != (Limit{}) {
+		under = " under " + e.Limit.Name()
+	}
+	return "headgate: the turn" + under + " comes in " + e.Wait.String() + ", after the deadline"
 }
 
 // Unwrap returns context.DeadlineExceeded.

@@ -2,7 +2,6 @@ package headgate
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -102,8 +101,7 @@ func (g *Gate) Rate() (n int64, period time.Duration) { return g.limit, time.Dur
 
 // Wait returns nil when the caller's turn has come. It returns an error, and nothing is
 // charged, if the context ends first (its error), at once if the context's deadline
-// comes before the turn (an error that wraps [context.DeadlineExceeded] and tells the
-// wait), or if the gate is closed ([ErrClosed]).
+// comes before the turn (a [DeadlineError]), or if the gate is closed ([ErrClosed]).
 func (g *Gate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
 
 // WaitN is Wait for n tokens, which pass together. While it is at the head of the queue,
@@ -246,5 +244,5 @@ func (g *Gate) refusal(ctx context.Context, n, now int64) error {
 	if wait <= left {
 		return nil
 	}
-	return fmt.Errorf("headgate: the turn would come in %s and the context ends in %s: %w", wait, left, context.DeadlineExceeded)
+	return &DeadlineError{Wait: wait}
 }

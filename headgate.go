@@ -12,12 +12,18 @@
 //		// come back in d.RetryAfter
 //	}
 //
-// Most callers want [Limiter.Allow]. Those who know the price only afterwards add
+// Most callers want [Limiter.Allow]. Those who find that they did not need it add
 // [Limiter.Refund]; those who only want to show the numbers, [Limiter.Peek].
 //
-// Those who would rather wait their turn than be refused want a [Gate]: at most so many
-// in any window, first come, first served. [Throttle], [ForEach], [NewReader] and
-// [NewWriter] put loops, parallel calls and streams behind one.
+// Those who would rather wait their turn than be refused ask [Limiter.Wait], under any limit
+// and across all who share the store; or [Limiter.Reserve], if they do not wait here, or know the
+// price only afterwards. A [Gate] is for who must never have more than so many pass in any window,
+// at the very moments that are seen: one by itself, one for each key ([KeyedGate]), or
+// one for many processes ([SharedGate]). [Throttle], [ForEach], [NewReader] and [NewWriter]
+// put loops, parallel calls and streams behind any of them.
+//
+// How many may be at work at a time, however long they take, is another question: see
+// [Concurrency]. Several keys are asked together by [AllowAll].
 //
 // Every decision is exact. Time is counted in whole microseconds, rates in whole
 // fractions, and nothing is rounded but what is shown: no limit ever grants more

@@ -154,7 +154,7 @@ func (g *SharedGate) turn(ctx context.Context, n int64, most time.Duration) (met
 		return false, err
 	}
 	if !d.Within(most) {
-		return false, &DeadlineError{Limit: g.limit, Wait: d.RetryAfter}
+		return false, &DeadlineError{Wait: d.RetryAfter}
 	}
 	t := turnAhead{at: time.Now().Add(d.RetryAfter), earliest: asked.Add(d.RetryAfter)}
 	if d.RetryAfter > 0 {
