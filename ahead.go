@@ -26,11 +26,11 @@ func (s *shard) takeTurn(t *slot, l *rule, h uint64, q turns, o order, charge bo
 	if q.l != nil && (!l.sameNumbers(q.l) || l.capacity != q.l.capacity) {
 		q = q.closed() // what was granted under other numbers counts for good
 	}
-	next, after, v := l.decideTurn(k, q, o, charge)
+	next, after, v, changed := l.decideTurn(k, q, o, charge)
 	switch {
-	case charge && v.within(o.wait):
+	case changed:
 		s.writeAccount(t, l, h, next, after, max(o.now, q.seen))
-	case adopted && o.cost != 0:
+	case adopted && o.cost != 0 && (o.ticket == 0 || o.cost > 0):
 		s.writeAccount(t, l, h, k, q, max(o.now, q.seen))
 	}
 	return v
@@ -67,7 +67,9 @@ func (s *shard) writeAccount(t *slot, l *rule, h uint64, k account, q turns, now
 		return
 	}
 	if q.over(now) {
-		delete(s.ahead, h>>idBits)
+		if delete(s.ahead, h>>idBits); len(s.ahead) == 0 {
+			s.ahead = nil // a map does not give memory back by itself
+		}
 		return
 	}
 	if s.ahead == nil {

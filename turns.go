@@ -38,6 +38,7 @@ type turns struct {
 	floor  int64   // the last turn before those
 	grants []grant // in order of their turns
 	seen   int64   // the latest time of a grant: time never runs back
+	till   int64   // until when any of it matters
 }
 
 // grant is one that may still be taken back, or that came after one of those.
@@ -53,6 +54,14 @@ type grant struct {
 // taken back.
 const maxGrants = 1024
 
+// mostGrants is that for l. To make a grant again costs as much as its log is long.
+func (l *rule) mostGrants() int64 {
+	if l.algorithm != AlgorithmSlidingLog {
+		return maxGrants
+	}
+	return min(maxGrants, 1+maxGrants*maxGrants/l.capacity)
+}
+
 // last is the latest turn that was given.
 func (q *turns) last() int64 {
 	if n := len(q.grants); n > 0 {
@@ -62,7 +71,7 @@ func (q *turns) last() int64 {
 }
 
 // closed is q when all its grants count for good.
-func (q *turns) closed() turns { return turns{floor: q.last(), seen: q.seen} }
+func (q *turns) closed() turns { return turns{floor: q.last(), seen: q.seen, till: q.last()} }
 
 // decideAccount is decide for whatever is kept.
 func (l *rule) decideAccount(k account, now, cost int64, charge bool) (account, verdict) {
@@ -81,21 +90,21 @@ func (l *rule) decideAccount(k account, now, cost int64, charge bool) (account, 
 }
 
 // decideTurn decides an order on a key of which k is kept, and q beside it, and charges it
-// if that is set and its turn is not too far ahead. The retry of the verdict is the wait
-// until its turn, also if it is granted.
-func (l *rule) decideTurn(k account, q turns, o order, charge bool) (account, turns, verdict) {
+// if that is set and its turn is not too far ahead; then changed is set. The retry of the
+// verdict is the wait until its turn, also if it is granted.
+func (l *rule) decideTurn(k account, q turns, o order, charge bool) (next account, after turns, v verdict, changed bool) {
 	now := max(o.now, q.seen)
 	if _, v := l.decideAccount(k, now, 0, false); v.reset == 0 && q.finished(now) {
 		now, q = o.now, turns{} // as at first sight
 	}
-	if o.ticket != 0 && o.cost < 0 {
-		if charge {
-			k, q = l.takeBack(k, q, now, o)
-		}
-		return k, q, l.lookTurn(k, q, o, now)
+	if o.ticket != 0 && o.cost <= 0 {
+		return l.decideTicket(k, q, o, now, charge)
+	}
+	if o.cost < 0 && q.last() > now {
+		return k, q, l.lookTurn(k, q, o, now), false // it would make room at a turn that is not its own
 	}
 	at := max(now, q.last(), o.after)
-	_, v := l.decideAccount(k, at, o.cost, false)
+	_, v = l.decideAccount(k, at, o.cost, false)
 	turn := at + max(v.retry, 0)
 	v = v.from(o.now, now, at, turn)
 	switch {
@@ -104,23 +113,21 @@ func (l *rule) decideTurn(k account, q turns, o order, charge bool) (account, tu
 	case turn > maxExact:
 		v.retry = never
 	}
-	if !v.within(o.wait) && o.cost >= 0 {
-		return k, q, v
-	}
-	if !charge {
-		return k, q, v
+	if !charge || !v.within(o.wait) && o.cost >= 0 {
+		return k, q, v, false
 	}
 	next, charged := l.decideAccount(k, turn, o.cost, true)
 	if len(q.grants) == 0 {
 		q.l, q.base = l, k
 		q.base.log = slices.Clone(k.log) // which is the store's to write to
 	}
-	q.grants = append(q.grants, grant{o.ticket, max(now, o.after), l.ask(o.cost), turn, min(turn+o.hold, maxExact)})
+	g := grant{o.ticket, max(now, o.after), l.ask(o.cost), turn, min(turn+o.hold, maxExact)}
+	q.grants, q.till = append(q.grants, g), max(q.till, g.needed())
 	q.seen = now
 	retry := v.retry
 	v = charged.from(o.now, now, turn, turn)
 	v.retry = retry
-	return next, l.settle(q, now), v
+	return next, l.settle(q, now), v, true
 }
 
 // within says whether a turn that is at most wait ahead is granted.
@@ -153,37 +160,57 @@ func (l *rule) lookTurn(k account, q turns, o order, now int64) verdict {
 	return v
 }
 
-// takeBack leaves out the grant of that ticket, or so much of it, and grants what came
-// after it again. It does nothing if it is too late for that.
-func (l *rule) takeBack(k account, q turns, now int64, o order) (account, turns) {
+// decideTicket looks for the grant of a ticket: what is asked is when its turn comes, or that it
+// is taken back. If there is none, or it counts for good, the answer is never.
+func (l *rule) decideTicket(k account, q turns, o order, now int64, charge bool) (next account, after turns, v verdict, changed bool) {
 	i := slices.IndexFunc(q.grants, func(g grant) bool { return g.ticket == o.ticket })
-	if i < 0 || q.grants[i].final(now) {
-		return k, q
+	known := i >= 0 && !q.grants[i].final(now)
+	wait := int64(0)
+	switch {
+	case known && o.cost == 0:
+		wait = max(q.grants[i].turn-now, 0)
+	case known && charge:
+		k, q = l.takeBack(k, q, i, o.cost, now)
+		changed = true
 	}
+	v = l.lookTurn(k, q, o, now)
+	switch {
+	case !known:
+		v.retry = never
+	case wait > 0:
+		v.retry = wait + now - o.now
+	}
+	return k, q, v, changed
+}
+
+// takeBack leaves out grant i, or so much of it, and grants what came after it again.
+func (l *rule) takeBack(k account, q turns, i int, cost, now int64) (account, turns) {
 	q.grants = slices.Clone(q.grants)
-	if q.grants[i].cost += max(o.cost, -l.capacity); q.grants[i].cost <= 0 {
+	if q.grants[i].cost += max(cost, -l.capacity); q.grants[i].cost <= 0 {
 		q.grants = slices.Delete(q.grants, i, i+1)
 	}
 	k = q.base
+	k.log = slices.Clone(k.log)
 	last := q.floor
+	q.till = last
 	for i := range q.grants {
 		g := &q.grants[i]
 		at := max(g.asked, last)
 		_, v := l.decideAccount(k, at, g.cost, false)
 		g.turn = at + max(v.retry, 0)
 		k, _ = l.decideAccount(k, g.turn, g.cost, true)
-		last = g.turn
+		last, q.till = g.turn, max(q.till, g.needed())
 	}
 	return k, l.settle(q, now)
 }
 
 // final says whether g counts for good.
-func (g grant) final(now int64) bool { return g.turn <= now && (g.ticket == 0 || g.until <= now) }
+func (g grant) final(now int64) bool { return g.ticket == 0 || g.turn <= now && g.until <= now }
 
 // settle moves the grants that count for good into the base of q.
 func (l *rule) settle(q turns, now int64) turns {
 	n := 0
-	for n < len(q.grants) && (q.grants[n].final(now) || len(q.grants)-n > maxGrants) {
+	for n < len(q.grants) && (q.grants[n].final(now) || int64(len(q.grants)-n) > l.mostGrants()) {
 		q.base, _ = l.decideAccount(q.base, q.grants[n].turn, q.grants[n].cost, true)
 		q.floor = q.grants[n].turn
 		n++
@@ -192,10 +219,16 @@ func (l *rule) settle(q turns, now int64) turns {
 	return q
 }
 
-// finished says whether all turns have come and all grants count for good.
-func (q *turns) finished(now int64) bool {
-	return q.last() <= now && !slices.ContainsFunc(q.grants, func(g grant) bool { return !g.final(now) })
+// needed is until when g matters.
+func (g grant) needed() int64 {
+	if g.ticket == 0 {
+		return g.turn
+	}
+	return g.until
 }
+
+// finished says whether all turns have come and all grants count for good.
+func (q *turns) finished(now int64) bool { return q.till <= now }
 
 // over says whether nothing of q matters any more.
 func (q *turns) over(now int64) bool { return len(q.grants) == 0 && q.floor <= now }

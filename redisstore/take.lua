@@ -12,9 +12,13 @@
 -- Returns, for each request: what remains, and the microseconds until a retry (0 if
 -- it is granted at once, -1 for never) and until the reset.
 
+-- The number of the algorithm whose states grow with what was granted.
+local SLIDINGLOG = '5'
+
 -- What is no longer needed is kept a little longer, in milliseconds: a second
 -- because time passes between the start of a script and its writes; a minute where
 -- the time was the caller's, which need not pass as fast as the server's.
+
 local SERVERGRACE, CALLERGRACE = 1000, 60000
 
 -- wellformed says whether a state may be one of that algorithm. A log goes on in parts
@@ -80,9 +84,10 @@ for pass = first, last do
     end
     local remaining, retry, reset, state, lives
     if wait > 0 or ticket ~= NOTICKET or hasturns(states[i]) then
+      local most = ARGV[a] == SLIDINGLOG and min(MAXGRANTS, 1 + floor(MAXGRANTS * MAXGRANTS / c)) or MAXGRANTS
       remaining, retry, reset, state, lives = turned(decide, states[i], {
         now = now, cost = cost, wait = wait, ticket = ticket, hold = stride == 9 and tonumber(ARGV[a + 8]) or 0,
-        after = turn > 0 and now + turn or 0}, charge, c, x, y)
+        after = turn > 0 and now + turn or 0}, charge, c, x, y, most)
     else
       remaining, retry, reset, state, lives = decide(states[i], now, cost, charge, c, x, y)
     end
