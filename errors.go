@@ -17,6 +17,10 @@ var ErrFull = errors.New("headgate: memory store has no slot left; create it wit
 // later.
 var ErrClosed = errors.New("headgate: the gate is closed")
 
+// ErrTooLate is returned by [Reservation.Commit] and [Reservation.Cancel] if there is nothing
+// left to give back: the reservation counts for good.
+var ErrTooLate = errors.New("headgate: it is too late to give the reservation back; it counts as it was made")
+
 // ErrReleased is returned by [Flight.Release] and [Flight.Renew] after the flight has
 // been given back, and is why the context of [Flight.Keep] ended then.
 var ErrReleased = errors.New("headgate: the flight has been given back already")

@@ -2,22 +2,47 @@ package headgate
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 )
 
-// lines are the callers in this process who wait for turns that a store has booked, a
-// line for each key and number of tokens. In a line turns are alike, so who is first has
-// the first turn, whoever booked it. Only the first turn of a line has a timer.
+// lines are the callers in this process who wait for turns that a store has booked: a line
+// for each key, in the order of their turns. Only the first in a line has a timer.
+//
+// When one leaves, those behind move up. If all wait for as many tokens, turns are alike: each
+// takes the turn before its own, and the last turn of the line goes back to the store.
+// If not, the leaver's own goes back, and the store is asked when the turns of those
+// behind come now.
 type lines struct {
 	mu sync.Mutex
 	of map[lineKey]*line
 }
 
+// lineKey is a key, and the limits by which its turns are booked.
 type lineKey struct {
-	key string
-	n   int64
+	key    string
+	limits [4]Limit
+	more   *Limit // the rest of them, if there are more than four
+}
+
+func lineKeyOf(key string, limits []Limit) lineKey {
+	k := lineKey{key: key}
+	if copy(k.limits[:], limits) < len(limits) {
+		k.more = &limits[len(k.limits)]
+	}
+	return k
+}
+
+// desk is where turns are booked.
+type desk interface {
+	// giveBack takes back the turn of a ticket for n tokens, as if it had not been booked.
+	giveBack(ticket uint64, n int64)
+
+	// look says in how long the turn of a ticket comes, if that is known.
+	look(ticket uint64) (wait time.Duration, ok bool)
+
+	// run does what has to be done at the desk for a caller who has left.
+	run(do func())
 }
 
 // turnAhead is a turn that was booked.
@@ -27,40 +52,49 @@ type turnAhead struct {
 	ticket   uint64
 }
 
-// line is some waiters in their order, and as many turns in theirs.
+// line is those who wait for turns of a key.
 type line struct {
 	first, last *inLine
-	turns       []turnAhead
+	mixed       bool // not all have waited for as many tokens
 	timer       *time.Timer
 }
 
 // inLine is a caller in a line.
 type inLine struct {
-	at         time.Time // when its own turn would come: its place in the line
-	turn       chan struct{}
+	turnAhead
+	n          int64
 	prev, next *inLine
-	passed     *turnAhead
+	come       chan struct{} // closed when the turn has come
+	passed     bool
 }
 
-// wait joins the line of k with a turn of its own, waits for the turn of its place, and
-// returns that. If ctx ends before, the last turn of the line is not needed, and abandoned.
-func (s *lines) wait(ctx context.Context, k lineKey, t turnAhead, abandon func(ticket uint64)) (turnAhead, error) {
-	w := &inLine{at: t.at, turn: make(chan struct{})}
-	s.join(k, w, t)
+const (
+	mostMoved = 4096 // of those behind one who leaves, so many take another's turn
+	mostAsked = 64   // or so many are asked for at the store
+)
+
+// wait joins the line of k with a turn for n tokens, waits for the turn of its place, and
+// returns that. If ctx ends before, it leaves the line.
+func (s *lines) wait(ctx context.Context, k lineKey, n int64, t turnAhead, d desk) (turnAhead, error) {
+	w := &inLine{turnAhead: t, n: n, come: make(chan struct{})}
+	s.join(k, w)
 	select {
-	case <-w.turn:
-		return *w.passed, nil
+	case <-w.come:
+		return w.turnAhead, nil
 	case <-ctx.Done():
 	}
-	ticket, left := s.leave(k, w)
+	back, behind, left := s.leave(k, w)
 	if !left {
-		return *w.passed, nil // its turn came as well
+		return w.turnAhead, nil // its turn came as well
 	}
-	abandon(ticket)
+	d.run(func() {
+		d.giveBack(back, n)
+		s.moveUp(k, behind, d)
+	})
 	return turnAhead{}, ctx.Err()
 }
 
-func (s *lines) join(k lineKey, w *inLine, t turnAhead) {
+func (s *lines) join(k lineKey, w *inLine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.of[k]
@@ -71,20 +105,16 @@ func (s *lines) join(k lineKey, w *inLine, t turnAhead) {
 		}
 		s.of[k] = l
 	}
+	l.mixed = l.mixed || l.first != nil && l.first.n != w.n
 	l.insert(w)
-	i := len(l.turns)
-	for i > 0 && l.turns[i-1].at.After(t.at) {
-		i--
-	}
-	l.turns = slices.Insert(l.turns, i, t)
-	if i == 0 {
+	if l.first == w {
 		s.schedule(k, l)
 	}
 }
 
 // schedule sets the timer of l to its first turn.
 func (s *lines) schedule(k lineKey, l *line) {
-	wait := time.Until(l.turns[0].at)
+	wait := time.Until(l.first.at)
 	if l.timer == nil {
 		l.timer = time.AfterFunc(wait, func() { s.pass(k, l) })
 		return
@@ -96,41 +126,95 @@ func (s *lines) schedule(k lineKey, l *line) {
 func (s *lines) pass(k lineKey, l *line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	n := 0
-	for n < len(l.turns) && !l.turns[n].at.After(now) {
+	for now := time.Now(); l.first != nil && !l.first.at.After(now); {
 		w := l.first
 		l.remove(w)
-		w.passed = &l.turns[n]
-		close(w.turn)
-		n++
+		w.passed = true
+		close(w.come)
 	}
-	l.turns = l.turns[n:]
-	if len(l.turns) > 0 {
+	s.tidy(k, l)
+}
+
+// tidy sets the timer of l anew, or forgets l if nobody waits in it.
+func (s *lines) tidy(k lineKey, l *line) {
+	switch {
+	case l.first != nil:
 		s.schedule(k, l)
-	} else if s.of[k] == l {
+	case s.of[k] == l:
+		l.timer.Stop()
 		delete(s.of, k)
 	}
 }
 
-// leave takes w out of the line of k and says which turn that leaves over, unless its own
-// has come.
-func (s *lines) leave(k lineKey, w *inLine) (ticket uint64, left bool) {
+// leave takes w out of the line of k, unless its turn has come. It says whose ticket is not
+// needed any more, and if the others wait for other numbers of tokens, who is behind.
+func (s *lines) leave(k lineKey, w *inLine) (ticket uint64, behind []*inLine, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.passed != nil {
-		return 0, false
+	if w.passed {
+		return 0, nil, false
 	}
 	l := s.of[k]
-	l.remove(w)
-	last := len(l.turns) - 1
-	ticket = l.turns[last].ticket
-	l.turns = l.turns[:last]
-	if last == 0 {
-		l.timer.Stop()
-		delete(s.of, k)
+	if l.mixed {
+		ticket, behind = w.ticket, w.behind(mostAsked)
+	} else {
+		ticket = w.handOn()
 	}
-	return ticket, true
+	l.remove(w)
+	s.tidy(k, l)
+	return ticket, behind, true
+}
+
+// handOn gives the turn of w to who is behind it, his to the next, and so on, and
+// returns the ticket that is left over.
+func (w *inLine) handOn() uint64 {
+	spare := w.turnAhead
+	for b, n := w.next, 0; b != nil && n < mostMoved; b, n = b.next, n+1 {
+		b.turnAhead, spare = spare, b.turnAhead
+	}
+	return spare.ticket
+}
+
+// behind are the first most of those behind w.
+func (w *inLine) behind(most int) (all []*inLine) {
+	for b := w.next; b != nil && len(all) < most; b = b.next {
+		all = append(all, b)
+	}
+	return all
+}
+
+// moveUp asks when the turns of some in the line of k come now.
+func (s *lines) moveUp(k lineKey, some []*inLine, d desk) {
+	for _, w := range some {
+		asked := time.Now()
+		if wait, ok := d.look(w.ticket); ok {
+			s.move(k, w, time.Now().Add(wait), asked.Add(wait))
+		}
+	}
+}
+
+// move sets an earlier time for the turn of w.
+func (s *lines) move(k lineKey, w *inLine, at, earliest time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.passed || !at.Before(w.at) {
+		return
+	}
+	w.at, w.earliest = at, earliest
+	if l := s.of[k]; l != nil && l.first == w {
+		s.schedule(k, l)
+	}
+}
+
+// waiting are the first of those who wait in the line of k.
+func (s *lines) waiting(k lineKey) []*inLine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.of[k]
+	if l == nil {
+		return nil
+	}
+	return (&inLine{next: l.first}).behind(mostAsked)
 }
 
 // insert puts w behind those whose turns come no later.

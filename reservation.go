@@ -2,6 +2,8 @@ package headgate
 
 import (
 	"context"
+	"math"
+	"strconv"
 	"sync/atomic"
 	"time"
 )
@@ -43,42 +45,82 @@ func (l *Limiter) ReserveFor(ctx context.Context, key string, n int64, hold time
 // Delay is the time until the turn of r, 0 if it has come.
 func (r *Reservation) Delay() time.Duration { return max(time.Until(r.turn), 0) }
 
-// Cancel gives all of r back: the limits are as if it had never been made, whatever was
-// granted after it. Who holds a turn behind r keeps that turn. It is [Reservation.Commit]
-// of nothing.
+// Cancel gives all of r back: under one limit the state is exactly as if r had never been
+// made, whatever was granted after it. Under several limits each of them is as if r had never
+// been made and the others' turns were where they are. Who holds a turn behind r in another
+// process, or as a reservation, keeps that turn. It is [Reservation.Commit] of nothing.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }
 
 // Commit settles r by what was used: what is left over is given back, as if it had
-// never been reserved, and what was used beyond it is booked at the next turn, which
-// those behind wait for. Only the first Commit or Cancel counts. When the time to settle is
-// over nothing is given back. An error means that the store could not say, and may
-// or may not have done it.
+// never been reserved, and what was used beyond it is booked at the next turns, which
+// those behind wait for. It is done even if ctx has ended, within 5 seconds.
+//
+// Only the first Commit or Cancel counts; what comes later does nothing and returns nil. It
+// returns [ErrTooLate] if r counts for good already: its time to settle is over, the limit's
+// numbers have changed, or 1024 grants of that key came after it. Another error means
+// that the store could not say: it may or may not have been done, and a Cancel may be
+// tried again.
 func (r *Reservation) Commit(ctx context.Context, used int64) error {
-	if used < 0 {
-		return invalid("used", used, "at least 0")
+	b := r.booking
+	if most := b.most(); used < 0 || used > most {
+		return invalid("used", used, "from 0 to "+strconv.FormatInt(most, 10))
 	}
-	if r.settled.Swap(true) {
+	if r.settled.Swap(true) || used == b.n || len(b.limits) == 0 {
 		return nil
 	}
-	n := r.booking.n
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackIn)
+	defer cancel()
+	if used > b.n {
+		return r.limiter.charge(ctx, b, used-b.n)
+	}
+	d, err := r.limiter.takeBooking(ctx, b, Request{Cost: used - b.n, Ticket: b.ticket})
 	switch {
-	case used < n:
-		return r.limiter.giveBack(ctx, r.booking, n-used)
-	case used > n:
-		return r.limiter.charge(ctx, r.booking, used-n)
-	default:
-		return nil
+	case err != nil && used == 0:
+		r.settled.Store(false)
+		return err
+	case err != nil:
+		return err
+	case d.RetryAfter == Never:
+		return ErrTooLate
 	}
+	r.limiter.moveUp(b)
+	return nil
+}
+
+// moveUp lets those who wait for the key of b in this process have the turns that it left.
+func (l *Limiter) moveUp(b booking) {
+	k := lineKeyOf(b.key, b.limits)
+	if waiting := l.lines.waiting(k); len(waiting) > 0 {
+		desk := limiterDesk{l, b.key, b.limits}
+		desk.run(func() { l.lines.moveUp(k, waiting, desk) })
+	}
+}
+
+// mostParts bounds how often Commit asks for what was used beyond a reservation.
+const mostParts = 100
+
+// most is the most that can be committed.
+func (b *booking) most() int64 {
+	most := int64(math.MaxInt64)
+	for _, l := range b.limits {
+		if beyond := l.Capacity(); beyond < (most-b.n)/mostParts {
+			most = b.n + mostParts*beyond
+		}
+	}
+	return most
 }
 
 // charge books n more tokens than b has, in parts that its limits grant at once.
 func (l *Limiter) charge(ctx context.Context, b booking, n int64) error {
 	for _, limit := range b.limits {
-		one := b
-		one.limits = []Limit{limit}
+		one := booking{key: b.key, limits: []Limit{limit}}
 		for left := n; left > 0; left -= limit.Capacity() {
-			if _, err := l.takeBooking(ctx, one, Request{Cost: min(left, limit.Capacity()), MaxWait: maxAhead}); err != nil {
+			d, err := l.takeBooking(ctx, one, Request{Cost: min(left, limit.Capacity()), MaxWait: maxAhead})
+			if err != nil {
 				return err
+			}
+			if !d.Within(maxAhead) {
+				return invalid("used", b.n+n, "no more than "+limit.Name()+" grants in 285 years")
 			}
 		}
 	}

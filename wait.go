@@ -3,7 +3,6 @@ package headgate
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -13,8 +12,10 @@ func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(c
 
 // WaitN books n tokens of key and waits for their turn: first come, first served, across all
 // who share the store. It asks the store once, which tells when the turn comes. If ctx
-// ends before, the turn goes to who waits next for as many in this process, and the last
-// of those turns back to the store; WaitN returns at once with the error of ctx.
+// ends before, WaitN returns at once with the error of ctx, the limits are as if it had
+// never asked, and those who wait behind it in this process move up; those in other
+// processes keep the times that they were told. Of more than 1024 who wait for one key, the
+// first can no longer be taken back: their turns pass unused.
 //
 // If the turn would come after the deadline of ctx, nothing is charged and it returns a
 // [DeadlineError] at once. It returns an [InvalidError] for an n below 1, or above what
@@ -27,9 +28,8 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	if err != nil || b.wait == 0 {
 		return err
 	}
-	_, err = l.lines.wait(ctx, lineKey{key, n}, turnAhead{at: time.Now().Add(b.wait), ticket: b.ticket}, func(ticket uint64) {
-		l.abandon(ctx, booking{key: key, limits: b.limits, n: n, ticket: ticket})
-	})
+	t := turnAhead{at: time.Now().Add(b.wait), ticket: b.ticket}
+	_, err = l.lines.wait(ctx, lineKeyOf(key, b.limits), n, t, limiterDesk{l, key, b.limits})
 	return err
 }
 
@@ -88,7 +88,7 @@ func (l *Limiter) book(ctx context.Context, key string, n int64, hold time.Durat
 		most = min(max(time.Until(deadline), 0), maxAhead)
 	}
 	b := booking{key: key, limits: l.limits(key), n: n, ticket: rand.Uint64() | 1}
-	d, err := l.takeBooking(ctx, b, Request{Cost: n, MaxWait: most, Ticket: b.ticket, Hold: hold})
+	d, err := l.ask(ctx, b, Request{Cost: n, MaxWait: most, Ticket: b.ticket, Hold: hold})
 	if err != nil {
 		return booking{}, err
 	}
@@ -100,6 +100,48 @@ func (l *Limiter) book(ctx context.Context, key string, n int64, hold time.Durat
 	}
 	b.wait = d.RetryAfter
 	return b, nil
+}
+
+// ask books b by r. A store that has to be asked across a network may answer when the caller
+// has left: what it granted then is given back.
+func (l *Limiter) ask(ctx context.Context, b booking, r Request) (Decision, error) {
+	if l.memory != nil {
+		return l.takeBooking(ctx, b, r)
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		var a answer
+		defer func() {
+			a.panicked = recover()
+			answers <- a
+		}()
+		a.d, a.err = l.takeBooking(context.WithoutCancel(ctx), b, r)
+	}()
+	desk := limiterDesk{l, b.key, b.limits}
+	select {
+	case a := <-answers:
+		switch {
+		case a.panicked != nil:
+			panic(a.panicked) // for the caller's goroutine to deal with
+		case a.err != nil:
+			desk.run(func() { desk.giveBack(b.ticket, b.n) }) // it may have been granted
+		}
+		return a.d, a.err
+	case <-ctx.Done():
+		desk.run(func() {
+			if a := <-answers; a.err != nil || a.d.Within(r.MaxWait) {
+				desk.giveBack(b.ticket, b.n)
+			}
+		})
+		return Decision{}, ctx.Err()
+	}
+}
+
+// answer is what a store said, or why it did not.
+type answer struct {
+	d        Decision
+	err      error
+	panicked any
 }
 
 // takeBooking makes r of all limits of b.
@@ -122,27 +164,36 @@ func (l *Limiter) takeBooking(ctx context.Context, b booking, r Request) (Decisi
 	return Strictest(ds), nil
 }
 
-// giveBack takes back n tokens of b.
-func (l *Limiter) giveBack(ctx context.Context, b booking, n int64) error {
-	_, err := l.takeBooking(ctx, b, Request{Cost: -n, Ticket: b.ticket})
-	return err
+// giveBackIn is how long giving back may take, whatever the context says.
+const giveBackIn = 5 * time.Second
+
+// limiterDesk is the store of a limiter for one key.
+type limiterDesk struct {
+	limiter *Limiter
+	key     string
+	limits  []Limit
 }
 
-// abandonIn is how long giving back may take that nobody waits for.
-const abandonIn = 5 * time.Second
-
-// abandon gives back all of b for a caller who has left. A store that has to be asked across a
-// network is not waited for.
-func (l *Limiter) abandon(ctx context.Context, b booking) {
-	ctx = context.WithoutCancel(ctx)
-	if l.memory != nil {
-		_ = l.giveBack(ctx, b, b.n) // a booking that was granted is valid
+// run waits for a store in memory, and for no other: the caller has left.
+func (d limiterDesk) run(do func()) {
+	if d.limiter.memory != nil {
+		do()
 		return
 	}
-	b.limits = slices.Clone(b.limits)
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, abandonIn)
-		defer cancel()
-		_ = l.giveBack(ctx, b, b.n) // else it stays charged, as a turn that nobody used
-	}()
+	go do()
+}
+
+func (d limiterDesk) giveBack(ticket uint64, n int64) {
+	_, _ = d.take(Request{Cost: -n, Ticket: ticket}) // else the turn passes unused
+}
+
+func (d limiterDesk) look(ticket uint64) (wait time.Duration, ok bool) {
+	a, err := d.take(Request{Ticket: ticket})
+	return a.RetryAfter, err == nil && a.RetryAfter != Never
+}
+
+func (d limiterDesk) take(r Request) (Decision, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackIn)
+	defer cancel()
+	return d.limiter.takeBooking(ctx, booking{key: d.key, limits: d.limits}, r)
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,12 +205,153 @@ func TestReservations(t *testing.T) {
 		c := must(l.ReserveFor(t.Context(), "k", 50, time.Second))
 		time.Sleep(c.Delay() + time.Second)
 		before := left()
-		settle(c.Cancel(t.Context()))
+		if err := c.Cancel(t.Context()); !errors.Is(err, ErrTooLate) {
+			t.Errorf("too late: %v", err)
+		}
 		if left() != before {
 			t.Errorf("too late: %d are left, and were %d before", left(), before)
 		}
-		if err := c.Commit(t.Context(), -1); err == nil {
-			t.Error("a negative use was committed")
+		for _, used := range []int64{-1, 1 << 40} {
+			if err := c.Commit(t.Context(), used); err == nil {
+				t.Errorf("a use of %d was committed", used)
+			}
 		}
 	})
+}
+
+// When one leaves who waits for more or fewer tokens than those behind, these move up, and nobody
+// who comes later goes before them.
+func TestThoseBehindMoveUp(t *testing.T) {
+	for text, want := range map[string]string{"5/5s burst 5": "[1s 2s 3s 4s]", "60/m burst 5": "[1s 2s 3s 4s]"} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newTestLimiter(t, text)
+			start := time.Now()
+			wait := func(ctx context.Context, n int64, seen *time.Duration) {
+				if l.WaitN(ctx, "k", n) == nil {
+					*seen = time.Since(start).Round(time.Second)
+				}
+			}
+			var seen [6]time.Duration
+			ctx, leave := context.WithCancel(t.Context())
+			wait(t.Context(), 5, &seen[0])
+			go wait(ctx, 5, &seen[1])
+			synctest.Wait()
+			for i := range 3 {
+				go wait(t.Context(), 1, &seen[2+i])
+				synctest.Wait()
+			}
+			time.Sleep(100 * time.Millisecond)
+			leave()
+			synctest.Wait()
+			wait(t.Context(), 1, &seen[5])
+			synctest.Wait()
+			if got := fmt.Sprint(seen[2:]); got != want || seen[1] != 0 {
+				t.Errorf("%s: %s; want %s", text, got, want)
+			}
+		})
+	}
+}
+
+// A reservation that is cancelled lets those move up who wait behind it.
+func TestACancelLetsOthersMoveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newTestLimiter(t, "60/m burst 60")
+		r := must(l.Reserve(t.Context(), "k", 60))
+		start := time.Now()
+		time.AfterFunc(100*time.Millisecond, func() { _ = r.Cancel(context.Background()) })
+		if err := l.Wait(t.Context(), "k"); err != nil || time.Since(start) > time.Second {
+			t.Errorf("passed after %s, error %v", time.Since(start), err)
+		}
+	})
+}
+
+// Turns under other limits are no turns of the same line: who leaves a fast plan gives nothing to
+// who waits under a slow one.
+func TestPlansStandInLinesOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		free, pro := must(ParseLimit("free=1/10s")), must(ParseLimit("pro=1/s"))
+		plan := []Limit{pro}
+		l := must(NewLimiterFunc(NewMemory(100), func(string) []Limit { return plan }))
+		start := time.Now()
+		ctx, leave := context.WithCancel(t.Context())
+		for range 2 {
+			go func() { _ = l.Wait(ctx, "k") }()
+			synctest.Wait()
+		}
+		plan = []Limit{free}
+		for range 2 {
+			go func() { _ = l.Wait(t.Context(), "k") }()
+			synctest.Wait()
+		}
+		leave()
+		if err := l.Wait(t.Context(), "k"); err != nil || time.Since(start).Round(time.Millisecond) != 20*time.Second {
+			t.Errorf("the third of the free plan passed after %s, error %v", time.Since(start), err)
+		}
+	})
+}
+
+// remote is a store that takes its time, and does what it was asked though the caller has left.
+type remote struct {
+	Store
+	takes time.Duration
+	fail  atomic.Bool
+}
+
+func (s *remote) Take(ctx context.Context, r Request) (Decision, error) {
+	time.Sleep(s.takes)
+	d, err := s.Store.Take(ctx, r)
+	if s.fail.Load() && err == nil {
+		err = errors.New("the answer was lost")
+	}
+	return d, err
+}
+
+// Who leaves while the store is asked, or whose answer is lost, leaves no turn behind.
+func TestWhoLeavesWhileTheStoreIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &remote{Store: NewMemory(100), takes: 100 * time.Millisecond}
+		l := must(NewLimiter(s, TokenBucket(1, 1, time.Minute)))
+		for range 10 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			time.AfterFunc(50*time.Millisecond, cancel)
+			start := time.Now()
+			if err := l.Wait(ctx, "k"); !errors.Is(err, context.Canceled) || time.Since(start) != 50*time.Millisecond {
+				t.Errorf("%v after %s", err, time.Since(start))
+			}
+		}
+		time.Sleep(time.Second)
+		s.fail.Store(true)
+		if err := l.Wait(t.Context(), "k"); err == nil {
+			t.Error("a lost answer is no error")
+		}
+		time.Sleep(time.Second)
+		s.fail.Store(false)
+		if d := must(l.Peek(t.Context(), "k")); d.ResetAfter > 0 {
+			t.Errorf("left behind: %+v", d)
+		}
+	})
+}
+
+// A Cancel is done though its context has ended, and may be tried again if the store failed.
+func TestACancelIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &remote{Store: NewMemory(100)}
+		l := must(NewLimiter(s, TokenBucket(10, 1, time.Hour)))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := must(l.Reserve(t.Context(), "k", 10)).Cancel(ended); err != nil || must(l.Peek(t.Context(), "k")).Remaining != 10 {
+			t.Errorf("after the context has ended: %v", err)
+		}
+		r := must(l.Reserve(t.Context(), "other", 10))
+		s.Store = failing{}
+		if err := r.Cancel(t.Context()); err == nil {
+			t.Error("a store that fails is no error")
+		}
+	})
+}
+
+type failing struct{ Store }
+
+func (failing) Take(context.Context, Request) (Decision, error) {
+	return Decision{}, errors.New("down")
 }
