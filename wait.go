@@ -13,7 +13,7 @@ func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(c
 // WaitN books n tokens of key and waits for their turn: first come, first served, across all
 // who share the store. It asks the store once, which tells when the turn comes. If ctx
 // ends before, WaitN returns at once with the error of ctx, the limits are as if it had
-// never asked, and those who wait behind it in this process move up; those in other
+// never asked (but for what a store across a network had granted without a wait), and those who wait behind it in this process move up; those in other
 // processes keep the times that they were told. Of more than 1024 who wait for one key, the
 // first can no longer be taken back: their turns pass unused.
 //
