@@ -16,7 +16,8 @@ import (
 // after the turn, and not all equally late; so the store keeps turns apart by the
 // period and a slack, and a caller who would pass later than the slack after its turn lets that
 // go and books another. So n pass in a period and the slack, at best. The clocks of the machines
-// need not agree, but run equally fast.
+// need not agree, but run equally fast; but where a server keeps its time from scripts, the
+// callers' clocks decide, and must agree.
 //
 // Who stops waiting leaves its turn to those behind it in its process; if there are
 // none it is not used. So is what a process had booked that dies. Each such turn delays those
@@ -48,8 +49,8 @@ func NewSharedGate(store Store, key string, n int64, period, slack time.Duration
 	if slack == 0 {
 		slack = max(period/100, minSlack).Truncate(time.Microsecond)
 	}
-	if slack < 0 || slack > maxAhead {
-		return nil, &InvalidError{Field: "slack", Value: slack.String(), Want: "0 for the default, or above, and at most 285 years"}
+	if slack < 0 || slack > maxAhead/4 {
+		return nil, &InvalidError{Field: "slack", Value: slack.String(), Want: "0 for the default, or above, and at most 71 years"}
 	}
 	if err := SlidingLog(n, period).Validate(); err != nil {
 		return nil, err

@@ -33,14 +33,16 @@ type Request struct {
 	// Ticket, if not 0, is a number of the caller's choice that no other grant of the key
 	// has, by which a grant may be taken back: until its turn has come, and for as long
 	// after that as Hold says. A request with a negative Cost and the Ticket of a grant
-	// takes back so much of that as if it had never been granted: what was granted after
-	// it, keeps its times, but counts as if it had come earlier. It does nothing if that
-	// grant counts for good. So it does when its time is over, when the numbers of the
-	// limit have changed, or when 1024 grants of that key and limit came after it.
+	// takes back so much of that as if it had never been granted: all that was granted after it
+	// counts at the turns that it would have had without. A look (a Cost of 0) with the
+	// Ticket tells when its turn comes, in RetryAfter. If there is no such grant, or it
+	// counts for good, the answer to both is Never, and nothing changes: so when its time is
+	// over, when the numbers of the limit have changed, or when 1024 grants of that key and
+	// limit came after it (fewer of a sliding log of over 1024).
 	Ticket uint64
 
 	// Hold is for how long after its turn a grant with a Ticket may be taken back. All that
-	// is granted meanwhile is remembered one by one: 40 bytes each in memory, 31 in Redis.
+	// is granted meanwhile is remembered one by one: 40 bytes each in memory, 36 in Redis.
 	Hold time.Duration
 
 	// At is the time of the request. Zero means the store's own clock, which is

@@ -18,6 +18,9 @@ func turns(t *testing.T, open Open) {
 		{"taken back as if never granted", takenBack},
 		{"together at the latest turn", turnsTogether},
 		{"nobody goes before a turn", nobodyGoesBefore},
+		{"tickets", tickets},
+		{"of too many the first count for good", tooMany},
+		{"a refund makes no room at a turn", refundAhead},
 	})
 }
 
@@ -214,6 +217,69 @@ func nobodyGoesBefore(t *testing.T, s headgate.Store) {
 		}
 		if d := ask(1, turn, year); d.RetryAfter <= 0 {
 			t.Errorf("%s: at the turn: %s", text, describe(d))
+		}
+	}
+}
+
+// tickets are asked for, taken back in parts, and forgotten when their time is over.
+func tickets(t *testing.T, s headgate.Store) {
+	for _, text := range []string{"4/s", "4/s stepped", "4/s fixed-window", "4/s sliding-window", "4/s sliding-log"} {
+		l := parse(t, text)
+		ask := func(cost int64, ticket uint64, after time.Duration) headgate.Decision {
+			r := headgate.Request{Key: "tickets " + text, Limit: l, Cost: cost, Ticket: ticket, At: epoch.Add(after)}
+			if cost > 0 {
+				r.MaxWait, r.Hold = year, time.Minute
+			}
+			return take(t, s, r)
+		}
+		ask(4, 1, 0)
+		turn := ask(4, 2, 0).RetryAfter
+		for _, c := range []struct {
+			cost   int64
+			ticket uint64
+			after  time.Duration
+			retry  time.Duration
+		}{
+			{0, 1, 0, 0}, {0, 2, 0, turn}, {0, 2, time.Millisecond, turn - time.Millisecond}, {0, 3, 0, headgate.Never},
+			{-3, 1, 0, 0}, {-4, 3, 0, headgate.Never}, {-1, 1, 0, 0}, {-1, 1, 0, headgate.Never},
+			{0, 2, 0, 0}, // which comes at once now
+			{0, 2, time.Minute - time.Microsecond, 0}, {0, 2, 2 * time.Minute, headgate.Never}, {-1, 2, 2 * time.Minute, headgate.Never},
+		} {
+			if d := ask(c.cost, c.ticket, c.after); d.RetryAfter != c.retry {
+				t.Errorf("%s: a cost of %d by ticket %d after %s: %s; want retry after %s", text, c.cost, c.ticket, c.after, describe(d), c.retry)
+			}
+		}
+	}
+}
+
+// tooMany holds one more than can be taken back.
+func tooMany(t *testing.T, s headgate.Store) {
+	for text, kept := range map[string]uint64{"1000000/d": 1024, "1000000/d fixed-window": 1024, "1000/d sliding-log": 1024, "60000/d sliding-log": 18} {
+		l := parse(t, text)
+		for i := range kept + 6 {
+			take(t, s, headgate.Request{Key: "many " + text, Limit: l, Cost: 1 - int64(i%2) + 1, Ticket: i + 1, Hold: year, MaxWait: year, At: epoch.Add(time.Duration(i) * time.Microsecond)})
+		}
+		for ticket, known := range map[uint64]bool{1: false, 6: false, 7: true, kept + 6: true} {
+			d := take(t, s, headgate.Request{Key: "many " + text, Limit: l, Cost: -1, Ticket: ticket, At: epoch.Add(time.Second)})
+			if d.Allowed() != known {
+				t.Errorf("%s: ticket %d of %d: %s", text, ticket, kept+6, describe(d))
+			}
+		}
+	}
+}
+
+// refundAhead gives back while a turn is ahead: what was taken before it makes no room at it.
+func refundAhead(t *testing.T, s headgate.Store) {
+	for _, text := range []string{"10/m fixed-window", "10/m sliding-log", "10/m sliding-window", "10/m stepped"} {
+		l := parse(t, text)
+		ask := func(cost int64) headgate.Decision {
+			return take(t, s, headgate.Request{Key: "refund " + text, Limit: l, Cost: cost, MaxWait: year, At: epoch.Add(time.Second)})
+		}
+		ask(10)
+		turn := ask(10).RetryAfter
+		ask(-10)
+		if next := ask(10).RetryAfter; next <= turn {
+			t.Errorf("%s: after a refund another turn is in %s; that before was in %s", text, next, turn)
 		}
 	}
 }

@@ -3,7 +3,9 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redisscript"
@@ -25,7 +27,11 @@ type party struct {
 	decisions []headgate.Decision
 }
 
-// parties parts rs by key, in order of first appearance.
+// apartHold is for how long what was taken can be given back. After that it counts for good.
+const apartHold = 2 * time.Second
+
+// parties parts rs by key, in order of first appearance. What they take can be given back as
+// if it had never been taken.
 func parties(rs []headgate.Request) []*party {
 	var all []*party
 	byKey := make(map[string]*party)
@@ -35,6 +41,9 @@ func parties(rs []headgate.Request) []*party {
 			p = new(party)
 			byKey[r.Key] = p
 			all = append(all, p)
+		}
+		if r.Cost > 0 && r.Ticket == 0 {
+			r.Ticket, r.Hold = rand.Uint64()|1, apartHold
 		}
 		p.places = append(p.places, i)
 		p.requests = append(p.requests, r)
@@ -69,7 +78,10 @@ func (s *Store) takeParties(ctx context.Context, all []*party) error {
 		if err == nil && p.granted() {
 			continue
 		}
-		if err := errors.Join(err, s.giveBack(whole, all[:i])); err != nil {
+		if err != nil {
+			return errors.Join(err, s.giveBack(whole, all[:i+1])) // the last may have been taken
+		}
+		if err := s.giveBack(whole, all[:i]); err != nil {
 			return err
 		}
 		return s.look(whole, slices.Delete(slices.Clone(all), i, i+1))
@@ -77,13 +89,13 @@ func (s *Store) takeParties(ctx context.Context, all []*party) error {
 	return nil
 }
 
-// giveBack undoes the charges of the given parties, as far as it can.
+// giveBack undoes the charges of the given parties.
 func (s *Store) giveBack(ctx context.Context, taken []*party) error {
 	var all error
 	for _, p := range taken {
 		back := slices.Clone(p.requests)
 		for i := range back {
-			back[i].Cost = -back[i].Cost
+			back[i].Cost, back[i].Hold = -back[i].Cost, 0
 		}
 		all = errors.Join(all, s.call(ctx, back, make([]headgate.Decision, len(back)), true))
 	}

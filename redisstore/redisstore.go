@@ -91,11 +91,11 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // requests have one key, it is one atomic step in one round trip.
 //
 // Otherwise the keys may lie on several servers. Then the requests of each key
-// are taken together, key after key, and given back if a later key refuses. Others
-// may see the charges meanwhile and be refused for them. Never more is granted than
-// the limits say, as long as giving back takes less time than a token takes to come
-// or a window to end; see headgate.Limiter.Refund. Nothing is booked ahead then: a MaxWait is
-// refused with a headgate.InvalidError.
+// are taken together, key after key, and if a later key refuses they are taken back, as if they
+// had never been taken. Others may see the charges meanwhile and be refused for them. What
+// cannot be taken back within two seconds stays charged. Never more is granted than the
+// limits say. Nothing is booked ahead then: a MaxWait is refused with a
+// headgate.InvalidError.
 func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err

@@ -3,6 +3,8 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -132,6 +134,30 @@ func TestWaiting(t *testing.T) {
 	}
 	if err := r.Cancel(t.Context()); err != nil || counter.sent != 8 {
 		t.Errorf("a reservation taken back: %d commands, error %v", counter.sent-6, err)
+	}
+}
+
+// TestTurnsLiveLongEnough asks random things by the server's clock: what is kept lives for at
+// least as long as anything of it counts, and ends.
+func TestTurnsLiveLongEnough(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	for _, text := range []string{"10/s", "7/4s burst 10 stepped", "3/s stepped", "10/s fixed-window", "10/2s sliding-window", "10/s sliding-log"} {
+		l := parse(t, text)
+		for key := range 40 {
+			name := fmt.Sprint(text, key)
+			for i := range uint64(40) {
+				r := headgate.Request{Key: name, Limit: l, Cost: 1 + rand.Int64N(3), MaxWait: time.Minute, Ticket: i + 1, Hold: time.Duration(rand.Int64N(int64(20 * time.Millisecond)))}
+				if rand.IntN(3) == 0 {
+					r = headgate.Request{Key: name, Limit: l, Cost: -r.Cost, Ticket: 1 + rand.Uint64N(i+1)}
+				}
+				take(t, s, r)
+				left := take(t, s, headgate.Request{Key: name, Limit: l}).ResetAfter
+				if lives := client.PTTL(t.Context(), t.Name()+":{"+name+"}:"+l.ID()).Val(); left > 0 && (lives < left || lives > left+5*time.Second) {
+					t.Fatalf("%s: lives for %s, and counts for %s", text, lives, left)
+				}
+			}
+		}
 	}
 }
 
