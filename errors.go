@@ -53,7 +53,7 @@ func invalid(field string, value int64, want string) error {
 // context.DeadlineExceeded.
 type DeadlineError struct {
 	Limit Limit         // that with the longest wait; the zero Limit at a gate
-	Wait  time.Duration // until the turn
+	Wait  time.Duration // until the turn; 0 if that is not known
 }
 
 // Error gives one line: the limit, and in how long the turn comes.
@@ -62,7 +62,11 @@ func (e *DeadlineError) Error() string {
 	if e.Limit != (Limit{}) {
 		under = " under " + e.Limit.Name()
 	}
-	return "headgate: the turn" + under + " comes in " + e.Wait.String() + ", after the deadline"
+	when := ""
+	if e.Wait > 0 {
+		when = " in " + e.Wait.String() + ","
+	}
+	return "headgate: the turn" + under + " comes" + when + " after the deadline"
 }
 
 // Unwrap returns context.DeadlineExceeded.

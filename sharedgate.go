@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -19,9 +20,11 @@ import (
 // need not agree, but run equally fast; but where a server keeps its time from scripts, the
 // callers' clocks decide, and must agree.
 //
-// Who stops waiting leaves its turn to those behind it in its process; if there are
-// none it is not used. So is what a process had booked that dies. Each such turn delays those
-// who come after it by at most an n-th of the period and the slack, and never lets more pass.
+// A process has at most n turns booked at a time, and asks for some at a time; who comes on top of
+// that waits in its process, first come, first served, and nothing is booked for it. Who
+// stops waiting leaves its turn to those behind it in its process; if there are none it
+// is not used. So is what a process had booked that dies. So a process that dies, or whose
+// callers leave, delays others by at most a period and a slack, and never lets more pass.
 //
 // It is safe for use by many goroutines. Make one with [NewSharedGate].
 type SharedGate struct {
@@ -31,9 +34,21 @@ type SharedGate struct {
 	slack time.Duration
 	lines lines
 
+	booked chan struct{} // holds one for each caller with a turn, or who asks for one
+	asking chan struct{} // holds one for each caller who asks
+
 	life context.Context //nolint:containedctx // ends when the gate is closed
 	end  context.CancelCauseFunc
 }
+
+const (
+	// mostBooked bounds how many turns a process has at a time where n is larger. It is
+	// as good as without end: no store answers so many questions in a slack.
+	mostBooked = 1024
+
+	// mostAsking bounds how many ask the store at a time, lest they make each other late.
+	mostAsking = 8
+)
 
 // minSlack is the default slack of short periods: what a machine under load may be late.
 const minSlack = 5 * time.Millisecond
@@ -46,19 +61,24 @@ func NewSharedGate(store Store, key string, n int64, period, slack time.Duration
 	if store == nil {
 		return nil, &InvalidError{Field: "store", Value: "nil", Want: "a Store, such as one of redisstore"}
 	}
+	if n < 1 || n > maxLog {
+		return nil, invalid("n", n, "from 1 to "+strconv.Itoa(maxLog))
+	}
+	if period <= 0 || period > maxAhead/4 {
+		return nil, &InvalidError{Field: "period", Value: period.String(), Want: "more than 0, and at most 71 years"}
+	}
 	if slack == 0 {
 		slack = max(period/100, minSlack).Truncate(time.Microsecond)
 	}
 	if slack < 0 || slack > maxAhead/4 {
 		return nil, &InvalidError{Field: "slack", Value: slack.String(), Want: "0 for the default, or above, and at most 71 years"}
 	}
-	if err := SlidingLog(n, period).Validate(); err != nil {
-		return nil, err
-	}
 	g := &SharedGate{store: store, key: key, limit: SlidingLog(n, ceilMicros(period+slack)+time.Microsecond).Named("gate"), slack: slack}
 	if err := g.limit.Validate(); err != nil {
 		return nil, err
 	}
+	g.booked = make(chan struct{}, min(n, mostBooked))
+	g.asking = make(chan struct{}, mostAsking)
 	g.life, g.end = context.WithCancelCause(context.Background())
 	return g, nil
 }
@@ -91,8 +111,8 @@ func (g *SharedGate) WaitN(ctx context.Context, n int64) error {
 
 // TryWait says whether the caller may go on: at once if timeout is 0, as soon as its turn
 // has come if that is within timeout, and if timeout is negative however long it takes. If
-// the turn cannot come within timeout it returns false at once. The errors are the others of
-// WaitN.
+// the turn cannot come within timeout it returns false, at once if the store says so. The
+// errors are the others of WaitN.
 func (g *SharedGate) TryWait(ctx context.Context, timeout time.Duration) (bool, error) {
 	if timeout < 0 {
 		timeout = maxAhead
@@ -119,7 +139,7 @@ func (g *SharedGate) Peek(ctx context.Context) (open bool, in time.Duration, err
 // close the store. Closing twice does nothing more.
 func (g *SharedGate) Close() { g.end(ErrClosed) }
 
-// wait books turns until one is met, each at most so far ahead.
+// wait books turns until one is met, none of them further ahead than that.
 func (g *SharedGate) wait(ctx context.Context, n int64, most time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -131,9 +151,13 @@ func (g *SharedGate) wait(ctx context.Context, n int64, most time.Duration) erro
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
 		until = deadline
 	}
+	if err := enter(ctx, g.booked, until); err != nil {
+		return err
+	}
+	defer func() { <-g.booked }()
 	const tries = 10
 	for range tries {
-		met, err := g.turn(ctx, n, max(time.Until(until), 0))
+		met, err := g.turn(ctx, n, until)
 		if ctx.Err() != nil && err != nil {
 			return context.Cause(ctx)
 		}
@@ -144,13 +168,38 @@ func (g *SharedGate) wait(ctx context.Context, n int64, most time.Duration) erro
 	return fmt.Errorf("headgate: the gate's store answers, or this machine wakes, later than the slack of %s, %d times in a row: give it more", g.slack, tries)
 }
 
+// enter puts one into room as soon as there is place, which goes to who came first.
+func enter(ctx context.Context, room chan struct{}, until time.Time) error {
+	select {
+	case room <- struct{}{}:
+		return nil
+	default:
+	}
+	left := time.Until(until)
+	if left <= 0 {
+		return &DeadlineError{}
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case room <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return &DeadlineError{}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // turn books a turn and waits for it. It says whether the caller is in time for it.
-func (g *SharedGate) turn(ctx context.Context, n int64, most time.Duration) (met bool, err error) {
-	if err := ctx.Err(); err != nil {
+func (g *SharedGate) turn(ctx context.Context, n int64, until time.Time) (met bool, err error) {
+	if err := enter(ctx, g.asking, until); err != nil {
 		return false, err
 	}
 	asked := time.Now()
+	most := min(max(until.Sub(asked), 0), maxAhead)
 	d, err := g.store.Take(ctx, Request{Key: g.key, Limit: g.limit, Cost: n, MaxWait: most})
+	<-g.asking
 	if err != nil {
 		return false, err
 	}

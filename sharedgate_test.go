@@ -166,6 +166,48 @@ func TestSharedGateCloses(t *testing.T) {
 	})
 }
 
+// A crowd in one process does not make itself late, and who waits behind those who have booked
+// has nothing to lose.
+func TestACrowdAtASharedGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestSharedGate(t, &oneByOne{NewMemory(16), make(chan struct{}, 1)}, 100, time.Second, 0)
+		start := time.Now()
+		var all sync.WaitGroup
+		for i := range 1000 {
+			all.Go(func() {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if i >= 500 {
+					time.AfterFunc(1500*time.Millisecond, cancel)
+				}
+				if err := g.Wait(ctx); err != nil && i < 500 {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if took := time.Since(start); took > 9*time.Second {
+			t.Errorf("500 passed in %s", took)
+		}
+		if open, in, err := g.Peek(t.Context()); err != nil || !open && in > 1100*time.Millisecond {
+			t.Errorf("after them the next would pass in %s, error %v", in, err)
+		}
+	})
+}
+
+// oneByOne is a store that takes some time for each question.
+type oneByOne struct {
+	Store
+	busy chan struct{}
+}
+
+func (s *oneByOne) Take(ctx context.Context, r Request) (Decision, error) {
+	s.busy <- struct{}{}
+	defer func() { <-s.busy }()
+	time.Sleep(200 * time.Microsecond)
+	return s.Store.Take(ctx, r)
+}
+
 // A store that always answers too late is an error, and not a wait for ever.
 func TestSharedGateOfASlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +231,7 @@ func TestNewSharedGateRefuses(t *testing.T) {
 		store         Store
 		n             int64
 		period, slack time.Duration
-	}{{nil, 1, time.Second, 0}, {m, 0, time.Second, 0}, {m, -1, time.Second, 0}, {m, 1, 0, 0}, {m, 1, -time.Second, 0}, {m, 70_000, time.Second, 0}, {m, 1, time.Second, -1}} {
+	}{{nil, 1, time.Second, 0}, {m, 0, time.Second, 0}, {m, -1, time.Second, 0}, {m, 1, 0, 0}, {m, 1, -time.Second, 0}, {m, 70_000, time.Second, 0}, {m, 1, time.Second, -1}, {m, 1, 1<<63 - 1, 0}, {m, 1, time.Second, 1<<63 - 1}} {
 		if _, err := NewSharedGate(c.store, "k", c.n, c.period, c.slack); err == nil {
 			t.Errorf("%+v was accepted", c)
 		} else if _, ok := errors.AsType[*InvalidError](err); !ok {
