@@ -124,11 +124,11 @@ func (l *Limiter) ask(ctx context.Context, b booking, r Request) (Decision, erro
 		case a.panicked != nil:
 			panic(a.panicked) // for the caller's goroutine to deal with
 		case a.err != nil:
-			desk.run(func() { desk.giveBack(b.ticket, b.n) }) // it may have been granted
+			desk.run(func() { desk.giveBack(b.ticket, b.n) }) //nolint:contextcheck // it may have been granted, whatever ctx says
 		}
 		return a.d, a.err
 	case <-ctx.Done():
-		desk.run(func() {
+		desk.run(func() { //nolint:contextcheck // ctx has ended
 			if a := <-answers; a.err != nil || a.d.Within(r.MaxWait) {
 				desk.giveBack(b.ticket, b.n)
 			}
