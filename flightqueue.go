@@ -53,6 +53,11 @@ func (q *flightQueue) remove(w *flightWaiter) {
 // if that ends before; the turn is then that of the next one. Any other error is
 // the store's, as told at [Concurrency.Acquire].
 //
+// What an error of the store means is for each caller to decide, so Wait returns the first
+// that it gets, and does not ask again. Then the next in line asks, and the one after it: a
+// store that is gone for a moment fails all who wait in that moment, one after the other.
+// Who wants to outlast that calls Wait again, after a pause, and is last in line then.
+//
 // Nobody polls: who is first in line asks again when the store tells that a flight was
 // given back, by any process that shares it, or when so many leases have ended that
 // there is room. If several processes wait for a key, each has a line of its own, and

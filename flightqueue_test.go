@@ -1,9 +1,13 @@
 package headgate
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -67,4 +71,48 @@ func TestLongLineOfFlights(t *testing.T) {
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("%d left in %s", len(all), took)
 	}
+}
+
+// blinking is a store that is gone while it is told to be.
+type blinking struct {
+	ConcurrencyStore
+
+	gone atomic.Bool
+}
+
+func (b *blinking) AcquireFlight(ctx context.Context, r FlightRequest) (FlightDecision, error) {
+	if b.gone.Load() {
+		return FlightDecision{}, errors.New("the store is gone")
+	}
+	return b.ConcurrencyStore.AcquireFlight(ctx, r)
+}
+
+// TestLineOfAStoreThatIsGone: each of those who wait is told, and no one is left behind.
+func TestLineOfAStoreThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &blinking{ConcurrencyStore: NewMemoryConcurrency()}
+		c := must(NewConcurrency(store, 1, time.Minute))
+		holder := begin(t, c, "k")
+		var failed atomic.Int64
+		for range 5 {
+			go func() {
+				if _, err := c.Wait(t.Context(), "k"); err != nil {
+					failed.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		store.gone.Store(true)
+		if err := holder.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if failed.Load() != 5 || c.Waiting("k") != 0 {
+			t.Errorf("%d were told, and %d wait", failed.Load(), c.Waiting("k"))
+		}
+		store.gone.Store(false)
+		if _, err := c.Wait(t.Context(), "k"); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
 }
