@@ -30,8 +30,11 @@ type Concurrency struct {
 	queues  map[string]*flightQueue // of the keys that somebody waits for
 }
 
+// minLease is the shortest that can be kept. A store counts in microseconds nevertheless.
+const minLease = time.Millisecond
+
 // NewConcurrency limits each key to n flights at a time, from 1 to 65,535. The lease of
-// a flight ends after the given time, at least a microsecond and at most 8760 hours,
+// a flight ends after the given time, at least a millisecond and at most 8760 hours,
 // unless it is renewed: choose it longer than the pauses of a holder that is alive, and
 // as short as you can bear to miss the place of one that is dead. It returns an
 // [InvalidError] for any other number or time, or if store is nil.
@@ -39,8 +42,8 @@ func NewConcurrency(store ConcurrencyStore, n int64, lease time.Duration) (*Conc
 	if v := reflect.ValueOf(store); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, &InvalidError{Field: "store", Value: "nil", Want: "a ConcurrencyStore, such as NewMemoryConcurrency()"}
 	}
-	if err := validateLease(lease); err != nil {
-		return nil, err
+	if lease < minLease || lease > maxLease {
+		return nil, &InvalidError{Field: "lease", Value: lease.String(), Want: "at least 1ms, because to keep a shorter one takes asking all the time, and at most 8760h"}
 	}
 	c := &Concurrency{store: store, lease: lease.Truncate(time.Microsecond), queues: make(map[string]*flightQueue)}
 	if err := c.SetN(n); err != nil {
