@@ -72,7 +72,8 @@ func (c *Concurrency) SetN(n int64) error {
 // If there is none, the flight is nil and the decision says when to come back. Those
 // who wait for the key in this Concurrency are served first.
 //
-// An error means that the store could not say. The flight may have begun then; if it
+// If ctx has ended, its error is returned and nothing is begun. Any other error means that
+// the store could not say, or that ctx ended meanwhile. The flight may have begun then; if it
 // has, it is given back behind the caller, or else its lease ends.
 func (c *Concurrency) Acquire(ctx context.Context, key string) (*Flight, FlightDecision, error) {
 	n := c.n.Load()
@@ -86,11 +87,17 @@ func (c *Concurrency) Acquire(ctx context.Context, key string) (*Flight, FlightD
 // Peek tells how many of key are in flight, and what Acquire would be told if nobody
 // waited. It begins nothing.
 func (c *Concurrency) Peek(ctx context.Context, key string) (FlightDecision, error) {
+	if err := ctx.Err(); err != nil {
+		return FlightDecision{}, err
+	}
 	return c.store.AcquireFlight(ctx, FlightRequest{Key: key, N: c.n.Load(), Lease: c.lease})
 }
 
 // ask asks the store for a flight of key.
 func (c *Concurrency) ask(ctx context.Context, key string, n int64, waits bool) (*Flight, FlightDecision, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, FlightDecision{}, err // whatever the store does
+	}
 	var id FlightID
 	_, _ = rand.Read(id[:]) // never fails; the system's, because copies of a virtual machine would go on with the same numbers
 	r := FlightRequest{Key: key, ID: id, N: n, Lease: c.lease, Waits: waits}

@@ -33,6 +33,7 @@ func RunConcurrency(t *testing.T, open OpenConcurrency) {
 		{"N changes", nChanges},
 		{"keys are apart", flightKeys},
 		{"bad input", badFlights},
+		{"a context that has ended", flightsOfEnded},
 		{"released once", releasedOnce},
 		{"waiters are woken", waitersWoken},
 		{"waiters come in order", waitersInOrder},
