@@ -193,13 +193,7 @@ func (t *Transport) giveBack(r *http.Request, key string, cost int64) {
 	})
 	while, stop := context.WithTimeout(r.Context(), heedWhile)
 	defer stop()
-	select {
-	case err := <-done:
-		if err != nil {
-			t.observe(r, 0, err)
-		}
-	case <-while.Done():
-	}
+	t.tell(while, r, 0, done)
 }
 
 func (t *Transport) cost(r *http.Request) int64 {
@@ -317,12 +311,22 @@ func (t *Transport) heed(r *http.Request, key string, answer *http.Response) {
 		defer func() { <-t.heeding }()
 		return t.shared.prolong(ctx, key, pause)
 	})
+	t.tell(while, r, pause, kept)
+}
+
+// tell tells what became of asking the store: now, or behind the caller if ctx ends before.
+func (t *Transport) tell(ctx context.Context, r *http.Request, pause time.Duration, done <-chan error) {
+	tell := func(r *http.Request, err error) {
+		if pause > 0 || err != nil {
+			t.observe(r, pause, err)
+		}
+	}
 	select {
-	case err := <-kept:
-		t.observe(r, pause, err)
-	case <-while.Done():
-		r := r.Clone(ctx) // its owner may use it anew
-		go func() { t.observe(r, pause, <-kept) }()
+	case err := <-done:
+		tell(r, err)
+	case <-ctx.Done():
+		r := r.Clone(context.WithoutCancel(ctx)) // its owner may use it anew
+		go func() { tell(r, <-done) }()
 	}
 }
 
