@@ -27,7 +27,8 @@ type FlightRequest struct {
 	N int64
 
 	// Lease is how long a flight is held unless it is renewed: at least a microsecond
-	// and at most 8760 hours. Whole microseconds count.
+	// and at most 8760 hours, of which a [Concurrency] asks for no less than a millisecond.
+	// Whole microseconds count.
 	Lease time.Duration
 
 	// Waits says that the caller wants to be told when a flight of the key is given
@@ -76,7 +77,7 @@ type ConcurrencyStore interface {
 	RenewFlight(ctx context.Context, r FlightRequest) (held bool, err error)
 
 	// ReleaseFlight gives back that flight and no other. It is carried out even if ctx has
-	// ended, behind the caller. If the flight was not held any more, held is false.
+	// ended, if that takes time behind the caller. If the flight was not held any more, held is false.
 	ReleaseFlight(ctx context.Context, r FlightRequest) (held bool, err error)
 
 	// WatchFlights sends to wake, without blocking, when a flight of key may have been

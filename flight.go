@@ -56,8 +56,12 @@ func (f *Flight) Until() time.Time {
 //
 // Any other error means that the store did not answer: the flight may have been given
 // back. To call again is safe, and nil then says that it is not held any more. If
-// nobody does, the lease ends. If ctx ends, or has ended, its error is returned
-// and the flight is given back behind the caller.
+// nobody does, the lease ends.
+//
+// A ctx that ends, or has ended, does not keep the flight from being given back. A store in
+// this process, as MemoryConcurrency is, does that at once and without a look at ctx; one
+// across a network returns the error of ctx and gives back behind the caller, and so does
+// a call that waits for another one of the same flight.
 func (f *Flight) Release(ctx context.Context) error {
 	f.finish()
 	if err := f.takeTurn(ctx); err != nil {

@@ -2,22 +2,61 @@ package headgate
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
 // flightQueue is who waits for flights of one key in this Concurrency, first come
 // first. The first asks the store; the others wait until they are first.
 type flightQueue struct {
-	line []chan struct{} // each closed when its turn comes
-	wake chan struct{}   // tells the first to ask again
-	stop func()          // of the store's watching
+	first, last *flightWaiter
+	n           int64         // how many there are
+	wake        chan struct{} // tells the first to ask again
+	stop        func()        // of the store's watching
+}
+
+// flightWaiter is one of a line, linked to the others so that leaving takes no longer in a
+// long line: that is done under the lock of all keys.
+type flightWaiter struct {
+	turn          chan struct{} // closed when its turn comes
+	ahead, behind *flightWaiter
+}
+
+// add puts w at the end of the line.
+func (q *flightQueue) add(w *flightWaiter) {
+	w.ahead = q.last
+	if q.last != nil {
+		q.last.behind = w
+	} else {
+		q.first = w
+	}
+	q.last = w
+	q.n++
+}
+
+// remove takes w out of the line.
+func (q *flightQueue) remove(w *flightWaiter) {
+	if w.ahead != nil {
+		w.ahead.behind = w.behind
+	} else {
+		q.first = w.behind
+	}
+	if w.behind != nil {
+		w.behind.ahead = w.ahead
+	} else {
+		q.last = w.ahead
+	}
+	q.n--
 }
 
 // Wait begins a flight of key as soon as there is room for it: at once, or else first
 // come first served among those who wait in this Concurrency. It returns ctx's error
 // if that ends before; the turn is then that of the next one. Any other error is
 // the store's, as told at [Concurrency.Acquire].
+//
+// What an error of the store means is for each caller to decide, so Wait returns the first
+// that it gets, and does not ask again. Then the next in line asks, and the one after it: a
+// store that is gone for a moment fails all who wait in that moment, one after the other.
+// Who wants to outlast that calls Wait again, after a pause, and is last in line then.
 //
 // Nobody polls: who is first in line asks again when the store tells that a flight was
 // given back, by any process that shares it, or when so many leases have ended that
@@ -33,10 +72,10 @@ func (c *Concurrency) Wait(ctx context.Context, key string) (*Flight, error) {
 			return f, err
 		}
 	}
-	q, turn := c.join(key)
-	defer c.leave(key, q, turn)
+	q, w := c.join(key)
+	defer c.leave(key, q, w)
 	select {
-	case <-turn:
+	case <-w.turn:
 		return c.lead(ctx, key, q.wake)
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -71,42 +110,42 @@ func (c *Concurrency) Waiting(key string) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if q := c.queues[key]; q != nil {
-		return int64(len(q.line))
+		return q.n
 	}
 	return 0
 }
 
 // join puts the caller at the end of the line.
-func (c *Concurrency) join(key string) (q *flightQueue, turn chan struct{}) {
+func (c *Concurrency) join(key string) (*flightQueue, *flightWaiter) {
+	w := &flightWaiter{turn: make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	turn = make(chan struct{})
-	q = c.queues[key]
+	q := c.queues[key]
 	if q == nil {
 		q = &flightQueue{wake: make(chan struct{}, 1)}
 		q.stop = c.store.WatchFlights(key, q.wake)
 		c.queues[key] = q
-		close(turn)
+		close(w.turn)
 	}
-	q.line = append(q.line, turn)
+	q.add(w)
 	c.waiting.Add(1)
-	return q, turn
+	return q, w
 }
 
 // leave takes the caller out of the line. Whoever is first then asks anew, so a wake
 // that came for the one before is not lost.
-func (c *Concurrency) leave(key string, q *flightQueue, turn chan struct{}) {
+func (c *Concurrency) leave(key string, q *flightQueue, w *flightWaiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	i := slices.Index(q.line, turn)
-	q.line = slices.Delete(q.line, i, i+1)
+	wasFirst := q.first == w
+	q.remove(w)
 	c.waiting.Add(-1)
 	switch {
-	case len(q.line) == 0:
+	case q.n == 0:
 		delete(c.queues, key)
 		q.stop()
-	case i == 0:
-		close(q.line[0])
+	case wasFirst:
+		close(q.first.turn)
 	}
 }
 

@@ -30,8 +30,11 @@ type Concurrency struct {
 	queues  map[string]*flightQueue // of the keys that somebody waits for
 }
 
+// minLease is the shortest that can be kept. A store counts in microseconds nevertheless.
+const minLease = time.Millisecond
+
 // NewConcurrency limits each key to n flights at a time, from 1 to 65,535. The lease of
-// a flight ends after the given time, at least a microsecond and at most 8760 hours,
+// a flight ends after the given time, at least a millisecond and at most 8760 hours,
 // unless it is renewed: choose it longer than the pauses of a holder that is alive, and
 // as short as you can bear to miss the place of one that is dead. It returns an
 // [InvalidError] for any other number or time, or if store is nil.
@@ -39,8 +42,8 @@ func NewConcurrency(store ConcurrencyStore, n int64, lease time.Duration) (*Conc
 	if v := reflect.ValueOf(store); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, &InvalidError{Field: "store", Value: "nil", Want: "a ConcurrencyStore, such as NewMemoryConcurrency()"}
 	}
-	if err := validateLease(lease); err != nil {
-		return nil, err
+	if lease < minLease || lease > maxLease {
+		return nil, &InvalidError{Field: "lease", Value: lease.String(), Want: "at least 1ms, because to keep a shorter one takes asking all the time, and at most 8760h"}
 	}
 	c := &Concurrency{store: store, lease: lease.Truncate(time.Microsecond), queues: make(map[string]*flightQueue)}
 	if err := c.SetN(n); err != nil {
@@ -69,7 +72,8 @@ func (c *Concurrency) SetN(n int64) error {
 // If there is none, the flight is nil and the decision says when to come back. Those
 // who wait for the key in this Concurrency are served first.
 //
-// An error means that the store could not say. The flight may have begun then; if it
+// If ctx has ended, its error is returned and nothing is begun. Any other error means that
+// the store could not say, or that ctx ended meanwhile. The flight may have begun then; if it
 // has, it is given back behind the caller, or else its lease ends.
 func (c *Concurrency) Acquire(ctx context.Context, key string) (*Flight, FlightDecision, error) {
 	n := c.n.Load()
@@ -83,11 +87,17 @@ func (c *Concurrency) Acquire(ctx context.Context, key string) (*Flight, FlightD
 // Peek tells how many of key are in flight, and what Acquire would be told if nobody
 // waited. It begins nothing.
 func (c *Concurrency) Peek(ctx context.Context, key string) (FlightDecision, error) {
+	if err := ctx.Err(); err != nil {
+		return FlightDecision{}, err
+	}
 	return c.store.AcquireFlight(ctx, FlightRequest{Key: key, N: c.n.Load(), Lease: c.lease})
 }
 
 // ask asks the store for a flight of key.
 func (c *Concurrency) ask(ctx context.Context, key string, n int64, waits bool) (*Flight, FlightDecision, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, FlightDecision{}, err // whatever the store does
+	}
 	var id FlightID
 	_, _ = rand.Read(id[:]) // never fails; the system's, because copies of a virtual machine would go on with the same numbers
 	r := FlightRequest{Key: key, ID: id, N: n, Lease: c.lease, Waits: waits}

@@ -15,9 +15,10 @@ type pauses struct{ store headgate.Store }
 // longestPause is the most that a look sees.
 const longestPause = 365 * 24 * time.Hour
 
-// pauseLimit is the bucket in which a pause of at most d fits.
+// pauseLimit is the bucket in which a pause of at most d fits. Its state lies beside that of the
+// user's limits, so its name is one that nobody would choose.
 func pauseLimit(d time.Duration) headgate.Limit {
-	return headgate.TokenBucket(d.Microseconds(), 1, time.Microsecond).Named("pause")
+	return headgate.TokenBucket(d.Microseconds(), 1, time.Microsecond).Named("httplimit.pause")
 }
 
 var lookAtPause = pauseLimit(longestPause)

@@ -41,7 +41,7 @@ func answered(h http.Header, now time.Time) time.Time {
 
 // retryAfterField is what Retry-After says: seconds, or a date in one of its three forms.
 func retryAfterField(h http.Header, now time.Time) time.Duration {
-	value := h.Get("Retry-After")
+	value := strings.TrimSpace(h.Get("Retry-After")) // a RoundTripper of somebody's may have left spaces
 	if n, ok := parseSeconds(value); ok {
 		return duration(n)
 	}

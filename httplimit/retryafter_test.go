@@ -30,7 +30,7 @@ func TestAskedPause(t *testing.T) {
 	}{
 		{"nothing", 429, nil, "0s"},
 		{"seconds", 429, []string{"Retry-After: 30"}, "30s"},
-		{"spaces around it", 429, []string{"Retry-After:  30 "}, "0s"}, // net/http has taken them off
+		{"spaces around it", 429, []string{"Retry-After:  30 "}, "30s"}, // net/http would have taken them off
 		{"none", 429, []string{"Retry-After: 0"}, "0s"},
 		{"less than none", 429, []string{"Retry-After: -30"}, "0s"},
 		{"a plus", 429, []string{"Retry-After: +30"}, "0s"},

@@ -3,6 +3,7 @@ package httplimit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -41,7 +42,8 @@ type TransportOptions struct {
 
 	// Observe is told of each pause that an answer asks for, and of each error of the
 	// store; the pause is 0 if the store was not asked to keep one. Many goroutines call
-	// it. Default: nobody.
+	// it, and if the store takes its time, with a copy of the request after RoundTrip has
+	// returned. Default: nobody.
 	Observe func(r *http.Request, pause time.Duration, err error)
 }
 
@@ -71,6 +73,7 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 		limiter: l,
 		shared:  pauses{l.Store()},
 		own:     pauses{headgate.NewMemory(ownPauses)},
+		heeding: make(chan struct{}, heeders),
 	}, nil
 }
 
@@ -105,9 +108,11 @@ const ownPauses = 1 << 16
 // The first of these that is there counts. Dates are compared with the Date of the answer.
 // Values that cannot be read, and times that have passed, ask for nothing.
 //
-// Pauses lie in the limiter's store, under the limit named "pause" of the key, so that all
-// who share the store keep them, and a pause that two were asked for does not last longer.
-// No limit of the limiter may have that name.
+// Pauses lie in the limiter's store, under the limit named "httplimit.pause" of the key, so
+// that all who share the store keep them, and a pause that two were asked for does not last
+// longer. No limit of the limiter may have that name. This process keeps what it was asked
+// for at once: for a store that takes longer than 100 ms, or than the context of the request
+// lasts, the answer is not held back, and the store is asked for up to 5 seconds behind it.
 //
 // The answer is returned as it is. Nothing is sent again: who wants to retry does so by
 // calling again, and waits.
@@ -119,8 +124,9 @@ const ownPauses = 1 << 16
 type Transport struct {
 	options TransportOptions
 	limiter *headgate.Limiter
-	shared  pauses // of all who share the store
-	own     pauses // of this process, for when the store cannot say
+	shared  pauses        // of all who share the store
+	own     pauses        // of this process, for when the store cannot say, or not yet
+	heeding chan struct{} // held by those who ask the store to keep a pause
 	lines   pauseLines
 }
 
@@ -167,13 +173,27 @@ func (t *Transport) wait(r *http.Request, key string) error {
 		if time.Since(looked) < fresh {
 			return nil
 		}
-		if left, err := t.pause(r, key); err != nil || left == 0 {
+		left, err := t.pause(r, key)
+		if err == nil && left == 0 {
+			return nil
+		}
+		t.giveBack(r, key, cost)
+		if err != nil {
 			return err
 		}
-		if _, err := t.limiter.Refund(ctx, key, cost); err != nil {
-			t.observe(r, 0, err) // then it is charged for nothing
-		}
 	}
+}
+
+// giveBack takes back a turn in which nothing is sent, behind the caller if that has no more
+// time. If the store cannot, it is charged for nothing.
+func (t *Transport) giveBack(r *http.Request, key string, cost int64) {
+	done := inTheBackground(r.Context(), func(ctx context.Context) error {
+		_, err := t.limiter.Refund(ctx, key, cost)
+		return err
+	})
+	while, stop := context.WithTimeout(r.Context(), heedWhile)
+	defer stop()
+	t.tell(while, r, 0, done)
 }
 
 func (t *Transport) cost(r *http.Request) int64 {
@@ -229,13 +249,13 @@ func (t *Transport) pause(r *http.Request, key string) (time.Duration, error) {
 		return 0, err
 	}
 	left, err := t.shared.left(ctx, key)
-	if err == nil {
-		return left, nil
+	if err != nil {
+		if err := t.failed(ctx, r, err); err != nil {
+			return 0, err
+		}
 	}
-	if err := t.failed(ctx, r, err); err != nil {
-		return 0, err
-	}
-	return t.own.left(ctx, key)
+	own, err := t.own.left(ctx, key) // also while the store is still being asked to keep it
+	return max(left, own), err
 }
 
 // failed is what to return for an error of asking the store: nothing, if it cannot say and
@@ -259,19 +279,88 @@ func (t *Transport) observe(r *http.Request, pause time.Duration, err error) {
 	}
 }
 
-// heedIn is how long the store may take to keep a pause.
-const heedIn = 5 * time.Second
+const (
+	// heedIn is how long the store may take to keep a pause, or to take a turn back.
+	heedIn = 5 * time.Second
 
-// heed keeps the pause that answer asks for, also if r was given up meanwhile.
+	// heedWhile is for how much of that an answer is held back.
+	heedWhile = 100 * time.Millisecond
+
+	// heeders is how many pauses a store that takes its time is asked to keep at once.
+	heeders = 256
+)
+
+var errHeeding = errors.New("httplimit: the store is still being asked to keep other pauses; this process alone keeps this one")
+
+// heed keeps the pause that answer asks for, also if r was given up meanwhile: at once in
+// this process, and for all in the store, for which the answer is held back only a little.
 func (t *Transport) heed(r *http.Request, key string, answer *http.Response) {
 	pause := min(askedPause(answer.StatusCode, answer.Header, time.Now(), t.options.RetryAfterOnly), t.options.MaxPause)
 	if pause <= 0 {
 		return
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(r.Context()), heedIn)
-	defer stop()
+	ctx := context.WithoutCancel(r.Context())
 	_ = t.own.prolong(ctx, key, pause) // cannot fail
-	t.observe(r, pause, t.shared.prolong(ctx, key, pause))
+	while, stop := context.WithTimeout(r.Context(), heedWhile)
+	defer stop()
+	if !enter(while, t.heeding) {
+		t.observe(r, pause, errHeeding)
+		return
+	}
+	kept := inTheBackground(ctx, func(ctx context.Context) error {
+		defer func() { <-t.heeding }()
+		return t.shared.prolong(ctx, key, pause)
+	})
+	t.tell(while, r, pause, kept)
+}
+
+// tell tells what became of asking the store: now, or behind the caller if ctx ends before.
+func (t *Transport) tell(ctx context.Context, r *http.Request, pause time.Duration, done <-chan error) {
+	tell := func(r *http.Request, err error) {
+		if pause > 0 || err != nil {
+			t.observe(r, pause, err)
+		}
+	}
+	select {
+	case err := <-done:
+		tell(r, err)
+	case <-ctx.Done():
+		r := r.Clone(context.WithoutCancel(ctx)) // its owner may use it anew
+		go func() { tell(r, <-done) }()
+	}
+}
+
+// enter takes a place among as many as there is room for, waiting until ctx ends.
+func enter(ctx context.Context, places chan<- struct{}) bool {
+	select {
+	case places <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case places <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// inTheBackground asks the store what is to be asked whatever becomes of the caller.
+func inTheBackground(ctx context.Context, ask func(ctx context.Context) error) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), heedIn)
+		defer stop()
+		var err error
+		defer func() {
+			if p := recover(); p != nil { // nobody is there to deal with it
+				err = fmt.Errorf("httplimit: the store panicked: %v", p)
+			}
+			done <- err
+		}()
+		err = ask(ctx)
+	}()
+	return done
 }
 
 // TargetHost makes the key of the host that a request is sent to, with its port unless that

@@ -33,6 +33,7 @@ func RunConcurrency(t *testing.T, open OpenConcurrency) {
 		{"N changes", nChanges},
 		{"keys are apart", flightKeys},
 		{"bad input", badFlights},
+		{"a context that has ended", flightsOfEnded},
 		{"released once", releasedOnce},
 		{"waiters are woken", waitersWoken},
 		{"waiters come in order", waitersInOrder},
@@ -200,8 +201,14 @@ func badFlights(t *testing.T, s headgate.ConcurrencyStore) {
 		wantInvalid(t, name, err, c.words...)
 	}
 	for name, construct := range map[string]func() (*headgate.Concurrency, error){
-		"n is 0":      func() (*headgate.Concurrency, error) { return headgate.NewConcurrency(s, 0, time.Second) },
-		"n is 65536":  func() (*headgate.Concurrency, error) { return headgate.NewConcurrency(s, 65536, time.Second) },
+		"n is 0":     func() (*headgate.Concurrency, error) { return headgate.NewConcurrency(s, 0, time.Second) },
+		"n is 65536": func() (*headgate.Concurrency, error) { return headgate.NewConcurrency(s, 65536, time.Second) },
+		"lease is 999.999µs": func() (*headgate.Concurrency, error) {
+			return headgate.NewConcurrency(s, 1, time.Millisecond-1)
+		},
+		"lease is 8760h0m0.000000001s": func() (*headgate.Concurrency, error) {
+			return headgate.NewConcurrency(s, 1, 8760*time.Hour+1)
+		},
 		"lease is -1": func() (*headgate.Concurrency, error) { return headgate.NewConcurrency(s, 1, -1) },
 		"store is nil": func() (*headgate.Concurrency, error) {
 			return headgate.NewConcurrency((*headgate.MemoryConcurrency)(nil), 1, 1)
@@ -212,6 +219,9 @@ func badFlights(t *testing.T, s headgate.ConcurrencyStore) {
 		if c != nil {
 			t.Errorf("%s: not nil beside an error", name)
 		}
+	}
+	if _, err := headgate.NewConcurrency(s, 1, time.Millisecond); err != nil {
+		t.Errorf("the shortest lease: %v", err)
 	}
 	if d, err := s.AcquireFlight(t.Context(), good); !d.Allowed() || d.InFlight != 1 || errors.Is(err, headgate.ErrLeaseLost) {
 		t.Errorf("after bad input: %+v, %v", d, err)

@@ -243,6 +243,34 @@ func flightKeys(t *testing.T, s headgate.ConcurrencyStore) {
 	}
 }
 
+// flightsOfEnded: who has gone begins nothing, and gives back all the same.
+func flightsOfEnded(t *testing.T, s headgate.ConcurrencyStore) {
+	c := newConcurrency(t, s, 2)
+	ended := must(context.WithCancel(t.Context()))
+	if f, d, err := c.Acquire(ended, "k"); f != nil || d.Allowed() || !errors.Is(err, context.Canceled) {
+		t.Errorf("acquire: %+v, %v", d, err)
+	}
+	if d, err := c.Peek(ended, "k"); d.Allowed() || !errors.Is(err, context.Canceled) {
+		t.Errorf("peek: %+v, %v", d, err)
+	}
+	if f, err := c.Wait(ended, "k"); f != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("wait: %v", err)
+	}
+	wantInFlight(t, c, "k", 0)
+	if err := begin(t, c, "k").Release(ended); err != nil && !errors.Is(err, context.Canceled) {
+		t.Errorf("release: %v", err)
+	}
+	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+		d, err := c.Peek(t.Context(), "k")
+		if err == nil && d.InFlight == 0 {
+			return
+		}
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("it is not given back: %+v, %v", d, err)
+		}
+	}
+}
+
 // releasedOnce lets many release one flight at once.
 func releasedOnce(t *testing.T, s headgate.ConcurrencyStore) {
 	c := newConcurrency(t, s, 8)
