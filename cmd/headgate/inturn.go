@@ -67,8 +67,11 @@ does not come in time, 126 if the command cannot be run, 127 if it is not there.
 		Example: `  headgate exec --limit 5/m --key deploys --store redis://localhost:6379 -- ./deploy
   headgate exec --limit 1/h --timeout 0s --store redis://localhost:6379 -- mail -s disk root`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || args[0] == "" {
+			switch {
+			case len(args) == 0:
 				return usagef(cmd, "no command given; add it after --")
+			case args[0] == "":
+				return usagef(cmd, "the command is empty; name one after --")
 			}
 			return nil
 		},
