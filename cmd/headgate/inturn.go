@@ -115,30 +115,25 @@ func (f *inTurn) wait(ctx context.Context, l *headgate.Limiter, stderr io.Writer
 		}
 		return err
 	}
-	turn, err := f.book(ctx, l)
-	if err != nil {
-		return err
+	turns := bookedTurns{l, f.key}
+	turn, err := f.book(ctx, turns)
+	if err == nil {
+		if delay := turn.Delay(); delay > time.Second && isTerminal(stderr) {
+			fmt.Fprintf(stderr, "headgate: the turn of %s comes %s\n", printable(f.key), after(delay))
+		}
+		err = turns.await(ctx, turn)
 	}
-	delay := turn.Delay()
-	if delay > time.Second && isTerminal(stderr) {
-		fmt.Fprintf(stderr, "headgate: the turn of %s comes %s\n", printable(f.key), after(delay))
+	if err != nil && ctx.Err() != nil {
+		err = &interruption{ctx.Err(), "the command was not run"}
 	}
-	select {
-	case <-time.After(delay):
-		return nil
-	case <-ctx.Done():
-	}
-	giveUp, stop := context.WithTimeout(context.WithoutCancel(ctx), patienceWithStore)
-	defer stop()
-	_ = turn.Cancel(giveUp) // else it is a turn that nobody used
-	return &interruption{ctx.Err(), "the command was not run"}
+	return err
 }
 
-func (f *inTurn) book(ctx context.Context, l *headgate.Limiter) (*headgate.Reservation, error) {
+func (f *inTurn) book(ctx context.Context, turns bookedTurns) (*headgate.Reservation, error) {
 	if f.hurried {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, f.timeout)
 		defer stop()
 	}
-	return l.ReserveFor(ctx, f.key, 1, 0)
+	return turns.book(ctx, 1)
 }
