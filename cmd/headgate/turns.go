@@ -63,14 +63,14 @@ func (o *ownTurns) wait(ctx context.Context, n int64) error {
 	}
 }
 
-// passed takes what was granted anew, now.
+// passed takes what was granted anew: now, rounded up, for nothing may count from before it passed.
 func (o *ownTurns) passed() {
 	ctx := context.Background()
 	_, _ = o.take(ctx, -o.n, 0) // memory never fails
 	_, _ = o.take(ctx, o.n, time.Microsecond-1)
 }
 
-// take asks all limits at the present microsecond, begun or, so much later, full.
+// take asks all limits now, or so much later. Stores round times down to microseconds.
 func (o *ownTurns) take(ctx context.Context, n int64, later time.Duration) (headgate.Decision, error) {
 	at := o.begun.Add(time.Since(o.begun) + later)
 	for i := range o.requests {
