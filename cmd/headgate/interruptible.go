@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"time"
 )
 
 // interruptible reads from r until ctx ends: a read that is stuck then is left to the end
@@ -44,4 +45,31 @@ func (i *interruptible) Read(b []byte) (int, error) {
 	}
 	i.err = r.err
 	return copy(b, room[:r.n]), r.err
+}
+
+// lastWrite is how long a write that is under way may take yet when it is interrupted.
+const lastWrite = 100 * time.Millisecond
+
+// writeUntil writes b until ctx ends: a write that is stuck then, because nobody reads, is
+// left to the end of the process.
+func writeUntil(ctx context.Context, w io.Writer, b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.Write(b)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(lastWrite):
+		return ctx.Err()
+	}
 }

@@ -67,8 +67,11 @@ does not come in time, 126 if the command cannot be run, 127 if it is not there.
 		Example: `  headgate exec --limit 5/m --key deploys --store redis://localhost:6379 -- ./deploy
   headgate exec --limit 1/h --timeout 0s --store redis://localhost:6379 -- mail -s disk root`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || args[0] == "" {
+			switch {
+			case len(args) == 0:
 				return usagef(cmd, "no command given; add it after --")
+			case args[0] == "":
+				return usagef(cmd, "the command is empty; name one after --")
 			}
 			return nil
 		},
@@ -112,30 +115,25 @@ func (f *inTurn) wait(ctx context.Context, l *headgate.Limiter, stderr io.Writer
 		}
 		return err
 	}
-	turn, err := f.book(ctx, l)
-	if err != nil {
-		return err
+	turns := bookedTurns{l, f.key}
+	turn, err := f.book(ctx, turns)
+	if err == nil {
+		if delay := turn.Delay(); delay > time.Second && isTerminal(stderr) {
+			fmt.Fprintf(stderr, "headgate: the turn of %s comes %s\n", printable(f.key), after(delay))
+		}
+		err = turns.await(ctx, turn)
 	}
-	delay := turn.Delay()
-	if delay > time.Second && isTerminal(stderr) {
-		fmt.Fprintf(stderr, "headgate: the turn of %s comes %s\n", printable(f.key), after(delay))
+	if err != nil && ctx.Err() != nil {
+		err = &interruption{ctx.Err(), "the command was not run"}
 	}
-	select {
-	case <-time.After(delay):
-		return nil
-	case <-ctx.Done():
-	}
-	giveUp, stop := context.WithTimeout(context.WithoutCancel(ctx), patienceWithStore)
-	defer stop()
-	_ = turn.Cancel(giveUp) // else it is a turn that nobody used
-	return &interruption{ctx.Err(), "the command was not run"}
+	return err
 }
 
-func (f *inTurn) book(ctx context.Context, l *headgate.Limiter) (*headgate.Reservation, error) {
+func (f *inTurn) book(ctx context.Context, turns bookedTurns) (*headgate.Reservation, error) {
 	if f.hurried {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, f.timeout)
 		defer stop()
 	}
-	return l.ReserveFor(ctx, f.key, 1, 0)
+	return turns.book(ctx, 1)
 }

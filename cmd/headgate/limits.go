@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"strconv"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
@@ -19,6 +23,9 @@ func parseLimits(cmd *cobra.Command, texts []string) ([]headgate.Limit, error) {
 	limits := make([]headgate.Limit, 0, len(texts))
 	for _, text := range texts {
 		l, err := headgate.ParseLimit(text)
+		if e, ok := errors.AsType[*headgate.InvalidError](err); ok && strings.HasSuffix(e.Field, ": limit") {
+			e.Field, e.Value = "limit", strconv.Quote(text) // it is all of it that is wrong: told once
+		}
 		if err != nil {
 			return nil, err
 		}

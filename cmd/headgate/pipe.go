@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,11 +22,22 @@ func newPipe() *cobra.Command {
 		Use:   "pipe --limit TEXT [--key K] [--store URL] [--bytes]",
 		Short: "Pass standard input on, at most so many lines or bytes in a time",
 		Long: `Pass standard input on to standard output, in order, at most so many lines in a
-time: each when its turn comes. Pipes that ask the same store for the same key keep
-the limit together. Of several limits, all are kept.`,
-		Example: `  seq 1 20 | headgate pipe --limit 5/s
+time: each when its turn comes. Of several limits, all are kept.
+
+  5/s sliding-log  never more than 5 in any second, wherever that begins
+  5/s burst 1      one each 200 ms
+  5/s              5 at once, and then one each 200 ms: 9 in the first second
+
+With memory: the limits hold for the moments at which lines are written, however late
+the machine wakes up. Pipes that ask the same store for the same key keep the limit
+together, first come, first served. There one sliding-log holds for the moments of
+writing, too: its second is longer by 1%, at least 5 ms, for what machines are late
+(as headgate.SharedGate does, which programs in Go can pass by the same key). Other
+limits, and several of them, plan each turn by the store's clock: a line that is
+written late comes closer to the next one.`,
+		Example: `  seq 1 20 | headgate pipe --limit "5/s sliding-log"
   headgate pipe --limit "1000000/s burst 65536" --bytes <backup.tar >/mnt/backup.tar
-  tail -f jobs | headgate pipe --limit 100/m --key jobs --store redis://localhost:6379`,
+  tail -f jobs | headgate pipe --limit "100/m sliding-log" --key jobs --store redis://localhost:6379`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPipe(cmd.Context(), cmd, &t, byBytes) },
 	}
@@ -34,20 +47,25 @@ the limit together. Of several limits, all are kept.`,
 }
 
 func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) error {
-	l, limits, s, err := t.limiter(cmd)
+	limits, s, err := t.open(cmd)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	turns, err := newTurns(t.key, limits, s)
+	if err != nil {
+		return err
+	}
 	p := pipe{
-		in:  newInterruptible(ctx, cmd.InOrStdin()),
-		out: cmd.OutOrStdout(),
+		in: newInterruptible(ctx, cmd.InOrStdin()),
 		wait: func(n int64) error {
-			if err := l.WaitN(ctx, t.key, n); err != nil {
+			if err := turns.wait(ctx, n); err != nil {
 				return s.failed(err)
 			}
 			return nil
 		},
+		write:  func(b []byte) error { return writeUntil(ctx, cmd.OutOrStdout(), b) },
+		passed: turns.passed,
 	}
 	if byBytes {
 		return p.passBytes(make([]byte, chunk(limits)))
@@ -55,11 +73,12 @@ func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) e
 	return p.passLines()
 }
 
-// pipe passes in on to out, each part after waiting for as many tokens as it costs.
+// pipe passes what it reads on, each part after waiting for as many tokens as it costs.
 type pipe struct {
-	in   io.Reader
-	out  io.Writer
-	wait func(n int64) error
+	in     io.Reader
+	wait   func(n int64) error
+	write  func(b []byte) error
+	passed func() // what was waited for has been written
 }
 
 // longestPart is how much of a line, or of bytes, is held at most.
@@ -71,55 +90,60 @@ func (p *pipe) passLines() error {
 	in := bufio.NewReaderSize(p.in, longestPart)
 	for begun := false; ; {
 		part, err := in.ReadSlice('\n')
-		if errors.Is(err, context.Canceled) || len(part) > 0 && !begun {
-			if err := p.turn(1, err); err != nil {
-				ahead, _ := in.Peek(in.Buffered())
-				return unpassed(err, lines(part)+lines(ahead), "line")
-			}
+		long := errors.Is(err, bufio.ErrBufferFull)
+		if err := p.pass(part, err, !begun, !long); err != nil {
+			ahead, _ := in.Peek(in.Buffered())
+			return unpassed(err, count(lines(part)+lines(ahead), "line"))
 		}
-		if err := p.pass(part); err != nil {
-			return err
-		}
-		begun = errors.Is(err, bufio.ErrBufferFull)
+		begun = long
 		if err != nil && !begun {
 			return inputError(err)
 		}
 	}
 }
 
-// turn waits for n tokens, unless reading was interrupted.
-func (p *pipe) turn(n int64, err error) error {
+// pass passes a part of a line, the first one in its turn, unless reading it was interrupted.
+func (p *pipe) pass(part []byte, err error, first, last bool) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return p.wait(n)
+	if first && len(part) == 0 {
+		return nil
+	}
+	if first {
+		if err := p.wait(1); err != nil {
+			return err
+		}
+	}
+	if err := p.write(part); err != nil {
+		return err
+	}
+	if last {
+		p.passed()
+	}
+	return nil
 }
 
 // passBytes passes bytes in parts as long as room, each of which costs as many tokens.
 func (p *pipe) passBytes(room []byte) error {
 	for {
 		n, err := p.in.Read(room)
-		if errors.Is(err, context.Canceled) || n > 0 {
-			if err := p.turn(int64(n), err); err != nil {
-				return unpassed(err, int64(n), "byte")
-			}
+		if errors.Is(err, context.Canceled) {
+			return unpassed(err, count(int64(n), "byte"))
 		}
-		if err := p.pass(room[:n]); err != nil {
-			return err
+		if n > 0 {
+			if err := p.wait(int64(n)); err != nil {
+				return unpassed(err, count(int64(n), "byte"))
+			}
+			if err := p.write(room[:n]); err != nil {
+				return unpassed(err, "at most "+count(int64(n), "byte"))
+			}
+			p.passed()
 		}
 		if err != nil {
 			return inputError(err)
 		}
 	}
-}
-
-// pass writes b at once.
-func (p *pipe) pass(b []byte) error {
-	if len(b) == 0 {
-		return nil
-	}
-	_, err := p.out.Write(b)
-	return err
 }
 
 // inputError is an error of reading standard input, none at its end.
@@ -130,16 +154,16 @@ func inputError(err error) error {
 	return fileError("standard input", err)
 }
 
-// unpassed tells, if err is an interruption, how much was read in vain.
-func unpassed(err error, n int64, noun string) error {
-	switch {
-	case !errors.Is(err, context.Canceled):
-		return err
-	case n == 0:
-		return &interruption{err, "all that was read has been passed"}
-	default:
-		return &interruption{err, count(n, noun) + " had been read and not passed"}
+// unpassed tells with err, be it an interruption or a failure, how much was read in vain.
+func unpassed(err error, what string) error {
+	undone := what + " had been read and not passed"
+	if strings.HasPrefix(what, "0 ") {
+		undone = "all that was read has been passed"
 	}
+	if errors.Is(err, context.Canceled) {
+		return &interruption{err, undone}
+	}
+	return fmt.Errorf("%w; %s", err, undone)
 }
 
 // lines counts the lines in b, of which the last may have no end.

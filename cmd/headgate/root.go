@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -23,10 +24,17 @@ const (
 	exitUsage       = 2
 	exitFailed      = 3
 	exitInterrupted = 130 // as shells say it: 128 and the number of SIGINT
+	exitTerminated  = 143 // of SIGTERM
 )
 
 // errNo is the answer "no", which has been printed already.
 var errNo = errors.New("denied")
+
+// signalError is that the process was sent a signal that ends it.
+type signalError struct{ signal os.Signal }
+
+func (e *signalError) Error() string { return "signal: " + e.signal.String() }
+func (*signalError) Unwrap() error   { return context.Canceled }
 
 // interruption is that the command was told to end, and what that left undone.
 type interruption struct {
@@ -85,7 +93,7 @@ func exec(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	err := root.ExecuteContext(ctx)
 	code := exitCode(ctx, err)
 	if line := errorLine(code, err); line != "" {
-		fmt.Fprintln(stderr, "headgate: "+line)
+		_ = writeUntil(ctx, stderr, []byte("headgate: "+line+"\n"))
 	}
 	return code
 }
@@ -103,11 +111,19 @@ func exitCode(ctx context.Context, err error) int {
 	case errors.Is(err, errNo), late:
 		return exitNo
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return exitInterrupted
+		return exitEnded(context.Cause(ctx))
 	case usage, invalid:
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// exitEnded is what to exit with when the command was told to end for that reason.
+func exitEnded(reason error) int {
+	if e, ok := errors.AsType[*signalError](reason); ok && e.signal == syscall.SIGTERM {
+		return exitTerminated
+	}
+	return exitInterrupted
 }
 
 // errorLine is what to say about err, in one line, or "".
@@ -118,7 +134,7 @@ func errorLine(code int, err error) string {
 		return ""
 	case told != nil:
 		return told.Error()
-	case code == exitInterrupted:
+	case code == exitInterrupted, code == exitTerminated:
 		return "interrupted; there is no result"
 	}
 	line := printable(strings.TrimPrefix(err.Error(), "headgate: "))
@@ -134,7 +150,8 @@ A limit is written as count/period, with an optional burst and algorithm:
   100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
 
 Exit codes: 0 fine, 1 the answer is no, 2 wrong usage, 3 it could not be done
-(a file that cannot be read, a store that does not answer), 130 interrupted.`
+(a file that cannot be read, a store that does not answer), 130 interrupted, 143
+terminated.`
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
