@@ -41,6 +41,39 @@ func TestGateLetsPassInSteps(t *testing.T) {
 	}
 }
 
+// A gate knows by its clock that it is made in a bubble. One from outside keeps in a
+// bubble to the period that it tells.
+func TestGateLeavesLeewayOutsideOfABubble(t *testing.T) {
+	outside := must(NewGate(2, time.Second))
+	if _, period := outside.Rate(); inBubble() || period != time.Second+leewayMost {
+		t.Errorf("outside: in a bubble is %v, the period %s", inBubble(), period)
+	}
+	for period, want := range map[time.Duration]time.Duration{
+		1:                        leewayLeast,
+		40960 * time.Nanosecond:  leewayLeast,
+		40960 * time.Microsecond: 10 * time.Microsecond,
+		time.Hour:                leewayMost,
+	} {
+		if got := leeway(period); got != want {
+			t.Errorf("to %s is added %s; want %s", period, got, want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		inside := must(NewGate(2, time.Second))
+		if _, period := inside.Rate(); !inBubble() || period != time.Second {
+			t.Errorf("inside: in a bubble is %v, the period %s", inBubble(), period)
+		}
+		_, period := outside.Rate()
+		start := time.Now()
+		for i := range 10 {
+			must(0, outside.Wait(t.Context()))
+			if got, want := time.Since(start), time.Duration(i/2)*period; got != want {
+				t.Errorf("number %d passes at %s; want %s", i, got, want)
+			}
+		}
+	})
+}
+
 // The same by a real clock. What a busy machine may do to a caller is allowed for: no
 // action is more than 20 ms early, which is how much the first may be late to look
 // at the clock, or 200 ms late.
