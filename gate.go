@@ -230,11 +230,8 @@ func (g *Gate) over(n int64) int64 { return g.held() + g.flying + n - g.limit }
 // unless the hold-up was longer than that.
 func (g *Gate) pass(n, now int64) {
 	i := g.record(now, n, g.period)
-	if g.head != nil {
-		g.release(now)
-	} else {
-		g.mu.Unlock()
-	}
+	g.wind(now) // to wake others here would take the time of all of them
+	g.mu.Unlock()
 	for ahead := int64(0); nanos()-now > settled; {
 		ahead = 2*ahead + settled
 		g.mu.Lock()

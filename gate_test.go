@@ -355,6 +355,26 @@ func TestGateGivesTurnsBack(t *testing.T) {
 	})
 }
 
+// Whoever passes does not wake those whose turn has come meanwhile: that is the timer's to do.
+func TestGateWakesNobodyInPassing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(NewGate(2, time.Second))
+		w := &waiter{n: 1, ready: make(chan struct{})}
+		g.mu.Lock()
+		g.push(w)
+		g.pass(1, nanos())
+		g.mu.Lock()
+		if !w.gone && !g.armed {
+			t.Error("nobody lets the first in the queue go")
+		}
+		g.mu.Unlock()
+		start := time.Now()
+		if <-w.ready; time.Since(start) != 0 {
+			t.Errorf("it was woken after %s", time.Since(start))
+		}
+	})
+}
+
 // When one who needs much gives up, those behind him who need less may go earlier.
 func TestGateSetsItsTimerAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -83,7 +83,8 @@ func (g *Gate) stand(ctx context.Context, n, now int64) error {
 	}
 	w := &waiter{n: n, ready: make(chan struct{})}
 	g.push(w)
-	g.release(now)
+	g.wind(now)
+	g.mu.Unlock()
 
 	select {
 	case <-w.ready:
@@ -159,9 +160,7 @@ func wake(w *waiter) {
 }
 
 // letGo takes those whose turn has come out of the queue, still linked to each other,
-// and returns the first. For the next it sets the timer, unless that is set, or it is
-// not known yet when its turn comes, because a pass that it depends on is not
-// recorded: then whoever records that sets the timer.
+// and returns the first. For the next it sets the timer.
 func (g *Gate) letGo(now int64) (first *waiter) {
 	g.forget(now, g.period)
 	w := g.head
@@ -173,10 +172,24 @@ func (g *Gate) letGo(now int64) (first *waiter) {
 	first = g.cut(w)
 	if w == nil {
 		g.disarm()
-	} else if over := g.over(w.n); !g.armed && over <= g.held() {
+	}
+	g.wind(now)
+	return first
+}
+
+// wind sets the timer for the first who waits. It does not unless that is needed, and
+// not while it is not known when that one's turn comes, because a pass that it depends on
+// is not recorded: then whoever records that winds.
+func (g *Gate) wind(now int64) {
+	if g.head == nil || g.armed {
+		return
+	}
+	switch over := g.over(g.head.n); {
+	case over <= 0:
+		g.arm(0)
+	case over <= g.held():
 		g.arm(g.left(over, now))
 	}
-	return first
 }
 
 // left is the time until the nth of the tokens held is forgotten.
