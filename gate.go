@@ -113,6 +113,8 @@ func (g *Gate) Rate() (n int64, period time.Duration) { return g.limit, time.Dur
 // Wait returns nil when the caller's turn has come. It returns an error, and nothing is
 // charged, if the context ends first (its error), at once if the context's deadline
 // comes before the turn (a [DeadlineError]), or if the gate is closed ([ErrClosed]).
+// Among callers who take different numbers of tokens a turn may be later than
+// can be told at once; who cannot be refused at once then waits until his deadline.
 func (g *Gate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
 
 // WaitN is Wait for n tokens, which pass together. While it is at the head of the queue,
@@ -137,7 +139,7 @@ func (g *Gate) WaitN(ctx context.Context, n int64) error {
 // TryWait says whether the caller may go on: at once if timeout is 0, as soon as its
 // turn has come if that is within timeout, and if timeout is negative however long
 // it takes, unless the gate is closed. If the turn cannot come within timeout it
-// returns false at once. What answers false charges nothing.
+// returns false at once, as [Gate.Wait] does for a deadline. What answers false charges nothing.
 func (g *Gate) TryWait(timeout time.Duration) bool {
 	return g.tryWait(timeout) == nil
 }
@@ -167,7 +169,8 @@ func (g *Gate) tryWait(timeout time.Duration) error {
 }
 
 // Peek says whether somebody who came now could pass at once, and if not, in how long
-// his turn would come, after those who wait already, if nobody of them gives up.
+// his turn would come, after those who wait already, if nobody of them gives up; or
+// earlier than it would, if they take different numbers of tokens.
 // It consumes nothing. A closed gate is not open, and the wait is [Never].
 func (g *Gate) Peek() (open bool, in time.Duration) {
 	g.mu.Lock()

@@ -243,27 +243,51 @@ func TestGateRefusesADeadlineThatCannotBeMet(t *testing.T) {
 	})
 }
 
-// Among waiters of different widths turns are foreseen one by one.
-func TestGateForeseesWideTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(10, time.Second))
-		start := time.Now()
-		for i := range int64(200) {
-			n := i*7%10 + 1
-			g.mu.Lock()
-			g.forget(nanos(), g.period)
-			foreseen := g.forecast(n, nanos())
-			g.mu.Unlock()
-			go func() {
-				_ = g.WaitN(t.Context(), n)
-				if got := time.Since(start); got != foreseen {
-					t.Errorf("number %d, of %d tokens, passes at %s; foreseen %s", i, n, got, foreseen)
-				}
-			}()
-			synctest.Wait()
+// A turn is foreseen exactly if all take one token, and never too late.
+func TestGateForeseesTurns(t *testing.T) {
+	for _, widest := range []int64{1, 3, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			g := must(NewGate(10, time.Second))
+			start := time.Now()
+			for i := range int64(200) {
+				n := i*7%widest + 1
+				g.mu.Lock()
+				g.forget(nanos(), g.period)
+				foreseen := g.forecast(n, nanos())
+				g.mu.Unlock()
+				go func() {
+					_ = g.WaitN(t.Context(), n)
+					if got := time.Since(start); got < foreseen || got != foreseen && widest == 1 {
+						t.Errorf("number %d, of %d tokens, passes at %s; foreseen %s", i, n, got, foreseen)
+					}
+				}()
+				synctest.Wait()
+			}
+			time.Sleep(time.Hour)
+		})
+	}
+}
+
+// However many tokens wait, no forecast turns over.
+func TestGateForeseesWithTheLargestNumbers(t *testing.T) {
+	g := must(NewGate(maxTokens, maxPeriod))
+	waiting := make([]waiter, 1<<15)
+	last := time.Duration(0)
+	for i := range waiting {
+		waiting[i].n = maxTokens
+		g.push(&waiting[i])
+		in := g.forecast(maxTokens, nanos())
+		if in < last {
+			t.Fatalf("behind %d waiters the turn comes in %s, before those ahead", i+1, in)
 		}
-		time.Sleep(time.Hour)
-	})
+		last = in
+	}
+	for i := range waiting {
+		g.remove(&waiting[i])
+	}
+	if g.waiting != 0 {
+		t.Errorf("%d tokens wait where nobody does", g.waiting)
+	}
 }
 
 func TestGateTryWait(t *testing.T) {

@@ -11,9 +11,11 @@ import (
 // waiters, so that who gives up leaves in constant time.
 type queue struct {
 	head, tail *waiter
-	waiting    int32 // how many
-	wide       int32 // of them those with more than one token
+	waiting    int64 // how many tokens, each waiter counted for at most countMost
 }
+
+// countMost keeps the sum of any number of waiters exact.
+const countMost = 1 << 32
 
 // waiter is one who waits.
 type waiter struct {
@@ -63,12 +65,7 @@ func (q *queue) cut(w *waiter) (first *waiter) {
 	return first
 }
 
-func (q *queue) count(w *waiter, by int32) {
-	q.waiting += by
-	if w.n > 1 {
-		q.wide += by
-	}
-}
+func (q *queue) count(w *waiter, sign int64) { q.waiting += sign * min(w.n, countMost) }
 
 // stand waits at the end of the queue for the turn of n tokens. The lock is held
 // when it is called and free when it returns.
@@ -222,15 +219,12 @@ func (g *Gate) turn() {
 
 // forecast is the time until the turn of n tokens that come now, behind all who
 // wait, if nobody gives up and everybody is woken on time; or [Never], if that is
-// too long to tell. Where those who wait need different numbers of tokens, it
-// looks at no more than the first of them, and it may be later than told.
+// too long to tell. It is exact if all take one token. Else the turn may come later, because
+// the tokens of one caller pass together; it never comes earlier.
 func (g *Gate) forecast(n, now int64) time.Duration {
-	if g.wide > 0 {
-		return g.foresee(n, now)
-	}
 	// Tokens that wait go in steps of limit, each a period after those of the
 	// step before it. Those of the first go when what is held is forgotten.
-	nth := int64(g.waiting) + n
+	nth := g.waiting + n
 	rounds := (nth - 1) / g.limit
 	return add(times(rounds, g.period), g.wait(nth-rounds*g.limit+g.over(0), now))
 }
@@ -246,38 +240,6 @@ func (g *Gate) wait(n, now int64) time.Duration {
 	default:
 		return time.Duration(g.period)
 	}
-}
-
-// forecastMost is how many waiters foresee looks at.
-const forecastMost = 4096
-
-// foresee is forecast step by step, for waiters of different widths.
-func (g *Gate) foresee(n, now int64) time.Duration {
-	type turn struct {
-		upto int64 // tokens up to and including its own
-		in   time.Duration
-	}
-	turns := make([]turn, 0, min(g.waiting, forecastMost))
-	known := g.held() + g.flying
-	upto, in, oldest := known, time.Duration(0), 0
-	next := func(n int64) {
-		upto += n
-		over := upto - g.limit
-		if over <= known {
-			in = max(in, g.wait(over, now))
-			return
-		}
-		for turns[oldest].upto < over {
-			oldest++
-		}
-		in = max(in, add(turns[oldest].in, time.Duration(g.period)))
-	}
-	for w := g.head; w != nil && len(turns) < forecastMost; w = w.next {
-		next(w.n)
-		turns = append(turns, turn{upto, in})
-	}
-	next(n)
-	return in
 }
 
 // add is a + b, and Never if that is too long.
