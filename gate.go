@@ -55,6 +55,7 @@ type Gate struct {
 	timer  *time.Timer // made when first needed
 	armed  bool
 	closed bool
+	gone   bool   // closed because it was idle: see KeyedGate
 	late   func() // for tests: runs in a waiter before it records its pass
 }
 
@@ -132,7 +133,7 @@ func (g *Gate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
 // n is less than 1 or more than can ever pass.
 func (g *Gate) WaitN(ctx context.Context, n int64) error {
 	if n < 1 || n > g.limit {
-		return g.fault(n)
+		return fault(n, g.limit, "Gate")
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -140,8 +141,7 @@ func (g *Gate) WaitN(ctx context.Context, n int64) error {
 	g.mu.Lock()
 	now := nanos()
 	if g.free(n, now) {
-		g.pass(n, now)
-		return nil
+		return g.pass(n, now)
 	}
 	return g.stand(ctx, n, now)
 }
@@ -163,8 +163,7 @@ func (g *Gate) tryWait(timeout time.Duration) error {
 	now := nanos()
 	switch {
 	case g.free(1, now):
-		g.pass(1, now)
-		return nil
+		return g.pass(1, now)
 	case g.closed:
 		g.mu.Unlock()
 		return ErrClosed
@@ -207,11 +206,12 @@ func (g *Gate) Close() {
 	wake(first)
 }
 
-func (g *Gate) fault(n int64) error {
-	if g.limit < 1 {
-		return &InvalidError{"gate", "the zero Gate", "one made by NewGate"}
+// fault is the error for n tokens at a gate, or what has one for each key, of that limit.
+func fault(n, limit int64, what string) error {
+	if limit < 1 {
+		return &InvalidError{"gate", "the zero " + what, "one made by New" + what}
 	}
-	return invalid("n", n, "from 1 to "+strconv.FormatInt(g.limit, 10)+", which is what can pass together")
+	return invalid("n", n, "from 1 to "+strconv.FormatInt(limit, 10)+", which is what can pass together")
 }
 
 // idle says whether nothing of the last period is known, and closes the gate if so.
@@ -220,7 +220,7 @@ func (g *Gate) idle() bool {
 	defer g.mu.Unlock()
 	g.forget(nanos(), g.period)
 	if g.head == nil && g.flying == 0 && g.held() == 0 {
-		g.closed = true
+		g.closed, g.gone = true, true
 	}
 	return g.closed
 }
@@ -240,18 +240,24 @@ func (g *Gate) over(n int64) int64 { return g.held() + g.flying + n - g.limit }
 // If the goroutine was held up on the way, the pass is recorded again, at the later
 // time; each time a little further ahead, so that recording cannot be what holds it up.
 // The record is needed only a period later, so nobody has relied on the earlier one,
-// unless the hold-up was longer than that.
-func (g *Gate) pass(n, now int64) {
+// unless the hold-up was longer than that. If the gate has been dropped as idle then, it is too
+// late to record anything, and pass returns ErrClosed: the caller has to ask another.
+func (g *Gate) pass(n, now int64) error {
 	i := g.record(now, n, g.period)
 	g.wind(now) // to wake others here would take the time of all of them
 	g.mu.Unlock()
 	for ahead := int64(0); nanos()-now > settled; {
 		ahead = 2*ahead + settled
 		g.mu.Lock()
+		if g.gone {
+			g.mu.Unlock()
+			return ErrClosed
+		}
 		now = nanos() + ahead
 		i = g.postpone(i, now, n, g.period)
 		g.mu.Unlock()
 	}
+	return nil
 }
 
 // refusal is the error for a context that ends before the turn of n tokens that

@@ -386,7 +386,7 @@ func TestGateWakesNobodyInPassing(t *testing.T) {
 		w := &waiter{n: 1, ready: make(chan struct{})}
 		g.mu.Lock()
 		g.push(w)
-		g.pass(1, nanos())
+		must(0, g.pass(1, nanos()))
 		g.mu.Lock()
 		if !w.gone && !g.armed {
 			t.Error("nobody lets the first in the queue go")

@@ -104,8 +104,7 @@ func (g *Gate) run(w *waiter) error {
 		return ErrClosed
 	}
 	g.flying -= w.n
-	g.pass(w.n, nanos())
-	return nil
+	return g.pass(w.n, nanos())
 }
 
 // giveUp takes a waiter whose context has ended out of the queue, and gives its turn to
