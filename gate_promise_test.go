@@ -75,8 +75,8 @@ func TestGateHoldsItsPromiseWhenWokenLate(t *testing.T) {
 			}
 			c.gate.mu.Lock()
 			defer c.gate.mu.Unlock()
-			if c.gate.flying != 0 || c.gate.head != nil || c.gate.waiting != 0 || c.gate.wide != 0 || c.gate.armed {
-				t.Errorf("something is left over: %d flying, %d waiting, %d wide, timer %v", c.gate.flying, c.gate.waiting, c.gate.wide, c.gate.armed)
+			if c.gate.flying != 0 || c.gate.head != nil || c.gate.waiting != 0 || c.gate.armed {
+				t.Errorf("something is left over: %d flying, %d waiting, timer %v", c.gate.flying, c.gate.waiting, c.gate.armed)
 			}
 		})
 	}
@@ -194,7 +194,7 @@ func TestGateRecordsAgainWhatWasHeldUp(t *testing.T) {
 		g.mu.Lock()
 		now := nanos()
 		time.Sleep(300 * time.Millisecond) // between reading the clock and the last look at it
-		g.pass(1, now)
+		must(0, g.pass(1, now))
 		if open, _ := g.Peek(); !open {
 			t.Error("one pass was recorded as two")
 		}

@@ -41,6 +41,39 @@ func TestGateLetsPassInSteps(t *testing.T) {
 	}
 }
 
+// A gate knows by its clock that it is made in a bubble. One from outside keeps in a
+// bubble to the period that it tells.
+func TestGateLeavesLeewayOutsideOfABubble(t *testing.T) {
+	outside := must(NewGate(2, time.Second))
+	if _, period := outside.Rate(); inBubble() || period != time.Second+leewayMost {
+		t.Errorf("outside: in a bubble is %v, the period %s", inBubble(), period)
+	}
+	for period, want := range map[time.Duration]time.Duration{
+		1:                        leewayLeast,
+		40960 * time.Nanosecond:  leewayLeast,
+		40960 * time.Microsecond: 10 * time.Microsecond,
+		time.Hour:                leewayMost,
+	} {
+		if got := leeway(period); got != want {
+			t.Errorf("to %s is added %s; want %s", period, got, want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		inside := must(NewGate(2, time.Second))
+		if _, period := inside.Rate(); !inBubble() || period != time.Second {
+			t.Errorf("inside: in a bubble is %v, the period %s", inBubble(), period)
+		}
+		_, period := outside.Rate()
+		start := time.Now()
+		for i := range 10 {
+			must(0, outside.Wait(t.Context()))
+			if got, want := time.Since(start), time.Duration(i/2)*period; got != want {
+				t.Errorf("number %d passes at %s; want %s", i, got, want)
+			}
+		}
+	})
+}
+
 // The same by a real clock. What a busy machine may do to a caller is allowed for: no
 // action is more than 20 ms early, which is how much the first may be late to look
 // at the clock, or 200 ms late.
@@ -210,27 +243,51 @@ func TestGateRefusesADeadlineThatCannotBeMet(t *testing.T) {
 	})
 }
 
-// Among waiters of different widths turns are foreseen one by one.
-func TestGateForeseesWideTurns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(10, time.Second))
-		start := time.Now()
-		for i := range int64(200) {
-			n := i*7%10 + 1
-			g.mu.Lock()
-			g.forget(nanos(), g.period)
-			foreseen := g.forecast(n, nanos())
-			g.mu.Unlock()
-			go func() {
-				_ = g.WaitN(t.Context(), n)
-				if got := time.Since(start); got != foreseen {
-					t.Errorf("number %d, of %d tokens, passes at %s; foreseen %s", i, n, got, foreseen)
-				}
-			}()
-			synctest.Wait()
+// A turn is foreseen exactly if all take one token, and never too late.
+func TestGateForeseesTurns(t *testing.T) {
+	for _, widest := range []int64{1, 3, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			g := must(NewGate(10, time.Second))
+			start := time.Now()
+			for i := range int64(200) {
+				n := i*7%widest + 1
+				g.mu.Lock()
+				g.forget(nanos(), g.period)
+				foreseen := g.forecast(n, nanos())
+				g.mu.Unlock()
+				go func() {
+					_ = g.WaitN(t.Context(), n)
+					if got := time.Since(start); got < foreseen || got != foreseen && widest == 1 {
+						t.Errorf("number %d, of %d tokens, passes at %s; foreseen %s", i, n, got, foreseen)
+					}
+				}()
+				synctest.Wait()
+			}
+			time.Sleep(time.Hour)
+		})
+	}
+}
+
+// However many tokens wait, no forecast turns over.
+func TestGateForeseesWithTheLargestNumbers(t *testing.T) {
+	g := must(NewGate(maxTokens, maxPeriod))
+	waiting := make([]waiter, 1<<15)
+	last := time.Duration(0)
+	for i := range waiting {
+		waiting[i].n = maxTokens
+		g.push(&waiting[i])
+		in := g.forecast(maxTokens, nanos())
+		if in < last {
+			t.Fatalf("behind %d waiters the turn comes in %s, before those ahead", i+1, in)
 		}
-		time.Sleep(time.Hour)
-	})
+		last = in
+	}
+	for i := range waiting {
+		g.remove(&waiting[i])
+	}
+	if g.waiting != 0 {
+		t.Errorf("%d tokens wait where nobody does", g.waiting)
+	}
 }
 
 func TestGateTryWait(t *testing.T) {
@@ -318,6 +375,26 @@ func TestGateGivesTurnsBack(t *testing.T) {
 			if at := <-passed; at != 2*time.Second {
 				t.Errorf("passed after %s; want 2s", at)
 			}
+		}
+	})
+}
+
+// Whoever passes does not wake those whose turn has come meanwhile: that is the timer's to do.
+func TestGateWakesNobodyInPassing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := must(NewGate(2, time.Second))
+		w := &waiter{n: 1, ready: make(chan struct{})}
+		g.mu.Lock()
+		g.push(w)
+		must(0, g.pass(1, nanos()))
+		g.mu.Lock()
+		if !w.gone && !g.armed {
+			t.Error("nobody lets the first in the queue go")
+		}
+		g.mu.Unlock()
+		start := time.Now()
+		if <-w.ready; time.Since(start) != 0 {
+			t.Errorf("it was woken after %s", time.Since(start))
 		}
 	})
 }

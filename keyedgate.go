@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"maps"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -27,6 +28,7 @@ type KeyedGate struct {
 const (
 	keyedShards = 16
 	sweepLeast  = 10 * time.Millisecond
+	sweepMost   = 256 // gates that are looked at while their keys are kept waiting
 )
 
 // keyedShard is the gates of some keys.
@@ -52,6 +54,12 @@ func (k *KeyedGate) Wait(ctx context.Context, key string) error { return k.WaitN
 
 // WaitN is [Gate.WaitN] at the gate of key.
 func (k *KeyedGate) WaitN(ctx context.Context, key string, n int64) error {
+	if n < 1 || n > k.limit { // no gate is made for that
+		return fault(n, k.limit, "KeyedGate")
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	return k.at(key, func(g *Gate) error { return g.WaitN(ctx, n) })
 }
 
@@ -84,7 +92,8 @@ func (k *KeyedGate) Close() {
 }
 
 // at waits at the gate of key. A gate may be dropped between being found and being
-// asked: then it is closed, and another one takes its place.
+// asked, or while who has passed it is held up before he knows: then it is closed, and
+// another one takes its place.
 func (k *KeyedGate) at(key string, wait func(*Gate) error) error {
 	for {
 		g, err := k.gate(key)
@@ -104,7 +113,7 @@ func (k *KeyedGate) shard(key string) *keyedShard {
 // gate finds the gate of key, or makes one.
 func (k *KeyedGate) gate(key string) (*Gate, error) {
 	if k.limit < 1 {
-		return nil, &InvalidError{"gate", "the zero KeyedGate", "one made by NewKeyedGate"}
+		return nil, fault(1, k.limit, "KeyedGate")
 	}
 	s := k.shard(key)
 	s.mu.Lock()
@@ -126,15 +135,23 @@ func (k *KeyedGate) gate(key string) (*Gate, error) {
 
 func (k *KeyedGate) interval() time.Duration { return max(time.Duration(k.period), sweepLeast) }
 
-// sweep drops the gates that are idle. A map never gets smaller by itself, so it is
-// made anew when most of it has gone.
+// sweep drops the gates that are idle, with a pause after every few of them. A map never gets
+// smaller by itself, so it is made anew when most of it has gone.
 func (s *keyedShard) sweep(interval time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := len(s.gates)
+	before, seen := len(s.gates), 0
 	for key, g := range s.gates {
 		if g.idle() {
 			delete(s.gates, key)
+		}
+		if seen++; seen%sweepMost == 0 {
+			s.mu.Unlock()
+			runtime.Gosched() // else those who wait for the lock hardly ever get it
+			s.mu.Lock()
+			if s.closed {
+				return
+			}
 		}
 	}
 	switch left := len(s.gates); {

@@ -1,6 +1,7 @@
 package headgate
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -149,6 +150,83 @@ func TestKeyedGateAsksAnewWhatWasDropped(t *testing.T) {
 			t.Errorf("%v, asked %d gates; want 2", err, asked)
 		}
 	})
+}
+
+// One who is held up between being let go and knowing it, for so long that his gate is
+// dropped, passes the one that took its place.
+func TestKeyedGateAsksAnewWhoWasHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := must(NewKeyedGate(1, time.Second))
+		asked := 0
+		err := k.at("k", func(g *Gate) error {
+			if asked++; asked > 1 {
+				return g.Wait(t.Context())
+			}
+			g.mu.Lock()
+			now := nanos()
+			g.mu.Unlock()
+			time.Sleep(time.Minute)
+			g.mu.Lock()
+			return g.pass(1, now)
+		})
+		if err != nil || asked != 2 {
+			t.Errorf("%v, asked %d gates; want 2", err, asked)
+		}
+		if open, in := k.Peek("k"); open || in != time.Second {
+			t.Errorf("Peek is %v, %s; want closed for 1s", open, in)
+		}
+	})
+}
+
+// What cannot pass makes no gate.
+func TestKeyedGateMakesNoGateInVain(t *testing.T) {
+	k := must(NewKeyedGate(2, time.Second))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, n := range []int64{0, -1, 3} {
+		if err := k.WaitN(t.Context(), "k", n); !isInvalid(err) {
+			t.Errorf("%d of 2: %v", n, err)
+		}
+	}
+	if err := k.Wait(ended, "k"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+	if gates, kept := k.keys(); gates != 0 || kept {
+		t.Errorf("%d gates", gates)
+	}
+}
+
+// Gates come, go and are closed while a sweep pauses.
+func TestKeyedGateSweepsInParts(t *testing.T) {
+	k := must(NewKeyedGate(1, 5*time.Millisecond))
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for j := range 30_000 {
+				if err := k.Wait(t.Context(), fmt.Sprint(i, j)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i := 0; ; i++ {
+		if gates, kept := k.keys(); gates == 0 && !kept {
+			break
+		} else if i == 1000 {
+			t.Fatalf("%d gates are left", gates)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for i := range 30_000 {
+		must(0, k.Wait(t.Context(), fmt.Sprint(i)))
+	}
+	time.Sleep(10 * time.Millisecond) // the sweep is under way
+	k.Close()
+	time.Sleep(50 * time.Millisecond)
+	if gates, kept := k.keys(); gates != 0 || kept {
+		t.Errorf("%d gates after Close", gates)
+	}
 }
 
 func TestKeyedGateClose(t *testing.T) {

@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"errors"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
@@ -293,7 +294,7 @@ func TestKeysHoldAnyBytes(t *testing.T) {
 // A store of whatever size is asked for works.
 func TestSizes(t *testing.T) {
 	l := TokenBucket(1, 1, time.Hour)
-	for _, keys := range []int{-1 << 62, -1, 0, 1, 2, 3, 12, 13, 4095, 8191, 8192, 1 << 20, 1<<62 + 1} {
+	for _, keys := range []int{math.MinInt, -1, 0, 1, 2, 3, 12, 13, 4095, 8191, 8192, 1 << 20, math.MaxInt} {
 		m := NewMemory(keys)
 		if n := len(m.shards); n&(n-1) != 0 {
 			t.Errorf("%d keys: %d shards", keys, n)

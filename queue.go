@@ -11,9 +11,11 @@ import (
 // waiters, so that who gives up leaves in constant time.
 type queue struct {
 	head, tail *waiter
-	waiting    int32 // how many
-	wide       int32 // of them those with more than one token
+	waiting    int64 // how many tokens, each waiter counted for at most countMost
 }
+
+// countMost keeps the sum of any number of waiters exact.
+const countMost = 1 << 32
 
 // waiter is one who waits.
 type waiter struct {
@@ -63,12 +65,7 @@ func (q *queue) cut(w *waiter) (first *waiter) {
 	return first
 }
 
-func (q *queue) count(w *waiter, by int32) {
-	q.waiting += by
-	if w.n > 1 {
-		q.wide += by
-	}
-}
+func (q *queue) count(w *waiter, sign int64) { q.waiting += sign * min(w.n, countMost) }
 
 // stand waits at the end of the queue for the turn of n tokens. The lock is held
 // when it is called and free when it returns.
@@ -83,7 +80,8 @@ func (g *Gate) stand(ctx context.Context, n, now int64) error {
 	}
 	w := &waiter{n: n, ready: make(chan struct{})}
 	g.push(w)
-	g.release(now)
+	g.wind(now)
+	g.mu.Unlock()
 
 	select {
 	case <-w.ready:
@@ -106,8 +104,7 @@ func (g *Gate) run(w *waiter) error {
 		return ErrClosed
 	}
 	g.flying -= w.n
-	g.pass(w.n, nanos())
-	return nil
+	return g.pass(w.n, nanos())
 }
 
 // giveUp takes a waiter whose context has ended out of the queue, and gives its turn to
@@ -159,9 +156,7 @@ func wake(w *waiter) {
 }
 
 // letGo takes those whose turn has come out of the queue, still linked to each other,
-// and returns the first. For the next it sets the timer, unless that is set, or it is
-// not known yet when its turn comes, because a pass that it depends on is not
-// recorded: then whoever records that sets the timer.
+// and returns the first. For the next it sets the timer.
 func (g *Gate) letGo(now int64) (first *waiter) {
 	g.forget(now, g.period)
 	w := g.head
@@ -173,10 +168,24 @@ func (g *Gate) letGo(now int64) (first *waiter) {
 	first = g.cut(w)
 	if w == nil {
 		g.disarm()
-	} else if over := g.over(w.n); !g.armed && over <= g.held() {
+	}
+	g.wind(now)
+	return first
+}
+
+// wind sets the timer for the first who waits. It does not unless that is needed, and
+// not while it is not known when that one's turn comes, because a pass that it depends on
+// is not recorded: then whoever records that winds.
+func (g *Gate) wind(now int64) {
+	if g.head == nil || g.armed {
+		return
+	}
+	switch over := g.over(g.head.n); {
+	case over <= 0:
+		g.arm(0)
+	case over <= g.held():
 		g.arm(g.left(over, now))
 	}
-	return first
 }
 
 // left is the time until the nth of the tokens held is forgotten.
@@ -209,15 +218,12 @@ func (g *Gate) turn() {
 
 // forecast is the time until the turn of n tokens that come now, behind all who
 // wait, if nobody gives up and everybody is woken on time; or [Never], if that is
-// too long to tell. Where those who wait need different numbers of tokens, it
-// looks at no more than the first of them, and it may be later than told.
+// too long to tell. It is exact if all take one token. Else the turn may come later, because
+// the tokens of one caller pass together; it never comes earlier.
 func (g *Gate) forecast(n, now int64) time.Duration {
-	if g.wide > 0 {
-		return g.foresee(n, now)
-	}
 	// Tokens that wait go in steps of limit, each a period after those of the
 	// step before it. Those of the first go when what is held is forgotten.
-	nth := int64(g.waiting) + n
+	nth := g.waiting + n
 	rounds := (nth - 1) / g.limit
 	return add(times(rounds, g.period), g.wait(nth-rounds*g.limit+g.over(0), now))
 }
@@ -233,38 +239,6 @@ func (g *Gate) wait(n, now int64) time.Duration {
 	default:
 		return time.Duration(g.period)
 	}
-}
-
-// forecastMost is how many waiters foresee looks at.
-const forecastMost = 4096
-
-// foresee is forecast step by step, for waiters of different widths.
-func (g *Gate) foresee(n, now int64) time.Duration {
-	type turn struct {
-		upto int64 // tokens up to and including its own
-		in   time.Duration
-	}
-	turns := make([]turn, 0, min(g.waiting, forecastMost))
-	known := g.held() + g.flying
-	upto, in, oldest := known, time.Duration(0), 0
-	next := func(n int64) {
-		upto += n
-		over := upto - g.limit
-		if over <= known {
-			in = max(in, g.wait(over, now))
-			return
-		}
-		for turns[oldest].upto < over {
-			oldest++
-		}
-		in = max(in, add(turns[oldest].in, time.Duration(g.period)))
-	}
-	for w := g.head; w != nil && len(turns) < forecastMost; w = w.next {
-		next(w.n)
-		turns = append(turns, turn{upto, in})
-	}
-	next(n)
-	return in
 }
 
 // add is a + b, and Never if that is too long.

@@ -15,7 +15,10 @@ import (
 //
 // A Read reads first, then waits until as much as came may pass, and returns it: what
 // is not read costs nothing. If waiting fails, because ctx has ended or w was closed,
-// Read returns that error, and what it had read is lost.
+// Read returns that error, and what it had read is lost. The end of ctx is noticed at once, and
+// that w was closed after at most a second.
+//
+// Read returns an [InvalidError] if w is nil.
 func NewReader(ctx context.Context, r io.Reader, w Waiter) io.Reader {
 	return &reader{r: r, turns: stream{ctx: ctx, waiter: w}}
 }
@@ -23,7 +26,8 @@ func NewReader(ctx context.Context, r io.Reader, w Waiter) io.Reader {
 // NewWriter limits what is written to wr to the tokens of w, one for each byte, in
 // the same chunks as [NewReader]. A Write waits for a chunk's turn before it writes
 // it; one that is then written in part is charged in whole. If waiting fails, Write
-// returns that error, and how many bytes were written before.
+// returns that error, and how many bytes were written before. It returns an
+// [InvalidError] if w is nil.
 func NewWriter(ctx context.Context, wr io.Writer, w Waiter) io.Writer {
 	return &writer{wr: wr, turns: stream{ctx: ctx, waiter: w}}
 }
@@ -76,7 +80,8 @@ func (s *stream) wait(n int) error {
 	if behind := time.Now().Add(-max(period/catchUpPart, catchUpLeast)); s.due.Before(behind) {
 		s.due = behind
 	}
-	s.due = s.due.Add(time.Duration(float64(period) / float64(tokens) * float64(n)))
+	even := float64(period) / float64(tokens) * float64(n)
+	s.due = s.due.Add(time.Duration(min(max(even, 0), float64(maxPeriod)))) // a foreign Waiter may say anything
 	return nil
 }
 
@@ -101,6 +106,9 @@ type reader struct {
 }
 
 func (r *reader) Read(p []byte) (int, error) {
+	if err := missing(r.turns.waiter); err != nil {
+		return 0, err
+	}
 	n, err := r.r.Read(p[:min(len(p), r.turns.chunk())])
 	if n <= 0 {
 		return n, err
@@ -117,6 +125,9 @@ type writer struct {
 }
 
 func (w *writer) Write(p []byte) (written int, err error) {
+	if err := missing(w.turns.waiter); err != nil {
+		return 0, err
+	}
 	if len(p) == 0 {
 		return w.wr.Write(p)
 	}

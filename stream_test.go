@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -140,6 +141,37 @@ func (g *Gate) passesAtOnce(n int64) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Nanosecond)
 	defer cancel()
 	return g.WaitN(ctx, n) == nil
+}
+
+// foreign is a Waiter that lets all pass and tells a rate that cannot be.
+type foreign struct {
+	most, tokens int64
+	period       time.Duration
+}
+
+func (foreign) WaitN(context.Context, int64) error   { return nil }
+func (f foreign) Most() int64                        { return f.most }
+func (f foreign) Rate() (n int64, per time.Duration) { return f.tokens, f.period }
+
+// Whatever a Waiter says of itself, a stream goes on, after a second at the latest.
+func TestStreamsBearForeignWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, f := range []foreign{
+			{1 << 20, 1, math.MaxInt64},
+			{1 << 20, 1, math.MinInt64},
+			{-1, -1, -1},
+			{0, 0, 0},
+			{math.MaxInt64, math.MaxInt64, 1},
+		} {
+			start := time.Now()
+			if n, err := NewWriter(t.Context(), io.Discard, f).Write(make([]byte, 100)); n != 100 || err != nil {
+				t.Errorf("%+v: wrote %d, %v", f, n, err)
+			}
+			if took := time.Since(start); took > 100*time.Second {
+				t.Errorf("%+v: 100 bytes took %s", f, took)
+			}
+		}
+	})
 }
 
 func TestStreamsEndWithTheirGate(t *testing.T) {

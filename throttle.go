@@ -22,14 +22,17 @@ import (
 // The sequence ends early when waiting fails: ctx has ended, or w was closed.
 // The element that was waiting then is not passed on. So that an early end is not
 // mistaken for the end of seq, stopped tells it: it returns the error of w if the latest
-// loop was ended by one, and otherwise, also while it runs or after a break, nil.
+// loop was ended by one, and otherwise, also while it runs or after a break, nil. If w is
+// nil, nothing is passed on, and stopped returns an [InvalidError].
 //
 // Each element is fetched before its turn is waited for, so that it is worked on
 // just when that has come, and the end of seq costs no turn.
 func Throttle[V any](ctx context.Context, w Waiter, seq iter.Seq[V]) (throttled iter.Seq[V], stopped func() error) {
 	var end ending
 	return func(yield func(V) bool) {
-		end.set(nil)
+		if end.set(missing(w)); w == nil {
+			return
+		}
 		for v := range seq {
 			if err := w.WaitN(ctx, 1); err != nil {
 				end.set(err)
@@ -46,7 +49,9 @@ func Throttle[V any](ctx context.Context, w Waiter, seq iter.Seq[V]) (throttled 
 func Throttle2[K, V any](ctx context.Context, w Waiter, seq iter.Seq2[K, V]) (throttled iter.Seq2[K, V], stopped func() error) {
 	var end ending
 	return func(yield func(K, V) bool) {
-		end.set(nil)
+		if end.set(missing(w)); w == nil {
+			return
+		}
 		for k, v := range seq {
 			if err := w.WaitN(ctx, 1); err != nil {
 				end.set(err)
@@ -57,6 +62,14 @@ func Throttle2[K, V any](ctx context.Context, w Waiter, seq iter.Seq2[K, V]) (th
 			}
 		}
 	}, end.get
+}
+
+// missing is the error for a Waiter that is nil.
+func missing(w Waiter) error {
+	if w == nil {
+		return &InvalidError{"waiter", "nil", "a Gate, a SharedGate or the Waiter of a Limiter"}
+	}
+	return nil
 }
 
 // ending is why a loop ended.
@@ -87,10 +100,14 @@ func (e *ending) get() error {
 // the caller of ForEach, as does [runtime.Goexit]. seq is read by the caller's
 // goroutine, at most one element ahead. With parallel 1, calls come in the order of seq.
 //
-// It returns an [InvalidError] if parallel is less than 1.
+// If ctx ends, it returns why ([context.Cause]). It returns an [InvalidError] if parallel is
+// less than 1 or w is nil.
 func ForEach[V any](ctx context.Context, w Waiter, parallel int, seq iter.Seq[V], do func(context.Context, V) error) error {
 	if parallel < 1 {
 		return &InvalidError{"parallel", strconv.Itoa(parallel), "at least 1"}
+	}
+	if err := missing(w); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -109,12 +126,12 @@ func ForEach[V any](ctx context.Context, w Waiter, parallel int, seq iter.Seq[V]
 		c.running.Go(func() {
 			c.run(func() error {
 				if err := w.WaitN(ctx, 1); err != nil {
-					return err
+					return cause(ctx, err)
 				}
 				if err := ctx.Err(); err != nil {
-					return err // stopped in the meantime
+					return cause(ctx, err) // stopped in the meantime
 				}
-				return do(ctx, v)
+				return cause(ctx, do(ctx, v))
 			})
 		})
 	}
@@ -144,9 +161,17 @@ func (c *calls) begin(ctx context.Context) bool {
 	}
 	err := ctx.Err()
 	if err != nil {
-		c.stop(err)
+		c.stop(cause(ctx, err))
 	}
 	return err == nil
+}
+
+// cause is err, or why ctx has ended, if err only says that it has.
+func cause(ctx context.Context, err error) error {
+	if err != nil && err == ctx.Err() { //nolint:errorlint // what wraps it says more
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // run makes one call and takes note of how it ends.

@@ -3,6 +3,7 @@ package headgate
 import (
 	"context"
 	"errors"
+	"io"
 	"maps"
 	"runtime"
 	"slices"
@@ -125,6 +126,68 @@ func TestForEachStopsAtTheFirstError(t *testing.T) {
 			t.Errorf("%v after %s, %d begun and %d cancelled; want 8 and 7", err, time.Since(start), begun.Load(), cancelled.Load())
 		}
 	})
+}
+
+// Why a context has ended is told, wherever that is noticed first; what do says in its own
+// words stays.
+func TestForEachTellsWhyItsContextEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		why := errors.New("why")
+		own := errors.New("own")
+		for _, c := range []struct {
+			after time.Duration
+			do    func(context.Context) error
+			want  error
+		}{
+			{0, func(context.Context) error { return nil }, why},
+			{1500 * time.Millisecond, func(context.Context) error { return nil }, why},
+			{time.Second / 2, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, why},
+			{time.Second / 2, func(ctx context.Context) error { <-ctx.Done(); return own }, own},
+		} {
+			for _, parallel := range []int{1, 4} {
+				g := must(NewGate(1, time.Second))
+				ctx, cancel := context.WithCancelCause(t.Context())
+				if c.after == 0 {
+					cancel(why)
+				}
+				time.AfterFunc(c.after, func() { cancel(why) })
+				err := ForEach(ctx, g, parallel, count(100, 0), func(ctx context.Context, _ int) error { return c.do(ctx) })
+				if !errors.Is(err, c.want) && (errors.Is(c.want, why) || !errors.Is(err, why)) { // who waits may be first
+					t.Errorf("after %s, %d at a time: %v; want %v", c.after, parallel, err, c.want)
+				}
+				cancel(nil)
+			}
+		}
+	})
+}
+
+// A Waiter that is nil is an error, not a panic.
+func TestNoWaiter(t *testing.T) {
+	numbers, stopped := Throttle(t.Context(), nil, count(3, 0))
+	for range numbers {
+		t.Error("an element passes")
+	}
+	if err := stopped(); !isInvalid(err) {
+		t.Errorf("Throttle is stopped by %v", err)
+	}
+	pairs, stopped := Throttle2(t.Context(), nil, slices.All(make([]int, 3)))
+	for range pairs {
+		t.Error("a pair passes")
+	}
+	if err := stopped(); !isInvalid(err) {
+		t.Errorf("Throttle2 is stopped by %v", err)
+	}
+	if err := ForEach(t.Context(), nil, 1, count(3, 0), func(context.Context, int) error { return nil }); !isInvalid(err) {
+		t.Errorf("ForEach: %v", err)
+	}
+	for _, p := range [][]byte{nil, make([]byte, 10)} {
+		if n, err := NewReader(t.Context(), endless{}, nil).Read(p); n != 0 || !isInvalid(err) {
+			t.Errorf("Read: %d, %v", n, err)
+		}
+		if n, err := NewWriter(t.Context(), io.Discard, nil).Write(p); n != 0 || !isInvalid(err) {
+			t.Errorf("Write: %d, %v", n, err)
+		}
+	}
 }
 
 func TestForEachEndsWithItsContextAndItsGate(t *testing.T) {
