@@ -156,16 +156,19 @@ func (g *SharedGate) wait(ctx context.Context, n int64, most time.Duration) erro
 	}
 	defer func() { <-g.booked }()
 	const tries = 10
-	for range tries {
-		met, err := g.turn(ctx, n, until)
+	for slow := 0; slow < tries; slow++ {
+		met, quick, err := g.turn(ctx, n, until)
 		if ctx.Err() != nil && err != nil {
 			return context.Cause(ctx)
 		}
 		if met || err != nil {
 			return err
 		}
+		if quick { // only this machine woke late
+			slow = -1
+		}
 	}
-	return fmt.Errorf("headgate: the gate's store answers, or this machine wakes, later than the slack of %s, %d times in a row: give it more", g.slack, tries)
+	return fmt.Errorf("headgate: the gate's store took longer to answer than the slack of %s, %d times in a row: give it more", g.slack, tries)
 }
 
 // enter puts one into room as soon as there is place, which goes to who came first.
@@ -191,28 +194,31 @@ func enter(ctx context.Context, room chan struct{}, until time.Time) error {
 	}
 }
 
-// turn books a turn and waits for it. It says whether the caller is in time for it.
-func (g *SharedGate) turn(ctx context.Context, n int64, until time.Time) (met bool, err error) {
+// turn books a turn and waits for it. It says whether the caller is in time for it, and whether
+// the store was quick enough for that.
+func (g *SharedGate) turn(ctx context.Context, n int64, until time.Time) (met, quick bool, err error) {
 	if err := enter(ctx, g.asking, until); err != nil {
-		return false, err
+		return false, false, err
 	}
 	asked := time.Now()
 	most := min(max(until.Sub(asked), 0), maxAhead)
 	d, err := g.store.Take(ctx, Request{Key: g.key, Limit: g.limit, Cost: n, MaxWait: most})
 	<-g.asking
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	if !d.Within(most) {
-		return false, &DeadlineError{Wait: d.RetryAfter}
+		return false, false, &DeadlineError{Wait: d.RetryAfter}
 	}
-	t := turnAhead{at: time.Now().Add(d.RetryAfter), earliest: asked.Add(d.RetryAfter)}
+	answered := time.Now()
+	quick = answered.Sub(asked) <= g.slack
+	t := turnAhead{at: answered.Add(d.RetryAfter), earliest: asked.Add(d.RetryAfter)}
 	if d.RetryAfter > 0 {
 		if t, err = g.lines.wait(ctx, lineKey{}, n, t, noDesk{}); err != nil {
-			return false, err
+			return false, quick, err
 		}
 	}
-	return time.Since(t.earliest) <= g.slack, nil
+	return time.Since(t.earliest) <= g.slack, quick, nil
 }
 
 // noDesk takes no turn back: others may have been told theirs.
