@@ -81,7 +81,7 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 const ownPauses = 1 << 16
 
 // Transport is an http.RoundTripper that waits for its turn: for the limits of a
-// headgate.Limiter, by [headgate.Limiter.WaitN], and for the end of pauses. Make one with
+// headgate.Limiter, by [headgate.Limiter.ReserveFor], and for the end of pauses. Make one with
 // [NewTransport] and put it into an http.Client:
 //
 //	client := &http.Client{Transport: transport}
@@ -153,6 +153,9 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
+// settleIn is for how long after a turn it can be given back: while the pause is looked at.
+const settleIn = time.Second
+
 // fresh is for how long a look at a pause is as good as another one.
 const fresh = 10 * time.Millisecond
 
@@ -166,9 +169,13 @@ func (t *Transport) wait(r *http.Request, key string) error {
 			return err
 		}
 		looked := time.Now()
-		err := t.limiter.WaitN(ctx, key, cost)
+		turn, err := t.limiter.ReserveFor(ctx, key, cost, settleIn)
 		if err != nil {
 			return t.failed(ctx, r, err)
+		}
+		if err := sleep(ctx, turn.Delay()); err != nil {
+			t.giveBack(r, turn)
+			return err
 		}
 		if time.Since(looked) < fresh {
 			return nil
@@ -177,7 +184,7 @@ func (t *Transport) wait(r *http.Request, key string) error {
 		if err == nil && left == 0 {
 			return nil
 		}
-		t.giveBack(r, key, cost)
+		t.giveBack(r, turn)
 		if err != nil {
 			return err
 		}
@@ -186,11 +193,8 @@ func (t *Transport) wait(r *http.Request, key string) error {
 
 // giveBack takes back a turn in which nothing is sent, behind the caller if that has no more
 // time. If the store cannot, it is charged for nothing.
-func (t *Transport) giveBack(r *http.Request, key string, cost int64) {
-	done := inTheBackground(r.Context(), func(ctx context.Context) error {
-		_, err := t.limiter.Refund(ctx, key, cost)
-		return err
-	})
+func (t *Transport) giveBack(r *http.Request, turn *headgate.Reservation) {
+	done := inTheBackground(r.Context(), turn.Cancel)
 	while, stop := context.WithTimeout(r.Context(), heedWhile)
 	defer stop()
 	t.tell(while, r, 0, done)
