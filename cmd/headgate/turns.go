@@ -21,7 +21,7 @@ func newTurns(key string, limits []headgate.Limit, s *store) (turns, error) {
 		return newOwnTurns(key, limits, s), nil
 	}
 	if len(limits) == 1 && limits[0].Algorithm() == headgate.AlgorithmSlidingLog {
-		g, err := headgate.NewSharedGate(s.Store, key, limits[0].Capacity(), limits[0].Period(), 0)
+		g, err := headgate.NewSharedGate(s.Store, key+" "+limits[0].ID(), limits[0].Capacity(), limits[0].Period(), 0)
 		return sharedTurns{g}, err
 	}
 	l, err := headgate.NewLimiter(s.Store, limits...)
