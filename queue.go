@@ -80,8 +80,7 @@ func (g *Gate) stand(ctx context.Context, n, now int64) error {
 	}
 	w := &waiter{n: n, ready: make(chan struct{})}
 	g.push(w)
-	g.wind(now)
-	g.mu.Unlock()
+	g.release(now) // who waits has the time for it
 
 	select {
 	case <-w.ready:
