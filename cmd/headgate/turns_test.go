@@ -107,7 +107,7 @@ func TestPipesShareGate(t *testing.T) {
 		})
 	}
 	all.Wait()
-	gate, err := headgate.NewSharedGate(s.Store, "gate", 5, 100*time.Millisecond, 0)
+	gate, err := headgate.NewSharedGate(s.Store, "gate 5/100ms sliding-log", 5, 100*time.Millisecond, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
