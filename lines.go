@@ -11,22 +11,23 @@ import (
 //
 // When one leaves, those behind move up. If all wait for as many tokens, turns are alike: each
 // takes the turn before its own, and the last turn of the line goes back to the store.
-// If not, the leaver's own goes back, and the store is asked when the turns of those
-// behind come now.
+// If not, the leaver's own goes back, and the store is asked when the turns of all in the
+// line come now, by one at a time for all who leave.
 type lines struct {
 	mu sync.Mutex
 	of map[lineKey]*line
 }
 
-// lineKey is a key, and the limits by which its turns are booked.
+// lineKey is a key, and how its turns are booked.
 type lineKey struct {
 	key    string
 	limits [4]Limit
 	more   *Limit // the rest of them, if there are more than four
+	hold   time.Duration
 }
 
-func lineKeyOf(key string, limits []Limit) lineKey {
-	k := lineKey{key: key}
+func lineKeyOf(key string, limits []Limit, hold time.Duration) lineKey {
+	k := lineKey{key: key, hold: hold}
 	if copy(k.limits[:], limits) < len(limits) {
 		k.more = &limits[len(k.limits)]
 	}
@@ -57,6 +58,8 @@ type line struct {
 	first, last *inLine
 	mixed       bool // not all have waited for as many tokens
 	timer       *time.Timer
+
+	moving, stale bool // somebody asks for the turns; they have changed since he began
 }
 
 // inLine is a caller in a line.
@@ -68,13 +71,11 @@ type inLine struct {
 	passed     bool
 }
 
-const (
-	mostMoved = 4096 // of those behind one who leaves, so many take another's turn
-	mostAsked = 64   // or so many are asked for at the store
-)
+// mostMoved of those behind one who leaves take another's turn.
+const mostMoved = 4096
 
 // wait joins the line of k with a turn for n tokens, waits for the turn of its place, and
-// returns that. If ctx ends before, it leaves the line.
+// returns that. If ctx ends before, it leaves the line, and returns the turn that is left over.
 func (s *lines) wait(ctx context.Context, k lineKey, n int64, t turnAhead, d desk) (turnAhead, error) {
 	w := &inLine{turnAhead: t, n: n, come: make(chan struct{})}
 	s.join(k, w)
@@ -83,15 +84,17 @@ func (s *lines) wait(ctx context.Context, k lineKey, n int64, t turnAhead, d des
 		return w.turnAhead, nil
 	case <-ctx.Done():
 	}
-	back, behind, left := s.leave(k, w)
+	spare, mixed, left := s.leave(k, w)
 	if !left {
 		return w.turnAhead, nil // its turn came as well
 	}
 	d.run(func() {
-		d.giveBack(back, n)
-		s.moveUp(k, behind, d)
+		d.giveBack(spare.ticket, n)
+		if mixed {
+			s.moveUp(k, d)
+		}
 	})
-	return turnAhead{}, ctx.Err()
+	return spare, ctx.Err()
 }
 
 func (s *lines) join(k lineKey, w *inLine) {
@@ -146,75 +149,102 @@ func (s *lines) tidy(k lineKey, l *line) {
 	}
 }
 
-// leave takes w out of the line of k, unless its turn has come. It says whose ticket is not
-// needed any more, and if the others wait for other numbers of tokens, who is behind.
-func (s *lines) leave(k lineKey, w *inLine) (ticket uint64, behind []*inLine, left bool) {
+// leave takes w out of the line of k, unless its turn has come. It says which turn is left
+// over, and whether the others wait for other numbers of tokens.
+func (s *lines) leave(k lineKey, w *inLine) (spare turnAhead, mixed, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w.passed {
-		return 0, nil, false
+		return turnAhead{}, false, false
 	}
 	l := s.of[k]
 	if l.mixed {
-		ticket, behind = w.ticket, w.behind(mostAsked)
+		spare = w.turnAhead
 	} else {
-		ticket = w.handOn()
+		spare = w.handOn()
 	}
 	l.remove(w)
 	s.tidy(k, l)
-	return ticket, behind, true
+	return spare, l.mixed, true
 }
 
 // handOn gives the turn of w to who is behind it, his to the next, and so on, and
-// returns the ticket that is left over.
-func (w *inLine) handOn() uint64 {
+// returns the one that is left over.
+func (w *inLine) handOn() turnAhead {
 	spare := w.turnAhead
 	for b, n := w.next, 0; b != nil && n < mostMoved; b, n = b.next, n+1 {
 		b.turnAhead, spare = spare, b.turnAhead
 	}
-	return spare.ticket
+	return spare
 }
 
-// behind are the first most of those behind w.
-func (w *inLine) behind(most int) (all []*inLine) {
-	for b := w.next; b != nil && len(all) < most; b = b.next {
-		all = append(all, b)
+// moveUp asks when the turns of all in the line of k come now. If somebody else does that, he
+// begins again.
+func (s *lines) moveUp(k lineKey, d desk) {
+	l, asked := s.begin(k)
+	for l != nil {
+		for _, a := range asked {
+			before := time.Now()
+			if wait, ok := d.look(a.ticket); ok {
+				s.move(k, a, time.Now().Add(wait), before.Add(wait))
+			}
+		}
+		asked, l = s.again(l)
+	}
+}
+
+// standing is somebody in a line, and the ticket that he had.
+type standing struct {
+	of     *inLine
+	ticket uint64
+}
+
+// begin gives the line of k to one who asks for its turns, unless somebody does that.
+func (s *lines) begin(k lineKey) (*line, []standing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.of[k]
+	if l == nil {
+		return nil, nil
+	}
+	if l.stale = l.moving; l.moving {
+		return nil, nil
+	}
+	l.moving = true
+	return l, l.all()
+}
+
+// again gives who is in l to the one who asks for its turns, if these have changed meanwhile.
+func (s *lines) again(l *line) ([]standing, *line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !l.stale {
+		l.moving = false
+		return nil, nil
+	}
+	l.stale = false
+	return l.all(), l
+}
+
+func (l *line) all() (all []standing) {
+	for w := l.first; w != nil; w = w.next {
+		all = append(all, standing{w, w.ticket})
 	}
 	return all
 }
 
-// moveUp asks when the turns of some in the line of k come now.
-func (s *lines) moveUp(k lineKey, some []*inLine, d desk) {
-	for _, w := range some {
-		asked := time.Now()
-		if wait, ok := d.look(w.ticket); ok {
-			s.move(k, w, time.Now().Add(wait), asked.Add(wait))
-		}
-	}
-}
-
-// move sets an earlier time for the turn of w.
-func (s *lines) move(k lineKey, w *inLine, at, earliest time.Time) {
+// move sets an earlier time for the turn of one in the line of k, who may have another by now.
+func (s *lines) move(k lineKey, p standing, at, earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if w.passed || !at.Before(w.at) {
+	w := p.of
+	if w.passed || w.ticket != p.ticket || !at.Before(w.at) {
 		return
 	}
 	w.at, w.earliest = at, earliest
 	if l := s.of[k]; l != nil && l.first == w {
 		s.schedule(k, l)
 	}
-}
-
-// waiting are the first of those who wait in the line of k.
-func (s *lines) waiting(k lineKey) []*inLine {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.of[k]
-	if l == nil {
-		return nil
-	}
-	return (&inLine{next: l.first}).behind(mostAsked)
 }
 
 // insert puts w behind those whose turns come no later.

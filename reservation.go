@@ -23,7 +23,8 @@ type Reservation struct {
 
 // Reserve books n tokens of key, at the first moment at which they fit after all that was
 // granted before, and does not wait. The caller acts when [Reservation.Delay] has
-// passed, or cancels; and if the cost is known only afterwards, commits what it was.
+// passed, or rather waits by [Reservation.Wait], whose turn may come earlier if others cancel;
+// or cancels; and if the cost is known only afterwards, commits what it was.
 // Who never comes back has used all of it. The errors are those of [Limiter.WaitN].
 //
 // While a reservation may be settled, the store remembers what is granted to the key one by
@@ -44,6 +45,25 @@ func (l *Limiter) ReserveFor(ctx context.Context, key string, n int64, hold time
 
 // Delay is the time until the turn of r, 0 if it has come.
 func (r *Reservation) Delay() time.Duration { return max(time.Until(r.turn), 0) }
+
+// Wait waits for the turn of r, in the line of those in this process who reserve as many tokens
+// of the key for as long. If one before it leaves, its turn comes earlier than Delay told. If
+// ctx ends before, r is cancelled, and Wait returns at once with the error of ctx. Call it once,
+// before r is settled.
+func (r *Reservation) Wait(ctx context.Context) error {
+	if r.Delay() == 0 {
+		return ctx.Err()
+	}
+	l, b := r.limiter, &r.booking
+	t := turnAhead{at: r.turn, ticket: b.ticket}
+	t, err := l.lines.wait(ctx, lineKeyOf(b.key, b.limits, b.hold), b.n, t, limiterDesk{l, b.key, b.limits})
+	if err != nil {
+		r.settled.Store(true)
+		return err
+	}
+	r.turn, b.ticket = t.at, t.ticket
+	return nil
+}
 
 // Cancel gives all of r back: under one limit the state is exactly as if r had never been
 // made, whatever was granted after it. Under several limits each of them is as if r had never
@@ -89,11 +109,12 @@ func (r *Reservation) Commit(ctx context.Context, used int64) error {
 
 // moveUp lets those who wait for the key of b in this process have the turns that it left.
 func (l *Limiter) moveUp(b booking) {
-	k := lineKeyOf(b.key, b.limits)
-	if waiting := l.lines.waiting(k); len(waiting) > 0 {
-		desk := limiterDesk{l, b.key, b.limits}
-		desk.run(func() { l.lines.moveUp(k, waiting, desk) })
-	}
+	desk := limiterDesk{l, b.key, b.limits}
+	desk.run(func() {
+		for _, hold := range []time.Duration{0, b.hold} {
+			l.lines.moveUp(lineKeyOf(b.key, b.limits, hold), desk)
+		}
+	})
 }
 
 // mostParts bounds how often Commit asks for what was used beyond a reservation.

@@ -20,7 +20,7 @@ import (
 // need not agree, but run equally fast; but where a server keeps its time from scripts, the
 // callers' clocks decide, and must agree.
 //
-// A process has at most n turns booked at a time, and asks for some at a time; who comes on top of
+// A process has turns for at most n tokens booked at a time, and asks for some at a time; who comes on top of
 // that waits in its process, first come, first served, and nothing is booked for it. Who
 // stops waiting leaves its turn to those behind it in its process; if there are none it
 // is not used. So is what a process had booked that dies. So a process that dies, or whose
@@ -34,7 +34,8 @@ type SharedGate struct {
 	slack time.Duration
 	lines lines
 
-	booked chan struct{} // holds one for each caller with a turn, or who asks for one
+	door   chan struct{} // holds one while somebody takes places
+	booked chan struct{} // holds one for each token of a turn that is ahead, or asked for
 	asking chan struct{} // holds one for each caller who asks
 
 	life context.Context //nolint:containedctx // ends when the gate is closed
@@ -77,6 +78,7 @@ func NewSharedGate(store Store, key string, n int64, period, slack time.Duration
 	if err := g.limit.Validate(); err != nil {
 		return nil, err
 	}
+	g.door = make(chan struct{}, 1)
 	g.booked = make(chan struct{}, min(n, mostBooked))
 	g.asking = make(chan struct{}, mostAsking)
 	g.life, g.end = context.WithCancelCause(context.Background())
@@ -151,13 +153,21 @@ func (g *SharedGate) wait(ctx context.Context, n int64, most time.Duration) erro
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(until) {
 		until = deadline
 	}
-	if err := enter(ctx, g.booked, until); err != nil {
+	places := min(n, int64(cap(g.booked)))
+	if err := g.take(ctx, places, until); err != nil {
 		return err
 	}
-	defer func() { <-g.booked }()
-	const tries = 10
-	for slow := 0; slow < tries; slow++ {
-		met, quick, err := g.turn(ctx, n, until)
+	left := time.Time{} // when a turn comes that was left
+	defer func() {
+		if left.IsZero() {
+			g.leave(places)
+			return
+		}
+		time.AfterFunc(time.Until(left), func() { g.leave(places) })
+	}()
+	const tries, lates = 10, 100
+	for slow, late := 0, 0; slow < tries && late < lates; slow, late = slow+1, late+1 {
+		met, quick, err := g.turn(ctx, n, until, &left)
 		if ctx.Err() != nil && err != nil {
 			return context.Cause(ctx)
 		}
@@ -168,7 +178,28 @@ func (g *SharedGate) wait(ctx context.Context, n int64, most time.Duration) erro
 			slow = -1
 		}
 	}
-	return fmt.Errorf("headgate: the gate's store took longer to answer than the slack of %s, %d times in a row: give it more", g.slack, tries)
+	return fmt.Errorf("headgate: the gate's store answers, or this machine wakes, later than the slack of %s time after time: give it more", g.slack)
+}
+
+// take takes so many places of those who have booked, one caller after the other.
+func (g *SharedGate) take(ctx context.Context, places int64, until time.Time) error {
+	if err := enter(ctx, g.door, until); err != nil {
+		return err
+	}
+	defer func() { <-g.door }()
+	for i := range places {
+		if err := enter(ctx, g.booked, until); err != nil {
+			g.leave(i)
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *SharedGate) leave(places int64) {
+	for range places {
+		<-g.booked
+	}
 }
 
 // enter puts one into room as soon as there is place, which goes to who came first.
@@ -196,14 +227,10 @@ func enter(ctx context.Context, room chan struct{}, until time.Time) error {
 
 // turn books a turn and waits for it. It says whether the caller is in time for it, and whether
 // the store was quick enough for that.
-func (g *SharedGate) turn(ctx context.Context, n int64, until time.Time) (met, quick bool, err error) {
-	if err := enter(ctx, g.asking, until); err != nil {
-		return false, false, err
-	}
-	asked := time.Now()
-	most := min(max(until.Sub(asked), 0), maxAhead)
-	d, err := g.store.Take(ctx, Request{Key: g.key, Limit: g.limit, Cost: n, MaxWait: most})
-	<-g.asking
+// If the caller leaves, left is when that turn comes.
+func (g *SharedGate) turn(ctx context.Context, n int64, until time.Time, left *time.Time) (met, quick bool, err error) {
+	most := min(max(time.Until(until), 0), maxAhead)
+	asked, d, err := g.ask(ctx, n, most)
 	if err != nil {
 		return false, false, err
 	}
@@ -215,10 +242,25 @@ func (g *SharedGate) turn(ctx context.Context, n int64, until time.Time) (met, q
 	t := turnAhead{at: answered.Add(d.RetryAfter), earliest: asked.Add(d.RetryAfter)}
 	if d.RetryAfter > 0 {
 		if t, err = g.lines.wait(ctx, lineKey{}, n, t, noDesk{}); err != nil {
+			*left = t.at
 			return false, quick, err
 		}
 	}
 	return time.Since(t.earliest) <= g.slack, quick, nil
+}
+
+// ask asks the store, as one of a few at a time, and says when it began.
+func (g *SharedGate) ask(ctx context.Context, n int64, most time.Duration) (asked time.Time, d Decision, err error) {
+	if err := enter(ctx, g.asking, time.Now().Add(maxAhead/4)); err != nil {
+		return time.Time{}, Decision{}, err
+	}
+	defer func() { <-g.asking }()
+	if ctx.Err() != nil {
+		return time.Time{}, Decision{}, ctx.Err()
+	}
+	asked = time.Now()
+	d, err = g.store.Take(ctx, Request{Key: g.key, Limit: g.limit, Cost: n, MaxWait: most})
+	return asked, d, err
 }
 
 // noDesk takes no turn back: others may have been told theirs.

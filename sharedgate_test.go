@@ -195,6 +195,44 @@ func TestACrowdAtASharedGate(t *testing.T) {
 	})
 }
 
+// Who leaves keeps its place until the turn that is left over has passed: however many leave, others
+// are delayed by little. Tokens count, not callers.
+func TestLeaversOfASharedGateDelayLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, n := range []int64{1, 10} {
+			m := NewMemory(16)
+			const period = 100 * time.Millisecond
+			g, other := newTestSharedGate(t, m, n, period, 0), newTestSharedGate(t, m, n, period, 0)
+			for range 50 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				go func() { _ = g.WaitN(ctx, n) }()
+				time.Sleep(time.Millisecond)
+				cancel()
+			}
+			start := time.Now()
+			if err := other.WaitN(t.Context(), n); err != nil || time.Since(start) > 3*period {
+				t.Errorf("%d at a time: another waits for %s, error %v", n, time.Since(start), err)
+			}
+		}
+	})
+}
+
+// An open gate lets all pass who only try, however many ask at once.
+func TestACrowdTriesASharedGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTestSharedGate(t, &remote{Store: NewMemory(16), takes: 2 * time.Millisecond}, 1000, time.Second, 0)
+		var all sync.WaitGroup
+		for range 100 {
+			all.Go(func() {
+				if ok, err := g.TryWait(t.Context(), 0); !ok || err != nil {
+					t.Errorf("%v, %v", ok, err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
 // oneByOne is a store that takes some time for each question.
 type oneByOne struct {
 	Store

@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -29,7 +30,7 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 		return err
 	}
 	t := turnAhead{at: time.Now().Add(b.wait), ticket: b.ticket}
-	_, err = l.lines.wait(ctx, lineKeyOf(key, b.limits), n, t, limiterDesk{l, key, b.limits})
+	_, err = l.lines.wait(ctx, lineKeyOf(key, b.limits, 0), n, t, limiterDesk{l, key, b.limits})
 	return err
 }
 
@@ -72,6 +73,7 @@ type booking struct {
 	limits []Limit
 	n      int64
 	ticket uint64
+	hold   time.Duration
 	wait   time.Duration
 }
 
@@ -87,7 +89,7 @@ func (l *Limiter) book(ctx context.Context, key string, n int64, hold time.Durat
 	if deadline, ok := ctx.Deadline(); ok {
 		most = min(max(time.Until(deadline), 0), maxAhead)
 	}
-	b := booking{key: key, limits: l.limits(key), n: n, ticket: rand.Uint64() | 1}
+	b := booking{key: key, limits: l.limits(key), n: n, ticket: rand.Uint64() | 1, hold: hold}
 	d, err := l.ask(ctx, b, Request{Cost: n, MaxWait: most, Ticket: b.ticket, Hold: hold})
 	if err != nil {
 		return booking{}, err
@@ -123,7 +125,7 @@ func (l *Limiter) ask(ctx context.Context, b booking, r Request) (Decision, erro
 		switch {
 		case a.panicked != nil:
 			panic(a.panicked) // for the caller's goroutine to deal with
-		case a.err != nil:
+		case a.err != nil && !invalidInput(a.err):
 			desk.run(func() { desk.giveBack(b.ticket, b.n) }) //nolint:contextcheck // it may have been granted, whatever ctx says
 		}
 		return a.d, a.err
@@ -135,6 +137,12 @@ func (l *Limiter) ask(ctx context.Context, b booking, r Request) (Decision, erro
 		})
 		return Decision{}, ctx.Err()
 	}
+}
+
+// invalidInput says whether err was told before anything was decided.
+func invalidInput(err error) bool {
+	_, is := errors.AsType[*InvalidError](err)
+	return is
 }
 
 // answer is what a store said, or why it did not.

@@ -252,6 +252,55 @@ func TestThoseBehindMoveUp(t *testing.T) {
 	}
 }
 
+// A long line of those who wait for different numbers of tokens, the first of whom leave, passes at
+// the limit and not above it, also beside those who come later; and so does one of reservations.
+func TestALongMixedLineMovesUp(t *testing.T) {
+	for _, reserve := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newTestLimiter(t, "1/5ms burst 2")
+			var all sync.WaitGroup
+			var mu sync.Mutex
+			start, passed := time.Now(), int64(0)
+			wait := func(ctx context.Context, n int64) {
+				err := error(nil)
+				if reserve {
+					err = must(l.Reserve(ctx, "k", n)).Wait(ctx)
+				} else {
+					err = l.WaitN(ctx, "k", n)
+				}
+				if err != nil {
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				passed += n
+				if most := 3 + int64(time.Since(start)/(5*time.Millisecond)); passed > most {
+					t.Errorf("%d tokens within %s", passed, time.Since(start))
+				}
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			for range 80 {
+				all.Go(func() { wait(ctx, 2) })
+				synctest.Wait()
+			}
+			for i := range 200 {
+				all.Go(func() { wait(t.Context(), 1+int64(i%2)) })
+				synctest.Wait()
+			}
+			leave()
+			synctest.Wait()
+			for range 100 {
+				all.Go(func() { wait(t.Context(), 1) })
+				synctest.Wait()
+			}
+			all.Wait()
+			if took := time.Since(start); took > 405*5*time.Millisecond {
+				t.Errorf("reserved %v: 400 tokens took %s", reserve, took)
+			}
+		})
+	}
+}
+
 // A reservation that is cancelled lets those move up who wait behind it.
 func TestACancelLetsOthersMoveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -154,7 +154,7 @@ func (t *Transport) CloseIdleConnections() {
 }
 
 // settleIn is for how long after a turn it can be given back: while the pause is looked at.
-const settleIn = time.Second
+const settleIn = 200 * time.Millisecond
 
 // fresh is for how long a look at a pause is as good as another one.
 const fresh = 10 * time.Millisecond
@@ -173,7 +173,7 @@ func (t *Transport) wait(r *http.Request, key string) error {
 		if err != nil {
 			return t.failed(ctx, r, err)
 		}
-		if err := sleep(ctx, turn.Delay()); err != nil {
+		if err := turn.Wait(ctx); err != nil {
 			t.giveBack(r, turn)
 			return err
 		}

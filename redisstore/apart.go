@@ -27,7 +27,7 @@ type party struct {
 	decisions []headgate.Decision
 }
 
-// apartHold is for how long what was taken can be given back. After that it counts for good.
+// apartHold is for how long, at least, what was taken can be given back.
 const apartHold = 2 * time.Second
 
 // parties parts rs by key, in order of first appearance. What they take can be given back as
@@ -42,8 +42,11 @@ func parties(rs []headgate.Request) []*party {
 			byKey[r.Key] = p
 			all = append(all, p)
 		}
-		if r.Cost > 0 && r.Ticket == 0 {
-			r.Ticket, r.Hold = rand.Uint64()|1, apartHold
+		if r.Cost > 0 {
+			r.Hold = max(r.Hold, apartHold)
+			if r.Ticket == 0 {
+				r.Ticket = rand.Uint64() | 1
+			}
 		}
 		p.places = append(p.places, i)
 		p.requests = append(p.requests, r)
