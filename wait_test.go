@@ -262,13 +262,11 @@ func TestALongMixedLineMovesUp(t *testing.T) {
 			var mu sync.Mutex
 			start, passed := time.Now(), int64(0)
 			wait := func(ctx context.Context, n int64) {
-				err := error(nil)
+				wait := l.WaitN
 				if reserve {
-					err = must(l.Reserve(ctx, "k", n)).Wait(ctx)
-				} else {
-					err = l.WaitN(ctx, "k", n)
+					wait = func(ctx context.Context, key string, n int64) error { return must(l.Reserve(ctx, key, n)).Wait(ctx) }
 				}
-				if err != nil {
+				if wait(ctx, "k", n) != nil {
 					return
 				}
 				mu.Lock()
