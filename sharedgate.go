@@ -49,6 +49,10 @@ const (
 
 	// mostAsking bounds how many ask the store at a time, lest they make each other late.
 	mostAsking = 8
+
+	// atTheDoor is how long also one who will not wait stands behind others who take places,
+	// which takes no time unless there are none.
+	atTheDoor = time.Millisecond
 )
 
 // minSlack is the default slack of short periods: what a machine under load may be late.
@@ -183,7 +187,11 @@ func (g *SharedGate) wait(ctx context.Context, n int64, most time.Duration) erro
 
 // take takes so many places of those who have booked, one caller after the other.
 func (g *SharedGate) take(ctx context.Context, places int64, until time.Time) error {
-	if err := enter(ctx, g.door, until); err != nil {
+	door := time.Now().Add(atTheDoor)
+	if until.After(door) {
+		door = until
+	}
+	if err := enter(ctx, g.door, door); err != nil {
 		return err
 	}
 	defer func() { <-g.door }()
