@@ -8,44 +8,16 @@ import (
 // flightQueue is who waits for flights of one key in this Concurrency, first come
 // first. The first asks the store; the others wait until they are first.
 type flightQueue struct {
-	first, last *flightWaiter
-	n           int64         // how many there are
-	wake        chan struct{} // tells the first to ask again
-	stop        func()        // of the store's watching
+	chain[flightWaiter, *flightWaiter]
+	n    int64         // how many there are
+	wake chan struct{} // tells the first to ask again
+	stop func()        // of the store's watching
 }
 
-// flightWaiter is one of a line, linked to the others so that leaving takes no longer in a
-// long line: that is done under the lock of all keys.
+// flightWaiter is one of a line.
 type flightWaiter struct {
-	turn          chan struct{} // closed when its turn comes
-	ahead, behind *flightWaiter
-}
-
-// add puts w at the end of the line.
-func (q *flightQueue) add(w *flightWaiter) {
-	w.ahead = q.last
-	if q.last != nil {
-		q.last.behind = w
-	} else {
-		q.first = w
-	}
-	q.last = w
-	q.n++
-}
-
-// remove takes w out of the line.
-func (q *flightQueue) remove(w *flightWaiter) {
-	if w.ahead != nil {
-		w.ahead.behind = w.behind
-	} else {
-		q.first = w.behind
-	}
-	if w.behind != nil {
-		w.behind.ahead = w.ahead
-	} else {
-		q.last = w.ahead
-	}
-	q.n--
+	links[flightWaiter]
+	turn chan struct{} // closed when its turn comes
 }
 
 // Wait begins a flight of key as soon as there is room for it: at once, or else first
@@ -127,7 +99,8 @@ func (c *Concurrency) join(key string) (*flightQueue, *flightWaiter) {
 		c.queues[key] = q
 		close(w.turn)
 	}
-	q.add(w)
+	q.push(w)
+	q.n++
 	c.waiting.Add(1)
 	return q, w
 }
@@ -137,15 +110,16 @@ func (c *Concurrency) join(key string) (*flightQueue, *flightWaiter) {
 func (c *Concurrency) leave(key string, q *flightQueue, w *flightWaiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	wasFirst := q.first == w
+	wasFirst := q.head == w
 	q.remove(w)
+	q.n--
 	c.waiting.Add(-1)
 	switch {
 	case q.n == 0:
 		delete(c.queues, key)
 		q.stop()
 	case wasFirst:
-		close(q.first.turn)
+		close(q.head.turn)
 	}
 }
 

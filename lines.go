@@ -55,20 +55,20 @@ type turnAhead struct {
 
 // line is those who wait for turns of a key.
 type line struct {
-	first, last *inLine
-	mixed       bool // not all have waited for as many tokens
-	timer       *time.Timer
+	chain[inLine, *inLine]
+	mixed bool // not all have waited for as many tokens
+	timer *time.Timer
 
 	moving, stale bool // somebody asks for the turns; they have changed since he began
 }
 
 // inLine is a caller in a line.
 type inLine struct {
+	links[inLine]
 	turnAhead
-	n          int64
-	prev, next *inLine
-	come       chan struct{} // closed when the turn has come
-	passed     bool
+	n      int64
+	come   chan struct{} // closed when the turn has come
+	passed bool
 }
 
 // mostMoved of those behind one who leaves take another's turn.
@@ -108,16 +108,16 @@ func (s *lines) join(k lineKey, w *inLine) {
 		}
 		s.of[k] = l
 	}
-	l.mixed = l.mixed || l.first != nil && l.first.n != w.n
-	l.insert(w)
-	if l.first == w {
+	l.mixed = l.mixed || l.head != nil && l.head.n != w.n
+	l.join(w)
+	if l.head == w {
 		s.schedule(k, l)
 	}
 }
 
 // schedule sets the timer of l to its first turn.
 func (s *lines) schedule(k lineKey, l *line) {
-	wait := time.Until(l.first.at)
+	wait := time.Until(l.head.at)
 	if l.timer == nil {
 		l.timer = time.AfterFunc(wait, func() { s.pass(k, l) })
 		return
@@ -129,8 +129,8 @@ func (s *lines) schedule(k lineKey, l *line) {
 func (s *lines) pass(k lineKey, l *line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for now := time.Now(); l.first != nil && !l.first.at.After(now); {
-		w := l.first
+	for now := time.Now(); l.head != nil && !l.head.at.After(now); {
+		w := l.head
 		l.remove(w)
 		w.passed = true
 		close(w.come)
@@ -141,7 +141,7 @@ func (s *lines) pass(k lineKey, l *line) {
 // tidy sets the timer of l anew, or forgets l if nobody waits in it.
 func (s *lines) tidy(k lineKey, l *line) {
 	switch {
-	case l.first != nil:
+	case l.head != nil:
 		s.schedule(k, l)
 	case s.of[k] == l:
 		l.timer.Stop()
@@ -227,7 +227,7 @@ func (s *lines) again(l *line) ([]standing, *line) {
 }
 
 func (l *line) all() (all []standing) {
-	for w := l.first; w != nil; w = w.next {
+	for w := l.head; w != nil; w = w.next {
 		all = append(all, standing{w, w.ticket})
 	}
 	return all
@@ -242,40 +242,16 @@ func (s *lines) move(k lineKey, p standing, at, earliest time.Time) {
 		return
 	}
 	w.at, w.earliest = at, earliest
-	if l := s.of[k]; l != nil && l.first == w {
+	if l := s.of[k]; l != nil && l.head == w {
 		s.schedule(k, l)
 	}
 }
 
-// insert puts w behind those whose turns come no later.
-func (l *line) insert(w *inLine) {
-	before := l.last
+// join puts w behind those whose turns come no later.
+func (l *line) join(w *inLine) {
+	before := l.tail
 	for before != nil && before.at.After(w.at) {
 		before = before.prev
 	}
-	w.prev = before
-	if before == nil {
-		w.next, l.first = l.first, w
-	} else {
-		w.next, before.next = before.next, w
-	}
-	if w.next == nil {
-		l.last = w
-	} else {
-		w.next.prev = w
-	}
-}
-
-func (l *line) remove(w *inLine) {
-	if w.prev == nil {
-		l.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		l.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.prev, w.next = nil, nil
+	l.insert(w, before)
 }

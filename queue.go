@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// queue holds those who wait at a [Gate], first come first. Its links are in the
-// waiters, so that who gives up leaves in constant time.
+// queue holds those who wait at a [Gate], first come first.
 type queue struct {
-	head, tail *waiter
-	waiting    int64 // how many tokens, each waiter counted for at most countMost
+	chain[waiter, *waiter]
+	waiting int64 // how many tokens, each waiter counted for at most countMost
 }
 
 // countMost keeps the sum of any number of waiters exact.
@@ -19,35 +18,19 @@ const countMost = 1 << 32
 
 // waiter is one who waits.
 type waiter struct {
-	n          int64
-	ready      chan struct{} // closed when it may run: let go, or the gate was closed
-	next, prev *waiter
-	gone       bool // let go
+	links[waiter]
+	n     int64
+	ready chan struct{} // closed when it may run: let go, or the gate was closed
+	gone  bool          // let go
 }
 
 func (q *queue) push(w *waiter) {
-	w.prev = q.tail
-	if w.prev == nil {
-		q.head = w
-	} else {
-		w.prev.next = w
-	}
-	q.tail = w
+	q.chain.push(w)
 	q.count(w, 1)
 }
 
 func (q *queue) remove(w *waiter) {
-	if w.prev == nil {
-		q.head = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		q.tail = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	w.prev, w.next = nil, nil
+	q.chain.remove(w)
 	q.count(w, -1)
 }
 
