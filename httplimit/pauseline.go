@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -11,41 +12,13 @@ import (
 // the others wait for it. So they go on one after the other, in the order in which they came.
 type pauseLines struct {
 	mu sync.Mutex
-	of map[string]*pauseLine // an entry means that there is a first
+	of map[string]*list.List // of those behind the first, if there is one
 }
 
-// pauseLine are those behind the first, linked so that giving up takes no longer in a long
-// line: that is done under the lock of all keys.
-type pauseLine struct{ next, last *pauseWaiter }
-
-type pauseWaiter struct {
-	first         chan struct{} // closed when it is the first
-	ahead, behind *pauseWaiter
-}
-
-// add puts w at the end of the line.
-func (l *pauseLine) add(w *pauseWaiter) {
-	w.ahead = l.last
-	if l.last != nil {
-		l.last.behind = w
-	} else {
-		l.next = w
-	}
-	l.last = w
-}
-
-// remove takes w out of the line.
-func (l *pauseLine) remove(w *pauseWaiter) {
-	if w.ahead != nil {
-		w.ahead.behind = w.behind
-	} else {
-		l.next = w.behind
-	}
-	if w.behind != nil {
-		w.behind.ahead = w.ahead
-	} else {
-		l.last = w.ahead
-	}
+// first is closed when the caller of that place in a line is the first.
+func first(place *list.Element) chan struct{} {
+	c, _ := place.Value.(chan struct{})
+	return c
 }
 
 // busy says whether somebody waits for the pause of key.
@@ -58,45 +31,43 @@ func (l *pauseLines) busy(key string) bool {
 
 // enter waits until the caller is the first of the line.
 func (l *pauseLines) enter(ctx context.Context, key string) error {
-	w := l.join(key)
-	if w == nil {
+	place := l.join(key)
+	if place == nil {
 		return nil
 	}
 	select {
-	case <-w.first:
+	case <-first(place):
 		return nil
 	case <-ctx.Done():
-		l.giveUp(key, w)
+		l.giveUp(key, place)
 		return ctx.Err()
 	}
 }
 
-// join gives nil to the first of a line, and what the others wait with.
-func (l *pauseLines) join(key string) *pauseWaiter {
+// join gives nil to the first of a line, and their places to the others.
+func (l *pauseLines) join(key string) *list.Element {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of == nil {
-		l.of = make(map[string]*pauseLine)
+		l.of = make(map[string]*list.List)
 	}
 	line := l.of[key]
 	if line == nil {
-		l.of[key] = &pauseLine{}
+		l.of[key] = list.New()
 		return nil
 	}
-	w := &pauseWaiter{first: make(chan struct{})}
-	line.add(w)
-	return w
+	return line.PushBack(make(chan struct{}))
 }
 
-// giveUp takes w out of the line, also if it has become the first meanwhile.
-func (l *pauseLines) giveUp(key string, w *pauseWaiter) {
+// giveUp takes a place out of the line, also if it has become the first meanwhile.
+func (l *pauseLines) giveUp(key string, place *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
-	case <-w.first:
+	case <-first(place):
 		l.advance(key)
 	default:
-		l.of[key].remove(w)
+		l.of[key].Remove(place)
 	}
 }
 
@@ -109,13 +80,13 @@ func (l *pauseLines) leave(key string) {
 
 func (l *pauseLines) advance(key string) {
 	line := l.of[key]
-	w := line.next
-	if w == nil {
+	next := line.Front()
+	if next == nil {
 		delete(l.of, key)
 		return
 	}
-	line.remove(w)
-	close(w.first)
+	line.Remove(next)
+	close(first(next))
 }
 
 // sleep waits for d, unless ctx ends before.
