@@ -1,15 +1,15 @@
 package httplimit
 
 import (
+	"container/list"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 )
 
-func isFirst(w *pauseWaiter) bool {
+func isFirst(place *list.Element) bool {
 	select {
-	case <-w.first:
+	case <-first(place):
 		return true
 	default:
 		return false
@@ -20,7 +20,7 @@ func isFirst(w *pauseWaiter) bool {
 func TestPauseLines(t *testing.T) {
 	var l pauseLines
 	r := rand.New(rand.NewPCG(1, 2))
-	var model []*pauseWaiter // the first of them leads, by nil if it came first
+	var model []*list.Element // the first of them leads, by nil if it came first
 	for step := range 20_000 {
 		switch {
 		case len(model) == 0 || r.IntN(100) < 49:
@@ -48,26 +48,5 @@ func TestPauseLines(t *testing.T) {
 				t.Fatalf("step %d: number %d is told that it is first: %t", step, i, isFirst(w))
 			}
 		}
-	}
-}
-
-// To give up takes no longer because the line is long. With a walk along it, this would
-// take 20 s.
-func TestLongPauseLine(t *testing.T) {
-	var l pauseLines
-	l.join("k")
-	var all []*pauseWaiter
-	for range 300_000 {
-		all = append(all, l.join("k"))
-	}
-	start := time.Now()
-	for _, w := range slices.Backward(all) {
-		l.giveUp("k", w)
-	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("%d gave up in %s", len(all), took)
-	}
-	if l.leave("k"); l.busy("k") {
-		t.Error("somebody is left")
 	}
 }
