@@ -53,26 +53,6 @@ func TestLineOfFlights(t *testing.T) {
 	}
 }
 
-// TestLongLineOfFlights: to leave a line takes no longer because it is long. With a walk along
-// it, this would take 20 s.
-func TestLongLineOfFlights(t *testing.T) {
-	c := must(NewConcurrency(NewMemoryConcurrency(), 1, time.Minute))
-	var all []*flightWaiter
-	var q *flightQueue
-	for range 300_000 {
-		var w *flightWaiter
-		q, w = c.join("k")
-		all = append(all, w)
-	}
-	start := time.Now()
-	for _, w := range slices.Backward(all) {
-		c.leave("k", q, w)
-	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("%d left in %s", len(all), took)
-	}
-}
-
 // blinking is a store that is gone while it is told to be.
 type blinking struct {
 	ConcurrencyStore

@@ -35,6 +35,24 @@ func (p *page) marks(lane string) (allowed, denied int) {
 	return strings.Count(text, "✓"), strings.Count(text, "×")
 }
 
+// What is sent while all begins anew counts, however late that is answered.
+func TestSentWhileStartingAfresh(t *testing.T) {
+	p := open(t, serve(t, headgate.NewMemory(0)))
+	p.do(run(`const answer = window.fetch;
+		window.fetch = async (path, options) => {
+			const response = await answer(path, options);
+			if (path === "/api/reset") {
+				await new Promise((late) => setTimeout(late, 300));
+				setTimeout(() => { window.begun = true; }, 100);
+			}
+			return response;
+		}`))
+	p.click("#reset")
+	p.click("#one")
+	p.until("it counts", "window.begun && "+number("left", "allowed")+" === 1")
+	p.until("it is taken", number("left", "remaining")+" < 10")
+}
+
 func TestRefillIsSeen(t *testing.T) {
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.setLimit("left", "token-bucket", "1000", "250", "1s", "250/s burst 1000")

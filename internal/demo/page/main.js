@@ -56,6 +56,7 @@ function take(state) {
 }
 
 async function sendNow(n, at) {
+  await beginning.catch(() => {}); // whoever asked for it says why not
   const before = generation;
   const batch = await api.send(n, at);
   if (batch.state) take(batch.state);
@@ -81,9 +82,13 @@ async function apply(name, settings) {
 
 // A batch counts only if nothing has begun anew since it was sent.
 let generation = 0;
+// What is sent while all begins anew waits for that, so that nobody need know which
+// of the two the server met first.
+let beginning = Promise.resolve();
 
 async function afresh() {
-  take(await api.reset());
+  beginning = api.reset();
+  take(await beginning);
   generation++;
   lanes.forEach((l) => l.clear());
   dirty = true;
