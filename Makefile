@@ -47,6 +47,10 @@ race: deps ## Run the tests of every module, shortened, under the race detector
 	@scripts/deps cc
 	$(call each,CGO_ENABLED=1 go test -race -short $(TESTFLAGS) ./...)
 
+.PHONY: redises
+redises: ## Run the Redis tests against the servers of other Debian suites (a quarter of an hour)
+	@scripts/redises
+
 .PHONY: vet
 vet: ## Run go vet
 	$(call each,go vet ./...)
