@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,27 +11,44 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// BenchmarkScript measures the server's time for a decision, with the algorithm that it
-// needs alone in the script and with all five.
+// BenchmarkScript measures the server's time for a decision in batches of several sizes, by
+// the time that its process has taken, and that of the calls alone.
 func BenchmarkScript(b *testing.B) {
 	client := redis.NewClient(&redis.Options{Addr: redistest.Start(b).Addr})
 	b.Cleanup(func() { _ = client.Close() })
-	rs := []headgate.Request{{Key: "k", Limit: headgate.TokenBucket(1_000_000, 1_000_000, 1e9), Cost: 1}}
-	for name, set := range map[string]algorithms{"one algorithm": algorithmsOf(rs), "all algorithms": 1<<len(parts) - 2} {
-		b.Run(name, func(b *testing.B) {
-			client.ConfigResetStat(b.Context())
-			for b.Loop() {
-				if _, err := scriptFor(set).Run(b.Context(), client, []string{"hg:{k}:bench"}, arguments(rs, 0, true)); err != nil {
-					b.Fatal(err)
+	s, err := New(client, Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	info := func(section, field string) (n float64) {
+		_, text, _ := strings.Cut(client.Info(b.Context(), section).Val(), field)
+		_, _ = fmt.Sscanf(text, "%f", &n)
+		return n
+	}
+	for text, limit := range map[string]headgate.Limit{"grants": headgate.TokenBucket(1_000_000, 1_000_000, 1e9), "denials": headgate.TokenBucket(1, 1, 1e12), "log": headgate.SlidingLog(10, 1e9)} {
+		for _, size := range []int{1, 8, 64, 256} {
+			b.Run(text+"/"+strconv.Itoa(size), func(b *testing.B) {
+				keys := 0
+				trip := func() {
+					all := newBatch()
+					for range size {
+						keys = (keys + 7919) % 10_000
+						all.add(s.ask([]headgate.Request{{Key: "user:" + strconv.Itoa(keys), Limit: limit, Cost: 1}}, false))
+					}
+					s.decide([]*batch{all})
 				}
-			}
-			_, stats, _ := strings.Cut(client.Info(b.Context(), "commandstats").Val(), "cmdstat_evalsha:")
-			_, stats, _ = strings.Cut(stats, "usec_per_call=")
-			var micros float64
-			if _, err := fmt.Sscanf(stats, "%f", &micros); err != nil {
-				b.Fatal(err)
-			}
-			b.ReportMetric(micros, "server-us/op")
-		})
+				for range 2*10_000/size {
+					trip()
+				}
+				client.ConfigResetStat(b.Context())
+				before := info("cpu", "used_cpu_user:") + info("cpu", "used_cpu_sys:")
+				for b.Loop() {
+					trip()
+				}
+				decisions := float64(b.N * size)
+				b.ReportMetric((info("cpu", "used_cpu_user:")+info("cpu", "used_cpu_sys:")-before)*1e6/decisions, "server-us/decision")
+				b.ReportMetric(info("commandstats", "cmdstat_evalsha:calls="), "calls")
+			})
+		}
 	}
 }

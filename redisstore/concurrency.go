@@ -127,7 +127,7 @@ func (s *Store) askFlightOnce(ctx context.Context, op string, r headgate.FlightR
 		if !r.At.IsZero() {
 			now = r.At.UnixMicro()
 		}
-		return []any{op, id, now, r.Lease.Microseconds(), r.N, flag(r.Waits)}
+		return []any{op, id, now, r.Lease.Microseconds(), r.N, r.Waits}
 	})
 	if err == nil && len(numbers) != 3 {
 		err = fmt.Errorf("script returned %d numbers for a flight", len(numbers))

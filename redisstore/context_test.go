@@ -39,32 +39,39 @@ func silent(t *testing.T) (addr string, asked <-chan struct{}) {
 	return listener.Addr().String(), requests
 }
 
-// A caller whose context ends leaves at once, however patient the client is.
-func TestContextEnds(t *testing.T) {
-	addr, asked := silent(t)
+// patientStore is a store at addr whose client waits for an hour.
+func patientStore(t *testing.T, addr string) *redisstore.Store {
+	t.Helper()
 	const patience = time.Hour
 	client := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: patience, DialTimeout: patience, PoolTimeout: patience})
 	t.Cleanup(func() { _ = client.Close() })
-	s := newStore(t, client)
+	return newStore(t, client)
+}
+
+// A caller whose context ends leaves at once, however patient the client is.
+func TestContextEnds(t *testing.T) {
 	r := headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1}
-	for name, call := range map[string]func(context.Context) error{
-		"take": func(ctx context.Context) error { _, err := s.Take(ctx, r); return err },
-		"take all": func(ctx context.Context) error {
+	for name, call := range map[string]func(context.Context, *redisstore.Store) error{
+		"take": func(ctx context.Context, s *redisstore.Store) error { _, err := s.Take(ctx, r); return err },
+		"take all": func(ctx context.Context, s *redisstore.Store) error {
 			return s.TakeAll(ctx, []headgate.Request{r}, make([]headgate.Decision, 1))
 		},
-		"reset": func(ctx context.Context) error { return s.Reset(ctx, r.Key, r.Limit) },
-		"ping":  s.Ping,
+		"reset": func(ctx context.Context, s *redisstore.Store) error { return s.Reset(ctx, r.Key, r.Limit) },
+		"ping":  func(ctx context.Context, s *redisstore.Store) error { return s.Ping(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			addr, asked := silent(t)
+			s := patientStore(t, addr)
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
 				<-asked
 				cancel()
 			}()
-			if err := call(ctx); !errors.Is(err, context.Canceled) {
-				t.Errorf("error %v; want that of the context", err)
+			err := call(ctx, s)
+			if !errors.Is(err, context.Canceled) || errors.Is(err, redisstore.ErrNotSent) {
+				t.Errorf("error %v; want that of the context, and that it was sent", err)
 			}
-			if err := call(ctx); !errors.Is(err, context.Canceled) {
+			if err := call(ctx, s); !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v, where the context had ended before", err)
 			}
 			if len(asked) > 0 {

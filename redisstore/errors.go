@@ -1,10 +1,34 @@
 package redisstore
 
-import "github.com/headgate/headgate/internal/redisscript"
+import (
+	"errors"
+
+	"github.com/headgate/headgate/internal/redisscript"
+)
+
+// ErrBusy is returned by the methods of [Store] if more callers wait for the server than
+// [Options].Queue allows. Nothing was sent.
+var ErrBusy = errors.New("redisstore: too many callers wait for the server; see Options.Queue")
+
+// ErrNotSent is in the error of a caller whose context ended before the request was sent:
+// nothing is charged. If the error of a context comes without it, the request is under way,
+// and stays charged if it is granted.
+var ErrNotSent = errors.New("redisstore: the request was not sent")
+
+// notSent is the error of one whose context ended with err.
+func notSent(err error) error { return &notSentError{err} }
+
+type notSentError struct{ err error }
+
+func (e *notSentError) Error() string {
+	return "redisstore: " + e.err.Error() + "; the request was not sent"
+}
+
+func (e *notSentError) Unwrap() []error { return []error{e.err, ErrNotSent} }
 
 // advices are what helps a store against errors that other scripts may not meet.
 var advices = []redisscript.Advice{
-	{Prefix: "NOPERM", Text: "the user needs the commands EVALSHA, EVAL, GET, SET, DEL and TIME on the keys of this prefix"},
+	{Prefix: "NOPERM", Text: "the user needs the commands EVALSHA, EVAL, GET, MGET, SET, DEL and TIME on the keys of this prefix"},
 	{Prefix: "WRONGTYPE", Text: "somebody else's value is at the key: choose another prefix"},
 	{Prefix: "BADSTATE", Text: "choose another prefix, or delete the key"},
 }

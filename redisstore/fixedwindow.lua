@@ -109,4 +109,4 @@ local function fixedwindow(packed, now, cost, charge, capacity, period)
   return remaining, retry, reset
 end
 
-algorithms['3'], sizes['3'] = fixedwindow, {21, 49}
+algorithms[3], sizes[3] = fixedwindow, {21, 49}

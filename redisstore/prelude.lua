@@ -1,6 +1,7 @@
 -- Every number here is a whole number below 2^53, which a double holds exactly.
 -- The quotient of two such numbers, rounded down or up, is exact as well.
 local max, min, floor, ceil = math.max, math.min, math.floor, math.ceil
+local spread = unpack
 local pack, unpack = struct.pack, struct.unpack
 
 local NEVER = -1

@@ -2,10 +2,16 @@
 // processes that use the same server and prefix. It decides as headgate.Memory
 // does, to the microsecond.
 //
-// Each decision is one script call: it reads, decides and writes in one atomic
-// step, by the clock of the server, and every write carries its expiry. A denial
-// writes nothing, but for the first one after the numbers of a named limit have
-// changed. Redis 6.2 and newer, single, Cluster and Sentinel.
+// Callers who come while the server decides share the next trip to it: one script call
+// decides for all of them, each request by itself, those of a key in the order in which
+// they came. It reads, decides and writes in one atomic step, by the clock of the server,
+// and every write carries its expiry. A denial writes nothing, but for the first one after the
+// numbers of a named limit have changed. There is no timer: a caller who finds the
+// server idle is sent at once. Redis 6.2 and newer, single, Cluster and Sentinel.
+//
+// A caller whose context ends leaves at once. A request that has not been sent by then is
+// not charged, and the error is [ErrNotSent]; one that is under way stays charged if it is
+// granted. [Store.Stats] counts both.
 //
 // Nothing is ever charged twice: a call whose answer was lost is not repeated but
 // reported as an error, and may or may not have been charged. Only the calls of a
@@ -14,12 +20,8 @@ package redisstore
 
 import (
 	"context"
-	"encoding/binary"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redisscript"
@@ -29,21 +31,36 @@ import (
 // DefaultPrefix begins every key in Redis unless [Options] says otherwise.
 const DefaultPrefix = "hg:"
 
+// DefaultQueue is how many callers may wait unless [Options] says otherwise.
+const DefaultQueue = 16384
+
 // Options are the settings of a [Store]. The zero value is good.
 type Options struct {
 	// Prefix begins every key in Redis, [DefaultPrefix] if empty. Stores with
 	// different prefixes share nothing. It must not contain a brace.
 	Prefix string
+
+	// Queue bounds how many callers wait until their request is sent, because the server
+	// does not keep up or does not answer: further ones are told [ErrBusy] at once.
+	// [DefaultQueue] if 0.
+	Queue int
+
+	// OnBatch, if not nil, is told of each trip to the server for decisions, by the
+	// goroutine that made it: callers wait until it returns.
+	OnBatch func(Batch)
 }
 
 // Store implements headgate.Store in Redis. It is safe for use by many
 // goroutines. Make one with [New] or [Open].
 type Store struct {
-	client redis.UniversalClient
-	prefix string
-	single bool // one server holds all keys
-	owned  bool // Close closes the client
+	client  redis.UniversalClient
+	prefix  string
+	queue   int64 // callers who may wait
+	onBatch func(Batch)
+	owned   bool // Close closes the client
 
+	route    route
+	stats    stats
 	clock    redisscript.Clock
 	listener listener // to flights that are given back
 }
@@ -63,8 +80,15 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if strings.ContainsAny(o.Prefix, "{}") {
 		return nil, &headgate.InvalidError{Field: "prefix", Value: strconv.Quote(o.Prefix), Want: "a text without braces, which mark the part of a key that a Cluster hashes"}
 	}
-	_, single := client.(*redis.Client)
-	return &Store{client: client, prefix: o.Prefix, single: single}, nil
+	if o.Queue < 0 {
+		return nil, &headgate.InvalidError{Field: "queue", Value: strconv.Itoa(o.Queue), Want: "the number of callers who may wait, or 0 for " + strconv.Itoa(DefaultQueue)}
+	}
+	if o.Queue == 0 {
+		o.Queue = DefaultQueue
+	}
+	s := &Store{client: client, prefix: o.Prefix, queue: int64(o.Queue), onBatch: o.OnBatch}
+	s.route = newRoute(s, client)
+	return s, nil
 }
 
 // Close closes the client, if the store was made by [Open]. Those who wait for a flight
@@ -103,7 +127,7 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 	if len(rs) == 0 {
 		return nil
 	}
-	if s.single || oneKey(rs) {
+	if s.route.kind == single || oneKey(rs) {
 		return s.call(ctx, rs, ds, true)
 	}
 	for i, r := range rs {
@@ -127,62 +151,22 @@ func (s *Store) Ping(ctx context.Context) error {
 	return wrap(redisscript.Process(ctx, s.client, redis.NewStatusCmd(ctx, "ping")))
 }
 
-// call decides rs in one script call and fills ds.
+// call decides rs together, in the next batch of their lane, and fills ds.
 func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.Decision, charge bool) error {
-	numbers, err := s.run(ctx, rs, charge)
-	if err != nil {
-		return wrap(err)
+	a := s.ask(rs, !charge)
+	if err := s.route.lane(rs[0].Key).do(ctx, a); err != nil {
+		return err
 	}
-	if len(numbers) != 3*len(rs) {
-		return fmt.Errorf("redisstore: script returned %d numbers for %d requests", len(numbers), len(rs))
+	defer a.free()
+	if a.panicked != nil {
+		panic(a.panicked)
 	}
-	for i := range ds {
-		ds[i] = decision(rs[i].Limit, numbers[3*i:])
-	}
-	return nil
-}
-
-// run calls the script, with this process's clock if the server keeps its own
-// from scripts.
-func (s *Store) run(ctx context.Context, rs []headgate.Request, charge bool) ([]int64, error) {
-	keys := make([]string, len(rs))
-	for i, r := range rs {
-		keys[i] = s.key(r.Key, r.Limit)
-	}
-	return s.clock.Run(ctx, s.client, scriptFor(algorithmsOf(rs)), keys, func(now int64) []any {
-		return arguments(rs, now, charge)
-	})
-}
-
-// arguments are the ARGV of the script, see take.lua; clock is the time of
-// requests that have none, 0 for the server's.
-func arguments(rs []headgate.Request, clock int64, charge bool) []any {
-	ahead := slices.ContainsFunc(rs, hasTurn)
-	args := make([]any, 0, 1+9*len(rs))
-	args = append(args, flag(charge)+2*flag(ahead))
-	for _, r := range rs {
-		now := clock
-		if !r.At.IsZero() {
-			now = r.At.UnixMicro()
-		}
-		a, b := numbers(r.Limit)
-		args = append(args, int(r.Limit.Algorithm()), now, within(r.Cost, r.Limit), r.Limit.Capacity(), a, b)
-		if ahead {
-			args = append(args, r.MaxWait.Microseconds(), string(binary.BigEndian.AppendUint64(nil, r.Ticket)), r.Hold.Microseconds())
-		}
-	}
-	return args
+	copy(ds, a.decisions)
+	return wrap(a.err)
 }
 
 // hasTurn says whether r may be granted ahead, or taken back.
 func hasTurn(r headgate.Request) bool { return r.MaxWait > 0 || r.Ticket != 0 }
-
-func flag(set bool) int {
-	if set {
-		return 1
-	}
-	return 0
-}
 
 // within keeps a cost to what a double holds: beyond its capacity a limit makes
 // no difference between costs.
@@ -200,18 +184,4 @@ func numbers(l headgate.Limit) (a, b int64) {
 	default:
 		return l.Period().Microseconds(), 0
 	}
-}
-
-// decision reads the three numbers that the script returns for a request.
-func decision(l headgate.Limit, n []int64) headgate.Decision {
-	d := headgate.Decision{
-		Limit:      l,
-		Remaining:  n[0],
-		RetryAfter: time.Duration(n[1]) * time.Microsecond,
-		ResetAfter: time.Duration(n[2]) * time.Microsecond,
-	}
-	if n[1] < 0 {
-		d.RetryAfter = headgate.Never
-	}
-	return d
 }

@@ -27,14 +27,6 @@ var parts = [...]string{
 // algorithms is a set of algorithms: bit a stands for algorithm a.
 type algorithms uint8
 
-func algorithmsOf(rs []headgate.Request) algorithms {
-	var set algorithms
-	for _, r := range rs {
-		set |= 1 << r.Limit.Algorithm()
-	}
-	return set
-}
-
 // scripts holds a script for each set of algorithms that was asked for. One with
 // all of them would do as well, but Redis runs a script from its beginning each
 // time, and to define an algorithm that is not needed costs time (see ARCHITECTURE.md).

@@ -123,4 +123,4 @@ local function slidinglog(packed, now, cost, charge, capacity, period)
   return max(capacity - used, 0), retry, reset, state, lives
 end
 
-algorithms['5'], sizes['5'] = slidinglog, {20}
+algorithms[5], sizes[5] = slidinglog, {20}

@@ -139,4 +139,4 @@ local function slidingwindow(packed, now, cost, charge, capacity, period)
   return remaining, retry, reset
 end
 
-algorithms['4'], sizes['4'] = slidingwindow, {28, 63}
+algorithms[4], sizes[4] = slidingwindow, {28, 63}

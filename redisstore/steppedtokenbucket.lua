@@ -113,4 +113,4 @@ local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, p
   return remaining, retry, reset
 end
 
-algorithms['2'], sizes['2'] = steppedtokenbucket, {28, 78}
+algorithms[2], sizes[2] = steppedtokenbucket, {28, 78}

@@ -1,115 +1,177 @@
--- Decides the requests of one call, each on its own key: all are granted and
--- charged, or none is charged.
+-- Decides a batch of requests, each alone or together with those after it: of requests that
+-- go together all are granted and charged, or none is charged. They are decided in their
+-- order, each by what those before it left.
 --
--- KEYS[i]: the key of request i.
--- ARGV[1]: 1 to charge what is granted, 0 only to decide; 2 more if each request has nine
--- arguments instead of six.
--- ARGV[2]: the number of the algorithm of request i, its time in microseconds (0 for the
--- clock of this server), its cost, and three numbers of its limit; and of nine, how long it
--- may wait, its ticket in 8 bytes, and for how long it may be taken back; and so on for
--- each request.
+-- KEYS: the keys of the requests, each once.
+-- ARGV[1]: the time in microseconds of requests that have none, 0 for the clock of this server.
+-- ARGV[2]: the limits of the requests, each as LIMIT says: the number of its algorithm, its
+-- capacity, and two more numbers.
+-- ARGV[3]: the requests, each as REQUEST says: what it has, and the places of its key in KEYS
+-- and of its limit; then, if it has them, its cost, its time, and how long it may wait, its ticket
+-- and for how long it may be taken back.
 --
--- Returns, for each request: what remains, and the microseconds until a retry (0 if
--- it is granted at once, -1 for never) and until the reset.
+-- Returns a string, for each request as ANSWER says: what remains, and the microseconds
+-- until a retry (0 if it is granted at once, NEVER, BADSTATE or WRONGTYPE) and until the reset.
+local LIMIT, REQUEST, COST, TIME, TURN, ANSWER = '<I1I7I7I7', '<I1I3I3', '<i7', '<I7', '<I7c8I7', '<I7i7I7'
+local LOOKS, COSTS, TIMED, TURNS, TOGETHER = 1, 2, 4, 8, 16
+local BADSTATE, WRONGTYPE = -2, -3
 
--- The number of the algorithm whose states grow with what was granted.
-local SLIDINGLOG = '5'
+-- What is no longer needed is kept a little longer, in seconds: one because time passes
+-- between the start of a script and its writes; a minute where the time was the caller's,
+-- which need not pass as fast as the server's.
+local SERVERGRACE, CALLERGRACE = 1, 60
 
--- What is no longer needed is kept a little longer, in milliseconds: a second
--- because time passes between the start of a script and its writes; a minute where
--- the time was the caller's, which need not pass as fast as the server's.
+local clock, ofcaller = tonumber(ARGV[1]), true
+if clock == 0 then
+  local time = redis.pcall('TIME')
+  if time.err then
+    return redis.error_reply('NOTIME ' .. time.err)
+  end
+  clock, ofcaller = time[1] * 1000000 + time[2], false
+end
 
-local SERVERGRACE, CALLERGRACE = 1000, 60000
+local limits = {}
+for at = 1, #ARGV[2], 22 do
+  local algorithm, capacity, a, b = unpack(LIMIT, ARGV[2], at)
+  local alone, beside = sizes[algorithm][1], sizes[algorithm][2]
+  limits[#limits + 1] = {algorithms[algorithm], capacity, a, b, alone, beside}
+end
 
--- wellformed says whether a state may be one of that algorithm. A log goes on in parts
--- of 9 bytes.
-local wellformed
-function wellformed(algorithm, value)
+-- known are the values at the keys, and changed those that will be written; each false
+-- where there is none. expiries are in seconds.
+local known, changed, expiries = {}, {}, {}
+for from = 1, #KEYS, 1000 do
+  local values = redis.call('MGET', spread(KEYS, from, min(from + 999, #KEYS)))
+  for i = 1, #values do
+    known[from + i - 1] = values[i]
+  end
+end
+
+-- wellformed says whether a value may be a state of a limit. A log goes on in parts of 9 bytes.
+local function wellformed(limit, value)
   if hasturns(value) then
     local base, current = inside(value)
-    return base ~= nil and (not base or wellformed(algorithm, base)) and (not current or wellformed(algorithm, current))
+    return base ~= nil and (not base or wellformed(limit, base)) and (not current or wellformed(limit, current))
   end
-  local size = #value
-  local alone, beside = sizes[algorithm][1], sizes[algorithm][2]
+  local alone, beside = limit[5], limit[6]
   if beside then
-    return size == alone or size == beside
+    return #value == alone or #value == beside
   end
-  return size >= alone and (size - alone) % 9 == 0
+  return #value >= alone and (#value - alone) % 9 == 0
 end
 
-local answer, states, clock = {}, {}, nil
-local mode = tonumber(ARGV[1])
-local stride = mode >= 2 and 9 or 6
-for i = 1, #KEYS do
-  local a = stride * (i - 1) + 2
-  local state = redis.call('GET', KEYS[i])
-  if state and not wellformed(ARGV[a], state) then
-    return redis.error_reply('BADSTATE the value of ' .. KEYS[i] .. ' is not a state of this limit')
+-- unusual decides a request that may wait or that is about a turn, or one on a value that
+-- may be more than a state, or none.
+local function unusual(limit, value, now, cost, charge, wait, ticket, hold, turn)
+  if value and not wellformed(limit, value) then
+    return 0, BADSTATE, 0
   end
-  states[i] = state
-  if ARGV[a + 1] == '0' and not clock then
-    local time = redis.pcall('TIME')
-    if time.err then
-      return redis.error_reply('NOTIME ' .. time.err)
-    end
-    clock = time[1] * 1000000 + time[2]
+  local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
+  if wait == 0 and ticket == NOTICKET and not hasturns(value) then
+    return decide(value, now, cost, charge, capacity, a, b)
   end
+  local most = limit[6] and MAXGRANTS or min(MAXGRANTS, 1 + floor(MAXGRANTS * MAXGRANTS / capacity))
+  return turned(decide, value, {now = now, cost = cost, wait = wait, ticket = ticket, hold = hold,
+    after = turn > 0 and now + turn or 0}, charge, capacity, a, b, most)
 end
 
--- The first pass decides. If none is refused, the second charges, all at the latest of
--- their turns. A single request stands in nobody's way and needs the second alone.
-local first, last, granted, turn = 1, 1, true, 0
-if mode % 2 == 1 then
-  last = 2
-  if #KEYS == 1 then
-    first = 2
-  end
-end
-for pass = first, last do
-  if not granted then
-    break
-  end
-  local most, latest = nil, 0
-  for i = 1, #KEYS do
-    local a = stride * (i - 1) + 2
-    local now, cost, grace = tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2]), CALLERGRACE
-    if now == 0 then
-      now, grace = clock, SERVERGRACE
+local requests, answers, count = ARGV[3], {}, 0
+local keyof = {}
+
+-- serve decides the requests that go together from the given place on, and charges them if
+-- told to, all at a turn that is so far away. It returns the place after them, whether all are
+-- granted, and how far away the latest of their turns is.
+local function serve(place, charge, turn)
+  local granted, most, latest, n, what = true, nil, 0, count, TOGETHER
+  while what >= TOGETHER do
+    local k, limit, cost, now, wait, ticket, hold, grace = 0, 0, 1, clock, 0, NOTICKET, 0, ofcaller
+    what, k, limit, place = unpack(REQUEST, requests, place)
+    limit = limits[limit]
+    local rest, charged = what % TOGETHER, charge
+    if rest > 0 then
+      if rest % 2 == LOOKS then
+        charged = false
+      end
+      if rest % 4 >= COSTS then
+        cost, place = unpack(COST, requests, place)
+        charged = charged and cost ~= 0
+      end
+      if rest % 8 >= TIMED then
+        now, place = unpack(TIME, requests, place)
+        grace = true
+      end
+      if rest >= TURNS then
+        wait, ticket, hold, place = unpack(TURN, requests, place)
+      end
     end
-    local charge = pass == 2 and cost ~= 0
-    local decide, c, x, y = algorithms[ARGV[a]], tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4]), tonumber(ARGV[a + 5])
-    local wait, ticket = 0, NOTICKET
-    if stride == 9 then
-      wait, ticket = tonumber(ARGV[a + 6]), ARGV[a + 7]
+    local value = changed[k]
+    if value == nil then
+      value = known[k]
     end
     local remaining, retry, reset, state, lives
-    if wait > 0 or ticket ~= NOTICKET or hasturns(states[i]) then
-      local most = ARGV[a] == SLIDINGLOG and min(MAXGRANTS, 1 + floor(MAXGRANTS * MAXGRANTS / c)) or MAXGRANTS
-      remaining, retry, reset, state, lives = turned(decide, states[i], {
-        now = now, cost = cost, wait = wait, ticket = ticket, hold = stride == 9 and tonumber(ARGV[a + 8]) or 0,
-        after = turn > 0 and now + turn or 0}, charge, c, x, y, most)
+    if rest < TURNS and (not value or #value == limit[5]) then
+      remaining, retry, reset, state, lives = limit[1](value, now, cost, charged, limit[2], limit[3], limit[4])
     else
-      remaining, retry, reset, state, lives = decide(states[i], now, cost, charge, c, x, y)
+      remaining, retry, reset, state, lives = unusual(limit, value, now, cost, charged, wait, ticket, hold, turn)
     end
-    answer[3 * i - 2] = remaining
-    answer[3 * i - 1] = min(retry, MAX)
-    answer[3 * i] = min(reset, MAX)
     if state and cost ~= 0 then
-      if state == '' then
-        redis.call('DEL', KEYS[i])
-      elseif lives then
-        redis.call('SET', KEYS[i], state, 'PX', ceil(min(lives, MAX) / 1000) + grace)
-      else
-        redis.call('SET', KEYS[i], state, 'KEEPTTL')
+      changed[k] = state ~= '' and state
+      if lives then
+        expiries[k] = ceil(lives / 1000000) + (grace and CALLERGRACE or SERVERGRACE)
       end
-      states[i] = state ~= '' and state
     end
-    if cost > 0 then
-      granted = granted and retry ~= NEVER
+    n = n + 1
+    if retry > MAX then
+      retry = MAX
+    end
+    if reset > MAX then
+      reset = MAX
+    end
+    keyof[n], answers[n] = k, pack(ANSWER, remaining, retry, reset)
+    if retry == BADSTATE then
+      granted = false
+    elseif cost > 0 then
+      granted = granted and retry >= 0
       most, latest = min(most or wait, wait), max(latest, retry)
     end
   end
-  granted = granted and latest <= (most or 0)
-  turn = latest
+  return place, n, granted and latest <= (most or 0), latest
 end
-return answer
+
+-- Requests that go together are decided, and charged if none is refused. A single one stands in
+-- nobody's way and is charged at once.
+local place = 1
+while place <= #requests do
+  if requests:byte(place) < TOGETHER then
+    place, count = serve(place, true, 0)
+  else
+    local after, n, granted, latest = serve(place, false, 0)
+    if granted then
+      serve(place, true, latest)
+    end
+    place, count = after, n
+  end
+end
+
+-- A number becomes a string but once: that costs more than to decide.
+local texts = {}
+for k, state in pairs(changed) do
+  local seconds = expiries[k]
+  if seconds and not texts[seconds] then
+    texts[seconds] = string.format('%d', seconds)
+  end
+  if not state then
+    redis.call('DEL', KEYS[k])
+  elseif not seconds then
+    redis.call('SET', KEYS[k], state, 'KEEPTTL')
+  elseif known[k] then
+    redis.call('SET', KEYS[k], state, 'EX', texts[seconds])
+  elseif not redis.call('SET', KEYS[k], state, 'EX', texts[seconds], 'NX') then
+    for n = 1, count do -- MGET does not tell a value of another type from none
+      if keyof[n] == k then
+        answers[n] = pack(ANSWER, 0, WRONGTYPE, 0)
+      end
+    end
+  end
+end
+return table.concat(answers)

@@ -84,4 +84,4 @@ local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
   return remaining, retry, reset
 end
 
-algorithms['1'], sizes['1'] = tokenbucket, {28, 78}
+algorithms[1], sizes[1] = tokenbucket, {28, 78}

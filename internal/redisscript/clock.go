@@ -18,12 +18,29 @@ type Clock struct{ refused atomic.Bool }
 // If that is refused, now and ever after, it runs s with those for this process's
 // clock, in microseconds since the Unix epoch.
 func (c *Clock) Run(ctx context.Context, client redis.UniversalClient, s Script, keys []string, args func(now int64) []any) ([]int64, error) {
-	if !c.refused.Load() {
-		numbers, err := s.Run(ctx, client, keys, args(0))
-		if !redis.HasErrorPrefix(err, "NOTIME") {
-			return numbers, err
-		}
-		c.refused.Store(true)
+	now := c.Now()
+	numbers, err := s.Run(ctx, client, keys, args(now))
+	if now == 0 && c.Refused(err) {
+		return s.Run(ctx, client, keys, args(c.Now()))
 	}
-	return s.Run(ctx, client, keys, args(time.Now().UnixMicro()))
+	return numbers, err
+}
+
+// Now is the time to give to a script: 0 for the server's, or this process's in
+// microseconds since the Unix epoch.
+func (c *Clock) Now() int64 {
+	if c.refused.Load() {
+		return time.Now().UnixMicro()
+	}
+	return 0
+}
+
+// Refused says whether err, the answer to a script that was given the time 0, is that it cannot
+// have the server's. It is remembered.
+func (c *Clock) Refused(err error) bool {
+	if !redis.HasErrorPrefix(err, "NOTIME") {
+		return false
+	}
+	c.refused.Store(true)
+	return true
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -24,26 +25,65 @@ func New(text string) Script {
 // know it yet. Nothing else is sent twice: see once. The error is the client's;
 // [Explain] makes it fit to be read.
 func (s Script) Run(ctx context.Context, client redis.UniversalClient, keys []string, args []any) ([]int64, error) {
-	numbers, err := send(ctx, client, "evalsha", s.sha, keys, args)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		return send(ctx, client, "eval", s.text, keys, args)
-	}
-	return numbers, err
-}
-
-func send(ctx context.Context, client redis.UniversalClient, name, body string, keys []string, args []any) ([]int64, error) {
-	words := make([]any, 0, 3+len(keys)+len(args))
-	words = append(words, name, body, len(keys))
-	for _, key := range keys {
-		words = append(words, key)
-	}
-	words = append(words, args...)
-	cmd := once{redis.NewCmd(ctx, words...)}
-	cmd.SetFirstKeyPos(3)
-	if err := Process(ctx, client, cmd); err != nil {
+	calls := []Call{{Script: s, Keys: keys, Args: args}}
+	if err := Await(ctx, func() error { Send(ctx, client, calls); return nil }); err != nil {
 		return nil, err
 	}
-	return cmd.Int64Slice()
+	return calls[0].cmd.Int64Slice()
+}
+
+// Call is a run of a script.
+type Call struct {
+	Script Script
+	Keys   []string
+	Args   []any
+
+	cmd once
+}
+
+// Text is what a script returned that returns a string, once it has been sent.
+func (c *Call) Text() (string, error) { return c.cmd.Text() }
+
+// Send makes calls in one trip, and a second one for those whose script a server did not
+// know. It does not look at ctx, but for what a hook of the client may find in it.
+func Send(ctx context.Context, client redis.UniversalClient, calls []Call) {
+	all := make([]*Call, len(calls))
+	for i := range calls {
+		all[i] = &calls[i]
+		all[i].build(ctx, "evalsha", calls[i].Script.sha)
+	}
+	process(ctx, client, all)
+	all = slices.DeleteFunc(all, func(c *Call) bool { return !redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") })
+	for _, c := range all {
+		c.build(ctx, "eval", c.Script.text)
+	}
+	process(ctx, client, all)
+}
+
+// build makes the command, which names the script by body.
+func (c *Call) build(ctx context.Context, name, body string) {
+	words := make([]any, 0, 3+len(c.Keys)+len(c.Args))
+	words = append(words, name, body, len(c.Keys))
+	for _, key := range c.Keys {
+		words = append(words, key)
+	}
+	c.cmd = once{redis.NewCmd(ctx, append(words, c.Args...)...)}
+	c.cmd.SetFirstKeyPos(3)
+}
+
+// process sends the commands. Each keeps its own error.
+func process(ctx context.Context, client redis.UniversalClient, calls []*Call) {
+	switch len(calls) {
+	case 0:
+	case 1:
+		_ = client.Process(ctx, calls[0].cmd)
+	default:
+		pipe := client.Pipeline()
+		for _, c := range calls {
+			_ = pipe.Process(ctx, c.cmd)
+		}
+		_, _ = pipe.Exec(ctx)
+	}
 }
 
 // once is a command that the client must not send again by itself: if the

@@ -1,0 +1,199 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisscript"
+)
+
+// batch is what one call of the script decides: asks of the same server. See take.lua for
+// its arguments.
+type batch struct {
+	asks     []*ask
+	set      algorithms
+	names    []string
+	limits   []byte
+	requests []byte
+	nameAt   map[string]int
+	limitAt  map[headgate.Limit]int
+}
+
+var batches = sync.Pool{New: func() any {
+	return &batch{nameAt: make(map[string]int), limitAt: make(map[headgate.Limit]int)}
+}}
+
+func newBatch() *batch {
+	b, _ := batches.Get().(*batch)
+	return b
+}
+
+// free lets b be used again.
+func (b *batch) free() {
+	clear(b.asks)
+	clear(b.names)
+	clear(b.nameAt)
+	clear(b.limitAt)
+	b.asks, b.names, b.limits, b.requests, b.set = b.asks[:0], b.names[:0], b.limits[:0], b.requests[:0], 0
+	batches.Put(b)
+}
+
+// What a request has, in take.lua.
+const (
+	looks = 1 << iota
+	costs
+	timed
+	turns
+	together
+)
+
+// add puts the requests of a behind those that are there.
+func (b *batch) add(a *ask) {
+	b.asks = append(b.asks, a)
+	for i, r := range a.requests {
+		what := byte(0)
+		if a.looks {
+			what |= looks
+		}
+		if i < len(a.requests)-1 {
+			what |= together
+		}
+		b.append(r, what, b.name(a.names[i]), b.limit(r.Limit))
+	}
+}
+
+// append writes one request.
+func (b *batch) append(r headgate.Request, what byte, name, limit int) {
+	if r.Cost != 1 {
+		what |= costs
+	}
+	if !r.At.IsZero() {
+		what |= timed
+	}
+	if hasTurn(r) {
+		what |= turns
+	}
+	p := append(b.requests, what)
+	p = number(p, int64(name), 3)
+	p = number(p, int64(limit), 3)
+	if what&costs != 0 {
+		p = number(p, within(r.Cost, r.Limit), 7)
+	}
+	if what&timed != 0 {
+		p = number(p, r.At.UnixMicro(), 7)
+	}
+	if what&turns != 0 {
+		p = number(p, r.MaxWait.Microseconds(), 7)
+		p = binary.BigEndian.AppendUint64(p, r.Ticket)
+		p = number(p, r.Hold.Microseconds(), 7)
+	}
+	b.requests = p
+}
+
+// name is the place of a key, counted from 1.
+func (b *batch) name(name string) int {
+	at, ok := b.nameAt[name]
+	if !ok {
+		b.names = append(b.names, name)
+		at = len(b.names)
+		b.nameAt[name] = at
+	}
+	return at
+}
+
+// limit is the place of l, counted from 1.
+func (b *batch) limit(l headgate.Limit) int {
+	at, ok := b.limitAt[l]
+	if !ok {
+		at = len(b.limitAt) + 1
+		b.limitAt[l] = at
+		b.set |= 1 << l.Algorithm()
+		x, y := numbers(l)
+		p := append(b.limits, byte(l.Algorithm()))
+		b.limits = number(number(number(p, l.Capacity(), 7), x, 7), y, 7)
+	}
+	return at
+}
+
+// number appends the size lowest bytes of n, the lowest first.
+func number(p []byte, n int64, size int) []byte {
+	for range size {
+		p = append(p, byte(n))
+		n >>= 8
+	}
+	return p
+}
+
+// call is that of the script for b, at a time of its caller's or 0.
+func (b *batch) call(now int64) redisscript.Call {
+	return redisscript.Call{Script: scriptFor(b.set), Keys: b.names, Args: []any{now, b.limits, b.requests}}
+}
+
+// answerSize is that of ANSWER in take.lua.
+const answerSize = 21
+
+// answer gives each ask what the script said about it.
+func (b *batch) answer(text string, err error) {
+	size := 0
+	for _, a := range b.asks {
+		size += answerSize * len(a.requests)
+	}
+	if err == nil && len(text) != size {
+		err = fmt.Errorf("the script returned %d bytes; want %d", len(text), size)
+	}
+	for _, a := range b.asks {
+		a.err = err
+		for i := range a.requests {
+			if err != nil {
+				break
+			}
+			if a.err == nil {
+				a.decisions[i], a.err = decision(a.requests[i].Limit, a.names[i], text)
+			}
+			text = text[answerSize:]
+		}
+	}
+}
+
+// What the script says instead of a wait.
+const (
+	never     = -1
+	badState  = -2
+	wrongType = -3
+)
+
+// decision reads the answer that text begins with.
+func decision(l headgate.Limit, name, text string) (headgate.Decision, error) {
+	remaining, retry, reset := numberAt(text, 0), numberAt(text, 7), numberAt(text, 14)
+	d := headgate.Decision{Limit: l, Remaining: remaining, RetryAfter: time.Duration(retry) * time.Microsecond, ResetAfter: time.Duration(reset) * time.Microsecond}
+	switch retry {
+	case never:
+		d.RetryAfter = headgate.Never
+	case badState:
+		return headgate.Decision{}, scriptError("BADSTATE the value of " + strconv.Quote(name) + " is not a state of this limit")
+	case wrongType:
+		return headgate.Decision{}, scriptError("WRONGTYPE the value of " + strconv.Quote(name) + " is not a string")
+	}
+	return d, nil
+}
+
+// numberAt reads the 7 bytes of text from the given place on.
+func numberAt(text string, from int) int64 {
+	var n uint64
+	for i := range 7 {
+		n |= uint64(text[from+i]) << (8 * (i + 1))
+	}
+	return int64(n) >> 8 // with its sign
+}
+
+// scriptError is what the script said about one request.
+type scriptError string
+
+func (e scriptError) Error() string { return string(e) }
+
+// RedisError implements redis.Error.
+func (scriptError) RedisError() {}

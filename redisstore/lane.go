@@ -1,0 +1,157 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A batch holds at most this many requests, unless one ask alone has more. Above some
+// fifty little is gained, and the server answers nobody else while it decides.
+const maxBatch = 256
+
+// patience is how long a batch may be under way until the next is sent without it: over
+// another connection, for what holds it up may be its own.
+const patience = 200 * time.Millisecond
+
+// maxLost bounds how many batches of a lane may be under way beyond their time.
+const maxLost = 4
+
+// lane is a queue of asks of which one batch at a time is under way: those who come meanwhile
+// share the next. A key always takes the same lane, so that its requests are decided in the
+// order in which they came; but for a batch that takes too long, which is left to itself. An
+// idle lane has no goroutine.
+type lane struct {
+	store *Store
+
+	mu    sync.Mutex
+	queue []*ask
+	gone  int // how many of the queue have left
+
+	sender int       // the number of the one who sends, if busy is set
+	busy   bool      // a batch is under way, or about to be
+	since  time.Time // when it was sent
+	lost   int       // former senders whose batches are still under way
+}
+
+// do gets a answered by the next batch, unless ctx ends before.
+func (l *lane) do(ctx context.Context, a *ask) error {
+	if err := ctx.Err(); err != nil {
+		return notSent(err)
+	}
+	sender, err := l.join(a)
+	switch {
+	case err != nil:
+		return err
+	case sender != 0 && ctx.Done() == nil: // the caller would do nothing but wait
+		l.send(l.next(nil))
+		if l.more(sender) {
+			go l.run(sender)
+		}
+	case sender != 0:
+		go l.run(sender)
+	}
+	select {
+	case <-a.done:
+		return nil
+	case <-ctx.Done():
+		return l.leave(a, ctx.Err())
+	}
+}
+
+// join puts a in the queue. If it falls to its caller to have it sent, it returns the number
+// of a sender, and 0 otherwise.
+func (l *lane) join(a *ask) (sender int, err error) {
+	if !l.store.enter() {
+		return 0, ErrBusy
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue = append(l.queue, a)
+	if l.busy {
+		if l.lost == maxLost || time.Since(l.since) < patience {
+			return 0, nil
+		}
+		l.lost++
+	}
+	l.busy = true
+	l.since = time.Now()
+	l.sender++
+	return l.sender, nil
+}
+
+// leave is for the caller of a, whose context has ended with err.
+func (l *lane) leave(a *ask, err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !a.sent {
+		a.left = true
+		l.gone++
+		l.sweep()
+		l.store.stats.waiting.Add(-1)
+		l.store.stats.notSent.Add(1)
+		return notSent(err)
+	}
+	select {
+	case <-a.done: // just now
+		return nil
+	default:
+		l.store.stats.unanswered.Add(1)
+		return wrap(err)
+	}
+}
+
+// sweep drops those who have left, once they are most of a long queue.
+func (l *lane) sweep() {
+	if l.gone > maxBatch && 2*l.gone > len(l.queue) {
+		l.queue = slices.DeleteFunc(l.queue, func(a *ask) bool { return a.left })
+		l.gone = 0
+	}
+}
+
+// run sends batches until nobody waits.
+func (l *lane) run(sender int) {
+	var asks []*ask
+	for ok := true; ok; ok = l.more(sender) {
+		asks = l.next(asks[:0])
+		l.send(asks)
+		clear(asks)
+	}
+}
+
+// more says whether the sender has to go on. If nobody waits, the lane is idle.
+func (l *lane) more(sender int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sender != l.sender { // another has taken over
+		l.lost--
+		return false
+	}
+	l.busy = len(l.queue) > 0
+	return l.busy
+}
+
+// next moves a batch from the queue to asks.
+func (l *lane) next(asks []*ask) []*ask {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.since = time.Now()
+	taken, requests := 0, 0
+	for _, a := range l.queue {
+		if requests += len(a.requests); requests > maxBatch && len(asks) > 0 {
+			break
+		}
+		taken++
+		if a.left {
+			l.gone--
+			requests -= len(a.requests)
+			continue
+		}
+		a.sent = true
+		asks = append(asks, a)
+	}
+	l.queue = slices.Delete(l.queue, 0, taken)
+	l.store.stats.waiting.Add(-int64(len(asks)))
+	return asks
+}

@@ -1,0 +1,63 @@
+package redisstore
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Stats are counts since the store was made.
+type Stats struct {
+	Batches    int64 // calls of the server for decisions
+	Requests   int64 // decided, or lost, by them
+	Waiting    int64 // callers whose request has not been sent, at this moment
+	Busy       int64 // callers who were told [ErrBusy]
+	NotSent    int64 // callers whose context ended before their request was sent: nothing was charged
+	Unanswered int64 // callers whose context ended after that: their requests are charged if granted
+}
+
+// Batch is what [Options].OnBatch is told.
+type Batch struct {
+	Requests int           // how many were decided together
+	Keys     int           // how many different keys they have
+	Took     time.Duration // from the sending to the answer
+	Err      error         // why none was decided, or the first of several reasons
+}
+
+type stats struct{ batches, requests, waiting, busy, notSent, unanswered atomic.Int64 }
+
+// Stats tells how the store's callers have fared.
+func (s *Store) Stats() Stats {
+	return Stats{
+		Batches: s.stats.batches.Load(), Requests: s.stats.requests.Load(), Waiting: s.stats.waiting.Load(),
+		Busy: s.stats.busy.Load(), NotSent: s.stats.notSent.Load(), Unanswered: s.stats.unanswered.Load(),
+	}
+}
+
+// enter says whether one more caller may wait.
+func (s *Store) enter() bool {
+	if s.stats.waiting.Add(1) <= s.queue {
+		return true
+	}
+	s.stats.waiting.Add(-1)
+	s.stats.busy.Add(1)
+	return false
+}
+
+// sent counts a trip to the server, and tells who wants to know.
+func (s *Store) sent(batches []*batch, took time.Duration) {
+	told := Batch{Took: took}
+	for _, b := range batches {
+		told.Keys += len(b.names)
+		for _, a := range b.asks {
+			told.Requests += len(a.requests)
+			if told.Err == nil {
+				told.Err = wrap(a.err)
+			}
+		}
+	}
+	s.stats.batches.Add(1)
+	s.stats.requests.Add(int64(told.Requests))
+	if s.onBatch != nil {
+		s.onBatch(told)
+	}
+}
