@@ -159,9 +159,13 @@ func TestOutcomesAreWhatWasDone(t *testing.T) {
 			charged := after != before[j] && rs[j].Cost > 0
 			fits := before[j].Remaining >= rs[j].Cost
 			switch o.Outcome {
-			case OutcomeAllowed, OutcomeBooked:
-				if refused || !charged || o.Outcome == OutcomeAllowed && !fits {
+			case OutcomeAllowed:
+				if refused || !charged || !fits {
 					t.Fatalf("step %d: %s among %v, before %+v, after %+v", i, o.Outcome, l.outcomes(), before[j], after)
+				}
+			case OutcomeBooked:
+				if refused || after.Remaining > 0 { // until the turn has come, nobody passes
+					t.Fatalf("step %d: booked among %v, before %+v, after %+v", i, l.outcomes(), before[j], after)
 				}
 			case OutcomeDenied:
 				if charged || fits && len(rs) == 1 {
