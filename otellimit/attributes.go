@@ -99,7 +99,7 @@ type byError struct{ none, timeout, canceled, invalid, other []metric.RecordOpti
 
 func newByError(own []attribute.KeyValue, attributes ...attribute.KeyValue) byError {
 	typed := func(name string) []metric.RecordOption {
-		return []metric.RecordOption{with(own, append(attributes[:len(attributes):len(attributes)], attribute.String("error.type", name))...)}
+		return []metric.RecordOption{with(own, append(slices.Clip(attributes), attribute.String("error.type", name))...)}
 	}
 	return byError{
 		none:    []metric.RecordOption{with(own, attributes...)},

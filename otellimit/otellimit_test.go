@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -235,8 +236,10 @@ func TestManyLimits(t *testing.T) {
 		got, sum := m.read(t), 0
 		delete(got, "headgate.degraded.time s")
 		for _, n := range got {
-			count := 0
-			fmt.Sscan(n, &count)
+			count, err := strconv.Atoi(n)
+			if err != nil {
+				t.Error(err)
+			}
 			sum += count
 		}
 		if len(got) != want || sum != 40_000 || got[decisions("_OTHER", "allowed", false)] != fmt.Sprint(4*(10_000-want+1)) {
