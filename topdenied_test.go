@@ -96,7 +96,8 @@ func TestTopDeniedKeepsItsBounds(t *testing.T) {
 	} {
 		for _, size := range []int{1, 2, 100} {
 			top, exact := NewTopDenied(size), &exactDenied{counts: map[string]int64{}}
-			for i := range often(20_000) {
+			rounds := often(20_000)
+			for i := range rounds {
 				n := next(i)
 				exact.deny(top, fmt.Sprint("k", n), limits[n%len(limits)])
 				if i%1999 == 0 || i < 8 {
@@ -104,7 +105,7 @@ func TestTopDeniedKeepsItsBounds(t *testing.T) {
 						t.Fatalf("%s, %d entries, after %d: %v", name, size, i+1, err)
 					}
 				}
-				if i == 15_000 {
+				if i == rounds*3/4 {
 					top.Reset()
 					clear(exact.counts)
 					exact.total = 0
@@ -172,6 +173,40 @@ func TestTopDeniedKeys(t *testing.T) {
 		}
 		if d != want {
 			t.Errorf("place %d: %+v; want %+v", i, d, want)
+		}
+	}
+}
+
+// Many that begin alike and are of one length, more than there are lists to tell them apart by.
+func TestTopDeniedLongKeys(t *testing.T) {
+	l, top := FixedWindow(1, time.Second), NewTopDenied(64)
+	for range 2 {
+		for i := range 64 {
+			top.Decided(t.Context(), denied(fmt.Sprint(strings.Repeat("x", MaxDeniedKey), 100+i), l))
+		}
+	}
+	for _, d := range top.Top() {
+		if d.Denied != 2 || d.Over != 0 || !d.Cut {
+			t.Errorf("%+v; want 2 denials", d)
+		}
+	}
+}
+
+// Keys that are told in whole are compared in whole: to be of one hash is not enough.
+func TestTopDeniedCollisions(t *testing.T) {
+	l, top := FixedWindow(1, time.Second), NewTopDenied(4)
+	top.entries[top.enter(5, "ab")].limit = l
+	for _, c := range []struct {
+		hash  uint64
+		key   string
+		limit Limit
+		found bool
+	}{
+		{5, "ab", l, true}, {5, "ac", l, false}, {5, "a", l, false}, {5, "abc", l, false}, {5, "", l, false},
+		{5, "ab", FixedWindow(2, time.Second), false}, {5 + 8, "ab", l, false},
+	} {
+		if found := top.find(c.hash, c.key, c.limit) >= 0; found != c.found {
+			t.Errorf("%+v: found is %t", c, found)
 		}
 	}
 }
