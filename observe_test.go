@@ -238,15 +238,15 @@ func TestObservedCalls(t *testing.T) {
 			if got := fmt.Sprint(l.outcomes()); got != outcomes {
 				t.Errorf("outcomes %s; want %s", got, outcomes)
 			}
-			order := "" // decisions, then the call
+			var order []byte // decisions, then the call
 			for _, o := range l.told {
 				seen, decided := o.(Observed)
 				if decided && (seen.Err != broken || broken != nil && seen.Decision != (Decision{})) { //nolint:errorlint // as above
 					t.Errorf("told %+v; want the error %v, and no decision with it", seen, broken)
 				}
-				order += map[bool]string{true: "d", false: "c"}[decided]
+				order = append(order, map[bool]byte{true: 'd', false: 'c'}[decided])
 			}
-			if order != "dcddcc" {
+			if string(order) != "dcddcc" {
 				t.Errorf("order %s; want dcddcc", order)
 			}
 		}
