@@ -22,7 +22,7 @@ var requirements = map[string]string{
 var forbidden = map[string]string{
 	"google.golang.org/grpc":      "belongs into grpclimit and cmd, modules of their own",
 	"google.golang.org/protobuf":  "belongs into grpclimit and cmd, modules of their own",
-	"go.opentelemetry.io":         "whoever measures chooses with what; belongs into cmd",
+	"go.opentelemetry.io":         "whoever measures chooses with what; belongs into otellimit, a module of its own",
 	"github.com/prometheus":       "whoever measures chooses with what; belongs into cmd",
 	"github.com/stretchr/testify": "tests say what is wrong by themselves",
 	"github.com/google/go-cmp":    "tests say what is wrong by themselves",

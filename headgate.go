@@ -25,6 +25,9 @@
 // How many may be at work at a time, however long they take, is another question: see
 // [Concurrency]. Several keys are asked together by [AllowAll].
 //
+// What a store decides, and how long it takes, is told by one around it: see [Observe], and [TopDenied]
+// for the keys that are denied most.
+//
 // Every decision is exact. Time is counted in whole microseconds, rates in whole
 // fractions, and nothing is rounded but what is shown: no limit ever grants more
 // than it says, and a patient caller gets all that it says.

@@ -1,0 +1,71 @@
+package headgate
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// BenchmarkObserve is a decision in memory, for the price of being observed.
+func BenchmarkObserve(b *testing.B) {
+	decided, called := 0, 0
+	countDecided := func(context.Context, Observed) { decided++ }
+	countCalled := func(context.Context, Call) { called++ }
+	top := NewTopDenied(0)
+	for _, c := range []struct {
+		name     string
+		observer Observer
+	}{
+		{"off", Observer{}},
+		{"decided", Observer{Decided: countDecided}},
+		{"called", Observer{Called: countCalled}},
+		{"both", Observer{Decided: countDecided, Called: countCalled}},
+		{"top denied", Observer{Decided: top.Decided}},
+	} {
+		s := must(Observe(NewMemory(0), c.observer))
+		for _, l := range []Limit{TokenBucket(1e6, 1e6, time.Millisecond).Named("allows"), TokenBucket(1, 1, 24*time.Hour).Named("denies")} {
+			b.Run(c.name+"/"+l.Name(), func(b *testing.B) {
+				r := Request{Key: "user:1234567", Limit: l, Cost: 1}
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := s.Take(b.Context(), r); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkTopDenied counts a denial, among the default number of entries.
+func BenchmarkTopDenied(b *testing.B) {
+	keys := make([]string, 1<<20)
+	for i := range keys {
+		keys[i] = "user:" + strconv.Itoa(i)
+	}
+	zipf := rand.NewZipf(rand.New(rand.NewPCG(7, 8)), 1.1, 1, uint64(len(keys)-1))
+	order := make([]uint32, 1<<20)
+	for i := range order {
+		order[i] = uint32(zipf.Uint64())
+	}
+	l := FixedWindow(1, time.Second)
+	for _, c := range []struct {
+		name string
+		next func(i int) int
+	}{
+		{"one key", func(int) int { return 0 }},
+		{"zipf", func(i int) int { return int(order[i]) }},
+		{"all new", func(i int) int { return i }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			top, i := NewTopDenied(0), 0
+			b.ReportAllocs()
+			for b.Loop() {
+				top.Decided(b.Context(), denied(keys[c.next(i)], l))
+				i = (i + 1) & (len(keys) - 1)
+			}
+		})
+	}
+}

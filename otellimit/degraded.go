@@ -1,0 +1,34 @@
+package otellimit
+
+import (
+	"sync"
+	"time"
+)
+
+// degradedTime is how long something has been so.
+type degradedTime struct {
+	mu    sync.Mutex
+	past  time.Duration // up to the last change
+	since time.Time     // zero: it is not so now
+}
+
+func (d *degradedTime) set(degraded bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case degraded && d.since.IsZero():
+		d.since = time.Now()
+	case !degraded && !d.since.IsZero():
+		d.past += time.Since(d.since)
+		d.since = time.Time{}
+	}
+}
+
+func (d *degradedTime) total() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.since.IsZero() {
+		return d.past
+	}
+	return d.past + time.Since(d.since)
+}
