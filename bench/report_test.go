@@ -76,9 +76,6 @@ func TestSmallPlan(t *testing.T) {
 	if err := p.gate(t.Context(), io.Discard, &out); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.redis(t.Context(), io.Discard, &out); err != nil {
-		t.Fatal(err)
-	}
 	var text bytes.Buffer
 	if err := report(&text, &out, p); err != nil {
 		t.Fatal(err)
