@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 )
 
@@ -75,7 +74,7 @@ func (b Budget) verdict(s Spread) string {
 	}
 	verdict := "met"
 	if missed > 0 {
-		verdict = fmt.Sprintf("NOT met, by %.0f%%", math.Ceil(100*missed))
+		verdict = fmt.Sprintf("NOT met, by %.0f%%", max(100*missed, 1))
 	}
 	return fmt.Sprintf("measured %.2f (%.2f-%.2f)  %s", s.Median, s.Min, s.Max, verdict)
 }
