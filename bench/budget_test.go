@@ -41,7 +41,7 @@ func TestBudgetVerdicts(t *testing.T) {
 		}
 		var text strings.Builder
 		writeBudgets(&text, &r)
-		line := text.String()[:strings.Index(text.String(), "\n")]
+		line, _, _ := strings.Cut(text.String(), "\n")
 		if !strings.HasPrefix(line, "budget redis, 64 callers ") || !strings.HasSuffix(line, tt.want) {
 			t.Errorf("%q, want it to end with %q", line, tt.want)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,19 +16,14 @@ func (c choice) has(name string) bool {
 	return len(c) == 0 || slices.ContainsFunc(c, func(word string) bool { return strings.Contains(name, word) })
 }
 
-// Set implements [flag.Value], with words between commas.
-func (c *choice) Set(text string) error {
-	for word := range strings.SplitSeq(text, ",") {
-		if word == "" {
-			return fmt.Errorf("an empty word; want parts of names between commas")
-		}
-		*c = append(*c, word)
+// parseChoice reads words between commas.
+func parseChoice(text string) (choice, error) {
+	words := strings.Split(text, ",")
+	if slices.Contains(words, "") {
+		return nil, errors.New("an empty word; want parts of names between commas")
 	}
-	return nil
+	return words, nil
 }
-
-// String implements [flag.Value].
-func (c *choice) String() string { return strings.Join(*c, ",") }
 
 // entries are those chosen of the field of a store, and the contenders that ratios are
 // taken against there.
@@ -52,20 +48,22 @@ func (c choice) names(fields ...[]Entry) error {
 	return nil
 }
 
-// levels is a number of callers, or several between commas.
-type levels []int
-
-// Set implements [flag.Value].
-func (l *levels) Set(text string) error {
+// parseLevels reads numbers of callers between commas.
+func parseLevels(text string) (ls []int, err error) {
 	for word := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 {
-			return fmt.Errorf("%q callers; want a number above 0", word)
+			return nil, fmt.Errorf("%q callers; want a number above 0", word)
 		}
-		*l = append(*l, n)
+		ls = append(ls, n)
 	}
-	return nil
+	return ls, nil
 }
 
-// String implements [flag.Value].
-func (l *levels) String() string { return strings.Trim(fmt.Sprint([]int(*l)), "[]") }
+// into is the value of a flag that parse reads.
+func into[T any](value *T, parse func(string) (T, error)) func(string) error {
+	return func(text string) (err error) {
+		*value, err = parse(text)
+		return err
+	}
+}

@@ -20,7 +20,8 @@ func TestChoice(t *testing.T) {
 	for _, tt := range tests {
 		var c choice
 		if tt.text != "" {
-			if err := c.Set(tt.text); err != nil {
+			var err error
+			if c, err = parseChoice(tt.text); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -41,7 +42,7 @@ func TestPlanOfOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := o.plan()
-	if !slices.Equal(p.levels, levels{3, 70}) || !slices.Equal(p.sharers, levels{3, 70}) {
+	if !slices.Equal(p.levels, []int{3, 70}) || !slices.Equal(p.sharers, []int{3, 70}) {
 		t.Errorf("levels are %v and %v", p.levels, p.sharers)
 	}
 	if ws := p.workloads.workloads(p.redisWorkloads()); len(ws) != 1 || ws[0].Name != "one hot key" {

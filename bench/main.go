@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 )
 
 func main() {
@@ -45,7 +46,7 @@ type options struct {
 	json       bool
 	contenders choice
 	workloads  choice
-	callers    levels
+	callers    []int
 }
 
 // parse reads the flags.
@@ -57,9 +58,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs.StringVar(&o.only, "only", "", "measure one part: "+partNames)
 	fs.IntVar(&o.rounds, "rounds", 5, "how often each contender has its turn")
 	fs.BoolVar(&o.json, "json", false, "print the rows as JSON")
-	fs.Var(&o.contenders, "contenders", "measure those in whose `names` one of these words occurs, and whom ratios are taken against")
-	fs.Var(&o.workloads, "workloads", "run those in whose `names` one of these words occurs (gates run all)")
-	fs.Var(&o.callers, "callers", "ask Redis by these `numbers` of callers at once")
+	fs.Func("contenders", "measure those in whose `names` one of these words occurs, and whom ratios are taken against",
+		into(&o.contenders, parseChoice))
+	fs.Func("workloads", "run those in whose `names` one of these words occurs (gates run all)", into(&o.workloads, parseChoice))
+	fs.Func("callers", "ask Redis by these `numbers` of callers at once", into(&o.callers, parseLevels))
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return o, err
@@ -130,7 +132,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 	}
 	if len(out.order) == 0 {
-		return fmt.Errorf("no workload is called %s", o.workloads.String())
+		return fmt.Errorf("no workload is called %s", strings.Join(o.workloads, ","))
 	}
 	if o.json {
 		return json.NewEncoder(stdout).Encode(out.Rows())

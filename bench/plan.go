@@ -21,8 +21,8 @@ type plan struct {
 
 	redisKeys int           // uniform in Redis
 	weighKeys int           // resident in Redis while weighed
-	levels    levels        // callers of Redis
-	sharers   levels        // callers in the experiment about batches
+	levels    []int         // callers of Redis
+	sharers   []int         // callers in the experiment about batches
 	span      time.Duration // of a Redis cell in a round
 
 	rates []int         // decisions a second of the paced loads
@@ -36,7 +36,7 @@ func fullPlan(rounds int) plan {
 	return plan{
 		rounds: rounds, keys: 1_000_000, hot: 4096, denied: 2000, clients: 100_000, crowd: 2 * time.Second,
 		redisKeys: 10_000, weighKeys: 10_000, span: 400 * time.Millisecond,
-		levels: levels{1, 16, 64, 256, 1024}, sharers: levels{1, 16, 64, 256},
+		levels: []int{1, 16, 64, 256, 1024}, sharers: []int{1, 16, 64, 256},
 		rates: []int{5000, 20_000}, paced: time.Second,
 	}
 }
@@ -45,7 +45,7 @@ func quickPlan() plan {
 	return plan{
 		rounds: 1, keys: 20_000, hot: 32, denied: 20, clients: 2000, crowd: 250 * time.Millisecond,
 		redisKeys: 1000, weighKeys: 200, span: 20 * time.Millisecond,
-		levels: levels{1, 16, 64, 256, 1024}, sharers: levels{1, 64},
+		levels: []int{1, 16, 64, 256, 1024}, sharers: []int{1, 64},
 		rates: []int{5000, 20_000}, paced: 50 * time.Millisecond,
 	}
 }

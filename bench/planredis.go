@@ -60,7 +60,7 @@ func (p plan) pace(ctx context.Context, progress io.Writer, out *Results) error 
 }
 
 // closedLoops is a run of what the plan chooses.
-func (p plan) closedLoops(store string, field []Entry, ws []*Workload, callers levels, out *Results) redisRun {
+func (p plan) closedLoops(store string, field []Entry, ws []*Workload, callers []int, out *Results) redisRun {
 	return redisRun{
 		store: store, field: p.contenders.entries(store, field), workloads: p.workloads.workloads(ws),
 		levels: callers, span: p.span, out: out,

@@ -11,7 +11,7 @@ import (
 func smallPlan() plan {
 	p := quickPlan()
 	p.keys, p.hot, p.denied, p.redisKeys, p.weighKeys, p.clients = 2000, 2, 2, 200, 50, 200
-	p.levels, p.sharers, p.span = levels{1, 16}, levels{16}, p.span/10
+	p.levels, p.sharers, p.span = []int{1, 16}, []int{16}, p.span/10
 	p.rates, p.paced = []int{5000}, 10*time.Millisecond
 	p.crowd = 20 * time.Millisecond
 	return p
