@@ -42,6 +42,7 @@ func TestOpenLoopBoundsWhatIsInFlight(t *testing.T) {
 		}()
 		synctest.Wait()
 		close(answer)
+		synctest.Wait()
 	})
 }
 
