@@ -89,3 +89,12 @@ func granted(t *testing.T, c Contender, key string, callers, takes int) int64 {
 	wg.Wait()
 	return n.Load()
 }
+
+// A closed loop measures something however late its callers come to run.
+func TestClosedLoopAsksOnce(t *testing.T) {
+	c := takeFunc(func() (bool, error) { return true, nil })
+	s, err := newClosedLoop(c, shuffledKeys(10), 4).run(0)
+	if err != nil || s.Granted != 4 {
+		t.Errorf("%d takes by 4 callers, %v; want one each", s.Granted, err)
+	}
+}
