@@ -42,7 +42,7 @@ type Entry struct {
 	OneKey bool
 
 	// RedisKeys is how many keys in Redis the contender makes for one limited
-	// key; 0 means one.
+	// key; 0 means one, and noKeys none.
 	RedisKeys int
 
 	// Only restricts the entry to the workload of this name; empty means all.
@@ -54,8 +54,19 @@ func (e Entry) runs(w *Workload) bool {
 	return (!e.OneKey || w.Claim.Keys == 1) && (e.Only == "" || e.Only == w.Name)
 }
 
-// redisKeys is RedisKeys with its default.
-func (e Entry) redisKeys() int { return max(e.RedisKeys, 1) }
+// noKeys as the RedisKeys of an entry says that it keeps nothing in Redis.
+const noKeys = -1
+
+// redisKeys is the number that RedisKeys stands for.
+func (e Entry) redisKeys() int {
+	switch e.RedisKeys {
+	case 0:
+		return 1
+	case noKeys:
+		return 0
+	}
+	return e.RedisKeys
+}
 
 // closeContender frees what c holds, if it holds anything.
 func closeContender(c Contender) error {

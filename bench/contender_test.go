@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,8 +31,10 @@ func TestContendersGrantExactlyN(t *testing.T) {
 		t.Run("http/"+e.Name, func(t *testing.T) { grantsExactly(t, e, "", clients, n) })
 	}
 	server := redistest.Start(t)
-	for i, e := range append(redisField(), headgateAlgorithms()...) {
-		t.Run(fmt.Sprintf("redis/%d %s", i, e.Name), func(t *testing.T) { grantsExactly(t, e, server.Addr, names, n) })
+	for i, e := range slices.Concat(redisField(), headgateAlgorithms(), batchingField()) {
+		own := fmt.Sprint(i) // several keep the same names, in ways of their own
+		keys := []string{own + "alone:1", own + "alone:2", own + "at once"}
+		t.Run("redis/"+own+" "+e.Name, func(t *testing.T) { grantsExactly(t, e, server.Addr, keys, n) })
 	}
 }
 
@@ -85,4 +88,13 @@ func granted(t *testing.T, c Contender, key string, callers, takes int) int64 {
 	}
 	wg.Wait()
 	return n.Load()
+}
+
+// A closed loop measures something however late its callers come to run.
+func TestClosedLoopAsksOnce(t *testing.T) {
+	c := takeFunc(func() (bool, error) { return true, nil })
+	s, err := newClosedLoop(c, shuffledKeys(10), 4).run(0)
+	if err != nil || s.Granted != 4 {
+		t.Errorf("%d takes by 4 callers, %v; want one each", s.Granted, err)
+	}
 }

@@ -9,8 +9,8 @@ import (
 // Entries of this project that are not a plain limiter on a plain store.
 const (
 	memoryTakeName = "headgate, Memory.Take"
-	denyCacheName  = "headgate, deny cache"
-	leaseName      = "headgate, lease"
+	denyCacheName  = "headgate+denycache"
+	leaseName      = "headgate+lease"
 )
 
 // headgateMemory is this project's memory store: asked by a limiter, as users

@@ -7,7 +7,9 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// headgateRedis is this project's Redis store.
+// headgateRedis is this project's Redis store, and the stores around it: one entry each,
+// which the budgets find by its name (denyCacheName, leaseName), and with the workload
+// that it is for in Only.
 func headgateRedis() []Entry {
 	return []Entry{{Name: headgateName, Open: redisOpener(Terms.bucket)}}
 }

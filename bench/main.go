@@ -1,5 +1,5 @@
 // Command bench measures Headgate beside its peers, in one process, as a middleware,
-// as a gate that callers wait at and through one Redis, and prints one table with ratios.
+// as a gate that callers wait at and through one Redis, and prints a table for each with ratios.
 //
 // Contenders take turns within a round, so that what else the machine does
 // hits all alike; a ratio is the median over the rounds of one contender's
@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 )
 
 func main() {
@@ -39,10 +40,13 @@ var errUsage = errors.New("wrong usage")
 
 // options are the flags.
 type options struct {
-	quick  bool
-	only   string
-	rounds int
-	json   bool
+	quick      bool
+	only       string
+	rounds     int
+	json       bool
+	contenders choice
+	workloads  choice
+	callers    []int
 }
 
 // parse reads the flags.
@@ -51,9 +55,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	fs.BoolVar(&o.quick, "quick", false, "one short round with few keys: shows that everything runs, measures little")
-	fs.StringVar(&o.only, "only", "", "measure one part: memory, http, gate or redis")
+	fs.StringVar(&o.only, "only", "", "measure one part: "+partNames)
 	fs.IntVar(&o.rounds, "rounds", 5, "how often each contender has its turn")
 	fs.BoolVar(&o.json, "json", false, "print the rows as JSON")
+	fs.Func("contenders", "measure those in whose `names` one of these words occurs, and whom ratios are taken against",
+		into(&o.contenders, parseChoice))
+	fs.Func("workloads", "run those in whose `names` one of these words occurs (gates run all)", into(&o.workloads, parseChoice))
+	fs.Func("callers", "ask Redis by these `numbers` of callers at once", into(&o.callers, parseLevels))
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return o, err
@@ -63,13 +71,45 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if fs.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q; want flags only", fs.Arg(0))
 	}
-	if !slices.Contains([]string{"", memoryStore, httpStore, gateStore, redisStore}, o.only) {
-		return o, fmt.Errorf("-only is %q; want memory, http, gate or redis", o.only)
+	if o.only != "" && !slices.ContainsFunc(parts, func(p part) bool { return p.store == o.only }) {
+		return o, fmt.Errorf("-only is %q; want %s", o.only, partNames)
 	}
 	if o.rounds < 1 {
 		return o, fmt.Errorf("-rounds is %d; want at least 1", o.rounds)
 	}
-	return o, nil
+	return o, o.contenders.names(memoryField(), httpField(), gateField(), pacedField(), batchingField())
+}
+
+// A part of the program measures one field.
+type part struct {
+	store   string
+	measure func(plan, context.Context, io.Writer, *Results) error
+}
+
+// partNames are the parts in words.
+const partNames = "memory, http, gate, redis, paced or batching"
+
+// parts are all of them, in the order in which they run.
+var parts = []part{
+	{memoryStore, plan.memory},
+	{httpStore, plan.http},
+	{gateStore, plan.gate},
+	{redisStore, plan.redis},
+	{pacedStore, plan.pace},
+	{batchingStore, plan.batching},
+}
+
+// plan is what the flags ask for.
+func (o options) plan() plan {
+	p := fullPlan(o.rounds)
+	if o.quick {
+		p = quickPlan()
+	}
+	p.contenders, p.workloads = o.contenders, o.workloads
+	if len(o.callers) > 0 {
+		p.levels, p.sharers = o.callers, o.callers
+	}
+	return p
 }
 
 // run measures what args ask for and prints it.
@@ -81,21 +121,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p := fullPlan(o.rounds)
-	if o.quick {
-		p = quickPlan()
-	}
+	p := o.plan()
 	var out Results
-	for _, part := range []struct {
-		store   string
-		measure func(context.Context, io.Writer, *Results) error
-	}{{memoryStore, p.memory}, {httpStore, p.http}, {gateStore, p.gate}, {redisStore, p.redis}} {
+	for _, part := range parts {
 		if o.only != "" && o.only != part.store {
 			continue
 		}
-		if err := part.measure(ctx, stderr, &out); err != nil {
+		if err := part.measure(p, ctx, stderr, &out); err != nil {
 			return err
 		}
+	}
+	if len(out.order) == 0 {
+		return fmt.Errorf("no workload is called %s", strings.Join(o.workloads, ","))
 	}
 	if o.json {
 		return json.NewEncoder(stdout).Encode(out.Rows())
@@ -103,14 +140,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return report(stdout, &out, p)
 }
 
-// report prints the table and what is to be known about it.
+// report prints the tables and what is to be known about them.
 func report(w io.Writer, out *Results, p plan) error {
-	if err := writeTable(w, out.Rows()); err != nil {
+	if err := writeTables(w, out.Rows()); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nratio: to %s (one hot key in memory, and gates), %s (other memory rows), %s (http), %s (Redis); median of %d rounds, their extremes beside it.\n",
+	fmt.Fprintf(w, "ratio: to %s (one hot key in memory, and gates), %s (other memory rows), %s (http), %s (Redis); median of %d rounds, their extremes beside it.\n",
 		xTimeRateName, goLimiterName, httprateName, redisRateName, p.rounds)
-	fmt.Fprintln(w, "redis us: CPU time of the server for a decision.")
+	fmt.Fprintln(w, "redis us, client us: CPU time of the server, and of this process with its harness, for a decision.")
+	fmt.Fprintf(w, "late: part of the arrivals that were answered later than %v after they were due, or not taken because %d others were in flight.\n",
+		lateAfter, mostInFlight)
 	fmt.Fprintln(w, absent)
 	fmt.Fprintln(w)
 	writeBudgets(w, out)

@@ -22,20 +22,31 @@ type plan struct {
 	redisKeys int           // uniform in Redis
 	weighKeys int           // resident in Redis while weighed
 	levels    []int         // callers of Redis
+	sharers   []int         // callers in the experiment about batches
 	span      time.Duration // of a Redis cell in a round
+
+	rates []int         // decisions a second of the paced loads
+	paced time.Duration // of a paced cell in a round
+
+	contenders choice // those to measure, and whom ratios are taken against
+	workloads  choice // those to run
 }
 
 func fullPlan(rounds int) plan {
 	return plan{
 		rounds: rounds, keys: 1_000_000, hot: 4096, denied: 2000, clients: 100_000, crowd: 2 * time.Second,
-		redisKeys: 10_000, weighKeys: 10_000, levels: []int{1, 16, 64, 256}, span: 400 * time.Millisecond,
+		redisKeys: 10_000, weighKeys: 10_000, span: 400 * time.Millisecond,
+		levels: []int{1, 16, 64, 256, 1024}, sharers: []int{1, 16, 64, 256},
+		rates: []int{5000, 20_000}, paced: time.Second,
 	}
 }
 
 func quickPlan() plan {
 	return plan{
 		rounds: 1, keys: 20_000, hot: 32, denied: 20, clients: 2000, crowd: 250 * time.Millisecond,
-		redisKeys: 1000, weighKeys: 200, levels: []int{1, 16, 64, 256}, span: 20 * time.Millisecond,
+		redisKeys: 1000, weighKeys: 200, span: 20 * time.Millisecond,
+		levels: []int{1, 16, 64, 256, 1024}, sharers: []int{1, 64},
+		rates: []int{5000, 20_000}, paced: 50 * time.Millisecond,
 	}
 }
 
@@ -47,14 +58,9 @@ func (p plan) memoryWorkloads() []*Workload {
 	return []*Workload{hotKey(p.hot), uniform(p.keys), zipf(p.keys, p.keys, 1), denial(deniedKeys, p.denied)}
 }
 
-// redisWorkloads are the patterns that Redis contenders run.
-func (p plan) redisWorkloads() []*Workload {
-	return []*Workload{uniform(p.redisKeys), hotKey(1), zipf(p.keys, p.keys, 1), denial(deniedKeys, 1)}
-}
-
 // memory measures the contenders of this process.
 func (p plan) memory(ctx context.Context, progress io.Writer, out *Results) error {
-	run := memoryRun{store: memoryStore, field: memoryField(), workloads: p.memoryWorkloads(), out: out}
+	run := memoryRun{store: memoryStore, field: p.contenders.entries(memoryStore, memoryField()), workloads: p.workloads.workloads(p.memoryWorkloads()), out: out}
 	if err := verifyAll(run.workloads); err != nil {
 		return err
 	}
@@ -72,7 +78,7 @@ func (p plan) httpWorkloads() []*Workload {
 
 // http measures the middlewares.
 func (p plan) http(ctx context.Context, progress io.Writer, out *Results) error {
-	run := memoryRun{store: httpStore, field: httpField(), workloads: p.httpWorkloads(), out: out}
+	run := memoryRun{store: httpStore, field: p.contenders.entries(httpStore, httpField()), workloads: p.workloads.workloads(p.httpWorkloads()), out: out}
 	if err := verifyAll(run.workloads); err != nil {
 		return err
 	}
@@ -81,32 +87,11 @@ func (p plan) http(ctx context.Context, progress io.Writer, out *Results) error 
 
 // gate measures those that make callers wait.
 func (p plan) gate(ctx context.Context, progress io.Writer, out *Results) error {
-	run := gateRun{field: gateField(), pass: hotKey(p.hot), span: p.crowd, out: out}
+	run := gateRun{field: p.contenders.entries(gateStore, gateField()), pass: hotKey(p.hot), span: p.crowd, out: out}
 	if err := run.pass.Verify(); err != nil {
 		return err
 	}
 	return p.eachRound(ctx, progress, gateStore, run.round)
-}
-
-// redis measures the contenders that ask a Redis started for this purpose.
-func (p plan) redis(ctx context.Context, progress io.Writer, out *Results) error {
-	server, err := startRedis(ctx)
-	if err != nil {
-		return err
-	}
-	defer server.Stop()
-	run := redisRun{
-		field: redisField(), workloads: p.redisWorkloads(),
-		levels: p.levels, span: p.span, server: server, out: out,
-	}
-	if err := verifyAll(run.workloads); err != nil {
-		return err
-	}
-	err = p.eachRound(ctx, progress, redisStore, func(n int) error { return run.round(ctx, n) })
-	if err != nil {
-		return err
-	}
-	return run.weighAll(ctx, p.weighKeys)
 }
 
 // eachRound calls round for each round, and says on progress where it is.

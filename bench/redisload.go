@@ -13,6 +13,7 @@ const redisStore = "redis"
 
 // A redisRun measures a field of Redis contenders on one server.
 type redisRun struct {
+	store     string // redisStore or batchingStore
 	field     []Entry
 	workloads []*Workload
 	levels    []int         // callers at once
@@ -33,40 +34,27 @@ func (r redisRun) round(ctx context.Context, n int) error {
 				if err != nil {
 					return fmt.Errorf("%s, %s, %d callers: %w", e.Name, w.Name, callers, err)
 				}
-				r.out.Add(Cell{redisStore, w.Name, callers, e.Name}, s)
+				r.out.Add(Cell{r.store, w.Name, callers, e.Name}, s)
 			}
 		}
 	}
 	return nil
 }
 
-// measure runs one cell on an empty database and checks the answers and the
-// number of keys that came into being.
-func (r redisRun) measure(ctx context.Context, e Entry, w *Workload, callers int) (Sample, error) {
-	if err := r.server.admin.FlushAll(ctx).Err(); err != nil {
-		return nil, err
-	}
-	c, err := e.Open(Setup{Terms: w.redisTerms(), Keys: w.keys(), Addr: r.server.Addr})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = closeContender(c) }()
-	touched := newTouched(w.Seq)
-	if err := warmRedis(c, w, max(callers, 64), touched); err != nil {
-		return nil, fmt.Errorf("warm-up: %w", err)
-	}
-	s, err := r.timed(ctx, c, w, callers, touched)
-	if err != nil {
-		return nil, err
-	}
-	return s, r.server.checkSize(ctx, touched.keys()*e.redisKeys())
+// measure runs one cell, as many callers in a closed loop.
+func (r redisRun) measure(ctx context.Context, e Entry, w *Workload, callers int) (sample Sample, err error) {
+	err = r.server.alone(ctx, e, w, max(callers, 64), func(c Contender, t *touched) error {
+		sample, err = r.timed(ctx, c, w, callers, t)
+		return err
+	})
+	return sample, err
 }
 
-// timed runs the closed loop between two readings of the server's clock.
+// timed runs the closed loop between two readings of the processors' clocks.
 func (r redisRun) timed(ctx context.Context, c Contender, w *Workload, callers int, t *touched) (Sample, error) {
 	loop := newClosedLoop(c, w.Seq, callers)
 	runtime.GC()
-	cpu, err := r.server.cpuSeconds(ctx)
+	before, err := r.server.processorTime(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +62,7 @@ func (r redisRun) timed(ctx context.Context, c Contender, w *Workload, callers i
 	if err != nil {
 		return nil, err
 	}
-	after, err := r.server.cpuSeconds(ctx)
+	after, err := r.server.processorTime(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -85,10 +73,32 @@ func (r redisRun) timed(ctx context.Context, c Contender, w *Workload, callers i
 		t.mark(loop.from(i), loop.lats[i].n)
 	}
 	sample := s.sample()
-	sample[RedisCPU] = (after - cpu) * 1e6 / float64(s.Granted+s.Denied)
+	after.into(sample, before, s.Granted+s.Denied)
 	q := quantiles(loop.lats, 0.50, 0.99)
 	sample[P50], sample[P99] = q[0], q[1]
 	return sample, nil
+}
+
+// alone lets measure run on a contender that was opened on an empty database and
+// brought into a steady state by callers, and then checks the number of keys that came
+// into being. Measure marks what it touches.
+func (s *redisServer) alone(ctx context.Context, e Entry, w *Workload, callers int, measure func(Contender, *touched) error) error {
+	if err := s.admin.FlushAll(ctx).Err(); err != nil {
+		return err
+	}
+	c, err := e.Open(Setup{Terms: w.redisTerms(), Keys: w.keys(), Addr: s.Addr})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeContender(c) }()
+	t := newTouched(w.Seq)
+	if err := warmRedis(c, w, callers, t); err != nil {
+		return fmt.Errorf("warm-up: %w", err)
+	}
+	if err := measure(c, t); err != nil {
+		return err
+	}
+	return s.checkSize(ctx, t.keys()*e.redisKeys())
 }
 
 // warmRedis makes the first w.Warm takes of the sequence, so that connections

@@ -8,6 +8,11 @@ import (
 // weighTakes is how many takes each key has had when it is weighed.
 const weighTakes = 10
 
+// weighName is the workload of the cells that weigh.
+func weighName(keys int) string {
+	return fmt.Sprintf("%s keys resident, %d takes each", count(keys), weighTakes)
+}
+
 // weighRedis fills the database with keys limited by e and says what each of
 // them costs: the growth of used_memory, and what MEMORY USAGE sums up to.
 func (r redisRun) weighRedis(ctx context.Context, e Entry, keys int) error {
@@ -52,7 +57,7 @@ func (r redisRun) weighed(ctx context.Context, e Entry, keys int, before float64
 	if err != nil {
 		return err
 	}
-	cell := Cell{redisStore, fmt.Sprintf("%s keys resident, %d takes each", count(keys), weighTakes), 0, e.Name}
+	cell := Cell{redisStore, weighName(keys), 0, e.Name}
 	r.out.Add(cell, Sample{
 		Bytes:   (after - before) / float64(keys),
 		ByUsage: float64(usage) / float64(keys),

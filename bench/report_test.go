@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 )
 
 func TestSpread(t *testing.T) {
@@ -67,31 +67,28 @@ func TestCount(t *testing.T) {
 func TestSmallPlan(t *testing.T) {
 	var out Results
 	p := smallPlan()
-	if err := p.memory(t.Context(), io.Discard, &out); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.http(t.Context(), io.Discard, &out); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.gate(t.Context(), io.Discard, &out); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.redis(t.Context(), io.Discard, &out); err != nil {
-		t.Fatal(err)
+	for _, part := range parts {
+		if err := part.measure(p, t.Context(), io.Discard, &out); err != nil {
+			t.Fatalf("%s: %v", part.store, err)
+		}
 	}
 	var text bytes.Buffer
 	if err := report(&text, &out, p); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(text.String(), "\n")
-	for i, line := range lines[:len(out.Rows())+2] {
-		if got, want := strings.Count(line, "|"), len(header)+1; got != want {
-			t.Errorf("line %d has %d bars, want %d:\n%s", i+1, got, want, line)
+	tables := strings.SplitN(text.String(), "\n\n", len(parts)+1)
+	fields := [][]Entry{memoryField(), httpField(), gateField(), redisField(), pacedField(), batchingField()}
+	for i, part := range parts {
+		isTable(t, tables[i])
+		for _, e := range fields[i] {
+			if !strings.Contains(tables[i], "\n| "+part.store) || !strings.Contains(tables[i], "| "+e.Name+" ") {
+				t.Errorf("%s: no row of %s", part.store, e.Name)
+			}
 		}
 	}
-	for _, e := range slices.Concat(memoryField(), httpField(), gateField(), redisField()) {
-		if !strings.Contains(text.String(), "| "+e.Name+" ") {
-			t.Errorf("no row of %s", e.Name)
+	for _, row := range out.Rows() {
+		if asksRedis[row.Store] && row.Metric == Rate && !(row.Detail[OwnCPU].Median > 0) {
+			t.Errorf("%v: no client CPU", row.Cell)
 		}
 	}
 	if _, err := json.Marshal(out.Rows()); err != nil {
@@ -99,8 +96,46 @@ func TestSmallPlan(t *testing.T) {
 	}
 }
 
+// isTable fails the test unless all lines of text have as many bars, and as long cells.
+func isTable(t *testing.T, text string) {
+	t.Helper()
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.Count(line, "|") != strings.Count(lines[0], "|") || utf8.RuneCountInString(line) != utf8.RuneCountInString(lines[0]) {
+			t.Errorf("line %d is unlike the first:\n%s\n%s", i+1, lines[0], line)
+		}
+	}
+}
+
+// A table has the columns that say something in it.
+func TestTablesLeaveEmptyColumnsOut(t *testing.T) {
+	var r Results
+	r.Add(Cell{"memory", "w", 1, xTimeRateName}, Sample{Nanos: 5})
+	r.Add(Cell{"paced", "w", 0, redisRateName}, Sample{Rate: 5000, P99: 100, NotTaken: 0.125})
+	r.Add(Cell{"paced", "w", 0, headgateName}, Sample{Rate: 5000, P99: 50, NotTaken: 0})
+	var text strings.Builder
+	if err := writeTables(&text, r.Rows()); err != nil {
+		t.Fatal(err)
+	}
+	want := `| store  | workload | callers | contender   | result | ratio |
+| ------ | -------- | ------: | ----------- | -----: | ----: |
+| memory | w        |       1 | x/time/rate | 5.0 ns | 1.00x |
+
+| store | workload | contender           | result | ratio | p99 us | ratio | not taken |
+| ----- | -------- | ------------------- | -----: | ----: | -----: | ----: | --------: |
+| paced | w        | go-redis/redis_rate | 5.0k/s | 1.00x |    100 | 1.00x |     12.5% |
+| paced | w        | headgate            | 5.0k/s | 1.00x |     50 | 0.50x |      0.0% |
+
+`
+	if got := text.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 func TestWrongFlags(t *testing.T) {
-	for _, args := range [][]string{{"-only", "disk"}, {"-rounds", "0"}, {"-fast"}, {"quick"}} {
+	for _, args := range [][]string{{"-only", "disk"}, {"-rounds", "0"}, {"-fast"}, {"quick"},
+		{"-contenders", "nobody else"}, {"-contenders", "headgate,"}, {"-callers", "0"}, {"-callers", "many"},
+		{"-quick", "-only", "paced", "-workloads", "none"}} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%v: no error", args)
 		}

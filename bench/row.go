@@ -4,16 +4,20 @@ package main
 type Row struct {
 	Cell
 
-	Metric   Metric            `json:"metric"` // what Result is of
-	Result   Spread            `json:"result"`
-	Ratio    Spread            `json:"ratio,omitzero"`     // of Result to the baseline's
-	Base     string            `json:"base,omitempty"`     // the contender Ratio is taken against
-	CPURatio Spread            `json:"cpu_ratio,omitzero"` // of RedisCPU to the baseline's
-	Detail   map[Metric]Spread `json:"detail,omitempty"`   // the metrics beside the main one
+	Metric Metric            `json:"metric"` // what Result is of
+	Result Spread            `json:"result"`
+	Base   string            `json:"base,omitempty"`   // the contender that ratios are taken against
+	Ratio  Spread            `json:"ratio,omitzero"`   // of Result to the baseline's
+	Detail map[Metric]Spread `json:"detail,omitempty"` // the metrics beside the main one
+	Ratios map[Metric]Spread `json:"ratios,omitempty"` // of some of these to the baseline's
 }
 
-// details are the metrics shown beside the main one.
-var details = []Metric{Allocs, Scaling, P50, P99, RedisCPU}
+// details are the metrics shown beside the main one, and compared those of them that
+// are shown with their ratio.
+var (
+	details  = []Metric{Allocs, Scaling, P50, P99, P999, Longest, Late, NotTaken, RedisCPU, OwnCPU}
+	compared = []Metric{P99, RedisCPU, OwnCPU}
+)
 
 // Rows reads the results as the table shows them: grouped by what was
 // measured, the groups in the order in which they were first measured.
@@ -44,9 +48,12 @@ func (r *Results) Rows() []Row {
 	return rows
 }
 
+// asksRedis are the stores that are read in decisions a second.
+var asksRedis = map[string]bool{redisStore: true, pacedStore: true, batchingStore: true}
+
 // shows reports whether m is a main metric of c.
 func (r *Results) shows(c Cell, m Metric) bool {
-	if m == Nanos && c.Store == redisStore || m == Rate && c.Store != redisStore {
+	if m == Nanos && asksRedis[c.Store] || m == Rate && !asksRedis[c.Store] {
 		return false
 	}
 	return r.Of(c, m).OK
@@ -56,9 +63,8 @@ func (r *Results) shows(c Cell, m Metric) bool {
 func (r *Results) row(c Cell, m Metric, group []Cell) Row {
 	base := baseline(group)
 	row := Row{
-		Cell: c, Metric: m, Result: r.Of(c, m), Base: base.Contender,
-		Ratio: r.Ratio(c, base, m), CPURatio: r.Ratio(c, base, RedisCPU),
-		Detail: make(map[Metric]Spread),
+		Cell: c, Metric: m, Result: r.Of(c, m), Base: base.Contender, Ratio: r.Ratio(c, base, m),
+		Detail: make(map[Metric]Spread), Ratios: make(map[Metric]Spread),
 	}
 	if m == GCPause {
 		row.Ratio = Spread{} // the runtime tells pauses in steps too coarse for it
@@ -68,16 +74,23 @@ func (r *Results) row(c Cell, m Metric, group []Cell) Row {
 			row.Detail[d] = s
 		}
 	}
+	for _, d := range compared {
+		if s := r.Ratio(c, base, d); s.OK {
+			row.Ratios[d] = s
+		}
+	}
 	return row
 }
 
 // baselines are the contenders that ratios are taken against, in each store: the first
 // that is there.
 var baselines = map[string][]string{
-	memoryStore: {xTimeRateName, goLimiterName},
-	httpStore:   {httprateName},
-	gateStore:   {xTimeRateName},
-	redisStore:  {redisRateName},
+	memoryStore:   {xTimeRateName, goLimiterName},
+	httpStore:     {httprateName},
+	gateStore:     {xTimeRateName},
+	redisStore:    {redisRateName},
+	pacedStore:    {redisRateName},
+	batchingStore: {redisRateName},
 }
 
 // baseline picks the cell of a group that ratios are taken against: the

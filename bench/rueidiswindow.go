@@ -31,8 +31,14 @@ type rueidisWindow struct {
 	terms  Terms
 }
 
+// newRueidis is the client of every contender that uses rueidis: its defaults, but for
+// a cache that nobody asks.
+func newRueidis(addr string) (rueidis.Client, error) {
+	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+}
+
 func openRueidisWindow(s Setup) (Contender, error) {
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr}, DisableCache: true})
+	client, err := newRueidis(s.Addr)
 	if err != nil {
 		return nil, err
 	}

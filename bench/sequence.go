@@ -75,10 +75,12 @@ func zipfKeys(n, keys int) Sequence {
 	return newSequence(ids)
 }
 
-// The seeds of the order of the keys, and of the order in which they come to be.
+// The seeds of the order of the keys, of the order in which they come to be, and of the
+// moments of a paced load.
 const (
 	keySeed  = 7
 	warmSeed = 8
+	paceSeed = 9
 )
 
 // random is the same source in every run, so that runs ask for the same keys.

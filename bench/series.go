@@ -14,7 +14,12 @@ const (
 	Scaling  Metric = "2/1 cores"      // time on two cores over time on one
 	P50      Metric = "p50 us"         // median latency
 	P99      Metric = "p99 us"         // 99th percentile of the latency
+	P999     Metric = "p99.9 us"       // 99.9th percentile of the latency
+	Longest  Metric = "max us"         // the longest latency
+	Late     Metric = "late"           // part of the arrivals of a paced load that waited over 10 ms, or were not taken
+	NotTaken Metric = "not taken"      // part of the arrivals of a paced load that found too many before them
 	RedisCPU Metric = "redis us"       // CPU time of the Redis server for a decision
+	OwnCPU   Metric = "client us"      // CPU time of this process for a decision, harness included
 	Bytes    Metric = "B/key"          // memory a resident key takes
 	GCCycle  Metric = "GC ms"          // a forced garbage collection with all keys resident
 	GCPause  Metric = "GC pause us"    // the longest pause of those collections, at most
@@ -28,7 +33,7 @@ type Sample map[Metric]float64
 
 // A Cell names what is measured: its samples, one a round, form a series.
 type Cell struct {
-	Store     string `json:"store"` // "memory" or "redis"
+	Store     string `json:"store"` // the part of the program that measured it
 	Workload  string `json:"workload"`
 	Callers   int    `json:"callers,omitempty"` // goroutines that ask at once; 0 where nobody asks
 	Contender string `json:"contender"`
@@ -72,6 +77,11 @@ func spreadOf(vs []float64) Spread {
 		median = (vs[mid-1] + vs[mid]) / 2
 	}
 	return Spread{Median: median, Min: vs[0], Max: vs[len(vs)-1], OK: true}
+}
+
+// times is s in a unit of which there are n in the present one.
+func (s Spread) times(n float64) Spread {
+	return Spread{Median: s.Median * n, Min: s.Min * n, Max: s.Max * n, OK: s.OK}
 }
 
 // Of is the spread of metric m over the rounds of c.

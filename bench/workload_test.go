@@ -11,15 +11,20 @@ import (
 func smallPlan() plan {
 	p := quickPlan()
 	p.keys, p.hot, p.denied, p.redisKeys, p.weighKeys, p.clients = 2000, 2, 2, 200, 50, 200
-	p.levels, p.span = []int{1, 16}, p.span/10
+	p.levels, p.sharers, p.span = []int{1, 16}, []int{16}, p.span/10
+	p.rates, p.paced = []int{5000}, 10*time.Millisecond
 	p.crowd = 20 * time.Millisecond
 	return p
 }
 
 func TestWorkloadsTouchWhatTheyClaim(t *testing.T) {
-	full := fullPlan(1)
-	for _, w := range slices.Concat(full.memoryWorkloads(), full.httpWorkloads(), full.redisWorkloads(),
-		quickPlan().memoryWorkloads(), quickPlan().httpWorkloads(), quickPlan().redisWorkloads()) {
+	full, quick := fullPlan(1), quickPlan()
+	ws := slices.Concat(full.memoryWorkloads(), full.httpWorkloads(), full.redisWorkloads(),
+		quick.memoryWorkloads(), quick.httpWorkloads(), quick.redisWorkloads())
+	for _, l := range slices.Concat(full.pacedLoads(), quick.pacedLoads()) {
+		ws = append(ws, l.Workload)
+	}
+	for _, w := range ws {
 		t.Run(w.Name, func(t *testing.T) {
 			if err := w.Verify(); err != nil {
 				t.Error(err)
@@ -100,5 +105,40 @@ func TestRunsFindLiars(t *testing.T) {
 				t.Errorf("error is %v, want one with %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// Redis finds out who does not count in it, and a loop who answers wrongly.
+func TestRedisRunsFindLiars(t *testing.T) {
+	const n = 100
+	always := func(int) bool { return true }
+	tests := []struct {
+		name string
+		liar func(take int) bool
+		keys int
+		want string
+	}{
+		{"denies after the warm-up", func(take int) bool { return take <= n }, noKeys, "had to be granted"},
+		{"counts elsewhere", always, 1, "0 keys in Redis where 100 were touched"},
+	}
+	err := withRedis(t.Context(), func(server *redisServer) error {
+		for _, tt := range tests {
+			w := uniform(n)
+			e := Entry{
+				Name: "liar", RedisKeys: tt.keys,
+				Open: func(Setup) (Contender, error) { return &liar{answer: tt.liar}, nil },
+			}
+			_, closed := redisRun{server: server, span: time.Millisecond}.measure(t.Context(), e, w, 2)
+			_, open := pacedRun{server: server}.measure(t.Context(), e, newPacedLoad(w, 1000, 10*time.Millisecond))
+			for _, err := range []error{closed, open} {
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%s: error is %v, want one with %q", tt.name, err, tt.want)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
