@@ -37,7 +37,7 @@ func BenchmarkScript(b *testing.B) {
 					}
 					s.decide([]*batch{all})
 				}
-				for range 2*10_000/size {
+				for range 2 * 10_000 / size {
 					trip()
 				}
 				client.ConfigResetStat(b.Context())

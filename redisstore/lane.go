@@ -11,9 +11,9 @@ import (
 // fifty little is gained, and the server answers nobody else while it decides.
 const maxBatch = 256
 
-// patience is how long a batch may be under way until the next is sent without it: over
+// defaultPatience is how long a batch may be under way until the next is sent without it: over
 // another connection, for what holds it up may be its own.
-const patience = 200 * time.Millisecond
+const defaultPatience = 200 * time.Millisecond
 
 // maxLost bounds how many batches of a lane may be under way beyond their time.
 const maxLost = 4
@@ -63,14 +63,14 @@ func (l *lane) do(ctx context.Context, a *ask) error {
 // join puts a in the queue. If it falls to its caller to have it sent, it returns the number
 // of a sender, and 0 otherwise.
 func (l *lane) join(a *ask) (sender int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if !l.store.enter() {
 		return 0, ErrBusy
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.queue = append(l.queue, a)
 	if l.busy {
-		if l.lost == maxLost || time.Since(l.since) < patience {
+		if l.lost == maxLost || time.Since(l.since) < l.store.patience {
 			return 0, nil
 		}
 		l.lost++

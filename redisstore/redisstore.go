@@ -22,6 +22,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redisscript"
@@ -53,11 +54,12 @@ type Options struct {
 // Store implements headgate.Store in Redis. It is safe for use by many
 // goroutines. Make one with [New] or [Open].
 type Store struct {
-	client  redis.UniversalClient
-	prefix  string
-	queue   int64 // callers who may wait
-	onBatch func(Batch)
-	owned   bool // Close closes the client
+	client   redis.UniversalClient
+	prefix   string
+	queue    int64         // callers who may wait
+	patience time.Duration // see lane
+	onBatch  func(Batch)
+	owned    bool // Close closes the client
 
 	route    route
 	stats    stats
@@ -86,7 +88,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Queue == 0 {
 		o.Queue = DefaultQueue
 	}
-	s := &Store{client: client, prefix: o.Prefix, queue: int64(o.Queue), onBatch: o.OnBatch}
+	s := &Store{client: client, prefix: o.Prefix, queue: int64(o.Queue), patience: defaultPatience, onBatch: o.OnBatch}
 	s.route = newRoute(s, client)
 	return s, nil
 }

@@ -7,8 +7,9 @@ import (
 
 // Stats are counts since the store was made.
 type Stats struct {
-	Batches    int64 // calls of the server for decisions
-	Requests   int64 // decided, or lost, by them
+	Callers    int64 // who asked for decisions, but for those who were told ErrBusy
+	Batches    int64 // trips to the server for them
+	Requests   int64 // that were sent in them
 	Waiting    int64 // callers whose request has not been sent, at this moment
 	Busy       int64 // callers who were told [ErrBusy]
 	NotSent    int64 // callers whose context ended before their request was sent: nothing was charged
@@ -23,12 +24,12 @@ type Batch struct {
 	Err      error         // why none was decided, or the first of several reasons
 }
 
-type stats struct{ batches, requests, waiting, busy, notSent, unanswered atomic.Int64 }
+type stats struct{ callers, batches, requests, waiting, busy, notSent, unanswered atomic.Int64 }
 
 // Stats tells how the store's callers have fared.
 func (s *Store) Stats() Stats {
 	return Stats{
-		Batches: s.stats.batches.Load(), Requests: s.stats.requests.Load(), Waiting: s.stats.waiting.Load(),
+		Callers: s.stats.callers.Load(), Batches: s.stats.batches.Load(), Requests: s.stats.requests.Load(), Waiting: s.stats.waiting.Load(),
 		Busy: s.stats.busy.Load(), NotSent: s.stats.notSent.Load(), Unanswered: s.stats.unanswered.Load(),
 	}
 }
@@ -36,6 +37,7 @@ func (s *Store) Stats() Stats {
 // enter says whether one more caller may wait.
 func (s *Store) enter() bool {
 	if s.stats.waiting.Add(1) <= s.queue {
+		s.stats.callers.Add(1)
 		return true
 	}
 	s.stats.waiting.Add(-1)

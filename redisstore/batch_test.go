@@ -1,0 +1,185 @@
+package redisstore_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
+)
+
+// Those who come while a batch is under way share the next, in the order in which they came.
+func TestBatch(t *testing.T) {
+	client := newClient(t)
+	var told []redisstore.Batch
+	s := patient(t, client, redisstore.Options{OnBatch: func(b redisstore.Batch) { told = append(told, b) }})
+	r := headgate.Request{Key: "k", Limit: parse(t, "5/h"), Cost: 1}
+	h := holdUp(client)
+	answers := []<-chan answer{ask(t.Context(), s, r)}
+	<-h.arrived
+	for range 9 {
+		answers = append(answers, ask(t.Context(), s, r))
+	}
+	close(h.free)
+	for i := range answers {
+		if a := <-answers[i]; a.err != nil || a.ds[0].Allowed() != (i < 5) || a.ds[0].Remaining != max(4-int64(i), 0) {
+			t.Errorf("caller %d: %+v", i, a)
+		}
+	}
+	if got := s.Stats(); got != (redisstore.Stats{Callers: 10, Batches: 2, Requests: 10}) {
+		t.Errorf("stats %+v", got)
+	}
+	if len(told) != 2 || told[0].Requests != 1 || told[1].Requests != 9 || told[1].Keys != 1 || told[1].Err != nil || told[1].Took <= 0 {
+		t.Errorf("told of %+v", told)
+	}
+}
+
+// Whatever comes together, in whatever groups and order, each gets the answer that Memory
+// gives if they come one after the other.
+func TestBatchesAgree(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	for name, client := range map[string]redis.UniversalClient{
+		"single":  newClient(t),
+		"cluster": redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs}),
+		"ring":    redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "b": redistest.Start(t).Addr}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() { _ = client.Close() })
+			s := patient(t, client, redisstore.Options{})
+			h := holdUp(client)
+			rounds := 50
+			if testing.Short() {
+				rounds = 5
+			}
+			for range rounds {
+				seed := rand.Uint64()
+				if agree(t, s, h, seed); t.Failed() {
+					t.Fatalf("seed %d", seed)
+				}
+			}
+		})
+	}
+}
+
+// agree asks for groups that all wait at the same time. Each is of one key, and so all
+// that is asked of a key is decided in the order of the callers.
+func agree(t *testing.T, s *redisstore.Store, h *held, seed uint64) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 0))
+	name := strconv.FormatUint(seed, 36)
+	keys := []string{name, "{" + name, name + "}", "%" + name}
+	var limits []headgate.Limit
+	for _, text := range []string{"7/3s", "5/2s stepped", "6/s fixed-window", "8/2s sliding-window", "9/s sliding-log", "a=4/s", "a=5/2s"} {
+		limits = append(limits, parse(t, text))
+	}
+	at := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+	memory := headgate.NewMemory(0)
+	var answers []<-chan answer
+	var want [][]headgate.Decision
+	for range 200 {
+		at = at.Add(time.Duration(random.IntN(100)) * time.Millisecond)
+		rs := group(random, keys, limits, at)
+		ds := make([]headgate.Decision, len(rs))
+		if err := memory.TakeAll(t.Context(), rs, ds); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, ds)
+		answers = append(answers, ask(t.Context(), s, rs...))
+	}
+	for i := range answers {
+		for len(answers[i]) == 0 {
+			select {
+			case h.free <- struct{}{}:
+			default:
+			}
+		}
+		if a := <-answers[i]; a.err != nil || !slices.Equal(a.ds, want[i]) {
+			t.Errorf("group %d: %+v, error %v; want %+v", i, a.ds, a.err, want[i])
+		}
+	}
+}
+
+// group is of one key, and of one to three limits of different names.
+func group(random *rand.Rand, keys []string, limits []headgate.Limit, at time.Time) []headgate.Request {
+	key := keys[random.IntN(len(keys))]
+	var rs []headgate.Request
+	for _, i := range random.Perm(len(limits))[:1+random.IntN(3)] {
+		r := headgate.Request{Key: key, Limit: limits[i], Cost: random.Int64N(5) - 1, At: at}
+		if !slices.ContainsFunc(rs, func(o headgate.Request) bool { return o.Limit.ID() == r.Limit.ID() }) {
+			rs = append(rs, r)
+		}
+	}
+	return rs
+}
+
+// Values that are none of ours are told to those who asked for them, and to nobody else.
+func TestForeignValues(t *testing.T) {
+	client := newClient(t)
+	s := patient(t, client, redisstore.Options{})
+	limit := parse(t, "5/h")
+	at := func(key string) string { return t.Name() + ":{" + key + "}:" + limit.ID() }
+	client.Set(t.Context(), at("word"), "a word", 0)
+	client.SAdd(t.Context(), at("set"), "member")
+	h := holdUp(client)
+	var answers []<-chan answer
+	keys := []string{"first", "word", "set", "good"}
+	for range 2 {
+		for _, key := range keys {
+			answers = append(answers, ask(t.Context(), s, headgate.Request{Key: key, Limit: limit, Cost: 1}))
+		}
+	}
+	close(h.free)
+	want := map[string]string{
+		"word": `redisstore: BADSTATE the value of "TestForeignValues:{word}:5/h" is not a state of this limit; choose another prefix, or delete the key`,
+		"set":  `redisstore: WRONGTYPE the value of "TestForeignValues:{set}:5/h" is not a string; somebody else's value is at the key: choose another prefix`,
+	}
+	for i := range answers {
+		key := keys[i%len(keys)]
+		a := <-answers[i]
+		if want[key] == "" && (a.err != nil || !a.ds[0].Allowed()) || want[key] != "" && (a.err == nil || a.err.Error() != want[key] || a.ds[0] != (headgate.Decision{})) {
+			t.Errorf("%s: %+v", key, a)
+		}
+	}
+	if client.Get(t.Context(), at("word")).Val() != "a word" || client.SCard(t.Context(), at("set")).Val() != 1 {
+		t.Error("somebody else's values have changed")
+	}
+}
+
+// A group may be of more keys than a batch has requests.
+func TestLargeGroup(t *testing.T) {
+	s := newStore(t, newClient(t))
+	rs := make([]headgate.Request, 3000)
+	for i := range rs {
+		rs[i] = headgate.Request{Key: strconv.Itoa(i), Limit: parse(t, "2/h"), Cost: 1}
+	}
+	ds := make([]headgate.Decision, len(rs))
+	for round := range int64(3) {
+		if err := s.TakeAll(t.Context(), rs, ds); err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range ds {
+			if d.Allowed() != (round < 2) || d.Remaining != max(1-round, 0) {
+				t.Fatalf("round %d, request %d: %+v", round, i, d)
+			}
+		}
+	}
+}
+
+// TestSlot compares with what the server says.
+func TestSlot(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	client := redis.NewClient(&redis.Options{Addr: cluster.Addrs[0]})
+	t.Cleanup(func() { _ = client.Close() })
+	s, limit := newStore(t, client), parse(t, "5/h")
+	for _, key := range []string{"", "k", "user:42", "{", "}", "a}b{c", "%", "123456789", string([]byte{0, 255, 13})} {
+		name := s.Name(key, limit)
+		if want := client.ClusterKeySlot(t.Context(), name).Val(); int64(redisstore.Slot(key)) != want {
+			t.Errorf("%q: slot %d; the server says %d", key, redisstore.Slot(key), want)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package redisstore
+
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// Name is the key in Redis for the state of key under l.
+func (s *Store) Name(key string, l headgate.Limit) string { return s.key(key, l) }
+
+// SetPatience sets how long a batch may be under way until the next is sent without it.
+func (s *Store) SetPatience(d time.Duration) { s.patience = d }
+
+// Slot is the slot of a key in a Cluster.
+func Slot(key string) int { return slot(key) }
+
+// Queued is how long the queue is in which key waits.
+func (s *Store) Queued(key string) int {
+	l := s.route.lane(key)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue)
+}
+
+// Idle says whether nothing is sent or waits where key would.
+func (s *Store) Idle(key string) bool {
+	l := s.route.lane(key)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.busy && l.lost == 0 && len(l.queue) == 0
+}

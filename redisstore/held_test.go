@@ -1,0 +1,90 @@
+package redisstore_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
+)
+
+// held is a hook that holds up each trip of a script until it may go.
+type held struct {
+	counter
+	arrived chan struct{} // told of each trip
+	free    chan struct{} // lets one go, and all once it is closed
+	panics  atomic.Bool
+}
+
+// holdUp lets no script of client go by itself.
+func holdUp(client redis.UniversalClient) *held {
+	h := &held{arrived: make(chan struct{}, 1000), free: make(chan struct{})}
+	client.AddHook(h)
+	return h
+}
+
+func (h *held) wait() {
+	h.arrived <- struct{}{}
+	<-h.free
+	if h.panics.Load() {
+		panic("hook")
+	}
+}
+
+func (h *held) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if strings.HasPrefix(cmd.Name(), "eval") {
+			h.wait()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h *held) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		h.wait()
+		return next(ctx, cmds)
+	}
+}
+
+// patient is a store that leaves no batch to itself.
+func patient(t *testing.T, client redis.UniversalClient, o redisstore.Options) *redisstore.Store {
+	t.Helper()
+	o.Prefix = t.Name() + ":"
+	s, err := redisstore.New(client, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.SetPatience(time.Hour)
+	return s
+}
+
+// answer is what a caller was told.
+type answer struct {
+	ds       []headgate.Decision
+	err      error
+	panicked any
+}
+
+// ask asks for rs in a goroutine of its own, and returns once they are in their queue.
+func ask(ctx context.Context, s *redisstore.Store, rs ...headgate.Request) <-chan answer {
+	before := s.Stats().Callers
+	answers := make(chan answer, 1)
+	go func() {
+		a := answer{ds: make([]headgate.Decision, len(rs))}
+		defer func() {
+			a.panicked = recover()
+			answers <- a
+		}()
+		a.err = s.TakeAll(ctx, rs, a.ds)
+	}()
+	for s.Stats().Callers == before {
+		runtime.Gosched()
+	}
+	return answers
+}
