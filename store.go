@@ -96,6 +96,9 @@ func (r *Request) order(now int64) order {
 	return order{now: now, cost: r.Cost, wait: r.MaxWait.Microseconds(), ticket: r.Ticket, hold: r.Hold.Microseconds()}
 }
 
+// takesBack says whether r takes back the grant of its ticket.
+func (r *Request) takesBack() bool { return r.Cost < 0 && r.Ticket != 0 }
+
 // micros gives At in whole microseconds since the Unix epoch, 0 for the store's own clock.
 func (r *Request) micros() (int64, error) {
 	if r.At.IsZero() {

@@ -17,6 +17,7 @@ func turns(t *testing.T, open Open) {
 		{"the first moments that fit", turnsFit},
 		{"taken back as if never granted", takenBack},
 		{"together at the latest turn", turnsTogether},
+		{"taken back together as if never granted", takenBackTogether},
 		{"nobody goes before a turn", nobodyGoesBefore},
 		{"tickets", tickets},
 		{"of too many the first count for good", tooMany},

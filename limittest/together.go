@@ -1,0 +1,185 @@
+package limittest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// grouped is a history of one key under several limits.
+type grouped struct {
+	*rand.Rand
+	*testing.T
+	store   headgate.Store
+	key     string
+	limits  []headgate.Limit
+	now     time.Time
+	granted []grantedTogether
+	tickets uint64
+	back    int // how many were taken back
+}
+
+// grantedTogether is requests that were granted in one call.
+type grantedTogether struct {
+	rs      []headgate.Request
+	coupled bool // they have one turn, whatever becomes of those before them
+}
+
+// togetherLimits hold at least as much as is taken back at once.
+var togetherLimits = slices.DeleteFunc(slices.Clone(turnLimits), func(text string) bool { return text == "1/h burst 2" })
+
+// histories is how many there are of two limits, and of three.
+func histories() uint64 { return uint64(max(ops()/2500, 4)) }
+
+func newGrouped(t *testing.T, s headgate.Store, seed uint64) *grouped {
+	t.Helper()
+	g := &grouped{Rand: rand.New(rand.NewPCG(seed, 2)), T: t, store: s, key: fmt.Sprint("grouped ", seed), now: epoch}
+	for i := range 2 + seed%2 {
+		l := parse(t, togetherLimits[g.IntN(len(togetherLimits))])
+		g.limits = append(g.limits, l.Named(fmt.Sprint("limit", i)))
+	}
+	return g
+}
+
+// takenBackTogether compares a key of which some was taken back under all of several limits with
+// one that was only asked for the rest: then, and in all that is decided later.
+func takenBackTogether(t *testing.T, s headgate.Store) {
+	back := 0
+	for seed := range 2 * histories() {
+		g := newGrouped(t, s, seed)
+		for range 30 {
+			g.step()
+		}
+		g.takeBack()
+		back += g.back
+		without := g.without()
+		for step := range 6 {
+			g.sameAs(without, seed, step)
+		}
+	}
+	if back < int(histories()) {
+		t.Errorf("only %d were taken back: this tells little", back)
+	}
+}
+
+// step asks for something, takes something back, or lets some time go by.
+func (g *grouped) step() {
+	switch g.IntN(8) {
+	case 0:
+		g.takeBack()
+	case 1, 2:
+		l := g.limits[g.IntN(len(g.limits))]
+		g.now = g.now.Add(time.Duration(g.Int64N(int64(l.Period())/l.Capacity()*2 + 1))).Truncate(time.Microsecond)
+	case 3:
+		g.ask(g.limits[g.IntN(len(g.limits)):][:1], g.mostWait(), 0)
+	case 4:
+		some := slices.Clone(g.limits)
+		g.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+		g.ask(some[:2], g.mostWait(), 0)
+	default:
+		g.tickets++
+		g.ask(g.limits, g.mostWait(), g.tickets)
+	}
+}
+
+func (g *grouped) mostWait() time.Duration { return []time.Duration{0, time.Minute, year}[g.IntN(3)] }
+
+// ask asks for random costs under limits.
+func (g *grouped) ask(limits []headgate.Limit, wait time.Duration, ticket uint64) {
+	rs, granted, cost := make([]headgate.Request, len(limits)), true, 1+g.Int64N(3)
+	for i, l := range limits {
+		rs[i] = headgate.Request{Key: g.key, Limit: l, Cost: min(cost, l.Capacity()), At: g.now, MaxWait: wait, Ticket: ticket}
+		if ticket != 0 {
+			rs[i].Hold = year
+		}
+	}
+	for _, d := range takeAll(g.T, g.store, rs) {
+		granted = granted && d.Within(wait)
+	}
+	if granted {
+		g.granted = append(g.granted, grantedTogether{rs, ticket != 0 || wait > 0})
+	}
+}
+
+// takeBack gives back a random grant, or parts of it.
+func (g *grouped) takeBack() {
+	var held []int
+	for i, p := range g.granted {
+		if p.rs[0].Ticket != 0 {
+			held = append(held, i)
+		}
+	}
+	if len(held) == 0 {
+		return
+	}
+	g.back++
+	i := held[g.IntN(len(held))]
+	rs, cost := g.granted[i].rs, 1+g.Int64N(3)
+	back := slices.Clone(rs)
+	for j := range back {
+		back[j].Cost, back[j].MaxWait, back[j].Hold, back[j].At = -min(cost, rs[j].Cost), 0, 0, g.now
+		rs[j].Cost += back[j].Cost
+	}
+	for _, d := range takeAll(g.T, g.store, back) {
+		if d.RetryAfter != 0 {
+			g.Fatalf("taken back: %s", describe(d))
+		}
+	}
+	if rs[0].Cost == 0 {
+		g.granted = slices.Delete(g.granted, i, i+1)
+	}
+}
+
+// without is the history in which nothing was taken back: what is left of g was asked at its
+// time, and waited.
+func (g *grouped) without() *grouped {
+	w := *g
+	w.key += " without"
+	for _, p := range g.granted {
+		rs := slices.Clone(p.rs)
+		for i := range rs {
+			rs[i].Key, rs[i].MaxWait, rs[i].Ticket, rs[i].Hold = w.key, year, 0, 0
+		}
+		if p.coupled {
+			takeAll(g.T, g.store, rs)
+			continue
+		}
+		for _, r := range rs {
+			take(g.T, g.store, r)
+		}
+	}
+	return &w
+}
+
+// sameAs looks at both keys, and books the same of both.
+func (g *grouped) sameAs(w *grouped, seed uint64, step int) {
+	g.Helper()
+	cost, wait := int64(step%2), []time.Duration{0, 0, year}[g.IntN(3)]
+	rs := make([]headgate.Request, len(g.limits))
+	for i, l := range g.limits {
+		rs[i] = headgate.Request{Key: g.key, Limit: l, Cost: cost, At: g.now, MaxWait: wait}
+	}
+	got := takeAll(g.T, g.store, rs)
+	for i := range rs {
+		rs[i].Key = w.key
+	}
+	for i, want := range takeAll(g.T, g.store, rs) {
+		if got[i] != want {
+			g.Fatalf("seed %d, step %d: %s; %s if what was taken back had never been granted", seed, step, describe(got[i]), describe(want))
+		}
+	}
+	g.now = g.now.Add(g.limits[g.IntN(len(g.limits))].Period() / 3).Truncate(time.Microsecond)
+}
+
+func takeAll(t testing.TB, s headgate.Store, rs []headgate.Request) []headgate.Decision {
+	t.Helper()
+	ds := make([]headgate.Decision, len(rs))
+	if err := s.TakeAll(t.Context(), rs, ds); err != nil {
+		t.Fatalf("TakeAll of %d, the first %s: %v", len(rs), show(rs[0]), err)
+	}
+	return ds
+}
