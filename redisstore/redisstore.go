@@ -14,7 +14,6 @@ package redisstore
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
@@ -160,6 +159,7 @@ func arguments(rs []headgate.Request, clock int64, charge bool) []any {
 	ahead := slices.ContainsFunc(rs, hasTurn)
 	args := make([]any, 0, 1+9*len(rs))
 	args = append(args, flag(charge)+2*flag(ahead))
+	together := newTogether(rs)
 	for _, r := range rs {
 		now := clock
 		if !r.At.IsZero() {
@@ -168,14 +168,11 @@ func arguments(rs []headgate.Request, clock int64, charge bool) []any {
 		a, b := numbers(r.Limit)
 		args = append(args, int(r.Limit.Algorithm()), now, within(r.Cost, r.Limit), r.Limit.Capacity(), a, b)
 		if ahead {
-			args = append(args, r.MaxWait.Microseconds(), string(binary.BigEndian.AppendUint64(nil, r.Ticket)), r.Hold.Microseconds())
+			args = append(args, r.MaxWait.Microseconds(), together.ticket(r), r.Hold.Microseconds())
 		}
 	}
 	return args
 }
-
-// hasTurn says whether r may be granted ahead, or taken back.
-func hasTurn(r headgate.Request) bool { return r.MaxWait > 0 || r.Ticket != 0 }
 
 func flag(set bool) int {
 	if set {

@@ -6,8 +6,8 @@
 -- arguments instead of six.
 -- ARGV[2]: the number of the algorithm of request i, its time in microseconds (0 for the
 -- clock of this server), its cost, and three numbers of its limit; and of nine, how long it
--- may wait, its ticket in 8 bytes, and for how long it may be taken back; and so on for
--- each request.
+-- may wait, by what its grant is to be known, and for how long it may be taken back; and so on
+-- for each request.
 --
 -- Returns, for each request: what remains, and the microseconds until a retry (0 if
 -- it is granted at once, -1 for never) and until the reset.
@@ -58,7 +58,7 @@ end
 
 -- The first pass decides. If none is refused, the second charges, all at the latest of
 -- their turns. A single request stands in nobody's way and needs the second alone.
-local first, last, granted, turn = 1, 1, true, 0
+local first, last, granted, turn, together = 1, 1, true, 0, {}
 if mode % 2 == 1 then
   last = 2
   if #KEYS == 1 then
@@ -87,7 +87,7 @@ for pass = first, last do
       local most = ARGV[a] == SLIDINGLOG and min(MAXGRANTS, 1 + floor(MAXGRANTS * MAXGRANTS / c)) or MAXGRANTS
       remaining, retry, reset, state, lives = turned(decide, states[i], {
         now = now, cost = cost, wait = wait, ticket = ticket, hold = stride == 9 and tonumber(ARGV[a + 8]) or 0,
-        after = turn > 0 and now + turn or 0}, charge, c, x, y, most)
+        after = turn > 0 and now + turn or 0, together = together, key = KEYS[i]}, charge, c, x, y, most)
     else
       remaining, retry, reset, state, lives = decide(states[i], now, cost, charge, c, x, y)
     end
@@ -107,6 +107,8 @@ for pass = first, last do
     if cost > 0 then
       granted = granted and retry ~= NEVER
       most, latest = min(most or wait, wait), max(latest, retry)
+    elseif ticket ~= NOTICKET and cost < 0 then
+      granted = granted and retry ~= NEVER
     end
   end
   granted = granted and latest <= (most or 0)
