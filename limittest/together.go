@@ -33,7 +33,7 @@ type grantedTogether struct {
 var togetherLimits = slices.DeleteFunc(slices.Clone(turnLimits), func(text string) bool { return text == "1/h burst 2" })
 
 // histories is how many there are of two limits, and of three.
-func histories() uint64 { return uint64(max(ops()/2500, 4)) }
+func histories() uint64 { return uint64(max(ops()/1000, 4)) }
 
 func newGrouped(t *testing.T, s headgate.Store, seed uint64) *grouped {
 	t.Helper()
@@ -173,6 +173,61 @@ func (g *grouped) sameAs(w *grouped, seed uint64, step int) {
 		}
 	}
 	g.now = g.now.Add(g.limits[g.IntN(len(g.limits))].Period() / 3).Truncate(time.Microsecond)
+}
+
+// agreementOfGroups puts random requests of one key under several limits to both stores: more wildly
+// than anybody should, with tickets used twice, parts taken back alone, clocks that step back and
+// numbers that change.
+func agreementOfGroups(t *testing.T, got, want headgate.Store) {
+	known := 0
+	for seed := range 2 * histories() {
+		g := newGrouped(t, got, seed)
+		g.key += " wild"
+		for step := range 40 {
+			rs := g.wild()
+			ds := takeAll(t, got, rs)
+			for i, w := range takeAll(t, want, rs) {
+				if ds[i] != w {
+					t.Fatalf("seed %d, step %d, %d of %d: %s:\n got  %s\n want %s", seed, step, i+1, len(rs), show(rs[i]), describe(ds[i]), describe(w))
+				}
+				if len(rs) > 1 && rs[i].Ticket != 0 && rs[i].Cost < 0 && w.Allowed() {
+					known++
+				}
+			}
+		}
+	}
+	if known < int(histories()) {
+		t.Errorf("only %d were taken back: this tells little", known)
+	}
+}
+
+// wild makes random requests that go together.
+func (g *grouped) wild() []headgate.Request {
+	if g.IntN(30) == 0 {
+		i := g.IntN(len(g.limits))
+		g.limits[i] = parse(g.T, turnLimits[g.IntN(len(turnLimits))]).Named(g.limits[i].Name())
+	}
+	some := slices.Clone(g.limits)
+	g.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+	g.now = g.now.Add(time.Duration(g.Int64N(int64(some[0].Period())/4)) * time.Duration(g.IntN(5)-1) / 4).Truncate(time.Microsecond)
+	if g.now.Before(epoch) {
+		g.now = epoch
+	}
+	g.tickets += uint64(g.IntN(5) / 4)
+	ticket := (1 + g.tickets - min(uint64(g.IntN(4)), g.tickets)) * uint64(min(g.IntN(4), 1))
+	cost, wait, hold := g.Int64N(6)-2, g.mostWait(), []time.Duration{0, time.Second, year}[g.IntN(3)]
+	var rs []headgate.Request
+	for _, l := range some[:1+g.IntN(len(some))] {
+		r := headgate.Request{Key: g.key, Limit: l, Cost: cost, At: g.now, MaxWait: wait, Ticket: ticket}
+		if g.IntN(12) == 0 {
+			r.Cost, r.Ticket = g.Int64N(5)-2, g.Uint64N(g.tickets+1)
+		}
+		if r.Ticket != 0 {
+			r.Hold = hold
+		}
+		rs = append(rs, r)
+	}
+	return rs
 }
 
 func takeAll(t testing.TB, s headgate.Store, rs []headgate.Request) []headgate.Decision {
