@@ -19,7 +19,7 @@ const DefaultKeys = 1 << 20
 // grant it remembers. A key that is asked about under new numbers of a named limit, while
 // something consumed under the old ones counts, takes some 110 more for as long as the longer
 // window, or the slower bucket, takes to be as at first sight, and at most eight times that.
-// A key with a turn ahead or a grant that may be taken back takes some 240 more, and 40 for each
+// A key with a turn ahead or a grant that may be taken back takes some 240 more, and 48 for each
 // grant since, of which 1024 are kept; those are not hidden from the garbage collector.
 //
 // # When it is full

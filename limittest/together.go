@@ -175,6 +175,48 @@ func (g *grouped) sameAs(w *grouped, seed uint64, step int) {
 	g.now = g.now.Add(g.limits[g.IntN(len(g.limits))].Period() / 3).Truncate(time.Microsecond)
 }
 
+// allBackOrNone takes back what counts for good under one of two limits, and gives back beside
+// taking.
+func allBackOrNone(t *testing.T, s headgate.Store) {
+	a, b := parse(t, "a=4/s"), parse(t, "b=4/m fixed-window")
+	both := func(costs [2]int64, ticket uint64) []headgate.Decision {
+		rs := []headgate.Request{
+			{Key: "all back", Limit: a, Cost: costs[0], Ticket: ticket, At: epoch},
+			{Key: "all back", Limit: b, Cost: costs[1], Ticket: ticket, At: epoch},
+		}
+		for i := range rs {
+			if rs[i].Cost > 0 {
+				rs[i].Hold = year
+			}
+		}
+		return takeAll(t, s, rs)
+	}
+	both([2]int64{1, 1}, 1)
+	both([2]int64{2, 2}, 2)
+	take(t, s, headgate.Request{Key: "all back", Limit: a, Cost: -1, Ticket: 1, At: epoch})
+	for i, c := range []struct {
+		costs   [2]int64
+		ticket  uint64
+		allowed [2]bool // alone
+		left    int64
+	}{
+		{[2]int64{-1, -1}, 1, [2]bool{false, true}, 1},
+		{[2]int64{-1, 1}, 1, [2]bool{false, true}, 1},
+		{[2]int64{-2, 2}, 2, [2]bool{true, false}, 1},
+		{[2]int64{-2, -2}, 2, [2]bool{true, true}, 3},
+		{[2]int64{-2, -2}, 2, [2]bool{false, false}, 3},
+	} {
+		for j, d := range both(c.costs, c.ticket) {
+			if d.Allowed() != c.allowed[j] {
+				t.Errorf("row %d, limit %d: %s", i+1, j+1, describe(d))
+			}
+		}
+		if d := take(t, s, headgate.Request{Key: "all back", Limit: b, At: epoch}); d.Remaining != c.left {
+			t.Errorf("row %d: %d are left; want %d", i+1, d.Remaining, c.left)
+		}
+	}
+}
+
 // agreementOfGroups puts random requests of one key under several limits to both stores: more wildly
 // than anybody should, with tickets used twice, parts taken back alone, clocks that step back and
 // numbers that change.

@@ -19,6 +19,7 @@ func turns(t *testing.T, open Open) {
 		{"taken back as if never granted", takenBack},
 		{"together at the latest turn", turnsTogether},
 		{"taken back together as if never granted", takenBackTogether},
+		{"taken back together, or not at all", allBackOrNone},
 		{"nobody goes before a turn", nobodyGoesBefore},
 		{"tickets", tickets},
 		{"of too many the first count for good", tooMany},
