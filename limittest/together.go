@@ -33,7 +33,7 @@ type grantedTogether struct {
 var togetherLimits = slices.DeleteFunc(slices.Clone(turnLimits), func(text string) bool { return text == "1/h burst 2" })
 
 // histories is how many there are of two limits, and of three.
-func histories() uint64 { return uint64(max(ops()/1000, 4)) }
+func histories() uint64 { return uint64(max(ops()/1500, 4)) }
 
 func newGrouped(t *testing.T, s headgate.Store, seed uint64) *grouped {
 	t.Helper()
@@ -56,7 +56,7 @@ func takenBackTogether(t *testing.T, s headgate.Store) {
 		}
 		g.takeBack()
 		back += g.back
-		without := g.without()
+		without := g.without(seed)
 		for step := range 6 {
 			g.sameAs(without, seed, step)
 		}
@@ -135,8 +135,8 @@ func (g *grouped) takeBack() {
 }
 
 // without is the history in which nothing was taken back: what is left of g was asked at its
-// time, and waited.
-func (g *grouped) without() *grouped {
+// time, and waited. The turns that it had then are those that g tells for the tickets.
+func (g *grouped) without(seed uint64) *grouped {
 	w := *g
 	w.key += " without"
 	for _, p := range g.granted {
@@ -144,12 +144,22 @@ func (g *grouped) without() *grouped {
 		for i := range rs {
 			rs[i].Key, rs[i].MaxWait, rs[i].Ticket, rs[i].Hold = w.key, year, 0, 0
 		}
-		if p.coupled {
-			takeAll(g.T, g.store, rs)
+		if !p.coupled {
+			for _, r := range rs {
+				take(g.T, g.store, r)
+			}
 			continue
 		}
-		for _, r := range rs {
-			take(g.T, g.store, r)
+		turn := takeAll(g.T, g.store, rs)[0].RetryAfter
+		for _, r := range p.rs {
+			look := headgate.Request{Key: g.key, Limit: r.Limit, Ticket: r.Ticket, At: g.now}
+			want := max(turn-g.now.Sub(r.At), 0)
+			if r.Ticket == 0 || want == 0 {
+				continue
+			}
+			if d := take(g.T, g.store, look); d.RetryAfter != want {
+				g.Fatalf("seed %d: the turn of ticket %d comes in %s; %s if what was taken back had never been granted", seed, r.Ticket, d.RetryAfter, want)
+			}
 		}
 	}
 	return &w
