@@ -1,5 +1,7 @@
 package headgate
 
+import "slices"
+
 // What a shard keeps of turns, beside its slots: they have no room for it, and few keys
 // have any. It is gone with what is kept in the slot.
 
@@ -79,4 +81,48 @@ func (s *shard) writeAccount(t *slot, l *rule, h uint64, k account, q turns, now
 	if l.algorithm != AlgorithmSlidingLog {
 		t.a |= marked
 	}
+}
+
+// takeBack takes back what rs[i] asks to, together with what those after it ask of the same
+// key, unless one before it has done that.
+func takeBack(rs []Request, spots []spot, ds []Decision, i int) {
+	if slices.ContainsFunc(rs[:i], func(r Request) bool { return r.takesBack() && r.Key == rs[i].Key }) {
+		return
+	}
+	var all []again
+	var places []int
+	for j := i; j < len(rs); j++ {
+		if !rs[j].takesBack() || rs[j].Key != rs[i].Key {
+			continue
+		}
+		a, known := spots[j].without(&rs[j])
+		if !known { // any more: newcomers share a state, and one of them has just taken
+			ds[j] = spots[j].take(rs[j].order(spots[j].now), rs[j].Limit)
+			continue
+		}
+		all, places = append(all, a), append(places, j)
+	}
+	grantAgain(all)
+	for n, j := range places {
+		ds[j] = spots[j].put(&all[n], &rs[j])
+	}
+}
+
+// without is what is kept at p, ready to be granted again without what r takes back.
+func (p *spot) without(r *Request) (a again, known bool) {
+	l := r.Limit.rule
+	q, _ := p.shard.turnsOf(p.shard.find(p.h), l, p.h)
+	i, known := q.find(r.Ticket, max(p.now, q.seen))
+	if !known {
+		return again{}, false
+	}
+	return l.without(q, i, r.Cost), true
+}
+
+// put keeps a, which was granted again, and says how it stands.
+func (p *spot) put(a *again, r *Request) Decision {
+	now := max(p.now, a.seen)
+	q := a.l.settle(a.turns, now)
+	p.shard.writeAccount(p.shard.find(p.h), a.l, p.h, a.account, q, now)
+	return a.l.lookTurn(a.account, q, r.order(p.now), now).decision(r.Limit)
 }

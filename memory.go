@@ -19,7 +19,7 @@ const DefaultKeys = 1 << 20
 // grant it remembers. A key that is asked about under new numbers of a named limit, while
 // something consumed under the old ones counts, takes some 110 more for as long as the longer
 // window, or the slower bucket, takes to be as at first sight, and at most eight times that.
-// A key with a turn ahead or a grant that may be taken back takes some 240 more, and 40 for each
+// A key with a turn ahead or a grant that may be taken back takes some 240 more, and 48 for each
 // grant since, of which 1024 are kept; those are not hidden from the garbage collector.
 //
 // # When it is full
@@ -150,7 +150,7 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 	}
 	turn := turnOfAll{}
 	for i := range rs {
-		v := spots[i].take(&rs[i], rs[i].Cost, 0, false)
+		v := spots[i].look(&rs[i], rs[i].Cost)
 		cost := withSharing(rs, spots, i)
 		if v.granted() && cost != rs[i].Cost {
 			v = spots[i].together(&rs[i], cost)
@@ -165,7 +165,11 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 		return ErrFull
 	}
 	for i := range rs {
-		ds[i] = spots[i].take(&rs[i], rs[i].Cost, turn.wait, true).decision(rs[i].Limit)
+		if rs[i].takesBack() {
+			takeBack(rs, spots, ds, i)
+			continue
+		}
+		ds[i] = spots[i].take(turn.order(&rs[i], spots[i].now), rs[i].Limit)
 	}
 	return nil
 }
@@ -177,24 +181,26 @@ type spot struct {
 	now    int64
 }
 
-// take decides r at that cost, with a turn no earlier than in wait.
-func (p *spot) take(r *Request, cost, wait int64, charge bool) verdict {
+// look decides r at that cost, and charges nothing.
+func (p *spot) look(r *Request, cost int64) verdict {
 	o := r.order(p.now)
 	o.cost = cost
-	if wait > 0 {
-		o.after = p.now + wait
-	}
-	v := p.shard.take(r.Limit.rule, p.h, o, charge)
-	if charge && p.h != p.own && cost > 0 {
+	return p.shard.take(r.Limit.rule, p.h, o, false)
+}
+
+// take decides and charges o.
+func (p *spot) take(o order, l Limit) Decision {
+	v := p.shard.take(l.rule, p.h, o, true)
+	if p.h != p.own && o.cost > 0 {
 		p.shard.guest.add(p.own)
 	}
-	return v
+	return v.decision(l)
 }
 
 // together is the verdict on requests that share a state and would be granted one by
 // one. If they are not together, the later one is: wait until there is room for it.
 func (p *spot) together(r *Request, cost int64) verdict {
-	v := p.take(r, cost, 0, false)
+	v := p.look(r, cost)
 	if v.retry == never {
 		v.retry = max(v.reset, 1)
 	}

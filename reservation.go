@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strconv"
 	"sync/atomic"
@@ -65,10 +66,10 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Cancel gives all of r back: under one limit the state is exactly as if r had never been
-// made, whatever was granted after it. Under several limits each of them is as if r had never
-// been made and the others' turns were where they are. Who holds a turn behind r in another
-// process, or as a reservation, keeps that turn. It is [Reservation.Commit] of nothing.
+// Cancel gives all of r back: the state is exactly as if r had never been made, whatever was
+// granted after it. Only what others were granted together under a limit that r does not have stays
+// no earlier than it is, see [Request]. Who holds a turn behind r in another process, or as a
+// reservation, keeps that turn. It is [Reservation.Commit] of nothing.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }
 
 // Commit settles r by what was used: what is left over is given back, as if it had
@@ -76,10 +77,11 @@ func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0
 // those behind wait for. It is done even if ctx has ended, within 5 seconds.
 //
 // Only the first Commit or Cancel counts; what comes later does nothing and returns nil. It
-// returns [ErrTooLate] if r counts for good already: its time to settle is over, the limit's
-// numbers have changed, or 1024 grants of that key came after it. Another error means
-// that the store could not say: it may or may not have been done, and a Cancel may be
-// tried again.
+// returns [ErrTooLate], and gives nothing back under any limit, if r counts for good already under
+// one of them: its time to settle is over, the limit's numbers have changed, or 1024 grants of that
+// key came after it. Another error means that the store could not say: all of it may or may not
+// have been given back, and a Cancel may be tried again. What was used beyond r is booked under one
+// limit after the other; an error says how much of it is not.
 func (r *Reservation) Commit(ctx context.Context, used int64) error {
 	b := r.booking
 	if most := b.most(); used < 0 || used > most {
@@ -131,19 +133,30 @@ func (b *booking) most() int64 {
 	return most
 }
 
-// charge books n more tokens than b has, in parts that its limits grant at once.
+// charge books n more tokens than b has, in parts that its limits grant at once. Each limit
+// has them at turns of its own: they are used already, and one limit is not to wait for another.
 func (l *Limiter) charge(ctx context.Context, b booking, n int64) error {
-	for _, limit := range b.limits {
-		one := booking{key: b.key, limits: []Limit{limit}}
-		for left := n; left > 0; left -= limit.Capacity() {
-			d, err := l.takeBooking(ctx, one, Request{Cost: min(left, limit.Capacity()), MaxWait: maxAhead})
-			if err != nil {
-				return err
-			}
-			if !d.Within(maxAhead) {
-				return invalid("used", b.n+n, "no more than "+limit.Name()+" grants in 285 years")
-			}
+	for i, limit := range b.limits {
+		left, err := l.chargeOne(ctx, booking{key: b.key, limits: b.limits[i : i+1]}, n)
+		if err != nil {
+			return fmt.Errorf("headgate: %d of %d tokens beyond the reservation are not booked by %s, nor any by the %d limits after it: %w",
+				left, n, limit.Name(), len(b.limits)-i-1, err)
 		}
 	}
 	return nil
+}
+
+// chargeOne does that for one limit, and says how many are left if it cannot.
+func (l *Limiter) chargeOne(ctx context.Context, b booking, n int64) (left int64, err error) {
+	limit := b.limits[0]
+	for left = n; left > 0; left -= limit.Capacity() {
+		d, err := l.takeBooking(ctx, b, Request{Cost: min(left, limit.Capacity()), MaxWait: maxAhead})
+		if err != nil {
+			return left, err
+		}
+		if !d.Within(maxAhead) {
+			return left, invalid("used", n, "no more beyond the reservation than "+limit.Name()+" grants in 285 years")
+		}
+	}
+	return 0, nil
 }

@@ -39,10 +39,15 @@ type Request struct {
 	// counts for good, the answer to both is Never, and nothing changes: so when its time is
 	// over, when the numbers of the limit have changed, or when 1024 grants of that key and
 	// limit came after it (fewer of a sliding log of over 1024).
+	//
+	// What TakeAll grants to one key under several limits should have one Ticket, and be taken
+	// back by one TakeAll of all of them. Then whatever was granted together under some of
+	// these limits, with one Ticket or without, keeps one turn. A grant that waits, or has a
+	// Ticket, and of which a part lies elsewhere, moves no earlier than it is.
 	Ticket uint64
 
 	// Hold is for how long after its turn a grant with a Ticket may be taken back. All that
-	// is granted meanwhile is remembered one by one: 40 bytes each in memory, 36 in Redis.
+	// is granted meanwhile is remembered one by one: 48 bytes each in memory, 40 in Redis.
 	Hold time.Duration
 
 	// At is the time of the request. Zero means the store's own clock, which is
@@ -65,7 +70,8 @@ type Store interface {
 	// TakeAll decides several requests together: all are granted and charged, or
 	// none is charged. It fills ds, which must be as long as rs. If one request is
 	// refused, ds holds for each of the others whether it alone would have been
-	// granted, with its numbers uncharged. Two requests of the same key and limit
+	// granted, with its numbers uncharged. To take back what counts for good is refused,
+	// too. Two requests of the same key and limit
 	// identity in one call are refused with an [InvalidError].
 	TakeAll(ctx context.Context, rs []Request, ds []Decision) error
 
@@ -95,6 +101,9 @@ const maxAhead = maxExact * time.Microsecond
 func (r *Request) order(now int64) order {
 	return order{now: now, cost: r.Cost, wait: r.MaxWait.Microseconds(), ticket: r.Ticket, hold: r.Hold.Microseconds()}
 }
+
+// takesBack says whether r takes back the grant of its ticket.
+func (r *Request) takesBack() bool { return r.Cost < 0 && r.Ticket != 0 }
 
 // micros gives At in whole microseconds since the Unix epoch, 0 for the store's own clock.
 func (r *Request) micros() (int64, error) {

@@ -9,17 +9,17 @@ import "slices"
 // such a key is that after its last turn, and for everybody who comes before that moment
 // time stands there.
 //
-// A grant with a ticket may be taken back. The store keeps what it kept before the first
-// such grant, and every grant since; one is taken back by leaving it out and granting
-// the others again, each no earlier than it was asked. So the state is exactly as if
-// that one had never been made, for every algorithm and whatever was granted after it.
+// A grant with a ticket may be taken back, see takeback.go. So the store keeps what it kept
+// before the first such grant, and every grant since.
 
 // order is what a request asks, in microseconds.
 type order struct {
 	now, cost int64
 	wait      int64  // how far ahead its turn may be
-	ticket    uint64 // to take it back by, if not 0
-	hold      int64  // and for how long after its turn
+	ticket    uint64 // what it is known by, if not 0
+	parts     int    // how many are granted together that are known by one ticket, or should be
+	stays     bool   // it may not be taken back
+	hold      int64  // for how long after its turn it may be
 	after     int64  // its turn is not before this, which others of its group decide
 }
 
@@ -44,10 +44,11 @@ type turns struct {
 // grant is one that may still be taken back, or that came after one of those.
 type grant struct {
 	ticket uint64
+	parts  int
 	asked  int64 // its turn is not before this
 	cost   int64
 	turn   int64
-	until  int64 // it may be taken back until then
+	until  int64 // it may be taken back until then; 0: never
 }
 
 // maxGrants bounds how many grants of a key are kept. Of more, the first can no longer be
@@ -121,7 +122,7 @@ func (l *rule) decideTurn(k account, q turns, o order, charge bool) (next accoun
 		q.l, q.base = l, k
 		q.base.log = slices.Clone(k.log) // which is the store's to write to
 	}
-	g := grant{o.ticket, max(now, o.after), l.ask(o.cost), turn, min(turn+o.hold, maxExact)}
+	g := o.grantedAt(turn, l.ask(o.cost))
 	q.grants, q.till = append(q.grants, g), max(q.till, g.needed())
 	q.seen = now
 	retry := v.retry
@@ -160,52 +161,17 @@ func (l *rule) lookTurn(k account, q turns, o order, now int64) verdict {
 	return v
 }
 
-// decideTicket looks for the grant of a ticket: what is asked is when its turn comes, or that it
-// is taken back. If there is none, or it counts for good, the answer is never.
-func (l *rule) decideTicket(k account, q turns, o order, now int64, charge bool) (next account, after turns, v verdict, changed bool) {
-	i := slices.IndexFunc(q.grants, func(g grant) bool { return g.ticket == o.ticket })
-	known := i >= 0 && !q.grants[i].final(now)
-	wait := int64(0)
-	switch {
-	case known && o.cost == 0:
-		wait = max(q.grants[i].turn-now, 0)
-	case known && charge:
-		k, q = l.takeBack(k, q, i, o.cost, now)
-		changed = true
+// grantedAt is the grant of o, whose turn is then.
+func (o *order) grantedAt(turn, cost int64) grant {
+	g := grant{ticket: o.ticket, parts: o.parts, asked: o.now, cost: cost, turn: turn}
+	if o.ticket != 0 && !o.stays {
+		g.until = min(turn+o.hold, maxExact)
 	}
-	v = l.lookTurn(k, q, o, now)
-	switch {
-	case !known:
-		v.retry = never
-	case wait > 0:
-		v.retry = wait + now - o.now
-	}
-	return k, q, v, changed
-}
-
-// takeBack leaves out grant i, or so much of it, and grants what came after it again.
-func (l *rule) takeBack(k account, q turns, i int, cost, now int64) (account, turns) {
-	q.grants = slices.Clone(q.grants)
-	if q.grants[i].cost += max(cost, -l.capacity); q.grants[i].cost <= 0 {
-		q.grants = slices.Delete(q.grants, i, i+1)
-	}
-	k = q.base
-	k.log = slices.Clone(k.log)
-	last := q.floor
-	q.till = last
-	for i := range q.grants {
-		g := &q.grants[i]
-		at := max(g.asked, last)
-		_, v := l.decideAccount(k, at, g.cost, false)
-		g.turn = at + max(v.retry, 0)
-		k, _ = l.decideAccount(k, g.turn, g.cost, true)
-		last, q.till = g.turn, max(q.till, g.needed())
-	}
-	return k, l.settle(q, now)
+	return g
 }
 
 // final says whether g counts for good.
-func (g grant) final(now int64) bool { return g.ticket == 0 || g.turn <= now && g.until <= now }
+func (g grant) final(now int64) bool { return g.until == 0 || g.turn <= now && g.until <= now }
 
 // settle moves the grants that count for good into the base of q.
 func (l *rule) settle(q turns, now int64) turns {
@@ -221,7 +187,7 @@ func (l *rule) settle(q turns, now int64) turns {
 
 // needed is until when g matters.
 func (g grant) needed() int64 {
-	if g.ticket == 0 {
+	if g.until == 0 {
 		return g.turn
 	}
 	return g.until
@@ -232,29 +198,3 @@ func (q *turns) finished(now int64) bool { return q.till <= now }
 
 // over says whether nothing of q matters any more.
 func (q *turns) over(now int64) bool { return len(q.grants) == 0 && q.floor <= now }
-
-// turnOfAll finds the turn of requests that are granted together: the latest of theirs, if
-// each may wait so long.
-type turnOfAll struct {
-	wait    int64 // until the turn of all
-	refused bool
-	most    int64 // how long all may wait, and 1 more; 0: as long as they like
-	shared  bool  // two ask for one state, and one of them would have to wait
-}
-
-// add is for a request whose own turn is in retry, and which may share its state with another.
-func (a *turnOfAll) add(r *Request, retry int64, shared bool) {
-	if r.Cost <= 0 {
-		return
-	}
-	if a.refused = a.refused || retry == never; a.refused {
-		return
-	}
-	a.shared = a.shared || shared && retry > 0
-	a.wait = max(a.wait, retry)
-	if most := r.MaxWait.Microseconds() + 1; a.most == 0 || most < a.most {
-		a.most = most
-	}
-}
-
-func (a *turnOfAll) granted() bool { return !a.refused && (a.most == 0 || a.wait < a.most) }

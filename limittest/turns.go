@@ -13,10 +13,13 @@ import (
 // turns are what must be true of grants that are booked ahead, or taken back.
 func turns(t *testing.T, open Open) {
 	t.Run("agreement", func(t *testing.T) { agreementOfTurns(t, open(t), headgate.NewMemory(0)) })
+	t.Run("agreement together", func(t *testing.T) { agreementOfGroups(t, open(t), headgate.NewMemory(0)) })
 	runAll(t, open, []check{
 		{"the first moments that fit", turnsFit},
 		{"taken back as if never granted", takenBack},
 		{"together at the latest turn", turnsTogether},
+		{"taken back together as if never granted", takenBackTogether},
+		{"taken back together, or not at all", allBackOrNone},
 		{"nobody goes before a turn", nobodyGoesBefore},
 		{"tickets", tickets},
 		{"of too many the first count for good", tooMany},

@@ -30,8 +30,9 @@ type party struct {
 // apartHold is for how long, at least, what was taken can be given back.
 const apartHold = 2 * time.Second
 
-// parties parts rs by key, in order of first appearance. What they take can be given back as
-// if it had never been taken.
+// parties parts rs by key, in order of first appearance. What all but the last take can be given
+// back as if it had never been taken; when the last is granted, so are all, and nothing is to be
+// given back any more.
 func parties(rs []headgate.Request) []*party {
 	var all []*party
 	byKey := make(map[string]*party)
@@ -42,17 +43,29 @@ func parties(rs []headgate.Request) []*party {
 			byKey[r.Key] = p
 			all = append(all, p)
 		}
-		if r.Cost > 0 {
-			r.Hold = max(r.Hold, apartHold)
-			if r.Ticket == 0 {
-				r.Ticket = rand.Uint64() | 1
-			}
-		}
 		p.places = append(p.places, i)
 		p.requests = append(p.requests, r)
 		p.decisions = append(p.decisions, headgate.Decision{})
 	}
+	for _, p := range all[:len(all)-1] {
+		p.hold()
+	}
 	return all
+}
+
+// hold makes the requests of p such that they can be given back.
+func (p *party) hold() {
+	ticket := rand.Uint64() | 1
+	for i := range p.requests {
+		r := &p.requests[i]
+		if r.Cost <= 0 {
+			continue
+		}
+		r.Hold = max(r.Hold, apartHold)
+		if r.Ticket == 0 {
+			r.Ticket = ticket
+		}
+	}
 }
 
 // takeApart takes rs key after key. If one refuses, or cannot say, what was taken
@@ -82,7 +95,7 @@ func (s *Store) takeParties(ctx context.Context, all []*party) error {
 			continue
 		}
 		if err != nil {
-			return errors.Join(err, s.giveBack(whole, all[:i+1])) // the last may have been taken
+			return errors.Join(err, s.giveBack(whole, all[:min(i+1, len(all)-1)])) // this one may have been taken
 		}
 		if err := s.giveBack(whole, all[:i]); err != nil {
 			return err

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strconv"
 	"sync"
@@ -48,26 +47,27 @@ const (
 	costs
 	timed
 	turns
-	together
+	joined
 )
 
 // add puts the requests of a behind those that are there.
 func (b *batch) add(a *ask) {
 	b.asks = append(b.asks, a)
+	t := newTogether(a.requests)
 	for i, r := range a.requests {
 		what := byte(0)
 		if a.looks {
 			what |= looks
 		}
 		if i < len(a.requests)-1 {
-			what |= together
+			what |= joined
 		}
-		b.append(r, what, b.name(a.names[i]), b.limit(r.Limit))
+		b.append(r, &t, what, b.name(a.names[i]), b.limit(r.Limit))
 	}
 }
 
 // append writes one request.
-func (b *batch) append(r headgate.Request, what byte, name, limit int) {
+func (b *batch) append(r headgate.Request, t *together, what byte, name, limit int) {
 	if r.Cost != 1 {
 		what |= costs
 	}
@@ -88,7 +88,7 @@ func (b *batch) append(r headgate.Request, what byte, name, limit int) {
 	}
 	if what&turns != 0 {
 		p = number(p, r.MaxWait.Microseconds(), 7)
-		p = binary.BigEndian.AppendUint64(p, r.Ticket)
+		p = append(p, t.ticket(r)...)
 		p = number(p, r.Hold.Microseconds(), 7)
 	}
 	b.requests = p

@@ -119,8 +119,10 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // Otherwise the keys may lie on several servers. Then the requests of each key
 // are taken together, key after key, and if a later key refuses they are taken back, as if they
 // had never been taken. Others may see the charges meanwhile and be refused for them. What
-// cannot be taken back within two seconds stays charged. Never more is granted than the
-// limits say. Nothing is booked ahead then: a MaxWait is refused with a
+// cannot be taken back within two seconds stays charged, and so may the last key if its answer is
+// lost. Never more is granted than the limits say. What may be taken back makes each decision on
+// its key slower: name the busiest key last, of which nothing is. Nothing is booked ahead then: a
+// MaxWait is refused with a
 // headgate.InvalidError.
 func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
@@ -166,9 +168,6 @@ func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.D
 	copy(ds, a.decisions)
 	return wrap(a.err)
 }
-
-// hasTurn says whether r may be granted ahead, or taken back.
-func hasTurn(r headgate.Request) bool { return r.MaxWait > 0 || r.Ticket != 0 }
 
 // within keeps a cost to what a double holds: beyond its capacity a limit makes
 // no difference between costs.

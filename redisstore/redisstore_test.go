@@ -280,3 +280,26 @@ func TestGiveBackAfterCancel(t *testing.T) {
 		d = take(t, s, headgate.Request{Key: "first", Limit: l})
 	}
 }
+
+// TestLastIsNotHeld: of a group over several servers, what the last key was charged counts for good
+// at once, because nothing can refuse any more.
+func TestLastIsNotHeld(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs})
+	t.Cleanup(func() { _ = client.Close() })
+	s, err := redisstore.New(client, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := parse(t, "10/h")
+	rs := []headgate.Request{{Key: "first", Limit: l, Cost: 3}, {Key: "busiest", Limit: l, Cost: 3}}
+	if err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2)); err != nil {
+		t.Fatal(err)
+	}
+	for key, held := range map[string]bool{"first": true, "busiest": false} {
+		state := client.Get(t.Context(), "hg:{"+key+"}:"+l.ID()).Val()
+		if len(state) < 28 || strings.HasPrefix(state, "turns") != held {
+			t.Errorf("the state of key %s is %q; held: %v", key, state, held)
+		}
+	}
+}

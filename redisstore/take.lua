@@ -7,12 +7,12 @@
 -- ARGV[2]: the limits of the requests, each as LIMIT says: the number of its algorithm, its
 -- capacity, and two more numbers.
 -- ARGV[3]: the requests, each as REQUEST says: what it has, and the places of its key in KEYS
--- and of its limit; then, if it has them, its cost, its time, and how long it may wait, its ticket
--- and for how long it may be taken back.
+-- and of its limit; then, if it has them, its cost, its time, and how long it may wait, by what its
+-- grant is to be known and for how long it may be taken back.
 --
 -- Returns a string, for each request as ANSWER says: what remains, and the microseconds
 -- until a retry (0 if it is granted at once, NEVER, BADSTATE or WRONGTYPE) and until the reset.
-local LIMIT, REQUEST, COST, TIME, TURN, ANSWER = '<I1I7I7I7', '<I1I3I3', '<i7', '<I7', '<I7c8I7', '<I7i7I7'
+local LIMIT, REQUEST, COST, TIME, TURN, ANSWER = '<I1I7I7I7', '<I1I3I3', '<i7', '<I7', '<I7c12I7', '<I7i7I7'
 local LOOKS, COSTS, TIMED, TURNS, TOGETHER = 1, 2, 4, 8, 16
 local BADSTATE, WRONGTYPE = -2, -3
 
@@ -62,7 +62,7 @@ end
 
 -- unusual decides a request that may wait or that is about a turn, or one on a value that
 -- may be more than a state, or none.
-local function unusual(limit, value, now, cost, charge, wait, ticket, hold, turn)
+local function unusual(k, limit, value, now, cost, charge, wait, ticket, hold, turn, group)
   if value and not wellformed(limit, value) then
     return 0, BADSTATE, 0
   end
@@ -72,16 +72,17 @@ local function unusual(limit, value, now, cost, charge, wait, ticket, hold, turn
   end
   local most = limit[6] and MAXGRANTS or min(MAXGRANTS, 1 + floor(MAXGRANTS * MAXGRANTS / capacity))
   return turned(decide, value, {now = now, cost = cost, wait = wait, ticket = ticket, hold = hold,
-    after = turn > 0 and now + turn or 0}, charge, capacity, a, b, most)
+    after = turn > 0 and now + turn or 0, together = group or {}, key = KEYS[k]}, charge, capacity, a, b, most)
 end
 
 local requests, answers, count = ARGV[3], {}, 0
 local keyof = {}
 
 -- serve decides the requests that go together from the given place on, and charges them if
--- told to, all at a turn that is so far away. It returns the place after them, whether all are
--- granted, and how far away the latest of their turns is.
-local function serve(place, charge, turn)
+-- told to, all at a turn that is so far away. group is a table of theirs, for what turned notes. It
+-- returns the place after them and their number with those before, whether all are granted, and
+-- how far away the latest of their turns is.
+local function serve(place, charge, turn, group)
   local granted, most, latest, n, what = true, nil, 0, count, TOGETHER
   while what >= TOGETHER do
     local k, limit, cost, now, wait, ticket, hold, grace = 0, 0, 1, clock, 0, NOTICKET, 0, ofcaller
@@ -112,7 +113,7 @@ local function serve(place, charge, turn)
     if rest < TURNS and (not value or #value == limit[5]) then
       remaining, retry, reset, state, lives = limit[1](value, now, cost, charged, limit[2], limit[3], limit[4])
     else
-      remaining, retry, reset, state, lives = unusual(limit, value, now, cost, charged, wait, ticket, hold, turn)
+      remaining, retry, reset, state, lives = unusual(k, limit, value, now, cost, charged, wait, ticket, hold, turn, group)
     end
     if state and cost ~= 0 then
       changed[k] = state ~= '' and state
@@ -133,6 +134,8 @@ local function serve(place, charge, turn)
     elseif cost > 0 then
       granted = granted and retry >= 0
       most, latest = min(most or wait, wait), max(latest, retry)
+    elseif ticket ~= NOTICKET and cost < 0 then
+      granted = granted and retry ~= NEVER
     end
   end
   return place, n, granted and latest <= (most or 0), latest
@@ -145,9 +148,10 @@ while place <= #requests do
   if requests:byte(place) < TOGETHER then
     place, count = serve(place, true, 0)
   else
-    local after, n, granted, latest = serve(place, false, 0)
+    local group = {}
+    local after, n, granted, latest = serve(place, false, 0, group)
     if granted then
-      serve(place, true, latest)
+      serve(place, true, latest, group)
     end
     place, count = after, n
   end
