@@ -6,22 +6,23 @@ import (
 	"sync/atomic"
 )
 
-// denials are a few places of a [DenyCache], under a lock of their own, that some of the
-// keys have to share.
+// denials are the places of a [DenyCache] that some of the keys have to share. What a
+// search needs lies in one cache line.
 type denials struct {
-	mu      sync.Mutex
-	changes uint64 // how often the state of one of the keys has changed
-	of      [4]denial
-
+	mu            sync.Mutex
+	changes       uint64        // how often the state of one of the keys has changed
 	served, asked atomic.Uint64 // see DenyCacheStats
+	tags          [places]uint32
+	of            [places]denial
 }
+
+const places = 8
 
 // denial is what is known of a key under a limit.
 type denial struct {
-	hash  uint64
-	key   string
-	asked instant
+	key string
 	outlook
+	asked  instant
 	margin int64 // how much later than asked it may have been decided, in microseconds
 }
 
@@ -35,10 +36,10 @@ type instant struct {
 // question is a request that may be answered from memory.
 type question struct {
 	*denials
+	tag     uint32
 	key     string
 	l       *rule
 	cost    int64
-	hash    uint64
 	asked   instant
 	changes uint64 // as it was then
 }
@@ -49,24 +50,29 @@ func (q *question) answer(trust int64) (v verdict, ok bool) {
 	defer q.mu.Unlock()
 	q.changes = q.denials.changes
 	e := q.find()
-	if e == nil || e.l != q.l || e.asked.given != q.asked.given || q.asked.own-e.asked.own >= trust {
+	if e == nil || !q.believes(e, trust) {
 		return verdict{}, false
 	}
 	elapsed := q.asked.at - e.asked.at
-	if elapsed < 0 {
-		return verdict{}, false
-	}
 	if !q.asked.given {
 		elapsed++ // of which some may have been rounded off
 	}
 	return e.at(q.cost, elapsed)
 }
 
+// believes says whether e tells anything about q.
+func (q *question) believes(e *denial, trust int64) bool {
+	return e.l == q.l && e.asked.given == q.asked.given && q.asked.own-e.asked.own < trust && q.asked.at >= e.asked.at
+}
+
 // find is what is known of the key under any version of the limit.
 func (q *question) find() *denial {
-	for i := range q.of {
+	for i, tag := range q.tags {
+		if tag != q.tag {
+			continue
+		}
 		e := &q.of[i]
-		if e.hash == q.hash && e.l != nil && (e.l == q.l || e.l.id == q.l.id) && e.key == q.key {
+		if e.l != nil && (e.l == q.l || e.l.id == q.l.id) && e.key == q.key {
 			return e
 		}
 	}
@@ -93,17 +99,17 @@ func (q *question) learn(d Decision, trust, margin int64) (unsure bool) {
 	switch {
 	case !ok || q.changes != q.denials.changes:
 		q.drop(e)
-	case e != nil && e.asked.given == q.asked.given && q.asked.own-e.asked.own < trust && e.agrees(&next, q.asked.at-e.asked.at, e.margin, margin):
-		return q.add(e, next)
+	case e != nil && q.believes(e, trust) && e.agrees(&next, q.asked.at-e.asked.at, e.margin, margin):
+		return q.add(e, &next)
 	default:
-		q.replace(e, next, margin)
+		q.replace(e, &next, margin)
 	}
 	return false
 }
 
 // add adds what next knows to e, which is of the same state. What e does not know after
 // that is when the first token fits, if nothing is left.
-func (q *question) add(e *denial, next outlook) (unsure bool) {
+func (q *question) add(e *denial, next *outlook) (unsure bool) {
 	elapsed := q.asked.at - e.asked.at
 	if next.next > 0 {
 		e.learn(next.known[0].cost, elapsed+next.known[0].retry)
@@ -112,18 +118,22 @@ func (q *question) add(e *denial, next outlook) (unsure bool) {
 	return !sure && next.remaining == 0
 }
 
-// replace puts next in the place of e, or else in the one that was free or asked for first.
-func (q *question) replace(e *denial, next outlook, margin int64) {
+// replace puts next in the place of e, or else in the one that is free or was asked for first.
+func (q *question) replace(e *denial, next *outlook, margin int64) {
+	key := ""
 	if e == nil {
-		e = &q.of[0]
+		first := 0
 		for i := range q.of {
-			if f := &q.of[i]; f.asked.own < e.asked.own {
-				e = f
+			if q.of[i].asked.own < q.of[first].asked.own {
+				first = i
 			}
 		}
-		e.key = strings.Clone(q.key) // which may lie in something large
+		q.tags[first] = q.tag
+		e, key = &q.of[first], strings.Clone(q.key) // which may lie in something large
+	} else {
+		key = e.key
 	}
-	*e = denial{hash: q.hash, key: e.key, asked: q.asked, outlook: next, margin: margin}
+	*e = denial{key: key, outlook: *next, asked: q.asked, margin: margin}
 }
 
 // forget forgets what is known of the key, and what others are about to learn.

@@ -15,7 +15,7 @@ const DefaultDenials = 1 << 14
 // DenyCacheOptions are the settings of a [DenyCache]. The zero value is good.
 type DenyCacheOptions struct {
 	// Keys is how many denials are remembered, each for a key and a limit; 0 means
-	// DefaultDenials, and it is at most 16,777,216. Each takes 200 bytes, and the key.
+	// DefaultDenials, and it is at most 16,777,216. Each takes 170 bytes, and the key.
 	// The longest known is forgotten for a new one.
 	Keys int
 
@@ -83,8 +83,7 @@ func NewDenyCache(store Store, o DenyCacheOptions) (*DenyCache, error) {
 	if o.MaxTrust == 0 {
 		o.MaxTrust = time.Second
 	}
-	each := len(denials{}.of)
-	c := &DenyCache{store: store, seed: maphash.MakeSeed(), trust: o.MaxTrust.Microseconds(), sets: make([]denials, (o.Keys+each-1)/each)}
+	c := &DenyCache{store: store, seed: maphash.MakeSeed(), trust: o.MaxTrust.Microseconds(), sets: make([]denials, (o.Keys+places-1)/places)}
 	c.clock.start()
 	return c, nil
 }
@@ -178,9 +177,9 @@ func (c *DenyCache) question(q *question, r *Request, now int64) bool {
 	if at == 0 {
 		q.asked.at = now
 	}
-	q.hash = maphash.String(c.seed, r.Key) ^ r.Limit.rule.identity
-	i, _ := bits.Mul64(q.hash, uint64(len(c.sets)))
-	q.denials = &c.sets[i]
+	h := maphash.String(c.seed, r.Key) ^ r.Limit.rule.identity
+	i, _ := bits.Mul64(h, uint64(len(c.sets)))
+	q.denials, q.tag = &c.sets[i], uint32(h)
 	return true
 }
 

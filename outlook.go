@@ -102,7 +102,7 @@ func (o *outlook) remainingAt(elapsed int64) (remaining int64, ok bool) {
 	// ahead: for certain when one token would fit, or would have.
 	low := max(o.l.perUnit.floor(max(o.l.full-most, 0)), o.remaining)
 	high := max(o.l.perUnit.floor(max(o.l.full-least, 0)), o.remaining)
-	return low, low == high && (high == 0 || o.remaining > 0 || o.steady > 0)
+	return low, low == high && (high == 0 || o.remaining > 0 || o.fitsBy(elapsed))
 }
 
 // used is the least and the most that may be missing from a token bucket, whose reset
@@ -141,6 +141,8 @@ func (o *outlook) retryAt(cost, elapsed int64) (retry int64, ok bool) {
 	}
 }
 
+// tokenBucketRetry is what the refill says. But a turn may be ahead of that if nothing remains,
+// though not later than the moment at which another cost would be granted.
 func (o *outlook) tokenBucketRetry(cost, elapsed int64) (retry int64, ok bool) {
 	least, most, ok := o.used(elapsed)
 	missing := cost*o.l.unit - o.l.full
@@ -148,7 +150,17 @@ func (o *outlook) tokenBucketRetry(cost, elapsed int64) (retry int64, ok bool) {
 		return 0, false
 	}
 	retry = o.l.perRate.ceil(least + missing)
-	return retry, retry == o.l.perRate.ceil(most+missing)
+	return retry, retry == o.l.perRate.ceil(most+missing) && (o.remaining > 0 || o.fitsBy(elapsed+retry))
+}
+
+// fitsBy says whether a cost is known to fit by then.
+func (o *outlook) fitsBy(then int64) bool {
+	for _, k := range o.known {
+		if k.cost > 0 && k.retry <= then {
+			return true
+		}
+	}
+	return false
 }
 
 // agrees says whether later, the outlook after an answer that came when so much time had
