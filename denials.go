@@ -120,20 +120,23 @@ func (q *question) add(e *denial, next *outlook) (unsure bool) {
 
 // replace puts next in the place of e, or else in the one that is free or was asked for first.
 func (q *question) replace(e *denial, next *outlook, margin int64) {
-	key := ""
 	if e == nil {
-		first := 0
-		for i := range q.of {
-			if q.of[i].asked.own < q.of[first].asked.own {
-				first = i
-			}
-		}
-		q.tags[first] = q.tag
-		e, key = &q.of[first], strings.Clone(q.key) // which may lie in something large
-	} else {
-		key = e.key
+		e = q.first()
+		e.key = strings.Clone(q.key) // which may lie in something large
 	}
-	*e = denial{key: key, outlook: *next, asked: q.asked, margin: margin}
+	*e = denial{key: e.key, outlook: *next, asked: q.asked, margin: margin}
+}
+
+// first is the place that was asked for first, with the tag of q.
+func (q *question) first() *denial {
+	first := 0
+	for i := range q.of {
+		if q.of[i].asked.own < q.of[first].asked.own {
+			first = i
+		}
+	}
+	q.tags[first] = q.tag
+	return &q.of[first]
 }
 
 // forget forgets what is known of the key, and what others are about to learn.

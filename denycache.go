@@ -25,28 +25,30 @@ type DenyCacheOptions struct {
 	MaxTrust time.Duration
 }
 
-// DenyCache is a [Store] around a Store, for one that is far away. Until the moment that a denial
-// named, it denies the same key again in this process, without asking the store. Put
-// it around a store that no other wrapper changes the answers of.
+// DenyCache is a [Store] around a Store that is far away. Until the moment that a denial named, it
+// denies the same key again in this process, without asking the store.
 //
-// It answers if every field is certain to be what the store would answer if nobody
-// else came, and asks the store otherwise. So it denies:
-//   - a cost that was denied before, while Remaining is known: it is if one more than Remaining was
-//     denied, such as a cost of 1; of token buckets, stepped ones and fixed windows always,
-//     while anything remains
-//   - other costs above Remaining, where the numbers of a denial tell what they
-//     wait for: of a fixed window, a token bucket and a stepped one in general, of others if the denied
-//     one has to wait for all there is. Where they do not, each of up to 4 costs is asked once
-//   - several limits together, if one of them denies and all are known
+// It answers if every field is certain to be what the store would answer if nobody else
+// came, and asks the store otherwise. It serves
+//   - a cost that was denied, while Remaining is certain. It is if what was denied is one
+//     more than that, such as 1 when nothing is left; and of buckets and fixed windows
+//     as long as anything is left
+//   - another cost above Remaining, if the answer tells what that has to wait for: of
+//     buckets and fixed windows mostly, of all limits if the denied cost has to wait until
+//     ResetAfter, or if the other exceeds the capacity. If not, it is asked for once, and up to 4 costs
+//     of a key are remembered
+//   - several limits together, if one of them denies and all are certain: not those
+//     with a sliding window or log that is in use and would grant
 //
-// If nothing remains and two denials of more than 1 do not tell when 1 fits, it asks that
-// as well, by a look.
+// If nothing is left and a cost above 1 is denied twice, the second call also looks when 1 fits,
+// which makes it certain.
 //
 // Time is counted in this process from before the store was asked. So nothing is denied
 // longer than by the store, and the numbers are as if asked up to a round trip later.
-// A Reset and whatever gives back or is granted through the DenyCache is noticed at once,
-// that of others after MaxTrust at most. Looks, what may wait (MaxWait), what has a Ticket, and
-// keys of over 1,024 bytes go to the store as they are.
+// What is granted, given back or reset through the DenyCache is noticed at once, what others
+// give back or reset after MaxTrust at most. Looks, requests with a MaxWait or a Ticket, and
+// keys of over 1,024 bytes go to the store as they are. While the store fails, what is known
+// is denied even so.
 //
 // Its memory is bounded, a served denial allocates nothing, and it is safe for use by
 // many goroutines. Make one with [NewDenyCache].

@@ -125,23 +125,28 @@ func take(t *testing.T, s headgate.Store, r headgate.Request) headgate.Decision 
 
 // TestDenyCacheAsksOnce counts what a storm of one cost comes to at the store.
 func TestDenyCacheAsksOnce(t *testing.T) {
+	every := everyLimit(10, time.Minute)
 	for _, c := range []struct {
-		costs []int64
-		asked int64
+		limits []headgate.Limit
+		taken  int64
+		costs  []int64
+		asked  int64
 	}{
-		{[]int64{1}, 1},
-		{[]int64{5}, 3},                   // nothing is left, so 5 are asked twice, and 1
-		{[]int64{1, 5, 3, 2, 1000000}, 4}, // at most once each; never is never
+		{every, 10, []int64{1}, 1},
+		{every, 10, []int64{5}, 3},                   // nothing is left, so 5 are asked twice, and 1
+		{every, 10, []int64{1, 5, 3, 2, 1000000}, 4}, // at most once each; never is never
+		{every, 8, []int64{3}, 1},
+		{every[:3], 8, []int64{7, 5, 3, 10, 4, 9, 1000000, 8}, 1}, // which the numbers tell
 	} {
-		for _, l := range everyLimit(10, time.Minute) {
+		for _, l := range c.limits {
 			store := &counting{Store: headgate.NewMemory(1000)}
 			cache := newDenyCache(t, store, headgate.DenyCacheOptions{MaxTrust: time.Hour})
 			at := time.Unix(4e9, 0)
-			take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 10, At: at})
+			take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: c.taken, At: at})
 			for i := range 100 {
 				for _, cost := range c.costs {
 					d := take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: cost, At: at.Add(time.Duration(i) * time.Microsecond)})
-					if d.Allowed() || d.Remaining != 0 || (d.RetryAfter == headgate.Never) != (cost > 10) {
+					if d.Allowed() || d.Remaining != 10-c.taken || (d.RetryAfter == headgate.Never) != (cost > 10) {
 						t.Fatalf("%s, cost %d: %+v", l, cost, d)
 					}
 				}
@@ -207,35 +212,39 @@ func TestDenyCacheNotices(t *testing.T) {
 	for name, change := range changes {
 		for _, together := range []bool{false, true} {
 			for _, underWay := range []bool{false, true} {
-				synctest.Test(t, func(t *testing.T) {
-					l := headgate.FixedWindow(2, 24*time.Hour)
-					store := newFar(time.Millisecond)
-					cache := newDenyCache(t, store, headgate.DenyCacheOptions{MaxTrust: time.Hour})
-					take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 2, Ticket: 1, Hold: time.Hour})
-					rs := []headgate.Request{{Key: "k", Limit: l, Cost: 1}}
-					if together {
-						rs = append(rs, headgate.Request{Key: "tenant", Limit: l.Named("tenant"), Cost: 1})
-					}
-					changed := func() {
-						if err := change(t.Context(), cache, "k", l); err != nil {
-							t.Error(err)
-						}
-					}
-					if underWay {
-						store.during = changed
-					}
-					if takeAll(t, cache, rs)[0].Allowed() {
-						t.Fatal("there is nothing to forget")
-					}
-					if !underWay {
-						changed()
-					}
-					if d := takeAll(t, cache, rs)[0]; !d.Allowed() {
-						t.Errorf("%s, together %v, under way %v: %+v", name, together, underWay, d)
-					}
+				t.Run(fmt.Sprintf("%s, together %v, under way %v", name, together, underWay), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { notices(t, change, together, underWay) })
 				})
 			}
 		}
+	}
+}
+
+func notices(t *testing.T, change func(context.Context, headgate.Store, string, headgate.Limit) error, together, underWay bool) {
+	l := headgate.FixedWindow(2, 24*time.Hour)
+	store := newFar(time.Millisecond)
+	cache := newDenyCache(t, store, headgate.DenyCacheOptions{MaxTrust: time.Hour})
+	take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 2, Ticket: 1, Hold: time.Hour})
+	rs := []headgate.Request{{Key: "k", Limit: l, Cost: 1}}
+	if together {
+		rs = append(rs, headgate.Request{Key: "tenant", Limit: l.Named("tenant"), Cost: 1})
+	}
+	changed := func() {
+		if err := change(t.Context(), cache, "k", l); err != nil {
+			t.Error(err)
+		}
+	}
+	if underWay {
+		store.during = changed
+	}
+	if takeAll(t, cache, rs)[0].Allowed() {
+		t.Fatal("there is nothing to forget")
+	}
+	if !underWay {
+		changed()
+	}
+	if d := takeAll(t, cache, rs)[0]; !d.Allowed() {
+		t.Errorf("denied even so: %+v", d)
 	}
 }
 
