@@ -76,23 +76,27 @@ func everyLimit(n int64, period time.Duration) []headgate.Limit {
 func TestDenyCacheDeniesInTime(t *testing.T) {
 	for _, way := range []time.Duration{0, 3500 * time.Nanosecond, 40 * time.Millisecond} {
 		for _, l := range everyLimit(3, 2*time.Second) {
-			synctest.Test(t, func(t *testing.T) { deniesInTime(t, way, l) })
+			for _, phase := range []time.Duration{0, 300, 500, 900} { // by which the clocks' microseconds begin apart
+				synctest.Test(t, func(t *testing.T) { deniesInTime(t, way, phase, l) })
+			}
 		}
 	}
 }
 
-func deniesInTime(t *testing.T, way time.Duration, l headgate.Limit) {
+func deniesInTime(t *testing.T, way, phase time.Duration, l headgate.Limit) {
 	store := newFar(way)
+	time.Sleep(phase)
 	cache := newDenyCache(t, store, headgate.DenyCacheOptions{MaxTrust: time.Hour})
 	r := headgate.Request{Key: "k", Limit: l, Cost: 1}
 	for range 3 {
 		take(t, cache, r)
+		time.Sleep(1100 * time.Nanosecond)
 	}
 	first := take(t, cache, r)
 	if first.Allowed() {
 		t.Fatalf("%s: %+v", l, first)
 	}
-	asked, late := store.asked.Load(), 2*way+2*time.Microsecond
+	asked, late := store.asked.Load(), 2*way+3*time.Microsecond // of roundings
 	for n := 0; ; n++ {
 		want := take(t, store.Store, headgate.Request{Key: "k", Limit: l}) // what the store says now
 		got := take(t, cache, r)
@@ -110,7 +114,7 @@ func deniesInTime(t *testing.T, way time.Duration, l headgate.Limit) {
 				t.Fatalf("%s, %s away: %+v; of the store %+v", l, way, got, want)
 			}
 		}
-		time.Sleep(min(got.RetryAfter, 10*time.Millisecond))
+		time.Sleep(max(min(got.RetryAfter-2*time.Microsecond, 10*time.Millisecond), 100*time.Nanosecond))
 	}
 }
 

@@ -167,10 +167,8 @@ func (o *outlook) fitsBy(then int64) bool {
 // passed, is that of the same state. By clocks apart each of the two may be late by its
 // margin.
 func (o *outlook) agrees(later *outlook, elapsed, margin, laterMargin int64) bool {
-	if o.l != later.l || elapsed < 0 || (o.reset == 0) != (later.reset == 0) {
-		return false
-	}
-	if reset := elapsed + later.reset; later.reset > 0 && (o.reset > reset+laterMargin || reset > o.reset+margin) {
+	reset := elapsed + later.reset
+	if o.reset > reset+laterMargin || reset > o.reset+margin {
 		return false
 	}
 	if o.remaining == later.remaining {

@@ -37,3 +37,30 @@ func TestForetold(t *testing.T) {
 		}
 	}
 }
+
+// TestOutlookAgrees tells later answers of the same state from those after somebody else came.
+func TestOutlookAgrees(t *testing.T) {
+	l := TokenBucket(10, 10, 10*time.Microsecond).rule // a token each microsecond
+	o := outlook{l: l, remaining: 3, reset: 7}
+	for _, c := range []struct {
+		what                         string
+		remaining, reset             int64
+		elapsed, margin, laterMargin int64
+		agrees                       bool
+	}{
+		{"at once", 3, 7, 0, 0, 0, true},
+		{"later", 5, 5, 2, 0, 0, true},
+		{"a microsecond too late", 5, 6, 2, 0, 0, false},
+		{"a microsecond too early", 5, 4, 2, 0, 0, false},
+		{"late within the margin of the first", 5, 6, 2, 1, 0, true},
+		{"early within that of the later", 5, 4, 2, 0, 1, true},
+		{"as much left as then", 3, 5, 2, 0, 0, true},
+		{"less left", 4, 5, 2, 0, 0, false},
+		{"full again", 10, 0, 2, 0, 0, false},
+	} {
+		later := outlook{l: l, remaining: c.remaining, reset: c.reset}
+		if got := o.agrees(&later, c.elapsed, c.margin, c.laterMargin); got != c.agrees {
+			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+}
