@@ -365,3 +365,22 @@ func TestDenyCacheConcurrently(t *testing.T) {
 		}
 	}
 }
+
+// TestDenyCacheClocksApart: what was asked at a given time tells nothing of the store's own, nor the other
+// way round.
+func TestDenyCacheClocksApart(t *testing.T) {
+	l := headgate.TokenBucket(1, 1, 24*time.Hour)
+	for _, at := range [][2]time.Time{{time.Now(), {}}, {{}, time.Now().Add(time.Hour)}} {
+		store := &counting{Store: headgate.NewMemory(1000)}
+		cache := newDenyCache(t, store, headgate.DenyCacheOptions{MaxTrust: time.Hour})
+		for i, c := range []struct {
+			at    time.Time
+			asked int64
+		}{{at[0], 1}, {at[0], 2}, {at[0], 2}, {at[1], 3}, {at[1], 3}, {at[0], 4}} {
+			take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 1, At: c.at})
+			if asked := store.asked.Load(); asked != c.asked {
+				t.Errorf("first at %v, request %d at %v: %d asked; want %d", at[0], i, c.at, asked, c.asked)
+			}
+		}
+	}
+}

@@ -52,3 +52,23 @@ func TestDenyCacheIsBounded(t *testing.T) {
 		t.Errorf("%d bytes each; want at most 170", size)
 	}
 }
+
+// TestDenialsCompareInFull: keys whose hashes are alike are apart, and so are limits.
+func TestDenialsCompareInFull(t *testing.T) {
+	day, other := FixedWindow(1, 24*time.Hour), FixedWindow(2, 24*time.Hour)
+	q := question{denials: new(denials), tag: 7, key: "k", l: day.rule, cost: 1, asked: instant{own: 1, at: 1}}
+	q.learn(Decision{Limit: day, RetryAfter: time.Hour, ResetAfter: time.Hour}, 1, 0)
+	for _, c := range []struct {
+		key   string
+		l     Limit
+		known bool
+	}{{"k", day, true}, {"kk", day, false}, {"k", other, false}} {
+		q.key, q.l = c.key, c.l.rule
+		if _, known := q.answer(1000); known != c.known {
+			t.Errorf("%s, %s: known is %v", c.key, c.l, known)
+		}
+		if e := q.find(); (e != nil) != c.known {
+			t.Errorf("%s, %s: found %v", c.key, c.l, e != nil)
+		}
+	}
+}
