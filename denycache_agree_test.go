@@ -214,3 +214,13 @@ func takeAll(t *testing.T, s headgate.Store, rs []headgate.Request) []headgate.D
 	}
 	return ds
 }
+
+// FuzzDenyCache looks for storms in which the cache and the store alone differ.
+func FuzzDenyCache(f *testing.F) {
+	for i := range uint64(10) {
+		f.Add(i, uint8(i), i%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, algorithm uint8, wild bool) {
+		agreeInStorm(t, newStorm(algorithms[int(algorithm)%len(algorithms)], seed, wild))
+	})
+}
