@@ -366,6 +366,60 @@ func TestDenyCacheConcurrently(t *testing.T) {
 	}
 }
 
+// TestDenyCacheLookForgetsNothing, nor does one of several.
+func TestDenyCacheLookForgetsNothing(t *testing.T) {
+	store := &counting{Store: headgate.NewMemory(1000)}
+	cache := newDenyCache(t, store, headgate.DenyCacheOptions{MaxTrust: time.Hour})
+	r := headgate.Request{Key: "k", Limit: headgate.FixedWindow(1, 24*time.Hour), Cost: 1, At: time.Unix(4e9, 0)}
+	take(t, cache, r)
+	take(t, cache, r)
+	look, other := r, r
+	look.Cost, other.Key, other.Cost = 0, "other", 0
+	take(t, cache, look)
+	takeAll(t, cache, []headgate.Request{look, other})
+	before := store.asked.Load()
+	if take(t, cache, r); store.asked.Load() != before {
+		t.Error("the store was asked again")
+	}
+}
+
+// TestDenyCacheBadInput gets the same errors as from a store, whatever is known.
+func TestDenyCacheBadInput(t *testing.T) {
+	cache := newDenyCache(t, headgate.NewMemory(1000), headgate.DenyCacheOptions{MaxTrust: time.Hour})
+	r := headgate.Request{Key: "k", Limit: headgate.FixedWindow(1, 24*time.Hour), Cost: 1, At: time.Unix(4e9, 0)}
+	take(t, cache, r)
+	take(t, cache, r)
+	for _, c := range []struct {
+		rs        []headgate.Request
+		decisions int
+	}{{[]headgate.Request{r, r}, 2}, {[]headgate.Request{r}, 0}, {[]headgate.Request{r}, 2}} {
+		err := cache.TakeAll(t.Context(), c.rs, make([]headgate.Decision, c.decisions))
+		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok {
+			t.Errorf("%d requests and %d decisions: %v; want an InvalidError", len(c.rs), c.decisions, err)
+		}
+	}
+}
+
+// TestDenyCacheWaysDiffer: answers that took more or less time are of the same state even so.
+func TestDenyCacheWaysDiffer(t *testing.T) {
+	for _, l := range everyLimit(10, time.Hour) {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFar(0)
+			cache := newDenyCache(t, store, headgate.DenyCacheOptions{MaxTrust: time.Hour})
+			take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 10})
+			for i := range 20 {
+				store.way = time.Duration(30-i%3*10) * time.Millisecond
+				if take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 5}).Allowed() {
+					t.Fatalf("%s: granted", l)
+				}
+			}
+			if asked := store.asked.Load(); asked > 4 { // 10, 5 twice, and a look
+				t.Errorf("%s: asked %d times; want 4", l, asked)
+			}
+		})
+	}
+}
+
 // TestDenyCacheClocksApart: what was asked at a given time tells nothing of the store's own, nor the other
 // way round.
 func TestDenyCacheClocksApart(t *testing.T) {
