@@ -252,20 +252,23 @@ func notices(t *testing.T, change func(context.Context, headgate.Store, string, 
 	}
 }
 
-// TestDenyCacheGrantUnderWay: a denial that was decided before a grant tells less than that.
+// TestDenyCacheGrantUnderWay: a denial that was decided before a grant tells less than that, be it
+// a grant of one request or of several.
 func TestDenyCacheGrantUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := headgate.FixedWindow(10, 24*time.Hour)
-		store := newFar(time.Millisecond)
-		cache := newDenyCache(t, store, headgate.DenyCacheOptions{MaxTrust: time.Hour})
-		take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 4})
-		store.during = func() { take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 5}) }
-		for i, want := range []int64{6, 1, 1} {
-			if d := take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 8}); d.Allowed() || d.Remaining != want {
-				t.Errorf("denial %d: %+v; want %d remaining", i, d, want)
+	for _, others := range [][]headgate.Request{nil, {{Key: "other", Limit: headgate.FixedWindow(1, time.Hour), Cost: 1}}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := headgate.FixedWindow(10, 24*time.Hour)
+			store := newFar(time.Millisecond)
+			cache := newDenyCache(t, store, headgate.DenyCacheOptions{MaxTrust: time.Hour})
+			take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 4})
+			store.during = func() { takeAll(t, cache, append(others, headgate.Request{Key: "k", Limit: l, Cost: 5})) }
+			for i, want := range []int64{6, 1, 1} {
+				if d := take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 8}); d.Allowed() || d.Remaining != want {
+					t.Errorf("%d others, denial %d: %+v; want %d remaining", len(others), i, d, want)
+				}
 			}
-		}
-	})
+		})
+	}
 }
 
 var errLost = errors.New("the answer was lost")
