@@ -21,6 +21,15 @@ func (l Limit) Validate() error {
 	return nil
 }
 
+// validateStore refuses what could not be asked.
+func validateStore(s Store) error {
+	memory, inside := s.(*Memory)
+	if s == nil || inside && (memory == nil || memory.shards == nil) {
+		return &InvalidError{Field: "store", Value: "nil or the zero Memory", Want: "a Store, such as NewMemory(0)"}
+	}
+	return nil
+}
+
 // check finds the first fault in the terms of r.
 func (r *rule) check() *InvalidError {
 	switch {
