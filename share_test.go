@@ -105,7 +105,7 @@ func rateOf(l Limit) *big.Rat {
 // more flows into them; and no less than rounding takes.
 func TestSharesAddUp(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
-	for range often(50_000) {
+	for range often(8_000) {
 		l, n := randomShared(r), 1+r.IntN(1<<r.IntN(31))
 		s := l.Share(n)
 		if err := s.Validate(); err != nil {
@@ -137,7 +137,7 @@ func TestSharesAddUp(t *testing.T) {
 // limit does, or one each and what flows in.
 func TestSharesGrantTogether(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
-	for round := range often(300) {
+	for round := range often(160) {
 		capacity, refill, n := 1+r.Int64N(20), 1+r.Int64N(20), 1+r.IntN(8)
 		l := TokenBucket(capacity, refill, time.Second)
 		s := l.Share(n)
