@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fallback"
@@ -89,32 +88,4 @@ func TestVectors(t *testing.T) {
 	for _, mode := range []fallback.Mode{fallback.Closed, fallback.Open} {
 		limittest.Vectors(t, newStore(t, headgate.NewMemory(0), fallback.Options{Mode: mode}))
 	}
-}
-
-// The share of a fleet of one answers as the store would.
-func TestVectorsWhileDegraded(t *testing.T) {
-	b := newBreakable()
-	b.how.Store(fails)
-	limittest.Vectors(t, whole{newStore(t, b, fallback.Options{Mode: fallback.Local, Instances: of(1), Pause: time.Hour})})
-}
-
-// whole shows each decision as that of the limit itself.
-type whole struct{ headgate.Store }
-
-func (w whole) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	d, err := w.Store.Take(ctx, r)
-	if err == nil {
-		d.Limit = r.Limit
-	}
-	return d, err
-}
-
-func (w whole) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
-	err := w.Store.TakeAll(ctx, rs, ds)
-	for i := range ds {
-		if err == nil {
-			ds[i].Limit = rs[i].Limit
-		}
-	}
-	return err
 }
