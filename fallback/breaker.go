@@ -106,12 +106,13 @@ func (c *changes) note(from, to gobreaker.State, pause time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	switch {
-	case to == gobreaker.StateClosed:
+	switch to {
+	case gobreaker.StateHalfOpen:
+	case gobreaker.StateClosed:
 		c.before += now.Sub(c.since)
 		c.since = time.Time{}
 		c.untold = append(c.untold, change{})
-	case to == gobreaker.StateOpen:
+	case gobreaker.StateOpen:
 		c.next = now.Add(pause + time.Microsecond) // the breaker lets nobody through at the very end of its pause
 		if from == gobreaker.StateClosed {
 			c.since = now

@@ -3,12 +3,14 @@ package fallback_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fallback"
+	"github.com/headgate/headgate/httplimit"
 )
 
 func newLocal(t testing.TB, b headgate.Store, instances int) (*fallback.Store, *headgate.Memory) {
@@ -117,56 +119,55 @@ func TestBeyondTheShare(t *testing.T) {
 // What was granted here is taken back here, also when the store is back; what the store granted cannot be
 // taken back while it is gone, and says so; and each is given back once, where it was taken.
 func TestTickets(t *testing.T) {
-	for _, together := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			b := newBreakable()
-			s, local := newLocal(t, b, 2)
-			limits := []headgate.Limit{request("a=10/h").Limit}
-			if together {
-				limits = append(limits, request("b=10/h").Limit)
-			}
-			l, err := headgate.NewLimiter(s, limits...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			reserve := func(n int64) *headgate.Reservation {
-				t.Helper()
-				r, err := l.Reserve(t.Context(), "k", n)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return r
-			}
-			left := func(s headgate.Store, l headgate.Limit) int64 {
-				t.Helper()
-				return take(t, s, headgate.Request{Key: "k", Limit: l}).Remaining
-			}
-			atStore := reserve(4)
-			for _, l := range limits {
-				if err := local.Reset(t.Context(), "k", l); err != nil {
-					t.Fatal(err)
-				}
-			}
-			b.how.Store(fails)
-			here, another := reserve(2), reserve(1)
-			if n := left(local, limits[0].Share(2)); n != 2 {
-				t.Errorf("%d left of the share", n)
-			}
-			if err := here.Cancel(t.Context()); err != nil || left(local, limits[0].Share(2)) != 4 {
-				t.Errorf("taken back here: %v", err)
-			}
-			if err := atStore.Cancel(t.Context()); !errors.Is(err, errBroken) {
-				t.Errorf("taken back while the store is gone: %v", err)
-			}
-			b.how.Store(works)
-			time.Sleep(time.Second + time.Microsecond)
-			if err := atStore.Cancel(t.Context()); err != nil || left(b, limits[0]) != 10 {
-				t.Errorf("taken back when it is back: %v", err)
-			}
-			if err := another.Cancel(t.Context()); err != nil || left(local, limits[0].Share(2)) != 5 || left(b, limits[0]) != 10 {
-				t.Errorf("taken back here, when the store is back: %v", err)
-			}
-		})
+	for _, limits := range [][]headgate.Limit{{request("a=10/h").Limit}, {request("a=10/h").Limit, request("b=10/h").Limit}} {
+		synctest.Test(t, func(t *testing.T) { testTickets(t, limits) })
+	}
+}
+
+func testTickets(t *testing.T, limits []headgate.Limit) {
+	t.Helper()
+	b := newBreakable()
+	s, local := newLocal(t, b, 2)
+	l, err := headgate.NewLimiter(s, limits...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reserve := func(n int64) *headgate.Reservation {
+		t.Helper()
+		r, err := l.Reserve(t.Context(), "k", n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	left := func(s headgate.Store, l headgate.Limit) int64 {
+		t.Helper()
+		return take(t, s, headgate.Request{Key: "k", Limit: l}).Remaining
+	}
+	atStore := reserve(4)
+	for _, l := range limits {
+		if err := local.Reset(t.Context(), "k", l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.how.Store(fails)
+	here, another := reserve(2), reserve(1)
+	if n := left(local, limits[0].Share(2)); n != 2 {
+		t.Errorf("%d left of the share", n)
+	}
+	if err := here.Cancel(t.Context()); err != nil || left(local, limits[0].Share(2)) != 4 {
+		t.Errorf("taken back here: %v", err)
+	}
+	if err := atStore.Cancel(t.Context()); !errors.Is(err, errBroken) {
+		t.Errorf("taken back while the store is gone: %v", err)
+	}
+	b.how.Store(works)
+	time.Sleep(time.Second + time.Microsecond)
+	if err := atStore.Cancel(t.Context()); err != nil || left(b, limits[0]) != 10 {
+		t.Errorf("taken back when it is back: %v", err)
+	}
+	if err := another.Cancel(t.Context()); err != nil || left(local, limits[0].Share(2)) != 5 || left(b, limits[0]) != 10 {
+		t.Errorf("taken back here, when the store is back: %v", err)
 	}
 }
 
@@ -228,6 +229,46 @@ func TestAllocations(t *testing.T) {
 		}
 		if n := testing.AllocsPerRun(1000, func() { _ = s.TakeAll(ctx, rs, ds) }); n > 0.1 {
 			t.Errorf("mode %d: %v allocations together", mode, n)
+		}
+	}
+}
+
+// What clients are told are the numbers of the share, under the name of the limit.
+func TestHeaderFields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		s, _ := newLocal(t, b, 4)
+		b.how.Store(fails)
+		for cost, want := range map[int64]string{1: `"api";r=4;t=1`, 6: `"api";r=5;t=2`} {
+			r := request("api=20/s")
+			r.Key, r.Cost = want, cost
+			h := http.Header{}
+			httplimit.AllFields.Write(h, time.Now(), take(t, s, r))
+			if got := h["Ratelimit"]; len(got) != 1 || got[0] != want || h["Ratelimit-Policy"][0] != `"api";q=5;w=1` || h["X-Ratelimit-Limit"][0] != "5" {
+				t.Errorf("cost %d: %v", cost, h)
+			}
+		}
+	})
+}
+
+func TestOptions(t *testing.T) {
+	memory := headgate.NewMemory(1)
+	for _, c := range []struct {
+		store headgate.Store
+		o     fallback.Options
+		want  string
+	}{
+		{nil, fallback.Options{}, "headgate: store is nil; want a Store that others share, such as that of redisstore"},
+		{memory, fallback.Options{Mode: 3}, "headgate: Mode is 3; want Closed, Open or Local"},
+		{memory, fallback.Options{Mode: fallback.Local}, "headgate: Instances is nil; want a function, because Local grants this instance's share of a limit"},
+		{memory, fallback.Options{Instances: of(1)}, "headgate: Instances is a function; want none, or the mode Local"},
+		{memory, fallback.Options{Mode: fallback.Open, Local: memory}, "headgate: Local is a store; want none, or the mode Local"},
+		{memory, fallback.Options{Timeout: -1}, "headgate: Timeout is -1ns; want more than 0, or 0 for 50ms"},
+		{memory, fallback.Options{Failures: -1}, "headgate: Failures is -1; want at least 1, or 0 for 5"},
+		{memory, fallback.Options{Pause: -1}, "headgate: Pause is -1ns; want more than 0, or 0 for 1s"},
+	} {
+		if _, err := fallback.New(c.store, c.o); !invalid(err) || err.Error() != c.want {
+			t.Errorf("%v; want %s", err, c.want)
 		}
 	}
 }
