@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -228,5 +229,33 @@ func TestOpen(t *testing.T) {
 	}
 	if got := s.Stats().Instead; got != 102 {
 		t.Errorf("%d decisions instead of the store", got)
+	}
+}
+
+// Many callers at once, while the store fails and answers at random and the number of instances changes:
+// each is answered, and who asks with more limits than are remembered is, too.
+func TestManyCallers(t *testing.T) {
+	b := newBreakable()
+	var round atomic.Int64
+	s := newStore(t, b, fallback.Options{
+		Mode: fallback.Local, Failures: 2, Pause: time.Microsecond, OnChange: func(bool, error) {},
+		Instances: func() int { return int(round.Load() % 5) },
+	})
+	var group sync.WaitGroup
+	for g := range 4 {
+		group.Go(func() {
+			for i := range int64(1500) {
+				b.how.Store(int32(round.Add(1) % 2))
+				l := headgate.TokenBucket(10+i, 10, time.Second)
+				d, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: l, Cost: 1})
+				if err != nil || d.Limit.Name() != l.Name() {
+					t.Errorf("caller %d: %+v, %v", g, d, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if stats := s.Stats(); stats.Instead == 0 || stats.Instead == 6000 {
+		t.Errorf("%+v", stats)
 	}
 }
