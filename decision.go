@@ -42,6 +42,12 @@ func (d Decision) Allowed() bool { return d.RetryAfter == 0 && d.Limit.rule != n
 // RetryAfter.
 func (d Decision) Within(wait time.Duration) bool { return d.RetryAfter <= wait && d.Limit.rule != nil }
 
+// Degraded says that not the store decided but what stands in for it while it cannot say, such
+// as fallback.Store. Limit is then the part of the limit that it may grant by itself
+// ([Limit.Share]), with its own numbers under the same name, and Remaining and the waits are of
+// that.
+func (d Decision) Degraded() bool { return d.Limit.rule != nil && d.Limit.rule.shareOf != "" }
+
 // verdict is a decision in the arithmetic of the algorithms: microseconds.
 type verdict struct {
 	remaining int64

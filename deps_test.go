@@ -13,6 +13,7 @@ import (
 // library inherits them all.
 var requirements = map[string]string{
 	"github.com/redis/go-redis/v9": "the Redis store speaks through it",
+	"github.com/sony/gobreaker/v2": "package fallback leaves a store that fails alone by it; it needs nothing itself",
 	"github.com/cespare/xxhash/v2": "go-redis hashes with it",
 	"go.uber.org/atomic":           "go-redis counts with it",
 	"golang.org/x/sys":             "go-redis looks at connections with it",
@@ -40,7 +41,7 @@ func reason(path string) string {
 			return why
 		}
 	}
-	return "the root package links the standard library only, and the root module go-redis and what that needs"
+	return "the root package links the standard library only, and the root module go-redis with what that needs, and a circuit breaker"
 }
 
 // output runs the go command on this module alone.
@@ -83,7 +84,7 @@ func TestRootPackageLinksTheStandardLibraryOnly(t *testing.T) {
 	}
 }
 
-func TestRootModuleRequiresGoRedisOnly(t *testing.T) {
+func TestRootModuleRequiresLittle(t *testing.T) {
 	type module struct {
 		Path string `json:"Path"`
 	}

@@ -60,6 +60,7 @@ type terms struct {
 	capacity  int64         // most tokens held at once, or most grants in a window
 	refill    int64         // tokens that arrive each period; buckets only
 	every     time.Duration // the refill period, or the window
+	shareOf   string        // of a share, the ID of what it is part of, see Limit.Share
 }
 
 // rule is what a Limit stands for: its terms, and all that a decision needs
@@ -188,13 +189,13 @@ func (r *rule) derive() {
 // out. Two versions of it may take turns on a key, as while a fleet rolls out the
 // change, or it may be taken back: buckets then grant no more together than the more
 // generous would alone. A name is 1 to 64 letters, digits, dots, dashes and underscores, and
-// begins with a letter. The empty name makes l unnamed.
+// begins with a letter. The empty name makes l unnamed. What is named is no [Limit.Share] any more.
 func (l Limit) Named(name string) Limit {
 	if l.rule == nil {
 		return l
 	}
 	t := l.rule.terms
-	t.name = name
+	t.name, t.shareOf = name, ""
 	return newLimit(t)
 }
 

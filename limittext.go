@@ -245,7 +245,8 @@ func algorithmNamed(word string) Algorithm {
 	return 0
 }
 
-// String is the text form of l, which [ParseLimit] reads back as an equal Limit.
+// String is the text form of l, which [ParseLimit] reads back as an equal Limit; of a share
+// ([Limit.Share]) as one of equal numbers.
 func (l Limit) String() string {
 	if l == Unlimited {
 		return "unlimited"
@@ -283,6 +284,8 @@ func (t *terms) text() string {
 // identityText is the text that state belongs to, see Limit.ID.
 func (t *terms) identityText() string {
 	switch {
+	case t.shareOf != "":
+		return t.shareOf
 	case t.name == "":
 		return t.text()
 	case t.algorithm == AlgorithmTokenBucket:

@@ -47,12 +47,15 @@ type Options struct {
 
 	// FailClosed answers 503 while the store cannot say. Default: requests pass, unless
 	// the client has gone away meanwhile: a request whose own context has ended is never
-	// passed on undecided.
+	// passed on undecided. Around a fallback.Store neither happens as a rule, since that always
+	// decides: choose its mode then, and what clients are told are the numbers of this
+	// instance's share.
 	FailClosed bool
 
 	// Timeout is how long a decision may take before the store counts as one that
 	// cannot say. The charge may be made all the same. Set it for a store across a
-	// network, to 50 ms for example. Default: as long as the store's client waits, which
+	// network, to 50 ms for example, but not for a fallback.Store, which has a budget of its
+	// own. Default: as long as the store's client waits, which
 	// for a Redis that stands still is many seconds for each request.
 	Timeout time.Duration
 

@@ -1,0 +1,169 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/sony/gobreaker/v2"
+)
+
+// newBreaker makes the breaker through which s asks its store.
+func newBreaker(s *Store) *gobreaker.CircuitBreaker[struct{}] {
+	most := uint32(min(s.options.Failures, 1<<30))
+	return gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		Interval:     10 * time.Second,
+		BucketPeriod: time.Second,
+		Timeout:      s.options.Pause,
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			return c.ConsecutiveFailures >= most || c.TotalFailures >= most && c.TotalFailures >= c.TotalSuccesses
+		},
+		IsExcluded:    func(err error) bool { return err != nil && final(err) },
+		OnStateChange: func(_ string, from, to gobreaker.State) { s.changes.note(from, to, s.options.Pause) },
+	})
+}
+
+// ask calls the store within the budget, unless it is left alone. A final error is for the caller;
+// any other says that the store could not say.
+func (s *Store) ask(ctx context.Context, call func(context.Context) error) error {
+	_, err := s.breaker.Execute(func() (struct{}, error) {
+		within, stop := context.WithTimeout(ctx, s.options.Timeout)
+		defer stop()
+		err := call(within)
+		if err == nil {
+			return struct{}{}, nil
+		}
+		if left := ctx.Err(); left != nil {
+			err = &leftError{left}
+		}
+		if !final(err) {
+			s.changes.fail(err)
+		}
+		return struct{}{}, err
+	})
+	s.changes.tell(s.options.OnChange)
+	return err
+}
+
+// leftError is that of a caller whose own context ended.
+type leftError struct{ error }
+
+func (e *leftError) Unwrap() error { return e.error }
+
+// final says whether err says nothing of the store: the input is wrong, or the caller has left.
+func final(err error) bool {
+	if _, left := errors.AsType[*leftError](err); left {
+		return true
+	}
+	_, invalid := errors.AsType[*headgate.InvalidError](err)
+	return invalid
+}
+
+// Stats are the counts of a [Store] since it was made, for observers.
+type Stats struct {
+	Degraded    bool          // the store is left alone
+	DegradedFor time.Duration // for how long it was, in all
+	Instead     uint64        // decisions that were not the store's, also while it was asked
+	Failures    uint64        // calls to which the store gave no answer
+}
+
+// Stats are the counts up to now.
+func (s *Store) Stats() Stats {
+	stats := s.changes.stats()
+	stats.Instead = s.instead.Load()
+	return stats
+}
+
+// changes are what became of the store: how often it failed, and when it was left alone.
+type changes struct {
+	mu       sync.Mutex
+	last     error // why the store could not say
+	failures uint64
+	since    time.Time // when it was left alone; zero while it is asked
+	before   time.Duration
+	next     time.Time // when it is asked again
+	untold   []change
+	telling  bool
+}
+
+type change struct {
+	degraded bool
+	err      error
+}
+
+// fail notes that a call failed.
+func (c *changes) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = err
+	c.failures++
+}
+
+// note notes a change of the breaker. Half open it is left alone still, but for one caller.
+func (c *changes) note(from, to gobreaker.State, pause time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	switch to {
+	case gobreaker.StateHalfOpen:
+	case gobreaker.StateClosed:
+		c.before += now.Sub(c.since)
+		c.since = time.Time{}
+		c.untold = append(c.untold, change{})
+	case gobreaker.StateOpen:
+		c.next = now.Add(pause + time.Microsecond) // the breaker lets nobody through at the very end of its pause
+		if from == gobreaker.StateClosed {
+			c.since = now
+			c.untold = append(c.untold, change{degraded: true, err: c.last})
+		}
+	}
+}
+
+// tell tells an observer of the changes that nobody was told of, outside of the lock. It is told
+// of one after the other, by whoever is telling already.
+func (c *changes) tell(observer func(degraded bool, err error)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.untold) > 0 && !c.telling {
+		next := c.untold[0]
+		c.untold = c.untold[1:]
+		if observer != nil {
+			c.telling = true
+			c.tellOne(observer, next)
+			c.telling = false
+		}
+	}
+}
+
+func (c *changes) tellOne(observer func(degraded bool, err error), next change) {
+	c.mu.Unlock()
+	defer c.mu.Lock()
+	observer(next.degraded, next.err)
+}
+
+// wait is the time until the store is asked again.
+func (c *changes) wait() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Until(c.next)
+}
+
+// cause is why the store could not say.
+func (c *changes) cause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
+}
+
+func (c *changes) stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stats := Stats{DegradedFor: c.before, Failures: c.failures}
+	if !c.since.IsZero() {
+		stats.Degraded = true
+		stats.DegradedFor += time.Since(c.since)
+	}
+	return stats
+}

@@ -1,0 +1,160 @@
+// Package fallback decides when the store cannot: a headgate.Store around a store across a
+// network, with a time budget for each decision and a circuit breaker.
+//
+//	store, err := fallback.New(redis, fallback.Options{
+//		Mode:      fallback.Local,
+//		Instances: fleet.Instances, // of redisstore.NewFleet, or a number that you know
+//	})
+//
+// Decisions that were not the store's say so by headgate.Decision.Degraded.
+//
+// # How much is granted
+//
+// With [Closed] never more than the limit. With [Open] everything. With [Local], whatever fails and for
+// whom, at most twice the limit: what the store grants, and what the shares of all
+// instances do together (see headgate.Limit.Share; where there are more instances than tokens, the
+// shares together hold one for each).
+//
+// If the store fails for all instances and comes back for all, less: a token bucket of capacity C and rate r
+// grants at most (k+1) x C + r x (t + m) in any interval t in which the fleet goes over or back k times,
+// where m is for how long in it some instances ask the store while others do not. That
+// is at most Timeout when it fails and Pause and Timeout when it is back, on a fleet that is asked
+// without a pause. A window grants at most k+1 times its count. While the store
+// answers, each share is charged with what its instance is granted, so if load is spread evenly going
+// over adds nothing, and C (or the count) comes on top once, when a store that has refilled meanwhile is back.
+//
+// This holds while the Instances known are no fewer than there are. A turn that was booked ahead counts for
+// when it comes, which may be after the store is back.
+package fallback
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/sony/gobreaker/v2"
+)
+
+// Mode says what decides while the store cannot.
+type Mode uint8
+
+const (
+	// Closed denies, until the store is asked again, which is RetryAfter. Nothing is left
+	// then. It is the default because it alone needs to know nothing to keep every limit.
+	Closed Mode = iota
+
+	// Open grants, and counts nothing: each key is told that all is left, but for costs that the limit can
+	// never grant.
+	Open
+
+	// Local asks a store in this process, under this instance's share of the limit.
+	Local
+)
+
+// Options of [New].
+type Options struct {
+	// Mode says what decides while the store cannot. Default: [Closed].
+	Mode Mode
+
+	// Instances tells among how many instances a limit is shared, this one among them. Less than
+	// 1 counts as 1. Too many is short, too few is over: count those that are being started. It is
+	// called for each decision by many goroutines. Required for Local, and for no other mode.
+	Instances func() int
+
+	// Local is the store that Local asks. It is charged while the other one answers,
+	// too, so give it a call of its own, not the store of other limiters. Default:
+	// headgate.NewMemory(0), which holds a million keys and begins small. For no other mode.
+	Local headgate.Store
+
+	// Timeout is how long the store may take for a decision. A caller's context that ends
+	// earlier ends the call earlier, with its error, and says nothing of the store: give callers more
+	// time than this. What was asked may be charged all the same. Default: 50 ms.
+	Timeout time.Duration
+
+	// Failures is after how many failures the store is left alone: so many in a row, or
+	// so many in ten seconds that are half of what was asked. Default: 5.
+	Failures int
+
+	// Pause is for how long the store is left alone. After it, one caller at a time asks
+	// it, and the first that is answered ends the fallback. Default: 1 s.
+	Pause time.Duration
+
+	// OnChange is told when the store is left alone, and why, and when it answers again. It is called
+	// by a caller of the store, after the decision, for one change after the other.
+	// Default: nobody.
+	OnChange func(degraded bool, err error)
+}
+
+const (
+	defaultTimeout  = 50 * time.Millisecond
+	defaultFailures = 5
+	defaultPause    = time.Second
+)
+
+// Store is a headgate.Store around another one. It is safe for use by many goroutines, starts
+// none, and needs no closing. Make one with [New].
+//
+// The store around which it is must return when its context ends, as redisstore does: its callers
+// wait for that. A call to Redis that was left goes on until the client's own timeouts. There
+// are at most as many such calls as callers who asked at a time when it failed, and then one for
+// each Pause.
+type Store struct {
+	store   headgate.Store
+	options Options
+	shares  shares
+	breaker *gobreaker.CircuitBreaker[struct{}]
+	changes changes
+	instead atomic.Uint64
+}
+
+var _ headgate.Store = (*Store)(nil)
+
+// New puts a fallback around store. It returns a headgate.InvalidError if store is nil, if a number is
+// negative, or if the options do not fit the mode.
+func New(store headgate.Store, o Options) (*Store, error) {
+	if err := o.validate(store); err != nil {
+		return nil, err
+	}
+	o.Timeout = orDefault(o.Timeout, defaultTimeout)
+	o.Failures = orDefault(o.Failures, defaultFailures)
+	o.Pause = orDefault(o.Pause, defaultPause)
+	if o.Mode == Local && o.Local == nil {
+		o.Local = headgate.NewMemory(0)
+	}
+	s := &Store{store: store, options: o}
+	s.breaker = newBreaker(s)
+	return s, nil
+}
+
+func orDefault[T comparable](value, otherwise T) T {
+	if value == *new(T) {
+		return otherwise
+	}
+	return value
+}
+
+func (o *Options) validate(store headgate.Store) error {
+	bad := func(field, value, want string) error {
+		return &headgate.InvalidError{Field: field, Value: value, Want: want}
+	}
+	switch {
+	case store == nil:
+		return bad("store", "nil", "a Store that others share, such as that of redisstore")
+	case o.Mode > Local:
+		return bad("Mode", strconv.Itoa(int(o.Mode)), "Closed, Open or Local")
+	case o.Mode == Local && o.Instances == nil:
+		return bad("Instances", "nil", "a function, because Local grants this instance's share of a limit")
+	case o.Mode != Local && o.Instances != nil:
+		return bad("Instances", "a function", "none, or the mode Local")
+	case o.Mode != Local && o.Local != nil:
+		return bad("Local", "a store", "none, or the mode Local")
+	case o.Timeout < 0:
+		return bad("Timeout", o.Timeout.String(), "more than 0, or 0 for 50ms")
+	case o.Failures < 0:
+		return bad("Failures", strconv.Itoa(o.Failures), "at least 1, or 0 for 5")
+	case o.Pause < 0:
+		return bad("Pause", o.Pause.String(), "more than 0, or 0 for 1s")
+	}
+	return nil
+}

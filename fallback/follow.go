@@ -1,0 +1,76 @@
+package fallback
+
+import (
+	"context"
+
+	"github.com/headgate/headgate"
+)
+
+// follow charges this instance's share with what the store decided, so that when the store fails the
+// share is what this instance has left of it, and not a fresh one. A grant of more than the share holds
+// drains it.
+//
+// A ticket that the store does not know may have been granted here while it was gone.
+func (s *Store) follow(ctx context.Context, r headgate.Request, d headgate.Decision) headgate.Decision {
+	switch {
+	case s.options.Mode != Local:
+	case unknown(&r, &d):
+		if own, err := s.options.Local.Take(ctx, s.own(r)); err == nil && !unknown(&r, &own) {
+			return own
+		}
+	case d.Within(r.MaxWait):
+		s.charge(ctx, r)
+	}
+	return d
+}
+
+// followAll is follow for requests that were decided together.
+func (s *Store) followAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) {
+	if s.options.Mode != Local {
+		return
+	}
+	granted, known := all(rs, ds)
+	switch {
+	case !known:
+		own := make([]headgate.Decision, len(ds))
+		if err := s.takeOwn(ctx, rs, own); err == nil {
+			if _, known := all(rs, own); known {
+				copy(ds, own)
+			}
+		}
+	case granted:
+		for _, r := range rs {
+			s.charge(ctx, r)
+		}
+	}
+}
+
+// all says whether all of rs were granted, and whether all their tickets are known.
+func all(rs []headgate.Request, ds []headgate.Decision) (granted, known bool) {
+	granted, known = true, true
+	for i := range rs {
+		granted = granted && ds[i].Within(rs[i].MaxWait)
+		known = known && !unknown(&rs[i], &ds[i])
+	}
+	return granted, known
+}
+
+// unknown says whether r is about a ticket that was not found.
+func unknown(r *headgate.Request, d *headgate.Decision) bool {
+	return r.Ticket != 0 && r.Cost <= 0 && d.RetryAfter == headgate.Never
+}
+
+// charge charges this instance's share with a grant of the store, or gives back what it did. A
+// local store that cannot say leaves the share fuller than it should be, as it would be without.
+func (s *Store) charge(ctx context.Context, r headgate.Request) {
+	if r.Cost == 0 {
+		return
+	}
+	r = s.own(r)
+	r.MaxWait, r.Ticket, r.Hold = 0, 0, 0
+	d, err := s.options.Local.Take(ctx, r)
+	if err == nil && !d.Allowed() && d.Remaining > 0 {
+		r.Cost = d.Remaining
+		_, _ = s.options.Local.Take(ctx, r)
+	}
+}

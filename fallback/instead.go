@@ -1,0 +1,116 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// share is this instance's share of l. Open and Closed take the numbers of l itself.
+func (s *Store) share(l headgate.Limit) headgate.Limit {
+	if s.options.Mode != Local {
+		return s.shares.of(l, 1)
+	}
+	return s.shares.of(l, max(s.options.Instances(), 1))
+}
+
+// own is r under this instance's share.
+func (s *Store) own(r headgate.Request) headgate.Request {
+	r.Limit = s.share(r.Limit)
+	return r
+}
+
+// requests is room for those of one call.
+type requests struct{ all []headgate.Request }
+
+var rooms = sync.Pool{New: func() any { return new(requests) }}
+
+// takeOwn is TakeAll of the local store under the shares.
+func (s *Store) takeOwn(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	room, _ := rooms.Get().(*requests)
+	defer func() {
+		clear(room.all) // hold no key while idle
+		rooms.Put(room)
+	}()
+	room.all = room.all[:0]
+	for _, r := range rs {
+		room.all = append(room.all, s.own(r))
+	}
+	return s.options.Local.TakeAll(ctx, room.all, ds)
+}
+
+// takeAllInstead decides rs where the store cannot.
+func (s *Store) takeAllInstead(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) (err error) {
+	if s.options.Mode == Local {
+		if err := s.takeOwn(ctx, rs, ds); err != nil {
+			return err
+		}
+	}
+	for i, r := range rs {
+		if s.options.Mode == Local {
+			ds[i], err = s.beyond(r, ds[i])
+		} else {
+			ds[i], err = s.blind(r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blind is the decision on r of who knows nothing.
+func (s *Store) blind(r headgate.Request) (headgate.Decision, error) {
+	d := headgate.Decision{Limit: s.share(r.Limit)}
+	if s.options.Mode == Open {
+		d.Remaining = d.Limit.Capacity()
+	}
+	switch {
+	case r.Ticket != 0 && r.Cost <= 0:
+		return headgate.Decision{}, s.undecided()
+	case r.Cost > d.Limit.Capacity():
+		d.RetryAfter = headgate.Never
+	case s.options.Mode == Closed && r.Cost >= 0:
+		if r.MaxWait > 0 { // within which a denial might seem to be a turn
+			return headgate.Decision{}, s.undecided()
+		}
+		d.RetryAfter = s.wait()
+		d.ResetAfter = d.RetryAfter
+	}
+	return d, nil
+}
+
+// beyond is d, the decision of this instance's share on r, unless that can never say what the
+// limit would: then it may be asked again when the store is.
+func (s *Store) beyond(r headgate.Request, d headgate.Decision) (headgate.Decision, error) {
+	switch {
+	case d.RetryAfter != headgate.Never || r.Cost > r.Limit.Capacity():
+		return d, nil
+	case r.MaxWait > 0 || r.Ticket != 0:
+		return headgate.Decision{}, s.undecided()
+	}
+	d.RetryAfter = s.wait()
+	return d, nil
+}
+
+// wait is the time until the store is asked again, in whole microseconds, and at least what it may
+// take to answer.
+func (s *Store) wait() time.Duration {
+	d := s.changes.wait() + time.Microsecond - 1
+	return max(d.Truncate(time.Microsecond), s.options.Timeout)
+}
+
+var errNoAnswer = errors.New("the store gave no answer")
+
+// undecided is why the store could not say, where nobody else can.
+func (s *Store) undecided() error {
+	cause := s.changes.cause()
+	if cause == nil { // it panicked
+		cause = errNoAnswer
+	}
+	return fmt.Errorf("fallback: %w", cause)
+}

@@ -1,0 +1,83 @@
+package fallback
+
+import (
+	"context"
+
+	"github.com/headgate/headgate"
+)
+
+// Take implements headgate.Store. It returns the store's error where nothing else could say, either:
+//   - of a MaxWait, with Closed, and for a cost that the limit grants but this instance's share never does;
+//   - of a take-back by a ticket that was not granted here meanwhile: only the store
+//     knows it, so try again. What was granted here is taken back here, also
+//     when the store answers again.
+//
+// A plain refund is made where decisions are made. With Closed and Open it is
+// granted and lost: the store stays charged.
+func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if err := r.Validate(); err != nil {
+		return headgate.Decision{}, err
+	}
+	var d headgate.Decision
+	err := s.ask(ctx, func(ctx context.Context) (err error) {
+		d, err = s.store.Take(ctx, r)
+		return err
+	})
+	switch {
+	case err == nil:
+		return s.follow(ctx, r, d), nil
+	case final(err):
+		return headgate.Decision{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return headgate.Decision{}, err
+	}
+	s.instead.Add(1)
+	if s.options.Mode != Local {
+		return s.blind(r)
+	}
+	own := s.own(r)
+	if d, err = s.options.Local.Take(ctx, own); err != nil {
+		return headgate.Decision{}, err
+	}
+	return s.beyond(r, d)
+}
+
+// TakeAll implements headgate.Store. The store decides all the requests, or none: then they are
+// decided here as by Take.
+func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	if err := headgate.ValidateAll(rs, ds); err != nil {
+		return err
+	}
+	err := s.ask(ctx, func(ctx context.Context) error { return s.store.TakeAll(ctx, rs, ds) })
+	switch {
+	case err == nil:
+		s.followAll(ctx, rs, ds)
+		return nil
+	case final(err):
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.instead.Add(uint64(len(rs)))
+	return s.takeAllInstead(ctx, rs, ds)
+}
+
+// Reset implements headgate.Store. What is kept here is forgotten in any case; an error says that
+// the store may not have forgotten.
+func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
+	if err := l.Validate(); err != nil {
+		return err
+	}
+	err := s.ask(ctx, func(ctx context.Context) error { return s.store.Reset(ctx, key, l) })
+	if s.options.Mode == Local {
+		if err := s.options.Local.Reset(ctx, key, s.share(l)); err != nil {
+			return err
+		}
+	}
+	if err != nil && !final(err) {
+		return s.undecided()
+	}
+	return err
+}

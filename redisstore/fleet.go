@@ -1,0 +1,153 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisscript"
+)
+
+// fleet is a script of its own.
+var fleet = sync.OnceValue(func() redisscript.Script { return redisscript.New(file("fleet")) })
+
+// beats is how many intervals an instance counts after its last beat.
+const beats = 3
+
+const (
+	defaultEvery = 5 * time.Second
+	leaveIn      = time.Second
+)
+
+// FleetOptions are the settings of a [Fleet]. The zero value is good.
+type FleetOptions struct {
+	// Every is the time between two beats, the same for all instances: at least a millisecond. Default: 5 s.
+	Every time.Duration
+
+	// Least is the number to go by until the first beat was heard, and never less than
+	// that: the instances that are started together. Default: 1.
+	Least int
+}
+
+// Fleet counts the instances that share a store. Each announces itself to Redis by a beat, one round
+// trip in each interval, and learns how many there are, by the clock of the server: for
+// the shares of fallback.Store.
+//
+// An instance that was started is counted by the others after their next beat; one that died no more
+// after three intervals and two beats. Who beats needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD and
+// PEXPIRE besides those of a Store, on the key prefix + "fleet".
+type Fleet struct {
+	store     *Store
+	options   FleetOptions
+	id        string
+	stop      context.CancelFunc
+	done      chan struct{}
+	instances atomic.Int64
+
+	mu     sync.Mutex
+	before int64 // heard by the last beat
+	err    error
+}
+
+var errUnheard = errors.New("redisstore: no beat was heard yet")
+
+// NewFleet joins the instances that share s, which are those with its server and prefix, and beats in
+// a goroutine until [Fleet.Close]. It returns without an answer of the server; call
+// [Fleet.Beat] to have one. It returns a headgate.InvalidError if s is nil or a number is out of range.
+func NewFleet(s *Store, o FleetOptions) (*Fleet, error) {
+	switch {
+	case s == nil:
+		return nil, &headgate.InvalidError{Field: "store", Value: "nil", Want: "one made by New or Open"}
+	case o.Every != 0 && o.Every < time.Millisecond:
+		return nil, &headgate.InvalidError{Field: "Every", Value: o.Every.String(), Want: "at least 1ms, or 0 for 5s"}
+	case o.Every > 24*time.Hour:
+		return nil, &headgate.InvalidError{Field: "Every", Value: o.Every.String(), Want: "at most 24h"}
+	case o.Least < 0:
+		return nil, &headgate.InvalidError{Field: "Least", Value: strconv.Itoa(o.Least), Want: "at least 1, or 0 for 1"}
+	}
+	if o.Every == 0 {
+		o.Every = defaultEvery
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	f := &Fleet{store: s, options: o, id: rand.Text(), stop: stop, done: make(chan struct{}), err: errUnheard}
+	f.instances.Store(int64(max(o.Least, 1)))
+	go f.run(ctx)
+	return f, nil
+}
+
+// Instances is how many there are, this one among them: the larger number of the last two beats, because
+// a server that lost what it knew hears of all within an interval; while the server does not
+// answer the last one known. It is never less than 1.
+func (f *Fleet) Instances() int { return int(f.instances.Load()) }
+
+// Err is why the last beat failed, or nil if it was heard. Before the first it is an error, too.
+func (f *Fleet) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// Beat announces this instance now, and counts: what is done in each interval, for who wants to know
+// before the first. After Close it joins again, until it is forgotten.
+func (f *Fleet) Beat(ctx context.Context) error {
+	alive, err := f.tell(ctx, beats*f.options.Every)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err = err; err == nil {
+		f.instances.Store(max(alive, f.before, int64(f.options.Least), 1))
+		f.before = alive
+	}
+	return err
+}
+
+// Close leaves the fleet at once, and ends the goroutine. If the server does not hear it within a
+// second, which is the error, the others count this instance for three intervals.
+func (f *Fleet) Close() error {
+	f.stop()
+	<-f.done
+	ctx, cancel := context.WithTimeout(context.Background(), leaveIn)
+	defer cancel()
+	_, err := f.tell(ctx, 0)
+	return err
+}
+
+func (f *Fleet) run(ctx context.Context) {
+	defer close(f.done)
+	ticker := time.NewTicker(f.options.Every)
+	defer ticker.Stop()
+	for {
+		within, cancel := context.WithTimeout(ctx, f.options.Every)
+		_ = f.Beat(within) // Err tells
+		cancel()
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tell says for how long this instance counts from now, and hears how many there are.
+func (f *Fleet) tell(ctx context.Context, life time.Duration) (alive int64, err error) {
+	s := f.store
+	numbers, err := s.clock.Run(ctx, s.client, fleet(), []string{s.prefix + "fleet"}, func(now int64) []any {
+		return []any{f.id, now, life.Microseconds()}
+	})
+	if err != nil || len(numbers) != 1 {
+		return 0, redisscript.Explain("redisstore", err, fleetAdvices)
+	}
+	return numbers[0], nil
+}
+
+const fleetRights = "the user needs the commands EVALSHA, EVAL, ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE and TIME on the keys of this prefix"
+
+var fleetAdvices = []redisscript.Advice{
+	{Prefix: "NOPERM", Text: fleetRights},
+	{Prefix: "The user executing the script", Text: fleetRights}, // as Redis 7 says it of a command inside
+	{Prefix: "WRONGTYPE", Text: "somebody else's value is at the key: choose another prefix"},
+}
