@@ -55,11 +55,18 @@ func NewLimiterFunc(store Store, limits func(key string) []Limit) (*Limiter, err
 }
 
 func newLimiter(store Store, choose func(key string) []Limit) (*Limiter, error) {
-	memory, inside := store.(*Memory)
-	if store == nil || inside && (memory == nil || memory.shards == nil) {
-		return nil, &InvalidError{Field: "store", Value: "nil or the zero Memory", Want: "a Store, such as NewMemory(0)"}
+	if err := checkStore(store); err != nil {
+		return nil, err
 	}
+	memory, _ := store.(*Memory)
 	return &Limiter{store: store, memory: memory, choose: choose}, nil
+}
+
+func checkStore(store Store) error {
+	if memory, inside := store.(*Memory); store == nil || inside && (memory == nil || memory.shards == nil) {
+		return &InvalidError{Field: "store", Value: "nil or the zero Memory", Want: "a Store, such as NewMemory(0)"}
+	}
+	return nil
 }
 
 // SetLimits replaces the limits of a limiter made by [NewLimiter], at once and

@@ -65,7 +65,9 @@ type Store interface {
 	// TakeAll decides several requests together: all are granted and charged, or
 	// none is charged. It fills ds, which must be as long as rs. If one request is
 	// refused, ds holds for each of the others whether it alone would have been
-	// granted, with its numbers uncharged. Two requests of the same key and limit
+	// granted, with its numbers uncharged. A look (a Cost of 0) refuses nobody; but one with
+	// a Ticket makes the others depend on that grant: if it is answered by Never, none
+	// is charged, and nothing is given back. Two requests of the same key and limit
 	// identity in one call are refused with an [InvalidError].
 	TakeAll(ctx context.Context, rs []Request, ds []Decision) error
 

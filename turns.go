@@ -244,10 +244,10 @@ type turnOfAll struct {
 
 // add is for a request whose own turn is in retry, and which may share its state with another.
 func (a *turnOfAll) add(r *Request, retry int64, shared bool) {
-	if r.Cost <= 0 {
+	if r.Cost < 0 || r.Cost == 0 && r.Ticket == 0 {
 		return
 	}
-	if a.refused = a.refused || retry == never; a.refused {
+	if a.refused = a.refused || retry == never; a.refused || r.Cost == 0 {
 		return
 	}
 	a.shared = a.shared || shared && retry > 0

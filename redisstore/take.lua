@@ -104,8 +104,10 @@ for pass = first, last do
       end
       states[i] = state ~= '' and state
     end
-    if cost > 0 then
+    if cost > 0 or (cost == 0 and ticket ~= NOTICKET) then
       granted = granted and retry ~= NEVER
+    end
+    if cost > 0 then
       most, latest = min(most or wait, wait), max(latest, retry)
     end
   end
