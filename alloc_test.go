@@ -44,3 +44,10 @@ func TestAllowDoesNotAllocate(t *testing.T) {
 		t.Errorf("limits of each key: %v allocations a decision", n)
 	}
 }
+
+func TestLeaseDoesNotAllocate(t *testing.T) {
+	l, limit := hotLease(t)
+	if n := testing.AllocsPerRun(1000, func() { must(l.Take(t.Context(), Request{Key: "k", Limit: limit, Cost: 1})) }); n != 0 {
+		t.Errorf("%v allocations a decision", n)
+	}
+}

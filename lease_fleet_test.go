@@ -59,7 +59,10 @@ func (f *fleet) over() (most int64) {
 		full += l.refill * l.period
 	}
 	var used, last int64
-	for _, u := range f.uses {
+	for i, u := range f.uses {
+		if i == 0 {
+			last = u.at
+		}
 		used = max(used-(u.at-last)*l.refill, 0) + u.n*l.period
 		last = u.at
 		most = max(most, ceilDiv(max(used-full, 0), l.period))
@@ -205,8 +208,7 @@ func (p *process) live(ctx context.Context, random *rand.Rand, end time.Time) {
 
 var leased = []string{"2000/s burst 1000", "1000/s", "10/2ms burst 2000 stepped", "1000/s fixed-window", "1000/400ms fixed-window"}
 
-// runFleet is by how much too many tokens were used, how many were, and how many of those
-// ahead.
+// runFleet is by how much too many tokens were used, how many were, and for how many calls.
 func runFleet(t *testing.T, text string, seed uint64, bent bend) (over, granted, calls int64) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{store: NewMemory(100), limit: must(ParseLimit(text))}
