@@ -113,7 +113,7 @@ func (l *Lease) Take(ctx context.Context, r Request) (Decision, error) {
 	}
 	d, err := l.store.Take(ctx, r)
 	if err == nil && d.Allowed() {
-		l.granted(row, hash, &r)
+		l.granted(row, hash, &r) //nolint:contextcheck // what is taken ahead outlives the request
 	}
 	return d, err
 }
@@ -250,7 +250,7 @@ func (l *Lease) Close(ctx context.Context) error {
 		row := &l.demands.rows[i]
 		for _, n := range row.loans() {
 			if left := l.drop(row, n); left > 0 {
-				go l.finish(n, left)
+				go l.finish(n, left) //nolint:contextcheck // Close ends with ctx, what it sent is over with the term
 			}
 		}
 	}

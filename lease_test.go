@@ -2,9 +2,11 @@ package headgate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +22,7 @@ func TestLeaseSavesCalls(t *testing.T) {
 			f := &fleet{store: NewMemory(100), limit: must(ParseLimit(text))}
 			defer time.Sleep(time.Second) // until all that is on its way has arrived
 			p := f.process(LeaseOptions{}, steady)
-			const asked = 20000
+			const asked = 8000
 			var wg sync.WaitGroup
 			for range asked {
 				wg.Go(func() {
@@ -94,7 +96,7 @@ func TestLeaseOfColdKeys(t *testing.T) {
 func TestLeaseIsShortByAtMostThreeShares(t *testing.T) {
 	for _, text := range []string{"5000/s", "1000/s burst 5000", "20/10ms burst 5000 stepped", "5000/s fixed-window"} {
 		least := int64(math.MaxInt64)
-		for offset := range 20 {
+		for offset := range 10 {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fleet{store: NewMemory(100), limit: must(ParseLimit(text))}
 				defer time.Sleep(time.Second) // until all that is on its way has arrived
@@ -108,14 +110,16 @@ func TestLeaseIsShortByAtMostThreeShares(t *testing.T) {
 						}
 					})
 				}
-				time.Sleep(2*time.Second + time.Duration(offset)*5*time.Millisecond)
+				time.Sleep(2*time.Second + time.Duration(offset)*10*time.Millisecond)
 				d := must(f.store.Take(t.Context(), Request{Key: "k", Limit: f.limit}))
 				used := int64(0)
+				f.mu.Lock()
 				for _, u := range f.uses { // in this window; a bucket has refilled most of it
 					if now := time.Now(); f.limit.Algorithm() == AlgorithmFixedWindow && u.at >= now.Truncate(time.Second).UnixMicro() {
 						used += u.n
 					}
 				}
+				f.mu.Unlock()
 				least = min(least, d.Remaining+used)
 				wg.Wait()
 			})
@@ -184,7 +188,7 @@ func TestLeaseOptions(t *testing.T) {
 		{NewMemory(1), LeaseOptions{Keys: 1<<24 + 1}, "keys"},
 	} {
 		_, err := NewLease(c.store, c.o)
-		if !isInvalid(err) || err.(*InvalidError).Field != c.field {
+		if e, ok := errors.AsType[*InvalidError](err); !ok || e.Field != c.field {
 			t.Errorf("%+v: %v; want an error about the %s", c.o, err, c.field)
 		}
 	}
@@ -233,27 +237,25 @@ func TestLeaseResetAndClose(t *testing.T) {
 		f := &fleet{store: NewMemory(100), limit: must(ParseLimit("10000/s"))}
 		defer time.Sleep(time.Second) // until all that is on its way has arrived
 		p := f.process(LeaseOptions{}, func() time.Duration { return 0 })
-		n := p.hold(t)
+		p.hold(t)
 		if err := p.lease.Reset(t.Context(), "k", f.limit); err != nil {
 			t.Fatal(err)
 		}
-		if _, ahead := p.ask(t.Context(), 1); ahead || n.left != 0 {
-			t.Errorf("after a reset %d are left", n.left)
+		if _, ahead := p.ask(t.Context(), 1); ahead {
+			t.Error("after a reset something was ahead")
 		}
 		look := func() int64 {
 			return must(f.store.Take(t.Context(), Request{Key: "k", Limit: f.limit})).Remaining
 		}
 		time.Sleep(time.Second)
 
-		n = p.hold(t)
-		left, before := n.left, look()
-		d, ahead := p.ask(t.Context(), n.left+1)
+		left, before := p.hold(t).left, look()
+		d, ahead := p.ask(t.Context(), left+1)
 		if ahead || d.Allowed() && d.Remaining != before-left-1 {
 			t.Errorf("more than was ahead: %+v, %v", d, ahead)
 		}
 		synctest.Wait()
-		n = p.hold(t)
-		left, before = n.left, look()
+		left, before = p.hold(t).left, look()
 		if d, ahead := p.ask(t.Context(), 1); !ahead || !d.Allowed() || d.Remaining > f.limit.Capacity() || d.Remaining < left || d.ResetAfter <= 0 || d.Limit != f.limit {
 			t.Errorf("ahead: %+v, %v", d, ahead)
 		}
@@ -280,10 +282,10 @@ func TestLeaseCloseGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{store: NewMemory(100), limit: must(ParseLimit("10000/s"))}
 		defer time.Sleep(time.Second) // until all that is on its way has arrived
-		late := time.Duration(0)
-		p := f.process(LeaseOptions{}, func() time.Duration { return late })
+		var late atomic.Int64
+		p := f.process(LeaseOptions{}, func() time.Duration { return time.Duration(late.Load()) })
 		p.hold(t)
-		late = time.Hour
+		late.Store(int64(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if err := p.lease.Close(ctx); err != context.DeadlineExceeded { //nolint:errorlint // it is that and nothing else
