@@ -19,8 +19,8 @@ const (
 // share a store should have the same.
 type LeaseOptions struct {
 	// Share is how much of a limit's capacity may be lent at a time, to all processes
-	// together: above 0 and at most a quarter; [DefaultLeaseShare] if 0. A process that dies
-	// loses at most half of that.
+	// together: above 0 and at most a quarter; [DefaultLeaseShare] if 0. Half of that is the most
+	// that a process takes at once.
 	Share float64
 
 	// Term is for how long tokens are lent at most: whole milliseconds, up to a minute;
