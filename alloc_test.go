@@ -59,3 +59,10 @@ func TestDenyCacheDoesNotAllocate(t *testing.T) {
 		}
 	}
 }
+
+func TestLeaseDoesNotAllocate(t *testing.T) {
+	l, limit := hotLease(t)
+	if n := testing.AllocsPerRun(1000, func() { must(l.Take(t.Context(), Request{Key: "k", Limit: limit, Cost: 1})) }); n != 0 {
+		t.Errorf("%v allocations a decision", n)
+	}
+}

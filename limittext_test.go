@@ -252,6 +252,11 @@ func TestErrorLines(t *testing.T) {
 	line("NewDenyCache(nil)", err)
 	line("TakeAll of 2 requests and 1 decision", m.TakeAll(t.Context(), make([]Request, 2), make([]Decision, 1)))
 
+	for _, o := range []LeaseOptions{{Share: 0.5}, {Share: -1}, {Term: time.Microsecond}, {Term: time.Hour}, {Keys: -1}} {
+		_, err = NewLease(m, o)
+		line(fmt.Sprintf("NewLease(%+v)", o), err)
+	}
+
 	golden(t, "testdata/errors.txt", lines.Bytes())
 }
 

@@ -71,7 +71,8 @@ type Store interface {
 	// none is charged. It fills ds, which must be as long as rs. If one request is
 	// refused, ds holds for each of the others whether it alone would have been
 	// granted, with its numbers uncharged. To take back what counts for good is refused,
-	// too. Two requests of the same key and limit
+	// too, and so is a look (a Cost of 0) with a Ticket whose grant does: the others depend
+	// on that. Other looks refuse nobody. Two requests of the same key and limit
 	// identity in one call are refused with an [InvalidError].
 	TakeAll(ctx context.Context, rs []Request, ds []Decision) error
 

@@ -17,7 +17,7 @@ type turnOfAll struct {
 // add is for a request whose own turn is in retry, and which may share its state with another.
 func (a *turnOfAll) add(r *Request, retry int64, shared bool) {
 	if r.Cost <= 0 {
-		a.refused = a.refused || r.takesBack() && retry == never
+		a.refused = a.refused || r.Ticket != 0 && retry == never
 		return
 	}
 	a.parts++

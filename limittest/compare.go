@@ -199,7 +199,7 @@ func agreeTogether(t *testing.T, random *sequence, r headgate.Request, got, want
 	for i := range 1 + random.IntN(2) {
 		sibling := r
 		sibling.Limit = parse(t, []string{"sibling=3/s", "other=40/m sliding-log"}[i])
-		sibling.Cost = 1 + random.Int64N(2)
+		sibling.Cost = random.Int64N(3)
 		rs = append(rs, sibling)
 	}
 	gs, ws := make([]headgate.Decision, len(rs)), make([]headgate.Decision, len(rs))

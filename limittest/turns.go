@@ -22,6 +22,7 @@ func turns(t *testing.T, open Open) {
 		{"taken back together, or not at all", allBackOrNone},
 		{"nobody goes before a turn", nobodyGoesBefore},
 		{"tickets", tickets},
+		{"together with a ticket", withTicket},
 		{"of too many the first count for good", tooMany},
 		{"a refund makes no room at a turn", refundAhead},
 	})
@@ -250,6 +251,38 @@ func tickets(t *testing.T, s headgate.Store) {
 		} {
 			if d := ask(c.cost, c.ticket, c.after); d.RetryAfter != c.retry {
 				t.Errorf("%s: a cost of %d by ticket %d after %s: %s; want retry after %s", text, c.cost, c.ticket, c.after, describe(d), c.retry)
+			}
+		}
+	}
+}
+
+// withTicket takes and gives back on condition that a grant of another limit may still be
+// taken back.
+func withTicket(t *testing.T, s headgate.Store) {
+	condition := parse(t, "condition=10/s")
+	for _, text := range turnLimits {
+		l := parse(t, text)
+		key := "with a ticket " + text
+		take(t, s, headgate.Request{Key: key, Limit: condition, Cost: 1, Ticket: 1, Hold: time.Second, At: epoch})
+		take(t, s, headgate.Request{Key: key, Limit: l, Cost: 1, At: epoch})
+		for _, c := range []struct {
+			cost   int64
+			ticket uint64
+			after  time.Duration
+			change int64 // of what remains
+		}{
+			{1, 1, 0, -1}, {1, 2, 0, 0}, {-1, 2, 0, 0}, {-1, 1, time.Second - time.Microsecond, 1}, {-1, 1, time.Second, 0}, {1, 1, time.Second, 0},
+		} {
+			now := epoch.Add(c.after)
+			before := take(t, s, headgate.Request{Key: key, Limit: l, At: now}).Remaining
+			rs := []headgate.Request{{Key: key, Limit: l, Cost: c.cost, At: now}, {Key: key, Limit: condition, Ticket: c.ticket, At: now}}
+			ds := make([]headgate.Decision, 2)
+			if err := s.TakeAll(t.Context(), rs, ds); err != nil {
+				t.Fatal(err)
+			}
+			after := take(t, s, headgate.Request{Key: key, Limit: l, At: now}).Remaining
+			if full := l.Capacity(); after != min(before+c.change, full) || ds[1].Allowed() != (c.change != 0) {
+				t.Errorf("%s: %d with ticket %d after %s: %d remain of %d, %s; want a change of %d", text, c.cost, c.ticket, c.after, after, before, describe(ds[1]), c.change)
 			}
 		}
 	}

@@ -134,7 +134,7 @@ local function serve(place, charge, turn, group)
     elseif cost > 0 then
       granted = granted and retry >= 0
       most, latest = min(most or wait, wait), max(latest, retry)
-    elseif ticket ~= NOTICKET and cost < 0 then
+    elseif ticket ~= NOTICKET then
       granted = granted and retry ~= NEVER
     end
   end

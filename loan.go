@@ -1,0 +1,122 @@
+package headgate
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// loan is tokens of a key that this process took ahead, or is about to. It lies in the table
+// of demands, whose row guards left and until; the rest changes only before there is
+// something left.
+type loan struct {
+	lending
+	key    string
+	ticket uint64 // while the store knows it, what is left may be given back; 0: it may not
+
+	left  int64 // tokens not used yet; 0 until the store has answered
+	until int64 // they are used before this, in nanoseconds since the table was made
+	timer *time.Timer
+
+	said Decision // what the store said last
+	sent int64    // and when it was asked
+}
+
+// taken is what the store gave for a loan, if it may be used before until. If not, none should
+// be asked for before rest.
+type taken struct{ tokens, until, rest int64 }
+
+func newLoan(t lending, key string) *loan {
+	// The key may be part of something large, or of a buffer that is used again.
+	return &loan{lending: t, key: strings.Clone(key), ticket: rand.Uint64() | 1}
+}
+
+// asked says whether the store has not answered yet.
+func (n *loan) asked() bool { return n != nil && n.left == 0 }
+
+// end ends n, and tells what was left of it.
+func (n *loan) end() (left int64) {
+	if n == nil {
+		return 0
+	}
+	if n.timer != nil {
+		n.timer.Stop()
+	}
+	left, n.left = n.left, 0
+	return left
+}
+
+// spend takes cost tokens of n, if it is a loan of that key and limit that has as many.
+func (n *loan) spend(r *Request, now int64) (Decision, bool) {
+	if n == nil || n.left < r.Cost || now >= n.until || n.limit != r.Limit || n.key != r.Key {
+		return Decision{}, false
+	}
+	n.left -= r.Cost
+	d := n.said
+	d.Remaining = min(d.Remaining+n.left, n.limit.rule.capacity)
+	d.ResetAfter = max(d.ResetAfter-time.Duration(now-n.sent), 0).Truncate(time.Microsecond)
+	return d, true
+}
+
+// usable is the part of a term for which tokens are used. In the rest they are given back. So the
+// clocks of store and process may run apart by as much.
+func usable(term time.Duration) time.Duration { return term / 8 * 7 }
+
+// borrow takes cost tokens ahead.
+func (l *Lease) borrow(n *loan, cost int64) taken {
+	ctx, cancel := context.WithTimeout(context.Background(), n.term)
+	defer cancel()
+	n.sent = l.now()
+	t := taken{until: n.sent + int64(usable(n.term))}
+	var ds [2]Decision
+	err := l.store.TakeAll(ctx, []Request{
+		{Key: n.key, Limit: n.limit, Cost: cost},
+		{Key: n.key, Limit: n.pool, Cost: cost, Ticket: n.ticket, Hold: n.term},
+	}, ds[:])
+	if err != nil { // they are lost, if they were taken
+		return taken{rest: l.now() + int64(n.term)}
+	}
+	if d := Strictest(ds[:]); !d.Allowed() {
+		return taken{rest: l.now() + int64(min(max(d.RetryAfter, n.term/8), n.term))}
+	}
+	n.said, t.tokens = ds[0], cost
+	if n.limit.Algorithm() == AlgorithmFixedWindow && n.said.ResetAfter < n.term {
+		n.ticket = 0 // it lasts longer than the window, and the next one has no use for what is left
+		t.until = min(t.until, n.sent+int64(n.said.ResetAfter))
+	}
+	if !l.down(ctx, n) {
+		t.until, t.rest = 0, l.now()+int64(n.term)/2
+	}
+	return t
+}
+
+// down says whether so many tokens are missing from the bucket that n may be used, after it
+// has taken some away if need be.
+func (l *Lease) down(ctx context.Context, n *loan) bool {
+	short := n.short(n.said.Remaining)
+	if short == 0 {
+		return true
+	}
+	var ds [2]Decision
+	err := l.store.TakeAll(ctx, []Request{
+		{Key: n.key, Limit: n.limit, Cost: short},
+		{Key: n.key, Limit: n.drain, Cost: short},
+	}, ds[:])
+	n.said = ds[0]
+	return err == nil && Strictest(ds[:]).Allowed()
+}
+
+// giveBack gives what is left of n back: if its time is over, nothing happens.
+func (l *Lease) giveBack(n *loan, left int64) {
+	if left == 0 || n.ticket == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), n.term)
+	defer cancel()
+	var ds [2]Decision
+	_ = l.store.TakeAll(ctx, []Request{ // else they are lost until they have refilled
+		{Key: n.key, Limit: n.limit, Cost: -left},
+		{Key: n.key, Limit: n.pool, Ticket: n.ticket},
+	}, ds[:])
+}
