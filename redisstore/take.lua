@@ -60,100 +60,88 @@ local function wellformed(limit, value)
   return #value >= alone and (#value - alone) % 9 == 0
 end
 
--- unusual decides a request that may wait or that is about a turn, or one on a value that
--- may be more than a state, or none.
-local function unusual(k, limit, value, now, cost, charge, wait, ticket, hold, turn, group)
+-- unusual decides a request o that may wait or that is about a turn, or one on a value that
+-- may be more than a state, or none. See turned for what o has.
+local function unusual(limit, value, o, charge)
   if value and not wellformed(limit, value) then
     return 0, BADSTATE, 0
   end
   local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
-  if wait == 0 and ticket == NOTICKET and not hasturns(value) then
-    return decide(value, now, cost, charge, capacity, a, b)
+  if o.wait == 0 and o.ticket == NOTICKET and not hasturns(value) then
+    return decide(value, o.now, o.cost, charge, capacity, a, b)
   end
   local most = limit[6] and MAXGRANTS or min(MAXGRANTS, 1 + floor(MAXGRANTS * MAXGRANTS / capacity))
-  return turned(decide, value, {now = now, cost = cost, wait = wait, ticket = ticket, hold = hold,
-    after = turn > 0 and now + turn or 0, together = group or {}, key = KEYS[k]}, charge, capacity, a, b, most)
+  return turned(decide, value, o, charge, capacity, a, b, most)
 end
 
-local requests, answers, count = ARGV[3], {}, 0
-local keyof = {}
+local requests, answers, keyof = ARGV[3], {}, {}
+local place, count = 1, 0
 
--- serve decides the requests that go together from the given place on, and charges them if
--- told to, all at a turn that is so far away. group is a table of theirs, for what turned notes. It
--- returns the place after them and their number with those before, whether all are granted, and
--- how far away the latest of their turns is.
-local function serve(place, charge, turn, group)
-  local granted, most, latest, n, what = true, nil, 0, count, TOGETHER
-  while what >= TOGETHER do
-    local k, limit, cost, now, wait, ticket, hold, grace = 0, 0, 1, clock, 0, NOTICKET, 0, ofcaller
-    what, k, limit, place = unpack(REQUEST, requests, place)
-    limit = limits[limit]
-    local rest, charged = what % TOGETHER, charge
-    if rest > 0 then
-      if rest % 2 == LOOKS then
-        charged = false
-      end
-      if rest % 4 >= COSTS then
-        cost, place = unpack(COST, requests, place)
-        charged = charged and cost ~= 0
-      end
-      if rest % 8 >= TIMED then
-        now, place = unpack(TIME, requests, place)
-        grace = true
-      end
-      if rest >= TURNS then
-        wait, ticket, hold, place = unpack(TURN, requests, place)
-      end
+-- Requests that go together are decided, and if none is refused once more and charged, at the
+-- latest of their turns. A single one stands in nobody's way and is charged at once. group is a
+-- table of theirs, for what turned notes.
+local first, before, charging, granted, most, latest, turn, group
+while place <= #requests do
+  local what, k, l, after = unpack(REQUEST, requests, place)
+  if not first then
+    first, before, charging, turn, group = place, count, what < TOGETHER, 0, nil
+    granted, most, latest = true, nil, 0
+  end
+  place = after
+  local limit, rest, charge = limits[l], what % TOGETHER, charging
+  local cost, now, wait, ticket, hold, grace = 1, clock, 0, NOTICKET, 0, ofcaller
+  if rest > 0 then
+    charge = charge and rest % 2 < LOOKS
+    if rest % 4 >= COSTS then
+      cost, place = unpack(COST, requests, place)
+      charge = charge and cost ~= 0
     end
-    local value = changed[k]
-    if value == nil then
-      value = known[k]
+    if rest % 8 >= TIMED then
+      now, place = unpack(TIME, requests, place)
+      grace = true
     end
-    local remaining, retry, reset, state, lives
-    if rest < TURNS and (not value or #value == limit[5]) then
-      remaining, retry, reset, state, lives = limit[1](value, now, cost, charged, limit[2], limit[3], limit[4])
-    else
-      remaining, retry, reset, state, lives = unusual(k, limit, value, now, cost, charged, wait, ticket, hold, turn, group)
-    end
-    if state and cost ~= 0 then
-      changed[k] = state ~= '' and state
-      if lives then
-        expiries[k] = ceil(lives / 1000000) + (grace and CALLERGRACE or SERVERGRACE)
-      end
-    end
-    n = n + 1
-    if retry > MAX then
-      retry = MAX
-    end
-    if reset > MAX then
-      reset = MAX
-    end
-    keyof[n], answers[n] = k, pack(ANSWER, remaining, retry, reset)
-    if retry == BADSTATE then
-      granted = false
-    elseif cost > 0 then
-      granted = granted and retry >= 0
-      most, latest = min(most or wait, wait), max(latest, retry)
-    elseif ticket ~= NOTICKET then
-      granted = granted and retry ~= NEVER
+    if rest >= TURNS then
+      wait, ticket, hold, place = unpack(TURN, requests, place)
     end
   end
-  return place, n, granted and latest <= (most or 0), latest
-end
-
--- Requests that go together are decided, and charged if none is refused. A single one stands in
--- nobody's way and is charged at once.
-local place = 1
-while place <= #requests do
-  if requests:byte(place) < TOGETHER then
-    place, count = serve(place, true, 0)
+  local value = changed[k]
+  if value == nil then
+    value = known[k]
+  end
+  local remaining, retry, reset, state, lives
+  if rest < TURNS and (not value or #value == limit[5]) then
+    remaining, retry, reset, state, lives = limit[1](value, now, cost, charge, limit[2], limit[3], limit[4])
   else
-    local group = {}
-    local after, n, granted, latest = serve(place, false, 0, group)
-    if granted then
-      serve(place, true, latest, group)
+    group = group or {}
+    remaining, retry, reset, state, lives = unusual(limit, value, {now = now, cost = cost, wait = wait, ticket = ticket,
+      hold = hold, after = turn > 0 and now + turn or 0, together = group, key = KEYS[k]}, charge)
+  end
+  if state and cost ~= 0 then
+    changed[k] = state ~= '' and state
+    if lives then
+      expiries[k] = ceil(lives / 1000000) + (grace and CALLERGRACE or SERVERGRACE)
     end
-    place, count = after, n
+  end
+  if retry > MAX then
+    retry = MAX
+  end
+  if reset > MAX then
+    reset = MAX
+  end
+  count = count + 1
+  keyof[count], answers[count] = k, pack(ANSWER, remaining, retry, reset)
+  if cost > 0 then
+    granted = granted and retry >= 0
+    most, latest = min(most or wait, wait), max(latest, retry)
+  elseif retry == BADSTATE or ticket ~= NOTICKET then
+    granted = granted and retry >= 0
+  end
+  if what < TOGETHER then
+    if not charging and granted and latest <= (most or 0) then
+      place, count, charging, turn, most, latest = first, before, true, latest, nil, 0
+    else
+      first = nil
+    end
   end
 end
 
