@@ -11,7 +11,19 @@ import (
 // which the budgets find by its name (denyCacheName, leaseName), and with the workload
 // that it is for in Only.
 func headgateRedis() []Entry {
-	return []Entry{{Name: headgateName, Open: redisOpener(Terms.bucket)}}
+	return []Entry{
+		{Name: headgateName, Open: redisOpener(Terms.bucket)},
+		{Name: denyCacheName, Open: wrappedOpener(denyCached), Only: "denial"},
+		{Name: leaseName, Open: wrappedOpener(leased), Only: "one hot key", RedisKeys: 3},
+	}
+}
+
+func denyCached(s headgate.Store) (headgate.Store, error) {
+	return headgate.NewDenyCache(s, headgate.DenyCacheOptions{})
+}
+
+func leased(s headgate.Store) (headgate.Store, error) {
+	return headgate.NewLease(s, headgate.LeaseOptions{})
 }
 
 // headgateAlgorithms is this project's other algorithms, for their weight in Redis.
@@ -40,14 +52,27 @@ type headgateOnRedis struct {
 // redisOpener opens a limiter of the limit that the terms describe.
 func redisOpener(limit func(Terms) headgate.Limit) func(Setup) (Contender, error) {
 	return func(s Setup) (Contender, error) {
-		client := newGoRedis(s.Addr)
-		store, err := redisstore.New(client, redisstore.Options{})
-		if err != nil {
-			return nil, err
-		}
-		l, err := headgate.NewLimiter(store, limit(s.Terms))
-		return headgateOnRedis{headgateLimiter{l}, client, store}, err
+		return openRedis(s, limit, func(store headgate.Store) (headgate.Store, error) { return store, nil })
 	}
+}
+
+// wrappedOpener opens a limiter whose store is around the Redis store.
+func wrappedOpener(wrap func(headgate.Store) (headgate.Store, error)) func(Setup) (Contender, error) {
+	return func(s Setup) (Contender, error) { return openRedis(s, Terms.bucket, wrap) }
+}
+
+func openRedis(s Setup, limit func(Terms) headgate.Limit, wrap func(headgate.Store) (headgate.Store, error)) (Contender, error) {
+	client := newGoRedis(s.Addr)
+	store, err := redisstore.New(client, redisstore.Options{})
+	if err != nil {
+		return nil, err
+	}
+	wrapped, err := wrap(store)
+	if err != nil {
+		return nil, err
+	}
+	l, err := headgate.NewLimiter(wrapped, limit(s.Terms))
+	return headgateOnRedis{headgateLimiter{l}, client, store}, err
 }
 
 func (h headgateOnRedis) Close() error {
