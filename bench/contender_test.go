@@ -31,7 +31,7 @@ func TestContendersGrantExactlyN(t *testing.T) {
 		t.Run("http/"+e.Name, func(t *testing.T) { grantsExactly(t, e, "", clients, n) })
 	}
 	server := redistest.Start(t)
-	for i, e := range slices.Concat(redisField(), headgateAlgorithms(), batchingField()) {
+	for i, e := range slices.Concat(redisLoopField(), headgateAlgorithms(), batchingField()) {
 		own := fmt.Sprint(i) // several keep the same names, in ways of their own
 		keys := []string{own + "alone:1", own + "alone:2", own + "at once"}
 		t.Run("redis/"+own+" "+e.Name, func(t *testing.T) { grantsExactly(t, e, server.Addr, keys, n) })

@@ -31,6 +31,9 @@ func redisField() []Entry {
 	}...)
 }
 
+// redisLoopField is the contenders of closed loops on Redis.
+func redisLoopField() []Entry { return append(redisField(), headgateWrapped()...) }
+
 // absent is said under the table: who is named in the plan of this module and
 // not measured.
 const absent = "not in the table: mennanov/limiters and rueidislimiter, whose modules the build could not obtain;\n" +

@@ -7,12 +7,15 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// headgateRedis is this project's Redis store, and the stores around it: one entry each,
-// which the budgets find by its name (denyCacheName, leaseName), and with the workload
-// that it is for in Only.
+// headgateRedis is this project's Redis store.
 func headgateRedis() []Entry {
+	return []Entry{{Name: headgateName, Open: redisOpener(Terms.bucket)}}
+}
+
+// headgateWrapped is the stores around the Redis store, each with the workload that it
+// is for. The budgets find them by their names.
+func headgateWrapped() []Entry {
 	return []Entry{
-		{Name: headgateName, Open: redisOpener(Terms.bucket)},
 		{Name: denyCacheName, Open: wrappedOpener(denyCached), Only: "denial"},
 		{Name: leaseName, Open: wrappedOpener(leased), Only: "one hot key", RedisKeys: 3},
 	}

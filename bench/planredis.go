@@ -13,7 +13,7 @@ func (p plan) redisWorkloads() []*Workload {
 // redis measures the contenders that ask a Redis started for this purpose, and what their
 // keys take in it.
 func (p plan) redis(ctx context.Context, progress io.Writer, out *Results) error {
-	run := p.closedLoops(redisStore, redisField(), p.redisWorkloads(), p.levels, out)
+	run := p.closedLoops(redisStore, redisLoopField(), p.redisWorkloads(), p.levels, out)
 	return withRedis(ctx, func(server *redisServer) error {
 		run.server = server
 		if err := p.closedRounds(ctx, progress, run); err != nil {

@@ -77,7 +77,7 @@ func TestSmallPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	tables := strings.SplitN(text.String(), "\n\n", len(parts)+1)
-	fields := [][]Entry{memoryField(), httpField(), gateField(), redisField(), pacedField(), batchingField()}
+	fields := [][]Entry{memoryField(), httpField(), gateField(), redisLoopField(), pacedField(), batchingField()}
 	for i, part := range parts {
 		isTable(t, tables[i])
 		for _, e := range fields[i] {
