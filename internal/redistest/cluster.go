@@ -47,7 +47,7 @@ func StartReplicatedCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), clusterTimeout)
 	defer cancel()
-	c, err := runCluster(ctx, 2*nodes, append([]string{"--cluster-node-timeout", "500"}, args...))
+	c, err := runCluster(ctx, 2*nodes, append([]string{"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0", "--repl-ping-replica-period", "1"}, args...))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -106,13 +106,11 @@ func (c *Cluster) join(ctx context.Context) error {
 			return fmt.Errorf("redistest: set epoch: %w", err)
 		}
 	}
-	for _, s := range c.Servers[1:] {
-		host, port, err := net.SplitHostPort(s.Addr)
-		if err != nil {
-			return fmt.Errorf("redistest: %w", err)
-		}
-		if _, err := c.Servers[0].Do(ctx, "CLUSTER", "MEET", host, port); err != nil {
-			return fmt.Errorf("redistest: meet: %w", err)
+	for i, s := range c.Servers { // each meets all: to hear of each other takes longer
+		for _, other := range c.Servers[:i] {
+			if _, err := s.Do(ctx, "CLUSTER", "MEET", loopback, other.port()); err != nil {
+				return fmt.Errorf("redistest: meet: %w", err)
+			}
 		}
 	}
 	for _, s := range c.Servers {

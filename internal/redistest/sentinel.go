@@ -84,11 +84,11 @@ func (s *Server) monitor(ctx context.Context, addr string) error {
 		return fmt.Errorf("redistest: %w", err)
 	}
 	// Redis 7 can ask and tell more often than each second or two; others take longer to begin.
-	_, _ = s.Do(ctx, "SENTINEL", "DEBUG", "PUBLISH-PERIOD", "200", "INFO-PERIOD", "200", "PING-PERIOD", "100")
+	_, _ = s.Do(ctx, "SENTINEL", "DEBUG", "PUBLISH-PERIOD", "200", "INFO-PERIOD", "200", "PING-PERIOD", "500", "TILT-PERIOD", "1000")
 	for _, command := range [][]string{
 		{"SENTINEL", "MONITOR", SentinelMaster, host, port, strconv.Itoa(sentinels/2 + 1)},
 		{"SENTINEL", "SET", SentinelMaster, "down-after-milliseconds", "500"},
-		{"SENTINEL", "SET", SentinelMaster, "failover-timeout", "5000"},
+		{"SENTINEL", "SET", SentinelMaster, "failover-timeout", "3000"},
 	} {
 		if _, err := s.Do(ctx, command...); err != nil {
 			return fmt.Errorf("redistest: %s: %w", strings.Join(command, " "), err)
