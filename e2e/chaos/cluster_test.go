@@ -1,0 +1,99 @@
+package chaos
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+const slots = 16384
+
+// clusterFaults befall a Redis Cluster.
+func clusterFaults() []fault {
+	return []fault{
+		{name: "cluster, slots move", build: reshard, quiet: true},
+		{name: "cluster, a primary killed", build: clusterKilled, bound: "a fresh limit for keys of that primary", sees: []string{"refused"}},
+	}
+}
+
+func clusterURL(c *redistest.Cluster) string { return "redis+cluster://" + strings.Join(c.Addrs, ",") }
+
+// slotOf asks for the slot of a key.
+func slotOf(t *testing.T, c *redistest.Cluster, key string) int {
+	t.Helper()
+	slot, err := strconv.Atoi(do(t, c.Servers[1], "CLUSTER", "KEYSLOT", key))
+	if err != nil {
+		t.Error(err)
+	}
+	return slot
+}
+
+// owner is the server that has a slot at first.
+func owner(slot int) int {
+	for i := range 3 {
+		if slot < slots*(i+1)/3 {
+			return i
+		}
+	}
+	panic("no such slot")
+}
+
+// reshard moves the slots of the keys that are asked for often from server to server.
+func reshard(t *testing.T) *scene {
+	c := redistest.StartCluster(t)
+	owners := make(map[int]int)
+	for _, key := range wanted() {
+		slot := slotOf(t, c, key)
+		owners[slot] = owner(slot)
+	}
+	return &scene{
+		open: openURL(t, clusterURL(c)),
+		inject: func(ctx context.Context) {
+			moved := 0
+			for ctx.Err() == nil {
+				for slot, from := range owners {
+					to := (from + 1) % len(c.Servers)
+					if err := c.Move(context.WithoutCancel(ctx), slot, from, to); err != nil {
+						t.Error(err)
+						return
+					}
+					owners[slot] = to
+					moved++
+				}
+			}
+			t.Logf("%d slots moved", moved)
+		},
+		heal: func() {},
+		felt: func() {
+			answers(t, "MOVED", c.Servers...)()
+			answers(t, "ASK", c.Servers...)()
+		},
+	}
+}
+
+// clusterKilled ends the first primary. Its replica takes its place.
+func clusterKilled(t *testing.T) *scene {
+	c := redistest.StartReplicatedCluster(t)
+	lost := make(map[string]bool)
+	for _, key := range wanted() {
+		lost[key] = owner(slotOf(t, c, key)) == 0
+	}
+	return &scene{
+		open:   openURL(t, clusterURL(c)),
+		inject: func(context.Context) { c.Servers[0].Stop() },
+		begun: func(a *account) int64 {
+			if known, ok := lost[a.key]; ok && !known {
+				return 0
+			}
+			return 1
+		},
+		felt: func() {
+			if roleOf(t, c.Servers[3]) != "master" {
+				t.Error("the replica was not promoted")
+			}
+		},
+	}
+}
