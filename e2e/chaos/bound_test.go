@@ -76,7 +76,7 @@ func (a *account) bound(s *scene) int64 {
 
 // checkCharges asks what the ledgers were charged: each call at most once, and if
 // nothing may have been lost, all that was granted.
-func (n *tally) checkCharges(ctx context.Context, t *testing.T, s *scene, store headgate.Store, kept bool) {
+func (n *tally) checkCharges(t *testing.T, store headgate.Store, kept bool) {
 	t.Helper()
 	for _, a := range n.accounts {
 		if a.limit.Capacity() < 100_000 {
@@ -84,7 +84,7 @@ func (n *tally) checkCharges(ctx context.Context, t *testing.T, s *scene, store 
 		}
 		var d headgate.Decision
 		until(t, "told what was charged", func() (told bool) {
-			ctx, cancel := context.WithTimeout(ctx, deadline)
+			ctx, cancel := context.WithTimeout(t.Context(), deadline)
 			defer cancel()
 			var err error
 			d, err = store.Take(ctx, headgate.Request{Key: a.key, Limit: a.limit})

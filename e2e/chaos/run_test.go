@@ -23,26 +23,26 @@ const (
 )
 
 // run puts f under load and holds what was granted against the bound.
-func (f fault) run(t *testing.T) (r row) {
+func (f fault) run(t *testing.T) row {
 	s := f.build(t)
 	n := newTally()
-	label := pprof.Labels("fault", f.name) // all goroutines that are begun inside have it
-	pprof.Do(t.Context(), label, func(ctx context.Context) {
-		stores, closeAll := s.openAll()
-		defer closeAll()
-		stop := load(ctx, n, stores)
-		m := s.moments(ctx, t, n)
-		stop()
-		n.check(t, s, m)
-		n.checkCharges(ctx, t, s, stores[0], f.bound == "")
-		f.checkErrors(t, n)
-		if s.felt != nil {
-			s.felt()
-		}
-		r = n.row(f, s, m)
+	var stores []headgate.Store
+	var closeAll, stop func()
+	pprof.Do(t.Context(), pprof.Labels("fault", f.name), func(ctx context.Context) {
+		stores, closeAll = s.openAll() // all goroutines that are begun in here have the label
+		stop = load(ctx, n, stores)
 	})
+	m := s.moments(t, n)
+	stop()
+	n.checkCharges(t, stores[0], f.bound == "")
+	closeAll()
+	n.check(t, s, m)
+	f.checkErrors(t, n)
+	if s.felt != nil {
+		s.felt()
+	}
 	checkGone(t, f.name)
-	return r
+	return n.row(f, s, m)
 }
 
 func (s *scene) openAll() (stores []headgate.Store, closeAll func()) {
@@ -65,8 +65,10 @@ type moments struct {
 }
 
 // moments lets the load run, and the fault happen.
-func (s *scene) moments(ctx context.Context, t *testing.T, n *tally) moments {
+func (s *scene) moments(t *testing.T, n *tally) moments {
+	t.Helper()
 	var m moments
+	ctx := t.Context()
 	wait(ctx, *span/4) // time is what is tested here: the load lasts
 	m.injected = n.now()
 	during, cancel := context.WithCancel(ctx)
@@ -80,7 +82,7 @@ func (s *scene) moments(ctx context.Context, t *testing.T, n *tally) moments {
 	}
 	m.mendsItself = s.heal == nil
 	m.healed = n.now()
-	n.awaitAnswers(ctx, t, m.healed)
+	n.awaitAnswers(t, m.healed)
 	m.answering = n.now()
 	wait(ctx, *span/4)
 	m.ended = n.now()

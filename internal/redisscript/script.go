@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -21,9 +22,27 @@ func New(text string) Script {
 }
 
 // Run sends the script by its name, and its text only to a server that does not
-// know it yet. Nothing else is sent twice: see once. The error is the client's;
+// know it yet, or that has refused because some of the keys are on their way to another
+// server of its Cluster (TRYAGAIN). Nothing else is sent twice: see once. The error is the client's;
 // [Explain] makes it fit to be read.
 func (s Script) Run(ctx context.Context, client redis.UniversalClient, keys []string, args []any) ([]int64, error) {
+	numbers, err := s.send(ctx, client, keys, args)
+	for pause := time.Millisecond; pause < maxPause && redis.HasErrorPrefix(err, "TRYAGAIN"); pause *= 2 {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		numbers, err = s.send(ctx, client, keys, args)
+	}
+	return numbers, err
+}
+
+// maxPause ends the pauses after which a script is sent again that a Cluster has refused
+// because its keys are on their way to another server: all of them take a quarter of a second.
+const maxPause = 256 * time.Millisecond
+
+func (s Script) send(ctx context.Context, client redis.UniversalClient, keys []string, args []any) ([]int64, error) {
 	numbers, err := send(ctx, client, "evalsha", s.sha, keys, args)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return send(ctx, client, "eval", s.text, keys, args)
