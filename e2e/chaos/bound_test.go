@@ -79,7 +79,7 @@ func (a *account) bound(s *scene) int64 {
 func (n *tally) checkCharges(t *testing.T, store headgate.Store, kept bool) {
 	t.Helper()
 	for _, a := range n.accounts {
-		if a.limit.Capacity() < 100_000 {
+		if !a.isLedger() {
 			continue
 		}
 		var d headgate.Decision

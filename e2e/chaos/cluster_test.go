@@ -19,7 +19,14 @@ func clusterFaults() []fault {
 	}
 }
 
-func clusterURL(c *redistest.Cluster) string { return "redis+cluster://" + strings.Join(c.Addrs, ",") }
+// clusterURL is for the user with the least rights, whom it makes.
+func clusterURL(t *testing.T, c *redistest.Cluster) string {
+	t.Helper()
+	for _, s := range c.Servers {
+		makeUser(t, s, true)
+	}
+	return "redis+cluster://" + user + ":" + password + "@" + strings.Join(c.Addrs, ",")
+}
 
 // slotOf asks for the slot of a key.
 func slotOf(t *testing.T, c *redistest.Cluster, key string) int {
@@ -50,7 +57,7 @@ func reshard(t *testing.T) *scene {
 		owners[slot] = owner(slot)
 	}
 	return &scene{
-		open: openURL(t, clusterURL(c)),
+		open: openURL(t, clusterURL(t, c)),
 		inject: func(ctx context.Context) {
 			moved := 0
 			for ctx.Err() == nil {
@@ -82,7 +89,7 @@ func clusterKilled(t *testing.T) *scene {
 		lost[key] = owner(slotOf(t, c, key)) == 0
 	}
 	return &scene{
-		open:   openURL(t, clusterURL(c)),
+		open:   openURL(t, clusterURL(t, c)),
 		inject: func(context.Context) { c.Servers[0].Stop() },
 		begun: func(a *account) int64 {
 			if known, ok := lost[a.key]; ok && !known {

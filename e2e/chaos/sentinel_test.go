@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -10,22 +11,27 @@ import (
 )
 
 // apart is how far the clocks of two primaries are apart.
-const apart = 2 * time.Second
+const apart = 5 * time.Second
 
 // sentinelFaults befall a primary whose replica is promoted by sentinels.
 func sentinelFaults() []fault {
 	return []fault{
 		{name: "sentinel, primary killed", build: promoted(0), bound: "a fresh limit"},
-		{name: "sentinel, the next clock 2 s ahead", build: promoted(apart), bound: "a fresh limit"},
-		{name: "sentinel, the next clock 2 s behind", build: promoted(-apart), bound: "a fresh limit"},
+		{name: "sentinel, the next clock 5 s ahead", build: promoted(apart), bound: "a fresh limit"},
+		{name: "sentinel, the next clock 5 s behind", build: promoted(-apart), bound: "a fresh limit"},
+		{name: "sentinel, primary hangs and comes back", build: hangsAndComesBack, bound: "a fresh limit", sees: []string{"no answer in time"}},
 	}
+}
+
+func sentinelURL(s *redistest.Sentinel) string {
+	return "redis+sentinel://" + strings.Join(s.Addrs, ",") + "/" + redistest.SentinelMaster
 }
 
 func promoted(ahead time.Duration) func(t *testing.T) *scene {
 	return func(t *testing.T) *scene {
 		s := redistest.StartSentinel(t, 1, ahead)
 		return &scene{
-			open:   openURL(t, "redis+sentinel://"+strings.Join(s.Addrs, ",")+"/"+redistest.SentinelMaster),
+			open:   openURL(t, sentinelURL(s)),
 			inject: func(context.Context) { s.Primary.Stop() },
 			begun:  once,
 			felt: func() {
@@ -36,3 +42,24 @@ func promoted(ahead time.Duration) func(t *testing.T) *scene {
 		}
 	}
 }
+
+// hangsAndComesBack stops the primary until another one has taken its place. Then there
+// are two, until the sentinels tell the first.
+func hangsAndComesBack(t *testing.T) *scene {
+	s := redistest.StartSentinel(t, 1, 0)
+	return &scene{
+		open: openURL(t, sentinelURL(s)),
+		inject: func(context.Context) {
+			signal(t, s.Primary, syscall.SIGSTOP)
+			until(t, "promoted", func() bool { return roleOf(t, s.Replicas[0]) == "master" })
+		},
+		heal: func() {
+			signal(t, s.Primary, syscall.SIGCONT)
+			until(t, "demoted", func() bool { return roleOf(t, s.Primary) == "slave" })
+		},
+		begun: once,
+	}
+}
+
+// once is for what is lost with one primary, or taken back to what its replica knows.
+func once(*account) int64 { return 1 }

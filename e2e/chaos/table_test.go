@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,6 +16,7 @@ type row struct {
 	over          int64 // the most of any key beyond its limit
 	errors, calls int
 	stall         time.Duration
+	dry           time.Duration // the longest time in which the bucket that all want granted nothing
 	recovered     time.Duration
 }
 
@@ -28,24 +30,44 @@ func (n *tally) row(f fault, s *scene, m moments) row {
 	}
 	r.recovered = max(n.lastError-from, 0)
 	for _, a := range n.accounts {
-		if a.limit.String() == ledger || a.limit.Capacity() >= 100_000 {
+		if a.isLedger() {
 			continue // bounds that nobody comes near would hide the others
 		}
 		r.grants += int64(len(a.grants))
 		r.bound += a.bound(s)
 		r.over = max(r.over, a.over(0, m.ended+patience))
+		if a.key == "bucket-0" {
+			r.dry = a.dry(m.ended)
+		}
 	}
 	return r
+}
+
+// dry is the longest time without a grant, up to end.
+func (a *account) dry(end time.Duration) (longest time.Duration) {
+	granted := []time.Duration{end}
+	for _, g := range a.grants {
+		granted = append(granted, g.end)
+	}
+	slices.Sort(granted)
+	last := time.Duration(0)
+	for _, at := range granted {
+		longest, last = max(longest, at-last), at
+	}
+	return longest
 }
 
 // table prints the rows. It says of limits that refuse somebody alone.
 func table(rows []row) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "fault\tload/s\tgrants\tbound\tmost over a limit\terrors\tlongest stall\trecovered after")
+	fmt.Fprintln(w, "fault\tload/s\tgrants\tbound\tmost over a limit\terrors\tlongest stall\twithout a grant\trecovered after")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%.0f\t%d\t%d\t%d\t%d of %d\t%v\t%v\n", r.fault, r.perSecond, r.grants, r.bound, r.over,
-			r.errors, r.calls, r.stall.Round(time.Millisecond), r.recovered.Round(time.Millisecond))
+		if r.calls == 0 {
+			continue // not run
+		}
+		fmt.Fprintf(w, "%s\t%.0f\t%d\t%d\t%d\t%d of %d\t%v\t%v\t%v\n", r.fault, r.perSecond, r.grants, r.bound, r.over,
+			r.errors, r.calls, r.stall.Round(time.Millisecond), r.dry.Round(time.Millisecond), r.recovered.Round(time.Millisecond))
 	}
 	_ = w.Flush()
 	return b.String()

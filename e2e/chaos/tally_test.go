@@ -36,6 +36,8 @@ type account struct {
 // grant is a token that was granted between start and end.
 type grant struct{ start, end time.Duration }
 
+func (a *account) isLedger() bool { return a.limit.Capacity() >= 100_000 }
+
 func newTally() *tally {
 	return &tally{begin: time.Now(), accounts: make(map[string]*account), answered: make(map[string]time.Duration), texts: make(map[string]int)}
 }

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -12,9 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// leastRights is the user of docs/redis.md.
-const leastRights = "ACL SETUSER headgate on >secret ~hg:* &hg:* +evalsha +eval +get +mget +set +del +time +publish +subscribe +unsubscribe +ping"
-
 // userFaults befall connections of a user with a password, or a certificate.
 func userFaults() []fault {
 	return []fault{
@@ -24,17 +22,33 @@ func userFaults() []fault {
 	}
 }
 
-func startWithUser(t *testing.T) *redistest.Server {
+// The name and the password of the user that docs/redis.md makes.
+const user, password = "headgate", "secret"
+
+// makeUser makes the user of docs/redis.md, with the rights of a Cluster's or without.
+func makeUser(t *testing.T, s *redistest.Server, cluster bool) {
 	t.Helper()
-	s := redistest.Start(t)
-	do(t, s, strings.Fields(leastRights)...)
-	return s
+	page, err := os.ReadFile("../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := 0
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, "ACL SETUSER "+user) && (cluster || !strings.Contains(line, "+cluster")) {
+			do(t, s, strings.Fields(line)...)
+			made++
+		}
+	}
+	if made == 0 {
+		t.Fatal("docs/redis.md names no user")
+	}
 }
 
 func least(t *testing.T) *scene {
-	s := startWithUser(t)
+	s := redistest.Start(t)
+	makeUser(t, s, false)
 	return &scene{
-		open:   openURL(t, "redis://headgate:secret@"+s.Addr),
+		open:   openURL(t, "redis://"+user+":"+password+"@"+s.Addr),
 		inject: func(ctx context.Context) { every(ctx, 100*time.Millisecond, func() { do(t, s, "SCRIPT", "FLUSH") }) },
 		heal:   func() {},
 		felt:   answers(t, "NOSCRIPT", s),
@@ -44,22 +58,23 @@ func least(t *testing.T) *scene {
 // rotation gives the user a new password again and again, and takes the old one away
 // when nobody comes with it any more. Connections live shortly, so that they need it.
 func rotation(t *testing.T) *scene {
-	s := startWithUser(t)
+	s := redistest.Start(t)
+	makeUser(t, s, false)
 	var current atomic.Int64
-	password := func(i int64) string { return "secret" + strconv.FormatInt(i, 10) }
+	version := func(i int64) string { return password + strconv.FormatInt(i, 10) }
 	renew := func() {
 		i := current.Load() + 1
-		do(t, s, "ACL", "SETUSER", "headgate", ">"+password(i))
+		do(t, s, "ACL", "SETUSER", user, ">"+version(i))
 		current.Store(i)
 		if i > 3 {
-			do(t, s, "ACL", "SETUSER", "headgate", "<"+password(i-3))
+			do(t, s, "ACL", "SETUSER", user, "<"+version(i-3))
 		}
 	}
 	renew()
 	return &scene{
 		open: openClient(t, redis.Options{
 			Addr: s.Addr, ConnMaxLifetime: 200 * time.Millisecond,
-			CredentialsProvider: func() (string, string) { return "headgate", password(current.Load()) },
+			CredentialsProvider: func() (string, string) { return user, version(current.Load()) },
 		}),
 		inject: func(ctx context.Context) { every(ctx, 200*time.Millisecond, renew) },
 		heal:   func() { renew(); renew() },
