@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/internal/redistest"
 )
@@ -48,7 +49,8 @@ func owner(slot int) int {
 	panic("no such slot")
 }
 
-// reshard moves the slots of the keys that are asked for often from server to server.
+// reshard moves the slots of the keys that are asked for often to one server, then all
+// to the next, and so on.
 func reshard(t *testing.T) *scene {
 	c := redistest.StartCluster(t)
 	owners := make(map[int]int)
@@ -59,25 +61,34 @@ func reshard(t *testing.T) *scene {
 	return &scene{
 		open: openURL(t, clusterURL(t, c)),
 		inject: func(ctx context.Context) {
-			moved := 0
-			for ctx.Err() == nil {
-				for slot, from := range owners {
-					to := (from + 1) % len(c.Servers)
-					if err := c.Move(context.WithoutCancel(ctx), slot, from, to); err != nil {
-						t.Error(err)
-						return
-					}
-					owners[slot] = to
-					moved++
-				}
-			}
-			t.Logf("%d slots moved", moved)
+			target := 0
+			every(ctx, 3*time.Second, func() { // by then all servers have heard of it
+				moveAll(ctx, t, c, owners, target)
+				target = (target + 1) % len(c.Servers)
+			})
 		},
 		heal: func() {},
 		felt: func() {
 			answers(t, "MOVED", c.Servers...)()
 			answers(t, "ASK", c.Servers...)()
 		},
+	}
+}
+
+// moveAll moves slots to one server, until ctx ends; none is left half moved.
+func moveAll(ctx context.Context, t *testing.T, c *redistest.Cluster, owners map[int]int, target int) {
+	t.Helper()
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	for slot, from := range owners {
+		if from == target || ctx.Err() != nil {
+			continue
+		}
+		if err := c.Move(bounded, slot, from, target, func() { wait(bounded, 30*time.Millisecond) }); err != nil {
+			t.Error(err)
+			return
+		}
+		owners[slot] = target
 	}
 }
 

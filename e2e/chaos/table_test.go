@@ -21,14 +21,14 @@ type row struct {
 }
 
 // row sums up. Recovered is counted from the heal, or from the fault if Redis mends
-// itself, to the last error that was told.
+// itself, to the first second in which no caller is told an error.
 func (n *tally) row(f fault, s *scene, m moments) row {
-	r := row{fault: f.name, calls: n.calls, errors: n.errors, stall: n.stall, perSecond: float64(n.calls) / m.ended.Seconds()}
+	r := row{fault: f.name, calls: n.calls, errors: len(n.errors), stall: n.stall, perSecond: float64(n.calls) / m.ended.Seconds()}
 	from := m.healed
 	if m.mendsItself {
 		from = m.injected
 	}
-	r.recovered = max(n.lastError-from, 0)
+	r.recovered = n.wellAgain(from) - from
 	for _, a := range n.accounts {
 		if a.isLedger() {
 			continue // bounds that nobody comes near would hide the others
@@ -41,6 +41,18 @@ func (n *tally) row(f fault, s *scene, m moments) row {
 		}
 	}
 	return r
+}
+
+// wellAgain is when the first second without an error begins, from a moment on.
+func (n *tally) wellAgain(from time.Duration) time.Duration {
+	slices.Sort(n.errors)
+	for _, at := range n.errors {
+		if at > from+time.Second {
+			break
+		}
+		from = max(from, at)
+	}
+	return from
 }
 
 // dry is the longest time without a grant, up to end.

@@ -13,15 +13,14 @@ import (
 type tally struct {
 	begin time.Time
 
-	mu        sync.Mutex
-	accounts  map[string]*account // by key and limit
-	answered  map[string]time.Duration
-	texts     map[string]int // of errors
-	calls     int
-	errors    int
-	lastError time.Duration // when it came
-	answer    time.Duration // when the last one came
-	stall     time.Duration // the longest time without an answer
+	mu       sync.Mutex
+	accounts map[string]*account // by key and limit
+	answered map[string]time.Duration
+	texts    map[string]int // of errors
+	calls    int
+	errors   []time.Duration // when they came
+	answer   time.Duration   // when the last one came
+	stall    time.Duration   // the longest time without an answer
 }
 
 // account is what was granted of one key under one limit.
@@ -50,8 +49,7 @@ func (n *tally) record(key string, start, end time.Duration, ds []headgate.Decis
 	defer n.mu.Unlock()
 	n.calls++
 	if err != nil {
-		n.errors++
-		n.lastError = max(n.lastError, end)
+		n.errors = append(n.errors, end)
 		n.texts[plain(err.Error())]++
 	} else {
 		n.stall = max(n.stall, end-n.answer)

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -145,8 +146,12 @@ func (c *Cluster) replicate(ctx context.Context) error {
 }
 
 // Move moves a slot with all its keys from one server to another, as a resharding does,
-// while clients go on using it.
-func (c *Cluster) Move(ctx context.Context, slot, from, to int) error {
+// while clients go on using it. It calls meanwhile when the keys have gone and the slot has
+// not: then clients are sent after them with ASK.
+//
+// Each move gives the target a higher epoch, which wins over what older messages say of its slots.
+// So let no other server be a target until the others have heard of it, or they may fall out.
+func (c *Cluster) Move(ctx context.Context, slot, from, to int, meanwhile func()) error {
 	number := strconv.Itoa(slot)
 	source, target := c.Servers[from], c.Servers[to]
 	sourceID, err := source.Do(ctx, "CLUSTER", "MYID")
@@ -157,21 +162,44 @@ func (c *Cluster) Move(ctx context.Context, slot, from, to int) error {
 	if err != nil {
 		return fmt.Errorf("redistest: id: %w", err)
 	}
-	if _, err := target.Do(ctx, "CLUSTER", "SETSLOT", number, "IMPORTING", sourceID); err != nil {
-		return fmt.Errorf("redistest: import: %w", err)
+	if err := target.setSlot(ctx, number, "IMPORTING", sourceID); err != nil {
+		return err
 	}
-	if _, err := source.Do(ctx, "CLUSTER", "SETSLOT", number, "MIGRATING", targetID); err != nil {
-		return fmt.Errorf("redistest: migrate: %w", err)
+	if err := source.setSlot(ctx, number, "MIGRATING", targetID); err != nil {
+		return err
 	}
 	if err := source.migrate(ctx, number, target); err != nil {
 		return err
 	}
-	for _, s := range []*Server{target, source} { // the target first: there must always be an owner
-		if _, err := s.Do(ctx, "CLUSTER", "SETSLOT", number, "NODE", targetID); err != nil {
-			return fmt.Errorf("redistest: give the slot: %w", err)
+	meanwhile()
+	told := []*Server{target, source} // the target first: there must always be an owner
+	for i, s := range c.Servers[:nodes] {
+		if i != from && i != to {
+			told = append(told, s)
+		}
+	}
+	for _, s := range told {
+		if err := s.setSlot(ctx, number, "NODE", targetID); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// setSlot changes what a server knows of a slot, as soon as it agrees: after a slot was
+// moved, servers may disagree for a moment.
+func (s *Server) setSlot(ctx context.Context, slot, state, id string) error {
+	for {
+		_, err := s.Do(ctx, "CLUSTER", "SETSLOT", slot, state, id)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("redistest: set slot: %w", errors.Join(ctx.Err(), err))
+		}
+	}
 }
 
 // migrate moves the keys of a slot, one after the other.

@@ -59,7 +59,7 @@ func TestReplicatedCluster(t *testing.T) {
 	t.Parallel()
 	c := StartReplicatedCluster(t)
 	check(t, c.Servers[2], "OK", "SET", "foo", "bar") // slot 12182
-	if err := c.Move(t.Context(), 12182, 2, 0); err != nil {
+	if err := c.Move(t.Context(), 12182, 2, 0, func() {}); err != nil {
 		t.Fatal(err)
 	}
 	check(t, c.Servers[0], "bar", "GET", "foo")
