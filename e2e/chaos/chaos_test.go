@@ -41,8 +41,8 @@ type scene struct {
 	// open makes a store with a client of its own.
 	open func() (store headgate.Store, closeAll func())
 
-	// inject breaks what the fault breaks, and may go on doing so until ctx ends.
-	inject func(ctx context.Context)
+	// inject breaks what the fault breaks, and may go on doing so until over is closed.
+	inject func(over <-chan struct{})
 
 	// heal mends it, and returns when that is done. Nil if Redis mends itself.
 	heal func()

@@ -60,10 +60,10 @@ func reshard(t *testing.T) *scene {
 	}
 	return &scene{
 		open: openURL(t, clusterURL(t, c)),
-		inject: func(ctx context.Context) {
+		inject: func(over <-chan struct{}) {
 			target := 0
-			every(ctx, 3*time.Second, func() { // by then all servers have heard of it
-				moveAll(ctx, t, c, owners, target)
+			every(over, 3*time.Second, func() { // by then all servers have heard of it
+				moveAll(over, t, c, owners, target)
 				target = (target + 1) % len(c.Servers)
 			})
 		},
@@ -75,16 +75,16 @@ func reshard(t *testing.T) *scene {
 	}
 }
 
-// moveAll moves slots to one server, until ctx ends; none is left half moved.
-func moveAll(ctx context.Context, t *testing.T, c *redistest.Cluster, owners map[int]int, target int) {
+// moveAll moves slots to one server, until over is closed; none is left half moved.
+func moveAll(over <-chan struct{}, t *testing.T, c *redistest.Cluster, owners map[int]int, target int) {
 	t.Helper()
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	bounded, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for slot, from := range owners {
-		if from == target || ctx.Err() != nil {
+		if from == target || !wait(over, 0) {
 			continue
 		}
-		if err := c.Move(bounded, slot, from, target, func() { wait(bounded, 30*time.Millisecond) }); err != nil {
+		if err := c.Move(bounded, slot, from, target, func() { wait(nil, 30*time.Millisecond) }); err != nil {
 			t.Error(err)
 			return
 		}
@@ -101,7 +101,7 @@ func clusterKilled(t *testing.T) *scene {
 	}
 	return &scene{
 		open:   openURL(t, clusterURL(t, c)),
-		inject: func(context.Context) { c.Servers[0].Stop() },
+		inject: func(<-chan struct{}) { c.Servers[0].Stop() },
 		begun: func(a *account) int64 {
 			if known, ok := lost[a.key]; ok && !known {
 				return 0

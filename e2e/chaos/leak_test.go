@@ -47,7 +47,7 @@ func labelled(t *testing.T, name string) string {
 // TestLabelled finds a goroutine that a labelled one has begun.
 func TestLabelled(t *testing.T) {
 	stop, name := make(chan struct{}), "leak "+strconv.Itoa(1)
-	pprof.Do(t.Context(), pprof.Labels("fault", name), func(ctx context.Context) { go func() { <-stop }() })
+	pprof.Do(t.Context(), pprof.Labels("fault", name), func(context.Context) { go func() { <-stop }() })
 	if labelled(t, name) == "" {
 		t.Error("a goroutine that is there was not found")
 	}

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,12 +29,12 @@ func full(policy string) func(t *testing.T) *scene {
 		e := listen(t, s)
 		return &scene{
 			open: openURL(t, s.URL()),
-			inject: func(ctx context.Context) {
-				do(t, s, "CONFIG", "SET", "maxmemory", strconv.FormatInt(counted(t, s, "memory", "used_memory")+1<<20, 10))
+			inject: func(over <-chan struct{}) {
+				do(t, s, "CONFIG", "SET", "maxmemory", strconv.FormatInt(counted(t, s, "memory", "used_memory")+4<<20, 10))
 				i := 0
-				every(ctx, 2*time.Millisecond, func() {
+				every(over, 2*time.Millisecond, func() {
 					i++
-					_, _ = s.Do(t.Context(), "SET", "filler:"+strconv.Itoa(i), strings.Repeat("x", 20_000), "EX", "3600") // OOM in the end
+					_, _ = s.Do(t.Context(), "SET", "filler:"+strconv.Itoa(i), strings.Repeat("x", 200_000), "EX", "3600") // OOM in the end
 				})
 			},
 			heal: func() {

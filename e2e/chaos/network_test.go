@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -27,7 +26,7 @@ func proxied(harm func(*redistest.Proxy)) func(t *testing.T) *scene {
 		p := redistest.StartProxy(t, redistest.Start(t).Addr)
 		return &scene{
 			open:   openURL(t, "redis://"+p.Addr),
-			inject: func(context.Context) { harm(p) },
+			inject: func(<-chan struct{}) { harm(p) },
 			heal:   p.Heal,
 			felt: func() {
 				if p.Failed() == 0 {

@@ -68,14 +68,13 @@ type moments struct {
 func (s *scene) moments(t *testing.T, n *tally) moments {
 	t.Helper()
 	var m moments
-	ctx := t.Context()
-	wait(ctx, *span/4) // time is what is tested here: the load lasts
+	wait(nil, *span/4) // time is what is tested here: the load lasts
 	m.injected = n.now()
-	during, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Go(func() { s.inject(during) })
-	wait(ctx, *span/2)
-	cancel()
+	wg.Go(func() { s.inject(over) })
+	wait(nil, *span/2)
+	close(over)
 	wg.Wait()
 	if s.heal != nil {
 		s.heal()
@@ -84,23 +83,31 @@ func (s *scene) moments(t *testing.T, n *tally) moments {
 	m.healed = n.now()
 	n.awaitAnswers(t, m.healed)
 	m.answering = n.now()
-	wait(ctx, *span/4)
+	wait(nil, *span/4)
 	m.ended = n.now()
 	return m
 }
 
-func wait(ctx context.Context, d time.Duration) {
+// wait waits for d, or until over is closed, and says whether it was not.
+func wait(over <-chan struct{}, d time.Duration) (goOn bool) {
+	select {
+	case <-over:
+		return false
+	default:
+	}
 	select {
 	case <-time.After(d):
-	case <-ctx.Done():
+		return true
+	case <-over:
+		return false
 	}
 }
 
-// every calls f at intervals until ctx ends.
-func every(ctx context.Context, interval time.Duration, f func()) {
-	for ctx.Err() == nil {
+// every calls f at intervals until over is closed.
+func every(over <-chan struct{}, interval time.Duration, f func()) {
+	for wait(over, 0) {
 		f()
-		wait(ctx, interval)
+		wait(over, interval)
 	}
 }
 
@@ -117,7 +124,7 @@ func until(t *testing.T, what string, met func() bool) {
 
 // load lets callers ask until stop is called, which returns when the last has its answer.
 func load(ctx context.Context, n *tally, stores []headgate.Store) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
 	limiters := make([]*headgate.Limiter, len(stores))
 	for i, store := range stores {
 		limiters[i] = newLimiter(store)
@@ -125,12 +132,12 @@ func load(ctx context.Context, n *tally, stores []headgate.Store) (stop func()) 
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
-			wait(ctx, rand.N(pace))
-			every(ctx, pace, func() { n.ask(ctx, limiters[i%len(limiters)]) })
+			wait(over, rand.N(pace))
+			every(over, pace, func() { n.ask(ctx, limiters[i%len(limiters)]) })
 		})
 	}
 	return func() {
-		cancel()
+		close(over)
 		wg.Wait()
 	}
 }
@@ -138,7 +145,7 @@ func load(ctx context.Context, n *tally, stores []headgate.Store) (stop func()) 
 // ask asks for one key and records the answer.
 func (n *tally) ask(ctx context.Context, l *headgate.Limiter) {
 	key := pick()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deadline)
+	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	start := n.now()
 	ds, err := l.AllowEach(ctx, key, 1, nil)

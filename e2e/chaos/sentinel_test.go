@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"context"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,7 +31,7 @@ func promoted(ahead time.Duration) func(t *testing.T) *scene {
 		s := redistest.StartSentinel(t, 1, ahead)
 		return &scene{
 			open:   openURL(t, sentinelURL(s)),
-			inject: func(context.Context) { s.Primary.Stop() },
+			inject: func(<-chan struct{}) { s.Primary.Stop() },
 			begun:  once,
 			felt: func() {
 				if roleOf(t, s.Replicas[0]) != "master" {
@@ -49,7 +48,7 @@ func hangsAndComesBack(t *testing.T) *scene {
 	s := redistest.StartSentinel(t, 1, 0)
 	return &scene{
 		open: openURL(t, sentinelURL(s)),
-		inject: func(context.Context) {
+		inject: func(<-chan struct{}) {
 			signal(t, s.Primary, syscall.SIGSTOP)
 			until(t, "promoted", func() bool { return roleOf(t, s.Replicas[0]) == "master" })
 		},

@@ -92,7 +92,7 @@ func scriptFlush(t *testing.T) *scene {
 	s := redistest.Start(t)
 	return &scene{
 		open:   openURL(t, s.URL()),
-		inject: func(ctx context.Context) { every(ctx, 20*time.Millisecond, func() { do(t, s, "SCRIPT", "FLUSH") }) },
+		inject: func(over <-chan struct{}) { every(over, 20*time.Millisecond, func() { do(t, s, "SCRIPT", "FLUSH") }) },
 		heal:   func() {},
 		felt:   answers(t, "NOSCRIPT", s),
 	}
@@ -102,7 +102,7 @@ func clientPause(t *testing.T) *scene {
 	s := redistest.Start(t)
 	return &scene{
 		open:   openURL(t, s.URL()),
-		inject: func(ctx context.Context) { every(ctx, time.Second, func() { do(t, s, "CLIENT", "PAUSE", "700") }) },
+		inject: func(over <-chan struct{}) { every(over, time.Second, func() { do(t, s, "CLIENT", "PAUSE", "700") }) },
 		heal:   func() { do(t, s, "PING") }, // it is answered when the pause is over
 	}
 }
@@ -111,7 +111,7 @@ func hang(t *testing.T) *scene {
 	s := redistest.Start(t)
 	return &scene{
 		open:   openURL(t, s.URL()),
-		inject: func(context.Context) { signal(t, s, syscall.SIGSTOP) },
+		inject: func(<-chan struct{}) { signal(t, s, syscall.SIGSTOP) },
 		heal:   func() { signal(t, s, syscall.SIGCONT) },
 	}
 }
@@ -134,8 +134,8 @@ func killed(t *testing.T) *scene {
 	starts := int64(0)
 	return &scene{
 		open: openURL(t, s.URL()),
-		inject: func(ctx context.Context) {
-			every(ctx, time.Second, func() {
+		inject: func(over <-chan struct{}) {
+			every(over, time.Second, func() {
 				s.Stop()
 				s = redistest.Start(t, "--port", port)
 				starts++
@@ -152,7 +152,7 @@ func demoted(t *testing.T) *scene {
 	replica := redistest.StartReplica(t, primary)
 	return &scene{
 		open:   openURL(t, primary.URL()),
-		inject: func(context.Context) { failOver(t, primary, replica) },
+		inject: func(<-chan struct{}) { failOver(t, primary, replica) },
 		heal:   func() { failOver(t, replica, primary) },
 	}
 }

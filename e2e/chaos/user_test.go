@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"context"
 	"os"
 	"strconv"
 	"strings"
@@ -49,7 +48,7 @@ func least(t *testing.T) *scene {
 	makeUser(t, s, false)
 	return &scene{
 		open:   openURL(t, "redis://"+user+":"+password+"@"+s.Addr),
-		inject: func(ctx context.Context) { every(ctx, 100*time.Millisecond, func() { do(t, s, "SCRIPT", "FLUSH") }) },
+		inject: func(over <-chan struct{}) { every(over, 100*time.Millisecond, func() { do(t, s, "SCRIPT", "FLUSH") }) },
 		heal:   func() {},
 		felt:   answers(t, "NOSCRIPT", s),
 	}
@@ -76,7 +75,7 @@ func rotation(t *testing.T) *scene {
 			Addr: s.Addr, ConnMaxLifetime: 200 * time.Millisecond,
 			CredentialsProvider: func() (string, string) { return user, version(current.Load()) },
 		}),
-		inject: func(ctx context.Context) { every(ctx, 200*time.Millisecond, renew) },
+		inject: func(over <-chan struct{}) { every(over, 200*time.Millisecond, renew) },
 		heal:   func() { renew(); renew() },
 		felt: func() {
 			if n := current.Load(); n < 5 {
@@ -91,8 +90,8 @@ func encrypted(t *testing.T) *scene {
 	s, config := redistest.StartTLS(t)
 	return &scene{
 		open: openClient(t, redis.Options{Addr: s.Addr, TLSConfig: config}),
-		inject: func(ctx context.Context) {
-			every(ctx, 50*time.Millisecond, func() { do(t, s, "CLIENT", "KILL", "TYPE", "normal") })
+		inject: func(over <-chan struct{}) {
+			every(over, 50*time.Millisecond, func() { do(t, s, "CLIENT", "KILL", "TYPE", "normal") })
 		},
 		heal: func() {},
 	}

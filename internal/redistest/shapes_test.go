@@ -73,7 +73,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	s, config := StartTLS(t)
 	check(t, s, "PONG", "PING")
-	conn, err := tls.Dial("tcp", s.Addr, config)
+	conn, err := (&tls.Dialer{Config: config}).DialContext(t.Context(), "tcp", s.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestTLS(t *testing.T) {
 	}
 	stranger := config.Clone()
 	stranger.Certificates = nil
-	conn, err = tls.Dial("tcp", s.Addr, stranger)
+	conn, err = (&tls.Dialer{Config: stranger}).DialContext(t.Context(), "tcp", s.Addr)
 	if err == nil { // TLS 1.3: a client hears of it when it reads
 		defer conn.Close()
 		if got := ping(t, conn); got != "" {
