@@ -109,7 +109,7 @@ func clusterKilled(t *testing.T) *scene {
 			return 1
 		},
 		felt: func() {
-			if roleOf(t, c.Servers[3]) != "master" {
+			if !isPrimary(t, c.Servers[3]) {
 				t.Error("the replica was not promoted")
 			}
 		},

@@ -34,7 +34,7 @@ func promoted(ahead time.Duration) func(t *testing.T) *scene {
 			inject: func(<-chan struct{}) { s.Primary.Stop() },
 			begun:  once,
 			felt: func() {
-				if roleOf(t, s.Replicas[0]) != "master" {
+				if !isPrimary(t, s.Replicas[0]) {
 					t.Error("the replica was not promoted")
 				}
 			},
@@ -50,11 +50,11 @@ func hangsAndComesBack(t *testing.T) *scene {
 		open: openURL(t, sentinelURL(s)),
 		inject: func(<-chan struct{}) {
 			signal(t, s.Primary, syscall.SIGSTOP)
-			until(t, "promoted", func() bool { return roleOf(t, s.Replicas[0]) == "master" })
+			until(t, "promoted", func() bool { return isPrimary(t, s.Replicas[0]) })
 		},
 		heal: func() {
 			signal(t, s.Primary, syscall.SIGCONT)
-			until(t, "demoted", func() bool { return roleOf(t, s.Primary) == "slave" })
+			until(t, "demoted", func() bool { return isReplica(t, s.Primary) })
 		},
 		begun: once,
 	}

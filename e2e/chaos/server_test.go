@@ -23,7 +23,7 @@ func serverFaults() []fault {
 		{name: "SCRIPT FLUSH", build: scriptFlush, quiet: true},
 		{name: "CLIENT PAUSE", build: clientPause, sees: []string{"no answer in time"}},
 		{name: "hangs (SIGSTOP)", build: hang, sees: []string{"no answer in time"}},
-		{name: "killed each second, starts empty", build: killed, bound: "a fresh limit for each start", sees: []string{"EOF"}},
+		{name: "killed each second, starts empty", build: killed, bound: "a fresh limit for each start"},
 		{name: "becomes a read-only replica", build: demoted, sees: []string{"READONLY"}},
 	}
 }
@@ -163,18 +163,23 @@ func failOver(t *testing.T, from, to *redistest.Server) {
 	host, port, _ := net.SplitHostPort(to.Addr)
 	do(t, from, "FAILOVER", "TO", host, port)
 	until(t, "failed over", func() bool {
-		return roleOf(t, from) == "slave" && roleOf(t, to) == "master" &&
-			strings.Contains(do(t, from, "INFO", "replication"), "master_link_status:up")
+		return isPrimary(t, to) && isReplica(t, from) && strings.Contains(replication(t, from), "master_link_status:up")
 	})
 }
 
-var role = regexp.MustCompile(`role:(\w+)`)
-
-func roleOf(t *testing.T, s *redistest.Server) string {
+// replication tells of a server's role, or nothing while it cuts connections to change it.
+func replication(t *testing.T, s *redistest.Server) string {
 	t.Helper()
-	found := role.FindStringSubmatch(do(t, s, "INFO", "replication"))
-	if found == nil {
-		return ""
-	}
-	return found[1]
+	info, _ := s.Do(t.Context(), "INFO", "replication")
+	return info
+}
+
+func isPrimary(t *testing.T, s *redistest.Server) bool {
+	t.Helper()
+	return strings.Contains(replication(t, s), "role:master")
+}
+
+func isReplica(t *testing.T, s *redistest.Server) bool {
+	t.Helper()
+	return strings.Contains(replication(t, s), "role:slave")
 }

@@ -33,7 +33,7 @@ func makeUser(t *testing.T, s *redistest.Server, cluster bool) {
 	}
 	made := 0
 	for line := range strings.Lines(string(page)) {
-		if strings.HasPrefix(line, "ACL SETUSER "+user) && (cluster || !strings.Contains(line, "+cluster")) {
+		if strings.HasPrefix(line, "ACL SETUSER "+user) && strings.Contains(line, " +") && (cluster || !strings.Contains(line, "+cluster")) {
 			do(t, s, strings.Fields(line)...)
 			made++
 		}
