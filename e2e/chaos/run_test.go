@@ -148,7 +148,14 @@ func (n *tally) ask(ctx context.Context, l *headgate.Limiter) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	start := n.now()
-	ds, err := l.AllowEach(ctx, key, 1, nil)
+	var ds []headgate.Decision
+	var err error
+	if rs := requests(key); rs[0].Key == key {
+		ds, err = l.AllowEach(ctx, key, 1, nil)
+	} else {
+		ds = make([]headgate.Decision, len(rs))
+		err = l.Store().TakeAll(ctx, rs, ds)
+	}
 	n.record(key, start, n.now(), ds, err)
 }
 

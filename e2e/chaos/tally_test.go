@@ -60,8 +60,8 @@ func (n *tally) record(key string, start, end time.Duration, ds []headgate.Decis
 	for _, d := range ds {
 		granted = granted && d.Allowed()
 	}
-	for _, l := range limitsOf(key) {
-		a := n.account(key, l, start)
+	for _, r := range requests(key) {
+		a := n.account(r.Key, r.Limit, start)
 		switch {
 		case err != nil:
 			a.errors++

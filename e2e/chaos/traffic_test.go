@@ -11,7 +11,8 @@ import (
 
 // traffic is what is asked for: some keys that everybody wants, of each algorithm, many
 // that few want, and ledgers, whose limits refuse nobody and forget nothing, so that each
-// charge can be counted in the end. Of pairs both limits are charged, or none.
+// charge can be counted in the end. Of pairs both limits are charged, or none; and so of
+// what is apart, where each limit has a key of its own, on another server of a Cluster.
 var traffic = []struct {
 	name   string
 	share  int // of all calls
@@ -23,9 +24,10 @@ var traffic = []struct {
 	{"fixed", 10, 1, limits("20/500ms fixed-window")},
 	{"sliding", 10, 1, limits("20/500ms sliding-window")},
 	{"log", 10, 1, limits("20/500ms sliding-log")},
-	{"many", 30, 200, limits("2/s burst 3")},
+	{"many", 20, 200, limits("2/s burst 3")},
 	{"ledger", 10, 4, limits(ledger)},
 	{"pair", 10, 4, limits("10/s burst 10", ledger)},
+	{"apart", 10, 4, limits(ledger, "10/s burst 10")},
 }
 
 const ledger = "100000/87600h"
@@ -61,6 +63,19 @@ func limitsOf(key string) []headgate.Limit {
 		}
 	}
 	return nil
+}
+
+// requests are what is asked for under a key.
+func requests(key string) []headgate.Request {
+	var rs []headgate.Request
+	for i, l := range limitsOf(key) {
+		r := headgate.Request{Key: key, Limit: l, Cost: 1}
+		if strings.HasPrefix(key, "apart") {
+			r.Key = fmt.Sprintf("%s part %d", key, i)
+		}
+		rs = append(rs, r)
+	}
+	return rs
 }
 
 func newLimiter(store headgate.Store) *headgate.Limiter {

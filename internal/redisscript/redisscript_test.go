@@ -101,6 +101,9 @@ func TestExplain(t *testing.T) {
 	if err := redisscript.Explain("me", nil, nil); err != nil {
 		t.Error(err)
 	}
+	if again := redisscript.Explain("you", explained, nil); again.Error() != explained.Error() {
+		t.Error(again)
+	}
 	plain := redisscript.Explain("me", errors.New("two\nlines"), nil)
 	if text := plain.Error(); text != "me: two lines" {
 		t.Error(text)
