@@ -34,17 +34,24 @@ help: ## List the targets
 check: test race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick ## Do all that CI does
 
 .PHONY: deps
-deps: ## Install a Redis server and a browser for the tests, if there are none
+deps: ## Install a Redis server, a C compiler and a browser for the tests, if there are none
 	@scripts/deps redis
+	@scripts/deps cc
 	@scripts/deps chromium
 
 .PHONY: test
 test: deps ## Run the tests of every module
 	$(call each,go test $(TESTFLAGS) ./...)
 
+# How long the load lasts for each fault.
+CHAOS_SPAN ?= 20s
+
+.PHONY: chaos
+chaos: deps ## Break real Redis servers under load, and print what was granted (minutes)
+	@cd e2e/chaos && go test -count=1 -timeout 30m -run '^TestChaos$$' -chaos.span $(CHAOS_SPAN)
+
 .PHONY: race
 race: deps ## Run the tests of every module, shortened, under the race detector
-	@scripts/deps cc
 	$(call each,CGO_ENABLED=1 go test -race -short $(TESTFLAGS) ./...)
 
 .PHONY: redises

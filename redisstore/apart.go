@@ -74,7 +74,7 @@ func (p *party) hold() {
 func (s *Store) takeApart(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	all := parties(rs)
 	if err := redisscript.Await(ctx, func() error { return s.takeParties(ctx, all) }); err != nil {
-		return err
+		return wrap(err)
 	}
 	for _, p := range all {
 		for j, place := range p.places {

@@ -20,6 +20,7 @@ type batch struct {
 	requests []byte
 	nameAt   map[string]int
 	limitAt  map[headgate.Limit]int
+	err      error // why none was decided
 }
 
 var batches = sync.Pool{New: func() any {
@@ -31,13 +32,17 @@ func newBatch() *batch {
 	return b
 }
 
-// free lets b be used again.
-func (b *batch) free() {
+// tell lets the callers go, and b be used again.
+func (b *batch) tell() {
+	for _, a := range b.asks {
+		a.done <- struct{}{}
+	}
 	clear(b.asks)
 	clear(b.names)
 	clear(b.nameAt)
 	clear(b.limitAt)
 	b.asks, b.names, b.limits, b.requests, b.set = b.asks[:0], b.names[:0], b.limits[:0], b.requests[:0], 0
+	b.err = nil
 	batches.Put(b)
 }
 
@@ -145,6 +150,7 @@ func (b *batch) answer(text string, err error) {
 	if err == nil && len(text) != size {
 		err = fmt.Errorf("the script returned %d bytes; want %d", len(text), size)
 	}
+	b.err = err
 	for _, a := range b.asks {
 		a.err = err
 		for i := range a.requests {

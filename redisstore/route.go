@@ -27,9 +27,9 @@ type route struct {
 type kind uint8
 
 const (
-	other   kind = iota // a call must have one key
+	other   kind = iota // several servers
 	single              // one server holds all keys
-	cluster             // a call must have one slot
+	cluster             // several servers that share the slots
 )
 
 func kindOf(client redis.UniversalClient) kind {
@@ -62,41 +62,22 @@ func (r *route) lane(key string) *lane {
 	return &r.lanes[maphash.String(r.seed, key)%uint64(len(r.lanes))]
 }
 
-// place is where the requests of a key are decided: those of one place share a call.
-type place struct {
-	slot int
-	key  string
-}
-
-func (r *route) place(key string) place {
-	switch r.kind {
-	case single:
-		return place{}
-	case cluster:
-		return place{slot: slot(key)}
-	default:
-		return place{key: key}
-	}
-}
-
-// part makes a batch of the asks of each place.
+// part makes batches of asks: one of all if they lie on one server, and of each key one
+// otherwise. Different keys seldom have one slot of a Cluster, and cannot be asked together
+// while that moves.
 func (r *route) part(asks []*ask) []*batch {
-	if r.kind == single {
-		b := newBatch()
-		for _, a := range asks {
-			b.add(a)
-		}
-		return []*batch{b}
-	}
 	var all []*batch
-	at := make(map[place]*batch)
+	at := make(map[string]*batch)
 	for _, a := range asks {
-		p := r.place(a.requests[0].Key)
-		if at[p] == nil {
-			at[p] = newBatch()
-			all = append(all, at[p])
+		key := ""
+		if r.kind != single {
+			key = a.requests[0].Key
 		}
-		at[p].add(a)
+		if at[key] == nil {
+			at[key] = newBatch()
+			all = append(all, at[key])
+		}
+		at[key].add(a)
 	}
 	return all
 }

@@ -2,40 +2,66 @@ package redisstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate/internal/redisscript"
 )
 
-// send has asks decided, and tells their callers.
+// send has asks decided, and tells their callers. Those whose keys are on their way to another
+// server of a Cluster hear later, and hold up nobody.
 func (l *lane) send(asks []*ask) {
 	if len(asks) == 0 { // all have left
 		return
 	}
 	begun := time.Now()
 	batches := l.store.route.part(asks)
-	l.store.decide(batches)
+	moving := l.store.decide(batches)
 	l.store.sent(batches, time.Since(begun))
-	for _, b := range batches {
-		b.free()
-	}
-	for _, a := range asks {
-		a.done <- struct{}{}
+	tellAll(batches, moving)
+	if len(moving) > 0 {
+		go l.store.decideLater(moving)
 	}
 }
 
-// decide calls the script for each batch, in one trip. A call is repeated only if its
-// answer says that nothing was decided.
-func (s *Store) decide(batches []*batch) {
+// decideLater has batches decided once their keys have arrived, or gives up.
+func (s *Store) decideLater(batches []*batch) {
+	for pause := redisscript.FirstPause; pause < redisscript.LastPause && len(batches) > 0; pause *= 2 {
+		time.Sleep(pause)
+		moving := s.decide(batches)
+		tellAll(batches, moving)
+		batches = moving
+	}
+	tellAll(batches, nil)
+}
+
+// tellAll tells the callers of batches, but for those of some.
+func tellAll(batches, but []*batch) {
+	for _, b := range batches {
+		if !slices.Contains(but, b) {
+			b.tell()
+		}
+	}
+}
+
+// decide calls the script for each batch, in one trip, and returns those of which keys are on
+// their way. A call is repeated only if its answer says that nothing was decided.
+func (s *Store) decide(batches []*batch) (moving []*batch) {
 	defer func() {
 		if p := recover(); p != nil { // a hook of the client: for the callers to deal with
 			panicked(batches, p)
+			moving = nil
 		}
 	}()
-	again := s.try(batches, s.clock.Now())
-	if len(again) > 0 {
+	if again := s.try(batches, s.clock.Now()); len(again) > 0 {
 		s.try(again, s.clock.Now())
 	}
+	for _, b := range batches {
+		if redisscript.Moving(b.err) {
+			moving = append(moving, b)
+		}
+	}
+	return moving
 }
 
 // try answers batches, but for those that were refused the time of the server: it returns

@@ -24,10 +24,10 @@ var advices = []Advice{
 
 // Explain turns what a server or the way to it said into one line that begins with
 // who and ends with what would help, by more or by what is known of every server.
-// errors.As finds err in it. It is nil if err is.
+// errors.As finds err in it. It is nil if err is, and err if that has been explained.
 func Explain(who string, err error, more []Advice) error {
-	if err == nil {
-		return nil
+	if _, explained := errors.AsType[*serverError](err); err == nil || explained {
+		return err
 	}
 	for _, list := range [][]Advice{more, advices} {
 		for _, a := range list {

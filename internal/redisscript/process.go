@@ -2,6 +2,7 @@ package redisscript
 
 import (
 	"context"
+	"errors"
 	"reflect"
 
 	"github.com/redis/go-redis/v9"
@@ -18,7 +19,23 @@ func IsNil(client redis.UniversalClient) bool {
 // The command that nobody waits for any more ends by the client's timeouts; it may be
 // carried out. Nothing is sent for a context that has ended.
 func Process(ctx context.Context, client redis.UniversalClient, cmd redis.Cmder) error {
-	return Await(ctx, func() error { return client.Process(ctx, cmd) })
+	return Await(ctx, func() error {
+		err := client.Process(ctx, cmd)
+		lookAround(ctx, client, err)
+		return err
+	})
+}
+
+// lookAround lets the client of a Cluster ask who has which slots, behind the caller's
+// back, if err is that a server did not answer. It does so by itself only for commands that it may
+// send again, and else goes on for a minute to ask a primary that has been replaced.
+func lookAround(ctx context.Context, client redis.UniversalClient, err error) {
+	if _, answered := errors.AsType[redis.Error](err); err == nil || answered {
+		return
+	}
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		cluster.ReloadState(ctx)
+	}
 }
 
 // Await runs call, which is not begun if ctx has ended, and returns its error, or that

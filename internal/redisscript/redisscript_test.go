@@ -2,6 +2,7 @@ package redisscript_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/headgate/headgate/internal/redisscript"
@@ -100,8 +101,41 @@ func TestExplain(t *testing.T) {
 	if err := redisscript.Explain("me", nil, nil); err != nil {
 		t.Error(err)
 	}
+	if again := redisscript.Explain("you", explained, nil); again.Error() != explained.Error() {
+		t.Error(again)
+	}
 	plain := redisscript.Explain("me", errors.New("two\nlines"), nil)
 	if text := plain.Error(); text != "me: two lines" {
 		t.Error(text)
+	}
+}
+
+// TestRunTriesAgain runs a script on two keys of a slot that is on its way to another server,
+// which is refused while one of the keys is there and the other is not.
+func TestRunTriesAgain(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	source, target := cluster.Servers[2], cluster.Servers[0] // "foo" has slot 12182
+	do := func(s *redistest.Server, command ...string) string {
+		t.Helper()
+		reply, err := s.Do(t.Context(), command...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	do(source, "SET", "{foo}1", "1")
+	do(source, "CLUSTER", "SETSLOT", "12182", "MIGRATING", do(target, "CLUSTER", "MYID"))
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs})
+	t.Cleanup(func() { _ = client.Close() })
+	_, err := count.Run(t.Context(), client, []string{"{foo}1", "{foo}2"}, arguments(0))
+	if !redis.HasErrorPrefix(err, "TRYAGAIN") {
+		t.Fatalf("error %v, want TRYAGAIN", err)
+	}
+	if stats := do(source, "INFO", "errorstats"); !strings.Contains(stats, "errorstat_TRYAGAIN:count=9\r\n") {
+		t.Errorf("want the script to be sent nine times:\n%s", stats)
+	}
+	do(source, "CLUSTER", "SETSLOT", "12182", "STABLE")
+	if numbers, err := count.Run(t.Context(), client, []string{"{foo}1", "{foo}2"}, arguments(0)); err != nil || numbers[0] != 2 {
+		t.Errorf("when the slot stays: %v, %v; what was refused must not count", numbers, err)
 	}
 }

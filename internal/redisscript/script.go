@@ -7,6 +7,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -22,15 +23,35 @@ func New(text string) Script {
 }
 
 // Run sends the script by its name, and its text only to a server that does not
-// know it yet. Nothing else is sent twice: see once. The error is the client's;
-// [Explain] makes it fit to be read.
+// know it yet, or that has refused because some of the keys are on their way to another
+// server of its Cluster, see [Moving]. Nothing else is sent twice: see once. The error is the
+// client's; [Explain] makes it fit to be read.
 func (s Script) Run(ctx context.Context, client redis.UniversalClient, keys []string, args []any) ([]int64, error) {
 	calls := []Call{{Script: s, Keys: keys, Args: args}}
-	if err := Await(ctx, func() error { Send(ctx, client, calls); return nil }); err != nil {
+	err := Await(ctx, func() error {
+		Send(ctx, client, calls)
+		for pause := FirstPause; pause < LastPause && Moving(calls[0].cmd.Err()) && ctx.Err() == nil; pause *= 2 {
+			time.Sleep(pause)
+			Send(ctx, client, calls)
+		}
+		return nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	return calls[0].cmd.Int64Slice()
 }
+
+// Moving says whether err is that some keys of a call are on their way to another server of a
+// Cluster, so that nothing was done. To send again helps, after pauses that double from
+// FirstPause until LastPause: a quarter of a second in all.
+func Moving(err error) bool { return redis.HasErrorPrefix(err, "TRYAGAIN") }
+
+// The pauses for [Moving].
+const (
+	FirstPause = time.Millisecond
+	LastPause  = 256 * time.Millisecond
+)
 
 // Call is a run of a script.
 type Call struct {
@@ -76,13 +97,16 @@ func process(ctx context.Context, client redis.UniversalClient, calls []*Call) {
 	switch len(calls) {
 	case 0:
 	case 1:
-		_ = client.Process(ctx, calls[0].cmd)
+		lookAround(ctx, client, client.Process(ctx, calls[0].cmd))
 	default:
 		pipe := client.Pipeline()
 		for _, c := range calls {
 			_ = pipe.Process(ctx, c.cmd)
 		}
 		_, _ = pipe.Exec(ctx)
+		for _, c := range calls {
+			lookAround(ctx, client, c.cmd.Err())
+		}
 	}
 }
 

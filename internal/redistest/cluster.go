@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	nodes = 3     // the least that can fail over
+	nodes = 3     // primaries: the least that can fail over
 	slots = 16384 // of every Redis Cluster
 )
 
@@ -22,7 +22,8 @@ const (
 const clusterTimeout = 30 * time.Second
 
 // Cluster is a Redis Cluster of three primaries that share all slots evenly, the
-// lowest slots on the first.
+// lowest slots on the first, and in the end replicas in the order of their primaries, if
+// they were asked for.
 type Cluster struct {
 	Servers []*Server
 	Addrs   []string // of the servers, in their order
@@ -41,13 +42,35 @@ func StartCluster(tb testing.TB, args ...string) *Cluster {
 	return c
 }
 
+// StartReplicatedCluster is [StartCluster] with a replica for each primary, which takes
+// its place a second or two after it is gone.
+func StartReplicatedCluster(tb testing.TB, args ...string) *Cluster {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), clusterTimeout)
+	defer cancel()
+	c, err := runCluster(ctx, 2*nodes, append([]string{"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0", "--repl-ping-replica-period", "1"}, args...))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Stop)
+	if err := c.replicate(ctx); err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
 // RunCluster starts a cluster without a test, and returns once every node says
 // that the cluster is well. ctx bounds the start alone.
 func RunCluster(ctx context.Context, args ...string) (*Cluster, error) {
 	ctx, cancel := context.WithTimeout(ctx, clusterTimeout)
 	defer cancel()
+	return runCluster(ctx, nodes, args)
+}
+
+// runCluster starts so many servers as a cluster, of which the first are primaries.
+func runCluster(ctx context.Context, servers int, args []string) (*Cluster, error) {
 	c := new(Cluster)
-	for range nodes {
+	for range servers {
 		s, err := Run(ctx, append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000"}, args...)...)
 		if err != nil {
 			c.Stop()
@@ -74,7 +97,7 @@ func (c *Cluster) Stop() {
 
 // join deals out the slots, lets the nodes meet and waits until all are well.
 func (c *Cluster) join(ctx context.Context) error {
-	for i, s := range c.Servers {
+	for i, s := range c.Servers[:nodes] {
 		_, err := s.Do(ctx, addSlots(slots*i/nodes, slots*(i+1)/nodes)...)
 		if err != nil {
 			return fmt.Errorf("redistest: add slots: %w", err)
@@ -84,21 +107,119 @@ func (c *Cluster) join(ctx context.Context) error {
 			return fmt.Errorf("redistest: set epoch: %w", err)
 		}
 	}
-	for _, s := range c.Servers[1:] {
-		host, port, err := net.SplitHostPort(s.Addr)
-		if err != nil {
-			return fmt.Errorf("redistest: %w", err)
-		}
-		if _, err := c.Servers[0].Do(ctx, "CLUSTER", "MEET", host, port); err != nil {
-			return fmt.Errorf("redistest: meet: %w", err)
+	for i, s := range c.Servers { // each meets all: to hear of each other takes longer
+		for _, other := range c.Servers[:i] {
+			if _, err := s.Do(ctx, "CLUSTER", "MEET", loopback, other.port()); err != nil {
+				return fmt.Errorf("redistest: meet: %w", err)
+			}
 		}
 	}
 	for _, s := range c.Servers {
-		if err := s.awaitCluster(ctx); err != nil {
+		if err := s.awaitCluster(ctx, len(c.Servers)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// replicate makes replicas of all servers that are no primaries.
+func (c *Cluster) replicate(ctx context.Context) error {
+	for i, s := range c.Servers[nodes:] {
+		id, err := c.Servers[i].Do(ctx, "CLUSTER", "MYID")
+		if err != nil {
+			return fmt.Errorf("redistest: id: %w", err)
+		}
+		if _, err := s.Do(ctx, "CLUSTER", "REPLICATE", id); err != nil {
+			return fmt.Errorf("redistest: replicate: %w", err)
+		}
+	}
+	for i, s := range c.Servers[nodes:] {
+		if err := s.awaitInfo(ctx, "replication", "role:slave", "master_link_status:up\r\n"); err != nil {
+			return err
+		}
+		// A primary whose replica the others do not know of is not replaced.
+		if err := c.Servers[(i+1)%nodes].awaitReply(ctx, []string{"CLUSTER", "SLOTS"}, s.port()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Move moves a slot with all its keys from one server to another, as a resharding does,
+// while clients go on using it. It calls meanwhile when the keys have gone and the slot has
+// not: then clients are sent after them with ASK.
+//
+// Each move gives the target a higher epoch, which wins over what older messages say of its slots.
+// So let no other server be a target until the others have heard of it, or they may fall out.
+func (c *Cluster) Move(ctx context.Context, slot, from, to int, meanwhile func()) error {
+	number := strconv.Itoa(slot)
+	source, target := c.Servers[from], c.Servers[to]
+	sourceID, err := source.Do(ctx, "CLUSTER", "MYID")
+	if err != nil {
+		return fmt.Errorf("redistest: id: %w", err)
+	}
+	targetID, err := target.Do(ctx, "CLUSTER", "MYID")
+	if err != nil {
+		return fmt.Errorf("redistest: id: %w", err)
+	}
+	if err := target.setSlot(ctx, number, "IMPORTING", sourceID); err != nil {
+		return err
+	}
+	if err := source.setSlot(ctx, number, "MIGRATING", targetID); err != nil {
+		return err
+	}
+	if err := source.migrate(ctx, number, target); err != nil {
+		return err
+	}
+	meanwhile()
+	told := []*Server{target, source} // the target first: there must always be an owner
+	for i, s := range c.Servers[:nodes] {
+		if i != from && i != to {
+			told = append(told, s)
+		}
+	}
+	for _, s := range told {
+		if err := s.setSlot(ctx, number, "NODE", targetID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setSlot changes what a server knows of a slot, as soon as it agrees: after a slot was
+// moved, servers may disagree for a moment.
+func (s *Server) setSlot(ctx context.Context, slot, state, id string) error {
+	for {
+		_, err := s.Do(ctx, "CLUSTER", "SETSLOT", slot, state, id)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("redistest: set slot: %w", errors.Join(ctx.Err(), err))
+		}
+	}
+}
+
+// migrate moves the keys of a slot, one after the other.
+func (s *Server) migrate(ctx context.Context, slot string, target *Server) error {
+	for {
+		keys, err := s.Do(ctx, "CLUSTER", "GETKEYSINSLOT", slot, "100")
+		if err != nil || keys == "" {
+			return err
+		}
+		for key := range strings.SplitSeq(keys, "\n") {
+			if _, err := s.Do(ctx, "MIGRATE", loopback, target.port(), key, "0", "5000"); err != nil {
+				return fmt.Errorf("redistest: migrate: %w", err)
+			}
+		}
+	}
+}
+
+func (s *Server) port() string {
+	_, port, _ := net.SplitHostPort(s.Addr)
+	return port
 }
 
 // addSlots is the command that gives a node the slots from first to before end.
@@ -112,17 +233,7 @@ func addSlots(first, end int) []string {
 }
 
 // awaitCluster returns once the node knows all others and says that all is well.
-func (s *Server) awaitCluster(ctx context.Context) error {
-	for {
-		info, err := s.Do(ctx, "CLUSTER", "INFO")
-		if err == nil && strings.Contains(info, "cluster_state:ok") &&
-			strings.Contains(info, fmt.Sprintf("cluster_size:%d\r\n", nodes)) {
-			return nil
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("redistest: no cluster: %w\n%s", errors.Join(ctx.Err(), err), info)
-		}
-	}
+func (s *Server) awaitCluster(ctx context.Context, servers int) error {
+	return s.awaitReply(ctx, []string{"CLUSTER", "INFO"}, "cluster_state:ok",
+		fmt.Sprintf("cluster_size:%d\r\n", nodes), fmt.Sprintf("cluster_known_nodes:%d\r\n", servers))
 }

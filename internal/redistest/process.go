@@ -55,15 +55,16 @@ type process struct {
 	id   string // the first line; written before started is closed
 }
 
-// start runs the server's binary with args. The keeper removes dir in the end,
-// unless there is an error.
-func start(dir string, args []string) (*process, error) {
+// start runs the server's binary with args, and with env besides this process's own
+// environment. The keeper removes dir in the end, unless there is an error.
+func start(dir string, env, args []string) (*process, error) {
 	path, err := binary(dir)
 	if err != nil {
 		return nil, err
 	}
 	args = append([]string{"-c", keeper, "redistest", dir, path}, args...)
 	cmd := exec.Command("sh", args...) //nolint:noctx // the keeper's input bounds its life, not a context
+	cmd.Env = append(os.Environ(), env...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("redistest: %w", err)

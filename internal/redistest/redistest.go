@@ -48,6 +48,7 @@ type Server struct {
 	Pid  int    // the server's own process, for tests that pause or kill it
 
 	password string // of --requirepass, or empty
+	tls      bool   // the port speaks TLS alone
 	dir      string // the server's own directory, removed by Stop
 	process  *process
 }
@@ -92,21 +93,33 @@ func Shared(tb testing.TB) *Server {
 //
 // An error says what the server itself said.
 func Run(ctx context.Context, args ...string) (*Server, error) {
-	if port := option(args, "--port"); port != "" {
-		return run(ctx, net.JoinHostPort(loopback, port), args)
+	return runKind(ctx, kind{args: args})
+}
+
+// kind is what is special about a server.
+type kind struct {
+	args     []string
+	ahead    time.Duration // of its clock
+	tls      bool          // the port speaks TLS alone
+	sentinel bool
+}
+
+func runKind(ctx context.Context, k kind) (*Server, error) {
+	if port := option(k.args, "--port"); port != "" {
+		return run(ctx, net.JoinHostPort(loopback, port), k)
 	}
-	return runAtFree(ctx, freeAddr, args)
+	return runAtFree(ctx, freeAddr, k)
 }
 
 // runAtFree starts a server at an address that free finds, and at another one if
 // that has been taken since.
-func runAtFree(ctx context.Context, free func(context.Context) (string, error), args []string) (*Server, error) {
+func runAtFree(ctx context.Context, free func(context.Context) (string, error), k kind) (*Server, error) {
 	for try := 1; ; try++ {
 		addr, err := free(ctx)
 		if err != nil {
 			return nil, err
 		}
-		s, err := run(ctx, addr, args)
+		s, err := run(ctx, addr, k)
 		if err == nil || try == portTries || !errors.Is(err, errPortTaken) {
 			return s, err
 		}
@@ -114,7 +127,7 @@ func runAtFree(ctx context.Context, free func(context.Context) (string, error), 
 }
 
 // run starts a server at addr.
-func run(ctx context.Context, addr string, args []string) (*Server, error) {
+func run(ctx context.Context, addr string, k kind) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
@@ -122,28 +135,50 @@ func run(ctx context.Context, addr string, args []string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redistest: %w", err)
 	}
+	p, err := k.start(ctx, dir, addr)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	s := &Server{Addr: addr, password: option(k.args, "--requirepass"), tls: k.tls, dir: dir, process: p}
+	if err := s.await(ctx); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// start starts a server of this kind in dir at addr.
+func (k kind) start(ctx context.Context, dir, addr string) (*process, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, fmt.Errorf("redistest: %w", err)
 	}
-	defaults := []string{
+	args := []string{
 		"--port", port,
 		"--bind", host,
 		"--dir", dir,
 		"--unixsocket", socket(dir),
 		"--save", "",
 		"--appendonly", "no",
+		"--repl-diskless-sync-delay", "0",
 	}
-	p, err := start(dir, slices.Concat(defaults, args))
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	if k.tls {
+		args = append(args, "--port", "0", "--tls-port", port)
 	}
-	s := &Server{Addr: addr, password: option(args, "--requirepass"), dir: dir, process: p}
-	if err := s.await(ctx); err != nil {
-		s.Stop()
-		return nil, err
+	if k.sentinel {
+		file, err := sentinelFile(dir)
+		if err != nil {
+			return nil, err
+		}
+		args = append([]string{file, "--sentinel"}, args...)
 	}
-	return s, nil
+	var env []string
+	if k.ahead != 0 {
+		if env, err = clockAhead(ctx, dir, k.ahead); err != nil {
+			return nil, err
+		}
+	}
+	return start(dir, env, slices.Concat(args, k.args))
 }
 
 // await returns once the server answers. It asks at the socket in the server's
@@ -183,10 +218,14 @@ func (s *Server) URL() string {
 // text, the elements of an array one to a line. What Redis refuses is a
 // [ReplyError].
 func (s *Server) Do(ctx context.Context, args ...string) (string, error) {
-	if s.password == "" {
-		return do(ctx, "tcp", s.Addr, args)
+	network, addr := "tcp", s.Addr
+	if s.tls {
+		network, addr = "unix", socket(s.dir)
 	}
-	return do(ctx, "tcp", s.Addr, []string{"AUTH", s.password}, args)
+	if s.password == "" {
+		return do(ctx, network, addr, args)
+	}
+	return do(ctx, network, addr, []string{"AUTH", s.password}, args)
 }
 
 // Output returns the end of what the server has printed.

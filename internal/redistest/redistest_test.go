@@ -220,7 +220,7 @@ func TestRunTriesAnotherPort(t *testing.T) {
 			return stranger.Addr, nil
 		}
 		return freeAddr(ctx)
-	}, nil)
+	}, kind{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +234,7 @@ func TestRunTriesAnotherPort(t *testing.T) {
 	if _, err := runAtFree(t.Context(), func(context.Context) (string, error) {
 		tries++
 		return stranger.Addr, nil
-	}, nil); !errors.Is(err, errPortTaken) || tries != portTries {
+	}, kind{}); !errors.Is(err, errPortTaken) || tries != portTries {
 		t.Errorf("error %v after %d tries, want errPortTaken after %d", err, tries, portTries)
 	}
 }

@@ -1,0 +1,117 @@
+package chaos
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// memoryFaults befall a server that others fill up to its maxmemory, under each policy.
+func memoryFaults() []fault {
+	faults := []fault{{name: "maxmemory, noeviction", build: full("noeviction"), sees: []string{"OOM"}}}
+	for _, policy := range []string{
+		"allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl",
+	} {
+		faults = append(faults, fault{name: "maxmemory, " + policy, build: full(policy), bound: "a fresh limit for each eviction of the key"})
+	}
+	return faults
+}
+
+// full is a server with a policy, in which somebody keeps writing what takes much memory.
+func full(policy string) func(t *testing.T) *scene {
+	size := 200_000
+	if policy == "noeviction" {
+		size = 20_000 // when one does not fit, the calls of others hardly do
+	}
+	return func(t *testing.T) *scene {
+		s := redistest.Start(t, "--maxmemory-policy", policy, "--notify-keyspace-events", "Ee")
+		e := listen(t, s)
+		return &scene{
+			open: openURL(t, s.URL()),
+			inject: func(over <-chan struct{}) {
+				do(t, s, "CONFIG", "SET", "maxmemory", strconv.FormatInt(counted(t, s, "memory", "used_memory")+1<<20, 10))
+				written, refused := 0, false
+				write := func() {
+					written++
+					_, err := s.Do(t.Context(), "SET", "filler:"+strconv.Itoa(written), strings.Repeat("x", size), "EX", "3600")
+					refused = refused || err != nil
+				}
+				every(over, 2*time.Millisecond, write)
+				until(t, "full", func() bool { write(); return refused || e.total() > 0 })
+			},
+			heal: func() {
+				do(t, s, "CONFIG", "SET", "maxmemory", "0")
+				until(t, "told of all evictions", func() bool { return e.total() == counted(t, s, "stats", "evicted_keys") })
+			},
+			begun: func(a *account) int64 { return e.of("hg:{" + a.key + "}:" + a.limit.ID()) },
+			felt: func() {
+				t.Logf("%d keys evicted, %d of them of limits", e.total(), e.ours())
+				if (e.total() == 0) != (policy == "noeviction") {
+					t.Errorf("%d keys evicted", e.total())
+				}
+			},
+		}
+	}
+}
+
+// evictions counts by key what a server evicts.
+type evictions struct {
+	mu    sync.Mutex
+	byKey map[string]int64
+	all   int64
+}
+
+func listen(t *testing.T, s *redistest.Server) *evictions {
+	t.Helper()
+	e := &evictions{byKey: make(map[string]int64)}
+	client := redis.NewClient(&redis.Options{Addr: s.Addr})
+	pubsub := client.Subscribe(t.Context(), "__keyevent@0__:evicted")
+	if _, err := pubsub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	messages := pubsub.Channel(redis.WithChannelSize(1 << 16))
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		_ = pubsub.Close()
+		_ = client.Close()
+		wg.Wait()
+	})
+	wg.Go(func() {
+		for m := range messages {
+			e.mu.Lock()
+			e.byKey[m.Payload]++
+			e.all++
+			e.mu.Unlock()
+		}
+	})
+	return e
+}
+
+func (e *evictions) of(key string) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.byKey[key]
+}
+
+func (e *evictions) total() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.all
+}
+
+func (e *evictions) ours() int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := int64(0)
+	for key, count := range e.byKey {
+		if strings.HasPrefix(key, "hg:") {
+			n += count
+		}
+	}
+	return n
+}

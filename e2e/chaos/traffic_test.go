@@ -1,0 +1,120 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// traffic is what is asked for: some keys that everybody wants, of each algorithm, many
+// that few want, and ledgers, whose limits refuse nobody and forget nothing, so that each
+// charge can be counted in the end. Of pairs both limits are charged, or none; and so of
+// what is apart, where each limit has a key of its own, on another server of a Cluster.
+var traffic = []struct {
+	name   string
+	share  int // of all calls
+	keys   int
+	limits []headgate.Limit
+}{
+	{"bucket", 10, 1, limits("40/s burst 20")},
+	{"stepped", 10, 1, limits("20/500ms stepped")},
+	{"fixed", 10, 1, limits("20/500ms fixed-window")},
+	{"sliding", 10, 1, limits("20/500ms sliding-window")},
+	{"log", 10, 1, limits("20/500ms sliding-log")},
+	{"many", 20, 200, limits("2/s burst 3")},
+	{"ledger", 10, 4, limits(ledger)},
+	{"pair", 10, 4, limits("10/s burst 10", ledger)},
+	{"apart", 10, 4, limits(ledger, "10/s burst 10")},
+}
+
+const ledger = "100000/87600h"
+
+func limits(texts ...string) []headgate.Limit {
+	ls := make([]headgate.Limit, len(texts))
+	for i, text := range texts {
+		l, err := headgate.ParseLimit(text)
+		if err != nil {
+			panic(err)
+		}
+		ls[i] = l
+	}
+	return ls
+}
+
+// pick gives a key by the shares.
+func pick() string {
+	n := rand.N(100)
+	for _, k := range traffic {
+		if n -= k.share; n < 0 {
+			return fmt.Sprintf("%s-%d", k.name, rand.N(k.keys))
+		}
+	}
+	panic("the shares are not 100 in all")
+}
+
+func limitsOf(key string) []headgate.Limit {
+	name, _, _ := strings.Cut(key, "-")
+	for _, k := range traffic {
+		if k.name == name {
+			return k.limits
+		}
+	}
+	return nil
+}
+
+// requests are what is asked for under a key.
+func requests(key string) []headgate.Request {
+	var rs []headgate.Request
+	for i, l := range limitsOf(key) {
+		r := headgate.Request{Key: key, Limit: l, Cost: 1}
+		if strings.HasPrefix(key, "apart") {
+			r.Key = fmt.Sprintf("%s part %d", key, i)
+		}
+		rs = append(rs, r)
+	}
+	return rs
+}
+
+func newLimiter(store headgate.Store) *headgate.Limiter {
+	l, err := headgate.NewLimiterFunc(store, limitsOf)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
+// wanted are the keys that are asked for often.
+func wanted() []string {
+	var keys []string
+	for _, k := range traffic {
+		for i := range k.keys {
+			if k.keys < 100 {
+				keys = append(keys, fmt.Sprintf("%s-%d", k.name, i))
+			}
+		}
+	}
+	return keys
+}
+
+// most is how much l grants at most in any interval of length d.
+func most(l headgate.Limit, d time.Duration) int64 {
+	micros := d.Microseconds() + 1 // servers count in whole ones
+	periods := int64(0)
+	if l.Algorithm() != headgate.AlgorithmTokenBucket {
+		periods = micros / l.Period().Microseconds()
+	}
+	switch l.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+		rate, unit := l.Rate()
+		return l.Capacity() + micros*rate/unit
+	case headgate.AlgorithmStepped:
+		return l.Capacity() + l.Refill()*(periods+1)
+	case headgate.AlgorithmSlidingLog:
+		return l.Capacity() * (periods + 1)
+	default: // of aligned windows, an interval touches this many
+		return l.Capacity() * (periods + 2)
+	}
+}
