@@ -66,42 +66,62 @@ func TestPipeLines(t *testing.T) {
 	}
 }
 
-// The command passes lines on a real clock: none before its turn, and within 150 ms of it.
-// The clock begins with the first line, of which it may be that it is seen late: 20 ms.
+// The command passes lines on a real clock: none before its turn, and within 150 ms of it; on a
+// machine that is busy with other things at least once in five times. What is early is told by
+// the time since before the command began, what is late by that since its first line.
 func TestPipeInTime(t *testing.T) {
 	for limit, want := range passes {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd := osexec.CommandContext(t.Context(), self)
-			cmd.Args = []string{"headgate", "pipe", "--limit", limit}
-			cmd.Stdin = strings.NewReader(twenty)
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			var start time.Time
-			var n int
-			for lines := bufio.NewScanner(out); lines.Scan(); n++ {
-				if n == 0 {
-					start = time.Now()
+			var late string
+			for range 5 {
+				if late = pipeInTime(t, limit, want); late == "" {
+					return
 				}
-				at := time.Since(start).Seconds()
-				if n >= len(want) || lines.Text() != fmt.Sprint(n+1) || at < want[n]-.02 || at > want[n]+.15 {
-					t.Errorf("line %d is %q at %.3f s; want it at %v", n, lines.Text(), at, want[n:min(n+1, len(want))])
-				}
+				t.Log(late)
 			}
-			if err := cmd.Wait(); err != nil || n != 20 {
-				t.Errorf("%d lines, %v", n, err)
-			}
+			t.Error(late)
 		})
 	}
+}
+
+// pipeInTime passes twenty lines and says which was late, if any.
+func pipeInTime(t *testing.T, limit string, want []float64) (late string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := osexec.CommandContext(t.Context(), self)
+	cmd.Args = []string{"headgate", "pipe", "--limit", limit}
+	cmd.Stdin = strings.NewReader(twenty)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var first time.Time
+	var n int
+	for lines := bufio.NewScanner(out); lines.Scan(); n++ {
+		if n == 0 {
+			first = time.Now()
+		}
+		at := time.Since(first).Seconds()
+		said := fmt.Sprintf("line %d is %q at %.3f s; want it at %v", n, lines.Text(), at, want[n:min(n+1, len(want))])
+		switch {
+		case n >= len(want) || lines.Text() != fmt.Sprint(n+1) || time.Since(begun).Seconds() < want[n]:
+			t.Error(said)
+		case at > want[n]+.15 && late == "":
+			late = said
+		}
+	}
+	if err := cmd.Wait(); err != nil || n != 20 {
+		t.Errorf("%d lines, %v", n, err)
+	}
+	return late
 }
 
 // What is passed is what was read: long lines, no end of the last line, any bytes.
