@@ -47,6 +47,7 @@ type ledger struct {
 	could   int64 // tokens that the ideal granted
 	waste   int64 // tokens that were lost
 	over    int64 // tokens, at worst
+	refused int64 // requests
 	fullest int64 // the most that was missing, in units
 	short   int64 // by how many tokens, at worst, a cost was refused that would have fitted
 	tooFar  int64 // refusals that were shorter than slack and what was lost explain
@@ -69,6 +70,7 @@ func (k *ledger) decide(cost int64, granted bool) {
 		k.over = max(k.over, (k.used.units-full+period-1)/period)
 		return
 	}
+	k.refused++
 	short := (full-k.used.missing(k.limit, now))/period - cost
 	k.short = max(k.short, short)
 	if short > k.slack+(k.lost.missing(k.limit, now)+period-1)/period {

@@ -82,7 +82,7 @@ func (f *fleet) drawLoad(p *plot.Plot) error {
 	p.X.Label.Text, p.Y.Label.Text = "minutes", "calls a second"
 	p.X.Min, p.X.Max = 0, f.length.Minutes()
 	p.X.Tick.Marker = ticks(0, f.length.Minutes(), func(m float64) float64 { return m + 10 })
-	p.Y.Min, p.Y.Max = 0, 2.2*f.rate
+	upright(p, 2.2*f.rate, f.rate/2)
 	if err := addLine(p, "without caching", without, grey); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (f *fleet) drawCalls(p *plot.Plot) error {
 	p.Title.Text = "Calls of the store for 100 requests, by rank of the key"
 	p.Y.Label.Text = "calls"
 	byRank(p, f)
-	p.Y.Min, p.Y.Max = 0, 140
+	upright(p, 140, 20)
 	return f.addKinds(p, func(k *ledger) float64 { return 100 * float64(k.calls) / float64(k.asked) })
 }
 
@@ -103,7 +103,7 @@ func (f *fleet) drawGrants(p *plot.Plot) error {
 	p.Title.Text = "Grants against the bound: what the limit had granted at its fullest, by rank"
 	p.Y.Label.Text = "% of the limit"
 	byRank(p, f)
-	p.Y.Min, p.Y.Max = 0, 140
+	upright(p, 140, 20)
 	bound := plotter.XYs{{X: 1, Y: 100}, {X: float64(f.keys), Y: 100}}
 	if err := addLine(p, "the bound", bound, grey); err != nil {
 		return err
@@ -113,10 +113,10 @@ func (f *fleet) drawGrants(p *plot.Plot) error {
 
 // drawShort shows by how much less was granted than by one limiter.
 func (f *fleet) drawShort(p *plot.Plot) error {
-	p.Title.Text = "How short: tokens that the limit would still have granted at a refusal, at worst, by rank"
+	p.Title.Text = "How short: what the limit still had when it refused, at worst, by rank"
 	p.Y.Label.Text = "% of the limit"
 	byRank(p, f)
-	p.Y.Min, p.Y.Max = 0, 50
+	upright(p, 50, 10)
 	for kind, c := range kinds {
 		k := f.byRank[kind]
 		y := percent(k.slack, k.limit.Capacity())
@@ -158,6 +158,12 @@ func (f *fleet) addKinds(p *plot.Plot, of func(*ledger) float64) error {
 func shown(r int) bool {
 	step := int(math.Pow(10, math.Floor(math.Log10(float64(r+1)))) / 20)
 	return step <= 1 || (r/2)%step == 0
+}
+
+// upright lets p reach from 0 to most.
+func upright(p *plot.Plot, most, step float64) {
+	p.Y.Min, p.Y.Max = 0, most
+	p.Y.Tick.Marker = ticks(0, most, func(y float64) float64 { return y + step })
 }
 
 // ticks are from first to last, each from the one before by next.

@@ -24,7 +24,7 @@ var page = template.Must(template.New("simulation").Funcs(template.FuncMap{
 	"n":       func(n int64) string { return words.Sprintf("%d", n) },
 	"percent": func(n, of int64) string { return fmt.Sprintf("%.1f%%", percent(n, of)) },
 	"exactly": func(n, of int64) string { return fmt.Sprintf("%.2f%%", percent(n, of)) },
-	"sum":     func(a, b int64) int64 { return a + b },
+	"minutes": func(d time.Duration) string { return words.Sprintf("%.0f min", d.Minutes()) },
 	"less":    func(a, b int64) int64 { return a - b },
 }).Parse(pageText))
 
@@ -46,7 +46,7 @@ type summary struct {
 	Asked, ByLease, ByDenyCache, ByStore, Unanswered int64 // requests
 	Calls, Takes, Loans, Drains, Returns             int64 // calls
 	Granted, Could, Waste                            int64 // tokens
-	Over, TooFar, Pressed                            int64 // keys: over the bound, too short, and as good as at the bound at their fullest
+	Over, TooFar, Pressed, Refused                   int64 // keys: over the bound, refused too much, at 95% of it or more at their fullest, refused at all
 	Deaths, Partitions                               int64
 	Rows                                             []row
 }
@@ -88,7 +88,7 @@ func (f *fleet) summary() summary {
 func (s *summary) count(k *ledger) {
 	s.Asked, s.Calls = s.Asked+k.asked, s.Calls+k.calls
 	s.Granted, s.Could, s.Waste = s.Granted+k.granted, s.Could+k.could, s.Waste+k.waste
-	for n, is := range map[*int64]bool{&s.Over: k.over > 0, &s.TooFar: k.tooFar > 0, &s.Pressed: k.fill() >= 95} {
+	for n, is := range map[*int64]bool{&s.Over: k.over > 0, &s.TooFar: k.tooFar > 0, &s.Pressed: k.fill() >= 95, &s.Refused: k.refused > 0} {
 		if is {
 			*n++
 		}

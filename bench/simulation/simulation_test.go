@@ -24,6 +24,9 @@ func TestSimulation(t *testing.T) {
 	if *docs != "" {
 		p = hour
 	}
+	if testing.Short() {
+		p.length /= 2
+	}
 	few := simulate(t, p)
 	p.homes = 0
 	anywhere := simulate(t, p)
