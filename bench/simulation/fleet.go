@@ -104,11 +104,11 @@ func (f *fleet) run(ctx context.Context) {
 	all.Go(func() { f.deaths() })
 	all.Go(func() { f.partitions(&all) })
 	all.Wait()
-	time.Sleep(2 * term) // until what was lent has been given back
+	time.Sleep(stall + term) // until all that is late has arrived, and what was lent has been given back
 }
 
 func (f *fleet) random(stream uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(f.seed, stream)) //nolint:gosec // a seed that can be given again
+	return rand.New(rand.NewPCG(f.seed, stream))
 }
 
 // each calls do at random moments, on average one each gap, until the traffic ends.

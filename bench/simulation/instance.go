@@ -31,7 +31,7 @@ type loan struct {
 
 func newInstance(f *fleet) (*instance, error) {
 	i := &instance{fleet: f, out: map[*ledger]loan{}}
-	denials, err := headgate.NewDenyCache(i.wire(), headgate.DenyCacheOptions{Keys: tableKeys})
+	denials, err := headgate.NewDenyCache(wire{i}, headgate.DenyCacheOptions{Keys: tableKeys})
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +57,10 @@ func (i *instance) ask(ctx context.Context, k *ledger, cost int64) {
 		c.byStore.Add(1)
 	case !d.Allowed():
 		c.byDenyCache.Add(1)
-		k.decide(cost, false)
+		k.decide(ctx, cost, false)
 	case i.spend(k, cost):
 		c.byLease.Add(1)
-		k.decide(cost, true)
+		k.decide(ctx, cost, true)
 	default: // it died at this moment
 		c.unanswered.Add(1)
 	}
@@ -76,12 +76,12 @@ func (i *instance) spend(k *ledger, cost int64) bool {
 	return !i.dead
 }
 
-// have takes note of what i has ahead of k from now on, and before.
-func (i *instance) have(k *ledger, n loan) (before loan, dead bool) {
+// have takes note of what i has ahead of k from now on, and says whether it is dead.
+func (i *instance) have(k *ledger, n loan) (dead bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	before, i.out[k] = i.out[k], n
-	return before, i.dead
+	i.out[k] = n
+	return i.dead
 }
 
 // die ends i, with all that it has ahead.
@@ -96,87 +96,135 @@ func (i *instance) die() {
 	}
 }
 
-// reaches says whether messages of i get through.
-func (i *instance) reaches() bool {
+func (i *instance) gone() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return !i.dead && i.cut.Load() == 0
+	return i.dead
 }
 
-// wire is the way of an instance to the store, on which messages get lost when it dies or is
-// cut off. No message takes as long as a loan lasts.
-type wire struct{ *instance }
+// reaches says whether messages of i get through.
+func (i *instance) reaches() bool {
+	return !i.gone() && i.cut.Load() == 0
+}
 
-func (i *instance) wire() wire { return wire{i} }
+// wire is the way of an instance to the store. When it dies or is cut off, messages get lost or, as
+// from a connection that stalls, arrive when nobody waits for an answer any more.
+type wire struct{ *instance }
 
 // errLost is what a caller gets whose question or answer got lost.
 var errLost = errors.New("lost")
 
-// way is how long a message is on its way: mostly about a millisecond.
+// stall is how late a question may arrive that nobody waits for: long after all that it is about.
+const stall = 30 * time.Second
+
+// way is how long a message is on its way: mostly about a millisecond, and less than a loan lasts.
 func way() time.Duration {
-	if rand.IntN(100) == 0 { //nolint:gosec // nobody guesses
-		return time.Duration(rand.Int64N(int64(200 * time.Millisecond))) //nolint:gosec // nobody guesses
+	if rand.IntN(100) == 0 {
+		return upTo(200 * time.Millisecond)
 	}
-	return 500*time.Microsecond + time.Duration(rand.Int64N(int64(time.Millisecond))) //nolint:gosec // nobody guesses
+	return 500*time.Microsecond + upTo(time.Millisecond)
 }
 
-// send makes a call of the store for k, and says whether the question arrived.
-func (w wire) send(k *ledger, call func() error) (arrived bool, err error) {
+func upTo(d time.Duration) time.Duration { return time.Duration(rand.Int64N(int64(d))) }
+
+// send makes a call of the store for k. If its caller is cut off meanwhile, late may be called instead.
+func (w wire) send(k *ledger, call func() error, late func()) error {
 	k.call()
 	w.fleet.called()
+	if w.gone() {
+		return errLost
+	}
 	time.Sleep(way())
 	if !w.reaches() {
-		return false, errLost
+		if rand.IntN(2) == 0 {
+			time.AfterFunc(upTo(stall), late)
+		}
+		return errLost
 	}
-	err = call()
+	err := call()
 	time.Sleep(way())
 	if err == nil && !w.reaches() {
-		err = errLost
+		return errLost
 	}
-	return true, err
+	return err
 }
 
 // Take implements headgate.Store.
 func (w wire) Take(ctx context.Context, r headgate.Request) (d headgate.Decision, err error) {
 	k := w.fleet.ledgers[r.Key]
 	w.fleet.counts.takes.Add(1)
-	_, err = w.send(k, func() error {
-		if d, err = w.fleet.store.Take(ctx, r); err != nil || r.Cost == 0 {
-			return err
+	decide := func() (headgate.Decision, error) {
+		d, err := w.fleet.store.Take(ctx, r)
+		if err == nil && r.Cost > 0 {
+			k.decide(ctx, r.Cost, d.Allowed())
 		}
-		k.decide(r.Cost, d.Allowed())
+		return d, err
+	}
+	err = w.send(k, func() error {
 		if a, ok := ctx.Value(askingKey{}).(*asking); ok {
 			a.decided = true
 		}
-		return nil
-	})
+		d, err = decide()
+		return err
+	}, func() { _, _ = decide() })
 	return d, err
 }
 
 // TakeAll implements headgate.Store, for the calls of a Lease.
 func (w wire) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	k := w.fleet.ledgers[rs[0].Key]
-	cost, lends := rs[0].Cost, rs[1].Hold > 0
 	switch {
-	case cost < 0:
+	case rs[0].Cost < 0:
 		w.fleet.counts.returns.Add(1)
-		w.have(k, loan{})
-	case lends:
+		return w.giveBack(ctx, k, rs, ds)
+	case rs[1].Hold > 0:
 		w.fleet.counts.loans.Add(1)
+		return w.borrow(ctx, k, rs, ds)
 	default:
 		w.fleet.counts.drains.Add(1)
+		_, err := w.takeAll(ctx, k, rs, ds)
+		return err
 	}
-	arrived, err := w.send(k, func() error { return w.fleet.store.TakeAll(ctx, rs, ds) })
-	granted := arrived && headgate.Strictest(ds).Allowed()
-	switch {
-	case cost < 0 && !granted:
-		k.lose(-cost)
-	case lends && granted && err != nil:
-		k.lose(cost)
-	case lends && granted:
-		if _, dead := w.have(k, loan{cost, time.Now().Add(rs[1].Hold)}); dead {
-			k.lose(cost)
+}
+
+// takeAll says also whether all was granted, with an answer or without.
+func (w wire) takeAll(ctx context.Context, k *ledger, rs []headgate.Request, ds []headgate.Decision) (granted bool, err error) {
+	call := func(ds []headgate.Decision) (bool, error) {
+		err := w.fleet.store.TakeAll(ctx, rs, ds)
+		return err == nil && headgate.Strictest(ds).Allowed(), err
+	}
+	err = w.send(k, func() error {
+		granted, err = call(ds)
+		return err
+	}, func() {
+		if taken, _ := call(make([]headgate.Decision, len(rs))); taken && rs[1].Hold > 0 {
+			k.lose(rs[0].Cost)
 		}
+	})
+	return granted, err
+}
+
+// borrow takes tokens ahead, which nobody has if the answer gets lost.
+func (w wire) borrow(ctx context.Context, k *ledger, rs []headgate.Request, ds []headgate.Decision) error {
+	granted, err := w.takeAll(ctx, k, rs, ds)
+	switch cost := rs[0].Cost; {
+	case !granted:
+	case err != nil:
+		k.lose(cost)
+	case w.have(k, loan{cost, time.Now().Add(rs[1].Hold)}):
+		k.lose(cost) // it has died
+	}
+	return err
+}
+
+// giveBack gives tokens back, which are lost if they come too late or nobody hears of it.
+func (w wire) giveBack(ctx context.Context, k *ledger, rs []headgate.Request, ds []headgate.Decision) error {
+	if dead := w.have(k, loan{}); dead {
+		return errLost // they were lost with it
+	}
+	granted, err := w.takeAll(ctx, k, rs, ds)
+	if !granted {
+		k.lose(-rs[0].Cost)
 	}
 	return err
 }

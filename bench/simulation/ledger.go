@@ -54,12 +54,12 @@ type ledger struct {
 }
 
 // decide takes note of a decision, at the moment at which it counts.
-func (k *ledger) decide(cost int64, granted bool) {
+func (k *ledger) decide(ctx context.Context, cost int64, granted bool) {
 	now, period := time.Now().UnixMicro(), k.limit.Period().Microseconds()
 	full := k.limit.Capacity() * period
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	d, err := k.ideal.Take(context.Background(), headgate.Request{Key: k.key, Limit: k.limit, Cost: cost})
+	d, err := k.ideal.Take(ctx, headgate.Request{Key: k.key, Limit: k.limit, Cost: cost})
 	if err == nil && d.Allowed() {
 		k.could += cost
 	}

@@ -30,8 +30,8 @@ var page = template.Must(template.New("simulation").Funcs(template.FuncMap{
 
 // writePage writes the page about two runs: in one the requests of a key go to few instances, in the
 // other to any.
-func writePage(w io.Writer, few, any *fleet) error {
-	return page.Execute(w, map[string]summary{"Few": few.summary(), "Any": any.summary()})
+func writePage(w io.Writer, few, anywhere *fleet) error {
+	return page.Execute(w, map[string]summary{"Few": few.summary(), "Any": anywhere.summary()})
 }
 
 // summary is what is told about a run.

@@ -65,7 +65,7 @@ func simulate(t *testing.T, p plan) (f *fleet) {
 
 func write(t *testing.T, name string, b []byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(*docs, name), b, 0o644); err != nil { //nolint:gosec // a page for everybody
+	if err := os.WriteFile(filepath.Join(*docs, name), b, 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
