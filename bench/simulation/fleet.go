@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// The limits and settings of a run. A fleet of real traffic has about a hundred times as many requests,
-// limits as much higher, and the default term of a hundredth of this one.
+// The settings of each instance. The term is long because an instance gets two requests a
+// second, and not thousands.
 const (
 	share     = headgate.DefaultLeaseShare
 	term      = 100 * headgate.DefaultLeaseTerm

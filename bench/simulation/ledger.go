@@ -32,10 +32,14 @@ func (v *level) add(l headgate.Limit, now, n int64) {
 
 // ledger is what a key was asked for and granted. It is kept by arithmetic of its own, and
 // beside an ideal: one limiter that is asked the same at the same moments.
+//
+// What is missing from the store's bucket was used, is lent, was taken away unused, or is lost. A sum of
+// buckets misses no more than each of them does, so a refusal is short by no more than the last
+// three: slack, and the level of lost.
 type ledger struct {
 	key   string
 	limit headgate.Limit
-	slack int64 // how many tokens short a decision may be, but for what was lost
+	slack int64 // how many tokens short a refusal may be, but for what was lost
 	ideal *headgate.Memory
 
 	mu      sync.Mutex
