@@ -111,6 +111,10 @@ bench: deps ## Measure the budgets beside other limiters (minutes)
 bench-quick: deps ## Run every benchmark briefly, to see that it runs
 	@cd bench && go run . -quick
 
+.PHONY: simulate
+simulate: ## Simulate an hour of 1,000 instances, and write docs/simulation.* about it (minutes)
+	@cd bench && go test -count=1 -timeout 1h -run Simulation ./simulation -docs "$(CURDIR)/docs"
+
 .PHONY: clean
 clean: ## Remove cached test results and fuzz inputs
 	@go clean -testcache -fuzzcache

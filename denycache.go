@@ -50,6 +50,8 @@ type DenyCacheOptions struct {
 // keys of over 1,024 bytes go to the store as they are. While the store fails, what is known
 // is denied even so.
 //
+// A [Lease] goes around it, not inside: what that gives back by itself would be noticed late.
+//
 // Its memory is bounded, a served denial allocates nothing, and it is safe for use by
 // many goroutines. Make one with [NewDenyCache].
 type DenyCache struct {

@@ -59,6 +59,9 @@ type LeaseOptions struct {
 // sliding ones would forget too early what was taken ahead, so they go through, and so does [Store.TakeAll], which is how a
 // [Limiter] asks several limits. A look, such as [Limiter.Peek], tells what the store has.
 //
+// A [DenyCache] beside it goes inside, NewLease(NewDenyCache(store)): so it notices what is taken ahead and given
+// back, and what this process has ahead is used whatever the store denied.
+//
 // In a decision made here, Remaining and ResetAfter are what the store said last, and what is
 // left of the tokens.
 type Lease struct {

@@ -72,6 +72,9 @@ func (p *party) hold() {
 // before is given back, and the others are asked how they stand. A caller whose context
 // ends leaves at once, and what was taken is given back behind it.
 func (s *Store) takeApart(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	if err := ctx.Err(); err != nil {
+		return notSent(err)
+	}
 	all := parties(rs)
 	if err := redisscript.Await(ctx, func() error { return s.takeParties(ctx, all) }); err != nil {
 		return wrap(err)
@@ -89,7 +92,7 @@ func (s *Store) takeParties(ctx context.Context, all []*party) error {
 	for i, p := range all {
 		err := ctx.Err()
 		if err == nil {
-			err = s.call(whole, p.requests, p.decisions, true)
+			err = s.call(whole, p.requests, p.decisions, []manner{charges, settles}[min(i, 1)])
 		}
 		if err == nil && p.granted() {
 			continue
@@ -113,7 +116,7 @@ func (s *Store) giveBack(ctx context.Context, taken []*party) error {
 		for i := range back {
 			back[i].Cost, back[i].Hold = -back[i].Cost, 0
 		}
-		all = errors.Join(all, s.call(ctx, back, make([]headgate.Decision, len(back)), true))
+		all = errors.Join(all, s.call(ctx, back, make([]headgate.Decision, len(back)), settles))
 	}
 	return all
 }
@@ -121,7 +124,7 @@ func (s *Store) giveBack(ctx context.Context, taken []*party) error {
 // look fills the decisions of the given parties without charging them.
 func (s *Store) look(ctx context.Context, parties []*party) error {
 	for _, p := range parties {
-		if err := s.call(ctx, p.requests, p.decisions, false); err != nil {
+		if err := s.call(ctx, p.requests, p.decisions, looksOn); err != nil {
 			return err
 		}
 	}

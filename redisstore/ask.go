@@ -12,7 +12,7 @@ type ask struct {
 	requests  []headgate.Request
 	names     []string // of the keys in Redis
 	decisions []headgate.Decision
-	looks     bool // charges nothing
+	how       manner
 
 	err      error
 	panicked any           // in a hook of the client
@@ -28,9 +28,9 @@ type ask struct {
 var asks = sync.Pool{New: func() any { return &ask{done: make(chan struct{}, 1)} }}
 
 // ask makes what asks for rs.
-func (s *Store) ask(rs []headgate.Request, looks bool) *ask {
+func (s *Store) ask(rs []headgate.Request, how manner) *ask {
 	a, _ := asks.Get().(*ask)
-	a.looks = looks
+	a.how = how
 	if len(rs) == 1 {
 		a.requests, a.names, a.decisions = a.request[:], a.name[:], a.decision[:]
 	} else {

@@ -32,10 +32,13 @@ func newBatch() *batch {
 	return b
 }
 
-// tell lets the callers go, and b be used again.
+// tell lets the callers go, and b be used again, unless it has grown very large.
 func (b *batch) tell() {
 	for _, a := range b.asks {
 		a.done <- struct{}{}
+	}
+	if len(b.names) > 4*maxBatch || len(b.asks) > 4*maxBatch {
+		return
 	}
 	clear(b.asks)
 	clear(b.names)
@@ -61,7 +64,7 @@ func (b *batch) add(a *ask) {
 	t := newTogether(a.requests)
 	for i, r := range a.requests {
 		what := byte(0)
-		if a.looks {
+		if a.how == looksOn {
 			what |= looks
 		}
 		if i < len(a.requests)-1 {
@@ -170,6 +173,7 @@ const (
 	never     = -1
 	badState  = -2
 	wrongType = -3
+	noRoom    = -4
 )
 
 // decision reads the answer that text begins with.
@@ -183,6 +187,8 @@ func decision(l headgate.Limit, name, text string) (headgate.Decision, error) {
 		return headgate.Decision{}, scriptError("BADSTATE the value of " + strconv.Quote(name) + " is not a state of this limit")
 	case wrongType:
 		return headgate.Decision{}, scriptError("WRONGTYPE the value of " + strconv.Quote(name) + " is not a string")
+	case noRoom:
+		return headgate.Decision{}, scriptError("OOM the server keeps nothing more than its maxmemory")
 	}
 	return d, nil
 }

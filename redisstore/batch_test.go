@@ -169,17 +169,3 @@ func TestLargeGroup(t *testing.T) {
 		}
 	}
 }
-
-// TestSlot compares with what the server says.
-func TestSlot(t *testing.T) {
-	cluster := redistest.StartCluster(t)
-	client := redis.NewClient(&redis.Options{Addr: cluster.Addrs[0]})
-	t.Cleanup(func() { _ = client.Close() })
-	s, limit := newStore(t, client), parse(t, "5/h")
-	for _, key := range []string{"", "k", "user:42", "{", "}", "a}b{c", "%", "123456789", string([]byte{0, 255, 13})} {
-		name := s.Name(key, limit)
-		if want := client.ClusterKeySlot(t.Context(), name).Val(); int64(redisstore.Slot(key)) != want {
-			t.Errorf("%q: slot %d; the server says %d", key, redisstore.Slot(key), want)
-		}
-	}
-}

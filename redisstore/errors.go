@@ -6,13 +6,14 @@ import (
 	"github.com/headgate/headgate/internal/redisscript"
 )
 
-// ErrBusy is returned by the methods of [Store] if more callers wait for the server than
+// ErrBusy is returned by Take and TakeAll of a [Store] if more callers wait for the server than
 // [Options].Queue allows. Nothing was sent.
 var ErrBusy = errors.New("redisstore: too many callers wait for the server; see Options.Queue")
 
-// ErrNotSent is in the error of a caller whose context ended before the request was sent:
-// nothing is charged. If the error of a context comes without it, the request is under way,
-// and stays charged if it is granted.
+// ErrNotSent is in the error of Take and TakeAll of a [Store] if the context ended before the
+// request was sent: nothing is charged. If the error of a context comes without it, the request
+// is under way, and stays charged if it is granted; but for a TakeAll over several servers,
+// which is given back behind the caller.
 var ErrNotSent = errors.New("redisstore: the request was not sent")
 
 // notSent is the error of one whose context ended with err.
@@ -26,9 +27,13 @@ func (e *notSentError) Error() string {
 
 func (e *notSentError) Unwrap() []error { return []error{e.err, ErrNotSent} }
 
+const rights = "the user needs the commands EVALSHA, EVAL, MGET, EXISTS, GET, SET, DEL and TIME on the keys of this prefix"
+
 // advices are what helps a store against errors that other scripts may not meet.
 var advices = []redisscript.Advice{
-	{Prefix: "NOPERM", Text: "the user needs the commands EVALSHA, EVAL, GET, MGET, SET, DEL and TIME on the keys of this prefix"},
+	{Prefix: "NOPERM", Text: rights},
+	{Prefix: "The user executing the script", Text: rights},
+	{Prefix: "ERR The user executing the script", Text: rights},
 	{Prefix: "WRONGTYPE", Text: "somebody else's value is at the key: choose another prefix"},
 	{Prefix: "BADSTATE", Text: "choose another prefix, or delete the key"},
 }

@@ -12,12 +12,9 @@ func (s *Store) Name(key string, l headgate.Limit) string { return s.key(key, l)
 // SetPatience sets how long a batch may be under way until the next is sent without it.
 func (s *Store) SetPatience(d time.Duration) { s.patience = d }
 
-// Slot is the slot of a key in a Cluster.
-func Slot(key string) int { return slot(key) }
-
 // Queued is how long the queue is in which key waits.
 func (s *Store) Queued(key string) int {
-	l := s.route.lane(key)
+	l := s.route.lane(key, "")
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.queue)
@@ -25,8 +22,27 @@ func (s *Store) Queued(key string) int {
 
 // Idle says whether nothing is sent or waits where key would.
 func (s *Store) Idle(key string) bool {
-	l := s.route.lane(key)
+	l := s.route.lane(key, "")
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.busy && l.lost == 0 && len(l.queue) == 0
+}
+
+// Late says whether the batch under way where key would be is beyond its time.
+func (s *Store) Late(key string) bool {
+	l := s.route.lane(key, "")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.busy && time.Since(l.since) > 2*s.patience
+}
+
+// Busy says whether one more caller is turned away from a full queue where key would be.
+func (s *Store) Busy(key string, settling bool) bool {
+	l := &lane{store: s, busy: true, queue: make([]*ask, s.queue)}
+	how := charges
+	if settling {
+		how = settles
+	}
+	_, err := l.join(&ask{how: how})
+	return err != nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -122,7 +123,7 @@ func (f *Fleet) run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		within, cancel := context.WithTimeout(ctx, f.options.Every)
-		_ = f.Beat(within) // Err tells
+		f.beat(within)
 		cancel()
 		select {
 		case <-ticker.C:
@@ -130,6 +131,19 @@ func (f *Fleet) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// beat is Beat for nobody in particular: Err tells what came of it, also if a hook of the
+// client panicked.
+func (f *Fleet) beat(ctx context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.err = fmt.Errorf("redisstore: a hook of the client panicked: %v", p)
+		}
+	}()
+	_ = f.Beat(ctx)
 }
 
 // tell says for how long this instance counts from now, and hears how many there are.

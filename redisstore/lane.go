@@ -11,15 +11,15 @@ import (
 // fifty little is gained, and the server answers nobody else while it decides.
 const maxBatch = 256
 
-// defaultPatience is how long a batch may be under way until the next is sent without it: over
-// another connection, for what holds it up may be its own.
+// defaultPatience is how long a batch may be under way until those who wait are sent without
+// it: over another connection, for what holds it up may be its own.
 const defaultPatience = 200 * time.Millisecond
 
 // maxLost bounds how many batches of a lane may be under way beyond their time.
 const maxLost = 4
 
 // lane is a queue of asks of which one batch at a time is under way: those who come meanwhile
-// share the next. A key always takes the same lane, so that its requests are decided in the
+// share the next. A key keeps to its lane, so that its requests are decided in the
 // order in which they came; but for a batch that takes too long, which is left to itself. An
 // idle lane has no goroutine.
 type lane struct {
@@ -29,10 +29,11 @@ type lane struct {
 	queue []*ask
 	gone  int // how many of the queue have left
 
-	sender int       // the number of the one who sends, if busy is set
-	busy   bool      // a batch is under way, or about to be
-	since  time.Time // when it was sent
-	lost   int       // former senders whose batches are still under way
+	sender int         // the number of the one who sends, if busy is set
+	busy   bool        // a batch is under way, or about to be
+	since  time.Time   // when it was sent
+	lost   int         // former senders whose batches are still under way
+	watch  *time.Timer // calls takeOver while somebody waits
 }
 
 // do gets a answered by the next batch, unless ctx ends before.
@@ -65,20 +66,54 @@ func (l *lane) do(ctx context.Context, a *ask) error {
 func (l *lane) join(a *ask) (sender int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.store.enter() {
+	if len(l.queue)-l.gone >= l.store.queue && a.how == charges {
+		l.store.stats.busy.Add(1)
 		return 0, ErrBusy
 	}
+	l.store.stats.callers.Add(1)
+	l.store.stats.waiting.Add(1)
 	l.queue = append(l.queue, a)
-	if l.busy {
-		if l.lost == maxLost || time.Since(l.since) < l.store.patience {
-			return 0, nil
-		}
-		l.lost++
+	if !l.busy {
+		return l.begin(), nil
 	}
+	if len(l.queue) == 1 {
+		l.wake(l.store.patience)
+	}
+	return 0, nil
+}
+
+// begin makes a sender, for those who hold the lock.
+func (l *lane) begin() int {
 	l.busy = true
 	l.since = time.Now()
 	l.sender++
-	return l.sender, nil
+	return l.sender
+}
+
+// wake has takeOver called, for those who hold the lock.
+func (l *lane) wake(after time.Duration) {
+	if l.watch == nil {
+		l.watch = time.AfterFunc(after, l.takeOver)
+		return
+	}
+	l.watch.Reset(after)
+}
+
+// takeOver sends those who wait if the batch under way takes too long.
+func (l *lane) takeOver() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	left := l.store.patience - time.Since(l.since)
+	switch {
+	case !l.busy || len(l.queue) == 0:
+	case left > 0:
+		l.wake(left)
+	case l.lost == maxLost:
+		l.wake(l.store.patience)
+	default:
+		l.lost++
+		go l.run(l.begin())
+	}
 }
 
 // leave is for the caller of a, whose context has ended with err.
@@ -129,6 +164,7 @@ func (l *lane) more(sender int) bool {
 		return false
 	}
 	l.busy = len(l.queue) > 0
+	l.since = time.Now()
 	return l.busy
 }
 
@@ -151,7 +187,11 @@ func (l *lane) next(asks []*ask) []*ask {
 		a.sent = true
 		asks = append(asks, a)
 	}
-	l.queue = slices.Delete(l.queue, 0, taken)
+	if l.queue = slices.Delete(l.queue, 0, taken); len(l.queue) > 0 {
+		l.wake(l.store.patience)
+	} else if l.watch != nil {
+		l.watch.Stop()
+	}
 	l.store.stats.waiting.Add(-int64(len(asks)))
 	return asks
 }

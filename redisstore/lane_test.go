@@ -3,11 +3,14 @@ package redisstore_test
 import (
 	"context"
 	"errors"
-	"math"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
 )
 
 // A caller whose context ends leaves at once: not charged if the request has not been sent,
@@ -91,45 +94,111 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
-// A batch that is not answered is left to itself: others are answered without it.
+// A batch that is not answered is left to itself: those who wait are sent without it, also if
+// nobody else comes, and so on up to a bound.
 func TestLostBatches(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{})
-	s.SetPatience(0)
+	s.SetPatience(10 * time.Millisecond)
 	r := headgate.Request{Key: "k", Limit: parse(t, "50/h"), Cost: 1}
 	h := holdUp(client)
 	var lost []<-chan answer
-	for range 5 { // the first, and four who do not wait for those before
+	for range 5 { // the first, and four that do not wait for it
 		lost = append(lost, ask(t.Context(), s, r))
 		<-h.arrived
 	}
 	waiting := ask(t.Context(), s, r)
-	if n := s.Queued("k"); n != 1 {
-		t.Errorf("%d wait behind five batches that are under way; want 1", n)
+	until(t, "the fifth is late, too", func() bool { return s.Late("k") })
+	if n := s.Queued("k"); n != 1 || len(h.arrived) > 0 {
+		t.Errorf("%d wait behind five batches; want 1", n)
 	}
-	h.free <- struct{}{}
-	until(t, "one more batch is sent, by the last of the five or for the next caller", func() bool {
-		select {
-		case h.free <- struct{}{}:
-		case <-h.arrived:
-			return true
-		default:
-		}
-		return false
-	})
 	close(h.free)
 	for i := range lost {
 		if a := <-lost[i]; a.err != nil {
 			t.Error(a.err)
 		}
 	}
-	if a := <-waiting; a.err != nil || a.ds[0].Remaining < 44 {
+	if a := <-waiting; a.err != nil {
 		t.Errorf("%+v", a)
 	}
 	until(t, "no sender is left", func() bool { return s.Idle("k") })
-	s.SetPatience(math.MaxInt64)
 	if d := take(t, s, r); d.Remaining != 43 {
 		t.Errorf("%d are left of 50 after seven", d.Remaining)
+	}
+}
+
+// A function that is told of batches and panics does so in the callers, and hurts nobody else.
+func TestPanickingOnBatch(t *testing.T) {
+	var calls int
+	s := patient(t, newClient(t), redisstore.Options{OnBatch: func(redisstore.Batch) {
+		if calls++; calls <= 6 {
+			panic("told")
+		}
+	}})
+	r := headgate.Request{Key: "k", Limit: parse(t, "50/h"), Cost: 1}
+	for i := range 8 {
+		ctx := context.Background()
+		if i%2 == 0 {
+			ctx = t.Context()
+		}
+		if a := <-ask(ctx, s, r); (a.panicked == "told") != (i < 6) || a.err != nil {
+			t.Errorf("call %d: %+v", i, a)
+		}
+		until(t, "the lane is idle", func() bool { return s.Idle("k") })
+	}
+}
+
+// What is given back is let in by a full queue, so that what a group took does not stay taken.
+func TestGivingBackIsLetIn(t *testing.T) {
+	s := patient(t, newClient(t), redisstore.Options{Queue: 1})
+	if busy := s.Busy("k", false); !busy {
+		t.Error("one more is let into a full queue")
+	}
+	if busy := s.Busy("k", true); busy {
+		t.Error("what settles is not let into a full queue")
+	}
+}
+
+// A TakeAll over several servers of which nothing was sent says so, too.
+func TestGroupNotSent(t *testing.T) {
+	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr}})
+	t.Cleanup(func() { _ = client.Close() })
+	s := newStore(t, client)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	limit := parse(t, "5/h")
+	err := s.TakeAll(ctx, []headgate.Request{{Key: "a", Limit: limit, Cost: 1}, {Key: "b", Limit: limit, Cost: 1}}, make([]headgate.Decision, 2))
+	if !errors.Is(err, redisstore.ErrNotSent) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A server that does not answer holds up nobody who asks another.
+func TestSilentShard(t *testing.T) {
+	silent, _ := silent(t)
+	client := redis.NewRing(&redis.RingOptions{
+		Addrs:       map[string]string{"silent": silent, "alive": redistest.Start(t).Addr},
+		ReadTimeout: time.Hour, HeartbeatFrequency: time.Hour,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	s := patient(t, client, redisstore.Options{})
+	limit := parse(t, "5/h")
+	answered := 0
+	for i := range 40 {
+		r := headgate.Request{Key: strconv.Itoa(i), Limit: limit, Cost: 1}
+		shard, err := client.GetShardClientForKey(s.Name(r.Key, limit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := ask(t.Context(), s, r); shard.Options().Addr != silent {
+			answered++
+			if a := <-a; a.err != nil {
+				t.Error(a.err)
+			}
+		}
+	}
+	if answered == 0 || answered == 40 {
+		t.Errorf("%d of 40 keys are on the server that answers", answered)
 	}
 }
 

@@ -4,7 +4,7 @@
 //
 // Callers who come while the server decides share the next trip to it: one script call
 // decides for all of them, each request by itself, those of a key in the order in which
-// they came. It reads, decides and writes in one atomic step, by the clock of the server,
+// they came (a TakeAll with several keys in that of its first). It reads, decides and writes in one atomic step, by the clock of the server,
 // and every write carries its expiry. A denial writes nothing, but for the first one after the
 // numbers of a named limit have changed. There is no timer: a caller who finds the
 // server idle is sent at once. Redis 6.2 and newer, single, Cluster and Sentinel.
@@ -33,7 +33,7 @@ import (
 const DefaultPrefix = "hg:"
 
 // DefaultQueue is how many callers may wait unless [Options] says otherwise.
-const DefaultQueue = 16384
+const DefaultQueue = 8192
 
 // Options are the settings of a [Store]. The zero value is good.
 type Options struct {
@@ -41,13 +41,13 @@ type Options struct {
 	// different prefixes share nothing. It must not contain a brace.
 	Prefix string
 
-	// Queue bounds how many callers wait until their request is sent, because the server
-	// does not keep up or does not answer: further ones are told [ErrBusy] at once.
-	// [DefaultQueue] if 0.
+	// Queue bounds how many callers wait until their request is sent, because a server
+	// does not keep up or does not answer: further ones are told [ErrBusy] at once. It is
+	// a bound for each half of the keys of a server. [DefaultQueue] if 0.
 	Queue int
 
 	// OnBatch, if not nil, is told of each trip to the server for decisions, by the
-	// goroutine that made it: callers wait until it returns.
+	// goroutine that made it: callers wait until it returns, and it must not ask the store.
 	OnBatch func(Batch)
 }
 
@@ -56,7 +56,7 @@ type Options struct {
 type Store struct {
 	client   redis.UniversalClient
 	prefix   string
-	queue    int64         // callers who may wait
+	queue    int           // callers who may wait in a lane
 	patience time.Duration // see lane
 	onBatch  func(Batch)
 	owned    bool // Close closes the client
@@ -88,8 +88,8 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Queue == 0 {
 		o.Queue = DefaultQueue
 	}
-	s := &Store{client: client, prefix: o.Prefix, queue: int64(o.Queue), patience: defaultPatience, onBatch: o.OnBatch}
-	s.route = newRoute(s, client)
+	s := &Store{client: client, prefix: o.Prefix, queue: o.Queue, patience: defaultPatience, onBatch: o.OnBatch}
+	s.route.init(s)
 	return s, nil
 }
 
@@ -109,7 +109,7 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 		return headgate.Decision{}, err
 	}
 	rs, ds := [1]headgate.Request{r}, [1]headgate.Decision{}
-	err := s.call(ctx, rs[:], ds[:], true)
+	err := s.call(ctx, rs[:], ds[:], charges)
 	return ds[0], err
 }
 
@@ -131,8 +131,8 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 	if len(rs) == 0 {
 		return nil
 	}
-	if s.route.kind == single || oneKey(rs) {
-		return s.call(ctx, rs, ds, true)
+	if s.route.single || oneKey(rs) {
+		return s.call(ctx, rs, ds, charges)
 	}
 	for i, r := range rs {
 		if r.MaxWait > 0 {
@@ -155,10 +155,19 @@ func (s *Store) Ping(ctx context.Context) error {
 	return wrap(redisscript.Process(ctx, s.client, redis.NewStatusCmd(ctx, "ping")))
 }
 
+// manner is how requests are decided.
+type manner uint8
+
+const (
+	charges manner = iota
+	settles        // charges, for one who has been let in already: a queue that is full takes him
+	looksOn        // charges nothing, and is let in likewise
+)
+
 // call decides rs together, in the next batch of their lane, and fills ds.
-func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.Decision, charge bool) error {
-	a := s.ask(rs, !charge)
-	if err := s.route.lane(rs[0].Key).do(ctx, a); err != nil {
+func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.Decision, how manner) error {
+	a := s.ask(rs, how)
+	if err := s.route.lane(rs[0].Key, a.names[0]).do(ctx, a); err != nil {
 		return err
 	}
 	defer a.free()

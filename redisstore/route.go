@@ -1,68 +1,85 @@
 package redisstore
 
 import (
+	"context"
 	"hash/maphash"
+	"sync"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// How many batches are under way at once, see ARCHITECTURE.md. In a Cluster each is for a
-// part of the slots, so that a node that does not answer holds up hardly more than its own.
-const (
-	lanesOfOne     = 2
-	lanesOfCluster = 16
-)
+// lanesOfServer is how many batches are under way to a server at once, see ARCHITECTURE.md:
+// while it decides one, the other travels.
+const lanesOfServer = 2
 
-// slots is how many a Cluster has.
-const slots = 1 << 14
+// lanes are those to one server.
+type lanes [lanesOfServer]lane
 
 // route says which keys share a lane, and which a call of the script.
 type route struct {
-	kind  kind
-	seed  maphash.Seed
-	lanes []lane
+	client redis.UniversalClient
+	single bool // one server holds all keys
+	seed   maphash.Seed
+	store  *Store
+
+	one     *lanes      // to that server, or to those that the client does not tell apart
+	servers sync.Map    // *redis.Client -> *lanes
+	known   atomic.Bool // the servers are, so that asking for one takes no time
 }
 
-// kind is a kind of client.
-type kind uint8
+func (r *route) init(s *Store) {
+	_, r.single = s.client.(*redis.Client)
+	r.client, r.store, r.seed = s.client, s, maphash.MakeSeed()
+	r.one = r.lanes()
+}
 
-const (
-	other   kind = iota // several servers
-	single              // one server holds all keys
-	cluster             // several servers that share the slots
-)
+func (r *route) lanes() *lanes {
+	l := new(lanes)
+	for i := range l {
+		l[i].store = r.store
+	}
+	return l
+}
 
-func kindOf(client redis.UniversalClient) kind {
-	switch client.(type) {
-	case *redis.Client:
-		return single
+// lane is that of a key, called name in Redis. Each server has its own, so that one that does
+// not answer holds up nobody else.
+func (r *route) lane(key, name string) *lane {
+	return &r.to(name)[maphash.String(r.seed, key)%lanesOfServer]
+}
+
+// to gives the lanes to the server that has name.
+func (r *route) to(name string) *lanes {
+	server := r.server(name)
+	if server == nil {
+		return r.one
+	}
+	l, ok := r.servers.Load(server)
+	if !ok {
+		l, _ = r.servers.LoadOrStore(server, r.lanes())
+	}
+	known, _ := l.(*lanes)
+	return known
+}
+
+// server is the client of the server that has name, nil if there is but one, or none is known.
+func (r *route) server(name string) *redis.Client {
+	if r.single {
+		return nil
+	}
+	var server *redis.Client
+	switch client := r.client.(type) {
 	case *redis.ClusterClient:
-		return cluster
-	default:
-		return other
+		if r.known.Load() { // else it would ask the servers who has what
+			server, _ = client.MasterForKey(context.Background(), name)
+		}
+	case *redis.Ring:
+		server, _ = client.GetShardClientForKey(name)
 	}
+	return server
 }
 
-func newRoute(s *Store, client redis.UniversalClient) route {
-	r := route{kind: kindOf(client), seed: maphash.MakeSeed(), lanes: make([]lane, lanesOfCluster)}
-	if r.kind == single {
-		r.lanes = r.lanes[:lanesOfOne]
-	}
-	for i := range r.lanes {
-		r.lanes[i].store = s
-	}
-	return r
-}
-
-// lane is that of a key.
-func (r *route) lane(key string) *lane {
-	if r.kind == cluster {
-		return &r.lanes[slot(key)*len(r.lanes)/slots]
-	}
-	return &r.lanes[maphash.String(r.seed, key)%uint64(len(r.lanes))]
-}
-
-// part makes batches of asks: one of all if they lie on one server, and of each key one
+// part makes batches of asks: one of all if they lie on one server, and one of each key
 // otherwise. Different keys seldom have one slot of a Cluster, and cannot be asked together
 // while that moves.
 func (r *route) part(asks []*ask) []*batch {
@@ -70,7 +87,7 @@ func (r *route) part(asks []*ask) []*batch {
 	at := make(map[string]*batch)
 	for _, a := range asks {
 		key := ""
-		if r.kind != single {
+		if !r.single {
 			key = a.requests[0].Key
 		}
 		if at[key] == nil {
@@ -80,19 +97,4 @@ func (r *route) part(asks []*ask) []*batch {
 		at[key].add(a)
 	}
 	return all
-}
-
-// slot is that of a key of a [Store] in a Cluster: CRC-16 of what stands in its braces, in
-// the variant XMODEM (Redis Cluster Specification, Key distribution model).
-func slot(key string) int {
-	key = escape(key)
-	sum := uint16(0)
-	for i := range len(key) {
-		sum ^= uint16(key[i]) << 8
-		for range 8 {
-			carry := sum >> 15
-			sum = sum<<1 ^ carry*0x1021
-		}
-	}
-	return int(sum % slots)
 }

@@ -47,12 +47,6 @@ func tellAll(batches, but []*batch) {
 // decide calls the script for each batch, in one trip, and returns those of which keys are on
 // their way. A call is repeated only if its answer says that nothing was decided.
 func (s *Store) decide(batches []*batch) (moving []*batch) {
-	defer func() {
-		if p := recover(); p != nil { // a hook of the client: for the callers to deal with
-			panicked(batches, p)
-			moving = nil
-		}
-	}()
 	if again := s.try(batches, s.clock.Now()); len(again) > 0 {
 		s.try(again, s.clock.Now())
 	}
@@ -67,6 +61,7 @@ func (s *Store) decide(batches []*batch) (moving []*batch) {
 // try answers batches, but for those that were refused the time of the server: it returns
 // them.
 func (s *Store) try(batches []*batch, now int64) (again []*batch) {
+	defer s.recoverFor(batches) // from a hook of the client
 	calls := make([]redisscript.Call, len(batches))
 	for i, b := range batches {
 		calls[i] = b.call(now)
@@ -78,13 +73,22 @@ func (s *Store) try(batches []*batch, now int64) (again []*batch) {
 			again = append(again, b)
 			continue
 		}
-		b.answer(text, err)
+		if b.answer(text, err); err == nil {
+			s.route.known.Store(true)
+		}
 	}
 	return again
 }
 
-func panicked(batches []*batch, value any) {
+// recoverFor leaves a panic of the user's code to the callers of batches, in whose place it
+// was called.
+func (s *Store) recoverFor(batches []*batch) {
+	value := recover()
+	if value == nil {
+		return
+	}
 	for _, b := range batches {
+		b.err = nil
 		for _, a := range b.asks {
 			a.panicked = value
 		}

@@ -7,10 +7,10 @@ import (
 
 // Stats are counts since the store was made.
 type Stats struct {
-	Callers    int64 // who asked for decisions, but for those who were told ErrBusy
-	Batches    int64 // trips to the server for them
+	Callers    int64 // calls that waited for a trip: of a TakeAll over several servers one for each key, and what it gives back
+	Batches    int64 // trips to servers for them, not counting repetitions
 	Requests   int64 // that were sent in them
-	Waiting    int64 // callers whose request has not been sent, at this moment
+	Waiting    int64 // of the callers, whose request has not been sent, at this moment
 	Busy       int64 // callers who were told [ErrBusy]
 	NotSent    int64 // callers whose context ended before their request was sent: nothing was charged
 	Unanswered int64 // callers whose context ended after that: their requests are charged if granted
@@ -19,7 +19,7 @@ type Stats struct {
 // Batch is what [Options].OnBatch is told.
 type Batch struct {
 	Requests int           // how many were decided together
-	Keys     int           // how many different keys they have
+	Keys     int           // how many different keys in Redis they have, of which each limit has its own
 	Took     time.Duration // from the sending to the answer
 	Err      error         // why none was decided, or the first of several reasons
 }
@@ -32,17 +32,6 @@ func (s *Store) Stats() Stats {
 		Callers: s.stats.callers.Load(), Batches: s.stats.batches.Load(), Requests: s.stats.requests.Load(), Waiting: s.stats.waiting.Load(),
 		Busy: s.stats.busy.Load(), NotSent: s.stats.notSent.Load(), Unanswered: s.stats.unanswered.Load(),
 	}
-}
-
-// enter says whether one more caller may wait.
-func (s *Store) enter() bool {
-	if s.stats.waiting.Add(1) <= s.queue {
-		s.stats.callers.Add(1)
-		return true
-	}
-	s.stats.waiting.Add(-1)
-	s.stats.busy.Add(1)
-	return false
 }
 
 // sent counts a trip to the server, and tells who wants to know.
@@ -60,6 +49,7 @@ func (s *Store) sent(batches []*batch, took time.Duration) {
 	s.stats.batches.Add(1)
 	s.stats.requests.Add(int64(told.Requests))
 	if s.onBatch != nil {
+		defer s.recoverFor(batches)
 		s.onBatch(told)
 	}
 }

@@ -11,10 +11,11 @@
 -- grant is to be known and for how long it may be taken back.
 --
 -- Returns a string, for each request as ANSWER says: what remains, and the microseconds
--- until a retry (0 if it is granted at once, NEVER, BADSTATE or WRONGTYPE) and until the reset.
+-- until a retry (0 if it is granted at once, or NEVER, or what was wrong: BADSTATE, WRONGTYPE or
+-- NOROOM) and until the reset.
 local LIMIT, REQUEST, COST, TIME, TURN, ANSWER = '<I1I7I7I7', '<I1I3I3', '<i7', '<I7', '<I7c12I7', '<I7i7I7'
 local LOOKS, COSTS, TIMED, TURNS, TOGETHER = 1, 2, 4, 8, 16
-local BADSTATE, WRONGTYPE = -2, -3
+local BADSTATE, WRONGTYPE, NOROOM = -2, -3, -4
 
 -- What is no longer needed is kept a little longer, in seconds: one because time passes
 -- between the start of a script and its writes; a minute where the time was the caller's,
@@ -47,6 +48,23 @@ for from = 1, #KEYS, 1000 do
   end
 end
 
+-- MGET tells no value of another type from none.
+local absent, foreign = {}, {}
+for i = 1, #KEYS do
+  if not known[i] then
+    absent[#absent + 1] = KEYS[i]
+  end
+end
+for from = 1, #absent, 1000 do
+  if redis.call('EXISTS', spread(absent, from, min(from + 999, #absent))) > 0 then
+    for i = 1, #KEYS do
+      if not known[i] and redis.call('EXISTS', KEYS[i]) == 1 then
+        known[i], foreign[KEYS[i]] = '', true
+      end
+    end
+  end
+end
+
 -- wellformed says whether a value may be a state of a limit. A log goes on in parts of 9 bytes.
 local function wellformed(limit, value)
   if hasturns(value) then
@@ -64,7 +82,7 @@ end
 -- may be more than a state, or none. See turned for what o has.
 local function unusual(limit, value, o, charge)
   if value and not wellformed(limit, value) then
-    return 0, BADSTATE, 0
+    return 0, foreign[o.key] and WRONGTYPE or BADSTATE, 0
   end
   local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
   if o.wait == 0 and o.ticket == NOTICKET and not hasturns(value) then
@@ -119,13 +137,18 @@ while place <= #requests do
   if state and cost ~= 0 then
     changed[k] = state ~= '' and state
     if lives then
+      if lives > MAX then
+        lives = MAX
+      elseif not (lives >= 0) then
+        lives = 0
+      end
       expiries[k] = ceil(lives / 1000000) + (grace and CALLERGRACE or SERVERGRACE)
     end
   end
-  if retry > MAX then
+  if not (retry <= MAX) then -- nor is it what no number is, of a state that is none
     retry = MAX
   end
-  if reset > MAX then
+  if not (reset <= MAX) then
     reset = MAX
   end
   count = count + 1
@@ -133,7 +156,7 @@ while place <= #requests do
   if cost > 0 then
     granted = granted and retry >= 0
     most, latest = min(most or wait, wait), max(latest, retry)
-  elseif retry == BADSTATE or ticket ~= NOTICKET then
+  elseif retry < NEVER or ticket ~= NOTICKET then
     granted = granted and retry >= 0
   end
   if what < TOGETHER then
@@ -145,25 +168,32 @@ while place <= #requests do
   end
 end
 
--- A number becomes a string but once: that costs more than to decide.
+-- A number becomes a string but once: that costs more than to decide. A server without room
+-- refuses the first write, and so all; who wrote nothing has his answer.
 local texts = {}
 for k, state in pairs(changed) do
-  local seconds = expiries[k]
+  local seconds, done = expiries[k], nil
   if seconds and not texts[seconds] then
     texts[seconds] = string.format('%d', seconds)
   end
   if not state then
-    redis.call('DEL', KEYS[k])
-  elseif not seconds then
-    redis.call('SET', KEYS[k], state, 'KEEPTTL')
-  elseif known[k] then
-    redis.call('SET', KEYS[k], state, 'EX', texts[seconds])
-  elseif not redis.call('SET', KEYS[k], state, 'EX', texts[seconds], 'NX') then
-    for n = 1, count do -- MGET does not tell a value of another type from none
-      if keyof[n] == k then
-        answers[n] = pack(ANSWER, 0, WRONGTYPE, 0)
+    if known[k] then
+      redis.call('DEL', KEYS[k])
+    end
+  elseif seconds then
+    done = redis.pcall('SET', KEYS[k], state, 'EX', texts[seconds])
+  else
+    done = redis.pcall('SET', KEYS[k], state, 'KEEPTTL')
+  end
+  if done and done.err and done.err:find('OOM', 1, true) then
+    for n = 1, count do
+      if changed[keyof[n]] ~= nil then
+        answers[n] = pack(ANSWER, 0, NOROOM, 0)
       end
     end
+    break
+  elseif done and done.err then
+    return redis.error_reply(done.err)
   end
 end
 return table.concat(answers)

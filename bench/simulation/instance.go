@@ -1,0 +1,235 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// instance is a process of the fleet: the wire to the store, with a DenyCache and a Lease
+// around it.
+type instance struct {
+	fleet *fleet
+	store headgate.Store
+	cut   atomic.Int32 // by so many partitions
+
+	mu   sync.Mutex
+	dead bool
+	out  map[*ledger]loan // what it has ahead
+}
+
+// loan is tokens that an instance has ahead, and may use or give back until then.
+type loan struct {
+	tokens int64
+	until  time.Time
+}
+
+func newInstance(f *fleet) (*instance, error) {
+	i := &instance{fleet: f, out: map[*ledger]loan{}}
+	denials, err := headgate.NewDenyCache(wire{i}, headgate.DenyCacheOptions{Keys: tableKeys})
+	if err != nil {
+		return nil, err
+	}
+	i.store, err = headgate.NewLease(denials, headgate.LeaseOptions{Share: share, Term: term, Keys: tableKeys})
+	return i, err
+}
+
+// asking is a request on its way through an instance.
+type asking struct{ decided bool } // by the store
+
+type askingKey struct{}
+
+// ask asks for cost tokens of k.
+func (i *instance) ask(ctx context.Context, k *ledger, cost int64) {
+	k.ask()
+	var a asking
+	d, err := i.store.Take(context.WithValue(ctx, askingKey{}, &a), headgate.Request{Key: k.key, Limit: k.limit, Cost: cost})
+	c := &i.fleet.counts
+	switch {
+	case err != nil:
+		c.unanswered.Add(1)
+	case a.decided: // and noted when it was
+		c.byStore.Add(1)
+	case !d.Allowed():
+		c.byDenyCache.Add(1)
+		k.decide(ctx, cost, false)
+	case i.spend(k, cost):
+		c.byLease.Add(1)
+		k.decide(ctx, cost, true)
+	default: // it died at this moment
+		c.unanswered.Add(1)
+	}
+}
+
+// spend takes note that tokens taken ahead were used.
+func (i *instance) spend(k *ledger, cost int64) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	n := i.out[k]
+	n.tokens -= cost
+	i.out[k] = n
+	return !i.dead
+}
+
+// have takes note of what i has ahead of k from now on, and says whether it is dead.
+func (i *instance) have(k *ledger, n loan) (dead bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.out[k] = n
+	return i.dead
+}
+
+// die ends i, with all that it has ahead.
+func (i *instance) die() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.dead = true
+	for k, n := range i.out {
+		if n.until.After(time.Now()) {
+			k.lose(n.tokens)
+		}
+	}
+}
+
+func (i *instance) gone() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.dead
+}
+
+// reaches says whether messages of i get through.
+func (i *instance) reaches() bool {
+	return !i.gone() && i.cut.Load() == 0
+}
+
+// wire is the way of an instance to the store. When it dies or is cut off, messages get lost or, as
+// from a connection that stalls, arrive when nobody waits for an answer any more.
+type wire struct{ *instance }
+
+// errLost is what a caller gets whose question or answer got lost.
+var errLost = errors.New("lost")
+
+// stall is how late a question may arrive that nobody waits for: long after all that it is about.
+const stall = 30 * time.Second
+
+// way is how long a message is on its way: mostly about a millisecond, and less than a loan lasts.
+func way() time.Duration {
+	if rand.IntN(100) == 0 {
+		return upTo(200 * time.Millisecond)
+	}
+	return 500*time.Microsecond + upTo(time.Millisecond)
+}
+
+func upTo(d time.Duration) time.Duration { return time.Duration(rand.Int64N(int64(d))) }
+
+// send makes a call of the store for k. If its caller is cut off meanwhile, late may be called instead.
+func (w wire) send(k *ledger, call func() error, late func()) error {
+	k.call()
+	w.fleet.called()
+	if w.gone() {
+		return errLost
+	}
+	time.Sleep(way())
+	if !w.reaches() {
+		if rand.IntN(2) == 0 {
+			time.AfterFunc(upTo(stall), late)
+		}
+		return errLost
+	}
+	err := call()
+	time.Sleep(way())
+	if err == nil && !w.reaches() {
+		return errLost
+	}
+	return err
+}
+
+// Take implements headgate.Store.
+func (w wire) Take(ctx context.Context, r headgate.Request) (d headgate.Decision, err error) {
+	k := w.fleet.ledgers[r.Key]
+	w.fleet.counts.takes.Add(1)
+	decide := func() (headgate.Decision, error) {
+		d, err := w.fleet.store.Take(ctx, r)
+		if err == nil && r.Cost > 0 {
+			k.decide(ctx, r.Cost, d.Allowed())
+		}
+		return d, err
+	}
+	err = w.send(k, func() error {
+		if a, ok := ctx.Value(askingKey{}).(*asking); ok {
+			a.decided = true
+		}
+		d, err = decide()
+		return err
+	}, func() { _, _ = decide() })
+	return d, err
+}
+
+// TakeAll implements headgate.Store, for the calls of a Lease.
+func (w wire) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	k := w.fleet.ledgers[rs[0].Key]
+	switch {
+	case rs[0].Cost < 0:
+		w.fleet.counts.returns.Add(1)
+		return w.giveBack(ctx, k, rs, ds)
+	case rs[1].Hold > 0:
+		w.fleet.counts.loans.Add(1)
+		return w.borrow(ctx, k, rs, ds)
+	default:
+		w.fleet.counts.drains.Add(1)
+		_, err := w.takeAll(ctx, k, rs, ds)
+		return err
+	}
+}
+
+// takeAll says also whether all was granted, with an answer or without.
+func (w wire) takeAll(ctx context.Context, k *ledger, rs []headgate.Request, ds []headgate.Decision) (granted bool, err error) {
+	call := func(ds []headgate.Decision) (bool, error) {
+		err := w.fleet.store.TakeAll(ctx, rs, ds)
+		return err == nil && headgate.Strictest(ds).Allowed(), err
+	}
+	err = w.send(k, func() error {
+		granted, err = call(ds)
+		return err
+	}, func() {
+		if taken, _ := call(make([]headgate.Decision, len(rs))); taken && rs[1].Hold > 0 {
+			k.lose(rs[0].Cost)
+		}
+	})
+	return granted, err
+}
+
+// borrow takes tokens ahead, which nobody has if the answer gets lost.
+func (w wire) borrow(ctx context.Context, k *ledger, rs []headgate.Request, ds []headgate.Decision) error {
+	granted, err := w.takeAll(ctx, k, rs, ds)
+	switch cost := rs[0].Cost; {
+	case !granted:
+	case err != nil:
+		k.lose(cost)
+	case w.have(k, loan{cost, time.Now().Add(rs[1].Hold)}):
+		k.lose(cost) // it has died
+	}
+	return err
+}
+
+// giveBack gives tokens back, which are lost if they come too late or nobody hears of it.
+func (w wire) giveBack(ctx context.Context, k *ledger, rs []headgate.Request, ds []headgate.Decision) error {
+	if dead := w.have(k, loan{}); dead {
+		return errLost // they were lost with it
+	}
+	granted, err := w.takeAll(ctx, k, rs, ds)
+	if !granted {
+		k.lose(-rs[0].Cost)
+	}
+	return err
+}
+
+// Reset implements headgate.Store. Nobody resets anything.
+func (w wire) Reset(ctx context.Context, key string, l headgate.Limit) error {
+	return w.fleet.store.Reset(ctx, key, l)
+}

@@ -1,0 +1,108 @@
+package simulation
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// level is how many tokens are missing from a bucket, or were taken in a window, in units of
+// a token a microsecond of the period: so nothing is rounded.
+type level struct{ units, at int64 }
+
+// missing brings v up to now.
+func (v *level) missing(l headgate.Limit, now int64) int64 {
+	period := l.Period().Microseconds()
+	switch {
+	case l.Algorithm() == headgate.AlgorithmFixedWindow && now/period != v.at/period:
+		v.units = 0
+	case l.Algorithm() == headgate.AlgorithmTokenBucket:
+		v.units = max(v.units-(now-v.at)*l.Refill(), 0)
+	}
+	v.at = now
+	return v.units
+}
+
+// add takes n tokens.
+func (v *level) add(l headgate.Limit, now, n int64) {
+	v.units = v.missing(l, now) + n*l.Period().Microseconds()
+}
+
+// ledger is what a key was asked for and granted. It is kept by arithmetic of its own, and
+// beside an ideal: one limiter that is asked the same at the same moments.
+//
+// What is missing from the store's bucket was used, is lent, was taken away unused, or is lost. A sum of
+// buckets misses no more than each of them does, so a refusal is short by no more than the last
+// three: slack, and the level of lost.
+type ledger struct {
+	key   string
+	limit headgate.Limit
+	slack int64 // how many tokens short a refusal may be, but for what was lost
+	ideal *headgate.Memory
+
+	mu      sync.Mutex
+	used    level // by all that was granted
+	lost    level // by those who died or were cut off with it
+	asked   int64 // requests
+	calls   int64 // for them
+	granted int64 // tokens
+	could   int64 // tokens that the ideal granted
+	waste   int64 // tokens that were lost
+	over    int64 // tokens, at worst
+	refused int64 // requests
+	fullest int64 // the most that was missing, in units
+	short   int64 // by how many tokens, at worst, a cost was refused that would have fitted
+	tooFar  int64 // refusals that were shorter than slack and what was lost explain
+}
+
+// decide takes note of a decision, at the moment at which it counts.
+func (k *ledger) decide(ctx context.Context, cost int64, granted bool) {
+	now, period := time.Now().UnixMicro(), k.limit.Period().Microseconds()
+	full := k.limit.Capacity() * period
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	d, err := k.ideal.Take(ctx, headgate.Request{Key: k.key, Limit: k.limit, Cost: cost})
+	if err == nil && d.Allowed() {
+		k.could += cost
+	}
+	if granted {
+		k.granted += cost
+		k.used.add(k.limit, now, cost)
+		k.fullest = max(k.fullest, k.used.units)
+		k.over = max(k.over, (k.used.units-full+period-1)/period)
+		return
+	}
+	k.refused++
+	short := (full-k.used.missing(k.limit, now))/period - cost
+	k.short = max(k.short, short)
+	if short > k.slack+(k.lost.missing(k.limit, now)+period-1)/period {
+		k.tooFar++
+	}
+}
+
+// lose takes note of tokens that nobody will use nor give back.
+func (k *ledger) lose(n int64) {
+	if n == 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waste += n
+	k.lost.add(k.limit, time.Now().UnixMicro(), n)
+}
+
+// call takes note of a call of the store.
+func (k *ledger) call() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.calls++
+}
+
+// ask takes note of a request.
+func (k *ledger) ask() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked++
+}

@@ -1,0 +1,90 @@
+package redisstore_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// What is of another type is no state: it is never written over or deleted, and of requests
+// that go together with one on it none is charged.
+func TestWrongType(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	limit, beside := parse(t, "5/h"), parse(t, "a=5/h")
+	for kind, value := range map[string]func(name string){
+		"set":  func(name string) { client.SAdd(t.Context(), name, "member") },
+		"word": func(name string) { client.Set(t.Context(), name, "a word", 0) },
+		"none": func(name string) { client.Set(t.Context(), name, "", 0) },
+	} {
+		value(s.Name(kind, limit))
+		for _, cost := range []int64{-1, 0, 1, 9} {
+			rs := []headgate.Request{{Key: kind, Limit: beside, Cost: 1}, {Key: kind, Limit: limit, Cost: cost}}
+			for _, rs := range [][]headgate.Request{rs[1:], rs} {
+				err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, len(rs)))
+				if err == nil || !strings.HasPrefix(err.Error(), "redisstore: BADSTATE ") && !strings.HasPrefix(err.Error(), "redisstore: WRONGTYPE ") {
+					t.Errorf("%s, cost %d of %d: %v", kind, cost, len(rs), err)
+				}
+			}
+		}
+		if d := take(t, s, headgate.Request{Key: kind, Limit: beside}); d.Remaining != 5 {
+			t.Errorf("%s: what goes together with it was charged: %+v", kind, d)
+		}
+		if n := client.Exists(t.Context(), s.Name(kind, limit)).Val(); n != 1 {
+			t.Errorf("%s: it is gone", kind)
+		}
+	}
+}
+
+// No value that somebody wrote hurts those who ask for other keys in the same call.
+func TestPoison(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	sizes := map[string][]int{"7/3s": {28, 78}, "5/2s stepped": {28, 78}, "6/s fixed-window": {21, 49}, "8/2s sliding-window": {28, 63}, "9/s sliding-log": {20, 29, 38}}
+	for text, sizes := range sizes {
+		limit := parse(t, text)
+		for range 300 {
+			value := make([]byte, sizes[rand.IntN(len(sizes))])
+			for likely := rand.IntN(4); likely > 0; likely-- {
+				for i := range value {
+					if rand.IntN(3) == 0 {
+						value[i] = byte(rand.IntN(256)) & 0x7f
+					}
+				}
+			}
+			client.Set(t.Context(), s.Name("bad", limit), value, 0)
+			rs := []headgate.Request{{Key: "good", Limit: limit}, {Key: "bad", Limit: limit, Cost: []int64{1, 1, -1, 0, 3}[rand.IntN(5)]}}
+			if err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2)); err != nil {
+				t.Fatalf("%s: %x, cost %d: %v", text, value, rs[1].Cost, err)
+			}
+		}
+	}
+}
+
+// A server without room for more still answers those who would write nothing.
+func TestNoRoom(t *testing.T) {
+	client := newClient(t)
+	s := patient(t, client, redisstore.Options{})
+	limit := parse(t, "1/h")
+	spent := headgate.Request{Key: "spent", Limit: limit, Cost: 1}
+	take(t, s, spent)
+	client.ConfigSet(t.Context(), "maxmemory", "1")
+	h := holdUp(client)
+	var answers []<-chan answer
+	keys := []string{"spent", "new", "spent", "newer"}
+	for range 4 { // of both lanes
+		for _, key := range keys {
+			answers = append(answers, ask(t.Context(), s, headgate.Request{Key: key, Limit: limit, Cost: 1}))
+		}
+	}
+	close(h.free)
+	for i := range answers {
+		a, denied := <-answers[i], keys[i%len(keys)] == "spent"
+		if denied && (a.err != nil || a.ds[0].Allowed()) || !denied && (a.err == nil || !strings.HasPrefix(a.err.Error(), "redisstore: OOM ")) {
+			t.Errorf("%s: %+v", keys[i%len(keys)], a)
+		}
+	}
+}
