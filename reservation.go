@@ -69,7 +69,9 @@ func (r *Reservation) Wait(ctx context.Context) error {
 // Cancel gives all of r back: the state is exactly as if r had never been made, whatever was
 // granted after it. Only what others were granted together under a limit that r does not have stays
 // no earlier than it is, see [Request]. Who holds a turn behind r in another process, or as a
-// reservation, keeps that turn. It is [Reservation.Commit] of nothing.
+// reservation, keeps that turn, while the state counts it where it would have been without r:
+// so up to what was given back may act together with others, and under several limits up to
+// all that waited behind r. Use a [Gate] where the moments of acting count. It is [Reservation.Commit] of nothing.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }
 
 // Commit settles r by what was used: what is left over is given back, as if it had
