@@ -15,17 +15,13 @@ import (
 type batch struct {
 	asks     []*ask
 	set      algorithms
-	names    []string
-	limits   []byte
+	names    places[string]
+	limits   places[headgate.Limit]
 	requests []byte
-	nameAt   map[string]int
-	limitAt  map[headgate.Limit]int
 	err      error // why none was decided
 }
 
-var batches = sync.Pool{New: func() any {
-	return &batch{nameAt: make(map[string]int), limitAt: make(map[headgate.Limit]int)}
-}}
+var batches = sync.Pool{New: func() any { return new(batch) }}
 
 func newBatch() *batch {
 	b, _ := batches.Get().(*batch)
@@ -37,15 +33,13 @@ func (b *batch) tell() {
 	for _, a := range b.asks {
 		a.done <- struct{}{}
 	}
-	if len(b.names) > 4*maxBatch || len(b.asks) > 4*maxBatch {
+	if len(b.requests) > 100*maxBatch {
 		return
 	}
 	clear(b.asks)
-	clear(b.names)
-	clear(b.nameAt)
-	clear(b.limitAt)
-	b.asks, b.names, b.limits, b.requests, b.set = b.asks[:0], b.names[:0], b.limits[:0], b.requests[:0], 0
-	b.err = nil
+	b.names.clear()
+	b.limits.clear()
+	b.asks, b.requests, b.set, b.err = b.asks[:0], b.requests[:0], 0, nil
 	batches.Put(b)
 }
 
@@ -70,12 +64,13 @@ func (b *batch) add(a *ask) {
 		if i < len(a.requests)-1 {
 			what |= joined
 		}
-		b.append(r, &t, what, b.name(a.names[i]), b.limit(r.Limit))
+		b.append(r, &t, what, b.names.of(a.names[i]), b.limits.of(r.Limit))
 	}
 }
 
 // append writes one request.
 func (b *batch) append(r headgate.Request, t *together, what byte, name, limit int) {
+	b.set |= 1 << r.Limit.Algorithm()
 	if r.Cost != 1 {
 		what |= costs
 	}
@@ -102,31 +97,6 @@ func (b *batch) append(r headgate.Request, t *together, what byte, name, limit i
 	b.requests = p
 }
 
-// name is the place of a key, counted from 1.
-func (b *batch) name(name string) int {
-	at, ok := b.nameAt[name]
-	if !ok {
-		b.names = append(b.names, name)
-		at = len(b.names)
-		b.nameAt[name] = at
-	}
-	return at
-}
-
-// limit is the place of l, counted from 1.
-func (b *batch) limit(l headgate.Limit) int {
-	at, ok := b.limitAt[l]
-	if !ok {
-		at = len(b.limitAt) + 1
-		b.limitAt[l] = at
-		b.set |= 1 << l.Algorithm()
-		x, y := numbers(l)
-		p := append(b.limits, byte(l.Algorithm()))
-		b.limits = number(number(number(p, l.Capacity(), 7), x, 7), y, 7)
-	}
-	return at
-}
-
 // number appends the size lowest bytes of n, the lowest first.
 func number(p []byte, n int64, size int) []byte {
 	for range size {
@@ -138,11 +108,17 @@ func number(p []byte, n int64, size int) []byte {
 
 // call is that of the script for b, at a time of its caller's or 0.
 func (b *batch) call(now int64) redisscript.Call {
-	return redisscript.Call{Script: scriptFor(b.set), Keys: b.names, Args: []any{now, b.limits, b.requests}}
+	limits := make([]byte, 0, limitSize*len(b.limits.all))
+	for _, l := range b.limits.all {
+		x, y := numbers(l)
+		limits = append(limits, byte(l.Algorithm()))
+		limits = number(number(number(limits, l.Capacity(), 7), x, 7), y, 7)
+	}
+	return redisscript.Call{Script: scriptFor(b.set), Keys: b.names.all, Args: []any{now, limits, b.requests}}
 }
 
-// answerSize is that of ANSWER in take.lua.
-const answerSize = 21
+// The sizes of LIMIT and ANSWER in take.lua.
+const limitSize, answerSize = 22, 21
 
 // answer gives each ask what the script said about it.
 func (b *batch) answer(text string, err error) {

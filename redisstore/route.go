@@ -83,13 +83,17 @@ func (r *route) server(name string) *redis.Client {
 // otherwise. Different keys seldom have one slot of a Cluster, and cannot be asked together
 // while that moves.
 func (r *route) part(asks []*ask) []*batch {
+	if r.single {
+		b := newBatch()
+		for _, a := range asks {
+			b.add(a)
+		}
+		return []*batch{b}
+	}
 	var all []*batch
 	at := make(map[string]*batch)
 	for _, a := range asks {
-		key := ""
-		if !r.single {
-			key = a.requests[0].Key
-		}
+		key := a.requests[0].Key
 		if at[key] == nil {
 			at[key] = newBatch()
 			all = append(all, at[key])

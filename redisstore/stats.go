@@ -38,7 +38,7 @@ func (s *Store) Stats() Stats {
 func (s *Store) sent(batches []*batch, took time.Duration) {
 	told := Batch{Took: took}
 	for _, b := range batches {
-		told.Keys += len(b.names)
+		told.Keys += len(b.names.all)
 		for _, a := range b.asks {
 			told.Requests += len(a.requests)
 			if told.Err == nil {
