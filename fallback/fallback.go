@@ -48,7 +48,8 @@ const (
 	// never grant.
 	Open
 
-	// Local asks a store in this process, under this instance's share of the limit.
+	// Local asks a store in this process, under this instance's share of the limit. While the number
+	// of instances is unknown it acts as Closed.
 	Local
 )
 
@@ -58,8 +59,8 @@ type Options struct {
 	Mode Mode
 
 	// Instances tells among how many instances a limit is shared, this one among them. Less than
-	// 1 counts as 1. Too many is short, too few is over: count those that are being started. It is
-	// called for each decision by many goroutines. Required for Local, and for no other mode.
+	// 1 says that nobody knows yet: then Local acts as Closed. Too many is short, too few is over: count
+	// those that are being started. It is called for each decision by many goroutines. Required for Local, and for no other mode.
 	Instances func() int
 
 	// Local is the store that Local asks. It is charged while the other one answers,
@@ -81,8 +82,8 @@ type Options struct {
 	Pause time.Duration
 
 	// OnChange is told when the store is left alone, and why, and when it answers again. It is called
-	// by a caller of the store, after the decision, for one change after the other.
-	// Default: nobody.
+	// by a caller of the store, after the store answered or did not, for one change after the other. A panic in it is a
+	// panic of that caller, and the next changes are told all the same. Default: nobody.
 	OnChange func(degraded bool, err error)
 }
 
@@ -110,7 +111,7 @@ type Store struct {
 
 var _ headgate.Store = (*Store)(nil)
 
-// New puts a fallback around store. It returns a headgate.InvalidError if store is nil, if a number is
+// New puts a fallback around store. It returns a headgate.InvalidError if store or Local is nil or the zero Memory, if a number is
 // negative, or if the options do not fit the mode.
 func New(store headgate.Store, o Options) (*Store, error) {
 	if err := o.validate(store); err != nil {
@@ -139,8 +140,10 @@ func (o *Options) validate(store headgate.Store) error {
 		return &headgate.InvalidError{Field: field, Value: value, Want: want}
 	}
 	switch {
-	case store == nil:
-		return bad("store", "nil", "a Store that others share, such as that of redisstore")
+	case !askable(store):
+		return bad("store", "nil or the zero Memory", "a Store that others share, such as that of redisstore")
+	case o.Local != nil && !askable(o.Local):
+		return bad("Local", "the zero Memory", "a Store, such as headgate.NewMemory(0), or none")
 	case o.Mode > Local:
 		return bad("Mode", strconv.Itoa(int(o.Mode)), "Closed, Open or Local")
 	case o.Mode == Local && o.Instances == nil:
@@ -157,4 +160,10 @@ func (o *Options) validate(store headgate.Store) error {
 		return bad("Pause", o.Pause.String(), "more than 0, or 0 for 1s")
 	}
 	return nil
+}
+
+// askable says whether store is one that a limiter takes.
+func askable(store headgate.Store) bool {
+	_, err := headgate.NewLimiterFunc(store, func(string) []headgate.Limit { return nil })
+	return err == nil
 }
