@@ -11,17 +11,26 @@
 // # How much is granted
 //
 // With [Closed] never more than the limit. With [Open] everything. With [Local], whatever fails and for
-// whom, at most twice the limit: what the store grants, and what the shares of all
-// instances do together (see headgate.Limit.Share; where there are more instances than tokens, the
-// shares together hold one for each).
+// whom, at most what the store grants, and what the shares of all n instances do together (see
+// headgate.Limit.Share). These hold M tokens, which is the limit's capacity or count C, or n where there are
+// more instances than that, because each share holds one. So it is at most twice the limit, or where n > C the limit
+// and one token for each instance.
 //
-// If the store fails for all instances and comes back for all, less: a token bucket of capacity C and rate r
-// grants at most (k+1) x C + r x (t + m) in any interval t in which the fleet goes over or back k times,
-// where m is for how long in it some instances ask the store while others do not. That
-// is at most Timeout when it fails and Pause and Timeout when it is back, on a fleet that is asked
-// without a pause. A window grants at most k+1 times its count. While the store
+// If the store fails for all instances and comes back for all, less. In any interval t in which the fleet goes over
+// or back k times, and where m is for how long in it some instances ask the store while others do not,
+//
+//   - a token bucket of rate r grants at most (k+1) x M + r x (t + m);
+//   - a stepped one of steps of S tokens at most (k+1) x (M + S) + r x (t + m), with n for S where S is
+//     less: a step may come at the very beginning of each of the k+1 parts;
+//   - a sliding log at most (k+1) x M, where t is its window;
+//   - a fixed or sliding window at most (k+1) x M in each window of its own, which are aligned to the Unix epoch. An
+//     interval as long lies in two of those, around an edge, and may hold twice that: 2 x C of a fixed window with
+//     k = 0, as without a fallback.
+//
+// The time m is at most Timeout when the store fails and Pause and Timeout when it is back, on a fleet that is asked
+// without a pause. While the store
 // answers, each share is charged with what its instance is granted, so if load is spread evenly going
-// over adds nothing, and C (or the count) comes on top once, when a store that has refilled meanwhile is back.
+// over adds nothing, and M comes on top once, when a store that has refilled meanwhile is back.
 //
 // This holds while the Instances known are no fewer than there are. A turn that was booked ahead counts for
 // when it comes, which may be after the store is back.

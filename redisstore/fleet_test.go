@@ -63,8 +63,9 @@ func TestFleet(t *testing.T) {
 	}
 	beat(t, first, 3)
 	beat(t, first, 3)
-	beat(t, join(t, s, hour), 3) // who never knew the third counts itself
-	for _, f := range []*redisstore.Fleet{first, second} {
+	fourth := join(t, s, hour)
+	beat(t, fourth, 3) // who never heard of the third
+	for _, f := range []*redisstore.Fleet{first, second, fourth} {
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
