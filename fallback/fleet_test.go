@@ -145,6 +145,17 @@ func TestFleetKeepsItsBound(t *testing.T) {
 	}
 }
 
+// pieces is how many the turns cut an interval into.
+func (f *fleet) pieces(from, to time.Time) int64 {
+	pieces := int64(1)
+	for _, at := range f.turns {
+		if at.Before(to) && at.Add(going).After(from) {
+			pieces++
+		}
+	}
+	return pieces
+}
+
 // A window of the clock holds what is stated for it.
 func TestFleetKeepsItsWindows(t *testing.T) {
 	for _, text := range []string{"20/400ms fixed-window", "20/400ms sliding-window", "3/400ms fixed-window", "3/400ms sliding-window"} {
@@ -165,12 +176,7 @@ func TestFleetKeepsItsWindows(t *testing.T) {
 					counts[at.Truncate(window)]++
 				}
 				for from, n := range counts {
-					pieces := int64(1)
-					for _, at := range f.turns {
-						if at.Before(from.Add(window)) && at.Add(going).After(from) {
-							pieces++
-						}
-					}
+					pieces := f.pieces(from, from.Add(window))
 					if most := pieces * max(l.Capacity(), instances); n > most {
 						t.Errorf("%s, seed %d: %d grants in a window of %d pieces; at most %d", text, seed, n, pieces, most)
 					}

@@ -24,6 +24,7 @@ func (h *heard) hear(instances int64, now time.Time, keep time.Duration) int64 {
 	for len(all) > 0 && now.Sub(all[0].until) >= keep {
 		all = all[1:]
 	}
-	*h = append(all, standing{instances: instances})
-	return (*h)[0].instances
+	all = append(all, standing{instances: instances})
+	*h = all
+	return all[0].instances
 }
