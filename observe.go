@@ -37,9 +37,9 @@ type Outcome uint8
 const (
 	OutcomeAllowed  Outcome = iota + 1 // granted at once
 	OutcomeBooked                      // granted, for a turn ahead (see Request.MaxWait)
-	OutcomeDenied                      // refused by this limit
+	OutcomeDenied                      // refused by this limit; of a look or a take-back, that its ticket is unknown
 	OutcomeSpared                      // not refused by this limit, but by another of the same TakeAll: nothing was done
-	OutcomeLooked                      // a look (a cost of 0), whatever it saw
+	OutcomeLooked                      // a look (a cost of 0), whatever else it saw
 	OutcomeReturned                    // tokens given back (a negative cost), as far as there were any
 	OutcomeFailed                      // an error: not decided, as far as the store can tell
 )
@@ -123,11 +123,7 @@ func (s *observed) decided(ctx context.Context, rs []Request, ds []Decision, err
 		}
 		return
 	}
-	patience := patienceOf(rs)
-	refused := false
-	for i := range rs {
-		refused = refused || refuses(&rs[i], ds[i], patience)
-	}
+	patience, refused := patienceOf(rs), !Granted(rs, ds)
 	for i := range rs {
 		s.observer.Decided(ctx, Observed{Request: rs[i], Decision: ds[i], Outcome: outcome(&rs[i], ds[i], patience, refused, nil)})
 	}
@@ -139,10 +135,10 @@ func outcome(r *Request, d Decision, patience time.Duration, refused bool, err e
 	switch {
 	case err != nil:
 		return OutcomeFailed
-	case r.Cost == 0:
-		return OutcomeLooked
 	case refuses(r, d, patience):
 		return OutcomeDenied
+	case r.Cost == 0:
+		return OutcomeLooked
 	case refused:
 		return OutcomeSpared
 	case r.Cost < 0:
@@ -152,22 +148,6 @@ func outcome(r *Request, d Decision, patience time.Duration, refused bool, err e
 	default:
 		return OutcomeAllowed
 	}
-}
-
-func refuses(r *Request, d Decision, patience time.Duration) bool {
-	return r.Cost > 0 && !d.Within(patience)
-}
-
-// patienceOf is how long rs wait together: a group has one turn, and who waits least of
-// those that take tokens bounds it.
-func patienceOf(rs []Request) time.Duration {
-	patience := Never
-	for i := range rs {
-		if rs[i].Cost > 0 {
-			patience = min(patience, rs[i].MaxWait)
-		}
-	}
-	return patience
 }
 
 func (s *observed) start() time.Time {

@@ -70,7 +70,8 @@ func TestOutcomes(t *testing.T) {
 				{Request{Cost: 0, Ticket: 7}, OutcomeLooked},
 				{Request{Cost: 1}, OutcomeDenied},
 				{Request{Cost: -1, Ticket: 7}, OutcomeReturned},
-				{Request{Cost: -1, Ticket: 8}, OutcomeReturned}, // which nobody has
+				{Request{Cost: -1, Ticket: 8}, OutcomeDenied}, // which nobody has
+				{Request{Cost: 0, Ticket: 8}, OutcomeDenied},
 			} {
 				l.forget()
 				step.request.Key, step.request.Limit, step.request.At = "k", limit, midnight.Add(time.Second)
@@ -100,6 +101,9 @@ func TestOutcomesOfGroups(t *testing.T) {
 		{[]Request{{Limit: two, Cost: -1}, {Limit: one, Cost: 1}}, "[spared denied]"},
 		{[]Request{{Limit: two, Cost: -1}, {Limit: one, Cost: 0}}, "[returned looked]"},
 		{[]Request{{Limit: two, Cost: 3}, {Limit: one, Cost: 2}}, "[denied denied]"},
+		// A ticket that nobody has refuses all.
+		{[]Request{{Key: "c", Limit: two, Cost: 1}, {Limit: one, Ticket: 7}}, "[spared denied]"},
+		{[]Request{{Limit: two, Cost: -1}, {Limit: one, Cost: -1, Ticket: 7}, {Limit: slow}}, "[spared denied looked]"},
 		{[]Request{{Limit: slow, Cost: 1}, {Limit: two, Cost: 2, MaxWait: time.Hour}}, "[allowed allowed]"},
 		// One who does not wait, and one whose turn comes in a minute: the second refuses, though it would wait itself.
 		{[]Request{{Key: "b", Limit: slow, Cost: 1}, {Limit: one, Cost: 1, MaxWait: time.Hour}}, "[spared denied]"},
@@ -143,11 +147,18 @@ func TestOutcomesAreWhatWasDone(t *testing.T) {
 		var before []Decision
 		for _, n := range random.Perm(len(limits))[:1+random.IntN(3)] {
 			r := Request{Key: fmt.Sprint(random.IntN(3)), Limit: limits[n], Cost: random.Int64N(8) - 2, MaxWait: time.Duration(random.IntN(3)) * 20 * time.Second, At: midnight.Add(after)}
+			if r.Cost <= 0 && random.IntN(4) == 0 {
+				r.Ticket = 7 // which nobody has
+			}
 			rs, before = append(rs, r), append(before, look(r))
 		}
 		l.forget()
-		if err := s.TakeAll(t.Context(), rs, make([]Decision, len(rs))); err != nil {
+		ds := make([]Decision, len(rs))
+		if err := s.TakeAll(t.Context(), rs, ds); err != nil {
 			t.Fatal(err)
+		}
+		if Granted(rs, ds) == slices.Contains(l.outcomes(), "denied") {
+			t.Fatalf("step %d: granted, with %v", i, l.outcomes())
 		}
 		for j, o := range l.seen {
 			met[o.Outcome]++
@@ -171,7 +182,7 @@ func was(o Observed, all []string, before, after Decision) bool {
 	case OutcomeBooked: // until the turn has come, nobody passes
 		return !refused && !slices.Contains(all, "allowed") && after.Remaining == 0
 	case OutcomeDenied:
-		return (!fits || len(all) > 1) && after == before
+		return (!fits || len(all) > 1 || o.Request.Ticket != 0) && after == before
 	case OutcomeSpared:
 		return refused && after == before
 	case OutcomeReturned: // at the turn of all, if that is booked

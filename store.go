@@ -139,3 +139,38 @@ func ValidateAll(rs []Request, ds []Decision) error {
 	}
 	return nil
 }
+
+// Granted says whether a TakeAll of rs that was answered with ds granted them, which the
+// decisions do not tell one by one: for a [Store] around another one. A group has one turn, for which it waits as long
+// as the least patient of those that take tokens. Giving back and looks refuse nobody, but for those with a
+// Ticket that is answered with Never. There must be a decision for each request.
+func Granted(rs []Request, ds []Decision) bool {
+	patience := patienceOf(rs)
+	for i := range rs {
+		if refuses(&rs[i], ds[i], patience) {
+			return false
+		}
+	}
+	return true
+}
+
+// refuses says whether r, one of a group that waits no longer than patience, refused
+// the group.
+func refuses(r *Request, d Decision, patience time.Duration) bool {
+	if r.Cost > 0 {
+		return !d.Within(patience)
+	}
+	return r.Ticket != 0 && d.RetryAfter == Never
+}
+
+// patienceOf is how long rs wait together: a group has one turn, and who waits least of
+// those that take tokens bounds it.
+func patienceOf(rs []Request) time.Duration {
+	patience := Never
+	for i := range rs {
+		if rs[i].Cost > 0 {
+			patience = min(patience, rs[i].MaxWait)
+		}
+	}
+	return patience
+}

@@ -21,8 +21,8 @@ const MaxDeniedKey = 128
 //	top := headgate.NewTopDenied(0)
 //	store, err := headgate.Observe(store, headgate.Observer{Decided: top.Decided})
 //
-// It counts the requests that a limit denied, not their cost; what was spared, looked at or failed is
-// no denial. A key counts by itself under each limit (as told apart by [Limit.ID]).
+// It counts the requests for tokens that a limit denied, not their cost; what was spared, looked at or failed is
+// no denial, nor is a take-back that came too late. A key counts by itself under each limit (as told apart by [Limit.ID]).
 //
 // It keeps a fixed number of entries by the algorithm Space-Saving (Metwally, Agrawal, El Abbadi: Efficient
 // Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005): who is not among them
@@ -94,7 +94,7 @@ func NewTopDenied(entries int) *TopDenied {
 
 // Decided counts o if it was denied. It is for [Observer].
 func (t *TopDenied) Decided(_ context.Context, o Observed) {
-	if o.Outcome != OutcomeDenied || o.Request.Limit.rule == nil {
+	if o.Outcome != OutcomeDenied || o.Request.Cost <= 0 || o.Request.Limit.rule == nil {
 		return
 	}
 	hash := t.hash(o.Request.Key, o.Request.Limit)

@@ -289,3 +289,15 @@ func TestNewTopDeniedSizes(t *testing.T) {
 		}
 	}
 }
+
+// A ticket that nobody has is no denial of the key: who cancels late is not short of tokens.
+func TestTopDeniedTakeBack(t *testing.T) {
+	top := NewTopDenied(1)
+	s := must(Observe(NewMemory(0), Observer{Decided: top.Decided}))
+	for cost := range int64(2) {
+		must(s.Take(t.Context(), Request{Key: "k", Limit: FixedWindow(1, time.Minute), Cost: -cost, Ticket: 7}))
+	}
+	if got := top.Top(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -130,16 +130,19 @@ func (c *changes) tell(observer func(degraded bool, err error)) {
 		next := c.untold[0]
 		c.untold = c.untold[1:]
 		if observer != nil {
-			c.telling = true
 			c.tellOne(observer, next)
-			c.telling = false
 		}
 	}
 }
 
+// tellOne tells of one change, and lets others tell the next, also if the observer panics.
 func (c *changes) tellOne(observer func(degraded bool, err error), next change) {
+	c.telling = true
 	c.mu.Unlock()
-	defer c.mu.Lock()
+	defer func() {
+		c.mu.Lock()
+		c.telling = false
+	}()
 	observer(next.degraded, next.err)
 }
 

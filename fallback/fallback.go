@@ -11,17 +11,26 @@
 // # How much is granted
 //
 // With [Closed] never more than the limit. With [Open] everything. With [Local], whatever fails and for
-// whom, at most twice the limit: what the store grants, and what the shares of all
-// instances do together (see headgate.Limit.Share; where there are more instances than tokens, the
-// shares together hold one for each).
+// whom, at most what the store grants, and what the shares of all n instances do together (see
+// headgate.Limit.Share). These hold M tokens, which is the limit's capacity or count C, or n where there are
+// more instances than that, because each share holds one. So it is at most twice the limit, or where n > C the limit
+// and one token for each instance.
 //
-// If the store fails for all instances and comes back for all, less: a token bucket of capacity C and rate r
-// grants at most (k+1) x C + r x (t + m) in any interval t in which the fleet goes over or back k times,
-// where m is for how long in it some instances ask the store while others do not. That
-// is at most Timeout when it fails and Pause and Timeout when it is back, on a fleet that is asked
-// without a pause. A window grants at most k+1 times its count. While the store
+// If the store fails for all instances and comes back for all, less. In any interval t in which the fleet goes over
+// or back k times, and where m is for how long in it some instances ask the store while others do not,
+//
+//   - a token bucket of rate r grants at most (k+1) x M + r x (t + m);
+//   - a stepped one of steps of S tokens at most (k+1) x (M + S) + r x (t + m), with n for S where S is
+//     less: a step may come at the very beginning of each of the k+1 parts;
+//   - a sliding log at most (k+1) x M, where t is its window;
+//   - a fixed or sliding window at most (k+1) x M in each window of its own, which are aligned to the Unix epoch. An
+//     interval as long lies in two of those, around an edge, and may hold twice that: 2 x C of a fixed window with
+//     k = 0, as without a fallback.
+//
+// The time m is at most Timeout when the store fails and Pause and Timeout when it is back, on a fleet that is asked
+// without a pause. While the store
 // answers, each share is charged with what its instance is granted, so if load is spread evenly going
-// over adds nothing, and C (or the count) comes on top once, when a store that has refilled meanwhile is back.
+// over adds nothing, and M comes on top once, when a store that has refilled meanwhile is back.
 //
 // This holds while the Instances known are no fewer than there are. A turn that was booked ahead counts for
 // when it comes, which may be after the store is back.
@@ -48,7 +57,8 @@ const (
 	// never grant.
 	Open
 
-	// Local asks a store in this process, under this instance's share of the limit.
+	// Local asks a store in this process, under this instance's share of the limit. While the number
+	// of instances is unknown it acts as Closed.
 	Local
 )
 
@@ -58,8 +68,8 @@ type Options struct {
 	Mode Mode
 
 	// Instances tells among how many instances a limit is shared, this one among them. Less than
-	// 1 counts as 1. Too many is short, too few is over: count those that are being started. It is
-	// called for each decision by many goroutines. Required for Local, and for no other mode.
+	// 1 says that nobody knows yet: then Local acts as Closed. Too many is short, too few is over: count
+	// those that are being started. It is called for each decision by many goroutines. Required for Local, and for no other mode.
 	Instances func() int
 
 	// Local is the store that Local asks. It is charged while the other one answers,
@@ -81,8 +91,8 @@ type Options struct {
 	Pause time.Duration
 
 	// OnChange is told when the store is left alone, and why, and when it answers again. It is called
-	// by a caller of the store, after the decision, for one change after the other.
-	// Default: nobody.
+	// by a caller of the store, after the store answered or did not, for one change after the other. A panic in it is a
+	// panic of that caller, and the next changes are told all the same. Default: nobody.
 	OnChange func(degraded bool, err error)
 }
 
@@ -110,7 +120,7 @@ type Store struct {
 
 var _ headgate.Store = (*Store)(nil)
 
-// New puts a fallback around store. It returns a headgate.InvalidError if store is nil, if a number is
+// New puts a fallback around store. It returns a headgate.InvalidError if store or Local is nil or the zero Memory, if a number is
 // negative, or if the options do not fit the mode.
 func New(store headgate.Store, o Options) (*Store, error) {
 	if err := o.validate(store); err != nil {
@@ -139,8 +149,10 @@ func (o *Options) validate(store headgate.Store) error {
 		return &headgate.InvalidError{Field: field, Value: value, Want: want}
 	}
 	switch {
-	case store == nil:
-		return bad("store", "nil", "a Store that others share, such as that of redisstore")
+	case !askable(store):
+		return bad("store", "nil or the zero Memory", "a Store that others share, such as that of redisstore")
+	case o.Local != nil && !askable(o.Local):
+		return bad("Local", "the zero Memory", "a Store, such as headgate.NewMemory(0), or none")
 	case o.Mode > Local:
 		return bad("Mode", strconv.Itoa(int(o.Mode)), "Closed, Open or Local")
 	case o.Mode == Local && o.Instances == nil:
@@ -157,4 +169,10 @@ func (o *Options) validate(store headgate.Store) error {
 		return bad("Pause", o.Pause.String(), "more than 0, or 0 for 1s")
 	}
 	return nil
+}
+
+// askable says whether store is one that a limiter takes.
+func askable(store headgate.Store) bool {
+	_, err := headgate.NewLimiterFunc(store, func(string) []headgate.Limit { return nil })
+	return err == nil
 }

@@ -116,6 +116,7 @@ func TestFleetKeepsItsBound(t *testing.T) {
 		{"40/s burst 10", 4, 40},
 		{"30/s burst 3", 7, 30}, // more instances than tokens
 		{"40/s stepped", 5, 40},
+		{"3/100ms stepped", 7, 30}, // more instances than tokens, and than a step brings
 		{"20/400ms sliding-log", 4, 50},
 	} {
 		for seed := range uint64(3) {
@@ -131,13 +132,54 @@ func TestFleetKeepsItsBound(t *testing.T) {
 				f.run(t, time.Second, false)
 				most := max(l.Capacity(), int64(c.instances))
 				if l.Algorithm() != headgate.AlgorithmTokenBucket {
-					most *= 2 // a step, or the rest of a window, besides
+					most *= 2 // a step of all, or the rest of a log, besides
 				}
 				if n, where := f.over(most, c.rate); n > 0 {
 					t.Errorf("%s, seed %d: %s", c.limit, seed, where)
 				}
 				if f.mixed > time.Duration(len(f.turns))*going {
 					t.Errorf("%s, seed %d: the fleet was mixed for %s", c.limit, seed, f.mixed)
+				}
+			})
+		}
+	}
+}
+
+// pieces is how many the turns cut an interval into.
+func (f *fleet) pieces(from, to time.Time) int64 {
+	pieces := int64(1)
+	for _, at := range f.turns {
+		if at.Before(to) && at.Add(going).After(from) {
+			pieces++
+		}
+	}
+	return pieces
+}
+
+// A window of the clock holds what is stated for it.
+func TestFleetKeepsItsWindows(t *testing.T) {
+	for _, text := range []string{"20/400ms fixed-window", "20/400ms sliding-window", "3/400ms fixed-window", "3/400ms sliding-window"} {
+		for seed := range uint64(3) {
+			synctest.Test(t, func(t *testing.T) {
+				const window, instances = 400 * time.Millisecond, 7
+				l := request(text).Limit
+				f := newFleet(t, seed, l, instances, instances)
+				for range 4 {
+					f.run(t, time.Duration(f.random.IntN(900))*time.Millisecond, false)
+					f.set(fails)
+					f.run(t, time.Duration(f.random.IntN(900))*time.Millisecond, false)
+					f.set(works)
+				}
+				f.run(t, time.Second, false)
+				counts := map[time.Time]int64{}
+				for _, at := range f.grants {
+					counts[at.Truncate(window)]++
+				}
+				for from, n := range counts {
+					pieces := f.pieces(from, from.Add(window))
+					if most := pieces * max(l.Capacity(), instances); n > most {
+						t.Errorf("%s, seed %d: %d grants in a window of %d pieces; at most %d", text, seed, n, pieces, most)
+					}
 				}
 			})
 		}

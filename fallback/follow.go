@@ -15,7 +15,7 @@ func (s *Store) follow(ctx context.Context, r headgate.Request, d headgate.Decis
 	switch {
 	case s.options.Mode != Local:
 	case unknown(&r, &d):
-		if own, err := s.options.Local.Take(ctx, s.own(r)); err == nil && !unknown(&r, &own) {
+		if own, err := s.options.Local.Take(ctx, s.own(r, s.among())); err == nil && !unknown(&r, &own) {
 			return own
 		}
 	case d.Within(r.MaxWait):
@@ -29,30 +29,29 @@ func (s *Store) followAll(ctx context.Context, rs []headgate.Request, ds []headg
 	if s.options.Mode != Local {
 		return
 	}
-	granted, known := all(rs, ds)
 	switch {
-	case !known:
+	case !allKnown(rs, ds):
 		own := make([]headgate.Decision, len(ds))
-		if err := s.takeOwn(ctx, rs, own); err == nil {
-			if _, known := all(rs, own); known {
+		if err := s.takeOwn(ctx, rs, own, s.among()); err == nil {
+			if allKnown(rs, own) {
 				copy(ds, own)
 			}
 		}
-	case granted:
+	case headgate.Granted(rs, ds):
 		for _, r := range rs {
 			s.charge(ctx, r)
 		}
 	}
 }
 
-// all says whether all of rs were granted, and whether all their tickets are known.
-func all(rs []headgate.Request, ds []headgate.Decision) (granted, known bool) {
-	granted, known = true, true
+// allKnown says whether the tickets of all rs are.
+func allKnown(rs []headgate.Request, ds []headgate.Decision) bool {
 	for i := range rs {
-		granted = granted && ds[i].Within(rs[i].MaxWait)
-		known = known && !unknown(&rs[i], &ds[i])
+		if unknown(&rs[i], &ds[i]) {
+			return false
+		}
 	}
-	return granted, known
+	return true
 }
 
 // unknown says whether r is about a ticket that was not found.
@@ -60,13 +59,14 @@ func unknown(r *headgate.Request, d *headgate.Decision) bool {
 	return r.Ticket != 0 && r.Cost <= 0 && d.RetryAfter == headgate.Never
 }
 
-// charge charges this instance's share with a grant of the store, or gives back what it did. A
+// charge charges this instance's share with a grant of the store, or gives back what it did, also while
+// nobody knows what the share is: it keeps what was consumed when somebody does. A
 // local store that cannot say leaves the share fuller than it should be, as it would be without.
 func (s *Store) charge(ctx context.Context, r headgate.Request) {
 	if r.Cost == 0 {
 		return
 	}
-	r = s.own(r)
+	r = s.own(r, s.among())
 	r.MaxWait, r.Ticket, r.Hold = 0, 0, 0
 	d, err := s.options.Local.Take(ctx, r)
 	if err == nil && !d.Allowed() && d.Remaining > 0 {

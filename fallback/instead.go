@@ -10,17 +10,19 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// share is this instance's share of l. Open and Closed take the numbers of l itself.
-func (s *Store) share(l headgate.Limit) headgate.Limit {
+// among is how many instances share a limit. It is 0 where none grants by its share: in another mode than Local, or
+// while the number is unknown.
+func (s *Store) among() int {
 	if s.options.Mode != Local {
-		return s.shares.of(l, 1)
+		return 0
 	}
-	return s.shares.of(l, max(s.options.Instances(), 1))
+	return max(s.options.Instances(), 0)
 }
 
-// own is r under this instance's share.
-func (s *Store) own(r headgate.Request) headgate.Request {
-	r.Limit = s.share(r.Limit)
+// own is r under the share of one of so many instances. Of 0, who grant nothing by it, the share has the numbers of
+// the limit itself.
+func (s *Store) own(r headgate.Request, instances int) headgate.Request {
+	r.Limit = s.shares.of(r.Limit, max(instances, 1))
 	return r
 }
 
@@ -29,8 +31,8 @@ type requests struct{ all []headgate.Request }
 
 var rooms = sync.Pool{New: func() any { return new(requests) }}
 
-// takeOwn is TakeAll of the local store under the shares.
-func (s *Store) takeOwn(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+// takeOwn is TakeAll of the local store under the shares of one of so many instances.
+func (s *Store) takeOwn(ctx context.Context, rs []headgate.Request, ds []headgate.Decision, instances int) error {
 	room, _ := rooms.Get().(*requests)
 	defer func() {
 		clear(room.all) // hold no key while idle
@@ -38,20 +40,21 @@ func (s *Store) takeOwn(ctx context.Context, rs []headgate.Request, ds []headgat
 	}()
 	room.all = room.all[:0]
 	for _, r := range rs {
-		room.all = append(room.all, s.own(r))
+		room.all = append(room.all, s.own(r, instances))
 	}
 	return s.options.Local.TakeAll(ctx, room.all, ds)
 }
 
 // takeAllInstead decides rs where the store cannot.
 func (s *Store) takeAllInstead(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) (err error) {
-	if s.options.Mode == Local {
-		if err := s.takeOwn(ctx, rs, ds); err != nil {
+	instances := s.among()
+	if instances > 0 {
+		if err := s.takeOwn(ctx, rs, ds, instances); err != nil {
 			return err
 		}
 	}
 	for i, r := range rs {
-		if s.options.Mode == Local {
+		if instances > 0 {
 			ds[i], err = s.beyond(r, ds[i])
 		} else {
 			ds[i], err = s.blind(r)
@@ -65,7 +68,7 @@ func (s *Store) takeAllInstead(ctx context.Context, rs []headgate.Request, ds []
 
 // blind is the decision on r of who knows nothing.
 func (s *Store) blind(r headgate.Request) (headgate.Decision, error) {
-	d := headgate.Decision{Limit: s.share(r.Limit)}
+	d := headgate.Decision{Limit: s.own(r, 0).Limit}
 	if s.options.Mode == Open {
 		d.Remaining = d.Limit.Capacity()
 	}
@@ -74,7 +77,7 @@ func (s *Store) blind(r headgate.Request) (headgate.Decision, error) {
 		return headgate.Decision{}, s.undecided()
 	case r.Cost > d.Limit.Capacity():
 		d.RetryAfter = headgate.Never
-	case s.options.Mode == Closed && r.Cost >= 0:
+	case s.options.Mode != Open && r.Cost >= 0:
 		if r.MaxWait > 0 { // within which a denial might seem to be a turn
 			return headgate.Decision{}, s.undecided()
 		}

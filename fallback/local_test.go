@@ -71,6 +71,23 @@ func TestChargesOfTheShare(t *testing.T) {
 	want("a group that is refused", 5)
 	both(2, 1)
 	want("a group that is granted", 3)
+	group := func(rs ...headgate.Request) {
+		t.Helper()
+		for i := range rs {
+			rs[i].Key = r.Key
+		}
+		if err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, len(rs))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	empty := request("empty=1/h").Limit
+	take(t, b.Store, headgate.Request{Key: r.Key, Limit: empty, Cost: 1})
+	group(headgate.Request{Limit: r.Limit, Cost: 1}, headgate.Request{Limit: empty})
+	want("a grant beside a look that sees nothing left", 2)
+	group(headgate.Request{Limit: r.Limit, Cost: 1}, headgate.Request{Limit: empty, Cost: 1, MaxWait: 2 * time.Hour})
+	want("a group that does not wait for the turn of one", 2)
+	group(headgate.Request{Limit: r.Limit, Cost: 1}, headgate.Request{Limit: empty, Ticket: 7})
+	want("a group with a ticket that nobody has", 2)
 	ask(12, 0)
 	want("a grant of more than is left", 0)
 	if err := s.Reset(t.Context(), r.Key, r.Limit); err != nil {
@@ -181,12 +198,45 @@ func TestInstancesChange(t *testing.T) {
 	for _, step := range []struct {
 		instances      int
 		left, capacity int64
-	}{{0, 11, 12}, {2, 4, 6}, {-3, 9, 12}, {3, 0, 4}} {
+	}{{1, 11, 12}, {2, 4, 6}, {1, 9, 12}, {3, 0, 4}} {
 		instances = step.instances
 		if d := take(t, s, r); d.Remaining != step.left || d.Limit.Capacity() != step.capacity || !d.Allowed() {
 			t.Errorf("%d instances: %+v, of %d", instances, d, d.Limit.Capacity())
 		}
 	}
+}
+
+// While nobody knows how many instances there are, each grants nothing rather than all; what the store
+// granted meanwhile counts against the share when somebody does.
+func TestInstancesUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		instances := 0
+		s := newStore(t, b, fallback.Options{Mode: fallback.Local, Instances: func() int { return instances }, Failures: 1})
+		r, other := request("20/h"), request("other=20/h")
+		take(t, s, r)
+		take(t, s, r)
+		b.how.Store(fails)
+		for _, instances = range []int{0, -3} {
+			want := headgate.Decision{Limit: r.Limit.Share(1), RetryAfter: time.Second + time.Microsecond, ResetAfter: time.Second + time.Microsecond}
+			if d := take(t, s, r); d != want {
+				t.Errorf("%d instances: %+v; want %+v", instances, d, want)
+			}
+			ds := make([]headgate.Decision, 2)
+			if err := s.TakeAll(t.Context(), []headgate.Request{r, other}, ds); err != nil || ds[0] != want || ds[1].Allowed() {
+				t.Errorf("%d instances: %+v, %v; want %+v", instances, ds, err, want)
+			}
+			ahead := r
+			ahead.MaxWait = time.Hour
+			if d, err := s.Take(t.Context(), ahead); !errors.Is(err, errBroken) {
+				t.Errorf("%d instances: a turn: %+v, %v", instances, d, err)
+			}
+		}
+		instances = 4
+		if d := take(t, s, r); d.Remaining != 2 || !d.Allowed() {
+			t.Errorf("4 instances: %+v; want 2 left of 5", d)
+		}
+	})
 }
 
 // An answer that is late was charged at the store, and is decided here all the same.
@@ -258,7 +308,9 @@ func TestOptions(t *testing.T) {
 		o     fallback.Options
 		want  string
 	}{
-		{nil, fallback.Options{}, "headgate: store is nil; want a Store that others share, such as that of redisstore"},
+		{nil, fallback.Options{}, "headgate: store is nil or the zero Memory; want a Store that others share, such as that of redisstore"},
+		{new(headgate.Memory), fallback.Options{}, "headgate: store is nil or the zero Memory; want a Store that others share, such as that of redisstore"},
+		{memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: new(headgate.Memory)}, "headgate: Local is the zero Memory; want a Store, such as headgate.NewMemory(0), or none"},
 		{memory, fallback.Options{Mode: 3}, "headgate: Mode is 3; want Closed, Open or Local"},
 		{memory, fallback.Options{Mode: fallback.Local}, "headgate: Instances is nil; want a function, because Local grants this instance's share of a limit"},
 		{memory, fallback.Options{Instances: of(1)}, "headgate: Instances is a function; want none, or the mode Local"},

@@ -153,6 +153,33 @@ func TestOnChange(t *testing.T) {
 	})
 }
 
+// An observer that panics does so in the caller who tells him, and is told of the next change.
+func TestOnChangeThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		var told []bool
+		s := newStore(t, b, fallback.Options{Failures: 1, OnChange: func(degraded bool, _ error) {
+			told = append(told, degraded)
+			panic("observer")
+		}})
+		for _, how := range []int32{fails, works, fails} {
+			b.how.Store(how)
+			func() {
+				defer func() {
+					if p := recover(); p != "observer" {
+						t.Errorf("recovered %v", p)
+					}
+				}()
+				_, _ = s.Take(t.Context(), request("10/s"))
+			}()
+			time.Sleep(time.Second + time.Microsecond)
+		}
+		if want := []bool{true, false, true}; !slices.Equal(told, want) {
+			t.Errorf("told %v", told)
+		}
+	})
+}
+
 // A store of which every second call fails is left alone, too.
 func TestHalfOfTheCallsFail(t *testing.T) {
 	b := newBreakable()

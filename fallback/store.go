@@ -7,13 +7,13 @@ import (
 )
 
 // Take implements headgate.Store. It returns the store's error where nothing else could say, either:
-//   - of a MaxWait, with Closed, and for a cost that the limit grants but this instance's share never does;
+//   - of a MaxWait, where nothing is granted, and for a cost that the limit grants but this instance's share never does;
 //   - of a take-back by a ticket that was not granted here meanwhile: only the store
 //     knows it, so try again. What was granted here is taken back here, also
 //     when the store answers again.
 //
-// A plain refund is made where decisions are made. With Closed and Open it is
-// granted and lost: the store stays charged.
+// A plain refund is made where decisions are made. Where neither the store nor a share makes
+// them it is granted and lost: the store stays charged.
 func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
 	if err := r.Validate(); err != nil {
 		return headgate.Decision{}, err
@@ -33,11 +33,11 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 		return headgate.Decision{}, err
 	}
 	s.instead.Add(1)
-	if s.options.Mode != Local {
+	instances := s.among()
+	if instances == 0 {
 		return s.blind(r)
 	}
-	own := s.own(r)
-	if d, err = s.options.Local.Take(ctx, own); err != nil {
+	if d, err = s.options.Local.Take(ctx, s.own(r, instances)); err != nil {
 		return headgate.Decision{}, err
 	}
 	return s.beyond(r, d)
@@ -72,7 +72,7 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	}
 	err := s.ask(ctx, func(ctx context.Context) error { return s.store.Reset(ctx, key, l) })
 	if s.options.Mode == Local {
-		if err := s.options.Local.Reset(ctx, key, s.share(l)); err != nil {
+		if err := s.options.Local.Reset(ctx, key, s.shares.of(l, max(s.among(), 1))); err != nil {
 			return err
 		}
 	}

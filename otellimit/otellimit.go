@@ -18,7 +18,8 @@
 // names of those who are denied has headgate.TopDenied.
 //
 // headgate.outcome is the String of a headgate.Outcome; denied by all decisions that asked for
-// tokens is the share that is refused. headgate.degraded says whether [Metrics.Degraded] said so last.
+// tokens is the share that is refused. headgate.degraded says whether the decision does
+// (headgate.Decision.Degraded), or [Metrics.Degraded] did last.
 // error.type is there if there was an error, and one of timeout, canceled, invalid (a headgate.InvalidError) and _OTHER.
 package otellimit
 
@@ -120,7 +121,7 @@ func (m *Metrics) instruments(meter metric.Meter, own metric.MeasurementOption) 
 // Decided counts a decision. It is for headgate.Observer.
 func (m *Metrics) Decided(ctx context.Context, o headgate.Observed) {
 	if m.decisions.Enabled(ctx) {
-		m.decisions.Add(ctx, 1, m.limits.of(o.Request.Limit).options(o.Outcome, m.degraded.Load())...)
+		m.decisions.Add(ctx, 1, m.limits.of(o.Request.Limit).options(o.Outcome, o.Decision.Degraded() || m.degraded.Load())...)
 	}
 }
 

@@ -156,6 +156,7 @@ func TestMetrics(t *testing.T) {
 		m.Degraded(true)
 		take(headgate.Request{Limit: api, Cost: 1})
 		m.Degraded(false)
+		take(headgate.Request{Limit: headgate.FixedWindow(2, time.Hour).Named("own").Share(2), Cost: 1}) // as fallback.Store decides
 		if err := s.TakeAll(t.Context(), []headgate.Request{{Key: "secret", Limit: api, Cost: 1}, {Key: "secret", Limit: day, Cost: 1}}, make([]headgate.Decision, 2)); err != nil {
 			t.Error(err)
 		}
@@ -174,13 +175,14 @@ func TestMetrics(t *testing.T) {
 			decisions("api", "allowed", false):                                   "2",
 			decisions("api", "denied", false):                                    "2",
 			decisions("api", "denied", true):                                     "1",
+			decisions("own", "allowed", true):                                    "1",
 			decisions("api", "looked", false):                                    "1",
 			decisions("api", "booked", false):                                    "1",
 			decisions("100/d", "returned", false):                                "1",
 			decisions("100/d", "spared", false):                                  "1",
 			decisions("100/d", "failed", false):                                  "4",
 			decisions("_OTHER", "failed", false):                                 "1",
-			"headgate.store.duration s headgate.method=Take":                     "7 of 0.014",
+			"headgate.store.duration s headgate.method=Take":                     "8 of 0.016",
 			"headgate.store.duration s headgate.method=TakeAll":                  "1 of 0.003",
 			"headgate.store.duration s headgate.method=Reset":                    "1 of 0",
 			"headgate.store.duration s error.type=_OTHER,headgate.method=Take":   "1 of 0.002",

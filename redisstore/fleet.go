@@ -17,7 +17,7 @@ import (
 // fleet is a script of its own.
 var fleet = sync.OnceValue(func() redisscript.Script { return redisscript.New(file("fleet")) })
 
-// beats is how many intervals an instance counts after its last beat.
+// beats is how many intervals an instance counts after its last beat, and a number after a smaller one was heard.
 const beats = 3
 
 const (
@@ -25,13 +25,14 @@ const (
 	leaveIn      = time.Second
 )
 
-// FleetOptions are the settings of a [Fleet]. The zero value is good.
+// FleetOptions are the settings of a [Fleet]. The zero value is good, but for instances that are to grant their
+// share before the first beat was heard.
 type FleetOptions struct {
 	// Every is the time between two beats, the same for all instances: at least a millisecond. Default: 5 s.
 	Every time.Duration
 
 	// Least is the number to go by until the first beat was heard, and never less than
-	// that: the instances that are started together. Default: 1.
+	// that: the instances that are started together. Default: none, and the number is unknown until then.
 	Least int
 }
 
@@ -40,7 +41,7 @@ type FleetOptions struct {
 // the shares of fallback.Store.
 //
 // An instance that was started is counted by the others after their next beat; one that died no more
-// after three intervals and two beats. Who beats needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD and
+// after three intervals in the server, three in the others, and a beat at the end of each. Who beats needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD and
 // PEXPIRE besides those of a Store, on the key prefix + "fleet".
 type Fleet struct {
 	store     *Store
@@ -50,9 +51,9 @@ type Fleet struct {
 	done      chan struct{}
 	instances atomic.Int64
 
-	mu     sync.Mutex
-	before int64 // heard by the last beat
-	err    error
+	mu    sync.Mutex
+	heard heard
+	err   error
 }
 
 var errUnheard = errors.New("redisstore: no beat was heard yet")
@@ -69,21 +70,22 @@ func NewFleet(s *Store, o FleetOptions) (*Fleet, error) {
 	case o.Every > 24*time.Hour:
 		return nil, &headgate.InvalidError{Field: "Every", Value: o.Every.String(), Want: "at most 24h"}
 	case o.Least < 0:
-		return nil, &headgate.InvalidError{Field: "Least", Value: strconv.Itoa(o.Least), Want: "at least 1, or 0 for 1"}
+		return nil, &headgate.InvalidError{Field: "Least", Value: strconv.Itoa(o.Least), Want: "at least 1, or 0 for a number that is unknown at first"}
 	}
 	if o.Every == 0 {
 		o.Every = defaultEvery
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	f := &Fleet{store: s, options: o, id: rand.Text(), stop: stop, done: make(chan struct{}), err: errUnheard}
-	f.instances.Store(int64(max(o.Least, 1)))
+	f.instances.Store(int64(o.Least))
 	go f.run(ctx)
 	return f, nil
 }
 
-// Instances is how many there are, this one among them: the larger number of the last two beats, because
-// a server that lost what it knew hears of all within an interval; while the server does not
-// answer the last one known. It is never less than 1.
+// Instances is how many there are, this one among them: the largest number that it was in the three intervals
+// before the last beat, because a server that lost what it knew hears of all again within an interval; while the server
+// does not answer the last one known. It is 0, unknown, until the first beat was heard, if there is no
+// Least: fallback.Store grants nothing by a share then.
 func (f *Fleet) Instances() int { return int(f.instances.Load()) }
 
 // Err is why the last beat failed, or nil if it was heard. Before the first it is an error, too.
@@ -100,8 +102,8 @@ func (f *Fleet) Beat(ctx context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err = err; err == nil {
-		f.instances.Store(max(alive, f.before, int64(f.options.Least), 1))
-		f.before = alive
+		most := f.heard.hear(alive, time.Now(), beats*f.options.Every)
+		f.instances.Store(max(most, int64(f.options.Least), 1))
 	}
 	return err
 }

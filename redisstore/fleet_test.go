@@ -37,7 +37,7 @@ func beat(t *testing.T, f *redisstore.Fleet, want int) {
 	}
 }
 
-// Each counts all who have joined; who leaves is counted no more, after two beats.
+// Each counts all who have joined, and those who left for three intervals more.
 func TestFleet(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
@@ -61,9 +61,11 @@ func TestFleet(t *testing.T) {
 	if err := third.Close(); err != nil {
 		t.Error(err)
 	}
-	beat(t, first, 3) // the larger of two
-	beat(t, first, 2)
-	for _, f := range []*redisstore.Fleet{first, second} {
+	beat(t, first, 3)
+	beat(t, first, 3)
+	fourth := join(t, s, hour)
+	beat(t, fourth, 3) // who never heard of the third
+	for _, f := range []*redisstore.Fleet{first, second, fourth} {
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
@@ -81,7 +83,7 @@ func TestFleetOfWhichOneDies(t *testing.T) {
 	dying := redis.NewClient(&redis.Options{Addr: server.Addr})
 	const every = 20 * time.Millisecond
 	dead := join(t, newStore(t, dying), redisstore.FleetOptions{Every: every})
-	alive := join(t, newStore(t, own), redisstore.FleetOptions{Every: time.Hour})
+	alive := join(t, newStore(t, own), redisstore.FleetOptions{Every: every})
 	until(t, "two instances", func() bool { return alive.Beat(t.Context()) == nil && alive.Instances() == 2 })
 	if err := dead.Beat(t.Context()); err != nil {
 		t.Fatal(err)
@@ -92,7 +94,7 @@ func TestFleetOfWhichOneDies(t *testing.T) {
 	}
 	until(t, "one instance", func() bool { return alive.Beat(t.Context()) == nil && alive.Instances() == 1 })
 	// The last beat of its own may have come just before the client was closed, but not before Beat.
-	if took := time.Since(died); took < 2*every {
+	if took := time.Since(died); took < 5*every {
 		t.Errorf("forgotten after %s", took)
 	}
 	if err := dead.Close(); err == nil {
@@ -132,6 +134,34 @@ func TestFleetOfAServerThatIsGone(t *testing.T) {
 		}
 	}
 	beat(t, all[0], 3)
+}
+
+// A server that lost what it knew is not believed for three intervals, however often it is asked.
+func TestFleetOfAServerThatForgets(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	var first *redisstore.Fleet
+	for range 5 {
+		first = join(t, s, redisstore.FleetOptions{Every: time.Hour})
+	}
+	beat(t, first, 5)
+	client.FlushAll(t.Context())
+	for range 3 {
+		beat(t, first, 5)
+	}
+}
+
+// Until a beat was heard the number is unknown, or the least.
+func TestFleetThatHasHeardNothing(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
+	defer client.Close()
+	s := newStore(t, client)
+	for _, least := range []int{0, 1, 7} {
+		f := start(t, s, redisstore.FleetOptions{Every: time.Hour, Least: least})
+		if err := f.Beat(t.Context()); err == nil || f.Instances() != least {
+			t.Errorf("%d instances, at least %d, error %v", f.Instances(), least, err)
+		}
+	}
 }
 
 // A server that keeps its time from scripts counts by the callers'.
