@@ -80,7 +80,8 @@ func (b *batch) append(r headgate.Request, t *together, what byte, name, limit i
 	if hasTurn(r) {
 		what |= turns
 	}
-	p := append(b.requests, what)
+	b.requests = append(b.requests, what)
+	p := b.requests
 	p = number(p, int64(name), 3)
 	p = number(p, int64(limit), 3)
 	if what&costs != 0 {

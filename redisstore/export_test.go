@@ -36,8 +36,8 @@ func (s *Store) Late(key string) bool {
 	return l.busy && time.Since(l.since) > 2*s.patience
 }
 
-// Busy says whether one more caller is turned away from a full queue where key would be.
-func (s *Store) Busy(key string, settling bool) bool {
+// Busy says whether one more caller is turned away from a full queue.
+func (s *Store) Busy(settling bool) bool {
 	l := &lane{store: s, busy: true, queue: make([]*ask, s.queue)}
 	how := charges
 	if settling {

@@ -46,12 +46,12 @@ func (l *lane) do(ctx context.Context, a *ask) error {
 	case err != nil:
 		return err
 	case sender != 0 && ctx.Done() == nil: // the caller would do nothing but wait
-		l.send(l.next(nil))
+		l.send(l.next(nil)) //nolint:contextcheck // a batch is of many callers, and outlives each
 		if l.more(sender) {
-			go l.run(sender)
+			go l.run(sender) //nolint:contextcheck // as above
 		}
 	case sender != 0:
-		go l.run(sender)
+		go l.run(sender) //nolint:contextcheck // as above
 	}
 	select {
 	case <-a.done:

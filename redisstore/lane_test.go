@@ -151,10 +151,10 @@ func TestPanickingOnBatch(t *testing.T) {
 // What is given back is let in by a full queue, so that what a group took does not stay taken.
 func TestGivingBackIsLetIn(t *testing.T) {
 	s := patient(t, newClient(t), redisstore.Options{Queue: 1})
-	if busy := s.Busy("k", false); !busy {
+	if busy := s.Busy(false); !busy {
 		t.Error("one more is let into a full queue")
 	}
-	if busy := s.Busy("k", true); busy {
+	if busy := s.Busy(true); busy {
 		t.Error("what settles is not let into a full queue")
 	}
 }

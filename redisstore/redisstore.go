@@ -167,7 +167,8 @@ const (
 // call decides rs together, in the next batch of their lane, and fills ds.
 func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.Decision, how manner) error {
 	a := s.ask(rs, how)
-	if err := s.route.lane(rs[0].Key, a.names[0]).do(ctx, a); err != nil {
+	l := s.route.lane(rs[0].Key, a.names[0]) //nolint:contextcheck // it asks nobody
+	if err := l.do(ctx, a); err != nil {
 		return err
 	}
 	defer a.free()
