@@ -15,7 +15,7 @@ const DefaultDenials = 1 << 14
 // DenyCacheOptions are the settings of a [DenyCache]. The zero value is good.
 type DenyCacheOptions struct {
 	// Keys is how many denials are remembered, each for a key and a limit; 0 means
-	// DefaultDenials, and it is at most 16,777,216. Each takes 170 bytes, and the key.
+	// DefaultDenials, and it is at most 16,777,216. Each takes 160 bytes, and the key.
 	// The longest known is forgotten for a new one.
 	Keys int
 
@@ -50,7 +50,9 @@ type DenyCacheOptions struct {
 // keys of over 1,024 bytes go to the store as they are. While the store fails, what is known
 // is denied even so.
 //
-// A [Lease] goes around it, not inside: what that gives back by itself would be noticed late.
+// A fallback.Store goes inside: around it, it would take denials from memory for successes of the store, and leave
+// that alone late. What its share of a limit denies is not remembered. A [Lease] goes outside: inside, what it has
+// ahead would be denied. So does [Observe].
 //
 // Its memory is bounded, a served denial allocates nothing, and it is safe for use by
 // many goroutines. Make one with [NewDenyCache].

@@ -28,6 +28,10 @@
 // What a store decides, and how long it takes, is told by one around it: see [Observe], and [TopDenied]
 // for the keys that are denied most.
 //
+// Stores around stores go in this order, each of them only if it is wanted:
+// Observe(Lease(DenyCache(fallback(redis)))). A fallback further out would take denials and loans from
+// memory for successes of Redis and leave it alone late; a [DenyCache] around a [Lease] would deny what that has ahead.
+//
 // Every decision is exact. Time is counted in whole microseconds, rates in whole
 // fractions, and nothing is rounded but what is shown: no limit ever grants more
 // than it says, and a patient caller gets all that it says.

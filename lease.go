@@ -29,7 +29,7 @@ type LeaseOptions struct {
 	// Term, none are. It should be 20 round trips to the store or more.
 	Term time.Duration
 
-	// Keys is for how many keys demand is counted, 80 bytes each, at most 2^24;
+	// Keys is for how many keys demand is counted, 66 bytes each, at most 2^24;
 	// [DefaultLeaseKeys] if 0. It should be several times the number of keys that are hot.
 	Keys int
 }
@@ -45,9 +45,10 @@ type LeaseOptions struct {
 // what was taken has been used, requests ask the store. A denial is always the store's.
 //
 // Never more is granted than the limit says, by the clock of the store, provided that the clocks of
-// store and process run at the same pace, to an eighth. Only these let up to a Share of the capacity be used on top, once: a
-// store whose clock jumps ahead, a [Lease.Reset] while other processes have tokens, and a
-// change of a limit's numbers.
+// store and process run at the same pace, to an eighth. Only what makes a bucket fuller than by its refill while tokens
+// are lent lets them be used on top, up to a Share of the capacity each time: a store whose clock jumps ahead or that
+// loses writes, a [Lease.Reset], a change of a limit's numbers; and whatever else is given back, as by
+// [Limiter.Refund], [Reservation.Cancel] and [Reservation.Commit], however soon, and then no more than that.
 //
 // It may be less, for a key while it is hot. Up to a Share may lie in other processes, for a Term at most; what a
 // process has that dies, or that cannot reach the store, is lost until it has refilled. A bucket is kept from being full by up to twice the Share, because it refills while
@@ -59,8 +60,8 @@ type LeaseOptions struct {
 // sliding ones would forget too early what was taken ahead, so they go through, and so does [Store.TakeAll], which is how a
 // [Limiter] asks several limits. A look, such as [Limiter.Peek], tells what the store has.
 //
-// A [DenyCache] beside it goes inside, NewLease(NewDenyCache(store)): so it notices what is taken ahead and given
-// back, and what this process has ahead is used whatever the store denied.
+// A [DenyCache] beside it goes inside: so it notices what is taken ahead and given back, and does not deny what this
+// process has ahead. So does a fallback.Store; nothing is taken ahead while that decides by itself. [Observe] goes outside.
 //
 // In a decision made here, Remaining and ResetAfter are what the store said last, and what is
 // left of the tokens.
@@ -240,6 +241,7 @@ func (l *Lease) Reset(ctx context.Context, key string, limit Limit) error {
 	if limit.Validate() == nil {
 		row, hash := l.demands.row(key, limit)
 		row.forget(hash)
+		defer row.forget(hash) // what was taken ahead meanwhile
 	}
 	return l.store.Reset(ctx, key, limit)
 }

@@ -59,8 +59,8 @@ func (n *loan) spend(r *Request, now int64) (Decision, bool) {
 	return d, true
 }
 
-// usable is the part of a term for which tokens are used. In the rest they are given back. So the
-// clocks of store and process may run apart by as much.
+// usable is the part of a term, or of what is left of a window, for which tokens are used. In the rest they are
+// given back. So the clocks of store and process may run apart by as much.
 func usable(term time.Duration) time.Duration { return term / 8 * 7 }
 
 // borrow takes cost tokens ahead.
@@ -83,7 +83,7 @@ func (l *Lease) borrow(n *loan, cost int64) taken {
 	n.said, t.tokens = ds[0], cost
 	if n.limit.Algorithm() == AlgorithmFixedWindow && n.said.ResetAfter < n.term {
 		n.ticket = 0 // it lasts longer than the window, and the next one has no use for what is left
-		t.until = min(t.until, n.sent+int64(n.said.ResetAfter))
+		t.until = min(t.until, n.sent+int64(usable(n.said.ResetAfter)))
 	}
 	if !l.down(ctx, n) {
 		t.until, t.rest = 0, l.now()+int64(n.term)/2
@@ -92,8 +92,12 @@ func (l *Lease) borrow(n *loan, cost int64) taken {
 }
 
 // down says whether so many tokens are missing from the bucket that n may be used, after it
-// has taken some away if need be.
+// has taken some away if need be; and never if not the limit said so but a share of it
+// ([Decision.Degraded]), which by itself knows of no others.
 func (l *Lease) down(ctx context.Context, n *loan) bool {
+	if n.said.Limit != n.limit {
+		return false
+	}
 	short := n.short(n.said.Remaining)
 	if short == 0 {
 		return true
@@ -104,7 +108,7 @@ func (l *Lease) down(ctx context.Context, n *loan) bool {
 		{Key: n.key, Limit: n.drain, Cost: short},
 	}, ds[:])
 	n.said = ds[0]
-	return err == nil && Strictest(ds[:]).Allowed()
+	return err == nil && Strictest(ds[:]).Allowed() && n.said.Limit == n.limit
 }
 
 // giveBack gives what is left of n back: if its time is over, nothing happens.

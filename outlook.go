@@ -22,11 +22,14 @@ type knownWait struct{ cost, retry int64 }
 
 // foretold is the outlook after an answer to cost, which was charged nothing. It is not
 // ok if the answer is one that says less than others do: with waits that were cut off at 285
-// years, or that depend on what strangers do.
+// years, or that depend on what strangers do; or of a share of l ([Decision.Degraded]), since the
+// next one may be of l.
 func foretold(l *rule, d Decision, cost int64) (o outlook, ok bool) {
 	o = outlook{l: l, remaining: d.Remaining, reset: d.ResetAfter.Microseconds()}
 	retry := d.RetryAfter.Microseconds()
 	switch fits := cost <= o.remaining; {
+	case d.Limit.rule != l:
+		return o, false
 	case o.remaining < 0 || o.reset >= maxExact || fits != (retry == 0):
 		return o, false
 	case o.reset == 0 && o.remaining != l.capacity:

@@ -26,6 +26,7 @@ func TestForetold(t *testing.T) {
 		{"longer than the reset", 5, Decision{l, 4, time.Second + time.Microsecond, time.Second}, false},
 		{"reset, and not full", 3, Decision{l, 4, 0, 0}, false},
 		{"a reset of 285 years or more", 5, Decision{l, 4, time.Millisecond, duration(maxExact + 1)}, false},
+		{"of a share", 5, Decision{l.Share(1), 4, time.Millisecond, time.Second}, false},
 		{"less than nothing", 5, Decision{l, -1, time.Millisecond, time.Second}, false},
 	} {
 		o, ok := foretold(l.rule, c.d, c.cost)
