@@ -20,6 +20,7 @@ type Reservation struct {
 	booking booking
 	turn    time.Time
 	settled atomic.Bool
+	failed  atomic.Pointer[error] // of a Commit that may or may not have been done
 }
 
 // Reserve books n tokens of key, at the first moment at which they fit after all that was
@@ -78,8 +79,9 @@ func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0
 // never been reserved, and what was used beyond it is booked at the next turns, which
 // those behind wait for. It is done even if ctx has ended, within 5 seconds.
 //
-// Only the first Commit or Cancel counts; what comes later does nothing and returns nil. It
-// returns [ErrTooLate], and gives nothing back under any limit, if r counts for good already under
+// Only the first Commit or Cancel counts; what comes later does nothing and returns nil, or the
+// error of a Commit of a part that failed, which cannot be tried again because it may have been
+// done. It returns [ErrTooLate], and gives nothing back under any limit, if r counts for good already under
 // one of them: its time to settle is over, the limit's numbers have changed, or 1024 grants of that
 // key came after it. Another error means that the store could not say: all of it may or may not
 // have been given back, and a Cancel may be tried again. What was used beyond r is booked under one
@@ -89,7 +91,13 @@ func (r *Reservation) Commit(ctx context.Context, used int64) error {
 	if most := b.most(); used < 0 || used > most {
 		return invalid("used", used, "from 0 to "+strconv.FormatInt(most, 10))
 	}
-	if r.settled.Swap(true) || used == b.n || len(b.limits) == 0 {
+	if r.settled.Swap(true) {
+		if failed := r.failed.Load(); failed != nil {
+			return *failed
+		}
+		return nil
+	}
+	if used == b.n || len(b.limits) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackIn)
@@ -103,6 +111,7 @@ func (r *Reservation) Commit(ctx context.Context, used int64) error {
 		r.settled.Store(false)
 		return err
 	case err != nil:
+		r.failed.Store(&err)
 		return err
 	case d.RetryAfter == Never:
 		return ErrTooLate

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/redisstore"
@@ -55,8 +56,11 @@ func TestPoison(t *testing.T) {
 					}
 				}
 			}
+			if rand.IntN(4) == 0 { // it may look as if it had turns
+				value = append([]byte("turns\x00\xff"), append(value, value...)...)
+			}
 			client.Set(t.Context(), s.Name("bad", limit), value, 0)
-			rs := []headgate.Request{{Key: "good", Limit: limit}, {Key: "bad", Limit: limit, Cost: []int64{1, 1, -1, 0, 3}[rand.IntN(5)]}}
+			rs := []headgate.Request{{Key: "good", Limit: limit}, {Key: "bad", Limit: limit, Cost: []int64{1, 1, -1, 0, 3}[rand.IntN(5)], MaxWait: time.Duration(rand.IntN(2)) * time.Minute}}
 			err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2))
 			if err != nil && !strings.HasPrefix(err.Error(), "redisstore: BADSTATE ") {
 				t.Fatalf("%s: %x, cost %d: %v", text, value, rs[1].Cost, err)

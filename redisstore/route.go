@@ -26,6 +26,7 @@ type route struct {
 	one     *lanes      // to that server, or to those that the client does not tell apart
 	servers sync.Map    // *redis.Client -> *lanes
 	known   atomic.Bool // the servers are, so that asking for one takes no time
+	first   sync.Once
 }
 
 func (r *route) init(s *Store) {
@@ -70,13 +71,23 @@ func (r *route) server(name string) *redis.Client {
 	var server *redis.Client
 	switch client := r.client.(type) {
 	case *redis.ClusterClient:
-		if r.known.Load() { // else it would ask the servers who has what
+		if r.known.Load() {
 			server, _ = client.MasterForKey(context.Background(), name)
+		} else {
+			r.first.Do(func() { go r.learn(client, name) })
 		}
 	case *redis.Ring:
 		server, _ = client.GetShardClientForKey(name)
 	}
 	return server
+}
+
+// learn lets client ask its servers who has what, which may take a while.
+func (r *route) learn(client *redis.ClusterClient, name string) {
+	defer func() { _ = recover() }() // of a hook of the client: nobody is there to deal with it
+	if _, err := client.MasterForKey(context.Background(), name); err == nil {
+		r.known.Store(true)
+	}
 }
 
 // part makes batches of asks: one of all if they lie on one server, and one of each key

@@ -92,6 +92,15 @@ local function unusual(limit, value, o, charge)
   return turned(decide, value, o, charge, capacity, a, b, most)
 end
 
+-- told is what unusual returned, or that the value was none of ours if it failed on it: no
+-- value may make the call fail in which others ask for other keys.
+local function told(well, ...)
+  if well then
+    return ...
+  end
+  return 0, BADSTATE, 0
+end
+
 local requests, answers, keyof = ARGV[3], {}, {}
 local place, count = 1, 0
 
@@ -131,8 +140,8 @@ while place <= #requests do
     remaining, retry, reset, state, lives = limit[1](value, now, cost, charge, limit[2], limit[3], limit[4])
   else
     group = group or {}
-    remaining, retry, reset, state, lives = unusual(limit, value, {now = now, cost = cost, wait = wait, ticket = ticket,
-      hold = hold, after = turn > 0 and now + turn or 0, together = group, key = KEYS[k]}, charge)
+    remaining, retry, reset, state, lives = told(pcall(unusual, limit, value, {now = now, cost = cost, wait = wait,
+      ticket = ticket, hold = hold, after = turn > 0 and now + turn or 0, together = group, key = KEYS[k]}, charge))
   end
   if state and cost ~= 0 then
     changed[k] = state ~= '' and state

@@ -1,0 +1,62 @@
+package redisstore_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
+)
+
+// Two limits of a key that has begun to move cannot be asked together. Those who ask are told
+// so in the end and are not charged, or are answered if the key stays; who asks for other keys
+// meanwhile does not wait for them.
+func TestMovingKeys(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs})
+	t.Cleanup(func() { _ = client.Close() })
+	s, err := redisstore.New(client, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit, beside := parse(t, "500/h"), parse(t, "b=500/h")
+	take(t, s, headgate.Request{Key: "foo", Limit: limit, Cost: 1}) // of slot 12182, on the third server
+	move := func(how ...string) {
+		t.Helper()
+		if _, err := cluster.Servers[2].Do(t.Context(), append([]string{"CLUSTER", "SETSLOT", "12182"}, how...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	id, err := cluster.Servers[0].Do(t.Context(), "CLUSTER", "MYID")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := []headgate.Request{{Key: "foo", Limit: limit, Cost: 1}, {Key: "foo", Limit: beside, Cost: 1}}
+	together := func() <-chan answer { return ask(t.Context(), s, both...) }
+
+	move("MIGRATING", id)
+	moving := []<-chan answer{together(), together()}
+	for i := range 50 {
+		if a := <-ask(t.Context(), s, headgate.Request{Key: strconv.Itoa(i), Limit: limit, Cost: 1}); a.err != nil {
+			t.Errorf("another key: %v", a.err)
+		}
+	}
+	for i := range moving {
+		if a := <-moving[i]; a.err == nil || !strings.HasPrefix(a.err.Error(), "redisstore: TRYAGAIN ") {
+			t.Errorf("both limits of a key on its way: %+v", a)
+		}
+	}
+	moving = []<-chan answer{together(), together()}
+	move("STABLE")
+	for i := range moving {
+		if a := <-moving[i]; a.err != nil {
+			t.Errorf("both limits of a key that stays: %v", a.err)
+		}
+	}
+	if d := take(t, s, headgate.Request{Key: "foo", Limit: limit}); d.Remaining != 497 {
+		t.Errorf("%d are left of 500 after three", d.Remaining)
+	}
+}
