@@ -131,7 +131,7 @@ func TestLeaseOfAWindowByAQuickerClock(t *testing.T) {
 			if all := (Request{Key: r.Key, Limit: r.Limit, Cost: 1000}); window%2 == 1 && used[window] == 0 && must(s.Take(t.Context(), all)).Allowed() {
 				used[window] = 1000 // another process takes the whole of a new one
 			}
-			if window%2 == 0 && at > 700*time.Millisecond || window%2 == 1 && at < 20*time.Millisecond {
+			if window%2 == 0 && at > time.Duration(700+window*7%100)*time.Millisecond || window%2 == 1 && at < 20*time.Millisecond {
 				row.mu.Lock()
 				if d := row.find(hash); d != nil && d.loan != nil && d.loan.left > 0 {
 					ahead++
