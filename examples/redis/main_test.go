@@ -53,7 +53,8 @@ func TestHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	redistest.Start(t, "--port", port)
-	if n := granted(100); n < 20 || n > 60 {
+	// Of the ten that passed, those that were under way are charged now.
+	if n := granted(100); n < 10 || n > 60 {
 		t.Errorf("%d of 100 granted once Redis is back", n)
 	}
 }
