@@ -51,6 +51,7 @@ func TestBatchesAgree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(func() { _ = client.Close() })
 			s := patient(t, client, redisstore.Options{})
+			take(t, s, headgate.Request{Key: "k", Limit: parse(t, "9/s"), Cost: 1}) // it knows now who has what
 			h := holdUp(client)
 			rounds := 50
 			if testing.Short() {

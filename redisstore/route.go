@@ -82,7 +82,8 @@ func (r *route) server(name string) *redis.Client {
 	return server
 }
 
-// learn lets client ask its servers who has what, which may take a while.
+// learn lets client ask its servers who has what, which may take a while. Until then all keys
+// share the lanes of one, and when they part their order may not hold.
 func (r *route) learn(client *redis.ClusterClient, name string) {
 	defer func() { _ = recover() }() // of a hook of the client: nobody is there to deal with it
 	if _, err := client.MasterForKey(context.Background(), name); err == nil {
