@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func TestPoison(t *testing.T) {
 				}
 			}
 			if rand.IntN(4) == 0 { // it may look as if it had turns
-				value = append([]byte("turns\x00\xff"), append(value, value...)...)
+				value = slices.Concat([]byte("turns\x00\xff"), value, value)
 			}
 			client.Set(t.Context(), s.Name("bad", limit), value, 0)
 			rs := []headgate.Request{{Key: "good", Limit: limit}, {Key: "bad", Limit: limit, Cost: []int64{1, 1, -1, 0, 3}[rand.IntN(5)], MaxWait: time.Duration(rand.IntN(2)) * time.Minute}}
