@@ -25,6 +25,7 @@ type party struct {
 	places    []int
 	requests  []headgate.Request
 	decisions []headgate.Decision
+	how       manner
 }
 
 // apartHold is for how long, at least, what was taken can be given back.
@@ -46,6 +47,9 @@ func parties(rs []headgate.Request) []*party {
 		p.places = append(p.places, i)
 		p.requests = append(p.requests, r)
 		p.decisions = append(p.decisions, headgate.Decision{})
+	}
+	for _, p := range all[1:] {
+		p.how = settles // the first has let them in
 	}
 	for _, p := range all[:len(all)-1] {
 		p.hold()
@@ -92,7 +96,7 @@ func (s *Store) takeParties(ctx context.Context, all []*party) error {
 	for i, p := range all {
 		err := ctx.Err()
 		if err == nil {
-			err = s.call(whole, p.requests, p.decisions, []manner{charges, settles}[min(i, 1)])
+			err = s.call(whole, p.requests, p.decisions, p.how)
 		}
 		if err == nil && p.granted() {
 			continue
