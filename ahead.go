@@ -83,6 +83,19 @@ func (s *shard) writeAccount(t *slot, l *rule, h uint64, k account, q turns, now
 	}
 }
 
+// keepLimitsAhead keeps the limits under which t would be counted if a grant were taken back.
+func (s *shard) keepLimitsAhead(t *slot) {
+	q, kept := s.ahead[t.tag>>idBits]
+	if !kept {
+		return
+	}
+	for _, l := range []*rule{q.base.other.l, q.base.keeper} {
+		if l != nil {
+			s.register(l)
+		}
+	}
+}
+
 // takeBack takes back what rs[i] asks to, together with what those after it ask of the same
 // key, unless one before it has done that.
 func takeBack(rs []Request, spots []spot, ds []Decision, i int) {

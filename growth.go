@@ -115,6 +115,7 @@ func (s *shard) rebuild(next *rule, now int64, size int) bool {
 		}
 		s.register(l)
 		s.keepLimit(old, limits)
+		s.keepLimitsAhead(old)
 		t := s.insert(old.tag)
 		t.tag |= uint64(s.ids[l])
 		if (t.tag^newcomers(l))>>idBits == 0 {
@@ -166,7 +167,7 @@ func (s *shard) stale(t *slot, limits []*rule, now int64) bool {
 		return false
 	}
 	other := s.versionBeside(t, limits)
-	return other.l == nil || other.l.since(other.state, now) == (state{})
+	return other.l == nil || other.at <= now && other.l.since(other.state, now) == (state{})
 }
 
 // drop empties t.

@@ -34,10 +34,10 @@ func (a *turnOfAll) add(r *Request, retry int64, shared bool) {
 func (a *turnOfAll) granted() bool { return !a.refused && (a.most == 0 || a.wait < a.most) }
 
 // order is what r asks at now, at the turn of all. What may neither wait nor be taken
-// back has its turn at once, whatever becomes of the others.
+// back has its turn at once, whatever becomes of the others; and so has a refund or a look.
 func (a *turnOfAll) order(r *Request, now int64) order {
 	o := r.order(now)
-	if a.wait > 0 {
+	if a.wait > 0 && o.cost > 0 {
 		o.after = now + a.wait
 	}
 	if o.cost <= 0 || o.wait == 0 && o.ticket == 0 {

@@ -25,6 +25,7 @@ func turns(t *testing.T, open Open) {
 		{"together with a ticket", withTicket},
 		{"of too many the first count for good", tooMany},
 		{"a refund makes no room at a turn", refundAhead},
+		{"a refund has no turn", refundTogether},
 	})
 }
 
@@ -316,6 +317,25 @@ func refundAhead(t *testing.T, s headgate.Store) {
 		ask(-10)
 		if next := ask(10).RetryAfter; next <= turn {
 			t.Errorf("%s: after a refund another turn is in %s; that before was in %s", text, next, turn)
+		}
+	}
+}
+
+// refundTogether gives back, at once, together with a grant whose turn is ahead.
+func refundTogether(t *testing.T, s headgate.Store) {
+	for _, text := range turnLimits {
+		l, minute := parse(t, text), parse(t, "minute=1/m")
+		rs := []headgate.Request{
+			{Key: "refund with " + text, Limit: minute, Cost: 1, At: epoch, MaxWait: year},
+			{Key: "refund with " + text, Limit: l, Cost: -1, At: epoch, MaxWait: year},
+		}
+		take(t, s, headgate.Request{Key: rs[0].Key, Limit: minute, Cost: 1, At: epoch})
+		take(t, s, headgate.Request{Key: rs[0].Key, Limit: l, Cost: l.Capacity(), At: epoch})
+		if err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, len(rs))); err != nil {
+			t.Fatal(err)
+		}
+		if d := take(t, s, headgate.Request{Key: rs[0].Key, Limit: l, Cost: 1, At: epoch}); !d.Allowed() {
+			t.Errorf("%s: after a refund together with a turn in a minute: %s; want a grant at once", text, describe(d))
 		}
 	}
 }

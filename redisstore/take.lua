@@ -141,7 +141,7 @@ while place <= #requests do
   else
     group = group or {}
     remaining, retry, reset, state, lives = told(pcall(unusual, limit, value, {now = now, cost = cost, wait = wait,
-      ticket = ticket, hold = hold, after = turn > 0 and now + turn or 0, together = group, key = KEYS[k]}, charge))
+      ticket = ticket, hold = hold, after = turn > 0 and cost > 0 and now + turn or 0, together = group, key = KEYS[k]}, charge))
   end
   if state and cost ~= 0 then
     changed[k] = state ~= '' and state
