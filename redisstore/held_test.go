@@ -19,6 +19,7 @@ type held struct {
 	arrived chan struct{} // told of each trip
 	free    chan struct{} // lets one go, and all once it is closed
 	panics  atomic.Bool
+	exits   atomic.Bool
 }
 
 // holdUp lets no script of client go by itself.
@@ -33,6 +34,9 @@ func (h *held) wait() {
 	<-h.free
 	if h.panics.Load() {
 		panic("hook")
+	}
+	if h.exits.Load() {
+		runtime.Goexit()
 	}
 }
 
@@ -69,6 +73,7 @@ type answer struct {
 	ds       []headgate.Decision
 	err      error
 	panicked any
+	exited   bool // the caller's goroutine ended in the call
 }
 
 // ask asks for rs in a goroutine of its own, and returns once they are in their queue.
@@ -76,12 +81,14 @@ func ask(ctx context.Context, s *redisstore.Store, rs ...headgate.Request) <-cha
 	before := s.Stats().Callers
 	answers := make(chan answer, 1)
 	go func() {
-		a := answer{ds: make([]headgate.Decision, len(rs))}
+		a := answer{ds: make([]headgate.Decision, len(rs)), exited: true}
 		defer func() {
 			a.panicked = recover()
+			a.exited = a.exited && a.panicked == nil
 			answers <- a
 		}()
 		a.err = s.TakeAll(ctx, rs, a.ds)
+		a.exited = false
 	}()
 	for s.Stats().Callers == before {
 		runtime.Gosched()

@@ -46,10 +46,7 @@ func (l *lane) do(ctx context.Context, a *ask) error {
 	case err != nil:
 		return err
 	case sender != 0 && ctx.Done() == nil: // the caller would do nothing but wait
-		l.send(l.next(nil)) //nolint:contextcheck // a batch is of many callers, and outlives each
-		if l.more(sender) {
-			go l.run(sender) //nolint:contextcheck // as above
-		}
+		l.sendOne(sender) //nolint:contextcheck // a batch is of many callers, and outlives each
 	case sender != 0:
 		go l.run(sender) //nolint:contextcheck // as above
 	}
@@ -145,10 +142,29 @@ func (l *lane) sweep() {
 	}
 }
 
-// run sends batches until nobody waits.
+// sendOne sends a batch, and leaves the next to a goroutine.
+func (l *lane) sendOne(sender int) {
+	defer l.goOn(sender)
+	l.send(l.next(nil))
+}
+
+// goOn leaves what waits to a goroutine.
+func (l *lane) goOn(sender int) {
+	if l.more(sender) {
+		go l.run(sender)
+	}
+}
+
+// run sends batches until nobody waits. If the user's code ends its goroutine, another goes on.
 func (l *lane) run(sender int) {
 	var asks []*ask
-	for ok := true; ok; ok = l.more(sender) {
+	ok := true
+	defer func() {
+		if ok {
+			l.goOn(sender)
+		}
+	}()
+	for ; ok; ok = l.more(sender) {
 		asks = l.next(asks[:0])
 		l.send(asks)
 		clear(asks)

@@ -3,7 +3,9 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -221,4 +223,59 @@ func TestPanickingHook(t *testing.T) {
 		}
 	}
 	until(t, "the lane is idle", func() bool { return s.Idle("k") })
+}
+
+// A function that is told of batches and ends its goroutine has the callers answered all the same, but
+// for the one in whose goroutine it was called; the lane goes on.
+func TestExitingOnBatch(t *testing.T) {
+	client := newClient(t)
+	s := patient(t, client, redisstore.Options{OnBatch: func(redisstore.Batch) { runtime.Goexit() }})
+	r := headgate.Request{Key: "k", Limit: parse(t, "50/h"), Cost: 1}
+	for round := range int64(2) {
+		h := holdUp(client)
+		ctx := t.Context()
+		if round == 1 {
+			ctx = context.Background()
+		}
+		answers := []<-chan answer{ask(ctx, s, r)}
+		<-h.arrived
+		for range 3 {
+			answers = append(answers, ask(ctx, s, r))
+		}
+		close(h.free)
+		for i := range answers {
+			own := round == 1 && i == 0
+			if a := <-answers[i]; a.err != nil || a.exited != own || !own && a.ds[0].Remaining != 49-4*round-int64(i) {
+				t.Errorf("round %d, caller %d: %+v", round, i, a)
+			}
+		}
+		until(t, "the lane is idle", func() bool { return s.Idle("k") })
+	}
+}
+
+// A hook of the client that ends its goroutine has the callers told so, and is no answer.
+func TestExitingHook(t *testing.T) {
+	for name, client := range map[string]redis.UniversalClient{
+		"single": newClient(t),
+		"ring":   redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(func() { _ = client.Close() })
+			s := patient(t, client, redisstore.Options{})
+			limit := parse(t, "50/h")
+			h := holdUp(client)
+			h.exits.Store(true)
+			close(h.free)
+			both := []headgate.Request{{Key: "a", Limit: limit, Cost: 1}, {Key: "b", Limit: limit, Cost: 1}}
+			for _, rs := range [][]headgate.Request{both[:1], both} {
+				if a := <-ask(t.Context(), s, rs...); a.err == nil || !strings.Contains(a.err.Error(), "Goexit") || a.exited || a.ds[0] != (headgate.Decision{}) {
+					t.Errorf("%d requests: %+v", len(rs), a)
+				}
+				if a := <-ask(context.Background(), s, rs...); !a.exited {
+					t.Errorf("%d requests, in the caller's goroutine: %+v", len(rs), a)
+				}
+				until(t, "the lanes are idle", func() bool { return s.Idle("a") && s.Idle("b") })
+			}
+		})
+	}
 }

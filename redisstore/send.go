@@ -9,30 +9,34 @@ import (
 )
 
 // send has asks decided, and tells their callers. Those whose keys are on their way to another
-// server of a Cluster hear later, and hold up nobody.
+// server of a Cluster hear later, and hold up nobody. All of that is done also if the user's code
+// ends this goroutine.
 func (l *lane) send(asks []*ask) {
 	if len(asks) == 0 { // all have left
 		return
 	}
 	begun := time.Now()
 	batches := l.store.route.part(asks)
-	moving := l.store.decide(batches)
+	var moving []*batch
+	defer func() {
+		tellAll(batches, moving)
+		if len(moving) > 0 {
+			go l.store.decideLater(moving)
+		}
+	}()
+	moving = l.store.decide(batches)
 	l.store.sent(batches, time.Since(begun))
-	tellAll(batches, moving)
-	if len(moving) > 0 {
-		go l.store.decideLater(moving)
-	}
 }
 
 // decideLater has batches decided once their keys have arrived, or gives up.
 func (s *Store) decideLater(batches []*batch) {
+	defer func() { tellAll(batches, nil) }()
 	for pause := redisscript.FirstPause; pause < redisscript.LastPause && len(batches) > 0; pause *= 2 {
 		time.Sleep(pause)
 		moving := s.decide(batches)
 		tellAll(batches, moving)
 		batches = moving
 	}
-	tellAll(batches, nil)
 }
 
 // tellAll tells the callers of batches, but for those of some.
@@ -65,6 +69,7 @@ func (s *Store) try(batches []*batch, now int64) (again []*batch) {
 	calls := make([]redisscript.Call, len(batches))
 	for i, b := range batches {
 		calls[i] = b.call(now)
+		b.answer("", redisscript.ErrExited) // until there is one
 	}
 	redisscript.Send(context.Background(), s.client, calls)
 	for i, b := range batches {

@@ -38,6 +38,10 @@ func lookAround(ctx context.Context, client redis.UniversalClient, err error) {
 	}
 }
 
+// ErrExited is the error of a call that never returned, because a hook of the client ended its
+// goroutine. What was asked for may have been done.
+var ErrExited = errors.New("a hook of the client ended its goroutine (runtime.Goexit)")
+
 // Await runs call, which is not begun if ctx has ended, and returns its error, or that
 // of ctx if that ends before; then call goes on by itself. It is for calls of a client
 // of go-redis, which waits for answers without a look at the context, or with one at its
@@ -51,7 +55,7 @@ func Await(ctx context.Context, call func() error) error {
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		var a answer
+		a := answer{err: ErrExited}
 		defer func() {
 			a.panicked = recover()
 			answered <- a
