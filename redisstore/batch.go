@@ -153,18 +153,20 @@ const (
 	noRoom    = -4
 )
 
-// decision reads the answer that text begins with.
+// decision reads the answer that text begins with. Of a value that looks like a state, with numbers
+// that none has, it may tell what no limit says.
 func decision(l headgate.Limit, name, text string) (headgate.Decision, error) {
 	remaining, retry, reset := numberAt(text, 0), numberAt(text, 7), numberAt(text, 14)
+	remaining, reset = min(max(remaining, 0), l.Capacity()), max(reset, 0)
 	d := headgate.Decision{Limit: l, Remaining: remaining, RetryAfter: time.Duration(retry) * time.Microsecond, ResetAfter: time.Duration(reset) * time.Microsecond}
-	switch retry {
-	case never:
+	switch {
+	case retry == never:
 		d.RetryAfter = headgate.Never
-	case badState:
+	case retry == badState, retry < noRoom:
 		return headgate.Decision{}, scriptError("BADSTATE the value of " + strconv.Quote(name) + " is not a state of this limit")
-	case wrongType:
+	case retry == wrongType:
 		return headgate.Decision{}, scriptError("WRONGTYPE the value of " + strconv.Quote(name) + " is not a string")
-	case noRoom:
+	case retry == noRoom:
 		return headgate.Decision{}, scriptError("OOM the server keeps nothing more than its maxmemory")
 	}
 	return d, nil

@@ -12,7 +12,7 @@ local function lastat(packed)
 end
 
 -- expired finds where the entries begin that have not left the window at now,
--- and how many grants they hold in all.
+-- and how many grants they hold in all: none if there are none, whatever was counted.
 local function expired(packed, first, used, now, period)
   while first < #packed do
     local at, count = unpack(ENTRY, packed, first)
@@ -22,20 +22,19 @@ local function expired(packed, first, used, now, period)
     used = used - count
     first = first + ENTRYSIZE
   end
-  return first, used
+  return first, first < #packed and used or 0
 end
 
--- slidinglogwait is the time until grants of need in all have left the window.
+-- slidinglogwait is the time until grants of need in all have left the window, or all that
+-- there are.
 local function slidinglogwait(packed, first, need, period, now)
-  while first < #packed do
-    local at, count = unpack(ENTRY, packed, first)
+  local at, count
+  repeat
+    at, count = unpack(ENTRY, packed, first)
     need = need - count
-    if need <= 0 then
-      return period - (now - at)
-    end
     first = first + ENTRYSIZE
-  end
-  return 0
+  until need <= 0 or first > #packed
+  return period - (now - at)
 end
 
 -- record gives the entries from first on with a grant at now appended, or with
@@ -109,6 +108,9 @@ local function slidinglog(packed, now, cost, charge, capacity, period)
     local entries
     entries, k_used = latest(record(packed, k_first, now, ask), max(k_used + ask, 0), most)
     used = max(used + ask, 0)
+    if entries == '' then
+      used, k_used = 0, 0
+    end
     packed = pack(HEAD, k_period, k_capacity, k_used) .. entries
     state = k_used > 0 and packed or ''
     lives = k_used > 0 and skew + (k_period - (now - lastat(packed))) or 0

@@ -107,12 +107,17 @@ local place, count = 1, 0
 -- Requests that go together are decided, and if none is refused once more and charged, at the
 -- latest of their turns. A single one stands in nobody's way and is charged at once. group is a
 -- table of theirs, for what turned notes.
-local first, before, charging, granted, most, latest, turn, group
+--
+-- A value with numbers that no state has may be granted and then not be charged. spoilt are the
+-- keys of such values: undo restores what the others were before, and all are decided again with
+-- these refused.
+local first, before, charging, granted, most, latest, turn, group, undo, spoilt
 while place <= #requests do
   local what, k, l, after = unpack(REQUEST, requests, place)
   if not first then
     first, before, charging, turn, group = place, count, what < TOGETHER, 0, nil
     granted, most, latest = true, nil, 0
+    undo, spoilt = what >= TOGETHER and {}, nil
   end
   place = after
   local limit, rest, charge = limits[l], what % TOGETHER, charging
@@ -135,6 +140,9 @@ while place <= #requests do
   if value == nil then
     value = known[k]
   end
+  if spoilt and spoilt[k] then
+    value = ''
+  end
   local remaining, retry, reset, state, lives
   if rest < TURNS and (not value or #value == limit[5]) then
     remaining, retry, reset, state, lives = limit[1](value, now, cost, charge, limit[2], limit[3], limit[4])
@@ -144,6 +152,9 @@ while place <= #requests do
       ticket = ticket, hold = hold, after = turn > 0 and cost > 0 and now + turn or 0, together = group, key = KEYS[k]}, charge))
   end
   if state and cost ~= 0 then
+    if undo and not undo[k] then
+      undo[k] = {changed[k], expiries[k]}
+    end
     changed[k] = state ~= '' and state
     if lives then
       if lives > MAX then
@@ -168,7 +179,14 @@ while place <= #requests do
   elseif retry < NEVER or ticket ~= NOTICKET then
     granted = granted and retry >= 0
   end
-  if what < TOGETHER then
+  if undo and charging and (not granted or cost > 0 and retry > wait) then
+    for changedkey, was in pairs(undo) do
+      changed[changedkey], expiries[changedkey] = was[1], was[2]
+    end
+    place, count, charging, granted, most, latest, group = first, before, false, true, nil, 0, nil
+    turn, undo, spoilt = 0, {}, spoilt or {}
+    spoilt[k] = true
+  elseif what < TOGETHER then
     if not charging and granted and latest <= (most or 0) then
       place, count, charging, turn, most, latest = first, before, true, latest, nil, 0
     else

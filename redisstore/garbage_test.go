@@ -1,0 +1,134 @@
+package redisstore_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/redis/go-redis/v9"
+)
+
+// Numbers that no state has, in a value that looks like one, charge nobody by halves: what is asked
+// together is granted and charged, or refused and not.
+func TestGarbageChargesNoSibling(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	beside := parse(t, "beside=1000000/h fixed-window")
+	refused, granted := 0, 0
+	for _, texts := range [][2]string{
+		{"a=7/3s", "a=9/2s"}, {"a=5/2s stepped", "a=8/s stepped"}, {"a=6/s fixed-window", "a=6/2s fixed-window"},
+		{"a=8/2s sliding-window", "a=8/3s sliding-window"}, {"a=9/s sliding-log", "a=9/2s sliding-log"},
+	} {
+		limits := [2]headgate.Limit{parse(t, texts[0]), parse(t, texts[1])}
+		name := s.Name("k", limits[0])
+		used := take(t, s, headgate.Request{Key: "k", Limit: beside}).Remaining
+		for round := range 400 {
+			random := rand.New(rand.NewPCG(uint64(round), 6))
+			value := garbage(t, random, client, name, func(r headgate.Request) {
+				r.Key, r.Limit = "k", limits[random.IntN(2)]
+				take(t, s, r)
+			})
+			rs := []headgate.Request{{Key: "k", Limit: beside, Cost: 1}, request(random, limits[random.IntN(2)])}
+			ds := make([]headgate.Decision, 2)
+			err := s.TakeAll(t.Context(), rs, ds)
+			if err != nil && !strings.HasPrefix(err.Error(), "redisstore: BADSTATE ") {
+				t.Fatalf("%s, round %d: %x, %+v: %v", texts[0], round, value, rs[1], err)
+			}
+			for i, d := range ds {
+				if err == nil && (d.Remaining < 0 || d.Remaining > rs[i].Limit.Capacity() || d.RetryAfter < 0 || d.ResetAfter < 0) {
+					t.Fatalf("%s, round %d: %x, %+v: %+v", texts[0], round, value, rs[i], d)
+				}
+			}
+			if err == nil && headgate.Granted(rs, ds) {
+				used--
+				granted++
+			} else {
+				refused++
+			}
+			if d := take(t, s, headgate.Request{Key: "k", Limit: beside}); d.Remaining != used {
+				t.Fatalf("%s, round %d: %x, %+v: error %v, answers %+v: what goes with it has %d left; want %d", texts[0], round, value, rs[1], err, ds, d.Remaining, used)
+			}
+		}
+	}
+	if refused < 200 || granted < 200 {
+		t.Errorf("%d refused and %d granted tell nothing", refused, granted)
+	}
+}
+
+// garbage puts a value at name that take left, but for some of its bytes.
+func garbage(t *testing.T, random *rand.Rand, client *redis.Client, name string, take func(headgate.Request)) []byte {
+	t.Helper()
+	client.Del(t.Context(), name)
+	for i := range 1 + random.Uint64N(3) {
+		r := headgate.Request{Cost: 1 + random.Int64N(4), MaxWait: time.Duration(random.IntN(2)) * time.Minute}
+		if random.IntN(2) == 0 {
+			r.Ticket, r.Hold = 1+i, time.Minute
+		}
+		take(r)
+	}
+	value := slices.Clone([]byte(client.Get(t.Context(), name).Val()))
+	for range random.IntN(4) {
+		if len(value) == 0 {
+			break
+		}
+		from := random.IntN(len(value))
+		fill := []byte{0, 1, 0x7f, 0xff, byte(random.Uint32())}[random.IntN(5)]
+		for i := range value[from:min(from+1+random.IntN(9), len(value))] {
+			value[from+i] = fill
+		}
+	}
+	client.Set(t.Context(), name, value, 0)
+	return value
+}
+
+func request(random *rand.Rand, l headgate.Limit) headgate.Request {
+	return headgate.Request{
+		Key: "k", Limit: l, Cost: []int64{1, 1, 1, 3, 0, -1}[random.IntN(6)], MaxWait: time.Duration(random.IntN(2)) * time.Minute,
+		Ticket: []uint64{0, 0, 1, 2}[random.IntN(4)],
+	}
+}
+
+// A log that counts more than it holds grants nothing that it does not charge, leaves no value that is no
+// log, and is as at first sight once the window of what it holds is over.
+func TestLogThatCountsMoreThanItHolds(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	short, long := parse(t, "a=9/s sliding-log"), parse(t, "a=9/10s sliding-log")
+	start := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+	name := s.Name("k", short)
+	for _, c := range []struct {
+		limit headgate.Limit
+		cost  int64
+		after time.Duration
+		retry time.Duration
+		left  int64
+	}{
+		{short, 1, 300 * time.Millisecond, 700 * time.Millisecond, 0},
+		{short, 1, time.Second, 0, 8},
+		{short, 0, time.Second, 0, 9},
+		{short, -1, 300 * time.Millisecond, 0, 9}, // of which nothing is left
+		{long, 1, time.Second, 0, 8},              // forgotten by the window that it was counted by
+		{long, 1, 300 * time.Millisecond, 9700 * time.Millisecond, 0},
+		{long, 0, 2 * time.Second, 0, 9},
+	} {
+		value := little(little(little(nil, uint64(time.Second.Microseconds()), 7), 9, 2), 100, 2) // its period, capacity and count
+		client.Set(t.Context(), name, little(little(value, uint64(start.UnixMicro()), 7), 1, 2), 0)
+		d := take(t, s, headgate.Request{Key: "k", Limit: c.limit, Cost: c.cost, At: start.Add(c.after)})
+		if d.RetryAfter != c.retry || d.Remaining != c.left {
+			t.Errorf("%+v: %+v", c, d)
+		}
+		if kept := client.Get(t.Context(), name).Val(); len(kept) > 0 && len(kept) < 20 {
+			t.Errorf("%+v: %x is left, which is no log", c, kept)
+		}
+	}
+}
+
+func little(b []byte, n uint64, size int) []byte {
+	for range size {
+		b, n = append(b, byte(n)), n>>8
+	}
+	return b
+}
