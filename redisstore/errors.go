@@ -34,6 +34,7 @@ var advices = []redisscript.Advice{
 	{Prefix: "NOPERM", Text: rights},
 	{Prefix: "The user executing the script", Text: rights},
 	{Prefix: "ERR The user executing the script", Text: rights},
+	{Prefix: "ACL failure in script", Text: rights},
 	{Prefix: "WRONGTYPE", Text: "somebody else's value is at the key: choose another prefix"},
 	{Prefix: "BADSTATE", Text: "choose another prefix, or delete the key"},
 }

@@ -164,6 +164,7 @@ const fleetRights = "the user needs the commands EVALSHA, EVAL, ZADD, ZREM, ZREM
 
 var fleetAdvices = []redisscript.Advice{
 	{Prefix: "NOPERM", Text: fleetRights},
-	{Prefix: "The user executing the script", Text: fleetRights}, // as Redis 7 says it of a command inside
+	{Prefix: "The user executing the script", Text: fleetRights}, // as Redis 7.0 says it of a command inside
+	{Prefix: "ACL failure in script", Text: fleetRights},         // and 7.2
 	{Prefix: "WRONGTYPE", Text: "somebody else's value is at the key: choose another prefix"},
 }

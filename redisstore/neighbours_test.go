@@ -3,12 +3,15 @@ package redisstore_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
 )
 
 // What is of another type is no state: it is never written over or deleted, and of requests
@@ -92,5 +95,61 @@ func TestNoRoom(t *testing.T) {
 		if denied && (a.err != nil || a.ds[0].Allowed()) || !denied && (a.err == nil || !strings.HasPrefix(a.err.Error(), "redisstore: OOM ")) {
 			t.Errorf("%s: %+v", keys[i%len(keys)], a)
 		}
+	}
+}
+
+// A server without room takes what is given back, and whoever is told that he was granted has been written
+// down, whatever else is in his batch.
+func TestNoRoomIsPerRequest(t *testing.T) {
+	client := newClient(t)
+	limit := parse(t, "1/h")
+	for round := range 10 {
+		s := patient(t, client, redisstore.Options{})
+		key := func(i int) string { return strconv.Itoa(100*round + i) }
+		client.ConfigSet(t.Context(), "maxmemory", "0")
+		for i := range 3 {
+			take(t, s, headgate.Request{Key: key(i), Limit: limit, Cost: 1})
+		}
+		client.ConfigSet(t.Context(), "maxmemory", "1")
+		var rs []headgate.Request
+		for i := range 9 {
+			rs = append(rs, headgate.Request{Key: key(i), Limit: limit, Cost: 1})
+		}
+		for i := 2; i < 5; i++ { // two of them have nothing to give back
+			rs[i].Cost = -1
+		}
+		h := holdUp(client)
+		answers := make([]<-chan answer, len(rs))
+		for _, i := range rand.Perm(len(rs)) {
+			answers[i] = ask(t.Context(), s, rs[i])
+		}
+		close(h.free)
+		for i := range answers {
+			a := <-answers[i]
+			kept := client.Exists(t.Context(), s.Name(key(i), limit)).Val() == 1
+			switch {
+			case rs[i].Cost < 0 && (a.err != nil || kept):
+				t.Errorf("round %d, %d: %+v, kept: %t; want it given back", round, i, a, kept)
+			case i < 2 && (a.err != nil || a.ds[0].Allowed()):
+				t.Errorf("round %d, %d: %+v; want it denied", round, i, a)
+			case i > 4 && (a.err == nil) != kept:
+				t.Errorf("round %d, %d: %+v, kept: %t", round, i, a, kept)
+			}
+		}
+	}
+}
+
+// Only the code of an error says that there is no room, not the rest of its text: from Redis 7.2 on it names
+// the user.
+func TestNoRoomIsToldByTheCode(t *testing.T) {
+	server := redistest.Start(t)
+	if _, err := server.Do(t.Context(), "ACL", "SETUSER", "LOOM", "on", ">pw", "~*", "+@all", "-set"); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "LOOM", Password: "pw"})
+	t.Cleanup(func() { _ = client.Close() })
+	_, err := newStore(t, client).Take(t.Context(), headgate.Request{Key: "k", Limit: parse(t, "1/h"), Cost: 1})
+	if err == nil || strings.HasPrefix(err.Error(), "redisstore: OOM ") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -195,26 +195,30 @@ while place <= #requests do
   end
 end
 
+-- What needs no room goes first, so that it is never refused for what others write.
+for k = 1, #KEYS do
+  if changed[k] == false and known[k] then
+    redis.call('DEL', KEYS[k])
+  end
+end
+
 -- A number becomes a string but once: that costs more than to decide. A server without room
--- refuses the first write, and so all; who wrote nothing has his answer.
+-- refuses the first write, and so all; who wrote nothing has his answer. Its error begins with its
+-- code, before which Redis 6 tells the place in the script.
 local texts = {}
-for k, state in pairs(changed) do
-  local seconds, done = expiries[k], nil
+for k = 1, #KEYS do
+  local state, seconds, done = changed[k], expiries[k], nil
   if seconds and not texts[seconds] then
     texts[seconds] = string.format('%d', seconds)
   end
-  if not state then
-    if known[k] then
-      redis.call('DEL', KEYS[k])
-    end
-  elseif seconds then
+  if state and seconds then
     done = redis.pcall('SET', KEYS[k], state, 'EX', texts[seconds])
-  else
+  elseif state then
     done = redis.pcall('SET', KEYS[k], state, 'KEEPTTL')
   end
-  if done and done.err and done.err:find('OOM', 1, true) then
+  if done and done.err and done.err:gsub('^@user_script: %d+: %-', ''):find('^OOM ') then
     for n = 1, count do
-      if changed[keyof[n]] ~= nil then
+      if changed[keyof[n]] then
         answers[n] = pack(ANSWER, 0, NOROOM, 0)
       end
     end

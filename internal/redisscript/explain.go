@@ -51,7 +51,9 @@ type serverError struct {
 func (e *serverError) Unwrap() error { return e.err }
 
 func (e *serverError) Error() string {
-	// Redis adds where in the script it happened.
-	text, _, _ := strings.Cut(e.err.Error(), " script: ")
+	text := e.err.Error()
+	if i := strings.LastIndex(text, " script: "); i >= 0 && strings.Contains(text[i:], "@user_script") {
+		text = text[:i] // Redis adds where in the script it happened
+	}
 	return e.who + ": " + strings.TrimSuffix(strings.ReplaceAll(text, "\n", " "), ".") + e.advice
 }
