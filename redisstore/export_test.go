@@ -46,3 +46,8 @@ func (s *Store) Busy(settling bool) bool {
 	_, err := l.join(&ask{how: how})
 	return err != nil
 }
+
+// SameLanes says whether two keys of a limit without a name are sent to one server, as far as is known.
+func (s *Store) SameLanes(a, b string) bool {
+	return s.route.to(s.prefix+"{"+escape(a)+"}") == s.route.to(s.prefix+"{"+escape(b)+"}")
+}

@@ -95,3 +95,35 @@ func ask(ctx context.Context, s *redisstore.Store, rs ...headgate.Request) <-cha
 	}
 	return answers
 }
+
+// gated is a hook that holds up what is about some keys, until those may go.
+type gated struct {
+	counter
+	keys map[string]chan struct{} // by what their names in Redis hold
+	held chan string              // told of each that is held up
+}
+
+func (g *gated) wait(cmds ...redis.Cmder) {
+	for _, cmd := range cmds {
+		for key, free := range g.keys {
+			if strings.Contains(cmd.String(), key) {
+				g.held <- key
+				<-free
+			}
+		}
+	}
+}
+
+func (g *gated) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		g.wait(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (g *gated) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		g.wait(cmds...)
+		return next(ctx, cmds)
+	}
+}

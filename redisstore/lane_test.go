@@ -161,6 +161,47 @@ func TestGivingBackIsLetIn(t *testing.T) {
 	}
 }
 
+// A group that was refused by its second key gives the first back, though the queue of that is full by then.
+func TestGivingBackToAFullQueue(t *testing.T) {
+	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "b": redistest.Start(t).Addr}})
+	t.Cleanup(func() { _ = client.Close() })
+	s := patient(t, client, redisstore.Options{Queue: 1})
+	limit := parse(t, "5/h")
+	rs := []headgate.Request{{Key: "{1}", Limit: limit, Cost: 1}, {Key: "{2}", Limit: limit, Cost: 5}}
+	for i := 3; s.SameLanes(rs[0].Key, rs[1].Key); i++ {
+		rs[1].Key = "{" + strconv.Itoa(i) + "}"
+	}
+	take(t, s, headgate.Request{Key: rs[0].Key, Limit: limit}) // both servers know the script now
+	take(t, s, rs[1])
+	g := &gated{keys: map[string]chan struct{}{}, held: make(chan string, 100)}
+	for _, r := range rs {
+		g.keys[s.Name(r.Key, limit)] = make(chan struct{})
+	}
+	client.AddHook(g)
+	first, second := g.keys[s.Name(rs[0].Key, limit)], g.keys[s.Name(rs[1].Key, limit)]
+	group := ask(t.Context(), s, rs...)
+	<-g.held
+	first <- struct{}{}
+	<-g.held // the second is asked for
+	full := []<-chan answer{ask(t.Context(), s, rs[0])}
+	<-g.held
+	full = append(full, ask(t.Context(), s, rs[0]))
+	close(second)
+	until(t, "it is given back", func() bool { return s.Stats().Waiting == 2 || len(group) > 0 })
+	close(first)
+	if a := <-group; a.err != nil || a.ds[1].Allowed() {
+		t.Errorf("the group: %+v", a)
+	}
+	for i := range full {
+		if a := <-full[i]; a.err != nil {
+			t.Error(a.err)
+		}
+	}
+	if d := take(t, s, rs[0]); d.Remaining != 2 {
+		t.Errorf("%d are left of 5 after three", d.Remaining)
+	}
+}
+
 // A TakeAll over several servers of which nothing was sent says so, too.
 func TestGroupNotSent(t *testing.T) {
 	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr}})
