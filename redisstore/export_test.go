@@ -51,3 +51,8 @@ func (s *Store) Busy(settling bool) bool {
 func (s *Store) SameLanes(a, b string) bool {
 	return s.route.to(s.prefix+"{"+escape(a)+"}") == s.route.to(s.prefix+"{"+escape(b)+"}")
 }
+
+// Server is the address of the server whose lanes a key is sent to.
+func (s *Store) Server(key string) string {
+	return s.route.server(s.prefix + "{" + escape(key) + "}").Options().Addr
+}
