@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -55,4 +56,40 @@ func (s *Store) SameLanes(a, b string) bool {
 // Server is the address of the server whose lanes a key is sent to.
 func (s *Store) Server(key string) string {
 	return s.route.server(s.prefix + "{" + escape(key) + "}").Options().Addr
+}
+
+// Servers is how many servers have lanes.
+func (s *Store) Servers() int {
+	n := 0
+	s.route.servers.Range(func(_, _ any) bool { n++; return true })
+	return n
+}
+
+// Age makes all lanes of servers as if they had been used so much earlier.
+func (s *Store) Age(d time.Duration) {
+	s.route.servers.Range(func(_, value any) bool {
+		all, _ := value.(*lanes)
+		for i := range all {
+			l := &all[i]
+			l.mu.Lock()
+			l.since = l.since.Add(-d)
+			l.mu.Unlock()
+		}
+		return true
+	})
+}
+
+// ClosedIfForgotten says whether nobody may join the lane of a key any more, once all lanes that nobody uses are forgotten.
+func (s *Store) ClosedIfForgotten(key string) bool {
+	l := s.route.lane(key, s.prefix+"{"+escape(key)+"}")
+	s.Age(time.Hour)
+	s.route.forget()
+	l.mu.Lock()
+	closed := l.closed
+	l.mu.Unlock()
+	if !closed {
+		return false
+	}
+	_, err := l.join(new(ask))
+	return errors.Is(err, errClosed)
 }

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -31,10 +32,14 @@ type lane struct {
 
 	sender int         // the number of the one who sends, if busy is set
 	busy   bool        // a batch is under way, or about to be
-	since  time.Time   // when it was sent
+	since  time.Time   // when it was sent, or the last before
+	closed bool        // nobody may join any more, see route.forget
 	lost   int         // former senders whose batches are still under way
 	watch  *time.Timer // calls takeOver while somebody waits
 }
+
+// errClosed is told to those who have found a lane just before it was closed.
+var errClosed = errors.New("redisstore: the lane is closed")
 
 // do gets a answered by the next batch, unless ctx ends before.
 func (l *lane) do(ctx context.Context, a *ask) error {
@@ -63,6 +68,9 @@ func (l *lane) do(ctx context.Context, a *ask) error {
 func (l *lane) join(a *ask) (sender int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		return 0, errClosed
+	}
 	if len(l.queue)-l.gone >= l.store.queue && a.how == charges {
 		l.store.stats.busy.Add(1)
 		return 0, ErrBusy

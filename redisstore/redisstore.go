@@ -20,6 +20,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -169,8 +170,11 @@ const (
 // call decides rs together, in the next batch of their lane, and fills ds.
 func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.Decision, how manner) error {
 	a := s.ask(rs, how)
-	l := s.route.lane(rs[0].Key, a.names[0]) //nolint:contextcheck // it asks nobody
-	if err := l.do(ctx, a); err != nil {
+	err := errClosed
+	for errors.Is(err, errClosed) {
+		err = s.route.lane(rs[0].Key, a.names[0]).do(ctx, a) //nolint:contextcheck // to find the lane asks nobody
+	}
+	if err != nil {
 		return err
 	}
 	defer a.free()

@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -15,6 +16,9 @@ const lanesOfServer = 2
 
 // lanes are those to one server.
 type lanes [lanesOfServer]lane
+
+// unused is for how long nobody has asked a server whose lanes may be forgotten.
+const unused = time.Minute
 
 // route says which keys share a lane, and which a call of the script.
 type route struct {
@@ -38,7 +42,7 @@ func (r *route) init(s *Store) {
 func (r *route) lanes() *lanes {
 	l := new(lanes)
 	for i := range l {
-		l[i].store = r.store
+		l[i].store, l[i].since = r.store, time.Now()
 	}
 	return l
 }
@@ -57,10 +61,38 @@ func (r *route) to(name string) *lanes {
 	}
 	l, ok := r.servers.Load(server)
 	if !ok {
+		r.forget()
 		l, _ = r.servers.LoadOrStore(server, r.lanes())
 	}
 	known, _ := l.(*lanes)
 	return known
+}
+
+// forget closes the lanes to servers that nobody has asked lately: now that a new one has come, some
+// of them may have gone. Those that are asked again get others.
+func (r *route) forget() {
+	r.servers.Range(func(server, value any) bool {
+		if l, _ := value.(*lanes); l.close() {
+			r.servers.CompareAndDelete(server, value)
+		}
+		return true
+	})
+}
+
+// close closes all lanes, or none if one is in use, and says which.
+func (all *lanes) close() bool {
+	for i := range all {
+		l := &all[i]
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.busy || l.lost > 0 || time.Since(l.since) < unused {
+			return false
+		}
+	}
+	for i := range all {
+		all[i].closed = true
+	}
+	return true
 }
 
 // server is the client of the server that has name, nil if there is but one, or none is known.
