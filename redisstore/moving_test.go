@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/headgate/headgate"
@@ -18,7 +19,13 @@ func TestMovingKeys(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs})
 	t.Cleanup(func() { _ = client.Close() })
-	s, err := redisstore.New(client, redisstore.Options{})
+	var mu sync.Mutex
+	told := make(map[bool]int) // how many requests were decided, or not
+	s, err := redisstore.New(client, redisstore.Options{OnBatch: func(b redisstore.Batch) {
+		mu.Lock()
+		defer mu.Unlock()
+		told[b.Err == nil] += b.Requests
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,5 +65,10 @@ func TestMovingKeys(t *testing.T) {
 	}
 	if d := take(t, s, headgate.Request{Key: "foo", Limit: limit}); d.Remaining != 497 {
 		t.Errorf("%d are left of 500 after three", d.Remaining)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if told[true] != 1+50+4+1 || told[false] != 4 || s.Stats().Requests != 60 {
+		t.Errorf("told of %d requests that were decided and %d that were not, stats %+v; want 56 and 4", told[true], told[false], s.Stats())
 	}
 }

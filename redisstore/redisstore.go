@@ -48,7 +48,7 @@ type Options struct {
 	Queue int
 
 	// OnBatch, if not nil, is told of each trip to the server for decisions, by the
-	// goroutine that made it: callers wait until it returns, and it must not ask the store. If it
+	// goroutine that made it, several at a time: callers wait until it returns, and it must not ask the store. If it
 	// panics, so does each of them, though what was granted stays charged; so with a hook of the client. If it
 	// ends its goroutine (runtime.Goexit), which may be a caller's, all others have their answers.
 	OnBatch func(Batch)

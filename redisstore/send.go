@@ -19,32 +19,42 @@ func (l *lane) send(asks []*ask) {
 	batches := l.store.route.part(asks)
 	var moving []*batch
 	defer func() {
-		tellAll(batches, moving)
+		tellAll(without(batches, moving))
 		if len(moving) > 0 {
-			go l.store.decideLater(moving)
+			go l.store.decideLater(moving, begun)
 		}
 	}()
 	moving = l.store.decide(batches)
-	l.store.sent(batches, time.Since(begun))
+	l.store.sent(without(batches, moving), time.Since(begun))
 }
 
 // decideLater has batches decided once their keys have arrived, or gives up.
-func (s *Store) decideLater(batches []*batch) {
-	defer func() { tellAll(batches, nil) }()
-	for pause := redisscript.FirstPause; pause < redisscript.LastPause && len(batches) > 0; pause *= 2 {
+func (s *Store) decideLater(batches []*batch, begun time.Time) {
+	defer func() { tellAll(batches) }()
+	for pause := redisscript.FirstPause; len(batches) > 0; pause *= 2 {
 		time.Sleep(pause)
 		moving := s.decide(batches)
-		tellAll(batches, moving)
+		if 2*pause >= redisscript.LastPause {
+			moving = nil
+		}
+		decided := without(batches, moving)
+		s.sent(decided, time.Since(begun))
+		tellAll(decided)
 		batches = moving
 	}
 }
 
-// tellAll tells the callers of batches, but for those of some.
-func tellAll(batches, but []*batch) {
+// without is batches but for some.
+func without(batches, some []*batch) []*batch {
+	if len(some) == 0 {
+		return batches
+	}
+	return slices.DeleteFunc(slices.Clone(batches), func(b *batch) bool { return slices.Contains(some, b) })
+}
+
+func tellAll(batches []*batch) {
 	for _, b := range batches {
-		if !slices.Contains(but, b) {
-			b.tell()
-		}
+		b.tell()
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // Stats are counts since the store was made.
 type Stats struct {
 	Callers    int64 // calls that waited for a trip: of a TakeAll over several servers one for each key, and what it gives back
-	Batches    int64 // trips to servers for them, not counting repetitions
+	Batches    int64 // trips to servers in which some of them were answered
 	Requests   int64 // that were sent in them
 	Waiting    int64 // of the callers, whose request has not been sent, at this moment
 	Busy       int64 // callers who were told [ErrBusy]
@@ -18,9 +18,9 @@ type Stats struct {
 
 // Batch is what [Options].OnBatch is told.
 type Batch struct {
-	Requests int           // how many were decided together
+	Requests int           // how many were answered together: each is told of once
 	Keys     int           // how many different keys in Redis they have, of which each limit has its own
-	Took     time.Duration // from the sending to the answer
+	Took     time.Duration // from the sending to the answer, with all pauses for keys that move in a Cluster
 	Err      error         // why none was decided, or the first of several reasons
 }
 
@@ -34,8 +34,11 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// sent counts a trip to the server, and tells who wants to know.
+// sent counts a trip to the server in which batches were answered, and tells who wants to know.
 func (s *Store) sent(batches []*batch, took time.Duration) {
+	if len(batches) == 0 {
+		return
+	}
 	told := Batch{Took: took}
 	for _, b := range batches {
 		told.Keys += len(b.names.all)
