@@ -8,7 +8,7 @@ import (
 
 // ErrBusy is returned by Take and TakeAll of a [Store] if more callers wait for the server than
 // [Options].Queue allows. Nothing was sent.
-var ErrBusy = errors.New("redisstore: too many callers wait for the server; see Options.Queue")
+var ErrBusy = errors.New("redisstore: too many callers wait for the server; see Options.Queue, or queue in a URL")
 
 // ErrNotSent is in the error of Take and TakeAll of a [Store] if the context ended before the
 // request was sent: nothing is charged. If the error of a context comes without it, the request

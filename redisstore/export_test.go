@@ -10,6 +10,9 @@ import (
 // Name is the key in Redis for the state of key under l.
 func (s *Store) Name(key string, l headgate.Limit) string { return s.key(key, l) }
 
+// Queue is how many may wait in a lane.
+func (s *Store) Queue() int { return s.queue }
+
 // SetPatience sets how long a batch may be under way until the next is sent without it.
 func (s *Store) SetPatience(d time.Duration) { s.patience = d }
 

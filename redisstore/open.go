@@ -22,14 +22,14 @@ const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " 
 //	redis+sentinel://[user:password@]host:port[,host:port…]/master-name[/db]
 //
 // and rediss, rediss+cluster and rediss+sentinel for TLS. Query parameters are
-// those of go-redis, such as dial_timeout=1s and pool_size=20; prefix sets
-// [Options].Prefix. Errors are headgate.InvalidErrors and hold no password.
+// those of go-redis, such as dial_timeout=1s and pool_size=20; prefix and queue set
+// those of [Options]. Errors are headgate.InvalidErrors and hold no password.
 func Open(rawURL string) (*Store, error) {
-	client, prefix, err := newClient(rawURL)
+	client, o, err := newClient(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(client, Options{Prefix: prefix})
+	s, err := New(client, o)
 	if err != nil {
 		_ = client.Close()
 		return nil, err
@@ -38,18 +38,17 @@ func Open(rawURL string) (*Store, error) {
 	return s, nil
 }
 
-func newClient(rawURL string) (client redis.UniversalClient, prefix string, err error) {
+func newClient(rawURL string) (client redis.UniversalClient, o Options, err error) {
 	scheme, _, _ := strings.Cut(rawURL, "://")
 	plain, kind, _ := strings.Cut(scheme, "+")
 	u, err := parseHosts(rawURL)
 	if err != nil || (plain != "redis" && plain != "rediss") {
-		return nil, "", badURL(rawURL, wantURL)
+		return nil, o, badURL(rawURL, wantURL)
 	}
 	u.Scheme = plain
-	query := u.Query()
-	prefix = query.Get("prefix")
-	query.Del("prefix")
-	u.RawQuery = query.Encode()
+	if o, err = takeOptions(u); err != nil {
+		return nil, o, badURL(rawURL, "as queue the number of callers who may wait, such as queue="+strconv.Itoa(DefaultQueue))
+	}
 	switch kind {
 	case "":
 		client, err = newSingle(u)
@@ -58,12 +57,25 @@ func newClient(rawURL string) (client redis.UniversalClient, prefix string, err 
 	case "sentinel":
 		client, err = newSentinel(u)
 	default:
-		return nil, "", badURL(rawURL, wantURL)
+		return nil, o, badURL(rawURL, wantURL)
 	}
 	if err != nil {
-		return nil, "", badURL(rawURL, want(err))
+		return nil, o, badURL(rawURL, want(err))
 	}
-	return client, prefix, nil
+	return client, o, nil
+}
+
+// takeOptions takes from the query of u what is not go-redis's.
+func takeOptions(u *url.URL) (o Options, err error) {
+	query := u.Query()
+	o.Prefix = query.Get("prefix")
+	if query.Has("queue") {
+		o.Queue, err = strconv.Atoi(query.Get("queue"))
+	}
+	query.Del("prefix")
+	query.Del("queue")
+	u.RawQuery = query.Encode()
+	return o, err
 }
 
 // want says what would be accepted instead of a URL that go-redis refused with err.

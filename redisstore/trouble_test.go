@@ -79,6 +79,28 @@ func TestNoTime(t *testing.T) {
 	}
 }
 
+// The queue of a store can be set in its URL, and is the default otherwise.
+func TestOpenQueue(t *testing.T) {
+	for url, want := range map[string]int{
+		"redis://localhost": redisstore.DefaultQueue, "redis://localhost?queue=0": redisstore.DefaultQueue, "redis://localhost?prefix=a:&queue=7&pool_size=3": 7,
+		"redis+cluster://a:1,b:2?queue=100000": 100000, "redis+sentinel://a:1/mymaster?queue=1": 1,
+	} {
+		s, err := redisstore.Open(url)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		if got := s.Queue(); got != want {
+			t.Errorf("%s: a queue of %d; want %d", url, got, want)
+		}
+		_ = s.Close()
+	}
+	const want = `headgate: store URL is of scheme "redis"; want as queue the number of callers who may wait, such as queue=8192`
+	if _, err := redisstore.Open("redis://:hush@localhost?queue=many"); err == nil || err.Error() != want {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestOpen(t *testing.T) {
 	for _, url := range []string{
 		"redis://localhost", "redis://:pw@localhost:6379/2?dial_timeout=1s", "rediss://localhost:6380", "redis://localhost?prefix=app:",
@@ -94,7 +116,7 @@ func TestOpen(t *testing.T) {
 	for _, url := range []string{
 		"", "localhost:6379", "http://localhost", "redis:", "redis+ring://a", "redis://:hush@localhost:notaport", "redis://:hush@host/notadb", "redis://:hush@host/-1", "redis+sentinel://:hush@host/master/-1",
 		"redis://:hush@localhost?no_such_option=1", "redis+sentinel://:hush@a:1", "redis://localhost?prefix={",
-		"redis://:p@ss/wordhush@localhost:1", "redis://:123/hush@localhost:1", "redis://localhost?password=hush", "redis+sentinel://a:1/m?sentinel_password=hush",
+		"redis://:p@ss/wordhush@localhost:1", "redis://:123/hush@localhost:1", "redis://localhost?password=hush", "redis://localhost?queue=hush", "redis://localhost?queue=", "redis://:hush@localhost?queue=-1", "redis+cluster://:hush@a:1?queue=1e3", "redis+sentinel://a:1/m?sentinel_password=hush",
 	} {
 		_, err := redisstore.Open(url)
 		if err == nil || strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "\n") {
