@@ -37,12 +37,12 @@ type FleetOptions struct {
 }
 
 // Fleet counts the instances that share a store. Each announces itself to Redis by a beat, one round
-// trip in each interval, and learns how many there are, by the clock of the server: for
-// the shares of fallback.Store.
+// trip in each interval, and learns how many there are, by the clock of the server, whatever those of the
+// instances say and also if it keeps TIME from scripts: for the shares of fallback.Store.
 //
 // An instance that was started is counted by the others after their next beat; one that died no more
-// after three intervals in the server, three in the others, and a beat at the end of each. Who beats needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD and
-// PEXPIRE besides those of a Store, on the key prefix + "fleet".
+// after three intervals in the server, three in the others, and a beat at the end of each. Who beats needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD,
+// PEXPIRE and PTTL besides those of a Store, on the key prefix + "fleet".
 type Fleet struct {
 	store     *Store
 	options   FleetOptions
@@ -151,16 +151,14 @@ func (f *Fleet) beat(ctx context.Context) {
 // tell says for how long this instance counts from now, and hears how many there are.
 func (f *Fleet) tell(ctx context.Context, life time.Duration) (alive int64, err error) {
 	s := f.store
-	numbers, err := s.clock.Run(ctx, s.client, fleet(), []string{s.prefix + "fleet"}, func(now int64) []any {
-		return []any{f.id, now, life.Microseconds()}
-	})
+	numbers, err := fleet().Run(ctx, s.client, []string{s.prefix + "fleet"}, []any{f.id, (life + time.Millisecond - 1).Milliseconds()})
 	if err != nil || len(numbers) != 1 {
 		return 0, redisscript.Explain("redisstore", err, fleetAdvices)
 	}
 	return numbers[0], nil
 }
 
-const fleetRights = "the user needs the commands EVALSHA, EVAL, ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE and TIME on the keys of this prefix"
+const fleetRights = "the user needs the commands EVALSHA, EVAL, ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL on the keys of this prefix"
 
 var fleetAdvices = []redisscript.Advice{
 	{Prefix: "NOPERM", Text: fleetRights},

@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -164,7 +165,8 @@ func TestFleetThatHasHeardNothing(t *testing.T) {
 	}
 }
 
-// A server that keeps its time from scripts counts by the callers'.
+// A server that keeps its time from scripts counts all the same, and by no clock of the callers, which may
+// be apart.
 func TestFleetWithoutTime(t *testing.T) {
 	server := redistest.Start(t)
 	for user, rights := range map[string]string{"timeless": "-time", "weak": "-zadd"} {
@@ -175,6 +177,7 @@ func TestFleetWithoutTime(t *testing.T) {
 	as := func(user string) *redisstore.Fleet {
 		client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: user, Password: "pw"})
 		t.Cleanup(func() { _ = client.Close() })
+		client.AddHook(&timeless{t: t})
 		return start(t, newStore(t, client), redisstore.FleetOptions{Every: time.Hour})
 	}
 	a, b := as("timeless"), as("timeless")
@@ -183,6 +186,71 @@ func TestFleetWithoutTime(t *testing.T) {
 	beat(t, a, 2)
 	if err := as("weak").Beat(t.Context()); err == nil || !strings.Contains(err.Error(), "ZADD") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("without the right: %v", err)
+	}
+}
+
+// timeless is a hook that looks for the time of this machine in what is sent.
+type timeless struct {
+	counter
+	t *testing.T
+}
+
+func (h *timeless) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		for _, arg := range cmd.Args() {
+			if n, ok := arg.(int64); ok && n > (365*24*time.Hour).Milliseconds() {
+				h.t.Errorf("%v is sent, which is a time", arg)
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// A fleet whose key lost its end begins again, and has one.
+func TestFleetWithoutEnd(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	o := redisstore.FleetOptions{Every: time.Hour}
+	first, second := join(t, s, o), join(t, s, o)
+	beat(t, first, 2)
+	client.Persist(t.Context(), t.Name()+":fleet")
+	beat(t, first, 2)
+	if lives := client.PTTL(t.Context(), t.Name()+":fleet").Val(); lives <= 2*time.Hour || lives > 3*time.Hour {
+		t.Errorf("the key lives for %s", lives)
+	}
+	beat(t, second, 2)
+	if n := client.ZCard(t.Context(), t.Name()+":fleet").Val(); n != 2 {
+		t.Errorf("%d are kept; want 2", n)
+	}
+}
+
+// Time passes for a fleet as for the server, however often it is asked.
+func TestFleetsTime(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	f := join(t, s, redisstore.FleetOptions{Every: time.Hour})
+	key := t.Name() + ":fleet"
+	now := func() time.Duration {
+		beat(t, f, 1)
+		until := client.ZRangeWithScores(t.Context(), key, 0, 0).Val()[0].Score
+		return time.Duration(until)*time.Millisecond - 3*time.Hour
+	}
+	for range 100 {
+		beat(t, f, 1)
+	}
+	before := now()
+	client.PExpire(t.Context(), key, 2*time.Hour) // as if an hour had passed
+	if after := now(); before < 0 || before > time.Minute || after < before+time.Hour || after > before+time.Hour+time.Minute {
+		t.Errorf("an hour after %s it is %s", before, after)
+	}
+	client.PExpire(t.Context(), key, time.Hour)
+	other := join(t, s, redisstore.FleetOptions{Every: time.Minute})
+	beat(t, other, 2)
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+	if lives := client.PTTL(t.Context(), key).Val(); lives > time.Hour || lives < 59*time.Minute {
+		t.Errorf("the key lives for %s; want as long as who is left counts", lives)
 	}
 }
 
