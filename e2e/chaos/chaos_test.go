@@ -22,7 +22,7 @@ var span = flag.Duration("chaos.span", 3*time.Second, "how long the load lasts f
 const short = 10 * time.Second
 
 // together is how many faults are injected side by side, each into servers of its own.
-var together = flag.Int("chaos.together", 4, "how many faults side by side")
+var together = flag.Int("chaos.together", 6, "how many faults side by side")
 
 // fault is one way to break Redis, and what may be granted then.
 type fault struct {

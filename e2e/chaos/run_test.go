@@ -14,7 +14,7 @@ import (
 
 const (
 	callers  = 24                     // of each stack
-	pace     = 40 * time.Millisecond  // of one caller, from call to call
+	pace     = 60 * time.Millisecond  // of one caller, from call to call
 	deadline = 500 * time.Millisecond // of a call
 
 	// patience bounds what has to happen after a fault.

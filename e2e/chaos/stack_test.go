@@ -52,11 +52,15 @@ func (k stack) own(l headgate.Limit) (share func(time.Duration) int64, bounded b
 
 // lent is how much of l may have been taken ahead at a moment, by all instances of k.
 func (k stack) lent(l headgate.Limit) int64 {
-	half := int64(leaseShare * float64(l.Capacity()) / 2)
-	if !k.whole || half < 16 || l.Algorithm() > headgate.AlgorithmFixedWindow {
+	if !k.whole || !lendable(l) {
 		return 0
 	}
-	return 2 * half
+	return int64(leaseShare * float64(l.Capacity()))
+}
+
+// lendable says whether leases take tokens of l ahead.
+func lendable(l headgate.Limit) bool {
+	return l.Capacity() >= 32/leaseShare && l.Algorithm() <= headgate.AlgorithmFixedWindow
 }
 
 // settles is for how long what was taken ahead may still be used.
@@ -71,22 +75,34 @@ func (k stack) settles() time.Duration {
 type instance struct {
 	headgate.Store
 
-	redis    *redisstore.Store // which is inside
-	fleet    *redisstore.Fleet // nil, but of the whole stack
-	observed observed          // of the whole stack
-	closers  []func()          // in the order of making
+	redis   *redisstore.Store // which is inside
+	closers []func()          // in the order of making
+
+	// Of the whole stack:
+	fleet  *redisstore.Fleet
+	cache  *headgate.DenyCache
+	seen   observed // by callers
+	passed observed // on by the leases
 }
 
 // observed is what Observe told.
-type observed struct{ granted, degraded atomic.Int64 }
+type observed struct{ granted, degraded, taken atomic.Int64 }
 
 func (o *observed) decided(_ context.Context, d headgate.Observed) {
 	if d.Outcome == headgate.OutcomeAllowed {
 		o.granted.Add(1)
+		if d.Request.Cost == 1 && lendable(d.Request.Limit) {
+			o.taken.Add(1)
+		}
 	}
 	if d.Decision.Degraded() {
 		o.degraded.Add(1)
 	}
+}
+
+func (o *observed) around(t *testing.T, store headgate.Store) headgate.Store {
+	t.Helper()
+	return must[headgate.Store](t)(headgate.Observe(store, headgate.Observer{Decided: o.decided}))
 }
 
 // open makes the instances of k, which know how many they are.
@@ -134,9 +150,9 @@ func (i *instance) wrapWhole(t *testing.T) {
 	t.Helper()
 	i.fleet = must[*redisstore.Fleet](t)(redisstore.NewFleet(i.redis, redisstore.FleetOptions{}))
 	i.wrap(t, fallback.Local, i.fleet.Instances)
-	cache := must[*headgate.DenyCache](t)(headgate.NewDenyCache(i.Store, headgate.DenyCacheOptions{}))
-	lease := must[*headgate.Lease](t)(headgate.NewLease(cache, headgate.LeaseOptions{Share: leaseShare, Term: leaseTerm}))
-	i.Store = must[headgate.Store](t)(headgate.Observe(lease, headgate.Observer{Decided: i.observed.decided}))
+	i.cache = must[*headgate.DenyCache](t)(headgate.NewDenyCache(i.Store, headgate.DenyCacheOptions{}))
+	lease := must[*headgate.Lease](t)(headgate.NewLease(i.passed.around(t, i.cache), headgate.LeaseOptions{Share: leaseShare, Term: leaseTerm}))
+	i.Store = i.seen.around(t, lease)
 	i.closers = append(i.closers, func() { _ = i.fleet.Close() }, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
@@ -159,20 +175,31 @@ func (i *instance) learn(t *testing.T) {
 	})
 }
 
-// checkObserved fails the test if Observe told something else than callers were told.
+// checkObserved fails the test if Observe told something else than callers were told, or if nothing was decided by
+// what was taken ahead, or by what was denied before.
 func (n *tally) checkObserved(t *testing.T, all []*instance) {
 	t.Helper()
-	var want, degraded, granted, told int64
+	if !n.stack.whole {
+		return
+	}
+	var want, degraded, granted, told, ahead int64
 	for _, a := range n.accounts {
 		want += int64(len(a.grants) + len(a.ownGrants()))
 		degraded += a.away.calls
 	}
+	served := uint64(0)
 	for _, i := range all {
-		granted += i.observed.granted.Load()
-		told += i.observed.degraded.Load()
+		granted += i.seen.granted.Load()
+		told += i.seen.degraded.Load()
+		ahead += i.seen.taken.Load() - i.passed.taken.Load()
+		served += i.cache.Stats().Served
 	}
-	if n.stack.whole && (granted != want || told != degraded) {
+	if granted != want || told != degraded {
 		t.Errorf("observed were %d grants, and %d degraded decisions; callers were told %d and %d", granted, told, want, degraded)
+	}
+	t.Logf("%d grants from leases, %d denials from memory", ahead, served)
+	if *span >= short && (ahead == 0 || served == 0) {
+		t.Error("leases or the DenyCache did nothing")
 	}
 }
 

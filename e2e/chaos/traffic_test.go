@@ -19,17 +19,17 @@ var traffic = []struct {
 	keys   int
 	limits []headgate.Limit
 }{
-	{"bucket", 8, 1, limits("20/s burst 20")},
+	{"bucket", 7, 1, limits("20/s burst 20")},
 	{"stepped", 6, 1, limits("10/500ms stepped")},
 	{"fixed", 6, 1, limits("10/500ms fixed-window")},
 	{"sliding", 6, 1, limits("10/500ms sliding-window")},
 	{"log", 6, 1, limits("10/500ms sliding-log")},
-	{"hot", 20, 1, limits("60/s burst 320")},
-	{"window", 10, 1, limits("320/8s fixed-window")},
-	{"many", 14, 100, limits("1/2s burst 2")},
-	{"ledger", 8, 4, limits(ledger)},
-	{"pair", 8, 4, limits("5/s burst 10", ledger)},
-	{"apart", 8, 4, limits(ledger, "5/s burst 10")},
+	{"hot", 30, 1, limits("50/s burst 320")},
+	{"window", 10, 1, limits("320/10s fixed-window")},
+	{"many", 8, 50, limits("1/2s burst 2")},
+	{"ledger", 7, 4, limits(ledger)},
+	{"pair", 7, 4, limits("5/s burst 10", ledger)},
+	{"apart", 7, 4, limits(ledger, "5/s burst 10")},
 }
 
 const ledger = "100000/87600h"
@@ -93,7 +93,7 @@ func wanted() []string {
 	var keys []string
 	for _, k := range traffic {
 		for i := range k.keys {
-			if k.keys < 100 {
+			if k.keys < 50 {
 				keys = append(keys, fmt.Sprintf("%s-%d", k.name, i))
 			}
 		}
