@@ -21,39 +21,51 @@ const (
 	patience = 30 * time.Second
 )
 
-// run puts f under the load of all stacks and holds what was granted to each against its bound.
-func (f fault) run(t *testing.T, among []stack) []row {
+// side is a stack under load, beside the others.
+type side struct {
+	*tally
+
+	instances []*instance
+	stop      func()
+}
+
+// run puts f under the load of stacks and holds what was granted to each against its bound.
+func (f fault) run(t *testing.T, stacks []stack) []row {
 	s := f.build(t)
-	begin := time.Now()
-	var ns []*tally
-	var closers []func()
+	var sides []side
 	pprof.Do(t.Context(), pprof.Labels("fault", f.name), func(ctx context.Context) {
-		for _, k := range among { // all goroutines that are begun in here have the label
+		begin := time.Now()
+		for _, k := range stacks { // all goroutines that are begun in here have the label
 			n, all := newTally(k, begin), k.open(t, s)
-			stop := n.load(ctx, all)
-			ns, closers = append(ns, n), append(closers, func() {
-				stop()
-				n.checkCharges(t, all[0].redis, f.bound == "")
-				n.checkObserved(t, all)
-				closeAll(t, all)
-			})
+			sides = append(sides, side{n, all, n.load(ctx, all)})
 		}
 	})
-	m := s.moments(t, ns)
-	for _, end := range closers {
-		end()
+	m := s.moments(t, sides)
+	for _, e := range sides {
+		e.stop()
 	}
-	var rows []row
-	for _, n := range ns {
-		n.check(t, s, m)
-		n.checkAnswers(t, f)
-		rows = append(rows, n.row(f, s, m))
+	rows := make([]row, len(sides))
+	for i, e := range sides {
+		rows[i] = e.end(t, f, s, m)
 	}
 	if s.felt != nil {
 		s.felt()
 	}
 	checkGone(t, f.name)
 	return rows
+}
+
+// end holds what came of e, which nobody asks any more, against what was promised.
+func (e side) end(t *testing.T, f fault, s *scene, m moments) row {
+	t.Helper()
+	e.checkCharges(t, e.instances[0].redis, f.bound == "")
+	e.checkObserved(t, e.instances)
+	for _, i := range e.instances {
+		i.close(t)
+	}
+	e.check(t, s, m)
+	e.checkAnswers(t, f)
+	return e.row(f, s, m)
 }
 
 // moments are when what happened, counted from the beginning.
@@ -63,9 +75,9 @@ type moments struct {
 }
 
 // moments lets the load run, and the fault happen.
-func (s *scene) moments(t *testing.T, ns []*tally) moments {
+func (s *scene) moments(t *testing.T, sides []side) moments {
 	t.Helper()
-	now := ns[0].now
+	now := sides[0].now
 	m := moments{begun: now()}
 	wait(nil, *span/4) // time is what is tested here: the load lasts
 	m.injected = now()
@@ -80,8 +92,8 @@ func (s *scene) moments(t *testing.T, ns []*tally) moments {
 	}
 	m.mendsItself = s.heal == nil
 	m.healed = now()
-	for _, n := range ns {
-		n.awaitAnswers(t, m.healed)
+	for _, e := range sides {
+		e.awaitAnswers(t, m.healed)
 	}
 	m.answering = now()
 	wait(nil, *span/4)

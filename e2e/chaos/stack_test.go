@@ -203,13 +203,6 @@ func (n *tally) checkObserved(t *testing.T, all []*instance) {
 	}
 }
 
-func closeAll(t *testing.T, all []*instance) {
-	t.Helper()
-	for _, i := range all {
-		i.close(t)
-	}
-}
-
 // close closes what is outside first, and fails the test if an instance has come to believe
 // in fewer than there are.
 func (i *instance) close(t *testing.T) {
