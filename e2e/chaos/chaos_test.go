@@ -16,7 +16,7 @@ import (
 
 // span is how long the load lasts for each fault: a quarter of it before the fault, half
 // of it while the fault lasts, and a quarter after all answers again.
-var span = flag.Duration("chaos.span", 3*time.Second, "how long the load lasts for each fault")
+var span = flag.Duration("chaos.span", 2*time.Second, "how long the load lasts for each fault")
 
 // short is below what not all faults meet all stacks.
 const short = 10 * time.Second
@@ -82,9 +82,6 @@ func some(number int) []stack {
 
 // TestChaos injects all faults, and prints what came of it.
 func TestChaos(t *testing.T) {
-	if testing.Short() {
-		*span = min(*span, 2*time.Second)
-	}
 	faults := slices.Concat(serverFaults(), networkFaults(), memoryFaults(), userFaults(), clusterFaults(), sentinelFaults())
 	rows := make([][]row, len(faults))
 	places := make(chan struct{}, *together)

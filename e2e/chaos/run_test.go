@@ -36,11 +36,13 @@ func (f fault) run(t *testing.T, stacks []stack) []row {
 	pprof.Do(t.Context(), pprof.Labels("fault", f.name), func(ctx context.Context) {
 		begin := time.Now()
 		for _, k := range stacks { // all goroutines that are begun in here have the label
-			n, all := newTally(k, begin), k.open(t, s)
+			n, all := newTally(k, begin), k.open(t, s) //nolint:contextcheck // a Fleet beats until it is closed
 			sides = append(sides, side{n, all, n.load(ctx, all)})
 		}
 	})
+	late := lateness()
 	m := s.moments(t, sides)
+	m.late = late()
 	for _, e := range sides {
 		e.stop()
 	}
@@ -72,6 +74,7 @@ func (e side) end(t *testing.T, f fault, s *scene, m moments) row {
 type moments struct {
 	begun, injected, healed, answering, ended time.Duration
 	mendsItself                               bool
+	late                                      time.Duration // by how much timers were, at most
 }
 
 // moments lets the load run, and the fault happen.
@@ -99,6 +102,25 @@ func (s *scene) moments(t *testing.T, sides []side) moments {
 	wait(nil, *span/4)
 	m.ended = now()
 	return m
+}
+
+// lateness watches by how much timers are late at most, until most is called: so long this machine kept
+// callers waiting, and not what they asked.
+func lateness() (most func() time.Duration) {
+	const interval = 10 * time.Millisecond
+	over := make(chan struct{})
+	latest := time.Duration(0)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for begin := time.Now(); wait(over, interval); begin = time.Now() {
+			latest = max(latest, time.Since(begin)-interval)
+		}
+	})
+	return func() time.Duration {
+		close(over)
+		wg.Wait()
+		return latest
+	}
 }
 
 // wait waits for d, or until over is closed, and says whether it was not.

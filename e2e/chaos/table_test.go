@@ -20,8 +20,8 @@ type row struct {
 	own, ownBound int64 // of the instances by themselves
 	over          int64 // the most of any key beyond its limit, whoever granted it
 	errors, calls int
-	instead       int // of the calls, those that not the store answered
-	stall         time.Duration
+	instead       int           // of the calls, those that not the store answered
+	stall, late   time.Duration // of a caller, and of this machine's timers
 	dry           time.Duration // the longest time in which the bucket that all want granted nothing
 	recovered     time.Duration
 }
@@ -30,7 +30,7 @@ type row struct {
 // itself, to the first second in which the store answers all.
 func (n *tally) row(f fault, s *scene, m moments) row {
 	r := row{
-		fault: f.name, stack: n.stack, calls: n.calls, errors: n.errors, instead: n.instead, stall: n.stall,
+		fault: f.name, stack: n.stack, calls: n.calls, errors: n.errors, instead: n.instead, stall: n.stall, late: m.late,
 		perSecond: float64(n.calls) / (m.ended - m.begun).Seconds(),
 	}
 	from := m.healed
@@ -85,7 +85,7 @@ func dry(grants []grant, end time.Duration) (longest time.Duration) {
 // themselves.
 var heads = []string{
 	"fault", "stack", "load/s", "grants", "bound", "degraded", "grants", "bound", "most over a limit",
-	"errors", "longest stall", "without a grant", "recovered after",
+	"errors", "longest stall", "timers late by", "without a grant", "recovered after",
 }
 
 func (r row) cells() []string {
@@ -97,7 +97,7 @@ func (r row) cells() []string {
 	return []string{
 		r.fault, r.stack.name, fmt.Sprintf("%.0f", r.perSecond), strconv.FormatInt(r.grants, 10), strconv.FormatInt(r.bound, 10),
 		strconv.Itoa(r.instead), strconv.FormatInt(r.own, 10), ownBound, strconv.FormatInt(r.over, 10),
-		fmt.Sprintf("%d of %d", r.errors, r.calls), rounded(r.stall), rounded(r.dry), rounded(r.recovered),
+		fmt.Sprintf("%d of %d", r.errors, r.calls), rounded(r.stall), rounded(r.late), rounded(r.dry), rounded(r.recovered),
 	}
 }
 

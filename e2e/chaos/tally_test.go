@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,9 +16,9 @@ type tally struct {
 	begin time.Time
 
 	mu       sync.Mutex
-	accounts map[string]*account // by key and limit
-	answered map[string]time.Duration
-	texts    map[string]int // of errors
+	accounts map[string]*account      // by key and limit
+	answered map[string]time.Duration // to keys and instances, by the store
+	texts    map[string]int           // of errors
 	calls    int
 	errors   int
 	instead  int             // calls that not the store answered
@@ -91,7 +92,9 @@ func (n *tally) record(c call) {
 		n.instead++
 		n.trouble = append(n.trouble, c.end)
 	default:
-		n.answered[c.key] = max(n.answered[c.key], c.start)
+		for _, who := range []string{c.key, name(c.instance)} {
+			n.answered[who] = max(n.answered[who], c.start)
+		}
 	}
 	for i, r := range requests(c.key) {
 		a := n.account(r.Key, r.Limit, c.start)
@@ -151,18 +154,32 @@ func (n *tally) told(word string) bool {
 	return false
 }
 
-// awaitAnswers returns when the store has answered for each key that is asked for often, to a call
-// that began later than since.
+// awaitAnswers returns when the store has answered to calls that began later than since: for each key
+// that is asked for often, or, where instances leave it alone at times, to each of them.
 func (n *tally) awaitAnswers(t *testing.T, since time.Duration) {
 	t.Helper()
-	until(t, n.stack.name+": all keys answered again", func() bool {
+	until(t, n.stack.name+": answered again", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		for _, key := range wanted() {
-			if n.answered[key] <= since {
+		for _, who := range n.awaited() {
+			if n.answered[who] <= since {
 				return false
 			}
 		}
 		return true
 	})
 }
+
+func (n *tally) awaited() []string {
+	if n.stack.bare {
+		return wanted()
+	}
+	var all []string
+	for i := range instances {
+		all = append(all, name(i))
+	}
+	return all
+}
+
+// name is that of an instance, and of no key.
+func name(instance int) string { return "instance " + strconv.Itoa(instance) }
