@@ -30,6 +30,9 @@ func (n *tally) check(t *testing.T, s *scene, m moments) {
 				t.Errorf("%s: %s under %s: %d more were granted %s than it says; the bound is %d", n.stack.name, a.key, a.limit, over, c.which, c.room)
 			}
 		}
+		if over := crowded(a.grants, a.limit, n.begin); over > 0 && s.begun == nil {
+			t.Errorf("%s: %s under %s: %d more were granted in a window of the clock than it says", n.stack.name, a.key, a.limit, over)
+		}
 	}
 }
 
@@ -93,6 +96,24 @@ func over(grants []grant, most func(time.Duration) int64) int64 {
 				granted++
 				worst = max(worst, granted-most(g.end-begin))
 			}
+		}
+	}
+	return worst
+}
+
+// crowded is by how much grants exceed a limit's count in that window of the clock in which they do it most, if it has
+// such windows. What may belong to another one by the server's clock is not counted.
+func crowded(grants []grant, l headgate.Limit, begin time.Time) int64 {
+	if a := l.Algorithm(); a != headgate.AlgorithmFixedWindow && a != headgate.AlgorithmSlidingWindow {
+		return 0
+	}
+	const margin = 10 * time.Millisecond
+	window := func(at time.Duration) int64 { return begin.Add(at).UnixMicro() / l.Period().Microseconds() }
+	worst, counts := int64(0), make(map[int64]int64)
+	for _, g := range grants {
+		if w := window(g.start - margin); w == window(g.end+margin) {
+			counts[w]++
+			worst = max(worst, counts[w]-l.Capacity())
 		}
 	}
 	return worst
@@ -172,6 +193,23 @@ func TestOver(t *testing.T) {
 		l := limits(text)[0]
 		if got := [2]int64{most(l, 0), most(l, 2*time.Second)}; got != want {
 			t.Errorf("%s grants at most %v at once and in 2 s, want %v", text, got, want)
+		}
+	}
+}
+
+// TestCrowded sees the windows of the clock, and what lies in one for certain.
+func TestCrowded(t *testing.T) {
+	begin := time.Unix(1000, 0)
+	var grants []grant
+	for i := range time.Duration(20) {
+		at := i * 100 * time.Millisecond
+		grants = append(grants, grant{at, at + time.Millisecond})
+	}
+	for text, want := range map[string]int64{
+		"10/s fixed-window": 0, "9/s fixed-window": 0, "8/s fixed-window": 1, "7/s sliding-window": 2, "1/s sliding-log": 0,
+	} {
+		if over := crowded(grants, limits(text)[0], begin); over != want {
+			t.Errorf("ten a second under %s: %d too many, want %d", text, over, want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ var traffic = []struct {
 	{"sliding", 6, 1, limits("10/500ms sliding-window")},
 	{"log", 6, 1, limits("10/500ms sliding-log")},
 	{"hot", 30, 1, limits("50/s burst 320")},
-	{"window", 10, 1, limits("320/10s fixed-window")},
+	{"window", 10, 1, limits("160/5s fixed-window")},
 	{"many", 8, 50, limits("1/2s burst 2")},
 	{"ledger", 7, 4, limits(ledger)},
 	{"pair", 7, 4, limits("5/s burst 10", ledger)},
