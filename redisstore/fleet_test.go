@@ -155,10 +155,10 @@ func TestFleetOfAServerThatForgets(t *testing.T) {
 func TestFleetOfAServerThatGoesOnToForget(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
-	o := redisstore.FleetOptions{Every: 20 * time.Millisecond}
+	o := redisstore.FleetOptions{Every: 100 * time.Millisecond}
 	first, second := join(t, s, o), join(t, s, redisstore.FleetOptions{Every: time.Hour}) // which does not tell the server again
 	until(t, "two instances", func() bool { return first.Beat(t.Context()) == nil && first.Instances() == 2 })
-	for begun := time.Now(); time.Since(begun) < 10*o.Every; {
+	for begun := time.Now(); time.Since(begun) < 5*o.Every; {
 		client.Del(t.Context(), t.Name()+":fleet")
 		beat(t, first, 2)
 	}
