@@ -48,7 +48,7 @@ CHAOS_SPAN ?= 20s
 
 .PHONY: chaos
 chaos: deps ## Break real Redis servers under load, and print what was granted (minutes)
-	@cd e2e/chaos && go test -count=1 -timeout 30m -run '^TestChaos$$' -chaos.span $(CHAOS_SPAN)
+	@cd e2e/chaos && go test -count=1 -timeout 30m -run '^TestChaos$$' -chaos.span $(CHAOS_SPAN) -chaos.together 3
 
 .PHONY: race
 race: deps ## Run the tests of every module, shortened, under the race detector

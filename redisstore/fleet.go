@@ -84,7 +84,7 @@ func NewFleet(s *Store, o FleetOptions) (*Fleet, error) {
 
 // Instances is how many there are, this one among them: the largest number that it was in the three intervals
 // before the last beat, because a server that lost what it knew hears of all again within an interval; while the server
-// does not answer the last one known. It is 0, unknown, until the first beat was heard, if there is no
+// does not answer, or goes on to forget this instance from beat to beat, the last one known. It is 0, unknown, until the first beat was heard, if there is no
 // Least: fallback.Store grants nothing by a share then.
 func (f *Fleet) Instances() int { return int(f.instances.Load()) }
 
@@ -98,10 +98,13 @@ func (f *Fleet) Err() error {
 // Beat announces this instance now, and counts: what is done in each interval, for who wants to know
 // before the first. After Close it joins again, until it is forgotten.
 func (f *Fleet) Beat(ctx context.Context) error {
-	alive, err := f.tell(ctx, beats*f.options.Every)
+	alive, forgotten, err := f.tell(ctx, beats*f.options.Every)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err = err; err == nil {
+		if forgotten { // and so may be others, who have not beaten since
+			alive = max(alive, f.instances.Load())
+		}
 		most := f.heard.hear(alive, time.Now(), beats*f.options.Every)
 		f.instances.Store(max(most, int64(f.options.Least), 1))
 	}
@@ -115,7 +118,7 @@ func (f *Fleet) Close() error {
 	<-f.done
 	ctx, cancel := context.WithTimeout(context.Background(), leaveIn)
 	defer cancel()
-	_, err := f.tell(ctx, 0)
+	_, _, err := f.tell(ctx, 0)
 	return err
 }
 
@@ -148,14 +151,15 @@ func (f *Fleet) beat(ctx context.Context) {
 	_ = f.Beat(ctx)
 }
 
-// tell says for how long this instance counts from now, and hears how many there are.
-func (f *Fleet) tell(ctx context.Context, life time.Duration) (alive int64, err error) {
+// tell says for how long this instance counts from now, and hears how many there are, and whether the
+// server did not know of it.
+func (f *Fleet) tell(ctx context.Context, life time.Duration) (alive int64, forgotten bool, err error) {
 	s := f.store
 	numbers, err := fleet().Run(ctx, s.client, []string{s.prefix + "fleet"}, []any{f.id, (life + time.Millisecond - 1).Milliseconds()})
-	if err != nil || len(numbers) != 1 {
-		return 0, redisscript.Explain("redisstore", err, fleetAdvices)
+	if err != nil || len(numbers) != 2 {
+		return 0, false, redisscript.Explain("redisstore", err, fleetAdvices)
 	}
-	return numbers[0], nil
+	return numbers[0], numbers[1] == 1, nil
 }
 
 const fleetRights = "the user needs the commands EVALSHA, EVAL, ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL on the keys of this prefix"

@@ -4,7 +4,7 @@
 -- ARGV[1]: the instance's ID.
 -- ARGV[2]: for how many milliseconds it counts as alive; 0: it leaves.
 --
--- Returns how many are alive. Kept: a sorted set of IDs, by the time until which each counts, in
+-- Returns how many are alive, and 1 if the instance was not known to be. Kept: a sorted set of IDs, by the time until which each counts, in
 -- milliseconds since the key was made. It ends with the last of them, so that the rest of its
 -- life tells the time: by the clock of the server, also if that keeps TIME from scripts. By those of
 -- the callers one that is ahead would forget all others.
@@ -25,13 +25,14 @@ if final then
 end
 
 redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now))
+local new = 0
 if life == 0 then
   redis.call('ZREM', key, id)
 else
-  redis.call('ZADD', key, string.format('%.0f', now + life), id)
+  new = redis.call('ZADD', key, string.format('%.0f', now + life), id)
 end
 final = last()
 if final then
   redis.call('PEXPIRE', key, string.format('%.0f', final - now))
 end
-return {redis.call('ZCARD', key)}
+return {redis.call('ZCARD', key), new}

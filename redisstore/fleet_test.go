@@ -152,6 +152,23 @@ func TestFleetOfAServerThatForgets(t *testing.T) {
 	}
 }
 
+// A server that forgets again and again, for longer than three intervals, is not believed either.
+func TestFleetOfAServerThatGoesOnToForget(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	o := redisstore.FleetOptions{Every: 100 * time.Millisecond}
+	first, second := join(t, s, o), join(t, s, redisstore.FleetOptions{Every: time.Hour}) // which does not tell the server again
+	until(t, "two instances", func() bool { return first.Beat(t.Context()) == nil && first.Instances() == 2 })
+	for begun := time.Now(); time.Since(begun) < 5*o.Every; {
+		client.Del(t.Context(), t.Name()+":fleet")
+		beat(t, first, 2)
+	}
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+	until(t, "one instance", func() bool { return first.Err() == nil && first.Instances() == 1 })
+}
+
 // Until a beat was heard the number is unknown, or the least.
 func TestFleetThatHasHeardNothing(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// stack is the head of a stack in a profile of goroutines: how many there are, and where.
-var stack = regexp.MustCompile(`(?m)^(\d+) @`)
+// several is the head of a stack in a profile of goroutines: how many there are, and where.
+var several = regexp.MustCompile(`(?m)^(\d+) @`)
 
 // checkGone fails the test if goroutines that were begun under load for the fault are
 // still there when all is closed, for calls that nobody waits for end by the client's timeouts.
@@ -37,7 +37,7 @@ func labelled(t *testing.T, name string) string {
 	}
 	var stacks []string
 	for block := range strings.SplitSeq(profile.String(), "\n\n") {
-		if strings.Contains(block, fmt.Sprintf("# labels: {%q:%q}", "fault", name)) && stack.MatchString(block) {
+		if strings.Contains(block, fmt.Sprintf("# labels: {%q:%q}", "fault", name)) && several.MatchString(block) {
 			stacks = append(stacks, block)
 		}
 	}

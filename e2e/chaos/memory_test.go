@@ -48,9 +48,10 @@ func full(policy string) func(t *testing.T) *scene {
 				do(t, s, "CONFIG", "SET", "maxmemory", "0")
 				until(t, "told of all evictions", func() bool { return e.total() == counted(t, s, "stats", "evicted_keys") })
 			},
-			begun: func(a *account) int64 { return e.of("hg:{" + a.key + "}:" + a.limit.ID()) },
+			begun:   func(a *account) int64 { return e.of(a.stored) },
+			dropped: func(a *account) int64 { return e.under(strings.TrimSuffix(a.stored, a.limit.ID()) + "lease-") },
 			felt: func() {
-				t.Logf("%d keys evicted, %d of them of limits", e.total(), e.ours())
+				t.Logf("%d keys evicted, %d of them of limits", e.total(), e.under("hg:"))
 				if (e.total() == 0) != (policy == "noeviction") {
 					t.Errorf("%d keys evicted", e.total())
 				}
@@ -104,12 +105,13 @@ func (e *evictions) total() int64 {
 	return e.all
 }
 
-func (e *evictions) ours() int64 {
+// under counts those of keys with a prefix.
+func (e *evictions) under(prefix string) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := int64(0)
 	for key, count := range e.byKey {
-		if strings.HasPrefix(key, "hg:") {
+		if strings.HasPrefix(key, prefix) {
 			n += count
 		}
 	}

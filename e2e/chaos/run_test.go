@@ -13,63 +13,77 @@ import (
 )
 
 const (
-	callers   = 64
-	instances = 2                      // processes, as far as Redis can tell: each has a client of its own
-	pace      = 40 * time.Millisecond  // of one caller, from call to call
-	deadline  = 500 * time.Millisecond // of a call
+	callers  = 24                     // of each stack
+	pace     = 60 * time.Millisecond  // of one caller, from call to call
+	deadline = 500 * time.Millisecond // of a call
 
 	// patience bounds what has to happen after a fault.
 	patience = 30 * time.Second
 )
 
-// run puts f under load and holds what was granted against the bound.
-func (f fault) run(t *testing.T) row {
+// side is a stack under load, beside the others.
+type side struct {
+	*tally
+
+	instances []*instance
+	stop      func()
+}
+
+// run puts f under the load of stacks and holds what was granted to each against its bound.
+func (f fault) run(t *testing.T, stacks []stack) []row {
 	s := f.build(t)
-	n := newTally()
-	var stores []headgate.Store
-	var closeAll, stop func()
+	var sides []side
 	pprof.Do(t.Context(), pprof.Labels("fault", f.name), func(ctx context.Context) {
-		stores, closeAll = s.openAll() // all goroutines that are begun in here have the label
-		stop = load(ctx, n, stores)
+		begin := time.Now()
+		for _, k := range stacks { // all goroutines that are begun in here have the label
+			n, all := newTally(k, begin), k.open(t, s) //nolint:contextcheck // a Fleet beats until it is closed
+			sides = append(sides, side{n, all, n.load(ctx, all)})
+		}
 	})
-	m := s.moments(t, n)
-	stop()
-	n.checkCharges(t, stores[0], f.bound == "")
-	closeAll()
-	n.check(t, s, m)
-	f.checkErrors(t, n)
+	late := lateness()
+	m := s.moments(t, sides)
+	m.late = late()
+	for _, e := range sides {
+		e.stop()
+	}
+	rows := make([]row, len(sides))
+	for i, e := range sides {
+		rows[i] = e.end(t, f, s, m)
+	}
 	if s.felt != nil {
 		s.felt()
 	}
 	checkGone(t, f.name)
-	return n.row(f, s, m)
+	return rows
 }
 
-func (s *scene) openAll() (stores []headgate.Store, closeAll func()) {
-	var closers []func()
-	for range instances {
-		store, closer := s.open()
-		stores, closers = append(stores, store), append(closers, closer)
+// end holds what came of e, which nobody asks any more, against what was promised.
+func (e side) end(t *testing.T, f fault, s *scene, m moments) row {
+	t.Helper()
+	e.checkCharges(t, e.instances[0].redis, f.bound == "")
+	e.checkObserved(t, e.instances)
+	for _, i := range e.instances {
+		i.close(t)
 	}
-	return stores, func() {
-		for _, closer := range closers {
-			closer()
-		}
-	}
+	e.check(t, s, m)
+	e.checkAnswers(t, f)
+	return e.row(f, s, m)
 }
 
-// moments are when what happened, counted from the beginning of the load.
+// moments are when what happened, counted from the beginning.
 type moments struct {
-	injected, healed, answering, ended time.Duration
-	mendsItself                        bool
+	begun, injected, healed, answering, ended time.Duration
+	mendsItself                               bool
+	late                                      time.Duration // by how much timers were, at most
 }
 
 // moments lets the load run, and the fault happen.
-func (s *scene) moments(t *testing.T, n *tally) moments {
+func (s *scene) moments(t *testing.T, sides []side) moments {
 	t.Helper()
-	var m moments
+	now := sides[0].now
+	m := moments{begun: now()}
 	wait(nil, *span/4) // time is what is tested here: the load lasts
-	m.injected = n.now()
+	m.injected = now()
 	over := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { s.inject(over) })
@@ -80,12 +94,33 @@ func (s *scene) moments(t *testing.T, n *tally) moments {
 		s.heal()
 	}
 	m.mendsItself = s.heal == nil
-	m.healed = n.now()
-	n.awaitAnswers(t, m.healed)
-	m.answering = n.now()
+	m.healed = now()
+	for _, e := range sides {
+		e.awaitAnswers(t, m.healed)
+	}
+	m.answering = now()
 	wait(nil, *span/4)
-	m.ended = n.now()
+	m.ended = now()
 	return m
+}
+
+// lateness watches by how much timers are late at most, until most is called: so long this machine kept
+// callers waiting, and not what they asked.
+func lateness() (most func() time.Duration) {
+	const interval = 10 * time.Millisecond
+	over := make(chan struct{})
+	latest := time.Duration(0)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for begin := time.Now(); wait(over, interval); begin = time.Now() {
+			latest = max(latest, time.Since(begin)-interval)
+		}
+	})
+	return func() time.Duration {
+		close(over)
+		wg.Wait()
+		return latest
+	}
 }
 
 // wait waits for d, or until over is closed, and says whether it was not.
@@ -123,17 +158,17 @@ func until(t *testing.T, what string, met func() bool) {
 }
 
 // load lets callers ask until stop is called, which returns when the last has its answer.
-func load(ctx context.Context, n *tally, stores []headgate.Store) (stop func()) {
+func (n *tally) load(ctx context.Context, all []*instance) (stop func()) {
 	over := make(chan struct{})
-	limiters := make([]*headgate.Limiter, len(stores))
-	for i, store := range stores {
+	limiters := make([]*headgate.Limiter, len(all))
+	for i, store := range all {
 		limiters[i] = newLimiter(store)
 	}
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
 			wait(over, rand.N(pace))
-			every(over, pace, func() { n.ask(ctx, limiters[i%len(limiters)]) })
+			every(over, pace, func() { n.ask(ctx, i%len(all), limiters[i%len(all)]) })
 		})
 	}
 	return func() {
@@ -142,35 +177,50 @@ func load(ctx context.Context, n *tally, stores []headgate.Store) (stop func()) 
 	}
 }
 
-// ask asks for one key and records the answer.
-func (n *tally) ask(ctx context.Context, l *headgate.Limiter) {
-	key := pick()
+// ask asks an instance for one key and records the answer.
+func (n *tally) ask(ctx context.Context, instance int, l *headgate.Limiter) {
+	c := call{instance: instance, key: pick()}
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	start := n.now()
-	var ds []headgate.Decision
-	var err error
-	if rs := requests(key); rs[0].Key == key {
-		ds, err = l.AllowEach(ctx, key, 1, nil)
+	c.start = n.now()
+	if rs := requests(c.key); rs[0].Key == c.key {
+		c.ds, c.err = l.AllowEach(ctx, c.key, 1, nil)
 	} else {
-		ds = make([]headgate.Decision, len(rs))
-		err = l.Store().TakeAll(ctx, rs, ds)
+		c.ds = make([]headgate.Decision, len(rs))
+		c.err = l.Store().TakeAll(ctx, rs, c.ds)
 	}
-	n.record(key, start, n.now(), ds, err)
+	c.end = n.now()
+	n.record(c)
 }
 
-// checkErrors holds what callers were told against what f lets them be told.
-func (f fault) checkErrors(t *testing.T, n *tally) {
+// checkAnswers holds what callers were told against what f lets them be told.
+func (n *tally) checkAnswers(t *testing.T, f fault) {
 	t.Helper()
 	for text, count := range n.texts {
-		t.Logf("%d times: %s", count, text)
-		if f.quiet && !strings.Contains(text, "no answer in time") {
-			t.Errorf("callers were told %q, %d times", text, count)
+		t.Logf("%s: %d times: %s", n.stack.name, count, text)
+		if (f.quiet || !n.stack.bare) && !strings.Contains(text, "deadline exceeded") {
+			t.Errorf("%s: callers were told %q, %d times", n.stack.name, text, count)
 		}
+	}
+	if !n.stack.bare {
+		n.checkInstead(t, f)
+		return
 	}
 	for _, want := range f.sees {
 		if !n.told(want) {
 			t.Errorf("no caller was told %q: the fault was not felt", want)
 		}
+	}
+}
+
+// checkInstead fails the test if the fallback did not decide where the store could not say: then callers
+// wait for their deadline, which is what many of them do at once if this machine stands still, and at no other time.
+func (n *tally) checkInstead(t *testing.T, f fault) {
+	t.Helper()
+	if len(f.sees) > 0 && n.instead == 0 {
+		t.Errorf("%s: all was the store's answer: the fault was not felt", n.stack.name)
+	}
+	if n.errors > n.instead+10*callers {
+		t.Errorf("%s: %d callers were told errors, and %d what stands in for the store", n.stack.name, n.errors, n.instead)
 	}
 }

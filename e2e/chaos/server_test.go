@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
@@ -29,9 +28,9 @@ func serverFaults() []fault {
 }
 
 // openURL makes stores by a URL.
-func openURL(t *testing.T, url string) func() (headgate.Store, func()) {
-	return func() (headgate.Store, func()) {
-		s, err := redisstore.Open(url)
+func openURL(t *testing.T, url string) func(prefix string) (*redisstore.Store, func()) {
+	return func(prefix string) (*redisstore.Store, func()) {
+		s, err := redisstore.Open(url + "?prefix=" + prefix)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,10 +39,10 @@ func openURL(t *testing.T, url string) func() (headgate.Store, func()) {
 }
 
 // openClient makes stores with clients of the caller's.
-func openClient(t *testing.T, o redis.Options) func() (headgate.Store, func()) {
-	return func() (headgate.Store, func()) {
+func openClient(t *testing.T, o redis.Options) func(prefix string) (*redisstore.Store, func()) {
+	return func(prefix string) (*redisstore.Store, func()) {
 		client := redis.NewClient(&o)
-		s, err := redisstore.New(client, redisstore.Options{})
+		s, err := redisstore.New(client, redisstore.Options{Prefix: prefix})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,27 +3,36 @@ package chaos
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
-// row is what is told of one fault.
+// row is what is told of one stack under one fault.
 type row struct {
 	fault         string
+	stack         stack
 	perSecond     float64
-	grants, bound int64
-	over          int64 // the most of any key beyond its limit
+	grants, bound int64 // of the store
+	own, ownBound int64 // of the instances by themselves
+	over          int64 // the most of any key beyond its limit, whoever granted it
 	errors, calls int
-	stall         time.Duration
+	instead       int           // of the calls, those that not the store answered
+	stall, late   time.Duration // of a caller, and of this machine's timers
 	dry           time.Duration // the longest time in which the bucket that all want granted nothing
 	recovered     time.Duration
 }
 
 // row sums up. Recovered is counted from the heal, or from the fault if Redis mends
-// itself, to the first second in which no caller is told an error.
+// itself, to the first second in which the store answers all.
 func (n *tally) row(f fault, s *scene, m moments) row {
-	r := row{fault: f.name, calls: n.calls, errors: len(n.errors), stall: n.stall, perSecond: float64(n.calls) / m.ended.Seconds()}
+	r := row{
+		fault: f.name, stack: n.stack, calls: n.calls, errors: n.errors, instead: n.instead, stall: n.stall, late: m.late,
+		perSecond: float64(n.calls) / (m.ended - m.begun).Seconds(),
+	}
 	from := m.healed
 	if m.mendsItself {
 		from = m.injected
@@ -33,20 +42,23 @@ func (n *tally) row(f fault, s *scene, m moments) row {
 		if a.isLedger() {
 			continue // bounds that nobody comes near would hide the others
 		}
+		all := slices.Concat(a.grants, a.ownGrants())
 		r.grants += int64(len(a.grants))
-		r.bound += a.bound(s)
-		r.over = max(r.over, a.over(0, m.ended+patience))
+		r.bound += n.bound(a, s)
+		r.own += int64(len(all) - len(a.grants))
+		r.ownBound += n.ownBound(a)
+		r.over = max(r.over, over(all, func(d time.Duration) int64 { return most(a.limit, d) }))
 		if a.key == "bucket-0" {
-			r.dry = a.dry(m.ended)
+			r.dry = dry(all, m.ended)
 		}
 	}
 	return r
 }
 
-// wellAgain is when the first second without an error begins, from a moment on.
+// wellAgain is when the first second begins in which the store answers all, from a moment on.
 func (n *tally) wellAgain(from time.Duration) time.Duration {
-	slices.Sort(n.errors)
-	for _, at := range n.errors {
+	slices.Sort(n.trouble)
+	for _, at := range n.trouble {
 		if at > from+time.Second {
 			break
 		}
@@ -56,9 +68,9 @@ func (n *tally) wellAgain(from time.Duration) time.Duration {
 }
 
 // dry is the longest time without a grant, up to end.
-func (a *account) dry(end time.Duration) (longest time.Duration) {
+func dry(grants []grant, end time.Duration) (longest time.Duration) {
 	granted := []time.Duration{end}
-	for _, g := range a.grants {
+	for _, g := range grants {
 		granted = append(granted, g.end)
 	}
 	slices.Sort(granted)
@@ -69,17 +81,43 @@ func (a *account) dry(end time.Duration) (longest time.Duration) {
 	return longest
 }
 
-// table prints the rows. It says of limits that refuse somebody alone.
-func table(rows []row) string {
+// heads are those of the table: two of the grants of the store, and three of what instances decided by
+// themselves.
+var heads = []string{
+	"fault", "stack", "load/s", "grants", "bound", "degraded", "grants", "bound", "most over a limit",
+	"errors", "longest stall", "timers late by", "without a grant", "recovered after",
+}
+
+func (r row) cells() []string {
+	ownBound := strconv.FormatInt(r.ownBound, 10)
+	if _, bounded := r.stack.own(headgate.Limit{}); !bounded {
+		ownBound = "none"
+	}
+	rounded := func(d time.Duration) string { return d.Round(time.Millisecond).String() }
+	return []string{
+		r.fault, r.stack.name, fmt.Sprintf("%.0f", r.perSecond), strconv.FormatInt(r.grants, 10), strconv.FormatInt(r.bound, 10),
+		strconv.Itoa(r.instead), strconv.FormatInt(r.own, 10), ownBound, strconv.FormatInt(r.over, 10),
+		fmt.Sprintf("%d of %d", r.errors, r.calls), rounded(r.stall), rounded(r.late), rounded(r.dry), rounded(r.recovered),
+	}
+}
+
+// table prints the rows, as Markdown. It says of limits that refuse somebody alone.
+func table(rows [][]row) string {
 	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "fault\tload/s\tgrants\tbound\tmost over a limit\terrors\tlongest stall\twithout a grant\trecovered after")
-	for _, r := range rows {
-		if r.calls == 0 {
-			continue // not run
+	w := tabwriter.NewWriter(&b, 0, 0, 1, ' ', 0)
+	line := func(cells []string) { fmt.Fprintf(w, "| %s\t|\n", strings.Join(cells, "\t| ")) }
+	line(heads)
+	rule := slices.Repeat([]string{"---:"}, len(heads))
+	rule[0], rule[1] = "---", "---"
+	line(rule)
+	for _, stacks := range rows {
+		for i, r := range stacks {
+			cells := r.cells()
+			if i > 0 {
+				cells[0] = ""
+			}
+			line(cells)
 		}
-		fmt.Fprintf(w, "%s\t%.0f\t%d\t%d\t%d\t%d of %d\t%v\t%v\t%v\n", r.fault, r.perSecond, r.grants, r.bound, r.over,
-			r.errors, r.calls, r.stall.Round(time.Millisecond), r.dry.Round(time.Millisecond), r.recovered.Round(time.Millisecond))
 	}
 	_ = w.Flush()
 	return b.String()

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -9,27 +10,47 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// tally counts what callers were answered.
+// tally counts what the callers of a stack were answered.
 type tally struct {
+	stack stack
 	begin time.Time
 
 	mu       sync.Mutex
-	accounts map[string]*account // by key and limit
-	answered map[string]time.Duration
-	texts    map[string]int // of errors
+	accounts map[string]*account      // by key and limit
+	answered map[string]time.Duration // to keys and instances, by the store
+	texts    map[string]int           // of errors
 	calls    int
-	errors   []time.Duration // when they came
-	answer   time.Duration   // when the last one came
-	stall    time.Duration   // the longest time without an answer
+	errors   int
+	instead  int             // calls that not the store answered
+	trouble  []time.Duration // when errors came, and answers that were not the store's
+	stall    time.Duration   // the longest that a caller was kept waiting
+}
+
+// call is what a caller asked of an instance, and what came of it.
+type call struct {
+	instance   int
+	key        string
+	start, end time.Duration
+	ds         []headgate.Decision
+	err        error
 }
 
 // account is what was granted of one key under one limit.
 type account struct {
 	key    string
 	limit  headgate.Limit
-	first  time.Duration // when the first call began
-	grants []grant
+	stored string             // the key in Redis
+	first  time.Duration      // when the first call began
+	grants []grant            // of the store
+	own    [instances][]grant // of the instances, by themselves
+	away   away
 	errors int64 // each may have been charged
+}
+
+// away is what was asked for while the store could not say.
+type away struct {
+	calls       int64 // each may have been charged, too
+	since, last time.Duration
 }
 
 // grant is a token that was granted between start and end.
@@ -37,37 +58,69 @@ type grant struct{ start, end time.Duration }
 
 func (a *account) isLedger() bool { return a.limit.Capacity() >= 100_000 }
 
-func newTally() *tally {
-	return &tally{begin: time.Now(), accounts: make(map[string]*account), answered: make(map[string]time.Duration), texts: make(map[string]int)}
+// ownGrants are those that not the store gave.
+func (a *account) ownGrants() (all []grant) {
+	for _, own := range a.own {
+		all = append(all, own...)
+	}
+	return all
+}
+
+func newTally(k stack, begin time.Time) *tally {
+	return &tally{stack: k, begin: begin, accounts: make(map[string]*account), answered: make(map[string]time.Duration), texts: make(map[string]int)}
 }
 
 func (n *tally) now() time.Duration { return time.Since(n.begin) }
 
 // record takes down what came of one call.
-func (n *tally) record(key string, start, end time.Duration, ds []headgate.Decision, err error) {
+func (n *tally) record(c call) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls++
-	if err != nil {
-		n.errors = append(n.errors, end)
-		n.texts[plain(err.Error())]++
-	} else {
-		n.stall = max(n.stall, end-n.answer)
-		n.answer = max(n.answer, end)
-		n.answered[key] = max(n.answered[key], start)
-	}
-	granted := err == nil
-	for _, d := range ds {
+	n.stall = max(n.stall, c.end-c.start)
+	granted, degraded := c.err == nil, false
+	for _, d := range c.ds {
 		granted = granted && d.Allowed()
+		degraded = degraded || d.Degraded()
 	}
-	for _, r := range requests(key) {
-		a := n.account(r.Key, r.Limit, start)
-		switch {
-		case err != nil:
-			a.errors++
-		case granted:
-			a.grants = append(a.grants, grant{start, end})
+	switch {
+	case c.err != nil:
+		n.errors++
+		n.texts[plain(c.err.Error())]++
+		n.trouble = append(n.trouble, c.end)
+	case degraded:
+		n.instead++
+		n.trouble = append(n.trouble, c.end)
+	default:
+		for _, who := range []string{c.key, name(c.instance)} {
+			n.answered[who] = max(n.answered[who], c.start)
 		}
+	}
+	for i, r := range requests(c.key) {
+		a := n.account(r.Key, r.Limit, c.start)
+		if c.err != nil {
+			a.errors++
+			continue
+		}
+		a.record(&c, granted, c.ds[i].Degraded())
+	}
+}
+
+// record takes down a decision. Whose it was it tells itself.
+func (a *account) record(c *call, granted, degraded bool) {
+	g := grant{c.start, c.end}
+	if degraded {
+		if a.away.calls == 0 {
+			a.away.since = c.start
+		}
+		a.away.calls++
+		a.away.since, a.away.last = min(a.away.since, c.start), max(a.away.last, c.end)
+	}
+	switch {
+	case granted && degraded:
+		a.own[c.instance] = append(a.own[c.instance], g)
+	case granted:
+		a.grants = append(a.grants, g)
 	}
 }
 
@@ -75,7 +128,7 @@ func (n *tally) account(key string, l headgate.Limit, start time.Duration) *acco
 	id := key + " " + l.ID()
 	a := n.accounts[id]
 	if a == nil {
-		a = &account{key: key, limit: l, first: start}
+		a = &account{key: key, limit: l, first: start, stored: n.stack.prefix() + "{" + key + "}:" + l.ID()}
 		n.accounts[id] = a
 	}
 	a.first = min(a.first, start)
@@ -101,18 +154,32 @@ func (n *tally) told(word string) bool {
 	return false
 }
 
-// awaitAnswers returns when each key that is asked for often has been answered to a call
-// that began later than since.
+// awaitAnswers returns when the store has answered to calls that began later than since: for each key
+// that is asked for often, or, where instances leave it alone at times, to each of them.
 func (n *tally) awaitAnswers(t *testing.T, since time.Duration) {
 	t.Helper()
-	until(t, "all keys answered again", func() bool {
+	until(t, n.stack.name+": answered again", func() bool {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		for _, key := range wanted() {
-			if n.answered[key] <= since {
+		for _, who := range n.awaited() {
+			if n.answered[who] <= since {
 				return false
 			}
 		}
 		return true
 	})
 }
+
+func (n *tally) awaited() []string {
+	if n.stack.bare {
+		return wanted()
+	}
+	var all []string
+	for i := range instances {
+		all = append(all, name(i))
+	}
+	return all
+}
+
+// name is that of an instance, and of no key.
+func name(instance int) string { return "instance " + strconv.Itoa(instance) }

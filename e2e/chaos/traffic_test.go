@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// traffic is what is asked for: some keys that everybody wants, of each algorithm, many
-// that few want, and ledgers, whose limits refuse nobody and forget nothing, so that each
+// traffic is what is asked for: some keys that everybody wants, of each algorithm, two of them hot and with
+// room for leases, many that few want, with fewer tokens than there are instances, and ledgers, whose limits refuse nobody and forget nothing, so that each
 // charge can be counted in the end. Of pairs both limits are charged, or none; and so of
 // what is apart, where each limit has a key of its own, on another server of a Cluster.
 var traffic = []struct {
@@ -19,15 +19,17 @@ var traffic = []struct {
 	keys   int
 	limits []headgate.Limit
 }{
-	{"bucket", 10, 1, limits("40/s burst 20")},
-	{"stepped", 10, 1, limits("20/500ms stepped")},
-	{"fixed", 10, 1, limits("20/500ms fixed-window")},
-	{"sliding", 10, 1, limits("20/500ms sliding-window")},
-	{"log", 10, 1, limits("20/500ms sliding-log")},
-	{"many", 20, 200, limits("2/s burst 3")},
-	{"ledger", 10, 4, limits(ledger)},
-	{"pair", 10, 4, limits("10/s burst 10", ledger)},
-	{"apart", 10, 4, limits(ledger, "10/s burst 10")},
+	{"bucket", 7, 1, limits("20/s burst 20")},
+	{"stepped", 6, 1, limits("10/500ms stepped")},
+	{"fixed", 6, 1, limits("10/500ms fixed-window")},
+	{"sliding", 6, 1, limits("10/500ms sliding-window")},
+	{"log", 6, 1, limits("10/500ms sliding-log")},
+	{"hot", 30, 1, limits("50/s burst 320")},
+	{"window", 10, 1, limits("160/5s fixed-window")},
+	{"many", 8, 50, limits("1/2s burst 2")},
+	{"ledger", 7, 4, limits(ledger)},
+	{"pair", 7, 4, limits("5/s burst 10", ledger)},
+	{"apart", 7, 4, limits(ledger, "5/s burst 10")},
 }
 
 const ledger = "100000/87600h"
@@ -91,7 +93,7 @@ func wanted() []string {
 	var keys []string
 	for _, k := range traffic {
 		for i := range k.keys {
-			if k.keys < 100 {
+			if k.keys < 50 {
 				keys = append(keys, fmt.Sprintf("%s-%d", k.name, i))
 			}
 		}
