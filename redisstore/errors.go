@@ -27,7 +27,7 @@ func (e *notSentError) Error() string {
 
 func (e *notSentError) Unwrap() []error { return []error{e.err, ErrNotSent} }
 
-const rights = "the user needs the commands EVALSHA, EVAL, MGET, EXISTS, GET, SET, DEL and TIME on the keys of this prefix"
+const rights = "the user needs the commands EVALSHA, EVAL, MGET, EXISTS, GET, SET, SETRANGE, DEL and TIME on the keys of this prefix"
 
 // advices are what helps a store against errors that other scripts may not meet.
 var advices = []redisscript.Advice{

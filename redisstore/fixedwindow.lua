@@ -93,18 +93,19 @@ local function fixedwindowkind()
 end
 
 local function fixedwindow(packed, now, cost, charge, capacity, period)
-  local at, used = 0, 0
+  local at, used, from, needed = 0, 0, nil, nil
   if packed then
     local oldperiod
     at, used, oldperiod = unpack(THREE, packed)
     if #packed > 21 or oldperiod ~= period then
       return versioned(fixedwindowkind(), packed, now, cost, charge, capacity, period, 0)
     end
+    from, needed = at, period - at % period
   end
   local remaining, retry, reset
   remaining, retry, reset, at, used = decidefixedwindow(at, used, 0, now, cost, charge, capacity, period)
   if charge and retry == 0 then
-    return remaining, retry, reset, used > 0 and pack(THREE, at, used, period) or '', reset
+    return remaining, retry, reset, used > 0 and pack(THREE, at, used, period) or '', reset, from, needed
   end
   return remaining, retry, reset
 end

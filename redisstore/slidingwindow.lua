@@ -122,19 +122,20 @@ local function slidingwindowkind()
 end
 
 local function slidingwindow(packed, now, cost, charge, capacity, period)
-  local at, used, previous = 0, 0, 0
+  local at, used, previous, from, needed = 0, 0, 0, nil, nil
   if packed then
     local oldperiod
     at, used, previous, oldperiod = unpack(FOUR, packed)
     if #packed > 28 or oldperiod ~= period then
       return versioned(slidingwindowkind(), packed, now, cost, charge, capacity, period, 0)
     end
+    from, needed = at, period - at % period + (used > 0 and period or 0)
   end
   local remaining, retry, reset
   remaining, retry, reset, at, used, previous = decideslidingwindow(at, used, previous, now, cost, charge, capacity, period)
   if charge and retry == 0 then
     local state = used + previous > 0 and pack(FOUR, at, used, previous, period) or ''
-    return remaining, retry, reset, state, reset
+    return remaining, retry, reset, state, reset, from, needed
   end
   return remaining, retry, reset
 end

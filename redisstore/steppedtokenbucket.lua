@@ -97,18 +97,19 @@ local function steppedkind()
 end
 
 local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, period)
-  local at, used = 0, 0
+  local at, used, from, needed = 0, 0, nil, nil
   if packed then
     local oldrefill, oldperiod
     at, used, oldrefill, oldperiod = unpack(FOUR, packed)
     if #packed > 28 or oldrefill ~= refill or oldperiod ~= period or used > capacity then
       return versioned(steppedkind(), packed, now, cost, charge, capacity, refill, period)
     end
+    from, needed = at, ceil(used / refill) * period
   end
   local remaining, retry, reset
   remaining, retry, reset, at, used = decidestepped(at, used, 0, now, cost, charge, capacity, refill, period)
   if charge and retry == 0 then
-    return remaining, retry, reset, used > 0 and pack(FOUR, at, used, refill, period) or '', reset
+    return remaining, retry, reset, used > 0 and pack(FOUR, at, used, refill, period) or '', reset, from, needed
   end
   return remaining, retry, reset
 end

@@ -68,18 +68,19 @@ local function tokenbucketkind()
 end
 
 local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
-  local at, used = 0, 0
+  local at, used, from, needed = 0, 0, nil, nil
   if packed then
     local oldrate, oldunit
     at, used, oldrate, oldunit = unpack(FOUR, packed)
     if #packed > 28 or oldrate ~= rate or oldunit ~= unit or used > capacity * unit then
       return versioned(tokenbucketkind(), packed, now, cost, charge, capacity, rate, unit)
     end
+    from, needed = at, used / rate
   end
   local remaining, retry, reset
   remaining, retry, reset, at, used = decidetokenbucket(at, used, 0, now, cost, charge, capacity, rate, unit)
   if charge and retry == 0 then
-    return remaining, retry, reset, used > 0 and pack(FOUR, at, used, rate, unit) or '', reset
+    return remaining, retry, reset, used > 0 and pack(FOUR, at, used, rate, unit) or '', reset, from, needed
   end
   return remaining, retry, reset
 end
