@@ -4,7 +4,8 @@ local max, min, floor, ceil = math.max, math.min, math.floor, math.ceil
 local spread = unpack
 local pack, unpack = struct.pack, struct.unpack
 
-local NEVER = -1
+-- What is told instead of a wait.
+local NEVER, BADSTATE, WRONGTYPE, NOROOM = -1, -2, -3, -4
 local MAX = 9007199254740991
 local HALF = 4503599627370495
 local MAXPAIR = 4294967295

@@ -48,6 +48,7 @@ func scriptFor(set algorithms) redisscript.Script {
 		}
 	}
 	b.WriteString(file("turns"))
+	b.WriteString(file("unusual"))
 	b.WriteString(file("take"))
 	s := redisscript.New(b.String())
 	scripts.Store(set, s)

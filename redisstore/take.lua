@@ -15,7 +15,6 @@
 -- NOROOM) and until the reset.
 local LIMIT, REQUEST, COST, TIME, TURN, ANSWER = '<I1I7I7I7', '<I1I3I3', '<i7', '<I7', '<I7c12I7', '<I7i7I7'
 local LOOKS, COSTS, TIMED, TURNS, TOGETHER = 1, 2, 4, 8, 16
-local BADSTATE, WRONGTYPE, NOROOM = -2, -3, -4
 
 -- What is no longer needed is kept a little longer, in seconds: one because time passes
 -- between the start of a script and its writes; a minute where the time was the caller's,
@@ -44,22 +43,22 @@ end
 -- known are the values at the keys, and changed those that will be written; each false
 -- where there is none. expiries are in seconds, and false of a key that lives long enough as it is:
 -- at least until what ends says, by the time of the server.
-local known, changed, expiries, ends = {}, {}, {}, {}
-for from = 1, #KEYS, 1000 do
-  local values = redis.call('MGET', spread(KEYS, from, min(from + 999, #KEYS)))
-  for i = 1, #values do
-    known[from + i - 1] = values[i]
+local known, changed, expiries, ends = redis.call('MGET', spread(KEYS, 1, min(1000, #KEYS))), {}, {}, {}
+for from = 1001, #KEYS, 1000 do
+  for i, value in ipairs(redis.call('MGET', spread(KEYS, from, min(from + 999, #KEYS)))) do
+    known[from + i - 1] = value
   end
 end
 
 -- MGET tells no value of another type from none.
-local absent, foreign = {}, {}
+local absent, foreign = nil, {}
 for i = 1, #KEYS do
   if not known[i] then
+    absent = absent or {}
     absent[#absent + 1] = KEYS[i]
   end
 end
-for from = 1, #absent, 1000 do
+for from = 1, absent and #absent or 0, 1000 do
   if redis.call('EXISTS', spread(absent, from, min(from + 999, #absent))) > 0 then
     for i = 1, #KEYS do
       if not known[i] and redis.call('EXISTS', KEYS[i]) == 1 then
@@ -67,42 +66,6 @@ for from = 1, #absent, 1000 do
       end
     end
   end
-end
-
--- wellformed says whether a value may be a state of a limit. A log goes on in parts of 9 bytes.
-local function wellformed(limit, value)
-  if hasturns(value) then
-    local base, current = inside(value)
-    return base ~= nil and (not base or wellformed(limit, base)) and (not current or wellformed(limit, current))
-  end
-  local alone, beside = limit[5], limit[6]
-  if beside then
-    return #value == alone or #value == beside
-  end
-  return #value >= alone and (#value - alone) % 9 == 0
-end
-
--- unusual decides a request o that may wait or that is about a turn, or one on a value that
--- may be more than a state, or none. See turned for what o has.
-local function unusual(limit, value, o, charge)
-  if value and not wellformed(limit, value) then
-    return 0, foreign[o.key] and WRONGTYPE or BADSTATE, 0
-  end
-  local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
-  if o.wait == 0 and o.ticket == NOTICKET and not hasturns(value) then
-    return decide(value, o.now, o.cost, charge, capacity, a, b)
-  end
-  local most = limit[6] and MAXGRANTS or min(MAXGRANTS, 1 + floor(MAXGRANTS * MAXGRANTS / capacity))
-  return turned(decide, value, o, charge, capacity, a, b, most)
-end
-
--- told is what unusual returned, or that the value was none of ours if it failed on it: no
--- value may make the call fail in which others ask for other keys.
-local function told(well, ...)
-  if well then
-    return ...
-  end
-  return 0, BADSTATE, 0
 end
 
 -- horizon is until when a key lives if its state is needed for so long from then on: to the end of a
@@ -118,7 +81,7 @@ local function horizon(from, needed)
 end
 
 local requests, answers, keyof = ARGV[3], {}, {}
-local place, count = 1, 0
+local place, count, unusual = 1, 0, nil
 
 -- Requests that go together are decided, and if none is refused once more and charged, at the
 -- latest of their turns. A single one stands in nobody's way and is charged at once. group is a
@@ -163,9 +126,9 @@ while place <= #requests do
   if rest < TURNS and (not value or #value == limit[5]) then
     remaining, retry, reset, state, lives, from, needed = limit[1](value, now, cost, charge, limit[2], limit[3], limit[4])
   else
-    group = group or {}
-    remaining, retry, reset, state, lives = told(pcall(unusual, limit, value, {now = now, cost = cost, wait = wait,
-      ticket = ticket, hold = hold, after = turn > 0 and cost > 0 and now + turn or 0, together = group, key = KEYS[k]}, charge))
+    group, unusual = group or {}, unusual or unusually(foreign)
+    remaining, retry, reset, state, lives = unusual(limit, value, {now = now, cost = cost, wait = wait, ticket = ticket,
+      hold = hold, after = turn > 0 and cost > 0 and now + turn or 0, together = group, key = KEYS[k]}, charge)
   end
   if state and cost ~= 0 then
     if undo and not undo[k] then
