@@ -130,7 +130,7 @@ type Store struct {
 
 var _ headgate.Store = (*Store)(nil)
 
-// New puts a fallback around store. It returns a headgate.InvalidError if store or Local is nil or the zero Memory, if a number is
+// New puts a fallback around store. It returns a headgate.InvalidError if store or Local holds nil or the zero Memory, if a number is
 // negative, or if the options do not fit the mode.
 func New(store headgate.Store, o Options) (*Store, error) {
 	if err := o.validate(store); err != nil {
@@ -162,7 +162,7 @@ func (o *Options) validate(store headgate.Store) error {
 	case !askable(store):
 		return bad("store", "nil or the zero Memory", "a Store that others share, such as that of redisstore")
 	case o.Local != nil && !askable(o.Local):
-		return bad("Local", "the zero Memory", "a Store, such as headgate.NewMemory(0), or none")
+		return bad("Local", "nil or the zero Memory", "a Store, such as headgate.NewMemory(0), or none")
 	case o.Mode > Local:
 		return bad("Mode", strconv.Itoa(int(o.Mode)), "Closed, Open or Local")
 	case o.Mode == Local && o.Instances == nil:

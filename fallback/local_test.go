@@ -310,7 +310,9 @@ func TestOptions(t *testing.T) {
 	}{
 		{nil, fallback.Options{}, "headgate: store is nil or the zero Memory; want a Store that others share, such as that of redisstore"},
 		{new(headgate.Memory), fallback.Options{}, "headgate: store is nil or the zero Memory; want a Store that others share, such as that of redisstore"},
-		{memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: new(headgate.Memory)}, "headgate: Local is the zero Memory; want a Store, such as headgate.NewMemory(0), or none"},
+		{memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: new(headgate.Memory)}, "headgate: Local is nil or the zero Memory; want a Store, such as headgate.NewMemory(0), or none"},
+		{memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: (*headgate.Lease)(nil)}, "headgate: Local is nil or the zero Memory; want a Store, such as headgate.NewMemory(0), or none"},
+		{(*headgate.DenyCache)(nil), fallback.Options{}, "headgate: store is nil or the zero Memory; want a Store that others share, such as that of redisstore"},
 		{memory, fallback.Options{Mode: 3}, "headgate: Mode is 3; want Closed, Open or Local"},
 		{memory, fallback.Options{Mode: fallback.Local}, "headgate: Instances is nil; want a function, because Local grants this instance's share of a limit"},
 		{memory, fallback.Options{Instances: of(1)}, "headgate: Instances is a function; want none, or the mode Local"},
