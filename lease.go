@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -73,6 +74,8 @@ type Lease struct {
 	demands demands
 	closed  atomic.Bool
 	calls   sync.WaitGroup // that take ahead or give back
+
+	unreturned unreturned // when it was closed
 }
 
 var _ Store = (*Lease)(nil)
@@ -246,9 +249,10 @@ func (l *Lease) Reset(ctx context.Context, key string, limit Limit) error {
 	return l.store.Reset(ctx, key, limit)
 }
 
-// Close gives back what was taken ahead and waits until that is done, or until ctx has ended,
-// whose error it returns then. From now on all requests go through. Who does not close a Lease
-// loses, as a process that dies does, what it has until that has refilled.
+// Close gives back what was taken ahead and waits until that is done, or until ctx has ended. From now on all requests go
+// through. An error says how many tokens the store may not have got back, and why, or that ctx, whose error is in it, ended
+// first: they are lost until they have refilled. So is what a process has that dies, or does not close its Lease, and without an
+// error what it has of a fixed window that ends within a Term.
 func (l *Lease) Close(ctx context.Context) error {
 	l.closed.Store(true)
 	for i := range l.demands.rows {
@@ -266,8 +270,8 @@ func (l *Lease) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		return nil
+		return l.unreturned.err()
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("headgate: %w before all that was taken ahead was given back", ctx.Err())
 	}
 }

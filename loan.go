@@ -2,8 +2,11 @@ package headgate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -75,6 +78,7 @@ func (l *Lease) borrow(n *loan, cost int64) taken {
 		{Key: n.key, Limit: n.pool, Cost: cost, Ticket: n.ticket, Hold: n.term},
 	}, ds[:])
 	if err != nil { // they are lost, if they were taken
+		l.missed(cost, err)
 		return taken{rest: l.now() + int64(n.term)}
 	}
 	if d := Strictest(ds[:]); !d.Allowed() {
@@ -111,16 +115,55 @@ func (l *Lease) down(ctx context.Context, n *loan) bool {
 	return err == nil && Strictest(ds[:]).Allowed() && n.said.Limit == n.limit
 }
 
-// giveBack gives what is left of n back: if its time is over, nothing happens.
+// giveBack gives what is left of n back: if its time is over, nothing happens. Else it is lost until it has
+// refilled.
 func (l *Lease) giveBack(n *loan, left int64) {
 	if left == 0 || n.ticket == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), n.term)
 	defer cancel()
-	var ds [2]Decision
-	_ = l.store.TakeAll(ctx, []Request{ // else they are lost until they have refilled
+	rs, ds := [2]Request{
 		{Key: n.key, Limit: n.limit, Cost: -left},
 		{Key: n.key, Limit: n.pool, Ticket: n.ticket},
-	}, ds[:])
+	}, [2]Decision{}
+	err := l.store.TakeAll(ctx, rs[:], ds[:])
+	if err == nil && !Granted(rs[:], ds[:]) {
+		err = errLeaseOver
+	}
+	l.missed(left, err)
+}
+
+// missed notes, if l is closed, that tokens were not given back because of err.
+func (l *Lease) missed(tokens int64, err error) {
+	if err != nil && l.closed.Load() {
+		l.unreturned.add(tokens, err)
+	}
+}
+
+var errLeaseOver = errors.New("it came too late")
+
+// unreturned is what was not given back when a Lease was closed.
+type unreturned struct {
+	mu     sync.Mutex
+	tokens int64
+	why    error // the first reason
+}
+
+func (u *unreturned) add(tokens int64, why error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.tokens += tokens
+	if u.why == nil {
+		u.why = why
+	}
+}
+
+func (u *unreturned) err() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.why == nil {
+		return nil
+	}
+	return fmt.Errorf("headgate: %d tokens that were taken ahead may not have been given back: %w", u.tokens, u.why)
 }
