@@ -277,6 +277,42 @@ func TestLeaseResetAndClose(t *testing.T) {
 	})
 }
 
+// While a reset is on its way nothing is used that was taken ahead before, and when it is back, nothing
+// that was taken ahead meanwhile.
+func TestLeaseResetOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{store: NewMemory(100), limit: must(ParseLimit("10000/s"))}
+		var late atomic.Int64
+		p := f.process(LeaseOptions{}, func() time.Duration { return time.Duration(late.Load()) })
+		defer func() { _ = p.lease.Close(t.Context()) }()
+		p.hold(t)
+		late.Store(int64(15 * time.Millisecond))
+		reset := make(chan error)
+		go func() { reset <- p.lease.Reset(t.Context(), "k", f.limit) }()
+		synctest.Wait()
+		late.Store(0)
+		if _, ahead := p.ask(t.Context(), 1); ahead {
+			t.Error("what was taken ahead before the reset is used")
+		}
+		again := false
+		for range 25 { // of the 30 milliseconds that the reset takes
+			_, ahead := p.ask(t.Context(), 1)
+			again = again || ahead
+			synctest.Wait()
+			time.Sleep(time.Millisecond)
+		}
+		if !again {
+			t.Error("nothing was taken ahead during the reset")
+		}
+		if err := <-reset; err != nil {
+			t.Fatal(err)
+		}
+		if _, ahead := p.ask(t.Context(), 1); ahead {
+			t.Error("what was taken ahead during the reset is used")
+		}
+	})
+}
+
 // Close ends with its context.
 func TestLeaseCloseGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
