@@ -140,14 +140,25 @@ func (l *Lease) spend(row *demandRow, hash uint64, r *Request) (Decision, bool) 
 		return Decision{}, false
 	}
 	now := l.now()
-	said, ok := d.loan.spend(r, now)
+	n := d.loan
+	said, ok := n.spend(r, now)
+	if !ok {
+		n = d.next
+		said, ok = n.spend(r, now)
+	}
 	if !ok {
 		return Decision{}, false
 	}
 	d.count(r.Cost, now, l.demands.span)
-	if d.loan.left == 0 {
-		d.loan.end()
-		d.loan = nil
+	if d.low(now) {
+		if next := l.lend(d, r, now); next != nil {
+			d.next = next
+			go l.renew(row, next, nil, 0)
+		}
+	}
+	if n.left == 0 {
+		n.end()
+		d.remove(n)
 	}
 	return said, true
 }
@@ -162,28 +173,38 @@ func (l *Lease) granted(row *demandRow, hash uint64, r *Request) {
 		return
 	}
 	d.count(r.Cost, now, l.demands.span)
-	if !d.hot() || now < d.rest || d.loan.asked() || l.closed.Load() {
+	if d.loan.asked() || d.next != nil {
 		return
+	}
+	if n := l.lend(d, r, now); n != nil {
+		old, left := d.loan, d.loan.end()
+		d.loan = n
+		go l.renew(row, n, old, left)
+	}
+}
+
+// lend makes a loan for d, whose last request was r, and counts a call for it; or nil if it is not to have one now.
+func (l *Lease) lend(d *demand, r *Request, now int64) *loan {
+	if !d.hot() || now < d.rest || l.closed.Load() {
+		return nil
 	}
 	d.rest = now + int64(l.term)
 	lent, ok := lendingOf(r.Limit, l.share, l.term)
 	tokens, takes := d.lately()
 	if !ok || lent.most/leastTakes < tokens/takes {
-		return
+		return nil
 	}
 	d.rest = now + int64(lent.term)/8
-	old, left := d.loan, d.loan.end()
-	d.loan = newLoan(lent, r.Key)
 	l.calls.Add(1)
-	go l.renew(row, d.loan, lent.size(tokens, l.term), old, left)
+	return newLoan(lent, r.Key, lent.sizeFor(tokens, l.term))
 }
 
 // renew takes tokens for n ahead, after what was left of the loan before, which was not enough for
 // a request, has been given back.
-func (l *Lease) renew(row *demandRow, n *loan, cost int64, old *loan, left int64) {
+func (l *Lease) renew(row *demandRow, n, old *loan, left int64) {
 	defer l.calls.Done()
 	l.giveBack(old, left)
-	t := l.borrow(n, cost)
+	t := l.borrow(n)
 	if !l.begin(row, n, t) {
 		l.giveBack(n, t.tokens)
 	}
@@ -199,7 +220,8 @@ func (l *Lease) begin(row *demandRow, n *loan, t taken) bool {
 	}
 	now := l.now()
 	if now >= t.until || l.closed.Load() {
-		d.loan, d.rest = nil, max(d.rest, t.rest)
+		d.remove(n)
+		d.rest = max(d.rest, t.rest)
 		return false
 	}
 	n.left, n.until = t.tokens, t.until
@@ -225,7 +247,7 @@ func (l *Lease) drop(row *demandRow, n *loan) (left int64) {
 	row.mu.Lock()
 	defer row.mu.Unlock()
 	if d := row.of(n); d != nil {
-		d.loan = nil
+		d.remove(n)
 	}
 	if left = n.end(); left > 0 {
 		l.calls.Add(1)

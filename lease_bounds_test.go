@@ -28,12 +28,12 @@ func TestLeaseAtTheLine(t *testing.T) {
 				return must(f.store.Take(t.Context(), Request{Key: "k", Limit: limit})).Remaining
 			}
 			take((lineOfMost-1)*lent.most + 1)
-			first := newLoan(lent, "k")
-			if got := l.borrow(first, lent.most); got.until == 0 {
+			first := newLoan(lent, "k", lent.most)
+			if got := l.borrow(first); got.until == 0 {
 				t.Fatalf("%s: the first: %+v", text, got)
 			}
 			time.Sleep(lent.term - 2*time.Millisecond)
-			got := l.borrow(newLoan(lent, "k"), min(look(lent.pool), lent.most))
+			got := l.borrow(newLoan(lent, "k", min(look(lent.pool), lent.most)))
 			l.giveBack(first, lent.most)
 			if got.tokens < lent.most*9/10 || got.until == 0 {
 				t.Fatalf("%s: the second: %+v", text, got)
@@ -58,7 +58,7 @@ func TestLeaseLendsAShareInATerm(t *testing.T) {
 			sum := int64(0)
 			for range 100 {
 				for sum < 1000 {
-					got := l.borrow(newLoan(lent, "k"), 1)
+					got := l.borrow(newLoan(lent, "k", 1))
 					if got.tokens == 0 {
 						break
 					}
@@ -167,8 +167,8 @@ func TestLeaseComesBackByAQuickerClock(t *testing.T) {
 			return must(s.Take(t.Context(), Request{Key: "k", Limit: lent.limit})).Remaining
 		}
 		must(s.Take(t.Context(), Request{Key: "k", Limit: lent.limit, Cost: 500}))
-		n := newLoan(lent, "k")
-		got := l.borrow(n, 100)
+		n := newLoan(lent, "k", 100)
+		got := l.borrow(n)
 		time.Sleep(time.Duration(got.until - l.now()))
 		l.giveBack(n, got.tokens)
 		if left := look(); left != 500 {

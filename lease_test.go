@@ -24,21 +24,25 @@ func TestLeaseSavesCalls(t *testing.T) {
 			p := f.process(LeaseOptions{}, steady)
 			const asked = 8000
 			var wg sync.WaitGroup
+			var waited atomic.Int64
 			for range asked {
 				wg.Go(func() {
-					if d, _ := p.ask(t.Context(), 1); !d.Allowed() {
+					d, ahead := p.ask(t.Context(), 1)
+					if !d.Allowed() {
 						t.Errorf("%s: refused: %+v", text, d)
+					}
+					if !ahead {
+						waited.Add(1)
 					}
 				})
 				time.Sleep(100 * time.Microsecond)
 			}
 			wg.Wait()
 			calls := p.calls.Load()
-			t.Logf("%s: %d calls for %d requests", text, calls, asked)
-			// Tokens last for seven eighths of 50 or 100 ms. Until there are new ones, in one round trip or,
-			// if some are to be taken away from a bucket, in two, eleven or 22 ask the store.
-			if most := int64(asked / 12); calls > most {
-				t.Errorf("%s: %d calls for %d requests; want at most %d", text, calls, asked, most)
+			t.Logf("%s: %d calls for %d requests, of which %d waited", text, calls, asked, waited.Load())
+			// Tokens last for seven eighths of 50 or 100 ms, and there are new ones before they are spent.
+			if most := int64(asked / 60); calls > most || waited.Load() > most {
+				t.Errorf("%s: %d calls for %d requests, of which %d waited; want at most %d", text, calls, asked, waited.Load(), most)
 			}
 		})
 	}
@@ -130,6 +134,81 @@ func TestLeaseIsShortByAtMostThreeShares(t *testing.T) {
 			t.Errorf("%s: a burst finds %d tokens; want at least %d", text, least, want)
 		}
 	}
+}
+
+// Eight processes find at the same moments that less is missing from a bucket than loans need: one of
+// them takes it away.
+func TestLeaseIsShortByNoMoreInStep(t *testing.T) {
+	for _, text := range []string{"3000/s burst 5000", "30/10ms burst 5000 stepped"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fleet{store: NewMemory(100), limit: must(ParseLimit(text))}
+			defer time.Sleep(time.Second) // until all that is on its way has arrived
+			var wg sync.WaitGroup
+			for range 8 {
+				p := f.process(LeaseOptions{}, steady)
+				wg.Go(func() {
+					for range 500 {
+						p.ask(t.Context(), 1)
+						time.Sleep(4 * time.Millisecond)
+					}
+				})
+			}
+			missing := int64(0)
+			for range 400 {
+				missing = max(missing, 5000-must(f.store.Take(t.Context(), Request{Key: "k", Limit: f.limit})).Remaining)
+				time.Sleep(5 * time.Millisecond)
+			}
+			wg.Wait()
+			t.Logf("%s: at most %d missing, of 5000", text, missing)
+			if missing > 1500 || missing < 750 {
+				t.Errorf("%s: %d are missing; want what loans need, and at most three Shares", text, missing)
+			}
+		})
+	}
+}
+
+// Of two loans the first is spent first, the second by who asks for more than is left of it; and one that is
+// spent makes room for another.
+func TestLeaseSpendsTwoLoans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := must(ParseLimit("10/s burst 100000"))
+		l := must(NewLease(NewMemory(100), LeaseOptions{}))
+		row, hash := l.demands.row("k", limit)
+		lent, _ := lendingOf(limit, l.share, l.term)
+		d := row.begin(hash, 0, 1)
+		loan := func(left int64) *loan {
+			n := newLoan(lent, "k", left)
+			n.left, n.until, n.said = left, int64(time.Second), Decision{Limit: limit}
+			return n
+		}
+		d.loan, d.next = loan(5), loan(10)
+		for i, c := range []struct{ cost, first, second int64 }{{2, 3, 10}, {4, 3, 6}, {3, 6, 0}, {6, 0, 0}} {
+			if _, ok := l.spend(row, hash, &Request{Key: "k", Limit: limit, Cost: c.cost}); !ok {
+				t.Fatalf("%d: not ahead", i)
+			}
+			if d.loan.has() != c.first || d.next.has() != c.second {
+				t.Errorf("%d: %d and %d are left; want %d and %d", i, d.loan.has(), d.next.has(), c.first, c.second)
+			}
+		}
+		d.loan, d.next = loan(5), loan(10)
+		l.spend(row, hash, &Request{Key: "k", Limit: limit, Cost: 10})
+		if d.loan.has() != 5 || d.next != nil {
+			t.Errorf("the second is spent: %d are left, and %d", d.loan.has(), d.next.has())
+		}
+	})
+}
+
+// has is what is left of n, if it is a loan.
+func (n *loan) has() int64 {
+	if n == nil {
+		return 0
+	}
+	return n.left
+}
+
+func (m *Memory) left(t *testing.T, l Limit) int64 {
+	t.Helper()
+	return must(m.Take(t.Context(), Request{Key: "k", Limit: l})).Remaining
 }
 
 // Whoever comes back when told to, in any of four processes, leaves nothing over.
@@ -309,113 +388,6 @@ func TestLeaseResetOnItsWay(t *testing.T) {
 		}
 		if _, ahead := p.ask(t.Context(), 1); ahead {
 			t.Error("what was taken ahead during the reset is used")
-		}
-	})
-}
-
-// Close ends with its context.
-func TestLeaseCloseGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{store: NewMemory(100), limit: must(ParseLimit("10000/s"))}
-		defer time.Sleep(time.Second) // until all that is on its way has arrived
-		var late atomic.Int64
-		p := f.process(LeaseOptions{}, func() time.Duration { return time.Duration(late.Load()) })
-		p.hold(t)
-		late.Store(int64(time.Hour))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		const want = "headgate: context deadline exceeded before all that was taken ahead was given back"
-		if err := p.lease.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || err.Error() != want {
-			t.Errorf("%v; want %s", err, want)
-		}
-		time.Sleep(2 * time.Hour)
-	})
-}
-
-// Close says what the store did not get back: if it cannot say, if that is late, and if what was taken ahead
-// arrives when it is closed already.
-func TestLeaseCloseGivesNothingBack(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		refuse func(r *Request) error // to give it back
-		is     error
-		want   string
-	}{
-		{"a store that cannot say", func(*Request) error { return errDead }, errDead, "dead"},
-		{"a store for which it is late", func(r *Request) error { r.Ticket++; return nil }, errLeaseOver, "it came too late"},
-	} {
-		for _, underWay := range []bool{false, true} {
-			synctest.Test(t, func(t *testing.T) {
-				f := &fleet{store: NewMemory(100), limit: must(ParseLimit("10000/s burst 100000"))}
-				p := f.process(LeaseOptions{}, func() time.Duration { return 0 })
-				tokens := int64(0)
-				p.bend = func(_ context.Context, rs []Request, _ []Decision) (done bool, err error) {
-					if rs[0].Cost < 0 && p.lease.closed.Load() {
-						tokens -= rs[0].Cost
-						err = c.refuse(&rs[1])
-					} else if underWay {
-						time.Sleep(5 * time.Millisecond)
-					}
-					return err != nil, err
-				}
-				if underWay {
-					for range leastTakes {
-						p.ask(t.Context(), 1)
-					}
-				} else {
-					p.hold(t)
-				}
-				for range 2 { // which says the same again
-					err := p.lease.Close(t.Context())
-					want := fmt.Sprintf("headgate: %d tokens that were taken ahead may not have been given back: %s", tokens, c.want)
-					if tokens == 0 || !errors.Is(err, c.is) || err.Error() != want {
-						t.Errorf("%s, under way %v: %v; want %s", c.name, underWay, err, want)
-					}
-				}
-			})
-		}
-	}
-}
-
-// Nor may what was being taken ahead, if the answer is lost.
-func TestLeaseCloseWithALostAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{store: NewMemory(100), limit: must(ParseLimit("10000/s burst 100000"))}
-		defer time.Sleep(time.Second) // until all that is on its way has arrived
-		p := f.process(LeaseOptions{}, func() time.Duration { return 0 })
-		var tokens atomic.Int64
-		p.bend = func(_ context.Context, rs []Request, _ []Decision) (bool, error) {
-			tokens.Store(rs[0].Cost)
-			time.Sleep(200 * time.Millisecond)
-			return false, nil
-		}
-		for range leastTakes {
-			p.ask(t.Context(), 1)
-		}
-		err := p.lease.Close(t.Context())
-		if want := fmt.Sprintf("headgate: %d tokens that were taken ahead may not have been given back: context deadline exceeded", tokens.Load()); tokens.Load() == 0 || fmt.Sprint(err) != want {
-			t.Errorf("%v; want %s", err, want)
-		}
-	})
-}
-
-// What is not given back in the ordinary course, which is stated, is no error of Close.
-func TestLeaseCloseWithNothingLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fleet{store: NewMemory(100), limit: must(ParseLimit("10000/s"))}
-		p := f.process(LeaseOptions{}, func() time.Duration { return 0 })
-		refused := 0
-		p.bend = func(_ context.Context, rs []Request, _ []Decision) (done bool, err error) {
-			if rs[0].Cost < 0 {
-				refused++
-				return true, errDead
-			}
-			return false, nil
-		}
-		p.hold(t)
-		time.Sleep(time.Second)
-		if err := p.lease.Close(t.Context()); err != nil || refused == 0 {
-			t.Errorf("%v, after %d", err, refused)
 		}
 	})
 }
