@@ -1,7 +1,6 @@
 package headgate
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
