@@ -42,8 +42,9 @@ type LeaseOptions struct {
 // [NewLease]; it is safe for use by many goroutines.
 //
 // A key is hot if this process was granted something 16 times within a Term. Tokens are taken
-// ahead by a call of its own, and nobody waits for that: until its answer comes, and whenever
-// what was taken has been used, requests ask the store. A denial is always the store's.
+// ahead by a call of its own, and nobody waits for that: until its answer comes requests ask the store. When an eighth is left of
+// them, or of their time, the next are taken, so that in a steady stream requests ask the store no more. A denial is
+// always the store's.
 //
 // Never more is granted than the limit says, by the clock of the store, provided that the clocks of
 // store and process run at the same pace, to an eighth. Only what makes a bucket fuller than by its refill while tokens
@@ -53,7 +54,7 @@ type LeaseOptions struct {
 //
 // It may be less, for a key while it is hot. Up to a Share may lie in other processes, for a Term at most; what a
 // process has that dies, or that cannot reach the store, is lost until it has refilled. A bucket is kept from being full by up to twice the Share, because it refills while
-// tokens are lent: so a burst finds up to three times the Share of its capacity less. Its rate suffers
+// tokens are lent: so a burst finds up to three times the Share of its capacity less, besides what was used. Its rate suffers
 // none of that. Of a fixed window what is not used at its end is lost.
 //
 // What takes part are requests of [Store.Take] with a cost above 0 and nothing else said, under token buckets,

@@ -48,6 +48,34 @@ func TestLeaseAtTheLine(t *testing.T) {
 	}
 }
 
+// If it is another's turn to take tokens away, a loan may be used if he did, and not if the bucket is full
+// again. And what has no ticket is not given back.
+func TestLeaseOfWhichAnotherDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &instead{Store: NewMemory(100), own: NewMemory(100)}
+		l := must(NewLease(s, LeaseOptions{}))
+		lent, _ := lendingOf(must(ParseLimit("1/d burst 10000")), l.share, l.term)
+		n := newLoan(lent, "k", 10)
+		if got := l.borrow(n); got.until == 0 || n.said.Remaining != 10000-downOfMost*lent.most-1 { // a token may be missing in part
+			t.Errorf("the first: %+v, %+v", got, n.said)
+		}
+		n.ticket = 0
+		l.giveBack(n, 10)
+		if got := l.borrow(newLoan(lent, "k", 10)); got.until == 0 {
+			t.Errorf("when enough is missing: %+v", got)
+		}
+		if left := must(s.Take(t.Context(), Request{Key: "k", Limit: lent.limit})).Remaining; left != n.said.Remaining-10 {
+			t.Errorf("%d are left", left)
+		}
+		if err := s.Reset(t.Context(), "k", lent.limit); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.borrow(newLoan(lent, "k", 10)); got.until != 0 {
+			t.Errorf("when it is full again: %+v", got)
+		}
+	})
+}
+
 // However many ask for loans, and whatever they ask for, no more than a Share is lent within a term.
 func TestLeaseLendsAShareInATerm(t *testing.T) {
 	for _, text := range []string{"1250/s burst 1000", "125/100001us burst 1000 stepped", "1000/s fixed-window"} {

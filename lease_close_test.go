@@ -10,31 +10,53 @@ import (
 	"time"
 )
 
+// hold2 asks for a token each millisecond until p has two loans, and tells what is left of them.
+func (p *process) hold2(t *testing.T) (left int64) {
+	t.Helper()
+	row, hash := p.lease.demands.row("k", p.limit)
+	for range 1000 {
+		p.ask(t.Context(), 1)
+		synctest.Wait()
+		row.mu.Lock()
+		d := row.find(hash)
+		first, second := d.loan.has(), d.next.has()
+		row.mu.Unlock()
+		if first > 0 && second > 0 {
+			return first + second
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("there were never two loans")
+	return 0
+}
+
 // Close gives back the loan in use, and the next one.
 func TestLeaseCloseWithTwoLoans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fleet{store: NewMemory(100), limit: must(ParseLimit("10/s burst 100000"))}
-		defer time.Sleep(time.Second) // until all that is on its way has arrived
 		p := f.process(LeaseOptions{}, func() time.Duration { return 0 })
-		row, hash := p.lease.demands.row("k", f.limit)
-		for i := range int64(1000) {
-			p.ask(t.Context(), 1)
-			synctest.Wait()
-			row.mu.Lock()
-			d := row.find(hash)
-			two := d.next != nil && d.next.left > 0 && d.loan.left > 0
-			row.mu.Unlock()
-			if two {
-				before := f.store.left(t, f.limit)
-				back := d.loan.left + d.next.left
-				if err := p.lease.Close(t.Context()); err != nil || f.store.left(t, f.limit) != before+back {
-					t.Errorf("after %d: %v; %d remain, and %d before, when %d were ahead", i, err, f.store.left(t, f.limit), before, back)
-				}
-				return
-			}
-			time.Sleep(time.Millisecond)
+		ahead := p.hold2(t)
+		before := f.store.left(t, f.limit)
+		if err := p.lease.Close(t.Context()); err != nil || f.store.left(t, f.limit) != before+ahead {
+			t.Errorf("%v; %d remain, and %d before, when %d were ahead", err, f.store.left(t, f.limit), before, ahead)
 		}
-		t.Error("there were never two loans")
+	})
+}
+
+// Neither is given back once the key has been reset, which gave it back already.
+func TestLeaseResetWithTwoLoans(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{store: NewMemory(100), limit: must(ParseLimit("1/s burst 100000"))}
+		p := f.process(LeaseOptions{}, func() time.Duration { return 0 })
+		p.hold2(t)
+		if err := p.lease.Reset(t.Context(), "k", f.limit); err != nil {
+			t.Fatal(err)
+		}
+		must(f.store.Take(t.Context(), Request{Key: "k", Limit: f.limit, Cost: 1000}))
+		time.Sleep(time.Second)
+		if left := f.store.left(t, f.limit); left > 99002 {
+			t.Errorf("%d remain of 99000, and a second", left)
+		}
 	})
 }
 

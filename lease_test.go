@@ -180,8 +180,8 @@ func TestLeaseSpendsTwoLoans(t *testing.T) {
 			n.left, n.until, n.said = left, int64(time.Second), Decision{Limit: limit}
 			return n
 		}
-		d.loan, d.next = loan(5), loan(10)
-		for i, c := range []struct{ cost, first, second int64 }{{2, 3, 10}, {4, 3, 6}, {3, 6, 0}, {6, 0, 0}} {
+		d.loan, d.next, d.takes = loan(16), loan(10), leastTakes // and hot
+		for i, c := range []struct{ cost, first, second int64 }{{13, 3, 10}, {4, 3, 6}, {2, 1, 6}, {1, 6, 0}, {6, 0, 0}} {
 			if _, ok := l.spend(row, hash, &Request{Key: "k", Limit: limit, Cost: c.cost}); !ok {
 				t.Fatalf("%d: not ahead", i)
 			}
@@ -193,6 +193,11 @@ func TestLeaseSpendsTwoLoans(t *testing.T) {
 		l.spend(row, hash, &Request{Key: "k", Limit: limit, Cost: 10})
 		if d.loan.has() != 5 || d.next != nil {
 			t.Errorf("the second is spent: %d are left, and %d", d.loan.has(), d.next.has())
+		}
+		d.loan, d.next, d.rest = loan(5), loan(10), 0
+		l.granted(row, hash, &Request{Key: "k", Limit: limit, Cost: 20})
+		if d.loan.has() != 5 || d.next.has() != 10 {
+			t.Errorf("after a request for more than both have %d are left, and %d", d.loan.has(), d.next.has())
 		}
 	})
 }
@@ -343,15 +348,42 @@ func TestLeaseResetAndClose(t *testing.T) {
 		if got := look(); got != before+left-1 {
 			t.Errorf("%d remain after %d of %d were given back", got, left-1, before)
 		}
+		calls := p.calls.Load()
 		for range 100 {
 			if _, ahead := p.ask(t.Context(), 1); ahead {
 				t.Fatal("taken ahead after Close")
 			}
-			synctest.Wait()
+			time.Sleep(time.Millisecond)
+		}
+		if n := p.calls.Load() - calls; n != 100 {
+			t.Errorf("%d calls for 100 requests after Close", n)
 		}
 		if f.over() != 0 {
 			t.Errorf("%d over", f.over())
 		}
+	})
+}
+
+// A loan is asked for once, however long the answer takes.
+func TestLeaseAsksForALoanOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &instead{Store: NewMemory(100), own: NewMemory(100)}
+		l := must(NewLease(s, LeaseOptions{}))
+		loans := 0
+		s.taken = func(rs []Request) {
+			if rs[0].Cost > 0 {
+				loans++
+				time.Sleep(60 * time.Millisecond)
+			}
+		}
+		for range 70 {
+			must(l.Take(t.Context(), Request{Key: "k", Limit: must(ParseLimit("1000/s burst 100000")), Cost: 1}))
+			time.Sleep(time.Millisecond)
+		}
+		if loans != 1 {
+			t.Errorf("%d loans were asked for at a time", loans)
+		}
+		time.Sleep(time.Second)
 	})
 }
 
