@@ -116,7 +116,7 @@ func (l *Lease) Take(ctx context.Context, r Request) (Decision, error) {
 		return l.store.Take(ctx, r)
 	}
 	row, hash := l.demands.row(r.Key, r.Limit)
-	if d, ok := l.spend(row, hash, &r); ok {
+	if d, ok := l.spend(row, hash, &r); ok { //nolint:contextcheck // what is taken ahead outlives the request
 		return d, nil
 	}
 	d, err := l.store.Take(ctx, r)

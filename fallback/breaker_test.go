@@ -153,6 +153,36 @@ func TestBusy(t *testing.T) {
 	})
 }
 
+// lateBusy is a store that hangs, but turns some away, and late.
+type lateBusy struct{ *breakable }
+
+func (s lateBusy) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if r.Key == "busy" {
+		time.Sleep(40 * time.Millisecond)
+		return headgate.Decision{}, redisstore.ErrBusy
+	}
+	return s.breakable.Take(ctx, r)
+}
+
+// Why the store is left alone is what was counted against it, and not that somebody was turned away.
+func TestBusyIsNotWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		b.how.Store(hangs)
+		s := newStore(t, lateBusy{b}, fallback.Options{Failures: 1})
+		r := request("10/s")
+		go func() { _, _ = s.Take(t.Context(), r) }()
+		time.Sleep(20 * time.Millisecond)
+		turnedAway := r
+		turnedAway.Key = "busy"
+		take(t, s, turnedAway)
+		r.MaxWait = time.Second
+		if _, err := s.Take(t.Context(), r); !s.Stats().Degraded || !errors.Is(err, fallback.ErrDegraded) || errors.Is(err, redisstore.ErrBusy) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 // Callers whose deadlines end before the budget are told so, and find out together that the store
 // gives no answer: also when it is asked again.
 func TestCallersOfLittlePatience(t *testing.T) {

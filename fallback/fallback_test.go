@@ -26,6 +26,7 @@ const (
 	hangs   // until the context ends
 	charges // and then hangs
 	busy
+	refuses // the input
 )
 
 var errBroken = errors.New("broken")
@@ -40,6 +41,8 @@ func (b *breakable) do(ctx context.Context, call func() error) error {
 		return errBroken
 	case busy:
 		return fmt.Errorf("queue: %w", redisstore.ErrBusy)
+	case refuses:
+		return &headgate.InvalidError{Field: "key", Value: "long", Want: "a short one"}
 	case charges:
 		_ = call()
 	}

@@ -3,6 +3,7 @@ package fallback_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -95,6 +96,10 @@ func TestWhatIsNoFailure(t *testing.T) {
 		}
 		if err := s.Reset(t.Context(), "k", headgate.Limit{}); !invalid(err) {
 			t.Errorf("reset of no limit: %v", err)
+		}
+		b.how.Store(refuses)
+		if _, err := s.Take(t.Context(), r); !invalid(err) {
+			t.Errorf("what the store refuses: %v", err)
 		}
 		b.how.Store(hangs)
 		ctx, cancel := context.WithTimeout(t.Context(), 49*time.Millisecond)
@@ -194,6 +199,24 @@ func TestHalfOfTheCallsFail(t *testing.T) {
 	}
 	if got := s.Stats(); !got.Degraded || got.Failures != 5 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// One of which every tenth call fails is asked still; and who says that no number of failures is enough, is heard.
+func TestFewCallsFail(t *testing.T) {
+	for failures, calls := range map[int]int{0: 10, math.MaxInt: 1} {
+		b := newBreakable()
+		s := newStore(t, b, fallback.Options{Failures: failures})
+		for i := range 100 {
+			b.how.Store(works)
+			if i%calls == calls-1 {
+				b.how.Store(fails)
+			}
+			take(t, s, request("1000000/s"))
+		}
+		if got := s.Stats(); got.Degraded || got.Failures != uint64(100/calls) {
+			t.Errorf("%d failures: %+v", failures, got)
+		}
 	}
 }
 
