@@ -3,6 +3,7 @@ package fallback_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -70,18 +71,19 @@ func TestCallersWhoWaitForTheSameAnswer(t *testing.T) {
 	}
 }
 
-// A store of which one part hangs while the other answers is left alone, also if there are always some
-// who wait for either.
-func TestHalfOfTheStoreHangs(t *testing.T) {
+// A store of which most hangs while the rest answers is left alone, also if there are always some
+// who wait for either, and the answers are many more.
+func TestMostOfTheStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakable()
-		s := newStore(t, halves{headgate.NewMemory(0), b}, fallback.Options{})
+		s := newStore(t, parts{headgate.NewMemory(0), b}, fallback.Options{})
 		b.how.Store(hangs)
 		var group sync.WaitGroup
 		defer group.Wait()
-		for i := range 2000 {
+		random := rand.New(rand.NewPCG(1, 1))
+		for range 2000 {
 			r := request("1000000/s")
-			r.Key = []string{"hangs", "works"}[i%2]
+			r.Key = []string{"hangs", "hangs", "hangs", "works"}[random.IntN(4)]
 			group.Go(func() { _, _ = s.Take(context.Background(), r) })
 			time.Sleep(time.Millisecond)
 			if s.Stats().Degraded {
@@ -92,18 +94,18 @@ func TestHalfOfTheStoreHangs(t *testing.T) {
 	})
 }
 
-// halves asks one store for some keys, and another for the others after a millisecond.
-type halves struct {
+// parts asks one store for some keys, and another for the others after a millisecond.
+type parts struct {
 	headgate.Store
 	hangs headgate.Store
 }
 
-func (h halves) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+func (p parts) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
 	if r.Key == "hangs" {
-		return h.hangs.Take(ctx, r)
+		return p.hangs.Take(ctx, r)
 	}
 	time.Sleep(time.Millisecond)
-	return h.Store.Take(ctx, r)
+	return p.Store.Take(ctx, r)
 }
 
 // Who is turned away because too many wait is decided here, and that is all: the store is asked by the

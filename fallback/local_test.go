@@ -116,6 +116,10 @@ func TestBeyondTheShare(t *testing.T) {
 		if d := take(t, s, r); d.RetryAfter != time.Second+time.Microsecond || d.Remaining != 5 {
 			t.Errorf("more than the share holds: %+v", d)
 		}
+		r.Cost = 20
+		if d := take(t, s, r); d.RetryAfter != time.Second+time.Microsecond {
+			t.Errorf("as much as the limit holds: %+v", d)
+		}
 		r.MaxWait = time.Minute
 		if d, err := s.Take(t.Context(), r); !errors.Is(err, errBroken) {
 			t.Errorf("a turn of more than the share holds: %+v, %v", d, err)
@@ -186,6 +190,39 @@ func testTickets(t *testing.T, limits []headgate.Limit) {
 	if err := another.Cancel(t.Context()); err != nil || left(local, limits[0].Share(2)) != 5 || left(b, limits[0]) != 10 {
 		t.Errorf("taken back here, when the store is back: %v", err)
 	}
+}
+
+// A look by a ticket is answered by who knows it, and by the store if nobody does.
+func TestLooksByTicket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		s, _ := newLocal(t, b, 2)
+		b.how.Store(fails)
+		r := request("10/h")
+		r.Ticket, r.Hold = 7, time.Hour
+		take(t, s, r)
+		b.how.Store(works)
+		time.Sleep(time.Second + time.Microsecond)
+		look := func(ticket uint64) (ds [2]headgate.Decision) {
+			t.Helper()
+			look := headgate.Request{Key: "k", Limit: r.Limit, Ticket: ticket}
+			ds[0] = take(t, s, look)
+			if err := s.TakeAll(t.Context(), []headgate.Request{look}, ds[1:]); err != nil {
+				t.Fatal(err)
+			}
+			return ds
+		}
+		for i, d := range look(7) {
+			if !d.Allowed() || !d.Degraded() {
+				t.Errorf("%d: granted here: %+v", i, d)
+			}
+		}
+		for i, d := range look(8) {
+			if d.RetryAfter != headgate.Never || d.Degraded() {
+				t.Errorf("%d: granted nowhere: %+v", i, d)
+			}
+		}
+	})
 }
 
 // The number of instances may change at any time: the share changes with it, and keeps what was taken.

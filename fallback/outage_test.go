@@ -3,7 +3,6 @@ package fallback_test
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -204,7 +203,7 @@ func TestHalfOfTheCallsFail(t *testing.T) {
 
 // One of which every tenth call fails is asked still; and who says that no number of failures is enough, is heard.
 func TestFewCallsFail(t *testing.T) {
-	for failures, calls := range map[int]int{0: 10, math.MaxInt: 1} {
+	for failures, calls := range map[int]int{0: 10, 1 << 32: 1} {
 		b := newBreakable()
 		s := newStore(t, b, fallback.Options{Failures: failures})
 		for i := range 100 {
@@ -271,13 +270,22 @@ func TestOpen(t *testing.T) {
 			t.Fatalf("%+v", d)
 		}
 	}
+	all := r
+	all.Cost, all.Ticket = 10, 7
+	if d := take(t, s, all); !d.Allowed() {
+		t.Errorf("all at once, to be taken back: %+v", d)
+	}
+	all.Cost = 0
+	if d, err := s.Take(t.Context(), all); !errors.Is(err, fallback.ErrDegraded) {
+		t.Errorf("a look at that: %+v, %v", d, err)
+	}
 	two := []headgate.Request{request("a=10/s"), request("b=10/s")}
 	two[1].Cost = 11
 	ds := make([]headgate.Decision, 2)
 	if err := s.TakeAll(t.Context(), two, ds); err != nil || !ds[0].Allowed() || ds[1].RetryAfter != headgate.Never {
 		t.Errorf("%+v, %v", ds, err)
 	}
-	if got := s.Stats().Instead; got != 102 {
+	if got := s.Stats().Instead; got != 104 {
 		t.Errorf("%d decisions instead of the store", got)
 	}
 }
