@@ -369,10 +369,10 @@ func TestLeaseAsksForALoanOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &instead{Store: NewMemory(100), own: NewMemory(100)}
 		l := must(NewLease(s, LeaseOptions{}))
-		loans := 0
+		var loans atomic.Int64
 		s.taken = func(rs []Request) {
 			if rs[0].Cost > 0 {
-				loans++
+				loans.Add(1)
 				time.Sleep(60 * time.Millisecond)
 			}
 		}
@@ -380,8 +380,8 @@ func TestLeaseAsksForALoanOnce(t *testing.T) {
 			must(l.Take(t.Context(), Request{Key: "k", Limit: must(ParseLimit("1000/s burst 100000")), Cost: 1}))
 			time.Sleep(time.Millisecond)
 		}
-		if loans != 1 {
-			t.Errorf("%d loans were asked for at a time", loans)
+		if n := loans.Load(); n != 1 {
+			t.Errorf("%d loans were asked for at a time", n)
 		}
 		time.Sleep(time.Second)
 	})
