@@ -25,6 +25,10 @@ type demandRow struct {
 
 const demandWays = 4
 
+// lowOf is the part of a loan with which the next one is asked for: two round trips of the 20 that a Term should
+// have at least.
+const lowOf = 8
+
 // demand is what one key was granted under one limit.
 type demand struct {
 	hash   uint64
@@ -34,6 +38,7 @@ type demand struct {
 	before struct{ tokens, takes int64 }
 
 	loan *loan // tokens taken ahead, or about to be
+	next *loan // the same, to go on with; only if there is a loan
 	rest int64 // none are taken ahead before this
 }
 
@@ -64,8 +69,8 @@ func (r *demandRow) find(hash uint64) *demand {
 // of is the demand that has n, or nil.
 func (r *demandRow) of(n *loan) *demand {
 	for i := range r.keys {
-		if r.keys[i].loan == n {
-			return &r.keys[i]
+		if d := &r.keys[i]; d.loan == n || d.next == n {
+			return d
 		}
 	}
 	return nil
@@ -76,20 +81,23 @@ func (r *demandRow) loans() (all []*loan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.keys {
-		if n := r.keys[i].loan; n != nil && !n.asked() {
-			all = append(all, n)
+		for _, n := range []*loan{r.keys[i].loan, r.keys[i].next} {
+			if n != nil && !n.asked() {
+				all = append(all, n)
+			}
 		}
 	}
 	return all
 }
 
-// forget ends the loan of that hash.
+// forget ends the loans of that hash.
 func (r *demandRow) forget(hash uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d := r.find(hash); d != nil {
 		d.loan.end()
-		d.loan = nil
+		d.next.end()
+		d.loan, d.next = nil, nil
 	}
 }
 
@@ -126,6 +134,20 @@ func (d *demand) count(cost, now, span int64) {
 	}
 	d.takes++
 	d.tokens = min(d.tokens+cost, maxExact)
+}
+
+// remove takes n, which is over, off.
+func (d *demand) remove(n *loan) {
+	if d.loan == n {
+		d.loan = d.next
+	}
+	d.next = nil
+}
+
+// low says whether little is left of the loan, in tokens or in time, and there is no other.
+func (d *demand) low(now int64) bool {
+	n := d.loan
+	return d.next == nil && !n.asked() && (n.left < n.size/lowOf || n.until-now < int64(usable(n.term))/lowOf)
 }
 
 func (d *demand) hot() bool { return max(d.takes, d.before.takes) >= leastTakes }

@@ -16,8 +16,8 @@ func AllowAll(ctx context.Context, store Store, rs ...Request) (d Decision, i in
 	if len(rs) == 0 {
 		return unlimited, -1, nil
 	}
-	if store == nil {
-		return Decision{}, 0, &InvalidError{Field: "store", Value: "nil", Want: "a Store, such as NewMemory(0)"}
+	if err := validateStore(store); err != nil {
+		return Decision{}, 0, err
 	}
 	ds := make([]Decision, len(rs))
 	if err := store.TakeAll(ctx, rs, ds); err != nil {

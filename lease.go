@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -41,8 +42,9 @@ type LeaseOptions struct {
 // [NewLease]; it is safe for use by many goroutines.
 //
 // A key is hot if this process was granted something 16 times within a Term. Tokens are taken
-// ahead by a call of its own, and nobody waits for that: until its answer comes, and whenever
-// what was taken has been used, requests ask the store. A denial is always the store's.
+// ahead by a call of its own, and nobody waits for that: until its answer comes requests ask the store. When an eighth is left of
+// them, or of their time, the next are taken, so that in a steady stream requests ask the store no more. A denial is
+// always the store's.
 //
 // Never more is granted than the limit says, by the clock of the store, provided that the clocks of
 // store and process run at the same pace, to an eighth. Only what makes a bucket fuller than by its refill while tokens
@@ -52,7 +54,7 @@ type LeaseOptions struct {
 //
 // It may be less, for a key while it is hot. Up to a Share may lie in other processes, for a Term at most; what a
 // process has that dies, or that cannot reach the store, is lost until it has refilled. A bucket is kept from being full by up to twice the Share, because it refills while
-// tokens are lent: so a burst finds up to three times the Share of its capacity less. Its rate suffers
+// tokens are lent: so a burst finds up to three times the Share of its capacity less, besides what was used. Its rate suffers
 // none of that. Of a fixed window what is not used at its end is lost.
 //
 // What takes part are requests of [Store.Take] with a cost above 0 and nothing else said, under token buckets,
@@ -73,6 +75,8 @@ type Lease struct {
 	demands demands
 	closed  atomic.Bool
 	calls   sync.WaitGroup // that take ahead or give back
+
+	unreturned unreturned // when it was closed
 }
 
 var _ Store = (*Lease)(nil)
@@ -112,7 +116,7 @@ func (l *Lease) Take(ctx context.Context, r Request) (Decision, error) {
 		return l.store.Take(ctx, r)
 	}
 	row, hash := l.demands.row(r.Key, r.Limit)
-	if d, ok := l.spend(row, hash, &r); ok {
+	if d, ok := l.spend(row, hash, &r); ok { //nolint:contextcheck // what is taken ahead outlives the request
 		return d, nil
 	}
 	d, err := l.store.Take(ctx, r)
@@ -137,14 +141,25 @@ func (l *Lease) spend(row *demandRow, hash uint64, r *Request) (Decision, bool) 
 		return Decision{}, false
 	}
 	now := l.now()
-	said, ok := d.loan.spend(r, now)
+	n := d.loan
+	said, ok := n.spend(r, now)
+	if !ok {
+		n = d.next
+		said, ok = n.spend(r, now)
+	}
 	if !ok {
 		return Decision{}, false
 	}
 	d.count(r.Cost, now, l.demands.span)
-	if d.loan.left == 0 {
-		d.loan.end()
-		d.loan = nil
+	if d.low(now) {
+		if next := l.lend(d, r, now); next != nil {
+			d.next = next
+			go l.renew(row, next, nil, 0)
+		}
+	}
+	if n.left == 0 {
+		n.end()
+		d.remove(n)
 	}
 	return said, true
 }
@@ -159,28 +174,38 @@ func (l *Lease) granted(row *demandRow, hash uint64, r *Request) {
 		return
 	}
 	d.count(r.Cost, now, l.demands.span)
-	if !d.hot() || now < d.rest || d.loan.asked() || l.closed.Load() {
+	if d.loan.asked() || d.next != nil {
 		return
+	}
+	if n := l.lend(d, r, now); n != nil {
+		old, left := d.loan, d.loan.end()
+		d.loan = n
+		go l.renew(row, n, old, left)
+	}
+}
+
+// lend makes a loan for d, whose last request was r, and counts a call for it; or nil if it is not to have one now.
+func (l *Lease) lend(d *demand, r *Request, now int64) *loan {
+	if !d.hot() || now < d.rest || l.closed.Load() {
+		return nil
 	}
 	d.rest = now + int64(l.term)
 	lent, ok := lendingOf(r.Limit, l.share, l.term)
 	tokens, takes := d.lately()
 	if !ok || lent.most/leastTakes < tokens/takes {
-		return
+		return nil
 	}
 	d.rest = now + int64(lent.term)/8
-	old, left := d.loan, d.loan.end()
-	d.loan = newLoan(lent, r.Key)
 	l.calls.Add(1)
-	go l.renew(row, d.loan, lent.size(tokens, l.term), old, left)
+	return newLoan(lent, r.Key, lent.sizeFor(tokens, l.term))
 }
 
 // renew takes tokens for n ahead, after what was left of the loan before, which was not enough for
 // a request, has been given back.
-func (l *Lease) renew(row *demandRow, n *loan, cost int64, old *loan, left int64) {
+func (l *Lease) renew(row *demandRow, n, old *loan, left int64) {
 	defer l.calls.Done()
 	l.giveBack(old, left)
-	t := l.borrow(n, cost)
+	t := l.borrow(n)
 	if !l.begin(row, n, t) {
 		l.giveBack(n, t.tokens)
 	}
@@ -196,7 +221,8 @@ func (l *Lease) begin(row *demandRow, n *loan, t taken) bool {
 	}
 	now := l.now()
 	if now >= t.until || l.closed.Load() {
-		d.loan, d.rest = nil, max(d.rest, t.rest)
+		d.remove(n)
+		d.rest = max(d.rest, t.rest)
 		return false
 	}
 	n.left, n.until = t.tokens, t.until
@@ -222,7 +248,7 @@ func (l *Lease) drop(row *demandRow, n *loan) (left int64) {
 	row.mu.Lock()
 	defer row.mu.Unlock()
 	if d := row.of(n); d != nil {
-		d.loan = nil
+		d.remove(n)
 	}
 	if left = n.end(); left > 0 {
 		l.calls.Add(1)
@@ -246,9 +272,10 @@ func (l *Lease) Reset(ctx context.Context, key string, limit Limit) error {
 	return l.store.Reset(ctx, key, limit)
 }
 
-// Close gives back what was taken ahead and waits until that is done, or until ctx has ended,
-// whose error it returns then. From now on all requests go through. Who does not close a Lease
-// loses, as a process that dies does, what it has until that has refilled.
+// Close gives back what was taken ahead and waits until that is done, or until ctx has ended. From now on all requests go
+// through. An error says how many tokens the store may not have got back, and why, or that ctx, whose error is in it, ended
+// first: they are lost until they have refilled. So is what a process has that dies, or does not close its Lease, and without an
+// error what it has of a fixed window that ends within a Term.
 func (l *Lease) Close(ctx context.Context) error {
 	l.closed.Store(true)
 	for i := range l.demands.rows {
@@ -266,8 +293,8 @@ func (l *Lease) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
-		return nil
+		return l.unreturned.err()
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("headgate: %w before all that was taken ahead was given back", ctx.Err())
 	}
 }

@@ -11,8 +11,8 @@ func hotLease(tb testing.TB) (*Lease, Limit) {
 	limit := TokenBucket(1e12, 1e12, time.Second)
 	l := must(NewLease(NewMemory(100), LeaseOptions{Term: time.Minute}))
 	row, hash := l.demands.row("k", limit)
-	n := newLoan(lending{limit: limit}, "k")
-	n.left, n.until = 1e15, int64(time.Hour)
+	n := newLoan(lending{limit: limit, term: time.Hour}, "k", 1e15)
+	n.left, n.until = n.size, int64(time.Hour)
 	row.begin(hash, 0, 1).loan = n
 	return l, limit
 }

@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -27,12 +28,12 @@ func TestLeaseAtTheLine(t *testing.T) {
 				return must(f.store.Take(t.Context(), Request{Key: "k", Limit: limit})).Remaining
 			}
 			take((lineOfMost-1)*lent.most + 1)
-			first := newLoan(lent, "k")
-			if got := l.borrow(first, lent.most); got.until == 0 {
+			first := newLoan(lent, "k", lent.most)
+			if got := l.borrow(first); got.until == 0 {
 				t.Fatalf("%s: the first: %+v", text, got)
 			}
 			time.Sleep(lent.term - 2*time.Millisecond)
-			got := l.borrow(newLoan(lent, "k"), min(look(lent.pool), lent.most))
+			got := l.borrow(newLoan(lent, "k", min(look(lent.pool), lent.most)))
 			l.giveBack(first, lent.most)
 			if got.tokens < lent.most*9/10 || got.until == 0 {
 				t.Fatalf("%s: the second: %+v", text, got)
@@ -47,6 +48,34 @@ func TestLeaseAtTheLine(t *testing.T) {
 	}
 }
 
+// If it is another's turn to take tokens away, a loan may be used if he did, and not if the bucket is full
+// again. And what has no ticket is not given back.
+func TestLeaseOfWhichAnotherDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &instead{Store: NewMemory(100), own: NewMemory(100)}
+		l := must(NewLease(s, LeaseOptions{}))
+		lent, _ := lendingOf(must(ParseLimit("1/d burst 10000")), l.share, l.term)
+		n := newLoan(lent, "k", 10)
+		if got := l.borrow(n); got.until == 0 || n.said.Remaining != 10000-downOfMost*lent.most-1 { // a token may be missing in part
+			t.Errorf("the first: %+v, %+v", got, n.said)
+		}
+		n.ticket = 0
+		l.giveBack(n, 10)
+		if got := l.borrow(newLoan(lent, "k", 10)); got.until == 0 {
+			t.Errorf("when enough is missing: %+v", got)
+		}
+		if left := must(s.Take(t.Context(), Request{Key: "k", Limit: lent.limit})).Remaining; left != n.said.Remaining-10 {
+			t.Errorf("%d are left", left)
+		}
+		if err := s.Reset(t.Context(), "k", lent.limit); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.borrow(newLoan(lent, "k", 10)); got.until != 0 {
+			t.Errorf("when it is full again: %+v", got)
+		}
+	})
+}
+
 // However many ask for loans, and whatever they ask for, no more than a Share is lent within a term.
 func TestLeaseLendsAShareInATerm(t *testing.T) {
 	for _, text := range []string{"1250/s burst 1000", "125/100001us burst 1000 stepped", "1000/s fixed-window"} {
@@ -57,7 +86,7 @@ func TestLeaseLendsAShareInATerm(t *testing.T) {
 			sum := int64(0)
 			for range 100 {
 				for sum < 1000 {
-					got := l.borrow(newLoan(lent, "k"), 1)
+					got := l.borrow(newLoan(lent, "k", 1))
 					if got.tokens == 0 {
 						break
 					}
@@ -166,8 +195,8 @@ func TestLeaseComesBackByAQuickerClock(t *testing.T) {
 			return must(s.Take(t.Context(), Request{Key: "k", Limit: lent.limit})).Remaining
 		}
 		must(s.Take(t.Context(), Request{Key: "k", Limit: lent.limit, Cost: 500}))
-		n := newLoan(lent, "k")
-		got := l.borrow(n, 100)
+		n := newLoan(lent, "k", 100)
+		got := l.borrow(n)
 		time.Sleep(time.Duration(got.until - l.now()))
 		l.giveBack(n, got.tokens)
 		if left := look(); left != 500 {
@@ -216,8 +245,9 @@ func TestLeaseAndGiveBacks(t *testing.T) {
 // instead is a store whose answers, while it is down, are those of a part of the limit.
 type instead struct {
 	Store
-	down atomic.Bool
-	own  *Memory
+	down  atomic.Bool
+	own   *Memory
+	taken func(rs []Request) // told of each TakeAll
 }
 
 func (s *instead) Take(ctx context.Context, r Request) (Decision, error) {
@@ -229,6 +259,9 @@ func (s *instead) Take(ctx context.Context, r Request) (Decision, error) {
 }
 
 func (s *instead) TakeAll(ctx context.Context, rs []Request, ds []Decision) error {
+	if s.taken != nil {
+		s.taken(rs)
+	}
 	if !s.down.Load() {
 		return s.Store.TakeAll(ctx, rs, ds)
 	}
@@ -239,37 +272,78 @@ func (s *instead) TakeAll(ctx context.Context, rs []Request, ds []Decision) erro
 	return s.own.TakeAll(ctx, rs, ds)
 }
 
-// Nothing of a share is taken ahead: what was goes back to it.
+// Nothing of a share is taken ahead: what was goes back to it at once, and is not tried all the time.
 func TestLeaseOfAShare(t *testing.T) {
 	for _, text := range []string{"1000/d burst 10000", "10000/d fixed-window"} {
 		synctest.Test(t, func(t *testing.T) {
-			f := &fleet{store: NewMemory(100), limit: must(ParseLimit(text))}
-			s := &instead{Store: f.store, own: NewMemory(100)}
+			limit := must(ParseLimit(text))
+			s := &instead{Store: NewMemory(100), own: NewMemory(100)}
 			l := must(NewLease(s, LeaseOptions{}))
+			defer func() { _ = l.Close(t.Context()) }()
+			look := func(store Store, limit Limit) int64 {
+				return must(store.Take(t.Context(), Request{Key: "k", Limit: limit})).Remaining
+			}
+			tries := 0
+			s.taken = func(rs []Request) {
+				if rs[0].Cost > 0 {
+					tries++
+				}
+			}
 			s.down.Store(true)
 			for i := range int64(500) {
-				d := must(l.Take(t.Context(), Request{Key: "k", Limit: f.limit, Cost: 1}))
-				if !d.Allowed() || !d.Degraded() || d.Remaining != 5000-i-1 {
-					t.Fatalf("%s: %d: %+v", text, i, d)
-				}
+				d := must(l.Take(t.Context(), Request{Key: "k", Limit: limit, Cost: 1}))
 				synctest.Wait()
+				if left := look(s.own, limit.Share(2)); !d.Allowed() || !d.Degraded() || left != 5000-i-1 {
+					t.Fatalf("%s: %d: %+v; %d left of the share", text, i, d, left)
+				}
 				time.Sleep(time.Millisecond)
+			}
+			if tries == 0 || tries > 10 { // one in half a Term
+				t.Errorf("%s: tried %d times", text, tries)
 			}
 			s.down.Store(false)
 			ahead := false
 			for range 500 {
-				before := must(f.store.Take(t.Context(), Request{Key: "k", Limit: f.limit})).Remaining
-				must(l.Take(t.Context(), Request{Key: "k", Limit: f.limit, Cost: 1}))
-				ahead = ahead || must(f.store.Take(t.Context(), Request{Key: "k", Limit: f.limit})).Remaining == before
+				before := look(s.Store, limit)
+				must(l.Take(t.Context(), Request{Key: "k", Limit: limit, Cost: 1}))
+				ahead = ahead || look(s.Store, limit) == before
 				synctest.Wait()
 				time.Sleep(time.Millisecond)
 			}
 			if !ahead {
 				t.Errorf("%s: nothing was taken ahead after that", text)
 			}
-			_ = l.Close(t.Context())
 		})
 	}
+}
+
+// A share cannot say that enough is missing from the bucket, though the limit lent: the loan goes back.
+func TestLeaseOfWhichTheDrainIsOfAShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := must(ParseLimit("1000/d burst 10000"))
+		s := &instead{Store: NewMemory(100), own: NewMemory(100)}
+		l := must(NewLease(s, LeaseOptions{}))
+		drains := 0
+		s.taken = func(rs []Request) {
+			drain := strings.HasPrefix(rs[1].Limit.Name(), "drain-")
+			if s.down.Store(drain); drain {
+				drains++
+			}
+		}
+		must(s.Take(t.Context(), Request{Key: "k", Limit: limit, Cost: 1400})) // so that a share may grant what is missing still
+		for i := range int64(60) {
+			must(l.Take(t.Context(), Request{Key: "k", Limit: limit, Cost: 1}))
+			synctest.Wait()
+			if d := must(s.Take(t.Context(), Request{Key: "k", Limit: limit})); d.Remaining != 8600-i-1 {
+				t.Fatalf("%d of the bucket are left after %d were granted", d.Remaining, i+1)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if drains == 0 {
+			t.Error("no bucket was too full")
+		}
+		_ = l.Close(t.Context())
+	})
 }
 
 // What a share denies says nothing of the limit, whose turn it may be next; nor is it served as if it did.

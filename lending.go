@@ -12,14 +12,15 @@ type lending struct {
 	most  int64         // a loan is at most that, and all loans of a key within a term twice that
 	term  time.Duration // for which tokens are lent; no more than most flow in meanwhile
 	pool  Limit         // what loans are taken from besides the limit, lest there are more
-	drain Limit         // what may be taken without use, to get a bucket down to the line
+	drain Limit         // whose turn it is to take tokens without use, to get a bucket down to the line
 }
 
 // A bucket refills while tokens that were taken from it wait in a process for their use, and
 // full bucket and tokens would be too much together. So they may be used only if, after
 // they were taken, line x most were missing from the bucket: no more than most flow in until
 // the end of their term, and no more than 2 x most are lent, or given back by then. If less is
-// missing, tokens are taken away until full x most are.
+// missing, tokens are taken away until down x most are: by one process, lest many do it at once, and then by nobody for as long
+// as most flow in, which is until they are missed again.
 const (
 	lineOfMost = 3
 	downOfMost = 4
@@ -43,7 +44,7 @@ func lendingOf(l Limit, share float64, term time.Duration) (lending, bool) {
 		return lending{}, false
 	}
 	if l.rule.isBucket() {
-		t.name, t.capacity = "drain-"+id, downOfMost*most
+		t.name, t.capacity = "drain-"+id, most
 		lent.drain = newLimit(t)
 	}
 	return lent, true
@@ -81,9 +82,9 @@ func (l *lending) short(remaining int64) int64 {
 	return 0
 }
 
-// size is how many tokens to lend to a process that took so many within a span. It is no less
+// sizeFor is how many tokens to lend to a process that took so many within a span. It is no less
 // than a 32nd of what can be lent, so that few loans are out.
-func (l *lending) size(demand int64, span time.Duration) int64 {
+func (l *lending) sizeFor(demand int64, span time.Duration) int64 {
 	want := int64(float64(demand) * (float64(usable(l.term)) / float64(span)))
 	return min(max(want, l.most/32, 1), l.most)
 }

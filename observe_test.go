@@ -339,19 +339,6 @@ func TestObserverThatPanics(t *testing.T) {
 	}
 }
 
-func TestObserveRefuses(t *testing.T) {
-	for _, store := range []Store{nil, (*Memory)(nil), new(Memory)} {
-		if _, err := Observe(store, Observer{}); !errorsAsInvalid(err) {
-			t.Errorf("Observe(%T): %v; want an InvalidError", store, err)
-		}
-	}
-}
-
-func errorsAsInvalid(err error) bool {
-	_, ok := errors.AsType[*InvalidError](err)
-	return ok
-}
-
 func TestOutcomeNames(t *testing.T) {
 	for o, want := range map[Outcome]string{0: "none", OutcomeAllowed: "allowed", OutcomeFailed: "failed", OutcomeFailed + 1: "none", 255: "none"} {
 		if o.String() != want {

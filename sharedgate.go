@@ -63,8 +63,8 @@ const minSlack = 5 * time.Millisecond
 // to answer. n is at most 65,535. It returns an [InvalidError] for arguments that
 // cannot be.
 func NewSharedGate(store Store, key string, n int64, period, slack time.Duration) (*SharedGate, error) {
-	if store == nil {
-		return nil, &InvalidError{Field: "store", Value: "nil", Want: "a Store, such as one of redisstore"}
+	if err := validateStore(store); err != nil {
+		return nil, err
 	}
 	if n < 1 || n > maxLog {
 		return nil, invalid("n", n, "from 1 to "+strconv.Itoa(maxLog))

@@ -1,6 +1,7 @@
 package headgate
 
 import (
+	"reflect"
 	"strconv"
 	"time"
 )
@@ -23,11 +24,16 @@ func (l Limit) Validate() error {
 
 // validateStore refuses what could not be asked.
 func validateStore(s Store) error {
-	memory, inside := s.(*Memory)
-	if s == nil || inside && (memory == nil || memory.shards == nil) {
+	v := reflect.ValueOf(s)
+	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || isZeroMemory(s) {
 		return &InvalidError{Field: "store", Value: "nil or the zero Memory", Want: "a Store, such as NewMemory(0)"}
 	}
 	return nil
+}
+
+func isZeroMemory(s Store) bool {
+	m, inside := s.(*Memory)
+	return inside && m.shards == nil
 }
 
 // check finds the first fault in the terms of r.

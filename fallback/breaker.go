@@ -20,7 +20,7 @@ func newBreaker(s *Store) *gobreaker.CircuitBreaker[struct{}] {
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			return c.ConsecutiveFailures >= most || c.TotalFailures >= most && c.TotalFailures >= c.TotalSuccesses
 		},
-		IsExcluded:    func(err error) bool { return err != nil && final(err) },
+		IsExcluded:    func(err error) bool { return err != nil && uncounted(err) },
 		OnStateChange: func(_ string, from, to gobreaker.State) { s.changes.note(from, to, s.options.Pause) },
 	})
 }
@@ -28,37 +28,99 @@ func newBreaker(s *Store) *gobreaker.CircuitBreaker[struct{}] {
 // ask calls the store within the budget, unless it is left alone. A final error is for the caller;
 // any other says that the store could not say.
 func (s *Store) ask(ctx context.Context, call func(context.Context) error) error {
-	_, err := s.breaker.Execute(func() (struct{}, error) {
-		within, stop := context.WithTimeout(ctx, s.options.Timeout)
-		defer stop()
-		err := call(within)
-		if err == nil {
-			return struct{}{}, nil
-		}
-		if left := ctx.Err(); left != nil {
-			err = &leftError{left}
-		}
-		if !final(err) {
-			s.changes.fail(err)
-		}
-		return struct{}{}, err
-	})
+	err := s.askWatched(ctx, call)
 	s.changes.tell(s.options.OnChange)
 	return err
 }
 
+// askWatched lets the breaker watch one call at a time, and others go beside it. So it counts
+// what one caller would see who asks again and again, however many wait for the same late answer.
+func (s *Store) askWatched(ctx context.Context, call func(context.Context) error) error {
+	if !s.watched.CompareAndSwap(false, true) {
+		if s.breaker.State() != gobreaker.StateClosed {
+			return s.changes.cause()
+		}
+		return s.call(ctx, call)
+	}
+	defer s.watched.Store(false)
+	_, err := s.breaker.Execute(func() (struct{}, error) { return struct{}{}, s.silence(s.call(ctx, call)) })
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		return s.changes.cause()
+	}
+	return err
+}
+
+// call calls the store within the budget.
+func (s *Store) call(ctx context.Context, call func(context.Context) error) error {
+	begun := time.Now()
+	within, stop := context.WithDeadline(ctx, begun.Add(s.options.Timeout))
+	defer stop()
+	err := call(within)
+	if err == nil {
+		if !s.answered.Load() {
+			s.answered.Store(true)
+		}
+		return nil
+	}
+	if left := ctx.Err(); left != nil {
+		return &leftError{error: left, after: time.Since(begun)}
+	}
+	if !final(err) {
+		s.changes.fail(err)
+	}
+	return err
+}
+
+// silence adds up for how long those waited whom the breaker watched and who left, while nobody had
+// an answer. A budget of that is a failure.
+func (s *Store) silence(err error) error {
+	left, is := errors.AsType[*leftError](err)
+	if s.answered.Swap(false) || !is && !uncounted(err) {
+		s.silent = 0
+		return err
+	}
+	if is {
+		s.silent += left.after
+		if left.silence = s.silent >= s.options.Timeout; left.silence {
+			s.silent = 0
+			s.changes.fail(errNoAnswer)
+		}
+	}
+	return err
+}
+
+var errNoAnswer = errors.New("the store gave no answer")
+
 // leftError is that of a caller whose own context ended.
-type leftError struct{ error }
+type leftError struct {
+	error
+
+	after   time.Duration // for which he waited
+	silence bool          // which with those before was too long
+}
 
 func (e *leftError) Unwrap() error { return e.error }
 
-// final says whether err says nothing of the store: the input is wrong, or the caller has left.
+// final says whether err is what the caller is told: the input is wrong, or he has left.
 func final(err error) bool {
 	if _, left := errors.AsType[*leftError](err); left {
 		return true
 	}
 	_, invalid := errors.AsType[*headgate.InvalidError](err)
 	return invalid
+}
+
+// uncounted says whether err says nothing of the store: the input is wrong, the caller has left in time, or he
+// was turned away on this side because too many wait.
+func uncounted(err error) bool {
+	if left, is := errors.AsType[*leftError](err); is {
+		return !left.silence
+	}
+	busy, is := errors.AsType[interface {
+		error
+		Busy() bool
+	}](err)
+	return is && busy.Busy() || final(err)
 }
 
 // Stats are the counts of a [Store] since it was made, for observers.
@@ -79,7 +141,7 @@ func (s *Store) Stats() Stats {
 // changes are what became of the store: how often it failed, and when it was left alone.
 type changes struct {
 	mu       sync.Mutex
-	last     error // why the store could not say
+	last     error // why the store could not say, as far as that was counted
 	failures uint64
 	since    time.Time // when it was left alone; zero while it is asked
 	before   time.Duration
@@ -97,8 +159,10 @@ type change struct {
 func (c *changes) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = err
 	c.failures++
+	if !uncounted(err) {
+		c.last = err
+	}
 }
 
 // note notes a change of the breaker. Half open it is left alone still, but for one caller.
@@ -153,10 +217,13 @@ func (c *changes) wait() time.Duration {
 	return time.Until(c.next)
 }
 
-// cause is why the store could not say.
+// cause is why the store is left alone.
 func (c *changes) cause() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.last == nil { // it panicked
+		return errNoAnswer
+	}
 	return c.last
 }
 

@@ -78,12 +78,18 @@ type Options struct {
 	Local headgate.Store
 
 	// Timeout is how long the store may take for a decision. A caller's context that ends
-	// earlier ends the call earlier, with its error, and says nothing of the store: give callers more
-	// time than this. What was asked may be charged all the same. Default: 50 ms.
+	// earlier ends the call earlier, with its error: give callers more time than this. That says nothing of the
+	// store by itself, but callers who left one after the other, while nobody had an answer, and waited for
+	// a Timeout in all, are a failure. What was asked may be charged all the same. Default: 50 ms.
 	Timeout time.Duration
 
 	// Failures is after how many failures the store is left alone: so many in a row, or
-	// so many in ten seconds that are half of what was asked. Default: 5.
+	// so many in ten seconds that are half of what was asked. They are counted as one caller would who
+	// asks again and again: of calls that overlap, that which began first. So one late
+	// answer is one failure, however many wait for it, and a store that hangs is left alone after
+	// Failures x Timeout. An error with a method Busy that returns true, such as redisstore.ErrBusy, is not counted: the
+	// request was turned away on this side, without a wait, to keep a queue short that moves. It is decided here instead, and
+	// if the queue does not move, those who are in it say so. Default: 5.
 	Failures int
 
 	// Pause is for how long the store is left alone. After it, one caller at a time asks
@@ -107,7 +113,7 @@ const (
 //
 // The store around which it is must return when its context ends, as redisstore does: its callers
 // wait for that. A call to Redis that was left goes on until the client's own timeouts. There
-// are at most as many such calls as callers who asked at a time when it failed, and then one for
+// are at most as many such calls as callers who asked until it was left alone, and then one for
 // each Pause.
 type Store struct {
 	store   headgate.Store
@@ -116,11 +122,15 @@ type Store struct {
 	breaker *gobreaker.CircuitBreaker[struct{}]
 	changes changes
 	instead atomic.Uint64
+
+	watched  atomic.Bool   // the breaker watches a call
+	silent   time.Duration // see silence; of whom it watches
+	answered atomic.Bool   // somebody, since the breaker watched a call
 }
 
 var _ headgate.Store = (*Store)(nil)
 
-// New puts a fallback around store. It returns a headgate.InvalidError if store or Local is nil or the zero Memory, if a number is
+// New puts a fallback around store. It returns a headgate.InvalidError if store or Local holds nil or the zero Memory, if a number is
 // negative, or if the options do not fit the mode.
 func New(store headgate.Store, o Options) (*Store, error) {
 	if err := o.validate(store); err != nil {
@@ -152,7 +162,7 @@ func (o *Options) validate(store headgate.Store) error {
 	case !askable(store):
 		return bad("store", "nil or the zero Memory", "a Store that others share, such as that of redisstore")
 	case o.Local != nil && !askable(o.Local):
-		return bad("Local", "the zero Memory", "a Store, such as headgate.NewMemory(0), or none")
+		return bad("Local", "nil or the zero Memory", "a Store, such as headgate.NewMemory(0), or none")
 	case o.Mode > Local:
 		return bad("Mode", strconv.Itoa(int(o.Mode)), "Closed, Open or Local")
 	case o.Mode == Local && o.Instances == nil:

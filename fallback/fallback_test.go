@@ -3,12 +3,14 @@ package fallback_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fallback"
 	"github.com/headgate/headgate/limittest"
+	"github.com/headgate/headgate/redisstore"
 )
 
 // breakable is a store that fails when it is told to.
@@ -23,6 +25,8 @@ const (
 	fails
 	hangs   // until the context ends
 	charges // and then hangs
+	busy
+	refuses // the input
 )
 
 var errBroken = errors.New("broken")
@@ -35,6 +39,10 @@ func (b *breakable) do(ctx context.Context, call func() error) error {
 		return call()
 	case fails:
 		return errBroken
+	case busy:
+		return fmt.Errorf("queue: %w", redisstore.ErrBusy)
+	case refuses:
+		return &headgate.InvalidError{Field: "key", Value: "long", Want: "a short one"}
 	case charges:
 		_ = call()
 	}

@@ -2,8 +2,6 @@ package fallback
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -45,8 +43,8 @@ func (s *Store) takeOwn(ctx context.Context, rs []headgate.Request, ds []headgat
 	return s.options.Local.TakeAll(ctx, room.all, ds)
 }
 
-// takeAllInstead decides rs where the store cannot.
-func (s *Store) takeAllInstead(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) (err error) {
+// takeAllInstead decides rs where the store cannot, and why says why not.
+func (s *Store) takeAllInstead(ctx context.Context, rs []headgate.Request, ds []headgate.Decision, why error) (err error) {
 	instances := s.among()
 	if instances > 0 {
 		if err := s.takeOwn(ctx, rs, ds, instances); err != nil {
@@ -55,9 +53,9 @@ func (s *Store) takeAllInstead(ctx context.Context, rs []headgate.Request, ds []
 	}
 	for i, r := range rs {
 		if instances > 0 {
-			ds[i], err = s.beyond(r, ds[i])
+			ds[i], err = s.beyond(r, ds[i], why)
 		} else {
-			ds[i], err = s.blind(r)
+			ds[i], err = s.blind(r, why)
 		}
 		if err != nil {
 			return err
@@ -67,19 +65,19 @@ func (s *Store) takeAllInstead(ctx context.Context, rs []headgate.Request, ds []
 }
 
 // blind is the decision on r of who knows nothing.
-func (s *Store) blind(r headgate.Request) (headgate.Decision, error) {
+func (s *Store) blind(r headgate.Request, why error) (headgate.Decision, error) {
 	d := headgate.Decision{Limit: s.own(r, 0).Limit}
 	if s.options.Mode == Open {
 		d.Remaining = d.Limit.Capacity()
 	}
 	switch {
 	case r.Ticket != 0 && r.Cost <= 0:
-		return headgate.Decision{}, s.undecided()
+		return headgate.Decision{}, &undecidedError{why}
 	case r.Cost > d.Limit.Capacity():
 		d.RetryAfter = headgate.Never
 	case s.options.Mode != Open && r.Cost >= 0:
 		if r.MaxWait > 0 { // within which a denial might seem to be a turn
-			return headgate.Decision{}, s.undecided()
+			return headgate.Decision{}, &undecidedError{why}
 		}
 		d.RetryAfter = s.wait()
 		d.ResetAfter = d.RetryAfter
@@ -89,12 +87,12 @@ func (s *Store) blind(r headgate.Request) (headgate.Decision, error) {
 
 // beyond is d, the decision of this instance's share on r, unless that can never say what the
 // limit would: then it may be asked again when the store is.
-func (s *Store) beyond(r headgate.Request, d headgate.Decision) (headgate.Decision, error) {
+func (s *Store) beyond(r headgate.Request, d headgate.Decision, why error) (headgate.Decision, error) {
 	switch {
 	case d.RetryAfter != headgate.Never || r.Cost > r.Limit.Capacity():
 		return d, nil
 	case r.MaxWait > 0 || r.Ticket != 0:
-		return headgate.Decision{}, s.undecided()
+		return headgate.Decision{}, &undecidedError{why}
 	}
 	d.RetryAfter = s.wait()
 	return d, nil
@@ -105,15 +103,4 @@ func (s *Store) beyond(r headgate.Request, d headgate.Decision) (headgate.Decisi
 func (s *Store) wait() time.Duration {
 	d := s.changes.wait() + time.Microsecond - 1
 	return max(d.Truncate(time.Microsecond), s.options.Timeout)
-}
-
-var errNoAnswer = errors.New("the store gave no answer")
-
-// undecided is why the store could not say, where nobody else can.
-func (s *Store) undecided() error {
-	cause := s.changes.cause()
-	if cause == nil { // it panicked
-		cause = errNoAnswer
-	}
-	return fmt.Errorf("fallback: %w", cause)
 }

@@ -116,6 +116,10 @@ func TestBeyondTheShare(t *testing.T) {
 		if d := take(t, s, r); d.RetryAfter != time.Second+time.Microsecond || d.Remaining != 5 {
 			t.Errorf("more than the share holds: %+v", d)
 		}
+		r.Cost = 20
+		if d := take(t, s, r); d.RetryAfter != time.Second+time.Microsecond {
+			t.Errorf("as much as the limit holds: %+v", d)
+		}
 		r.MaxWait = time.Minute
 		if d, err := s.Take(t.Context(), r); !errors.Is(err, errBroken) {
 			t.Errorf("a turn of more than the share holds: %+v, %v", d, err)
@@ -186,6 +190,39 @@ func testTickets(t *testing.T, limits []headgate.Limit) {
 	if err := another.Cancel(t.Context()); err != nil || left(local, limits[0].Share(2)) != 5 || left(b, limits[0]) != 10 {
 		t.Errorf("taken back here, when the store is back: %v", err)
 	}
+}
+
+// A look by a ticket is answered by who knows it, and by the store if nobody does.
+func TestLooksByTicket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		s, _ := newLocal(t, b, 2)
+		b.how.Store(fails)
+		r := request("10/h")
+		r.Ticket, r.Hold = 7, time.Hour
+		take(t, s, r)
+		b.how.Store(works)
+		time.Sleep(time.Second + time.Microsecond)
+		look := func(ticket uint64) (ds [2]headgate.Decision) {
+			t.Helper()
+			look := headgate.Request{Key: "k", Limit: r.Limit, Ticket: ticket}
+			ds[0] = take(t, s, look)
+			if err := s.TakeAll(t.Context(), []headgate.Request{look}, ds[1:]); err != nil {
+				t.Fatal(err)
+			}
+			return ds
+		}
+		for i, d := range look(7) {
+			if !d.Allowed() || !d.Degraded() {
+				t.Errorf("%d: granted here: %+v", i, d)
+			}
+		}
+		for i, d := range look(8) {
+			if d.RetryAfter != headgate.Never || d.Degraded() {
+				t.Errorf("%d: granted nowhere: %+v", i, d)
+			}
+		}
+	})
 }
 
 // The number of instances may change at any time: the share changes with it, and keeps what was taken.
@@ -310,7 +347,9 @@ func TestOptions(t *testing.T) {
 	}{
 		{nil, fallback.Options{}, "headgate: store is nil or the zero Memory; want a Store that others share, such as that of redisstore"},
 		{new(headgate.Memory), fallback.Options{}, "headgate: store is nil or the zero Memory; want a Store that others share, such as that of redisstore"},
-		{memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: new(headgate.Memory)}, "headgate: Local is the zero Memory; want a Store, such as headgate.NewMemory(0), or none"},
+		{memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: new(headgate.Memory)}, "headgate: Local is nil or the zero Memory; want a Store, such as headgate.NewMemory(0), or none"},
+		{memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: (*headgate.Lease)(nil)}, "headgate: Local is nil or the zero Memory; want a Store, such as headgate.NewMemory(0), or none"},
+		{(*headgate.DenyCache)(nil), fallback.Options{}, "headgate: store is nil or the zero Memory; want a Store that others share, such as that of redisstore"},
 		{memory, fallback.Options{Mode: 3}, "headgate: Mode is 3; want Closed, Open or Local"},
 		{memory, fallback.Options{Mode: fallback.Local}, "headgate: Instances is nil; want a function, because Local grants this instance's share of a limit"},
 		{memory, fallback.Options{Instances: of(1)}, "headgate: Instances is a function; want none, or the mode Local"},

@@ -96,6 +96,10 @@ func TestWhatIsNoFailure(t *testing.T) {
 		if err := s.Reset(t.Context(), "k", headgate.Limit{}); !invalid(err) {
 			t.Errorf("reset of no limit: %v", err)
 		}
+		b.how.Store(refuses)
+		if _, err := s.Take(t.Context(), r); !invalid(err) {
+			t.Errorf("what the store refuses: %v", err)
+		}
 		b.how.Store(hangs)
 		ctx, cancel := context.WithTimeout(t.Context(), 49*time.Millisecond)
 		defer cancel()
@@ -197,6 +201,24 @@ func TestHalfOfTheCallsFail(t *testing.T) {
 	}
 }
 
+// One of which every tenth call fails is asked still; and who says that no number of failures is enough, is heard.
+func TestFewCallsFail(t *testing.T) {
+	for failures, calls := range map[int]int{0: 10, 1 << 32: 1} {
+		b := newBreakable()
+		s := newStore(t, b, fallback.Options{Failures: failures})
+		for i := range 100 {
+			b.how.Store(works)
+			if i%calls == calls-1 {
+				b.how.Store(fails)
+			}
+			take(t, s, request("1000000/s"))
+		}
+		if got := s.Stats(); got.Degraded || got.Failures != uint64(100/calls) {
+			t.Errorf("%d failures: %+v", failures, got)
+		}
+	}
+}
+
 // Closed tells when the store is asked again; what it could not tell truly is an error.
 func TestClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -248,13 +270,22 @@ func TestOpen(t *testing.T) {
 			t.Fatalf("%+v", d)
 		}
 	}
+	all := r
+	all.Cost, all.Ticket = 10, 7
+	if d := take(t, s, all); !d.Allowed() {
+		t.Errorf("all at once, to be taken back: %+v", d)
+	}
+	all.Cost = 0
+	if d, err := s.Take(t.Context(), all); !errors.Is(err, fallback.ErrDegraded) {
+		t.Errorf("a look at that: %+v, %v", d, err)
+	}
 	two := []headgate.Request{request("a=10/s"), request("b=10/s")}
 	two[1].Cost = 11
 	ds := make([]headgate.Decision, 2)
 	if err := s.TakeAll(t.Context(), two, ds); err != nil || !ds[0].Allowed() || ds[1].RetryAfter != headgate.Never {
 		t.Errorf("%+v, %v", ds, err)
 	}
-	if got := s.Stats().Instead; got != 102 {
+	if got := s.Stats().Instead; got != 104 {
 		t.Errorf("%d decisions instead of the store", got)
 	}
 }

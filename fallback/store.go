@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Take implements headgate.Store. It returns the store's error where nothing else could say, either:
+// Take implements headgate.Store. It returns [ErrDegraded] where the store could not say and nothing else could, either:
 //   - of a MaxWait, where nothing is granted, and for a cost that the limit grants but this instance's share never does;
 //   - of a take-back by a ticket that was not granted here meanwhile: only the store
 //     knows it, so try again. What was granted here is taken back here, also
@@ -35,12 +35,13 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 	s.instead.Add(1)
 	instances := s.among()
 	if instances == 0 {
-		return s.blind(r)
+		return s.blind(r, err)
 	}
-	if d, err = s.options.Local.Take(ctx, s.own(r, instances)); err != nil {
-		return headgate.Decision{}, err
+	d, failed := s.options.Local.Take(ctx, s.own(r, instances))
+	if failed != nil {
+		return headgate.Decision{}, failed
 	}
-	return s.beyond(r, d)
+	return s.beyond(r, d, err)
 }
 
 // TakeAll implements headgate.Store. The store decides all the requests, or none: then they are
@@ -61,10 +62,10 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 		return err
 	}
 	s.instead.Add(uint64(len(rs)))
-	return s.takeAllInstead(ctx, rs, ds)
+	return s.takeAllInstead(ctx, rs, ds, err)
 }
 
-// Reset implements headgate.Store. What is kept here is forgotten in any case; an error says that
+// Reset implements headgate.Store. What is kept here is forgotten in any case; [ErrDegraded] says that
 // the store may not have forgotten.
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
@@ -77,7 +78,7 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 		}
 	}
 	if err != nil && !final(err) {
-		return s.undecided()
+		return &undecidedError{err}
 	}
 	return err
 }

@@ -7,8 +7,17 @@ import (
 )
 
 // ErrBusy is returned by Take and TakeAll of a [Store] if more callers wait for the server than
-// [Options].Queue allows. Nothing was sent.
-var ErrBusy = errors.New("redisstore: too many callers wait for the server; see Options.Queue, or queue in a URL")
+// [Options].Queue allows. Nothing was sent. Its method Busy tells so to a fallback.Store.
+var ErrBusy error = busyError{}
+
+type busyError struct{}
+
+func (busyError) Error() string {
+	return "redisstore: too many callers wait for the server; see Options.Queue, or queue in a URL"
+}
+
+// Busy says that it is not the server who gave no answer.
+func (busyError) Busy() bool { return true }
 
 // ErrNotSent is in the error of Take and TakeAll of a [Store] if the context ended before the
 // request was sent: nothing is charged. If the error of a context comes without it, the request

@@ -1,0 +1,31 @@
+package headgate
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// Whatever takes a store refuses what is none: nil, a nil pointer and the zero Memory, which would panic when asked.
+func TestNoStore(t *testing.T) {
+	limit := TokenBucket(1, 1, time.Second)
+	for name, with := range map[string]func(Store) error{
+		"NewLimiter":     func(s Store) error { _, err := NewLimiter(s, limit); return err },
+		"NewLimiterFunc": func(s Store) error { _, err := NewLimiterFunc(s, func(string) []Limit { return nil }); return err },
+		"AllowAll":       func(s Store) error { _, _, err := AllowAll(t.Context(), s, Request{Limit: limit, Cost: 1}); return err },
+		"NewSharedGate":  func(s Store) error { _, err := NewSharedGate(s, "k", 1, time.Second, 0); return err },
+		"NewDenyCache":   func(s Store) error { _, err := NewDenyCache(s, DenyCacheOptions{}); return err },
+		"NewLease":       func(s Store) error { _, err := NewLease(s, LeaseOptions{}); return err },
+		"Observe":        func(s Store) error { _, err := Observe(s, Observer{}); return err },
+	} {
+		for _, none := range []Store{nil, (*Memory)(nil), new(Memory), (*DenyCache)(nil), (*Lease)(nil)} {
+			const want = "headgate: store is nil or the zero Memory; want a Store, such as NewMemory(0)"
+			if err := with(none); fmt.Sprint(err) != want {
+				t.Errorf("%s of %T: %v; want %s", name, none, err, want)
+			}
+		}
+		if err := with(NewMemory(1)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
