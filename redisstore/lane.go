@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -163,7 +164,8 @@ func (l *lane) goOn(sender int) {
 	}
 }
 
-// run sends batches until nobody waits. If the user's code ends its goroutine, another goes on.
+// run sends batches until nobody waits. Those who were answered go first, since whoever of them asks again at
+// once then shares the next. If the user's code ends its goroutine, another goes on.
 func (l *lane) run(sender int) {
 	var asks []*ask
 	ok := true
@@ -176,6 +178,7 @@ func (l *lane) run(sender int) {
 		asks = l.next(asks[:0])
 		l.send(asks)
 		clear(asks)
+		runtime.Gosched()
 	}
 }
 
