@@ -29,7 +29,7 @@ func TestLeastRights(t *testing.T) {
 		return s
 	}
 	limittest.Vectors(t, open(t)) // all commands of all scripts; there is no need of the rest of the suite
-	for range 20 { // by the server's clock, which may leave the expiry
+	for range 20 {                // by the server's clock, which may leave the expiry
 		take(t, open(t), headgate.Request{Key: "k", Limit: parse(t, "1000/m"), Cost: 1})
 	}
 	limittest.RunConcurrency(t, func(t *testing.T) headgate.ConcurrencyStore { return open(t) })
