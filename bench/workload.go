@@ -108,12 +108,12 @@ func (w *Workload) memoryTerms(slices int) Terms {
 	return Terms{Burst: burst, Every: refill}
 }
 
-// redisTerms sizes the bucket for a closed loop of unknown length.
+// redisTerms sizes the bucket for a closed loop of unknown length: what leases decide is millions in a second.
 func (w *Workload) redisTerms() Terms {
 	if w.Denied {
 		return Terms{Burst: 1, Every: refill}
 	}
-	return Terms{Burst: 1_000_000, Every: refill}
+	return Terms{Burst: 15_000_000, Every: refill}
 }
 
 // Answers is what a contender said to a run of takes.
