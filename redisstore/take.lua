@@ -83,23 +83,23 @@ end
 local requests, answers, keyof = ARGV[3], {}, {}
 local place, count, unusual = 1, 0, nil
 
--- Requests that go together are decided, and if none is refused once more and charged, at the
--- latest of their turns. A single one stands in nobody's way and is charged at once. group is a
--- table of theirs, for what turned notes.
+-- A single request stands in nobody's way and is charged at once. Requests that go together, of which
+-- first is where they begin, are decided, and if none is refused once more and charged, at the latest
+-- of their turns. group is a table of theirs, for what turned notes.
 --
 -- A value with numbers that no state has may be granted and then not be charged. spoilt are the
 -- keys of such values: undo restores what the others were before, and all are decided again with
 -- these refused.
-local first, before, charging, granted, most, latest, turn, group, undo, spoilt
+local first, before, charging, granted, most, latest, group, undo, spoilt
+local turn = 0
 while place <= #requests do
   local what, k, l, after = unpack(REQUEST, requests, place)
-  if not first then
-    first, before, charging, turn, group = place, count, what < TOGETHER, 0, nil
-    granted, most, latest = true, nil, 0
-    undo, spoilt = what >= TOGETHER and {}, nil
+  local single = not first and what < TOGETHER
+  if not (single or first) then
+    first, before, charging, granted, most, latest, group, undo = place, count, false, true, nil, 0, {}, {}
   end
   place = after
-  local limit, rest, charge = limits[l], what % TOGETHER, charging
+  local limit, rest, charge = limits[l], what % TOGETHER, single or charging
   local cost, now, wait, ticket, hold, grace = 1, clock, 0, NOTICKET, 0, ofcaller
   if rest > 0 then
     charge = charge and rest % 2 < LOOKS
@@ -126,9 +126,9 @@ while place <= #requests do
   if rest < TURNS and (not value or #value == limit[5]) then
     remaining, retry, reset, state, lives, from, needed = limit[1](value, now, cost, charge, limit[2], limit[3], limit[4])
   else
-    group, unusual = group or {}, unusual or unusually(foreign)
+    unusual = unusual or unusually(foreign)
     remaining, retry, reset, state, lives = unusual(limit, value, {now = now, cost = cost, wait = wait, ticket = ticket,
-      hold = hold, after = turn > 0 and cost > 0 and now + turn or 0, together = group, key = KEYS[k]}, charge)
+      hold = hold, after = turn > 0 and cost > 0 and now + turn or 0, together = group or {}, key = KEYS[k]}, charge)
   end
   if state and cost ~= 0 then
     if undo and not undo[k] then
@@ -154,24 +154,24 @@ while place <= #requests do
   end
   count = count + 1
   keyof[count], answers[count] = k, pack(ANSWER, remaining, retry, reset)
-  if cost > 0 then
-    granted = granted and retry >= 0
-    most, latest = min(most or wait, wait), max(latest, retry)
-  elseif retry < NEVER or ticket ~= NOTICKET then
-    granted = granted and retry >= 0
-  end
-  if undo and charging and (not granted or cost > 0 and retry > wait) then
-    for changedkey, was in pairs(undo) do
-      changed[changedkey], expiries[changedkey] = was[1], was[2]
+  if not single then
+    if cost > 0 then
+      granted = granted and retry >= 0
+      most, latest = min(most or wait, wait), max(latest, retry)
+    elseif retry < NEVER or ticket ~= NOTICKET then
+      granted = granted and retry >= 0
     end
-    place, count, charging, granted, most, latest, group = first, before, false, true, nil, 0, nil
-    turn, undo, spoilt = 0, {}, spoilt or {}
-    spoilt[k] = true
-  elseif what < TOGETHER then
-    if not charging and granted and latest <= (most or 0) then
+    if charging and (not granted or cost > 0 and retry > wait) then
+      for changedkey, was in pairs(undo) do
+        changed[changedkey], expiries[changedkey] = was[1], was[2]
+      end
+      spoilt = spoilt or {}
+      spoilt[k] = true
+      place, count, charging, granted, most, latest, turn, group, undo = first, before, false, true, nil, 0, 0, {}, {}
+    elseif what < TOGETHER and not charging and granted and latest <= (most or 0) then
       place, count, charging, turn, most, latest = first, before, true, latest, nil, 0
-    else
-      first = nil
+    elseif what < TOGETHER then
+      first, turn, group, undo, spoilt = nil, 0, nil, nil, nil
     end
   end
 end

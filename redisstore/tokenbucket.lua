@@ -6,11 +6,16 @@
 
 local function decidetokenbucket(at, used, _, now, cost, charge, capacity, rate, unit)
   local full = capacity * unit
-  local skew = max(at - now, 0)
-  now = now + skew
+  local skew = 0
+  if at > now then
+    now, skew = at, at - now
+  end
   local s_at, s_used = at, used
-  used = max(used - (now - at) * rate, 0)
-  local ask = asked(cost, capacity)
+  used = used - (now - at) * rate
+  if used < 0 then
+    used = 0
+  end
+  local ask = cost > 0 and cost or asked(cost, capacity)
   local retry, reset = 0, 0
   if ask > capacity then
     retry = NEVER
