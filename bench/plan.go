@@ -35,7 +35,7 @@ type plan struct {
 func fullPlan(rounds int) plan {
 	return plan{
 		rounds: rounds, keys: 1_000_000, hot: 4096, denied: 2000, clients: 100_000, crowd: 2 * time.Second,
-		redisKeys: 10_000, weighKeys: 10_000, span: 400 * time.Millisecond,
+		redisKeys: 10_000, weighKeys: 10_000, span: time.Second,
 		levels: []int{1, 16, 64, 256, 1024}, sharers: []int{1, 16, 64, 256},
 		rates: []int{5000, 20_000}, paced: time.Second,
 	}
