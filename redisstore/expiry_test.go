@@ -3,12 +3,12 @@ package redisstore_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -70,44 +70,161 @@ func TestNoEndlessKeys(t *testing.T) {
 	}
 }
 
-// TestLivesLongEnough asks random things of every kind for some seconds, by the server's clock and by that of the
-// caller: a key lives for at least as long as its state counts, whoever wrote it last and whatever
-// the numbers of its limit were then, and not for much longer.
+// TestLivesLongEnough asks random things in virtual time: a key lives for at least as long as its state
+// counts, whatever wrote that, by whose clock, and whatever the numbers of its limit were then.
 func TestLivesLongEnough(t *testing.T) {
+	redisstore.VirtualTime(t)
 	client := newClient(t)
 	s := newStore(t, client)
-	texts := []string{"20/s", "5/s burst 40", "5/s burst 4", "9/3s stepped", "9/2s burst 40 stepped", "7/5s fixed-window", "20/5s fixed-window", "10/5s sliding-window", "30/4s sliding-window", "10/2s sliding-log"}
-	kept := 0
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
-		n := rand.IntN(20)
-		key := strconv.Itoa(n)
-		if rand.IntN(30) == 0 {
-			n = rand.IntN(len(texts))
-		}
-		l := parse(t, texts[n%len(texts)]).Named("n")
-		r := headgate.Request{Key: key, Limit: l, Cost: []int64{-1, 1, 1, 2, 5}[rand.IntN(5)]}
-		switch rand.IntN(12) {
-		case 0:
-			r.At = time.Now().Add(time.Duration(rand.Int64N(int64(20*time.Second))) - 10*time.Second)
-		case 1:
-			r.MaxWait = time.Second
-		}
-		before := client.PTTL(t.Context(), t.Name()+":{"+key+"}:"+l.ID()).Val()
-		if !take(t, s, r).Allowed() || r.Cost < 0 {
-			r.At = time.Time{} // it may have written nothing by that time
-		}
-		asked := time.Now()
-		needed := take(t, s, headgate.Request{Key: key, Limit: l, At: r.At}).ResetAfter
-		lives := client.PTTL(t.Context(), t.Name()+":{"+key+"}:"+l.ID()).Val()
-		if lives <= before && lives > 0 {
-			kept++
-		}
-		if needed > 0 && lives+time.Since(asked)+time.Millisecond < needed || lives > longest(needed)+longest(time.Minute) {
-			t.Fatalf("%s: %+v: lives for %s; needed for %s", l, r, lives, needed)
+	seeds := uint64(40)
+	if testing.Short() {
+		seeds = 8
+	}
+	for _, c := range []struct {
+		name   string
+		limits []string // which take turns
+		do     func(l *lifetimeOf, r *headgate.Request)
+	}{
+		{"bucket", []string{"1000/h"}, nil},
+		{"capacities", []string{"1000/h", "1000/h burst 100", "1000/h burst 3000"}, nil},
+		{"rates", []string{"1000/h", "500/h burst 100", "200/h burst 2000"}, nil},
+		{"steps", []string{"20/100s burst 2000 stepped"}, nil},
+		{"few steps", []string{"3/7s burst 500 stepped", "20/100s burst 2000 stepped"}, nil},
+		{"windows", []string{"100/h fixed-window", "300/2h fixed-window"}, nil},
+		{"sliding", []string{"100/h sliding-window"}, nil},
+		{"sliding windows", []string{"100/h sliding-window", "300/2h sliding-window"}, nil},
+		{"log", []string{"100/h sliding-log"}, nil},
+		{"refunds", []string{"1000/h"}, (*lifetimeOf).refund},
+		{"tickets", []string{"1000/h"}, (*lifetimeOf).ticket},
+		{"tickets for steps", []string{"20/100s burst 2000 stepped"}, (*lifetimeOf).ticket},
+		{"tickets for windows", []string{"100/h sliding-window"}, (*lifetimeOf).ticket},
+		{"callers' clocks", []string{"1000/h"}, (*lifetimeOf).at},
+		{"callers' clocks and steps", []string{"20/100s burst 2000 stepped"}, (*lifetimeOf).at},
+		{"a server's clock that steps back", []string{"1000/h"}, (*lifetimeOf).back},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range seeds {
+				l := &lifetimeOf{T: t, Rand: rand.New(rand.NewPCG(seed, 1)), client: client, key: fmt.Sprint(c.name, seed)}
+				l.now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(l.Int64N(int64(24 * time.Hour))))
+				for step := range 25 {
+					l.step(s, parse(t, c.limits[l.IntN(len(c.limits))]).Named("n"), c.do)
+					if t.Failed() {
+						t.Fatalf("seed %d, step %d", seed, step)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestLivesLongEnoughAfterTakeBack reserves and cancels when little is needed, which leaves what was taken long before.
+func TestLivesLongEnoughAfterTakeBack(t *testing.T) {
+	redisstore.VirtualTime(t)
+	client := newClient(t)
+	s := newStore(t, client)
+	for _, text := range []string{"1000/h", "20/100s burst 2000 stepped", "100/h fixed-window", "1000/h sliding-window"} {
+		for i := range 30 {
+			l := &lifetimeOf{T: t, Rand: rand.New(rand.NewPCG(uint64(i), 2)), client: client, key: fmt.Sprint(text, i)}
+			limit, now := parse(t, text).Named("n"), time.Date(2030, 1, 1, 0, 0, i*13, 0, time.UTC)
+			for _, r := range []headgate.Request{
+				{Cost: limit.Capacity() * 9 / 10},
+				{Cost: 1, Ticket: 7, Hold: time.Second},
+				{Cost: -1, Ticket: 7},
+				{Cost: limit.Capacity() / 20},
+			} {
+				l.now = now
+				l.step(s, limit, func(_ *lifetimeOf, asked *headgate.Request) {
+					asked.Cost, asked.Ticket, asked.Hold = r.Cost, r.Ticket, r.Hold
+				})
+				if r.Ticket == 0 {
+					now = now.Add(take(t, s, headgate.Request{Key: l.key, Limit: limit}).ResetAfter - 10*time.Second)
+				}
+			}
 		}
 	}
-	if kept < 100 {
-		t.Errorf("%d writes kept an expiry", kept)
+}
+
+// lifetimeOf is what is known of a key in virtual time.
+type lifetimeOf struct {
+	*testing.T
+	*rand.Rand
+	client  *redis.Client
+	key     string
+	now     time.Time
+	expires time.Time
+	tickets []uint64
+}
+
+// step asks once, and looks how long the key lives and how long it is needed.
+func (l *lifetimeOf) step(s *redisstore.Store, limit headgate.Limit, do func(*lifetimeOf, *headgate.Request)) {
+	const unset = 100 * 24 * time.Hour // is the expiry before each request, so that a new one shows
+	name := s.Name(l.key, limit)
+	l.tell()
+	if !l.now.Before(l.expires) {
+		l.client.Del(l.Context(), name)
+	}
+	l.client.PExpire(l.Context(), name, unset)
+	r := headgate.Request{Key: l.key, Limit: limit, Cost: 1}
+	if l.IntN(6) > 0 {
+		r.Cost += l.Int64N(limit.Capacity() / 3)
+	}
+	if do != nil {
+		do(l, &r)
+	}
+	take(l.T, s, r)
+	if left := l.client.PTTL(l.Context(), name).Val(); left < 0 {
+		l.expires = time.Time{}
+	} else if left < unset-time.Hour {
+		l.expires = l.now.Add(left)
+	}
+	needed := take(l.T, s, headgate.Request{Key: l.key, Limit: limit}).ResetAfter
+	if lives := l.expires.Sub(l.now); needed > 0 && lives < needed {
+		l.Errorf("%+v: lives for %s; needed for %s", r, lives, needed)
+	}
+	switch l.IntN(6) { // and else no time passes
+	case 0:
+		l.now = l.now.Add(time.Duration(l.Int64N(int64(9 * time.Second))))
+	case 1:
+		l.now = l.now.Add(time.Duration(l.Int64N(int64(3 * time.Minute))))
+	case 2, 3:
+		l.now = l.now.Add(time.Duration(l.Int64N(int64(needed + time.Second))))
+	}
+}
+
+// tell lets the server know what time it is.
+func (l *lifetimeOf) tell() {
+	l.client.Del(l.Context(), "time")
+	l.client.RPush(l.Context(), "time", l.now.Unix(), l.now.Nanosecond()/1000)
+}
+
+func (l *lifetimeOf) refund(r *headgate.Request) {
+	if l.IntN(3) == 0 {
+		r.Cost = -r.Cost
+	}
+}
+
+func (l *lifetimeOf) ticket(r *headgate.Request) {
+	switch l.IntN(4) {
+	case 0:
+		r.Ticket, r.Hold = l.Uint64(), 10*time.Second
+		l.tickets = append(l.tickets, r.Ticket)
+	case 1:
+		if n := len(l.tickets); n > 0 {
+			r.Ticket, r.Cost, l.tickets = l.tickets[n-1], -1_000_000, l.tickets[:n-1]
+		}
+	}
+}
+
+func (l *lifetimeOf) at(r *headgate.Request) {
+	if l.IntN(3) == 0 {
+		r.At = l.now.Add(time.Duration(l.Int64N(int64(20*time.Minute))) - 10*time.Minute)
+	}
+}
+
+func (l *lifetimeOf) back(*headgate.Request) {
+	if l.IntN(4) == 0 {
+		l.now = l.now.Add(-time.Duration(l.Int64N(int64(4 * time.Minute))))
+		l.tell()
 	}
 }
 

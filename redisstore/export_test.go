@@ -2,9 +2,12 @@ package redisstore
 
 import (
 	"errors"
+	"strings"
+	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisscript"
 )
 
 // Name is the key in Redis for the state of key under l.
@@ -95,4 +98,15 @@ func (s *Store) ClosedIfForgotten(key string) bool {
 	}
 	_, err := l.join(new(ask))
 	return errors.Is(err, errClosed)
+}
+
+// VirtualTime lets the scripts take the list "time" in Redis, of seconds and microseconds, for the
+// server's clock.
+func VirtualTime(t *testing.T) {
+	t.Helper()
+	for a := headgate.AlgorithmTokenBucket; int(a) < len(parts); a++ {
+		set := algorithms(1 << a) // a request alone
+		scripts.Store(set, redisscript.New(strings.Replace(source(set), "redis.pcall('TIME')", "redis.pcall('LRANGE', 'time', '0', '-1')", 1)))
+	}
+	t.Cleanup(scripts.Clear)
 }

@@ -93,21 +93,21 @@ local function fixedwindowkind()
 end
 
 local function fixedwindow(packed, now, cost, charge, capacity, period)
-  local at, used, from, needed = 0, 0, nil, nil
+  local at, used = 0, 0
   if packed then
     local oldperiod
     at, used, oldperiod = unpack(THREE, packed)
     if #packed > 21 or oldperiod ~= period then
       return versioned(fixedwindowkind(), packed, now, cost, charge, capacity, period, 0)
     end
-    from, needed = at, period - at % period
   end
-  local remaining, retry, reset
-  remaining, retry, reset, at, used = decidefixedwindow(at, used, 0, now, cost, charge, capacity, period)
+  local remaining, retry, reset, s_at, s_used = decidefixedwindow(at, used, 0, now, cost, charge, capacity, period)
   if charge and retry == 0 then
-    return remaining, retry, reset, used > 0 and pack(THREE, at, used, period) or '', reset, from, needed
+    local state = s_used > 0 and pack(THREE, s_at, s_used, period) or ''
+    return remaining, retry, reset, state, reset, horizon(s_at, period - s_at % period),
+      packed and horizon(at, period - at % period)
   end
   return remaining, retry, reset
 end
 
-algorithms[3], sizes[3] = fixedwindow, {21, 49}
+algorithms[3], sizes[3], kinds[3] = fixedwindow, {21, 49}, fixedwindowkind

@@ -17,9 +17,12 @@ local FIVE = '<I7I7I7I7I7'
 local SEVEN = '<I7I7I7I7I7I7I7'
 local NINE = '<I7I7I7I7I7I7I7I7I7'
 
--- Each algorithm enters itself here by its number: the function that decides, and the
--- sizes that a state has, alone and with another version beside it.
-local algorithms, sizes = {}, {}
+-- Each algorithm enters itself here by its number: the function that decides, the sizes that a state has,
+-- alone and with another version beside it, and what versions.lua has to know of it. A log has one size, and no versions.
+--
+-- The function that decides returns what remains, the retry, the reset, and if something has to be written the
+-- state as a string and how long that is needed; and if it knows them, the horizons of that state and of the one before.
+local algorithms, sizes, kinds = {}, {}, {}
 
 -- asked is the cost to decide by: a look asks for 1, and more than everything
 -- cannot be given back.
@@ -28,6 +31,21 @@ local function asked(cost, capacity)
     return 1
   end
   return max(cost, -capacity)
+end
+
+-- The shortest span of time, in microseconds, at whose end keys expire: about a second.
+local SHORTEST = 1048576
+
+-- horizon is until when a key lives, by the server's clock, if its state is needed for so long from its own time on:
+-- to the end of a span of time of an eighth to a quarter of that. So a state tells by itself until when its key lives
+-- at least, and the next one needs a new expiry only if its own horizon is later.
+local function horizon(at, needed)
+  local span = SHORTEST
+  while span * 8 < needed do
+    span = span * 2
+  end
+  local till = at + needed
+  return till - till % span + span
 end
 
 -- scale is part of a whole of size from, carried over to a whole of size to. See

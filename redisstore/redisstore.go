@@ -5,8 +5,8 @@
 // Callers who come while the server decides share the next trip to it: one script call
 // decides for all of them, each request by itself, those of a key in the order in which
 // they came (a TakeAll with several keys in that of its first). It reads, decides and writes in one atomic step, by the clock of the server.
-// A key expires when its state counts no longer: up to a quarter of that later, or a second, and
-// two seconds (a minute if the time was the caller's). A denial writes nothing, but for the first one after the
+// A key expires after its state has counted for as long as any that it held was to: up to a quarter of that later, or a
+// second, and two seconds (a minute if the time was the caller's). A denial writes nothing, but for the first one after the
 // numbers of a named limit have changed. There is no timer: a caller who finds the
 // server idle is sent at once. Redis 6.2 and newer, single, Cluster and Sentinel.
 //

@@ -37,6 +37,13 @@ func scriptFor(set algorithms) redisscript.Script {
 		s, _ := known.(redisscript.Script)
 		return s
 	}
+	s := redisscript.New(source(set))
+	scripts.Store(set, s)
+	return s
+}
+
+// source is the text of the script for a set.
+func source(set algorithms) string {
 	var b strings.Builder
 	b.WriteString(file("prelude"))
 	if set&^(1<<headgate.AlgorithmSlidingLog) != 0 {
@@ -50,9 +57,7 @@ func scriptFor(set algorithms) redisscript.Script {
 	b.WriteString(file("turns"))
 	b.WriteString(file("unusual"))
 	b.WriteString(file("take"))
-	s := redisscript.New(b.String())
-	scripts.Store(set, s)
-	return s
+	return b.String()
 }
 
 func file(name string) string {

@@ -122,22 +122,21 @@ local function slidingwindowkind()
 end
 
 local function slidingwindow(packed, now, cost, charge, capacity, period)
-  local at, used, previous, from, needed = 0, 0, 0, nil, nil
+  local at, used, previous = 0, 0, 0
   if packed then
     local oldperiod
     at, used, previous, oldperiod = unpack(FOUR, packed)
     if #packed > 28 or oldperiod ~= period then
       return versioned(slidingwindowkind(), packed, now, cost, charge, capacity, period, 0)
     end
-    from, needed = at, period - at % period + (used > 0 and period or 0)
   end
-  local remaining, retry, reset
-  remaining, retry, reset, at, used, previous = decideslidingwindow(at, used, previous, now, cost, charge, capacity, period)
+  local remaining, retry, reset, s_at, s_used, s_previous = decideslidingwindow(at, used, previous, now, cost, charge, capacity, period)
   if charge and retry == 0 then
-    local state = used + previous > 0 and pack(FOUR, at, used, previous, period) or ''
-    return remaining, retry, reset, state, reset, from, needed
+    local state = s_used + s_previous > 0 and pack(FOUR, s_at, s_used, s_previous, period) or ''
+    return remaining, retry, reset, state, reset, horizon(s_at, period - s_at % period + (s_used > 0 and period or 0)),
+      packed and horizon(at, period - at % period + (used > 0 and period or 0))
   end
   return remaining, retry, reset
 end
 
-algorithms[4], sizes[4] = slidingwindow, {28, 63}
+algorithms[4], sizes[4], kinds[4] = slidingwindow, {28, 63}, slidingwindowkind

@@ -97,21 +97,21 @@ local function steppedkind()
 end
 
 local function steppedtokenbucket(packed, now, cost, charge, capacity, refill, period)
-  local at, used, from, needed = 0, 0, nil, nil
+  local at, used = 0, 0
   if packed then
     local oldrefill, oldperiod
     at, used, oldrefill, oldperiod = unpack(FOUR, packed)
     if #packed > 28 or oldrefill ~= refill or oldperiod ~= period or used > capacity then
       return versioned(steppedkind(), packed, now, cost, charge, capacity, refill, period)
     end
-    from, needed = at, ceil(used / refill) * period
   end
-  local remaining, retry, reset
-  remaining, retry, reset, at, used = decidestepped(at, used, 0, now, cost, charge, capacity, refill, period)
+  local remaining, retry, reset, s_at, s_used = decidestepped(at, used, 0, now, cost, charge, capacity, refill, period)
   if charge and retry == 0 then
-    return remaining, retry, reset, used > 0 and pack(FOUR, at, used, refill, period) or '', reset, from, needed
+    local state = s_used > 0 and pack(FOUR, s_at, s_used, refill, period) or ''
+    return remaining, retry, reset, state, reset, horizon(s_at, ceil(s_used / refill) * period),
+      packed and horizon(at, ceil(used / refill) * period)
   end
   return remaining, retry, reset
 end
 
-algorithms[2], sizes[2] = steppedtokenbucket, {28, 78}
+algorithms[2], sizes[2], kinds[2] = steppedtokenbucket, {28, 78}, steppedkind

@@ -21,9 +21,6 @@ local LOOKS, COSTS, TIMED, TURNS, TOGETHER = 1, 2, 4, 8, 16
 -- which need not pass as fast as the server's.
 local SERVERGRACE, CALLERGRACE = 1, 60
 
--- The shortest span of time, in microseconds, at whose end keys expire: about a second.
-local SHORTEST = 1048576
-
 local clock, ofcaller = tonumber(ARGV[1]), true
 if clock == 0 then
   local time = redis.pcall('TIME')
@@ -37,7 +34,7 @@ local limits = {}
 for at = 1, #ARGV[2], 22 do
   local algorithm, capacity, a, b = unpack(LIMIT, ARGV[2], at)
   local alone, beside = sizes[algorithm][1], sizes[algorithm][2]
-  limits[#limits + 1] = {algorithms[algorithm], capacity, a, b, alone, beside}
+  limits[#limits + 1] = {algorithms[algorithm], capacity, a, b, alone, beside, kinds[algorithm]}
 end
 
 -- known are the values at the keys, and changed those that will be written; each false
@@ -68,16 +65,14 @@ for from = 1, absent and #absent or 0, 1000 do
   end
 end
 
--- horizon is until when a key lives if its state is needed for so long from then on: to the end of a
--- span of time of an eighth to a quarter of that. So a state tells by itself until when its key was to live
--- at least, and the next one needs a new expiry only if that is later.
-local function horizon(from, needed)
-  local span = SHORTEST
-  while span * 8 < needed do
-    span = span * 2
+-- lifeof is the horizon of a state that is all there is at a key, whatever made it, and nil of any other value.
+local function lifeof(limit, state)
+  if not limit[7] or #state ~= limit[5] then
+    return nil
   end
-  local till = from + needed
-  return till - till % span + span
+  local kind = limit[7]()
+  local v = kind.unpack(state)
+  return horizon(v.at, kind.wait(v))
 end
 
 local requests, answers, keyof = ARGV[3], {}, {}
@@ -122,9 +117,9 @@ while place <= #requests do
   if spoilt and spoilt[k] then
     value = ''
   end
-  local remaining, retry, reset, state, lives, from, needed
+  local remaining, retry, reset, state, lives, till, lasts
   if rest < TURNS and (not value or #value == limit[5]) then
-    remaining, retry, reset, state, lives, from, needed = limit[1](value, now, cost, charge, limit[2], limit[3], limit[4])
+    remaining, retry, reset, state, lives, till, lasts = limit[1](value, now, cost, charge, limit[2], limit[3], limit[4])
   else
     unusual = unusual or unusually(foreign)
     remaining, retry, reset, state, lives = unusual(limit, value, {now = now, cost = cost, wait = wait, ticket = ticket,
@@ -135,15 +130,11 @@ while place <= #requests do
       undo[k] = {changed[k], expiries[k]}
     end
     changed[k] = state ~= '' and state
-    if lives then
-      if lives > MAX then
-        lives = MAX
-      elseif not (lives >= 0) then
-        lives = 0
-      end
-      local till = horizon(now, lives)
-      ends[k] = not grace and (ends[k] or from and horizon(from, needed)) or 0
-      expiries[k] = till > ends[k] and ceil((till - now) / 1000000) + (grace and CALLERGRACE or SERVERGRACE)
+    till = till or lifeof(limit, state) or lives and now + (lives >= 0 and min(lives, MAX) or 0)
+    if till then
+      local from = grace and min(now, clock) or now
+      ends[k] = not grace and (ends[k] or lasts) or 0
+      expiries[k] = till > ends[k] and max(ceil((till - from) / 1000000), 0) + (grace and CALLERGRACE or SERVERGRACE)
     end
   end
   if not (retry <= MAX) then -- nor is it what no number is, of a state that is none

@@ -73,21 +73,20 @@ local function tokenbucketkind()
 end
 
 local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
-  local at, used, from, needed = 0, 0, nil, nil
+  local at, used = 0, 0
   if packed then
     local oldrate, oldunit
     at, used, oldrate, oldunit = unpack(FOUR, packed)
     if #packed > 28 or oldrate ~= rate or oldunit ~= unit or used > capacity * unit then
       return versioned(tokenbucketkind(), packed, now, cost, charge, capacity, rate, unit)
     end
-    from, needed = at, used / rate
   end
-  local remaining, retry, reset
-  remaining, retry, reset, at, used = decidetokenbucket(at, used, 0, now, cost, charge, capacity, rate, unit)
+  local remaining, retry, reset, s_at, s_used = decidetokenbucket(at, used, 0, now, cost, charge, capacity, rate, unit)
   if charge and retry == 0 then
-    return remaining, retry, reset, used > 0 and pack(FOUR, at, used, rate, unit) or '', reset, from, needed
+    local state = s_used > 0 and pack(FOUR, s_at, s_used, rate, unit) or ''
+    return remaining, retry, reset, state, reset, horizon(s_at, s_used / rate), packed and horizon(at, used / rate)
   end
   return remaining, retry, reset
 end
 
-algorithms[1], sizes[1] = tokenbucket, {28, 78}
+algorithms[1], sizes[1], kinds[1] = tokenbucket, {28, 78}, tokenbucketkind
