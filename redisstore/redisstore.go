@@ -24,6 +24,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -63,7 +64,8 @@ type Store struct {
 	queue    int           // callers who may wait in a lane
 	patience time.Duration // see lane
 	onBatch  func(Batch)
-	owned    bool // Close closes the client
+	owned    bool        // Close closes the client
+	closed   atomic.Bool // by Close
 
 	route    route
 	stats    stats
@@ -98,9 +100,9 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 }
 
 // Close closes the client, if the store was made by [Open]. Those who wait for a flight
-// get an error then.
+// get an error then. A second Close does nothing, and returns nil.
 func (s *Store) Close() error {
-	if !s.owned {
+	if !s.owned || s.closed.Swap(true) {
 		return nil
 	}
 	defer s.listener.wakeAll()

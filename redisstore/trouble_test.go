@@ -122,3 +122,19 @@ func TestOpen(t *testing.T) {
 		}
 	}
 }
+
+// A store that was closed may be closed again, and asks nobody any more.
+func TestCloseTwice(t *testing.T) {
+	s, err := redisstore.Open("redis://" + unused(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1}); err == nil || err.Error() != "redisstore: redis: client is closed" {
+		t.Errorf("after Close: %v", err)
+	}
+}
