@@ -77,6 +77,7 @@ func (p *party) hold() {
 // ends leaves at once, and what was taken is given back behind it.
 func (s *Store) takeApart(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := ctx.Err(); err != nil {
+		s.stats.notSent.Add(1)
 		return notSent(err)
 	}
 	all := parties(rs)

@@ -21,7 +21,7 @@ func (busyError) Busy() bool { return true }
 
 // ErrNotSent is in the error of Take and TakeAll of a [Store] if the context ended before the
 // request was sent: nothing is charged. If the error of a context comes without it, the request
-// is under way, and stays charged if it is granted; but for a TakeAll over several servers,
+// is under way, or a connection is being made for it, and it stays charged if it is granted; but for a TakeAll over several servers,
 // which is given back behind the caller.
 var ErrNotSent = errors.New("redisstore: the request was not sent")
 

@@ -11,8 +11,8 @@
 // server idle is sent at once. Redis 6.2 and newer, single, Cluster and Sentinel.
 //
 // A caller whose context ends leaves at once. A request that has not been sent by then is
-// not charged, and the error is [ErrNotSent]; one that is under way stays charged if it is
-// granted. [Store.Stats] counts both.
+// not charged, and the error is [ErrNotSent]; one that is under way, be it only to a connection that
+// is being made, stays charged if it is granted. [Store.Stats] counts both.
 //
 // Nothing is ever charged twice: a call whose answer was lost is not repeated but
 // reported as an error, and may or may not have been charged. Only the calls of a
@@ -178,6 +178,9 @@ func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.D
 		err = s.route.lane(rs[0].Key, a.names[0]).do(ctx, a) //nolint:contextcheck // to find the lane asks nobody
 	}
 	if err != nil {
+		if errors.Is(err, ErrNotSent) && !a.left { // the lane was not joined: its context had ended before
+			s.stats.notSent.Add(1)
+		}
 		return err
 	}
 	defer a.free()
