@@ -66,6 +66,7 @@ type Store struct {
 	onBatch  func(Batch)
 	owned    bool        // Close closes the client
 	closed   atomic.Bool // by Close
+	advices  []redisscript.Advice
 
 	route    route
 	stats    stats
@@ -94,7 +95,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Queue == 0 {
 		o.Queue = DefaultQueue
 	}
-	s := &Store{client: client, prefix: o.Prefix, queue: o.Queue, patience: defaultPatience, onBatch: o.OnBatch}
+	s := &Store{client: client, prefix: o.Prefix, queue: o.Queue, patience: defaultPatience, onBatch: o.OnBatch, advices: advices(o.Prefix, commands)}
 	s.route.init(s)
 	return s, nil
 }
@@ -153,12 +154,12 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	return wrap(redisscript.Process(ctx, s.client, redis.NewIntCmd(ctx, "del", s.key(key, l))))
+	return s.explain(redisscript.Process(ctx, s.client, redis.NewIntCmd(ctx, "del", s.key(key, l))))
 }
 
 // Ping says whether the server answers, and why not.
 func (s *Store) Ping(ctx context.Context) error {
-	return wrap(redisscript.Process(ctx, s.client, redis.NewStatusCmd(ctx, "ping")))
+	return s.explain(redisscript.Process(ctx, s.client, redis.NewStatusCmd(ctx, "ping")))
 }
 
 // manner is how requests are decided.
@@ -188,7 +189,7 @@ func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.D
 		panic(a.panicked)
 	}
 	copy(ds, a.decisions)
-	return wrap(a.err)
+	return s.explain(a.err)
 }
 
 // within keeps a cost to what a double holds: beyond its capacity a limit makes

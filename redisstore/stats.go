@@ -45,7 +45,7 @@ func (s *Store) sent(batches []*batch, took time.Duration) {
 		for _, a := range b.asks {
 			told.Requests += len(a.requests)
 			if told.Err == nil {
-				told.Err = wrap(a.err)
+				told.Err = s.explain(a.err)
 			}
 		}
 	}
