@@ -82,7 +82,7 @@ func (s *Store) takeApart(ctx context.Context, rs []headgate.Request, ds []headg
 	}
 	all := parties(rs)
 	if err := redisscript.Await(ctx, func() error { return s.takeParties(ctx, all) }); err != nil {
-		return s.explain(err)
+		return s.dials.explain(ctx, s.explain(err))
 	}
 	for _, p := range all {
 		for j, place := range p.places {

@@ -96,3 +96,6 @@ func (s *Store) ClosedIfForgotten(key string) bool {
 	_, err := l.join(new(ask))
 	return errors.Is(err, errClosed)
 }
+
+// FailDial makes it look as if no connection could be made.
+func (s *Store) FailDial(err error) { s.dials.failed.Store(&err) }

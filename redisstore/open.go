@@ -16,8 +16,8 @@ const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " 
 const wantEscaped = "in a password write %2F for a slash, %23 for #, %3F for ?"
 
 // Open makes a store from a URL, with a client of its own that [Store.Close]
-// closes. It connects when first used. go-redis logs by itself what it cannot dial; see
-// its SetLogger. The forms are
+// closes. It connects when first used. Whose context ends while no connection can be made is told
+// why; go-redis logs it, too, see its SetLogger. The forms are
 //
 //	redis://[user:password@]host[:port][/db]
 //	redis+cluster://[user:password@]host:port[,host:port…]
@@ -53,6 +53,7 @@ func open(rawURL string) (*Store, error) {
 		return nil, err
 	}
 	s.owned = true
+	s.dials.listen(client)
 	return s, nil
 }
 

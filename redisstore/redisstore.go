@@ -70,6 +70,7 @@ type Store struct {
 
 	route    route
 	stats    stats
+	dials    dials // of a client that is owned
 	clock    redisscript.Clock
 	listener listener // to flights that are given back
 }
@@ -154,12 +155,16 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	return s.explain(redisscript.Process(ctx, s.client, redis.NewIntCmd(ctx, "del", s.key(key, l))))
+	return s.process(ctx, redis.NewIntCmd(ctx, "del", s.key(key, l)))
 }
 
 // Ping says whether the server answers, and why not.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.explain(redisscript.Process(ctx, s.client, redis.NewStatusCmd(ctx, "ping")))
+	return s.process(ctx, redis.NewStatusCmd(ctx, "ping"))
+}
+
+func (s *Store) process(ctx context.Context, cmd redis.Cmder) error {
+	return s.dials.explain(ctx, s.explain(redisscript.Process(ctx, s.client, cmd)))
 }
 
 // manner is how requests are decided.
@@ -182,7 +187,7 @@ func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.D
 		if errors.Is(err, ErrNotSent) && !a.left { // the lane was not joined: its context had ended before
 			s.stats.notSent.Add(1)
 		}
-		return err
+		return s.dials.explain(ctx, err)
 	}
 	defer a.free()
 	if a.panicked != nil {
