@@ -49,8 +49,24 @@ func TestLeastRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = stranger.Take(t.Context(), headgate.Request{Key: "k", Limit: parse(t, "1/s"), Cost: 1})
-	if err == nil || !strings.Contains(err.Error(), "NOPERM") {
-		t.Errorf("another prefix: %v, want NOPERM", err)
+	if err == nil || !strings.Contains(err.Error(), "NOPERM") || !strings.Contains(err.Error(), `on keys that begin with "other:"`) {
+		t.Errorf("another prefix: %v, want NOPERM, and the prefix", err)
+	}
+
+	url := "redis://headgate:secret@" + server.Addr + "/1"
+	elsewhere, err := redisstore.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer elsewhere.Close()
+	if err := elsewhere.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "'select'") || !strings.Contains(err.Error(), "SELECT for a database other than 0") {
+		t.Errorf("another database: %v, want NOPERM, and SELECT", err)
+	}
+	if _, err := server.Do(t.Context(), "ACL", "SETUSER", "headgate", "+select"); err != nil {
+		t.Fatal(err)
+	}
+	if err := elsewhere.Ping(t.Context()); err != nil {
+		t.Errorf("another database, with +select: %v", err)
 	}
 }
 

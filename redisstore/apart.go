@@ -77,11 +77,12 @@ func (p *party) hold() {
 // ends leaves at once, and what was taken is given back behind it.
 func (s *Store) takeApart(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := ctx.Err(); err != nil {
+		s.stats.notSent.Add(1)
 		return notSent(err)
 	}
 	all := parties(rs)
 	if err := redisscript.Await(ctx, func() error { return s.takeParties(ctx, all) }); err != nil {
-		return wrap(err)
+		return s.dials.explain(ctx, s.explain(err))
 	}
 	for _, p := range all {
 		for j, place := range p.places {

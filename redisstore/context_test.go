@@ -115,3 +115,20 @@ func TestContextDeadline(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// Whose context had ended before is counted with those whose request was not sent, once.
+func TestEndedBefore(t *testing.T) {
+	addr, _ := silent(t)
+	s := patientStore(t, addr)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1}
+	for range 3 {
+		if _, err := s.Take(ctx, r); !errors.Is(err, redisstore.ErrNotSent) {
+			t.Errorf("error %v", err)
+		}
+	}
+	if got := s.Stats(); got != (redisstore.Stats{NotSent: 3}) {
+		t.Errorf("stats %+v; want 3 that were not sent, and nothing else", got)
+	}
+}

@@ -110,3 +110,6 @@ func VirtualTime(t *testing.T) {
 	}
 	t.Cleanup(scripts.Clear)
 }
+
+// FailDial makes it look as if no connection could be made.
+func (s *Store) FailDial(err error) { s.dials.failed.Store(&err) }

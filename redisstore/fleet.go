@@ -157,16 +157,9 @@ func (f *Fleet) tell(ctx context.Context, life time.Duration) (alive int64, forg
 	s := f.store
 	numbers, err := fleet().Run(ctx, s.client, []string{s.prefix + "fleet"}, []any{f.id, (life + time.Millisecond - 1).Milliseconds()})
 	if err != nil || len(numbers) != 2 {
-		return 0, false, redisscript.Explain("redisstore", err, fleetAdvices)
+		return 0, false, redisscript.Explain("redisstore", err, advices(s.prefix, fleetCommands))
 	}
 	return numbers[0], numbers[1] == 1, nil
 }
 
-const fleetRights = "the user needs the commands EVALSHA, EVAL, ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL on the keys of this prefix"
-
-var fleetAdvices = []redisscript.Advice{
-	{Prefix: "NOPERM", Text: fleetRights},
-	{Prefix: "The user executing the script", Text: fleetRights}, // as Redis 7.0 says it of a command inside
-	{Prefix: "ACL failure in script", Text: fleetRights},         // and 7.2
-	{Prefix: "WRONGTYPE", Text: "somebody else's value is at the key: choose another prefix"},
-}
+const fleetCommands = "EVALSHA, EVAL, ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL"

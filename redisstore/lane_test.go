@@ -214,6 +214,9 @@ func TestGroupNotSent(t *testing.T) {
 	if !errors.Is(err, redisstore.ErrNotSent) {
 		t.Errorf("error %v", err)
 	}
+	if got := s.Stats(); got.NotSent != 1 {
+		t.Errorf("stats %+v; want one that was not sent", got)
+	}
 }
 
 // A server that does not answer holds up nobody who asks another.

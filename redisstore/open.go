@@ -13,18 +13,36 @@ import (
 const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " +
 	"redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master-name"
 
+const wantEscaped = "in a password write %2F for a slash, %23 for #, %3F for ?"
+
 // Open makes a store from a URL, with a client of its own that [Store.Close]
-// closes. It connects when first used. go-redis logs by itself what it cannot dial; see
-// its SetLogger. The forms are
+// closes. It connects when first used. Whose context ends while no connection can be made is told
+// why; go-redis logs it, too, see its SetLogger. The forms are
 //
 //	redis://[user:password@]host[:port][/db]
 //	redis+cluster://[user:password@]host:port[,host:port…]
 //	redis+sentinel://[user:password@]host:port[,host:port…]/master-name[/db]
 //
 // and rediss, rediss+cluster and rediss+sentinel for TLS. Query parameters are
-// those of go-redis, such as dial_timeout=1s and pool_size=20; prefix and queue set
-// those of [Options]. Errors are headgate.InvalidErrors and hold no password.
+// those of go-redis, such as dial_timeout=1s and pool_size=20, each once and in its range;
+// prefix and queue set those of [Options]. Errors are headgate.InvalidErrors and hold no password.
 func Open(rawURL string) (*Store, error) {
+	s, err := open(rawURL)
+	if err != nil && mistaken(rawURL) {
+		return nil, badURL(rawURL, wantURL+"; "+wantEscaped)
+	}
+	return s, err
+}
+
+// mistaken says whether a password may have been taken for other parts of rawURL, which must not be
+// shown then: an @ stands behind what was taken for the hosts.
+func mistaken(rawURL string) bool {
+	_, rest, _ := strings.Cut(rawURL, "://")
+	i := strings.IndexAny(rest, "/?#")
+	return i >= 0 && strings.Contains(rest[i:], "@")
+}
+
+func open(rawURL string) (*Store, error) {
 	client, o, err := newClient(rawURL)
 	if err != nil {
 		return nil, err
@@ -35,6 +53,7 @@ func Open(rawURL string) (*Store, error) {
 		return nil, err
 	}
 	s.owned = true
+	s.dials.listen(client)
 	return s, nil
 }
 
@@ -42,13 +61,17 @@ func newClient(rawURL string) (client redis.UniversalClient, o Options, err erro
 	scheme, _, _ := strings.Cut(rawURL, "://")
 	plain, kind, _ := strings.Cut(scheme, "+")
 	u, err := parseHosts(rawURL)
+	if _, told := errors.AsType[*headgate.InvalidError](err); told {
+		return nil, o, err
+	}
 	if err != nil || (plain != "redis" && plain != "rediss") {
 		return nil, o, badURL(rawURL, wantURL)
 	}
 	u.Scheme = plain
-	if o, err = takeOptions(u); err != nil {
-		return nil, o, badURL(rawURL, "as queue the number of callers who may wait, such as queue="+strconv.Itoa(DefaultQueue))
+	if err := checkParameters(u.Query()); err != nil {
+		return nil, o, err
 	}
+	o = takeOptions(u)
 	switch kind {
 	case "":
 		client, err = newSingle(u)
@@ -65,17 +88,15 @@ func newClient(rawURL string) (client redis.UniversalClient, o Options, err erro
 	return client, o, nil
 }
 
-// takeOptions takes from the query of u what is not go-redis's.
-func takeOptions(u *url.URL) (o Options, err error) {
+// takeOptions takes from the query of u, which has been checked, what is not go-redis's.
+func takeOptions(u *url.URL) (o Options) {
 	query := u.Query()
 	o.Prefix = query.Get("prefix")
-	if query.Has("queue") {
-		o.Queue, err = strconv.Atoi(query.Get("queue"))
-	}
+	o.Queue, _ = strconv.Atoi(query.Get("queue"))
 	query.Del("prefix")
 	query.Del("queue")
 	u.RawQuery = query.Encode()
-	return o, err
+	return o
 }
 
 // want says what would be accepted instead of a URL that go-redis refused with err.
@@ -87,19 +108,28 @@ func want(err error) string {
 		return "query parameters of go-redis; " + strconv.Quote(option) + " is none"
 	case errors.Is(err, errNoMaster):
 		return "the name of the master after the hosts: redis+sentinel://host:port/master-name"
+	case errors.Is(err, errHosts):
+		return "one host; several are for redis+cluster:// and redis+sentinel://"
+	case errors.Is(err, errDatabases):
+		return "no database after the hosts: a Cluster has but one; " + wantEscaped
 	case strings.Contains(err.Error(), "invalid database number"), strings.Contains(err.Error(), "invalid URL path"):
-		return "a database number after the host; in a password write %2F for a slash, %23 for #, %3F for ?"
+		return "a database number after the host; " + wantEscaped
 	default:
 		return "valid query parameters, such as dial_timeout=1s; " + wantURL
 	}
 }
 
 var (
-	errNoMaster = errors.New("no master name")
-	errDB       = errors.New("invalid database number")
+	errNoMaster  = errors.New("no master name")
+	errDB        = errors.New("invalid database number")
+	errDatabases = errors.New("a Cluster has no databases")
+	errHosts     = errors.New("several hosts")
 )
 
 func newSingle(u *url.URL) (redis.UniversalClient, error) {
+	if u.Query().Has("addr") {
+		return nil, errHosts
+	}
 	o, err := redis.ParseURL(u.String())
 	if err != nil {
 		return nil, err
@@ -111,6 +141,9 @@ func newSingle(u *url.URL) (redis.UniversalClient, error) {
 }
 
 func newCluster(u *url.URL) (redis.UniversalClient, error) {
+	if strings.Trim(u.Path, "/") != "" {
+		return nil, errDatabases
+	}
 	o, err := redis.ParseClusterURL(u.String())
 	if err != nil {
 		return nil, err
@@ -160,11 +193,17 @@ func parseHosts(rawURL string) (*url.URL, error) {
 		user, authority = authority[:i+1], authority[i+1:]
 	}
 	hosts := strings.Split(authority, ",")
+	if err := checkHosts(hosts); err != nil {
+		return nil, err
+	}
 	u, err := url.Parse(scheme + "://" + user + hosts[0] + tail)
 	if err != nil {
 		return nil, err
 	}
-	query := u.Query()
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, err
+	}
 	for _, host := range hosts[1:] {
 		query.Add("addr", host)
 	}

@@ -11,8 +11,8 @@
 // server idle is sent at once. Redis 6.2 and newer, single, Cluster and Sentinel.
 //
 // A caller whose context ends leaves at once. A request that has not been sent by then is
-// not charged, and the error is [ErrNotSent]; one that is under way stays charged if it is
-// granted. [Store.Stats] counts both.
+// not charged, and the error is [ErrNotSent]; one that is under way, be it only to a connection that
+// is being made, stays charged if it is granted. [Store.Stats] counts both.
 //
 // Nothing is ever charged twice: a call whose answer was lost is not repeated but
 // reported as an error, and may or may not have been charged. Only the calls of a
@@ -24,6 +24,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -63,10 +64,13 @@ type Store struct {
 	queue    int           // callers who may wait in a lane
 	patience time.Duration // see lane
 	onBatch  func(Batch)
-	owned    bool // Close closes the client
+	owned    bool        // Close closes the client
+	closed   atomic.Bool // by Close
+	advices  []redisscript.Advice
 
 	route    route
 	stats    stats
+	dials    dials // of a client that is owned
 	clock    redisscript.Clock
 	listener listener // to flights that are given back
 }
@@ -92,15 +96,15 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Queue == 0 {
 		o.Queue = DefaultQueue
 	}
-	s := &Store{client: client, prefix: o.Prefix, queue: o.Queue, patience: defaultPatience, onBatch: o.OnBatch}
+	s := &Store{client: client, prefix: o.Prefix, queue: o.Queue, patience: defaultPatience, onBatch: o.OnBatch, advices: advices(o.Prefix, commands)}
 	s.route.init(s)
 	return s, nil
 }
 
 // Close closes the client, if the store was made by [Open]. Those who wait for a flight
-// get an error then.
+// get an error then. A second Close does nothing, and returns nil.
 func (s *Store) Close() error {
-	if !s.owned {
+	if !s.owned || s.closed.Swap(true) {
 		return nil
 	}
 	defer s.listener.wakeAll()
@@ -151,12 +155,16 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	return wrap(redisscript.Process(ctx, s.client, redis.NewIntCmd(ctx, "del", s.key(key, l))))
+	return s.process(ctx, redis.NewIntCmd(ctx, "del", s.key(key, l)))
 }
 
 // Ping says whether the server answers, and why not.
 func (s *Store) Ping(ctx context.Context) error {
-	return wrap(redisscript.Process(ctx, s.client, redis.NewStatusCmd(ctx, "ping")))
+	return s.process(ctx, redis.NewStatusCmd(ctx, "ping"))
+}
+
+func (s *Store) process(ctx context.Context, cmd redis.Cmder) error {
+	return s.dials.explain(ctx, s.explain(redisscript.Process(ctx, s.client, cmd)))
 }
 
 // manner is how requests are decided.
@@ -176,14 +184,17 @@ func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.D
 		err = s.route.lane(rs[0].Key, a.names[0]).do(ctx, a) //nolint:contextcheck // to find the lane asks nobody
 	}
 	if err != nil {
-		return err
+		if errors.Is(err, ErrNotSent) && !a.left { // the lane was not joined: its context had ended before
+			s.stats.notSent.Add(1)
+		}
+		return s.dials.explain(ctx, err)
 	}
 	defer a.free()
 	if a.panicked != nil {
 		panic(a.panicked)
 	}
 	copy(ds, a.decisions)
-	return wrap(a.err)
+	return s.explain(a.err)
 }
 
 // within keeps a cost to what a double holds: beyond its capacity a limit makes

@@ -12,8 +12,8 @@ type Stats struct {
 	Requests   int64 // that were sent in them
 	Waiting    int64 // of the callers, whose request has not been sent, at this moment
 	Busy       int64 // callers who were told [ErrBusy]
-	NotSent    int64 // callers whose context ended before their request was sent: nothing was charged
-	Unanswered int64 // callers whose context ended after that: their requests are charged if granted
+	NotSent    int64 // callers whose context ended before their request was sent, or before they called: nothing was charged
+	Unanswered int64 // callers whose context ended after that, or while the client connected: their requests may be charged
 }
 
 // Batch is what [Options].OnBatch is told.
@@ -45,7 +45,7 @@ func (s *Store) sent(batches []*batch, took time.Duration) {
 		for _, a := range b.asks {
 			told.Requests += len(a.requests)
 			if told.Err == nil {
-				told.Err = wrap(a.err)
+				told.Err = s.explain(a.err)
 			}
 		}
 	}

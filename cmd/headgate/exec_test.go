@@ -128,17 +128,6 @@ func TestShort(t *testing.T) {
 	}
 }
 
-func TestCheckPorts(t *testing.T) {
-	for url, want := range map[string]bool{
-		"redis://h": true, "redis://h:65535/0": true, "redis://u:99999@h:1": true, "redis://[::1]:6379": true, "redis://[::1]": true,
-		"redis://h:65536": false, "redis://h:0": false, "redis+cluster://a:1,b:70000": false, "redis://u:p@h:99999?pool_size=2": false,
-	} {
-		if err := checkPorts(url); (err == nil) != want {
-			t.Errorf("%s: %v, want fine %v", url, err, want)
-		}
-	}
-}
-
 func TestPrintable(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"/a b", "/a b"},

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -30,9 +28,6 @@ func openStore(rawURL string) (*store, error) {
 	case "memory:":
 		return &store{headgate.NewMemory(0), io.NopCloser(nil), "memory:"}, nil
 	case "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel":
-		if err := checkPorts(rawURL); err != nil {
-			return nil, err
-		}
 		logging.Disable() // its errors reach us as errors, in one line
 		s, err := redisstore.Open(rawURL)
 		if err != nil {
@@ -41,26 +36,6 @@ func openStore(rawURL string) (*store, error) {
 		return &store{s, s, withoutPassword(rawURL)}, nil
 	}
 	return nil, &headgate.InvalidError{Field: "store", Value: fmt.Sprintf("%q", withoutPassword(rawURL)), Want: storeURLs}
-}
-
-// checkPorts finds fault with the ports of the hosts in rawURL, which would
-// otherwise be found by dialling.
-func checkPorts(rawURL string) error {
-	_, hosts, _ := strings.Cut(rawURL, "://")
-	if i := strings.IndexAny(hosts, "/?#"); i >= 0 {
-		hosts = hosts[:i]
-	}
-	hosts = hosts[strings.LastIndexByte(hosts, '@')+1:]
-	for host := range strings.SplitSeq(hosts, ",") {
-		_, port, err := net.SplitHostPort(host)
-		if err != nil {
-			continue // without a port
-		}
-		if n, err := strconv.Atoi(port); err == nil && (n < 1 || n > 65535) {
-			return &headgate.InvalidError{Field: "port of the store", Value: port, Want: "1 to 65535"}
-		}
-	}
-	return nil
 }
 
 // withoutPassword is rawURL, which may be no URL at all, without what may be secret.

@@ -1,0 +1,62 @@
+package redisstore_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// What go-redis would panic at, or pass over, is told by Open, in one line that names it.
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	const conns, timeout = "0 to 65535", "a time such as 500ms, or a number of seconds; 0 is none, and a year the most"
+	for url, want := range map[string]string{
+		"redis://h?pool_size=-1":                        `pool_size in the store URL is "-1"; want ` + conns + ", or 0 for the default",
+		"redis://h?pool_size=99999999999":               `pool_size in the store URL is "99999999999"; want ` + conns + ", or 0 for the default",
+		"redis+sentinel://h/m?pool_size=-1":             `pool_size in the store URL is "-1"; want ` + conns + ", or 0 for the default",
+		"redis+cluster://127.0.0.1:1?pool_size=-1":      `pool_size in the store URL is "-1"; want ` + conns + ", or 0 for the default",
+		"redis://h?pool_size=":                          `pool_size in the store URL is ""; want ` + conns + ", or 0 for the default",
+		"redis://h?min_idle_conns=-1":                   `min_idle_conns in the store URL is "-1"; want ` + conns,
+		"redis://h?max_active_conns=-2":                 `max_active_conns in the store URL is "-2"; want ` + conns + ", or 0 for no bound",
+		"redis://h?protocol=9":                          `protocol in the store URL is "9"; want 2 to 3`,
+		"redis://h?max_retries=3":                       `max_retries in the store URL is "3"; want -1 to 0: what may have been charged is not sent again`,
+		"redis://h?dial_timeout=-1s":                    `dial_timeout in the store URL is "-1s"; want ` + timeout,
+		"redis://h?read_timeout=99999999999":            `read_timeout in the store URL is "99999999999"; want ` + timeout,
+		"redis+cluster://a:1?pool_timeout=soon":         `pool_timeout in the store URL is "soon"; want ` + timeout,
+		"redis://h?pool_fifo=perhaps":                   `pool_fifo in the store URL is "perhaps"; want true or false`,
+		"redis://:hush@h?queue=many":                    `queue in the store URL is "many"; want the number of callers who may wait, such as 8192`,
+		"redis://h?queue=-1":                            `queue in the store URL is "-1"; want the number of callers who may wait, such as 8192`,
+		"redis://h?queue=5&queue=6":                     "queue in the store URL is given 2 times; want it once",
+		"redis://h:67999999":                            `port of the store is "67999999"; want 1 to 65535`,
+		"redis://h:0":                                   `port of the store is "0"; want 1 to 65535`,
+		"redis+cluster://a:1,b:70000":                   `port of the store is "70000"; want 1 to 65535`,
+		"redis+cluster://a:1,b":                         "host 2 of the store URL is without a port; want host:port",
+		"redis+cluster://a:1,,b:2":                      "host 2 of the store URL is empty; want host:port",
+		"redis+sentinel://,b:2/m":                       "host 1 of the store URL is empty; want host:port",
+		"redis://a:1,b:2":                               `store URL is of scheme "redis"; want one host; several are for redis+cluster:// and redis+sentinel://`,
+		"redis+cluster://a:1/3":                         `store URL is of scheme "redis+cluster"; want no database after the hosts: a Cluster has but one; in a password write %2F for a slash, %23 for #, %3F for ?`,
+		"redis+cluster://a:1?no_such=1&read_only=false": `store URL is of scheme "redis+cluster"; want query parameters of go-redis; "no_such" is none`,
+	} {
+		_, err := redisstore.Open(url)
+		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok || err.Error() != "headgate: "+want {
+			t.Errorf("%s:\n got %v\nwant headgate: %s", url, err, want)
+		}
+	}
+}
+
+// What is in range is taken.
+func TestOpenTakesParameters(t *testing.T) {
+	for _, url := range []string{
+		"redis://h?pool_size=0&min_idle_conns=0&max_active_conns=65535&protocol=2&max_retries=-1&dial_timeout=0&read_timeout=2&write_timeout=1h&pool_fifo=true&pipeline_pool_size=-1",
+		"redis+cluster://a:1,b:2/?max_redirects=-1&dialer_retries=1&dialer_retry_timeout=5ms&read_only=0", "redis+cluster://a:1?addr=b:2&addr=c:3",
+		"redis+sentinel://a:1,b:2/m?password=p%40ss&username=u&db=3", "rediss://h?skip_verify=1", "redis://[::1]", "redis://[::1]:65535/2",
+	} {
+		s, err := redisstore.Open(url)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		_ = s.Close()
+	}
+}
