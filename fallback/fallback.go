@@ -54,7 +54,7 @@ const (
 	Closed Mode = iota
 
 	// Open grants, and counts nothing: each key is told that all is left, but for costs that the limit can
-	// never grant.
+	// never grant. Of the last 65,536 grants with a ticket it remembers, in 4 MB, that they may be taken back.
 	Open
 
 	// Local asks a store in this process, under this instance's share of the limit. While the number
@@ -122,6 +122,7 @@ type Store struct {
 	breaker *gobreaker.CircuitBreaker[struct{}]
 	changes changes
 	instead atomic.Uint64
+	tickets tickets
 
 	watched  atomic.Bool   // the breaker watches a call
 	silent   time.Duration // see silence; of whom it watches
