@@ -81,8 +81,8 @@ type Lease struct {
 
 var _ Store = (*Lease)(nil)
 
-// NewLease makes a Lease around store. It returns an [InvalidError] if store is nil or an
-// option is not as told there.
+// NewLease makes a Lease around store. It returns an [*InvalidError] if store is nil or
+// one of o is out of the range that [LeaseOptions] tells.
 func NewLease(store Store, o LeaseOptions) (*Lease, error) {
 	if err := validateStore(store); err != nil {
 		return nil, err

@@ -83,20 +83,23 @@ type Options struct {
 	// a Timeout in all, are a failure. What was asked may be charged all the same. Default: 50 ms.
 	Timeout time.Duration
 
-	// Failures is after how many failures the store is left alone: so many in a row, or
-	// so many in ten seconds that are half of what was asked. They are counted as one caller would who
-	// asks again and again: of calls that overlap, that which began first. So one late
-	// answer is one failure, however many wait for it, and a store that hangs is left alone after
-	// Failures x Timeout. An error with a method Busy that returns true, such as redisstore.ErrBusy, is not counted: the
-	// request was turned away on this side, without a wait, to keep a queue short that moves. It is decided here instead, and
-	// if the queue does not move, those who are in it say so. Default: 5.
+	// Failures is how many open the breaker. Then the store is left alone, which means that it is not asked, and Mode
+	// decides. It opens after so many failures in a row, or so many in ten seconds if they are at
+	// least half of the calls.
+	//
+	// Of calls that overlap only the first counts. So one late answer is one failure, however many wait for it, and a
+	// store that hangs is left alone after Failures x Timeout.
+	//
+	// An error with a method Busy that returns true, such as redisstore.ErrBusy, is no failure: the request was turned
+	// away on this side, without a wait, to keep a queue short that moves. Mode decides it, and if the queue does
+	// not move, those who are in it fail. Default: 5.
 	Failures int
 
 	// Pause is for how long the store is left alone. After it, one caller at a time asks
-	// it, and the first that is answered ends the fallback. Default: 1 s.
+	// it, and the first that is answered closes the breaker. Default: 1 s.
 	Pause time.Duration
 
-	// OnChange is told when the store is left alone, and why, and when it answers again. It is called
+	// OnChange is told when the store is left alone (degraded), and why, and when it answers again. It is called
 	// by a caller of the store, after the store answered or did not, for one change after the other. A panic in it is a
 	// panic of that caller, and the next changes are told all the same. Default: nobody.
 	OnChange func(degraded bool, err error)
@@ -131,7 +134,7 @@ type Store struct {
 
 var _ headgate.Store = (*Store)(nil)
 
-// New puts a fallback around store. It returns a headgate.InvalidError if store or Local holds nil or the zero Memory, if a number is
+// New puts a fallback around store. It returns a *headgate.InvalidError if store or Local holds nil or the zero Memory, if a number is
 // negative, or if the options do not fit the mode.
 func New(store headgate.Store, o Options) (*Store, error) {
 	if err := o.validate(store); err != nil {
