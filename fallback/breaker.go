@@ -28,6 +28,9 @@ func newBreaker(s *Store) *gobreaker.CircuitBreaker[struct{}] {
 // ask calls the store within the budget, unless it is left alone. A final error is for the caller;
 // any other says that the store could not say.
 func (s *Store) ask(ctx context.Context, call func(context.Context) error) error {
+	if s.store == nil {
+		return &headgate.InvalidError{Field: "fallback.Store", Value: "a zero value", Want: "one made by fallback.New"}
+	}
 	err := s.askWatched(ctx, call)
 	s.changes.tell(s.options.OnChange)
 	return err

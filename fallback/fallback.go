@@ -134,7 +134,7 @@ type Store struct {
 
 var _ headgate.Store = (*Store)(nil)
 
-// New puts a fallback around store. It returns a *headgate.InvalidError if store or Local holds nil or the zero Memory, if a number is
+// New puts a fallback around store. It returns a *headgate.InvalidError if store or Local is nil or a zero value, if a number is
 // negative, or if the options do not fit the mode.
 func New(store headgate.Store, o Options) (*Store, error) {
 	if err := o.validate(store); err != nil {
@@ -164,9 +164,9 @@ func (o *Options) validate(store headgate.Store) error {
 	}
 	switch {
 	case !askable(store):
-		return bad("store", "nil or the zero Memory", "a Store that others share, such as that of redisstore")
+		return bad("store", "nil or a zero value", "a Store that others share, such as that of redisstore")
 	case o.Local != nil && !askable(o.Local):
-		return bad("Local", "nil or the zero Memory", "a Store, such as headgate.NewMemory(0), or none")
+		return bad("Local", "nil or a zero value", "a Store, such as headgate.NewMemory(0), or none")
 	case o.Mode > Local:
 		return bad("Mode", strconv.Itoa(int(o.Mode)), "Closed, Open or Local")
 	case o.Mode == Local && o.Instances == nil:
@@ -187,6 +187,9 @@ func (o *Options) validate(store headgate.Store) error {
 
 // askable says whether store is one that a limiter takes.
 func askable(store headgate.Store) bool {
+	if s, ours := store.(*Store); ours && s != nil && s.store == nil {
+		return false
+	}
 	_, err := headgate.NewLimiterFunc(store, func(string) []headgate.Limit { return nil })
 	return err == nil
 }
