@@ -71,8 +71,8 @@ const (
 	longestDenied = 1024 // bytes of a key
 )
 
-// NewDenyCache makes a cache of what store denies. It returns an [InvalidError] if store is
-// nil or an option is out of its range.
+// NewDenyCache makes a cache of what store denies. It returns an [*InvalidError] if store is
+// nil or one of o is out of the range that [DenyCacheOptions] tells.
 func NewDenyCache(store Store, o DenyCacheOptions) (*DenyCache, error) {
 	if err := validateStore(store); err != nil {
 		return nil, err

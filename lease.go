@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -52,10 +51,13 @@ type LeaseOptions struct {
 // loses writes, a [Lease.Reset], a change of a limit's numbers; and whatever else is given back, as by
 // [Limiter.Refund], [Reservation.Cancel] and [Reservation.Commit], however soon, and then no more than that.
 //
-// It may be less, for a key while it is hot. Up to a Share may lie in other processes, for a Term at most; what a
-// process has that dies, or that cannot reach the store, is lost until it has refilled. A bucket is kept from being full by up to twice the Share, because it refills while
-// tokens are lent: so a burst finds up to three times the Share of its capacity less, besides what was used. Its rate suffers
-// none of that. Of a fixed window what is not used at its end is lost.
+// It may be less, for a key that is hot or was. Up to a Share may lie in other processes, for a Term at most; what a
+// process has that dies, or that cannot reach the store, is lost until it has refilled. Up to twice the Share is taken out of a
+// bucket and not used, because it refills while
+// tokens are lent: so a burst finds up to three times the Share of its capacity less, besides what was used. That lasts until the
+// bucket has refilled, also when the key has grown cold or the Lease is closed: 400 tokens of
+// TokenBucket(2000, 1000, time.Second) are back in 0.4 s, those of TokenBucket(2000, 1, time.Hour) in 400 hours. So do not put a Lease around
+// limits that refill slowly. The rate suffers none of that. Of a fixed window what is not used at its end is lost.
 //
 // What takes part are requests of [Store.Take] with a cost above 0 and nothing else said, under token buckets,
 // stepped ones and fixed windows of at least 32 / Share tokens, and at most a 32nd of Share at a time. The
@@ -74,15 +76,15 @@ type Lease struct {
 	made    time.Time // has a monotonic reading
 	demands demands
 	closed  atomic.Bool
-	calls   sync.WaitGroup // that take ahead or give back
+	calls   underWay // that take ahead or give back
 
 	unreturned unreturned // when it was closed
 }
 
 var _ Store = (*Lease)(nil)
 
-// NewLease makes a Lease around store. It returns an [InvalidError] if store is nil or an
-// option is not as told there.
+// NewLease makes a Lease around store. It returns an [*InvalidError] if store is nil or
+// one of o is out of the range that [LeaseOptions] tells.
 func NewLease(store Store, o LeaseOptions) (*Lease, error) {
 	if err := validateStore(store); err != nil {
 		return nil, err
@@ -196,14 +198,14 @@ func (l *Lease) lend(d *demand, r *Request, now int64) *loan {
 		return nil
 	}
 	d.rest = now + int64(lent.term)/8
-	l.calls.Add(1)
+	l.calls.begin()
 	return newLoan(lent, r.Key, lent.sizeFor(tokens, l.term))
 }
 
 // renew takes tokens for n ahead, after what was left of the loan before, which was not enough for
 // a request, has been given back.
 func (l *Lease) renew(row *demandRow, n, old *loan, left int64) {
-	defer l.calls.Done()
+	defer l.calls.end()
 	l.giveBack(old, left)
 	t := l.borrow(n)
 	if !l.begin(row, n, t) {
@@ -239,7 +241,7 @@ func (l *Lease) over(row *demandRow, n *loan) {
 
 // finish gives back what drop left.
 func (l *Lease) finish(n *loan, left int64) {
-	defer l.calls.Done()
+	defer l.calls.end()
 	l.giveBack(n, left)
 }
 
@@ -251,7 +253,7 @@ func (l *Lease) drop(row *demandRow, n *loan) (left int64) {
 		d.remove(n)
 	}
 	if left = n.end(); left > 0 {
-		l.calls.Add(1)
+		l.calls.begin()
 	}
 	return left
 }
@@ -272,10 +274,12 @@ func (l *Lease) Reset(ctx context.Context, key string, limit Limit) error {
 	return l.store.Reset(ctx, key, limit)
 }
 
-// Close gives back what was taken ahead and waits until that is done, or until ctx has ended. From now on all requests go
+// Close gives back the tokens that this process has and waits until that is done, or until ctx has ended: give it a context with
+// time, not one that has ended because the process is to stop. From now on all requests go
 // through. An error says how many tokens the store may not have got back, and why, or that ctx, whose error is in it, ended
 // first: they are lost until they have refilled. So is what a process has that dies, or does not close its Lease, and without an
-// error what it has of a fixed window that ends within a Term.
+// error what it has of a fixed window that ends within a Term. What was kept out of a bucket of a hot key, see [Lease], is not
+// given back: other processes may count on it. It flows in again.
 func (l *Lease) Close(ctx context.Context) error {
 	l.closed.Store(true)
 	for i := range l.demands.rows {
@@ -288,13 +292,16 @@ func (l *Lease) Close(ctx context.Context) error {
 	}
 	done := make(chan struct{})
 	go func() {
-		l.calls.Wait()
+		l.calls.all.Wait()
 		close(done)
 	}()
 	select {
 	case <-done:
 		return l.unreturned.err()
 	case <-ctx.Done():
+		if l.calls.n.Load() == 0 { // nothing was left to do
+			return l.unreturned.err()
+		}
 		return fmt.Errorf("headgate: %w before all that was taken ahead was given back", ctx.Err())
 	}
 }

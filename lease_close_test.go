@@ -79,6 +79,33 @@ func TestLeaseCloseGivesUp(t *testing.T) {
 	})
 }
 
+// A context that has ended is no error if there is nothing to give back, and else it is.
+func TestLeaseCloseAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fleet{store: NewMemory(100), limit: must(ParseLimit("10000/s"))}
+		defer time.Sleep(time.Second) // until all that is on its way has arrived
+		ended, end := context.WithCancel(t.Context())
+		end()
+		for range 100 { // by chance Close sees that it is done before it sees that ctx has ended
+			p := f.process(LeaseOptions{}, func() time.Duration { return 0 })
+			for range 2 {
+				if err := p.lease.Close(ended); err != nil {
+					t.Fatalf("nothing was taken ahead: %v", err)
+				}
+			}
+		}
+		p := f.process(LeaseOptions{}, func() time.Duration { return time.Millisecond })
+		p.hold(t)
+		if err := p.lease.Close(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("something was: %v", err)
+		}
+		time.Sleep(time.Second)
+		if err := p.lease.Close(ended); err != nil {
+			t.Errorf("it was given back: %v", err)
+		}
+	})
+}
+
 // Close says what the store did not get back: if it cannot say, if that is late, and if what was taken ahead
 // arrives when it is closed already.
 func TestLeaseCloseGivesNothingBack(t *testing.T) {

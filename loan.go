@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -168,3 +169,12 @@ func (u *unreturned) err() error {
 	}
 	return fmt.Errorf("headgate: %d tokens that were taken ahead may not have been given back: %w", u.tokens, u.why)
 }
+
+// underWay counts calls that are.
+type underWay struct {
+	all sync.WaitGroup
+	n   atomic.Int64
+}
+
+func (c *underWay) begin() { c.all.Add(1); c.n.Add(1) }
+func (c *underWay) end()   { c.n.Add(-1); c.all.Done() }

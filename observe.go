@@ -68,7 +68,7 @@ type Call struct {
 // It observes what goes through it. Around a store that asks another one, it tells
 // what callers see; inside of it, what the other one is asked.
 //
-// It returns an [InvalidError] if store is nil or the zero Memory.
+// It returns an [*InvalidError] if store is nil or a zero value.
 func Observe(store Store, o Observer) (Store, error) {
 	if _, err := newLimiter(store, nil); err != nil { // which takes the same stores
 		return nil, err

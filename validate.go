@@ -25,15 +25,24 @@ func (l Limit) Validate() error {
 // validateStore refuses what could not be asked.
 func validateStore(s Store) error {
 	v := reflect.ValueOf(s)
-	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || isZeroMemory(s) {
-		return &InvalidError{Field: "store", Value: "nil or the zero Memory", Want: "a Store, such as NewMemory(0)"}
+	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || isZero(s) {
+		return &InvalidError{Field: "store", Value: "nil or a zero value", Want: "a Store, such as NewMemory(0)"}
 	}
 	return nil
 }
 
-func isZeroMemory(s Store) bool {
-	m, inside := s.(*Memory)
-	return inside && m.shards == nil
+// isZero says whether s is one of ours that no constructor made.
+func isZero(s Store) bool {
+	switch s := s.(type) {
+	case *Memory:
+		return s.shards == nil
+	case *DenyCache:
+		return s.store == nil
+	case *Lease:
+		return s.store == nil
+	default:
+		return false
+	}
 }
 
 // check finds the first fault in the terms of r.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Whatever takes a store refuses what is none: nil, a nil pointer and the zero Memory, which would panic when asked.
+// Whatever takes a store refuses what is none: nil, a nil pointer and a zero value of ours, which would panic when asked.
 func TestNoStore(t *testing.T) {
 	limit := TokenBucket(1, 1, time.Second)
 	for name, with := range map[string]func(Store) error{
@@ -18,8 +18,8 @@ func TestNoStore(t *testing.T) {
 		"NewLease":       func(s Store) error { _, err := NewLease(s, LeaseOptions{}); return err },
 		"Observe":        func(s Store) error { _, err := Observe(s, Observer{}); return err },
 	} {
-		for _, none := range []Store{nil, (*Memory)(nil), new(Memory), (*DenyCache)(nil), (*Lease)(nil)} {
-			const want = "headgate: store is nil or the zero Memory; want a Store, such as NewMemory(0)"
+		for _, none := range []Store{nil, (*Memory)(nil), new(Memory), (*DenyCache)(nil), new(DenyCache), (*Lease)(nil), new(Lease)} {
+			const want = "headgate: store is nil or a zero value; want a Store, such as NewMemory(0)"
 			if err := with(none); fmt.Sprint(err) != want {
 				t.Errorf("%s of %T: %v; want %s", name, none, err, want)
 			}

@@ -28,6 +28,9 @@ func newBreaker(s *Store) *gobreaker.CircuitBreaker[struct{}] {
 // ask calls the store within the budget, unless it is left alone. A final error is for the caller;
 // any other says that the store could not say.
 func (s *Store) ask(ctx context.Context, call func(context.Context) error) error {
+	if s.store == nil {
+		return &headgate.InvalidError{Field: "fallback.Store", Value: "a zero value", Want: "one made by fallback.New"}
+	}
 	err := s.askWatched(ctx, call)
 	s.changes.tell(s.options.OnChange)
 	return err
@@ -65,9 +68,7 @@ func (s *Store) call(ctx context.Context, call func(context.Context) error) erro
 	if left := ctx.Err(); left != nil {
 		return &leftError{error: left, after: time.Since(begun)}
 	}
-	if !final(err) {
-		s.changes.fail(err)
-	}
+	s.changes.fail(err)
 	return err
 }
 
@@ -125,10 +126,10 @@ func uncounted(err error) bool {
 
 // Stats are the counts of a [Store] since it was made, for observers.
 type Stats struct {
-	Degraded    bool          // the store is left alone
+	Degraded    bool          // the store is left alone: the breaker is open
 	DegradedFor time.Duration // for how long it was, in all
 	Instead     uint64        // decisions that were not the store's, also while it was asked
-	Failures    uint64        // calls to which the store gave no answer
+	Failures    uint64        // calls to which the store gave no answer, each of them; to be turned away as by redisstore.ErrBusy is none
 }
 
 // Stats are the counts up to now.
@@ -141,7 +142,7 @@ func (s *Store) Stats() Stats {
 // changes are what became of the store: how often it failed, and when it was left alone.
 type changes struct {
 	mu       sync.Mutex
-	last     error // why the store could not say, as far as that was counted
+	last     error // why the store could not say
 	failures uint64
 	since    time.Time // when it was left alone; zero while it is asked
 	before   time.Duration
@@ -157,12 +158,13 @@ type change struct {
 
 // fail notes that a call failed.
 func (c *changes) fail(err error) {
+	if uncounted(err) {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failures++
-	if !uncounted(err) {
-		c.last = err
-	}
+	c.last = err
 }
 
 // note notes a change of the breaker. Half open it is left alone still, but for one caller.

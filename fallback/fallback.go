@@ -54,7 +54,7 @@ const (
 	Closed Mode = iota
 
 	// Open grants, and counts nothing: each key is told that all is left, but for costs that the limit can
-	// never grant.
+	// never grant. Of the last 65,536 grants with a ticket it remembers, in 4 MB, that they may be taken back.
 	Open
 
 	// Local asks a store in this process, under this instance's share of the limit. While the number
@@ -83,20 +83,23 @@ type Options struct {
 	// a Timeout in all, are a failure. What was asked may be charged all the same. Default: 50 ms.
 	Timeout time.Duration
 
-	// Failures is after how many failures the store is left alone: so many in a row, or
-	// so many in ten seconds that are half of what was asked. They are counted as one caller would who
-	// asks again and again: of calls that overlap, that which began first. So one late
-	// answer is one failure, however many wait for it, and a store that hangs is left alone after
-	// Failures x Timeout. An error with a method Busy that returns true, such as redisstore.ErrBusy, is not counted: the
-	// request was turned away on this side, without a wait, to keep a queue short that moves. It is decided here instead, and
-	// if the queue does not move, those who are in it say so. Default: 5.
+	// Failures is how many open the breaker. Then the store is left alone, which means that it is not asked, and Mode
+	// decides. It opens after so many failures in a row, or so many in ten seconds if they are at
+	// least half of the calls.
+	//
+	// Of calls that overlap only the first counts. So one late answer is one failure, however many wait for it, and a
+	// store that hangs is left alone after Failures x Timeout.
+	//
+	// An error with a method Busy that returns true, such as redisstore.ErrBusy, is no failure: the request was turned
+	// away on this side, without a wait, to keep a queue short that moves. Mode decides it, and if the queue does
+	// not move, those who are in it fail. Default: 5.
 	Failures int
 
 	// Pause is for how long the store is left alone. After it, one caller at a time asks
-	// it, and the first that is answered ends the fallback. Default: 1 s.
+	// it, and the first that is answered closes the breaker. Default: 1 s.
 	Pause time.Duration
 
-	// OnChange is told when the store is left alone, and why, and when it answers again. It is called
+	// OnChange is told when the store is left alone (degraded), and why, and when it answers again. It is called
 	// by a caller of the store, after the store answered or did not, for one change after the other. A panic in it is a
 	// panic of that caller, and the next changes are told all the same. Default: nobody.
 	OnChange func(degraded bool, err error)
@@ -122,6 +125,7 @@ type Store struct {
 	breaker *gobreaker.CircuitBreaker[struct{}]
 	changes changes
 	instead atomic.Uint64
+	tickets tickets
 
 	watched  atomic.Bool   // the breaker watches a call
 	silent   time.Duration // see silence; of whom it watches
@@ -130,7 +134,7 @@ type Store struct {
 
 var _ headgate.Store = (*Store)(nil)
 
-// New puts a fallback around store. It returns a headgate.InvalidError if store or Local holds nil or the zero Memory, if a number is
+// New puts a fallback around store. It returns a *headgate.InvalidError if store or Local is nil or a zero value, if a number is
 // negative, or if the options do not fit the mode.
 func New(store headgate.Store, o Options) (*Store, error) {
 	if err := o.validate(store); err != nil {
@@ -160,9 +164,9 @@ func (o *Options) validate(store headgate.Store) error {
 	}
 	switch {
 	case !askable(store):
-		return bad("store", "nil or the zero Memory", "a Store that others share, such as that of redisstore")
+		return bad("store", "nil or a zero value", "a Store that others share, such as that of redisstore")
 	case o.Local != nil && !askable(o.Local):
-		return bad("Local", "nil or the zero Memory", "a Store, such as headgate.NewMemory(0), or none")
+		return bad("Local", "nil or a zero value", "a Store, such as headgate.NewMemory(0), or none")
 	case o.Mode > Local:
 		return bad("Mode", strconv.Itoa(int(o.Mode)), "Closed, Open or Local")
 	case o.Mode == Local && o.Instances == nil:
@@ -183,6 +187,9 @@ func (o *Options) validate(store headgate.Store) error {
 
 // askable says whether store is one that a limiter takes.
 func askable(store headgate.Store) bool {
+	if s, ours := store.(*Store); ours && s != nil && s.store == nil {
+		return false
+	}
 	_, err := headgate.NewLimiterFunc(store, func(string) []headgate.Limit { return nil })
 	return err == nil
 }

@@ -13,6 +13,12 @@ import (
 // A ticket that the store does not know may have been granted here while it was gone.
 func (s *Store) follow(ctx context.Context, r headgate.Request, d headgate.Decision) headgate.Decision {
 	switch {
+	case s.options.Mode == Open:
+		if unknown(&r, &d) {
+			if own, err := s.takeBlind(r, ErrDegraded); err == nil {
+				return own
+			}
+		}
 	case s.options.Mode != Local:
 	case unknown(&r, &d):
 		if own, err := s.options.Local.Take(ctx, s.own(r, s.among())); err == nil && !unknown(&r, &own) {
@@ -26,10 +32,10 @@ func (s *Store) follow(ctx context.Context, r headgate.Request, d headgate.Decis
 
 // followAll is follow for requests that were decided together.
 func (s *Store) followAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) {
-	if s.options.Mode != Local {
-		return
-	}
 	switch {
+	case s.options.Mode == Open:
+		s.followOpen(ctx, rs, ds)
+	case s.options.Mode != Local:
 	case !allKnown(rs, ds):
 		own := make([]headgate.Decision, len(ds))
 		if err := s.takeOwn(ctx, rs, own, s.among()); err == nil {
@@ -41,6 +47,23 @@ func (s *Store) followAll(ctx context.Context, rs []headgate.Request, ds []headg
 		for _, r := range rs {
 			s.charge(ctx, r)
 		}
+	}
+}
+
+// followOpen answers rs, of which the store does not know the tickets, if all of them were granted here. Then
+// nothing of it counts anywhere. If one is about anything else, the answer is the store's.
+func (s *Store) followOpen(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) {
+	if allKnown(rs, ds) {
+		return
+	}
+	for i := range rs {
+		if !s.tickets.knows(&rs[i]) {
+			return
+		}
+	}
+	own := make([]headgate.Decision, len(ds))
+	if s.takeAllInstead(ctx, rs, own, ErrDegraded) == nil {
+		copy(ds, own)
 	}
 }
 

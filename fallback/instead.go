@@ -61,7 +61,21 @@ func (s *Store) takeAllInstead(ctx context.Context, rs []headgate.Request, ds []
 			return err
 		}
 	}
+	if instances == 0 && headgate.Granted(rs, ds) {
+		for i := range rs {
+			s.tickets.note(&rs[i])
+		}
+	}
 	return nil
+}
+
+// takeBlind is blind, and remembers what was granted.
+func (s *Store) takeBlind(r headgate.Request, why error) (headgate.Decision, error) {
+	d, err := s.blind(r, why)
+	if err == nil && d.Within(r.MaxWait) {
+		s.tickets.note(&r)
+	}
+	return d, err
 }
 
 // blind is the decision on r of who knows nothing.
@@ -71,7 +85,7 @@ func (s *Store) blind(r headgate.Request, why error) (headgate.Decision, error) 
 		d.Remaining = d.Limit.Capacity()
 	}
 	switch {
-	case r.Ticket != 0 && r.Cost <= 0:
+	case r.Ticket != 0 && r.Cost <= 0 && !s.tickets.knows(&r):
 		return headgate.Decision{}, &undecidedError{why}
 	case r.Cost > d.Limit.Capacity():
 		d.RetryAfter = headgate.Never

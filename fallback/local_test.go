@@ -345,11 +345,13 @@ func TestOptions(t *testing.T) {
 		o     fallback.Options
 		want  string
 	}{
-		{nil, fallback.Options{}, "headgate: store is nil or the zero Memory; want a Store that others share, such as that of redisstore"},
-		{new(headgate.Memory), fallback.Options{}, "headgate: store is nil or the zero Memory; want a Store that others share, such as that of redisstore"},
-		{memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: new(headgate.Memory)}, "headgate: Local is nil or the zero Memory; want a Store, such as headgate.NewMemory(0), or none"},
-		{memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: (*headgate.Lease)(nil)}, "headgate: Local is nil or the zero Memory; want a Store, such as headgate.NewMemory(0), or none"},
-		{(*headgate.DenyCache)(nil), fallback.Options{}, "headgate: store is nil or the zero Memory; want a Store that others share, such as that of redisstore"},
+		{nil, fallback.Options{}, "headgate: store is nil or a zero value; want a Store that others share, such as that of redisstore"},
+		{new(headgate.Memory), fallback.Options{}, "headgate: store is nil or a zero value; want a Store that others share, such as that of redisstore"},
+		{memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: new(headgate.Memory)}, "headgate: Local is nil or a zero value; want a Store, such as headgate.NewMemory(0), or none"},
+		{memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: (*headgate.Lease)(nil)}, "headgate: Local is nil or a zero value; want a Store, such as headgate.NewMemory(0), or none"},
+		{new(headgate.Lease), fallback.Options{}, "headgate: store is nil or a zero value; want a Store that others share, such as that of redisstore"},
+		{new(fallback.Store), fallback.Options{}, "headgate: store is nil or a zero value; want a Store that others share, such as that of redisstore"},
+		{(*headgate.DenyCache)(nil), fallback.Options{}, "headgate: store is nil or a zero value; want a Store that others share, such as that of redisstore"},
 		{memory, fallback.Options{Mode: 3}, "headgate: Mode is 3; want Closed, Open or Local"},
 		{memory, fallback.Options{Mode: fallback.Local}, "headgate: Instances is nil; want a function, because Local grants this instance's share of a limit"},
 		{memory, fallback.Options{Instances: of(1)}, "headgate: Instances is a function; want none, or the mode Local"},
@@ -360,6 +362,17 @@ func TestOptions(t *testing.T) {
 	} {
 		if _, err := fallback.New(c.store, c.o); !invalid(err) || err.Error() != c.want {
 			t.Errorf("%v; want %s", err, c.want)
+		}
+	}
+}
+
+// The zero Store, which New did not make, says so.
+func TestZeroStore(t *testing.T) {
+	s, r := new(fallback.Store), request("10/s")
+	_, take := s.Take(t.Context(), r)
+	for _, err := range []error{take, s.TakeAll(t.Context(), []headgate.Request{r}, make([]headgate.Decision, 1)), s.Reset(t.Context(), "k", r.Limit)} {
+		if !invalid(err) || err.Error() != "headgate: fallback.Store is a zero value; want one made by fallback.New" {
+			t.Errorf("%v", err)
 		}
 	}
 }

@@ -273,11 +273,11 @@ func TestOpen(t *testing.T) {
 	all := r
 	all.Cost, all.Ticket = 10, 7
 	if d := take(t, s, all); !d.Allowed() {
-		t.Errorf("all at once, to be taken back: %+v", d)
+		t.Errorf("all at once: %+v", d)
 	}
 	all.Cost = 0
 	if d, err := s.Take(t.Context(), all); !errors.Is(err, fallback.ErrDegraded) {
-		t.Errorf("a look at that: %+v, %v", d, err)
+		t.Errorf("a look at that, which has had its turn: %+v, %v", d, err)
 	}
 	two := []headgate.Request{request("a=10/s"), request("b=10/s")}
 	two[1].Cost = 11

@@ -35,7 +35,7 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 	s.instead.Add(1)
 	instances := s.among()
 	if instances == 0 {
-		return s.blind(r, err)
+		return s.takeBlind(r, err)
 	}
 	d, failed := s.options.Local.Take(ctx, s.own(r, instances))
 	if failed != nil {
@@ -65,7 +65,7 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 	return s.takeAllInstead(ctx, rs, ds, err)
 }
 
-// Reset implements headgate.Store. What is kept here is forgotten in any case; [ErrDegraded] says that
+// Reset implements headgate.Store. What counts here is forgotten in any case; [ErrDegraded] says that
 // the store may not have forgotten.
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
