@@ -11,9 +11,9 @@ import (
 )
 
 // newBreaker makes the breaker through which s asks its store.
-func newBreaker(s *Store) *gobreaker.CircuitBreaker[struct{}] {
+func newBreaker(s *Store) *gobreaker.TwoStepCircuitBreaker[struct{}] {
 	most := uint32(min(s.options.Failures, 1<<30))
-	return gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+	return gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Interval:     10 * time.Second,
 		BucketPeriod: time.Second,
 		Timeout:      s.options.Pause,
@@ -46,12 +46,24 @@ func (s *Store) askWatched(ctx context.Context, call func(context.Context) error
 		return s.call(ctx, call)
 	}
 	defer s.watched.Store(false)
-	_, err := s.breaker.Execute(func() (struct{}, error) { return struct{}{}, s.silence(s.call(ctx, call)) })
-	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+	done, err := s.breaker.Allow()
+	if err != nil { // the breaker is open
 		return s.changes.cause()
 	}
+	ended := false
+	defer func() {
+		if !ended { // the store panicked, or ended the goroutine
+			err = errEnded
+			s.changes.fail(err)
+		}
+		done(err)
+	}()
+	err = s.silence(s.call(ctx, call))
+	ended = true
 	return err
 }
+
+var errEnded = errors.New("the store ended its caller")
 
 // call calls the store within the budget.
 func (s *Store) call(ctx context.Context, call func(context.Context) error) error {

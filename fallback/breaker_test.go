@@ -3,7 +3,10 @@ package fallback_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -303,4 +306,48 @@ func TestErrDegraded(t *testing.T) {
 			}
 		}
 	})
+}
+
+// ends is a store that panics, or ends its caller, until it is good.
+type ends struct {
+	headgate.Store
+	how func()
+}
+
+func (s *ends) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if s.how != nil {
+		s.how()
+	}
+	return s.Store.Take(ctx, r)
+}
+
+// A store that panics or ends its caller when it is asked again is left alone for another pause, and asked after that.
+func TestStoreThatEndsItsCallers(t *testing.T) {
+	for name, how := range map[string]func(){"panics": func() { panic("store") }, "ends its goroutine": runtime.Goexit} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &ends{Store: headgate.NewMemory(0), how: how}
+			var told []string
+			s := newStore(t, store, fallback.Options{Failures: 1, OnChange: func(degraded bool, err error) { told = append(told, fmt.Sprint(degraded, err)) }})
+			for range 3 {
+				var one sync.WaitGroup
+				one.Go(func() {
+					defer func() { _ = recover() }()
+					_, _ = s.Take(t.Context(), request("10/s"))
+				})
+				one.Wait()
+				if !s.Stats().Degraded {
+					t.Errorf("a store that %s is asked", name)
+				}
+				time.Sleep(time.Second + time.Millisecond)
+			}
+			store.how = nil
+			take(t, s, request("10/s"))
+			if s.Stats().Degraded {
+				t.Errorf("a store that %s is left alone though it is good again", name)
+			}
+			if want := []string{"true the store ended its caller", "false <nil>"}; !slices.Equal(told, want) {
+				t.Errorf("told %q", told)
+			}
+		})
+	}
 }

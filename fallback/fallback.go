@@ -122,7 +122,7 @@ type Store struct {
 	store   headgate.Store
 	options Options
 	shares  shares
-	breaker *gobreaker.CircuitBreaker[struct{}]
+	breaker *gobreaker.TwoStepCircuitBreaker[struct{}]
 	changes changes
 	instead atomic.Uint64
 	tickets tickets
