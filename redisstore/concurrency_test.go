@@ -124,8 +124,8 @@ func TestFlightRoundTrips(t *testing.T) {
 	counter := new(counter)
 	client.AddHook(counter)
 	f := begin(t, c)
-	if err := errors.Join(f.Renew(t.Context()), f.Release(t.Context())); err != nil || counter.sent != 3 {
-		t.Errorf("acquire, renew and release took %d commands, error %v; want 3", counter.sent, err)
+	if err := errors.Join(f.Renew(t.Context()), f.Release(t.Context())); err != nil || counter.sent.Load() != 3 {
+		t.Errorf("acquire, renew and release took %d commands, error %v; want 3", counter.sent.Load(), err)
 	}
 	f = begin(t, c)
 	for range 2 {

@@ -7,13 +7,22 @@ import (
 	"net"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// dials remembers why the last connection could not be made, until one is: a client dials several
+// dials remembers for a while why the last connection could not be made, until one is: a client dials several
 // times, for longer than most callers wait, who would hear of nothing but their deadlines.
-type dials struct{ failed atomic.Pointer[error] }
+type dials struct{ failed atomic.Pointer[failure] }
+
+type failure struct {
+	err error
+	at  time.Time
+}
+
+// remembered is for how long: while a server is gone, dials that hang take the client's dial_timeout.
+const remembered = 30 * time.Second
 
 // listen has client, which is a store's own, tell d of its dials.
 func (d *dials) listen(client redis.UniversalClient) {
@@ -27,11 +36,11 @@ func (d *dials) listen(client redis.UniversalClient) {
 
 // explain adds to err, the error of a caller whose ctx may have ended, why no connection could be made.
 func (d *dials) explain(ctx context.Context, err error) error {
-	cause := d.failed.Load()
-	if err == nil || cause == nil || ctx.Err() == nil {
+	last := d.failed.Load()
+	if err == nil || last == nil || ctx.Err() == nil || time.Since(last.at) > remembered {
 		return err
 	}
-	return &unconnectedError{err, *cause}
+	return &unconnectedError{err, last.err}
 }
 
 // unconnectedError is not the error of the connection, which may be younger than the request.
@@ -51,8 +60,7 @@ func (d *dials) DialHook(next redis.DialHook) redis.DialHook {
 			d.failed.Store(nil)
 			return conn, nil
 		}
-		cause := why(err, network, addr)
-		d.failed.Store(&cause)
+		d.failed.Store(&failure{why(err, network, addr), time.Now()})
 		return conn, err
 	}
 }

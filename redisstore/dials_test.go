@@ -66,12 +66,16 @@ func TestConnectionMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	s.FailDial(errors.New("long ago"))
+	s.FailDial(errors.New("just now"), time.Now())
 	if err := s.Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
+	if err := s.Ping(ctx); err == nil || err.Error() != "redisstore: context canceled" {
+		t.Errorf("error %v", err)
+	}
+	s.FailDial(errors.New("long ago"), time.Now().Add(-time.Minute))
 	if err := s.Ping(ctx); err == nil || err.Error() != "redisstore: context canceled" {
 		t.Errorf("error %v", err)
 	}

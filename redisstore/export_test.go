@@ -111,5 +111,5 @@ func VirtualTime(t *testing.T) {
 	t.Cleanup(scripts.Clear)
 }
 
-// FailDial makes it look as if no connection could be made.
-func (s *Store) FailDial(err error) { s.dials.failed.Store(&err) }
+// FailDial makes it look as if no connection could be made at that time.
+func (s *Store) FailDial(err error, at time.Time) { s.dials.failed.Store(&failure{err, at}) }

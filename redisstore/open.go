@@ -83,7 +83,7 @@ func newClient(rawURL string) (client redis.UniversalClient, o Options, err erro
 		return nil, o, badURL(rawURL, wantURL)
 	}
 	if err != nil {
-		return nil, o, badURL(rawURL, want(err))
+		return nil, o, badURL(rawURL, want(err, u))
 	}
 	return client, o, nil
 }
@@ -101,9 +101,11 @@ func takeOptions(u *url.URL) (o Options) {
 
 // want says what would be accepted instead of a URL that go-redis refused with err.
 // Of the text of err it repeats only what cannot hold part of a password.
-func want(err error) string {
+func want(err error, u *url.URL) string {
 	option, unknown := strings.CutPrefix(err.Error(), "redis: unexpected option: ")
 	switch {
+	case unknown && (u.Query().Has("password") || u.Query().Has("sentinel_password")): // of which it may be the rest
+		return "query parameters of go-redis, and in a password %26 for &"
 	case unknown:
 		return "query parameters of go-redis; " + strconv.Quote(option) + " is none"
 	case errors.Is(err, errNoMaster):

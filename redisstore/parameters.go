@@ -114,7 +114,7 @@ func checkHosts(hosts []string) error {
 		if i > 0 && port == "" {
 			return &headgate.InvalidError{Field: field, Value: "without a port", Want: "host:port"}
 		}
-		if strings.Trim(port, "0123456789") != "" { // no port, but perhaps a password
+		if len(port) > 5 || strings.Trim(port, "0123456789") != "" { // no port, but perhaps a password
 			return strconv.ErrSyntax
 		}
 		if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535) {

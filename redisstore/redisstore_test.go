@@ -93,14 +93,14 @@ func TestRoundTrips(t *testing.T) {
 	counter := new(counter)
 	client.AddHook(counter)
 	take(t, s, headgate.Request{Key: "k", Limit: a, Cost: 1})
-	if counter.sent != 1 {
-		t.Errorf("one decision took %d commands", counter.sent)
+	if counter.sent.Load() != 1 {
+		t.Errorf("one decision took %d commands", counter.sent.Load())
 	}
 	if err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2)); err != nil {
 		t.Fatal(err)
 	}
-	if counter.sent != 2 {
-		t.Errorf("two limits together took %d commands", counter.sent-1)
+	if counter.sent.Load() != 2 {
+		t.Errorf("two limits together took %d commands", counter.sent.Load()-1)
 	}
 }
 
@@ -125,15 +125,15 @@ func TestWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if took := time.Since(start); counter.sent != 6 || took < 100*time.Millisecond {
-		t.Errorf("6 passes took %d commands and %s", counter.sent, took)
+	if took := time.Since(start); counter.sent.Load() != 6 || took < 100*time.Millisecond {
+		t.Errorf("6 passes took %d commands and %s", counter.sent.Load(), took)
 	}
 	r, err := l.Reserve(t.Context(), "k", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Cancel(t.Context()); err != nil || counter.sent != 8 {
-		t.Errorf("a reservation taken back: %d commands, error %v", counter.sent-6, err)
+	if err := r.Cancel(t.Context()); err != nil || counter.sent.Load() != 8 {
+		t.Errorf("a reservation taken back: %d commands, error %v", counter.sent.Load()-6, err)
 	}
 }
 

@@ -74,8 +74,8 @@ func TestNoTime(t *testing.T) {
 	}
 	counter := new(counter)
 	client.AddHook(counter)
-	if d := take(t, s, r); d.Allowed() || counter.sent != 1 {
-		t.Errorf("a fourth of three, by %d commands: %+v", counter.sent, d)
+	if d := take(t, s, r); d.Allowed() || counter.sent.Load() != 1 {
+		t.Errorf("a fourth of three, by %d commands: %+v", counter.sent.Load(), d)
 	}
 }
 
