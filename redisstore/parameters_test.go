@@ -11,7 +11,7 @@ import (
 // What go-redis would panic at, or pass over, is told by Open, in one line that names it.
 func TestOpenSaysWhatIsWrong(t *testing.T) {
 	const conns, timeout = "0 to 65535", "a time such as 500ms, or a number of seconds; 0 is none, and a year the most"
-	for url, want := range map[string]string{
+	for url, want := range map[string]string{ //nolint:gosec // nobody's password
 		"redis://h?pool_size=-1":                        `pool_size in the store URL is "-1"; want ` + conns + ", or 0 for the default",
 		"redis://h?pool_size=99999999999":               `pool_size in the store URL is "99999999999"; want ` + conns + ", or 0 for the default",
 		"redis+sentinel://h/m?pool_size=-1":             `pool_size in the store URL is "-1"; want ` + conns + ", or 0 for the default",
