@@ -49,6 +49,13 @@ func BenchmarkScript(b *testing.B) {
 				decisions := float64(b.N * size)
 				b.ReportMetric((info("cpu", "used_cpu_user:")+info("cpu", "used_cpu_sys:")-before)*1e6/decisions, "server-us/decision")
 				b.ReportMetric(info("commandstats", "cmdstat_evalsha:calls="), "calls")
+				for _, command := range []string{"set", "setrange"} { // the two ways to write
+					_, stats, _ := strings.Cut(client.Info(b.Context(), "commandstats").Val(), "cmdstat_"+command+":")
+					_, stats, _ = strings.Cut(stats, "usec_per_call=")
+					micros := 0.0
+					_, _ = fmt.Sscanf(stats, "%f", &micros)
+					b.ReportMetric(micros, command+"-us")
+				}
 			})
 		}
 	}
