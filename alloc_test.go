@@ -11,7 +11,7 @@ import (
 
 func TestAllowDoesNotAllocate(t *testing.T) {
 	steady := everyAlgorithm(1000, time.Hour)
-	steady = append(steady, SlidingLog(60, time.Microsecond), TokenBucket(5, 5, time.Microsecond))
+	steady = append(steady, SlidingLog(60, time.Microsecond), Per(5, time.Microsecond).Burst(5))
 	ctx := t.Context()
 	measure := func(what string, limits ...Limit) {
 		t.Helper()

@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"strconv"
 	"time"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // DefaultDenials is the number of denials that a [DenyCache] remembers unless
@@ -58,7 +60,7 @@ type DenyCacheOptions struct {
 // many goroutines. Make one with [NewDenyCache].
 type DenyCache struct {
 	store Store
-	clock clock
+	clock clock.Clock
 	seed  maphash.Seed
 	trust int64 // microseconds
 	sets  []denials
@@ -90,14 +92,14 @@ func NewDenyCache(store Store, o DenyCacheOptions) (*DenyCache, error) {
 		o.MaxTrust = time.Second
 	}
 	c := &DenyCache{store: store, seed: maphash.MakeSeed(), trust: o.MaxTrust.Microseconds(), sets: make([]denials, (o.Keys+places-1)/places)}
-	c.clock.start()
+	c.clock.Start()
 	return c, nil
 }
 
 // Take implements [Store].
 func (c *DenyCache) Take(ctx context.Context, r Request) (Decision, error) {
 	q := question{}
-	if !deniable(&r) || !c.question(&q, &r, c.clock.micros()) {
+	if !deniable(&r) || !c.question(&q, &r, c.clock.Micros()) {
 		d, err := c.store.Take(ctx, r)
 		c.passed(&r)
 		return d, err
@@ -191,7 +193,7 @@ func (c *DenyCache) question(q *question, r *Request, now int64) bool {
 
 // questions are rs, which are valid, if all can be answered from memory.
 func (c *DenyCache) questions(rs []Request, qs []question) ([]question, bool) {
-	now := c.clock.micros()
+	now := c.clock.Micros()
 	for i := range rs {
 		qs = append(qs, question{})
 		if !deniable(&rs[i]) || !c.question(&qs[i], &rs[i], now) {
@@ -225,7 +227,7 @@ func (c *DenyCache) learn(ctx context.Context, q *question, d Decision, r *Reque
 	}
 	look := *r
 	look.Cost = 0
-	q.asked.own, q.cost = c.clock.micros(), 1
+	q.asked.own, q.cost = c.clock.Micros(), 1
 	if !q.asked.given {
 		q.asked.at = q.asked.own
 	}
@@ -239,7 +241,7 @@ func (c *DenyCache) margin(q *question) int64 {
 	if q.asked.given {
 		return 0
 	}
-	return c.clock.micros() - q.asked.own + 1
+	return c.clock.Micros() - q.asked.own + 1
 }
 
 // passed forgets what r, which went to the store as it was, may have changed.

@@ -63,8 +63,8 @@ func (s *storm) limit(a headgate.Algorithm) headgate.Limit {
 			every = time.Second
 		}
 		l := map[headgate.Algorithm]headgate.Limit{
-			headgate.AlgorithmTokenBucket:   headgate.TokenBucket(n, refill, every),
-			headgate.AlgorithmStepped:       headgate.SteppedTokenBucket(n, refill, every),
+			headgate.AlgorithmTokenBucket:   headgate.Per(refill, every).Burst(n),
+			headgate.AlgorithmStepped:       headgate.SteppedTokenBucket(refill, every).Burst(n),
 			headgate.AlgorithmFixedWindow:   headgate.FixedWindow(n, every),
 			headgate.AlgorithmSlidingWindow: headgate.SlidingWindow(n, every),
 			headgate.AlgorithmSlidingLog:    headgate.SlidingLog(n, every),
@@ -129,9 +129,9 @@ func (s *storm) group(r headgate.Request) []headgate.Request {
 }
 
 var siblings = []headgate.Limit{
-	headgate.TokenBucket(50, 3, time.Second).Named("bucket"),
+	headgate.PerSecond(3).Burst(50).Named("bucket"),
 	headgate.FixedWindow(100, time.Minute).Named("window"),
-	headgate.SteppedTokenBucket(20, 5, time.Second).Named("steps"),
+	headgate.SteppedTokenBucket(5, time.Second).Burst(20).Named("steps"),
 	headgate.SlidingLog(30, time.Second).Named("log"),
 }
 

@@ -14,9 +14,9 @@ func BenchmarkDenyCache(b *testing.B) {
 	for i := range keys {
 		keys[i] = "user:" + strconv.Itoa(i)
 	}
-	bucket, day := headgate.TokenBucket(5, 7, 24*time.Hour), headgate.FixedWindow(1000, 24*time.Hour)
+	bucket, day := headgate.PerDay(7).Burst(5), headgate.FixedWindow(1000, 24*time.Hour)
 	b.Run("hot key", func(b *testing.B) { benchmarkDenied(b, keys[:1], 1, bucket) })
-	b.Run("hot key/other cost", func(b *testing.B) { benchmarkDenied(b, keys[:1], 5, headgate.TokenBucket(5, 4, 24*time.Hour)) })
+	b.Run("hot key/other cost", func(b *testing.B) { benchmarkDenied(b, keys[:1], 5, headgate.PerDay(4).Burst(5)) })
 	b.Run("hot key/two limits", func(b *testing.B) { benchmarkDenied(b, keys[:1], 1, bucket, day) })
 	b.Run("10k keys", func(b *testing.B) { benchmarkDenied(b, keys, 1, bucket) })
 }

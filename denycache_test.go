@@ -65,7 +65,7 @@ func (f *far) back() {
 
 func everyLimit(n int64, period time.Duration) []headgate.Limit {
 	return []headgate.Limit{
-		headgate.TokenBucket(n, n, period), headgate.SteppedTokenBucket(n, n, period), headgate.FixedWindow(n, period),
+		headgate.Per(n, period).Burst(n), headgate.SteppedTokenBucket(n, period).Burst(n), headgate.FixedWindow(n, period),
 		headgate.SlidingWindow(n, period), headgate.SlidingLog(n, period),
 	}
 }
@@ -426,7 +426,7 @@ func TestDenyCacheWaysDiffer(t *testing.T) {
 // TestDenyCacheClocksApart: what was asked at a given time tells nothing of the store's own, nor the other
 // way round.
 func TestDenyCacheClocksApart(t *testing.T) {
-	l := headgate.TokenBucket(1, 1, 24*time.Hour)
+	l := headgate.PerDay(1)
 	for _, at := range [][2]time.Time{{time.Now(), {}}, {{}, time.Now().Add(time.Hour)}} {
 		store := &counting{Store: headgate.NewMemory(1000)}
 		cache := newDenyCache(t, store, headgate.DenyCacheOptions{MaxTrust: time.Hour})

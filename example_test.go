@@ -12,7 +12,7 @@ import (
 
 // How do I limit each user to 100 requests per minute, in bursts of up to 20?
 func Example() {
-	limit := headgate.TokenBucket(20, 100, time.Minute)
+	limit := headgate.PerMinute(100).Burst(20)
 	limiter, err := headgate.NewLimiter(headgate.NewMemory(0), limit)
 	if err != nil {
 		fmt.Println(err)
@@ -69,7 +69,7 @@ func ExampleLimiter_Peek() {
 func ExampleNewLimiter_severalLimits() {
 	ctx := context.Background()
 	limiter, _ := headgate.NewLimiter(headgate.NewMemory(0),
-		headgate.TokenBucket(3, 1, time.Hour).Named("burst"),
+		headgate.PerHour(1).Burst(3).Named("burst"),
 		headgate.FixedWindow(1000, 24*time.Hour).Named("quota"),
 	)
 	for range 4 {
@@ -182,7 +182,7 @@ func ExampleRequest_at() {
 		{"2024-03-01T00:00:00Z", "10.0.0.1"},
 		{"2024-03-01T00:00:03Z", "10.0.0.1"},
 	}
-	store, limit := headgate.NewMemory(0), headgate.TokenBucket(2, 1, 5*time.Second)
+	store, limit := headgate.NewMemory(0), headgate.Per(1, 5*time.Second).Burst(2)
 	for _, r := range recorded {
 		at, _ := time.Parse(time.RFC3339, r.time)
 		d, _ := store.Take(context.Background(), headgate.Request{Key: r.key, Limit: limit, Cost: 1, At: at})
@@ -219,7 +219,7 @@ func ExampleMemory_TakeAll() {
 
 // How do I tell the limit that refused for the longest?
 func ExampleStrictest() {
-	burst, quota := headgate.TokenBucket(20, 1, time.Second), headgate.FixedWindow(1000, 24*time.Hour)
+	burst, quota := headgate.PerSecond(1).Burst(20), headgate.FixedWindow(1000, 24*time.Hour)
 	d := headgate.Strictest([]headgate.Decision{
 		{Limit: burst, RetryAfter: time.Second},
 		{Limit: quota, RetryAfter: 7 * time.Hour},

@@ -3,12 +3,14 @@ package headgate
 import (
 	"context"
 	"time"
+
+	"github.com/headgate/headgate/internal/waitline"
 )
 
 // flightQueue is who waits for flights of one key in this Concurrency, first come
 // first. The first asks the store; the others wait until they are first.
 type flightQueue struct {
-	chain[flightWaiter, *flightWaiter]
+	waitline.List[flightWaiter, *flightWaiter]
 	n    int64         // how many there are
 	wake chan struct{} // tells the first to ask again
 	stop func()        // of the store's watching
@@ -16,7 +18,7 @@ type flightQueue struct {
 
 // flightWaiter is one of a line.
 type flightWaiter struct {
-	links[flightWaiter]
+	waitline.Links[flightWaiter]
 	turn chan struct{} // closed when its turn comes
 }
 
@@ -99,7 +101,7 @@ func (c *Concurrency) join(key string) (*flightQueue, *flightWaiter) {
 		c.queues[key] = q
 		close(w.turn)
 	}
-	q.push(w)
+	q.Push(w)
 	q.n++
 	c.waiting.Add(1)
 	return q, w
@@ -110,8 +112,8 @@ func (c *Concurrency) join(key string) (*flightQueue, *flightWaiter) {
 func (c *Concurrency) leave(key string, q *flightQueue, w *flightWaiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	wasFirst := q.head == w
-	q.remove(w)
+	wasFirst := q.Head == w
+	q.Remove(w)
 	q.n--
 	c.waiting.Add(-1)
 	switch {
@@ -119,7 +121,7 @@ func (c *Concurrency) leave(key string, q *flightQueue, w *flightWaiter) {
 		delete(c.queues, key)
 		q.stop()
 	case wasFirst:
-		close(q.head.turn)
+		close(q.Head.turn)
 	}
 }
 

@@ -199,7 +199,7 @@ func (g *Gate) Peek() (open bool, in time.Duration) {
 func (g *Gate) Close() {
 	g.mu.Lock()
 	g.closed = true
-	first := g.head
+	first := g.Head
 	g.queue = queue{}
 	g.disarm()
 	g.mu.Unlock()
@@ -219,7 +219,7 @@ func (g *Gate) idle() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.forget(nanos(), g.period)
-	if g.head == nil && g.flying == 0 && g.held() == 0 {
+	if g.Head == nil && g.flying == 0 && g.held() == 0 {
 		g.closed, g.gone = true, true
 	}
 	return g.closed
@@ -228,7 +228,7 @@ func (g *Gate) idle() bool {
 // free says whether n tokens may pass now.
 func (g *Gate) free(n, now int64) bool {
 	g.forget(now, g.period)
-	return g.head == nil && !g.closed && g.over(n) <= 0
+	return g.Head == nil && !g.closed && g.over(n) <= 0
 }
 
 // over is how many tokens have to be forgotten before n more may pass.

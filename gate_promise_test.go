@@ -75,7 +75,7 @@ func TestGateHoldsItsPromiseWhenWokenLate(t *testing.T) {
 			}
 			c.gate.mu.Lock()
 			defer c.gate.mu.Unlock()
-			if c.gate.flying != 0 || c.gate.head != nil || c.gate.waiting != 0 || c.gate.armed {
+			if c.gate.flying != 0 || c.gate.Head != nil || c.gate.waiting != 0 || c.gate.armed {
 				t.Errorf("something is left over: %d flying, %d waiting, timer %v", c.gate.flying, c.gate.waiting, c.gate.armed)
 			}
 		})

@@ -11,7 +11,7 @@ const (
 // which it has or has room to take, or the place that newcomers under l share.
 // pending is how many keys may take a slot before this one does.
 func (s *shard) prepare(l *rule, h uint64, now int64, pending int) (uint64, error) {
-	now = min(now, s.clock.micros()) // a time that has not come makes nothing stale
+	now = min(now, s.clock.Micros()) // a time that has not come makes nothing stale
 	if !s.register(l) && !s.rebuild(l, now, len(s.slots)) {
 		return 0, ErrFull
 	}

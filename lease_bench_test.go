@@ -8,7 +8,7 @@ import (
 // hotLease is a Lease that has tokens of key k ahead.
 func hotLease(tb testing.TB) (*Lease, Limit) {
 	tb.Helper()
-	limit := TokenBucket(1e12, 1e12, time.Second)
+	limit := PerSecond(1e12).Burst(1e12)
 	l := must(NewLease(NewMemory(100), LeaseOptions{Term: time.Minute}))
 	row, hash := l.demands.row("k", limit)
 	n := newLoan(lending{limit: limit, term: time.Hour}, "k", 1e15)

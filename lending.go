@@ -39,7 +39,7 @@ func lendingOf(l Limit, share float64, term time.Duration) (lending, bool) {
 		return lending{}, false
 	}
 	id := strconv.FormatUint(l.rule.identity, 16)
-	lent.pool = TokenBucket(most, most, lent.term).Named("lease-" + id)
+	lent.pool = Per(most, lent.term).Burst(most).Named("lease-" + id)
 	if lent.pool.Validate() != nil {
 		return lending{}, false
 	}

@@ -89,26 +89,53 @@ type rule struct {
 	valid    bool
 }
 
-// TokenBucket grants while a bucket of capacity tokens holds the cost. The
-// bucket is full at first sight, and refill tokens flow in evenly over each
-// period every, which is counted in whole microseconds. The rate is exact: 3 per
-// second, 7 per hour, and 1.5 per second (3 every 2 s) never drift.
+// PerSecond is a token bucket that refills n tokens each second; see [Per].
+func PerSecond(n int64) Limit { return Per(n, time.Second) }
+
+// PerMinute is a token bucket that refills n tokens each minute; see [Per].
+func PerMinute(n int64) Limit { return Per(n, time.Minute) }
+
+// PerHour is a token bucket that refills n tokens each hour; see [Per].
+func PerHour(n int64) Limit { return Per(n, time.Hour) }
+
+// PerDay is a token bucket that refills n tokens each 24 hours; see [Per].
+func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
+
+// Per is a token bucket: n tokens flow in evenly over each period, and a request is
+// granted while the bucket holds its cost. The bucket is full initially and holds n
+// tokens, or as many as [Limit.Burst] says.
 //
-// To stay exact, capacity x every / g must be below 2^52, where every is in
-// microseconds and g is the greatest common divisor of that and refill. Only an
-// odd rate over a long period comes near it: 100,003 a day is refused with a
-// capacity of over 52,124, 100,000 a day with one of over 5 x 10^9.
+// The rate is exact: 3 per second, 7 per hour, and 1.5 per second (3 every 2 s) never
+// drift. For that, burst x period / g must be below 2^52, where period is in
+// microseconds and g is the greatest common divisor of period and n. Only an odd rate
+// over a long period comes near it: 100,003 a day is refused with a burst of over 52,124.
 //
-// It is the same as GCRA, of which it is the usual description (ITU-T I.371),
+// A token bucket is the same as GCRA, the generic cell rate algorithm of ITU-T I.371,
 // and as a leaky bucket used as a meter.
-func TokenBucket(capacity, refill int64, every time.Duration) Limit {
-	return newLimit(terms{algorithm: AlgorithmTokenBucket, capacity: capacity, refill: refill, every: every})
+func Per(n int64, period time.Duration) Limit {
+	return newLimit(terms{algorithm: AlgorithmTokenBucket, capacity: n, refill: n, every: period})
 }
 
-// SteppedTokenBucket is a [TokenBucket] whose refill tokens arrive together, at
-// each whole period every since the bucket was last full and first taken from.
-func SteppedTokenBucket(capacity, refill int64, every time.Duration) Limit {
-	return newLimit(terms{algorithm: AlgorithmStepped, capacity: capacity, refill: refill, every: every})
+// SteppedTokenBucket is a token bucket whose n tokens arrive together, at each whole
+// period since the bucket was last full and first taken from. It holds n tokens, or as
+// many as [Limit.Burst] says.
+func SteppedTokenBucket(n int64, period time.Duration) Limit {
+	return newLimit(terms{algorithm: AlgorithmStepped, capacity: n, refill: n, every: period})
+}
+
+// Burst returns the bucket l with room for n tokens: the most that it grants at once.
+// A window has no burst: its Burst is not valid.
+func (l Limit) Burst(n int64) Limit {
+	if l.rule == nil {
+		return l
+	}
+	t := l.rule.terms
+	if t.isBucket() {
+		t.capacity = n
+	} else {
+		t.refill = n // which check refuses
+	}
+	return newLimit(t)
 }
 
 // FixedWindow grants n in each window, windows being aligned to the Unix epoch.
@@ -133,18 +160,6 @@ func SlidingWindow(n int64, window time.Duration) Limit {
 // at most 65,535.
 func SlidingLog(n int64, window time.Duration) Limit {
 	return newLimit(terms{algorithm: AlgorithmSlidingLog, capacity: n, every: window})
-}
-
-// GCRA is [TokenBucket] by the name and the arguments of the cell rate
-// algorithm: n requests each period, and bursts of up to burst.
-func GCRA(n int64, period time.Duration, burst int64) Limit {
-	return TokenBucket(burst, n, period)
-}
-
-// LeakyBucket is [TokenBucket] by the name and the arguments of a leaky bucket
-// used as a meter: a bucket of capacity that drains n each period.
-func LeakyBucket(capacity, n int64, period time.Duration) Limit {
-	return TokenBucket(capacity, n, period)
 }
 
 // newRule computes the rule for t, or finds its fault.

@@ -19,12 +19,12 @@ func TestConstructors(t *testing.T) {
 		rate, unit       int64
 		text             string
 	}{
-		{TokenBucket(20, 100, time.Minute), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
-		{TokenBucket(3, 3, time.Second), AlgorithmTokenBucket, 3, 3, time.Second, 3, 1_000_000, "3/s"},
-		{TokenBucket(1, 3_000_000, time.Second), AlgorithmTokenBucket, 1, 3_000_000, time.Second, 3, 1, "3000000/s burst 1"},
-		{GCRA(100, time.Minute, 20), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
-		{LeakyBucket(20, 100, time.Minute), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
-		{SteppedTokenBucket(20, 5, time.Hour), AlgorithmStepped, 20, 5, time.Hour, 0, 0, "5/h burst 20 stepped"},
+		{PerMinute(100).Burst(20), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
+		{PerSecond(3), AlgorithmTokenBucket, 3, 3, time.Second, 3, 1_000_000, "3/s"},
+		{PerSecond(3_000_000).Burst(1), AlgorithmTokenBucket, 1, 3_000_000, time.Second, 3, 1, "3000000/s burst 1"},
+		{PerMinute(100).Burst(20), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
+		{PerMinute(100).Burst(20), AlgorithmTokenBucket, 20, 100, time.Minute, 1, 600_000, "100/m burst 20"},
+		{SteppedTokenBucket(5, time.Hour).Burst(20), AlgorithmStepped, 20, 5, time.Hour, 0, 0, "5/h burst 20 stepped"},
 		{FixedWindow(7, 15*time.Minute), AlgorithmFixedWindow, 7, 0, 15 * time.Minute, 0, 0, "7/15m fixed-window"},
 		{SlidingWindow(7, 36*time.Hour), AlgorithmSlidingWindow, 7, 0, 36 * time.Hour, 0, 0, "7/36h sliding-window"},
 		{SlidingLog(7, 1500*time.Millisecond), AlgorithmSlidingLog, 7, 0, 1500 * time.Millisecond, 0, 0, "7/1500ms sliding-log"},
@@ -66,13 +66,13 @@ func TestZeroLimit(t *testing.T) {
 	if l.String() != "invalid limit" || l.Validate() == nil {
 		t.Errorf("%v is valid: %v", l, l.Validate())
 	}
-	if l == (TokenBucket(1, 1, time.Second)) || l != (Limit{}) {
+	if l == (PerSecond(1)) || l != (Limit{}) {
 		t.Error("the zero Limit equals another")
 	}
 }
 
 func TestNameAndID(t *testing.T) {
-	bucket, log := TokenBucket(20, 100, time.Minute), SlidingLog(5, time.Second)
+	bucket, log := PerMinute(100).Burst(20), SlidingLog(5, time.Second)
 	for _, c := range []struct {
 		limit    Limit
 		name, id string
@@ -103,7 +103,7 @@ func TestIDsOfDifferentLimitsDiffer(t *testing.T) {
 	seen := map[string]Limit{}
 	for _, n := range []int64{1, 2, 10, 11} {
 		for _, period := range []time.Duration{time.Microsecond, time.Millisecond, time.Second, time.Minute, time.Hour, 2 * time.Second} {
-			limits := append(everyAlgorithm(n, period), TokenBucket(n+1, n, period), SteppedTokenBucket(n+1, n, period))
+			limits := append(everyAlgorithm(n, period), Per(n, period).Burst(n+1), SteppedTokenBucket(n, period).Burst(n+1))
 			for _, l := range limits {
 				if other, taken := seen[l.ID()]; taken {
 					t.Errorf("%v and %v are both %q", l, other, l.ID())
@@ -116,10 +116,10 @@ func TestIDsOfDifferentLimitsDiffer(t *testing.T) {
 
 func TestEqualTermsAreEqualLimits(t *testing.T) {
 	makers := []func() Limit{
-		func() Limit { return TokenBucket(20, 100, time.Minute) },
-		func() Limit { return TokenBucket(20, 100, time.Minute).Named("api") },
+		func() Limit { return PerMinute(100).Burst(20) },
+		func() Limit { return PerMinute(100).Burst(20).Named("api") },
 		func() Limit { return FixedWindow(20, time.Minute) },
-		func() Limit { return TokenBucket(0, 0, 0) }, // an invalid one, too
+		func() Limit { return Per(0, 0).Burst(0) }, // an invalid one, too
 		func() Limit { return must(ParseLimit("7/h burst 9")) },
 	}
 	set := map[Limit]int{}
@@ -138,10 +138,10 @@ func TestEqualTermsAreEqualLimits(t *testing.T) {
 	if len(set) != len(makers) {
 		t.Errorf("%d limits are %d keys of a map", len(makers), len(set))
 	}
-	if TokenBucket(20, 100, time.Minute) != GCRA(100, time.Minute, 20) {
+	if PerMinute(100).Burst(20) != PerMinute(100).Burst(20) {
 		t.Error("the same bucket by two names is not the same")
 	}
-	if TokenBucket(4, 2, time.Second) == TokenBucket(4, 4, 2*time.Second) {
+	if PerSecond(2).Burst(4) == Per(4, 2*time.Second).Burst(4) {
 		t.Error("2/s and 4/2s have texts of their own and are equal")
 	}
 }
@@ -149,15 +149,15 @@ func TestEqualTermsAreEqualLimits(t *testing.T) {
 // A limit that stays in use is found again however often the collector runs;
 // those that do not are forgotten, and made anew.
 func TestEqualAfterGarbageCollection(t *testing.T) {
-	kept := TokenBucket(31, 37, 41*time.Second)
+	kept := Per(37, 41*time.Second).Burst(31)
 	name := "collected"
 	for i := range 3 {
-		made := TokenBucket(int64(i+1), 43, 47*time.Second).Named(name)
+		made := Per(43, 47*time.Second).Burst(int64(i + 1)).Named(name)
 		if !made.rule.valid {
 			t.Fatal("not valid")
 		}
 		runtime.GC()
-		if TokenBucket(31, 37, 41*time.Second) != kept {
+		if Per(37, 41*time.Second).Burst(31) != kept {
 			t.Fatalf("no longer equal after collection %d", i+1)
 		}
 	}
@@ -209,11 +209,11 @@ func TestLargestNumbers(t *testing.T) {
 		of      func(n int64) Limit
 		remark  string
 	}{
-		{maxExact / 2 / 1_000_000, func(n int64) Limit { return TokenBucket(n, 3, time.Second) }, "3/s counts in millionths"},
-		{maxExact / 2, func(n int64) Limit { return TokenBucket(n, 5_000_000, time.Second) }, "5 a microsecond counts in tokens"},
-		{maxExact / 2 / 3_600_000_000, func(n int64) Limit { return TokenBucket(n, 7, time.Hour) }, "7/h"},
-		{maxExact / 3_600_000_000 * 7, func(n int64) Limit { return SteppedTokenBucket(n, 7, time.Hour) }, "steps of 7 for 285 years"},
-		{maxExact, func(n int64) Limit { return SteppedTokenBucket(n, 1e15, time.Second) }, "filled before 285 years"},
+		{maxExact / 2 / 1_000_000, func(n int64) Limit { return PerSecond(3).Burst(n) }, "3/s counts in millionths"},
+		{maxExact / 2, func(n int64) Limit { return PerSecond(5_000_000).Burst(n) }, "5 a microsecond counts in tokens"},
+		{maxExact / 2 / 3_600_000_000, func(n int64) Limit { return PerHour(7).Burst(n) }, "7/h"},
+		{maxExact / 3_600_000_000 * 7, func(n int64) Limit { return SteppedTokenBucket(7, time.Hour).Burst(n) }, "steps of 7 for 285 years"},
+		{maxExact, func(n int64) Limit { return SteppedTokenBucket(1e15, time.Second).Burst(n) }, "filled before 285 years"},
 		{maxExact, func(n int64) Limit { return FixedWindow(n, day) }, "a plain count"},
 		{maxPair, func(n int64) Limit { return SlidingWindow(n, time.Second) }, "two counts in one word"},
 		{maxExact / 2 / 86_400_000_000, func(n int64) Limit { return SlidingWindow(n, day) }, "weighed by microseconds of a day"},

@@ -74,7 +74,7 @@ func askEveryMethod(t *testing.T, l Limit) {
 func TestTimelines(t *testing.T) {
 	const s, m = time.Second, time.Minute
 	t.Run("token bucket", func(t *testing.T) {
-		play(t, NewMemory(10), TokenBucket(3, 2, s), []row{
+		play(t, NewMemory(10), Per(2, s).Burst(3), []row{
 			{0, 0, true, 3, 0, 0, "a look changes nothing"},
 			{0, 3, true, 0, 0, 1500 * time.Millisecond, "the whole bucket"},
 			{0, 1, false, 0, 500 * time.Millisecond, 1500 * time.Millisecond, "half a second for one token"},
@@ -86,7 +86,7 @@ func TestTimelines(t *testing.T) {
 		})
 	})
 	t.Run("stepped", func(t *testing.T) {
-		play(t, NewMemory(10), SteppedTokenBucket(3, 2, s), []row{
+		play(t, NewMemory(10), SteppedTokenBucket(2, s).Burst(3), []row{
 			{300 * time.Millisecond, 3, true, 0, 0, 2 * s, "the steps begin here"},
 			{1300*time.Millisecond - micro, 1, false, 0, micro, s + micro, "before the step, nothing"},
 			{1300 * time.Millisecond, 1, true, 1, 0, s, "two at once"},
@@ -126,7 +126,7 @@ func TestTimelines(t *testing.T) {
 func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		burst, daily, log := TokenBucket(3, 1, time.Second).Named("burst"), FixedWindow(5, 24*time.Hour).Named("daily"), SlidingLog(9, time.Hour)
+		burst, daily, log := PerSecond(1).Burst(3).Named("burst"), FixedWindow(5, 24*time.Hour).Named("daily"), SlidingLog(9, time.Hour)
 		store := NewMemory(100)
 		limiter := must(NewLimiter(store, burst, daily, log))
 		left := func() (n [3]int64) {
@@ -174,7 +174,7 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 }
 
 func TestStrictest(t *testing.T) {
-	a, b := TokenBucket(1, 1, time.Second), TokenBucket(2, 2, time.Second)
+	a, b := PerSecond(1), PerSecond(2)
 	for _, c := range []struct {
 		remark string
 		ds     []Decision
@@ -195,7 +195,7 @@ func TestStrictest(t *testing.T) {
 }
 
 func TestLimitsOfEachKey(t *testing.T) {
-	free, paid := []Limit{FixedWindow(1, time.Hour).Named("plan")}, []Limit{FixedWindow(5, time.Hour).Named("plan"), TokenBucket(3, 3, time.Hour)}
+	free, paid := []Limit{FixedWindow(1, time.Hour).Named("plan")}, []Limit{FixedWindow(5, time.Hour).Named("plan"), PerHour(3)}
 	plans := map[string][]Limit{"free": free, "paid": paid, "unlimited": nil}
 	synctest.Test(t, func(t *testing.T) {
 		store := NewMemory(100)
@@ -264,8 +264,8 @@ func (b broken) Reset(_ context.Context, _ string, _ Limit) (err error) { return
 
 func TestErrorsOfTheStorePassThrough(t *testing.T) {
 	down := errors.New("down")
-	one := must(NewLimiter(broken{down}, TokenBucket(1, 1, time.Second)))
-	two := must(NewLimiter(broken{down}, TokenBucket(1, 1, time.Second), FixedWindow(1, time.Second)))
+	one := must(NewLimiter(broken{down}, PerSecond(1)))
+	two := must(NewLimiter(broken{down}, PerSecond(1), FixedWindow(1, time.Second)))
 	for _, limiter := range []*Limiter{one, two} {
 		d, err := limiter.Allow(t.Context(), "k")
 		if !errors.Is(err, down) || d != (Decision{}) || d.Allowed() {
@@ -392,9 +392,9 @@ func TestSetLimitsBackAndForth(t *testing.T) {
 // one of the limits that were set.
 func TestLimiterByManyGoroutines(t *testing.T) {
 	sets := [][]Limit{
-		{TokenBucket(1000, 1000, time.Hour).Named("api")},
-		{TokenBucket(900, 900, time.Hour).Named("api"), SlidingLog(1000, time.Hour).Named("api")},
-		{FixedWindow(1e6, time.Hour), SlidingWindow(1e5, time.Hour), SteppedTokenBucket(1000, 1000, time.Hour)},
+		{PerHour(1000).Named("api")},
+		{PerHour(900).Burst(900).Named("api"), SlidingLog(1000, time.Hour).Named("api")},
+		{FixedWindow(1e6, time.Hour), SlidingWindow(1e5, time.Hour), SteppedTokenBucket(1000, time.Hour).Burst(1000)},
 	}
 	limiter := must(NewLimiter(NewMemory(10_000), sets[0]...))
 	var group sync.WaitGroup
@@ -426,7 +426,7 @@ func TestLimiterByManyGoroutines(t *testing.T) {
 
 // However many ask at once, by one limit or several, exactly the limit is granted.
 func TestLimiterGrantsExactlyTheLimitToManyGoroutines(t *testing.T) {
-	for _, limits := range [][]Limit{{FixedWindow(100, 1e5*time.Hour)}, {SlidingLog(120, time.Hour), FixedWindow(100, 1e5*time.Hour), TokenBucket(1000, 1, time.Hour)}} {
+	for _, limits := range [][]Limit{{FixedWindow(100, 1e5*time.Hour)}, {SlidingLog(120, time.Hour), FixedWindow(100, 1e5*time.Hour), PerHour(1).Burst(1000)}} {
 		limiter := must(NewLimiter(NewMemory(100), limits...))
 		var granted atomic.Int64
 		var group sync.WaitGroup
@@ -454,7 +454,7 @@ func TestLimiterGrantsExactlyTheLimitToManyGoroutines(t *testing.T) {
 // none.
 func TestAllowEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		two := must(NewLimiter(NewMemory(100), TokenBucket(3, 3, time.Minute), FixedWindow(2, time.Hour)))
+		two := must(NewLimiter(NewMemory(100), PerMinute(3), FixedWindow(2, time.Hour)))
 		var room [2]Decision
 		for i, c := range []struct {
 			n         int64
@@ -484,7 +484,7 @@ func TestAllowEach(t *testing.T) {
 		if _, err := two.AllowEach(t.Context(), "another", 1, nil); err != nil || kept[1] != was {
 			t.Errorf("%+v became %+v, %v", was, kept[1], err)
 		}
-		one := must(NewLimiter(NewMemory(100), TokenBucket(3, 3, time.Minute)))
+		one := must(NewLimiter(NewMemory(100), PerMinute(3)))
 		before := []Decision{{Remaining: 9}}
 		if ds, err := one.AllowEach(t.Context(), "k", 3, before); err != nil || len(ds) != 2 || ds[0].Remaining != 9 || !ds[1].Allowed() {
 			t.Errorf("one limit: %+v, %v", ds, err)

@@ -20,60 +20,60 @@ func TestParseLimit(t *testing.T) {
 		canon string // "": the text itself
 	}{
 		// The canonical forms.
-		{"100/m", TokenBucket(100, 100, time.Minute), ""},
-		{"100/m burst 20", TokenBucket(20, 100, time.Minute), ""},
+		{"100/m", PerMinute(100), ""},
+		{"100/m burst 20", PerMinute(100).Burst(20), ""},
 		{"5/15m sliding-log", SlidingLog(5, 15*time.Minute), ""},
-		{"5/s stepped", SteppedTokenBucket(5, 5, time.Second), ""},
-		{"5/s burst 8 stepped", SteppedTokenBucket(8, 5, time.Second), ""},
+		{"5/s stepped", SteppedTokenBucket(5, time.Second).Burst(5), ""},
+		{"5/s burst 8 stepped", SteppedTokenBucket(5, time.Second).Burst(8), ""},
 		{"5/s fixed-window", FixedWindow(5, time.Second), ""},
 		{"5/s sliding-window", SlidingWindow(5, time.Second), ""},
 		{"api=1000/d fixed-window", FixedWindow(1000, day).Named("api"), ""},
-		{"A.b-c_9=1/s", TokenBucket(1, 1, time.Second).Named("A.b-c_9"), ""},
+		{"A.b-c_9=1/s", PerSecond(1).Named("A.b-c_9"), ""},
 		{"9007199254740991/s fixed-window", FixedWindow(maxExact, time.Second), ""},
 
 		// Every unit, the longest first.
-		{"3/w", TokenBucket(3, 3, week), ""},
-		{"3/d", TokenBucket(3, 3, day), ""},
-		{"3/h", TokenBucket(3, 3, time.Hour), ""},
-		{"3/m", TokenBucket(3, 3, time.Minute), ""},
-		{"3/s", TokenBucket(3, 3, time.Second), ""},
-		{"3/ms", TokenBucket(3, 3, time.Millisecond), ""},
-		{"3/us", TokenBucket(3, 3, time.Microsecond), ""},
-		{"3/10d", TokenBucket(3, 3, 10*day), ""},
-		{"3/90m", TokenBucket(3, 3, 90*time.Minute), ""},
-		{"3/1000001us", TokenBucket(3, 3, time.Second+time.Microsecond), ""},
+		{"3/w", Per(3, week).Burst(3), ""},
+		{"3/d", Per(3, day).Burst(3), ""},
+		{"3/h", PerHour(3), ""},
+		{"3/m", PerMinute(3), ""},
+		{"3/s", PerSecond(3), ""},
+		{"3/ms", Per(3, time.Millisecond).Burst(3), ""},
+		{"3/us", Per(3, time.Microsecond).Burst(3), ""},
+		{"3/10d", Per(3, 10*day).Burst(3), ""},
+		{"3/90m", Per(3, 90*time.Minute).Burst(3), ""},
+		{"3/1000001us", Per(3, time.Second+time.Microsecond).Burst(3), ""},
 		{"1/9007199254740991us fixed-window", FixedWindow(1, maxExact*time.Microsecond), ""},
 
 		// The same in other words.
-		{"3/week", TokenBucket(3, 3, week), "3/w"},
-		{"3/day", TokenBucket(3, 3, day), "3/d"},
-		{"3/hour", TokenBucket(3, 3, time.Hour), "3/h"},
-		{"3/minute", TokenBucket(3, 3, time.Minute), "3/m"},
-		{"3/min", TokenBucket(3, 3, time.Minute), "3/m"},
-		{"3/second", TokenBucket(3, 3, time.Second), "3/s"},
-		{"3/sec", TokenBucket(3, 3, time.Second), "3/s"},
-		{"3/µs", TokenBucket(3, 3, time.Microsecond), "3/us"},
-		{"3/1h30m", TokenBucket(3, 3, 90*time.Minute), "3/90m"},
-		{"3/60s", TokenBucket(3, 3, time.Minute), "3/m"},
-		{"3/7d", TokenBucket(3, 3, week), "3/w"},
-		{"3/1d1us", TokenBucket(3, 3, day+time.Microsecond), "3/86400000001us"},
-		{"3/1500ms", TokenBucket(3, 3, 1500*time.Millisecond), ""},
-		{"100/m gcra", TokenBucket(100, 100, time.Minute), "100/m"},
-		{"100/m leaky-bucket burst 7", TokenBucket(7, 100, time.Minute), "100/m burst 7"},
-		{"100/m token-bucket", TokenBucket(100, 100, time.Minute), "100/m"},
-		{"100/m burst 100", TokenBucket(100, 100, time.Minute), "100/m"},
-		{"5/s stepped burst 8", SteppedTokenBucket(8, 5, time.Second), "5/s burst 8 stepped"},
-		{"  api = 5/s \t burst\n8 ", TokenBucket(8, 5, time.Second).Named("api"), "api=5/s burst 8"},
-		{"007/s burst 08", TokenBucket(8, 7, time.Second), "7/s burst 8"},
+		{"3/week", Per(3, week).Burst(3), "3/w"},
+		{"3/day", Per(3, day).Burst(3), "3/d"},
+		{"3/hour", PerHour(3), "3/h"},
+		{"3/minute", PerMinute(3), "3/m"},
+		{"3/min", PerMinute(3), "3/m"},
+		{"3/second", PerSecond(3), "3/s"},
+		{"3/sec", PerSecond(3), "3/s"},
+		{"3/µs", Per(3, time.Microsecond).Burst(3), "3/us"},
+		{"3/1h30m", Per(3, 90*time.Minute).Burst(3), "3/90m"},
+		{"3/60s", PerMinute(3), "3/m"},
+		{"3/7d", Per(3, week).Burst(3), "3/w"},
+		{"3/1d1us", Per(3, day+time.Microsecond).Burst(3), "3/86400000001us"},
+		{"3/1500ms", Per(3, 1500*time.Millisecond).Burst(3), ""},
+		{"100/m gcra", PerMinute(100), "100/m"},
+		{"100/m leaky-bucket burst 7", PerMinute(100).Burst(7), "100/m burst 7"},
+		{"100/m token-bucket", PerMinute(100), "100/m"},
+		{"100/m burst 100", PerMinute(100), "100/m"},
+		{"5/s stepped burst 8", SteppedTokenBucket(5, time.Second).Burst(8), "5/s burst 8 stepped"},
+		{"  api = 5/s \t burst\n8 ", PerSecond(5).Burst(8).Named("api"), "api=5/s burst 8"},
+		{"007/s burst 08", PerSecond(7).Burst(8), "7/s burst 8"},
 
 		// Fractions: a bucket holds the count rounded up.
-		{"1.5/s", TokenBucket(2, 3, 2*time.Second), "3/2s burst 2"},
-		{"0.5/m", TokenBucket(1, 1, 2*time.Minute), "1/2m"},
-		{"0.1/s", TokenBucket(1, 1, 10*time.Second), "1/10s"},
-		{"1.50/s", TokenBucket(2, 3, 2*time.Second), "3/2s burst 2"},
-		{"2.0/s", TokenBucket(2, 2, time.Second), "2/s"},
-		{"2.25/s burst 10 stepped", SteppedTokenBucket(10, 9, 4*time.Second), "9/4s burst 10 stepped"},
-		{"0.000000001/s", TokenBucket(1, 1, 1e9*time.Second), "1/1000000000s"},
+		{"1.5/s", Per(3, 2*time.Second).Burst(2), "3/2s burst 2"},
+		{"0.5/m", Per(1, 2*time.Minute).Burst(1), "1/2m"},
+		{"0.1/s", Per(1, 10*time.Second).Burst(1), "1/10s"},
+		{"1.50/s", Per(3, 2*time.Second).Burst(2), "3/2s burst 2"},
+		{"2.0/s", PerSecond(2), "2/s"},
+		{"2.25/s burst 10 stepped", SteppedTokenBucket(9, 4*time.Second).Burst(10), "9/4s burst 10 stepped"},
+		{"0.000000001/s", Per(1, 1e9*time.Second).Burst(1), "1/1000000000s"},
 		{"5.0/s sliding-log", SlidingLog(5, time.Second), "5/s sliding-log"},
 	} {
 		l, err := ParseLimit(c.text)
@@ -107,10 +107,10 @@ func TestLimitInJSON(t *testing.T) {
 		text   string
 	}{
 		{config{}, `{}`},
-		{config{Limit: TokenBucket(20, 100, time.Minute)}, `{"limit":"100/m burst 20"}`},
+		{config{Limit: PerMinute(100).Burst(20)}, `{"limit":"100/m burst 20"}`},
 		{config{Limits: []Limit{FixedWindow(5, time.Second).Named("api"), SlidingLog(1, time.Hour)}},
 			`{"limits":["api=5/s fixed-window","1/h sliding-log"]}`},
-		{config{Plans: map[Limit]int64{TokenBucket(1, 1, time.Second): 7}}, `{"plans":{"1/s":7}}`},
+		{config{Plans: map[Limit]int64{PerSecond(1): 7}}, `{"plans":{"1/s":7}}`},
 	} {
 		text, err := json.Marshal(c.config)
 		if err != nil || string(text) != c.text {
@@ -125,12 +125,12 @@ func TestLimitInJSON(t *testing.T) {
 		}
 	}
 
-	kept := config{Limit: TokenBucket(1, 1, time.Second)}
+	kept := config{Limit: PerSecond(1)}
 	err := json.Unmarshal([]byte(`{"limit":"fast"}`), &kept)
 	if fault := (*InvalidError)(nil); !errors.As(err, &fault) {
 		t.Errorf("an unreadable limit gives %v", err)
 	}
-	if kept.Limit != TokenBucket(1, 1, time.Second) {
+	if kept.Limit != PerSecond(1) {
 		t.Errorf("an unreadable limit changed the one that was there to %v", kept.Limit)
 	}
 	if _, err := json.Marshal([]Limit{FixedWindow(0, 0)}); err == nil {
@@ -179,23 +179,23 @@ func TestErrorLines(t *testing.T) {
 	}{
 		{"Limit{}", Limit{}},
 		{`Limit{}.Named("api")`, Limit{}.Named("api")},
-		{"TokenBucket(0, 1, 1s)", TokenBucket(0, 1, time.Second)},
-		{"TokenBucket(-1, 1, 1s)", TokenBucket(-1, 1, time.Second)},
-		{"TokenBucket(1, 0, 1s)", TokenBucket(1, 0, time.Second)},
-		{"TokenBucket(1, -1, 1s)", TokenBucket(1, -1, time.Second)},
-		{"TokenBucket(1, MinInt64, 1s)", TokenBucket(1, math.MinInt64, time.Second)},
-		{"TokenBucket(1, 1, 0)", TokenBucket(1, 1, 0)},
-		{"TokenBucket(1, 1, -1s)", TokenBucket(1, 1, -time.Second)},
-		{"TokenBucket(1, 1, 1ns)", TokenBucket(1, 1, time.Nanosecond)},
-		{"TokenBucket(1, 1, 1µs + 1ns)", TokenBucket(1, 1, time.Microsecond+time.Nanosecond)},
-		{"TokenBucket(1, 1, 200y)", TokenBucket(1, 1, 2*century)},
-		{"TokenBucket(1, 1, MaxInt64)", TokenBucket(1, 1, math.MaxInt64)},
-		{"TokenBucket(MaxInt64, 3, 1s)", TokenBucket(math.MaxInt64, 3, time.Second)},
-		{"TokenBucket(1e10, 7, 1h)", TokenBucket(1e10, 7, time.Hour)},
-		{"SteppedTokenBucket(0, 1, 1s)", SteppedTokenBucket(0, 1, time.Second)},
-		{"SteppedTokenBucket(1, 0, 1s)", SteppedTokenBucket(1, 0, time.Second)},
-		{"SteppedTokenBucket(1e10, 1, 1h)", SteppedTokenBucket(1e10, 1, time.Hour)},
-		{"SteppedTokenBucket(MaxInt64, 1e15, 1s)", SteppedTokenBucket(math.MaxInt64, 1e15, time.Second)},
+		{"TokenBucket(0, 1, 1s)", PerSecond(1).Burst(0)},
+		{"TokenBucket(-1, 1, 1s)", PerSecond(1).Burst(-1)},
+		{"TokenBucket(1, 0, 1s)", PerSecond(0).Burst(1)},
+		{"TokenBucket(1, -1, 1s)", PerSecond(-1).Burst(1)},
+		{"TokenBucket(1, MinInt64, 1s)", PerSecond(math.MinInt64).Burst(1)},
+		{"TokenBucket(1, 1, 0)", Per(1, 0).Burst(1)},
+		{"TokenBucket(1, 1, -1s)", Per(1, -time.Second).Burst(1)},
+		{"TokenBucket(1, 1, 1ns)", Per(1, time.Nanosecond).Burst(1)},
+		{"TokenBucket(1, 1, 1µs + 1ns)", Per(1, time.Microsecond+time.Nanosecond).Burst(1)},
+		{"TokenBucket(1, 1, 200y)", Per(1, 2*century).Burst(1)},
+		{"TokenBucket(1, 1, MaxInt64)", Per(1, math.MaxInt64).Burst(1)},
+		{"TokenBucket(MaxInt64, 3, 1s)", PerSecond(3).Burst(math.MaxInt64)},
+		{"TokenBucket(1e10, 7, 1h)", PerHour(7).Burst(1e10)},
+		{"SteppedTokenBucket(0, 1, 1s)", SteppedTokenBucket(1, time.Second).Burst(0)},
+		{"SteppedTokenBucket(1, 0, 1s)", SteppedTokenBucket(0, time.Second).Burst(1)},
+		{"SteppedTokenBucket(1e10, 1, 1h)", SteppedTokenBucket(1, time.Hour).Burst(1e10)},
+		{"SteppedTokenBucket(MaxInt64, 1e15, 1s)", SteppedTokenBucket(1e15, time.Second).Burst(math.MaxInt64)},
 		{"FixedWindow(0, 1s)", FixedWindow(0, time.Second)},
 		{"FixedWindow(1, 0)", FixedWindow(1, 0)},
 		{"FixedWindow(MaxInt64, 1s)", FixedWindow(math.MaxInt64, time.Second)},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/headgate/headgate/internal/waitline"
 )
 
 // lines are the callers in this process who wait for turns that a store has booked: a line
@@ -55,7 +57,7 @@ type turnAhead struct {
 
 // line is those who wait for turns of a key.
 type line struct {
-	chain[inLine, *inLine]
+	waitline.List[inLine, *inLine]
 	mixed bool // not all have waited for as many tokens
 	timer *time.Timer
 
@@ -64,7 +66,7 @@ type line struct {
 
 // inLine is a caller in a line.
 type inLine struct {
-	links[inLine]
+	waitline.Links[inLine]
 	turnAhead
 	n      int64
 	come   chan struct{} // closed when the turn has come
@@ -108,16 +110,16 @@ func (s *lines) join(k lineKey, w *inLine) {
 		}
 		s.of[k] = l
 	}
-	l.mixed = l.mixed || l.head != nil && l.head.n != w.n
+	l.mixed = l.mixed || l.Head != nil && l.Head.n != w.n
 	l.join(w)
-	if l.head == w {
+	if l.Head == w {
 		s.schedule(k, l)
 	}
 }
 
 // schedule sets the timer of l to its first turn.
 func (s *lines) schedule(k lineKey, l *line) {
-	wait := time.Until(l.head.at)
+	wait := time.Until(l.Head.at)
 	if l.timer == nil {
 		l.timer = time.AfterFunc(wait, func() { s.pass(k, l) })
 		return
@@ -129,9 +131,9 @@ func (s *lines) schedule(k lineKey, l *line) {
 func (s *lines) pass(k lineKey, l *line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for now := time.Now(); l.head != nil && !l.head.at.After(now); {
-		w := l.head
-		l.remove(w)
+	for now := time.Now(); l.Head != nil && !l.Head.at.After(now); {
+		w := l.Head
+		l.Remove(w)
 		w.passed = true
 		close(w.come)
 	}
@@ -141,7 +143,7 @@ func (s *lines) pass(k lineKey, l *line) {
 // tidy sets the timer of l anew, or forgets l if nobody waits in it.
 func (s *lines) tidy(k lineKey, l *line) {
 	switch {
-	case l.head != nil:
+	case l.Head != nil:
 		s.schedule(k, l)
 	case s.of[k] == l:
 		l.timer.Stop()
@@ -163,7 +165,7 @@ func (s *lines) leave(k lineKey, w *inLine) (spare turnAhead, mixed, left bool) 
 	} else {
 		spare = w.handOn()
 	}
-	l.remove(w)
+	l.Remove(w)
 	s.tidy(k, l)
 	return spare, l.mixed, true
 }
@@ -172,7 +174,7 @@ func (s *lines) leave(k lineKey, w *inLine) (spare turnAhead, mixed, left bool) 
 // returns the one that is left over.
 func (w *inLine) handOn() turnAhead {
 	spare := w.turnAhead
-	for b, n := w.next, 0; b != nil && n < mostMoved; b, n = b.next, n+1 {
+	for b, n := w.Next, 0; b != nil && n < mostMoved; b, n = b.Next, n+1 {
 		b.turnAhead, spare = spare, b.turnAhead
 	}
 	return spare
@@ -227,7 +229,7 @@ func (s *lines) again(l *line) ([]standing, *line) {
 }
 
 func (l *line) all() (all []standing) {
-	for w := l.head; w != nil; w = w.next {
+	for w := l.Head; w != nil; w = w.Next {
 		all = append(all, standing{w, w.ticket})
 	}
 	return all
@@ -242,16 +244,16 @@ func (s *lines) move(k lineKey, p standing, at, earliest time.Time) {
 		return
 	}
 	w.at, w.earliest = at, earliest
-	if l := s.of[k]; l != nil && l.head == w {
+	if l := s.of[k]; l != nil && l.Head == w {
 		s.schedule(k, l)
 	}
 }
 
 // join puts w behind those whose turns come no later.
 func (l *line) join(w *inLine) {
-	before := l.tail
+	before := l.Tail
 	for before != nil && before.at.After(w.at) {
-		before = before.prev
+		before = before.Prev
 	}
-	l.insert(w, before)
+	l.Insert(w, before)
 }

@@ -5,6 +5,8 @@ import (
 	"hash/maphash"
 	"math"
 	"slices"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // DefaultKeys is the number of keys that NewMemory(0) holds.
@@ -31,7 +33,7 @@ const DefaultKeys = 1 << 20
 // push out the keys it knows and win them fresh budgets. Strangers are short of
 // tokens while it lasts; known keys notice nothing.
 type Memory struct {
-	clock  clock
+	clock  clock.Clock
 	seed   maphash.Seed
 	shards []shard
 }
@@ -48,7 +50,7 @@ func NewMemory(keys int) *Memory {
 		shards /= 2
 	}
 	m := &Memory{seed: maphash.MakeSeed(), shards: make([]shard, shards)}
-	m.clock.start()
+	m.clock.Start()
 	for i := range m.shards {
 		m.shards[i].most = shardRoom(keys, shards)
 		m.shards[i].slots = make([]slot, firstSlots)
@@ -88,7 +90,7 @@ func (m *Memory) take(key string, l Limit, cost, at int64) (Decision, error) {
 		return Decision{}, l.Validate()
 	}
 	if at == 0 {
-		at = m.clock.micros()
+		at = m.clock.Micros()
 	}
 	h := m.hash(key)
 	s := &m.shards[m.shardOf(h)]
@@ -112,7 +114,7 @@ func (m *Memory) takeTurn(r *Request, at int64) (Decision, error) {
 		return Decision{}, err
 	}
 	if at == 0 {
-		at = m.clock.micros()
+		at = m.clock.Micros()
 	}
 	return m.takeOther(m.hash(r.Key), r.Limit, r.order(at))
 }
@@ -224,14 +226,14 @@ func seen(spots []spot, p spot) bool {
 
 // spots finds the spots of rs, whose shards are locked.
 func (m *Memory) spots(rs []Request, spots []spot) ([]spot, error) {
-	clock := m.clock.micros()
+	current := m.clock.Micros()
 	for i := range rs {
 		now, err := rs[i].micros()
 		if err != nil {
 			return nil, err
 		}
 		if now == 0 {
-			now = clock
+			now = current
 		}
 		s, own := m.locate(rs[i].Key, rs[i].Limit.rule)
 		h, err := s.prepare(rs[i].Limit.rule, own, now, pending(spots, s))

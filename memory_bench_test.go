@@ -13,7 +13,7 @@ import (
 
 func BenchmarkMemory(b *testing.B) {
 	b.Run("hot key", func(b *testing.B) {
-		benchmark(b, headgate.TokenBucket(1_000_000, 1_000_000, time.Millisecond), []string{"user:1234567"})
+		benchmark(b, headgate.Per(1_000_000, time.Millisecond).Burst(1_000_000), []string{"user:1234567"})
 	})
 	keys := make([]string, 1_000_000)
 	for i := range keys {

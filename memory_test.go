@@ -39,7 +39,7 @@ func TestMemoryStartsNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 10 {
 		m := NewMemory(1 << 16)
-		ask(t, m, "k", TokenBucket(1, 1, time.Second), 1, 0)
+		ask(t, m, "k", PerSecond(1), 1, 0)
 	}
 	if now := runtime.NumGoroutine(); now > before {
 		t.Errorf("%d goroutines before, %d after", before, now)
@@ -179,7 +179,7 @@ func (s *reference) takeLog(l *rule, now, cost int64) verdict {
 func TestFirstKeyOfALimitSurvivesItsOwnRebuild(t *testing.T) {
 	t.Run("everything else is stale", func(t *testing.T) {
 		m := NewMemory(1000)
-		l := TokenBucket(1, 1, time.Second)
+		l := PerSecond(1)
 		for i := range 12 {
 			ask(t, m, "old"+strconv.Itoa(i), l, 1, 0)
 		}
@@ -187,7 +187,7 @@ func TestFirstKeyOfALimitSurvivesItsOwnRebuild(t *testing.T) {
 	})
 	t.Run("everything else is under another limit", func(t *testing.T) {
 		m := NewMemory(1000)
-		first, second := TokenBucket(5, 5, time.Hour), FixedWindow(3, time.Hour)
+		first, second := PerHour(5), FixedWindow(3, time.Hour)
 		for i := range 12 {
 			ask(t, m, "old"+strconv.Itoa(i), first, 1, 0)
 		}
@@ -293,7 +293,7 @@ func TestKeysHoldAnyBytes(t *testing.T) {
 
 // A store of whatever size is asked for works.
 func TestSizes(t *testing.T) {
-	l := TokenBucket(1, 1, time.Hour)
+	l := PerHour(1)
 	for _, keys := range []int{math.MinInt, -1, 0, 1, 2, 3, 12, 13, 4095, 8191, 8192, 1 << 20, math.MaxInt} {
 		m := NewMemory(keys)
 		if n := len(m.shards); n&(n-1) != 0 {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // MemoryConcurrency is the [ConcurrencyStore] inside this process. It starts no
@@ -15,7 +17,7 @@ import (
 // away without giving back are forgotten when their key is asked about, or else when
 // there are twice the keys that were left when that was last looked for.
 type MemoryConcurrency struct {
-	clock  clock
+	clock  clock.Clock
 	seed   maphash.Seed
 	shards [16]flightShard
 }
@@ -33,7 +35,7 @@ const firstSweep = 16
 // NewMemoryConcurrency makes a store with nothing in flight.
 func NewMemoryConcurrency() *MemoryConcurrency {
 	m := &MemoryConcurrency{seed: maphash.MakeSeed()}
-	m.clock.start()
+	m.clock.Start()
 	for i := range m.shards {
 		m.shards[i].sweep = firstSweep
 	}
@@ -50,7 +52,7 @@ func (m *MemoryConcurrency) AcquireFlight(_ context.Context, r FlightRequest) (F
 	defer s.mu.Unlock()
 	l, retry := s.keys[r.Key].forget(now).acquire(r.ID, r.N, now, r.Lease.Microseconds())
 	if retry == 0 && len(s.keys) >= s.sweep {
-		s.sweepUp(min(now, m.clock.micros()))
+		s.sweepUp(min(now, m.clock.Micros()))
 	}
 	s.put(r.Key, l)
 	return FlightDecision{N: r.N, InFlight: int64(len(l)), RetryAfter: duration(retry)}, nil
@@ -138,7 +140,7 @@ func (m *MemoryConcurrency) lock(r FlightRequest) (*flightShard, int64, error) {
 	}
 	s := m.shard(r.Key)
 	s.mu.Lock()
-	now := m.clock.micros() // under the lock, so that it never runs back for a key
+	now := m.clock.Micros() // under the lock, so that it never runs back for a key
 	if !r.At.IsZero() {
 		now = r.At.UnixMicro()
 	}

@@ -47,7 +47,7 @@ func TestNewcomerBringsItsLog(t *testing.T) {
 // Plans of one name share what newcomers share; taking turns wins nothing.
 func TestPlansOfNewcomers(t *testing.T) {
 	m := NewMemory(100)
-	pro, free := TokenBucket(1000, 1000, time.Hour).Named("plan"), TokenBucket(10, 10, time.Hour).Named("plan")
+	pro, free := PerHour(1000).Named("plan"), PerHour(10).Named("plan")
 	for i := range 400 {
 		ask(t, m, fmt.Sprint("flood", i), free, 5, 0)
 	}
@@ -66,7 +66,7 @@ func TestPlansOfNewcomers(t *testing.T) {
 // A group larger than a small or full store finds places: those that newcomers share
 // count once.
 func TestTakeAllBeyondTheStore(t *testing.T) {
-	l := TokenBucket(1000, 1000, time.Hour)
+	l := PerHour(1000)
 	for _, keys := range []int{1, 10, 100, 1000} {
 		for _, full := range []bool{false, true} {
 			m := NewMemory(keys)
@@ -90,7 +90,7 @@ func TestTakeAllBeyondTheStore(t *testing.T) {
 // after which it may fit, not for ever.
 func TestTakeAllOfTwoNewcomers(t *testing.T) {
 	m := NewMemory(10)
-	l := TokenBucket(10, 10, time.Hour)
+	l := PerHour(10)
 	for i := range 100 {
 		ask(t, m, fmt.Sprint("flood", i), l, 1, 0)
 	}

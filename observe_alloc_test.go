@@ -16,7 +16,7 @@ import (
 func TestObserveDoesNotAllocate(t *testing.T) {
 	top, called := NewTopDenied(100), 0
 	s := must(Observe(NewMemory(1000), Observer{Decided: top.Decided, Called: func(context.Context, Call) { called++ }}))
-	two := must(NewLimiter(s, FixedWindow(1, time.Hour), TokenBucket(5, 5, time.Hour)))
+	two := must(NewLimiter(s, FixedWindow(1, time.Hour), PerHour(5)))
 	one := must(NewLimiter(s, FixedWindow(1, time.Hour)))
 	ctx := t.Context()
 	for what, limiter := range map[string]*Limiter{"one limit": one, "two limits": two} {

@@ -25,7 +25,7 @@ func BenchmarkObserve(b *testing.B) {
 		{"top denied", Observer{Decided: top.Decided}},
 	} {
 		s := must(Observe(NewMemory(0), c.observer))
-		for _, l := range []Limit{TokenBucket(1e6, 1e6, time.Millisecond).Named("allows"), TokenBucket(1, 1, 24*time.Hour).Named("denies")} {
+		for _, l := range []Limit{Per(1e6, time.Millisecond).Burst(1e6).Named("allows"), PerDay(1).Named("denies")} {
 			b.Run(c.name+"/"+l.Name(), func(b *testing.B) {
 				r := Request{Key: "user:1234567", Limit: l, Cost: 1}
 				b.ReportAllocs()

@@ -8,7 +8,7 @@ import (
 // TestForetold holds back from what no answer of a state of the key's own looks like: waits
 // that were cut off, or that depend on others.
 func TestForetold(t *testing.T) {
-	l := TokenBucket(10, 10, time.Second)
+	l := PerSecond(10)
 	for _, c := range []struct {
 		what string
 		cost int64
@@ -41,7 +41,7 @@ func TestForetold(t *testing.T) {
 
 // TestOutlookAgrees tells later answers of the same state from those after somebody else came.
 func TestOutlookAgrees(t *testing.T) {
-	l := TokenBucket(10, 10, 10*time.Microsecond).rule // a token each microsecond
+	l := Per(10, 10*time.Microsecond).Burst(10).rule // a token each microsecond
 	o := outlook{l: l, remaining: 3, reset: 7}
 	for _, c := range []struct {
 		what                         string

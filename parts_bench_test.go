@@ -38,12 +38,12 @@ func BenchmarkPart(b *testing.B) {
 	m := NewMemory(0)
 	b.Run("clock", func(b *testing.B) {
 		for b.Loop() {
-			m.clock.micros()
+			m.clock.Micros()
 		}
 	})
 	b.Run("new limit", func(b *testing.B) {
 		for i := int64(1); b.Loop(); i++ {
-			TokenBucket(i, 1, time.Minute)
+			PerMinute(1).Burst(i)
 		}
 	})
 	b.Run("hash and lock", func(b *testing.B) {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"math/bits"
 	"time"
+
+	"github.com/headgate/headgate/internal/waitline"
 )
 
 // queue holds those who wait at a [Gate], first come first.
 type queue struct {
-	chain[waiter, *waiter]
+	waitline.List[waiter, *waiter]
 	waiting int64 // how many tokens, each waiter counted for at most countMost
 }
 
@@ -18,33 +20,33 @@ const countMost = 1 << 32
 
 // waiter is one who waits.
 type waiter struct {
-	links[waiter]
+	waitline.Links[waiter]
 	n     int64
 	ready chan struct{} // closed when it may run: let go, or the gate was closed
 	gone  bool          // let go
 }
 
 func (q *queue) push(w *waiter) {
-	q.chain.push(w)
+	q.List.Push(w)
 	q.count(w, 1)
 }
 
 func (q *queue) remove(w *waiter) {
-	q.chain.remove(w)
+	q.List.Remove(w)
 	q.count(w, -1)
 }
 
 // cut takes those before w out, who stay linked, and returns the first of them.
 func (q *queue) cut(w *waiter) (first *waiter) {
-	if w == q.head {
+	if w == q.Head {
 		return nil
 	}
-	first, q.head = q.head, w
+	first, q.Head = q.Head, w
 	if w == nil {
-		q.tail = nil
+		q.Tail = nil
 		return first
 	}
-	w.prev.next, w.prev = nil, nil
+	w.Prev.Next, w.Prev = nil, nil
 	return first
 }
 
@@ -107,7 +109,7 @@ func (g *Gate) giveUp(ctx context.Context, w *waiter) error {
 	case w.gone:
 		g.flying -= w.n
 		w.gone = false
-	case w != g.head:
+	case w != g.Head:
 		g.remove(w)
 		g.mu.Unlock()
 		return err
@@ -130,8 +132,8 @@ func (g *Gate) release(now int64) {
 // wake wakes those who were taken out of the queue, from the first on.
 func wake(w *waiter) {
 	for w != nil {
-		next := w.next
-		w.next = nil // lest one that is woken late keeps all behind it in memory
+		next := w.Next
+		w.Next = nil // lest one that is woken late keeps all behind it in memory
 		close(w.ready)
 		w = next
 	}
@@ -141,8 +143,8 @@ func wake(w *waiter) {
 // and returns the first. For the next it sets the timer.
 func (g *Gate) letGo(now int64) (first *waiter) {
 	g.forget(now, g.period)
-	w := g.head
-	for ; w != nil && g.over(w.n) <= 0; w = w.next {
+	w := g.Head
+	for ; w != nil && g.over(w.n) <= 0; w = w.Next {
 		g.count(w, -1)
 		g.flying += w.n
 		w.gone = true
@@ -159,10 +161,10 @@ func (g *Gate) letGo(now int64) (first *waiter) {
 // not while it is not known when that one's turn comes, because a pass that it depends on
 // is not recorded: then whoever records that winds.
 func (g *Gate) wind(now int64) {
-	if g.head == nil || g.armed {
+	if g.Head == nil || g.armed {
 		return
 	}
-	switch over := g.over(g.head.n); {
+	switch over := g.over(g.Head.n); {
 	case over <= 0:
 		g.arm(0)
 	case over <= g.held():

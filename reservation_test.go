@@ -24,7 +24,7 @@ func (s refusing) Take(ctx context.Context, r Request) (Decision, error) {
 // Under several limits a reservation is given back by all of them, or by none; and of what was used
 // beyond it, an error says what is not booked.
 func TestReservationsUnderSeveralLimits(t *testing.T) {
-	slow, fast := TokenBucket(10, 10, time.Hour).Named("slow"), FixedWindow(100, time.Hour).Named("fast")
+	slow, fast := PerHour(10).Named("slow"), FixedWindow(100, time.Hour).Named("fast")
 	m := NewMemory(0)
 	l := must(NewLimiter(refusing{m, fast}, slow, fast))
 	left := func() [2]int64 {
@@ -42,7 +42,7 @@ func TestReservationsUnderSeveralLimits(t *testing.T) {
 	if left() != [2]int64{3, 95} {
 		t.Errorf("after what was used beyond: %v left", left())
 	}
-	if err := l.SetLimits(TokenBucket(10, 20, time.Hour).Named("slow"), fast); err != nil {
+	if err := l.SetLimits(PerHour(20).Burst(10).Named("slow"), fast); err != nil {
 		t.Fatal(err)
 	}
 	if !must(l.Allow(t.Context(), "k")).Allowed() {

@@ -51,7 +51,7 @@ func TestShare(t *testing.T) {
 
 // A share tells itself from its limit, keeps its name, and stays a share when it is shared again.
 func TestShareIsNoLimitOfItsOwn(t *testing.T) {
-	named := TokenBucket(8, 8, time.Second).Named("api")
+	named := PerSecond(8).Burst(8).Named("api")
 	s := named.Share(2)
 	if s.Name() != "api" || s.ID() != "api" || s.String() != "api=4/s" {
 		t.Errorf("the share of %s: %s, ID %q", named, s, s.ID())
@@ -59,10 +59,10 @@ func TestShareIsNoLimitOfItsOwn(t *testing.T) {
 	if again := s.Share(2); again != named.Share(2).Share(2) || again.String() != "api=2/s" || again.ID() != "api" {
 		t.Errorf("the share of a share: %s, ID %q", again, again.ID())
 	}
-	if other := s.Named("other"); other != TokenBucket(4, 4, time.Second).Named("other") {
+	if other := s.Named("other"); other != PerSecond(4).Burst(4).Named("other") {
 		t.Errorf("a share by another name is %s, ID %q", other, other.ID())
 	}
-	for _, l := range []Limit{{}, Unlimited, TokenBucket(0, 1, time.Second)} {
+	for _, l := range []Limit{{}, Unlimited, PerSecond(1).Burst(0)} {
 		if s := l.Share(3); s != l {
 			t.Errorf("the share of %s is %s", l, s)
 		}
@@ -83,7 +83,7 @@ func randomShared(r *rand.Rand) Limit {
 		number := func() int64 { return 1 + r.Int64N(1<<r.IntN(53)) }
 		every := time.Duration(1+r.Int64N(1<<r.IntN(53))) * time.Microsecond
 		l := [...]Limit{
-			TokenBucket(number(), number(), every), SteppedTokenBucket(number(), number(), every),
+			Per(number(), every).Burst(number()), SteppedTokenBucket(number(), every).Burst(number()),
 			FixedWindow(number(), every), SlidingWindow(number(), every), SlidingLog(number(), every),
 		}[r.IntN(5)]
 		if l.Validate() == nil {
@@ -139,7 +139,7 @@ func TestSharesGrantTogether(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
 	for round := range often(160) {
 		capacity, refill, n := 1+r.Int64N(20), 1+r.Int64N(20), 1+r.IntN(8)
-		l := TokenBucket(capacity, refill, time.Second)
+		l := PerSecond(refill).Burst(capacity)
 		s := l.Share(n)
 		stores := make([]*Memory, n)
 		for i := range stores {

@@ -3,6 +3,8 @@ package headgate
 import (
 	"math/bits"
 	"sync"
+
+	"github.com/headgate/headgate/internal/clock"
 )
 
 // shard is one part of a Memory: an open-addressed table with linear probing,
@@ -23,7 +25,7 @@ type shard struct {
 	beside besides          // states under other versions, of the slots marked so
 	ahead  map[uint64]turns // by the hash in the tags of slots
 	logs   arena
-	clock  *clock
+	clock  *clock.Clock
 
 	_ [8]byte // to a whole number of cache lines
 }

@@ -89,7 +89,7 @@ func TestTakeAllOfRandomGroups(t *testing.T) {
 
 func TestTakeAll(t *testing.T) {
 	m := NewMemory(100)
-	three, five := FixedWindow(3, time.Hour), TokenBucket(5, 5, time.Hour)
+	three, five := FixedWindow(3, time.Hour), PerHour(5)
 	type ask struct {
 		key   string
 		limit Limit

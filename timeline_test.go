@@ -16,8 +16,8 @@ var midnight = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 // everyAlgorithm is a limit of n in each period, by each algorithm.
 func everyAlgorithm(n int64, period time.Duration) []Limit {
 	return []Limit{
-		TokenBucket(n, n, period),
-		SteppedTokenBucket(n, n, period),
+		Per(n, period).Burst(n),
+		SteppedTokenBucket(n, period).Burst(n),
 		FixedWindow(n, period),
 		SlidingWindow(n, period),
 		SlidingLog(n, period),

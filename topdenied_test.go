@@ -82,7 +82,7 @@ func (t *TopDenied) whole() error {
 
 // The bounds hold at any time for streams of every shape.
 func TestTopDeniedKeepsItsBounds(t *testing.T) {
-	limits := []Limit{TokenBucket(1, 1, time.Second), FixedWindow(1, time.Second).Named("a"), FixedWindow(2, time.Second).Named("b")}
+	limits := []Limit{PerSecond(1), FixedWindow(1, time.Second).Named("a"), FixedWindow(2, time.Second).Named("b")}
 	random := rand.New(rand.NewPCG(3, 4))
 	zipf := rand.NewZipf(random, 1.2, 1, 100_000)
 	for name, next := range map[string]func(i int) int{
@@ -123,7 +123,7 @@ func FuzzTopDenied(f *testing.F) {
 	f.Add(uint8(1), []byte("aab"))
 	f.Add(uint8(7), []byte(strings.Repeat("the quick brown fox ", 9)))
 	f.Fuzz(func(t *testing.T, size uint8, stream []byte) {
-		limits := []Limit{TokenBucket(1, 1, time.Second), FixedWindow(1, time.Second)}
+		limits := []Limit{PerSecond(1), FixedWindow(1, time.Second)}
 		top, exact := NewTopDenied(int(size%16)+1), &exactDenied{counts: map[string]int64{}}
 		for _, b := range stream {
 			if b == 0xff {

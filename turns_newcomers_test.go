@@ -49,7 +49,7 @@ func TestNewcomersBookInTurn(t *testing.T) {
 // Of newcomers that ask together all are charged, or none.
 func TestNewcomersBookTogether(t *testing.T) {
 	m := fullMemory(t, 20)
-	l := TokenBucket(3, 3, time.Minute)
+	l := PerMinute(3)
 	for step := range 10 {
 		rs := []Request{
 			{Key: "a", Limit: l, Cost: 2, MaxWait: time.Hour, At: midnight},
@@ -79,7 +79,7 @@ func TestNewcomersBookTogether(t *testing.T) {
 // What is kept of turns goes when they have come, and with the key.
 func TestTurnsGoAway(t *testing.T) {
 	m := NewMemory(1000)
-	l := TokenBucket(1, 1, time.Second)
+	l := PerSecond(1)
 	kept := func() (n int) {
 		for i := range m.shards {
 			n += len(m.shards[i].ahead)

@@ -54,6 +54,8 @@ func (r *rule) check() *InvalidError {
 		return nil
 	case r.capacity < 1:
 		return faultNumber(r.countField(), r.capacity, "a whole number of at least 1")
+	case !r.isBucket() && r.refill != 0:
+		return faultNumber("burst", r.refill, "none: only buckets have a burst")
 	case r.isBucket() && (r.refill < 1 || r.refill > maxExact):
 		return faultNumber("refill", r.refill, "a whole number from 1 to "+strconv.FormatInt(maxExact, 10))
 	case r.every < time.Microsecond:

@@ -8,7 +8,7 @@ import (
 
 // Whatever takes a store refuses what is none: nil, a nil pointer and a zero value of ours, which would panic when asked.
 func TestNoStore(t *testing.T) {
-	limit := TokenBucket(1, 1, time.Second)
+	limit := PerSecond(1)
 	for name, with := range map[string]func(Store) error{
 		"NewLimiter":     func(s Store) error { _, err := NewLimiter(s, limit); return err },
 		"NewLimiterFunc": func(s Store) error { _, err := NewLimiterFunc(s, func(string) []Limit { return nil }); return err },

@@ -90,9 +90,9 @@ func someVersions(random *rand.Rand, stepped bool, n int) []Limit {
 		capacity := 1 + random.Int64N([]int64{10, 100, 1000, 100_000}[random.IntN(4)])
 		refill := 1 + random.Int64N([]int64{10, 100, 1000}[random.IntN(3)])
 		period := periods[random.IntN(len(periods))]
-		l := TokenBucket(capacity, refill, period)
+		l := Per(refill, period).Burst(capacity)
 		if stepped {
-			l = SteppedTokenBucket(capacity, refill, period)
+			l = SteppedTokenBucket(refill, period).Burst(capacity)
 		}
 		if len(ls) > 0 && random.IntN(3) == 0 { // a change of capacity alone, or of the rate alone
 			l = ls[0]
@@ -109,9 +109,9 @@ func someVersions(random *rand.Rand, stepped bool, n int) []Limit {
 
 func resizedTo(l Limit, capacity int64) Limit {
 	if l.Algorithm() == AlgorithmStepped {
-		return SteppedTokenBucket(capacity, l.Refill(), l.Period())
+		return SteppedTokenBucket(l.Refill(), l.Period()).Burst(capacity)
 	}
-	return TokenBucket(capacity, l.Refill(), l.Period())
+	return Per(l.Refill(), l.Period()).Burst(capacity)
 }
 
 // While two versions take turns, however they differ, no more is granted in any span

@@ -9,7 +9,7 @@ import (
 
 // BenchmarkWait passes turns that nobody has to wait for, and reserves and cancels.
 func BenchmarkWait(b *testing.B) {
-	l := must(NewLimiter(NewMemory(1000), TokenBucket(1e9, 1e9, time.Second)))
+	l := must(NewLimiter(NewMemory(1000), PerSecond(1e9).Burst(1e9)))
 	b.Run("pass", func(b *testing.B) {
 		for b.Loop() {
 			if err := l.Wait(b.Context(), "k"); err != nil {
@@ -31,7 +31,7 @@ func BenchmarkWait(b *testing.B) {
 func BenchmarkWaiting(b *testing.B) {
 	const waiters = 100_000
 	for b.Loop() {
-		l := must(NewLimiter(NewMemory(1000), SteppedTokenBucket(50_000, 50_000, 2*time.Second)))
+		l := must(NewLimiter(NewMemory(1000), SteppedTokenBucket(50_000, 2*time.Second).Burst(50_000)))
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)

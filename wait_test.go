@@ -357,7 +357,7 @@ func (s *remote) Take(ctx context.Context, r Request) (Decision, error) {
 func TestWhoLeavesWhileTheStoreIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &remote{Store: NewMemory(100), takes: 100 * time.Millisecond}
-		l := must(NewLimiter(s, TokenBucket(1, 1, time.Minute)))
+		l := must(NewLimiter(s, PerMinute(1)))
 		if err := l.Wait(t.Context(), "k"); err != nil { // what is granted at once counts at once
 			t.Fatal(err)
 		}
@@ -387,7 +387,7 @@ func TestWhoLeavesWhileTheStoreIsAsked(t *testing.T) {
 func TestACancelIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &remote{Store: NewMemory(100)}
-		l := must(NewLimiter(s, TokenBucket(10, 1, time.Hour)))
+		l := must(NewLimiter(s, PerHour(1).Burst(10)))
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := must(l.Reserve(t.Context(), "k", 10)).Cancel(ended); err != nil || must(l.Peek(t.Context(), "k")).Remaining != 10 {

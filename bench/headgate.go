@@ -23,7 +23,7 @@ func headgateMemory() []Entry {
 }
 
 // bucket is the limit the terms describe.
-func (t Terms) bucket() headgate.Limit { return headgate.TokenBucket(t.Burst, 1, t.Every) }
+func (t Terms) bucket() headgate.Limit { return headgate.Per(1, t.Every).Burst(t.Burst) }
 
 // headgateLimiter is a limiter of this project on one of its stores.
 type headgateLimiter struct{ l *headgate.Limiter }

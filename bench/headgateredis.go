@@ -31,7 +31,7 @@ func leased(s headgate.Store) (headgate.Store, error) {
 
 // headgateAlgorithms is this project's other algorithms, for their weight in Redis.
 func headgateAlgorithms() []Entry {
-	stepped := func(t Terms) headgate.Limit { return headgate.SteppedTokenBucket(t.Burst, 1, t.Every) }
+	stepped := func(t Terms) headgate.Limit { return headgate.SteppedTokenBucket(1, t.Every).Burst(t.Burst) }
 	fixed := func(t Terms) headgate.Limit { return headgate.FixedWindow(t.Burst, t.Period()) }
 	sliding := func(t Terms) headgate.Limit { return headgate.SlidingWindow(t.Burst, t.Period()) }
 	log := func(t Terms) headgate.Limit { return headgate.SlidingLog(t.Burst, t.Period()) }

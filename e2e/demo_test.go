@@ -91,7 +91,7 @@ func TestLimitsAreChangedAndKept(t *testing.T) {
 	p := open(t, url)
 	for _, c := range []struct{ lane, algorithm, capacity, refill, period, text, code string }{
 		{"right", "sliding-window", "7", "", "1h", "7/h sliding-window", "headgate.SlidingWindow(7, time.Hour)"},
-		{"left", "stepped", "8", "3", "10m", "3/10m burst 8 stepped", "headgate.SteppedTokenBucket(8, 3, 10*time.Minute)"},
+		{"left", "stepped", "8", "3", "10m", "3/10m burst 8 stepped", "headgate.SteppedTokenBucket(3, 10*time.Minute).Burst(8)"},
 	} {
 		p.setLimit(c.lane, c.algorithm, c.capacity, c.refill, c.period, c.text)
 		if got := p.text(part(c.lane, "go")); got != c.code {

@@ -304,7 +304,7 @@ func TestManyCallers(t *testing.T) {
 		group.Go(func() {
 			for i := range int64(1500) {
 				b.how.Store(int32(round.Add(1) % 2))
-				l := headgate.TokenBucket(10+i, 10, time.Second)
+				l := headgate.PerSecond(10).Burst(10 + i)
 				d, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: l, Cost: 1})
 				if err != nil || d.Limit.Name() != l.Name() {
 					t.Errorf("caller %d: %+v, %v", g, d, err)

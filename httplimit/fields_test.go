@@ -146,7 +146,7 @@ func TestManyPolicies(t *testing.T) {
 		for i := range int64(3000) {
 			name := strconv.FormatInt(i, 10)
 			if limits[name] == nil {
-				limits[name] = []headgate.Limit{headgate.TokenBucket(i+1, i+1, time.Minute)}
+				limits[name] = []headgate.Limit{headgate.PerMinute(i + 1).Burst(i + 1)}
 			}
 			r := get(t, h, func(r *http.Request) { r.RemoteAddr = name })
 			if got, want := r.header.Get("Ratelimit-Policy"), fmt.Sprintf(`"%d/m";q=%d;w=60`, i+1, i+1); got != want {

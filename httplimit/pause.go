@@ -18,7 +18,7 @@ const longestPause = 365 * 24 * time.Hour
 // pauseLimit is the bucket in which a pause of at most d fits. Its state lies beside that of the
 // user's limits, so its name is one that nobody would choose.
 func pauseLimit(d time.Duration) headgate.Limit {
-	return headgate.TokenBucket(d.Microseconds(), 1, time.Microsecond).Named("httplimit.pause")
+	return headgate.Per(1, time.Microsecond).Burst(d.Microseconds()).Named("httplimit.pause")
 }
 
 var lookAtPause = pauseLimit(longestPause)

@@ -149,9 +149,9 @@ func resized(l headgate.Limit, capacity int64) headgate.Limit {
 	var other headgate.Limit
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
-		other = headgate.TokenBucket(capacity, l.Refill(), l.Period())
+		other = headgate.Per(l.Refill(), l.Period()).Burst(capacity)
 	case headgate.AlgorithmStepped:
-		other = headgate.SteppedTokenBucket(capacity, l.Refill(), l.Period())
+		other = headgate.SteppedTokenBucket(l.Refill(), l.Period()).Burst(capacity)
 	case headgate.AlgorithmFixedWindow:
 		other = headgate.FixedWindow(capacity, l.Period())
 	case headgate.AlgorithmSlidingWindow:

@@ -246,7 +246,7 @@ func badInput(t *testing.T, s headgate.Store) {
 		{"zero limit", func(r *headgate.Request) { r.Limit = headgate.Limit{} }, []string{"limit", "zero"}},
 		{"no capacity", func(r *headgate.Request) { r.Limit = headgate.FixedWindow(0, time.Second) }, []string{"count", "0", "at least 1"}},
 		{"no window", func(r *headgate.Request) { r.Limit = headgate.FixedWindow(1, 0) }, []string{"window", "0s"}},
-		{"no refill", func(r *headgate.Request) { r.Limit = headgate.TokenBucket(1, 0, time.Second) }, []string{"refill", "0"}},
+		{"no refill", func(r *headgate.Request) { r.Limit = headgate.PerSecond(0).Burst(1) }, []string{"refill", "0"}},
 		{"negative wait", func(r *headgate.Request) { r.MaxWait = -1 }, []string{"max wait", "-1ns", "at most 285 years"}},
 		{"long wait", func(r *headgate.Request) { r.MaxWait = 1<<63 - 1 }, []string{"max wait", "at most 285 years"}},
 		{"negative hold", func(r *headgate.Request) { r.Ticket, r.Hold = 1, -time.Second }, []string{"hold", "-1s"}},

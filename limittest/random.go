@@ -44,9 +44,9 @@ func randomLimit(r *rand.Rand, a headgate.Algorithm) headgate.Limit {
 		var l headgate.Limit
 		switch a {
 		case headgate.AlgorithmTokenBucket:
-			l = headgate.TokenBucket(capacity, refill, every)
+			l = headgate.Per(refill, every).Burst(capacity)
 		case headgate.AlgorithmStepped:
-			l = headgate.SteppedTokenBucket(capacity, refill, every)
+			l = headgate.SteppedTokenBucket(refill, every).Burst(capacity)
 		case headgate.AlgorithmFixedWindow:
 			l = headgate.FixedWindow(capacity, every)
 		case headgate.AlgorithmSlidingWindow:

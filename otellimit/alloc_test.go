@@ -53,7 +53,7 @@ func BenchmarkMetrics(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			r := headgate.Request{Key: "user:1234567", Limit: headgate.TokenBucket(1e6, 1e6, time.Millisecond).Named("api"), Cost: 1}
+			r := headgate.Request{Key: "user:1234567", Limit: headgate.Per(1e6, time.Millisecond).Burst(1e6).Named("api"), Cost: 1}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := s.Take(b.Context(), r); err != nil {

@@ -142,7 +142,7 @@ func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, behind := measure(t, otellimit.Options{}), &store{Store: headgate.NewMemory(0)}
 		s := m.observe(t, behind)
-		api, day := headgate.FixedWindow(2, time.Hour).Named("api"), headgate.TokenBucket(100, 100, 24*time.Hour)
+		api, day := headgate.FixedWindow(2, time.Hour).Named("api"), headgate.PerDay(100)
 		take := func(r headgate.Request) {
 			r.Key = "secret"
 			_, _ = s.Take(t.Context(), r)

@@ -26,7 +26,7 @@ func BenchmarkScript(b *testing.B) {
 		_, _ = fmt.Sscanf(text, "%f", &n)
 		return n
 	}
-	for text, limit := range map[string]headgate.Limit{"grants": headgate.TokenBucket(1_000_000, 1_000_000, 1e9), "denials": headgate.TokenBucket(1, 1, 1e12), "log": headgate.SlidingLog(10, 1e9)} {
+	for text, limit := range map[string]headgate.Limit{"grants": headgate.Per(1_000_000, 1e9).Burst(1_000_000), "denials": headgate.Per(1, 1e12).Burst(1), "log": headgate.SlidingLog(10, 1e9)} {
 		for _, size := range []int{1, 8, 64, 256} {
 			b.Run(text+"/"+strconv.Itoa(size), func(b *testing.B) {
 				keys := 0
@@ -82,7 +82,7 @@ func BenchmarkHeld(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := headgate.Request{Key: "k", Limit: headgate.TokenBucket(1_000_000, 1_000_000, 1e9)}
+	r := headgate.Request{Key: "k", Limit: headgate.Per(1_000_000, 1e9).Burst(1_000_000)}
 	take := func(b *testing.B, cost int64, hold time.Duration) {
 		r.Cost, r.Hold = cost, hold
 		if r.Ticket++; hold == 0 {

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/headgate/headgate"
 )
@@ -30,7 +29,7 @@ func (c counting) TakeAll(ctx context.Context, rs []headgate.Request, ds []headg
 // left are no more than that, and no less than what they may take away.
 func TestLeases(t *testing.T) {
 	client := newClient(t)
-	limit := headgate.TokenBucket(200000, 1, time.Hour)
+	limit := headgate.PerHour(1).Burst(200000)
 	var calls, granted atomic.Int64
 	var leases []*headgate.Lease
 	for range 4 {

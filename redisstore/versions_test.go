@@ -63,11 +63,11 @@ func edgeVersions(random *rand.Rand, seed uint64) []headgate.Limit {
 		case 1:
 			l = headgate.SlidingWindow(1+capacity%1000, period)
 		case 2:
-			l = headgate.SteppedTokenBucket(capacity, max(refill, 1), period)
+			l = headgate.SteppedTokenBucket(max(refill, 1), period).Burst(capacity)
 		case 3:
 			l = headgate.SlidingLog(1+capacity%100, period)
 		default:
-			l = headgate.TokenBucket(capacity, max(refill, 1), period)
+			l = headgate.Per(max(refill, 1), period).Burst(capacity)
 		}
 		if l.Validate() == nil {
 			limits = append(limits, l.Named("edge"))

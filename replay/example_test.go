@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/replay"
@@ -18,7 +17,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	report, err := replay.Run(context.Background(), replay.Config{
-		Limits: []headgate.Limit{headgate.TokenBucket(60, 60, time.Minute)},
+		Limits: []headgate.Limit{headgate.PerMinute(60).Burst(60)},
 	}, replay.Log{Name: file.Name(), Reader: file})
 	if err != nil {
 		log.Fatal(err)

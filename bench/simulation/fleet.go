@@ -69,7 +69,7 @@ func newFleet(p plan) (*fleet, error) {
 		plan: p, store: headgate.NewMemory(10 * p.keys), start: time.Now(),
 		ledgers: map[string]*ledger{}, slots: make([]atomic.Pointer[instance], p.instances),
 	}
-	bucket, window := headgate.TokenBucket(3000, 3000, time.Minute), headgate.FixedWindow(3000, time.Minute)
+	bucket, window := headgate.PerMinute(3000).Burst(3000), headgate.FixedWindow(3000, time.Minute)
 	ideal := headgate.NewMemory(10 * p.keys)
 	for r := range p.keys {
 		k := &ledger{key: fmt.Sprint("customer:", r+1), limit: bucket, ideal: ideal}

@@ -15,7 +15,7 @@ func TestLedgerFinds(t *testing.T) {
 		limit headgate.Limit
 		wait  time.Duration // until 10 more tokens fit
 	}{
-		{headgate.TokenBucket(100, 10, time.Second), time.Second},
+		{headgate.PerSecond(10).Burst(100), time.Second},
 		{headgate.FixedWindow(100, 10*time.Second), 10 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {

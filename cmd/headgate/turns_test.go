@@ -134,7 +134,7 @@ func openRedis(t *testing.T) *store {
 func TestBookedTurnsAreGivenBack(t *testing.T) {
 	t.Parallel()
 	s := openRedis(t)
-	limit := headgate.TokenBucket(1, 1, time.Hour)
+	limit := headgate.PerHour(1)
 	l, err := headgate.NewLimiter(s.Store, limit)
 	if err != nil {
 		t.Fatal(err)

@@ -67,11 +67,11 @@ func pages(hosts []*host, kind string, n int) []string {
 
 // newCrawler makes a crawler. With a store in Redis, several share the limits.
 func newCrawler(store headgate.Store) (*crawler, error) {
-	hosts, err := headgate.NewLimiter(store, headgate.TokenBucket(1, hostRate, time.Second).Named("host"))
+	hosts, err := headgate.NewLimiter(store, headgate.PerSecond(hostRate).Burst(1).Named("host"))
 	if err != nil {
 		return nil, err
 	}
-	bytes, err := headgate.NewLimiter(store, headgate.TokenBucket(burst, bandwidth, time.Second).Named("bandwidth"))
+	bytes, err := headgate.NewLimiter(store, headgate.PerSecond(bandwidth).Burst(burst).Named("bandwidth"))
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 
 // The limits of each plan. Made once: to make a limit costs more than to ask it.
 var (
-	free = []headgate.Limit{headgate.TokenBucket(5, 60, time.Minute).Named("api")}
-	pro  = []headgate.Limit{headgate.TokenBucket(50, 600, time.Minute).Named("api")}
+	free = []headgate.Limit{headgate.PerMinute(60).Burst(5).Named("api")}
+	pro  = []headgate.Limit{headgate.PerMinute(600).Burst(50).Named("api")}
 )
 
 // customers stands for your database: the plan of each API key.

@@ -35,7 +35,7 @@ func newHandler(url string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	limiter, err := headgate.NewLimiter(store, headgate.TokenBucket(20, 10, time.Second))
+	limiter, err := headgate.NewLimiter(store, headgate.PerSecond(10).Burst(20))
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func main() {
 
 func newHandler() (http.Handler, error) {
 	limiter, err := headgate.NewLimiter(headgate.NewMemory(0),
-		headgate.TokenBucket(10, 10, time.Second).Named("second"),
+		headgate.PerSecond(10).Named("second"),
 		headgate.FixedWindow(1000, 24*time.Hour).Named("day"))
 	if err != nil {
 		return nil, err

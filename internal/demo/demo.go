@@ -49,7 +49,7 @@ type Demo struct {
 // The limits that the lanes begin with. The left one is the bucket that the
 // documentation of Redis begins with, too.
 var (
-	firstLeft  = headgate.SteppedTokenBucket(10, 1, time.Second)
+	firstLeft  = headgate.SteppedTokenBucket(1, time.Second).Burst(10)
 	firstRight = headgate.SlidingLog(10, 10*time.Second)
 )
 

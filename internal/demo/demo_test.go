@@ -178,8 +178,8 @@ func TestBadInput(t *testing.T) {
 
 func TestEveryAlgorithm(t *testing.T) {
 	for algorithm, wants := range map[string][2]string{
-		"token-bucket":   {"5/90s burst 10", "headgate.TokenBucket(10, 5, 90*time.Second)"},
-		"stepped":        {"5/90s burst 10 stepped", "headgate.SteppedTokenBucket(10, 5, 90*time.Second)"},
+		"token-bucket":   {"5/90s burst 10", "headgate.Per(5, 90*time.Second).Burst(10)"},
+		"stepped":        {"5/90s burst 10 stepped", "headgate.SteppedTokenBucket(5, 90*time.Second).Burst(10)"},
 		"fixed-window":   {"10/90s fixed-window", "headgate.FixedWindow(10, 90*time.Second)"},
 		"sliding-window": {"10/90s sliding-window", "headgate.SlidingWindow(10, 90*time.Second)"},
 		"sliding-log":    {"10/90s sliding-log", "headgate.SlidingLog(10, 90*time.Second)"},

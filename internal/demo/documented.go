@@ -181,7 +181,7 @@ func (c config) limit() (headgate.Limit, error) {
 	if !refill.IsInt64() {
 		return headgate.Limit{}, &headgate.InvalidError{Field: "refill_rate", Value: string(c.Rate), Want: "a smaller number"}
 	}
-	limit := headgate.SteppedTokenBucket(capacity.Num().Int64(), refill.Int64(), time.Duration(micros.Num().Int64())*time.Microsecond)
+	limit := headgate.SteppedTokenBucket(refill.Int64(), time.Duration(micros.Num().Int64())*time.Microsecond).Burst(capacity.Num().Int64())
 	return limit, limit.Validate()
 }
 

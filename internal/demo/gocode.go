@@ -13,9 +13,9 @@ func goCode(l headgate.Limit) string {
 	every := goDuration(l.Period())
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
-		return fmt.Sprintf("headgate.TokenBucket(%d, %d, %s)", l.Capacity(), l.Refill(), every)
+		return goRate(l.Refill(), l.Period()) + goBurst(l)
 	case headgate.AlgorithmStepped:
-		return fmt.Sprintf("headgate.SteppedTokenBucket(%d, %d, %s)", l.Capacity(), l.Refill(), every)
+		return fmt.Sprintf("headgate.SteppedTokenBucket(%d, %s)", l.Refill(), every) + goBurst(l)
 	case headgate.AlgorithmFixedWindow:
 		return fmt.Sprintf("headgate.FixedWindow(%d, %s)", l.Capacity(), every)
 	case headgate.AlgorithmSlidingWindow:
@@ -23,6 +23,30 @@ func goCode(l headgate.Limit) string {
 	default:
 		return fmt.Sprintf("headgate.SlidingLog(%d, %s)", l.Capacity(), every)
 	}
+}
+
+// goRate is the constructor of a token bucket.
+func goRate(n int64, period time.Duration) string {
+	switch period {
+	case time.Second:
+		return fmt.Sprintf("headgate.PerSecond(%d)", n)
+	case time.Minute:
+		return fmt.Sprintf("headgate.PerMinute(%d)", n)
+	case time.Hour:
+		return fmt.Sprintf("headgate.PerHour(%d)", n)
+	case 24 * time.Hour:
+		return fmt.Sprintf("headgate.PerDay(%d)", n)
+	default:
+		return fmt.Sprintf("headgate.Per(%d, %s)", n, goDuration(period))
+	}
+}
+
+// goBurst is the call that sets the burst of l, if it is not the default.
+func goBurst(l headgate.Limit) string {
+	if l.Capacity() == l.Refill() {
+		return ""
+	}
+	return fmt.Sprintf(".Burst(%d)", l.Capacity())
 }
 
 // goDuration writes d in the largest unit of package time that divides it.

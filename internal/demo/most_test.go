@@ -46,7 +46,7 @@ func TestMost(t *testing.T) {
 
 // Answers of a slow store come in any order, and join no run then.
 func TestMostIsBounded(t *testing.T) {
-	limit := headgate.TokenBucket(10, 10, time.Second)
+	limit := headgate.PerSecond(10)
 	m, begun := newMost(limit), time.Now()
 	for i := range 2 * maxRuns {
 		at := begun.Add(time.Duration(i%2) * 500 * time.Millisecond)
@@ -59,7 +59,7 @@ func TestMostIsBounded(t *testing.T) {
 
 // What no later window can reach is forgotten, and nothing else.
 func TestMostForgets(t *testing.T) {
-	limit := headgate.TokenBucket(10, 10, time.Second)
+	limit := headgate.PerSecond(10)
 	m, begun := newMost(limit), time.Now()
 	for i := range 1000 {
 		at := begun.Add(time.Duration(i) * 10 * time.Millisecond)

@@ -50,9 +50,9 @@ func (s settings) limit() (headgate.Limit, error) {
 func limitOf(algorithm string, capacity, refill int64, every time.Duration) (headgate.Limit, error) {
 	switch algorithm {
 	case "token-bucket":
-		return headgate.TokenBucket(capacity, refill, every), nil
+		return headgate.Per(refill, every).Burst(capacity), nil
 	case "stepped":
-		return headgate.SteppedTokenBucket(capacity, refill, every), nil
+		return headgate.SteppedTokenBucket(refill, every).Burst(capacity), nil
 	case "fixed-window":
 		return headgate.FixedWindow(capacity, every), nil
 	case "sliding-window":

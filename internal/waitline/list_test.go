@@ -1,4 +1,4 @@
-package headgate
+package waitline
 
 import (
 	"math/rand/v2"
@@ -7,36 +7,36 @@ import (
 )
 
 type linkedNumber struct {
-	links[linkedNumber]
+	Links[linkedNumber]
 	n int
 }
 
-// A chain is what a slice is, both ways, however they come and go.
-func TestChain(t *testing.T) {
+// TestList compares the list with a slice, in both directions, after random insertions and removals.
+func TestList(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0))
-	var c chain[linkedNumber, *linkedNumber]
+	var c List[linkedNumber, *linkedNumber]
 	var model []*linkedNumber
 	for step := range 20_000 {
 		w := &linkedNumber{n: step}
 		switch i := random.IntN(len(model) + 1); {
 		case random.IntN(2) == 0 && i < len(model):
-			c.remove(model[i])
+			c.Remove(model[i])
 			model = slices.Delete(model, i, i+1)
 		case random.IntN(2) == 0:
-			c.push(w)
+			c.Push(w)
 			model = append(model, w)
 		case i == 0:
-			c.insert(w, nil)
+			c.Insert(w, nil)
 			model = slices.Insert(model, 0, w)
 		default:
-			c.insert(w, model[i-1])
+			c.Insert(w, model[i-1])
 			model = slices.Insert(model, i, w)
 		}
 		var there, back []*linkedNumber
-		for w := c.head; w != nil; w = w.next {
+		for w := c.Head; w != nil; w = w.Next {
 			there = append(there, w)
 		}
-		for w := c.tail; w != nil; w = w.prev {
+		for w := c.Tail; w != nil; w = w.Prev {
 			back = append(back, w)
 		}
 		slices.Reverse(back)
