@@ -22,8 +22,8 @@
 // one for many processes ([SharedGate]). [Throttle], [ForEach], [NewReader] and [NewWriter]
 // put loops, parallel calls and streams behind any of them.
 //
-// How many may be at work at a time, however long they take, is another question: see
-// [Concurrency]. Several keys are asked together by [AllowAll].
+// Package concurrency limits how many callers work at a time, however long they take. Several
+// keys are asked together by [AllowAll].
 //
 // What a store decides, and how long it takes, is told by one around it: see [Observe], and [TopDenied]
 // for the keys that are denied most.

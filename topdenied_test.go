@@ -301,3 +301,12 @@ func TestTopDeniedTakeBack(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// heap returns the bytes in use. Two collections free what other tests left.
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

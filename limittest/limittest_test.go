@@ -23,10 +23,6 @@ func TestLease(t *testing.T) {
 	})
 }
 
-func TestMemoryConcurrency(t *testing.T) {
-	limittest.RunConcurrency(t, func(*testing.T) headgate.ConcurrencyStore { return headgate.NewMemoryConcurrency() })
-}
-
 // A store that is observed answers as it did.
 func TestObserved(t *testing.T) {
 	limittest.Run(t, func(t *testing.T) headgate.Store {

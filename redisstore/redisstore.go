@@ -16,7 +16,7 @@
 //
 // Nothing is ever charged twice: a call whose answer was lost is not repeated but
 // reported as an error, and may or may not have been charged. Only the calls of a
-// headgate.Concurrency, which say by an ID what they are about, are repeated once.
+// concurrency.Limiter are repeated once, because they name the permit by its ID.
 package redisstore
 
 import (
@@ -72,7 +72,7 @@ type Store struct {
 	stats    stats
 	dials    dials // of a client that is owned
 	clock    redisscript.Clock
-	listener listener // to flights that are given back
+	listener listener // of released permits
 }
 
 var _ headgate.Store = (*Store)(nil)
@@ -101,8 +101,8 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the client, if the store was made by [Open]. Those who wait for a flight
-// get an error then. A second Close does nothing, and returns nil.
+// Close closes the client, if the store was made by [Open]. Callers that wait for a
+// permit get an error then. A second Close does nothing, and returns nil.
 func (s *Store) Close() error {
 	if !s.owned || s.closed.Swap(true) {
 		return nil

@@ -13,24 +13,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
 )
 
 const (
-	places     = 5
-	shortLease = 2 * time.Second
-	childRole  = "HEADGATE_TEST_CHILD_ROLE"
+	permits   = 5
+	shortTTL  = time.Second
+	childRole = "HEADGATE_TEST_CHILD_ROLE"
 )
 
-// TestFlightProcesses lets 64 goroutines in 4 processes share five places. One of the
-// processes is killed while it holds two or more of them. There are never more
-// than five in flight, the others go on, and in the end all five can be had again.
-func TestFlightProcesses(t *testing.T) {
+// 64 goroutines in 4 processes share five permits. One process is killed while it holds at least
+// two. Never more than five are in use, the others go on, and in the end all five are free again.
+func TestPermitsOfAKilledProcessExpire(t *testing.T) {
 	if os.Getenv(childAddr) != "" {
-		flightChild(t, os.Getenv(childRole) == "victim")
+		permitChild(t, os.Getenv(childRole) == "victim")
 		return
 	}
 	addr := redistest.Start(t).Addr
@@ -41,7 +40,7 @@ func TestFlightProcesses(t *testing.T) {
 		if i == 0 {
 			role = "victim"
 		}
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFlightProcesses$", "-test.timeout=60s") //nolint:gosec // this test binary, by itself
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=60s") //nolint:gosec // this test binary, by itself
 		cmd.Env = append(os.Environ(), childAddr+"="+addr, childRole+"="+role)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
@@ -64,28 +63,28 @@ func TestFlightProcesses(t *testing.T) {
 	<-killed
 	start := time.Now()
 	s := openAt(t, addr)
-	c := shortConcurrency(t, s)
-	if d, err := c.Peek(t.Context(), "shared"); err != nil || d.InFlight < 2 {
-		t.Errorf("just after a process was killed: %+v, %v; want what it holds", d, err)
+	l := shortPermits(t, s)
+	if d, err := l.Peek(t.Context(), "shared"); err != nil || d.InUse < 2 {
+		t.Errorf("just after a process was killed: %+v, %v; want at least its two", d, err)
 	}
 	wg.Wait()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	for i := range places {
-		f, err := c.Wait(ctx, "shared")
+	for i := range permits {
+		p, err := l.Wait(ctx, "shared")
 		if err != nil {
-			t.Fatalf("place %d after %s: %v", i+1, time.Since(start), err)
+			t.Fatalf("permit %d after %s: %v", i+1, time.Since(start), err)
 		}
-		_, stop := f.Keep(ctx)
+		_, stop := p.Keep(ctx)
 		defer stop()
 	}
-	t.Logf("all %d places again %s after the kill", places, time.Since(start))
-	if f, d, err := c.Acquire(ctx, "shared"); f != nil || err != nil {
+	t.Logf("all %d permits were free %s after the kill", permits, time.Since(start))
+	if p, d, err := l.Acquire(ctx, "shared"); p != nil || err != nil {
 		t.Errorf("one more: %+v, %v", d, err)
 	}
 }
 
-// readUntil gives the lines up to one, or all if it does not come.
+// readUntil returns the lines up to last, or all lines without it.
 func readUntil(out interface{ Read(b []byte) (int, error) }, last string) string {
 	var all strings.Builder
 	for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -107,19 +106,19 @@ func openAt(t *testing.T, addr string) *redisstore.Store {
 	return s
 }
 
-func shortConcurrency(t *testing.T, s *redisstore.Store) *headgate.Concurrency {
+func shortPermits(t *testing.T, s *redisstore.Store) *concurrency.Limiter {
 	t.Helper()
-	c, err := headgate.NewConcurrency(s, places, shortLease)
+	c, err := concurrency.New(s, permits, shortTTL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// flightChild is one of the processes. The victim goes on until it is killed, and has two
-// goroutines that hold a place all the time.
-func flightChild(t *testing.T, victim bool) {
-	c := shortConcurrency(t, openAt(t, os.Getenv(childAddr)))
+// permitChild is one of the processes. The victim runs until it is killed, and two of its
+// goroutines keep their permits.
+func permitChild(t *testing.T, victim bool) {
+	l := shortPermits(t, openAt(t, os.Getenv(childAddr)))
 	client := redis.NewClient(&redis.Options{Addr: os.Getenv(childAddr)})
 	defer client.Close()
 	a := audit{client}
@@ -128,17 +127,17 @@ func flightChild(t *testing.T, victim bool) {
 	for i := range goroutines {
 		switch {
 		case victim && i < 2:
-			wg.Go(func() { a.hold(t, c, &holding) })
+			wg.Go(func() { a.hold(t, l, &holding) })
 		case victim:
 			wg.Go(func() {
 				for {
-					a.fly(t, c)
+					a.use(t, l)
 				}
 			})
 		default:
 			wg.Go(func() {
 				for range 20 {
-					a.fly(t, c)
+					a.use(t, l)
 				}
 			})
 		}
@@ -147,50 +146,50 @@ func flightChild(t *testing.T, victim bool) {
 	fmt.Println("DONE")
 }
 
-// audit is a book of what is held for certain: each flight enters itself after it has begun,
-// with the earliest end of its lease, and goes out before it is given back.
+// audit records the permits in use with their earliest expiry. A permit is entered after it was
+// acquired and removed before it is released.
 type audit struct{ client *redis.Client }
 
-// entered enters a flight, and counts those whose lease cannot have ended yet. The clocks
-// of this machine's processes are one.
+// entered records a permit, and counts those that cannot have expired. The server and the
+// processes have one clock.
 const entered = `
 redis.call('ZADD', KEYS[1], ARGV[1], ARGV[2])
 local time = redis.call('TIME')
 return redis.call('ZCOUNT', KEYS[1], string.format('(%.0f', time[1] * 1000000 + time[2]), '+inf')`
 
-func (a audit) enter(t *testing.T, f *headgate.Flight) {
-	n, err := a.client.Eval(t.Context(), entered, []string{"audit"}, f.Until().UnixMicro(), f.ID().String()).Int()
-	if err != nil || n > places {
+func (a audit) enter(t *testing.T, p *concurrency.Permit) {
+	n, err := a.client.Eval(t.Context(), entered, []string{"audit"}, p.ExpiresAt().UnixMicro(), p.ID().String()).Int()
+	if err != nil || n > permits {
 		fmt.Println("OVER", n, err)
 	}
 }
 
-func (a audit) fly(t *testing.T, c *headgate.Concurrency) {
-	f, err := c.Wait(t.Context(), "shared")
+func (a audit) use(t *testing.T, l *concurrency.Limiter) {
+	p, err := l.Wait(t.Context(), "shared")
 	if err != nil {
 		fmt.Println("OVER", err)
 		return
 	}
-	a.enter(t, f)
-	a.client.ZRem(t.Context(), "audit", f.ID().String())
-	if err := f.Release(t.Context()); err != nil && !errors.Is(err, headgate.ErrLeaseLost) {
+	a.enter(t, p)
+	a.client.ZRem(t.Context(), "audit", p.ID().String())
+	if err := p.Release(t.Context()); err != nil && !errors.Is(err, concurrency.ErrExpired) {
 		fmt.Println("OVER", err)
 	}
 }
 
 // hold never ends.
-func (a audit) hold(t *testing.T, c *headgate.Concurrency, holding *atomic.Int64) {
-	f, err := c.Wait(t.Context(), "shared")
+func (a audit) hold(t *testing.T, l *concurrency.Limiter, holding *atomic.Int64) {
+	p, err := l.Wait(t.Context(), "shared")
 	if err != nil {
 		fmt.Println("OVER", err)
 		return
 	}
-	f.Keep(t.Context())
-	a.enter(t, f)
+	p.Keep(t.Context())
+	a.enter(t, p)
 	if holding.Add(1) == 2 {
 		fmt.Println("HOLDING")
 	}
-	for range time.Tick(shortLease / 8) {
-		a.enter(t, f)
+	for range time.Tick(shortTTL / 8) {
+		a.enter(t, p)
 	}
 }
