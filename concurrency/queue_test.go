@@ -199,6 +199,74 @@ func TestAcquireComesAfterCallersThatWait(t *testing.T) {
 	})
 }
 
+func TestWaitComesAfterCallersThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, silent{concurrency.NewMemory()}, 1, 10*time.Second)
+		holder := acquire(t, l)
+		order := make(chan int, 2)
+		for caller := range 2 {
+			go func() {
+				if _, err := l.Wait(t.Context(), "k"); err != nil {
+					t.Error(err)
+				}
+				order <- caller
+			}()
+			synctest.Wait()
+			if caller == 0 {
+				release(t, holder) // the first caller is not notified
+			}
+		}
+		if first, second := <-order, <-order; first != 0 || second != 1 {
+			t.Errorf("served %d before %d", first, second)
+		}
+	})
+}
+
+// watched is a store that counts its watchers.
+type watched struct {
+	concurrency.Store
+
+	watchers int
+}
+
+func (s *watched) WatchPermits(key string, wake chan<- struct{}) (stop func()) {
+	s.watchers++
+	end := s.Store.WatchPermits(key, wake)
+	return func() {
+		s.watchers--
+		end()
+	}
+}
+
+func TestStoreIsWatchedWhileCallersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &watched{Store: concurrency.NewMemory()}
+		l := newLimiter(t, store, 1, time.Hour)
+		for range 2 {
+			holder := acquire(t, l)
+			for range 3 {
+				go func() {
+					p, err := l.Wait(t.Context(), "k")
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					release(t, p)
+				}()
+			}
+			synctest.Wait()
+			if store.watchers != 1 {
+				t.Errorf("%d watchers while callers wait; want 1", store.watchers)
+			}
+			release(t, holder)
+			synctest.Wait()
+			if store.watchers != 0 {
+				t.Errorf("%d watchers when no caller waits; want 0", store.watchers)
+			}
+		}
+	})
+}
+
 // failing is a store that fails while down is set.
 type failing struct {
 	concurrency.Store
