@@ -184,6 +184,28 @@ func TestPermitsSurviveScriptFlush(t *testing.T) {
 	}
 }
 
+func TestReleaseIsPublishedOnceForADeniedCallerThatWaits(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	l := newPermits(t, s, 3)
+	permits := []*concurrency.Permit{acquirePermit(t, l), acquirePermit(t, l), acquirePermit(t, l)}
+	waits := concurrency.Request{Key: "k", ID: concurrency.PermitID{1}, Limit: 1, TTL: time.Hour, Notify: true}
+	for i, published := range []bool{false, true, true} {
+		if i == 1 {
+			if d, err := s.AcquirePermit(t.Context(), waits); d.Allowed() || err != nil {
+				t.Fatal(d, err)
+			}
+		}
+		if err := permits[i].Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		stats := client.Info(t.Context(), "commandstats").Val()
+		if got := strings.Contains(stats, "cmdstat_publish:calls=1,"); got != published {
+			t.Errorf("after release %d: published once: %t, want %t", i+1, got, published)
+		}
+	}
+}
+
 func TestForeignValueAtTheKeyOfPermitsStays(t *testing.T) {
 	client := newClient(t)
 	l := newPermits(t, newStore(t, client), 3)
