@@ -141,7 +141,8 @@ func permitsAtOnce(t *testing.T, s concurrency.Store) {
 		wg.Go(func() {
 			for i := range 3 {
 				d, err := s.AcquirePermit(t.Context(), concurrency.Request{
-					Key: "k", ID: concurrency.PermitID{1, byte(caller), byte(i)}, Limit: 100, TTL: time.Hour, At: epoch,
+					Key: "k", ID: concurrency.PermitID{1, byte(caller), byte(i)},
+					Limit: 100, TTL: time.Hour, At: epoch,
 				})
 				if err != nil {
 					t.Error(err)
@@ -201,7 +202,8 @@ func permitsLive(t *testing.T, s concurrency.Store) {
 	}
 	wg.Wait()
 	if over.Load() > 0 || granted.Load() < rounds*callers/2 {
-		t.Errorf("%d times over the limit; %d granted, want at least %d", over.Load(), granted.Load(), rounds*callers/2)
+		t.Errorf("%d times over the limit; %d granted, want at least %d",
+			over.Load(), granted.Load(), rounds*callers/2)
 	}
 	if d, err := l.Peek(t.Context(), "k"); d.InUse != 0 || err != nil {
 		t.Errorf("in the end: %+v, %v", d, err)
@@ -218,7 +220,9 @@ func releasePermit(t *testing.T, p *concurrency.Permit) {
 // permitsWithSimilarIDs has an ID that occurs in what a store may keep of another permit: the end
 // of its ID, and the low byte of its expiry.
 func permitsWithSimilarIDs(t *testing.T, s concurrency.Store) {
-	first := concurrency.Request{Key: "k", ID: concurrency.PermitID{1}, Limit: 9, TTL: time.Second, At: time.UnixMicro(1 << 52)}
+	first := concurrency.Request{
+		Key: "k", ID: concurrency.PermitID{1}, Limit: 9, TTL: time.Second, At: time.UnixMicro(1 << 52),
+	}
 	if d, err := s.AcquirePermit(t.Context(), first); !d.Allowed() || err != nil {
 		t.Fatal(d, err)
 	}
@@ -243,7 +247,9 @@ func permitsWithSimilarIDs(t *testing.T, s concurrency.Store) {
 // permitsExpire is a timeline of one key with a limit of 2 and a TTL of a minute.
 func permitsExpire(t *testing.T, s concurrency.Store) {
 	request := func(id byte, at time.Duration) concurrency.Request {
-		return concurrency.Request{Key: "k", ID: concurrency.PermitID{id}, Limit: 2, TTL: time.Minute, At: epoch.Add(at)}
+		return concurrency.Request{
+			Key: "k", ID: concurrency.PermitID{id}, Limit: 2, TTL: time.Minute, At: epoch.Add(at),
+		}
 	}
 	acquire := func(id byte, at, retry time.Duration, inUse int64) {
 		t.Helper()
@@ -279,7 +285,9 @@ func permitsExpire(t *testing.T, s concurrency.Store) {
 // permitsWithClockBack steps back in time: an expired permit stays expired, and none is granted.
 func permitsWithClockBack(t *testing.T, s concurrency.Store) {
 	request := func(id byte, at time.Duration) concurrency.Request {
-		return concurrency.Request{Key: "k", ID: concurrency.PermitID{id}, Limit: 1, TTL: time.Minute, At: epoch.Add(at)}
+		return concurrency.Request{
+			Key: "k", ID: concurrency.PermitID{id}, Limit: 1, TTL: time.Minute, At: epoch.Add(at),
+		}
 	}
 	acquire := func(id byte, at time.Duration) concurrency.Decision {
 		t.Helper()
@@ -319,18 +327,19 @@ func permitsOfKeys(t *testing.T, s concurrency.Store) {
 
 // invalidPermits get one clear error and change nothing.
 func invalidPermits(t *testing.T, s concurrency.Store) {
-	valid := concurrency.Request{Key: "k", ID: concurrency.PermitID{1}, Limit: 1, TTL: time.Second}
+	type request = concurrency.Request
+	valid := request{Key: "k", ID: concurrency.PermitID{1}, Limit: 1, TTL: time.Second}
 	for name, c := range map[string]struct {
-		change func(r *concurrency.Request)
+		change func(r *request)
 		words  []string
 	}{
-		"limit below 0":   {func(r *concurrency.Request) { r.Limit = -1 }, []string{"limit is -1", "65535"}},
-		"limit too large": {func(r *concurrency.Request) { r.Limit = math.MaxInt64 }, []string{"limit is", "65535"}},
-		"no TTL":          {func(r *concurrency.Request) { r.TTL = 0 }, []string{"ttl is 0s", "1µs"}},
-		"TTL too long":    {func(r *concurrency.Request) { r.TTL = math.MaxInt64 }, []string{"ttl is", "8760h"}},
-		"before 1970":     {func(r *concurrency.Request) { r.At = time.Unix(-1, 0) }, []string{"at", "1969", "1970"}},
-		"at 1970":         {func(r *concurrency.Request) { r.At = time.Unix(0, 0) }, []string{"at", "1970"}},
-		"far future":      {func(r *concurrency.Request) { r.At = time.Unix(math.MaxInt32*1000, 0) }, []string{"at", "2255"}},
+		"limit below 0":   {func(r *request) { r.Limit = -1 }, []string{"limit is -1", "65535"}},
+		"limit too large": {func(r *request) { r.Limit = math.MaxInt64 }, []string{"limit is", "65535"}},
+		"no TTL":          {func(r *request) { r.TTL = 0 }, []string{"ttl is 0s", "1µs"}},
+		"TTL too long":    {func(r *request) { r.TTL = math.MaxInt64 }, []string{"ttl is", "8760h"}},
+		"before 1970":     {func(r *request) { r.At = time.Unix(-1, 0) }, []string{"at", "1969", "1970"}},
+		"at 1970":         {func(r *request) { r.At = time.Unix(0, 0) }, []string{"at", "1970"}},
+		"far future":      {func(r *request) { r.At = time.Unix(1<<40, 0) }, []string{"at", "2255"}},
 	} {
 		r := valid
 		c.change(&r)
