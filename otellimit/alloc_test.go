@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/observe"
 	"github.com/headgate/headgate/otellimit"
 	"go.opentelemetry.io/otel/metric/noop"
 )
@@ -41,15 +42,15 @@ func BenchmarkMetrics(b *testing.B) {
 	memory, on := headgate.NewMemory(0), measure(b, otellimit.Options{})
 	for _, c := range []struct {
 		name     string
-		observer headgate.Observer
+		observer observe.Observer
 	}{
-		{"none", headgate.Observer{}},
-		{"noop", headgate.Observer{Decided: off.Decided, Called: off.Called}},
-		{"decided", headgate.Observer{Decided: on.Decided}},
-		{"both", headgate.Observer{Decided: on.Decided, Called: on.Called}},
+		{"none", observe.Observer{}},
+		{"noop", observe.Observer{Decided: off.Decided, Called: off.Called}},
+		{"decided", observe.Observer{Decided: on.Decided}},
+		{"both", observe.Observer{Decided: on.Decided, Called: on.Called}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			s, err := headgate.Observe(memory, c.observer)
+			s, err := observe.New(memory, c.observer)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/observe"
 	"github.com/headgate/headgate/otellimit"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -43,7 +44,7 @@ func measure(t testing.TB, o otellimit.Options, more ...sdk.Option) *measured {
 
 func (m *measured) observe(t testing.TB, s headgate.Store) headgate.Store {
 	t.Helper()
-	s, err := headgate.Observe(s, headgate.Observer{Decided: m.Decided, Called: m.Called})
+	s, err := observe.New(s, observe.Observer{Decided: m.Decided, Called: m.Called})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,12 +177,12 @@ func TestMetrics(t *testing.T) {
 			decisions("api", "denied", false):                                    "2",
 			decisions("api", "denied", true):                                     "1",
 			decisions("own", "allowed", true):                                    "1",
-			decisions("api", "looked", false):                                    "1",
-			decisions("api", "booked", false):                                    "1",
-			decisions("100/d", "returned", false):                                "1",
-			decisions("100/d", "spared", false):                                  "1",
-			decisions("100/d", "failed", false):                                  "4",
-			decisions("_OTHER", "failed", false):                                 "1",
+			decisions("api", "peeked", false):                                    "1",
+			decisions("api", "reserved", false):                                  "1",
+			decisions("100/d", "refunded", false):                                "1",
+			decisions("100/d", "rolled_back", false):                             "1",
+			decisions("100/d", "error", false):                                   "4",
+			decisions("_OTHER", "error", false):                                  "1",
 			"headgate.store.duration s headgate.method=Take":                     "8 of 0.016",
 			"headgate.store.duration s headgate.method=TakeAll":                  "1 of 0.003",
 			"headgate.store.duration s headgate.method=Reset":                    "1 of 0",
@@ -230,7 +231,7 @@ func TestManyLimits(t *testing.T) {
 			all.Go(func() {
 				for i := range 10_000 {
 					l := headgate.FixedWindow(1, time.Minute).Named(fmt.Sprint("tenant-", i))
-					m.Decided(t.Context(), headgate.Observed{Request: headgate.Request{Limit: l, Cost: 1}, Outcome: headgate.OutcomeAllowed})
+					m.Decided(t.Context(), observe.Event{Request: headgate.Request{Limit: l, Cost: 1}, Outcome: observe.Allowed})
 				}
 			})
 		}
@@ -257,8 +258,8 @@ func TestDefaultFitsAnSDK(t *testing.T) {
 		l := headgate.FixedWindow(1, time.Minute).Named(fmt.Sprint("tenant-", i))
 		for _, degraded := range []bool{true, false} {
 			m.Degraded(degraded)
-			for outcome := headgate.OutcomeAllowed; outcome <= headgate.OutcomeFailed; outcome++ {
-				m.Decided(t.Context(), headgate.Observed{Request: headgate.Request{Limit: l}, Outcome: outcome})
+			for outcome := observe.Allowed; outcome <= observe.Failed; outcome++ {
+				m.Decided(t.Context(), observe.Event{Request: headgate.Request{Limit: l}, Outcome: outcome})
 			}
 		}
 	}
@@ -276,9 +277,9 @@ func TestDefaultFitsAnSDK(t *testing.T) {
 
 func TestAttributesOfTheStore(t *testing.T) {
 	m := measure(t, otellimit.Options{Attributes: []attribute.KeyValue{attribute.String("store", "redis"), attribute.String("headgate.method", "any")}})
-	m.Decided(t.Context(), headgate.Observed{Request: headgate.Request{Limit: headgate.FixedWindow(1, time.Minute)}, Outcome: 99})
-	m.Called(t.Context(), headgate.Call{Method: "Take", Took: time.Second})
-	m.Called(t.Context(), headgate.Call{Method: "none that Observe tells", Took: time.Second})
+	m.Decided(t.Context(), observe.Event{Request: headgate.Request{Limit: headgate.FixedWindow(1, time.Minute)}, Outcome: 99})
+	m.Called(t.Context(), observe.Call{Method: "Take", Took: time.Second})
+	m.Called(t.Context(), observe.Call{Method: "none that Observe tells", Took: time.Second})
 	m.Batch(1, time.Second, errors.New("broken"))
 	check(t, m.read(t), map[string]string{
 		"headgate.decisions {decision} headgate.degraded=false,headgate.limit=1/m fixed-window,headgate.method=any,headgate.outcome=none,store=redis": "1",
@@ -311,8 +312,8 @@ func TestNewRefuses(t *testing.T) {
 		want  string
 	}{
 		{nil, otellimit.Options{}, `headgate: meter is nil; want a Meter, such as otel.Meter("...")`},
-		{meter, otellimit.Options{Limits: -1}, "headgate: limits is -1; want 0 for 100, or 1 to 10000"},
-		{meter, otellimit.Options{Limits: 10_001}, "headgate: limits is 10001; want 0 for 100, or 1 to 10000"},
+		{meter, otellimit.Options{Limits: -1}, "headgate: Limits is -1; want 0 for 100, or 1 to 10000"},
+		{meter, otellimit.Options{Limits: 10_001}, "headgate: Limits is 10001; want 0 for 100, or 1 to 10000"},
 		{failing{meter, "headgate.batch.size"}, otellimit.Options{}, "no headgate.batch.size"},
 	} {
 		m, err := otellimit.New(c.meter, c.o)
@@ -361,8 +362,8 @@ func TestOff(t *testing.T) {
 	}
 	m.Degraded(true)
 	m.Batch(1, time.Second, nil)
-	m.Called(t.Context(), headgate.Call{Method: "Take"})
-	m.Decided(t.Context(), headgate.Observed{})
+	m.Called(t.Context(), observe.Call{Method: "Take"})
+	m.Decided(t.Context(), observe.Event{})
 	if asked != 0 {
 		t.Errorf("%d measurements for nobody", asked)
 	}
