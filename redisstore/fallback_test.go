@@ -24,7 +24,7 @@ func TestFallback(t *testing.T) {
 	join(t, inRedis, redisstore.FleetOptions{Every: time.Hour})
 	beat(t, fleet, 2)
 	s, err := fallback.New(inRedis, fallback.Options{
-		Mode: fallback.Local, Instances: fleet.Instances, Timeout: 20 * time.Second, Failures: 1, Pause: time.Millisecond,
+		Mode: fallback.Local, Instances: fleet.Instances, Timeout: 20 * time.Second, Failures: 1, OpenTimeout: time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestFallback(t *testing.T) {
 		r.Cost = 0
 		return !take(t, s, r).Degraded()
 	})
-	if stats := s.Stats(); stats.Degraded || stats.DegradedFor == 0 || stats.Instead < 4 || stats.Failures == 0 {
+	if stats := s.Stats(); stats.Degraded || stats.DegradedFor == 0 || stats.Decisions < 4 || stats.Failures == 0 {
 		t.Errorf("%+v", stats)
 	}
 }
