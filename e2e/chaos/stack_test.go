@@ -169,10 +169,10 @@ func (i *instance) learn(t *testing.T) {
 	if i.fleet == nil {
 		return
 	}
-	until(t, "told how many instances there are", func() bool {
+	until(t, "a count of all instances", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), deadline)
 		defer cancel()
-		return i.fleet.Beat(ctx) == nil && i.fleet.Instances() == instances
+		return i.fleet.Heartbeat(ctx) == nil && i.fleet.Instances() == instances
 	})
 }
 
