@@ -127,13 +127,17 @@ func (m *Metrics) instruments(meter metric.Meter, own metric.MeasurementOption) 
 	m.decisions, errs[0] = meter.Int64Counter("headgate.decisions",
 		metric.WithUnit("{decision}"),
 		metric.WithDescription("Requests to a store, by limit and outcome."))
-	m.calls, errs[1] = meter.Float64Histogram("headgate.store.duration", metric.WithUnit("s"), durations,
+	m.calls, errs[1] = meter.Float64Histogram("headgate.store.duration",
+		metric.WithUnit("s"), durations,
 		metric.WithDescription("How long the store took to answer a call."))
-	m.sizes, errs[2] = meter.Int64Histogram("headgate.batch.size", metric.WithUnit("{request}"), sizes,
+	m.sizes, errs[2] = meter.Int64Histogram("headgate.batch.size",
+		metric.WithUnit("{request}"), sizes,
 		metric.WithDescription("Requests sent to the store together."))
-	m.batches, errs[3] = meter.Float64Histogram("headgate.batch.duration", metric.WithUnit("s"), durations,
+	m.batches, errs[3] = meter.Float64Histogram("headgate.batch.duration",
+		metric.WithUnit("s"), durations,
 		metric.WithDescription("How long a batch of requests took."))
-	_, errs[4] = meter.Float64ObservableCounter("headgate.degraded.time", metric.WithUnit("s"),
+	_, errs[4] = meter.Float64ObservableCounter("headgate.degraded.time",
+		metric.WithUnit("s"),
 		metric.WithDescription("How long decisions have been made without the store."),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 			o.Observe(m.time.total().Seconds(), own)
