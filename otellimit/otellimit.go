@@ -44,7 +44,7 @@ import (
 type Options struct {
 	// Limits is the number of limits, told apart by name, that have series of their own: those that
 	// come first. All others count as the limit _OTHER. 0 means [DefaultLimits]; at most 10,000.
-	// Each may take 14 attribute sets; an SDK keeps 2,000 for an instrument by default.
+	// Each may take 16 attribute sets; an SDK keeps 2,000 for an instrument by default.
 	Limits int
 
 	// Attributes are added to all measurements, for example the name of the store. They take

@@ -281,7 +281,7 @@ func TestDefaultFitsAnSDK(t *testing.T) {
 			t.Errorf("the SDK has no room: %s", series)
 		}
 	}
-	if want := (otellimit.DefaultLimits + 1) * 14; len(got) != want {
+	if want := (otellimit.DefaultLimits + 1) * 2 * (observe.Outcomes - 1); len(got) != want {
 		t.Errorf("%d series; want %d", len(got), want)
 	}
 }
