@@ -107,7 +107,7 @@ func TestTopDeniedKeepsItsBoundsForStreamsOfEveryShape(t *testing.T) {
 	} {
 		for _, size := range []int{1, 2, 100} {
 			top, exact := NewTopDenied(size), newExactDenied()
-			const rounds = 10_000
+			const rounds = 5000
 			for i := range rounds {
 				n := next(i)
 				exact.deny(top, fmt.Sprint("k", n), limits[n%len(limits)])
@@ -153,7 +153,7 @@ func TestTopDeniedFindsTheMostFrequentOfFarMoreKeysThanEntries(t *testing.T) {
 	l, top := headgate.FixedWindow(1, time.Second), NewTopDenied(1000)
 	zipf := rand.NewZipf(rand.New(rand.NewPCG(5, 6)), 1.1, 1, 1<<30)
 	exact := map[string]int64{}
-	for range 200_000 {
+	for range 100_000 {
 		key := fmt.Sprint(zipf.Uint64())
 		exact[key]++
 		top.Decided(t.Context(), denial(key, l))
