@@ -16,7 +16,6 @@ func TestNoStore(t *testing.T) {
 		"NewSharedGate":  func(s Store) error { _, err := NewSharedGate(s, "k", 1, time.Second, 0); return err },
 		"NewDenyCache":   func(s Store) error { _, err := NewDenyCache(s, DenyCacheOptions{}); return err },
 		"NewLease":       func(s Store) error { _, err := NewLease(s, LeaseOptions{}); return err },
-		"Observe":        func(s Store) error { _, err := Observe(s, Observer{}); return err },
 	} {
 		for _, none := range []Store{nil, (*Memory)(nil), new(Memory), (*DenyCache)(nil), new(DenyCache), (*Lease)(nil), new(Lease)} {
 			const want = "headgate: store is nil or a zero value; want a Store, such as NewMemory(0)"

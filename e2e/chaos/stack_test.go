@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fallback"
+	"github.com/headgate/headgate/observe"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -85,11 +86,11 @@ type instance struct {
 	passed observed // on by the leases
 }
 
-// observed is what Observe told.
+// observed counts what package observe reported.
 type observed struct{ granted, degraded, taken atomic.Int64 }
 
-func (o *observed) decided(_ context.Context, d headgate.Observed) {
-	if d.Outcome == headgate.OutcomeAllowed {
+func (o *observed) decided(_ context.Context, d observe.Event) {
+	if d.Outcome == observe.Allowed {
 		o.granted.Add(1)
 		if d.Request.Cost == 1 && lendable(d.Request.Limit) {
 			o.taken.Add(1)
@@ -102,7 +103,7 @@ func (o *observed) decided(_ context.Context, d headgate.Observed) {
 
 func (o *observed) around(t *testing.T, store headgate.Store) headgate.Store {
 	t.Helper()
-	return must[headgate.Store](t)(headgate.Observe(store, headgate.Observer{Decided: o.decided}))
+	return must[headgate.Store](t)(observe.New(store, observe.Observer{Decided: o.decided}))
 }
 
 // open makes the instances of k, which know how many they are.
@@ -168,14 +169,14 @@ func (i *instance) learn(t *testing.T) {
 	if i.fleet == nil {
 		return
 	}
-	until(t, "told how many instances there are", func() bool {
+	until(t, "a count of all instances", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), deadline)
 		defer cancel()
-		return i.fleet.Beat(ctx) == nil && i.fleet.Instances() == instances
+		return i.fleet.Heartbeat(ctx) == nil && i.fleet.Instances() == instances
 	})
 }
 
-// checkObserved fails the test if Observe told something else than callers were told, or if nothing was decided by
+// checkObserved fails the test if observers were told something else than callers were told, or if nothing was decided by
 // what was taken ahead, or by what was denied before.
 func (n *tally) checkObserved(t *testing.T, all []*instance) {
 	t.Helper()

@@ -1,4 +1,4 @@
-package headgate
+package observe
 
 import (
 	"context"
@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
-// BenchmarkObserve is a decision in memory, for the price of being observed.
+// BenchmarkObserve measures a decision in memory with and without observers.
 func BenchmarkObserve(b *testing.B) {
 	decided, called := 0, 0
-	countDecided := func(context.Context, Observed) { decided++ }
+	countDecided := func(context.Context, Event) { decided++ }
 	countCalled := func(context.Context, Call) { called++ }
 	top := NewTopDenied(0)
 	for _, c := range []struct {
@@ -24,10 +26,13 @@ func BenchmarkObserve(b *testing.B) {
 		{"both", Observer{Decided: countDecided, Called: countCalled}},
 		{"top denied", Observer{Decided: top.Decided}},
 	} {
-		s := must(Observe(NewMemory(0), c.observer))
-		for _, l := range []Limit{Per(1e6, time.Millisecond).Burst(1e6).Named("allows"), PerDay(1).Named("denies")} {
+		s := must(New(headgate.NewMemory(0), c.observer))
+		for _, l := range []headgate.Limit{
+			headgate.Per(1e6, time.Millisecond).Named("allows"),
+			headgate.PerDay(1).Named("denies"),
+		} {
 			b.Run(c.name+"/"+l.Name(), func(b *testing.B) {
-				r := Request{Key: "user:1234567", Limit: l, Cost: 1}
+				r := headgate.Request{Key: "user:1234567", Limit: l, Cost: 1}
 				b.ReportAllocs()
 				for b.Loop() {
 					if _, err := s.Take(b.Context(), r); err != nil {
@@ -39,7 +44,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkTopDenied counts a denial, among the default number of entries.
+// BenchmarkTopDenied measures counting a denial with the default number of entries.
 func BenchmarkTopDenied(b *testing.B) {
 	keys := make([]string, 1<<20)
 	for i := range keys {
@@ -50,7 +55,7 @@ func BenchmarkTopDenied(b *testing.B) {
 	for i := range order {
 		order[i] = uint32(zipf.Uint64())
 	}
-	l := FixedWindow(1, time.Second)
+	l := headgate.FixedWindow(1, time.Second)
 	for _, c := range []struct {
 		name string
 		next func(i int) int
@@ -63,7 +68,7 @@ func BenchmarkTopDenied(b *testing.B) {
 			top, i := NewTopDenied(0), 0
 			b.ReportAllocs()
 			for b.Loop() {
-				top.Decided(b.Context(), denied(keys[c.next(i)], l))
+				top.Decided(b.Context(), denial(keys[c.next(i)], l))
 				i = (i + 1) & (len(keys) - 1)
 			}
 		})

@@ -1,4 +1,4 @@
-package headgate_test
+package observe_test
 
 import (
 	"context"
@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/observe"
 )
 
-// A store around a store tells what was decided; here to one who counts whom it refused.
-func ExampleObserve() {
-	top := headgate.NewTopDenied(0)
-	store, err := headgate.Observe(headgate.NewMemory(0), headgate.Observer{Decided: top.Decided})
+func ExampleTopDenied() {
+	top := observe.NewTopDenied(1000)
+	store, err := observe.New(headgate.NewMemory(0), observe.Observer{Decided: top.Decided})
 	if err != nil {
 		log.Fatal(err)
 	}
