@@ -100,7 +100,7 @@ func (f *fleet) holds(t *testing.T) {
 func (f *fleet) paid(t *testing.T) {
 	t.Helper()
 	s := f.summary()
-	if s.ByLease == 0 || s.ByDenyCache == 0 || s.Loans == 0 || s.Drains == 0 || s.Returns == 0 || s.Waste == 0 {
+	if s.ByLease == 0 || s.ByDenyCache == 0 || s.Prefetches == 0 || s.Drains == 0 || s.Waste == 0 {
 		t.Errorf("something was never done: %+v", s)
 	}
 	if s.Calls > s.Asked*4/5 {

@@ -1,0 +1,103 @@
+package lease
+
+import (
+	"hash/fnv"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// plan is how much of a limit is prefetched, and for how long. The zero plan is of a limit of which
+// nothing is.
+type plan struct {
+	max    int64 // tokens of one prefetch
+	ttl    time.Duration
+	inflow int64 // the most tokens that flow into a bucket within ttl; 0 for a window
+	drain  headgate.Limit
+}
+
+// plan returns how l is prefetched.
+func (s *Store) plan(l headgate.Limit) plan {
+	p := plan{max: int64(s.fraction * float64(l.Capacity()))}
+	p.ttl = min(s.ttl, refillTime(l, p.max)).Truncate(time.Microsecond)
+	if p.max < hotTakes || p.ttl < s.ttl/8 {
+		return plan{}
+	}
+	if l.Algorithm() != headgate.AlgorithmFixedWindow {
+		p.inflow = inflow(l, p.ttl)
+		p.drain = drainLimit(l, p.inflow)
+	}
+	return p
+}
+
+// drainLimit returns the limit of what all processes drain from buckets of l: n tokens, and what
+// flows in. Without it, many that find a full bucket at the same moment would empty it.
+func drainLimit(l headgate.Limit, n int64) headgate.Limit {
+	id := fnv.New64a()
+	_, _ = id.Write([]byte(l.ID()))
+	return l.Burst(n).Named("lease-drain-" + strconv.FormatUint(id.Sum64(), 16))
+}
+
+// refillTime returns in what time no more than n tokens flow in. A window counts as a refill of
+// its capacity.
+func refillTime(l headgate.Limit, n int64) time.Duration {
+	refill := l.Refill()
+	switch l.Algorithm() {
+	case headgate.AlgorithmStepped: // one step more than whole periods may come
+		n -= n % refill
+		if n == 0 {
+			return 0
+		}
+	case headgate.AlgorithmFixedWindow:
+		refill = l.Capacity()
+	}
+	d := float64(n) / float64(refill) * float64(l.Period())
+	return time.Duration(min(d, float64(maxTTL))) - time.Microsecond
+}
+
+// inflow returns at most how many tokens flow into a bucket within d.
+func inflow(l headgate.Limit, d time.Duration) int64 {
+	if l.Algorithm() == headgate.AlgorithmStepped {
+		return min(int64(d/l.Period())+1, l.Capacity()/l.Refill()+1) * l.Refill()
+	}
+	n := math.Ceil(float64(d) / float64(l.Period()) * float64(l.Refill()))
+	return int64(min(n, float64(l.Capacity()))) + 1 // for a rounding error
+}
+
+// missing returns at least how many tokens are missing from a bucket in which so many remain,
+// which is rounded down.
+func missing(l headgate.Limit, remaining int64) int64 {
+	return max(l.Capacity()-remaining-1, 0)
+}
+
+// usable returns the part of a time for which tokens are used. In the rest, the clocks of store and
+// process may have run apart.
+func usable(d time.Duration) int64 { return d.Microseconds() / 8 * 7 }
+
+// size returns how many tokens to prefetch for a key that was granted so much within span: half of
+// what it will use within a TTL, so that little is lost if it uses less.
+func (p *plan) size(granted tally, span time.Duration) int64 {
+	want := float64(granted.tokens) * float64(p.ttl) / float64(span) / 2
+	return min(int64(want), p.max)
+}
+
+// worthwhile reports whether n tokens are good for 4 requests like those that were granted.
+func worthwhile(n int64, granted tally) bool {
+	return float64(n)*float64(granted.takes) >= 4*float64(granted.tokens)
+}
+
+// batch returns what may be used of n tokens that d granted: so many that at least inflow tokens
+// were missing from the bucket before they were taken. The others are lost, and let the bucket
+// refill until the batch ends without being fuller than if all tokens had been taken when used.
+func (p *plan) batch(n int64, d headgate.Decision, asked int64) batch {
+	b := batch{tokens: min(n, p.max), end: asked + usable(p.ttl)}
+	if d.Limit.Algorithm() == headgate.AlgorithmFixedWindow {
+		b.end = min(b.end, asked+usable(d.ResetAfter))
+	} else {
+		b.tokens = max(min(b.tokens, missing(d.Limit, d.Remaining)-p.inflow), 0)
+	}
+	b.size = b.tokens
+	return b
+}
