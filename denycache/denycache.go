@@ -160,8 +160,7 @@ func (s *Store) learn(r *headgate.Request, d headgate.Decision, err error, asked
 	switch {
 	case r.Cost < 0:
 		s.forget(id)
-	case err == nil && remembers(r) && d.RetryAfter > 0 && d.RetryAfter != headgate.Never &&
-		d.Limit == r.Limit: // and not a share of it
+	case err == nil && remembers(r) && d.RetryAfter > 0 && d.Limit == r.Limit: // not a share
 		set, hash := s.set(id)
 		set.remember(entry{
 			hash: hash, id: id, cost: r.Cost,

@@ -193,9 +193,7 @@ func (s *Store) refill(row *row, c *counter, r *headgate.Request, now int64) {
 	if !c.hot() || !c.held.isOf(r) || !c.held.due(now) {
 		return
 	}
-	recent := c.recent()
-	n := c.held.plan.size(recent, s.ttl)
-	if worthwhile(n, recent) && s.begin() {
+	if n := c.held.plan.size(c.recent(), s.ttl); n > 0 && s.begin() {
 		c.held.pending = true
 		go s.prefetch(row, c.held, n, c.held.short(now))
 	}

@@ -71,14 +71,13 @@ func (h *held) add(b batch) {
 // due reports whether a quarter of the tokens or of their time is left, and no others are coming.
 func (h *held) due(now int64) bool {
 	left, b := h.left(now), h.batches[0]
-	return h.plan.max > 0 && !h.pending && now >= h.rest && h.batches[1].left(now) == 0 &&
+	return !h.pending && now >= h.rest && h.batches[1].left(now) == 0 &&
 		(left <= b.size/4 || b.end-now < h.plan.ttl.Microseconds()/4)
 }
 
 // decision is that on a request which was granted by prefetched tokens.
 func (h *held) decision(now int64) headgate.Decision {
 	d := h.said
-	d.RetryAfter = 0
 	d.Remaining = min(d.Remaining+h.left(now), h.limit.Capacity())
 	d.ResetAfter = max(d.ResetAfter-time.Duration(now-h.asked)*time.Microsecond, 0)
 	return d

@@ -35,7 +35,7 @@ func (s *Store) plan(l headgate.Limit) plan {
 // drainLimit returns the limit of what all processes drain from buckets of l: n tokens, and what
 // flows in. Without it, many that find a full bucket at the same moment would empty it.
 func drainLimit(l headgate.Limit, n int64) headgate.Limit {
-	id := fnv.New64a()
+	id := fnv.New64a() // a hash, because the name of l may be too long for a prefix
 	_, _ = id.Write([]byte(l.ID()))
 	return l.Burst(n).Named("lease-drain-" + strconv.FormatUint(id.Sum64(), 16))
 }
@@ -77,15 +77,15 @@ func missing(l headgate.Limit, remaining int64) int64 {
 func usable(d time.Duration) int64 { return d.Microseconds() / 8 * 7 }
 
 // size returns how many tokens to prefetch for a key that was granted so much within span: half of
-// what it will use within a TTL, so that little is lost if it uses less.
+// what it will use within a TTL, so that little is lost if it uses less. It returns 0 if that is
+// good for fewer than 4 requests.
 func (p *plan) size(granted tally, span time.Duration) int64 {
-	want := float64(granted.tokens) * float64(p.ttl) / float64(span) / 2
-	return min(int64(want), p.max)
-}
-
-// worthwhile reports whether n tokens are good for 4 requests like those that were granted.
-func worthwhile(n int64, granted tally) bool {
-	return float64(n)*float64(granted.takes) >= 4*float64(granted.tokens)
+	use := float64(granted.tokens) * float64(p.ttl) / float64(span)
+	n := min(int64(use/2), p.max)
+	if float64(n)*float64(granted.takes) < 4*float64(granted.tokens) {
+		return 0
+	}
+	return n
 }
 
 // batch returns what may be used of n tokens that d granted: so many that at least inflow tokens
