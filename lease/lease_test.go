@@ -202,10 +202,12 @@ func TestCloseEndsPrefetching(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		calls := p.calls.Load()
+		p.late = instantly
 		for range 100 {
 			if _, ahead := p.ask(1); ahead {
 				t.Fatal("prefetched after Close")
 			}
+			synctest.Wait()
 		}
 		if n := p.calls.Load() - calls; n != 100 {
 			t.Errorf("%d calls for 100 requests after Close", n)
@@ -247,29 +249,32 @@ func (s *faulty) TakeAll(
 
 // A failed prefetch is not repeated at once, and what a share granted is not held.
 func TestAPrefetchThatFails(t *testing.T) {
-	for what, fault := range map[string]func(s *faulty) *atomic.Bool{
-		"fails":      func(s *faulty) *atomic.Bool { return &s.fails },
-		"of a share": func(s *faulty) *atomic.Bool { return &s.shares },
+	for what, c := range map[string]struct {
+		fault func(s *faulty) *atomic.Bool
+		tries int64 // in 5 TTL
+	}{
+		"fails":      {func(s *faulty) *atomic.Bool { return &s.fails }, 6},
+		"of a share": {func(s *faulty) *atomic.Bool { return &s.shares }, 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet("10000/d")
 			s := &faulty{Memory: f.store}
 			p := &process{&wire{fleet: f}, must(New(s, Options{}))}
 			p.heat(t)
-			fault(s).Store(true)
+			c.fault(s).Store(true)
 			before := s.prefetches.Load()
 			for range 500 {
 				p.ask(1)
 				synctest.Wait()
 				time.Sleep(time.Millisecond)
 			}
-			if n := s.prefetches.Load() - before; n == 0 || n > 6 {
+			if n := s.prefetches.Load() - before; n == 0 || n > c.tries {
 				t.Errorf("%s: tried %d times in 5 TTL", what, n)
 			}
 			if tokens, _ := p.held(); tokens != 0 {
 				t.Errorf("%s: %d tokens are held", what, tokens)
 			}
-			fault(s).Store(false)
+			c.fault(s).Store(false)
 			p.heat(t)
 			p.end()
 		})

@@ -87,6 +87,6 @@ func (h *held) decision(now int64) headgate.Decision {
 // are missing from the bucket. See [plan.batch].
 func (h *held) short(now int64) int64 {
 	since := time.Duration(now-h.asked) * time.Microsecond
-	missing := missing(h.limit, h.said.Remaining) - inflow(h.limit, since)
+	missing := h.limit.Capacity() - h.said.Remaining - inflow(h.limit, since)
 	return max(h.plan.inflow-max(missing, 0), 0)
 }

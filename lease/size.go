@@ -57,19 +57,14 @@ func refillTime(l headgate.Limit, n int64) time.Duration {
 	return time.Duration(min(d, float64(maxTTL))) - time.Microsecond
 }
 
-// inflow returns at most how many tokens flow into a bucket within d.
+// inflow returns how many tokens flow into a bucket within d, and one more at most: what remains in
+// a bucket is rounded down.
 func inflow(l headgate.Limit, d time.Duration) int64 {
 	if l.Algorithm() == headgate.AlgorithmStepped {
 		return min(int64(d/l.Period())+1, l.Capacity()/l.Refill()+1) * l.Refill()
 	}
 	n := math.Ceil(float64(d) / float64(l.Period()) * float64(l.Refill()))
-	return int64(min(n, float64(l.Capacity()))) + 1 // for a rounding error
-}
-
-// missing returns at least how many tokens are missing from a bucket in which so many remain,
-// which is rounded down.
-func missing(l headgate.Limit, remaining int64) int64 {
-	return max(l.Capacity()-remaining-1, 0)
+	return int64(min(n, float64(l.Capacity()))) + 1
 }
 
 // usable returns the part of a time for which tokens are used. In the rest, the clocks of store and
@@ -96,7 +91,7 @@ func (p *plan) batch(n int64, d headgate.Decision, asked int64) batch {
 	if d.Limit.Algorithm() == headgate.AlgorithmFixedWindow {
 		b.end = min(b.end, asked+usable(d.ResetAfter))
 	} else {
-		b.tokens = max(min(b.tokens, missing(d.Limit, d.Remaining)-p.inflow), 0)
+		b.tokens = max(min(b.tokens, d.Limit.Capacity()-d.Remaining-p.inflow), 0)
 	}
 	b.size = b.tokens
 	return b
