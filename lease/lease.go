@@ -2,6 +2,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"sync"
@@ -18,11 +19,7 @@ const (
 	DefaultKeys             = 4096
 )
 
-const (
-	maxFraction = 0.25
-	maxTTL      = time.Minute
-	maxKeys     = 1 << 24
-)
+const maxTTL = time.Minute
 
 // Options are the settings of a [Store]. The zero value is good.
 type Options struct {
@@ -40,36 +37,28 @@ type Options struct {
 	Keys int
 }
 
-// Store is a [headgate.Store] around one that many processes share. It prefetches tokens of hot
-// keys, as many as were granted lately, and grants most of their requests from these, without
-// asking the store. All other requests go through. Make one with [New]. It is safe for use by
-// many goroutines.
+// Store is a [headgate.Store] that prefetches tokens of hot keys from one that processes share.
+// It grants most requests for these keys without asking the store. Make one with [New]. It is
+// safe for use by many goroutines.
 //
-// A key is hot if this process was granted something 16 times within a TTL. Callers do not wait
-// for a prefetch: until it is answered, and whenever tokens run out, requests ask the store. Every
-// denial is the store's.
+// A key is hot if this process was granted something 16 times within a TTL. A prefetch takes half
+// of what the process will probably use within a TTL. Callers do not wait for it: until it is
+// answered, and whenever tokens run out, requests ask the store. Every denial is the store's.
 //
 // All processes together never grant more than the limit, if the clocks of store and process run
-// at the same pace to within an eighth. There is one exception: what fills a bucket other than its
-// refill lets prefetched tokens be used on top. That is a refund, [Store.Reset] in another process,
-// a change of the limit's numbers, a store that loses writes or whose clock jumps ahead.
+// at the same pace to within an eighth. Only what fills a bucket other than its refill lets
+// prefetched tokens be used on top: a refund, a reset in another process, a change of the limit's
+// numbers, a store that loses writes or whose clock jumps ahead.
 //
-// They may grant less. Tokens that are not used within the TTL are lost, also at [Store.Close] or
-// when a process dies. And because a bucket refills while tokens are held, as many tokens as flow
-// in within a TTL are taken out of it and not used. So a burst on a hot key finds the capacity
-// less what all processes hold and what flows in within two TTL, each at most PrefetchFraction of
-// the capacity and process. docs/design/lease.md has measurements. The missing tokens refill at
-// the limit's rate.
+// They may grant less. Tokens that are not used within the TTL are lost, also when a process ends,
+// and a bucket must miss as many tokens as flow in within a TTL. So a burst on a hot key finds
+// less than the capacity, by 5 to 16 % in the measurements of docs/design/lease.md.
 //
-// Only requests of [Store.Take] with a positive cost, no MaxWait and no At take part, under token
-// buckets, stepped token buckets and fixed windows whose capacity is at least 16 /
-// PrefetchFraction. Sliding windows and logs would forget tokens before they are used.
+// What takes part are requests of [Store.Take] with a positive cost, no MaxWait and no At, under
+// token buckets, stepped ones and fixed windows whose capacity is at least 16 / PrefetchFraction.
+// All others go to the store. Sliding windows and logs would forget tokens before they are used.
 //
-// A denycache goes inside, because outside it would deny what this process holds. A fallback goes
-// inside; while it decides by a share of the limit, nothing is prefetched.
-//
-// In a decision made here, Remaining and ResetAfter are what the store last said, and the tokens
-// that are held.
+// A denycache and a fallback go inside. A denycache outside would deny what this process holds.
 type Store struct {
 	store    headgate.Store
 	fraction float64
@@ -102,25 +91,18 @@ func New(store headgate.Store, o Options) (*Store, error) {
 
 // complete sets defaults, or returns an error for the first option that is out of range.
 func (o *Options) complete() error {
-	if o.PrefetchFraction == 0 {
-		o.PrefetchFraction = DefaultPrefetchFraction
-	}
-	if o.TTL == 0 {
-		o.TTL = DefaultTTL
-	}
-	if o.Keys == 0 {
-		o.Keys = DefaultKeys
-	}
+	o.PrefetchFraction = cmp.Or(o.PrefetchFraction, DefaultPrefetchFraction)
+	o.TTL, o.Keys = cmp.Or(o.TTL, DefaultTTL), cmp.Or(o.Keys, DefaultKeys)
 	invalid := func(field, value, want string) error {
 		return &headgate.InvalidError{Field: field, Value: value, Want: want}
 	}
 	switch {
-	case !(o.PrefetchFraction > 0 && o.PrefetchFraction <= maxFraction): // nor NaN
+	case !(o.PrefetchFraction > 0 && o.PrefetchFraction <= 0.25): // nor NaN
 		value := strconv.FormatFloat(o.PrefetchFraction, 'g', -1, 64)
 		return invalid("prefetch fraction", value, "above 0 and at most 0.25")
 	case o.TTL < time.Millisecond || o.TTL > maxTTL:
 		return invalid("TTL", o.TTL.String(), "from 1ms to 1m, or 0 for 100ms")
-	case o.Keys < 0 || o.Keys > maxKeys:
+	case o.Keys < 0 || o.Keys > 1<<24:
 		return invalid("keys", strconv.Itoa(o.Keys), "from 1 to 16777216, or 0 for 4096")
 	}
 	return nil
@@ -163,8 +145,7 @@ func (s *Store) spend(
 	if c == nil || !c.held.isOf(r) || !c.held.spend(r.Cost, now) {
 		return headgate.Decision{}, false
 	}
-	c.count(r.Cost, now, s.hot.span)
-	s.refill(row, c, r, now)
+	s.count(row, c, r, now)
 	return c.held.decision(now), true
 }
 
@@ -179,17 +160,18 @@ func (s *Store) granted(
 	if c == nil {
 		return
 	}
-	c.count(r.Cost, now, s.hot.span)
+	if c.held == nil && c.hot() {
+		c.held = newHeld(r, s.plan(r.Limit))
+	}
 	if c.held.isOf(r) {
 		c.held.said, c.held.asked = d, asked
-	} else if c.hot() && c.held == nil {
-		c.held = newHeld(r, s.plan(r.Limit), d, asked)
 	}
-	s.refill(row, c, r, now)
+	s.count(row, c, r, now)
 }
 
-// refill begins a prefetch for c, whose last request was r, if it is due.
-func (s *Store) refill(row *row, c *counter, r *headgate.Request, now int64) {
+// count counts r, which was granted, and begins a prefetch for c if it is due.
+func (s *Store) count(row *row, c *counter, r *headgate.Request, now int64) {
+	c.count(r.Cost, now, s.hot.span)
 	if !c.hot() || !c.held.isOf(r) || !c.held.due(now) {
 		return
 	}
@@ -246,8 +228,7 @@ func (s *Store) TakeAll(
 	return s.store.TakeAll(ctx, rs, ds)
 }
 
-// Reset implements [headgate.Store]. It also drops the tokens that this process holds for key.
-// Other processes may still use theirs.
+// Reset implements [headgate.Store]. Other processes may still use the tokens that they hold.
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if s.store == nil {
 		return errZero()

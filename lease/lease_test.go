@@ -188,7 +188,7 @@ func TestCloseEndsPrefetching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet("10000/d")
 		p := f.process(Options{}, func() time.Duration { return 20 * time.Millisecond })
-		for range hotTakes {
+		for range hotTakes + 1 {
 			go p.ask(1)
 		}
 		time.Sleep(45 * time.Millisecond) // the key is hot, and a prefetch under way
@@ -373,7 +373,8 @@ func rich() (*Store, headgate.Request) {
 	l := must(New(headgate.NewMemory(100), Options{TTL: time.Minute}))
 	r := headgate.Request{Key: "k", Limit: headgate.PerHour(1e9), Cost: 1}
 	row, hash := l.hot.row(r.Key, r.Limit)
-	h := newHeld(&r, plan{}, headgate.Decision{Limit: r.Limit}, 0)
+	h := newHeld(&r, plan{})
+	h.said.Limit = r.Limit
 	h.batches[0] = batch{1e15, 1, math.MaxInt64}
 	row.counter(hash, 0, 1).held = h
 	return l, r

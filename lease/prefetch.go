@@ -24,9 +24,9 @@ type held struct {
 // batch is the tokens of one prefetch. They are used before end, in microseconds.
 type batch struct{ tokens, size, end int64 }
 
-func newHeld(r *headgate.Request, p plan, d headgate.Decision, asked int64) *held {
+func newHeld(r *headgate.Request, p plan) *held {
 	// The key may be part of something large.
-	return &held{key: strings.Clone(r.Key), limit: r.Limit, plan: p, said: d, asked: asked}
+	return &held{key: strings.Clone(r.Key), limit: r.Limit, plan: p}
 }
 
 func (h *held) isOf(r *headgate.Request) bool {
