@@ -48,7 +48,7 @@ type Store struct {
 var _ headgate.Store = (*Store)(nil)
 
 // New returns a Store around store that remembers up to size denials, 0 meaning [DefaultSize].
-// Each takes 58 bytes and its key; when there is no room, the denial that ends first is forgotten.
+// Each takes 60 bytes and its key; when there is no room, the denial that ends first is forgotten.
 func New(store headgate.Store, size int) (*Store, error) {
 	if _, err := headgate.NewLimiter(store, headgate.PerSecond(1)); err != nil {
 		return nil, err // store is nil

@@ -455,6 +455,8 @@ func TestKeysOfOneHashAreApart(t *testing.T) {
 }
 
 func TestWrongInputGetsAnError(t *testing.T) {
+	const noStore = "store is nil or a zero value; want a Store, such as NewMemory(0)"
+	const isZero = "denycache.Store is a zero value; want one made by denycache.New"
 	_, none := New(nil, 0)
 	_, null := New((*headgate.Memory)(nil), 0)
 	_, negative := New(headgate.NewMemory(1), -1)
@@ -465,13 +467,13 @@ func TestWrongInputGetsAnError(t *testing.T) {
 		err  error
 		want string
 	}{
-		{none, "store is nil or a zero value; want a Store, such as NewMemory(0)"},
-		{null, "store is nil or a zero value; want a Store, such as NewMemory(0)"},
+		{none, noStore},
+		{null, noStore},
 		{negative, "size is -1; want at most 16777216, or 0 for 16384"},
 		{large, "size is 16777217; want at most 16777216, or 0 for 16384"},
-		{take, "denycache.Store is a zero value; want one made by denycache.New"},
-		{zero.TakeAll(t.Context(), nil, nil), "denycache.Store is a zero value; want one made by denycache.New"},
-		{zero.Reset(t.Context(), "", headgate.Limit{}), "denycache.Store is a zero value; want one made by denycache.New"},
+		{take, isZero},
+		{zero.TakeAll(t.Context(), nil, nil), isZero},
+		{zero.Reset(t.Context(), "", headgate.Limit{}), isZero},
 	} {
 		if fmt.Sprint(c.err) != "headgate: "+c.want {
 			t.Errorf("%v; want %s", c.err, c.want)
@@ -479,9 +481,9 @@ func TestWrongInputGetsAnError(t *testing.T) {
 	}
 	cache := must(New(headgate.NewMemory(1000), 0))
 	r := headgate.Request{Key: "k", Limit: headgate.FixedWindow(1, 24*time.Hour), Cost: 1}
-	take1 := func() { _, _ = cache.Take(t.Context(), r) }
-	take1()
-	take1()
+	for range 2 {
+		must(cache.Take(t.Context(), r))
+	}
 	for _, rs := range [][]headgate.Request{{r, r}, {r}, {r, {Key: "k"}}} {
 		err := cache.TakeAll(t.Context(), rs, make([]headgate.Decision, 2))
 		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok {

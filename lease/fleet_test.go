@@ -244,7 +244,9 @@ func (p *process) heat(t *testing.T) (tokens, end int64) {
 	return 0, 0
 }
 
-func at(micros int64) { time.Sleep(time.Duration(micros-time.Now().UnixMicro()) * time.Microsecond) }
+func at(micros int64) {
+	time.Sleep(time.Duration(micros-time.Now().UnixMicro()) * time.Microsecond)
+}
 
 func instantly() time.Duration { return 0 }
 

@@ -52,7 +52,8 @@ type Options struct {
 //
 // They may grant less. Tokens that are not used within the TTL are lost, also when a process ends,
 // and a bucket must miss as many tokens as flow in within a TTL. So a burst on a hot key finds
-// less than the capacity, by 5 to 16 % in the measurements of docs/design/lease.md.
+// less than the capacity, by 1 to 16 % in the measurements of docs/design/lease.md, and a key that
+// is asked for as much as its limit is granted up to 3 % less.
 //
 // What takes part are requests of [Store.Take] with a positive cost, no MaxWait and no At, under
 // token buckets, stepped ones and fixed windows whose capacity is at least 16 / PrefetchFraction.

@@ -329,17 +329,19 @@ func TestThePlanOfALimit(t *testing.T) {
 }
 
 func TestWrongInputGetsAnError(t *testing.T) {
+	const noStore = "store is nil or a zero value; want a Store, such as NewMemory(0)"
+	const part = "want above 0 and at most 0.25"
 	memory := headgate.NewMemory(1)
 	for _, c := range []struct {
 		store headgate.Store
 		o     Options
 		want  string
 	}{
-		{nil, Options{}, "store is nil or a zero value; want a Store, such as NewMemory(0)"},
-		{(*headgate.Memory)(nil), Options{}, "store is nil or a zero value; want a Store, such as NewMemory(0)"},
-		{memory, Options{PrefetchFraction: -0.1}, "prefetch fraction is -0.1; want above 0 and at most 0.25"},
-		{memory, Options{PrefetchFraction: 0.26}, "prefetch fraction is 0.26; want above 0 and at most 0.25"},
-		{memory, Options{PrefetchFraction: math.NaN()}, "prefetch fraction is NaN; want above 0 and at most 0.25"},
+		{nil, Options{}, noStore},
+		{(*headgate.Memory)(nil), Options{}, noStore},
+		{memory, Options{PrefetchFraction: -0.1}, "prefetch fraction is -0.1; " + part},
+		{memory, Options{PrefetchFraction: 0.26}, "prefetch fraction is 0.26; " + part},
+		{memory, Options{PrefetchFraction: math.NaN()}, "prefetch fraction is NaN; " + part},
 		{memory, Options{TTL: -1}, "TTL is -1ns; want from 1ms to 1m, or 0 for 100ms"},
 		{memory, Options{TTL: time.Hour}, "TTL is 1h0m0s; want from 1ms to 1m, or 0 for 100ms"},
 		{memory, Options{Keys: -1}, "keys is -1; want from 1 to 16777216, or 0 for 4096"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,20 +18,11 @@ type instance struct {
 	fleet *fleet
 	store headgate.Store
 	cut   atomic.Int32 // by so many partitions
-
-	mu   sync.Mutex
-	dead bool
-	out  map[*ledger]batch // what it has ahead
-}
-
-// batch is tokens that an instance prefetched, and may use until then.
-type batch struct {
-	tokens int64
-	until  time.Time
+	dead  atomic.Bool
 }
 
 func newInstance(f *fleet) (*instance, error) {
-	i := &instance{fleet: f, out: map[*ledger]batch{}}
+	i := &instance{fleet: f}
 	denials, err := denycache.New(wire{i}, tableKeys)
 	if err != nil {
 		return nil, err
@@ -62,52 +52,19 @@ func (i *instance) ask(ctx context.Context, k *ledger, cost int64) {
 	case !d.Allowed():
 		c.byDenyCache.Add(1)
 		k.decide(ctx, cost, false)
-	case i.spend(k, cost):
-		c.byLease.Add(1)
-		k.decide(ctx, cost, true)
-	default: // it died at this moment
+	case i.gone(): // it died at this moment
 		c.unanswered.Add(1)
+	default:
+		c.byLease.Add(1)
+		k.lose(-cost)
+		k.decide(ctx, cost, true)
 	}
-}
-
-// spend takes note that tokens taken ahead were used.
-func (i *instance) spend(k *ledger, cost int64) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	n := i.out[k]
-	n.tokens -= cost
-	i.out[k] = n
-	return !i.dead
-}
-
-// have takes note of what i has ahead of k from now on, and says whether it is dead.
-func (i *instance) have(k *ledger, n batch) (dead bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if old := i.out[k]; old.until.After(time.Now()) {
-		n.tokens += old.tokens
-	}
-	i.out[k] = n
-	return i.dead
 }
 
 // die ends i, with all that it has ahead.
-func (i *instance) die() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.dead = true
-	for k, n := range i.out {
-		if n.until.After(time.Now()) {
-			k.lose(n.tokens)
-		}
-	}
-}
+func (i *instance) die() { i.dead.Store(true) }
 
-func (i *instance) gone() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.dead
-}
+func (i *instance) gone() bool { return i.dead.Load() }
 
 // reaches says whether messages of i get through.
 func (i *instance) reaches() bool {
@@ -177,30 +134,24 @@ func (w wire) Take(ctx context.Context, r headgate.Request) (d headgate.Decision
 	return d, err
 }
 
-// TakeAll implements headgate.Store, for the prefetches of a lease. Tokens are lost if the answer is.
+// TakeAll implements headgate.Store, for the prefetches of a lease. Tokens count as lost until they
+// are used.
 func (w wire) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	k := w.fleet.ledgers[rs[0].Key]
 	w.fleet.counts.prefetches.Add(1)
 	if len(rs) > 1 {
 		w.fleet.counts.drains.Add(1)
 	}
-	call := func(ds []headgate.Decision) (granted bool, err error) {
-		err = w.fleet.store.TakeAll(ctx, rs, ds)
-		return err == nil && headgate.Strictest(ds).Allowed(), err
-	}
-	granted := false
-	err := w.send(k, func() (err error) {
-		granted, err = call(ds)
-		return err
-	}, func() {
-		if granted, _ := call(make([]headgate.Decision, len(rs))); granted {
+	call := func(ds []headgate.Decision) error {
+		err := w.fleet.store.TakeAll(ctx, rs, ds)
+		if err == nil && headgate.Strictest(ds).Allowed() {
 			k.lose(rs[0].Cost)
 		}
-	})
-	if granted && (err != nil || w.have(k, batch{rs[0].Cost, time.Now().Add(ttl)})) {
-		k.lose(rs[0].Cost) // the answer is lost, or the instance has died
+		return err
 	}
-	return err
+	return w.send(k, func() error { return call(ds) }, func() {
+		_ = call(make([]headgate.Decision, len(rs)))
+	})
 }
 
 // Reset implements headgate.Store. Nobody resets anything.

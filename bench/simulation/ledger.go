@@ -25,17 +25,17 @@ func (v *level) missing(l headgate.Limit, now int64) int64 {
 	return v.units
 }
 
-// add takes n tokens.
+// add takes n tokens, or gives back -n.
 func (v *level) add(l headgate.Limit, now, n int64) {
-	v.units = v.missing(l, now) + n*l.Period().Microseconds()
+	v.units = max(v.missing(l, now)+n*l.Period().Microseconds(), 0)
 }
 
 // ledger is what a key was asked for and granted. It is kept by arithmetic of its own, and
 // beside an ideal: one limiter that is asked the same at the same moments.
 //
-// What is missing from the store's bucket was used, is lent, was taken away unused, or is lost. A sum of
-// buckets misses no more than each of them does, so a refusal is short by no more than the last
-// three: slack, and the level of lost.
+// What is missing from the store's bucket was used, or was prefetched and not used. A sum of buckets
+// misses no more than each of them does, so a refusal is short by no more than the level of lost,
+// and a slack for what was used after its tokens had refilled.
 type ledger struct {
 	key   string
 	limit headgate.Limit
@@ -44,12 +44,12 @@ type ledger struct {
 
 	mu      sync.Mutex
 	used    level // by all that was granted
-	lost    level // by those who died or were cut off with it
+	lost    level // by prefetches, less what was used of them
 	asked   int64 // requests
 	calls   int64 // for them
 	granted int64 // tokens
 	could   int64 // tokens that the ideal granted
-	waste   int64 // tokens that were lost
+	waste   int64 // tokens that were prefetched and not used
 	over    int64 // tokens, at worst
 	refused int64 // requests
 	fullest int64 // the most that was missing, in units
@@ -82,7 +82,7 @@ func (k *ledger) decide(ctx context.Context, cost int64, granted bool) {
 	}
 }
 
-// lose takes note of tokens that nobody will use nor give back.
+// lose takes note of n tokens that were prefetched, or of -n of them that were used.
 func (k *ledger) lose(n int64) {
 	if n == 0 {
 		return

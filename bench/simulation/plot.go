@@ -86,7 +86,7 @@ func (f *fleet) drawLoad(p *plot.Plot) error {
 	if err := addLine(p, "without caching", without, grey); err != nil {
 		return err
 	}
-	return addLine(p, "with Lease and DenyCache", with, blue)
+	return addLine(p, "with lease and denycache", with, blue)
 }
 
 // drawCalls shows how many calls the requests for a key take.
