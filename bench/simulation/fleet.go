@@ -34,8 +34,6 @@ type plan struct {
 }
 
 const (
-	maxShort = 0.2 // of the capacity: what leases hold or have drained, see docs/design/lease.md
-
 	zipf   = 1.2              // the exponent: key r is asked for in proportion to 1 / r^zipf
 	astray = 10               // one in so many requests goes to any instance
 	tide   = 10 * time.Minute // in which the rate rises and falls by half
@@ -79,7 +77,6 @@ func newFleet(p plan) (*fleet, error) {
 		if r%2 == 1 {
 			k.limit = window
 		}
-		k.slack = int64(maxShort * float64(k.limit.Capacity()))
 		f.byRank, f.ledgers[k.key] = append(f.byRank, k), k
 	}
 	for s := range f.slots {

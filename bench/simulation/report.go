@@ -46,7 +46,7 @@ type summary struct {
 	Asked, ByLease, ByDenyCache, ByStore, Unanswered int64 // requests
 	Calls, Takes, Prefetches, Drains                 int64 // calls
 	Granted, Could, Waste                            int64 // tokens
-	Over, TooFar, Pressed, Refused                   int64 // keys: over the bound, refused too much, at 95% of it or more at their fullest, refused at all
+	Over, Pressed, Refused                           int64 // keys: over the bound, at 95% of it or more at their fullest, refused at all
 	Deaths, Partitions                               int64
 	Rows                                             []row
 }
@@ -88,7 +88,7 @@ func (f *fleet) summary() summary {
 func (s *summary) count(k *ledger) {
 	s.Asked, s.Calls = s.Asked+k.asked, s.Calls+k.calls
 	s.Granted, s.Could, s.Waste = s.Granted+k.granted, s.Could+k.could, s.Waste+k.waste
-	for n, is := range map[*int64]bool{&s.Over: k.over > 0, &s.TooFar: k.tooFar > 0, &s.Pressed: k.fill() >= 95, &s.Refused: k.refused > 0} {
+	for n, is := range map[*int64]bool{&s.Over: k.over > 0, &s.Pressed: k.fill() >= 95, &s.Refused: k.refused > 0} {
 		if is {
 			*n++
 		}
