@@ -28,8 +28,8 @@
 // Package observe reports what a store decides, how long it takes, and the keys denied most.
 //
 // Stores around stores go in this order, each of them only if it is wanted:
-// observe(Lease(DenyCache(fallback(redis)))). A fallback further out would take denials and loans from
-// memory for successes of Redis and leave it alone late; a [DenyCache] around a [Lease] would deny what that has ahead.
+// Observe(lease(denycache(fallback(redis)))). A fallback further out would take decisions made in
+// this process for successes of Redis; a denycache around a lease would deny what the lease holds.
 //
 // Every decision is exact. Time is counted in whole microseconds, rates in whole
 // fractions, and nothing is rounded but what is shown: no limit ever grants more

@@ -13,17 +13,6 @@ func TestMemory(t *testing.T) {
 	limittest.Run(t, func(*testing.T) headgate.Store { return headgate.NewMemory(0) })
 }
 
-// Requests that say their time go through a Lease.
-func TestLease(t *testing.T) {
-	limittest.Run(t, func(t *testing.T) headgate.Store {
-		l, err := headgate.NewLease(headgate.NewMemory(0), headgate.LeaseOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	})
-}
-
 // A store that is observed answers as it did.
 func TestObserved(t *testing.T) {
 	limittest.Run(t, func(t *testing.T) headgate.Store {
