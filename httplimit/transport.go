@@ -163,7 +163,7 @@ const fresh = 10 * time.Millisecond
 // waited for that do not all have their turns behind them; and a turn that came into
 // another pause is given back.
 func (t *Transport) wait(r *http.Request, key string) error {
-	ctx, cost := r.Context(), t.cost(r)
+	ctx, cost := r.Context(), costOf(r, t.options.Cost)
 	for {
 		if err := t.waitForPause(r, key); err != nil || cost == 0 {
 			return err
@@ -198,16 +198,6 @@ func (t *Transport) giveBack(r *http.Request, turn *headgate.Reservation) {
 	while, stop := context.WithTimeout(r.Context(), heedWhile)
 	defer stop()
 	t.tell(while, r, 0, done)
-}
-
-func (t *Transport) cost(r *http.Request) int64 {
-	if t.options.Cost == nil {
-		return 1
-	}
-	if n := t.options.Cost(r); n >= 0 {
-		return n
-	}
-	return 1
 }
 
 // waitForPause returns when the pause of key is over, one caller after the other.
@@ -299,7 +289,7 @@ var errHeeding = errors.New("httplimit: the store is still being asked to keep o
 // heed keeps the pause that answer asks for, also if r was given up meanwhile: at once in
 // this process, and for all in the store, for which the answer is held back only a little.
 func (t *Transport) heed(r *http.Request, key string, answer *http.Response) {
-	pause := min(askedPause(answer.StatusCode, answer.Header, time.Now(), t.options.RetryAfterOnly), t.options.MaxPause)
+	pause := min(requestedPause(answer.StatusCode, answer.Header, time.Now(), t.options.RetryAfterOnly), t.options.MaxPause)
 	if pause <= 0 {
 		return
 	}

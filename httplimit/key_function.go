@@ -9,25 +9,26 @@ import (
 	"strings"
 )
 
-// KeyFunc says who a request counts against: requests of equal keys share their
-// limits. The functions of this package begin each key with what it is made of, so
-// that a header cannot pass for an address, and give "" to a request that lacks it.
-// "" is a key like any other, which such requests share; see [FirstOf].
+// KeyFunc returns the key of a request. Requests of equal keys share their limits.
+//
+// The functions of this package begin each key with its kind, so that a header cannot pass
+// for an address. They return "" for a request without the header, cookie or address. ""
+// is a key like any other, which all such requests share; see [FirstOf].
 type KeyFunc func(*http.Request) string
 
-// Header makes the key of a header field's value, such as an API key. Whoever can
-// send any value gets a fresh budget for each, so use it for values that were checked.
+// Header makes keys from the value of a header field, such as an API key. A client that may
+// send any value gets a fresh budget with each, so use it for values that were verified.
 func Header(name string) KeyFunc {
 	name = http.CanonicalHeaderKey(name)
 	tag := "header:" + name + ":"
-	if name == "Host" { // net/http keeps it elsewhere
+	if name == "Host" { // which net/http does not keep in Header
 		return func(r *http.Request) string { return tagged(tag, r.Host) }
 	}
 	return func(r *http.Request) string { return tagged(tag, strings.Join(r.Header[name], ",")) }
 }
 
-// Cookie makes the key of a cookie's value. As with [Header], use it for values that
-// were checked.
+// Cookie makes keys from the value of a cookie. As with [Header], use it for values that
+// were verified.
 func Cookie(name string) KeyFunc {
 	tag := "cookie:" + name + ":"
 	return func(r *http.Request) string {
@@ -39,15 +40,15 @@ func Cookie(name string) KeyFunc {
 	}
 }
 
-// Path makes the key of the path of the URL, without dots and doubled slashes. Clients
-// can make paths up, and get a fresh budget for each; inside of a ServeMux, a function
-// that returns r.Pattern has as many keys as there are patterns.
+// Path makes keys from the cleaned path of the URL (see path.Clean). A client gets a fresh
+// budget with each path that it invents. Inside a ServeMux, a KeyFunc that returns
+// r.Pattern has only as many keys as there are patterns.
 func Path() KeyFunc {
 	return func(r *http.Request) string { return tagged("path:", path.Clean("/"+r.URL.Path)) }
 }
 
-// Method makes the key of the method: one for each method of RFC 9110 and PATCH, and
-// one for all that clients make up.
+// Method makes keys from the method: one for each method of RFC 9110 and PATCH, and one for
+// all others.
 func Method() KeyFunc {
 	return func(r *http.Request) string {
 		switch r.Method {
@@ -59,8 +60,8 @@ func Method() KeyFunc {
 	}
 }
 
-// Join makes one key of several, such as an address and a path. Parts are told apart
-// whatever they hold: no two different lists of parts make the same key.
+// Join makes one key from several, such as an address and a path. Different lists of parts
+// always make different keys.
 func Join(keys ...KeyFunc) KeyFunc {
 	return func(r *http.Request) string {
 		var b strings.Builder
@@ -74,8 +75,8 @@ func Join(keys ...KeyFunc) KeyFunc {
 	}
 }
 
-// FirstOf makes the key by the first function that gives one, such as an API key or
-// else the client's address.
+// FirstOf returns the first key that is not "", such as an API key or else the address of
+// the client.
 func FirstOf(keys ...KeyFunc) KeyFunc {
 	return func(r *http.Request) string {
 		for _, key := range keys {
@@ -87,16 +88,16 @@ func FirstOf(keys ...KeyFunc) KeyFunc {
 	}
 }
 
-// longest is the length from which a value is replaced by its hash, so that clients
-// do not choose how much a key takes in the store.
-const longest = 128
+// maxValue is the longest value that a key holds as it is. A longer one is replaced by its
+// hash, so that clients do not choose the size of keys in the store.
+const maxValue = 128
 
-// tagged is the key of a value.
+// tagged returns the key of a value.
 func tagged(tag, value string) string {
 	if value == "" {
 		return ""
 	}
-	if len(value) > longest {
+	if len(value) > maxValue {
 		sum := sha256.Sum256([]byte(value))
 		return tag + "sha256:" + hex.EncodeToString(sum[:])
 	}

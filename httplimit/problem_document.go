@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// document is a problem document of RFC 9457, of the types that
+// document is a problem document (RFC 9457) of a type that
 // draft-ietf-httpapi-ratelimit-headers-10 defines.
 type document struct {
 	Type     string   `json:"type"`
@@ -20,42 +20,43 @@ type document struct {
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// problem is the default of Options.Denied.
-func problem(w http.ResponseWriter, _ *http.Request, refused []headgate.Decision) {
+// writeDenial is the default of Options.Denied.
+func writeDenial(w http.ResponseWriter, _ *http.Request, denied []headgate.Decision) {
 	p := document{
 		Type:   problemTypes + "quota-exceeded",
 		Title:  "Request cannot be satisfied as assigned quota has been exceeded",
 		Status: http.StatusTooManyRequests,
 	}
-	for _, d := range refused {
+	for _, d := range denied {
 		p.Violated = append(p.Violated, d.Limit.Name())
 	}
-	if d := headgate.Strictest(refused); d.RetryAfter == headgate.Never {
-		p.Detail = "The limit " + d.Limit.Name() + " can never grant a request of this cost."
-	} else {
-		p.Detail = "The limit " + d.Limit.Name() + " has room for this request in " + strconv.FormatInt(seconds(d.RetryAfter), 10) + " s."
+	d := headgate.Strictest(denied)
+	p.Detail = "The limit " + d.Limit.Name() + " can never grant a request of this cost."
+	if d.RetryAfter != headgate.Never {
+		p.Detail = "The limit " + d.Limit.Name() + " is exceeded. Retry in " +
+			strconv.FormatInt(seconds(d.RetryAfter), 10) + " s."
 	}
 	p.write(w)
 }
 
-// refused are the decisions of ds that said no.
-func refused(ds []headgate.Decision) []headgate.Decision {
-	var no []headgate.Decision
+// denials returns those of ds that denied.
+func denials(ds []headgate.Decision) []headgate.Decision {
+	var denied []headgate.Decision
 	for _, d := range ds {
 		if !d.Allowed() {
-			no = append(no, d)
+			denied = append(denied, d)
 		}
 	}
-	return no
+	return denied
 }
 
-// unavailable answers while the store cannot say.
-func unavailable(w http.ResponseWriter) {
+// writeUnavailable writes the response for when the store is unavailable.
+func writeUnavailable(w http.ResponseWriter) {
 	document{
 		Type:   problemTypes + "temporary-reduced-capacity",
 		Title:  "Request cannot be satisfied due to temporary server capacity constraints",
 		Status: http.StatusServiceUnavailable,
-		Detail: "The server cannot tell at the moment whether this request is within its limits.",
+		Detail: "The server cannot check the limits of this request at the moment.",
 	}.write(w)
 }
 
@@ -65,10 +66,12 @@ func (p document) write(w http.ResponseWriter) {
 		panic(err) // cannot happen: strings and a number
 	}
 	h := w.Header()
+	// Fields about the page that is not sent. Fields that an outer handler set for every
+	// response stay.
 	for _, stale := range []string{"Content-Length", "Content-Range", "ETag", "Last-Modified"} {
-		h.Del(stale) // said of a page that is not sent; what a handler around this one does to bodies stays
+		h.Del(stale)
 	}
 	h.Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n')) // the client may be gone
+	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
 }

@@ -20,7 +20,7 @@ func fields(lines ...string) http.Header {
 	return h
 }
 
-func TestAskedPause(t *testing.T) {
+func TestRequestedPause(t *testing.T) {
 	const date = "Date: Sat, 21 Nov 2026 08:49:37 GMT"
 	for _, c := range []struct {
 		name   string
@@ -98,15 +98,15 @@ func TestAskedPause(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			now := answeredAt.Add(10*time.Second + 700*time.Millisecond)
-			if got := askedPause(c.status, fields(c.fields...), now, false); got.String() != c.want {
+			if got := requestedPause(c.status, fields(c.fields...), now, false); got.String() != c.want {
 				t.Errorf("%s; want %s", got, c.want)
 			}
 		})
 	}
-	if d := askedPause(200, fields(`RateLimit: "a";r=0;t=30`), answeredAt, true); d != 0 {
+	if d := requestedPause(200, fields(`RateLimit: "a";r=0;t=30`), answeredAt, true); d != 0 {
 		t.Errorf("%s where only Retry-After counts", d)
 	}
-	if d := askedPause(503, fields("Retry-After: 30"), answeredAt, true); d != 30*time.Second {
+	if d := requestedPause(503, fields("Retry-After: 30"), answeredAt, true); d != 30*time.Second {
 		t.Errorf("%s where only Retry-After counts; want 30s", d)
 	}
 }
@@ -116,14 +116,14 @@ func unix(seconds int64) string { return strconv.FormatInt(answeredAt.Unix()+sec
 
 // Whatever a server sends, the pause is between none and a year, in milliseconds; what our
 // own fields say is read as it was meant.
-func FuzzAskedPause(f *testing.F) {
+func FuzzRequestedPause(f *testing.F) {
 	for _, s := range []string{"", "30", "0.5", "Sat, 21 Nov 2026 08:50:07 GMT", `"a";r=0;t=30`, `"a\";r=0`, `a;r=0;t="5", b`, "1795251007000", "99999999999999999999", "-1", `";";,;=`} {
 		f.Add(s, s, s, int64(30))
 	}
 	f.Fuzz(func(t *testing.T, retry, item, reset string, seconds int64) {
 		h := fields("X-RateLimit-Remaining: 0", "Retry-After: "+retry, "RateLimit: "+item, "X-RateLimit-Reset: "+reset)
 		for _, status := range []int{200, 429} {
-			d := askedPause(status, h, answeredAt, false)
+			d := requestedPause(status, h, answeredAt, false)
 			if d < 0 || d > longestPause || d%time.Millisecond != 0 {
 				t.Errorf("%v: %s", h, d)
 			}
@@ -131,10 +131,10 @@ func FuzzAskedPause(f *testing.F) {
 		if seconds < 0 || seconds > 1e6 {
 			return
 		}
-		ours := appendParameter(appendParameter([]byte(`"a;r=5,\"", "b"`), ";r=", 0), ";t=", seconds)
+		ours := appendInteger([]byte(`"a;r=5,\"", "b";r=0;t=`), seconds)
 		h = fields("RateLimit: "+string(ours), "Retry-After: "+strconv.FormatInt(seconds, 10))
 		for _, status := range []int{200, 429} {
-			if d := askedPause(status, h, answeredAt, false); d != time.Duration(seconds)*time.Second {
+			if d := requestedPause(status, h, answeredAt, false); d != time.Duration(seconds)*time.Second {
 				t.Errorf("%s: %s", ours, d)
 			}
 		}
