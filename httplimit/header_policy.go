@@ -1,11 +1,10 @@
 package httplimit
 
 import (
-	"maps"
 	"strconv"
-	"sync/atomic"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/limitmap"
 )
 
 // policy is the text of the fields that is the same for every response under a limit.
@@ -17,35 +16,24 @@ type policy struct {
 	remaining string   // of RateLimit, up to the number
 }
 
-// policies remembers the policy of each limit. A nil *policies remembers none.
+// policies keeps the policy of each limit. A nil *policies keeps none.
 type policies struct {
-	last atomic.Pointer[map[headgate.Limit]*policy]
+	*limitmap.Map[headgate.Limit, *policy]
 }
 
-// maxPolicies bounds what is remembered, in case a program makes limits for each request.
+// maxPolicies bounds what is kept, in case a program makes limits for each request.
 const maxPolicies = 1000
+
+func newPolicies() *policies { return &policies{limitmap.New(maxPolicies, newPolicy)} }
 
 // of returns the policy of l.
 func (p *policies) of(l headgate.Limit) *policy {
-	if p == nil {
-		return newPolicy(l)
-	}
-	last := p.last.Load()
-	if last != nil {
-		if known, ok := (*last)[l]; ok {
+	if p != nil {
+		if known, ok := p.Get(l); ok {
 			return known
 		}
 	}
-	a := newPolicy(l)
-	next := map[headgate.Limit]*policy{l: a}
-	if last != nil {
-		if len(*last) >= maxPolicies {
-			return a
-		}
-		maps.Copy(next, *last)
-	}
-	p.last.CompareAndSwap(last, &next) // or the map of another caller is kept
-	return a
+	return newPolicy(l)
 }
 
 // appendPolicies appends the List of RateLimit-Policy.

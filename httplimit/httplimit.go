@@ -95,7 +95,7 @@ func New(l *headgate.Limiter, o Options) (func(http.Handler) http.Handler, error
 		if next == nil {
 			panic("httplimit: nil handler") // as net/http does
 		}
-		return &handler{Options: o, limiter: l, next: next}
+		return &handler{Options: o, limiter: l, next: next, policies: newPolicies()}
 	}, nil
 }
 
@@ -122,7 +122,7 @@ type handler struct {
 	Options
 	limiter  *headgate.Limiter
 	next     http.Handler
-	policies policies
+	policies *policies
 	clock    wallClock
 }
 
@@ -152,7 +152,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Observe(r, d, nil)
 	}
 	if !h.Shadow {
-		h.Fields.write(w.Header(), h.clock.unixNano(), ds, &h.policies)
+		h.Fields.write(w.Header(), h.clock.unixNano(), ds, h.policies)
 		if !d.Allowed() {
 			h.Denied(w, r, denials(ds))
 			return
