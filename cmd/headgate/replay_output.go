@@ -10,8 +10,7 @@ import (
 	"github.com/headgate/headgate/replay"
 )
 
-// printReport writes r for a person, in a width of 80 columns unless limits are
-// long; in less if width is less, but not 0.
+// printReport writes r as text, at most width columns wide if width is not 0.
 func printReport(w io.Writer, r *replay.Report, width int) {
 	printLog(w, r, width)
 	if r.Requests == 0 {
@@ -24,50 +23,51 @@ func printReport(w io.Writer, r *replay.Report, width int) {
 	}
 }
 
-// printLog tells what was in the logs.
+// printLog prints what the logs hold.
 func printLog(w io.Writer, r *replay.Report, width int) {
-	tell := func(label, format string, a ...any) {
+	line := func(label, format string, a ...any) {
 		printFolded(w, fmt.Sprintf("%-10s", label), fmt.Sprintf(format, a...), width)
 	}
 	if r.Requests == 0 {
-		tell("requests", "none in %s", count(r.Lines, "line"))
+		line("requests", "none in %s", count(r.Lines, "line"))
 	} else {
 		from, to := r.Span.From.Format(time.DateTime), r.Span.To.Format(time.DateTime)
-		tell("requests", "%s from %s by %s", thousands(r.Requests), count(r.Keys, "key"), printable(r.By.String()))
-		tell("span", "%s to %s UTC", from, to)
-		tell("peak", "%s in the second %s", thousands(r.Peak.Requests), r.Peak.At.Format(time.DateTime))
+		line("requests", "%s from %s by %s", thousands(r.Requests), count(r.Keys, "key"), printable(r.By.String()))
+		line("span", "%s to %s UTC", from, to)
+		line("peak", "%s in the second %s", thousands(r.Peak.Requests), r.Peak.At.Format(time.DateTime))
 	}
 	switch {
 	case tooLate(r):
-		tell("late", "%s of %s (%s) too late: do not trust these numbers",
+		line("late", "%s of %s (%s) out of order: do not trust these numbers",
 			thousands(r.Late), count(r.Requests, "line"), percent(float64(r.Late)/float64(r.Requests)))
 	case r.Late > 0:
-		tell("late", "%s too late to be put in place; see --reorder", count(r.Late, "line"))
+		line("late", "%s out of order; see --reorder", count(r.Late, "line"))
 	}
-	tell("skipped", "%s", count(r.Skipped, "line"))
+	line("skipped", "%s", count(r.Skipped, "line"))
 	for _, k := range r.SkippedReasons {
-		tell("", "%s %s, first %s:%d", thousands(k.Lines), printable(k.Reason), printable(k.File), k.FirstLine)
+		line("", "%s %s, first %s:%d", thousands(k.Lines), printable(k.Reason), printable(k.File), k.FirstLine)
 	}
 }
 
-// tooLate says whether so many lines, over one in a hundred, ran at another time
-// than their own that the report means nothing.
+// tooLate reports whether more than 1 % of the requests were decided at a wrong time, so that
+// the report means nothing.
 func tooLate(r *replay.Report) bool { return r.Late > 0 && 100*r.Late > r.Requests }
 
-// warnLate says loudly that r means nothing, and what would help.
+// warnLate warns that r means nothing, and says what would help.
 func warnLate(w io.Writer, r *replay.Report, reorder time.Duration) {
 	if !tooLate(r) {
 		return
 	}
-	late := "late"
+	late := "out of order"
 	if reorder > 0 {
-		late = "over " + short(reorder) + " late"
+		late = "more than " + short(reorder) + " out of order"
 	}
-	fmt.Fprintf(w, "headgate: warning: %s of %s came %s and ran out of their time: these numbers cannot be trusted; "+
-		"give the files by name, each in its own order, or raise --reorder\n", thousands(r.Late), count(r.Requests, "line"), late)
+	fmt.Fprintf(w, "headgate: warning: %s of %s arrived %s, so their timing is wrong: "+
+		"do not trust these numbers; give each file by name, or increase --reorder\n",
+		thousands(r.Late), count(r.Requests, "line"), late)
 }
 
-// short is d without the zeros at its end: 1m, not 1m0s.
+// short formats d without zeros at its end: 1m, not 1m0s.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -79,7 +79,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-// printLimits tells what each limit answered, in a table if there is room.
+// printLimits prints the numbers of each limit, in a table if there is room.
 func printLimits(w io.Writer, r *replay.Report, width int) {
 	name := len("limit")
 	for _, l := range r.Limits {
@@ -88,28 +88,28 @@ func printLimits(w io.Writer, r *replay.Report, width int) {
 	const numbers = 12 + 12 + 9 + 13
 	if width > 0 && name+numbers > width {
 		for _, l := range r.Limits {
-			fmt.Fprintf(w, "%s\n  allowed      %s\n  denied       %s (%s)\n  keys denied  %s\n", l.Limit, thousands(l.Allowed),
-				thousands(l.Denied), percent(denied(l)), thousands(l.DeniedKeys))
+			fmt.Fprintf(w, "%s\n  allowed      %s\n  denied       %s (%s)\n  keys denied  %s\n", l.Limit,
+				thousands(l.Allowed), thousands(l.Denied), percent(denied(l)), thousands(l.DeniedKeys))
 		}
 		return
 	}
 	fmt.Fprintf(w, "%-*s%12s%12s%9s%13s\n", name, "limit", "allowed", "denied", "denied %", "keys denied")
 	for _, l := range r.Limits {
-		fmt.Fprintf(w, "%-*s%12s%12s%9s%13s\n", name, l.Limit, thousands(l.Allowed), thousands(l.Denied),
-			percent(denied(l)), thousands(l.DeniedKeys))
+		fmt.Fprintf(w, "%-*s%12s%12s%9s%13s\n", name, l.Limit, thousands(l.Allowed),
+			thousands(l.Denied), percent(denied(l)), thousands(l.DeniedKeys))
 	}
 }
 
 func denied(l replay.Result) float64 { return float64(l.Denied) / float64(l.Requests) }
 
-// printTop tells which keys a limit denied most. The key comes last, where its
-// length does no harm; on a line of its own if there is no room for one beside
-// the numbers, since a key cut short may look like any other.
+// printTop prints the keys that a limit denied most. The key comes last, so that a long one
+// moves no column; it gets a line of its own if there is no room, because keys that are cut
+// short may look alike.
 func printTop(w io.Writer, l replay.Result, width int) {
 	if len(l.Top) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\ndenied most by %s\n", l.Limit)
+	fmt.Fprintf(w, "\ntop denied keys under %s\n", l.Limit)
 	keys := make([]string, len(l.Top))
 	deniedWidth, requestsWidth, keyWidth := len("denied"), len("requests"), len("key")
 	for i, t := range l.Top {

@@ -14,14 +14,14 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// What a command that cannot be run exits with, as shells say it.
+// The exit codes for a command that cannot be run, as shells have them.
 const (
 	exitNotExecutable = 126
 	exitNotFound      = 127
 )
 
-// unfitError is that a command cannot be run, or, where that is told by another process,
-// what it exited with.
+// unfitError is the error of a command that cannot be run, or that exited with another code
+// than 0 where it ran as another process.
 type unfitError struct {
 	code int
 	err  error
@@ -30,7 +30,7 @@ type unfitError struct {
 func (e *unfitError) Error() string { return e.err.Error() }
 func (e *unfitError) Unwrap() error { return e.err }
 
-// unfit says why the command name cannot be run.
+// unfit returns the error for a command that cannot be run.
 func unfit(name string, err error) error {
 	code := exitNotExecutable
 	if errors.Is(err, osexec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
@@ -45,25 +45,25 @@ func unfit(name string, err error) error {
 	return &unfitError{code, fmt.Errorf("%s: %w", name, err)}
 }
 
-// inTurn is a command to run in its turn.
-type inTurn struct {
+// execFlags are the flags of exec as given.
+type execFlags struct {
 	target
 
 	timeout time.Duration
-	hurried bool // whether timeout was given
+	limited bool // whether timeout was given
 }
 
 func newExec() *cobra.Command {
-	var f inTurn
+	var f execFlags
 	cmd := &cobra.Command{
 		Use:   "exec --limit TEXT [--key K] [--store URL] [--timeout D] [--] CMD [ARG...]",
-		Short: "Run a command when its turn comes",
-		Long: `Wait for the turn of a command, and run it. All who ask the same store for the same
-key take turns; with memory:, which begins anew each time, nobody ever waits.
+		Short: "Run a command when a limit allows it",
+		Long: `Wait until the limits allow a command, and run it. Commands that use the same store and
+key wait for each other. With memory:, which is not kept between runs, none ever waits.
 
-The command takes the place of headgate: it has its input and output, is sent its
-signals, and exits with what it exits with. Before that, the exit code is 1 if the turn
-does not come in time, 126 if the command cannot be run, 127 if it is not there.`,
+The command replaces headgate: it gets its input, output and signals, and its exit code is
+that of the command. If the command is not run, the exit code is 1 if it could not start
+in time, 126 if it cannot be run, 127 if it is not found.`,
 		Example: `  headgate exec --limit 5/m --key deploys --store redis://localhost:6379 -- ./deploy
   headgate exec --limit 1/h --timeout 0s --store redis://localhost:6379 -- mail -s disk root`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -71,22 +71,23 @@ does not come in time, 126 if the command cannot be run, 127 if it is not there.
 			case len(args) == 0:
 				return usagef(cmd, "no command given; add it after --")
 			case args[0] == "":
-				return usagef(cmd, "the command is empty; name one after --")
+				return usagef(cmd, "the command is empty; add one after --")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.hurried = cmd.Flags().Changed("timeout")
+			f.limited = cmd.Flags().Changed("timeout")
 			return f.run(cmd.Context(), cmd, args)
 		},
 	}
 	f.flags(cmd)
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "give up at once if the turn would not come within `D`; 0s: if it\nis not now")
-	cmd.Flags().SetInterspersed(false) // what follows CMD is its own
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "fail at once if the command could not start within `D` (0s: now)")
+	cmd.Flags().Lookup("timeout").DefValue = "" // without it, there is no timeout
+	cmd.Flags().SetInterspersed(false)          // flags after CMD are those of CMD
 	return cmd
 }
 
-func (f *inTurn) run(ctx context.Context, cmd *cobra.Command, args []string) error {
+func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, args []string) error {
 	if f.timeout < 0 {
 		return usagef(cmd, "--timeout is %s; want 0s or more", f.timeout)
 	}
@@ -97,7 +98,7 @@ func (f *inTurn) run(ctx context.Context, cmd *cobra.Command, args []string) err
 	defer s.Close()
 	path, err := osexec.LookPath(args[0])
 	if err != nil {
-		return unfit(args[0], err) // before it has cost anything
+		return unfit(args[0], err) // before it is charged
 	}
 	if err := f.wait(ctx, l, cmd.ErrOrStderr()); err != nil {
 		return s.failed(err)
@@ -106,9 +107,9 @@ func (f *inTurn) run(ctx context.Context, cmd *cobra.Command, args []string) err
 	return become(path, args)
 }
 
-// wait waits for the turn, and gives it back if ctx ends before.
-func (f *inTurn) wait(ctx context.Context, l *headgate.Limiter, stderr io.Writer) error {
-	if f.hurried && f.timeout == 0 {
+// wait waits until the limits allow the command. If ctx ends before, nothing stays charged.
+func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Writer) error {
+	if f.limited && f.timeout == 0 {
 		d, err := l.Allow(ctx, f.key)
 		if err == nil && !d.Allowed() {
 			err = &headgate.DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
@@ -119,7 +120,7 @@ func (f *inTurn) wait(ctx context.Context, l *headgate.Limiter, stderr io.Writer
 	turn, err := f.book(ctx, turns)
 	if err == nil {
 		if delay := turn.Delay(); delay > time.Second && isTerminal(stderr) {
-			fmt.Fprintf(stderr, "headgate: the turn of %s comes %s\n", printable(f.key), after(delay))
+			fmt.Fprintf(stderr, "headgate: %s may start %s\n", printable(f.key), after(delay))
 		}
 		err = turns.await(ctx, turn)
 	}
@@ -129,8 +130,8 @@ func (f *inTurn) wait(ctx context.Context, l *headgate.Limiter, stderr io.Writer
 	return err
 }
 
-func (f *inTurn) book(ctx context.Context, turns bookedTurns) (*headgate.Reservation, error) {
-	if f.hurried {
+func (f *execFlags) book(ctx context.Context, turns bookedTurns) (*headgate.Reservation, error) {
+	if f.limited {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, f.timeout)
 		defer stop()

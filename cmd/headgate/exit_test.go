@@ -46,10 +46,10 @@ func TestBrokenOutput(t *testing.T) {
 		"replay --limit 1/s --json ../../replay/testdata/shop-day.log",
 		"check --limit 1/s", "check --limit 1/s --json", "reset --limit 1/s", "reset --limit 1/s --json",
 	} {
-		for want, err := range map[int]error{exitFine: syscall.EPIPE, exitFailed: errors.New("disk full")} {
+		for want, err := range map[int]error{exitAllowed: syscall.EPIPE, exitFailed: errors.New("disk full")} {
 			var stderr bytes.Buffer
 			code := exec(t.Context(), strings.Fields(args), strings.NewReader(""), broken{err}, &stderr)
-			if code != want || want == exitFine && stderr.Len() > 0 || want != exitFine && strings.Count(stderr.String(), "\n") != 1 {
+			if code != want || want == exitAllowed && stderr.Len() > 0 || want != exitAllowed && strings.Count(stderr.String(), "\n") != 1 {
 				t.Errorf("%s with %v: %d, %q; want %d", args, err, code, stderr.String(), want)
 			}
 		}
@@ -95,8 +95,8 @@ func TestFullStore(t *testing.T) {
 func TestNoIsNoUnread(t *testing.T) {
 	var stderr bytes.Buffer
 	code := exec(t.Context(), strings.Fields("check --limit 1/s --cost 2"), nil, broken{syscall.EPIPE}, &stderr)
-	if code != exitNo || stderr.Len() > 0 {
-		t.Errorf("%d, %q; want %d", code, stderr.String(), exitNo)
+	if code != exitDenied || stderr.Len() > 0 {
+		t.Errorf("%d, %q; want %d", code, stderr.String(), exitDenied)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestAfter(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "now", headgate.Never: "never (the cost is more than the limit can hold)",
 		5 * time.Microsecond: "in 5µs", 100 * time.Millisecond: "in 100ms",
-		time.Second + time.Microsecond: "in 1.001s", time.Hour: "in 1h0m0s",
+		time.Second + time.Microsecond: "in 1.001s", time.Hour: "in 1h",
 	} {
 		if got := after(d); got != want {
 			t.Errorf("%d is %s, want %s", d, got, want)

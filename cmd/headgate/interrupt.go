@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// interruptible reads from r until ctx ends: a read that is stuck then is left to the end
-// of the process. Nothing is read before it is asked for, so that nothing is lost.
+// interruptible reads from r until ctx ends. A read that hangs then is left running until the
+// process ends. Nothing is read ahead, so nothing is lost.
 type interruptible struct {
-	ctx  context.Context //nolint:containedctx // a Reader is given no other
+	ctx  context.Context //nolint:containedctx // a Reader gets no other
 	r    io.Reader
-	room []byte // not the caller's, which a read that is stuck must not touch
+	room []byte // not the caller's, which a read that hangs must not touch
 	done chan readResult
 	err  error // of the last read
 }
@@ -47,11 +47,11 @@ func (i *interruptible) Read(b []byte) (int, error) {
 	return copy(b, room[:r.n]), r.err
 }
 
-// lastWrite is how long a write that is under way may take yet when it is interrupted.
+// lastWrite is how long a write may still take when it is interrupted.
 const lastWrite = 100 * time.Millisecond
 
-// writeUntil writes b until ctx ends: a write that is stuck then, because nobody reads, is
-// left to the end of the process.
+// writeUntil writes b until ctx ends. A write that hangs then, because nothing reads, is left
+// running until the process ends.
 func writeUntil(ctx context.Context, w io.Writer, b []byte) error {
 	if len(b) == 0 {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// printable is s with everything escaped that could move a cursor, hide text or
-// break a line: keys and file names hold any bytes.
+// printable escapes everything in s that could move a cursor, hide text or break a line:
+// keys and file names hold any bytes.
 func printable(s string) string {
 	var b strings.Builder
 	for i, r := range s {
@@ -32,7 +32,7 @@ func printable(s string) string {
 	return b.String()
 }
 
-// fitting cuts printable text to width columns; 0 is any width.
+// fitting cuts printable text to width columns, if width is not 0.
 func fitting(s string, width int) string {
 	if width <= 0 || utf8.RuneCountInString(s) <= width {
 		return s
@@ -40,8 +40,8 @@ func fitting(s string, width int) string {
 	return string([]rune(s)[:max(width-1, 0)]) + "…"
 }
 
-// printFolded writes text after head, in lines of at most width where words allow
-// that; in one line if width is 0.
+// printFolded writes text after head, folded between words into lines of at most width. If
+// width is 0, it writes one line.
 func printFolded(w io.Writer, head, text string, width int) {
 	line := head
 	for i, word := range strings.Split(text, " ") {
@@ -58,7 +58,7 @@ func printFolded(w io.Writer, head, text string, width int) {
 	fmt.Fprintln(w, line)
 }
 
-// thousands writes n with commas: 1,234,567.
+// thousands formats n with commas: 1,234,567.
 func thousands(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	var b strings.Builder
@@ -71,7 +71,7 @@ func thousands(n int64) string {
 	return b.String()
 }
 
-// count writes n and its noun: 1 line, 2 lines.
+// count formats n and its noun: 1 line, 2 lines.
 func count(n int64, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -79,11 +79,10 @@ func count(n int64, noun string) string {
 	return thousands(n) + " " + noun
 }
 
-// percent writes part of whole, such as 12.3%.
+// percent formats a fraction, such as 12.3%.
 func percent(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) + "%" }
 
-// columns is the width that w is shown in: that of the terminal, unless COLUMNS
-// says another; 0, for any, if w is no terminal.
+// columns returns COLUMNS, or else the width of the terminal w, or 0 if w is no terminal.
 func columns(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
@@ -104,7 +103,7 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// printJSON writes v for programs.
+// printJSON writes v as JSON.
 func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
