@@ -2,16 +2,16 @@ package replay
 
 import "bytes"
 
-// jsonParser reads a line that is one JSON object, and finds the request in it
-// under the names that servers and loggers use, see [named].
+// jsonParser reads a line that is one JSON object. It finds the request under the names that
+// servers and loggers use, see [named].
 type jsonParser struct {
 	wanted
-	clock clock
+	times timestamps
 	seen  bool
 
 	scan jsonScanner
 	e    *entry
-	rank [fieldAgent + 1]uint8 // of the member that told each field, plus 1
+	rank [fieldAgent + 1]uint8 // of the member that set each field, plus 1
 	name [64]byte
 
 	members int // of this line, so far
@@ -34,17 +34,17 @@ func (p *jsonParser) parse(line []byte, e *entry) string {
 	}
 	p.seen = true
 	if len(e.addr) == 0 && isAddress(e.host) {
-		e.addr = e.host // what Apache's %h is called by some
+		e.addr = e.host // some configurations name Apache's %h so
 	}
 	return ""
 }
 
-// object reads the members of an object that was entered. It is false if the
-// line is not JSON.
+// object reads the members of an object, after its brace. It returns false if the line is not
+// JSON.
 func (p *jsonParser) object(in place, depth int) bool {
 	s := &p.scan
 	for first := true; ; first = false {
-		if s.leave('}') {
+		if s.enter('}') {
 			return true
 		}
 		if !first && !s.enter(',') {
@@ -57,8 +57,8 @@ func (p *jsonParser) object(in place, depth int) bool {
 	}
 }
 
-// canonical is a name without case, dashes, underscores, dots, spaces and @; nothing
-// if it is too long to be one we know.
+// canonical returns a name in lower case, without dashes, underscores, dots, spaces and @, or
+// nil if it is too long to be a known one.
 func (p *jsonParser) canonical(raw []byte) []byte {
 	n := 0
 	for _, c := range raw {
@@ -76,11 +76,11 @@ func (p *jsonParser) canonical(raw []byte) []byte {
 	return p.name[:n]
 }
 
-// meaning is what a member of a certain name is looked at for.
+// meaning is what the member with a certain name holds.
 type meaning struct {
 	field  field
 	rank   uint8
-	header int // its place in wanted.headers, or -1
+	header int // its index in wanted.headers, or -1
 }
 
 var nothing = meaning{noField, 0, -1}
@@ -92,9 +92,9 @@ type remembered struct {
 	meaning meaning
 }
 
-// next reads the name of a member and says what the member is. The lines of a log
-// mostly have the same members in the same order, so the last one that stood at
-// the same place is tried first.
+// next reads the name of a member and returns its meaning. The lines of a log mostly have the
+// same members in the same order, so the name at the same position in the line before is tried
+// first.
 func (p *jsonParser) next(in place) (m meaning, ok bool) {
 	s, i := &p.scan, p.members
 	p.members++
@@ -148,19 +148,19 @@ func (p *jsonParser) member(m meaning, in place, depth int) bool {
 	case '"':
 		v, ok := s.text()
 		if ok {
-			p.tell(m, v)
+			p.set(m, v)
 		}
 		return ok
 	default:
 		v, ok := s.bare()
 		if ok && string(v) != "null" {
-			p.tell(m, v)
+			p.set(m, v)
 		}
 		return ok
 	}
 }
 
-// descend says where the members of an object stand that is the value of f.
+// descend returns the place of the members of an object that is the value of f.
 func (p *jsonParser) descend(f field, in place) (place, bool) {
 	switch {
 	case f == fieldRequest:
@@ -182,14 +182,14 @@ func (p *jsonParser) first(m meaning) bool {
 	at := p.scan.at
 	if p.scan.enter('[') && p.scan.peek() == '"' {
 		if v, ok := p.scan.text(); ok {
-			p.tell(meaning{header: m.header}, v)
+			p.set(meaning{header: m.header}, v)
 		}
 	}
 	p.scan.at = at
 	return p.scan.skip()
 }
 
-// header says which of the wanted headers a member holds, or -1.
+// header returns the index of the wanted header that a member holds, or -1.
 func (p *jsonParser) header(name []byte, in place) int {
 	switch in {
 	case inAgent:
@@ -222,8 +222,8 @@ func (p *jsonParser) headerIndex(name []byte) int {
 	return -1
 }
 
-// tell takes the value of a member for what it was found to be.
-func (p *jsonParser) tell(m meaning, v []byte) {
+// set stores the value of a member by its meaning.
+func (p *jsonParser) set(m meaning, v []byte) {
 	if len(present(v)) == 0 {
 		return
 	}
@@ -232,7 +232,7 @@ func (p *jsonParser) tell(m meaning, v []byte) {
 	}
 	switch m.field {
 	case fieldTime:
-		if at, ok := p.clock.read(bytes.Trim(v, "[]")); ok && p.better(fieldTime, m.rank) {
+		if at, ok := p.times.read(bytes.Trim(v, "[]")); ok && p.better(fieldTime, m.rank) {
 			p.e.at = at
 		}
 	case fieldAddr, fieldClient:
@@ -248,7 +248,7 @@ func (p *jsonParser) tell(m meaning, v []byte) {
 			p.e.target = v
 		}
 	case fieldLine, fieldRequest:
-		p.tellLine(m.rank, v)
+		p.setLine(m.rank, v)
 	case fieldHost:
 		if p.better(fieldHost, m.rank) {
 			p.e.host = v
@@ -256,8 +256,8 @@ func (p *jsonParser) tell(m meaning, v []byte) {
 	}
 }
 
-// tellLine takes v for a request line, which tells two fields.
-func (p *jsonParser) tellLine(rank uint8, v []byte) {
+// setLine stores the method and target of a request line.
+func (p *jsonParser) setLine(rank uint8, v []byte) {
 	method, target := requestLine(v)
 	if method != nil && p.better(fieldMethod, rank) {
 		p.e.method = method
@@ -267,8 +267,8 @@ func (p *jsonParser) tellLine(rank uint8, v []byte) {
 	}
 }
 
-// better says whether no member of the same or a lower rank told f before, and
-// notes that one does now.
+// better reports whether no member of the same or a lower rank has set f before, and records
+// the rank.
 func (p *jsonParser) better(f field, rank uint8) bool {
 	if was := p.rank[f]; was != 0 && was <= rank+1 {
 		return false

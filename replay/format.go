@@ -6,9 +6,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// entry is one request as a log line tells it. Its slices point into the line,
-// or into the parser, and are good until the next one. What the line does not
-// tell, or By did not ask for, is empty.
+// entry is the request in a log line. Its slices point into the line or the parser, and are valid
+// until the next line. Fields that the line does not hold, or that By does not need, are empty.
 type entry struct {
 	at      int64 // microseconds since the Unix epoch
 	addr    []byte
@@ -23,7 +22,7 @@ func (e *entry) clear() {
 	*e = entry{headers: e.headers}
 }
 
-// wanted is what a parser should look for, besides the time.
+// wanted are the fields that a parser must find, besides the time.
 type wanted struct {
 	request bool     // method or target
 	headers []string // canonical by headerName
@@ -31,19 +30,19 @@ type wanted struct {
 
 // A parser reads the lines of one format.
 type parser interface {
-	// parse reads line into e, which was cleared. It returns "", or why the line
-	// cannot be used. Lines that fail are still its format if known says so.
+	// parse reads line into e, which is empty. It returns "", or the reason why the line
+	// cannot be used. Such a line may still be in the format: see known.
 	parse(line []byte, e *entry) (why string)
-	// known says whether a line seen so far proved that the log is of the format.
+	// known reports whether a line so far proved that the log is in the format.
 	known() bool
 }
 
-// Format is how the lines of a log are written.
+// Format is the format of the lines of a log.
 type Format uint8
 
 // The formats.
 const (
-	Guess    Format = iota // for each log, by its first line that can be read
+	Guess    Format = iota // detected for each log, by its first line that can be read
 	Combined               // the default of nginx, and of most Apache servers
 	Common                 // the Common Log Format: Combined without referer and user agent
 	JSON                   // one JSON object a line, under the field names in use
@@ -64,7 +63,7 @@ func ParseFormat(name string) (Format, error) {
 	return Guess, &headgate.InvalidError{Field: "format", Value: quoted(name), Want: formatNames}
 }
 
-// String is the name that [ParseFormat] reads.
+// String returns the name that [ParseFormat] reads.
 func (f Format) String() string {
 	if int(f) < len(formats) {
 		return formats[f]
@@ -72,7 +71,7 @@ func (f Format) String() string {
 	return "unknown"
 }
 
-// MarshalText gives the name of f.
+// MarshalText returns the name of f.
 func (f Format) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 func newParser(f Format, w wanted) parser {
@@ -86,7 +85,7 @@ func newParser(f Format, w wanted) parser {
 	}
 }
 
-// guess is the only format that line can be of.
+// guess returns the only format that line can be in.
 func guess(line []byte) Format {
 	for _, c := range line {
 		switch c {

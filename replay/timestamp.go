@@ -7,17 +7,17 @@ import (
 // latest is the last time that a [headgate.Request] can carry, in microseconds.
 const latest = 9_007_199_253 * 1_000_000
 
-// clock reads the times of log lines. Neighbours mostly bear the same one, so it
-// remembers the last text it read.
-type clock struct {
+// timestamps reads the times of log lines. Consecutive lines often have the same one, so it
+// keeps the last text that it read.
+type timestamps struct {
 	text [40]byte
 	n    int
 	at   int64
 }
 
-// read gives the time that b says, in microseconds since the Unix epoch; ok is
-// false if b says none, or one before 1970 or after 2255.
-func (c *clock) read(b []byte) (at int64, ok bool) {
+// read returns the time in b, in microseconds since the Unix epoch. ok is false if b is not a
+// time, or one before 1970 or after 2255.
+func (c *timestamps) read(b []byte) (at int64, ok bool) {
 	if len(b) == c.n && string(b) == string(c.text[:c.n]) && c.n > 0 {
 		return c.at, true
 	}
@@ -31,7 +31,7 @@ func (c *clock) read(b []byte) (at int64, ok bool) {
 	return at, true
 }
 
-// readTime knows the Common Log Format (17/Dec/2025:09:03:01 +0000), RFC 3339
+// readTime reads the Common Log Format (17/Dec/2025:09:03:01 +0000), RFC 3339
 // with its relatives (a space for the T, a comma before the fraction, no zone for
 // UTC), and a number since the Unix epoch in s, ms, us or ns.
 func readTime(b []byte) (at int64, ok bool) {
@@ -58,7 +58,7 @@ func readTime(b []byte) (at int64, ok bool) {
 	return sec*1_000_000 + int64(micros), true
 }
 
-// stamp is a written time on its way to being read, from left to right.
+// stamp is the text of a time, read from left to right.
 type stamp struct {
 	rest             []byte
 	bad              bool
@@ -176,8 +176,8 @@ func daysSinceEpoch(year, month, day int) int {
 }
 
 // readEpoch reads seconds since the Unix epoch, exact to the microsecond. Numbers
-// too large for that are milli-, micro- or nanoseconds; below 1973 they are
-// taken for something else, such as a duration.
+// too large for that are milli-, micro- or nanoseconds. Numbers before 1973 are not read as
+// times: they are more likely durations.
 func readEpoch(b []byte) (at int64, ok bool) {
 	whole, i := uint64(0), 0
 	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {

@@ -6,16 +6,16 @@ import (
 )
 
 // w3cParser reads the W3C Extended Log File Format: a line #Fields names the
-// columns of those that follow, which spaces or tabs part. Times are in UTC.
+// columns of the lines that follow, separated by spaces or tabs. Times are in UTC.
 // https://www.w3.org/TR/WD-logfile
 type w3cParser struct {
 	wanted
-	clock   clock
+	times   timestamps
 	columns []column
 	scratch []byte
 }
 
-// column is what a column tells; header is its place in wanted.headers, or -1.
+// column is the meaning of a column. header is its index in wanted.headers, or -1.
 type column struct {
 	field  w3cField
 	header int
@@ -71,11 +71,11 @@ func (p *w3cParser) parse(line []byte, e *entry) string {
 		case w3cTime:
 			clock = v
 		default:
-			p.tell(c, v, e)
+			p.set(c, v, e)
 		}
 	}
 	p.scratch = append(append(append(p.scratch[:0], date...), ' '), clock...)
-	at, ok := p.clock.read(p.scratch)
+	at, ok := p.times.read(p.scratch)
 	if !ok {
 		return "no time that can be read"
 	}
@@ -83,7 +83,8 @@ func (p *w3cParser) parse(line []byte, e *entry) string {
 	return ""
 }
 
-func (p *w3cParser) tell(c column, v []byte, e *entry) {
+// set stores the value of a column in e.
+func (p *w3cParser) set(c column, v []byte, e *entry) {
 	switch c.field {
 	case w3cAddr:
 		e.addr = v

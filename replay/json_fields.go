@@ -1,6 +1,6 @@
 package replay
 
-// field is what a member of a JSON log line tells about the request.
+// field is the part of a request that a member of a JSON log line holds.
 type field uint8
 
 const (
@@ -18,7 +18,7 @@ const (
 	fieldAgent   // an object about the user agent
 )
 
-// place is where a member stands.
+// place is the object that a member belongs to.
 type place uint8
 
 const (
@@ -29,11 +29,10 @@ const (
 	inAgent
 )
 
-// named says what a member means by its name, which is canonical by headerName
-// and without dots and @. Where a line has several members for one field, that of
-// the lowest rank counts. The names are those of nginx and Apache configurations
-// in use, Caddy, Traefik, Envoy, HAProxy, the Elastic Common Schema, Google
-// Cloud, Cloudflare and the common Node and Python loggers.
+// named returns the field that a member holds, by its canonical name. If a line has several
+// members for one field, the one of the lowest rank counts. The names are those of nginx and
+// Apache configurations in use, Caddy, Traefik, Envoy, HAProxy, the Elastic Common Schema,
+// Google Cloud, Cloudflare and the common Node and Python loggers.
 func named(name []byte, in place) (f field, rank uint8) {
 	switch in {
 	case inClient:

@@ -41,8 +41,8 @@ func TestClock(t *testing.T) {
 		{"-1", ""},
 		{"", ""},
 	} {
-		var clock clock
-		at, ok := clock.read([]byte(c.text))
+		var times timestamps
+		at, ok := times.read([]byte(c.text))
 		got := ""
 		if ok {
 			got = time.UnixMicro(at).UTC().Format(time.RFC3339Nano)
@@ -53,14 +53,14 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// A clock that remembers must say the same as one that does not.
-func TestClockRemembers(t *testing.T) {
-	var clock clock
+// Keeping the last text makes no difference.
+func TestTimestampsOfConsecutiveLines(t *testing.T) {
+	var times timestamps
 	texts := []string{"17/Dec/2025:09:03:01 +0000", "17/Dec/2025:09:03:01 +0000", "17/Dec/2025:09:03:01 -0400", "nonsense", "17/Dec/2025:09:03:01 -0400", ""}
 	for _, text := range texts {
-		at, ok := clock.read([]byte(text))
+		at, ok := times.read([]byte(text))
 		if want, wantOK := readTime([]byte(text)); at != want || ok != wantOK {
-			t.Errorf("%q is %d, %v after %q; want %d, %v", text, at, ok, clock.text, want, wantOK)
+			t.Errorf("%q is %d, %v after %q; want %d, %v", text, at, ok, times.text, want, wantOK)
 		}
 	}
 }
@@ -73,10 +73,10 @@ func FuzzClock(f *testing.F) {
 			return
 		}
 		when := time.UnixMicro(micros).In(time.FixedZone("", zone%86400/60*60))
-		var clock clock
+		var times timestamps
 		for _, layout := range []string{"02/Jan/2006:15:04:05.000000 -0700", time.RFC3339Nano, "2006-01-02 15:04:05.000000Z07:00"} {
 			text := when.Format(layout)
-			if at, ok := clock.read([]byte(text)); !ok || at != micros {
+			if at, ok := times.read([]byte(text)); !ok || at != micros {
 				t.Errorf("%q is %d, %v; want %d", text, at, ok, micros)
 			}
 		}

@@ -7,13 +7,13 @@ import "bytes"
 //
 //	198.18.217.135 - - [17/Dec/2025:09:03:01 +0000] "GET / HTTP/1.1" 502 166 "-" "Mozilla/5.0"
 //
-// A virtual host may stand before the client. Clients write what they like into
-// the quotes and even into the user name, so only the client and the time must
-// be there; what By asks of the rest is looked for as well as can be.
+// A virtual host may come before the client. Clients can send anything inside the quotes and
+// in the user name, so only the client and the time are required. The rest is read as far as
+// possible, if By needs it.
 type clfParser struct {
 	wanted
 	format Format
-	clock  clock
+	times  timestamps
 	seen   bool
 }
 
@@ -63,15 +63,14 @@ func (p *clfParser) time(line []byte) (from, to int, at int64) {
 		if n < 0 {
 			continue
 		}
-		if at, ok := p.clock.read(line[i : i+n]); ok {
+		if at, ok := p.times.read(line[i : i+n]); ok {
 			return i - 2, i + n + 1, at
 		}
 	}
 }
 
-// client takes apart what stands before the time: an optional virtual host, the
-// client, its identity, which is a dash on any server of today, and a user name,
-// which may hold spaces.
+// client splits the part before the time: an optional virtual host, the client, its identity,
+// which is a dash on all servers in use, and a user name, which may hold spaces.
 func client(b []byte) (host, addr []byte) {
 	first, rest := word(b)
 	if bytes.Equal(rest, []byte("- -")) {
@@ -99,8 +98,8 @@ func word(b []byte) (first, rest []byte) {
 	return first, rest
 }
 
-// requestField cuts the quoted request off the front of b. Quotes inside it
-// should be escaped; where they are not, the one before a status ends it.
+// requestField cuts the quoted request off the front of b. Quotes inside it should be escaped.
+// If they are not, the quote before a status ends it.
 func requestField(b []byte) (request, rest []byte) {
 	if len(b) < 2 || b[0] != ' ' || b[1] != '"' {
 		return nil, nil
@@ -122,12 +121,12 @@ func requestField(b []byte) (request, rest []byte) {
 		end = i
 	}
 	if end < 0 || bytes.IndexByte(b[:end], ' ') < 0 {
-		return b, nil // cut off, or closed early and never again
+		return b, nil // cut off, or closed early
 	}
 	return b[:end], b[end+1:]
 }
 
-// escaped says whether an odd number of backslashes stands before b[i].
+// escaped reports whether an odd number of backslashes precedes b[i].
 func escaped(b []byte, i int) bool {
 	n := 0
 	for i-n > 0 && b[i-n-1] == '\\' {
@@ -136,7 +135,7 @@ func escaped(b []byte, i int) bool {
 	return n%2 == 1
 }
 
-// beginsStatus says whether b is a space and a status: three digits or a dash.
+// beginsStatus reports whether b begins with a space and a status: three digits or a dash.
 func beginsStatus(b []byte) bool {
 	if len(b) < 2 || b[0] != ' ' {
 		return false
@@ -150,8 +149,8 @@ func beginsStatus(b []byte) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// requestLine takes "GET /path?query HTTP/1.1" apart. The version may be missing,
-// spaces may stand in the target, and quotes that were closed early are dropped.
+// requestLine splits "GET /path?query HTTP/1.1". The version may be missing, the target may
+// hold spaces, and quotes that were closed early are dropped.
 func requestLine(b []byte) (method, target []byte) {
 	method, target = word(b)
 	method = bytes.TrimSuffix(method, []byte{'"'})
@@ -166,8 +165,7 @@ func requestLine(b []byte) (method, target []byte) {
 	return method, bytes.Trim(target, `" `)
 }
 
-// isToken says whether b may be a method: letters, with the dash and underscore
-// that a few have.
+// isToken reports whether b may be a method: letters, dashes and underscores.
 func isToken(b []byte) bool {
 	for _, c := range b {
 		if (c|0x20 < 'a' || c|0x20 > 'z') && c != '-' && c != '_' {
@@ -214,7 +212,7 @@ func quotedField(b []byte) (field, rest []byte) {
 	return b, nil
 }
 
-// present is b, or nothing if b is the dash that stands for it.
+// present returns b, or nil if b is the dash that means an absent value.
 func present(b []byte) []byte {
 	if len(b) == 1 && b[0] == '-' {
 		return nil

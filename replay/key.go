@@ -12,17 +12,17 @@ import (
 
 const byNames = "ip, path, method, host, header:NAME, several of them joined by commas, or all"
 
-// By says what makes the key of a request: the limits of two requests are shared
-// if their keys are equal. The zero By is [ByIP].
+// By defines the key of a request. Requests with equal keys share their limits. The zero By is
+// [ByIP].
 //
-// A key of several parts joins them by commas; a comma or backslash inside a part
-// gets a backslash before it, so that different parts never make the same key.
+// A key of several parts joins them by commas. A comma or backslash inside a part is escaped by a
+// backslash, so that different parts never make the same key.
 type By struct {
 	parts []part
 }
 
-// ByIP keys requests by the address of the client, without its port. An IPv6
-// client is its /64 network, all of which one user may own.
+// ByIP makes keys of the client's address, without its port. An IPv6 client counts by its /64
+// network, all of which one user may own.
 var ByIP = By{[]part{{kind: byIP}}}
 
 type part struct {
@@ -43,9 +43,8 @@ const (
 
 var kinds = [...]string{"ip", "path", "method", "host", "header", "all"}
 
-// ParseBy reads what makes a key: ip, path (without its query), method, host,
-// header:NAME, several of them joined by commas, or all, which is one key for
-// every request.
+// ParseBy reads a By: ip, path (without its query), method, host, header:NAME, several of them
+// joined by commas, or all, which is one key for all requests.
 func ParseBy(text string) (By, error) {
 	var by By
 	for name := range strings.SplitSeq(text, ",") {
@@ -73,7 +72,7 @@ func parsePart(name string) (part, bool) {
 	return part{kind(i), header}, true
 }
 
-// isHeader says whether s is a header field's name: a token of RFC 9110.
+// isHeader reports whether s is the name of a header field: a token of RFC 9110.
 func isHeader(s string) bool {
 	for _, c := range []byte(s) {
 		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
@@ -94,7 +93,7 @@ func (p part) String() string {
 	return kinds[p.kind]
 }
 
-// String is the text that [ParseBy] reads.
+// String returns the text that [ParseBy] reads.
 func (b By) String() string {
 	if len(b.parts) == 0 {
 		return ByIP.String()
@@ -106,10 +105,10 @@ func (b By) String() string {
 	return strings.Join(names, ",")
 }
 
-// MarshalText gives the text that [ParseBy] reads.
+// MarshalText returns the text that [ParseBy] reads.
 func (b By) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// wanted is what the parsers must look for.
+// wanted returns the fields that the parsers must find.
 func (b By) wanted() (w wanted) {
 	for _, p := range b.parts {
 		switch p.kind {
@@ -122,14 +121,14 @@ func (b By) wanted() (w wanted) {
 	return w
 }
 
-// keyer makes keys, one after the other in the same memory.
+// keyer makes keys, each in the memory of the one before.
 type keyer struct {
 	by  By
 	key []byte
 	tmp []byte
 }
 
-// make gives the key of e, good until the next one, or why it has none.
+// make returns the key of e, valid until the next call, or the reason why it has none.
 func (k *keyer) make(e *entry) (key []byte, why string) {
 	k.key = k.key[:0]
 	header := 0
@@ -189,8 +188,8 @@ func appendEscaped(to, b []byte) []byte {
 	return to
 }
 
-// address is the client as limiters know it: without a port, IPv6 by its /64.
-// Names, and whatever else a server logs for a client, stay as they are.
+// address returns a client as httplimit does: without its port, IPv6 by its /64. Names, and
+// anything else that a server logs for a client, stay as they are.
 func (k *keyer) address(b []byte) []byte {
 	if bytes.IndexByte(b, ':') < 0 {
 		return b
@@ -227,7 +226,7 @@ func (k *keyer) network(a netip.Addr) []byte {
 	return k.tmp
 }
 
-// isAddress says whether b is an IP address, perhaps with a port.
+// isAddress reports whether b is an IP address, with or without a port.
 func isAddress(b []byte) bool {
 	if len(b) == 0 || !isDigit(b[len(b)-1]) && bytes.IndexByte(b, ':') < 0 {
 		return false
@@ -236,7 +235,7 @@ func isAddress(b []byte) bool {
 	return ok
 }
 
-// withoutPort cuts a port off a name.
+// withoutPort removes the port from a name.
 func withoutPort(b []byte) []byte {
 	i := bytes.LastIndexByte(b, ':')
 	if i < 0 || i+1 == len(b) {
@@ -260,8 +259,8 @@ func (k *keyer) lower(b []byte) []byte {
 	return k.tmp
 }
 
-// path is the target of a request without its query, and without the scheme and
-// host that a proxy is sent.
+// path returns the target of a request without its query, and without the scheme and host of a
+// request to a proxy.
 func path(target []byte) []byte {
 	if i := bytes.IndexAny(target, "?#"); i >= 0 {
 		target = target[:i]
@@ -277,8 +276,7 @@ func path(target []byte) []byte {
 	return present(target)
 }
 
-// headerName is a form of a header's name in which the spellings in use agree:
-// User-Agent, user_agent, userAgent.
+// headerName returns one form for all spellings of a header: User-Agent, user_agent, userAgent.
 func headerName(s string) string {
 	b := make([]byte, 0, len(s))
 	for i := range len(s) {

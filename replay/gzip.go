@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// stored reads a log as it is stored: gzip, of any number of members, or plain.
+// stored reads a log that is plain, or gzip with any number of members.
 type stored struct {
 	raw    *bufio.Reader
 	opened io.Reader // nil before the first Read
@@ -27,7 +27,7 @@ func (s *stored) Read(b []byte) (int, error) {
 
 const gzipMagic = "\x1f\x8b"
 
-// foreign are the compressed forms that are told apart but not read.
+// foreign are compressed formats that are detected but not read.
 var foreign = []struct{ magic, name string }{
 	{"\x28\xb5\x2f\xfd", "zstd"},
 	{"BZh91A", "bzip2"}, // at its default level; BZh alone may begin a host's name
@@ -54,8 +54,8 @@ func (s *stored) open() error {
 	return nil
 }
 
-// members reads gzip data one member after the other: gzip.Reader, left to do
-// that, takes whatever follows the last for a member that was cut off.
+// members reads gzip data member by member. gzip.Reader by itself would take anything after the
+// last member for another one that was cut off.
 type members struct {
 	raw  *bufio.Reader
 	zip  *gzip.Reader // nil before the first member
@@ -75,7 +75,7 @@ func (m *members) Read(b []byte) (int, error) {
 	return n, inWords(err)
 }
 
-// begin begins the next member; io.EOF says that there is none.
+// begin begins the next member. It returns io.EOF if there is none.
 func (m *members) begin() error {
 	magic, err := m.raw.Peek(len(gzipMagic))
 	switch {
@@ -96,7 +96,7 @@ func (m *members) begin() error {
 	return nil
 }
 
-// inWords says what an error of the gzip reader means for the file.
+// inWords returns an error of the gzip reader in plain words.
 func inWords(err error) error {
 	switch {
 	case err == nil:

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// jsonScanner walks over one JSON text without copying it. It accepts a little
-// more than JSON, such as control bytes in strings, because loggers write it.
+// jsonScanner reads one JSON text without copying it. It accepts a little more than JSON, such
+// as control bytes in strings, because loggers write them.
 type jsonScanner struct {
 	b     []byte
 	at    int
@@ -17,7 +17,7 @@ type jsonScanner struct {
 
 func (s *jsonScanner) begin(b []byte) { s.b, s.at, s.plain = b, 0, s.plain[:0] }
 
-// peek gives the next byte that is not white space, or 0 at the end.
+// peek returns the next byte that is not white space, or 0 at the end.
 func (s *jsonScanner) peek() byte {
 	for ; s.at < len(s.b); s.at++ {
 		switch c := s.b[s.at]; c {
@@ -31,7 +31,7 @@ func (s *jsonScanner) peek() byte {
 
 func (s *jsonScanner) atEnd() bool { return s.peek() == 0 && s.at == len(s.b) }
 
-// enter passes over c, if it is next.
+// enter skips c, if it is next.
 func (s *jsonScanner) enter(c byte) bool {
 	if s.peek() != c || s.at == len(s.b) {
 		return false
@@ -40,16 +40,13 @@ func (s *jsonScanner) enter(c byte) bool {
 	return true
 }
 
-// leave is enter, by the name that reads well for the end of an object.
-func (s *jsonScanner) leave(c byte) bool { return s.enter(c) }
-
 // key reads a member's name, as written, and the colon after it.
 func (s *jsonScanner) key() (raw []byte, ok bool) {
 	raw, ok = s.quoted()
 	return raw, ok && s.enter(':')
 }
 
-// text reads a string and gives it without escapes.
+// text reads a string and returns it without escapes.
 func (s *jsonScanner) text() (v []byte, ok bool) {
 	raw, ok := s.quoted()
 	if !ok || bytes.IndexByte(raw, '\\') < 0 {
@@ -90,7 +87,7 @@ func (s *jsonScanner) bare() (v []byte, ok bool) {
 	return s.b[begin:s.at], s.at > begin
 }
 
-// skip passes over a value of any kind.
+// skip skips a value of any kind.
 func (s *jsonScanner) skip() bool {
 	switch s.peek() {
 	case '"':
@@ -104,7 +101,7 @@ func (s *jsonScanner) skip() bool {
 	}
 }
 
-// skipNested passes over an object or array by counting brackets outside strings.
+// skipNested skips an object or array by counting brackets outside of strings.
 func (s *jsonScanner) skipNested() bool {
 	for depth := 0; s.at < len(s.b); {
 		switch s.b[s.at] {
@@ -126,7 +123,7 @@ func (s *jsonScanner) skipNested() bool {
 	return false
 }
 
-// unescape gives raw without its escapes, in s.plain, where it stays until begin.
+// unescape returns raw without its escapes, in s.plain, where it stays until begin.
 func (s *jsonScanner) unescape(raw []byte) (v []byte, ok bool) {
 	begin := len(s.plain)
 	for i := 0; i < len(raw); i++ {
@@ -157,8 +154,8 @@ func (s *jsonScanner) unescape(raw []byte) (v []byte, ok bool) {
 	return s.plain[begin:len(s.plain):len(s.plain)], true
 }
 
-// codePoint reads the hex digits of \uXXXX, and of the second half of a pair; n is
-// how many bytes that took, or 0.
+// codePoint reads the hex digits of \uXXXX, and of the second half of a pair. n is the number of
+// bytes read, or 0.
 func codePoint(b []byte) (r rune, n int) {
 	hi, ok := hex4(b)
 	if !ok {
