@@ -11,7 +11,7 @@ import (
 //go:embed page
 var files embed.FS
 
-// contentTypes are told rather than looked up, because each system knows others.
+// contentTypes are fixed, because those of package mime depend on the system.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -19,7 +19,7 @@ var contentTypes = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// addFiles serves each file of the page by its name, and the page itself at /.
+// addFiles serves each file of the page at its name, and the page itself at /.
 func addFiles(mux *http.ServeMux) {
 	entries, err := files.ReadDir("page")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// goCode is the call that makes l.
+// goCode returns the Go expression that makes l.
 func goCode(l headgate.Limit) string {
 	every := goDuration(l.Period())
 	switch l.Algorithm() {
@@ -25,7 +25,7 @@ func goCode(l headgate.Limit) string {
 	}
 }
 
-// goRate is the constructor of a token bucket.
+// goRate returns the constructor of a token bucket.
 func goRate(n int64, period time.Duration) string {
 	switch period {
 	case time.Second:
@@ -41,7 +41,7 @@ func goRate(n int64, period time.Duration) string {
 	}
 }
 
-// goBurst is the call that sets the burst of l, if it is not the default.
+// goBurst returns the call that sets the burst of l, if it is not the default.
 func goBurst(l headgate.Limit) string {
 	if l.Capacity() == l.Refill() {
 		return ""

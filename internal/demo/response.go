@@ -9,8 +9,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// refusal is every answer that is no: the form that the documentation of Redis
-// gives it.
+// refusal is the body of every error, in the form of the demo in the Redis documentation.
 type refusal struct {
 	Success bool   `json:"success"`
 	Error   string `json:"error"`
@@ -18,26 +17,26 @@ type refusal struct {
 
 func answer(w http.ResponseWriter, v any) { write(w, http.StatusOK, v) }
 
-// refuse says why not, in one line.
+// refuse writes an error in one line.
 func refuse(w http.ResponseWriter, status int, why string) {
 	write(w, status, refusal{Error: strings.Join(strings.Fields(why), " ")})
 }
 
-// fail answers what err means: input that is wrong, or a store that could not say.
+// fail writes err: invalid input, or an unavailable store.
 func fail(w http.ResponseWriter, err error) {
 	if _, ok := errors.AsType[*headgate.InvalidError](err); ok {
 		refuse(w, http.StatusBadRequest, strings.TrimPrefix(err.Error(), "headgate: "))
 		return
 	}
-	refuse(w, http.StatusServiceUnavailable, "the store could not say: "+err.Error())
+	refuse(w, http.StatusServiceUnavailable, "the store is unavailable: "+err.Error())
 }
 
 func write(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
-	if err != nil { // of values that are all made here
-		status, body = http.StatusInternalServerError, []byte(`{"success":false,"error":"the answer cannot be written"}`)
+	if err != nil { // cannot happen: the values are all made here
+		status, body = http.StatusInternalServerError, []byte(`{"success":false,"error":"the response cannot be written"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // whoever went away needs no answer
+	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
 }

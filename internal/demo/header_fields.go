@@ -16,8 +16,8 @@ type field struct {
 	Value string `json:"value"`
 }
 
-// headerFields are what a client would get with the answer to a request that was
-// decided by d at now, by name.
+// headerFields returns the header fields of the response to a request that d decided at now,
+// sorted by name.
 func headerFields(now time.Time, d headgate.Decision) []field {
 	h := http.Header{}
 	httplimit.AllFields.Write(h, now, d)

@@ -13,10 +13,10 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// This file answers as the demo of the Redis documentation does, whose bucket is
-// the left lane: POST /test asks it, POST /config changes it.
+// This file has the API of the demo in the Redis documentation, whose bucket is the left lane:
+// POST /test sends a request, POST /config changes the bucket.
 
-// config is a stepped bucket in the words of that demo.
+// config is a stepped bucket in the terms of that demo.
 type config struct {
 	Capacity json.Number `json:"capacity"`
 	Rate     json.Number `json:"refill_rate"`     // tokens, in each
@@ -34,8 +34,7 @@ type configAnswer struct {
 	Config  config `json:"config"`
 }
 
-// configOf says l in those words. A window is like a bucket that gets all of its
-// count at once.
+// configOf returns l in those terms. A window is like a bucket that gets all of its tokens at once.
 func configOf(l headgate.Limit) config {
 	rate := l.Refill()
 	if rate == 0 {
@@ -77,7 +76,8 @@ func (d *Demo) postTest(w http.ResponseWriter, r *http.Request) {
 	answer(w, testAnswer{o.decision.Allowed(), o.decision.Remaining, c})
 }
 
-// postConfig makes the left lane a stepped bucket. What the form leaves out stays.
+// postConfig makes the left lane a stepped bucket. Fields that the form leaves out keep their
+// values.
 func (d *Demo) postConfig(w http.ResponseWriter, r *http.Request) {
 	form, err := readForm(r)
 	if err != nil {
@@ -92,7 +92,7 @@ func (d *Demo) postConfig(w http.ResponseWriter, r *http.Request) {
 	answer(w, configAnswer{true, c})
 }
 
-// configure changes what form says. Nobody else changes the limit meanwhile.
+// configure changes the fields of the form. It holds the lock, so no other call changes the limit.
 func (l *lane) configure(form url.Values) (config, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *lane) configure(form url.Values) (config, error) {
 
 const formType = "application/x-www-form-urlencoded"
 
-// readForm reads the form in the body, and nothing of the query.
+// readForm reads the form in the body, and ignores the query.
 func readForm(r *http.Request) (url.Values, error) {
 	if r.URL.RawQuery != "" {
 		return nil, &headgate.InvalidError{Field: "query", Value: strconv.Quote(r.URL.RawQuery), Want: "none; numbers are sent as a form, in the body"}
@@ -134,7 +134,7 @@ func wantEmptyForm(r *http.Request) error {
 	return err
 }
 
-// with is c with what form says otherwise.
+// with returns c with the values of the form.
 func (c config) with(form url.Values) (config, error) {
 	fields := map[string]*json.Number{"capacity": &c.Capacity, "refill_rate": &c.Rate, "refill_interval": &c.Interval}
 	for name, values := range form {
@@ -154,7 +154,7 @@ func (c config) with(form url.Values) (config, error) {
 	return c, nil
 }
 
-// limit makes the bucket exactly: 2.5 tokens each second are 5 each 2 seconds.
+// limit returns the exact bucket: 2.5 tokens each second are 5 each 2 seconds.
 func (c config) limit() (headgate.Limit, error) {
 	capacity, err := decimal("capacity", string(c.Capacity))
 	if err != nil {

@@ -8,18 +8,18 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// storeClock tells the time of the store, which may be another machine's: the
-// edges of windows are where the store sees them.
+// storeClock returns the time of the store, which may be another machine's. The edges of windows
+// depend on it.
 type storeClock struct {
 	store headgate.Store
 
-	mu     sync.Mutex // of the fields alone: nobody holds it while the store is asked
+	mu     sync.Mutex // of the fields; not held during a call of the store
 	ahead  time.Duration
-	asked  time.Time // the last time that the store answered; zero before the first
-	asking *question // that is under way, if any
+	asked  time.Time // when the store responded last; zero before the first time
+	asking *question // the pending question, if any
 }
 
-// question is one question to the store, whose answer any number may wait for.
+// question is a call of the store that many callers may wait for.
 type question struct {
 	done chan struct{} // closed when err is known
 	err  error
@@ -27,22 +27,21 @@ type question struct {
 
 const day = 24 * time.Hour
 
-// stale is the age from which on the answer of the store is asked for again.
+// stale is the age at which the answer of the store is requested again.
 const stale = 5 * time.Second
 
-// dayLimit is a limit whose only purpose is to say when the day of the store ends.
+// dayLimit is a limit whose ResetAfter is the time to the end of the store's day.
 var dayLimit = headgate.FixedWindow(1<<40, day).Named("clock")
 
-// at is the time of the store when ours was t.
+// at returns the time of the store when ours was t.
 func (c *storeClock) at(t time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return t.Add(c.ahead)
 }
 
-// adjust asks the store for its time, unless it was asked a moment ago. While that
-// question is under way, everybody else goes on with the answer before it, and
-// waits only if there is none.
+// adjust requests the time of the store, unless it is known from a moment ago. During the request,
+// other callers use the answer before it, and wait only if there is none.
 func (c *storeClock) adjust(ctx context.Context) error {
 	q := c.pending(ctx)
 	if q == nil {
@@ -56,8 +55,8 @@ func (c *storeClock) adjust(ctx context.Context) error {
 	}
 }
 
-// pending is the question to wait for, or nil. Its answer serves others than who
-// asked first, and so it does not end with that one's ctx.
+// pending returns the question to wait for, or nil. Several callers wait for its answer, so it does
+// not end with the ctx of the first.
 func (c *storeClock) pending(ctx context.Context) *question {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,11 +87,11 @@ func (c *storeClock) ask(ctx context.Context, q *question) {
 	close(q.done)
 }
 
-// middle is the likeliest time of something that happened between from and to.
+// middle returns the likeliest time of an event between from and to.
 func middle(from, to time.Time) time.Time { return from.Add(to.Sub(from) / 2) }
 
-// ahead is by how much the clock of a store, whose day ends in rest, is ahead of
-// ours at now; between half a day behind and half a day ahead.
+// ahead returns how far the clock of a store, whose day ends in rest, is ahead of ours at now: from
+// half a day behind to half a day ahead.
 func ahead(now time.Time, rest time.Duration) time.Duration {
 	ours := time.Duration(now.UnixMicro()%day.Microseconds()) * time.Microsecond
 	ahead := day - rest - ours
