@@ -10,6 +10,9 @@ import (
 )
 
 // Fields is a set of header fields that tell a client its limits.
+//
+// A handler may set, delete and add to these fields. It must not assign to an element of their
+// values, as in h["X-Ratelimit-Limit"][0] = "1", because responses share them.
 type Fields uint8
 
 const (

@@ -134,7 +134,30 @@ func TestFieldsLeftAlone(t *testing.T) {
 	}
 }
 
-// As many limits as anybody makes: what is remembered of them is bounded, and right.
+// Responses share the values that are always the same. What a handler adds to a field is only in
+// its own response.
+func TestAddedValuesStayInTheirResponse(t *testing.T) {
+	limit, err := httplimit.New(newLimiter(t, "9/h"), httplimit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for _, name := range []string{"Ratelimit-Policy", "X-Ratelimit-Limit"} {
+			w.Header().Add(name, "added")
+		}
+	}))
+	for range 2 {
+		r := get(t, h)
+		if p := r.header["Ratelimit-Policy"]; !slices.Equal(p, []string{`"9/h";q=9;w=3600`, "added"}) {
+			t.Errorf("policy %q", p)
+		}
+		if l := r.header["X-Ratelimit-Limit"]; !slices.Equal(l, []string{"9", "added"}) {
+			t.Errorf("limit %q", l)
+		}
+	}
+}
+
+// However many limits there are, their policies are right, and few of them are kept.
 func TestManyPolicies(t *testing.T) {
 	limits := map[string][]headgate.Limit{}
 	l, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(key string) []headgate.Limit { return limits[key] })
@@ -194,8 +217,8 @@ func TestFieldsOfTwoLimiters(t *testing.T) {
 	}
 }
 
-// Whoever waits for Retry-After is served, and nobody a second earlier; t never lies
-// after it; and a limit is as new at X-Ratelimit-Reset.
+// A client that waits for Retry-After is served, and not a second earlier. At X-Ratelimit-Reset,
+// the key is back in its initial state.
 func TestRetryAfterIsTrue(t *testing.T) {
 	for _, text := range []string{"7/m", "3/s", "90/m burst 4", "5/7s stepped", "4/10s fixed-window", "6/9s sliding-window", "5/11s sliding-log", "1000000/s burst 1"} {
 		t.Run(text, func(t *testing.T) {
@@ -242,7 +265,7 @@ func obey(t *testing.T, text string) {
 	cost = 0
 	time.Sleep(time.Until(time.Unix(number(t, get(t, h), "X-Ratelimit-Reset"), 0)))
 	if r := get(t, h); number(t, r, "X-Ratelimit-Remaining") != capacity {
-		t.Errorf("not as new at its reset: %v", r.header)
+		t.Errorf("not in its initial state at its reset: %v", r.header)
 	}
 }
 

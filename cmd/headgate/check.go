@@ -61,7 +61,7 @@ func newReset() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "reset --limit TEXT [--key K] [--store URL]",
 		Short:   "Reset a key to its initial state",
-		Long:    `Reset a key to its initial state under the given limits, as if it had consumed nothing.`,
+		Long:    `Reset a key to its initial state under the given limits.`,
 		Example: `  headgate reset --limit 10/s --key user:42 --store redis://localhost:6379`,
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return q.reset(cmd.Context(), cmd) },

@@ -44,9 +44,14 @@ the Redis that is given.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.IntVar(&f.port, "port", 8080, "serve on port `N` (0: any free port)")
-	flags.StringVar(&f.host, "host", "127.0.0.1", "serve on `HOST`; other machines can reach any other address,\nand 0.0.0.0 serves on all")
-	flags.StringVar(&f.redis, "redis", "", "keep limits in the Redis at `URL`: redis://, rediss://,\nredis+cluster:// or redis+sentinel://")
-	flags.StringVar(&f.redisHost, "redis-host", "", "keep limits in the Redis on `HOST`, instead of --redis")
+	flags.StringVar(&f.host, "host", "127.0.0.1",
+		"serve on the address `HOST` of this machine; 0.0.0.0 is all of them.\n"+
+			"All but the default let other machines in")
+	flags.StringVar(&f.redis, "redis", "",
+		"keep limits in the Redis at `URL`: redis://, rediss://,\n"+
+			"redis+cluster:// or redis+sentinel://")
+	flags.StringVar(&f.redisHost, "redis-host", "",
+		"keep limits in the Redis on `HOST`, instead of --redis")
 	flags.IntVar(&f.redisPort, "redis-port", 6379, "the `PORT` of --redis-host")
 	return cmd
 }
@@ -57,7 +62,8 @@ func (f *demoFlags) store(cmd *cobra.Command) (string, error) {
 	byHost := flags.Changed("redis-host") || flags.Changed("redis-port")
 	switch {
 	case flags.Changed("redis") && byHost:
-		return "", usagef(cmd, "--redis is given together with --redis-host or --redis-port; give one of them")
+		return "", usagef(cmd,
+			"--redis is given together with --redis-host or --redis-port; give one of them")
 	case flags.Changed("redis"):
 		return f.redis, nil
 	case !byHost:
@@ -77,9 +83,10 @@ func (f *demoFlags) serve(cmd *cobra.Command) error {
 	if f.port < 0 || f.port > 65535 {
 		return usagef(cmd, "--port is %d; want 0 to 65535", f.port)
 	}
-	f.host = strings.TrimSuffix(strings.TrimPrefix(f.host, "["), "]") // as an IPv6 address is written in a URL
+	f.host = strings.TrimSuffix(strings.TrimPrefix(f.host, "["), "]") // as IPv6 in a URL
 	if f.host == "" {
-		return usagef(cmd, "--host is empty; want an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all")
+		return usagef(cmd, "--host is empty; want an address of this machine, such as 127.0.0.1, "+
+			"or 0.0.0.0 for all")
 	}
 	url, err := f.store(cmd)
 	if err != nil {
@@ -97,14 +104,16 @@ func (f *demoFlags) serve(cmd *cobra.Command) error {
 	if err := page.Ping(cmd.Context(), storeTimeout); err != nil {
 		return s.failed(err)
 	}
-	l, err := new(net.ListenConfig).Listen(cmd.Context(), "tcp", net.JoinHostPort(f.host, strconv.Itoa(f.port)))
+	address := net.JoinHostPort(f.host, strconv.Itoa(f.port))
+	l, err := new(net.ListenConfig).Listen(cmd.Context(), "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w; choose another port with --port, or any free one with --port 0", err)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "headgate demo at http://%s (store %s; Ctrl-C ends it)\n", demo.Address(l), s.demoName())
+	fmt.Fprintf(cmd.OutOrStdout(), "headgate demo at http://%s (store %s; Ctrl-C ends it)\n",
+		demo.Address(l), s.demoName())
 	return page.Serve(cmd.Context(), l)
 }
 

@@ -81,8 +81,9 @@ in time, 126 if it cannot be run, 127 if it is not found.`,
 		},
 	}
 	f.flags(cmd)
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "fail at once if the command could not start within `D` (0s: now)")
-	cmd.Flags().Lookup("timeout").DefValue = "" // without it, there is no timeout
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0,
+		"fail at once if the command could not start within `D` (0s: now)")
+	cmd.Flags().Lookup("timeout").DefValue = "" // the default is no timeout
 	cmd.Flags().SetInterspersed(false)          // flags after CMD are those of CMD
 	return cmd
 }

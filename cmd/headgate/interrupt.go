@@ -22,7 +22,9 @@ type readResult struct {
 }
 
 func newInterruptible(ctx context.Context, r io.Reader) *interruptible {
-	return &interruptible{ctx: ctx, r: r, room: make([]byte, longestPart), done: make(chan readResult, 1)}
+	return &interruptible{
+		ctx: ctx, r: r, room: make([]byte, longestPart), done: make(chan readResult, 1),
+	}
 }
 
 func (i *interruptible) Read(b []byte) (int, error) {

@@ -43,11 +43,14 @@ type target struct {
 }
 
 func (t *target) flags(cmd *cobra.Command) {
-	limitsFlag(cmd, &t.limits, "apply the limit `TEXT`, such as \"10/s burst 50\"; repeat it to apply\nseveral limits together")
+	limitsFlag(cmd, &t.limits, "apply the limit `TEXT`, such as \"10/s burst 50\"; "+
+		"repeat it to apply\nseveral limits together")
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&t.key, "key", "default", "limit the key `K`, such as user:42")
-	flags.StringVar(&t.store, "store", "memory:", "use the store at `URL`: memory:, which is not kept between runs,\nredis://, rediss://, redis+cluster:// or redis+sentinel://")
+	flags.StringVar(&t.store, "store", "memory:",
+		"use the store at `URL`: memory:, which is not kept between runs,\n"+
+			"redis://, rediss://, redis+cluster:// or redis+sentinel://")
 }
 
 // open reads the limits and opens the store.

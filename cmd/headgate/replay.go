@@ -52,12 +52,17 @@ func newReplay() *cobra.Command {
 		Example: replayExample,
 		RunE:    f.run,
 	}
-	limitsFlag(cmd, &f.limits, "test the limit `TEXT`, such as \"10/s burst 50\"; repeat it to compare several")
+	limitsFlag(cmd, &f.limits,
+		"test the limit `TEXT`, such as \"10/s burst 50\"; repeat it to compare several")
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.by, "by", "ip", "limit by `PARTS`: ip, path, method, host, header:NAME,\nseveral of them joined by commas, or all")
-	flags.StringVar(&f.format, "format", "auto", "read logs in `FORMAT`: auto, combined, common, json or w3c")
-	flags.DurationVar(&f.reorder, "reorder", replay.DefaultReorder, "reorder lines that are up to `TIME` late")
+	flags.StringVar(&f.by, "by", "ip",
+		"limit by `PARTS`: ip, path, method, host, header:NAME,\n"+
+			"several of them joined by commas, or all")
+	flags.StringVar(&f.format, "format", "auto",
+		"read logs in `FORMAT`: auto, combined, common, json or w3c")
+	flags.DurationVar(&f.reorder, "reorder", replay.DefaultReorder,
+		"reorder lines that are up to `TIME` late")
 	flags.IntVar(&f.top, "top", replay.DefaultTop, "list the `N` keys that were denied most")
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	return cmd

@@ -32,7 +32,8 @@ func printLog(w io.Writer, r *replay.Report, width int) {
 		line("requests", "none in %s", count(r.Lines, "line"))
 	} else {
 		from, to := r.Span.From.Format(time.DateTime), r.Span.To.Format(time.DateTime)
-		line("requests", "%s from %s by %s", thousands(r.Requests), count(r.Keys, "key"), printable(r.By.String()))
+		line("requests", "%s from %s by %s",
+			thousands(r.Requests), count(r.Keys, "key"), printable(r.By.String()))
 		line("span", "%s to %s UTC", from, to)
 		line("peak", "%s in the second %s", thousands(r.Peak.Requests), r.Peak.At.Format(time.DateTime))
 	}
@@ -45,7 +46,8 @@ func printLog(w io.Writer, r *replay.Report, width int) {
 	}
 	line("skipped", "%s", count(r.Skipped, "line"))
 	for _, k := range r.SkippedReasons {
-		line("", "%s %s, first %s:%d", thousands(k.Lines), printable(k.Reason), printable(k.File), k.FirstLine)
+		line("", "%s %s, first %s:%d",
+			thousands(k.Lines), printable(k.Reason), printable(k.File), k.FirstLine)
 	}
 }
 
@@ -93,7 +95,8 @@ func printLimits(w io.Writer, r *replay.Report, width int) {
 		}
 		return
 	}
-	fmt.Fprintf(w, "%-*s%12s%12s%9s%13s\n", name, "limit", "allowed", "denied", "denied %", "keys denied")
+	fmt.Fprintf(w, "%-*s%12s%12s%9s%13s\n",
+		name, "limit", "allowed", "denied", "denied %", "keys denied")
 	for _, l := range r.Limits {
 		fmt.Fprintf(w, "%-*s%12s%12s%9s%13s\n", name, l.Limit, thousands(l.Allowed),
 			thousands(l.Denied), percent(denied(l)), thousands(l.DeniedKeys))

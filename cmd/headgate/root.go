@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const rootHelp = `Headgate is a rate limiter. Try limits on recorded access logs, decide requests from
-scripts, and limit the rate of pipes and commands.
+const rootHelp = `Headgate is a rate limiter. Test limits on access logs, decide requests from scripts,
+and limit the rate of pipes and commands.
 
 A limit is written as count/period, with an optional burst and algorithm:
   100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
