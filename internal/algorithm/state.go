@@ -57,7 +57,9 @@ func (l *Rule) Adopt(old *Rule, s State) State {
 		return s
 	}
 	s.Used = scale(s.Used, old.full, l.full)
-	s.Step = s.At
+	if old.Capacity != l.Capacity || old.Refill != l.Refill || old.period != l.period {
+		s.Step = s.At
+	}
 	return s
 }
 
