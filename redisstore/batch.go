@@ -181,7 +181,6 @@ const (
 	never     = -1
 	badState  = -2
 	wrongType = -3
-	noRoom    = -4
 )
 
 // decision reads the answer that text begins with. Of a value that looks like a state, with numbers
@@ -193,12 +192,10 @@ func decision(l headgate.Limit, name, text string) (headgate.Decision, error) {
 	switch {
 	case retry == never:
 		d.RetryAfter = headgate.Never
-	case retry == badState, retry < noRoom:
+	case retry == badState, retry < wrongType:
 		return headgate.Decision{}, scriptError("BADSTATE the value of " + strconv.Quote(name) + " is not a state of this limit")
 	case retry == wrongType:
 		return headgate.Decision{}, scriptError("WRONGTYPE the value of " + strconv.Quote(name) + " is not a string")
-	case retry == noRoom:
-		return headgate.Decision{}, scriptError("OOM the server keeps nothing more than its maxmemory")
 	}
 	return d, nil
 }

@@ -16,7 +16,7 @@
 -- such numbers, rounded down or up, is exact as well.
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local spread, unpack, pack = unpack, struct.unpack, struct.pack
-local NEVER, BADSTATE, WRONGTYPE, NOROOM = -1, -2, -3, -4
+local NEVER, BADSTATE, WRONGTYPE = -1, -2, -3
 local MAX = 9007199254740991
 
 -- Each algorithm enters its function here, by its number, which is also the tag of its states:
@@ -32,19 +32,17 @@ local algorithms = {}
 local grace, keep = 0, false
 
 -- values are what is kept at the keys, by index; changed what will be written, and expiries
--- when a key expires, if that changes. keyof is the key of an answer.
-local limits, values, changed, expiries = {}, nil, {}, {}
-local answers, keyof, n = {}, {}, 0
+-- when a key expires, if that changes.
+local values, limits, changed, expiries, answers = nil, {}, {}, nil, {}
 
 -- clock is the time of requests that have none; servers is set if it is that of this server.
-local clock = tonumber(ARGV[1])
-local servers = clock == 0
-if servers then
+local call, clock, servers = redis.call, tonumber(ARGV[1]), false
+if clock == 0 then
   local time = redis.pcall('TIME')
   if time.err then
     return redis.error_reply('NOTIME ' .. time.err)
   end
-  clock = time[1] * 1000000 + time[2]
+  clock, servers = time[1] * 1000000 + time[2], true
 end
 
 -- slowly decides what is rare, if slowpath.lua is there.

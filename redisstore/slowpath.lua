@@ -3,8 +3,8 @@
 -- booking.go.
 local BOOKED = 8
 
-local function bookedstate(state, tag)
-  return string.char(tag + BOOKED) .. state:sub(2)
+local function bookedstate(state)
+  return string.char(state:byte() + BOOKED) .. state:sub(2)
 end
 
 -- refundahead is a refund while time stands at the start at, and stays there.
@@ -19,12 +19,12 @@ local function refundahead(limit, value, at, r, charge)
   keep = true
   _, _, reset, state, expires = decide(value, at, r.cost, charge, capacity, a, b)
   keep = false
-  return 0, 0, reset + at - r.now, state and bookedstate(state, limit[5]), expires
+  return 0, 0, reset + at - r.now, state and bookedstate(state), expires
 end
 
 local function slow(r, charge)
   local limit, value = limits[r.l], changed[r.k]
-  local decide, capacity, a, b, tag = limit[1], limit[2], limit[3], limit[4], limit[5]
+  local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
   local ahead, at, now, _ = false, 0, r.now, nil
   if value == nil then
     value = values[r.k]
@@ -32,9 +32,9 @@ local function slow(r, charge)
     value = nil
   end
   charge, grace = charge and r.cost ~= 0, r.grace
-  if value and #value > 8 and value:byte() == tag + BOOKED then
+  if value and #value > 8 and value:byte() > BOOKED then
     at = unpack('<I7', value, 2)
-    ahead, value = at > now, string.char(tag) .. value:sub(2)
+    ahead, value = at > now, string.char(value:byte() - BOOKED) .. value:sub(2)
   end
   if ahead and r.cost < 0 then
     return refundahead(limit, value, at, r, charge)
@@ -58,7 +58,7 @@ local function slow(r, charge)
   end
   remaining, _, reset, state, expires = decide(value, start, r.cost, true, capacity, a, b)
   if retry > 0 then
-    remaining, reset, state = 0, reset + retry, bookedstate(state, tag)
+    remaining, reset, state = 0, reset + retry, bookedstate(state)
   end
   return remaining, retry, reset, state, expires
 end
@@ -66,10 +66,10 @@ end
 -- answer notes the verdict on r, and the state that follows.
 local function answer(r, remaining, retry, reset, state, expires)
   if state then
-    changed[r.k], expiries[r.k] = state, expires or expiries[r.k]
+    changed[r.k], expiries = state, expiries or {}
+    expiries[r.k] = expires or expiries[r.k]
   end
-  n = n + 1
-  keyof[n], answers[n] = r.k, pack('<I7i7I7', remaining, retry, reset)
+  answers[#answers + 1] = pack('<I7i7I7', remaining, retry, reset)
 end
 
 -- together decides a group: first each request by itself, and if none is refused all again, at
