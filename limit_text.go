@@ -178,7 +178,7 @@ func (p *parsedLimit) parseOptions(words []string) error {
 			return &InvalidError{Field: "algorithm", Value: strconv.Quote(word) + " after another", Want: "one algorithm"}
 		}
 		if a == 0 {
-			return &InvalidError{Field: "option", Value: strconv.Quote(word), Want: "burst N, or one of " + strings.Join(algorithmNames[1:], ", ") }
+			return &InvalidError{Field: "option", Value: strconv.Quote(word), Want: "burst N, or one of " + strings.Join(algorithmNames[1:], ", ")}
 		}
 		p.algorithm = a
 	}

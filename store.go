@@ -52,4 +52,3 @@ func validateStore(s Store) error {
 	}
 	return nil
 }
-

@@ -26,7 +26,7 @@ local function fixedwindow(state, now, cost, charge, capacity, period)
     retry, charge = NEVER, false
   elseif ask > 0 and used + ask > capacity then
     retry, charge = skew + period - elapsed, false
-  elseif cost ~= 0 then
+  elseif charge then
     used = max(used + ask, 0)
   end
   if used > 0 then

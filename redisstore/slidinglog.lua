@@ -70,10 +70,10 @@ local function slidinglog(state, now, cost, charge, capacity, period)
     retry, charge = NEVER, false
   elseif ask > 0 and used + ask > capacity then
     retry, charge = skew + slidinglogwait(state, first, used + ask - capacity, period, now), false
-  elseif cost ~= 0 then
+  elseif charge then
     used = max(used + ask, 0)
   end
-  if used > 0 and retry == 0 and cost > 0 then
+  if used > 0 and charge and cost > 0 then
     reset = skew + period
   elseif used > 0 then
     reset = skew + slidinglogwait(state, first, used, period, now)

@@ -37,7 +37,7 @@ local function slidingwindow(state, now, cost, charge, capacity, period)
       retry = skew + weight + period - floor((capacity - ask) * period / used)
     end
     charge = false
-  elseif cost ~= 0 then
+  elseif charge then
     previous = max(previous + min(used + ask, 0), 0)
     used = max(used + ask, 0)
   end

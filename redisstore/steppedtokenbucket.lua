@@ -37,7 +37,7 @@ local function steppedtokenbucket(state, now, cost, charge, capacity, refill, pe
     retry, charge = NEVER, false
   elseif used + ask > capacity then
     retry, charge = skew + ceil((used + ask - capacity) / refill) * period - (now - step), false
-  elseif cost ~= 0 then
+  elseif charge then
     used = max(used + ask, 0)
   end
   if used > 0 then

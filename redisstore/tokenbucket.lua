@@ -31,7 +31,7 @@ local function tokenbucket(state, now, cost, charge, capacity, rate, unit)
     retry, charge = NEVER, false
   elseif used + ask * unit > full then
     retry, charge = skew + ceil((used + ask * unit - full) / rate), false
-  elseif cost ~= 0 then
+  elseif charge then
     used = max(used + ask * unit, 0)
   end
   if used > 0 then

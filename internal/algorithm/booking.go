@@ -50,7 +50,7 @@ func (l *Rule) decide(k Account, now, cost int64, charge bool) (Account, Verdict
 	if l.Algorithm == SlidingLog {
 		return l.slidingLog(k, now, cost, charge)
 	}
-	s, v := l.Decide(k.State, now, cost)
+	s, v := l.Decide(k.State, now, cost, charge)
 	return Account{State: s}, v
 }
 

@@ -2,7 +2,7 @@ package algorithm
 
 // fixedWindow decides by the grants in the window that now is in; windows are aligned to
 // the Unix epoch. used counts the grants in the window of at.
-func (l *Rule) fixedWindow(s State, now, cost int64) (State, Verdict) {
+func (l *Rule) fixedWindow(s State, now, cost int64, charge bool) (State, Verdict) {
 	skew := max(s.At-now, 0)
 	now += skew
 	elapsed := l.perPeriod.rest(now)
@@ -17,7 +17,7 @@ func (l *Rule) fixedWindow(s State, now, cost int64) (State, Verdict) {
 		v.Retry = Never
 	case ask > 0 && used+ask > l.Capacity:
 		v.Retry = skew + l.period - elapsed
-	case cost != 0:
+	case charge:
 		used = max(used+ask, 0)
 	}
 	v.Remaining = max(l.Capacity-used, 0)

@@ -91,7 +91,7 @@ func (t *Terms) MaxCapacity() int64 {
 	case TokenBucket:
 		return MaxExact / 2 / (period / GCD(t.Refill, period))
 	case Stepped:
-		return min(t.maxStepped(period), maxPacked/period-1, MaxExact)
+		return min(t.maxStepped(period), maxPacked/period-1, MaxExact/2)
 	case SlidingWindow:
 		return min(maxPair, MaxExact/2/period)
 	case SlidingLog:

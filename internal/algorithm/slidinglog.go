@@ -29,17 +29,14 @@ func (l *Rule) slidingLog(k Account, now, cost int64, charge bool) (Account, Ver
 		v.Retry = Never
 	case ask > 0 && used+ask > l.Capacity:
 		v.Retry = skew + slidingLogWait(log, used+ask-l.Capacity, l.period, now)
-	case cost != 0:
-		used = max(used+ask, 0)
-		if charge {
-			log = record(log, now, ask)
-		}
+	case charge:
+		used, log = max(used+ask, 0), record(log, now, ask)
 	}
 	v.Remaining = max(l.Capacity-used, 0)
 	switch {
 	case used == 0:
 		return Account{}, v
-	case v.Granted() && cost > 0:
+	case v.Granted() && charge && cost > 0:
 		v.Reset = skew + l.period
 	default:
 		v.Reset = skew + slidingLogWait(log, used, l.period, now)

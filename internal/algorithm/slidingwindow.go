@@ -4,7 +4,7 @@ package algorithm
 // window before weighed by how much of it a window ending now would still cover. used
 // counts the grants in the window of at, previous those in the one before. The weighing is
 // done in whole numbers: both sides times the period.
-func (l *Rule) slidingWindow(s State, now, cost int64) (State, Verdict) {
+func (l *Rule) slidingWindow(s State, now, cost int64, charge bool) (State, Verdict) {
 	skew := max(s.At-now, 0)
 	now += skew
 	elapsed := l.perPeriod.rest(now)
@@ -22,7 +22,7 @@ func (l *Rule) slidingWindow(s State, now, cost int64) (State, Verdict) {
 		v.Retry = Never
 	case ask > 0 && previous*weight > (l.Capacity-used-ask)*l.period:
 		v.Retry = skew + l.slidingWindowWait(used, previous, weight, ask)
-	case cost != 0:
+	case charge:
 		previous = max(previous+min(used+ask, 0), 0)
 		used = max(used+ask, 0)
 	}

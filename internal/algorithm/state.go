@@ -30,23 +30,22 @@ func (v Verdict) Granted() bool { return v.Retry == 0 }
 // Within reports whether the request may go ahead after at most wait.
 func (v Verdict) Within(wait int64) bool { return v.Retry != Never && v.Retry <= wait }
 
-// Decide runs the algorithm of l, and returns the state that follows if the request is
-// granted: if it is not, or if cost is 0, the state must not be written. It is not for
-// sliding logs; see [Account.Decide].
+// Decide runs the algorithm of l. If charge is set and the request is granted, it returns the
+// state that follows; otherwise that must not be written. It is not for sliding logs.
 //
 // A time before s.At counts as s.At: a clock that steps back grants nothing extra and
 // takes nothing away. The skew between them is added to the waits, which are measured
 // from now.
-func (l *Rule) Decide(s State, now, cost int64) (State, Verdict) {
+func (l *Rule) Decide(s State, now, cost int64, charge bool) (State, Verdict) {
 	switch l.Algorithm {
 	case TokenBucket:
-		return l.tokenBucket(s, now, cost)
+		return l.tokenBucket(s, now, cost, charge)
 	case Stepped:
-		return l.steppedTokenBucket(s, now, cost)
+		return l.steppedTokenBucket(s, now, cost, charge)
 	case FixedWindow:
-		return l.fixedWindow(s, now, cost)
+		return l.fixedWindow(s, now, cost, charge)
 	default:
-		return l.slidingWindow(s, now, cost)
+		return l.slidingWindow(s, now, cost, charge)
 	}
 }
 

@@ -3,7 +3,7 @@ package algorithm
 // steppedTokenBucket decides by a bucket that gains refill tokens at once, at each whole
 // period since it was last full. used counts the tokens missing from a full bucket; step is
 // the latest step, or the moment at which the bucket was first taken from.
-func (l *Rule) steppedTokenBucket(s State, now, cost int64) (State, Verdict) {
+func (l *Rule) steppedTokenBucket(s State, now, cost int64, charge bool) (State, Verdict) {
 	skew := max(s.At-now, 0)
 	now += skew
 	step, used := s.Step, s.Used
@@ -20,7 +20,7 @@ func (l *Rule) steppedTokenBucket(s State, now, cost int64) (State, Verdict) {
 		v.Retry = Never
 	case used+ask > l.Capacity:
 		v.Retry = skew + l.perRefill.ceil(used+ask-l.Capacity)*l.period - (now - step)
-	case cost != 0:
+	case charge:
 		used = max(used+ask, 0)
 	}
 	v.Remaining = l.Capacity - used

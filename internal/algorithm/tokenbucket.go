@@ -5,7 +5,7 @@ package algorithm
 //
 // It is the continuous-state leaky bucket of ITU-T I.371, annex A (which is also GCRA), in
 // whole numbers: used is the content of the leaky bucket.
-func (l *Rule) tokenBucket(s State, now, cost int64) (State, Verdict) {
+func (l *Rule) tokenBucket(s State, now, cost int64, charge bool) (State, Verdict) {
 	skew := max(s.At-now, 0)
 	now += skew
 	used := int64(0)
@@ -19,7 +19,7 @@ func (l *Rule) tokenBucket(s State, now, cost int64) (State, Verdict) {
 		v.Retry = Never
 	case used+ask*l.Unit > l.full:
 		v.Retry = skew + l.perRate.ceil(used+ask*l.Unit-l.full)
-	case cost != 0:
+	case charge:
 		used = max(used+ask*l.Unit, 0)
 	}
 	v.Remaining = l.perUnit.floor(l.full - used)

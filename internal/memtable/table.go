@@ -69,7 +69,7 @@ func (s *Shard) TakePlain(l *algorithm.Rule, h uint64, now, cost int64) (v algor
 	if t == nil || s.limits[t.tag&idMask] != l || t.a&booked != 0 || l.Algorithm == algorithm.SlidingLog {
 		return v, false
 	}
-	next, v := l.Decide(t.state(l), now, cost)
+	next, v := l.Decide(t.state(l), now, cost, cost != 0)
 	if cost != 0 && v.Granted() {
 		t.put(l, next)
 	}
