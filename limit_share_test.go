@@ -35,7 +35,7 @@ func TestShare(t *testing.T) {
 		{"1/d fixed-window", 1 << 60, "1/9007199254740991us fixed-window"},     // the longest there is
 		{"1/d sliding-window", 1 << 60, "1/4503599627370495us sliding-window"}, // the longest that can be weighed
 	} {
-		l := limitOf(t, c.limit)
+		l := must(ParseLimit(c.limit))
 		s := l.Share(c.instances)
 		if err := s.Validate(); err != nil {
 			t.Errorf("%s for %d: %v", c.limit, c.instances, err)
@@ -105,7 +105,7 @@ func rateOf(l Limit) *big.Rat {
 // more flows into them; and no less than rounding takes.
 func TestSharesAddUp(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
-	for range often(8_000) {
+	for range 4_000 {
 		l, n := randomShared(r), 1+r.IntN(1<<r.IntN(31))
 		s := l.Share(n)
 		if err := s.Validate(); err != nil {
@@ -116,7 +116,7 @@ func TestSharesAddUp(t *testing.T) {
 			t.Fatalf("%s for %d is %s: together they hold %s", l, n, s, all)
 		}
 		all := new(big.Rat).Mul(rateOf(s), new(big.Rat).SetInt(many))
-		slowest := s.Period().Microseconds() >= maxExact/2 // which is told
+		slowest := s.Period().Microseconds() >= maxExact/2 // which is documented
 		if all.Cmp(rateOf(l)) > 0 && !slowest {
 			t.Fatalf("%s for %d is %s: together %s a microsecond", l, n, s, all.FloatString(12))
 		}
@@ -137,7 +137,7 @@ func TestSharesAddUp(t *testing.T) {
 // limit does, or one each and what flows in.
 func TestSharesGrantTogether(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 6))
-	for round := range often(160) {
+	for round := range 80 {
 		capacity, refill, n := 1+r.Int64N(20), 1+r.Int64N(20), 1+r.IntN(8)
 		l := PerSecond(refill).Burst(capacity)
 		s := l.Share(n)

@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -236,7 +237,7 @@ func TestErrorLines(t *testing.T) {
 	_, err = NewLimiter(m, fine.Named("api"), FixedWindow(2, time.Second).Named("api"))
 	line("NewLimiter(api=1/s, api=2/s)", err)
 	line("SetLimits()", limiter.SetLimits())
-	chosen, _ := NewLimiterFunc(m, func(string) []Limit { return nil })
+	chosen, _ := NewLimiterFunc(m, func(context.Context, string) ([]Limit, error) { return nil, nil })
 	line("SetLimits of NewLimiterFunc", chosen.SetLimits(fine))
 	_, err = limiter.AllowN(t.Context(), "k", 0)
 	line("AllowN(0)", err)
@@ -244,18 +245,7 @@ func TestErrorLines(t *testing.T) {
 	line("AllowN(MinInt64)", err)
 	_, err = limiter.Refund(t.Context(), "k", -1)
 	line("Refund(-1)", err)
-	for _, o := range []DenyCacheOptions{{Keys: -1}, {Keys: 1<<24 + 1}, {MaxTrust: -1}, {MaxTrust: time.Microsecond - 1}} {
-		_, err = NewDenyCache(m, o)
-		line(fmt.Sprintf("NewDenyCache(%+v)", o), err)
-	}
-	_, err = NewDenyCache(nil, DenyCacheOptions{})
-	line("NewDenyCache(nil)", err)
 	line("TakeAll of 2 requests and 1 decision", m.TakeAll(t.Context(), make([]Request, 2), make([]Decision, 1)))
-
-	for _, o := range []LeaseOptions{{Share: 0.5}, {Share: -1}, {Term: time.Microsecond}, {Term: time.Hour}, {Keys: -1}} {
-		_, err = NewLease(m, o)
-		line(fmt.Sprintf("NewLease(%+v)", o), err)
-	}
 
 	golden(t, "testdata/errors.txt", lines.Bytes())
 }

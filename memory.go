@@ -76,10 +76,13 @@ func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 	}
 	o := r.order(m.clock.Micros())
 	v, err := m.takeSlow(m.hash(r.Key), r.Limit, o)
-	if err == nil && v.Within(o.MaxWait) {
+	if err != nil {
+		return Decision{}, err
+	}
+	if v.Within(o.MaxWait) {
 		r.booked(o, v)
 	}
-	return decision(r.Limit, v), err
+	return decision(r.Limit, v), nil
 }
 
 // take decides at the time of the clock. It does what most callers ask, about a key that is

@@ -14,10 +14,12 @@ local function steppedtokenbucket(state, now, cost, charge, capacity, refill, pe
       return
     end
     if oldcapacity ~= capacity or oldrefill ~= refill or oldperiod ~= period then
-      local product = used * capacity
-      if oldcapacity ~= capacity then
-        used = min(ceil(product / oldcapacity) + (product > MAX and 1 or 0), capacity)
+      local g, rest = capacity, oldcapacity
+      while rest ~= 0 do
+        g, rest = rest, g % rest
       end
+      local product = used * (capacity / g)
+      used = min(ceil(product / (oldcapacity / g)) + (product > MAX and 1 or 0), capacity)
       step = at
     end
   end

@@ -13,8 +13,12 @@ local function tokenbucket(state, now, cost, charge, capacity, rate, unit)
       return
     end
     if oldfull ~= full then -- the numbers of the limit have changed: the used fraction is kept
-      local product = used * full
-      used = min(ceil(product / oldfull) + (product > MAX and 1 or 0), full)
+      local g, rest = full, oldfull
+      while rest ~= 0 do
+        g, rest = rest, g % rest
+      end
+      local product = used * (full / g)
+      used = min(ceil(product / (oldfull / g)) + (product > MAX and 1 or 0), full)
     end
   end
   local skew = 0

@@ -30,6 +30,9 @@ func (l *Rule) slidingLog(k Account, now, cost int64, charge bool) (Account, Ver
 	case ask > 0 && used+ask > l.Capacity:
 		v.Retry = skew + slidingLogWait(log, used+ask-l.Capacity, l.period, now)
 	case charge:
+		if len(log) == cap(log) {
+			log = append(k.Log[:0], log...) // uses the room of those that have expired
+		}
 		used, log = max(used+ask, 0), record(log, now, ask)
 	}
 	v.Remaining = max(l.Capacity-used, 0)

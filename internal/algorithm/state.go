@@ -62,15 +62,15 @@ func (l *Rule) Adopt(old *Rule, s State) State {
 	return s
 }
 
-// scale returns part x to / from, rounded up, at most to. The product may pass 2^53, and
-// Lua has only doubles: so both compute in doubles, and where the product is not exact 1
-// more makes up for the rounding.
+// scale returns part x to / from, rounded up, at most to. Lua has only doubles, so both compute
+// in doubles; where the product passes 2^53 nonetheless, 1 more makes up for the rounding.
 func scale(part, from, to int64) int64 {
-	if part == 0 || from == to {
+	if from == to {
 		return part
 	}
-	product := float64(part) * float64(to)
-	scaled := int64(math.Ceil(product / float64(from)))
+	g := GCD(from, to)
+	product := float64(part) * float64(to/g)
+	scaled := int64(math.Ceil(product / float64(from/g)))
 	if product > MaxExact {
 		scaled++
 	}

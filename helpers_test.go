@@ -61,3 +61,9 @@ func play(t *testing.T, s Store, l Limit, rows []row) {
 }
 
 const micro = time.Microsecond
+
+// take is ask, so many microseconds after midnight.
+func take(t *testing.T, s Store, key string, l Limit, cost, micros int64) Decision {
+	t.Helper()
+	return ask(t, s, key, l, cost, time.Duration(micros)*time.Microsecond)
+}
