@@ -20,7 +20,7 @@ local function fixedwindow(state, now, cost, charge, capacity, period)
   if now - elapsed > at then
     used = 0
   end
-  local ask = cost > 0 and cost or cost == 0 and 1 or max(cost, -capacity)
+  local ask = cost == 0 and 1 or cost
   local retry, reset = 0, 0
   if ask > capacity then
     retry, charge = NEVER, false
@@ -35,7 +35,7 @@ local function fixedwindow(state, now, cost, charge, capacity, period)
   local remaining = max(capacity - used, 0)
   if not charge then
     return remaining, retry, reset
-  elseif used == 0 and not keep then
+  elseif used == 0 and not since then
     return remaining, retry, reset, ''
   end
   local till = (now + reset - skew + grace) / 1000000

@@ -26,21 +26,32 @@ type keyGroup struct {
 	how       manner
 }
 
-// byKey splits rs by key, in order of first appearance.
+// byKey splits rs by key, in order of first appearance. Refunds come last: they are never
+// denied, so none of them has to be taken back.
 func byKey(rs []headgate.Request) []*keyGroup {
-	var all []*keyGroup
-	of := make(map[string]*keyGroup)
+	type part struct {
+		key     string
+		refunds bool
+	}
+	var grants, refunds []*keyGroup
+	of := make(map[part]*keyGroup)
 	for i, r := range rs {
-		g := of[r.Key]
+		p := part{r.Key, r.Cost < 0}
+		g := of[p]
 		if g == nil {
 			g = new(keyGroup)
-			of[r.Key] = g
-			all = append(all, g)
+			of[p] = g
+			if p.refunds {
+				refunds = append(refunds, g)
+			} else {
+				grants = append(grants, g)
+			}
 		}
 		g.indices = append(g.indices, i)
 		g.requests = append(g.requests, r)
 		g.decisions = append(g.decisions, headgate.Decision{})
 	}
+	all := append(grants, refunds...)
 	for _, g := range all[1:] {
 		g.how = settles // the queue has let the first one in
 	}

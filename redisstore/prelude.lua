@@ -27,9 +27,10 @@ local MAX = 9007199254740991
 -- a state of its own, or one that was booked ahead.
 local algorithms = {}
 
--- grace is how much longer a key lives, in microseconds, where times are the caller's; keep
--- is set where a state has to be kept although it is the initial one.
-local grace, keep = 0, false
+-- grace is how much longer a key lives, in microseconds, where times are the caller's. since is
+-- set where a state is booked ahead: then the initial state is kept as well, and a log keeps
+-- what has not expired since then.
+local grace, since = 0, nil
 
 -- values are what is kept at the keys, by index; changed what will be written, and expiries
 -- when a key expires, if that changes.

@@ -206,10 +206,11 @@ func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.D
 	return s.explain(a.err)
 }
 
-// within keeps a cost to what a double holds: beyond its capacity a limit makes
-// no difference between costs.
+// within keeps a cost to what a double holds: above its capacity a limit makes no difference
+// between costs, and no state has used 2^53.
 func within(cost int64, l headgate.Limit) int64 {
-	return min(max(cost, -l.Capacity()), l.Capacity()+1)
+	const max53 = 1<<53 - 1
+	return min(max(cost, -max53), l.Capacity()+1)
 }
 
 // numbers are what a limit's algorithm needs besides its capacity.

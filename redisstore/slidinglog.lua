@@ -1,7 +1,7 @@
 -- slidinglog decides by the grants of the last window, kept in order of time: those at times
--- t with now - t < period. The state has their total, and for each its time and count, in 9
--- bytes. Twin of slidinglog.go.
-local HEADSIZE, ENTRYSIZE = 15, 9
+-- t with now - t < period. The state has the total of those it keeps, and for each its time and
+-- count, in 9 bytes. Twin of slidinglog.go.
+local HEADSIZE, ENTRYSIZE, MAXBOOKED = 16, 9, 131070
 
 -- slidinglogwait is the time until grants of need in all have left the window.
 local function slidinglogwait(state, first, need, period, now)
@@ -46,7 +46,7 @@ local function slidinglog(state, now, cost, charge, capacity, period)
       return
     end
     local tag
-    tag, at, used, expires = unpack('<I1I7I2I5', state)
+    tag, at, used, expires = unpack('<I1I7I3I5', state)
     if tag ~= 5 then
       return
     end
@@ -57,37 +57,40 @@ local function slidinglog(state, now, cost, charge, capacity, period)
   if at > now then
     now, skew = at, at - now
   end
+  local kept, total = first, used
   while first < #state do
     local t, count = unpack('<I7I2', state, first)
     if now - t < period then
       break
     end
     used, first = used - count, first + ENTRYSIZE
+    if not since or since - t >= period then
+      kept, total = first, used
+    end
   end
-  local ask = cost == 0 and 1 or max(cost, -capacity)
-  local retry, reset, entries = 0, 0, nil
-  if ask > capacity then
+  local ask = cost == 0 and 1 or cost
+  local retry, reset, entries = 0, 0, state
+  if ask > capacity or since and total + ask > MAXBOOKED then
     retry, charge = NEVER, false
   elseif ask > 0 and used + ask > capacity then
     retry, charge = skew + slidinglogwait(state, first, used + ask - capacity, period, now), false
   elseif charge then
-    used = max(used + ask, 0)
+    ask = max(ask, -used)
+    total, used = total + ask, used + ask
+    entries = ask > 0 and record(state, kept, now, ask) or unrecord(state, kept, -ask)
   end
-  if used > 0 and charge and cost > 0 then
-    reset = skew + period
-  elseif used > 0 then
-    reset = skew + slidinglogwait(state, first, used, period, now)
+  if used > 0 then
+    reset = skew + unpack('<I7', entries, #entries - ENTRYSIZE + 1) + period - now
   end
   local remaining = max(capacity - used, 0)
   if not charge then
     return remaining, retry, reset
-  elseif used == 0 and not keep then
+  elseif total == 0 and not since then
     return remaining, retry, reset, ''
   end
-  entries = ask > 0 and record(state, first, now, ask) or unrecord(state, first, -ask)
   local till = (now + reset - skew + grace) / 1000000
   expires = max(expires, ceil(till + reset / 4000000) + 1)
-  return remaining, retry, reset, pack('<I1I7I2I5', 5, now, used, expires) .. entries, expires
+  return remaining, retry, reset, pack('<I1I7I3I5', 5, now, total, expires) .. entries, expires
 end
 
 algorithms[5] = slidinglog

@@ -25,7 +25,7 @@ local function slidingwindow(state, now, cost, charge, capacity, period)
     used, previous = 0, used
   end
   local weight = period - elapsed
-  local ask = cost == 0 and 1 or max(cost, -capacity)
+  local ask = cost == 0 and 1 or cost
   local retry, reset = 0, 0
   if ask > capacity then
     retry, charge = NEVER, false
@@ -49,7 +49,7 @@ local function slidingwindow(state, now, cost, charge, capacity, period)
   local remaining, renewed = max(capacity - used - ceil(previous * weight / period), 0), nil
   if not charge then
     return remaining, retry, reset
-  elseif reset == 0 and not keep then
+  elseif reset == 0 and not since then
     return remaining, retry, reset, ''
   end
   local till = (now + reset - skew + grace) / 1000000

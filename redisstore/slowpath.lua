@@ -7,25 +7,64 @@ local function bookedstate(state)
   return string.char(state:byte() + BOOKED) .. state:sub(2)
 end
 
--- refundahead is a refund while time stands at the start at, and stays there.
+-- before returns a state as it was before its last start, of which the tokens have been given
+-- back: time stands at the start before that one, or at now. Where that is not known, it is the
+-- earliest time at which the limit may be exhausted. The state at later times is the same.
+local function before(state, now, capacity, a, b)
+  local tag, at, used = state:byte(), unpack('<I7', state, 2), unpack('<I7', state, 9)
+  if tag == 1 then
+    local left = max(now, at - floor((capacity * b - used) / a))
+    return left, pack('<I1I7I7', tag, left, used + (at - left) * a) .. state:sub(16)
+  elseif tag == 2 then
+    local step = unpack('<I7', state, 16)
+    local steps = min(floor((capacity - used) / a), ceil(max(step - now, 0) / b))
+    step, used = step - steps * b, used + steps * a
+    at = max(now, step)
+    return at, pack('<I1I7I7I7', tag, at, used, step) .. state:sub(23)
+  elseif tag == 3 and used == 0 then
+    at = max(now, at - at % a - a)
+    return at, pack('<I1I7I7', tag, at, capacity) .. state:sub(16)
+  elseif tag == 4 then
+    local previous, start = unpack('<I7', state, 16), at - at % a
+    if used > 0 and previous > 0 then
+      start = start + max(a - floor(max(capacity - used, 0) * a / previous), 0)
+    end
+    at = max(now, start)
+  elseif tag == 5 then
+    at = #state > 16 and max(now, (unpack('<I7', state, #state - 8))) or now
+  end
+  return at, pack('<I1I7', tag, at) .. state:sub(9)
+end
+
+-- refundahead is a refund while time stands at the start at, and stays there: a refund gives
+-- back tokens, not time. A cancel gives back its start as well.
 local function refundahead(limit, value, at, r, charge)
   local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
   local _, _, reset, state, expires = decide(value, at, 0, false, capacity, a, b)
   if not reset then
     return 0, BADSTATE, 0
   elseif r.cancel > 0 and r.cancel ~= at then
-    return 0, NEVER, reset + at - r.now
+    return 0, NEVER, reset + (at - r.now)
   end
-  keep = true
+  since = r.now
   _, _, reset, state, expires = decide(value, at, r.cost, charge, capacity, a, b)
-  keep = false
-  return 0, 0, reset + at - r.now, state and bookedstate(state), expires
+  since = nil
+  if r.cancel == 0 or not charge then
+    return 0, 0, reset + (at - r.now), state and bookedstate(state), expires
+  end
+  at, state = before(state, r.now, capacity, a, b)
+  local remaining
+  remaining, _, reset = decide(state, at, 0, false, capacity, a, b)
+  if at > r.now then
+    return 0, 0, reset + (at - r.now), bookedstate(state), expires
+  end
+  return remaining, 0, reset, state, expires
 end
 
 local function slow(r, charge)
   local limit, value = limits[r.l], changed[r.k]
   local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
-  local ahead, at, now, _ = false, 0, r.now, nil
+  local ahead, at, now = false, 0, r.now
   if value == nil then
     value = values[r.k]
   elseif value == '' then
@@ -54,10 +93,15 @@ local function slow(r, charge)
     retry = start - now
   end
   if not charge or retry == NEVER or retry > r.wait then
-    return ahead and 0 or remaining, retry, reset + from - now
+    return ahead and 0 or remaining, retry, reset + (from - now)
   end
-  remaining, _, reset, state, expires = decide(value, start, r.cost, true, capacity, a, b)
-  if retry > 0 then
+  local full
+  since = now
+  remaining, full, reset, state, expires = decide(value, start, r.cost, true, capacity, a, b)
+  since = nil
+  if full == NEVER then
+    return 0, NEVER, reset + retry
+  elseif retry > 0 then
     remaining, reset, state = 0, reset + retry, bookedstate(state)
   end
   return remaining, retry, reset, state, expires

@@ -48,7 +48,7 @@ local function steppedtokenbucket(state, now, cost, charge, capacity, refill, pe
   local remaining, renewed = capacity - used, nil
   if not charge then
     return remaining, retry, reset
-  elseif used == 0 and not keep then
+  elseif used == 0 and not since then
     return remaining, retry, reset, ''
   end
   local till = (now + reset - skew + grace) / 1000000

@@ -44,7 +44,7 @@ local function tokenbucket(state, now, cost, charge, capacity, rate, unit)
   local remaining = floor((full - used) / unit)
   if not charge then
     return remaining, retry, reset
-  elseif used == 0 and not keep then
+  elseif used == 0 and not since then
     return remaining, retry, reset, ''
   end
   local till = (now + reset - skew + grace) / 1000000

@@ -239,7 +239,7 @@ func intermediates(l *Rule, s State, now, cost int64) []*big.Int {
 	sum := func(a *big.Int, b int64) *big.Int { return new(big.Int).Add(a, of(b)) }
 	now = max(now, s.At)
 	ask := l.ask(cost)
-	if ask > l.Capacity {
+	if ask > l.Capacity || ask < 0 && !l.IsBucket() {
 		return nil
 	}
 	switch l.Algorithm {

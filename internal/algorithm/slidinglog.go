@@ -14,35 +14,37 @@ const (
 func (e Entry) at() int64    { return int64(e >> countBits) }
 func (e Entry) count() int64 { return int64(e & maxCount) }
 
+// maxBooked bounds the tokens in a log together with those that are booked ahead.
+const maxBooked = 2 * MaxLog
+
 // slidingLog decides by the grants of the last window, which the log holds in order of
-// time: those at times t with now - t < period. The log that follows may share memory with
-// k.Log, which is changed only if charge is set.
-func (l *Rule) slidingLog(k Account, now, cost int64, charge bool) (Account, Verdict) {
+// time: those at times t with now - t < period. The log that follows keeps what has not
+// expired at since. It may share memory with k.Log, which is changed only if charge is set.
+func (l *Rule) slidingLog(k Account, now, since, cost int64, charge bool) (Account, Verdict) {
 	skew := max(k.At-now, 0)
 	now += skew
-	log := k.Log[expired(k.Log, now, l.period):]
+	log, kept := k.Log[expired(k.Log, now, l.period):], k.Log[expired(k.Log, min(since, now), l.period):]
 	used := total(log)
 	ask := l.ask(cost)
 	v := Verdict{}
 	switch {
-	case ask > l.Capacity:
+	case ask > l.Capacity || since < now && total(kept)+ask > maxBooked:
 		v.Retry = Never
 	case ask > 0 && used+ask > l.Capacity:
 		v.Retry = skew + slidingLogWait(log, used+ask-l.Capacity, l.period, now)
 	case charge:
-		if len(log) == cap(log) {
-			log = append(k.Log[:0], log...) // uses the room of those that have expired
+		ask = max(ask, -used)
+		used += ask
+		if len(kept) == cap(kept) {
+			kept = append(k.Log[:0], kept...) // uses the room of those that have expired
 		}
-		used, log = max(used+ask, 0), record(log, now, ask)
+		log = record(kept, now, ask)
 	}
 	v.Remaining = max(l.Capacity-used, 0)
-	switch {
-	case used == 0:
+	if used > 0 {
+		v.Reset = skew + log[len(log)-1].at() + l.period - now
+	} else if len(log) == 0 {
 		return Account{}, v
-	case v.Granted() && charge && cost > 0:
-		v.Reset = skew + l.period
-	default:
-		v.Reset = skew + slidingLogWait(log, used, l.period, now)
 	}
 	return Account{State: State{At: now}, Log: log}, v
 }

@@ -78,10 +78,14 @@ func scale(part, from, to int64) int64 {
 }
 
 // ask is the cost to decide by: a peek asks for 1, and more than everything cannot be
-// refunded.
+// refunded. A window may have used more than its capacity, if that was larger.
 func (l *Rule) ask(cost int64) int64 {
-	if cost == 0 {
+	switch {
+	case cost == 0:
 		return 1
+	case l.IsBucket():
+		return max(cost, -l.Capacity)
+	default:
+		return max(cost, -MaxExact)
 	}
-	return max(cost, -l.Capacity)
 }

@@ -12,7 +12,7 @@ type logs struct {
 
 const (
 	smallestBlock = 4
-	blockSizes    = 15 // up to 65,536 entries
+	blockSizes    = 16 // up to 131,072 entries
 )
 
 // block names a block: its size, and its index among those of that size. The zero block

@@ -27,8 +27,6 @@ type Shard struct {
 	ids   map[*algorithm.Rule]uint16 // the index in limits
 	logs  logs
 	clock *clock.Clock
-
-	_ [8]byte // to a whole number of cache lines
 }
 
 // slot is the state of one key under one limit.
