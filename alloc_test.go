@@ -5,6 +5,7 @@
 package headgate
 
 import (
+	"context"
 	"testing"
 	"time"
 )
@@ -39,7 +40,7 @@ func TestAllowDoesNotAllocate(t *testing.T) {
 	measure("eight limits", append(everyAlgorithm(1000, time.Hour), everyAlgorithm(500, time.Minute)[:3]...)...)
 
 	plans := []Limit{steady[0], steady[2]}
-	limiter, _ := NewLimiterFunc(NewMemory(1000), func(string) []Limit { return plans })
+	limiter, _ := NewLimiterFunc(NewMemory(1000), func(context.Context, string) ([]Limit, error) { return plans, nil })
 	if n := testing.AllocsPerRun(1000, func() { must(limiter.Allow(ctx, "k")) }); n != 0 {
 		t.Errorf("limits of each key: %v allocations a decision", n)
 	}

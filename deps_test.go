@@ -35,7 +35,7 @@ var forbidden = map[string]string{
 	"github.com/spf13":            "flags are in the standard library",
 }
 
-func reason(path string) string {
+func whyNot(path string) string {
 	for prefix, why := range forbidden {
 		if path == prefix || strings.HasPrefix(path, prefix+"/") {
 			return why
@@ -64,7 +64,7 @@ func TestRootPackageLinksTheStandardLibraryOnly(t *testing.T) {
 	const self = "github.com/headgate/headgate"
 	for _, path := range output(t, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".") {
 		if path != self && path != "" && !strings.HasPrefix(path, self+"/internal/") {
-			t.Errorf("%s links %s: %s", self, path, reason(path))
+			t.Errorf("%s links %s: %s", self, path, whyNot(path))
 		}
 	}
 	// Of the standard library, what would be heavy or out of place in a library
@@ -103,7 +103,7 @@ func TestRootModuleRequiresLittle(t *testing.T) {
 	for _, r := range mod.Require {
 		required[r.Path] = true
 		if requirements[r.Path] == "" {
-			t.Errorf("go.mod requires %s: %s", r.Path, reason(r.Path))
+			t.Errorf("go.mod requires %s: %s", r.Path, whyNot(r.Path))
 		}
 	}
 	for path, why := range requirements {

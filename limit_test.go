@@ -80,7 +80,9 @@ func TestNameAndID(t *testing.T) {
 	}{
 		{bucket, "100/m burst 20", "100/m burst 20", "unnamed: by its text"},
 		{bucket.Named("api"), "api", "api", "a token bucket: by its name alone"},
-		{log.Named("api"), "api", "api sliding-log", "others: by name and algorithm, so that no state is read by another"},
+		{SteppedTokenBucket(5, time.Second).Named("api"), "api", "api stepped", "a stepped one: by name and algorithm"},
+		{log.Named("api"), "api", "api s sliding-log", "a window: by its length as well"},
+		{SlidingLog(9, 90*time.Second).Named("api"), "api", "api 90s sliding-log", "which has one text"},
 		{bucket.Named("api").Named("web"), "web", "web", "the last name counts"},
 		{bucket.Named("api").Named(""), "100/m burst 20", "100/m burst 20", "unnamed again"},
 		{bucket.Named(strings.Repeat("x", 64)), strings.Repeat("x", 64), strings.Repeat("x", 64), "64 letters"},
@@ -146,40 +148,6 @@ func TestEqualTermsAreEqualLimits(t *testing.T) {
 	}
 }
 
-// A limit that stays in use is found again however often the collector runs;
-// those that do not are forgotten, and made anew.
-func TestEqualAfterGarbageCollection(t *testing.T) {
-	kept := Per(37, 41*time.Second).Burst(31)
-	name := "collected"
-	for i := range 3 {
-		made := Per(43, 47*time.Second).Burst(int64(i + 1)).Named(name)
-		if !made.rule.valid {
-			t.Fatal("not valid")
-		}
-		runtime.GC()
-		if Per(37, 41*time.Second).Burst(31) != kept {
-			t.Fatalf("no longer equal after collection %d", i+1)
-		}
-	}
-	runtime.KeepAlive(kept)
-	left := func() (n int) {
-		rules.Range(func(key, _ any) bool {
-			if key.(terms).name == name {
-				n++
-			}
-			return true
-		})
-		return n
-	}
-	for range 100 { // cleanups run some time after the collection
-		if runtime.GC(); left() == 0 {
-			return
-		}
-		runtime.Gosched()
-	}
-	t.Errorf("%d limits that nobody holds are still known", left())
-}
-
 func TestEqualWhenMadeByManyGoroutinesAtOnce(t *testing.T) {
 	for round := range 50 {
 		var group sync.WaitGroup
@@ -212,10 +180,10 @@ func TestLargestNumbers(t *testing.T) {
 		{maxExact / 2 / 1_000_000, func(n int64) Limit { return PerSecond(3).Burst(n) }, "3/s counts in millionths"},
 		{maxExact / 2, func(n int64) Limit { return PerSecond(5_000_000).Burst(n) }, "5 a microsecond counts in tokens"},
 		{maxExact / 2 / 3_600_000_000, func(n int64) Limit { return PerHour(7).Burst(n) }, "7/h"},
+		{1<<62/3_600_000_000 - 1, func(n int64) Limit { return SteppedTokenBucket(1000, time.Hour).Burst(n) }, "steps of an hour"},
 		{maxExact / 3_600_000_000 * 7, func(n int64) Limit { return SteppedTokenBucket(7, time.Hour).Burst(n) }, "steps of 7 for 285 years"},
-		{maxExact, func(n int64) Limit { return SteppedTokenBucket(1e15, time.Second).Burst(n) }, "filled before 285 years"},
 		{maxExact, func(n int64) Limit { return FixedWindow(n, day) }, "a plain count"},
-		{maxPair, func(n int64) Limit { return SlidingWindow(n, time.Second) }, "two counts in one word"},
+		{1<<32 - 1, func(n int64) Limit { return SlidingWindow(n, time.Second) }, "two counts in one word"},
 		{maxExact / 2 / 86_400_000_000, func(n int64) Limit { return SlidingWindow(n, day) }, "weighed by microseconds of a day"},
 		{maxLog, func(n int64) Limit { return SlidingLog(n, day) }, "every grant kept"},
 	} {
@@ -244,4 +212,65 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// Once, the refill of a bucket had no upper bound: past 2^53 nothing is exact any more, and
+// near 2^63 the time to fill it wraps around.
+func TestRefillHasABound(t *testing.T) {
+	for _, l := range []Limit{
+		PerSecond(math.MaxInt64).Burst(10),
+		SteppedTokenBucket(math.MaxInt64, time.Second).Burst(10),
+		PerSecond(maxExact + 1).Burst(10),
+		SteppedTokenBucket(maxExact+1, time.Second).Burst(10),
+	} {
+		err := l.Validate()
+		if err != nil {
+			continue
+		}
+		t.Errorf("%v is valid", l)
+		if back, err := ParseLimit(l.String()); back != l {
+			t.Errorf("and its text does not parse: %v", err)
+		}
+		m := NewMemory(10)
+		granted := 0
+		for range 100 {
+			if take(t, m, "k", l, 1, 0).Allowed() {
+				granted++
+			}
+		}
+		if granted != 10 {
+			t.Errorf("and it grants %d of 10 in one instant", granted)
+		}
+	}
+}
+
+// ID is empty if l is not valid.
+func TestZeroLimitWithANameHasNoID(t *testing.T) {
+	for _, l := range []Limit{{}, Limit{}.Named(""), Limit{}.Named("api")} {
+		if l.ID() != "" {
+			t.Errorf("%#v has the ID %q", l, l.ID())
+		}
+	}
+}
+
+// A blank name is not a name.
+func TestBlankNameIsRefused(t *testing.T) {
+	if l, err := ParseLimit(" =5/s"); err == nil {
+		t.Errorf(`" =5/s" is %v`, l)
+	}
+}
+
+// An error says what would be accepted, and "at most 0" of a number that must be
+// at least 1 is nothing.
+func TestErrorNeverAsksForAtMost0(t *testing.T) {
+	century := 100 * 365 * 24 * time.Hour
+	for _, l := range []Limit{
+		SlidingWindow(1, 2*century),
+		Per(1, 2*century).Burst(1),
+		SteppedTokenBucket(1, 2*century).Burst(1),
+	} {
+		if err := l.Validate(); err != nil && strings.Contains(err.Error(), "want at most 0 ") {
+			t.Errorf("%v", err)
+		}
+	}
 }

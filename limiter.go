@@ -10,22 +10,26 @@ import (
 	"sync/atomic"
 )
 
-// Limiter is a store and one or more limits, ready to be asked. With several
-// limits, a request is granted and charged by all of them or by none. It is safe
-// for use by many goroutines. Make one with [NewLimiter] or [NewLimiterFunc].
+// Limiter is a store and one or more limits, ready to use. With several limits, a request is
+// granted and charged by all of them or by none. It is safe for use by many goroutines.
+// Make one with [NewLimiter] or [NewLimiterFunc].
+//
+// Most callers want [Limiter.Allow]. To wait instead of being denied there is
+// [Limiter.Wait], and for costs that are known only afterwards [Limiter.Reserve].
 type Limiter struct {
 	store  Store
-	memory *Memory                  // the store, if it is one: asked without a Request to copy
-	fixed  atomic.Pointer[[]Limit]  // the same for all keys
-	choose func(key string) []Limit // or chosen for each, if not nil
-	groups sync.Pool                // of *group
-	lines  lines                    // those who wait for their turn
+	memory *Memory                 // the store, if it is one: called without a Request to copy
+	fixed  atomic.Pointer[[]Limit] // the same for all keys
+	choose LimitsFunc              // or chosen for each, if not nil
+	groups sync.Pool               // of *group
 }
 
-// NewLimiter makes a limiter that applies the same limits to every key. It
-// returns an [InvalidError] if there is none, if one is not valid, or if two of
-// them would share their state, which takes two that have the same name and
-// algorithm, or are equal.
+// LimitsFunc returns the limits of a key.
+type LimitsFunc = func(ctx context.Context, key string) ([]Limit, error)
+
+// NewLimiter makes a limiter that applies the same limits to every key. It returns an
+// [InvalidError] if there is no limit, if one is not valid, or if two of them would share
+// their state because they are equal or have the same name and algorithm.
 func NewLimiter(store Store, limits ...Limit) (*Limiter, error) {
 	l, err := newLimiter(store, nil)
 	if err != nil {
@@ -37,24 +41,22 @@ func NewLimiter(store Store, limits ...Limit) (*Limiter, error) {
 	return l, nil
 }
 
-// NewLimiterFunc makes a limiter that asks limits for the limits of each key, so
-// that plans or tenants can differ. The function is called for every request, by
-// many goroutines: it should return slices and limits that it made beforehand.
-// What it returns is read, never changed. A key with no limits is always allowed, and
-// the Limit of that decision is [Unlimited].
+// NewLimiterFunc makes a limiter that calls limits for the limits of each key, so that plans
+// or tenants can differ. Every request calls the function, from many goroutines: it should
+// return slices and limits that it made beforehand. What it returns is read, never changed.
+// An error is returned to the caller as it is, and nothing is charged. A key with no limits
+// is always allowed, and the Limit of that decision is [Unlimited].
 //
-// Give the limits a name (see [Limit.Named]) if a key may move from one to
-// another and should keep what it has consumed.
-//
-// It returns an [InvalidError] if store or limits is nil.
-func NewLimiterFunc(store Store, limits func(key string) []Limit) (*Limiter, error) {
+// Give the limits a name (see [Limit.Named]) if a key may move from one to another and
+// should keep what it has used.
+func NewLimiterFunc(store Store, limits LimitsFunc) (*Limiter, error) {
 	if limits == nil {
 		return nil, &InvalidError{Field: "limits", Value: "nil", Want: "a function of the key"}
 	}
 	return newLimiter(store, limits)
 }
 
-func newLimiter(store Store, choose func(key string) []Limit) (*Limiter, error) {
+func newLimiter(store Store, choose LimitsFunc) (*Limiter, error) {
 	if err := validateStore(store); err != nil {
 		return nil, err
 	}
@@ -62,10 +64,10 @@ func newLimiter(store Store, choose func(key string) []Limit) (*Limiter, error) 
 	return &Limiter{store: store, memory: memory, choose: choose}, nil
 }
 
-// SetLimits replaces the limits of a limiter made by [NewLimiter], at once and
-// for all keys. Limits that keep their name and algorithm keep what has been
-// consumed. It returns an [InvalidError], and changes nothing, in the cases told
-// there, and for a limiter made by [NewLimiterFunc].
+// SetLimits replaces the limits of a limiter made by [NewLimiter], at once and for all keys.
+// Limits that keep their name and algorithm keep what has been used; see [Limit.Named]. It
+// returns an [InvalidError] and changes nothing in the cases of NewLimiter, and for a limiter
+// made by [NewLimiterFunc].
 func (l *Limiter) SetLimits(limits ...Limit) error {
 	if l.choose != nil {
 		return &InvalidError{Field: "limiter", Value: "made by NewLimiterFunc", Want: "one made by NewLimiter; let the function return other limits"}
@@ -73,7 +75,7 @@ func (l *Limiter) SetLimits(limits ...Limit) error {
 	if err := validateLimits(limits); err != nil {
 		return err
 	}
-	own := append([]Limit(nil), limits...)
+	own := slices.Clone(limits)
 	l.fixed.Store(&own)
 	return nil
 }
@@ -96,30 +98,30 @@ func validateLimits(limits []Limit) error {
 	return nil
 }
 
-// Allow asks for one token of key.
+// Allow takes one token of key.
 func (l *Limiter) Allow(ctx context.Context, key string) (Decision, error) {
 	return l.take(ctx, key, 1)
 }
 
-// AllowN asks for n tokens of key at once, n being at least 1. All n are granted
-// or none is charged.
+// AllowN takes n tokens of key at once, n being at least 1. All n are granted or none is
+// charged.
 func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
-		return Decision{}, invalid("n", n, "at least 1; Peek looks and Refund gives back")
+		return Decision{}, invalid("n", n, "at least 1; Peek takes none and Refund gives back")
 	}
 	return l.take(ctx, key, n)
 }
 
-// Peek tells what Allow would answer, and charges nothing: Remaining is what is
-// left now.
+// Peek reports what Allow would decide, and charges nothing: Remaining is what is left now.
 func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 	return l.take(ctx, key, 0)
 }
 
-// Refund gives n tokens back that key has taken, n being at least 1: never more
-// than it had taken, as far as the limit still remembers. Give back soon: what a
-// bucket has refilled, or a window has forgotten, since the tokens were taken comes
-// on top, so a refund that late can let up to n more be granted than the limit says.
+// Refund returns n tokens to key, n being at least 1, and never more than it has used.
+//
+// Refund soon. What a bucket has refilled, or a window has forgotten, since the tokens were
+// taken is not taken back: a late refund can let up to n more be granted than the limit
+// says. While start times are booked ahead they stay; requests after them come earlier.
 func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
 		return Decision{}, invalid("n", n, "at least 1")
@@ -127,24 +129,24 @@ func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, er
 	return l.take(ctx, key, -n)
 }
 
-// AllowEach is AllowN, or Peek if n is 0, for callers who show more than the
-// strictest limit: it appends the decision of each limit to ds, in their order, and
-// none for a key without limits. If one of them refused, nothing was charged, and
-// those that would have granted it alone say so.
+// AllowEach is AllowN, or Peek if n is 0, for callers that show more than the strictest
+// limit: it appends the decision of each limit to ds, in their order, and none for a key
+// without limits. If one of them denied, nothing was charged, and those that would have
+// granted it alone say so.
 func (l *Limiter) AllowEach(ctx context.Context, key string, n int64, ds []Decision) ([]Decision, error) {
 	if n < 0 {
 		return ds, invalid("n", n, "at least 0; Refund gives back")
 	}
-	limits := l.limits(key)
-	if len(limits) == 1 {
+	limits, err := l.limits(ctx, key)
+	switch {
+	case err != nil || len(limits) == 0:
+		return ds, err
+	case len(limits) == 1:
 		d, err := l.takeOne(ctx, key, limits[0], n)
 		if err != nil {
 			return ds, err
 		}
 		return append(ds, d), nil
-	}
-	if len(limits) == 0 {
-		return ds, nil
 	}
 	g := l.group(key, limits, n)
 	defer l.release(g)
@@ -154,9 +156,13 @@ func (l *Limiter) AllowEach(ctx context.Context, key string, n int64, ds []Decis
 	return append(ds, g.decisions...), nil
 }
 
-// Reset forgets what key has consumed of each limit.
+// Reset puts key back in its initial state under each limit.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
-	for _, limit := range l.limits(key) {
+	limits, err := l.limits(ctx, key)
+	if err != nil {
+		return err
+	}
+	for _, limit := range limits {
 		if err := l.store.Reset(ctx, key, limit); err != nil {
 			return err
 		}
@@ -164,33 +170,24 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	return nil
 }
 
-// Store is where l keeps what keys have consumed, for limits of your own beside it.
+// Store is the store of l, for other limits on it.
 func (l *Limiter) Store() Store { return l.store }
 
-func (l *Limiter) limits(key string) []Limit {
+func (l *Limiter) limits(ctx context.Context, key string) ([]Limit, error) {
 	if l.choose != nil {
-		return l.choose(key)
+		return l.choose(ctx, key)
 	}
-	return *l.fixed.Load()
+	return *l.fixed.Load(), nil
 }
 
 func (l *Limiter) take(ctx context.Context, key string, cost int64) (Decision, error) {
-	limits := l.limits(key)
-	if len(limits) == 1 {
+	limits, err := l.limits(ctx, key)
+	switch {
+	case err != nil:
+		return Decision{}, err
+	case len(limits) == 1:
 		return l.takeOne(ctx, key, limits[0], cost)
-	}
-	return l.takeAll(ctx, key, limits, cost)
-}
-
-func (l *Limiter) takeOne(ctx context.Context, key string, limit Limit, cost int64) (Decision, error) {
-	if l.memory != nil {
-		return l.memory.take(key, limit, cost, 0)
-	}
-	return l.store.Take(ctx, Request{Key: key, Limit: limit, Cost: cost})
-}
-
-func (l *Limiter) takeAll(ctx context.Context, key string, limits []Limit, cost int64) (Decision, error) {
-	if len(limits) == 0 {
+	case len(limits) == 0:
 		return unlimited, nil
 	}
 	g := l.group(key, limits, cost)
@@ -199,6 +196,40 @@ func (l *Limiter) takeAll(ctx context.Context, key string, limits []Limit, cost 
 		return Decision{}, err
 	}
 	return Strictest(g.decisions), nil
+}
+
+func (l *Limiter) takeOne(ctx context.Context, key string, limit Limit, cost int64) (Decision, error) {
+	if l.memory != nil {
+		return l.memory.take(key, limit, cost)
+	}
+	return l.store.Take(ctx, Request{Key: key, Limit: limit, Cost: cost})
+}
+
+// AllowAll takes several requests from store together, of any keys, limits and costs: per
+// user, per tenant and for all. All are granted, or none is charged. It costs one round trip
+// in a store across a network; see there for keys that lie on several servers.
+//
+// The decision speaks for all requests, and i is the index in rs of the one that decided: if
+// they are denied, the one that denied for the longest. After its RetryAfter all of them
+// would be granted if no other request came. Without requests, everything is allowed by
+// [Unlimited], and i is -1.
+func AllowAll(ctx context.Context, store Store, rs ...Request) (d Decision, i int, err error) {
+	if len(rs) == 0 {
+		return unlimited, -1, nil
+	}
+	if err := validateStore(store); err != nil {
+		return Decision{}, 0, err
+	}
+	ds := make([]Decision, len(rs))
+	if err := store.TakeAll(ctx, rs, ds); err != nil {
+		return Decision{}, 0, err
+	}
+	for j := range ds {
+		if stricter(ds[j], ds[i]) {
+			i = j
+		}
+	}
+	return ds[i], i, nil
 }
 
 // group is room for the requests and decisions of one call.
@@ -229,9 +260,9 @@ func (l *Limiter) release(g *group) {
 // unlimited is the decision for what has no limits.
 var unlimited = Decision{Limit: Unlimited, Remaining: math.MaxInt64}
 
-// Strictest picks the decision that speaks for several made together: of those
-// that refused, the one with the longest RetryAfter; if none did, the one with
-// the least Remaining; of equals the first. ds must not be empty.
+// Strictest returns the decision that speaks for several made together: of those that
+// denied, the one with the longest RetryAfter; if none did, the one with the least
+// Remaining; of equals the first. ds must not be empty.
 func Strictest(ds []Decision) Decision {
 	strictest := ds[0]
 	for _, d := range ds[1:] {

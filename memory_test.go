@@ -4,36 +4,15 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
-)
 
-func TestSlotsHoldNoPointers(t *testing.T) {
-	for _, kind := range []reflect.Type{reflect.TypeFor[slot](), reflect.TypeFor[entry]()} {
-		fields := []reflect.Type{kind}
-		if kind.Kind() == reflect.Struct {
-			fields = fields[:0]
-			for f := range kind.Fields() {
-				fields = append(fields, f.Type)
-			}
-		}
-		for _, f := range fields {
-			if f.Kind() != reflect.Uint64 {
-				t.Errorf("%v holds a %v: the garbage collector may have to look at it", kind, f)
-			}
-		}
-	}
-	if size := reflect.TypeFor[slot]().Size(); size != 24 {
-		t.Errorf("a slot has %d bytes, and 24 keep a key below 32", size)
-	}
-	if size := reflect.TypeFor[shard]().Size(); size%64 != 0 {
-		t.Errorf("a shard has %d bytes, not a whole number of cache lines", size)
-	}
-}
+	"github.com/headgate/headgate/internal/algorithm"
+	"github.com/headgate/headgate/internal/memtable"
+)
 
 func TestMemoryStartsNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
@@ -59,21 +38,18 @@ func TestTwoStoresPlaceAKeyDifferently(t *testing.T) {
 	}
 }
 
-// A key under several limits, and several keys under one, never meet in a place.
-func TestPlacesOfKeysAndLimitsDiffer(t *testing.T) {
+// A key under several limits, and several keys under one, never share a slot.
+func TestSlotsOfKeysAndLimitsDiffer(t *testing.T) {
 	m := NewMemory(0)
 	seen := map[[2]uint64]bool{}
 	for i := range 1000 {
 		for n := range int64(20) {
-			s, h := m.locate(strconv.Itoa(i), FixedWindow(n+1, time.Second).rule)
-			place := [2]uint64{uint64(m.shardOf(m.hash(strconv.Itoa(i)))), h >> idBits}
-			if seen[place] {
-				t.Fatal("two places are the same")
+			hash := m.hash(strconv.Itoa(i))
+			slot := [2]uint64{uint64(m.shardOf(hash)), memtable.Hash(hash, FixedWindow(n+1, time.Second).rule) >> 16}
+			if seen[slot] {
+				t.Fatal("two slots are the same")
 			}
-			if s != &m.shards[place[0]] {
-				t.Fatal("a key has another shard under another limit")
-			}
-			seen[place] = true
+			seen[slot] = true
 		}
 	}
 }
@@ -119,13 +95,18 @@ func TestTableHoldsWhatAMapHolds(t *testing.T) {
 			want = &reference{limit: l.rule}
 			model[place] = want
 		}
+		if want.limit != l.rule && want.limit.Initial(want.Account, now) { // it may be forgotten, or not yet
+			*want = reference{limit: l.rule}
+			if err := m.Reset(t.Context(), key, l); err != nil {
+				t.Fatal(err)
+			}
+		}
 		v := want.take(l.rule, now, cost)
 		d, err := m.Take(t.Context(), Request{Key: key, Limit: l, Cost: cost, At: time.UnixMicro(now)})
-		if err != nil || d != v.decision(l) {
-			t.Fatalf("step %d, %s, cost %d: %+v, %v\nwant %+v", step, place, cost, d, err, v.decision(l))
+		if err != nil || d != decision(l, v) {
+			t.Fatalf("step %d, %s, cost %d: %+v, %v\nwant %+v", step, place, cost, d, err, decision(l, v))
 		}
 	}
-	checkMarks(t, m)
 	if len(m.shards) < 8 || m.Keys() < 10_000 {
 		t.Errorf("only %d keys in %d shards: this tells little", m.Keys(), len(m.shards))
 	}
@@ -133,43 +114,16 @@ func TestTableHoldsWhatAMapHolds(t *testing.T) {
 
 // reference keeps one state as a map would: without hashes, slots or blocks.
 type reference struct {
-	limit *rule
-	state state
-	other version
-	log   []entry
+	limit *algorithm.Rule
+	algorithm.Account
 }
 
-func (s *reference) take(l *rule, now, cost int64) verdict {
-	if l.algorithm == AlgorithmSlidingLog {
-		return s.takeLog(l, now, cost)
-	}
-	was, other, adopted := s.state, s.other, false
-	if s.limit != l {
-		was, other, adopted = l.adopt(s.limit, was, other, now)
-	}
-	next, beside, v := l.decideBeside(was, other, now, cost, cost != 0)
-	switch {
-	case cost != 0 && v.granted():
-		s.state, s.other, s.limit = next, beside, l
-	case cost != 0 && adopted:
-		s.state, s.other, s.limit = was, other, l
-	}
-	if s.state.used+s.state.previous == 0 {
-		s.state = state{}
-	}
-	return v
-}
-
-func (s *reference) takeLog(l *rule, now, cost int64) verdict {
-	log, keeper, adopted := l.adoptLog(s.limit, slices.Clone(s.log), now)
-	v := slidingLog(l, log, now, cost, cost != 0)
-	switch {
-	case cost != 0 && v.granted():
-		log, s.limit = stillKept(log, keeper, l, now)
-		most := mostKept(log, s.limit, l)
-		s.log = latest(record(log, now, max(cost, -l.capacity)), most)
-	case cost != 0 && adopted:
-		s.log, s.limit = log, keeper
+func (s *reference) take(l *algorithm.Rule, now, cost int64) algorithm.Verdict {
+	k := s.Account
+	k.State, k.Log = l.Adopt(s.limit, k.State), slices.Clone(k.Log)
+	next, v, changed := l.Take(k, algorithm.Order{Now: now, Cost: cost}, true)
+	if changed {
+		s.Account, s.limit = next, l
 	}
 	return v
 }
@@ -202,49 +156,39 @@ func TestFirstKeyOfALimitSurvivesItsOwnRebuild(t *testing.T) {
 	})
 }
 
-// More limits than there are ids for, one after the other, in a small store:
-// those that no state is counted under any more make room for others.
-func TestMoreLimitsThanIDs(t *testing.T) {
+// More limits than a shard has indices for, one after the other, in a small store: those that
+// no state is counted under any more make room for others.
+func TestMoreLimitsThanIndices(t *testing.T) {
 	m := NewMemory(1000)
-	const limits = maxIDs + 5000
-	for i := range limits {
+	for i := range maxIDs + 5000 {
 		after := time.Duration(i) * time.Millisecond
 		l := FixedWindow(3, time.Millisecond).Named("run" + strconv.Itoa(i))
 		if d := ask(t, m, "k", l, 2, after); !d.Allowed() || d.Remaining != 1 {
 			t.Fatalf("limit %d: %+v", i, d)
 		}
 	}
-	for i := range m.shards {
-		if n := len(m.shards[i].limits); n > len(m.shards[i].slots)+maxIDs/2 {
-			t.Errorf("shard %d remembers %d limits for %d slots", i, n, len(m.shards[i].slots))
-		}
-	}
 }
 
-// As many live limits as there are ids: one more is refused, and the others stay.
-func TestAllIDsInUse(t *testing.T) {
-	m := NewMemory(2 * maxIDs)
-	only := &m.shards[0]
+const maxIDs = 1 << 16
+
+// As many live limits as there are indices: one more fails, and the others stay.
+func TestAllIndicesInUse(t *testing.T) {
+	m := NewMemory(4096 - 1) // one shard
+	m.shards[0].Init(2*maxIDs, &m.clock)
 	l := FixedWindow(3, time.Hour)
-	var key string
-	for s := (*shard)(nil); s != only; s, _ = m.locate(key, l.rule) {
-		key += "."
-	}
-	// A key has one shard for all its limits, which this makes large enough.
-	only.most = 2 * maxIDs
 	named := func(i int) Limit { return l.Named("run" + strconv.Itoa(i)) }
 	for i := range maxIDs {
-		ask(t, m, key, named(i), 1, 0)
+		ask(t, m, "k", named(i), 1, 0)
 	}
-	if _, err := m.Take(t.Context(), Request{Key: key, Limit: named(maxIDs), Cost: 1, At: midnight}); !errors.Is(err, ErrFull) {
+	if _, err := m.Take(t.Context(), Request{Key: "k", Limit: named(maxIDs), Cost: 1, At: midnight}); !errors.Is(err, ErrFull) {
 		t.Errorf("limit 65,537 at once: %v", err)
 	}
 	for _, i := range []int{0, 1, 77, maxIDs - 1} {
-		if d := ask(t, m, key, named(i), 0, 0); d.Remaining != 2 {
+		if d := ask(t, m, "k", named(i), 0, 0); d.Remaining != 2 {
 			t.Errorf("limit %d: %+v", i, d)
 		}
 	}
-	if d := ask(t, m, key, named(maxIDs), 1, 2*time.Hour); !d.Allowed() {
+	if d := ask(t, m, "k", named(maxIDs), 1, 2*time.Hour); !d.Allowed() {
 		t.Errorf("when all have decayed: %+v", d)
 	}
 }
@@ -308,5 +252,17 @@ func TestSizes(t *testing.T) {
 				t.Errorf("%d keys: key %d was forgotten", keys, i)
 			}
 		}
+	}
+}
+
+// Once, a sliding window whose count was lowered forgot what had been used.
+func TestSlidingWindowShrinksWithoutForgetting(t *testing.T) {
+	m := NewMemory(10)
+	take(t, m, "k", SlidingWindow(30, time.Minute).Named("api"), 30, 0)
+	if d := take(t, m, "k", SlidingWindow(30, time.Minute).Named("api"), 0, 100e6); d.Remaining != 20 {
+		t.Fatalf("30 x 20/60 are counted: %+v", d)
+	}
+	if d := take(t, m, "k", SlidingWindow(4, time.Minute).Named("api"), 1, 100e6); d.Allowed() {
+		t.Errorf("10 are still counted, and one more of 4 is granted: %+v", d)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/algorithm"
 )
 
 // A patient caller comes back exactly when told to, and gets the whole rate: the
@@ -35,25 +37,25 @@ func TestPatientCallerOfATokenBucket(t *testing.T) {
 	} {
 		l := must(ParseLimit(c.text)).rule
 		random := rand.New(rand.NewPCG(1, 1))
-		var s state
+		var s algorithm.State
 		var taken, shifted int64 // tokens; microseconds that this timeline was moved back by
 		start := int64(1e6)
 		for now := start; taken < c.total; {
-			cost := 1 + random.Int64N(l.capacity/2)
-			next, v := tokenBucket(l, s, now, cost, true)
-			if !v.granted() {
-				now += v.retry
-				if next, v = tokenBucket(l, s, now, cost, true); !v.granted() {
+			cost := 1 + random.Int64N(l.Capacity/2)
+			next, v := l.Decide(s, now, cost, true)
+			if !v.Granted() {
+				now += v.Retry
+				if next, v = l.Decide(s, now, cost, true); !v.Granted() {
 					t.Fatalf("%s: refused again after %d tokens", c.text, taken)
 				}
 			}
 			s, taken = next, taken+cost
-			if want := arrival(taken-l.capacity, l.period, l.refill); now-start+shifted != want {
+			if want := arrival(taken-l.Capacity, l.Every.Microseconds(), l.Refill); now-start+shifted != want {
 				t.Fatalf("%s: %d tokens after %dµs, and they arrived after %dµs", c.text, taken, now-start+shifted, want)
 			}
 			if now > maxExact/2 { // a bucket knows only how long ago
 				back := now - start
-				now, s.at, shifted = now-back, s.at-back, shifted+back
+				now, s.At, shifted = now-back, s.At-back, shifted+back
 			}
 		}
 	}
@@ -64,16 +66,16 @@ func TestPatientCallerOfATokenBucket(t *testing.T) {
 func TestPatientCallerOfAFullBucket(t *testing.T) {
 	for text, wait := range map[string]int64{"3/s burst 1": 333_334, "7/h burst 1": 514_285_715, "1/s": 1_000_000, "3/s": 1_000_000, "7/us": 1} {
 		l := must(ParseLimit(text)).rule
-		var s state
+		var s algorithm.State
 		now := int64(1e6)
-		s, _ = tokenBucket(l, s, now, l.capacity, true)
+		s, _ = l.Decide(s, now, l.Capacity, true)
 		for range 1000 {
-			_, v := tokenBucket(l, s, now, l.capacity, true)
-			if v.retry != wait {
-				t.Fatalf("%s: a full bucket after %dµs, want %d", text, v.retry, wait)
+			_, v := l.Decide(s, now, l.Capacity, true)
+			if v.Retry != wait {
+				t.Fatalf("%s: a full bucket after %dµs, want %d", text, v.Retry, wait)
 			}
 			now += wait
-			s, _ = tokenBucket(l, s, now, l.capacity, true)
+			s, _ = l.Decide(s, now, l.Capacity, true)
 		}
 	}
 }
@@ -93,20 +95,20 @@ func TestPatientCallerOfASteppedTokenBucket(t *testing.T) {
 	for _, text := range []string{"3/s burst 1000 stepped", "7/h burst 1000 stepped", "999983/s burst 3000000 stepped", "7/11us burst 500 stepped", "5/s burst 6 stepped"} {
 		l := must(ParseLimit(text)).rule
 		random := rand.New(rand.NewPCG(2, 2))
-		var s state
+		var s algorithm.State
 		var taken int64
 		start := int64(1e6)
-		for now := start; taken < 1e6*l.refill && now < maxExact/2; {
-			cost := 1 + random.Int64N(l.capacity-l.refill) // no step finds it nearly full
-			next, v := steppedTokenBucket(l, s, now, cost, true)
-			if !v.granted() {
-				now += v.retry
-				if next, v = steppedTokenBucket(l, s, now, cost, true); !v.granted() {
+		for now := start; taken < 1e6*l.Refill && now < maxExact/2; {
+			cost := 1 + random.Int64N(l.Capacity-l.Refill) // no step finds it nearly full
+			next, v := l.Decide(s, now, cost, true)
+			if !v.Granted() {
+				now += v.Retry
+				if next, v = l.Decide(s, now, cost, true); !v.Granted() {
 					t.Fatalf("%s: refused again after %d tokens", text, taken)
 				}
 			}
 			s, taken = next, taken+cost
-			if want := ceilDiv(max(taken-l.capacity, 0), l.refill) * l.period; now-start != want {
+			if want := (max(taken-l.Capacity, 0) + l.Refill - 1) / l.Refill * l.Every.Microseconds(); now-start != want {
 				t.Fatalf("%s: %d tokens after %dµs, and they arrived after %dµs", text, taken, now-start, want)
 			}
 		}
@@ -121,12 +123,12 @@ func TestPatientCallerOfAWindow(t *testing.T) {
 		now := start
 		for taken := range int64(200_000) {
 			v := s.take(l.rule, now, 1)
-			if !v.granted() {
-				now += v.retry
+			if !v.Granted() {
+				now += v.Retry
 				v = s.take(l.rule, now, 1)
 			}
-			if want := taken / l.Capacity() * l.rule.period; !v.granted() || now-start != want {
-				t.Fatalf("%v: grant %d after %dµs, allowed %v; want it after %dµs", l, taken+1, now-start, v.granted(), want)
+			if want := taken / l.Capacity() * l.Period().Microseconds(); !v.Granted() || now-start != want {
+				t.Fatalf("%v: grant %d after %dµs, allowed %v; want it after %dµs", l, taken+1, now-start, v.Granted(), want)
 			}
 		}
 	}
@@ -147,16 +149,16 @@ func TestPatientCallerOfASlidingWindow(t *testing.T) {
 		const windows = 1000
 		start := int64(12e6)
 		var taken int64
-		for now := start; now < start+windows*l.period; {
+		for now := start; now < start+windows*l.Every.Microseconds(); {
 			v := s.take(l, now, c.cost)
-			if v.granted() {
+			if v.Granted() {
 				taken += c.cost
 				continue
 			}
-			now += v.retry
+			now += v.Retry
 		}
 		if most := c.n * (windows + 1); taken < c.least || taken > most {
-			t.Errorf("%s: %d tokens, %d at a time, in %d windows", l.text(), taken, c.cost, windows)
+			t.Errorf("%s: %d tokens, %d at a time, in %d windows", l.ID, taken, c.cost, windows)
 		}
 	}
 }
@@ -165,30 +167,30 @@ func TestPatientCallerOfASlidingWindow(t *testing.T) {
 func TestRefundsAndDenialsCostNothing(t *testing.T) {
 	l := must(ParseLimit("7/h burst 50")).rule
 	random := rand.New(rand.NewPCG(3, 3))
-	var s state
+	var s algorithm.State
 	var taken int64
 	start := int64(1e6)
 	for now := start; taken < 1e6; {
 		for range random.IntN(4) { // too much, now
-			if _, v := tokenBucket(l, s, now, l.capacity+1, true); v.granted() {
+			if _, v := l.Decide(s, now, l.Capacity+1, true); v.Granted() {
 				t.Fatal("more than the capacity was granted")
 			}
 		}
-		cost := 1 + random.Int64N(l.capacity/2)
-		next, v := tokenBucket(l, s, now, cost, true)
-		if !v.granted() {
-			now += v.retry
-			next, _ = tokenBucket(l, s, now, cost, true)
+		cost := 1 + random.Int64N(l.Capacity/2)
+		next, v := l.Decide(s, now, cost, true)
+		if !v.Granted() {
+			now += v.Retry
+			next, _ = l.Decide(s, now, cost, true)
 		}
 		if random.IntN(3) == 0 { // taken, and given back at once
-			again, _ := tokenBucket(l, next, now, -cost, true)
-			if before := tokenBucketUsed(l, s, now); again.used != before {
-				t.Fatalf("giving back leaves %d used, and it was %d", again.used, before)
+			again, _ := l.Decide(next, now, -cost, true)
+			if before, _ := l.Decide(s, now, 0, false); again.Used != before.Used {
+				t.Fatalf("giving back leaves %d used, and it was %d", again.Used, before.Used)
 			}
-			next, _ = tokenBucket(l, again, now, cost, true)
+			next, _ = l.Decide(again, now, cost, true)
 		}
 		s, taken = next, taken+cost
-		if want := arrival(taken-l.capacity, l.period, l.refill); now-start != want {
+		if want := arrival(taken-l.Capacity, l.Every.Microseconds(), l.Refill); now-start != want {
 			t.Fatalf("%d tokens after %dµs, and they arrived after %dµs", taken, now-start, want)
 		}
 	}

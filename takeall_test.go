@@ -144,29 +144,3 @@ func TestTakeAll(t *testing.T) {
 		t.Errorf("a request beside a bad one was charged: %+v", d)
 	}
 }
-
-// Two newcomers to a full store share one state: what they ask together has to
-// fit, and what was charged for the first is given back if the second does not.
-func TestTakeAllGivesBackWhatNewcomersShare(t *testing.T) {
-	for _, l := range everyAlgorithm(5, time.Hour) {
-		m := NewMemory(1)
-		ask(t, m, "known", l, 1, 0)
-		for i, c := range []struct {
-			a, b, left int64
-			remark     string
-		}{
-			{3, 3, 5, "each fits alone, both do not: nothing is charged"},
-			{2, 4, 5, "nor now"},
-			{2, 2, 1, "both fit"},
-			{1, 1, 1, "both do not"},
-		} {
-			rs := []Request{{Key: "a", Limit: l, Cost: c.a, At: midnight}, {Key: "b", Limit: l, Cost: c.b, At: midnight}}
-			if err := m.TakeAll(t.Context(), rs, make([]Decision, 2)); err != nil {
-				t.Fatal(err)
-			}
-			if d := ask(t, m, "c", l, 0, 0); d.Remaining != c.left {
-				t.Errorf("%v, row %d (%s): remaining %d, want %d", l, i+1, c.remark, d.Remaining, c.left)
-			}
-		}
-	}
-}

@@ -39,6 +39,10 @@ func (s *Store) ask(rs []headgate.Request, how manner) *ask {
 	copy(a.requests, rs)
 	for i, r := range rs {
 		a.names[i] = s.key(r.Key, r.Limit)
+		if r.Start != nil {
+			start := *r.Start // the caller may leave
+			a.requests[i].Start = &start
+		}
 	}
 	return a
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redisscript"
+	"github.com/redis/go-redis/v9"
 )
 
 // batch is what one call of the script decides: asks of the same server. See take.lua for
@@ -43,33 +44,32 @@ func (b *batch) tell() {
 	batches.Put(b)
 }
 
-// What a request has, in take.lua.
+// What a request has, in prelude.lua.
 const (
-	looks = 1 << iota
+	peeks = 1 << iota
 	costs
 	timed
-	turns
+	books
 	joined
 )
 
 // add puts the requests of a behind those that are there.
 func (b *batch) add(a *ask) {
 	b.asks = append(b.asks, a)
-	t := newTogether(a.requests)
-	for i, r := range a.requests {
+	for i := range a.requests {
 		what := byte(0)
 		if a.how == looksOn {
-			what |= looks
+			what |= peeks
 		}
 		if i < len(a.requests)-1 {
 			what |= joined
 		}
-		b.append(r, &t, what, b.names.of(a.names[i]), b.limits.of(r.Limit))
+		b.append(&a.requests[i], what, b.names.of(a.names[i]), b.limits.of(a.requests[i].Limit))
 	}
 }
 
 // append writes one request.
-func (b *batch) append(r headgate.Request, t *together, what byte, name, limit int) {
+func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 	b.set |= 1 << r.Limit.Algorithm()
 	if r.Cost != 1 {
 		what |= costs
@@ -77,11 +77,14 @@ func (b *batch) append(r headgate.Request, t *together, what byte, name, limit i
 	if !r.At.IsZero() {
 		what |= timed
 	}
-	if hasTurn(r) {
-		what |= turns
+	cancel := r.Cost < 0 && r.Start != nil && !r.Start.IsZero()
+	if r.MaxWait > 0 || cancel {
+		what |= books
 	}
-	b.requests = append(b.requests, what)
-	p := b.requests
+	if what&^costs != 0 {
+		b.set |= slowPath
+	}
+	p := append(b.requests, what)
 	p = number(p, int64(name), 3)
 	p = number(p, int64(limit), 3)
 	if what&costs != 0 {
@@ -90,10 +93,13 @@ func (b *batch) append(r headgate.Request, t *together, what byte, name, limit i
 	if what&timed != 0 {
 		p = number(p, r.At.UnixMicro(), 7)
 	}
-	if what&turns != 0 {
+	if what&books != 0 {
+		start := int64(0)
+		if cancel {
+			start = r.Start.UnixMicro()
+		}
 		p = number(p, r.MaxWait.Microseconds(), 7)
-		p = append(p, t.ticket(r)...)
-		p = number(p, r.Hold.Microseconds(), 7)
+		p = number(p, start, 7)
 	}
 	b.requests = p
 }
@@ -118,14 +124,27 @@ func (b *batch) call(now int64) redisscript.Call {
 	return redisscript.Call{Script: scriptFor(b.set), Keys: b.names.all, Args: []any{now, limits, b.requests}}
 }
 
-// The sizes of LIMIT and ANSWER in take.lua.
-const limitSize, answerSize = 22, 21
+// The sizes of a limit, an answer and the clock; see prelude.lua.
+const limitSize, answerSize, clockSize = 22, 21, 7
+
+// needsSlowPath reports whether the script met a state that only the slow path decides: then
+// nothing was decided, and the batch has to be sent again.
+func (b *batch) needsSlowPath(err error) bool {
+	if !redis.HasErrorPrefix(err, "SLOWPATH") {
+		return false
+	}
+	b.set |= slowPath
+	return true
+}
 
 // answer gives each ask what the script said about it.
 func (b *batch) answer(text string, err error) {
 	size := 0
 	for _, a := range b.asks {
 		size += answerSize * len(a.requests)
+	}
+	if b.set&slowPath != 0 {
+		size += clockSize
 	}
 	if err == nil && len(text) != size {
 		err = fmt.Errorf("the script returned %d bytes; want %d", len(text), size)
@@ -140,9 +159,21 @@ func (b *batch) answer(text string, err error) {
 			if a.err == nil {
 				a.decisions[i], a.err = decision(a.requests[i].Limit, a.names[i], text)
 			}
+			if r := &a.requests[i]; r.Start != nil && r.MaxWait > 0 && a.err == nil {
+				*r.Start = start(r, a.decisions[i], text[len(text)-clockSize:])
+			}
 			text = text[answerSize:]
 		}
 	}
+}
+
+// start is the start time of a grant. The script returns its clock at the end.
+func start(r *headgate.Request, d headgate.Decision, text string) time.Time {
+	now := r.At
+	if now.IsZero() {
+		now = time.UnixMicro(numberAt(text, 0))
+	}
+	return now.Truncate(time.Microsecond).Add(d.RetryAfter)
 }
 
 // What the script says instead of a wait.
@@ -150,7 +181,6 @@ const (
 	never     = -1
 	badState  = -2
 	wrongType = -3
-	noRoom    = -4
 )
 
 // decision reads the answer that text begins with. Of a value that looks like a state, with numbers
@@ -162,12 +192,10 @@ func decision(l headgate.Limit, name, text string) (headgate.Decision, error) {
 	switch {
 	case retry == never:
 		d.RetryAfter = headgate.Never
-	case retry == badState, retry < noRoom:
+	case retry == badState, retry < wrongType:
 		return headgate.Decision{}, scriptError("BADSTATE the value of " + strconv.Quote(name) + " is not a state of this limit")
 	case retry == wrongType:
 		return headgate.Decision{}, scriptError("WRONGTYPE the value of " + strconv.Quote(name) + " is not a string")
-	case retry == noRoom:
-		return headgate.Decision{}, scriptError("OOM the server keeps nothing more than its maxmemory")
 	}
 	return d, nil
 }

@@ -1,113 +1,49 @@
--- fixedwindow decides by the grants in the window that now is in, windows being
--- aligned to the Unix epoch. used counts the grants in the window of at. Twin of
--- fixedwindow.go.
---
--- Kept: at, used, and the period that used was counted by; of another version beside it
--- the same.
-
-local function fixedwindowused(at, used, now, period)
-  if now - now % period > at then
-    return 0
+-- fixedwindow decides by the grants in the window that now is in; windows are aligned to the
+-- Unix epoch. used counts the grants in the window of at. Twin of fixedwindow.go.
+local function fixedwindow(state, now, cost, charge, capacity, period)
+  local at, used, expires = 0, 0, 0
+  if state then
+    if #state ~= 20 then
+      return
+    end
+    local tag
+    tag, at, used, expires = unpack('<I1I7I7I5', state)
+    if tag ~= 3 then
+      return
+    end
   end
-  return used
-end
-
-local function decidefixedwindow(at, used, _, now, cost, charge, capacity, period)
-  local skew = max(at - now, 0)
-  now = now + skew
-  local s_at, s_used = at, used
+  local skew = 0
+  if at > now then
+    now, skew = at, at - now
+  end
   local elapsed = now % period
-  used = fixedwindowused(at, used, now, period)
-  local ask = asked(cost, capacity)
+  if now - elapsed > at then
+    used = 0
+  end
+  local ask = cost == 0 and 1 or cost
   local retry, reset = 0, 0
   if ask > capacity then
-    retry = NEVER
-  elseif ask > max(capacity - used, 0) then
-    retry = skew + (period - elapsed)
+    retry, charge = NEVER, false
+  elseif ask > 0 and used + ask > capacity then
+    retry, charge = skew + period - elapsed, false
   elseif charge then
     used = max(used + ask, 0)
-    s_at, s_used = now, used
   end
   if used > 0 then
-    reset = skew + (period - elapsed)
+    reset = skew + period - elapsed
   end
-  return max(capacity - used, 0), retry, reset, s_at, s_used, 0
+  local remaining = max(capacity - used, 0)
+  if not charge then
+    return remaining, retry, reset
+  elseif used == 0 and not since then
+    return remaining, retry, reset, ''
+  end
+  local till = (now + reset - skew + grace) / 1000000
+  if till <= expires then
+    return remaining, retry, reset, pack('<I1I7I7I5', 3, now, used, expires)
+  end
+  expires = ceil(till + reset / 4000000) + 1
+  return remaining, retry, reset, pack('<I1I7I7I5', 3, now, used, expires), expires
 end
 
-local function fixedwindowkind()
-  local kind = {decide = decidefixedwindow}
-
-  function kind.since(at, used, _, now, period)
-    now = max(now, at)
-    used = fixedwindowused(at, used, now, period)
-    if used == 0 then
-      return 0, 0, 0
-    end
-    return now, used, 0
-  end
-
-  function kind.wait(v)
-    return v.x - v.at % v.x
-  end
-
-  function kind.lifetime(_, period)
-    return period
-  end
-
-  function kind.size()
-    return 1
-  end
-
-  function kind.full()
-    return MAX
-  end
-
-  kind.mostused, kind.mostbeside = kind.full, kind.full
-
-  function kind.tellsmore(v, w)
-    return v.x > w.x
-  end
-
-  function kind.recounted(v)
-    return v.used
-  end
-
-  function kind.pack(s, period, _, _, o)
-    if o then
-      return pack(SEVEN, s.at, s.used, period, o.at, o.used, o.x, o.left)
-    end
-    return pack(THREE, s.at, s.used, period)
-  end
-
-  function kind.unpack(packed)
-    local s, o = {previous = 0, y = 0, capacity = 0}, nil
-    s.at, s.used, s.x = unpack(THREE, packed)
-    if #packed > 21 then
-      o = {previous = 0, y = 0, most = MAX}
-      o.at, o.used, o.x, o.left = unpack(FOUR, packed, 22)
-    end
-    return s, o
-  end
-
-  return kind
-end
-
-local function fixedwindow(packed, now, cost, charge, capacity, period)
-  local at, used = 0, 0
-  if packed then
-    local oldperiod
-    at, used, oldperiod = unpack(THREE, packed)
-    if #packed > 21 or oldperiod ~= period then
-      return versioned(fixedwindowkind(), packed, now, cost, charge, capacity, period, 0)
-    end
-  end
-  local remaining, retry, reset, s_at, s_used = decidefixedwindow(at, used, 0, now, cost, charge, capacity, period)
-  if charge and retry == 0 then
-    local state = s_used > 0 and pack(THREE, s_at, s_used, period) or ''
-    return remaining, retry, reset, state, reset, horizon(s_at, period - s_at % period),
-      packed and horizon(at, period - at % period)
-  end
-  return remaining, retry, reset
-end
-
-algorithms[3], sizes[3], kinds[3] = fixedwindow, {21, 49}, fixedwindowkind
+algorithms[3] = fixedwindow

@@ -1,58 +1,50 @@
--- Every number here is a whole number below 2^53, which a double holds exactly.
--- The quotient of two such numbers, rounded down or up, is exact as well.
-local max, min, floor, ceil = math.max, math.min, math.floor, math.ceil
-local spread = unpack
-local pack, unpack = struct.pack, struct.unpack
-
--- What is told instead of a wait.
-local NEVER, BADSTATE, WRONGTYPE, NOROOM = -1, -2, -3, -4
-local MAX = 9007199254740991
-local HALF = 4503599627370495
-local MAXPAIR = 4294967295
-
--- States are kept as whole numbers of 7 bytes.
-local THREE = '<I7I7I7'
-local FOUR = '<I7I7I7I7'
-local FIVE = '<I7I7I7I7I7'
-local SEVEN = '<I7I7I7I7I7I7I7'
-local NINE = '<I7I7I7I7I7I7I7I7I7'
-
--- Each algorithm enters itself here by its number: the function that decides, the sizes that a state has,
--- alone and with another version beside it, and what versions.lua has to know of it. A log has one size, and no versions.
+-- Decides a batch of requests in their order, each by what those before it left: alone, or
+-- together with those after it, and then all are granted and charged, or none is.
 --
--- The function that decides returns what remains, the retry, the reset, and if something has to be written the
--- state as a string and how long that is needed; and if it knows them, the horizons of that state and of the one before.
-local algorithms, sizes, kinds = {}, {}, {}
+-- KEYS: the keys of the requests, each once.
+-- ARGV[1]: the time in microseconds, or 0 for the clock of this server.
+-- ARGV[2]: the limits, each as '<I1I7I7I7': the algorithm, the capacity, and two more numbers.
+-- ARGV[3]: the requests, each as '<I1I3I3': what it has, and the indices of its key and its
+-- limit; then what it has: its cost '<i7', its time '<I7', how long it may wait and which start
+-- it cancels '<I7I7'.
+--
+-- Returns for each request '<I7i7I7': what remains, the microseconds until a retry (0 if it is
+-- granted at once, or one of the codes below 0), and until the initial state; and if
+-- slowpath.lua is there, the clock '<I7'.
+--
+-- Every number is a whole number below 2^53, which a double holds exactly. The quotient of two
+-- such numbers, rounded down or up, is exact as well.
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local spread, unpack, pack = unpack, struct.unpack, struct.pack
+local NEVER, BADSTATE, WRONGTYPE = -1, -2, -3
+local MAX = 9007199254740991
 
--- asked is the cost to decide by: a look asks for 1, and more than everything
--- cannot be given back.
-local function asked(cost, capacity)
-  if cost == 0 then
-    return 1
+-- Each algorithm enters its function here, by its number, which is also the tag of its states:
+-- a state begins with the tag and the time at which it changed. The function returns what
+-- remains, the wait, the time until the initial state, and if the request is granted and
+-- charged the next state ('' is the initial one); then, if the key has to live longer than it
+-- does, its expiry in seconds since the Unix epoch. It returns nothing for a value that is not
+-- a state of its own, or one that was booked ahead.
+local algorithms = {}
+
+-- grace is how much longer a key lives, in microseconds, where times are the caller's. since is
+-- set where a state is booked ahead: then the initial state is kept as well, and a log keeps
+-- what has not expired since then.
+local grace, since = 0, nil
+
+-- values are what is kept at the keys, by index; changed what will be written, and expiries
+-- when a key expires, if that changes.
+local values, limits, changed, expiries, answers = nil, {}, {}, nil, {}
+
+-- clock is the time of requests that have none; servers is set if it is that of this server.
+local call, clock, servers = redis.call, tonumber(ARGV[1]), false
+if clock == 0 then
+  local time = redis.pcall('TIME')
+  if time.err then
+    return redis.error_reply('NOTIME ' .. time.err)
   end
-  return max(cost, -capacity)
+  clock, servers = time[1] * 1000000 + time[2], true
 end
 
--- The shortest span of time, in microseconds, at whose end keys expire: about a second.
-local SHORTEST = 1048576
-
--- horizon is until when a key lives, by the server's clock, if its state is needed for so long from its own time on:
--- to the end of a span of time of an eighth to a quarter of that. So a state tells by itself until when its key lives
--- at least, and the next one needs a new expiry only if its own horizon is later.
-local function horizon(at, needed)
-  local span = SHORTEST
-  while span * 8 < needed do
-    span = span * 2
-  end
-  local till = at + needed
-  return till - till % span + span
-end
-
--- scale is part of a whole of size from, carried over to a whole of size to. See
--- state.go for its rounding.
-local function scale(part, from, to)
-  if part == 0 or from == to then
-    return min(part, to)
-  end
-  return min(floor(part * to / from) + 2, to)
-end
+-- slowly decides what is rare, if slowpath.lua is there.
+local slowly

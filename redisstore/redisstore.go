@@ -22,6 +22,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -124,14 +125,11 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // TakeAll implements headgate.Store. On a single server, and wherever all the
 // requests have one key, it is one atomic step in one round trip.
 //
-// Otherwise the keys may lie on several servers. Then the requests of each key
-// are taken together, key after key, and if a later key refuses they are taken back, as if they
-// had never been taken. Others may see the charges meanwhile and be refused for them. What
-// cannot be taken back within two seconds stays charged, and so may the last key if its answer is
-// lost. Never more is granted than the limits say. What may be taken back makes each decision on
-// its key slower: name the busiest key last, of which nothing is. Nothing is booked ahead then: a
-// MaxWait is refused with a
-// headgate.InvalidError.
+// Otherwise the keys may lie on several servers. Then the requests of each key are taken
+// together, key after key, and if a later key denies them they are refunded. Others may see
+// the charges meanwhile and be denied for them; a refund after the edge of a window lets as
+// many more be granted there. If an answer is lost, what was sent may stay charged. Nothing is
+// booked ahead across keys: a MaxWait is refused with a headgate.InvalidError.
 func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err
@@ -147,7 +145,7 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 			return &headgate.InvalidError{Field: "request " + strconv.Itoa(i) + ": max wait", Value: r.MaxWait.String(), Want: "0, or one key for all requests, because keys may lie on several servers"}
 		}
 	}
-	return s.takeApart(ctx, rs, ds)
+	return s.takeMultiKey(ctx, rs, ds)
 }
 
 // Reset implements headgate.Store. It deletes whatever is at the key.
@@ -165,6 +163,10 @@ func (s *Store) Ping(ctx context.Context) error {
 
 func (s *Store) process(ctx context.Context, cmd redis.Cmder) error {
 	return s.dials.explain(ctx, s.explain(redisscript.Process(ctx, s.client, cmd)))
+}
+
+func asksStart(rs []headgate.Request) bool {
+	return slices.ContainsFunc(rs, func(r headgate.Request) bool { return r.Start != nil })
 }
 
 // manner is how requests are decided.
@@ -194,13 +196,21 @@ func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.D
 		panic(a.panicked)
 	}
 	copy(ds, a.decisions)
+	if a.err == nil && asksStart(rs) && headgate.Granted(rs, ds) {
+		for i := range rs {
+			if rs[i].Start != nil && rs[i].Cost > 0 {
+				*rs[i].Start = *a.requests[i].Start
+			}
+		}
+	}
 	return s.explain(a.err)
 }
 
-// within keeps a cost to what a double holds: beyond its capacity a limit makes
-// no difference between costs.
+// within keeps a cost to what a double holds: above its capacity a limit makes no difference
+// between costs, and no state has used 2^53.
 func within(cost int64, l headgate.Limit) int64 {
-	return min(max(cost, -l.Capacity()), l.Capacity()+1)
+	const max53 = 1<<53 - 1
+	return min(max(cost, -max53), l.Capacity()+1)
 }
 
 // numbers are what a limit's algorithm needs besides its capacity.

@@ -17,6 +17,7 @@ var files embed.FS
 
 // parts names the file of each algorithm.
 var parts = [...]string{
+	0:                               "slowpath",
 	headgate.AlgorithmTokenBucket:   "tokenbucket",
 	headgate.AlgorithmStepped:       "steppedtokenbucket",
 	headgate.AlgorithmFixedWindow:   "fixedwindow",
@@ -24,12 +25,14 @@ var parts = [...]string{
 	headgate.AlgorithmSlidingLog:    "slidinglog",
 }
 
-// algorithms is a set of algorithms: bit a stands for algorithm a.
+// algorithms is a set of algorithms: bit a stands for algorithm a, and bit 0 for the slow path.
 type algorithms uint8
 
-// scripts holds a script for each set of algorithms that was asked for. One with
-// all of them would do as well, but Redis runs a script from its beginning each
-// time, and to define an algorithm that is not needed costs time (see ARCHITECTURE.md).
+const slowPath algorithms = 1
+
+// scripts holds a script for each set that was used. One with all of them would do as well,
+// but Redis runs a script from its first line each time, and to define an algorithm that is
+// not needed costs time.
 var scripts sync.Map // algorithms -> redisscript.Script
 
 func scriptFor(set algorithms) redisscript.Script {
@@ -46,16 +49,11 @@ func scriptFor(set algorithms) redisscript.Script {
 func source(set algorithms) string {
 	var b strings.Builder
 	b.WriteString(file("prelude"))
-	if set&^(1<<headgate.AlgorithmSlidingLog) != 0 {
-		b.WriteString(file("versions"))
-	}
 	for a, part := range parts {
 		if set&(1<<a) != 0 {
 			b.WriteString(file(part))
 		}
 	}
-	b.WriteString(file("turns"))
-	b.WriteString(file("unusual"))
 	b.WriteString(file("take"))
 	return b.String()
 }

@@ -84,7 +84,7 @@ func (s *Store) try(batches []*batch, now int64) (again []*batch) {
 	redisscript.Send(context.Background(), s.client, calls)
 	for i, b := range batches {
 		text, err := calls[i].Text()
-		if now == 0 && s.clock.Refused(err) {
+		if now == 0 && s.clock.Refused(err) || b.needsSlowPath(err) {
 			again = append(again, b)
 			continue
 		}

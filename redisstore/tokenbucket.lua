@@ -1,92 +1,58 @@
--- tokenbucket decides by a bucket that refills continuously. used counts the
--- units missing from a full bucket at the instant at. Twin of tokenbucket.go.
---
--- Kept: at, used, and the rate and unit that used was counted by; if another version is
--- beside it, also its capacity and that.
-
-local function decidetokenbucket(at, used, _, now, cost, charge, capacity, rate, unit)
+-- tokenbucket decides by a bucket that refills continuously. used counts the units missing
+-- from a full bucket at the instant at, full those that it holds. Twin of tokenbucket.go.
+local function tokenbucket(state, now, cost, charge, capacity, rate, unit)
   local full = capacity * unit
+  local at, used, expires = 0, 0, 0
+  if state then
+    if #state ~= 27 then
+      return
+    end
+    local tag, oldfull
+    tag, at, used, oldfull, expires = unpack('<I1I7I7I7I5', state)
+    if tag ~= 1 then
+      return
+    end
+    if oldfull ~= full then -- the numbers of the limit have changed: the used fraction is kept
+      local g, rest = full, oldfull
+      while rest ~= 0 do
+        g, rest = rest, g % rest
+      end
+      local product = used * (full / g)
+      used = min(ceil(product / (oldfull / g)) + (product > MAX and 1 or 0), full)
+    end
+  end
   local skew = 0
   if at > now then
     now, skew = at, at - now
   end
-  local s_at, s_used = at, used
   used = used - (now - at) * rate
   if used < 0 then
     used = 0
   end
-  local ask = cost > 0 and cost or asked(cost, capacity)
+  local ask = cost > 0 and cost or cost == 0 and 1 or max(cost, -capacity)
   local retry, reset = 0, 0
   if ask > capacity then
-    retry = NEVER
+    retry, charge = NEVER, false
   elseif used + ask * unit > full then
-    retry = skew + ceil((used + ask * unit - full) / rate)
+    retry, charge = skew + ceil((used + ask * unit - full) / rate), false
   elseif charge then
     used = max(used + ask * unit, 0)
-    s_at, s_used = now, used
   end
   if used > 0 then
     reset = skew + ceil(used / rate)
   end
-  return floor((full - used) / unit), retry, reset, s_at, s_used, 0
+  local remaining = floor((full - used) / unit)
+  if not charge then
+    return remaining, retry, reset
+  elseif used == 0 and not since then
+    return remaining, retry, reset, ''
+  end
+  local till = (now + reset - skew + grace) / 1000000
+  if till <= expires then
+    return remaining, retry, reset, pack('<I1I7I7I7I5', 1, now, used, full, expires)
+  end
+  expires = ceil(till + reset / 4000000) + 1
+  return remaining, retry, reset, pack('<I1I7I7I7I5', 1, now, used, full, expires), expires
 end
 
-local function tokenbucketkind()
-  local kind = bucketkind({decide = decidetokenbucket})
-
-  function kind.since(at, used, _, now, rate)
-    now = max(now, at)
-    used = used - (now - at) * rate
-    if used <= 0 then
-      return 0, 0, 0
-    end
-    return now, used, 0
-  end
-
-  function kind.wait(v)
-    return ceil(v.used / v.x)
-  end
-
-  function kind.lifetime(used, rate)
-    return ceil(used / rate)
-  end
-
-  function kind.size(unit)
-    return unit
-  end
-
-  function kind.full(capacity, _, unit)
-    return capacity * unit
-  end
-
-  kind.mostused = kind.full
-
-  function kind.mostbeside(v, capacity)
-    return min(max(v.used, capacity * v.y), HALF)
-  end
-
-  function kind.faster(v, rate, unit)
-    return v.x / v.y > rate / unit
-  end
-
-  return kind
-end
-
-local function tokenbucket(packed, now, cost, charge, capacity, rate, unit)
-  local at, used = 0, 0
-  if packed then
-    local oldrate, oldunit
-    at, used, oldrate, oldunit = unpack(FOUR, packed)
-    if #packed > 28 or oldrate ~= rate or oldunit ~= unit or used > capacity * unit then
-      return versioned(tokenbucketkind(), packed, now, cost, charge, capacity, rate, unit)
-    end
-  end
-  local remaining, retry, reset, s_at, s_used = decidetokenbucket(at, used, 0, now, cost, charge, capacity, rate, unit)
-  if charge and retry == 0 then
-    local state = s_used > 0 and pack(FOUR, s_at, s_used, rate, unit) or ''
-    return remaining, retry, reset, state, reset, horizon(s_at, s_used / rate), packed and horizon(at, used / rate)
-  end
-  return remaining, retry, reset
-end
-
-algorithms[1], sizes[1], kinds[1] = tokenbucket, {28, 78}, tokenbucketkind
+algorithms[1] = tokenbucket

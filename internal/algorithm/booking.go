@@ -1,0 +1,152 @@
+package algorithm
+
+// Booking ahead: the state becomes the one after the last start time that was booked, which
+// may lie in the future. For every other request, time stands there until it has come. So
+// requests are served first come, first served, with no queue in the store.
+
+// Account is all that is kept of a key under a limit.
+type Account struct {
+	State
+	Log    []Entry // sliding log: the grants, in order of time
+	Booked bool    // At is a start time that was booked ahead
+}
+
+// Order is what a request asks.
+type Order struct {
+	Now, Cost int64
+	MaxWait   int64 // how far ahead the start may be
+	After     int64 // the start is not before this, which the group decides; or 0
+	Cancel    int64 // of a refund: the start time that it cancels, or 0
+}
+
+// Take decides o, and returns the account that follows, which must be written if changed
+// is set. That is never so unless charge is. The log of the account may share memory with
+// k.Log. The Retry of the verdict is the wait until the start, also if the request is granted.
+func (l *Rule) Take(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
+	charge = charge && o.Cost != 0
+	ahead := k.Booked && k.At > o.Now
+	switch {
+	case ahead && o.Cost < 0:
+		return l.refundAhead(k, o, charge)
+	case ahead || o.MaxWait > 0 && o.Cost > 0:
+		return l.book(k, o, ahead, charge)
+	default:
+		next, v = l.decide(k, o.Now, MaxExact, o.Cost, charge)
+		return next, v, charge && v.Granted()
+	}
+}
+
+// Initial reports whether k is in its initial state at now.
+func (l *Rule) Initial(k Account, now int64) bool {
+	if k.Booked && k.At > now {
+		return false
+	}
+	_, v := l.decide(k, now, now, 0, false)
+	return v.Reset == 0
+}
+
+// decide is [Rule.Decide] for every algorithm. A log keeps what has not expired at since.
+func (l *Rule) decide(k Account, now, since, cost int64, charge bool) (Account, Verdict) {
+	if l.Algorithm == SlidingLog {
+		return l.slidingLog(k, now, since, cost, charge)
+	}
+	s, v := l.Decide(k.State, now, cost, charge)
+	return Account{State: s}, v
+}
+
+// book finds the start of o: the first moment at which it fits after all that was granted.
+func (l *Rule) book(k Account, o Order, ahead, charge bool) (next Account, v Verdict, changed bool) {
+	now := o.Now
+	if ahead {
+		now = k.At
+	}
+	_, v = l.decide(k, now, now, o.Cost, false)
+	start := max(now+v.Retry, o.After)
+	if v.Retry == Never || start > MaxExact {
+		v.Retry = Never
+		return k, v.after(now - o.Now), false
+	}
+	v.Retry = start - o.Now
+	if !charge || v.Retry > o.MaxWait {
+		return k, v.after(now - o.Now), false
+	}
+	wait := v.Retry
+	next, v = l.decide(k, start, o.Now, o.Cost, true)
+	if v.Retry == Never { // the log is too long
+		v.Remaining, v.Reset = 0, v.Reset+wait
+		return k, v, false
+	}
+	next.Booked = wait > 0
+	v.Retry = wait
+	return next, v.after(wait), true
+}
+
+// refundAhead is a refund while time stands at k.At, and stays there: a refund gives back
+// tokens, not time. A cancel gives back its start as well; it is refused unless it names the
+// last one.
+func (l *Rule) refundAhead(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
+	if o.Cancel != 0 && o.Cancel != k.At {
+		_, v = l.decide(k, k.At, k.At, 0, false)
+		v.Retry = Never
+		return k, v.after(k.At - o.Now), false
+	}
+	next, v = l.decide(k, k.At, o.Now, o.Cost, charge)
+	if next.At == 0 {
+		next.State = State{At: k.At, Step: k.At}
+	}
+	next.Booked = true
+	if o.Cancel == 0 || !charge {
+		return next, v.after(k.At - o.Now), charge
+	}
+	next = l.before(next, o.Now)
+	_, v = l.decide(next, next.At, next.At, 0, false)
+	v.Retry = 0
+	return next, v.after(next.At - o.Now), true
+}
+
+// before is k as it was before its last start, of which the tokens have been given back: time
+// stands at the start before that one, or at now. Where that is not known, it is the earliest
+// time at which the limit may be exhausted. The state at later times is the same.
+func (l *Rule) before(k Account, now int64) Account {
+	at := now
+	switch {
+	case l.Algorithm == TokenBucket:
+		at = max(now, k.At-l.perRate.floor(l.full-k.Used))
+		k.Used += (k.At - at) * l.Rate
+	case l.Algorithm == Stepped:
+		steps := min(l.perRefill.floor(l.full-k.Used), l.perPeriod.ceil(max(k.Step-now, 0)))
+		k.Step, k.Used = k.Step-steps*l.period, k.Used+steps*l.Refill
+		at = max(now, k.Step)
+	case l.Algorithm == FixedWindow && k.Used > 0:
+		at = k.At
+	case l.Algorithm == FixedWindow:
+		at = max(now, k.At-l.perPeriod.rest(k.At)-l.period)
+		k.Used = l.Capacity
+	case l.Algorithm == SlidingWindow:
+		at = max(now, l.slidingWindowStart(k))
+	case len(k.Log) > 0:
+		at = max(now, k.Log[len(k.Log)-1].at())
+	}
+	k.At, k.Booked = at, at > now
+	return k
+}
+
+// slidingWindowStart is the first moment in the window of k at which its counts fit.
+func (l *Rule) slidingWindowStart(k Account) int64 {
+	start := k.At - l.perPeriod.rest(k.At)
+	if k.Used == 0 || k.Previous == 0 {
+		return start
+	}
+	weight := max(l.Capacity-k.Used, 0) * l.period / k.Previous
+	return start + max(l.period-weight, 0)
+}
+
+// after is v, the verdict at a time that is so far ahead, as it is seen now: nothing
+// remains until then.
+func (v Verdict) after(ahead int64) Verdict {
+	if ahead > 0 {
+		v.Remaining = 0
+		v.Reset += ahead
+	}
+	return v
+}

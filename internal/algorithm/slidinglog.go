@@ -1,0 +1,106 @@
+package algorithm
+
+import "slices"
+
+// Entry is a grant that a sliding log remembers: an instant and a count, in one word. A
+// grant of more than maxCount takes several entries of the same instant.
+type Entry uint64
+
+const (
+	countBits = 11
+	maxCount  = 1<<countBits - 1
+)
+
+func (e Entry) at() int64    { return int64(e >> countBits) }
+func (e Entry) count() int64 { return int64(e & maxCount) }
+
+// maxBooked bounds the tokens in a log together with those that are booked ahead.
+const maxBooked = 2 * MaxLog
+
+// slidingLog decides by the grants of the last window, which the log holds in order of
+// time: those at times t with now - t < period. The log that follows keeps what has not
+// expired at since. It may share memory with k.Log, which is changed only if charge is set.
+func (l *Rule) slidingLog(k Account, now, since, cost int64, charge bool) (Account, Verdict) {
+	skew := max(k.At-now, 0)
+	now += skew
+	log, kept := k.Log[expired(k.Log, now, l.period):], k.Log[expired(k.Log, min(since, now), l.period):]
+	used := total(log)
+	ask := l.ask(cost)
+	v := Verdict{}
+	switch {
+	case ask > l.Capacity || since < now && total(kept)+ask > maxBooked:
+		v.Retry = Never
+	case ask > 0 && used+ask > l.Capacity:
+		v.Retry = skew + slidingLogWait(log, used+ask-l.Capacity, l.period, now)
+	case charge:
+		ask = max(ask, -used)
+		used += ask
+		if len(kept) == cap(kept) {
+			kept = append(k.Log[:0], kept...) // uses the room of those that have expired
+		}
+		log = record(kept, now, ask)
+	}
+	v.Remaining = max(l.Capacity-used, 0)
+	if used > 0 {
+		v.Reset = skew + log[len(log)-1].at() + l.period - now
+	} else if len(log) == 0 {
+		return Account{}, v
+	}
+	return Account{State: State{At: now}, Log: log}, v
+}
+
+// slidingLogWait is the time until grants of need in all have left the window.
+func slidingLogWait(log []Entry, need, period, now int64) int64 {
+	for _, e := range log {
+		if need -= e.count(); need <= 0 {
+			return e.at() + period - now
+		}
+	}
+	return 0
+}
+
+// expired counts the entries that have left the window at now.
+func expired(log []Entry, now, period int64) int {
+	n := 0
+	for n < len(log) && now-log[n].at() >= period {
+		n++
+	}
+	return n
+}
+
+func total(log []Entry) int64 {
+	var used int64
+	for _, e := range log {
+		used += e.count()
+	}
+	return used
+}
+
+// record appends a grant at now, or removes the latest grants if cost is negative.
+func record(log []Entry, now, cost int64) []Entry {
+	if cost < 0 {
+		return unrecord(log, -cost)
+	}
+	if last := len(log) - 1; last >= 0 && log[last].at() == now {
+		cost += log[last].count()
+		log = log[:last]
+	}
+	for ; cost > 0; cost -= maxCount {
+		log = append(log, Entry(now<<countBits|min(cost, maxCount)))
+	}
+	return log
+}
+
+func unrecord(log []Entry, cost int64) []Entry {
+	log = slices.Clone(log)
+	for len(log) > 0 {
+		last := len(log) - 1
+		count := log[last].count()
+		if count > cost {
+			log[last] -= Entry(cost)
+			break
+		}
+		log, cost = log[:last], cost-count
+	}
+	return log
+}

@@ -1,0 +1,91 @@
+package algorithm
+
+import "math"
+
+// State is what a store keeps for a key under a limit, but for the entries of a sliding
+// log. The zero State is the initial state: nothing is used.
+type State struct {
+	At       int64 // when it last changed, in microseconds since the Unix epoch
+	Used     int64 // what is used at At; each algorithm says in which unit
+	Previous int64 // sliding window: the grants of the window before
+	Step     int64 // stepped bucket: the latest step that is not after At
+}
+
+// initial reports whether nothing is used.
+func (s State) initial() bool { return s.Used+s.Previous == 0 }
+
+// Verdict is a decision in microseconds.
+type Verdict struct {
+	Remaining int64
+	Retry     int64 // 0 if granted, or Never
+	Reset     int64
+}
+
+// Never is the Retry of a cost that can never fit.
+const Never = -1
+
+// Granted reports whether the request may go ahead now.
+func (v Verdict) Granted() bool { return v.Retry == 0 }
+
+// Within reports whether the request may go ahead after at most wait.
+func (v Verdict) Within(wait int64) bool { return v.Retry != Never && v.Retry <= wait }
+
+// Decide runs the algorithm of l. If charge is set and the request is granted, it returns the
+// state that follows; otherwise that must not be written. It is not for sliding logs.
+//
+// A time before s.At counts as s.At: a clock that steps back grants nothing extra and
+// takes nothing away. The skew between them is added to the waits, which are measured
+// from now.
+func (l *Rule) Decide(s State, now, cost int64, charge bool) (State, Verdict) {
+	switch l.Algorithm {
+	case TokenBucket:
+		return l.tokenBucket(s, now, cost, charge)
+	case Stepped:
+		return l.steppedTokenBucket(s, now, cost, charge)
+	case FixedWindow:
+		return l.fixedWindow(s, now, cost, charge)
+	default:
+		return l.slidingWindow(s, now, cost, charge)
+	}
+}
+
+// Adopt returns a state that was charged under old, which has the same ID, as l counts it.
+// A bucket keeps the fraction that is used, and time refills it at the rate of l.
+func (l *Rule) Adopt(old *Rule, s State) State {
+	if old == l || !l.IsBucket() {
+		return s
+	}
+	s.Used = scale(s.Used, old.full, l.full)
+	if old.Capacity != l.Capacity || old.Refill != l.Refill || old.period != l.period {
+		s.Step = s.At
+	}
+	return s
+}
+
+// scale returns part x to / from, rounded up, at most to. Lua has only doubles, so both compute
+// in doubles; where the product passes 2^53 nonetheless, 1 more makes up for the rounding.
+func scale(part, from, to int64) int64 {
+	if from == to {
+		return part
+	}
+	g := GCD(from, to)
+	product := float64(part) * float64(to/g)
+	scaled := int64(math.Ceil(product / float64(from/g)))
+	if product > MaxExact {
+		scaled++
+	}
+	return min(scaled, to)
+}
+
+// ask is the cost to decide by: a peek asks for 1, and more than everything cannot be
+// refunded. A window may have used more than its capacity, if that was larger.
+func (l *Rule) ask(cost int64) int64 {
+	switch {
+	case cost == 0:
+		return 1
+	case l.IsBucket():
+		return max(cost, -l.Capacity)
+	default:
+		return max(cost, -MaxExact)
+	}
+}

@@ -1,0 +1,153 @@
+package memtable
+
+import "github.com/headgate/headgate/internal/algorithm"
+
+// What a shard does for a key that it does not know, or not under this limit.
+
+const (
+	firstSlots = 16
+	spareSlots = 16 // for overflow slots when the table is full
+)
+
+// Prepare makes sure that l has an index, and finds the slot for a key: its own, h, which
+// it has or has room to take, or the overflow slot of l. pending is how many keys may take
+// a slot before this one does. It reports false if not even the overflow slot has room.
+func (s *Shard) Prepare(l *algorithm.Rule, h uint64, now int64, pending int) (uint64, bool) {
+	now = min(now, s.clock.Micros()) // a time that lies ahead expires nothing
+	if !s.Register(l) && !s.rebuild(l, now, len(s.slots)) {
+		return 0, false
+	}
+	if s.find(h) != nil || s.room(l, h, now, pending) {
+		return h, true
+	}
+	if s.taken+pending >= len(s.slots)-1 { // one is never taken, to end every search
+		if s.rebuild(l, now, len(s.slots)); s.taken+pending >= len(s.slots)-1 {
+			return 0, false
+		}
+	}
+	if s.recycle(h, now) {
+		return h, true
+	}
+	return overflow(l), true
+}
+
+// Known reports whether the slot of h is in use.
+func (s *Shard) Known(h uint64) bool { return s.find(h) != nil }
+
+// Register gives l an index, and reports false if all are in use.
+func (s *Shard) Register(l *algorithm.Rule) bool {
+	if _, known := s.ids[l]; known {
+		return true
+	}
+	if len(s.limits) == maxIDs {
+		return false
+	}
+	if s.ids == nil {
+		s.ids = make(map[*algorithm.Rule]uint16)
+	}
+	s.ids[l] = uint16(len(s.limits))
+	s.limits = append(s.limits, l)
+	return true
+}
+
+// room reports whether a new key may have a slot, after growing the table or dropping what
+// has expired if need be. To drop it costs a pass over the table, so that is done once for
+// so many new keys, or if a sample promises that it is worth it.
+func (s *Shard) room(l *algorithm.Rule, h uint64, now int64, pending int) bool {
+	s.tries++
+	if s.taken+pending < s.bound() {
+		return true
+	}
+	if most := s.maxSlots(); len(s.slots) < most {
+		s.rebuild(l, now, min(2*(len(s.slots)+pending), most))
+	} else if s.tries > len(s.slots)/16 || s.worthRebuilding(h, now) {
+		s.rebuild(l, now, len(s.slots))
+	}
+	return s.taken+pending < s.bound()
+}
+
+// worthRebuilding reports whether an eighth of some slots beginning at the home of h, which
+// is as good as random, is expired or vacated.
+func (s *Shard) worthRebuilding(h uint64, now int64) bool {
+	const sample = 32
+	free := 0
+	for i := range min(sample, len(s.slots)) {
+		t := &s.slots[(s.home(h)+i)%len(s.slots)]
+		if t.tag != 0 && (t.vacant() || s.expired(t, s.limits, now)) {
+			free++
+		}
+	}
+	return free >= sample/8
+}
+
+// bound is how many slots of the table may be taken: nine in eleven, for short probes.
+func (s *Shard) bound() int { return min(len(s.slots)/11*9, s.max) }
+
+func (s *Shard) maxSlots() int { return (s.max/9+1)*11 + spareSlots }
+
+// rebuild moves what has not expired into a table of the given size, and forgets the limits
+// that no slot was charged under, other than next. It reports whether next has an index.
+func (s *Shard) rebuild(next *algorithm.Rule, now int64, size int) bool {
+	slots, limits := s.slots, s.limits
+	s.slots, s.limits = make([]slot, size), nil
+	s.taken, s.tries, s.overflows = 0, 0, 0
+	clear(s.ids)
+	for i := range slots {
+		old := &slots[i]
+		if old.vacant() {
+			continue
+		}
+		l := limits[old.tag&idMask]
+		if s.expired(old, limits, now) {
+			s.drop(old, l)
+			continue
+		}
+		s.Register(l)
+		t := s.insert(old.tag)
+		t.tag |= uint64(s.ids[l])
+		if t.isOverflow(l) {
+			s.overflows++
+		}
+		t.a, t.b = old.a, old.b
+	}
+	if s.overflows == 0 {
+		s.guests = nil
+	}
+	return s.Register(next)
+}
+
+// Rebuild makes the table anew, as happens when it grows.
+func (s *Shard) Rebuild() {
+	if len(s.limits) > 0 {
+		s.rebuild(s.limits[0], 0, len(s.slots))
+	}
+}
+
+// recycle vacates an expired slot among those that a search for h passes, if there is one.
+func (s *Shard) recycle(h uint64, now int64) bool {
+	for i := s.home(h); s.slots[i].tag != 0; {
+		t := &s.slots[i]
+		if t.vacant() {
+			return true
+		}
+		if s.expired(t, s.limits, now) {
+			l := s.limits[t.tag&idMask]
+			s.drop(t, l)
+			if t.isOverflow(l) {
+				s.overflows--
+			}
+			t.tag = vacated
+			return true
+		}
+		if i++; i == len(s.slots) {
+			i = 0
+		}
+	}
+	return false
+}
+
+// expired reports whether t, whose limit is one of limits, is in its initial state.
+func (s *Shard) expired(t *slot, limits []*algorithm.Rule, now int64) bool {
+	l := limits[t.tag&idMask]
+	return t.empty() || l.Initial(s.stored(t, l), now)
+}

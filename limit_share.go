@@ -1,0 +1,79 @@
+package headgate
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/headgate/headgate/internal/algorithm"
+)
+
+// Share returns the part of l that each of so many instances may grant alone, so that
+// together they keep l while they cannot reach the store. Fewer than one instance counts as
+// one. The share keeps the name and the ID of l; [Decision.Degraded] tells it from l.
+//
+// A bucket's capacity is divided and rounded down. The rate of a token bucket is divided
+// exactly; the steps of a stepped one and the count of a window are rounded down. A share
+// has at least one token: where less would be left, its period or window is longer instead.
+// So all shares together grant at most what l does over time, and at once at most what l
+// does or one each, whichever is more.
+//
+// No share is slower than one token in 142 years. The share of a limit that is not valid is
+// that limit.
+func (l Limit) Share(instances int) Limit {
+	if !l.valid() {
+		return l
+	}
+	t := l.terms()
+	t.ShareOf = l.rule.ID
+	divide(&t, min(max(int64(instances), 1), maxExact))
+	return newLimit(t)
+}
+
+// divide makes t the share of one of n instances.
+func divide(t *terms, n int64) {
+	count := t.Capacity
+	t.Capacity = max(count/n, 1)
+	switch {
+	case t.Algorithm == algorithm.TokenBucket:
+		divideRate(t, n)
+	case t.Algorithm == algorithm.Stepped && t.Refill >= n:
+		t.Refill /= n
+	case t.Algorithm == algorithm.Stepped:
+		prolong(t, (n+t.Refill-1)/t.Refill, maxExact)
+		t.Refill = 1
+	case t.Algorithm == algorithm.SlidingWindow && count < n:
+		prolong(t, (n+count-1)/count, maxExact/2)
+	case count < n:
+		prolong(t, (n+count-1)/count, maxExact)
+	}
+	t.Capacity = min(t.Capacity, t.MaxCapacity())
+}
+
+// divideRate gives a token bucket the nth part of its rate: exactly, unless that cannot be
+// counted, and else as one token in a time that is rounded up.
+func divideRate(t *terms, n int64) {
+	exact := *t
+	common := algorithm.GCD(t.Refill, n)
+	exact.Refill /= common
+	prolong(&exact, n/common, maxExact+1)
+	if exact.Every <= maxAhead && exact.MaxCapacity() >= exact.Capacity {
+		*t = exact
+		return
+	}
+	high, low := bits.Mul64(uint64(t.Every.Microseconds()), uint64(n))
+	every := uint64(maxExact / 2)
+	if refill := uint64(t.Refill); high < refill {
+		quotient, rest := bits.Div64(high, low, refill)
+		every = min(every, quotient+min(rest, 1))
+	}
+	t.Refill, t.Every = 1, time.Duration(every)*time.Microsecond
+}
+
+// prolong makes the period n times as long, and at most so many microseconds.
+func prolong(t *terms, n, most int64) {
+	high, micros := bits.Mul64(uint64(t.Every.Microseconds()), uint64(n))
+	if high > 0 || micros > uint64(most) {
+		micros = uint64(most)
+	}
+	t.Every = time.Duration(micros) * time.Microsecond
+}

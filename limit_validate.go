@@ -1,0 +1,98 @@
+package headgate
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/internal/algorithm"
+)
+
+const maxExact = algorithm.MaxExact
+
+// Validate returns nil, or an [InvalidError] that names the first number of l that cannot
+// be counted exactly, and what would be accepted.
+func (l Limit) Validate() error {
+	switch {
+	case l.valid():
+		return nil
+	case l == Unlimited:
+		return &InvalidError{Field: "limit", Value: "Unlimited", Want: "no limits at all for a key that has none"}
+	case l.rule == nil || l.rule.Algorithm == 0:
+		return &InvalidError{Field: "limit", Value: "the zero Limit", Want: "one made by a constructor or ParseLimit"}
+	}
+	t := l.terms()
+	return check(&t)
+}
+
+// check finds the first fault in t. It returns nil, not a nil *InvalidError.
+func check(t *terms) error {
+	count, period := "count", "window"
+	if t.IsBucket() {
+		count, period = "capacity", "period"
+	}
+	switch {
+	case t.Name != "" && !validName(t.Name):
+		return &InvalidError{"limit name", strconv.Quote(t.Name), "1 to 64 letters, digits, '.', '-' and '_', beginning with a letter"}
+	case t.Capacity < 1:
+		return invalid(count, t.Capacity, "a whole number of at least 1")
+	case !t.IsBucket() && t.Refill != 0:
+		return invalid("burst", t.Refill, "none: only buckets have a burst")
+	case t.IsBucket() && (t.Refill < 1 || t.Refill > maxExact):
+		return invalid("refill", t.Refill, "a whole number from 1 to "+strconv.Itoa(maxExact))
+	case t.Every < time.Microsecond:
+		return &InvalidError{period, t.Every.String(), "at least 1µs"}
+	case t.Every%time.Microsecond != 0:
+		return &InvalidError{period, t.Every.String(), "whole microseconds"}
+	case t.Every.Microseconds() > maxExact:
+		return &InvalidError{period, t.Every.String(), "at most 285 years"}
+	}
+	most := t.MaxCapacity()
+	if most < 1 {
+		return &InvalidError{period, t.Every.String(), "a shorter one, " + reason(t)}
+	}
+	if t.Capacity > most {
+		return invalid(count, t.Capacity, "at most "+strconv.FormatInt(most, 10)+" "+reason(t))
+	}
+	return nil
+}
+
+// reason is why a capacity has a bound.
+func reason(t *terms) string {
+	switch t.Algorithm {
+	case algorithm.TokenBucket:
+		return "to count this rate exactly; a rounder one, such as " + strconv.FormatInt(rounder(t.Refill), 10) + ", allows more"
+	case algorithm.Stepped:
+		return "to count a period this long exactly; a token bucket allows more"
+	case algorithm.SlidingWindow:
+		return "to weigh a window this long exactly; a token bucket or a fixed window allows more"
+	case algorithm.SlidingLog:
+		return "because a log keeps every grant; a sliding window allows more"
+	default:
+		return "to be counted exactly"
+	}
+}
+
+// rounder is n with all digits but its first replaced by zeros.
+func rounder(n int64) int64 {
+	power := int64(1)
+	for n/power >= 10 {
+		power *= 10
+	}
+	return n / power * power
+}
+
+func validName(s string) bool {
+	if len(s) > 64 || s == "" || !isLetter(s[0]) {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if !isLetter(c) && !isDigit(c) && c != '.' && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }

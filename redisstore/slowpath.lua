@@ -1,0 +1,168 @@
+-- slow decides what is rare: a request that has a time, may be booked ahead or cancels, and any
+-- request on a state that was booked. BOOKED is added to the tag of such a state. Twin of
+-- booking.go.
+local BOOKED = 8
+
+local function bookedstate(state)
+  return string.char(state:byte() + BOOKED) .. state:sub(2)
+end
+
+-- before returns a state as it was before its last start, of which the tokens have been given
+-- back: time stands at the start before that one, or at now. Where that is not known, it is the
+-- earliest time at which the limit may be exhausted. The state at later times is the same.
+local function before(state, now, capacity, a, b)
+  local tag, at, used = state:byte(), unpack('<I7', state, 2), unpack('<I7', state, 9)
+  if tag == 1 then
+    local left = max(now, at - floor((capacity * b - used) / a))
+    return left, pack('<I1I7I7', tag, left, used + (at - left) * a) .. state:sub(16)
+  elseif tag == 2 then
+    local step = unpack('<I7', state, 16)
+    local steps = min(floor((capacity - used) / a), ceil(max(step - now, 0) / b))
+    step, used = step - steps * b, used + steps * a
+    at = max(now, step)
+    return at, pack('<I1I7I7I7', tag, at, used, step) .. state:sub(23)
+  elseif tag == 3 and used == 0 then
+    at = max(now, at - at % a - a)
+    return at, pack('<I1I7I7', tag, at, capacity) .. state:sub(16)
+  elseif tag == 4 then
+    local previous, start = unpack('<I7', state, 16), at - at % a
+    if used > 0 and previous > 0 then
+      start = start + max(a - floor(max(capacity - used, 0) * a / previous), 0)
+    end
+    at = max(now, start)
+  elseif tag == 5 then
+    at = #state > 16 and max(now, (unpack('<I7', state, #state - 8))) or now
+  end
+  return at, pack('<I1I7', tag, at) .. state:sub(9)
+end
+
+-- refundahead is a refund while time stands at the start at, and stays there: a refund gives
+-- back tokens, not time. A cancel gives back its start as well.
+local function refundahead(limit, value, at, r, charge)
+  local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
+  local _, _, reset, state, expires = decide(value, at, 0, false, capacity, a, b)
+  if not reset then
+    return 0, BADSTATE, 0
+  elseif r.cancel > 0 and r.cancel ~= at then
+    return 0, NEVER, reset + (at - r.now)
+  end
+  since = r.now
+  _, _, reset, state, expires = decide(value, at, r.cost, charge, capacity, a, b)
+  since = nil
+  if r.cancel == 0 or not charge then
+    return 0, 0, reset + (at - r.now), state and bookedstate(state), expires
+  end
+  at, state = before(state, r.now, capacity, a, b)
+  local remaining
+  remaining, _, reset = decide(state, at, 0, false, capacity, a, b)
+  if at > r.now then
+    return 0, 0, reset + (at - r.now), bookedstate(state), expires
+  end
+  return remaining, 0, reset, state, expires
+end
+
+local function slow(r, charge)
+  local limit, value = limits[r.l], changed[r.k]
+  local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
+  local ahead, at, now = false, 0, r.now
+  if value == nil then
+    value = values[r.k]
+  elseif value == '' then
+    value = nil
+  end
+  charge, grace = charge and r.cost ~= 0, r.grace
+  if value and #value > 8 and value:byte() > BOOKED then
+    at = unpack('<I7', value, 2)
+    ahead, value = at > now, string.char(value:byte() - BOOKED) .. value:sub(2)
+  end
+  if ahead and r.cost < 0 then
+    return refundahead(limit, value, at, r, charge)
+  end
+  local plain = not ahead and (r.wait == 0 or r.cost <= 0)
+  local from = ahead and at or now
+  local remaining, retry, reset, state, expires = decide(value, from, r.cost, plain and charge, capacity, a, b)
+  if not remaining then
+    return 0, BADSTATE, 0
+  elseif plain then
+    return remaining, retry, reset, state, expires
+  end
+  local start = max(from + retry, r.after)
+  if retry == NEVER or start > MAX then
+    retry = NEVER
+  else
+    retry = start - now
+  end
+  if not charge or retry == NEVER or retry > r.wait then
+    return ahead and 0 or remaining, retry, reset + (from - now)
+  end
+  local full
+  since = now
+  remaining, full, reset, state, expires = decide(value, start, r.cost, true, capacity, a, b)
+  since = nil
+  if full == NEVER then
+    return 0, NEVER, reset + retry
+  elseif retry > 0 then
+    remaining, reset, state = 0, reset + retry, bookedstate(state)
+  end
+  return remaining, retry, reset, state, expires
+end
+
+-- answer notes the verdict on r, and the state that follows.
+local function answer(r, remaining, retry, reset, state, expires)
+  if state then
+    changed[r.k], expiries = state, expiries or {}
+    expiries[r.k] = expires or expiries[r.k]
+  end
+  answers[#answers + 1] = pack('<I7i7I7', remaining, retry, reset)
+end
+
+-- together decides a group: first each request by itself, and if none is refused all again, at
+-- the latest of their starts.
+local function together(group)
+  local wait, patience, granted, verdicts = 0, MAX, true, {}
+  for i, r in ipairs(group) do
+    verdicts[i] = {slow(r, false)}
+    local retry = verdicts[i][2]
+    granted = granted and retry >= 0 and not r.peeks
+    if r.cost > 0 then
+      wait, patience = max(wait, retry), min(patience, r.wait)
+    end
+  end
+  granted = granted and wait <= patience
+  for i, r in ipairs(group) do
+    if granted then
+      r.after = wait > 0 and r.cost > 0 and r.now + wait or 0
+      answer(r, slow(r, true))
+    else
+      answer(r, spread(verdicts[i], 1, 3))
+    end
+  end
+end
+
+local TIMED, BOOKS, JOINED, group = 4, 8, 16, nil
+
+-- slowly reads the rest of a request, decides it or leaves that to the last of its group, and
+-- returns the place of the next request and whether it is of the same group.
+slowly = function(place, what, k, l, cost)
+  local r = {k = k, l = l, cost = cost, peeks = what % 2 == 1, now = clock, wait = 0, cancel = 0, after = 0,
+    grace = servers and 0 or 60000000}
+  if what % 8 >= TIMED then
+    r.now, place = unpack('<I7', ARGV[3], place)
+    r.grace = 60000000 + max(clock - r.now, 0)
+  end
+  if what % 16 >= BOOKS then
+    r.wait, r.cancel, place = unpack('<I7I7', ARGV[3], place)
+  end
+  if what >= JOINED or group then
+    group = group or {}
+    group[#group + 1] = r
+    if what < JOINED then
+      together(group)
+      group = nil
+    end
+  else
+    answer(r, slow(r, not r.peeks))
+  end
+  grace = 0
+  return place, group ~= nil
+end

@@ -1,0 +1,102 @@
+package headgate
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/internal/algorithm"
+)
+
+// Request asks a [Store] for one decision.
+type Request struct {
+	// Key is who or what is limited: any bytes. The empty key is a key like any other.
+	Key string
+
+	// Limit is the rule to decide by. Required.
+	Limit Limit
+
+	// Cost is how many tokens the request takes. 0 peeks: nothing is charged, and the
+	// decision says whether a cost of 1 would be granted. A negative cost refunds that many
+	// tokens, never below the initial state; see [Limiter.Refund].
+	Cost int64
+
+	// MaxWait, above 0, lets the store book a grant ahead: it is charged at its start time,
+	// the first moment at which it fits after all that was granted before. The request is
+	// granted if the start is at most MaxWait ahead; [Decision.RetryAfter] is the wait until
+	// then. Until the last start that was booked has come, requests without MaxWait are
+	// denied. At most 285 years.
+	MaxWait time.Duration
+
+	// Start is nil, or points to a start time by the clock of the store. The store sets it
+	// when it grants a request with MaxWait. A refund that points to a start time other than
+	// the zero time cancels that grant: while start times lie ahead, it is done only if that
+	// is the last of them, and otherwise the decision is [Never] and nothing changes.
+	Start *time.Time
+
+	// At is the time of the request. Zero means the store's own clock, which is what live
+	// traffic wants; replay and tests pass the time. Whole microseconds count. It must lie
+	// between 1970 and 2255. The times given to one store should be of one clock.
+	At time.Time
+}
+
+// maxAhead bounds how far ahead times may lie.
+const maxAhead = maxExact * time.Microsecond
+
+// Validate reports the first field of r that no store would accept.
+func (r *Request) Validate() error {
+	if err := r.Limit.Validate(); err != nil {
+		return err
+	}
+	if r.MaxWait < 0 || r.MaxWait > maxAhead {
+		return &InvalidError{Field: "max wait", Value: r.MaxWait.String(), Want: "0, or above to book ahead, and at most 285 years"}
+	}
+	if r.At.IsZero() {
+		return nil
+	}
+	if sec := r.At.Unix(); sec < 0 || sec > maxExact/1_000_000-1 || sec == 0 && r.At.Nanosecond() < 1000 {
+		return &InvalidError{Field: "at", Value: r.At.Format(time.RFC3339), Want: "a time after 1970-01-01 and before 2255-06-05, or the zero time for the store's clock"}
+	}
+	return nil
+}
+
+// order is what r asks, at now unless r says when.
+func (r *Request) order(now int64) algorithm.Order {
+	o := algorithm.Order{Now: now, Cost: r.Cost, MaxWait: r.MaxWait.Microseconds()}
+	if !r.At.IsZero() {
+		o.Now = r.At.UnixMicro()
+	}
+	if r.Start != nil && r.Cost < 0 && !r.Start.IsZero() {
+		o.Cancel = r.Start.UnixMicro()
+	}
+	return o
+}
+
+// booked sets the start time of a grant.
+func (r *Request) booked(o algorithm.Order, v algorithm.Verdict) {
+	if r.Start != nil && r.Cost > 0 && r.MaxWait > 0 {
+		*r.Start = time.UnixMicro(o.Now + v.Retry)
+	}
+}
+
+// ValidateAll reports what is wrong with the arguments of a TakeAll, for implementers of
+// [Store].
+func ValidateAll(rs []Request, ds []Decision) error {
+	if len(rs) != len(ds) {
+		return invalid("decisions", int64(len(ds)), "one for each of the "+strconv.Itoa(len(rs))+" requests")
+	}
+	for i := range rs {
+		if err := rs[i].Validate(); err != nil {
+			if e, ok := errors.AsType[*InvalidError](err); ok && len(rs) > 1 {
+				e.Field = "request " + strconv.Itoa(i) + ": " + e.Field
+			}
+			return err
+		}
+		for j := range i {
+			if rs[i].Key == rs[j].Key && rs[i].Limit.sameState(rs[j].Limit) {
+				return &InvalidError{Field: "limit", Value: strconv.Quote(rs[i].Limit.Name()) + " twice for one key", Want: "one request for each key and limit, with the costs added up, or another name for one of the limits"}
+			}
+		}
+	}
+	return nil
+}
