@@ -13,8 +13,10 @@ end
 local function before(state, now, capacity, a, b)
   local tag, at, used = state:byte(), unpack('<I7', state, 2), unpack('<I7', state, 9)
   if tag == 1 then
-    local left = max(now, at - floor((capacity * b - used) / a))
-    return left, pack('<I1I7I7', tag, left, used + (at - left) * a) .. state:sub(16)
+    local full = capacity * b
+    local back = used == 0 and ceil(full / a) or floor((full - used) / a) -- 0: it was full before
+    local left = max(now, at - back)
+    return left, pack('<I1I7I7', tag, left, min(used + (at - left) * a, full)) .. state:sub(16)
   elseif tag == 2 then
     local step = unpack('<I7', state, 16)
     local steps = min(floor((capacity - used) / a), ceil(max(step - now, 0) / b))
@@ -43,8 +45,6 @@ local function refundahead(limit, value, at, r, charge)
   local _, _, reset, state, expires = decide(value, at, 0, false, capacity, a, b)
   if not reset then
     return 0, BADSTATE, 0
-  elseif r.cancel > 0 and r.cancel ~= at then
-    return 0, NEVER, reset + (at - r.now)
   end
   since = r.now
   _, _, reset, state, expires = decide(value, at, r.cost, charge, capacity, a, b)
@@ -71,9 +71,16 @@ local function slow(r, charge)
     value = nil
   end
   charge, grace = charge and r.cost ~= 0, r.grace
-  if value and #value > 8 and value:byte() > BOOKED then
+  if value and #value > 8 then
     at = unpack('<I7', value, 2)
-    ahead, value = at > now, string.char(value:byte() - BOOKED) .. value:sub(2)
+    if value:byte() > BOOKED then
+      ahead, value = at > now, string.char(value:byte() - BOOKED) .. value:sub(2)
+    end
+  end
+  if r.cancel > 0 and (at > r.cancel or ahead and at < r.cancel) then -- it is not the last grant
+    local from = ahead and at or now
+    local remaining, _, reset = decide(value, from, 0, false, capacity, a, b)
+    return ahead and 0 or remaining or 0, reset and NEVER or BADSTATE, (reset or 0) + (from - now)
   end
   if ahead and r.cost < 0 then
     return refundahead(limit, value, at, r, charge)

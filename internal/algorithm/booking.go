@@ -26,6 +26,8 @@ func (l *Rule) Take(k Account, o Order, charge bool) (next Account, v Verdict, c
 	charge = charge && o.Cost != 0
 	ahead := k.Booked && k.At > o.Now
 	switch {
+	case o.Cancel != 0 && (k.At > o.Cancel || ahead && k.At < o.Cancel):
+		return l.refuseCancel(k, o, ahead)
 	case ahead && o.Cost < 0:
 		return l.refundAhead(k, o, charge)
 	case ahead || o.MaxWait > 0 && o.Cost > 0:
@@ -81,15 +83,20 @@ func (l *Rule) book(k Account, o Order, ahead, charge bool) (next Account, v Ver
 	return next, v.after(wait), true
 }
 
-// refundAhead is a refund while time stands at k.At, and stays there: a refund gives back
-// tokens, not time. A cancel gives back its start as well; it is refused unless it names the
-// last one.
-func (l *Rule) refundAhead(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
-	if o.Cancel != 0 && o.Cancel != k.At {
-		_, v = l.decide(k, k.At, k.At, 0, false)
-		v.Retry = Never
-		return k, v.after(k.At - o.Now), false
+// refuseCancel is the verdict on a cancel of a grant that is not the last one.
+func (l *Rule) refuseCancel(k Account, o Order, ahead bool) (Account, Verdict, bool) {
+	now := o.Now
+	if ahead {
+		now = k.At
 	}
+	_, v := l.decide(k, now, now, 0, false)
+	v.Retry = Never
+	return k, v.after(now - o.Now), false
+}
+
+// refundAhead is a refund while time stands at k.At, and stays there: a refund gives back
+// tokens, not time. A cancel gives back its start as well.
+func (l *Rule) refundAhead(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
 	next, v = l.decide(k, k.At, o.Now, o.Cost, charge)
 	if next.At == 0 {
 		next.State = State{At: k.At, Step: k.At}
@@ -111,8 +118,12 @@ func (l *Rule) before(k Account, now int64) Account {
 	at := now
 	switch {
 	case l.Algorithm == TokenBucket:
-		at = max(now, k.At-l.perRate.floor(l.full-k.Used))
-		k.Used += (k.At - at) * l.Rate
+		back := l.perRate.floor(l.full - k.Used)
+		if k.Used == 0 { // it was full before
+			back = l.fill
+		}
+		at = max(now, k.At-back)
+		k.Used = min(k.Used+(k.At-at)*l.Rate, l.full)
 	case l.Algorithm == Stepped:
 		steps := min(l.perRefill.floor(l.full-k.Used), l.perPeriod.ceil(max(k.Step-now, 0)))
 		k.Step, k.Used = k.Step-steps*l.period, k.Used+steps*l.Refill
