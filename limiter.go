@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/headgate/headgate/internal/waitline"
 )
 
 // Limiter is a store and one or more limits, ready to be asked. With several
@@ -19,7 +21,7 @@ type Limiter struct {
 	fixed  atomic.Pointer[[]Limit]  // the same for all keys
 	choose func(key string) []Limit // or chosen for each, if not nil
 	groups sync.Pool                // of *group
-	lines  lines                    // those who wait for their turn
+	lines  waitline.Lines[lineKey]  // callers that wait
 }
 
 // NewLimiter makes a limiter that applies the same limits to every key. It

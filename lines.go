@@ -17,19 +17,19 @@ import (
 // line come now, by one at a time for all who leave.
 type lines struct {
 	mu sync.Mutex
-	of map[lineKey]*line
+	of map[turnKey]*line
 }
 
-// lineKey is a key, and how its turns are booked.
-type lineKey struct {
+// turnKey is a key, and how its turns are booked.
+type turnKey struct {
 	key    string
 	limits [4]Limit
 	more   *Limit // the rest of them, if there are more than four
 	hold   time.Duration
 }
 
-func lineKeyOf(key string, limits []Limit, hold time.Duration) lineKey {
-	k := lineKey{key: key, hold: hold}
+func turnKeyOf(key string, limits []Limit, hold time.Duration) turnKey {
+	k := turnKey{key: key, hold: hold}
 	if copy(k.limits[:], limits) < len(limits) {
 		k.more = &limits[len(k.limits)]
 	}
@@ -78,7 +78,7 @@ const mostMoved = 4096
 
 // wait joins the line of k with a turn for n tokens, waits for the turn of its place, and
 // returns that. If ctx ends before, it leaves the line, and returns the turn that is left over.
-func (s *lines) wait(ctx context.Context, k lineKey, n int64, t turnAhead, d desk) (turnAhead, error) {
+func (s *lines) wait(ctx context.Context, k turnKey, n int64, t turnAhead, d desk) (turnAhead, error) {
 	w := &inLine{turnAhead: t, n: n, come: make(chan struct{})}
 	s.join(k, w)
 	select {
@@ -99,14 +99,14 @@ func (s *lines) wait(ctx context.Context, k lineKey, n int64, t turnAhead, d des
 	return spare, ctx.Err()
 }
 
-func (s *lines) join(k lineKey, w *inLine) {
+func (s *lines) join(k turnKey, w *inLine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.of[k]
 	if l == nil {
 		l = new(line)
 		if s.of == nil {
-			s.of = make(map[lineKey]*line)
+			s.of = make(map[turnKey]*line)
 		}
 		s.of[k] = l
 	}
@@ -118,7 +118,7 @@ func (s *lines) join(k lineKey, w *inLine) {
 }
 
 // schedule sets the timer of l to its first turn.
-func (s *lines) schedule(k lineKey, l *line) {
+func (s *lines) schedule(k turnKey, l *line) {
 	wait := time.Until(l.Head.at)
 	if l.timer == nil {
 		l.timer = time.AfterFunc(wait, func() { s.pass(k, l) })
@@ -128,7 +128,7 @@ func (s *lines) schedule(k lineKey, l *line) {
 }
 
 // pass lets all of l go whose turn has come.
-func (s *lines) pass(k lineKey, l *line) {
+func (s *lines) pass(k turnKey, l *line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for now := time.Now(); l.Head != nil && !l.Head.at.After(now); {
@@ -141,7 +141,7 @@ func (s *lines) pass(k lineKey, l *line) {
 }
 
 // tidy sets the timer of l anew, or forgets l if nobody waits in it.
-func (s *lines) tidy(k lineKey, l *line) {
+func (s *lines) tidy(k turnKey, l *line) {
 	switch {
 	case l.Head != nil:
 		s.schedule(k, l)
@@ -153,7 +153,7 @@ func (s *lines) tidy(k lineKey, l *line) {
 
 // leave takes w out of the line of k, unless its turn has come. It says which turn is left
 // over, and whether the others wait for other numbers of tokens.
-func (s *lines) leave(k lineKey, w *inLine) (spare turnAhead, mixed, left bool) {
+func (s *lines) leave(k turnKey, w *inLine) (spare turnAhead, mixed, left bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w.passed {
@@ -182,7 +182,7 @@ func (w *inLine) handOn() turnAhead {
 
 // moveUp asks when the turns of all in the line of k come now. If somebody else does that, he
 // begins again.
-func (s *lines) moveUp(k lineKey, d desk) {
+func (s *lines) moveUp(k turnKey, d desk) {
 	l, asked := s.begin(k)
 	for l != nil {
 		for _, a := range asked {
@@ -202,7 +202,7 @@ type standing struct {
 }
 
 // begin gives the line of k to one who asks for its turns, unless somebody does that.
-func (s *lines) begin(k lineKey) (*line, []standing) {
+func (s *lines) begin(k turnKey) (*line, []standing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.of[k]
@@ -236,7 +236,7 @@ func (l *line) all() (all []standing) {
 }
 
 // move sets an earlier time for the turn of one in the line of k, who may have another by now.
-func (s *lines) move(k lineKey, p standing, at, earliest time.Time) {
+func (s *lines) move(k turnKey, p standing, at, earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w := p.of

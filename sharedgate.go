@@ -249,7 +249,7 @@ func (g *SharedGate) turn(ctx context.Context, n int64, until time.Time, left *t
 	quick = answered.Sub(asked) <= g.slack
 	t := turnAhead{at: answered.Add(d.RetryAfter), earliest: asked.Add(d.RetryAfter)}
 	if d.RetryAfter > 0 {
-		if t, err = g.lines.wait(ctx, lineKey{}, n, t, noDesk{}); err != nil {
+		if t, err = g.lines.wait(ctx, turnKey{}, n, t, noDesk{}); err != nil {
 			*left = t.at
 			return false, quick, err
 		}

@@ -46,6 +46,10 @@ type Request struct {
 	// Ticket, and of which a part lies elsewhere, moves no earlier than it is.
 	Ticket uint64
 
+	// Start is set to the start time of a grant with MaxWait. Of a refund it names the
+	// start time to cancel.
+	Start *time.Time
+
 	// Hold is for how long after its turn a grant with a Ticket may be taken back. All that
 	// is granted meanwhile is remembered one by one: 48 bytes each in memory, 40 in Redis.
 	Hold time.Duration

@@ -2,59 +2,67 @@ package headgate
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"github.com/headgate/headgate/internal/waitline"
 )
 
-// Wait waits until key may have one token, see [Limiter.WaitN].
+// Wait takes one token of key, and waits until it may be used. See [Limiter.WaitN].
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
-// WaitN books n tokens of key and waits for their turn: first come, first served, across all
-// who share the store. It asks the store once, which tells when the turn comes. If ctx
-// ends before, WaitN returns at once with the error of ctx, the limits are as if it had
-// never asked (but for what a store across a network had granted without a wait), and those who wait behind it in this process move up; those in other
-// processes keep the times that they were told. Of more than 1024 who wait for one key, the
-// first can no longer be taken back: their turns pass unused.
+// WaitN takes n tokens of key, and waits until they may be used: first come, first served.
+// It calls the store once, which books the start time: there is no polling.
 //
-// If the turn would come after the deadline of ctx, nothing is charged and it returns a
-// [DeadlineError] at once. It returns an [InvalidError] for an n below 1, or above what
-// a limit ever grants at once.
+// If the start time would come after the deadline of ctx, WaitN returns a [DeadlineError] at
+// once and nothing is charged. It returns an [InvalidError] for an n below 1, or above what
+// a limit ever grants at once. After an error of the store, the tokens may be charged.
 //
-// The turns keep the limits. Who runs late because its machine is busy may come closer to
-// those behind it than they allow; a [Gate] does not.
+// If ctx ends first, WaitN returns its error at once. The callers in this process that wait
+// behind it for the same n move up, and the last start time is cancelled. It stays charged if
+// another process has booked after it, or another n was booked, and if it has come already:
+// a caller that leaves can make the limit short by n, never over.
+//
+// Start times keep the limits. Callers that wake up late because the machine is busy may
+// come closer together than the limits allow; with a gate they do not.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
-	b, err := l.book(ctx, key, n, 0)
-	if err != nil || b.wait == 0 {
+	b, err := l.newBooking(ctx, key, n)
+	if err != nil || b.granted(ctx) {
 		return err
 	}
-	t := turnAhead{at: time.Now().Add(b.wait), ticket: b.ticket}
-	_, err = l.lines.wait(ctx, lineKeyOf(key, b.limits, 0), n, t, limiterDesk{l, key, b.limits})
-	return err
+	c, err := b.join(ctx)
+	if err != nil {
+		return err
+	}
+	return c.Wait(ctx)
 }
 
-// Waiter is l for one key, as [NewReader], [ForEach] and the like take it.
-func (l *Limiter) Waiter(key string) Waiter { return keyWaiter{l, key} }
+// Waiter returns l for one key, as package gate takes it.
+func (l *Limiter) Waiter(key string) *KeyWaiter { return &KeyWaiter{l, key} }
 
-type keyWaiter struct {
+// KeyWaiter is a [Limiter] for one key. It implements gate.Waiter.
+type KeyWaiter struct {
 	limiter *Limiter
 	key     string
 }
 
-func (w keyWaiter) WaitN(ctx context.Context, n int64) error { return w.limiter.WaitN(ctx, w.key, n) }
-
-// Most is the least that one of the limits grants at once.
-func (w keyWaiter) Most() int64 {
-	most := unlimited.Remaining
-	for _, l := range w.limiter.limits(w.key) {
-		most = min(most, l.Capacity())
-	}
-	return most
+// WaitN is [Limiter.WaitN].
+func (w *KeyWaiter) WaitN(ctx context.Context, n int64) error {
+	return w.limiter.WaitN(ctx, w.key, n)
 }
 
-// Rate is that of the slowest of the limits.
-func (w keyWaiter) Rate() (n int64, period time.Duration) {
+// Burst returns the largest n that all limits of the key ever grant at once.
+func (w *KeyWaiter) Burst() int64 {
+	burst := unlimited.Remaining
+	for _, l := range w.limiter.limits(w.key) {
+		burst = min(burst, l.Capacity())
+	}
+	return burst
+}
+
+// Rate returns the rate of the slowest limit of the key, as n in each period; 0 if there is
+// no limit.
+func (w *KeyWaiter) Rate() (n int64, period time.Duration) {
 	for _, l := range w.limiter.limits(w.key) {
 		tokens := l.Capacity()
 		if l.Refill() > 0 {
@@ -67,141 +75,151 @@ func (w keyWaiter) Rate() (n int64, period time.Duration) {
 	return n, period
 }
 
-// booking is a grant whose turn is in wait.
+// booking is a request for n tokens of key that may have to wait.
 type booking struct {
-	key    string
-	limits []Limit
-	n      int64
-	ticket uint64
-	hold   time.Duration
-	wait   time.Duration
+	limiter *Limiter
+	key     string
+	limits  []Limit
+	n       int64
 }
 
-// book asks for n tokens of key, as far ahead as the deadline of ctx allows.
-func (l *Limiter) book(ctx context.Context, key string, n int64, hold time.Duration) (booking, error) {
+// lineKey is what the callers of one line have in common.
+type lineKey struct {
+	key    string
+	n      int64
+	limits [4]Limit
+	more   *Limit // the rest of them, if there are more than four
+}
+
+func (l *Limiter) newBooking(ctx context.Context, key string, n int64) (booking, error) {
 	if n < 1 {
 		return booking{}, invalid("n", n, "at least 1")
 	}
-	if err := ctx.Err(); err != nil {
-		return booking{}, err
+	return booking{limiter: l, key: key, limits: l.limits(key), n: n}, ctx.Err()
+}
+
+// granted reports whether there is nothing to wait for. Only a store in memory is asked.
+func (b booking) granted(ctx context.Context) bool {
+	if len(b.limits) == 0 || b.limiter.memory == nil {
+		return len(b.limits) == 0
 	}
-	most := maxAhead
+	d, err := b.take(ctx, b.n, 0, nil)
+	return err == nil && d.Allowed()
+}
+
+// join joins the line of b, and gets a start time. After an error it has left the line.
+func (b booking) join(ctx context.Context) (*waitline.Caller[lineKey], error) {
+	maxWait := maxAhead
 	if deadline, ok := ctx.Deadline(); ok {
-		most = min(max(time.Until(deadline), 0), maxAhead)
+		maxWait = min(max(time.Until(deadline), time.Microsecond), maxAhead)
 	}
-	b := booking{key: key, limits: l.limits(key), n: n, ticket: rand.Uint64() | 1, hold: hold}
-	d, err := l.ask(ctx, b, Request{Cost: n, MaxWait: most, Ticket: b.ticket, Hold: hold})
-	if err != nil {
-		return booking{}, err
+	c, booked := b.limiter.lines.Join(b.line(), time.Now().Add(maxWait), b)
+	if booked {
+		return c, nil
 	}
-	if d.RetryAfter == Never {
-		return booking{}, invalid("n", n, "at most "+strconv.FormatInt(d.Limit.Capacity(), 10)+", which is all that "+d.Limit.Name()+" grants at once")
+	var err error
+	left := b.await(ctx, func() {
+		var start waitline.Start
+		defer func() { c.Answer(start) }()
+		start, err = b.book(ctx, maxWait)
+	})
+	if left && c.Leave() {
+		return nil, ctx.Err()
 	}
-	if d.RetryAfter > most {
-		return booking{}, &DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
-	}
-	b.wait = d.RetryAfter
-	return b, nil
+	return c, err
 }
 
-// ask books b by r. A store that has to be asked across a network may answer when the caller
-// has left: what it granted then is given back.
-func (l *Limiter) ask(ctx context.Context, b booking, r Request) (Decision, error) {
-	if l.memory != nil {
-		return l.takeBooking(ctx, b, r)
+// await calls f, and reports true if ctx has ended before f returns. In memory f takes no
+// time; else it goes on in a goroutine. A panic of f is raised in the caller.
+func (b booking) await(ctx context.Context, f func()) (left bool) {
+	if b.limiter.memory != nil || ctx.Done() == nil {
+		f()
+		return false
 	}
-	answers := make(chan answer, 1)
+	returned := make(chan any, 1)
 	go func() {
-		var a answer
-		defer func() {
-			a.panicked = recover()
-			answers <- a
-		}()
-		a.d, a.err = l.takeBooking(context.WithoutCancel(ctx), b, r)
+		defer func() { returned <- recover() }()
+		f()
 	}()
-	desk := limiterDesk{l, b.key, b.limits}
 	select {
-	case a := <-answers:
-		switch {
-		case a.panicked != nil:
-			panic(a.panicked) // for the caller's goroutine to deal with
-		case a.err != nil && !invalidInput(a.err):
-			desk.run(func() { desk.giveBack(b.ticket, b.n) }) //nolint:contextcheck // it may have been granted, whatever ctx says
-		}
-		return a.d, a.err
 	case <-ctx.Done():
-		desk.run(func() { //nolint:contextcheck // ctx has ended
-			if a := <-answers; a.err != nil || a.d.Within(r.MaxWait) {
-				desk.giveBack(b.ticket, b.n)
-			}
-		})
-		return Decision{}, ctx.Err()
+		return true
+	case panicked := <-returned:
+		if panicked != nil {
+			panic(panicked)
+		}
+		return false
 	}
 }
 
-// invalidInput says whether err was told before anything was decided.
-func invalidInput(err error) bool {
-	_, is := errors.AsType[*InvalidError](err)
-	return is
+// book asks the store for a start time that is at most maxWait ahead.
+func (b booking) book(ctx context.Context, maxWait time.Duration) (waitline.Start, error) {
+	start := waitline.Start{Times: make([]time.Time, len(b.limits))}
+	d, err := b.take(context.WithoutCancel(ctx), b.n, maxWait, start.Times)
+	switch {
+	case err != nil:
+		return waitline.Start{}, err
+	case d.RetryAfter == Never:
+		want := "at most " + strconv.FormatInt(d.Limit.Capacity(), 10) + ", the burst of " + d.Limit.Name()
+		return waitline.Start{}, invalid("n", b.n, want)
+	case d.RetryAfter > maxWait:
+		return waitline.Start{}, &DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
+	}
+	start.Due = time.Now().Add(d.RetryAfter)
+	return start, nil
 }
 
-// answer is what a store said, or why it did not.
-type answer struct {
-	d        Decision
-	err      error
-	panicked any
-}
-
-// takeBooking makes r of all limits of b.
-func (l *Limiter) takeBooking(ctx context.Context, b booking, r Request) (Decision, error) {
-	if len(b.limits) == 0 {
-		return unlimited, nil
+// take makes one request of all limits of b. starts are nil, or one for each.
+func (b booking) take(ctx context.Context, cost int64, maxWait time.Duration, starts []time.Time) (Decision, error) {
+	var one [1]Request
+	rs := one[:]
+	if len(b.limits) > 1 {
+		rs = make([]Request, len(b.limits))
 	}
-	r.Key, r.Limit = b.key, b.limits[0]
-	if len(b.limits) == 1 {
-		return l.store.Take(ctx, r)
+	for i := range rs {
+		rs[i] = Request{Key: b.key, Limit: b.limits[i], Cost: cost, MaxWait: maxWait}
+		if starts != nil {
+			rs[i].Start = &starts[i]
+		}
 	}
-	rs, ds := make([]Request, len(b.limits)), make([]Decision, len(b.limits))
-	for i, limit := range b.limits {
-		rs[i] = r
-		rs[i].Limit = limit
+	if len(rs) == 1 {
+		return b.limiter.store.Take(ctx, rs[0])
 	}
-	if err := l.store.TakeAll(ctx, rs, ds); err != nil {
+	ds := make([]Decision, len(rs))
+	if err := b.limiter.store.TakeAll(ctx, rs, ds); err != nil {
 		return Decision{}, err
 	}
 	return Strictest(ds), nil
 }
 
-// giveBackIn is how long giving back may take, whatever the context says.
-const giveBackIn = 5 * time.Second
-
-// limiterDesk is the store of a limiter for one key.
-type limiterDesk struct {
-	limiter *Limiter
-	key     string
-	limits  []Limit
+// line is the line of b.
+func (b booking) line() lineKey {
+	k := lineKey{key: b.key, n: b.n}
+	if copy(k.limits[:], b.limits) < len(b.limits) {
+		k.more = &b.limits[len(k.limits)]
+	}
+	return k
 }
 
-// run waits for a store in memory, and for no other: the caller has left.
-func (d limiterDesk) run(do func()) {
-	if d.limiter.memory != nil {
-		do()
+// cancelWithin is how long a cancel or a commit may take, after its context has ended.
+const cancelWithin = 5 * time.Second
+
+// Cancel implements [waitline.Store].
+func (b booking) Cancel(s waitline.Start) (done bool, err error) {
+	if s.Times[0].IsZero() { // the store does not name start times
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), cancelWithin)
+	defer cancel()
+	d, err := b.take(ctx, -b.n, 0, s.Times)
+	return d.RetryAfter != Never, err
+}
+
+// Run implements [waitline.Store].
+func (b booking) Run(f func()) {
+	if b.limiter.memory != nil {
+		f()
 		return
 	}
-	go do()
-}
-
-func (d limiterDesk) giveBack(ticket uint64, n int64) {
-	_, _ = d.take(Request{Cost: -n, Ticket: ticket}) // else the turn passes unused
-}
-
-func (d limiterDesk) look(ticket uint64) (wait time.Duration, ok bool) {
-	a, err := d.take(Request{Ticket: ticket})
-	return a.RetryAfter, err == nil && a.RetryAfter != Never
-}
-
-func (d limiterDesk) take(r Request) (Decision, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), giveBackIn)
-	defer cancel()
-	return d.limiter.takeBooking(ctx, booking{key: d.key, limits: d.limits}, r)
+	go f()
 }
