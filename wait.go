@@ -171,25 +171,25 @@ func (b booking) book(ctx context.Context, maxWait time.Duration) (waitline.Star
 
 // take makes one request of all limits of b. starts are nil, or one for each.
 func (b booking) take(ctx context.Context, cost int64, maxWait time.Duration, starts []time.Time) (Decision, error) {
-	var one [1]Request
-	rs := one[:]
-	if len(b.limits) > 1 {
-		rs = make([]Request, len(b.limits))
+	if len(b.limits) == 1 {
+		return b.limiter.store.Take(ctx, b.request(0, cost, maxWait, starts))
 	}
+	rs, ds := make([]Request, len(b.limits)), make([]Decision, len(b.limits))
 	for i := range rs {
-		rs[i] = Request{Key: b.key, Limit: b.limits[i], Cost: cost, MaxWait: maxWait}
-		if starts != nil {
-			rs[i].Start = &starts[i]
-		}
+		rs[i] = b.request(i, cost, maxWait, starts)
 	}
-	if len(rs) == 1 {
-		return b.limiter.store.Take(ctx, rs[0])
-	}
-	ds := make([]Decision, len(rs))
 	if err := b.limiter.store.TakeAll(ctx, rs, ds); err != nil {
 		return Decision{}, err
 	}
 	return Strictest(ds), nil
+}
+
+func (b booking) request(i int, cost int64, maxWait time.Duration, starts []time.Time) Request {
+	r := Request{Key: b.key, Limit: b.limits[i], Cost: cost, MaxWait: maxWait}
+	if starts != nil {
+		r.Start = &starts[i]
+	}
+	return r
 }
 
 // line is the line of b.

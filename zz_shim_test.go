@@ -6,6 +6,7 @@ import (
 	"time"
 )
 
+// remote is for sharedgate_test.go, until that moves to package gate.
 type remote struct {
 	Store
 	takes time.Duration
@@ -15,10 +16,4 @@ type remote struct {
 func (s *remote) Take(ctx context.Context, r Request) (Decision, error) {
 	time.Sleep(s.takes)
 	return s.Store.Take(ctx, r)
-}
-
-type failing struct{ Store }
-
-func (failing) Take(context.Context, Request) (Decision, error) {
-	return Decision{}, errLost
 }
