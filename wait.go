@@ -37,44 +37,6 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	return c.Wait(ctx)
 }
 
-// Waiter returns l for one key, as package gate takes it.
-func (l *Limiter) Waiter(key string) *KeyWaiter { return &KeyWaiter{l, key} }
-
-// KeyWaiter is a [Limiter] for one key. It implements gate.Waiter.
-type KeyWaiter struct {
-	limiter *Limiter
-	key     string
-}
-
-// WaitN is [Limiter.WaitN].
-func (w *KeyWaiter) WaitN(ctx context.Context, n int64) error {
-	return w.limiter.WaitN(ctx, w.key, n)
-}
-
-// Burst returns the largest n that all limits of the key ever grant at once.
-func (w *KeyWaiter) Burst() int64 {
-	burst := unlimited.Remaining
-	for _, l := range w.limiter.limits(w.key) {
-		burst = min(burst, l.Capacity())
-	}
-	return burst
-}
-
-// Rate returns the rate of the slowest limit of the key, as n in each period; 0 if there is
-// no limit.
-func (w *KeyWaiter) Rate() (n int64, period time.Duration) {
-	for _, l := range w.limiter.limits(w.key) {
-		tokens := l.Capacity()
-		if l.Refill() > 0 {
-			tokens = l.Refill()
-		}
-		if n == 0 || float64(tokens)/float64(l.Period()) < float64(n)/float64(period) {
-			n, period = tokens, l.Period()
-		}
-	}
-	return n, period
-}
-
 // booking is a request for n tokens of key that may have to wait.
 type booking struct {
 	limiter *Limiter
@@ -160,8 +122,8 @@ func (b booking) book(ctx context.Context, maxWait time.Duration) (waitline.Star
 	case err != nil:
 		return waitline.Start{}, err
 	case d.RetryAfter == Never:
-		want := "at most " + strconv.FormatInt(d.Limit.Capacity(), 10) + ", the burst of " + d.Limit.Name()
-		return waitline.Start{}, invalid("n", b.n, want)
+		burst := strconv.FormatInt(d.Limit.Capacity(), 10)
+		return waitline.Start{}, invalid("n", b.n, "at most "+burst+", the burst of "+d.Limit.Name())
 	case d.RetryAfter > maxWait:
 		return waitline.Start{}, &DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
 	}
@@ -170,7 +132,9 @@ func (b booking) book(ctx context.Context, maxWait time.Duration) (waitline.Star
 }
 
 // take makes one request of all limits of b. starts are nil, or one for each.
-func (b booking) take(ctx context.Context, cost int64, maxWait time.Duration, starts []time.Time) (Decision, error) {
+func (b booking) take(
+	ctx context.Context, cost int64, maxWait time.Duration, starts []time.Time,
+) (Decision, error) {
 	if len(b.limits) == 1 {
 		return b.limiter.store.Take(ctx, b.request(0, cost, maxWait, starts))
 	}
