@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/headgate/headgate/internal/waitline"
 )
 
 // Limiter is a store and one or more limits, ready to use. With several limits, a request is
@@ -22,6 +24,7 @@ type Limiter struct {
 	fixed  atomic.Pointer[[]Limit] // the same for all keys
 	choose LimitsFunc              // or chosen for each, if not nil
 	groups sync.Pool               // of *group
+	lines  waitline.Lines[lineKey] // callers that wait
 }
 
 // LimitsFunc returns the limits of a key.

@@ -1,0 +1,149 @@
+package headgate
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/internal/waitline"
+)
+
+// Reservation is a number of tokens that are granted now or at a start time ahead. It is
+// safe for use by many goroutines.
+type Reservation struct {
+	booking booking
+	start   waitline.Start
+	settled atomic.Bool
+}
+
+// Reserve takes n tokens of key, at the first moment at which they fit after all that was
+// granted before, and does not wait: call [Reservation.Wait], or act after
+// [Reservation.Delay]. If they are not needed, call [Reservation.Cancel]; if the cost is known
+// only afterwards, call [Reservation.Commit]. A reservation that is never settled counts as
+// fully used. The errors are those of [Limiter.WaitN].
+func (l *Limiter) Reserve(ctx context.Context, key string, n int64) (*Reservation, error) {
+	b, err := l.newBooking(ctx, key, n)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reservation{booking: b}
+	if len(b.limits) == 0 {
+		return r, nil
+	}
+	c, err := b.join(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.start = c.Take()
+	return r, nil
+}
+
+// ReserveNow is [Limiter.Reserve] for callers that cannot wait: unless the tokens are granted
+// now, it returns a [DeadlineError] that says when they would be, and nothing is charged.
+func (l *Limiter) ReserveNow(ctx context.Context, key string, n int64) (*Reservation, error) {
+	b, err := l.newBooking(ctx, key, n)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reservation{booking: b}
+	if len(b.limits) == 0 {
+		return r, nil
+	}
+	if b.await(ctx, func() { r.start, err = b.book(ctx, 0) }) {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Delay returns the time until the start of r, 0 if it has come.
+func (r *Reservation) Delay() time.Duration { return max(time.Until(r.start.Due), 0) }
+
+// Wait waits until the start of r. If ctx ends before, it cancels r, and returns the error of
+// ctx at once.
+func (r *Reservation) Wait(ctx context.Context) error {
+	timer := time.NewTimer(r.Delay())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		r.booking.Run(func() { _ = r.Cancel(ctx) }) // after an error it stays charged
+		return ctx.Err()
+	}
+}
+
+// Cancel gives all tokens of r back. It is done even if ctx has ended, within 5 seconds.
+//
+// While the start of r lies ahead, the tokens stay charged, and Cancel returns nil, if a
+// request of another n or another process was booked after r. Callers of this process that
+// wait behind r for the same n move up. Once the start has come, Cancel is a
+// [Limiter.Refund]. After an error, which says that the store is unavailable, the tokens may
+// or may not have been given back.
+//
+// Only the first Cancel or Commit counts. Later ones do nothing and return nil.
+func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }
+
+// Commit settles r by what was used. What is left over is refunded, see [Limiter.Refund]. What was
+// used beyond n is charged at the next start times, so that later requests wait for it. A
+// Commit of 0 is [Reservation.Cancel].
+//
+// The excess is charged under one limit after the other. An error says how much of it was
+// not.
+func (r *Reservation) Commit(ctx context.Context, used int64) error {
+	b := r.booking
+	if most := b.maxUsed(); used < 0 || used > most {
+		return invalid("used", used, "from 0 to "+strconv.FormatInt(most, 10))
+	}
+	if r.settled.Swap(true) || used == b.n || len(b.limits) == 0 {
+		return nil
+	}
+	if used == 0 && r.Delay() > 0 {
+		return b.limiter.lines.Return(b.line(), r.start, b)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
+	defer cancel()
+	if used > b.n {
+		return b.charge(ctx, used-b.n)
+	}
+	_, err := b.take(ctx, used-b.n, 0, nil)
+	return err
+}
+
+// maxParts bounds how often Commit asks for what was used beyond a reservation.
+const maxParts = 100
+
+// maxUsed is the most that can be committed.
+func (b booking) maxUsed() int64 {
+	most := int64(math.MaxInt64)
+	for _, l := range b.limits {
+		if capacity := l.Capacity(); capacity < (most-b.n)/maxParts {
+			most = b.n + maxParts*capacity
+		}
+	}
+	return most
+}
+
+// charge books n more tokens, under each limit at start times of its own: they are used
+// already, and one limit need not wait for another.
+func (b booking) charge(ctx context.Context, n int64) error {
+	for i, limit := range b.limits {
+		one := booking{limiter: b.limiter, key: b.key, limits: b.limits[i : i+1]}
+		for left := n; left > 0; left -= limit.Capacity() {
+			d, err := one.take(ctx, min(left, limit.Capacity()), maxAhead, nil)
+			if err == nil && !d.Within(maxAhead) {
+				err = invalid("used", n, "what "+limit.Name()+" grants in 285 years")
+			}
+			if err != nil {
+				return fmt.Errorf("headgate: %d of %d tokens beyond the reservation not charged to %s, "+
+					"nor any to the %d limits after it: %w", left, n, limit.Name(), len(b.limits)-i-1, err)
+			}
+		}
+	}
+	return nil
+}

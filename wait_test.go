@@ -1,0 +1,249 @@
+package headgate
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Callers pass in the order in which they came, each at the first moment that the limits allow.
+func TestCallersWaitInOrder(t *testing.T) {
+	for text, want := range map[string][]float64{
+		"1/s":                     {0, 1, 2, 3, 4, 5},
+		"2/s":                     {0, 0, .5, 1, 1.5, 2},
+		"2/s stepped":             {0, 0, 1, 1, 2, 2},
+		"2/s fixed-window":        {0, 0, 1, 1, 2, 2},
+		"3/2s sliding-log":        {0, 0, 0, 2, 2, 2},
+		"3/2s sliding-window":     {0, 0, 0, 8. / 3, 10. / 3, 4},
+		"2/s, 3/10s fixed-window": {0, 0, .5, 10, 10, 10.5},
+	} {
+		t.Run(text, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var limits []Limit
+				for part := range strings.SplitSeq(text, ", ") {
+					limits = append(limits, must(ParseLimit(part)))
+				}
+				l := must(NewLimiter(NewMemory(1000), limits...))
+				start := time.Now().Truncate(10 * time.Second).Add(10 * time.Second)
+				time.Sleep(time.Until(start))
+				got := make([]float64, len(want))
+				var all sync.WaitGroup
+				for i := range want {
+					all.Go(func() {
+						if err := l.Wait(t.Context(), "k"); err != nil {
+							t.Error(err)
+						}
+						got[i] = time.Since(start).Seconds()
+					})
+					synctest.Wait()
+				}
+				all.Wait()
+				for i := range want {
+					if diff := got[i] - want[i]; diff < 0 || diff > 1e-5 {
+						t.Fatalf("start times %v; want %v", got, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A deadline that cannot be met fails at once and charges nothing.
+func TestWaitFailsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := must(NewLimiter(newTestStore(), PerSecond(1).Named("api"), Per(100, 24*time.Hour).Named("day")))
+		start := time.Now()
+		for range 3 {
+			go func() { _ = l.Wait(t.Context(), "k") }()
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		for name, err := range map[string]error{
+			"Wait":       l.Wait(ctx, "k"),
+			"ReserveNow": errorOf(l.ReserveNow(t.Context(), "k", 1)),
+		} {
+			late, ok := errors.AsType[*DeadlineError](err)
+			if !ok || !errors.Is(err, context.DeadlineExceeded) || late.Wait != 3*time.Second {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if time.Since(start) != 0 {
+			t.Errorf("it took %s", time.Since(start))
+		}
+		for _, n := range []int64{-1, 0, 2, 101} {
+			if _, ok := errors.AsType[*InvalidError](l.WaitN(t.Context(), "k", n)); !ok {
+				t.Errorf("n = %d: no error", n)
+			}
+		}
+		cancel()
+		if err := l.Wait(ctx, "k"); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		if err := l.Wait(t.Context(), "k"); err != nil || time.Since(start) != 3*time.Second {
+			t.Errorf("%v after %s", err, time.Since(start))
+		}
+	})
+}
+
+func errorOf(_ *Reservation, err error) error { return err }
+
+// A caller that is answered late has its place by its arrival, and a panic of the store is
+// raised in the caller.
+func TestPlacesAreByArrival(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		s := &lateFirst{Store: newTestStore(), calls: &calls}
+		l := must(NewLimiter(s, PerSecond(10).Burst(1)))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if err := l.Wait(ctx, "k"); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		var got [3]time.Duration
+		var all sync.WaitGroup
+		for i := range got {
+			all.Go(func() {
+				if err := l.Wait(ctx, "k"); err != nil {
+					t.Error(err)
+				}
+				got[i] = time.Since(start)
+			})
+			synctest.Wait()
+		}
+		all.Wait()
+		if got[0] > got[1] || got[1] > got[2] {
+			t.Errorf("passed after %v", got)
+		}
+		calls.Store(-1)
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was lost")
+			}
+		}()
+		_ = l.Wait(ctx, "k")
+	})
+}
+
+// lateFirst takes 50 ms to decide its second call, and panics at call 0.
+type lateFirst struct {
+	Store
+	calls *atomic.Int64
+}
+
+func (s *lateFirst) Take(ctx context.Context, r Request) (Decision, error) {
+	switch s.calls.Add(1) {
+	case 0:
+		panic("store")
+	case 2:
+		time.Sleep(50 * time.Millisecond)
+	}
+	return s.Store.Take(ctx, r)
+}
+
+// A reservation has its delay, and is settled once.
+func TestReservations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := must(NewLimiter(newTestStore(), PerMinute(100).Named("model")))
+		left := func() int64 { return must(l.Peek(t.Context(), "k")).Remaining }
+		settle := func(want int64, err error) {
+			t.Helper()
+			if err != nil || left() != want {
+				t.Errorf("%d are left, want %d: %v", left(), want, err)
+			}
+		}
+		a, b := must(l.Reserve(t.Context(), "k", 90)), must(l.Reserve(t.Context(), "k", 40))
+		if a.Delay() != 0 || b.Delay() != 18*time.Second {
+			t.Errorf("delays %s, %s", a.Delay(), b.Delay())
+		}
+		settle(10, b.Cancel(t.Context()))
+		settle(10, b.Cancel(t.Context()))
+		settle(80, a.Commit(t.Context(), 20))
+		settle(0, must(l.Reserve(t.Context(), "k", 10)).Commit(t.Context(), 80))
+		for _, used := range []int64{-1, 1 << 40} {
+			if err := a.Commit(t.Context(), used); err == nil {
+				t.Errorf("a use of %d was committed", used)
+			}
+		}
+	})
+}
+
+// Callers that wait behind a reservation that is cancelled move up. Once another n was booked
+// after it, its tokens stay charged.
+func TestACancelledReservationLetsCallersMoveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := must(NewLimiter(newTestStore(), PerSecond(1).Burst(2)))
+		start := time.Now()
+		first := must(l.Reserve(t.Context(), "k", 2))
+		second := must(l.Reserve(t.Context(), "k", 1))
+		third := must(l.Reserve(t.Context(), "k", 2))
+		if err := second.Cancel(t.Context()); err != nil || third.Delay() != 3*time.Second {
+			t.Errorf("%s, %v", third.Delay(), err)
+		}
+		time.AfterFunc(100*time.Millisecond, func() { _ = third.Cancel(context.Background()) })
+		if err := l.WaitN(t.Context(), "k", 2); err != nil || time.Since(start) != 3*time.Second {
+			t.Errorf("passed after %s, error %v", time.Since(start), err)
+		}
+		if first.Delay() != 0 {
+			t.Error(first.Delay())
+		}
+	})
+}
+
+// A Cancel is done though its context has ended, and an error of the store is returned.
+func TestACancelIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &networkStore{Store: newTestStore()}
+		l := must(NewLimiter(s, PerHour(1).Burst(10)))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := must(l.Reserve(t.Context(), "k", 10)).Cancel(ended); err != nil || must(l.Peek(t.Context(), "k")).Remaining != 10 {
+			t.Errorf("after the context has ended: %v", err)
+		}
+		now, ahead := must(l.Reserve(t.Context(), "other", 10)), must(l.Reserve(t.Context(), "other", 10))
+		s.lose = func(Request) bool { return true }
+		if now.Cancel(t.Context()) == nil || ahead.Cancel(t.Context()) == nil {
+			t.Error("a lost answer is no error")
+		}
+	})
+}
+
+// Callers under other limits are in lines of their own.
+func TestPlansHaveLinesOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		free, pro := Per(1, 10*time.Second).Named("free"), PerSecond(1).Named("pro")
+		s := newTestStore()
+		fast, slow := must(NewLimiter(s, pro)), must(NewLimiter(s, free))
+		start := time.Now()
+		ctx, leave := context.WithCancel(t.Context())
+		for range 2 {
+			go func() { _ = fast.Wait(ctx, "k") }()
+			synctest.Wait()
+		}
+		for range 2 {
+			go func() { _ = slow.Wait(t.Context(), "k") }()
+			synctest.Wait()
+		}
+		leave()
+		if err := slow.Wait(t.Context(), "k"); err != nil || time.Since(start) != 20*time.Second {
+			t.Errorf("the third of the free plan passed after %s, error %v", time.Since(start), err)
+		}
+	})
+}
+
+// A Wait that is granted at once in memory allocates nothing.
+func TestWaitAllocatesNothingInMemory(t *testing.T) {
+	l := must(NewLimiter(NewMemory(1000), PerSecond(1e6).Burst(1e6)))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_ = l.Wait(ctx, "k")
+	if n := testing.AllocsPerRun(100, func() { _ = l.Wait(ctx, "k") }); n != 0 {
+		t.Errorf("%g allocations", n)
+	}
+}
