@@ -50,6 +50,10 @@ type Request struct {
 	// is granted meanwhile is remembered one by one: 48 bytes each in memory, 40 in Redis.
 	Hold time.Duration
 
+	// Start, of a grant with a MaxWait, is set to its start time; of a refund it may name the
+	// start time that it cancels.
+	Start *time.Time
+
 	// At is the time of the request. Zero means the store's own clock, which is
 	// what live traffic wants; replay and tests pass the time. Whole microseconds
 	// count. It must lie between 1970 and 2255. The times given to one store
