@@ -53,8 +53,8 @@ func checkBounds(t *testing.T, s headgate.Store, sets [][]string) {
 				return fmt.Errorf("%v, request %d: %w", h.limits, i, err)
 			}
 		}
-		if len(h.bound.events) == 0 && h.granted < 5 {
-			return fmt.Errorf("%v: only %d granted: this shows little", h.limits, h.granted)
+		if h.granted == 0 {
+			return fmt.Errorf("%v: nothing granted: this shows nothing", h.limits)
 		}
 		return nil
 	})

@@ -34,6 +34,28 @@ func Agreement(t *testing.T, got, want headgate.Store) {
 	}
 }
 
+// severalKeys takes groups of several keys, which may lie on several servers. A group that
+// is refused there moves the time of a key on, so the clock does not step back.
+func severalKeys(t *testing.T, s headgate.Store) {
+	model := newModel()
+	eachSeed(t, 20, func(seed uint64) error {
+		random := rand.New(rand.NewPCG(seed, 6))
+		at := epoch
+		for i := range 60 {
+			at = at.Add(time.Duration(random.Int64N(int64(time.Second))).Truncate(time.Microsecond))
+			var rs []headgate.Request
+			for j := range 1 + random.IntN(4) {
+				key, l := fmt.Sprint("several ", seed, j), parse(t, everyAlgorithm[random.IntN(5)])
+				rs = append(rs, headgate.Request{Key: key, Limit: l, Cost: random.Int64N(60), At: at})
+			}
+			if _, err := same(t, s, model, rs); err != nil {
+				return fmt.Errorf("request %d: %w", i, err)
+			}
+		}
+		return nil
+	})
+}
+
 // eachSeed runs check with the seeds 1 to n, several at once: with random seeds for as long
 // as HEADGATE_SOAK says, or with HEADGATE_SEED alone.
 func eachSeed(t *testing.T, n uint64, check func(seed uint64) error) {
@@ -85,24 +107,31 @@ func agree(t *testing.T, random *sequence, got, want headgate.Store) error {
 		}
 		return want.Reset(t.Context(), rs[0].Key, rs[0].Limit)
 	}
+	starts, err := same(t, got, want, rs)
+	random.starts = append(random.starts, starts...)
+	return err
+}
+
+// same puts rs to both stores, and returns the start times that both gave.
+func same(t *testing.T, got, want headgate.Store, rs []headgate.Request) (starts []time.Time, err error) {
 	gs, gotStarts, err := put(t, got, rs)
 	if err != nil {
-		return fmt.Errorf("%s: %w", show(rs[0]), err)
+		return nil, fmt.Errorf("%s: %w", show(rs[0]), err)
 	}
 	ws, wantStarts, err := put(t, want, rs)
 	if err != nil {
-		return fmt.Errorf("%s: %w", show(rs[0]), err)
+		return nil, fmt.Errorf("%s: %w", show(rs[0]), err)
 	}
 	for i := range rs {
 		if gs[i] != ws[i] || !gotStarts[i].Equal(wantStarts[i]) {
-			return fmt.Errorf("%d of %d: %s:\n got  %s, start %s\n want %s, start %s", i+1, len(rs),
+			return nil, fmt.Errorf("%d of %d: %s:\n got  %s, start %s\n want %s, start %s", i+1, len(rs),
 				show(rs[i]), describe(gs[i]), gotStarts[i], describe(ws[i]), wantStarts[i])
 		}
 		if !wantStarts[i].IsZero() && rs[i].Cost > 0 {
-			random.starts = append(random.starts, wantStarts[i])
+			starts = append(starts, wantStarts[i])
 		}
 	}
-	return nil
+	return starts, nil
 }
 
 // put takes rs of s, with start times of its own.

@@ -21,6 +21,7 @@ var invariants = []check{
 	{"time never runs back", neverBack},
 	{"a denial touches nothing", denialTouchesNothing},
 	{"all or none", allOrNone},
+	{"all or none, of several keys", severalKeys},
 	{"a reset is complete", resetIsComplete},
 	{"bad input", badInput},
 }

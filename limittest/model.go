@@ -106,8 +106,18 @@ func (p *part) decide() {
 	case !p.held() && p.state.left(p.Limit, p.time()) >= ask:
 		p.wait = 0 // also if the clock stepped back
 	default:
-		p.wait = first(p.time(), func(t int64) bool { return p.state.left(p.Limit, t) >= ask }) - p.now
+		p.wait = p.waitFor(ask)
 	}
+}
+
+// waitFor finds the wait until ask fits. No start time can be booked that doubles do not
+// count exactly, which ends in the year 2255.
+func (p *part) waitFor(ask int64) int64 {
+	start := first(p.time(), func(t int64) bool { return p.state.left(p.Limit, t) >= ask })
+	if books := p.held() || p.Cost > 0 && p.MaxWait > 0; books && start >= 1<<53 {
+		return never
+	}
+	return start - p.now
 }
 
 // together is how long a group waits for its common start, and whether it is granted.
@@ -132,7 +142,7 @@ func (p *part) settle(wait int64) {
 		p.state.booked = wait > 0
 		p.wait = wait
 		if p.MaxWait > 0 && p.Start != nil {
-			*p.Start = time.UnixMicro(at)
+			*p.Start = time.UnixMicro(p.now + wait)
 		}
 	case p.Cost < 0:
 		held := p.held()

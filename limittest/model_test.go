@@ -12,7 +12,11 @@ import (
 
 // The model passes the suite: what the vectors and the invariants say is what it does.
 func TestModel(t *testing.T) {
-	Run(t, func(*testing.T) headgate.Store { return newModel() })
+	open := func(*testing.T) headgate.Store { return newModel() }
+	Vectors(t, open(t))
+	for _, checks := range [][]check{invariants, bookings, changes, lessons} {
+		runAll(t, open, checks)
+	}
 }
 
 // The model agrees with a simulation in which time passes microsecond by microsecond.

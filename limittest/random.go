@@ -105,16 +105,12 @@ func (s *sequence) next() []headgate.Request {
 		s.limit = s.limits[s.IntN(len(s.limits))]
 	}
 	rs := []headgate.Request{s.request(s.key, s.limit)}
-	if s.IntN(10) == 0 {
-		siblings := []headgate.Limit{headgate.PerSecond(3).Named("sibling"), headgate.SlidingLog(40, time.Minute)}
-		for i, l := range siblings {
-			if s.IntN(2) == 0 {
-				rs = append(rs, s.request(s.key, l))
-			}
-			if s.IntN(3) == 0 {
-				rs = append(rs, s.request(fmt.Sprint("sibling ", i, " of ", s.key), s.limit))
-			}
-		}
+	switch s.IntN(20) {
+	case 0:
+		rs = append(rs, s.request(s.key, headgate.PerSecond(3).Named("sibling")))
+	case 1:
+		rs = append(rs, s.request(s.key, headgate.PerSecond(3).Named("sibling")),
+			s.request(s.key, headgate.SlidingLog(40, time.Minute)))
 	}
 	return rs
 }
