@@ -3,6 +3,9 @@ package limittest
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -10,133 +13,42 @@ import (
 	"github.com/headgate/headgate"
 )
 
-const (
-	perSequence = 250 // requests of one key
-	callers     = 16
-)
+// Definitions puts random requests to s and to a naive model of the definitions. It wants
+// the same decisions, field by field, and the same start times.
+func Definitions(t *testing.T, s headgate.Store) { Agreement(t, s, newModel()) }
 
-// eachSequence runs check for enough sequences of each algorithm, several at a time.
-func eachSequence(t *testing.T, check func(t *testing.T, s *sequence) error) {
+// Agreement puts the same random requests to two stores, and wants the same decisions.
+func Agreement(t *testing.T, got, want headgate.Store) {
 	for _, a := range algorithms {
 		t.Run(a.String(), func(t *testing.T) {
-			seeds := make(chan uint64)
-			var wg sync.WaitGroup
-			for range callers {
-				wg.Go(func() {
-					for seed := range seeds {
-						if err := check(t, newSequence(a, seed)); err != nil {
-							t.Errorf("sequence %d: %v", seed, err)
-						}
+			eachSeed(t, 48, func(seed uint64) error {
+				random := newSequence(a, seed)
+				for i := range 80 {
+					if err := agree(t, random, got, want); err != nil {
+						return fmt.Errorf("request %d: %w", i, err)
 					}
-				})
-			}
-			base := rand.Uint64() // a failure names its seed
-			for i := range uint64(max(ops()/perSequence, 1)) {
-				seeds <- base + i
-			}
-			close(seeds)
-			wg.Wait()
+				}
+				return nil
+			})
 		})
 	}
 }
 
-// Definitions checks each decision of s on random requests against the
-// definition of the algorithm: granted if and only if the cost fits; Remaining is
-// the most that fits; RetryAfter and ResetAfter are true, and not a microsecond
-// too long.
-func Definitions(t *testing.T, s headgate.Store) {
-	eachSequence(t, func(t *testing.T, random *sequence) error {
-		m := newModel(random.limit)
-		for i := range perSequence {
-			r := random.next()
-			d, err := s.Take(t.Context(), r)
-			if err != nil {
-				return fmt.Errorf("request %d: %s: %w", i, show(r), err)
+// severalKeys takes groups of several keys, which may lie on several servers. A group that
+// is refused there moves the time of a key on, so the clock does not step back.
+func severalKeys(t *testing.T, s headgate.Store) {
+	model := newModel()
+	eachSeed(t, 20, func(seed uint64) error {
+		random := rand.New(rand.NewPCG(seed, 6))
+		at := epoch
+		for i := range 60 {
+			at = at.Add(time.Duration(random.Int64N(int64(time.Second))).Truncate(time.Microsecond))
+			var rs []headgate.Request
+			for j := range 1 + random.IntN(4) {
+				key, l := fmt.Sprint("several ", seed, j), parse(t, everyAlgorithm[random.IntN(5)])
+				rs = append(rs, headgate.Request{Key: key, Limit: l, Cost: random.Int64N(60), At: at})
 			}
-			if err := m.check(r, d); err != nil {
-				return fmt.Errorf("request %d: %s: answer %s: %w", i, show(r), describe(d), err)
-			}
-		}
-		return nil
-	})
-}
-
-// check compares d with what the definition says, and takes it over.
-func (m *model) check(r headgate.Request, d headgate.Decision) error {
-	t := r.At.UnixMicro()
-	ask := max(r.Cost, -m.limit.Capacity())
-	if ask == 0 {
-		ask = 1
-	}
-	if want := m.fits(t, ask) || ask < 0; d.Allowed() != want {
-		return fmt.Errorf("allowed is %v; want %v", d.Allowed(), want)
-	}
-	if d.Allowed() && r.Cost != 0 {
-		m.charge(t, ask)
-	}
-	if err := m.checkRemaining(t, d.Remaining); err != nil {
-		return err
-	}
-	if err := m.checkRetry(t, ask, d); err != nil {
-		return err
-	}
-	return m.checkReset(t, d.ResetAfter.Microseconds())
-}
-
-func (m *model) checkRemaining(t, remaining int64) error {
-	if remaining != 0 && !m.fits(t, remaining) {
-		return fmt.Errorf("remaining is %d, which would be refused", remaining)
-	}
-	if m.fits(t, remaining+1) {
-		return fmt.Errorf("remaining is %d, but one more would be granted", remaining)
-	}
-	return nil
-}
-
-func (m *model) checkRetry(t, ask int64, d headgate.Decision) error {
-	switch retry := d.RetryAfter.Microseconds(); {
-	case d.Allowed() && d.RetryAfter != 0:
-		return fmt.Errorf("allowed, but retry after %s", d.RetryAfter)
-	case d.Allowed():
-		return nil
-	case (ask > m.limit.Capacity()) != (d.RetryAfter == headgate.Never):
-		return fmt.Errorf("retry after %s for a cost of %d of %d", d.RetryAfter, ask, m.limit.Capacity())
-	case d.RetryAfter == headgate.Never:
-		return nil
-	case !m.fits(t+retry, ask):
-		return fmt.Errorf("refused again after %s", d.RetryAfter)
-	case m.fits(t+retry-1, ask):
-		return fmt.Errorf("granted before %s", d.RetryAfter)
-	}
-	return nil
-}
-
-func (m *model) checkReset(t, reset int64) error {
-	if !m.pristine(t + reset) {
-		return fmt.Errorf("reset after %s is too early", time.Duration(reset)*time.Microsecond)
-	}
-	if reset > 0 && m.pristine(t+reset-1) {
-		return fmt.Errorf("reset after %s is too late", time.Duration(reset)*time.Microsecond)
-	}
-	return nil
-}
-
-// Agreement puts the same random requests to both stores and wants the same
-// decisions, field by field. Limits change their numbers, keys are reset, and
-// some requests are taken together with others.
-func Agreement(t *testing.T, got, want headgate.Store) {
-	eachSequence(t, func(t *testing.T, random *sequence) error {
-		limits := [4]headgate.Limit{}
-		for i := range limits {
-			limits[i] = randomLimit(random.Rand, random.limit.Algorithm()).Named("agreed")
-		}
-		// One differs from another in its capacity alone, as most changes do.
-		limits[1] = resized(limits[0], limits[1].Capacity())
-		for i := range perSequence {
-			if random.IntN(30) == 0 {
-				random.limit = limits[random.IntN(len(limits))]
-			}
-			if err := agree(t, random, got, want); err != nil {
+			if _, err := same(t, s, model, rs); err != nil {
 				return fmt.Errorf("request %d: %w", i, err)
 			}
 		}
@@ -144,75 +56,98 @@ func Agreement(t *testing.T, got, want headgate.Store) {
 	})
 }
 
-// resized is l with another capacity, or l if that would not be valid.
-func resized(l headgate.Limit, capacity int64) headgate.Limit {
-	var other headgate.Limit
-	switch l.Algorithm() {
-	case headgate.AlgorithmTokenBucket:
-		other = headgate.Per(l.Refill(), l.Period()).Burst(capacity)
-	case headgate.AlgorithmStepped:
-		other = headgate.SteppedTokenBucket(l.Refill(), l.Period()).Burst(capacity)
-	case headgate.AlgorithmFixedWindow:
-		other = headgate.FixedWindow(capacity, l.Period())
-	case headgate.AlgorithmSlidingWindow:
-		other = headgate.SlidingWindow(capacity, l.Period())
-	default:
-		other = headgate.SlidingLog(capacity, l.Period())
+// eachSeed runs check with the seeds 1 to n, several at once: with random seeds for as long
+// as HEADGATE_SOAK says, or with HEADGATE_SEED alone.
+func eachSeed(t *testing.T, n uint64, check func(seed uint64) error) {
+	t.Helper()
+	next := seeds(t, n)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for seed := range next {
+				if err := check(seed); err != nil {
+					t.Errorf("%v\nrepeat with HEADGATE_SEED=%d", err, seed)
+				}
+			}
+		})
 	}
-	if other.Validate() != nil {
-		return l
-	}
-	return other.Named("agreed")
+	wg.Wait()
 }
 
-// agree puts one step of the sequence to both stores: a request, several
-// together, or a reset.
+func seeds(t *testing.T, n uint64) <-chan uint64 {
+	next := make(chan uint64)
+	one, err := strconv.ParseUint(os.Getenv("HEADGATE_SEED"), 10, 64)
+	soak, _ := time.ParseDuration(os.Getenv("HEADGATE_SOAK"))
+	end := time.Now().Add(soak)
+	go func() {
+		defer close(next)
+		switch {
+		case err == nil:
+			next <- one
+		case soak > 0:
+			for time.Now().Before(end) && !t.Failed() {
+				next <- rand.Uint64()
+			}
+		default:
+			for i := range n {
+				next <- i + 1
+			}
+		}
+	}()
+	return next
+}
+
+// agree puts one step of the sequence to both stores: requests that go together, or a
+// reset.
 func agree(t *testing.T, random *sequence, got, want headgate.Store) error {
-	r := random.next()
-	switch random.IntN(40) {
-	case 0:
-		if err := got.Reset(t.Context(), r.Key, r.Limit); err != nil {
+	rs := random.next()
+	if random.IntN(60) == 0 {
+		if err := got.Reset(t.Context(), rs[0].Key, rs[0].Limit); err != nil {
 			return err
 		}
-		return want.Reset(t.Context(), r.Key, r.Limit)
-	case 1, 2, 3:
-		return agreeTogether(t, random, r, got, want)
+		return want.Reset(t.Context(), rs[0].Key, rs[0].Limit)
 	}
-	g, err := got.Take(t.Context(), r)
-	if err != nil {
-		return fmt.Errorf("%s: %w", show(r), err)
-	}
-	w, err := want.Take(t.Context(), r)
-	if err != nil {
-		return fmt.Errorf("%s: %w", show(r), err)
-	}
-	if g != w {
-		return fmt.Errorf("%s:\n got  %s\n want %s", show(r), describe(g), describe(w))
-	}
-	return nil
+	starts, err := same(t, got, want, rs)
+	random.starts = append(random.starts, starts...)
+	return err
 }
 
-// agreeTogether takes r together with requests of the same key under limits that
-// the sequence keeps for that.
-func agreeTogether(t *testing.T, random *sequence, r headgate.Request, got, want headgate.Store) error {
-	rs := []headgate.Request{r}
-	for i := range 1 + random.IntN(2) {
-		sibling := r
-		sibling.Limit = parse(t, []string{"sibling=3/s", "other=40/m sliding-log"}[i])
-		sibling.Cost = random.Int64N(3)
-		rs = append(rs, sibling)
+// same puts rs to both stores, and returns the start times that both gave.
+func same(t *testing.T, got, want headgate.Store, rs []headgate.Request) (starts []time.Time, err error) {
+	gs, gotStarts, err := put(t, got, rs)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", show(rs[0]), err)
 	}
-	gs, ws := make([]headgate.Decision, len(rs)), make([]headgate.Decision, len(rs))
-	if err := got.TakeAll(t.Context(), rs, gs); err != nil {
-		return err
-	}
-	if err := want.TakeAll(t.Context(), rs, ws); err != nil {
-		return err
+	ws, wantStarts, err := put(t, want, rs)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", show(rs[0]), err)
 	}
 	for i := range rs {
-		if gs[i] != ws[i] {
-			return fmt.Errorf("together, %d of %d: %s:\n got  %s\n want %s", i+1, len(rs), show(rs[i]), describe(gs[i]), describe(ws[i]))
+		if gs[i] != ws[i] || !gotStarts[i].Equal(wantStarts[i]) {
+			return nil, fmt.Errorf("%d of %d: %s:\n got  %s, start %s\n want %s, start %s", i+1, len(rs),
+				show(rs[i]), describe(gs[i]), gotStarts[i], describe(ws[i]), wantStarts[i])
+		}
+		if !wantStarts[i].IsZero() && rs[i].Cost > 0 {
+			starts = append(starts, wantStarts[i])
 		}
 	}
-	return nil
+	return starts, nil
+}
+
+// put takes rs of s, with start times of its own.
+func put(t *testing.T, s headgate.Store, rs []headgate.Request) (
+	ds []headgate.Decision, starts []time.Time, err error,
+) {
+	rs, ds, starts = slices.Clone(rs), make([]headgate.Decision, len(rs)), make([]time.Time, len(rs))
+	for i := range rs {
+		if rs[i].Start != nil {
+			starts[i] = *rs[i].Start
+			rs[i].Start = &starts[i]
+		}
+	}
+	if len(rs) == 1 {
+		ds[0], err = s.Take(t.Context(), rs[0])
+		return ds, starts, err
+	}
+	return ds, starts, s.TakeAll(t.Context(), rs, ds)
 }

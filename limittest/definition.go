@@ -1,188 +1,188 @@
 package limittest
 
 import (
+	"math"
 	"math/big"
-	"slices"
+	"sort"
 
 	"github.com/headgate/headgate"
 )
 
-// model is what one key has consumed of one limit, kept the naive way: in exact
-// fractions, or as a list of all grants. Nothing here is shared with the stores.
-// Instants are microseconds since the Unix epoch.
-type model struct {
-	limit  headgate.Limit
-	period int64
-	level  *big.Rat // buckets: tokens held at the instant at
-	at     int64    // the latest change, 0 if none; of a stepped bucket, the latest step
-	fresh  bool     // buckets: full since ever, and begun anew by the next take
-	grants []grant  // windows and logs
+// state is what one key has used of one limit, kept the naive way. Nothing here is shared
+// with the stores. Times are microseconds since the Unix epoch. The zero state is the
+// initial one.
+type state struct {
+	limit  headgate.Limit // the numbers of the last grant or refund
+	at     int64          // the time of the last grant or refund, or the start time booked last
+	booked bool           // at was ahead of the request that was granted
+	used   int64          // buckets: what is missing at that time, in units or tokens
+	step   int64          // stepped: the latest step, or when the bucket was first taken from
+	grants []grant        // windows and logs: all of them, in order of time
 }
 
 type grant struct{ at, count int64 }
 
-func newModel(l headgate.Limit) *model {
-	return &model{limit: l, period: l.Period().Microseconds(), level: whole(l.Capacity()), fresh: true}
-}
-
-func whole(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
-
-// holds is how many tokens would be granted at the instant t, as a fraction.
-func (m *model) holds(t int64) *big.Rat {
-	t = m.clamp(t)
-	capacity := whole(m.limit.Capacity())
-	switch m.limit.Algorithm() {
+// left is the largest cost that fits at the time t under l; below 0 if the count of l was
+// larger before.
+func (s *state) left(l headgate.Limit, t int64) int64 {
+	period := l.Period().Microseconds()
+	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
-		return m.refilled(t)
+		_, unit := rate(l)
+		return (l.Capacity()*unit - s.missing(l, t)) / unit
 	case headgate.AlgorithmStepped:
-		return m.stepped(t)
+		missing, _ := s.stepped(l, t)
+		return l.Capacity() - missing
 	case headgate.AlgorithmFixedWindow:
-		return capacity.Sub(capacity, whole(m.count(t/m.period)))
+		return l.Capacity() - s.count(t-t%period)
 	case headgate.AlgorithmSlidingWindow:
-		// previous x (window - elapsed) / window + current
-		previous := new(big.Rat).SetFrac64(m.period-t%m.period, m.period)
-		previous.Mul(previous, whole(m.count(t/m.period-1)))
-		capacity.Sub(capacity, previous)
-		return capacity.Sub(capacity, whole(m.count(t/m.period)))
+		start := t - t%period
+		current := s.count(start)
+		previous := s.count(start-period) - current
+		return l.Capacity() - current - ceilDiv(previous*(start+period-t), period)
 	default:
-		for _, g := range m.grants {
-			if t-g.at < m.period {
-				capacity.Sub(capacity, whole(g.count))
-			}
-		}
-		return capacity
+		return l.Capacity() - s.count(t-period+1)
 	}
 }
 
-// clamp lets no time pass before the latest change, which of a log is its last grant.
-func (m *model) clamp(t int64) int64 {
-	latest := m.at
-	if m.limit.Algorithm() == headgate.AlgorithmSlidingLog {
-		latest = 0
-		for _, g := range m.grants {
-			latest = max(latest, g.at)
-		}
-	}
-	return max(t, latest)
+// rate is the refill of a token bucket in lowest terms: the units that arrive each
+// microsecond, and the units of a token.
+func rate(l headgate.Limit) (rate, unit int64) {
+	r := big.NewRat(l.Refill(), l.Period().Microseconds())
+	return r.Num().Int64(), r.Denom().Int64()
 }
 
-func (m *model) refilled(t int64) *big.Rat {
-	capacity := whole(m.limit.Capacity())
-	if m.fresh {
-		return capacity
+// missing is the number of units that a token bucket misses at t.
+func (s *state) missing(l headgate.Limit, t int64) int64 {
+	if s.used == 0 {
+		return 0
 	}
-	level := new(big.Rat).SetFrac64(m.limit.Refill(), m.period)
-	level.Mul(level, whole(t-m.at))
-	level.Add(level, m.level)
-	if level.Cmp(capacity) > 0 {
-		return capacity
-	}
-	return level
+	_, unit := rate(s.limit)
+	each, unitNow := rate(l)
+	return lowered(scaled(s.used, s.limit.Capacity()*unit, l.Capacity()*unitNow), t-s.at, each)
 }
 
-func (m *model) stepped(t int64) *big.Rat {
-	capacity := whole(m.limit.Capacity())
-	if m.fresh {
-		return capacity
+// stepped is the number of tokens that a stepped bucket misses at t, and its latest step.
+// Under other numbers than those of the last grant, whole periods count from that grant.
+func (s *state) stepped(l headgate.Limit, t int64) (missing, step int64) {
+	if s.used == 0 {
+		return 0, t
 	}
-	level := whole((t - m.at) / m.period)
-	level.Mul(level, whole(m.limit.Refill()))
-	level.Add(level, m.level)
-	if level.Cmp(capacity) > 0 {
-		return capacity
+	step = s.step
+	if l != s.limit {
+		step = s.at
 	}
-	return level
+	period := l.Period().Microseconds()
+	steps := (t - step) / period
+	missing = lowered(scaled(s.used, s.limit.Capacity(), l.Capacity()), steps, l.Refill())
+	if missing == 0 {
+		return 0, t
+	}
+	return missing, step + steps*period
 }
 
-// count is the number of grants in the aligned window with the given index.
-func (m *model) count(window int64) int64 {
+// scaled carries used over from a bucket of size from to one of size to: the same fraction,
+// rounded up. The doubles of Lua hold the product exactly only below 2^53.
+func scaled(used, from, to int64) int64 {
+	if from == to {
+		return used
+	}
+	product := new(big.Int).Mul(big.NewInt(used), big.NewInt(to))
+	if product.Cmp(big.NewInt(1<<53)) < 0 {
+		return min(ceilDiv(product.Int64(), from), to)
+	}
+	q := float64(used) * float64(to) / float64(from)
+	return min(int64(math.Ceil(q))+1, 1<<53-1, to)
+}
+
+// lowered is used less n times each, at least 0.
+func lowered(used, n, each int64) int64 {
+	product := new(big.Int).Mul(big.NewInt(n), big.NewInt(each))
+	if product.Cmp(big.NewInt(used)) >= 0 {
+		return 0
+	}
+	return used - product.Int64()
+}
+
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+
+// count is what was granted from the time since on.
+func (s *state) count(since int64) int64 {
 	var n int64
-	for _, g := range m.grants {
-		if g.at/m.period == window {
+	for _, g := range s.grants {
+		if g.at >= since {
 			n += g.count
 		}
 	}
 	return n
 }
 
-// fits says whether cost would be granted at t.
-func (m *model) fits(t, cost int64) bool { return m.holds(t).Cmp(whole(cost)) >= 0 }
-
-// pristine says whether the key is as at first sight at t: nothing that was
-// granted makes a difference then, or ever after.
-func (m *model) pristine(t int64) bool {
-	full := m.holds(t).Cmp(whole(m.limit.Capacity())) == 0
-	if m.limit.Algorithm() == headgate.AlgorithmSlidingWindow {
-		t = m.clamp(t)
-		return full && m.count(t/m.period) == 0 && m.count(t/m.period-1) == 0
-	}
-	return full
-}
-
-// charge records that cost was granted at t, or given back if it is negative.
-func (m *model) charge(t, cost int64) {
-	clamped := m.clamp(t)
-	if m.pristine(t) {
-		m.begin()
-	}
-	switch m.limit.Algorithm() {
+// clean reports whether nothing that was granted makes a difference at t or later.
+func (s *state) clean(l headgate.Limit, t int64) bool {
+	period := l.Period().Microseconds()
+	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
-		m.level, m.at = m.refilled(clamped), clamped
-		m.spend(cost)
+		return s.missing(l, t) == 0
 	case headgate.AlgorithmStepped:
-		if m.fresh {
-			m.at = clamped
-		}
-		m.level, m.at = m.stepped(clamped), m.at+(clamped-m.at)/m.period*m.period
-		m.spend(cost)
-	default:
-		m.at = clamped
-		m.log(clamped, cost)
-	}
-	if m.pristine(clamped) {
-		m.begin()
-	}
-}
-
-// begin forgets everything: the key is as at first sight.
-func (m *model) begin() {
-	m.fresh, m.level, m.at, m.grants = true, whole(m.limit.Capacity()), 0, nil
-}
-
-func (m *model) spend(cost int64) {
-	m.fresh = false
-	m.level.Sub(m.level, whole(cost))
-	if capacity := whole(m.limit.Capacity()); m.level.Cmp(capacity) > 0 {
-		m.level = capacity
-	}
-}
-
-// log adds a grant, or takes back the latest ones that still count. What does not
-// count any more is forgotten, and so does not come back with a clock that does.
-func (m *model) log(t, cost int64) {
-	m.grants = slices.DeleteFunc(m.grants, func(g grant) bool { return !m.counts(g, t) })
-	if cost > 0 {
-		m.grants = append(m.grants, grant{t, cost})
-		return
-	}
-	for i := len(m.grants) - 1; i >= 0 && cost < 0; i-- {
-		back := min(m.grants[i].count, -cost)
-		m.grants[i].count -= back
-		cost += back
-	}
-	for len(m.grants) > 0 && m.grants[len(m.grants)-1].count == 0 {
-		m.grants = m.grants[:len(m.grants)-1]
-	}
-}
-
-// counts says whether g still counts for anything at t.
-func (m *model) counts(g grant, t int64) bool {
-	switch m.limit.Algorithm() {
+		missing, _ := s.stepped(l, t)
+		return missing == 0
 	case headgate.AlgorithmFixedWindow:
-		return g.at/m.period == t/m.period
+		return s.count(t-t%period) == 0
 	case headgate.AlgorithmSlidingWindow:
-		return g.at/m.period >= t/m.period-1
+		return s.count(t-t%period-period) == 0
 	default:
-		return t-g.at < m.period
+		return s.count(t-period+1) == 0
 	}
+}
+
+// first is the first time, not before t, at which ok holds; from then on it holds.
+func first(t int64, ok func(t int64) bool) int64 {
+	if ok(t) {
+		return t
+	}
+	far := int64(1)
+	for !ok(t + far) {
+		far *= 2
+	}
+	near := far / 2
+	more := sort.Search(int(far-near), func(i int) bool { return ok(t + near + int64(i)) })
+	return t + near + int64(more)
+}
+
+// charged is the state after a grant of cost at t.
+func (s *state) charged(l headgate.Limit, t, cost int64) state {
+	next := state{limit: l, at: t}
+	switch l.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+		_, unit := rate(l)
+		next.used = s.missing(l, t) + cost*unit
+	case headgate.AlgorithmStepped:
+		next.used, next.step = s.stepped(l, t)
+		next.used += cost
+	default:
+		next.grants = append(append(next.grants, s.grants...), grant{t, cost})
+	}
+	return next
+}
+
+// refunded is the state after n tokens are given back at t: of a window or a log, those
+// that were granted last.
+func (s *state) refunded(l headgate.Limit, t, n int64) state {
+	next := state{limit: l, at: t}
+	switch l.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+		_, unit := rate(l)
+		next.used = lowered(s.missing(l, t), n, unit)
+	case headgate.AlgorithmStepped:
+		next.used, next.step = s.stepped(l, t)
+		next.used = lowered(next.used, n, 1)
+	default:
+		next.grants = append(next.grants, s.grants...)
+		for i := len(next.grants) - 1; i >= 0; i-- {
+			back := min(next.grants[i].count, n)
+			next.grants[i].count -= back
+			n -= back
+		}
+	}
+	return next
 }

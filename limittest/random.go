@@ -17,47 +17,65 @@ var algorithms = []headgate.Algorithm{
 	headgate.AlgorithmSlidingLog,
 }
 
-// sequence is a source of random requests for one key: a clock that mostly goes
-// on, sometimes far or back, and costs from giving back to beyond capacity.
+// sequence makes random requests for one key. Its clock mostly goes on, and sometimes jumps
+// far ahead or back; costs go from refunds to more than the capacity.
 type sequence struct {
 	*rand.Rand
 	key    string
+	limits []headgate.Limit // numbers of one named limit
 	limit  headgate.Limit
 	micros int64
+	starts []time.Time // the start times of the last grants
 }
 
 func newSequence(a headgate.Algorithm, seed uint64) *sequence {
 	r := rand.New(rand.NewPCG(seed, uint64(a)))
-	return &sequence{
+	s := &sequence{
 		Rand:   r,
 		key:    fmt.Sprintf("random {%s} %d", a, seed),
-		limit:  randomLimit(r, a),
 		micros: epoch.UnixMicro() + r.Int64N(int64(48*time.Hour/time.Microsecond)),
 	}
+	for range 4 {
+		s.limits = append(s.limits, randomLimit(r, a).Named("random"))
+	}
+	// One differs in its capacity alone, as most changes do.
+	s.limits[1] = resized(s.limits[0], s.limits[1].Capacity())
+	s.limit = s.limits[0]
+	return s
 }
 
 // randomLimit is a valid limit of a, often an odd one.
 func randomLimit(r *rand.Rand, a headgate.Algorithm) headgate.Limit {
 	for {
-		capacity, refill := randomCount(r), randomCount(r)
-		every := time.Duration(randomMicros(r)) * time.Microsecond
-		var l headgate.Limit
-		switch a {
-		case headgate.AlgorithmTokenBucket:
-			l = headgate.Per(refill, every).Burst(capacity)
-		case headgate.AlgorithmStepped:
-			l = headgate.SteppedTokenBucket(refill, every).Burst(capacity)
-		case headgate.AlgorithmFixedWindow:
-			l = headgate.FixedWindow(capacity, every)
-		case headgate.AlgorithmSlidingWindow:
-			l = headgate.SlidingWindow(capacity, every)
-		default:
-			l = headgate.SlidingLog(capacity, every)
-		}
-		if l.Validate() == nil {
+		period := time.Duration(randomMicros(r)) * time.Microsecond
+		if l := newLimit(a, randomCount(r), randomCount(r), period); l.Validate() == nil {
 			return l
 		}
 	}
+}
+
+func newLimit(a headgate.Algorithm, capacity, refill int64, period time.Duration) headgate.Limit {
+	switch a {
+	case headgate.AlgorithmTokenBucket:
+		return headgate.Per(refill, period).Burst(capacity)
+	case headgate.AlgorithmStepped:
+		return headgate.SteppedTokenBucket(refill, period).Burst(capacity)
+	case headgate.AlgorithmFixedWindow:
+		return headgate.FixedWindow(capacity, period)
+	case headgate.AlgorithmSlidingWindow:
+		return headgate.SlidingWindow(capacity, period)
+	default:
+		return headgate.SlidingLog(capacity, period)
+	}
+}
+
+// resized is l with another capacity, or l if that would not be valid.
+func resized(l headgate.Limit, capacity int64) headgate.Limit {
+	other := newLimit(l.Algorithm(), capacity, l.Refill(), l.Period())
+	if other.Validate() != nil {
+		return l
+	}
+	return other.Named(l.Name())
 }
 
 func randomCount(r *rand.Rand) int64 {
@@ -65,24 +83,50 @@ func randomCount(r *rand.Rand) int64 {
 	case 0:
 		return 1
 	case 1:
-		return 1 + r.Int64N(1<<r.IntN(40))
+		return 1 + r.Int64N(1<<r.IntN(53))
 	default:
 		return 1 + r.Int64N(20)
 	}
 }
 
 func randomMicros(r *rand.Rand) int64 {
-	round := []int64{1, 1000, 250_000, 1_000_000, 10_000_000, 60_000_000, 900_000_000, 3_600_000_000, 86_400_000_000}
+	round := []int64{1, 1000, 250_000, 1e6, 10e6, 60e6, 900e6, 3600e6, 86400e6}
 	if r.IntN(2) == 0 {
 		return round[r.IntN(len(round))]
 	}
 	return 1 + r.Int64N(1<<(1+r.IntN(36)))
 }
 
-// next is the next request. Its time moves by about what a few tokens take.
-func (s *sequence) next() headgate.Request {
+// next makes the next requests, which go together. The time moves by about what a few
+// tokens take.
+func (s *sequence) next() []headgate.Request {
 	s.micros = max(s.micros+s.step(), epoch.UnixMicro()-int64(time.Hour/time.Microsecond))
-	return headgate.Request{Key: s.key, Limit: s.limit, Cost: s.cost(), At: time.UnixMicro(s.micros)}
+	if s.IntN(20) == 0 {
+		s.limit = s.limits[s.IntN(len(s.limits))]
+	}
+	rs := []headgate.Request{s.request(s.key, s.limit)}
+	switch s.IntN(20) {
+	case 0:
+		rs = append(rs, s.request(s.key, headgate.PerSecond(3).Named("sibling")))
+	case 1:
+		rs = append(rs, s.request(s.key, headgate.PerSecond(3).Named("sibling")),
+			s.request(s.key, headgate.SlidingLog(40, time.Minute)))
+	}
+	return rs
+}
+
+func (s *sequence) request(key string, l headgate.Limit) headgate.Request {
+	r := headgate.Request{Key: key, Limit: l, Cost: s.cost(l.Capacity()), At: time.UnixMicro(s.micros)}
+	if s.IntN(3) == 0 {
+		r.MaxWait = []time.Duration{time.Microsecond, l.Period(), 10 * l.Period(), 1 << 55}[s.IntN(4)]
+	}
+	switch {
+	case r.Cost < 0 && len(s.starts) > 0 && s.IntN(2) == 0:
+		r.Start = new(s.starts[max(len(s.starts)-1-s.IntN(3), 0)])
+	case s.IntN(2) == 0:
+		r.Start = new(time.Time)
+	}
+	return r
 }
 
 func (s *sequence) step() int64 {
@@ -103,22 +147,21 @@ func (s *sequence) step() int64 {
 	}
 }
 
-func (s *sequence) cost() int64 {
-	capacity := s.limit.Capacity()
+func (s *sequence) cost(capacity int64) int64 {
 	switch s.IntN(24) {
 	case 0:
 		return capacity
 	case 1:
 		return capacity + 1
-	case 2:
+	case 2, 3:
 		return -1
-	case 3:
+	case 4:
 		return -1 - s.Int64N(capacity)
-	case 4, 5:
+	case 5, 6:
 		return 0
-	case 6:
+	case 7:
 		return []int64{math.MaxInt64, math.MinInt64, math.MinInt64 + 1, 1<<53 + 1, -1 << 53, math.MaxInt32}[s.IntN(6)]
-	case 7, 8, 9, 10:
+	case 8, 9, 10, 11:
 		return 1 + s.Int64N(capacity)
 	default:
 		return 1

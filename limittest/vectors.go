@@ -14,7 +14,7 @@ import (
 //go:embed testdata/vectors.txt
 var vectors string
 
-// Vectors holds the store to testdata/vectors.txt.
+// Vectors compares the store with testdata/vectors.txt.
 func Vectors(t *testing.T, s headgate.Store) {
 	key, limit := "", headgate.Limit{}
 	for number, line := range strings.Split(vectors, "\n") {
@@ -36,10 +36,22 @@ func Vectors(t *testing.T, s headgate.Store) {
 				t.Fatalf("vectors.txt:%d: %v", number+1, err)
 			}
 			r.Key, r.Limit, want.Limit = key, limit, limit
-			if got := take(t, s, r); got != want {
-				t.Errorf("vectors.txt:%d: %s\n%s got  %s\nwant %s", number+1, limit, strings.TrimSpace(line), describe(got), describe(want))
-			}
+			checkVector(t, s, number+1, r, want)
 		}
+	}
+}
+
+func checkVector(t *testing.T, s headgate.Store, line int, r headgate.Request, want headgate.Decision) {
+	t.Helper()
+	if r.MaxWait > 0 {
+		r.Start = new(time.Time)
+	}
+	got := take(t, s, r)
+	if got != want {
+		t.Errorf("vectors.txt:%d: %s\n got  %s\n want %s", line, show(r), describe(got), describe(want))
+	}
+	if r.MaxWait > 0 && got.Within(r.MaxWait) && got.RetryAfter > 0 && !r.Start.Equal(r.At.Add(got.RetryAfter)) {
+		t.Errorf("vectors.txt:%d: %s\n start %s, retry after %s", line, show(r), r.Start, got.RetryAfter)
 	}
 }
 
@@ -53,7 +65,7 @@ func parseVector(line string) (r headgate.Request, d headgate.Decision, err erro
 		return r, d, err
 	}
 	r.At = epoch.Add(at)
-	if r.Cost, err = strconv.ParseInt(f[1], 10, 64); err != nil {
+	if err = parseCost(f[1], &r); err != nil {
 		return r, d, err
 	}
 	if d.Remaining, err = strconv.ParseInt(f[3], 10, 64); err != nil {
@@ -62,11 +74,29 @@ func parseVector(line string) (r headgate.Request, d headgate.Decision, err erro
 	if d.RetryAfter, err = parseWait(f[4]); err != nil {
 		return r, d, err
 	}
-	if (d.RetryAfter == 0) != (f[2] == "yes") {
+	if (d.RetryAfter <= r.MaxWait) != (f[2] == "yes") {
 		return r, d, fmt.Errorf("%q: a retry after %s and the answer %s", line, f[4], f[2])
 	}
 	d.ResetAfter, err = parseWait(f[5])
 	return r, d, err
+}
+
+// parseCost reads "cost", "cost~wait" or "cost@start".
+func parseCost(text string, r *headgate.Request) (err error) {
+	cost, start, cancels := strings.Cut(text, "@")
+	cost, wait, books := strings.Cut(cost, "~")
+	if r.Cost, err = strconv.ParseInt(cost, 10, 64); err != nil {
+		return err
+	}
+	if cancels {
+		after, err := time.ParseDuration(start)
+		r.Start = new(epoch.Add(after))
+		return err
+	}
+	if books {
+		r.MaxWait, err = time.ParseDuration(wait)
+	}
+	return err
 }
 
 func parseWait(s string) (time.Duration, error) {
@@ -80,16 +110,20 @@ func parseWait(s string) (time.Duration, error) {
 }
 
 func describe(d headgate.Decision) string {
-	answer, retry := "no", d.RetryAfter.String()
-	if d.Allowed() {
-		answer = "yes"
-	}
+	retry := d.RetryAfter.String()
 	if d.RetryAfter == headgate.Never {
 		retry = "never"
 	}
-	return fmt.Sprintf("%s, remaining %d, retry after %s, reset after %s (%s)", answer, d.Remaining, retry, d.ResetAfter, d.Limit)
+	return fmt.Sprintf("remaining %d, retry after %s, reset after %s (%s)", d.Remaining, retry, d.ResetAfter, d.Limit)
 }
 
 func show(r headgate.Request) string {
-	return fmt.Sprintf("key %q, limit %s, cost %d, at %s", r.Key, r.Limit, r.Cost, r.At.Sub(epoch))
+	text := fmt.Sprintf("key %q, limit %s, cost %d, at %s", r.Key, r.Limit, r.Cost, r.At.Sub(epoch))
+	if r.MaxWait > 0 {
+		text += fmt.Sprintf(", max wait %s", r.MaxWait)
+	}
+	if r.Start != nil && !r.Start.IsZero() {
+		text += fmt.Sprintf(", start %s", r.Start.Sub(epoch))
+	}
+	return text
 }

@@ -1,0 +1,228 @@
+package limittest
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// bookings are what must be true of grants that are booked ahead.
+var bookings = []check{
+	{"callers that race get every start time once", racingBookers},
+	{"bookings take the whole rate", bookedRate},
+	{"nothing is granted before a start time that was booked", noOvertaking},
+	{"a group has one start time", commonStart},
+	{"a group with a refused cancel changes nothing", refusedCancel},
+	{"a group is cancelled at its common start time", groupCancel},
+	{"only a grant sets the start time", startOfGrants},
+}
+
+const year = 365 * 24 * time.Hour
+
+// racingBookers book at one instant: the start times are those of one patient caller.
+func racingBookers(t *testing.T, s headgate.Store) {
+	for _, text := range everyAlgorithm {
+		l := parse(t, text)
+		book := func(key string) time.Time {
+			r := headgate.Request{Key: key + text, Limit: l, Cost: 9, MaxWait: year, At: epoch}
+			r.Start = new(time.Time)
+			if d := take(t, s, r); !r.Start.Equal(epoch.Add(d.RetryAfter)) {
+				t.Errorf("%s: start %s, %s", text, r.Start, describe(d))
+			}
+			return *r.Start
+		}
+		var mu sync.Mutex
+		var got, want []time.Time
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				for range 4 {
+					start := book("race ")
+					mu.Lock()
+					got = append(got, start)
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		for range 64 {
+			want = append(want, book("alone "))
+		}
+		slices.SortFunc(got, time.Time.Compare)
+		if !slices.EqualFunc(got, want, time.Time.Equal) {
+			t.Errorf("%s: start times %s; want %s", text, got, want)
+		}
+	}
+}
+
+// bookedRate books 100 bursts at one instant. The last starts when all but the first has
+// flowed in, rounded up to a microsecond once.
+func bookedRate(t *testing.T, s headgate.Store) {
+	const cost, times = 1000, 100
+	for _, text := range []string{"3/s", "7000/h", "1.5/s", "999983/s", "11/7ms"} {
+		l := parse(t, text+" burst 1001")
+		r := headgate.Request{Key: "rate", Limit: l, Cost: cost, MaxWait: year, At: epoch}
+		var wait time.Duration
+		for range times {
+			wait = take(t, s, r).RetryAfter
+		}
+		rate, unit := rate(l)
+		exact := time.Duration(ceilDiv((cost*times-(cost+1))*unit, rate)) * time.Microsecond
+		if wait != exact {
+			t.Errorf("%s: the last of %d starts after %s; want %s", text, times, wait, exact)
+		}
+	}
+}
+
+// noOvertaking asks, with and without waiting, while a start time is ahead.
+func noOvertaking(t *testing.T, s headgate.Store) {
+	for _, text := range everyAlgorithm {
+		l := parse(t, text)
+		ask := func(cost int64, after, wait time.Duration) headgate.Decision {
+			r := headgate.Request{Key: "overtake", Limit: l, Cost: cost, MaxWait: wait}
+			r.At = epoch.Add(after)
+			return take(t, s, r)
+		}
+		ask(50, 0, 0)
+		start := ask(60, 0, year).RetryAfter
+		for _, back := range []time.Duration{0, -time.Second, start - time.Microsecond} {
+			for _, cost := range []int64{0, 1, 40} {
+				if d := ask(cost, back, 0); d.RetryAfter < start-back || d.Remaining != 0 {
+					t.Errorf("%s: a cost of %d at %s, before %s: %s", text, cost, back, start, describe(d))
+				}
+			}
+			if d := ask(-1, back, 0); !d.Allowed() || d.Remaining != 0 {
+				t.Errorf("%s: a refund at %s, before %s: %s", text, back, start, describe(d))
+			}
+		}
+		if d := ask(3, start, 0); !d.Allowed() {
+			t.Errorf("%s: the refunded 3 at the start at %s: %s", text, start, describe(d))
+		}
+	}
+}
+
+// commonStart books groups of two limits of which now one and now the other comes last.
+func commonStart(t *testing.T, s headgate.Store) {
+	starts := []time.Duration{0, 1, 2, 60, 61, 62, 120}
+	second, minute := parse(t, "second=1/s"), parse(t, "minute=3/m fixed-window")
+	rs := []headgate.Request{
+		{Key: "group", Limit: second, Cost: 1, At: epoch, MaxWait: 2 * time.Minute},
+		{Key: "group", Limit: minute, Cost: 1, At: epoch, MaxWait: time.Hour},
+		{Key: "group", Limit: parse(t, "peek=3/m"), At: epoch},
+		{Key: "group", Limit: parse(t, "refund=3/m"), Cost: -1, At: epoch},
+	}
+	for i, seconds := range starts {
+		rs[0].Start, rs[1].Start = new(time.Time), new(time.Time)
+		ds, want := takeAll(t, s, rs...), seconds*time.Second
+		for j, want := range []time.Duration{want, want, 0, 0} {
+			if ds[j].RetryAfter != want {
+				t.Errorf("group %d, part %d: %s; want a wait of %s", i, j, describe(ds[j]), want)
+			}
+		}
+		if at := epoch.Add(want); !rs[0].Start.Equal(at) || !rs[1].Start.Equal(at) {
+			t.Errorf("group %d: starts %s and %s; want %s", i, rs[0].Start, rs[1].Start, at)
+		}
+	}
+	ds := takeAll(t, s, rs...)
+	if ds[0].RetryAfter != 121*time.Second || ds[1].RetryAfter != 2*time.Minute {
+		t.Errorf("a start in 121 s is too late for one: %s; %s", describe(ds[0]), describe(ds[1]))
+	}
+	if d := take(t, s, rs[1]); d.RetryAfter != 2*time.Minute {
+		t.Errorf("the refused group charged its second limit: %s", describe(d))
+	}
+}
+
+// refusedCancel cancels in a group a grant that is not the last one.
+func refusedCancel(t *testing.T, s headgate.Store) {
+	booked, plain := parse(t, "booked=1/s"), parse(t, "plain=5/m")
+	for _, text := range everyAlgorithm {
+		other := parse(t, text)
+		key := "refused " + text
+		ask := func(l headgate.Limit, cost int64) headgate.Request {
+			return headgate.Request{Key: key, Limit: l, Cost: cost, MaxWait: year, At: epoch}
+		}
+		for range 3 {
+			take(t, s, ask(booked, 1)) // the last starts after 2 s
+		}
+		take(t, s, ask(other, 10))
+		take(t, s, ask(plain, 3))
+		cancel := ask(booked, -1)
+		cancel.Start = new(epoch.Add(time.Second))
+		ds := takeAll(t, s, ask(other, 5), cancel, ask(plain, -1))
+		wantParts(t, text, ds, [3]time.Duration{0, headgate.Never, 0}, [3]int64{90, 0, 2})
+		cancel.Start = new(epoch.Add(2 * time.Second))
+		ds = takeAll(t, s, ask(other, 5), cancel, ask(plain, -1))
+		wantParts(t, text, ds, [3]time.Duration{}, [3]int64{85, 0, 3})
+	}
+}
+
+func wantParts(t *testing.T, text string, ds []headgate.Decision, retry [3]time.Duration, remaining [3]int64) {
+	t.Helper()
+	for i, d := range ds {
+		if d.RetryAfter != retry[i] || d.Remaining != remaining[i] {
+			t.Errorf("%s, part %d: %s; want %d, %s", text, i, describe(d), remaining[i], retry[i])
+		}
+	}
+}
+
+// groupCancel books two groups, and cancels the second and then the first.
+func groupCancel(t *testing.T, s headgate.Store) {
+	for _, text := range everyAlgorithm {
+		rs := []headgate.Request{
+			{Key: "cancel " + text, Limit: parse(t, text), Cost: 60, MaxWait: year, At: epoch},
+			{Key: "cancel " + text, Limit: parse(t, "slow=1/h"), Cost: 1, MaxWait: year, At: epoch},
+		}
+		var starts [3]time.Time
+		for i := range starts {
+			rs[0].Start, rs[1].Start = &starts[i], &starts[i]
+			takeAll(t, s, rs...)
+		}
+		if starts[2].Sub(epoch) != 2*time.Hour {
+			t.Fatalf("%s: the third group starts at %s; want 2 h", text, starts[2])
+		}
+		rs[0].Cost, rs[1].Cost = -60, -1
+		rs[0].Start, rs[1].Start = &starts[1], &starts[1]
+		for _, d := range takeAll(t, s, rs...) {
+			if d.RetryAfter != headgate.Never {
+				t.Errorf("%s: not the last group: %s", text, describe(d))
+			}
+		}
+		rs[0].Start, rs[1].Start = &starts[2], &starts[2]
+		if ds := takeAll(t, s, rs...); !ds[0].Allowed() || !ds[1].Allowed() {
+			t.Errorf("%s: the last group: %s; %s", text, describe(ds[0]), describe(ds[1]))
+		}
+		rs[0].Cost, rs[1].Cost = 60, 1
+		rs[0].Start, rs[1].Start = new(time.Time), new(time.Time)
+		if takeAll(t, s, rs...); !rs[0].Start.Equal(starts[2]) || !rs[1].Start.Equal(starts[2]) {
+			t.Errorf("%s: the next group starts at %s; want %s", text, rs[0].Start, starts[2])
+		}
+	}
+}
+
+// startOfGrants leaves the start times of denials, peeks and refunds as they were.
+func startOfGrants(t *testing.T, s headgate.Store) {
+	for _, text := range everyAlgorithm {
+		r := headgate.Request{Key: "start", Limit: parse(t, text), Cost: 70, At: epoch}
+		for i, c := range []struct {
+			cost int64
+			wait time.Duration
+			set  bool
+		}{
+			{70, 0, false}, {70, time.Microsecond, false}, {0, year, false}, {101, year, false},
+			{-10, 0, false}, {30, year, true}, {70, year, true}, {-100, 0, false},
+		} {
+			want := epoch.Add(-time.Hour)
+			r.Cost, r.MaxWait, r.Start = c.cost, c.wait, new(want)
+			d := take(t, s, r)
+			if c.set {
+				want = epoch.Add(d.RetryAfter)
+			}
+			if !r.Start.Equal(want) {
+				t.Errorf("%s, row %d: start %s; want %s", text, i, r.Start, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package limittest
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// model is a store that decides by the definitions. It finds each wait by trying times.
+type model struct {
+	mu     sync.Mutex
+	states map[stateKey]state
+}
+
+type stateKey struct {
+	key, id   string
+	algorithm headgate.Algorithm
+	window    time.Duration
+}
+
+func newModel() *model { return &model{states: map[stateKey]state{}} }
+
+func keyOf(key string, l headgate.Limit) stateKey {
+	k := stateKey{key: key, id: l.ID(), algorithm: l.Algorithm()}
+	if l.Refill() == 0 {
+		k.window = l.Period()
+	}
+	return k
+}
+
+func (m *model) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if err := r.Validate(); err != nil {
+		return headgate.Decision{}, err
+	}
+	var ds [1]headgate.Decision
+	err := m.TakeAll(ctx, []headgate.Request{r}, ds[:])
+	return ds[0], err
+}
+
+func (m *model) TakeAll(_ context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	if err := headgate.ValidateAll(rs, ds); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	parts := make([]part, len(rs))
+	for i := range rs {
+		parts[i] = part{Request: &rs[i], state: m.states[keyOf(rs[i].Key, rs[i].Limit)]}
+		parts[i].decide()
+	}
+	wait, granted := together(parts)
+	for i := range parts {
+		p := &parts[i]
+		if granted {
+			p.settle(wait)
+			m.states[keyOf(p.Key, p.Limit)] = p.state
+		}
+		ds[i] = p.decision()
+	}
+	return nil
+}
+
+func (m *model) Reset(_ context.Context, key string, l headgate.Limit) error {
+	if err := l.Validate(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.states, keyOf(key, l))
+	return nil
+}
+
+// part is one request of a group, and the state that it finds.
+type part struct {
+	*headgate.Request
+	state state
+	now   int64
+	wait  int64 // microseconds until the request alone would be granted, or never
+}
+
+const never = math.MaxInt64
+
+// held reports whether a start time that was booked is ahead.
+func (p *part) held() bool { return p.state.booked && p.state.at > p.now }
+
+// time is when p is decided: no time passes before the time of the state.
+func (p *part) time() int64 { return max(p.now, p.state.at) }
+
+// decide finds the wait of p alone.
+func (p *part) decide() {
+	p.now = p.At.UnixMicro()
+	if p.At.IsZero() {
+		p.now = time.Now().UnixMicro()
+	}
+	ask := max(p.Cost, 1)
+	switch {
+	case p.Cost < 0:
+		if p.held() && p.Start != nil && !p.Start.IsZero() && p.Start.UnixMicro() != p.state.at {
+			p.wait = never
+		}
+	case ask > p.Limit.Capacity():
+		p.wait = never
+	case !p.held() && p.state.left(p.Limit, p.time()) >= ask:
+		p.wait = 0 // also if the clock stepped back
+	default:
+		p.wait = p.waitFor(ask)
+	}
+}
+
+// waitFor finds the wait until ask fits. No start time can be booked that doubles do not
+// count exactly, which ends in the year 2255.
+func (p *part) waitFor(ask int64) int64 {
+	start := first(p.time(), func(t int64) bool { return p.state.left(p.Limit, t) >= ask })
+	if books := p.held() || p.Cost > 0 && p.MaxWait > 0; books && start >= 1<<53 {
+		return never
+	}
+	return start - p.now
+}
+
+// together is how long a group waits for its common start, and whether it is granted.
+func together(parts []part) (wait int64, granted bool) {
+	patience := int64(math.MaxInt64 - 1)
+	for i := range parts {
+		if p := &parts[i]; p.Cost > 0 {
+			wait, patience = max(wait, p.wait), min(patience, p.MaxWait.Microseconds())
+		} else if p.Cost < 0 && p.wait == never {
+			wait = never
+		}
+	}
+	return wait, wait <= patience
+}
+
+// settle charges p, one of a group that starts after wait.
+func (p *part) settle(wait int64) {
+	switch {
+	case p.Cost > 0:
+		at := max(p.time(), p.now+wait)
+		p.state = p.state.charged(p.Limit, at, p.Cost)
+		p.state.booked = wait > 0
+		p.wait = wait
+		if p.MaxWait > 0 && p.Start != nil {
+			*p.Start = time.UnixMicro(p.now + wait)
+		}
+	case p.Cost < 0:
+		held := p.held()
+		p.state = p.state.refunded(p.Limit, p.time(), -max(p.Cost, -math.MaxInt64))
+		p.state.booked = held
+		if !held && p.state.clean(p.Limit, p.time()) {
+			p.state = state{}
+		}
+	}
+}
+
+// decision is what p is answered, as its state now is.
+func (p *part) decision() headgate.Decision {
+	d := headgate.Decision{Limit: p.Limit, RetryAfter: headgate.Never}
+	if p.wait != never {
+		d.RetryAfter = duration(p.wait)
+	}
+	if !p.held() {
+		d.Remaining = max(p.state.left(p.Limit, p.time()), 0)
+	}
+	if p.held() || !p.state.clean(p.Limit, p.time()) {
+		clean := first(p.time(), func(t int64) bool { return p.state.clean(p.Limit, t) })
+		d.ResetAfter = duration(clean - p.now)
+	}
+	return d
+}
+
+// duration shows a wait of over 285 years as that.
+func duration(micros int64) time.Duration {
+	return time.Duration(min(micros, 1<<53-1)) * time.Microsecond
+}
