@@ -25,7 +25,7 @@ type party struct {
 	places    []int
 	requests  []headgate.Request
 	decisions []headgate.Decision
-	how       manner
+	mode      mode
 }
 
 // apartHold is for how long, at least, what was taken can be given back.
@@ -49,7 +49,7 @@ func parties(rs []headgate.Request) []*party {
 		p.decisions = append(p.decisions, headgate.Decision{})
 	}
 	for _, p := range all[1:] {
-		p.how = settles // the first has let them in
+		p.mode = settle // the first has let them in
 	}
 	for _, p := range all[:len(all)-1] {
 		p.hold()
@@ -82,7 +82,7 @@ func (s *Store) takeApart(ctx context.Context, rs []headgate.Request, ds []headg
 	}
 	all := parties(rs)
 	if err := redisscript.Await(ctx, func() error { return s.takeParties(ctx, all) }); err != nil {
-		return s.dials.explain(ctx, s.explain(err))
+		return s.dialErrors.explain(ctx, s.explain(err))
 	}
 	for _, p := range all {
 		for j, place := range p.places {
@@ -97,7 +97,7 @@ func (s *Store) takeParties(ctx context.Context, all []*party) error {
 	for i, p := range all {
 		err := ctx.Err()
 		if err == nil {
-			err = s.call(whole, p.requests, p.decisions, p.how)
+			err = s.decideTogether(whole, p.requests, p.decisions, p.mode)
 		}
 		if err == nil && p.granted() {
 			continue
@@ -121,7 +121,7 @@ func (s *Store) giveBack(ctx context.Context, taken []*party) error {
 		for i := range back {
 			back[i].Cost, back[i].Hold = -back[i].Cost, 0
 		}
-		all = errors.Join(all, s.call(ctx, back, make([]headgate.Decision, len(back)), settles))
+		all = errors.Join(all, s.decideTogether(ctx, back, make([]headgate.Decision, len(back)), settle))
 	}
 	return all
 }
@@ -129,7 +129,7 @@ func (s *Store) giveBack(ctx context.Context, taken []*party) error {
 // look fills the decisions of the given parties without charging them.
 func (s *Store) look(ctx context.Context, parties []*party) error {
 	for _, p := range parties {
-		if err := s.call(ctx, p.requests, p.decisions, looksOn); err != nil {
+		if err := s.decideTogether(ctx, p.requests, p.decisions, peek); err != nil {
 			return err
 		}
 	}

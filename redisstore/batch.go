@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -10,15 +11,17 @@ import (
 	"github.com/headgate/headgate/internal/redisscript"
 )
 
-// batch is what one call of the script decides: asks of the same server. See take.lua for
-// its arguments.
+// batch is what one run of the script decides: calls for the same server. See take.lua for
+// the arguments.
 type batch struct {
-	asks     []*ask
+	calls    []*call
 	set      algorithms
-	names    places[string]
-	limits   places[headgate.Limit]
+	names    index[string]
+	limits   index[headgate.Limit]
+	packed   []byte // the limits
 	requests []byte
 	err      error // why none was decided
+	run      redisscript.Run
 }
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
@@ -28,18 +31,19 @@ func newBatch() *batch {
 	return b
 }
 
-// tell lets the callers go, and b be used again, unless it has grown very large.
-func (b *batch) tell() {
-	for _, a := range b.asks {
-		a.done <- struct{}{}
+// finish wakes the callers, and lets b be used again, unless it has grown very large.
+func (b *batch) finish() {
+	for _, c := range b.calls {
+		c.done <- struct{}{}
 	}
 	if len(b.requests) > 100*maxBatch {
 		return
 	}
-	clear(b.asks)
+	clear(b.calls)
 	b.names.clear()
 	b.limits.clear()
-	b.asks, b.requests, b.set, b.err = b.asks[:0], b.requests[:0], 0, nil
+	b.run.Clear()
+	b.calls, b.requests, b.set, b.err = b.calls[:0], b.requests[:0], 0, nil
 	batches.Put(b)
 }
 
@@ -52,19 +56,19 @@ const (
 	joined
 )
 
-// add puts the requests of a behind those that are there.
-func (b *batch) add(a *ask) {
-	b.asks = append(b.asks, a)
-	t := newTogether(a.requests)
-	for i, r := range a.requests {
+// add appends the requests of c.
+func (b *batch) add(c *call) {
+	b.calls = append(b.calls, c)
+	t := newTogether(c.requests)
+	for i, r := range c.requests {
 		what := byte(0)
-		if a.how == looksOn {
+		if c.mode == peek {
 			what |= looks
 		}
-		if i < len(a.requests)-1 {
+		if i < len(c.requests)-1 {
 			what |= joined
 		}
-		b.append(r, &t, what, b.names.of(a.names[i]), b.limits.of(r.Limit))
+		b.append(r, &t, what, b.names.of(c.names[i]), b.limits.of(r.Limit))
 	}
 }
 
@@ -107,38 +111,42 @@ func number(p []byte, n int64, size int) []byte {
 	return p
 }
 
-// call is that of the script for b, at a time of its caller's or 0.
-func (b *batch) call(now int64) redisscript.Call {
-	limits := make([]byte, 0, limitSize*len(b.limits.all))
+// prepare makes the run of the script, at a time of this process, or 0 for the server's.
+func (b *batch) prepare(now int64) {
+	p := b.packed[:0]
 	for _, l := range b.limits.all {
 		x, y := numbers(l)
-		limits = append(limits, byte(l.Algorithm()))
-		limits = number(number(number(limits, l.Capacity(), 7), x, 7), y, 7)
+		p = append(p, byte(l.Algorithm()))
+		p = number(number(number(p, l.Capacity(), 7), x, 7), y, 7)
 	}
-	return redisscript.Call{Script: scriptFor(b.set), Keys: b.names.all, Args: []any{now, limits, b.requests}}
+	b.packed = p
+	b.run.Prepare(scriptFor(b.set), b.names.all, now, b.packed, b.requests, b.answerSize())
 }
 
 // The sizes of LIMIT and ANSWER in take.lua.
 const limitSize, answerSize = 22, 21
 
-// answer gives each ask what the script said about it.
-func (b *batch) answer(text string, err error) {
-	size := 0
-	for _, a := range b.asks {
-		size += answerSize * len(a.requests)
+func (b *batch) answerSize() (size int) {
+	for _, c := range b.calls {
+		size += answerSize * len(c.requests)
 	}
-	if err == nil && len(text) != size {
+	return size
+}
+
+// answer gives each call what the script answered about it.
+func (b *batch) answer(text []byte, err error) {
+	if size := b.answerSize(); err == nil && len(text) != size {
 		err = fmt.Errorf("the script returned %d bytes; want %d", len(text), size)
 	}
 	b.err = err
-	for _, a := range b.asks {
-		a.err = err
-		for i := range a.requests {
+	for _, c := range b.calls {
+		c.err = err
+		for i := range c.requests {
 			if err != nil {
 				break
 			}
-			if a.err == nil {
-				a.decisions[i], a.err = decision(a.requests[i].Limit, a.names[i], text)
+			if c.err == nil {
+				c.decisions[i], c.err = decision(c.requests[i].Limit, c.names[i], text)
 			}
 			text = text[answerSize:]
 		}
@@ -155,7 +163,7 @@ const (
 
 // decision reads the answer that text begins with. Of a value that looks like a state, with numbers
 // that none has, it may tell what no limit says.
-func decision(l headgate.Limit, name, text string) (headgate.Decision, error) {
+func decision(l headgate.Limit, name string, text []byte) (headgate.Decision, error) {
 	remaining, retry, reset := numberAt(text, 0), numberAt(text, 7), numberAt(text, 14)
 	remaining, reset = min(max(remaining, 0), l.Capacity()), max(reset, 0)
 	d := headgate.Decision{Limit: l, Remaining: remaining, RetryAfter: time.Duration(retry) * time.Microsecond, ResetAfter: time.Duration(reset) * time.Microsecond}
@@ -167,13 +175,13 @@ func decision(l headgate.Limit, name, text string) (headgate.Decision, error) {
 	case retry == wrongType:
 		return headgate.Decision{}, scriptError("WRONGTYPE the value of " + strconv.Quote(name) + " is not a string")
 	case retry == noRoom:
-		return headgate.Decision{}, scriptError("OOM the server keeps nothing more than its maxmemory")
+		return headgate.Decision{}, scriptError("OOM the server is at maxmemory")
 	}
 	return d, nil
 }
 
 // numberAt reads the 7 bytes of text from the given place on.
-func numberAt(text string, from int) int64 {
+func numberAt(text []byte, from int) int64 {
 	var n uint64
 	for i := range 7 {
 		n |= uint64(text[from+i]) << (8 * (i + 1))
@@ -188,3 +196,46 @@ func (e scriptError) Error() string { return string(e) }
 
 // RedisError implements redis.Error.
 func (scriptError) RedisError() {}
+
+// fewEntries is up to how many entries an index is searched one by one.
+const fewEntries = 8
+
+// index numbers different values in the order in which they came.
+type index[T comparable] struct {
+	all []T
+	at  map[T]int // of all, once they are not few
+}
+
+// of is the number of value, counted from 1. A new value gets the next.
+func (x *index[T]) of(value T) int {
+	if len(x.all) < fewEntries {
+		if i := slices.Index(x.all, value); i >= 0 {
+			return i + 1
+		}
+		x.all = append(x.all, value)
+		return len(x.all)
+	}
+	if len(x.at) == 0 {
+		if x.at == nil {
+			x.at = make(map[T]int)
+		}
+		for i, other := range x.all {
+			x.at[other] = i + 1
+		}
+	}
+	at, ok := x.at[value]
+	if !ok {
+		x.all = append(x.all, value)
+		at = len(x.all)
+		x.at[value] = at
+	}
+	return at
+}
+
+func (x *index[T]) clear() {
+	if len(x.at) > 0 {
+		clear(x.at)
+	}
+	clear(x.all)
+	x.all = x.all[:0]
+}

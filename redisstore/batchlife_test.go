@@ -82,11 +82,11 @@ func (l *batchLife) step() {
 			group = append(group, l.request(l.keys[1-i]))
 		}
 		l.said = append(l.said, fmt.Sprintf("%+v", group))
-		b.add(l.store.ask(group, charges))
+		b.add(l.store.newCall(group, charge))
 	}
-	asks := b.asks
+	calls := b.calls
 	l.store.decide([]*batch{b})
-	for _, a := range asks {
+	for _, a := range calls {
 		if a.err != nil {
 			l.Fatalf("%v after %q", a.err, l.said)
 		}

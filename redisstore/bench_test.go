@@ -34,7 +34,7 @@ func BenchmarkScript(b *testing.B) {
 					all := newBatch()
 					for range size {
 						keys = (keys + 7919) % 10_000
-						all.add(s.ask([]headgate.Request{{Key: "user:" + strconv.Itoa(keys), Limit: limit, Cost: 1}}, charges))
+						all.add(s.newCall([]headgate.Request{{Key: "user:" + strconv.Itoa(keys), Limit: limit, Cost: 1}}, charge))
 					}
 					s.decide([]*batch{all})
 				}

@@ -36,7 +36,7 @@ func (s *Store) AcquireFlight(ctx context.Context, r headgate.FlightRequest) (he
 		behind(giveBack)
 	}
 	if a.err != nil {
-		return headgate.FlightDecision{}, s.dials.explain(ctx, s.explain(a.err))
+		return headgate.FlightDecision{}, s.dialErrors.explain(ctx, s.explain(a.err))
 	}
 	return headgate.FlightDecision{N: r.N, InFlight: a.inFlight, RetryAfter: a.retry}, nil
 }
@@ -48,7 +48,7 @@ func (s *Store) RenewFlight(ctx context.Context, r headgate.FlightRequest) (held
 		return false, err
 	}
 	a, _ := s.awaitFlight(ctx, "renew", r, nil)
-	return a.held, s.dials.explain(ctx, s.explain(a.err))
+	return a.held, s.dialErrors.explain(ctx, s.explain(a.err))
 }
 
 // ReleaseFlight implements headgate.ConcurrencyStore, in one round trip. If the answer is
@@ -62,7 +62,7 @@ func (s *Store) ReleaseFlight(ctx context.Context, r headgate.FlightRequest) (he
 		return false, s.explain(err)
 	}
 	a, _ := s.awaitFlight(ctx, "release", r, nil)
-	return a.held, s.dials.explain(ctx, s.explain(a.err))
+	return a.held, s.dialErrors.explain(ctx, s.explain(a.err))
 }
 
 // WatchFlights implements headgate.ConcurrencyStore. While anybody watches, one more

@@ -53,7 +53,7 @@ func open(rawURL string) (*Store, error) {
 		return nil, err
 	}
 	s.owned = true
-	s.dials.listen(client)
+	s.dialErrors.listen(client)
 	return s, nil
 }
 

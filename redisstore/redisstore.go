@@ -21,7 +21,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -59,20 +58,20 @@ type Options struct {
 // Store implements headgate.Store in Redis. It is safe for use by many
 // goroutines. Make one with [New] or [Open].
 type Store struct {
-	client   redis.UniversalClient
-	prefix   string
-	queue    int           // callers who may wait in a lane
-	patience time.Duration // see lane
-	onBatch  func(Batch)
-	owned    bool        // Close closes the client
-	closed   atomic.Bool // by Close
-	advices  []redisscript.Advice
+	client     redis.UniversalClient
+	prefix     string
+	queueLimit int           // calls that may wait in a queue
+	patience   time.Duration // see queue
+	onBatch    func(Batch)
+	owned      bool        // Close closes the client
+	closed     atomic.Bool // by Close
+	advices    []redisscript.Advice
 
-	route    route
-	stats    stats
-	dials    dials // of a client that is owned
-	clock    redisscript.Clock
-	listener listener // to flights that are given back
+	servers
+	stats      stats
+	dialErrors dialErrors // of a client that is owned
+	clock      redisscript.Clock
+	listener   listener // to flights that are given back
 }
 
 var _ headgate.Store = (*Store)(nil)
@@ -96,8 +95,11 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Queue == 0 {
 		o.Queue = DefaultQueue
 	}
-	s := &Store{client: client, prefix: o.Prefix, queue: o.Queue, patience: defaultPatience, onBatch: o.OnBatch, advices: advices(o.Prefix, commands)}
-	s.route.init(s)
+	s := &Store{
+		client: client, prefix: o.Prefix, queueLimit: o.Queue, patience: defaultPatience, onBatch: o.OnBatch,
+		advices: advices(o.Prefix, commands),
+	}
+	s.initServers()
 	return s, nil
 }
 
@@ -117,7 +119,7 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 		return headgate.Decision{}, err
 	}
 	rs, ds := [1]headgate.Request{r}, [1]headgate.Decision{}
-	err := s.call(ctx, rs[:], ds[:], charges)
+	err := s.decideTogether(ctx, rs[:], ds[:], charge)
 	return ds[0], err
 }
 
@@ -139,8 +141,8 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 	if len(rs) == 0 {
 		return nil
 	}
-	if s.route.single || oneKey(rs) {
-		return s.call(ctx, rs, ds, charges)
+	if s.single || oneKey(rs) {
+		return s.decideTogether(ctx, rs, ds, charge)
 	}
 	for i, r := range rs {
 		if r.MaxWait > 0 {
@@ -164,37 +166,28 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 func (s *Store) process(ctx context.Context, cmd redis.Cmder) error {
-	return s.dials.explain(ctx, s.explain(redisscript.Process(ctx, s.client, cmd)))
+	return s.dialErrors.explain(ctx, s.explain(redisscript.Process(ctx, s.client, cmd)))
 }
 
-// manner is how requests are decided.
-type manner uint8
+// mode is how a call is decided.
+type mode uint8
 
 const (
-	charges manner = iota
-	settles        // charges, for one who has been let in already: a queue that is full takes him
-	looksOn        // charges nothing, and is let in likewise
+	charge mode = iota
+	settle      // charge, also if the queue is full, to end what was begun
+	peek        // charge nothing, also if the queue is full
 )
 
-// call decides rs together, in the next batch of their lane, and fills ds.
-func (s *Store) call(ctx context.Context, rs []headgate.Request, ds []headgate.Decision, how manner) error {
-	a := s.ask(rs, how)
-	err := errClosed
-	for errors.Is(err, errClosed) {
-		err = s.route.lane(rs[0].Key, a.names[0]).do(ctx, a) //nolint:contextcheck // to find the lane asks nobody
+// decideTogether decides rs in one batch, and fills ds.
+func (s *Store) decideTogether(ctx context.Context, rs []headgate.Request, ds []headgate.Decision, m mode) error {
+	c := s.newCall(rs, m)
+	if err := s.queue(c.names[0]).do(ctx, c); err != nil {
+		return s.dialErrors.explain(ctx, err)
 	}
-	if err != nil {
-		if errors.Is(err, ErrNotSent) && !a.left { // the lane was not joined: its context had ended before
-			s.stats.notSent.Add(1)
-		}
-		return s.dials.explain(ctx, err)
-	}
-	defer a.free()
-	if a.panicked != nil {
-		panic(a.panicked)
-	}
-	copy(ds, a.decisions)
-	return s.explain(a.err)
+	copy(ds, c.decisions)
+	err := c.err
+	c.free()
+	return s.explain(err)
 }
 
 // within keeps a cost to what a double holds: beyond its capacity a limit makes
@@ -213,4 +206,24 @@ func numbers(l headgate.Limit) (a, b int64) {
 	default:
 		return l.Period().Microseconds(), 0
 	}
+}
+
+// key is the key in Redis for the state of key under l: prefix{key}:id. A Cluster hashes what is
+// between the first brace and the next, so that all limits of a key are on one server. The key may
+// hold any bytes: its closing braces and percent signs are escaped, so that no two names collide.
+func (s *Store) key(key string, l headgate.Limit) string {
+	return s.prefix + "{" + escape(key) + "}:" + l.ID()
+}
+
+var escaper = strings.NewReplacer("%", "%25", "}", "%7D")
+
+// escape is one to one, and never empty: a Cluster ignores empty braces.
+func escape(key string) string {
+	if key == "" {
+		return "%"
+	}
+	if !strings.ContainsAny(key, "%}") {
+		return key
+	}
+	return escaper.Replace(key)
 }

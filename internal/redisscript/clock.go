@@ -38,7 +38,7 @@ func (c *Clock) Now() int64 {
 // Refused says whether err, the answer to a script that was given the time 0, is that it cannot
 // have the server's. It is remembered.
 func (c *Clock) Refused(err error) bool {
-	if !redis.HasErrorPrefix(err, "NOTIME") {
+	if err == nil || !redis.HasErrorPrefix(err, "NOTIME") {
 		return false
 	}
 	c.refused.Store(true)

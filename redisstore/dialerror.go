@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// dials remembers for a while why the last connection could not be made, until one is: a client dials several
+// dialErrors remembers for a while why the last connection could not be made, until one is: a client dials several
 // times, for longer than most callers wait, who would hear of nothing but their deadlines.
-type dials struct{ failed atomic.Pointer[failure] }
+type dialErrors struct{ failed atomic.Pointer[failure] }
 
 type failure struct {
 	err error
@@ -25,7 +25,7 @@ type failure struct {
 const remembered = 30 * time.Second
 
 // listen has client, which is a store's own, tell d of its dials.
-func (d *dials) listen(client redis.UniversalClient) {
+func (d *dialErrors) listen(client redis.UniversalClient) {
 	switch client := client.(type) {
 	case *redis.Client:
 		client.AddHook(d)
@@ -35,7 +35,7 @@ func (d *dials) listen(client redis.UniversalClient) {
 }
 
 // explain adds to err, the error of a caller whose ctx may have ended, why no connection could be made.
-func (d *dials) explain(ctx context.Context, err error) error {
+func (d *dialErrors) explain(ctx context.Context, err error) error {
 	last := d.failed.Load()
 	if err == nil || last == nil || ctx.Err() == nil || time.Since(last.at) > remembered {
 		return err
@@ -53,7 +53,7 @@ func (e *unconnectedError) Error() string {
 }
 
 // DialHook implements redis.Hook.
-func (d *dials) DialHook(next redis.DialHook) redis.DialHook {
+func (d *dialErrors) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := next(ctx, network, addr)
 		if err == nil {
@@ -75,9 +75,9 @@ func why(err error, network, addr string) error {
 }
 
 // ProcessHook implements redis.Hook. It does nothing.
-func (d *dials) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (d *dialErrors) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
 // ProcessPipelineHook implements redis.Hook. It does nothing.
-func (d *dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (d *dialErrors) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
