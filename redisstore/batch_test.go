@@ -137,7 +137,7 @@ func TestForeignValues(t *testing.T) {
 	close(h.free)
 	want := map[string]string{
 		"word": `redisstore: BADSTATE the value of "TestForeignValues:{word}:5/h" is not a state of this limit; choose another prefix, or delete the key`,
-		"set":  `redisstore: WRONGTYPE the value of "TestForeignValues:{set}:5/h" is not a string; somebody else's value is at the key: choose another prefix`,
+		"set":  `redisstore: WRONGTYPE the value of "TestForeignValues:{set}:5/h" is not a string; another program uses the key: choose another prefix`,
 	}
 	for i := range answers {
 		key := keys[i%len(keys)]

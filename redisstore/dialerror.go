@@ -12,20 +12,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// dialErrors remembers for a while why the last connection could not be made, until one is: a client dials several
-// times, for longer than most callers wait, who would hear of nothing but their deadlines.
-type dialErrors struct{ failed atomic.Pointer[failure] }
+// dialErrors keeps the last error of a dial. A client dials several times, for longer than most
+// callers wait: without it, the only error of a caller would be its deadline.
+type dialErrors struct{ last atomic.Pointer[dialError] }
 
-type failure struct {
+type dialError struct {
 	err error
 	at  time.Time
 }
 
-// remembered is for how long: while a server is gone, dials that hang take the client's dial_timeout.
-const remembered = 30 * time.Second
+// dialErrorTTL is how long a dial error is kept. A dial that hangs takes the client's dial_timeout.
+const dialErrorTTL = 30 * time.Second
 
-// listen has client, which is a store's own, tell d of its dials.
-func (d *dialErrors) listen(client redis.UniversalClient) {
+// watch keeps the dial errors of client, which is the store's own.
+func (d *dialErrors) watch(client redis.UniversalClient) {
 	switch client := client.(type) {
 	case *redis.Client:
 		client.AddHook(d)
@@ -34,22 +34,23 @@ func (d *dialErrors) listen(client redis.UniversalClient) {
 	}
 }
 
-// explain adds to err, the error of a caller whose ctx may have ended, why no connection could be made.
+// explain adds the last dial error to err, if err is that of a caller whose ctx has ended.
 func (d *dialErrors) explain(ctx context.Context, err error) error {
-	last := d.failed.Load()
-	if err == nil || last == nil || ctx.Err() == nil || time.Since(last.at) > remembered {
+	last := d.last.Load()
+	if err == nil || last == nil || ctx.Err() == nil || time.Since(last.at) > dialErrorTTL {
 		return err
 	}
 	return &unconnectedError{err, last.err}
 }
 
-// unconnectedError is not the error of the connection, which may be younger than the request.
+// unconnectedError does not unwrap to the dial error, which may be of a later request.
 type unconnectedError struct{ err, cause error }
 
 func (e *unconnectedError) Unwrap() error { return e.err }
 
 func (e *unconnectedError) Error() string {
-	return e.err.Error() + "; the last connection could not be made: " + strings.ReplaceAll(e.cause.Error(), "\n", " ")
+	cause := strings.ReplaceAll(e.cause.Error(), "\n", " ")
+	return e.err.Error() + "; the last dial failed: " + cause
 }
 
 // DialHook implements redis.Hook.
@@ -57,19 +58,19 @@ func (d *dialErrors) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := next(ctx, network, addr)
 		if err == nil {
-			d.failed.Store(nil)
+			d.last.Store(nil)
 			return conn, nil
 		}
-		d.failed.Store(&failure{why(err, network, addr), time.Now()})
+		d.last.Store(&dialError{withAddress(err, network, addr), time.Now()})
 		return conn, err
 	}
 }
 
-// why says more than err where that names no address: a server that knows nothing of TLS waits
-// for the end of what it takes for a request.
-func why(err error, network, addr string) error {
-	if _, named := errors.AsType[*net.OpError](err); !named && errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("dial %s %s: no answer in time; if it was asked for TLS, it may have none", network, addr)
+// withAddress adds the address to an error without one: a server without TLS waits for the end of
+// what it takes for a request.
+func withAddress(err error, network, addr string) error {
+	if _, ok := errors.AsType[*net.OpError](err); !ok && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("dial %s %s: timed out; the server may not support TLS", network, addr)
 	}
 	return err
 }

@@ -65,4 +65,4 @@ func VirtualTime(t *testing.T) {
 }
 
 // FailDial makes it look as if no connection could be made at that time.
-func (s *Store) FailDial(err error, at time.Time) { s.dialErrors.failed.Store(&failure{err, at}) }
+func (s *Store) FailDial(err error, at time.Time) { s.dialErrors.last.Store(&dialError{err, at}) }

@@ -18,7 +18,7 @@ const (
 
 	// From so many waiting calls on, two batches are under way at once: while the server decides
 	// one, the other travels. With fewer, one larger batch costs less.
-	manyCalls = 24
+	manyCalls = 48
 
 	// After this time, the calls that wait no longer wait for a batch under way: what delays it
 	// may be its connection alone. It happens to at most maxLate batches at once.

@@ -159,7 +159,7 @@ func TestTwoBatches(t *testing.T) {
 	if len(h.arrived) > 0 {
 		t.Error("a second batch was sent for two calls")
 	}
-	for range 30 {
+	for range 60 {
 		answers = append(answers, ask(t.Context(), s, request("k")))
 	}
 	many := ask(t.Context(), s, request(strconv.Itoa(other)))
