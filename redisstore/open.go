@@ -14,7 +14,8 @@ import (
 const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " +
 	"redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master-name"
 
-const wantEscaped = "in a password write %25 for %, %20 for a space, %2F for /, %23 for #, %3F for ?"
+const wantEscaped = "in a password write %25 for %, %20 for a space, " +
+	"%2F for /, %23 for #, %3F for ?"
 
 // Every error of a dial is returned to a caller. By default go-redis also prints it to stderr, and
 // has a logger for all clients only: this one is replaced by the SetLogger of a program.
@@ -164,7 +165,7 @@ func newCluster(u *url.URL) (redis.UniversalClient, error) {
 	return redis.NewClusterClient(o), nil
 }
 
-// newSentinel moves the name of the master from the path to the query, where go-redis expects it.
+// newSentinel moves the name of the master from the path to the query, as go-redis has it.
 func newSentinel(u *url.URL) (redis.UniversalClient, error) {
 	name, db, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 	query := u.Query()
@@ -233,9 +234,9 @@ func badScheme(rawURL string) error {
 	} else {
 		scheme = "of scheme " + strconv.Quote(scheme)
 	}
-	return &headgate.InvalidError{Field: "store URL", Value: scheme, Want: wantURL}
+	return invalid("store URL", scheme, wantURL)
 }
 
 func malformedURL(want string) error {
-	return &headgate.InvalidError{Field: "store URL", Value: "malformed", Want: want}
+	return invalid("store URL", "malformed", want)
 }

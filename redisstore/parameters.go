@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/headgate/headgate"
 )
 
 const (
@@ -96,7 +94,7 @@ func isDuration(value string) bool {
 }
 
 func badParameter(name, value, want string) error {
-	return &headgate.InvalidError{Field: name + " in the store URL", Value: value, Want: want}
+	return invalid(name+" in the store URL", value, want)
 }
 
 // checkHosts rejects hosts that could not be dialled. A single host may be empty, and the first may
@@ -109,16 +107,16 @@ func checkHosts(hosts []string) error {
 		}
 		field := "host " + strconv.Itoa(i+1) + " of the store URL"
 		if len(hosts) > 1 && name == "" {
-			return &headgate.InvalidError{Field: field, Value: "empty", Want: "host:port"}
+			return invalid(field, "empty", "host:port")
 		}
 		if i > 0 && port == "" {
-			return &headgate.InvalidError{Field: field, Value: "without a port", Want: "host:port"}
+			return invalid(field, "without a port", "host:port")
 		}
 		if len(port) > 5 || strings.Trim(port, "0123456789") != "" { // it may be part of a password
 			return strconv.ErrSyntax
 		}
 		if n, err := strconv.Atoi(port); port != "" && (err != nil || n < 1 || n > 65535) {
-			return &headgate.InvalidError{Field: "port of the store", Value: strconv.Quote(port), Want: "1 to 65535"}
+			return invalid("port of the store", strconv.Quote(port), "1 to 65535")
 		}
 	}
 	return nil

@@ -1,25 +1,26 @@
-// Package redisstore is a headgate store in Redis or Valkey, shared by all
-// processes that use the same server and prefix. It decides as headgate.Memory
-// does, to the microsecond.
+// Package redisstore is a headgate store in Redis or Valkey, shared by all processes that use the
+// same server and prefix. It decides as headgate.Memory does, to the microsecond.
 //
-// Callers who come while the server decides share the next trip to it: one script call
-// decides for all of them, each request by itself, those of a key in the order in which
-// they came (a TakeAll with several keys in that of its first). It reads, decides and writes in one atomic step, by the clock of the server.
-// A key expires after its state has counted for as long as any that it held was to: up to a quarter of that later, or a
-// second, and two seconds (a minute if the time was the caller's). A denial writes nothing, but for the first one after the
-// numbers of a named limit have changed. There is no timer: a caller who finds the
-// server idle is sent at once. Redis 6.2 and newer, single, Cluster and Sentinel.
+// Concurrent callers share round trips: while the server decides, further requests wait, and the
+// next run of the script decides all of them. The script reads, decides and writes in one atomic
+// step, by the clock of the server. Requests for a key are decided in the order of their calls.
+// There is no timer: a caller that finds the server idle is sent at once.
 //
-// A caller whose context ends leaves at once. A request that has not been sent by then is
-// not charged, and the error is [ErrNotSent]; one that is under way, be it only to a connection that
-// is being made, stays charged if it is granted. [Store.Stats] counts both.
+// Every key expires, at most a quarter of its lifetime, or a second, after it is needed, and at
+// least a second after. A denial writes nothing, except the first after a named limit has changed.
+// Redis 6.2 and newer, single, Cluster and Sentinel.
 //
-// Nothing is ever charged twice: a call whose answer was lost is not repeated but
-// reported as an error, and may or may not have been charged. Only the calls of a
-// headgate.Concurrency, which say by an ID what they are about, are repeated once.
+// A caller whose context ends leaves at once. If its request was not sent, it is not charged, and
+// the error is [ErrNotSent]; a request already sent, or waiting for a connection, may still be
+// charged. [Store.Stats] counts both.
+//
+// Nothing is charged twice: a request whose answer was lost is not repeated. The error is returned,
+// and the request may have been charged. Only the calls for permits of a headgate.Concurrency,
+// which carry an ID, are repeated once.
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -34,34 +35,32 @@ import (
 // DefaultPrefix begins every key in Redis unless [Options] says otherwise.
 const DefaultPrefix = "hg:"
 
-// DefaultQueue is how many callers may wait unless [Options] says otherwise.
+// DefaultQueue is how many callers may wait for a server unless [Options] says otherwise.
 const DefaultQueue = 8192
 
-// Options are the settings of a [Store]. The zero value is good.
+// Options are the settings of a [Store]. The zero value is ready to use.
 type Options struct {
-	// Prefix begins every key in Redis, [DefaultPrefix] if empty. Stores with
-	// different prefixes share nothing. It must not contain a brace.
+	// Prefix begins every key in Redis. Default: [DefaultPrefix]. Stores with different prefixes
+	// share nothing. It must not contain a brace.
 	Prefix string
 
-	// Queue bounds how many callers wait until their request is sent, because a server
-	// does not keep up or does not answer: further ones are told [ErrBusy] at once. It is
-	// a bound for each half of the keys of a server. [DefaultQueue] if 0.
+	// Queue is how many callers may wait for a server that is slow or does not answer. Further
+	// calls fail with [ErrBusy]. Default: [DefaultQueue].
 	Queue int
 
-	// OnBatch, if not nil, is told of each trip to the server for decisions, by the
-	// goroutine that made it, several at a time: callers wait until it returns, and it must not ask the store. If it
-	// panics, so does each of them, though what was granted stays charged; so with a hook of the client. If it
-	// ends its goroutine (runtime.Goexit), which may be a caller's, all others have their answers.
+	// OnBatch, if not nil, is called after each trip to a server, by several goroutines at once.
+	// The callers wait until it returns. It must not use the store. If it panics, as if a hook of
+	// the client does, the calls fail with an error, though granted requests stay charged.
 	OnBatch func(Batch)
 }
 
-// Store implements headgate.Store in Redis. It is safe for use by many
-// goroutines. Make one with [New] or [Open].
+// Store implements headgate.Store in Redis. It is safe for use by many goroutines.
+// Make one with [New] or [Open].
 type Store struct {
 	client     redis.UniversalClient
 	prefix     string
 	queueLimit int           // calls that may wait in a queue
-	patience   time.Duration // see queue
+	patience   time.Duration // after which a batch is late, see queue
 	onBatch    func(Batch)
 	owned      bool        // Close closes the client
 	closed     atomic.Bool // by Close
@@ -71,40 +70,43 @@ type Store struct {
 	stats      stats
 	dialErrors dialErrors // of a client that is owned
 	clock      redisscript.Clock
-	listener   listener // to flights that are given back
+	listener   listener // to permits that are released
 }
 
 var _ headgate.Store = (*Store)(nil)
 
-// New makes a store that uses client, which remains the caller's to close. A decision
-// ends with its context, or else by the client's timeouts. The client's retries of
-// commands do not apply here; its retries of dialling do.
+// New makes a store that uses client. The caller closes the client.
+// A decision ends with its context, or by the client's timeouts. The client's retries of commands
+// do not apply; its retries of dials do.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
-	if redisscript.IsNil(client) {
-		return nil, &headgate.InvalidError{Field: "client", Value: "nil", Want: "a go-redis client"}
-	}
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
-	if strings.ContainsAny(o.Prefix, "{}") {
-		return nil, &headgate.InvalidError{Field: "prefix", Value: strconv.Quote(o.Prefix), Want: "a text without braces, which mark the part of a key that a Cluster hashes"}
-	}
-	if o.Queue < 0 {
-		return nil, &headgate.InvalidError{Field: "queue", Value: strconv.Itoa(o.Queue), Want: "the number of callers who may wait, or 0 for " + strconv.Itoa(DefaultQueue)}
-	}
-	if o.Queue == 0 {
-		o.Queue = DefaultQueue
+	switch {
+	case redisscript.IsNil(client):
+		return nil, invalid("client", "nil", "a go-redis client")
+	case strings.ContainsAny(o.Prefix, "{}"):
+		return nil, invalid("prefix", strconv.Quote(o.Prefix),
+			"a text without braces, which mark the part of a key that a Cluster hashes")
+	case o.Queue < 0:
+		return nil, invalid("queue", strconv.Itoa(o.Queue),
+			"how many callers may wait, or 0 for "+strconv.Itoa(DefaultQueue))
 	}
 	s := &Store{
-		client: client, prefix: o.Prefix, queueLimit: o.Queue, patience: defaultPatience, onBatch: o.OnBatch,
-		advices: advices(o.Prefix, commands),
+		client:     client,
+		prefix:     cmp.Or(o.Prefix, DefaultPrefix),
+		queueLimit: cmp.Or(o.Queue, DefaultQueue),
+		patience:   defaultPatience,
+		onBatch:    o.OnBatch,
 	}
+	s.advices = advices(s.prefix, commands)
 	s.initServers()
 	return s, nil
 }
 
-// Close closes the client, if the store was made by [Open]. Those who wait for a flight
-// get an error then. A second Close does nothing, and returns nil.
+func invalid(field, value, want string) error {
+	return &headgate.InvalidError{Field: field, Value: value, Want: want}
+}
+
+// Close closes the client, if [Open] made the store. Callers that wait for a permit get an error.
+// A second Close does nothing, and returns nil.
 func (s *Store) Close() error {
 	if !s.owned || s.closed.Swap(true) {
 		return nil
@@ -123,17 +125,16 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 	return ds[0], err
 }
 
-// TakeAll implements headgate.Store. On a single server, and wherever all the
-// requests have one key, it is one atomic step in one round trip.
+// TakeAll implements headgate.Store.
+// On a single server, and wherever all requests have one key, it is one atomic step in one round
+// trip.
 //
-// Otherwise the keys may lie on several servers. Then the requests of each key
-// are taken together, key after key, and if a later key refuses they are taken back, as if they
-// had never been taken. Others may see the charges meanwhile and be refused for them. What
-// cannot be taken back within two seconds stays charged, and so may the last key if its answer is
-// lost. Never more is granted than the limits say. What may be taken back makes each decision on
-// its key slower: name the busiest key last, of which nothing is. Nothing is booked ahead then: a
-// MaxWait is refused with a
-// headgate.InvalidError.
+// Otherwise the keys may be on several servers. Then the requests of each key are taken together,
+// key after key, and are refunded if a later key denies. Others may see the charges meanwhile and
+// be denied for them. What cannot be refunded within two seconds stays charged, and so may the last
+// key if its answer is lost. The limits are never exceeded. A refund makes decisions on its key
+// slower: name the busiest key last, which is never refunded. Nothing is booked ahead then: a
+// MaxWait gives a headgate.InvalidError.
 func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err
@@ -146,13 +147,14 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 	}
 	for i, r := range rs {
 		if r.MaxWait > 0 {
-			return &headgate.InvalidError{Field: "request " + strconv.Itoa(i) + ": max wait", Value: r.MaxWait.String(), Want: "0, or one key for all requests, because keys may lie on several servers"}
+			return invalid("request "+strconv.Itoa(i)+": max wait", r.MaxWait.String(),
+				"0, or one key for all requests, because keys may be on several servers")
 		}
 	}
 	return s.takeApart(ctx, rs, ds)
 }
 
-// Reset implements headgate.Store. It deletes whatever is at the key.
+// Reset implements headgate.Store. It deletes the key in Redis, whatever its value.
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err
@@ -160,7 +162,7 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	return s.process(ctx, redis.NewIntCmd(ctx, "del", s.key(key, l)))
 }
 
-// Ping says whether the server answers, and why not.
+// Ping returns an error if the server does not answer.
 func (s *Store) Ping(ctx context.Context) error {
 	return s.process(ctx, redis.NewStatusCmd(ctx, "ping"))
 }
@@ -179,7 +181,9 @@ const (
 )
 
 // decideTogether decides rs in one batch, and fills ds.
-func (s *Store) decideTogether(ctx context.Context, rs []headgate.Request, ds []headgate.Decision, m mode) error {
+func (s *Store) decideTogether(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision, m mode,
+) error {
 	c := s.newCall(rs, m)
 	if err := s.queue(c.names[0]).do(ctx, c); err != nil {
 		return s.dialErrors.explain(ctx, err)
@@ -190,8 +194,7 @@ func (s *Store) decideTogether(ctx context.Context, rs []headgate.Request, ds []
 	return s.explain(err)
 }
 
-// within keeps a cost to what a double holds: beyond its capacity a limit makes
-// no difference between costs.
+// within reduces a cost to what a double holds: all costs above the capacity have the same answer.
 func within(cost int64, l headgate.Limit) int64 {
 	return min(max(cost, -l.Capacity()), l.Capacity()+1)
 }

@@ -114,7 +114,7 @@ func (s *Store) run(batches []*batch, now int64) {
 
 // Stats are counts since the store was made.
 type Stats struct {
-	Callers    int64 // calls that waited for a trip; a TakeAll over several servers counts once per key
+	Callers    int64 // calls; a TakeAll over several servers makes one for each key, and refunds
 	Batches    int64 // trips to servers
 	Requests   int64 // requests sent in them
 	Waiting    int64 // calls that wait to be sent now
@@ -136,8 +136,12 @@ type stats struct{ callers, batches, requests, busy, notSent, unanswered atomic.
 // Stats returns the counts.
 func (s *Store) Stats() Stats {
 	stats := Stats{
-		Callers: s.stats.callers.Load(), Batches: s.stats.batches.Load(), Requests: s.stats.requests.Load(),
-		Busy: s.stats.busy.Load(), NotSent: s.stats.notSent.Load(), Unanswered: s.stats.unanswered.Load(),
+		Callers:    s.stats.callers.Load(),
+		Batches:    s.stats.batches.Load(),
+		Requests:   s.stats.requests.Load(),
+		Busy:       s.stats.busy.Load(),
+		NotSent:    s.stats.notSent.Load(),
+		Unanswered: s.stats.unanswered.Load(),
 	}
 	for q := range s.queues() {
 		q.mu.Lock()
@@ -147,7 +151,7 @@ func (s *Store) Stats() Stats {
 	return stats
 }
 
-// count counts a trip, and reports it to OnBatch. The batches of moving keys are counted later.
+// count counts a trip, and calls OnBatch. The batches of moving keys are counted later.
 func (s *Store) count(batches, moving []*batch, took time.Duration) {
 	if len(batches) == len(moving) {
 		return

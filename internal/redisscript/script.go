@@ -1,21 +1,22 @@
-// Package redisscript runs Lua scripts in Redis so that a script which charges
-// never charges twice: for redisstore and ratelimiter.
+// Package redisscript runs Lua scripts in Redis, for redisstore and ratelimiter, so that a script
+// that charges never charges twice.
 package redisscript
 
 import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Script is a text that Redis runs, and the name it knows it by. Make one with
-// [New].
+// Script is the text of a script and its name in Redis. Make one with [New].
 type Script struct{ text, sha any } // strings
 
-// New names a script that returns whole numbers.
+// New names a script.
 func New(text string) Script {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // Redis names scripts by SHA-1; nothing is secured by it
 	return Script{text: text, sha: hex.EncodeToString(sum[:])}
@@ -25,7 +26,9 @@ func New(text string) Script {
 // name, and its text only to a server that does not know it yet. It sends again if some of the keys
 // are moving to another server of a Cluster, see [Moving]. Nothing else is sent twice: see once.
 // The error is the client's; [Explain] makes it fit to be read.
-func (s Script) Run(ctx context.Context, client redis.UniversalClient, keys []string, args []any) ([]int64, error) {
+func (s Script) Run(
+	ctx context.Context, client redis.UniversalClient, keys []string, args []any,
+) ([]int64, error) {
 	var numbers []int64
 	err := Await(ctx, func() (err error) {
 		numbers, err = s.run(ctx, client, keys, args)
@@ -41,7 +44,9 @@ func (s Script) Run(ctx context.Context, client redis.UniversalClient, keys []st
 	return numbers, nil
 }
 
-func (s Script) run(ctx context.Context, client redis.UniversalClient, keys []string, args []any) ([]int64, error) {
+func (s Script) run(
+	ctx context.Context, client redis.UniversalClient, keys []string, args []any,
+) ([]int64, error) {
 	words := append(words(nil, "evalsha", s.sha, keys), args...)
 	cmd := once{redis.NewCmd(ctx, words...)}
 	cmd.SetFirstKeyPos(firstKey)
@@ -73,11 +78,24 @@ func words(all []any, name string, body any, keys []string) []any {
 // unknown reports whether err is that the server does not know a script by its name.
 func unknown(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }
 
-// process sends a command. A Cluster is asked for its slots again if there was no answer.
+// process sends a command. If there is no answer, the client of a Cluster asks for the slots again,
+// in the background: by itself it does so only for commands that it may send again, and else goes
+// on for a minute to ask a primary that has been replaced.
 func process(ctx context.Context, client redis.UniversalClient, cmd redis.Cmder) error {
 	err := client.Process(ctx, cmd)
-	lookAround(ctx, client, err)
+	if err != nil {
+		reload(ctx, client, err)
+	}
 	return err
+}
+
+func reload(ctx context.Context, client redis.UniversalClient, err error) {
+	if _, answered := errors.AsType[redis.Error](err); answered {
+		return
+	}
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		cluster.ReloadState(ctx)
+	}
 }
 
 // Moving reports whether err is that some keys are moving to another server of a Cluster, so that
@@ -98,3 +116,135 @@ type once struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
+
+// Run is one run of a script that answers a string. A Run can be used again, and then reuses its
+// memory. The zero Run is ready for [Run.Prepare].
+type Run struct {
+	script   Script
+	words    []any
+	now      int64
+	limits   bytes
+	requests bytes
+	reply    []byte
+	cmd      *redis.ZeroCopyStringCmd // which the client does not send again, as once
+}
+
+// bytes is an argument that is sent as it is. A pointer to it becomes an interface without a copy.
+type bytes []byte
+
+// MarshalBinary implements encoding.BinaryMarshaler, for the client.
+func (b *bytes) MarshalBinary() ([]byte, error) { return *b, nil }
+
+// String is for hooks of the client that print commands.
+func (b *bytes) String() string { return string(*b) }
+
+// Prepare sets what is run: a script on keys, at a time, with two arguments, for a reply of a size.
+// The caller keeps keys, limits and requests as they are until the reply is there.
+func (r *Run) Prepare(s Script, keys []string, now int64, limits, requests []byte, size int) {
+	r.script, r.now, r.limits, r.requests = s, now, limits, requests
+	r.words = append(words(r.words[:0], "evalsha", s.sha, keys), now, &r.limits, &r.requests)
+	if room := size + len("\r\n"); cap(r.reply) < room { // with the end of the line it is read at once
+		r.reply = make([]byte, room)
+	} else {
+		r.reply = r.reply[:room]
+	}
+	r.build()
+}
+
+// Clear drops what a Run that will be used again refers to.
+func (r *Run) Clear() {
+	clear(r.words)
+	r.cmd, r.limits, r.requests = nil, nil, nil
+}
+
+func (r *Run) build() {
+	r.cmd = redis.NewZeroCopyStringCmd(context.Background(), r.reply, r.words...)
+	r.cmd.SetFirstKeyPos(firstKey)
+}
+
+// again makes the command with the script's text, if the server does not know its name.
+func (r *Run) again() bool {
+	if !unknown(r.cmd.Err()) {
+		return false
+	}
+	r.words[0], r.words[1] = "eval", r.script.text
+	r.build()
+	return true
+}
+
+// Reply returns what the script answered. It is valid until the next Prepare.
+func (r *Run) Reply() ([]byte, error) {
+	if err := r.cmd.Err(); err != nil {
+		return nil, err
+	}
+	return r.cmd.Bytes(), nil
+}
+
+// Send runs r, in a second trip if the server does not know the script. It does not look at ctx,
+// which is for hooks of the client.
+func (r *Run) Send(ctx context.Context, client redis.UniversalClient) {
+	_ = process(ctx, client, r.cmd)
+	if r.again() {
+		_ = process(ctx, client, r.cmd)
+	}
+}
+
+// SendAll does so for several, in one trip, or two. Each keeps its own error.
+func SendAll(ctx context.Context, client redis.UniversalClient, all []*Run) {
+	for len(all) > 0 {
+		pipe := client.Pipeline()
+		for _, r := range all {
+			_ = pipe.Process(ctx, r.cmd)
+		}
+		_, _ = pipe.Exec(ctx)
+		var again []*Run
+		for _, r := range all {
+			if err := r.cmd.Err(); err != nil {
+				reload(ctx, client, err)
+			}
+			if r.words[0] == "evalsha" && r.again() {
+				again = append(again, r)
+			}
+		}
+		all = again
+	}
+}
+
+// Clock decides whose time a script uses: the server's, unless scripts may not call TIME there (an
+// ACL, some proxies). A script that cannot have the time answers an error that begins with NOTIME,
+// before it decides anything. The zero Clock is ready, and safe for use by many goroutines.
+type Clock struct{ refused atomic.Bool }
+
+// Run runs s with the arguments for time 0, which stands for the server's clock. If that is
+// refused, then and ever after it runs s with the arguments for this process's clock, in
+// microseconds since the Unix epoch.
+func (c *Clock) Run(
+	ctx context.Context, client redis.UniversalClient, s Script, keys []string,
+	args func(now int64) []any,
+) ([]int64, error) {
+	now := c.Now()
+	numbers, err := s.Run(ctx, client, keys, args(now))
+	if now == 0 && c.Refused(err) {
+		return s.Run(ctx, client, keys, args(c.Now()))
+	}
+	return numbers, err
+}
+
+// Now is the time to give to a script: 0 for the server's, or this process's in
+// microseconds since the Unix epoch.
+func (c *Clock) Now() int64 {
+	if c.refused.Load() {
+		return time.Now().UnixMicro()
+	}
+	return 0
+}
+
+// Refused reports whether err, the answer to a script at time 0, is that it cannot have the
+// server's time, and remembers that.
+func (c *Clock) Refused(err error) bool {
+	if err == nil || !redis.HasErrorPrefix(err, "NOTIME") {
+		return false
+	}
+	c.refused.Store(true)
+	return true
+}
