@@ -35,10 +35,7 @@ func TestLivesLongEnoughInBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seeds := 12
-	if testing.Short() {
-		seeds = 3
-	}
+	const seeds = 4
 	for _, texts := range [][]string{
 		{"1000/h"}, {"1000/h", "1000/h burst 100", "1000/h burst 3000"}, {"20/100s burst 2000 stepped"}, {"20/100s burst 2000 stepped", "20/100s burst 50 stepped"},
 		{"100/h fixed-window"}, {"100/h sliding-window", "30/h sliding-window"}, {"100/h sliding-log"},

@@ -5,16 +5,13 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
-	"github.com/redis/go-redis/v9"
 )
 
 // The keys of one primary of a Cluster share a queue, and those of different ones do not.
 func TestQueuesOfACluster(t *testing.T) {
-	cluster := redistest.StartReplicatedCluster(t)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs})
-	t.Cleanup(func() { _ = client.Close() })
+	cluster := sharedCluster(t)
+	client := newCluster(t)
 	s, err := redisstore.New(client, redisstore.Options{})
 	if err != nil {
 		t.Fatal(err)
