@@ -126,7 +126,8 @@ func want(err error, u *url.URL) string {
 		return "one host; several are for redis+cluster:// and redis+sentinel://"
 	case errors.Is(err, errDatabases):
 		return "no database after the hosts: a Cluster has only one; " + wantEscaped
-	case strings.Contains(err.Error(), "invalid database number"), strings.Contains(err.Error(), "invalid URL path"):
+	case strings.Contains(err.Error(), "invalid database number"),
+		strings.Contains(err.Error(), "invalid URL path"):
 		return "a database number after the host; " + wantEscaped
 	default:
 		return "valid query parameters, such as dial_timeout=1s; " + wantURL

@@ -57,5 +57,6 @@ func (e *serverError) Error() string {
 	if i := strings.LastIndex(text, " script: "); i >= 0 && strings.Contains(text[i:], "@user_script") {
 		text = text[:i] // Redis adds where in the script it happened
 	}
-	return e.who + ": " + strings.TrimSuffix(strings.ReplaceAll(text, "\n", " "), ".") + e.advice
+	text = strings.TrimSuffix(strings.ReplaceAll(text, "\n", " "), ".")
+	return e.who + ": " + text + e.advice
 }

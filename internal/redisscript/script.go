@@ -18,7 +18,7 @@ type Script struct{ text, sha any } // strings
 
 // New names a script.
 func New(text string) Script {
-	sum := sha1.Sum([]byte(text)) //nolint:gosec // Redis names scripts by SHA-1; nothing is secured by it
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // Redis names scripts so; nothing is secured by it
 	return Script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
@@ -171,6 +171,9 @@ func (r *Run) again() bool {
 	r.build()
 	return true
 }
+
+// String is the command as a hook of the client prints it.
+func (r *Run) String() string { return r.cmd.String() }
 
 // Reply returns what the script answered. It is valid until the next Prepare.
 func (r *Run) Reply() ([]byte, error) {
