@@ -44,25 +44,3 @@ func TestAllowDoesNotAllocate(t *testing.T) {
 		t.Errorf("limits of each key: %v allocations a decision", n)
 	}
 }
-
-func TestDenyCacheDoesNotAllocate(t *testing.T) {
-	limits := everyAlgorithm(5, 24*time.Hour)
-	for _, limits := range [][]Limit{limits[:1], limits[1:2], limits[2:3], limits[3:4], limits[4:], limits} {
-		cache := must(NewDenyCache(NewMemory(1000), DenyCacheOptions{MaxTrust: time.Hour}))
-		limiter := must(NewLimiter(cache, limits...))
-		deny := func() { must(limiter.Allow(t.Context(), "k")) }
-		for range 10 {
-			deny()
-		}
-		if n := testing.AllocsPerRun(1000, deny); n != 0 || cache.Stats().Served < 1000 {
-			t.Errorf("%v: %v allocations a denial, %+v", limits, n, cache.Stats())
-		}
-	}
-}
-
-func TestLeaseDoesNotAllocate(t *testing.T) {
-	l, limit := hotLease(t)
-	if n := testing.AllocsPerRun(1000, func() { must(l.Take(t.Context(), Request{Key: "k", Limit: limit, Cost: 1})) }); n != 0 {
-		t.Errorf("%v allocations a decision", n)
-	}
-}

@@ -21,15 +21,6 @@ var ErrClosed = errors.New("headgate: the gate is closed")
 // left to give back: the reservation counts for good.
 var ErrTooLate = errors.New("headgate: it is too late to give the reservation back; it counts as it was made")
 
-// ErrReleased is returned by [Flight.Release] and [Flight.Renew] after the flight has
-// been given back, and is why the context of [Flight.Keep] ended then.
-var ErrReleased = errors.New("headgate: the flight has been given back already")
-
-// ErrLeaseLost is returned by [Flight.Renew] and [Flight.Release] after the lease of the
-// flight has ended, and is why the context of [Flight.Keep] ended then. Others may have
-// begun in its place.
-var ErrLeaseLost = errors.New("headgate: the lease of the flight has ended, and its place may be another's")
-
 // InvalidError says which input was wrong and what would be accepted instead.
 // It is returned by [Limit.Validate], [ParseLimit], the constructors, every
 // [Store] method and those that wait, before anything is decided or charged.

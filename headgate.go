@@ -22,15 +22,14 @@
 // one for many processes ([SharedGate]). [Throttle], [ForEach], [NewReader] and [NewWriter]
 // put loops, parallel calls and streams behind any of them.
 //
-// How many may be at work at a time, however long they take, is another question: see
-// [Concurrency]. Several keys are asked together by [AllowAll].
+// Package concurrency limits how many callers work at a time, however long they take. Several
+// keys are asked together by [AllowAll].
 //
-// What a store decides, and how long it takes, is told by one around it: see [Observe], and [TopDenied]
-// for the keys that are denied most.
+// Package observe reports what a store decides, how long it takes, and the keys denied most.
 //
 // Stores around stores go in this order, each of them only if it is wanted:
-// Observe(Lease(DenyCache(fallback(redis)))). A fallback further out would take denials and loans from
-// memory for successes of Redis and leave it alone late; a [DenyCache] around a [Lease] would deny what that has ahead.
+// Observe(lease(denycache(fallback(redis)))). A fallback further out would take decisions made in
+// this process for successes of Redis; a denycache around a lease would deny what the lease holds.
 //
 // Every decision is exact. Time is counted in whole microseconds, rates in whole
 // fractions, and nothing is rounded but what is shown: no limit ever grants more

@@ -244,18 +244,7 @@ func TestErrorLines(t *testing.T) {
 	line("AllowN(MinInt64)", err)
 	_, err = limiter.Refund(t.Context(), "k", -1)
 	line("Refund(-1)", err)
-	for _, o := range []DenyCacheOptions{{Keys: -1}, {Keys: 1<<24 + 1}, {MaxTrust: -1}, {MaxTrust: time.Microsecond - 1}} {
-		_, err = NewDenyCache(m, o)
-		line(fmt.Sprintf("NewDenyCache(%+v)", o), err)
-	}
-	_, err = NewDenyCache(nil, DenyCacheOptions{})
-	line("NewDenyCache(nil)", err)
 	line("TakeAll of 2 requests and 1 decision", m.TakeAll(t.Context(), make([]Request, 2), make([]Decision, 1)))
-
-	for _, o := range []LeaseOptions{{Share: 0.5}, {Share: -1}, {Term: time.Microsecond}, {Term: time.Hour}, {Keys: -1}} {
-		_, err = NewLease(m, o)
-		line(fmt.Sprintf("NewLease(%+v)", o), err)
-	}
 
 	golden(t, "testdata/errors.txt", lines.Bytes())
 }

@@ -33,16 +33,8 @@ func validateStore(s Store) error {
 
 // isZero says whether s is one of ours that no constructor made.
 func isZero(s Store) bool {
-	switch s := s.(type) {
-	case *Memory:
-		return s.shards == nil
-	case *DenyCache:
-		return s.store == nil
-	case *Lease:
-		return s.store == nil
-	default:
-		return false
-	}
+	m, ours := s.(*Memory)
+	return ours && m.shards == nil
 }
 
 // check finds the first fault in the terms of r.

@@ -14,11 +14,8 @@ func TestNoStore(t *testing.T) {
 		"NewLimiterFunc": func(s Store) error { _, err := NewLimiterFunc(s, func(string) []Limit { return nil }); return err },
 		"AllowAll":       func(s Store) error { _, _, err := AllowAll(t.Context(), s, Request{Limit: limit, Cost: 1}); return err },
 		"NewSharedGate":  func(s Store) error { _, err := NewSharedGate(s, "k", 1, time.Second, 0); return err },
-		"NewDenyCache":   func(s Store) error { _, err := NewDenyCache(s, DenyCacheOptions{}); return err },
-		"NewLease":       func(s Store) error { _, err := NewLease(s, LeaseOptions{}); return err },
-		"Observe":        func(s Store) error { _, err := Observe(s, Observer{}); return err },
 	} {
-		for _, none := range []Store{nil, (*Memory)(nil), new(Memory), (*DenyCache)(nil), new(DenyCache), (*Lease)(nil), new(Lease)} {
+		for _, none := range []Store{nil, (*Memory)(nil), new(Memory)} {
 			const want = "headgate: store is nil or a zero value; want a Store, such as NewMemory(0)"
 			if err := with(none); fmt.Sprint(err) != want {
 				t.Errorf("%s of %T: %v; want %s", name, none, err, want)

@@ -45,6 +45,9 @@ type Entry struct {
 	// key; 0 means one, and noKeys none.
 	RedisKeys int
 
+	// ExtraKeys is how many keys in Redis the contender may make besides.
+	ExtraKeys int
+
 	// Only restricts the entry to the workload of this name; empty means all.
 	Only string
 }

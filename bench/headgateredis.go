@@ -4,6 +4,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/denycache"
+	"github.com/headgate/headgate/lease"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -17,16 +19,16 @@ func headgateRedis() []Entry {
 func headgateWrapped() []Entry {
 	return []Entry{
 		{Name: denyCacheName, Open: wrappedOpener(denyCached), Only: "denial"},
-		{Name: leaseName, Open: wrappedOpener(leased), Only: "one hot key", RedisKeys: 3},
+		{Name: leaseName, Open: wrappedOpener(leased), Only: "one hot key", ExtraKeys: 1},
 	}
 }
 
 func denyCached(s headgate.Store) (headgate.Store, error) {
-	return headgate.NewDenyCache(s, headgate.DenyCacheOptions{})
+	return denycache.New(s, 0)
 }
 
 func leased(s headgate.Store) (headgate.Store, error) {
-	return headgate.NewLease(s, headgate.LeaseOptions{})
+	return lease.New(s, lease.Options{})
 }
 
 // headgateAlgorithms is this project's other algorithms, for their weight in Redis.

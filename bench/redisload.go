@@ -98,7 +98,7 @@ func (s *redisServer) alone(ctx context.Context, e Entry, w *Workload, callers i
 	if err := measure(c, t); err != nil {
 		return err
 	}
-	return s.checkSize(ctx, t.keys()*e.redisKeys())
+	return s.checkSize(ctx, t.keys()*e.redisKeys(), e.ExtraKeys)
 }
 
 // warmRedis makes the first w.Warm takes of the sequence, so that connections

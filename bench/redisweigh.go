@@ -46,7 +46,7 @@ func (r redisRun) weighRedis(ctx context.Context, e Entry, keys int) error {
 
 // weighed reads the scales and records the sample.
 func (r redisRun) weighed(ctx context.Context, e Entry, keys int, before float64) error {
-	if err := r.server.checkSize(ctx, keys*e.redisKeys()); err != nil {
+	if err := r.server.checkSize(ctx, keys*e.redisKeys(), e.ExtraKeys); err != nil {
 		return err
 	}
 	after, err := r.server.infoNumber(ctx, "memory", "used_memory")

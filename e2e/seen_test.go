@@ -154,7 +154,7 @@ func TestLost(t *testing.T) {
 	p.until("the error is told", `!document.querySelector("#traffic-error").hidden`)
 	p.do(run(`window.written = 0; new MutationObserver((all) => written += all.length).observe(document.querySelector("#lost"), {childList: true, characterData: true, subtree: true})`))
 	store.halted.Store(true)
-	p.until("it is lost", `document.querySelector("#lost").textContent === "the store could not say: no route" && !document.querySelector("#lost").hidden`)
+	p.until("it is lost", `document.querySelector("#lost").textContent === "the store is unavailable: no route" && !document.querySelector("#lost").hidden`)
 	<-time.After(2500 * time.Millisecond)
 	if n := value[int](p, `written`); n != 1 {
 		t.Errorf("it was told %d times", n)

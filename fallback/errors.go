@@ -5,19 +5,21 @@ import (
 	"errors"
 )
 
-// ErrDegraded is in the error of a [Store] where its store could not say, and nothing else may. The error tells why,
-// and wraps that unless it is the error of a context: so the errors of package context are in
-// it only if the caller's own has ended.
-var ErrDegraded = errors.New("fallback: the store could not say")
+// ErrDegraded is wrapped by the error of a call that only the store can answer, while it is
+// unavailable.
+//
+// The error also wraps the store's own, unless that is the error of a context: so it is
+// context.Canceled or context.DeadlineExceeded only if the caller's own context ended.
+var ErrDegraded = errors.New("fallback: store unavailable")
 
-// undecidedError is ErrDegraded, and why.
-type undecidedError struct{ why error }
+// degradedError is ErrDegraded with the reason.
+type degradedError struct{ why error }
 
-func (e *undecidedError) Error() string { return ErrDegraded.Error() + ": " + e.why.Error() }
+func (e *degradedError) Error() string { return ErrDegraded.Error() + ": " + e.why.Error() }
 
-func (e *undecidedError) Unwrap() []error {
+func (e *degradedError) Unwrap() []error {
 	if errors.Is(e.why, context.DeadlineExceeded) || errors.Is(e.why, context.Canceled) {
-		return []error{ErrDegraded} // that context was another's, or the budget
+		return []error{ErrDegraded} // the time budget, or another caller's context
 	}
 	return []error{ErrDegraded, e.why}
 }

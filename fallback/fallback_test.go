@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/fallback"
@@ -13,11 +16,11 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// breakable is a store that fails when it is told to.
+// breakable is a store that fails in the way that is set.
 type breakable struct {
 	headgate.Store
 	how   atomic.Int32
-	asked atomic.Int64
+	calls atomic.Int64
 }
 
 const (
@@ -32,9 +35,8 @@ const (
 var errBroken = errors.New("broken")
 
 func (b *breakable) do(ctx context.Context, call func() error) error {
-	b.asked.Add(1)
-	how := b.how.Load()
-	switch how {
+	b.calls.Add(1)
+	switch b.how.Load() {
 	case works:
 		return call()
 	case fails:
@@ -50,12 +52,16 @@ func (b *breakable) do(ctx context.Context, call func() error) error {
 	return ctx.Err()
 }
 
-func (b *breakable) Take(ctx context.Context, r headgate.Request) (d headgate.Decision, err error) {
+func (b *breakable) Take(
+	ctx context.Context, r headgate.Request,
+) (d headgate.Decision, err error) {
 	err = b.do(ctx, func() error { d, err = b.Store.Take(ctx, r); return err })
 	return d, err
 }
 
-func (b *breakable) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+func (b *breakable) TakeAll(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
+) error {
 	return b.do(ctx, func() error { return b.Store.TakeAll(ctx, rs, ds) })
 }
 
@@ -76,6 +82,24 @@ func newStore(t testing.TB, s headgate.Store, o fallback.Options) *fallback.Stor
 	return f
 }
 
+// newLocal returns a Store in the mode Local that opens its circuit at the first failure.
+func newLocal(t testing.TB, b headgate.Store, instances int) (*fallback.Store, *headgate.Memory) {
+	t.Helper()
+	local := headgate.NewMemory(0)
+	return newStore(t, b, fallback.Options{
+		Mode: fallback.Local, Instances: of(instances), Local: local, Failures: 1,
+	}), local
+}
+
+// request asks for one token of the key "k".
+func request(limit string) headgate.Request {
+	l, err := headgate.ParseLimit(limit)
+	if err != nil {
+		panic(err)
+	}
+	return headgate.Request{Key: "k", Limit: l, Cost: 1}
+}
+
 func take(t testing.TB, s headgate.Store, r headgate.Request) headgate.Decision {
 	t.Helper()
 	d, err := s.Take(t.Context(), r)
@@ -85,15 +109,129 @@ func take(t testing.TB, s headgate.Store, r headgate.Request) headgate.Decision 
 	return d
 }
 
-// While the store answers, its answers are those of the fallback.
-func TestSuite(t *testing.T) {
-	limittest.Run(t, func(t *testing.T) headgate.Store {
-		return newStore(t, headgate.NewMemory(0), fallback.Options{Mode: fallback.Local, Instances: of(3)})
-	})
+func takeAll(t testing.TB, s headgate.Store, rs ...headgate.Request) []headgate.Decision {
+	t.Helper()
+	ds := make([]headgate.Decision, len(rs))
+	if err := s.TakeAll(t.Context(), rs, ds); err != nil {
+		t.Fatal(err)
+	}
+	return ds
+}
+
+func invalid(err error) bool {
+	_, is := errors.AsType[*headgate.InvalidError](err)
+	return is
 }
 
 func TestVectors(t *testing.T) {
 	for _, mode := range []fallback.Mode{fallback.Closed, fallback.Open} {
 		limittest.Vectors(t, newStore(t, headgate.NewMemory(0), fallback.Options{Mode: mode}))
+	}
+	local, _ := newLocal(t, headgate.NewMemory(0), 3)
+	limittest.Vectors(t, local)
+}
+
+// While the store answers, a fallback returns its answers to random requests and groups unchanged.
+func TestTheStoresAnswersAreReturned(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	s, _ := newLocal(t, headgate.NewMemory(0), 3)
+	alone, at := headgate.NewMemory(0), time.Unix(1e9, 0)
+	limits := []string{
+		"5/s", "9/s stepped", "4/s fixed-window", "4/s sliding-window", "3/s sliding-log",
+	}
+	for range 3000 {
+		at = at.Add(time.Duration(random.IntN(300)) * time.Millisecond)
+		var rs []headgate.Request
+		for _, i := range random.Perm(len(limits))[:1+random.IntN(3)] {
+			r := request(limits[i])
+			r.Cost, r.At = random.Int64N(6)-1, at
+			r.MaxWait = time.Duration(random.IntN(3)) * 500 * time.Millisecond
+			rs = append(rs, r)
+		}
+		if got, want := take(t, s, rs[0]), take(t, alone, rs[0]); got != want {
+			t.Fatalf("%+v: %+v; want %+v", rs[0], got, want)
+		}
+		if got, want := takeAll(t, s, rs...), takeAll(t, alone, rs...); !slices.Equal(got, want) {
+			t.Fatalf("%+v: %+v; want %+v", rs, got, want)
+		}
+	}
+}
+
+func TestNewRefusesInvalidOptions(t *testing.T) {
+	memory, zero := headgate.NewMemory(1), new(headgate.Memory)
+	const noStore = "headgate: store is nil or a zero value; " +
+		"want a Store that instances share, such as redisstore's"
+	for _, c := range []struct {
+		store headgate.Store
+		o     fallback.Options
+		want  string
+	}{
+		{nil, fallback.Options{}, noStore},
+		{zero, fallback.Options{}, noStore},
+		{
+			memory, fallback.Options{Mode: 3},
+			"headgate: Mode is 3; want Closed, Open or Local",
+		},
+		{
+			memory, fallback.Options{Mode: fallback.Local},
+			"headgate: Instances is nil; want a function, because Mode is Local",
+		},
+		{
+			memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: zero},
+			"headgate: Local is a zero value; want a Store, such as headgate.NewMemory(0), or nil",
+		},
+		{
+			memory, fallback.Options{Instances: of(1)},
+			"headgate: Instances is a function; want nil unless Mode is Local",
+		},
+		{
+			memory, fallback.Options{Mode: fallback.Open, Local: memory},
+			"headgate: Local is a store; want nil unless Mode is Local",
+		},
+		{
+			memory, fallback.Options{Timeout: -1},
+			"headgate: Timeout is -1ns; want more than 0, or 0 for 50ms",
+		},
+		{
+			memory, fallback.Options{Failures: -1},
+			"headgate: Failures is -1; want at least 1, or 0 for 5",
+		},
+		{
+			memory, fallback.Options{OpenTimeout: -1},
+			"headgate: OpenTimeout is -1ns; want more than 0, or 0 for 1s",
+		},
+	} {
+		if _, err := fallback.New(c.store, c.o); !invalid(err) || err.Error() != c.want {
+			t.Errorf("%v; want %s", err, c.want)
+		}
+	}
+}
+
+func TestTheZeroStoreReturnsAnError(t *testing.T) {
+	s, r := new(fallback.Store), request("10/s")
+	_, err := s.Take(t.Context(), r)
+	all := s.TakeAll(t.Context(), []headgate.Request{r}, make([]headgate.Decision, 1))
+	const want = "headgate: fallback.Store is a zero value; want one made by fallback.New"
+	for _, err := range []error{err, all, s.Reset(t.Context(), "k", r.Limit)} {
+		if !invalid(err) || err.Error() != want {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}
+
+func TestADegradedDecisionDoesNotAllocate(t *testing.T) {
+	for _, mode := range []fallback.Mode{fallback.Closed, fallback.Open, fallback.Local} {
+		o := fallback.Options{Mode: mode, OpenTimeout: time.Hour, Failures: 1}
+		if mode == fallback.Local {
+			o.Instances = of(3)
+		}
+		b := newBreakable()
+		b.how.Store(fails)
+		s, r := newStore(t, b, o), request("10/h")
+		ctx := t.Context()
+		take(t, s, r)
+		if n := testing.AllocsPerRun(1000, func() { _, _ = s.Take(ctx, r) }); n > 0 {
+			t.Errorf("mode %d: %v allocations", mode, n)
+		}
 	}
 }

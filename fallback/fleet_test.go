@@ -11,45 +11,47 @@ import (
 	"github.com/headgate/headgate/fallback"
 )
 
-// fleet is some instances that share a store, each by a way of its own, and all that they
+// fleet is instances that share a store, each with a connection of its own, and all that they
 // granted.
 type fleet struct {
-	random *rand.Rand
-	ways   []*breakable
-	stores []*fallback.Store
-	limit  headgate.Limit
-	first  int // of an even load, who comes first
-	grants []time.Time
-	mixed  time.Duration // for how long some ask the store while others do not
-	turns  []time.Time   // when the store fails or is back
+	random      *rand.Rand
+	connections []*breakable
+	stores      []*fallback.Store
+	limit       headgate.Limit
+	first       int // of an even load, the instance that comes first
+	grants      []time.Time
+	mixed       time.Duration // how long some used the store while others did not
+	changes     []time.Time   // when the store failed or worked again
 }
 
 const (
-	pause = 200 * time.Millisecond
-	step  = 2 * time.Millisecond
-	going = pause + 10*step // for how long it takes until all know, at most
+	openTimeout = 200 * time.Millisecond
+	step        = 2 * time.Millisecond
+	noticed     = openTimeout + 10*step // how long it takes until all instances notice a change
 )
 
-// newFleet makes one that believes in so many instances.
-func newFleet(t *testing.T, seed uint64, l headgate.Limit, instances, believed int) *fleet {
+// newFleet makes a fleet whose instances assume a number of instances.
+func newFleet(t *testing.T, seed uint64, l headgate.Limit, instances, assumed int) *fleet {
 	t.Helper()
 	f := &fleet{random: rand.New(rand.NewPCG(seed, 1)), limit: l}
 	shared := headgate.NewMemory(0)
 	for range instances {
-		way := &breakable{Store: shared}
-		f.ways = append(f.ways, way)
-		f.stores = append(f.stores, newStore(t, way, fallback.Options{
-			Mode: fallback.Local, Instances: of(believed), Pause: pause, Failures: 1, Timeout: 10 * time.Millisecond,
+		c := &breakable{Store: shared}
+		f.connections = append(f.connections, c)
+		f.stores = append(f.stores, newStore(t, c, fallback.Options{
+			Mode: fallback.Local, Instances: of(assumed),
+			OpenTimeout: openTimeout, Failures: 1, Timeout: 10 * time.Millisecond,
 		}))
 	}
 	return f
 }
 
-// run lets callers come for some time, each instance at random or, if even, all at each step.
+// run sends requests for a while: at each step to a random half of the instances, or to all of
+// them if even.
 func (f *fleet) run(t *testing.T, d time.Duration, even bool) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(step) {
-		asking := 0
+		connected := 0
 		f.first++
 		for i := range f.stores {
 			s := f.stores[(f.first+i)%len(f.stores)]
@@ -60,53 +62,55 @@ func (f *fleet) run(t *testing.T, d time.Duration, even bool) {
 				}
 			}
 			if !s.Stats().Degraded {
-				asking++
+				connected++
 			}
 		}
-		if asking > 0 && asking < len(f.stores) {
+		if connected > 0 && connected < len(f.stores) {
 			f.mixed += step
 		}
 	}
 }
 
 func (f *fleet) set(how int32) {
-	f.turns = append(f.turns, time.Now())
-	for _, w := range f.ways {
-		w.how.Store(how)
+	f.changes = append(f.changes, time.Now())
+	for _, c := range f.connections {
+		c.how.Store(how)
 	}
 }
 
-// over says by how much the grants in any interval pass the bound, if they do: each piece between
-// two turns of the fleet may bring most, and time brings rate, also while the fleet is mixed. An interval
-// that begins while the fleet goes holds that turn.
+// over returns by how much the grants in the worst interval exceed the bound: each part between two
+// changes may bring most, and time brings rate, also while the fleet is mixed. An interval that
+// begins before a change is noticed contains that change.
 func (f *fleet) over(most int64, rate float64) (worst int64, where string) {
 	for i, from := range f.grants {
-		turns := 0
-		for _, at := range f.turns {
-			if at.Add(going).Before(from) {
-				turns--
+		noticedBefore := 0
+		for _, at := range f.changes {
+			if at.Add(noticed).Before(from) {
+				noticedBefore++
 			}
 		}
-		passed := 0
+		begun := 0
 		for j := i; j < len(f.grants); j++ {
 			to := f.grants[j]
-			for passed < len(f.turns) && !f.turns[passed].After(to) {
-				passed++
+			for begun < len(f.changes) && !f.changes[begun].After(to) {
+				begun++
 			}
-			k := max(turns+passed, 0)
-			span := to.Sub(from) + time.Duration(k)*going
+			k := max(begun-noticedBefore, 0)
+			span := to.Sub(from) + time.Duration(k)*noticed
 			bound := int64(k+1)*most + int64(rate*span.Seconds())
 			if n := int64(j-i+1) - bound; n > worst {
-				worst, where = n, fmt.Sprintf("%d grants in %s with %d turns; at most %d", j-i+1, to.Sub(from), k, bound)
+				worst = n
+				where = fmt.Sprintf("%d grants in %s with %d changes; at most %d",
+					j-i+1, to.Sub(from), k, bound)
 			}
 		}
 	}
 	return worst, where
 }
 
-// A store that fails for all and comes back for all, again and again: what the fleet grants in any
-// interval stays within what is stated.
-func TestFleetKeepsItsBound(t *testing.T) {
+// The store fails for all instances and works again for all, several times. The fleet keeps the
+// bound that docs/design/fallback.md states, in every interval.
+func TestAFleetKeepsItsBound(t *testing.T) {
 	for _, c := range []struct {
 		limit     string
 		instances int
@@ -137,28 +141,31 @@ func TestFleetKeepsItsBound(t *testing.T) {
 				if n, where := f.over(most, c.rate); n > 0 {
 					t.Errorf("%s, seed %d: %s", c.limit, seed, where)
 				}
-				if f.mixed > time.Duration(len(f.turns))*going {
-					t.Errorf("%s, seed %d: the fleet was mixed for %s", c.limit, seed, f.mixed)
+				if f.mixed > time.Duration(len(f.changes))*noticed {
+					t.Errorf("%s, seed %d: mixed for %s", c.limit, seed, f.mixed)
 				}
 			})
 		}
 	}
 }
 
-// pieces is how many the turns cut an interval into.
+// pieces returns into how many pieces the changes cut an interval.
 func (f *fleet) pieces(from, to time.Time) int64 {
 	pieces := int64(1)
-	for _, at := range f.turns {
-		if at.Before(to) && at.Add(going).After(from) {
+	for _, at := range f.changes {
+		if at.Before(to) && at.Add(noticed).After(from) {
 			pieces++
 		}
 	}
 	return pieces
 }
 
-// A window of the clock holds what is stated for it.
-func TestFleetKeepsItsWindows(t *testing.T) {
-	for _, text := range []string{"20/400ms fixed-window", "20/400ms sliding-window", "3/400ms fixed-window", "3/400ms sliding-window"} {
+// So does each window of its own of a fixed or sliding window.
+func TestAFleetKeepsTheBoundOfItsWindows(t *testing.T) {
+	for _, text := range []string{
+		"20/400ms fixed-window", "20/400ms sliding-window",
+		"3/400ms fixed-window", "3/400ms sliding-window",
+	} {
 		for seed := range uint64(3) {
 			synctest.Test(t, func(t *testing.T) {
 				const window, instances = 400 * time.Millisecond, 7
@@ -178,7 +185,8 @@ func TestFleetKeepsItsWindows(t *testing.T) {
 				for from, n := range counts {
 					pieces := f.pieces(from, from.Add(window))
 					if most := pieces * max(l.Capacity(), instances); n > most {
-						t.Errorf("%s, seed %d: %d grants in a window of %d pieces; at most %d", text, seed, n, pieces, most)
+						t.Errorf("%s, seed %d: %d grants in a window of %d pieces; at most %d",
+							text, seed, n, pieces, most)
 					}
 				}
 			})
@@ -186,27 +194,27 @@ func TestFleetKeepsItsWindows(t *testing.T) {
 	}
 }
 
-// A fleet of which each instance takes the whole limit for its share passes the bound.
-func TestFleetThatBelievesToBeAlonePassesIt(t *testing.T) {
+// The bound can fail: instances that assume to be alone exceed it.
+func TestAFleetOfInstancesThatAssumeToBeAloneExceedsItsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := request("40/s").Limit
 		f := newFleet(t, 1, l, 4, 1)
 		f.set(fails)
 		f.run(t, 2*time.Second, false)
 		if n, where := f.over(l.Capacity(), 40); n < 100 {
-			t.Errorf("passed by %d: %s", n, where)
+			t.Errorf("exceeded by %d: %s", n, where)
 		}
 	})
 }
 
-// Whatever fails, for whom and when, no interval holds more than twice the limit.
-func TestFleetOfWhichSomeFail(t *testing.T) {
+// Whatever fails, for any instance at any time, no interval contains more than twice the limit.
+func TestAFleetOfWhichSomeFailGrantsAtMostTwiceTheLimit(t *testing.T) {
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
 			l := request("40/s").Limit
 			f := newFleet(t, seed, l, 4, 4)
 			for range 60 {
-				f.ways[f.random.IntN(4)].how.Store(int32(f.random.IntN(4)))
+				f.connections[f.random.IntN(4)].how.Store(int32(f.random.IntN(4)))
 				f.run(t, time.Duration(f.random.IntN(100))*time.Millisecond, false)
 			}
 			if n, where := f.over(2*l.Capacity(), 2*40); n > 0 {
@@ -216,9 +224,9 @@ func TestFleetOfWhichSomeFail(t *testing.T) {
 	}
 }
 
-// Where load is spread evenly, going over adds nothing: the interval around it holds what the
-// limit alone would grant.
-func TestGoingOverEvenlyAddsNothing(t *testing.T) {
+// If the load is even, a failure of the store adds nothing: the interval around it contains what
+// the limit alone would grant.
+func TestAFailureUnderEvenLoadAddsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := request("40/s").Limit
 		f := newFleet(t, 1, l, 4, 4)
@@ -226,12 +234,12 @@ func TestGoingOverEvenlyAddsNothing(t *testing.T) {
 		before := len(f.grants)
 		f.set(fails)
 		f.run(t, time.Second, true)
-		f.turns = nil
-		if n, where := f.over(l.Capacity()+4, 40); n > 0 { // less than a token each is left of a share
+		f.changes = nil
+		if n, where := f.over(l.Capacity()+4, 40); n > 0 { // a part of a token for each share
 			t.Error(where)
 		}
 		if after := len(f.grants) - before; after < 36 {
-			t.Errorf("in the second after that only %d were granted", after)
+			t.Errorf("in the second after that %d were granted", after)
 		}
 	})
 }

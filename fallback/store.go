@@ -6,79 +6,87 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Take implements headgate.Store. It returns [ErrDegraded] where the store could not say and nothing else could, either:
-//   - of a MaxWait, where nothing is granted, and for a cost that the limit grants but this instance's share never does;
-//   - of a take-back by a ticket that was not granted here meanwhile: only the store
-//     knows it, so try again. What was granted here is taken back here, also
-//     when the store answers again.
+// Take implements headgate.Store.
 //
-// A plain refund is made where decisions are made. Where neither the store nor a share makes
-// them it is granted and lost: the store stays charged.
+// Without the store, a MaxWait is judged by this instance's share. Take returns [ErrDegraded] for a
+// request with a MaxWait that only the store can grant: in the mode Closed, and in the mode Local
+// if the cost is more than the share ever holds.
+//
+// A refund goes to whatever decides at that moment; in the modes Closed and Open a refund without
+// the store is accepted and dropped, so that the store stays charged.
 func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
 	if err := r.Validate(); err != nil {
 		return headgate.Decision{}, err
 	}
 	var d headgate.Decision
-	err := s.ask(ctx, func(ctx context.Context) (err error) {
+	why := s.call(ctx, func(ctx context.Context) (err error) {
 		d, err = s.store.Take(ctx, r)
 		return err
 	})
-	switch {
-	case err == nil:
-		return s.follow(ctx, r, d), nil
-	case final(err):
+	if why == nil {
+		if d.Within(r.MaxWait) {
+			s.mirror(ctx, &r)
+		}
+		return d, nil
+	}
+	if err := callersError(ctx, why); err != nil {
 		return headgate.Decision{}, err
 	}
-	if err := ctx.Err(); err != nil {
-		return headgate.Decision{}, err
-	}
-	s.instead.Add(1)
-	instances := s.among()
-	if instances == 0 {
-		return s.takeBlind(r, err)
-	}
-	d, failed := s.options.Local.Take(ctx, s.own(r, instances))
-	if failed != nil {
-		return headgate.Decision{}, failed
-	}
-	return s.beyond(r, d, err)
+	s.degraded.Add(1)
+	return s.takeDegraded(ctx, r, why)
 }
 
-// TakeAll implements headgate.Store. The store decides all the requests, or none: then they are
-// decided here as by Take.
-func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+// TakeAll implements headgate.Store. Either the store decides all requests, or they are all decided
+// without it, as by Take.
+func (s *Store) TakeAll(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
+) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err
 	}
-	err := s.ask(ctx, func(ctx context.Context) error { return s.store.TakeAll(ctx, rs, ds) })
-	switch {
-	case err == nil:
-		s.followAll(ctx, rs, ds)
+	why := s.call(ctx, func(ctx context.Context) error { return s.store.TakeAll(ctx, rs, ds) })
+	if why == nil {
+		if headgate.Granted(rs, ds) {
+			for i := range rs {
+				s.mirror(ctx, &rs[i])
+			}
+		}
 		return nil
-	case final(err):
+	}
+	if err := callersError(ctx, why); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	s.instead.Add(uint64(len(rs)))
-	return s.takeAllInstead(ctx, rs, ds, err)
+	s.degraded.Add(uint64(len(rs)))
+	return s.takeAllDegraded(ctx, rs, ds, why)
 }
 
-// Reset implements headgate.Store. What counts here is forgotten in any case; [ErrDegraded] says that
-// the store may not have forgotten.
+// Reset implements headgate.Store. It always resets this instance's share. [ErrDegraded] means that
+// the store may not have been reset.
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	err := s.ask(ctx, func(ctx context.Context) error { return s.store.Reset(ctx, key, l) })
+	why := s.call(ctx, func(ctx context.Context) error { return s.store.Reset(ctx, key, l) })
 	if s.options.Mode == Local {
-		if err := s.options.Local.Reset(ctx, key, s.shares.of(l, max(s.among(), 1))); err != nil {
+		if err := s.options.Local.Reset(ctx, key, s.shares.of(l, s.instances())); err != nil {
 			return err
 		}
 	}
-	if err != nil && !final(err) {
-		return &undecidedError{err}
+	if why == nil {
+		return nil
 	}
-	return err
+	if err := callersError(ctx, why); err != nil {
+		return err
+	}
+	return &degradedError{why}
+}
+
+// call runs call through the circuit.
+func (s *Store) call(ctx context.Context, call func(context.Context) error) error {
+	if s.store == nil {
+		return &headgate.InvalidError{
+			Field: "fallback.Store", Value: "a zero value", Want: "one made by fallback.New",
+		}
+	}
+	return s.circuit.do(ctx, call)
 }

@@ -1,4 +1,6 @@
-// Package httplimit puts a headgate.Limiter in front of a net/http handler:
+// Package httplimit limits the requests of net/http servers and clients.
+//
+// [New] makes a middleware that puts a headgate.Limiter in front of a handler:
 //
 //	limit, err := httplimit.New(limiter, httplimit.Options{})
 //	if err != nil {
@@ -6,78 +8,76 @@
 //	}
 //	http.ListenAndServe(":8080", limit(handler))
 //
-// That limits each client address, tells every client its limits in header fields,
-// and answers the requests over them with 429. [Options] chooses otherwise: who is
-// limited (see [KeyFunc]), what a request costs, what happens while the store cannot
-// say.
+// It limits each client address, reports the limits in header fields, and answers
+// requests over a limit with status 429. [Options] changes the key of a request (see
+// [KeyFunc]), its cost, and what happens while the store is unavailable.
 //
-// And it keeps a client within the limits of others: a [Transport] waits for its turn
-// before it calls.
+// [NewTransport] makes an http.RoundTripper that keeps a client within the limits of a
+// server: it waits before it sends.
 package httplimit
 
 import (
 	"context"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
 )
 
-// Options of [New]. The zero Options limits each client address, at a cost of 1 a
-// request, with all header fields, and lets requests pass while the store cannot say.
+// Options configures [New]. The zero Options limits each client address at a cost of 1 per
+// request, sets all header fields, and lets requests pass while the store is unavailable.
 type Options struct {
-	// Key says who is limited. Default: [RemoteAddress], which behind a proxy is the
-	// proxy: then use [ClientAddress].
+	// Key returns the key of a request. Default: [RemoteAddress]. Behind a proxy that is
+	// the address of the proxy: use [ClientAddress] there.
 	Key KeyFunc
 
-	// Cost says how many tokens a request takes. 0 lets it pass uncharged, once the store
-	// has said how its key stands; less than 0,
-	// such as the ContentLength of a body of unknown length, counts as 1. Default: 1.
+	// Cost returns how many tokens a request takes. 0 lets the request pass uncharged, and
+	// its header fields show the limits as they are. A negative cost, such as the
+	// ContentLength of a body of unknown length, counts as 1. Default: 1.
 	Cost func(*http.Request) int64
 
-	// Skip says which requests pass without being counted, such as health checks.
-	// Default: none.
+	// Skip reports whether a request passes without being counted, such as a health check.
+	// Default: no request.
 	Skip func(*http.Request) bool
 
-	// Denied writes the answer to a request that was denied: status and body. The
-	// header fields are set already. refused are the decisions of the limits that said
-	// no, at least one. Default: 429 with a problem document (RFC 9457).
-	Denied func(w http.ResponseWriter, r *http.Request, refused []headgate.Decision)
+	// Denied writes the status and the body of the response to a denied request. The header
+	// fields are already set. denied holds the decisions of the limits that denied, at
+	// least one. Default: status 429 with a problem document (RFC 9457).
+	Denied func(w http.ResponseWriter, r *http.Request, denied []headgate.Decision)
 
-	// FailClosed answers 503 while the store cannot say. Default: requests pass, unless
-	// the client has gone away meanwhile: a request whose own context has ended is never
-	// passed on undecided. Around a fallback.Store neither happens as a rule, since that always
-	// decides: choose its mode then, and what clients are told are the numbers of this
-	// instance's share.
+	// FailClosed answers with status 503 while the store is unavailable. Default: requests
+	// pass, except those whose own context has ended. A fallback.Store always decides, so
+	// with one this has no effect: choose its mode instead. The header fields then show
+	// this instance's share of the limit.
 	FailClosed bool
 
-	// Timeout is how long a decision may take before the store counts as one that
-	// cannot say. The charge may be made all the same. Set it for a store across a
-	// network, to 50 ms for example, but not for a fallback.Store, which has a budget of its
-	// own. Default: as long as the store's client waits, which
-	// for a Redis that stands still is many seconds for each request.
+	// Timeout is how long a decision may take until the store counts as unavailable. The
+	// request may still be charged. Set it for a store across a network, to 50 ms for
+	// example, but not for a fallback.Store, which has its own. Default: no timeout but
+	// that of the store's client, which can be many seconds while Redis does not respond.
 	Timeout time.Duration
 
-	// Shadow decides and charges but refuses nobody and sets no header field, to try
-	// limits on live traffic. It needs Observe.
+	// Shadow decides and charges, but denies no request and sets no header field. Use it to
+	// try limits on live traffic. It requires Observe.
 	Shadow bool
 
-	// Observe is told of each decision before it is acted on, that of the strictest
-	// limit, and of each error of the store, but not of requests that cost nothing. Many
-	// goroutines call it. Default: nobody.
+	// Observe is called with each decision, that of the strictest limit, before it takes
+	// effect, and with each error of the store. It is not called for a request of cost 0.
+	// It must be safe for concurrent use. Default: none.
 	Observe func(r *http.Request, d headgate.Decision, err error)
 
-	// Fields are the header fields that tell clients their limits. Default: [AllFields].
+	// Fields are the header fields to set. Default: [AllFields].
 	Fields Fields
 }
 
-// New makes a middleware: a function that puts l in front of a handler. It returns a
-// [headgate.InvalidError] if l is nil or the options contradict each other.
+// New makes a middleware that limits the requests to a handler. It returns a
+// [headgate.InvalidError] if l is nil or the options are invalid.
 //
-// Where a request has several limits, give them to one Limiter. Of two middlewares, one
-// inside the other, the outer one charges what the inner one refuses, and the inner one
-// has the last word on the fields of [XRateLimit].
+// If a request has several limits, give them all to one Limiter. With two nested
+// middlewares, the outer one charges requests that the inner one denies, and the fields of
+// [XRateLimit] are those of the inner one.
 func New(l *headgate.Limiter, o Options) (func(http.Handler) http.Handler, error) {
 	if err := o.validate(l); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func New(l *headgate.Limiter, o Options) (func(http.Handler) http.Handler, error
 		o.Key = RemoteAddress
 	}
 	if o.Denied == nil {
-		o.Denied = problem
+		o.Denied = writeDenial
 	}
 	if o.Fields == 0 {
 		o.Fields = AllFields
@@ -95,29 +95,35 @@ func New(l *headgate.Limiter, o Options) (func(http.Handler) http.Handler, error
 		if next == nil {
 			panic("httplimit: nil handler") // as net/http does
 		}
-		return &handler{Options: o, limiter: l, next: next}
+		return &handler{Options: o, limiter: l, next: next, policies: newPolicies()}
 	}, nil
 }
 
 func (o *Options) validate(l *headgate.Limiter) error {
 	switch {
 	case l == nil:
-		return &headgate.InvalidError{Field: "limiter", Value: "nil", Want: "one made by headgate.NewLimiter"}
+		return invalid("limiter", "nil", "one made by headgate.NewLimiter")
 	case o.Timeout < 0:
-		return &headgate.InvalidError{Field: "Timeout", Value: o.Timeout.String(), Want: "more than 0, or 0 for the store's own"}
+		return invalid("Timeout", o.Timeout.String(), "more than 0, or 0 for none")
 	case o.Fields&^(AllFields|NoFields) != 0:
-		return &headgate.InvalidError{Field: "Fields", Value: strconv.Itoa(int(o.Fields)), Want: "a set of Draft10, XRateLimit and RetryAfter, or NoFields"}
+		return invalid("Fields", strconv.Itoa(int(o.Fields)),
+			"a set of Draft10, XRateLimit and RetryAfter, or NoFields")
 	case o.Shadow && o.Observe == nil:
-		return &headgate.InvalidError{Field: "Observe", Value: "nil", Want: "a function, because Shadow tells nobody else"}
+		return invalid("Observe", "nil", "a function, because Shadow has no other effect")
 	}
 	return nil
+}
+
+func invalid(field, value, want string) error {
+	return &headgate.InvalidError{Field: field, Value: value, Want: want}
 }
 
 type handler struct {
 	Options
 	limiter  *headgate.Limiter
 	next     http.Handler
-	policies policies
+	policies *policies
+	clock    wallClock
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -126,10 +132,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var room [4]headgate.Decision
-	cost := h.cost(r)
+	cost := costOf(r, h.Cost)
 	ds, err := h.decide(r, cost, room[:0])
 	if err != nil {
-		h.undecided(w, r, err)
+		h.serveUndecided(w, r, err)
 		return
 	}
 	if len(ds) == 0 { // a key without limits
@@ -137,59 +143,72 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if cost == 0 {
-		grantAll(ds)
+		for i := range ds {
+			ds[i].RetryAfter = 0 // a free request is never denied
+		}
 	}
 	d := headgate.Strictest(ds)
 	if h.Observe != nil && cost > 0 {
 		h.Observe(r, d, nil)
 	}
 	if !h.Shadow {
-		h.Fields.write(w.Header(), time.Now(), ds, &h.policies)
+		h.Fields.write(w.Header(), h.clock.unixNano(), ds, h.policies)
 		if !d.Allowed() {
-			h.Denied(w, r, refused(ds))
+			h.Denied(w, r, denials(ds))
 			return
 		}
 	}
 	h.next.ServeHTTP(w, r)
 }
 
-// undecided serves r where the store could not say. A client that has hung up might
-// have done so to be served uncharged.
-func (h *handler) undecided(w http.ResponseWriter, r *http.Request, err error) {
+// serveUndecided serves r if the store is unavailable. A request whose context has ended is
+// not passed on: a client could cancel its requests in order to be served uncharged.
+func (h *handler) serveUndecided(w http.ResponseWriter, r *http.Request, err error) {
 	if h.Observe != nil {
 		h.Observe(r, headgate.Decision{}, err)
 	}
 	if !h.Shadow && (h.FailClosed || r.Context().Err() != nil) {
-		unavailable(w)
+		writeUnavailable(w)
 		return
 	}
 	h.next.ServeHTTP(w, r)
 }
 
-// grantAll turns looks into the decisions of a request that costs nothing, and so is not
-// refused.
-func grantAll(ds []headgate.Decision) {
-	for i := range ds {
-		ds[i].RetryAfter = 0
+func (h *handler) decide(
+	r *http.Request, cost int64, ds []headgate.Decision,
+) ([]headgate.Decision, error) {
+	ctx := r.Context()
+	if h.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, h.Timeout)
+		defer cancel()
 	}
+	return h.limiter.AllowEach(ctx, h.Key(r), cost, ds)
 }
 
-func (h *handler) cost(r *http.Request) int64 {
-	if h.Cost == nil {
-		return 1
-	}
-	if n := h.Cost(r); n >= 0 {
-		return n
+// costOf returns the cost of r: that of the given function, or 1.
+func costOf(r *http.Request, cost func(*http.Request) int64) int64 {
+	if cost != nil {
+		if n := cost(r); n >= 0 {
+			return n
+		}
 	}
 	return 1
 }
 
-func (h *handler) decide(r *http.Request, cost int64, ds []headgate.Decision) ([]headgate.Decision, error) {
-	ctx := r.Context()
-	if h.Timeout > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, h.Timeout)
-		defer stop()
+// wallClock is a wall clock that reads only the monotonic clock, at half the cost of
+// time.Now. Once a second it reads both, so a step of the wall clock takes effect within a
+// second, which is the precision of the header fields.
+type wallClock struct{ last atomic.Pointer[time.Time] }
+
+// unixNano returns the Unix time in nanoseconds.
+func (c *wallClock) unixNano() int64 {
+	if last := c.last.Load(); last != nil {
+		if since := time.Since(*last); since < time.Second {
+			return last.UnixNano() + int64(since)
+		}
 	}
-	return h.limiter.AllowEach(ctx, h.Key(r), cost, ds)
+	now := time.Now()
+	c.last.Store(&now)
+	return now.UnixNano()
 }

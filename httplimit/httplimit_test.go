@@ -109,7 +109,7 @@ func TestProblem(t *testing.T) {
 	if p.Type != "https://iana.org/assignments/http-problem-types#quota-exceeded" || p.Title == "" || p.Status != 429 {
 		t.Errorf("%+v", p)
 	}
-	if !slices.Equal(p.Violated, []string{"second", "day"}) || !strings.HasPrefix(p.Detail, "The limit day has room for this request in ") {
+	if !slices.Equal(p.Violated, []string{"second", "day"}) || !strings.HasPrefix(p.Detail, "The limit day is exceeded. Retry in ") {
 		t.Errorf("%+v", p)
 	}
 }
@@ -351,9 +351,9 @@ func TestNewErrors(t *testing.T) {
 		want string
 	}{
 		{nil, httplimit.Options{}, "headgate: limiter is nil; want one made by headgate.NewLimiter"},
-		{l, httplimit.Options{Timeout: -1}, "headgate: Timeout is -1ns; want more than 0, or 0 for the store's own"},
+		{l, httplimit.Options{Timeout: -1}, "headgate: Timeout is -1ns; want more than 0, or 0 for none"},
 		{l, httplimit.Options{Fields: 200}, "headgate: Fields is 200; want a set of Draft10, XRateLimit and RetryAfter, or NoFields"},
-		{l, httplimit.Options{Shadow: true}, "headgate: Observe is nil; want a function, because Shadow tells nobody else"},
+		{l, httplimit.Options{Shadow: true}, "headgate: Observe is nil; want a function, because Shadow has no other effect"},
 	} {
 		if _, err := httplimit.New(c.l, c.o); err == nil || err.Error() != c.want {
 			t.Errorf("error %v; want %s", err, c.want)

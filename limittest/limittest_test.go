@@ -6,36 +6,25 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/limittest"
+	"github.com/headgate/headgate/observe"
 )
 
 func TestMemory(t *testing.T) {
 	limittest.Run(t, func(*testing.T) headgate.Store { return headgate.NewMemory(0) })
 }
 
-// Requests that say their time go through a Lease.
-func TestLease(t *testing.T) {
-	limittest.Run(t, func(t *testing.T) headgate.Store {
-		l, err := headgate.NewLease(headgate.NewMemory(0), headgate.LeaseOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	})
-}
-
-func TestMemoryConcurrency(t *testing.T) {
-	limittest.RunConcurrency(t, func(*testing.T) headgate.ConcurrencyStore { return headgate.NewMemoryConcurrency() })
-}
-
 // A store that is observed answers as it did.
 func TestObserved(t *testing.T) {
 	limittest.Run(t, func(t *testing.T) headgate.Store {
-		told := func(_ context.Context, o headgate.Observed) {
-			if (o.Outcome == headgate.OutcomeFailed) != (o.Err != nil) || o.Outcome == headgate.OutcomeAllowed && !o.Decision.Allowed() {
-				t.Errorf("told %+v", o)
+		decided := func(_ context.Context, e observe.Event) {
+			failed, allowed := e.Outcome == observe.Failed, e.Outcome == observe.Allowed
+			if failed != (e.Err != nil) || allowed && !e.Decision.Allowed() {
+				t.Errorf("reported %+v", e)
 			}
 		}
-		s, err := headgate.Observe(headgate.NewMemory(0), headgate.Observer{Decided: told, Called: func(context.Context, headgate.Call) {}})
+		s, err := observe.New(headgate.NewMemory(0), observe.Observer{
+			Decided: decided, Called: func(context.Context, observe.Call) {},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

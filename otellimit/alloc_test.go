@@ -1,6 +1,6 @@
 //go:build !race
 
-// Under the race detector the SDK's pools forget at random.
+// Under the race detector, the SDK's pools drop items at random.
 
 package otellimit_test
 
@@ -10,14 +10,16 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/observe"
 	"github.com/headgate/headgate/otellimit"
 	"go.opentelemetry.io/otel/metric/noop"
 )
 
-// Metrics allocates nothing, and neither does the SDK for what it is given.
+// Neither Metrics nor the SDK that it calls allocates.
 func TestMetricsDoNotAllocate(t *testing.T) {
 	m := measure(t, otellimit.Options{})
-	s, l, ctx := m.observe(t, headgate.NewMemory(0)), headgate.FixedWindow(5, time.Hour).Named("api"), t.Context()
+	s, ctx := m.observe(t, headgate.NewMemory(0)), t.Context()
+	l := headgate.FixedWindow(5, time.Hour).Named("api")
 	broken := errors.New("broken")
 	for what, do := range map[string]func(){
 		"a decision": func() { _, _ = s.Take(ctx, headgate.Request{Limit: l, Cost: 1}) },
@@ -41,19 +43,20 @@ func BenchmarkMetrics(b *testing.B) {
 	memory, on := headgate.NewMemory(0), measure(b, otellimit.Options{})
 	for _, c := range []struct {
 		name     string
-		observer headgate.Observer
+		observer observe.Observer
 	}{
-		{"none", headgate.Observer{}},
-		{"noop", headgate.Observer{Decided: off.Decided, Called: off.Called}},
-		{"decided", headgate.Observer{Decided: on.Decided}},
-		{"both", headgate.Observer{Decided: on.Decided, Called: on.Called}},
+		{"none", observe.Observer{}},
+		{"noop", observe.Observer{Decided: off.Decided, Called: off.Called}},
+		{"decided", observe.Observer{Decided: on.Decided}},
+		{"both", observe.Observer{Decided: on.Decided, Called: on.Called}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			s, err := headgate.Observe(memory, c.observer)
+			s, err := observe.New(memory, c.observer)
 			if err != nil {
 				b.Fatal(err)
 			}
-			r := headgate.Request{Key: "user:1234567", Limit: headgate.Per(1e6, time.Millisecond).Burst(1e6).Named("api"), Cost: 1}
+			l := headgate.Per(1e6, time.Millisecond).Named("api")
+			r := headgate.Request{Key: "user:1234567", Limit: l, Cost: 1}
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := s.Take(b.Context(), r); err != nil {

@@ -3,73 +3,43 @@ package otellimit
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/limitmap"
+	"github.com/headgate/headgate/observe"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Sets of attributes are made once: to make one takes longer than a decision in memory.
+// Sets of attributes are made once, because making one takes longer than a decision in memory.
 
-// other stands for what is not told apart. No limit can have that name.
+// other is the name of what has no series of its own. No limit can have that name.
 const other = "_OTHER"
-
-// outcomes is one more than the last outcome.
-const outcomes = int(headgate.OutcomeFailed) + 1
 
 // limits finds the series of each limit.
 type limits struct {
-	known atomic.Pointer[map[string]*series] // never changed, but replaced
-	rest  *series
-
-	mu   sync.Mutex // for who replaces known
-	most int
-	own  []attribute.KeyValue
+	byName *limitmap.Map[string, *series]
+	rest   *series
 }
 
-func (l *limits) start(most int, own []attribute.KeyValue) {
-	l.most, l.own = most, slices.Clone(own)
-	l.rest = newSeries(other, own)
-	l.known.Store(&map[string]*series{})
+func newLimits(limit int, own []attribute.KeyValue) limits {
+	create := func(name string) *series { return newSeries(name, own) }
+	return limits{byName: limitmap.New(limit, create), rest: newSeries(other, own)}
 }
 
 func (l *limits) of(limit headgate.Limit) *series {
-	if limit.ID() == "" { // not valid: its name is whatever somebody wrote
+	if limit.ID() == "" { // not valid, so its name may be any text
 		return l.rest
 	}
-	name := limit.Name()
-	known := *l.known.Load()
-	if s := known[name]; s != nil {
+	if s, ok := l.byName.Get(limit.Name()); ok {
 		return s
 	}
-	if len(known) >= l.most {
-		return l.rest
-	}
-	return l.add(name)
+	return l.rest
 }
 
-func (l *limits) add(name string) *series {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known := *l.known.Load()
-	if s := known[name]; s != nil {
-		return s
-	}
-	if len(known) >= l.most {
-		return l.rest
-	}
-	more, s := maps.Clone(known), newSeries(name, l.own)
-	more[name] = s
-	l.known.Store(&more)
-	return s
-}
-
-// series are the options of one limit, by outcome and by whether it was degraded.
-type series [outcomes][2][]metric.AddOption
+// series are the options of one limit, by outcome and by whether the decision was degraded.
+type series [observe.Outcomes][2][]metric.AddOption
 
 func newSeries(name string, own []attribute.KeyValue) *series {
 	s := new(series)
@@ -77,15 +47,15 @@ func newSeries(name string, own []attribute.KeyValue) *series {
 		for i, degraded := range []bool{false, true} {
 			s[outcome][i] = []metric.AddOption{with(own,
 				attribute.String("headgate.limit", name),
-				attribute.String("headgate.outcome", headgate.Outcome(outcome).String()),
+				attribute.String("headgate.outcome", observe.Outcome(outcome).String()),
 				attribute.Bool("headgate.degraded", degraded))}
 		}
 	}
 	return s
 }
 
-func (s *series) options(outcome headgate.Outcome, degraded bool) []metric.AddOption {
-	if int(outcome) >= outcomes {
+func (s *series) options(outcome observe.Outcome, degraded bool) []metric.AddOption {
+	if int(outcome) >= observe.Outcomes {
 		outcome = 0
 	}
 	if degraded {
@@ -99,11 +69,15 @@ type byError struct{ none, timeout, canceled, invalid, other []metric.RecordOpti
 
 func newByError(own []attribute.KeyValue, attributes ...attribute.KeyValue) byError {
 	typed := func(name string) []metric.RecordOption {
-		return []metric.RecordOption{with(own, append(slices.Clip(attributes), attribute.String("error.type", name))...)}
+		all := append(slices.Clip(attributes), attribute.String("error.type", name))
+		return []metric.RecordOption{with(own, all...)}
 	}
 	return byError{
-		none:    []metric.RecordOption{with(own, attributes...)},
-		timeout: typed("timeout"), canceled: typed("canceled"), invalid: typed("invalid"), other: typed(other),
+		none:     []metric.RecordOption{with(own, attributes...)},
+		timeout:  typed("timeout"),
+		canceled: typed("canceled"),
+		invalid:  typed("invalid"),
+		other:    typed(other),
 	}
 }
 
@@ -123,7 +97,7 @@ func (b *byError) of(err error) []metric.RecordOption {
 	return b.other
 }
 
-// with is the option of attributes and own, of which own go before.
+// with returns the option of attributes and own. Own ones take precedence.
 func with(own []attribute.KeyValue, attributes ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributes(slices.Concat(attributes, own)...) // of one key, the last counts
 }

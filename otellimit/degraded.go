@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// degradedTime is how long something has been so.
+// degradedTime adds up how long decisions have been degraded.
 type degradedTime struct {
 	mu    sync.Mutex
 	past  time.Duration // up to the last change
-	since time.Time     // zero: it is not so now
+	since time.Time     // zero while they are not
 }
 
 func (d *degradedTime) set(degraded bool) {

@@ -1,59 +1,65 @@
-// Package otellimit measures a headgate.Store with OpenTelemetry. It needs the API of
-// OpenTelemetry only; what becomes of the numbers is for the program's MeterProvider.
+// Package otellimit measures a headgate.Store with OpenTelemetry.
 //
-//	metrics, err := otellimit.New(otel.Meter("github.com/headgate/headgate/otellimit"), otellimit.Options{})
+//	meter := otel.Meter("github.com/headgate/headgate/otellimit")
+//	metrics, err := otellimit.New(meter, otellimit.Options{})
 //	...
-//	store, err = headgate.Observe(store, headgate.Observer{Decided: metrics.Decided, Called: metrics.Called})
+//	observer := observe.Observer{Decided: metrics.Decided, Called: metrics.Called}
+//	store, err = observe.New(store, observer)
 //
 // The instruments and their attributes:
 //
-//	headgate.decisions       counter, {decision}        headgate.limit, headgate.outcome, headgate.degraded
-//	headgate.store.duration  histogram, s               headgate.method, error.type
+//	headgate.decisions       counter, {decision}   headgate.limit, .outcome, .degraded
+//	headgate.store.duration  histogram, s          headgate.method, error.type
 //	headgate.batch.size      histogram, {request}
-//	headgate.batch.duration  histogram, s               error.type
+//	headgate.batch.duration  histogram, s          error.type
 //	headgate.degraded.time   observable counter, s
 //
-// headgate.limit is the name of a limit, never a key: strangers choose keys, and each would be a
-// series that lives as long as the process. Names are bounded too, see [Options]. Who wants the
-// names of those who are denied has headgate.TopDenied.
+// headgate.limit is the name of a limit and never a key: clients choose keys, and each key would be
+// a series that is kept as long as the process runs. The number of names is bounded, too (see
+// [Options]). For the keys that are denied most, use observe.TopDenied.
 //
-// headgate.outcome is the String of a headgate.Outcome; denied by all decisions that asked for
-// tokens is the share that is refused. headgate.degraded says whether the decision does
-// (headgate.Decision.Degraded), or [Metrics.Degraded] did last.
-// error.type is there if there was an error, and one of timeout, canceled, invalid (a headgate.InvalidError) and _OTHER.
+// headgate.outcome is the String of an observe.Outcome. headgate.degraded is true if the decision
+// is degraded (headgate.Decision.Degraded), or while [Metrics.Degraded] says so. error.type is
+// present if there was an error: timeout, canceled, invalid (a headgate.InvalidError) or _OTHER.
+//
+// The package needs only the API of OpenTelemetry. The program's MeterProvider exports the numbers.
 package otellimit
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/observe"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
-// Options are what may be said about [Metrics].
+// Options are the settings of [Metrics].
 type Options struct {
-	// Limits is for how many different names of limits there are series of their own: those that come
-	// first. All others count as the limit _OTHER. 0 means [DefaultLimits]; at most 10,000. Each may take 14
-	// of the attribute sets for which an SDK has room, by default 2000 for an instrument.
+	// Limits is the number of limits, told apart by name, that have series of their own: those that
+	// come first. All others count as the limit _OTHER. 0 means [DefaultLimits]; at most 10,000.
+	// Each may take 16 attribute sets; an SDK keeps 2,000 for an instrument by default.
 	Limits int
 
-	// Attributes are added to all measurements. Where a process has several stores, they say which is
-	// meant. They take precedence over those of the same keys above.
+	// Attributes are added to all measurements, for example the name of the store. They take
+	// precedence over those above with the same keys.
 	Attributes []attribute.KeyValue
 }
 
-// DefaultLimits is the number of names that have series of their own, unless Options say otherwise.
+// DefaultLimits is the default of [Options].Limits.
 const DefaultLimits = 100
 
-const mostLimits = 10_000
+const maxLimits = 10_000
 
-// Metrics are the instruments of one store. Its methods may be called by many goroutines; none allocates,
-// but for the first decision under a name. They do nothing if no one reads the instrument.
+// Metrics are the instruments of one store. It is safe for use by many goroutines. Its methods
+// allocate only for the first decision under a name, and do nothing while nothing reads the
+// instrument.
 type Metrics struct {
 	decisions metric.Int64Counter
 	calls     metric.Float64Histogram
@@ -61,7 +67,7 @@ type Metrics struct {
 	batches   metric.Float64Histogram
 
 	limits      limits
-	callOptions map[string]*byError // by the method
+	callOptions map[string]*byError // by method
 	batchErrors byError
 	sizeOptions []metric.RecordOption
 
@@ -69,48 +75,70 @@ type Metrics struct {
 	time     degradedTime
 }
 
-// durations are buckets for what takes a fraction of a microsecond in memory, and up to seconds
-// across a network.
-var durations = metric.WithExplicitBucketBoundaries(1e-6, 1e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+// durations are buckets from a fraction of a microsecond, in memory, to seconds across a network.
+var durations = metric.WithExplicitBucketBoundaries(1e-6, 1e-5, 1e-4, 2.5e-4, 5e-4, 1e-3,
+	2.5e-3, 5e-3, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 var sizes = metric.WithExplicitBucketBoundaries(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
-// New makes the instruments by meter. It returns a headgate.InvalidError if meter is nil or Limits is out of
-// bounds, and what meter returns.
+// New makes the instruments. It returns a headgate.InvalidError if meter is nil or Limits is out of
+// range, and any error of meter.
 func New(meter metric.Meter, o Options) (*Metrics, error) {
-	if meter == nil {
-		return nil, &headgate.InvalidError{Field: "meter", Value: "nil", Want: "a Meter, such as otel.Meter(\"...\")"}
-	}
-	if o.Limits < 0 || o.Limits > mostLimits {
-		return nil, &headgate.InvalidError{Field: "limits", Value: strconv.Itoa(o.Limits), Want: "0 for " + strconv.Itoa(DefaultLimits) + ", or 1 to " + strconv.Itoa(mostLimits)}
+	if err := o.validate(meter); err != nil {
+		return nil, err
 	}
 	if o.Limits == 0 {
 		o.Limits = DefaultLimits
 	}
-	m := &Metrics{batchErrors: newByError(o.Attributes), sizeOptions: []metric.RecordOption{with(o.Attributes)}, callOptions: map[string]*byError{}}
-	m.limits.start(o.Limits, o.Attributes)
+	own := slices.Clone(o.Attributes)
+	m := &Metrics{
+		limits:      newLimits(o.Limits, own),
+		callOptions: map[string]*byError{},
+		batchErrors: newByError(own),
+		sizeOptions: []metric.RecordOption{with(own)},
+	}
 	for _, method := range []string{"Take", "TakeAll", "Reset"} {
-		options := newByError(o.Attributes, attribute.String("headgate.method", method))
+		options := newByError(own, attribute.String("headgate.method", method))
 		m.callOptions[method] = &options
 	}
-	if err := m.instruments(meter, with(o.Attributes)); err != nil {
+	if err := m.instruments(meter, with(own)); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
+func (o *Options) validate(meter metric.Meter) error {
+	if meter == nil {
+		return &headgate.InvalidError{
+			Field: "meter", Value: "nil", Want: "a Meter, such as otel.Meter(\"...\")",
+		}
+	}
+	if o.Limits < 0 || o.Limits > maxLimits {
+		return &headgate.InvalidError{
+			Field: "Limits", Value: strconv.Itoa(o.Limits),
+			Want: fmt.Sprintf("0 for %d, or 1 to %d", DefaultLimits, maxLimits),
+		}
+	}
+	return nil
+}
+
 func (m *Metrics) instruments(meter metric.Meter, own metric.MeasurementOption) error {
 	var errs [5]error
-	m.decisions, errs[0] = meter.Int64Counter("headgate.decisions", metric.WithUnit("{decision}"),
-		metric.WithDescription("Requests that a store was asked to decide, by limit and outcome."))
-	m.calls, errs[1] = meter.Float64Histogram("headgate.store.duration", metric.WithUnit("s"), durations,
+	m.decisions, errs[0] = meter.Int64Counter("headgate.decisions",
+		metric.WithUnit("{decision}"),
+		metric.WithDescription("Requests to a store, by limit and outcome."))
+	m.calls, errs[1] = meter.Float64Histogram("headgate.store.duration",
+		metric.WithUnit("s"), durations,
 		metric.WithDescription("How long the store took to answer a call."))
-	m.sizes, errs[2] = meter.Int64Histogram("headgate.batch.size", metric.WithUnit("{request}"), sizes,
+	m.sizes, errs[2] = meter.Int64Histogram("headgate.batch.size",
+		metric.WithUnit("{request}"), sizes,
 		metric.WithDescription("Requests sent to the store together."))
-	m.batches, errs[3] = meter.Float64Histogram("headgate.batch.duration", metric.WithUnit("s"), durations,
+	m.batches, errs[3] = meter.Float64Histogram("headgate.batch.duration",
+		metric.WithUnit("s"), durations,
 		metric.WithDescription("How long a batch of requests took."))
-	_, errs[4] = meter.Float64ObservableCounter("headgate.degraded.time", metric.WithUnit("s"),
-		metric.WithDescription("How long decisions have been made without the store they belong to."),
+	_, errs[4] = meter.Float64ObservableCounter("headgate.degraded.time",
+		metric.WithUnit("s"),
+		metric.WithDescription("How long decisions have been made without the store."),
 		metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 			o.Observe(m.time.total().Seconds(), own)
 			return nil
@@ -118,21 +146,23 @@ func (m *Metrics) instruments(meter metric.Meter, own metric.MeasurementOption) 
 	return errors.Join(errs[:]...)
 }
 
-// Decided counts a decision. It is for headgate.Observer.
-func (m *Metrics) Decided(ctx context.Context, o headgate.Observed) {
-	if m.decisions.Enabled(ctx) {
-		m.decisions.Add(ctx, 1, m.limits.of(o.Request.Limit).options(o.Outcome, o.Decision.Degraded() || m.degraded.Load())...)
+// Decided counts a decision. It is for observe.Observer.
+func (m *Metrics) Decided(ctx context.Context, e observe.Event) {
+	if !m.decisions.Enabled(ctx) {
+		return
 	}
+	degraded := e.Decision.Degraded() || m.degraded.Load()
+	m.decisions.Add(ctx, 1, m.limits.of(e.Request.Limit).options(e.Outcome, degraded)...)
 }
 
-// Called records how long the store took. It is for headgate.Observer.
-func (m *Metrics) Called(ctx context.Context, c headgate.Call) {
+// Called records how long a call of the store took. It is for observe.Observer.
+func (m *Metrics) Called(ctx context.Context, c observe.Call) {
 	if options := m.callOptions[c.Method]; options != nil && m.calls.Enabled(ctx) {
 		m.calls.Record(ctx, c.Took.Seconds(), options.of(c.Err)...)
 	}
 }
 
-// Batch records that so many requests were sent together, how long that took and with what result.
+// Batch records the size of a batch, how long it took, and its error.
 func (m *Metrics) Batch(requests int, took time.Duration, err error) {
 	ctx := context.Background()
 	if m.sizes.Enabled(ctx) {
@@ -143,8 +173,8 @@ func (m *Metrics) Batch(requests int, took time.Duration, err error) {
 	}
 }
 
-// Degraded says whether, from now on, decisions are made without the store they belong to. The
-// time that they are is counted, and they are marked. To say the same twice changes nothing.
+// Degraded sets whether decisions are made without the store from now on. Such decisions are
+// marked, and the time is counted. To set the same value again changes nothing.
 func (m *Metrics) Degraded(degraded bool) {
 	m.time.set(degraded)
 	m.degraded.Store(degraded)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/observe"
 	"github.com/headgate/headgate/otellimit"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -23,7 +24,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// measured is a Metrics, and what an SDK makes of it.
+// measured is a Metrics with the reader of an SDK.
 type measured struct {
 	*otellimit.Metrics
 
@@ -43,15 +44,15 @@ func measure(t testing.TB, o otellimit.Options, more ...sdk.Option) *measured {
 
 func (m *measured) observe(t testing.TB, s headgate.Store) headgate.Store {
 	t.Helper()
-	s, err := headgate.Observe(s, headgate.Observer{Decided: m.Decided, Called: m.Called})
+	s, err := observe.New(s, observe.Observer{Decided: m.Decided, Called: m.Called})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// read gives each series as "name unit attributes" and its value, or the count and sum
-// of a histogram.
+// read returns the value of each series, by "name unit attributes". That of a histogram is the
+// count and the sum.
 func (m *measured) read(t testing.TB) map[string]string {
 	t.Helper()
 	var data metricdata.ResourceMetrics
@@ -115,10 +116,11 @@ func check(t testing.TB, got, want map[string]string) {
 }
 
 func decisions(limit, outcome string, degraded bool) string {
-	return fmt.Sprintf("headgate.decisions {decision} headgate.degraded=%t,headgate.limit=%s,headgate.outcome=%s", degraded, limit, outcome)
+	return fmt.Sprintf("headgate.decisions {decision} "+
+		"headgate.degraded=%t,headgate.limit=%s,headgate.outcome=%s", degraded, limit, outcome)
 }
 
-// store takes its time, and fails if it shall.
+// store takes a few milliseconds, and fails if err is set.
 type store struct {
 	headgate.Store
 
@@ -156,17 +158,24 @@ func TestMetrics(t *testing.T) {
 		m.Degraded(true)
 		take(headgate.Request{Limit: api, Cost: 1})
 		m.Degraded(false)
-		take(headgate.Request{Limit: headgate.FixedWindow(2, time.Hour).Named("own").Share(2), Cost: 1}) // as fallback.Store decides
-		if err := s.TakeAll(t.Context(), []headgate.Request{{Key: "secret", Limit: api, Cost: 1}, {Key: "secret", Limit: day, Cost: 1}}, make([]headgate.Decision, 2)); err != nil {
+		share := headgate.FixedWindow(2, time.Hour).Named("own").Share(2)
+		take(headgate.Request{Limit: share, Cost: 1}) // a decision of fallback.Store
+		group := []headgate.Request{
+			{Key: "secret", Limit: api, Cost: 1}, {Key: "secret", Limit: day, Cost: 1},
+		}
+		if err := s.TakeAll(t.Context(), group, make([]headgate.Decision, 2)); err != nil {
 			t.Error(err)
 		}
 		if err := s.Reset(t.Context(), "secret", day); err != nil {
 			t.Error(err)
 		}
-		for _, behind.err = range []error{errors.New("broken"), fmt.Errorf("in time: %w", context.DeadlineExceeded), context.Canceled, &headgate.InvalidError{}} {
+		for _, behind.err = range []error{
+			errors.New("broken"), fmt.Errorf("in time: %w", context.DeadlineExceeded),
+			context.Canceled, &headgate.InvalidError{},
+		} {
 			take(headgate.Request{Limit: day, Cost: 1})
 		}
-		take(headgate.Request{Cost: 1}) // an invalid limit, whose text is not for a label
+		take(headgate.Request{Cost: 1}) // an invalid limit is not used as a label
 		m.Batch(3, 10*time.Millisecond, nil)
 		m.Batch(5, 20*time.Millisecond, nil)
 		m.Batch(7, time.Second, context.DeadlineExceeded)
@@ -176,12 +185,12 @@ func TestMetrics(t *testing.T) {
 			decisions("api", "denied", false):                                    "2",
 			decisions("api", "denied", true):                                     "1",
 			decisions("own", "allowed", true):                                    "1",
-			decisions("api", "looked", false):                                    "1",
-			decisions("api", "booked", false):                                    "1",
-			decisions("100/d", "returned", false):                                "1",
-			decisions("100/d", "spared", false):                                  "1",
-			decisions("100/d", "failed", false):                                  "4",
-			decisions("_OTHER", "failed", false):                                 "1",
+			decisions("api", "peeked", false):                                    "1",
+			decisions("api", "reserved", false):                                  "1",
+			decisions("100/d", "refunded", false):                                "1",
+			decisions("100/d", "rolled_back", false):                             "1",
+			decisions("100/d", "error", false):                                   "4",
+			decisions("_OTHER", "error", false):                                  "1",
 			"headgate.store.duration s headgate.method=Take":                     "8 of 0.016",
 			"headgate.store.duration s headgate.method=TakeAll":                  "1 of 0.003",
 			"headgate.store.duration s headgate.method=Reset":                    "1 of 0",
@@ -207,7 +216,7 @@ func TestDegradedTime(t *testing.T) {
 		}{
 			{false, time.Minute, "0"},
 			{true, time.Second, "1"},
-			{true, time.Second, "2"}, // said twice
+			{true, time.Second, "2"}, // set twice
 			{false, time.Hour, "2"},
 			{false, time.Hour, "2"},
 			{true, 500 * time.Millisecond, "2.5"},
@@ -221,16 +230,17 @@ func TestDegradedTime(t *testing.T) {
 	})
 }
 
-// However many limits there are, the number of series is bounded, and nothing goes uncounted.
+// The number of series is bounded for any number of limits, and every decision is counted.
 func TestManyLimits(t *testing.T) {
-	for most, want := range map[int]int{0: otellimit.DefaultLimits + 1, 1: 2, 7: 8} {
-		m := measure(t, otellimit.Options{Limits: most}, sdk.WithCardinalityLimit(0))
+	for limits, want := range map[int]int{0: otellimit.DefaultLimits + 1, 1: 2, 7: 8} {
+		m := measure(t, otellimit.Options{Limits: limits}, sdk.WithCardinalityLimit(0))
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
 				for i := range 10_000 {
 					l := headgate.FixedWindow(1, time.Minute).Named(fmt.Sprint("tenant-", i))
-					m.Decided(t.Context(), headgate.Observed{Request: headgate.Request{Limit: l, Cost: 1}, Outcome: headgate.OutcomeAllowed})
+					r := headgate.Request{Limit: l, Cost: 1}
+					m.Decided(t.Context(), observe.Event{Request: r, Outcome: observe.Allowed})
 				}
 			})
 		}
@@ -244,21 +254,23 @@ func TestManyLimits(t *testing.T) {
 			}
 			sum += count
 		}
-		if len(got) != want || sum != 40_000 || got[decisions("_OTHER", "allowed", false)] != fmt.Sprint(4*(10_000-want+1)) {
-			t.Errorf("at most %d: %d series with %d decisions, of others %s; want %d and 40000", most, len(got), sum, got[decisions("_OTHER", "allowed", false)], want)
+		others := got[decisions("_OTHER", "allowed", false)]
+		if len(got) != want || sum != 40_000 || others != fmt.Sprint(4*(10_000-want+1)) {
+			t.Errorf("%d limits: %d series, %d decisions, %s of others; want %d and 40000",
+				limits, len(got), sum, others, want)
 		}
 	}
 }
 
-// By default, all outcomes of all limits that are told apart have room in an SDK.
+// By default, an SDK has room for all outcomes of all limits that have series of their own.
 func TestDefaultFitsAnSDK(t *testing.T) {
 	m := measure(t, otellimit.Options{})
 	for i := range 1000 {
 		l := headgate.FixedWindow(1, time.Minute).Named(fmt.Sprint("tenant-", i))
 		for _, degraded := range []bool{true, false} {
 			m.Degraded(degraded)
-			for outcome := headgate.OutcomeAllowed; outcome <= headgate.OutcomeFailed; outcome++ {
-				m.Decided(t.Context(), headgate.Observed{Request: headgate.Request{Limit: l}, Outcome: outcome})
+			for outcome := observe.Allowed; outcome <= observe.Failed; outcome++ {
+				m.Decided(t.Context(), observe.Event{Request: headgate.Request{Limit: l}, Outcome: outcome})
 			}
 		}
 	}
@@ -269,23 +281,27 @@ func TestDefaultFitsAnSDK(t *testing.T) {
 			t.Errorf("the SDK has no room: %s", series)
 		}
 	}
-	if want := (otellimit.DefaultLimits + 1) * 14; len(got) != want {
+	if want := (otellimit.DefaultLimits + 1) * 2 * (observe.Outcomes - 1); len(got) != want {
 		t.Errorf("%d series; want %d", len(got), want)
 	}
 }
 
 func TestAttributesOfTheStore(t *testing.T) {
-	m := measure(t, otellimit.Options{Attributes: []attribute.KeyValue{attribute.String("store", "redis"), attribute.String("headgate.method", "any")}})
-	m.Decided(t.Context(), headgate.Observed{Request: headgate.Request{Limit: headgate.FixedWindow(1, time.Minute)}, Outcome: 99})
-	m.Called(t.Context(), headgate.Call{Method: "Take", Took: time.Second})
-	m.Called(t.Context(), headgate.Call{Method: "none that Observe tells", Took: time.Second})
+	m := measure(t, otellimit.Options{Attributes: []attribute.KeyValue{
+		attribute.String("store", "redis"), attribute.String("headgate.method", "any"),
+	}})
+	r := headgate.Request{Limit: headgate.FixedWindow(1, time.Minute)}
+	m.Decided(t.Context(), observe.Event{Request: r, Outcome: 99})
+	m.Called(t.Context(), observe.Call{Method: "Take", Took: time.Second})
+	m.Called(t.Context(), observe.Call{Method: "unknown", Took: time.Second})
 	m.Batch(1, time.Second, errors.New("broken"))
 	check(t, m.read(t), map[string]string{
-		"headgate.decisions {decision} headgate.degraded=false,headgate.limit=1/m fixed-window,headgate.method=any,headgate.outcome=none,store=redis": "1",
-		"headgate.store.duration s headgate.method=any,store=redis":                                                                                   "1 of 1",
-		"headgate.batch.size {request} headgate.method=any,store=redis":                                                                               "1 of 1",
-		"headgate.batch.duration s error.type=_OTHER,headgate.method=any,store=redis":                                                                 "1 of 1",
-		"headgate.degraded.time s headgate.method=any,store=redis":                                                                                    "0",
+		"headgate.decisions {decision} headgate.degraded=false,headgate.limit=1/m fixed-window," +
+			"headgate.method=any,headgate.outcome=none,store=redis": "1",
+		"headgate.store.duration s headgate.method=any,store=redis":                   "1 of 1",
+		"headgate.batch.size {request} headgate.method=any,store=redis":               "1 of 1",
+		"headgate.batch.duration s error.type=_OTHER,headgate.method=any,store=redis": "1 of 1",
+		"headgate.degraded.time s headgate.method=any,store=redis":                    "0",
 	})
 }
 
@@ -296,7 +312,9 @@ type failing struct {
 	name string
 }
 
-func (f failing) Int64Histogram(name string, o ...metric.Int64HistogramOption) (metric.Int64Histogram, error) {
+func (f failing) Int64Histogram(
+	name string, o ...metric.Int64HistogramOption,
+) (metric.Int64Histogram, error) {
 	if name == f.name {
 		return nil, errors.New("no " + name)
 	}
@@ -311,8 +329,11 @@ func TestNewRefuses(t *testing.T) {
 		want  string
 	}{
 		{nil, otellimit.Options{}, `headgate: meter is nil; want a Meter, such as otel.Meter("...")`},
-		{meter, otellimit.Options{Limits: -1}, "headgate: limits is -1; want 0 for 100, or 1 to 10000"},
-		{meter, otellimit.Options{Limits: 10_001}, "headgate: limits is 10001; want 0 for 100, or 1 to 10000"},
+		{meter, otellimit.Options{Limits: -1}, "headgate: Limits is -1; want 0 for 100, or 1 to 10000"},
+		{
+			meter, otellimit.Options{Limits: 10_001},
+			"headgate: Limits is 10001; want 0 for 100, or 1 to 10000",
+		},
 		{failing{meter, "headgate.batch.size"}, otellimit.Options{}, "no headgate.batch.size"},
 	} {
 		m, err := otellimit.New(c.meter, c.o)
@@ -322,53 +343,55 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// off is a Meter that nobody reads, and that counts what it is asked for all the same.
+// off is a Meter that nothing reads. It counts the measurements that it gets all the same.
 type off struct {
 	noop.Meter
 
-	asked *int
+	measured *int
 }
 
 type offCounter struct {
 	noop.Int64Counter
 
-	asked *int
+	measured *int
 }
 
-func (c offCounter) Add(context.Context, int64, ...metric.AddOption) { *c.asked++ }
+func (c offCounter) Add(context.Context, int64, ...metric.AddOption) { *c.measured++ }
 
 type offHistogram struct {
 	noop.Float64Histogram
 
-	asked *int
+	measured *int
 }
 
-func (h offHistogram) Record(context.Context, float64, ...metric.RecordOption) { *h.asked++ }
+func (h offHistogram) Record(context.Context, float64, ...metric.RecordOption) { *h.measured++ }
 
 func (o off) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	return offCounter{asked: o.asked}, nil
+	return offCounter{measured: o.measured}, nil
 }
 
-func (o off) Float64Histogram(string, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
-	return offHistogram{asked: o.asked}, nil
+func (o off) Float64Histogram(
+	string, ...metric.Float64HistogramOption,
+) (metric.Float64Histogram, error) {
+	return offHistogram{measured: o.measured}, nil
 }
 
 func TestOff(t *testing.T) {
-	asked := 0
-	m, err := otellimit.New(off{asked: &asked}, otellimit.Options{})
+	measured := 0
+	m, err := otellimit.New(off{measured: &measured}, otellimit.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Degraded(true)
 	m.Batch(1, time.Second, nil)
-	m.Called(t.Context(), headgate.Call{Method: "Take"})
-	m.Decided(t.Context(), headgate.Observed{})
-	if asked != 0 {
-		t.Errorf("%d measurements for nobody", asked)
+	m.Called(t.Context(), observe.Call{Method: "Take"})
+	m.Decided(t.Context(), observe.Event{})
+	if measured != 0 {
+		t.Errorf("%d measurements that nothing reads", measured)
 	}
 }
 
-// Whoever imports this package inherits the API of OpenTelemetry, and no SDK.
+// A program that imports this package links the API of OpenTelemetry, and no SDK.
 func TestNoSDK(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// RunDemoServer serves a page on which limits can be watched at work, with their
-// state in Redis, until the program is interrupted. POST /test and POST /config
-// answer as they do in the documentation of Redis. It reads the flags -port
-// (default 8080), -redis-host (localhost) and -redis-port (6379) by package flag.
+// RunDemoServer serves a page that shows limits at work, with their state in Redis, until the
+// program is interrupted. POST /test and POST /config respond as in the documentation of Redis. It
+// reads the flags -port (default 8080), -redis-host (localhost) and -redis-port (6379) with package
+// flag.
 //
-// It serves this machine only. If Redis is not there, or the port is taken, it says
-// so and exits with 1.
+// It serves this machine only. If Redis is unavailable or the port is in use, it prints an error
+// and exits with 1.
 func RunDemoServer() {
-	port := flag.Int("port", 8080, "serve at this port of localhost; 0 takes one that is free")
+	port := flag.Int("port", 8080, "serve on this port of localhost (0: any free port)")
 	redisHost := flag.String("redis-host", "localhost", "the host of Redis")
 	redisPort := flag.Int("redis-port", 6379, "the port of Redis")
 	flag.Parse()
@@ -33,7 +33,7 @@ func RunDemoServer() {
 	defer stop()
 	if err := serveDemo(ctx, *port, *redisHost, *redisPort); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:gocritic // stop has nothing to do any more
+		os.Exit(1) //nolint:gocritic // stop has nothing left to do
 	}
 }
 
@@ -44,7 +44,7 @@ func serveDemo(ctx context.Context, port int, redisHost string, redisPort int) e
 	if redisPort < 1 || redisPort > 65535 {
 		return fmt.Errorf("redis-port is %d; want 1 to 65535", redisPort)
 	}
-	logging.Disable() // its errors reach us as errors, in one line
+	logging.Disable() // its errors also come as errors
 	addr := net.JoinHostPort(redisHost, strconv.Itoa(redisPort))
 	store, err := redisstore.Open("redis://" + addr)
 	if err != nil {

@@ -7,51 +7,50 @@
 //	limiter := ratelimiter.NewTokenBucket(ratelimiter.TokenBucketConfig{Client: rdb})
 //	allowed, remaining, err := limiter.Allow(ctx, "user:123")
 //
-// A bucket is the same hash at the same key, with the same two fields, so that programs
-// which still run the guide's script, in whatever language, and programs that use this
-// package share it, in both directions. Give them the same numbers. Tokens arrive in whole
-// intervals, counted from the first request. What is different:
+// A bucket is the same hash at the same key, with the same two fields. So programs that still run
+// the guide's script, in any language, and programs that use this package can share a bucket. Give
+// them the same numbers. Tokens arrive in whole intervals, counted from the first request. The
+// differences:
 //
 //	                         with the guide's script    here
 //	expiry of a key          none: it stays for ever    set with each grant, see below
 //	clock                    each caller's own          the server's
 //	rate 0.1, interval 0.1s  adds up errors of floats   counted in whole numbers, exact
-//	a denial                 writes the bucket          only mends an expiry
+//	a denial                 writes the bucket          only repairs a missing expiry
 //	an error of Redis        runs the script again      is returned; again only on NOSCRIPT
 //	a broken connection      the client may send again  an error; never charged twice
 //	many goroutines          a data race                safe
 //	client                   *redis.Client              any redis.UniversalClient
-//	deadline of a context    not seen while waiting     holds, whatever the client's options
+//	deadline of a context    ignored while waiting      kept, whatever the client's options
 //	numbers out of range     used as they are           one clear error
 //	another value at a key   may be written to          an error that names the key
 //	middleware               X-RateLimit-Remaining      that, and Limit, Reset, Retry-After; other
 //	                                                    words in the bodies of 429 and 500
 //
-// Where the guide lets requests pass on an error, look at the request's context first: a
-// client that hangs up ends it, and would pass uncharged.
+// If you let requests pass on an error, as the guide does, check the request's context first: a
+// client that disconnects ends it, and would pass uncharged.
 //
-// For limits of other kinds, several together, or costs other than 1, see package headgate.
+// For other kinds of limits, several limits together, or costs other than 1, see package headgate.
 //
 // # Expiry
 //
-// A grant lets the key live for twice the time from empty to full, and a minute. A
-// key without expiry, as the guide's script makes it, gets one when it is first asked for
-// here. That script never extends an expiry. So while a program with this package asks for
-// a key at least once in the time from empty to full and 30 seconds, allowed or
-// not, the key lasts (but for a clock far ahead, see below); otherwise it may end while others
-// still take from it, and begins anew, full: at most one bucket more each time.
+// A grant makes the key expire after twice the time from empty to full, plus a minute. A key
+// without expiry, which the guide's script makes, gets one at the first request here. That script
+// never extends an expiry. So the key stays as long as a program with this package requests it at
+// least once in the time from empty to full plus 30 seconds, allowed or denied (for a clock far
+// ahead, see below). Otherwise it may expire while other programs still take from it, and starts
+// full again: at most one additional bucket each time.
 //
 // # Clocks
 //
-// The time is the server's. If the server keeps it from scripts (an ACL without TIME), it is
-// the caller's. The moment of the latest refill never runs back, so callers whose clocks
-// differ win nothing by taking turns. Only programs that run the guide's script bring clocks of
-// their own: one that is ahead brings the refill of that lead, once; one that is behind, if it makes
-// the key, leaves its lag to be refilled, once. In all, a bucket gives what one gives
-// in the time that has passed plus the difference between the clocks, and never more than
-// a full bucket for that difference.
+// The time is the server's, or the caller's if the server does not let scripts use TIME (by an
+// ACL). The time of the last refill never runs back, so callers whose clocks differ gain nothing
+// by alternating. Only programs that run the guide's script bring clocks of their own. A clock that
+// is ahead adds the refill of its lead, once. A clock that is behind, if it makes the key, leaves
+// its lag to be refilled, once. In all, a bucket grants what it would grant in the time that has
+// passed plus the difference between the clocks, and at most a full bucket for that difference.
 //
-// Until time has caught up with a clock that was ahead, no tokens arrive for anybody else. One that
-// was ahead by more than a key lives is not waited for: others who are refused then leave the
-// expiry as it is, and when the key has ended the bucket begins anew.
+// Until the time reaches a clock that was ahead, no tokens arrive for other callers. If the clock
+// was ahead by more than the key's expiry, denied callers do not extend the expiry: the key
+// expires, and the bucket starts full again.
 package ratelimiter

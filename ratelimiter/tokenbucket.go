@@ -11,30 +11,29 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TokenBucketConfig says how a [TokenBucket] counts. Zero values stand for the
-// defaults; what cannot be counted is an error of every Allow.
+// TokenBucketConfig configures a [TokenBucket]. Zero values mean the defaults. If the values are
+// invalid, every Allow returns an error.
 type TokenBucketConfig struct {
-	// Client is the way to Redis: a *redis.Client or any other redis.UniversalClient,
-	// such as a *redis.ClusterClient. Required; it remains the caller's to close. Its
-	// timeouts bound a call whose context has no deadline. Its retries do not apply.
+	// Client is a *redis.Client or any other redis.UniversalClient, such as a
+	// *redis.ClusterClient. Required; the caller closes it. Its timeouts apply to a call whose
+	// context has no deadline. Its retries do not apply.
 	Client redis.UniversalClient
 
-	// Capacity is how many tokens a full bucket holds, and so the largest burst.
+	// Capacity is how many tokens a full bucket holds, which is the largest burst.
 	// Default: 10.
 	Capacity int
 
 	// RefillRate is how many tokens arrive each RefillInterval. It may be a fraction:
-	// 0.5, or 1.0/3, which is counted as a third exactly. Default: 1.
+	// 0.5, or 1.0/3, which counts as exactly a third. Default: 1.
 	RefillRate float64
 
 	// RefillInterval is the time from one refill to the next, counted in whole
-	// microseconds (a part of one is rounded up). Default: 1 second. The bucket must
-	// fill within 142 years.
+	// microseconds, rounded up. Default: 1 second. The bucket must fill within 142 years.
 	RefillInterval time.Duration
 }
 
-// TokenBucket lets requests through while the bucket of their key holds a token. It
-// is safe for use by many goroutines. Make one with [NewTokenBucket].
+// TokenBucket allows requests while the bucket of their key holds a token. It is safe for
+// concurrent use. Make one with [NewTokenBucket].
 type TokenBucket struct {
 	client   redis.UniversalClient
 	capacity int
@@ -43,8 +42,8 @@ type TokenBucket struct {
 	clock    redisscript.Clock
 }
 
-// NewTokenBucket makes a limiter. It does not connect, and does not fail: if cfg cannot
-// be used, every Allow returns a *headgate.InvalidError that says why.
+// NewTokenBucket makes a limiter. It does not connect, and does not fail: if cfg is invalid, every
+// Allow returns a *headgate.InvalidError.
 func NewTokenBucket(cfg TokenBucketConfig) *TokenBucket {
 	if cfg.Capacity == 0 {
 		cfg.Capacity = 10
@@ -63,26 +62,24 @@ func NewTokenBucket(cfg TokenBucketConfig) *TokenBucket {
 	return b
 }
 
-// Allow takes a token from the bucket of key, and says whether there was one and how
-// many whole tokens remain. The bucket is the hash at exactly this key, in one server
-// of a Cluster.
+// Allow takes a token from the bucket of key. It returns whether there was one, and how many whole
+// tokens remain. The bucket is the hash at exactly this key, also in a Cluster.
 //
-// An error means that nobody could say, and comes with false and 0. It is a
-// *headgate.InvalidError if the configuration is at fault; the context's error if ctx
-// ended first, at once, whatever the timeouts of the client; else what the server or the
-// way to it said, with the key. A token may have been taken if the answer was lost on its
-// way, but never two: nothing is sent again but to a server that had not known the script.
+// With an error it returns false and 0. The error is a *headgate.InvalidError if the configuration
+// is invalid; the error of ctx if that ends first, whatever the timeouts of the client; or else the
+// error of the server or the connection, with the key. If the answer was lost, a token may have
+// been taken, but never two: the script is sent again only if the server did not know it.
 func (b *TokenBucket) Allow(ctx context.Context, key string) (bool, float64, error) {
 	v, err := b.take(ctx, key)
 	return v.allowed, float64(v.remaining), err
 }
 
-// verdict is what the script says.
+// verdict is the result of the script.
 type verdict struct {
 	allowed   bool
 	remaining int64         // whole tokens
-	retry     time.Duration // until a token is there, 0 if there was one
-	full      time.Time     // when the bucket will be
+	retry     time.Duration // until a token is available, 0 if there was one
+	full      time.Time     // when the bucket will be full
 }
 
 //go:embed tokenbucket.lua
@@ -106,14 +103,15 @@ func (n numbers) arguments(now int64) []any {
 	return []any{now, n.full, n.unit, n.amount, n.interval, n.life}
 }
 
-// advices are what helps a bucket against errors that other scripts may not meet.
+// advices are hints for errors of this script.
 var advices = []redisscript.Advice{
-	{Prefix: "NOPERM", Text: "the user needs the commands EVALSHA, EVAL, HMGET, HSET, EXISTS, PEXPIRE, PTTL and TIME on this key"},
-	{Prefix: "WRONGTYPE", Text: "somebody else's value is at the key: choose another key"},
+	{Prefix: "NOPERM", Text: "the user needs the commands EVALSHA, EVAL, HMGET, HSET, EXISTS, " +
+		"PEXPIRE, PTTL and TIME on this key"},
+	{Prefix: "WRONGTYPE", Text: "the key holds a value of another type: choose another key"},
 	{Prefix: "BADSTATE", Text: "choose another key, or delete this one"},
 }
 
-// read turns the four numbers that the script returns, or an error, into a verdict.
+// read converts the four numbers that the script returns, or an error.
 func read(key string, answer []int64, err error) (verdict, error) {
 	who := "ratelimiter: key " + strconv.Quote(key)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/limittest"
 	"github.com/headgate/headgate/redisstore"
@@ -32,7 +33,7 @@ func TestLeastRights(t *testing.T) {
 	for range 20 {                // by the server's clock, which may leave the expiry
 		take(t, open(t), headgate.Request{Key: "k", Limit: parse(t, "1000/m"), Cost: 1})
 	}
-	limittest.RunConcurrency(t, func(t *testing.T) headgate.ConcurrencyStore { return open(t) })
+	limittest.RunPermits(t, func(t *testing.T) concurrency.Store { return open(t) })
 	if err := open(t).Ping(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -12,19 +12,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestFallback loses the server and gets it back: shares decide meanwhile, of as many instances as
-// were known, and then the server again.
+// TestFallback loses the server and gets it back. Meanwhile shares decide, of as many instances as
+// were known.
 func TestFallback(t *testing.T) {
 	server := redistest.Start(t)
 	_, port, _ := strings.Cut(server.Addr, ":")
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { _ = client.Close() })
 	inRedis := newStore(t, client)
-	fleet := join(t, inRedis, redisstore.FleetOptions{Every: time.Hour})
-	join(t, inRedis, redisstore.FleetOptions{Every: time.Hour})
-	beat(t, fleet, 2)
+	fleet := join(t, inRedis, redisstore.FleetOptions{Interval: time.Hour})
+	join(t, inRedis, redisstore.FleetOptions{Interval: time.Hour})
+	heartbeat(t, fleet, 2)
 	s, err := fallback.New(inRedis, fallback.Options{
-		Mode: fallback.Local, Instances: fleet.Instances, Timeout: 20 * time.Second, Failures: 1, Pause: time.Millisecond,
+		Mode: fallback.Local, Instances: fleet.Instances,
+		Timeout: 20 * time.Second, Failures: 1, OpenTimeout: time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +45,8 @@ func TestFallback(t *testing.T) {
 		r.Cost = 0
 		return !take(t, s, r).Degraded()
 	})
-	if stats := s.Stats(); stats.Degraded || stats.DegradedFor == 0 || stats.Instead < 4 || stats.Failures == 0 {
+	stats := s.Stats()
+	if stats.Degraded || stats.DegradedFor == 0 || stats.Decisions < 4 || stats.Failures == 0 {
 		t.Errorf("%+v", stats)
 	}
 }

@@ -17,32 +17,41 @@ import (
 // fleet is a script of its own.
 var fleet = sync.OnceValue(func() redisscript.Script { return redisscript.New(file("fleet")) })
 
-// beats is how many intervals an instance counts after its last beat, and a number after a smaller one was heard.
-const beats = 3
+const fleetCommands = "EVALSHA, EVAL, ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL " +
+	"and DEL"
 
 const (
-	defaultEvery = 5 * time.Second
-	leaveIn      = time.Second
+	// ttlIntervals is how many intervals an instance counts after its last heartbeat, and how many a
+	// count is remembered after a smaller one.
+	ttlIntervals = 3
+
+	defaultInterval = 5 * time.Second
+	minInterval     = time.Millisecond
+	maxInterval     = 24 * time.Hour
+	closeTimeout    = time.Second
 )
 
-// FleetOptions are the settings of a [Fleet]. The zero value is good, but for instances that are to grant their
-// share before the first beat was heard.
+// FleetOptions are the settings of a [Fleet].
 type FleetOptions struct {
-	// Every is the time between two beats, the same for all instances: at least a millisecond. Default: 5 s.
-	Every time.Duration
+	// Interval is the time between two heartbeats, the same for all instances: 1 ms to 24 h.
+	// Default: 5 s.
+	Interval time.Duration
 
-	// Least is the number to go by until the first beat was heard, and never less than
-	// that: the instances that are started together. Default: none, and the number is unknown until then.
-	Least int
+	// MinInstances is the smallest number that Instances returns, and the number that it returns
+	// until the first heartbeat succeeds: how many instances are started together. Default: 0, which
+	// means that the number is unknown until then.
+	MinInstances int
 }
 
-// Fleet counts the instances that share a store. Each announces itself to Redis by a beat, one round
-// trip in each interval, and learns how many there are, by the clock of the server, whatever those of the
-// instances say and also if it keeps TIME from scripts: for the shares of fallback.Store.
+// Fleet counts the instances that share a store, for example for fallback.Options.
 //
-// An instance that was started is counted by the others after their next beat; one that died no more
-// after three intervals in the server, three in the others, and a beat at the end of each. Who beats needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD,
-// PEXPIRE and PTTL besides those of a Store, on the key prefix + "fleet".
+// Each instance sends a heartbeat to Redis, one round trip in each interval, and receives the
+// number of instances that did the same. Only the server's clock counts. A new instance is counted
+// by the others at their next heartbeat. One that died is counted for three intervals by the
+// server, and for three more by the others.
+//
+// A heartbeat needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL
+// besides those of a Store, on the key prefix + "fleet".
 type Fleet struct {
 	store     *Store
 	options   FleetOptions
@@ -51,84 +60,103 @@ type Fleet struct {
 	done      chan struct{}
 	instances atomic.Int64
 
-	mu    sync.Mutex
-	heard heard
-	err   error
+	mu     sync.Mutex
+	recent recentCounts
+	err    error
 }
 
-var errUnheard = errors.New("redisstore: no beat was heard yet")
+var errNoHeartbeat = errors.New("redisstore: no heartbeat yet")
 
-// NewFleet joins the instances that share s, which are those with its server and prefix, and beats in
-// a goroutine until [Fleet.Close]. It returns without an answer of the server; call
-// [Fleet.Beat] to have one. It returns a headgate.InvalidError if s is nil or a number is out of range.
+// NewFleet joins the instances that share the server and the prefix of s.
+//
+// It sends heartbeats in a goroutine until [Fleet.Close]. It does not wait for the first one; call
+// [Fleet.Heartbeat] for that. It returns a headgate.InvalidError if s is nil or a number is out of
+// range.
 func NewFleet(s *Store, o FleetOptions) (*Fleet, error) {
-	switch {
-	case s == nil:
-		return nil, &headgate.InvalidError{Field: "store", Value: "nil", Want: "one made by New or Open"}
-	case o.Every != 0 && o.Every < time.Millisecond:
-		return nil, &headgate.InvalidError{Field: "Every", Value: o.Every.String(), Want: "at least 1ms, or 0 for 5s"}
-	case o.Every > 24*time.Hour:
-		return nil, &headgate.InvalidError{Field: "Every", Value: o.Every.String(), Want: "at most 24h"}
-	case o.Least < 0:
-		return nil, &headgate.InvalidError{Field: "Least", Value: strconv.Itoa(o.Least), Want: "at least 1, or 0 for a number that is unknown at first"}
+	if err := o.validate(s); err != nil {
+		return nil, err
 	}
-	if o.Every == 0 {
-		o.Every = defaultEvery
+	if o.Interval == 0 {
+		o.Interval = defaultInterval
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	f := &Fleet{store: s, options: o, id: rand.Text(), stop: stop, done: make(chan struct{}), err: errUnheard}
-	f.instances.Store(int64(o.Least))
+	f := &Fleet{
+		store: s, options: o, id: rand.Text(),
+		stop: stop, done: make(chan struct{}), err: errNoHeartbeat,
+	}
+	f.instances.Store(int64(o.MinInstances))
 	go f.run(ctx)
 	return f, nil
 }
 
-// Instances is how many there are, this one among them: the largest number that it was in the three intervals
-// before the last beat, because a server that lost what it knew hears of all again within an interval; while the server
-// does not answer, or goes on to forget this instance from beat to beat, the last one known. It is 0, unknown, until the first beat was heard, if there is no
-// Least: fallback.Store grants nothing by a share then.
+func (o *FleetOptions) validate(s *Store) error {
+	bad := func(field, value, want string) error {
+		return &headgate.InvalidError{Field: field, Value: value, Want: want}
+	}
+	switch {
+	case s == nil:
+		return bad("store", "nil", "one made by New or Open")
+	case o.Interval != 0 && (o.Interval < minInterval || o.Interval > maxInterval):
+		return bad("Interval", o.Interval.String(), "1ms to 24h, or 0 for 5s")
+	case o.MinInstances < 0:
+		return bad("MinInstances", strconv.Itoa(o.MinInstances), "at least 1, or 0 if it is unknown")
+	}
+	return nil
+}
+
+// Instances returns how many instances there are, this one included. It returns 0 while the number
+// is unknown: before the first heartbeat, without MinInstances.
+//
+// It is the largest count of the last three intervals, because a server that lost its data needs an
+// interval to count all instances again. While Redis is unreachable, or keeps losing the
+// registration of this instance, it is the last known count.
 func (f *Fleet) Instances() int { return int(f.instances.Load()) }
 
-// Err is why the last beat failed, or nil if it was heard. Before the first it is an error, too.
+// Err returns the error of the last heartbeat. Before the first it is an error, too.
 func (f *Fleet) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err
 }
 
-// Beat announces this instance now, and counts: what is done in each interval, for who wants to know
-// before the first. After Close it joins again, until it is forgotten.
-func (f *Fleet) Beat(ctx context.Context) error {
-	alive, forgotten, err := f.tell(ctx, beats*f.options.Every)
+// Heartbeat sends a heartbeat now and updates the number of instances.
+//
+// The goroutine does so in each interval; call it to know the number at once. After Close it joins
+// the fleet again, until the registration expires.
+func (f *Fleet) Heartbeat(ctx context.Context) error {
+	ttl := ttlIntervals * f.options.Interval
+	count, forgotten, err := f.register(ctx, ttl)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err = err; err == nil {
-		if forgotten { // and so may be others, who have not beaten since
-			alive = max(alive, f.instances.Load())
-		}
-		most := f.heard.hear(alive, time.Now(), beats*f.options.Every)
-		f.instances.Store(max(most, int64(f.options.Least), 1))
+	if f.err = err; err != nil {
+		return err
 	}
-	return err
+	if forgotten { // and so may be others, whose next heartbeat is to come
+		count = max(count, f.instances.Load())
+	}
+	largest := f.recent.add(count, time.Now(), ttl)
+	f.instances.Store(max(largest, int64(f.options.MinInstances), 1))
+	return nil
 }
 
-// Close leaves the fleet at once, and ends the goroutine. If the server does not hear it within a
-// second, which is the error, the others count this instance for three intervals.
+// Close leaves the fleet and ends the goroutine. If the server does not confirm it within a second,
+// Close returns the error, and the others count this instance until its registration expires.
 func (f *Fleet) Close() error {
 	f.stop()
 	<-f.done
-	ctx, cancel := context.WithTimeout(context.Background(), leaveIn)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_, _, err := f.tell(ctx, 0)
+	_, _, err := f.register(ctx, 0)
 	return err
 }
 
 func (f *Fleet) run(ctx context.Context) {
 	defer close(f.done)
-	ticker := time.NewTicker(f.options.Every)
+	ticker := time.NewTicker(f.options.Interval)
 	defer ticker.Stop()
 	for {
-		within, cancel := context.WithTimeout(ctx, f.options.Every)
-		f.beat(within)
+		within, cancel := context.WithTimeout(ctx, f.options.Interval)
+		f.tryHeartbeat(within)
 		cancel()
 		select {
 		case <-ticker.C:
@@ -138,9 +166,9 @@ func (f *Fleet) run(ctx context.Context) {
 	}
 }
 
-// beat is Beat for nobody in particular: Err tells what came of it, also if a hook of the
-// client panicked.
-func (f *Fleet) beat(ctx context.Context) {
+// tryHeartbeat is Heartbeat with its error in Err, also if a hook of the client panics: a panic in
+// this goroutine would end the program.
+func (f *Fleet) tryHeartbeat(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
 			f.mu.Lock()
@@ -148,18 +176,46 @@ func (f *Fleet) beat(ctx context.Context) {
 			f.err = fmt.Errorf("redisstore: a hook of the client panicked: %v", p)
 		}
 	}()
-	_ = f.Beat(ctx)
+	_ = f.Heartbeat(ctx)
 }
 
-// tell says for how long this instance counts from now, and hears how many there are, and whether the
-// server did not know of it.
-func (f *Fleet) tell(ctx context.Context, life time.Duration) (alive int64, forgotten bool, err error) {
+// register sets for how long this instance counts from now; 0 removes it. It returns how many
+// instances count, and whether the server did not know this one.
+func (f *Fleet) register(
+	ctx context.Context, ttl time.Duration,
+) (count int64, forgotten bool, err error) {
 	s := f.store
-	numbers, err := fleet().Run(ctx, s.client, []string{s.prefix + "fleet"}, []any{f.id, (life + time.Millisecond - 1).Milliseconds()})
+	millis := (ttl + time.Millisecond - 1).Milliseconds()
+	numbers, err := fleet().Run(ctx, s.client, []string{s.prefix + "fleet"}, []any{f.id, millis})
 	if err != nil || len(numbers) != 2 {
 		return 0, false, redisscript.Explain("redisstore", err, advices(s.prefix, fleetCommands))
 	}
 	return numbers[0], numbers[1] == 1, nil
 }
 
-const fleetCommands = "EVALSHA, EVAL, ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL"
+// recentCounts are the counts of instances of the last intervals, the latest at the end. A count
+// that is followed by one no smaller is left out, so they fall, and the first is the largest.
+type recentCounts []recentCount
+
+type recentCount struct {
+	instances int64
+	until     time.Time // when the next count came
+}
+
+// add adds a count and returns the largest one that was current less than keep ago. The count
+// before it was current until now, however old it is.
+func (c *recentCounts) add(instances int64, now time.Time, keep time.Duration) int64 {
+	all := *c
+	if n := len(all); n > 0 {
+		all[n-1].until = now
+	}
+	for len(all) > 0 && all[len(all)-1].instances <= instances {
+		all = all[:len(all)-1]
+	}
+	for len(all) > 0 && now.Sub(all[0].until) >= keep {
+		all = all[1:]
+	}
+	all = append(all, recentCount{instances: instances})
+	*c = all
+	return all[0].instances
+}

@@ -1,38 +1,40 @@
--- Keeps which instances of a fleet are alive, and counts them.
+-- Registers an instance of a fleet, and counts the instances.
 --
 -- KEYS[1]: the key of the fleet.
 -- ARGV[1]: the instance's ID.
--- ARGV[2]: for how many milliseconds it counts as alive; 0: it leaves.
+-- ARGV[2]: for how many milliseconds it counts from now; 0 removes it.
 --
--- Returns how many are alive, and 1 if the instance was not known to be. Kept: a sorted set of IDs, by the time until which each counts, in
--- milliseconds since the key was made. It ends with the last of them, so that the rest of its
--- life tells the time: by the clock of the server, also if that keeps TIME from scripts. By those of
--- the callers one that is ahead would forget all others.
-local key, id, life = KEYS[1], ARGV[1], tonumber(ARGV[2])
+-- Returns how many instances count, and 1 if this one was not registered before.
+--
+-- The key is a sorted set of IDs by the time at which each expires, in milliseconds since the key
+-- was made. The key expires with its last ID, so its time to live gives the time by the server's
+-- clock, also if the server keeps TIME from scripts. By the clocks of the callers, one that runs
+-- ahead would expire all others.
+local key, id, ttl = KEYS[1], ARGV[1], tonumber(ARGV[2])
 
-local function last()
+local function last_expires_at()
   return tonumber(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
 end
 
-local now, final = 0, last()
-if final then
-  local left = redis.call('PTTL', key)
-  if left < 0 then
-    redis.call('DEL', key) -- somebody took its end from it: all will come again
+local now, expires_at = 0, last_expires_at()
+if expires_at then
+  local key_ttl = redis.call('PTTL', key)
+  if key_ttl < 0 then
+    redis.call('DEL', key) -- the key lost its expiry: all instances register again
   else
-    now = final - left
+    now = expires_at - key_ttl
   end
 end
 
 redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now))
-local new = 0
-if life == 0 then
+local added = 0
+if ttl == 0 then
   redis.call('ZREM', key, id)
 else
-  new = redis.call('ZADD', key, string.format('%.0f', now + life), id)
+  added = redis.call('ZADD', key, string.format('%.0f', now + ttl), id)
 end
-final = last()
-if final then
-  redis.call('PEXPIRE', key, string.format('%.0f', final - now))
+expires_at = last_expires_at()
+if expires_at then
+  redis.call('PEXPIRE', key, string.format('%.0f', expires_at - now))
 end
-return {redis.call('ZCARD', key), new}
+return {redis.call('ZCARD', key), added}

@@ -8,31 +8,31 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// listener hears what is published to the channels that somebody watches, by one
-// connection for all of them. Its goroutine, the only one that speaks to the server,
-// goes when nobody watches any more. The zero listener is ready.
+// listener notifies watchers of what is published on their channels. It has one connection for
+// all channels, and one goroutine, both only while there are watchers. The zero listener is ready.
 type listener struct {
-	mu       sync.Mutex
-	watchers map[string][]chan<- struct{} // by channel
-	pending  map[string]bool              // channels of which the first watcher came, or the last went
-	heard    map[string]bool              // channels that the server has confirmed
-	nudge    chan struct{}                // tells the goroutine of pending; nil if there is none
+	mu         sync.Mutex
+	watchers   map[string][]chan<- struct{} // by channel
+	changed    map[string]bool              // channels whose first watcher came or last one left
+	subscribed map[string]bool              // channels that the server has confirmed
+	nudge      chan struct{}                // wakes the goroutine for changed; nil if there is none
 }
 
-// watch sends to wake, without blocking, whenever something is, or may have been,
-// published to channel, until stop is called.
-func (l *listener) watch(client redis.UniversalClient, channel string, wake chan<- struct{}) (stop func()) {
+// watch sends to wake, without blocking, when something was or may have been published on
+// channel, until stop is called.
+func (l *listener) watch(
+	client redis.UniversalClient, channel string, wake chan<- struct{},
+) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.watchers == nil {
-		l.watchers, l.pending, l.heard = make(map[string][]chan<- struct{}), make(map[string]bool), make(map[string]bool)
-	}
 	if l.nudge == nil {
 		l.nudge = make(chan struct{}, 1)
+		l.watchers = make(map[string][]chan<- struct{})
+		l.changed, l.subscribed = make(map[string]bool), make(map[string]bool)
 		go l.listen(client, l.nudge)
 	}
 	l.watchers[channel] = append(l.watchers[channel], wake)
-	l.look(channel)
+	l.change(channel)
 	return sync.OnceFunc(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -43,21 +43,21 @@ func (l *listener) watch(client redis.UniversalClient, channel string, wake chan
 			return
 		}
 		delete(l.watchers, channel)
-		l.look(channel)
+		l.change(channel)
 	})
 }
 
-// look lets the goroutine look at channel.
-func (l *listener) look(channel string) {
-	l.pending[channel] = true
+// change makes the goroutine subscribe to channel or unsubscribe from it.
+func (l *listener) change(channel string) {
+	l.changed[channel] = true
 	send(l.nudge)
 }
 
-// released wakes those who watch channel, if the server cannot.
+// released notifies the watchers of channel in this process if the server cannot.
 func (l *listener) released(channel string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.heard[channel] {
+	if !l.subscribed[channel] {
 		l.wake(channel)
 	}
 }
@@ -94,47 +94,48 @@ func (l *listener) listen(client redis.UniversalClient, nudge <-chan struct{}) {
 				pubsub = client.Subscribe(context.Background(), come...)
 				messages = pubsub.ChannelWithSubscriptions()
 			case len(come) > 0:
-				_ = pubsub.Subscribe(context.Background(), come...) // if it fails, it is repeated by the client
+				// An error needs no handling: the client subscribes again when it reconnects.
+				_ = pubsub.Subscribe(context.Background(), come...)
 			}
 			if len(gone) > 0 {
 				_ = pubsub.Unsubscribe(context.Background(), gone...)
 			}
 		case m := <-messages:
-			l.hear(m)
+			l.receive(m)
 		}
 	}
 }
 
-// changes gives the channels to subscribe to and to leave, and whether anybody is left to
-// watch: if not, the goroutine must go.
+// changes returns the channels to subscribe to and to unsubscribe from, and whether there are
+// watchers. Without watchers the goroutine must end.
 func (l *listener) changes() (come, gone []string, watched bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for channel := range l.pending {
+	for channel := range l.changed {
 		if l.watchers[channel] != nil {
 			come = append(come, channel)
 		} else {
 			gone = append(gone, channel)
-			delete(l.heard, channel)
+			delete(l.subscribed, channel)
 		}
 	}
-	clear(l.pending)
+	clear(l.changed)
 	if len(l.watchers) == 0 {
-		l.watchers, l.pending, l.heard, l.nudge = nil, nil, nil, nil
+		l.watchers, l.changed, l.subscribed, l.nudge = nil, nil, nil, nil
 		return nil, nil, false
 	}
 	return come, gone, true
 }
 
-// hear wakes those whom a message concerns. The confirmation of a subscription is one:
-// what was published before it has been missed.
-func (l *listener) hear(m any) {
+// receive notifies the watchers of a message. The confirmation of a subscription counts as one,
+// because what was published before it has been missed.
+func (l *listener) receive(m any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch m := m.(type) {
 	case *redis.Subscription:
 		if m.Kind == "subscribe" && l.watchers[m.Channel] != nil {
-			l.heard[m.Channel] = true
+			l.subscribed[m.Channel] = true
 			l.wake(m.Channel)
 		}
 	case *redis.Message:

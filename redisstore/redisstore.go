@@ -15,8 +15,8 @@
 // charged. [Store.Stats] counts both.
 //
 // Nothing is charged twice: a request whose answer was lost is not repeated. The error is returned,
-// and the request may have been charged. Only the calls for permits of a headgate.Concurrency,
-// which carry an ID, are repeated once.
+// and the request may have been charged. Only the calls of a concurrency.Limiter, which name the
+// permit by its ID, are repeated once.
 package redisstore
 
 import (
@@ -70,7 +70,7 @@ type Store struct {
 	stats      stats
 	dialErrors dialErrors // of a client that is owned
 	clock      redisscript.Clock
-	listener   listener // to permits that are released
+	listener   listener // of released permits
 }
 
 var _ headgate.Store = (*Store)(nil)

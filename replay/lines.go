@@ -11,29 +11,29 @@ const (
 	longestLine = 1 << 20 // a longer line is skipped, never held
 )
 
-// errTooLong is the answer of [lines.next] for a line that was skipped over.
+// errTooLong is the error of [lines.next] for a line that was skipped.
 var errTooLong = errors.New("longer than 1 MiB")
 
-// lines cuts a stream into lines, in memory bounded by longestLine.
+// lines splits a stream into lines. Its memory is bounded by longestLine.
 type lines struct {
 	r          io.Reader
 	buf        []byte
-	start, end int // buf[start:end] is read and not yet given out
+	start, end int // buf[start:end] is read and not yet returned
 	number     int64
 	err        error // from r
 }
 
 func newLines(r io.Reader) *lines { return &lines{r: r, buf: make([]byte, firstBuffer)} }
 
-// next gives the next line without its end, good until the following call.
-// It ends with io.EOF, or with what r failed with.
+// next returns the next line without its end, valid until the next call. After the last, it
+// returns io.EOF or the error of r.
 func (l *lines) next() ([]byte, error) {
 	searched := 0
 	for {
 		if i := bytes.IndexByte(l.buf[l.start+searched:l.end], '\n'); i >= 0 {
 			line := l.buf[l.start : l.start+searched+i]
 			l.start += searched + i + 1
-			return l.given(line)
+			return l.returned(line)
 		}
 		searched = l.end - l.start
 		switch {
@@ -44,14 +44,14 @@ func (l *lines) next() ([]byte, error) {
 		case searched > 0 && errors.Is(l.err, io.EOF):
 			line := l.buf[l.start:l.end]
 			l.start = l.end
-			return l.given(line)
+			return l.returned(line)
 		default:
 			return nil, l.err
 		}
 	}
 }
 
-func (l *lines) given(line []byte) ([]byte, error) {
+func (l *lines) returned(line []byte) ([]byte, error) {
 	l.number++
 	if len(line) > longestLine {
 		return nil, errTooLong
@@ -85,7 +85,7 @@ func (l *lines) fill() {
 	l.err = io.ErrNoProgress
 }
 
-// discard drops what is held of an endless line, and reads on to its end.
+// discard drops a line that is too long, and reads on to its end.
 func (l *lines) discard() error {
 	for {
 		if i := bytes.IndexByte(l.buf[l.start:l.end], '\n'); i >= 0 {

@@ -1,7 +1,7 @@
 package replay
 
-// merge joins logs, each in the order of time by itself, into one such stream.
-// Records of the same time come in the order of the logs.
+// merge merges logs, each of which is in the order of time, into one such stream. Records of the
+// same time keep the order of the logs.
 type merge struct {
 	heads []head // a heap, the earliest on top
 }
@@ -16,7 +16,7 @@ func (h head) before(o head) bool {
 	return h.at < o.at || h.at == o.at && h.source.index < o.source.index
 }
 
-// newMerge reads as far into each source as its first record.
+// newMerge reads the first record of each source.
 func newMerge(sources []*source) (*merge, error) {
 	m := new(merge)
 	for i, s := range sources {
@@ -35,7 +35,7 @@ func newMerge(sources []*source) (*merge, error) {
 	return m, nil
 }
 
-// next gives the earliest record left; ok is false after the last.
+// next returns the earliest remaining record. ok is false after the last.
 func (m *merge) next() (r record, ok bool, err error) {
 	if len(m.heads) == 0 {
 		return record{}, false, nil
@@ -55,7 +55,7 @@ func (m *merge) next() (r record, ok bool, err error) {
 	return r, true, nil
 }
 
-// sink moves the head at i down to its place.
+// sink moves the head at i down the heap.
 func (m *merge) sink(i int) {
 	for {
 		least := i

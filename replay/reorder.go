@@ -1,7 +1,7 @@
 package replay
 
-// record is one request on its way from the log to the limiter: no more than is
-// needed to decide it, because a reorder may hold many.
+// record is one request between the log and the limiter. It holds only what the decision needs,
+// because a reorder may hold many.
 type record struct {
 	at   int64 // microseconds since the Unix epoch
 	line int64 // in its log; decides between records of the same time
@@ -12,25 +12,24 @@ func (r record) before(o record) bool {
 	return r.at < o.at || r.at == o.at && r.line < o.line
 }
 
-// mostHeld bounds a reorder: when so many wait, the oldest is let go. At
-// 24 bytes each that is 24 MB for a log, and only for one of more than 17,000
-// requests a second.
-const mostHeld = 1 << 20
+// maxHeld bounds the records of a reorder: when it is full, the oldest record leaves. At 24 bytes
+// each that is 24 MB per log, reached only by more than 17,000 requests a second.
+const maxHeld = 1 << 20
 
-// reorder puts the records of one log in the order of time: it holds each until
-// a line window later has been seen. Records that come in order wait in a queue,
-// which costs nothing; those that come late, in a heap.
+// reorder sorts the records of one log by time. It holds each until a line has come that is a
+// window later. Records that come in order are held in a queue, which costs nothing; those that
+// come late, in a heap.
 type reorder struct {
 	window  int64 // microseconds
-	most    int
+	max     int
 	newest  int64
 	reached int64 // no record leaves with an earlier time
-	late    int64 // records that were moved up to reached
+	late    int64 // records whose time was changed to reached
 	inOrder queue
 	behind  heap
 }
 
-// push takes the record of the next line.
+// push adds the record of the next line.
 func (o *reorder) push(r record) {
 	if r.at > o.newest {
 		o.newest = r.at
@@ -45,14 +44,14 @@ func (o *reorder) push(r record) {
 	} else {
 		o.behind.push(r)
 	}
-	if o.len() >= o.most {
+	if o.len() >= o.max {
 		o.reached = max(o.reached, o.first().at)
 	}
 }
 
 func (o *reorder) len() int { return o.inOrder.len() + len(o.behind) }
 
-// ready says whether the first record can no longer be overtaken.
+// ready reports whether no later line can come before the first record.
 func (o *reorder) ready() bool { return o.len() > 0 && o.first().at <= o.reached }
 
 func (o *reorder) first() record {
@@ -106,7 +105,7 @@ func (q *queue) grow() {
 	q.ring, q.head, q.tail = ring, 0, n
 }
 
-// heap gives out the earliest record first.
+// heap returns the earliest record first.
 type heap []record
 
 func (h *heap) push(r record) {

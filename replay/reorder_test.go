@@ -31,7 +31,7 @@ func TestReorder(t *testing.T) {
 		{"too late", 10, []int64{20, 9}, []record{{at: 10, line: 1}, {at: 20, line: 0}}, 1},
 		{"no window", 0, []int64{5, 3, 7, 6, 7}, []record{{at: 5, line: 0}, {at: 5, line: 1}, {at: 7, line: 2}, {at: 7, line: 3}, {at: 7, line: 4}}, 2},
 	} {
-		o := &reorder{window: c.window, most: mostHeld}
+		o := &reorder{window: c.window, max: maxHeld}
 		var got []record
 		for line, at := range c.in {
 			o.push(record{at: at, line: int64(line)})
@@ -50,9 +50,9 @@ func TestReorderSorts(t *testing.T) {
 	sorted := 0
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		o := &reorder{window: random.Int64N(120), most: mostHeld}
+		o := &reorder{window: random.Int64N(120), max: maxHeld}
 		if seed%3 == 0 {
-			o.most = 1 + random.IntN(20)
+			o.max = 1 + random.IntN(20)
 		}
 		var in, out []record
 		for line := range int64(1000) {
@@ -60,8 +60,8 @@ func TestReorderSorts(t *testing.T) {
 			in = append(in, r)
 			o.push(r)
 			out = append(out, drain(o, false)...)
-			if o.len() > o.most {
-				t.Fatalf("seed %d: holds %d, may %d", seed, o.len(), o.most)
+			if o.len() > o.max {
+				t.Fatalf("seed %d: holds %d, may %d", seed, o.len(), o.max)
 			}
 		}
 		out = append(out, drain(o, true)...)

@@ -1,17 +1,15 @@
 // Package replay runs recorded requests against limits that are not live yet.
 //
-// [Run] reads access logs, puts their lines in the order of time, asks the real
-// limiter about each request at its recorded time, and reports who would have
-// been denied, by each of the limits side by side:
+// [Run] reads access logs, sorts their lines by time, decides each request at its recorded time
+// with the real limiter, and reports which keys would have been denied, for each limit:
 //
 //	limit, err := headgate.ParseLimit("60/m")
 //	...
 //	report, err := replay.Run(ctx, replay.Config{Limits: []headgate.Limit{limit}},
 //		replay.Log{Name: "access.log", Reader: file})
 //
-// A log is read once, from front to back. Memory grows with the number of
-// distinct keys (about 160 bytes each for a short key and one limit), never with
-// the number of lines.
+// A log is read once, from its beginning to its end. Memory grows with the number of different
+// keys (about 160 bytes each, for a short key and one limit), but not with the number of lines.
 package replay
 
 import (
@@ -24,39 +22,37 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// DefaultReorder is how late a line may be and still be put in its place,
-// unless [Config.Reorder] says otherwise.
+// DefaultReorder is the default of [Config.Reorder].
 const DefaultReorder = time.Minute
 
-// DefaultTop is how many of the most denied keys a [Result] names, unless
-// [Config.Top] says otherwise.
+// DefaultTop is the default of [Config.Top].
 const DefaultTop = 10
 
-// Config says what to replay the logs against. Only Limits is required.
+// Config configures [Run]. Only Limits is required.
 type Config struct {
-	// Limits are tried side by side, each on its own: a request denied by one is
-	// still a request to the next. At least one is required.
+	// Limits are tested side by side, each by itself: a request that one denies still counts
+	// for the others. At least one is required.
 	Limits []headgate.Limit
 
-	// By makes the key of each request. The zero By is the client address.
+	// By makes the key of each request. Default: the client address.
 	By By
 
-	// Format is the format of every log. The zero Format guesses it for each log
-	// from its first line that can be read.
+	// Format is the format of all logs. Default: detected for each log from its first line
+	// that can be read.
 	Format Format
 
-	// Reorder is how much earlier than the newest line before it a line may be
-	// and still be put in its place. A line later than that runs at the time
-	// reached, and is counted. At most a million requests of a log are held for
-	// this. 0 means DefaultReorder, below 0 that no line is put back.
+	// Reorder is how late a line may come and still be sorted by its time. A line that comes
+	// later is decided at a time later than its own, and counted as late. At most a million
+	// requests of a log are held for sorting. Default: DefaultReorder; a negative value sorts
+	// no lines.
 	Reorder time.Duration
 
-	// Top is how many of the most denied keys are named for each limit. 0 means
-	// DefaultTop, below 0 none.
+	// Top is how many of the most denied keys are listed for each limit. Default:
+	// DefaultTop; a negative value lists none.
 	Top int
 
-	// Progress, if not nil, is called now and then with the number of bytes read
-	// so far from all logs, as they are stored: of a compressed log, compressed.
+	// Progress, if not nil, is called from time to time with the number of bytes read from
+	// all logs so far; of a compressed log, of compressed bytes.
 	Progress func(bytes int64)
 }
 
@@ -69,10 +65,9 @@ type Log struct {
 // Run replays logs against the limits of c. The logs are merged by time;
 // requests of the same microsecond keep the order of the logs and their lines.
 //
-// Lines that cannot be used are skipped and counted in the Report. An error
-// means that there is no report: c is not valid ([headgate.InvalidError]), ctx
-// ended, a log could not be read to its end, or held no line in a known format.
-// Run returns soon after ctx ends, unless a Reader blocks.
+// Lines that cannot be used are skipped and counted in the Report. Run returns an error if c is
+// invalid ([headgate.InvalidError]), ctx ends, a log cannot be read to its end, or a log has no
+// line in a known format. It returns soon after ctx ends, unless a Reader blocks.
 func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
@@ -99,7 +94,7 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 	return tally.report(c, sources)
 }
 
-// fill puts the defaults into c, or says what is wrong with it.
+// fill sets the defaults of c, and returns an error if it is invalid.
 func (c *Config) fill() error {
 	if len(c.Limits) == 0 {
 		return &headgate.InvalidError{Field: "limits", Value: "empty", Want: "at least one limit"}
@@ -126,7 +121,7 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// progress counts what was read of all logs, and ends reading when ctx ends.
+// progress counts the bytes read from all logs, and ends reading when ctx ends.
 type progress struct {
 	ended  func() error
 	report func(int64)
@@ -151,7 +146,7 @@ func (c counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// failed gives err the name of the log, unless reading was stopped on purpose.
+// failed adds the name of the log to err, unless ctx has ended.
 func failed(name string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Report is what a replay found. Lines are Requests plus Skipped.
+// Report is the result of a replay. Lines is Requests plus Skipped.
 type Report struct {
 	Files          []File   `json:"files"`
 	By             By       `json:"by"`
@@ -29,11 +29,11 @@ type Report struct {
 // File is one of the logs.
 type File struct {
 	Name   string `json:"name"`
-	Format Format `json:"format"` // Guess if it had no line to tell by
+	Format Format `json:"format"` // Guess if no line showed it
 	Lines  int64  `json:"lines"`
 }
 
-// Skip is one reason for which lines were not replayed.
+// Skip is a reason why lines were not replayed.
 type Skip struct {
 	Reason    string `json:"reason"`
 	Lines     int64  `json:"lines"`
@@ -53,8 +53,8 @@ type Peak struct {
 	Requests int64     `json:"requests"`
 }
 
-// Result is what one limit answered. What is the same for every limit is in each,
-// so that one Result can be read by itself.
+// Result is the result of one limit. Numbers that are the same for all limits are in each, so
+// that a Result can be read by itself.
 type Result struct {
 	Limit      headgate.Limit `json:"limit"`
 	Requests   int64          `json:"requests"`
@@ -74,11 +74,10 @@ type Top struct {
 	Share    float64 `json:"share"`    // of all that the limit denied, from 0 to 1
 }
 
-// Key is a key as the log has it: any bytes.
+// Key is a key from a log. It may hold any bytes.
 type Key string
 
-// MarshalText writes bytes that are not UTF-8 as \xNN, so that keys that differ
-// in them stay different.
+// MarshalText writes bytes that are not UTF-8 as \xNN, so that different keys stay different.
 func (k Key) MarshalText() ([]byte, error) { return []byte(validText(string(k))), nil }
 
 func validText(s string) string {
@@ -122,8 +121,8 @@ func (t *tally) report(c Config, sources []*source) (*Report, error) {
 	return r, nil
 }
 
-// nothingUsed is an error if lines that should have held requests gave none: a
-// report of 0 denied would say that the limit is fine.
+// nothingUsed returns an error if no line could be replayed: a report of 0 denied would look
+// as if the limit was fine.
 func nothingUsed(r *Report) error {
 	for _, k := range r.SkippedReasons {
 		if k.Reason != whyBlank && k.Reason != whyHeader {

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Reasons for skipping lines that are in order as they are.
+// Reasons for skipping lines that are correct.
 const (
 	whyBlank   = "blank"
 	whyTooLong = "longer than 1 MiB"
@@ -30,7 +30,7 @@ type source struct {
 	ended  bool
 	skips  map[string]*Skip
 	hint   string // why the first line in a guessed format of its own failed
-	binary bool   // a line was no text: what looks like a format is chance
+	binary bool   // a line was not text: any format found is chance
 }
 
 func newSource(log Log, c Config, names *names, p *progress) *source {
@@ -41,14 +41,14 @@ func newSource(log Log, c Config, names *names, p *progress) *source {
 		format: c.Format,
 		keyer:  keyer{by: c.By},
 		names:  names,
-		order:  reorder{window: c.Reorder.Microseconds(), most: mostHeld},
+		order:  reorder{window: c.Reorder.Microseconds(), max: maxHeld},
 		skips:  map[string]*Skip{},
 	}
 	s.entry.headers = make([][]byte, len(s.wanted.headers))
 	return s
 }
 
-// next gives the next record in the order of time; ok is false after the last.
+// next returns the next record in the order of time. ok is false after the last.
 func (s *source) next() (r record, ok bool, err error) {
 	for !s.ended && !s.order.ready() {
 		if err := s.read(); err != nil {
@@ -61,7 +61,7 @@ func (s *source) next() (r record, ok bool, err error) {
 	return s.order.pop(), true, nil
 }
 
-// read takes one line of the log in.
+// read reads one line of the log.
 func (s *source) read() error {
 	line, err := s.lines.next()
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *source) read() error {
 	return nil
 }
 
-// noLine deals with what came instead of a line.
+// noLine handles an error of reading a line.
 func (s *source) noLine(err error) error {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -102,7 +102,7 @@ func isBlank(line []byte) bool {
 	return len(line) == 0 || line[0] <= ' ' && len(bytes.TrimSpace(line)) == 0
 }
 
-// parse reads line in the format of the log, or finds that out.
+// parse reads line in the format of the log, and detects the format first.
 func (s *source) parse(line []byte) (why string) {
 	if s.parser != nil {
 		return s.parser.parse(line, &s.entry)
@@ -126,7 +126,7 @@ func (s *source) parse(line []byte) (why string) {
 	return why
 }
 
-// checkFormat finds fault with a log of which no line was in a known format.
+// checkFormat returns an error for a log without a line in a known format.
 func (s *source) checkFormat() error {
 	unread, hint := s.lines.number, s.hint
 	if s.binary {

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// names numbers the keys in the order in which they are first read.
+// names numbers the keys in the order of their first occurrence.
 type names struct {
 	ids  map[string]uint32
 	keys []string
@@ -28,7 +28,7 @@ func (n *names) id(key []byte) uint32 {
 	return id
 }
 
-// tally asks the limits about each record and counts their answers.
+// tally decides each record under all limits and counts the decisions.
 type tally struct {
 	names    *names
 	asked    []int64 // by key
@@ -40,8 +40,8 @@ type tally struct {
 	trials   []*trial
 }
 
-// trial is one of the limits, with a store of its own so that limits of the same
-// name do not meet.
+// trial is one of the limits. It has its own store, so that limits with the same name do not
+// share state.
 type trial struct {
 	limit  headgate.Limit
 	store  headgate.Store
@@ -49,8 +49,7 @@ type trial struct {
 	total  int64
 }
 
-// roomy is more keys than there will be: a key that a replay dropped for want of
-// room would get a fresh limit.
+// roomy is more keys than any log has: a full store would be wrong about new keys.
 const roomy = 1 << 30
 
 func newTally(limits []headgate.Limit, n *names) *tally {
@@ -61,7 +60,7 @@ func newTally(limits []headgate.Limit, n *names) *tally {
 	return t
 }
 
-// add decides r, whose time is not before that of the last one.
+// add decides r, which is not earlier than the record before.
 func (t *tally) add(ctx context.Context, r record) error {
 	t.count(r)
 	q := headgate.Request{Key: t.names.keys[r.key], Cost: 1, At: time.UnixMicro(r.at)}
@@ -101,7 +100,7 @@ func (l *trial) deny(key uint32) {
 	l.total++
 }
 
-// grown is s with room for index i.
+// grown returns s with room for index i.
 func grown(s []int64, i uint32) []int64 {
 	if n := int(i) + 1 - len(s); n > 0 {
 		return append(s, make([]int64, n)...)
@@ -109,7 +108,7 @@ func grown(s []int64, i uint32) []int64 {
 	return s
 }
 
-// result sums up what l answered, and names the top keys it denied most.
+// result returns the numbers of a limit and the keys that it denied most.
 func (l *trial) result(t *tally, skipped int64, top int) Result {
 	r := Result{
 		Limit:    l.limit,

@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/lease"
 )
 
-// The settings of each instance. The term is long because an instance gets two requests a
+// The settings of each instance. The TTL is long because an instance gets two requests a
 // second, and not thousands.
 const (
-	share     = headgate.DefaultLeaseShare
-	term      = 100 * headgate.DefaultLeaseTerm
-	tableKeys = 64 // of each DenyCache and Lease
+	fraction  = lease.DefaultPrefetchFraction
+	ttl       = 100 * lease.DefaultTTL
+	tableKeys = 64 // of each denycache and lease
 )
 
 // plan is what a run simulates.
@@ -59,7 +60,7 @@ type bin struct{ asked, calls atomic.Int64 }
 // counts are those of a run.
 type counts struct {
 	byLease, byDenyCache, byStore, unanswered atomic.Int64 // requests
-	takes, loans, drains, returns             atomic.Int64 // calls
+	takes, prefetches, drains                 atomic.Int64 // calls
 	deaths, partitions                        atomic.Int64
 }
 
@@ -73,9 +74,8 @@ func newFleet(p plan) (*fleet, error) {
 	ideal := headgate.NewMemory(10 * p.keys)
 	for r := range p.keys {
 		k := &ledger{key: fmt.Sprint("customer:", r+1), limit: bucket, ideal: ideal}
-		k.slack = int64(3 * share * float64(bucket.Capacity())) // see headgate.Lease
 		if r%2 == 1 {
-			k.limit, k.slack = window, int64(share*float64(window.Capacity()))
+			k.limit = window
 		}
 		f.byRank, f.ledgers[k.key] = append(f.byRank, k), k
 	}
@@ -104,7 +104,7 @@ func (f *fleet) run(ctx context.Context) {
 	all.Go(func() { f.deaths() })
 	all.Go(func() { f.partitions(&all) })
 	all.Wait()
-	time.Sleep(stall + term) // until all that is late has arrived, and what was lent has been given back
+	time.Sleep(stall + ttl) // until all that is late has arrived
 }
 
 func (f *fleet) random(stream uint64) *rand.Rand {

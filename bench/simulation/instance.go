@@ -4,38 +4,32 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/denycache"
+	"github.com/headgate/headgate/lease"
 )
 
-// instance is a process of the fleet: the wire to the store, with a DenyCache and a Lease
+// instance is a process of the fleet: the wire to the store, with a denycache and a lease
 // around it.
 type instance struct {
 	fleet *fleet
 	store headgate.Store
 	cut   atomic.Int32 // by so many partitions
-
-	mu   sync.Mutex
-	dead bool
-	out  map[*ledger]loan // what it has ahead
-}
-
-// loan is tokens that an instance has ahead, and may use or give back until then.
-type loan struct {
-	tokens int64
-	until  time.Time
+	dead  atomic.Bool
 }
 
 func newInstance(f *fleet) (*instance, error) {
-	i := &instance{fleet: f, out: map[*ledger]loan{}}
-	denials, err := headgate.NewDenyCache(wire{i}, headgate.DenyCacheOptions{Keys: tableKeys})
+	i := &instance{fleet: f}
+	denials, err := denycache.New(wire{i}, tableKeys)
 	if err != nil {
 		return nil, err
 	}
-	i.store, err = headgate.NewLease(denials, headgate.LeaseOptions{Share: share, Term: term, Keys: tableKeys})
+	i.store, err = lease.New(denials, lease.Options{
+		PrefetchFraction: fraction, TTL: ttl, Keys: tableKeys,
+	})
 	return i, err
 }
 
@@ -58,49 +52,19 @@ func (i *instance) ask(ctx context.Context, k *ledger, cost int64) {
 	case !d.Allowed():
 		c.byDenyCache.Add(1)
 		k.decide(ctx, cost, false)
-	case i.spend(k, cost):
-		c.byLease.Add(1)
-		k.decide(ctx, cost, true)
-	default: // it died at this moment
+	case i.gone(): // it died at this moment
 		c.unanswered.Add(1)
+	default:
+		c.byLease.Add(1)
+		k.lose(-cost)
+		k.decide(ctx, cost, true)
 	}
-}
-
-// spend takes note that tokens taken ahead were used.
-func (i *instance) spend(k *ledger, cost int64) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	n := i.out[k]
-	n.tokens -= cost
-	i.out[k] = n
-	return !i.dead
-}
-
-// have takes note of what i has ahead of k from now on, and says whether it is dead.
-func (i *instance) have(k *ledger, n loan) (dead bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.out[k] = n
-	return i.dead
 }
 
 // die ends i, with all that it has ahead.
-func (i *instance) die() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.dead = true
-	for k, n := range i.out {
-		if n.until.After(time.Now()) {
-			k.lose(n.tokens)
-		}
-	}
-}
+func (i *instance) die() { i.dead.Store(true) }
 
-func (i *instance) gone() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.dead
-}
+func (i *instance) gone() bool { return i.dead.Load() }
 
 // reaches says whether messages of i get through.
 func (i *instance) reaches() bool {
@@ -117,7 +81,7 @@ var errLost = errors.New("lost")
 // stall is how late a question may arrive that nobody waits for: long after all that it is about.
 const stall = 30 * time.Second
 
-// way is how long a message is on its way: mostly about a millisecond, and less than a loan lasts.
+// way is how long a message is on its way: mostly about a millisecond, and less than a batch lasts.
 func way() time.Duration {
 	if rand.IntN(100) == 0 {
 		return upTo(200 * time.Millisecond)
@@ -170,63 +134,24 @@ func (w wire) Take(ctx context.Context, r headgate.Request) (d headgate.Decision
 	return d, err
 }
 
-// TakeAll implements headgate.Store, for the calls of a Lease.
+// TakeAll implements headgate.Store, for the prefetches of a lease. Tokens count as lost until they
+// are used.
 func (w wire) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	k := w.fleet.ledgers[rs[0].Key]
-	switch {
-	case rs[0].Cost < 0:
-		w.fleet.counts.returns.Add(1)
-		return w.giveBack(ctx, k, rs, ds)
-	case rs[1].Hold > 0:
-		w.fleet.counts.loans.Add(1)
-		return w.borrow(ctx, k, rs, ds)
-	default:
+	w.fleet.counts.prefetches.Add(1)
+	if len(rs) > 1 {
 		w.fleet.counts.drains.Add(1)
-		_, err := w.takeAll(ctx, k, rs, ds)
-		return err
 	}
-}
-
-// takeAll says also whether all was granted, with an answer or without.
-func (w wire) takeAll(ctx context.Context, k *ledger, rs []headgate.Request, ds []headgate.Decision) (granted bool, err error) {
-	call := func(ds []headgate.Decision) (bool, error) {
+	call := func(ds []headgate.Decision) error {
 		err := w.fleet.store.TakeAll(ctx, rs, ds)
-		return err == nil && headgate.Strictest(ds).Allowed(), err
-	}
-	err = w.send(k, func() error {
-		granted, err = call(ds)
-		return err
-	}, func() {
-		if taken, _ := call(make([]headgate.Decision, len(rs))); taken && rs[1].Hold > 0 {
+		if err == nil && headgate.Strictest(ds).Allowed() {
 			k.lose(rs[0].Cost)
 		}
+		return err
+	}
+	return w.send(k, func() error { return call(ds) }, func() {
+		_ = call(make([]headgate.Decision, len(rs)))
 	})
-	return granted, err
-}
-
-// borrow takes tokens ahead, which nobody has if the answer gets lost.
-func (w wire) borrow(ctx context.Context, k *ledger, rs []headgate.Request, ds []headgate.Decision) error {
-	granted, err := w.takeAll(ctx, k, rs, ds)
-	switch cost := rs[0].Cost; {
-	case !granted:
-	case err != nil:
-		k.lose(cost)
-	case w.have(k, loan{cost, time.Now().Add(rs[1].Hold)}):
-		k.lose(cost) // it has died
-	}
-	return err
-}
-
-// giveBack gives tokens back, which are lost if they come too late or nobody hears of it.
-func (w wire) giveBack(ctx context.Context, k *ledger, rs []headgate.Request, ds []headgate.Decision) error {
-	if dead := w.have(k, loan{}); dead {
-		return errLost // they were lost with it
-	}
-	granted, err := w.takeAll(ctx, k, rs, ds)
-	if !granted {
-		k.lose(-rs[0].Cost)
-	}
-	return err
 }
 
 // Reset implements headgate.Store. Nobody resets anything.

@@ -32,29 +32,22 @@ func (v *level) add(l headgate.Limit, now, n int64) {
 
 // ledger is what a key was asked for and granted. It is kept by arithmetic of its own, and
 // beside an ideal: one limiter that is asked the same at the same moments.
-//
-// What is missing from the store's bucket was used, is lent, was taken away unused, or is lost. A sum of
-// buckets misses no more than each of them does, so a refusal is short by no more than the last
-// three: slack, and the level of lost.
 type ledger struct {
 	key   string
 	limit headgate.Limit
-	slack int64 // how many tokens short a refusal may be, but for what was lost
 	ideal *headgate.Memory
 
 	mu      sync.Mutex
 	used    level // by all that was granted
-	lost    level // by those who died or were cut off with it
 	asked   int64 // requests
 	calls   int64 // for them
 	granted int64 // tokens
 	could   int64 // tokens that the ideal granted
-	waste   int64 // tokens that were lost
+	waste   int64 // tokens that were prefetched and not used
 	over    int64 // tokens, at worst
 	refused int64 // requests
 	fullest int64 // the most that was missing, in units
 	short   int64 // by how many tokens, at worst, a cost was refused that would have fitted
-	tooFar  int64 // refusals that were shorter than slack and what was lost explain
 }
 
 // decide takes note of a decision, at the moment at which it counts.
@@ -75,22 +68,14 @@ func (k *ledger) decide(ctx context.Context, cost int64, granted bool) {
 		return
 	}
 	k.refused++
-	short := (full-k.used.missing(k.limit, now))/period - cost
-	k.short = max(k.short, short)
-	if short > k.slack+(k.lost.missing(k.limit, now)+period-1)/period {
-		k.tooFar++
-	}
+	k.short = max(k.short, (full-k.used.missing(k.limit, now))/period-cost)
 }
 
-// lose takes note of tokens that nobody will use nor give back.
+// lose takes note of n tokens that were prefetched, or of -n of them that were used.
 func (k *ledger) lose(n int64) {
-	if n == 0 {
-		return
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.waste += n
-	k.lost.add(k.limit, time.Now().UnixMicro(), n)
 }
 
 // call takes note of a call of the store.

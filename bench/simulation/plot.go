@@ -86,7 +86,7 @@ func (f *fleet) drawLoad(p *plot.Plot) error {
 	if err := addLine(p, "without caching", without, grey); err != nil {
 		return err
 	}
-	return addLine(p, "with Lease and DenyCache", with, blue)
+	return addLine(p, "with lease and denycache", with, blue)
 }
 
 // drawCalls shows how many calls the requests for a key take.
@@ -117,13 +117,6 @@ func (f *fleet) drawShort(p *plot.Plot) error {
 	p.Y.Label.Text = "% of the limit"
 	byRank(p, f)
 	upright(p, 50, 10)
-	for kind, c := range kinds {
-		k := f.byRank[kind]
-		y := percent(k.slack, k.limit.Capacity())
-		if err := addLine(p, "bound of a "+k.limit.Algorithm().String(), plotter.XYs{{X: 1, Y: y}, {X: float64(f.keys), Y: y}}, c); err != nil {
-			return err
-		}
-	}
 	return f.addKinds(p, func(k *ledger) float64 { return percent(max(k.short, 0), k.limit.Capacity()) })
 }
 

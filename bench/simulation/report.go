@@ -38,15 +38,15 @@ func writePage(w io.Writer, few, anywhere *fleet) error {
 type summary struct {
 	Instances, Keys, Homes, Rate int64
 	Length, Life, Calm, Tide     time.Duration
-	Zipf, Share                  float64
-	Term                         time.Duration
+	Zipf, Fraction               float64
+	TTL                          time.Duration
 	TableKeys                    int64
 	Bucket, Window               headgate.Limit
 
 	Asked, ByLease, ByDenyCache, ByStore, Unanswered int64 // requests
-	Calls, Takes, Loans, Drains, Returns             int64 // calls
+	Calls, Takes, Prefetches, Drains                 int64 // calls
 	Granted, Could, Waste                            int64 // tokens
-	Over, TooFar, Pressed, Refused                   int64 // keys: over the bound, refused too much, at 95% of it or more at their fullest, refused at all
+	Over, Pressed, Refused                           int64 // keys: over the bound, at 95% of it or more at their fullest, refused at all
 	Deaths, Partitions                               int64
 	Rows                                             []row
 }
@@ -66,10 +66,10 @@ func (f *fleet) summary() summary {
 	c := &f.counts
 	s := summary{
 		Instances: int64(f.instances), Keys: int64(f.keys), Homes: int64(f.homes), Rate: int64(f.rate),
-		Length: f.length, Life: f.life, Calm: f.calm, Tide: tide, Zipf: zipf, Share: share, Term: term, TableKeys: tableKeys,
+		Length: f.length, Life: f.life, Calm: f.calm, Tide: tide, Zipf: zipf, Fraction: fraction, TTL: ttl, TableKeys: tableKeys,
 		Bucket: f.byRank[0].limit, Window: f.byRank[1].limit,
 		ByLease: c.byLease.Load(), ByDenyCache: c.byDenyCache.Load(), ByStore: c.byStore.Load(), Unanswered: c.unanswered.Load(),
-		Takes: c.takes.Load(), Loans: c.loans.Load(), Drains: c.drains.Load(), Returns: c.returns.Load(),
+		Takes: c.takes.Load(), Prefetches: c.prefetches.Load(), Drains: c.drains.Load(),
 		Deaths: c.deaths.Load(), Partitions: c.partitions.Load(),
 	}
 	for r, k := range f.byRank {
@@ -88,7 +88,7 @@ func (f *fleet) summary() summary {
 func (s *summary) count(k *ledger) {
 	s.Asked, s.Calls = s.Asked+k.asked, s.Calls+k.calls
 	s.Granted, s.Could, s.Waste = s.Granted+k.granted, s.Could+k.could, s.Waste+k.waste
-	for n, is := range map[*int64]bool{&s.Over: k.over > 0, &s.TooFar: k.tooFar > 0, &s.Pressed: k.fill() >= 95, &s.Refused: k.refused > 0} {
+	for n, is := range map[*int64]bool{&s.Over: k.over > 0, &s.Pressed: k.fill() >= 95, &s.Refused: k.refused > 0} {
 		if is {
 			*n++
 		}

@@ -77,8 +77,8 @@ func (f *fleet) holds(t *testing.T) {
 		if k.over > 0 {
 			t.Errorf("%s under %s: %d tokens over", k.key, k.limit, k.over)
 		}
-		if k.tooFar > 0 {
-			t.Errorf("%s under %s: refused %d times though more was left than %d and what was lost, at worst %d", k.key, k.limit, k.tooFar, k.slack, k.short)
+		if k.granted < k.could*95/100 {
+			t.Errorf("%s under %s: %d tokens were granted, %d would have been by one limiter", k.key, k.limit, k.granted, k.could)
 		}
 		if k.asked < 16 && k.calls != k.asked { // it was never hot
 			t.Errorf("%s: %d calls for %d requests", k.key, k.calls, k.asked)
@@ -100,7 +100,7 @@ func (f *fleet) holds(t *testing.T) {
 func (f *fleet) paid(t *testing.T) {
 	t.Helper()
 	s := f.summary()
-	if s.ByLease == 0 || s.ByDenyCache == 0 || s.Loans == 0 || s.Drains == 0 || s.Returns == 0 || s.Waste == 0 {
+	if s.ByLease == 0 || s.ByDenyCache == 0 || s.Prefetches == 0 || s.Drains == 0 || s.Waste == 0 {
 		t.Errorf("something was never done: %+v", s)
 	}
 	if s.Calls > s.Asked*4/5 {

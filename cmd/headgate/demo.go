@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/internal/demo"
 )
 
-// demoFlags say where the demo is served, and where its limits are kept.
+// demoFlags are the flags of demo as given.
 type demoFlags struct {
 	host      string
 	port      int
@@ -27,10 +27,10 @@ func newDemo() *cobra.Command {
 	var f demoFlags
 	cmd := &cobra.Command{
 		Use:   "demo [--port N] [--redis URL]",
-		Short: "Show limits at work, on a page in the browser",
-		Long: `Show limits at work: serve a page on which two limits, side by side, decide the same
-requests. It prints the address to open, and runs until it is interrupted. Limits are kept in
-memory, unless a Redis is named.`,
+		Short: "Serve a page that shows limits at work",
+		Long: `Serve a page on which two limits, side by side, decide the same requests. It prints the
+address to open, and runs until it is interrupted. The limits are kept in memory, or in
+the Redis that is given.`,
 		Example: `  headgate demo
   headgate demo --port 0 --redis redis://localhost:6379`,
 		Args: noArgs,
@@ -38,29 +38,35 @@ memory, unless a Redis is named.`,
 			if err := f.serve(cmd); cmd.Context().Err() == nil {
 				return err
 			}
-			return nil // being interrupted is how it is meant to end
+			return nil // an interrupt is how it is meant to end
 		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.IntVar(&f.port, "port", 8080, "serve at port `N`; 0 takes one that is free")
-	flags.StringVar(&f.host, "host", "127.0.0.1", "serve at `HOST`; any but this one lets other machines in,\n0.0.0.0 all of them")
-	flags.StringVar(&f.redis, "redis", "", "keep limits in the Redis at `URL`: redis://, rediss://,\nredis+cluster:// or redis+sentinel://")
-	flags.StringVar(&f.redisHost, "redis-host", "", "keep limits in the Redis at `HOST`, instead of --redis")
+	flags.IntVar(&f.port, "port", 8080, "serve on port `N` (0: any free port)")
+	flags.StringVar(&f.host, "host", "127.0.0.1",
+		"serve on the address `HOST` of this machine; 0.0.0.0 is all of them.\n"+
+			"All but the default let other machines in")
+	flags.StringVar(&f.redis, "redis", "",
+		"keep limits in the Redis at `URL`: redis://, rediss://,\n"+
+			"redis+cluster:// or redis+sentinel://")
+	flags.StringVar(&f.redisHost, "redis-host", "",
+		"keep limits in the Redis on `HOST`, instead of --redis")
 	flags.IntVar(&f.redisPort, "redis-port", 6379, "the `PORT` of --redis-host")
 	return cmd
 }
 
-// store is the URL of the store that the flags name.
+// store returns the URL of the store that the flags name.
 func (f *demoFlags) store(cmd *cobra.Command) (string, error) {
 	flags := cmd.Flags()
-	apart := flags.Changed("redis-host") || flags.Changed("redis-port")
+	byHost := flags.Changed("redis-host") || flags.Changed("redis-port")
 	switch {
-	case flags.Changed("redis") && apart:
-		return "", usagef(cmd, "--redis and --redis-host or --redis-port name a Redis each; give one of them")
+	case flags.Changed("redis") && byHost:
+		return "", usagef(cmd,
+			"--redis is given together with --redis-host or --redis-port; give one of them")
 	case flags.Changed("redis"):
 		return f.redis, nil
-	case !apart:
+	case !byHost:
 		return "memory:", nil
 	}
 	if f.redisPort < 1 || f.redisPort > 65535 {
@@ -72,14 +78,15 @@ func (f *demoFlags) store(cmd *cobra.Command) (string, error) {
 	return "redis://" + net.JoinHostPort(f.redisHost, strconv.Itoa(f.redisPort)), nil
 }
 
-// serve serves the page until it is interrupted.
+// serve serves the page until ctx ends.
 func (f *demoFlags) serve(cmd *cobra.Command) error {
 	if f.port < 0 || f.port > 65535 {
 		return usagef(cmd, "--port is %d; want 0 to 65535", f.port)
 	}
-	f.host = strings.TrimSuffix(strings.TrimPrefix(f.host, "["), "]") // as an IPv6 address is written in a URL
+	f.host = strings.TrimSuffix(strings.TrimPrefix(f.host, "["), "]") // as IPv6 in a URL
 	if f.host == "" {
-		return usagef(cmd, "--host is empty; want an address of this machine, such as 127.0.0.1, or 0.0.0.0 for all")
+		return usagef(cmd, "--host is empty; want an address of this machine, such as 127.0.0.1, "+
+			"or 0.0.0.0 for all")
 	}
 	url, err := f.store(cmd)
 	if err != nil {
@@ -94,21 +101,23 @@ func (f *demoFlags) serve(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := page.Ping(cmd.Context(), patienceWithStore); err != nil {
+	if err := page.Ping(cmd.Context(), storeTimeout); err != nil {
 		return s.failed(err)
 	}
-	l, err := new(net.ListenConfig).Listen(cmd.Context(), "tcp", net.JoinHostPort(f.host, strconv.Itoa(f.port)))
+	address := net.JoinHostPort(f.host, strconv.Itoa(f.port))
+	l, err := new(net.ListenConfig).Listen(cmd.Context(), "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%w; another port can be chosen by --port, and --port 0 takes one that is free", err)
+		return fmt.Errorf("%w; choose another port with --port, or any free one with --port 0", err)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "headgate demo at http://%s (store %s; Ctrl-C ends it)\n", demo.Address(l), s.demoName())
+	fmt.Fprintf(cmd.OutOrStdout(), "headgate demo at http://%s (store %s; Ctrl-C ends it)\n",
+		demo.Address(l), s.demoName())
 	return page.Serve(cmd.Context(), l)
 }
 
-// demoName is the name of the store for the page.
+// demoName returns the name of the store for the page.
 func (s *store) demoName() string {
 	if _, ok := s.Store.(*headgate.Memory); ok {
 		return "memory"

@@ -1,5 +1,5 @@
-// Command headgate tries rate limits: on recorded access logs before they go
-// live, and on the store that decides for a fleet. `headgate --help` tells more.
+// Command headgate tests rate limits on access logs, decides requests from scripts, and limits
+// the rate of pipes and commands. See headgate --help.
 package main
 
 import (
@@ -15,7 +15,7 @@ func main() {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		s := <-signals
-		signal.Stop(signals) // who sends another one will not wait
+		signal.Stop(signals) // a second signal ends the process at once
 		end(&signalError{s})
 	}()
 	os.Exit(exec(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))

@@ -20,21 +20,20 @@ func newPipe() *cobra.Command {
 	var byBytes bool
 	cmd := &cobra.Command{
 		Use:   "pipe --limit TEXT [--key K] [--store URL] [--bytes]",
-		Short: "Pass standard input on, at most so many lines or bytes in a time",
-		Long: `Pass standard input on to standard output, in order, at most so many lines in a
-time: each when its turn comes. Of several limits, all are kept.
+		Short: "Copy stdin to stdout at a limited rate",
+		Long: `Copy standard input to standard output, in order, at a limited rate of lines or bytes.
+With several limits, all of them hold.
 
-  5/s sliding-log  never more than 5 in any second, wherever that begins
-  5/s burst 1      one each 200 ms
-  5/s              5 at once, and then one each 200 ms: 9 in the first second
+  5/s sliding-log  never more than 5 in any second
+  5/s burst 1      one every 200 ms
+  5/s              5 at once, then one every 200 ms: 9 in the first second
 
-With memory: the limits hold for the moments at which lines are written, however late
-the machine wakes up. Pipes that ask the same store for the same key keep the limit
-together, first come, first served. There one sliding-log holds for the moments of
-writing, too: its second is longer by 1%, at least 5 ms, for what machines are late
-(as headgate.SharedGate does, which programs in Go can pass by the same key). Other
-limits, and several of them, plan each turn by the store's clock: a line that is
-written late comes closer to the next one.`,
+Pipes that use the same store and key share the limit, first come, first served.
+
+With memory:, the limits hold for the moments at which lines are written, even if the
+machine is slow. With another store, that is so for a single sliding-log: its window is
+1%, or at least 5 ms, longer to allow for delays. Other limits schedule lines by the
+store's clock, and a line that is written late may come closer to the next one.`,
 		Example: `  seq 1 20 | headgate pipe --limit "5/s sliding-log"
   headgate pipe --limit "1000000/s burst 65536" --bytes <backup.tar >/mnt/backup.tar
   tail -f jobs | headgate pipe --limit "100/m sliding-log" --key jobs --store redis://localhost:6379`,
@@ -42,7 +41,7 @@ written late comes closer to the next one.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPipe(cmd.Context(), cmd, &t, byBytes) },
 	}
 	t.flags(cmd)
-	cmd.Flags().BoolVar(&byBytes, "bytes", false, "count bytes instead of lines")
+	cmd.Flags().BoolVar(&byBytes, "bytes", false, "limit bytes instead of lines")
 	return cmd
 }
 

@@ -66,62 +66,43 @@ func TestPipeLines(t *testing.T) {
 	}
 }
 
-// The command passes lines on a real clock: none before its turn, and within 150 ms of it; on a
-// machine that is busy with other things at least once in five times. What is early is told by
-// the time since before the command began, what is late by that since its first line.
-func TestPipeInTime(t *testing.T) {
-	for limit, want := range passes {
+// The command passes no line too early on a real clock. (Whether lines come in time depends on
+// what else the machine does: TestPipeLines tests that on a synthetic clock.)
+func TestPipeIsNeverEarly(t *testing.T) {
+	for limit, want := range map[string][]float64{
+		"10/s":            {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, .1, .2, .3, .4, .5},
+		"10/s burst 1":    {0, .1, .2, .3, .4, .5, .6, .7},
+		"5/s sliding-log": {0, 0, 0, 0, 0, 1, 1, 1, 1, 1},
+	} {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
-			var late string
-			for range 5 {
-				if late = pipeInTime(t, limit, want); late == "" {
-					return
-				}
-				t.Log(late)
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
 			}
-			t.Error(late)
+			cmd := osexec.CommandContext(t.Context(), self)
+			cmd.Args = []string{"headgate", "pipe", "--limit", limit}
+			cmd.Stdin = strings.NewReader(strings.Join(strings.SplitAfter(twenty, "\n")[:len(want)], ""))
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun := time.Now()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for lines := bufio.NewScanner(out); lines.Scan() && n < len(want); n++ {
+				at := time.Since(begun).Seconds()
+				if lines.Text() != fmt.Sprint(n+1) || at < want[n] {
+					t.Errorf("line %d is %q after %.3f s; want %.1f s", n, lines.Text(), at, want[n])
+				}
+			}
+			if err := cmd.Wait(); err != nil || n != len(want) {
+				t.Errorf("%d lines, %v; want %d", n, err, len(want))
+			}
 		})
 	}
-}
-
-// pipeInTime passes twenty lines and says which was late, if any.
-func pipeInTime(t *testing.T, limit string, want []float64) (late string) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := osexec.CommandContext(t.Context(), self)
-	cmd.Args = []string{"headgate", "pipe", "--limit", limit}
-	cmd.Stdin = strings.NewReader(twenty)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	begun := time.Now()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var first time.Time
-	var n int
-	for lines := bufio.NewScanner(out); lines.Scan(); n++ {
-		if n == 0 {
-			first = time.Now()
-		}
-		at := time.Since(first).Seconds()
-		said := fmt.Sprintf("line %d is %q at %.3f s; want it at %v", n, lines.Text(), at, want[n:min(n+1, len(want))])
-		switch {
-		case n >= len(want) || lines.Text() != fmt.Sprint(n+1) || time.Since(begun).Seconds() < want[n]:
-			t.Error(said)
-		case at > want[n]+.15 && late == "":
-			late = said
-		}
-	}
-	if err := cmd.Wait(); err != nil || n != 20 {
-		t.Errorf("%d lines, %v", n, err)
-	}
-	return late
 }
 
 // What is passed is what was read: long lines, no end of the last line, any bytes.
@@ -214,9 +195,9 @@ func TestPipeInterrupted(t *testing.T) {
 // Who reads the output has had enough, or it cannot be written.
 func TestPipeOutput(t *testing.T) {
 	for _, flag := range []string{"", "--bytes"} {
-		for want, err := range map[int]error{exitFine: syscall.EPIPE, exitFailed: errors.New("disk full")} {
+		for want, err := range map[int]error{exitAllowed: syscall.EPIPE, exitFailed: errors.New("disk full")} {
 			code, stderr := pipes(t.Context(), strings.NewReader(twenty), broken{err}, strings.Fields("5/h "+flag)...)
-			if code != want || (stderr == "") != (want == exitFine) || strings.Count(stderr, "\n") > 1 {
+			if code != want || (stderr == "") != (want == exitAllowed) || strings.Count(stderr, "\n") > 1 {
 				t.Errorf("%v: exit %d, %q", err, code, stderr)
 			}
 		}

@@ -7,17 +7,17 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// patience is how long something may take before its progress is shown.
-const patience = 500 * time.Millisecond
+// progressAfter is how long a replay runs before its progress is shown.
+const progressAfter = 500 * time.Millisecond
 
-// progress shows on a terminal how much has been read. Elsewhere it does nothing.
+// progress shows how much has been read, if it writes to a terminal.
 type progress struct {
-	bar   *progressbar.ProgressBar // nil if nobody watches
+	bar   *progressbar.ProgressBar // nil if not on a terminal
 	begun time.Time
 	shown bool
 }
 
-// newProgress shows on w how much of size bytes has been read; -1 is not known.
+// newProgress shows how much of size bytes has been read on w. size is -1 if not known.
 func newProgress(w io.Writer, size int64) *progress {
 	p := &progress{begun: time.Now()}
 	if isTerminal(w) {
@@ -26,24 +26,23 @@ func newProgress(w io.Writer, size int64) *progress {
 	return p
 }
 
-// show says that read bytes have been read.
+// show updates the number of bytes that have been read.
 func (p *progress) show(read int64) {
-	if p.bar == nil || time.Since(p.begun) < patience {
+	if p.bar == nil || time.Since(p.begun) < progressAfter {
 		return
 	}
 	p.shown = true
-	p.bar.Set64(read) //nolint:errcheck // a bar that cannot be drawn is no reason to stop
+	p.bar.Set64(read) //nolint:errcheck // a bar that cannot be drawn is not a reason to stop
 }
 
-// clear takes the bar off the terminal.
+// clear removes the bar from the terminal.
 func (p *progress) clear() {
 	if p.shown {
 		p.bar.Clear() //nolint:errcheck // as above
 	}
 }
 
-// newBar is a bar for size bytes that leaves out what a narrow terminal has no
-// room for.
+// newBar makes a bar for size bytes, without the parts for which a narrow terminal has no room.
 func newBar(w io.Writer, size int64, width int) *progressbar.ProgressBar {
 	roomy := width == 0 || width >= 70
 	options := []progressbar.Option{
@@ -58,7 +57,8 @@ func newBar(w io.Writer, size int64, width int) *progressbar.ProgressBar {
 	}
 	if size <= 0 {
 		size = -1
-		options = append(options, progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionSpinnerType(9))
+		options = append(options, progressbar.OptionShowBytes(true), progressbar.OptionShowCount(),
+			progressbar.OptionSpinnerType(9))
 	}
 	return progressbar.NewOptions64(size, options...)
 }

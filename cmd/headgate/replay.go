@@ -16,18 +16,17 @@ import (
 	"github.com/headgate/headgate/replay"
 )
 
-const replayHelp = `Run the requests of access logs against limits that are not live yet, each at
-the time it was recorded, and tell who would have been denied. Several limits
-are tried side by side.
+const replayHelp = `Run the requests of access logs against limits that are not live yet, each at the time
+it was recorded, and report which keys would have been denied. Several limits are
+compared side by side.
 
-Logs are in the combined or common format, JSON lines or W3C, plain or gzip; the
-format is guessed for each. A - is standard input.
+Logs may be in the combined or common format, JSON lines or W3C, plain or gzip. The format
+of each is detected. - is standard input.
 
-Files are merged by time, in whatever order they are named, but each must be in
-the order of time by itself. Rotated logs joined to one (by zcat, or by cat to a
-gzip file of several members) are not: *.gz names the newest first.
+Files are merged by time, in whatever order they are named. The lines of each file must be
+in order: rotated logs that were joined, by zcat *.gz for example, are not.
 
-IPv6 clients are keyed by their /64 network.`
+IPv6 clients are limited by their /64 network.`
 
 const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
   headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log
@@ -48,19 +47,24 @@ func newReplay() *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
 		Use:     "replay --limit TEXT [--limit TEXT] FILE...|-",
-		Short:   "Try limits on access logs",
+		Short:   "Test limits on access logs",
 		Long:    replayHelp,
 		Example: replayExample,
 		RunE:    f.run,
 	}
-	limitsFlag(cmd, &f.limits, "try the limit `TEXT`, such as \"10/s burst 50\"; repeat it to compare several")
+	limitsFlag(cmd, &f.limits,
+		"test the limit `TEXT`, such as \"10/s burst 50\"; repeat it to compare several")
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.by, "by", "ip", "make keys of `PARTS`: ip, path, method, host, header:NAME,\nseveral of them joined by commas, or all")
-	flags.StringVar(&f.format, "format", "auto", "read logs as `FORMAT`: auto, combined, common, json or w3c")
-	flags.DurationVar(&f.reorder, "reorder", replay.DefaultReorder, "put a line in its place that is at most `TIME` late")
-	flags.IntVar(&f.top, "top", replay.DefaultTop, "name the `N` keys that were denied most")
-	flags.BoolVar(&f.json, "json", false, "print the report for programs")
+	flags.StringVar(&f.by, "by", "ip",
+		"limit by `PARTS`: ip, path, method, host, header:NAME,\n"+
+			"several of them joined by commas, or all")
+	flags.StringVar(&f.format, "format", "auto",
+		"read logs in `FORMAT`: auto, combined, common, json or w3c")
+	flags.DurationVar(&f.reorder, "reorder", replay.DefaultReorder,
+		"reorder lines that are up to `TIME` late")
+	flags.IntVar(&f.top, "top", replay.DefaultTop, "list the `N` keys that were denied most")
+	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	return cmd
 }
 
@@ -70,14 +74,14 @@ func (f *replayFlags) run(cmd *cobra.Command, files []string) error {
 		return err
 	}
 	if len(files) == 0 {
-		return usagef(cmd, "no log given; name files, or - for standard input")
+		return usagef(cmd, "no log given; add files, or - for standard input")
 	}
 	logs, size, closeAll, err := openLogs(cmd, files)
 	if err != nil {
 		return err
 	}
 	defer closeAll()
-	report, err := watched(cmd.Context(), cmd.ErrOrStderr(), config, logs, size)
+	report, err := replayWithProgress(cmd.Context(), cmd.ErrOrStderr(), config, logs, size)
 	if err != nil {
 		return err
 	}
@@ -107,7 +111,7 @@ func (f *replayFlags) config(cmd *cobra.Command) (c replay.Config, err error) {
 	if f.top < 0 {
 		return c, usagef(cmd, "--top is %d; want 0 or more", f.top)
 	}
-	// In a Config, 0 is the default and less than 0 is none.
+	// In a Config, 0 is the default, and a negative number is none.
 	c.Reorder, c.Top = f.reorder, f.top
 	if c.Reorder == 0 {
 		c.Reorder = -1
@@ -118,9 +122,11 @@ func (f *replayFlags) config(cmd *cobra.Command) (c replay.Config, err error) {
 	return c, nil
 }
 
-// openLogs opens files, of which - is standard input. The size of all of them is
-// -1 if it cannot be known.
-func openLogs(cmd *cobra.Command, files []string) (logs []replay.Log, size int64, closeAll func(), err error) {
+// openLogs opens files, of which - is standard input. size is that of all files together, or
+// -1 if it is not known.
+func openLogs(
+	cmd *cobra.Command, files []string,
+) (logs []replay.Log, size int64, closeAll func(), err error) {
 	var opened []io.Closer
 	closeAll = func() {
 		for _, f := range opened {
@@ -154,17 +160,16 @@ func checkNames(cmd *cobra.Command, files []string) error {
 	for _, name := range files {
 		switch {
 		case name == "":
-			return usagef(cmd, "a file name is empty")
+			return usagef(cmd, "a file name is empty; want a file, or - for standard input")
 		case name == "-" && stdin:
-			return usagef(cmd, "standard input is named twice")
+			return usagef(cmd, "standard input (-) is given twice; give it once")
 		}
 		stdin = stdin || name == "-"
 	}
 	return nil
 }
 
-// openFile opens a file, which may be a named pipe that nobody writes to: it gives
-// up when ctx ends, and leaves the opening to the end of the process.
+// openFile opens a file, until ctx ends: opening a named pipe that has no writer never returns.
 func openFile(ctx context.Context, name string) (*os.File, error) {
 	type result struct {
 		file *os.File
@@ -194,14 +199,14 @@ func addSize(size int64, name string, r io.Reader) (int64, error) {
 	case err != nil:
 		return 0, fileError(name, err)
 	case info.IsDir():
-		return 0, fmt.Errorf("%s: is a directory; name the log files in it", name)
+		return 0, fmt.Errorf("%s: is a directory; give the log files in it", name)
 	case size < 0 || !info.Mode().IsRegular():
 		return -1, nil
 	}
 	return size + info.Size(), nil
 }
 
-// fileError says what is wrong with a file, its name first.
+// fileError adds the name of a file to err, at the front.
 func fileError(name string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
@@ -209,9 +214,11 @@ func fileError(name string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// watched replays the logs while it shows how far it is, and gives up at once when
-// interrupted, even if a read is stuck.
-func watched(ctx context.Context, stderr io.Writer, c replay.Config, logs []replay.Log, size int64) (*replay.Report, error) {
+// replayWithProgress replays the logs and shows its progress. It returns at once when ctx
+// ends, even if a read hangs.
+func replayWithProgress(
+	ctx context.Context, stderr io.Writer, c replay.Config, logs []replay.Log, size int64,
+) (*replay.Report, error) {
 	var read atomic.Int64
 	c.Progress = read.Store
 	type result struct {

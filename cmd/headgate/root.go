@@ -1,162 +1,33 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/headgate/headgate"
 )
 
-// What the command exits with.
-const (
-	exitFine        = 0
-	exitNo          = 1
-	exitUsage       = 2
-	exitFailed      = 3
-	exitInterrupted = 130 // as shells say it: 128 and the number of SIGINT
-	exitTerminated  = 143 // of SIGTERM
-)
-
-// errNo is the answer "no", which has been printed already.
-var errNo = errors.New("denied")
-
-// signalError is that the process was sent a signal that ends it.
-type signalError struct{ signal os.Signal }
-
-func (e *signalError) Error() string { return "signal: " + e.signal.String() }
-func (*signalError) Unwrap() error   { return context.Canceled }
-
-// interruption is that the command was told to end, and what that left undone.
-type interruption struct {
-	err    error
-	undone string
-}
-
-func (e *interruption) Error() string { return "interrupted; " + e.undone }
-func (e *interruption) Unwrap() error { return e.err }
-
-// usageError is a mistake in how the command was called.
-type usageError struct {
-	err  error
-	verb string // whose help tells more
-}
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// usagef makes a usageError of the verb cmd.
-func usagef(cmd *cobra.Command, format string, a ...any) error {
-	return &usageError{fmt.Errorf(format, a...), cmd.CommandPath()}
-}
-
-// output is the standard output: what fails there is told apart from what fails
-// elsewhere, such as on the connection to a store.
-type output struct{ io.Writer }
-
-func (o output) Write(b []byte) (int, error) {
-	n, err := o.Writer.Write(b)
-	if err != nil {
-		err = &outputError{err}
-	}
-	return n, err
-}
-
-// outputError is an error of writing the standard output.
-type outputError struct{ err error }
-
-func (e *outputError) Error() string { return "standard output: " + e.err.Error() }
-func (e *outputError) Unwrap() error { return e.err }
-
-// hadEnough says whether err is that the reader of a pipe went away.
-func hadEnough(err error) bool {
-	e, ok := errors.AsType[*outputError](err)
-	return ok && errors.Is(e, syscall.EPIPE)
-}
-
-// exec runs the command line args and returns what to exit with.
-func exec(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot() //nolint:contextcheck // verbs get ctx from ExecuteContext
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(output{stdout})
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	code := exitCode(ctx, err)
-	if line := errorLine(code, err); line != "" {
-		_ = writeUntil(ctx, stderr, []byte("headgate: "+line+"\n"))
-	}
-	return code
-}
-
-func exitCode(ctx context.Context, err error) int {
-	_, usage := errors.AsType[*usageError](err)
-	_, invalid := errors.AsType[*headgate.InvalidError](err)
-	_, late := errors.AsType[*headgate.DeadlineError](err)
-	unfit, _ := errors.AsType[*unfitError](err)
-	switch {
-	case err == nil, hadEnough(err):
-		return exitFine
-	case unfit != nil:
-		return unfit.code
-	case errors.Is(err, errNo), late:
-		return exitNo
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return exitEnded(context.Cause(ctx))
-	case usage, invalid:
-		return exitUsage
-	}
-	return exitFailed
-}
-
-// exitEnded is what to exit with when the command was told to end for that reason.
-func exitEnded(reason error) int {
-	if e, ok := errors.AsType[*signalError](reason); ok && e.signal == syscall.SIGTERM {
-		return exitTerminated
-	}
-	return exitInterrupted
-}
-
-// errorLine is what to say about err, in one line, or "".
-func errorLine(code int, err error) string {
-	told, _ := errors.AsType[*interruption](err)
-	switch {
-	case code == exitFine, errors.Is(err, errNo):
-		return ""
-	case told != nil:
-		return told.Error()
-	case code == exitInterrupted, code == exitTerminated:
-		return "interrupted; there is no result"
-	}
-	line := printable(strings.TrimPrefix(err.Error(), "headgate: "))
-	if e, ok := errors.AsType[*usageError](err); ok {
-		line += " (see " + e.verb + " --help)"
-	}
-	return line
-}
-
-const rootHelp = `Headgate decides whether a request may go ahead.
+const rootHelp = `Headgate is a rate limiter. Test limits on access logs, decide requests from scripts,
+and limit the rate of pipes and commands.
 
 A limit is written as count/period, with an optional burst and algorithm:
   100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
 
-Exit codes: 0 fine, 1 the answer is no, 2 wrong usage, 3 it could not be done
-(a file that cannot be read, a store that does not answer), 130 interrupted, 143
-terminated.`
+Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read, a
+store is unavailable), 130 interrupted, 143 terminated.`
 
-func newRoot() *cobra.Command {
+// verbs are the names of the verbs, for errors.
+const verbs = "check, demo, exec, peek, pipe, replay, reset, version"
+
+// newRoot makes the command for the command line args.
+func newRoot(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:     "headgate",
-		Short:   "Decide whether a request may go ahead",
+		Short:   "A rate limiter for scripts and pipes, and a test bench for limits",
 		Long:    rootHelp,
 		Version: version(),
 		Example: `  headgate demo
@@ -166,29 +37,42 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-		RunE:          noVerb,
+		RunE:          unknownVerb,
 	}
 	root.SetVersionTemplate("headgate {{.Version}}\n")
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// cobra gives the flags of an unknown verb to the root, which has none of them.
+		if cmd == root && !strings.HasPrefix(args[0], "-") {
+			return unknownVerb(root, args)
+		}
+		return flagError(cmd, err)
+	})
 	root.SetHelpCommand(newHelp())
-	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDemo(), newReplay(), newCheck(), newPeek(), newReset(), newPipe(), newExec())
+	root.AddCommand(newDemo(), newReplay(), newCheck(), newPeek(), newReset(), newPipe(), newExec(),
+		newVersion())
+	for _, cmd := range root.Commands() {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Value.Type() != "stringArray" {
+				f.Value = &once{Value: f.Value}
+			}
+		})
+	}
 	return root
 }
 
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:       "help [VERB]",
-		Short:     "Tell how a verb is used",
-		ValidArgs: []string{"check", "demo", "exec", "peek", "pipe", "replay", "reset"},
+		Short:     "Print the help of a verb",
+		ValidArgs: strings.Split(verbs, ", "),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil {
 				return usagef(cmd, "%w", err)
 			}
 			if len(rest) > 0 {
-				return noVerb(about, rest)
+				return unknownVerb(about, rest)
 			}
 			about.InitDefaultHelpFlag()
 			about.InitDefaultVersionFlag()
@@ -197,18 +81,90 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// flagError says in plain words what is wrong with a flag.
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "headgate", version())
+			return err
+		},
+	}
+}
+
+// version returns the version of this module as it was built.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
+
+// unknownVerb returns the error for a command line without a verb that exists.
+func unknownVerb(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef(root, "no verb given; want one of %s", verbs)
+	}
+	root.SuggestionsMinimumDistance = min(len(args[0])/3, 2) // short words resemble many
+	if like := root.SuggestionsFor(args[0]); len(like) > 0 {
+		return usagef(root, "unknown verb %q; did you mean %s?", args[0], strings.Join(like, " or "))
+	}
+	return usagef(root, "unknown verb %q; want one of %s", args[0], verbs)
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef(cmd, "unexpected argument %q; want flags only", args[0])
+	}
+	return nil
+}
+
+// once is the value of a flag that may be given once.
+type once struct {
+	pflag.Value
+
+	given bool
+}
+
+var errTwice = errors.New("given twice")
+
+// Set implements pflag.Value.
+func (o *once) Set(text string) error {
+	if o.given {
+		return errTwice
+	}
+	o.given = true
+	return o.Value.Set(text)
+}
+
+// flagError returns the error of pflag in the words of this command.
 func flagError(cmd *cobra.Command, err error) error {
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		name := e.GetSpecifiedName()
+		dashes := "--"
+		if e.GetSpecifiedShortnames() != "" {
+			dashes = "-"
+		}
+		return usagef(cmd, "unknown flag %q; want one of %s", dashes+name, flagNames(cmd))
+	}
+	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		return usagef(cmd, "--%s has no value; add one", e.GetFlag().Name)
+	}
 	e, ok := errors.AsType[*pflag.InvalidValueError](err)
-	if !ok {
+	switch {
+	case !ok:
 		return usagef(cmd, "%w", err)
+	case errors.Is(err, errTwice):
+		return usagef(cmd, "--%s is given twice; give it once", e.GetFlag().Name)
 	}
 	want := "true or false"
 	switch e.GetFlag().Value.Type() {
 	case "int", "int64":
 		want = "a whole number, such as 10"
 		if errors.Is(err, strconv.ErrRange) {
-			want = "a number of 64 bits"
+			want = "a number of at most 64 bits"
 		}
 	case "duration":
 		want = "a time with its unit, such as 90s or 5m"
@@ -216,22 +172,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usagef(cmd, "--%s is %q; want %s", e.GetFlag().Name, e.GetValue(), want)
 }
 
-// noVerb answers a command line that names no verb, or an unknown one.
-func noVerb(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return usagef(cmd, "no verb given; want one of check, demo, exec, peek, pipe, replay, reset")
-	}
-	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
-		return usagef(cmd, "unknown verb %q; did you mean %s?", args[0], strings.Join(like, " or "))
-	}
-	return usagef(cmd, "unknown verb %q; want one of check, demo, exec, peek, pipe, replay, reset", args[0])
-}
-
-// version is the version of this module as it was built.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
+// flagNames lists the flags of cmd.
+func flagNames(cmd *cobra.Command) string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	return strings.Join(names, ", ")
 }

@@ -21,24 +21,26 @@ type store struct {
 	name string // the URL without its password
 }
 
-// openStore opens the store that rawURL names. It connects when first asked.
+// openStore opens the store at rawURL. It connects at the first request.
 func openStore(rawURL string) (*store, error) {
 	scheme, _, _ := strings.Cut(rawURL, "://")
 	switch scheme {
-	case "memory:":
+	case "memory:", "memory":
 		return &store{headgate.NewMemory(0), io.NopCloser(nil), "memory:"}, nil
 	case "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel":
-		logging.Disable() // its errors reach us as errors, in one line
+		logging.Disable() // its errors also come as errors
 		s, err := redisstore.Open(rawURL)
 		if err != nil {
 			return nil, err
 		}
 		return &store{s, s, withoutPassword(rawURL)}, nil
 	}
-	return nil, &headgate.InvalidError{Field: "store", Value: fmt.Sprintf("%q", withoutPassword(rawURL)), Want: storeURLs}
+	return nil, &headgate.InvalidError{
+		Field: "store", Value: fmt.Sprintf("%q", withoutPassword(rawURL)), Want: storeURLs,
+	}
 }
 
-// withoutPassword is rawURL, which may be no URL at all, without what may be secret.
+// withoutPassword returns rawURL, which may not be a URL, without what may be secret.
 func withoutPassword(rawURL string) string {
 	at := strings.LastIndexByte(rawURL, '@')
 	if at < 0 {
@@ -52,17 +54,15 @@ func withoutPassword(rawURL string) string {
 	return scheme + "://" + user + ":..." + rawURL[at:]
 }
 
-// describe is the name of the store for a person, who may not expect that memory
-// ends with the command.
+// describe returns the name of the store, and a warning that memory ends with the command.
 func (s *store) describe() string {
 	if s.name == "memory:" {
-		return "memory: (begins anew each time)"
+		return "memory: (not kept between runs)"
 	}
 	return s.name
 }
 
-// failed gives err the name of the store, unless the request itself was at fault, or
-// nothing has failed.
+// failed adds the name of the store to err, if the store has failed.
 func (s *store) failed(err error) error {
 	_, invalid := errors.AsType[*headgate.InvalidError](err)
 	_, late := errors.AsType[*headgate.DeadlineError](err)

@@ -20,7 +20,7 @@ const begins = 400
 // each keeps the limit, and two of lengths t and u grant at most most(t+u) + most(0).
 // Before the fault and after it there is one history alone.
 //
-// That is more than what is stated for a fleet that goes over and back (go doc ./fallback), which adds up
+// That is more than what is stated for a fleet that goes over and back (docs/design/fallback.md), which adds up
 // the same parts: the intervals in which the store granted, and those in which shares did.
 func (n *tally) check(t *testing.T, s *scene, m moments) {
 	t.Helper()

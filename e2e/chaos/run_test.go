@@ -36,7 +36,7 @@ func (f fault) run(t *testing.T, stacks []stack) []row {
 	pprof.Do(t.Context(), pprof.Labels("fault", f.name), func(ctx context.Context) {
 		begin := time.Now()
 		for _, k := range stacks { // all goroutines that are begun in here have the label
-			n, all := newTally(k, begin), k.open(t, s) //nolint:contextcheck // a Fleet beats until it is closed
+			n, all := newTally(k, begin), k.open(t, s) //nolint:contextcheck // a Fleet runs until it is closed
 			sides = append(sides, side{n, all, n.load(ctx, all)})
 		}
 	})

@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/denycache"
 	"github.com/headgate/headgate/fallback"
+	"github.com/headgate/headgate/lease"
+	"github.com/headgate/headgate/observe"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -34,8 +37,8 @@ var stacks = []stack{
 
 // Of the whole stack's leases. The default would lend nothing at the pace of this load.
 const (
-	leaseShare = 0.25
-	leaseTerm  = time.Second
+	leaseFraction = 0.125
+	leaseTTL      = time.Second
 )
 
 func (k stack) prefix() string { return "hg:" + k.name + ":" }
@@ -55,18 +58,18 @@ func (k stack) lent(l headgate.Limit) int64 {
 	if !k.whole || !lendable(l) {
 		return 0
 	}
-	return int64(leaseShare * float64(l.Capacity()))
+	return instances * 2 * int64(leaseFraction*float64(l.Capacity()))
 }
 
 // lendable says whether leases take tokens of l ahead.
 func lendable(l headgate.Limit) bool {
-	return l.Capacity() >= 32/leaseShare && l.Algorithm() <= headgate.AlgorithmFixedWindow
+	return l.Capacity() >= 16/leaseFraction && l.Algorithm() <= headgate.AlgorithmFixedWindow
 }
 
 // settles is for how long what was taken ahead may still be used.
 func (k stack) settles() time.Duration {
 	if k.whole {
-		return leaseTerm
+		return leaseTTL
 	}
 	return 0
 }
@@ -80,20 +83,23 @@ type instance struct {
 
 	// Of the whole stack:
 	fleet  *redisstore.Fleet
-	cache  *headgate.DenyCache
 	seen   observed // by callers
 	passed observed // on by the leases
+	asked  observed // by the deny cache
 }
 
-// observed is what Observe told.
-type observed struct{ granted, degraded, taken atomic.Int64 }
+// observed counts what package observe reported.
+type observed struct{ granted, denied, degraded, taken atomic.Int64 }
 
-func (o *observed) decided(_ context.Context, d headgate.Observed) {
-	if d.Outcome == headgate.OutcomeAllowed {
+func (o *observed) decided(_ context.Context, d observe.Event) {
+	if d.Outcome == observe.Allowed {
 		o.granted.Add(1)
 		if d.Request.Cost == 1 && lendable(d.Request.Limit) {
 			o.taken.Add(1)
 		}
+	}
+	if d.Outcome == observe.Denied {
+		o.denied.Add(1)
 	}
 	if d.Decision.Degraded() {
 		o.degraded.Add(1)
@@ -102,7 +108,7 @@ func (o *observed) decided(_ context.Context, d headgate.Observed) {
 
 func (o *observed) around(t *testing.T, store headgate.Store) headgate.Store {
 	t.Helper()
-	return must[headgate.Store](t)(headgate.Observe(store, headgate.Observer{Decided: o.decided}))
+	return must[headgate.Store](t)(observe.New(store, observe.Observer{Decided: o.decided}))
 }
 
 // open makes the instances of k, which know how many they are.
@@ -150,16 +156,12 @@ func (i *instance) wrapWhole(t *testing.T) {
 	t.Helper()
 	i.fleet = must[*redisstore.Fleet](t)(redisstore.NewFleet(i.redis, redisstore.FleetOptions{}))
 	i.wrap(t, fallback.Local, i.fleet.Instances)
-	i.cache = must[*headgate.DenyCache](t)(headgate.NewDenyCache(i.Store, headgate.DenyCacheOptions{}))
-	lease := must[*headgate.Lease](t)(headgate.NewLease(i.passed.around(t, i.cache), headgate.LeaseOptions{Share: leaseShare, Term: leaseTerm}))
-	i.Store = i.seen.around(t, lease)
-	i.closers = append(i.closers, func() { _ = i.fleet.Close() }, func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-		defer cancel()
-		if err := lease.Close(ctx); err != nil {
-			t.Errorf("leases: %v", err)
-		}
-	})
+	cache := must[*denycache.Store](t)(denycache.New(i.asked.around(t, i.Store), 0))
+	leased := must[*lease.Store](t)(lease.New(i.passed.around(t, cache), lease.Options{
+		PrefetchFraction: leaseFraction, TTL: leaseTTL,
+	}))
+	i.Store = i.seen.around(t, leased)
+	i.closers = append(i.closers, func() { _ = i.fleet.Close() }, leased.Close)
 }
 
 // learn lets an instance hear of the others, all of which have been made.
@@ -168,14 +170,14 @@ func (i *instance) learn(t *testing.T) {
 	if i.fleet == nil {
 		return
 	}
-	until(t, "told how many instances there are", func() bool {
+	until(t, "a count of all instances", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), deadline)
 		defer cancel()
-		return i.fleet.Beat(ctx) == nil && i.fleet.Instances() == instances
+		return i.fleet.Heartbeat(ctx) == nil && i.fleet.Instances() == instances
 	})
 }
 
-// checkObserved fails the test if Observe told something else than callers were told, or if nothing was decided by
+// checkObserved fails the test if observers were told something else than callers were told, or if nothing was decided by
 // what was taken ahead, or by what was denied before.
 func (n *tally) checkObserved(t *testing.T, all []*instance) {
 	t.Helper()
@@ -187,19 +189,19 @@ func (n *tally) checkObserved(t *testing.T, all []*instance) {
 		want += int64(len(a.grants) + len(a.ownGrants()))
 		degraded += a.away.calls
 	}
-	served := uint64(0)
+	served := int64(0)
 	for _, i := range all {
 		granted += i.seen.granted.Load()
 		told += i.seen.degraded.Load()
 		ahead += i.seen.taken.Load() - i.passed.taken.Load()
-		served += i.cache.Stats().Served
+		served += i.passed.denied.Load() - i.asked.denied.Load()
 	}
 	if granted != want || told != degraded {
 		t.Errorf("observed were %d grants, and %d degraded decisions; callers were told %d and %d", granted, told, want, degraded)
 	}
 	t.Logf("%d grants from leases, %d denials from memory", ahead, served)
 	if *span >= short && (ahead == 0 || served == 0) {
-		t.Error("leases or the DenyCache did nothing")
+		t.Error("leases or the deny cache did nothing")
 	}
 }
 

@@ -13,21 +13,21 @@ const (
 	// maxRequests bounds one batch.
 	maxRequests = 10_000
 
-	// maxAhead is how far ahead a batch may be sent before its time.
+	// maxAhead is how long before its time a batch may be sent.
 	maxAhead = 5 * time.Second
 
-	// maxTurns bounds the list of outcomes; a longer one is too fine to be seen.
+	// maxTurns bounds the list of outcomes. A longer one is too fine to see.
 	maxTurns = 400
 )
 
-// state is all that the page shows. Times are in milliseconds.
+// state is the data of the page. Times are in milliseconds.
 type state struct {
 	Store string       `json:"store"`
 	Now   float64      `json:"now"` // by the clock of the store
 	Lanes [2]laneState `json:"lanes"`
 }
 
-// laneState is what a lane would answer now.
+// laneState is the state of a lane.
 type laneState struct {
 	At        float64  `json:"at"` // when it was so, by the clock of the store
 	Name      string   `json:"name"`
@@ -44,21 +44,21 @@ type laneState struct {
 	Fields    []field  `json:"fields"`
 }
 
-// batchAnswer tells what came of a batch, and what is left.
+// batchAnswer is the result of a batch, and the state after it.
 type batchAnswer struct {
 	At    float64      `json:"at"`  // when it began, by the clock of the store
 	Cut   bool         `json:"cut"` // the store did not decide all in time
 	Lanes [2]laneBatch `json:"lanes"`
-	State *state       `json:"state"` // null if the store could not say
+	State *state       `json:"state"` // null if the store is unavailable
 }
 
-// laneBatch is what came of a batch in one lane.
+// laneBatch is the result of a batch in one lane.
 type laneBatch struct {
 	Allowed int `json:"allowed"`
 	Denied  int `json:"denied"`
 
-	// Turns are the outcomes in their order: so many allowed, then so many denied,
-	// then so many allowed, and so on. Empty if there are too many to be seen.
+	// Turns are the lengths of the runs of equal outcomes, in order: first allowed, then
+	// denied, and so on. Empty if there are too many to see.
 	Turns []int `json:"turns"`
 }
 
@@ -89,8 +89,7 @@ func (d *Demo) state(ctx context.Context) (state, error) {
 	return d.stateOf(looks), nil
 }
 
-// look asks for the time of the store and for what limiters would answer, and
-// charges nothing.
+// look returns the time of the store and peeks at the limiters.
 func (d *Demo) look(ctx context.Context, limiters ...*headgate.Limiter) (looks [2]outcome, err error) {
 	if err := d.clock.adjust(ctx); err != nil {
 		return looks, err
@@ -107,7 +106,7 @@ func (d *Demo) look(ctx context.Context, limiters ...*headgate.Limiter) (looks [
 	return looks, nil
 }
 
-// stateOf is what the page shows after looks.
+// stateOf returns the state for the page.
 func (d *Demo) stateOf(looks [2]outcome) state {
 	s := state{Store: d.options.Store}
 	for i, l := range d.lanes {
@@ -129,11 +128,11 @@ func (l *lane) state(look headgate.Decision) laneState {
 	}
 }
 
-// postRequests sends requests through both lanes, at once or at a time soon.
+// postRequests sends requests through both lanes, now or at a time soon.
 func (d *Demo) postRequests(w http.ResponseWriter, r *http.Request) {
 	var want struct {
 		Requests int     `json:"requests"`
-		At       float64 `json:"at"` // by the clock of the store; at once if it has passed
+		At       float64 `json:"at"` // by the clock of the store; now if it has passed
 	}
 	if err := readJSON(r, &want, `{"requests": 10}`); err != nil {
 		fail(w, err)
@@ -155,7 +154,7 @@ func (d *Demo) postRequests(w http.ResponseWriter, r *http.Request) {
 	answer(w, a)
 }
 
-// await returns at a time of the store's clock, at once if that has passed.
+// await returns at a time of the store's clock, or now if that has passed.
 func (d *Demo) await(ctx context.Context, at float64) error {
 	if at <= 0 {
 		return nil
@@ -180,7 +179,7 @@ func (d *Demo) await(ctx context.Context, at float64) error {
 	}
 }
 
-// batch sends n requests. What has been decided is told even if the rest was not.
+// batch sends n requests. If the store fails, it returns those that were decided before.
 func (d *Demo) batch(ctx context.Context, n int) (batchAnswer, error) {
 	begun := time.Now()
 	done, err := d.decide(ctx, n)
@@ -202,7 +201,7 @@ func (d *Demo) batch(ctx context.Context, n int) (batchAnswer, error) {
 	return a, nil
 }
 
-// summed counts outcomes, and keeps their order if it can be seen.
+// summed counts outcomes, and keeps their order if there are few enough.
 func summed(outcomes []outcome) laneBatch {
 	b := laneBatch{Turns: []int{0}}
 	allowing := true
@@ -242,8 +241,8 @@ func (d *Demo) postReset(w http.ResponseWriter, r *http.Request) {
 	d.answerState(ctx, w)
 }
 
-// postLimit changes the limit of the lane side, or nothing if it is not valid or
-// the store could not say what it holds.
+// postLimit changes the limit of a lane. It changes nothing if the limit is invalid or the store is
+// unavailable.
 func (d *Demo) postLimit(side int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var s settings
@@ -267,7 +266,7 @@ func (d *Demo) postLimit(side int) http.HandlerFunc {
 	}
 }
 
-// change looks at what limit holds, and only then puts it in its place.
+// change peeks at limit, and only then sets it.
 func (d *Demo) change(ctx context.Context, side int, limit headgate.Limit) (state, error) {
 	l := d.lanes[side]
 	next, err := headgate.NewLimiter(d.clock.store, limit.Named(l.name))

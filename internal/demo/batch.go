@@ -7,17 +7,16 @@ import (
 	"sync/atomic"
 )
 
-// maxBatches bounds how many batches are decided at the same time, and with that
-// what they hold of memory. Others wait for their turn.
+// maxBatches bounds how many batches are decided at the same time, and so their memory. Other
+// batches wait.
 const maxBatches = 8
 
-// batch is what came of requests that were sent together, in each lane.
+// batch holds the outcomes of requests that were sent together, in each lane.
 type batch [2][]outcome
 
-// decide sends n requests through both lanes, and each request is decided
-// separately: no more of them at the same time than there are slots, over all
-// batches. If the store could not say, or not in time, it returns an error and
-// those that were decided until then.
+// decide sends n requests through both lanes. Each request is decided separately, and over all
+// batches no more at the same time than there are slots. If the store fails or is late, it returns
+// an error and the requests that were decided before.
 func (d *Demo) decide(ctx context.Context, n int) (batch, error) {
 	ctx, end := context.WithTimeout(ctx, patience)
 	defer end()
@@ -64,7 +63,7 @@ func (d *Demo) decideOne(ctx context.Context, into batch, i int64) error {
 	})
 }
 
-// inSlot asks the store by f when there is a slot for it.
+// inSlot calls f when there is a free slot.
 func (d *Demo) inSlot(ctx context.Context, f func() error) error {
 	select {
 	case d.slots <- struct{}{}:

@@ -1,13 +1,12 @@
-// Package demo is a page on which limits can be watched at work: two lanes side by
-// side, each with a limit of its own, decide the same traffic.
+// Package demo serves a page that shows limits at work: two lanes side by side, each with its own
+// limit, decide the same traffic.
 //
 //	page, err := demo.New(headgate.NewMemory(0), demo.Options{})
 //	...
 //	err = page.Serve(ctx, listener)
 //
-// The browser never counts anything itself. It asks for requests by the batch, and
-// the server decides each one of them separately, in both lanes, as it would
-// decide those of a client.
+// The browser counts nothing itself. It sends batches of requests, and the server decides each
+// request separately, in both lanes, as it would decide the requests of clients.
 package demo
 
 import (
@@ -19,41 +18,38 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Options change how a Demo appears and who may reach it. The zero value is
-// valid.
+// Options configures [New]. The zero value is valid.
 type Options struct {
-	// Store is what the page calls the store. Default: "memory".
+	// Store is the name of the store on the page. Default: "memory".
 	Store string
 
-	// Host is the host that the page is served at. If it is no address of the
-	// loopback interface, the page also answers requests for this name, for the
-	// name of the machine and for any IP address. Default: loopback only.
+	// Host is the host on which the page is served. If it is not an address of the loopback
+	// interface, the page also accepts requests for this name, for the name of the machine
+	// and for any IP address. Default: loopback only.
 	Host string
 
-	// Parallel is how many requests the store is asked about at the same time, which a store
-	// across a network needs to be fast. Default: 1 for a Memory, else 16.
+	// Parallel is how many requests are decided at the same time. A store across a network is
+	// slow with few. Default: 1 for a Memory, else 16.
 	Parallel int
 }
 
-// Demo is the page and all that it asks. It is safe for use by many goroutines.
-// Make one with [New].
+// Demo serves the page and its API. It is safe for concurrent use. Make one with [New].
 type Demo struct {
 	handler http.Handler
 	options Options
 	lanes   [2]*lane // left and right
 	clock   storeClock
-	slots   chan struct{} // one for each request that the store is asked about
+	slots   chan struct{} // one for each request that is being decided
 	batches chan struct{} // one for each batch that is being decided
 }
 
-// The limits that the lanes begin with. The left one is the bucket that the
-// documentation of Redis begins with, too.
+// The initial limits of the lanes. The left one is that of the demo in the Redis documentation.
 var (
 	firstLeft  = headgate.SteppedTokenBucket(1, time.Second).Burst(10)
 	firstRight = headgate.SlidingLog(10, 10*time.Second)
 )
 
-// New makes the page for limits that are kept in store.
+// New makes a Demo whose limits are kept in store.
 func New(store headgate.Store, options Options) (*Demo, error) {
 	if options.Parallel < 0 {
 		return nil, &headgate.InvalidError{Field: "parallel", Value: strconv.Itoa(options.Parallel), Want: "0 for the default, or more"}
@@ -80,8 +76,7 @@ func New(store headgate.Store, options Options) (*Demo, error) {
 	return d, nil
 }
 
-// Ping asks the store for a decision that charges nothing, to find out whether it
-// answers in time.
+// Ping peeks at the store, to find out whether it responds in time.
 func (d *Demo) Ping(ctx context.Context, patience time.Duration) error {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
@@ -89,10 +84,10 @@ func (d *Demo) Ping(ctx context.Context, patience time.Duration) error {
 	return err
 }
 
-// ServeHTTP answers for the page, its files, and what they ask.
+// ServeHTTP serves the page, its files and its API.
 func (d *Demo) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.ServeHTTP(w, r) }
 
-// routes are all paths that there are.
+// routes are the paths that exist.
 func (d *Demo) routes() http.Handler {
 	mux := http.NewServeMux()
 	addFiles(mux)
@@ -105,7 +100,7 @@ func (d *Demo) routes() http.Handler {
 		mux.Handle("/api/limit/"+l.name, only(http.MethodPost, d.postLimit(side)))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, "there is no "+strconv.Quote(r.URL.Path)+" here; the page is at /")
+		refuse(w, http.StatusNotFound, "path "+strconv.Quote(r.URL.Path)+" does not exist; the page is at /")
 	})
 	return mux
 }

@@ -243,7 +243,7 @@ func TestPathsAndMethods(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/nothing", "/api/", "/api/limit/middle", "/page/", "/index.html/", "/tes"} {
-		if w := ask(d, "GET", path, "", ""); w.Code != 404 || !strings.HasPrefix(w.Body.String(), `{"success":false,"error":"there is no `) {
+		if w := ask(d, "GET", path, "", ""); w.Code != 404 || !strings.HasPrefix(w.Body.String(), `{"success":false,"error":"path `) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
@@ -353,7 +353,7 @@ func TestStoreThatFails(t *testing.T) {
 		"/api/state": {"GET", "", ""}, "/api/requests": {"POST", jsonType, `{"requests":1000}`},
 		"/api/reset": {"POST", jsonType, "{}"}, "/test": {"POST", "", ""},
 	} {
-		want(t, path, ask(d, c[0], path, c[1], c[2]), 503, `{"success":false,"error":"the store could not say: no route"}`)
+		want(t, path, ask(d, c[0], path, c[1], c[2]), 503, `{"success":false,"error":"the store is unavailable: no route"}`)
 	}
 	if err := d.Ping(t.Context(), time.Second); err == nil {
 		t.Error("a store that fails answers a ping")

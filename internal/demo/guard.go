@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// maxBody bounds what may be posted. The longest that makes sense is a tenth of it.
+// maxBody bounds the body of a request, at ten times the longest that makes sense.
 const maxBody = 4 << 10
 
-// policy lets the page load nothing but its own files, and nobody frame it.
+// policy lets the page load only its own files, and lets no page frame it.
 const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
-// guarded keeps strangers away from h: pages of other sites, which a browser would
-// let write here, and names that somebody else has pointed at this machine.
+// guarded rejects requests from pages of other sites, which a browser would send here, and for
+// host names of others that point to this machine.
 func guarded(h http.Handler, host string) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusForbidden, "this request comes from a page of another site; only the demo's own page may change something here")
+		refuse(w, http.StatusForbidden, "the request comes from a page of another site; only the page of the demo may send it")
 	}))
 	h = cross.Handler(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,15 +36,15 @@ func guarded(h http.Handler, host string) http.Handler {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
 		if !known(r.Host, host) {
-			refuse(w, http.StatusMisdirectedRequest, "the host "+strconv.Quote(r.Host)+" is not served here; use the address that the demo printed")
+			refuse(w, http.StatusMisdirectedRequest, "the host is "+strconv.Quote(r.Host)+"; want the address that the demo printed")
 			return
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-// known says whether a request for the host asked may be answered by a page that
-// is served at the host bound. Behind a name that is not known may be anybody.
+// known reports whether a page that is served on the host bound may respond to a request for the
+// host asked. Anyone may own a name that is not known.
 func known(asked, bound string) bool {
 	name := hostname(asked)
 	if name == "localhost" {
@@ -66,7 +66,7 @@ func isLoopback(host string) bool {
 	return host == "" || host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// hostname is the host of host:port, in small letters and without brackets.
+// hostname returns the host of host:port, in lower case and without brackets.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -77,7 +77,7 @@ func hostname(host string) string {
 	return strings.ToLower(host)
 }
 
-// only answers one method by h, HEAD like GET, and bounds what comes in.
+// only accepts one method, HEAD like GET, and bounds the body.
 func only(method string, h http.HandlerFunc) http.Handler {
 	allow := method
 	if method == http.MethodGet {
@@ -96,7 +96,7 @@ func only(method string, h http.HandlerFunc) http.Handler {
 	})
 }
 
-// readBody reads the body as a whole, so that no handler can forget its bound.
+// readBody reads the whole body, so that no handler can forget its bound.
 func readBody(w http.ResponseWriter, r *http.Request) bool {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
@@ -104,7 +104,7 @@ func readBody(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "the body ends before its end")
+		refuse(w, http.StatusBadRequest, "the body is incomplete")
 		return false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// readJSON reads the body, one JSON object of the form like and nothing else, into v.
+// readJSON reads the body, which must be one JSON object like the example, into v.
 func readJSON(r *http.Request, v any, like string) error {
 	if err := wantType(r, "application/json"); err != nil {
 		return err
@@ -28,7 +28,7 @@ func readJSON(r *http.Request, v any, like string) error {
 	return nil
 }
 
-// reason is what is wrong with JSON, without the names of our types.
+// reason returns the error of a JSON decoder, without the names of our types.
 func reason(err error) string {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if e.Field == "" {
@@ -50,7 +50,7 @@ func wantType(r *http.Request, want string) error {
 	return nil
 }
 
-// input is what somebody typed: a JSON string, or a number as it is written.
+// input is a value that a user typed: a JSON string, or a number as it is written.
 type input string
 
 // UnmarshalJSON reads a string or a number.

@@ -11,11 +11,10 @@ import (
 
 var laneNames = [2]string{"left", "right"}
 
-// key is whose requests the page sends. There is one client, and so one key.
+// key is the key of all requests of the page.
 const key = "demo"
 
-// lane is one side of the page: a limit that all traffic is tried against, and
-// what came of it.
+// lane is one side of the page: a limit that decides all traffic, and its results.
 type lane struct {
 	name    string
 	limiter *headgate.Limiter
@@ -35,15 +34,15 @@ func newLane(store headgate.Store, name string, limit headgate.Limit) (*lane, er
 	return &lane{name: name, limiter: limiter, limit: limit, config: configOf(limit), most: newMost(limit)}, nil
 }
 
-// change puts limit in the place of the one before, at once. The name stays, so
-// what has been consumed stays too, unless the algorithm is another one.
+// change replaces the limit. The name stays, so the key keeps what it has consumed unless the
+// algorithm changes.
 func (l *lane) change(limit headgate.Limit, c config) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.put(limit, c)
 }
 
-// put is change for those who hold the lock.
+// put is change for callers that hold the lock.
 func (l *lane) put(limit headgate.Limit, c config) error {
 	if err := l.limiter.SetLimits(limit.Named(l.name)); err != nil {
 		return err
@@ -52,7 +51,7 @@ func (l *lane) put(limit headgate.Limit, c config) error {
 	return nil
 }
 
-// reset begins anew: a full bucket, an empty window, and nothing seen.
+// reset resets the key, and forgets the results.
 func (l *lane) reset(ctx context.Context) error {
 	if err := l.limiter.Reset(ctx, key); err != nil {
 		return err
@@ -69,26 +68,26 @@ type outcome struct {
 	decision headgate.Decision
 }
 
-// take asks for one request.
+// take decides one request.
 func (l *lane) take(ctx context.Context) (outcome, error) {
 	from := time.Now()
 	d, err := l.limiter.Allow(ctx, key)
 	return outcome{from, time.Now(), d}, err
 }
 
-// peek asks for what limiter would answer, and charges nothing.
+// peek returns the decision of limiter, and charges nothing.
 func peek(ctx context.Context, limiter *headgate.Limiter) (outcome, error) {
 	from := time.Now()
 	d, err := limiter.Peek(ctx, key)
 	return outcome{from, time.Now(), d}, err
 }
 
-// note remembers what came of a batch that began when seen was the lane's.
+// note records the outcomes of a batch that began when seen was the lane's.
 func (l *lane) note(seen *most, outcomes []outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if seen != l.most || len(outcomes) == 0 {
-		return // the limit has changed since, and this says nothing about the new one
+		return // the limit has changed since, so the outcomes are not those of the new one
 	}
 	seen.add(outcomes)
 	last := slices.MaxFunc(outcomes, func(a, b outcome) int { return a.to.Compare(b.to) })

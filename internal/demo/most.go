@@ -7,29 +7,29 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// most finds out how much a limit has granted in any window of its length, wherever
-// that window begins. That is where algorithms differ: a fixed window may grant
-// twice its count around an edge, a sliding log never does.
+// most finds the largest number of grants in any window of the limit's length. There the
+// algorithms differ: a fixed window may grant twice its count around an edge, a sliding log never
+// does.
 //
-// Only the store knows when exactly it decided. From outside, a decision was made
-// at some time between the question and the answer, so grants count as being in
-// one window only if they are in it for certain. What is found is never too high.
+// Only the store knows when exactly it decided. Seen from outside, that was between the request
+// and the response. So grants count as in one window only if they certainly are, and the result is
+// never too high.
 type most struct {
 	window time.Duration
 	grain  time.Duration
-	bound  int64 // what the limit promises at most
+	bound  int64 // the most that the limit allows
 	found  int64
 	runs   []run // of the last window
 }
 
-// run is grants that came closely one after the other.
+// run is a group of grants at nearly the same time.
 type run struct {
 	from, to time.Time
 	grants   int64
 }
 
-// maxRuns bounds what is remembered. A thousandth of a window is one run, so there
-// are no more of them unless a store is very slow.
+// maxRuns bounds the runs that are kept. A run is a thousandth of a window, so there are not more
+// unless a store is very slow.
 const maxRuns = 4096
 
 func newMost(l headgate.Limit) *most {
@@ -50,8 +50,7 @@ func (m *most) add(outcomes []outcome) {
 	m.forget()
 }
 
-// join adds a grant to the last run if it is close to its beginning, or begins
-// another one.
+// join adds a grant to the last run if it is close to its beginning, or else begins another run.
 func (m *most) join(o outcome) {
 	if n := len(m.runs); n > 0 && o.from.Sub(m.runs[n-1].from).Abs() <= m.grain {
 		r := &m.runs[n-1]
@@ -67,8 +66,8 @@ func (m *most) join(o outcome) {
 	m.runs = append(m.runs, run{o.from, o.to, 1})
 }
 
-// ending is how many grants were in a window that ends with the run last. A window
-// holds its beginning and not its end, and stores count whole microseconds.
+// ending returns how many grants were in the window that ends with the run last. A window includes
+// its beginning and not its end, and stores count whole microseconds.
 func (m *most) ending(last int) int64 {
 	from, to, grants := m.runs[last].from, m.runs[last].to, int64(0)
 	for i := last; i >= 0; i-- {

@@ -13,15 +13,14 @@ const (
 	// maxHeader bounds the header of a request; net/http answers 431 beyond it.
 	maxHeader = 8 << 10
 
-	// patience is how long the store may take for all that one request asks.
+	// patience is how long the store may take for one request.
 	patience = 10 * time.Second
 
-	// farewell is how long answers under way may take once ctx is done.
+	// farewell is how long responses may still take when ctx is done.
 	farewell = 250 * time.Millisecond
 )
 
-// Address is the host and port at which a browser on this machine finds what is
-// served at l.
+// Address returns the host and port that a browser on this machine uses for l.
 func Address(l net.Listener) string {
 	addr, ok := l.Addr().(*net.TCPAddr)
 	if !ok || !addr.IP.IsUnspecified() {
@@ -30,8 +29,8 @@ func Address(l net.Listener) string {
 	return net.JoinHostPort("localhost", strconv.Itoa(addr.Port))
 }
 
-// Serve answers at l until ctx is done, and then returns nil. It closes l. Requests
-// under way are told to end, and cut off if they do not.
+// Serve serves on l until ctx is done, and then returns nil. It closes l, and waits for a moment
+// for requests that are still running.
 func (d *Demo) Serve(ctx context.Context, l net.Listener) error {
 	server := d.server(ctx)
 	served := make(chan error, 1)
@@ -44,7 +43,7 @@ func (d *Demo) Serve(ctx context.Context, l net.Listener) error {
 	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer stop()
 	if err := server.Shutdown(ending); err != nil {
-		_ = server.Close() // whoever is still there had its time
+		_ = server.Close() // requests that are still running took too long
 	}
 	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -52,7 +51,7 @@ func (d *Demo) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// server waits for nobody for ever.
+// server returns a server with all timeouts set.
 func (d *Demo) server(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler:           d,

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// settings is a limit as the form of the page has it.
+// settings is a limit as in the form of the page.
 type settings struct {
 	Algorithm string `json:"algorithm"`
 	Capacity  input  `json:"capacity"`         // of a bucket, or the count of a window
@@ -17,7 +17,7 @@ type settings struct {
 	Period    input  `json:"period"`           // or the window, such as 1s or 15m
 }
 
-// limit makes the limit, or tells the first thing that is wrong.
+// limit returns the limit, or an error for the first invalid field.
 func (s settings) limit() (headgate.Limit, error) {
 	bucket := s.Algorithm == headgate.AlgorithmTokenBucket.String() || s.Algorithm == headgate.AlgorithmStepped.String()
 	count, per := "count", "window"
@@ -81,7 +81,7 @@ func whole(field string, text input) (int64, error) {
 	return n, nil
 }
 
-// period reads a period as the text form of limits has it.
+// period reads a period as in the text form of limits.
 func period(field string, text input) (time.Duration, error) {
 	bad := &headgate.InvalidError{Field: field, Value: strconv.Quote(string(text)), Want: "a time such as 500ms, 1s or 15m"}
 	if strings.ContainsAny(string(text), "/= \t\n") {
@@ -97,7 +97,7 @@ func period(field string, text input) (time.Duration, error) {
 	return l.Period(), nil
 }
 
-// short writes d as the text form of limits does: 1s, 15m, 90s.
+// short formats d as in the text form of limits: 1s, 15m, 90s.
 func short(d time.Duration) string {
 	_, text, _ := strings.Cut(headgate.FixedWindow(1, d).String(), "/")
 	text, _, _ = strings.Cut(text, " ")

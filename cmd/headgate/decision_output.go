@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// jsonDecision is a decision as JSON. Times are in seconds.
+type jsonDecision struct {
+	Allowed bool        `json:"allowed"`
+	Key     string      `json:"key"`
+	Cost    int64       `json:"cost"`
+	Store   string      `json:"store"`
+	Limits  []jsonLimit `json:"limits"`
+}
+
+type jsonLimit struct {
+	Limit      headgate.Limit `json:"limit"`
+	Allowed    bool           `json:"allowed"`
+	Remaining  int64          `json:"remaining"`
+	RetryAfter *float64       `json:"retry_after"` // null: never
+	ResetAfter float64        `json:"reset_after"`
+}
+
+type jsonReset struct {
+	Reset  bool             `json:"reset"`
+	Key    string           `json:"key"`
+	Limits []headgate.Limit `json:"limits"`
+	Store  string           `json:"store"`
+}
+
+func (q *query) jsonDecision(s *store, decisions []headgate.Decision) jsonDecision {
+	a := jsonDecision{
+		Allowed: headgate.Strictest(decisions).Allowed(), Key: q.key, Cost: q.cost, Store: s.name,
+	}
+	for _, d := range decisions {
+		l := jsonLimit{
+			Limit: d.Limit, Allowed: d.Allowed(), Remaining: d.Remaining,
+			ResetAfter: d.ResetAfter.Seconds(),
+		}
+		if d.RetryAfter != headgate.Never {
+			retry := d.RetryAfter.Seconds()
+			l.RetryAfter = &retry
+		}
+		a.Limits = append(a.Limits, l)
+	}
+	return a
+}
+
+func (q *query) printDecision(w io.Writer, s *store, decisions []headgate.Decision, width int) {
+	verdict := "denied"
+	if headgate.Strictest(decisions).Allowed() {
+		verdict = "allowed"
+	}
+	what := "cost " + strconv.FormatInt(q.cost, 10)
+	if q.cost == 0 {
+		what = "peek"
+	}
+	line := func(label, format string, a ...any) {
+		printFolded(w, fmt.Sprintf("%-9s", label), fmt.Sprintf(format, a...), width)
+	}
+	line(verdict, "%s, %s, store %s", printable(q.key), what, s.describe())
+	for _, d := range decisions {
+		waits := ""
+		if d.ResetAfter > 0 {
+			waits = ", fully reset " + after(d.ResetAfter)
+		}
+		if !d.Allowed() {
+			waits += ", retry " + after(d.RetryAfter)
+		}
+		line("limit", "%s", d.Limit)
+		line("", "%s of %s remaining%s", thousands(d.Remaining), thousands(d.Limit.Capacity()), waits)
+	}
+}
+
+// after formats a wait. It is never shorter than d.
+func after(d time.Duration) string {
+	switch d {
+	case 0:
+		return "now"
+	case headgate.Never:
+		return "never (the cost is more than the limit can hold)"
+	}
+	if d > 10*time.Millisecond {
+		d = (d + time.Millisecond - 1).Truncate(time.Millisecond)
+	}
+	return "in " + short(d)
+}

@@ -1,0 +1,134 @@
+// Package concurrency limits how many callers work at a time for each key.
+//
+// A [Limiter] gives each caller a [Permit], and the caller releases it when its work is done.
+// If the caller dies, the permit expires after its TTL and its place is free again:
+//
+//	exports, err := concurrency.New(concurrency.NewMemory(), 5, 30*time.Second)
+//	...
+//	permit, err := exports.Wait(ctx, "user:42")
+//	if err != nil {
+//		return err
+//	}
+//	defer permit.Release(ctx)
+//
+// [NewMemory] counts permits in one process. A redisstore.Store counts them for all processes
+// that share a Redis.
+package concurrency
+
+import (
+	"context"
+	"crypto/rand"
+	"reflect"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// Limiter allows a limited number of permits of each key in use at a time. It is safe for use
+// by many goroutines, starts none of its own, and needs no Close. Make one with [New].
+//
+// [Limiter.Acquire] answers at once; [Limiter.Wait] waits for a permit. Work that may take
+// longer than the TTL of a permit calls [Permit.Keep].
+//
+// Permits belong to the key: two Limiters with the same store and key count the same permits,
+// each against its own limit.
+type Limiter struct {
+	store Store
+	ttl   time.Duration
+	limit atomic.Int64
+
+	waiting atomic.Int64 // in all queues
+	mu      sync.Mutex
+	queues  map[string]*queue // of the keys with callers that wait
+}
+
+// minTTL is the shortest TTL that Keep can renew in time. Stores accept shorter ones.
+const minTTL = time.Millisecond
+
+// New returns a Limiter of each key to limit permits, from 1 to 65,535, with the given TTL.
+// The TTL is at least 1ms and at most 8760h: longer than any pause of a working process, and no
+// longer than the place of a dead one may stay taken. New returns a [headgate.InvalidError] for
+// other numbers, or if store is nil.
+func New(store Store, limit int64, ttl time.Duration) (*Limiter, error) {
+	v := reflect.ValueOf(store)
+	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, &headgate.InvalidError{
+			Field: "store", Value: "nil", Want: "a concurrency.Store, such as concurrency.NewMemory()",
+		}
+	}
+	if ttl < minTTL || ttl > maxTTL {
+		return nil, &headgate.InvalidError{
+			Field: "ttl", Value: ttl.String(), Want: "at least 1ms and at most 8760h",
+		}
+	}
+	l := &Limiter{store: store, ttl: ttl.Truncate(time.Microsecond), queues: make(map[string]*queue)}
+	if err := l.SetLimit(limit); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Limit returns how many permits of each key may be in use at a time.
+func (l *Limiter) Limit() int64 { return l.limit.Load() }
+
+// SetLimit changes the limit of all keys at once. Permits in use beyond a lower limit stay
+// valid. SetLimit returns a [headgate.InvalidError], and changes nothing, if limit is not from
+// 1 to 65,535.
+func (l *Limiter) SetLimit(limit int64) error {
+	if limit < 1 || limit > maxLimit {
+		return &headgate.InvalidError{
+			Field: "limit", Value: strconv.FormatInt(limit, 10), Want: "from 1 to 65535",
+		}
+	}
+	if limit > l.limit.Swap(limit) {
+		l.wakeAll()
+	}
+	return nil
+}
+
+// Acquire returns a permit of key if one is free, and never waits for one. If none is free, the
+// permit is nil and Decision.RetryAfter is the time to retry. Callers that wait for key in this
+// Limiter come first.
+//
+// If ctx has ended, Acquire returns its error and acquires nothing. Any other error is the
+// store's. A permit that was acquired although Acquire returned an error is released in the
+// background, or else expires.
+func (l *Limiter) Acquire(ctx context.Context, key string) (*Permit, Decision, error) {
+	limit := l.limit.Load()
+	p, d, err := l.acquire(ctx, key, max(limit-l.Waiting(key), 0), false)
+	if err == nil {
+		d.Limit = limit
+	}
+	return p, d, err
+}
+
+// Peek returns what Acquire would decide if no caller waited. It acquires nothing.
+func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
+	if err := ctx.Err(); err != nil {
+		return Decision{}, err
+	}
+	return l.store.AcquirePermit(ctx, Request{Key: key, Limit: l.limit.Load(), TTL: l.ttl})
+}
+
+// acquire asks the store for a permit of key.
+func (l *Limiter) acquire(
+	ctx context.Context, key string, limit int64, notify bool,
+) (*Permit, Decision, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, Decision{}, err
+	}
+	var id PermitID
+	// The system's generator never fails, and differs between copies of a virtual machine.
+	_, _ = rand.Read(id[:])
+	r := Request{Key: key, ID: id, Limit: limit, TTL: l.ttl, Notify: notify}
+	start := time.Now()
+	d, err := l.store.AcquirePermit(ctx, r)
+	if err != nil || !d.Allowed() {
+		return nil, d, err
+	}
+	r.Notify = false
+	return newPermit(l.store, r, start.Add(r.TTL)), d, nil
+}

@@ -1,0 +1,119 @@
+package concurrency_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
+)
+
+func newLimiter(
+	t testing.TB, s concurrency.Store, limit int64, ttl time.Duration,
+) *concurrency.Limiter {
+	t.Helper()
+	l, err := concurrency.New(s, limit, ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// acquire returns a permit of the key "k", which must be free.
+func acquire(t testing.TB, l *concurrency.Limiter) *concurrency.Permit {
+	t.Helper()
+	p, d, err := l.Acquire(t.Context(), "k")
+	if err != nil || p == nil {
+		t.Fatalf("denied: %+v, %v", d, err)
+	}
+	return p
+}
+
+func release(t testing.TB, p *concurrency.Permit) {
+	t.Helper()
+	if err := p.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func wantInUse(t testing.TB, l *concurrency.Limiter, want int64) {
+	t.Helper()
+	if d, err := l.Peek(t.Context(), "k"); err != nil || d.InUse != want {
+		t.Errorf("%d in use, error %v; want %d", d.InUse, err, want)
+	}
+}
+
+func TestNewRejectsInvalidInput(t *testing.T) {
+	m := concurrency.NewMemory()
+	for want, build := range map[string]func() (*concurrency.Limiter, error){
+		"limit is 0":     func() (*concurrency.Limiter, error) { return concurrency.New(m, 0, time.Second) },
+		"limit is 65536": func() (*concurrency.Limiter, error) { return concurrency.New(m, 65536, time.Second) },
+		"ttl is 999.999µs": func() (*concurrency.Limiter, error) {
+			return concurrency.New(m, 1, time.Millisecond-1)
+		},
+		"ttl is 8760h0m0.000000001s": func() (*concurrency.Limiter, error) {
+			return concurrency.New(m, 1, 8760*time.Hour+1)
+		},
+		"ttl is -1ns":  func() (*concurrency.Limiter, error) { return concurrency.New(m, 1, -1) },
+		"store is nil": func() (*concurrency.Limiter, error) { return concurrency.New(nil, 1, 1) },
+		"is nil; want a concurrency.Store": func() (*concurrency.Limiter, error) {
+			return concurrency.New((*concurrency.Memory)(nil), 1, 1)
+		},
+	} {
+		l, err := build()
+		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v; want an InvalidError with %q", err, want)
+		}
+		if l != nil {
+			t.Errorf("%s: a Limiter besides an error", want)
+		}
+	}
+	newLimiter(t, m, 65535, time.Millisecond)
+}
+
+func TestSetLimitAppliesAtOnce(t *testing.T) {
+	l := newLimiter(t, concurrency.NewMemory(), 3, time.Hour)
+	permits := []*concurrency.Permit{acquire(t, l), acquire(t, l), acquire(t, l)}
+	if err := l.SetLimit(0); err == nil || l.Limit() != 3 {
+		t.Errorf("SetLimit(0): %v, and the limit is %d", err, l.Limit())
+	}
+	if err := l.SetLimit(2); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range permits {
+		if err := p.Renew(t.Context()); err != nil {
+			t.Errorf("a permit in use beyond the lower limit: %v", err)
+		}
+		other, d, err := l.Acquire(t.Context(), "k")
+		if granted := i == 2; (other != nil) != granted || err != nil || d.Limit != 2 {
+			t.Errorf("with %d in use: %+v, %v", 3-i, d, err)
+		}
+		release(t, p)
+	}
+	if err := l.SetLimit(4); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		acquire(t, l)
+	}
+	wantInUse(t, l, 4)
+}
+
+func TestLimiterDoesNothingForAContextThatHasEnded(t *testing.T) {
+	l := newLimiter(t, concurrency.NewMemory(), 2, time.Hour)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if p, d, err := l.Acquire(ended, "k"); p != nil || d.Allowed() || !errors.Is(err, context.Canceled) {
+		t.Errorf("Acquire: %+v, %v", d, err)
+	}
+	if d, err := l.Peek(ended, "k"); d.Allowed() || !errors.Is(err, context.Canceled) {
+		t.Errorf("Peek: %+v, %v", d, err)
+	}
+	if p, err := l.Wait(ended, "k"); p != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("Wait: %v", err)
+	}
+	wantInUse(t, l, 0)
+}

@@ -1,0 +1,182 @@
+// Package denycache answers repeated denials in the process, without asking the store.
+package denycache
+
+import (
+	"context"
+	"hash/maphash"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/clock"
+)
+
+const (
+	// DefaultSize is the number of denials that a Store remembers if the size is 0.
+	DefaultSize = 1 << 14
+
+	maxSize   = 1 << 24
+	maxKeyLen = 1024 // longer keys are not remembered, so that memory stays bounded
+)
+
+// Store is a [headgate.Store] around a distant one that remembers its denials. Until the time
+// at which a denied request may be retried, it denies the same cost or a larger one of the same
+// key and limit in this process. Make one with [New]. It is safe for use by many goroutines.
+//
+// In a remembered denial RetryAfter and ResetAfter have counted down, both are at most what the
+// store would answer, and Remaining is 0. A request is never denied for longer than the store
+// said. A refund or reset through this Store is noticed at once; one by another process is
+// noticed when the wait is over. Until then, remembered requests are denied even while the store
+// is unavailable.
+//
+// A group ([Store.TakeAll]) is denied from memory if one of its requests is. The decisions of its
+// other requests then say only that these were not the reason: they are allowed, with Remaining
+// 0 and no waits. RetryAfter of the group may be too short if another limit would deny for longer.
+//
+// Peeks, refunds, costs above the capacity, requests with MaxWait or At, and keys of over 1,024
+// bytes go to the store. So does every group that contains one of these.
+//
+// A lease goes around a denycache, and a fallback goes inside. What a fallback denies by a share
+// of a limit is not remembered.
+type Store struct {
+	store headgate.Store
+	clock clock.Clock
+	seed  maphash.Seed
+	sets  []set
+}
+
+var _ headgate.Store = (*Store)(nil)
+
+// New returns a Store around store that remembers up to size denials, 0 meaning [DefaultSize].
+// Each takes 60 bytes and its key; when there is no room, the denial that ends first is forgotten.
+func New(store headgate.Store, size int) (*Store, error) {
+	if _, err := headgate.NewLimiter(store, headgate.PerSecond(1)); err != nil {
+		return nil, err // store is nil
+	}
+	if size < 0 || size > maxSize {
+		return nil, &headgate.InvalidError{
+			Field: "size", Value: strconv.Itoa(size),
+			Want: "at most " + strconv.Itoa(maxSize) + ", or 0 for " + strconv.Itoa(DefaultSize),
+		}
+	}
+	if size == 0 {
+		size = DefaultSize
+	}
+	s := &Store{store: store, seed: maphash.MakeSeed(), sets: make([]set, (size+ways-1)/ways)}
+	s.clock.Start()
+	return s, nil
+}
+
+// Take implements [headgate.Store].
+func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if s.store == nil {
+		return headgate.Decision{}, errZero()
+	}
+	asked := s.clock.Micros()
+	if d, ok := s.recall(&r, asked); ok {
+		return d, nil
+	}
+	d, err := s.store.Take(ctx, r)
+	s.learn(&r, d, err, asked)
+	return d, err
+}
+
+// TakeAll implements [headgate.Store].
+func (s *Store) TakeAll(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
+) error {
+	if s.store == nil {
+		return errZero()
+	}
+	asked := s.clock.Micros()
+	if s.recallAll(rs, ds, asked) {
+		return headgate.ValidateAll(rs, ds)
+	}
+	err := s.store.TakeAll(ctx, rs, ds)
+	for i := range min(len(rs), len(ds)) {
+		s.learn(&rs[i], ds[i], err, asked)
+	}
+	return err
+}
+
+// Reset implements [headgate.Store].
+func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
+	if s.store == nil {
+		return errZero()
+	}
+	err := s.store.Reset(ctx, key, l)
+	s.forget(identity{key, l})
+	return err
+}
+
+func errZero() error {
+	return &headgate.InvalidError{
+		Field: "denycache.Store", Value: "a zero value", Want: "one made by denycache.New",
+	}
+}
+
+// remembers reports whether denials of r are remembered.
+func remembers(r *headgate.Request) bool {
+	return r.Cost > 0 && r.Cost <= r.Limit.Capacity() && r.MaxWait == 0 && r.At.IsZero() &&
+		len(r.Key) <= maxKeyLen
+}
+
+// recall returns the remembered denial of r, if there is one.
+func (s *Store) recall(r *headgate.Request, now int64) (headgate.Decision, bool) {
+	if !remembers(r) {
+		return headgate.Decision{}, false
+	}
+	id := identity{r.Key, r.Limit}
+	set, hash := s.set(id)
+	retry, reset := set.recall(hash, id, r.Cost, now)
+	return headgate.Decision{
+		Limit:      r.Limit,
+		RetryAfter: time.Duration(retry) * time.Microsecond,
+		ResetAfter: time.Duration(reset) * time.Microsecond,
+	}, retry > 0
+}
+
+// recallAll fills ds if one of rs is remembered as denied.
+func (s *Store) recallAll(rs []headgate.Request, ds []headgate.Decision, now int64) bool {
+	if len(rs) != len(ds) {
+		return false
+	}
+	for i := range rs {
+		if !remembers(&rs[i]) {
+			return false
+		}
+	}
+	denied := false
+	for i := range rs {
+		d, ok := s.recall(&rs[i], now)
+		ds[i], denied = d, denied || ok
+	}
+	return denied
+}
+
+// learn takes note of d, the store's answer to r, which was asked at that time.
+func (s *Store) learn(r *headgate.Request, d headgate.Decision, err error, asked int64) {
+	id := identity{r.Key, r.Limit}
+	switch {
+	case r.Cost < 0:
+		s.forget(id)
+	case err == nil && remembers(r) && d.RetryAfter > 0 && d.Limit == r.Limit: // not a share
+		set, hash := s.set(id)
+		set.remember(entry{
+			hash: hash, id: id, cost: r.Cost,
+			until: asked + d.RetryAfter.Microseconds(), reset: asked + d.ResetAfter.Microseconds(),
+		}, asked)
+	}
+}
+
+// forget drops what is remembered of id, and what is being asked now.
+func (s *Store) forget(id identity) {
+	set, hash := s.set(id)
+	set.forget(hash, id, s.clock.Micros())
+}
+
+// set returns the set in which id has its place.
+func (s *Store) set(id identity) (*set, uint64) {
+	hash := maphash.Comparable(s.seed, id)
+	return &s.sets[hash%uint64(len(s.sets))], hash
+}

@@ -1,0 +1,192 @@
+package fallback
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/sony/gobreaker/v2"
+)
+
+// circuit calls a store within a time budget, until it fails too often.
+type circuit struct {
+	breaker     *gobreaker.TwoStepCircuitBreaker[struct{}]
+	timeout     time.Duration
+	openTimeout time.Duration
+	onChange    func(degraded bool, err error)
+	counting    atomic.Bool // a call is under way that the breaker counts
+
+	mu         sync.Mutex
+	failures   uint64
+	err        error     // the last failure
+	openSince  time.Time // zero while the circuit is closed
+	openBefore time.Duration
+	retryAt    time.Time // when an open circuit lets a call through
+}
+
+var (
+	// errExited is the failure of a call that did not return.
+	errExited = errors.New("the store's call panicked or exited its goroutine")
+
+	// errUncounted stands for an error that says nothing about the store.
+	errUncounted = errors.New("not counted")
+)
+
+func newCircuit(o Options) *circuit {
+	limit := uint32(min(o.Failures, 1<<30))
+	return &circuit{
+		timeout: o.Timeout, openTimeout: o.OpenTimeout, onChange: o.OnChange,
+		breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+			Interval:     10 * time.Second,
+			BucketPeriod: time.Second,
+			Timeout:      o.OpenTimeout,
+			ReadyToTrip: func(c gobreaker.Counts) bool {
+				half := c.TotalFailures >= c.TotalSuccesses
+				return c.ConsecutiveFailures >= limit || c.TotalFailures >= limit && half
+			},
+			IsExcluded: func(err error) bool { return errors.Is(err, errUncounted) },
+		}),
+	}
+}
+
+// do runs call, unless the circuit is open: then it returns the last failure.
+//
+// The breaker counts one call at a time, and calls that overlap it are not counted. So a late
+// answer is one failure, however many callers wait for it.
+func (c *circuit) do(ctx context.Context, call func(context.Context) error) error {
+	if !c.counting.CompareAndSwap(false, true) {
+		if c.breaker.State() != gobreaker.StateClosed {
+			return c.lastFailure()
+		}
+		_, err := c.attempt(ctx, call)
+		return err
+	}
+	defer c.counting.Store(false)
+	done, err := c.breaker.Allow()
+	if err != nil {
+		return c.lastFailure()
+	}
+	counted := errExited // unless attempt returns
+	defer func() {
+		done(counted)
+		c.report(c.breaker.State())
+	}()
+	counted, err = c.attempt(ctx, call)
+	return err
+}
+
+// attempt runs call within the time budget. It also returns what counts for the breaker.
+func (c *circuit) attempt(
+	ctx context.Context, call func(context.Context) error,
+) (counted, err error) {
+	within, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	counted = errExited // unless call returns
+	defer func() { c.note(counted) }()
+	err = call(within)
+	counted = err
+	if err != nil && (callersError(ctx, err) != nil || busy(err)) {
+		counted = errUncounted
+	}
+	return counted, err
+}
+
+// callersError returns the error that concerns only the caller: the end of its context, or
+// invalid input. For any other error it returns nil.
+func callersError(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		return ended
+	}
+	if _, invalid := errors.AsType[*headgate.InvalidError](err); invalid {
+		return err
+	}
+	return nil
+}
+
+func busy(err error) bool {
+	e, ok := errors.AsType[interface {
+		error
+		Busy() bool
+	}](err)
+	return ok && e.Busy()
+}
+
+// note records a failure.
+func (c *circuit) note(counted error) {
+	if counted == nil || errors.Is(counted, errUncounted) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failures++
+	c.err = counted
+}
+
+// report records the state of the breaker after a counted call, and calls onChange if the circuit
+// opened or closed. Only counted calls change that, and there is one at a time.
+func (c *circuit) report(state gobreaker.State) {
+	if changed, err := c.record(state); changed && c.onChange != nil {
+		c.onChange(state != gobreaker.StateClosed, err)
+	}
+}
+
+func (c *circuit) record(state gobreaker.State) (changed bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if state == gobreaker.StateOpen {
+		// The breaker is still open at the very end of its timeout.
+		c.retryAt = time.Now().Add(c.openTimeout + time.Microsecond)
+	}
+	wasOpen := !c.openSince.IsZero()
+	switch {
+	case state != gobreaker.StateClosed && !wasOpen:
+		c.openSince = time.Now()
+		return true, c.err
+	case state == gobreaker.StateClosed && wasOpen:
+		c.openBefore += time.Since(c.openSince)
+		c.openSince = time.Time{}
+		return true, nil
+	}
+	return false, nil
+}
+
+func (c *circuit) lastFailure() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// retryAfter is the time until the store is called again, in whole microseconds, and at least what
+// a call may take.
+func (c *circuit) retryAfter() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wait := time.Until(c.retryAt) + time.Microsecond - 1
+	return max(wait.Truncate(time.Microsecond), c.timeout)
+}
+
+// Stats are counts since a [Store] was made.
+type Stats struct {
+	Degraded    bool          // the circuit is open
+	DegradedFor time.Duration // how long it has been open, in all
+	Decisions   uint64        // decisions made without the store
+	Failures    uint64        // calls that failed, whether they counted for the circuit or not
+}
+
+// Stats returns the counts up to now.
+func (s *Store) Stats() Stats {
+	c := s.circuit
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stats := Stats{
+		DegradedFor: c.openBefore, Decisions: s.degraded.Load(), Failures: c.failures,
+	}
+	if !c.openSince.IsZero() {
+		stats.Degraded = true
+		stats.DegradedFor += time.Since(c.openSince)
+	}
+	return stats
+}

@@ -1,0 +1,450 @@
+package fallback_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/fallback"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// A store that hangs costs each caller the time budget until the circuit opens. Then it costs one
+// caller the budget after each OpenTimeout, and the others nothing.
+func TestTimeBudgetOfAStoreThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		s := newStore(t, b, fallback.Options{Mode: fallback.Open})
+		r := request("10/s")
+		b.how.Store(hangs)
+		took := func() time.Duration {
+			start := time.Now()
+			if d, err := s.Take(t.Context(), r); err != nil || !d.Degraded() || !d.Allowed() {
+				t.Errorf("%+v, %v", d, err)
+			}
+			return time.Since(start)
+		}
+		for i := range 5 {
+			if d := took(); d != 50*time.Millisecond {
+				t.Errorf("call %d took %s", i, d)
+			}
+		}
+		for range 1000 {
+			if d := took(); d != 0 {
+				t.Fatalf("a call with an open circuit took %s", d)
+			}
+		}
+		time.Sleep(untilRetry)
+		var group sync.WaitGroup
+		all := make([]time.Duration, 10)
+		for i := range all {
+			group.Go(func() { all[i] = took() })
+		}
+		group.Wait()
+		if slices.Sort(all); all[8] != 0 || all[9] != 50*time.Millisecond {
+			t.Errorf("of ten calls, one should try the store: they took %s", all)
+		}
+		if n := b.calls.Load(); n != 6 {
+			t.Errorf("the store was called %d times", n)
+		}
+		b.how.Store(works)
+		time.Sleep(untilRetry)
+		if d := take(t, s, r); d.Degraded() {
+			t.Error("the store works again, and was not called")
+		}
+		want := fallback.Stats{
+			DegradedFor: 2*untilRetry + 50*time.Millisecond, Decisions: 1015, Failures: 6,
+		}
+		if got := s.Stats(); got != want {
+			t.Errorf("%+v; want %+v", got, want)
+		}
+	})
+}
+
+// stalls is a store that answers all calls at one moment.
+type stalls struct {
+	headgate.Store
+	until time.Time
+}
+
+func (s *stalls) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	select {
+	case <-time.After(time.Until(s.until)):
+		return s.Store.Take(ctx, r)
+	case <-ctx.Done():
+		return headgate.Decision{}, ctx.Err()
+	}
+}
+
+// Ten callers in each millisecond wait for a store that stalls. That counts as one failure for each
+// time budget, as one caller would see it.
+func TestCallsThatOverlapAreOneFailure(t *testing.T) {
+	for _, c := range []struct {
+		stall time.Duration
+		opens time.Duration // when the circuit opens; 0: it does not
+	}{
+		{60 * time.Millisecond, 0},
+		{240 * time.Millisecond, 0}, // which is four failures
+		{time.Second, 250 * time.Millisecond},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			start, opened := time.Now(), time.Duration(0)
+			store := &stalls{headgate.NewMemory(0), start.Add(c.stall)}
+			s := newStore(t, store, fallback.Options{OnChange: func(degraded bool, _ error) {
+				if degraded {
+					opened = time.Since(start)
+				}
+			}})
+			var group sync.WaitGroup
+			for range 300 {
+				for range 10 {
+					group.Go(func() {
+						if _, err := s.Take(t.Context(), request("1000000/s")); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				time.Sleep(time.Millisecond)
+			}
+			group.Wait()
+			if opened < c.opens || opened > c.opens/50*51 {
+				t.Errorf("after a stall of %s the circuit opened after %s; want %s",
+					c.stall, opened, c.opens)
+			}
+			stats := s.Stats()
+			if stats.Failures < 100 || stats.Failures != stats.Decisions && opened == 0 {
+				t.Errorf("%s: %+v", c.stall, stats)
+			}
+		})
+	}
+}
+
+// parts uses one store for the key "hangs", and another for other keys after a millisecond.
+type parts struct {
+	headgate.Store
+	hangs headgate.Store
+}
+
+func (p parts) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if r.Key == "hangs" {
+		return p.hangs.Take(ctx, r)
+	}
+	time.Sleep(time.Millisecond)
+	return p.Store.Take(ctx, r)
+}
+
+// So it is, though there are always callers of either part, and the answers are many more.
+func TestTheCircuitOpensIfMostOfTheStoreHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		s := newStore(t, parts{headgate.NewMemory(0), b}, fallback.Options{})
+		b.how.Store(hangs)
+		var group sync.WaitGroup
+		defer group.Wait()
+		random := rand.New(rand.NewPCG(1, 1))
+		for range 2000 {
+			r := request("1000000/s")
+			r.Key = []string{"hangs", "hangs", "hangs", "works"}[random.IntN(4)]
+			group.Go(func() { _, _ = s.Take(context.Background(), r) })
+			time.Sleep(time.Millisecond)
+			if s.Stats().Degraded {
+				return
+			}
+		}
+		t.Error("the circuit is closed after two seconds")
+	})
+}
+
+func TestFailuresThatOpenTheCircuit(t *testing.T) {
+	for _, c := range []struct {
+		every, failures int // every so many calls fail; Options.Failures
+		opens           bool
+	}{
+		{1, 5, true}, {2, 5, true}, {10, 5, false}, {1, 1 << 32, false},
+	} {
+		b := newBreakable()
+		s := newStore(t, b, fallback.Options{Failures: c.failures})
+		for i := range 100 {
+			b.how.Store(works)
+			if i%c.every == c.every-1 {
+				b.how.Store(fails)
+			}
+			take(t, s, request("1000000/s"))
+		}
+		want := uint64(100 / c.every)
+		if c.opens {
+			want = 5
+		}
+		if got := s.Stats(); got.Degraded != c.opens || got.Failures != want {
+			t.Errorf("%+v: %+v; want %d failures", c, got, want)
+		}
+	}
+}
+
+// Denials, invalid input and callers that leave say nothing about the store.
+func TestWhatIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		s := newStore(t, b, fallback.Options{
+			Failures: 1, OnChange: func(bool, error) { t.Error("the circuit opened") },
+		})
+		r := request("1/h")
+		for range 3 {
+			take(t, s, r) // two are denied
+		}
+		if _, err := s.Take(t.Context(), headgate.Request{}); !invalid(err) {
+			t.Errorf("no limit: %v", err)
+		}
+		if err := s.TakeAll(t.Context(), []headgate.Request{r}, nil); !invalid(err) {
+			t.Errorf("no room for decisions: %v", err)
+		}
+		if err := s.Reset(t.Context(), "k", headgate.Limit{}); !invalid(err) {
+			t.Errorf("reset of no limit: %v", err)
+		}
+		b.how.Store(refuses)
+		if _, err := s.Take(t.Context(), r); !invalid(err) {
+			t.Errorf("input that the store refuses: %v", err)
+		}
+		b.how.Store(hangs)
+		ctx, cancel := context.WithTimeout(t.Context(), 49*time.Millisecond)
+		defer cancel()
+		if _, err := s.Take(ctx, r); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a deadline before the end of the budget: %v", err)
+		}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		err := s.TakeAll(gone, []headgate.Request{r}, make([]headgate.Decision, 1))
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("a caller that left: %v", err)
+		}
+		if got := s.Stats(); got != (fallback.Stats{}) {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// A request that was rejected because too many wait is decided without the store. It neither opens
+// the circuit nor keeps it open.
+func TestBusyIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		s := newStore(t, b, fallback.Options{Failures: 2})
+		r := request("10/s")
+		b.how.Store(busy)
+		for range 100 {
+			if d := take(t, s, r); !d.Degraded() {
+				t.Fatalf("%+v", d)
+			}
+		}
+		if got, want := s.Stats(), (fallback.Stats{Decisions: 100}); got != want {
+			t.Errorf("%+v; want %+v", got, want)
+		}
+		r.MaxWait = time.Second
+		_, err := s.Take(t.Context(), r)
+		if !errors.Is(err, redisstore.ErrBusy) || !errors.Is(err, fallback.ErrDegraded) {
+			t.Errorf("a reservation: %v", err)
+		}
+		r.MaxWait = 0
+		for _, how := range []int32{works, fails, busy, fails} {
+			b.how.Store(how)
+			if d := take(t, s, r); d.Degraded() != (how != works) {
+				t.Errorf("the store is %d: %+v", how, d)
+			}
+		}
+		if !s.Stats().Degraded {
+			t.Error("the circuit is closed after two failures")
+		}
+		b.how.Store(busy)
+		time.Sleep(untilRetry)
+		take(t, s, r)
+		take(t, s, r)
+		if n := b.calls.Load(); n != 107 || !s.Stats().Degraded {
+			t.Errorf("%d calls; want one for each request while the store is busy", n)
+		}
+		b.how.Store(works)
+		if d := take(t, s, r); d.Degraded() || s.Stats().Degraded {
+			t.Error("the store works again, and was not called")
+		}
+	})
+}
+
+// lateBusy is a store that hangs, and rejects the key "busy" after a while.
+type lateBusy struct{ *breakable }
+
+func (s lateBusy) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if r.Key == "busy" {
+		time.Sleep(40 * time.Millisecond)
+		return headgate.Decision{}, redisstore.ErrBusy
+	}
+	return s.breakable.Take(ctx, r)
+}
+
+// The reason for an open circuit is a failure that counted, though a call was rejected later.
+func TestBusyIsNotTheReasonForAnOpenCircuit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		b.how.Store(hangs)
+		s := newStore(t, lateBusy{b}, fallback.Options{Failures: 1})
+		r, rejected := request("10/s"), request("10/s")
+		rejected.Key = "busy"
+		go func() { _, _ = s.Take(t.Context(), r) }()
+		time.Sleep(20 * time.Millisecond)
+		take(t, s, rejected)
+		r.MaxWait = time.Second
+		_, err := s.Take(t.Context(), r)
+		if !errors.Is(err, fallback.ErrDegraded) || errors.Is(err, redisstore.ErrBusy) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// The error of the time budget, or of another caller's context, is not returned as the caller's.
+func TestErrDegradedDoesNotWrapAnotherContextsError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		s := newStore(t, b, fallback.Options{Failures: 1, OpenTimeout: time.Hour})
+		r := request("10/s")
+		r.MaxWait = time.Second
+		b.how.Store(hangs)
+		for _, who := range []string{"the caller that waited", "the next caller"} {
+			_, err := s.Take(t.Context(), r)
+			all := s.TakeAll(t.Context(), []headgate.Request{r}, make([]headgate.Decision, 1))
+			reset := s.Reset(t.Context(), r.Key, r.Limit)
+			for i, err := range []error{err, all, reset} {
+				own := errors.Is(err, context.DeadlineExceeded)
+				if !errors.Is(err, fallback.ErrDegraded) || own ||
+					!strings.HasSuffix(err.Error(), "unavailable: context deadline exceeded") {
+					t.Errorf("%s, call %d: %v", who, i, err)
+				}
+			}
+		}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		for range 2 {
+			_, err := s.Take(gone, r)
+			if !errors.Is(err, context.Canceled) || errors.Is(err, fallback.ErrDegraded) {
+				t.Errorf("a caller that left: %v", err)
+			}
+		}
+	})
+}
+
+// exits is a store whose calls run a function first, if there is one.
+type exits struct {
+	headgate.Store
+	how func()
+}
+
+func (s *exits) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if s.how != nil {
+		s.how()
+	}
+	return s.Store.Take(ctx, r)
+}
+
+func TestACallThatDoesNotReturnIsAFailure(t *testing.T) {
+	for name, how := range map[string]func(){
+		"panics": func() { panic("store") }, "exits its goroutine": runtime.Goexit,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &exits{Store: headgate.NewMemory(0), how: how}
+			var changes []string
+			s := newStore(t, store, fallback.Options{
+				Failures: 1,
+				OnChange: func(degraded bool, err error) {
+					changes = append(changes, fmt.Sprint(degraded, err))
+				},
+			})
+			for range 3 {
+				var one sync.WaitGroup
+				one.Go(func() {
+					defer func() { _ = recover() }()
+					_, _ = s.Take(t.Context(), request("10/s"))
+				})
+				one.Wait()
+				if !s.Stats().Degraded {
+					t.Errorf("a store that %s is called", name)
+				}
+				time.Sleep(untilRetry)
+			}
+			store.how = nil
+			take(t, s, request("10/s"))
+			if s.Stats().Degraded {
+				t.Error("the store works again, and the circuit is open")
+			}
+			want := []string{
+				"true the store's call panicked or exited its goroutine", "false <nil>",
+			}
+			if !slices.Equal(changes, want) {
+				t.Errorf("changes %q", changes)
+			}
+		})
+	}
+}
+
+// OnChange is called once for each change, in order, and may use the store itself.
+func TestOnChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		var s *fallback.Store
+		var changes []string
+		r := request("10/s")
+		s = newStore(t, b, fallback.Options{Failures: 2, OnChange: func(degraded bool, err error) {
+			if degraded != s.Stats().Degraded {
+				t.Error("Stats differ")
+			}
+			take(t, s, r)
+			changes = append(changes, fmt.Sprint(degraded, err))
+		}})
+		for range 3 {
+			b.how.Store(fails)
+			for range 4 {
+				take(t, s, r)
+			}
+			time.Sleep(untilRetry)
+			take(t, s, r) // fails once more, which is no change
+			b.how.Store(works)
+			time.Sleep(untilRetry)
+			take(t, s, r)
+		}
+		want := slices.Repeat([]string{"true broken", "false <nil>"}, 3)
+		if !slices.Equal(changes, want) {
+			t.Errorf("changes %q", changes)
+		}
+	})
+}
+
+func TestAPanicOfOnChangeIsOneOfItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBreakable()
+		var changes []bool
+		s := newStore(t, b, fallback.Options{Failures: 1, OnChange: func(degraded bool, _ error) {
+			changes = append(changes, degraded)
+			panic("observer")
+		}})
+		for _, how := range []int32{fails, works, fails} {
+			b.how.Store(how)
+			func() {
+				defer func() {
+					if p := recover(); p != "observer" {
+						t.Errorf("recovered %v", p)
+					}
+				}()
+				_, _ = s.Take(t.Context(), request("10/s"))
+			}()
+			time.Sleep(untilRetry)
+		}
+		if want := []bool{true, false, true}; !slices.Equal(changes, want) {
+			t.Errorf("changes %v", changes)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package fallback
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/limitmap"
+)
+
+// instances is how many instances share a limit. It is 0 if this instance has no share: in another
+// mode than Local, or while the number is unknown.
+func (s *Store) instances() int {
+	if s.options.Mode != Local {
+		return 0
+	}
+	return max(s.options.Instances(), 0)
+}
+
+// takeDegraded decides r without the store, which failed with why.
+func (s *Store) takeDegraded(
+	ctx context.Context, r headgate.Request, why error,
+) (headgate.Decision, error) {
+	instances := s.instances()
+	if instances == 0 {
+		return s.decideBlindly(&r, why)
+	}
+	own := r
+	own.Limit = s.shares.of(r.Limit, instances)
+	d, err := s.options.Local.Take(ctx, own)
+	if err != nil {
+		return headgate.Decision{}, err
+	}
+	return s.judge(&r, d, why)
+}
+
+// takeAllDegraded decides rs without the store, which failed with why.
+func (s *Store) takeAllDegraded(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision, why error,
+) (err error) {
+	instances := s.instances()
+	if instances == 0 {
+		for i := 0; i < len(rs) && err == nil; i++ {
+			ds[i], err = s.decideBlindly(&rs[i], why)
+		}
+		return err
+	}
+	own := make([]headgate.Request, len(rs))
+	for i, r := range rs {
+		own[i] = r
+		own[i].Limit = s.shares.of(r.Limit, instances)
+	}
+	err = s.options.Local.TakeAll(ctx, own, ds)
+	for i := 0; i < len(rs) && err == nil; i++ {
+		ds[i], err = s.judge(&rs[i], ds[i], why)
+	}
+	return err
+}
+
+// decideBlindly decides r without any state.
+func (s *Store) decideBlindly(r *headgate.Request, why error) (headgate.Decision, error) {
+	d := headgate.Decision{Limit: s.shares.of(r.Limit, 0)}
+	open := s.options.Mode == Open
+	if open {
+		d.Remaining = d.Limit.Capacity()
+	}
+	switch {
+	case r.Cost > d.Limit.Capacity():
+		d.RetryAfter = headgate.Never
+	case !open && r.Cost >= 0:
+		return s.postpone(r, d, why)
+	}
+	return d, nil
+}
+
+// judge returns d, the decision of this instance's share on r, unless the cost is one that the
+// share never holds and the limit does.
+func (s *Store) judge(
+	r *headgate.Request, d headgate.Decision, why error,
+) (headgate.Decision, error) {
+	if d.RetryAfter == headgate.Never && r.Cost > 0 && r.Cost <= r.Limit.Capacity() {
+		return s.postpone(r, d, why)
+	}
+	return d, nil
+}
+
+// postpone denies r until the store is called again. With a MaxWait that wait could be taken for a
+// start time, so then it is an error.
+func (s *Store) postpone(
+	r *headgate.Request, d headgate.Decision, why error,
+) (headgate.Decision, error) {
+	if r.MaxWait > 0 {
+		return headgate.Decision{}, &degradedError{why}
+	}
+	d.RetryAfter = s.circuit.retryAfter()
+	d.ResetAfter = max(d.ResetAfter, d.RetryAfter)
+	return d, nil
+}
+
+// shares finds the share of a limit for one number of instances. Another number starts a new map.
+type shares struct{ last atomic.Pointer[sharesOfOne] }
+
+type sharesOfOne struct {
+	instances int
+	kept      *limitmap.Map[headgate.Limit, headgate.Limit]
+}
+
+const maxShares = 1000
+
+// of returns the share of l. If there are 0 instances, it has the numbers of l, and is marked as
+// degraded all the same.
+func (s *shares) of(l headgate.Limit, instances int) headgate.Limit {
+	last := s.last.Load()
+	if last == nil || last.instances != instances {
+		share := func(l headgate.Limit) headgate.Limit { return l.Share(instances) }
+		last = &sharesOfOne{instances, limitmap.New(maxShares, share)}
+		s.last.Store(last)
+	}
+	if share, ok := last.kept.Get(l); ok {
+		return share
+	}
+	return l.Share(instances)
+}

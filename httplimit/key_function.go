@@ -1,0 +1,105 @@
+package httplimit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// KeyFunc returns the key of a request. Requests of equal keys share their limits.
+//
+// The functions of this package begin each key with its kind, so that a header cannot pass
+// for an address. They return "" for a request without the header, cookie or address. ""
+// is a key like any other, which all such requests share; see [FirstOf].
+type KeyFunc func(*http.Request) string
+
+// Header makes keys from the value of a header field, such as an API key. A client that may
+// send any value gets a fresh budget with each, so use it for values that were verified.
+func Header(name string) KeyFunc {
+	name = http.CanonicalHeaderKey(name)
+	tag := "header:" + name + ":"
+	if name == "Host" { // which net/http does not keep in Header
+		return func(r *http.Request) string { return tagged(tag, r.Host) }
+	}
+	return func(r *http.Request) string { return tagged(tag, strings.Join(r.Header[name], ",")) }
+}
+
+// Cookie makes keys from the value of a cookie. As with [Header], use it for values that
+// were verified.
+func Cookie(name string) KeyFunc {
+	tag := "cookie:" + name + ":"
+	return func(r *http.Request) string {
+		c, err := r.Cookie(name)
+		if err != nil {
+			return ""
+		}
+		return tagged(tag, c.Value)
+	}
+}
+
+// Path makes keys from the cleaned path of the URL (see path.Clean). A client gets a fresh
+// budget with each path that it invents. Inside a ServeMux, a KeyFunc that returns
+// r.Pattern has only as many keys as there are patterns.
+func Path() KeyFunc {
+	return func(r *http.Request) string { return tagged("path:", path.Clean("/"+r.URL.Path)) }
+}
+
+// Method makes keys from the method: one for each method of RFC 9110 and PATCH, and one for
+// all others.
+func Method() KeyFunc {
+	return func(r *http.Request) string {
+		switch r.Method {
+		case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+			http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
+			return "method:=" + r.Method
+		}
+		return "method:other"
+	}
+}
+
+// Join makes one key from several, such as an address and a path. Different lists of parts
+// always make different keys.
+func Join(keys ...KeyFunc) KeyFunc {
+	return func(r *http.Request) string {
+		var b strings.Builder
+		for _, key := range keys {
+			part := key(r)
+			b.WriteString(strconv.Itoa(len(part)))
+			b.WriteByte(' ')
+			b.WriteString(part)
+		}
+		return b.String()
+	}
+}
+
+// FirstOf returns the first key that is not "", such as an API key or else the address of
+// the client.
+func FirstOf(keys ...KeyFunc) KeyFunc {
+	return func(r *http.Request) string {
+		for _, key := range keys {
+			if k := key(r); k != "" {
+				return k
+			}
+		}
+		return ""
+	}
+}
+
+// maxValue is the longest value that a key holds as it is. A longer one is replaced by its
+// hash, so that clients do not choose the size of keys in the store.
+const maxValue = 128
+
+// tagged returns the key of a value.
+func tagged(tag, value string) string {
+	if value == "" {
+		return ""
+	}
+	if len(value) > maxValue {
+		sum := sha256.Sum256([]byte(value))
+		return tag + "sha256:" + hex.EncodeToString(sum[:])
+	}
+	return tag + "=" + value
+}

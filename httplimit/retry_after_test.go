@@ -1,0 +1,142 @@
+package httplimit
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// answeredAt is the time of the answers of these tests, by their Date.
+var answeredAt = time.Date(2026, 11, 21, 8, 49, 37, 0, time.UTC)
+
+func fields(lines ...string) http.Header {
+	h := http.Header{}
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ": ")
+		h.Add(name, value)
+	}
+	return h
+}
+
+func TestRequestedPause(t *testing.T) {
+	const date = "Date: Sat, 21 Nov 2026 08:49:37 GMT"
+	for _, c := range []struct {
+		name   string
+		status int
+		fields []string
+		want   string
+	}{
+		{"nothing", 429, nil, "0s"},
+		{"seconds", 429, []string{"Retry-After: 30"}, "30s"},
+		{"spaces around it", 429, []string{"Retry-After:  30 "}, "30s"}, // net/http would have taken them off
+		{"none", 429, []string{"Retry-After: 0"}, "0s"},
+		{"less than none", 429, []string{"Retry-After: -30"}, "0s"},
+		{"a plus", 429, []string{"Retry-After: +30"}, "0s"},
+		{"decimals", 429, []string{"Retry-After: 1.2345"}, "1.235s"},
+		{"junk", 429, []string{"Retry-After: soon"}, "0s"},
+		{"a number and junk", 429, []string{"Retry-After: 30s"}, "0s"},
+		{"a point", 429, []string{"Retry-After: 30."}, "0s"},
+		{"an exponent", 429, []string{"Retry-After: 3e1"}, "0s"},
+		{"more than can be", 429, []string{"Retry-After: 99999999999999999999999999"}, "8760h0m0s"},
+		{"the first of two", 429, []string{"Retry-After: 30", "Retry-After: 60"}, "30s"},
+		{"a date", 429, []string{date, "Retry-After: Sat, 21 Nov 2026 08:50:07 GMT"}, "30s"},
+		{"a date of RFC 850", 429, []string{date, "Retry-After: Saturday, 21-Nov-26 08:50:07 GMT"}, "30s"},
+		{"a date of asctime", 429, []string{date, "Retry-After: Sat Nov 21 08:50:07 2026"}, "30s"},
+		{"a date that has passed", 429, []string{date, "Retry-After: Sat, 21 Nov 2026 08:49:07 GMT"}, "0s"},
+		{"a date without a Date", 429, []string{"Retry-After: Sat, 21 Nov 2026 08:50:17 GMT"}, "30s"}, // our clock is 10 s ahead, and some
+		{"a date that is none", 429, []string{date, "Retry-After: Sat, 31 Feb 2026 08:50:07 GMT"}, "0s"},
+		{"a Date that is none", 429, []string{"Date: today", "Retry-After: Sat, 21 Nov 2026 08:50:17 GMT"}, "30s"},
+
+		{"not available", 503, []string{"Retry-After: 30"}, "30s"},
+		{"forbidden, as GitHub says it", 403, []string{"Retry-After: 60"}, "1m0s"},
+		{"too large", 413, []string{"Retry-After: 30"}, "30s"},
+		{"a redirect", 302, []string{"Retry-After: 30"}, "30s"},
+		{"success", 200, []string{"Retry-After: 30"}, "0s"},
+		{"a result to come", 202, []string{"Retry-After: 30"}, "0s"},
+
+		{"RateLimit", 200, []string{`RateLimit: "default";r=0;t=30`}, "30s"},
+		{"something remains", 200, []string{`RateLimit: "default";r=1;t=30`}, "0s"},
+		{"for how long is not told", 200, []string{`RateLimit: "default";r=0`}, "0s"},
+		{"what remains is not told", 200, []string{`RateLimit: "default";t=30`}, "0s"},
+		{"several limits", 200, []string{`RateLimit: "a";r=0;t=5, "b";r=9;t=3600 , "c";r=0;t=7`}, "7s"},
+		{"several lines", 200, []string{`RateLimit: "a";r=0;t=5`, `RateLimit: "c";r=0;t=7`}, "7s"},
+		{"spaces and a partition", 200, []string{"RateLimit: \t\"a\" ; r=0;\tt=5;pk=:cHsdsRa894==:"}, "5s"},
+		{"the order does not matter", 200, []string{`RateLimit: "a";t=5;pk=:YQ==:;r=0`}, "5s"},
+		{"the last one counts", 200, []string{`RateLimit: "a";r=0;t=5;t=6`}, "6s"},
+		{"a token for a name", 200, []string{`RateLimit: default;r=0;t=30`}, "30s"},
+		{"a name with separators", 200, []string{`RateLimit: "a;r=0;t=99,b\"";r=0;t=5`}, "5s"},
+		{"a parameter with separators", 200, []string{`RateLimit: "a";x=";r=0, \"b\";r=0;t=99";r=3;t=5`}, "0s"},
+		{"no name", 200, []string{`RateLimit: ;r=0;t=30`}, "0s"},
+		{"an open quote", 200, []string{`RateLimit: "a;r=0;t=30`}, "0s"},
+		{"a number for a name", 200, []string{`RateLimit: 5;r=0;t=30`}, "0s"},
+		{"a dictionary", 200, []string{`RateLimit: limit=10, remaining=0, reset=30`}, "0s"},
+		{"one that cannot be read between others", 200, []string{`RateLimit: "a";r=0;t=5, ((, "b";r=0;t=6`}, "6s"},
+		{"negative", 200, []string{`RateLimit: "a";r=0;t=-5`}, "0s"},
+		{"nothing left in decimals", 200, []string{`RateLimit: "a";r=0.0;t=1.5`}, "1.5s"},
+		{"empty", 200, []string{`RateLimit: `, `RateLimit: ,,`}, "0s"},
+
+		{"seconds from now", 200, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 30"}, "30s"},
+		{"Unix time, as GitHub sends it", 403, []string{date, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: " + unix(30)}, "30s"},
+		{"Unix time without a Date", 403, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: " + unix(40)}, "30s"},
+		{"Unix time that has passed", 403, []string{date, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: " + unix(-30)}, "0s"},
+		{"Unix time in milliseconds", 200, []string{date, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: " + unix(30) + "500"}, "30.5s"},
+		{"Unix time in decimals", 200, []string{date, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: " + unix(30) + ".5"}, "30.5s"},
+		{"GitHub has something left", 200, []string{date, "X-RateLimit-Remaining: 1", "X-RateLimit-Reset: " + unix(30)}, "0s"},
+		{"without the X", 200, []string{"RateLimit-Remaining: 0", "RateLimit-Reset: 30"}, "30s"},
+		{"Rate-Limit", 200, []string{date, "x-rate-limit-remaining: 0", "x-rate-limit-reset: " + unix(30)}, "30s"},
+		{"no Reset", 200, []string{"X-RateLimit-Remaining: 0"}, "0s"},
+		{"no Remaining", 200, []string{"X-RateLimit-Reset: 30"}, "0s"},
+		{"absurd", 200, []string{"X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 99999999999999999999"}, "8760h0m0s"},
+
+		{"Retry-After goes first", 429, []string{"Retry-After: 5", `RateLimit: "a";r=0;t=30`, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 60"}, "5s"},
+		{"but not if it says nothing", 429, []string{"Retry-After: 0", `RateLimit: "a";r=0;t=30`}, "30s"},
+		{"RateLimit goes second", 429, []string{`RateLimit: "a";r=0;t=30`, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 60"}, "30s"},
+		{"also if something remains", 200, []string{`RateLimit: "a";r=2;t=30`, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 60"}, "0s"},
+		{"but not if it says nothing either", 429, []string{`RateLimit: junk`, "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 60"}, "1m0s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			now := answeredAt.Add(10*time.Second + 700*time.Millisecond)
+			if got := requestedPause(c.status, fields(c.fields...), now, false); got.String() != c.want {
+				t.Errorf("%s; want %s", got, c.want)
+			}
+		})
+	}
+	if d := requestedPause(200, fields(`RateLimit: "a";r=0;t=30`), answeredAt, true); d != 0 {
+		t.Errorf("%s where only Retry-After counts", d)
+	}
+	if d := requestedPause(503, fields("Retry-After: 30"), answeredAt, true); d != 30*time.Second {
+		t.Errorf("%s where only Retry-After counts; want 30s", d)
+	}
+}
+
+// unix is the Unix time of so many seconds after the answers.
+func unix(seconds int64) string { return strconv.FormatInt(answeredAt.Unix()+seconds, 10) }
+
+// Whatever a server sends, the pause is between none and a year, in milliseconds; what our
+// own fields say is read as it was meant.
+func FuzzRequestedPause(f *testing.F) {
+	for _, s := range []string{"", "30", "0.5", "Sat, 21 Nov 2026 08:50:07 GMT", `"a";r=0;t=30`, `"a\";r=0`, `a;r=0;t="5", b`, "1795251007000", "99999999999999999999", "-1", `";";,;=`} {
+		f.Add(s, s, s, int64(30))
+	}
+	f.Fuzz(func(t *testing.T, retry, item, reset string, seconds int64) {
+		h := fields("X-RateLimit-Remaining: 0", "Retry-After: "+retry, "RateLimit: "+item, "X-RateLimit-Reset: "+reset)
+		for _, status := range []int{200, 429} {
+			d := requestedPause(status, h, answeredAt, false)
+			if d < 0 || d > longestPause || d%time.Millisecond != 0 {
+				t.Errorf("%v: %s", h, d)
+			}
+		}
+		if seconds < 0 || seconds > 1e6 {
+			return
+		}
+		ours := appendInteger([]byte(`"a;r=5,\"", "b";r=0;t=`), seconds)
+		h = fields("RateLimit: "+string(ours), "Retry-After: "+strconv.FormatInt(seconds, 10))
+		for _, status := range []int{200, 429} {
+			if d := requestedPause(status, h, answeredAt, false); d != time.Duration(seconds)*time.Second {
+				t.Errorf("%s: %s", ours, d)
+			}
+		}
+	})
+}

@@ -1,0 +1,134 @@
+package httplimit_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/httplimit"
+)
+
+// hanging is a store that does not answer while told to hang, until the context ends.
+type hanging struct {
+	headgate.Store
+
+	hangs atomic.Bool
+}
+
+func (h *hanging) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if h.hangs.Load() {
+		<-ctx.Done()
+		return headgate.Decision{}, ctx.Err()
+	}
+	return h.Store.Take(ctx, r)
+}
+
+// Recording a pause in a store that hangs delays the response by 100 ms. This process keeps the
+// pause all the same.
+func TestASlowStoreDelaysAResponseByLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &hanging{Store: headgate.NewMemory(100)}
+		l, err := headgate.NewLimiter(store, parse(t, "1000/s"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &api{answer: func(r *http.Request) *http.Response {
+			store.hangs.Store(r.URL.Path == "/pause")
+			return pausing(r)
+		}}
+		var errs []error
+		client := newClient(t, l, a, httplimit.TransportOptions{
+			Observe: func(r *http.Request, pause time.Duration, err error) {
+				errs = append(errs, err)
+				if pause != 30*time.Second || r.URL.Path != "/pause" {
+					t.Errorf("observed a pause of %s for %s, %v", pause, r.URL.Path, err)
+				}
+			},
+		})
+		if got := call(t.Context(), client, "http://api.example/pause"); got != "429" {
+			t.Error(got)
+		}
+		if took := time.Since(a.start); took != 100*time.Millisecond {
+			t.Errorf("the response came after %s; want 100ms", took)
+		}
+		if len(errs) != 1 || !errors.Is(errs[0], context.DeadlineExceeded) {
+			t.Errorf("observed %v", errs)
+		}
+		store.hangs.Store(false)
+		call(t.Context(), client, "http://api.example/")
+		if took := time.Since(a.start).Round(time.Second); took != 30*time.Second {
+			t.Errorf("the next call was made after %s", took)
+		}
+	})
+}
+
+// A limit named as somebody might name one is not taken for a pause.
+func TestLimitNamedPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &api{}
+		client := newClient(t, newLimiter(t, "pause=1/s"), a, httplimit.TransportOptions{})
+		for range 3 {
+			call(t.Context(), client, "http://api.example/")
+		}
+		wantCalls(t, a, "/ 0s", "/ 1s", "/ 2s")
+	})
+}
+
+// lookFails is a store whose look at a pause fails as soon as it is told to.
+type lookFails struct {
+	headgate.Store
+
+	begun atomic.Bool
+	fails func(ctx context.Context) error
+}
+
+func (l *lookFails) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if l.begun.Load() && r.Cost == 0 {
+		if err := l.fails(ctx); err != nil {
+			return headgate.Decision{}, err
+		}
+	}
+	return l.Store.Take(ctx, r)
+}
+
+// A turn after which the look fails is given back: nothing was sent.
+func TestTurnIsGivenBackIfTheLookFails(t *testing.T) {
+	gone := errors.New("the store is gone")
+	for name, fails := range map[string]func(ctx context.Context) error{
+		"store": func(context.Context) error { return gone },
+		"ctx":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &lookFails{Store: headgate.NewMemory(100), fails: fails}
+				limit := parse(t, "day=1/s burst 2")
+				l, err := headgate.NewLimiter(store, limit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a := &api{}
+				client := newClient(t, l, a, httplimit.TransportOptions{})
+				for range 2 {
+					call(t.Context(), client, "http://api.example/")
+				}
+				time.AfterFunc(time.Second/2, func() { store.begun.Store(true) })
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				defer cancel()
+				call(ctx, client, "http://api.example/")
+				if len(a.calls) != 2 {
+					t.Errorf("calls %q", a.calls)
+				}
+				synctest.Wait()
+				d, err := store.Store.Take(t.Context(), headgate.Request{Key: "host:=api.example", Limit: limit})
+				if want := int64(time.Since(a.start) / time.Second); err != nil || d.Remaining != min(want, 2) {
+					t.Errorf("%d remain, %v; want %d", d.Remaining, err, min(want, 2))
+				}
+			})
+		})
+	}
+}

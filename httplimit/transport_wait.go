@@ -1,0 +1,171 @@
+package httplimit
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/waitline"
+)
+
+// fresh is how long after checking for a pause a request may be sent without checking again.
+const fresh = 10 * time.Millisecond
+
+// wait returns when r may be sent. It reserves after the pause, because all requests that
+// waited for the pause would otherwise have start times in the past at its end. If another
+// pause began before the start time, it cancels the reservation and begins again.
+func (t *Transport) wait(r *http.Request, key string) error {
+	ctx, cost := r.Context(), costOf(r, t.options.Cost)
+	for {
+		if err := t.waitForPause(r, key); err != nil || cost == 0 {
+			return err
+		}
+		checked := time.Now()
+		reservation, err := t.limiter.Reserve(ctx, key, cost)
+		if err != nil {
+			return t.failed(r, err)
+		}
+		err = reservation.Wait(ctx)
+		if err == nil && time.Since(checked) < fresh {
+			return nil
+		}
+		left := time.Duration(0)
+		if err == nil {
+			left, err = t.pauseLeft(r, key)
+		}
+		if err == nil && left == 0 {
+			return nil
+		}
+		// In the background, because the store may be slow or the context may have ended. If
+		// the store cannot cancel it, the reservation stays charged.
+		go func() { _ = reservation.Cancel(context.WithoutCancel(ctx)) }()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// waitForPause returns when the pause of key is over, to one caller after the other.
+func (t *Transport) waitForPause(r *http.Request, key string) error {
+	left, err := t.pauseLeft(r, key)
+	if err != nil || left == 0 && !t.lines.busy(key) {
+		return err
+	}
+	ctx := r.Context()
+	if err := endsInTime(ctx, left); err != nil {
+		return err
+	}
+	leave, err := t.lines.enter(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	for {
+		left, err := t.pauseLeft(r, key)
+		if err != nil || left == 0 {
+			return err
+		}
+		if err := endsInTime(ctx, left); err != nil {
+			return err
+		}
+		if err := sleep(ctx, left); err != nil {
+			return err
+		}
+	}
+}
+
+// endsInTime returns an error for a pause that ends after the deadline.
+func endsInTime(ctx context.Context, pause time.Duration) error {
+	if deadline, ok := ctx.Deadline(); ok && pause > time.Until(deadline) {
+		return &headgate.DeadlineError{Limit: pauseLimit, Wait: pause}
+	}
+	return nil
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// failed returns what RoundTrip returns for an error of the store: nothing with FailOpen, if
+// the store is unavailable.
+func (t *Transport) failed(r *http.Request, err error) error {
+	_, late := errors.AsType[*headgate.DeadlineError](err)
+	_, invalid := errors.AsType[*headgate.InvalidError](err)
+	if late || invalid || r.Context().Err() != nil {
+		return err
+	}
+	t.observe(r, 0, err)
+	if t.options.FailOpen {
+		return nil
+	}
+	return err
+}
+
+func (t *Transport) observe(r *http.Request, pause time.Duration, err error) {
+	if t.options.Observe != nil {
+		t.options.Observe(r, pause, err)
+	}
+}
+
+// pauseLines line up the requests that wait for the pause of a key. The first of a line sleeps
+// until the pause is over, so that they go on one after the other, in the order in which they
+// came.
+type pauseLines struct {
+	mu   sync.Mutex
+	keys map[string]*pauseLine
+}
+
+type pauseLine struct {
+	turnstile waitline.Turnstile
+	callers   int // in the line, or about to enter it
+}
+
+// busy reports whether a request waits for the pause of key.
+func (l *pauseLines) busy(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.keys[key] != nil
+}
+
+// enter waits until the caller is the first of the line. The caller then calls leave.
+func (l *pauseLines) enter(ctx context.Context, key string) (leave func(), err error) {
+	l.mu.Lock()
+	line := l.keys[key]
+	if line == nil {
+		if l.keys == nil {
+			l.keys = make(map[string]*pauseLine)
+		}
+		line = new(pauseLine)
+		l.keys[key] = line
+	}
+	line.callers++
+	l.mu.Unlock()
+	if err := line.turnstile.Enter(ctx); err != nil {
+		l.forget(key, line)
+		return nil, err
+	}
+	return func() {
+		line.turnstile.Leave()
+		l.forget(key, line)
+	}, nil
+}
+
+// forget deletes the line when the last caller has left it.
+func (l *pauseLines) forget(key string, line *pauseLine) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if line.callers--; line.callers == 0 {
+		delete(l.keys, key)
+	}
+}

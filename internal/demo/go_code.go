@@ -1,0 +1,66 @@
+package demo
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// goCode returns the Go expression that makes l.
+func goCode(l headgate.Limit) string {
+	every := goDuration(l.Period())
+	switch l.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+		return goRate(l.Refill(), l.Period()) + goBurst(l)
+	case headgate.AlgorithmStepped:
+		return fmt.Sprintf("headgate.SteppedTokenBucket(%d, %s)", l.Refill(), every) + goBurst(l)
+	case headgate.AlgorithmFixedWindow:
+		return fmt.Sprintf("headgate.FixedWindow(%d, %s)", l.Capacity(), every)
+	case headgate.AlgorithmSlidingWindow:
+		return fmt.Sprintf("headgate.SlidingWindow(%d, %s)", l.Capacity(), every)
+	default:
+		return fmt.Sprintf("headgate.SlidingLog(%d, %s)", l.Capacity(), every)
+	}
+}
+
+// goRate returns the constructor of a token bucket.
+func goRate(n int64, period time.Duration) string {
+	switch period {
+	case time.Second:
+		return fmt.Sprintf("headgate.PerSecond(%d)", n)
+	case time.Minute:
+		return fmt.Sprintf("headgate.PerMinute(%d)", n)
+	case time.Hour:
+		return fmt.Sprintf("headgate.PerHour(%d)", n)
+	case 24 * time.Hour:
+		return fmt.Sprintf("headgate.PerDay(%d)", n)
+	default:
+		return fmt.Sprintf("headgate.Per(%d, %s)", n, goDuration(period))
+	}
+}
+
+// goBurst returns the call that sets the burst of l, if it is not the default.
+func goBurst(l headgate.Limit) string {
+	if l.Capacity() == l.Refill() {
+		return ""
+	}
+	return fmt.Sprintf(".Burst(%d)", l.Capacity())
+}
+
+// goDuration writes d in the largest unit of package time that divides it.
+func goDuration(d time.Duration) string {
+	for _, u := range []struct {
+		unit time.Duration
+		name string
+	}{{time.Hour, "time.Hour"}, {time.Minute, "time.Minute"}, {time.Second, "time.Second"}, {time.Millisecond, "time.Millisecond"}} {
+		switch {
+		case d == u.unit:
+			return u.name
+		case d%u.unit == 0:
+			return strconv.FormatInt(int64(d/u.unit), 10) + "*" + u.name
+		}
+	}
+	return strconv.FormatInt(d.Microseconds(), 10) + "*time.Microsecond"
+}

@@ -1,0 +1,42 @@
+package demo
+
+import (
+	"bytes"
+	"embed"
+	"net/http"
+	"path"
+	"time"
+)
+
+//go:embed page
+var files embed.FS
+
+// contentTypes are fixed, because those of package mime depend on the system.
+var contentTypes = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
+}
+
+// addFiles serves each file of the page at its name, and the page itself at /.
+func addFiles(mux *http.ServeMux) {
+	entries, err := files.ReadDir("page")
+	if err != nil {
+		panic(err) // the files are part of the program
+	}
+	for _, entry := range entries {
+		content, err := files.ReadFile("page/" + entry.Name())
+		if err != nil {
+			panic(err) // as above
+		}
+		serve := only(http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", contentTypes[path.Ext(entry.Name())])
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+		})
+		mux.Handle("/"+entry.Name(), serve)
+		if entry.Name() == "index.html" {
+			mux.Handle("/{$}", serve)
+		}
+	}
+}

@@ -1,0 +1,399 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+var midnight = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// everyAlgorithm returns a limit of n in each period for each algorithm.
+func everyAlgorithm(n int64, period time.Duration) []headgate.Limit {
+	return []headgate.Limit{
+		headgate.Per(n, period),
+		headgate.SteppedTokenBucket(n, period),
+		headgate.FixedWindow(n, period),
+		headgate.SlidingWindow(n, period),
+		headgate.SlidingLog(n, period),
+	}
+}
+
+// ask takes cost of key at the given time after midnight.
+func ask(
+	t testing.TB, s headgate.Store, key string, l headgate.Limit, cost int64, after time.Duration,
+) headgate.Decision {
+	t.Helper()
+	r := headgate.Request{Key: key, Limit: l, Cost: cost, At: midnight.Add(after)}
+	d, err := s.Take(t.Context(), r)
+	if err != nil {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	return d
+}
+
+// ledger records all reports in order.
+type ledger struct {
+	all    []any // Event and Call
+	events []Event
+	calls  []Call
+}
+
+func (l *ledger) observer() Observer {
+	return Observer{
+		Decided: func(_ context.Context, e Event) {
+			l.all, l.events = append(l.all, e), append(l.events, e)
+		},
+		Called: func(_ context.Context, c Call) {
+			l.all, l.calls = append(l.all, c), append(l.calls, c)
+		},
+	}
+}
+
+func (l *ledger) outcomes() (words []string) {
+	for _, e := range l.events {
+		words = append(words, e.Outcome.String())
+	}
+	return words
+}
+
+func (l *ledger) forget() { *l = ledger{} }
+
+// observing returns a store around store, and the ledger of its reports.
+func observing(t *testing.T, store headgate.Store) (headgate.Store, *ledger) {
+	t.Helper()
+	l := new(ledger)
+	return must(New(store, l.observer())), l
+}
+
+func TestWithoutFunctionsNewReturnsTheStore(t *testing.T) {
+	m := headgate.NewMemory(0)
+	if s := must(New(m, Observer{}, Observer{})); s != headgate.Store(m) {
+		t.Errorf("New with no functions is %T; want the store itself", s)
+	}
+}
+
+func TestNewRefusesWhatIsNoStore(t *testing.T) {
+	for _, none := range []headgate.Store{nil, (*headgate.Memory)(nil), new(headgate.Memory)} {
+		s, err := New(none)
+		if _, invalid := errors.AsType[*headgate.InvalidError](err); !invalid || s != nil {
+			t.Errorf("New(%T): %v, %v", none, s, err)
+		}
+	}
+}
+
+func TestOutcomeOfEachKindOfRequest(t *testing.T) {
+	for _, limit := range everyAlgorithm(2, time.Minute) {
+		t.Run(limit.Algorithm().String(), func(t *testing.T) {
+			s, l := observing(t, headgate.NewMemory(0))
+			for _, step := range []struct {
+				request headgate.Request
+				want    Outcome
+			}{
+				{headgate.Request{Cost: 0}, Peeked},
+				{headgate.Request{Cost: 1}, Allowed},
+				{headgate.Request{Cost: 2}, Denied},
+				{headgate.Request{Cost: 3, MaxWait: time.Hour}, Denied}, // never fits
+				{headgate.Request{Cost: 1, MaxWait: time.Hour}, Allowed},
+				{headgate.Request{Cost: 0}, Peeked},
+				{headgate.Request{Cost: -1}, Refunded},
+				{headgate.Request{Cost: 1}, Allowed},
+				{headgate.Request{Cost: 1, MaxWait: time.Second}, Denied},
+				{headgate.Request{Cost: 1, MaxWait: time.Hour}, Reserved},
+				{headgate.Request{Cost: 1}, Denied},
+			} {
+				l.forget()
+				step.request.Key, step.request.Limit = "k", limit
+				step.request.At = midnight.Add(time.Second)
+				d, err := s.Take(t.Context(), step.request)
+				event := Event{Request: step.request, Decision: d, Outcome: step.want}
+				if err != nil || !slices.Equal(l.events, []Event{event}) {
+					t.Errorf("%v\nreported %+v\nwant %+v", err, l.events, event)
+				}
+				if len(l.calls) != 1 || l.calls[0].Method != "Take" || l.calls[0].Requests != 1 {
+					t.Errorf("cost %d: reported the call %+v", step.request.Cost, l.calls)
+				}
+			}
+		})
+	}
+}
+
+func TestOutcomesOfGroups(t *testing.T) {
+	one := headgate.FixedWindow(1, time.Minute).Named("one")
+	two := headgate.FixedWindow(2, time.Minute).Named("two")
+	slow := headgate.FixedWindow(1, time.Hour).Named("slow")
+	wait := time.Hour
+	s, l := observing(t, headgate.NewMemory(0))
+	for _, step := range []struct {
+		rs   []headgate.Request
+		want string
+	}{
+		{[]headgate.Request{{Limit: one, Cost: 1}, {Limit: two, Cost: 1}}, "[allowed allowed]"},
+		{[]headgate.Request{{Limit: one, Cost: 1}, {Limit: two, Cost: 1}}, "[denied rolled_back]"},
+		{
+			[]headgate.Request{{Limit: two, Cost: 1}, {Limit: one, Cost: 1}, {Limit: slow, Cost: 0}},
+			"[rolled_back denied peeked]",
+		},
+		{[]headgate.Request{{Limit: two, Cost: -1}, {Limit: one, Cost: 1}}, "[rolled_back denied]"},
+		{[]headgate.Request{{Limit: two, Cost: -1}, {Limit: one, Cost: 0}}, "[refunded peeked]"},
+		{[]headgate.Request{{Limit: two, Cost: 3}, {Limit: one, Cost: 2}}, "[denied denied]"},
+		{
+			[]headgate.Request{{Limit: slow, Cost: 1}, {Limit: two, Cost: 2, MaxWait: wait}},
+			"[allowed allowed]",
+		},
+		// The first does not wait, so the second refuses, though it would wait itself.
+		{
+			[]headgate.Request{{Key: "b", Limit: slow, Cost: 1}, {Limit: one, Cost: 1, MaxWait: wait}},
+			"[rolled_back denied]",
+		},
+		{
+			[]headgate.Request{
+				{Key: "b", Limit: slow, Cost: 1, MaxWait: wait}, {Limit: one, Cost: 1, MaxWait: wait},
+			},
+			"[reserved reserved]",
+		},
+		{nil, "[]"},
+	} {
+		l.forget()
+		for i := range step.rs {
+			step.rs[i].At = midnight
+		}
+		ds := make([]headgate.Decision, len(step.rs))
+		if err := s.TakeAll(t.Context(), step.rs, ds); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(l.outcomes()); got != step.want {
+			t.Errorf("%+v: %s; want %s", step.rs, got, step.want)
+		}
+		for i, e := range l.events {
+			if e.Request != step.rs[i] || e.Decision != ds[i] || e.Err != nil {
+				t.Errorf("request %d: reported %+v; answered %+v", i, e, ds[i])
+			}
+		}
+		c := l.calls
+		if len(c) != 1 || c[0].Method != "TakeAll" || c[0].Requests != len(step.rs) {
+			t.Errorf("reported the call %+v", c)
+		}
+	}
+}
+
+// For random groups, the outcomes agree with what the state of each key and limit became.
+func TestOutcomesAreWhatWasDone(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	m := headgate.NewMemory(0)
+	s, l := observing(t, m)
+	limits := everyAlgorithm(4, time.Minute)
+	met := map[Outcome]int{}
+	for i := range 5000 {
+		after := time.Duration(i) * 2 * time.Second
+		peek := func(r headgate.Request) headgate.Decision {
+			return ask(t, m, r.Key, r.Limit, 0, after)
+		}
+		var rs []headgate.Request
+		var before []headgate.Decision
+		for _, n := range random.Perm(len(limits))[:1+random.IntN(3)] {
+			r := headgate.Request{
+				Key:     fmt.Sprint(random.IntN(3)),
+				Limit:   limits[n],
+				Cost:    random.Int64N(8) - 2,
+				MaxWait: time.Duration(random.IntN(3)) * 20 * time.Second,
+				At:      midnight.Add(after),
+			}
+			rs, before = append(rs, r), append(before, peek(r))
+		}
+		l.forget()
+		ds := make([]headgate.Decision, len(rs))
+		if err := s.TakeAll(t.Context(), rs, ds); err != nil {
+			t.Fatal(err)
+		}
+		if headgate.Granted(rs, ds) == slices.Contains(l.outcomes(), "denied") {
+			t.Fatalf("step %d: granted, with %v", i, l.outcomes())
+		}
+		for j, e := range l.events {
+			met[e.Outcome]++
+			if now := peek(rs[j]); !agrees(e, l.outcomes(), before[j], now) {
+				t.Fatalf("step %d: %s among %v of %+v, before %+v, after %+v",
+					i, e.Outcome, l.outcomes(), rs, before[j], now)
+			}
+		}
+	}
+	if len(met) != 6 {
+		t.Errorf("outcomes met: %v; want all but failed", met)
+	}
+}
+
+// agrees reports whether the outcome of e, one of all, fits what a peek saw before and after.
+func agrees(e Event, all []string, before, after headgate.Decision) bool {
+	refused, reserved := slices.Contains(all, "denied"), slices.Contains(all, "reserved")
+	fits := before.Remaining >= e.Request.Cost
+	switch e.Outcome {
+	case Allowed:
+		return !refused && !reserved && fits && after != before
+	case Reserved: // until the start time, nothing else is granted
+		return !refused && !slices.Contains(all, "allowed") && after.Remaining == 0
+	case Denied:
+		return (!fits || len(all) > 1) && after == before
+	case RolledBack:
+		return refused && after == before
+	case Refunded: // at the start time of the group, if that is reserved
+		return !refused && (reserved || after.Remaining >= before.Remaining)
+	case Peeked:
+		return after == before
+	}
+	return false
+}
+
+// slowStore answers after a while, or fails.
+type slowStore struct {
+	*headgate.Memory
+
+	takes time.Duration
+	err   error
+}
+
+func (s *slowStore) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	time.Sleep(s.takes)
+	if s.err != nil {
+		return headgate.Decision{}, s.err
+	}
+	return s.Memory.Take(ctx, r)
+}
+
+func (s *slowStore) TakeAll(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
+) error {
+	time.Sleep(2 * s.takes)
+	if s.err != nil {
+		ds[0] = headgate.Decision{Limit: rs[0].Limit} // means nothing after an error
+		return s.err
+	}
+	return s.Memory.TakeAll(ctx, rs, ds)
+}
+
+func (s *slowStore) Reset(ctx context.Context, key string, l headgate.Limit) error {
+	time.Sleep(3 * s.takes)
+	if s.err != nil {
+		return s.err
+	}
+	return s.Memory.Reset(ctx, key, l)
+}
+
+func TestCallsAreReportedAfterTheirDecisions(t *testing.T) {
+	for _, c := range []struct {
+		err      error
+		outcomes string
+	}{
+		{nil, "[allowed allowed allowed]"},
+		{errors.New("no answer"), "[error error error]"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, l := observing(t, &slowStore{headgate.NewMemory(0), 7 * time.Millisecond, c.err})
+			one, two := headgate.FixedWindow(1, time.Minute), headgate.FixedWindow(2, time.Minute)
+			r := headgate.Request{Limit: one, Cost: 1}
+			rs := []headgate.Request{{Key: "k", Limit: one, Cost: 1}, {Key: "k", Limit: two, Cost: 1}}
+			_, err := s.Take(t.Context(), r)
+			errAll := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2))
+			errReset := s.Reset(t.Context(), "k", one)
+			if err != c.err || errAll != c.err || errReset != c.err { //nolint:errorlint // unchanged
+				t.Errorf("errors %v, %v, %v; want %v", err, errAll, errReset, c.err)
+			}
+			want := []Call{
+				{"Take", 1, 7 * time.Millisecond, c.err},
+				{"TakeAll", 2, 14 * time.Millisecond, c.err},
+				{"Reset", 0, 21 * time.Millisecond, c.err},
+			}
+			if !slices.Equal(l.calls, want) || fmt.Sprint(l.outcomes()) != c.outcomes {
+				t.Errorf("reported %+v, %s\nwant %+v, %s", l.calls, l.outcomes(), want, c.outcomes)
+			}
+			order := ""
+			for _, report := range l.all {
+				e, decided := report.(Event)
+				none := e.Decision == (headgate.Decision{})
+				if decided && (e.Err != c.err || none != (c.err != nil)) { //nolint:errorlint // as above
+					t.Errorf("reported %+v; want either a decision or the error %v", e, c.err)
+				}
+				order += map[bool]string{true: "d", false: "c"}[decided]
+			}
+			if order != "dcddcc" {
+				t.Errorf("order %s; want dcddcc", order)
+			}
+		})
+	}
+}
+
+func TestEachFunctionOfEachObserverIsCalledForWhatItAskedFor(t *testing.T) {
+	decided, called := 0, 0
+	countDecided := Observer{Decided: func(context.Context, Event) { decided++ }}
+	countCalled := Observer{Called: func(context.Context, Call) { called++ }}
+	l := headgate.FixedWindow(1, time.Minute)
+	for i, c := range []struct {
+		observers       []Observer
+		decided, called int
+	}{
+		{[]Observer{countDecided}, 2, 0},
+		{[]Observer{countCalled}, 0, 3},
+		{[]Observer{countDecided, countCalled, countDecided}, 4, 3},
+	} {
+		decided, called = 0, 0
+		s := must(New(headgate.NewMemory(0), c.observers...))
+		r := headgate.Request{Limit: l, Cost: 1}
+		must(s.Take(t.Context(), r))
+		all := s.TakeAll(t.Context(), []headgate.Request{r}, make([]headgate.Decision, 1))
+		if err := errors.Join(all, s.Reset(t.Context(), "", l)); err != nil {
+			t.Error(err)
+		}
+		if decided != c.decided || called != c.called {
+			t.Errorf("%d: %d decisions and %d calls; want %d and %d",
+				i, decided, called, c.decided, c.called)
+		}
+	}
+}
+
+// The caller that gets the panic can go on, and so can others.
+func TestAPanicOfAnObserverIsOneOfItsCallerAfterTheDecision(t *testing.T) {
+	m := headgate.NewMemory(0)
+	s := must(New(m, Observer{Decided: func(_ context.Context, e Event) {
+		if e.Request.Key == "bad" {
+			panic("observer")
+		}
+	}}))
+	l := headgate.FixedWindow(1, time.Minute)
+	func() {
+		defer func() {
+			if r := recover(); r != "observer" {
+				t.Errorf("recovered %v; want the observer's panic", r)
+			}
+		}()
+		ask(t, s, "bad", l, 1, 0)
+	}()
+	if d := ask(t, s, "good", l, 1, 0); !d.Allowed() {
+		t.Errorf("after the panic: %+v", d)
+	}
+	if d := ask(t, m, "bad", l, 1, 0); d.Allowed() {
+		t.Errorf("the panicking call was not charged: %+v", d)
+	}
+}
+
+func TestOutcomeNames(t *testing.T) {
+	for o, want := range map[Outcome]string{
+		0: "none", Allowed: "allowed", Failed: "error", Failed + 1: "none", 255: "none",
+	} {
+		if o.String() != want {
+			t.Errorf("outcome %d is %q; want %q", o, o, want)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/internal/redisscript"
+	"github.com/redis/go-redis/v9"
+)
+
+var _ concurrency.Store = (*Store)(nil)
+
+// permitScript is apart from the scripts of the limits, because each would slow the other down.
+var permitScript = sync.OnceValue(func() redisscript.Script {
+	return redisscript.New(file("permits"))
+})
+
+// AcquirePermit implements concurrency.Store in one round trip, or two if the first answer is
+// lost. If ctx ends before the answer, the permit is released in the background. If both answers
+// are lost, the permit may be in use until it expires.
+func (s *Store) AcquirePermit(
+	ctx context.Context, r concurrency.Request,
+) (concurrency.Decision, error) {
+	if err := r.Validate(); err != nil {
+		return concurrency.Decision{}, err
+	}
+	var a permitAnswer
+	var settled atomic.Bool // by the answer or by the caller that leaves, whichever is first
+	err := redisscript.Await(ctx, func() error {
+		a = s.callPermit(ctx, "acquire", r)
+		if !settled.CompareAndSwap(false, true) && a.held {
+			s.callPermit(ctx, "release", r)
+		}
+		return nil
+	})
+	if settled.CompareAndSwap(false, true) {
+		return concurrency.Decision{}, s.dialErrors.explain(ctx, s.explain(err))
+	}
+	if a.err != nil {
+		return concurrency.Decision{}, s.dialErrors.explain(ctx, s.explain(a.err))
+	}
+	return concurrency.Decision{Limit: r.Limit, InUse: a.inUse, RetryAfter: a.retry}, nil
+}
+
+// RenewPermit implements concurrency.Store in one round trip, or two if the first answer is lost.
+func (s *Store) RenewPermit(ctx context.Context, r concurrency.Request) (held bool, err error) {
+	return s.awaitPermit(ctx, "renew", r)
+}
+
+// ReleasePermit implements concurrency.Store in one round trip, or two if the first answer is
+// lost. After a lost answer it reports held, because the permit may have been in use.
+func (s *Store) ReleasePermit(ctx context.Context, r concurrency.Request) (held bool, err error) {
+	if err := ctx.Err(); err != nil && r.Validate() == nil {
+		go func() {
+			defer func() { _ = recover() }() // a hook of the client panicked, and no caller waits
+			s.callPermit(ctx, "release", r)
+		}()
+		return false, s.explain(err)
+	}
+	return s.awaitPermit(ctx, "release", r)
+}
+
+// WatchPermits implements concurrency.Store. While there are watchers, one more connection
+// subscribes to the channels of their keys, which are named as the keys are. With a redis.Ring it
+// hears the releases on one shard only. Watchers are also notified when the subscription begins,
+// and after the connection was lost, because a release may have been missed.
+func (s *Store) WatchPermits(key string, wake chan<- struct{}) (stop func()) {
+	return s.listener.watch(s.client, s.permitKey(key), wake)
+}
+
+// permitKey is the key in Redis of the permits of key. No limit has an ID that begins with @.
+func (s *Store) permitKey(key string) string { return s.prefix + "{" + escape(key) + "}:@permits" }
+
+// permitAnswer is what the script returned, or why it did not.
+type permitAnswer struct {
+	held  bool
+	inUse int64
+	retry time.Duration
+	err   error
+}
+
+// awaitPermit is callPermit until ctx ends.
+func (s *Store) awaitPermit(
+	ctx context.Context, op string, r concurrency.Request,
+) (held bool, err error) {
+	if err := r.Validate(); err != nil {
+		return false, err
+	}
+	var a permitAnswer
+	err = redisscript.Await(ctx, func() error {
+		a = s.callPermit(ctx, op, r)
+		return a.err
+	})
+	if err != nil {
+		return false, s.dialErrors.explain(ctx, s.explain(err)) // the call may still write to a
+	}
+	return a.held, nil
+}
+
+// callPermit runs the script, and repeats it once if the answer was lost: the ID makes that safe.
+// It does not end with ctx.
+func (s *Store) callPermit(ctx context.Context, op string, r concurrency.Request) permitAnswer {
+	ctx = context.WithoutCancel(ctx)
+	a := s.callPermitOnce(ctx, op, r)
+	if mayHaveRun(a.err) {
+		a = s.callPermitOnce(ctx, op, r)
+		a.held = a.held || op == "release"
+	}
+	if op == "release" && a.held {
+		s.listener.released(s.permitKey(r.Key))
+	}
+	return a
+}
+
+func (s *Store) callPermitOnce(ctx context.Context, op string, r concurrency.Request) permitAnswer {
+	id := r.ID[:]
+	if r.ID == (concurrency.PermitID{}) {
+		id = nil
+	}
+	keys := []string{s.permitKey(r.Key)}
+	numbers, err := s.clock.Run(ctx, s.client, permitScript(), keys, func(now int64) []any {
+		if !r.At.IsZero() {
+			now = r.At.UnixMicro()
+		}
+		return []any{op, id, now, r.TTL.Microseconds(), r.Limit, r.Notify}
+	})
+	if err == nil && len(numbers) != 3 {
+		err = fmt.Errorf("script returned %d numbers for a permit, want 3", len(numbers))
+	}
+	if err != nil {
+		return permitAnswer{err: err}
+	}
+	retry := time.Duration(numbers[2]) * time.Microsecond
+	return permitAnswer{held: numbers[0] == 1, inUse: numbers[1], retry: retry}
+}
+
+// mayHaveRun reports whether a script that ended with err may have run.
+func mayHaveRun(err error) bool {
+	if _, answered := errors.AsType[redis.Error](err); err == nil || answered {
+		return false
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
+		return false
+	}
+	return !errors.Is(err, redis.ErrClosed) && !errors.Is(err, redis.ErrPoolTimeout)
+}

@@ -1,0 +1,460 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/limittest"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
+)
+
+func TestPermits(t *testing.T) {
+	server := redistest.Shared(t)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	t.Cleanup(func() { _ = client.Close() })
+	limittest.RunPermits(t, func(t *testing.T) concurrency.Store { return newStore(t, client) })
+	t.Run("a release wakes a caller in another process", func(t *testing.T) {
+		wakesOtherClient(t, client, redis.NewClient(&redis.Options{Addr: server.Addr}))
+	})
+}
+
+func TestPermitsInCluster(t *testing.T) {
+	addrs := sharedCluster(t).Addrs
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	t.Cleanup(func() { _ = client.Close() })
+	limittest.RunPermits(t, func(t *testing.T) concurrency.Store { return newStore(t, client) })
+	t.Run("a release wakes a caller in another process", func(t *testing.T) {
+		wakesOtherClient(t, client, redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs}))
+	})
+}
+
+// wakesOtherClient has a client release what another one waits for. To a server, clients are
+// processes.
+func wakesOtherClient(t *testing.T, holder, waiter redis.UniversalClient) {
+	t.Cleanup(func() { _ = waiter.Close() })
+	held, waiting := newPermits(t, newStore(t, holder), 1), newPermits(t, newStore(t, waiter), 1)
+	for range 10 {
+		p := acquirePermit(t, held)
+		woken := make(chan error, 1)
+		go func() {
+			p, err := waiting.Wait(t.Context(), "k")
+			if err == nil {
+				err = p.Release(t.Context())
+			}
+			woken <- err
+		}()
+		until(t, "a caller waits", func() bool { return waiting.Waiting("k") == 1 })
+		if err := p.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		select {
+		case err := <-woken:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatal("not woken, and the TTL is an hour")
+		}
+	}
+}
+
+func newPermits(t *testing.T, s concurrency.Store, limit int64) *concurrency.Limiter {
+	t.Helper()
+	l, err := concurrency.New(s, limit, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func acquirePermit(t *testing.T, c *concurrency.Limiter) *concurrency.Permit {
+	t.Helper()
+	f, d, err := c.Acquire(t.Context(), "k")
+	if err != nil || f == nil {
+		t.Fatalf("not granted: %+v, %v", d, err)
+	}
+	return f
+}
+
+func permitsInUse(t *testing.T, c *concurrency.Limiter) int64 {
+	t.Helper()
+	d, err := c.Peek(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.InUse
+}
+
+// until repeats done until it returns true. What happens in the background reports no end.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for !done() {
+		if ctx.Err() != nil {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func TestKeyOfPermitsExpiresAfterTheLastOne(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	key := t.Name() + ":{k}:@permits"
+	l := newPermits(t, s, 2)
+	a, b := acquirePermit(t, l), acquirePermit(t, l)
+	wantHour := func(when string) {
+		t.Helper()
+		left := client.PTTL(t.Context(), key).Val()
+		if left < time.Hour-20*time.Second || left > time.Hour+2*time.Second {
+			t.Errorf("%s: expires in %s; want an hour", when, left)
+		}
+	}
+	wantHour("acquired")
+	short := concurrency.Request{Key: "k", ID: concurrency.PermitID{1}, Limit: 3, TTL: time.Minute}
+	if d, err := s.AcquirePermit(t.Context(), short); !d.Allowed() || err != nil {
+		t.Errorf("%+v, %v", d, err)
+	}
+	wantHour("acquired one for a minute besides those for an hour")
+	if held, err := s.ReleasePermit(t.Context(), short); !held || err != nil {
+		t.Errorf("released: %t, %v", held, err)
+	}
+	client.PExpire(t.Context(), key, 100*time.Hour)
+	if p, _, err := l.Acquire(t.Context(), "k"); p != nil || err != nil {
+		t.Errorf("a third of two: %v", err)
+	}
+	if left := client.PTTL(t.Context(), key).Val(); left < 99*time.Hour {
+		t.Errorf("a denial changed the expiry to %s", left)
+	}
+	client.Persist(t.Context(), key)
+	if err := a.Renew(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wantHour("renewed, after the expiry was lost")
+	client.Persist(t.Context(), key)
+	if err := a.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wantHour("one of two released, after the expiry was lost")
+	if err := b.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if client.Exists(t.Context(), key).Val() != 0 {
+		t.Error("a key without permits was not deleted")
+	}
+}
+
+func TestPermitCallsTakeOneCommand(t *testing.T) {
+	client := newClient(t)
+	l := newPermits(t, newStore(t, client), 3)
+	acquirePermit(t, l)
+	counter := new(counter)
+	client.AddHook(counter)
+	p := acquirePermit(t, l)
+	if err := errors.Join(p.Renew(t.Context()), p.Release(t.Context())); err != nil || counter.sent.Load() != 3 {
+		t.Errorf("acquire, renew and release took %d commands, error %v; want 3", counter.sent.Load(), err)
+	}
+}
+
+func TestPermitsSurviveScriptFlush(t *testing.T) {
+	client := newClient(t)
+	l := newPermits(t, newStore(t, client), 3)
+	for _, call := range []func(*concurrency.Permit) error{
+		func(p *concurrency.Permit) error { return p.Renew(t.Context()) },
+		func(p *concurrency.Permit) error { return p.Release(t.Context()) },
+	} {
+		p := acquirePermit(t, l)
+		client.ScriptFlush(t.Context())
+		if err := call(p); err != nil {
+			t.Error(err)
+		}
+		client.ScriptFlush(t.Context())
+	}
+	if n := permitsInUse(t, l); n != 1 {
+		t.Errorf("%d in use; want 1", n)
+	}
+}
+
+func TestReleaseIsPublishedOnceForADeniedCallerThatWaits(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	l := newPermits(t, s, 3)
+	permits := []*concurrency.Permit{acquirePermit(t, l), acquirePermit(t, l), acquirePermit(t, l)}
+	waits := concurrency.Request{Key: "k", ID: concurrency.PermitID{1}, Limit: 1, TTL: time.Hour, Notify: true}
+	for i, published := range []bool{false, true, true} {
+		if i == 1 {
+			if d, err := s.AcquirePermit(t.Context(), waits); d.Allowed() || err != nil {
+				t.Fatal(d, err)
+			}
+		}
+		if err := permits[i].Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		stats := client.Info(t.Context(), "commandstats").Val()
+		if got := strings.Contains(stats, "cmdstat_publish:calls=1,"); got != published {
+			t.Errorf("after release %d: published once: %t, want %t", i+1, got, published)
+		}
+	}
+}
+
+func TestForeignValueAtTheKeyOfPermitsStays(t *testing.T) {
+	client := newClient(t)
+	l := newPermits(t, newStore(t, client), 3)
+	key := t.Name() + ":{k}:@permits"
+	for _, foreign := range []string{"", "x", "0", "\x00", "\x01", "another value", "2" + strings.Repeat("x", 23)} {
+		client.Set(t.Context(), key, foreign, 0)
+		if _, _, err := l.Acquire(t.Context(), "k"); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%q: error %v; want one that names %q", foreign, err, key)
+		}
+		if got := client.Get(t.Context(), key).Val(); got != foreign {
+			t.Errorf("%q became %q", foreign, got)
+		}
+	}
+	client.Del(t.Context(), key)
+	client.LPush(t.Context(), key, "x")
+	if _, _, err := l.Acquire(t.Context(), "k"); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("a list: %v", err)
+	}
+}
+
+func TestPermitWhoseAnswersAreAllLost(t *testing.T) {
+	server := redistest.Start(t)
+	direct := redis.NewClient(&redis.Options{Addr: server.Addr})
+	t.Cleanup(func() { _ = direct.Close() })
+	losesAnswersTo := func(op string) *concurrency.Limiter {
+		addr := redistest.LoseAnswers(t, server.Addr, op)
+		client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true})
+		t.Cleanup(func() { _ = client.Close() })
+		return newPermits(t, newStore(t, client), 3)
+	}
+	l := newPermits(t, newStore(t, direct), 3)
+	other := acquirePermit(t, l)
+
+	if p, _, err := losesAnswersTo("acquire").Acquire(t.Context(), "k"); p != nil || err == nil {
+		t.Errorf("acquire: %v, %v; want an error", p, err)
+	}
+	if n := permitsInUse(t, l); n != 2 {
+		t.Errorf("%d in use; want 2, one of which expires", n)
+	}
+
+	p := acquirePermit(t, losesAnswersTo("renew"))
+	if err := p.Renew(t.Context()); err == nil || errors.Is(err, concurrency.ErrExpired) {
+		t.Errorf("renew: %v; want an error of the connection", err)
+	}
+	if err := p.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+
+	p = acquirePermit(t, losesAnswersTo("release"))
+	for range 2 {
+		if err := p.Release(t.Context()); err == nil || errors.Is(err, concurrency.ErrReleased) {
+			t.Errorf("release: %v; want an error of the connection", err)
+		}
+		if n := permitsInUse(t, l); n != 2 {
+			t.Errorf("%d in use after a release; want 2", n)
+		}
+	}
+	if err := other.Release(t.Context()); err != nil {
+		t.Errorf("the other permit: %v", err)
+	}
+}
+
+func TestPermitCallIsRepeatedAfterALostAnswer(t *testing.T) {
+	client := newClient(t)
+	loses := new(losesNext)
+	client.AddHook(loses)
+	l := newPermits(t, newStore(t, client), 2)
+	acquirePermit(t, l)
+	loses.next = true
+	p := acquirePermit(t, l)
+	for _, step := range []struct {
+		name  string
+		call  func(context.Context) error
+		inUse int64
+	}{{"renew", p.Renew, 2}, {"release", p.Release, 1}} {
+		loses.next = true
+		if err := step.call(t.Context()); err != nil || loses.next || permitsInUse(t, l) != step.inUse {
+			t.Errorf("%s: %v, and %d in use; want %d", step.name, err, permitsInUse(t, l), step.inUse)
+		}
+	}
+}
+
+// losesNext loses the answer to the next command.
+type losesNext struct {
+	counter
+	next bool
+}
+
+func (l *losesNext) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if l.next && err == nil {
+			l.next = false
+			cmd.SetErr(io.EOF)
+			return io.EOF
+		}
+		return err
+	}
+}
+
+// The server allows neither TIME in scripts nor channels. Callers in the process of the release
+// are woken nevertheless.
+func TestPermitsWithoutTimeAndChannels(t *testing.T) {
+	server := redistest.Start(t)
+	if _, err := server.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">pw", "~*", "resetchannels", "+@all", "-time"); err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "app", Password: "pw"})
+	t.Cleanup(func() { _ = client.Close() })
+	l := newPermits(t, newStore(t, client), 1)
+	p := acquirePermit(t, l)
+	if _, d, err := l.Acquire(t.Context(), "k"); err != nil || d.Allowed() || d.RetryAfter < time.Hour-20*time.Second {
+		t.Errorf("a second of one: %+v, %v", d, err)
+	}
+	woken := make(chan error)
+	go func() {
+		_, err := l.Wait(t.Context(), "k")
+		woken <- err
+	}()
+	until(t, "a caller waits", func() bool { return l.Waiting("k") == 1 })
+	if err := p.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-woken; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPermitIsReleasedInTheBackgroundWhenItsContextEnds(t *testing.T) {
+	client := newClient(t)
+	l := newPermits(t, newStore(t, client), 1)
+	hooked := redis.NewClient(&redis.Options{Addr: client.Options().Addr})
+	t.Cleanup(func() { _ = hooked.Close() })
+	ctx, cancel := context.WithCancel(t.Context())
+	acquiring := &hold{cancel: cancel, ended: make(chan struct{})}
+	hooked.AddHook(acquiring)
+	p, _, err := newPermits(t, newStore(t, hooked), 1).Acquire(ctx, "k")
+	if p != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("the context ended during Acquire: %v, %v", p, err)
+	}
+	if n := permitsInUse(t, l); n != 1 {
+		t.Errorf("%d in use before the answer; want 1", n)
+	}
+	close(acquiring.ended)
+	until(t, "released after Acquire", func() bool { return permitsInUse(t, l) == 0 })
+
+	p = acquirePermit(t, l)
+	if err := p.Release(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("released with a context that has ended: %v", err)
+	}
+	until(t, "released after Release", func() bool { return permitsInUse(t, l) == 0 })
+}
+
+// hold cancels a context when the first script has run, and keeps its answer until ended.
+type hold struct {
+	counter
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+func (h *hold) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err == nil && strings.HasPrefix(cmd.Name(), "eval") {
+			h.cancel()
+			<-h.ended
+		}
+		return err
+	}
+}
+
+func TestCloseEndsTheWaitForAPermit(t *testing.T) {
+	s, err := redisstore.Open("redis://" + redistest.Start(t).Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newPermits(t, s, 1)
+	acquirePermit(t, c)
+	woken := make(chan error)
+	for range 3 {
+		go func() {
+			_, err := c.Wait(t.Context(), "k")
+			woken <- err
+		}()
+	}
+	until(t, "three callers wait", func() bool { return c.Waiting("k") == 3 })
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	for range 3 {
+		if err := <-woken; err == nil {
+			t.Error("no error")
+		}
+	}
+}
+
+func TestBytesPerPermit(t *testing.T) {
+	client := newClient(t)
+	c := newPermits(t, newStore(t, client), 1000)
+	for n := 1; n <= 1000; n++ {
+		acquirePermit(t, c)
+		if n == 1 || n == 10 || n == 100 || n == 1000 {
+			bytes := client.MemoryUsage(t.Context(), t.Name()+":{k}:@permits").Val()
+			t.Logf("%4d permits: %5d bytes by MEMORY USAGE, %.0f each", n, bytes, float64(bytes)/float64(n))
+			if limit := int64(120 + 32*n); bytes > limit {
+				t.Errorf("%d permits take %d bytes; want at most %d", n, bytes, limit)
+			}
+		}
+	}
+}
+
+// BenchmarkPermit acquires and releases a permit while others are in use.
+func BenchmarkPermit(b *testing.B) {
+	server := redistest.Start(b)
+	client := redis.NewClient(&redis.Options{Addr: server.Addr})
+	b.Cleanup(func() { _ = client.Close() })
+	for _, others := range []int{0, 10, 100, 1000} {
+		b.Run(strconv.Itoa(others)+" others", func(b *testing.B) {
+			s, err := redisstore.New(client, redisstore.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			c, err := concurrency.New(s, 10_000, time.Hour)
+			if err != nil {
+				b.Fatal(err)
+			}
+			key := strconv.Itoa(others) + " others"
+			for d, err := c.Peek(b.Context(), key); d.InUse < int64(others); d, err = c.Peek(b.Context(), key) {
+				if _, werr := c.Wait(b.Context(), key); err != nil || werr != nil {
+					b.Fatal(err, werr)
+				}
+			}
+			client.ConfigResetStat(b.Context())
+			for b.Loop() {
+				f, _, err := c.Acquire(b.Context(), key)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := f.Release(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			_, stats, _ := strings.Cut(client.Info(b.Context(), "commandstats").Val(), "cmdstat_evalsha:")
+			_, stats, _ = strings.Cut(stats, "usec_per_call=")
+			var micros float64
+			if _, err := fmt.Sscanf(stats, "%f", &micros); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(2*micros, "server-us/op")
+		})
+	}
+}

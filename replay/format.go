@@ -1,0 +1,102 @@
+package replay
+
+import (
+	"strings"
+
+	"github.com/headgate/headgate"
+)
+
+// entry is the request in a log line. Its slices point into the line or the parser, and are valid
+// until the next line. Fields that the line does not hold, or that By does not need, are empty.
+type entry struct {
+	at      int64 // microseconds since the Unix epoch
+	addr    []byte
+	method  []byte
+	target  []byte // of the request: path and query
+	host    []byte
+	headers [][]byte // in the order of wanted.headers
+}
+
+func (e *entry) clear() {
+	clear(e.headers)
+	*e = entry{headers: e.headers}
+}
+
+// wanted are the fields that a parser must find, besides the time.
+type wanted struct {
+	request bool     // method or target
+	headers []string // canonical by headerName
+}
+
+// A parser reads the lines of one format.
+type parser interface {
+	// parse reads line into e, which is empty. It returns "", or the reason why the line
+	// cannot be used. Such a line may still be in the format: see known.
+	parse(line []byte, e *entry) (why string)
+	// known reports whether a line so far proved that the log is in the format.
+	known() bool
+}
+
+// Format is the format of the lines of a log.
+type Format uint8
+
+// The formats.
+const (
+	Guess    Format = iota // detected for each log, by its first line that can be read
+	Combined               // the default of nginx, and of most Apache servers
+	Common                 // the Common Log Format: Combined without referer and user agent
+	JSON                   // one JSON object a line, under the field names in use
+	W3C                    // the Extended Log File Format of IIS and CloudFront, with #Fields
+)
+
+const formatNames = "auto, combined, common, json or w3c"
+
+var formats = [...]string{"auto", "combined", "common", "json", "w3c"}
+
+// ParseFormat reads the name of a format: auto, combined, common, json or w3c.
+func ParseFormat(name string) (Format, error) {
+	for i, n := range formats {
+		if strings.EqualFold(n, name) {
+			return Format(i), nil
+		}
+	}
+	return Guess, &headgate.InvalidError{Field: "format", Value: quoted(name), Want: formatNames}
+}
+
+// String returns the name that [ParseFormat] reads.
+func (f Format) String() string {
+	if int(f) < len(formats) {
+		return formats[f]
+	}
+	return "unknown"
+}
+
+// MarshalText returns the name of f.
+func (f Format) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+func newParser(f Format, w wanted) parser {
+	switch f {
+	case JSON:
+		return &jsonParser{wanted: w}
+	case W3C:
+		return &w3cParser{wanted: w}
+	default:
+		return &clfParser{wanted: w, format: f}
+	}
+}
+
+// guess returns the only format that line can be in.
+func guess(line []byte) Format {
+	for _, c := range line {
+		switch c {
+		case ' ', '\t':
+		case '{':
+			return JSON
+		case '#':
+			return W3C
+		default:
+			return Combined
+		}
+	}
+	return Combined
+}

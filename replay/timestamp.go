@@ -1,0 +1,221 @@
+package replay
+
+import (
+	"strconv"
+)
+
+// latest is the last time that a [headgate.Request] can carry, in microseconds.
+const latest = 9_007_199_253 * 1_000_000
+
+// timestamps reads the times of log lines. Consecutive lines often have the same one, so it
+// keeps the last text that it read.
+type timestamps struct {
+	text [40]byte
+	n    int
+	at   int64
+}
+
+// read returns the time in b, in microseconds since the Unix epoch. ok is false if b is not a
+// time, or one before 1970 or after 2255.
+func (c *timestamps) read(b []byte) (at int64, ok bool) {
+	if len(b) == c.n && string(b) == string(c.text[:c.n]) && c.n > 0 {
+		return c.at, true
+	}
+	at, ok = readTime(b)
+	if !ok || at < 1 || at >= latest {
+		return 0, false
+	}
+	if len(b) <= len(c.text) {
+		c.n, c.at = copy(c.text[:], b), at
+	}
+	return at, true
+}
+
+// readTime reads the Common Log Format (17/Dec/2025:09:03:01 +0000), RFC 3339
+// with its relatives (a space for the T, a comma before the fraction, no zone for
+// UTC), and a number since the Unix epoch in s, ms, us or ns.
+func readTime(b []byte) (at int64, ok bool) {
+	s := stamp{rest: b}
+	switch {
+	case len(b) > 11 && b[2] == '/' && b[11] == ':':
+		s.day, s.month, s.year = s.number(2, '/'), s.monthName(), s.number(4, ':')
+	case len(b) > 10 && (b[4] == '-' || b[4] == '/') && b[7] == b[4]:
+		s.year, s.month, s.day = s.number(4, b[4]), s.number(2, b[4]), s.number(2, 0)
+		if len(s.rest) == 0 || s.rest[0] != 'T' && s.rest[0] != 't' && s.rest[0] != ' ' {
+			return 0, false
+		}
+		s.rest = s.rest[1:]
+	default:
+		return readEpoch(b)
+	}
+	hour, minute, second := s.number(2, ':'), s.number(2, ':'), s.number(2, 0)
+	micros := s.fraction()
+	east := s.zone()
+	if s.bad || len(s.rest) > 0 || !s.isDate() || hour > 23 || minute > 59 || second > 60 {
+		return 0, false
+	}
+	sec := int64(daysSinceEpoch(s.year, s.month, s.day))*86400 + int64(hour*3600+minute*60+second-east)
+	return sec*1_000_000 + int64(micros), true
+}
+
+// stamp is the text of a time, read from left to right.
+type stamp struct {
+	rest             []byte
+	bad              bool
+	year, month, day int
+}
+
+// number reads n digits, and the byte after them unless that is 0.
+func (s *stamp) number(n int, after byte) (v int) {
+	width := n
+	if after != 0 {
+		width++
+	}
+	if len(s.rest) < width || after != 0 && s.rest[n] != after {
+		s.bad = true
+		return 0
+	}
+	for _, c := range s.rest[:n] {
+		if c < '0' || c > '9' {
+			s.bad = true
+		}
+		v = v*10 + int(c-'0')
+	}
+	s.rest = s.rest[width:]
+	return v
+}
+
+// monthName reads an English month of three letters and the slash after it.
+func (s *stamp) monthName() int {
+	if len(s.rest) < 4 || s.rest[3] != '/' {
+		s.bad = true
+		return 0
+	}
+	name := s.rest[:3]
+	s.rest = s.rest[4:]
+	const names = "JanFebMarAprMayJunJulAugSepOctNovDec"
+	for i := 0; i < len(names); i += 3 {
+		if names[i:i+3] == string(name) {
+			return i/3 + 1
+		}
+	}
+	s.bad = true
+	return 0
+}
+
+// fraction reads a fraction of a second, if there is one, as whole microseconds.
+func (s *stamp) fraction() (micros int) {
+	if len(s.rest) == 0 || s.rest[0] != '.' && s.rest[0] != ',' {
+		return 0
+	}
+	i, unit := 1, 100_000
+	for ; i < len(s.rest) && '0' <= s.rest[i] && s.rest[i] <= '9'; i++ {
+		micros += int(s.rest[i]-'0') * unit
+		unit /= 10
+	}
+	s.bad = s.bad || i == 1
+	s.rest = s.rest[i:]
+	return micros
+}
+
+// zone reads Z, +0000 or +00:00, with or without a space before it, as seconds
+// east of Greenwich. No zone is UTC.
+func (s *stamp) zone() (east int) {
+	if len(s.rest) > 0 && s.rest[0] == ' ' {
+		s.rest = s.rest[1:]
+	}
+	if len(s.rest) == 0 {
+		return 0
+	}
+	sign := s.rest[0]
+	s.rest = s.rest[1:]
+	if sign == 'Z' || sign == 'z' {
+		return 0
+	}
+	hours := s.number(2, 0)
+	if len(s.rest) > 0 && s.rest[0] == ':' {
+		s.rest = s.rest[1:]
+	}
+	minutes := s.number(2, 0)
+	s.bad = s.bad || sign != '+' && sign != '-' || hours > 23 || minutes > 59
+	if east = hours*3600 + minutes*60; sign == '-' {
+		east = -east
+	}
+	return east
+}
+
+func (s *stamp) isDate() bool {
+	return s.month >= 1 && s.month <= 12 && s.day >= 1 && s.day <= daysIn(s.year, s.month)
+}
+
+func daysIn(year, month int) int {
+	switch month {
+	case 4, 6, 9, 11:
+		return 30
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	}
+	return 31
+}
+
+// daysSinceEpoch counts the days from 1970-01-01 in the Gregorian calendar: years
+// begin in March, so that the leap day comes last, and repeat after 400.
+// https://howardhinnant.github.io/date_algorithms.html#days_from_civil
+func daysSinceEpoch(year, month, day int) int {
+	if month <= 2 {
+		year--
+		month += 12
+	}
+	era := year / 400
+	ofEra := year - era*400
+	ofYear := (153*(month-3)+2)/5 + day - 1
+	return era*146097 + ofEra*365 + ofEra/4 - ofEra/100 + ofYear - 719468
+}
+
+// readEpoch reads seconds since the Unix epoch, exact to the microsecond. Numbers
+// too large for that are milli-, micro- or nanoseconds. Numbers before 1973 are not read as
+// times: they are more likely durations.
+func readEpoch(b []byte) (at int64, ok bool) {
+	whole, i := uint64(0), 0
+	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
+		if whole >= 1e18 {
+			return 0, false
+		}
+		whole = whole*10 + uint64(b[i]-'0')
+	}
+	if i == 0 {
+		return 0, false
+	}
+	s := stamp{rest: b[i:]}
+	micros := s.fraction()
+	if s.bad || len(s.rest) > 0 {
+		return readExponent(b)
+	}
+	switch {
+	case whole < 1e8:
+		return 0, false
+	case whole < 1e11:
+		return int64(whole)*1_000_000 + int64(micros), true
+	case whole < 1e14:
+		return int64(whole)*1000 + int64(micros)/1000, true
+	case whole < 1e17:
+		return int64(whole), true
+	default:
+		return int64(whole / 1000), true
+	}
+}
+
+// readExponent reads seconds written like 1.7658e+09, which some encoders do.
+func readExponent(b []byte) (at int64, ok bool) {
+	if len(b) > 40 {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(string(b), 64)
+	if err != nil || v < 1e8 || v >= 1e11 {
+		return 0, false
+	}
+	return int64(v * 1e6), true
+}
