@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -11,15 +12,17 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// batch is what one call of the script decides: asks of the same server. See take.lua for
-// its arguments.
+// batch is what one run of the script decides: calls for the same server. See prelude.lua
+// for the arguments.
 type batch struct {
-	asks     []*ask
+	calls    []*call
 	set      algorithms
-	names    places[string]
-	limits   places[headgate.Limit]
+	names    index[string]
+	limits   index[headgate.Limit]
+	packed   []byte // the limits
 	requests []byte
 	err      error // why none was decided
+	run      redisscript.Run
 }
 
 var batches = sync.Pool{New: func() any { return new(batch) }}
@@ -29,18 +32,19 @@ func newBatch() *batch {
 	return b
 }
 
-// tell lets the callers go, and b be used again, unless it has grown very large.
-func (b *batch) tell() {
-	for _, a := range b.asks {
-		a.done <- struct{}{}
+// finish wakes the callers, and lets b be used again, unless it has grown very large.
+func (b *batch) finish() {
+	for _, c := range b.calls {
+		c.done <- struct{}{}
 	}
 	if len(b.requests) > 100*maxBatch {
 		return
 	}
-	clear(b.asks)
+	clear(b.calls)
 	b.names.clear()
 	b.limits.clear()
-	b.asks, b.requests, b.set, b.err = b.asks[:0], b.requests[:0], 0, nil
+	b.run.Clear()
+	b.calls, b.requests, b.set, b.err = b.calls[:0], b.requests[:0], 0, nil
 	batches.Put(b)
 }
 
@@ -53,18 +57,18 @@ const (
 	joined
 )
 
-// add puts the requests of a behind those that are there.
-func (b *batch) add(a *ask) {
-	b.asks = append(b.asks, a)
-	for i := range a.requests {
+// add appends the requests of c.
+func (b *batch) add(c *call) {
+	b.calls = append(b.calls, c)
+	for i := range c.requests {
 		what := byte(0)
-		if a.how == looksOn {
+		if c.mode == peek {
 			what |= peeks
 		}
-		if i < len(a.requests)-1 {
+		if i < len(c.requests)-1 {
 			what |= joined
 		}
-		b.append(&a.requests[i], what, b.names.of(a.names[i]), b.limits.of(a.requests[i].Limit))
+		b.append(&c.requests[i], what, b.names.of(c.names[i]), b.limits.of(c.requests[i].Limit))
 	}
 }
 
@@ -84,7 +88,8 @@ func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 	if what&^costs != 0 {
 		b.set |= slowPath
 	}
-	p := append(b.requests, what)
+	b.requests = append(b.requests, what)
+	p := b.requests
 	p = number(p, int64(name), 3)
 	p = number(p, int64(limit), 3)
 	if what&costs != 0 {
@@ -113,65 +118,70 @@ func number(p []byte, n int64, size int) []byte {
 	return p
 }
 
-// call is that of the script for b, at a time of its caller's or 0.
-func (b *batch) call(now int64) redisscript.Call {
-	limits := make([]byte, 0, limitSize*len(b.limits.all))
+// prepare makes the run of the script, at a time of this process, or 0 for the server's.
+func (b *batch) prepare(now int64) {
+	p := b.packed[:0]
 	for _, l := range b.limits.all {
 		x, y := numbers(l)
-		limits = append(limits, byte(l.Algorithm()))
-		limits = number(number(number(limits, l.Capacity(), 7), x, 7), y, 7)
+		p = append(p, byte(l.Algorithm()))
+		p = number(number(number(p, l.Capacity(), 7), x, 7), y, 7)
 	}
-	return redisscript.Call{Script: scriptFor(b.set), Keys: b.names.all, Args: []any{now, limits, b.requests}}
+	b.packed = p
+	b.run.Prepare(scriptFor(b.set), b.names.all, now, b.packed, b.requests, b.answerSize())
 }
 
-// The sizes of a limit, an answer and the clock; see prelude.lua.
+// The sizes of a limit, an answer and the clock, in prelude.lua.
 const limitSize, answerSize, clockSize = 22, 21, 7
+
+func (b *batch) answerSize() (size int) {
+	for _, c := range b.calls {
+		size += answerSize * len(c.requests)
+	}
+	if b.set&slowPath != 0 {
+		size += clockSize
+	}
+	return size
+}
 
 // needsSlowPath reports whether the script met a state that only the slow path decides: then
 // nothing was decided, and the batch has to be sent again.
-func (b *batch) needsSlowPath(err error) bool {
-	if !redis.HasErrorPrefix(err, "SLOWPATH") {
+func (b *batch) needsSlowPath() bool {
+	if b.err == nil || !redis.HasErrorPrefix(b.err, "SLOWPATH") {
 		return false
 	}
 	b.set |= slowPath
 	return true
 }
 
-// answer gives each ask what the script said about it.
-func (b *batch) answer(text string, err error) {
-	size := 0
-	for _, a := range b.asks {
-		size += answerSize * len(a.requests)
-	}
-	if b.set&slowPath != 0 {
-		size += clockSize
-	}
-	if err == nil && len(text) != size {
+// answer gives each call what the script answered about it.
+func (b *batch) answer(text []byte, err error) {
+	if size := b.answerSize(); err == nil && len(text) != size {
 		err = fmt.Errorf("the script returned %d bytes; want %d", len(text), size)
 	}
 	b.err = err
-	for _, a := range b.asks {
-		a.err = err
-		for i := range a.requests {
+	for _, c := range b.calls {
+		c.err = err
+		for i := range c.requests {
 			if err != nil {
 				break
 			}
-			if a.err == nil {
-				a.decisions[i], a.err = decision(a.requests[i].Limit, a.names[i], text)
+			r := &c.requests[i]
+			if c.err == nil {
+				c.decisions[i], c.err = decision(r.Limit, c.names[i], text)
 			}
-			if r := &a.requests[i]; r.Start != nil && r.MaxWait > 0 && a.err == nil {
-				*r.Start = start(r, a.decisions[i], text[len(text)-clockSize:])
+			if r.Start != nil && r.MaxWait > 0 && c.err == nil {
+				*r.Start = start(r, c.decisions[i], text[len(text)-clockSize:])
 			}
 			text = text[answerSize:]
 		}
 	}
 }
 
-// start is the start time of a grant. The script returns its clock at the end.
-func start(r *headgate.Request, d headgate.Decision, text string) time.Time {
+// start is the start time of a grant, by the clock that the script returns at the end.
+func start(r *headgate.Request, d headgate.Decision, clock []byte) time.Time {
 	now := r.At
 	if now.IsZero() {
-		now = time.UnixMicro(numberAt(text, 0))
+		now = time.UnixMicro(numberAt(clock, 0))
 	}
 	return now.Truncate(time.Microsecond).Add(d.RetryAfter)
 }
@@ -185,7 +195,7 @@ const (
 
 // decision reads the answer that text begins with. Of a value that looks like a state, with numbers
 // that none has, it may tell what no limit says.
-func decision(l headgate.Limit, name, text string) (headgate.Decision, error) {
+func decision(l headgate.Limit, name string, text []byte) (headgate.Decision, error) {
 	remaining, retry, reset := numberAt(text, 0), numberAt(text, 7), numberAt(text, 14)
 	remaining, reset = min(max(remaining, 0), l.Capacity()), max(reset, 0)
 	d := headgate.Decision{Limit: l, Remaining: remaining, RetryAfter: time.Duration(retry) * time.Microsecond, ResetAfter: time.Duration(reset) * time.Microsecond}
@@ -201,7 +211,7 @@ func decision(l headgate.Limit, name, text string) (headgate.Decision, error) {
 }
 
 // numberAt reads the 7 bytes of text from the given place on.
-func numberAt(text string, from int) int64 {
+func numberAt(text []byte, from int) int64 {
 	var n uint64
 	for i := range 7 {
 		n |= uint64(text[from+i]) << (8 * (i + 1))
@@ -216,3 +226,46 @@ func (e scriptError) Error() string { return string(e) }
 
 // RedisError implements redis.Error.
 func (scriptError) RedisError() {}
+
+// fewEntries is up to how many entries an index is searched one by one.
+const fewEntries = 8
+
+// index numbers different values in the order in which they came.
+type index[T comparable] struct {
+	all []T
+	at  map[T]int // of all, once they are not few
+}
+
+// of is the number of value, counted from 1. A new value gets the next.
+func (x *index[T]) of(value T) int {
+	if len(x.all) < fewEntries {
+		if i := slices.Index(x.all, value); i >= 0 {
+			return i + 1
+		}
+		x.all = append(x.all, value)
+		return len(x.all)
+	}
+	if len(x.at) == 0 {
+		if x.at == nil {
+			x.at = make(map[T]int)
+		}
+		for i, other := range x.all {
+			x.at[other] = i + 1
+		}
+	}
+	at, ok := x.at[value]
+	if !ok {
+		x.all = append(x.all, value)
+		at = len(x.all)
+		x.at[value] = at
+	}
+	return at
+}
+
+func (x *index[T]) clear() {
+	if len(x.at) > 0 {
+		clear(x.at)
+	}
+	clear(x.all)
+	x.all = x.all[:0]
+}

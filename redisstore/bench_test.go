@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
@@ -34,7 +33,7 @@ func BenchmarkScript(b *testing.B) {
 					all := newBatch()
 					for range size {
 						keys = (keys + 7919) % 10_000
-						all.add(s.ask([]headgate.Request{{Key: "user:" + strconv.Itoa(keys), Limit: limit, Cost: 1}}, charges))
+						all.add(s.newCall([]headgate.Request{{Key: "user:" + strconv.Itoa(keys), Limit: limit, Cost: 1}}, charge))
 					}
 					s.decide([]*batch{all})
 				}
@@ -56,54 +55,6 @@ func BenchmarkScript(b *testing.B) {
 					_, _ = fmt.Sscanf(stats, "%f", &micros)
 					b.ReportMetric(micros, command+"-us")
 				}
-			})
-		}
-	}
-}
-
-// reportServer reports the server's time for a script call since the statistics were reset.
-func reportServer(b *testing.B, client *redis.Client) {
-	b.Helper()
-	_, stats, _ := strings.Cut(client.Info(b.Context(), "commandstats").Val(), "cmdstat_evalsha:")
-	_, stats, _ = strings.Cut(stats, "usec_per_call=")
-	var micros float64
-	if _, err := fmt.Sscanf(stats, "%f", &micros); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(micros, "server-us/op")
-}
-
-// BenchmarkHeld measures the server's time for a decision on a key of which no grant may be taken
-// back, and of one of which as many may as are kept.
-func BenchmarkHeld(b *testing.B) {
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(b).Addr})
-	b.Cleanup(func() { _ = client.Close() })
-	s, err := New(client, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	r := headgate.Request{Key: "k", Limit: headgate.Per(1_000_000, 1e9).Burst(1_000_000)}
-	take := func(b *testing.B, cost int64, hold time.Duration) {
-		r.Cost, r.Hold = cost, hold
-		if r.Ticket++; hold == 0 {
-			r.Ticket = 0
-		}
-		if _, err := s.Take(b.Context(), r); err != nil {
-			b.Fatal(err)
-		}
-	}
-	for _, held := range []int{0, 1024} {
-		r.Ticket = 1 << 32
-		for range held {
-			take(b, 1, time.Hour)
-		}
-		for name, cost := range map[string]int64{"look": 0, "take": 1} {
-			b.Run(fmt.Sprint(name, " beside ", held), func(b *testing.B) {
-				client.ConfigResetStat(b.Context())
-				for b.Loop() {
-					take(b, cost, 0)
-				}
-				reportServer(b, client)
 			})
 		}
 	}

@@ -7,26 +7,26 @@ import (
 	"github.com/headgate/headgate/internal/redisscript"
 )
 
-// ErrBusy is returned by Take and TakeAll of a [Store] if more callers wait for the server than
-// [Options].Queue allows. Nothing was sent. Its method Busy tells so to a fallback.Store.
+// ErrBusy is returned by Take and TakeAll of a [Store] if more callers wait for a server than
+// [Options].Queue allows. Nothing was sent. Its method Busy reports that to a fallback.Store.
 var ErrBusy error = busyError{}
 
 type busyError struct{}
 
 func (busyError) Error() string {
-	return "redisstore: too many callers wait for the server; see Options.Queue, or queue in a URL"
+	return "redisstore: too many callers wait for the server; raise Options.Queue, or queue in the URL"
 }
 
-// Busy says that it is not the server who gave no answer.
+// Busy reports that the request was rejected locally, whatever the state of the server.
 func (busyError) Busy() bool { return true }
 
 // ErrNotSent is in the error of Take and TakeAll of a [Store] if the context ended before the
-// request was sent: nothing is charged. If the error of a context comes without it, the request
-// is under way, or a connection is being made for it, and it stays charged if it is granted; but for a TakeAll over several servers,
-// which is given back behind the caller.
+// request was sent. Nothing is charged then. Without it, the error of a context means that the
+// request was sent, or waits for a connection, and may still be charged; a TakeAll over several
+// servers is refunded in the background.
 var ErrNotSent = errors.New("redisstore: the request was not sent")
 
-// notSent is the error of one whose context ended with err.
+// notSent is the error of a call whose context ended with err.
 func notSent(err error) error { return &notSentError{err} }
 
 type notSentError struct{ err error }
@@ -39,22 +39,25 @@ func (e *notSentError) Unwrap() []error { return []error{e.err, ErrNotSent} }
 
 const commands = "EVALSHA, EVAL, MGET, EXISTS, GET, SET, SETRANGE, DEL and TIME"
 
-// explain makes what a server said to s one line with what would help.
+// explain makes an error of the server or the client one line that says what to do.
 func (s *Store) explain(err error) error {
+	if err == nil {
+		return nil
+	}
 	return redisscript.Explain("redisstore", err, s.advices)
 }
 
-// advices are what helps against errors that other scripts may not meet, if commands are needed on
-// the keys of a prefix.
+// advices are for errors of scripts that need commands on the keys of a prefix.
 func advices(prefix, commands string) []redisscript.Advice {
-	rights := "the user needs the commands " + commands + " on keys that begin with " + strconv.Quote(prefix) +
-		", PING for Ping, SELECT for a database other than 0, and in a Cluster CLUSTER|SLOTS, COMMAND and ASKING"
+	rights := "the user needs the commands " + commands + " on keys that begin with " +
+		strconv.Quote(prefix) + ", PING for Ping, SELECT for a database other than 0, and in a " +
+		"Cluster CLUSTER|SLOTS, COMMAND and ASKING"
 	return []redisscript.Advice{
 		{Prefix: "NOPERM", Text: rights},
-		{Prefix: "The user executing the script", Text: rights}, // as Redis 7.0 says it of a command inside
+		{Prefix: "The user executing the script", Text: rights}, // Redis 7.0, of a command inside
 		{Prefix: "ERR The user executing the script", Text: rights},
-		{Prefix: "ACL failure in script", Text: rights}, // and 7.2
-		{Prefix: "WRONGTYPE", Text: "somebody else's value is at the key: choose another prefix"},
+		{Prefix: "ACL failure in script", Text: rights}, // Redis 7.2
+		{Prefix: "WRONGTYPE", Text: "another program uses the key: choose another prefix"},
 		{Prefix: "BADSTATE", Text: "choose another prefix, or delete the key"},
 	}
 }

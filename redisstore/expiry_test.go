@@ -76,10 +76,7 @@ func TestLivesLongEnough(t *testing.T) {
 	redisstore.VirtualTime(t)
 	client := newClient(t)
 	s := newStore(t, client)
-	seeds := uint64(40)
-	if testing.Short() {
-		seeds = 8
-	}
+	const seeds = uint64(10)
 	for _, c := range []struct {
 		name   string
 		limits []string // which take turns

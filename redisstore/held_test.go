@@ -51,7 +51,9 @@ func (h *held) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (h *held) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		h.wait()
+		if strings.HasPrefix(cmds[0].Name(), "eval") { // and not those that begin a connection
+			h.wait()
+		}
 		return next(ctx, cmds)
 	}
 }

@@ -7,18 +7,15 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
-	"github.com/redis/go-redis/v9"
 )
 
 // Two limits of a key that has begun to move cannot be asked together. Those who ask are told
 // so in the end and are not charged, or are answered if the key stays; who asks for other keys
 // meanwhile does not wait for them.
 func TestMovingKeys(t *testing.T) {
-	cluster := redistest.StartCluster(t)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs})
-	t.Cleanup(func() { _ = client.Close() })
+	cluster := sharedCluster(t)
+	client := newCluster(t)
 	var mu sync.Mutex
 	told := make(map[bool]int) // how many requests were decided, or not
 	s, err := redisstore.New(client, redisstore.Options{OnBatch: func(b redisstore.Batch) {

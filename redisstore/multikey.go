@@ -23,7 +23,7 @@ type keyGroup struct {
 	indices   []int
 	requests  []headgate.Request
 	decisions []headgate.Decision
-	how       manner
+	mode      mode
 }
 
 // byKey splits rs by key, in order of first appearance. Refunds come last: they are never
@@ -53,7 +53,7 @@ func byKey(rs []headgate.Request) []*keyGroup {
 	}
 	all := append(grants, refunds...)
 	for _, g := range all[1:] {
-		g.how = settles // the queue has let the first one in
+		g.mode = settle // the queue has let the first one in
 	}
 	return all
 }
@@ -68,7 +68,7 @@ func (s *Store) takeMultiKey(ctx context.Context, rs []headgate.Request, ds []he
 	}
 	all := byKey(rs)
 	if err := redisscript.Await(ctx, func() error { return s.takeGroups(ctx, all) }); err != nil {
-		return s.dials.explain(ctx, s.explain(err))
+		return s.dialErrors.explain(ctx, s.explain(err))
 	}
 	for _, g := range all {
 		for j, i := range g.indices {
@@ -83,7 +83,7 @@ func (s *Store) takeGroups(ctx context.Context, all []*keyGroup) error {
 	for i, g := range all {
 		err := ctx.Err()
 		if err == nil {
-			err = s.call(whole, g.requests, g.decisions, g.how)
+			err = s.decideTogether(whole, g.requests, g.decisions, g.mode)
 		}
 		if err == nil && headgate.Granted(g.requests, g.decisions) {
 			continue
@@ -92,7 +92,7 @@ func (s *Store) takeGroups(ctx context.Context, all []*keyGroup) error {
 		if err != nil {
 			return err // a call that failed may have charged its own key
 		}
-		return s.peek(whole, slices.Delete(slices.Clone(all), i, i+1))
+		return s.peekAt(whole, slices.Delete(slices.Clone(all), i, i+1))
 	}
 	return nil
 }
@@ -105,15 +105,15 @@ func (s *Store) refund(ctx context.Context, taken []*keyGroup) error {
 		for i := range back {
 			back[i].Cost = -back[i].Cost
 		}
-		all = errors.Join(all, s.call(ctx, back, make([]headgate.Decision, len(back)), settles))
+		all = errors.Join(all, s.decideTogether(ctx, back, make([]headgate.Decision, len(back)), settle))
 	}
 	return all
 }
 
-// peek fills the decisions of the groups without charging them.
-func (s *Store) peek(ctx context.Context, groups []*keyGroup) error {
+// peekAt fills the decisions of the groups without charging them.
+func (s *Store) peekAt(ctx context.Context, groups []*keyGroup) error {
 	for _, g := range groups {
-		if err := s.call(ctx, g.requests, g.decisions, looksOn); err != nil {
+		if err := s.decideTogether(ctx, g.requests, g.decisions, peek); err != nil {
 			return err
 		}
 	}

@@ -8,34 +8,42 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
 const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " +
 	"redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master-name"
 
-const wantEscaped = "in a password write %2F for a slash, %23 for #, %3F for ?"
+const wantEscaped = "in a password write %25 for %, %20 for a space, " +
+	"%2F for /, %23 for #, %3F for ?"
 
-// Open makes a store from a URL, with a client of its own that [Store.Close]
-// closes. It connects when first used. Whose context ends while no connection can be made is told
-// why; go-redis logs it, too, see its SetLogger. The forms are
+// Every error of a dial is returned to a caller. By default go-redis also prints it to stderr, and
+// has a logger for all clients only: this one is replaced by the SetLogger of a program.
+func init() {
+	redis.SetLogger(logging.NewBlacklistLogger([]string{"connection pool: failed to dial after"}))
+}
+
+// Open makes a store from a URL, with a client of its own that [Store.Close] closes.
+// It connects when first used. If a context ends before a connection is made, the error includes
+// the last dial error. The forms are
 //
 //	redis://[user:password@]host[:port][/db]
 //	redis+cluster://[user:password@]host:port[,host:port…]
 //	redis+sentinel://[user:password@]host:port[,host:port…]/master-name[/db]
 //
-// and rediss, rediss+cluster and rediss+sentinel for TLS. Query parameters are
-// those of go-redis, such as dial_timeout=1s and pool_size=20, each once and in its range;
-// prefix and queue set those of [Options]. Errors are headgate.InvalidErrors and hold no password.
+// and rediss, rediss+cluster and rediss+sentinel for TLS. Query parameters are those of go-redis,
+// such as dial_timeout=1s and pool_size=20, each once; prefix and queue set those of [Options].
+// Errors are headgate.InvalidErrors and contain no password.
 func Open(rawURL string) (*Store, error) {
 	s, err := open(rawURL)
 	if err != nil && mistaken(rawURL) {
-		return nil, badURL(rawURL, wantURL+"; "+wantEscaped)
+		return nil, malformedURL(wantURL + "; " + wantEscaped)
 	}
 	return s, err
 }
 
-// mistaken says whether a password may have been taken for other parts of rawURL, which must not be
-// shown then: an @ stands behind what was taken for the hosts.
+// mistaken reports whether part of a password may have been parsed as another part of rawURL, which
+// must not be shown then: an @ comes after what was parsed as the hosts.
 func mistaken(rawURL string) bool {
 	_, rest, _ := strings.Cut(rawURL, "://")
 	i := strings.IndexAny(rest, "/?#")
@@ -53,7 +61,7 @@ func open(rawURL string) (*Store, error) {
 		return nil, err
 	}
 	s.owned = true
-	s.dials.listen(client)
+	s.dialErrors.watch(client)
 	return s, nil
 }
 
@@ -61,11 +69,14 @@ func newClient(rawURL string) (client redis.UniversalClient, o Options, err erro
 	scheme, _, _ := strings.Cut(rawURL, "://")
 	plain, kind, _ := strings.Cut(scheme, "+")
 	u, err := parseHosts(rawURL)
-	if _, told := errors.AsType[*headgate.InvalidError](err); told {
+	if _, ok := errors.AsType[*headgate.InvalidError](err); ok {
 		return nil, o, err
 	}
-	if err != nil || (plain != "redis" && plain != "rediss") {
-		return nil, o, badURL(rawURL, wantURL)
+	if plain != "redis" && plain != "rediss" {
+		return nil, o, badScheme(rawURL)
+	}
+	if err != nil {
+		return nil, o, malformedURL(wantURL + "; " + wantEscaped)
 	}
 	u.Scheme = plain
 	if err := checkParameters(u.Query()); err != nil {
@@ -80,15 +91,15 @@ func newClient(rawURL string) (client redis.UniversalClient, o Options, err erro
 	case "sentinel":
 		client, err = newSentinel(u)
 	default:
-		return nil, o, badURL(rawURL, wantURL)
+		return nil, o, badScheme(rawURL)
 	}
 	if err != nil {
-		return nil, o, badURL(rawURL, want(err, u))
+		return nil, o, malformedURL(want(err, u))
 	}
 	return client, o, nil
 }
 
-// takeOptions takes from the query of u, which has been checked, what is not go-redis's.
+// takeOptions removes the parameters of [Options] from the query of u, which has been checked.
 func takeOptions(u *url.URL) (o Options) {
 	query := u.Query()
 	o.Prefix = query.Get("prefix")
@@ -99,22 +110,24 @@ func takeOptions(u *url.URL) (o Options) {
 	return o
 }
 
-// want says what would be accepted instead of a URL that go-redis refused with err.
-// Of the text of err it repeats only what cannot hold part of a password.
+// want says what is accepted instead of a URL that go-redis refused with err. It repeats nothing of
+// err that may contain part of a password.
 func want(err error, u *url.URL) string {
 	option, unknown := strings.CutPrefix(err.Error(), "redis: unexpected option: ")
 	switch {
-	case unknown && (u.Query().Has("password") || u.Query().Has("sentinel_password")): // of which it may be the rest
+	case unknown && (u.Query().Has("password") || u.Query().Has("sentinel_password")):
+		// The unknown parameter may be the rest of a password.
 		return "query parameters of go-redis, and in a password %26 for &"
 	case unknown:
-		return "query parameters of go-redis; " + strconv.Quote(option) + " is none"
+		return "query parameters of go-redis; " + strconv.Quote(option) + " is unknown"
 	case errors.Is(err, errNoMaster):
 		return "the name of the master after the hosts: redis+sentinel://host:port/master-name"
 	case errors.Is(err, errHosts):
 		return "one host; several are for redis+cluster:// and redis+sentinel://"
 	case errors.Is(err, errDatabases):
-		return "no database after the hosts: a Cluster has but one; " + wantEscaped
-	case strings.Contains(err.Error(), "invalid database number"), strings.Contains(err.Error(), "invalid URL path"):
+		return "no database after the hosts: a Cluster has only one; " + wantEscaped
+	case strings.Contains(err.Error(), "invalid database number"),
+		strings.Contains(err.Error(), "invalid URL path"):
 		return "a database number after the host; " + wantEscaped
 	default:
 		return "valid query parameters, such as dial_timeout=1s; " + wantURL
@@ -153,8 +166,7 @@ func newCluster(u *url.URL) (redis.UniversalClient, error) {
 	return redis.NewClusterClient(o), nil
 }
 
-// newSentinel moves the name of the master from the path, where a reader expects
-// it, to the query, where go-redis does.
+// newSentinel moves the name of the master from the path to the query, as go-redis has it.
 func newSentinel(u *url.URL) (redis.UniversalClient, error) {
 	name, db, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 	query := u.Query()
@@ -179,8 +191,8 @@ func newSentinel(u *url.URL) (redis.UniversalClient, error) {
 	return redis.NewFailoverClient(o), nil
 }
 
-// parseHosts parses a URL of which the hosts may be several, parted by commas:
-// the first stays the host, the others become addr parameters, as in go-redis.
+// parseHosts parses a URL with one or more hosts, separated by commas. The first stays the host;
+// the others become addr parameters, as in go-redis.
 func parseHosts(rawURL string) (*url.URL, error) {
 	scheme, rest, ok := strings.Cut(rawURL, "://")
 	if !ok {
@@ -213,14 +225,19 @@ func parseHosts(rawURL string) (*url.URL, error) {
 	return u, nil
 }
 
-// badURL is an error that shows of rawURL what cannot be a secret: its scheme. A
-// password may stand anywhere in a URL that was not understood.
-func badURL(rawURL, want string) error {
+// The errors show nothing of a URL but its scheme: a password may be anywhere in a URL that was not
+// understood.
+
+func badScheme(rawURL string) error {
 	scheme, _, ok := strings.Cut(rawURL, "://")
 	if !ok {
 		scheme = "without a scheme"
 	} else {
 		scheme = "of scheme " + strconv.Quote(scheme)
 	}
-	return &headgate.InvalidError{Field: "store URL", Value: scheme, Want: want}
+	return invalid("store URL", scheme, wantURL)
+}
+
+func malformedURL(want string) error {
+	return invalid("store URL", "malformed", want)
 }

@@ -40,10 +40,10 @@ func (s *Store) AcquirePermit(
 		return nil
 	})
 	if settled.CompareAndSwap(false, true) {
-		return concurrency.Decision{}, s.dials.explain(ctx, s.explain(err))
+		return concurrency.Decision{}, s.dialErrors.explain(ctx, s.explain(err))
 	}
 	if a.err != nil {
-		return concurrency.Decision{}, s.dials.explain(ctx, s.explain(a.err))
+		return concurrency.Decision{}, s.dialErrors.explain(ctx, s.explain(a.err))
 	}
 	return concurrency.Decision{Limit: r.Limit, InUse: a.inUse, RetryAfter: a.retry}, nil
 }
@@ -98,7 +98,7 @@ func (s *Store) awaitPermit(
 		return a.err
 	})
 	if err != nil {
-		return false, s.dials.explain(ctx, s.explain(err)) // the call may still write to a
+		return false, s.dialErrors.explain(ctx, s.explain(err)) // the call may still write to a
 	}
 	return a.held, nil
 }

@@ -28,7 +28,7 @@ func TestPermits(t *testing.T) {
 }
 
 func TestPermitsInCluster(t *testing.T) {
-	addrs := redistest.StartCluster(t).Addrs
+	addrs := sharedCluster(t).Addrs
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
 	t.Cleanup(func() { _ = client.Close() })
 	limittest.RunPermits(t, func(t *testing.T) concurrency.Store { return newStore(t, client) })

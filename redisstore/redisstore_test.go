@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,11 +24,69 @@ func TestSingle(t *testing.T) {
 	limittest.Run(t, func(t *testing.T) headgate.Store { return newStore(t, client) })
 }
 
+// The script is that of TestSingle. What differs is the way to the servers: TestBatchesAgree,
+// TestGroupsOverServers and the tests of servers_test.go compare that.
 func TestCluster(t *testing.T) {
-	cluster := redistest.StartCluster(t)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs})
+	limittest.Vectors(t, newStore(t, newCluster(t)))
+}
+
+// Groups of keys on several servers are decided as Memory decides them, if they come one after
+// another.
+func TestGroupsOverServers(t *testing.T) {
+	s := newStore(t, newCluster(t))
+	memory := headgate.NewMemory(0)
+	random := rand.New(rand.NewPCG(1, 2))
+	at := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
+	granted := 0
+	for i := range 1000 {
+		at = at.Add(time.Duration(random.IntN(200)) * time.Millisecond)
+		var rs []headgate.Request
+		for _, k := range random.Perm(6)[:1+random.IntN(4)] {
+			limit := parse(t, []string{"7/3s", "6/s fixed-window", "9/2s sliding-log"}[k%3])
+			rs = append(rs, headgate.Request{Key: strconv.Itoa(k), Limit: limit, Cost: random.Int64N(4), At: at})
+		}
+		got, want := make([]headgate.Decision, len(rs)), make([]headgate.Decision, len(rs))
+		if err := errors.Join(s.TakeAll(t.Context(), rs, got), memory.TakeAll(t.Context(), rs, want)); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("group %d, %+v:\n got %+v\nwant %+v", i, rs, got, want)
+		}
+		if headgate.Granted(rs, got) {
+			granted++
+		}
+	}
+	if granted < 100 || granted > 900 {
+		t.Errorf("%d of 1000 groups are granted, which tests little", granted)
+	}
+}
+
+// cluster is shared by the tests of this package. It takes seconds to start, and ends with them.
+var cluster = sync.OnceValues(func() (*redistest.Cluster, error) {
+	return redistest.RunCluster(context.Background())
+})
+
+// sharedCluster returns it, without keys.
+func sharedCluster(t *testing.T) *redistest.Cluster {
+	t.Helper()
+	c, err := cluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range c.Servers {
+		if _, err := server.Do(t.Context(), "FLUSHALL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+// newCluster connects to the shared Cluster.
+func newCluster(t *testing.T) *redis.ClusterClient {
+	t.Helper()
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: sharedCluster(t).Addrs})
 	t.Cleanup(func() { _ = client.Close() })
-	limittest.Run(t, func(t *testing.T) headgate.Store { return newStore(t, client) })
+	return client
 }
 
 // newClient starts a server and connects to it.
@@ -259,9 +320,7 @@ func TestLogMerges(t *testing.T) {
 // TestGiveBackAfterCancel: a caller who goes away while a later key refuses leaves no
 // charge on the earlier ones.
 func TestGiveBackAfterCancel(t *testing.T) {
-	cluster := redistest.StartCluster(t)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs})
-	t.Cleanup(func() { _ = client.Close() })
+	client := newCluster(t)
 	s := newStore(t, client)
 	l := parse(t, "10/h")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -284,9 +343,7 @@ func TestGiveBackAfterCancel(t *testing.T) {
 // TestLastIsNotHeld: of a group over several servers, what the last key was charged counts for good
 // at once, because nothing can refuse any more.
 func TestLastIsNotHeld(t *testing.T) {
-	cluster := redistest.StartCluster(t)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs})
-	t.Cleanup(func() { _ = client.Close() })
+	client := newCluster(t)
 	s, err := redisstore.New(client, redisstore.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -2,68 +2,70 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/internal/redisscript"
 )
 
-// send has asks decided, and tells their callers. Those whose keys are on their way to another
-// server of a Cluster hear later, and hold up nobody. All of that is done also if the user's code
-// ends this goroutine.
-func (l *lane) send(asks []*ask) {
-	if len(asks) == 0 { // all have left
+// send has calls decided in one trip to the servers, and answers them. Calls whose keys are moving
+// to another server of a Cluster are answered later, so that the others need not wait.
+func (s *Store) send(calls []*call) {
+	if len(calls) == 0 { // all callers have left
 		return
 	}
-	begun := time.Now()
-	batches := l.store.route.part(asks)
-	var moving []*batch
-	defer func() {
-		tellAll(without(batches, moving))
-		if len(moving) > 0 {
-			go l.store.decideLater(moving, begun)
+	sent := time.Now()
+	if s.single {
+		b := newBatch()
+		for _, c := range calls {
+			b.add(c)
 		}
-	}()
-	moving = l.store.decide(batches)
-	l.store.sent(without(batches, moving), time.Since(begun))
+		s.trip([]*batch{b}, sent, true)
+		return
+	}
+	if moving := s.trip(batchesByKey(calls), sent, false); len(moving) > 0 {
+		go s.sendAgain(moving, sent)
+	}
 }
 
-// decideLater has batches decided once their keys have arrived, or gives up.
-func (s *Store) decideLater(batches []*batch, begun time.Time) {
-	defer func() { tellAll(batches) }()
+// sendAgain sends batches until their keys have moved, or gives up.
+func (s *Store) sendAgain(batches []*batch, sent time.Time) {
 	for pause := redisscript.FirstPause; len(batches) > 0; pause *= 2 {
 		time.Sleep(pause)
-		moving := s.decide(batches)
-		if 2*pause >= redisscript.LastPause {
-			moving = nil
+		batches = s.trip(batches, sent, 2*pause >= redisscript.LastPause)
+	}
+}
+
+// trip has batches decided, answers their calls, and counts them. Unless it is the last attempt,
+// it returns the batches whose keys are moving, without an answer. A panic of the user's code, in
+// a hook of the client or in OnBatch, becomes the error of the calls.
+func (s *Store) trip(batches []*batch, sent time.Time, last bool) (moving []*batch) {
+	err := redisscript.ErrExited
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a hook of the client, or OnBatch, panicked: %v", p)
 		}
-		decided := without(batches, moving)
-		s.sent(decided, time.Since(begun))
-		tellAll(decided)
-		batches = moving
+		for _, b := range batches {
+			if err != nil {
+				b.answer(nil, err)
+			}
+			if !slices.Contains(moving, b) {
+				b.finish()
+			}
+		}
+	}()
+	s.decide(batches)
+	if !last {
+		moving = movingOf(batches)
 	}
+	s.count(batches, moving, time.Since(sent))
+	err = nil
+	return moving
 }
 
-// without is batches but for some.
-func without(batches, some []*batch) []*batch {
-	if len(some) == 0 {
-		return batches
-	}
-	return slices.DeleteFunc(slices.Clone(batches), func(b *batch) bool { return slices.Contains(some, b) })
-}
-
-func tellAll(batches []*batch) {
-	for _, b := range batches {
-		b.tell()
-	}
-}
-
-// decide calls the script for each batch, in one trip, and returns those of which keys are on
-// their way. A call is repeated only if its answer says that nothing was decided.
-func (s *Store) decide(batches []*batch) (moving []*batch) {
-	if again := s.try(batches, s.clock.Now()); len(again) > 0 {
-		s.try(again, s.clock.Now())
-	}
+func movingOf(batches []*batch) (moving []*batch) {
 	for _, b := range batches {
 		if redisscript.Moving(b.err) {
 			moving = append(moving, b)
@@ -72,40 +74,104 @@ func (s *Store) decide(batches []*batch) (moving []*batch) {
 	return moving
 }
 
-// try answers batches, but for those that were refused the time of the server: it returns
-// them.
-func (s *Store) try(batches []*batch, now int64) (again []*batch) {
-	defer s.recoverFor(batches) // from a hook of the client
-	calls := make([]redisscript.Call, len(batches))
-	for i, b := range batches {
-		calls[i] = b.call(now)
-		b.answer("", redisscript.ErrExited) // until there is one
-	}
-	redisscript.Send(context.Background(), s.client, calls)
-	for i, b := range batches {
-		text, err := calls[i].Text()
-		if now == 0 && s.clock.Refused(err) || b.needsSlowPath(err) {
+// decide runs the script for each batch. A run is repeated only if its answer proves that nothing
+// was decided.
+func (s *Store) decide(batches []*batch) {
+	now := s.clock.Now()
+	s.run(batches, now)
+	var again []*batch
+	for _, b := range batches {
+		if now == 0 && s.clock.Refused(b.err) || b.needsSlowPath() {
 			again = append(again, b)
-			continue
-		}
-		if b.answer(text, err); err == nil {
-			s.route.known.Store(true)
 		}
 	}
-	return again
+	if len(again) > 0 {
+		s.run(again, s.clock.Now())
+	}
 }
 
-// recoverFor leaves a panic of the user's code to the callers of batches, in whose place it
-// was called.
-func (s *Store) recoverFor(batches []*batch) {
-	value := recover()
-	if value == nil {
-		return
+// run runs the script once for each batch, at a time of this process, or 0 for the server's.
+func (s *Store) run(batches []*batch, now int64) {
+	for _, b := range batches {
+		b.prepare(now)
+	}
+	if len(batches) == 1 {
+		batches[0].run.Send(context.Background(), s.client)
+	} else {
+		runs := make([]*redisscript.Run, len(batches))
+		for i, b := range batches {
+			runs[i] = &b.run
+		}
+		redisscript.SendAll(context.Background(), s.client, runs)
 	}
 	for _, b := range batches {
-		b.err = nil
-		for _, a := range b.asks {
-			a.panicked = value
+		text, err := b.run.Reply()
+		if b.answer(text, err); err == nil && !s.known.Load() {
+			s.known.Store(true)
 		}
+	}
+}
+
+// Stats are counts since the store was made.
+type Stats struct {
+	Callers    int64 // calls; a TakeAll over several servers makes one for each key, and refunds
+	Batches    int64 // trips to servers
+	Requests   int64 // requests sent in them
+	Waiting    int64 // calls that wait to be sent now
+	Busy       int64 // calls rejected with [ErrBusy]
+	NotSent    int64 // calls whose context ended before they were sent: nothing is charged
+	Unanswered int64 // calls whose context ended after that: they may be charged
+}
+
+// Batch is one trip to the servers, see [Options].OnBatch.
+type Batch struct {
+	Requests int           // requests decided
+	Keys     int           // different keys in Redis that they use
+	Took     time.Duration // from sending to the answer
+	Err      error         // the first error, or nil
+}
+
+type stats struct{ callers, batches, requests, busy, notSent, unanswered atomic.Int64 }
+
+// Stats returns the counts.
+func (s *Store) Stats() Stats {
+	stats := Stats{
+		Callers:    s.stats.callers.Load(),
+		Batches:    s.stats.batches.Load(),
+		Requests:   s.stats.requests.Load(),
+		Busy:       s.stats.busy.Load(),
+		NotSent:    s.stats.notSent.Load(),
+		Unanswered: s.stats.unanswered.Load(),
+	}
+	for q := range s.queues() {
+		q.mu.Lock()
+		stats.Waiting += int64(len(q.waiting[0]) + len(q.waiting[1]))
+		q.mu.Unlock()
+	}
+	return stats
+}
+
+// count counts a trip, and calls OnBatch. The batches of moving keys are counted later.
+func (s *Store) count(batches, moving []*batch, took time.Duration) {
+	if len(batches) == len(moving) {
+		return
+	}
+	trip := Batch{Took: took}
+	for _, b := range batches {
+		if slices.Contains(moving, b) {
+			continue
+		}
+		trip.Keys += len(b.names.all)
+		for _, c := range b.calls {
+			trip.Requests += len(c.requests)
+			if trip.Err == nil {
+				trip.Err = s.explain(c.err)
+			}
+		}
+	}
+	s.stats.batches.Add(1)
+	s.stats.requests.Add(int64(trip.Requests))
+	if s.onBatch != nil {
+		s.onBatch(trip)
 	}
 }

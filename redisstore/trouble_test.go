@@ -90,7 +90,7 @@ func TestOpenQueue(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 			continue
 		}
-		if got := s.Queue(); got != want {
+		if got := s.QueueLimit(); got != want {
 			t.Errorf("%s: a queue of %d; want %d", url, got, want)
 		}
 		_ = s.Close()

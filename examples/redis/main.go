@@ -1,6 +1,5 @@
 // Redis shares the limit of each client address among all servers that use the same
-// Redis. While Redis cannot say within 50 ms, requests pass, and that is logged once a second (go-redis
-// logs what it cannot dial by itself; see redis.SetLogger).
+// Redis. While Redis does not answer within 50 ms, requests pass, and that is logged once a second.
 //
 //	go run ./examples/redis -store redis://localhost:6379
 //	curl -i localhost:8080

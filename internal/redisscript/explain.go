@@ -8,12 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Advice tells what would help against an error that begins with Prefix.
+// Advice says what to do about an error that begins with Prefix.
 type Advice struct{ Prefix, Text string }
 
-// advices are for the answers of servers that cannot decide, whoever asks. Before a
-// client has authenticated, a server reads ten words at most and calls more a
-// protocol error.
+// advices are for the errors of all servers. Before a client has authenticated, a server reads at
+// most ten words, and calls more a protocol error.
 var advices = []Advice{
 	{"READONLY", "this is a read-only replica: name its primary"},
 	{"OOM", "the server is out of memory: raise its maxmemory"},
@@ -22,11 +21,14 @@ var advices = []Advice{
 	{"WRONGPASS", "check the user and the password"},
 }
 
-// Explain turns what a server or the way to it said into one line that begins with
-// who and ends with what would help, by more or by what is known of every server.
-// errors.As finds err in it. It is nil if err is, and err if that has been explained.
+// Explain makes an error of the client one line that begins with who and ends with advice.
+// The advice is the first that fits, of more or of those for all servers. errors.As finds err in
+// the result. Explain returns nil if err is nil, and err if it has been explained.
 func Explain(who string, err error, more []Advice) error {
-	if _, explained := errors.AsType[*serverError](err); err == nil || explained {
+	if err == nil {
+		return nil
+	}
+	if _, explained := errors.AsType[*serverError](err); explained {
 		return err
 	}
 	for _, list := range [][]Advice{more, advices} {
@@ -55,5 +57,6 @@ func (e *serverError) Error() string {
 	if i := strings.LastIndex(text, " script: "); i >= 0 && strings.Contains(text[i:], "@user_script") {
 		text = text[:i] // Redis adds where in the script it happened
 	}
-	return e.who + ": " + strings.TrimSuffix(strings.ReplaceAll(text, "\n", " "), ".") + e.advice
+	text = strings.TrimSuffix(strings.ReplaceAll(text, "\n", " "), ".")
+	return e.who + ": " + text + e.advice
 }

@@ -1,114 +1,113 @@
-// Package redisscript runs Lua scripts in Redis so that a script which charges
-// never charges twice: for redisstore and ratelimiter.
+// Package redisscript runs Lua scripts in Redis, for redisstore and ratelimiter, so that a script
+// that charges never charges twice.
 package redisscript
 
 import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
-	"slices"
+	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Script is a text that Redis runs, and the name it knows it by. Make one with
-// [New].
-type Script struct{ text, sha string }
+// Script is the text of a script and its name in Redis. Make one with [New].
+type Script struct{ text, sha any } // strings
 
-// New names a script that returns whole numbers.
+// New names a script.
 func New(text string) Script {
-	sum := sha1.Sum([]byte(text)) //nolint:gosec // Redis names scripts by SHA-1; nothing is secured by it
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // Redis names scripts so; nothing is secured by it
 	return Script{text: text, sha: hex.EncodeToString(sum[:])}
 }
 
-// Run sends the script by its name, and its text only to a server that does not
-// know it yet, or that has refused because some of the keys are on their way to another
-// server of its Cluster, see [Moving]. Nothing else is sent twice: see once. The error is the
-// client's; [Explain] makes it fit to be read.
-func (s Script) Run(ctx context.Context, client redis.UniversalClient, keys []string, args []any) ([]int64, error) {
-	calls := []Call{{Script: s, Keys: keys, Args: args}}
-	err := Await(ctx, func() error {
-		Send(ctx, client, calls)
-		for pause := FirstPause; pause < LastPause && Moving(calls[0].cmd.Err()) && ctx.Err() == nil; pause *= 2 {
+// Run runs the script, and returns the whole numbers that it answers. It sends the script by its
+// name, and its text only to a server that does not know it yet. It sends again if some of the keys
+// are moving to another server of a Cluster, see [Moving]. Nothing else is sent twice: see once.
+// The error is the client's; [Explain] makes it fit to be read.
+func (s Script) Run(
+	ctx context.Context, client redis.UniversalClient, keys []string, args []any,
+) ([]int64, error) {
+	var numbers []int64
+	err := Await(ctx, func() (err error) {
+		numbers, err = s.run(ctx, client, keys, args)
+		for pause := FirstPause; pause < LastPause && Moving(err) && ctx.Err() == nil; pause *= 2 {
 			time.Sleep(pause)
-			Send(ctx, client, calls)
+			numbers, err = s.run(ctx, client, keys, args)
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return calls[0].cmd.Int64Slice()
+	return numbers, nil
 }
 
-// Moving says whether err is that some keys of a call are on their way to another server of a
-// Cluster, so that nothing was done. To send again helps, after pauses that double from
-// FirstPause until LastPause: a quarter of a second in all.
-func Moving(err error) bool { return redis.HasErrorPrefix(err, "TRYAGAIN") }
+func (s Script) run(
+	ctx context.Context, client redis.UniversalClient, keys []string, args []any,
+) ([]int64, error) {
+	words := append(words(nil, "evalsha", s.sha, keys), args...)
+	cmd := once{redis.NewCmd(ctx, words...)}
+	cmd.SetFirstKeyPos(firstKey)
+	err := process(ctx, client, cmd)
+	if unknown(err) {
+		words[0], words[1] = "eval", s.text
+		cmd = once{redis.NewCmd(ctx, words...)}
+		cmd.SetFirstKeyPos(firstKey)
+		err = process(ctx, client, cmd)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return cmd.Int64Slice()
+}
+
+// firstKey is the place of the first key among the words of a command.
+const firstKey = 3
+
+// words appends the words of a command to those given, up to the arguments.
+func words(all []any, name string, body any, keys []string) []any {
+	all = append(all, name, body, len(keys))
+	for _, key := range keys {
+		all = append(all, key)
+	}
+	return all
+}
+
+// unknown reports whether err is that the server does not know a script by its name.
+func unknown(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }
+
+// process sends a command. If there is no answer, the client of a Cluster asks for the slots again,
+// in the background: by itself it does so only for commands that it may send again, and else goes
+// on for a minute to ask a primary that has been replaced.
+func process(ctx context.Context, client redis.UniversalClient, cmd redis.Cmder) error {
+	err := client.Process(ctx, cmd)
+	if err != nil {
+		reload(ctx, client, err)
+	}
+	return err
+}
+
+func reload(ctx context.Context, client redis.UniversalClient, err error) {
+	if _, answered := errors.AsType[redis.Error](err); answered {
+		return
+	}
+	if cluster, ok := client.(*redis.ClusterClient); ok {
+		cluster.ReloadState(ctx)
+	}
+}
+
+// Moving reports whether err is that some keys are moving to another server of a Cluster, so that
+// nothing was done. To send again helps, after pauses that double from FirstPause until
+// LastPause: a quarter of a second in all.
+func Moving(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
 
 // The pauses for [Moving].
 const (
 	FirstPause = time.Millisecond
 	LastPause  = 256 * time.Millisecond
 )
-
-// Call is a run of a script.
-type Call struct {
-	Script Script
-	Keys   []string
-	Args   []any
-
-	cmd once
-}
-
-// Text is what a script returned that returns a string, once it has been sent.
-func (c *Call) Text() (string, error) { return c.cmd.Text() }
-
-// Send makes calls in one trip, and a second one for those whose script a server did not
-// know. It does not look at ctx, but for what a hook of the client may find in it.
-func Send(ctx context.Context, client redis.UniversalClient, calls []Call) {
-	all := make([]*Call, len(calls))
-	for i := range calls {
-		all[i] = &calls[i]
-		all[i].build(ctx, "evalsha", calls[i].Script.sha)
-	}
-	process(ctx, client, all)
-	all = slices.DeleteFunc(all, func(c *Call) bool { return !redis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT") })
-	for _, c := range all {
-		c.build(ctx, "eval", c.Script.text)
-	}
-	process(ctx, client, all)
-}
-
-// build makes the command, which names the script by body.
-func (c *Call) build(ctx context.Context, name, body string) {
-	words := make([]any, 0, 3+len(c.Keys)+len(c.Args))
-	words = append(words, name, body, len(c.Keys))
-	for _, key := range c.Keys {
-		words = append(words, key)
-	}
-	c.cmd = once{redis.NewCmd(ctx, append(words, c.Args...)...)}
-	c.cmd.SetFirstKeyPos(3)
-}
-
-// process sends the commands. Each keeps its own error.
-func process(ctx context.Context, client redis.UniversalClient, calls []*Call) {
-	switch len(calls) {
-	case 0:
-	case 1:
-		lookAround(ctx, client, client.Process(ctx, calls[0].cmd))
-	default:
-		pipe := client.Pipeline()
-		for _, c := range calls {
-			_ = pipe.Process(ctx, c.cmd)
-		}
-		_, _ = pipe.Exec(ctx)
-		for _, c := range calls {
-			lookAround(ctx, client, c.cmd.Err())
-		}
-	}
-}
 
 // once is a command that the client must not send again by itself: if the
 // connection breaks before the answer is read, the charge may have been made. The
@@ -117,3 +116,138 @@ type once struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
+
+// Run is one run of a script that answers a string. A Run can be used again, and then reuses its
+// memory. The zero Run is ready for [Run.Prepare].
+type Run struct {
+	script   Script
+	words    []any
+	now      int64
+	limits   bytes
+	requests bytes
+	reply    []byte
+	cmd      *redis.ZeroCopyStringCmd // which the client does not send again, as once
+}
+
+// bytes is an argument that is sent as it is. A pointer to it becomes an interface without a copy.
+type bytes []byte
+
+// MarshalBinary implements encoding.BinaryMarshaler, for the client.
+func (b *bytes) MarshalBinary() ([]byte, error) { return *b, nil }
+
+// String is for hooks of the client that print commands.
+func (b *bytes) String() string { return string(*b) }
+
+// Prepare sets what is run: a script on keys, at a time, with two arguments, for a reply of a size.
+// The caller keeps keys, limits and requests as they are until the reply is there.
+func (r *Run) Prepare(s Script, keys []string, now int64, limits, requests []byte, size int) {
+	r.script, r.now, r.limits, r.requests = s, now, limits, requests
+	r.words = append(words(r.words[:0], "evalsha", s.sha, keys), now, &r.limits, &r.requests)
+	if room := size + len("\r\n"); cap(r.reply) < room { // with the end of the line it is read at once
+		r.reply = make([]byte, room)
+	} else {
+		r.reply = r.reply[:room]
+	}
+	r.build()
+}
+
+// Clear drops what a Run that will be used again refers to.
+func (r *Run) Clear() {
+	clear(r.words)
+	r.cmd, r.limits, r.requests = nil, nil, nil
+}
+
+func (r *Run) build() {
+	r.cmd = redis.NewZeroCopyStringCmd(context.Background(), r.reply, r.words...)
+	r.cmd.SetFirstKeyPos(firstKey)
+}
+
+// again makes the command with the script's text, if the server does not know its name.
+func (r *Run) again() bool {
+	if !unknown(r.cmd.Err()) {
+		return false
+	}
+	r.words[0], r.words[1] = "eval", r.script.text
+	r.build()
+	return true
+}
+
+// String is the command as a hook of the client prints it.
+func (r *Run) String() string { return r.cmd.String() }
+
+// Reply returns what the script answered. It is valid until the next Prepare.
+func (r *Run) Reply() ([]byte, error) {
+	if err := r.cmd.Err(); err != nil {
+		return nil, err
+	}
+	return r.cmd.Bytes(), nil
+}
+
+// Send runs r, in a second trip if the server does not know the script. It does not look at ctx,
+// which is for hooks of the client.
+func (r *Run) Send(ctx context.Context, client redis.UniversalClient) {
+	_ = process(ctx, client, r.cmd)
+	if r.again() {
+		_ = process(ctx, client, r.cmd)
+	}
+}
+
+// SendAll does so for several, in one trip, or two. Each keeps its own error.
+func SendAll(ctx context.Context, client redis.UniversalClient, all []*Run) {
+	for len(all) > 0 {
+		pipe := client.Pipeline()
+		for _, r := range all {
+			_ = pipe.Process(ctx, r.cmd)
+		}
+		_, _ = pipe.Exec(ctx)
+		var again []*Run
+		for _, r := range all {
+			if err := r.cmd.Err(); err != nil {
+				reload(ctx, client, err)
+			}
+			if r.words[0] == "evalsha" && r.again() {
+				again = append(again, r)
+			}
+		}
+		all = again
+	}
+}
+
+// Clock decides whose time a script uses: the server's, unless scripts may not call TIME there (an
+// ACL, some proxies). A script that cannot have the time answers an error that begins with NOTIME,
+// before it decides anything. The zero Clock is ready, and safe for use by many goroutines.
+type Clock struct{ refused atomic.Bool }
+
+// Run runs s with the arguments for time 0, which stands for the server's clock. If that is
+// refused, then and ever after it runs s with the arguments for this process's clock, in
+// microseconds since the Unix epoch.
+func (c *Clock) Run(
+	ctx context.Context, client redis.UniversalClient, s Script, keys []string,
+	args func(now int64) []any,
+) ([]int64, error) {
+	now := c.Now()
+	numbers, err := s.Run(ctx, client, keys, args(now))
+	if now == 0 && c.Refused(err) {
+		return s.Run(ctx, client, keys, args(c.Now()))
+	}
+	return numbers, err
+}
+
+// Now is the time to give to a script: 0 for the server's, or this process's in
+// microseconds since the Unix epoch.
+func (c *Clock) Now() int64 {
+	if c.refused.Load() {
+		return time.Now().UnixMicro()
+	}
+	return 0
+}
+
+// Refused reports whether err, the answer to a script at time 0, is that it cannot have the
+// server's time, and remembers that.
+func (c *Clock) Refused(err error) bool {
+	if err == nil || !redis.HasErrorPrefix(err, "NOTIME") {
+		return false
+	}
+	c.refused.Store(true)
+	return true
+}

@@ -17,7 +17,7 @@ import (
 func TestNoConnection(t *testing.T) {
 	for _, c := range []struct{ name, url, word string }{
 		{"refused", "redis://" + unused(t) + "?max_retries=-1", "connection refused"},
-		{"TLS against a plain port", "rediss://" + redistest.Start(t).Addr + "?dial_timeout=50ms", "if it was asked for TLS, it may have none"},
+		{"TLS against a plain port", "rediss://" + redistest.Start(t).Addr + "?dial_timeout=50ms", "the server may not support TLS"},
 		{"Cluster", "redis+cluster://" + unused(t) + "?dialer_retries=1", "connection refused"},
 		{"Sentinels", "redis+sentinel://" + unused(t) + "/m?dialer_retries=1", "sentinels"},
 	} {
@@ -47,7 +47,7 @@ func TestNoConnection(t *testing.T) {
 	}
 }
 
-const why = "; the last connection could not be made: "
+const why = "; the last dial failed: "
 
 func told(t *testing.T, err, kind error, word string) {
 	t.Helper()

@@ -1,0 +1,67 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// BenchmarkTake measures a lone caller, with and without a context that can end.
+func BenchmarkTake(b *testing.B) {
+	s, r := loneCaller(b)
+	cancellable, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	for name, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": cancellable} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Take(ctx, r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// A decision for a lone caller takes six allocations: two for the key, one for the command, and
+// three in which the client checks its connection.
+func TestAllocations(t *testing.T) {
+	s, r := loneCaller(t)
+	for name, ctx := range map[string]context.Context{"background": context.Background(), "cancellable": t.Context()} {
+		n := testing.AllocsPerRun(500, func() {
+			if _, err := s.Take(ctx, r); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n > 8 { // a pool may be emptied meanwhile
+			t.Errorf("%s: %v allocations; want 6", name, n)
+		}
+	}
+}
+
+// Hooks of the client, which may print commands, see the key and the requests.
+func TestCommandsCanBePrinted(t *testing.T) {
+	s, r := loneCaller(t)
+	b := newBatch()
+	b.add(s.newCall([]headgate.Request{r}, charge))
+	b.prepare(0)
+	b.run.Send(t.Context(), s.client)
+	if text := b.run.String(); !strings.Contains(text, " 1 hg:{user:1}:1000000/s 0 ") || strings.Contains(text, "0xc") {
+		t.Errorf("printed as %q", text)
+	}
+}
+
+func loneCaller(tb testing.TB) (*Store, headgate.Request) {
+	tb.Helper()
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(tb).Addr})
+	tb.Cleanup(func() { _ = client.Close() })
+	s, err := New(client, Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s, headgate.Request{Key: "user:1", Limit: headgate.PerSecond(1_000_000), Cost: 1}
+}

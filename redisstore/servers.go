@@ -1,0 +1,86 @@
+package redisstore
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// servers holds a queue for each server, so that one that does not answer delays no other.
+type servers struct {
+	single bool   // one server holds all keys
+	common *queue // of that server, or of all until they are known
+
+	known    atomic.Bool // a Cluster has answered, so that asking which server has a key takes no time
+	byServer sync.Map    // address -> *queue
+}
+
+func (s *Store) initServers() {
+	_, s.single = s.client.(*redis.Client)
+	s.common = &queue{store: s}
+}
+
+// queue returns the queue of the server that has the key called name in Redis.
+func (s *Store) queue(name string) *queue {
+	if s.single {
+		return s.common
+	}
+	addr := s.address(name)
+	if addr == "" {
+		return s.common
+	}
+	found, ok := s.byServer.Load(addr)
+	if !ok {
+		found, _ = s.byServer.LoadOrStore(addr, &queue{store: s})
+	}
+	q, _ := found.(*queue)
+	return q
+}
+
+// address returns that of the server that has name, or "" if it is not known.
+func (s *Store) address(name string) string {
+	var server *redis.Client
+	switch client := s.client.(type) {
+	case *redis.ClusterClient:
+		if s.known.Load() {
+			server, _ = client.MasterForKey(context.Background(), name)
+		}
+	case *redis.Ring:
+		server, _ = client.GetShardClientForKey(name)
+	}
+	if server == nil {
+		return ""
+	}
+	return server.Options().Addr
+}
+
+// queues returns all queues.
+func (s *Store) queues() iter.Seq[*queue] {
+	return func(yield func(*queue) bool) {
+		if !yield(s.common) {
+			return
+		}
+		s.byServer.Range(func(_, found any) bool {
+			q, _ := found.(*queue)
+			return yield(q)
+		})
+	}
+}
+
+// batchesByKey makes a batch of the calls of each key. Different keys seldom share a slot of a
+// Cluster, and one call of a script cannot use two slots, nor two keys of a slot that is moving.
+func batchesByKey(calls []*call) (all []*batch) {
+	byKey := make(map[string]*batch)
+	for _, c := range calls {
+		key := c.requests[0].Key
+		if byKey[key] == nil {
+			byKey[key] = newBatch()
+			all = append(all, byKey[key])
+		}
+		byKey[key].add(c)
+	}
+	return all
+}
