@@ -21,8 +21,8 @@ func TestReadmeCompiles(t *testing.T) {
 	}
 	for _, snippet := range snippets {
 		program := `package main
-import ("context"; "errors"; "log"; "net/http"; "net/netip"; "slices"; "strings"; "time"; "github.com/headgate/headgate"; "github.com/headgate/headgate/fallback"; "github.com/headgate/headgate/httplimit"; "github.com/headgate/headgate/ratelimiter"; "github.com/headgate/headgate/redisstore"; "github.com/redis/go-redis/v9")
-var ( _ = log.Print; _ = errors.Is; _ = strings.HasPrefix; _ = slices.Values[[]int]; _ = time.Now; urls []string; fetch func(context.Context, string) error; _ netip.Prefix; handler http.Handler; limiter *headgate.Limiter; store headgate.Store; _ httplimit.Options; _ headgate.Limit; _ ratelimiter.TokenBucketConfig; redisStore *redisstore.Store; _ redis.Client; _ fallback.Options )
+import ("context"; "errors"; "log"; "net/http"; "net/netip"; "slices"; "strings"; "time"; "github.com/headgate/headgate"; "github.com/headgate/headgate/fallback"; "github.com/headgate/headgate/gate"; "github.com/headgate/headgate/httplimit"; "github.com/headgate/headgate/ratelimiter"; "github.com/headgate/headgate/redisstore"; "github.com/redis/go-redis/v9")
+var ( _ = log.Print; _ = errors.Is; _ = strings.HasPrefix; _ = slices.Values[[]int]; _ = time.Now; urls []string; fetch func(context.Context, string) error; _ netip.Prefix; handler http.Handler; limiter *headgate.Limiter; store headgate.Store; _ httplimit.Options; _ headgate.Limit; _ ratelimiter.TokenBucketConfig; redisStore *redisstore.Store; _ redis.Client; _ fallback.Options; _ gate.Waiter )
 func main() { ctx := context.Background(); _ = ctx
 ` + snippet[1] + "}\n"
 		file := filepath.Join(t.TempDir(), "main.go")

@@ -3,7 +3,6 @@ package headgate
 import (
 	"fmt"
 	"testing"
-	"time"
 )
 
 // Whatever takes a store refuses what is none: nil, a nil pointer and a zero value of ours, which would panic when asked.
@@ -13,7 +12,6 @@ func TestNoStore(t *testing.T) {
 		"NewLimiter":     func(s Store) error { _, err := NewLimiter(s, limit); return err },
 		"NewLimiterFunc": func(s Store) error { _, err := NewLimiterFunc(s, func(string) []Limit { return nil }); return err },
 		"AllowAll":       func(s Store) error { _, _, err := AllowAll(t.Context(), s, Request{Limit: limit, Cost: 1}); return err },
-		"NewSharedGate":  func(s Store) error { _, err := NewSharedGate(s, "k", 1, time.Second, 0); return err },
 		"NewDenyCache":   func(s Store) error { _, err := NewDenyCache(s, DenyCacheOptions{}); return err },
 		"NewLease":       func(s Store) error { _, err := NewLease(s, LeaseOptions{}); return err },
 		"Observe":        func(s Store) error { _, err := Observe(s, Observer{}); return err },

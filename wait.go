@@ -23,7 +23,7 @@ func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(c
 // a limit ever grants at once.
 //
 // The turns keep the limits. Who runs late because its machine is busy may come closer to
-// those behind it than they allow; a [Gate] does not.
+// those behind it than they allow; a gate (package gate) does not.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	b, err := l.book(ctx, key, n, 0)
 	if err != nil || b.wait == 0 {
@@ -34,18 +34,20 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	return err
 }
 
-// Waiter is l for one key, as [NewReader], [ForEach] and the like take it.
-func (l *Limiter) Waiter(key string) Waiter { return keyWaiter{l, key} }
+// Waiter returns l for one key, as package gate takes it.
+func (l *Limiter) Waiter(key string) *KeyWaiter { return &KeyWaiter{l, key} }
 
-type keyWaiter struct {
+// KeyWaiter is a [Limiter] for one key. See [Limiter.Waiter].
+type KeyWaiter struct {
 	limiter *Limiter
 	key     string
 }
 
-func (w keyWaiter) WaitN(ctx context.Context, n int64) error { return w.limiter.WaitN(ctx, w.key, n) }
+// WaitN is [Limiter.WaitN] for the key.
+func (w *KeyWaiter) WaitN(ctx context.Context, n int64) error { return w.limiter.WaitN(ctx, w.key, n) }
 
-// Most is the least that one of the limits grants at once.
-func (w keyWaiter) Most() int64 {
+// Burst returns the smallest capacity of the limits.
+func (w *KeyWaiter) Burst() int64 {
 	most := unlimited.Remaining
 	for _, l := range w.limiter.limits(w.key) {
 		most = min(most, l.Capacity())
@@ -53,8 +55,8 @@ func (w keyWaiter) Most() int64 {
 	return most
 }
 
-// Rate is that of the slowest of the limits.
-func (w keyWaiter) Rate() (n int64, period time.Duration) {
+// Rate returns that of the slowest of the limits.
+func (w *KeyWaiter) Rate() (n int64, period time.Duration) {
 	for _, l := range w.limiter.limits(w.key) {
 		tokens := l.Capacity()
 		if l.Refill() > 0 {

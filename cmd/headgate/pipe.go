@@ -31,9 +31,9 @@ time: each when its turn comes. Of several limits, all are kept.
 With memory: the limits hold for the moments at which lines are written, however late
 the machine wakes up. Pipes that ask the same store for the same key keep the limit
 together, first come, first served. There one sliding-log holds for the moments of
-writing, too: its second is longer by 1%, at least 5 ms, for what machines are late
-(as headgate.SharedGate does, which programs in Go can pass by the same key). Other
-limits, and several of them, plan each turn by the store's clock: a line that is
+writing, too: its second is longer by 25 ms, for what machines are late (as
+gate.SharedGate does, which programs in Go can pass by the same key). Other limits,
+and several of them, plan each turn by the store's clock: a line that is
 written late comes closer to the next one.`,
 		Example: `  seq 1 20 | headgate pipe --limit "5/s sliding-log"
   headgate pipe --limit "1000000/s burst 65536" --bytes <backup.tar >/mnt/backup.tar

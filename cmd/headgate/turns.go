@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/gate"
 )
 
 // turns are what parts of a stream wait for.
@@ -21,7 +22,7 @@ func newTurns(key string, limits []headgate.Limit, s *store) (turns, error) {
 		return newOwnTurns(key, limits, s), nil
 	}
 	if len(limits) == 1 && limits[0].Algorithm() == headgate.AlgorithmSlidingLog {
-		g, err := headgate.NewSharedGate(s.Store, key+" "+limits[0].ID(), limits[0].Capacity(), limits[0].Period(), 0)
+		g, err := gate.NewShared(s.Store, key+" "+limits[0].ID(), limits[0].Capacity(), limits[0].Period(), 0)
 		return sharedTurns{g}, err
 	}
 	l, err := headgate.NewLimiter(s.Store, limits...)
@@ -83,7 +84,7 @@ func (o *ownTurns) take(ctx context.Context, n int64, later time.Duration) (head
 }
 
 // sharedTurns are those of a sliding log that others pass as well.
-type sharedTurns struct{ gate *headgate.SharedGate }
+type sharedTurns struct{ gate *gate.SharedGate }
 
 func (s sharedTurns) wait(ctx context.Context, n int64) error { return s.gate.WaitN(ctx, n) }
 func (sharedTurns) passed()                                   {}

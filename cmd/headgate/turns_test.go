@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/gate"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -92,7 +93,7 @@ func TestPipeIsExact(t *testing.T) {
 	}
 }
 
-// Pipes at a Redis keep one sliding log as a SharedGate does, all of them together, and
+// Pipes at a Redis keep one sliding log as a gate.SharedGate does, all of them together, and
 // with those who pass the gate by themselves.
 func TestPipesShareGate(t *testing.T) {
 	s := openRedis(t)
@@ -107,11 +108,11 @@ func TestPipesShareGate(t *testing.T) {
 		})
 	}
 	all.Wait()
-	gate, err := headgate.NewSharedGate(s.Store, "gate 5/100ms sliding-log", 5, 100*time.Millisecond, 0)
+	g, err := gate.NewShared(s.Store, "gate 5/100ms sliding-log", 5, 100*time.Millisecond, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gate.Wait(t.Context()); err != nil {
+	if err := g.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(begun); took < 400*time.Millisecond {
