@@ -77,9 +77,9 @@ func New(n int64, period time.Duration) (*Gate, error) {
 	case n < 1 || n > maxTokens:
 		return nil, invalid("n", n, "from 1 to "+strconv.FormatInt(maxTokens, 10))
 	case period <= 0:
-		return nil, &headgate.InvalidError{Field: "period", Value: period.String(), Want: "more than 0"}
+		return nil, invalidPeriod(period, "more than 0")
 	case period > maxPeriod:
-		return nil, &headgate.InvalidError{Field: "period", Value: period.String(), Want: "at most 285 years"}
+		return nil, invalidPeriod(period, "at most 285 years")
 	}
 	return &Gate{limit: n, period: int64(period + leeway(period))}, nil
 }
@@ -95,7 +95,7 @@ func leeway(period time.Duration) time.Duration {
 // no monotonic reading, and all others have one (from the year 1885 to 2157).
 func inBubble() bool {
 	now := time.Now()
-	return now == now.Round(0) //nolint:staticcheck // Equal does not see whether there is such a reading
+	return now == now.Round(0) //nolint:staticcheck // Equal ignores that reading
 }
 
 // started has a monotonic reading, from which all times of gates are counted.
@@ -192,6 +192,10 @@ func (g *Gate) Close() {
 
 func invalid(field string, n int64, want string) error {
 	return &headgate.InvalidError{Field: field, Value: strconv.FormatInt(n, 10), Want: want}
+}
+
+func invalidPeriod(period time.Duration, want string) error {
+	return &headgate.InvalidError{Field: "period", Value: period.String(), Want: want}
 }
 
 // invalidTokens is the error for n tokens at a gate of that limit.

@@ -14,9 +14,9 @@ import (
 
 // SharedGate is a [Gate] for all processes that share a store.
 //
-//	gate, err := gate.NewShared(store, "partner-api", 5, time.Second, 0)
+//	g, err := gate.NewShared(store, "partner-api", 5, time.Second, 0)
 //	...
-//	if err := gate.Wait(ctx); err != nil {
+//	if err := g.Wait(ctx); err != nil {
 //		return err
 //	}
 //	call()
@@ -27,17 +27,18 @@ import (
 // the store, so nobody polls. A process that dies delays others by at most a period and
 // a slack.
 //
-// The store keeps start times apart by the period and the slack: so n pass in a period and a
-// slack, if callers wake in time. On a busy machine callers wake late, and less passes: about
-// 80 % where callers wake 15 ms late and the period is 100 ms. See docs/design/gate.md.
+// The store keeps start times apart by the period and the slack. So at least n pass in a period and
+// a slack, if callers wake within the slack; on a busy machine fewer. docs/design/gate.md says how
+// many, and why never more than n pass in a period.
 //
 // It is safe for use by many goroutines. Make one with [NewShared].
 type SharedGate struct {
 	store headgate.Store
 	key   string
 	limit headgate.Limit // books start times; its window is the period and the slack
-	span  int64          // nanoseconds that a pass uses its tokens for: the period and a leeway
-	grain int64          // starts and ends in the ledger are multiples of it: a bound for its size
+	// In nanoseconds. A pass uses its tokens for a span: the period and a leeway. Starts and ends
+	// in the ledger are multiples of the grain, which bounds its size.
+	span, leeway, grain int64
 
 	line    waitline.Turnstile // the first books and passes
 	waiting atomic.Int64       // tokens of those in line
@@ -60,10 +61,10 @@ const (
 	// of them are exact.
 	maxShared = 71 * 365 * 24 * time.Hour
 
-	// A pass counts from when it was recorded. Its caller may see it later by sharedLeeway, of
-	// which sharedHeldUp may have passed at the last look at the clock.
-	sharedLeeway = 50 * time.Microsecond
-	sharedHeldUp = int64(10 * time.Microsecond)
+	// A pass counts from when it was recorded. Its caller may see it later, if the scheduler
+	// takes the processor away: by this part of the slack, of which half may have passed at the
+	// last look at the clock.
+	leewayOfSlack = 5
 
 	// maxBookings bounds how often a caller books again because it was late.
 	maxBookings = 20
@@ -86,9 +87,7 @@ func NewShared(
 	store headgate.Store, key string, n int64, period, slack time.Duration,
 ) (*SharedGate, error) {
 	if period <= 0 || period > maxShared {
-		return nil, &headgate.InvalidError{
-			Field: "period", Value: period.String(), Want: "more than 0, and at most 71 years",
-		}
+		return nil, invalidPeriod(period, "more than 0, and at most 71 years")
 	}
 	if slack == 0 {
 		slack = max(min(period/4, busySlack), period/100, minSlack)
@@ -98,17 +97,15 @@ func NewShared(
 			Field: "slack", Value: slack.String(), Want: "0 for the default, or up to 71 years",
 		}
 	}
-	span := period
-	if !inBubble() {
-		span += sharedLeeway
-	}
 	// The store counts in microseconds: a start may be one earlier than what it says.
-	window := ceilTo(span+slack, time.Microsecond) + time.Microsecond
+	window := ceilTo(period+slack, time.Microsecond) + time.Microsecond
 	limit := headgate.SlidingLog(n, window).Named("gate")
 	if _, err := headgate.NewLimiter(store, limit); err != nil {
 		return nil, err
 	}
-	g := &SharedGate{store: store, key: key, limit: limit, late: func() {}, span: int64(span)}
+	g := &SharedGate{store: store, key: key, limit: limit, late: func() {}}
+	g.leeway = int64(max(slack/leewayOfSlack, minLeeway))
+	g.span = int64(period) + g.leeway
 	g.grain = max(g.span/grains, 1)
 	g.life, g.end = context.WithCancelCause(context.Background())
 	return g, nil
@@ -195,7 +192,8 @@ func (g *SharedGate) alive(ctx context.Context, do func(context.Context) error) 
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(g.life, func() { cancel(ErrClosed) })() //nolint:contextcheck // the gate's own
+	stop := context.AfterFunc(g.life, func() { cancel(ErrClosed) }) //nolint:contextcheck // its own
+	defer stop()
 	err := do(ctx)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -219,7 +217,7 @@ func (g *SharedGate) first(ctx context.Context, n int64, until time.Time) error 
 			g.late()
 		case booked == maxBookings:
 			return fmt.Errorf("gate: the store answers or this machine wakes %w of %s: increase it",
-				errLate, g.limit.Period()-time.Duration(g.span))
+				errLate, g.limit.Period()-time.Duration(g.span-g.leeway))
 		default:
 			booked++
 			if err := g.book(ctx, n, until); err != nil {
@@ -244,7 +242,7 @@ func (g *SharedGate) pass(n int64) (wait time.Duration, ok bool) {
 		until := g.ceil(now + g.span)
 		g.ledger.add(now, until, -n)
 		g.mu.Unlock()
-		if nanos()-now <= sharedHeldUp {
+		if nanos()-now <= g.leeway/2 {
 			return 0, true
 		}
 		g.mu.Lock() // the caller would see this pass too late

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/gate"
 	"github.com/headgate/headgate/internal/redistest"
 )
@@ -128,34 +127,6 @@ func openRedis(t *testing.T) *store {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
-}
-
-// A turn at a Redis that is waited for in vain is there again when wait returns: also if
-// the wait ended before the store had answered.
-func TestBookedTurnsAreGivenBack(t *testing.T) {
-	t.Parallel()
-	s := openRedis(t)
-	limit := headgate.PerHour(1)
-	l, err := headgate.NewLimiter(s.Store, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	turns := bookedTurns{l, "k"}
-	if err := turns.wait(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	short, stop := context.WithCancel(t.Context())
-	time.AfterFunc(100*time.Millisecond, stop)
-	for _, ctx := range []context.Context{ended, short} {
-		if err := turns.wait(ctx, 1); err == nil {
-			t.Error("it waited for an hour")
-		}
-		if d, err := l.Peek(t.Context(), "k"); err != nil || d.RetryAfter > time.Hour {
-			t.Errorf("the next turn comes in %s, %v; want an hour", d.RetryAfter, err)
-		}
-	}
 }
 
 // A store that fails midway: the line that says so tells what is lost.
