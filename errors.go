@@ -12,11 +12,6 @@ import (
 // spare slots; or if newcomers that share one would be booked ahead together. Give NewMemory a larger number of keys.
 var ErrFull = errors.New("headgate: memory store has no slot left; create it with room for more keys")
 
-// ErrClosed is returned by [Gate.Wait], [Gate.WaitN] and their like of [KeyedGate],
-// once Close has been called: to those who wait at that moment and to all who come
-// later.
-var ErrClosed = errors.New("headgate: the gate is closed")
-
 // ErrTooLate is returned by [Reservation.Commit] and [Reservation.Cancel] if there is nothing
 // left to give back: the reservation counts for good.
 var ErrTooLate = errors.New("headgate: it is too late to give the reservation back; it counts as it was made")
@@ -39,7 +34,7 @@ func invalid(field string, value int64, want string) error {
 	return &InvalidError{Field: field, Value: strconv.FormatInt(value, 10), Want: want}
 }
 
-// DeadlineError is returned by what waits for a turn, such as [Limiter.Wait] and [Gate.Wait], if
+// DeadlineError is returned by what waits for a turn, such as [Limiter.Wait], if
 // the turn would come after the deadline: at once, and nothing was charged. It is a
 // context.DeadlineExceeded.
 type DeadlineError struct {

@@ -90,9 +90,9 @@ func ExampleNewLimiterFunc() {
 		"free": {headgate.FixedWindow(1, 24*time.Hour).Named("quota")},
 		"paid": {headgate.FixedWindow(1000, 24*time.Hour).Named("quota")},
 	}
-	limiter, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(key string) []headgate.Limit {
+	limiter, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(_ context.Context, key string) ([]headgate.Limit, error) {
 		plan, _, _ := strings.Cut(key, ":")
-		return plans[plan] // none for others: they are always allowed
+		return plans[plan], nil // none for others: they are always allowed
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -17,10 +17,8 @@
 //
 // Those who would rather wait their turn than be refused ask [Limiter.Wait], under any limit
 // and across all who share the store; or [Limiter.Reserve], if they do not wait here, or know the
-// price only afterwards. A [Gate] is for who must never have more than so many pass in any window,
-// at the very moments that are seen: one by itself, one for each key ([KeyedGate]), or
-// one for many processes ([SharedGate]). [Throttle], [ForEach], [NewReader] and [NewWriter]
-// put loops, parallel calls and streams behind any of them.
+// price only afterwards. Package gate is for those who must never have more than so many pass in
+// any window, at the moments that callers see.
 //
 // Package concurrency limits how many callers work at a time, however long they take. Several
 // keys are asked together by [AllowAll].

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/failsafe-go/failsafe-go/ratelimiter"
-	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/gate"
 	"go.uber.org/ratelimit"
 	"golang.org/x/time/rate"
 )
@@ -32,7 +32,7 @@ type waiting func() error
 func (w waiting) Take(string) (bool, error) { return true, w() }
 
 func openGate(s Setup) (Contender, error) {
-	g, err := headgate.NewGate(s.Burst, s.Period())
+	g, err := gate.New(s.Burst, s.Period())
 	if err != nil {
 		return nil, err
 	}

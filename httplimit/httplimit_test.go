@@ -239,7 +239,7 @@ func TestShadow(t *testing.T) {
 }
 
 func TestKeyWithoutLimits(t *testing.T) {
-	l, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(string) []headgate.Limit { return nil })
+	l, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(context.Context, string) ([]headgate.Limit, error) { return nil, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -198,68 +198,26 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestTurnsLiveLongEnough asks random things by the server's clock: what is kept lives for at
-// least as long as anything of it counts, and ends: at most a little after the latest moment
-// until which any of it ever counted, because what is taken back may leave the expiry as it is.
-func TestTurnsLiveLongEnough(t *testing.T) {
-	client := newClient(t)
-	s := newStore(t, client)
-	for _, text := range []string{"10/s", "7/4s burst 10 stepped", "3/s stepped", "10/s fixed-window", "10/2s sliding-window", "10/s sliding-log"} {
-		l := parse(t, text)
-		for key := range 40 {
-			name := fmt.Sprint(text, key)
-			var counted time.Time
-			for i := range uint64(40) {
-				r := headgate.Request{Key: name, Limit: l, Cost: 1 + rand.Int64N(3), MaxWait: time.Minute, Ticket: i + 1, Hold: time.Duration(rand.Int64N(int64(20 * time.Millisecond)))}
-				if rand.IntN(3) == 0 {
-					r = headgate.Request{Key: name, Limit: l, Cost: -r.Cost, Ticket: 1 + rand.Uint64N(i+1)}
-				}
-				take(t, s, r)
-				before := time.Now()
-				left := take(t, s, headgate.Request{Key: name, Limit: l}).ResetAfter
-				between := time.Now()
-				lives := client.PTTL(t.Context(), t.Name()+":{"+name+"}:"+l.ID()).Val()
-				after := time.Now()
-				if end := between.Add(left); end.After(counted) {
-					counted = end
-				}
-				if left > 0 && (after.Add(lives).Before(before.Add(left)) || lives > longest(counted.Sub(between))) {
-					t.Fatalf("%s: lives for %s, counts for %s, and has counted for %s", text, lives, left, counted.Sub(between))
-				}
-			}
-		}
-	}
-}
-
-// TestTurnsExpire: a value with turns lives until the last has come and nothing can be taken back, and
-// is a plain state again when it is written after that.
-func TestTurnsExpire(t *testing.T) {
+// A key with start times ahead lives until the last has come and its state is the initial one.
+func TestBookingsExpire(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
 	for _, text := range []string{"10/s", "10/s stepped", "10/s fixed-window", "10/s sliding-window", "10/s sliding-log"} {
 		l := parse(t, text)
 		key := t.Name() + ":{" + text + "}:" + l.ID()
-		r := headgate.Request{Key: text, Limit: l, Cost: 10, MaxWait: time.Hour}
+		start := new(time.Time)
+		r := headgate.Request{Key: text, Limit: l, Cost: 10, MaxWait: time.Hour, Start: start}
 		for range 3 {
 			take(t, s, r)
 		}
 		if left := client.PTTL(t.Context(), key).Val(); left < 2*time.Second || left > longest(6*time.Second) {
-			t.Errorf("%s: three times a second's worth live for %s", text, left)
+			t.Errorf("%s: three times the burst live for %s", text, left)
 		}
-		r.Ticket, r.Hold = 7, time.Minute
-		take(t, s, r)
-		if left := client.PTTL(t.Context(), key).Val(); left < time.Minute || left > longest(67*time.Second) {
-			t.Errorf("%s: what may be taken back for a minute lives for %s", text, left)
+		if d := take(t, s, headgate.Request{Key: text, Limit: l, Cost: -10, Start: start}); !d.Allowed() {
+			t.Errorf("%s: the last one cannot be cancelled: %+v", text, d)
 		}
-		r.Cost = -10
-		before := client.PTTL(t.Context(), key).Val()
-		take(t, s, r)
-		if left := client.PTTL(t.Context(), key).Val(); left <= 0 || left > before {
-			t.Errorf("%s: after it was taken back it lives for %s; before for %s", text, left, before)
-		}
-		take(t, s, headgate.Request{Key: text, Limit: l, Cost: 1, At: time.Now().Add(time.Hour)})
-		if size := client.StrLen(t.Context(), key).Val(); size > 28 {
-			t.Errorf("%s: later it is still of %d bytes", text, size)
+		if left := client.PTTL(t.Context(), key).Val(); left <= 0 {
+			t.Errorf("%s: no expiry after a cancel", text)
 		}
 	}
 }

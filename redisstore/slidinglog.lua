@@ -68,6 +68,12 @@ local function slidinglog(state, now, cost, charge, capacity, period)
       kept, total = first, used
     end
   end
+  if first > #state then -- whatever it counted
+    used = 0
+  end
+  if kept > #state then
+    total = 0
+  end
   local ask = cost == 0 and 1 or cost
   local retry, reset, entries = 0, 0, state
   if ask > capacity or since and total + ask > MAXBOOKED then

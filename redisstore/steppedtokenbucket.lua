@@ -14,6 +14,9 @@ local function steppedtokenbucket(state, now, cost, charge, capacity, refill, pe
       return
     end
     if oldcapacity ~= capacity or oldrefill ~= refill or oldperiod ~= period then
+      if oldcapacity < 1 or oldcapacity > MAX then
+        return
+      end
       local g, rest = capacity, oldcapacity
       while rest ~= 0 do
         g, rest = rest, g % rest

@@ -13,6 +13,9 @@ local function tokenbucket(state, now, cost, charge, capacity, rate, unit)
       return
     end
     if oldfull ~= full then -- the numbers of the limit have changed: the used fraction is kept
+      if oldfull < 1 or oldfull > MAX then
+        return
+      end
       local g, rest = full, oldfull
       while rest ~= 0 do
         g, rest = rest, g % rest

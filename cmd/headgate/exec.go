@@ -117,13 +117,12 @@ func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Wri
 		}
 		return err
 	}
-	turns := bookedTurns{l, f.key}
-	turn, err := f.book(ctx, turns)
+	turn, err := f.reserve(ctx, l)
 	if err == nil {
 		if delay := turn.Delay(); delay > time.Second && isTerminal(stderr) {
 			fmt.Fprintf(stderr, "headgate: %s may start %s\n", printable(f.key), after(delay))
 		}
-		err = turns.await(ctx, turn)
+		err = await(ctx, turn)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = &interruption{ctx.Err(), "the command was not run"}
@@ -131,11 +130,11 @@ func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Wri
 	return err
 }
 
-func (f *execFlags) book(ctx context.Context, turns bookedTurns) (*headgate.Reservation, error) {
+func (f *execFlags) reserve(ctx context.Context, l *headgate.Limiter) (*headgate.Reservation, error) {
 	if f.limited {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, f.timeout)
 		defer stop()
 	}
-	return turns.book(ctx, 1)
+	return l.Reserve(ctx, f.key, 1)
 }

@@ -32,7 +32,7 @@ Pipes that use the same store and key share the limit, first come, first served.
 
 With memory:, the limits hold for the moments at which lines are written, even if the
 machine is slow. With another store, that is so for a single sliding-log: its window is
-1%, or at least 5 ms, longer to allow for delays. Other limits schedule lines by the
+25 ms longer to allow for delays (5 ms if it is shorter than 20 ms). Other limits schedule lines by the
 store's clock, and a line that is written late may come closer to the next one.`,
 		Example: `  seq 1 20 | headgate pipe --limit "5/s sliding-log"
   headgate pipe --limit "1000000/s burst 65536" --bytes <backup.tar >/mnt/backup.tar

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/gate"
 )
 
 // turns are what parts of a stream wait for.
@@ -21,7 +22,7 @@ func newTurns(key string, limits []headgate.Limit, s *store) (turns, error) {
 		return newOwnTurns(key, limits, s), nil
 	}
 	if len(limits) == 1 && limits[0].Algorithm() == headgate.AlgorithmSlidingLog {
-		g, err := headgate.NewSharedGate(s.Store, key+" "+limits[0].ID(), limits[0].Capacity(), limits[0].Period(), 0)
+		g, err := gate.NewShared(s.Store, key+" "+limits[0].ID(), limits[0].Capacity(), limits[0].Period(), 0)
 		return sharedTurns{g}, err
 	}
 	l, err := headgate.NewLimiter(s.Store, limits...)
@@ -83,13 +84,12 @@ func (o *ownTurns) take(ctx context.Context, n int64, later time.Duration) (head
 }
 
 // sharedTurns are those of a sliding log that others pass as well.
-type sharedTurns struct{ gate *headgate.SharedGate }
+type sharedTurns struct{ gate *gate.SharedGate }
 
 func (s sharedTurns) wait(ctx context.Context, n int64) error { return s.gate.WaitN(ctx, n) }
 func (sharedTurns) passed()                                   {}
 
-// bookedTurns are booked with a store that others ask as well: first come, first served. A
-// turn that is waited for in vain is given back before wait returns.
+// bookedTurns are booked with a store that others ask as well: first come, first served.
 type bookedTurns struct {
 	limiter *headgate.Limiter
 	key     string
@@ -98,62 +98,21 @@ type bookedTurns struct {
 func (bookedTurns) passed() {}
 
 func (b bookedTurns) wait(ctx context.Context, n int64) error {
-	turn, err := b.book(ctx, n)
+	turn, err := b.limiter.Reserve(ctx, b.key, n)
 	if err != nil {
 		return err
 	}
-	return b.await(ctx, turn)
+	return await(ctx, turn)
 }
 
-// lastAnswer is how long the answer of a store is awaited after nobody wants it any more.
-const lastAnswer = time.Second
-
-// book books n tokens, at the latest for the deadline of ctx. If ctx ends before the store
-// has answered, what that grants is given back.
-func (b bookedTurns) book(ctx context.Context, n int64) (*headgate.Reservation, error) {
-	type answer struct {
-		turn *headgate.Reservation
-		err  error
-	}
-	answers := make(chan answer, 1)
-	go func() {
-		turn, err := b.limiter.ReserveFor(patient{ctx}, b.key, n, 0) //nolint:contextcheck // it is ctx
-		answers <- answer{turn, err}
-	}()
-	select {
-	case a := <-answers:
-		return a.turn, a.err
-	case <-ctx.Done():
-	}
-	select {
-	case a := <-answers:
-		if a.err == nil {
-			giveBack(ctx, a.turn)
-		}
-	case <-time.After(lastAnswer):
-	}
-	return nil, ctx.Err()
-}
-
-// await waits for turn, and gives it back if ctx ends before.
-func (bookedTurns) await(ctx context.Context, turn *headgate.Reservation) error {
+// await waits for turn, and cancels it if ctx ends before.
+func await(ctx context.Context, turn *headgate.Reservation) error {
 	err := sleep(ctx, turn.Delay())
 	if err != nil {
-		giveBack(ctx, turn)
+		_ = turn.Cancel(ctx) // otherwise it is charged and not used
 	}
 	return err
 }
-
-// giveBack takes up to 5 seconds, though ctx has ended.
-func giveBack(ctx context.Context, turn *headgate.Reservation) {
-	_ = turn.Cancel(ctx) // else it is a turn that nobody used
-}
-
-// patient has the deadline of a context, by which turns are chosen, and does not end.
-type patient struct{ context.Context } //nolint:containedctx // it is one
-
-func (patient) Done() <-chan struct{} { return nil }
-func (patient) Err() error            { return nil }
 
 func sleep(ctx context.Context, d time.Duration) error {
 	select {

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/gate"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -92,7 +92,7 @@ func TestPipeIsExact(t *testing.T) {
 	}
 }
 
-// Pipes at a Redis keep one sliding log as a SharedGate does, all of them together, and
+// Pipes at a Redis keep one sliding log as a gate.SharedGate does, all of them together, and
 // with those who pass the gate by themselves.
 func TestPipesShareGate(t *testing.T) {
 	s := openRedis(t)
@@ -107,11 +107,11 @@ func TestPipesShareGate(t *testing.T) {
 		})
 	}
 	all.Wait()
-	gate, err := headgate.NewSharedGate(s.Store, "gate 5/100ms sliding-log", 5, 100*time.Millisecond, 0)
+	g, err := gate.NewShared(s.Store, "gate 5/100ms sliding-log", 5, 100*time.Millisecond, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := gate.Wait(t.Context()); err != nil {
+	if err := g.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(begun); took < 400*time.Millisecond {
@@ -127,34 +127,6 @@ func openRedis(t *testing.T) *store {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
-}
-
-// A turn at a Redis that is waited for in vain is there again when wait returns: also if
-// the wait ended before the store had answered.
-func TestBookedTurnsAreGivenBack(t *testing.T) {
-	t.Parallel()
-	s := openRedis(t)
-	limit := headgate.PerHour(1)
-	l, err := headgate.NewLimiter(s.Store, limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	turns := bookedTurns{l, "k"}
-	if err := turns.wait(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	ended, end := context.WithCancel(t.Context())
-	end()
-	short, stop := context.WithCancel(t.Context())
-	time.AfterFunc(100*time.Millisecond, stop)
-	for _, ctx := range []context.Context{ended, short} {
-		if err := turns.wait(ctx, 1); err == nil {
-			t.Error("it waited for an hour")
-		}
-		if d, err := l.Peek(t.Context(), "k"); err != nil || d.RetryAfter > time.Hour {
-			t.Errorf("the next turn comes in %s, %v; want an hour", d.RetryAfter, err)
-		}
-	}
 }
 
 // A store that fails midway: the line that says so tells what is lost.

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -81,7 +82,9 @@ func requests(key string) []headgate.Request {
 }
 
 func newLimiter(store headgate.Store) *headgate.Limiter {
-	l, err := headgate.NewLimiterFunc(store, limitsOf)
+	l, err := headgate.NewLimiterFunc(store, func(_ context.Context, key string) ([]headgate.Limit, error) {
+		return limitsOf(key), nil
+	})
 	if err != nil {
 		panic(err)
 	}

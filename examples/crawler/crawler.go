@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/gate"
 )
 
 // crawler fetches pages.
@@ -103,6 +104,6 @@ func (c *crawler) fetch(ctx context.Context, url string) (int, error) {
 	if answer.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("%s: %s", url, answer.Status)
 	}
-	n, err := io.Copy(io.Discard, headgate.NewReader(ctx, answer.Body, c.bytes.Waiter("download")))
+	n, err := io.Copy(io.Discard, gate.NewReader(ctx, answer.Body, c.bytes.Waiter("download")))
 	return int(n), err
 }

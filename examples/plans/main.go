@@ -7,6 +7,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"net/http"
@@ -35,11 +36,11 @@ func main() {
 }
 
 func newHandler() (http.Handler, error) {
-	limiter, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(key string) []headgate.Limit {
+	limiter, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(_ context.Context, key string) ([]headgate.Limit, error) {
 		if plan, ok := customers[key]; ok {
-			return plan
+			return plan, nil
 		}
-		return free
+		return free, nil
 	})
 	if err != nil {
 		return nil, err

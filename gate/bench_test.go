@@ -1,4 +1,4 @@
-package headgate
+package gate
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 func BenchmarkGatePass(b *testing.B) {
 	ctx := b.Context()
 	b.Run("one core", func(b *testing.B) {
-		g := must(NewGate(1<<40, time.Millisecond))
+		g := must(New(1<<40, time.Millisecond))
 		for b.Loop() {
 			if err := g.Wait(ctx); err != nil {
 				b.Fatal(err)
@@ -23,7 +23,7 @@ func BenchmarkGatePass(b *testing.B) {
 		}
 	})
 	b.Run("a key of 1000", func(b *testing.B) {
-		k := must(NewKeyedGate(1<<40, time.Millisecond))
+		k := must(NewKeyed(1<<40, time.Millisecond))
 		keys := make([]string, 1000)
 		for i := range keys {
 			keys[i] = fmt.Sprint("user:", i)
@@ -35,7 +35,7 @@ func BenchmarkGatePass(b *testing.B) {
 		}
 	})
 	b.Run("all cores", func(b *testing.B) {
-		g := must(NewGate(1<<40, time.Millisecond))
+		g := must(New(1<<40, time.Millisecond))
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				if err := g.Wait(ctx); err != nil {
@@ -71,7 +71,7 @@ func BenchmarkGateThroughput(b *testing.B) {
 // throughput is the part of its limit that a gate lets pass: whole turns of n, from
 // the first pass to one some whole number of turns later.
 func throughput(n int64, period time.Duration, callers int, span time.Duration) float64 {
-	g := must(NewGate(n, period))
+	g := must(New(n, period))
 	var mu sync.Mutex
 	var seen []time.Time
 	var wg sync.WaitGroup
@@ -97,11 +97,11 @@ func throughput(n int64, period time.Duration, callers int, span time.Duration) 
 // what it takes until it has run when the turn of all has come. The same goroutines at a
 // channel are there to compare, in a run of their own, because stacks are reused.
 func BenchmarkGateWaiters(b *testing.B) {
-	g := must(NewGate(waiters, time.Hour))
+	g := must(New(waiters, time.Hour))
 	must(0, g.WaitN(b.Context(), waiters))
 	benchWaiters(b, g.standing, func(ctx context.Context) { _ = g.Wait(ctx) }, func() {
 		g.mu.Lock()
-		g.passes = passes{} // an hour later
+		g.history = history{} // an hour later
 		g.release(nanos())
 	})
 }

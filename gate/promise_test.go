@@ -1,4 +1,4 @@
-package headgate
+package gate
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func TestGateHoldsItsPromiseWhenWokenLate(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			n, period := r.Int64N(20)+1, time.Duration(r.Int64N(int64(time.Second)))+time.Millisecond
-			c := &crowd{gate: must(NewGate(n, period)), random: r}
+			c := &crowd{gate: must(New(n, period)), random: r}
 			c.gate.late = func() {
 				if c.upTo(3) == 1 {
 					time.Sleep(time.Duration(c.upTo(int64(3 * period))))
@@ -75,8 +75,8 @@ func TestGateHoldsItsPromiseWhenWokenLate(t *testing.T) {
 			}
 			c.gate.mu.Lock()
 			defer c.gate.mu.Unlock()
-			if c.gate.flying != 0 || c.gate.Head != nil || c.gate.waiting != 0 || c.gate.armed {
-				t.Errorf("something is left over: %d flying, %d waiting, timer %v", c.gate.flying, c.gate.waiting, c.gate.armed)
+			if c.gate.released != 0 || c.gate.Head != nil || c.gate.waiting != 0 || c.gate.armed {
+				t.Errorf("something is left over: %d flying, %d waiting, timer %v", c.gate.released, c.gate.waiting, c.gate.armed)
 			}
 		})
 	}
@@ -106,7 +106,7 @@ func TestGateLetsTheWholeLimitPass(t *testing.T) {
 	for _, callers := range []int{8, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			const n, period, periods = 7, 123 * time.Millisecond, 1000
-			c := &crowd{gate: must(NewGate(n, period)), random: rand.New(rand.NewPCG(1, 1))}
+			c := &crowd{gate: must(New(n, period)), random: rand.New(rand.NewPCG(1, 1))}
 			ctx, cancel := context.WithTimeout(t.Context(), periods*period)
 			defer cancel()
 			var wg sync.WaitGroup
@@ -130,7 +130,7 @@ func TestGateLetsTheWholeLimitPass(t *testing.T) {
 func TestGateHoldsItsPromiseByARealClock(t *testing.T) {
 	t.Parallel()
 	const n, period, span = 100, 50 * time.Millisecond, time.Second
-	c := &crowd{gate: must(NewGate(n, period))}
+	c := &crowd{gate: must(New(n, period))}
 	ctx, cancel := context.WithTimeout(t.Context(), span)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -165,7 +165,7 @@ func shortWindows(seen []time.Time, n int, period time.Duration) (short int) {
 func TestGateHoldsItsPromiseToTheNanosecond(t *testing.T) {
 	t.Parallel()
 	const n, period, span = 10, time.Millisecond, 500 * time.Millisecond
-	g := must(NewGate(n, period))
+	g := must(New(n, period))
 	type pass struct{ first, last time.Time } // the moments between which it was seen
 	var passes []pass
 	for start := time.Now(); time.Since(start) < span; {
@@ -174,7 +174,7 @@ func TestGateHoldsItsPromiseToTheNanosecond(t *testing.T) {
 			continue
 		}
 		p := pass{time.Now(), time.Now()}
-		if p.last.Sub(before) > leewayLeast {
+		if p.last.Sub(before) > minLeeway {
 			p.first = before
 		}
 		passes = append(passes, p)
@@ -190,7 +190,7 @@ func TestGateHoldsItsPromiseToTheNanosecond(t *testing.T) {
 // A goroutine that is held up after its pass was recorded records it again.
 func TestGateRecordsAgainWhatWasHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(2, time.Second))
+		g := must(New(2, time.Second))
 		g.mu.Lock()
 		now := nanos()
 		time.Sleep(300 * time.Millisecond) // between reading the clock and the last look at it

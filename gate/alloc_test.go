@@ -2,7 +2,7 @@
 
 // As alloc_test.go: allocations cannot be counted under the race detector.
 
-package headgate
+package gate
 
 import (
 	"runtime"
@@ -13,8 +13,8 @@ import (
 
 func TestAPassDoesNotAllocate(t *testing.T) {
 	ctx := t.Context()
-	g := must(NewGate(1<<40, time.Millisecond))
-	k := must(NewKeyedGate(1<<40, time.Second))
+	g := must(New(1<<40, time.Millisecond))
+	k := must(NewKeyed(1<<40, time.Second))
 	for range 1 << 15 { // until the rings have grown
 		_ = g.Wait(ctx)
 		_ = k.Wait(ctx, "k")
@@ -41,7 +41,7 @@ func TestBytesOfGates(t *testing.T) {
 	before := memory()
 	kept := make([]*Gate, gates)
 	for i := range kept {
-		kept[i] = must(NewGate(100, time.Hour))
+		kept[i] = must(New(100, time.Hour))
 		kept[i].TryWait(0)
 	}
 	t.Logf("%.1f bytes a gate", float64(memory()-before)/gates)

@@ -1,4 +1,4 @@
-package headgate
+package gate
 
 import (
 	"context"
@@ -8,16 +8,15 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
-// KeyedGate is a [Gate] for each key: a user, a host, a tenant. Keys do not wait for each
-// other. Make one with [NewKeyedGate].
+// KeyedGate is a [Gate] for each key: a user, a host, a tenant.
+// Keys do not wait for each other. Make one with [NewKeyed].
 //
-// A gate is made when its key first comes, and dropped when nobody has passed it for a
-// period: as long as there are gates, a timer looks through them once a period (not
-// more often than every 10 ms), so an idle key is gone after two at most. Each
-// look at a gate that stays is paid for by a pass. Without keys there is neither
-// memory nor timer nor, at any time, a goroutine.
+// A gate exists from the first use of its key until its last pass is a period old. While there
+// are gates, a timer looks for idle ones once a period, but not more often than every 10 ms.
 type KeyedGate struct {
 	limit  int64
 	period int64 // leeway included
@@ -27,11 +26,11 @@ type KeyedGate struct {
 
 const (
 	keyedShards = 16
-	sweepLeast  = 10 * time.Millisecond
-	sweepMost   = 256 // gates that are looked at while their keys are kept waiting
+	minSweep    = 10 * time.Millisecond
+	sweepBatch  = 256 // gates that are looked at while the shard is locked
 )
 
-// keyedShard is the gates of some keys.
+// keyedShard holds the gates of some keys.
 type keyedShard struct {
 	mu     sync.Mutex
 	gates  map[string]*Gate // nil while there are none
@@ -39,10 +38,10 @@ type keyedShard struct {
 	closed bool
 }
 
-// NewKeyedGate makes a gate for each key, through which at most n pass in any window
-// of length period. It returns the errors of [NewGate].
-func NewKeyedGate(n int64, period time.Duration) (*KeyedGate, error) {
-	g, err := NewGate(n, period)
+// NewKeyed returns a gate for each key, through which at most n tokens pass in any window of
+// length period. It returns the errors of [New].
+func NewKeyed(n int64, period time.Duration) (*KeyedGate, error) {
+	g, err := New(n, period)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +54,7 @@ func (k *KeyedGate) Wait(ctx context.Context, key string) error { return k.WaitN
 // WaitN is [Gate.WaitN] at the gate of key.
 func (k *KeyedGate) WaitN(ctx context.Context, key string, n int64) error {
 	if n < 1 || n > k.limit { // no gate is made for that
-		return fault(n, k.limit, "KeyedGate")
+		return invalidTokens(n, k.limit)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -68,13 +67,13 @@ func (k *KeyedGate) TryWait(key string, timeout time.Duration) bool {
 	return k.at(key, func(g *Gate) error { return g.tryWait(timeout) }) == nil
 }
 
-// Peek is [Gate.Peek] at the gate of key. It makes no gate.
+// Peek is [Gate.Peek] at the gate of key.
 func (k *KeyedGate) Peek(key string) (open bool, in time.Duration) {
 	s := k.shard(key)
 	s.mu.Lock() // no gate is dropped meanwhile
 	defer s.mu.Unlock()
 	if s.closed || k.limit < 1 {
-		return false, Never
+		return false, headgate.Never
 	}
 	if g := s.gates[key]; g != nil {
 		return g.Peek()
@@ -82,7 +81,7 @@ func (k *KeyedGate) Peek(key string) (open bool, in time.Duration) {
 	return true, 0
 }
 
-// Close closes the gates of all keys, those to come included; see [Gate.Close].
+// Close ends all waiting, now and later, at the gates of all keys with [ErrClosed].
 func (k *KeyedGate) Close() {
 	for i := range k.shards {
 		for _, g := range k.shards[i].close() {
@@ -91,9 +90,8 @@ func (k *KeyedGate) Close() {
 	}
 }
 
-// at waits at the gate of key. A gate may be dropped between being found and being
-// asked, or while who has passed it is held up before he knows: then it is closed, and
-// another one takes its place.
+// at waits at the gate of key. A gate may be dropped between being found and being used, or while
+// a caller that has passed is held up before it returns: then another takes its place.
 func (k *KeyedGate) at(key string, wait func(*Gate) error) error {
 	for {
 		g, err := k.gate(key)
@@ -110,10 +108,10 @@ func (k *KeyedGate) shard(key string) *keyedShard {
 	return &k.shards[maphash.String(k.seed, key)%keyedShards]
 }
 
-// gate finds the gate of key, or makes one.
+// gate returns the gate of key, which it makes if there is none.
 func (k *KeyedGate) gate(key string) (*Gate, error) {
 	if k.limit < 1 {
-		return nil, fault(1, k.limit, "KeyedGate")
+		return nil, invalidTokens(1, k.limit)
 	}
 	s := k.shard(key)
 	s.mu.Lock()
@@ -133,21 +131,21 @@ func (k *KeyedGate) gate(key string) (*Gate, error) {
 	return g, nil
 }
 
-func (k *KeyedGate) interval() time.Duration { return max(time.Duration(k.period), sweepLeast) }
+func (k *KeyedGate) interval() time.Duration { return max(time.Duration(k.period), minSweep) }
 
-// sweep drops the gates that are idle, with a pause after every few of them. A map never gets
-// smaller by itself, so it is made anew when most of it has gone.
+// sweep drops idle gates, with a pause after each batch. A map does not shrink, so it is replaced
+// when most of it is gone.
 func (s *keyedShard) sweep(interval time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, seen := len(s.gates), 0
 	for key, g := range s.gates {
-		if g.idle() {
+		if g.drop() {
 			delete(s.gates, key)
 		}
-		if seen++; seen%sweepMost == 0 {
+		if seen++; seen%sweepBatch == 0 {
 			s.mu.Unlock()
-			runtime.Gosched() // else those who wait for the lock hardly ever get it
+			runtime.Gosched() // otherwise callers that wait for the lock hardly ever get it
 			s.mu.Lock()
 			if s.closed {
 				return
@@ -166,7 +164,7 @@ func (s *keyedShard) sweep(interval time.Duration) {
 	s.timer.Reset(interval)
 }
 
-// close forgets all gates and returns them.
+// close removes all gates and returns them.
 func (s *keyedShard) close() map[string]*Gate {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,4 @@
-package headgate
+package gate
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
 // The steps of the RateGate article: 2 a second over 10 actions, and 5 a second over a
@@ -23,7 +25,7 @@ func TestGateLetsPassInSteps(t *testing.T) {
 		{5, 20, []int{5, 5, 5, 5}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			g := must(NewGate(int64(c.n), time.Second))
+			g := must(New(int64(c.n), time.Second))
 			start := time.Now()
 			got := map[time.Duration]int{}
 			for range c.actions {
@@ -44,22 +46,22 @@ func TestGateLetsPassInSteps(t *testing.T) {
 // A gate knows by its clock that it is made in a bubble. One from outside keeps in a
 // bubble to the period that it tells.
 func TestGateLeavesLeewayOutsideOfABubble(t *testing.T) {
-	outside := must(NewGate(2, time.Second))
-	if _, period := outside.Rate(); inBubble() || period != time.Second+leewayMost {
+	outside := must(New(2, time.Second))
+	if _, period := outside.Rate(); inBubble() || period != time.Second+maxLeeway {
 		t.Errorf("outside: in a bubble is %v, the period %s", inBubble(), period)
 	}
 	for period, want := range map[time.Duration]time.Duration{
-		1:                        leewayLeast,
-		40960 * time.Nanosecond:  leewayLeast,
+		1:                        minLeeway,
+		40960 * time.Nanosecond:  minLeeway,
 		40960 * time.Microsecond: 10 * time.Microsecond,
-		time.Hour:                leewayMost,
+		time.Hour:                maxLeeway,
 	} {
 		if got := leeway(period); got != want {
 			t.Errorf("to %s is added %s; want %s", period, got, want)
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		inside := must(NewGate(2, time.Second))
+		inside := must(New(2, time.Second))
 		if _, period := inside.Rate(); !inBubble() || period != time.Second {
 			t.Errorf("inside: in a bubble is %v, the period %s", inBubble(), period)
 		}
@@ -82,7 +84,7 @@ func TestGateLetsPassInStepsOfARealClock(t *testing.T) {
 	for _, c := range []struct{ n, actions int }{{2, 10}, {5, 20}} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			g := must(NewGate(int64(c.n), time.Second))
+			g := must(New(int64(c.n), time.Second))
 			var seen []time.Time
 			for range c.actions {
 				if err := g.Wait(t.Context()); err != nil {
@@ -115,7 +117,7 @@ func holdPromise(t *testing.T, seen []time.Time, n int, period time.Duration) {
 
 func TestGateComesFirstServedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(3, time.Second))
+		g := must(New(3, time.Second))
 		var mu sync.Mutex
 		var order []int
 		at := map[int]time.Duration{}
@@ -150,7 +152,7 @@ func TestGateComesFirstServedFirst(t *testing.T) {
 // One at a time, a hundred who came one after the other, of whom every third gives up.
 func TestGateKeepsOrderWhenSomeGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(1, time.Second))
+		g := must(New(1, time.Second))
 		var mu sync.Mutex
 		var order []int
 		start := time.Now()
@@ -182,7 +184,7 @@ func TestGateKeepsOrderWhenSomeGiveUp(t *testing.T) {
 
 func TestGateCloseWakesAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(1, time.Hour))
+		g := must(New(1, time.Hour))
 		must(0, g.Wait(t.Context()))
 		errs := make(chan error, 1000)
 		for range cap(errs) {
@@ -202,7 +204,7 @@ func TestGateCloseWakesAll(t *testing.T) {
 		if g.TryWait(0) || g.TryWait(time.Second) || g.TryWait(-1) {
 			t.Error("a closed gate lets pass")
 		}
-		if open, in := g.Peek(); open || in != Never {
+		if open, in := g.Peek(); open || in != headgate.Never {
 			t.Errorf("Peek is %v, %s; want never", open, in)
 		}
 	})
@@ -210,7 +212,7 @@ func TestGateCloseWakesAll(t *testing.T) {
 
 func TestGateRefusesADeadlineThatCannotBeMet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(2, time.Minute))
+		g := must(New(2, time.Minute))
 		start := time.Now()
 		ask := func(n int64, within time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -247,7 +249,7 @@ func TestGateRefusesADeadlineThatCannotBeMet(t *testing.T) {
 func TestGateForeseesTurns(t *testing.T) {
 	for _, widest := range []int64{1, 3, 10} {
 		synctest.Test(t, func(t *testing.T) {
-			g := must(NewGate(10, time.Second))
+			g := must(New(10, time.Second))
 			start := time.Now()
 			for i := range int64(200) {
 				n := i*7%widest + 1
@@ -270,7 +272,7 @@ func TestGateForeseesTurns(t *testing.T) {
 
 // However many tokens wait, no forecast turns over.
 func TestGateForeseesWithTheLargestNumbers(t *testing.T) {
-	g := must(NewGate(maxTokens, maxPeriod))
+	g := must(New(maxTokens, maxPeriod))
 	waiting := make([]waiter, 1<<15)
 	last := time.Duration(0)
 	for i := range waiting {
@@ -292,7 +294,7 @@ func TestGateForeseesWithTheLargestNumbers(t *testing.T) {
 
 func TestGateTryWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(1, time.Second))
+		g := must(New(1, time.Second))
 		start := time.Now()
 		for _, c := range []struct {
 			timeout time.Duration
@@ -316,7 +318,7 @@ func TestGateTryWait(t *testing.T) {
 
 func TestGatePeekConsumesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(2, time.Second))
+		g := must(New(2, time.Second))
 		peek := func(wantOpen bool, want time.Duration) {
 			t.Helper()
 			if open, in := g.Peek(); open != wantOpen || in != want {
@@ -345,7 +347,7 @@ func TestGatePeekConsumesNothing(t *testing.T) {
 // behind.
 func TestGateGivesTurnsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(4, time.Second))
+		g := must(New(4, time.Second))
 		must(0, g.WaitN(t.Context(), 4))
 		start := time.Now()
 		w := &waiter{n: 4, ready: make(chan struct{})}
@@ -382,13 +384,13 @@ func TestGateGivesTurnsBack(t *testing.T) {
 // Whoever passes does not wake those whose turn has come meanwhile: that is the timer's to do.
 func TestGateWakesNobodyInPassing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(2, time.Second))
+		g := must(New(2, time.Second))
 		w := &waiter{n: 1, ready: make(chan struct{})}
 		g.mu.Lock()
 		g.push(w)
 		must(0, g.pass(1, nanos()))
 		g.mu.Lock()
-		if !w.gone && !g.armed {
+		if !w.released && !g.armed {
 			t.Error("nobody lets the first in the queue go")
 		}
 		g.mu.Unlock()
@@ -402,7 +404,7 @@ func TestGateWakesNobodyInPassing(t *testing.T) {
 // When one who needs much gives up, those behind him who need less may go earlier.
 func TestGateSetsItsTimerAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(10, 10*time.Second))
+		g := must(New(10, 10*time.Second))
 		start := time.Now()
 		must(0, g.WaitN(t.Context(), 5))
 		time.Sleep(5 * time.Second)
@@ -420,7 +422,7 @@ func TestGateSetsItsTimerAnew(t *testing.T) {
 // A gate has a timer while somebody waits, and at no other time.
 func TestGateHasNoTimerWhileIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(1, time.Second))
+		g := must(New(1, time.Second))
 		armed := func() bool {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -447,7 +449,7 @@ func TestGateHasNoTimerWhileIdle(t *testing.T) {
 	})
 }
 
-func TestNewGateRefuses(t *testing.T) {
+func TestNewRefuses(t *testing.T) {
 	for _, c := range []struct {
 		n      int64
 		period time.Duration
@@ -460,12 +462,12 @@ func TestNewGateRefuses(t *testing.T) {
 		{1, -time.Second, "period is -1s"},
 		{1, math.MaxInt64, "period is 2562047h47m16.854775807s"},
 	} {
-		_, err := NewGate(c.n, c.period)
-		if e, ok := errors.AsType[*InvalidError](err); !ok || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("NewGate(%d, %s): %v; want %q", c.n, c.period, e, c.want)
+		_, err := New(c.n, c.period)
+		if e, ok := errors.AsType[*headgate.InvalidError](err); !ok || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("New(%d, %s): %v; want %q", c.n, c.period, e, c.want)
 		}
 	}
-	g := must(NewGate(maxTokens, maxPeriod))
+	g := must(New(maxTokens, maxPeriod))
 	for _, n := range []int64{0, -1, math.MinInt64, maxTokens + 1} {
 		if err := g.WaitN(t.Context(), n); err == nil {
 			t.Errorf("WaitN(%d): no error", n)
@@ -476,7 +478,7 @@ func TestNewGateRefuses(t *testing.T) {
 		t.Errorf("the largest gate, full: %v, %s", open, in)
 	}
 	var zero Gate
-	if _, ok := errors.AsType[*InvalidError](zero.Wait(t.Context())); !ok || zero.TryWait(time.Second) || zero.TryWait(0) {
+	if _, ok := errors.AsType[*headgate.InvalidError](zero.Wait(t.Context())); !ok || zero.TryWait(time.Second) || zero.TryWait(0) {
 		t.Error("the zero Gate lets pass")
 	}
 	if open, _ := zero.Peek(); open {

@@ -1,4 +1,4 @@
-package headgate
+package gate
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
 // keys is how many gates there are, and whether any shard has a timer or a map.
@@ -24,7 +26,7 @@ func (k *KeyedGate) keys() (gates int, kept bool) {
 
 func TestKeyedGateLimitsEachKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := must(NewKeyedGate(2, time.Second))
+		k := must(NewKeyed(2, time.Second))
 		start := time.Now()
 		var wg sync.WaitGroup
 		for key := range 50 {
@@ -54,7 +56,7 @@ func TestKeyedGateLimitsEachKey(t *testing.T) {
 
 func TestKeyedGateDropsIdleKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := must(NewKeyedGate(1, time.Second))
+		k := must(NewKeyed(1, time.Second))
 		count := func(want int) {
 			t.Helper()
 			if gates, kept := k.keys(); gates != want || kept != (want > 0) {
@@ -88,7 +90,7 @@ func TestKeyedGateDropsIdleKeys(t *testing.T) {
 // A gate that somebody waits at is kept, however long that takes.
 func TestKeyedGateKeepsWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := must(NewKeyedGate(1, time.Second))
+		k := must(NewKeyed(1, time.Second))
 		start := time.Now()
 		for range 10 {
 			go func() { _ = k.Wait(t.Context(), "k") }()
@@ -108,7 +110,7 @@ func TestKeyedGateKeepsWaiters(t *testing.T) {
 func TestKeyedGateHoldsItsPromiseWhileDropping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, period = 3, 100 * time.Millisecond
-		k := must(NewKeyedGate(n, period))
+		k := must(NewKeyed(n, period))
 		var mu sync.Mutex
 		seen := map[string][]time.Time{}
 		var wg sync.WaitGroup
@@ -138,7 +140,7 @@ func TestKeyedGateHoldsItsPromiseWhileDropping(t *testing.T) {
 // A gate that was found and dropped before it was asked is closed; another one is made.
 func TestKeyedGateAsksAnewWhatWasDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := must(NewKeyedGate(1, time.Second))
+		k := must(NewKeyed(1, time.Second))
 		asked := 0
 		err := k.at("k", func(g *Gate) error {
 			if asked++; asked == 1 {
@@ -156,7 +158,7 @@ func TestKeyedGateAsksAnewWhatWasDropped(t *testing.T) {
 // dropped, passes the one that took its place.
 func TestKeyedGateAsksAnewWhoWasHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := must(NewKeyedGate(1, time.Second))
+		k := must(NewKeyed(1, time.Second))
 		asked := 0
 		err := k.at("k", func(g *Gate) error {
 			if asked++; asked > 1 {
@@ -180,7 +182,7 @@ func TestKeyedGateAsksAnewWhoWasHeldUp(t *testing.T) {
 
 // What cannot pass makes no gate.
 func TestKeyedGateMakesNoGateInVain(t *testing.T) {
-	k := must(NewKeyedGate(2, time.Second))
+	k := must(NewKeyed(2, time.Second))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, n := range []int64{0, -1, 3} {
@@ -198,7 +200,7 @@ func TestKeyedGateMakesNoGateInVain(t *testing.T) {
 
 // Gates come, go and are closed while a sweep pauses.
 func TestKeyedGateSweepsInParts(t *testing.T) {
-	k := must(NewKeyedGate(1, 5*time.Millisecond))
+	k := must(NewKeyed(1, 5*time.Millisecond))
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
@@ -231,7 +233,7 @@ func TestKeyedGateSweepsInParts(t *testing.T) {
 
 func TestKeyedGateClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := must(NewKeyedGate(1, time.Hour))
+		k := must(NewKeyed(1, time.Hour))
 		errs := make(chan error, 200)
 		for i := range cap(errs) {
 			go func() {
@@ -250,13 +252,13 @@ func TestKeyedGateClose(t *testing.T) {
 		if err := k.Wait(t.Context(), "new"); !errors.Is(err, ErrClosed) || k.TryWait("new", 0) {
 			t.Errorf("a new key after Close: %v", err)
 		}
-		if open, in := k.Peek("new"); open || in != Never {
+		if open, in := k.Peek("new"); open || in != headgate.Never {
 			t.Errorf("Peek is %v, %s; want never", open, in)
 		}
 		if _, kept := k.keys(); kept {
 			t.Error("something is kept after Close")
 		}
-		if _, err := NewKeyedGate(0, time.Hour); err == nil {
+		if _, err := NewKeyed(0, time.Hour); err == nil {
 			t.Error("n of 0: no error")
 		}
 		var zero KeyedGate

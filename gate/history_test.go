@@ -1,4 +1,4 @@
-package headgate
+package gate
 
 import (
 	"math/rand/v2"
@@ -11,7 +11,7 @@ import (
 func TestPassesBesideAList(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	const period = 1000
-	var p passes
+	var p history
 	p.first, p.end, p.gone = 1<<32-100, 1<<32-100, 1<<64-1000 // positions and sums wrap around
 	var list []int64
 	now := int64(0)
@@ -42,8 +42,8 @@ func TestPassesBesideAList(t *testing.T) {
 			list = append(list, now)
 		}
 		slices.Sort(list)
-		if p.held() != int64(len(list)) {
-			t.Fatalf("%d tokens held; want %d", p.held(), len(list))
+		if p.used() != int64(len(list)) {
+			t.Fatalf("%d tokens held; want %d", p.used(), len(list))
 		}
 		if nth := r.IntN(len(list)); p.passedAt(int64(nth+1)) != list[nth] {
 			t.Fatalf("token %d of %d passed at %d; want %d", nth+1, len(list), p.passedAt(int64(nth+1)), list[nth])
@@ -54,20 +54,20 @@ func TestPassesBesideAList(t *testing.T) {
 // A ring has a bound, and what that costs, too.
 func TestPassesAreBounded(t *testing.T) {
 	const period, apart, tokens = 1 << 40, 1 << 18, 1 << 22
-	var p passes
+	var p history
 	for i := range int64(tokens) {
 		p.record(i*apart, 1, period)
 	}
-	if len(p.ring) > 4*ringFine || p.held() != tokens {
-		t.Errorf("%d tokens in a ring of %d; want %d in at most %d", p.held(), len(p.ring), tokens, 4*ringFine)
+	if len(p.ring) > 4*fineRing || p.used() != tokens {
+		t.Errorf("%d tokens in a ring of %d; want %d in at most %d", p.used(), len(p.ring), tokens, 4*fineRing)
 	}
 	for i := int64(0); i < tokens; i += 97 {
-		if late := p.passedAt(i+1) - i*apart; late < 0 || late > period/ringFine {
+		if late := p.passedAt(i+1) - i*apart; late < 0 || late > period/fineRing {
 			t.Fatalf("token %d passed %d later than it did", i, late)
 		}
 	}
 	p.forget(tokens*apart+period, period)
-	if p.held() != 0 || p.ring != nil {
-		t.Errorf("after a silent period %d tokens and a ring of %d are kept", p.held(), len(p.ring))
+	if p.used() != 0 || p.ring != nil {
+		t.Errorf("after a silent period %d tokens and a ring of %d are kept", p.used(), len(p.ring))
 	}
 }

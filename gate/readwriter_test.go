@@ -1,4 +1,4 @@
-package headgate
+package gate
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
 // endless reads as many bytes as it is asked for.
@@ -23,7 +25,7 @@ func (endless) Read(p []byte) (int, error) { return len(p), nil }
 func TestReadersShareABandwidth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, seconds = 1_000_000, 5
-		g := must(NewGate(rate, time.Second))
+		g := must(New(rate, time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)
 		defer cancel()
 		var got [2]int64
@@ -52,13 +54,13 @@ func TestReadersShareALimiter(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const rate, seconds = 1_000_000, 5
-				m := NewMemory(100)
+				m := headgate.NewMemory(100)
 				ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)
 				defer cancel()
 				var got [2]int64
 				var wg sync.WaitGroup
 				for i := range got {
-					l := must(NewLimiter(m, must(ParseLimit(text))))
+					l := must(headgate.NewLimiter(m, must(headgate.ParseLimit(text))))
 					wg.Go(func() {
 						to := struct{ io.Writer }{io.Discard}
 						got[i], _ = io.CopyBuffer(to, NewReader(ctx, endless{}, l.Waiter("all")), make([]byte, 64<<10))
@@ -77,7 +79,7 @@ func TestReadersShareALimiter(t *testing.T) {
 // One alone has the whole bandwidth, and evenly.
 func TestAReaderAloneReadsEvenly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(1_000_000, time.Second))
+		g := must(New(1_000_000, time.Second))
 		r := NewReader(t.Context(), endless{}, g)
 		start := time.Now()
 		for read, buffer := 0, make([]byte, 4096); time.Since(start) < 5*time.Second; {
@@ -93,7 +95,7 @@ func TestAReaderAloneReadsEvenly(t *testing.T) {
 func TestWritersShareABandwidth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, seconds = 10_000, 5
-		g := must(NewGate(rate, time.Second))
+		g := must(New(rate, time.Second))
 		ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)
 		defer cancel()
 		var got [2]int64
@@ -115,7 +117,7 @@ func TestWritersShareABandwidth(t *testing.T) {
 // What was not read costs nothing, and nothing costs nothing.
 func TestReaderChargesWhatWasRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(1280, time.Second)) // chunks of 10
+		g := must(New(1280, time.Second)) // chunks of 10
 		r := NewReader(t.Context(), iotest.DataErrReader(iotest.OneByteReader(strings.NewReader("hello"))), g)
 		text := must(io.ReadAll(r))
 		if string(text) != "hello" || !g.passesAtOnce(1275) || g.TryWait(0) {
@@ -150,7 +152,7 @@ type foreign struct {
 }
 
 func (foreign) WaitN(context.Context, int64) error   { return nil }
-func (f foreign) Most() int64                        { return f.most }
+func (f foreign) Burst() int64                       { return f.most }
 func (f foreign) Rate() (n int64, per time.Duration) { return f.tokens, f.period }
 
 // Whatever a Waiter says of itself, a stream goes on, after a second at the latest.
@@ -176,7 +178,7 @@ func TestStreamsBearForeignWaiters(t *testing.T) {
 
 func TestStreamsEndWithTheirGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := must(NewGate(256, time.Second)) // chunks of 2
+		g := must(New(256, time.Second)) // chunks of 2
 		time.AfterFunc(time.Second, g.Close)
 		var to bytes.Buffer
 		n, err := NewWriter(t.Context(), &to, g).Write(make([]byte, 1000))
@@ -198,7 +200,7 @@ type faulty struct {
 func (f faulty) Write([]byte) (int, error) { return f.n, f.err }
 
 func TestWriterTellsShortWrites(t *testing.T) {
-	g := must(NewGate(1<<40, time.Second))
+	g := must(New(1<<40, time.Second))
 	for _, c := range []struct {
 		wr   io.Writer
 		n    int

@@ -1,0 +1,111 @@
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/gate"
+)
+
+// How do I do something at most twice in any 100 milliseconds?
+func ExampleGate() {
+	g, err := gate.New(2, 100*time.Millisecond)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	start := time.Now()
+	for i := range 6 {
+		if err := g.Wait(context.Background()); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println("action", i, "in step", int(time.Since(start)/(100*time.Millisecond)))
+	}
+	// Output:
+	// action 0 in step 0
+	// action 1 in step 0
+	// action 2 in step 1
+	// action 3 in step 1
+	// action 4 in step 2
+	// action 5 in step 2
+}
+
+// How do I wait only so long? What cannot be in time is said at once, and costs
+// nothing.
+func ExampleGate_Wait_deadline() {
+	g, _ := gate.New(1, time.Hour)
+	_ = g.Wait(context.Background())
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := g.Wait(ctx)
+	fmt.Println(errors.Is(err, context.DeadlineExceeded), ctx.Err())
+	// Output: true <nil>
+}
+
+// How do I go on if it is free, and do something else if not?
+func ExampleGate_TryWait() {
+	g, _ := gate.New(1, time.Hour)
+	fmt.Println(g.TryWait(0), g.TryWait(0), g.TryWait(time.Minute))
+	// Output: true false false
+}
+
+// How do I show when it will be free, without consuming anything?
+func ExampleGate_Peek() {
+	g, _ := gate.New(1, time.Hour)
+	fmt.Println(g.Peek())
+	_ = g.Wait(context.Background())
+	open, in := g.Peek()
+	fmt.Println(open, in.Round(time.Minute))
+	// Output:
+	// true 0s
+	// false 1h0m0s
+}
+
+// How do I give each customer a gate, without keeping those who are gone?
+func ExampleKeyedGate() {
+	gates, _ := gate.NewKeyed(1, time.Hour)
+	for _, customer := range []string{"ann", "bob", "ann"} {
+		fmt.Println(customer, gates.TryWait(customer, 0))
+	}
+	// Output:
+	// ann true
+	// bob true
+	// ann false
+}
+
+// How do I go through a sequence no faster than 5 each 50 milliseconds?
+func ExampleThrottle() {
+	g, _ := gate.New(5, 50*time.Millisecond)
+	words, stopped := gate.Throttle(context.Background(), g, strings.FieldsSeq("no sooner said than done"))
+	for word := range words {
+		fmt.Println(word)
+	}
+	if err := stopped(); err != nil {
+		fmt.Println("not all were said:", err)
+	}
+	// Output:
+	// no
+	// sooner
+	// said
+	// than
+	// done
+}
+
+// How do I share a bandwidth of 10 MB a second among downloads?
+func ExampleNewReader() {
+	g, _ := gate.New(10_000_000, time.Second)
+	for _, download := range []string{"one", "two"} {
+		r := gate.NewReader(context.Background(), strings.NewReader(download), g)
+		text, err := io.ReadAll(r)
+		fmt.Println(string(text), err)
+	}
+	// Output:
+	// one <nil>
+	// two <nil>
+}

@@ -1,0 +1,267 @@
+// Package gate paces callers so that no window of time holds more than n passes.
+//
+// A [Gate] serves one process, a [KeyedGate] has one gate for each key, and a [SharedGate]
+// serves all processes that share a store. [Throttle], [NewReader] and [NewWriter]
+// pace loops and streams by any of them.
+package gate
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// ErrClosed is returned by what waits at a gate, during and after its Close.
+var ErrClosed = errors.New("gate: closed")
+
+// Gate lets at most n callers pass in any window of length period, wherever it begins.
+// The others wait, first come, first served.
+//
+//	g, err := gate.New(5, time.Second)
+//	...
+//	for _, url := range urls {
+//		if err := g.Wait(ctx); err != nil {
+//			return err
+//		}
+//		fetch(url)
+//	}
+//
+// Most callers want [Gate.Wait]. The promise holds for the moments at which callers see Wait
+// return, even if the scheduler wakes them late: a pass counts from when its caller
+// runs. docs/design/gate.md says how, and what remains: with periods of 100 ms and more about
+// 99.5 % of n pass in a period, with 1 ms 90 %.
+//
+// A Gate has no goroutine, and a timer only while callers wait. It is safe for use
+// by many goroutines and must not be copied. Make one with [New].
+type Gate struct {
+	mu       sync.Mutex
+	limit    int64
+	period   int64 // in nanoseconds, leeway included
+	released int64 // tokens of released waiters that have not run yet: they count as passing now
+	history
+	queue
+	timer   *time.Timer // made when first needed
+	armed   bool
+	closed  bool
+	dropped bool   // closed because it was idle: see KeyedGate
+	late    func() // for tests: runs in a waiter before it records its pass
+}
+
+const (
+	maxTokens = 1 << 50 // so that sums of some thousand are exact
+	maxPeriod = (1<<53 - 1) * time.Microsecond
+
+	// A caller may see its pass later than that was recorded, if the scheduler takes the
+	// processor away in between. This part of a period is added to it, within these bounds.
+	leewayPart = 4096
+	minLeeway  = time.Microsecond
+	maxLeeway  = 25 * time.Microsecond
+
+	// settled is how old a record may be at the last look at the clock.
+	settled = int64(minLeeway / 2)
+)
+
+// New returns a gate through which at most n tokens pass in any window of length period.
+// It returns a [headgate.InvalidError] unless n is from 1 to 2^50 and period above 0 and at
+// most 285 years. With short periods fewer than n pass: prefer 1000 in 100 ms to 1 in 100
+// microseconds.
+//
+// A gate made in a [testing/synctest] bubble adds no leeway to its period, because time
+// does not advance there while code runs: tests can count on whole periods.
+func New(n int64, period time.Duration) (*Gate, error) {
+	switch {
+	case n < 1 || n > maxTokens:
+		return nil, invalid("n", n, "from 1 to "+strconv.FormatInt(maxTokens, 10))
+	case period <= 0:
+		return nil, invalidPeriod(period, "more than 0")
+	case period > maxPeriod:
+		return nil, invalidPeriod(period, "at most 285 years")
+	}
+	return &Gate{limit: n, period: int64(period + leeway(period))}, nil
+}
+
+func leeway(period time.Duration) time.Duration {
+	if inBubble() {
+		return 0
+	}
+	return min(max(period/leewayPart, minLeeway), maxLeeway)
+}
+
+// inBubble reports whether the caller runs in a bubble of testing/synctest: times there have
+// no monotonic reading, and all others have one (from the year 1885 to 2157).
+func inBubble() bool {
+	now := time.Now()
+	return now == now.Round(0) //nolint:staticcheck // Equal ignores that reading
+}
+
+// started has a monotonic reading, from which all times of gates are counted.
+var started = time.Now()
+
+func nanos() int64 { return int64(time.Since(started)) }
+
+// Burst returns the n of [New]: as many tokens can pass together.
+func (g *Gate) Burst() int64 { return g.limit }
+
+// Rate returns the n of [New] and the period, leeway included.
+func (g *Gate) Rate() (n int64, period time.Duration) { return g.limit, time.Duration(g.period) }
+
+// Wait waits until the caller passes.
+// It returns an error, and charges nothing, if ctx ends first, if the start would come after
+// the deadline of ctx (a [headgate.DeadlineError], at once where that is known), or if
+// the gate is closed ([ErrClosed]).
+func (g *Gate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
+
+// WaitN waits until n tokens pass together. While it is first in line, later callers
+// wait, even for fewer tokens. It returns a [headgate.InvalidError] unless n is from 1 to
+// the n of [New].
+func (g *Gate) WaitN(ctx context.Context, n int64) error {
+	if n < 1 || n > g.limit {
+		return invalidTokens(n, g.limit)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	now := nanos()
+	if g.open(n, now) {
+		return g.pass(n, now)
+	}
+	return g.enqueue(ctx, n, now)
+}
+
+// TryWait waits for at most timeout and reports whether the caller may go on.
+// It returns false at once, and charges nothing, if the start would come later. A
+// negative timeout waits however long it takes.
+func (g *Gate) TryWait(timeout time.Duration) bool {
+	return g.tryWait(timeout) == nil
+}
+
+func (g *Gate) tryWait(timeout time.Duration) error {
+	ctx := context.Background()
+	if timeout < 0 || g.limit < 1 {
+		return g.Wait(ctx)
+	}
+	g.mu.Lock()
+	now := nanos()
+	switch {
+	case g.open(1, now):
+		return g.pass(1, now)
+	case g.closed:
+		g.mu.Unlock()
+		return ErrClosed
+	case timeout == 0 || g.forecast(1, now) > timeout:
+		g.mu.Unlock()
+		return context.DeadlineExceeded
+	}
+	g.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return g.Wait(ctx)
+}
+
+// Peek reports whether a caller could pass now, and otherwise in how long, after those that wait.
+// It charges nothing. The wait may be longer if callers wait for different
+// numbers of tokens. A closed gate is not open, and the wait is [headgate.Never].
+func (g *Gate) Peek() (open bool, in time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed || g.limit < 1 {
+		return false, headgate.Never
+	}
+	now := nanos()
+	if g.open(1, now) {
+		return true, 0
+	}
+	return false, max(g.forecast(1, now), 1)
+}
+
+// Close ends all waiting, now and later, with [ErrClosed].
+func (g *Gate) Close() {
+	g.mu.Lock()
+	g.closed = true
+	first := g.Head
+	g.queue = queue{}
+	g.disarm()
+	g.mu.Unlock()
+	wake(first)
+}
+
+func invalid(field string, n int64, want string) error {
+	return &headgate.InvalidError{Field: field, Value: strconv.FormatInt(n, 10), Want: want}
+}
+
+func invalidPeriod(period time.Duration, want string) error {
+	return &headgate.InvalidError{Field: "period", Value: period.String(), Want: want}
+}
+
+// invalidTokens is the error for n tokens at a gate of that limit.
+func invalidTokens(n, limit int64) error {
+	if limit < 1 {
+		return &headgate.InvalidError{
+			Field: "gate", Value: "the zero value", Want: "one made by New, NewKeyed or NewShared",
+		}
+	}
+	return invalid("n", n, "from 1 to "+strconv.FormatInt(limit, 10)+", the burst of the gate")
+}
+
+// drop closes the gate if no pass of the last period is recorded, and reports whether it is closed.
+func (g *Gate) drop() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.forget(nanos(), g.period)
+	if g.Head == nil && g.released == 0 && g.used() == 0 {
+		g.closed, g.dropped = true, true
+	}
+	return g.closed
+}
+
+// open reports whether n tokens may pass now.
+func (g *Gate) open(n, now int64) bool {
+	g.forget(now, g.period)
+	return g.Head == nil && !g.closed && g.excess(n) <= 0
+}
+
+// excess is how many tokens have to be forgotten before n more may pass.
+func (g *Gate) excess(n int64) int64 { return g.used() + g.released + n - g.limit }
+
+// pass records that n tokens pass now, unlocks, and makes sure that the record is not old
+// when the caller sees it.
+//
+// If the goroutine was held up, the pass is recorded again, at a later time; each time a little
+// further ahead, so that recording cannot be what holds it up. No decision has relied on the
+// earlier record, because that is needed only a period later, unless the hold-up
+// was longer than that. If the gate has been dropped as idle then, pass returns ErrClosed and the
+// caller has to use another.
+func (g *Gate) pass(n, now int64) error {
+	i := g.record(now, n, g.period)
+	g.arm(now) // to wake others here would take the time of all of them
+	g.mu.Unlock()
+	for ahead := int64(0); nanos()-now > settled; {
+		ahead = 2*ahead + settled
+		g.mu.Lock()
+		if g.dropped {
+			g.mu.Unlock()
+			return ErrClosed
+		}
+		now = nanos() + ahead
+		i = g.postpone(i, now, n, g.period)
+		g.mu.Unlock()
+	}
+	return nil
+}
+
+// refusal is the error for a deadline that comes before n tokens that are asked for now can pass.
+func (g *Gate) refusal(ctx context.Context, n, now int64) error {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return nil
+	}
+	if wait := g.forecast(n, now); wait > time.Until(deadline) {
+		return &headgate.DeadlineError{Wait: wait}
+	}
+	return nil
+}
