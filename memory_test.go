@@ -120,7 +120,8 @@ type reference struct {
 
 func (s *reference) take(l *algorithm.Rule, now, cost int64) algorithm.Verdict {
 	k := s.Account
-	k.State, k.Log = l.Adopt(s.limit, k.State), slices.Clone(k.Log)
+	k.Log = slices.Clone(k.Log)
+	k.State, k.Scaled = l.Adopt(s.limit, k.State)
 	next, v, changed := l.Take(k, algorithm.Order{Now: now, Cost: cost}, true)
 	if changed {
 		s.Account, s.limit = next, l

@@ -120,6 +120,9 @@ func number(p []byte, n int64, size int) []byte {
 
 // prepare makes the run of the script, at a time of this process, or 0 for the server's.
 func (b *batch) prepare(now int64) {
+	if now != 0 {
+		b.set |= slowPath
+	}
 	p := b.packed[:0]
 	for _, l := range b.limits.all {
 		x, y := numbers(l)

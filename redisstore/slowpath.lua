@@ -8,24 +8,22 @@ local function bookedstate(state)
 end
 
 -- before returns a state as it was before its last start, of which the tokens have been given
--- back: time stands at the start before that one, or at now. Where that is not known, it is the
--- earliest time at which the limit may be exhausted. The state at later times is the same.
-local function before(state, now, capacity, a, b)
+-- back: time stands at the start before that one, or at now. The state at later times is the
+-- same. A fixed window does not know what was used before it, nor a bucket whose numbers were
+-- others in the value that was kept: there time stands where it did.
+local function before(value, state, now, capacity, a, b)
   local tag, at, used = state:byte(), unpack('<I7', state, 2), unpack('<I7', state, 9)
-  if tag == 1 then
+  if tag == 1 and unpack('<I7', value, 16) == capacity * b then
     local full = capacity * b
     local back = used == 0 and ceil(full / a) or floor((full - used) / a) -- 0: it was full before
     local left = max(now, at - back)
     return left, pack('<I1I7I7', tag, left, min(used + (at - left) * a, full)) .. state:sub(16)
-  elseif tag == 2 then
+  elseif tag == 2 and value:sub(23, 43) == pack('<I7I7I7', capacity, a, b) then
     local step = unpack('<I7', state, 16)
     local steps = min(floor((capacity - used) / a), ceil(max(step - now, 0) / b))
     step, used = step - steps * b, used + steps * a
     at = max(now, step)
     return at, pack('<I1I7I7I7', tag, at, used, step) .. state:sub(23)
-  elseif tag == 3 and used == 0 then
-    at = max(now, at - at % a - a)
-    return at, pack('<I1I7I7', tag, at, capacity) .. state:sub(16)
   elseif tag == 4 then
     local previous, start = unpack('<I7', state, 16), at - at % a
     if used > 0 and previous > 0 then
@@ -52,7 +50,7 @@ local function refundahead(limit, value, at, r, charge)
   if r.cancel == 0 or not charge then
     return 0, 0, reset + (at - r.now), state and bookedstate(state), expires
   end
-  at, state = before(state, r.now, capacity, a, b)
+  at, state = before(value, state, r.now, capacity, a, b)
   local remaining
   remaining, _, reset = decide(state, at, 0, false, capacity, a, b)
   if at > r.now then

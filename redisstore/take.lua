@@ -34,7 +34,7 @@ while place <= #requests do
   elseif slowly then
     place, joined = slowly(place, what, k, l, cost)
   else
-    return redis.error_reply('SLOWPATH')
+    return redis.error_reply('SLOWPATH this state was booked ahead')
   end
 end
 

@@ -279,7 +279,7 @@ func TestAdoptKeepsTheUsedFraction(t *testing.T) {
 		for next.Algorithm != l.Algorithm {
 			next = anyLimit(random)
 		}
-		adopted := next.Adopt(l, s.k.State)
+		adopted, _ := next.Adopt(l, s.k.State)
 		if adopted.Used < 0 || adopted.Used > next.full || adopted.At != s.k.At {
 			t.Errorf("%s (%+v) as %s: %+v", text(l), s.k.State, text(next), adopted)
 		}
@@ -287,7 +287,7 @@ func TestAdoptKeepsTheUsedFraction(t *testing.T) {
 		if is := new(big.Rat).SetFrac64(adopted.Used, next.full); is.Cmp(was) < 0 {
 			t.Errorf("%s (%+v) as %s: %v of it is used, then %v", text(l), s.k.State, text(next), was, is)
 		}
-		if again := next.Adopt(next, adopted); again != adopted {
+		if again, _ := next.Adopt(next, adopted); again != adopted {
 			t.Errorf("%s: %+v adopted by its own limit is %+v", text(next), adopted, again)
 		}
 	})

@@ -9,6 +9,7 @@ type Account struct {
 	State
 	Log    []Entry // sliding log: the grants, in order of time
 	Booked bool    // At is a start time that was booked ahead
+	Scaled bool    // Used was scaled to other numbers of a bucket
 }
 
 // Order is what a request asks.
@@ -105,18 +106,20 @@ func (l *Rule) refundAhead(k Account, o Order, charge bool) (next Account, v Ver
 	if o.Cancel == 0 || !charge {
 		return next, v.after(k.At - o.Now), charge
 	}
-	next = l.before(next, o.Now)
+	next = l.before(next, o.Now, k.Scaled)
 	_, v = l.decide(next, next.At, next.At, 0, false)
 	v.Retry = 0
 	return next, v.after(next.At - o.Now), true
 }
 
 // before is k as it was before its last start, of which the tokens have been given back: time
-// stands at the start before that one, or at now. Where that is not known, it is the earliest
-// time at which the limit may be exhausted. The state at later times is the same.
-func (l *Rule) before(k Account, now int64) Account {
-	at := now
+// stands at the start before that one, or at now. The state at later times is the same. A
+// fixed window does not know what was used before it, nor a bucket whose numbers have
+// changed: there time stands where it did.
+func (l *Rule) before(k Account, now int64, scaled bool) Account {
+	at := k.At
 	switch {
+	case scaled || l.Algorithm == FixedWindow:
 	case l.Algorithm == TokenBucket:
 		back := l.perRate.floor(l.full - k.Used)
 		if k.Used == 0 { // it was full before
@@ -128,15 +131,12 @@ func (l *Rule) before(k Account, now int64) Account {
 		steps := min(l.perRefill.floor(l.full-k.Used), l.perPeriod.ceil(max(k.Step-now, 0)))
 		k.Step, k.Used = k.Step-steps*l.period, k.Used+steps*l.Refill
 		at = max(now, k.Step)
-	case l.Algorithm == FixedWindow && k.Used > 0:
-		at = k.At
-	case l.Algorithm == FixedWindow:
-		at = max(now, k.At-l.perPeriod.rest(k.At)-l.period)
-		k.Used = l.Capacity
 	case l.Algorithm == SlidingWindow:
 		at = max(now, l.slidingWindowStart(k))
 	case len(k.Log) > 0:
 		at = max(now, k.Log[len(k.Log)-1].at())
+	default:
+		at = now
 	}
 	k.At, k.Booked = at, at > now
 	return k

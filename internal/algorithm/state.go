@@ -51,15 +51,20 @@ func (l *Rule) Decide(s State, now, cost int64, charge bool) (State, Verdict) {
 
 // Adopt returns a state that was charged under old, which has the same ID, as l counts it.
 // A bucket keeps the fraction that is used, and time refills it at the rate of l.
-func (l *Rule) Adopt(old *Rule, s State) State {
+//
+// It reports whether the numbers differ.
+func (l *Rule) Adopt(old *Rule, s State) (adopted State, scaled bool) {
 	if old == l || !l.IsBucket() {
-		return s
+		return s, false
 	}
 	s.Used = scale(s.Used, old.full, l.full)
-	if old.Capacity != l.Capacity || old.Refill != l.Refill || old.period != l.period {
+	if l.Algorithm == TokenBucket {
+		return s, old.full != l.full
+	}
+	if scaled = old.Capacity != l.Capacity || old.Refill != l.Refill || old.period != l.period; scaled {
 		s.Step = s.At
 	}
-	return s
+	return s, scaled
 }
 
 // scale returns part x to / from, rounded up, at most to. Lua has only doubles, so both compute

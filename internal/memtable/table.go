@@ -101,7 +101,7 @@ func (s *Shard) account(t *slot, l *algorithm.Rule, h uint64) algorithm.Account 
 	}
 	old := s.limits[t.tag&idMask]
 	k := s.stored(t, old)
-	k.State = l.Adopt(old, k.State)
+	k.State, k.Scaled = l.Adopt(old, k.State)
 	return k
 }
 
