@@ -134,7 +134,7 @@ func (h *history) giveBack(r *headgate.Request) {
 // take puts r to the store; some bookings together with one of another limit, so that they
 // start later than they might.
 func (h *history) take(t *testing.T, r headgate.Request) (headgate.Decision, error) {
-	if r.MaxWait == 0 || r.Cost < 0 || len(h.limits) > 1 || h.IntN(3) > 0 {
+	if r.MaxWait == 0 || r.Cost < 0 || h.IntN(3) > 0 {
 		return h.store.Take(t.Context(), r)
 	}
 	slow := headgate.Per(1, max(r.MaxWait/8, time.Microsecond)).Named("other")
@@ -155,6 +155,7 @@ func (h *history) record(r headgate.Request, d headgate.Decision) error {
 	if r.Cost < 0 && !r.Start.IsZero() {
 		h.bound.remove(r.Start.UnixMicro(), -r.Cost)
 		h.bound.moved = max(h.bound.moved, h.now)
+		h.forget(d)
 		return nil
 	}
 	start := h.now + d.RetryAfter.Microseconds()
@@ -169,11 +170,18 @@ func (h *history) record(r headgate.Request, d headgate.Decision) error {
 	if err := h.bound.add(event{limit: r.Limit, start: start, cost: r.Cost}); err != nil {
 		return fmt.Errorf("%s: %s: %w", show(r), describe(d), err)
 	}
-	if r.Cost < 0 && d.ResetAfter == 0 {
-		h.bound = newBound(h.limits) // the initial state remembers no time
-		h.booked = nil
+	if r.Cost < 0 {
+		h.forget(d)
 	}
 	return nil
+}
+
+// forget starts a new bound after a refund that left the initial state, which remembers no
+// time.
+func (h *history) forget(d headgate.Decision) {
+	if d.ResetAfter == 0 {
+		h.bound, h.booked = newBound(h.limits), nil
+	}
 }
 
 // bound is what limits that alternate on one key may grant together.
@@ -231,11 +239,21 @@ func (b *bound) remove(start, cost int64) {
 			for _, e := range rest {
 				b.append(e)
 			}
-			// A bucket that is full for less than a microsecond before a start is taken as full at it.
-			b.capacity.Add(b.capacity, b.speed)
+			b.capacity.Add(b.capacity, b.slack())
 			return
 		}
 	}
+}
+
+// slack is what a bucket may grant more for each cancel. One that is full for less than a
+// microsecond before a start is taken as full at it. While numbers alternate, time moves back
+// at the speed of one limit and goes on at that of another, which may refill all of a bucket
+// that was used for the starts that are kept.
+func (b *bound) slack() *big.Rat {
+	if len(b.limits) > 1 {
+		return big.NewRat(1, 1)
+	}
+	return b.speed
 }
 
 // add records e, and reports what is more than the limits grant.

@@ -210,17 +210,13 @@ func without(grants []grant, n int64) []grant {
 // as the state shows it, but not past now.
 func (s *state) cancelled(l headgate.Limit, now, n int64) state {
 	next := s.refunded(l, s.at, n)
-	period := l.Period().Microseconds()
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
 		next.empty(s.limit, now)
 	case headgate.AlgorithmStepped:
 		next.stepBack(s.limit, now)
-	case headgate.AlgorithmSlidingWindow: // the first moment in the window at which all fits
-		start := max(now, s.at-s.at%period)
-		if t := first(start, func(t int64) bool { return t >= s.at || next.left(l, t) >= 0 }); t < s.at {
-			next.at = t
-		}
+	case headgate.AlgorithmSlidingWindow:
+		next.at = max(now, next.windowStart(l, s.at))
 	case headgate.AlgorithmSlidingLog:
 		next.at = max(now, s.since)
 		if last := len(next.grants) - 1; last >= 0 {
@@ -228,6 +224,17 @@ func (s *state) cancelled(l headgate.Limit, now, n int64) state {
 		}
 	}
 	return next
+}
+
+// windowStart is where time stands in the window of at: where all fits, if something was
+// granted in the window and in the one before, and otherwise where the window begins.
+func (s *state) windowStart(l headgate.Limit, at int64) int64 {
+	period := l.Period().Microseconds()
+	start := at - at%period
+	if used := s.count(start); used == 0 || s.count(start-period) == used {
+		return start
+	}
+	return first(start, func(t int64) bool { return t >= at || s.left(l, t) >= 0 })
 }
 
 // empty moves a token bucket back along its refill to the moment at which it was empty. One
