@@ -1,6 +1,7 @@
 package headgate_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,32 +10,81 @@ import (
 	"testing"
 )
 
-// TestReadmeCompiles builds each Go snippet of the README in a function of its own.
+// packages are what the snippets of the README may import, each with something that uses it.
+var packages = [][2]string{
+	{"context", "context.Context"},
+	{"log", "log.Logger"},
+	{"net/http", "http.Handler"},
+	{"net/netip", "netip.Prefix"},
+	{"time", "time.Time"},
+	{"github.com/headgate/headgate", "headgate.Limit"},
+	{"github.com/headgate/headgate/concurrency", "concurrency.Limiter"},
+	{"github.com/headgate/headgate/denycache", "denycache.Store"},
+	{"github.com/headgate/headgate/fallback", "fallback.Options"},
+	{"github.com/headgate/headgate/gate", "gate.Waiter"},
+	{"github.com/headgate/headgate/httplimit", "httplimit.Options"},
+	{"github.com/headgate/headgate/lease", "lease.Options"},
+	{"github.com/headgate/headgate/observe", "observe.Event"},
+	{"github.com/headgate/headgate/ratelimiter", "ratelimiter.TokenBucketConfig"},
+	{"github.com/headgate/headgate/redisstore", "redisstore.Store"},
+	{"github.com/redis/go-redis/v9", "redis.Client"},
+}
+
+// given is what the snippets use and do not declare.
+const given = `
+var (
+	_ = errors.Is
+	_ = slices.Values[[]int]
+	_ = strings.HasPrefix
+
+	urls       []string
+	fetch      func(context.Context, string) error
+	handler    http.Handler
+	limiter    *headgate.Limiter
+	store      headgate.Store
+	redisStore *redisstore.Store
+)
+`
+
+// TestReadmeCompiles builds the Go snippets of the README, each as a function of its own.
 func TestReadmeCompiles(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	snippets := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
+	snippets := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatchIndex(readme, -1)
 	if len(snippets) < 4 {
 		t.Fatalf("the README has %d Go snippets; want at least 4", len(snippets))
 	}
-	for _, snippet := range snippets {
-		program := `package main
-import ("context"; "errors"; "log"; "net/http"; "net/netip"; "slices"; "strings"; "time"; "github.com/headgate/headgate"; "github.com/headgate/headgate/concurrency"; "github.com/headgate/headgate/denycache"; "github.com/headgate/headgate/lease"; "github.com/headgate/headgate/fallback"; "github.com/headgate/headgate/gate"; "github.com/headgate/headgate/httplimit"; "github.com/headgate/headgate/observe"; "github.com/headgate/headgate/ratelimiter"; "github.com/headgate/headgate/redisstore"; "github.com/redis/go-redis/v9")
-var ( _ = log.Print; _ = errors.Is; _ = strings.HasPrefix; _ = slices.Values[[]int]; _ = time.Now; urls []string; fetch func(context.Context, string) error; _ netip.Prefix; handler http.Handler; limiter *headgate.Limiter; store headgate.Store; _ httplimit.Options; _ headgate.Limit; _ concurrency.Limiter; _ ratelimiter.TokenBucketConfig; redisStore *redisstore.Store; _ redis.Client; _ fallback.Options; _ observe.Event; _ denycache.Options; _ lease.Options; _ gate.Waiter )
-func main() { ctx := context.Background(); _ = ctx
-` + snippet[1] + "}\n"
-		file := filepath.Join(t.TempDir(), "main.go")
-		if err := os.WriteFile(file, []byte(program), 0o600); err != nil { //nolint:gosec // a file of this test
-			t.Fatal(err)
-		}
-		// A snippet may leave its results to the reader; nothing else may be wrong.
-		out, _ := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-o", os.DevNull, file).CombinedOutput()
-		for line := range strings.Lines(string(out)) {
-			if !strings.HasPrefix(line, "#") && !strings.Contains(line, "declared and not used") {
-				t.Errorf("%s%s", snippet[1], line)
-			}
+	file := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(file, []byte(program(string(readme), snippets)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A snippet may leave its results to the reader; nothing else may be wrong.
+	build := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-o", os.DevNull, file)
+	out, _ := build.CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		if !strings.HasPrefix(line, "#") && !strings.Contains(line, "declared and not used") {
+			t.Error(line)
 		}
 	}
+}
+
+// program is the snippets as one program. Its errors name the lines of the README.
+func program(readme string, snippets [][]int) string {
+	var text strings.Builder
+	text.WriteString("package main\n\nimport (\n\t\"errors\"\n\t\"slices\"\n\t\"strings\"\n")
+	for _, p := range packages {
+		fmt.Fprintf(&text, "\t%q\n", p[0])
+	}
+	text.WriteString(")\n\nvar (\n")
+	for _, p := range packages {
+		fmt.Fprintf(&text, "\t_ %s\n", p[1])
+	}
+	text.WriteString(")\n" + given + "\nfunc main() {}\n")
+	for i, s := range snippets {
+		line := 1 + strings.Count(readme[:s[2]], "\n")
+		fmt.Fprintf(&text, "\nfunc snippet%d(ctx context.Context) {\n//line README.md:%d\n%s}\n", i, line, readme[s[2]:s[3]])
+	}
+	return text.String()
 }

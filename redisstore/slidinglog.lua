@@ -84,6 +84,10 @@ local function slidinglog(state, now, cost, charge, capacity, period)
     ask = max(ask, -used)
     total, used = total + ask, used + ask
     entries = ask > 0 and record(state, kept, now, ask) or unrecord(state, kept, -ask)
+    if since and since < now and (kept > #state or state:sub(kept + 7, kept + 8) ~= '\0\0') then
+      -- an entry of no tokens: a cancel does not move time back before since
+      entries = pack('<I7I2', max(since - period, 0), 0) .. entries
+    end
   end
   if used > 0 then
     reset = skew + unpack('<I7', entries, #entries - ENTRYSIZE + 1) + period - now

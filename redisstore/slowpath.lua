@@ -27,11 +27,18 @@ local function before(value, state, now, capacity, a, b)
   elseif tag == 4 then
     local previous, start = unpack('<I7', state, 16), at - at % a
     if used > 0 and previous > 0 then
-      start = start + max(a - floor(max(capacity - used, 0) * a / previous), 0)
+      start = min(start + max(a - floor(max(capacity - used, 0) * a / previous), 0), at)
     end
     at = max(now, start)
   elseif tag == 5 then
-    at = #state > 16 and max(now, (unpack('<I7', state, #state - 8))) or now
+    at = now
+    if #state > 16 then
+      local first, count = unpack('<I7I2', state, 17)
+      at = max(now, (unpack('<I7', state, #state - 8)))
+      if count == 0 then -- before that, what has been dropped counts
+        at = max(at, first + a)
+      end
+    end
   end
   return at, pack('<I1I7', tag, at) .. state:sub(9)
 end
@@ -101,7 +108,7 @@ local function slow(r, charge)
     return ahead and 0 or remaining, retry, reset + (from - now)
   end
   local full
-  since = now
+  since = ahead and now or max(now, at)
   remaining, full, reset, state, expires = decide(value, start, r.cost, true, capacity, a, b)
   since = nil
   if full == NEVER then

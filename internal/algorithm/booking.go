@@ -73,8 +73,11 @@ func (l *Rule) book(k Account, o Order, ahead, charge bool) (next Account, v Ver
 	if !charge || v.Retry > o.MaxWait {
 		return k, v.after(now - o.Now), false
 	}
-	wait := v.Retry
-	next, v = l.decide(k, start, o.Now, o.Cost, true)
+	wait, since := v.Retry, o.Now
+	if !ahead {
+		since = max(o.Now, k.At)
+	}
+	next, v = l.decide(k, start, since, o.Cost, true)
 	if v.Retry == Never { // the log is too long
 		v.Remaining, v.Reset = 0, v.Reset+wait
 		return k, v, false
@@ -135,6 +138,9 @@ func (l *Rule) before(k Account, now int64, scaled bool) Account {
 		at = max(now, l.slidingWindowStart(k))
 	case len(k.Log) > 0:
 		at = max(now, k.Log[len(k.Log)-1].at())
+		if k.Log[0].count() == 0 { // before that, what has been dropped counts
+			at = max(at, k.Log[0].at()+l.period)
+		}
 	default:
 		at = now
 	}
@@ -149,7 +155,7 @@ func (l *Rule) slidingWindowStart(k Account) int64 {
 		return start
 	}
 	weight := max(l.Capacity-k.Used, 0) * l.period / k.Previous
-	return start + max(l.period-weight, 0)
+	return min(start+max(l.period-weight, 0), k.At)
 }
 
 // after is v, the verdict at a time that is so far ahead, as it is seen now: nothing
