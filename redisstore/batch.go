@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -194,21 +195,31 @@ const (
 	never     = -1
 	badState  = -2
 	wrongType = -3
+	noRoom    = -4
 )
 
-// decision reads the answer that text begins with. Of a value that looks like a state, with numbers
-// that none has, it may tell what no limit says.
+// decision reads the answer that text begins with. A value that looks like a state may hold numbers
+// that no state has, so the answer is limited to what a decision can be.
 func decision(l headgate.Limit, name string, text []byte) (headgate.Decision, error) {
+	const maxMicros = int64(math.MaxInt64 / time.Microsecond)
 	remaining, retry, reset := numberAt(text, 0), numberAt(text, 7), numberAt(text, 14)
-	remaining, reset = min(max(remaining, 0), l.Capacity()), max(reset, 0)
-	d := headgate.Decision{Limit: l, Remaining: remaining, RetryAfter: time.Duration(retry) * time.Microsecond, ResetAfter: time.Duration(reset) * time.Microsecond}
+	d := headgate.Decision{
+		Limit:      l,
+		Remaining:  min(max(remaining, 0), l.Capacity()),
+		RetryAfter: time.Duration(min(retry, maxMicros)) * time.Microsecond,
+		ResetAfter: time.Duration(min(max(reset, 0), maxMicros)) * time.Microsecond,
+	}
 	switch {
 	case retry == never:
 		d.RetryAfter = headgate.Never
-	case retry == badState, retry < wrongType:
-		return headgate.Decision{}, scriptError("BADSTATE the value of " + strconv.Quote(name) + " is not a state of this limit")
+	case retry == badState, retry < noRoom:
+		return headgate.Decision{}, scriptError(
+			"BADSTATE the value of " + strconv.Quote(name) + " is not a state of this limit")
 	case retry == wrongType:
-		return headgate.Decision{}, scriptError("WRONGTYPE the value of " + strconv.Quote(name) + " is not a string")
+		return headgate.Decision{}, scriptError(
+			"WRONGTYPE the value of " + strconv.Quote(name) + " is not a string")
+	case retry == noRoom:
+		return headgate.Decision{}, scriptError("OOM the server is at maxmemory")
 	}
 	return d, nil
 }

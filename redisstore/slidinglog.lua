@@ -85,7 +85,7 @@ local function slidinglog(state, now, cost, charge, capacity, period)
     total, used = total + ask, used + ask
     entries = ask > 0 and record(state, kept, now, ask) or unrecord(state, kept, -ask)
   end
-  if used > 0 then
+  if used > 0 and #entries >= ENTRYSIZE then
     reset = skew + unpack('<I7', entries, #entries - ENTRYSIZE + 1) + period - now
   end
   local remaining = max(capacity - used, 0)

@@ -86,7 +86,7 @@ local function slow(r, charge)
   local plain = not ahead and (r.wait == 0 or r.cost <= 0)
   local from = ahead and at or now
   local remaining, retry, reset, state, expires = decide(value, from, r.cost, plain and charge, capacity, a, b)
-  if not remaining then
+  if not remaining or from > MAX or retry > MAX then
     return 0, BADSTATE, 0
   elseif plain then
     return remaining, retry, reset, state, expires
@@ -122,11 +122,14 @@ local function answer(r, remaining, retry, reset, state, expires)
 end
 
 -- together decides a group: first each request by itself, and if none is refused all again, at
--- the latest of their starts.
+-- the latest of their starts. MGET returns no value of another type, which is found here.
 local function together(group)
   local wait, patience, granted, verdicts = 0, MAX, true, {}
   for i, r in ipairs(group) do
     verdicts[i] = {slow(r, false)}
+    if not values[r.k] and not changed[r.k] and call('EXISTS', KEYS[r.k]) == 1 then
+      verdicts[i] = {0, WRONGTYPE, 0}
+    end
     local retry = verdicts[i][2]
     granted = granted and retry >= 0 and not r.peeks
     if r.cost > 0 then
