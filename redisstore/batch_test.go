@@ -45,7 +45,7 @@ func TestBatchesAgree(t *testing.T) {
 	for name, client := range map[string]redis.UniversalClient{
 		"single":  newClient(t),
 		"cluster": newCluster(t),
-		"ring":    redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "b": redistest.Start(t).Addr}}),
+		"ring":    redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": sharedServer(t).Addr, "b": redistest.Start(t).Addr}}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(func() { _ = client.Close() })

@@ -29,8 +29,9 @@ type batchLife struct {
 // it: grants, refunds and cancels, alone and in groups, by the server's clock and by others.
 func TestLivesLongEnoughInBatches(t *testing.T) {
 	VirtualTime(t)
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(t).Addr})
 	t.Cleanup(func() { _ = client.Close() })
+	client.FlushAll(t.Context())
 	s, err := New(client, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -17,7 +16,7 @@ import (
 func TestNoConnection(t *testing.T) {
 	for _, c := range []struct{ name, url, word string }{
 		{"refused", "redis://" + unused(t) + "?max_retries=-1", "connection refused"},
-		{"TLS against a plain port", "rediss://" + redistest.Start(t).Addr + "?dial_timeout=50ms", "the server may not support TLS"},
+		{"TLS against a plain port", "rediss://" + sharedServer(t).Addr + "?dial_timeout=50ms", "the server may not support TLS"},
 		{"Cluster", "redis+cluster://" + unused(t) + "?dialer_retries=1", "connection refused"},
 		{"Sentinels", "redis+sentinel://" + unused(t) + "/m?dialer_retries=1", "sentinels"},
 	} {
@@ -61,7 +60,7 @@ func told(t *testing.T, err, kind error, word string) {
 
 // Once a connection was made, why others could not be is past.
 func TestConnectionMade(t *testing.T) {
-	s, err := redisstore.Open("redis://" + redistest.Start(t).Addr)
+	s, err := redisstore.Open("redis://" + sharedServer(t).Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

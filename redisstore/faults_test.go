@@ -23,7 +23,8 @@ import (
 
 // faultLimits are what the processes take from, one key each.
 var faultLimits = []string{
-	"400/s burst 100", "80/200ms stepped", "80/200ms fixed-window", "80/200ms sliding-window", "80/200ms sliding-log",
+	"400/s burst 100", "40/100ms burst 80 stepped",
+	"80/200ms fixed-window", "80/200ms sliding-window", "80/200ms sliding-log",
 }
 
 // 64 goroutines in 4 processes take 1 to 3 tokens at a time from one key of each algorithm, while

@@ -78,7 +78,7 @@ func TestPoison(t *testing.T) {
 
 // A server without room for more still answers those who would write nothing.
 func TestNoRoom(t *testing.T) {
-	client := newClient(t)
+	client := connect(t, redistest.Start(t))
 	s := patient(t, client, redisstore.Options{})
 	limit := parse(t, "1/h")
 	spent := headgate.Request{Key: "spent", Limit: limit, Cost: 1}
@@ -104,7 +104,7 @@ func TestNoRoom(t *testing.T) {
 // A server without room takes what is given back, and whoever is told that he was granted has been written
 // down, whatever else is in his batch.
 func TestNoRoomIsPerRequest(t *testing.T) {
-	client := newClient(t)
+	client := connect(t, redistest.Start(t))
 	limit := parse(t, "1/h")
 	for round := range 10 {
 		s := patient(t, client, redisstore.Options{})

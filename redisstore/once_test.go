@@ -11,7 +11,7 @@ import (
 // TestChargedOnce loses the answer of every call on its way back. The client has
 // its usual retries; the caller gets an error; the server has charged each once.
 func TestChargedOnce(t *testing.T) {
-	server := redistest.Start(t)
+	server := sharedServer(t)
 	direct := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { _ = direct.Close() })
 	lossy := redis.NewClient(&redis.Options{Addr: redistest.LoseAnswers(t, server.Addr, "EVALSHA", "evalsha"), Protocol: 2, DisableIdentity: true})

@@ -209,7 +209,7 @@ func TestGivingBackIsLetIn(t *testing.T) {
 
 // A group that was refused by its second key gives the first back, though the queue of that is full by then.
 func TestGivingBackToAFullQueue(t *testing.T) {
-	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "b": redistest.Start(t).Addr}})
+	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": sharedServer(t).Addr, "b": redistest.Start(t).Addr}})
 	t.Cleanup(func() { _ = client.Close() })
 	s := patient(t, client, redisstore.Options{Queue: 1})
 	limit := parse(t, "5/h")
@@ -250,7 +250,7 @@ func TestGivingBackToAFullQueue(t *testing.T) {
 
 // A TakeAll over several servers of which nothing was sent says so, too.
 func TestGroupNotSent(t *testing.T) {
-	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr}})
+	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": sharedServer(t).Addr}})
 	t.Cleanup(func() { _ = client.Close() })
 	s := newStore(t, client)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -269,7 +269,7 @@ func TestGroupNotSent(t *testing.T) {
 func TestSilentShard(t *testing.T) {
 	silent, _ := silent(t)
 	client := redis.NewRing(&redis.RingOptions{
-		Addrs:       map[string]string{"silent": silent, "alive": redistest.Start(t).Addr},
+		Addrs:       map[string]string{"silent": silent, "alive": sharedServer(t).Addr},
 		ReadTimeout: time.Hour, HeartbeatFrequency: time.Hour,
 	})
 	t.Cleanup(func() { _ = client.Close() })

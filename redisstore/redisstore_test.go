@@ -88,10 +88,24 @@ func newCluster(t *testing.T) *redis.ClusterClient {
 	return client
 }
 
-// newClient starts a server and connects to it.
+// sharedServer returns the server that the tests of this package share, without keys.
+func sharedServer(tb testing.TB) *redistest.Server {
+	tb.Helper()
+	server := redistest.Shared(tb)
+	if _, err := server.Do(tb.Context(), "FLUSHALL"); err != nil {
+		tb.Fatal(err)
+	}
+	return server
+}
+
+// newClient connects to the shared server.
 func newClient(t *testing.T) *redis.Client {
 	t.Helper()
-	server := redistest.Start(t)
+	return connect(t, sharedServer(t))
+}
+
+func connect(t *testing.T, server *redistest.Server) *redis.Client {
+	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { _ = client.Close() })
 	return client
