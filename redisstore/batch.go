@@ -3,7 +3,6 @@ package redisstore
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -241,34 +240,19 @@ func (e scriptError) Error() string { return string(e) }
 // RedisError implements redis.Error.
 func (scriptError) RedisError() {}
 
-// fewEntries is up to how many entries an index is searched one by one.
-const fewEntries = 8
-
-// index numbers different values in the order in which they came.
+// index numbers different values from 1 on, in the order in which they came.
 type index[T comparable] struct {
 	all []T
-	at  map[T]int // of all, once they are not few
+	at  map[T]int // the numbers
 }
 
-// of is the number of value, counted from 1. A new value gets the next.
+// of returns the number of value. A new value gets the next one.
 func (x *index[T]) of(value T) int {
-	if len(x.all) < fewEntries {
-		if i := slices.Index(x.all, value); i >= 0 {
-			return i + 1
-		}
-		x.all = append(x.all, value)
-		return len(x.all)
-	}
-	if len(x.at) == 0 {
+	at, ok := x.at[value]
+	if !ok {
 		if x.at == nil {
 			x.at = make(map[T]int)
 		}
-		for i, other := range x.all {
-			x.at[other] = i + 1
-		}
-	}
-	at, ok := x.at[value]
-	if !ok {
 		x.all = append(x.all, value)
 		at = len(x.all)
 		x.at[value] = at
@@ -277,9 +261,7 @@ func (x *index[T]) of(value T) int {
 }
 
 func (x *index[T]) clear() {
-	if len(x.at) > 0 {
-		clear(x.at)
-	}
+	clear(x.at)
 	clear(x.all)
 	x.all = x.all[:0]
 }

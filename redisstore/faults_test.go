@@ -259,7 +259,7 @@ func faultChild(t *testing.T) {
 	for i := range grants {
 		limit := parse(t, faultLimits[i/goroutines])
 		wg.Go(func() {
-			grants[i] = takeUntilDone(ctx, s, limit, rand.New(rand.NewPCG(uint64(i), uint64(os.Getpid())))) //nolint:gosec // small
+			grants[i] = takeUntilDone(ctx, s, limit, rand.New(rand.NewPCG(uint64(i), uint64(os.Getpid()))))
 		})
 	}
 	fmt.Println("READY")

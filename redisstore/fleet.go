@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redisscript"
 )
 
@@ -90,16 +89,13 @@ func NewFleet(s *Store, o FleetOptions) (*Fleet, error) {
 }
 
 func (o *FleetOptions) validate(s *Store) error {
-	bad := func(field, value, want string) error {
-		return &headgate.InvalidError{Field: field, Value: value, Want: want}
-	}
 	switch {
 	case s == nil:
-		return bad("store", "nil", "one made by New or Open")
+		return invalid("store", "nil", "one made by New or Open")
 	case o.Interval != 0 && (o.Interval < minInterval || o.Interval > maxInterval):
-		return bad("Interval", o.Interval.String(), "1ms to 24h, or 0 for 5s")
+		return invalid("Interval", o.Interval.String(), "1ms to 24h, or 0 for 5s")
 	case o.MinInstances < 0:
-		return bad("MinInstances", strconv.Itoa(o.MinInstances), "at least 1, or 0 if it is unknown")
+		return invalid("MinInstances", strconv.Itoa(o.MinInstances), "at least 1, or 0 if it is unknown")
 	}
 	return nil
 }

@@ -184,7 +184,8 @@ func (s *Store) decideTogether(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision, m mode,
 ) error {
 	c := s.newCall(rs, m)
-	if err := s.queue(c.names[0]).do(ctx, c); err != nil {
+	queue := s.queue(c.names[0]) //nolint:contextcheck // the client knows the server by now
+	if err := queue.do(ctx, c); err != nil {
 		return s.dialErrors.explain(ctx, err)
 	}
 	copy(ds, c.decisions)

@@ -135,20 +135,15 @@ type stats struct{ callers, batches, requests, busy, notSent, unanswered atomic.
 
 // Stats returns the counts.
 func (s *Store) Stats() Stats {
-	stats := Stats{
+	return Stats{
 		Callers:    s.stats.callers.Load(),
 		Batches:    s.stats.batches.Load(),
 		Requests:   s.stats.requests.Load(),
+		Waiting:    s.waiting(),
 		Busy:       s.stats.busy.Load(),
 		NotSent:    s.stats.notSent.Load(),
 		Unanswered: s.stats.unanswered.Load(),
 	}
-	for q := range s.queues() {
-		q.mu.Lock()
-		stats.Waiting += int64(len(q.waiting[0]) + len(q.waiting[1]))
-		q.mu.Unlock()
-	}
-	return stats
 }
 
 // count counts a trip, and calls OnBatch. The batches of moving keys are counted later.

@@ -85,7 +85,8 @@ local function slow(r, charge)
   end
   local plain = not ahead and (r.wait == 0 or r.cost <= 0)
   local from = ahead and at or now
-  local remaining, retry, reset, state, expires = decide(value, from, r.cost, plain and charge, capacity, a, b)
+  local remaining, retry, reset, state, expires =
+    decide(value, from, r.cost, plain and charge, capacity, a, b)
   if not remaining or from > MAX or retry > MAX then
     return 0, BADSTATE, 0
   elseif plain then
@@ -152,8 +153,10 @@ local TIMED, BOOKS, JOINED, group = 4, 8, 16, nil
 -- slowly reads the rest of a request, decides it or leaves that to the last of its group, and
 -- returns the place of the next request and whether it is of the same group.
 slowly = function(place, what, k, l, cost)
-  local r = {k = k, l = l, cost = cost, peeks = what % 2 == 1, now = clock, wait = 0, cancel = 0, after = 0,
-    grace = servers and 0 or 60000000}
+  local r = {
+    k = k, l = l, cost = cost, peeks = what % 2 == 1, now = clock,
+    wait = 0, cancel = 0, after = 0, grace = servers and 0 or 60000000,
+  }
   if what % 8 >= TIMED then
     r.now, place = unpack('<I7', ARGV[3], place)
     r.grace = 60000000 + max(clock - r.now, 0)

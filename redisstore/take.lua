@@ -20,7 +20,8 @@ while place <= #requests do
   local remaining, retry, reset, expires
   if what == 0 and servers and not joined and state ~= '' then
     local limit = limits[l]
-    remaining, retry, reset, state, expires = limit[1](state, clock, cost, cost ~= 0, limit[2], limit[3], limit[4])
+    remaining, retry, reset, state, expires =
+      limit[1](state, clock, cost, cost ~= 0, limit[2], limit[3], limit[4])
   end
   if remaining then
     if expires then

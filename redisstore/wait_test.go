@@ -76,7 +76,7 @@ func waitWhileCallersLeave(t *testing.T, kind string, seed uint64) {
 	client := redis.NewClient(&redis.Options{Addr: addr, DisableIdentity: true})
 	t.Cleanup(func() { _ = client.Close() })
 	limit := headgate.PerSecond(waitRate).Burst(waitBurst)
-	random := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // a test
+	random := rand.New(rand.NewPCG(seed, 5))
 	crowds := make([]crowd, 6)
 	for i := range crowds {
 		s, err := redisstore.New(client, redisstore.Options{})
