@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -152,7 +151,7 @@ func (f *Fleet) run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		within, cancel := context.WithTimeout(ctx, f.options.Interval)
-		f.tryHeartbeat(within)
+		_ = f.Heartbeat(within) // see Err
 		cancel()
 		select {
 		case <-ticker.C:
@@ -160,19 +159,6 @@ func (f *Fleet) run(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// tryHeartbeat is Heartbeat with its error in Err, also if a hook of the client panics: a panic in
-// this goroutine would end the program.
-func (f *Fleet) tryHeartbeat(ctx context.Context) {
-	defer func() {
-		if p := recover(); p != nil {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.err = fmt.Errorf("redisstore: a hook of the client panicked: %v", p)
-		}
-	}()
-	_ = f.Heartbeat(ctx)
 }
 
 // register sets for how long this instance counts from now; 0 removes it. It returns how many

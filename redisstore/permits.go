@@ -57,10 +57,7 @@ func (s *Store) RenewPermit(ctx context.Context, r concurrency.Request) (held bo
 // lost. After a lost answer it reports held, because the permit may have been in use.
 func (s *Store) ReleasePermit(ctx context.Context, r concurrency.Request) (held bool, err error) {
 	if err := ctx.Err(); err != nil && r.Validate() == nil {
-		go func() {
-			defer func() { _ = recover() }() // a hook of the client panicked, and no caller waits
-			s.callPermit(ctx, "release", r)
-		}()
+		go s.callPermit(ctx, "release", r)
 		return false, s.explain(err)
 	}
 	return s.awaitPermit(ctx, "release", r)

@@ -175,27 +175,6 @@ func TestTwoBatches(t *testing.T) {
 	}
 }
 
-// A panic in OnBatch becomes the error of the calls, whichever goroutine sent them.
-func TestPanickingOnBatch(t *testing.T) {
-	var calls int
-	s := patient(t, newClient(t), redisstore.Options{OnBatch: func(redisstore.Batch) {
-		if calls++; calls <= 4 {
-			panic("told")
-		}
-	}})
-	r := headgate.Request{Key: "k", Limit: parse(t, "50/h"), Cost: 1}
-	for i := range 6 {
-		ctx := context.Background()
-		if i%2 == 0 {
-			ctx = t.Context()
-		}
-		if a := <-ask(ctx, s, r); (a.err != nil) != (i < 4) || a.err != nil && !strings.Contains(a.err.Error(), "panicked: told") {
-			t.Errorf("call %d: %+v", i, a)
-		}
-		until(t, "the queue is idle", func() bool { return s.Idle("k") })
-	}
-}
-
 // A refund enters a full queue, so that what a group took does not stay taken.
 func TestGivingBackIsLetIn(t *testing.T) {
 	s := patient(t, newClient(t), redisstore.Options{Queue: 1})
