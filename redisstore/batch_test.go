@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Those who come while a batch is under way share the next, in the order in which they came.
+// Calls that come while a batch is under way share the next one, in their order.
 func TestBatch(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{})
@@ -46,7 +46,7 @@ func TestBatchesAgree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Cleanup(func() { _ = client.Close() })
 			s := patient(t, client, redisstore.Options{})
-			take(t, s, headgate.Request{Key: "k", Limit: parse(t, "9/s"), Cost: 1}) // it knows now who has what
+			take(t, s, headgate.Request{Key: "k", Limit: parse(t, "9/s"), Cost: 1}) // the client knows the servers now
 			h := holdUp(client)
 			for seed := range uint64(8) {
 				if agree(t, s, h, seed); t.Failed() {
@@ -108,7 +108,7 @@ func group(random *rand.Rand, keys []string, limits []headgate.Limit, at time.Ti
 	return rs
 }
 
-// Values that are none of ours are told to those who asked for them, and to nobody else.
+// A foreign value is an error of the requests for its key, and of no other.
 func TestForeignValues(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{})
@@ -137,7 +137,7 @@ func TestForeignValues(t *testing.T) {
 		}
 	}
 	if client.Get(t.Context(), at("word")).Val() != "a word" || client.SCard(t.Context(), at("set")).Val() != 1 {
-		t.Error("somebody else's values have changed")
+		t.Error("foreign values have changed")
 	}
 }
 

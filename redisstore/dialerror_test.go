@@ -12,7 +12,8 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// Whose context ends while no connection can be made hears why, be the request under way or not.
+// If a context ends before a connection is made, the error has the last dial error, whether the
+// request was sent or not.
 func TestNoConnection(t *testing.T) {
 	for _, c := range []struct{ name, url, word string }{
 		{"refused", "redis://" + unused(t) + "?max_retries=-1", "connection refused"},
@@ -58,7 +59,7 @@ func told(t *testing.T, err, kind error, word string) {
 	}
 }
 
-// Once a connection was made, why others could not be is past.
+// Once a connection is made, earlier dial errors are forgotten.
 func TestConnectionMade(t *testing.T) {
 	s, err := redisstore.Open("redis://" + sharedServer(t).Addr)
 	if err != nil {

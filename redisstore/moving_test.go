@@ -9,9 +9,8 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// Two limits of a key that has begun to move cannot be asked together. Those who ask are told
-// so in the end and are not charged, or are answered if the key stays; who asks for other keys
-// meanwhile does not wait for them.
+// Two limits of a key that has begun to move cannot be decided together. Such calls fail in the end
+// without a charge, or are answered if the key stays, and calls for other keys do not wait for them.
 func TestMovingKeys(t *testing.T) {
 	cluster := sharedCluster(t)
 	client := newCluster(t)
@@ -19,7 +18,7 @@ func TestMovingKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	limit, beside := parse(t, "500/h"), parse(t, "b=500/h")
+	limit, sibling := parse(t, "500/h"), parse(t, "b=500/h")
 	take(t, s, headgate.Request{Key: "foo", Limit: limit, Cost: 1}) // of slot 12182, on the third server
 	move := func(how ...string) {
 		t.Helper()
@@ -31,7 +30,7 @@ func TestMovingKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both := []headgate.Request{{Key: "foo", Limit: limit, Cost: 1}, {Key: "foo", Limit: beside, Cost: 1}}
+	both := []headgate.Request{{Key: "foo", Limit: limit, Cost: 1}, {Key: "foo", Limit: sibling, Cost: 1}}
 	together := func() <-chan answer { return ask(t.Context(), s, both...) }
 
 	move("MIGRATING", id)

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestChargedOnce loses the answer of every call on its way back. The client has
-// its usual retries; the caller gets an error; the server has charged each once.
+// Calls whose answers are lost are charged once, though the client has its usual retries. The callers
+// get an error.
 func TestChargedOnce(t *testing.T) {
 	server := sharedServer(t)
 	direct := redis.NewClient(&redis.Options{Addr: server.Addr})

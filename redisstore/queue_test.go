@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A caller whose context ends leaves at once: not charged if the request has not been sent,
-// and charged if it has. Both are told and counted.
+// A call returns when its context ends: not charged if the request has not been sent, and charged
+// if it has. The error says which, and Stats counts both.
 func TestLeaving(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{})
@@ -41,7 +41,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// Those who leave take no room in the queue.
+// Calls that have left take no room in the queue.
 func TestLeaversTakeNoRoom(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{Queue: 2})
@@ -67,7 +67,7 @@ func TestLeaversTakeNoRoom(t *testing.T) {
 	}
 }
 
-// A full queue turns callers away at once, and takes them again once there is room.
+// A full queue rejects calls at once, and accepts them again when there is room.
 func TestFullQueue(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{Queue: 3})
@@ -186,7 +186,7 @@ func TestGivingBackIsLetIn(t *testing.T) {
 	}
 }
 
-// A group that was refused by its second key gives the first back, though the queue of that is full by then.
+// A group that its second key denies refunds the first, though the queue of that is full by then.
 func TestGivingBackToAFullQueue(t *testing.T) {
 	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": sharedServer(t).Addr, "b": redistest.Start(t).Addr}})
 	t.Cleanup(func() { _ = client.Close() })
@@ -244,7 +244,7 @@ func TestGroupNotSent(t *testing.T) {
 	}
 }
 
-// A server that does not answer holds up nobody who asks another.
+// A server that does not answer delays no call to another.
 func TestSilentShard(t *testing.T) {
 	silent, _ := silent(t)
 	client := redis.NewRing(&redis.RingOptions{

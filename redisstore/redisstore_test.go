@@ -153,8 +153,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestRoundTrips counts what is sent: one command for a decision, and one for all
-// the limits of a request.
+// A decision takes one command, and so do all limits of a request.
 func TestRoundTrips(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
@@ -178,8 +177,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestWaiting books turns: one command each, none while they wait, and one to give a turn
-// back. Who comes first goes first.
+// A Wait that books takes one command, and none while it waits, and a cancel one more.
 func TestWaiting(t *testing.T) {
 	client := newClient(t)
 	l, err := headgate.NewLimiter(newStore(t, client), parse(t, "50/s burst 1"))
@@ -207,7 +205,7 @@ func TestWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.Cancel(t.Context()); err != nil || counter.sent.Load() != 8 {
-		t.Errorf("a reservation taken back: %d commands, error %v", counter.sent.Load()-6, err)
+		t.Errorf("a cancelled reservation: %d commands, error %v", counter.sent.Load()-6, err)
 	}
 }
 
@@ -235,8 +233,7 @@ func TestBookingsExpire(t *testing.T) {
 	}
 }
 
-// TestScriptFlush forgets the scripts of the server in the middle: the next call
-// sends the text again, and nothing is lost or charged twice.
+// After SCRIPT FLUSH the next call sends the text again, and nothing is lost or charged twice.
 func TestScriptFlush(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
@@ -251,20 +248,19 @@ func TestScriptFlush(t *testing.T) {
 	}
 }
 
-// TestForeignValue finds somebody else's value at a key of ours: it says so, names
-// the key, and leaves the value alone.
+// A foreign value gives an error that names its key, and stays as it is.
 func TestForeignValue(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
 	for _, text := range []string{"10/s", "10/s stepped", "10/s fixed-window", "10/s sliding-window", "10/s sliding-log"} {
 		l := parse(t, text)
 		key := t.Name() + ":{k}:" + l.ID()
-		client.Set(t.Context(), key, "somebody else's", 0)
+		client.Set(t.Context(), key, "of another program", 0)
 		_, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: l, Cost: 1})
 		if err == nil || !strings.Contains(err.Error(), key) {
 			t.Errorf("%s: a foreign string: error %v; want one that names %q", text, err, key)
 		}
-		if got := client.Get(t.Context(), key).Val(); got != "somebody else's" {
+		if got := client.Get(t.Context(), key).Val(); got != "of another program" {
 			t.Errorf("%s: the foreign string became %q", text, got)
 		}
 		client.Del(t.Context(), key)
@@ -275,7 +271,7 @@ func TestForeignValue(t *testing.T) {
 	}
 }
 
-// TestLogMerges keeps one entry for the grants of one instant.
+// A log keeps one entry for the grants of one instant.
 func TestLogMerges(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
@@ -288,9 +284,8 @@ func TestLogMerges(t *testing.T) {
 	}
 }
 
-// TestGiveBackAfterCancel: a caller who goes away while a later key refuses leaves no
-// charge on the earlier ones.
-func TestGiveBackAfterCancel(t *testing.T) {
+// A caller that leaves while a later key denies leaves no charge on the earlier ones.
+func TestCallerThatLeavesIsRefunded(t *testing.T) {
 	client := newCluster(t)
 	s := newStore(t, client)
 	l := parse(t, "10/h")
@@ -300,7 +295,7 @@ func TestGiveBackAfterCancel(t *testing.T) {
 	if err := s.TakeAll(ctx, rs, make([]headgate.Decision, 2)); err == nil {
 		t.Fatal("a cancelled call gave no error")
 	}
-	// It is given back behind the caller.
+	// The refund is made in the background.
 	patience, stop := context.WithTimeout(t.Context(), 10*time.Second)
 	defer stop()
 	for d := take(t, s, headgate.Request{Key: "first", Limit: l}); d.Remaining != 10; {

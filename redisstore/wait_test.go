@@ -26,7 +26,7 @@ type visit struct {
 	err      error
 }
 
-// crowd is who waits for one key in one process.
+// crowd is the callers that wait for one key in one process.
 type crowd struct {
 	limiter *headgate.Limiter
 	key     string
