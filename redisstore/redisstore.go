@@ -47,11 +47,6 @@ type Options struct {
 	// Queue is how many callers may wait for a server that is slow or does not answer. Further
 	// calls fail with [ErrBusy]. Default: [DefaultQueue].
 	Queue int
-
-	// OnBatch, if not nil, is called after each trip to a server, by several goroutines at once.
-	// The callers wait until it returns. It must not use the store. If it panics, as if a hook of
-	// the client does, the calls fail with an error, though granted requests stay charged.
-	OnBatch func(Batch)
 }
 
 // Store implements headgate.Store in Redis. It is safe for use by many goroutines.
@@ -61,9 +56,8 @@ type Store struct {
 	prefix     string
 	queueLimit int           // calls that may wait in a queue
 	patience   time.Duration // after which a batch is late, see queue
-	onBatch    func(Batch)
-	owned      bool        // Close closes the client
-	closed     atomic.Bool // by Close
+	owned      bool          // Close closes the client
+	closed     atomic.Bool   // by Close
 	advices    []redisscript.Advice
 
 	servers
@@ -94,7 +88,6 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 		prefix:     cmp.Or(o.Prefix, DefaultPrefix),
 		queueLimit: cmp.Or(o.Queue, DefaultQueue),
 		patience:   defaultPatience,
-		onBatch:    o.OnBatch,
 	}
 	s.advices = advices(s.prefix, commands)
 	s.initServers()
@@ -184,7 +177,8 @@ func (s *Store) decideTogether(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision, m mode,
 ) error {
 	c := s.newCall(rs, m)
-	if err := s.queue(c.names[0]).do(ctx, c); err != nil {
+	queue := s.queue(c.names[0]) //nolint:contextcheck // the client knows the server by now
+	if err := queue.do(ctx, c); err != nil {
 		return s.dialErrors.explain(ctx, err)
 	}
 	copy(ds, c.decisions)
