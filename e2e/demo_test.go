@@ -102,11 +102,12 @@ func TestLimitsAreChangedAndKept(t *testing.T) {
 	p.click("#send-burst")
 	p.until("5 are allowed", number("left", "allowed")+" === 5")
 
-	// New numbers keep what has been consumed, and another visitor sees them.
+	// New numbers keep the fraction that is used, rounded up: 5 of 8 become 4 of 6. Another visitor
+	// sees them.
 	p.setLimit("left", "stepped", "6", "3", "10m", "3/10m burst 6 stepped")
-	p.until("one is left of 6", number("left", "remaining")+" === 1")
+	p.until("2 of 6 are left", number("left", "remaining")+" === 2")
 	again := open(t, url)
-	again.until("the limit is kept", number("left", "remaining")+` === 1 && document.querySelector("#left-capacity").value === "6"`)
+	again.until("the limit is kept", number("left", "remaining")+` === 2 && document.querySelector("#left-capacity").value === "6"`)
 	if got := value[string](again, `document.querySelector("#right-algorithm").value`); got != "sliding-window" {
 		t.Errorf("the form of the right lane says %s", got)
 	}
