@@ -14,6 +14,7 @@ import (
 )
 
 func TestBurstUntilDenied(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.setLimit("left", "token-bucket", "10", "1", "10m", "1/10m burst 10")
 	p.click("#one")
@@ -37,6 +38,7 @@ func (p *page) marks(lane string) (allowed, denied int) {
 
 // What is sent while all begins anew counts, however late that is answered.
 func TestSentWhileStartingAfresh(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.do(run(`const answer = window.fetch;
 		window.fetch = async (path, options) => {
@@ -54,6 +56,7 @@ func TestSentWhileStartingAfresh(t *testing.T) {
 }
 
 func TestRefillIsSeen(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.setLimit("left", "token-bucket", "1000", "250", "1s", "250/s burst 1000")
 	p.until("it is full at first", number("left", "remaining")+" === 1000")
@@ -87,6 +90,7 @@ func TestRefillIsSeen(t *testing.T) {
 }
 
 func TestLimitsAreChangedAndKept(t *testing.T) {
+	t.Parallel()
 	url := serve(t, headgate.NewMemory(0))
 	p := open(t, url)
 	for _, c := range []struct{ lane, algorithm, capacity, refill, period, text, code string }{
@@ -116,6 +120,7 @@ func TestLimitsAreChangedAndKept(t *testing.T) {
 }
 
 func TestBadNumberIsOneClearError(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.enter("#right-capacity", "many")
 	p.click(part("right", "apply"))
@@ -142,6 +147,7 @@ func TestBadNumberIsOneClearError(t *testing.T) {
 // A fixed window of n grants about 2n around its edge, a sliding log n at most, of
 // the same traffic.
 func TestWindowsEdge(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.setLimit("left", "fixed-window", "10", "", "2s", "10/2s fixed-window")
 	p.setLimit("right", "sliding-log", "10", "", "2s", "10/2s sliding-log")
@@ -168,6 +174,7 @@ func TestWindowsEdge(t *testing.T) {
 }
 
 func TestKeyboardAlone(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	focused := func() string { return value[string](p, `document.activeElement.id`) }
 	press := func(keys string) { p.do(chromedp.KeyEvent(keys)) }
@@ -233,6 +240,7 @@ func TestKeyboardAlone(t *testing.T) {
 }
 
 func TestPhone(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
 	wide := func(what string) {
 		t.Helper()
@@ -258,6 +266,7 @@ func TestPhone(t *testing.T) {
 }
 
 func TestDark(t *testing.T) {
+	t.Parallel()
 	url := serve(t, headgate.NewMemory(0))
 	for scheme, dark := range map[string]bool{"light": false, "dark": true} {
 		p := open(t, url, prefers("prefers-color-scheme", scheme))
@@ -294,6 +303,7 @@ func TestDark(t *testing.T) {
 }
 
 func TestLessMotion(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)), prefers("prefers-reduced-motion", "reduce"))
 	p.click("#one")
 	p.until("it is seen nevertheless", number("left", "allowed")+" === 1 && "+number("left", "remaining")+" === 9")
@@ -305,6 +315,7 @@ func TestLessMotion(t *testing.T) {
 // Ten thousand a second for three seconds: they are decided, and the page goes on
 // drawing meanwhile.
 func TestFastStream(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.enter("#rate", "10000")
 	p.do(run(`window.frames = {last: performance.now(), longest: 0, asked: 0};
@@ -335,6 +346,7 @@ func TestFastStream(t *testing.T) {
 }
 
 func TestRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	store, err := redisstore.Open(server.URL())
 	if err != nil {

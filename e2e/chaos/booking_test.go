@@ -5,10 +5,10 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/fallback"
 )
 
 // ahead bounds how far ahead start times lie: no caller waits longer than its deadline.
@@ -90,7 +90,7 @@ func (n *tally) recordBooked(c call) {
 // failBooked counts an error. A fallback that fails closed answers a call for tokens that start
 // ahead with an error of its own.
 func (n *tally) failBooked(err error, at time.Duration) {
-	if !n.stack.bare && strings.Contains(err.Error(), "fallback: store unavailable") {
+	if !n.stack.bare && errors.Is(err, fallback.ErrDegraded) {
 		n.instead++
 		n.trouble = append(n.trouble, at)
 		return
