@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // the prototype
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
+)
+
+//go:embed testdata/prototype.lua
+var prototype string
+
+// batchSizes are the batches whose script time is measured.
+var batchSizes = []int{1, 4, 64}
+
+// A request in a batch is '<I1I3I3' (see redisstore/prelude.lua): what it has besides its key and
+// its limit, and their indices. An answer is '<I7i7I7', of which the second number is 0 if granted.
+const answerWidth = 21
+
+func request(key int) string {
+	return string([]byte{0, byte(key), byte(key >> 8), byte(key >> 16), 1, 0, 0})
+}
+
+// scriptCall is a script that decides batches of requests under one limit.
+type scriptCall struct {
+	name, sha   string
+	now, limits any
+}
+
+// spy keeps the arguments of the last EVALSHA of a client.
+type spy struct{ args []any }
+
+func (s *spy) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			s.args = s.args[:0]
+			for _, arg := range cmd.Args() { // some are pointers to bytes that are used again
+				if v := reflect.Indirect(reflect.ValueOf(arg)); v.Kind() == reflect.Slice {
+					arg = bytes.Clone(v.Bytes())
+				}
+				s.args = append(s.args, arg)
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// scriptCalls returns Headgate's script, as seen in a decision of its store, and the prototype.
+func (s redisServer) scriptCalls(ctx context.Context) ([]scriptCall, error) {
+	client, seen := newGoRedis(s.Addr), &spy{}
+	defer client.Close()
+	client.AddHook(seen)
+	store, err := redisstore.New(client, redisstore.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	limit := headgate.PerSecond(1).Burst(1_000_000)
+	if _, err := store.Take(ctx, headgate.Request{Key: "k", Limit: limit, Cost: 1}); err != nil {
+		return nil, err
+	}
+	args := seen.args // evalsha sha 1 key now limits requests
+	if len(args) != 7 || fmt.Sprintf("%s", args[6]) != request(1) {
+		return nil, fmt.Errorf("a decision sent %q; want one request as '<I1I3I3'", args)
+	}
+	sha, err := s.admin.ScriptLoad(ctx, prototype).Result()
+	return []scriptCall{
+		{headgateName, fmt.Sprint(args[1]), args[4], args[5]},
+		{prototypeName, sha, args[4], args[5]},
+	}, err
+}
+
+// scriptRound measures the run time of both scripts, by Redis' own count, in batches of each size.
+func (s redisServer) scriptRound(ctx context.Context, n, decisions int, out *Results) error {
+	calls, err := s.scriptCalls(ctx)
+	if err != nil {
+		return err
+	}
+	for _, size := range batchSizes {
+		for i := range calls {
+			c := calls[(i+n)%len(calls)]
+			if err := s.admin.FlushAll(ctx).Err(); err != nil {
+				return err
+			}
+			if err := s.runBatches(ctx, c, size, scriptKeys); err != nil { // the keys come to be
+				return err
+			}
+			if err := s.admin.ConfigResetStat(ctx).Err(); err != nil {
+				return err
+			}
+			if err := s.runBatches(ctx, c, size, decisions); err != nil {
+				return err
+			}
+			micros, err := s.info(ctx, "commandstats", "cmdstat_evalsha:calls="+
+				strconv.Itoa(decisions/size)+",usec=")
+			if err != nil {
+				return err
+			}
+			cell := Cell{scriptPart, scriptName, size, c.name}
+			out.Add(cell, Sample{Script: micros / float64(decisions)})
+		}
+	}
+	return nil
+}
+
+// scriptName is the workload, scriptKeys how many keys the batches go through.
+const (
+	scriptName = "1k keys"
+	scriptKeys = 1024
+)
+
+// runBatches makes decisions in batches of size, and checks that all are granted.
+func (s redisServer) runBatches(ctx context.Context, c scriptCall, size, decisions int) error {
+	requests := ""
+	for i := range size {
+		requests += request(i + 1)
+	}
+	pipe := s.admin.Pipeline()
+	answers := make([]*redis.Cmd, decisions/size)
+	for i := range answers {
+		args := []any{"evalsha", c.sha, size}
+		for j := range size {
+			args = append(args, keyOf((i*size+j)%scriptKeys))
+		}
+		answers[i] = pipe.Do(ctx, append(args, c.now, c.limits, requests)...)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	for _, answer := range answers {
+		text, _ := answer.Text()
+		if len(text) != size*answerWidth {
+			return fmt.Errorf("%s answered %d bytes; want %d", c.name, len(text), size*answerWidth)
+		}
+		for at := 0; at < len(text); at += answerWidth {
+			if text[at+7:at+14] != "\x00\x00\x00\x00\x00\x00\x00" {
+				return fmt.Errorf("%s denied a request; want all granted", c.name)
+			}
+		}
+	}
+	return nil
+}
