@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 )
 
@@ -47,9 +46,6 @@ var budgets = append([]Budget{
 	{What: "replay: lines/s on one core", Of: replayCell, Metric: Rate, AtLeast: true, Bound: 4e6},
 	{What: "replay: bytes allocated for a line more", Of: replayCell, Metric: Bytes, Bound: 1},
 }, append(redisBudgets(), scriptBudgets()...)...)
-
-// wishes are the budgets that are no budgets.
-var wishes = len(slices.DeleteFunc(slices.Clone(budgets), func(b Budget) bool { return !b.Wish }))
 
 var (
 	hotKeyCell = Cell{memoryPart, hotKeyName, 1, headgateName}

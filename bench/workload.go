@@ -54,12 +54,13 @@ func (w Workload) memoryTerms(runs int) Terms {
 	return Terms{Burst: int64(1+runs*w.Passes) * int64(w.Seq.Len()/w.Keys), Every: refill}
 }
 
-// redisTerms makes buckets for runs of unknown length.
+// redisTerms makes buckets for runs of unknown length. No key may expire in a run: a key that was
+// taken once lives for Every in some contenders.
 func (w Workload) redisTerms() Terms {
 	if w.Denied {
 		return Terms{Burst: 1, Every: refill}
 	}
-	return Terms{Burst: 15_000_000, Every: time.Second}
+	return Terms{Burst: 15_000_000, Every: time.Minute}
 }
 
 // Answers counts what a contender answered.
