@@ -115,8 +115,12 @@ func closeContender(c Contender) error {
 	return nil
 }
 
-// rotated is es from entry n on, so that no contender always follows the same other one.
-func rotated(es []Entry, n int) []Entry {
-	n %= max(len(es), 1)
-	return slices.Concat(es[n:], es[:n])
+// shuffled is es in an order of its own for each seed, so that no contender always follows the
+// same other one. For seed 0 it is the order of the field, which is then that of the tables.
+func shuffled(es []Entry, seed int) []Entry {
+	es = slices.Clone(es)
+	if seed > 0 {
+		random(uint64(seed)).Shuffle(len(es), func(i, j int) { es[i], es[j] = es[j], es[i] })
+	}
+	return es
 }

@@ -21,7 +21,7 @@ type inProcess struct {
 
 func (p inProcess) round(n int) error {
 	for _, w := range p.workloads {
-		for _, e := range rotated(p.field, n) {
+		for _, e := range shuffled(p.field, n) {
 			if e.OneKey && w.Keys > 1 {
 				continue
 			}

@@ -1,9 +1,9 @@
 // Command bench measures Headgate beside other limiters, in one run, and compares the results
 // with the budgets of the design.
 //
-// Contenders run one after the other within a round, and each round begins with another one. A
-// ratio is taken within a round; reports show its median over the rounds, and its extremes. A run
-// fails if a contender did not do what it is measured for: each answer is checked.
+// Contenders run one after the other within a round, in another order in each. A ratio is taken
+// within a round; reports show its median over the rounds, and its extremes. A run fails if a
+// contender did not do what it is measured for: each answer is checked.
 package main
 
 import (
@@ -63,7 +63,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	fs.SetOutput(stderr)
 	fs.BoolVar(&o.quick, "quick", false, "run everything briefly, to see that it works")
 	fs.BoolVar(&o.strict, "strict", false, "exit with 1 if a budget is missed or not measured")
-	fs.IntVar(&o.rounds, "rounds", 5, "run each contender `N` times")
+	fs.IntVar(&o.rounds, "rounds", 9, "run each contender `N` times")
 	fs.StringVar(&o.out, "out", "", "write the report to `FILE` as well")
 	words := func(to *selection) func(string) error {
 		return func(text string) error { *to = strings.Split(text, ","); return nil }

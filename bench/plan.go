@@ -61,7 +61,7 @@ type plan struct {
 func (o options) plan() plan {
 	p := plan{
 		rounds: o.rounds, memoryKeys: 1_000_000, hotPasses: 4096, clients: 100_000, redisKeys: 10_000,
-		callers: []int{1, 8, 16, 64, 256, 1024}, span: 800 * time.Millisecond, decisions: 25_600,
+		callers: []int{1, 8, 16, 64, 256, 1024}, span: 500 * time.Millisecond, decisions: 25_600,
 		replayLines: 1_000_000,
 	}
 	if o.quick {

@@ -32,14 +32,14 @@ type redisRun struct {
 func (r redisRun) round(ctx context.Context, n int) error {
 	for _, load := range r.loads {
 		for _, callers := range load.callers {
-			for _, e := range rotated(r.only.entries(load.field), n) {
+			for _, e := range shuffled(r.only.entries(load.field), n*(1+callers)) {
 				if err := r.measure(ctx, e, load.Workload, callers); err != nil {
 					return fmt.Errorf("%s, %s, %d callers: %w", e.Name, load.Name, callers, err)
 				}
 			}
 		}
 	}
-	for _, e := range rotated(r.only.entries(redisField()), n) {
+	for _, e := range r.only.entries(redisField()) {
 		if err := r.weigh(ctx, e); err != nil {
 			return fmt.Errorf("%s, %s: %w", e.Name, usageName, err)
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/headgate/headgate/replay"
 )
 
-// accessLog is a log of n lines in the combined format: 500 requests a second of 20,000 clients.
+// accessLog is a log of n lines in the combined format: 500 requests a second of 5,000 clients,
+// some of them busier than others.
 func accessLog(n int) []byte {
 	const agent = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) " +
 		"Chrome/131.0.0.0 Safari/537.36"
@@ -19,7 +20,7 @@ func accessLog(n int) []byte {
 	at := time.Date(2026, 1, 12, 7, 0, 0, 0, time.UTC)
 	var log bytes.Buffer
 	for i := range n {
-		client := min(int(r.ExpFloat64()*2000), 20_000)
+		client := min(int(r.ExpFloat64()*2000), 4999)
 		fmt.Fprintf(&log, "198.18.%d.%d - - [%s] \"GET /shop/item/%d?ref=mail HTTP/1.1\" 200 %d "+
 			"\"https://example.com/\" %q\n", client/256, client%256,
 			at.Add(time.Duration(i)*2*time.Millisecond).Format("02/Jan/2006:15:04:05 -0700"),

@@ -68,7 +68,7 @@ func (s redisServer) scriptCalls(ctx context.Context) ([]scriptCall, error) {
 		return nil, err
 	}
 	defer store.Close()
-	limit := headgate.PerSecond(1).Burst(1_000_000)
+	limit := headgate.PerSecond(1_000_000) // refills between takes: states are as in a steady load
 	if _, err := store.Take(ctx, headgate.Request{Key: "k", Limit: limit, Cost: 1}); err != nil {
 		return nil, err
 	}

@@ -55,8 +55,8 @@ func (s Spread) String() string {
 	switch {
 	case !s.OK:
 		return ""
-	case max(s.Median, -s.Median) >= 1000:
-		return fmt.Sprintf("%.0f (%.0f-%.0f)", s.Median, s.Min, s.Max)
+	case s.Median >= 1e6:
+		return fmt.Sprintf("%.2fM (%.2fM-%.2fM)", s.Median/1e6, s.Min/1e6, s.Max/1e6)
 	}
 	return fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Min, s.Max)
 }
