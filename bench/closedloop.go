@@ -14,8 +14,10 @@ type closedLoop struct {
 	latencies [][]uint32 // of each caller, in nanoseconds; the last ones, if there are many
 }
 
-// runClosedLoop lets callers ask for as long as span, and returns decisions, latencies and the answers.
-func runClosedLoop(c Contender, seq Sequence, callers int, span time.Duration) (Sample, Answers, error) {
+// runClosedLoop lets callers ask for as long as span.
+func runClosedLoop(
+	c Contender, seq Sequence, callers int, span time.Duration,
+) (Sample, Answers, error) {
 	l := closedLoop{c, seq, make([][]uint32, callers)}
 	for i := range l.latencies {
 		l.latencies[i] = make([]uint32, 0, (1<<20)/callers)
@@ -32,15 +34,19 @@ func runClosedLoop(c Contender, seq Sequence, callers int, span time.Duration) (
 	for i := range all {
 		a.add(all[i])
 	}
-	sorted := slices.Concat(l.latencies...)
-	slices.Sort(sorted)
-	quantile := func(percent int) float64 {
-		return float64(sorted[min(len(sorted)*percent/100, len(sorted)-1)]) / 1e3
-	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, a, err
 	}
-	return Sample{Rate: a.all() / elapsed.Seconds(), P50: quantile(50), P99: quantile(99)}, a, nil
+	p50, p99 := l.quantiles()
+	return Sample{Rate: a.all() / elapsed.Seconds(), P50: p50, P99: p99}, a, nil
+}
+
+// quantiles are two quantiles of the latencies of all callers, in microseconds.
+func (l closedLoop) quantiles() (p50, p99 float64) {
+	sorted := slices.Concat(l.latencies...)
+	slices.Sort(sorted)
+	at := func(percent int) float64 { return float64(sorted[len(sorted)*percent/100]) / 1e3 }
+	return at(50), at(99)
 }
 
 // caller asks until end, and once at least. It begins at its own place in the sequence.

@@ -51,11 +51,23 @@ type options struct {
 type selection []string
 
 func (s selection) has(name string) bool {
-	return len(s) == 0 || slices.ContainsFunc(s, func(w string) bool { return strings.Contains(name, w) })
+	return len(s) == 0 ||
+		slices.ContainsFunc(s, func(word string) bool { return strings.Contains(name, word) })
 }
 
 func (s selection) entries(es []Entry) []Entry {
 	return slices.DeleteFunc(slices.Clone(es), func(e Entry) bool { return !s.has(e.Name) })
+}
+
+func (o *options) parseCallers(text string) error {
+	for word := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return fmt.Errorf("callers: %q: want numbers from 1, such as 1,64", word)
+		}
+		o.callers = append(o.callers, n)
+	}
+	return nil
 }
 
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -70,16 +82,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	}
 	fs.Func("only", "measure the `PARTS`, separated by commas: "+partNames(), words(&o.parts))
 	fs.Func("contenders", "measure those whose name contains one of the `WORDS`", words(&o.contenders))
-	fs.Func("callers", "ask Redis by these `NUMBERS` of callers", func(text string) error {
-		for word := range strings.SplitSeq(text, ",") {
-			n, err := strconv.Atoi(word)
-			if err != nil || n < 1 {
-				return fmt.Errorf("callers: %q: want numbers from 1, such as 1,64", word)
-			}
-			o.callers = append(o.callers, n)
-		}
-		return nil
-	})
+	fs.Func("callers", "ask Redis by these `NUMBERS` of callers", o.parseCallers)
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return o, err
@@ -113,12 +116,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
+	return publish(o, &results, about, stdout)
+}
+
+// publish writes the report, and returns an error if a strict run missed a budget.
+func publish(o options, r *Results, about string, stdout io.Writer) error {
 	bs := budgets
 	if o.quick {
 		bs = nil
 	}
 	var report bytes.Buffer
-	writeReport(&report, &results, about, bs)
+	writeReport(&report, r, about, bs)
 	if o.out != "" {
 		if err := os.WriteFile(o.out, report.Bytes(), 0o644); err != nil { //nolint:gosec // not secret
 			return err
@@ -127,7 +135,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if _, err := report.WriteTo(stdout); err != nil {
 		return err
 	}
-	if _, missed, rows := compare(&results, bs); o.strict && (missed > 0 || len(rows) < len(bs)) {
+	if _, missed, rows := compare(r, bs); o.strict && (missed > 0 || len(rows) < len(bs)) {
 		return fmt.Errorf("%d budgets were missed, and %d not measured", missed, len(bs)-len(rows))
 	}
 	return nil

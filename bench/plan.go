@@ -24,24 +24,24 @@ type part struct {
 	run                func(plan, context.Context, progress, *Results) error
 }
 
-var parts []part
-
-func init() { // not a variable's value: the parts use it
-	parts = []part{
-		{memoryPart, "Memory", "Callers are goroutines, each on a core of its own.",
-			[]string{xTimeRateName, goLimiterName}, plan.memory},
-		{httpPart, "Middleware", "The limit of each client address, with all header fields.",
-			[]string{httprateName}, plan.http},
-		{redisPart, "Redis", "Callers ask as fast as they can. \"redis us\" is the server's CPU time " +
-			"for a decision.", []string{redisRateName}, plan.redis},
-		{scriptPart, "Script", "Callers are the requests of a batch.", []string{prototypeName}, plan.script},
-		{replayPart, "Replay", "Bytes are those allocated for each line more.", []string{headgateName},
-			plan.replay},
-	}
+var parts = []part{
+	{memoryPart, "Memory", "Callers are goroutines, each on a core of its own.",
+		[]string{xTimeRateName, goLimiterName}, plan.memory},
+	{httpPart, "Middleware", "The limit of each client address, with all header fields.",
+		[]string{httprateName}, plan.http},
+	{redisPart, "Redis", "Callers ask as fast as they can. \"redis us\" is the server's CPU time for " +
+		"a decision.", []string{redisRateName}, plan.redis},
+	{scriptPart, "Script", "Callers are the requests of a batch.",
+		[]string{prototypeName}, plan.script},
+	{replayPart, "Replay", "Bytes are those allocated for each line more.", nil, plan.replay},
 }
 
 func partNames() string {
-	return strings.Join([]string{memoryPart, httpPart, redisPart, scriptPart, replayPart}, ", ")
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // plan is how much is measured.

@@ -87,7 +87,9 @@ func (r redisRun) weigh(ctx context.Context, e Entry) error {
 
 // warm opens e on an empty database, takes each key once, calls measure, and checks that there
 // are as many keys in Redis as were taken.
-func (r redisRun) warm(ctx context.Context, e Entry, w Workload, t Terms, measure func(Contender) error) error {
+func (r redisRun) warm(
+	ctx context.Context, e Entry, w Workload, t Terms, measure func(Contender) error,
+) error {
 	if err := r.server.admin.FlushAll(ctx).Err(); err != nil {
 		return err
 	}

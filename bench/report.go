@@ -13,8 +13,8 @@ import (
 
 // writeReport writes the comparison with budgets, if there are any, and all tables, as Markdown.
 func writeReport(w io.Writer, r *Results, setting string, bs []Budget) {
-	fmt.Fprintf(w, "# Results\n\nWritten by `make bench`; do not edit. [README.md](README.md) says how "+
-		"this is measured.\nNumbers are medians over the rounds, with the extremes in parentheses. "+
+	fmt.Fprintf(w, "# Results\n\nWritten by `make bench`; do not edit. [README.md](README.md) says "+
+		"how this is measured.\nNumbers are medians over the rounds, with the extremes in parentheses. "+
 		"A ratio is taken within each round.\n\n%s", setting)
 	if met, missed, rows := compare(r, bs); len(rows) > 0 {
 		fmt.Fprintf(w, "\n## Budgets: %d met, %d missed\n\n| what | budget | measured | |\n"+
@@ -46,7 +46,8 @@ func compare(r *Results, bs []Budget) (met, missed int, rows []string) {
 // setting describes this run: when, where and how.
 func setting(ctx context.Context, args []string, rounds int) string {
 	commit := output(ctx, "git", "rev-parse", "--short", "HEAD")
-	if output(ctx, "git", "status", "--porcelain", "--", ":/", ":(exclude,top)bench/RESULTS.md") != "" {
+	others := []string{"status", "--porcelain", "--", ":/", ":(exclude,top)bench/RESULTS.md"}
+	if output(ctx, "git", others...) != "" {
 		commit += ", with changes"
 	}
 	load, _ := os.ReadFile("/proc/loadavg")

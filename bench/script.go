@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"context"
 	_ "embed" // the prototype
+	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -83,7 +84,7 @@ func (s redisServer) scriptCalls(ctx context.Context) ([]scriptCall, error) {
 	}, err
 }
 
-// scriptRound measures the run time of both scripts, by Redis' own count, in batches of each size.
+// scriptRound measures the run time of both scripts in batches of each size.
 func (s redisServer) scriptRound(ctx context.Context, n, decisions int, out *Results) error {
 	calls, err := s.scriptCalls(ctx)
 	if err != nil {
@@ -92,28 +93,35 @@ func (s redisServer) scriptRound(ctx context.Context, n, decisions int, out *Res
 	for _, size := range batchSizes {
 		for i := range calls {
 			c := calls[(i+n)%len(calls)]
-			if err := s.admin.FlushAll(ctx).Err(); err != nil {
-				return err
-			}
-			if err := s.runBatches(ctx, c, size, scriptKeys); err != nil { // the keys come to be
-				return err
-			}
-			if err := s.admin.ConfigResetStat(ctx).Err(); err != nil {
-				return err
-			}
-			if err := s.runBatches(ctx, c, size, decisions); err != nil {
-				return err
-			}
-			micros, err := s.info(ctx, "commandstats", "cmdstat_evalsha:calls="+
-				strconv.Itoa(decisions/size)+",usec=")
+			micros, err := s.scriptTime(ctx, c, size, decisions)
 			if err != nil {
 				return err
 			}
-			cell := Cell{scriptPart, scriptName, size, c.name}
-			out.Add(cell, Sample{Script: micros / float64(decisions)})
+			out.Add(Cell{scriptPart, scriptName, size, c.name}, Sample{Script: micros})
 		}
 	}
 	return nil
+}
+
+// scriptTime is the run time of a script for a decision, in microseconds, by Redis' own count.
+func (s redisServer) scriptTime(
+	ctx context.Context, c scriptCall, size, decisions int,
+) (float64, error) {
+	if err := s.admin.FlushAll(ctx).Err(); err != nil {
+		return 0, err
+	}
+	if err := s.runBatches(ctx, c, size, scriptKeys); err != nil { // creates the keys
+		return 0, err
+	}
+	if err := s.admin.ConfigResetStat(ctx).Err(); err != nil {
+		return 0, err
+	}
+	if err := s.runBatches(ctx, c, size, decisions); err != nil {
+		return 0, err
+	}
+	label := fmt.Sprintf("cmdstat_evalsha:calls=%d,usec=", decisions/size)
+	micros, err := s.info(ctx, "commandstats", label)
+	return micros / float64(decisions), err
 }
 
 // scriptName is the workload, scriptKeys how many keys the batches go through.
@@ -124,9 +132,9 @@ const (
 
 // runBatches makes decisions in batches of size, and checks that all are granted.
 func (s redisServer) runBatches(ctx context.Context, c scriptCall, size, decisions int) error {
-	requests := ""
+	var requests strings.Builder
 	for i := range size {
-		requests += request(i + 1)
+		requests.WriteString(request(i + 1))
 	}
 	pipe := s.admin.Pipeline()
 	answers := make([]*redis.Cmd, decisions/size)
@@ -135,20 +143,28 @@ func (s redisServer) runBatches(ctx context.Context, c scriptCall, size, decisio
 		for j := range size {
 			args = append(args, keyOf((i*size+j)%scriptKeys))
 		}
-		answers[i] = pipe.Do(ctx, append(args, c.now, c.limits, requests)...)
+		answers[i] = pipe.Do(ctx, append(args, c.now, c.limits, requests.String())...)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return err
 	}
 	for _, answer := range answers {
 		text, _ := answer.Text()
-		if len(text) != size*answerWidth {
-			return fmt.Errorf("%s answered %d bytes; want %d", c.name, len(text), size*answerWidth)
+		if err := checkGranted(text, size); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		for at := 0; at < len(text); at += answerWidth {
-			if text[at+7:at+14] != "\x00\x00\x00\x00\x00\x00\x00" {
-				return fmt.Errorf("%s denied a request; want all granted", c.name)
-			}
+	}
+	return nil
+}
+
+// checkGranted returns an error unless text is answers to size requests, all granted.
+func checkGranted(text string, size int) error {
+	if len(text) != size*answerWidth {
+		return fmt.Errorf("the script answered %d bytes; want %d", len(text), size*answerWidth)
+	}
+	for at := 0; at < len(text); at += answerWidth {
+		if text[at+7:at+14] != "\x00\x00\x00\x00\x00\x00\x00" {
+			return errors.New("the script denied a request; want all granted")
 		}
 	}
 	return nil

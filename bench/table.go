@@ -80,7 +80,11 @@ func writeTable(w io.Writer, r *Results, p part) {
 	if len(lines) == 2 {
 		return
 	}
-	fmt.Fprintf(w, "\n## %s\n\n%s Ratios are to %s.\n\n", p.title, p.about, strings.Join(p.bases, " or "))
+	fmt.Fprintf(w, "\n## %s\n\n%s", p.title, p.about)
+	if p.bases != nil {
+		fmt.Fprintf(w, " Ratios are to %s.", strings.Join(p.bases, " or "))
+	}
+	fmt.Fprint(w, "\n\n")
 	for _, line := range lines {
 		for i, cell := range line {
 			if slices.ContainsFunc(lines[2:], func(l []string) bool { return l[i] != "" }) {

@@ -71,10 +71,10 @@ func (a *Answers) add(b Answers) {
 	a.Denied += b.Denied
 }
 
-func (a Answers) all() float64 { return float64(a.Granted + a.Denied) }
+func (a *Answers) all() float64 { return float64(a.Granted + a.Denied) }
 
 // check returns an error unless all takes were denied, or all were granted.
-func (a Answers) check(denied bool) error {
+func (a *Answers) check(denied bool) error {
 	if denied && a.Granted > 0 {
 		return fmt.Errorf("%d of %.0f takes were granted; want none", a.Granted, a.all())
 	}
