@@ -29,8 +29,8 @@ var parts = []part{
 		[]string{xTimeRateName, goLimiterName}, plan.memory},
 	{httpPart, "Middleware", "The limit of each client address, with all header fields.",
 		[]string{httprateName}, plan.http},
-	{redisPart, "Redis", "Callers ask as fast as they can. \"redis us\" is the server's CPU time for " +
-		"a decision.", []string{redisRateName}, plan.redis},
+	{redisPart, "Redis", "Callers ask as fast as they can. \"redis us\" is the server's CPU time " +
+		"for a decision.", []string{redisRateName}, plan.redis},
 	{scriptPart, "Script", "Callers are the requests of a batch.",
 		[]string{prototypeName}, plan.script},
 	{replayPart, "Replay", "Bytes are those allocated for each line more.", nil, plan.replay},
@@ -58,7 +58,7 @@ type plan struct {
 	contenders  selection
 }
 
-func (o options) plan() plan {
+func (o *options) plan() plan {
 	p := plan{
 		rounds: o.rounds, memoryKeys: 1_000_000, hotPasses: 4096, clients: 100_000, redisKeys: 10_000,
 		callers: []int{1, 8, 16, 64, 256, 1024}, span: 500 * time.Millisecond, decisions: 25_600,

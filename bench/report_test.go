@@ -33,7 +33,8 @@ func TestQuickRunMeasuresAll(t *testing.T) {
 
 // Every budget is about something that a full run measures.
 func TestBudgetsAreMeasured(t *testing.T) {
-	p := options{rounds: 1}.plan()
+	o := options{rounds: 1}
+	p := o.plan()
 	measured := make(map[Cell]bool)
 	add := func(part, workload string, callers []int, field []Entry) {
 		for _, n := range callers {
