@@ -111,9 +111,12 @@ fuzz: deps ## Run every fuzz target for FUZZTIME
 		go test -run "^$$name\$$" -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
 	done
 
+# More flags for the benchmarks, such as -strict or -only memory.
+BENCHFLAGS ?=
+
 .PHONY: bench
-bench: deps ## Measure the budgets beside other limiters (minutes)
-	@cd bench && go run .
+bench: deps ## Measure the budgets beside other limiters, into bench/RESULTS.md (7 minutes)
+	@cd bench && go run . -out RESULTS.md $(BENCHFLAGS)
 
 .PHONY: bench-quick
 bench-quick: deps ## Run every benchmark briefly, to see that it runs
