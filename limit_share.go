@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/internal/algorithm"
 )
 
-// Share returns the part of l that each of so many instances may grant alone, so that
+// Share returns the part of l that one of several instances may grant by itself, so that
 // together they keep l while they cannot reach the store. Fewer than one instance counts as
 // one. The share keeps the name and the ID of l; [Decision.Degraded] tells it from l.
 //
@@ -69,7 +69,7 @@ func divideRate(t *terms, n int64) {
 	t.Refill, t.Every = 1, time.Duration(every)*time.Microsecond
 }
 
-// prolong makes the period n times as long, and at most so many microseconds.
+// prolong makes the period n times as long, and at most most microseconds.
 func prolong(t *terms, n, most int64) {
 	high, micros := bits.Mul64(uint64(t.Every.Microseconds()), uint64(n))
 	if high > 0 || micros > uint64(most) {

@@ -110,7 +110,7 @@ func (l *Limiter) Allow(ctx context.Context, key string) (Decision, error) {
 // charged.
 func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
-		return Decision{}, invalid("n", n, "at least 1; Peek takes none and Refund gives back")
+		return Decision{}, invalid("n", n, "at least 1; Peek takes none, Refund returns tokens")
 	}
 	return l.take(ctx, key, n)
 }
@@ -122,8 +122,8 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 
 // Refund returns n tokens to key, n being at least 1, and never more than it has used.
 //
-// Refund soon. What a bucket has refilled, or a window has forgotten, since the tokens were
-// taken is not taken back: a late refund can let up to n more be granted than the limit
+// Refund soon. A refund does not undo what a bucket has refilled, or a window has forgotten,
+// since the tokens were taken: a late refund can let up to n more be granted than the limit
 // says. While start times are booked ahead they stay; requests after them come earlier.
 func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
@@ -138,7 +138,7 @@ func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, er
 // granted it alone say so.
 func (l *Limiter) AllowEach(ctx context.Context, key string, n int64, ds []Decision) ([]Decision, error) {
 	if n < 0 {
-		return ds, invalid("n", n, "at least 0; Refund gives back")
+		return ds, invalid("n", n, "at least 0; Refund returns tokens")
 	}
 	limits, err := l.limits(ctx, key)
 	switch {

@@ -65,8 +65,8 @@ func shardRoom(keys, shards int) int {
 	return int(even+5*math.Sqrt(even)) + 1
 }
 
-// Take implements [Store]. It returns no error but for bad input, and [ErrFull] in the case
-// described there; the context is not used.
+// Take implements [Store]. It returns an error for bad input, and [ErrFull] as described
+// there. The context is not used.
 func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 	if r.MaxWait == 0 && r.Start == nil && r.At.IsZero() {
 		return m.take(r.Key, r.Limit, r.Cost)

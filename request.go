@@ -32,7 +32,7 @@ type Request struct {
 	// when it grants a request with MaxWait. A refund that points to a start time other than
 	// the zero time cancels that grant: it is done only if nothing has been granted or
 	// refunded after that start, and otherwise the decision is [Never] and nothing changes. A
-	// cancel that is done before the start gives back the start as well.
+	// cancel that is done before the start returns the start as well.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock, which is what live

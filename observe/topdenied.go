@@ -70,7 +70,8 @@ type DeniedKey struct {
 	AtLeast int64          // how often, at least
 }
 
-// NewTopDenied makes room for so many entries, at most 2^24. 0 or less means 1,000. To find the
+// NewTopDenied makes a TopDenied with the given number of entries, at most 2^24; 0 or less
+// means 1,000. To find the
 // top ten, a hundred times as many entries are plenty.
 func NewTopDenied(entries int) *TopDenied {
 	if entries <= 0 {

@@ -52,7 +52,7 @@ func (s *Shard) Register(l *algorithm.Rule) bool {
 
 // room reports whether a new key may have a slot, after growing the table or dropping what
 // has expired if need be. To drop it costs a pass over the table, so that is done once for
-// so many new keys, or if a sample promises that it is worth it.
+// every 16th of the slots in new keys, or if a sample promises that it is worth it.
 func (s *Shard) room(l *algorithm.Rule, h uint64, now int64, pending int) bool {
 	s.tries++
 	if s.taken+pending < s.bound() {
