@@ -69,11 +69,11 @@ func divideRate(t *terms, n int64) {
 	t.Refill, t.Every = 1, time.Duration(every)*time.Microsecond
 }
 
-// prolong makes the period n times as long, and at most most microseconds.
-func prolong(t *terms, n, most int64) {
+// prolong makes the period n times as long, and at most limit microseconds.
+func prolong(t *terms, n, limit int64) {
 	high, micros := bits.Mul64(uint64(t.Every.Microseconds()), uint64(n))
-	if high > 0 || micros > uint64(most) {
-		micros = uint64(most)
+	if high > 0 || micros > uint64(limit) {
+		micros = uint64(limit)
 	}
 	t.Every = time.Duration(micros) * time.Microsecond
 }
