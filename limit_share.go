@@ -9,7 +9,7 @@ import (
 
 // Share returns the part of l that one of several instances may grant by itself, so that
 // together they keep l while they cannot reach the store. Fewer than one instance counts as
-// one. The share keeps the name and the ID of l; [Decision.Degraded] tells it from l.
+// one. The share keeps the name and the ID of l; [Decision.Degraded] distinguishes them.
 //
 // A bucket's capacity is divided and rounded down. The rate of a token bucket is divided
 // exactly; the steps of a stepped one and the count of a window are rounded down. A share
