@@ -27,8 +27,6 @@ import (
 // the store, so nobody polls. A process that dies delays others by at most a period and
 // a slack.
 //
-// If the store loses its data (FLUSHALL in Redis), up to n more may pass once.
-//
 // The store keeps start times apart by the period and the slack. So at least n pass in a period and
 // a slack, if callers wake within the slack; on a busy machine fewer. docs/design/gate.md says how
 // many, and why never more than n pass in a period.

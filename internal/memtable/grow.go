@@ -116,7 +116,7 @@ func (s *Shard) rebuild(next *algorithm.Rule, now int64, size int) bool {
 	return s.Register(next)
 }
 
-// Rebuild makes the table anew, as happens when it grows.
+// Rebuild rebuilds the table, as happens when it grows.
 func (s *Shard) Rebuild() {
 	if len(s.limits) > 0 {
 		s.rebuild(s.limits[0], 0, len(s.slots))
