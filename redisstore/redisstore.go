@@ -44,8 +44,9 @@ type Options struct {
 	// share nothing. It must not contain a brace.
 	Prefix string
 
-	// Queue is how many callers may wait for a server that is slow or does not answer. Further
-	// calls fail with [ErrBusy]. Default: [DefaultQueue].
+	// Queue is how many callers may wait for an answer of a server. Further calls fail with
+	// [ErrBusy]: raise it if more than that may call in the same moment, as 10,000 callers of
+	// headgate.Limiter.Wait do. Default: [DefaultQueue].
 	Queue int
 }
 
@@ -70,7 +71,8 @@ type Store struct {
 var _ headgate.Store = (*Store)(nil)
 
 // New makes a store that uses client. The caller closes the client.
-// A decision ends with its context, or by the client's timeouts. The client's retries of commands
+// A decision ends with its context, or by the client's timeouts: without a deadline, after some
+// 5 seconds by default if the server does not answer. The client's retries of commands
 // do not apply; its retries of dials do.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	switch {
