@@ -389,7 +389,7 @@ func TestAllowEach(t *testing.T) {
 		if ds, err := one.AllowEach(t.Context(), "k", 3, before); err != nil || len(ds) != 2 || ds[0].Remaining != 9 || !ds[1].Allowed() {
 			t.Errorf("one limit: %+v, %v", ds, err)
 		}
-		if _, err := one.AllowEach(t.Context(), "k", -1, nil); err == nil || err.Error() != "headgate: n is -1; want at least 0; Refund gives back" {
+		if _, err := one.AllowEach(t.Context(), "k", -1, nil); err == nil || err.Error() != "headgate: n is -1; want at least 0; Refund returns tokens" {
 			t.Errorf("a negative cost: %v", err)
 		}
 		none := must(NewLimiterFunc(NewMemory(100), func(context.Context, string) ([]Limit, error) { return nil, nil }))

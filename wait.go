@@ -96,7 +96,7 @@ func (b booking) join(ctx context.Context) (*waitline.Caller[lineKey], error) {
 }
 
 // await calls f, and reports true if ctx has ended before f returns. In memory f takes no
-// time; else it goes on in a goroutine. A panic of f is raised in the caller.
+// time; else it continues in a goroutine. A panic of f is raised in the caller.
 func (b booking) await(ctx context.Context, f func()) (left bool) {
 	if b.limiter.memory != nil || ctx.Done() == nil {
 		f()

@@ -92,8 +92,9 @@ local function slow(r, charge)
   end
   local plain = not ahead and (r.wait == 0 or r.cost <= 0)
   local from = ahead and at or now
-  local remaining, retry, reset, state, expires = decide(value, from, r.cost, plain and charge, capacity, a, b)
-  if not remaining then
+  local remaining, retry, reset, state, expires =
+    decide(value, from, r.cost, plain and charge, capacity, a, b)
+  if not remaining or from > MAX or retry > MAX then
     return 0, BADSTATE, 0
   elseif plain then
     return remaining, retry, reset, state, expires
@@ -129,11 +130,14 @@ local function answer(r, remaining, retry, reset, state, expires)
 end
 
 -- together decides a group: first each request by itself, and if none is refused all again, at
--- the latest of their starts.
+-- the latest of their starts. MGET returns no value of another type, which is found here.
 local function together(group)
   local wait, patience, granted, verdicts = 0, MAX, true, {}
   for i, r in ipairs(group) do
     verdicts[i] = {slow(r, false)}
+    if not values[r.k] and not changed[r.k] and call('EXISTS', KEYS[r.k]) == 1 then
+      verdicts[i] = {0, WRONGTYPE, 0}
+    end
     local retry = verdicts[i][2]
     granted = granted and retry >= 0 and not r.peeks
     if r.cost > 0 then
@@ -156,8 +160,10 @@ local TIMED, BOOKS, JOINED, group = 4, 8, 16, nil
 -- slowly reads the rest of a request, decides it or leaves that to the last of its group, and
 -- returns the place of the next request and whether it is of the same group.
 slowly = function(place, what, k, l, cost)
-  local r = {k = k, l = l, cost = cost, peeks = what % 2 == 1, now = clock, wait = 0, cancel = 0, after = 0,
-    grace = servers and 0 or 60000000}
+  local r = {
+    k = k, l = l, cost = cost, peeks = what % 2 == 1, now = clock,
+    wait = 0, cancel = 0, after = 0, grace = servers and 0 or 60000000,
+  }
   if what % 8 >= TIMED then
     r.now, place = unpack('<I7', ARGV[3], place)
     r.grace = 60000000 + max(clock - r.now, 0)

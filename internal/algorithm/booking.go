@@ -98,8 +98,8 @@ func (l *Rule) refuseCancel(k Account, o Order, ahead bool) (Account, Verdict, b
 	return k, v.after(now - o.Now), false
 }
 
-// refundAhead is a refund while time stands at k.At, and stays there: a refund gives back
-// tokens, not time. A cancel gives back its start as well.
+// refundAhead is a refund while time stands at k.At, and stays there: a refund returns tokens,
+// not time. A cancel returns its start as well.
 func (l *Rule) refundAhead(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
 	next, v = l.decide(k, k.At, o.Now, o.Cost, charge)
 	if next.At == 0 {
@@ -115,10 +115,10 @@ func (l *Rule) refundAhead(k Account, o Order, charge bool) (next Account, v Ver
 	return next, v.after(next.At - o.Now), true
 }
 
-// before is k as it was before its last start, of which the tokens have been given back: time
-// stands at the start before that one, or at now. The state at later times is the same. A
-// fixed window does not know what was used before it, nor a bucket whose numbers have
-// changed: there time stands where it did.
+// before is k as it was before its last start, whose tokens have been refunded: time stands at
+// the start before that one, or at now. The state at later times is the same. A fixed window
+// does not know what was used before it, nor does a bucket whose numbers have changed: there
+// time stays where it is.
 func (l *Rule) before(k Account, now int64, scaled bool) Account {
 	at := k.At
 	switch {
