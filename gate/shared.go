@@ -26,7 +26,9 @@ import (
 // reports when one is released, so nobody polls. docs/design/gate.md says how many pass.
 //
 // Callers of one process pass first come, first served; among processes, about so. A process
-// that dies keeps its permits for two periods and a second. It is safe for use by many goroutines. Make one with [NewShared].
+// that dies keeps its permits for two periods and a second.
+//
+// It is safe for use by many goroutines. Make one with [NewShared].
 type SharedGate struct {
 	store   concurrency.Store
 	permits *concurrency.Limiter // of the same key: for Peek
