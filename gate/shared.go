@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/waitline"
 )
 
@@ -226,7 +227,7 @@ func (g *SharedGate) pause(ctx context.Context, denied, expiry time.Duration) {
 	case <-ctx.Done():
 	case <-g.wake:
 		if d := g.leeway / 2 / denied; d >= minPause {
-			_ = sleep(ctx, d)
+			_ = await.Sleep(ctx, d)
 		}
 	}
 	g.late()

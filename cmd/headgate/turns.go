@@ -7,6 +7,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/gate"
+	"github.com/headgate/headgate/internal/await"
 )
 
 // turns are what parts of a stream wait for.
@@ -62,7 +63,7 @@ func (o *ownTurns) wait(ctx context.Context, n int64) error {
 		if err != nil || d.Allowed() {
 			return err
 		}
-		if err := sleep(ctx, d.RetryAfter); err != nil {
+		if err := await.Sleep(ctx, d.RetryAfter); err != nil {
 			return err
 		}
 	}
@@ -106,23 +107,14 @@ func (b bookedTurns) wait(ctx context.Context, n int64) error {
 	if err != nil {
 		return err
 	}
-	return await(ctx, turn)
+	return awaitStart(ctx, turn)
 }
 
-// await waits for turn, and cancels it if ctx ends before.
-func await(ctx context.Context, turn *headgate.Reservation) error {
-	err := sleep(ctx, turn.Delay())
+// awaitStart waits for turn, and cancels it if ctx ends before.
+func awaitStart(ctx context.Context, turn *headgate.Reservation) error {
+	err := await.Sleep(ctx, turn.Delay())
 	if err != nil {
 		_ = turn.Cancel(ctx) // otherwise it is charged and not used
 	}
 	return err
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
