@@ -31,12 +31,11 @@ import (
 //
 // It is safe for use by many goroutines. Make one with [NewShared].
 type SharedGate struct {
-	store   concurrency.Store
-	permits *concurrency.Limiter // of the same key: for Peek
-	key     string
-	n       int64
-	period  time.Duration
-	leeway  time.Duration // added to the period, see docs/design/gate.md
+	store  concurrency.Store
+	key    string
+	n      int64
+	period time.Duration
+	leeway time.Duration // added to the period: a caller may see its pass later
 
 	line    waitline.Turnstile // the first asks the store
 	wake    chan struct{}      // a permit may have been released
@@ -44,7 +43,6 @@ type SharedGate struct {
 	waiting int    // callers in line
 	unwatch func() // ends the reports to wake; set while callers wait
 
-	late func()          // for tests: runs after each sleep
 	life context.Context //nolint:containedctx // ends when the gate is closed
 	end  context.CancelCauseFunc
 }
@@ -52,19 +50,12 @@ type SharedGate struct {
 const (
 	maxShared = 4000 * time.Hour
 
-	// A permit expires after two periods and this time. A caller whose permit would expire
-	// within its period, because the answer came late, renews it.
+	// A permit expires after two periods and this time, so that it is rarely renewed.
 	expiryMargin = time.Second
 
-	// A caller may see its pass later than that was recorded. This part of a period is added
-	// to it, up to maxSharedLeeway.
+	// This part of a period is its leeway, but at most maxSharedLeeway.
 	sharedLeewayPart = 20
 	maxSharedLeeway  = 5 * time.Millisecond
-
-	// When a permit is released, a process pauses for half of the leeway before it asks, divided
-	// by how often its first caller was denied: the one that waits longest asks first, also if
-	// it is farther from the store. A shorter pause is left out.
-	minPause = 100 * time.Microsecond
 )
 
 // NewShared returns a gate for all processes that name the same key in store, such as a
@@ -77,13 +68,12 @@ func NewShared(
 		return nil, invalidPeriod(period, "more than 0, and at most 4000h")
 	}
 	leeway := max(min(period/sharedLeewayPart, maxSharedLeeway), minLeeway)
-	permits, err := concurrency.New(store, n, 2*period+expiryMargin)
-	if err != nil {
+	if _, err := concurrency.New(store, n, 2*period+expiryMargin); err != nil {
 		return nil, err
 	}
 	g := &SharedGate{
-		store: store, permits: permits, key: key, n: n, period: period, leeway: leeway,
-		wake: make(chan struct{}, 1), late: func() {},
+		store: store, key: key, n: n, period: period, leeway: leeway,
+		wake: make(chan struct{}, 1),
 	}
 	g.life, g.end = context.WithCancelCause(context.Background())
 	return g, nil
@@ -97,7 +87,7 @@ func (g *SharedGate) Rate() (n int64, period time.Duration) { return g.n, g.peri
 
 // WaitN is [SharedGate.Wait], so that a SharedGate is a [Waiter]. Its n is 1.
 func (g *SharedGate) WaitN(ctx context.Context, n int64) error {
-	if n != 1 || g.n < 1 {
+	if n != 1 {
 		return invalidTokens(n, g.Burst())
 	}
 	return g.Wait(ctx)
@@ -144,7 +134,7 @@ func (g *SharedGate) Peek(ctx context.Context) (open bool, in time.Duration, err
 	if g.life.Err() != nil {
 		return false, headgate.Never, ErrClosed
 	}
-	d, err := g.permits.Peek(ctx, g.key)
+	d, err := g.store.AcquirePermit(ctx, g.request()) // acquires nothing without an ID
 	return d.Allowed(), d.RetryAfter, err
 }
 
@@ -188,12 +178,15 @@ func (g *SharedGate) leave() {
 	}
 }
 
+func (g *SharedGate) request() concurrency.Request {
+	return concurrency.Request{Key: g.key, Limit: g.n, TTL: 2*g.period + expiryMargin}
+}
+
 // first acquires a permit for the first in line, and passes. Unless it may wait, it returns a
 // DeadlineError if no permit is free.
 func (g *SharedGate) first(ctx context.Context, wait bool) error {
-	r := concurrency.Request{
-		Key: g.key, Limit: g.n, TTL: 2*g.period + expiryMargin, Notify: wait,
-	}
+	r := g.request()
+	r.Notify = wait
 	for denied := time.Duration(1); ; denied++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -218,7 +211,9 @@ func (g *SharedGate) first(ctx context.Context, wait bool) error {
 	}
 }
 
-// pause waits until a permit may be free, and longer the fewer denials there were.
+// pause waits until a permit may be free. When one is released it waits for another half of the
+// leeway, divided by how often the caller was denied: the one that waits longest asks first, also
+// if it is farther from the store.
 func (g *SharedGate) pause(ctx context.Context, denied, expiry time.Duration) {
 	timer := time.NewTimer(expiry)
 	defer timer.Stop()
@@ -226,11 +221,8 @@ func (g *SharedGate) pause(ctx context.Context, denied, expiry time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	case <-g.wake:
-		if d := g.leeway / 2 / denied; d >= minPause {
-			_ = await.Sleep(ctx, d)
-		}
+		_ = await.Sleep(ctx, g.leeway/2/denied)
 	}
-	g.late()
 }
 
 // pass passes with the permit of r, which was acquired after asked, and releases it when
@@ -238,20 +230,18 @@ func (g *SharedGate) pause(ctx context.Context, denied, expiry time.Duration) {
 func (g *SharedGate) pass(
 	ctx context.Context, r concurrency.Request, asked time.Time,
 ) (passed bool, err error) {
-	for {
+	for span := g.period + g.leeway; ; {
 		now := time.Now()
-		if asked.Add(r.TTL).Before(now.Add(g.period + g.leeway)) {
+		if asked.Add(r.TTL).Before(now.Add(span)) {
 			asked = now
-			held, err := g.store.RenewPermit(ctx, r)
-			if err != nil {
-				go g.release(r) //nolint:contextcheck // ctx may have ended
-			}
-			if err != nil || !held {
+			if held, err := g.store.RenewPermit(ctx, r); err != nil || !held {
 				return false, err
 			}
 			continue
 		}
-		release := time.AfterFunc(g.period+g.leeway, func() { g.release(r) }) //nolint:contextcheck // later
+		release := time.AfterFunc(span, func() { //nolint:contextcheck // ctx may have ended then
+			_, _ = g.store.ReleasePermit(context.Background(), r) // after an error it expires
+		})
 		if time.Since(now) < g.leeway/2 {
 			return true, nil
 		}
@@ -259,9 +249,4 @@ func (g *SharedGate) pass(
 			return false, nil
 		}
 	}
-}
-
-// release releases the permit of r. After an error it expires.
-func (g *SharedGate) release(r concurrency.Request) {
-	_, _ = g.store.ReleasePermit(context.Background(), r)
 }
