@@ -14,9 +14,9 @@ import (
 
 // crawler fetches pages.
 type crawler struct {
-	client *http.Client      // waits for the turn of each host
+	client *http.Client      // keeps the limit of each host
 	bytes  *headgate.Limiter // of the whole crawler
-	done   func(url string)  // is told of each page, by many goroutines; may be nil
+	done   func(url string)  // called for each page, by many goroutines; may be nil
 }
 
 // queue is some pages to fetch, in order.
@@ -35,10 +35,9 @@ type report struct {
 // workers is how many pages of a queue are fetched at a time.
 const workers = 4
 
-// crawl empties the queues. Each has workers of its own, so that those who wait for slow
-// pages leave the fast ones alone; and who waits for a turn of a host or of the
-// bandwidth is served first come, first served, so that many fast pages do not keep
-// the slow ones from theirs.
+// crawl empties the queues. Each has workers of its own, so slow pages do not hold up fast ones.
+// Hosts and the bandwidth are served first come, first served, so many fast pages do not hold up
+// the slow ones.
 func (c *crawler) crawl(ctx context.Context, queues ...queue) ([]report, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -1,5 +1,5 @@
-// Proxy limits each client address behind a reverse proxy, which tells the address in
-// X-Forwarded-For. Only the named proxies are believed.
+// Proxy limits each client address behind a reverse proxy, which sends the address in
+// X-Forwarded-For. Only the named proxies are trusted.
 //
 //	go run ./examples/proxy -trust 127.0.0.0/8,::1/128
 //	curl -i -H 'X-Forwarded-For: 192.0.2.1' localhost:8080

@@ -39,8 +39,8 @@ func newHandler() (http.Handler, error) {
 	return limit(http.HandlerFunc(hello)), nil
 }
 
-// user is who is logged in. In a server of yours, whoever checked the password before
-// this handler says.
+// user returns the name of the logged-in user. In a real server, the name comes from the handler
+// that has checked the password.
 func user(r *http.Request) string {
 	name, _, _ := r.BasicAuth()
 	return name
