@@ -130,7 +130,9 @@ func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Wri
 	return err
 }
 
-func (f *execFlags) reserve(ctx context.Context, l *headgate.Limiter) (*headgate.Reservation, error) {
+func (f *execFlags) reserve(
+	ctx context.Context, l *headgate.Limiter,
+) (*headgate.Reservation, error) {
 	if f.limited {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, f.timeout)

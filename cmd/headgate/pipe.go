@@ -38,7 +38,9 @@ closer to the next one.`,
   headgate pipe --limit "1000000/s burst 65536" --bytes <backup.tar >/mnt/backup.tar
   tail -f jobs | headgate pipe --limit "100/m sliding-log" --key jobs --store redis://localhost:6379`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runPipe(cmd.Context(), cmd, &t, byBytes) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runPipe(cmd.Context(), cmd, &t, byBytes)
+		},
 	}
 	t.flags(cmd)
 	cmd.Flags().BoolVar(&byBytes, "bytes", false, "limit bytes instead of lines")

@@ -77,7 +77,9 @@ func (o *ownTurns) passed() {
 }
 
 // take makes a request of all limits, now or later. Stores round times down to microseconds.
-func (o *ownTurns) take(ctx context.Context, n int64, later time.Duration) (headgate.Decision, error) {
+func (o *ownTurns) take(
+	ctx context.Context, n int64, later time.Duration,
+) (headgate.Decision, error) {
 	at := o.begun.Add(time.Since(o.begun) + later)
 	for i := range o.requests {
 		o.requests[i].Cost, o.requests[i].At = n, at

@@ -82,7 +82,7 @@ func TestPipeIsExact(t *testing.T) {
 	}
 	for _, args := range [][]string{{"5/50ms sliding-log"}, {"5/50ms sliding-log", "-l", "100/s"}, {"9/90ms sliding-log", "-l", "5/50ms sliding-log"}} {
 		out := new(seen)
-		if code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 40)), out, args...); code != 0 {
+		if code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 20)), out, args...); code != 0 {
 			t.Error(code, stderr)
 		}
 		for i := 5; i < len(out.began); i++ {

@@ -38,7 +38,7 @@ func (n *tally) useShared(ctx context.Context, all []*instance) (stop func()) {
 	var gates []*gate.SharedGate
 	var wg sync.WaitGroup
 	for _, i := range all {
-		g, err := gate.NewShared(i.redis, "gate", gatePasses, gatePeriod, 0)
+		g, err := gate.NewShared(i.redis, "gate", gatePasses, gatePeriod)
 		if err != nil {
 			panic(err)
 		}
