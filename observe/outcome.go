@@ -6,7 +6,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Outcome is what became of a request. Its String is one word, fit for a label of a metric.
+// Outcome is the result of a request. Its String is one word, fit for a label of a metric.
 type Outcome uint8
 
 // The outcomes. Each request has one of them.

@@ -27,7 +27,7 @@ type keyGroup struct {
 }
 
 // byKey splits rs by key, in order of first appearance. Refunds come last: they are never
-// denied, so none of them has to be taken back.
+// denied, so none of them has to be undone.
 func byKey(rs []headgate.Request) []*keyGroup {
 	type part struct {
 		key     string
@@ -99,7 +99,7 @@ func (s *Store) takeGroups(ctx context.Context, all []*keyGroup) error {
 	return nil
 }
 
-// refund gives back what the groups have taken.
+// refund refunds what the groups have taken.
 func (s *Store) refund(ctx context.Context, taken []*keyGroup) error {
 	var all error
 	for _, g := range taken {

@@ -16,7 +16,7 @@ const (
 	// little is gained, and the server serves no other client while it decides.
 	maxBatch = 256
 
-	// From so many waiting calls on, two batches are under way at once: while the server decides
+	// From this many waiting calls on, two batches are under way at once: while the server decides
 	// one, the other travels. With fewer, one larger batch costs less.
 	manyCalls = 48
 

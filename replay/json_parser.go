@@ -177,7 +177,7 @@ func (p *jsonParser) descend(f field, in place) (place, bool) {
 	return in, false
 }
 
-// first reads an array, of which the first text is the value of a header.
+// first reads an array whose first text is the value of a header.
 func (p *jsonParser) first(m meaning) bool {
 	at := p.scan.at
 	if p.scan.enter('[') && p.scan.peek() == '"' {
