@@ -1,7 +1,7 @@
 # Everything a change must pass. `make help` lists the targets; CI runs .ci/run.
 #
 # Portable to GNU make 3.81. The modules are those of go.work: a new one is named
-# there, and every target below visits it.
+# there, and every target below covers it.
 
 GOLANGCI_LINT = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOVULNCHECK   = golang.org/x/vuln/cmd/govulncheck@v1.8.0
@@ -12,11 +12,13 @@ FUZZTIME ?= 5s
 # More flags for go test, such as -run or -v.
 TESTFLAGS ?=
 
-# The directories of all modules, evaluated where it is used.
+# The directories of all modules, and the packages in them, evaluated where they are used. One
+# command for all packages compiles what they share once and works on several at a time. The
+# last modules come first, because their tests take longest.
 MODULES = $(shell go list -m -f '{{.Dir}}')
+PACKAGES = $(shell go list -m -f '{{.Dir}}/...' | sort -r)
 
-# $(call each,COMMANDS) runs COMMANDS in every module, and fails in the end where
-# they failed in one.
+# $(call each,COMMANDS) runs COMMANDS in every module, and fails in the end if they failed in one.
 define each
 @modules="$(MODULES)"; test -n "$$modules" || exit 1; failed=; for module in $$modules; do \
 	name=.$${module#$(CURDIR)}; echo "--- $@: $$name"; \
@@ -31,7 +33,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: test race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick ## Do all that CI does
+check: test race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick soak ## Do all that CI does
 
 .PHONY: deps
 deps: ## Install a Redis server, a C compiler and a browser for the tests, if there are none
@@ -41,7 +43,14 @@ deps: ## Install a Redis server, a C compiler and a browser for the tests, if th
 
 .PHONY: test
 test: deps ## Run the tests of every module
-	$(call each,go test $(TESTFLAGS) ./...)
+	@go test $(TESTFLAGS) $(PACKAGES)
+
+# How long soak takes, about: seconds, or a number with s, m or h.
+SOAK ?= 2m
+
+.PHONY: soak
+soak: deps ## Run the property tests and all faults with random seeds for SOAK
+	@scripts/soak $(SOAK)
 
 # How long the load lasts for each fault.
 CHAOS_SPAN ?= 20s
@@ -52,7 +61,7 @@ chaos: deps ## Break real Redis servers under load, and print what was granted (
 
 .PHONY: race
 race: deps ## Run the tests of every module, shortened, under the race detector
-	$(call each,CGO_ENABLED=1 go test -race -short $(TESTFLAGS) ./...)
+	@CGO_ENABLED=1 go test -race -short $(TESTFLAGS) $(PACKAGES)
 
 .PHONY: redises
 redises: ## Run the Redis tests against the servers of other Debian suites (a quarter of an hour)
@@ -60,15 +69,15 @@ redises: ## Run the Redis tests against the servers of other Debian suites (a qu
 
 .PHONY: vet
 vet: ## Run go vet
-	$(call each,go vet ./...)
+	@go vet $(PACKAGES)
 
 .PHONY: lint
 lint: ## Run the linters of .golangci.yml
-	$(call each,go run $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...)
+	@go run $(GOLANGCI_LINT) run $(PACKAGES)
 
 .PHONY: fix-check
 fix-check: ## Check that go fix has nothing to modernise
-	$(call each,go fix -diff ./...)
+	@go fix -diff $(PACKAGES)
 
 .PHONY: tidy-check
 tidy-check: ## Check that every go.mod is tidy
@@ -83,29 +92,31 @@ fmt-check: ## Check that every file is as gofmt has it
 fmt: ## Format every file, apply go fix, tidy every go.mod
 	$(call each,go fix ./... && gofmt -w . && go mod tidy)
 
-# The database of vulnerabilities is on the network. Where it cannot be reached
-# there is nothing to check against, which is said and is no failure.
+# The database of vulnerabilities is on the network. If it cannot be reached, there is nothing to
+# check against: vuln says so, and does not fail.
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities in what is called
-	$(call each,out=$$(go run $(GOVULNCHECK) ./... 2>&1) && echo "$$out" || { \
+	@out=$$(go run $(GOVULNCHECK) $(PACKAGES) 2>&1) && echo "$$out" || { \
 		echo "$$out"; \
 		echo "$$out" | grep -q 'fetching vulnerabilities:' || exit 1; \
 		echo "NOT CHECKED: the database of vulnerabilities cannot be reached"; \
-	})
+	}
 
 .PHONY: fuzz
 fuzz: deps ## Run every fuzz target for FUZZTIME
-	$(call each,\
-		list=$$(go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \
-		echo "$$list" | awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2 " " names[i]; n = 0 }' | \
-		while read -r package name; do \
-			echo "$$package $$name"; \
-			go test -run "^$$name\$$" -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
-		done)
+	@list=$$(go test -list '^Fuzz' $(PACKAGES)) || { echo "$$list"; exit 1; }; \
+	echo "$$list" | awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { for (i = 0; i < n; i++) print $$2 " " names[i]; n = 0 }' | \
+	while read -r package name; do \
+		echo "$$package $$name"; \
+		go test -run "^$$name\$$" -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+	done
+
+# More flags for the benchmarks, such as -strict or -only memory.
+BENCHFLAGS ?=
 
 .PHONY: bench
-bench: deps ## Measure the budgets beside other limiters (minutes)
-	@cd bench && go run .
+bench: deps ## Measure the budgets beside other limiters, into bench/RESULTS.md (6 minutes)
+	@cd bench && go run . -out RESULTS.md $(BENCHFLAGS)
 
 .PHONY: bench-quick
 bench-quick: deps ## Run every benchmark briefly, to see that it runs

@@ -45,3 +45,34 @@ func TestAllowDoesNotAllocate(t *testing.T) {
 		t.Errorf("limits of each key: %v allocations a decision", n)
 	}
 }
+
+// Once, a sliding log whose block was exactly full was moved to the heap, though the expired
+// entries at its front had left room.
+func TestFullSlidingLogDoesNotAllocate(t *testing.T) {
+	m := NewMemory(10)
+	l := SlidingLog(16, 16*time.Microsecond)
+	now := int64(0)
+	allow := func() {
+		now++
+		if !take(t, m, "k", l, 1, now).Allowed() {
+			t.Fatal("refused")
+		}
+	}
+	for range 100 {
+		allow()
+	}
+	if n := testing.AllocsPerRun(100, allow); n != 0 {
+		t.Errorf("%v allocations a decision", n)
+	}
+}
+
+// A Wait that is granted at once in memory allocates nothing.
+func TestWaitAllocatesNothingInMemory(t *testing.T) {
+	l := must(NewLimiter(NewMemory(1000), PerSecond(1e6).Burst(1e6)))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_ = l.Wait(ctx, "k")
+	if n := testing.AllocsPerRun(100, func() { _ = l.Wait(ctx, "k") }); n != 0 {
+		t.Errorf("%g allocations", n)
+	}
+}

@@ -43,9 +43,9 @@ func (d Decision) Allowed() bool { return d.RetryAfter == 0 && d.Limit.rule != n
 // granted, if wait was its MaxWait.
 func (d Decision) Within(wait time.Duration) bool { return d.RetryAfter <= wait && d.Limit.rule != nil }
 
-// Degraded reports that a fallback, not the store, decided. Limit is then the part of the
-// limit that this instance may grant alone ([Limit.Share]), and Remaining and the waits are
-// of that part.
+// Degraded reports that a fallback, not the store, decided. Limit is then this
+// instance's share of the limit ([Limit.Share]), and Remaining and the waits are of that
+// share.
 func (d Decision) Degraded() bool { return d.Limit.rule != nil && d.Limit.rule.ShareOf != "" }
 
 // decision is v for the caller.

@@ -1,35 +1,38 @@
-// Package headgate decides whether a request may go ahead: in this process, or
-// across a fleet that shares a Redis, with the same answers.
+// Package headgate is a rate limiter: in one process, or across a fleet that shares a Redis,
+// with the same decisions.
 //
-// A [Limit] is the rule, such as "100 per minute, burst 20". A [Store] keeps what
-// each key has consumed and decides: [Memory] here, redisstore in a Redis. A
-// [Limiter] is a store and one or more limits, ready to be asked:
+// A [Limit] is the rule, such as "100 per minute, burst 20". A [Store] keeps what each key has
+// used, and decides: [Memory] in this process, package redisstore in a Redis. A [Limiter] is a
+// store with one or more limits:
 //
-//	limiter, err := headgate.NewLimiter(headgate.NewMemory(0), headgate.TokenBucket(20, 100, time.Minute))
+//	limiter, err := headgate.NewLimiter(headgate.NewMemory(0), headgate.PerMinute(100).Burst(20))
 //	...
 //	d, err := limiter.Allow(ctx, "user:42")
 //	if err == nil && !d.Allowed() {
-//		// come back in d.RetryAfter
+//		// retry after d.RetryAfter
 //	}
 //
-// Most callers want [Limiter.Allow]. Those who find that they did not need it add
-// [Limiter.Refund]; those who only want to show the numbers, [Limiter.Peek].
+// Most callers want [Limiter.Allow]. [Limiter.Peek] charges nothing, [Limiter.Refund] returns
+// tokens that were not needed, and [AllowAll] takes from several keys together.
 //
-// Those who would rather wait their turn than be refused ask [Limiter.Wait], under any limit
-// and across all who share the store; or [Limiter.Reserve], if they do not wait here, or know the
-// price only afterwards. Package gate is for those who must never have more than so many pass in
-// any window, at the moments that callers see.
+// To wait instead of being denied, use [Limiter.Wait]. If the cost is known only afterwards,
+// use [Limiter.Reserve]. Package gate is for callers that must never pass more often than n
+// times in any window, and package concurrency limits how many callers work at a time.
 //
-// Package concurrency limits how many callers work at a time, however long they take. Several
-// keys are asked together by [AllowAll].
+// Package httplimit limits the requests of net/http servers and clients.
 //
-// Package observe reports what a store decides, how long it takes, and the keys denied most.
+// # Stores around stores
 //
-// Stores around stores go in this order, each of them only if it is wanted:
-// Observe(lease(denycache(fallback(redis)))). A fallback further out would take decisions made in
-// this process for successes of Redis; a denycache around a lease would deny what the lease holds.
+// Package fallback decides while a store is unavailable, denycache repeats denials, lease
+// prefetches tokens of hot keys, and observe reports decisions. Use only those that you need,
+// in this order from the outside in:
 //
-// Every decision is exact. Time is counted in whole microseconds, rates in whole
-// fractions, and nothing is rounded but what is shown: no limit ever grants more
-// than it says, and a patient caller gets all that it says.
+//	observe(lease(denycache(fallback(redisstore))))
+//
+// # Exactness
+//
+// Time is counted in whole microseconds and rates in whole fractions. Only what is shown is
+// rounded. No limit grants more than it says, and a caller that waits gets all of it.
+//
+// GCRA and the leaky bucket are the token bucket, see [Per].
 package headgate

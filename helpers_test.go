@@ -1,16 +1,19 @@
 package headgate
 
 import (
+	"context"
+	"errors"
 	"flag"
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 )
 
-var update = flag.Bool("update", false, "write the golden files of testdata anew")
+var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 
-// midnight is where the timelines of these tests begin: an edge of every window
-// that divides a day, and past, since a time that has not come yet makes no
-// state stale.
+// midnight is when the timelines of these tests begin: an edge of every window that divides a
+// day. It lies in the past, because no state expires at a time that is still ahead.
 var midnight = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // everyAlgorithm is a limit of n in each period, by each algorithm.
@@ -45,7 +48,7 @@ type row struct {
 	remark    string
 }
 
-// play asks the rows one after the other, of one key.
+// play takes the rows one after the other, from one key.
 func play(t *testing.T, s Store, l Limit, rows []row) {
 	t.Helper()
 	for i, r := range rows {
@@ -66,4 +69,57 @@ const micro = time.Microsecond
 func take(t *testing.T, s Store, key string, l Limit, cost, micros int64) Decision {
 	t.Helper()
 	return ask(t, s, key, l, cost, time.Duration(micros)*time.Microsecond)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func isInvalid(err error) bool {
+	fault := (*InvalidError)(nil)
+	return errors.As(err, &fault)
+}
+
+var errLost = errors.New("the answer was lost")
+
+// networkStore is a store across a network. What it was asked is done, even if the caller has
+// left.
+type networkStore struct {
+	Store
+	there, back time.Duration
+	mu          sync.Mutex
+	random      *rand.Rand           // if not nil, each way takes up to twice as long, or no time
+	lose        func(r Request) bool // the answer to r
+}
+
+func (s *networkStore) travel(d time.Duration) {
+	if s.random != nil {
+		s.mu.Lock()
+		d = time.Duration(s.random.Int64N(2*d.Microseconds())) * time.Microsecond
+		s.mu.Unlock()
+	}
+	time.Sleep(d)
+}
+
+func (s *networkStore) Take(ctx context.Context, r Request) (Decision, error) {
+	s.travel(s.there)
+	d, err := s.Store.Take(ctx, r)
+	s.travel(s.back)
+	if s.lose != nil && s.lose(r) {
+		return Decision{}, errLost
+	}
+	return d, err
+}
+
+func (s *networkStore) TakeAll(ctx context.Context, rs []Request, ds []Decision) error {
+	s.travel(s.there)
+	err := s.Store.TakeAll(ctx, rs, ds)
+	s.travel(s.back)
+	if s.lose != nil && s.lose(rs[0]) {
+		return errLost
+	}
+	return err
 }

@@ -79,7 +79,7 @@ func SteppedTokenBucket(n int64, period time.Duration) Limit {
 }
 
 // FixedWindow grants n in each window; windows are aligned to the Unix epoch. Around the
-// edge between two windows it may grant 2n in a moment.
+// edge between two windows it may grant 2n in a short time.
 func FixedWindow(n int64, window time.Duration) Limit {
 	return newLimit(terms{Algorithm: algorithm.FixedWindow, Capacity: n, Every: window})
 }
@@ -117,16 +117,19 @@ func (l Limit) Burst(n int64) Limit {
 }
 
 // Named returns l under a name of its own. State belongs to the name and the algorithm, so
-// a named limit whose numbers change keeps what has been used: a bucket keeps the fraction
-// of it that is used, a window its count. The change applies at the next request, hands out
-// no fresh budget and denies no key longer than the limit says. A window of another length
+// a named limit whose numbers change keeps what is used: a bucket keeps the fraction of it
+// that is used, a window its count. The change applies at the next grant. By itself it hands
+// out no fresh budget and denies no key longer than the limit says. A window of another length
 // is another limit, and starts empty.
+//
+// While a bucket has a higher rate, it refills at that rate. So a limit that is raised for a
+// moment and put back may leave its keys with full buckets.
 //
 // While two revisions of a bucket alternate on a key, as during a rolling deploy, they grant
 // together in a time t at most the larger capacity x (1 + t x the larger rate / capacity).
 //
 // A name is 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter.
-// The empty name makes l unnamed. A named limit is no [Limit.Share] any more.
+// The empty name makes l unnamed. Naming a [Limit.Share] makes it an ordinary limit.
 func (l Limit) Named(name string) Limit {
 	if l.rule == nil {
 		return l

@@ -7,9 +7,9 @@ import (
 	"github.com/headgate/headgate/internal/algorithm"
 )
 
-// Share returns the part of l that each of so many instances may grant alone, so that
+// Share returns the part of l that one of several instances may grant by itself, so that
 // together they keep l while they cannot reach the store. Fewer than one instance counts as
-// one. The share keeps the name and the ID of l; [Decision.Degraded] tells it from l.
+// one. The share keeps the name and the ID of l; [Decision.Degraded] distinguishes them.
 //
 // A bucket's capacity is divided and rounded down. The rate of a token bucket is divided
 // exactly; the steps of a stepped one and the count of a window are rounded down. A share
@@ -69,11 +69,11 @@ func divideRate(t *terms, n int64) {
 	t.Refill, t.Every = 1, time.Duration(every)*time.Microsecond
 }
 
-// prolong makes the period n times as long, and at most so many microseconds.
-func prolong(t *terms, n, most int64) {
+// prolong makes the period n times as long, and at most limit microseconds.
+func prolong(t *terms, n, limit int64) {
 	high, micros := bits.Mul64(uint64(t.Every.Microseconds()), uint64(n))
-	if high > 0 || micros > uint64(most) {
-		micros = uint64(most)
+	if high > 0 || micros > uint64(limit) {
+		micros = uint64(limit)
 	}
 	t.Every = time.Duration(micros) * time.Microsecond
 }

@@ -207,13 +207,6 @@ func TestLargestNumbers(t *testing.T) {
 	}
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // Once, the refill of a bucket had no upper bound: past 2^53 nothing is exact any more, and
 // near 2^63 the time to fill it wraps around.
 func TestRefillHasABound(t *testing.T) {

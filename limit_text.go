@@ -312,7 +312,7 @@ func appendPeriod(b []byte, micros int64) []byte {
 	return append(b, "0s"...)
 }
 
-// MarshalText gives the text form; an invalid limit is an error.
+// MarshalText returns the text form, or an error for an invalid limit.
 func (l Limit) MarshalText() ([]byte, error) {
 	if err := l.Validate(); err != nil && l != Unlimited {
 		return nil, err

@@ -110,7 +110,7 @@ func (l *Limiter) Allow(ctx context.Context, key string) (Decision, error) {
 // charged.
 func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
-		return Decision{}, invalid("n", n, "at least 1; Peek takes none and Refund gives back")
+		return Decision{}, invalid("n", n, "at least 1; Peek takes none, Refund returns tokens")
 	}
 	return l.take(ctx, key, n)
 }
@@ -122,8 +122,8 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 
 // Refund returns n tokens to key, n being at least 1, and never more than it has used.
 //
-// Refund soon. What a bucket has refilled, or a window has forgotten, since the tokens were
-// taken is not taken back: a late refund can let up to n more be granted than the limit
+// Refund soon. A refund does not undo what a bucket has refilled, or a window has forgotten,
+// since the tokens were taken: a late refund can let up to n more be granted than the limit
 // says. While start times are booked ahead they stay; requests after them come earlier.
 func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
@@ -134,11 +134,11 @@ func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, er
 
 // AllowEach is AllowN, or Peek if n is 0, for callers that show more than the strictest
 // limit: it appends the decision of each limit to ds, in their order, and none for a key
-// without limits. If one of them denied, nothing was charged, and those that would have
-// granted it alone say so.
+// without limits. If one of them denied, nothing was charged; the other decisions say whether
+// that limit alone would have granted.
 func (l *Limiter) AllowEach(ctx context.Context, key string, n int64, ds []Decision) ([]Decision, error) {
 	if n < 0 {
-		return ds, invalid("n", n, "at least 0; Refund gives back")
+		return ds, invalid("n", n, "at least 0; Refund returns tokens")
 	}
 	limits, err := l.limits(ctx, key)
 	switch {
@@ -173,7 +173,7 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 	return nil
 }
 
-// Store is the store of l, for other limits on it.
+// Store returns the store of l, to use it with other limits.
 func (l *Limiter) Store() Store { return l.store }
 
 func (l *Limiter) limits(ctx context.Context, key string) ([]Limit, error) {
@@ -210,7 +210,7 @@ func (l *Limiter) takeOne(ctx context.Context, key string, limit Limit, cost int
 
 // AllowAll takes several requests from store together, of any keys, limits and costs: per
 // user, per tenant and for all. All are granted, or none is charged. It costs one round trip
-// in a store across a network; see there for keys that lie on several servers.
+// in a store across a network; see redisstore.Store.TakeAll for keys on several servers.
 //
 // The decision speaks for all requests, and i is the index in rs of the one that decided: if
 // they are denied, the one that denied for the longest. After its RetryAfter all of them

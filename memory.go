@@ -17,7 +17,7 @@ const DefaultKeys = 1 << 22
 // Memory is the store inside this process. It is sharded and safe for use by many
 // goroutines, starts none of its own, and needs no closing.
 //
-// It holds a bounded number of keys (a key counts once for each limit it is asked with) in
+// It holds a bounded number of keys (a key counts once for each limit that it is used with) in
 // a table that grows as keys come: about 31 bytes a key when full, and no pointers for the
 // garbage collector. A sliding log takes 8 bytes more for each grant it remembers.
 //
@@ -26,10 +26,14 @@ const DefaultKeys = 1 << 22
 // The slot of a key in its initial state is reused. If every slot holds a key that still
 // counts for something, nothing is forgotten: new keys share one state for each limit (and
 // shard) until a slot is free. So a flood of new keys can neither grow the store nor hand
-// out fresh budgets. But while it lasts new clients are denied early, for as long as the
-// limit says: for a day under 5/d. Size the store for the keys that come within the longest
-// window, or the time that the slowest bucket takes to fill, attackers included: by default
-// 4 million keys, 130 MB when full. Limit by /64 for IPv6, as httplimit does.
+// out fresh budgets. But it makes the store deny new clients, while it lasts and then for as
+// long as the limit says: up to a day under 5/d fixed-window. Keys that have a slot are not
+// affected. New keys that share a state cannot be taken together: [ErrFull].
+//
+// Make the store large enough for the keys that come within the longest window, or within the
+// time in which the slowest bucket refills, attackers included. The default of 4 million keys
+// takes 130 MB when full. Limit IPv6 clients by /64, as httplimit does. docs/memory.md has
+// examples.
 type Memory struct {
 	clock  clock.Clock
 	seed   maphash.Seed
@@ -65,8 +69,8 @@ func shardRoom(keys, shards int) int {
 	return int(even+5*math.Sqrt(even)) + 1
 }
 
-// Take implements [Store]. It returns no error but for bad input, and [ErrFull] in the case
-// described there; the context is not used.
+// Take implements [Store]. It returns an error for bad input, and [ErrFull] as described
+// there. The context is not used.
 func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 	if r.MaxWait == 0 && r.Start == nil && r.At.IsZero() {
 		return m.take(r.Key, r.Limit, r.Cost)

@@ -31,8 +31,9 @@ type Request struct {
 	// Start is nil, or points to a start time by the clock of the store. The store sets it
 	// when it grants a request with MaxWait. A refund that points to a start time other than
 	// the zero time cancels that grant: it is done only if nothing has been granted or
-	// refunded after that start, and otherwise the decision is [Never] and nothing changes. A
-	// cancel that is done before the start gives back the start as well.
+	// refunded after that start, and otherwise RetryAfter is [Never] and nothing changes. A
+	// cancel that is done before the start returns the start as well. It must use the limit
+	// that booked.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock, which is what live

@@ -75,23 +75,23 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	return err
 }
 
-// Cancel gives all tokens of r back. It is done even if ctx has ended, within 5 seconds.
+// Cancel returns all tokens of r. It is done even if ctx has ended, within 5 seconds.
 //
 // While the start of r lies ahead, the tokens stay charged, and Cancel returns nil, if a
 // request of another n or another process was booked after r. Callers of this process that
 // wait behind r for the same n move up. Once the start has come, Cancel is a
-// [Limiter.Refund]. After an error, which says that the store is unavailable, the tokens may
-// or may not have been given back.
+// [Limiter.Refund]. After an error of the store the tokens may or may not have been
+// returned.
 //
 // Only the first Cancel or Commit counts. Later ones do nothing and return nil.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }
 
-// Commit settles r by what was used. What is left over is refunded, see [Limiter.Refund]. What was
-// used beyond n is charged at the next start times, so that later requests wait for it. A
-// Commit of 0 is [Reservation.Cancel].
+// Commit settles r at the cost that was used. What is left over is refunded, see
+// [Limiter.Refund]. What was used beyond n is charged at the next start times, so that later
+// requests wait for it. A Commit of 0 is [Reservation.Cancel].
 //
-// The excess is charged under one limit after the other. An error says how much of it was
-// not.
+// The excess is charged to one limit after the other. An error says how much of it was not
+// charged.
 func (r *Reservation) Commit(ctx context.Context, used int64) error {
 	b := r.booking
 	if most := b.maxUsed(); used < 0 || used > most {

@@ -40,23 +40,3 @@ func TestLargeCostsInASlidingLog(t *testing.T) {
 		{time.Second, 10_000, true, 0, 0, time.Second, "all at once"},
 	})
 }
-
-// Once, a sliding log whose block was exactly full was moved to the heap, though the expired
-// entries at its front had left room.
-func TestFullSlidingLogDoesNotAllocate(t *testing.T) {
-	m := NewMemory(10)
-	l := SlidingLog(16, 16*time.Microsecond)
-	now := int64(0)
-	allow := func() {
-		now++
-		if !take(t, m, "k", l, 1, now).Allowed() {
-			t.Fatal("refused")
-		}
-	}
-	for range 100 {
-		allow()
-	}
-	if n := testing.AllocsPerRun(100, allow); n != 0 {
-		t.Errorf("%v allocations a decision", n)
-	}
-}

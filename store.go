@@ -26,8 +26,8 @@ type Store interface {
 	Reset(ctx context.Context, key string, l Limit) error
 }
 
-// Granted reports whether a TakeAll of rs that was answered with ds granted them: for a
-// [Store] around another one. There must be a decision for each request.
+// Granted reports whether a TakeAll of rs that was answered with ds granted them. It is for
+// implementers of a [Store] around another one. There must be a decision for each request.
 func Granted(rs []Request, ds []Decision) bool {
 	patience := Never
 	for i := range rs {

@@ -27,19 +27,17 @@ var testedStores = []struct {
 	jitter time.Duration
 	new    func(seed uint64) Store
 }{
-	{"memory", 0, func(uint64) Store { return newTestStore() }},
+	{"memory", 0, func(uint64) Store { return NewMemory(1000) }},
 	{"10 ms", 0, func(uint64) Store {
-		return &networkStore{Store: newTestStore(), there: 5 * time.Millisecond, back: 5 * time.Millisecond}
+		return &networkStore{Store: NewMemory(1000), there: 5 * time.Millisecond, back: 5 * time.Millisecond}
 	}},
 	{"0 to 20 ms", 10 * time.Millisecond, func(seed uint64) Store {
-		return &networkStore{Store: newTestStore(), random: rand.New(rand.NewPCG(seed, 1)), there: 5 * time.Millisecond, back: 5 * time.Millisecond}
+		return &networkStore{Store: NewMemory(1000), random: rand.New(rand.NewPCG(seed, 1)), there: 5 * time.Millisecond, back: 5 * time.Millisecond}
 	}},
 }
 
 // maxLatency is what the slowest of them takes to answer.
 const maxLatency = 20 * time.Millisecond
-
-func newTestStore() Store { return NewMemory(1000) }
 
 // attend makes all visits and waits until all have ended.
 func attend(l *Limiter, visits []visit) {

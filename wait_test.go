@@ -56,7 +56,7 @@ func TestCallersWaitInOrder(t *testing.T) {
 // A deadline that cannot be met fails at once and charges nothing.
 func TestWaitFailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(newTestStore(), PerSecond(1).Named("api"), Per(100, 24*time.Hour).Named("day")))
+		l := must(NewLimiter(NewMemory(1000), PerSecond(1).Named("api"), Per(100, 24*time.Hour).Named("day")))
 		start := time.Now()
 		for range 3 {
 			go func() { _ = l.Wait(t.Context(), "k") }()
@@ -98,7 +98,7 @@ func errorOf(_ *Reservation, err error) error { return err }
 func TestPlacesAreByArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
-		s := &lateFirst{Store: newTestStore(), calls: &calls}
+		s := &lateFirst{Store: NewMemory(1000), calls: &calls}
 		l := must(NewLimiter(s, PerSecond(10).Burst(1)))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -147,78 +147,11 @@ func (s *lateFirst) Take(ctx context.Context, r Request) (Decision, error) {
 	return s.Store.Take(ctx, r)
 }
 
-// A reservation has its delay, and is settled once.
-func TestReservations(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(newTestStore(), PerMinute(100).Named("model")))
-		left := func() int64 { return must(l.Peek(t.Context(), "k")).Remaining }
-		settle := func(want int64, err error) {
-			t.Helper()
-			if err != nil || left() != want {
-				t.Errorf("%d are left, want %d: %v", left(), want, err)
-			}
-		}
-		a, b := must(l.Reserve(t.Context(), "k", 90)), must(l.Reserve(t.Context(), "k", 40))
-		if a.Delay() != 0 || b.Delay() != 18*time.Second {
-			t.Errorf("delays %s, %s", a.Delay(), b.Delay())
-		}
-		settle(10, b.Cancel(t.Context()))
-		settle(10, b.Cancel(t.Context()))
-		settle(80, a.Commit(t.Context(), 20))
-		settle(0, must(l.Reserve(t.Context(), "k", 10)).Commit(t.Context(), 80))
-		for _, used := range []int64{-1, 1 << 40} {
-			if err := a.Commit(t.Context(), used); err == nil {
-				t.Errorf("a use of %d was committed", used)
-			}
-		}
-	})
-}
-
-// Callers that wait behind a reservation that is cancelled move up. Once another n was booked
-// after it, its tokens stay charged.
-func TestACancelledReservationLetsCallersMoveUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(newTestStore(), PerSecond(1).Burst(2)))
-		start := time.Now()
-		first := must(l.Reserve(t.Context(), "k", 2))
-		second := must(l.Reserve(t.Context(), "k", 1))
-		third := must(l.Reserve(t.Context(), "k", 2))
-		if err := second.Cancel(t.Context()); err != nil || third.Delay() != 3*time.Second {
-			t.Errorf("%s, %v", third.Delay(), err)
-		}
-		time.AfterFunc(100*time.Millisecond, func() { _ = third.Cancel(context.Background()) })
-		if err := l.WaitN(t.Context(), "k", 2); err != nil || time.Since(start) != 3*time.Second {
-			t.Errorf("passed after %s, error %v", time.Since(start), err)
-		}
-		if first.Delay() != 0 {
-			t.Error(first.Delay())
-		}
-	})
-}
-
-// A Cancel is done though its context has ended, and an error of the store is returned.
-func TestACancelIsDone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &networkStore{Store: newTestStore()}
-		l := must(NewLimiter(s, PerHour(1).Burst(10)))
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := must(l.Reserve(t.Context(), "k", 10)).Cancel(ended); err != nil || must(l.Peek(t.Context(), "k")).Remaining != 10 {
-			t.Errorf("after the context has ended: %v", err)
-		}
-		now, ahead := must(l.Reserve(t.Context(), "other", 10)), must(l.Reserve(t.Context(), "other", 10))
-		s.lose = func(Request) bool { return true }
-		if now.Cancel(t.Context()) == nil || ahead.Cancel(t.Context()) == nil {
-			t.Error("a lost answer is no error")
-		}
-	})
-}
-
 // Callers under other limits are in lines of their own.
 func TestPlansHaveLinesOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free, pro := Per(1, 10*time.Second).Named("free"), PerSecond(1).Named("pro")
-		s := newTestStore()
+		s := NewMemory(1000)
 		fast, slow := must(NewLimiter(s, pro)), must(NewLimiter(s, free))
 		start := time.Now()
 		ctx, leave := context.WithCancel(t.Context())
@@ -235,15 +168,4 @@ func TestPlansHaveLinesOfTheirOwn(t *testing.T) {
 			t.Errorf("the third of the free plan passed after %s, error %v", time.Since(start), err)
 		}
 	})
-}
-
-// A Wait that is granted at once in memory allocates nothing.
-func TestWaitAllocatesNothingInMemory(t *testing.T) {
-	l := must(NewLimiter(NewMemory(1000), PerSecond(1e6).Burst(1e6)))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	_ = l.Wait(ctx, "k")
-	if n := testing.AllocsPerRun(100, func() { _ = l.Wait(ctx, "k") }); n != 0 {
-		t.Errorf("%g allocations", n)
-	}
 }

@@ -2,111 +2,154 @@ package main
 
 import (
 	"fmt"
-	"io"
+	"math"
 	"strings"
 )
 
-// headgateName is the row the budgets are about.
-const headgateName = "headgate"
-
-// A Budget is a number that this project wants to keep. It is shown, and never
-// fails a run: a machine that is busy elsewhere proves nothing.
+// Budget is a row of the budgets in the design that this program can measure.
 type Budget struct {
-	What     string
-	Store    string
-	Workload string // the beginning of the workload's name
-	Callers  int
-	Metric   Metric
-	Ratio    bool // compare the ratio to the baseline, not the number itself
-	Least    bool // Bound is a floor
-	Bound    float64
-	Entry    string // the contender meant; empty is headgateName
+	What    string
+	Of      Cell
+	Metric  Metric
+	Than    string // the contender to compare with; none: the number itself
+	Minus   bool   // compare by difference; otherwise by ratio
+	AtLeast bool   // Bound is the least; otherwise the most
+	Bound   float64
+	Wish    bool // shown, but neither met nor missed
 }
 
-// budgets are those of the design that this module can measure.
-var budgets = []Budget{
-	{What: "memory, one hot key", Store: memoryStore, Workload: "one hot key", Callers: 1, Metric: Nanos, Ratio: true, Bound: 0.45},
-	{What: "memory, one hot key, allocations", Store: memoryStore, Workload: "one hot key", Callers: 1, Metric: Allocs, Bound: 0.001},
-	{What: "memory, uniform keys", Store: memoryStore, Workload: "1M uniform", Callers: 1, Metric: Nanos, Ratio: true, Bound: 0.45},
-	{What: "memory, uniform keys, two cores over one", Store: memoryStore, Workload: "1M uniform", Callers: 2, Metric: Scaling, Bound: 0.6},
-	{What: "memory, bytes per key", Store: memoryStore, Workload: "1M keys resident", Metric: Bytes, Bound: 32},
-	{What: "middleware, one client", Store: httpStore, Workload: "one hot key", Callers: 1, Metric: Nanos, Ratio: true, Bound: 0.5},
-	{What: "middleware, many clients", Store: httpStore, Workload: "100k uniform", Callers: 1, Metric: Nanos, Ratio: true, Bound: 0.5},
-	{What: "middleware, allocations", Store: httpStore, Workload: "one hot key", Callers: 1, Metric: Allocs, Bound: 4},
-	{What: "gate, passes in any window of 100", Store: gateStore, Workload: crowdName, Callers: crowdCallers, Metric: Most, Bound: crowdLimit},
-	{What: "gate, part of the limit that passes", Store: gateStore, Workload: crowdName, Callers: crowdCallers, Metric: Part, Least: true, Bound: 0.99},
-	{What: "redis, 1 caller", Store: redisStore, Workload: "10k uniform", Callers: 1, Metric: Rate, Ratio: true, Least: true, Bound: 1},
-	{What: "redis, 16 callers", Store: redisStore, Workload: "10k uniform", Callers: 16, Metric: Rate, Ratio: true, Least: true, Bound: 1.3},
-	{What: "redis, 64 callers", Store: redisStore, Workload: "10k uniform", Callers: 64, Metric: Rate, Ratio: true, Least: true, Bound: 3.5},
-	{What: "redis, 256 callers", Store: redisStore, Workload: "10k uniform", Callers: 256, Metric: Rate, Ratio: true, Least: true, Bound: 5.5},
-	{What: "redis, 16 callers, p99", Store: redisStore, Workload: "10k uniform", Callers: 16, Metric: P99, Ratio: true, Bound: 1},
-	{What: "redis, 64 callers, p99", Store: redisStore, Workload: "10k uniform", Callers: 64, Metric: P99, Ratio: true, Bound: 1},
-	{What: "redis, 256 callers, p99", Store: redisStore, Workload: "10k uniform", Callers: 256, Metric: P99, Ratio: true, Bound: 1},
-	{What: "redis, server CPU at 64 callers", Store: redisStore, Workload: "10k uniform", Callers: 64, Metric: RedisCPU, Ratio: true, Bound: 0.25},
-	{What: "redis, denials with a deny cache", Store: redisStore, Workload: "denial", Callers: 64, Metric: Rate, Ratio: true, Least: true, Bound: 20, Entry: denyCacheName},
-	{What: "redis, a leased hot key", Store: redisStore, Workload: "one hot key", Callers: 64, Metric: Rate, Ratio: true, Least: true, Bound: 20, Entry: leaseName},
+// everyPeer as Than is each contender that is not Headgate's; the worst ratio counts.
+const everyPeer = "each peer"
+
+var budgets = append([]Budget{
+	{What: "memory, hot key: ns above the monotonic clock", Of: hotKeyCell, Metric: Nanos,
+		Than: clockName, Minus: true, Bound: 20},
+	{What: "memory, hot key: allocations", Of: hotKeyCell, Metric: Allocs, Bound: 0.001},
+	{What: "memory, 1M keys: time, ratio to go-limiter", Of: uniformCell(1), Metric: Nanos,
+		Than: goLimiterName, Bound: 0.45},
+	{What: "memory, 1M keys: time on two cores, ratio to one", Of: uniformCell(2), Metric: Scaling,
+		Bound: 0.6},
+	{What: "memory, 1M keys: bytes per key", Of: uniformCell(1), Metric: Bytes, Bound: 32},
+	{What: "middleware, one client: time, ratio to httprate", Of: httpCell(hotKeyName),
+		Metric: Nanos, Than: httprateName, Bound: 0.5},
+	{What: "middleware, 100k clients: time, ratio to httprate", Of: httpCell("100k random keys"),
+		Metric: Nanos, Than: httprateName, Bound: 0.5},
+	{What: "middleware: allocations", Of: httpCell(hotKeyName), Metric: Allocs, Bound: 4.001},
+	{What: "Redis, deny cache: decisions/s, ratio to redis_rate",
+		Of: Cell{redisPart, denialName, 64, denyCacheName}, Metric: Rate, Than: redisRateName,
+		AtLeast: true, Bound: 20},
+	{What: "Redis, leased hot key: decisions/s, ratio to redis_rate",
+		Of: Cell{redisPart, hotKeyName, 64, leaseName}, Metric: Rate, Than: redisRateName,
+		AtLeast: true, Bound: 20},
+	{What: "Redis: bytes per key, MEMORY USAGE", Of: Cell{redisPart, usageName, 0, headgateName},
+		Metric: Bytes, Bound: 120},
+	{What: "replay: lines/s on one core", Of: replayCell, Metric: Rate, AtLeast: true, Bound: 4e6},
+	{What: "replay: bytes allocated for a line more", Of: replayCell, Metric: Bytes, Bound: 1},
+}, append(redisBudgets(), scriptBudgets()...)...)
+
+var (
+	hotKeyCell = Cell{memoryPart, hotKeyName, 1, headgateName}
+	replayCell = Cell{replayPart, "1M lines", 0, headgateName}
+)
+
+func uniformCell(cores int) Cell { return Cell{memoryPart, "1M random keys", cores, headgateName} }
+func httpCell(name string) Cell  { return Cell{httpPart, name, 1, headgateName} }
+
+// redisBudgets are those of decisions about 10k keys in Redis.
+func redisBudgets() (bs []Budget) {
+	add := func(callers int, m Metric, than string, atLeast bool, bound float64) {
+		name := map[Metric]string{Rate: "decisions/s", P99: "p99", RedisCPU: "server CPU"}[m]
+		bs = append(bs, Budget{
+			What:   fmt.Sprintf("Redis, callers %d: %s, ratio to %s", callers, name, than),
+			Of:     Cell{redisPart, "10k random keys", callers, headgateName},
+			Metric: m, Than: than, AtLeast: atLeast, Bound: bound,
+		})
+	}
+	for _, callers := range []int{1, 8} {
+		add(callers, Rate, redisRateName, true, 1)
+		add(callers, Rate, rueidisName, true, 1)
+		add(callers, Rate, ululeName, true, 0.9)
+		add(callers, Rate, ululeName, true, 1)
+		wish := &bs[len(bs)-1]
+		wish.Wish, wish.Of.Contender = true, fixedWindowName
+		wish.What += " (fixed window)"
+	}
+	for _, callers := range []int{16, 64, 256, 1024} {
+		add(callers, Rate, everyPeer, true, 1)
+		add(callers, P99, everyPeer, false, 1)
+	}
+	add(256, Rate, redisRateName, true, 5.5)
+	add(64, RedisCPU, redisRateName, false, 0.25)
+	add(1, RedisCPU, redisRateName, false, 1)
+	return bs
 }
 
-// writeBudgets prints, for every budget whose workload was run, what it asks and what
-// was found.
-func writeBudgets(w io.Writer, r *Results) {
-	for _, b := range budgets {
-		group := b.group(r)
-		if len(group) == 0 {
-			continue
+// scriptBudgets are those of the script's run time.
+func scriptBudgets() (bs []Budget) {
+	for _, size := range batchSizes {
+		bs = append(bs, Budget{
+			What:   fmt.Sprintf("script, batches of %d: time, ratio to the prototype", size),
+			Of:     Cell{scriptPart, scriptName, size, headgateName},
+			Metric: Script, Than: prototypeName, Bound: 1.25,
+		})
+	}
+	return bs
+}
+
+// measure returns what the budget is about, and the peer that it was compared with.
+func (b Budget) measure(r *Results) (worst Spread, than string) {
+	if b.Than == "" {
+		return r.Of(b.Of, b.Metric), ""
+	}
+	for _, c := range r.cells {
+		switch {
+		case c.group() != b.Of.group():
+		case b.Minus && c.Contender == b.Than:
+			return r.Difference(b.Of, c, b.Metric), b.Than
+		case c.Contender == b.Than,
+			b.Than == everyPeer && !strings.HasPrefix(c.Contender, headgateName):
+			s := r.Ratio(b.Of, c, b.Metric)
+			if !worst.OK || s.OK && (s.Median < worst.Median) == b.AtLeast {
+				worst, than = s, c.Contender
+			}
 		}
-		sign := "<="
-		if b.Least {
-			sign = ">="
-		}
-		fmt.Fprintf(w, "budget %-42s %s %-6g %s\n", b.What, sign, b.Bound, b.verdict(b.measured(r, group)))
 	}
+	return worst, than
 }
 
-// verdict says what was measured, and whether that is enough.
-func (b Budget) verdict(s Spread) string {
-	if !s.OK {
-		return fmt.Sprintf("not measured: %q did not run beside the baseline", b.contender())
+// met reports whether s is within the budget. What was not measured is not.
+func (b Budget) met(s Spread) bool {
+	if b.AtLeast {
+		return s.OK && s.Median >= b.Bound
 	}
-	missed := s.Median/b.Bound - 1
-	if b.Least {
-		missed = 1 - s.Median/b.Bound
-	}
-	verdict := "met"
-	if missed > 0 {
-		verdict = fmt.Sprintf("NOT met, by %.0f%%", max(100*missed, 1))
-	}
-	return fmt.Sprintf("measured %.2f (%.2f-%.2f)  %s", s.Median, s.Min, s.Max, verdict)
+	return s.OK && s.Median <= b.Bound
 }
 
-// contender is the name of the contender meant.
-func (b Budget) contender() string {
-	if b.Entry == "" {
-		return headgateName
+// row is the budget in a table of Markdown.
+func (b Budget) row(r *Results) string {
+	s, than := b.measure(r)
+	bound, verdict := "at most", "**missed**"
+	if b.AtLeast {
+		bound = "at least"
 	}
-	return b.Entry
+	if b.Wish {
+		bound, verdict = "wish: "+bound, "not yet"
+	}
+	if b.met(s) {
+		verdict = "met"
+	}
+	if b.Than == everyPeer {
+		than = ", " + than
+	} else {
+		than = ""
+	}
+	return fmt.Sprintf("| %s | %s %s | %s%s | %s |", b.What, bound, short(b.Bound), s, than, verdict)
 }
 
-// group is every cell of the workload that a budget is about.
-func (b Budget) group(r *Results) (group []Cell) {
-	for _, c := range r.order {
-		if c.Store == b.Store && c.Callers == b.Callers && strings.HasPrefix(c.Workload, b.Workload) {
-			group = append(group, c)
-		}
+// short writes a bound without the thousandth that counts allow for the harness.
+func short(bound float64) string {
+	if bound >= 1e6 {
+		return fmt.Sprintf("%gM", bound/1e6)
 	}
-	return group
-}
-
-// measured finds the cell a budget is about in its group.
-func (b Budget) measured(r *Results, group []Cell) Spread {
-	for _, c := range group {
-		if c.Contender != b.contender() {
-			continue
-		}
-		if b.Ratio {
-			return r.Ratio(c, baseline(group), b.Metric)
-		}
-		return r.Of(c, b.Metric)
-	}
-	return Spread{}
+	return fmt.Sprintf("%g", math.Floor(bound*100)/100)
 }

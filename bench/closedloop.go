@@ -1,69 +1,74 @@
 package main
 
 import (
-	"runtime"
+	"errors"
+	"slices"
 	"sync"
 	"time"
 )
 
-// latencyRoom is how many latencies a cell keeps.
-const latencyRoom = 1 << 20
-
-// A closedLoop is callers who ask for one decision after another, each from
-// its own place in the sequence.
+// closedLoop is callers that each ask for one decision after the other.
 type closedLoop struct {
-	c    Contender
-	seq  Sequence
-	lats []latencies
+	contender Contender
+	seq       Sequence
+	latencies [][]uint32 // of each caller, in nanoseconds; the last ones, if there are many
 }
 
-func newClosedLoop(c Contender, seq Sequence, callers int) closedLoop {
-	return closedLoop{c, seq, newLatencies(callers, latencyRoom)}
-}
-
-// from is the place in the sequence where caller i begins.
-func (l closedLoop) from(i int) int { return l.seq.Len() * i / len(l.lats) }
-
-// run lets all callers ask for as long as span.
-func (l closedLoop) run(span time.Duration) (slice, error) {
-	answers := make([]Answers, len(l.lats))
-	errs := make([]error, len(l.lats))
-	var before, after runtime.MemStats
+// runClosedLoop lets callers ask for as long as span.
+func runClosedLoop(
+	c Contender, seq Sequence, callers int, span time.Duration,
+) (Sample, Answers, error) {
+	l := closedLoop{c, seq, make([][]uint32, callers)}
+	for i := range l.latencies {
+		l.latencies[i] = make([]uint32, 0, (1<<20)/callers)
+	}
+	all, errs := make([]Answers, callers), make([]error, callers)
 	var wg sync.WaitGroup
-	runtime.ReadMemStats(&before)
 	start := time.Now()
-	for i := range l.lats {
-		wg.Go(func() { answers[i], errs[i] = l.caller(i, start.Add(span)) })
+	for i := range callers {
+		wg.Go(func() { all[i], errs[i] = l.caller(i, start.Add(span)) })
 	}
 	wg.Wait()
-	s := slice{elapsed: time.Since(start)}
-	runtime.ReadMemStats(&after)
-	s.mallocs = after.Mallocs - before.Mallocs
-	for i := range l.lats {
-		if errs[i] != nil {
-			return s, errs[i]
-		}
-		s.Granted += answers[i].Granted
-		s.Denied += answers[i].Denied
+	elapsed := time.Since(start)
+	var a Answers
+	for i := range all {
+		a.add(all[i])
 	}
-	return s, nil
+	if err := errors.Join(errs...); err != nil {
+		return nil, a, err
+	}
+	p50, p99 := l.quantiles()
+	return Sample{Rate: a.all() / elapsed.Seconds(), P50: p50, P99: p99}, a, nil
 }
 
-// caller asks until the end has come, and once at least, so that there is something to
-// divide by on a machine that is busy elsewhere.
+// quantiles are two quantiles of the latencies of all callers, in microseconds.
+func (l closedLoop) quantiles() (p50, p99 float64) {
+	sorted := slices.Concat(l.latencies...)
+	slices.Sort(sorted)
+	at := func(percent int) float64 { return float64(sorted[len(sorted)*percent/100]) / 1e3 }
+	return at(50), at(99)
+}
+
+// caller asks until end, and once at least. It begins at its own place in the sequence.
 func (l closedLoop) caller(i int, end time.Time) (a Answers, err error) {
-	at, lat := l.from(i), &l.lats[i]
-	for last := time.Now(); lat.n == 0 || last.Before(end); {
-		allowed, err := l.c.Take(l.seq.Key(at))
+	at, kept := l.seq.Len()*i/len(l.latencies), &l.latencies[i]
+	for n, last := 0, time.Now(); n == 0 || last.Before(end); n++ {
+		allowed, err := l.contender.Take(l.seq.Key((at + n) % l.seq.Len()))
 		if err != nil {
 			return a, err
 		}
 		now := time.Now()
-		lat.add(now.Sub(last))
+		nanos := uint32(min(now.Sub(last), 1<<32-1))
+		if len(*kept) < cap(*kept) {
+			*kept = append(*kept, nanos)
+		} else {
+			(*kept)[n%cap(*kept)] = nanos
+		}
 		last = now
-		a = a.add(allowed)
-		if at++; at == l.seq.Len() {
-			at = 0
+		if allowed {
+			a.Granted++
+		} else {
+			a.Denied++
 		}
 	}
 	return a, nil

@@ -2,21 +2,19 @@ package main
 
 import (
 	"io"
+	"slices"
 	"time"
 )
 
-// A Contender is one limiter under measurement: it enforces the Terms it was
-// opened with on every key separately, and takes one token a call.
-// Take is called by many goroutines at once.
+// Contender is one limiter to measure. It limits each key by the Terms it was opened with, and
+// many goroutines call Take at once.
 type Contender interface {
 	Take(key string) (allowed bool, err error)
 }
 
-// Terms is the limit a contender enforces on each key: a bucket that starts
-// with Burst tokens and gets one back each Every. A contender that counts in
-// windows allows Burst in a window of Period instead. The first Burst takes
-// of a key are granted and the next is denied either way, as long as a run is
-// shorter than Every.
+// Terms are the limit for each key: a bucket of Burst tokens, full initially, that gets one token
+// back each Every. A contender that counts in windows allows Burst in a window of Period. Either
+// way the first Burst takes are granted, and in the first Every all others are denied.
 type Terms struct {
 	Burst int64
 	Every time.Duration
@@ -29,49 +27,87 @@ func (t Terms) Period() time.Duration { return time.Duration(t.Burst) * t.Every 
 type Setup struct {
 	Terms
 
-	Keys int    // how many keys will be resident, for those that can reserve room
-	Addr string // host:port of the Redis server; empty for a memory contender
+	Keys int    // how many keys there will be, for contenders that reserve room
+	Addr string // host:port of Redis, if the contender uses it
 }
 
-// An Entry is one row of the field: a contender and how to measure it.
+// Entry is a contender and what its run is checked against.
 type Entry struct {
 	Name string
 	Open func(Setup) (Contender, error)
 
-	// OneKey marks a limiter that has no keys: it runs on workloads of one key.
-	OneKey bool
-
-	// RedisKeys is how many keys in Redis the contender makes for one limited
-	// key; 0 means one, and noKeys none.
-	RedisKeys int
-
-	// ExtraKeys is how many keys in Redis the contender may make besides.
-	ExtraKeys int
-
-	// Only restricts the entry to the workload of this name; empty means all.
-	Only string
+	OneKey    bool // it has no keys: only workloads of one key run it
+	NoLimit   bool // it grants everything: its answers are not checked
+	RedisKeys int  // keys in Redis for each limited key; 0 means 1
+	ExtraKeys int  // keys in Redis that it may make besides
 }
 
-// runs reports whether the entry takes part in w.
-func (e Entry) runs(w *Workload) bool {
-	return (!e.OneKey || w.Claim.Keys == 1) && (e.Only == "" || e.Only == w.Name)
-}
+// The contenders that ratios are taken against.
+const (
+	headgateName  = "headgate"
+	clockName     = "monotonic clock"
+	xTimeRateName = "x/time/rate"
+	goLimiterName = "sethvargo/go-limiter"
+	httprateName  = "go-chi/httprate"
+	redisRateName = "go-redis/redis_rate"
+	ululeName     = "ulule/limiter"
+	rueidisName   = "rueidislimiter"
+	prototypeName = "prototype"
+)
 
-// noKeys as the RedisKeys of an entry says that it keeps nothing in Redis.
-const noKeys = -1
-
-// redisKeys is the number that RedisKeys stands for.
-func (e Entry) redisKeys() int {
-	switch e.RedisKeys {
-	case 0:
-		return 1
-	case noKeys:
-		return 0
+// memoryField is the contenders that keep their state in this process.
+func memoryField() []Entry {
+	return []Entry{
+		{Name: headgateName, Open: openHeadgateMemory},
+		{Name: storeName, Open: openMemoryStore},
+		{Name: clockName, Open: openClock, OneKey: true, NoLimit: true},
+		{Name: xTimeRateName, Open: openXTimeRate, OneKey: true},
+		{Name: goLimiterName, Open: openGoLimiter},
 	}
-	return e.RedisKeys
 }
 
-// closeContender frees what c holds, if it holds anything.
+// httpField is the middlewares. Each limits by client address and sets header fields.
+func httpField() []Entry {
+	return []Entry{
+		{Name: headgateName, Open: middleware(headgateMiddleware)},
+		{Name: httprateName, Open: middleware(httprateMiddleware)},
+	}
+}
+
+// redisField is the contenders that keep their state in Redis.
+func redisField() []Entry {
+	return []Entry{
+		{Name: headgateName, Open: openHeadgateRedis},
+		{Name: fixedWindowName, Open: openHeadgateWindow},
+		{Name: redisRateName, Open: openRedisRate},
+		{Name: autoPipelineName, Open: openRedisRateAutoPipeline},
+		{Name: ululeName, Open: openUlule},
+		{Name: rueidisName, Open: openRueidisLimiter, RedisKeys: 2},
+		{Name: "throttled", Open: openThrottled},
+	}
+}
+
+// denyField is the contenders for keys that are denied, leaseField those for one hot key.
+func denyField() []Entry {
+	return []Entry{
+		{Name: denyCacheName, Open: openDenyCache},
+		{Name: headgateName, Open: openHeadgateRedis},
+		{Name: redisRateName, Open: openRedisRate},
+	}
+}
+
+func leaseField() []Entry {
+	return []Entry{
+		{Name: leaseName, Open: openLease, ExtraKeys: 1},
+		{Name: headgateName, Open: openHeadgateRedis},
+		{Name: redisRateName, Open: openRedisRate},
+	}
+}
+
+// redisKeys is how many keys in Redis the entry makes for limited keys.
+func (e Entry) redisKeys(limited int) int { return limited * max(e.RedisKeys, 1) }
+
+// closeContender closes c, if it can be closed.
 func closeContender(c Contender) error {
 	if cl, ok := c.(io.Closer); ok {
 		return cl.Close()
@@ -79,9 +115,12 @@ func closeContender(c Contender) error {
 	return nil
 }
 
-// rotated is es beginning at entry n, so that no contender always runs after
-// the same neighbour.
-func rotated(es []Entry, n int) []Entry {
-	n %= len(es)
-	return append(append(make([]Entry, 0, len(es)), es[n:]...), es[:n]...)
+// shuffled is es in an order of its own for each seed, so that no contender always follows the
+// same other one. For seed 0 it is the order of the field, which is then that of the tables.
+func shuffled(es []Entry, seed int) []Entry {
+	es = slices.Clone(es)
+	if seed > 0 {
+		random(uint64(seed)).Shuffle(len(es), func(i, j int) { es[i], es[j] = es[j], es[i] })
+	}
+	return es
 }

@@ -2,53 +2,115 @@ package main
 
 import (
 	"context"
+	"errors"
+	"net/http"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/denycache"
+	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/lease"
+	"github.com/headgate/headgate/redisstore"
 )
 
-// Entries of this project that are not a plain limiter on a plain store.
+// The contenders of this project, beside the plain limiter with a token bucket.
 const (
-	memoryTakeName = "headgate, Memory.Take"
-	denyCacheName  = "headgate+denycache"
-	leaseName      = "headgate+lease"
+	storeName       = "headgate, Memory alone"
+	fixedWindowName = "headgate, fixed window"
+	denyCacheName   = "headgate, deny cache"
+	leaseName       = "headgate, lease"
 )
 
-// headgateMemory is this project's memory store: asked by a limiter, as users
-// do, and asked directly.
-func headgateMemory() []Entry {
-	return []Entry{
-		{Name: headgateName, Open: openHeadgateMemory},
-		{Name: memoryTakeName, Open: openMemoryTake},
-	}
-}
-
-// bucket is the limit the terms describe.
 func (t Terms) bucket() headgate.Limit { return headgate.Per(1, t.Every).Burst(t.Burst) }
 
-// headgateLimiter is a limiter of this project on one of its stores.
-type headgateLimiter struct{ l *headgate.Limiter }
+// limiter is a Headgate limiter, with the client of its store if there is one.
+type limiter struct {
+	*headgate.Limiter
+
+	close func() error
+}
+
+func (l limiter) Take(key string) (bool, error) {
+	d, err := l.Allow(context.Background(), key)
+	return d.Allowed(), err
+}
+
+func (l limiter) Close() error { return l.close() }
 
 func openHeadgateMemory(s Setup) (Contender, error) {
 	l, err := headgate.NewLimiter(headgate.NewMemory(s.Keys), s.bucket())
-	return headgateLimiter{l}, err
+	return limiter{l, func() error { return nil }}, err
 }
 
-func (h headgateLimiter) Take(key string) (bool, error) {
-	d, err := h.l.Allow(context.Background(), key)
-	return d.Allowed(), err
-}
+// memoryStore is the Memory store without a limiter.
+type memoryStore struct {
+	*headgate.Memory
 
-// memoryTake asks the memory store of this project without a limiter.
-type memoryTake struct {
-	m     *headgate.Memory
 	limit headgate.Limit
 }
 
-func openMemoryTake(s Setup) (Contender, error) {
-	return memoryTake{headgate.NewMemory(s.Keys), s.bucket()}, nil
+func openMemoryStore(s Setup) (Contender, error) {
+	return memoryStore{headgate.NewMemory(s.Keys), s.bucket()}, nil
 }
 
-func (m memoryTake) Take(key string) (bool, error) {
-	d, err := m.m.Take(context.Background(), headgate.Request{Key: key, Limit: m.limit, Cost: 1})
+func (m memoryStore) Take(key string) (bool, error) {
+	r := headgate.Request{Key: key, Limit: m.limit, Cost: 1}
+	d, err := m.Memory.Take(context.Background(), r)
 	return d.Allowed(), err
+}
+
+func headgateMiddleware(s Setup, next http.Handler) (http.Handler, error) {
+	l, err := headgate.NewLimiter(headgate.NewMemory(s.Keys+1), s.bucket())
+	if err != nil {
+		return nil, err
+	}
+	limit, err := httplimit.New(l, httplimit.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return limit(next), nil
+}
+
+func openHeadgateRedis(s Setup) (Contender, error) { return openOnRedis(s, s.bucket(), nil) }
+
+func openHeadgateWindow(s Setup) (Contender, error) {
+	return openOnRedis(s, headgate.FixedWindow(s.Burst, s.Period()), nil)
+}
+
+func openDenyCache(s Setup) (Contender, error) {
+	return openOnRedis(s, s.bucket(), func(store headgate.Store) (headgate.Store, error) {
+		return denycache.New(store, 0)
+	})
+}
+
+func openLease(s Setup) (Contender, error) {
+	return openOnRedis(s, s.bucket(), func(store headgate.Store) (headgate.Store, error) {
+		return lease.New(store, lease.Options{})
+	})
+}
+
+// openOnRedis opens a limiter on Redis with the same client as the other contenders. A wrap that
+// is not nil makes the store around that of Redis.
+func openOnRedis(
+	s Setup, l headgate.Limit, wrap func(headgate.Store) (headgate.Store, error),
+) (Contender, error) {
+	client := newGoRedis(s.Addr)
+	inner, err := redisstore.New(client, redisstore.Options{})
+	if err != nil {
+		return nil, err
+	}
+	var store headgate.Store = inner
+	if wrap != nil {
+		if store, err = wrap(inner); err != nil {
+			return nil, err
+		}
+	}
+	made, err := headgate.NewLimiter(store, l)
+	return limiter{made, func() error { return errors.Join(inner.Close(), client.Close()) }}, err
+}
+
+// newGoRedis is the client of every contender on go-redis: its defaults.
+func newGoRedis(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr})
 }

@@ -1,62 +1,39 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 )
 
-// httpStore is the Store of the cells measured through a middleware in this process.
-const httpStore = "http"
-
-// httpField is every middleware: limiting each client address, with the header fields
-// that it can set, in front of a handler that does nothing.
-func httpField() []Entry {
-	return []Entry{
-		{Name: headgateName, Open: middleware(headgateMiddleware)},
-		{Name: httprateName, Open: middleware(httprateMiddleware)},
-		{Name: "didip/tollbooth", Open: middleware(tollboothMiddleware)},
-		{Name: "ulule/limiter", Open: middleware(ululeMiddleware)},
-		{Name: goLimiterName, Open: middleware(goLimiterMiddleware)},
-	}
-}
-
-// A mount puts a limiter of these terms in front of a handler.
-type mount func(Setup, http.Handler) (http.Handler, error)
-
-// middleware makes a contender of a middleware. Requests and answers are reused, so
-// that what is allocated is the middleware's.
-func middleware(m mount) func(Setup) (Contender, error) {
+// middleware makes a contender of a middleware in front of a handler that does nothing. Requests
+// and answers are reused, so that all allocations are the middleware's.
+func middleware(
+	mount func(Setup, http.Handler) (http.Handler, error),
+) func(Setup) (Contender, error) {
 	return func(s Setup) (Contender, error) {
-		h, err := m(s, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		h, err := mount(s, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		if err != nil {
 			return nil, err
 		}
-		if err := tells(h); err != nil {
-			return nil, err
+		probe := newExchange()
+		probe.request.RemoteAddr = "192.0.2.1:1" // a client that no workload has
+		h.ServeHTTP(probe, probe.request)
+		if len(probe.header) == 0 {
+			return nil, errors.New("the middleware sets no header field")
 		}
-		return &httpContender{h: h}, nil
+		return &server{h: h}, nil
 	}
 }
 
-// tells checks that h sets header fields for a client of its own.
-func tells(h http.Handler) error {
-	x := newExchange()
-	x.request.RemoteAddr = "192.0.2.1:1"
-	h.ServeHTTP(x, x.request)
-	if len(x.header) == 0 {
-		return fmt.Errorf("the middleware sets no header field")
-	}
-	return nil
-}
-
-type httpContender struct {
+// server is a contender whose keys are the addresses of clients.
+type server struct {
 	h         http.Handler
 	exchanges sync.Pool // of *exchange
 }
 
-// Take serves a request of the client at that address.
-func (c *httpContender) Take(address string) (bool, error) {
+func (c *server) Take(address string) (bool, error) {
 	x, _ := c.exchanges.Get().(*exchange)
 	if x == nil {
 		x = newExchange()
@@ -66,11 +43,10 @@ func (c *httpContender) Take(address string) (bool, error) {
 	x.status = http.StatusOK
 	x.request.RemoteAddr = address
 	c.h.ServeHTTP(x, x.request)
-	switch x.status {
-	case http.StatusOK, http.StatusTooManyRequests:
-		return x.status == http.StatusOK, nil
+	if x.status != http.StatusOK && x.status != http.StatusTooManyRequests {
+		return false, fmt.Errorf("status %d", x.status)
 	}
-	return false, fmt.Errorf("status %d", x.status)
+	return x.status == http.StatusOK, nil
 }
 
 // exchange is a request and the [http.ResponseWriter] of its answer.
@@ -81,7 +57,7 @@ type exchange struct {
 }
 
 func newExchange() *exchange {
-	r, err := http.NewRequest(http.MethodGet, "/", http.NoBody) //nolint:noctx // the background's, as a server's
+	r, err := http.NewRequest(http.MethodGet, "/", http.NoBody) //nolint:noctx // as a server's
 	if err != nil {
 		panic(err) // cannot happen: the path is fixed
 	}

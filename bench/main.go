@@ -1,17 +1,14 @@
-// Command bench measures Headgate beside its peers, in one process, as a middleware,
-// as a gate that callers wait at and through one Redis, and prints a table for each with ratios.
+// Command bench measures Headgate beside other limiters, in one run, and compares the results
+// with the budgets of the design.
 //
-// Contenders take turns within a round, so that what else the machine does
-// hits all alike; a ratio is the median over the rounds of one contender's
-// number over another's of the same round, with its extremes. Every workload
-// verifies that it touched the keys it claims, and every contender that it
-// counted every take: if not, the program ends with exit code 1. No duration
-// ever makes it fail.
+// Contenders run one after the other within a round, in another order in each. A ratio is taken
+// within a round; reports show its median over the rounds, and its extremes. A run fails if a
+// contender did not do what it is measured for: each answer is checked.
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -19,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -27,7 +25,9 @@ func main() {
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	switch {
+	case errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -35,123 +35,108 @@ func main() {
 	}
 }
 
-// errUsage says that the flags were wrong and that their parser has said so.
-var errUsage = errors.New("wrong usage")
+var errUsage = errors.New("bench: wrong usage")
 
 // options are the flags.
 type options struct {
-	quick      bool
-	only       string
-	rounds     int
-	json       bool
-	contenders choice
-	workloads  choice
-	callers    []int
+	quick, strict bool
+	rounds        int
+	out           string
+	parts         selection
+	contenders    selection
+	callers       []int
 }
 
-// parse reads the flags.
-func parse(args []string, stderr io.Writer) (options, error) {
-	var o options
+// selection is the words of a flag. None selects everything.
+type selection []string
+
+func (s selection) has(name string) bool {
+	return len(s) == 0 ||
+		slices.ContainsFunc(s, func(word string) bool { return strings.Contains(name, word) })
+}
+
+func (s selection) entries(es []Entry) []Entry {
+	return slices.DeleteFunc(slices.Clone(es), func(e Entry) bool { return !s.has(e.Name) })
+}
+
+func (o *options) parseCallers(text string) error {
+	for word := range strings.SplitSeq(text, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 {
+			return fmt.Errorf("callers: %q: want numbers from 1, such as 1,64", word)
+		}
+		o.callers = append(o.callers, n)
+	}
+	return nil
+}
+
+func parse(args []string, stderr io.Writer) (o options, err error) {
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(stderr)
-	fs.BoolVar(&o.quick, "quick", false, "one short round with few keys: shows that everything runs, measures little")
-	fs.StringVar(&o.only, "only", "", "measure one part: "+partNames)
-	fs.IntVar(&o.rounds, "rounds", 5, "how often each contender has its turn")
-	fs.BoolVar(&o.json, "json", false, "print the rows as JSON")
-	fs.Func("contenders", "measure those in whose `names` one of these words occurs, and whom ratios are taken against",
-		into(&o.contenders, parseChoice))
-	fs.Func("workloads", "run those in whose `names` one of these words occurs (gates run all)", into(&o.workloads, parseChoice))
-	fs.Func("callers", "ask Redis by these `numbers` of callers at once", into(&o.callers, parseLevels))
+	fs.BoolVar(&o.quick, "quick", false, "run everything briefly, to see that it works")
+	fs.BoolVar(&o.strict, "strict", false, "exit with 1 if a budget is missed or not measured")
+	fs.IntVar(&o.rounds, "rounds", 7, "run each contender `N` times")
+	fs.StringVar(&o.out, "out", "", "write the report to `FILE` as well")
+	words := func(to *selection) func(string) error {
+		return func(text string) error { *to = strings.Split(text, ","); return nil }
+	}
+	fs.Func("only", "measure the `PARTS`, separated by commas: "+partNames(), words(&o.parts))
+	fs.Func("contenders", "measure those whose name contains one of the `WORDS`", words(&o.contenders))
+	fs.Func("callers", "ask Redis by these `NUMBERS` of callers", o.parseCallers)
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return o, err
 		}
 		return o, errUsage
 	}
-	if fs.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q; want flags only", fs.Arg(0))
+	for _, name := range o.parts {
+		if !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
+			return o, fmt.Errorf("%w: -only: %q: want %s", errUsage, name, partNames())
+		}
 	}
-	if o.only != "" && !slices.ContainsFunc(parts, func(p part) bool { return p.store == o.only }) {
-		return o, fmt.Errorf("-only is %q; want %s", o.only, partNames)
+	if o.rounds < 1 || fs.NArg() > 0 {
+		return o, fmt.Errorf("%w: want -rounds of at least 1, and flags only", errUsage)
 	}
-	if o.rounds < 1 {
-		return o, fmt.Errorf("-rounds is %d; want at least 1", o.rounds)
-	}
-	return o, o.contenders.names(memoryField(), httpField(), gateField(), pacedField(), batchingField())
+	return o, nil
 }
 
-// A part of the program measures one field.
-type part struct {
-	store   string
-	measure func(plan, context.Context, io.Writer, *Results) error
-}
-
-// partNames are the parts in words.
-const partNames = "memory, http, gate, redis, paced or batching"
-
-// parts are all of them, in the order in which they run.
-var parts = []part{
-	{memoryStore, plan.memory},
-	{httpStore, plan.http},
-	{gateStore, plan.gate},
-	{redisStore, plan.redis},
-	{pacedStore, plan.pace},
-	{batchingStore, plan.batching},
-}
-
-// plan is what the flags ask for.
-func (o options) plan() plan {
-	p := fullPlan(o.rounds)
-	if o.quick {
-		p = quickPlan()
-	}
-	p.contenders, p.workloads = o.contenders, o.workloads
-	if len(o.callers) > 0 {
-		p.levels, p.sharers = o.callers, o.callers
-	}
-	return p
-}
-
-// run measures what args ask for and prints it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
 	if err != nil {
 		return err
 	}
 	p := o.plan()
-	var out Results
+	about := setting(ctx, args, p.rounds)
+	var results Results
 	for _, part := range parts {
-		if o.only != "" && o.only != part.store {
+		if !o.parts.has(part.name) {
 			continue
 		}
-		if err := part.measure(p, ctx, stderr, &out); err != nil {
+		if err := part.run(p, ctx, progress{stderr, part.name}, &results); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	return publish(o, &results, about, stdout)
+}
+
+// publish writes the report, and returns an error if a strict run missed a budget.
+func publish(o options, r *Results, about string, stdout io.Writer) error {
+	bs := budgets
+	if o.quick {
+		bs = nil
+	}
+	var report bytes.Buffer
+	writeReport(&report, r, about, bs)
+	if o.out != "" {
+		if err := os.WriteFile(o.out, report.Bytes(), 0o644); err != nil { //nolint:gosec // not secret
 			return err
 		}
 	}
-	if len(out.order) == 0 {
-		return fmt.Errorf("no workload is called %s", strings.Join(o.workloads, ","))
-	}
-	if o.json {
-		return json.NewEncoder(stdout).Encode(out.Rows())
-	}
-	return report(stdout, &out, p)
-}
-
-// report prints the tables and what is to be known about them.
-func report(w io.Writer, out *Results, p plan) error {
-	if err := writeTables(w, out.Rows()); err != nil {
+	if _, err := report.WriteTo(stdout); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "ratio: to %s (one hot key in memory, and gates), %s (other memory rows), %s (http), %s (Redis); median of %d rounds, their extremes beside it.\n",
-		xTimeRateName, goLimiterName, httprateName, redisRateName, p.rounds)
-	fmt.Fprintln(w, "redis us, client us: CPU time of the server, and of this process with its harness, for a decision.")
-	fmt.Fprintf(w, "late: part of the arrivals that were answered later than %v after they were due, or not taken because %d others were in flight.\n",
-		lateAfter, mostInFlight)
-	fmt.Fprintln(w, absent)
-	fmt.Fprintln(w)
-	writeBudgets(w, out)
+	if _, missed, rows := compare(r, bs); o.strict && (missed > 0 || len(rows) < len(bs)) {
+		return fmt.Errorf("%d budgets were missed, and %d not measured", missed, len(bs)-len(rows))
+	}
 	return nil
 }

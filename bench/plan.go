@@ -4,103 +4,92 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
-// A plan is how much is measured.
+// The parts of a run, by the names of their flag.
+const (
+	memoryPart = "memory"
+	httpPart   = "http"
+	redisPart  = "redis"
+	scriptPart = "script"
+	replayPart = "replay"
+)
+
+// part is what is measured together and reported in one table.
+type part struct {
+	name, title, about string
+	bases              []string // contenders that ratios are taken against: the first that ran
+	run                func(plan, context.Context, progress, *Results) error
+}
+
+var parts = []part{
+	{memoryPart, "Memory", "Callers are goroutines, each on a core of its own.",
+		[]string{xTimeRateName, goLimiterName}, plan.memory},
+	{httpPart, "Middleware", "The limit of each client address, with all header fields.",
+		[]string{httprateName}, plan.http},
+	{redisPart, "Redis", "Callers ask as fast as they can. \"redis us\" is the server's CPU time " +
+		"for a decision.", []string{redisRateName}, plan.redis},
+	{scriptPart, "Script", "Callers are the requests of a batch.",
+		[]string{prototypeName}, plan.script},
+	{replayPart, "Replay", "Bytes are those allocated for each line more.", nil, plan.replay},
+}
+
+func partNames() string {
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// plan is how much is measured.
 type plan struct {
-	rounds int
-
-	keys   int // uniform and Zipf in memory, Zipf in Redis
-	hot    int // passes over the hot key's 1024 takes
-	denied int // passes over the drained keys
-
-	clients int // uniform through middlewares
-
-	crowd time.Duration // that callers wait at a gate
-
-	redisKeys int           // uniform in Redis
-	weighKeys int           // resident in Redis while weighed
-	levels    []int         // callers of Redis
-	sharers   []int         // callers in the experiment about batches
-	span      time.Duration // of a Redis cell in a round
-
-	rates []int         // decisions a second of the paced loads
-	paced time.Duration // of a paced cell in a round
-
-	contenders choice // those to measure, and whom ratios are taken against
-	workloads  choice // those to run
+	rounds      int
+	memoryKeys  int
+	hotPasses   int // through the 1024 takes of the hot key
+	clients     int
+	redisKeys   int
+	callers     []int
+	span        time.Duration // of each contender on Redis, in a round
+	decisions   int           // of each script, in a round
+	replayLines int
+	contenders  selection
 }
 
-func fullPlan(rounds int) plan {
-	return plan{
-		rounds: rounds, keys: 1_000_000, hot: 4096, denied: 2000, clients: 100_000, crowd: 2 * time.Second,
-		redisKeys: 10_000, weighKeys: 10_000, span: time.Second,
-		levels: []int{1, 16, 64, 256, 1024}, sharers: []int{1, 16, 64, 256},
-		rates: []int{5000, 20_000}, paced: time.Second,
+func (o *options) plan() plan {
+	p := plan{
+		rounds: o.rounds, memoryKeys: 1_000_000, hotPasses: 4096, clients: 100_000, redisKeys: 10_000,
+		callers: []int{1, 8, 16, 64, 256, 1024}, span: 500 * time.Millisecond, decisions: 25_600,
+		replayLines: 1_000_000,
 	}
-}
-
-func quickPlan() plan {
-	return plan{
-		rounds: 1, keys: 20_000, hot: 32, denied: 20, clients: 2000, crowd: 250 * time.Millisecond,
-		redisKeys: 1000, weighKeys: 200, span: 20 * time.Millisecond,
-		levels: []int{1, 16, 64, 256, 1024}, sharers: []int{1, 64},
-		rates: []int{5000, 20_000}, paced: 50 * time.Millisecond,
+	if o.quick {
+		p = plan{
+			rounds: 1, memoryKeys: 10_000, hotPasses: 8, clients: 1000, redisKeys: 1000,
+			callers: p.callers, span: 20 * time.Millisecond, decisions: 2560, replayLines: 10_000,
+		}
 	}
-}
-
-// deniedKeys is how many drained keys the denial workload asks for.
-const deniedKeys = 1000
-
-// memoryWorkloads are the patterns that memory contenders run.
-func (p plan) memoryWorkloads() []*Workload {
-	return []*Workload{hotKey(p.hot), uniform(p.keys), zipf(p.keys, p.keys, 1), denial(deniedKeys, p.denied)}
-}
-
-// memory measures the contenders of this process.
-func (p plan) memory(ctx context.Context, progress io.Writer, out *Results) error {
-	run := memoryRun{store: memoryStore, field: p.contenders.entries(memoryStore, memoryField()), workloads: p.workloads.workloads(p.memoryWorkloads()), out: out}
-	if err := verifyAll(run.workloads); err != nil {
-		return err
+	if len(o.callers) > 0 {
+		p.callers = o.callers
 	}
-	return p.eachRound(ctx, progress, memoryStore, run.round)
+	p.contenders = o.contenders
+	return p
 }
 
-// httpWorkloads are the patterns that middlewares run: one client, and many.
-func (p plan) httpWorkloads() []*Workload {
-	ws := []*Workload{hotKey(max(p.hot/8, 1)), uniform(p.clients)}
-	for _, w := range ws {
-		w.Seq, w.Weigh = w.Seq.addressed(), false
-	}
-	return ws
+// progress says which round of a part is running.
+type progress struct {
+	w    io.Writer
+	part string
 }
 
-// http measures the middlewares.
-func (p plan) http(ctx context.Context, progress io.Writer, out *Results) error {
-	run := memoryRun{store: httpStore, field: p.contenders.entries(httpStore, httpField()), workloads: p.workloads.workloads(p.httpWorkloads()), out: out}
-	if err := verifyAll(run.workloads); err != nil {
-		return err
-	}
-	return p.eachRound(ctx, progress, httpStore, run.round)
-}
-
-// gate measures those that make callers wait.
-func (p plan) gate(ctx context.Context, progress io.Writer, out *Results) error {
-	run := gateRun{field: p.contenders.entries(gateStore, gateField()), pass: hotKey(p.hot), span: p.crowd, out: out}
-	if err := run.pass.Verify(); err != nil {
-		return err
-	}
-	return p.eachRound(ctx, progress, gateStore, run.round)
-}
-
-// eachRound calls round for each round, and says on progress where it is.
-func (p plan) eachRound(ctx context.Context, progress io.Writer, store string, round func(n int) error) error {
+// eachRound calls round for each round.
+func (p plan) eachRound(ctx context.Context, to progress, round func(n int) error) error {
 	for n := range p.rounds {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		fmt.Fprintf(progress, "%s: round %d of %d\n", store, n+1, p.rounds)
+		fmt.Fprintf(to.w, "%s: round %d of %d\n", to.part, n+1, p.rounds)
 		if err := round(n); err != nil {
 			return err
 		}
@@ -108,12 +97,59 @@ func (p plan) eachRound(ctx context.Context, progress io.Writer, store string, r
 	return nil
 }
 
-// verifyAll holds every workload to its claim.
-func verifyAll(ws []*Workload) error {
-	for _, w := range ws {
-		if err := w.Verify(); err != nil {
+func (p plan) memory(ctx context.Context, to progress, out *Results) error {
+	ws := []Workload{hotKey(p.hotPasses, keyOf), uniform(p.memoryKeys, keyOf)}
+	run := inProcess{memoryPart, p.contenders.entries(memoryField()), ws, out}
+	return p.inProcess(ctx, to, run)
+}
+
+func (p plan) http(ctx context.Context, to progress, out *Results) error {
+	ws := []Workload{hotKey(max(p.hotPasses/8, 1), addressOf), uniform(p.clients, addressOf)}
+	run := inProcess{httpPart, p.contenders.entries(httpField()), ws, out}
+	return p.inProcess(ctx, to, run)
+}
+
+func (p plan) inProcess(ctx context.Context, to progress, run inProcess) error {
+	for _, w := range run.workloads {
+		if err := w.verify(); err != nil {
 			return err
 		}
 	}
-	return nil
+	return p.eachRound(ctx, to, run.round)
+}
+
+func (p plan) redisLoads() []redisLoad {
+	return []redisLoad{
+		{uniform(p.redisKeys, keyOf), p.callers, redisField()},
+		{denial(), []int{64}, denyField()},
+		{hotKey(1, keyOf), []int{64}, leaseField()},
+	}
+}
+
+func (p plan) redis(ctx context.Context, to progress, out *Results) error {
+	loads := p.redisLoads()
+	for _, l := range loads {
+		if err := l.verify(); err != nil {
+			return err
+		}
+	}
+	return withRedis(ctx, func(s redisServer) error {
+		run := redisRun{s, p.span, loads, p.contenders, out}
+		return p.eachRound(ctx, to, func(n int) error { return run.round(ctx, n) })
+	})
+}
+
+func (p plan) script(ctx context.Context, to progress, out *Results) error {
+	return withRedis(ctx, func(s redisServer) error {
+		return p.eachRound(ctx, to, func(n int) error {
+			return s.scriptRound(ctx, n, p.decisions, out)
+		})
+	})
+}
+
+func (p plan) replay(ctx context.Context, to progress, out *Results) error {
+	log := accessLog(p.replayLines)
+	return p.eachRound(ctx, to, func(int) error {
+		return replayRound(ctx, log, p.replayLines, out)
+	})
 }

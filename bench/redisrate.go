@@ -7,11 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// newGoRedis is the client of every contender that uses go-redis: its
-// defaults, so that all have the same pool.
-func newGoRedis(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: addr})
-}
+const autoPipelineName = "redis_rate, AutoPipeline"
 
 // redisRate is GCRA of go-redis/redis_rate.
 type redisRate struct {
@@ -22,8 +18,22 @@ type redisRate struct {
 
 func openRedisRate(s Setup) (Contender, error) {
 	client := newGoRedis(s.Addr)
-	limit := redis_rate.Limit{Rate: 1, Period: s.Every, Burst: int(s.Burst)}
-	return redisRate{client, redis_rate.NewLimiter(client), limit}, nil
+	return redisRate{client, redis_rate.NewLimiter(client), s.redisRateLimit()}, nil
+}
+
+// openRedisRateAutoPipeline opens redis_rate on the part of go-redis that sends what callers ask
+// at the same time in one pipeline, with its defaults.
+func openRedisRateAutoPipeline(s Setup) (Contender, error) {
+	client := newGoRedis(s.Addr)
+	pipeline, err := client.AutoPipeline()
+	if err != nil {
+		return nil, err
+	}
+	return redisRate{client, redis_rate.NewLimiter(pipeline), s.redisRateLimit()}, nil
+}
+
+func (t Terms) redisRateLimit() redis_rate.Limit {
+	return redis_rate.Limit{Rate: 1, Period: t.Every, Burst: int(t.Burst)}
 }
 
 func (r redisRate) Take(key string) (bool, error) {
@@ -34,4 +44,5 @@ func (r redisRate) Take(key string) (bool, error) {
 	return answer.Allowed > 0, nil
 }
 
+// Close closes the pipelines as well.
 func (r redisRate) Close() error { return r.client.Close() }

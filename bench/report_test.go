@@ -2,130 +2,139 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"testing"
-	"time"
-	"unicode/utf8"
 )
 
-func TestSpread(t *testing.T) {
-	tests := []struct {
-		in   []float64
-		want Spread
-	}{
-		{nil, Spread{}},
-		{[]float64{3}, Spread{3, 3, 3, true}},
-		{[]float64{9, 1, 5}, Spread{5, 1, 9, true}},
-		{[]float64{9, 1, 5, 6}, Spread{5.5, 1, 9, true}},
-	}
-	for _, tt := range tests {
-		if got := spreadOf(tt.in); got != tt.want {
-			t.Errorf("spreadOf(%v) = %v, want %v", tt.in, got, tt.want)
-		}
-	}
-}
-
-// A round in which the machine was slow counts like any other: the ratio is
-// taken within it.
-func TestRatioIsTakenRoundByRound(t *testing.T) {
-	var r Results
-	ours, base := Cell{Contender: "ours"}, Cell{Contender: "base"}
-	for _, load := range []float64{1, 10, 3} {
-		r.Add(ours, Sample{Nanos: 50 * load})
-		r.Add(base, Sample{Nanos: 100 * load})
-	}
-	if got, want := r.Ratio(ours, base, Nanos), (Spread{0.5, 0.5, 0.5, true}); got != want {
-		t.Errorf("ratio is %v, want %v", got, want)
-	}
-	if r.Ratio(ours, Cell{Contender: "absent"}, Nanos).OK {
-		t.Error("a ratio to nobody")
-	}
-}
-
-func TestLatenciesKeepTheLast(t *testing.T) {
-	ls := newLatencies(2, 8)
-	for i := range 10 {
-		ls[0].add(time.Duration(i) * time.Microsecond) // keeps 6 to 9
-	}
-	ls[1].add(100 * time.Microsecond)
-	if got := quantiles(ls, 0, 0.5, 0.99); got[0] != 6 || got[1] != 8 || got[2] != 100 {
-		t.Errorf("quantiles are %v, want 6, 8 and 100", got)
-	}
-}
-
-func TestCount(t *testing.T) {
-	for n, want := range map[int]string{7: "7", 1500: "1500", 10_000: "10k", 1_000_000: "1M", 1_500_000: "1500k"} {
-		if got := count(n); got != want {
-			t.Errorf("count(%d) = %s, want %s", n, got, want)
-		}
-	}
-}
-
-// The whole program on a small plan: everything runs, verifies, and is printed.
-func TestSmallPlan(t *testing.T) {
-	var out Results
-	p := smallPlan()
-	for _, part := range parts {
-		if err := part.measure(p, t.Context(), io.Discard, &out); err != nil {
-			t.Fatalf("%s: %v", part.store, err)
-		}
-	}
+// A quick run measures every contender of every part.
+func TestQuickRunMeasuresAll(t *testing.T) {
 	var text bytes.Buffer
-	if err := report(&text, &out, p); err != nil {
+	if err := run(t.Context(), []string{"-quick", "-callers", "4"}, &text, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	tables := strings.SplitN(text.String(), "\n\n", len(parts)+1)
-	fields := [][]Entry{memoryField(), httpField(), gateField(), redisLoopField(), pacedField(), batchingField()}
-	for i, part := range parts {
-		isTable(t, tables[i])
-		for _, e := range fields[i] {
-			if !strings.Contains(tables[i], "\n| "+part.store) || !strings.Contains(tables[i], "| "+e.Name+" ") {
-				t.Errorf("%s: no row of %s", part.store, e.Name)
+	tables := strings.Split(text.String(), "\n## ")[1:]
+	fields := [][]Entry{
+		memoryField(), httpField(), slices.Concat(redisField(), denyField(), leaseField()),
+		{{Name: headgateName}, {Name: prototypeName}}, {{Name: headgateName}},
+	}
+	if len(tables) != len(fields) {
+		t.Fatalf("%d tables, want %d", len(tables), len(fields))
+	}
+	for i, field := range fields {
+		for _, e := range field {
+			if !strings.Contains(tables[i], "| "+e.Name+" |") {
+				t.Errorf("no row of %s in\n%s", e.Name, tables[i])
 			}
 		}
 	}
-	for _, row := range out.Rows() {
-		if asksRedis[row.Store] && row.Metric == Rate && !(row.Detail[OwnCPU].Median > 0) {
-			t.Errorf("%v: no client CPU", row.Cell)
+}
+
+// Every budget is about something that a full run measures.
+func TestBudgetsAreMeasured(t *testing.T) {
+	o := options{rounds: 1}
+	p := o.plan()
+	measured := make(map[Cell]bool)
+	add := func(part, workload string, callers []int, field []Entry) {
+		for _, n := range callers {
+			for _, e := range field {
+				measured[Cell{part, workload, n, e.Name}] = true
+			}
 		}
 	}
-	if _, err := json.Marshal(out.Rows()); err != nil {
-		t.Error(err)
+	for _, l := range p.redisLoads() {
+		add(redisPart, l.Name, l.callers, l.field)
+	}
+	add(redisPart, usageName, []int{0}, redisField())
+	add(memoryPart, hotKeyName, coreCounts, memoryField())
+	add(memoryPart, count(p.memoryKeys)+" random keys", coreCounts, memoryField())
+	add(httpPart, hotKeyName, coreCounts, httpField())
+	add(httpPart, count(p.clients)+" random keys", coreCounts, httpField())
+	add(scriptPart, scriptName, batchSizes, []Entry{{Name: headgateName}, {Name: prototypeName}})
+	add(replayPart, count(p.replayLines)+" lines", []int{0}, []Entry{{Name: headgateName}})
+	for _, b := range budgets {
+		than := b.Of
+		if b.Than != "" && b.Than != everyPeer {
+			than.Contender = b.Than
+		}
+		if !measured[b.Of] || !measured[than] {
+			t.Errorf("%s: not measured", b.What)
+		}
 	}
 }
 
-// isTable fails the test unless all lines of text have as many bars, and as long cells.
-func isTable(t *testing.T, text string) {
-	t.Helper()
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		if strings.Count(line, "|") != strings.Count(lines[0], "|") || utf8.RuneCountInString(line) != utf8.RuneCountInString(lines[0]) {
-			t.Errorf("line %d is unlike the first:\n%s\n%s", i+1, lines[0], line)
-		}
-	}
-}
-
-// A table has the columns that say something in it.
-func TestTablesLeaveEmptyColumnsOut(t *testing.T) {
+func TestBudgetRows(t *testing.T) {
 	var r Results
-	r.Add(Cell{"memory", "w", 1, xTimeRateName}, Sample{Nanos: 5})
-	r.Add(Cell{"paced", "w", 0, redisRateName}, Sample{Rate: 5000, P99: 100, NotTaken: 0.125})
-	r.Add(Cell{"paced", "w", 0, headgateName}, Sample{Rate: 5000, P99: 50, NotTaken: 0})
-	var text strings.Builder
-	if err := writeTables(&text, r.Rows()); err != nil {
-		t.Fatal(err)
+	cell := Cell{redisPart, "w", 64, headgateName}
+	for _, s := range []struct {
+		name    string
+		samples [3]float64
+	}{
+		{headgateName, [3]float64{300, 200, 100}},
+		{fixedWindowName, [3]float64{900, 900, 900}}, // Headgate's own: no peer
+		{"slow", [3]float64{100, 100, 100}},
+		{"fast", [3]float64{200, 100, 200}},
+	} {
+		for _, v := range s.samples {
+			c := cell
+			c.Contender = s.name
+			r.Add(c, Sample{Rate: v})
+		}
 	}
-	want := `| store  | workload | callers | contender   | result | ratio |
-| ------ | -------- | ------: | ----------- | -----: | ----: |
-| memory | w        |       1 | x/time/rate | 5.0 ns | 1.00x |
+	for _, tt := range []struct {
+		b    Budget
+		want string
+	}{
+		{Budget{Than: "slow", AtLeast: true, Bound: 2}, "| at least 2 | 2.00 (1.00-3.00) | met |"},
+		{Budget{Than: "slow", Bound: 1.25}, "| at most 1.25 | 2.00 (1.00-3.00) | **missed** |"},
+		{
+			Budget{Than: everyPeer, AtLeast: true, Bound: 2},
+			"| at least 2 | 1.50 (0.50-2.00), fast | **missed** |",
+		},
+		{
+			Budget{Than: everyPeer, AtLeast: true, Bound: 2, Wish: true},
+			"| wish: at least 2 | 1.50 (0.50-2.00), fast | not yet |",
+		},
+		{
+			Budget{Than: "fast", Minus: true, Bound: 200.001},
+			"| at most 200 | 100.00 (-100.00-100.00) | met |",
+		},
+		{Budget{AtLeast: true, Bound: 4e6}, "| at least 4M | 200.00 (100.00-300.00) | **missed** |"},
+	} {
+		tt.b.What, tt.b.Of, tt.b.Metric = "what", cell, Rate
+		if got, want := tt.b.row(&r), "| what "+tt.want; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
 
-| store | workload | contender           | result | ratio | p99 us | ratio | not taken |
-| ----- | -------- | ------------------- | -----: | ----: | -----: | ----: | --------: |
-| paced | w        | go-redis/redis_rate | 5.0k/s | 1.00x |    100 | 1.00x |     12.5% |
-| paced | w        | headgate            | 5.0k/s | 1.00x |     50 | 0.50x |      0.0% |
+// A strict run fails if a budget is missed, and if one is not measured.
+func TestStrictRunFails(t *testing.T) {
+	args := []string{"-strict", "-only", "memory", "-contenders", "none", "-rounds", "1"}
+	err := run(t.Context(), args, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "not measured") {
+		t.Errorf("error is %v", err)
+	}
+}
 
+func TestTableLeavesEmptyColumnsOut(t *testing.T) {
+	var r Results
+	for _, v := range []float64{100, 50, 200} {
+		r.Add(Cell{"p", "w", 0, "base"}, Sample{Rate: 1000 * v, P99: 10})
+		r.Add(Cell{"p", "w", 0, "x"}, Sample{Rate: 500 * v, P99: v})
+	}
+	var text strings.Builder
+	writeTable(&text, &r, part{name: "p", title: "Title", about: "About.", bases: []string{"base"}})
+	want := `
+## Title
+
+About. Ratios are to base.
+
+| workload | contender | k/s | k/s ratio | p99 us | p99 us ratio |
+| --- | --- | --- | --- | --- | --- |
+| w | base | 100.0 |  | 10 |  |
+| w | x | 50.0 | 0.50 (0.50-0.50) | 100 | 10.00 (5.00-20.00) |
 `
 	if got := text.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
@@ -133,9 +142,10 @@ func TestTablesLeaveEmptyColumnsOut(t *testing.T) {
 }
 
 func TestWrongFlags(t *testing.T) {
-	for _, args := range [][]string{{"-only", "disk"}, {"-rounds", "0"}, {"-fast"}, {"quick"},
-		{"-contenders", "nobody else"}, {"-contenders", "headgate,"}, {"-callers", "0"}, {"-callers", "many"},
-		{"-quick", "-only", "paced", "-workloads", "none"}} {
+	for _, args := range [][]string{
+		{"-only", "disk"}, {"-rounds", "0"}, {"-fast"}, {"quick"}, {"-callers", "0"},
+		{"-callers", "many"},
+	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
 			t.Errorf("%v: no error", args)
 		}

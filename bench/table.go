@@ -5,144 +5,102 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
-// header names the columns of a table.
-var header = []string{
-	"store", "workload", "callers", "contender", "result", "ratio", "min-max",
-	"allocs", "2/1 cores", "p50 us", "p99 us", "ratio", "min-max", "p99.9 us", "max us", "late", "not taken",
-	"redis us", "ratio", "client us", "ratio",
+// column is one column of the tables. A table leaves out those that are empty.
+type column struct {
+	title string
+	text  func(r *Results, c, base Cell) string
 }
 
-// writeTables prints the rows as Markdown tables, one for each store, padded to be read
-// as they are.
-func writeTables(w io.Writer, rows []Row) error {
-	for len(rows) > 0 {
-		n := slices.IndexFunc(rows, func(r Row) bool { return r.Store != rows[0].Store })
-		if n < 0 {
-			n = len(rows)
+var columns = []column{
+	{"workload", func(_ *Results, c, _ Cell) string { return c.Workload }},
+	{"callers", func(_ *Results, c, _ Cell) string {
+		if c.Callers == 0 {
+			return ""
 		}
-		if err := writeTable(w, rows[:n]); err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintln(w); err != nil {
-			return err
-		}
-		rows = rows[n:]
-	}
-	return nil
+		return fmt.Sprint(c.Callers)
+	}},
+	{"contender", func(_ *Results, c, _ Cell) string { return c.Contender }},
+	number(Nanos, "%.1f", 1), ratio(Nanos),
+	number(Rate, "%.1f", 1e3), ratio(Rate),
+	number(P50, "%.0f", 1), number(P99, "%.0f", 1), ratio(P99),
+	number(RedisCPU, "%.2f", 1), ratio(RedisCPU),
+	number(Script, "%.2f", 1), ratio(Script),
+	number(Allocs, "%.1f", 1), number(Scaling, "%.2f", 1), number(Bytes, "%.1f", 1),
 }
 
-// writeTable prints one table, of the columns that say something in it.
-func writeTable(w io.Writer, rows []Row) error {
-	lines := [][]string{header}
-	for _, r := range rows {
-		lines = append(lines, r.columns())
-	}
-	widths := make([]int, len(header)) // 0 for a column without anything below its header
-	for _, l := range lines[1:] {
-		for i, cell := range l {
-			if cell != "" {
-				widths[i] = max(widths[i], utf8.RuneCountInString(cell), utf8.RuneCountInString(header[i]))
-			}
+// number is a column of medians, in units of unit.
+func number(m Metric, format string, unit float64) column {
+	return column{string(m), func(r *Results, c, _ Cell) string {
+		if s := r.Of(c, m); s.OK {
+			return fmt.Sprintf(format, s.Median/unit)
 		}
-	}
-	lines = slices.Insert(lines, 1, rule(widths))
-	for _, l := range lines {
-		if _, err := fmt.Fprintln(w, pad(l, widths)); err != nil {
-			return err
-		}
-	}
-	return nil
+		return ""
+	}}
 }
 
-// rule is the line under the header; numbers stand to the right.
-func rule(widths []int) []string {
-	out := make([]string, len(widths))
-	for i, n := range widths {
-		out[i] = strings.Repeat("-", n)
-		if n > 0 && !leftAligned(i) {
-			out[i] = out[i][:n-1] + ":"
+// ratio is a column of ratios to the base, with their extremes.
+func ratio(m Metric) column {
+	return column{string(m) + " ratio", func(r *Results, c, base Cell) string {
+		if s := r.Ratio(c, base, m); s.OK && c != base {
+			return s.String()
 		}
-	}
-	return out
+		return ""
+	}}
 }
 
-func leftAligned(column int) bool { return column < 4 && column != 2 }
+// String is the median and the extremes.
+func (s Spread) String() string {
+	switch {
+	case !s.OK:
+		return ""
+	case s.Median >= 1e6:
+		return fmt.Sprintf("%.2fM (%.2fM-%.2fM)", s.Median/1e6, s.Min/1e6, s.Max/1e6)
+	}
+	return fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Min, s.Max)
+}
 
-// pad writes one line with every cell as wide as its column, and without the columns
-// that have no width.
-func pad(cells []string, widths []int) string {
-	var b strings.Builder
-	for i, c := range cells {
-		if widths[i] == 0 {
+// writeTable writes the table of a part, if anything was measured.
+func writeTable(w io.Writer, r *Results, p part) {
+	lines := [][]string{nil, nil}
+	for _, col := range columns {
+		lines[0], lines[1] = append(lines[0], col.title), append(lines[1], "---")
+	}
+	for _, c := range r.cells {
+		if c.Part != p.name {
 			continue
 		}
-		fill := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
-		if leftAligned(i) {
-			c += fill
-		} else {
-			c = fill + c
+		base, row := r.base(c, p.bases), []string(nil)
+		for _, col := range columns {
+			row = append(row, col.text(r, c, base))
 		}
-		b.WriteString("| " + c + " ")
+		lines = append(lines, row)
 	}
-	return b.String() + "|"
-}
-
-// columns is the row as text.
-func (r Row) columns() []string {
-	callers := ""
-	if r.Callers > 0 {
-		callers = fmt.Sprint(r.Callers)
+	if len(lines) == 2 {
+		return
 	}
-	detail := func(m Metric, format string) string { return text(r.Detail[m], format) }
-	part := func(m Metric) string { return text(r.Detail[m].times(100), "%.1f%%") }
-	ratio := func(m Metric) string { return text(r.Ratios[m], "%.2fx") }
-	return []string{
-		r.Store, r.Workload, callers, r.Contender,
-		result(r.Metric, r.Result.Median), text(r.Ratio, "%.2fx"), extremes(r.Ratio),
-		detail(Allocs, "%.1f"), detail(Scaling, "%.2fx"),
-		detail(P50, "%.0f"), detail(P99, "%.0f"), ratio(P99), extremes(r.Ratios[P99]),
-		detail(P999, "%.0f"), detail(Longest, "%.0f"), part(Late), part(NotTaken),
-		detail(RedisCPU, "%.1f"), ratio(RedisCPU), detail(OwnCPU, "%.1f"), ratio(OwnCPU),
+	fmt.Fprintf(w, "\n## %s\n\n%s", p.title, p.about)
+	if p.bases != nil {
+		fmt.Fprintf(w, " Ratios are to %s.", strings.Join(p.bases, " or "))
+	}
+	fmt.Fprint(w, "\n\n")
+	for _, line := range lines {
+		for i, cell := range line {
+			if slices.ContainsFunc(lines[2:], func(l []string) bool { return l[i] != "" }) {
+				fmt.Fprintf(w, "| %s ", cell)
+			}
+		}
+		fmt.Fprintln(w, "|")
 	}
 }
 
-// result writes the main number of a row with its unit.
-func result(m Metric, v float64) string {
-	switch m {
-	case Nanos:
-		return fmt.Sprintf("%.1f ns", v)
-	case Rate:
-		return fmt.Sprintf("%.1fk/s", v/1e3)
-	case Most:
-		return fmt.Sprintf("up to %.0f", v)
-	case Part:
-		return fmt.Sprintf("%.1f%% of it", 100*v)
-	case GCCycle:
-		return fmt.Sprintf("GC %.1f ms", v)
-	case GCPause:
-		return fmt.Sprintf("pause %.0f us", v)
-	case ByUsage:
-		return fmt.Sprintf("%.0f B by USAGE", v)
-	default:
-		return fmt.Sprintf("%.1f B/key", v)
+// base is the first of bases that was measured in the group of c.
+func (r *Results) base(c Cell, bases []string) Cell {
+	for _, name := range bases {
+		if c.Contender = name; r.samples[c] != nil {
+			return c
+		}
 	}
-}
-
-// text writes the median of s, or nothing where nothing was measured.
-func text(s Spread, format string) string {
-	if !s.OK {
-		return ""
-	}
-	return fmt.Sprintf(format, s.Median)
-}
-
-// extremes writes the spread of a ratio, or nothing where it has none.
-func extremes(s Spread) string {
-	if !s.OK || s.Min == s.Max {
-		return ""
-	}
-	return fmt.Sprintf("%.2f-%.2f", s.Min, s.Max)
+	return c
 }

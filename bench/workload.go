@@ -2,132 +2,122 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
-// A Workload is a pattern of keys, and the answers that prove that it was run.
+// Workload is a sequence of keys and the answers that are expected.
 type Workload struct {
-	Name  string
-	Seq   Sequence
-	Claim Claim
-
-	// Denied says that every timed take finds its bucket empty; otherwise
-	// every timed take is granted.
-	Denied bool
-
-	// Exact says that each pass takes each key equally often, so that a bucket
-	// sized to the passes is empty after them, neither sooner nor later.
-	Exact bool
-
-	// Weigh says that the memory runs weigh the keys once they are resident.
-	Weigh bool
-
-	// Passes is how often a timed slice of the memory runs goes through Seq.
-	Passes int
-
-	// Warm is how many takes of Seq bring the Redis runs into a steady state;
-	// the memory runs make one whole pass.
-	Warm int
+	Name   string
+	Seq    Sequence
+	Keys   int  // different keys in Seq, each as often as the others
+	Passes int  // passes through Seq in a timed run in this process
+	Denied bool // all takes are denied after the first of each key; otherwise all are granted
 }
 
-// Claim is what a workload says about its keys. Verify holds it to that.
-type Claim struct {
-	Keys    int     // exactly as many different keys in a pass; 0 means unsaid
-	MinKeys int     // at least as many
-	MinTop  float64 // the most frequent key has at least this share of the takes
-	MaxTop  float64 // and at most this one
+// refill is so slow that no token comes back during a run.
+const refill = 5 * time.Minute
+
+// hotKeyName and denialName are workloads that budgets name.
+const (
+	hotKeyName = "one hot key"
+	denialName = "1k keys, denied"
+)
+
+// hotKey takes from one key only.
+func hotKey(passes int, name func(int) string) Workload {
+	return Workload{Name: hotKeyName, Seq: repeatedKey(1024, name), Keys: 1, Passes: passes}
 }
 
-// Verify counts the keys of a pass and compares them with the claim.
-func (w *Workload) Verify() error {
-	keys, top := w.Seq.distinct()
-	share := float64(top) / float64(w.Seq.Len())
-	c := w.Claim
-	switch {
-	case c.Keys != 0 && keys != c.Keys:
-		return fmt.Errorf("workload %q: claims %d keys, touches %d", w.Name, c.Keys, keys)
-	case keys < c.MinKeys:
-		return fmt.Errorf("workload %q: claims at least %d keys, touches %d", w.Name, c.MinKeys, keys)
-	case share < c.MinTop || share > c.MaxTop:
-		return fmt.Errorf("workload %q: claims %.4f to %.4f of the takes for its top key, has %.4f",
-			w.Name, c.MinTop, c.MaxTop, share)
+// uniform takes from each of n keys once in a pass, in random order.
+func uniform(n int, name func(int) string) Workload {
+	return Workload{Name: count(n) + " random keys", Seq: shuffledKeys(n, name), Keys: n, Passes: 1}
+}
+
+// denial takes from keys whose buckets are empty.
+func denial() Workload {
+	w := uniform(1000, keyOf)
+	w.Name, w.Denied = denialName, true
+	return w
+}
+
+// verify checks that the workload has as many keys as it says.
+func (w Workload) verify() error {
+	if n := w.Seq.distinct(); n != w.Keys {
+		return fmt.Errorf("workload %q: has %d keys; want %d", w.Name, n, w.Keys)
 	}
 	return nil
 }
 
-// refill is so slow that no token comes back while a slice runs, and expiries
-// in Redis are far away.
-const refill = 5 * time.Minute
-
-// hotKey takes from one key only; a pass is long enough to hide its loop.
-func hotKey(passes int) *Workload {
-	const n = 1024
-	return &Workload{
-		Name: "one hot key", Seq: repeatedKey(n), Passes: passes, Exact: true, Warm: 64,
-		Claim: Claim{Keys: 1, MinTop: 1, MaxTop: 1},
-	}
+// memoryTerms makes buckets that the warm-up and runs timed runs empty exactly.
+func (w Workload) memoryTerms(runs int) Terms {
+	return Terms{Burst: int64(1+runs*w.Passes) * int64(w.Seq.Len()/w.Keys), Every: refill}
 }
 
-// uniform takes from each of n keys once a pass, in random order.
-func uniform(n int) *Workload {
-	return &Workload{
-		Name: count(n) + " uniform keys", Seq: shuffledKeys(n), Passes: 1, Exact: true, Warm: n, Weigh: true,
-		Claim: Claim{Keys: n, MaxTop: 1 / float64(n)},
-	}
-}
-
-// zipf takes draws times from n keys of which few are popular.
-func zipf(draws, n, passes int) *Workload {
-	return &Workload{
-		Name: "Zipf over " + count(n), Seq: zipfKeys(draws, n), Passes: passes, Warm: min(draws, 2048),
-		Claim: Claim{MinKeys: draws / 10, MinTop: 0.05, MaxTop: 0.25},
-	}
-}
-
-// denial takes from n keys whose buckets are empty.
-func denial(n, passes int) *Workload {
-	return &Workload{
-		Name: "denial", Seq: shuffledKeys(n), Passes: passes, Denied: true, Warm: n,
-		Claim: Claim{Keys: n, MaxTop: 1 / float64(n)},
-	}
-}
-
-// keys is how many different keys the workload may touch.
-func (w *Workload) keys() int { return max(w.Claim.Keys, w.Claim.MinKeys) }
-
-// memoryTerms sizes the bucket so that slices timed slices and the warm-up
-// pass before them get the answers the workload claims.
-func (w *Workload) memoryTerms(slices int) Terms {
-	burst := int64(1 + slices*w.Passes)
-	switch {
-	case w.Denied:
-		burst = 1
-	case w.Claim.Keys == 0 || w.Claim.Keys == 1: // one key may get every take
-		burst *= int64(w.Seq.Len())
-	}
-	return Terms{Burst: burst, Every: refill}
-}
-
-// redisTerms sizes the bucket for a closed loop of unknown length: what leases decide is millions in a second.
-func (w *Workload) redisTerms() Terms {
+// redisTerms makes buckets for runs of unknown length. No key may expire in a run: a key that was
+// taken once lives for Every in some contenders.
+func (w Workload) redisTerms() Terms {
 	if w.Denied {
 		return Terms{Burst: 1, Every: refill}
 	}
-	return Terms{Burst: 15_000_000, Every: refill}
+	return Terms{Burst: 15_000_000, Every: time.Minute}
 }
 
-// Answers is what a contender said to a run of takes.
+// Answers counts what a contender answered.
 type Answers struct{ Granted, Denied int64 }
 
-// check compares the answers with what was to be said.
-func (a Answers) check(denied bool) error {
+func (a *Answers) add(b Answers) {
+	a.Granted += b.Granted
+	a.Denied += b.Denied
+}
+
+func (a *Answers) all() float64 { return float64(a.Granted + a.Denied) }
+
+// check returns an error unless all takes were denied, or all were granted.
+func (a *Answers) check(denied bool) error {
 	if denied && a.Granted > 0 {
-		return fmt.Errorf("%d of %d takes were granted where all had to be denied", a.Granted, a.Granted+a.Denied)
+		return fmt.Errorf("%d of %.0f takes were granted; want none", a.Granted, a.all())
 	}
 	if !denied && a.Denied > 0 {
-		return fmt.Errorf("%d of %d takes were denied where all had to be granted", a.Denied, a.Granted+a.Denied)
+		return fmt.Errorf("%d of %.0f takes were denied; want none", a.Denied, a.all())
 	}
 	return nil
+}
+
+// takeAll takes from the keys lo to hi of seq, passes times.
+func takeAll(c Contender, seq Sequence, lo, hi, passes int) (a Answers, err error) {
+	var granted, takes int64 // not in a: the loop is timed
+	for range passes {
+		for i := lo; i < hi; i++ {
+			ok, err := c.Take(seq.Key(i))
+			if err != nil {
+				return a, fmt.Errorf("key %q: %w", seq.Key(i), err)
+			}
+			if ok {
+				granted++
+			}
+			takes++
+		}
+	}
+	return Answers{Granted: granted, Denied: takes - granted}, nil
+}
+
+// warmUp takes every key of seq once, and checks the answers. Each key is a string of its own, as
+// requests bring it, so what a contender keeps of it is counted. The order is not that of the
+// timed runs: otherwise contenders with an object for each key would find them in order in memory.
+func warmUp(c Contender, seq Sequence) (a Answers, err error) {
+	for _, i := range random(2).Perm(seq.Len()) {
+		ok, err := c.Take(strings.Clone(seq.Key(i)))
+		if err != nil {
+			return a, err
+		}
+		if ok {
+			a.Granted++
+		} else {
+			a.Denied++
+		}
+	}
+	return a, nil
 }
 
 // count writes 1000000 as 1M and 10000 as 10k.

@@ -78,7 +78,7 @@ type Store interface {
 
 	// WatchPermits sends to wake, without blocking, when a permit of key may have been
 	// released after a request with Notify was denied. It ends when stop is called. It does
-	// not report expiry: RetryAfter tells when that is.
+	// not report expiry: RetryAfter is the time until then.
 	WatchPermits(key string, wake chan<- struct{}) (stop func())
 }
 

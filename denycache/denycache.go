@@ -1,4 +1,8 @@
 // Package denycache answers repeated denials in the process, without asking the store.
+//
+//	store, err := denycache.New(redisStore, 0)
+//
+// A client that was denied and keeps asking then costs no round trip until its wait is over.
 package denycache
 
 import (

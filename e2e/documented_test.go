@@ -19,6 +19,7 @@ import (
 
 // What was written against the demo of the Redis documentation works with ours.
 func TestDocumentedEndpoints(t *testing.T) {
+	t.Parallel()
 	documented(t, serve(t, headgate.NewMemory(0)))
 }
 
@@ -85,6 +86,7 @@ var address = regexp.MustCompile(`http://\S+`)
 
 // The demo of the drop-in: the same page, on Redis, with the flags of the original.
 func TestRunDemoServer(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	host, port := hostOf(t, server.URL())
 	line, end := program(t, "./testdata/rundemo", "-port", "0", "-redis-host", host, "-redis-port", port)
@@ -100,6 +102,7 @@ func TestRunDemoServer(t *testing.T) {
 }
 
 func TestRunDemoServerWithoutRedis(t *testing.T) {
+	t.Parallel()
 	bin := filepath.Join(t.TempDir(), "rundemo")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./testdata/rundemo").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -123,6 +126,7 @@ func TestRunDemoServerWithoutRedis(t *testing.T) {
 
 // The verb, as a person starts it.
 func TestDemoVerb(t *testing.T) {
+	t.Parallel()
 	line, end := program(t, "github.com/headgate/headgate/cmd/headgate", "demo", "--port", "0")
 	p := open(t, address.FindString(line))
 	p.click("#one")

@@ -35,6 +35,7 @@ const pixels = `window.pixels = (lane, name) => {
 }`
 
 func TestTimeline(t *testing.T) {
+	t.Parallel()
 	for _, scheme := range []string{"light", "dark"} {
 		p := open(t, serve(t, headgate.NewMemory(0)), prefers("prefers-color-scheme", scheme))
 		p.do(run(pixels))
@@ -56,6 +57,7 @@ func TestTimeline(t *testing.T) {
 
 // Between two answers of the server the level rises by itself.
 func TestLevelBetweenAnswers(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.setLimit("left", "token-bucket", "1000", "100", "1s", "100/s burst 1000")
 	p.enter("#burst", "1000")
@@ -67,6 +69,7 @@ func TestLevelBetweenAnswers(t *testing.T) {
 }
 
 func TestExamples(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	for name, texts := range map[string][2]string{
 		"edge":    {"10/5s fixed-window", "10/5s sliding-log"},
@@ -81,6 +84,7 @@ func TestExamples(t *testing.T) {
 }
 
 func TestCopy(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.do(run(`window.copied = []; navigator.clipboard.writeText = async (text) => { copied.push(text); }`))
 	for _, what := range []string{"go", "plain"} {
@@ -93,6 +97,7 @@ func TestCopy(t *testing.T) {
 }
 
 func TestRateAndSlider(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	told := `document.querySelector("#slider").getAttribute("aria-valuetext")`
 	p.until("it is told at first", told+` === "10 a second"`)
@@ -147,6 +152,7 @@ func (h *halting) Take(ctx context.Context, r headgate.Request) (headgate.Decisi
 
 // A store that is gone is told once, and hides nothing that a person did wrong.
 func TestLost(t *testing.T) {
+	t.Parallel()
 	store := &halting{Store: headgate.NewMemory(0)}
 	p := open(t, serve(t, store))
 	p.enter("#burst", "many")
@@ -169,6 +175,7 @@ func TestLost(t *testing.T) {
 // A state that is older than what is shown, because its answer took longer, is not
 // shown.
 func TestOldState(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.setLimit("left", "token-bucket", "10", "1", "1h", "1/h burst 10")
 	p.do(run(`window.held = []; window.late = true; window.asked = window.fetch;
@@ -192,6 +199,7 @@ func TestOldState(t *testing.T) {
 
 // Who wishes for less motion sees two pictures a second, and not twenty.
 func TestFewerPictures(t *testing.T) {
+	t.Parallel()
 	for motion, most := range map[string]int{"reduce": 7, "no-preference": 1000} {
 		p := open(t, serve(t, headgate.NewMemory(0)), prefers("prefers-reduced-motion", motion))
 		p.do(run(`window.pictures = 0; {const clear = CanvasRenderingContext2D.prototype.clearRect;
@@ -206,6 +214,7 @@ func TestFewerPictures(t *testing.T) {
 // A batch that was sent before all began anew does not count after it, and a state
 // that is older than what is shown is not shown.
 func TestLateAnswers(t *testing.T) {
+	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.do(run(`window.held = []; window.asked = window.fetch;
 		window.fetch = async (path, options) => {

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Fields is a set of header fields that tell a client its limits.
+// Fields is a set of header fields that report the limits to a client.
 //
 // A handler may set, delete and add to these fields. It must not assign to an element of their
 // values, as in h["X-Ratelimit-Limit"][0] = "1", because responses share them.
@@ -148,7 +148,7 @@ func appendInteger(text []byte, n int64) []byte {
 	return strconv.AppendInt(text, min(n, maxInteger), 10)
 }
 
-// unlimited reports whether d has no limit to tell a client of.
+// unlimited reports whether d has no limit to report to a client.
 func unlimited(d headgate.Decision) bool {
 	return d.Limit == headgate.Unlimited || d.Limit == (headgate.Limit{})
 }

@@ -250,7 +250,7 @@ func TestCallsFailAtOnce(t *testing.T) {
 			t.Errorf("after %s: %q", time.Since(a.start), a.calls)
 		}
 		client.Timeout = 59 * time.Second
-		if got := call(t.Context(), client, "http://turn.example/"); !strings.Contains(got, "comes in 1m0s, after the deadline") {
+		if got := call(t.Context(), client, "http://turn.example/"); !strings.Contains(got, "is in 1m0s, after the deadline") {
 			t.Errorf("by the timeout of the client: %s", got)
 		}
 		client.Timeout = 0

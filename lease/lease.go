@@ -1,4 +1,9 @@
-// Package lease takes tokens of hot keys ahead, so that most requests are decided in the process.
+// Package lease prefetches tokens of hot keys, so that most requests for them are decided in the
+// process.
+//
+//	store, err := lease.New(redisStore, lease.Options{})
+//
+// All processes together never grant more than the limit. They may grant less: see [Store].
 package lease
 
 import (
@@ -21,7 +26,7 @@ const (
 
 const maxTTL = time.Minute
 
-// Options are the settings of a [Store]. The zero value is good.
+// Options are the settings of a [Store]. The zero value is ready to use.
 type Options struct {
 	// PrefetchFraction is the part of a limit's capacity that one prefetch takes at most: above
 	// 0 and at most 0.25; 0 means [DefaultPrefetchFraction].
@@ -55,7 +60,7 @@ type Options struct {
 // less than the capacity, by 1 to 16 % in the measurements of docs/design/lease.md, and a key that
 // is asked for as much as its limit is granted up to 3 % less.
 //
-// What takes part are requests of [Store.Take] with a positive cost, no MaxWait and no At, under
+// Tokens are prefetched for requests of [Store.Take] with a positive cost, no MaxWait and no At, under
 // token buckets, stepped ones and fixed windows whose capacity is at least 16 / PrefetchFraction.
 // All others go to the store. Sliding windows and logs would forget tokens before they are used.
 //

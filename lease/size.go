@@ -9,8 +9,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// plan is how much of a limit is prefetched, and for how long. The zero plan is of a limit of which
-// nothing is.
+// plan is how much of a limit is prefetched, and for how long. The zero plan prefetches nothing.
 type plan struct {
 	max    int64 // tokens of one prefetch
 	ttl    time.Duration

@@ -17,6 +17,7 @@ var bookings = []check{
 	{"a group has one start time", commonStart},
 	{"a group with a refused cancel changes nothing", refusedCancel},
 	{"a group is cancelled at its common start time", groupCancel},
+	{"a chain that is cancelled leaves no trace", cancelledChains},
 	{"only a grant sets the start time", startOfGrants},
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,7 +25,9 @@ func neverOver(t *testing.T, s headgate.Store) {
 }
 
 // alternating does so while the numbers of a named limit change to and fro, as in a fleet
-// that is half way through a change.
+// that is half way through a change. Nothing is cancelled in the buckets: a cancel moves time
+// back at the rate of one limit, and under a faster one what was granted at the starts before
+// it may have flowed in again before they have come.
 func alternating(t *testing.T, s headgate.Store) {
 	checkBounds(t, s, [][]string{
 		{"api=1000/m", "api=10/m"}, {"api=1000/m", "api=1000/m burst 10"},
@@ -41,10 +44,14 @@ func alternating(t *testing.T, s headgate.Store) {
 }
 
 func checkBounds(t *testing.T, s headgate.Store, sets [][]string) {
-	eachSeed(t, 4*uint64(len(sets)), func(seed uint64) error {
+	n := uint64(len(sets))
+	eachSeed(t, 6*n, func(seed uint64) error {
 		h := &history{Rand: rand.New(rand.NewPCG(seed, 3)), store: s, now: epoch.UnixMicro()}
-		for _, text := range sets[seed%uint64(len(sets))] {
+		for _, text := range sets[seed%n] {
 			h.limits = append(h.limits, parse(t, text))
+		}
+		if h.mode = mode(seed / n % 3); len(h.limits) > 1 && h.limits[0].Refill() > 0 {
+			h.mode = refundsOnly // see alternating
 		}
 		h.key = fmt.Sprint("bounds ", h.limits, seed)
 		h.bound = newBound(h.limits)
@@ -60,14 +67,27 @@ func checkBounds(t *testing.T, s headgate.Store, sets [][]string) {
 	})
 }
 
+// mode is what a history gives back. What is cancelled before its start counts as never
+// granted, and refunds count below 0 at the time at which they are done. Where both happen, a
+// refund may give back what flowed in before the start that was cancelled: then all that was
+// refunded may be granted on top.
+type mode int
+
+const (
+	cancels mode = iota
+	refundsOnly
+	refundsAndCancels
+)
+
 // history is a random history of one key.
 type history struct {
 	*rand.Rand
+	mode    mode
 	store   headgate.Store
 	key     string
 	limits  []headgate.Limit
 	now     int64 // of the clock
-	starts  []time.Time
+	booked  []headgate.Request
 	granted int
 	bound   *bound
 }
@@ -80,56 +100,111 @@ func (h *history) step(t *testing.T) error {
 		h.now += h.Int64N(3 * token)
 	}
 	if h.IntN(30) == 0 {
-		h.now += (h.Int64N(2*20) - 20) * token // a jump
+		jump := (h.Int64N(2*20) - 20) * token
+		if jump < 0 && h.mode != refundsOnly && l.Refill() > 0 {
+			jump = 0 // a cancel may move the time of a bucket back as well: the bound could not follow
+		}
+		h.now += jump
 	}
-	r := headgate.Request{Key: h.key, Limit: l, At: time.UnixMicro(h.now), Start: new(time.Time)}
+	r := headgate.Request{Key: h.key, Limit: l, Start: new(time.Time)}
 	r.Cost = 1 + h.Int64N(l.Capacity())
 	switch h.IntN(8) {
-	case 0:
+	case 0, 1:
 		r.MaxWait = l.Period() * time.Duration(1+h.IntN(3))
-	case 1:
-		r.Cost = -r.Cost
-		if len(h.starts) > 0 && h.IntN(2) == 0 {
-			r.Start = new(h.starts[len(h.starts)-1])
-		}
-	case 2, 3:
+	case 2:
+		h.giveBack(&r)
+	case 3, 4:
 		r.Cost = 1
 	}
-	d, err := h.store.Take(t.Context(), r)
+	r.At = time.UnixMicro(h.now)
+	d, err := h.take(t, r)
 	if err != nil {
 		return err
 	}
 	return h.record(r, d)
 }
 
-// record adds what was granted or refunded to the bound.
-func (h *history) record(r headgate.Request, d headgate.Decision) error {
-	switch {
-	case !d.Within(r.MaxWait):
-		return nil
-	case r.Cost > 0:
-		h.granted++
-		if r.MaxWait > 0 {
-			h.starts = append(h.starts, *r.Start)
-		}
+// giveBack makes r a refund, or a cancel of the last booking whose start is ahead.
+func (h *history) giveBack(r *headgate.Request) {
+	last := len(h.booked) - 1
+	if last >= 0 && h.booked[last].Start.UnixMicro() > h.now && h.mode != refundsOnly {
+		*r = h.booked[last]
+		r.Cost, h.booked = -r.Cost, h.booked[:last]
+	} else if h.mode != cancels {
+		r.Cost = -r.Cost
 	}
-	if err := h.bound.add(r.Limit, h.now+d.RetryAfter.Microseconds(), r.Cost); err != nil {
+}
+
+// take puts r to the store; some bookings together with one of another limit, so that they
+// start later than they might. A cancel may move the time of a bucket back past such a start,
+// and so give back an earlier one: that is not done here.
+func (h *history) take(t *testing.T, r headgate.Request) (headgate.Decision, error) {
+	if r.MaxWait == 0 || r.Cost < 0 || h.mode != refundsOnly || h.IntN(3) > 0 {
+		return h.store.Take(t.Context(), r)
+	}
+	slow := headgate.Per(1, max(r.MaxWait/8, time.Microsecond)).Named("other")
+	other := headgate.Request{Key: h.key, Limit: slow, Cost: 1, MaxWait: r.MaxWait, At: r.At}
+	ds := make([]headgate.Decision, 2)
+	err := h.store.TakeAll(t.Context(), []headgate.Request{r, other}, ds)
+	if !ds[1].Within(other.MaxWait) {
+		ds[0].RetryAfter = headgate.Never // it was not charged
+	}
+	return ds[0], err
+}
+
+// record adds what was granted, refunded or cancelled to the bound.
+func (h *history) record(r headgate.Request, d headgate.Decision) error {
+	if !d.Within(r.MaxWait) || r.Cost < 0 && d.RetryAfter == headgate.Never {
+		return nil
+	}
+	if r.Cost < 0 && !r.Start.IsZero() {
+		h.bound.cancel(h.now, r.Start.UnixMicro(), -r.Cost)
+		h.forget(d)
+		return nil
+	}
+	start := h.now + d.RetryAfter.Microseconds()
+	if r.Cost > 0 {
+		h.granted++
+		if d.RetryAfter > 0 {
+			h.booked = append(h.booked, r)
+		}
+	} else if h.mode == refundsAndCancels {
+		h.bound.refund(r.Limit, -r.Cost)
+	}
+	if err := h.bound.add(event{limit: r.Limit, start: start, cost: r.Cost}); err != nil {
 		return fmt.Errorf("%s: %s: %w", show(r), describe(d), err)
 	}
-	if r.Cost < 0 && d.ResetAfter == 0 {
-		h.bound = newBound(h.limits) // the initial state remembers no time
+	if r.Cost < 0 {
+		h.forget(d)
 	}
 	return nil
+}
+
+// forget starts a new bound after a refund that left the initial state, which remembers no
+// time.
+func (h *history) forget(d headgate.Decision) {
+	if d.ResetAfter == 0 {
+		h.bound, h.booked = newBound(h.limits), nil
+	}
 }
 
 // bound is what limits that alternate on one key may grant together.
 type bound struct {
 	limits   []headgate.Limit
-	latest   int64    // no time passes before that of the last grant or refund
-	events   []grant  // windows and logs: grants, and refunds below 0
-	level    *big.Rat // buckets: the most that was granted in any interval up to latest
+	events   []event
+	latest   int64    // no time passes before that of the last event,
+	moved    int64    // nor before that of the last cancel
+	level    *big.Rat // buckets: the most that was granted in any interval up to the last event
 	speed    *big.Rat // less what refilled: the fraction of a bucket each microsecond
-	capacity *big.Rat // 1, and a step's fraction
+	capacity *big.Rat // 1, a step's fraction, and what was refunded
+	refunded int64
+}
+
+// event is a grant, or below 0 a refund.
+type event struct {
+	limit       headgate.Limit
+	start, cost int64
+	at          int64 // start, or when time has gone on
 }
 
 func newBound(limits []headgate.Limit) *bound {
@@ -152,24 +227,36 @@ func newBound(limits []headgate.Limit) *bound {
 	return b
 }
 
-// add records that cost was granted at the time at, or refunded.
-func (b *bound) add(l headgate.Limit, at, cost int64) error {
-	passed := max(at-b.latest, 0)
-	b.latest = max(b.latest, at)
-	if l.Refill() == 0 {
-		b.events = append(b.events, grant{b.latest, cost})
-		return b.checkWindow(l)
+// refund allows for n tokens more.
+func (b *bound) refund(l headgate.Limit, n int64) {
+	b.refunded += n
+	b.capacity.Add(b.capacity, big.NewRat(n, l.Capacity()))
+}
+
+// cancel forgets the last grant of cost at start, as if it had never been made.
+func (b *bound) cancel(now, start, cost int64) {
+	b.moved = max(b.moved, now)
+	for i := len(b.events) - 1; i >= 0; i-- {
+		if b.events[i].start == start && b.events[i].cost == cost {
+			rest := slices.Delete(b.events, i, i+1)
+			b.events, b.latest = nil, 0
+			b.level.SetInt64(0)
+			for _, e := range rest {
+				b.append(e)
+			}
+			// A bucket that is full for less than a microsecond before a start is full at it.
+			b.capacity.Add(b.capacity, b.speed)
+			return
+		}
 	}
-	// In any interval t, the fractions cost/capacity add up to at most 1 + t x max(rate /
-	// capacity): so the costs to at most max capacity times that. Over all intervals that is
-	// a leaky bucket.
-	b.level.Sub(b.level, new(big.Rat).Mul(b.speed, big.NewRat(passed, 1)))
-	if b.level.Sign() < 0 {
-		b.level.SetInt64(0)
-	}
-	b.level.Add(b.level, big.NewRat(cost, l.Capacity()))
-	if b.level.Sign() < 0 {
-		b.level.SetInt64(0)
+}
+
+// add records e, and reports what is more than the limits grant.
+func (b *bound) add(e event) error {
+	e.at = max(e.start, b.latest, b.moved)
+	b.append(e)
+	if e.limit.Refill() == 0 {
+		return b.checkWindow(e.limit)
 	}
 	if b.level.Cmp(b.capacity) > 0 {
 		return fmt.Errorf("over: in some interval %s buckets more than refilled", b.level.FloatString(6))
@@ -177,20 +264,38 @@ func (b *bound) add(l headgate.Limit, at, cost int64) error {
 	return nil
 }
 
+// append records e. In any interval t, the fractions cost/capacity add up to at most
+// 1 + t x max(rate / capacity): so the costs to at most max capacity times that. Over all
+// intervals that is a leaky bucket.
+func (b *bound) append(e event) {
+	passed := big.NewRat(e.at-b.latest, 1)
+	b.level.Sub(b.level, passed.Mul(passed, b.speed))
+	b.latest = e.at
+	b.events = append(b.events, e)
+	if b.level.Sign() < 0 {
+		b.level.SetInt64(0)
+	}
+	b.level.Add(b.level, big.NewRat(e.cost, e.limit.Capacity()))
+	if b.level.Sign() < 0 {
+		b.level.SetInt64(0)
+	}
+}
+
 // checkWindow adds up the grants of the last window, from each of them on, less what was
 // refunded meanwhile.
 func (b *bound) checkWindow(l headgate.Limit) error {
-	var most, sum int64
+	most, sum := b.refunded, int64(0)
 	for _, l := range b.limits {
-		most = max(most, l.Capacity())
+		most = max(most, b.refunded+l.Capacity())
 	}
+	latest := b.events[len(b.events)-1].at
 	period := l.Period().Microseconds()
-	since := b.latest - b.latest%period
+	since := latest - latest%period
 	if l.Algorithm() == headgate.AlgorithmSlidingLog {
-		since = b.latest - period + 1
+		since = latest - period + 1
 	}
 	for i := len(b.events) - 1; i >= 0 && b.events[i].at >= since; i-- {
-		if sum += b.events[i].count; sum > most {
+		if sum += b.events[i].cost; sum > most {
 			return fmt.Errorf("over: %d of %d in the window since %d", sum, most, since)
 		}
 	}

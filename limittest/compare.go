@@ -107,13 +107,13 @@ func agree(t *testing.T, random *sequence, got, want headgate.Store) error {
 		}
 		return want.Reset(t.Context(), rs[0].Key, rs[0].Limit)
 	}
-	starts, err := same(t, got, want, rs)
-	random.starts = append(random.starts, starts...)
+	booked, err := same(t, got, want, rs)
+	random.booked = append(random.booked, booked...)
 	return err
 }
 
-// same puts rs to both stores, and returns the start times that both gave.
-func same(t *testing.T, got, want headgate.Store, rs []headgate.Request) (starts []time.Time, err error) {
+// same puts rs to both stores, and returns those to which both gave a start time.
+func same(t *testing.T, got, want headgate.Store, rs []headgate.Request) (booked []headgate.Request, err error) {
 	gs, gotStarts, err := put(t, got, rs)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", show(rs[0]), err)
@@ -128,10 +128,11 @@ func same(t *testing.T, got, want headgate.Store, rs []headgate.Request) (starts
 				show(rs[i]), describe(gs[i]), gotStarts[i], describe(ws[i]), wantStarts[i])
 		}
 		if !wantStarts[i].IsZero() && rs[i].Cost > 0 {
-			starts = append(starts, wantStarts[i])
+			rs[i].Start = &wantStarts[i]
+			booked = append(booked, rs[i])
 		}
 	}
-	return starts, nil
+	return booked, nil
 }
 
 // put takes rs of s, with start times of its own.

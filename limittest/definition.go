@@ -3,6 +3,7 @@ package limittest
 import (
 	"math"
 	"math/big"
+	"slices"
 	"sort"
 
 	"github.com/headgate/headgate"
@@ -18,6 +19,7 @@ type state struct {
 	used   int64          // buckets: what is missing at that time, in units or tokens
 	step   int64          // stepped: the latest step, or when the bucket was first taken from
 	grants []grant        // windows and logs: all of them, in order of time
+	since  int64          // logs: when the last booking was made, before which time cannot move back
 }
 
 type grant struct{ at, count int64 }
@@ -82,17 +84,19 @@ func (s *state) stepped(l headgate.Limit, t int64) (missing, step int64) {
 }
 
 // scaled carries used over from a bucket of size from to one of size to: the same fraction,
-// rounded up. The doubles of Lua hold the product exactly only below 2^53.
+// rounded up, at most all of it. Lua has only doubles: the sizes are divided by what divides
+// both, and 1 is added where the product passes 2^53 nonetheless.
 func scaled(used, from, to int64) int64 {
 	if from == to {
 		return used
 	}
-	product := new(big.Int).Mul(big.NewInt(used), big.NewInt(to))
-	if product.Cmp(big.NewInt(1<<53)) < 0 {
-		return min(ceilDiv(product.Int64(), from), to)
+	sizes := big.NewRat(to, from) // in lowest terms
+	product := new(big.Int).Mul(big.NewInt(used), sizes.Num())
+	if product.Cmp(big.NewInt(1<<53-1)) <= 0 {
+		return min(ceilDiv(product.Int64(), sizes.Denom().Int64()), to)
 	}
-	q := float64(used) * float64(to) / float64(from)
-	return min(int64(math.Ceil(q))+1, 1<<53-1, to)
+	q := float64(used) * float64(sizes.Num().Int64()) / float64(sizes.Denom().Int64())
+	return min(int64(math.Ceil(q))+1, to)
 }
 
 // lowered is used less n times each, at least 0.
@@ -165,10 +169,11 @@ func (s *state) charged(l headgate.Limit, t, cost int64) state {
 	return next
 }
 
-// refunded is the state after n tokens are given back at t: of a window or a log, those
-// that were granted last.
+// refunded is the state after n tokens are given back at t, at most what is used then: of a
+// window or a log, those that were granted last.
 func (s *state) refunded(l headgate.Limit, t, n int64) state {
 	next := state{limit: l, at: t}
+	period := l.Period().Microseconds()
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
 		_, unit := rate(l)
@@ -176,13 +181,93 @@ func (s *state) refunded(l headgate.Limit, t, n int64) state {
 	case headgate.AlgorithmStepped:
 		next.used, next.step = s.stepped(l, t)
 		next.used = lowered(next.used, n, 1)
+	case headgate.AlgorithmFixedWindow:
+		next.grants = without(s.grants, min(n, s.count(t-t%period)))
+	case headgate.AlgorithmSlidingWindow:
+		next.grants = without(s.grants, min(n, s.count(t-t%period-period)))
 	default:
-		next.grants = append(next.grants, s.grants...)
-		for i := len(next.grants) - 1; i >= 0; i-- {
-			back := min(next.grants[i].count, n)
-			next.grants[i].count -= back
-			n -= back
+		next.grants = without(s.grants, min(n, s.count(t-period+1)))
+	}
+	return next
+}
+
+// without is grants less the last n tokens.
+func without(grants []grant, n int64) []grant {
+	var left []grant
+	for i := len(grants) - 1; i >= 0; i-- {
+		back := min(grants[i].count, n)
+		n -= back
+		if grants[i].count > back {
+			left = append(left, grant{grants[i].at, grants[i].count - back})
+		}
+	}
+	slices.Reverse(left)
+	return left
+}
+
+// cancelled is the state after n tokens that start at s.at are cancelled at now, before
+// they start. The start is given back as well: time moves back to the start before it, as far
+// as the state shows it, but not past now.
+func (s *state) cancelled(l headgate.Limit, now, n int64) state {
+	next := s.refunded(l, s.at, n)
+	switch l.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+		next.empty(s.limit, now)
+	case headgate.AlgorithmStepped:
+		next.stepBack(s.limit, now)
+	case headgate.AlgorithmSlidingWindow:
+		next.at = max(now, next.windowStart(l, s.at))
+	case headgate.AlgorithmSlidingLog:
+		next.at = max(now, s.since)
+		if last := len(next.grants) - 1; last >= 0 {
+			next.at = max(next.at, next.grants[last].at)
 		}
 	}
 	return next
+}
+
+// windowStart is where time stands in the window of at: where all fits, if something was
+// granted in the window and in the one before, and otherwise where the window begins.
+func (s *state) windowStart(l headgate.Limit, at int64) int64 {
+	period := l.Period().Microseconds()
+	start := at - at%period
+	if used := s.count(start); used == 0 || s.count(start-period) == used {
+		return start
+	}
+	return first(start, func(t int64) bool { return t >= at || s.left(l, t) >= 0 })
+}
+
+// empty moves a token bucket back along its refill to the moment at which it was empty. One
+// that is full may have been so for a moment, so it moves by all of its refill. A bucket that
+// was of another size before stays.
+func (s *state) empty(before headgate.Limit, now int64) {
+	each, unit := rate(s.limit)
+	full := s.limit.Capacity() * unit
+	if _, u := rate(before); before.Capacity()*u != full {
+		return
+	}
+	back := (full - s.used) / each
+	if s.used == 0 {
+		back = ceilDiv(full, each)
+	}
+	back = min(back, s.at-now)
+	s.at -= back
+	s.used = full - lowered(full-s.used, back, each)
+}
+
+// stepBack moves a stepped bucket back by whole steps for as long as they are missing in it,
+// and the last one is not ahead of now. One that had other numbers before stays.
+func (s *state) stepBack(before headgate.Limit, now int64) {
+	if s.used == 0 {
+		s.step = s.at
+	}
+	if before != s.limit {
+		return
+	}
+	period := s.limit.Period().Microseconds()
+	for steps := (s.limit.Capacity() - s.used) / s.limit.Refill(); steps > 0 && s.step > now; {
+		n := min(steps, max((s.step-now)/period, 1))
+		s.step, s.used, steps = s.step-n*period, s.used+n*s.limit.Refill(), steps-n
+	}
+	s.at = max(now, s.step)
 }

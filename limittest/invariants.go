@@ -77,8 +77,8 @@ func neverOverLive(t *testing.T, s headgate.Store) {
 	}
 }
 
-// neverShort lets a patient caller take 10^9 tokens, each time after exactly the
-// wait it was told. The time this took is the exact one: not a microsecond more.
+// neverShort lets a patient caller take 10^9 tokens, each time after exactly its
+// RetryAfter. The time this took is the exact one: not a microsecond more.
 //
 // The bucket holds one token more than a turn takes. If it held no more, it would be
 // full when the caller comes, and the part of a microsecond by which the wait was

@@ -86,6 +86,16 @@ const never = math.MaxInt64
 // held reports whether a start time that was booked is ahead.
 func (p *part) held() bool { return p.state.booked && p.state.at > p.now }
 
+// cancels reports whether p is a refund of a grant that it names by its start.
+func (p *part) cancels() bool { return p.Cost < 0 && p.Start != nil && !p.Start.IsZero() }
+
+// last reports whether nothing was granted or refunded after the start that p cancels, and
+// nothing that was booked before it is ahead.
+func (p *part) last() bool {
+	start := p.Start.UnixMicro()
+	return p.state.at == start || p.state.at < start && !p.held()
+}
+
 // time is when p is decided: no time passes before the time of the state.
 func (p *part) time() int64 { return max(p.now, p.state.at) }
 
@@ -98,7 +108,7 @@ func (p *part) decide() {
 	ask := max(p.Cost, 1)
 	switch {
 	case p.Cost < 0:
-		if p.held() && p.Start != nil && !p.Start.IsZero() && p.Start.UnixMicro() != p.state.at {
+		if p.cancels() && !p.last() {
 			p.wait = never
 		}
 	case ask > p.Limit.Capacity():
@@ -137,21 +147,44 @@ func together(parts []part) (wait int64, granted bool) {
 func (p *part) settle(wait int64) {
 	switch {
 	case p.Cost > 0:
-		at := max(p.time(), p.now+wait)
+		at, since := max(p.time(), p.now+wait), p.since()
 		p.state = p.state.charged(p.Limit, at, p.Cost)
-		p.state.booked = wait > 0
+		p.state.booked, p.state.since = wait > 0, since
 		p.wait = wait
 		if p.MaxWait > 0 && p.Start != nil {
 			*p.Start = time.UnixMicro(p.now + wait)
 		}
+	case p.Cost < 0 && p.held():
+		p.giveBack()
 	case p.Cost < 0:
-		held := p.held()
-		p.state = p.state.refunded(p.Limit, p.time(), -max(p.Cost, -math.MaxInt64))
-		p.state.booked = held
-		if !held && p.state.clean(p.Limit, p.time()) {
+		p.state = p.state.refunded(p.Limit, p.time(), p.tokens())
+		if p.state.clean(p.Limit, p.time()) {
 			p.state = state{}
 		}
 	}
+}
+
+// tokens is how many a refund gives back.
+func (p *part) tokens() int64 { return -max(p.Cost, -math.MaxInt64) }
+
+// giveBack is a refund while a start is ahead: that stays, but for a cancel.
+func (p *part) giveBack() {
+	p.state.since = p.since()
+	since := p.state.since
+	if p.cancels() {
+		p.state = p.state.cancelled(p.Limit, p.now, p.tokens())
+	} else {
+		p.state = p.state.refunded(p.Limit, p.state.at, p.tokens())
+	}
+	p.state.booked, p.state.since = p.state.at > p.now, since
+}
+
+// since is when p is done, by the latest clock that the key has seen.
+func (p *part) since() int64 {
+	if p.held() {
+		return max(p.now, p.state.since)
+	}
+	return p.time()
 }
 
 // decision is what p is answered, as its state now is.

@@ -25,7 +25,7 @@ type sequence struct {
 	limits []headgate.Limit // numbers of one named limit
 	limit  headgate.Limit
 	micros int64
-	starts []time.Time // the start times of the last grants
+	booked []headgate.Request // the grants that have a start time
 }
 
 func newSequence(a headgate.Algorithm, seed uint64) *sequence {
@@ -120,13 +120,37 @@ func (s *sequence) request(key string, l headgate.Limit) headgate.Request {
 	if s.IntN(3) == 0 {
 		r.MaxWait = []time.Duration{time.Microsecond, l.Period(), 10 * l.Period(), 1 << 55}[s.IntN(4)]
 	}
-	switch {
-	case r.Cost < 0 && len(s.starts) > 0 && s.IntN(2) == 0:
-		r.Start = new(s.starts[max(len(s.starts)-1-s.IntN(3), 0)])
-	case s.IntN(2) == 0:
+	switch s.IntN(8) {
+	case 0:
+		s.cancel(&r)
+	case 1, 2, 3, 4:
 		r.Start = new(time.Time)
 	}
 	return r
+}
+
+// cancel makes r a cancel of a late grant of the same name, under the numbers that it was
+// booked with: mostly of the last one, and of all of it.
+func (s *sequence) cancel(r *headgate.Request) {
+	late := 0
+	if s.IntN(3) == 0 {
+		late = s.IntN(3)
+	}
+	for i := len(s.booked) - 1; i >= 0; i-- {
+		b := &s.booked[i]
+		if b.Limit.Name() != r.Limit.Name() {
+			continue
+		}
+		if late--; late >= 0 {
+			continue
+		}
+		r.Limit, r.Cost, r.Start = b.Limit, -b.Cost, new(*b.Start)
+		if s.IntN(8) == 0 {
+			r.Cost = -1 - s.Int64N(2*b.Cost)
+		}
+		s.booked = append(s.booked[:i], s.booked[i+1:]...)
+		return
+	}
 }
 
 func (s *sequence) step() int64 {

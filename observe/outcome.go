@@ -34,8 +34,8 @@ func (o Outcome) String() string {
 	return outcomeNames[o]
 }
 
-// outcome returns what became of r, which was decided alone or in a group. The group waits for at
-// most patience, and refused says whether it was refused.
+// outcome returns the outcome of r, which was decided by itself or in a group. The group waits for
+// at most patience; refused reports whether it was refused.
 func outcome(
 	r *headgate.Request, d headgate.Decision, patience time.Duration, refused bool, err error,
 ) Outcome {

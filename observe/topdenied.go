@@ -70,8 +70,8 @@ type DeniedKey struct {
 	AtLeast int64          // how often, at least
 }
 
-// NewTopDenied makes room for so many entries, at most 2^24. 0 or less means 1,000. To find the
-// top ten, a hundred times as many entries are plenty.
+// NewTopDenied makes a TopDenied with the given number of entries, at most 2^24. 0 or less
+// means 1,000, which is enough to find the top ten.
 func NewTopDenied(entries int) *TopDenied {
 	if entries <= 0 {
 		entries = defaultEntries

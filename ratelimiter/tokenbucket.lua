@@ -102,7 +102,7 @@ end
 
 -- A denial only mends an expiry that is missing, or that is shorter than it can be if
 -- each grant had set it: others may have taken since, who set none. If a clock far ahead has
--- written last_refill, it is left to end: then the bucket begins anew.
+-- written last_refill, it is left to expire: then the bucket starts full.
 local left = redis.call('PTTL', key)
 if left < 0 or (left < life / 2 and arrival(last, full - held) - now <= life * 1000) then
   redis.call('PEXPIRE', key, life)

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestLeastRights runs the suites as the user of docs/redis.md, who is not refused a thing.
+// The user of docs/redis.md has all rights that the suites need.
 func TestLeastRights(t *testing.T) {
 	server := redistest.Start(t)
 	if _, err := server.Do(t.Context(), documentedUser(t)...); err != nil {

@@ -57,7 +57,7 @@ func TestCommandsCanBePrinted(t *testing.T) {
 
 func loneCaller(tb testing.TB) (*Store, headgate.Request) {
 	tb.Helper()
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(tb).Addr})
+	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(tb).Addr})
 	tb.Cleanup(func() { _ = client.Close() })
 	s, err := New(client, Options{})
 	if err != nil {

@@ -2,7 +2,7 @@ package redisstore
 
 import (
 	"fmt"
-	"slices"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -194,21 +194,31 @@ const (
 	never     = -1
 	badState  = -2
 	wrongType = -3
+	noRoom    = -4
 )
 
-// decision reads the answer that text begins with. Of a value that looks like a state, with numbers
-// that none has, it may tell what no limit says.
+// decision reads the answer that text begins with. A value that looks like a state may hold numbers
+// that no state has, so the answer is limited to what a decision can be.
 func decision(l headgate.Limit, name string, text []byte) (headgate.Decision, error) {
+	const maxMicros = int64(math.MaxInt64 / time.Microsecond)
 	remaining, retry, reset := numberAt(text, 0), numberAt(text, 7), numberAt(text, 14)
-	remaining, reset = min(max(remaining, 0), l.Capacity()), max(reset, 0)
-	d := headgate.Decision{Limit: l, Remaining: remaining, RetryAfter: time.Duration(retry) * time.Microsecond, ResetAfter: time.Duration(reset) * time.Microsecond}
+	d := headgate.Decision{
+		Limit:      l,
+		Remaining:  min(max(remaining, 0), l.Capacity()),
+		RetryAfter: time.Duration(min(retry, maxMicros)) * time.Microsecond,
+		ResetAfter: time.Duration(min(max(reset, 0), maxMicros)) * time.Microsecond,
+	}
 	switch {
 	case retry == never:
 		d.RetryAfter = headgate.Never
-	case retry == badState, retry < wrongType:
-		return headgate.Decision{}, scriptError("BADSTATE the value of " + strconv.Quote(name) + " is not a state of this limit")
+	case retry == badState, retry < noRoom:
+		return headgate.Decision{}, scriptError(
+			"BADSTATE the value of " + strconv.Quote(name) + " is not a state of this limit")
 	case retry == wrongType:
-		return headgate.Decision{}, scriptError("WRONGTYPE the value of " + strconv.Quote(name) + " is not a string")
+		return headgate.Decision{}, scriptError(
+			"WRONGTYPE the value of " + strconv.Quote(name) + " is not a string")
+	case retry == noRoom:
+		return headgate.Decision{}, scriptError("OOM the server is at maxmemory")
 	}
 	return d, nil
 }
@@ -230,34 +240,19 @@ func (e scriptError) Error() string { return string(e) }
 // RedisError implements redis.Error.
 func (scriptError) RedisError() {}
 
-// fewEntries is up to how many entries an index is searched one by one.
-const fewEntries = 8
-
-// index numbers different values in the order in which they came.
+// index numbers different values from 1 on, in the order in which they came.
 type index[T comparable] struct {
 	all []T
-	at  map[T]int // of all, once they are not few
+	at  map[T]int // the numbers
 }
 
-// of is the number of value, counted from 1. A new value gets the next.
+// of returns the number of value. A new value gets the next one.
 func (x *index[T]) of(value T) int {
-	if len(x.all) < fewEntries {
-		if i := slices.Index(x.all, value); i >= 0 {
-			return i + 1
-		}
-		x.all = append(x.all, value)
-		return len(x.all)
-	}
-	if len(x.at) == 0 {
+	at, ok := x.at[value]
+	if !ok {
 		if x.at == nil {
 			x.at = make(map[T]int)
 		}
-		for i, other := range x.all {
-			x.at[other] = i + 1
-		}
-	}
-	at, ok := x.at[value]
-	if !ok {
 		x.all = append(x.all, value)
 		at = len(x.all)
 		x.at[value] = at
@@ -266,9 +261,7 @@ func (x *index[T]) of(value T) int {
 }
 
 func (x *index[T]) clear() {
-	if len(x.at) > 0 {
-		clear(x.at)
-	}
+	clear(x.at)
 	clear(x.all)
 	x.all = x.all[:0]
 }

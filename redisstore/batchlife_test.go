@@ -25,12 +25,13 @@ type batchLife struct {
 	said    []string
 }
 
-// TestLivesLongEnoughInBatches: a key lives for at least as long as its state counts, whatever a batch makes of
-// it: grants, refunds and cancels, alone and in groups, by the server's clock and by others.
+// A key lives for as long as its state is needed, whatever a batch does with it: grants, refunds and
+// cancels, alone and in groups, by the server's clock and by others.
 func TestLivesLongEnoughInBatches(t *testing.T) {
 	VirtualTime(t)
-	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	client := redis.NewClient(&redis.Options{Addr: redistest.Shared(t).Addr})
 	t.Cleanup(func() { _ = client.Close() })
+	client.FlushAll(t.Context())
 	s, err := New(client, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func TestLivesLongEnoughInBatches(t *testing.T) {
 	}
 }
 
-// step sends a batch, and looks how long the keys live and how long they are needed.
+// step sends a batch, and checks how long the keys live and how long they are needed.
 func (l *batchLife) step() {
 	const unset = 400 * 24 * time.Hour // is the expiry before each batch, so that a new one shows
 	l.client.Del(l.Context(), "time")

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// silent is the address of a server that says hello and then never answers. asked
-// tells of each request that it did not answer.
+// silent is the address of a server that accepts connections and never answers. asked receives
+// when a request arrives.
 func silent(t *testing.T) (addr string, asked <-chan struct{}) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -48,7 +48,7 @@ func patientStore(t *testing.T, addr string) *redisstore.Store {
 	return newStore(t, client)
 }
 
-// A caller whose context ends leaves at once, however patient the client is.
+// A call returns when its context ends, whatever the timeouts of the client are.
 func TestContextEnds(t *testing.T) {
 	r := headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1}
 	for name, call := range map[string]func(context.Context, *redisstore.Store) error{
@@ -81,7 +81,7 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
-// So does a caller who takes from keys that may lie on several servers.
+// So does a TakeAll of keys that may be on several servers.
 func TestContextEndsForGroup(t *testing.T) {
 	addr, asked := silent(t)
 	const patience = time.Hour
@@ -116,7 +116,7 @@ func TestContextDeadline(t *testing.T) {
 	}
 }
 
-// Whose context had ended before is counted with those whose request was not sent, once.
+// A call whose context had ended before counts as not sent, once.
 func TestEndedBefore(t *testing.T) {
 	addr, _ := silent(t)
 	s := patientStore(t, addr)

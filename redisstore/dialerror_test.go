@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
 
-// Whose context ends while no connection can be made hears why, be the request under way or not.
+// If a context ends before a connection is made, the error has the last dial error, whether the
+// request was sent or not.
 func TestNoConnection(t *testing.T) {
 	for _, c := range []struct{ name, url, word string }{
 		{"refused", "redis://" + unused(t) + "?max_retries=-1", "connection refused"},
-		{"TLS against a plain port", "rediss://" + redistest.Start(t).Addr + "?dial_timeout=50ms", "the server may not support TLS"},
+		{"TLS against a plain port", "rediss://" + sharedServer(t).Addr + "?dial_timeout=50ms", "the server may not support TLS"},
 		{"Cluster", "redis+cluster://" + unused(t) + "?dialer_retries=1", "connection refused"},
 		{"Sentinels", "redis+sentinel://" + unused(t) + "/m?dialer_retries=1", "sentinels"},
 	} {
@@ -59,9 +59,9 @@ func told(t *testing.T, err, kind error, word string) {
 	}
 }
 
-// Once a connection was made, why others could not be is past.
+// Once a connection is made, earlier dial errors are forgotten.
 func TestConnectionMade(t *testing.T) {
-	s, err := redisstore.Open("redis://" + redistest.Start(t).Addr)
+	s, err := redisstore.Open("redis://" + sharedServer(t).Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (e *notSentError) Error() string {
 
 func (e *notSentError) Unwrap() []error { return []error{e.err, ErrNotSent} }
 
-const commands = "EVALSHA, EVAL, MGET, EXISTS, GET, SET, SETRANGE, DEL and TIME"
+const commands = "EVALSHA, EVAL, MGET, EXISTS, GET, SET, SETRANGE, PTTL, DEL and TIME"
 
 // explain makes an error of the server or the client one line that says what to do.
 func (s *Store) explain(err error) error {

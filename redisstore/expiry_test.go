@@ -70,8 +70,8 @@ func TestNoEndlessKeys(t *testing.T) {
 	}
 }
 
-// TestLivesLongEnough asks random things in virtual time: a key lives for at least as long as its state
-// counts, whatever wrote that, by whose clock, and whatever the numbers of its limit were then.
+// In virtual time, a key lives for as long as its state is needed, whatever wrote the state, by any
+// clock, and whatever the numbers of its limit were then.
 func TestLivesLongEnough(t *testing.T) {
 	redisstore.VirtualTime(t)
 	client := newClient(t)
@@ -126,7 +126,7 @@ type lifetimeOf struct {
 	start   *time.Time
 }
 
-// step asks once, and looks how long the key lives and how long it is needed.
+// step makes a request, and checks how long the key lives and how long it is needed.
 func (l *lifetimeOf) step(s *redisstore.Store, limit headgate.Limit, do func(*lifetimeOf, *headgate.Request)) {
 	const unset = 100 * 24 * time.Hour // is the expiry before each request, so that a new one shows
 	name := s.Name(l.key, limit)

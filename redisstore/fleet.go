@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redisscript"
 )
 
@@ -90,16 +88,13 @@ func NewFleet(s *Store, o FleetOptions) (*Fleet, error) {
 }
 
 func (o *FleetOptions) validate(s *Store) error {
-	bad := func(field, value, want string) error {
-		return &headgate.InvalidError{Field: field, Value: value, Want: want}
-	}
 	switch {
 	case s == nil:
-		return bad("store", "nil", "one made by New or Open")
+		return invalid("store", "nil", "one made by New or Open")
 	case o.Interval != 0 && (o.Interval < minInterval || o.Interval > maxInterval):
-		return bad("Interval", o.Interval.String(), "1ms to 24h, or 0 for 5s")
+		return invalid("Interval", o.Interval.String(), "1ms to 24h, or 0 for 5s")
 	case o.MinInstances < 0:
-		return bad("MinInstances", strconv.Itoa(o.MinInstances), "at least 1, or 0 if it is unknown")
+		return invalid("MinInstances", strconv.Itoa(o.MinInstances), "at least 1, or 0 if it is unknown")
 	}
 	return nil
 }
@@ -156,7 +151,7 @@ func (f *Fleet) run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		within, cancel := context.WithTimeout(ctx, f.options.Interval)
-		f.tryHeartbeat(within)
+		_ = f.Heartbeat(within) // see Err
 		cancel()
 		select {
 		case <-ticker.C:
@@ -164,19 +159,6 @@ func (f *Fleet) run(ctx context.Context) {
 			return
 		}
 	}
-}
-
-// tryHeartbeat is Heartbeat with its error in Err, also if a hook of the client panics: a panic in
-// this goroutine would end the program.
-func (f *Fleet) tryHeartbeat(ctx context.Context) {
-	defer func() {
-		if p := recover(); p != nil {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.err = fmt.Errorf("redisstore: a hook of the client panicked: %v", p)
-		}
-	}()
-	_ = f.Heartbeat(ctx)
 }
 
 // register sets for how long this instance counts from now; 0 removes it. It returns how many

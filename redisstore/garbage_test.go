@@ -11,12 +11,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Numbers that no state has, in a value that looks like one, charge nobody by halves: what is asked
-// together is granted and charged, or refused and not.
+// A value that looks like a state, with numbers that no state has, does not make a group half charged:
+// all its requests are charged, or none.
 func TestGarbageChargesNoSibling(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
-	beside := parse(t, "beside=1000000/h fixed-window")
+	sibling := parse(t, "sibling=1000000/h fixed-window")
 	refused, granted := 0, 0
 	for _, texts := range [][2]string{
 		{"a=7/3s", "a=9/2s"}, {"a=5/2s stepped", "a=8/s stepped"}, {"a=6/s fixed-window", "a=9/s fixed-window"},
@@ -24,14 +24,14 @@ func TestGarbageChargesNoSibling(t *testing.T) {
 	} {
 		limits := [2]headgate.Limit{parse(t, texts[0]), parse(t, texts[1])}
 		name := s.Name("k", limits[0])
-		used := take(t, s, headgate.Request{Key: "k", Limit: beside}).Remaining
+		used := take(t, s, headgate.Request{Key: "k", Limit: sibling}).Remaining
 		for round := range 150 {
 			random := rand.New(rand.NewPCG(uint64(round), 6))
 			value := garbage(t, random, client, name, func(r headgate.Request) {
 				r.Key, r.Limit = "k", limits[random.IntN(2)]
 				take(t, s, r)
 			})
-			rs := []headgate.Request{{Key: "k", Limit: beside, Cost: 1}, request(random, limits[random.IntN(2)])}
+			rs := []headgate.Request{{Key: "k", Limit: sibling, Cost: 1}, request(random, limits[random.IntN(2)])}
 			ds := make([]headgate.Decision, 2)
 			err := s.TakeAll(t.Context(), rs, ds)
 			if err != nil && !strings.HasPrefix(err.Error(), "redisstore: BADSTATE ") {
@@ -48,7 +48,7 @@ func TestGarbageChargesNoSibling(t *testing.T) {
 			} else {
 				refused++
 			}
-			if d := take(t, s, headgate.Request{Key: "k", Limit: beside}); d.Remaining != used {
+			if d := take(t, s, headgate.Request{Key: "k", Limit: sibling}); d.Remaining != used {
 				t.Fatalf("%s, round %d: %x, %+v: error %v, answers %+v: what goes with it has %d left; want %d", texts[0], round, value, rs[1], err, ds, d.Remaining, used)
 			}
 		}

@@ -13,10 +13,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// held is a hook that holds up each trip of a script until it may go.
+// held is a hook that delays each call of a script until it is freed.
 type held struct {
 	counter
-	arrived chan struct{} // told of each trip
+	arrived chan struct{} // receives when a call is delayed
 	free    chan struct{} // lets one go, and all once it is closed
 	panics  atomic.Bool
 	exits   atomic.Bool
@@ -58,7 +58,7 @@ func (h *held) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-// patient is a store that leaves no batch to itself.
+// patient is a store for which no batch is late.
 func patient(t *testing.T, client redis.UniversalClient, o redisstore.Options) *redisstore.Store {
 	t.Helper()
 	o.Prefix = t.Name() + ":"
@@ -70,7 +70,7 @@ func patient(t *testing.T, client redis.UniversalClient, o redisstore.Options) *
 	return s
 }
 
-// answer is what a caller was told.
+// answer is what a call returned.
 type answer struct {
 	ds       []headgate.Decision
 	err      error
@@ -98,11 +98,11 @@ func ask(ctx context.Context, s *redisstore.Store, rs ...headgate.Request) <-cha
 	return answers
 }
 
-// gated is a hook that holds up what is about some keys, until those may go.
+// gated is a hook that delays the calls of some keys until those are freed.
 type gated struct {
 	counter
 	keys map[string]chan struct{} // by what their names in Redis hold
-	held chan string              // told of each that is held up
+	held chan string              // receives when a call is delayed
 }
 
 func (g *gated) wait(cmds ...redis.Cmder) {

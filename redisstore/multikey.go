@@ -51,7 +51,7 @@ func byKey(rs []headgate.Request) []*keyGroup {
 		g.requests = append(g.requests, r)
 		g.decisions = append(g.decisions, headgate.Decision{})
 	}
-	all := append(grants, refunds...)
+	all := slices.Concat(grants, refunds)
 	for _, g := range all[1:] {
 		g.mode = settle // the queue has let the first one in
 	}
@@ -61,7 +61,9 @@ func byKey(rs []headgate.Request) []*keyGroup {
 // takeMultiKey takes rs key after key. If one denies, or fails, what was taken before is
 // refunded, and the others are peeked at. A caller whose context ends leaves at once, and what
 // was taken is refunded in the background.
-func (s *Store) takeMultiKey(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+func (s *Store) takeMultiKey(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
+) error {
 	if err := ctx.Err(); err != nil {
 		s.stats.notSent.Add(1)
 		return notSent(err)
@@ -103,9 +105,10 @@ func (s *Store) refund(ctx context.Context, taken []*keyGroup) error {
 	for _, g := range taken {
 		back := slices.Clone(g.requests)
 		for i := range back {
-			back[i].Cost = -back[i].Cost
+			back[i].Cost, back[i].Start = -back[i].Cost, nil
 		}
-		all = errors.Join(all, s.decideTogether(ctx, back, make([]headgate.Decision, len(back)), settle))
+		err := s.decideTogether(ctx, back, make([]headgate.Decision, len(back)), settle)
+		all = errors.Join(all, err)
 	}
 	return all
 }

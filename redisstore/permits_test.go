@@ -186,6 +186,7 @@ func TestPermitsSurviveScriptFlush(t *testing.T) {
 
 func TestReleaseIsPublishedOnceForADeniedCallerThatWaits(t *testing.T) {
 	client := newClient(t)
+	client.ConfigResetStat(t.Context())
 	s := newStore(t, client)
 	l := newPermits(t, s, 3)
 	permits := []*concurrency.Permit{acquirePermit(t, l), acquirePermit(t, l), acquirePermit(t, l)}
@@ -378,7 +379,7 @@ func (h *hold) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 func TestCloseEndsTheWaitForAPermit(t *testing.T) {
-	s, err := redisstore.Open("redis://" + redistest.Start(t).Addr)
+	s, err := redisstore.Open("redis://" + sharedServer(t).Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

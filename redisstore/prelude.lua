@@ -16,7 +16,7 @@
 -- such numbers, rounded down or up, is exact as well.
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local spread, unpack, pack = unpack, struct.unpack, struct.pack
-local NEVER, BADSTATE, WRONGTYPE = -1, -2, -3
+local NEVER, BADSTATE, WRONGTYPE, NOROOM = -1, -2, -3, -4
 local MAX = 9007199254740991
 
 -- Each algorithm enters its function here, by its number, which is also the tag of its states:

@@ -125,6 +125,13 @@ func (q *queue) do(ctx context.Context, c *call) error {
 	}
 }
 
+// length counts the calls that wait.
+func (q *queue) length() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return int64(len(q.waiting[0]) + len(q.waiting[1]))
+}
+
 // join puts c in the queue. If its caller must send a batch, join returns the batch's number.
 func (q *queue) join(ctx context.Context, c *call) (number int, err error) {
 	if err := ctx.Err(); err != nil {
@@ -245,7 +252,7 @@ func (q *queue) end(number int) (next int) {
 }
 
 // take moves the calls of a batch that has begun from the queue to calls. If enough others wait,
-// it has another batch sent beside this one.
+// it has a second batch sent at the same time.
 func (q *queue) take(number int, calls []*call) []*call {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A caller whose context ends leaves at once: not charged if the request has not been sent,
-// and charged if it has. Both are told and counted.
+// A call returns when its context ends: not charged if the request has not been sent, and charged
+// if it has. The error says which, and Stats counts both.
 func TestLeaving(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{})
@@ -41,7 +41,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// Those who leave take no room in the queue.
+// Calls that have left take no room in the queue.
 func TestLeaversTakeNoRoom(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{Queue: 2})
@@ -67,7 +67,7 @@ func TestLeaversTakeNoRoom(t *testing.T) {
 	}
 }
 
-// A full queue turns callers away at once, and takes them again once there is room.
+// A full queue rejects calls at once, and accepts them again when there is room.
 func TestFullQueue(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{Queue: 3})
@@ -175,27 +175,6 @@ func TestTwoBatches(t *testing.T) {
 	}
 }
 
-// A panic in OnBatch becomes the error of the calls, whichever goroutine sent them.
-func TestPanickingOnBatch(t *testing.T) {
-	var calls int
-	s := patient(t, newClient(t), redisstore.Options{OnBatch: func(redisstore.Batch) {
-		if calls++; calls <= 4 {
-			panic("told")
-		}
-	}})
-	r := headgate.Request{Key: "k", Limit: parse(t, "50/h"), Cost: 1}
-	for i := range 6 {
-		ctx := context.Background()
-		if i%2 == 0 {
-			ctx = t.Context()
-		}
-		if a := <-ask(ctx, s, r); (a.err != nil) != (i < 4) || a.err != nil && !strings.Contains(a.err.Error(), "panicked: told") {
-			t.Errorf("call %d: %+v", i, a)
-		}
-		until(t, "the queue is idle", func() bool { return s.Idle("k") })
-	}
-}
-
 // A refund enters a full queue, so that what a group took does not stay taken.
 func TestGivingBackIsLetIn(t *testing.T) {
 	s := patient(t, newClient(t), redisstore.Options{Queue: 1})
@@ -207,9 +186,9 @@ func TestGivingBackIsLetIn(t *testing.T) {
 	}
 }
 
-// A group that was refused by its second key gives the first back, though the queue of that is full by then.
+// A group that its second key denies refunds the first, though the queue of that is full by then.
 func TestGivingBackToAFullQueue(t *testing.T) {
-	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr, "b": redistest.Start(t).Addr}})
+	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": sharedServer(t).Addr, "b": redistest.Start(t).Addr}})
 	t.Cleanup(func() { _ = client.Close() })
 	s := patient(t, client, redisstore.Options{Queue: 1})
 	limit := parse(t, "5/h")
@@ -250,7 +229,7 @@ func TestGivingBackToAFullQueue(t *testing.T) {
 
 // A TakeAll over several servers of which nothing was sent says so, too.
 func TestGroupNotSent(t *testing.T) {
-	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": redistest.Start(t).Addr}})
+	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": sharedServer(t).Addr}})
 	t.Cleanup(func() { _ = client.Close() })
 	s := newStore(t, client)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -265,11 +244,11 @@ func TestGroupNotSent(t *testing.T) {
 	}
 }
 
-// A server that does not answer holds up nobody who asks another.
+// A server that does not answer delays no call to another.
 func TestSilentShard(t *testing.T) {
 	silent, _ := silent(t)
 	client := redis.NewRing(&redis.RingOptions{
-		Addrs:       map[string]string{"silent": silent, "alive": redistest.Start(t).Addr},
+		Addrs:       map[string]string{"silent": silent, "alive": sharedServer(t).Addr},
 		ReadTimeout: time.Hour, HeartbeatFrequency: time.Hour,
 	})
 	t.Cleanup(func() { _ = client.Close() })

@@ -44,14 +44,10 @@ type Options struct {
 	// share nothing. It must not contain a brace.
 	Prefix string
 
-	// Queue is how many callers may wait for a server that is slow or does not answer. Further
-	// calls fail with [ErrBusy]. Default: [DefaultQueue].
+	// Queue is how many callers may wait for an answer of a server. Further calls fail with
+	// [ErrBusy]: raise it if more than that may call in the same moment, as 10,000 callers of
+	// headgate.Limiter.Wait do. Default: [DefaultQueue].
 	Queue int
-
-	// OnBatch, if not nil, is called after each trip to a server, by several goroutines at once.
-	// The callers wait until it returns. It must not use the store. If it panics, as if a hook of
-	// the client does, the calls fail with an error, though granted requests stay charged.
-	OnBatch func(Batch)
 }
 
 // Store implements headgate.Store in Redis. It is safe for use by many goroutines.
@@ -61,9 +57,8 @@ type Store struct {
 	prefix     string
 	queueLimit int           // calls that may wait in a queue
 	patience   time.Duration // after which a batch is late, see queue
-	onBatch    func(Batch)
-	owned      bool        // Close closes the client
-	closed     atomic.Bool // by Close
+	owned      bool          // Close closes the client
+	closed     atomic.Bool   // by Close
 	advices    []redisscript.Advice
 
 	servers
@@ -76,7 +71,8 @@ type Store struct {
 var _ headgate.Store = (*Store)(nil)
 
 // New makes a store that uses client. The caller closes the client.
-// A decision ends with its context, or by the client's timeouts. The client's retries of commands
+// A decision ends with its context, or by the client's timeouts: without a deadline, after some
+// 5 seconds by default if the server does not answer. The client's retries of commands
 // do not apply; its retries of dials do.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	switch {
@@ -94,7 +90,6 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 		prefix:     cmp.Or(o.Prefix, DefaultPrefix),
 		queueLimit: cmp.Or(o.Queue, DefaultQueue),
 		patience:   defaultPatience,
-		onBatch:    o.OnBatch,
 	}
 	s.advices = advices(s.prefix, commands)
 	s.initServers()
@@ -184,7 +179,8 @@ func (s *Store) decideTogether(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision, m mode,
 ) error {
 	c := s.newCall(rs, m)
-	if err := s.queue(c.names[0]).do(ctx, c); err != nil {
+	queue := s.queue(c.names[0]) //nolint:contextcheck // the client knows the server by now
+	if err := queue.do(ctx, c); err != nil {
 		return s.dialErrors.explain(ctx, err)
 	}
 	copy(ds, c.decisions)

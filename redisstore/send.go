@@ -16,36 +16,35 @@ func (s *Store) send(calls []*call) {
 	if len(calls) == 0 { // all callers have left
 		return
 	}
-	sent := time.Now()
 	if s.single {
 		b := newBatch()
 		for _, c := range calls {
 			b.add(c)
 		}
-		s.trip([]*batch{b}, sent, true)
+		s.trip([]*batch{b}, true)
 		return
 	}
-	if moving := s.trip(batchesByKey(calls), sent, false); len(moving) > 0 {
-		go s.sendAgain(moving, sent)
+	if moving := s.trip(batchesByKey(calls), false); len(moving) > 0 {
+		go s.sendAgain(moving)
 	}
 }
 
 // sendAgain sends batches until their keys have moved, or gives up.
-func (s *Store) sendAgain(batches []*batch, sent time.Time) {
+func (s *Store) sendAgain(batches []*batch) {
 	for pause := redisscript.FirstPause; len(batches) > 0; pause *= 2 {
 		time.Sleep(pause)
-		batches = s.trip(batches, sent, 2*pause >= redisscript.LastPause)
+		batches = s.trip(batches, 2*pause >= redisscript.LastPause)
 	}
 }
 
 // trip has batches decided, answers their calls, and counts them. Unless it is the last attempt,
-// it returns the batches whose keys are moving, without an answer. A panic of the user's code, in
-// a hook of the client or in OnBatch, becomes the error of the calls.
-func (s *Store) trip(batches []*batch, sent time.Time, last bool) (moving []*batch) {
+// it returns the batches whose keys are moving, without an answer. A panic of a hook of the client
+// becomes the error of the calls.
+func (s *Store) trip(batches []*batch, last bool) (moving []*batch) {
 	err := redisscript.ErrExited
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("a hook of the client, or OnBatch, panicked: %v", p)
+			err = fmt.Errorf("a hook of the client panicked: %v", p)
 		}
 		for _, b := range batches {
 			if err != nil {
@@ -60,7 +59,7 @@ func (s *Store) trip(batches []*batch, sent time.Time, last bool) (moving []*bat
 	if !last {
 		moving = movingOf(batches)
 	}
-	s.count(batches, moving, time.Since(sent))
+	s.count(batches, moving)
 	err = nil
 	return moving
 }
@@ -123,55 +122,32 @@ type Stats struct {
 	Unanswered int64 // calls whose context ended after that: they may be charged
 }
 
-// Batch is one trip to the servers, see [Options].OnBatch.
-type Batch struct {
-	Requests int           // requests decided
-	Keys     int           // different keys in Redis that they use
-	Took     time.Duration // from sending to the answer
-	Err      error         // the first error, or nil
-}
-
 type stats struct{ callers, batches, requests, busy, notSent, unanswered atomic.Int64 }
 
 // Stats returns the counts.
 func (s *Store) Stats() Stats {
-	stats := Stats{
+	return Stats{
 		Callers:    s.stats.callers.Load(),
 		Batches:    s.stats.batches.Load(),
 		Requests:   s.stats.requests.Load(),
+		Waiting:    s.waiting(),
 		Busy:       s.stats.busy.Load(),
 		NotSent:    s.stats.notSent.Load(),
 		Unanswered: s.stats.unanswered.Load(),
 	}
-	for q := range s.queues() {
-		q.mu.Lock()
-		stats.Waiting += int64(len(q.waiting[0]) + len(q.waiting[1]))
-		q.mu.Unlock()
-	}
-	return stats
 }
 
-// count counts a trip, and calls OnBatch. The batches of moving keys are counted later.
-func (s *Store) count(batches, moving []*batch, took time.Duration) {
-	if len(batches) == len(moving) {
-		return
+// count counts a trip. The batches of moving keys are counted later.
+func (s *Store) count(batches, moving []*batch) {
+	if len(batches) > len(moving) {
+		s.stats.batches.Add(1)
 	}
-	trip := Batch{Took: took}
 	for _, b := range batches {
 		if slices.Contains(moving, b) {
 			continue
 		}
-		trip.Keys += len(b.names.all)
 		for _, c := range b.calls {
-			trip.Requests += len(c.requests)
-			if trip.Err == nil {
-				trip.Err = s.explain(c.err)
-			}
+			s.stats.requests.Add(int64(len(c.requests)))
 		}
-	}
-	s.stats.batches.Add(1)
-	s.stats.requests.Add(int64(trip.Requests))
-	if s.onBatch != nil {
-		s.onBatch(trip)
 	}
 }

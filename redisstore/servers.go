@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"iter"
 	"sync"
 	"sync/atomic"
 
@@ -57,17 +56,15 @@ func (s *Store) address(name string) string {
 	return server.Options().Addr
 }
 
-// queues returns all queues.
-func (s *Store) queues() iter.Seq[*queue] {
-	return func(yield func(*queue) bool) {
-		if !yield(s.common) {
-			return
-		}
-		s.byServer.Range(func(_, found any) bool {
-			q, _ := found.(*queue)
-			return yield(q)
-		})
-	}
+// waiting counts the calls that wait to be sent.
+func (s *servers) waiting() int64 {
+	n := s.common.length()
+	s.byServer.Range(func(_, found any) bool {
+		q, _ := found.(*queue)
+		n += q.length()
+		return true
+	})
+	return n
 }
 
 // batchesByKey makes a batch of the calls of each key. Different keys seldom share a slot of a

@@ -16,7 +16,7 @@ func TestQueuesOfACluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	take(t, s, headgate.Request{Key: "k", Limit: parse(t, "5/h"), Cost: 1}) // it knows now who has what
+	take(t, s, headgate.Request{Key: "k", Limit: parse(t, "5/h"), Cost: 1}) // the client knows the servers now
 	primaries := make(map[string]int)                                       // a key of each
 	for i := range 60 {
 		key := strconv.Itoa(i)

@@ -84,8 +84,12 @@ local function slidinglog(state, now, cost, charge, capacity, period)
     ask = max(ask, -used)
     total, used = total + ask, used + ask
     entries = ask > 0 and record(state, kept, now, ask) or unrecord(state, kept, -ask)
+    if since and since < now and (kept > #state or state:sub(kept + 7, kept + 8) ~= '\0\0') then
+      -- an entry of no tokens: a cancel does not move time back before since
+      entries = pack('<I7I2', max(since - period, 0), 0) .. entries
+    end
   end
-  if used > 0 then
+  if used > 0 and #entries >= ENTRYSIZE then
     reset = skew + unpack('<I7', entries, #entries - ENTRYSIZE + 1) + period - now
   end
   local remaining = max(capacity - used, 0)
@@ -94,8 +98,8 @@ local function slidinglog(state, now, cost, charge, capacity, period)
   elseif total == 0 and not since then
     return remaining, retry, reset, ''
   end
-  local till = (now + reset - skew + grace) / 1000000
-  expires = max(expires, ceil(till + reset / 4000000) + 1)
+  local needed = (now + reset - skew + grace) / 1000000
+  expires = max(expires, ceil(needed + reset / 4000000) + 1)
   return remaining, retry, reset, pack('<I1I7I3I5', 5, now, total, expires) .. entries, expires
 end
 

@@ -52,9 +52,9 @@ local function slidingwindow(state, now, cost, charge, capacity, period)
   elseif reset == 0 and not since then
     return remaining, retry, reset, ''
   end
-  local till = (now + reset - skew + grace) / 1000000
-  if till > expires then
-    expires = ceil(till + reset / 4000000) + 1
+  local needed = (now + reset - skew + grace) / 1000000
+  if needed > expires then
+    expires = ceil(needed + reset / 4000000) + 1
     renewed = expires
   end
   return remaining, retry, reset, pack('<I1I7I7I7I5', 4, now, used, previous, expires), renewed

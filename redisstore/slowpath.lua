@@ -27,11 +27,18 @@ local function before(value, state, now, capacity, a, b)
   elseif tag == 4 then
     local previous, start = unpack('<I7', state, 16), at - at % a
     if used > 0 and previous > 0 then
-      start = start + max(a - floor(max(capacity - used, 0) * a / previous), 0)
+      start = min(start + max(a - floor(max(capacity - used, 0) * a / previous), 0), at)
     end
     at = max(now, start)
   elseif tag == 5 then
-    at = #state > 16 and max(now, (unpack('<I7', state, #state - 8))) or now
+    at = now
+    if #state > 16 then
+      local first, count = unpack('<I7I2', state, 17)
+      at = max(now, (unpack('<I7', state, #state - 8)))
+      if count == 0 then -- before that, what has been dropped counts
+        at = max(at, first + a)
+      end
+    end
   end
   return at, pack('<I1I7', tag, at) .. state:sub(9)
 end
@@ -85,8 +92,9 @@ local function slow(r, charge)
   end
   local plain = not ahead and (r.wait == 0 or r.cost <= 0)
   local from = ahead and at or now
-  local remaining, retry, reset, state, expires = decide(value, from, r.cost, plain and charge, capacity, a, b)
-  if not remaining then
+  local remaining, retry, reset, state, expires =
+    decide(value, from, r.cost, plain and charge, capacity, a, b)
+  if not remaining or from > MAX or retry > MAX then
     return 0, BADSTATE, 0
   elseif plain then
     return remaining, retry, reset, state, expires
@@ -101,7 +109,7 @@ local function slow(r, charge)
     return ahead and 0 or remaining, retry, reset + (from - now)
   end
   local full
-  since = now
+  since = ahead and now or max(now, at)
   remaining, full, reset, state, expires = decide(value, start, r.cost, true, capacity, a, b)
   since = nil
   if full == NEVER then
@@ -122,11 +130,14 @@ local function answer(r, remaining, retry, reset, state, expires)
 end
 
 -- together decides a group: first each request by itself, and if none is refused all again, at
--- the latest of their starts.
+-- the latest of their starts. MGET returns no value of another type, which is found here.
 local function together(group)
   local wait, patience, granted, verdicts = 0, MAX, true, {}
   for i, r in ipairs(group) do
     verdicts[i] = {slow(r, false)}
+    if not values[r.k] and not changed[r.k] and call('EXISTS', KEYS[r.k]) == 1 then
+      verdicts[i] = {0, WRONGTYPE, 0}
+    end
     local retry = verdicts[i][2]
     granted = granted and retry >= 0 and not r.peeks
     if r.cost > 0 then
@@ -149,8 +160,10 @@ local TIMED, BOOKS, JOINED, group = 4, 8, 16, nil
 -- slowly reads the rest of a request, decides it or leaves that to the last of its group, and
 -- returns the place of the next request and whether it is of the same group.
 slowly = function(place, what, k, l, cost)
-  local r = {k = k, l = l, cost = cost, peeks = what % 2 == 1, now = clock, wait = 0, cancel = 0, after = 0,
-    grace = servers and 0 or 60000000}
+  local r = {
+    k = k, l = l, cost = cost, peeks = what % 2 == 1, now = clock,
+    wait = 0, cancel = 0, after = 0, grace = servers and 0 or 60000000,
+  }
   if what % 8 >= TIMED then
     r.now, place = unpack('<I7', ARGV[3], place)
     r.grace = 60000000 + max(clock - r.now, 0)

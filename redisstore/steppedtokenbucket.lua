@@ -9,7 +9,8 @@ local function steppedtokenbucket(state, now, cost, charge, capacity, refill, pe
       return
     end
     local tag, oldcapacity, oldrefill, oldperiod
-    tag, at, used, step, oldcapacity, oldrefill, oldperiod, expires = unpack('<I1I7I7I7I7I7I7I5', state)
+    tag, at, used, step, oldcapacity, oldrefill, oldperiod, expires =
+      unpack('<I1I7I7I7I7I7I7I5', state)
     if tag ~= 2 then
       return
     end
@@ -54,12 +55,14 @@ local function steppedtokenbucket(state, now, cost, charge, capacity, refill, pe
   elseif used == 0 and not since then
     return remaining, retry, reset, ''
   end
-  local till = (now + reset - skew + grace) / 1000000
-  if till > expires then
-    expires = ceil(till + reset / 4000000) + 1
+  local needed = (now + reset - skew + grace) / 1000000
+  if needed > expires then
+    expires = ceil(needed + reset / 4000000) + 1
     renewed = expires
   end
-  return remaining, retry, reset, pack('<I1I7I7I7I7I7I7I5', 2, now, used, used > 0 and step or now, capacity, refill, period, expires), renewed
+  step = used > 0 and step or now
+  return remaining, retry, reset,
+    pack('<I1I7I7I7I7I7I7I5', 2, now, used, step, capacity, refill, period, expires), renewed
 end
 
 algorithms[2] = steppedtokenbucket

@@ -20,7 +20,8 @@ while place <= #requests do
   local remaining, retry, reset, expires
   if what == 0 and servers and not joined and state ~= '' then
     local limit = limits[l]
-    remaining, retry, reset, state, expires = limit[1](state, clock, cost, cost ~= 0, limit[2], limit[3], limit[4])
+    remaining, retry, reset, state, expires =
+      limit[1](state, clock, cost, cost ~= 0, limit[2], limit[3], limit[4])
   end
   if remaining then
     if expires then
@@ -38,17 +39,17 @@ while place <= #requests do
   end
 end
 
--- A key that has no value is created only if it is not there: MGET returns no value of another
--- type. A key whose expiry was lost gets it back: the first one that is written in place is
--- looked at. A server without room refuses the first write, and so all.
-local foreign, looked = nil, false
+-- MGET returns no value of another type, so a key without a value is created only if it does not
+-- exist. A key that lost its expiry gets it back: the first one written in place is checked.
+-- A server at maxmemory refuses all writes but DEL.
+local refused, checked = nil, false
 for k, state in pairs(changed) do
   local key, expires, done = KEYS[k], expiries and expiries[k], true
   if state == '' then
-    done = call('DEL', key)
+    done = values[k] and call('DEL', key) or call('EXISTS', key) == 0
   else
-    if not expires and not looked then
-      looked, expires = true, call('TTL', key) == -1 and unpack('<I5', state, #state - 4)
+    if not expires and not checked then
+      checked, expires = true, call('PTTL', key) == -1 and unpack('<I5', state, #state - 4)
     end
     if not values[k] then
       done = redis.pcall('SET', key, state, 'EX', ceil(expires - clock / 1000000), 'NX')
@@ -58,19 +59,21 @@ for k, state in pairs(changed) do
       done = redis.pcall('SETRANGE', key, '0', state) -- at less than half of the cost
     end
   end
-  if not done then
-    foreign = foreign or {}
-    foreign[k] = true
-  elseif done ~= true and type(done) == 'table' and done.err then
-    return redis.error_reply((done.err:gsub('^@user_script: %d+: %-', '')))
+  local err = type(done) == 'table' and done.err
+  if err and not err:find('OOM command', 1, true) then
+    return redis.error_reply((err:gsub('^@user_script: %d+: %-', '')))
+  elseif err or not done then
+    refused = refused or {}
+    refused[k] = err and NOROOM or WRONGTYPE
   end
 end
 
 place = 1
-while foreign and place <= #requests do
+while refused and place <= #requests do
   local what, k = unpack('<I1I3', requests, place)
-  n, place = n + 1, place + 7 + (what % 4 >= 2 and 7 or 0) + (what % 8 >= 4 and 7 or 0) + (what % 16 >= 8 and 14 or 0)
-  answers[n] = foreign[k] and pack('<I7i7I7', 0, WRONGTYPE, 0) or answers[n]
+  n, place = n + 1, place + 7 + (what % 4 >= 2 and 7 or 0) + (what % 8 >= 4 and 7 or 0)
+    + (what % 16 >= 8 and 14 or 0)
+  answers[n] = refused[k] and pack('<I7i7I7', 0, refused[k], 0) or answers[n]
 end
 if slowly then
   answers[#answers + 1] = pack('<I7', clock)

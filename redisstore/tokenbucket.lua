@@ -50,11 +50,11 @@ local function tokenbucket(state, now, cost, charge, capacity, rate, unit)
   elseif used == 0 and not since then
     return remaining, retry, reset, ''
   end
-  local till = (now + reset - skew + grace) / 1000000
-  if till <= expires then
+  local needed = (now + reset - skew + grace) / 1000000
+  if needed <= expires then
     return remaining, retry, reset, pack('<I1I7I7I7I5', 1, now, used, full, expires)
   end
-  expires = ceil(till + reset / 4000000) + 1
+  expires = ceil(needed + reset / 4000000) + 1
   return remaining, retry, reset, pack('<I1I7I7I7I5', 1, now, used, full, expires), expires
 end
 

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestTrouble: a server that cannot decide gives one clear line, and no decision.
+// A server that cannot decide gives an error of one line, and no decision.
 func TestTrouble(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -54,8 +54,8 @@ func unused(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// TestNoTime uses a server that keeps TIME from scripts: the caller's clock takes its
-// place, without a request of its own once that is known.
+// If scripts may not call TIME, the caller's clock is used, without a further request once that is
+// known.
 func TestNoTime(t *testing.T) {
 	server := redistest.Start(t)
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr})
@@ -123,7 +123,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// A store that was closed may be closed again, and asks nobody any more.
+// A store may be closed twice, and sends nothing afterwards.
 func TestCloseTwice(t *testing.T) {
 	s, err := redisstore.Open("redis://" + unused(t))
 	if err != nil {

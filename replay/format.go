@@ -22,7 +22,7 @@ func (e *entry) clear() {
 	*e = entry{headers: e.headers}
 }
 
-// wanted are the fields that a parser must find, besides the time.
+// wanted are the fields that a parser must find, in addition to the time.
 type wanted struct {
 	request bool     // method or target
 	headers []string // canonical by headerName

@@ -11,9 +11,6 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// begins bounds at how many moments the intervals begin in which an account is checked.
-const begins = 400
-
 // check holds each account against its limit, in every interval: what the store granted against the
 // limit itself, and what each instance granted by itself against its share. Where what was known to the store
 // may have been forgotten or taken back, the run falls into one history more for each time:
@@ -46,6 +43,9 @@ type claim struct {
 
 // claims are what is to be held of a.
 func (n *tally) claims(a *account, s *scene, m moments) []claim {
+	if a.booked() {
+		return n.bookedClaims(a, s, m)
+	}
 	end := m.ended + patience
 	limit := func(d time.Duration) int64 { return most(a.limit, d) }
 	cs := []claim{
@@ -62,11 +62,15 @@ func (n *tally) claims(a *account, s *scene, m moments) []claim {
 	return cs
 }
 
-// room is what the store may grant beyond the limit. Where it forgets, what was taken ahead may be used on top.
+// room is what the store may grant beyond the limit. If it forgets, what was taken ahead may be used
+// on top, and what starts ahead.
 func (n *tally) room(a *account, s *scene) int64 {
 	room := int64(0)
 	if s.begun != nil {
 		room += s.begun(a) * (most(a.limit, 0) + n.stack.lent(a.limit))
+		if a.booked() {
+			room += s.begun(a) * most(a.limit, ahead)
+		}
 	}
 	if s.dropped != nil {
 		room += s.dropped(a) * n.stack.lent(a.limit)
@@ -85,15 +89,25 @@ func within(grants []grant, from, to time.Duration) (inside []grant) {
 	return inside
 }
 
-// over is by how much grants exceed what an interval grants at most, in that one in which they do it most.
-func over(grants []grant, most func(time.Duration) int64) int64 {
-	grants = slices.SortedFunc(slices.Values(grants), func(x, y grant) int { return cmp.Compare(x.end, y.end) })
-	worst := int64(0)
-	for i := 0; i < len(grants); i += 1 + len(grants)/begins {
-		begin, granted := grants[i].start, int64(0)
+// over returns by how much grants exceed what an interval grants at most, in the interval in which
+// they do it most. It tries each one that begins with a grant and ends with one.
+func over(grants []grant, most func(time.Duration) int64) (worst int64) {
+	grants = slices.SortedFunc(slices.Values(grants), func(x, y grant) int {
+		return cmp.Or(cmp.Compare(x.end, y.end), cmp.Compare(x.n, y.n))
+	})
+	begins := make(map[time.Duration]bool, len(grants))
+	for _, g := range grants {
+		if g.n > 0 {
+			begins[g.start] = true
+		}
+	}
+	for begin := range begins {
+		granted := int64(0)
 		for _, g := range grants {
-			if g.start >= begin {
-				granted++
+			if g.start < begin {
+				continue
+			}
+			if granted += g.n; g.n > 0 {
 				worst = max(worst, granted-most(g.end-begin))
 			}
 		}
@@ -112,7 +126,7 @@ func crowded(grants []grant, l headgate.Limit, begin time.Time) int64 {
 	worst, counts := int64(0), make(map[int64]int64)
 	for _, g := range grants {
 		if w := window(g.start - margin); w == window(g.end+margin) {
-			counts[w]++
+			counts[w] += g.n
 			worst = max(worst, counts[w]-l.Capacity())
 		}
 	}
@@ -153,13 +167,13 @@ func (n *tally) checkCharges(t *testing.T, store headgate.Store, kept bool) {
 			d, err = store.Take(ctx, headgate.Request{Key: a.key, Limit: a.limit})
 			return err == nil
 		})
-		charged, granted := a.limit.Capacity()-d.Remaining, int64(len(a.grants))
-		if charged > granted+a.errors+a.away.calls {
-			t.Errorf("%s: %s: %d were charged for %d grants, %d errors and %d calls to which the store did not answer", n.stack.name, a.key, charged, granted, a.errors, a.away.calls)
+		charged, granted := a.limit.Capacity()-d.Remaining, tokens(a.grants)
+		if charged > granted+a.errors+a.away.tokens {
+			t.Errorf("%s: %s: %d were charged; %d were granted, %d failed, and the store did not answer for %d", n.stack.name, a.key, charged, granted, a.errors, a.away.tokens)
 		}
 		// One token flows in each 53 minutes.
 		if kept && charged+1 < granted {
-			t.Errorf("%s: %s: %d were charged for %d grants", n.stack.name, a.key, charged, granted)
+			t.Errorf("%s: %s: %d were charged, and %d granted", n.stack.name, a.key, charged, granted)
 		}
 	}
 }
@@ -169,7 +183,7 @@ func TestOver(t *testing.T) {
 	var grants []grant
 	grantAt := func(count int, start, end time.Duration) {
 		for range count {
-			grants = append(grants, grant{start, end})
+			grants = append(grants, grant{start, end, 1})
 		}
 	}
 	bucket := func(d time.Duration) int64 { return most(limits("10/s burst 5")[0], d) }
@@ -185,6 +199,13 @@ func TestOver(t *testing.T) {
 	grantAt(9, 0, time.Second)
 	if over := over(grants, bucket); over != 0 {
 		t.Errorf("14 in a second from a bucket of 5: %d too many", over)
+	}
+	grants = append(grants[:5], grant{start: time.Millisecond, end: 0, n: -3}, grant{time.Millisecond, 2 * time.Millisecond, 4})
+	if over := over(grants, bucket); over != 1 {
+		t.Errorf("9 from a bucket of 5 to which 3 came back: %d too many, want 1", over)
+	}
+	if over := over(within(grants, 2*time.Millisecond, time.Second), bucket); over != 0 {
+		t.Errorf("nothing: %d too many", over)
 	}
 	for text, want := range map[string][2]int64{
 		"10/s burst 5": {5, 25}, "10/s stepped": {20, 40}, "10/s fixed-window": {20, 40},
@@ -202,7 +223,7 @@ func TestCrowded(t *testing.T) {
 	begin := time.Unix(1000, 0)
 	var grants []grant
 	for at := time.Duration(0); at < 2*time.Second; at += 100 * time.Millisecond {
-		grants = append(grants, grant{at, at + time.Millisecond})
+		grants = append(grants, grant{at, at + time.Millisecond, 1})
 	}
 	for text, want := range map[string]int64{
 		"10/s fixed-window": 0, "9/s fixed-window": 0, "8/s fixed-window": 1, "7/s sliding-window": 2, "1/s sliding-log": 0,
@@ -232,11 +253,11 @@ func TestClaims(t *testing.T) {
 				d.Limit = l.Share(1)
 			}
 			for range 3 {
-				a := n.account("k", l, time.Second)
-				a.record(&call{start: time.Second, end: time.Second + time.Millisecond}, d.Allowed(), d.Degraded())
+				a := n.account("bucket-0", l, time.Second)
+				a.record(&call{cost: 1, start: time.Second, end: time.Second + time.Millisecond}, d.Allowed(), d.Degraded())
 			}
 			var broken []string
-			for _, c := range n.claims(n.account("k", l, time.Second), &scene{}, m) {
+			for _, c := range n.claims(n.account("bucket-0", l, time.Second), &scene{}, m) {
 				if over(c.grants, c.most) > c.room {
 					broken = append(broken, c.which)
 				}

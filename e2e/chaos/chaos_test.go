@@ -4,8 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -58,13 +60,29 @@ type scene struct {
 	// dropped is how often what leases of the key are counted by was forgotten besides. Nil for never.
 	dropped func(a *account) int64
 
-	// felt fails the test if the fault has not been felt by the servers. May be nil.
-	felt func()
+	// felt returns an error while the servers have not felt the fault. May be nil.
+	felt func() error
 }
+
+// seed is that of the traffic. It is fixed, but for soak: HEADGATE_SEED, or a random one.
+var seed = flag.Uint64("chaos.seed", 1, "seed of the traffic")
+
+// turn says which stack a short run puts beside the bare one under each fault. It changes each
+// day, so that all faults meet all stacks.
+var turn = flag.Int("chaos.turn", int(time.Now().Unix()/86400), "which stacks live through a short run")
+
+// soaks is set by HEADGATE_SOAK: all faults meet all stacks.
+var soaks bool
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	redis.SetLogger(silent{}) // it tells of each connection that is lost
+	if d, err := time.ParseDuration(os.Getenv("HEADGATE_SOAK")); err == nil {
+		*span, *together, *seed, soaks = d, 3, rand.Uint64(), true
+	}
+	if n, err := strconv.ParseUint(os.Getenv("HEADGATE_SEED"), 10, 64); err == nil {
+		*seed = n
+	}
+	redis.SetLogger(silent{}) // it reports each connection that is lost
 	os.Exit(m.Run())
 }
 
@@ -72,12 +90,13 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// some are the stacks of the fault with that number: in a short run the bare one, and another in turn.
+// some returns the stacks of the fault with that number: in a short run the bare one, and another
+// in turn.
 func some(number int) []stack {
-	if *span >= short {
+	if soaks || *span >= short {
 		return stacks
 	}
-	return []stack{stacks[0], stacks[1+number%(len(stacks)-1)]}
+	return []stack{stacks[0], stacks[1+(number+*turn)%(len(stacks)-1)]}
 }
 
 // TestChaos injects all faults, and prints what came of it.
@@ -94,5 +113,8 @@ func TestChaos(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	if t.Failed() {
+		t.Logf("repeat with -chaos.span %s -chaos.turn %d -chaos.seed %d; or in make soak, with HEADGATE_SEED=%[3]d", *span, *turn, *seed)
+	}
 	fmt.Print(table(rows)) // which go test shows if it is told to, or run in this directory
 }

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,9 +69,8 @@ func reshard(t *testing.T) *scene {
 			})
 		},
 		heal: func() {},
-		felt: func() {
-			answers(t, "MOVED", c.Servers...)()
-			answers(t, "ASK", c.Servers...)()
+		felt: func() error {
+			return errors.Join(answers(t, "MOVED", c.Servers...)(), answers(t, "ASK", c.Servers...)())
 		},
 	}
 }
@@ -108,10 +108,6 @@ func clusterKilled(t *testing.T) *scene {
 			}
 			return 1
 		},
-		felt: func() {
-			if !isPrimary(t, c.Servers[3]) {
-				t.Error("the replica was not promoted")
-			}
-		},
+		felt: promotion(t, c.Servers[3]),
 	}
 }

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -28,10 +29,11 @@ func proxied(harm func(*redistest.Proxy)) func(t *testing.T) *scene {
 			open:   openURL(t, "redis://"+p.Addr),
 			inject: func(<-chan struct{}) { harm(p) },
 			heal:   p.Heal,
-			felt: func() {
+			felt: func() error {
 				if p.Failed() == 0 {
-					t.Error("no answer was hit")
+					return errors.New("no answer was hit")
 				}
+				return nil
 			},
 		}
 	}

@@ -41,7 +41,7 @@ func (f fault) run(t *testing.T, stacks []stack) []row {
 		}
 	})
 	late := lateness()
-	m := s.moments(t, sides)
+	m := s.moments(t, f, sides)
 	m.late = late()
 	for _, e := range sides {
 		e.stop()
@@ -49,9 +49,6 @@ func (f fault) run(t *testing.T, stacks []stack) []row {
 	rows := make([]row, len(sides))
 	for i, e := range sides {
 		rows[i] = e.end(t, f, s, m)
-	}
-	if s.felt != nil {
-		s.felt()
 	}
 	checkGone(t, f.name)
 	return rows
@@ -66,6 +63,7 @@ func (e side) end(t *testing.T, f fault, s *scene, m moments) row {
 		i.close(t)
 	}
 	e.check(t, s, m)
+	e.checkShared(t, s)
 	e.checkAnswers(t, f)
 	return e.row(f, s, m)
 }
@@ -77,17 +75,26 @@ type moments struct {
 	late                                      time.Duration // by how much timers were, at most
 }
 
-// moments lets the load run, and the fault happen.
-func (s *scene) moments(t *testing.T, sides []side) moments {
+// moments lets the load run, and the fault last until it has been felt.
+func (s *scene) moments(t *testing.T, f fault, sides []side) moments {
 	t.Helper()
 	now := sides[0].now
 	m := moments{begun: now()}
 	wait(nil, *span/4) // time is what is tested here: the load lasts
+	for _, e := range sides {
+		e.awaitShortcuts(t)
+	}
 	m.injected = now()
 	over := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { s.inject(over) })
 	wait(nil, *span/2)
+	for _, e := range sides {
+		until(t, e.stack.name+": harmed", func() bool { return len(e.unseen(f)) == 0 })
+	}
+	if s.felt != nil {
+		until(t, "felt by the servers", func() bool { return s.felt() == nil })
+	}
 	close(over)
 	wg.Wait()
 	if s.heal != nil {
@@ -166,25 +173,44 @@ func (n *tally) load(ctx context.Context, all []*instance) (stop func()) {
 	}
 	var wg sync.WaitGroup
 	for i := range callers {
+		random := rand.New(rand.NewPCG(*seed, uint64(i)))
 		wg.Go(func() {
-			wait(over, rand.N(pace))
-			every(over, pace, func() { n.ask(ctx, i%len(all), limiters[i%len(all)]) })
+			wait(over, time.Duration(random.Int64N(int64(pace))))
+			every(over, pace, func() { n.ask(ctx, random, i%len(all), limiters[i%len(all)]) })
 		})
+	}
+	leave := func() {}
+	if n.stack.bare {
+		leave = n.useShared(ctx, all)
 	}
 	return func() {
 		close(over)
 		wg.Wait()
+		leave()
 	}
 }
 
 // ask asks an instance for one key and records the answer.
-func (n *tally) ask(ctx context.Context, instance int, l *headgate.Limiter) {
-	c := call{instance: instance, key: pick()}
+func (n *tally) ask(ctx context.Context, random *rand.Rand, instance int, l *headgate.Limiter) {
+	c := call{instance: instance}
+	c.key, c.cost = pick(random)
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
+	switch loadOf(c.key).way {
+	case waits:
+		n.wait(ctx, random, l, c)
+	case reserves:
+		n.reserve(ctx, random, l, c)
+	default:
+		n.allow(ctx, l, c)
+	}
+}
+
+// allow asks for a grant now.
+func (n *tally) allow(ctx context.Context, l *headgate.Limiter, c call) {
 	c.start = n.now()
-	if rs := requests(c.key); rs[0].Key == c.key {
-		c.ds, c.err = l.AllowEach(ctx, c.key, 1, nil)
+	if rs := requests(c.key, c.cost); rs[0].Key == c.key {
+		c.ds, c.err = l.AllowEach(ctx, c.key, c.cost, nil)
 	} else {
 		c.ds = make([]headgate.Decision, len(rs))
 		c.err = l.Store().TakeAll(ctx, rs, c.ds)
@@ -193,34 +219,38 @@ func (n *tally) ask(ctx context.Context, instance int, l *headgate.Limiter) {
 	n.record(c)
 }
 
-// checkAnswers holds what callers were told against what f lets them be told.
+// unseen returns what callers must have been answered under f and have not.
+func (n *tally) unseen(f fault) (missing []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.stack.bare {
+		if len(f.sees) > 0 && n.instead == 0 {
+			return []string{"a decision that is not the store's"}
+		}
+		return nil
+	}
+	for _, want := range f.sees {
+		if !n.told(want) {
+			missing = append(missing, want)
+		}
+	}
+	return missing
+}
+
+// checkAnswers fails the test if callers got errors that f does not allow. With a fallback they
+// wait for their deadline only if this machine stands still, which many do at once then.
 func (n *tally) checkAnswers(t *testing.T, f fault) {
 	t.Helper()
 	for text, count := range n.texts {
 		t.Logf("%s: %d times: %s", n.stack.name, count, text)
 		if (f.quiet || !n.stack.bare) && !strings.Contains(text, "deadline exceeded") {
-			t.Errorf("%s: callers were told %q, %d times", n.stack.name, text, count)
+			t.Errorf("%s: callers got %q, %d times", n.stack.name, text, count)
 		}
 	}
-	if !n.stack.bare {
-		n.checkInstead(t, f)
-		return
+	if missing := n.unseen(f); len(missing) > 0 {
+		t.Errorf("%s: the fault was not felt: no caller got %q", n.stack.name, missing)
 	}
-	for _, want := range f.sees {
-		if !n.told(want) {
-			t.Errorf("no caller was told %q: the fault was not felt", want)
-		}
-	}
-}
-
-// checkInstead fails the test if the fallback did not decide where the store could not say: then callers
-// wait for their deadline, which is what many of them do at once if this machine stands still, and at no other time.
-func (n *tally) checkInstead(t *testing.T, f fault) {
-	t.Helper()
-	if len(f.sees) > 0 && n.instead == 0 {
-		t.Errorf("%s: all was the store's answer: the fault was not felt", n.stack.name)
-	}
-	if n.errors > n.instead+10*callers {
-		t.Errorf("%s: %d callers were told errors, and %d what stands in for the store", n.stack.name, n.errors, n.instead)
+	if !n.stack.bare && n.errors > n.instead+10*callers {
+		t.Errorf("%s: %d callers got errors, and %d a decision that is not the store's", n.stack.name, n.errors, n.instead)
 	}
 }

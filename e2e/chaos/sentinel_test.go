@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,11 +34,7 @@ func promoted(ahead time.Duration) func(t *testing.T) *scene {
 			open:   openURL(t, sentinelURL(s)),
 			inject: func(<-chan struct{}) { s.Primary.Stop() },
 			begun:  once,
-			felt: func() {
-				if !isPrimary(t, s.Replicas[0]) {
-					t.Error("the replica was not promoted")
-				}
-			},
+			felt:   promotion(t, s.Replicas[0]),
 		}
 	}
 }
@@ -57,6 +54,16 @@ func hangsAndComesBack(t *testing.T) *scene {
 			until(t, "demoted", func() bool { return isReplica(t, s.Primary) })
 		},
 		begun: once,
+	}
+}
+
+// promotion returns an error until a replica has become a primary.
+func promotion(t *testing.T, replica *redistest.Server) func() error {
+	return func() error {
+		if !isPrimary(t, replica) {
+			return errors.New("the replica was not promoted")
+		}
+		return nil
 	}
 }
 

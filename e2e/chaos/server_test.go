@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"regexp"
@@ -73,17 +74,15 @@ func counted(t *testing.T, s *redistest.Server, section, name string) int64 {
 	return n
 }
 
-// answers fails the test unless the servers have answered so.
-func answers(t *testing.T, name string, servers ...*redistest.Server) func() {
-	return func() {
-		total := int64(0)
+// answers returns an error until the servers have answered so.
+func answers(t *testing.T, name string, servers ...*redistest.Server) func() error {
+	return func() error {
 		for _, s := range servers {
-			total += counted(t, s, "errorstats", "errorstat_"+name)
+			if counted(t, s, "errorstats", "errorstat_"+name) > 0 {
+				return nil
+			}
 		}
-		t.Logf("%d answers were %s", total, name)
-		if total == 0 {
-			t.Errorf("no answer was %s: the fault was not felt", name)
-		}
+		return errors.New("no answer was " + name)
 	}
 }
 

@@ -22,6 +22,7 @@ type tally struct {
 	calls    int
 	errors   int
 	instead  int             // calls that not the store answered
+	shared   shared          // of the bare stack
 	trouble  []time.Duration // when errors came, and answers that were not the store's
 	stall    time.Duration   // the longest that a caller was kept waiting
 }
@@ -30,6 +31,7 @@ type tally struct {
 type call struct {
 	instance   int
 	key        string
+	cost       int64
 	start, end time.Duration
 	ds         []headgate.Decision
 	err        error
@@ -44,19 +46,36 @@ type account struct {
 	grants []grant            // of the store
 	own    [instances][]grant // of the instances, by themselves
 	away   away
-	errors int64 // each may have been charged
+	errors int64 // tokens that may have been charged
 }
 
-// away is what was asked for while the store could not say.
+// away is what was asked for while the store was unavailable.
 type away struct {
-	calls       int64 // each may have been charged, too
-	since, last time.Duration
+	calls, tokens int64 // may have been charged, too
+	since, last   time.Duration
 }
 
-// grant is a token that was granted between start and end.
-type grant struct{ start, end time.Duration }
+// grant is a number of tokens that were granted between start and end. A refund is a negative
+// number, and start and end are exchanged: it may count in each interval that it touches, where a
+// grant counts in those that hold it whole.
+type grant struct {
+	start, end time.Duration
+	n          int64
+}
+
+// tokens returns how many were granted in all.
+func tokens(grants []grant) (sum int64) {
+	for _, g := range grants {
+		sum += g.n
+	}
+	return sum
+}
 
 func (a *account) isLedger() bool { return a.limit.Capacity() >= 100_000 }
+
+// booked reports whether grants may start ahead. Callers do not see whether such a grant is the
+// store's or an instance's own.
+func (a *account) booked() bool { return loadOf(a.key).way != allows }
 
 // ownGrants are those that not the store gave.
 func (a *account) ownGrants() (all []grant) {
@@ -85,9 +104,7 @@ func (n *tally) record(c call) {
 	}
 	switch {
 	case c.err != nil:
-		n.errors++
-		n.texts[plain(c.err.Error())]++
-		n.trouble = append(n.trouble, c.end)
+		n.fail(c.err, c.end)
 	case degraded:
 		n.instead++
 		n.trouble = append(n.trouble, c.end)
@@ -96,24 +113,32 @@ func (n *tally) record(c call) {
 			n.answered[who] = max(n.answered[who], c.start)
 		}
 	}
-	for i, r := range requests(c.key) {
+	for i, r := range requests(c.key, c.cost) {
 		a := n.account(r.Key, r.Limit, c.start)
 		if c.err != nil {
-			a.errors++
+			a.errors += c.cost
 			continue
 		}
 		a.record(&c, granted, c.ds[i].Degraded())
 	}
 }
 
+// fail counts an error.
+func (n *tally) fail(err error, at time.Duration) {
+	n.errors++
+	n.texts[plain(err.Error())]++
+	n.trouble = append(n.trouble, at)
+}
+
 // record takes down a decision. Whose it was it tells itself.
 func (a *account) record(c *call, granted, degraded bool) {
-	g := grant{c.start, c.end}
+	g := grant{c.start, c.end, c.cost}
 	if degraded {
 		if a.away.calls == 0 {
 			a.away.since = c.start
 		}
 		a.away.calls++
+		a.away.tokens += c.cost
 		a.away.since, a.away.last = min(a.away.since, c.start), max(a.away.last, c.end)
 	}
 	switch {

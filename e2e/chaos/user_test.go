@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -77,10 +78,11 @@ func rotation(t *testing.T) *scene {
 		}),
 		inject: func(over <-chan struct{}) { every(over, 200*time.Millisecond, renew) },
 		heal:   func() { renew(); renew() },
-		felt: func() {
+		felt: func() error {
 			if n := current.Load(); n < 5 {
-				t.Errorf("%d passwords", n)
+				return fmt.Errorf("%d passwords", n)
 			}
+			return nil
 		},
 	}
 }

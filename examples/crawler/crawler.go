@@ -15,17 +15,17 @@ import (
 // crawler fetches pages.
 type crawler struct {
 	client *http.Client      // keeps the limit of each host
-	bytes  *headgate.Limiter // of the whole crawler
+	bytes  *headgate.Limiter // limits the whole crawler
 	done   func(url string)  // called for each page, by many goroutines; may be nil
 }
 
-// queue is some pages to fetch, in order.
+// queue is a list of pages to fetch.
 type queue struct {
 	name string
 	urls []string
 }
 
-// report is what came out of a queue.
+// report counts what was fetched from a queue.
 type report struct {
 	name  string
 	pages int
@@ -35,9 +35,9 @@ type report struct {
 // workers is how many pages of a queue are fetched at a time.
 const workers = 4
 
-// crawl empties the queues. Each has workers of its own, so slow pages do not hold up fast ones.
-// Hosts and the bandwidth are served first come, first served, so many fast pages do not hold up
-// the slow ones.
+// crawl fetches the pages of all queues. Each queue has its own workers, so slow pages do not
+// delay fast ones. Callers that wait for a host or for the bandwidth are served first come,
+// first served, so many fast pages do not delay slow ones.
 func (c *crawler) crawl(ctx context.Context, queues ...queue) ([]report, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -89,7 +89,7 @@ func (c *crawler) empty(ctx context.Context, q queue) (report, error) {
 	return r, failed
 }
 
-// fetch reads a page and gives its length.
+// fetch reads a page and returns its length.
 func (c *crawler) fetch(ctx context.Context, url string) (int, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

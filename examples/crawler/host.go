@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// host is a web server on this machine with fast pages of 1 KB and slow ones of 5, which
-// remembers when it was asked.
+// host is a web server on this machine with fast pages of 1 KB and slow ones of 5 KB. It
+// records the times of its requests.
 type host struct {
 	*httptest.Server
 
@@ -40,8 +40,8 @@ func (h *host) write(w http.ResponseWriter, n int) {
 	_, _ = w.Write(bytes.Repeat([]byte("."), n))
 }
 
-// politely says whether the host was asked no more often than it may be. Requests take
-// up to 50 ms longer to get here than others, for all that can be said.
+// politely reports whether requests kept the limit of the host. It allows for 50 ms by which
+// some requests take longer to arrive than others.
 func (h *host) politely() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -1,6 +1,6 @@
-// Crawler fetches pages from two queues, one of fast pages and one of slow ones. It asks each
-// host at most 40 times a second, evenly, and downloads at most 200,000 bytes a second from
-// all of them together. The hosts are two that it starts by itself.
+// Crawler fetches pages from two queues, one of fast pages and one of slow ones. It sends each
+// host at most 40 requests a second, evenly, and downloads at most 200,000 bytes a second in
+// all. It starts two hosts to crawl.
 //
 //	go run ./examples/crawler
 package main
@@ -57,7 +57,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// pages are n pages of each host.
+// pages returns the URLs of n pages of each host.
 func pages(hosts []*host, kind string, n int) []string {
 	var urls []string
 	for i := range n {

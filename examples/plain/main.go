@@ -1,4 +1,4 @@
-// Plain limits each client address to 10 requests a second, bursts of 20.
+// Plain limits each client address to 10 requests a second, in bursts of up to 20.
 //
 //	go run ./examples/plain
 //	curl -i localhost:8080

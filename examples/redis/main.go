@@ -1,5 +1,5 @@
-// Redis shares the limit of each client address among all servers that use the same
-// Redis. While Redis does not answer within 50 ms, requests pass, and that is logged once a second.
+// Redis shares the limit of each client address among all servers that use the same Redis.
+// While Redis does not answer within 50 ms, requests pass, which is logged once a second.
 //
 //	go run ./examples/redis -store redis://localhost:6379
 //	curl -i localhost:8080
@@ -52,8 +52,8 @@ func newHandler(url string) (http.Handler, error) {
 	return limit(http.HandlerFunc(hello)), nil
 }
 
-// lastLog is the Unix time of the last line, so that a flood of requests does not fill
-// the disk while Redis is away.
+// lastLog is the Unix time of the last line, so that a flood of requests does not fill the
+// disk while Redis is unavailable.
 var lastLog atomic.Int64
 
 func logSometimes(a ...any) {

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// Two servers share one limit; without their Redis, both let everything pass.
+// Two servers share one limit. Without their Redis, all requests pass.
 func TestHandler(t *testing.T) {
 	redis := redistest.Start(t)
 	var servers [2]http.Handler

@@ -1,6 +1,5 @@
-// Several gives each user two limits, 10 a second and 1000 a day, and every write
-// costs five times as much as a read. A request must fit both or is charged by
-// neither.
+// Several gives each user two limits, 10 a second and 1000 a day. A write costs five times as
+// much as a read. A request that one of them denies is charged by neither.
 //
 //	go run ./examples/several
 //	curl -i -u ada: localhost:8080
@@ -39,8 +38,8 @@ func newHandler() (http.Handler, error) {
 	return limit(http.HandlerFunc(hello)), nil
 }
 
-// user returns the name of the logged-in user. In a real server, the name comes from the handler
-// that has checked the password.
+// user returns the name of the user. In a real server, the code that checked the password
+// provides it.
 func user(r *http.Request) string {
 	name, _, _ := r.BasicAuth()
 	return name

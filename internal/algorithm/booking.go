@@ -73,8 +73,11 @@ func (l *Rule) book(k Account, o Order, ahead, charge bool) (next Account, v Ver
 	if !charge || v.Retry > o.MaxWait {
 		return k, v.after(now - o.Now), false
 	}
-	wait := v.Retry
-	next, v = l.decide(k, start, o.Now, o.Cost, true)
+	wait, since := v.Retry, o.Now
+	if !ahead {
+		since = max(o.Now, k.At)
+	}
+	next, v = l.decide(k, start, since, o.Cost, true)
 	if v.Retry == Never { // the log is too long
 		v.Remaining, v.Reset = 0, v.Reset+wait
 		return k, v, false
@@ -95,8 +98,8 @@ func (l *Rule) refuseCancel(k Account, o Order, ahead bool) (Account, Verdict, b
 	return k, v.after(now - o.Now), false
 }
 
-// refundAhead is a refund while time stands at k.At, and stays there: a refund gives back
-// tokens, not time. A cancel gives back its start as well.
+// refundAhead is a refund while time stands at k.At, and stays there: a refund returns tokens,
+// not time. A cancel returns its start as well.
 func (l *Rule) refundAhead(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
 	next, v = l.decide(k, k.At, o.Now, o.Cost, charge)
 	if next.At == 0 {
@@ -112,10 +115,10 @@ func (l *Rule) refundAhead(k Account, o Order, charge bool) (next Account, v Ver
 	return next, v.after(next.At - o.Now), true
 }
 
-// before is k as it was before its last start, of which the tokens have been given back: time
-// stands at the start before that one, or at now. The state at later times is the same. A
-// fixed window does not know what was used before it, nor a bucket whose numbers have
-// changed: there time stands where it did.
+// before is k as it was before its last start, whose tokens have been refunded: time stands at
+// the start before that one, or at now. The state at later times is the same. A fixed window
+// does not know what was used before it, nor does a bucket whose numbers have changed: there
+// time stays where it is.
 func (l *Rule) before(k Account, now int64, scaled bool) Account {
 	at := k.At
 	switch {
@@ -135,6 +138,9 @@ func (l *Rule) before(k Account, now int64, scaled bool) Account {
 		at = max(now, l.slidingWindowStart(k))
 	case len(k.Log) > 0:
 		at = max(now, k.Log[len(k.Log)-1].at())
+		if k.Log[0].count() == 0 { // before that, what has been dropped counts
+			at = max(at, k.Log[0].at()+l.period)
+		}
 	default:
 		at = now
 	}
@@ -149,7 +155,7 @@ func (l *Rule) slidingWindowStart(k Account) int64 {
 		return start
 	}
 	weight := max(l.Capacity-k.Used, 0) * l.period / k.Previous
-	return start + max(l.period-weight, 0)
+	return min(start+max(l.period-weight, 0), k.At)
 }
 
 // after is v, the verdict at a time that is so far ahead, as it is seen now: nothing

@@ -51,7 +51,7 @@ func (t *Terms) IsBucket() bool { return t.Algorithm == TokenBucket || t.Algorit
 // Rule is the terms of a limit and what each decision needs of them, computed once.
 type Rule struct {
 	Terms
-	ID    string // what state belongs to, beside the key
+	ID    string // what state belongs to, besides the key
 	Hash  uint64 // of ID, for Memory
 	Valid bool
 

@@ -35,6 +35,9 @@ func (l *Rule) slidingLog(k Account, now, since, cost int64, charge bool) (Accou
 	case charge:
 		ask = max(ask, -used)
 		used += ask
+		if since < now {
+			kept = l.since(kept, since)
+		}
 		if len(kept) == cap(kept) {
 			kept = append(k.Log[:0], kept...) // uses the room of those that have expired
 		}
@@ -47,6 +50,15 @@ func (l *Rule) slidingLog(k Account, now, since, cost int64, charge bool) (Accou
 		return Account{}, v
 	}
 	return Account{State: State{At: now}, Log: log}, v
+}
+
+// since puts an entry of no tokens in front of a log from which what had expired at since was
+// dropped: a cancel does not move time back before that.
+func (l *Rule) since(log []Entry, since int64) []Entry {
+	if len(log) > 0 && log[0].count() == 0 {
+		return log
+	}
+	return append([]Entry{Entry(max(since-l.period, 0) << countBits)}, log...)
 }
 
 // slidingLogWait is the time until grants of need in all have left the window.
@@ -93,7 +105,7 @@ func record(log []Entry, now, cost int64) []Entry {
 
 func unrecord(log []Entry, cost int64) []Entry {
 	log = slices.Clone(log)
-	for len(log) > 0 {
+	for cost > 0 && len(log) > 0 {
 		last := len(log) - 1
 		count := log[last].count()
 		if count > cost {

@@ -2,7 +2,7 @@ package algorithm
 
 import "math"
 
-// State is what a store keeps for a key under a limit, but for the entries of a sliding
+// State is what a store keeps for a key under a limit, except the entries of a sliding
 // log. The zero State is the initial state: nothing is used.
 type State struct {
 	At       int64 // when it last changed, in microseconds since the Unix epoch

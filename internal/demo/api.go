@@ -82,48 +82,48 @@ func (d *Demo) answerState(ctx context.Context, w http.ResponseWriter) {
 }
 
 func (d *Demo) state(ctx context.Context) (state, error) {
-	looks, err := d.look(ctx, d.lanes[0].limiter, d.lanes[1].limiter)
+	outcomes, err := d.snapshot(ctx, d.lanes[0].limiter, d.lanes[1].limiter)
 	if err != nil {
 		return state{}, err
 	}
-	return d.stateOf(looks), nil
+	return d.stateOf(outcomes), nil
 }
 
-// look returns the time of the store and peeks at the limiters.
-func (d *Demo) look(ctx context.Context, limiters ...*headgate.Limiter) (looks [2]outcome, err error) {
+// snapshot returns the time of the store and peeks at the limiters.
+func (d *Demo) snapshot(ctx context.Context, limiters ...*headgate.Limiter) (outcomes [2]outcome, err error) {
 	if err := d.clock.adjust(ctx); err != nil {
-		return looks, err
+		return outcomes, err
 	}
 	for i, limiter := range limiters {
 		err := d.inSlot(ctx, func() (err error) {
-			looks[i], err = peek(ctx, limiter)
+			outcomes[i], err = peek(ctx, limiter)
 			return err
 		})
 		if err != nil {
-			return looks, err
+			return outcomes, err
 		}
 	}
-	return looks, nil
+	return outcomes, nil
 }
 
 // stateOf returns the state for the page.
-func (d *Demo) stateOf(looks [2]outcome) state {
+func (d *Demo) stateOf(outcomes [2]outcome) state {
 	s := state{Store: d.options.Store}
 	for i, l := range d.lanes {
-		s.Lanes[i] = l.state(looks[i].decision)
-		s.Lanes[i].At = epoch(d.clock.at(middle(looks[i].from, looks[i].to)))
+		s.Lanes[i] = l.state(outcomes[i].decision)
+		s.Lanes[i].At = epoch(d.clock.at(middle(outcomes[i].from, outcomes[i].to)))
 	}
 	s.Now = epoch(d.clock.at(time.Now()))
 	return s
 }
 
-func (l *lane) state(look headgate.Decision) laneState {
+func (l *lane) state(peeked headgate.Decision) laneState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return laneState{
 		Name: l.name, Limit: l.limit.String(), Go: goCode(l.limit), Settings: settingsOf(l.limit),
 		Capacity: l.limit.Capacity(), Refill: l.limit.Refill(), Period: milliseconds(l.limit.Period()),
-		Remaining: look.Remaining, Reset: milliseconds(look.ResetAfter),
+		Remaining: peeked.Remaining, Reset: milliseconds(peeked.ResetAfter),
 		Most: l.most.found, Bound: l.most.bound, Fields: l.fields,
 	}
 }
@@ -275,12 +275,12 @@ func (d *Demo) change(ctx context.Context, side int, limit headgate.Limit) (stat
 	}
 	limiters := [2]*headgate.Limiter{d.lanes[0].limiter, d.lanes[1].limiter}
 	limiters[side] = next
-	looks, err := d.look(ctx, limiters[:]...)
+	outcomes, err := d.snapshot(ctx, limiters[:]...)
 	if err != nil {
 		return state{}, err
 	}
 	if err := l.change(limit, configOf(limit)); err != nil {
 		return state{}, err
 	}
-	return d.stateOf(looks), nil
+	return d.stateOf(outcomes), nil
 }

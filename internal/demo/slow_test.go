@@ -24,13 +24,13 @@ func TestLimitOnStoreThatStandsStill(t *testing.T) {
 	})
 }
 
-// What the answer to a change says of the level is of the limit that it changed to.
+// The answer to a change has the level of the new limit: a bucket keeps the fraction that is used.
 func TestLevelOfNewLimit(t *testing.T) {
 	d := newDemo(t, headgate.NewMemory(0))
 	read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":4}`))
 	got := read[state](t, ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"stepped","capacity":100,"refill":1,"period":"1h"}`)).Lanes[0]
-	if got.Capacity != 100 || got.Remaining != 96 {
-		t.Errorf("%d of %d are left, want 96 of 100", got.Remaining, got.Capacity)
+	if got.Capacity != 100 || got.Remaining != 60 {
+		t.Errorf("%d of %d are left, want 60 of 100", got.Remaining, got.Capacity)
 	}
 }
 

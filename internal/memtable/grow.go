@@ -50,9 +50,9 @@ func (s *Shard) Register(l *algorithm.Rule) bool {
 	return true
 }
 
-// room reports whether a new key may have a slot, after growing the table or dropping what
-// has expired if need be. To drop it costs a pass over the table, so that is done once for
-// so many new keys, or if a sample promises that it is worth it.
+// room reports whether a new key may have a slot. If need be it grows the table or drops what
+// has expired. To drop costs a pass over the table, so it is done once in as many new keys as
+// a 16th of the slots, or if a sample promises that it is worth it.
 func (s *Shard) room(l *algorithm.Rule, h uint64, now int64, pending int) bool {
 	s.tries++
 	if s.taken+pending < s.bound() {
@@ -116,7 +116,7 @@ func (s *Shard) rebuild(next *algorithm.Rule, now int64, size int) bool {
 	return s.Register(next)
 }
 
-// Rebuild makes the table anew, as happens when it grows.
+// Rebuild rebuilds the table, as happens when it grows.
 func (s *Shard) Rebuild() {
 	if len(s.limits) > 0 {
 		s.rebuild(s.limits[0], 0, len(s.slots))

@@ -22,7 +22,7 @@ type block uint64
 // blockBits is how many bits the name of a block takes.
 const (
 	indexBits = 40
-	blockBits = indexBits + 4
+	blockBits = indexBits + 5
 )
 
 func (b block) size() int  { return int(b>>indexBits) - 1 }

@@ -70,3 +70,22 @@ func TestLogsKeepsLogsApart(t *testing.T) {
 		}
 	}
 }
+
+// A slot holds the name of the largest block beside the length of its log, and whether it is
+// booked.
+func TestSlotHoldsTheLongestLog(t *testing.T) {
+	var s Shard
+	s.Init(10, nil)
+	for _, n := range []int{0, 1, 4, 65_536, 65_537, 131_072} {
+		log := make([]algorithm.Entry, n)
+		for i := range log {
+			log[i] = algorithm.Entry(i + n)
+		}
+		var slot slot
+		s.putLog(&slot, algorithm.Account{State: algorithm.State{At: 1 << 52}, Log: log})
+		slot.a |= booked
+		if !slices.Equal(s.log(&slot), log) || slot.b != 1<<52 {
+			t.Errorf("a log of %d entries is kept as %d", n, len(s.log(&slot)))
+		}
+	}
+}

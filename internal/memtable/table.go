@@ -79,7 +79,7 @@ func (s *Shard) TakePlain(l *algorithm.Rule, h uint64, now, cost int64) (v algor
 func (s *Shard) Take(l *algorithm.Rule, h uint64, o algorithm.Order, charge bool) algorithm.Verdict {
 	t := s.find(h)
 	if h == overflow(l) && o.Cost < 0 {
-		charge = false // another key may have taken what this one gives back
+		charge = false // another key may have used these tokens
 	}
 	next, v, changed := l.Take(s.account(t, l, h), o, charge)
 	if changed {

@@ -187,7 +187,7 @@ func (r *Run) Reply() ([]byte, error) {
 // which is for hooks of the client.
 func (r *Run) Send(ctx context.Context, client redis.UniversalClient) {
 	_ = process(ctx, client, r.cmd)
-	if r.again() {
+	if r.again() { //nolint:contextcheck // Process passes ctx to the hooks
 		_ = process(ctx, client, r.cmd)
 	}
 }
@@ -205,7 +205,7 @@ func SendAll(ctx context.Context, client redis.UniversalClient, all []*Run) {
 			if err := r.cmd.Err(); err != nil {
 				reload(ctx, client, err)
 			}
-			if r.words[0] == "evalsha" && r.again() {
+			if r.words[0] == "evalsha" && r.again() { //nolint:contextcheck // as in Send
 				again = append(again, r)
 			}
 		}

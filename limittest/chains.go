@@ -1,0 +1,115 @@
+package limittest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// cancelledChains books many grants, and cancels them from the last to the first: a line of
+// callers of which all leave. A twin of the key books nothing. A bucket and a sliding log end
+// as they were, and so does a stepped bucket of small steps. Of a window only the starts in the last one are given back: it
+// never has more than its twin, and from the last start on less by at most what was booked.
+func cancelledChains(t *testing.T, s headgate.Store) {
+	for _, text := range []string{
+		"100/m", "7/h burst 20", "3/s burst 10", "999983/s burst 1000", "2/10s stepped burst 20",
+		"20/m stepped", "20/m fixed-window", "20/m sliding-window", "20/m sliding-log",
+	} {
+		l := parse(t, text)
+		eachSeed(t, 6, func(seed uint64) error {
+			c := &chain{Rand: rand.New(rand.NewPCG(seed, 7)), store: s, limit: l, at: epoch}
+			c.key = fmt.Sprint("chain ", text, seed)
+			return c.run(t)
+		})
+	}
+}
+
+type chain struct {
+	*rand.Rand
+	store  headgate.Store
+	key    string
+	limit  headgate.Limit
+	at     time.Time
+	booked []headgate.Request
+}
+
+func (c *chain) run(t *testing.T) error {
+	for range 5 { // use all of it, at several times
+		c.at = c.at.Add(time.Duration(c.Int64N(int64(time.Second)))).Truncate(time.Microsecond)
+		n := take(t, c.store, c.request(c.key, 0)).Remaining
+		if n = min(n, 1+c.limit.Capacity()/3); n > 0 {
+			take(t, c.store, c.request(c.key, n))
+			take(t, c.store, c.request(c.key+" twin", n))
+		}
+	}
+	if n := take(t, c.store, c.request(c.key, 0)).Remaining; n > 0 {
+		take(t, c.store, c.request(c.key, n))
+		take(t, c.store, c.request(c.key+" twin", n))
+	}
+	c.book(t)
+	last := *c.booked[len(c.booked)-1].Start
+	if err := c.cancel(t); err != nil {
+		return err
+	}
+	return c.compare(t, last)
+}
+
+// exact reports whether all is as it was in the end. A step that brings more than is missing
+// hides what was missing, as a window hides the one before.
+func (c *chain) exact() bool {
+	switch c.limit.Algorithm() {
+	case headgate.AlgorithmTokenBucket, headgate.AlgorithmSlidingLog:
+		return true
+	case headgate.AlgorithmStepped:
+		return 2*c.limit.Refill() < c.limit.Capacity()
+	default:
+		return false
+	}
+}
+
+func (c *chain) request(key string, cost int64) headgate.Request {
+	return headgate.Request{Key: key, Limit: c.limit, Cost: cost, At: c.at}
+}
+
+// book takes grants that leave some of the limit used at each start.
+func (c *chain) book(t *testing.T) {
+	for range 30 {
+		r := c.request(c.key, 1+c.Int64N(max(c.limit.Capacity()/3, 1)))
+		r.MaxWait, r.Start = year, new(time.Time)
+		if d := take(t, c.store, r); d.Within(year) {
+			c.booked = append(c.booked, r)
+		}
+	}
+}
+
+func (c *chain) cancel(t *testing.T) error {
+	for i := len(c.booked) - 1; i >= 0; i-- {
+		r := c.booked[i]
+		r.Cost, r.MaxWait = -r.Cost, 0
+		if d := take(t, c.store, r); c.exact() && !d.Allowed() {
+			return fmt.Errorf("%s: cancel %d: %s", show(r), i, describe(d))
+		}
+	}
+	return nil
+}
+
+// compare looks at the key and its twin up to a period after the last start.
+func (c *chain) compare(t *testing.T, last time.Time) error {
+	from, span := c.at, last.Sub(c.at)+2*c.limit.Period()
+	var booked int64
+	for _, r := range c.booked {
+		booked += r.Cost
+	}
+	for i := range 41 {
+		c.at = from.Add(span / 40 * time.Duration(i)).Truncate(time.Microsecond)
+		d, twin := take(t, c.store, c.request(c.key, 0)), take(t, c.store, c.request(c.key+" twin", 0))
+		short := twin.Remaining - d.Remaining
+		if c.exact() && d != twin || short < 0 || short > booked && !c.at.Before(last) {
+			return fmt.Errorf("%s: at %s: %s; never booked: %s", c.key, c.at.Sub(epoch), describe(d), describe(twin))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,382 @@
+package headgate
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate/internal/memtable"
+)
+
+// own reports whether key has a slot of its own under l.
+func own(m *Memory, key string, l Limit) bool {
+	hash := m.hash(key)
+	return m.shard(hash).Known(memtable.Hash(hash, l.rule))
+}
+
+// Ten times as many new keys as there is room for: the table stays within its
+// bound, and keys that were there keep what they have consumed.
+func TestFloodOfNewKeys(t *testing.T) {
+	for _, l := range everyAlgorithm(3, time.Hour) {
+		for _, keys := range []int{1, 50, 1000, 10_000} {
+			t.Run(l.Algorithm().String()+"/"+strconv.Itoa(keys), func(t *testing.T) {
+				flood(t, l, keys)
+			})
+		}
+	}
+}
+
+func flood(t *testing.T, l Limit, keys int) {
+	t.Helper()
+	m := NewMemory(keys)
+	mostTaken := keys + keys/10 + keys/4 + 20*len(m.shards)
+	known := []string{"one", "two", "three"}[:min(keys, 3)]
+	for _, key := range known {
+		ask(t, m, key, l, 3, 0)
+	}
+	for i := range 10 * keys {
+		ask(t, m, "new"+strconv.Itoa(i), l, int64(i%4), time.Duration(i)*micro)
+		if (i%997 == 0 || i == 10*keys-1) && m.Keys() > mostTaken {
+			t.Fatalf("after %d new keys: %d of at most %d slots are taken", i+1, m.Keys(), mostTaken)
+		}
+	}
+	for _, key := range known {
+		if d := ask(t, m, key, l, 1, time.Second); d.Allowed() || d.Remaining != 0 {
+			t.Errorf("%q was exhausted before the flood, and now %+v", key, d)
+		}
+	}
+}
+
+// The memory that a flood can take is bounded in bytes, too: about 31 a key.
+func TestBytesOfAFullStore(t *testing.T) {
+	const keys = 1 << 20
+	bytes := func() uint64 {
+		runtime.GC()
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return s.HeapAlloc
+	}
+	before := bytes()
+	m := NewMemory(keys)
+	l := FixedWindow(3, time.Hour)
+	for i := range keys + keys/8 {
+		_, _ = m.Take(t.Context(), Request{Key: strconv.Itoa(i), Limit: l, Cost: 1, At: midnight})
+	}
+	if each := float64(bytes()-before) / keys; each > 32 {
+		t.Errorf("%.1f bytes a key", each)
+	}
+	runtime.KeepAlive(m)
+}
+
+// While the store is full, new keys share one budget: together they are granted what the
+// limit allows one. When states decay there is room.
+func TestNewKeysOfAFullStoreShareOneBudget(t *testing.T) {
+	for _, l := range everyAlgorithm(5, time.Hour) {
+		t.Run(l.Algorithm().String(), func(t *testing.T) {
+			m := NewMemory(100)
+			for i := range 100 {
+				ask(t, m, "known"+strconv.Itoa(i), l, 1, 0)
+			}
+			granted := int64(0)
+			for i := range 1000 {
+				if d := ask(t, m, "new"+strconv.Itoa(i), l, 1, 0); d.Allowed() {
+					granted++
+				} else if d.RetryAfter <= 0 || d.RetryAfter > 2*time.Hour {
+					t.Fatalf("a newcomer may come back in %v", d.RetryAfter)
+				}
+			}
+			if granted != 5 {
+				t.Errorf("newcomers were granted %d of 5", granted)
+			}
+			for i := range 100 {
+				if d := ask(t, m, "known"+strconv.Itoa(i), l, 1, 0); !d.Allowed() || d.Remaining != 3 {
+					t.Fatalf("a known key notices: %+v", d)
+				}
+			}
+			roomComesBack(t, m, l, 3*time.Hour)
+		})
+	}
+}
+
+// roomComesBack asks m, which is full, when all has decayed.
+func roomComesBack(t *testing.T, m *Memory, l Limit, later time.Duration) {
+	t.Helper()
+	for i := range 100 { // the first to come make the room
+		ask(t, m, "look"+strconv.Itoa(i), l, 0, later)
+	}
+	for i := range 50 {
+		key := "late" + strconv.Itoa(i)
+		for n := range int64(5) {
+			if d := ask(t, m, key, l, 1, later); !d.Allowed() || d.Remaining != 4-n {
+				t.Fatalf("late key %d, take %d: %+v", i, n+1, d)
+			}
+		}
+		if !own(m, key, l) {
+			t.Fatalf("late key %d has no place of its own", i)
+		}
+	}
+}
+
+// spare is how many overflow slots a small store has.
+const spare = 16
+
+// Each limit has an overflow slot of its own.
+func TestNewKeysShareOneBudgetForEachLimit(t *testing.T) {
+	m := NewMemory(1)
+	ask(t, m, "known", FixedWindow(1, time.Hour), 1, 0)
+	for i := range spare - 3 {
+		l := FixedWindow(int64(i+2), time.Hour)
+		granted := int64(0)
+		for k := range 30 {
+			if ask(t, m, strconv.Itoa(k), l, 1, 0).Allowed() {
+				granted++
+			}
+		}
+		if granted != l.Capacity() {
+			t.Errorf("newcomers under %v were granted %d", l, granted)
+		}
+	}
+}
+
+// ErrFull is the error when a new key needs an overflow slot and none is free. Nothing is
+// charged.
+func TestErrFull(t *testing.T) {
+	m := NewMemory(1)
+	known := FixedWindow(2, time.Hour)
+	ask(t, m, "known", known, 1, 0)
+	full := 0
+	for i := range 40 {
+		l := FixedWindow(int64(10+i), time.Hour)
+		d, err := m.Take(t.Context(), Request{Key: "new", Limit: l, Cost: 1, At: midnight})
+		if err == nil {
+			if full > 0 {
+				t.Errorf("limit %d found a place after ErrFull", i)
+			}
+			continue
+		}
+		if full++; !errors.Is(err, ErrFull) || d != (Decision{}) {
+			t.Errorf("limit %d: %+v, %v", i, d, err)
+		}
+		if i < spare-2 {
+			t.Errorf("full after %d limits, with %d spare slots", i, spare)
+		}
+		rs := []Request{{Key: "known", Limit: known, Cost: 1, At: midnight}, {Key: "new", Limit: l, Cost: 1, At: midnight}}
+		if err := m.TakeAll(t.Context(), rs, make([]Decision, 2)); !errors.Is(err, ErrFull) {
+			t.Errorf("limit %d beside a known one: %v", i, err)
+		}
+	}
+	if full == 0 {
+		t.Error("41 limits found a place in a store for one key")
+	}
+	if d := ask(t, m, "known", known, 0, 0); d.Remaining != 1 {
+		t.Errorf("the known key was charged beside a limit that found no place: %+v", d)
+	}
+}
+
+// A request far ahead is decided at its time, and expires no state of other keys.
+func TestTimeAheadDropsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(10)
+		l := FixedWindow(5, time.Hour)
+		for i := range 10 {
+			must(m.Take(t.Context(), Request{Key: strconv.Itoa(i), Limit: l, Cost: 5}))
+		}
+		for i := range 1000 {
+			must(m.Take(t.Context(), Request{Key: "ahead" + strconv.Itoa(i), Limit: l, Cost: 1, At: time.Now().Add(1000 * time.Hour)}))
+		}
+		for i := range 10 {
+			if d := must(m.Take(t.Context(), Request{Key: strconv.Itoa(i), Limit: l, Cost: 1})); d.Allowed() {
+				t.Errorf("key %d was forgotten: %+v", i, d)
+			}
+		}
+	})
+}
+
+// After a flood, keys that had no part in it are granted, although another new key spent the
+// shared budget of the day.
+func TestNewKeysAfterAFloodAreGranted(t *testing.T) {
+	m := NewMemory(1000)
+	second, day := FixedWindow(5, time.Second), FixedWindow(100, 24*time.Hour)
+	for i := range 3000 {
+		ask(t, m, fmt.Sprint("flood", i), second, 5, 0)
+	}
+	for range 100 {
+		ask(t, m, "spender", day, 1, 0)
+	}
+	for i := range 500 {
+		if d := ask(t, m, fmt.Sprint("stranger", i), day, 1, time.Minute); !d.Allowed() {
+			t.Fatalf("stranger %d is refused its first request of a day: %+v", i, d)
+		}
+	}
+	if d := ask(t, m, "spender", day, 1, time.Minute); d.Allowed() {
+		t.Errorf("the spender, at a place of its own, is granted more: %+v", d)
+	}
+}
+
+// A new key starts its own log with what the overflow slot holds.
+func TestLogOfTheOverflowSlotIsKept(t *testing.T) {
+	m := NewMemory(3)
+	for i := range 3 {
+		ask(t, m, fmt.Sprint("known", i), FixedWindow(1, time.Second), 1, 0)
+	}
+	granted := 0
+	for i := range 100 {
+		if ask(t, m, "newcomer", SlidingLog(5, time.Hour), 1, time.Duration(i)*100*time.Millisecond).Allowed() {
+			granted++
+		}
+	}
+	if granted != 5 {
+		t.Errorf("granted %d of 5 an hour", granted)
+	}
+}
+
+// Revisions of one named limit share an overflow slot: alternating gains nothing.
+func TestOverflowSlotUnderTwoRevisions(t *testing.T) {
+	m := NewMemory(100)
+	pro, free := PerHour(1000).Named("plan"), PerHour(10).Named("plan")
+	for i := range 400 {
+		ask(t, m, fmt.Sprint("flood", i), free, 5, 0)
+	}
+	var granted int64
+	for i := range 100 {
+		if ask(t, m, "greedy", pro, 900, 0).Allowed() {
+			granted += 900
+		}
+		ask(t, m, fmt.Sprint("stranger", i), free, 1, 0)
+	}
+	if granted > 1000 {
+		t.Errorf("granted %d of 1000 an hour at one instant", granted)
+	}
+}
+
+// Once, a group of new keys shared one slot of a full store, and each counted as if it were
+// alone. Now they fail together, and are not charged.
+func TestNewKeysOfAFullStoreAreNotTakenTogether(t *testing.T) {
+	m := NewMemory(10)
+	l := PerHour(10)
+	for i := range 100 {
+		ask(t, m, fmt.Sprint("flood", i), l, 1, 0)
+	}
+	rs := []Request{{Key: "a", Limit: l, Cost: 6, At: midnight}, {Key: "b", Limit: l, Cost: 6, At: midnight}}
+	if err := m.TakeAll(t.Context(), rs, make([]Decision, 2)); !errors.Is(err, ErrFull) {
+		t.Errorf("two new keys: %v", err)
+	}
+}
+
+// A search goes on past a slot that was vacated.
+func TestVacatedSlotsDoNotHideOthers(t *testing.T) {
+	m := NewMemory(1000)
+	day, second := FixedWindow(1, 24*time.Hour), FixedWindow(1, time.Second)
+	for i := range 500 {
+		ask(t, m, fmt.Sprint("short", i), second, 1, 0)
+		ask(t, m, fmt.Sprint("long", i), day, 1, 0)
+	}
+	for i := range 30 {
+		ask(t, m, fmt.Sprint("look", i), day, 0, time.Minute)
+	}
+	for i := range 500 {
+		if d := ask(t, m, fmt.Sprint("long", i), day, 0, time.Minute); d.Allowed() {
+			t.Fatalf("long%d is forgotten", i)
+		}
+	}
+}
+
+// Once, a key that spent the budget of the overflow slot got a fresh one with a slot of its
+// own: twice its limit in a moment.
+func TestSharedBudgetIsKeptInASlotOfItsOwn(t *testing.T) {
+	m := NewMemory(3)
+	long, short := FixedWindow(5, time.Hour), FixedWindow(1, time.Second)
+	for i := range 3 {
+		take(t, m, fmt.Sprint("known", i), short, 1, 0)
+	}
+	granted := int64(0)
+	for i := range int64(10) {
+		if take(t, m, "k", long, 1, i).Allowed() {
+			granted++
+		}
+	}
+	for i := range int64(100) { // the places of the others are free again
+		if take(t, m, "k", long, 1, 2e6+i).Allowed() {
+			granted++
+		}
+	}
+	if granted != 5 {
+		t.Errorf("granted %d of 5 an hour", granted)
+	}
+}
+
+// ErrFull is for a table full of states that count; here all have decayed.
+func TestFullOfStaleStatesIsNotFull(t *testing.T) {
+	for try := range 200 {
+		m := NewMemory(1)
+		for i := range 15 {
+			l := FixedWindow(1, time.Second).Named(fmt.Sprintf("limit%d-%d", try, i))
+			take(t, m, fmt.Sprint(i), l, 1, 0)
+			if i == 14 {
+				take(t, m, "another", l, 1, 0) // the third to find it full since the last look for stale states
+			}
+		}
+		l := FixedWindow(1, time.Second).Named(fmt.Sprintf("another%d", try))
+		_, err := m.Take(t.Context(), Request{Key: "new", Limit: l, Cost: 1, At: midnight.Add(time.Hour)})
+		if err != nil {
+			t.Fatalf("an hour after every window ended: %v", err)
+		}
+	}
+}
+
+// NewMemory(n) has room for at least n keys. Once, a shard's slack of 1/32 was less than the
+// spread of a hash over 64 shards of 4,096.
+func TestRoomForAtLeastTheKeysAskedFor(t *testing.T) {
+	const keys = 1 << 18
+	m := NewMemory(keys)
+	l := FixedWindow(1, time.Hour)
+	refused := 0
+	for i := range keys {
+		if !take(t, m, fmt.Sprint(i), l, 1, 0).Allowed() {
+			refused++
+		}
+	}
+	if refused != 0 {
+		t.Errorf("%d of %d keys have no slot of their own", refused, keys)
+	}
+}
+
+// Once, a new key in a full store could refund the tokens of other keys.
+func TestNewKeyOfAFullStoreCannotRefundOthers(t *testing.T) {
+	m := NewMemory(1)
+	l := FixedWindow(5, time.Hour)
+	take(t, m, "known", l, 1, 0)
+	granted := 0
+	for i := range int64(20) {
+		if take(t, m, fmt.Sprint("newcomer", i), l, 1, i).Allowed() {
+			granted++
+		}
+		take(t, m, "took nothing", l, -1, i)
+	}
+	if granted != 5 {
+		t.Errorf("newcomers were granted %d of 5 an hour", granted)
+	}
+}
+
+// Slots whose state has decayed are used again: a stream of keys that come once needs no more
+// room than the keys that are in use at a time.
+func TestStreamOfKeysThatComeOnce(t *testing.T) {
+	for _, l := range everyAlgorithm(2, 100*time.Millisecond) {
+		m := NewMemory(1000)
+		shared := 0
+		for i := range 50_000 {
+			key := fmt.Sprint("once", i)
+			after := time.Duration(i) * time.Millisecond // some 200 are alive
+			if d := ask(t, m, key, l, 1, after); !d.Allowed() || d.Remaining != 1 {
+				shared++
+			}
+		}
+		if shared > 0 {
+			t.Errorf("%v: %d of 50,000 keys have no slot of their own", l, shared)
+		}
+	}
+}

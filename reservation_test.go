@@ -1,0 +1,75 @@
+package headgate
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A reservation has its delay, and is settled once.
+func TestReservations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := must(NewLimiter(NewMemory(1000), PerMinute(100).Named("model")))
+		left := func() int64 { return must(l.Peek(t.Context(), "k")).Remaining }
+		settle := func(want int64, err error) {
+			t.Helper()
+			if err != nil || left() != want {
+				t.Errorf("%d are left, want %d: %v", left(), want, err)
+			}
+		}
+		a, b := must(l.Reserve(t.Context(), "k", 90)), must(l.Reserve(t.Context(), "k", 40))
+		if a.Delay() != 0 || b.Delay() != 18*time.Second {
+			t.Errorf("delays %s, %s", a.Delay(), b.Delay())
+		}
+		settle(10, b.Cancel(t.Context()))
+		settle(10, b.Cancel(t.Context()))
+		settle(80, a.Commit(t.Context(), 20))
+		settle(0, must(l.Reserve(t.Context(), "k", 10)).Commit(t.Context(), 80))
+		for _, used := range []int64{-1, 1 << 40} {
+			if err := a.Commit(t.Context(), used); err == nil {
+				t.Errorf("a use of %d was committed", used)
+			}
+		}
+	})
+}
+
+// Callers that wait behind a reservation that is cancelled move up. Once another n was booked
+// after it, its tokens stay charged.
+func TestACancelledReservationLetsCallersMoveUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := must(NewLimiter(NewMemory(1000), PerSecond(1).Burst(2)))
+		start := time.Now()
+		first := must(l.Reserve(t.Context(), "k", 2))
+		second := must(l.Reserve(t.Context(), "k", 1))
+		third := must(l.Reserve(t.Context(), "k", 2))
+		if err := second.Cancel(t.Context()); err != nil || third.Delay() != 3*time.Second {
+			t.Errorf("%s, %v", third.Delay(), err)
+		}
+		time.AfterFunc(100*time.Millisecond, func() { _ = third.Cancel(context.Background()) })
+		if err := l.WaitN(t.Context(), "k", 2); err != nil || time.Since(start) != 3*time.Second {
+			t.Errorf("passed after %s, error %v", time.Since(start), err)
+		}
+		if first.Delay() != 0 {
+			t.Error(first.Delay())
+		}
+	})
+}
+
+// A Cancel is done though its context has ended, and an error of the store is returned.
+func TestACancelIsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &networkStore{Store: NewMemory(1000)}
+		l := must(NewLimiter(s, PerHour(1).Burst(10)))
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := must(l.Reserve(t.Context(), "k", 10)).Cancel(ended); err != nil || must(l.Peek(t.Context(), "k")).Remaining != 10 {
+			t.Errorf("after the context has ended: %v", err)
+		}
+		now, ahead := must(l.Reserve(t.Context(), "other", 10)), must(l.Reserve(t.Context(), "other", 10))
+		s.lose = func(Request) bool { return true }
+		if now.Cancel(t.Context()) == nil || ahead.Cancel(t.Context()) == nil {
+			t.Error("a lost answer is no error")
+		}
+	})
+}
