@@ -41,8 +41,7 @@ func TestCostsAtTheEndsOfInt64(t *testing.T) {
 	}
 }
 
-// reset is how long l takes from midnight until it is as at first sight, if it
-// is exhausted then.
+// reset is the wait from midnight until the initial state, if l is exhausted then.
 func reset(l Limit) time.Duration {
 	if l.Algorithm() == AlgorithmSlidingWindow {
 		return 2 * l.Period()

@@ -1,6 +1,6 @@
 package headgate
 
-// Rebuild makes the table of key anew, as happens when it grows.
+// Rebuild rebuilds the table of key, as happens when it grows.
 func (m *Memory) Rebuild(key string) {
 	s := m.shard(m.hash(key))
 	s.Lock()

@@ -49,7 +49,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// A share tells itself from its limit, keeps its name, and stays a share when it is shared again.
+// A share differs from its limit, keeps its name, and stays a share when it is shared again.
 func TestShareIsNoLimitOfItsOwn(t *testing.T) {
 	named := PerSecond(8).Burst(8).Named("api")
 	s := named.Share(2)

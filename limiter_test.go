@@ -31,7 +31,7 @@ func askEveryMethod(t *testing.T, l Limit) {
 		allowed   bool
 		remaining int64
 	}{
-		{"peek at first sight", func() (Decision, error) { return limiter.Peek(ctx, "k") }, true, 5},
+		{"peek at the initial state", func() (Decision, error) { return limiter.Peek(ctx, "k") }, true, 5},
 		{"allow", func() (Decision, error) { return limiter.Allow(ctx, "k") }, true, 4},
 		{"another key", func() (Decision, error) { return limiter.Allow(ctx, "K") }, true, 4},
 		{"the empty key", func() (Decision, error) { return limiter.Allow(ctx, "") }, true, 4},
@@ -350,7 +350,7 @@ func TestLimiterByManyGoroutines(t *testing.T) {
 	group.Wait()
 }
 
-// AllowEach tells of each limit what AllowN would if it were alone, and charges all or
+// AllowEach returns for each limit what AllowN would if it were alone, and charges all or
 // none.
 func TestAllowEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

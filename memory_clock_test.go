@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// What the store's clock is for: time given by At and time that passes are one.
-func TestMemoryTellsTheTimeItself(t *testing.T) {
+// The clock of the store and the times of requests are one.
+func TestMemoryHasAClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory(10)
 		l := PerSecond(1)

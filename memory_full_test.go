@@ -72,9 +72,9 @@ func TestBytesOfAFullStore(t *testing.T) {
 	runtime.KeepAlive(m)
 }
 
-// While the store is full newcomers share one budget: of all of them together no
-// more is granted than the limit allows one. When states decay there is room.
-func TestNewcomersToAFullStoreShareOneBudget(t *testing.T) {
+// While the store is full, new keys share one budget: together they are granted what the
+// limit allows one. When states decay there is room.
+func TestNewKeysOfAFullStoreShareOneBudget(t *testing.T) {
 	for _, l := range everyAlgorithm(5, time.Hour) {
 		t.Run(l.Algorithm().String(), func(t *testing.T) {
 			m := NewMemory(100)
@@ -124,9 +124,8 @@ func roomComesBack(t *testing.T, m *Memory, l Limit, later time.Duration) {
 // spare is how many overflow slots a small store has.
 const spare = 16
 
-// Each limit has a state of its own for newcomers: the exhausted one of another
-// limit is not theirs.
-func TestNewcomersUnderSeveralLimits(t *testing.T) {
+// Each limit has an overflow slot of its own.
+func TestNewKeysShareOneBudgetForEachLimit(t *testing.T) {
 	m := NewMemory(1)
 	ask(t, m, "known", FixedWindow(1, time.Hour), 1, 0)
 	for i := range spare - 3 {
@@ -143,8 +142,8 @@ func TestNewcomersUnderSeveralLimits(t *testing.T) {
 	}
 }
 
-// ErrFull, and nothing else, is the answer when newcomers under one more limit
-// would need a place to share and there is none; nothing is charged.
+// ErrFull is the error when a new key needs an overflow slot and none is free. Nothing is
+// charged.
 func TestErrFull(t *testing.T) {
 	m := NewMemory(1)
 	known := FixedWindow(2, time.Hour)
@@ -178,8 +177,7 @@ func TestErrFull(t *testing.T) {
 	}
 }
 
-// Time that has not come makes no state stale: a request far ahead is decided at
-// its time, and the keys of others are kept.
+// A request far ahead is decided at its time, and expires no state of other keys.
 func TestTimeAheadDropsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory(10)
@@ -198,9 +196,9 @@ func TestTimeAheadDropsNothing(t *testing.T) {
 	})
 }
 
-// A flood that is over leaves nobody refused who had no part in it, although one
-// newcomer spent what newcomers shared of a day.
-func TestStrangersAfterAFlood(t *testing.T) {
+// After a flood, keys that had no part in it are granted, although another new key spent the
+// shared budget of the day.
+func TestNewKeysAfterAFloodAreGranted(t *testing.T) {
 	m := NewMemory(1000)
 	second, day := FixedWindow(5, time.Second), FixedWindow(100, 24*time.Hour)
 	for i := range 3000 {
@@ -219,8 +217,8 @@ func TestStrangersAfterAFlood(t *testing.T) {
 	}
 }
 
-// A newcomer begins its own log with what newcomers have taken.
-func TestNewcomerBringsItsLog(t *testing.T) {
+// A new key starts its own log with what the overflow slot holds.
+func TestLogOfTheOverflowSlotIsKept(t *testing.T) {
 	m := NewMemory(3)
 	for i := range 3 {
 		ask(t, m, fmt.Sprint("known", i), FixedWindow(1, time.Second), 1, 0)
@@ -236,8 +234,8 @@ func TestNewcomerBringsItsLog(t *testing.T) {
 	}
 }
 
-// Plans of one name share what newcomers share; taking turns wins nothing.
-func TestPlansOfNewcomers(t *testing.T) {
+// Revisions of one named limit share an overflow slot: alternating gains nothing.
+func TestOverflowSlotUnderTwoRevisions(t *testing.T) {
 	m := NewMemory(100)
 	pro, free := PerHour(1000).Named("plan"), PerHour(10).Named("plan")
 	for i := range 400 {
@@ -269,8 +267,8 @@ func TestNewKeysOfAFullStoreAreNotTakenTogether(t *testing.T) {
 	}
 }
 
-// A place that was vacated still leads to those behind it.
-func TestVacatedPlacesLeadOn(t *testing.T) {
+// A search goes on past a slot that was vacated.
+func TestVacatedSlotsDoNotHideOthers(t *testing.T) {
 	m := NewMemory(1000)
 	day, second := FixedWindow(1, 24*time.Hour), FixedWindow(1, time.Second)
 	for i := range 500 {
@@ -289,7 +287,7 @@ func TestVacatedPlacesLeadOn(t *testing.T) {
 
 // Once, a key that spent the budget of the overflow slot got a fresh one with a slot of its
 // own: twice its limit in a moment.
-func TestNewcomerFindsAPlaceOfItsOwn(t *testing.T) {
+func TestSharedBudgetIsKeptInASlotOfItsOwn(t *testing.T) {
 	m := NewMemory(3)
 	long, short := FixedWindow(5, time.Hour), FixedWindow(1, time.Second)
 	for i := range 3 {
@@ -343,12 +341,12 @@ func TestRoomForAtLeastTheKeysAskedFor(t *testing.T) {
 		}
 	}
 	if refused != 0 {
-		t.Errorf("%d of %d keys found no place of their own", refused, keys)
+		t.Errorf("%d of %d keys have no slot of their own", refused, keys)
 	}
 }
 
 // Once, a new key in a full store could refund the tokens of other keys.
-func TestStrangerGivesBackOnlyItsOwn(t *testing.T) {
+func TestNewKeyOfAFullStoreCannotRefundOthers(t *testing.T) {
 	m := NewMemory(1)
 	l := FixedWindow(5, time.Hour)
 	take(t, m, "known", l, 1, 0)
@@ -364,10 +362,8 @@ func TestStrangerGivesBackOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// Places whose state has decayed are used again, says the comment on Memory: a
-// stream of keys that come once needs no more room than are alive at a time. But
-// a stale place is found only among those that a search passes, or by a rebuild,
-// which comes once in so many tries; the keys in between share a budget.
+// Slots whose state has decayed are used again: a stream of keys that come once needs no more
+// room than the keys that are in use at a time.
 func TestStreamOfKeysThatComeOnce(t *testing.T) {
 	for _, l := range everyAlgorithm(2, 100*time.Millisecond) {
 		m := NewMemory(1000)
@@ -380,7 +376,7 @@ func TestStreamOfKeysThatComeOnce(t *testing.T) {
 			}
 		}
 		if shared > 0 {
-			t.Errorf("%v: %d of 50,000 keys found no place of their own", l, shared)
+			t.Errorf("%v: %d of 50,000 keys have no slot of their own", l, shared)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/limittest"
 )
 
-// rebuilt is a Memory whose table is made anew now and then, and not only when it grows.
+// rebuilt is a Memory whose table is rebuilt now and then, and not only when it grows.
 type rebuilt struct{ *headgate.Memory }
 
 func (s rebuilt) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
@@ -30,8 +30,7 @@ func (s rebuilt) rebuild(key string) {
 	}
 }
 
-// TestNothingIsLostWhenTheTableIsRebuilt wants the same answers of a store that is rebuilt all the time: no
-// version of a limit, no turn and no grant that may be taken back is lost by that.
+// A store whose table is rebuilt all the time passes the suite: no state is lost.
 func TestNothingIsLostWhenTheTableIsRebuilt(t *testing.T) {
 	limittest.Run(t, func(*testing.T) headgate.Store { return rebuilt{headgate.NewMemory(0)} })
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Groups of random keys in random order, from many goroutines: nobody waits for
+// Groups of random keys in random order, from many goroutines: no call blocks for
 // ever, and what is granted adds up.
 func TestTakeAllOfRandomGroups(t *testing.T) {
 	m := NewMemory(1 << 20)
@@ -55,6 +55,6 @@ func TestTakeAllOfRandomGroups(t *testing.T) {
 		}
 	}
 	if exhausted == 0 {
-		t.Error("no limit was near its end: this tells little")
+		t.Error("no limit was near its end: this shows little")
 	}
 }

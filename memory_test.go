@@ -108,7 +108,7 @@ func TestTableHoldsWhatAMapHolds(t *testing.T) {
 		}
 	}
 	if len(m.shards) < 8 || m.Keys() < 10_000 {
-		t.Errorf("only %d keys in %d shards: this tells little", m.Keys(), len(m.shards))
+		t.Errorf("only %d keys in %d shards: this shows little", m.Keys(), len(m.shards))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/waitline"
 )
 
@@ -67,15 +68,11 @@ func (r *Reservation) Delay() time.Duration { return max(time.Until(r.start.Due)
 // Wait waits until the start of r. If ctx ends before, it cancels r, and returns the error of
 // ctx at once.
 func (r *Reservation) Wait(ctx context.Context) error {
-	timer := time.NewTimer(r.Delay())
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	err := await.Sleep(ctx, r.Delay())
+	if err != nil {
 		r.booking.Run(func() { _ = r.Cancel(ctx) }) // after an error it stays charged
-		return ctx.Err()
 	}
+	return err
 }
 
 // Cancel returns all tokens of r. It is done even if ctx has ended, within 5 seconds.

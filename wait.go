@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/waitline"
 )
 
@@ -96,26 +97,13 @@ func (b booking) join(ctx context.Context) (*waitline.Caller[lineKey], error) {
 }
 
 // await calls f, and reports true if ctx has ended before f returns. In memory f takes no
-// time; else it continues in a goroutine. A panic of f is raised in the caller.
+// time; else it goes on in a goroutine.
 func (b booking) await(ctx context.Context, f func()) (left bool) {
-	if b.limiter.memory != nil || ctx.Done() == nil {
+	if b.limiter.memory != nil {
 		f()
 		return false
 	}
-	returned := make(chan any, 1)
-	go func() {
-		defer func() { returned <- recover() }()
-		f()
-	}()
-	select {
-	case <-ctx.Done():
-		return true
-	case panicked := <-returned:
-		if panicked != nil {
-			panic(panicked)
-		}
-		return false
-	}
+	return await.Do(ctx, f)
 }
 
 // book asks the store for a start time that is at most maxWait ahead.

@@ -75,7 +75,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	fs.SetOutput(stderr)
 	fs.BoolVar(&o.quick, "quick", false, "run everything briefly, to see that it works")
 	fs.BoolVar(&o.strict, "strict", false, "exit with 1 if a budget is missed or not measured")
-	fs.IntVar(&o.rounds, "rounds", 9, "run each contender `N` times")
+	fs.IntVar(&o.rounds, "rounds", 7, "run each contender `N` times")
 	fs.StringVar(&o.out, "out", "", "write the report to `FILE` as well")
 	words := func(to *selection) func(string) error {
 		return func(text string) error { *to = strings.Split(text, ","); return nil }

@@ -51,11 +51,11 @@ func setting(ctx context.Context, args []string, rounds int) string {
 		commit += ", with changes"
 	}
 	load, _ := os.ReadFile("/proc/loadavg")
+	redis, _, _ := strings.Cut(output(ctx, "redis-server", "--version"), " sha=")
 	return fmt.Sprintf("- Date: %s\n- Commit: %s\n- Command: `go run . %s` in bench/\n- Rounds: %d\n"+
 		"- Machine: %s, %d cores, %s/%s; load average before: %.14s\n- %s; %s\n",
 		time.Now().UTC().Format("January 2, 2006, 15:04 UTC"), commit, strings.Join(args, " "), rounds,
-		processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, load, runtime.Version(),
-		output(ctx, "redis-server", "--version"))
+		processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, load, runtime.Version(), redis)
 }
 
 // output is the first line that a command prints, or nothing if it fails.

@@ -17,7 +17,7 @@ func (id PermitID) String() string { return hex.EncodeToString(id[:]) }
 
 // Request names one permit in a call of a [Store].
 type Request struct {
-	// Key is who or what is limited, any bytes.
+	// Key is what is limited, any bytes.
 	Key string
 
 	// ID is the permit. With the zero ID, AcquirePermit decides and acquires nothing.

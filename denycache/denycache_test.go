@@ -275,31 +275,37 @@ func TestARefundOrResetThroughTheCacheIsNoticedAtOnce(t *testing.T) {
 		for _, group := range []bool{false, true} {
 			for _, underWay := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
-					l := headgate.FixedWindow(2, 24*time.Hour)
-					store := newDistant(time.Millisecond)
-					cache := must(New(store, 0))
-					take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 2})
-					rs := []headgate.Request{{Key: "k", Limit: l, Cost: 1}}
-					if group {
-						tenant := headgate.Request{Key: "k", Limit: l.Named("tenant"), Cost: 1}
-						rs = append(rs, tenant)
-					}
-					if underWay {
-						store.during = func() { change(t, cache, l) }
-					}
-					if takeAll(t, cache, rs...)[0].Allowed() {
-						t.Fatal("there is nothing to forget")
-					}
-					if !underWay {
-						change(t, cache, l)
-					}
-					if d := takeAll(t, cache, rs...)[0]; !d.Allowed() {
+					if d := afterChange(t, change, group, underWay); !d.Allowed() {
 						t.Errorf("%s, group %v, under way %v: %+v", name, group, underWay, d)
 					}
 				})
 			}
 		}
 	}
+}
+
+// afterChange is the decision on a key that was denied, after or during which change was made.
+func afterChange(
+	t *testing.T, change func(*testing.T, headgate.Store, headgate.Limit), group, underWay bool,
+) headgate.Decision {
+	l := headgate.FixedWindow(2, 24*time.Hour)
+	store := newDistant(time.Millisecond)
+	cache := must(New(store, 0))
+	take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 2})
+	rs := []headgate.Request{{Key: "k", Limit: l, Cost: 1}}
+	if group {
+		rs = append(rs, headgate.Request{Key: "k", Limit: l.Named("tenant"), Cost: 1})
+	}
+	if underWay {
+		store.during = func() { change(t, cache, l) }
+	}
+	if takeAll(t, cache, rs...)[0].Allowed() {
+		t.Fatal("there is nothing to forget")
+	}
+	if !underWay {
+		change(t, cache, l)
+	}
+	return takeAll(t, cache, rs...)[0]
 }
 
 func TestARefundByAnotherProcessIsNoticedWhenTheWaitIsOver(t *testing.T) {

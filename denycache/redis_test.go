@@ -19,11 +19,11 @@ func TestRedisDeniesWhatTheCacheDenies(t *testing.T) {
 	counted := &distant{Store: store}
 	cache := must(New(counted, 0))
 	for _, l := range everyLimit(20, 200*time.Millisecond) {
-		served, before := 0, headgate.Decision{}
+		served := 0
 		for i := range 300 {
 			r := headgate.Request{Key: "k", Limit: l, Cost: 1 + int64(i%2)*2}
 			// What remains before only grows until the cache asks.
-			before = take(t, store, headgate.Request{Key: "k", Limit: l})
+			before := take(t, store, headgate.Request{Key: "k", Limit: l})
 			asked := counted.asked.Load()
 			d := take(t, cache, r)
 			if counted.asked.Load() > asked {

@@ -13,7 +13,7 @@ import (
 
 // How do I do something at most twice in any 100 milliseconds?
 func ExampleGate() {
-	g, err := gate.New(2, 100*time.Millisecond)
+	g, err := gate.New(2, 200*time.Millisecond)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -24,7 +24,7 @@ func ExampleGate() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println("action", i, "in step", int(time.Since(start)/(100*time.Millisecond)))
+		fmt.Println("action", i, "in step", int(time.Since(start)/(200*time.Millisecond)))
 	}
 	// Output:
 	// action 0 in step 0
@@ -35,8 +35,8 @@ func ExampleGate() {
 	// action 5 in step 2
 }
 
-// How do I wait only so long? What cannot be in time is said at once, and costs
-// nothing.
+// How do I wait for a limited time? If the start would come later, Wait returns an error at once
+// and charges nothing.
 func ExampleGate_Wait_deadline() {
 	g, _ := gate.New(1, time.Hour)
 	_ = g.Wait(context.Background())

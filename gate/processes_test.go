@@ -21,33 +21,33 @@ import (
 const (
 	childAddr = "HEADGATE_TEST_CHILD_ADDR"
 	processes = 4
-	lives     = 2 * time.Second
+	lives     = 1500 * time.Millisecond
 )
 
 // A fleet is processes that share a gate.
 type fleet struct {
-	n             int64
-	period, slack time.Duration
-	waiters       int     // in each process
-	spinning      int     // goroutines in each process that only use the processor
-	killed        bool    // one process is killed half way
-	least         float64 // of n that pass in a period
+	n        int64
+	period   time.Duration
+	waiters  int     // in each process
+	spinning int     // goroutines in each process that only use the processor
+	killed   bool    // one process is killed half way
+	least    float64 // of n that pass in a period
 }
 
 // TestSharedGateKeepsItsPromiseAcrossProcesses kills one of the processes. By the clock of this
 // machine, no window holds more than n, and the others use what is left.
 func TestSharedGateKeepsItsPromiseAcrossProcesses(t *testing.T) {
 	run(t, fleet{
-		n: 20, period: 200 * time.Millisecond, slack: 40 * time.Millisecond,
+		n: 20, period: 200 * time.Millisecond,
 		waiters: 16, killed: true, least: 0.3,
 	})
 }
 
 // Once, four processes with two spinning goroutines each on two cores passed 0.8 % of n in a
-// period, and most waits failed. The rate of a machine that does nothing else is
-// measured in docs/design/gate.md; this test runs beside others.
+// period, and most waits failed. docs/design/gate.md has the rate of a machine that does nothing
+// else; this test runs beside others.
 func TestSharedGateKeepsItsPromiseOnABusyMachine(t *testing.T) {
-	run(t, fleet{n: 10, period: 100 * time.Millisecond, waiters: 4, spinning: 2, least: 0.02})
+	run(t, fleet{n: 10, period: 100 * time.Millisecond, waiters: 4, spinning: 2, least: 0.03})
 }
 
 func run(t *testing.T, f fleet) {
@@ -62,7 +62,7 @@ func run(t *testing.T, f fleet) {
 	var wg sync.WaitGroup
 	for i := range processes {
 		wg.Go(func() {
-			seen := passesOf(t, addr, f.killed && i == 0, f.spinning > 0)
+			seen := passesOf(t, addr, f.killed && i == 0)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, seen...)
@@ -99,7 +99,7 @@ func passThrough(t *testing.T, addr string, f fleet) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	g, err := gate.NewShared(s, "crawl", f.n, f.period, f.slack)
+	g, err := gate.NewShared(s, "crawl", f.n, f.period)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,9 +131,8 @@ func passThrough(t *testing.T, addr string, f fleet) {
 	wg.Wait()
 }
 
-// passesOf runs a process and reads when its waiters passed. On a busy machine a waiter may be late
-// for every start that it books, which is an error.
-func passesOf(t *testing.T, addr string, killed, busy bool) (seen []time.Time) {
+// passesOf runs a process and reads when its waiters passed.
+func passesOf(t *testing.T, addr string, killed bool) (seen []time.Time) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this test binary, by itself
 	cmd.Env = append(os.Environ(), childAddr+"="+addr)
 	out, err := cmd.StdoutPipe()
@@ -154,7 +153,7 @@ func passesOf(t *testing.T, addr string, killed, busy bool) (seen []time.Time) {
 			if _, err := fmt.Sscan(text, &micros); err == nil {
 				seen = append(seen, time.UnixMicro(micros))
 			}
-		} else if strings.HasPrefix(lines.Text(), "ERROR") && !busy {
+		} else if strings.HasPrefix(lines.Text(), "ERROR") {
 			t.Error(lines.Text())
 		}
 	}

@@ -27,12 +27,12 @@ type waiter struct {
 }
 
 func (q *queue) push(w *waiter) {
-	q.List.Push(w)
+	q.Push(w)
 	q.count(w, 1)
 }
 
 func (q *queue) remove(w *waiter) {
-	q.List.Remove(w)
+	q.Remove(w)
 	q.count(w, -1)
 }
 

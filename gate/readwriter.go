@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // NewReader returns a reader that reads from r at the pace of w, one token for each byte.
@@ -68,7 +70,7 @@ func (s *stream) wait(n int) error {
 	if tokens < 1 {
 		return s.waiter.WaitN(s.ctx, int64(n))
 	}
-	if err := sleep(s.ctx, min(time.Until(s.due), maxPause)); err != nil {
+	if err := await.Sleep(s.ctx, min(time.Until(s.due), maxPause)); err != nil {
 		return err
 	}
 	if err := s.waiter.WaitN(s.ctx, int64(n)); err != nil {
@@ -80,21 +82,6 @@ func (s *stream) wait(n int) error {
 	even := float64(period) / float64(tokens) * float64(n)
 	s.due = s.due.Add(time.Duration(min(max(even, 0), float64(maxPeriod)))) // of any Waiter
 	return nil
-}
-
-// sleep waits for d, unless ctx ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 type reader struct {

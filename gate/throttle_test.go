@@ -10,11 +10,10 @@ import (
 	"time"
 )
 
-// count is the numbers below n; fetching each takes that long.
-func count(n int, fetch time.Duration) func(func(int) bool) {
+// count is the numbers below n.
+func count(n int) func(func(int) bool) {
 	return func(yield func(int) bool) {
 		for i := range n {
-			time.Sleep(fetch)
 			if !yield(i) {
 				return
 			}
@@ -26,7 +25,7 @@ func TestThrottleWaitsBeforeEachElement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(New(5, time.Second))
 		start := time.Now()
-		numbers, stopped := Throttle(t.Context(), g, count(20, 0))
+		numbers, stopped := Throttle(t.Context(), g, count(20))
 		next := 0
 		for i := range numbers {
 			if at := time.Since(start); i != next || at != time.Duration(i/5)*time.Second {
@@ -45,7 +44,7 @@ func TestThrottleReportsWhyItStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(New(2, time.Second))
 		ctx, cancel := context.WithCancel(t.Context())
-		numbers, stopped := Throttle(ctx, g, count(10, 0))
+		numbers, stopped := Throttle(ctx, g, count(10))
 		for i := range numbers {
 			if i == 4 {
 				break
@@ -58,7 +57,7 @@ func TestThrottleReportsWhyItStopped(t *testing.T) {
 		if got := slices.Collect(numbers); len(got) != 3 || !errors.Is(stopped(), context.Canceled) {
 			t.Errorf("%d elements, stopped by %v; want 3 and a cancelled context", len(got), stopped())
 		}
-		numbers, stopped = Throttle(t.Context(), g, count(10, 0))
+		numbers, stopped = Throttle(t.Context(), g, count(10))
 		time.AfterFunc(10*time.Second, g.Close)
 		for i := range numbers {
 			if i == 5 {
@@ -73,7 +72,7 @@ func TestThrottleReportsWhyItStopped(t *testing.T) {
 
 // A Waiter that is nil is an error, not a panic.
 func TestNoWaiter(t *testing.T) {
-	numbers, stopped := Throttle(t.Context(), nil, count(3, 0))
+	numbers, stopped := Throttle(t.Context(), nil, count(3))
 	for range numbers {
 		t.Error("an element passes")
 	}

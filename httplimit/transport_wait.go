@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/await"
 	"github.com/headgate/headgate/internal/waitline"
 )
 
@@ -71,7 +72,7 @@ func (t *Transport) waitForPause(r *http.Request, key string) error {
 		if err := endsInTime(ctx, left); err != nil {
 			return err
 		}
-		if err := sleep(ctx, left); err != nil {
+		if err := await.Sleep(ctx, left); err != nil {
 			return err
 		}
 	}
@@ -83,18 +84,6 @@ func endsInTime(ctx context.Context, pause time.Duration) error {
 		return &headgate.DeadlineError{Limit: pauseLimit, Wait: pause}
 	}
 	return nil
-}
-
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // failed returns what RoundTrip returns for an error of the store: nothing with FailOpen, if

@@ -53,8 +53,8 @@ func cutComma(list string) (before, last string, more bool) {
 	return list[:i], list[i+1:], true
 }
 
-// cutOutsideQuotes cuts at the last separator that is in no quoted string. Which one that is
-// is decided from the end, so that a quote that a client left open hides nothing.
+// cutOutsideQuotes cuts at the last separator that is in no quoted string. It searches from the
+// end, so that a quote that a client left open hides nothing.
 func cutOutsideQuotes(separator byte) func(list string) (before, last string, more bool) {
 	return func(list string) (before, last string, more bool) {
 		inside := false

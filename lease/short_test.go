@@ -3,6 +3,7 @@ package lease
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -66,16 +67,17 @@ func TestABurstOnAHotKeyFindsMostOfTheCapacity(t *testing.T) {
 		"10000/s", "10000/s burst 40000", "100/10ms burst 10000 stepped", "10000/s fixed-window",
 		"10000/d",
 	} {
-		line := text
+		var line strings.Builder
+		line.WriteString(text)
 		for _, inStep := range []bool{false, true} {
 			for _, n := range []int{1, 4, 16, 32} {
 				short := shortness{text, n, inStep}.burst(t)
-				if line += fmt.Sprintf(" | %d%%", short); short > 20 {
+				if fmt.Fprintf(&line, " | %d%%", short); short > 20 {
 					t.Errorf("%s, %d processes, in step %v: short by %d%%", text, n, inStep, short)
 				}
 			}
 		}
-		t.Log(line)
+		t.Log(line.String())
 	}
 }
 
@@ -124,14 +126,15 @@ func TestPatientCallersGetNearlyTheWholeRate(t *testing.T) {
 	for _, text := range []string{
 		"2000/s", "1000/s burst 2000", "20/10ms burst 2000 stepped", "2000/s fixed-window",
 	} {
-		line := text
+		var line strings.Builder
+		line.WriteString(text)
 		for _, n := range []int{1, 4} {
 			percent := shortness{text: text, processes: n}.rate(t)
-			if line += fmt.Sprintf(" | %.1f%%", percent); percent < 95 {
+			if fmt.Fprintf(&line, " | %.1f%%", percent); percent < 95 {
 				t.Errorf("%s, %d processes: %.1f%% of the rate", text, n, percent)
 			}
 		}
-		t.Log(line)
+		t.Log(line.String())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -319,17 +320,17 @@ func TestCallsAreReportedAfterTheirDecisions(t *testing.T) {
 			if !slices.Equal(l.calls, want) || fmt.Sprint(l.outcomes()) != c.outcomes {
 				t.Errorf("reported %+v, %s\nwant %+v, %s", l.calls, l.outcomes(), want, c.outcomes)
 			}
-			order := ""
+			var order strings.Builder
 			for _, report := range l.all {
 				e, decided := report.(Event)
 				none := e.Decision == (headgate.Decision{})
 				if decided && (e.Err != c.err || none != (c.err != nil)) { //nolint:errorlint // as above
 					t.Errorf("reported %+v; want either a decision or the error %v", e, c.err)
 				}
-				order += map[bool]string{true: "d", false: "c"}[decided]
+				order.WriteString(map[bool]string{true: "d", false: "c"}[decided])
 			}
-			if order != "dcddcc" {
-				t.Errorf("order %s; want dcddcc", order)
+			if order.String() != "dcddcc" {
+				t.Errorf("order %s; want dcddcc", order.String())
 			}
 		})
 	}

@@ -122,7 +122,7 @@ func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Wri
 		if delay := turn.Delay(); delay > time.Second && isTerminal(stderr) {
 			fmt.Fprintf(stderr, "headgate: %s may start %s\n", printable(f.key), after(delay))
 		}
-		err = await(ctx, turn)
+		err = awaitStart(ctx, turn)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = &interruption{ctx.Err(), "the command was not run"}
@@ -130,7 +130,9 @@ func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Wri
 	return err
 }
 
-func (f *execFlags) reserve(ctx context.Context, l *headgate.Limiter) (*headgate.Reservation, error) {
+func (f *execFlags) reserve(
+	ctx context.Context, l *headgate.Limiter,
+) (*headgate.Reservation, error) {
 	if f.limited {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, f.timeout)

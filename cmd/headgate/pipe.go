@@ -31,14 +31,16 @@ With several limits, all of them hold.
 Pipes that use the same store and key share the limit, first come, first served.
 
 With memory:, the limits hold for the moments at which lines are written, even if the
-machine is slow. With another store, that is so for a single sliding-log: its window is
-25 ms longer to allow for delays (5 ms if it is shorter than 20 ms). Other limits schedule lines by the
-store's clock, and a line that is written late may come closer to the next one.`,
+machine is slow. With another store, that is so for lines under a single sliding-log. Other
+limits schedule lines by the store's clock, and a line that is written late may come
+closer to the next one.`,
 		Example: `  seq 1 20 | headgate pipe --limit "5/s sliding-log"
   headgate pipe --limit "1000000/s burst 65536" --bytes <backup.tar >/mnt/backup.tar
   tail -f jobs | headgate pipe --limit "100/m sliding-log" --key jobs --store redis://localhost:6379`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runPipe(cmd.Context(), cmd, &t, byBytes) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runPipe(cmd.Context(), cmd, &t, byBytes)
+		},
 	}
 	t.flags(cmd)
 	cmd.Flags().BoolVar(&byBytes, "bytes", false, "limit bytes instead of lines")
@@ -51,7 +53,7 @@ func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) e
 		return err
 	}
 	defer s.Close()
-	turns, err := newTurns(t.key, limits, s)
+	turns, err := newTurns(t.key, limits, s, byBytes)
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func inputError(err error) error {
 	return fileError("standard input", err)
 }
 
-// unpassed tells with err, be it an interruption or a failure, how much was read in vain.
+// unpassed adds to err, an interruption or a failure, how much was read and not passed.
 func unpassed(err error, what string) error {
 	undone := what + " had been read and not passed"
 	if strings.HasPrefix(what, "0 ") {

@@ -12,11 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/gate"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// slow is an output to which each write takes so long.
+// slow is an output to which each write takes a while.
 type slow struct {
 	clocked
 
@@ -81,7 +82,7 @@ func TestPipeIsExact(t *testing.T) {
 	}
 	for _, args := range [][]string{{"5/50ms sliding-log"}, {"5/50ms sliding-log", "-l", "100/s"}, {"9/90ms sliding-log", "-l", "5/50ms sliding-log"}} {
 		out := new(seen)
-		if code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 40)), out, args...); code != 0 {
+		if code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 20)), out, args...); code != 0 {
 			t.Error(code, stderr)
 		}
 		for i := 5; i < len(out.began); i++ {
@@ -92,8 +93,8 @@ func TestPipeIsExact(t *testing.T) {
 	}
 }
 
-// Pipes at a Redis keep one sliding log as a gate.SharedGate does, all of them together, and
-// with those who pass the gate by themselves.
+// Pipes at a Redis keep one sliding log as a gate.SharedGate does: all of them together, and
+// with programs that wait at the gate of that key.
 func TestPipesShareGate(t *testing.T) {
 	s := openRedis(t)
 	begun := time.Now()
@@ -107,7 +108,7 @@ func TestPipesShareGate(t *testing.T) {
 		})
 	}
 	all.Wait()
-	g, err := gate.NewShared(s.Store, "gate 5/100ms sliding-log", 5, 100*time.Millisecond, 0)
+	g, err := gate.NewShared(s.Store.(concurrency.Store), "gate 5/100ms sliding-log", 5, 100*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func TestPipeLosesStore(t *testing.T) {
 	}
 }
 
-// stuck is an output that nobody reads, for so long.
+// stuck is an output that is not read until a moment.
 type stuck struct{ until <-chan struct{} }
 
 func (s stuck) Write(b []byte) (int, error) {

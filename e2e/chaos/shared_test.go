@@ -38,7 +38,7 @@ func (n *tally) useShared(ctx context.Context, all []*instance) (stop func()) {
 	var gates []*gate.SharedGate
 	var wg sync.WaitGroup
 	for _, i := range all {
-		g, err := gate.NewShared(i.redis, "gate", gatePasses, gatePeriod, 0)
+		g, err := gate.NewShared(i.redis, "gate", gatePasses, gatePeriod)
 		if err != nil {
 			panic(err)
 		}
@@ -170,8 +170,9 @@ func TestOverlapping(t *testing.T) {
 // TestPerPeriod finds the window in which too many passed.
 func TestPerPeriod(t *testing.T) {
 	var passes []grant
-	for i := range time.Duration(20) {
-		passes = append(passes, grant{i * gatePeriod / gatePasses, i * gatePeriod / gatePasses, 1})
+	for i := range 20 {
+		at := gatePeriod / gatePasses * time.Duration(i)
+		passes = append(passes, grant{at, at, 1})
 	}
 	if over := over(passes, perPeriod); over != 0 {
 		t.Errorf("an even pace is %d over", over)

@@ -20,7 +20,9 @@ type host struct {
 func startHost() *host {
 	h := &host{}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /fast/{page}", func(w http.ResponseWriter, _ *http.Request) { h.write(w, 1000) })
+	mux.HandleFunc("GET /fast/{page}", func(w http.ResponseWriter, _ *http.Request) {
+		h.write(w, 1000)
+	})
 	mux.HandleFunc("GET /slow/{page}", func(w http.ResponseWriter, _ *http.Request) {
 		h.write(w, 2500)
 		_ = http.NewResponseController(w).Flush()

@@ -40,7 +40,9 @@ func run(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	reports, err := c.crawl(ctx, queue{name: "fast", urls: pages(hosts, "fast", 20)}, queue{name: "slow", urls: pages(hosts, "slow", 6)})
+	reports, err := c.crawl(ctx,
+		queue{name: "fast", urls: pages(hosts, "fast", 20)},
+		queue{name: "slow", urls: pages(hosts, "slow", 6)})
 	if err != nil {
 		return err
 	}
@@ -50,7 +52,8 @@ func run(ctx context.Context) error {
 		total += r.bytes
 	}
 	fmt.Println("each host was asked in turn:", hosts[0].politely() && hosts[1].politely())
-	fmt.Println("within the bandwidth:", time.Since(begun) >= time.Second*time.Duration(total-burst)/bandwidth)
+	least := time.Duration(total-burst) * time.Second / bandwidth
+	fmt.Println("within the bandwidth:", time.Since(begun) >= least)
 	return nil
 }
 
@@ -71,7 +74,8 @@ func newCrawler(store headgate.Store) (*crawler, error) {
 	if err != nil {
 		return nil, err
 	}
-	bytes, err := headgate.NewLimiter(store, headgate.PerSecond(bandwidth).Burst(burst).Named("bandwidth"))
+	limit := headgate.PerSecond(bandwidth).Burst(burst).Named("bandwidth")
+	bytes, err := headgate.NewLimiter(store, limit)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"reflect"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // IsNil reports whether client is nil, or an interface around a nil pointer, as an unset variable
@@ -31,35 +33,15 @@ var ErrExited = errors.New("a hook of the client ended its goroutine (runtime.Go
 // Await runs call and returns its error, or that of ctx if ctx ends first.
 // Then call goes on in the background; it is not begun if ctx has ended before. The clients of
 // go-redis need it because they wait for answers whatever the context, or look at its deadline
-// alone (ContextTimeoutEnabled). A panic of call becomes that of Await.
+// alone (ContextTimeoutEnabled). A panic of call becomes that of Await: a hook of the client may
+// panic, and the caller deals with it.
 func Await(ctx context.Context, call func() error) error {
-	if ctx.Done() == nil {
-		return call()
-	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	answered := make(chan answer, 1)
-	go func() {
-		a := answer{err: ErrExited}
-		defer func() {
-			a.panicked = recover()
-			answered <- a
-		}()
-		a.err = call()
-	}()
-	select {
-	case a := <-answered:
-		if a.panicked != nil {
-			panic(a.panicked) // a hook of the client: for the caller's goroutine to deal with
-		}
-		return a.err
-	case <-ctx.Done():
+	err := ErrExited
+	if await.Do(ctx, func() { err = call() }) {
 		return ctx.Err()
 	}
-}
-
-type answer struct {
-	err      error
-	panicked any
+	return err
 }

@@ -1,0 +1,45 @@
+// Package await waits for a call or for a time to pass, but no longer than a context lasts.
+package await
+
+import (
+	"context"
+	"time"
+)
+
+// Do calls f, and reports true if ctx ends before f returns. Then f goes on in a goroutine of its
+// own. A panic of f before that is raised in the caller.
+func Do(ctx context.Context, f func()) (left bool) {
+	if ctx.Done() == nil {
+		f()
+		return false
+	}
+	returned := make(chan any, 1)
+	go func() {
+		defer func() { returned <- recover() }() // also if f ends the goroutine
+		f()
+	}()
+	select {
+	case <-ctx.Done():
+		return true
+	case panicked := <-returned:
+		if panicked != nil {
+			panic(panicked)
+		}
+		return false
+	}
+}
+
+// Sleep waits for d. It returns the error of ctx if that ends before.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
