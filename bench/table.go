@@ -55,7 +55,7 @@ func (s Spread) String() string {
 	switch {
 	case !s.OK:
 		return ""
-	case s.Median >= 1e6:
+	case s.Median >= 1e5:
 		return fmt.Sprintf("%.2fM (%.2fM-%.2fM)", s.Median/1e6, s.Min/1e6, s.Max/1e6)
 	}
 	return fmt.Sprintf("%.2f (%.2f-%.2f)", s.Median, s.Min, s.Max)
