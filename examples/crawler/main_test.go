@@ -41,7 +41,7 @@ func TestQueuesAreFair(t *testing.T) {
 	}
 	firstSlow := slices.Index(order, "slow")
 	fastBetween := strings.Count(strings.Join(order[firstSlow:], " "), "fast")
-	if firstSlow < 1 || firstSlow > 20 || fastBetween < 20 {
+	if firstSlow > 20 || fastBetween < 20 {
 		t.Errorf("done in the order %q", order)
 	}
 	if took := time.Since(begun); took < 49*time.Second/hostRate || took > 3*time.Second {
