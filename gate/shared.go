@@ -24,7 +24,7 @@ import (
 //
 // In any window of length period, at most n callers of all processes see Wait return. A caller
 // passes with one of n permits, which it keeps for a period. The store counts the permits and
-// reports when one is released, so nobody polls. docs/design/gate.md says how many pass.
+// reports when one is released, so no caller polls. docs/design/gate.md says how many pass.
 //
 // Callers of one process pass first come, first served; among processes, about so. A process
 // that dies keeps its permits for two periods and a second.

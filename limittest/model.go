@@ -167,7 +167,7 @@ func (p *part) settle(wait int64) {
 // tokens is how many a refund gives back.
 func (p *part) tokens() int64 { return -max(p.Cost, -math.MaxInt64) }
 
-// giveBack is a refund while a start is ahead: that stays, but for a cancel.
+// giveBack is a refund while a start is ahead: that stays, except for a cancel.
 func (p *part) giveBack() {
 	p.state.since = p.since()
 	since := p.state.since

@@ -72,13 +72,13 @@ func (i *instance) reaches() bool {
 }
 
 // wire is the way of an instance to the store. When it dies or is cut off, messages get lost or, as
-// from a connection that stalls, arrive when nobody waits for an answer any more.
+// from a connection that stalls, arrive when no caller waits for an answer any more.
 type wire struct{ *instance }
 
 // errLost is what a caller gets whose question or answer got lost.
 var errLost = errors.New("lost")
 
-// stall is how late a question may arrive that nobody waits for: long after all that it is about.
+// stall is how late a request may arrive that no caller waits for: long after its limits have reset.
 const stall = 30 * time.Second
 
 // way is how long a message is on its way: mostly about a millisecond, and less than a batch lasts.

@@ -34,7 +34,7 @@ func writePage(w io.Writer, few, anywhere *fleet) error {
 	return page.Execute(w, map[string]summary{"Few": few.summary(), "Any": anywhere.summary()})
 }
 
-// summary is what is told about a run.
+// summary is what is reported of a run.
 type summary struct {
 	Instances, Keys, Homes, Rate int64
 	Length, Life, Calm, Tide     time.Duration

@@ -107,7 +107,7 @@ func (c *Cluster) join(ctx context.Context) error {
 			return fmt.Errorf("redistest: set epoch: %w", err)
 		}
 	}
-	for i, s := range c.Servers { // each meets all: to hear of each other takes longer
+	for i, s := range c.Servers { // each meets all: gossip takes longer
 		for _, other := range c.Servers[:i] {
 			if _, err := s.Do(ctx, "CLUSTER", "MEET", loopback, other.port()); err != nil {
 				return fmt.Errorf("redistest: meet: %w", err)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Proxy passes TCP connections on to a server, and fails as it is told.
+// Proxy passes TCP connections on to a server, and fails as its settings say.
 type Proxy struct {
 	Addr string // host:port to connect to
 

@@ -38,7 +38,7 @@ import (
 // machine; the rest is for a machine that is busy with other tests.
 const startTimeout = 10 * time.Second
 
-// portTries is how often a start is repeated when somebody else takes the port
+// portTries is how often a start is repeated when another process takes the port
 // between our finding it free and the server binding it.
 const portTries = 10
 
