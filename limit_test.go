@@ -140,7 +140,7 @@ func TestEqualTermsAreEqualLimits(t *testing.T) {
 	if len(set) != len(makers) {
 		t.Errorf("%d limits are %d keys of a map", len(makers), len(set))
 	}
-	if PerMinute(100).Burst(20) != PerMinute(100).Burst(20) {
+	if PerMinute(100).Burst(20) != Per(100, time.Minute).Burst(20) {
 		t.Error("the same bucket by two names is not the same")
 	}
 	if PerSecond(2).Burst(4) == Per(4, 2*time.Second).Burst(4) {

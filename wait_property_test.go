@@ -118,7 +118,7 @@ func TestCallersThatLeaveWhileTheyAskLetOthersMoveUp(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					limit := PerSecond(50).Burst(1)
 					l := must(NewLimiter(tested.new(1), limit))
-					leaves := map[string]time.Duration{"asking": 6, "booked": 11, "in line": 70}[when] * time.Millisecond
+					leaves := time.Duration(map[string]int{"asking": 6, "booked": 11, "in line": 70}[when]) * time.Millisecond
 					visits := make([]visit, 101)
 					for i := range visits {
 						visits[i] = visit{n: 1, at: time.Duration(i) * 10 * time.Microsecond}

@@ -107,7 +107,7 @@ func noOvertaking(t *testing.T, s headgate.Store) {
 
 // commonStart books groups of two limits of which now one and now the other comes last.
 func commonStart(t *testing.T, s headgate.Store) {
-	starts := []time.Duration{0, 1, 2, 60, 61, 62, 120}
+	starts := []time.Duration{0, time.Second, 2 * time.Second, time.Minute, 61 * time.Second, 62 * time.Second, 2 * time.Minute}
 	second, minute := parse(t, "second=1/s"), parse(t, "minute=3/m fixed-window")
 	rs := []headgate.Request{
 		{Key: "group", Limit: second, Cost: 1, At: epoch, MaxWait: 2 * time.Minute},
@@ -115,9 +115,9 @@ func commonStart(t *testing.T, s headgate.Store) {
 		{Key: "group", Limit: parse(t, "peek=3/m"), At: epoch},
 		{Key: "group", Limit: parse(t, "refund=3/m"), Cost: -1, At: epoch},
 	}
-	for i, seconds := range starts {
+	for i, want := range starts {
 		rs[0].Start, rs[1].Start = new(time.Time), new(time.Time)
-		ds, want := takeAll(t, s, rs...), seconds*time.Second
+		ds := takeAll(t, s, rs...)
 		for j, want := range []time.Duration{want, want, 0, 0} {
 			if ds[j].RetryAfter != want {
 				t.Errorf("group %d, part %d: %s; want a wait of %s", i, j, describe(ds[j]), want)

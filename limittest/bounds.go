@@ -236,8 +236,8 @@ func (b *bound) refund(l headgate.Limit, n int64) {
 // cancel forgets the last grant of cost at start, as if it had never been made.
 func (b *bound) cancel(now, start, cost int64) {
 	b.moved = max(b.moved, now)
-	for i := len(b.events) - 1; i >= 0; i-- {
-		if b.events[i].start == start && b.events[i].cost == cost {
+	for i, e := range slices.Backward(b.events) {
+		if e.start == start && e.cost == cost {
 			rest := slices.Delete(b.events, i, i+1)
 			b.events, b.latest = nil, 0
 			b.level.SetInt64(0)

@@ -3,6 +3,7 @@ package limittest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -86,8 +87,7 @@ func (c *chain) book(t *testing.T) {
 }
 
 func (c *chain) cancel(t *testing.T) error {
-	for i := len(c.booked) - 1; i >= 0; i-- {
-		r := c.booked[i]
+	for i, r := range slices.Backward(c.booked) {
 		r.Cost, r.MaxWait = -r.Cost, 0
 		if d := take(t, c.store, r); c.exact() && !d.Allowed() {
 			return fmt.Errorf("%s: cancel %d: %s", show(r), i, describe(d))

@@ -194,11 +194,11 @@ func (s *state) refunded(l headgate.Limit, t, n int64) state {
 // without is grants less the last n tokens.
 func without(grants []grant, n int64) []grant {
 	var left []grant
-	for i := len(grants) - 1; i >= 0; i-- {
-		back := min(grants[i].count, n)
+	for _, g := range slices.Backward(grants) {
+		back := min(g.count, n)
 		n -= back
-		if grants[i].count > back {
-			left = append(left, grant{grants[i].at, grants[i].count - back})
+		if g.count > back {
+			left = append(left, grant{g.at, g.count - back})
 		}
 	}
 	slices.Reverse(left)

@@ -76,6 +76,3 @@ func parse(t testing.TB, text string) headgate.Limit {
 	}
 	return l
 }
-
-// ops is how many random operations the concurrency tests use.
-func ops() int { return 20_000 }

@@ -89,9 +89,10 @@ func (s *ticks) fits(cost int64) bool {
 				total += g.count * s.period
 			}
 		case headgate.AlgorithmSlidingWindow:
-			if g.at/s.period == window {
+			switch g.at / s.period {
+			case window:
 				total += g.count * s.period
-			} else if g.at/s.period == window-1 {
+			case window - 1:
 				total += g.count * (s.period - s.now%s.period)
 			}
 		default:

@@ -255,7 +255,7 @@ func intermediates(l *Rule, s State, now, cost int64) []*big.Int {
 // bucket that is used is never less than it was.
 func TestAdoptKeepsTheUsedFraction(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 0))
-	walk(t, 6, func(s *reference, l *Rule, now, _ int64) {
+	walk(t, 6, func(s *reference, l *Rule, _, _ int64) {
 		if !l.IsBucket() {
 			return
 		}

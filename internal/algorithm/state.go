@@ -11,9 +11,6 @@ type State struct {
 	Step     int64 // stepped bucket: the latest step that is not after At
 }
 
-// initial reports whether nothing is used.
-func (s State) initial() bool { return s.Used+s.Previous == 0 }
-
 // Verdict is a decision in microseconds.
 type Verdict struct {
 	Remaining int64

@@ -49,9 +49,9 @@ const (
 	booked = 1 << 63
 )
 
-// Init makes s an empty shard for at most max keys.
-func (s *Shard) Init(max int, c *clock.Clock) {
-	s.max, s.clock, s.slots = max, c, make([]slot, firstSlots)
+// Init makes s an empty shard for at most that many keys.
+func (s *Shard) Init(keys int, c *clock.Clock) {
+	s.max, s.clock, s.slots = keys, c, make([]slot, firstSlots)
 }
 
 // Keys is the number of slots in use.
