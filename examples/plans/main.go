@@ -36,16 +36,13 @@ func main() {
 }
 
 func newHandler() (http.Handler, error) {
-	limiter, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(_ context.Context, key string) ([]headgate.Limit, error) {
-		if plan, ok := customers[key]; ok {
-			return plan, nil
-		}
-		return free, nil
-	})
+	limiter, err := headgate.NewLimiterFunc(headgate.NewMemory(0), planOf)
 	if err != nil {
 		return nil, err
 	}
-	limit, err := httplimit.New(limiter, httplimit.Options{Key: httplimit.FirstOf(customer, httplimit.RemoteAddress)})
+	limit, err := httplimit.New(limiter, httplimit.Options{
+		Key: httplimit.FirstOf(customer, httplimit.RemoteAddress),
+	})
 	if err != nil {
 		return nil, err
 	}
