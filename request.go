@@ -32,8 +32,8 @@ type Request struct {
 	// when it grants a request with MaxWait. A refund that points to a start time other than
 	// the zero time cancels that grant: it is done only if nothing has been granted or
 	// refunded after that start, and otherwise RetryAfter is [Never] and nothing changes. A
-	// cancel that is done before the start returns the start as well. It must use the limit
-	// that booked.
+	// cancel that is done before the start returns the start as well, if the state shows which
+	// one was before it. It must use the limit that booked, with the cost that it was granted.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock, which is what live
