@@ -96,7 +96,7 @@ type queue struct {
 	mu      sync.Mutex
 	waiting [2][]*call   // by shard
 	busy    [2]int       // the number of the batch under way, 0 if there is none
-	sent    [2]time.Time // when it was sent
+	sent    [2]time.Time // when it began
 	last    int          // the last number given to a batch
 	late    int          // batches under way that are waited for no longer
 }
@@ -147,9 +147,12 @@ func (q *queue) join(ctx context.Context, c *call) (number int, err error) {
 	}
 	q.store.stats.callers.Add(1)
 	q.waiting[shard] = append(q.waiting[shard], c)
-	if q.busy[shard] != 0 && q.late < maxLate && time.Since(q.sent[shard]) > q.store.patience {
-		q.release(q.busy[shard])
-		q.late++
+	for i, number := range q.busy { // few calls wait for the batch of the other shard, too
+		late := number != 0 && number == q.busy[i] && time.Since(q.sent[i]) > q.store.patience
+		if late && q.late < maxLate {
+			q.release(number)
+			q.late++
+		}
 	}
 	return q.begin(), nil
 }
@@ -169,9 +172,10 @@ func (q *queue) begin() int {
 		return 0
 	}
 	q.last++
+	now := time.Now()
 	for i := range q.busy {
 		if shard == both || shard == i {
-			q.busy[i] = q.last
+			q.busy[i], q.sent[i] = q.last, now
 		}
 	}
 	return q.last
@@ -256,11 +260,9 @@ func (q *queue) end(number int) (next int) {
 func (q *queue) take(number int, calls []*call) []*call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := time.Now()
 	for i := range q.waiting {
 		if q.busy[i] == number {
 			calls = takeShard(&q.waiting[i], calls)
-			q.sent[i] = now
 		}
 	}
 	if other := q.begin(); other != 0 {
