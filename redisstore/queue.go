@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// A batch has at most this many requests, unless one call alone has more: above some fifty
-	// little is gained, and the server serves no other client while it decides.
+	// A batch has at most this many requests of each shard, unless one call alone has more: above
+	// some fifty little is gained, and the server serves no other client while it decides.
 	maxBatch = 256
 
 	// From this many waiting calls on, two batches are under way at once: while the server decides
@@ -88,8 +88,9 @@ func (c *call) free() {
 // queue holds the calls to one server that wait for the batch under way. There is no timer: a
 // caller that finds no batch under way sends one.
 //
-// Each key belongs to one of two shards. A shard has at most one batch under way, so that the
-// requests of a key are decided in the order of their calls, unless a batch is late.
+// Each key belongs to one of two shards, and a group to that of its first key. A shard has at most
+// one batch under way, so that the requests of a key are decided in the order of their calls,
+// unless a batch is late.
 type queue struct {
 	store *Store
 
