@@ -92,11 +92,18 @@ func (r *Request) booked(o algorithm.Order, v algorithm.Verdict) {
 	}
 }
 
+// maxTogether bounds what one TakeAll keeps others waiting for. A script of Redis fails at some
+// 8,000 keys.
+const maxTogether = 4000
+
 // ValidateAll reports what is wrong with the arguments of a TakeAll, for implementers of
 // [Store].
 func ValidateAll(rs []Request, ds []Decision) error {
 	if len(rs) != len(ds) {
 		return invalid("decisions", int64(len(ds)), "one for each of the "+strconv.Itoa(len(rs))+" requests")
+	}
+	if len(rs) > maxTogether {
+		return invalid("requests", int64(len(rs)), "at most "+strconv.Itoa(maxTogether)+" together")
 	}
 	for i := range rs {
 		if err := rs[i].Validate(); err != nil {

@@ -242,6 +242,8 @@ func badInput(t *testing.T, s headgate.Store) {
 	}
 	wantInvalid(t, "lengths", s.TakeAll(t.Context(), []headgate.Request{good}, nil), "decisions", "0", "1")
 	wantInvalid(t, "twice", s.TakeAll(t.Context(), []headgate.Request{good, good}, make([]headgate.Decision, 2)), "10/s", "twice")
+	many := make([]headgate.Request, 4001)
+	wantInvalid(t, "many", s.TakeAll(t.Context(), many, make([]headgate.Decision, len(many))), "requests", "4001", "4000")
 	wantInvalid(t, "reset", s.Reset(t.Context(), "k", headgate.Limit{}), "limit", "zero")
 	if d := take(t, s, good); d.Remaining != 9 {
 		t.Errorf("after bad input: %s", describe(d))
