@@ -75,7 +75,8 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	return err
 }
 
-// Cancel returns all tokens of r. It is done even if ctx has ended, within 5 seconds.
+// Cancel returns all tokens of r, also if ctx has ended. The store has 5 seconds to answer. If a
+// cancel of a caller before or behind r is under way, that goes on with r, and Cancel returns nil.
 //
 // While the start of r lies ahead, the tokens stay charged, and Cancel returns nil, if a
 // request of another n or another process was booked after r. Callers of this process that
