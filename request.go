@@ -28,17 +28,16 @@ type Request struct {
 	// denied. At most 285 years.
 	MaxWait time.Duration
 
-	// Start is nil, or points to a start time by the clock of the store. The store sets it
-	// when it grants a request with MaxWait. A refund that points to a start time other than
-	// the zero time cancels that grant: it is done only if nothing has been granted or
-	// refunded after that start, and otherwise RetryAfter is [Never] and nothing changes. A
-	// cancel that is done before the start returns the start as well. It must use the limit
-	// that booked.
+	// Start is nil, or points to a start time by the clock of the store. The store sets it when it
+	// grants a request with MaxWait. A refund that points to a start time other than the zero time
+	// cancels that grant: it is done only if nothing has been granted or refunded after that start,
+	// and otherwise RetryAfter is [Never] and nothing changes. A cancel before the start also frees
+	// the start time. It must use the limit that booked.
 	Start *time.Time
 
-	// At is the time of the request. Zero means the store's own clock, which is what live
-	// traffic wants; replay and tests pass the time. Whole microseconds count. It must lie
-	// between 1970 and 2255. The times given to one store should be of one clock.
+	// At is the time of the request. Zero means the store's own clock, which is what live traffic
+	// wants; replay and tests pass the time. Whole microseconds count. It must lie between 1970 and
+	// 2255. All times given to one store should come from one clock.
 	At time.Time
 }
 
