@@ -95,7 +95,7 @@ func validateLimits(limits []Limit) error {
 			return err
 		}
 		if slices.ContainsFunc(limits[:i], l.sameState) {
-			return &InvalidError{Field: "limits", Value: "two of one name, " + strconv.Quote(l.Name()), Want: "each limit once, and a name of its own for each"}
+			return &InvalidError{Field: "limit name", Value: strconv.Quote(l.Name()) + " twice", Want: "a different name for each limit"}
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func (r *Request) Validate() error {
 		return err
 	}
 	if r.MaxWait < 0 || r.MaxWait > maxAhead {
-		return &InvalidError{Field: "max wait", Value: r.MaxWait.String(), Want: "0, or above to book ahead, and at most 285 years"}
+		return &InvalidError{Field: "max wait", Value: r.MaxWait.String(), Want: "0 to 285 years"}
 	}
 	if r.At.IsZero() {
 		return nil
@@ -84,7 +84,7 @@ func (r *Request) booked(o algorithm.Order, v algorithm.Verdict) {
 // [Store].
 func ValidateAll(rs []Request, ds []Decision) error {
 	if len(rs) != len(ds) {
-		return invalid("decisions", int64(len(ds)), "one for each of the "+strconv.Itoa(len(rs))+" requests")
+		return invalid("decisions", int64(len(ds)), strconv.Itoa(len(rs))+", one for each request")
 	}
 	for i := range rs {
 		if err := rs[i].Validate(); err != nil {

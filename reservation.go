@@ -136,7 +136,7 @@ func (b booking) charge(ctx context.Context, n int64) error {
 				err = invalid("used", n, "what "+limit.Name()+" grants in 285 years")
 			}
 			if err != nil {
-				return fmt.Errorf("headgate: %d of %d tokens beyond the reservation not charged to %s, "+
+				return fmt.Errorf("headgate: %d of %d tokens beyond the reservation were not charged to %s, "+
 					"nor any to the %d limits after it: %w", left, n, limit.Name(), len(b.limits)-i-1, err)
 			}
 		}

@@ -64,7 +64,7 @@ type deniedRank struct {
 
 // DeniedKey is a key that was denied.
 type DeniedKey struct {
-	Key     string         // its first [MaxDeniedKey] bytes; longer keys still count apart
+	Key     string         // its first [MaxDeniedKey] bytes; longer keys are counted separately
 	Limit   headgate.Limit // as it was when it denied last
 	Denied  int64          // how often, at most
 	AtLeast int64          // how often, at least
