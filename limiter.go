@@ -16,8 +16,8 @@ import (
 // granted and charged by all of them or by none. It is safe for use by many goroutines.
 // Make one with [NewLimiter] or [NewLimiterFunc].
 //
-// Most callers want [Limiter.Allow]. To wait instead of being denied there is
-// [Limiter.Wait], and for costs that are known only afterwards [Limiter.Reserve].
+// Most callers want [Limiter.Allow]. To wait instead of being denied, use [Limiter.Wait]. If the
+// cost is known only afterwards, use [Limiter.Reserve].
 type Limiter struct {
 	store  Store
 	memory *Memory                 // the store, if it is one: called without a Request to copy

@@ -36,8 +36,8 @@ type Request struct {
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock, which is what live traffic
-	// wants; replay and tests pass the time. Whole microseconds count. It must lie between 1970 and
-	// 2255. All times given to one store should come from one clock.
+	// wants; replay and tests pass the time. Fractions of a microsecond are dropped. It must be
+	// between 1970 and 2255. All times given to one store should come from one clock.
 	At time.Time
 }
 

@@ -9,9 +9,10 @@ import (
 
 // AddressOptions configures [ClientAddress].
 type AddressOptions struct {
-	// Trusted are the addresses of your own proxies. Only addresses that they report are trusted.
-	// If any address is trusted, connections over a Unix socket are, too; use 127.0.0.1/32 to trust
-	// only those. Default: none, and then all connections over a Unix socket share one key.
+	// Trusted lists the addresses of your own proxies. Forwarding fields from other addresses are
+	// ignored. If any address is trusted, connections over a Unix socket are, too; use 127.0.0.1/32
+	// to trust only those. Default: none, and then all connections over a Unix socket share one
+	// key.
 	Trusted []netip.Prefix
 
 	// Forwarded reads the field Forwarded (RFC 7239) instead of X-Forwarded-For. Set it if your
