@@ -7,16 +7,15 @@ import (
 	"github.com/headgate/headgate/internal/algorithm"
 )
 
-// Never is the RetryAfter of a request that no wait can make fit, because its cost is
-// larger than the limit can ever hold.
+// Never is the RetryAfter of a request that is never granted, because its cost is larger than the
+// limit can ever hold.
 const Never time.Duration = math.MaxInt64
 
-// Decision is the answer to a [Request]. A grant, a denial and a peek report the same
-// fields with the same meaning, as they stand after the request. The zero Decision allows
-// nothing.
+// Decision is the answer to a [Request]. Its fields describe the state after the request, with the
+// same meaning for a grant, a denial and a peek. The zero Decision allows nothing.
 //
-// Decision has four words and should stay so: a larger struct is not returned in registers,
-// and at each call costs more than deciding does.
+// Decision must not exceed four words: Go does not return a larger struct in registers, and each
+// call would then cost more than the decision.
 type Decision struct {
 	// Limit is the limit that decided: of several limits, the one that denied for the
 	// longest, or else the one with the least remaining.
@@ -39,8 +38,8 @@ type Decision struct {
 // a cost of 1 would be granted now. A refund is always allowed.
 func (d Decision) Allowed() bool { return d.RetryAfter == 0 && d.Limit.rule != nil }
 
-// Within reports whether the request may go ahead after at most wait: whether it was
-// granted, if wait was its MaxWait.
+// Within reports whether the request may go ahead after at most wait. With the MaxWait of the
+// request, it reports whether the request was granted.
 func (d Decision) Within(wait time.Duration) bool { return d.RetryAfter <= wait && d.Limit.rule != nil }
 
 // Degraded reports that a fallback, not the store, decided. Limit is then this

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// ErrFull is returned by a full [Memory] that cannot decide: if new keys that share a state are
-// taken together by TakeAll, or if a shard has no slot for the state that they share, because
-// more different limits are in use than it has spare slots. Give [NewMemory] more keys.
+// ErrFull is returned by a full [Memory] that cannot decide. That happens if TakeAll takes new keys
+// that share a state, or if more limits are in use than a shard has spare slots. Give [NewMemory]
+// more keys.
 var ErrFull = errors.New("headgate: the memory store is full; create it with more keys")
 
 // InvalidError reports which input was wrong, and what would be accepted instead. It is

@@ -1,5 +1,4 @@
-// Package headgate is a rate limiter: in one process, or across a fleet that shares a Redis,
-// with the same decisions.
+// Package headgate limits rates in one process, or across a fleet that shares a Redis.
 //
 // A [Limit] is the rule, such as "100 per minute, burst 20". A [Store] keeps what each key has
 // used, and decides: [Memory] in this process, package redisstore in a Redis. A [Limiter] is a
@@ -31,8 +30,8 @@
 //
 // # Exactness
 //
-// Time is counted in whole microseconds and rates in whole fractions. Only what is shown is
-// rounded. No limit grants more than it says, and a caller that waits gets all of it.
+// Time is counted in whole microseconds and rates in whole fractions. Only displayed values are
+// rounded. No limit grants more than it says, and a caller that waits can use the whole limit.
 //
 // GCRA and the leaky bucket are the token bucket, see [Per].
 package headgate

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Waiter returns l for one key, as package gate takes it.
+// Waiter returns l for one key, for use with package gate.
 func (l *Limiter) Waiter(key string) *KeyWaiter { return &KeyWaiter{l, key} }
 
 // KeyWaiter is a [Limiter] for one key. It implements gate.Waiter.

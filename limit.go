@@ -29,13 +29,13 @@ func (a Algorithm) String() string {
 	return algorithmNames[a]
 }
 
-// Limit is a rule: an algorithm and its numbers, such as "100 per minute, burst 20". It is
-// a small comparable value, cheap to copy, equal to every Limit made from the same numbers
-// and name, and good as a map key. Make one with a constructor or [ParseLimit] and keep it;
-// making one costs about a microsecond.
+// Limit is a rule: an algorithm and its numbers, such as "100 per minute, burst 20". It is a small
+// comparable value, cheap to copy, equal to every Limit made from the same numbers and name, and
+// usable as a map key. Make one with a constructor or [ParseLimit] and keep it; making one costs
+// about a microsecond.
 //
-// The zero Limit is not valid. A constructor that is given numbers that cannot be counted
-// exactly returns a Limit whose [Limit.Validate] says so, and so does every use of it.
+// The zero Limit is not valid. If its numbers cannot be counted exactly, a constructor returns a
+// Limit that is not valid: [Limit.Validate] and every use of it return an error.
 type Limit struct {
 	rule *algorithm.Rule // nil in the zero Limit; one for all equal limits
 }
@@ -60,10 +60,10 @@ func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
 // granted while the bucket holds its cost. The bucket is full initially and holds n
 // tokens, or as many as [Limit.Burst] says.
 //
-// The rate is exact: 3 per second, 7 per hour, and 1.5 per second (3 every 2 s) never
-// drift. For that, burst x period / g must be below 2^52, where period is in
-// microseconds and g is the greatest common divisor of period and n. Only an odd rate
-// over a long period comes near it: 100,003 a day is refused with a burst of over 52,124.
+// The rate is exact: 3 per second, 7 per hour, and 1.5 per second (3 every 2 s) never drift. For
+// that, burst x period / g must be below 2^52, where period is in microseconds and g is the
+// greatest common divisor of period and n. Only a rate with few common divisors over a long period
+// comes near it: 100,003 a day is refused with a burst of over 52,124.
 //
 // A token bucket is the same as GCRA, the generic cell rate algorithm of ITU-T I.371,
 // and as a leaky bucket used as a meter.
@@ -116,14 +116,14 @@ func (l Limit) Burst(n int64) Limit {
 	return newLimit(t)
 }
 
-// Named returns l under a name of its own. State belongs to the name and the algorithm, so
-// a named limit whose numbers change keeps what is used: a bucket keeps the fraction of it
-// that is used, a window its count. The change applies at the next grant. By itself it hands
-// out no fresh budget and denies no key longer than the limit says. A window of another length
-// is another limit, and starts empty.
+// Named returns l under a name of its own. State belongs to the name and the algorithm, so a named
+// limit whose numbers change keeps what is used: a bucket keeps the fraction of it that is used, a
+// window its count. The change applies at the next grant. The change itself gives no fresh budget,
+// and denies no key longer than the limit says. A window of another length is another limit, and
+// starts empty.
 //
-// While a bucket has a higher rate, it refills at that rate. So a limit that is raised for a
-// moment and put back may leave its keys with full buckets.
+// While a bucket has a higher rate, it refills at that rate. So if the rate of a limit is raised
+// briefly and then restored, its keys may have full buckets.
 //
 // While two revisions of a bucket alternate on a key, as during a rolling deploy, they grant
 // together in a time t at most the larger capacity x (1 + t x the larger rate / capacity).
@@ -153,9 +153,9 @@ func (l Limit) Name() string {
 	return text(&t)
 }
 
-// ID is what state belongs to, together with the key: the text of an unnamed limit; the
-// name of a named one, followed by its algorithm unless that is the token bucket, and of a
-// window by its length. Stores build their keys from it. It is empty if l is not valid.
+// ID identifies the state of l, together with the key. For an unnamed limit it is the text form.
+// For a named limit it is the name, followed by the algorithm unless that is the token bucket, and
+// by the length of a window. Stores build their keys from it. It is empty if l is not valid.
 func (l Limit) ID() string {
 	if l.rule == nil {
 		return ""

@@ -11,11 +11,11 @@ import (
 // together they keep l while they cannot reach the store. Fewer than one instance counts as
 // one. The share keeps the name and the ID of l; [Decision.Degraded] distinguishes them.
 //
-// A bucket's capacity is divided and rounded down. The rate of a token bucket is divided
-// exactly; the steps of a stepped one and the count of a window are rounded down. A share
-// has at least one token: where less would be left, its period or window is longer instead.
-// So all shares together grant at most what l does over time, and at once at most what l
-// does or one each, whichever is more.
+// A bucket's capacity is divided and rounded down. The rate of a token bucket is divided exactly;
+// the steps of a stepped one and the count of a window are rounded down. A share has at least one
+// token: where less would be left, its period or window is longer instead. So over time, all shares
+// together grant at most what l grants. At once they grant at most that, or one token each,
+// whichever is more.
 //
 // No share is slower than one token in 142 years. The share of a limit that is not valid is
 // that limit.

@@ -162,7 +162,7 @@ func (p *parsedLimit) parseOptions(words []string) error {
 		words = words[1:]
 		if word == "burst" {
 			if len(words) == 0 {
-				return &InvalidError{Field: "burst", Value: "without a number", Want: `"burst" followed by a whole number`}
+				return &InvalidError{Field: "burst", Value: "missing its number", Want: `"burst" followed by a whole number`}
 			}
 			if p.burst != 0 {
 				return &InvalidError{Field: "burst", Value: "given twice", Want: "one burst"}

@@ -16,7 +16,7 @@ func (l Limit) Validate() error {
 	case l.valid():
 		return nil
 	case l == Unlimited:
-		return &InvalidError{Field: "limit", Value: "Unlimited", Want: "no limits at all for a key that has none"}
+		return &InvalidError{Field: "limit", Value: "Unlimited", Want: "no limits for a key that is not limited"}
 	case l.rule == nil || l.rule.Algorithm == 0:
 		return &InvalidError{Field: "limit", Value: "the zero Limit", Want: "one made by a constructor or ParseLimit"}
 	}
@@ -60,7 +60,7 @@ func check(t *terms) error {
 func reason(t *terms) string {
 	switch t.Algorithm {
 	case algorithm.TokenBucket:
-		return "to count this rate exactly; a rounder one, such as " + strconv.FormatInt(rounder(t.Refill), 10) + ", allows more"
+		return "to count this rate exactly; a rounder rate, such as " + strconv.FormatInt(rounder(t.Refill), 10) + ", allows more"
 	case algorithm.Stepped:
 		return "to count a period this long exactly; a token bucket allows more"
 	case algorithm.SlidingWindow:

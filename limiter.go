@@ -16,8 +16,8 @@ import (
 // granted and charged by all of them or by none. It is safe for use by many goroutines.
 // Make one with [NewLimiter] or [NewLimiterFunc].
 //
-// Most callers want [Limiter.Allow]. To wait instead of being denied there is
-// [Limiter.Wait], and for costs that are known only afterwards [Limiter.Reserve].
+// Most callers want [Limiter.Allow]. To wait instead of being denied, use [Limiter.Wait]. If the
+// cost is known only afterwards, use [Limiter.Reserve].
 type Limiter struct {
 	store  Store
 	memory *Memory                 // the store, if it is one: called without a Request to copy
@@ -44,11 +44,11 @@ func NewLimiter(store Store, limits ...Limit) (*Limiter, error) {
 	return l, nil
 }
 
-// NewLimiterFunc makes a limiter that calls limits for the limits of each key, so that plans
-// or tenants can differ. Every request calls the function, from many goroutines: it should
-// return slices and limits that it made beforehand. What it returns is read, never changed.
-// An error is returned to the caller as it is, and nothing is charged. A key with no limits
-// is always allowed, and the Limit of that decision is [Unlimited].
+// NewLimiterFunc makes a limiter that calls limits for the limits of each key, so that plans or
+// tenants can differ. Every request calls the function, from many goroutines: it should return
+// slices and limits that it made beforehand. The limiter does not change the slices. It returns an
+// error of the function to the caller as it is, and charges nothing. A key with no limits is always
+// allowed, and the Limit of that decision is [Unlimited].
 //
 // Give the limits a name (see [Limit.Named]) if a key may move from one to another and
 // should keep what it has used.
@@ -95,7 +95,7 @@ func validateLimits(limits []Limit) error {
 			return err
 		}
 		if slices.ContainsFunc(limits[:i], l.sameState) {
-			return &InvalidError{Field: "limits", Value: "two of one name, " + strconv.Quote(l.Name()), Want: "each limit once, and a name of its own for each"}
+			return &InvalidError{Field: "limit name", Value: strconv.Quote(l.Name()) + " twice", Want: "a different name for each limit"}
 		}
 	}
 	return nil
@@ -106,8 +106,7 @@ func (l *Limiter) Allow(ctx context.Context, key string) (Decision, error) {
 	return l.take(ctx, key, 1)
 }
 
-// AllowN takes n tokens of key at once, n being at least 1. All n are granted or none is
-// charged.
+// AllowN takes n tokens of key at once. n must be at least 1. All n are granted or none is charged.
 func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
 		return Decision{}, invalid("n", n, "at least 1; Peek takes none, Refund returns tokens")
@@ -120,11 +119,11 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 	return l.take(ctx, key, 0)
 }
 
-// Refund returns n tokens to key, n being at least 1, and never more than it has used.
+// Refund returns n tokens to key, but not more than key has used. n must be at least 1.
 //
-// Refund soon. A refund does not undo what a bucket has refilled, or a window has forgotten,
-// since the tokens were taken: a late refund can let up to n more be granted than the limit
-// says. While start times are booked ahead they stay; requests after them come earlier.
+// Refund soon. A refund does not undo what a bucket has refilled, or a window has forgotten, since
+// the tokens were taken: a late refund can let up to n more be granted than the limit says. Start
+// times that are booked ahead do not change; requests after them start earlier.
 func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
 		return Decision{}, invalid("n", n, "at least 1")
@@ -212,10 +211,10 @@ func (l *Limiter) takeOne(ctx context.Context, key string, limit Limit, cost int
 // user, per tenant and for all. All are granted, or none is charged. It costs one round trip
 // in a store across a network; see redisstore.Store.TakeAll for keys on several servers.
 //
-// The decision speaks for all requests, and i is the index in rs of the one that decided: if
-// they are denied, the one that denied for the longest. After its RetryAfter all of them
-// would be granted if no other request came. Without requests, everything is allowed by
-// [Unlimited], and i is -1.
+// The decision applies to all requests, and i is the index in rs of the one that decided: if they
+// are denied, the one that denied for the longest. After its RetryAfter all of them would be
+// granted if no other request came. Without requests, everything is allowed by [Unlimited], and i
+// is -1.
 func AllowAll(ctx context.Context, store Store, rs ...Request) (d Decision, i int, err error) {
 	if len(rs) == 0 {
 		return unlimited, -1, nil
@@ -263,9 +262,9 @@ func (l *Limiter) release(g *group) {
 // unlimited is the decision for what has no limits.
 var unlimited = Decision{Limit: Unlimited, Remaining: math.MaxInt64}
 
-// Strictest returns the decision that speaks for several made together: of those that
-// denied, the one with the longest RetryAfter; if none did, the one with the least
-// Remaining; of equals the first. ds must not be empty.
+// Strictest returns the strictest of several decisions made together: of those that denied, the one
+// with the longest RetryAfter; if none did, the one with the least Remaining; of equals the first.
+// ds must not be empty.
 func Strictest(ds []Decision) Decision {
 	strictest := ds[0]
 	for _, d := range ds[1:] {

@@ -14,8 +14,8 @@ import (
 // DefaultKeys is the number of keys that NewMemory(0) holds: 4 million.
 const DefaultKeys = 1 << 22
 
-// Memory is the store inside this process. It is sharded and safe for use by many
-// goroutines, starts none of its own, and needs no closing.
+// Memory is the store inside this process. It is sharded and safe for use by many goroutines. It
+// starts no goroutines and needs no closing.
 //
 // It holds a bounded number of keys (a key counts once for each limit that it is used with) in
 // a table that grows as keys come: about 31 bytes a key when full, and no pointers for the
@@ -23,12 +23,12 @@ const DefaultKeys = 1 << 22
 //
 // # When it is full
 //
-// The slot of a key in its initial state is reused. If every slot holds a key that still
-// counts for something, nothing is forgotten: new keys share one state for each limit (and
-// shard) until a slot is free. So a flood of new keys can neither grow the store nor hand
-// out fresh budgets. But it makes the store deny new clients, while it lasts and then for as
-// long as the limit says: up to a day under 5/d fixed-window. Keys that have a slot are not
-// affected. New keys that share a state cannot be taken together: [ErrFull].
+// The slot of a key in its initial state is reused. If no key is in its initial state, the store
+// forgets none: new keys share one state for each limit (and shard) until a slot is free. So a
+// flood of new keys can neither grow the store nor get fresh budgets. But the store then denies new
+// clients, during the flood and afterwards for up to the length of the limit: a day under 5/d
+// fixed-window. Keys that have a slot are not affected. New keys that share a state cannot be taken
+// together: [ErrFull].
 //
 // Make the store large enough for the keys that come within the longest window, or within the
 // time in which the slowest bucket refills, attackers included. The default of 4 million keys
@@ -40,9 +40,9 @@ type Memory struct {
 	shards []memtable.Shard
 }
 
-// NewMemory makes a store with room for the given number of keys, and for at most a tenth
-// more; 0 or less means [DefaultKeys]. On top come the slots that new keys share when it is
-// full: one for each limit, and at most a quarter and some 20 in all.
+// NewMemory makes a store with room for the given number of keys, and for at most a tenth more; 0
+// or less means [DefaultKeys]. The store also has slots that new keys share when it is full: one
+// for each limit, and at most a quarter of keys and some 20 in all.
 func NewMemory(keys int) *Memory {
 	if keys <= 0 {
 		keys = DefaultKeys
@@ -266,8 +266,8 @@ func (m *Memory) Reset(_ context.Context, key string, l Limit) error {
 	return nil
 }
 
-// Keys is the number of slots taken: keys that count for something, and some whose slot
-// has not been reused yet.
+// Keys returns the number of slots in use: keys that are not in their initial state, and some keys
+// whose slot has not been reused yet.
 func (m *Memory) Keys() int {
 	n := 0
 	for i := range m.shards {

@@ -32,13 +32,13 @@ type Request struct {
 	// when it grants a request with MaxWait. A refund that points to a start time other than
 	// the zero time cancels that grant: it is done only if nothing has been granted or
 	// refunded after that start, and otherwise RetryAfter is [Never] and nothing changes. A
-	// cancel that is done before the start returns the start as well, if the state shows which
-	// one was before it. It must use the limit that booked, with the cost that it was granted.
+	// cancel before the start also frees the start time, if the state shows the one before it.
+	// It must use the limit that booked, and the cost that was granted.
 	Start *time.Time
 
-	// At is the time of the request. Zero means the store's own clock, which is what live
-	// traffic wants; replay and tests pass the time. Whole microseconds count. It must lie
-	// between 1970 and 2255. The times given to one store should be of one clock.
+	// At is the time of the request. Zero means the store's own clock, which is what live traffic
+	// wants; replay and tests pass the time. Fractions of a microsecond are dropped. It must be
+	// between 1970 and 2255. All times given to one store should come from one clock.
 	At time.Time
 }
 
@@ -51,7 +51,7 @@ func (r *Request) Validate() error {
 		return err
 	}
 	if r.MaxWait < 0 || r.MaxWait > maxAhead {
-		return &InvalidError{Field: "max wait", Value: r.MaxWait.String(), Want: "0, or above to book ahead, and at most 285 years"}
+		return &InvalidError{Field: "max wait", Value: r.MaxWait.String(), Want: "0 to 285 years"}
 	}
 	if !r.At.IsZero() && !countable(r.At) {
 		return &InvalidError{Field: "at", Value: r.At.Format(time.RFC3339), Want: wantTime + " for the store's clock"}
@@ -100,7 +100,7 @@ const maxTogether = 4000
 // [Store].
 func ValidateAll(rs []Request, ds []Decision) error {
 	if len(rs) != len(ds) {
-		return invalid("decisions", int64(len(ds)), "one for each of the "+strconv.Itoa(len(rs))+" requests")
+		return invalid("decisions", int64(len(ds)), strconv.Itoa(len(rs))+", one for each request")
 	}
 	if len(rs) > maxTogether {
 		return invalid("requests", int64(len(rs)), "at most "+strconv.Itoa(maxTogether)+" together")

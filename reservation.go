@@ -42,8 +42,8 @@ func (l *Limiter) Reserve(ctx context.Context, key string, n int64) (*Reservatio
 	return r, nil
 }
 
-// ReserveNow is [Limiter.Reserve] for callers that cannot wait: unless the tokens are granted
-// now, it returns a [DeadlineError] that says when they would be, and nothing is charged.
+// ReserveNow is [Limiter.Reserve] for callers that cannot wait: unless the tokens are granted now,
+// it returns a [DeadlineError] with the wait until they would be, and charges nothing.
 func (l *Limiter) ReserveNow(ctx context.Context, key string, n int64) (*Reservation, error) {
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil {
@@ -75,21 +75,20 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	return err
 }
 
-// Cancel returns all tokens of r, also if ctx has ended. The store has 5 seconds to answer. If a
-// cancel of a caller before or behind r is under way, that goes on with r, and Cancel returns nil.
+// Cancel returns all tokens of r. It works even if ctx has ended, and takes at most 5 seconds. If
+// another caller's cancel is under way, that one also cancels r, and Cancel returns nil at once.
 //
-// While the start of r lies ahead, the tokens stay charged, and Cancel returns nil, if a
-// request of another n or another process was booked after r. Callers of this process that
-// wait behind r for the same n move up. Once the start has come, Cancel is a
-// [Limiter.Refund]. After an error of the store the tokens may or may not have been
-// returned.
+// If a request of another n or another process was booked after r, and the start of r has not come,
+// the tokens stay charged and Cancel returns nil. Callers of this process that wait behind r for
+// the same n move up. Once the start has come, Cancel is a [Limiter.Refund]. After an error of the
+// store the tokens may or may not have been returned.
 //
 // Only the first Cancel or Commit counts. Later ones do nothing and return nil.
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }
 
-// Commit settles r at the cost that was used. What is left over is refunded, see
-// [Limiter.Refund]. What was used beyond n is charged at the next start times, so that later
-// requests wait for it. A Commit of 0 is [Reservation.Cancel].
+// Commit settles r at the cost that was used. Unused tokens are refunded, see [Limiter.Refund].
+// Tokens used beyond n are charged at the next start times, so that later requests wait for them. A
+// Commit of 0 is [Reservation.Cancel].
 //
 // The excess is charged to one limit after the other. An error says how much of it was not
 // charged.
@@ -138,7 +137,7 @@ func (b booking) charge(ctx context.Context, n int64) error {
 				err = invalid("used", n, "what "+limit.Name()+" grants in 285 years")
 			}
 			if err != nil {
-				return fmt.Errorf("headgate: %d of %d tokens beyond the reservation not charged to %s, "+
+				return fmt.Errorf("headgate: %d of %d tokens beyond the reservation were not charged to %s, "+
 					"nor any to the %d limits after it: %w", left, n, limit.Name(), len(b.limits)-i-1, err)
 			}
 		}

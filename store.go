@@ -17,7 +17,7 @@ type Store interface {
 
 	// TakeAll decides several requests together: all are granted and charged, or none is
 	// charged. It fills ds, which must be as long as rs. All grants have one start time, the
-	// latest of theirs. Peeks and refunds deny nothing, but a cancel that cannot be done
+	// latest of theirs. A peek or refund never denies the others; a cancel that cannot be done
 	// does. If a request is denied, ds holds for each of the others whether it alone would
 	// have been granted. Two requests of one key and [Limit.ID], and more than 4,000 requests,
 	// are an [InvalidError].
@@ -27,8 +27,8 @@ type Store interface {
 	Reset(ctx context.Context, key string, l Limit) error
 }
 
-// Granted reports whether a TakeAll of rs that was answered with ds granted them. It is for
-// implementers of a [Store] around another one. There must be a decision for each request.
+// Granted reports whether a TakeAll that filled ds granted all of rs. It is for implementers of a
+// [Store] around another one. There must be a decision for each request.
 func Granted(rs []Request, ds []Decision) bool {
 	patience := Never
 	for i := range rs {

@@ -19,13 +19,13 @@ func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(c
 // once and nothing is charged. It returns an [InvalidError] for an n below 1, or above what
 // a limit ever grants at once. After an error of the store, the tokens may be charged.
 //
-// If ctx ends first, WaitN returns its error at once. The callers in this process that wait
-// behind it for the same n move up, and the last start time is cancelled. It stays charged if
-// another process has booked after it, or another n was booked, and if it has come already:
-// a caller that leaves can make the limit short by n, never over.
+// If ctx ends first, WaitN returns its error at once. The callers in this process that wait behind
+// it for the same n move up, and the last start time is cancelled. That start time stays charged if
+// it has already come, or if another process or another n was booked after it. The limit can then
+// grant up to n too little, and never too much.
 //
-// Start times keep the limits. Callers that wake up late because the machine is busy may
-// come closer together than the limits allow; with a gate they do not.
+// Start times keep the limits. Callers that wake up late because the machine is busy may run closer
+// together than the limits allow. A gate prevents that.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil || b.granted(ctx) {

@@ -27,8 +27,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Limiter allows a limited number of permits of each key in use at a time. It is safe for use
-// by many goroutines, starts none of its own, and needs no Close. Make one with [New].
+// Limiter allows a limited number of permits of each key in use at a time. It is safe for use by
+// many goroutines. It starts no goroutines and needs no Close. Make one with [New].
 //
 // [Limiter.Acquire] answers at once; [Limiter.Wait] waits for a permit. Work that may take
 // longer than the TTL of a permit calls [Permit.Keep].
@@ -48,10 +48,10 @@ type Limiter struct {
 // minTTL is the shortest TTL that Keep can renew in time. Stores accept shorter ones.
 const minTTL = time.Millisecond
 
-// New returns a Limiter of each key to limit permits, from 1 to 65,535, with the given TTL.
-// The TTL is at least 1ms and at most 8760h: longer than any pause of a working process, and no
-// longer than the place of a dead one may stay taken. New returns a [headgate.InvalidError] for
-// other numbers, or if store is nil.
+// New returns a Limiter that allows at most limit permits of each key, from 1 to 65,535, with the
+// given TTL. The TTL is at least 1ms and at most 8760h. Choose one that is longer than any pause of
+// a working process, because it is also how long a dead process keeps its permits. New returns a
+// [headgate.InvalidError] for other numbers, or if store is nil.
 func New(store Store, limit int64, ttl time.Duration) (*Limiter, error) {
 	v := reflect.ValueOf(store)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {

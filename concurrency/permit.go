@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// ErrReleased is returned by [Permit.Release] and [Permit.Renew] after the permit was released.
-// It is the cause of the context of [Permit.Keep] then.
+// ErrReleased is returned by [Permit.Release] and [Permit.Renew] after the permit was released. It
+// is then the cause of the context that [Permit.Keep] returned.
 var ErrReleased = errors.New("concurrency: permit already released")
 
 // ErrExpired is returned by [Permit.Release] and [Permit.Renew] after the permit expired. It is
-// the cause of the context of [Permit.Keep] then. Another caller may have taken the place.
+// then the cause of the context that [Permit.Keep] returned. Another caller may have taken the
+// place.
 var ErrExpired = errors.New("concurrency: permit expired")
 
-// Permit is one place among the limit of a key. It is in use until it is released or expires.
+// Permit is one of the limited permits of a key. It is in use until it is released or expires.
 // [Limiter.Acquire] and [Limiter.Wait] return it. It is safe for use by many goroutines.
 type Permit struct {
 	store   Store
@@ -114,7 +115,7 @@ func (p *Permit) Renew(ctx context.Context) error {
 // ends when ctx ends, when Release is called, and when the permit expires or may expire because
 // the store does not answer. [context.Cause] is then ErrReleased or ErrExpired.
 //
-// To cancel does not release the permit.
+// Calling cancel does not release the permit.
 func (p *Permit) Keep(ctx context.Context) (kept context.Context, cancel context.CancelFunc) {
 	kept, end := context.WithCancelCause(ctx)
 	go func() { end(p.keep(kept)) }()

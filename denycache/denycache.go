@@ -23,9 +23,9 @@ const (
 	maxKeyLen = 1024 // longer keys are not remembered, so that memory stays bounded
 )
 
-// Store is a [headgate.Store] around a distant one that remembers its denials. Until the time
-// at which a denied request may be retried, it denies the same cost or a larger one of the same
-// key and limit in this process. Make one with [New]. It is safe for use by many goroutines.
+// Store is a [headgate.Store] that remembers the denials of a remote store. Until the time at which
+// a denied request may be retried, it denies the same cost or a larger one of the same key and
+// limit in this process. Make one with [New]. It is safe for use by many goroutines.
 //
 // In a remembered denial RetryAfter and ResetAfter have counted down, both are at most what the
 // store would answer, and Remaining is 0. A request is never denied for longer than the store
@@ -34,8 +34,8 @@ const (
 // is unavailable.
 //
 // A group ([Store.TakeAll]) is denied from memory if one of its requests is. The decisions of its
-// other requests then say only that these were not the reason: they are allowed, with Remaining
-// 0 and no waits. RetryAfter of the group may be too short if another limit would deny for longer.
+// other requests then mean only that these were not the reason: they are allowed, with Remaining 0
+// and no waits. RetryAfter of the group may be too short if another limit would deny for longer.
 //
 // Peeks, refunds, costs above the capacity, requests with MaxWait or At, and keys of over 1,024
 // bytes go to the store. So does every group that contains one of these.
@@ -51,8 +51,8 @@ type Store struct {
 
 var _ headgate.Store = (*Store)(nil)
 
-// New returns a Store around store that remembers up to size denials, 0 meaning [DefaultSize].
-// Each takes 60 bytes and its key; when there is no room, the denial that ends first is forgotten.
+// New returns a Store around store that remembers up to size denials; 0 means [DefaultSize]. Each
+// takes 60 bytes and its key. If there is no room, the denial that ends first is forgotten.
 func New(store headgate.Store, size int) (*Store, error) {
 	if _, err := headgate.NewLimiter(store, headgate.PerSecond(1)); err != nil {
 		return nil, err // store is nil

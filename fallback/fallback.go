@@ -12,8 +12,8 @@
 //
 // While the store fails, [Closed] grants nothing, [Open] grants everything, and [Local] grants at
 // most this instance's share of the limit. So whatever fails, the store and all shares together
-// grant at most twice the limit (where a limit has fewer tokens than there are instances, the
-// limit and one token for each instance). docs/design/fallback.md has the exact bounds.
+// grant at most twice the limit. If a limit has fewer tokens than there are instances, they grant
+// at most the limit and one token for each instance. docs/design/fallback.md has the exact bounds.
 package fallback
 
 import (
@@ -28,7 +28,7 @@ import (
 type Mode uint8
 
 const (
-	// Closed denies until the store is called again, which is RetryAfter. It is the default,
+	// Closed denies. RetryAfter is the time until the store is called again. It is the default,
 	// because it keeps every limit and needs no settings.
 	Closed Mode = iota
 
@@ -61,11 +61,13 @@ type Options struct {
 	// Default: 50 ms.
 	Timeout time.Duration
 
-	// Failures is how many failures in a row open the circuit. So do as many within ten seconds,
-	// if they are at least half of the calls. Of calls that overlap only the first counts.
+	// Failures is how many failures in a row open the circuit. The same number within ten seconds
+	// also opens it, if at least half of the calls failed. Of calls that overlap, only the first
+	// counts.
 	//
-	// Invalid input is no failure, nor is an error whose method Busy returns true, such as
-	// redisstore.ErrBusy: the request was rejected in this process. Default: 5.
+	// Invalid input does not count as a failure. An error whose method Busy returns true, such as
+	// redisstore.ErrBusy, does not count either: the request was rejected in this process. Default:
+	// 5.
 	Failures int
 
 	// OpenTimeout is how long the circuit stays open. After it, one call at a time tries the
@@ -84,8 +86,8 @@ const (
 	defaultOpenTimeout = time.Second
 )
 
-// Store is a headgate.Store around another one. It is safe for use by many goroutines, starts
-// none, and needs no closing. Make one with [New].
+// Store is a headgate.Store around another one. It is safe for use by many goroutines. It starts no
+// goroutines and needs no closing. Make one with [New].
 //
 // The other store must return when the context of a call ends, as redisstore does.
 type Store struct {

@@ -12,8 +12,8 @@ import (
 // request with a MaxWait that only the store can grant: in the mode Closed, and in the mode Local
 // if the cost is more than the share ever holds.
 //
-// A refund goes to whatever decides at that moment; in the modes Closed and Open a refund without
-// the store is accepted and dropped, so that the store stays charged.
+// A refund goes to the store, or to the share if that decides at the moment. In the modes Closed
+// and Open, a refund without the store is accepted and dropped, so the store stays charged.
 func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
 	if err := r.Validate(); err != nil {
 		return headgate.Decision{}, err

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// ErrClosed is returned by what waits at a gate, during and after its Close.
+// ErrClosed is returned by methods that wait at a gate, during and after its Close.
 var ErrClosed = errors.New("gate: closed")
 
 // Gate lets at most n callers pass in any window of length period, wherever it begins.
@@ -31,9 +31,9 @@ var ErrClosed = errors.New("gate: closed")
 //	}
 //
 // Most callers want [Gate.Wait]. The promise holds for the moments at which callers see Wait
-// return, even if the scheduler wakes them late: a pass counts from when its caller
-// runs. docs/design/gate.md says how, and what remains: with periods of 100 ms and more about
-// 99.5 % of n pass in a period, with 1 ms 90 %.
+// return, even if the scheduler wakes them late: a pass counts from when its caller runs.
+// docs/design/gate.md explains how. With periods of 100 ms and more, about 99.5 % of n pass in a
+// period; with 1 ms, 90 %.
 //
 // A Gate has no goroutine, and a timer only while callers wait. It is safe for use
 // by many goroutines and must not be copied. Make one with [New].
@@ -103,7 +103,7 @@ var started = time.Now()
 
 func nanos() int64 { return int64(time.Since(started)) }
 
-// Burst returns the n of [New]: as many tokens can pass together.
+// Burst returns the n of [New], the most tokens that can pass together.
 func (g *Gate) Burst() int64 { return g.limit }
 
 // Rate returns the n of [New] and the period, leeway included.
@@ -163,9 +163,9 @@ func (g *Gate) tryWait(timeout time.Duration) error {
 	return g.Wait(ctx)
 }
 
-// Peek reports whether a caller could pass now, and otherwise in how long, after those that wait.
-// It charges nothing. The wait may be longer if callers wait for different
-// numbers of tokens. A closed gate is not open, and the wait is [headgate.Never].
+// Peek reports whether a caller could pass now, and otherwise how long it would wait in line. It
+// charges nothing. The wait may be longer if callers wait for different numbers of tokens. A closed
+// gate is not open, and the wait is [headgate.Never].
 func (g *Gate) Peek() (open bool, in time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -179,7 +179,7 @@ func (g *Gate) Peek() (open bool, in time.Duration) {
 	return false, max(g.forecast(1, now), 1)
 }
 
-// Close ends all waiting, now and later, with [ErrClosed].
+// Close makes all current and later waits return [ErrClosed].
 func (g *Gate) Close() {
 	g.mu.Lock()
 	g.closed = true

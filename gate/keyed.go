@@ -81,7 +81,7 @@ func (k *KeyedGate) Peek(key string) (open bool, in time.Duration) {
 	return true, 0
 }
 
-// Close ends all waiting, now and later, at the gates of all keys with [ErrClosed].
+// Close makes all current and later waits at all keys return [ErrClosed].
 func (k *KeyedGate) Close() {
 	for i := range k.shards {
 		for _, g := range k.shards[i].close() {

@@ -12,12 +12,12 @@ import (
 // NewReader returns a reader that reads from r at the pace of w, one token for each byte.
 //
 // Readers and writers that share one w get equal parts, if they always have something to do and
-// their buffers hold a chunk: at most 4 KiB, and at most 1/128 of what passes in a period. One
-// alone passes evenly, and not a whole burst or period at once.
+// their buffers hold a chunk: at most 4 KiB, and at most 1/128 of what passes in a period. A single
+// stream also passes evenly, and not a whole burst or period at once.
 //
-// Read reads first and then waits: what is not read costs nothing. If waiting fails, because ctx
-// has ended or w was closed, Read returns that error, and what it had read is lost. It returns a
-// [headgate.InvalidError] if w is nil.
+// Read reads first and then waits, so it takes tokens only for bytes that it has read. If waiting
+// fails, because ctx has ended or w was closed, Read returns that error, and the bytes that it has
+// read are lost. It returns a [headgate.InvalidError] if w is nil.
 func NewReader(ctx context.Context, r io.Reader, w Waiter) io.Reader {
 	return &reader{r: r, pace: stream{ctx: ctx, waiter: w}}
 }

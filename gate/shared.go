@@ -26,8 +26,8 @@ import (
 // passes with one of n permits, which it keeps for a period. The store counts the permits and
 // reports when one is released, so no caller polls. docs/design/gate.md says how many pass.
 //
-// Callers of one process pass first come, first served; among processes, about so. A process
-// that dies keeps its permits for two periods and a second.
+// Callers of one process pass first come, first served. Across processes, the order is approximate.
+// A process that dies keeps its permits for two periods and a second.
 //
 // It is safe for use by many goroutines. Make one with [NewShared].
 type SharedGate struct {
@@ -107,9 +107,9 @@ func (g *SharedGate) Wait(ctx context.Context) error {
 	})
 }
 
-// TryWait waits for at most timeout and reports whether the caller may go on.
-// A timeout of 0 does not wait in line, and a negative one waits however long it takes.
-// The errors are the others of [SharedGate.Wait].
+// TryWait waits for at most timeout and reports whether the caller may go on. A timeout of 0 does
+// not wait in line, and a negative one waits however long it takes. Its other errors are those of
+// [SharedGate.Wait].
 func (g *SharedGate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
 	switch {
 	case timeout < 0:
@@ -128,8 +128,8 @@ func (g *SharedGate) TryWait(ctx context.Context, timeout time.Duration) (passed
 	return passed, err
 }
 
-// Peek reports whether a caller could pass now, and otherwise in how long at most, if no other
-// caller comes. It does not count callers that wait.
+// Peek reports whether a caller could pass now, and otherwise the longest time that it would wait
+// if no other caller came. It does not count callers that wait.
 func (g *SharedGate) Peek(ctx context.Context) (open bool, in time.Duration, err error) {
 	if g.life.Err() != nil {
 		return false, headgate.Never, ErrClosed
@@ -138,8 +138,8 @@ func (g *SharedGate) Peek(ctx context.Context) (open bool, in time.Duration, err
 	return d.Allowed(), d.RetryAfter, err
 }
 
-// Close ends all waiting in this process, now and later, with [ErrClosed].
-// It does not close the store.
+// Close makes all current and later waits in this process return [ErrClosed]. It does not close the
+// store.
 func (g *SharedGate) Close() { g.end(ErrClosed) }
 
 // alive calls do with a context that ends with the gate, too, and returns why it ended.

@@ -9,15 +9,15 @@ import (
 
 // AddressOptions configures [ClientAddress].
 type AddressOptions struct {
-	// Trusted are the addresses of your own proxies. Only what they report about a client
-	// is believed. If any address is trusted, connections over a Unix socket are, too; use
-	// 127.0.0.1/32 to trust only those. Default: none, and then all connections over a Unix
-	// socket share one key.
+	// Trusted lists the addresses of your own proxies. Forwarding fields from other addresses are
+	// ignored. If any address is trusted, connections over a Unix socket are, too; use 127.0.0.1/32
+	// to trust only those. Default: none, and then all connections over a Unix socket share one
+	// key.
 	Trusted []netip.Prefix
 
-	// Forwarded reads the field Forwarded (RFC 7239) instead of X-Forwarded-For. Set it if
-	// your proxies write that one. Never are both read, because a client can forge the one
-	// that the proxies do not write.
+	// Forwarded reads the field Forwarded (RFC 7239) instead of X-Forwarded-For. Set it if your
+	// proxies write that one. Only one of them is read, because a client can forge the one that the
+	// proxies do not write.
 	Forwarded bool
 
 	// IPv6Bits is the length of the prefix by which IPv6 clients are grouped, 1 to 128. A

@@ -53,10 +53,10 @@ type Options struct {
 	// this instance's share of the limit.
 	FailClosed bool
 
-	// Timeout is how long a decision may take until the store counts as unavailable. The
-	// request may still be charged. Set it for a store across a network, to 50 ms for
-	// example, but not for a fallback.Store, which has its own. Default: no timeout but
-	// that of the store's client, which can be many seconds while Redis does not respond.
+	// Timeout is how long a decision may take until the store counts as unavailable. The request
+	// may still be charged. Set it for a store across a network, to 50 ms for example, but not for
+	// a fallback.Store, which has its own. Default: only the timeout of the store's client, which
+	// can be many seconds while Redis does not respond.
 	Timeout time.Duration
 
 	// Shadow decides and charges, but denies no request and sets no header field. Use it to

@@ -11,9 +11,9 @@ import (
 
 // KeyFunc returns the key of a request. Requests of equal keys share their limits.
 //
-// The functions of this package begin each key with its kind, so that a header cannot pass
-// for an address. They return "" for a request without the header, cookie or address. ""
-// is a key like any other, which all such requests share; see [FirstOf].
+// The functions of this package begin each key with its kind, so that the value of a header cannot
+// be mistaken for an address. They return "" for a request without the header, cookie or address.
+// "" is a key like any other, which all such requests share; see [FirstOf].
 type KeyFunc func(*http.Request) string
 
 // Header makes keys from the value of a header field, such as an API key. A client that may

@@ -27,8 +27,8 @@ type TransportOptions struct {
 	// is shortened to it. Default: [DefaultMaxPause].
 	MaxPause time.Duration
 
-	// RetryAfterOnly ignores all fields of responses but Retry-After. Set it for a server
-	// whose other fields are wrong, or whose limits are shorter than whole seconds.
+	// RetryAfterOnly ignores all fields of responses but Retry-After. Set it for a server whose
+	// other fields are wrong, or whose periods are shorter than a second.
 	RetryAfterOnly bool
 
 	// FailOpen sends requests without waiting while the store is unavailable; pauses that
@@ -95,11 +95,11 @@ const ownPauses = 1 << 16
 //     X-Rate-Limit-: in seconds from now, or, if it is 10^9 or more, in seconds or
 //     milliseconds since 1970.
 //
-// Dates are compared with the Date of the response. Pauses are kept in the limiter's store,
-// under the limit named "httplimit.pause", so that all processes that share the store keep
-// them. No limit of the limiter may have that name. Of pauses that several processes record
-// within the same round trip to the store, the shared one is sometimes not the longest; and
-// another process may see a longer one for a moment. Each process always keeps its own.
+// Dates are compared with the Date of the response. Pauses are kept in the limiter's store, under
+// the limit named "httplimit.pause", so that all processes that share the store keep them. No limit
+// of the limiter may have that name. If several processes record pauses within one round trip to
+// the store, the shared pause is sometimes not the longest, and another process may briefly see a
+// longer one. Each process always keeps its own.
 //
 // The response is returned unchanged, and nothing is sent again: to retry, send the request
 // again, which waits. Recording a pause delays a response by at most 100 ms. If the store takes

@@ -37,8 +37,8 @@ type Options struct {
 	// at least 20 round trips to the store.
 	TTL time.Duration
 
-	// Keys is for how many keys grants are counted, 60 bytes each: at most 16,777,216; 0 means
-	// [DefaultKeys]. It should be several times the number of hot keys.
+	// Keys is the number of keys whose grants are counted, at 60 bytes each: at most 16,777,216; 0
+	// means [DefaultKeys]. It should be several times the number of hot keys.
 	Keys int
 }
 
@@ -46,25 +46,26 @@ type Options struct {
 // It grants most requests for these keys without asking the store. Make one with [New]. It is
 // safe for use by many goroutines.
 //
-// A key is hot if this process was granted something 16 times within a TTL. A prefetch takes half
-// of what the process will probably use within a TTL. Callers do not wait for it: until it is
-// answered, and whenever tokens run out, requests ask the store. Every denial is the store's.
+// A key is hot if its requests in this process were granted 16 times within a TTL. A prefetch takes
+// half of what the process will probably use within a TTL. Callers do not wait for it: until it is
+// answered, and whenever tokens run out, requests ask the store. Only the store denies.
 //
-// All processes together never grant more than the limit, if the clocks of store and process run
-// at the same pace to within an eighth. Only what fills a bucket other than its refill lets
-// prefetched tokens be used on top: a refund, a reset in another process, a change of the limit's
+// All processes together never grant more than the limit, if the clocks of store and process run at
+// the same pace to within an eighth. Prefetched tokens can exceed the limit only if something other
+// than its refill fills a bucket: a refund, a reset in another process, a change of the limit's
 // numbers, a store that loses writes or whose clock jumps ahead.
 //
-// They may grant less. Tokens that are not used within the TTL are lost, also when a process ends,
-// and a bucket must miss as many tokens as flow in within a TTL. So a burst on a hot key finds
-// less than the capacity, by 1 to 16 % in the measurements of docs/design/lease.md, and a key that
-// is asked for as much as its limit is granted up to 3 % less.
+// They may grant less. Tokens that are not used within the TTL are lost, also when a process ends.
+// A lease also leaves part of each bucket unused: the tokens that flow in within a TTL. So a burst
+// on a hot key finds less than the capacity, by 1 to 16 % in the measurements of
+// docs/design/lease.md, and a key whose requests equal its limit is granted up to 3 % less.
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost, no MaxWait and no At, under
 // token buckets, stepped ones and fixed windows whose capacity is at least 16 / PrefetchFraction.
 // All others go to the store. Sliding windows and logs would forget tokens before they are used.
 //
-// A denycache and a fallback go inside. A denycache outside would deny what this process holds.
+// A denycache and a fallback go inside. A denycache outside would deny requests that the lease
+// could serve.
 type Store struct {
 	store    headgate.Store
 	fraction float64

@@ -13,11 +13,11 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Definitions puts random requests to s and to a naive model of the definitions. It wants
-// the same decisions, field by field, and the same start times.
+// Definitions sends random requests to s and to a naive model of the definitions. It requires the
+// same decisions, field by field, and the same start times.
 func Definitions(t *testing.T, s headgate.Store) { Agreement(t, s, newModel()) }
 
-// Agreement puts the same random requests to two stores, and wants the same decisions.
+// Agreement sends the same random requests to two stores, and requires the same decisions.
 func Agreement(t *testing.T, got, want headgate.Store) {
 	for _, a := range algorithms {
 		t.Run(a.String(), func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Observer is the functions that a store made by [New] calls. Each may be nil.
+// Observer holds the functions that a store made by [New] calls. Each may be nil.
 //
 // The goroutine that called the store calls them, after the store has answered. So they must be
 // quick and safe for use by many goroutines. A panic in one is a panic of the caller; by then the
@@ -47,9 +47,9 @@ type Call struct {
 
 // New returns a store that answers as store does and reports each answer to observers.
 //
-// It reports what goes through it: outside of another store the requests of callers, inside of it
-// the requests of that store. If the observers have no functions, New returns store itself. It
-// returns a [headgate.InvalidError] if store is nil or a zero value.
+// It reports the requests that it receives. Around another store these are the requests of callers;
+// inside another store, the requests of that store. If the observers have no functions, New returns
+// store itself. It returns a [headgate.InvalidError] if store is nil or a zero value.
 func New(store headgate.Store, observers ...Observer) (headgate.Store, error) {
 	// A limiter accepts the same stores.
 	if _, err := headgate.NewLimiter(store, headgate.PerSecond(1)); err != nil {

@@ -20,7 +20,7 @@ const (
 	Failed                        // an error: not decided, as far as the store can tell
 )
 
-// Outcomes is the number of values of [Outcome], that of the zero value included.
+// Outcomes is the number of values of [Outcome], including the zero value.
 const Outcomes = len(outcomeNames)
 
 var outcomeNames = [...]string{

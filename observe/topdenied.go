@@ -24,7 +24,7 @@ const (
 // [Observer].
 //
 // It counts requests that a limit denied, not their cost; peeks, refunds, errors and what was
-// rolled back do not count. A key counts by itself under each limit (see [headgate.Limit.ID]).
+// rolled back do not count. A key is counted separately under each limit (see [headgate.Limit.ID]).
 //
 // A fixed number n of entries is kept by the algorithm Space-Saving (Metwally, Agrawal, El
 // Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005): a new
@@ -64,7 +64,7 @@ type deniedRank struct {
 
 // DeniedKey is a key that was denied.
 type DeniedKey struct {
-	Key     string         // its first [MaxDeniedKey] bytes; longer keys still count apart
+	Key     string         // its first [MaxDeniedKey] bytes; longer keys are counted separately
 	Limit   headgate.Limit // as it was when it denied last
 	Denied  int64          // how often, at most
 	AtLeast int64          // how often, at least
@@ -103,7 +103,8 @@ func (t *TopDenied) Decided(_ context.Context, e Event) {
 	t.count(i)
 }
 
-// Top returns all entries, those denied most first; of equals, the one known best first.
+// Top returns all entries, those denied most first; of equals, the one with the largest AtLeast
+// first.
 func (t *TopDenied) Top() []DeniedKey {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -42,9 +42,9 @@ import (
 
 // Options are the settings of [Metrics].
 type Options struct {
-	// Limits is the number of limits, told apart by name, that have series of their own: those that
-	// come first. All others count as the limit _OTHER. 0 means [DefaultLimits]; at most 10,000.
-	// Each may take 16 attribute sets; an SDK keeps 2,000 for an instrument by default.
+	// Limits is the number of limit names that have their own series: the first names that are
+	// measured. All others count as the limit _OTHER. 0 means [DefaultLimits]; at most 10,000. Each
+	// may take 16 attribute sets; an SDK keeps 2,000 for an instrument by default.
 	Limits int
 
 	// Attributes are added to all measurements, for example the name of the store. They take
@@ -174,7 +174,7 @@ func (m *Metrics) Batch(requests int, took time.Duration, err error) {
 }
 
 // Degraded sets whether decisions are made without the store from now on. Such decisions are
-// marked, and the time is counted. To set the same value again changes nothing.
+// marked, and the time is counted. Setting the same value again changes nothing.
 func (m *Metrics) Degraded(degraded bool) {
 	m.time.set(degraded)
 	m.degraded.Store(degraded)

@@ -45,7 +45,7 @@ func count(cfg TokenBucketConfig) (numbers, error) {
 	amount, unit, ok := fraction(min(cfg.RefillRate, float64(capacity)))
 	if !ok || unit > maxParts/capacity {
 		return numbers{}, invalid("RefillRate", rateText(cfg.RefillRate),
-			"a rounder number, such as 0.1 or 1.0/3: beside this capacity, a token is counted in at most "+strconv.FormatInt(maxParts/capacity, 10)+" parts")
+			"a rounder number, such as 0.1 or 1.0/3: with this capacity, a token is counted in at most "+strconv.FormatInt(maxParts/capacity, 10)+" parts")
 	}
 	n := numbers{full: capacity * unit, unit: unit, amount: amount, interval: ceilDiv(int64(cfg.RefillInterval), 1000)}
 	steps := ceilDiv(n.full, n.amount)

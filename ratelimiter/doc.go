@@ -44,11 +44,12 @@
 // # Clocks
 //
 // The time is the server's, or the caller's if the server does not let scripts use TIME (by an
-// ACL). The time of the last refill never runs back, so callers whose clocks differ gain nothing
-// by alternating. Only programs that run the guide's script bring clocks of their own. A clock that
-// is ahead adds the refill of its lead, once. A clock that is behind, if it makes the key, leaves
-// its lag to be refilled, once. In all, a bucket grants what it would grant in the time that has
-// passed plus the difference between the clocks, and at most a full bucket for that difference.
+// ACL). The time of the last refill never runs back, so callers whose clocks differ gain nothing by
+// alternating. Only programs that run the guide's script use their own clocks. A clock that is
+// ahead adds, once, the tokens that refill during its lead. A clock that is behind adds, once, the
+// tokens that refill during its lag, if it makes the key. In all, a bucket grants what it would
+// grant in the time that has passed plus the difference between the clocks, and at most a full
+// bucket for that difference.
 //
 // Until the time reaches a clock that was ahead, no tokens arrive for other callers. If the clock
 // was ahead by more than the key's expiry, denied callers do not extend the expiry: the key

@@ -20,7 +20,7 @@ func (busyError) Error() string {
 // Busy reports that the request was rejected locally, whatever the state of the server.
 func (busyError) Busy() bool { return true }
 
-// ErrNotSent is in the error of Take and TakeAll of a [Store] if the context ended before the
+// ErrNotSent is wrapped by the error of Take and TakeAll of a [Store] if the context ended before the
 // request was sent. Nothing is charged then. Without it, the error of a context means that the
 // request was sent, or waits for a connection, and may still be charged; a TakeAll over several
 // servers is refunded in the background.

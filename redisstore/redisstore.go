@@ -4,11 +4,11 @@
 // Concurrent callers share round trips: while the server decides, further requests wait, and the
 // next run of the script decides all of them. The script reads, decides and writes in one atomic
 // step, by the clock of the server. Requests for a key are decided in the order of their calls.
-// There is no timer: a caller that finds the server idle is sent at once.
+// There is no timer: if the server is idle, a request is sent at once.
 //
-// Every key expires, at most a quarter of its lifetime and two seconds after it is needed. A denial
-// writes nothing.
-// Redis 6.2 and newer, single, Cluster and Sentinel.
+// Every key expires, at most a quarter of its lifetime and two seconds after it was last needed. A
+// denial writes nothing. The package supports Redis 6.2 and newer: single servers, Cluster and
+// Sentinel.
 //
 // A caller whose context ends leaves at once. If its request was not sent, it is not charged, and
 // the error is [ErrNotSent]; a request already sent, or waiting for a connection, may still be
@@ -70,10 +70,10 @@ type Store struct {
 
 var _ headgate.Store = (*Store)(nil)
 
-// New makes a store that uses client. The caller closes the client.
-// A decision ends with its context, or by the client's timeouts: without a deadline, after some
-// 5 seconds by default if the server does not answer. The client's retries of commands
-// do not apply; its retries of dials do.
+// New makes a store that uses client. The caller closes the client. A decision ends when its
+// context ends, or when the client times out. By default, a call without a deadline ends after
+// about 5 seconds if the server does not answer. The client's retries of commands do not apply; its
+// retries of dials do.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	switch {
 	case redisscript.IsNil(client):
@@ -125,10 +125,10 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // trip.
 //
 // Otherwise the keys may be on several servers. Then the requests of each key are taken together,
-// key after key, and if a later key denies them they are refunded. Others may see the charges
-// meanwhile and be denied for them; a refund after the edge of a window lets as many more be
-// granted there. If an answer is lost, what was sent may stay charged. Nothing is booked ahead
-// across keys: a MaxWait gives a headgate.InvalidError.
+// key after key, and if a later key denies them they are refunded. Meanwhile, other callers may see
+// the charges and be denied. A refund after the end of a window lets the next window grant that
+// many more. If an answer is lost, what was sent may stay charged. Nothing is booked ahead across
+// keys: a MaxWait gives a headgate.InvalidError.
 func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err

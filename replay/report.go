@@ -29,7 +29,7 @@ type Report struct {
 // File is one of the logs.
 type File struct {
 	Name   string `json:"name"`
-	Format Format `json:"format"` // Guess if no line showed it
+	Format Format `json:"format"` // Guess if no line could be read
 	Lines  int64  `json:"lines"`
 }
 

@@ -46,13 +46,13 @@ the Redis that is given.`,
 	flags.IntVar(&f.port, "port", 8080, "serve on port `N` (0: any free port)")
 	flags.StringVar(&f.host, "host", "127.0.0.1",
 		"serve on the address `HOST` of this machine; 0.0.0.0 is all of them.\n"+
-			"All but the default let other machines in")
+			"Any HOST but the default lets other machines connect")
 	flags.StringVar(&f.redis, "redis", "",
 		"keep limits in the Redis at `URL`: redis://, rediss://,\n"+
 			"redis+cluster:// or redis+sentinel://")
 	flags.StringVar(&f.redisHost, "redis-host", "",
 		"keep limits in the Redis on `HOST`, instead of --redis")
-	flags.IntVar(&f.redisPort, "redis-port", 6379, "the `PORT` of --redis-host")
+	flags.IntVar(&f.redisPort, "redis-port", 6379, "connect to `PORT` of --redis-host")
 	return cmd
 }
 

@@ -59,7 +59,7 @@ func newExec() *cobra.Command {
 		Use:   "exec --limit TEXT [--key K] [--store URL] [--timeout D] [--] CMD [ARG...]",
 		Short: "Run a command when a limit allows it",
 		Long: `Wait until the limits allow a command, and run it. Commands that use the same store and
-key wait for each other. With memory:, which is not kept between runs, none ever waits.
+key wait for each other. With memory:, which is not kept between runs, no command waits.
 
 The command replaces headgate: it gets its input, output and signals, and its exit code is
 that of the command. If the command is not run, the exit code is 1 if it could not start

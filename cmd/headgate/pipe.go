@@ -22,7 +22,7 @@ func newPipe() *cobra.Command {
 		Use:   "pipe --limit TEXT [--key K] [--store URL] [--bytes]",
 		Short: "Copy stdin to stdout at a limited rate",
 		Long: `Copy standard input to standard output, in order, at a limited rate of lines or bytes.
-With several limits, all of them hold.
+With several limits, all of them apply.
 
   5/s sliding-log  never more than 5 in any second
   5/s burst 1      one every 200 ms
@@ -31,7 +31,7 @@ With several limits, all of them hold.
 Pipes that use the same store and key share the limit, first come, first served.
 
 With memory:, the limits hold for the moments at which lines are written, even if the
-machine is slow. With another store, that is so for lines under a single sliding-log. Other
+machine is slow. With another store, that is true only under a single sliding-log. Other
 limits schedule lines by the store's clock, and a line that is written late may come
 closer to the next one.`,
 		Example: `  seq 1 20 | headgate pipe --limit "5/s sliding-log"

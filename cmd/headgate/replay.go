@@ -23,7 +23,7 @@ compared side by side.
 Logs may be in the combined or common format, JSON lines or W3C, plain or gzip. The format
 of each is detected. - is standard input.
 
-Files are merged by time, in whatever order they are named. The lines of each file must be
+Files are merged by time and may be named in any order. The lines of each file must be
 in order: rotated logs that were joined, by zcat *.gz for example, are not.
 
 IPv6 clients are limited by their /64 network.`
