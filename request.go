@@ -32,7 +32,8 @@ type Request struct {
 	// grants a request with MaxWait. A refund that points to a start time other than the zero time
 	// cancels that grant: it is done only if nothing has been granted or refunded after that start,
 	// and otherwise RetryAfter is [Never] and nothing changes. A cancel before the start also frees
-	// the start time. It must use the limit that booked.
+	// the start time, if the state shows which one was before it. It must use the limit that
+	// booked, with the cost that was granted.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock, which is what live traffic
@@ -52,14 +53,25 @@ func (r *Request) Validate() error {
 	if r.MaxWait < 0 || r.MaxWait > maxAhead {
 		return &InvalidError{Field: "max wait", Value: r.MaxWait.String(), Want: "0 to 285 years"}
 	}
-	if r.At.IsZero() {
-		return nil
+	if !r.At.IsZero() && !countable(r.At) {
+		return &InvalidError{Field: "at", Value: r.At.Format(time.RFC3339), Want: wantTime + " for the store's clock"}
 	}
-	if sec := r.At.Unix(); sec < 0 || sec > maxExact/1_000_000-1 || sec == 0 && r.At.Nanosecond() < 1000 {
-		return &InvalidError{Field: "at", Value: r.At.Format(time.RFC3339), Want: "a time after 1970-01-01 and before 2255-06-05, or the zero time for the store's clock"}
+	if r.cancels() && !countable(*r.Start) {
+		return &InvalidError{Field: "start", Value: r.Start.Format(time.RFC3339), Want: wantTime + " for a refund that cancels nothing"}
 	}
 	return nil
 }
+
+const wantTime = "a time after 1970-01-01 and before 2255-06-05, or the zero time"
+
+// countable reports whether the microseconds of t are from 1 to about maxExact.
+func countable(t time.Time) bool {
+	sec := t.Unix()
+	return sec > 0 && sec < maxExact/1_000_000 || sec == 0 && t.Nanosecond() >= 1000
+}
+
+// cancels reports whether r is a refund that cancels a grant.
+func (r *Request) cancels() bool { return r.Cost < 0 && r.Start != nil && !r.Start.IsZero() }
 
 // order is what r asks, at now unless r says when.
 func (r *Request) order(now int64) algorithm.Order {
@@ -67,7 +79,7 @@ func (r *Request) order(now int64) algorithm.Order {
 	if !r.At.IsZero() {
 		o.Now = r.At.UnixMicro()
 	}
-	if r.Start != nil && r.Cost < 0 && !r.Start.IsZero() {
+	if r.cancels() {
 		o.Cancel = r.Start.UnixMicro()
 	}
 	return o
@@ -80,11 +92,18 @@ func (r *Request) booked(o algorithm.Order, v algorithm.Verdict) {
 	}
 }
 
+// maxTogether bounds what one TakeAll keeps others waiting for. A script of Redis fails at some
+// 8,000 keys.
+const maxTogether = 4000
+
 // ValidateAll reports what is wrong with the arguments of a TakeAll, for implementers of
 // [Store].
 func ValidateAll(rs []Request, ds []Decision) error {
 	if len(rs) != len(ds) {
 		return invalid("decisions", int64(len(ds)), strconv.Itoa(len(rs))+", one for each request")
+	}
+	if len(rs) > maxTogether {
+		return invalid("requests", int64(len(rs)), "at most "+strconv.Itoa(maxTogether)+" together")
 	}
 	for i := range rs {
 		if err := rs[i].Validate(); err != nil {

@@ -73,3 +73,27 @@ func TestACancelIsDone(t *testing.T) {
 		}
 	})
 }
+
+// A store that answers no more is asked once, not once for each caller that has left: else a
+// cancel behind them took as many times its 5 seconds.
+func TestCancelsThatAreNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &networkStore{Store: NewMemory(1000)}
+		l := must(NewLimiter(s, PerHour(60)))
+		must(l.Reserve(t.Context(), "k", 60))
+		var behind []*Reservation
+		first := must(l.Reserve(t.Context(), "k", 1))
+		for range 20 {
+			behind = append(behind, must(l.Reserve(t.Context(), "k", 1)))
+		}
+		s.there, s.lose = cancelWithin, func(Request) bool { return true }
+		for _, r := range behind {
+			go r.Cancel(t.Context())
+		}
+		start := time.Now()
+		if err := first.Cancel(t.Context()); time.Since(start) > cancelWithin {
+			t.Errorf("after %s: %v", time.Since(start), err)
+		}
+		time.Sleep(time.Hour / 2) // for cancels that go on
+	})
+}

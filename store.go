@@ -19,7 +19,7 @@ type Store interface {
 	// It fills ds, which must be as long as rs. All grants have one start time, the latest of
 	// theirs. A peek or refund never denies the others; a cancel that cannot be done does. If a
 	// request is denied, ds holds for each of the others whether it alone would have been granted.
-	// Two requests of one key and [Limit.ID] are an [InvalidError].
+	// Two requests of one key and [Limit.ID], and more than 4,000 requests, are an [InvalidError].
 	TakeAll(ctx context.Context, rs []Request, ds []Decision) error
 
 	// Reset puts key back in its initial state under l.

@@ -153,20 +153,7 @@ func TestACrowdOfWhichHalfLeaves(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					limit := PerSecond(500).Burst(1)
 					l := must(NewLimiter(tested.new(1), limit))
-					random := rand.New(rand.NewPCG(3, uint64(crowd)))
-					visits := make([]visit, crowd+100)
-					stay := 0
-					for i := range visits {
-						visits[i] = visit{n: 1, at: time.Duration(random.IntN(1000)) * time.Microsecond}
-						if i >= crowd {
-							visits[i].at = 600*time.Millisecond + time.Duration(i-crowd)*time.Microsecond
-						} else if i%2 == 0 {
-							visits[i].leaves = visits[i].at + time.Duration(1+random.IntN(97_000))*time.Microsecond
-						}
-						if i%2 == 1 || i >= crowd {
-							stay++
-						}
-					}
+					visits, stay := crowdOf(crowd)
 					attend(l, visits)
 					if o := over(limit, tested.jitter, visits); o > 0.01 {
 						t.Errorf("over by %g", o)
@@ -183,6 +170,26 @@ func TestACrowdOfWhichHalfLeaves(t *testing.T) {
 			})
 		}
 	}
+}
+
+// crowdOf is so many callers that come within a millisecond, of which half leaves within 97 ms, and
+// a hundred that come later. It returns how many stay.
+func crowdOf(crowd int) (visits []visit, stay int) {
+	random := rand.New(rand.NewPCG(3, uint64(crowd)))
+	visits = make([]visit, crowd+100)
+	for i := range visits {
+		v := &visits[i]
+		*v = visit{n: 1, at: time.Duration(random.IntN(1000)) * time.Microsecond}
+		switch {
+		case i >= crowd:
+			v.at = 600*time.Millisecond + time.Duration(i-crowd)*time.Microsecond
+		case i%2 == 0:
+			v.leaves = v.at + time.Duration(1+random.IntN(97_000))*time.Microsecond
+			continue
+		}
+		stay++
+	}
+	return visits, stay
 }
 
 // Whatever callers do, and whatever the store answers, no interval holds more than the limit,

@@ -16,6 +16,7 @@ type state struct {
 	limit  headgate.Limit // the numbers of the last grant or refund
 	at     int64          // the time of the last grant or refund, or the start time booked last
 	booked bool           // at was ahead of the request that was granted
+	late   bool           // booked, and a cancel leaves time where it is
 	used   int64          // buckets: what is missing at that time, in units or tokens
 	step   int64          // stepped: the latest step, or when the bucket was first taken from
 	grants []grant        // windows and logs: all of them, in order of time
@@ -210,20 +211,51 @@ func without(grants []grant, n int64) []grant {
 // as the state shows it, but not past now.
 func (s *state) cancelled(l headgate.Limit, now, n int64) state {
 	next := s.refunded(l, s.at, n)
+	next.since = s.since
+	if s.late || s.otherNumbers(l) {
+		return next
+	}
+	return next.before(l, now)
+}
+
+// before is s with time moved back to the start before s.at.
+func (s *state) before(l headgate.Limit, now int64) state {
+	next := *s
+	next.limit = l
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
-		next.empty(s.limit, now)
+		next.empty(now)
 	case headgate.AlgorithmStepped:
-		next.stepBack(s.limit, now)
+		next.stepBack(now)
 	case headgate.AlgorithmSlidingWindow:
-		next.at = max(now, next.windowStart(l, s.at))
+		next.at = max(now, s.windowStart(l, s.at))
 	case headgate.AlgorithmSlidingLog:
 		next.at = max(now, s.since)
-		if last := len(next.grants) - 1; last >= 0 {
-			next.at = max(next.at, next.grants[last].at)
+		if last := len(s.grants) - 1; last >= 0 {
+			next.at = max(next.at, s.grants[last].at)
 		}
 	}
 	return next
+}
+
+// passed reports whether a cancel of what is booked after s might move time back past s.at.
+func (s *state) passed(l headgate.Limit, now int64) bool {
+	return s.late || s.otherNumbers(l) || s.before(l, now).at < s.at
+}
+
+// otherNumbers reports whether s is of a bucket with other numbers than l. A token bucket keeps
+// only its size.
+func (s *state) otherNumbers(l headgate.Limit) bool {
+	switch l.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+		_, before := rate(s.limit)
+		_, unit := rate(l)
+		return s.limit.Capacity()*before != l.Capacity()*unit
+	case headgate.AlgorithmStepped:
+		return s.limit != l
+	default:
+		return false
+	}
 }
 
 // windowStart is where time stands in the window of at: where all fits, if something was
@@ -238,14 +270,10 @@ func (s *state) windowStart(l headgate.Limit, at int64) int64 {
 }
 
 // empty moves a token bucket back along its refill to the moment at which it was empty. One
-// that is full may have been so for a moment, so it moves by all of its refill. A bucket that
-// was of another size before stays.
-func (s *state) empty(before headgate.Limit, now int64) {
+// that is full may have been so for a moment, so it moves by all of its refill.
+func (s *state) empty(now int64) {
 	each, unit := rate(s.limit)
 	full := s.limit.Capacity() * unit
-	if _, u := rate(before); before.Capacity()*u != full {
-		return
-	}
 	back := (full - s.used) / each
 	if s.used == 0 {
 		back = ceilDiv(full, each)
@@ -256,13 +284,10 @@ func (s *state) empty(before headgate.Limit, now int64) {
 }
 
 // stepBack moves a stepped bucket back by whole steps for as long as they are missing in it,
-// and the last one is not ahead of now. One that had other numbers before stays.
-func (s *state) stepBack(before headgate.Limit, now int64) {
+// and the last one is not ahead of now.
+func (s *state) stepBack(now int64) {
 	if s.used == 0 {
 		s.step = s.at
-	}
-	if before != s.limit {
-		return
 	}
 	period := s.limit.Period().Microseconds()
 	for steps := (s.limit.Capacity() - s.used) / s.limit.Refill(); steps > 0 && s.step > now; {

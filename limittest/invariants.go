@@ -231,6 +231,8 @@ func badInput(t *testing.T, s headgate.Store) {
 		{"long wait", func(r *headgate.Request) { r.MaxWait = 1<<63 - 1 }, []string{"max wait", "at most 285 years"}},
 		{"before 1970", func(r *headgate.Request) { r.At = time.Unix(-1, 0) }, []string{"at", "1969", "1970"}},
 		{"after 2255", func(r *headgate.Request) { r.At = time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }, []string{"at", "2300", "2255"}},
+		{"cancels before 1970", func(r *headgate.Request) { start := time.Unix(-1, 0); r.Cost, r.Start = -1, &start }, []string{"start", "1969", "1970"}},
+		{"cancels after 2255", func(r *headgate.Request) { start := time.UnixMicro(1<<56 + 5); r.Cost, r.Start = -1, &start }, []string{"start", "4253", "2255"}},
 	} {
 		r := good
 		c.spoil(&r)
@@ -240,6 +242,8 @@ func badInput(t *testing.T, s headgate.Store) {
 	}
 	wantInvalid(t, "lengths", s.TakeAll(t.Context(), []headgate.Request{good}, nil), "decisions", "0", "1")
 	wantInvalid(t, "twice", s.TakeAll(t.Context(), []headgate.Request{good, good}, make([]headgate.Decision, 2)), "10/s", "twice")
+	many := make([]headgate.Request, 4001)
+	wantInvalid(t, "many", s.TakeAll(t.Context(), many, make([]headgate.Decision, len(many))), "requests", "4001", "4000")
 	wantInvalid(t, "reset", s.Reset(t.Context(), "k", headgate.Limit{}), "limit", "zero")
 	if d := take(t, s, good); d.Remaining != 9 {
 		t.Errorf("after bad input: %s", describe(d))

@@ -148,8 +148,9 @@ func (p *part) settle(wait int64) {
 	switch {
 	case p.Cost > 0:
 		at, since := max(p.time(), p.now+wait), p.since()
+		late := p.held() && p.state.passed(p.Limit, p.now)
 		p.state = p.state.charged(p.Limit, at, p.Cost)
-		p.state.booked, p.state.since = wait > 0, since
+		p.state.booked, p.state.late, p.state.since = wait > 0, late, since
 		p.wait = wait
 		if p.MaxWait > 0 && p.Start != nil {
 			*p.Start = time.UnixMicro(p.now + wait)
@@ -170,13 +171,13 @@ func (p *part) tokens() int64 { return -max(p.Cost, -math.MaxInt64) }
 // giveBack is a refund while a start is ahead: that stays, except for a cancel.
 func (p *part) giveBack() {
 	p.state.since = p.since()
-	since := p.state.since
+	since, late := p.state.since, p.state.late
 	if p.cancels() {
 		p.state = p.state.cancelled(p.Limit, p.now, p.tokens())
 	} else {
 		p.state = p.state.refunded(p.Limit, p.state.at, p.tokens())
 	}
-	p.state.booked, p.state.since = p.state.at > p.now, since
+	p.state.booked, p.state.late, p.state.since = p.state.at > p.now, late, since
 }
 
 // since is when p is done, by the latest clock that the key has seen.

@@ -426,7 +426,7 @@ func callersOfSeveralLimiters(t *testing.T, s concurrency.Store) {
 					t.Error(err)
 					return
 				}
-				releasePermit(t, p)
+				releasePermit(t, p) //nolint:contextcheck // it must be released, whatever has become of ctx
 			})
 		}
 		eventually(t, "four callers wait", func() bool { return l.Waiting("k") == 4 })

@@ -1,3 +1,7 @@
+//go:build !race
+
+// Under the race detector sync.Pool forgets at random, and allocations cannot be counted.
+
 package redisstore
 
 import (

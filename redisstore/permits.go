@@ -71,9 +71,6 @@ func (s *Store) WatchPermits(key string, wake chan<- struct{}) (stop func()) {
 	return s.listener.watch(s.client, s.permitKey(key), wake)
 }
 
-// permitKey is the key in Redis of the permits of key. No limit has an ID that begins with @.
-func (s *Store) permitKey(key string) string { return s.prefix + "{" + escape(key) + "}:@permits" }
-
 // permitAnswer is what the script returned, or why it did not.
 type permitAnswer struct {
 	held  bool

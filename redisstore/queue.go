@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// A batch has at most this many requests, unless one call alone has more: above some fifty
-	// little is gained, and the server serves no other client while it decides.
+	// A batch has at most this many requests of each shard, unless one call alone has more: above
+	// some fifty little is gained, and the server serves no other client while it decides.
 	maxBatch = 256
 
 	// From this many waiting calls on, two batches are under way at once: while the server decides
@@ -88,15 +88,16 @@ func (c *call) free() {
 // queue holds the calls to one server that wait for the batch under way. There is no timer: a
 // caller that finds no batch under way sends one.
 //
-// Each key belongs to one of two shards. A shard has at most one batch under way, so that the
-// requests of a key are decided in the order of their calls, unless a batch is late.
+// Each key belongs to one of two shards, and a group to that of its first key. A shard has at most
+// one batch under way, so that the requests of a key are decided in the order of their calls,
+// unless a batch is late.
 type queue struct {
 	store *Store
 
 	mu      sync.Mutex
 	waiting [2][]*call   // by shard
 	busy    [2]int       // the number of the batch under way, 0 if there is none
-	sent    [2]time.Time // when it was sent
+	sent    [2]time.Time // when it began
 	last    int          // the last number given to a batch
 	late    int          // batches under way that are waited for no longer
 }
@@ -147,9 +148,12 @@ func (q *queue) join(ctx context.Context, c *call) (number int, err error) {
 	}
 	q.store.stats.callers.Add(1)
 	q.waiting[shard] = append(q.waiting[shard], c)
-	if q.busy[shard] != 0 && q.late < maxLate && time.Since(q.sent[shard]) > q.store.patience {
-		q.release(q.busy[shard])
-		q.late++
+	for i, number := range q.busy { // few calls wait for the batch of the other shard, too
+		late := number != 0 && number == q.busy[i] && time.Since(q.sent[i]) > q.store.patience
+		if late && q.late < maxLate {
+			q.release(number)
+			q.late++
+		}
 	}
 	return q.begin(), nil
 }
@@ -169,9 +173,10 @@ func (q *queue) begin() int {
 		return 0
 	}
 	q.last++
+	now := time.Now()
 	for i := range q.busy {
 		if shard == both || shard == i {
-			q.busy[i] = q.last
+			q.busy[i], q.sent[i] = q.last, now
 		}
 	}
 	return q.last
@@ -256,11 +261,9 @@ func (q *queue) end(number int) (next int) {
 func (q *queue) take(number int, calls []*call) []*call {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := time.Now()
 	for i := range q.waiting {
 		if q.busy[i] == number {
 			calls = takeShard(&q.waiting[i], calls)
-			q.sent[i] = now
 		}
 	}
 	if other := q.begin(); other != 0 {

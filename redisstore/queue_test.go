@@ -130,6 +130,43 @@ func TestLateBatches(t *testing.T) {
 	}
 }
 
+// A batch that is late delays the other shard no longer, either: while few wait, its calls would
+// wait for that batch, too.
+func TestALateBatchOfTheOtherShard(t *testing.T) {
+	client := newClient(t)
+	s := patient(t, client, redisstore.Options{})
+	request := func(key string) headgate.Request {
+		return headgate.Request{Key: key, Limit: parse(t, "500/h"), Cost: 1}
+	}
+	take(t, s, request("warm")) // the server knows the script now
+	until(t, "the queue is idle", func() bool { return s.Idle("warm") })
+	other := 0
+	for redisstore.SameShard("k", strconv.Itoa(other)) {
+		other++
+	}
+	h := holdUp(client)
+	answers := []<-chan answer{ask(t.Context(), s, request("k"))}
+	<-h.arrived
+	for range 50 {
+		answers = append(answers, ask(t.Context(), s, request("k")))
+	}
+	s.SetPatience(0)
+	answers = append(answers, ask(t.Context(), s, request("k")))
+	<-h.arrived // 51 of one shard
+	answers = append(answers, ask(t.Context(), s, request(strconv.Itoa(other))))
+	select {
+	case <-h.arrived:
+	case <-time.After(5 * time.Second):
+		t.Error("a call waits for a late batch of the other shard")
+	}
+	close(h.free)
+	for i := range answers {
+		if a := <-answers[i]; a.err != nil {
+			t.Error(a.err)
+		}
+	}
+}
+
 // Many calls that wait have a second batch sent beside the one under way, of other keys, so that
 // the requests of a key are decided in the order of their calls.
 func TestTwoBatches(t *testing.T) {

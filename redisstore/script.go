@@ -55,6 +55,7 @@ func source(set algorithms) string {
 		}
 	}
 	b.WriteString(file("take"))
+	b.WriteString(file("expiry"))
 	return b.String()
 }
 

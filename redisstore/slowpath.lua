@@ -1,24 +1,30 @@
 -- slow decides what is rare: a request that has a time, may be booked ahead or cancels, and any
--- request on a state that was booked. BOOKED is added to the tag of such a state. Twin of
--- booking.go.
-local BOOKED = 8
+-- request on a state that was booked. BOOKED is added to the tag of such a state, or LATE if a
+-- cancel cannot tell the start before it. Twin of booking.go.
+local BOOKED, LATE = 8, 24
 
-local function bookedstate(state)
-  return string.char(state:byte() + BOOKED) .. state:sub(2)
+local function marked(state, mark)
+  return string.char(state:byte() + mark) .. state:sub(2)
+end
+
+-- scaled reports whether a state is of a bucket with other numbers.
+local function scaled(state, capacity, a, b)
+  local tag = state:byte()
+  return tag == 1 and unpack('<I7', state, 16) ~= capacity * b
+    or tag == 2 and state:sub(23, 43) ~= pack('<I7I7I7', capacity, a, b)
 end
 
 -- before returns a state as it was before its last start, of which the tokens have been given
 -- back: time stands at the start before that one, or at now. The state at later times is the
--- same. A fixed window does not know what was used before it, nor a bucket whose numbers were
--- others in the value that was kept: there time stands where it did.
-local function before(value, state, now, capacity, a, b)
+-- same. A fixed window does not know what was used before it: there time stands where it did.
+local function before(state, now, capacity, a, b)
   local tag, at, used = state:byte(), unpack('<I7', state, 2), unpack('<I7', state, 9)
-  if tag == 1 and unpack('<I7', value, 16) == capacity * b then
+  if tag == 1 then
     local full = capacity * b
     local back = used == 0 and ceil(full / a) or floor((full - used) / a) -- 0: it was full before
     local left = max(now, at - back)
     return left, pack('<I1I7I7', tag, left, min(used + (at - left) * a, full)) .. state:sub(16)
-  elseif tag == 2 and value:sub(23, 43) == pack('<I7I7I7', capacity, a, b) then
+  elseif tag == 2 then
     local step = unpack('<I7', state, 16)
     local steps = min(floor((capacity - used) / a), ceil(max(step - now, 0) / b))
     step, used = step - steps * b, used + steps * a
@@ -43,9 +49,16 @@ local function before(value, state, now, capacity, a, b)
   return at, pack('<I1I7', tag, at) .. state:sub(9)
 end
 
+-- late reports whether a cancel of a grant that is booked after value might move time back past
+-- the start of value: that was later than it had to be, or of other numbers.
+local function late(value, mark, now, capacity, a, b)
+  return mark == LATE or scaled(value, capacity, a, b)
+    or before(value, now, capacity, a, b) < unpack('<I7', value, 2)
+end
+
 -- refundahead is a refund while time stands at the start at, and stays there: a refund gives
 -- back tokens, not time. A cancel gives back its start as well.
-local function refundahead(limit, value, at, r, charge)
+local function refundahead(limit, value, mark, at, r, charge)
   local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
   local _, _, reset, state, expires = decide(value, at, 0, false, capacity, a, b)
   if not reset then
@@ -55,13 +68,15 @@ local function refundahead(limit, value, at, r, charge)
   _, _, reset, state, expires = decide(value, at, r.cost, charge, capacity, a, b)
   since = nil
   if r.cancel == 0 or not charge then
-    return 0, 0, reset + (at - r.now), state and bookedstate(state), expires
+    return 0, 0, reset + (at - r.now), state and marked(state, mark), expires
   end
-  at, state = before(value, state, r.now, capacity, a, b)
+  if mark ~= LATE and not scaled(value, capacity, a, b) then
+    at, state = before(state, r.now, capacity, a, b)
+  end
   local remaining
   remaining, _, reset = decide(state, at, 0, false, capacity, a, b)
   if at > r.now then
-    return 0, 0, reset + (at - r.now), bookedstate(state), expires
+    return 0, 0, reset + (at - r.now), marked(state, mark), expires
   end
   return remaining, 0, reset, state, expires
 end
@@ -69,7 +84,7 @@ end
 local function slow(r, charge)
   local limit, value = limits[r.l], changed[r.k]
   local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
-  local ahead, at, now = false, 0, r.now
+  local ahead, at, now, mark = false, 0, r.now, 0
   if value == nil then
     value = values[r.k]
   elseif value == '' then
@@ -78,8 +93,9 @@ local function slow(r, charge)
   charge, grace = charge and r.cost ~= 0, r.grace
   if value and #value > 8 then
     at = unpack('<I7', value, 2)
-    if value:byte() > BOOKED then
-      ahead, value = at > now, string.char(value:byte() - BOOKED) .. value:sub(2)
+    mark = value:byte() - value:byte() % 8
+    if mark == BOOKED or mark == LATE then
+      ahead, value = at > now, marked(value, -mark)
     end
   end
   if r.cancel > 0 and (at > r.cancel or ahead and at < r.cancel) then -- it is not the last grant
@@ -88,7 +104,7 @@ local function slow(r, charge)
     return ahead and 0 or remaining or 0, reset and NEVER or BADSTATE, (reset or 0) + (from - now)
   end
   if ahead and r.cost < 0 then
-    return refundahead(limit, value, at, r, charge)
+    return refundahead(limit, value, mark, at, r, charge)
   end
   local plain = not ahead and (r.wait == 0 or r.cost <= 0)
   local from = ahead and at or now
@@ -109,13 +125,14 @@ local function slow(r, charge)
     return ahead and 0 or remaining, retry, reset + (from - now)
   end
   local full
+  mark = ahead and late(value, mark, now, capacity, a, b) and LATE or BOOKED
   since = ahead and now or max(now, at)
   remaining, full, reset, state, expires = decide(value, start, r.cost, true, capacity, a, b)
   since = nil
   if full == NEVER then
     return 0, NEVER, reset + retry
   elseif retry > 0 then
-    remaining, reset, state = 0, reset + retry, bookedstate(state)
+    remaining, reset, state = 0, reset + retry, marked(state, mark)
   end
   return remaining, retry, reset, state, expires
 end

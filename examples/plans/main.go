@@ -1,6 +1,6 @@
-// Plans limits each API key by the plan of its owner, and requests without a key by address.
-// Both plans have the same name, so a customer that upgrades has the new limit at once and
-// keeps what is used.
+// Plans limits each API key by what its owner pays for, and requests without a key by their
+// address. Both plans have the same name, so a customer that upgrades keeps what was used and has
+// the new limit at once.
 //
 //	go run ./examples/plans
 //	curl -i -H 'X-Api-Key: ada' localhost:8080
@@ -17,7 +17,7 @@ import (
 	"github.com/headgate/headgate/httplimit"
 )
 
-// The limits of each plan. Made once, because making a limit costs more than a decision.
+// The limits of each plan. They are made once, because making a limit costs more than a decision.
 var (
 	free = []headgate.Limit{headgate.PerMinute(60).Burst(5).Named("api")}
 	pro  = []headgate.Limit{headgate.PerMinute(600).Burst(50).Named("api")}
@@ -49,7 +49,15 @@ func newHandler() (http.Handler, error) {
 	return limit(http.HandlerFunc(hello)), nil
 }
 
-// customer returns the API key if it is known, so that an invented key gets no fresh budget.
+// planOf returns the limits of an API key or an address.
+func planOf(_ context.Context, key string) ([]headgate.Limit, error) {
+	if plan, ok := customers[key]; ok {
+		return plan, nil
+	}
+	return free, nil
+}
+
+// customer is the API key if it is that of a customer: an invented key gets no fresh budget.
 func customer(r *http.Request) string {
 	key := r.Header.Get("X-Api-Key")
 	if _, ok := customers[key]; !ok {

@@ -9,6 +9,7 @@ type Account struct {
 	State
 	Log    []Entry // sliding log: the grants, in order of time
 	Booked bool    // At is a start time that was booked ahead
+	Late   bool    // Booked, and a cancel cannot tell the start before At
 	Scaled bool    // Used was scaled to other numbers of a bucket
 }
 
@@ -77,12 +78,13 @@ func (l *Rule) book(k Account, o Order, ahead, charge bool) (next Account, v Ver
 	if !ahead {
 		since = max(o.Now, k.At)
 	}
+	late := ahead && l.late(k, o.Now)
 	next, v = l.decide(k, start, since, o.Cost, true)
 	if v.Retry == Never { // the log is too long
 		v.Remaining, v.Reset = 0, v.Reset+wait
 		return k, v, false
 	}
-	next.Booked = wait > 0
+	next.Booked, next.Late = wait > 0, late
 	v.Retry = wait
 	return next, v.after(wait), true
 }
@@ -105,24 +107,31 @@ func (l *Rule) refundAhead(k Account, o Order, charge bool) (next Account, v Ver
 	if next.At == 0 {
 		next.State = State{At: k.At, Step: k.At}
 	}
-	next.Booked = true
+	next.Booked, next.Late = true, k.Late
 	if o.Cancel == 0 || !charge {
 		return next, v.after(k.At - o.Now), charge
 	}
-	next = l.before(next, o.Now, k.Scaled)
+	if !k.Late && !k.Scaled {
+		next = l.before(next, o.Now)
+	}
 	_, v = l.decide(next, next.At, next.At, 0, false)
 	v.Retry = 0
 	return next, v.after(next.At - o.Now), true
 }
 
+// late reports whether a cancel of a grant that is booked after k might move time back past
+// the start of k: that was later than it had to be, or of other numbers.
+func (l *Rule) late(k Account, now int64) bool {
+	return k.Late || k.Scaled || l.before(k, now).At < k.At
+}
+
 // before is k as it was before its last start, whose tokens have been refunded: time stands at
 // the start before that one, or at now. The state at later times is the same. A fixed window
-// does not know what was used before it, nor does a bucket whose numbers have changed: there
-// time stays where it is.
-func (l *Rule) before(k Account, now int64, scaled bool) Account {
+// does not know what was used before it: there time stays where it is.
+func (l *Rule) before(k Account, now int64) Account {
 	at := k.At
 	switch {
-	case scaled || l.Algorithm == FixedWindow:
+	case l.Algorithm == FixedWindow:
 	case l.Algorithm == TokenBucket:
 		back := l.perRate.floor(l.full - k.Used)
 		if k.Used == 0 { // it was full before

@@ -21,7 +21,7 @@ type block uint64
 
 // blockBits is how many bits the name of a block takes.
 const (
-	indexBits = 40
+	indexBits = 39
 	blockBits = indexBits + 5
 )
 

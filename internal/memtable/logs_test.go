@@ -71,8 +71,7 @@ func TestLogsKeepsLogsApart(t *testing.T) {
 	}
 }
 
-// A slot holds the name of the largest block beside the length of its log, and whether it is
-// booked.
+// A slot holds the name of the largest block beside the length of its log and its marks.
 func TestSlotHoldsTheLongestLog(t *testing.T) {
 	var s Shard
 	s.Init(10, nil)
@@ -83,7 +82,7 @@ func TestSlotHoldsTheLongestLog(t *testing.T) {
 		}
 		var slot slot
 		s.putLog(&slot, algorithm.Account{State: algorithm.State{At: 1 << 52}, Log: log})
-		slot.a |= booked
+		slot.a |= marks
 		if !slices.Equal(s.log(&slot), log) || slot.b != 1<<52 {
 			t.Errorf("a log of %d entries is kept as %d", n, len(s.log(&slot)))
 		}

@@ -32,7 +32,7 @@ type Shard struct {
 // slot is the state of one key under one limit.
 type slot struct {
 	tag uint64 // 48 bits of hash, 16 bits of index into limits; or 0, or vacated
-	a   uint64 // booked, and the time; of a log: booked, its length and its block
+	a   uint64 // the marks, and the time; of a log: the marks, its length and its block
 	b   uint64 // what is used; of a log: the time
 }
 
@@ -47,6 +47,10 @@ const (
 
 	// booked is set in the word a of a state whose time was booked ahead.
 	booked = 1 << 63
+	// late is set as well if a cancel must not move that time back. A time has 53 bits, and
+	// the length of a log has 18, above the 44 of its block.
+	late  = 1 << 62
+	marks = booked | late
 )
 
 // Init makes s an empty shard for at most that many keys.
@@ -107,7 +111,7 @@ func (s *Shard) account(t *slot, l *algorithm.Rule, h uint64) algorithm.Account 
 
 // stored is what is kept in t, which was charged under l.
 func (s *Shard) stored(t *slot, l *algorithm.Rule) algorithm.Account {
-	k := algorithm.Account{Booked: t.a&booked != 0}
+	k := algorithm.Account{Booked: t.a&booked != 0, Late: t.a&late != 0}
 	if l.Algorithm == algorithm.SlidingLog {
 		k.Log, k.At = s.log(t), int64(t.b)
 		return k
@@ -133,11 +137,14 @@ func (s *Shard) write(t *slot, l *algorithm.Rule, h uint64, k algorithm.Account)
 	if k.Booked {
 		t.a |= booked
 	}
+	if k.Late {
+		t.a |= late
+	}
 }
 
 // state is what l, under which it was charged, reads in t.
 func (t *slot) state(l *algorithm.Rule) algorithm.State {
-	at := int64(t.a &^ booked)
+	at := int64(t.a &^ marks)
 	switch l.Algorithm {
 	case algorithm.SlidingWindow:
 		return algorithm.State{At: at, Used: int64(t.b >> 32), Previous: int64(t.b & (1<<32 - 1))}
@@ -167,7 +174,7 @@ func (t *slot) empty() bool { return t.a == 0 && t.b == 0 }
 func (t *slot) block() block { return block(t.a & (1<<blockBits - 1)) }
 
 func (s *Shard) log(t *slot) []algorithm.Entry {
-	return s.logs.entries(t.block())[:t.a&^booked>>blockBits]
+	return s.logs.entries(t.block())[:t.a&^marks>>blockBits]
 }
 
 func (s *Shard) putLog(t *slot, k algorithm.Account) {

@@ -75,9 +75,6 @@ func words(all []any, name string, body any, keys []string) []any {
 	return all
 }
 
-// unknown reports whether err is that the server does not know a script by its name.
-func unknown(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }
-
 // process sends a command. If there is no answer, the client of a Cluster asks for the slots again,
 // in the background: by itself it does so only for commands that it may send again, and else goes
 // on for a minute to ask a primary that has been replaced.
@@ -97,25 +94,6 @@ func reload(ctx context.Context, client redis.UniversalClient, err error) {
 		cluster.ReloadState(ctx)
 	}
 }
-
-// Moving reports whether err is that some keys are moving to another server of a Cluster, so that
-// nothing was done. To send again helps, after pauses that double from FirstPause until
-// LastPause: a quarter of a second in all.
-func Moving(err error) bool { return err != nil && redis.HasErrorPrefix(err, "TRYAGAIN") }
-
-// The pauses for [Moving].
-const (
-	FirstPause = time.Millisecond
-	LastPause  = 256 * time.Millisecond
-)
-
-// once is a command that the client must not send again by itself: if the
-// connection breaks before the answer is read, the charge may have been made. The
-// client still follows MOVED and ASK, whose answers prove that nothing ran.
-type once struct{ *redis.Cmd }
-
-// NoRetry implements redis.Cmder.
-func (once) NoRetry() bool { return true }
 
 // Run is one run of a script that answers a string. A Run can be used again, and then reuses its
 // memory. The zero Run is ready for [Run.Prepare].

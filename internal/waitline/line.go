@@ -201,7 +201,8 @@ func (l *line[K]) tick() {
 
 // cancelSpare cancels the spare start times in the store, the last one first, one at a time.
 // If the store refuses, a later one was booked. If that may be for a caller of this line, the
-// start time is kept until the callers that ask are answered. If not, all stay charged.
+// start time is kept until the callers that ask are answered. If not, or after an error, all stay
+// charged.
 func (l *line[K]) cancelSpare() (err error) {
 	l.all.mu.Lock()
 	defer l.leave()
@@ -212,8 +213,8 @@ func (l *line[K]) cancelSpare() (err error) {
 		done, failed := l.store.Cancel(last)
 		l.all.mu.Lock()
 		switch {
-		case failed != nil:
-			err = failed
+		case failed != nil: // others may take as long to fail, one after the other
+			err, l.starts = failed, l.starts[:l.n]
 		case done:
 		case l.asking == 0 && l.answered == answered:
 			l.starts = l.starts[:l.n]
