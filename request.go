@@ -28,12 +28,12 @@ type Request struct {
 	// denied. At most 285 years.
 	MaxWait time.Duration
 
-	// Start is nil, or points to a start time by the clock of the store. The store sets it when it
-	// grants a request with MaxWait. A refund that points to a start time other than the zero time
-	// cancels that grant: it is done only if nothing has been granted or refunded after that start,
-	// and otherwise RetryAfter is [Never] and nothing changes. A cancel before the start also frees
-	// the start time, if the state shows which one was before it. It must use the limit that
-	// booked, with the cost that was granted.
+	// Start is nil, or points to a start time by the clock of the store. The store sets it
+	// when it grants a request with MaxWait. A refund that points to a start time other than
+	// the zero time cancels that grant: it is done only if nothing has been granted or
+	// refunded after that start, and otherwise RetryAfter is [Never] and nothing changes. A
+	// cancel before the start also frees the start time, if the state shows the one before it.
+	// It must use the limit that booked, and the cost that was granted.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock, which is what live traffic

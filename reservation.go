@@ -75,9 +75,8 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	return err
 }
 
-// Cancel returns all tokens of r, even if ctx has ended. The store has 5 seconds to answer. If a
-// cancel of a caller before or behind r is under way, that cancel continues with r, and Cancel
-// returns nil.
+// Cancel returns all tokens of r. It works even if ctx has ended, and takes at most 5 seconds. If
+// another caller's cancel is under way, that one also cancels r, and Cancel returns nil at once.
 //
 // If a request of another n or another process was booked after r, and the start of r has not come,
 // the tokens stay charged and Cancel returns nil. Callers of this process that wait behind r for

@@ -18,6 +18,7 @@ var bookings = []check{
 	{"a group with a refused cancel changes nothing", refusedCancel},
 	{"a group is cancelled at its common start time", groupCancel},
 	{"a chain that is cancelled leaves no trace", cancelledChains},
+	{"a cancel does not move time back past a start of a group", lateStarts},
 	{"only a grant sets the start time", startOfGrants},
 }
 
@@ -225,5 +226,30 @@ func startOfGrants(t *testing.T, s headgate.Store) {
 				t.Errorf("%s, row %d: start %s; want %s", text, i, r.Start, want)
 			}
 		}
+	}
+}
+
+// lateStarts books two grants later than they need be, each together with one of a slower limit,
+// and a third after them. Once, a cancel of the third moved time back to the first, which could
+// be cancelled then while the second stayed: 15 of 10 started at once.
+func lateStarts(t *testing.T, s headgate.Store) {
+	l := parse(t, "10/s")
+	book := func(slow string, cost int64) headgate.Request {
+		other := headgate.Request{Key: "late", Limit: parse(t, slow), Cost: 1, At: epoch}
+		take(t, s, other)
+		r := headgate.Request{Key: "late", Limit: l, Cost: cost, At: epoch, MaxWait: time.Minute, Start: new(time.Time)}
+		other.MaxWait = time.Minute
+		takeAll(t, s, r, other)
+		r.Cost, r.MaxWait = -cost, 0
+		return r
+	}
+	first := book("1/400ms burst 1", 5)
+	book("1/900ms burst 1", 5)
+	third := book("1/ms burst 1", 5)
+	take(t, s, third)
+	take(t, s, first)
+	r := headgate.Request{Key: "late", Limit: l, Cost: 10, At: epoch.Add(900 * time.Millisecond)}
+	if d := take(t, s, r); d.Allowed() {
+		t.Errorf("a whole bucket at the start of the second: %s", describe(d))
 	}
 }
