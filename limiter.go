@@ -95,7 +95,7 @@ func validateLimits(limits []Limit) error {
 			return err
 		}
 		if slices.ContainsFunc(limits[:i], l.sameState) {
-			return &InvalidError{Field: "limit name", Value: strconv.Quote(l.Name()) + " twice", Want: "a different name for each limit"}
+			return &InvalidError{Field: "limits", Value: "two with the name " + strconv.Quote(l.Name()), Want: "a different name for each limit"}
 		}
 	}
 	return nil
