@@ -19,6 +19,7 @@ var bookings = []check{
 	{"a group is cancelled at its common start time", groupCancel},
 	{"a chain that is cancelled leaves no trace", cancelledChains},
 	{"only a grant sets the start time", startOfGrants},
+	{"a log that is too long for its group", tooLongTogether},
 }
 
 const year = 365 * 24 * time.Hour
@@ -225,5 +226,22 @@ func startOfGrants(t *testing.T, s headgate.Store) {
 				t.Errorf("%s, row %d: start %s; want %s", text, i, r.Start, want)
 			}
 		}
+	}
+}
+
+// tooLongTogether asks for more than a log keeps, together with another limit, which must not be
+// charged.
+func tooLongTogether(t *testing.T, s headgate.Store) {
+	log, other := headgate.SlidingLog(65535, time.Second), parse(t, "10/d fixed-window")
+	booked := headgate.Request{Key: "k", Limit: log, Cost: 65535, MaxWait: time.Hour, At: epoch}
+	take(t, s, booked)
+	take(t, s, booked)
+	also := headgate.Request{Key: "k", Limit: other, Cost: 1, MaxWait: time.Hour, At: epoch}
+	if ds := takeAll(t, s, booked, also); ds[0].RetryAfter != headgate.Never {
+		t.Errorf("three full windows in one log: %s", describe(ds[0]))
+	}
+	also.Cost = 0
+	if d := take(t, s, also); d.Remaining != 10 {
+		t.Errorf("a group that was denied took %d", 10-d.Remaining)
 	}
 }
