@@ -113,7 +113,7 @@ func (b booking) book(ctx context.Context, maxWait time.Duration) (waitline.Star
 	switch {
 	case err != nil:
 		return waitline.Start{}, err
-	case d.RetryAfter == Never:
+	case d.RetryAfter == Never && b.n > d.Limit.Capacity():
 		burst := strconv.FormatInt(d.Limit.Capacity(), 10)
 		return waitline.Start{}, invalid("n", b.n, "at most "+burst+", the burst of "+d.Limit.Name())
 	case d.RetryAfter > maxWait:

@@ -20,6 +20,7 @@ var bookings = []check{
 	{"a chain that is cancelled leaves no trace", cancelledChains},
 	{"a cancel does not move time back past a start of a group", lateStarts},
 	{"only a grant sets the start time", startOfGrants},
+	{"a log that is too long for its group", tooLongTogether},
 }
 
 const year = 365 * 24 * time.Hour
@@ -251,5 +252,22 @@ func lateStarts(t *testing.T, s headgate.Store) {
 	r := headgate.Request{Key: "late", Limit: l, Cost: 10, At: epoch.Add(900 * time.Millisecond)}
 	if d := take(t, s, r); d.Allowed() {
 		t.Errorf("a whole bucket at the start of the second: %s", describe(d))
+	}
+}
+
+// tooLongTogether asks for more than a log keeps, together with another limit, which must not be
+// charged.
+func tooLongTogether(t *testing.T, s headgate.Store) {
+	log, other := headgate.SlidingLog(65535, time.Second), parse(t, "10/d fixed-window")
+	booked := headgate.Request{Key: "k", Limit: log, Cost: 65535, MaxWait: time.Hour, At: epoch}
+	take(t, s, booked)
+	take(t, s, booked)
+	also := headgate.Request{Key: "k", Limit: other, Cost: 1, MaxWait: time.Hour, At: epoch}
+	if ds := takeAll(t, s, booked, also); ds[0].RetryAfter != headgate.Never {
+		t.Errorf("three full windows in one log: %s", describe(ds[0]))
+	}
+	also.Cost = 0
+	if d := take(t, s, also); d.Remaining != 10 {
+		t.Errorf("a group that was denied took %d", 10-d.Remaining)
 	}
 }

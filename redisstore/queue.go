@@ -21,7 +21,8 @@ const (
 	manyCalls = 48
 
 	// After this time, the calls that wait no longer wait for a batch under way: what delays it
-	// may be its connection alone. It happens to at most maxLate batches at once.
+	// may be its connection alone. The next call that comes notices it, for at most maxLate batches
+	// at once.
 	defaultPatience = 200 * time.Millisecond
 	maxLate         = 4
 )

@@ -116,7 +116,11 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 		return headgate.Decision{}, err
 	}
 	rs, ds := [1]headgate.Request{r}, [1]headgate.Decision{}
-	err := s.decideTogether(ctx, rs[:], ds[:], charge)
+	m := charge
+	if r.Cost < 0 {
+		m = settle
+	}
+	err := s.decideTogether(ctx, rs[:], ds[:], m)
 	return ds[0], err
 }
 

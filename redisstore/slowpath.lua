@@ -121,20 +121,24 @@ local function slow(r, charge)
   else
     retry = start - now
   end
-  if not charge or retry == NEVER or retry > r.wait then
-    return ahead and 0 or remaining, retry, reset + (from - now)
+  if ahead then
+    remaining = 0
   end
-  local full
+  if retry == NEVER or retry > r.wait then
+    return remaining, retry, reset + (from - now)
+  end
   mark = ahead and late(value, mark, now, capacity, a, b) and LATE or BOOKED
   since = ahead and now or max(now, at)
-  remaining, full, reset, state, expires = decide(value, start, r.cost, true, capacity, a, b)
+  local left, full, later, next, renewed = decide(value, start, r.cost, charge, capacity, a, b)
   since = nil
   if full == NEVER then
-    return 0, NEVER, reset + retry
+    return 0, NEVER, later + retry
+  elseif not charge then
+    return remaining, retry, reset + (from - now)
   elseif retry > 0 then
-    remaining, reset, state = 0, reset + retry, marked(state, mark)
+    left, later, next = 0, later + retry, marked(next, mark)
   end
-  return remaining, retry, reset, state, expires
+  return left, retry, later, next, renewed
 end
 
 -- answer notes the verdict on r, and the state that follows.

@@ -71,7 +71,7 @@ func (l *Rule) book(k Account, o Order, ahead, charge bool) (next Account, v Ver
 		return k, v.after(now - o.Now), false
 	}
 	v.Retry = start - o.Now
-	if !charge || v.Retry > o.MaxWait {
+	if v.Retry > o.MaxWait {
 		return k, v.after(now - o.Now), false
 	}
 	wait, since := v.Retry, o.Now
@@ -79,11 +79,15 @@ func (l *Rule) book(k Account, o Order, ahead, charge bool) (next Account, v Ver
 		since = max(o.Now, k.At)
 	}
 	late := ahead && l.late(k, o.Now)
-	next, v = l.decide(k, start, since, o.Cost, true)
-	if v.Retry == Never { // the log is too long
-		v.Remaining, v.Reset = 0, v.Reset+wait
-		return k, v, false
+	next, then := l.decide(k, start, since, o.Cost, charge)
+	if then.Retry == Never { // the log is too long
+		then.Remaining, then.Reset = 0, then.Reset+wait
+		return k, then, false
 	}
+	if !charge {
+		return k, v.after(now - o.Now), false
+	}
+	v = then
 	next.Booked, next.Late = wait > 0, late
 	v.Retry = wait
 	return next, v.after(wait), true
