@@ -51,7 +51,7 @@ func (r *Request) Validate() error {
 		return err
 	}
 	if r.MaxWait < 0 || r.MaxWait > maxAhead {
-		return &InvalidError{Field: "max wait", Value: r.MaxWait.String(), Want: "0 or more, and at most 285 years"}
+		return &InvalidError{Field: "max wait", Value: r.MaxWait.String(), Want: "0 to 285 years"}
 	}
 	if !r.At.IsZero() && !countable(r.At) {
 		return &InvalidError{Field: "at", Value: r.At.Format(time.RFC3339), Want: wantTime + " for the store's clock"}
