@@ -124,10 +124,23 @@ func (p *part) decide() {
 // count exactly, which ends in the year 2255.
 func (p *part) waitFor(ask int64) int64 {
 	start := first(p.time(), func(t int64) bool { return p.state.left(p.Limit, t) >= ask })
-	if books := p.held() || p.Cost > 0 && p.MaxWait > 0; books && start >= 1<<53 {
+	if books := p.held() || p.Cost > 0 && p.MaxWait > 0; books && (start >= 1<<53 || p.tooLong(ask)) {
 		return never
 	}
 	return start - p.now
+}
+
+// tooLong reports whether a log would keep more than twice the most that it can grant.
+func (p *part) tooLong(ask int64) bool {
+	if p.Limit.Algorithm() != headgate.AlgorithmSlidingLog {
+		return false
+	}
+	for _, g := range p.state.grants {
+		if p.now-g.at < p.Limit.Period().Microseconds() {
+			ask += g.count
+		}
+	}
+	return ask > 2*65535
 }
 
 // together is how long a group waits for its common start, and whether it is granted.
