@@ -12,9 +12,8 @@ import (
 // more keys.
 var ErrFull = errors.New("headgate: the memory store is full; create it with more keys")
 
-// InvalidError reports which input was wrong, and what would be accepted instead. It is
-// returned by [Limit.Validate], [ParseLimit], the constructors, every [Store] method and the
-// methods that wait, before anything is charged.
+// InvalidError reports which input was wrong, and what would be accepted instead. It is returned by
+// every constructor, [Store] and method that takes input, before anything is charged.
 type InvalidError struct {
 	Field string // the wrong input, such as "capacity" or "request 2: capacity"
 	Value string // what was given

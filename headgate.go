@@ -32,6 +32,4 @@
 //
 // Time is counted in whole microseconds and rates in whole fractions. Only displayed values are
 // rounded. No limit grants more than it says, and a caller that waits can use the whole limit.
-//
-// GCRA and the leaky bucket are the token bucket, see [Per].
 package headgate

@@ -24,8 +24,8 @@ func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(c
 // it has already come, or if another process or another n was booked after it. The limit can then
 // grant up to n too little, and never too much.
 //
-// Start times keep the limits. Callers that wake up late because the machine is busy may run closer
-// together than the limits allow. A gate prevents that.
+// Start times keep the limits. Timers are a little late, so callers may run closer together than
+// the limits allow. A gate prevents that.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil || b.granted(ctx) {

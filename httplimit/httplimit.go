@@ -18,6 +18,7 @@ package httplimit
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -47,10 +48,11 @@ type Options struct {
 	// least one. Default: status 429 with a problem document (RFC 9457).
 	Denied func(w http.ResponseWriter, r *http.Request, denied []headgate.Decision)
 
-	// FailClosed answers with status 503 while the store is unavailable. Default: requests
-	// pass, except those whose own context has ended. A fallback.Store always decides, so
-	// with one this has no effect: choose its mode instead. The header fields then show
-	// this instance's share of the limit.
+	// FailClosed answers with status 503 if a request cannot be decided: the store is unavailable,
+	// or the function of NewLimiterFunc failed. Default: such requests pass uncharged, except
+	// those whose own context has ended, and those whose limits are not valid. Set it if the
+	// function can fail. A fallback.Store decides while its store is unavailable, so only errors of
+	// the function remain. The header fields then show this instance's share of the limit.
 	FailClosed bool
 
 	// Timeout is how long a decision may take until the store counts as unavailable. The request
@@ -161,13 +163,15 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.next.ServeHTTP(w, r)
 }
 
-// serveUndecided serves r if the store is unavailable. A request whose context has ended is
-// not passed on: a client could cancel its requests in order to be served uncharged.
+// serveUndecided serves r if it cannot be decided. A request whose context has ended is not
+// passed on: a client could cancel its requests in order to be served uncharged. Nor is one whose
+// limits are not valid: that is a mistake in the program, and not a store that is unavailable.
 func (h *handler) serveUndecided(w http.ResponseWriter, r *http.Request, err error) {
 	if h.Observe != nil {
 		h.Observe(r, headgate.Decision{}, err)
 	}
-	if !h.Shadow && (h.FailClosed || r.Context().Err() != nil) {
+	_, mistaken := errors.AsType[*headgate.InvalidError](err)
+	if !h.Shadow && (h.FailClosed || mistaken || r.Context().Err() != nil) {
 		writeUnavailable(w)
 		return
 	}
