@@ -88,7 +88,7 @@ func TestCancelsThatAreNotAnswered(t *testing.T) {
 		}
 		s.there, s.lose = cancelWithin, func(Request) bool { return true }
 		for _, r := range behind {
-			go r.Cancel(t.Context())
+			go func() { _ = r.Cancel(t.Context()) }()
 		}
 		start := time.Now()
 		if err := first.Cancel(t.Context()); time.Since(start) > cancelWithin {
