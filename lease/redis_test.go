@@ -2,9 +2,11 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,10 +39,11 @@ func TestLeasesAroundOneRedis(t *testing.T) {
 	limit := headgate.PerHour(1).Burst(20000)
 	var calls, granted atomic.Int64
 	var wg sync.WaitGroup
+	prefix := fmt.Sprint(t.Name(), time.Now().UnixNano()) // the server is shared by all runs
 	for range 4 {
 		client := redis.NewClient(&redis.Options{Addr: redistest.Shared(t).Addr})
 		t.Cleanup(func() { _ = client.Close() })
-		store := must(redisstore.New(client, redisstore.Options{Prefix: t.Name()}))
+		store := must(redisstore.New(client, redisstore.Options{Prefix: prefix}))
 		l := must(New(counting{store, &calls}, Options{}))
 		t.Cleanup(l.Close)
 		for range 8 {
