@@ -142,7 +142,7 @@ func (n *tally) bound(a *account, s *scene) int64 {
 	return most(a.limit, last-a.first) + n.room(a, s)
 }
 
-// ownBound is how much the instances may grant by themselves, in the time in which the store could not say.
+// ownBound is how much the instances may grant by themselves, while the store was unavailable.
 func (n *tally) ownBound(a *account) int64 {
 	if a.away.calls == 0 {
 		return 0

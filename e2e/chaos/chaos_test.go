@@ -116,5 +116,5 @@ func TestChaos(t *testing.T) {
 	if t.Failed() {
 		t.Logf("repeat with -chaos.span %s -chaos.turn %d -chaos.seed %d; or in make soak, with HEADGATE_SEED=%[3]d", *span, *turn, *seed)
 	}
-	fmt.Print(table(rows)) // which go test shows if it is told to, or run in this directory
+	fmt.Print(table(rows)) // go test shows it with -v, or if it is run in this directory
 }

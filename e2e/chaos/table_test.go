@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// row is what is told of one stack under one fault.
+// row is the result of one stack under one fault.
 type row struct {
 	fault         string
 	stack         stack
