@@ -29,7 +29,8 @@ func (p pauses) left(ctx context.Context, key string) (time.Duration, error) {
 
 // extend makes the pause of key last for d from now, unless it lasts longer already. Callers
 // that extend it at the same time refund what is too much, so that pauses do not add up. The
-// first of them refunds nothing, so the pause is at least as long as its own.
+// first of them refunds nothing, so the pause is at least as long as its own; it may be shorter
+// than the longest of them.
 func (p pauses) extend(ctx context.Context, key string, d time.Duration) error {
 	d = d.Round(time.Millisecond)
 	left, err := p.left(ctx, key)
