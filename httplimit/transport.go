@@ -97,9 +97,9 @@ const ownPauses = 1 << 16
 //
 // Dates are compared with the Date of the response. Pauses are kept in the limiter's store, under
 // the limit named "httplimit.pause", so that all processes that share the store keep them. No limit
-// of the limiter may have that name. If several processes record pauses within one round trip to
-// the store, the shared pause is sometimes not the longest, and another process may briefly see a
-// longer one. Each process always keeps its own.
+// of the limiter may have that name. If several responses ask for pauses within one round trip to
+// the store, the pause that remains is sometimes not the longest of theirs, and another process may
+// briefly see a longer one.
 //
 // The response is returned unchanged, and nothing is sent again: to retry, send the request
 // again, which waits. Recording a pause delays a response by at most 100 ms. If the store takes
