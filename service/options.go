@@ -38,6 +38,8 @@ type Options struct {
 	Connections  int           // of each listener at a time
 	LogDecisions float64       // the fraction of decisions that is logged
 
+	Version string // of the program, for metrics
+
 	Log *slog.Logger
 	Out io.Writer // for what to try next
 

@@ -29,7 +29,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s, err := newServer(ctx, o)
+	s, err := newServer(o)
 	if err != nil {
 		return err
 	}
@@ -108,6 +108,7 @@ func (s *server) serve(ctx context.Context) error {
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	serving.Go(func() { s.follow(background) })
+	serving.Go(func() { s.watchStore(background) })
 	var err error
 	select {
 	case <-ctx.Done():

@@ -2,14 +2,19 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/pprof"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/observe"
 	"github.com/headgate/headgate/service/internal/certs"
 	"github.com/headgate/headgate/service/internal/config"
 	"github.com/headgate/headgate/service/internal/environment"
+	"github.com/headgate/headgate/service/internal/metrics"
+	"github.com/headgate/headgate/service/internal/rules"
 )
 
 // server is what Run runs.
@@ -17,15 +22,21 @@ type server struct {
 	o         Options
 	env       *environment.Settings // nil: it does not count
 	log       *slog.Logger
-	config    *config.Config // as it was at the start
+	first     *config.Config // as the files were at the start
 	stores    *stores
 	health    *health
+	metrics   *metrics.Metrics
+	engine    *rules.Engine
 	listeners []listener
+	storeUp   atomic.Bool
+
+	loading sync.Mutex // one load at a time
+	hash    string     // of the configuration in force
 }
 
 // newServer reads the configuration and makes all parts.
-func newServer(ctx context.Context, o Options) (*server, error) {
-	s := &server{o: o, log: o.Log, health: &health{}}
+func newServer(o Options) (*server, error) {
+	s := &server{o: o, log: o.Log, health: &health{}, metrics: metrics.New(o.Version)}
 	if o.Environment != nil {
 		s.env = o.Environment.settings
 		for _, w := range s.env.Warnings {
@@ -34,96 +45,119 @@ func newServer(ctx context.Context, o Options) (*server, error) {
 	}
 	s.health.set(waitsForConfig, true)
 	var err error
-	if s.config, err = s.load(); err != nil {
+	if s.first, err = s.load(); err != nil {
 		return nil, err
 	}
-	s.o.complete(s.config.Listen)
+	s.o.complete(s.first.Listen)
 	if s.stores, err = s.openStores(); err != nil {
 		return nil, err
 	}
-	if err := s.apply(s.config); err != nil {
+	if err := s.build(); err != nil {
+		s.stores.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// load reads the files.
-func (s *server) load() (*config.Config, error) {
-	return &config.Config{}, nil
+// build makes the parts that decide, and gives them the configuration.
+func (s *server) build() error {
+	native, err := s.observed(s.stores.cached)
+	if err != nil {
+		return err
+	}
+	s.engine = rules.New(native, s.stores.permits, rules.Options{Observe: s.decided})
+	s.registerStore()
+	return s.apply(s.first)
 }
 
-// apply makes all parts decide by c from now on.
-func (s *server) apply(c *config.Config) error {
-	s.health.set(waitsForConfig, false)
-	return nil
+// observed returns store with its calls measured.
+func (s *server) observed(store headgate.Store) (headgate.Store, error) {
+	return observe.New(store, observe.Observer{Called: s.metrics.Called})
+}
+
+// decided counts and, for a fraction of all, logs what a rule decided.
+func (s *server) decided(e rules.Event) {
+	s.metrics.Decided(e)
+	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
+		return
+	}
+	s.log.Info("decision", "rule", e.Rule.Name, "key", e.Key, "outcome", e.Outcome.String(),
+		"remaining", e.Decision.Remaining, "retry_after", e.Decision.RetryAfter,
+		"degraded", e.Decision.Degraded())
 }
 
 func (s *server) openStores() (*stores, error) {
 	if s.env != nil && s.o.Store == "" {
 		return openEnvironment(s.env)
 	}
-	url := s.config.Store
+	url := s.first.Store
 	if s.o.Store != "" {
 		url = s.o.Store
 	}
 	if url == "" {
 		url = "memory:"
 	}
-	return openURL(url, s.config.WhenStoreFails, s.log)
+	return openURL(url, s.first.WhenStoreFails, s.log)
+}
+
+func (s *server) registerStore() {
+	m := metrics.Store{Up: s.storeUp.Load}
+	if s.stores.fallback != nil {
+		m.Fallback = s.stores.fallback.Stats
+	}
+	if s.stores.redis != nil {
+		m.Redis = s.stores.redis.Stats
+	}
+	if memory, ok := s.stores.bare.(*headgate.Memory); ok {
+		m.Keys = memory.Keys
+	}
+	s.metrics.RegisterStore(m)
+}
+
+// How often the store is asked whether it answers, and for how long.
+const (
+	pingInterval = 2 * time.Second
+	pingTimeout  = time.Second
+)
+
+// watchStore asks the store whether it answers, until ctx ends.
+func (s *server) watchStore(ctx context.Context) {
+	tick := time.NewTicker(pingInterval)
+	defer tick.Stop()
+	for failed := false; ; {
+		if err := s.ping(ctx); err != nil && !failed && ctx.Err() == nil {
+			s.log.Error("the store does not answer", "store", s.stores.name, "error", err)
+			failed = true
+		} else if err == nil {
+			failed = false
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *server) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	err := s.stores.ping(ctx)
+	s.storeUp.Store(err == nil)
+	switch {
+	case err == nil:
+		s.health.set(waitsForStore, false)
+	case s.env != nil && s.env.HealthByStore:
+		s.health.set(waitsForStore, true)
+	}
+	return err
 }
 
 // close closes what newServer opened.
-func (s *server) close() error {
-	if s.stores == nil {
-		return nil
-	}
-	return s.stores.close()
-}
+func (s *server) close() error { return s.stores.close() }
 
 // certificates returns the files of TLS.
 func (s *server) certificates() certs.Files {
-	t := s.config.TLS
+	t := s.first.TLS
 	return certs.Files{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}
-}
-
-// http returns what the HTTP listener serves.
-func (s *server) http() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /healthcheck", s.health)
-	mux.HandleFunc("GET /-/healthy", alive)
-	return mux
-}
-
-// debug returns what the debug listener serves.
-func (s *server) debug() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", index)
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
-}
-
-// index lists the pages of the debug listener.
-func index(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprint(w, "/stats          counters\n/rlconfig       limits of Envoy's dialect\n"+
-		"/debug/pprof/   profiles\n")
-}
-
-func (s *server) metricsOnly() http.Handler { return http.NewServeMux() }
-
-// openRest opens the listeners that speak something else than plain HTTP.
-func (s *server) openRest(context.Context) error { return nil }
-
-// follow applies changes of the files until ctx ends.
-func (s *server) follow(ctx context.Context) {}
-
-// announce says where the server listens, and what to try next.
-func (s *server) announce() {
-	for _, l := range s.listeners {
-		s.log.Info("listening", "listener", l.name, "address", l.on.Addr().String())
-	}
 }

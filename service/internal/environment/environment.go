@@ -28,6 +28,7 @@ type Settings struct {
 	Runtime          Runtime
 	MergeDomains     bool
 	ForceStart       bool
+	HealthByStore    bool // not ready while Redis does not answer
 	XDS              *XDS // nil: the configuration is in files
 	Limiter          Limiter
 	Redis            Redis
@@ -48,7 +49,7 @@ type TLS struct {
 // Runtime says where the files of the configuration are.
 type Runtime struct {
 	Root, Subdirectory, AppDirectory string
-	WatchRoot                        bool // only files below AppDirectory count
+	WatchRoot                        bool // Root is a symbolic link that is replaced as a whole
 }
 
 // Limiter holds the settings of the limiter.
@@ -81,6 +82,7 @@ func Read(lookup func(string) (string, bool)) (*Settings, error) {
 		LogJSON:          v.oneOf("LOG_FORMAT", "text", "text", "json") == "json",
 		MergeDomains:     v.flag("MERGE_DOMAIN_CONFIG", false),
 		ForceStart:       v.flag("FORCE_START_WITHOUT_INITIAL_CONFIG", false),
+		HealthByStore:    v.flag("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", false),
 		ExtraTags:        v.pairs("EXTRA_TAGS"),
 		MillisecondTimes: v.flag("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", false),
 		Limiter:          v.limiter(),

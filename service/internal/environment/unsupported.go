@@ -28,14 +28,12 @@ var unsupported = []struct{ name, instead string }{
 	{"REDIS_PIPELINE_LIMIT", "requests that arrive together share a round trip without a limit"},
 	{"REDIS_CLUSTER_PIPELINE_PARALLELISM", "the servers of a cluster are always asked in parallel"},
 	{"REDIS_POOL_ON_EMPTY_BEHAVIOR", "a caller always waits for a connection"},
-	{"REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", "readiness always asks Redis"},
 	{"REDIS_STARTUP_INITIAL_INTERVAL", "the server starts without Redis, and is not ready until it answers"},
 	{"REDIS_STARTUP_MAX_INTERVAL", "the server starts without Redis, and is not ready until it answers"},
 	{"REDIS_STARTUP_MAX_ELAPSED_TIME", "the server starts without Redis, and is not ready until it answers"},
 	{"REDIS_PERSECOND_PIPELINE_WINDOW", "requests that arrive together share a round trip without a window"},
 	{"REDIS_PERSECOND_PIPELINE_LIMIT", "requests that arrive together share a round trip without a limit"},
 	{"REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR", "a caller always waits for a connection"},
-	{"REDIS_PERSECOND_HEALTH_CHECK_ACTIVE_CONNECTION", "readiness always asks Redis"},
 }
 
 // harmless are values that ask for what happens anyway.
