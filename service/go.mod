@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/headgate/headgate => ..
 
 require (
+	github.com/fsnotify/fsnotify v1.10.1
 	github.com/headgate/headgate v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/redis/go-redis/v9 v9.23.0
