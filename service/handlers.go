@@ -13,6 +13,8 @@ func (s *server) http() http.Handler {
 	mux.Handle("GET /healthcheck", s.health)
 	mux.HandleFunc("GET /-/healthy", alive)
 	mux.HandleFunc("POST /-/reload", s.serveReload)
+	mux.Handle("/auth", s.auth)
+	mux.Handle("/auth/", s.auth)
 	if s.o.Metrics == Off {
 		mux.Handle("GET /metrics", s.metrics.Handler())
 	}
@@ -22,7 +24,7 @@ func (s *server) http() http.Handler {
 // serveReload reads the files again and answers with the error, if there is one.
 func (s *server) serveReload(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if err := s.reload(); err != nil {
+	if err := s.watcher.Reload(); err != nil {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		fmt.Fprintln(w, err)
 		return

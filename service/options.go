@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/headgate/headgate/service/internal/config"
@@ -45,8 +44,6 @@ type Options struct {
 
 	// Environment holds the variables of envoyproxy/ratelimit; nil: they do not count.
 	Environment *Environment
-	// Reload is received from when the files are to be read again.
-	Reload <-chan os.Signal
 }
 
 // Proxy says where requests are limited and then passed on to.

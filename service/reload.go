@@ -1,14 +1,12 @@
 package service
 
 import (
-	"context"
-	"errors"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/headgate/headgate/service/internal/config"
 	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/headgate/headgate/service/internal/watch"
 )
 
 // load reads the files.
@@ -34,12 +32,7 @@ func (s *server) apply(c *config.Config) error {
 		return err
 	}
 	s.engine.Use(set)
-	names := make(map[string]bool)
-	for _, r := range c.Rules {
-		names[r.Name] = true
-	}
-	s.metrics.Keep(names)
-	s.hash = c.Hash
+	s.metrics.Use(c.Rules)
 	s.metrics.Loaded(c.Hash, time.Now(), nil)
 	for _, w := range c.Warnings {
 		s.log.Warn(w)
@@ -64,39 +57,32 @@ func (s *server) warnOfRestart(c *config.Config) {
 	}
 }
 
+// watcher returns what loads the files again when they change. Without files there is none.
+func (s *server) newWatcher() *watch.Watcher {
+	return watch.New(watch.Options{
+		Directories: func() []string { return config.Directories(s.o.Files, s.loadOptions()) },
+		Hash:        func() string { return config.Hash(s.o.Files, s.loadOptions()) },
+		Load:        s.reload,
+		Report:      s.reported,
+		Loaded:      s.first.Hash,
+	})
+}
+
 // reload reads the files again. If they cannot be used, the configuration in force stays.
 func (s *server) reload() error {
-	s.loading.Lock()
-	defer s.loading.Unlock()
 	c, err := s.load()
-	if err == nil && c.Hash == s.hash {
-		return nil
-	}
-	if err == nil {
-		err = s.apply(c)
-	}
 	if err != nil {
-		s.metrics.Loaded("", time.Time{}, err)
-		s.log.Error("the new configuration cannot be used; the one in force stays", "error", err)
 		return err
 	}
-	s.log.Info("the configuration was loaded", "hash", s.hash, "files", len(c.Files))
-	return nil
+	return s.apply(c)
 }
 
-// follow applies changes of the files until ctx ends.
-func (s *server) follow(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.o.Reload:
-			_ = s.reload() // it is logged
-		}
+// reported logs and counts a load.
+func (s *server) reported(err error) {
+	if err == nil {
+		s.log.Info("the configuration was loaded")
+		return
 	}
+	s.metrics.Loaded("", time.Time{}, err)
+	s.log.Error("the new configuration cannot be used; the one in force stays", "error", err)
 }
-
-var (
-	_ = errors.Join
-	_ = os.Stat
-)

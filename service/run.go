@@ -107,7 +107,7 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	background, stop := context.WithCancel(ctx)
 	defer stop()
-	serving.Go(func() { s.follow(background) })
+	serving.Go(func() { s.watcher.Run(background) })
 	serving.Go(func() { s.watchStore(background) })
 	var err error
 	select {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -13,8 +13,10 @@ import (
 	"github.com/headgate/headgate/service/internal/certs"
 	"github.com/headgate/headgate/service/internal/config"
 	"github.com/headgate/headgate/service/internal/environment"
+	"github.com/headgate/headgate/service/internal/forwardauth"
 	"github.com/headgate/headgate/service/internal/metrics"
 	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/headgate/headgate/service/internal/watch"
 )
 
 // server is what Run runs.
@@ -27,11 +29,10 @@ type server struct {
 	health    *health
 	metrics   *metrics.Metrics
 	engine    *rules.Engine
+	auth      http.Handler
 	listeners []listener
 	storeUp   atomic.Bool
-
-	loading sync.Mutex // one load at a time
-	hash    string     // of the configuration in force
+	watcher   *watch.Watcher
 }
 
 // newServer reads the configuration and makes all parts.
@@ -65,8 +66,18 @@ func (s *server) build() error {
 	if err != nil {
 		return err
 	}
-	s.engine = rules.New(native, s.stores.permits, rules.Options{Observe: s.decided})
+	s.engine = rules.New(native, s.stores.permits, rules.Options{
+		Observe: func(e rules.Event) { s.decided(e.Rule.Name, e.Key, e.Outcome, e.Decision, e.Err) },
+	})
+	client, err := rules.ClientAddress(s.first.Trust)
+	if err != nil {
+		return err
+	}
+	if s.auth, err = forwardauth.New(s.engine, forwardauth.Options{Client: client}); err != nil {
+		return err
+	}
 	s.registerStore()
+	s.watcher = s.newWatcher()
 	return s.apply(s.first)
 }
 
@@ -76,14 +87,19 @@ func (s *server) observed(store headgate.Store) (headgate.Store, error) {
 }
 
 // decided counts and, for a fraction of all, logs what a rule decided.
-func (s *server) decided(e rules.Event) {
-	s.metrics.Decided(e)
+func (s *server) decided(
+	rule, key string, o rules.Outcome, d headgate.Decision, err error,
+) {
+	s.metrics.Decided(rule, key, o, d)
 	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
 		return
 	}
-	s.log.Info("decision", "rule", e.Rule.Name, "key", e.Key, "outcome", e.Outcome.String(),
-		"remaining", e.Decision.Remaining, "retry_after", e.Decision.RetryAfter,
-		"degraded", e.Decision.Degraded())
+	attributes := []any{"rule", rule, "key", key, "outcome", o.String(),
+		"remaining", d.Remaining, "retry_after", d.RetryAfter, "degraded", d.Degraded()}
+	if err != nil {
+		attributes = append(attributes, "error", err)
+	}
+	s.log.Info("decision", attributes...)
 }
 
 func (s *server) openStores() (*stores, error) {

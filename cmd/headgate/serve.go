@@ -6,9 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -99,10 +97,7 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command) error {
 	if err := f.complete(cmd); err != nil {
 		return err
 	}
-	reload := make(chan os.Signal, 1)
-	signal.Notify(reload, syscall.SIGHUP)
-	defer signal.Stop(reload)
-	f.o.Reload = reload
+	f.o.Version = version()
 	return service.Run(ctx, f.o)
 }
 

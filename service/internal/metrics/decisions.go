@@ -2,7 +2,9 @@ package metrics
 
 import (
 	"sync"
+	"sync/atomic"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/service/internal/rules"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -18,13 +20,14 @@ type decisions struct {
 	total    *prometheus.CounterVec
 	degraded *prometheus.CounterVec
 	byKey    *prometheus.CounterVec
+	labelled atomic.Pointer[map[string]struct{}] // rules with series by key
 
 	mu   sync.Mutex
 	keys map[string]map[string]bool // of each rule, those with a series
 }
 
 func newDecisions() *decisions {
-	return &decisions{
+	d := &decisions{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_decisions_total",
 			Help: "Decisions of a rule, by outcome: allowed, denied, shadow_denied or error.",
@@ -39,45 +42,58 @@ func newDecisions() *decisions {
 		}, []string{"rule", "key", "outcome"}),
 		keys: make(map[string]map[string]bool),
 	}
+	d.labelled.Store(new(map[string]struct{}))
+	return d
 }
 
-// Decided counts what a rule decided. It is for rules.Options.
-func (m *Metrics) Decided(e rules.Event) {
-	d, outcome := m.decisions, e.Outcome.String()
-	d.total.WithLabelValues(e.Rule.Name, outcome).Inc()
-	if e.Decision.Degraded() {
-		d.degraded.WithLabelValues(e.Rule.Name).Inc()
+// Decided counts what a rule decided about a key.
+func (m *Metrics) Decided(rule, key string, o rules.Outcome, decision headgate.Decision) {
+	d, outcome := m.decisions, o.String()
+	d.total.WithLabelValues(rule, outcome).Inc()
+	if decision.Degraded() {
+		d.degraded.WithLabelValues(rule).Inc()
 	}
-	if e.Rule.LabelKeys {
-		d.byKey.WithLabelValues(e.Rule.Name, d.label(e.Rule.Name, e.Key), outcome).Inc()
+	if key, ok := d.label(rule, key); ok {
+		d.byKey.WithLabelValues(rule, key, outcome).Inc()
 	}
 }
 
-// label returns key, or otherKeys if the rule has too many.
-func (d *decisions) label(rule, key string) string {
+// label returns the label of key, if rule asks for one: key itself, or otherKeys if the rule has
+// too many.
+func (d *decisions) label(rule, key string) (string, bool) {
+	if _, ok := (*d.labelled.Load())[rule]; !ok {
+		return "", false
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	keys := d.keys[rule]
 	switch {
 	case keys[key]:
-		return key
+		return key, true
 	case len(keys) >= maxKeys:
-		return otherKeys
+		return otherKeys, true
 	case keys == nil:
 		keys = make(map[string]bool)
 		d.keys[rule] = keys
 	}
 	keys[key] = true
-	return key
+	return key, true
 }
 
-// Keep forgets the series of all rules but those named, after a change of the configuration.
-func (m *Metrics) Keep(names map[string]bool) {
+// Use makes list the rules that may ask for series by key, and forgets those of other rules.
+func (m *Metrics) Use(list []rules.Rule) {
+	labelled := make(map[string]struct{})
+	for _, r := range list {
+		if r.LabelKeys {
+			labelled[r.Name] = struct{}{}
+		}
+	}
 	d := m.decisions
+	d.labelled.Store(&labelled)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for rule := range d.keys {
-		if !names[rule] {
+		if _, ok := labelled[rule]; !ok {
 			delete(d.keys, rule)
 			d.byKey.DeletePartialMatch(prometheus.Labels{"rule": rule})
 		}
