@@ -13,6 +13,7 @@ func (s *server) http() http.Handler {
 	mux.Handle("GET /healthcheck", s.health)
 	mux.HandleFunc("GET /-/healthy", alive)
 	mux.HandleFunc("POST /-/reload", s.serveReload)
+	mux.Handle("/v1/", s.api)
 	mux.Handle("/auth", s.auth)
 	mux.Handle("/auth/", s.auth)
 	if s.o.Metrics == Off {

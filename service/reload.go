@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/service/internal/config"
+	"github.com/headgate/headgate/service/internal/httpapi"
 	"github.com/headgate/headgate/service/internal/rules"
 	"github.com/headgate/headgate/service/internal/watch"
 )
@@ -32,6 +33,8 @@ func (s *server) apply(c *config.Config) error {
 		return err
 	}
 	s.engine.Use(set)
+	s.overrides.UseFile(c.Overrides)
+	s.api.Use(apiSettings(c))
 	s.metrics.Use(c.Rules)
 	s.metrics.Loaded(c.Hash, time.Now(), nil)
 	for _, w := range c.Warnings {
@@ -40,6 +43,10 @@ func (s *server) apply(c *config.Config) error {
 	s.warnOfRestart(c)
 	s.health.set(waitsForConfig, false)
 	return nil
+}
+
+func apiSettings(c *config.Config) httpapi.Settings {
+	return httpapi.Settings{Tokens: c.API.Tokens, AllowInlineLimits: c.API.AllowInlineLimits}
 }
 
 // warnOfRestart says what has changed in c and counts after a restart only.

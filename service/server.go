@@ -14,7 +14,9 @@ import (
 	"github.com/headgate/headgate/service/internal/config"
 	"github.com/headgate/headgate/service/internal/environment"
 	"github.com/headgate/headgate/service/internal/forwardauth"
+	"github.com/headgate/headgate/service/internal/httpapi"
 	"github.com/headgate/headgate/service/internal/metrics"
+	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/rules"
 	"github.com/headgate/headgate/service/internal/watch"
 )
@@ -29,6 +31,8 @@ type server struct {
 	health    *health
 	metrics   *metrics.Metrics
 	engine    *rules.Engine
+	overrides *overrides.Table
+	api       *httpapi.Handler
 	auth      http.Handler
 	listeners []listener
 	storeUp   atomic.Bool
@@ -61,24 +65,44 @@ func newServer(o Options) (*server, error) {
 }
 
 // build makes the parts that decide, and gives them the configuration.
-func (s *server) build() error {
+func (s *server) build() (err error) {
 	native, err := s.observed(s.stores.cached)
 	if err != nil {
 		return err
 	}
+	s.overrides = s.openOverrides()
 	s.engine = rules.New(native, s.stores.permits, rules.Options{
-		Observe: func(e rules.Event) { s.decided(e.Rule.Name, e.Key, e.Outcome, e.Decision, e.Err) },
+		Overrides: s.overrides, Observe: s.decided,
 	})
+	s.api, err = httpapi.New(httpapi.Options{
+		Store: native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
+		Observe: s.decided,
+	}, apiSettings(s.first))
+	if err != nil {
+		return err
+	}
 	client, err := rules.ClientAddress(s.first.Trust)
 	if err != nil {
 		return err
 	}
-	if s.auth, err = forwardauth.New(s.engine, forwardauth.Options{Client: client}); err != nil {
+	s.auth, err = forwardauth.New(s.engine, forwardauth.Options{Client: client})
+	if err != nil {
 		return err
 	}
 	s.registerStore()
 	s.watcher = s.newWatcher()
 	return s.apply(s.first)
+}
+
+func (s *server) openOverrides() *overrides.Table {
+	if s.stores.redis == nil {
+		return overrides.NewMemory()
+	}
+	t := overrides.NewRedis(s.stores.redis, func(err error) {
+		s.log.Error("overrides cannot be read; those in force stay", "error", err)
+	})
+	s.stores.closers = append(s.stores.closers, t)
+	return t
 }
 
 // observed returns store with its calls measured.
@@ -87,17 +111,18 @@ func (s *server) observed(store headgate.Store) (headgate.Store, error) {
 }
 
 // decided counts and, for a fraction of all, logs what a rule decided.
-func (s *server) decided(
-	rule, key string, o rules.Outcome, d headgate.Decision, err error,
-) {
-	s.metrics.Decided(rule, key, o, d)
+func (s *server) decided(e rules.Event) {
+	s.metrics.Decided(e)
 	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
 		return
 	}
-	attributes := []any{"rule", rule, "key", key, "outcome", o.String(),
-		"remaining", d.Remaining, "retry_after", d.RetryAfter, "degraded", d.Degraded()}
-	if err != nil {
-		attributes = append(attributes, "error", err)
+	attributes := []any{
+		"rule", e.Rule.Name, "key", e.Key, "outcome", e.Outcome.String(),
+		"remaining", e.Decision.Remaining, "retry_after", e.Decision.RetryAfter,
+		"degraded", e.Decision.Degraded(),
+	}
+	if e.Err != nil {
+		attributes = append(attributes, "error", e.Err)
 	}
 	s.log.Info("decision", attributes...)
 }

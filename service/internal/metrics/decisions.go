@@ -2,9 +2,7 @@ package metrics
 
 import (
 	"sync"
-	"sync/atomic"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/service/internal/rules"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -20,14 +18,13 @@ type decisions struct {
 	total    *prometheus.CounterVec
 	degraded *prometheus.CounterVec
 	byKey    *prometheus.CounterVec
-	labelled atomic.Pointer[map[string]struct{}] // rules with series by key
 
 	mu   sync.Mutex
 	keys map[string]map[string]bool // of each rule, those with a series
 }
 
 func newDecisions() *decisions {
-	d := &decisions{
+	return &decisions{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_decisions_total",
 			Help: "Decisions of a rule, by outcome: allowed, denied, shadow_denied or error.",
@@ -42,58 +39,49 @@ func newDecisions() *decisions {
 		}, []string{"rule", "key", "outcome"}),
 		keys: make(map[string]map[string]bool),
 	}
-	d.labelled.Store(new(map[string]struct{}))
-	return d
 }
 
-// Decided counts what a rule decided about a key.
-func (m *Metrics) Decided(rule, key string, o rules.Outcome, decision headgate.Decision) {
-	d, outcome := m.decisions, o.String()
+// Decided counts what a rule decided. It is for rules.Options.
+func (m *Metrics) Decided(e rules.Event) {
+	d, rule, outcome := m.decisions, e.Rule.Name, e.Outcome.String()
 	d.total.WithLabelValues(rule, outcome).Inc()
-	if decision.Degraded() {
+	if e.Decision.Degraded() {
 		d.degraded.WithLabelValues(rule).Inc()
 	}
-	if key, ok := d.label(rule, key); ok {
-		d.byKey.WithLabelValues(rule, key, outcome).Inc()
+	if e.Rule.LabelKeys {
+		d.byKey.WithLabelValues(rule, d.label(rule, e.Key), outcome).Inc()
 	}
 }
 
-// label returns the label of key, if rule asks for one: key itself, or otherKeys if the rule has
-// too many.
-func (d *decisions) label(rule, key string) (string, bool) {
-	if _, ok := (*d.labelled.Load())[rule]; !ok {
-		return "", false
-	}
+// label returns key, or otherKeys if the rule has too many.
+func (d *decisions) label(rule, key string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	keys := d.keys[rule]
 	switch {
 	case keys[key]:
-		return key, true
+		return key
 	case len(keys) >= maxKeys:
-		return otherKeys, true
+		return otherKeys
 	case keys == nil:
 		keys = make(map[string]bool)
 		d.keys[rule] = keys
 	}
 	keys[key] = true
-	return key, true
+	return key
 }
 
-// Use makes list the rules that may ask for series by key, and forgets those of other rules.
+// Use forgets the series by key of all rules but those of list that ask for them.
 func (m *Metrics) Use(list []rules.Rule) {
-	labelled := make(map[string]struct{})
+	labelled := make(map[string]bool)
 	for _, r := range list {
-		if r.LabelKeys {
-			labelled[r.Name] = struct{}{}
-		}
+		labelled[r.Name] = r.LabelKeys
 	}
 	d := m.decisions
-	d.labelled.Store(&labelled)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for rule := range d.keys {
-		if _, ok := labelled[rule]; !ok {
+		if !labelled[rule] {
 			delete(d.keys, rule)
 			d.byKey.DeletePartialMatch(prometheus.Labels{"rule": rule})
 		}
