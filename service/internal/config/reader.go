@@ -28,6 +28,7 @@ type loader struct {
 	named  map[string]place // the rules, by name
 	limits map[string]place // the names of limits
 
+	rules     []place // of config.Rules
 	overrides []place // of config.Overrides
 }
 
@@ -36,6 +37,13 @@ func (l *loader) fault(at place, field, text string) {
 		text = field + ": " + text
 	}
 	l.faults = append(l.faults, errors.New(at.String()+": "+text))
+}
+
+func (l *loader) warnAt(at place, field, text string) {
+	if field != "" {
+		text = field + ": " + text
+	}
+	l.config.Warnings = append(l.config.Warnings, at.String()+": "+text)
 }
 
 // reader reads the values of one file.
