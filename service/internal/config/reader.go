@@ -24,6 +24,8 @@ type loader struct {
 	config *Config
 	faults []error
 
+	mergeDomains bool
+
 	set    map[string]place // the scalars that were given, by field
 	named  map[string]place // the rules, by name
 	limits map[string]place // the names of limits
