@@ -35,3 +35,6 @@ require (
 	golang.org/x/text v0.43.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
 )
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+)

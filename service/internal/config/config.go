@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 
+	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
@@ -24,6 +25,7 @@ type Config struct {
 	API            API
 	Rules          []rules.Rule
 	Overrides      []rules.Override
+	Domains        []*envoy.Domain // in the dialect of envoyproxy/ratelimit
 
 	Warnings []string // what is accepted and likely wrong, with file and line
 	Hash     string   // of the files' contents
@@ -92,7 +94,7 @@ func parse(files []file, o Options) (*Config, error) {
 		o.Env = os.LookupEnv
 	}
 	l := loader{
-		env:    o.Env,
+		env: o.Env, mergeDomains: o.MergeDomains,
 		config: &Config{WhenStoreFails: Closed, Hash: hash(files)},
 		set:    map[string]place{},
 		named:  map[string]place{},

@@ -23,28 +23,37 @@ var (
 		`found (undefined tag|duplicate %|incompatible)`)
 )
 
-// document parses the one YAML document of f, and replaces its aliases. It returns nil after a
-// fault.
+// document parses the first YAML document of f. It returns nil after a fault. A second document is
+// a fault, except in a file of envoyproxy/ratelimit, which ignores it.
 func (l *loader) document(f file) *yaml.Node {
 	decoder := yaml.NewDecoder(bytes.NewReader(f.text))
 	var n, second yaml.Node
-	switch err := decoder.Decode(&n); {
-	case errors.Is(err, io.EOF):
+	if err := decoder.Decode(&n); errors.Is(err, io.EOF) {
 		l.fault(place{f.name, 1}, "", "the file is empty; want rules, domains or another field")
 		return nil
+	} else if err != nil {
+		l.syntax(f.name, err)
+		return nil
+	}
+	err := decoder.Decode(&second)
+	switch {
+	case errors.Is(err, io.EOF):
+	case isDomain(n.Content[0]):
+		l.warnAt(place{f.name, max(second.Line, n.Line)}, "", "only the first document is read")
 	case err != nil:
 		l.syntax(f.name, err)
 		return nil
-	}
-	if err := decoder.Decode(&second); err == nil {
+	default:
 		l.fault(place{f.name, second.Line}, "", "a second document; want one in each file")
 		return nil
-	} else if !errors.Is(err, io.EOF) {
-		l.syntax(f.name, err)
-		return nil
 	}
+	return n.Content[0]
+}
+
+// expanded returns root without aliases and merge keys, or nil after a fault.
+func (l *loader) expanded(f file, root *yaml.Node) *yaml.Node {
 	e := expander{file: f.name, loader: l, open: map[*yaml.Node]bool{}}
-	root := e.expand(n.Content[0])
+	root = e.expand(root)
 	if e.failed {
 		return nil
 	}

@@ -24,10 +24,13 @@ type loader struct {
 	config *Config
 	faults []error
 
+	mergeDomains bool
+
 	set    map[string]place // the scalars that were given, by field
 	named  map[string]place // the rules, by name
 	limits map[string]place // the names of limits
 
+	rules     []place // of config.Rules
 	overrides []place // of config.Overrides
 }
 
@@ -36,6 +39,13 @@ func (l *loader) fault(at place, field, text string) {
 		text = field + ": " + text
 	}
 	l.faults = append(l.faults, errors.New(at.String()+": "+text))
+}
+
+func (l *loader) warnAt(at place, field, text string) {
+	if field != "" {
+		text = field + ": " + text
+	}
+	l.config.Warnings = append(l.config.Warnings, at.String()+": "+text)
 }
 
 // reader reads the values of one file.

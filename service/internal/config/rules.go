@@ -40,6 +40,7 @@ func (r *reader) rule(n *yaml.Node, path string) {
 	rule.Limits = rules.Named(rule.Name, rule.Limits)
 	r.nameRule(n, path, rule)
 	r.config.Rules = append(r.config.Rules, rule)
+	r.rules = append(r.rules, r.at(n))
 }
 
 // validate reports what the reading of single fields cannot see.

@@ -22,6 +22,9 @@ func (l *loader) file(f file) {
 		r.domain(root, "")
 		return
 	}
+	if root = l.expanded(f, root); root == nil {
+		return
+	}
 	r.mapping(root, "",
 		field{"store", r.store},
 		field{"when_store_fails", r.whenStoreFails},
@@ -41,7 +44,8 @@ func isDomain(root *yaml.Node) bool {
 		return false
 	}
 	for i := 0; i < len(root.Content); i += 2 {
-		if root.Content[i].Value == "domain" {
+		switch root.Content[i].Value {
+		case "domain", "descriptors":
 			return true
 		}
 	}

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/headgate/headgate/service/internal/envoy"
 )
 
 func wantTime(text string) error {
@@ -17,6 +19,14 @@ func (l *loader) checkTogether() {
 				" is not the name of a rule; want one that is in the files")
 		}
 	}
+	l.checkTLS()
+	if _, err := envoy.NewConfig(l.config.Domains, l.mergeDomains); err != nil {
+		l.faults = append(l.faults, err)
+	}
+}
+
+// checkTLS checks that of the files of certificates none is missing.
+func (l *loader) checkTLS() {
 	tls := l.config.TLS
 	for _, pair := range []struct{ given, needs, value, other string }{
 		{"tls.cert", "tls.key", tls.Cert, tls.Key},
