@@ -19,7 +19,7 @@ const (
 	byKey                       // key alone
 )
 
-// match walks the entries of d from root, and returns the steps; nil if no node matches, or if
+// match walks the entries of d from root, and returns the steps; none if no node matches, or if
 // there are more entries than levels. A limit applies only where the entries end, so the last
 // step has it. Each level is looked up without going back: the first match counts, though what is
 // below it may not fit.
@@ -30,7 +30,7 @@ func match(root *node, d *Descriptor, steps []step, buf []byte) ([]step, []byte)
 		buf = append(append(append(buf[:0], e.Key...), '_'), e.Value...)
 		s := n.child(e, buf)
 		if s.node == nil {
-			return nil, buf
+			return steps[:0], buf
 		}
 		steps = append(steps, s)
 		n = s.node
