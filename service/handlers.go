@@ -1,10 +1,11 @@
 package service
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/pprof"
+
+	"github.com/headgate/headgate/service/internal/wire"
 )
 
 // http returns what the HTTP listener serves.
@@ -14,6 +15,7 @@ func (s *server) http() http.Handler {
 	mux.HandleFunc("GET /-/healthy", alive)
 	mux.HandleFunc("POST /-/reload", s.serveReload)
 	mux.Handle("/v1/", s.api)
+	mux.Handle("/json", wire.JSONHandler(decider{s, s.limiter}))
 	mux.Handle("/auth", s.auth)
 	mux.Handle("/auth/", s.auth)
 	if s.o.Metrics == Off {
@@ -48,6 +50,8 @@ func (s *server) metricsOnly() http.Handler {
 func (s *server) debug() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", index)
+	mux.HandleFunc("GET /stats", s.serveStats)
+	mux.HandleFunc("GET /rlconfig", s.serveLimits)
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
@@ -61,14 +65,4 @@ func index(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprint(w, "/stats          counters\n/rlconfig       limits of Envoy's dialect\n"+
 		"/debug/pprof/   profiles\n")
-}
-
-// openRest opens the listeners that speak something else than plain HTTP.
-func (s *server) openRest(context.Context) error { return nil }
-
-// announce says where the server listens, and what to try next.
-func (s *server) announce() {
-	for _, l := range s.listeners {
-		s.log.Info("listening", "listener", l.name, "address", l.on.Addr().String())
-	}
 }

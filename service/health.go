@@ -10,7 +10,7 @@ import (
 type health struct {
 	mu      sync.Mutex
 	missing map[string]bool
-	onReady func(bool)
+	told    []func(ready bool)
 }
 
 // What the server waits for.
@@ -33,9 +33,19 @@ func (h *health) set(reason string, missing bool) {
 	} else {
 		delete(h.missing, reason)
 	}
-	if now := len(h.missing) == 0; now != before && h.onReady != nil {
-		h.onReady(now)
+	if now := len(h.missing) == 0; now != before {
+		for _, f := range h.told {
+			f(now)
+		}
 	}
+}
+
+// tell calls f with whether the server is ready, now and when that changes.
+func (h *health) tell(f func(ready bool)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told = append(h.told, f)
+	f(len(h.missing) == 0)
 }
 
 // reason returns why the server is not ready, or "".

@@ -10,9 +10,12 @@ import (
 	"github.com/headgate/headgate/service/internal/watch"
 )
 
+// builtIn reports whether the server has no files, and serves the example.
+func (s *server) builtIn() bool { return len(s.o.Files) == 0 && s.env == nil }
+
 // load reads the files.
 func (s *server) load() (*config.Config, error) {
-	if len(s.o.Files) == 0 && s.env == nil {
+	if s.builtIn() {
 		return config.Example()
 	}
 	return config.Load(s.o.Files, s.loadOptions())
@@ -32,11 +35,15 @@ func (s *server) apply(c *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := s.useDomains(c); err != nil {
+		return err
+	}
 	s.engine.Use(set)
 	s.overrides.UseFile(c.Overrides)
 	s.api.Use(apiSettings(c))
 	s.metrics.Use(c.Rules)
 	s.metrics.Loaded(c.Hash, time.Now(), nil)
+	s.envoyMetrics.Statistics.ConfigLoadSuccess.Add(1)
 	for _, w := range c.Warnings {
 		s.log.Warn(w)
 	}
@@ -64,15 +71,20 @@ func (s *server) warnOfRestart(c *config.Config) {
 	}
 }
 
-// watcher returns what loads the files again when they change. Without files there is none.
+// newWatcher returns what loads the files again when they change.
 func (s *server) newWatcher() *watch.Watcher {
-	return watch.New(watch.Options{
+	o := watch.Options{
 		Directories: func() []string { return config.Directories(s.o.Files, s.loadOptions()) },
 		Hash:        func() string { return config.Hash(s.o.Files, s.loadOptions()) },
 		Load:        s.reload,
 		Report:      s.reported,
 		Loaded:      s.first.Hash,
-	})
+	}
+	if s.builtIn() {
+		o.Directories = func() []string { return nil }
+		o.Hash = func() string { return s.first.Hash }
+	}
+	return watch.New(o)
 }
 
 // reload reads the files again. If they cannot be used, the configuration in force stays.
@@ -91,5 +103,6 @@ func (s *server) reported(err error) {
 		return
 	}
 	s.metrics.Loaded("", time.Time{}, err)
+	s.envoyMetrics.Statistics.ConfigLoadError.Add(1)
 	s.log.Error("the new configuration cannot be used; the one in force stays", "error", err)
 }

@@ -15,6 +15,10 @@ import (
 	"github.com/headgate/headgate/service/internal/listen"
 )
 
+// bodyTimeout is how long a client may take to send a request to the HTTP listener. A proxy bounds
+// its requests itself, because they may be streams.
+const bodyTimeout = 30 * time.Second
+
 // listener is a server on an address.
 type listener struct {
 	name     string // for messages
@@ -44,38 +48,44 @@ func Run(ctx context.Context, o Options) (err error) {
 
 // open opens all listeners, so that a wrong address is an error before anything is served.
 func (s *server) open(ctx context.Context) error {
-	config, err := s.tls("h2", "http/1.1")
+	config, err := s.tls(s.certificates(), "h2", "http/1.1")
 	if err != nil {
 		return err
 	}
-	debug := s.debug()
-	for _, l := range []struct {
+	type wanted struct {
 		name, flag, address string
 		handler             http.Handler
-		secure              bool
-	}{
-		{"http", "--http", s.o.HTTP, s.http(), true},
-		{"debug", "--debug", s.o.Debug, debug, false},
-		{"metrics", "--metrics", s.o.Metrics, s.metricsOnly(), false},
-	} {
-		if l.address == Off {
-			continue
-		}
-		secure := config
-		if !l.secure {
-			secure = nil
-		}
-		on, err := listen.On(ctx, l.flag, l.address, s.o.Connections, secure)
+	}
+	all := []wanted{
+		{"http", "--http", s.o.HTTP, s.http()},
+		{"debug", "--debug", s.o.Debug, s.debug()},
+		{"metrics", "--metrics", s.o.Metrics, s.metricsOnly()},
+	}
+	for _, p := range s.o.Proxies {
+		h, err := s.proxy(p)
 		if err != nil {
 			return err
 		}
-		s.addHTTP(l.name, on, l.handler)
+		all = append(all, wanted{"proxy", "--proxy", p.Listen, h})
 	}
-	return s.openRest(ctx)
+	for _, w := range all {
+		if w.address == Off {
+			continue
+		}
+		on, err := listen.On(ctx, w.flag, w.address, s.o.Connections, config)
+		if err != nil {
+			return err
+		}
+		s.addHTTP(w.name, on, w.handler)
+	}
+	return s.openGRPC(ctx)
 }
 
 func (s *server) addHTTP(name string, on net.Listener, h http.Handler) {
 	server := listen.Server(h)
+	if name == "http" {
+		server.ReadTimeout = bodyTimeout
+	}
 	server.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
 	s.listeners = append(s.listeners, listener{name, on, server.Serve, func(ctx context.Context) error {
 		err := server.Shutdown(ctx)
@@ -86,8 +96,7 @@ func (s *server) addHTTP(name string, on net.Listener, h http.Handler) {
 	}})
 }
 
-func (s *server) tls(protocols ...string) (*tls.Config, error) {
-	files := s.certificates()
+func (s *server) tls(files certs.Files, protocols ...string) (*tls.Config, error) {
 	if files.Cert == "" {
 		return nil, nil //nolint:nilnil // no TLS is a configuration
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -13,30 +14,37 @@ import (
 	"github.com/headgate/headgate/service/internal/certs"
 	"github.com/headgate/headgate/service/internal/config"
 	"github.com/headgate/headgate/service/internal/environment"
+	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/forwardauth"
 	"github.com/headgate/headgate/service/internal/httpapi"
 	"github.com/headgate/headgate/service/internal/metrics"
 	"github.com/headgate/headgate/service/internal/overrides"
+	"github.com/headgate/headgate/service/internal/proxy"
 	"github.com/headgate/headgate/service/internal/rules"
 	"github.com/headgate/headgate/service/internal/watch"
 )
 
 // server is what Run runs.
 type server struct {
-	o         Options
-	env       *environment.Settings // nil: it does not count
-	log       *slog.Logger
-	first     *config.Config // as the files were at the start
-	stores    *stores
-	health    *health
-	metrics   *metrics.Metrics
-	engine    *rules.Engine
-	overrides *overrides.Table
-	api       *httpapi.Handler
-	auth      http.Handler
-	listeners []listener
-	storeUp   atomic.Bool
-	watcher   *watch.Watcher
+	o        Options
+	env      *environment.Settings // nil: it does not count
+	log      *slog.Logger
+	first    *config.Config // as the files were at the start
+	firstErr error          // why they could not be read; the server waits for better ones
+	stores   *stores
+	health   *health
+	metrics  *metrics.Metrics
+	engine   *rules.Engine
+	limiter  *envoy.Limiter
+
+	envoyMetrics *metrics.Envoy
+	overrides    *overrides.Table
+	api          *httpapi.Handler
+	auth         http.Handler
+	client       func(*http.Request) netip.Addr
+	listeners    []listener
+	storeUp      atomic.Bool
+	watcher      *watch.Watcher
 }
 
 // newServer reads the configuration and makes all parts.
@@ -49,9 +57,15 @@ func newServer(o Options) (*server, error) {
 		}
 	}
 	s.health.set(waitsForConfig, true)
+	s.health.set(waitsForStore, s.env != nil) // its Redis has no fallback
 	var err error
-	if s.first, err = s.load(); err != nil {
+	s.first, err = s.load()
+	if err != nil && s.env == nil {
 		return nil, err
+	}
+	s.firstErr = err
+	if err != nil {
+		s.first = &config.Config{}
 	}
 	s.o.complete(s.first.Listen)
 	if s.stores, err = s.openStores(); err != nil {
@@ -81,16 +95,21 @@ func (s *server) build() (err error) {
 	if err != nil {
 		return err
 	}
-	client, err := rules.ClientAddress(s.first.Trust)
+	s.client, err = rules.ClientAddress(s.first.Trust)
 	if err != nil {
 		return err
 	}
-	s.auth, err = forwardauth.New(s.engine, forwardauth.Options{Client: client})
+	s.auth, err = forwardauth.New(s.engine, forwardauth.Options{Client: s.client})
 	if err != nil {
 		return err
 	}
+	s.buildEnvoy()
 	s.registerStore()
 	s.watcher = s.newWatcher()
+	if s.firstErr != nil {
+		s.reported(s.firstErr)
+		return nil
+	}
 	return s.apply(s.first)
 }
 
@@ -197,8 +216,22 @@ func (s *server) ping(ctx context.Context) error {
 // close closes what newServer opened.
 func (s *server) close() error { return s.stores.close() }
 
-// certificates returns the files of TLS.
+// proxy returns what limits requests and passes them on.
+func (s *server) proxy(p Proxy) (http.Handler, error) {
+	return proxy.New(s.engine, p.Target, proxy.Options{Client: s.client, Log: s.log})
+}
+
+// certificates returns the files of TLS of the HTTP listeners.
 func (s *server) certificates() certs.Files {
 	t := s.first.TLS
 	return certs.Files{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}
+}
+
+// grpcCertificates returns the files of TLS of the gRPC listener.
+func (s *server) grpcCertificates() certs.Files {
+	if s.env == nil {
+		return s.certificates()
+	}
+	t := s.env.TLS
+	return certs.Files{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA, ClientSAN: t.ClientSAN}
 }
