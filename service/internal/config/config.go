@@ -117,3 +117,9 @@ var example []byte
 
 // Example returns the Config of a server that was given no file: the rule example, in memory.
 func Example() (*Config, error) { return Parse("built-in example", example, Options{}) }
+
+// Schema is the JSON Schema of the file, for editors. It accepts what [Load] accepts, and a little
+// more: numbers that do not fit, and what only all files together show.
+//
+//go:embed schema.json
+var Schema []byte

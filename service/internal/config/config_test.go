@@ -34,7 +34,7 @@ rules:
     permits: 3
     cost: response:x-tokens-used
 overrides:
-  - {rule: login, key: "ip:192.0.2.*", limits: [50/m], until: 2027-01-01T00:00:00Z, note: office}
+  - {rule: login, key: "ip:192.0.2.*|header:*", limits: [50/m], until: 2027-01-01T00:00:00Z, note: office}
   - {rule: tokens, key: "header:bad", ban: true}
 `
 
@@ -94,7 +94,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 		},
 		Overrides: []rules.Override{
 			{
-				Rule: "login", Key: "ip:192.0.2.*", Limits: []headgate.Limit{limit(t, "login=50/m")},
+				Rule: "login", Key: "ip:192.0.2.*|header:*", Limits: []headgate.Limit{limit(t, "login=50/m")},
 				Until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC), Note: "office",
 			},
 			{Rule: "tokens", Key: "header:bad", Ban: true},
@@ -161,8 +161,8 @@ func TestFaults(t *testing.T) {
 			`f:1: rules[0].name: "5/m" is not a name; want …`,
 		},
 		{
-			ok + "# twice\noverrides:\n  - {rule: b, key: k, ban: true}\n",
-			`f:4: overrides: "b" is not the name of a rule; want one that is in the files`,
+			ok + "# twice\noverrides:\n  - {rule: b, key: all, ban: true}\n",
+			`f:4: overrides[0].rule: "b" is not the name of a rule; want one that is in the files`,
 		},
 		{
 			"rules:\n  - {name: a, limits: 5/m}\n  - {name: a, limits: 6/m}\n",
@@ -207,14 +207,19 @@ func TestFaults(t *testing.T) {
 			"rules: [{name: a, limits: 5/m, match: {path: 're:('}}]\n",
 			`f:1: rules[0].match.path: "(" is not a regular expression: error parsing regexp: …`,
 		},
-		{ok + "overrides: [{key: k, ban: true}]\n", "f:2: overrides[0].rule: is missing; want the name of a rule"},
+		{ok + "overrides: [{key: all, ban: true}]\n", "f:2: overrides[0].rule: is missing; want the name of a rule"},
 		{ok + "overrides: [{rule: a, ban: true}]\n", `f:2: overrides[0].key: is missing; want the text of a key, such as "ip:192.0.2.*"`},
-		{ok + "overrides: [{rule: a, key: k}]\n", "f:2: overrides[0].limits: is missing; want limits, or ban: true"},
-		{ok + "overrides: [{rule: a, key: k, ban: true, limits: 5/m}]\n", "f:2: overrides[0]: has limits and ban; want one of them"},
+		{ok + "overrides: [{rule: a, key: all}]\n", "f:2: overrides[0].limits: is missing; want limits, or ban: true"},
+		{ok + "overrides: [{rule: a, key: all, ban: true, limits: 5/m}]\n", "f:2: overrides[0]: has limits and ban; want one of them"},
 		{
-			ok + "overrides: [{rule: a, key: k, ban: true, until: 2027-01-01}]\n",
+			ok + "overrides: [{rule: a, key: all, ban: true, until: 2027-01-01}]\n",
 			`f:2: overrides[0].until: "2027-01-01" is not a time; want one such as 2027-01-01T00:00:00Z`,
 		},
+		{ok + "overrides: [{rule: a, key: 'ip:192.0.2.1', ban: true}]\n", `f:2: overrides[0].key: "ip:192.0.2.1" is no key of rule "a"; want "all"`},
+		{"domain: d\ndescriptors: [{key: a, value: b, rate_limit: {unit: foo}}]\n", "f:2: invalid rate limit unit 'foo'"},
+		{"domains:\n  - domain: d\n    descriptor: []\n", "f:3: config error, unknown key 'descriptor'"},
+		{"domains:\n  - domain: d\n  - domain: d\n", "f:3: duplicate domain 'd' in config file"},
+		{"domains: d\n", `f:1: domains: is "d"; want a list`},
 		{"a: &a [*a]\n", "f:1: alias *a is inside of its own anchor"},
 		{"rules:\n  - <<: 5\n", "f:2: << merges no mapping; want << and an alias of a mapping"},
 		{"rules: [!!binary eA==]\n", "f:1: rules[0]: is of the type !!binary; want a mapping with name, match, key, limits, permits, mode, cost, label_keys"},

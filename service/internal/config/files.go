@@ -208,5 +208,9 @@ func Directories(paths []string, o Options) []string {
 			directories = append(directories, filepath.Dir(r.Root))
 		}
 	}
+	names, _ := find(paths, o.Runtime) // what cannot be read now is found by comparing
+	for _, name := range names {
+		directories = append(directories, filepath.Dir(name))
+	}
 	return unique(directories)
 }

@@ -18,6 +18,13 @@ type place struct {
 
 func (p place) String() string { return p.file + ":" + strconv.Itoa(p.line) }
 
+// origin is where a value was given.
+type origin struct {
+	place
+
+	field string
+}
+
 // loader collects what the files say, and what is wrong with them.
 type loader struct {
 	env    func(string) (string, bool)
@@ -30,8 +37,8 @@ type loader struct {
 	named  map[string]place // the rules, by name
 	limits map[string]place // the names of limits
 
-	rules     []place // of config.Rules
-	overrides []place // of config.Overrides
+	rules     []origin // of config.Rules
+	overrides []origin // of config.Overrides
 }
 
 func (l *loader) fault(at place, field, text string) {

@@ -40,7 +40,7 @@ func (r *reader) rule(n *yaml.Node, path string) {
 	rule.Limits = rules.Named(rule.Name, rule.Limits)
 	r.nameRule(n, path, rule)
 	r.config.Rules = append(r.config.Rules, rule)
-	r.rules = append(r.rules, r.at(n))
+	r.rules = append(r.rules, origin{r.at(n), path})
 }
 
 // validate reports what the reading of single fields cannot see.
@@ -190,7 +190,7 @@ func (r *reader) override(n *yaml.Node, path string) {
 	}
 	o.Limits = rules.Named(o.Rule, o.Limits)
 	r.config.Overrides = append(r.config.Overrides, o)
-	r.overrides = append(r.overrides, r.at(n))
+	r.overrides = append(r.overrides, origin{r.at(n), path})
 }
 
 func (r *reader) until(n *yaml.Node, path string) time.Time {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/headgate/headgate/service/internal/envoy"
+	"github.com/headgate/headgate/service/internal/rules"
 )
 
 func wantTime(text string) error {
@@ -13,15 +14,32 @@ func wantTime(text string) error {
 
 // checkTogether checks what only all files together can show.
 func (l *loader) checkTogether() {
-	for i, o := range l.config.Overrides {
-		if _, known := l.named[o.Rule]; !known && o.Rule != "" {
-			l.fault(l.overrides[i], "overrides", strconv.Quote(o.Rule)+
-				" is not the name of a rule; want one that is in the files")
-		}
-	}
+	l.checkOverrides()
 	l.checkTLS()
 	if _, err := envoy.NewConfig(l.config.Domains, l.mergeDomains); err != nil {
 		l.faults = append(l.faults, err)
+	}
+}
+
+// checkOverrides checks that there are the rules of overrides, and that they have such keys.
+func (l *loader) checkOverrides() {
+	complete := len(l.faults) == 0 // and so the keys of the rules are known
+	byName := map[string]*rules.Rule{}
+	for i := range l.config.Rules {
+		byName[l.config.Rules[i].Name] = &l.config.Rules[i]
+	}
+	for i, o := range l.config.Overrides {
+		rule, at := byName[o.Rule], l.overrides[i]
+		switch {
+		case o.Rule == "" || o.Key == "": // which has been reported
+		case rule == nil:
+			l.fault(at.place, at.field+".rule", strconv.Quote(o.Rule)+
+				" is not the name of a rule; want one that is in the files")
+		case complete:
+			if err := rule.CheckKey(o.Key); err != nil {
+				l.fault(at.place, at.field+".key", err.Error())
+			}
+		}
 	}
 }
 

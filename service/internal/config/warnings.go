@@ -32,17 +32,17 @@ func isLoopback(address string) bool {
 	return host == "localhost" || err == nil && at.IsLoopback()
 }
 
-func (l *loader) warnRule(r *rules.Rule, at place) {
+func (l *loader) warnRule(r *rules.Rule, at origin) {
 	for i, loose := range r.Limits {
 		for j, strict := range r.Limits {
 			if i != j && neverFirst(loose, strict) && (i > j || !neverFirst(strict, loose)) {
-				l.warnAt(at, "rule "+r.Name, fmt.Sprintf("limit %s never denies what %s grants",
+				l.warnAt(at.place, at.field, fmt.Sprintf("limit %s never denies what %s grants",
 					loose.Named(""), strict.Named("")))
 				break
 			}
 		}
 		if r.Cost.Fixed > loose.Capacity() {
-			l.warnAt(at, "rule "+r.Name, fmt.Sprintf(
+			l.warnAt(at.place, at.field, fmt.Sprintf(
 				"a cost of %d never fits limit %s: every request is denied",
 				r.Cost.Fixed, loose.Named("")))
 		}
@@ -71,8 +71,9 @@ func (l *loader) warnOverride(i int) {
 	for j := range l.config.Overrides[:i] {
 		first := &l.config.Overrides[j]
 		if first.Rule == o.Rule && first.Until.IsZero() && covers(first.Key, o.Key) {
-			l.warnAt(l.overrides[i], "override of "+o.Rule, fmt.Sprintf(
-				"%q is never used: %q at %s matches first", o.Key, first.Key, l.overrides[j]))
+			at := l.overrides[i]
+			l.warnAt(at.place, at.field, fmt.Sprintf(
+				"%q is never used: %q at %s matches first", o.Key, first.Key, l.overrides[j].place))
 			return
 		}
 	}
