@@ -119,6 +119,9 @@ func describe(d headgate.Decision) string {
 
 func show(r headgate.Request) string {
 	text := fmt.Sprintf("key %q, limit %s, cost %d, at %s", r.Key, r.Limit, r.Cost, r.At.Sub(epoch))
+	if r.Force {
+		text += ", forced"
+	}
 	if r.MaxWait > 0 {
 		text += fmt.Sprintf(", max wait %s", r.MaxWait)
 	}
