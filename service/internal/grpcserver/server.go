@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
@@ -58,6 +57,8 @@ type Server struct {
 	health  *health.Server
 	options Options
 
+	connections connections
+
 	stopping context.Context // ended by GracefulStop
 	stop     context.CancelFunc
 }
@@ -71,6 +72,7 @@ func New(d Decider, o Options) *Server {
 		o.MaxStreams = maxStreams
 	}
 	s := &Server{health: health.NewServer(), options: o}
+	s.connections.open = make(map[*connection]struct{})
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(s.serverOptions()...)
 	s.grpc.RegisterService(rateLimitService(d), nil)
@@ -116,7 +118,7 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 // Serve answers requests on l until the server stops, and closes l. It may be called for several
 // listeners; each has its own bound of connections. It returns nil if the server was stopped.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.grpc.Serve(netutil.LimitListener(l, s.options.MaxConnections)); err != nil {
+	if err := s.grpc.Serve(s.connections.bound(l, s.options.MaxConnections)); err != nil {
 		return fmt.Errorf("grpc: serving %s: %w", l.Addr(), err)
 	}
 	return nil
@@ -138,6 +140,7 @@ func (s *Server) SetReady(ready bool) {
 func (s *Server) GracefulStop(ctx context.Context) error {
 	s.health.Shutdown()
 	s.stop()
+	s.connections.closeSilent()
 	stopped := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()
@@ -148,6 +151,7 @@ func (s *Server) GracefulStop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
+	s.connections.closeAll()
 	s.grpc.Stop()
 	return fmt.Errorf("grpc: requests in flight were cut off: %w", context.Cause(ctx))
 }
