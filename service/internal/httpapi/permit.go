@@ -124,6 +124,9 @@ func readPermit(w http.ResponseWriter, r *http.Request, more ...field) (concurre
 		return concurrency.Request{}, badField("id", "damaged", want)
 	}
 	request.ID = concurrency.PermitID(raw)
+	if request.ID == (concurrency.PermitID{}) { // which no permit has
+		return concurrency.Request{}, badField("id", "damaged", want)
+	}
 	return request, nil
 }
 
