@@ -18,6 +18,8 @@ type charge struct {
 	banned bool
 	until  time.Time // of the ban
 	first  int       // the first of its requests in a group
+
+	granted bool
 }
 
 // charge looks up what applies to a key.
@@ -78,6 +80,7 @@ type scratch struct {
 	shadow   []charge
 	requests []headgate.Request
 	answers  []headgate.Decision // of rules in shadow
+	work     *Work               // nil for callers that do not see the end of the request
 }
 
 func (e *Engine) prepare() *scratch {
@@ -91,8 +94,8 @@ func (e *Engine) free(s *scratch) {
 	clear(s.found)
 	clear(s.enforced)
 	clear(s.shadow)
-	clear(s.requests)
-	s.active = nil
+	clear(s.requests[:cap(s.requests)])
+	s.active, s.work = nil, nil
 	s.found, s.enforced, s.shadow = s.found[:0], s.enforced[:0], s.shadow[:0]
 	s.requests, s.answers = s.requests[:0], s.answers[:0]
 	e.scratch.Put(s)
@@ -118,15 +121,25 @@ func (s *scratch) add(r *rule, key string, cost int64) {
 	}
 }
 
-// group sets the requests of charges, one for each limit.
+// group returns the requests of charges, one for each limit.
 func (s *scratch) group(charges []charge) []headgate.Request {
 	s.requests = s.requests[:0]
 	for i := range charges {
-		c := &charges[i]
-		c.first = len(s.requests)
-		for _, l := range c.limits {
-			s.requests = append(s.requests, headgate.Request{Key: c.key, Limit: l, Cost: c.cost})
-		}
+		s.append(&charges[i])
 	}
 	return s.requests
+}
+
+// groupOne returns the requests of c.
+func (s *scratch) groupOne(c *charge) []headgate.Request {
+	s.requests = s.requests[:0]
+	s.append(c)
+	return s.requests
+}
+
+func (s *scratch) append(c *charge) {
+	c.first = len(s.requests)
+	for _, l := range c.limits {
+		s.requests = append(s.requests, headgate.Request{Key: c.key, Limit: l, Cost: c.cost})
+	}
 }

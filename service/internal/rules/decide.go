@@ -50,6 +50,9 @@ func (e *Engine) enforce(ctx context.Context, s *scratch) (Verdict, error) {
 	if v, banned := e.banned(s.enforced); banned {
 		return v, nil
 	}
+	if v, denied, err := e.permitsOf(ctx, s); denied || err != nil {
+		return v, err
+	}
 	requests := s.group(s.enforced)
 	v := Verdict{Allowed: true}
 	if len(requests) > 0 {
@@ -73,7 +76,7 @@ func (e *Engine) enforce(ctx context.Context, s *scratch) (Verdict, error) {
 		}
 	}
 	if v.Allowed {
-		e.observeAll(s.enforced, v.Decisions)
+		e.granted(s.enforced, v.Decisions)
 	}
 	return v, nil
 }
@@ -100,26 +103,40 @@ func (e *Engine) banned(charges []charge) (Verdict, bool) {
 func (e *Engine) decideShadow(ctx context.Context, s *scratch, allowed bool) {
 	for i := range s.shadow {
 		c := &s.shadow[i]
-		if c.banned {
-			e.observe(c, ShadowDenied, headgate.Decision{}, nil)
-			continue
-		}
 		if !allowed {
 			c.cost = 0
 		}
-		requests := s.group(s.shadow[i : i+1])
-		s.answers = append(s.answers[:0], make([]headgate.Decision, len(requests))...)
-		if err := e.take(ctx, requests, s.answers); err != nil {
+		d, granted, err := e.decideOneShadow(ctx, s, c)
+		switch {
+		case err != nil:
 			e.observe(c, Failed, headgate.Decision{}, err)
-			continue
-		}
-		d := c.strictest(s.answers)
-		if c.allowed(d) {
+		case granted:
+			c.granted = allowed
 			e.observe(c, Allowed, d, nil)
-		} else {
+		default:
 			e.observe(c, ShadowDenied, d, nil)
 		}
 	}
+}
+
+func (e *Engine) decideOneShadow(
+	ctx context.Context, s *scratch, c *charge,
+) (d headgate.Decision, granted bool, err error) {
+	if c.banned {
+		return d, false, nil
+	}
+	if c.cost != 0 {
+		if free, err := s.permit(ctx, c); !free || err != nil {
+			return d, false, err
+		}
+	}
+	requests := s.groupOne(c)
+	s.answers = append(s.answers[:0], make([]headgate.Decision, len(requests))...)
+	if err := e.take(ctx, requests, s.answers); err != nil {
+		return d, false, err
+	}
+	d = c.strictest(s.answers)
+	return d, c.allowed(d), nil
 }
 
 // take decides requests together.
@@ -154,11 +171,11 @@ func (e *Engine) observe(c *charge, o Outcome, d headgate.Decision, err error) {
 	}
 }
 
-func (e *Engine) observeAll(charges []charge, ds []headgate.Decision) {
-	if e.options.Observe == nil {
-		return
-	}
+// granted notes that all of charges were granted.
+func (e *Engine) granted(charges []charge, ds []headgate.Decision) {
 	for i := range charges {
-		e.observe(&charges[i], Allowed, charges[i].strictest(ds), nil)
+		c := &charges[i]
+		c.granted = true
+		e.observe(c, Allowed, c.strictest(ds), nil)
 	}
 }

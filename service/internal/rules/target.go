@@ -48,7 +48,7 @@ func hexValue(c byte) byte {
 	if c <= '9' {
 		return c - '0'
 	}
-	return c|0x20 - 'a' + 10
+	return c | 0x20 - 'a' + 10
 }
 
 // cleanPath returns the form of a decoded path by which rules match: without empty segments, dots,
