@@ -41,7 +41,7 @@ local function steppedtokenbucket(state, now, cost, charge, capacity, refill, pe
   else
     step, used = step + steps * period, used - steps * refill
   end
-  local ask = cost == 0 and 1 or max(cost, -capacity)
+  local ask = cost == 0 and 1 or cost
   local retry, reset = 0, 0
   if ask > capacity or used + ask > capacity and ask > 0 then
     charge = charge == 'force'

@@ -33,7 +33,7 @@ local function tokenbucket(state, now, cost, charge, capacity, rate, unit)
   if used < 0 then
     used = 0
   end
-  local ask = cost > 0 and cost or cost == 0 and 1 or max(cost, -capacity)
+  local ask = cost == 0 and 1 or cost
   local retry, reset = 0, 0
   if ask > capacity or used + ask * unit > full and ask > 0 then
     charge = charge == 'force'

@@ -68,7 +68,8 @@ type Rule struct {
 	full   int64 // units in a full bucket
 	repay  int64 // microseconds after which a token bucket is full, whatever was used
 
-	maxUsed int64 // what a forced request can raise what is used to
+	maxUsed   int64 // what forced requests can raise what is used to
+	maxRefund int64 // tokens that are more than any use
 
 	perPeriod, perRefill, perUnit, perRate divisor
 }
@@ -77,7 +78,7 @@ type Rule struct {
 func NewRule(t Terms, id string) *Rule {
 	r := &Rule{Terms: t, ID: id, Valid: true, Hash: mix(fnv1a(id)), Unit: 1, period: t.Every.Microseconds(), full: t.Capacity}
 	r.perPeriod = newDivisor(r.period)
-	r.maxUsed = MaxExact
+	r.maxUsed = MaxExact // in a log, as many as it keeps
 	switch t.Algorithm {
 	case TokenBucket:
 		g := GCD(t.Refill, r.period)
@@ -92,6 +93,7 @@ func NewRule(t Terms, id string) *Rule {
 	case SlidingWindow:
 		r.maxUsed = min(maxPair, MaxExact/r.period)
 	}
+	r.maxRefund = MaxExact / r.Unit
 	return r
 }
 

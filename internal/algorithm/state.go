@@ -86,7 +86,7 @@ func (l *Rule) forced(used, ask int64) int64 {
 // in doubles; where the product passes 2^53 nonetheless, 1 more makes up for the rounding.
 func scale(part, from, to, most int64) int64 {
 	if from == to {
-		return part
+		return min(part, most)
 	}
 	g := GCD(from, to)
 	product := float64(part) * float64(to/g)
@@ -101,14 +101,10 @@ func scale(part, from, to, most int64) int64 {
 }
 
 // ask is the cost to decide by: a peek asks for 1, and more than everything cannot be
-// refunded. A window may have used more than its capacity, if that was larger.
+// refunded.
 func (l *Rule) ask(cost int64) int64 {
-	switch {
-	case cost == 0:
+	if cost == 0 {
 		return 1
-	case l.IsBucket():
-		return max(cost, -l.Capacity)
-	default:
-		return max(cost, -MaxExact)
 	}
+	return max(cost, -l.maxRefund)
 }

@@ -188,6 +188,7 @@ func (e *Engine) TakeAll(ctx context.Context, charges ...Charge) (Verdict, error
 
 // Terms are what a rule says about one of its keys, after overrides.
 type Terms struct {
+	Rule    *Rule // the caller must not change it
 	Mode    Mode
 	Limits  []headgate.Limit // under the names of their state; the caller must not change them
 	Permits int64
@@ -204,7 +205,8 @@ func (e *Engine) Terms(rule, key string) (Terms, error) {
 	}
 	c := e.charge(r, key, 1)
 	return Terms{
-		Mode: r.Mode, Limits: c.limits, Permits: r.Permits, Banned: c.banned, Until: c.until,
+		Rule: &r.Rule, Mode: r.Mode, Limits: c.limits, Permits: r.Permits,
+		Banned: c.banned, Until: c.until,
 	}, nil
 }
 
