@@ -101,7 +101,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 		},
 		Files: []string{"rules.yaml"},
 	}
-	want.Hash, want.Warnings = c.Hash, c.Warnings
+	want.Hash, want.Warnings, want.domains = c.Hash, c.Warnings, c.domains
 	for i := range want.Overrides {
 		if want.Overrides[i].Limits == nil {
 			want.Overrides[i].Limits = []headgate.Limit{}
@@ -148,7 +148,7 @@ func TestFaults(t *testing.T) {
 		{"trust: [10.0.0.1/8]\n", `f:1: trust[0]: "10.0.0.1/8" is not a network; want one such as 10.0.0.0/8 or 192.0.2.7`},
 		{"trust: []\n", "f:1: trust: is empty; want at least one entry, or no field"},
 		{"listen:\n  http: 8080\n", "f:2: listen.http: is the number 8080; want text"},
-		{"listen:\n  http: localhost\n", `f:2: listen.http: "localhost" is not an address; want HOST:PORT or :PORT`},
+		{"listen:\n  http: localhost\n", `f:2: listen.http: "localhost" is not an address; want HOST:PORT, :PORT or off`},
 		{"tls: {cert: a}\n", "f:1: tls.cert: needs tls.key; want both"},
 		{"tls: {key: a}\n", "f:1: tls.key: needs tls.cert; want both"},
 		{"api: {tokens: [a b]}\n", "f:1: api.tokens[0]: has a character that no bearer token has; want letters, digits and -._~+/="},

@@ -89,6 +89,10 @@ func (r *reader) trust(n *yaml.Node, path string) {
 			r.faultf(n, path, "%q is not a network; want one such as 10.0.0.0/8 or 192.0.2.7", text)
 			return
 		}
+		if p.Bits() == 0 {
+			r.warnAt(r.at(n), path, text+
+				" is every address: each client chooses its own by X-Forwarded-For")
+		}
 		r.config.Trust = append(r.config.Trust, p)
 	})
 }
@@ -100,8 +104,8 @@ func (r *reader) listen(n *yaml.Node, path string) {
 			if !ok || !r.once(n, path) {
 				return
 			}
-			if !isAddress(text) {
-				r.faultf(n, path, "%q is not an address; want HOST:PORT or :PORT", text)
+			if text != "off" && !isAddress(text) {
+				r.faultf(n, path, "%q is not an address; want HOST:PORT, :PORT or off", text)
 			}
 			*to = text
 		}

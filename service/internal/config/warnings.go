@@ -29,7 +29,7 @@ func (l *loader) warn() {
 func isLoopback(address string) bool {
 	host, _, _ := net.SplitHostPort(address)
 	at, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && at.IsLoopback()
+	return address == "off" || host == "localhost" || err == nil && at.IsLoopback()
 }
 
 func (l *loader) warnRule(r *rules.Rule, at origin) {
@@ -55,7 +55,11 @@ func neverFirst(loose, strict headgate.Limit) bool {
 	if loose.Algorithm() != strict.Algorithm() || loose.Capacity() < strict.Capacity() {
 		return false
 	}
-	if loose.Algorithm() != headgate.AlgorithmTokenBucket {
+	switch loose.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+	case headgate.AlgorithmStepped: // their steps come at different times
+		return loose == strict.Named(loose.Name())
+	default:
 		return loose.Period() == strict.Period()
 	}
 	// Rates as fractions of integers that a limit keeps below 2^53; in float64, a nearly equal
