@@ -144,13 +144,21 @@ func (r *reader) tls(n *yaml.Node, path string) {
 
 func (r *reader) api(n *yaml.Node, path string) {
 	r.mapping(n, path,
-		field{"tokens", func(n *yaml.Node, path string) { r.list(n, path, r.token) }},
+		field{"tokens", r.tokens},
 		field{"allow_inline_limits", func(n *yaml.Node, path string) {
 			if value, ok := r.boolean(n, path); ok && r.once(n, path) {
 				r.config.API.AllowInlineLimits = value
 			}
 		}},
 	)
+}
+
+func (r *reader) tokens(n *yaml.Node, path string) {
+	if n.Kind == yaml.ScalarNode { // which may be a secret
+		r.faultf(n, path, "is not a list; want a list of tokens")
+		return
+	}
+	r.list(n, path, r.token)
 }
 
 // token reads a bearer token. No message repeats it.
