@@ -101,7 +101,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 		},
 		Files: []string{"rules.yaml"},
 	}
-	want.Hash, want.Warnings = c.Hash, c.Warnings
+	want.Hash, want.Warnings, want.domains = c.Hash, c.Warnings, c.domains
 	for i := range want.Overrides {
 		if want.Overrides[i].Limits == nil {
 			want.Overrides[i].Limits = []headgate.Limit{}
@@ -131,6 +131,12 @@ func TestFaults(t *testing.T) {
 		{"# nothing\n", "f:1: the file is empty; want rules, domains or another field"},
 		{"rules: []\n---\nrules: []\n", "f:2: a second document; want one in each file"},
 		{"rules: [\n", "f:2: error loading config file: yaml: did not find expected node content; want YAML, with quotes around…"},
+		{"rules: []\nstore: *x\n", "f:2: error loading config file: yaml: unknown anchor 'x' referenced; …"},
+		{"rules: []\nstore: a\xff\n", "f:2: error loading config file: yaml: …"},
+		{"rules: []\nstore: \"a\x01\"\n", "f:2: error loading config file: yaml: control characters are not allowed; …"},
+		{"rules: []\nstore: memory:\n", "f:2: error loading config file: yaml: mapping values are not allowed in this context; …"},
+		{"rules: []\n\tstore: x\n", "f:2: error loading config file: yaml: found…"},
+		{"rules:\n  - name: a\n    limits: [5/m\n    cost: 1\n", "f:3: error loading config file: yaml: did not find expected ',' or ']'; …"},
 		{"- a\n", "f:1: is a list; want a mapping with store, when_store_fails, trust, listen, tls, api, rules, overrides, domains"},
 		{
 			"rule: []\n",
@@ -148,9 +154,10 @@ func TestFaults(t *testing.T) {
 		{"trust: [10.0.0.1/8]\n", `f:1: trust[0]: "10.0.0.1/8" is not a network; want one such as 10.0.0.0/8 or 192.0.2.7`},
 		{"trust: []\n", "f:1: trust: is empty; want at least one entry, or no field"},
 		{"listen:\n  http: 8080\n", "f:2: listen.http: is the number 8080; want text"},
-		{"listen:\n  http: localhost\n", `f:2: listen.http: "localhost" is not an address; want HOST:PORT or :PORT`},
+		{"listen:\n  http: localhost\n", `f:2: listen.http: "localhost" is not an address; want HOST:PORT, :PORT or off`},
 		{"tls: {cert: a}\n", "f:1: tls.cert: needs tls.key; want both"},
 		{"tls: {key: a}\n", "f:1: tls.key: needs tls.cert; want both"},
+		{"api: {tokens: secret}\n", "f:1: api.tokens: is not a list; want a list of tokens"},
 		{"api: {tokens: [a b]}\n", "f:1: api.tokens[0]: has a character that no bearer token has; want letters, digits and -._~+/="},
 		{"api: {tokens: [12]}\n", "f:1: api.tokens[0]: is not text; want a token in quotes, or ${NAME}"},
 		{"api: {allow_inline_limits: 'yes'}\n", `f:1: api.allow_inline_limits: is "yes"; want true or false`},

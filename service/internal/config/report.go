@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
@@ -15,10 +14,10 @@ func Check(paths []string, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	domains, err := envoy.NewConfig(c.Domains, o.MergeDomains)
-	if err != nil {
-		return "", err
-	}
+	return c.report(), nil
+}
+
+func (c *Config) report() string {
 	var b strings.Builder
 	for _, name := range c.Files {
 		fmt.Fprintf(&b, "file %s\n", name)
@@ -29,7 +28,7 @@ func Check(paths []string, o Options) (string, error) {
 	for _, o := range c.Overrides {
 		writeOverride(&b, &o)
 	}
-	for line := range strings.Lines(domains.String()) {
+	for line := range strings.Lines(c.domains.String()) {
 		fmt.Fprintf(&b, "domain %s", line)
 	}
 	for _, w := range c.Warnings {
@@ -37,9 +36,9 @@ func Check(paths []string, o Options) (string, error) {
 	}
 	fmt.Fprintf(&b, "valid: %s, %s, %s, %s, %s\n",
 		count(len(c.Files), "file"), count(len(c.Rules), "rule"),
-		count(len(c.Overrides), "override"), count(domains.Domains(), "domain"),
+		count(len(c.Overrides), "override"), count(c.domains.Domains(), "domain"),
 		count(len(c.Warnings), "warning"))
-	return b.String(), nil
+	return b.String()
 }
 
 func writeRule(b *strings.Builder, r *rules.Rule) {

@@ -102,7 +102,7 @@ var wrong = []string{
 
 // right are files that both accept.
 var right = []string{
-	"rules: []", "api: {tokens: []}", "trust: '::1'", "store: memory", "store: redis://h:6379/0",
+	"rules: []", "listen: {http: 'off', grpc: '${PORT}:80'}", "api: {tokens: []}", "trust: '::1'", "store: memory", "store: redis://h:6379/0",
 	"rules: [{name: a, permits: 5}]", "rules: [{name: a, limits: 1.5/s burst 3 gcra}]",
 	"rules: [{name: a, limits: [1/1h30m fixed-window, 5/15m sliding-log], cost: '5', mode: off}]",
 	"rules: [{name: a, limits: 5/m, key: [ip/48, 'cookie:s', path, host, method, 'const:x y']}]",
@@ -225,6 +225,7 @@ func TestExamplesOfTheDocs(t *testing.T) {
 	if len(blocks) < 4 {
 		t.Fatalf("%d examples", len(blocks))
 	}
+	checkErrorsOfTheDocs(t, text, string(blocks[0][1]))
 	env := func(string) (string, bool) { return "value", true }
 	for _, block := range blocks {
 		c, err := Parse("config.md", block[1], Options{Env: env})
@@ -242,5 +243,16 @@ func TestExamplesOfTheDocs(t *testing.T) {
 		if err := s.Validate(plain(n.Content[0])); err != nil {
 			t.Errorf("%s\n%v", block[1], err)
 		}
+	}
+}
+
+// checkErrorsOfTheDocs makes two mistakes in the first example, and compares the errors.
+func checkErrorsOfTheDocs(t *testing.T, page []byte, example string) {
+	t.Helper()
+	text := strings.NewReplacer("key: ip", "keys: ip", "[5/m", "[5/x").Replace(example)
+	_, err := Parse("rules.yaml", []byte(text), Options{})
+	want := regexp.MustCompile("(?s)```text\n(rules.yaml:.*?)\n```").FindSubmatch(page)
+	if want == nil || err == nil || err.Error() != string(want[1]) {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
 }
