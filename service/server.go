@@ -111,6 +111,11 @@ func (s *server) build() (err error) {
 	s.watcher = s.newWatcher()
 	if s.firstErr != nil {
 		s.reported(s.firstErr)
+	}
+	if s.env != nil && s.env.ForceStart {
+		s.health.set(waitsForConfig, false)
+	}
+	if s.firstErr != nil || s.xds() {
 		return nil
 	}
 	return s.apply(s.first)
