@@ -28,9 +28,11 @@ func TestLoad(t *testing.T) {
 	for _, load := range []struct{ connections, streams, requests int }{
 		{64, 1, 6_400}, {64, 32, 12_800}, {1_000, 4, 10_000},
 	} {
-		t.Run(fmt.Sprintf("%d connections with %d streams", load.connections, load.streams), func(t *testing.T) {
-			out, err := exec.CommandContext(t.Context(), "h2load", //nolint:gosec // no input from outside
-				"-c", strconv.Itoa(load.connections), "-m", strconv.Itoa(load.streams), "-n", strconv.Itoa(load.requests),
+		name := fmt.Sprintf("%d connections with %d streams", load.connections, load.streams)
+		t.Run(name, func(t *testing.T) {
+			out, err := exec.CommandContext(t.Context(), "h2load",
+				"-c", strconv.Itoa(load.connections), "-m", strconv.Itoa(load.streams),
+				"-n", strconv.Itoa(load.requests),
 				"-d", body, "-H", "content-type: application/grpc", "-H", "te: trailers",
 				"http://"+s.grpc+shouldRateLimit).CombinedOutput()
 			if err != nil {

@@ -2,6 +2,7 @@ package strangers
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -21,7 +22,7 @@ var binary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "headgate")
-	build := exec.Command("go", "build", "-o", path, ".") //nolint:noctx // go test ends it
+	build := exec.Command("go", "build", "-o", path, ".")
 	build.Dir = filepath.Join("..", "..", "cmd", "headgate")
 	build.Stderr = os.Stderr
 	return path, build.Run()
@@ -49,7 +50,8 @@ func serve(t *testing.T) server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(path, "serve", "--config", "testdata/rules.yaml", "--log-format", "json", //nolint:noctx // it is ended below
+	cmd := exec.CommandContext(context.Background(), path, "serve",
+		"--config", "testdata/rules.yaml", "--log-format", "json",
 		"--grpc", "127.0.0.1:0", "--debug", "127.0.0.1:0", "--http", "127.0.0.1:0")
 	log, err := cmd.StderrPipe()
 	if err != nil {
@@ -61,7 +63,11 @@ func serve(t *testing.T) server {
 	lines := bufio.NewScanner(log)
 	var s server
 	for (s.grpc == "" || s.debug == "") && lines.Scan() {
-		var line struct{ Msg, Listener, Address string }
+		var line struct {
+			Msg      string `json:"msg"`
+			Listener string `json:"listener"`
+			Address  string `json:"address"`
+		}
 		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
 			switch line.Listener {
 			case "grpc":
