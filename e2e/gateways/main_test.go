@@ -34,6 +34,11 @@ func built(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	// Debian has servers in sbin, which is not in everyone's PATH.
+	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	headgate = filepath.Join(dir, "headgate")
 	build := exec.Command("go", "build", "-o", headgate, "./cmd/headgate")
 	build.Dir = root
