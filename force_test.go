@@ -90,8 +90,14 @@ func TestForcedRequestsOfAFullStore(t *testing.T) {
 				t.Errorf("%v: 100 of 3: %+v", l, d)
 			}
 		}
-		if d := ask(t, m, "other", l, 3, 0); !d.Allowed() {
-			t.Errorf("%v: a key that shares the slot: %+v", l, d)
+		r := Request{Limit: l, Cost: 2, Force: true, At: midnight}
+		rs, ds := []Request{r, r}, make([]Decision, 2)
+		rs[0].Key, rs[1].Key = "new", "newer"
+		if err := m.TakeAll(t.Context(), rs, ds); err != nil || ds[0].Remaining != 1 || ds[1].Remaining != 0 || ds[1].Allowed() {
+			t.Errorf("%v: two keys that share the slot: %+v, %v", l, ds, err)
+		}
+		if d := ask(t, m, "other", l, 1, 0); !d.Allowed() {
+			t.Errorf("%v: another key that shares it: %+v", l, d)
 		}
 	}
 }
