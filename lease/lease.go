@@ -62,7 +62,8 @@ type Options struct {
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost, no MaxWait, At or Force,
 // under token buckets, stepped ones and fixed windows whose capacity is at least
-// 16 / PrefetchFraction. All others go to the store. Sliding windows and logs would forget tokens before they are used.
+// 16 / PrefetchFraction. All others go to the store. Sliding windows and logs would forget tokens
+// before they are used.
 //
 // A denycache and a fallback go inside. A denycache outside would deny requests that the lease
 // could serve.
