@@ -128,10 +128,12 @@ func (p *part) decide() {
 // count exactly, which ends in the year 2255.
 func (p *part) waitFor(ask int64) int64 {
 	start := first(p.time(), func(t int64) bool { return p.state.left(p.Limit, t) >= ask })
-	if books := p.held() || p.Cost > 0 && p.MaxWait > 0; books && (start >= 1<<53 || p.tooLong(ask)) {
+	wait := start - p.now
+	booked := wait <= p.MaxWait.Microseconds() // a denial lengthens no log
+	if books := p.held() || p.Cost > 0 && p.MaxWait > 0; books && (start >= 1<<53 || booked && p.tooLong(ask)) {
 		return never
 	}
-	return start - p.now
+	return wait
 }
 
 // tooLong reports whether a log would keep more than twice the most that it can grant.
@@ -140,7 +142,7 @@ func (p *part) tooLong(ask int64) bool {
 		return false
 	}
 	for _, g := range p.state.grants {
-		if p.now-g.at < p.Limit.Period().Microseconds() {
+		if p.since()-g.at < p.Limit.Period().Microseconds() {
 			ask += g.count
 		}
 	}

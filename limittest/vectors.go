@@ -81,10 +81,11 @@ func parseVector(line string) (r headgate.Request, d headgate.Decision, err erro
 	return r, d, err
 }
 
-// parseCost reads "cost", "cost~wait" or "cost@start".
+// parseCost reads "cost", "cost!", "cost~wait" or "cost@start".
 func parseCost(text string, r *headgate.Request) (err error) {
 	cost, start, cancels := strings.Cut(text, "@")
 	cost, wait, books := strings.Cut(cost, "~")
+	cost, _, r.Force = strings.Cut(cost, "!")
 	if r.Cost, err = strconv.ParseInt(cost, 10, 64); err != nil {
 		return err
 	}

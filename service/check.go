@@ -1,11 +1,15 @@
 package service
 
-import "io"
+import "github.com/headgate/headgate/service/internal/config"
 
-// Check writes what is likely wrong in the files to w. It returns an error that joins all faults.
-func Check(w io.Writer, files []string) error {
-	return nil
+// Check reads the files as Run does, and returns what they say. The error joins all faults.
+func Check(files []string, e *Environment) (string, error) {
+	s := server{o: Options{Files: files, Environment: e}}
+	if e != nil {
+		s.env = e.settings
+	}
+	return config.Check(files, s.loadOptions())
 }
 
 // Schema returns the JSON Schema of the file of rules.
-func Schema() []byte { return nil }
+func Schema() []byte { return config.Schema }

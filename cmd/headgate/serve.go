@@ -41,21 +41,21 @@ type serveFlags struct {
 func newServe() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
-		Use:   "serve [--config PATH]... [--store URL] [--proxy ADDR=URL]...",
+		Use:   "serve [--config PATH]... [--store URL] [--proxy ADDR=URL]... | serve --check PATH...",
 		Short: "Serve limits over gRPC and HTTP, and as a proxy",
 		Long:  serveHelp,
 		Example: `  headgate serve
   headgate serve --config rules.yaml --store redis://localhost:6379
-  headgate serve --config rules.yaml --check
+  headgate serve --check rules.yaml
   headgate serve --config rules.yaml --proxy :80=http://localhost:3000`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), cmd) },
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), cmd, args) },
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringArrayVar(&f.o.Files, "config", nil,
 		"read rules from `PATH`, a file or a directory; may be repeated")
-	flags.BoolVar(&f.check, "check", false, "check the files of --config and exit")
+	flags.BoolVar(&f.check, "check", false, "check the files that follow, or those of --config, and exit")
 	flags.BoolVar(&f.schema, "print-schema", false, "print the JSON Schema of the file and exit")
 	flags.StringVar(&f.o.Store, "store", "",
 		"keep state in the store at `URL`: memory:, redis://, rediss://,\n"+
@@ -83,7 +83,7 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
-func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command) error {
+func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string) error {
 	if err := fromEnvironment(cmd); err != nil {
 		return err
 	}
@@ -91,11 +91,15 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command) error {
 	case f.schema:
 		_, err := cmd.OutOrStdout().Write(service.Schema())
 		return err
-	case f.check:
-		return f.checkFiles(cmd)
+	case len(args) > 0 && !f.check:
+		return usagef(cmd, "unexpected argument %q; want flags only, such as --config %s", args[0], args[0])
 	}
+	f.o.Files = append(f.o.Files, args...)
 	if err := f.complete(cmd); err != nil {
 		return err
+	}
+	if f.check {
+		return f.checkFiles(cmd)
 	}
 	f.o.Version = version()
 	return service.Run(ctx, f.o)
@@ -160,9 +164,17 @@ func newLog(w io.Writer, level slog.Level, json bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// checkFiles prints what is likely wrong in the files, or fails with all faults.
+// checkFiles prints what the files say, or fails with all faults.
 func (f *serveFlags) checkFiles(cmd *cobra.Command) error {
-	return service.Check(cmd.OutOrStdout(), f.o.Files)
+	if len(f.o.Files) == 0 && f.o.Environment == nil {
+		return usagef(cmd, "--check has no files; name them after it")
+	}
+	text, err := service.Check(f.o.Files, f.o.Environment)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), text)
+	return err
 }
 
 // fromEnvironment sets each flag that was not given to its variable, if that is set: HEADGATE_STORE

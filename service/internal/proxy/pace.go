@@ -56,7 +56,7 @@ func (w *pacedWriter) finish() { w.bound(true) }
 // dropBody bounds how long the server waits for the rest of a body that is not passed on.
 func (w *pacedWriter) dropBody(r *http.Request) {
 	if r.ContentLength != 0 {
-		_ = w.controller.SetReadDeadline(time.Now().Add(min(w.stall, time.Second)))
+		_ = w.controller.SetReadDeadline(time.Now().Add(min(w.stall/2, time.Second)))
 	}
 }
 
@@ -69,14 +69,34 @@ type pacedBody struct {
 	failed     atomic.Bool // the body ended before its end
 }
 
-// Read implements io.Reader. The bound is removed afterwards, because the server reads on from the
-// connection, to see when the client leaves.
+// Read implements io.Reader.
 func (b *pacedBody) Read(p []byte) (int, error) {
-	_ = b.controller.SetReadDeadline(time.Now().Add(b.stall))
+	b.bound(true)
 	n, err := b.ReadCloser.Read(p)
-	_ = b.controller.SetReadDeadline(time.Time{})
 	if err != nil && err != io.EOF { //nolint:errorlint // readers return io.EOF itself
-		b.failed.Store(true)
+		b.failed.Store(true) // and the bound stays, for the server reads on
+		return n, err
 	}
+	b.bound(false)
 	return n, err
+}
+
+// Close implements io.Closer. The server reads a little of what is left.
+func (b *pacedBody) Close() error {
+	if b.failed.Load() {
+		return b.ReadCloser.Close()
+	}
+	b.bound(true)
+	defer b.bound(false)
+	return b.ReadCloser.Close()
+}
+
+// bound sets or removes the bound of the next read. It must not stay on a connection without a
+// body to read, where the server waits to see whether the client leaves.
+func (b *pacedBody) bound(on bool) {
+	var deadline time.Time
+	if on {
+		deadline = time.Now().Add(b.stall)
+	}
+	_ = b.controller.SetReadDeadline(deadline)
 }
