@@ -36,10 +36,13 @@ help: ## List the targets
 check: test gateways race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick soak ## Do all that CI does
 
 .PHONY: deps
-deps: ## Install a Redis server, a C compiler and a browser for the tests, if there are none
+deps: ## Install what the tests need beside Go, if it is not there (see scripts/deps)
 	@scripts/deps redis
 	@scripts/deps cc
 	@scripts/deps chromium
+	@scripts/deps grpcio
+	@scripts/deps grpc-js
+	@scripts/deps h2load
 
 .PHONY: test
 test: deps ## Run the tests of every module

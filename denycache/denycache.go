@@ -37,8 +37,8 @@ const (
 // other requests then mean only that these were not the reason: they are allowed, with Remaining 0
 // and no waits. RetryAfter of the group may be too short if another limit would deny for longer.
 //
-// Peeks, refunds, costs above the capacity, requests with MaxWait or At, and keys of over 1,024
-// bytes go to the store. So does every group that contains one of these.
+// Peeks, refunds, costs above the capacity, requests with MaxWait, At or Force, and keys of over
+// 1,024 bytes go to the store. So does every group that contains one of these.
 //
 // A lease goes around a denycache, and a fallback goes inside. What a fallback denies by a share
 // of a limit is not remembered.
@@ -121,8 +121,8 @@ func errZero() error {
 
 // remembers reports whether denials of r are remembered.
 func remembers(r *headgate.Request) bool {
-	return r.Cost > 0 && r.Cost <= r.Limit.Capacity() && r.MaxWait == 0 && !r.Force && r.At.IsZero() &&
-		len(r.Key) <= maxKeyLen
+	return r.Cost > 0 && r.Cost <= r.Limit.Capacity() && r.MaxWait == 0 && r.At.IsZero() &&
+		!r.Force && len(r.Key) <= maxKeyLen
 }
 
 // recall returns the remembered denial of r, if there is one.

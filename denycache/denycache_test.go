@@ -166,6 +166,8 @@ func decidesAsTheStore(t *testing.T, l headgate.Limit, seed uint64) {
 			rs[0].MaxWait = 100 * time.Millisecond
 		case 3:
 			rs[0].Cost = l.Capacity() + 1
+		case 5:
+			rs[0].Force = true
 		case 4:
 			for _, s := range []headgate.Store{cache, plain} {
 				if err := s.Reset(t.Context(), r.Key, l); err != nil {
@@ -332,6 +334,7 @@ func TestWhatIsNotRememberedGoesToTheStore(t *testing.T) {
 	for _, r := range []headgate.Request{
 		{Cost: 0}, {Cost: -1}, {Cost: 2}, {Cost: 1, MaxWait: time.Second},
 		{Cost: 1, At: time.Now()}, {Cost: 1, Key: strings.Repeat("k", maxKeyLen+1)},
+		{Cost: 1, Force: true},
 	} {
 		store := newDistant(0)
 		cache := must(New(store, 0))

@@ -61,7 +61,7 @@ func (s *Store) takeAllDegraded(
 func (s *Store) decideBlindly(r *headgate.Request, why error) (headgate.Decision, error) {
 	d := headgate.Decision{Limit: s.shares.of(r.Limit, 0)}
 	open := s.options.Mode == Open
-	if open {
+	if open && (!r.Force || r.Cost <= d.Limit.Capacity()) {
 		d.Remaining = d.Limit.Capacity()
 	}
 	switch {

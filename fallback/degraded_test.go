@@ -292,3 +292,30 @@ func TestManyGoroutinesWithManyLimits(t *testing.T) {
 		t.Errorf("%d of 6000 decisions were made without the store", n)
 	}
 }
+
+// Without the store, a forced request is charged to the share, and denied where nothing is charged.
+func TestForcedRequestsWithoutTheStore(t *testing.T) {
+	r := request("20/h")
+	r.Force, r.Cost = true, 7
+	b := newBreakable()
+	b.how.Store(fails)
+	s, _ := newLocal(t, b, 4)
+	for _, remaining := range []int64{-2, -9} {
+		if d := take(t, s, r); d.Remaining != remaining || d.Allowed() || !d.Degraded() {
+			t.Errorf("7 of a share of 5: %+v; want remaining %d", d, remaining)
+		}
+	}
+	other := headgate.Request{Key: "other", Limit: r.Limit, Cost: 6}
+	forced := headgate.Request{Key: "forced", Limit: r.Limit, Cost: 6, Force: true}
+	if ds := takeAll(t, s, other, forced); ds[0].Remaining != 5 || ds[1].Remaining != -1 {
+		t.Errorf("a forced request of a denied group: %+v", ds)
+	}
+	s = newStore(t, b, fallback.Options{Failures: 1})
+	if d := take(t, s, r); d.Remaining != 0 || d.Allowed() || !d.Degraded() {
+		t.Errorf("closed: %+v", d)
+	}
+	s, r.Cost = newStore(t, b, fallback.Options{Mode: fallback.Open, Failures: 1}), 21
+	if d := take(t, s, r); d.Remaining != 0 || d.RetryAfter != headgate.Never {
+		t.Errorf("open: %+v", d)
+	}
+}

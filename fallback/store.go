@@ -12,6 +12,9 @@ import (
 // request with a MaxWait that only the store can grant: in the mode Closed, and in the mode Local
 // if the cost is more than the share ever holds.
 //
+// A forced request without the store is charged to the share, whether or not it fits. In the modes
+// Closed and Open nothing is charged.
+//
 // A refund goes to the store, or to the share if that decides at the moment. In the modes Closed
 // and Open, a refund without the store is accepted and dropped, so the store stays charged.
 func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
@@ -24,7 +27,7 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 		return err
 	})
 	if why == nil {
-		if d.Within(r.MaxWait) {
+		if d.Within(r.MaxWait) || r.Forced() {
 			s.mirror(ctx, &r)
 		}
 		return d, nil
@@ -46,8 +49,9 @@ func (s *Store) TakeAll(
 	}
 	why := s.call(ctx, func(ctx context.Context) error { return s.store.TakeAll(ctx, rs, ds) })
 	if why == nil {
-		if headgate.Granted(rs, ds) {
-			for i := range rs {
+		granted := headgate.Granted(rs, ds)
+		for i := range rs {
+			if granted || rs[i].Forced() {
 				s.mirror(ctx, &rs[i])
 			}
 		}

@@ -116,6 +116,9 @@ func TestOutcomeOfEachKindOfRequest(t *testing.T) {
 				{headgate.Request{Cost: 1, MaxWait: time.Second}, Denied},
 				{headgate.Request{Cost: 1, MaxWait: time.Hour}, Reserved},
 				{headgate.Request{Cost: 1}, Denied},
+				{headgate.Request{Cost: 1, Force: true}, Denied},
+				{headgate.Request{Cost: 0, Force: true}, Peeked},
+				{headgate.Request{Cost: -9, Force: true}, Refunded},
 			} {
 				l.forget()
 				step.request.Key, step.request.Limit = "k", limit
@@ -166,6 +169,15 @@ func TestOutcomesOfGroups(t *testing.T) {
 				{Key: "b", Limit: slow, Cost: 1, MaxWait: wait}, {Limit: one, Cost: 1, MaxWait: wait},
 			},
 			"[reserved reserved]",
+		},
+		// Forced requests hold the others back as little as these do them.
+		{
+			[]headgate.Request{{Key: "c", Limit: two, Cost: 2, Force: true}, {Limit: one, Cost: 2}, {Key: "e", Limit: two, Cost: 1}},
+			"[allowed denied rolled_back]",
+		},
+		{
+			[]headgate.Request{{Key: "c", Limit: two, Cost: 1, Force: true}, {Key: "c", Limit: one, Cost: 1}, {Key: "d", Limit: two, Cost: 1}},
+			"[denied allowed allowed]",
 		},
 		{nil, "[]"},
 	} {

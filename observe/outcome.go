@@ -13,7 +13,7 @@ type Outcome uint8
 const (
 	Allowed    Outcome = iota + 1 // granted, to start at once
 	Reserved                      // granted, to start later (see headgate.Request.MaxWait)
-	Denied                        // refused by this limit
+	Denied                        // refused by this limit, or forced and charged beyond it
 	RolledBack                    // refused by another limit of the same TakeAll: nothing charged
 	Peeked                        // a cost of 0
 	Refunded                      // a negative cost
@@ -46,7 +46,7 @@ func outcome(
 		return Denied
 	case r.Cost == 0:
 		return Peeked
-	case refused:
+	case refused && !r.Forced():
 		return RolledBack
 	case r.Cost < 0:
 		return Refunded
@@ -60,6 +60,9 @@ func outcome(
 // refuses reports whether r refused the group that it is in: a charge that does not fit in time,
 // or a cancel that comes too late.
 func refuses(r *headgate.Request, d headgate.Decision, patience time.Duration) bool {
+	if r.Forced() {
+		return !d.Allowed()
+	}
 	if r.Cost > 0 {
 		return !d.Within(patience)
 	}
@@ -70,7 +73,7 @@ func refuses(r *headgate.Request, d headgate.Decision, patience time.Duration) b
 func patienceOf(rs []headgate.Request) time.Duration {
 	patience := headgate.Never
 	for i := range rs {
-		if rs[i].Cost > 0 {
+		if rs[i].Cost > 0 && !rs[i].Force {
 			patience = min(patience, rs[i].MaxWait)
 		}
 	}

@@ -96,6 +96,11 @@ func TestLivesLongEnough(t *testing.T) {
 		{"bookings of steps", []string{"20/100s burst 2000 stepped"}, (*lifetimeOf).book},
 		{"bookings of windows", []string{"100/h sliding-window"}, (*lifetimeOf).book},
 		{"bookings of logs", []string{"100/h sliding-log"}, (*lifetimeOf).book},
+		{"excess", []string{"1000/h", "500/h burst 100"}, (*lifetimeOf).force},
+		{"excess of steps", []string{"20/100s burst 2000 stepped", "3/7s burst 500 stepped"}, (*lifetimeOf).force},
+		{"excess of windows", []string{"100/h fixed-window"}, (*lifetimeOf).force},
+		{"excess of sliding windows", []string{"100/h sliding-window"}, (*lifetimeOf).force},
+		{"excess of logs", []string{"100/h sliding-log"}, (*lifetimeOf).force},
 		{"callers' clocks", []string{"1000/h"}, (*lifetimeOf).at},
 		{"callers' clocks and steps", []string{"20/100s burst 2000 stepped"}, (*lifetimeOf).at},
 		{"a server's clock that steps back", []string{"1000/h"}, (*lifetimeOf).back},
@@ -142,7 +147,7 @@ func (l *lifetimeOf) step(s *redisstore.Store, limit headgate.Limit, do func(*li
 	if do != nil {
 		do(l, &r)
 	}
-	granted := take(l.T, s, r).Within(r.MaxWait)
+	granted := take(l.T, s, r).Within(r.MaxWait) || r.Forced()
 	if left := l.client.PTTL(l.Context(), name).Val(); left < 0 {
 		l.expires = time.Time{}
 	} else if left < unset-time.Hour {
@@ -183,6 +188,12 @@ func (l *lifetimeOf) book(r *headgate.Request) {
 		if l.start != nil {
 			r.Cost, r.Start, l.start = -r.Cost, l.start, nil
 		}
+	}
+}
+
+func (l *lifetimeOf) force(r *headgate.Request) {
+	if l.IntN(3) == 0 {
+		r.Force, r.Cost = true, r.Cost*4
 	}
 }
 

@@ -27,6 +27,13 @@ func (s *Store) Idle(name string) bool {
 	return q.busy == [2]int{} && q.late == 0
 }
 
+// NeedsSlowPath reports whether rs, sent together, are decided by more than the plain script.
+func (s *Store) NeedsSlowPath(rs ...headgate.Request) bool {
+	b := newBatch()
+	b.add(s.newCall(rs, charge))
+	return b.set&slowPath != 0
+}
+
 // Full reports whether one more call in a mode is rejected by a full queue.
 func (s *Store) Full(settling bool) bool {
 	q := &queue{store: s, busy: [2]int{1, 1}}

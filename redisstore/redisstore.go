@@ -213,10 +213,13 @@ func (s *Store) decideTogether(
 
 const max53 = 1<<53 - 1
 
-// within reduces a cost to what a double holds: all costs above the capacity have the same answer,
-// and no state has used 2^53.
-func within(cost int64, l headgate.Limit) int64 {
-	return min(max(cost, -max53), l.Capacity()+1)
+// within returns the cost of r, reduced to what a double holds: all costs above the capacity have
+// the same answer, unless they are charged, and no state has used 2^53.
+func within(r *headgate.Request) int64 {
+	if r.Forced() {
+		return min(r.Cost, max53)
+	}
+	return min(max(r.Cost, -max53), r.Limit.Capacity()+1)
 }
 
 // numbers are what a limit's algorithm needs besides its capacity.

@@ -11,6 +11,7 @@ import (
 	"github.com/headgate/headgate/service/internal/grpcserver"
 	"github.com/headgate/headgate/service/internal/listen"
 	"github.com/headgate/headgate/service/internal/metrics"
+	"github.com/headgate/headgate/service/internal/xds"
 )
 
 // decider decides requests of Envoy's protocol, and measures them.
@@ -75,6 +76,31 @@ func (s *server) useDomains(c *config.Config) error {
 		return err
 	}
 	s.limiter.Use(domains)
+	return nil
+}
+
+// followXDS uses the configurations of a server until ctx ends.
+func (s *server) followXDS(ctx context.Context) {
+	c, err := xds.New(xds.Options(*s.env.XDS), s.useXDS, s.log)
+	if err != nil {
+		s.log.Error("the server of the configuration cannot be asked", "error", err)
+		return
+	}
+	c.Run(ctx)
+}
+
+// useXDS makes the limiter decide by domains.
+func (s *server) useXDS(domains []*envoy.Domain) error {
+	c, err := envoy.NewConfig(domains, s.env.MergeDomains)
+	if err != nil {
+		s.metrics.Loaded("", time.Time{}, err)
+		s.envoyMetrics.Statistics.ConfigLoadError.Add(1)
+		return err
+	}
+	s.limiter.Use(c)
+	s.metrics.Loaded("xds", time.Now(), nil)
+	s.envoyMetrics.Statistics.ConfigLoadSuccess.Add(1)
+	s.health.set(waitsForConfig, false)
 	return nil
 }
 

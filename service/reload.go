@@ -13,10 +13,16 @@ import (
 // builtIn reports whether the server has no files, and serves the example.
 func (s *server) builtIn() bool { return len(s.o.Files) == 0 && s.env == nil }
 
+// xds reports whether the configuration comes from a server, and not from files.
+func (s *server) xds() bool { return s.env != nil && s.env.XDS != nil }
+
 // load reads the files.
 func (s *server) load() (*config.Config, error) {
-	if s.builtIn() {
+	switch {
+	case s.builtIn():
 		return config.Example()
+	case s.xds():
+		return &config.Config{}, nil // the server of the configuration has it
 	}
 	return config.Load(s.o.Files, s.loadOptions())
 }
@@ -80,7 +86,7 @@ func (s *server) newWatcher() *watch.Watcher {
 		Report:      s.reported,
 		Loaded:      s.first.Hash,
 	}
-	if s.builtIn() {
+	if s.builtIn() || s.xds() {
 		o.Directories = func() []string { return nil }
 		o.Hash = func() string { return s.first.Hash }
 	}

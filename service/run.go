@@ -118,6 +118,9 @@ func (s *server) serve(ctx context.Context) error {
 	defer stop()
 	serving.Go(func() { s.watcher.Run(background) })
 	serving.Go(func() { s.watchStore(background) })
+	if s.xds() {
+		serving.Go(func() { s.followXDS(background) })
+	}
 	var err error
 	select {
 	case <-ctx.Done():

@@ -49,13 +49,16 @@ type server struct {
 
 // newServer reads the configuration and makes all parts.
 func newServer(o Options) (*server, error) {
-	s := &server{o: o, log: o.Log, health: &health{}, metrics: metrics.New(o.Version)}
+	s := &server{o: o, log: o.Log, health: &health{}}
+	var labels map[string]string
 	if o.Environment != nil {
 		s.env = o.Environment.settings
 		for _, w := range s.env.Warnings {
 			s.log.Warn(w)
 		}
+		labels = s.env.ExtraTags
 	}
+	s.metrics = metrics.New(o.Version, labels)
 	s.health.set(waitsForConfig, true)
 	s.health.set(waitsForStore, s.env != nil) // its Redis has no fallback
 	var err error
@@ -108,6 +111,11 @@ func (s *server) build() (err error) {
 	s.watcher = s.newWatcher()
 	if s.firstErr != nil {
 		s.reported(s.firstErr)
+	}
+	if s.env != nil && s.env.ForceStart {
+		s.health.set(waitsForConfig, false)
+	}
+	if s.firstErr != nil || s.xds() {
 		return nil
 	}
 	return s.apply(s.first)

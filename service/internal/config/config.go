@@ -30,6 +30,8 @@ type Config struct {
 	Warnings []string // what is accepted and likely wrong, with file and line
 	Hash     string   // of the files' contents
 	Files    []string
+
+	domains *envoy.Config // of Domains
 }
 
 // Policy says what is answered while the store fails.
@@ -42,7 +44,8 @@ const (
 	Share  Policy = "share"
 )
 
-// Listen holds the addresses of the listeners; an empty one is off.
+// Listen holds the addresses of the listeners. One that is "off" is not opened, and an empty one is
+// the server's default.
 type Listen struct {
 	HTTP    string
 	GRPC    string

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -17,6 +19,7 @@ const maxNodes = 1_000_000
 
 var (
 	yamlLine = regexp.MustCompile(`line (\d+): `)
+	anchor   = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
 
 	// The library counts the lines of these errors from 0, and those of all others from 1.
 	misplaced = regexp.MustCompile(`did not find expected (<|'|key|node)|` +
@@ -32,7 +35,7 @@ func (l *loader) document(f file) *yaml.Node {
 		l.fault(place{f.name, 1}, "", "the file is empty; want rules, domains or another field")
 		return nil
 	} else if err != nil {
-		l.syntax(f.name, err)
+		l.syntax(f, err)
 		return nil
 	}
 	err := decoder.Decode(&second)
@@ -41,7 +44,7 @@ func (l *loader) document(f file) *yaml.Node {
 	case isDomain(n.Content[0]):
 		l.warnAt(place{f.name, max(second.Line, n.Line)}, "", "only the first document is read")
 	case err != nil:
-		l.syntax(f.name, err)
+		l.syntax(f, err)
 		return nil
 	default:
 		l.fault(place{f.name, second.Line}, "", "a second document; want one in each file")
@@ -61,8 +64,9 @@ func (l *loader) expanded(f file, root *yaml.Node) *yaml.Node {
 }
 
 // syntax reports an error of the YAML parser, in the words of envoyproxy/ratelimit.
-func (l *loader) syntax(name string, err error) {
-	text, line := strings.ReplaceAll(err.Error(), "\n", " "), 1
+func (l *loader) syntax(f file, err error) {
+	text := strings.ReplaceAll(err.Error(), "\n", " ")
+	line := lineWithout(f.text, text)
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		text = strings.Replace(text, m[0], "", 1)
 		line, _ = strconv.Atoi(m[1])
@@ -70,8 +74,20 @@ func (l *loader) syntax(name string, err error) {
 			line++
 		}
 	}
-	l.fault(place{name, line}, "", "error loading config file: "+text+
+	l.fault(place{f.name, line}, "", "error loading config file: "+text+
 		"; want YAML, with quotes around a value that has a colon at an end, or * or { in it")
+}
+
+// lineWithout returns the line of an error that the library gives none: it is in the first line,
+// names an anchor, or is about a character that is not text.
+func lineWithout(text []byte, message string) int {
+	at := bytes.IndexFunc(text, func(c rune) bool {
+		return c == utf8.RuneError || unicode.IsControl(c) && c != '\t' && c != '\n' && c != '\r'
+	})
+	if m := anchor.FindStringSubmatch(message); m != nil {
+		at = bytes.Index(text, []byte("*"+m[1]))
+	}
+	return 1 + bytes.Count(text[:max(at, 0)], []byte("\n"))
 }
 
 // expander replaces aliases and merge keys, so that all others see a plain tree.

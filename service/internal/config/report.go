@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/headgate/headgate/service/internal/envoy"
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
@@ -15,10 +15,10 @@ func Check(paths []string, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	domains, err := envoy.NewConfig(c.Domains, o.MergeDomains)
-	if err != nil {
-		return "", err
-	}
+	return c.report(), nil
+}
+
+func (c *Config) report() string {
 	var b strings.Builder
 	for _, name := range c.Files {
 		fmt.Fprintf(&b, "file %s\n", name)
@@ -29,7 +29,7 @@ func Check(paths []string, o Options) (string, error) {
 	for _, o := range c.Overrides {
 		writeOverride(&b, &o)
 	}
-	for line := range strings.Lines(domains.String()) {
+	for line := range strings.Lines(c.domains.String()) {
 		fmt.Fprintf(&b, "domain %s", line)
 	}
 	for _, w := range c.Warnings {
@@ -37,22 +37,17 @@ func Check(paths []string, o Options) (string, error) {
 	}
 	fmt.Fprintf(&b, "valid: %s, %s, %s, %s, %s\n",
 		count(len(c.Files), "file"), count(len(c.Rules), "rule"),
-		count(len(c.Overrides), "override"), count(domains.Domains(), "domain"),
+		count(len(c.Overrides), "override"), count(c.domains.Domains(), "domain"),
 		count(len(c.Warnings), "warning"))
-	return b.String(), nil
+	return b.String()
 }
 
 func writeRule(b *strings.Builder, r *rules.Rule) {
-	fmt.Fprintf(b, "rule %s:", r.Name)
-	for i, l := range r.Limits {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(b, " %s", l.Named(""))
-	}
+	bounds := texts(r.Limits)
 	if r.Permits > 0 {
-		fmt.Fprintf(b, " %s", count(int(r.Permits), "permit"))
+		bounds = append(bounds, count(int(r.Permits), "permit"))
 	}
+	fmt.Fprintf(b, "rule %s: %s", r.Name, strings.Join(bounds, ", "))
 	parts := make([]string, len(r.Key))
 	for i, p := range r.Key {
 		parts[i] = p.String()
@@ -89,20 +84,24 @@ func matched(m *rules.Match) string {
 }
 
 func writeOverride(b *strings.Builder, o *rules.Override) {
-	fmt.Fprintf(b, "override of %s for %s:", o.Rule, o.Key)
+	bounds := texts(o.Limits)
 	if o.Ban {
-		b.WriteString(" ban")
+		bounds = []string{"ban"}
 	}
-	for i, l := range o.Limits {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(b, " %s", l.Named(""))
-	}
+	fmt.Fprintf(b, "override of %s for %s: %s", o.Rule, o.Key, strings.Join(bounds, ", "))
 	if !o.Until.IsZero() {
 		fmt.Fprintf(b, " until %s", o.Until.UTC().Format("2006-01-02T15:04:05Z"))
 	}
 	b.WriteByte('\n')
+}
+
+// texts returns limits as the file has them, without the name of their rule.
+func texts(limits []headgate.Limit) []string {
+	all := make([]string, len(limits))
+	for i, l := range limits {
+		all[i] = l.Named("").String()
+	}
+	return all
 }
 
 // count returns "1 file" or "2 files".

@@ -89,6 +89,10 @@ func (r *reader) trust(n *yaml.Node, path string) {
 			r.faultf(n, path, "%q is not a network; want one such as 10.0.0.0/8 or 192.0.2.7", text)
 			return
 		}
+		if p.Bits() == 0 {
+			r.warnAt(r.at(n), path, text+
+				" is every address: each client chooses its own by X-Forwarded-For")
+		}
 		r.config.Trust = append(r.config.Trust, p)
 	})
 }
@@ -100,8 +104,8 @@ func (r *reader) listen(n *yaml.Node, path string) {
 			if !ok || !r.once(n, path) {
 				return
 			}
-			if !isAddress(text) {
-				r.faultf(n, path, "%q is not an address; want HOST:PORT or :PORT", text)
+			if text != "off" && !isAddress(text) {
+				r.faultf(n, path, "%q is not an address; want HOST:PORT, :PORT or off", text)
 			}
 			*to = text
 		}
@@ -140,13 +144,21 @@ func (r *reader) tls(n *yaml.Node, path string) {
 
 func (r *reader) api(n *yaml.Node, path string) {
 	r.mapping(n, path,
-		field{"tokens", func(n *yaml.Node, path string) { r.list(n, path, r.token) }},
+		field{"tokens", r.tokens},
 		field{"allow_inline_limits", func(n *yaml.Node, path string) {
 			if value, ok := r.boolean(n, path); ok && r.once(n, path) {
 				r.config.API.AllowInlineLimits = value
 			}
 		}},
 	)
+}
+
+func (r *reader) tokens(n *yaml.Node, path string) {
+	if n.Kind == yaml.ScalarNode { // which may be a secret
+		r.faultf(n, path, "is not a list; want a list of tokens")
+		return
+	}
+	r.list(n, path, r.token)
 }
 
 // token reads a bearer token. No message repeats it.

@@ -16,9 +16,11 @@ func wantTime(text string) error {
 func (l *loader) checkTogether() {
 	l.checkOverrides()
 	l.checkTLS()
-	if _, err := envoy.NewConfig(l.config.Domains, l.mergeDomains); err != nil {
+	domains, err := envoy.NewConfig(l.config.Domains, l.mergeDomains)
+	if err != nil {
 		l.faults = append(l.faults, err)
 	}
+	l.config.domains = domains
 }
 
 // checkOverrides checks that there are the rules of overrides, and that they have such keys.

@@ -15,9 +15,7 @@ func (l *loader) warn() {
 	for i := range l.config.Rules {
 		l.warnRule(&l.config.Rules[i], l.rules[i])
 	}
-	for i := range l.config.Overrides {
-		l.warnOverride(i)
-	}
+	l.warnOverrides()
 	if at, given := l.set["listen.http"]; given && len(l.config.API.Tokens) == 0 &&
 		!isLoopback(l.config.Listen.HTTP) {
 		l.warnAt(at, "listen.http", "anyone who reaches "+l.config.Listen.HTTP+
@@ -29,7 +27,7 @@ func (l *loader) warn() {
 func isLoopback(address string) bool {
 	host, _, _ := net.SplitHostPort(address)
 	at, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && at.IsLoopback()
+	return address == "off" || host == "localhost" || err == nil && at.IsLoopback()
 }
 
 func (l *loader) warnRule(r *rules.Rule, at origin) {
@@ -55,7 +53,11 @@ func neverFirst(loose, strict headgate.Limit) bool {
 	if loose.Algorithm() != strict.Algorithm() || loose.Capacity() < strict.Capacity() {
 		return false
 	}
-	if loose.Algorithm() != headgate.AlgorithmTokenBucket {
+	switch loose.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+	case headgate.AlgorithmStepped: // their steps come at different times
+		return loose == strict.Named(loose.Name())
+	default:
 		return loose.Period() == strict.Period()
 	}
 	// Rates as fractions of integers that a limit keeps below 2^53; in float64, a nearly equal
@@ -65,37 +67,45 @@ func neverFirst(loose, strict headgate.Limit) bool {
 	return float64(rate)/float64(unit) >= float64(strictRate)/float64(strictUnit)
 }
 
-// warnOverride notes an override that an earlier one hides: the first that matches is used.
-func (l *loader) warnOverride(i int) {
-	o := &l.config.Overrides[i]
-	for j := range l.config.Overrides[:i] {
-		first := &l.config.Overrides[j]
-		if first.Rule == o.Rule && first.Until.IsZero() && covers(first.Key, o.Key) {
-			at := l.overrides[i]
-			l.warnAt(at.place, at.field, fmt.Sprintf(
-				"%q is never used: %q at %s matches first", o.Key, first.Key, l.overrides[j].place))
-			return
+// warnOverrides notes overrides that an earlier one hides: the first that matches is used.
+func (l *loader) warnOverrides() {
+	type key struct{ rule, text string }
+	exact := map[key]int{}         // overrides without a wildcard
+	patterns := map[string][]int{} // those with one, by rule
+	for i, o := range l.config.Overrides {
+		first, hidden := exact[key{o.Rule, o.Key}]
+		for _, j := range patterns[o.Rule] {
+			if !hidden && covers(l.config.Overrides[j].Key, o.Key) {
+				first, hidden = j, true
+			}
+		}
+		switch at := l.overrides[i]; {
+		case hidden:
+			l.warnAt(at.place, at.field, fmt.Sprintf("%q is never used: %q at %s matches first",
+				o.Key, l.config.Overrides[first].Key, l.overrides[first].place))
+		case !o.Until.IsZero(): // which hides nothing in the end
+		case strings.Contains(o.Key, "*"):
+			patterns[o.Rule] = append(patterns[o.Rule], i)
+		default:
+			exact[key{o.Rule, o.Key}] = i
 		}
 	}
 }
 
 // covers reports whether pattern, where * stands for any text, matches all that text matches.
 func covers(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	first, last := parts[0], parts[len(parts)-1]
-	if len(parts) == 1 {
+	first, rest, wild := strings.Cut(pattern, "*")
+	if !wild {
 		return pattern == text
 	}
-	if !strings.HasPrefix(text, first) {
-		return false
-	}
-	text = text[len(first):]
-	for _, part := range parts[1 : len(parts)-1] {
-		_, after, found := strings.Cut(text, part)
-		if !found {
-			return false
+	text, found := strings.CutPrefix(text, first)
+	for found {
+		var part string
+		part, rest, wild = strings.Cut(rest, "*")
+		if !wild {
+			return strings.HasSuffix(text, part)
 		}
-		text = after
+		_, text, found = strings.Cut(text, part)
 	}
-	return strings.HasSuffix(text, last)
+	return false
 }

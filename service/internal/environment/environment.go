@@ -83,7 +83,7 @@ func Read(lookup func(string) (string, bool)) (*Settings, error) {
 		MergeDomains:     v.flag("MERGE_DOMAIN_CONFIG", false),
 		ForceStart:       v.flag("FORCE_START_WITHOUT_INITIAL_CONFIG", false),
 		HealthByStore:    v.flag("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", false),
-		ExtraTags:        v.pairs("EXTRA_TAGS"),
+		ExtraTags:        v.pairs("EXTRA_TAGS", ":"),
 		MillisecondTimes: v.flag("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", false),
 		Limiter:          v.limiter(),
 		Redis:            v.redis("REDIS_"),

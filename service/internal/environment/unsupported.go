@@ -9,6 +9,11 @@ var unsupported = []struct{ name, instead string }{
 	{"MEMCACHE_SRV", "use a Redis, named by REDIS_URL"},
 	{"MEMCACHE_SRV_REFRESH", "use a Redis, named by REDIS_URL"},
 	{"MEMCACHE_TLS", "use a Redis, named by REDIS_URL"},
+	{"MEMCACHE_TLS_CACERT", "use a Redis, named by REDIS_URL"},
+	{"MEMCACHE_TLS_CLIENT_CERT", "use a Redis, named by REDIS_URL"},
+	{"MEMCACHE_TLS_CLIENT_KEY", "use a Redis, named by REDIS_URL"},
+	{"MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", "use a Redis, named by REDIS_URL"},
+	{"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "the server is never ready without a configuration"},
 	{"STATSD_HOST", "scrape Prometheus metrics (USE_PROMETHEUS=true)"},
 	{"STATSD_PORT", "scrape Prometheus metrics (USE_PROMETHEUS=true)"},
 	{"USE_DOG_STATSD", "scrape Prometheus metrics (USE_PROMETHEUS=true)"},
@@ -38,13 +43,15 @@ var unsupported = []struct{ name, instead string }{
 
 // harmless are values that ask for what happens anyway.
 var harmless = map[string][]string{
-	"USE_STATSD":                   {"false"},
-	"DISABLE_STATS":                {"false"},
-	"USE_DOG_STATSD":               {"false"},
-	"TRACING_ENABLED":              {"false"},
-	"MEMCACHE_TLS":                 {"false"},
-	"RUNTIME_IGNOREDOTFILES":       {"true"},
-	"REDIS_POOL_ON_EMPTY_BEHAVIOR": {"WAIT"},
+	"USE_STATSD":             {"false"},
+	"DISABLE_STATS":          {"false"},
+	"USE_DOG_STATSD":         {"false"},
+	"TRACING_ENABLED":        {"false"},
+	"MEMCACHE_TLS":           {"false"},
+	"RUNTIME_IGNOREDOTFILES": {"true"},
+	"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED": {"true"},
+	"MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION": {"false"},
+	"REDIS_POOL_ON_EMPTY_BEHAVIOR":            {"WAIT"},
 }
 
 // unsupported returns a warning for each variable that is set and has no effect.

@@ -94,17 +94,17 @@ func (v *variables) level(name string, value slog.Level) slog.Level {
 	return value
 }
 
-// pairs reads name:value,name:value.
-func (v *variables) pairs(name string) map[string]string {
+// pairs reads names and values with a separator between them, and commas between pairs.
+func (v *variables) pairs(name, separator string) map[string]string {
 	text := v.text(name, "")
 	if text == "" {
 		return nil
 	}
 	pairs := make(map[string]string)
 	for pair := range strings.SplitSeq(text, ",") {
-		key, value, ok := strings.Cut(pair, ":")
+		key, value, ok := strings.Cut(pair, separator)
 		if !ok || key == "" {
-			v.wrong(name, "name:value,name:value")
+			v.wrong(name, "name"+separator+"value,name"+separator+"value")
 			return nil
 		}
 		pairs[strings.TrimSpace(key)] = strings.TrimSpace(value)

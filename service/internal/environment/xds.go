@@ -26,8 +26,8 @@ func (v *variables) xds() *XDS {
 	return &XDS{
 		Server:         v.text("CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000"),
 		NodeID:         v.text("CONFIG_GRPC_XDS_NODE_ID", "default"),
-		Metadata:       v.pairs("CONFIG_GRPC_XDS_NODE_METADATA"),
-		Headers:        v.pairs("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS"),
+		Metadata:       v.pairs("CONFIG_GRPC_XDS_NODE_METADATA", "="),
+		Headers:        v.pairs("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", ":"),
 		Retry:          v.duration("CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", 3*time.Second),
 		MaxMessage:     v.number("XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", 0),
 		BackoffInitial: v.duration("XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", 10*time.Second),

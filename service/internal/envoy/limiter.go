@@ -189,10 +189,10 @@ func (l *Limiter) find(w *work, it *item, root *node, d *Descriptor) error {
 		return l.override(w, it, root, d)
 	}
 	w.steps, w.text = match(root, d, w.steps[:0], w.text)
-	if len(w.steps) == 0 || w.steps[len(w.steps)-1].node.rule == nil {
+	r := limitOf(w.steps)
+	if r == nil {
 		return nil
 	}
-	r := w.steps[len(w.steps)-1].node.rule
 	w.replaced = append(w.replaced, r.replaces...)
 	if r.unlimited {
 		it.unlimited = true

@@ -1,10 +1,6 @@
 package envoy
 
-import (
-	"strconv"
-
-	"go.yaml.in/yaml/v3"
-)
+import "go.yaml.in/yaml/v3"
 
 // knownKeys are the keys of the dialect. Like upstream, the check accepts each of them anywhere;
 // where one has no effect, the decoder warns. ours are Headgate's additions, which the decoder
@@ -24,7 +20,8 @@ var ours = map[string]bool{"unit_multiplier": true, "limit": true}
 func (r *reader) check(n *yaml.Node) {
 	for _, p := range r.pairs(n) {
 		switch {
-		case p.key.Kind != yaml.ScalarNode || kind(p.key) != "!!str":
+		case !r.decodes(p.key):
+		case kind(p.key) != "!!str":
 			r.fail(p.key, "config error, key is not of type string: %s", show(p.key))
 		case !knownKeys[p.key.Value]:
 			r.fail(p.key, "config error, unknown key '%s'", p.key.Value)
@@ -48,10 +45,24 @@ func (r *reader) checkValue(value *yaml.Node) {
 			r.checkItem(item)
 		}
 	default:
-		if !leaf(n) {
-			r.fail(value, "error checking config")
-		}
+		r.checkLeaf(n)
 	}
+}
+
+func (r *reader) checkLeaf(n *yaml.Node) {
+	if r.decodes(n) && !leaf(n) {
+		r.fail(n, "error checking config")
+	}
+}
+
+// decodes reports a scalar that is not what its tag says.
+func (r *reader) decodes(n *yaml.Node) bool {
+	var v any
+	err := n.Decode(&v)
+	if err != nil {
+		r.fail(n, "error loading config file: %s", err.Error())
+	}
+	return err == nil
 }
 
 // checkItem is checkValue for the items of a list, which must be maps.
@@ -68,14 +79,14 @@ func (r *reader) checkItem(item *yaml.Node) {
 	r.check(n)
 }
 
-// leaf reports whether scalar n is a string, an int, a bool or null. A date is a string here.
+// leaf reports whether scalar n is a string, an int, a bool or null.
 func leaf(n *yaml.Node) bool {
 	switch kind(n) {
-	case "!!str", "!!bool", "!!null", "!!timestamp":
+	case "!!str", "!!bool", "!!null":
 		return true
 	case "!!int":
-		var i int
-		return n.Decode(&i) == nil && strconv.IntSize == 64
+		var i int64
+		return n.Decode(&i) == nil
 	}
 	return false
 }

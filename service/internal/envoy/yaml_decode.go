@@ -48,7 +48,7 @@ func ParseDomain(file string, doc *yaml.Node) (*Domain, []error) {
 		if len(r.errs) == 0 {
 			r.domain(doc, d)
 		}
-	case doc.Kind != 0 && (doc.Kind != yaml.ScalarNode || kind(doc) != "!!null"):
+	case doc.Kind != 0 && !null(doc):
 		r.mismatch(doc, "map[interface {}]interface {}")
 	}
 	if len(r.errs) == 0 {
@@ -62,7 +62,7 @@ func ParseDomain(file string, doc *yaml.Node) (*Domain, []error) {
 }
 
 func (r *reader) domain(n *yaml.Node, d *Domain) {
-	for _, p := range r.pairs(n) {
+	for _, p := range r.allPairs(nil, n) {
 		switch p.key.Value {
 		case "domain":
 			d.Line = p.key.Line
@@ -83,7 +83,7 @@ func (r *reader) list(value *yaml.Node, of string, each func(*yaml.Node)) {
 	}
 	defer r.leave(value)
 	if n.Kind != yaml.SequenceNode {
-		if n.Kind != yaml.ScalarNode || kind(n) != "!!null" {
+		if !null(n) {
 			r.mismatch(n, of)
 		}
 		return
@@ -100,7 +100,7 @@ func (r *reader) descriptors(value *yaml.Node) []Spec {
 	var specs []Spec
 	r.list(value, "[]config.YamlDescriptor", func(n *yaml.Node) {
 		s := Spec{Line: n.Line}
-		for _, p := range r.pairs(n) {
+		for _, p := range r.allPairs(nil, n) {
 			r.descriptor(p, &s)
 		}
 		specs = append(specs, s)
@@ -147,7 +147,8 @@ func (r *reader) rateLimit(value *yaml.Node, s *Spec) {
 	}
 	defer r.leave(value)
 	if n.Kind != yaml.MappingNode {
-		if n.Kind != yaml.ScalarNode || kind(n) != "!!null" {
+		s.RateLimit = nil
+		if !null(n) {
 			r.mismatch(n, "config.YamlRateLimit")
 		}
 		return
@@ -156,7 +157,7 @@ func (r *reader) rateLimit(value *yaml.Node, s *Spec) {
 		s.RateLimit = &RateLimit{}
 	}
 	s.RateLimit.Line = value.Line
-	for _, p := range r.pairs(n) {
+	for _, p := range r.allPairs(nil, n) {
 		r.limitField(p, s.RateLimit)
 	}
 }
@@ -178,6 +179,7 @@ func (r *reader) limitField(p pair, l *RateLimit) {
 	case "name":
 		r.text(p.value, &l.Name)
 	case "replaces":
+		l.Replaces = nil
 		r.list(p.value, "[]config.yamlReplaces", func(n *yaml.Node) { l.Replaces = append(l.Replaces, r.replaces(n)) })
 	case "limit":
 		r.text(p.value, &l.Text)
@@ -187,7 +189,7 @@ func (r *reader) limitField(p pair, l *RateLimit) {
 }
 
 func (r *reader) replaces(n *yaml.Node) (name string) {
-	for _, p := range r.pairs(n) {
+	for _, p := range r.allPairs(nil, n) {
 		if p.key.Value == "name" {
 			r.text(p.value, &name)
 		} else {
@@ -207,7 +209,10 @@ func (r *reader) misplaced(key *yaml.Node, where string) {
 }
 
 func (r *reader) text(value *yaml.Node, to *string) {
-	r.scalar(value, "string", func(n *yaml.Node) bool { *to = n.Value; return true }, func() { *to = "" })
+	r.scalar(value, "string", func(n *yaml.Node) bool {
+		*to = n.Value
+		return n.ShortTag() != "!!binary" || n.Decode(to) == nil
+	}, func() { *to = "" })
 }
 
 func (r *reader) boolean(value *yaml.Node, to *bool) {
@@ -222,17 +227,17 @@ func (r *reader) boolean(value *yaml.Node, to *bool) {
 
 func (r *reader) count(value *yaml.Node, to *uint32) {
 	r.scalar(value, "uint32", func(n *yaml.Node) bool {
-		var i int64
-		if kind(n) != "!!int" || n.Decode(&i) != nil || i < 0 || i > math.MaxUint32 {
+		var f float64 // a fraction passes only where a later duplicate replaces it
+		if k := kind(n); k != "!!int" && k != "!!float" || n.Decode(&f) != nil || !(f >= 0 && f <= math.MaxUint32) {
 			return false
 		}
-		*to = uint32(i)
+		*to = uint32(f)
 		return true
 	}, func() { *to = 0 })
 }
 
-// scalar reads a scalar by set, or by null if it is null.
-func (r *reader) scalar(value *yaml.Node, want string, set func(*yaml.Node) bool, null func()) {
+// scalar reads a scalar by set, or calls unset if it is null.
+func (r *reader) scalar(value *yaml.Node, want string, set func(*yaml.Node) bool, unset func()) {
 	n := r.enter(value)
 	if n == nil {
 		return
@@ -241,8 +246,8 @@ func (r *reader) scalar(value *yaml.Node, want string, set func(*yaml.Node) bool
 	switch {
 	case n.Kind != yaml.ScalarNode:
 		r.mismatch(n, want)
-	case kind(n) == "!!null":
-		null()
+	case null(n):
+		unset()
 	case !set(n):
 		r.mismatch(n, want)
 	}
@@ -293,7 +298,7 @@ func (r *reader) anything(value *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		m := make(map[string]any, len(n.Content)/2)
-		for _, p := range r.pairs(n) {
+		for _, p := range r.allPairs(nil, n) {
 			v, err := r.anything(p.value)
 			if err != nil {
 				return nil, err

@@ -12,7 +12,7 @@ import (
 const maxAliased = 1_000_000
 
 // reader walks the nodes of one file. It reads values as YAML 1.1 has them, as upstream's library
-// does: yes and off are booleans, a later duplicate of a key replaces an earlier one.
+// does: yes and off are booleans, and a later duplicate of a key sets its field again.
 type reader struct {
 	file    string
 	errs    []error
@@ -76,7 +76,7 @@ func (r *reader) leave(n *yaml.Node) {
 	}
 }
 
-// pair is a key of a mapping and its value, which may be an alias.
+// pair is a key of a mapping, a scalar, and its value, which may be an alias.
 type pair struct{ key, value *yaml.Node }
 
 // pairs returns what mapping n holds, with merge keys resolved. Of equal keys, the last one
@@ -89,7 +89,7 @@ func (r *reader) pairs(n *yaml.Node) []pair {
 	}
 	kept := ps[:0]
 	for i, p := range ps {
-		if p.key.Kind != yaml.ScalarNode || last[p.key.Value+p.key.ShortTag()] == i {
+		if last[p.key.Value+p.key.ShortTag()] == i {
 			kept = append(kept, p)
 		}
 	}
@@ -102,11 +102,14 @@ func (r *reader) allPairs(ps []pair, n *yaml.Node) []pair {
 		if key.Kind == yaml.AliasNode {
 			key = key.Alias
 		}
-		if key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" {
+		switch {
+		case key.Kind != yaml.ScalarNode:
+			r.fail(key, "error loading config file: yaml: invalid map key: %s", show(key))
+		case key.ShortTag() == "!!merge":
 			ps = r.merge(ps, value)
-			continue
+		default:
+			ps = append(ps, pair{key, value})
 		}
-		ps = append(ps, pair{key, value})
 	}
 	return ps
 }
@@ -131,16 +134,20 @@ func (r *reader) merge(ps []pair, value *yaml.Node) []pair {
 	return ps
 }
 
-// kind is what a scalar is: !!str, !!int, !!bool, !!null or another tag.
+// kind is what a scalar is: !!int, !!float, !!bool, !!null, or else !!str. A date is a string here.
 func kind(n *yaml.Node) string {
-	tag := n.ShortTag()
-	if tag == "!!str" && n.Style == 0 {
-		if _, ok := oldBool(n.Value); ok {
+	switch tag := n.ShortTag(); tag {
+	case "!!int", "!!float", "!!bool", "!!null", "!!map", "!!seq":
+		return tag
+	case "!!str":
+		if _, ok := oldBool(n.Value); ok && n.Style == 0 {
 			return "!!bool"
 		}
 	}
-	return tag
+	return "!!str"
 }
+
+func null(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && kind(n) == "!!null" }
 
 // oldBool is the value of a word that only YAML 1.1 has as a boolean.
 func oldBool(s string) (value, ok bool) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
@@ -78,7 +77,9 @@ func (r *raw) headers(stream uint32, more ...string) {
 func (r *raw) flood() {
 	r.t.Helper()
 	r.do(r.fields.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("x", 10_000)}))
-	err := r.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.block.Bytes()})
+	err := r.framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: 1, BlockFragment: r.block.Bytes(),
+	})
 	for i := 0; err == nil; i++ {
 		if i == 10_000 {
 			r.t.Fatal("100 MB of header fields were read")
@@ -109,8 +110,11 @@ func (r *raw) until(stream uint32) string {
 				return "reset"
 			}
 		case *http2.MetaHeadersFrame:
+			if f.StreamID != stream {
+				continue
+			}
 			for _, field := range f.Fields {
-				if f.StreamID == stream && (field.Name == "grpc-status" || field.Name == ":status" && field.Value != "200") {
+				if field.Name == "grpc-status" || field.Name == ":status" && field.Value != "200" {
 					return field.Value
 				}
 			}
@@ -126,7 +130,12 @@ func TestMalformedFrames(t *testing.T) {
 			r.do(r.framer.WriteData(1, true, []byte(message)))
 		}
 	}
-	writes := func(text string) func(r *raw) { return func(r *raw) { r.write(text) } }
+	fields := func(pairs ...string) func(r *raw) {
+		return func(r *raw) {
+			r.headers(1, pairs...)
+			r.message(1)
+		}
+	}
 	for name, test := range map[string]struct {
 		send func(r *raw)
 		end  string
@@ -138,20 +147,11 @@ func TestMalformedFrames(t *testing.T) {
 		"a compressed message":        {opens("\x01\x00\x00\x00\x01\x0a"), "13"},
 		"two messages":                {opens("\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), "13"},
 		"no message":                  {opens(""), "13"},
-		"an unknown compression": {func(r *raw) {
-			r.headers(1, "grpc-encoding", "zip")
-			r.message(1)
-		}, "12"},
-		"another content type":          {func(r *raw) { r.headers(1, "content-type", "text/plain") }, "415"},
-		"header fields below the bound": {func(r *raw) { r.headers(1, "x", strings.Repeat("x", 10_000)); r.message(1) }, "0"},
-		"header fields above the bound": {func(r *raw) { r.headers(1, "x", strings.Repeat("x", 20_000)) }, "closed"},
-		"header fields without end":     {(*raw).flood, "closed"},
-		"an even stream":                {writes("\x00\x00\x01\x01\x05\x00\x00\x00\x02\x82"), "closed"},
-		"no HTTP/2":                     {writes("GET / HTTP/1.1\r\nHost: x\r\n\r\n" + strings.Repeat("x", 1000)), "closed"},
-		"data on no stream":             {writes("\x00\x00\x01\x00\x01\x00\x00\x00\x00x"), "closed"},
-		"a frame longer than allowed":   {writes("\xff\xff\xff\x00\x00\x00\x00\x00\x01"), "closed"},
-		"a ping of five bytes":          {writes("\x00\x00\x05\x06\x00\x00\x00\x00\x00xxxxx"), "closed"},
-		"headers that cannot be read":   {writes("\x00\x00\x01\x01\x05\x00\x00\x00\x01\xff"), "closed"},
+		"unknown compression":         {fields("grpc-encoding", "zip"), "12"},
+		"another content type":        {fields("content-type", "text/plain"), "415"},
+		"many header fields":          {fields("x", strings.Repeat("x", 10_000)), "0"},
+		"too many of them":            {fields("x", strings.Repeat("x", 20_000)), "closed"},
+		"without end":                 {(*raw).flood, "closed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := dialRaw(t, address)
@@ -161,8 +161,23 @@ func TestMalformedFrames(t *testing.T) {
 			}
 		})
 	}
-	client := rls.NewRateLimitServiceClient(dial(t, address))
-	if _, err := client.ShouldRateLimit(t.Context(), generatedRequest("edge", "a", "b")); err != nil {
+	for name, text := range map[string]string{
+		"an even stream":       "\x00\x00\x01\x01\x05\x00\x00\x00\x02\x82",
+		"data on no stream":    "\x00\x00\x01\x00\x01\x00\x00\x00\x00x",
+		"a frame too long":     "\xff\xff\xff\x00\x00\x00\x00\x00\x01",
+		"a ping of five bytes": "\x00\x00\x05\x06\x00\x00\x00\x00\x00xxxxx",
+		"a block of no fields": "\x00\x00\x01\x01\x05\x00\x00\x00\x01\xff",
+		"no HTTP/2":            "GET / HTTP/1.1\r\n" + strings.Repeat("x", 1000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := dialRaw(t, address)
+			r.write(text)
+			if got := r.until(1); got != "closed" {
+				t.Errorf("it ended with %q, want the end of the connection", got)
+			}
+		})
+	}
+	if _, err := ask(t, dial(t, address), "a", "b"); err != nil {
 		t.Errorf("after all of them: %v", err)
 	}
 }
@@ -178,13 +193,14 @@ func (r *raw) write(text string) {
 func TestRapidReset(t *testing.T) {
 	const most = 8
 	begun, end := make(chan struct{}, 10_000), make(chan struct{})
-	_, address := serve(t, deciderFunc(func(ctx context.Context, r *envoy.Request, out *envoy.Response) error {
+	stuck := func(ctx context.Context, r *envoy.Request, out *envoy.Response) error {
 		if r.Domain == "e" {
 			begun <- struct{}{}
 			<-end // it does not see that its client is gone
 		}
 		return echo(ctx, r, out)
-	}), Options{MaxStreams: most})
+	}
+	_, address := serve(t, deciderFunc(stuck), Options{MaxStreams: most})
 	defer close(end)
 	attacker := dialRaw(t, address)
 	for i := range uint32(2_000) {
@@ -196,9 +212,9 @@ func TestRapidReset(t *testing.T) {
 		}
 		attacker.do(attacker.framer.WriteRSTStream(stream, http2.ErrCodeCancel))
 	}
-	client := rls.NewRateLimitServiceClient(dial(t, address))
+	conn := dial(t, address)
 	for range 20 {
-		if _, err := client.ShouldRateLimit(t.Context(), generatedRequest("edge", "a", "b")); err != nil {
+		if _, err := ask(t, conn, "a", "b"); err != nil {
 			t.Fatalf("meanwhile: %v", err)
 		}
 	}

@@ -59,7 +59,7 @@ type Server struct {
 
 	connections connections
 
-	stopping context.Context // ended by GracefulStop
+	stopping context.Context //nolint:containedctx // GracefulStop ends it, and streams with it
 	stop     context.CancelFunc
 }
 

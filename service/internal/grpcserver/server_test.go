@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -25,10 +24,12 @@ import (
 	"github.com/headgate/headgate/service/internal/envoy"
 )
 
+const method = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
+
 type deciderFunc func(context.Context, *envoy.Request, *envoy.Response) error
 
-func (f deciderFunc) Decide(ctx context.Context, request *envoy.Request, response *envoy.Response) error {
-	return f(ctx, request, response)
+func (f deciderFunc) Decide(ctx context.Context, r *envoy.Request, out *envoy.Response) error {
+	return f(ctx, r, out)
 }
 
 // echo answers each descriptor with a limit that is named after its entries.
@@ -70,7 +71,8 @@ func serve(t testing.TB, d Decider, o Options) (*Server, string) {
 
 func dial(t testing.TB, address string) *grpc.ClientConn {
 	t.Helper()
-	c, err := grpc.NewClient("passthrough:"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	c, err := grpc.NewClient("passthrough:"+address,
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,10 +90,18 @@ func generatedRequest(domain string, pairs ...string) *rls.RateLimitRequest {
 	return m
 }
 
+// ask calls a server with the generated client.
+func ask(
+	t testing.TB, conn *grpc.ClientConn, pairs ...string,
+) (*rls.RateLimitResponse, error) {
+	t.Helper()
+	client := rls.NewRateLimitServiceClient(conn)
+	return client.ShouldRateLimit(t.Context(), generatedRequest("edge", pairs...))
+}
+
 func TestGeneratedClient(t *testing.T) {
 	_, address := serve(t, deciderFunc(echo), Options{})
-	client := rls.NewRateLimitServiceClient(dial(t, address))
-	got, err := client.ShouldRateLimit(t.Context(), generatedRequest("edge", "a", "b", "c", "d"))
+	got, err := ask(t, dial(t, address), "a", "b", "c", "d")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,16 +127,17 @@ func TestManyRequestsAtOnce(t *testing.T) {
 	_, address := serve(t, deciderFunc(echo), Options{})
 	var callers sync.WaitGroup
 	for caller := range 16 {
-		client := rls.NewRateLimitServiceClient(dial(t, address))
+		conn := dial(t, address)
 		callers.Go(func() {
 			for i := range 100 {
 				value := strings.Repeat(string(rune('a'+caller)), 1+i*37%3000)
-				got, err := client.ShouldRateLimit(t.Context(), generatedRequest("edge", "k", value, "k2", value))
+				got, err := ask(t, conn, "k", value, "k2", value)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				if name := got.GetStatuses()[1].GetCurrentLimit().GetName(); name != "edge/k2="+value {
+				name := got.GetStatuses()[1].GetCurrentLimit().GetName()
+				if name != "edge/k2="+value {
 					t.Errorf("%.40s..., want %.40s...", name, value)
 				}
 			}
@@ -136,23 +147,23 @@ func TestManyRequestsAtOnce(t *testing.T) {
 }
 
 func TestErrorsAreOfTheRequestOnly(t *testing.T) {
-	failure := errors.New("redis: connection refused")
-	_, address := serve(t, deciderFunc(func(ctx context.Context, r *envoy.Request, out *envoy.Response) error {
-		switch r.Domain {
-		case "down":
-			return failure
-		case "invalid":
-			return &headgate.InvalidError{Field: "key", Value: "x", Want: "y"}
-		case "late":
-			return context.DeadlineExceeded
-		case "status":
-			return status.Error(codes.Unavailable, "draining")
+	failures := map[string]error{
+		"down":    errors.New("redis: connection refused"),
+		"invalid": &headgate.InvalidError{Field: "key", Value: "x", Want: "y"},
+		"late":    context.DeadlineExceeded,
+		"status":  status.Error(codes.Unavailable, "draining"),
+	}
+	failing := func(ctx context.Context, r *envoy.Request, out *envoy.Response) error {
+		if err := failures[r.Domain]; err != nil {
+			return err
 		}
 		return echo(ctx, r, out)
-	}), Options{})
+	}
+	_, address := serve(t, deciderFunc(failing), Options{})
 	conn := dial(t, address)
 	override := generatedRequest("edge", "a", "b")
-	override.Descriptors[0].Limit = &common.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 5}
+	override.Descriptors[0].Limit = new(common.RateLimitDescriptor_RateLimitOverride)
+	long := generatedRequest(strings.Repeat("x", maxMessage))
 	hits := generatedRequest("edge", "a", "b")
 	hits.Descriptors[0].HitsAddend = wrapperspb.UInt64(1<<64 - 1)
 	for _, test := range []struct {
@@ -168,19 +179,19 @@ func TestErrorsAreOfTheRequestOnly(t *testing.T) {
 		{generatedRequest("invalid"), codes.InvalidArgument, "headgate: key is x; want y"},
 		{generatedRequest("late"), codes.DeadlineExceeded, "context deadline exceeded"},
 		{generatedRequest("status"), codes.Unavailable, "draining"},
-		{generatedRequest(strings.Repeat("long", maxMessage/4)), codes.ResourceExhausted, "larger than max"},
+		{long, codes.ResourceExhausted, "larger than max"},
 	} {
-		err := conn.Invoke(t.Context(), "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
-			test.request, &rls.RateLimitResponse{})
-		if status.Code(err) != test.code || err != nil && !strings.Contains(err.Error(), test.text) {
+		err := conn.Invoke(t.Context(), method, test.request, new(rls.RateLimitResponse))
+		text := status.Convert(err).Message()
+		if status.Code(err) != test.code || !strings.Contains(text, test.text) {
 			t.Errorf("%.60v: %v, want %v: %s", test.request, err, test.code, test.text)
 		}
 	}
-	_, err := rls.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), generatedRequest("edge", "a", "b"))
-	if err != nil {
+	if _, err := ask(t, conn, "a", "b"); err != nil {
 		t.Errorf("after the errors: %v", err)
 	}
-	err = conn.Invoke(t.Context(), "/envoy.service.ratelimit.v3.RateLimitService/Other", hits, &rls.RateLimitResponse{})
+	other := strings.TrimSuffix(method, "ShouldRateLimit") + "Other"
+	err := conn.Invoke(t.Context(), other, hits, new(rls.RateLimitResponse))
 	if status.Code(err) != codes.Unimplemented {
 		t.Errorf("another method: %v", err)
 	}
@@ -221,8 +232,5 @@ func TestRoomForARequestIsNotKept(t *testing.T) {
 	}
 	if got := calls.Get().(*call); got == &c {
 		t.Error("a large call was put back")
-	}
-	if !reflect.DeepEqual(c.message, nil) {
-		t.Error("a message was kept")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
@@ -22,11 +21,11 @@ func newBlocked() blocked {
 	return blocked{make(chan struct{}, 10_000), make(chan struct{})}
 }
 
-func (b blocked) Decide(ctx context.Context, request *envoy.Request, response *envoy.Response) error {
+func (b blocked) Decide(ctx context.Context, r *envoy.Request, out *envoy.Response) error {
 	b.begun <- struct{}{}
 	select {
 	case <-b.end:
-		return echo(ctx, request, response)
+		return echo(ctx, r, out)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -36,8 +35,8 @@ func TestGracefulStopAnswersWhatIsInFlight(t *testing.T) {
 	b := newBlocked()
 	s, address := serve(t, b, Options{})
 	conn := dial(t, address)
-	client := rls.NewRateLimitServiceClient(conn)
-	watch, err := grpc_health_v1.NewHealthClient(conn).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	health := grpc_health_v1.NewHealthClient(conn)
+	watch, err := health.Watch(t.Context(), new(grpc_health_v1.HealthCheckRequest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +47,7 @@ func TestGracefulStopAnswersWhatIsInFlight(t *testing.T) {
 	answered := make(chan error, inFlight)
 	for range inFlight {
 		go func() {
-			_, err := client.ShouldRateLimit(t.Context(), generatedRequest("edge", "a", "b"))
+			_, err := ask(t, conn, "a", "b")
 			answered <- err
 		}()
 	}
@@ -87,7 +86,7 @@ func TestGracefulStopEndsWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	slow, err := net.Dial("tcp", address) //nolint:noctx // it sends a part of its preface, and no more
+	slow, err := net.Dial("tcp", address) //nolint:noctx // it sends a part of its preface only
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,10 +94,10 @@ func TestGracefulStopEndsWithItsContext(t *testing.T) {
 	if _, err := slow.Write([]byte("PRI *")); err != nil {
 		t.Fatal(err)
 	}
-	client := rls.NewRateLimitServiceClient(dial(t, address))
+	conn := dial(t, address)
 	answered := make(chan error, 1)
 	go func() {
-		_, err := client.ShouldRateLimit(t.Context(), generatedRequest("edge"))
+		_, err := ask(t, conn)
 		answered <- err
 	}()
 	<-b.begun

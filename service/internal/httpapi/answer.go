@@ -67,6 +67,15 @@ func (o object) end() []byte { return append(o, '}', '\n') }
 
 // decision appends the members of a decision.
 func (o object) decision(d headgate.Decision, fits bool) object {
+	retry := d.RetryAfter
+	if fits {
+		retry = 0 // a grant that was booked ahead has it in wait
+	}
+	return o.state(d).seconds("retry_after", retry).seconds("reset_after", d.ResetAfter)
+}
+
+// state appends the limit of a decision, and what it holds.
+func (o object) state(d headgate.Decision) object {
 	switch d.Limit {
 	case headgate.Limit{}:
 		o = o.text("limit", "ban").number("capacity", 0).number("remaining", 0)
@@ -81,11 +90,7 @@ func (o object) decision(d headgate.Decision, fits bool) object {
 		o = o.text("limit", numbers).number("capacity", d.Limit.Capacity())
 		o = o.number("remaining", d.Remaining)
 	}
-	retry := d.RetryAfter
-	if fits {
-		retry = 0 // a grant that was booked ahead has it in wait
-	}
-	return o.seconds("retry_after", retry).seconds("reset_after", d.ResetAfter)
+	return o
 }
 
 // append appends the members of a to o.

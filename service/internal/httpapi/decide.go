@@ -22,6 +22,7 @@ type answer struct {
 type order struct {
 	maxWait time.Duration
 	starts  bool // note the start times
+	force   bool // charge what does not fit, too
 }
 
 // decide charges targets: those that enforce together, all or none; then those in shadow, each by
@@ -114,7 +115,7 @@ func (a *answer) appendRequests(rs []headgate.Request, o order, charge bool) []h
 		case !charge && r.Cost > 0:
 			r.Cost = 0
 		case r.Cost > 0:
-			r.MaxWait = o.maxWait
+			r.MaxWait, r.Force = o.maxWait, o.force
 			if o.starts {
 				r.Start = &a.starts[i]
 			}
@@ -122,6 +123,11 @@ func (a *answer) appendRequests(rs []headgate.Request, o order, charge bool) []h
 		rs = append(rs, r)
 	}
 	return rs
+}
+
+// charged reports whether a, decided by itself, was charged.
+func (a *answer) charged() bool {
+	return a.allowed && a.err == nil && (a.target.enforced() || a.fits(0))
 }
 
 // take decides requests together, in one trip.

@@ -33,6 +33,15 @@ type server struct {
 //	unused   1/m, off
 func start(t *testing.T, store headgate.Store, s Settings) *server {
 	t.Helper()
+	f := build(t, store, s)
+	f.Server = httptest.NewServer(f.handler)
+	t.Cleanup(f.Close)
+	return f
+}
+
+// build makes a server that does not listen.
+func build(t *testing.T, store headgate.Store, s Settings) *server {
+	t.Helper()
 	f := &server{t: t, overrides: overrides.NewMemory()}
 	if store == nil {
 		store = headgate.NewMemory(0)
@@ -57,8 +66,6 @@ func start(t *testing.T, store headgate.Store, s Settings) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.Server = httptest.NewServer(f.handler)
-	t.Cleanup(f.Close)
 	return f
 }
 

@@ -119,8 +119,12 @@ func readPermit(w http.ResponseWriter, r *http.Request, more ...field) (concurre
 		return concurrency.Request{}, err
 	}
 	request := concurrency.Request{Key: rules.PermitKey(v.Rule, v.Key), TTL: defaultTTL}
-	n, err := hex.Decode(request.ID[:], []byte(v.ID[:min(len(v.ID), 2*len(request.ID))]))
-	if err != nil || n != len(request.ID) || request.ID == (concurrency.PermitID{}) {
+	raw, err := hex.DecodeString(v.ID)
+	if err != nil || len(raw) != len(request.ID) {
+		return concurrency.Request{}, badField("id", "damaged", want)
+	}
+	request.ID = concurrency.PermitID(raw)
+	if request.ID == (concurrency.PermitID{}) { // which no permit has
 		return concurrency.Request{}, badField("id", "damaged", want)
 	}
 	return request, nil

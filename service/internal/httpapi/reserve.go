@@ -18,23 +18,26 @@ func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	o.starts = o.maxWait > 0
-	answers, granted, err := h.decide(r.Context(), []*target{&t}, o)
+	answers, _, err := h.decide(r.Context(), []*target{&t}, o)
 	if err != nil {
 		return err
 	}
 	a := &answers[0]
 	body := a.append(newObject())
-	if granted {
+	if a.allowed {
 		body = body.seconds("wait", a.wait).text("id", seal(reservationMark, a.reservation()))
 	}
-	reply(w, r, granted, body, answers...)
+	reply(w, r, a.allowed, body, answers...)
 	return nil
 }
 
 // reservation returns what commit must know about a grant.
 func (a *answer) reservation() reservation {
 	t := a.target
-	v := reservation{Rule: t.rule, Limit: t.text, Key: t.key, Cost: t.cost}
+	v := reservation{Rule: t.rule, Limit: t.text, Key: t.key}
+	if a.charged() { // which a rule in shadow may not be
+		v.Cost = t.cost
+	}
 	if a.wait > 0 {
 		for _, start := range a.starts {
 			v.Starts = append(v.Starts, start.UnixMicro())
@@ -58,7 +61,7 @@ func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
 	if err := unseal(id, reservationMark, "an id that /v1/reserve returned", &v); err != nil {
 		return err
 	}
-	if v.Cost < 1 || v.Cost > maxCost {
+	if v.Cost < 0 || v.Cost > maxCost {
 		return badField("id", "damaged", "an id that /v1/reserve returned")
 	}
 	t := &target{rule: v.Rule, text: v.Limit, key: v.Key}
@@ -74,8 +77,9 @@ func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
 	if t.rule != "" {
 		body = body.text("rule", t.rule)
 	}
-	body = body.decision(a.strictest(), false)
-	if a.strictest().Degraded() {
+	d := a.strictest()
+	body = body.state(d).seconds("reset_after", d.ResetAfter)
+	if d.Degraded() {
 		body = body.flag("degraded", true)
 	}
 	replyJSON(w, body)
@@ -90,13 +94,14 @@ func (h *Handler) settle(
 	a.target = t
 	t.cost = used - v.Cost
 	t.terms.Banned = false // what is used counts for a banned key, too
+	var starts []time.Time
 	if used == 0 {
-		a.starts = v.ahead(len(t.limits()))
+		starts = v.ahead(len(t.limits()))
 	}
-	requests := a.appendRequests(nil, order{}, true)
+	requests := a.appendRequests(nil, order{force: true}, true)
 	for i := range requests {
-		if a.starts != nil {
-			requests[i].Start = &a.starts[i]
+		if starts != nil {
+			requests[i].Start = &starts[i]
 		}
 	}
 	a.decisions = make([]headgate.Decision, len(requests))

@@ -13,19 +13,24 @@ const maxAhead = 366 * 24 * time.Hour
 func (h *Handler) take(w http.ResponseWriter, r *http.Request) error {
 	var t target
 	var o order
-	fields := append(t.fields(), t.costField(), seconds("max_wait", &o.maxWait, maxAhead))
+	fields := append(t.fields(), t.costField(),
+		seconds("max_wait", &o.maxWait, maxAhead), flag("force", &o.force))
 	if err := h.read(w, r, &t, fields...); err != nil {
 		return err
 	}
-	answers, granted, err := h.decide(r.Context(), []*target{&t}, o)
+	if o.force && o.maxWait > 0 {
+		return badField("max_wait", "given with force", "one of them: force charges at once")
+	}
+	answers, _, err := h.decide(r.Context(), []*target{&t}, o)
 	if err != nil {
 		return err
 	}
-	body := answers[0].append(newObject())
-	if o.maxWait > 0 && granted {
-		body = body.seconds("wait", answers[0].wait)
+	a := &answers[0]
+	body := a.append(newObject())
+	if o.maxWait > 0 && a.allowed {
+		body = body.seconds("wait", a.wait)
 	}
-	reply(w, r, granted, body, answers...)
+	reply(w, r, a.allowed, body, answers...)
 	return nil
 }
 

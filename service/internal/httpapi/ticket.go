@@ -19,7 +19,7 @@ type reservation struct {
 	Rule   string  `json:"r,omitempty"`
 	Limit  string  `json:"l,omitempty"` // inline
 	Key    string  `json:"k"`
-	Cost   int64   `json:"n"`
+	Cost   int64   `json:"n"`           // that was charged
 	Starts []int64 `json:"s,omitempty"` // of each limit, if it was booked ahead: Unix microseconds
 }
 

@@ -6,6 +6,9 @@ package metrics
 import (
 	"context"
 	"net/http"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate/observe"
@@ -17,6 +20,7 @@ import (
 // Metrics are the metrics of one server.
 type Metrics struct {
 	registry  *prometheus.Registry
+	register  prometheus.Registerer // with the labels of all metrics
 	decisions *decisions
 	calls     *prometheus.HistogramVec
 	loads     *prometheus.CounterVec
@@ -30,10 +34,12 @@ var buckets = []float64{
 	.00001, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1,
 }
 
-// New makes metrics. The version is that of the program.
-func New(version string) *Metrics {
+// New makes metrics. The version is that of the program; all metrics have the labels extra.
+func New(version string, extra map[string]string) *Metrics {
+	registry := prometheus.NewRegistry()
 	m := &Metrics{
-		registry:  prometheus.NewRegistry(),
+		registry:  registry,
+		register:  prometheus.WrapRegistererWith(usable(extra), registry),
 		decisions: newDecisions(),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "headgate_decision_seconds",
@@ -63,7 +69,7 @@ func New(version string) *Metrics {
 	info.WithLabelValues(version).Set(1)
 	m.loads.WithLabelValues("success")
 	m.loads.WithLabelValues("error")
-	m.registry.MustRegister(
+	m.register.MustRegister(
 		m.decisions.total, m.decisions.degraded, m.decisions.byKey, m.calls,
 		m.loads, m.loaded, m.loadedAt, m.config, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -72,7 +78,30 @@ func New(version string) *Metrics {
 }
 
 // Register adds a collector. Its names must be new.
-func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
+func (m *Metrics) Register(c prometheus.Collector) { m.register.MustRegister(c) }
+
+// reserved are the labels of the metrics themselves.
+var reserved = []string{
+	"rule", "outcome", "key", "result", "hash", "version", "le", "domain", "key1", "key2", "err_type",
+	"grpc_method", "quantile",
+}
+
+// usable returns extra without labels that metrics have already. What cannot be in a name becomes _.
+func usable(extra map[string]string) prometheus.Labels {
+	labels := make(prometheus.Labels)
+	for name, value := range extra {
+		name = invalid.ReplaceAllString(name, "_")
+		if name != "" && name[0] >= '0' && name[0] <= '9' {
+			name = "_" + name
+		}
+		if !slices.Contains(reserved, name) && !strings.HasPrefix(name, "__") {
+			labels[name] = strings.ToValidUTF8(value, "_")
+		}
+	}
+	return labels
+}
+
+var invalid = regexp.MustCompile("[^a-zA-Z0-9_]")
 
 // Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {

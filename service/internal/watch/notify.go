@@ -12,12 +12,14 @@ type notifier struct {
 	watcher *fsnotify.Watcher
 }
 
-// newNotifier starts a notifier. If that fails, it reports why, and files are only compared.
-func newNotifier(report func(error)) *notifier {
+// newNotifier starts a notifier. If that fails, it warns why, and files are only compared.
+func newNotifier(warn func(error)) *notifier {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		report(fmt.Errorf("watch: changes cannot be watched: %w; files are compared every %s",
-			err, interval))
+		if warn != nil {
+			warn(fmt.Errorf("watch: changes are not seen at once: %w; files are compared every %s",
+				err, interval))
+		}
 		return &notifier{}
 	}
 	n := &notifier{make(chan struct{}, 1), watcher}

@@ -21,7 +21,8 @@ type Options struct {
 	Load        func() error    // reads the files and uses them, or keeps what is in use
 	Report      func(error)     // is told of each Load, nil if it succeeded
 
-	Loaded string // the hash of what is in use; empty: none
+	Warn   func(error) // is told if files are only compared, as no events come; nil: ignored
+	Loaded string      // the hash of what is in use; empty: none
 }
 
 const (
@@ -46,7 +47,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	n := newNotifier(w.o.Report)
+	n := newNotifier(w.o.Warn)
 	defer n.close()
 	n.watch(w.o.Directories())
 	n.notify() // of what changed before

@@ -108,7 +108,7 @@ func decodeDescriptorPart(number protowire.Number, f fields, d *envoy.Descriptor
 		return at("limit", decodeOverride(f, d.Override))
 	default:
 		d.HasHits = true
-		return at("hits_addend", f.number(&d.Hits))
+		return at("hits_addend", f.wrapped(&d.Hits))
 	}
 }
 
@@ -154,7 +154,7 @@ func decodeOverride(f fields, o *envoy.Override) error {
 			var b fields
 			if b, err = f.bytes(); err == nil {
 				v := uint64(o.Multiplier)
-				err = b.number(&v)
+				err = b.wrapped(&v)
 				o.Multiplier = uint32(v)
 			}
 		default:

@@ -61,7 +61,7 @@ func (f *fields) text() (string, error) {
 	if !utf8.Valid(b) {
 		return "", errNotUTF8
 	}
-	return unsafe.String(unsafe.SliceData(b), len(b)), nil
+	return unsafe.String(unsafe.SliceData(b), len(b)), nil //nolint:gosec // nobody writes to it
 }
 
 // skip reads the value of a field that is not known, or has another type than it should have.
@@ -74,9 +74,9 @@ func (f *fields) skip(number protowire.Number, kind protowire.Type) error {
 	return nil
 }
 
-// number reads the field 1 of a wrapper such as google.protobuf.UInt64Value, if it is there.
-func (f fields) number(into *uint64) error {
-	for len(f) > 0 {
+// wrapped reads a wrapper such as google.protobuf.UInt64Value, whose field 1 is a number.
+func (f *fields) wrapped(into *uint64) error {
+	for len(*f) > 0 {
 		number, kind, err := f.tag()
 		if err != nil {
 			return err

@@ -48,7 +48,8 @@ func toGenerated(r *envoy.Request) *rls.RateLimitRequest {
 	for _, d := range r.Descriptors {
 		out := &common.RateLimitDescriptor{IsNegativeHits: d.Negative}
 		for _, e := range d.Entries {
-			out.Entries = append(out.Entries, &common.RateLimitDescriptor_Entry{Key: e.Key, Value: e.Value})
+			out.Entries = append(out.Entries,
+				&common.RateLimitDescriptor_Entry{Key: e.Key, Value: e.Value})
 		}
 		if o := d.Override; o != nil {
 			out.Limit = &common.RateLimitDescriptor_RateLimitOverride{
@@ -79,7 +80,8 @@ func responseFromGenerated(t *testing.T, m *rls.RateLimitResponse) envoy.Respons
 	if s := m.GetDynamicMetadata(); s != nil {
 		r.Metadata = encodeStruct(t, s)
 	}
-	if len(m.GetRequestHeadersToAdd()) > 0 || m.GetQuota() != nil || len(m.ProtoReflect().GetUnknown()) > 0 {
+	if len(m.GetRequestHeadersToAdd()) > 0 || m.GetQuota() != nil ||
+		len(m.ProtoReflect().GetUnknown()) > 0 {
 		t.Errorf("%v has fields that are never sent", m)
 	}
 	return r
@@ -147,7 +149,10 @@ func (r *random) number() (v uint64) {
 }
 
 func (r *random) text() string {
-	alphabet := []string{"", "a", "remote_address", "\x00", "é", "日本", "\"\\\n", "192.0.2.1", "\U0001F600", "</script>&\u2028"}
+	alphabet := []string{
+		"", "a", "remote_address", "\x00", "é", "日本", "\"\\\n", "192.0.2.1", "\U0001F600",
+		"</script>&\u2028",
+	}
 	text := ""
 	for range r.n(4) {
 		text += alphabet[r.n(len(alphabet))]
@@ -167,7 +172,9 @@ func (r *random) request() envoy.Request {
 		}
 		if r.n(3) == 1 {
 			d.Override = &envoy.Override{
-				RequestsPerUnit: uint32(r.number()), Unit: envoy.Unit(r.n(10) - 1), Multiplier: uint32(r.number()),
+				RequestsPerUnit: uint32(r.number()),
+				Unit:            envoy.Unit(r.n(10) - 1),
+				Multiplier:      uint32(r.number()),
 			}
 		}
 		if r.n(3) == 1 {

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"unicode/utf8"
@@ -41,7 +42,7 @@ func decodeJSON(message []byte, r *envoy.Request) error {
 	if err := in.request(first, r); err != nil {
 		return err
 	}
-	if _, err := in.Token(); err != io.EOF {
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return invalid("goes on behind its end; want one JSON object")
 	}
 	return nil

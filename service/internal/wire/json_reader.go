@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -21,7 +22,7 @@ type member struct {
 
 func (r reader) next() (json.Token, error) {
 	t, err := r.Token()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return nil, invalid("is cut short; want one JSON object")
 	}
 	if err != nil {

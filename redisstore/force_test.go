@@ -1,0 +1,131 @@
+package redisstore_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// forced makes a request of each key under each algorithm.
+func forced(t *testing.T, keys int) []headgate.Request {
+	t.Helper()
+	var rs []headgate.Request
+	for i := range keys {
+		for _, text := range everyAlgorithm {
+			rs = append(rs, headgate.Request{Key: strconv.Itoa(i), Limit: parse(t, text), Cost: 70, Force: true})
+		}
+	}
+	rs[1].Cost = 0 // a peek
+	return rs
+}
+
+// Forced requests together take one command, as many single ones in a batch do, and only the plain
+// script, also when they do not fit.
+func TestForcedRequestsTakeOneTrip(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	rs := forced(t, 20)
+	ds := make([]headgate.Decision, len(rs))
+	if s.NeedsSlowPath(rs...) || s.NeedsSlowPath(rs[0]) || !s.NeedsSlowPath(append([]headgate.Request{{Key: "a", Cost: 1}, {Key: "b", Cost: 1}}, rs...)...) {
+		t.Error("the wrong script decides forced requests")
+	}
+	if err := s.TakeAll(t.Context(), rs, ds); err != nil { // the script gets known
+		t.Fatal(err)
+	}
+	counter := new(counter)
+	client.AddHook(counter)
+	if err := s.TakeAll(t.Context(), rs, ds); err != nil {
+		t.Fatal(err)
+	}
+	if n := counter.sent.Load(); n != 1 {
+		t.Errorf("%d forced requests took %d commands", len(rs), n)
+	}
+	for i, d := range ds {
+		if want := map[bool]int64{true: -40, false: 100}[rs[i].Cost > 0]; d.Remaining > want+1 || d.Remaining < want {
+			t.Errorf("request %d: %+v; want remaining %d", i, d, want)
+		}
+	}
+}
+
+// In a Cluster, forced requests are sent together: one trip to each server.
+func TestForcedRequestsOverServers(t *testing.T) {
+	s := newStore(t, newCluster(t))
+	rs := forced(t, 40)
+	ds := make([]headgate.Decision, len(rs))
+	if err := s.TakeAll(t.Context(), rs, ds); err != nil { // the client knows the servers now
+		t.Fatal(err)
+	}
+	servers := map[string]bool{}
+	for _, r := range rs {
+		servers[s.Server(r.Key)] = true
+	}
+	before := s.Stats()
+	if err := s.TakeAll(t.Context(), rs, ds); err != nil {
+		t.Fatal(err)
+	}
+	after := s.Stats()
+	if trips := after.Batches - before.Batches; len(servers) < 2 || trips != int64(len(servers)) {
+		t.Errorf("%d trips to %d servers", trips, len(servers))
+	}
+	if n := after.Requests - before.Requests; n != int64(len(rs)) {
+		t.Errorf("%d requests were sent for %d", n, len(rs))
+	}
+	for i, d := range ds {
+		if rs[i].Cost > 0 && d.Remaining > -39 {
+			t.Errorf("request %d: %+v", i, d)
+		}
+	}
+}
+
+// A batch that meets a state which was booked ahead is sent again, and charges once.
+func TestForcedRequestsAreChargedOnce(t *testing.T) {
+	s := newStore(t, newClient(t))
+	l := parse(t, "10/h")
+	for range 2 {
+		take(t, s, headgate.Request{Key: "booked", Limit: l, Cost: 10, MaxWait: 2 * time.Hour})
+	}
+	rs := []headgate.Request{{Key: "plain", Limit: l, Cost: 11, Force: true}, {Key: "booked", Limit: l, Cost: 1, Force: true}}
+	ds := make([]headgate.Decision, 2)
+	if err := s.TakeAll(t.Context(), rs, ds); err != nil {
+		t.Fatal(err)
+	}
+	if ds[0].Remaining != -1 || ds[1].Remaining != -1 || ds[1].RetryAfter < 71*time.Minute {
+		t.Errorf("%+v", ds)
+	}
+}
+
+// A value that looks like a state, with numbers that no state has, gives an error or a decision.
+func TestGarbageAndForce(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	decided := 0
+	for _, text := range []string{"a=7/3s", "a=5/2s stepped", "a=6/s fixed-window", "a=8/2s sliding-window", "a=9/s sliding-log"} {
+		l := parse(t, text)
+		for round := range 200 {
+			random := rand.New(rand.NewPCG(uint64(round), 7))
+			value := garbage(t, random, client, s.Name("k", l), func(r headgate.Request) {
+				r.Key, r.Limit = "k", l
+				take(t, s, r)
+			})
+			r := headgate.Request{Key: "k", Limit: l, Force: true, Cost: []int64{1, 3, 10, 1 << 40, math.MaxInt64}[random.IntN(5)]}
+			for range 2 {
+				d, err := s.Take(t.Context(), r)
+				if err != nil && !strings.HasPrefix(err.Error(), "redisstore: BADSTATE ") ||
+					d.Remaining < -1<<53 || d.Remaining > l.Capacity() || d.RetryAfter < 0 || d.ResetAfter < 0 {
+					t.Fatalf("%s, round %d: %x, %+v: %+v, error %v", text, round, value, r, d, err)
+				}
+				if err == nil {
+					decided++
+				}
+			}
+		}
+	}
+	if decided < 500 {
+		t.Errorf("%d decisions tell nothing", decided)
+	}
+}
