@@ -70,7 +70,7 @@ func (s *Store) takeMultiKey(
 	}
 	all := byKey(rs)
 	if err := redisscript.Await(ctx, func() error { return s.takeGroups(ctx, all) }); err != nil {
-		return s.dialErrors.explain(ctx, s.explain(err))
+		return s.explain(err)
 	}
 	for _, g := range all {
 		for j, i := range g.indices {

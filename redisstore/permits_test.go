@@ -269,23 +269,18 @@ func TestPermitWhoseAnswersAreAllLost(t *testing.T) {
 	}
 }
 
-func TestPermitCallIsRepeatedAfterALostAnswer(t *testing.T) {
+func TestLostAnswerToARelease(t *testing.T) {
 	client := newClient(t)
 	loses := new(losesNext)
 	client.AddHook(loses)
 	l := newPermits(t, newStore(t, client), 2)
-	acquirePermit(t, l)
-	loses.next = true
 	p := acquirePermit(t, l)
-	for _, step := range []struct {
-		name  string
-		call  func(context.Context) error
-		inUse int64
-	}{{"renew", p.Renew, 2}, {"release", p.Release, 1}} {
-		loses.next = true
-		if err := step.call(t.Context()); err != nil || loses.next || permitsInUse(t, l) != step.inUse {
-			t.Errorf("%s: %v, and %d in use; want %d", step.name, err, permitsInUse(t, l), step.inUse)
-		}
+	loses.next = true
+	if err := p.Release(t.Context()); !errors.Is(err, io.EOF) || loses.next {
+		t.Errorf("release: %v; want the client's error", err)
+	}
+	if err := p.Release(t.Context()); err != nil || permitsInUse(t, l) != 0 {
+		t.Errorf("released again: %v, and %d in use; want 0", err, permitsInUse(t, l))
 	}
 }
 
