@@ -194,7 +194,7 @@ func TestGateRecordsAgainWhatWasHeldUp(t *testing.T) {
 		g.mu.Lock()
 		now := nanos()
 		time.Sleep(300 * time.Millisecond) // between reading the clock and the last look at it
-		must(0, g.pass(1, now))
+		g.pass(1, now)
 		if open, _ := g.Peek(); !open {
 			t.Error("one pass was recorded as two")
 		}
