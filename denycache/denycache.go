@@ -73,9 +73,6 @@ func New(store headgate.Store, size int) (*Store, error) {
 
 // Take implements [headgate.Store].
 func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	if s.store == nil {
-		return headgate.Decision{}, errZero()
-	}
 	asked := s.clock.Micros()
 	if d, ok := s.recall(&r, asked); ok {
 		return d, nil
@@ -89,9 +86,6 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 func (s *Store) TakeAll(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
 ) error {
-	if s.store == nil {
-		return errZero()
-	}
 	asked := s.clock.Micros()
 	if s.recallAll(rs, ds, asked) {
 		return headgate.ValidateAll(rs, ds)
@@ -105,18 +99,9 @@ func (s *Store) TakeAll(
 
 // Reset implements [headgate.Store].
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
-	if s.store == nil {
-		return errZero()
-	}
 	err := s.store.Reset(ctx, key, l)
 	s.forget(identity{key, l})
 	return err
-}
-
-func errZero() error {
-	return &headgate.InvalidError{
-		Field: "denycache.Store", Value: "a zero value", Want: "one made by denycache.New",
-	}
 }
 
 // remembers reports whether denials of r are remembered.

@@ -113,12 +113,8 @@ func (s *Store) callPermit(ctx context.Context, op string, r concurrency.Request
 	if err != nil {
 		return permitAnswer{err: err}
 	}
-	a := permitAnswer{
+	return permitAnswer{
 		held: numbers[0] == 1, inUse: numbers[1],
 		retry: time.Duration(numbers[2]) * time.Microsecond,
 	}
-	if op == "release" && a.held {
-		s.listener.released(key)
-	}
-	return a
 }
