@@ -21,6 +21,7 @@ const (
 
 	maxSize   = 1 << 24
 	maxKeyLen = 1024 // longer keys are not remembered, so that memory stays bounded
+	maxShards = 64
 )
 
 // Store is a [headgate.Store] that remembers the denials of a remote store. Until the time at which
@@ -43,16 +44,16 @@ const (
 // A lease goes around a denycache, and a fallback goes inside. What a fallback denies by a share
 // of a limit is not remembered.
 type Store struct {
-	store headgate.Store
-	clock clock.Clock
-	seed  maphash.Seed
-	sets  []set
+	store  headgate.Store
+	clock  clock.Clock
+	seed   maphash.Seed
+	shards []shard
 }
 
 var _ headgate.Store = (*Store)(nil)
 
 // New returns a Store around store that remembers up to size denials; 0 means [DefaultSize]. Each
-// takes 60 bytes and its key. If there is no room, the denial that ends first is forgotten.
+// takes about 180 bytes and its key. If there is no room, one that ends soon is forgotten.
 func New(store headgate.Store, size int) (*Store, error) {
 	if _, err := headgate.NewLimiter(store, headgate.PerSecond(1)); err != nil {
 		return nil, err // store is nil
@@ -66,7 +67,10 @@ func New(store headgate.Store, size int) (*Store, error) {
 	if size == 0 {
 		size = DefaultSize
 	}
-	s := &Store{store: store, seed: maphash.MakeSeed(), sets: make([]set, (size+ways-1)/ways)}
+	s := &Store{store: store, seed: maphash.MakeSeed(), shards: make([]shard, min(size, maxShards))}
+	for i := range s.shards {
+		s.shards[i].size, s.shards[i].denials = size/len(s.shards), make(map[identity]denial)
+	}
 	s.clock.Start()
 	return s, nil
 }
@@ -116,8 +120,7 @@ func (s *Store) recall(r *headgate.Request, now int64) (headgate.Decision, bool)
 		return headgate.Decision{}, false
 	}
 	id := identity{r.Key, r.Limit}
-	set, hash := s.set(id)
-	retry, reset := set.recall(hash, id, r.Cost, now)
+	retry, reset := s.shard(id).recall(id, r.Cost, now)
 	return headgate.Decision{
 		Limit:      r.Limit,
 		RetryAfter: time.Duration(retry) * time.Microsecond,
@@ -150,22 +153,18 @@ func (s *Store) learn(r *headgate.Request, d headgate.Decision, err error, asked
 	case r.Cost < 0:
 		s.forget(id)
 	case err == nil && remembers(r) && d.RetryAfter > 0 && d.Limit == r.Limit: // not a share
-		set, hash := s.set(id)
-		set.remember(entry{
-			hash: hash, id: id, cost: r.Cost,
-			until: asked + d.RetryAfter.Microseconds(), reset: asked + d.ResetAfter.Microseconds(),
+		s.shard(id).remember(id, denial{
+			cost: r.Cost, until: asked + d.RetryAfter.Microseconds(),
+			reset: asked + d.ResetAfter.Microseconds(),
 		}, asked)
 	}
 }
 
 // forget drops what is remembered of id, and what is being asked now.
 func (s *Store) forget(id identity) {
-	set, hash := s.set(id)
-	set.forget(hash, id, s.clock.Micros())
+	s.shard(id).forget(id, s.clock.Micros())
 }
 
-// set returns the set in which id has its place.
-func (s *Store) set(id identity) (*set, uint64) {
-	hash := maphash.Comparable(s.seed, id)
-	return &s.sets[hash%uint64(len(s.sets))], hash
+func (s *Store) shard(id identity) *shard {
+	return &s.shards[maphash.String(s.seed, id.key)%uint64(len(s.shards))]
 }

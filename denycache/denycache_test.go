@@ -434,7 +434,11 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	// A denial that is not remembered takes the place of another.
 	served := int64(20*size) - (store.asked.Load() - before)
-	if places := len(cache.sets) * ways; places != size || served > size {
+	places := 0
+	for i := range cache.shards {
+		places += len(cache.shards[i].denials)
+	}
+	if places > size || places < size*9/10 || served > size {
 		t.Errorf("%d places, %d served", places, served)
 	}
 	r := headgate.Request{Key: "last", Limit: l, Cost: 1}
@@ -443,20 +447,6 @@ func TestMemoryIsBounded(t *testing.T) {
 	before = store.asked.Load()
 	if take(t, cache, r); store.asked.Load() != before {
 		t.Error("the latest denial is not remembered")
-	}
-}
-
-func TestKeysOfOneHashAreApart(t *testing.T) {
-	day, other := headgate.FixedWindow(1, 24*time.Hour), headgate.FixedWindow(2, 24*time.Hour)
-	var s set
-	s.remember(entry{hash: 7, id: identity{"k", day}, cost: 1, until: 100, reset: 100}, 1)
-	for _, c := range []struct {
-		id    identity
-		retry int64
-	}{{identity{"k", day}, 98}, {identity{"kk", day}, 0}, {identity{"k", other}, 0}} {
-		if retry, _ := s.recall(7, c.id, 1, 1); retry != c.retry {
-			t.Errorf("%v: %d; want %d", c.id, retry, c.retry)
-		}
 	}
 }
 
