@@ -146,12 +146,13 @@ func (t *TopDenied) Reset() {
 // deniedHeap orders entries by their counts, for container/heap.
 type deniedHeap []*deniedEntry
 
-func (h deniedHeap) Len() int           { return len(h) }
-func (h deniedHeap) Less(i, j int) bool { return h[i].count < h[j].count }
+func (h *deniedHeap) Len() int           { return len(*h) }
+func (h *deniedHeap) Less(i, j int) bool { return (*h)[i].count < (*h)[j].count }
 
-func (h deniedHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
+func (h *deniedHeap) Swap(i, j int) {
+	a := *h
+	a[i], a[j] = a[j], a[i]
+	a[i].index, a[j].index = i, j
 }
 
 // Push implements heap.Interface.

@@ -138,10 +138,10 @@ func checkNumber(name, value string) error {
 		least = -1
 	}
 	n, err := strconv.Atoi(value)
-	if err != nil || slices.Contains(texts, name) || n >= least && n <= largest {
-		return nil // go-redis rejects what is no number
+	if err == nil && (n < least || n > largest) && !slices.Contains(texts, name) {
+		return badParameter(name, value, strconv.Itoa(least)+" to "+strconv.Itoa(largest))
 	}
-	return badParameter(name, value, strconv.Itoa(least)+" to "+strconv.Itoa(largest))
+	return nil // go-redis rejects what is no number
 }
 
 func badParameter(name, value, want string) error {

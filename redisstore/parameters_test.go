@@ -14,7 +14,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master-name"
 	const escaped = "; in a password write %25 for %, %20 for a space, %2F for /, %23 for #, %3F for ?, %26 for &"
 	const known = "prefix, queue, or one of go-redis, such as dial_timeout, read_timeout or pool_size"
-	for url, want := range map[string]string{ //nolint:gosec // nobody's password
+	for url, want := range map[string]string{
 		"redis://h?pool_size=-1":                        `pool_size in the store URL is "-1"; want 0 to 1048576`,
 		"redis://h?pool_size=99999999999":               `pool_size in the store URL is "99999999999"; want 0 to 1048576`,
 		"redis+sentinel://h/m?pool_size=-1":             `pool_size in the store URL is "-1"; want 0 to 1048576`,
