@@ -6,6 +6,7 @@
 package denycache
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"strconv"
@@ -64,9 +65,7 @@ func New(store headgate.Store, size int) (*Store, error) {
 			Want: "at most " + strconv.Itoa(maxSize) + ", or 0 for " + strconv.Itoa(DefaultSize),
 		}
 	}
-	if size == 0 {
-		size = DefaultSize
-	}
+	size = cmp.Or(size, DefaultSize)
 	s := &Store{store: store, seed: maphash.MakeSeed(), shards: make([]shard, min(size, maxShards))}
 	for i := range s.shards {
 		s.shards[i].size, s.shards[i].denials = size/len(s.shards), make(map[identity]denial)

@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -57,9 +58,7 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 	if o.Key == nil {
 		o.Key = TargetHost
 	}
-	if o.MaxPause == 0 {
-		o.MaxPause = DefaultMaxPause
-	}
+	o.MaxPause = cmp.Or(o.MaxPause, DefaultMaxPause)
 	return &Transport{
 		options: o,
 		limiter: l,

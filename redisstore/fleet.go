@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -74,9 +75,7 @@ func NewFleet(s *Store, o FleetOptions) (*Fleet, error) {
 	if err := o.validate(s); err != nil {
 		return nil, err
 	}
-	if o.Interval == 0 {
-		o.Interval = defaultInterval
-	}
+	o.Interval = cmp.Or(o.Interval, defaultInterval)
 	ctx, stop := context.WithCancel(context.Background())
 	f := &Fleet{
 		store: s, options: o, id: rand.Text(),
