@@ -122,6 +122,30 @@ func TestKeyedGateHoldsItsPromiseWhileGatesAreRemoved(t *testing.T) {
 	})
 }
 
+// The gate of a caller that is held up before it passes is kept.
+func TestKeyedGateKeepsGatesInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := must(NewKeyed(1, time.Second))
+		s, g := k.enter("k")
+		time.Sleep(time.Minute)
+		for i := range 1000 {
+			must(0, k.Wait(t.Context(), fmt.Sprint(i)))
+		}
+		must(0, g.Wait(t.Context()))
+		if k.TryWait("k", 0) {
+			t.Error("two passes in a period")
+		}
+		s.leave(g)
+		time.Sleep(time.Minute)
+		for i := range 1000 {
+			must(0, k.Wait(t.Context(), fmt.Sprint("other", i)))
+		}
+		if _, again := k.enter("k"); again == g {
+			t.Error("a gate that is not in use was kept")
+		}
+	})
+}
+
 // What cannot pass makes no gate.
 func TestKeyedGateMakesNoGateInVain(t *testing.T) {
 	k := must(NewKeyed(2, time.Second))
