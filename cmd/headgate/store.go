@@ -24,7 +24,7 @@ type store struct {
 // openStore opens the store at rawURL. It connects at the first request.
 func openStore(rawURL string) (*store, error) {
 	scheme, _, _ := strings.Cut(rawURL, "://")
-	switch scheme {
+	switch strings.ToLower(scheme) {
 	case "memory:", "memory":
 		return &store{headgate.NewMemory(0), io.NopCloser(nil), "memory:"}, nil
 	case "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel":
