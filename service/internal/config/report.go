@@ -1,0 +1,113 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/service/internal/rules"
+)
+
+// Check reads files as [Load] does, and returns what they say in text, one line for each file,
+// rule, override, limit of a domain and warning.
+func Check(paths []string, o Options) (string, error) {
+	c, err := Load(paths, o)
+	if err != nil {
+		return "", err
+	}
+	return c.report(), nil
+}
+
+func (c *Config) report() string {
+	var b strings.Builder
+	for _, name := range c.Files {
+		fmt.Fprintf(&b, "file %s\n", name)
+	}
+	for i := range c.Rules {
+		writeRule(&b, &c.Rules[i])
+	}
+	for _, o := range c.Overrides {
+		writeOverride(&b, &o)
+	}
+	for line := range strings.Lines(c.domains.String()) {
+		fmt.Fprintf(&b, "domain %s", line)
+	}
+	for _, w := range c.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	fmt.Fprintf(&b, "valid: %s, %s, %s, %s, %s\n",
+		count(len(c.Files), "file"), count(len(c.Rules), "rule"),
+		count(len(c.Overrides), "override"), count(c.domains.Domains(), "domain"),
+		count(len(c.Warnings), "warning"))
+	return b.String()
+}
+
+func writeRule(b *strings.Builder, r *rules.Rule) {
+	bounds := texts(r.Limits)
+	if r.Permits > 0 {
+		bounds = append(bounds, count(int(r.Permits), "permit"))
+	}
+	fmt.Fprintf(b, "rule %s: %s", r.Name, strings.Join(bounds, ", "))
+	parts := make([]string, len(r.Key))
+	for i, p := range r.Key {
+		parts[i] = p.String()
+	}
+	if len(parts) == 0 {
+		b.WriteString(" for all together")
+	} else {
+		fmt.Fprintf(b, " for each %s", strings.Join(parts, ", "))
+	}
+	if m := matched(&r.Match); m != "" {
+		fmt.Fprintf(b, " of %s", m)
+	}
+	if cost := r.Cost.String(); cost != "1" {
+		fmt.Fprintf(b, ", cost %s", cost)
+	}
+	if r.Mode != rules.Enforce {
+		fmt.Fprintf(b, ", %s", r.Mode)
+	}
+	b.WriteByte('\n')
+}
+
+func matched(m *rules.Match) string {
+	var all []string
+	if len(m.Methods) > 0 {
+		all = append(all, strings.Join(m.Methods, " or "))
+	}
+	if len(m.Hosts) > 0 {
+		all = append(all, strings.Join(m.Hosts, " or "))
+	}
+	if m.Path != "" {
+		all = append(all, m.Path)
+	}
+	return strings.Join(all, " ")
+}
+
+func writeOverride(b *strings.Builder, o *rules.Override) {
+	bounds := texts(o.Limits)
+	if o.Ban {
+		bounds = []string{"ban"}
+	}
+	fmt.Fprintf(b, "override of %s for %s: %s", o.Rule, o.Key, strings.Join(bounds, ", "))
+	if !o.Until.IsZero() {
+		fmt.Fprintf(b, " until %s", o.Until.UTC().Format("2006-01-02T15:04:05Z"))
+	}
+	b.WriteByte('\n')
+}
+
+// texts returns limits as the file has them, without the name of their rule.
+func texts(limits []headgate.Limit) []string {
+	all := make([]string, len(limits))
+	for i, l := range limits {
+		all[i] = l.Named("").String()
+	}
+	return all
+}
+
+// count returns "1 file" or "2 files".
+func count(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}

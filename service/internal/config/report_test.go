@@ -1,0 +1,87 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestWarnings holds each warning to its line and text.
+func TestWarnings(t *testing.T) {
+	for _, s := range samples(t, "warnings.txt") {
+		c, err := Parse("f", []byte(s.text), Options{})
+		if err != nil {
+			t.Errorf("warnings.txt:%d: %v", s.line, err)
+		} else if got := strings.Join(c.Warnings, "\n"); !s.says(got) {
+			t.Errorf("warnings.txt:%d:\n%s\ngot  %s\nwant %s", s.line, s.text, got, s.want)
+		}
+	}
+}
+
+func TestCovers(t *testing.T) {
+	for _, c := range []struct {
+		pattern, text string
+		want          bool
+	}{
+		{"a", "a", true},
+		{"a", "b", false},
+		{"*", "", true},
+		{"*", "a*", true},
+		{"a*", "a", true},
+		{"a*", "ab*", true},
+		{"ab*", "a*", false},
+		{"a*c", "abc", true},
+		{"a*c", "ab*", false},
+		{"a*b*c", "a-b-c", true},
+		{"a*b*c", "a-c-b", false},
+		{"aa*aa", "aaa", false},
+		{"*a*a*", "a", false},
+	} {
+		if got := covers(c.pattern, c.text); got != c.want {
+			t.Errorf("covers(%q, %q) = %t", c.pattern, c.text, got)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	at := tree(t, map[string]string{
+		"rules.yaml": `
+rules:
+  - {name: all, limits: 1000/s}
+  - name: login
+    match: {method: [POST, PUT], host: x.org, path: /login}
+    key: [ip/48, header:x-key]
+    limits: [5/m, 900/m]
+    mode: shadow
+    cost: response:used
+  - {name: work, key: ip, limits: 9/m, permits: 3}
+overrides:
+  - {rule: all, key: all, limits: 9/s burst 20, until: 2027-01-01T01:00:00+01:00}
+  - {rule: work, key: "ip:192.0.2.*", ban: true}
+`,
+		"edge.yaml": "domain: d\ndescriptors:\n" +
+			"  - {key: k, rate_limit: {unit: day, requests_per_unit: 7}}\n",
+	})
+	got, err := Check([]string{at}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `file edge.yaml
+file rules.yaml
+rule all: 1000/s for all together
+rule login: 5/m, 900/m for each ip/48, header:X-Key of POST or PUT x.org /login` +
+		`, cost response:Used, shadow
+rule work: 9/m, 3 permits for each ip
+override of all for all: 9/s burst 20 until 2027-01-01T00:00:00Z
+override of work for ip:192.0.2.*: ban
+domain d.k: unit=DAY requests_per_unit=7, shadow_mode: false, quota_mode: false
+warning: rules.yaml:4: rules[1]: limit 900/m never denies what 5/m grants
+valid: 2 files, 3 rules, 2 overrides, 1 domain, 1 warning
+`
+	if got = strings.ReplaceAll(got, at+"/", ""); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if _, err := Check([]string{filepath.Join(at, "none.yaml")}, Options{}); err == nil {
+		t.Error("no error without a file")
+	}
+}

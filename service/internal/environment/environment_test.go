@@ -1,0 +1,160 @@
+package environment
+
+import (
+	"log/slog"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// reader looks names up in pairs of name=value.
+func reader(pairs ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for _, p := range pairs {
+			if n, value, _ := strings.Cut(p, "="); n == name {
+				return value, true
+			}
+		}
+		return "", false
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	s, err := Read(reader("USE_STATSD=false"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Settings{
+		HTTP: "0.0.0.0:8080", GRPC: "0.0.0.0:8081", Debug: "0.0.0.0:6070", MetricsPath: "/metrics",
+		MaxAge: 24 * time.Hour, MaxAgeGrace: time.Hour, LogLevel: slog.LevelWarn,
+		Runtime: Runtime{Root: "/srv/runtime_data/current", AppDirectory: "config", WatchRoot: true},
+		Limiter: Limiter{
+			NearLimitRatio: 0.8, LimitHeader: "RateLimit-Limit",
+			RemainingHeader: "RateLimit-Remaining", ResetHeader: "RateLimit-Reset",
+		},
+		Redis: Redis{
+			Type: "SINGLE", Network: "unix", Addresses: []string{"/var/run/nutcracker/ratelimit.sock"},
+			PoolSize: 10, Timeout: 10 * time.Second,
+		},
+	}
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("%+v\nwant %+v", s, want)
+	}
+}
+
+func TestRead(t *testing.T) {
+	s, err := Read(reader("HOST=::", "PORT=80", "GRPC_UDS=/run/rl.sock", "LOG_LEVEL=Debug", "LOG_FORMAT=json",
+		"USE_PROMETHEUS=true", "PROMETHEUS_ADDR=:19001", "EXTRA_TAGS=a:b,c:d", "NEAR_LIMIT_RATIO=0.5",
+		"REDIS_TYPE=sentinel", "REDIS_URL=mymaster,h:1,h:2", "REDIS_AUTH=u:p:q",
+		"REDIS_PERSECOND=true", "REDIS_PERSECOND_TYPE=CLUSTER", "REDIS_PERSECOND_URL=a:1,b:2",
+		"CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_NODE_ID=n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.HTTP != "[::]:80" || s.GRPCUnix != "/run/rl.sock" || s.LogLevel != slog.LevelDebug || !s.LogJSON ||
+		s.Metrics != ":19001" || s.ExtraTags["c"] != "d" || s.Limiter.NearLimitRatio != 0.5 {
+		t.Errorf("%+v", s)
+	}
+	if s.Redis.Master != "mymaster" || !slices.Equal(s.Redis.Addresses, []string{"h:1", "h:2"}) {
+		t.Errorf("sentinels: %+v", s.Redis)
+	}
+	if user, password := split(s.Redis.Auth); user != "u" || password != "p:q" {
+		t.Errorf("user %q, password %q", user, password)
+	}
+	if s.PerSecond == nil || !slices.Equal(s.PerSecond.Addresses, []string{"a:1", "b:2"}) {
+		t.Errorf("per second: %+v", s.PerSecond)
+	}
+	if s.XDS == nil || s.XDS.NodeID != "n" || s.XDS.Server != "localhost:18000" {
+		t.Errorf("xds: %+v", s.XDS)
+	}
+	for _, kind := range []*Redis{&s.Redis, s.PerSecond} {
+		client, err := kind.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.Close()
+	}
+}
+
+func TestWrong(t *testing.T) {
+	for pair, want := range map[string]string{
+		"PORT=x":                      `PORT is "x"; want a whole number, 0 or more`,
+		"PORT=70000":                  "PORT is 70000; want 0 to 65535",
+		"GRPC_MAX_CONNECTION_AGE=5":   `GRPC_MAX_CONNECTION_AGE is "5"; want a time with its unit, such as 10s`,
+		"SHADOW_MODE=perhaps":         `SHADOW_MODE is "perhaps"; want true or false`,
+		"NEAR_LIMIT_RATIO=NaN":        `NEAR_LIMIT_RATIO is "NaN"; want a number from 0 to 1, such as 0.8`,
+		"LOG_LEVEL=loud":              `LOG_LEVEL is "loud"; want debug, info, warn or error`,
+		"REDIS_TYPE=ring":             `REDIS_TYPE is "ring"; want SINGLE or SENTINEL or CLUSTER`,
+		"REDIS_URL=a:1,b:2":           "REDIS_TYPE SENTINEL or CLUSTER",
+		"EXTRA_TAGS=a":                `EXTRA_TAGS is "a"; want name:value,name:value`,
+		"BACKEND_TYPE=memcache":       `BACKEND_TYPE is "memcache", which is not supported; want redis`,
+		"GRPC_SERVER_USE_TLS=true":    "GRPC_SERVER_USE_TLS is true without",
+		"CONFIG_TYPE=GRPC_XDS_DELTA":  "want FILE or GRPC_XDS_SOTW",
+		"LOCAL_CACHE_SIZE_IN_BYTES=-": "LOCAL_CACHE_SIZE_IN_BYTES",
+	} {
+		_, err := Read(reader(pair))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v\nwant %s", pair, err, want)
+		}
+	}
+	_, err := Read(reader("PORT=x", "GRPC_PORT=y"))
+	if err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("not all faults are reported: %v", err)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	s, err := Read(reader())
+	if err != nil || len(s.Warnings) != 1 || !strings.HasPrefix(s.Warnings[0], "USE_STATSD is true by default") {
+		t.Errorf("without variables: %q, %v", s.Warnings, err)
+	}
+	s, err = Read(reader("USE_STATSD=true", "TRACING_ENABLED=false", "REDIS_PIPELINE_LIMIT=3"))
+	if err != nil || len(s.Warnings) != 2 || !strings.HasPrefix(s.Warnings[1], "REDIS_PIPELINE_LIMIT is set") {
+		t.Errorf("%q, %v", s.Warnings, err)
+	}
+}
+
+// Every variable of envoyproxy/ratelimit is read, or has a warning. The list is that of its
+// settings as of January 2026.
+func TestEveryName(t *testing.T) {
+	list, err := os.ReadFile("testdata/names.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(map[string]bool)
+	switches := []string{
+		"GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_CERT=c", "GRPC_SERVER_TLS_KEY=k", "USE_PROMETHEUS=true",
+		"REDIS_PERSECOND=true", "CONFIG_TYPE=GRPC_XDS_SOTW",
+	}
+	_, err = Read(func(name string) (string, bool) {
+		read[name] = true
+		return reader(switches...)(name)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`(?m)^[A-Z_]+$`).FindAllString(string(list), -1)
+	if len(names) < 100 {
+		t.Fatalf("%d names", len(names))
+	}
+	for _, name := range names {
+		if !read[name] {
+			t.Errorf("%s is neither read nor has a warning", name)
+		}
+	}
+}
+
+func TestRedisTLS(t *testing.T) {
+	for _, r := range []Redis{
+		{TLS: true, CA: "nowhere"},
+		{TLS: true, Cert: "nowhere", Key: "nowhere"},
+	} {
+		if _, err := r.Client(); err == nil || !strings.HasPrefix(err.Error(), "REDIS_TLS_") {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/service/internal/rules"
+)
+
+// wantStatus fails unless r has the status and no body.
+func (r response) wantStatus(t *testing.T, status int) {
+	t.Helper()
+	if r.StatusCode != status || r.text != "" {
+		t.Errorf("the answer is %d %s, want %d without a body", r.StatusCode, r.text, status)
+	}
+}
+
+func TestOverrides(t *testing.T) {
+	f := start(t, nil, Settings{Tokens: []string{"a", "b"}})
+	const auth = "Authorization: Bearer b"
+	f.overrides.UseFile([]rules.Override{{Rule: "tokens", Key: "header:bad", Ban: true}})
+	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second).Format(time.RFC3339)
+	put := `{"rule":"login","key":"ip:192.0.2.*","limits":["50/m","1000/d fixed-window"],"until":"` + until + `","note":"office"}`
+	const want = `{"rule":"login","key":"ip:192.0.2.*","limits":["50/m","1000/d fixed-window"],"until":"`
+	for range 2 { // it is idempotent
+		f.send("PUT", "/v1/overrides", put, auth, "X-Headgate-By: Ann").want(t, 200, want+until+`","note":"office","by":"Ann"}`)
+	}
+	f.post("/v1/take", `{"rule":"login","key":"ip:192.0.2.9","cost":40}`, auth).want(t, 200, `"allowed":true`, `"limit":"50/m"`)
+	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"ip:192.0.2.7","ban":true,"for":90}`, auth).
+		want(t, 200, `"ban":true,"until":"`, `"by":"token 2"`)
+	f.send("GET", "/v1/overrides", "", auth).want(t, 200,
+		`{"overrides":[{"rule":"tokens","key":"header:bad","ban":true,"until":null,"source":"file"},{"rule":"login","key":"ip:192.0.2.7","ban":true`,
+		`,"by":"token 2","source":"put"},`+want)
+	f.send("DELETE", "/v1/overrides/login/ip:192.0.2.%2A", "", auth).want(t, 200, `{"deleted":true}`)
+	f.send("DELETE", "/v1/overrides/login/ip:192.0.2.*", "", auth).want(t, 200, `{"deleted":false}`)
+	f.send("DELETE", "/v1/overrides/tokens/header:bad", "", auth).want(t, 200, `{"deleted":false}`) // of the file
+	f.post("/v1/take", `{"rule":"login","key":"ip:192.0.2.9","cost":40}`, auth).want(t, 200, `"allowed":false`, `"limit":"5/m"`)
+}
+
+// TestOverrideKeepsUse: a raise keeps the used fraction, and a reset gives a full budget.
+func TestOverrideKeepsUse(t *testing.T) {
+	f := start(t, nil, Settings{})
+	f.post("/v1/take", `{"rule":"login","key":"k","cost":5}`).want(t, 200, `"remaining":0`)
+	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"k","limits":["500/m"]}`).want(t, 200)
+	got := f.post("/v1/take", `{"rule":"login","key":"k","cost":100}`)
+	got.want(t, 200, `"allowed":false`, `"capacity":500`)
+	f.send("DELETE", "/v1/keys/login/k", "").wantStatus(t, 204)
+	f.post("/v1/take", `{"rule":"login","key":"k","cost":100}`).want(t, 200, `"allowed":true`, `"remaining":400`)
+}
+
+func TestOverridesInvalid(t *testing.T) {
+	f := start(t, nil, Settings{})
+	for body, want := range map[string]string{
+		`{"key":"k","ban":true}`:                                                       "rule is missing",
+		`{"rule":"login","ban":true}`:                                                  "key is missing",
+		`{"rule":"login","key":"k"}`:                                                   "limits is missing",
+		`{"rule":"login","key":"k","ban":true,"limits":["5/m"]}`:                       "either limits or a ban",
+		`{"rule":"login","key":"k","limits":[]}`:                                       "limits is []; want a list of limits",
+		`{"rule":"login","key":"k","limits":["5/x"]}`:                                  `"field":"limits[0]"`,
+		`{"rule":"login","key":"k","limits":["a=5/m"]}`:                                "a limit without a name",
+		`{"rule":"login","key":"k","limits":["0/m"]}`:                                  `count is 0; want more than 0`,
+		`{"rule":"login","key":"k","ban":true,"until":"2001-01-01T00:00:00Z"}`:         "until is 2001",
+		`{"rule":"login","key":"k","ban":true,"until":"tomorrow"}`:                     "want a time such as 2027",
+		`{"rule":"login","key":"k","ban":true,"for":1,"until":"2099-01-01T00:00:00Z"}`: "one of for and until",
+		`{"rule":"login","key":"k","ban":true,"for":-1}`:                               "for is -1; want a number of seconds",
+		`{"rule":"login","key":"k","ban":"yes"}`:                                       "want true or false",
+	} {
+		f.send("PUT", "/v1/overrides", body).want(t, 400, want)
+	}
+	f.send("PUT", "/v1/overrides", `{"rule":"nobody","key":"k","ban":true}`).want(t, 404, "nobody")
+}
+
+func TestResetKey(t *testing.T) {
+	f := start(t, nil, Settings{})
+	for path, key := range map[string]string{
+		"path:/a/b": "path:/a/b", "path:%2Fa%2F%2Fb": "path:/a//b", "%25%3F": "%?", "": "",
+	} {
+		body := `{"rule":"login","key":"` + key + `","cost":5}`
+		f.post("/v1/take", body).want(t, 200, `"allowed":true`)
+		f.send("DELETE", "/v1/keys/login/"+path, "").wantStatus(t, 204)
+		f.post("/v1/take", body).want(t, 200, `"allowed":true`)
+	}
+	f.send("DELETE", "/v1/keys/nobody/k", "").want(t, 404, "nobody")
+}

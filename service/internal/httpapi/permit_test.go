@@ -1,0 +1,50 @@
+package httpapi
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestPermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := build(t, nil, Settings{})
+		const k = `{"rule":"exports","key":"k","ttl":10}`
+		got := f.call("/v1/acquire", k)
+		got.want(t, 200, `{"allowed":true,"rule":"exports","permits":2,"in_use":1,"retry_after":0,"ttl":10,"id":"p1.`)
+		first := got.member(t, "id")
+		second := f.call("/v1/acquire", `{"rule":"exports","key":"k"}`)
+		second.want(t, 200, `"in_use":2`, `"ttl":60`)
+		f.call("/v1/acquire", k).want(t, 200, `{"allowed":false`, `"in_use":2,"retry_after":10}`)
+		f.call("/v1/acquire", `{"rule":"exports","key":"other"}`).want(t, 200, `"allowed":true`)
+
+		time.Sleep(9 * time.Second)
+		f.call("/v1/renew", `{"id":"`+first+`","ttl":10}`).want(t, 200, `{"renewed":true}`)
+		time.Sleep(9 * time.Second)
+		f.call("/v1/acquire", k).want(t, 200, `{"allowed":false`)
+		f.call("/v1/release", `{"id":"`+first+`"}`).want(t, 200, `{"released":true}`)
+		f.call("/v1/release", `{"id":"`+first+`"}`).want(t, 200, `{"released":false}`)
+		f.call("/v1/renew", `{"id":"`+first+`"}`).want(t, 200, `{"renewed":false}`)
+		f.call("/v1/acquire", k).want(t, 200, `{"allowed":true`)
+		time.Sleep(60 * time.Second)
+		f.call("/v1/renew", `{"id":"`+second.member(t, "id")+`"}`).want(t, 200, `{"renewed":false}`)
+	})
+}
+
+func TestPermitsInvalid(t *testing.T) {
+	f := start(t, nil, Settings{})
+	f.post("/v1/acquire", `{"rule":"login","key":"k"}`).want(t, 400, `"field":"rule"`, "which has no permits")
+	f.post("/v1/acquire", `{"rule":"exports","ttl":0}`).want(t, 400, "ttl is 0; want a number of seconds from 0.001 to 86400")
+	f.post("/v1/acquire", `{"rule":"exports","cost":2}`).want(t, 400, "cost is an unknown field; want rule, key, ttl")
+	f.post("/v1/acquire", `{"rule":"nobody"}`).want(t, 404, `rule is \"nobody\"`)
+	f.send("PUT", "/v1/overrides", `{"rule":"exports","key":"bad","ban":true}`).want(t, 200)
+	f.post("/v1/acquire", `{"rule":"exports","key":"bad"}`).want(t, 200, `{"allowed":false`, `"retry_after":null`)
+	for range 2 {
+		f.post("/v1/acquire", `{"rule":"exports","key":"k"}`)
+	}
+	got := f.post("/v1/acquire", `{"rule":"exports","key":"k"}`, "Prefer: status")
+	got.want(t, 429, `"status":429`, `"detail":"All permits of the key are in use."`, `"allowed":false`)
+	if got.Header.Get("Retry-After") != "60" {
+		t.Errorf("Retry-After is %q", got.Header.Get("Retry-After"))
+	}
+}

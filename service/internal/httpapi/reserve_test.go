@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"net/http/httptest"
+
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// call serves a request without a network, so that it can run in a bubble of synctest.
+func (f *server) call(path, body string) response {
+	w := httptest.NewRecorder()
+	f.handler.ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader(body)))
+	return response{w.Result(), strings.TrimSuffix(w.Body.String(), "\n")}
+}
+
+func TestForce(t *testing.T) {
+	f := start(t, nil, Settings{})
+	f.post("/v1/take", `{"rule":"tokens","key":"k","cost":3000,"force":true}`).want(t, 200,
+		`"allowed":false`, `"remaining":-2000`)
+	f.post("/v1/take", `{"rule":"tokens","key":"k"}`).want(t, 200, `"allowed":false`, `"retry_after":720`)
+	f.post("/v1/take", `{"rule":"tokens","key":"k","force":true,"max_wait":1}`).want(t, 400, `"field":"max_wait"`)
+	f.post("/v1/take", `{"rule":"tokens","key":"k","force":1}`).want(t, 400, "want true or false")
+	if len(f.events) != 2 || f.events[0].Outcome.String() != "denied" {
+		t.Errorf("observed %v", f.events)
+	}
+}
+
+// TestReserveCommit: what was not used comes back, and what was used beyond the estimate is charged.
+func TestReserveCommit(t *testing.T) {
+	f := start(t, nil, Settings{})
+	reserve := func(cost int) string {
+		t.Helper()
+		got := f.post("/v1/reserve", fmt.Sprintf(`{"rule":"tokens","key":"k","cost":%d}`, cost))
+		got.want(t, 200, `"allowed":true`, `"wait":0`)
+		return got.member(t, "id")
+	}
+	commit := func(id string, used int, parts ...string) {
+		t.Helper()
+		f.post("/v1/commit", fmt.Sprintf(`{"id":%q,"cost":%d}`, id, used)).want(t, 200, parts...)
+	}
+	commit(reserve(1000), 400, `{"reserved":1000,"used":400,"refunded":600,"charged":0,"rule":"tokens"`, `"remaining":600`)
+	commit(reserve(500), 500, `"refunded":0,"charged":0`, `"remaining":100`)
+	commit(reserve(100), 2100, `"refunded":0,"charged":2000`, `"remaining":-`)
+	f.post("/v1/reserve", `{"rule":"tokens","key":"k"}`).want(t, 200, `"allowed":false`, `"retry_after":`)
+	f.send("DELETE", "/v1/keys/tokens/k", "").wantStatus(t, 204)
+	commit(reserve(700), 0, `"refunded":700`, `"remaining":1000`)
+}
+
+// TestCancelAhead: a reservation that is cancelled before its start frees the start time, unless
+// another was booked behind it.
+func TestCancelAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := build(t, nil, Settings{})
+		f.call("/v1/take", `{"rule":"login","key":"k","cost":5}`)
+		reserve := func(wait string) string {
+			t.Helper()
+			got := f.call("/v1/reserve", `{"rule":"login","key":"k","max_wait":100}`)
+			got.want(t, 200, `"allowed":true`, `"retry_after":0`, `"wait":`+wait+`,`)
+			return got.member(t, "id")
+		}
+		cancel := func(id, refunded string) {
+			t.Helper()
+			f.call("/v1/commit", `{"id":"`+id+`","cost":0}`).want(t, 200, `"refunded":`+refunded)
+		}
+		first := reserve("12")
+		second := reserve("24")
+		cancel(first, "0") // it stays charged: the second was granted after it
+		cancel(second, "1")
+		third := reserve("24")
+		time.Sleep(25 * time.Second)
+		cancel(third, "1") // its start has come
+		f.call("/v1/peek", `{"rule":"login","key":"k"}`).want(t, 200, `"remaining":1`)
+	})
+}
+
+// TestReserveRedis: any instance settles what another reserved.
+func TestReserveRedis(t *testing.T) {
+	url := "redis://" + redistest.Start(t).Addr
+	var servers [2]*server
+	for i := range servers {
+		store, err := redisstore.Open(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { store.Close() })
+		servers[i] = start(t, store, Settings{})
+	}
+	a, b := servers[0], servers[1]
+	a.post("/v1/take", `{"rule":"login","key":"k","cost":5}`).want(t, 200, `"allowed":true`)
+	got := a.post("/v1/reserve", `{"rule":"login","key":"k","cost":2,"max_wait":100}`)
+	got.want(t, 200, `"allowed":true`, `"wait":2`)
+	b.post("/v1/commit", `{"id":"`+got.member(t, "id")+`","cost":0}`).want(t, 200, `"refunded":2`)
+	got = b.post("/v1/reserve", `{"rule":"tokens","key":"k","cost":300}`)
+	a.post("/v1/commit", `{"id":"`+got.member(t, "id")+`","cost":1500}`).want(t, 200, `"charged":1200`, `"remaining":-`)
+}
+
+func TestReserveInShadow(t *testing.T) {
+	f := start(t, nil, Settings{})
+	got := f.post("/v1/reserve", `{"rule":"trial","key":"k","cost":9}`)
+	got.want(t, 200, `"allowed":true`, `"shadow_denied":true`)
+	f.post("/v1/commit", `{"id":"`+got.member(t, "id")+`","cost":0}`).want(t, 200, `"reserved":0`, `"refunded":0`)
+	got = f.post("/v1/reserve", `{"rule":"trial","key":"k"}`)
+	got.want(t, 200, `"shadow_denied":false`)
+	f.post("/v1/commit", `{"id":"`+got.member(t, "id")+`","cost":0}`).want(t, 200, `"reserved":1`, `"refunded":1`)
+}
+
+func TestInvalidIDs(t *testing.T) {
+	f := start(t, nil, Settings{})
+	permit := f.post("/v1/acquire", `{"rule":"exports","key":"k"}`).member(t, "id")
+	inline := seal(reservationMark, reservation{Limit: "5/m", Key: "k", Cost: 1})
+	for id, want := range map[string]string{
+		"":                                   `id is missing; want an id that /v1/reserve returned`,
+		"x":                                  "id is ",
+		permit:                               "want an id that /v1/reserve returned",
+		seal(reservationMark, reservation{}): "rule is missing",
+		seal(reservationMark, permit):        "want an id that",
+		reservationMark + "!":                "want an id that",
+		inline:                               "limit is not allowed",
+		seal(reservationMark, reservation{Rule: "tokens", Cost: -1}): "id is damaged",
+		seal(reservationMark, reservation{Rule: "gone", Cost: 1}):    `rule is \"gone\"`,
+	} {
+		got := f.post("/v1/commit", `{"id":"`+id+`","cost":1}`)
+		if got.StatusCode < 400 || got.StatusCode > 404 {
+			t.Errorf("%q is answered %d", id, got.StatusCode)
+		}
+		got.want(t, got.StatusCode, want)
+	}
+	f.post("/v1/commit", `{"id":"x"}`).want(t, 400, "cost is missing")
+	for _, id := range []string{
+		"", "x", inline, permitMark, seal(permitMark, "x"), seal(permitMark, map[string]string{"i": "00"}),
+		seal(permitMark, map[string]string{"i": strings.Repeat("0", 32)}),
+		seal(permitMark, map[string]string{"i": strings.Repeat("f", 34)}),
+	} {
+		f.post("/v1/release", `{"id":"`+id+`"}`).want(t, 400, `"field":"id"`, "want an id that /v1/acquire returned")
+	}
+}

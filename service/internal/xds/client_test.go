@@ -1,0 +1,273 @@
+package xds
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	ratelimit "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
+	"github.com/headgate/headgate/service/internal/envoy"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// management is a server of configurations by go-control-plane.
+type management struct {
+	t       *testing.T
+	address string
+	cache   cache.SnapshotCache
+	grpc    *grpc.Server
+	serving sync.WaitGroup
+
+	mu       sync.Mutex
+	requests []*discovery.DiscoveryRequest
+}
+
+func startManagement(t *testing.T, address string) *management {
+	t.Helper()
+	m := &management{t: t, cache: cache.NewSnapshotCache(true, cache.IDHash{}, nil), grpc: grpc.NewServer()}
+	callbacks := server.CallbackFuncs{StreamRequestFunc: func(_ int64, r *discovery.DiscoveryRequest) error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.requests = append(m.requests, r)
+		return nil
+	}}
+	s := server.NewServer(context.Background(), m.cache, callbacks)
+	discovery.RegisterAggregatedDiscoveryServiceServer(m.grpc, s)
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.address = l.Addr().String()
+	m.serving.Go(func() { _ = m.grpc.Serve(l) })
+	t.Cleanup(m.stop)
+	return m
+}
+
+func (m *management) stop() {
+	m.grpc.Stop()
+	m.serving.Wait()
+}
+
+func (m *management) set(version string, configs ...types.Resource) {
+	m.t.Helper()
+	snapshot, err := cache.NewSnapshot(version, map[resource.Type][]types.Resource{
+		resource.RateLimitConfigType: configs,
+	})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := m.cache.SetSnapshot(m.t.Context(), "node", snapshot); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// last returns the last request.
+func (m *management) last() *discovery.DiscoveryRequest {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.requests) == 0 {
+		return &discovery.DiscoveryRequest{Node: &core.Node{}}
+	}
+	return m.requests[len(m.requests)-1]
+}
+
+func config(name string, requests uint32) *ratelimit.RateLimitConfig {
+	return &ratelimit.RateLimitConfig{Name: name, Domain: name, Descriptors: []*ratelimit.RateLimitDescriptor{{
+		Key: "k", RateLimit: &ratelimit.RateLimitPolicy{
+			Unit: ratelimit.RateLimitUnit_HOUR, RequestsPerUnit: requests,
+		},
+	}}}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for until := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("not after 10s: %s", what)
+		}
+	}
+}
+
+// A client gets the first configuration and each change, refuses what cannot be used, and comes
+// back after the server was away.
+func TestClient(t *testing.T) {
+	m := startManagement(t, "127.0.0.1:0")
+	m.set("1", config("a", 5))
+	var mu sync.Mutex
+	var got []*envoy.Domain
+	refuse := false
+	use := func(domains []*envoy.Domain) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if refuse {
+			return errors.New("refused")
+		}
+		got = domains
+		return nil
+	}
+	limit := func() uint32 {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(got) == 0 {
+			return 0
+		}
+		return got[len(got)-1].Descriptors[0].RateLimit.RequestsPerUnit
+	}
+	o := Options{
+		Server: m.address, NodeID: "node", Metadata: map[string]string{"zone": "z"}, Retry: 5 * time.Millisecond,
+		BackoffInitial: 5 * time.Millisecond, BackoffMax: 20 * time.Millisecond, BackoffRandom: 0.5, Jitter: true,
+	}
+	c, err := New(o, use, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { c.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+
+	eventually(t, "the first configuration", func() bool { return limit() == 5 })
+	eventually(t, "it is accepted", func() bool { return m.last().GetVersionInfo() == "1" })
+	m.set("2", config("a", 5), config("b", 7))
+	eventually(t, "a change", func() bool { return limit() == 7 })
+	mu.Lock()
+	refuse = true
+	mu.Unlock()
+	m.set("3", config("a", 9))
+	eventually(t, "it is refused", func() bool {
+		r := m.last()
+		return r.GetErrorDetail().GetMessage() == "refused" && r.GetVersionInfo() == "2"
+	})
+	mu.Lock()
+	refuse = false
+	mu.Unlock()
+	if limit() != 7 {
+		t.Errorf("the limit is %d after a refused change", limit())
+	}
+	m.stop()
+	m = startManagement(t, m.address)
+	m.set("4", config("a", 11))
+	eventually(t, "the server is back", func() bool { return limit() == 11 })
+	first := m.requests[0]
+	if first.GetNode().GetId() != "node" || first.GetVersionInfo() != "2" ||
+		first.GetNode().GetMetadata().GetFields()["zone"].GetStringValue() != "z" {
+		t.Errorf("the first request of a stream: %v", first)
+	}
+}
+
+// What go-control-plane encodes is decoded, with the fields that its types do not have yet.
+func TestDecode(t *testing.T) {
+	inner := &ratelimit.RateLimitDescriptor{
+		Key: "user", Value: "a*", ShadowMode: true, DetailedMetric: true,
+		RateLimit: &ratelimit.RateLimitPolicy{
+			Unit: ratelimit.RateLimitUnit_WEEK, RequestsPerUnit: 1<<32 - 1, Name: "n",
+			Replaces: []*ratelimit.RateLimitReplace{{Name: "x"}, {Name: "y"}},
+		},
+	}
+	metadata, err := structpb.NewStruct(map[string]any{"team": "edge", "n": []any{1.0, true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := proto.Marshal(metadata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := protowire.AppendVarint(protowire.AppendTag(nil, 7, protowire.VarintType), 1)
+	unknown = appendBytes(unknown, 8, encoded)
+	inner.ProtoReflect().SetUnknown(unknown)
+	message, err := proto.Marshal(&ratelimit.RateLimitConfig{
+		Name: "file", Domain: "edge", Descriptors: []*ratelimit.RateLimitDescriptor{
+			{Key: "free", RateLimit: &ratelimit.RateLimitPolicy{Unlimited: true}},
+			{Key: "group", Descriptors: []*ratelimit.RateLimitDescriptor{inner}},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decodeDomain(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &envoy.Domain{Name: "edge", File: "xds resource file", Descriptors: []envoy.Spec{
+		{Key: "free", RateLimit: &envoy.RateLimit{Unlimited: true}},
+		{Key: "group", Descriptors: []envoy.Spec{{
+			Key: "user", Value: "a*", ShadowMode: true, DetailedMetric: true, QuotaMode: true,
+			Metadata: map[string]any{"team": "edge", "n": []any{1.0, true}},
+			RateLimit: &envoy.RateLimit{
+				Unit: envoy.Week.String(), RequestsPerUnit: 1<<32 - 1, Name: "n", Replaces: []string{"x", "y"},
+			},
+		}}},
+	}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
+	}
+	if _, err := envoy.NewConfig([]*envoy.Domain{got}, false); err != nil {
+		t.Error(err)
+	}
+}
+
+// A configuration that cannot be used is an error, whatever it holds.
+func TestDecodeBad(t *testing.T) {
+	deep := appendText(nil, 1, "k")
+	for range maxDepth + 1 {
+		deep = appendBytes(appendText(nil, 1, "k"), 4, deep)
+	}
+	for name, message := range map[string][]byte{
+		"cut off":  {0x0a, 0x05, 'a'},
+		"no tag":   {0x07},
+		"metadata": appendBytes(nil, 3, appendBytes(nil, 8, []byte{0xff})),
+		"too deep": appendBytes(nil, 3, deep),
+	} {
+		if d, err := decodeDomain(message); err == nil {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+	noUnit, err := decodeDomain(appendBytes(appendText(nil, 2, "d"), 3, appendBytes(appendText(nil, 1, "k"), 3, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envoy.NewConfig([]*envoy.Domain{noUnit}, false); err == nil {
+		t.Error("a limit without a unit is accepted")
+	}
+}
+
+// No message makes the client panic, and what is decoded can be checked.
+func FuzzDecode(f *testing.F) {
+	message, err := proto.Marshal(config("a", 5))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(message)
+	f.Fuzz(func(t *testing.T, message []byte) {
+		d, err := decodeDomain(message)
+		if err == nil {
+			_, _ = envoy.NewConfig([]*envoy.Domain{d}, false)
+		}
+	})
+}
+
+func TestWrongFiles(t *testing.T) {
+	for _, o := range []Options{
+		{TLS: true, ServerCA: "nowhere"},
+		{TLS: true, Cert: "nowhere", Key: "nowhere"},
+	} {
+		if _, err := New(o, nil, slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+}
