@@ -40,6 +40,9 @@ deps: ## Install what the tests need beside Go, if it is not there (see scripts/
 	@scripts/deps redis
 	@scripts/deps cc
 	@scripts/deps chromium
+	@scripts/deps python
+	@scripts/deps node
+	@scripts/deps curl
 	@scripts/deps grpcio
 	@scripts/deps grpc-js
 	@scripts/deps h2load

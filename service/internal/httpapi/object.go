@@ -135,8 +135,19 @@ func text(name string, to *string, most int) field {
 		if raw[0] != '"' || json.Unmarshal(raw, to) != nil || len(*to) > most {
 			return "a text of at most " + strconv.Itoa(most) + " bytes"
 		}
+		if hasLoneSurrogate(raw, *to) {
+			return "a text without lone surrogates"
+		}
 		return ""
 	}}
+}
+
+// hasLoneSurrogate reports whether raw, the JSON form of text, has half a character. It was read as
+// U+FFFD, so that different keys would become one.
+func hasLoneSurrogate(raw json.RawMessage, text string) bool {
+	const replacement = "\uFFFD"
+	return strings.Contains(text, replacement) && !bytes.Contains(raw, []byte(replacement)) &&
+		!bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`))
 }
 
 // flag reads a boolean.
