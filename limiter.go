@@ -17,7 +17,7 @@ import (
 // Make one with [NewLimiter] or [NewLimiterFunc].
 //
 // Most callers want [Limiter.Allow]. To wait instead of being denied, use [Limiter.Wait]. If the
-// cost is known only afterwards, use [Limiter.Reserve].
+// cost is known only afterwards, use [Limiter.Reserve] or [Limiter.Charge].
 type Limiter struct {
 	store  Store
 	memory *Memory                 // the store, if it is one: called without a Request to copy
@@ -129,6 +129,21 @@ func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, er
 		return Decision{}, invalid("n", n, "at least 1")
 	}
 	return l.take(ctx, key, -n)
+}
+
+// Charge charges n tokens that key has used already, whether or not they fit. n must be at least 1.
+// What is used beyond a limit delays the requests after it; see [Request.Force]. The decision says
+// whether the tokens fitted.
+func (l *Limiter) Charge(ctx context.Context, key string, n int64) (Decision, error) {
+	b, err := l.newBooking(ctx, key, n)
+	if err != nil {
+		return Decision{}, err
+	}
+	if len(b.limits) == 0 {
+		return unlimited, nil
+	}
+	b.force = true
+	return b.take(ctx, n, 0, nil)
 }
 
 // AllowEach is AllowN, or Peek if n is 0, for callers that show more than the strictest

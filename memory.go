@@ -28,7 +28,7 @@ const DefaultKeys = 1 << 22
 // flood of new keys can neither grow the store nor get fresh budgets. But the store then denies new
 // clients, during the flood and afterwards for up to the length of the limit: a day under 5/d
 // fixed-window. Keys that have a slot are not affected. New keys that share a state cannot be taken
-// together: [ErrFull].
+// together: [ErrFull]. A forced request ([Request.Force]) that does not fit is not charged to it.
 //
 // Make the store large enough for the keys that come within the longest window, or within the
 // time in which the slowest bucket refills, attackers included. The default of 4 million keys
@@ -73,7 +73,9 @@ func shardRoom(keys, shards int) int {
 // there. The context is not used.
 func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 	if r.MaxWait == 0 && r.Start == nil && r.At.IsZero() {
-		return m.take(r.Key, r.Limit, r.Cost)
+		if d, err := m.take(r.Key, r.Limit, r.Cost); d.RetryAfter == 0 || !r.Force {
+			return d, err
+		}
 	}
 	if err := r.Validate(); err != nil {
 		return Decision{}, err
@@ -142,7 +144,7 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 	}
 	t := together{patience: algorithm.MaxExact}
 	for i := range rs {
-		v := spots[i].take(&rs[i], 0, false)
+		v := spots[i].take(&rs[i], 0, rs[i].Forced())
 		ds[i] = decision(rs[i].Limit, v)
 		t.add(&rs[i], v)
 	}
@@ -150,9 +152,11 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 		return nil
 	}
 	for i := range rs {
-		v := spots[i].take(&rs[i], t.wait, true)
-		rs[i].booked(spots[i].order, v)
-		ds[i] = decision(rs[i].Limit, v)
+		if !rs[i].Forced() {
+			v := spots[i].take(&rs[i], t.wait, true)
+			rs[i].booked(spots[i].order, v)
+			ds[i] = decision(rs[i].Limit, v)
+		}
 	}
 	return nil
 }
@@ -166,7 +170,7 @@ type together struct {
 
 // add is for a request whose own verdict is v.
 func (t *together) add(r *Request, v algorithm.Verdict) {
-	if r.Cost == 0 {
+	if r.Cost == 0 || r.Forced() {
 		return
 	}
 	t.denied = t.denied || v.Retry == algorithm.Never

@@ -42,10 +42,10 @@ func TestPatientCallerOfATokenBucket(t *testing.T) {
 		start := int64(1e6)
 		for now := start; taken < c.total; {
 			cost := 1 + random.Int64N(l.Capacity/2)
-			next, v := l.Decide(s, now, cost, true)
+			next, v := l.Decide(s, now, cost, algorithm.Grants)
 			if !v.Granted() {
 				now += v.Retry
-				if next, v = l.Decide(s, now, cost, true); !v.Granted() {
+				if next, v = l.Decide(s, now, cost, algorithm.Grants); !v.Granted() {
 					t.Fatalf("%s: refused again after %d tokens", c.text, taken)
 				}
 			}
@@ -68,14 +68,14 @@ func TestPatientCallerOfAFullBucket(t *testing.T) {
 		l := must(ParseLimit(text)).rule
 		var s algorithm.State
 		now := int64(1e6)
-		s, _ = l.Decide(s, now, l.Capacity, true)
+		s, _ = l.Decide(s, now, l.Capacity, algorithm.Grants)
 		for range 1000 {
-			_, v := l.Decide(s, now, l.Capacity, true)
+			_, v := l.Decide(s, now, l.Capacity, algorithm.Grants)
 			if v.Retry != wait {
 				t.Fatalf("%s: a full bucket after %dµs, want %d", text, v.Retry, wait)
 			}
 			now += wait
-			s, _ = l.Decide(s, now, l.Capacity, true)
+			s, _ = l.Decide(s, now, l.Capacity, algorithm.Grants)
 		}
 	}
 }
@@ -100,10 +100,10 @@ func TestPatientCallerOfASteppedTokenBucket(t *testing.T) {
 		start := int64(1e6)
 		for now := start; taken < 1e6*l.Refill && now < maxExact/2; {
 			cost := 1 + random.Int64N(l.Capacity-l.Refill) // no step finds it nearly full
-			next, v := l.Decide(s, now, cost, true)
+			next, v := l.Decide(s, now, cost, algorithm.Grants)
 			if !v.Granted() {
 				now += v.Retry
-				if next, v = l.Decide(s, now, cost, true); !v.Granted() {
+				if next, v = l.Decide(s, now, cost, algorithm.Grants); !v.Granted() {
 					t.Fatalf("%s: refused again after %d tokens", text, taken)
 				}
 			}
@@ -172,22 +172,22 @@ func TestRefundsAndDenialsCostNothing(t *testing.T) {
 	start := int64(1e6)
 	for now := start; taken < 1e6; {
 		for range random.IntN(4) { // too much, now
-			if _, v := l.Decide(s, now, l.Capacity+1, true); v.Granted() {
+			if _, v := l.Decide(s, now, l.Capacity+1, algorithm.Grants); v.Granted() {
 				t.Fatal("more than the capacity was granted")
 			}
 		}
 		cost := 1 + random.Int64N(l.Capacity/2)
-		next, v := l.Decide(s, now, cost, true)
+		next, v := l.Decide(s, now, cost, algorithm.Grants)
 		if !v.Granted() {
 			now += v.Retry
-			next, _ = l.Decide(s, now, cost, true)
+			next, _ = l.Decide(s, now, cost, algorithm.Grants)
 		}
 		if random.IntN(3) == 0 { // taken, and given back at once
-			again, _ := l.Decide(next, now, -cost, true)
-			if before, _ := l.Decide(s, now, 0, false); again.Used != before.Used {
+			again, _ := l.Decide(next, now, -cost, algorithm.Grants)
+			if before, _ := l.Decide(s, now, 0, algorithm.Nothing); again.Used != before.Used {
 				t.Fatalf("giving back leaves %d used, and it was %d", again.Used, before.Used)
 			}
-			next, _ = l.Decide(again, now, cost, true)
+			next, _ = l.Decide(again, now, cost, algorithm.Grants)
 		}
 		s, taken = next, taken+cost
 		if want := arrival(taken-l.Capacity, l.Every.Microseconds(), l.Refill); now-start != want {

@@ -28,6 +28,12 @@ type Request struct {
 	// denied. At most 285 years.
 	MaxWait time.Duration
 
+	// Force charges a Cost above 0 whether or not it fits; the decision says whether it did. The
+	// excess is paid back like any use: RetryAfter is the wait until the same request would fit
+	// after this charge. Force excludes MaxWait. How much can be used is bounded: 2^53 - 1 in a
+	// fixed window; docs/design/exactness.md has the others.
+	Force bool
+
 	// Start is nil, or points to a start time by the clock of the store. The store sets it
 	// when it grants a request with MaxWait. A refund that points to a start time other than
 	// the zero time cancels that grant: it is done only if nothing has been granted or
@@ -53,6 +59,9 @@ func (r *Request) Validate() error {
 	if r.MaxWait < 0 || r.MaxWait > maxAhead {
 		return &InvalidError{Field: "max wait", Value: r.MaxWait.String(), Want: "0 to 285 years"}
 	}
+	if r.Force && r.MaxWait > 0 {
+		return &InvalidError{Field: "max wait", Value: r.MaxWait.String(), Want: "0 with Force, which charges at once"}
+	}
 	if !r.At.IsZero() && !countable(r.At) {
 		return &InvalidError{Field: "at", Value: r.At.Format(time.RFC3339), Want: wantTime + " for the store's clock"}
 	}
@@ -70,12 +79,15 @@ func countable(t time.Time) bool {
 	return sec > 0 && sec < maxExact/1_000_000 || sec == 0 && t.Nanosecond() >= 1000
 }
 
+// Forced reports whether r is charged even if it does not fit. It is for implementers of [Store].
+func (r *Request) Forced() bool { return r.Force && r.Cost > 0 }
+
 // cancels reports whether r is a refund that cancels a grant.
 func (r *Request) cancels() bool { return r.Cost < 0 && r.Start != nil && !r.Start.IsZero() }
 
 // order is what r asks, at now unless r says when.
 func (r *Request) order(now int64) algorithm.Order {
-	o := algorithm.Order{Now: now, Cost: r.Cost, MaxWait: r.MaxWait.Microseconds()}
+	o := algorithm.Order{Now: now, Cost: r.Cost, MaxWait: r.MaxWait.Microseconds(), Force: r.Forced()}
 	if !r.At.IsZero() {
 		o.Now = r.At.UnixMicro()
 	}

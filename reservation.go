@@ -2,9 +2,6 @@ package headgate
 
 import (
 	"context"
-	"fmt"
-	"math"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -87,15 +84,12 @@ func (r *Reservation) Wait(ctx context.Context) error {
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }
 
 // Commit settles r at the cost that was used. Unused tokens are refunded, see [Limiter.Refund].
-// Tokens used beyond n are charged at the next start times, so that later requests wait for them. A
-// Commit of 0 is [Reservation.Cancel].
-//
-// The excess is charged to one limit after the other. An error says how much of it was not
-// charged.
+// Tokens used beyond n are charged whether or not they fit, see [Limiter.Charge]. A Commit of 0 is
+// [Reservation.Cancel].
 func (r *Reservation) Commit(ctx context.Context, used int64) error {
 	b := r.booking
-	if most := b.maxUsed(); used < 0 || used > most {
-		return invalid("used", used, "from 0 to "+strconv.FormatInt(most, 10))
+	if used < 0 {
+		return invalid("used", used, "at least 0")
 	}
 	if r.settled.Swap(true) || used == b.n || len(b.limits) == 0 {
 		return nil
@@ -105,42 +99,7 @@ func (r *Reservation) Commit(ctx context.Context, used int64) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
 	defer cancel()
-	if used > b.n {
-		return b.charge(ctx, used-b.n)
-	}
+	b.force = true
 	_, err := b.take(ctx, used-b.n, 0, nil)
 	return err
-}
-
-// maxParts bounds how often Commit asks for what was used beyond a reservation.
-const maxParts = 100
-
-// maxUsed is the most that can be committed.
-func (b booking) maxUsed() int64 {
-	most := int64(math.MaxInt64)
-	for _, l := range b.limits {
-		if capacity := l.Capacity(); capacity < (most-b.n)/maxParts {
-			most = b.n + maxParts*capacity
-		}
-	}
-	return most
-}
-
-// charge books n more tokens, under each limit at start times of its own: they are used
-// already, and one limit need not wait for another.
-func (b booking) charge(ctx context.Context, n int64) error {
-	for i, limit := range b.limits {
-		one := booking{limiter: b.limiter, key: b.key, limits: b.limits[i : i+1]}
-		for left := n; left > 0; left -= limit.Capacity() {
-			d, err := one.take(ctx, min(left, limit.Capacity()), maxAhead, nil)
-			if err == nil && !d.Within(maxAhead) {
-				err = invalid("used", n, "what "+limit.Name()+" grants in 285 years")
-			}
-			if err != nil {
-				return fmt.Errorf("headgate: %d of %d tokens beyond the reservation were not charged to %s, "+
-					"nor any to the %d limits after it: %w", left, n, limit.Name(), len(b.limits)-i-1, err)
-			}
-		}
-	}
-	return nil
 }

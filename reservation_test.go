@@ -26,10 +26,8 @@ func TestReservations(t *testing.T) {
 		settle(10, b.Cancel(t.Context()))
 		settle(80, a.Commit(t.Context(), 20))
 		settle(0, must(l.Reserve(t.Context(), "k", 10)).Commit(t.Context(), 80))
-		for _, used := range []int64{-1, 1 << 40} {
-			if err := a.Commit(t.Context(), used); err == nil {
-				t.Errorf("a use of %d was committed", used)
-			}
+		if err := a.Commit(t.Context(), -1); err == nil {
+			t.Error("a use of -1 was committed")
 		}
 	})
 }

@@ -18,7 +18,8 @@ type Store interface {
 	// TakeAll decides several requests together: all are granted and charged, or none is
 	// charged. It fills ds, which must be as long as rs. All grants have one start time, the
 	// latest of theirs. A peek or refund never denies the others; a cancel that cannot be done
-	// does. If a request is denied, ds holds for each of the others whether it alone would
+	// does. Forced requests ([Request.Force]) are not part of this: each is charged in any case,
+	// and denies nothing. If a request is denied, ds holds for each of the others whether it alone would
 	// have been granted. Two requests of one key and [Limit.ID], and more than 4,000 requests,
 	// are an [InvalidError].
 	TakeAll(ctx context.Context, rs []Request, ds []Decision) error
@@ -27,17 +28,17 @@ type Store interface {
 	Reset(ctx context.Context, key string, l Limit) error
 }
 
-// Granted reports whether a TakeAll that filled ds granted all of rs. It is for implementers of a
+// Granted reports whether a TakeAll that filled ds granted all of rs but the forced ones. It is for implementers of a
 // [Store] around another one. There must be a decision for each request.
 func Granted(rs []Request, ds []Decision) bool {
 	patience := Never
 	for i := range rs {
-		if rs[i].Cost > 0 {
+		if rs[i].Cost > 0 && !rs[i].Force {
 			patience = min(patience, rs[i].MaxWait)
 		}
 	}
 	for i := range rs {
-		if rs[i].Cost > 0 && !ds[i].Within(patience) || rs[i].Cost < 0 && ds[i].RetryAfter == Never {
+		if rs[i].Cost > 0 && !rs[i].Force && !ds[i].Within(patience) || rs[i].Cost < 0 && ds[i].RetryAfter == Never {
 			return false
 		}
 	}

@@ -44,6 +44,7 @@ type booking struct {
 	key     string
 	limits  []Limit
 	n       int64
+	force   bool // charges what does not fit
 }
 
 // lineKey is what the callers of one line have in common.
@@ -141,7 +142,7 @@ func (b booking) take(
 }
 
 func (b booking) request(i int, cost int64, maxWait time.Duration, starts []time.Time) Request {
-	r := Request{Key: b.key, Limit: b.limits[i], Cost: cost, MaxWait: maxWait}
+	r := Request{Key: b.key, Limit: b.limits[i], Cost: cost, MaxWait: maxWait, Force: b.force}
 	if starts != nil {
 		r.Start = &starts[i]
 	}

@@ -12,9 +12,8 @@ import (
 // build: make bench-quick runs that as well.
 func TestQuickRunMeasuresAll(t *testing.T) {
 	var text bytes.Buffer
-	if err := run(t.Context(), []string{
-		"-quick", "-callers", "4", "-only", "memory,http,redis,script,replay",
-	}, &text, io.Discard); err != nil {
+	args := []string{"-quick", "-callers", "4", "-only", "memory,http,redis,script,replay"}
+	if err := run(t.Context(), args, &text, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	tables := strings.Split(text.String(), "\n## ")[1:]

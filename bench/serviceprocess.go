@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -18,24 +19,39 @@ import (
 // programs are the servers that are measured, by the paths of their binaries.
 type programs struct{ dir, headgate, upstream string }
 
-// buildPrograms builds this tree's server, and the peer's from its module, which has the versions
-// of its own dependencies.
+// buildPrograms builds this tree's server, and the peer's from its module, with the versions of
+// dependencies that the module names.
 func buildPrograms(ctx context.Context, dir string) (programs, error) {
 	// A program named ratelimit takes the peer's environment variables.
 	p := programs{dir, filepath.Join(dir, "ratelimit"), filepath.Join(dir, "peer")}
-	build := func(at, out, what string, env ...string) error {
-		cmd := exec.CommandContext(ctx, "go", "build", "-C", at, "-o", out, what)
-		cmd.Env = append(os.Environ(), env...)
-		if text, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("go build %s: %w\n%s", what, err, text)
-		}
-		return nil
-	}
-	if err := build("../cmd/headgate", p.headgate, "."); err != nil {
+	if _, err := runGo(ctx, "build", "-C", "../cmd/headgate", "-o", p.headgate, "."); err != nil {
 		return p, err
 	}
-	const peer = "github.com/envoyproxy/ratelimit/src/service_cmd"
-	return p, build("../e2e/upstream", p.upstream, peer, "GOWORK=off")
+	const peer = "github.com/envoyproxy/ratelimit"
+	text, err := runGo(ctx, "-C", "../e2e/upstream", "mod", "download", "-json", peer)
+	if err != nil {
+		return p, err
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal(text, &module); err != nil {
+		return p, err
+	}
+	_, err = runGo(ctx, "build", "-C", module.Dir, "-o", p.upstream, "./src/service_cmd")
+	return p, err
+}
+
+// runGo runs a go command outside the workspace, whose modules share versions.
+func runGo(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // our own arguments
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	text, err := cmd.Output()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+		err = fmt.Errorf("%w\n%s", err, failed.Stderr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+	}
+	return text, nil
 }
 
 // limits is the configuration of a workload in the dialect that both servers read.

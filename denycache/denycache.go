@@ -121,7 +121,7 @@ func errZero() error {
 
 // remembers reports whether denials of r are remembered.
 func remembers(r *headgate.Request) bool {
-	return r.Cost > 0 && r.Cost <= r.Limit.Capacity() && r.MaxWait == 0 && r.At.IsZero() &&
+	return r.Cost > 0 && r.Cost <= r.Limit.Capacity() && r.MaxWait == 0 && !r.Force && r.At.IsZero() &&
 		len(r.Key) <= maxKeyLen
 }
 

@@ -32,7 +32,7 @@ func (s *state) left(l headgate.Limit, t int64) int64 {
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
 		_, unit := rate(l)
-		return (l.Capacity()*unit - s.missing(l, t)) / unit
+		return l.Capacity() - ceilDiv(s.missing(l, t), unit)
 	case headgate.AlgorithmStepped:
 		missing, _ := s.stepped(l, t)
 		return l.Capacity() - missing
@@ -62,7 +62,8 @@ func (s *state) missing(l headgate.Limit, t int64) int64 {
 	}
 	_, unit := rate(s.limit)
 	each, unitNow := rate(l)
-	return lowered(scaled(s.used, s.limit.Capacity()*unit, l.Capacity()*unitNow), t-s.at, each)
+	used := scaled(s.used, s.limit.Capacity()*unit, l.Capacity()*unitNow, mostUsed(l))
+	return lowered(used, t-s.at, each)
 }
 
 // stepped is the number of tokens that a stepped bucket misses at t, and its latest step.
@@ -77,7 +78,7 @@ func (s *state) stepped(l headgate.Limit, t int64) (missing, step int64) {
 	}
 	period := l.Period().Microseconds()
 	steps := (t - step) / period
-	missing = lowered(scaled(s.used, s.limit.Capacity(), l.Capacity()), steps, l.Refill())
+	missing = lowered(scaled(s.used, s.limit.Capacity(), l.Capacity(), mostUsed(l)), steps, l.Refill())
 	if missing == 0 {
 		return 0, t
 	}
@@ -85,19 +86,22 @@ func (s *state) stepped(l headgate.Limit, t int64) (missing, step int64) {
 }
 
 // scaled carries used over from a bucket of size from to one of size to: the same fraction,
-// rounded up, at most all of it. Lua has only doubles: the sizes are divided by what divides
+// rounded up, at most all of it, or if it was more than all of it at most most. Lua has only doubles: the sizes are divided by what divides
 // both, and 1 is added where the product passes 2^53 nonetheless.
-func scaled(used, from, to int64) int64 {
+func scaled(used, from, to, most int64) int64 {
 	if from == to {
-		return used
+		return min(used, most)
+	}
+	if used <= from {
+		most = to
 	}
 	sizes := big.NewRat(to, from) // in lowest terms
 	product := new(big.Int).Mul(big.NewInt(used), sizes.Num())
 	if product.Cmp(big.NewInt(1<<53-1)) <= 0 {
-		return min(ceilDiv(product.Int64(), sizes.Denom().Int64()), to)
+		return min(ceilDiv(product.Int64(), sizes.Denom().Int64()), most)
 	}
 	q := float64(used) * float64(sizes.Num().Int64()) / float64(sizes.Denom().Int64())
-	return min(int64(math.Ceil(q))+1, to)
+	return int64(min(math.Ceil(q)+1, float64(most)))
 }
 
 // lowered is used less n times each, at least 0.
@@ -168,6 +172,63 @@ func (s *state) charged(l headgate.Limit, t, cost int64) state {
 		next.grants = append(append(next.grants, s.grants...), grant{t, cost})
 	}
 	return next
+}
+
+// forced is the state after cost at t, whether or not it fits, as far as it is counted.
+func (s *state) forced(l headgate.Limit, t, cost int64) state {
+	next := state{limit: l, at: t}
+	period, most := l.Period().Microseconds(), mostUsed(l)
+	switch l.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+		_, unit := rate(l)
+		next.used = raised(s.missing(l, t), cost, unit, most)
+	case headgate.AlgorithmStepped:
+		next.used, next.step = s.stepped(l, t)
+		next.used = raised(next.used, cost, 1, most)
+	case headgate.AlgorithmFixedWindow, headgate.AlgorithmSlidingWindow:
+		cost = min(cost, most-s.count(t-t%period))
+		next.grants = append(append(next.grants, s.grants...), grant{t, cost})
+	default:
+		used := s.count(t - period + 1)
+		most = max(most, used)
+		cost = min(cost, most)
+		kept := without(reversed(s.grants), s.count(0)-min(used, most-cost)) // the oldest go
+		next.grants = append(reversed(kept), grant{t, cost})
+	}
+	return next
+}
+
+// mostUsed is how far forced requests raise what is used: units of a token bucket, and otherwise
+// tokens.
+func mostUsed(l headgate.Limit) int64 {
+	period := l.Period().Microseconds()
+	switch l.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+		return 1<<52 - 1
+	case headgate.AlgorithmStepped:
+		return max(l.Capacity(), raised(0, (1<<52-1)/period, min(l.Refill(), 1000), 1<<52-1))
+	case headgate.AlgorithmFixedWindow:
+		return 1<<53 - 1
+	case headgate.AlgorithmSlidingWindow:
+		return min(1<<32-1, (1<<53-1)/period)
+	default:
+		return min(2*l.Capacity(), 65535)
+	}
+}
+
+// raised is used and n times each, at most most.
+func raised(used, n, each, most int64) int64 {
+	sum := new(big.Int).Mul(big.NewInt(n), big.NewInt(each))
+	if sum.Add(sum, big.NewInt(used)).Cmp(big.NewInt(most)) >= 0 {
+		return most
+	}
+	return sum.Int64()
+}
+
+func reversed(grants []grant) []grant {
+	grants = slices.Clone(grants)
+	slices.Reverse(grants)
+	return grants
 }
 
 // refunded is the state after n tokens are given back at t, at most what is used then: of a

@@ -30,6 +30,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("definitions", func(t *testing.T) { Definitions(t, open(t)) })
 	t.Run("invariants", func(t *testing.T) { runAll(t, open, invariants) })
 	t.Run("booking", func(t *testing.T) { runAll(t, open, bookings) })
+	t.Run("force", func(t *testing.T) { runAll(t, open, forces) })
 	t.Run("changed numbers", func(t *testing.T) { runAll(t, open, changes) })
 	t.Run("lessons", func(t *testing.T) { runAll(t, open, lessons) })
 }

@@ -54,7 +54,10 @@ func (m *model) TakeAll(_ context.Context, rs []headgate.Request, ds []headgate.
 	wait, granted := together(parts)
 	for i := range parts {
 		p := &parts[i]
-		if granted {
+		if p.Forced() {
+			p.force()
+			m.states[keyOf(p.Key, p.Limit)] = p.state
+		} else if granted {
 			p.settle(wait)
 			m.states[keyOf(p.Key, p.Limit)] = p.state
 		}
@@ -79,6 +82,7 @@ type part struct {
 	state state
 	now   int64
 	wait  int64 // microseconds until the request alone would be granted, or never
+	over  bool  // charged although it does not fit
 }
 
 const never = math.MaxInt64
@@ -124,10 +128,12 @@ func (p *part) decide() {
 // count exactly, which ends in the year 2255.
 func (p *part) waitFor(ask int64) int64 {
 	start := first(p.time(), func(t int64) bool { return p.state.left(p.Limit, t) >= ask })
-	if books := p.held() || p.Cost > 0 && p.MaxWait > 0; books && (start >= 1<<53 || p.tooLong(ask)) {
+	wait := start - p.now
+	booked := wait <= p.MaxWait.Microseconds() // a denial lengthens no log
+	if books := p.held() || p.Cost > 0 && p.MaxWait > 0; books && (start >= 1<<53 || booked && p.tooLong(ask)) {
 		return never
 	}
-	return start - p.now
+	return wait
 }
 
 // tooLong reports whether a log would keep more than twice the most that it can grant.
@@ -136,7 +142,7 @@ func (p *part) tooLong(ask int64) bool {
 		return false
 	}
 	for _, g := range p.state.grants {
-		if p.now-g.at < p.Limit.Period().Microseconds() {
+		if p.since()-g.at < p.Limit.Period().Microseconds() {
 			ask += g.count
 		}
 	}
@@ -147,7 +153,9 @@ func (p *part) tooLong(ask int64) bool {
 func together(parts []part) (wait int64, granted bool) {
 	patience := int64(math.MaxInt64 - 1)
 	for i := range parts {
-		if p := &parts[i]; p.Cost > 0 {
+		if p := &parts[i]; p.Forced() {
+			continue
+		} else if p.Cost > 0 {
 			wait, patience = max(wait, p.wait), min(patience, p.MaxWait.Microseconds())
 		} else if p.Cost < 0 && p.wait == never {
 			wait = never
@@ -175,6 +183,22 @@ func (p *part) settle(wait int64) {
 		if p.state.clean(p.Limit, p.time()) {
 			p.state = state{}
 		}
+	}
+}
+
+// force charges p whether or not it fits, and finds its wait after that. While a start is ahead,
+// that stays, and a cancel leaves time there.
+func (p *part) force() {
+	if p.wait == 0 {
+		p.settle(0)
+		return
+	}
+	at, held, since := p.time(), p.held(), p.since()
+	p.state = p.state.forced(p.Limit, at, p.Cost)
+	p.state.booked, p.state.late, p.state.since = held, held, since
+	p.over = true
+	if p.Cost <= p.Limit.Capacity() {
+		p.wait = first(at, func(t int64) bool { return p.state.left(p.Limit, t) >= p.Cost }) - p.now
 	}
 }
 
@@ -207,8 +231,10 @@ func (p *part) decision() headgate.Decision {
 	if p.wait != never {
 		d.RetryAfter = duration(p.wait)
 	}
-	if !p.held() {
-		d.Remaining = max(p.state.left(p.Limit, p.time()), 0)
+	if left := p.state.left(p.Limit, p.time()); p.over {
+		d.Remaining = min(left, 0)
+	} else if !p.held() {
+		d.Remaining = max(left, 0)
 	}
 	if p.held() || !p.state.clean(p.Limit, p.time()) {
 		clean := first(p.time(), func(t int64) bool { return p.state.clean(p.Limit, t) })

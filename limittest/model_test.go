@@ -14,7 +14,7 @@ import (
 func TestModel(t *testing.T) {
 	open := func(*testing.T) headgate.Store { return newModel() }
 	Vectors(t, open(t))
-	for _, checks := range [][]check{invariants, bookings, changes, lessons} {
+	for _, checks := range [][]check{invariants, bookings, forces, changes, lessons} {
 		runAll(t, open, checks)
 	}
 }
@@ -184,7 +184,7 @@ func TestScaledRoundsUp(t *testing.T) {
 		from := 1 + random.Int64N(1<<(1+random.IntN(51)))
 		to := 1 + random.Int64N(1<<(1+random.IntN(51)))
 		used := 1 + random.Int64N(from)
-		got := scaled(used, from, to)
+		got := scaled(used, from, to, to)
 		if used != from && !fractionBetween(got, used, from, to) || used == from && got != to {
 			t.Fatalf("%d of %d is %d of %d", used, from, got, to)
 		}

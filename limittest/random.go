@@ -117,7 +117,9 @@ func (s *sequence) next() []headgate.Request {
 
 func (s *sequence) request(key string, l headgate.Limit) headgate.Request {
 	r := headgate.Request{Key: key, Limit: l, Cost: s.cost(l.Capacity()), At: time.UnixMicro(s.micros)}
-	if s.IntN(3) == 0 {
+	if s.IntN(5) == 0 {
+		r.Force = true
+	} else if s.IntN(3) == 0 {
 		r.MaxWait = []time.Duration{time.Microsecond, l.Period(), 10 * l.Period(), 1 << 55}[s.IntN(4)]
 	}
 	switch s.IntN(8) {

@@ -81,10 +81,11 @@ func parseVector(line string) (r headgate.Request, d headgate.Decision, err erro
 	return r, d, err
 }
 
-// parseCost reads "cost", "cost~wait" or "cost@start".
+// parseCost reads "cost", "cost!", "cost~wait" or "cost@start".
 func parseCost(text string, r *headgate.Request) (err error) {
 	cost, start, cancels := strings.Cut(text, "@")
 	cost, wait, books := strings.Cut(cost, "~")
+	cost, _, r.Force = strings.Cut(cost, "!")
 	if r.Cost, err = strconv.ParseInt(cost, 10, 64); err != nil {
 		return err
 	}
@@ -119,6 +120,9 @@ func describe(d headgate.Decision) string {
 
 func show(r headgate.Request) string {
 	text := fmt.Sprintf("key %q, limit %s, cost %d, at %s", r.Key, r.Limit, r.Cost, r.At.Sub(epoch))
+	if r.Force {
+		text += ", forced"
+	}
 	if r.MaxWait > 0 {
 		text += fmt.Sprintf(", max wait %s", r.MaxWait)
 	}

@@ -55,17 +55,19 @@ const (
 	timed
 	books
 	joined
+	forced
 )
 
 // add appends the requests of c.
 func (b *batch) add(c *call) {
 	b.calls = append(b.calls, c)
+	group := together(c.requests)
 	for i := range c.requests {
 		what := byte(0)
 		if c.mode == peek {
 			what |= peeks
 		}
-		if i < len(c.requests)-1 {
+		if group && i < len(c.requests)-1 {
 			what |= joined
 		}
 		b.append(&c.requests[i], what, b.names.of(c.names[i]), b.limits.of(c.requests[i].Limit))
@@ -75,7 +77,11 @@ func (b *batch) add(c *call) {
 // append writes one request.
 func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 	b.set |= 1 << r.Limit.Algorithm()
-	if r.Cost != 1 {
+	cost := within(r.Cost, r.Limit)
+	if r.Forced() {
+		what |= costs | forced
+		cost = min(r.Cost, max53)
+	} else if r.Cost != 1 {
 		what |= costs
 	}
 	if !r.At.IsZero() {
@@ -85,7 +91,7 @@ func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 	if r.MaxWait > 0 || cancel {
 		what |= books
 	}
-	if what&^costs != 0 {
+	if what&^(costs|forced) != 0 {
 		b.set |= slowPath
 	}
 	b.requests = append(b.requests, what)
@@ -93,7 +99,7 @@ func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 	p = number(p, int64(name), 3)
 	p = number(p, int64(limit), 3)
 	if what&costs != 0 {
-		p = number(p, within(r.Cost, r.Limit), 7)
+		p = number(p, cost, 7)
 	}
 	if what&timed != 0 {
 		p = number(p, r.At.UnixMicro(), 7)
@@ -170,7 +176,7 @@ func (b *batch) answer(text []byte, err error) {
 			}
 			r := &c.requests[i]
 			if c.err == nil {
-				c.decisions[i], c.err = decision(r.Limit, c.names[i], text)
+				c.decisions[i], c.err = decision(r, c.names[i], text)
 			}
 			if r.Start != nil && r.MaxWait > 0 && c.err == nil {
 				*r.Start = start(r, c.decisions[i], text[len(text)-clockSize:])
@@ -199,12 +205,17 @@ const (
 
 // decision reads the answer that text begins with. A value that looks like a state may hold numbers
 // that no state has, so the answer is limited to what a decision can be.
-func decision(l headgate.Limit, name string, text []byte) (headgate.Decision, error) {
+func decision(r *headgate.Request, name string, text []byte) (headgate.Decision, error) {
 	const maxMicros = int64(math.MaxInt64 / time.Microsecond)
 	remaining, retry, reset := numberAt(text, 0), numberAt(text, 7), numberAt(text, 14)
+	if r.Forced() && retry != 0 {
+		remaining = min(max(remaining, -max53), 0)
+	} else {
+		remaining = min(max(remaining, 0), r.Limit.Capacity())
+	}
 	d := headgate.Decision{
-		Limit:      l,
-		Remaining:  min(max(remaining, 0), l.Capacity()),
+		Limit:      r.Limit,
+		Remaining:  remaining,
 		RetryAfter: time.Duration(min(retry, maxMicros)) * time.Microsecond,
 		ResetAfter: time.Duration(min(max(reset, 0), maxMicros)) * time.Microsecond,
 	}

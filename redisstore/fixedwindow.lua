@@ -22,17 +22,17 @@ local function fixedwindow(state, now, cost, charge, capacity, period)
   end
   local ask = cost == 0 and 1 or cost
   local retry, reset = 0, 0
-  if ask > capacity then
-    retry, charge = NEVER, false
-  elseif ask > 0 and used + ask > capacity then
-    retry, charge = skew + period - elapsed, false
+  if ask > 0 and ask > capacity - used then
+    charge = charge == 'force'
+    used = charge and min(used + ask, MAX) or used
+    retry = ask > capacity and NEVER or skew + period - elapsed
   elseif charge then
     used = max(used + ask, 0)
   end
   if used > 0 then
     reset = skew + period - elapsed
   end
-  local remaining = max(capacity - used, 0)
+  local remaining = capacity - used
   if not charge then
     return remaining, retry, reset
   elseif used == 0 and not since then

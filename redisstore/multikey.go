@@ -18,6 +18,17 @@ func oneKey(rs []headgate.Request) bool {
 	return true
 }
 
+// together reports whether the decisions on rs depend on each other: not those with Force.
+func together(rs []headgate.Request) bool {
+	n := 0
+	for i := range rs {
+		if !rs[i].Force || rs[i].Cost < 0 {
+			n++
+		}
+	}
+	return n > 1
+}
+
 // keyGroup is the requests of a group that have one key, and their indices in it.
 type keyGroup struct {
 	indices   []int
@@ -26,58 +37,77 @@ type keyGroup struct {
 	mode      mode
 }
 
-// byKey splits rs by key, in order of first appearance. Refunds come last: they are never
-// denied, so none of them has to be undone.
-func byKey(rs []headgate.Request) []*keyGroup {
+// byKey splits rs by key, in order of first appearance: the forced ones, and the others. Refunds
+// come last: they are never denied, so none of them has to be undone.
+func byKey(rs []headgate.Request) (forced, others []*keyGroup) {
 	type part struct {
-		key     string
-		refunds bool
+		key             string
+		forced, refunds bool
 	}
-	var grants, refunds []*keyGroup
+	var refunds []*keyGroup
 	of := make(map[part]*keyGroup)
 	for i, r := range rs {
-		p := part{r.Key, r.Cost < 0}
+		p := part{r.Key, r.Forced(), r.Cost < 0}
 		g := of[p]
 		if g == nil {
-			g = new(keyGroup)
+			g = &keyGroup{mode: settle}
 			of[p] = g
-			if p.refunds {
+			switch {
+			case p.forced:
+				forced = append(forced, g)
+			case p.refunds:
 				refunds = append(refunds, g)
-			} else {
-				grants = append(grants, g)
+			default:
+				others = append(others, g)
 			}
 		}
 		g.indices = append(g.indices, i)
 		g.requests = append(g.requests, r)
 		g.decisions = append(g.decisions, headgate.Decision{})
 	}
-	all := slices.Concat(grants, refunds)
-	for _, g := range all[1:] {
-		g.mode = settle // the queue has let the first one in
-	}
-	return all
+	others = append(others, refunds...)
+	slices.Concat(forced, others)[0].mode = charge // the queue lets the first one in, or none
+	return forced, others
 }
 
-// takeMultiKey takes rs key after key. If one denies, or fails, what was taken before is
-// refunded, and the others are peeked at. A caller whose context ends leaves at once, and what
+// takeForced takes groups that do not depend on each other, all in one trip.
+func (s *Store) takeForced(ctx context.Context, all []*keyGroup) (err error) {
+	calls, queues := make([]*call, len(all)), make([]*queue, len(all))
+	numbers, errs := make([]int, len(all)), make([]error, len(all))
+	for i, g := range all {
+		calls[i] = s.newCall(g.requests, g.mode)
+		queues[i] = s.queue(calls[i].names[0]) //nolint:contextcheck // as in decideTogether
+		numbers[i], errs[i] = queues[i].join(ctx, calls[i])
+	}
+	for i, number := range numbers {
+		if number != 0 {
+			go queues[i].run(number) //nolint:contextcheck // as in queue.do
+		}
+	}
+	for i, g := range all {
+		if errs[i] == nil {
+			errs[i] = queues[i].wait(ctx, calls[i])
+		}
+		if errs[i] == nil {
+			errs[i] = s.explain(calls[i].take(g.requests, g.decisions))
+		}
+		if err == nil {
+			err = errs[i]
+		}
+	}
+	return s.dialErrors.explain(ctx, err)
+}
+
+// takeMultiKey takes the groups one after the other. If one denies, or fails, what was taken before
+// is refunded, and the others are peeked at. A caller whose context ends leaves at once, and what
 // was taken is refunded in the background.
-func (s *Store) takeMultiKey(
-	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
-) error {
+func (s *Store) takeMultiKey(ctx context.Context, all []*keyGroup) error {
 	if err := ctx.Err(); err != nil {
 		s.stats.notSent.Add(1)
 		return notSent(err)
 	}
-	all := byKey(rs)
-	if err := redisscript.Await(ctx, func() error { return s.takeGroups(ctx, all) }); err != nil {
-		return s.dialErrors.explain(ctx, s.explain(err))
-	}
-	for _, g := range all {
-		for j, i := range g.indices {
-			ds[i] = g.decisions[j]
-		}
-	}
-	return nil
+	err := redisscript.Await(ctx, func() error { return s.takeGroups(ctx, all) })
+	return s.dialErrors.explain(ctx, s.explain(err))
 }
 
 func (s *Store) takeGroups(ctx context.Context, all []*keyGroup) error {

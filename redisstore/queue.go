@@ -80,6 +80,17 @@ func (c *call) copyStarts(rs []headgate.Request) {
 	}
 }
 
+// take gives the caller the answer, and ends c.
+func (c *call) take(rs []headgate.Request, ds []headgate.Decision) error {
+	copy(ds, c.decisions)
+	err := c.err
+	if err == nil {
+		c.copyStarts(rs)
+	}
+	c.free()
+	return err
+}
+
 // free lets c be used again. No queue may hold it.
 func (c *call) free() {
 	*c = call{done: c.done}
@@ -119,6 +130,11 @@ func (q *queue) do(ctx context.Context, c *call) error {
 	default:
 		go q.run(number) //nolint:contextcheck // as above
 	}
+	return q.wait(ctx, c)
+}
+
+// wait returns when c, which is in the queue, is answered or ctx ends.
+func (q *queue) wait(ctx context.Context, c *call) error {
 	select {
 	case <-c.done:
 		return nil

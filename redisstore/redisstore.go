@@ -22,6 +22,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -129,8 +130,8 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // trip.
 //
 // Otherwise the keys may be on several servers. Then the requests of each key are taken together,
-// key after key, and if a later key denies them they are refunded. Meanwhile, other callers may see
-// the charges and be denied. A refund after the end of a window lets the next window grant that
+// key after key, and if a later key denies them they are refunded. Forced requests are sent before
+// them, in one trip. Meanwhile, other callers may see the charges and be denied. A refund after the end of a window lets the next window grant that
 // many more. If an answer is lost, what was sent may stay charged. Nothing is booked ahead across
 // keys: a MaxWait gives a headgate.InvalidError.
 func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
@@ -149,7 +150,23 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 				"0, or one key for all requests, because keys may be on several servers")
 		}
 	}
-	return s.takeMultiKey(ctx, rs, ds)
+	forced, others := byKey(rs)
+	if !together(rs) {
+		forced, others = slices.Concat(forced, others), nil
+	}
+	err := s.takeForced(ctx, forced)
+	if err == nil && len(others) > 0 {
+		err = s.takeMultiKey(ctx, others)
+	}
+	if err != nil {
+		return err
+	}
+	for _, g := range slices.Concat(forced, others) {
+		for j, i := range g.indices {
+			ds[i] = g.decisions[j]
+		}
+	}
+	return nil
 }
 
 // Reset implements headgate.Store. It deletes the key in Redis, whatever its value.
@@ -164,6 +181,10 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 func (s *Store) Ping(ctx context.Context) error {
 	return s.process(ctx, redis.NewStatusCmd(ctx, "ping"))
 }
+
+// Client returns the client of s, for other uses of the same server, and the prefix of all keys of
+// s. If [Open] made s, then Close closes the client.
+func (s *Store) Client() (client redis.UniversalClient, prefix string) { return s.client, s.prefix }
 
 func (s *Store) process(ctx context.Context, cmd redis.Cmder) error {
 	return s.dialErrors.explain(ctx, s.explain(redisscript.Process(ctx, s.client, cmd)))
@@ -187,19 +208,14 @@ func (s *Store) decideTogether(
 	if err := queue.do(ctx, c); err != nil {
 		return s.dialErrors.explain(ctx, err)
 	}
-	copy(ds, c.decisions)
-	err := c.err
-	if err == nil {
-		c.copyStarts(rs)
-	}
-	c.free()
-	return s.explain(err)
+	return s.explain(c.take(rs, ds))
 }
+
+const max53 = 1<<53 - 1
 
 // within reduces a cost to what a double holds: all costs above the capacity have the same answer,
 // and no state has used 2^53.
 func within(cost int64, l headgate.Limit) int64 {
-	const max53 = 1<<53 - 1
 	return min(max(cost, -max53), l.Capacity()+1)
 }
 

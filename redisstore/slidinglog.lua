@@ -1,7 +1,7 @@
 -- slidinglog decides by the grants of the last window, kept in order of time: those at times
 -- t with now - t < period. The state has the total of those it keeps, and for each its time and
 -- count, in 9 bytes. Twin of slidinglog.go.
-local HEADSIZE, ENTRYSIZE, MAXBOOKED = 16, 9, 131070
+local HEADSIZE, ENTRYSIZE, MAXLOG, MAXBOOKED = 16, 9, 65535, 131070
 
 -- slidinglogwait is the time until grants of need in all have left the window.
 local function slidinglogwait(state, first, need, period, now)
@@ -25,6 +25,19 @@ local function unrecord(state, first, cost)
     cost = cost - count
   end
   return state:sub(first, last)
+end
+
+-- forget returns the entries without the oldest grants of n in all.
+local function forget(state, first, n)
+  while n > 0 and first < #state do
+    local at, count = unpack('<I7I2', state, first)
+    first = first + ENTRYSIZE
+    if count > n then
+      return pack('<I7I2', at, count - n) .. state:sub(first)
+    end
+    n = n - count
+  end
+  return state:sub(first)
 end
 
 -- record returns the entries with a grant at now appended.
@@ -76,10 +89,20 @@ local function slidinglog(state, now, cost, charge, capacity, period)
   end
   local ask = cost == 0 and 1 or cost
   local retry, reset, entries = 0, 0, state
-  if ask > capacity or since and total + ask > MAXBOOKED then
-    retry, charge = NEVER, false
-  elseif ask > 0 and used + ask > capacity then
-    retry, charge = skew + slidinglogwait(state, first, used + ask - capacity, period, now), false
+  local toolong = since and total + ask > MAXBOOKED
+  if ask > 0 and (ask > capacity - used or toolong) then
+    charge = charge == 'force'
+    if charge then -- the oldest beyond twice the capacity are forgotten
+      local most = max(min(2 * capacity, MAXLOG), used)
+      local n = min(ask, most)
+      entries = record(forget(state, first, used + n - most), 1, now, n)
+      used, first = min(used + n, most), 1
+      total = used
+    end
+    retry = NEVER
+    if ask <= capacity and not toolong then
+      retry = skew + slidinglogwait(entries, first, used + ask - capacity, period, now)
+    end
   elseif charge then
     ask = max(ask, -used)
     total, used = total + ask, used + ask
@@ -92,7 +115,7 @@ local function slidinglog(state, now, cost, charge, capacity, period)
   if used > 0 and #entries >= ENTRYSIZE then
     reset = skew + unpack('<I7', entries, #entries - ENTRYSIZE + 1) + period - now
   end
-  local remaining = max(capacity - used, 0)
+  local remaining = capacity - used
   if not charge then
     return remaining, retry, reset
   elseif total == 0 and not since then

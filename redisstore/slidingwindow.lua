@@ -27,16 +27,17 @@ local function slidingwindow(state, now, cost, charge, capacity, period)
   local weight = period - elapsed
   local ask = cost == 0 and 1 or cost
   local retry, reset = 0, 0
-  if ask > capacity then
-    retry, charge = NEVER, false
-  elseif ask > 0 and previous * weight > (capacity - used - ask) * period then
+  if ask > capacity or ask > 0 and previous * weight > (capacity - used - ask) * period then
+    charge = charge == 'force'
+    used = charge and min(used + ask, 4294967295, floor(MAX / period)) or used
     local room = capacity - used - ask
-    if room >= 0 then -- the last window is in the way, and counts for less later in this one
+    if ask > capacity then
+      retry = NEVER
+    elseif room >= 0 then -- the last window is in the way, and counts for less later in this one
       retry = skew + weight - floor(room * period / previous)
     else -- this window is in the way, and counts for less some way into the next one
       retry = skew + weight + period - floor((capacity - ask) * period / used)
     end
-    charge = false
   elseif charge then
     previous = max(previous + min(used + ask, 0), 0)
     used = max(used + ask, 0)
@@ -46,7 +47,7 @@ local function slidingwindow(state, now, cost, charge, capacity, period)
   elseif previous > 0 then
     reset = skew + weight
   end
-  local remaining, renewed = max(capacity - used - ceil(previous * weight / period), 0), nil
+  local remaining, renewed = capacity - used - ceil(previous * weight / period), nil
   if not charge then
     return remaining, retry, reset
   elseif reset == 0 and not since then

@@ -81,6 +81,20 @@ local function refundahead(limit, value, mark, at, r, charge)
   return remaining, 0, reset, state, expires
 end
 
+-- forceahead charges r while time stands at the start at, so that it does not fit. A cancel of the
+-- last start leaves time where it is.
+local function forceahead(limit, value, at, r)
+  local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
+  local _, _, reset, state, expires = decide(value, at, r.cost, 'force', capacity, a, b)
+  if not reset or at > MAX then
+    return 0, BADSTATE, 0
+  end
+  local remaining, retry
+  remaining, retry, reset = decide(state, at, r.cost, false, capacity, a, b)
+  retry = retry == NEVER and NEVER or retry + (at - r.now)
+  return min(remaining, 0), retry, reset + (at - r.now), marked(state, LATE), expires
+end
+
 local function slow(r, charge)
   local limit, value = limits[r.l], changed[r.k]
   local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
@@ -90,7 +104,7 @@ local function slow(r, charge)
   elseif value == '' then
     value = nil
   end
-  charge, grace = charge and r.cost ~= 0, r.grace
+  charge, grace = charge and r.charge, r.grace
   if value and #value > 8 then
     at = unpack('<I7', value, 2)
     mark = value:byte() - value:byte() % 8
@@ -105,6 +119,8 @@ local function slow(r, charge)
   end
   if ahead and r.cost < 0 then
     return refundahead(limit, value, mark, at, r, charge)
+  elseif ahead and charge == 'force' then
+    return forceahead(limit, value, at, r)
   end
   local plain = not ahead and (r.wait == 0 or r.cost <= 0)
   local from = ahead and at or now
@@ -160,14 +176,18 @@ local function together(group)
       verdicts[i] = {0, WRONGTYPE, 0}
     end
     local retry = verdicts[i][2]
-    granted = granted and retry >= 0 and not r.peeks
-    if r.cost > 0 then
+    if r.charge ~= 'force' then
+      granted = granted and retry >= 0 and not r.peeks
+    end
+    if r.cost > 0 and r.charge ~= 'force' then
       wait, patience = max(wait, retry), min(patience, r.wait)
     end
   end
   granted = granted and wait <= patience
   for i, r in ipairs(group) do
-    if granted then
+    if r.charge == 'force' then
+      answer(r, slow(r, true))
+    elseif granted then
       r.after = wait > 0 and r.cost > 0 and r.now + wait or 0
       answer(r, slow(r, true))
     else
@@ -180,9 +200,9 @@ local TIMED, BOOKS, JOINED, group = 4, 8, 16, nil
 
 -- slowly reads the rest of a request, decides it or leaves that to the last of its group, and
 -- returns the place of the next request and whether it is of the same group.
-slowly = function(place, what, k, l, cost)
+slowly = function(place, what, k, l, cost, charge)
   local r = {
-    k = k, l = l, cost = cost, peeks = what % 2 == 1, now = clock,
+    k = k, l = l, cost = cost, charge = charge, peeks = what % 2 == 1, now = clock,
     wait = 0, cancel = 0, after = 0, grace = servers and 0 or 60000000,
   }
   if what % 8 >= TIMED then

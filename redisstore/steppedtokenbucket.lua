@@ -23,7 +23,11 @@ local function steppedtokenbucket(state, now, cost, charge, capacity, refill, pe
         g, rest = rest, g % rest
       end
       local product = used * (capacity / g)
-      used = min(ceil(product / (oldcapacity / g)) + (product > MAX and 1 or 0), capacity)
+      local most = capacity
+      if used > oldcapacity then
+        most = max(capacity, min(floor(MAX / 2 / period) * min(refill, 1000), floor(MAX / 2)))
+      end
+      used = min(ceil(product / (oldcapacity / g)) + (product > MAX and 1 or 0), most)
       step = at
     end
   end
@@ -37,12 +41,16 @@ local function steppedtokenbucket(state, now, cost, charge, capacity, refill, pe
   else
     step, used = step + steps * period, used - steps * refill
   end
-  local ask = cost == 0 and 1 or max(cost, -capacity)
+  local ask = cost == 0 and 1 or cost
   local retry, reset = 0, 0
-  if ask > capacity then
-    retry, charge = NEVER, false
-  elseif used + ask > capacity then
-    retry, charge = skew + ceil((used + ask - capacity) / refill) * period - (now - step), false
+  if ask > capacity or used + ask > capacity and ask > 0 then
+    charge = charge == 'force'
+    if charge then
+      local most = min(floor(MAX / 2 / period) * min(refill, 1000), floor(MAX / 2))
+      used = min(used + ask, max(capacity, most))
+    end
+    retry = ask > capacity and NEVER
+      or skew + ceil((used + ask - capacity) / refill) * period - (now - step)
   elseif charge then
     used = max(used + ask, 0)
   end

@@ -7,11 +7,14 @@ values = call('MGET', spread(KEYS))
 
 local requests, n, place, joined = ARGV[3], 0, 1, false
 while place <= #requests do
-  local what, k, l, cost = nil, nil, nil, 1
+  local what, k, l, cost, charge = nil, nil, nil, 1, true
   what, k, l, place = unpack('<I1I3I3', requests, place)
   if what % 4 >= 2 then
     cost, place = unpack('<i7', requests, place)
-    what = what - 2
+    what, charge = what - 2, cost ~= 0
+    if what >= 32 then
+      what, charge = what - 32, 'force'
+    end
   end
   local state = changed[k]
   if state == nil then
@@ -21,7 +24,7 @@ while place <= #requests do
   if what == 0 and servers and not joined and state ~= '' then
     local limit = limits[l]
     remaining, retry, reset, state, expires =
-      limit[1](state, clock, cost, cost ~= 0, limit[2], limit[3], limit[4])
+      limit[1](state, clock, cost, charge, limit[2], limit[3], limit[4])
   end
   if remaining then
     if expires then
@@ -33,7 +36,7 @@ while place <= #requests do
     end
     answers[#answers + 1] = pack('<I7i7I7', remaining, retry, reset)
   elseif slowly then
-    place, joined = slowly(place, what, k, l, cost)
+    place, joined = slowly(place, what, k, l, cost, charge)
   else
     return redis.error_reply('SLOWPATH this state was booked ahead')
   end

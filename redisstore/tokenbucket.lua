@@ -21,7 +21,8 @@ local function tokenbucket(state, now, cost, charge, capacity, rate, unit)
         g, rest = rest, g % rest
       end
       local product = used * (full / g)
-      used = min(ceil(product / (oldfull / g)) + (product > MAX and 1 or 0), full)
+      local most = used > oldfull and floor(MAX / 2) or full
+      used = min(ceil(product / (oldfull / g)) + (product > MAX and 1 or 0), most)
     end
   end
   local skew = 0
@@ -32,12 +33,12 @@ local function tokenbucket(state, now, cost, charge, capacity, rate, unit)
   if used < 0 then
     used = 0
   end
-  local ask = cost > 0 and cost or cost == 0 and 1 or max(cost, -capacity)
+  local ask = cost == 0 and 1 or cost
   local retry, reset = 0, 0
-  if ask > capacity then
-    retry, charge = NEVER, false
-  elseif used + ask * unit > full then
-    retry, charge = skew + ceil((used + ask * unit - full) / rate), false
+  if ask > capacity or used + ask * unit > full and ask > 0 then
+    charge = charge == 'force'
+    used = charge and min(used + ask * unit, floor(MAX / 2)) or used
+    retry = ask > capacity and NEVER or skew + ceil((used + ask * unit - full) / rate)
   elseif charge then
     used = max(used + ask * unit, 0)
   end

@@ -124,7 +124,7 @@ func exitBySignal(cause error) int {
 	return exitInterrupted
 }
 
-// errorLine returns what to print for err, in one line, or "".
+// errorLine returns what to print for err, or "": one line, or one for each error that err joins.
 func errorLine(code int, err error) string {
 	interrupted, _ := errors.AsType[*interruption](err)
 	switch {
@@ -135,9 +135,25 @@ func errorLine(code int, err error) string {
 	case code == exitInterrupted, code == exitTerminated:
 		return "interrupted; there is no result"
 	}
-	line := printable(strings.TrimPrefix(err.Error(), "headgate: "))
+	var lines []string
+	for _, fault := range faults(err) {
+		lines = append(lines, printable(strings.TrimPrefix(fault.Error(), "headgate: ")))
+	}
+	line := strings.Join(lines, "\nheadgate: ")
 	if e, ok := errors.AsType[*usageError](err); ok {
 		line += " (see " + e.verb + " --help)"
 	}
 	return line
+}
+
+// faults returns the errors that err joins, as those of a file of rules, or err itself.
+func faults(err error) []error {
+	inner := err
+	if e, ok := errors.AsType[*usageError](err); ok {
+		inner = errors.Unwrap(e.err)
+	}
+	if joined, ok := inner.(interface{ Unwrap() []error }); ok { //nolint:errorlint // not deeper
+		return joined.Unwrap()
+	}
+	return []error{err}
 }

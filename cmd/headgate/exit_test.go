@@ -194,22 +194,6 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-func TestWithoutPassword(t *testing.T) {
-	for _, c := range []struct{ url, want string }{
-		{"redis://h:6379/0", "redis://h:6379/0"},
-		{"redis://u:secret@h:6379", "redis://u:...@h:6379"},
-		{"redis://:secret@h", "redis://:...@h"},
-		{"redis+cluster://u:sec:r@et@a:1,b:2", "redis+cluster://u:...@a:1,b:2"},
-		{"u:secret@h", "...@h"},
-		{"memory:", "memory:"},
-		{"", ""},
-	} {
-		if got := withoutPassword(c.url); got != c.want {
-			t.Errorf("%s is shown as %s, want %s", c.url, got, c.want)
-		}
-	}
-}
-
 func TestAfter(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "now", headgate.Never: "never (the cost is more than the limit can hold)",

@@ -1,11 +1,12 @@
-// Command headgate tests rate limits on access logs, decides requests from scripts, and limits
-// the rate of pipes and commands. See headgate --help.
+// Command headgate serves rate limits, tests them on access logs, decides requests from scripts,
+// and limits the rate of pipes and commands. See headgate --help.
 package main
 
 import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
@@ -23,5 +24,14 @@ func main() {
 		signal.Stop(signals) // a second signal ends the process at once
 		end(&signalError{s})
 	}()
-	os.Exit(exec(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(exec(ctx, arguments(os.Args), os.Stdin, os.Stdout, os.Stderr))
+}
+
+// arguments returns the command line. A program named ratelimit takes the place of
+// envoyproxy/ratelimit: it serves, and reads the environment variables of that.
+func arguments(args []string) []string {
+	if filepath.Base(args[0]) == "ratelimit" {
+		return append([]string{"serve", "--envoy-env"}, args[1:]...)
+	}
+	return args[1:]
 }

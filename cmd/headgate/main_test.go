@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "write what commands print into the scripts that compare it")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"headgate": main})
+	testscript.Main(m, map[string]func(){"headgate": main, "ratelimit": main})
 }
 
 // TestScripts runs the terminal sessions of testdata/*.txtar. Each begins in a

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const rootHelp = `Headgate is a rate limiter. Test limits on access logs, decide requests from scripts,
-and limit the rate of pipes and commands.
+const rootHelp = `Headgate is a rate limiter. Serve limits to other programs, test limits on access logs, decide
+requests from scripts, and limit the rate of pipes and commands.
 
 A limit is written as count/period, with an optional burst and algorithm:
   100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
@@ -21,16 +21,17 @@ Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read,
 store is unavailable), 130 interrupted, 143 terminated.`
 
 // verbs are the names of the verbs, for errors.
-const verbs = "check, demo, exec, peek, pipe, replay, reset, version"
+const verbs = "check, demo, exec, peek, pipe, replay, reset, serve, version"
 
 // newRoot makes the command for the command line args.
 func newRoot(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:     "headgate",
-		Short:   "A rate limiter for scripts and pipes, and a test bench for limits",
+		Short:   "A rate limiter: a server, tools for scripts and pipes, and a test bench for limits",
 		Long:    rootHelp,
 		Version: version(),
 		Example: `  headgate demo
+  headgate serve --config rules.yaml
   headgate replay --limit 60/m access.log
   headgate check --limit 10/s --key user:42
   seq 1 20 | headgate pipe --limit 5/s`,
@@ -49,7 +50,7 @@ func newRoot(args []string) *cobra.Command {
 	})
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newDemo(), newReplay(), newCheck(), newPeek(), newReset(), newPipe(), newExec(),
+	root.AddCommand(newServe(), newDemo(), newReplay(), newCheck(), newPeek(), newReset(), newPipe(), newExec(),
 		newVersion())
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

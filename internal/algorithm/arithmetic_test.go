@@ -229,7 +229,7 @@ func intermediates(l *Rule, s State, now, cost int64) []*big.Int {
 	switch l.Algorithm {
 	case TokenBucket:
 		all := []*big.Int{of(s.Used), product(l.Capacity, l.Unit), product(ask, l.Unit), sum(product(ask, l.Unit), s.Used)}
-		if elapsed := now - s.At; elapsed < l.fill {
+		if elapsed := now - s.At; elapsed < l.repay {
 			all = append(all, product(elapsed, l.Rate))
 		}
 		return all
@@ -284,7 +284,7 @@ func TestScale(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 0))
 	check := func(part, from, to int64) {
 		t.Helper()
-		got := scale(part, from, to)
+		got := scale(part, from, to, MaxExact/2)
 		hi, lo := bits.Mul64(uint64(part), uint64(to))
 		floor, rest := bits.Div64(hi, lo, uint64(from))
 		least := int64(floor)

@@ -17,6 +17,7 @@ type Account struct {
 type Order struct {
 	Now, Cost int64
 	MaxWait   int64 // how far ahead the start may be
+	Force     bool  // the cost is charged whether or not it fits
 	After     int64 // the start is not before this, which the group decides; or 0
 	Cancel    int64 // of a refund: the start time that it cancels, or 0
 }
@@ -24,7 +25,16 @@ type Order struct {
 // Take decides o, and returns the account that follows, which must be written if changed
 // is set. That is never so unless charge is. The log of the account may share memory with
 // k.Log. The Retry of the verdict is the wait until the start, also if the request is granted.
+// Remaining is below 0 only if o is forced and does not fit.
 func (l *Rule) Take(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
+	next, v, changed = l.take(k, o, charge)
+	if !o.Force || v.Granted() {
+		v.Remaining = max(v.Remaining, 0)
+	}
+	return next, v, changed
+}
+
+func (l *Rule) take(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
 	charge = charge && o.Cost != 0
 	ahead := k.Booked && k.At > o.Now
 	switch {
@@ -32,11 +42,25 @@ func (l *Rule) Take(k Account, o Order, charge bool) (next Account, v Verdict, c
 		return l.refuseCancel(k, o, ahead)
 	case ahead && o.Cost < 0:
 		return l.refundAhead(k, o, charge)
+	case ahead && o.Force && charge && o.Cost > 0:
+		return l.forceAhead(k, o)
 	case ahead || o.MaxWait > 0 && o.Cost > 0:
 		return l.book(k, o, ahead, charge)
 	default:
-		next, v = l.decide(k, o.Now, MaxExact, o.Cost, charge)
-		return next, v, charge && v.Granted()
+		next, v = l.decide(k, o.Now, MaxExact, o.Cost, o.charge(charge))
+		return next, v, charge && (v.Granted() || o.Force)
+	}
+}
+
+// charge is what o charges, if it is to charge.
+func (o *Order) charge(charge bool) Charge {
+	switch {
+	case !charge:
+		return Nothing
+	case o.Force:
+		return Force
+	default:
+		return Grants
 	}
 }
 
@@ -45,12 +69,12 @@ func (l *Rule) Initial(k Account, now int64) bool {
 	if k.Booked && k.At > now {
 		return false
 	}
-	_, v := l.decide(k, now, now, 0, false)
+	_, v := l.decide(k, now, now, 0, Nothing)
 	return v.Reset == 0
 }
 
 // decide is [Rule.Decide] for every algorithm. A log keeps what has not expired at since.
-func (l *Rule) decide(k Account, now, since, cost int64, charge bool) (Account, Verdict) {
+func (l *Rule) decide(k Account, now, since, cost int64, charge Charge) (Account, Verdict) {
 	if l.Algorithm == SlidingLog {
 		return l.slidingLog(k, now, since, cost, charge)
 	}
@@ -64,7 +88,7 @@ func (l *Rule) book(k Account, o Order, ahead, charge bool) (next Account, v Ver
 	if ahead {
 		now = k.At
 	}
-	_, v = l.decide(k, now, now, o.Cost, false)
+	_, v = l.decide(k, now, now, o.Cost, Nothing)
 	start := max(now+v.Retry, o.After)
 	if v.Retry == Never || start > MaxExact {
 		v.Retry = Never
@@ -79,7 +103,7 @@ func (l *Rule) book(k Account, o Order, ahead, charge bool) (next Account, v Ver
 		since = max(o.Now, k.At)
 	}
 	late := ahead && l.late(k, o.Now)
-	next, then := l.decide(k, start, since, o.Cost, charge)
+	next, then := l.decide(k, start, since, o.Cost, o.charge(charge))
 	if then.Retry == Never { // the log is too long
 		then.Remaining, then.Reset = 0, then.Reset+wait
 		return k, then, false
@@ -99,7 +123,7 @@ func (l *Rule) refuseCancel(k Account, o Order, ahead bool) (Account, Verdict, b
 	if ahead {
 		now = k.At
 	}
-	_, v := l.decide(k, now, now, 0, false)
+	_, v := l.decide(k, now, now, 0, Nothing)
 	v.Retry = Never
 	return k, v.after(now - o.Now), false
 }
@@ -107,7 +131,7 @@ func (l *Rule) refuseCancel(k Account, o Order, ahead bool) (Account, Verdict, b
 // refundAhead is a refund while time stands at k.At, and stays there: a refund returns tokens,
 // not time. A cancel returns its start as well.
 func (l *Rule) refundAhead(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
-	next, v = l.decide(k, k.At, o.Now, o.Cost, charge)
+	next, v = l.decide(k, k.At, o.Now, o.Cost, o.charge(charge))
 	if next.At == 0 {
 		next.State = State{At: k.At, Step: k.At}
 	}
@@ -118,9 +142,24 @@ func (l *Rule) refundAhead(k Account, o Order, charge bool) (next Account, v Ver
 	if !k.Late && !k.Scaled {
 		next = l.before(next, o.Now)
 	}
-	_, v = l.decide(next, next.At, next.At, 0, false)
+	_, v = l.decide(next, next.At, next.At, 0, Nothing)
 	v.Retry = 0
 	return next, v.after(next.At - o.Now), true
+}
+
+// forceAhead charges o while time stands at k.At, so that it does not fit. A cancel of the last
+// start leaves time where it is.
+func (l *Rule) forceAhead(k Account, o Order) (next Account, v Verdict, changed bool) {
+	next, _ = l.decide(k, k.At, k.At, o.Cost, Force)
+	next.Booked, next.Late = true, true
+	_, v = l.decide(next, k.At, k.At, o.Cost, Nothing)
+	ahead, over := k.At-o.Now, min(v.Remaining, 0)
+	if v.Retry != Never {
+		v.Retry += ahead
+	}
+	v = v.after(ahead)
+	v.Remaining = over
+	return next, v, true
 }
 
 // late reports whether a cancel of a grant that is booked after k might move time back past
@@ -139,7 +178,7 @@ func (l *Rule) before(k Account, now int64) Account {
 	case l.Algorithm == TokenBucket:
 		back := l.perRate.floor(l.full - k.Used)
 		if k.Used == 0 { // it was full before
-			back = l.fill
+			back = l.perRate.ceil(l.full)
 		}
 		at = max(now, k.At-back)
 		k.Used = min(k.Used+(k.At-at)*l.Rate, l.full)

@@ -2,7 +2,7 @@ package algorithm
 
 // fixedWindow decides by the grants in the window that now is in; windows are aligned to
 // the Unix epoch. used counts the grants in the window of at.
-func (l *Rule) fixedWindow(s State, now, cost int64, charge bool) (State, Verdict) {
+func (l *Rule) fixedWindow(s State, now, cost int64, charge Charge) (State, Verdict) {
 	skew := max(s.At-now, 0)
 	now += skew
 	elapsed := l.perPeriod.rest(now)
@@ -13,14 +13,18 @@ func (l *Rule) fixedWindow(s State, now, cost int64, charge bool) (State, Verdic
 	ask := l.ask(cost)
 	v := Verdict{}
 	switch {
-	case ask > l.Capacity:
+	case ask > 0 && ask > l.Capacity-used:
+		if charge == Force {
+			used = l.forced(used, ask)
+		}
 		v.Retry = Never
-	case ask > 0 && used+ask > l.Capacity:
-		v.Retry = skew + l.period - elapsed
-	case charge:
+		if ask <= l.Capacity {
+			v.Retry = skew + l.period - elapsed
+		}
+	case charge != Nothing:
 		used = max(used+ask, 0)
 	}
-	v.Remaining = max(l.Capacity-used, 0)
+	v.Remaining = l.Capacity - used
 	if used == 0 {
 		return State{}, v
 	}

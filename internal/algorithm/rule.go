@@ -33,6 +33,10 @@ const (
 	// maxPacked bounds (capacity + 1) x period of a stepped bucket, which Memory packs
 	// into one word.
 	maxPacked = 1 << 62
+
+	// maxPerStep bounds what a stepped bucket may have used for each period that can be counted,
+	// so that it fits the same word.
+	maxPerStep = 1000
 )
 
 // Terms are the numbers of a limit and its name: equal terms are one limit.
@@ -62,7 +66,10 @@ type Rule struct {
 
 	period int64 // Every in microseconds
 	full   int64 // units in a full bucket
-	fill   int64 // microseconds from an empty token bucket to a full one, rounded up
+	repay  int64 // microseconds after which a token bucket is full, whatever was used
+
+	maxUsed   int64 // what forced requests can raise what is used to
+	maxRefund int64 // tokens that are more than any use
 
 	perPeriod, perRefill, perUnit, perRate divisor
 }
@@ -71,16 +78,22 @@ type Rule struct {
 func NewRule(t Terms, id string) *Rule {
 	r := &Rule{Terms: t, ID: id, Valid: true, Hash: mix(fnv1a(id)), Unit: 1, period: t.Every.Microseconds(), full: t.Capacity}
 	r.perPeriod = newDivisor(r.period)
+	r.maxUsed = MaxExact // in a log, as many as it keeps
 	switch t.Algorithm {
 	case TokenBucket:
 		g := GCD(t.Refill, r.period)
 		r.Unit, r.Rate = r.period/g, t.Refill/g
 		r.perUnit, r.perRate = newDivisor(r.Unit), newDivisor(r.Rate)
 		r.full = t.Capacity * r.Unit
-		r.fill = r.perRate.ceil(r.full)
+		r.maxUsed = MaxExact / 2
+		r.repay = r.perRate.ceil(r.maxUsed)
 	case Stepped:
 		r.perRefill = newDivisor(t.Refill)
+		r.maxUsed = max(t.Capacity, min(MaxExact/2/r.period*min(t.Refill, maxPerStep), MaxExact/2))
+	case SlidingWindow:
+		r.maxUsed = min(maxPair, MaxExact/r.period)
 	}
+	r.maxRefund = MaxExact / r.Unit
 	return r
 }
 

@@ -20,19 +20,24 @@ const maxBooked = 2 * MaxLog
 // slidingLog decides by the grants of the last window, which the log holds in order of
 // time: those at times t with now - t < period. The log that follows keeps what has not
 // expired at since. It may share memory with k.Log, which is changed only if charge is set.
-func (l *Rule) slidingLog(k Account, now, since, cost int64, charge bool) (Account, Verdict) {
+func (l *Rule) slidingLog(k Account, now, since, cost int64, charge Charge) (Account, Verdict) {
 	skew := max(k.At-now, 0)
 	now += skew
 	log, kept := k.Log[expired(k.Log, now, l.period):], k.Log[expired(k.Log, min(since, now), l.period):]
 	used := total(log)
 	ask := l.ask(cost)
+	tooLong := since < now && total(kept)+ask > maxBooked
 	v := Verdict{}
 	switch {
-	case ask > l.Capacity || since < now && total(kept)+ask > maxBooked:
+	case ask > 0 && (ask > l.Capacity-used || tooLong):
+		if charge == Force {
+			log, used = l.forcedLog(log, used, now, ask)
+		}
 		v.Retry = Never
-	case ask > 0 && used+ask > l.Capacity:
-		v.Retry = skew + slidingLogWait(log, used+ask-l.Capacity, l.period, now)
-	case charge:
+		if ask <= l.Capacity && !tooLong {
+			v.Retry = skew + slidingLogWait(log, used+ask-l.Capacity, l.period, now)
+		}
+	case charge != Nothing:
 		ask = max(ask, -used)
 		used += ask
 		if since < now {
@@ -43,13 +48,35 @@ func (l *Rule) slidingLog(k Account, now, since, cost int64, charge bool) (Accou
 		}
 		log = record(kept, now, ask)
 	}
-	v.Remaining = max(l.Capacity-used, 0)
+	v.Remaining = l.Capacity - used
 	if used > 0 {
 		v.Reset = skew + log[len(log)-1].at() + l.period - now
 	} else if len(log) == 0 {
 		return Account{}, v
 	}
 	return Account{State: State{At: now}, Log: log}, v
+}
+
+// forcedLog is a log of so many tokens and ask more. It forgets the oldest beyond twice the
+// capacity: the latest decide until when the log is full.
+func (l *Rule) forcedLog(log []Entry, used, now, ask int64) ([]Entry, int64) {
+	most := max(min(2*l.Capacity, MaxLog), used)
+	ask = min(ask, most)
+	log = forget(log, used+ask-most)
+	return record(log, now, ask), min(used+ask, most)
+}
+
+// forget removes the oldest n tokens of a log.
+func forget(log []Entry, n int64) []Entry {
+	for n > 0 {
+		count := log[0].count()
+		if count > n {
+			log[0] -= Entry(n)
+			break
+		}
+		log, n = log[1:], n-count
+	}
+	return log
 }
 
 // since puts an entry of no tokens in front of a log from which what had expired at since was

@@ -4,7 +4,7 @@ package algorithm
 // window before weighed by how much of it a window ending now would still cover. used
 // counts the grants in the window of at, previous those in the one before. The weighing is
 // done in whole numbers: both sides times the period.
-func (l *Rule) slidingWindow(s State, now, cost int64, charge bool) (State, Verdict) {
+func (l *Rule) slidingWindow(s State, now, cost int64, charge Charge) (State, Verdict) {
 	skew := max(s.At-now, 0)
 	now += skew
 	elapsed := l.perPeriod.rest(now)
@@ -18,15 +18,19 @@ func (l *Rule) slidingWindow(s State, now, cost int64, charge bool) (State, Verd
 	ask := l.ask(cost)
 	v := Verdict{}
 	switch {
-	case ask > l.Capacity:
+	case ask > l.Capacity || ask > 0 && previous*weight > (l.Capacity-used-ask)*l.period:
+		if charge == Force {
+			used = l.forced(used, ask)
+		}
 		v.Retry = Never
-	case ask > 0 && previous*weight > (l.Capacity-used-ask)*l.period:
-		v.Retry = skew + l.slidingWindowWait(used, previous, weight, ask)
-	case charge:
+		if ask <= l.Capacity {
+			v.Retry = skew + l.slidingWindowWait(used, previous, weight, ask)
+		}
+	case charge != Nothing:
 		previous = max(previous+min(used+ask, 0), 0)
 		used = max(used+ask, 0)
 	}
-	v.Remaining = max(l.Capacity-used-l.perPeriod.ceil(previous*weight), 0)
+	v.Remaining = l.Capacity - used - l.perPeriod.ceil(previous*weight)
 	switch {
 	case used > 0:
 		v.Reset = skew + weight + l.period

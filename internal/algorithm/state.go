@@ -18,6 +18,15 @@ type Verdict struct {
 	Reset     int64
 }
 
+// Charge says whether a decision charges the cost.
+type Charge uint8
+
+const (
+	Nothing Charge = iota
+	Grants         // if it fits
+	Force          // also if it does not fit
+)
+
 // Never is the Retry of a cost that can never fit.
 const Never = -1
 
@@ -27,13 +36,14 @@ func (v Verdict) Granted() bool { return v.Retry == 0 }
 // Within reports whether the request may go ahead after at most wait.
 func (v Verdict) Within(wait int64) bool { return v.Retry != Never && v.Retry <= wait }
 
-// Decide runs the algorithm of l. If charge is set and the request is granted, it returns the
-// state that follows; otherwise that must not be written. It is not for sliding logs.
+// Decide runs the algorithm of l. If the request is charged, it returns the state that follows;
+// otherwise that must not be written. It is not for sliding logs. Remaining is below 0 if more
+// than the capacity is used.
 //
 // A time before s.At counts as s.At: a clock that steps back grants nothing extra and
 // takes nothing away. The skew between them is added to the waits, which are measured
 // from now.
-func (l *Rule) Decide(s State, now, cost int64, charge bool) (State, Verdict) {
+func (l *Rule) Decide(s State, now, cost int64, charge Charge) (State, Verdict) {
 	switch l.Algorithm {
 	case TokenBucket:
 		return l.tokenBucket(s, now, cost, charge)
@@ -54,7 +64,7 @@ func (l *Rule) Adopt(old *Rule, s State) (adopted State, scaled bool) {
 	if old == l || !l.IsBucket() {
 		return s, false
 	}
-	s.Used = scale(s.Used, old.full, l.full)
+	s.Used = scale(s.Used, old.full, l.full, l.maxUsed)
 	if l.Algorithm == TokenBucket {
 		return s, old.full != l.full
 	}
@@ -64,30 +74,37 @@ func (l *Rule) Adopt(old *Rule, s State) (adopted State, scaled bool) {
 	return s, scaled
 }
 
-// scale returns part x to / from, rounded up, at most to. Lua has only doubles, so both compute
+// forced is what is used after ask tokens more, as far as it can be counted.
+func (l *Rule) forced(used, ask int64) int64 {
+	if ask > (l.maxUsed-used)/l.Unit {
+		return l.maxUsed
+	}
+	return used + ask*l.Unit
+}
+
+// scale returns part x to / from, rounded up, at most to, or most if part was more than from. Lua has only doubles, so both compute
 // in doubles; where the product passes 2^53 nonetheless, 1 more makes up for the rounding.
-func scale(part, from, to int64) int64 {
+func scale(part, from, to, most int64) int64 {
 	if from == to {
-		return part
+		return min(part, most)
 	}
 	g := GCD(from, to)
 	product := float64(part) * float64(to/g)
-	scaled := int64(math.Ceil(product / float64(from/g)))
+	scaled := math.Ceil(product / float64(from/g))
 	if product > MaxExact {
 		scaled++
 	}
-	return min(scaled, to)
+	if part <= from {
+		most = to
+	}
+	return int64(min(scaled, float64(most)))
 }
 
 // ask is the cost to decide by: a peek asks for 1, and more than everything cannot be
-// refunded. A window may have used more than its capacity, if that was larger.
+// refunded.
 func (l *Rule) ask(cost int64) int64 {
-	switch {
-	case cost == 0:
+	if cost == 0 {
 		return 1
-	case l.IsBucket():
-		return max(cost, -l.Capacity)
-	default:
-		return max(cost, -MaxExact)
 	}
+	return max(cost, -l.maxRefund)
 }

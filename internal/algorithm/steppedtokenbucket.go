@@ -3,7 +3,7 @@ package algorithm
 // steppedTokenBucket decides by a bucket that gains refill tokens at once, at each whole
 // period since it was last full. used counts the tokens missing from a full bucket; step is
 // the latest step, or the moment at which the bucket was first taken from.
-func (l *Rule) steppedTokenBucket(s State, now, cost int64, charge bool) (State, Verdict) {
+func (l *Rule) steppedTokenBucket(s State, now, cost int64, charge Charge) (State, Verdict) {
 	skew := max(s.At-now, 0)
 	now += skew
 	step, used := s.Step, s.Used
@@ -16,11 +16,15 @@ func (l *Rule) steppedTokenBucket(s State, now, cost int64, charge bool) (State,
 	ask := l.ask(cost)
 	v := Verdict{}
 	switch {
-	case ask > l.Capacity:
+	case ask > l.Capacity || used+ask > l.Capacity && ask > 0:
+		if charge == Force {
+			used = l.forced(used, ask)
+		}
 		v.Retry = Never
-	case used+ask > l.Capacity:
-		v.Retry = skew + l.perRefill.ceil(used+ask-l.Capacity)*l.period - (now - step)
-	case charge:
+		if ask <= l.Capacity {
+			v.Retry = skew + l.perRefill.ceil(used+ask-l.Capacity)*l.period - (now - step)
+		}
+	case charge != Nothing:
 		used = max(used+ask, 0)
 	}
 	v.Remaining = l.Capacity - used

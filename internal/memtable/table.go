@@ -71,7 +71,12 @@ func (s *Shard) TakePlain(l *algorithm.Rule, h uint64, now, cost int64) (v algor
 	if t == nil || s.limits[t.tag&idMask] != l || t.a&booked != 0 || l.Algorithm == algorithm.SlidingLog {
 		return v, false
 	}
-	next, v := l.Decide(t.state(l), now, cost, cost != 0)
+	charge := algorithm.Nothing
+	if cost != 0 {
+		charge = algorithm.Grants
+	}
+	next, v := l.Decide(t.state(l), now, cost, charge)
+	v.Remaining = max(v.Remaining, 0)
 	if cost != 0 && v.Granted() {
 		t.put(l, next)
 	}
@@ -82,12 +87,17 @@ func (s *Shard) TakePlain(l *algorithm.Rule, h uint64, now, cost int64) (v algor
 // set and it is granted.
 func (s *Shard) Take(l *algorithm.Rule, h uint64, o algorithm.Order, charge bool) algorithm.Verdict {
 	t := s.find(h)
-	if h == overflow(l) && o.Cost < 0 {
-		charge = false // another key may have used these tokens
+	forced := o.Force
+	if h == overflow(l) {
+		charge = charge && o.Cost >= 0 // another key may have used these tokens
+		o.Force = false                // and would have to pay for these
 	}
 	next, v, changed := l.Take(s.account(t, l, h), o, charge)
 	if changed {
 		s.write(t, l, h, next)
+	}
+	if forced && !v.Granted() { // of an overflow slot as well
+		v.Remaining = min(v.Remaining, 0)
 	}
 	return v
 }

@@ -1,9 +1,17 @@
 // Package config reads the file of rules.
+//
+// Everything in a file is checked, and all faults are reported together, each as
+// "file:line: field: what is wrong; want ...". A file with a domain at its top is a file of
+// envoyproxy/ratelimit, and is read as it is. Several files add up.
 package config
 
 import (
+	_ "embed"
+	"errors"
 	"net/netip"
+	"os"
 
+	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
@@ -17,8 +25,7 @@ type Config struct {
 	API            API
 	Rules          []rules.Rule
 	Overrides      []rules.Override
-
-	// Domains are in the dialect of envoyproxy/ratelimit; package envoy adds the field's type.
+	Domains        []*envoy.Domain // in the dialect of envoyproxy/ratelimit
 
 	Warnings []string // what is accepted and likely wrong, with file and line
 	Hash     string   // of the files' contents
@@ -55,3 +62,64 @@ type API struct {
 	Tokens            []string // bearer tokens; none: no token is asked for
 	AllowInlineLimits bool
 }
+
+// Options say how files are found and read. The zero Options are for a plain list of paths.
+type Options struct {
+	Runtime      *Runtime                    // the directories of envoyproxy/ratelimit; nil: none
+	MergeDomains bool                        // a domain may be in several files
+	Env          func(string) (string, bool) // for ${VAR}; nil: os.LookupEnv
+}
+
+// Load reads the files at paths, each a file or a directory, and those of o.Runtime. The error
+// joins all faults, one a line. Nobody reads the Config of a Load that failed.
+func Load(paths []string, o Options) (*Config, error) {
+	found, err := find(paths, o.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	files, err := read(found)
+	if err != nil {
+		return nil, err
+	}
+	return parse(files, o)
+}
+
+// Parse reads one file whose text is given; errors call it name.
+func Parse(name string, text []byte, o Options) (*Config, error) {
+	return parse([]file{{name, text}}, o)
+}
+
+func parse(files []file, o Options) (*Config, error) {
+	if o.Env == nil {
+		o.Env = os.LookupEnv
+	}
+	l := loader{
+		env: o.Env, mergeDomains: o.MergeDomains,
+		config: &Config{WhenStoreFails: Closed, Hash: hash(files)},
+		set:    map[string]place{},
+		named:  map[string]place{},
+		limits: map[string]place{},
+	}
+	for _, f := range files {
+		l.config.Files = append(l.config.Files, f.name)
+		l.file(f)
+	}
+	l.checkTogether()
+	if len(l.faults) > 0 {
+		return nil, errors.Join(l.faults...)
+	}
+	l.warn()
+	return l.config, nil
+}
+
+//go:embed example.yaml
+var example []byte
+
+// Example returns the Config of a server that was given no file: the rule example, in memory.
+func Example() (*Config, error) { return Parse("built-in example", example, Options{}) }
+
+// Schema is the JSON Schema of the file, for editors. It accepts what [Load] accepts, and a little
+// more: numbers that do not fit, and what only all files together show.
+//
+//go:embed schema.json
+var Schema []byte

@@ -1,5 +1,8 @@
 // Package rules decides HTTP requests by rules: which requests, counted by what key, under which
 // limits.
+//
+// All rules that match a request decide together: each of them grants, or nothing is charged.
+// Rules in [Shadow] decide by themselves, and deny nothing.
 package rules
 
 import (
@@ -13,15 +16,16 @@ import (
 // Request is what rules see of an HTTP request.
 type Request struct {
 	Method string
-	Host   string
-	Path   string // without the query
+	Host   string // with or without a port
+	Path   string // decoded, without the query; see [TargetPath]
 	Header http.Header
-	Client netip.Addr // after trusted proxies
+	Client netip.Addr // after trusted proxies; see [ClientAddress]
 }
 
 // Rule says which requests get which limits.
 type Rule struct {
-	Name    string // state, metrics and overrides belong to it
+	// Name is that of a limit ([headgate.Limit.Named]). State, metrics and overrides belong to it.
+	Name    string
 	Match   Match
 	Key     []KeyPart        // what is counted; empty: all requests together
 	Limits  []headgate.Limit // all must grant; named after the rule: name, name.2, ...
@@ -44,8 +48,8 @@ const (
 
 // Match says which requests a rule applies to. An empty field matches everything.
 type Match struct {
-	Methods []string
-	Hosts   []string // exact, or *.example.com
+	Methods []string // GET matches HEAD, too
+	Hosts   []string // exact, or *.example.com for all names below
 	Path    string   // exact, a prefix such as /x/*, or re: and a regular expression
 }
 
@@ -56,11 +60,11 @@ type KeyPart struct {
 	Bits   int    // of an IPv6 address that count; 0: 64
 }
 
-// Cost says how many tokens a request takes.
+// Cost says how many tokens a request takes. At most one field is set.
 type Cost struct {
-	Fixed          int64  // if neither field is named; 1 by default
-	RequestHeader  string // the header field that holds the cost
-	ResponseHeader string // charged after the response
+	Fixed          int64  // 0: 1
+	RequestHeader  string // the header field that holds the cost; less than 1 counts as 1
+	ResponseHeader string // 1 is charged before the request, the rest after the response
 }
 
 // Override gives keys of a rule other limits, or bans them.

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/headgate/headgate/service"
+)
+
+const serveHelp = `Serve limits to every language and gateway: Envoy's rate limit protocol, HTTP/JSON, forward
+auth for nginx, Caddy and Traefik, and a reverse proxy. Without --config, serve one example
+rule from memory and print what to try.
+
+A flag that is not given is taken from the environment: --store from HEADGATE_STORE, and so
+on, with lists separated by commas. Then the file of rules counts, then the default.
+
+With --envoy-env, or if the program is named ratelimit, the environment variables of
+envoyproxy/ratelimit count as well, with its defaults.
+
+Listeners are on this machine only unless an address says otherwise. SIGHUP reads the files
+again; SIGTERM and SIGINT end the server after the requests under way.`
+
+// serveFlags are the flags of serve as given.
+type serveFlags struct {
+	o         service.Options
+	proxies   []string
+	envoyEnv  bool
+	check     bool
+	schema    bool
+	logLevel  string
+	logFormat string
+}
+
+func newServe() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve [--config PATH]... [--store URL] [--proxy ADDR=URL]... | serve --check PATH...",
+		Short: "Serve limits over gRPC and HTTP, and as a proxy",
+		Long:  serveHelp,
+		Example: `  headgate serve
+  headgate serve --config rules.yaml --store redis://localhost:6379
+  headgate serve --check rules.yaml
+  headgate serve --config rules.yaml --proxy :80=http://localhost:3000`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), cmd, args) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringArrayVar(&f.o.Files, "config", nil,
+		"read rules from `PATH`, a file or a directory; may be repeated")
+	flags.BoolVar(&f.check, "check", false, "check the files that follow, or those of --config, and exit")
+	flags.BoolVar(&f.schema, "print-schema", false, "print the JSON Schema of the file and exit")
+	flags.StringVar(&f.o.Store, "store", "",
+		"keep state in the store at `URL`: memory:, redis://, rediss://,\n"+
+			"redis+cluster:// or redis+sentinel://")
+	flags.StringVar(&f.o.HTTP, "http", "",
+		"serve HTTP on `ADDR` (off: not at all; default "+service.DefaultHTTP+")")
+	flags.StringVar(&f.o.GRPC, "grpc", "",
+		"serve gRPC on `ADDR` (off: not at all; default "+service.DefaultGRPC+")")
+	flags.StringVar(&f.o.Debug, "debug", "",
+		"serve counters and profiles on `ADDR` (off: not at all;\ndefault "+service.DefaultDebug+")")
+	flags.StringVar(&f.o.Metrics, "metrics", "",
+		"serve Prometheus metrics on `ADDR` (default: /metrics of --http)")
+	flags.StringArrayVar(&f.proxies, "proxy", nil,
+		"limit requests to `ADDR=URL` and pass them on to URL; may be repeated")
+	flags.BoolVar(&f.envoyEnv, "envoy-env", false,
+		"use the environment variables of envoyproxy/ratelimit")
+	flags.DurationVar(&f.o.Grace, "grace", service.DefaultGrace,
+		"wait at most `D` for requests under way at the end")
+	flags.IntVar(&f.o.Connections, "max-connections", service.DefaultConnections,
+		"accept at most `N` connections at a time on each listener")
+	flags.StringVar(&f.logLevel, "log-level", "info", "log from `LEVEL` on: debug, info, warn or error")
+	flags.StringVar(&f.logFormat, "log-format", "text", "log as `FORMAT`: text or json")
+	flags.Float64Var(&f.o.LogDecisions, "log-decisions", 0,
+		"log the `FRACTION` of decisions, from 0 to 1")
+	return cmd
+}
+
+func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string) error {
+	if err := fromEnvironment(cmd); err != nil {
+		return err
+	}
+	switch {
+	case f.schema:
+		_, err := cmd.OutOrStdout().Write(service.Schema())
+		return err
+	case len(args) > 0 && !f.check:
+		return usagef(cmd, "unexpected argument %q; want flags only, such as --config %s", args[0], args[0])
+	}
+	f.o.Files = append(f.o.Files, args...)
+	if err := f.complete(cmd); err != nil {
+		return err
+	}
+	if f.check {
+		return f.checkFiles(cmd)
+	}
+	f.o.Version = version()
+	return service.Run(ctx, f.o)
+}
+
+// complete checks the flags and makes the options of them.
+func (f *serveFlags) complete(cmd *cobra.Command) error {
+	switch {
+	case f.o.Grace < 0:
+		return usagef(cmd, "--grace is %s; want 0s or more", f.o.Grace)
+	case f.o.Connections < 1:
+		return usagef(cmd, "--max-connections is %d; want 1 or more", f.o.Connections)
+	case !(f.o.LogDecisions >= 0 && f.o.LogDecisions <= 1):
+		return usagef(cmd, "--log-decisions is %g; want a fraction from 0 to 1", f.o.LogDecisions)
+	}
+	for _, text := range f.proxies {
+		address, target, ok := strings.Cut(text, "=")
+		if !ok || address == "" || target == "" {
+			return usagef(cmd, "--proxy is %q; want ADDR=URL, such as :80=http://localhost:3000", text)
+		}
+		f.o.Proxies = append(f.o.Proxies, service.Proxy{Listen: address, Target: target})
+	}
+	if f.envoyEnv {
+		e, err := service.ReadEnvironment(os.LookupEnv)
+		if err != nil {
+			return usagef(cmd, "%w", err)
+		}
+		f.o.Environment = e
+	}
+	f.o.Out = cmd.OutOrStdout()
+	return f.setLog(cmd)
+}
+
+// setLog makes the log, by the environment if the flags are not given.
+func (f *serveFlags) setLog(cmd *cobra.Command) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return usagef(cmd, "--log-level is %q; want debug, info, warn or error", f.logLevel)
+	}
+	if f.logFormat != "text" && f.logFormat != "json" {
+		return usagef(cmd, "--log-format is %q; want text or json", f.logFormat)
+	}
+	json := f.logFormat == "json"
+	if f.o.Environment != nil {
+		envLevel, envJSON := f.o.Environment.LogLevel()
+		if !cmd.Flags().Changed("log-level") {
+			level = envLevel
+		}
+		if !cmd.Flags().Changed("log-format") {
+			json = envJSON
+		}
+	}
+	f.o.Log = newLog(cmd.ErrOrStderr(), level, json)
+	return nil
+}
+
+func newLog(w io.Writer, level slog.Level, json bool) *slog.Logger {
+	o := &slog.HandlerOptions{Level: level}
+	if json {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}
+
+// checkFiles prints what the files say, or fails with all faults.
+func (f *serveFlags) checkFiles(cmd *cobra.Command) error {
+	if len(f.o.Files) == 0 && f.o.Environment == nil {
+		return usagef(cmd, "--check has no files; name them after it")
+	}
+	text, err := service.Check(f.o.Files, f.o.Environment)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), text)
+	return err
+}
+
+// fromEnvironment sets each flag that was not given to its variable, if that is set: HEADGATE_STORE
+// for --store.
+func fromEnvironment(cmd *cobra.Command) error {
+	var errs []error
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		name := "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+		value, ok := os.LookupEnv(name)
+		if flag.Changed || !ok || value == "" || flag.Name == "help" {
+			return
+		}
+		values := []string{value}
+		if flag.Value.Type() == "stringArray" {
+			values = strings.Split(value, ",")
+		}
+		for _, v := range values {
+			if err := cmd.Flags().Set(flag.Name, v); err != nil {
+				errs = append(errs, usagef(cmd, "%s is %q; want what --%s accepts", name, v, flag.Name))
+			}
+		}
+	})
+	return errors.Join(errs...)
+}

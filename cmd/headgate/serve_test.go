@@ -1,0 +1,294 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// server is a headgate serve that runs.
+type server struct {
+	t         *testing.T
+	cmd       *osexec.Cmd
+	addresses map[string]string // of its listeners
+	out       bytes.Buffer
+
+	mu   sync.Mutex
+	log  []string
+	done chan struct{} // closed when its log ends
+}
+
+// serveOn are flags for listeners on free ports.
+var serveOn = []string{
+	"serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--debug", "127.0.0.1:0",
+	"--log-format", "json",
+}
+
+// startServer starts the program under a name, and waits until it listens. It ends with the test.
+func startServer(t *testing.T, env []string, args ...string) *server {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, addresses: make(map[string]string), done: make(chan struct{})}
+	s.cmd = osexec.CommandContext(t.Context(), self)
+	s.cmd.Args = args
+	s.cmd.Env = append(os.Environ(), env...)
+	s.cmd.Stdout = &s.out
+	stderr, err := s.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.cmd.Process.Kill(); <-s.done; _ = s.cmd.Wait() })
+	listening := make(chan struct{})
+	go s.read(stderr, listening)
+	select {
+	case <-listening:
+	case <-s.done:
+		t.Fatalf("the server ended: %s", s.logged())
+	}
+	return s
+}
+
+// read reads the log until it ends. The gRPC listener is the last that is named.
+func (s *server) read(r io.Reader, listening chan<- struct{}) {
+	defer close(s.done)
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		s.mu.Lock()
+		s.log = append(s.log, lines.Text())
+		s.mu.Unlock()
+		var entry struct{ Msg, Listener, Address string }
+		if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Msg == "listening" {
+			s.addresses[entry.Listener] = entry.Address
+			if entry.Listener == "grpc" {
+				close(listening)
+			}
+		}
+	}
+}
+
+func (s *server) logged() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.log, "\n")
+}
+
+// end sends a signal, and returns the exit code.
+func (s *server) end(signal os.Signal) int {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(signal); err != nil {
+		s.t.Fatal(err)
+	}
+	<-s.done
+	_ = s.cmd.Wait()
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// get returns the status and the body of a page of a listener.
+func (s *server) get(listener, path string) (int, string) {
+	s.t.Helper()
+	resp, err := http.Get("http://" + s.addresses[listener] + path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// eventually polls until ok is true, for at most 10 seconds.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for until := time.Now().Add(10 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("not after 10s: %s", what)
+		}
+	}
+}
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+const edgeRequest = `{"domain": "edge", "descriptors": [{"entries": [{"key": "k", "value": "v"}]}]}`
+
+// The commands that a server without files prints work as they stand.
+func TestServeHints(t *testing.T) {
+	t.Parallel()
+	curl, err := osexec.LookPath("curl")
+	if err != nil {
+		t.Fatalf("%v; install curl", err)
+	}
+	s := startServer(t, nil, append([]string{"headgate"}, serveOn...)...)
+	eventually(t, "the hints are printed", func() bool {
+		code, _ := s.get("http", "/healthcheck")
+		return code == 200
+	})
+	if code := s.end(os.Interrupt); code != 0 {
+		t.Fatalf("exit %d: %s", code, s.logged())
+	}
+	text := s.out.String()
+	again := startServer(t, nil, append([]string{"headgate"}, serveOn...)...)
+	text = strings.ReplaceAll(text, s.addresses["http"], again.addresses["http"])
+	wants := []string{"200 OK", `"allowed":true`, "headgate_build_info"}
+	n := 0
+	for line := range strings.Lines(text) {
+		command, ok := strings.CutPrefix(strings.TrimSpace(line), "curl ")
+		if !ok {
+			continue
+		}
+		if n == len(wants) {
+			t.Fatalf("more commands than expected: %s", text)
+		}
+		out, err := osexec.CommandContext(t.Context(), "sh", "-c", curl+" -s "+command).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), wants[n]) {
+			t.Errorf("curl %s: %v\n%s\nwant %s in it", command, err, out, wants[n])
+		}
+		n++
+	}
+	if n != len(wants) {
+		t.Errorf("%d commands are printed, want %d:\n%s", n, len(wants), text)
+	}
+}
+
+// A Redis that is down at the start is one line; what is answered is up to the policy.
+func TestServeWithoutRedis(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]int{"closed": 429, "open": 200} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			file := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"), "when_store_fails: "+policy+
+				"\nrules: [{name: a-"+policy+", key: ip, limits: 100/m}]\n")
+			s := startServer(t, nil, append([]string{"headgate"}, append(serveOn,
+				"--config", file, "--store", "redis://u:secret@127.0.0.1:1")...)...)
+			eventually(t, "the failure is logged", func() bool {
+				return strings.Contains(s.logged(), "the store does not answer")
+			})
+			if code, body := s.get("http", "/auth/a-"+policy); code != want {
+				t.Errorf("%d %s, want %d", code, body, want)
+			}
+			if code, body := s.get("http", "/healthcheck"); code != 200 {
+				t.Errorf("not ready: %d %s", code, body)
+			}
+			if _, body := s.get("http", "/metrics"); !strings.Contains(body, "headgate_store_up 0") {
+				t.Error("headgate_store_up is not 0")
+			}
+			if strings.Contains(s.logged(), "secret") {
+				t.Error("the password is logged")
+			}
+		})
+	}
+}
+
+// The files are read again when they change, and a bad one changes nothing.
+func TestServeReload(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "edge.yaml")
+	limit := func(n string) string {
+		return "domain: edge\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: " + n + "}}]\n"
+	}
+	writeFile(t, file, limit("5"))
+	s := startServer(t, nil, append([]string{"headgate"}, append(serveOn, "--config", file)...)...)
+	limits := func() string { _, body := s.get("debug", "/rlconfig"); return body }
+	if got := limits(); !strings.Contains(got, "requests_per_unit=5,") {
+		t.Fatalf("%s", got)
+	}
+	writeFile(t, file, limit("7"))
+	eventually(t, "the change is in force", func() bool {
+		return strings.Contains(limits(), "requests_per_unit=7,")
+	})
+	writeFile(t, file, limit("many"))
+	resp, err := http.Post("http://"+s.addresses["http"]+"/-/reload", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != 422 || !strings.Contains(string(body), "edge.yaml:2:") {
+		t.Errorf("a bad file: %d %s", resp.StatusCode, body)
+	}
+	if got := limits(); !strings.Contains(got, "requests_per_unit=7,") {
+		t.Errorf("after a bad file: %s", got)
+	}
+	if _, body := s.get("http", "/metrics"); !strings.Contains(body, "headgate_config_last_load_success 0") {
+		t.Error("the metrics do not show the bad file")
+	}
+	writeFile(t, file, limit("9"))
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "SIGHUP is followed", func() bool {
+		return strings.Contains(limits(), "requests_per_unit=9,")
+	})
+}
+
+// As ratelimit it waits for its Redis and its configuration, and counts under the old names.
+func TestServeAsRatelimit(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	redis := redistest.Start(t)
+	env := []string{
+		"HOST=127.0.0.1", "PORT=0", "GRPC_HOST=127.0.0.1", "GRPC_PORT=0", "DEBUG_HOST=127.0.0.1",
+		"DEBUG_PORT=0", "LOG_LEVEL=INFO", "LOG_FORMAT=json", "USE_STATSD=false",
+		"REDIS_SOCKET_TYPE=tcp", "REDIS_URL=" + redis.Addr, "RUNTIME_ROOT=" + root,
+		"RUNTIME_SUBDIRECTORY=ratelimit", "USE_PROMETHEUS=true", "PROMETHEUS_ADDR=127.0.0.1:0",
+		"PROMETHEUS_PATH=/prom",
+	}
+	s := startServer(t, env, "/bin/ratelimit")
+	if code, body := s.get("http", "/healthcheck"); code != 500 || !strings.Contains(body, "not loaded") {
+		t.Errorf("without a configuration: %d %s", code, body)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "ratelimit", "config"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(root, "ratelimit", "config", "edge.yaml"),
+		"domain: edge\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 2}}]\n")
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is ready", func() bool { code, _ := s.get("http", "/healthcheck"); return code == 200 })
+	for i, want := range []int{200, 200, 429} {
+		resp, err := http.Post("http://"+s.addresses["http"]+"/json", "application/json", strings.NewReader(edgeRequest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("request %d: %d, want %d", i, resp.StatusCode, want)
+		}
+	}
+	if _, body := s.get("debug", "/stats"); !strings.Contains(body, "ratelimit.service.rate_limit.edge.k.over_limit: 1\n") {
+		t.Errorf("statistics: %s", body)
+	}
+	want := `ratelimit_service_rate_limit_total_hits{domain="edge",key1="k",key2=""} 3`
+	if _, body := s.get("metrics", "/prom"); !strings.Contains(body, want) {
+		t.Errorf("metrics: %s", body)
+	}
+	if code := s.end(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit %d: %s", code, s.logged())
+	}
+}

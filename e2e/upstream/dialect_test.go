@@ -1,0 +1,126 @@
+package upstream
+
+import (
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestTheSameLimitApplies compares what applies to 100,000 random descriptors under random
+// configurations: the limit, the path of its statistics and the key of its counter.
+func TestTheSameLimitApplies(t *testing.T) {
+	const configs, each = 5_000, 20
+	r := random{rand.New(rand.NewPCG(1, 2))}
+	limits := 0
+	for loaded := 0; loaded < configs; {
+		files := []file{{"f.yaml", r.config("d")}}
+		o, theirs := loadUpstream(files, false)
+		c, ours := loadOurs(files, false)
+		if diff := agree(theirs, ours); diff != "" {
+			t.Fatalf("%s\n%s", diff, files[0].text)
+		}
+		if theirs != nil {
+			continue
+		}
+		loaded++
+		for range each {
+			d := r.descriptor()
+			want, got := o.found("d", d), found(c, "d", d)
+			if got != want {
+				t.Fatalf("%s\n%+v\ngot  %s\nwant %s", files[0].text, d.Entries, got, want)
+			}
+			if want != "no limit" {
+				limits++
+			}
+		}
+	}
+	if limits < configs*each/10 {
+		t.Errorf("a limit applied to %d of %d descriptors; want at least a tenth", limits, configs*each)
+	}
+}
+
+// TestTheSameFilesAreAccepted compares the verdicts on configurations with random faults.
+func TestTheSameFilesAreAccepted(t *testing.T) {
+	r := random{rand.New(rand.NewPCG(3, 4))}
+	accepted, refused := 0, 0
+	for range 15_000 {
+		text := r.config("d")
+		for range 1 + r.IntN(3) {
+			text = r.mutate(text)
+		}
+		files := []file{{"f.yaml", text}}
+		_, theirs := loadUpstream(files, false)
+		_, ours := loadOurs(files, false)
+		if diff := agree(theirs, ours); diff != "" {
+			t.Fatalf("%s\n%s", diff, text)
+		}
+		if theirs == nil {
+			accepted++
+		} else {
+			refused++
+		}
+	}
+	if accepted < 1000 || refused < 1000 {
+		t.Errorf("accepted %d, refused %d; want at least 1,000 of both", accepted, refused)
+	}
+}
+
+// TestUpstreamsFiles compares the verdicts on every file of configuration in upstream's module:
+// those of its own tests, which are good or have one fault each, and its examples.
+func TestUpstreamsFiles(t *testing.T) {
+	dir := moduleDir(t)
+	count := 0
+	for _, pattern := range []string{
+		"test/config/*.yaml", "examples/ratelimit/config/*.yaml", "test/integration/runtime/current/ratelimit/*.yaml",
+		"test/integration/runtime/current/ratelimit/config/*.yaml",
+	} {
+		names, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			compareFiles(t, false, read(t, name))
+			count++
+		}
+	}
+	if count < 20 {
+		t.Errorf("found %d files; want at least 20", count)
+	}
+	one, two := filepath.Join(dir, "test/config/merge_domain_key1.yaml"), filepath.Join(dir, "test/config/merge_domain_key2.yaml")
+	basic := filepath.Join(dir, "test/config/basic_config.yaml")
+	compareFiles(t, true, read(t, one), read(t, two))
+	compareFiles(t, false, read(t, one), read(t, two))
+	compareFiles(t, true, read(t, one), read(t, one))
+	compareFiles(t, false, read(t, basic), read(t, filepath.Join(dir, "test/config/duplicate_domain.yaml")))
+}
+
+func compareFiles(t *testing.T, merge bool, files ...file) {
+	t.Helper()
+	_, theirs := loadUpstream(files, merge)
+	_, ours := loadOurs(files, merge)
+	if diff := agree(theirs, ours); diff != "" {
+		t.Errorf("%s: %s", files[0].name, diff)
+	}
+}
+
+func read(t *testing.T, name string) file {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file{filepath.Base(name), string(text)}
+}
+
+// moduleDir is the directory of upstream's module.
+func moduleDir(t *testing.T) string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/ratelimit").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}

@@ -1,0 +1,65 @@
+// Package storeurl opens the stores that a command line or a file of rules names by URL.
+package storeurl
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9/logging"
+)
+
+// Want lists the accepted URLs, for errors and help.
+const Want = "memory:, redis://, rediss://, redis+cluster:// or redis+sentinel:// with a host"
+
+// Store is a headgate.Store by its URL.
+type Store struct {
+	headgate.Store
+	io.Closer
+
+	Name    string            // the URL without its password
+	Permits concurrency.Store // in the same place
+	Redis   *redisstore.Store // nil in memory
+}
+
+// Memory reports whether the state ends with the process.
+func (s *Store) Memory() bool { return s.Redis == nil }
+
+// Open opens the store at rawURL. It connects at the first request.
+func Open(rawURL string) (*Store, error) {
+	scheme, _, _ := strings.Cut(rawURL, "://")
+	switch scheme {
+	case "memory:", "memory":
+		return &Store{
+			Store: headgate.NewMemory(0), Closer: io.NopCloser(nil), Name: "memory:",
+			Permits: concurrency.NewMemory(),
+		}, nil
+	case "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel":
+		logging.Disable() // its errors also come as errors
+		s, err := redisstore.Open(rawURL)
+		if err != nil {
+			return nil, err
+		}
+		return &Store{s, s, WithoutPassword(rawURL), s, s}, nil
+	}
+	return nil, &headgate.InvalidError{
+		Field: "store", Value: fmt.Sprintf("%q", WithoutPassword(rawURL)), Want: Want,
+	}
+}
+
+// WithoutPassword returns rawURL, which may not be a URL, without what may be secret.
+func WithoutPassword(rawURL string) string {
+	at := strings.LastIndexByte(rawURL, '@')
+	if at < 0 {
+		return rawURL
+	}
+	scheme, rest, ok := strings.Cut(rawURL[:at], "://")
+	if !ok {
+		return "..." + rawURL[at:]
+	}
+	user, _, _ := strings.Cut(rest, ":")
+	return scheme + "://" + user + ":..." + rawURL[at:]
+}

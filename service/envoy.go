@@ -1,0 +1,116 @@
+package service
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate/service/internal/config"
+	"github.com/headgate/headgate/service/internal/envoy"
+	"github.com/headgate/headgate/service/internal/grpcserver"
+	"github.com/headgate/headgate/service/internal/listen"
+	"github.com/headgate/headgate/service/internal/metrics"
+)
+
+// decider decides requests of Envoy's protocol, and measures them.
+type decider struct {
+	*server
+	limiter *envoy.Limiter
+}
+
+// Decide implements wire.Decider.
+func (d decider) Decide(ctx context.Context, req *envoy.Request, resp *envoy.Response) error {
+	started := time.Now()
+	err := d.limiter.Decide(ctx, req, resp)
+	d.envoyMetrics.Served(time.Since(started))
+	if d.o.LogDecisions > 0 && rand.Float64() < d.o.LogDecisions {
+		d.logEnvoy(req, resp, err)
+	}
+	return err
+}
+
+func (s *server) logEnvoy(req *envoy.Request, resp *envoy.Response, err error) {
+	attributes := []any{"domain", req.Domain, "descriptors", req.Descriptors}
+	if err != nil {
+		attributes = append(attributes, "error", err)
+	} else {
+		attributes = append(attributes, "allowed", resp.Code == envoy.OK)
+	}
+	s.log.Info("decision", attributes...)
+}
+
+// buildEnvoy makes what serves Envoy's protocol.
+func (s *server) buildEnvoy() {
+	var o envoy.Options
+	milliseconds := false
+	if s.env != nil {
+		l := s.env.Limiter
+		o = envoy.Options{
+			NearLimitRatio:    float32(l.NearLimitRatio),
+			LocalCacheBytes:   l.LocalCacheBytes,
+			KeyPrefix:         l.KeyPrefix,
+			StopWhenOverLimit: l.StopWhenOver,
+			ShadowMode:        l.Shadow,
+			QuotaMode:         l.Quota,
+			DynamicMetadata:   l.Metadata,
+		}
+		if l.Headers {
+			o.LimitHeader, o.RemainingHeader = l.LimitHeader, l.RemainingHeader
+			o.ResetHeader = l.ResetHeader
+		}
+		milliseconds = s.env.MillisecondTimes
+	}
+	s.envoyMetrics = metrics.NewEnvoy(s.metrics, milliseconds)
+	s.limiter = envoy.New(s.stores.bare, s.stores.perSecond, o, &s.envoyMetrics.Statistics)
+}
+
+// useDomains makes the limiter decide by the domains of c.
+func (s *server) useDomains(c *config.Config) error {
+	if len(c.Domains) == 0 && s.limiter.Config() == nil {
+		return nil
+	}
+	domains, err := envoy.NewConfig(c.Domains, s.env != nil && s.env.MergeDomains)
+	if err != nil {
+		return err
+	}
+	s.limiter.Use(domains)
+	return nil
+}
+
+// openGRPC opens the gRPC listener.
+func (s *server) openGRPC(ctx context.Context) error {
+	if s.o.GRPC == Off {
+		return nil
+	}
+	config, err := s.tls(s.grpcCertificates(), "h2")
+	if err != nil {
+		return err
+	}
+	on, err := listen.On(ctx, "--grpc", s.o.GRPC, s.o.Connections, nil)
+	if err != nil {
+		return err
+	}
+	o := grpcserver.Options{TLS: config, MaxConnections: s.o.Connections}
+	if s.env != nil {
+		o.MaxConnectionAge, o.MaxConnectionAgeGrace = s.env.MaxAge, s.env.MaxAgeGrace
+	}
+	server := grpcserver.New(decider{s, s.limiter}, o)
+	s.health.tell(server.SetReady)
+	s.listeners = append(s.listeners, listener{"grpc", on, server.Serve, server.GracefulStop})
+	return nil
+}
+
+// serveStats prints the counters of Envoy's protocol.
+func (s *server) serveStats(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	s.envoyMetrics.WriteStats(w)
+}
+
+// serveLimits prints the limits of Envoy's dialect.
+func (s *server) serveLimits(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if c := s.limiter.Config(); c != nil {
+		_, _ = w.Write([]byte(c.String()))
+	}
+}

@@ -1,0 +1,68 @@
+package service
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/headgate/headgate/service/internal/wire"
+)
+
+// http returns what the HTTP listener serves.
+func (s *server) http() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /healthcheck", s.health)
+	mux.HandleFunc("GET /-/healthy", alive)
+	mux.HandleFunc("POST /-/reload", s.serveReload)
+	mux.Handle("/v1/", s.api)
+	mux.Handle("/json", wire.JSONHandler(decider{s, s.limiter}))
+	mux.Handle("/auth", s.auth)
+	mux.Handle("/auth/", s.auth)
+	if s.o.Metrics == Off {
+		mux.Handle("GET /metrics", s.metrics.Handler())
+	}
+	return mux
+}
+
+// serveReload reads the files again and answers with the error, if there is one.
+func (s *server) serveReload(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if err := s.watcher.Reload(); err != nil {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprintln(w, err)
+		return
+	}
+	fmt.Fprintln(w, "OK")
+}
+
+// metricsOnly returns what the listener of metrics serves.
+func (s *server) metricsOnly() http.Handler {
+	mux := http.NewServeMux()
+	path := "/metrics"
+	if s.env != nil {
+		path = s.env.MetricsPath
+	}
+	mux.Handle(path, s.metrics.Handler())
+	return mux
+}
+
+// debug returns what the debug listener serves.
+func (s *server) debug() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", index)
+	mux.HandleFunc("GET /stats", s.serveStats)
+	mux.HandleFunc("GET /rlconfig", s.serveLimits)
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// index lists the pages of the debug listener.
+func index(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprint(w, "/stats          counters\n/rlconfig       limits of Envoy's dialect\n"+
+		"/debug/pprof/   profiles\n")
+}

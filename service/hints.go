@@ -1,0 +1,40 @@
+package service
+
+import (
+	"fmt"
+	"net"
+)
+
+// announce says where the server listens and, if it was started without files, what to try.
+func (s *server) announce() {
+	addresses := make(map[string]string)
+	for _, l := range s.listeners {
+		addresses[l.name] = l.on.Addr().String()
+		s.log.Info("listening", "listener", l.name, "address", l.on.Addr().String())
+	}
+	if !s.builtIn() || s.o.Out == nil || s.o.HTTP == Off {
+		return
+	}
+	http := "http://" + reachable(addresses["http"])
+	fmt.Fprintf(s.o.Out, hints, http, http, http)
+}
+
+const hints = `Headgate serves the rule "example": 5 requests a minute for each key, kept in memory.
+
+Try, in another terminal:
+  curl -i %s/auth/example
+  curl %s/v1/take -d '{"rule": "example", "key": "user:42"}'
+  curl %s/metrics
+
+Next: write your rules to a file, and start headgate serve --config FILE.
+Ctrl-C ends the server.
+`
+
+// reachable returns an address to connect to: one on all interfaces is on this machine.
+func reachable(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return address
+}

@@ -1,0 +1,224 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tree writes files and symbolic links (text "-> TARGET") below a new directory.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	at := t.TempDir()
+	for name, text := range files {
+		name = filepath.Join(at, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		target, isLink := strings.CutPrefix(text, "-> ")
+		err := error(nil)
+		if isLink {
+			err = os.Symlink(target, name)
+		} else {
+			err = os.WriteFile(name, []byte(text), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return at
+}
+
+func below(t *testing.T, at string, names []string) []string {
+	t.Helper()
+	short := make([]string, len(names))
+	for i, name := range names {
+		relative, err := filepath.Rel(at, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short[i] = relative
+	}
+	return short
+}
+
+const oneRule, otherRule = "rules: [{name: a, limits: 5/m}]\n", "rules: [{name: b, limits: 5/m}]\n"
+
+func TestDirectory(t *testing.T) {
+	at := tree(t, map[string]string{
+		"b.yml": otherRule, "a.yaml": oneRule, "notes.txt": "no", ".hidden.yaml": "no",
+		"below/c.yaml": "no",
+	})
+	c, err := Load([]string{at, filepath.Join(at, "a.yaml")}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := below(t, at, c.Files), []string{"a.yaml", "b.yml"}; !slices.Equal(got, want) {
+		t.Errorf("files %v; want %v", got, want)
+	}
+	if len(c.Rules) != 2 || c.Rules[0].Name != "a" || c.Rules[1].Name != "b" {
+		t.Errorf("rules %v", c.Rules)
+	}
+}
+
+// TestConfigMapIsReadOnce has the files of a mounted ConfigMap, which envoyproxy/ratelimit reads
+// twice.
+func TestConfigMapIsReadOnce(t *testing.T) {
+	at := tree(t, map[string]string{
+		"..2026/edge.yaml": "domain: d\n", "..data": "-> ..2026", "edge.yaml": "-> ..data/edge.yaml",
+	})
+	for _, c := range []struct {
+		paths []string
+		o     Options
+	}{
+		{[]string{at}, Options{}},
+		{nil, Options{Runtime: &Runtime{Root: at}}},
+		{nil, Options{Runtime: &Runtime{Root: filepath.Dir(at), Subdirectory: filepath.Base(at), AppDirectory: "config"}}},
+	} {
+		config, err := Load(c.paths, c.o)
+		if err != nil {
+			t.Error(err)
+		} else if len(config.Domains) != 1 || !reflect.DeepEqual(below(t, at, config.Files), []string{"edge.yaml"}) {
+			t.Errorf("files %v, domains %v", config.Files, config.Domains)
+		}
+	}
+}
+
+func TestRuntimeDirectories(t *testing.T) {
+	files := map[string]string{
+		"sub/config/a.yaml": "domain: a\n", "sub/config/deep/b": "domain: b\n",
+		"sub/config/.c.yaml": "no", "sub/d.yaml": "domain: d\n", "sub/config.e.yaml": "domain: e\n",
+		"other/config.f.yaml": "domain: f\n", "other/g.yaml": "domain: g\n", "empty/.keep": "no",
+	}
+	at := tree(t, files)
+	for _, c := range []struct {
+		runtime Runtime
+		want    []string
+	}{
+		{Runtime{Subdirectory: "sub", AppDirectory: "config"}, []string{"a", "b"}},
+		{Runtime{Subdirectory: "sub", AppDirectory: "config", WatchRoot: true}, []string{"a", "b"}},
+		{Runtime{Subdirectory: "sub"}, []string{"e", "a", "b", "d"}},
+		{Runtime{Subdirectory: "other", AppDirectory: "config"}, []string{"f", "g"}},
+		{Runtime{Subdirectory: "other", AppDirectory: "config", WatchRoot: true}, []string{"f"}},
+		{Runtime{Subdirectory: "empty", AppDirectory: "config"}, nil},
+	} {
+		c.runtime.Root = at
+		config, err := Load(nil, Options{Runtime: &c.runtime})
+		if err != nil {
+			t.Errorf("%+v: %v", c.runtime, err)
+			continue
+		}
+		var got []string
+		for _, d := range config.Domains {
+			got = append(got, d.Name)
+		}
+		slices.Sort(got)
+		slices.Sort(c.want)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%+v: domains %v; want %v", c.runtime, got, c.want)
+		}
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	at := tree(t, map[string]string{"empty/.keep": ""})
+	_, err := Load([]string{filepath.Join(at, "none.yaml"), filepath.Join(at, "empty")}, Options{
+		Runtime: &Runtime{Root: filepath.Join(at, "gone")},
+	})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	got := strings.ReplaceAll(err.Error(), at+"/", "")
+	const want = `none.yaml: cannot be read: no such file or directory; want a file or a directory
+empty: has no files of rules; want *.yaml or *.yml in it
+gone: cannot be read: no such file or directory; want a directory, by RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestFilesAddUp(t *testing.T) {
+	at := tree(t, map[string]string{
+		"1.yaml": "store: memory\ntrust: 10.0.0.0/8\nlisten: {http: ':80'}\n" + oneRule,
+		"2.yaml": "when_store_fails: open\ntrust: 192.0.2.1\nlisten: {grpc: ':81'}\n" +
+			"overrides: [{rule: a, key: all, ban: true}]\napi: {tokens: [t]}\n",
+		"3.yaml": "domain: d\n",
+	})
+	c, err := Load([]string{at}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Store != "memory" || c.WhenStoreFails != Open || len(c.Trust) != 2 || len(c.Rules) != 1 ||
+		(c.Listen != Listen{HTTP: ":80", GRPC: ":81"}) || len(c.Overrides) != 1 || len(c.Domains) != 1 {
+		t.Errorf("together %+v", c)
+	}
+}
+
+func TestFilesThatContradict(t *testing.T) {
+	at := tree(t, map[string]string{
+		"1.yaml": "store: memory\nlisten: {http: ':80'}\n" + oneRule,
+		"2.yaml": "listen:\n  http: ':80'\nstore: memory\n" + oneRule + "domains: [{domain: d}]\n",
+		"3.yaml": "domain: d\n",
+	})
+	_, err := Load([]string{at}, Options{})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	got := strings.ReplaceAll(err.Error(), at+"/", "")
+	const want = `2.yaml:2: listen.http: is also given at 1.yaml:2; want it in one file
+2.yaml:3: store: is also given at 1.yaml:1; want it in one file
+2.yaml:4: rules[0].name: "a" is also the name of the rule at 1.yaml:3; want another
+3.yaml:1: duplicate domain 'd' in config file`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if _, err := Load([]string{filepath.Join(at, "3.yaml")}, Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHash says when files are the same.
+func TestHash(t *testing.T) {
+	at := tree(t, map[string]string{"a.yaml": oneRule, "b.txt": "1"})
+	paths := []string{at}
+	c, err := Load(paths, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if Hash(paths, Options{}) != c.Hash {
+		t.Error("another hash than that of Load")
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("b.txt", "2")
+	if Hash(paths, Options{}) != c.Hash {
+		t.Error("another hash because of a file that is not read")
+	}
+	write("b.yaml", otherRule)
+	if Hash(paths, Options{}) == c.Hash {
+		t.Error("the same hash with another file")
+	}
+	gone := []string{filepath.Join(at, "none")}
+	if h := Hash(gone, Options{}); h == c.Hash || h != Hash(gone, Options{}) {
+		t.Error("the hash of an error is not that of the error")
+	}
+}
+
+func TestDirectories(t *testing.T) {
+	at := tree(t, map[string]string{"a/a.yaml": oneRule, "current/sub/config/deep/b.yaml": "domain: d\n"})
+	got := Directories(
+		[]string{filepath.Join(at, "a"), filepath.Join(at, "a", "a.yaml")},
+		Options{Runtime: &Runtime{
+			Root: filepath.Join(at, "current"), Subdirectory: "sub", AppDirectory: "config", WatchRoot: true,
+		}})
+	want := []string{"a", "current/sub/config", ".", "current/sub/config/deep"}
+	if short := below(t, at, got); !slices.Equal(short, want) {
+		t.Errorf("directories %v; want %v", short, want)
+	}
+}

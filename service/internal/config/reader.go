@@ -1,0 +1,311 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// place is a line of a file.
+type place struct {
+	file string
+	line int
+}
+
+func (p place) String() string { return p.file + ":" + strconv.Itoa(p.line) }
+
+// origin is where a value was given.
+type origin struct {
+	place
+
+	field string
+}
+
+// loader collects what the files say, and what is wrong with them.
+type loader struct {
+	env    func(string) (string, bool)
+	config *Config
+	faults []error
+
+	mergeDomains bool
+
+	set    map[string]place // the scalars that were given, by field
+	named  map[string]place // the rules, by name
+	limits map[string]place // the names of limits
+
+	rules     []origin // of config.Rules
+	overrides []origin // of config.Overrides
+}
+
+func (l *loader) fault(at place, field, text string) {
+	if field != "" {
+		text = field + ": " + text
+	}
+	l.faults = append(l.faults, errors.New(at.String()+": "+text))
+}
+
+func (l *loader) warnAt(at place, field, text string) {
+	if field != "" {
+		text = field + ": " + text
+	}
+	l.config.Warnings = append(l.config.Warnings, at.String()+": "+text)
+}
+
+// reader reads the values of one file.
+type reader struct {
+	*loader
+	file string
+}
+
+func (r *reader) at(n *yaml.Node) place { return place{r.file, n.Line} }
+
+func (r *reader) faultf(n *yaml.Node, field, format string, values ...any) {
+	r.fault(r.at(n), field, fmt.Sprintf(format, values...))
+}
+
+// field is an accepted field of a mapping.
+type field struct {
+	name string
+	read func(n *yaml.Node, path string)
+}
+
+// mapping reads the fields of n, which is at path.
+func (r *reader) mapping(n *yaml.Node, path string, accepted ...field) {
+	if n.Kind != yaml.MappingNode {
+		r.faultf(n, path, "is %s; want a mapping with %s", kind(n), names(accepted))
+		return
+	}
+	lines := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			r.faultf(key, path, "the name of a field is %s; want %s", kind(key), names(accepted))
+			continue
+		}
+		at := join(path, key.Value)
+		if first, twice := lines[key.Value]; twice {
+			r.faultf(key, at, "is given twice, first in line %d; want it once", first)
+			continue
+		}
+		lines[key.Value] = key.Line
+		r.field(key, value, at, accepted)
+	}
+}
+
+func (r *reader) field(key, value *yaml.Node, path string, accepted []field) {
+	for _, f := range accepted {
+		if f.name != key.Value {
+			continue
+		}
+		if value.Tag == "!!null" {
+			r.faultf(key, path, "has no value; want one, or no field")
+			return
+		}
+		f.read(value, path)
+		return
+	}
+	text := "unknown field; want " + names(accepted)
+	if near := nearest(key.Value, accepted); near != "" {
+		text += "; did you mean " + near + "?"
+	}
+	r.faultf(key, path, "%s", text)
+}
+
+// list calls item for each entry of n.
+func (r *reader) list(n *yaml.Node, path string, item func(n *yaml.Node, path string)) {
+	if n.Kind != yaml.SequenceNode {
+		r.faultf(n, path, "is %s; want a list", kind(n))
+		return
+	}
+	for i, entry := range n.Content {
+		item(entry, path+"["+strconv.Itoa(i)+"]")
+	}
+}
+
+// texts reads a text, or a list of texts.
+func (r *reader) texts(n *yaml.Node, path string, item func(text string, n *yaml.Node, path string)) {
+	one := func(n *yaml.Node, path string) {
+		if text, ok := r.text(n, path); ok {
+			item(text, n, path)
+		}
+	}
+	if n.Kind != yaml.SequenceNode {
+		one(n, path)
+		return
+	}
+	if len(n.Content) == 0 {
+		r.faultf(n, path, "is empty; want at least one entry, or no field")
+	}
+	r.list(n, path, one)
+}
+
+// text reads a text, in which ${ has no meaning and is refused.
+func (r *reader) text(n *yaml.Node, path string) (string, bool) {
+	if !r.isText(n, path) {
+		return "", false
+	}
+	if strings.Contains(n.Value, "${") {
+		r.faultf(n, path, "%q: variables are replaced only in store, listen, tls and api.tokens; "+
+			"want the value itself", n.Value)
+		return "", false
+	}
+	return n.Value, true
+}
+
+func (r *reader) isText(n *yaml.Node, path string) bool {
+	// A time such as 2027-01-01T00:00:00Z has a tag of its own.
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" && n.Tag != "!!timestamp" {
+		r.faultf(n, path, "is %s; want text", kind(n))
+		return false
+	}
+	if n.Value == "" {
+		r.faultf(n, path, "is empty; want text")
+		return false
+	}
+	return true
+}
+
+// connection reads a text in which ${VAR} is replaced by the environment.
+func (r *reader) connection(n *yaml.Node, path string) (string, bool) {
+	if !r.isText(n, path) {
+		return "", false
+	}
+	var b strings.Builder
+	for rest := n.Value; ; {
+		before, after, more := strings.Cut(rest, "${")
+		b.WriteString(before)
+		if !more {
+			return b.String(), true
+		}
+		name, tail, closed := strings.Cut(after, "}")
+		if !closed || !isVariable(name) {
+			r.faultf(n, path, "${ begins no variable; want ${NAME}, of letters, digits and _")
+			return "", false
+		}
+		value, _ := r.env(name)
+		if value == "" {
+			r.faultf(n, path, "${%s} is not set or empty; want a value in the environment", name)
+			return "", false
+		}
+		b.WriteString(value)
+		rest = tail
+	}
+}
+
+func isVariable(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+func (r *reader) boolean(n *yaml.Node, path string) (value, ok bool) {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
+		r.faultf(n, path, "is %s; want true or false", kind(n))
+		return false, false
+	}
+	return strings.EqualFold(n.Value, "true"), true
+}
+
+// whole reads a whole number of at least least.
+func (r *reader) whole(n *yaml.Node, path string, least int64) (int64, bool) {
+	v, err := strconv.ParseInt(n.Value, 10, 64)
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!int" || err != nil || v < least || v > math.MaxInt32 {
+		r.faultf(n, path, "is %s; want a whole number from %d to %d", kind(n), least, math.MaxInt32)
+		return 0, false
+	}
+	return v, true
+}
+
+// once reports whether the field at path is given for the first time in all files.
+func (r *reader) once(n *yaml.Node, path string) bool {
+	if first, twice := r.set[path]; twice {
+		r.faultf(n, path, "is also given at %s; want it in one file", first)
+		return false
+	}
+	r.set[path] = r.at(n)
+	return true
+}
+
+// missing reports that mapping n has no field name.
+func (r *reader) missing(n *yaml.Node, path, name, want string) {
+	if n.Kind == yaml.MappingNode {
+		r.faultf(n, join(path, name), "is missing; want %s", want)
+	}
+}
+
+// kind says what n is, for an error.
+func kind(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	switch n.Tag {
+	case "!!null":
+		return "nothing"
+	case "!!str", "!!timestamp":
+		return strconv.Quote(n.Value)
+	case "!!int", "!!float":
+		return "the number " + n.Value
+	case "!!bool":
+		return "the boolean " + n.Value
+	}
+	return "of the type " + n.Tag
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func names(fields []field) string {
+	all := make([]string, len(fields))
+	for i, f := range fields {
+		all[i] = f.name
+	}
+	return strings.Join(all, ", ")
+}
+
+// nearest returns the field whose name is at most two changes away from name, or "".
+func nearest(name string, fields []field) string {
+	best, least := "", 3
+	for _, f := range fields {
+		if d := distance(strings.ToLower(name), f.name); d < least && d < len(f.name) {
+			best, least = f.name, d
+		}
+	}
+	return best
+}
+
+// distance is the number of insertions, deletions and replacements of bytes between a and b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := diagonal
+			if a[i] != b[j] {
+				replaced++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

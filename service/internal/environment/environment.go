@@ -1,0 +1,159 @@
+// Package environment reads the environment variables of envoyproxy/ratelimit.
+//
+// Each variable is honoured, or there is one warning that says what happens instead.
+package environment
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+)
+
+// Settings are what the variables say, with the defaults of envoyproxy/ratelimit.
+type Settings struct {
+	HTTP     string // host:port
+	GRPC     string
+	GRPCUnix string // the path of a socket, instead of GRPC
+	Debug    string
+	Metrics  string // empty: off
+
+	MetricsPath      string
+	TLS              TLS
+	MaxAge           time.Duration // of a gRPC connection
+	MaxAgeGrace      time.Duration
+	LogLevel         slog.Level
+	LogJSON          bool
+	Runtime          Runtime
+	MergeDomains     bool
+	ForceStart       bool
+	HealthByStore    bool // not ready while Redis does not answer
+	XDS              *XDS // nil: the configuration is in files
+	Limiter          Limiter
+	Redis            Redis
+	PerSecond        *Redis // nil: limits by second are in Redis, as all others
+	ExtraTags        map[string]string
+	MillisecondTimes bool // response times in Prometheus are in milliseconds
+
+	Warnings []string // one for each variable that is set and not honoured
+}
+
+// TLS is that of the gRPC listener. Without Cert there is none.
+type TLS struct {
+	Cert, Key string
+	ClientCA  string // clients must show a certificate that it signed
+	ClientSAN string // and that has this name
+}
+
+// Runtime says where the files of the configuration are.
+type Runtime struct {
+	Root, Subdirectory, AppDirectory string
+	WatchRoot                        bool // Root is a symbolic link that is replaced as a whole
+}
+
+// Limiter holds the settings of the limiter.
+type Limiter struct {
+	NearLimitRatio  float64
+	LocalCacheBytes int
+	KeyPrefix       string
+	Shadow          bool
+	Quota           bool
+	StopWhenOver    bool // charge no descriptor of a request that is over a limit
+	Metadata        bool
+	Headers         bool
+	LimitHeader     string
+	RemainingHeader string
+	ResetHeader     string
+}
+
+// Read reads the variables that lookup finds. The error joins all faults.
+func Read(lookup func(string) (string, bool)) (*Settings, error) {
+	v := &variables{lookup: lookup}
+	s := &Settings{
+		HTTP:             v.address("HOST", "0.0.0.0", "PORT", 8080),
+		GRPC:             v.address("GRPC_HOST", "0.0.0.0", "GRPC_PORT", 8081),
+		GRPCUnix:         v.text("GRPC_UDS", ""),
+		Debug:            v.address("DEBUG_HOST", "0.0.0.0", "DEBUG_PORT", 6070),
+		MetricsPath:      v.text("PROMETHEUS_PATH", "/metrics"),
+		MaxAge:           v.duration("GRPC_MAX_CONNECTION_AGE", 24*time.Hour),
+		MaxAgeGrace:      v.duration("GRPC_MAX_CONNECTION_AGE_GRACE", time.Hour),
+		LogLevel:         v.level("LOG_LEVEL", slog.LevelWarn),
+		LogJSON:          v.oneOf("LOG_FORMAT", "text", "text", "json") == "json",
+		MergeDomains:     v.flag("MERGE_DOMAIN_CONFIG", false),
+		ForceStart:       v.flag("FORCE_START_WITHOUT_INITIAL_CONFIG", false),
+		HealthByStore:    v.flag("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", false),
+		ExtraTags:        v.pairs("EXTRA_TAGS"),
+		MillisecondTimes: v.flag("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", false),
+		Limiter:          v.limiter(),
+		Redis:            v.redis("REDIS_"),
+		Runtime: Runtime{
+			Root:         v.text("RUNTIME_ROOT", "/srv/runtime_data/current"),
+			Subdirectory: v.text("RUNTIME_SUBDIRECTORY", ""),
+			AppDirectory: v.text("RUNTIME_APPDIRECTORY", "config"),
+			WatchRoot:    v.flag("RUNTIME_WATCH_ROOT", true),
+		},
+	}
+	if v.flag("USE_PROMETHEUS", false) {
+		s.Metrics = v.listenAddress("PROMETHEUS_ADDR", ":9090")
+	}
+	if v.flag("GRPC_SERVER_USE_TLS", false) {
+		s.TLS = v.tls()
+	}
+	if v.flag("REDIS_PERSECOND", false) {
+		second := v.redis("REDIS_PERSECOND_")
+		s.PerSecond = &second
+	}
+	if v.oneOf("CONFIG_TYPE", "FILE", "FILE", "GRPC_XDS_SOTW") == "GRPC_XDS_SOTW" {
+		s.XDS = v.xds()
+	}
+	if v.oneOf("BACKEND_TYPE", "redis", "redis", "memcache") == "memcache" {
+		v.fail("BACKEND_TYPE is \"memcache\", which is not supported; want redis")
+	}
+	s.Warnings = v.unsupported()
+	return s, errors.Join(v.errs...)
+}
+
+func (v *variables) limiter() Limiter {
+	l := Limiter{
+		NearLimitRatio:  v.ratio("NEAR_LIMIT_RATIO", 0.8),
+		LocalCacheBytes: v.number("LOCAL_CACHE_SIZE_IN_BYTES", 0),
+		KeyPrefix:       v.text("CACHE_KEY_PREFIX", ""),
+		Shadow:          v.flag("SHADOW_MODE", false),
+		Quota:           v.flag("QUOTA_MODE", false),
+		StopWhenOver:    v.flag("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", false),
+		Metadata:        v.flag("RESPONSE_DYNAMIC_METADATA", false),
+		Headers:         v.flag("LIMIT_RESPONSE_HEADERS_ENABLED", false),
+		LimitHeader:     v.text("LIMIT_LIMIT_HEADER", "RateLimit-Limit"),
+		RemainingHeader: v.text("LIMIT_REMAINING_HEADER", "RateLimit-Remaining"),
+		ResetHeader:     v.text("LIMIT_RESET_HEADER", "RateLimit-Reset"),
+	}
+	return l
+}
+
+func (v *variables) tls() TLS {
+	t := TLS{
+		Cert:      v.text("GRPC_SERVER_TLS_CERT", ""),
+		Key:       v.text("GRPC_SERVER_TLS_KEY", ""),
+		ClientCA:  v.text("GRPC_CLIENT_TLS_CACERT", ""),
+		ClientSAN: v.text("GRPC_CLIENT_TLS_SAN", ""),
+	}
+	if t.Cert == "" || t.Key == "" {
+		v.fail("GRPC_SERVER_USE_TLS is true without GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY; " +
+			"want the paths of both files")
+	}
+	if t.ClientSAN != "" && t.ClientCA == "" {
+		v.fail("GRPC_CLIENT_TLS_SAN is set without GRPC_CLIENT_TLS_CACERT; " +
+			"want the certificates that sign those of clients")
+	}
+	return t
+}
+
+// address joins a host and a port.
+func (v *variables) address(hostName, host, portName string, port int) string {
+	n := v.number(portName, port)
+	if n > 65535 {
+		v.fail("%s is %d; want 0 to 65535", portName, n)
+	}
+	return net.JoinHostPort(v.text(hostName, host), strconv.Itoa(n))
+}

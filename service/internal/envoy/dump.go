@@ -1,0 +1,45 @@
+package envoy
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// String lists the limits, one on a line, as /rlconfig prints them.
+func (c *Config) String() string {
+	var b []byte
+	for _, r := range c.rules {
+		b = r.appendTo(b)
+	}
+	return string(b)
+}
+
+func (r *rule) appendTo(b []byte) []byte {
+	b = append(b, r.domain...)
+	b = append(b, '.')
+	b = append(b, r.key...)
+	b = append(b, ": unit="...)
+	b = append(b, r.limit.Unit.String()...)
+	b = append(b, " requests_per_unit="...)
+	b = strconv.AppendUint(b, uint64(r.limit.RequestsPerUnit), 10)
+	if r.limit.Multiplier > 0 {
+		b = append(b, " unit_multiplier="...)
+		b = strconv.AppendUint(b, uint64(r.limit.Multiplier), 10)
+	}
+	b = append(b, ", shadow_mode: "...)
+	b = strconv.AppendBool(b, r.shadow)
+	b = append(b, ", quota_mode: "...)
+	b = strconv.AppendBool(b, r.quota)
+	if r.window == 0 && !r.unlimited {
+		text := r.gate.String() // name=text
+		b = append(b, ", limit: "...)
+		b = append(b, text[strings.IndexByte(text, '=')+1:]...)
+	}
+	return append(b, '\n')
+}
+
+// replacedBy reports whether any of names is the name of r.
+func (r *rule) replacedBy(names []string) bool {
+	return r.limit.Name != "" && slices.Contains(names, r.limit.Name)
+}

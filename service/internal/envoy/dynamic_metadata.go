@@ -1,0 +1,77 @@
+package envoy
+
+import (
+	"strconv"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// describe is the dynamic metadata of an answer: the request, and the metadata of the descriptors
+// that passed.
+func (l *Limiter) describe(w *work, req *Request, statuses []Status) []byte {
+	descriptors := make([]any, len(req.Descriptors))
+	passed := map[string]any{}
+	for i := range req.Descriptors {
+		descriptors[i] = describeDescriptor(&req.Descriptors[i])
+		if it := &w.items[i]; it.rule != nil && statuses[i].Code != OverLimit {
+			mergeMetadata(passed, it.rule.metadata)
+		}
+	}
+	fields := map[string]any{"domain": req.Domain, "descriptors": descriptors}
+	if req.HitsAddend != 0 {
+		fields["hitsAddend"] = float64(req.HitsAddend)
+	}
+	if len(passed) > 0 {
+		fields["metadata"] = passed
+	}
+	s, err := structpb.NewStruct(fields)
+	if err != nil {
+		return nil // text that is not UTF-8, which the protocol does not carry
+	}
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(s)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+func describeDescriptor(d *Descriptor) map[string]any {
+	entries := make([]any, len(d.Entries))
+	for i, e := range d.Entries {
+		entries[i] = e.Key + "=" + e.Value
+	}
+	fields := map[string]any{"entries": entries}
+	if o := d.Override; o != nil {
+		text := "requests_per_unit:" + strconv.FormatUint(uint64(o.RequestsPerUnit), 10) + " unit:" + o.Unit.String()
+		if o.Multiplier != 0 {
+			text += " unit_multiplier:{value:" + strconv.FormatUint(uint64(o.Multiplier), 10) + "}"
+		}
+		fields["limit"] = text
+	}
+	if d.HasHits {
+		fields["hitsAddend"] = float64(d.Hits)
+	}
+	return fields
+}
+
+// mergeMetadata adds src to dest. Of two values of one key the first one stays, unless both are
+// maps.
+func mergeMetadata(dest, src map[string]any) {
+	for key, value := range src {
+		from, isMap := value.(map[string]any)
+		old, known := dest[key]
+		into, isMap2 := old.(map[string]any)
+		switch {
+		case known && isMap && isMap2:
+			mergeMetadata(into, from)
+		case known:
+		case isMap:
+			copied := make(map[string]any, len(from))
+			mergeMetadata(copied, from)
+			dest[key] = copied
+		default:
+			dest[key] = value
+		}
+	}
+}

@@ -1,0 +1,284 @@
+package envoy
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+const twoLimits = `
+domain: d
+descriptors:
+  - {key: a, rate_limit: {unit: minute, requests_per_unit: 4}}
+  - {key: b, rate_limit: {unit: hour, requests_per_unit: 2}}
+  - {key: s, shadow_mode: true, rate_limit: {unit: hour, requests_per_unit: 1}}
+  - {key: q1, quota_mode: true, rate_limit: {unit: hour, requests_per_unit: 1}}
+  - {key: q2, quota_mode: true, rate_limit: {unit: hour, requests_per_unit: 2}}
+  - {key: free, rate_limit: {unlimited: true}}
+  - {key: none, rate_limit: {unit: second, requests_per_unit: 0}}
+  - {key: sec, rate_limit: {unit: second, requests_per_unit: 2}}
+  - {key: text, limit: 2/h}
+`
+
+func TestEachDescriptorIsChargedByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Options{}, twoLimits)
+		f.want("ok: ok/3 ok/1", desc("a=1"), desc("b=1"))
+		f.want("ok: ok/2 ok/0", desc("a=1"), desc("b=1"))
+		f.want("over: ok/1 over/0", desc("a=1"), desc("b=1"))
+		f.want("over: ok/0 over/0", desc("a=1"), desc("b=1"))
+		f.want("over: over/0 over/0", desc("a=1"), desc("b=1"))
+		f.counted("a", "total_hits=5 over_limit=1 near_limit=1 within_limit=4")
+		f.counted("b", "total_hits=5 over_limit=3 near_limit=1 within_limit=2")
+		f.want("ok: ok/3", desc("a=2"))
+		time.Sleep(time.Minute)
+		f.want("ok: ok/3", desc("a=1"))
+	})
+}
+
+func TestAllOrNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, o := range map[string]Options{"": {}, " with a local cache": {LocalCacheBytes: 1000}} {
+			o.StopWhenOverLimit = true
+			f := newFixture(t, o, twoLimits)
+			for _, want := range []string{
+				"ok: ok/3 ok/1", "ok: ok/2 ok/0", "over: ok/2 over/0", "over: ok/2 over/0",
+			} {
+				if got := codes(f.ask(desc("a=1"), desc("b=1"))); got != want {
+					t.Errorf("all or nothing%s: got %s; want %s", name, got, want)
+				}
+			}
+			// Shadow and quota descriptors hold nothing back.
+			f.want("ok: ok/1 ok/0 ok/0", desc("a=1"), desc("s=1"), desc("q1=1"))
+			f.want("over: ok/0 ok/0 over/0", desc("a=1"), desc("s=1"), desc("q1=1"))
+		}
+	})
+}
+
+func TestTwoStoresAllOrNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixtureWith(t, headgate.NewMemory(0), headgate.NewMemory(0), Options{StopWhenOverLimit: true}, twoLimits)
+		f.want("ok: ok/3 ok/1", desc("a=1"), desc("sec=1"))
+		f.want("ok: ok/2 ok/0", desc("a=1"), desc("sec=1"))
+		f.want("over: ok/2 over/0", desc("a=1"), desc("sec=1"))
+		f.want("ok: ok/1", desc("a=1"))
+		f.want("ok: ok/1 ok/1", desc("b=1"), desc("sec=2"))
+		f.want("ok: ok/0", desc("b=1"))
+		f.want("over: over/0 ok/1", desc("b=1"), desc("sec=2"))
+	})
+}
+
+func TestHits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Options{}, twoLimits)
+		f.want("ok: ok/4", hits(0, desc("a=1"))) // a look
+		f.want("ok: ok/1", hits(3, desc("a=1")))
+		f.want("over: over/0", hits(2, desc("a=1")))
+		f.want("over: over/0", hits(0, desc("a=1")))
+		refund := hits(3, desc("a=1"))
+		refund.Negative = true
+		f.want("ok: ok/2", refund)
+		f.want("ok: ok/0", hits(2, desc("a=1")))
+		f.counted("a", "total_hits=7 over_limit=1 near_limit=2 within_limit=5")
+		// One counter twice in a request is charged twice.
+		f.want("over: ok/0 over/0", hits(2, desc("b=1")), desc("b=1"))
+	})
+}
+
+func TestHitsOfTheRequestAndTooMany(t *testing.T) {
+	f := newFixture(t, Options{}, twoLimits)
+	var resp Response
+	req := Request{Domain: "d", Descriptors: []Descriptor{desc("b=1")}, HitsAddend: math.MaxUint32}
+	if err := f.Decide(t.Context(), &req, &resp); err != nil || codes(&resp) != "over: over/0" {
+		t.Error(err, codes(&resp))
+	}
+	for _, n := range []uint64{1 << 53, math.MaxUint64} {
+		req.Descriptors[0] = hits(n, desc("b=2"))
+		err := f.Decide(t.Context(), &req, &resp)
+		if n == 1<<53 && (err != nil || codes(&resp) != "over: over/0") {
+			t.Error(n, err)
+		}
+		if want := "hits_addend is 18446744073709551615; want at most 9007199254740992"; n != 1<<53 && (err == nil || err.Error() != want) {
+			t.Error(n, err)
+		}
+	}
+}
+
+func TestModes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Options{}, twoLimits)
+		f.want("ok: ok/0", desc("s=1"))
+		f.want("ok: ok/0", desc("s=1"))
+		f.counted("s", "total_hits=2 over_limit=1 near_limit=1 within_limit=1 shadow_mode=1")
+		// A request is over its quotas if all of them are.
+		f.want("ok: ok/0 ok/1", desc("q1=1"), desc("q2=1"))
+		f.want("ok: over/0 ok/0", desc("q1=1"), desc("q2=1"))
+		f.want("over: over/0 over/0", desc("q1=1"), desc("q2=1"))
+		f.want("ok: ok ok", desc("free=1"), desc("unknown=1"))
+		if s := f.resp.Statuses; s[0].Remaining != math.MaxUint32 || s[1].Remaining != 0 {
+			t.Error(s)
+		}
+		f.want("over: over/0", desc("none=1"))
+
+		f = newFixture(t, Options{ShadowMode: true}, twoLimits)
+		f.want("ok: over/0", desc("none=1"))
+		if n := f.stats.GlobalShadowMode.Load(); n != 1 {
+			t.Error(n)
+		}
+		f = newFixture(t, Options{QuotaMode: true}, twoLimits)
+		f.want("ok: over/0 ok/3", desc("none=1"), desc("a=1"))
+		f.want("over: over/0", desc("none=1"))
+	})
+}
+
+func TestTextLimitsCountWhatTheyGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Options{}, twoLimits)
+		f.want("ok: ok/1 ok/1", desc("text=1"), desc("text=2"))
+		f.want("ok: ok/0", desc("text=1"))
+		f.want("over: over/0", desc("text=1"))
+		f.want("over: over/0", desc("text=1"))
+		time.Sleep(30 * time.Minute)
+		f.want("ok: ok/0", desc("text=1"))
+		s := f.resp.Statuses[0]
+		if s.Limit != (Limit{RequestsPerUnit: 2, Unit: Hour, Name: "2/h"}) || s.Reset != time.Hour {
+			t.Errorf("%+v", s)
+		}
+		// What is known only afterwards is charged in any case.
+		f.want("over: over/0", hits(4, desc("text=1")))
+		time.Sleep(2 * time.Hour)
+		f.want("over: over/0", desc("text=1"))
+		time.Sleep(30 * time.Minute)
+		f.want("ok: ok/0", desc("text=1"))
+	})
+}
+
+func TestAnswersShowTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Options{LimitHeader: "L", RemainingHeader: "R", ResetHeader: "X"}, `
+domain: d
+descriptors:
+  - {key: m, rate_limit: {name: five, unit: minute, unit_multiplier: 5, requests_per_unit: 3}}
+  - {key: w, rate_limit: {unit: week, requests_per_unit: 2}}
+  - {key: t, limit: 100/15m burst 20}
+  - {key: n, rate_limit: {limit: 10/500ms, name: fast}}
+`)
+		time.Sleep(90*time.Second + 300*time.Millisecond)
+		r := f.ask(desc("m=1"), desc("w=1"), desc("t=1"), desc("n=1"))
+		for i, want := range []Status{
+			{OK, true, Limit{3, Minute, 5, "five"}, 2, 210 * time.Second},
+			{OK, true, Limit{2, Week, 0, ""}, 1, 431910 * time.Second},
+			{OK, true, Limit{100, Minute, 15, "100/15m burst 20"}, 19, 9 * time.Second},
+			{OK, true, Limit{20, Second, 0, "fast"}, 9, time.Second},
+		} {
+			if r.Statuses[i] != want {
+				t.Errorf("got %+v; want %+v", r.Statuses[i], want)
+			}
+		}
+		if len(r.Headers) != 3 || r.Headers[0] != (Header{"L", "2"}) || r.Headers[1] != (Header{"R", "1"}) || r.Headers[2] != (Header{"X", "431910"}) {
+			t.Error(r.Headers)
+		}
+	})
+}
+
+func TestOverrides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Options{}, twoLimits)
+		d := desc("a=1, x=2")
+		d.Override = &Override{RequestsPerUnit: 2, Unit: Second, Multiplier: 10}
+		f.want("ok: ok/1", d)
+		if s := f.resp.Statuses[0]; s.Limit != (Limit{2, Second, 10, ""}) || s.Reset != 10*time.Second {
+			t.Errorf("%+v", s)
+		}
+		d.Override.RequestsPerUnit = 5 // and what was used is kept
+		f.want("ok: ok/3", d)
+		f.counted("a_1.x_2", "total_hits=2 within_limit=2")
+		for _, u := range []Unit{UnitUnknown, 8, -1} {
+			d.Override = &Override{RequestsPerUnit: 1, Unit: u}
+			var resp Response
+			err := f.Decide(t.Context(), &Request{Domain: "d", Descriptors: []Descriptor{d}}, &resp)
+			if _, ok := errors.AsType[RequestError](err); !ok || !strings.HasPrefix(err.Error(), "rate limit override: rate limit unit is ") {
+				t.Error(err)
+			}
+		}
+		d.Override = &Override{RequestsPerUnit: 1, Unit: Year, Multiplier: math.MaxUint32}
+		if err := f.Decide(t.Context(), &Request{Domain: "d", Descriptors: []Descriptor{d}}, &f.resp); err == nil {
+			t.Error("a window of 4 billion years is accepted")
+		}
+	})
+}
+
+func TestReplaces(t *testing.T) {
+	f := newFixture(t, Options{}, `
+domain: d
+descriptors:
+  - {key: a, rate_limit: {name: base, unit: hour, requests_per_unit: 1}}
+  - {key: b, rate_limit: {replaces: [{name: base}], unit: hour, requests_per_unit: 5}}
+  - {key: c, rate_limit: {replaces: [{name: base}], unlimited: true}}
+`)
+	f.want("ok: ok ok/4", desc("a=1"), desc("b=1"))
+	f.want("ok: ok ok", desc("a=1"), desc("c=1"))
+	f.counted("a", "")
+	f.want("ok: ok/0", desc("a=1"))
+}
+
+func TestRequestErrors(t *testing.T) {
+	f := newFixture(t, Options{}, twoLimits)
+	decide := func(l *Limiter, r Request) string {
+		err := l.Decide(t.Context(), &r, &f.resp)
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	a := []Descriptor{desc("a=1")}
+	for _, c := range []struct{ got, want string }{
+		{decide(f.Limiter, Request{Descriptors: a}), "rate limit domain must not be empty"},
+		{decide(f.Limiter, Request{Domain: "d"}), "rate limit descriptor list must not be empty"},
+		{decide(New(headgate.NewMemory(0), nil, Options{}, f.stats), Request{Domain: "d", Descriptors: a}), "no rate limit configuration loaded"},
+		{decide(f.Limiter, Request{Domain: "d", Descriptors: make([]Descriptor, 1001)}), "rate limit descriptor list has 1001 descriptors; want at most 1000"},
+		{decide(f.Limiter, Request{Domain: "other", Descriptors: a}), ""},
+		{decide(f.Limiter, Request{Domain: "d", Descriptors: make([]Descriptor, 1000)}), ""},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q; want %q", c.got, c.want)
+		}
+	}
+	if n := f.stats.ServiceError.Load(); n != 4 {
+		t.Errorf("%d service errors", n)
+	}
+	f.stats.Visit(func(c Counter) {
+		if c.Domain == "other" && (c.Value != 1 || c.StatName() != "ratelimit.service.rate_limit.other.domain_not_found") {
+			t.Error(c, c.StatName())
+		}
+	})
+}
+
+func TestLocalCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Options{LocalCacheBytes: 1000}, twoLimits)
+		f.want("ok: ok/0", hits(2, desc("b=1")))
+		f.want("over: over/0", desc("b=1"))
+		f.want("over: over/0", desc("b=1"))
+		f.counted("b", "total_hits=4 over_limit=2 near_limit=1 over_limit_with_local_cache=1 within_limit=2")
+		if hit, miss := f.stats.LocalCacheHits.Load(), f.stats.LocalCacheMisses.Load(); hit != 1 || miss != 2 {
+			t.Error(hit, miss)
+		}
+		// A larger limit in the request does not share the denial; nor does the next window.
+		d := desc("b=1")
+		d.Override = &Override{RequestsPerUnit: 5, Unit: Hour}
+		f.want("ok: ok/1", d)
+		refund := hits(4, desc("b=1"))
+		refund.Negative = true
+		f.want("ok: ok/2", refund)
+		f.want("ok: ok/1", desc("b=1"))
+		f.want("over: over/0", hits(9, desc("b=1")))
+		time.Sleep(time.Hour)
+		f.want("ok: ok/1", desc("b=1"))
+	})
+}

@@ -1,0 +1,242 @@
+package grpcserver
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/headgate/headgate/service/internal/envoy"
+)
+
+// raw is a client that writes any frame, also such as no client should.
+type raw struct {
+	t      testing.TB
+	conn   net.Conn
+	framer *http2.Framer
+	block  bytes.Buffer
+	fields *hpack.Encoder
+}
+
+func dialRaw(t testing.TB, address string) *raw {
+	t.Helper()
+	conn, err := net.Dial("tcp", address) //nolint:noctx // it returns at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	r := &raw{t: t, conn: conn, framer: http2.NewFramer(conn, conn)}
+	r.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	r.fields = hpack.NewEncoder(&r.block)
+	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	r.do(r.framer.WriteSettings())
+	return r
+}
+
+func (r *raw) do(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// headers opens a stream with the fields of a rate limit request, and more of them.
+func (r *raw) headers(stream uint32, more ...string) {
+	r.t.Helper()
+	r.block.Reset()
+	pairs := append([]string{
+		":method", "POST", ":scheme", "http", ":authority", "x",
+		":path", "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+		"te", "trailers",
+	}, more...)
+	if !slices.Contains(more, "content-type") {
+		pairs = append(pairs, "content-type", "application/grpc")
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		r.do(r.fields.WriteField(hpack.HeaderField{Name: pairs[i], Value: pairs[i+1]}))
+	}
+	r.do(r.framer.WriteHeaders(http2.HeadersFrameParam{
+		StreamID: stream, BlockFragment: r.block.Bytes(), EndHeaders: true,
+	}))
+}
+
+// flood sends header fields without end, until the connection is closed or a bound that no server
+// should reach.
+func (r *raw) flood() {
+	r.t.Helper()
+	r.do(r.fields.WriteField(hpack.HeaderField{Name: "x", Value: strings.Repeat("x", 10_000)}))
+	err := r.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: r.block.Bytes()})
+	for i := 0; err == nil; i++ {
+		if i == 10_000 {
+			r.t.Fatal("100 MB of header fields were read")
+		}
+		err = r.framer.WriteContinuation(1, false, r.block.Bytes())
+	}
+}
+
+// message sends a request for the domain "e", and ends the stream.
+func (r *raw) message(stream uint32) {
+	r.t.Helper()
+	r.do(r.framer.WriteData(stream, true, []byte("\x00\x00\x00\x00\x03\x0a\x01e")))
+}
+
+// until reads frames until the connection ends or stream does, and returns how: "closed", "reset",
+// or the status of gRPC or HTTP.
+func (r *raw) until(stream uint32) string {
+	for {
+		f, err := r.framer.ReadFrame()
+		if err != nil {
+			return "closed"
+		}
+		switch f := f.(type) {
+		case *http2.GoAwayFrame:
+			return "closed"
+		case *http2.RSTStreamFrame:
+			if f.StreamID == stream {
+				return "reset"
+			}
+		case *http2.MetaHeadersFrame:
+			for _, field := range f.Fields {
+				if f.StreamID == stream && (field.Name == "grpc-status" || field.Name == ":status" && field.Value != "200") {
+					return field.Value
+				}
+			}
+		}
+	}
+}
+
+func TestMalformedFrames(t *testing.T) {
+	_, address := serve(t, deciderFunc(echo), Options{})
+	opens := func(message string) func(r *raw) {
+		return func(r *raw) {
+			r.headers(1)
+			r.do(r.framer.WriteData(1, true, []byte(message)))
+		}
+	}
+	writes := func(text string) func(r *raw) { return func(r *raw) { r.write(text) } }
+	for name, test := range map[string]struct {
+		send func(r *raw)
+		end  string
+	}{
+		"a good request":              {opens("\x00\x00\x00\x00\x03\x0a\x01e"), "0"},
+		"a malformed message":         {opens("\x00\x00\x00\x00\x03\x0a\xffe"), "3"},
+		"a message longer than told":  {opens("\x00\x00\x00\x00\xff\x0a"), "13"},
+		"a message of four gigabytes": {opens("\x00\xff\xff\xff\xff\x0a"), "8"},
+		"a compressed message":        {opens("\x01\x00\x00\x00\x01\x0a"), "13"},
+		"two messages":                {opens("\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"), "13"},
+		"no message":                  {opens(""), "13"},
+		"an unknown compression": {func(r *raw) {
+			r.headers(1, "grpc-encoding", "zip")
+			r.message(1)
+		}, "12"},
+		"another content type":          {func(r *raw) { r.headers(1, "content-type", "text/plain") }, "415"},
+		"header fields below the bound": {func(r *raw) { r.headers(1, "x", strings.Repeat("x", 10_000)); r.message(1) }, "0"},
+		"header fields above the bound": {func(r *raw) { r.headers(1, "x", strings.Repeat("x", 20_000)) }, "closed"},
+		"header fields without end":     {(*raw).flood, "closed"},
+		"an even stream":                {writes("\x00\x00\x01\x01\x05\x00\x00\x00\x02\x82"), "closed"},
+		"no HTTP/2":                     {writes("GET / HTTP/1.1\r\nHost: x\r\n\r\n" + strings.Repeat("x", 1000)), "closed"},
+		"data on no stream":             {writes("\x00\x00\x01\x00\x01\x00\x00\x00\x00x"), "closed"},
+		"a frame longer than allowed":   {writes("\xff\xff\xff\x00\x00\x00\x00\x00\x01"), "closed"},
+		"a ping of five bytes":          {writes("\x00\x00\x05\x06\x00\x00\x00\x00\x00xxxxx"), "closed"},
+		"headers that cannot be read":   {writes("\x00\x00\x01\x01\x05\x00\x00\x00\x01\xff"), "closed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := dialRaw(t, address)
+			test.send(r)
+			if got := r.until(1); got != test.end {
+				t.Errorf("it ended with %q, want %q", got, test.end)
+			}
+		})
+	}
+	client := rls.NewRateLimitServiceClient(dial(t, address))
+	if _, err := client.ShouldRateLimit(t.Context(), generatedRequest("edge", "a", "b")); err != nil {
+		t.Errorf("after all of them: %v", err)
+	}
+}
+
+func (r *raw) write(text string) {
+	r.t.Helper()
+	_, err := io.WriteString(r.conn, text)
+	r.do(err)
+}
+
+// A client that opens and resets streams runs no more handlers than it may have streams, and only
+// its own connection waits.
+func TestRapidReset(t *testing.T) {
+	const most = 8
+	begun, end := make(chan struct{}, 10_000), make(chan struct{})
+	_, address := serve(t, deciderFunc(func(ctx context.Context, r *envoy.Request, out *envoy.Response) error {
+		if r.Domain == "e" {
+			begun <- struct{}{}
+			<-end // it does not see that its client is gone
+		}
+		return echo(ctx, r, out)
+	}), Options{MaxStreams: most})
+	defer close(end)
+	attacker := dialRaw(t, address)
+	for i := range uint32(2_000) {
+		stream := 2*i + 1
+		attacker.headers(stream)
+		attacker.message(stream)
+		if i < most {
+			<-begun
+		}
+		attacker.do(attacker.framer.WriteRSTStream(stream, http2.ErrCodeCancel))
+	}
+	client := rls.NewRateLimitServiceClient(dial(t, address))
+	for range 20 {
+		if _, err := client.ShouldRateLimit(t.Context(), generatedRequest("edge", "a", "b")); err != nil {
+			t.Fatalf("meanwhile: %v", err)
+		}
+	}
+	if n := len(begun); n > 0 {
+		t.Errorf("%d handlers ran for one connection, want %d", most+n, most)
+	}
+}
+
+func TestPingFlood(t *testing.T) {
+	_, address := serve(t, deciderFunc(echo), Options{})
+	r := dialRaw(t, address)
+	for range 10 {
+		r.do(r.framer.WritePing(false, [8]byte{}))
+	}
+	if got := r.until(1); got != "closed" {
+		t.Errorf("%q, want the end of the connection", got)
+	}
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	_, address := serve(t, deciderFunc(echo), Options{MaxConnections: 2})
+	first, second, third := dialRaw(t, address), dialRaw(t, address), dialRaw(t, address)
+	for _, r := range []*raw{first, second} {
+		r.headers(1)
+		r.message(1)
+		if got := r.until(1); got != "0" {
+			t.Fatalf("within the bound: %q", got)
+		}
+	}
+	third.headers(1)
+	third.message(1)
+	third.do(third.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)))
+	if got := third.until(1); got != "closed" {
+		t.Errorf("above the bound: %q, want to wait", got)
+	}
+	third.do(third.conn.SetReadDeadline(time.Now().Add(10 * time.Second)))
+	first.conn.Close()
+	if got := third.until(1); got != "0" {
+		t.Errorf("when there is room: %q", got)
+	}
+}

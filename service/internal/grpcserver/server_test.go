@@ -1,0 +1,228 @@
+package grpcserver
+
+import (
+	"context"
+	"errors"
+	"net"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/service/internal/envoy"
+)
+
+type deciderFunc func(context.Context, *envoy.Request, *envoy.Response) error
+
+func (f deciderFunc) Decide(ctx context.Context, request *envoy.Request, response *envoy.Response) error {
+	return f(ctx, request, response)
+}
+
+// echo answers each descriptor with a limit that is named after its entries.
+func echo(_ context.Context, request *envoy.Request, response *envoy.Response) error {
+	response.Code = envoy.OK
+	for _, d := range request.Descriptors {
+		name := strings.Clone(request.Domain)
+		for _, e := range d.Entries {
+			name += "/" + e.Key + "=" + e.Value
+		}
+		response.Statuses = append(response.Statuses, envoy.Status{
+			Code: envoy.OK, HasLimit: true, Remaining: 4, Reset: 1500 * time.Millisecond,
+			Limit: envoy.Limit{RequestsPerUnit: 5, Unit: envoy.Minute, Multiplier: 15, Name: name},
+		})
+	}
+	return nil
+}
+
+// serve starts a server on a port of its own and returns it and its address.
+func serve(t testing.TB, d Decider, o Options) (*Server, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(d, o)
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		s.GracefulStop(ctx) //nolint:errcheck // what is in flight is cut off
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return s, l.Addr().String()
+}
+
+func dial(t testing.TB, address string) *grpc.ClientConn {
+	t.Helper()
+	c, err := grpc.NewClient("passthrough:"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func generatedRequest(domain string, pairs ...string) *rls.RateLimitRequest {
+	m := &rls.RateLimitRequest{Domain: domain}
+	for i := 0; i < len(pairs); i += 2 {
+		m.Descriptors = append(m.Descriptors, &common.RateLimitDescriptor{
+			Entries: []*common.RateLimitDescriptor_Entry{{Key: pairs[i], Value: pairs[i+1]}},
+		})
+	}
+	return m
+}
+
+func TestGeneratedClient(t *testing.T) {
+	_, address := serve(t, deciderFunc(echo), Options{})
+	client := rls.NewRateLimitServiceClient(dial(t, address))
+	got, err := client.ShouldRateLimit(t.Context(), generatedRequest("edge", "a", "b", "c", "d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &rls.RateLimitResponse{OverallCode: rls.RateLimitResponse_OK}
+	for _, name := range []string{"edge/a=b", "edge/c=d"} {
+		want.Statuses = append(want.Statuses, &rls.RateLimitResponse_DescriptorStatus{
+			Code: rls.RateLimitResponse_OK,
+			CurrentLimit: &rls.RateLimitResponse_RateLimit{
+				Name: name, RequestsPerUnit: 5, Unit: rls.RateLimitResponse_RateLimit_MINUTE,
+				UnitMultiplier: wrapperspb.UInt32(15),
+			},
+			LimitRemaining:     4,
+			DurationUntilReset: durationpb.New(1500 * time.Millisecond),
+		})
+	}
+	if !proto.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// Requests that share pooled memory keep apart: each gets the answer to what it sent.
+func TestManyRequestsAtOnce(t *testing.T) {
+	_, address := serve(t, deciderFunc(echo), Options{})
+	var callers sync.WaitGroup
+	for caller := range 16 {
+		client := rls.NewRateLimitServiceClient(dial(t, address))
+		callers.Go(func() {
+			for i := range 100 {
+				value := strings.Repeat(string(rune('a'+caller)), 1+i*37%3000)
+				got, err := client.ShouldRateLimit(t.Context(), generatedRequest("edge", "k", value, "k2", value))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if name := got.GetStatuses()[1].GetCurrentLimit().GetName(); name != "edge/k2="+value {
+					t.Errorf("%.40s..., want %.40s...", name, value)
+				}
+			}
+		})
+	}
+	callers.Wait()
+}
+
+func TestErrorsAreOfTheRequestOnly(t *testing.T) {
+	failure := errors.New("redis: connection refused")
+	_, address := serve(t, deciderFunc(func(ctx context.Context, r *envoy.Request, out *envoy.Response) error {
+		switch r.Domain {
+		case "down":
+			return failure
+		case "invalid":
+			return &headgate.InvalidError{Field: "key", Value: "x", Want: "y"}
+		case "late":
+			return context.DeadlineExceeded
+		case "status":
+			return status.Error(codes.Unavailable, "draining")
+		}
+		return echo(ctx, r, out)
+	}), Options{})
+	conn := dial(t, address)
+	override := generatedRequest("edge", "a", "b")
+	override.Descriptors[0].Limit = &common.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: 5}
+	hits := generatedRequest("edge", "a", "b")
+	hits.Descriptors[0].HitsAddend = wrapperspb.UInt64(1<<64 - 1)
+	for _, test := range []struct {
+		request proto.Message
+		code    codes.Code
+		text    string
+	}{
+		{override, codes.InvalidArgument, "descriptors[0].limit.unit is 0"},
+		{hits, codes.InvalidArgument, "descriptors[0].hits_addend is 18446744073709551615"},
+		{wrapperspb.UInt64(5), codes.OK, ""}, // field 1 has another type and is skipped
+		{wrapperspb.Bytes([]byte{0xff}), codes.InvalidArgument, "domain is not valid UTF-8"},
+		{generatedRequest("down"), codes.Unknown, "redis: connection refused"},
+		{generatedRequest("invalid"), codes.InvalidArgument, "headgate: key is x; want y"},
+		{generatedRequest("late"), codes.DeadlineExceeded, "context deadline exceeded"},
+		{generatedRequest("status"), codes.Unavailable, "draining"},
+		{generatedRequest(strings.Repeat("long", maxMessage/4)), codes.ResourceExhausted, "larger than max"},
+	} {
+		err := conn.Invoke(t.Context(), "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit",
+			test.request, &rls.RateLimitResponse{})
+		if status.Code(err) != test.code || err != nil && !strings.Contains(err.Error(), test.text) {
+			t.Errorf("%.60v: %v, want %v: %s", test.request, err, test.code, test.text)
+		}
+	}
+	_, err := rls.NewRateLimitServiceClient(conn).ShouldRateLimit(t.Context(), generatedRequest("edge", "a", "b"))
+	if err != nil {
+		t.Errorf("after the errors: %v", err)
+	}
+	err = conn.Invoke(t.Context(), "/envoy.service.ratelimit.v3.RateLimitService/Other", hits, &rls.RateLimitResponse{})
+	if status.Code(err) != codes.Unimplemented {
+		t.Errorf("another method: %v", err)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	s, address := serve(t, deciderFunc(echo), Options{})
+	client := grpc_health_v1.NewHealthClient(dial(t, address))
+	check := func(service string) string {
+		t.Helper()
+		r, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
+		if err != nil {
+			return status.Code(err).String()
+		}
+		return r.GetStatus().String()
+	}
+	all := func() [3]string { return [3]string{check(""), check("ratelimit"), check("other")} }
+	if got := all(); got != [3]string{"NOT_SERVING", "NOT_SERVING", "NotFound"} {
+		t.Errorf("at first: %v", got)
+	}
+	s.SetReady(true)
+	if got := all(); got != [3]string{"SERVING", "SERVING", "NotFound"} {
+		t.Errorf("ready: %v", got)
+	}
+	s.SetReady(false)
+	if got := all(); got != [3]string{"NOT_SERVING", "NOT_SERVING", "NotFound"} {
+		t.Errorf("no longer ready: %v", got)
+	}
+}
+
+func TestRoomForARequestIsNotKept(t *testing.T) {
+	var c call
+	for range maxKept + 1 {
+		c.request.Descriptors = append(c.request.Descriptors, envoy.Descriptor{})
+	}
+	for range 100 {
+		c.release()
+	}
+	if got := calls.Get().(*call); got == &c {
+		t.Error("a large call was put back")
+	}
+	if !reflect.DeepEqual(c.message, nil) {
+		t.Error("a message was kept")
+	}
+}

@@ -1,0 +1,75 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// tokens are the hashes of bearer tokens. Hashes have one length, so that comparing them takes
+// the same time for every token that a client may try.
+type tokens [][sha256.Size]byte
+
+func newTokens(list []string) tokens {
+	hashes := make(tokens, len(list))
+	for i, t := range list {
+		hashes[i] = sha256.Sum256([]byte(t))
+	}
+	return hashes
+}
+
+// find returns the place of token in the list, from 1, or 0.
+func (t tokens) find(token string) (place int) {
+	hash := sha256.Sum256([]byte(token))
+	for i := range t {
+		place += subtle.ConstantTimeCompare(hash[:], t[i][:]) * (i + 1)
+	}
+	return place
+}
+
+// authorize returns a problem unless r may be served.
+func (h *Handler) authorize(r *http.Request) error {
+	if err := h.guard.Check(r); err != nil {
+		return &problem{Status: http.StatusForbidden,
+			Detail: "the request comes from a page of another site"}
+	}
+	known := h.settings.Load().tokens
+	if len(known) == 0 {
+		return nil
+	}
+	token, ok := bearer(r)
+	if !ok {
+		return &problem{Status: http.StatusUnauthorized, authenticate: "Bearer",
+			Detail: "there is no token; want the header field Authorization: Bearer TOKEN"}
+	}
+	if known.find(token) == 0 {
+		return &problem{Status: http.StatusUnauthorized,
+			authenticate: `Bearer error="invalid_token"`,
+			Detail:       "the token is unknown; want one of api.tokens in the file"}
+	}
+	return nil
+}
+
+func bearer(r *http.Request) (token string, ok bool) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
+}
+
+// byField names who makes a change, for the list of overrides.
+const byField = "X-Headgate-By"
+
+// by returns who makes the request r: what it says itself, or the place of its token in the file.
+func (h *Handler) by(r *http.Request) string {
+	if name := r.Header.Get(byField); name != "" {
+		return strings.ToValidUTF8(name[:min(len(name), maxBy)], "")
+	}
+	token, _ := bearer(r)
+	if place := h.settings.Load().tokens.find(token); place > 0 {
+		return "token " + strconv.Itoa(place)
+	}
+	return ""
+}
+
+const maxBy = 100

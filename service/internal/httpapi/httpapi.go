@@ -1,0 +1,135 @@
+// Package httpapi is the HTTP/JSON interface of the server: decisions, reservations, permits and
+// overrides, for programs in every language.
+//
+// openapi.yaml describes it. All durations are seconds as decimal numbers, to the microsecond, and
+// null stands for never. Errors are problem documents (RFC 9457).
+package httpapi
+
+import (
+	_ "embed"
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/service/internal/overrides"
+	"github.com/headgate/headgate/service/internal/rules"
+)
+
+// Rules finds what applies to a key of a rule. It returns a rules.NoRuleError if there is no such
+// rule.
+type Rules interface {
+	Terms(rule, key string) (rules.Terms, error)
+}
+
+// Options configures a [Handler]. All fields but Observe are required.
+type Options struct {
+	Store     headgate.Store
+	Permits   concurrency.Store
+	Rules     Rules
+	Overrides *overrides.Table
+
+	// Observe is called with what each rule decided, as that of rules.Options. Default: none.
+	Observe func(rules.Event)
+}
+
+// Settings are what may change while the server runs.
+type Settings struct {
+	Tokens            []string // bearer tokens; none: no token is asked for
+	AllowInlineLimits bool
+}
+
+// Handler serves /v1/. It is safe for use by many goroutines.
+type Handler struct {
+	options  Options
+	settings atomic.Pointer[settings]
+	mux      *http.ServeMux
+	guard    *http.CrossOriginProtection
+}
+
+type settings struct {
+	tokens       tokens
+	inlineLimits bool
+}
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+// New makes a Handler.
+func New(o Options, s Settings) (*Handler, error) {
+	if o.Store == nil || o.Permits == nil || o.Rules == nil || o.Overrides == nil {
+		return nil, errors.New("httpapi: an option is missing: want a store, permits, rules and overrides")
+	}
+	if o.Observe == nil {
+		o.Observe = func(rules.Event) {}
+	}
+	h := &Handler{options: o, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection()}
+	h.Use(s)
+	h.routes()
+	return h, nil
+}
+
+// Use replaces the settings.
+func (h *Handler) Use(s Settings) {
+	h.settings.Store(&settings{tokens: newTokens(s.Tokens), inlineLimits: s.AllowInlineLimits})
+}
+
+func (h *Handler) routes() {
+	h.path("/v1/take", http.MethodPost, h.take)
+	h.path("/v1/take-all", http.MethodPost, h.takeAll)
+	h.path("/v1/peek", http.MethodPost, h.peek)
+	h.path("/v1/refund", http.MethodPost, h.refund)
+	h.path("/v1/reserve", http.MethodPost, h.reserve)
+	h.path("/v1/commit", http.MethodPost, h.commit)
+	h.path("/v1/acquire", http.MethodPost, h.acquire)
+	h.path("/v1/renew", http.MethodPost, h.renew)
+	h.path("/v1/release", http.MethodPost, h.release)
+	h.path("/v1/keys/{rule}/{key...}", http.MethodDelete, h.resetKey)
+	h.mux.Handle("PUT /v1/overrides", h.guarded(h.putOverride))
+	h.path("/v1/overrides", http.MethodGet, h.listOverrides)
+	h.path("/v1/overrides/{rule}/{key...}", http.MethodDelete, h.deleteOverride)
+	h.mux.HandleFunc("GET /v1/openapi.yaml", serveOpenAPI)
+	h.mux.Handle("/", h.guarded(func(http.ResponseWriter, *http.Request) error {
+		return &problem{Status: http.StatusNotFound,
+			Detail: "there is no such path; /v1/openapi.yaml lists all of them"}
+	}))
+}
+
+// path serves one method of a path, and refuses the others.
+func (h *Handler) path(pattern, method string, f handlerFunc) {
+	h.mux.Handle(method+" "+pattern, h.guarded(f))
+	allow := method
+	if pattern == "/v1/overrides" {
+		allow = "GET, PUT"
+	}
+	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", allow)
+		(&problem{Status: http.StatusMethodNotAllowed, Detail: "want the method " + allow}).write(w)
+	})
+}
+
+// ServeHTTP serves a request for /v1/.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+// handlerFunc serves a request, or returns an error before it has written anything.
+type handlerFunc func(http.ResponseWriter, *http.Request) error
+
+// guarded asks for a token, and refuses requests that a page of another site makes a browser send.
+func (h *Handler) guarded(f handlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		err := h.authorize(r)
+		if err == nil {
+			err = f(w, r)
+		}
+		if err != nil {
+			toProblem(err).write(w)
+		}
+	})
+}
+
+func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = w.Write(openAPI)
+}

@@ -1,0 +1,20 @@
+package httpapi
+
+import (
+	"net/http"
+)
+
+// resetKey puts a key back in its initial state under all limits of a rule.
+func (h *Handler) resetKey(w http.ResponseWriter, r *http.Request) error {
+	t := target{rule: r.PathValue("rule"), key: r.PathValue("key")}
+	if err := h.resolve(&t, ""); err != nil {
+		return err
+	}
+	for _, l := range t.terms.Limits {
+		if err := h.options.Store.Reset(r.Context(), t.key, l); err != nil {
+			return err
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/service/internal/rules"
+)
+
+// putOverride keeps an override, instead of the one of the same rule and key.
+func (h *Handler) putOverride(w http.ResponseWriter, r *http.Request) error {
+	o, err := readOverride(w, r)
+	if err != nil {
+		return err
+	}
+	if _, err := h.options.Rules.Terms(o.Rule, o.Key); err != nil {
+		return err
+	}
+	o.By = h.by(r)
+	if err := h.options.Overrides.Put(r.Context(), o); err != nil {
+		return err
+	}
+	replyJSON(w, appendOverride(newObject(), &o))
+	return nil
+}
+
+func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err error) {
+	var texts []string
+	var span time.Duration
+	key := false
+	limits := field{"limits", func(raw json.RawMessage) string {
+		if json.Unmarshal(raw, &texts) != nil || len(texts) == 0 {
+			return `a list of limits such as ["100/m"]`
+		}
+		return ""
+	}}
+	until := field{"until", func(raw json.RawMessage) string {
+		if raw[0] != '"' || json.Unmarshal(raw, &o.Until) != nil || o.Until.IsZero() {
+			return "a time such as 2027-01-01T00:00:00Z"
+		}
+		return ""
+	}}
+	keyField := text("key", &o.Key, maxKey)
+	read := keyField.set
+	keyField.set = func(raw json.RawMessage) string { key = true; return read(raw) }
+	err = readBody(w, r, maxBody, text("rule", &o.Rule, maxRule), keyField, limits,
+		flag("ban", &o.Ban), until, seconds("for", &span, maxAhead), text("note", &o.Note, maxNote))
+	switch {
+	case err != nil:
+		return o, err
+	case o.Rule == "":
+		return o, badField("rule", "missing", "the name of a rule in the file")
+	case !key:
+		return o, badField("key", "missing", "a key such as ip:192.0.2.1; * stands for any text")
+	case o.Ban && texts != nil:
+		return o, badField("ban", "true beside limits", "either limits or a ban")
+	case !o.Ban && texts == nil:
+		return o, badField("limits", "missing", `limits such as ["100/m"], or ban: true`)
+	case span > 0 && !o.Until.IsZero():
+		return o, badField("for", "given beside until", "one of for and until")
+	case span > 0:
+		o.Until = time.Now().Add(span).UTC().Truncate(time.Millisecond)
+	}
+	o.Limits, err = parseLimits(texts)
+	return o, err
+}
+
+func parseLimits(texts []string) ([]headgate.Limit, error) {
+	limits := make([]headgate.Limit, len(texts))
+	for i, text := range texts {
+		l, err := headgate.ParseLimit(text)
+		if err != nil {
+			p := *toProblem(err)
+			p.Field = "limits[" + strconv.Itoa(i) + "]"
+			return nil, &p
+		}
+		if l.Named("") != l {
+			return nil, badField("limits["+strconv.Itoa(i)+"]", quote(text),
+				"a limit without a name; it has that of its rule")
+		}
+		limits[i] = l
+	}
+	return limits, nil
+}
+
+// listOverrides lists the overrides in force, in the order in which they are searched.
+func (h *Handler) listOverrides(w http.ResponseWriter, _ *http.Request) error {
+	file, put := h.options.Overrides.List()
+	list := append(newObject().name("overrides"), '[')
+	for i, o := range append(file, put...) {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		source := "put"
+		if i < len(file) {
+			source = "file"
+		}
+		list = append(append(list, appendOverride(newObject(), &o).text("source", source)...), '}')
+	}
+	replyJSON(w, append(list, ']'))
+	return nil
+}
+
+func appendOverride(o object, v *rules.Override) object {
+	o = o.text("rule", v.Rule).text("key", v.Key)
+	if v.Ban {
+		o = o.flag("ban", true)
+	} else {
+		o = append(o.name("limits"), '[')
+		for i, l := range v.Limits {
+			if i > 0 {
+				o = append(o, ',')
+			}
+			o = strconv.AppendQuote(o, l.Named("").String())
+		}
+		o = append(o, ']')
+	}
+	if v.Until.IsZero() {
+		o = append(o.name("until"), "null"...)
+	} else {
+		o = o.text("until", v.Until.UTC().Format(time.RFC3339Nano))
+	}
+	if v.Note != "" {
+		o = o.text("note", v.Note)
+	}
+	if v.By != "" {
+		o = o.text("by", v.By)
+	}
+	return o
+}
+
+// deleteOverride deletes an override that was put.
+func (h *Handler) deleteOverride(w http.ResponseWriter, r *http.Request) error {
+	had, err := h.options.Overrides.Delete(r.Context(), r.PathValue("rule"), r.PathValue("key"))
+	if err != nil {
+		return err
+	}
+	replyJSON(w, newObject().flag("deleted", had))
+	return nil
+}

@@ -1,0 +1,142 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// maxAhead bounds how long a caller may wait.
+const maxAhead = 366 * 24 * time.Hour
+
+func (h *Handler) take(w http.ResponseWriter, r *http.Request) error {
+	var t target
+	var o order
+	fields := append(t.fields(), t.costField(), seconds("max_wait", &o.maxWait, maxAhead))
+	if err := h.read(w, r, &t, fields...); err != nil {
+		return err
+	}
+	answers, granted, err := h.decide(r.Context(), []*target{&t}, o)
+	if err != nil {
+		return err
+	}
+	body := answers[0].append(newObject())
+	if o.maxWait > 0 && granted {
+		body = body.seconds("wait", answers[0].wait)
+	}
+	reply(w, r, granted, body, answers...)
+	return nil
+}
+
+func (h *Handler) peek(w http.ResponseWriter, r *http.Request) error {
+	var t target
+	if err := h.read(w, r, &t, t.fields()...); err != nil {
+		return err
+	}
+	answers, _, err := h.decide(r.Context(), []*target{&t}, order{})
+	if err != nil {
+		return err
+	}
+	a := &answers[0]
+	reply(w, r, a.allowed, a.eachLimit(a.append(newObject())), answers...)
+	return nil
+}
+
+func (h *Handler) refund(w http.ResponseWriter, r *http.Request) error {
+	var t target
+	if err := h.read(w, r, &t, append(t.fields(), t.costField())...); err != nil {
+		return err
+	}
+	t.cost = -t.cost
+	answers, _, err := h.decide(r.Context(), []*target{&t}, order{})
+	if err != nil {
+		return err
+	}
+	reply(w, r, true, answers[0].append(newObject()), answers...)
+	return nil
+}
+
+// read reads the body of r and resolves its target.
+func (h *Handler) read(w http.ResponseWriter, r *http.Request, t *target, fields ...field) error {
+	if err := readBody(w, r, maxBody, fields...); err != nil {
+		return err
+	}
+	return h.resolve(t, "")
+}
+
+// maxTogether bounds the requests of one take-all.
+const maxTogether = 100
+
+func (h *Handler) takeAll(w http.ResponseWriter, r *http.Request) error {
+	var raws []json.RawMessage
+	list := field{"requests", func(raw json.RawMessage) string {
+		if json.Unmarshal(raw, &raws) != nil || len(raws) == 0 || len(raws) > maxTogether {
+			return "a list of 1 to " + strconv.Itoa(maxTogether) + " requests"
+		}
+		return ""
+	}}
+	if err := readBody(w, r, maxBodyAll, list); err != nil {
+		return err
+	}
+	if len(raws) == 0 {
+		return badField("requests", "missing", "a list of requests")
+	}
+	targets, err := h.readTargets(raws)
+	if err != nil {
+		return err
+	}
+	answers, granted, err := h.decide(r.Context(), targets, order{})
+	if err != nil {
+		return err
+	}
+	reply(w, r, granted, together(answers, granted), answers...)
+	return nil
+}
+
+func (h *Handler) readTargets(raws []json.RawMessage) ([]*target, error) {
+	type identity struct{ rule, text, key string }
+	first := make(map[identity]int)
+	targets := make([]*target, len(raws))
+	for i, raw := range raws {
+		t := &target{}
+		where := "requests[" + strconv.Itoa(i) + "]."
+		if err := readObject(raw, where, append(t.fields(), t.costField())...); err != nil {
+			return nil, err
+		}
+		if err := h.resolve(t, where); err != nil {
+			return nil, err
+		}
+		id := identity{t.rule, t.text, t.key}
+		if t.rule == "" {
+			id.text = t.terms.Limits[0].ID() // however it is written
+		}
+		if j, twice := first[id]; twice {
+			return nil, badField(where+"key", quote(t.key)+" as in requests["+strconv.Itoa(j)+"]",
+				"one request for a key and a limit, with the costs added up")
+		}
+		first[id] = i
+		targets[i] = t
+	}
+	return targets, nil
+}
+
+// together returns the answer for several targets. After its retry_after all of them would be
+// granted if no other request came.
+func together(answers []answer, granted bool) object {
+	o := newObject().flag("allowed", granted)
+	retry := time.Duration(0)
+	results := append(make([]byte, 0, 200*len(answers)), '[')
+	for i := range answers {
+		a := &answers[i]
+		if !a.allowed {
+			retry = max(retry, a.strictest().RetryAfter)
+		}
+		if i > 0 {
+			results = append(results, ',')
+		}
+		results = append(append(results, a.append(newObject())...), '}')
+	}
+	o = o.seconds("retry_after", retry)
+	return append(append(o.name("results"), results...), ']')
+}

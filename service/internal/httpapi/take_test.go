@@ -1,0 +1,195 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/fallback"
+)
+
+func TestTake(t *testing.T) {
+	f := start(t, nil, Settings{})
+	const k = `{"rule":"login","key":"ip:192.0.2.1"}`
+	f.post("/v1/take", k).want(t, 200,
+		`{"allowed":true,"rule":"login","limit":"5/m","capacity":5,"remaining":4,"retry_after":0,"reset_after":12}`)
+	f.post("/v1/take", `{"rule":"login","key":"ip:192.0.2.1","cost":4}`).want(t, 200,
+		`"allowed":true`, `"remaining":0`)
+	f.post("/v1/take", k).want(t, 200, `"allowed":false`, `"limit":"5/m"`, `"retry_after":1`)
+	f.post("/v1/peek", k).want(t, 200, `"allowed":false`,
+		`"limits":[{"allowed":false,"limit":"5/m"`, `{"allowed":true,"limit":"100/d fixed-window","capacity":100,"remaining":95`)
+	f.post("/v1/refund", `{"rule":"login","key":"ip:192.0.2.1","cost":5}`).want(t, 200, `"remaining":5`)
+	f.post("/v1/peek", k).want(t, 200, `"allowed":true`, `"remaining":5`, `"remaining":100`)
+	f.post("/v1/take", `{"rule":"tokens","key":"","cost":1001}`).want(t, 200,
+		`"allowed":false`, `"retry_after":null`)
+	f.post("/v1/take", `{"rule":"unused","key":"k"}`).want(t, 200,
+		`{"allowed":true,"rule":"unused","limit":"unlimited","capacity":null,"remaining":null,"retry_after":0,"reset_after":0}`)
+}
+
+func TestMaxWait(t *testing.T) {
+	f := start(t, nil, Settings{})
+	f.post("/v1/take", `{"rule":"login","key":"k","cost":5}`).want(t, 200, `"allowed":true`)
+	f.post("/v1/take", `{"rule":"login","key":"k","max_wait":0.5}`).want(t, 200,
+		`"allowed":false`, `"retry_after":1`)
+	f.post("/v1/take", `{"rule":"login","key":"k","max_wait":60}`).want(t, 200,
+		`"allowed":true`, `"retry_after":0`, `"wait":1`)
+}
+
+func TestPreferStatus(t *testing.T) {
+	f := start(t, nil, Settings{})
+	got := f.post("/v1/take", `{"rule":"login","key":"k","cost":5}`, "Prefer: wait=1, Status; x=y")
+	got.want(t, 200, `"allowed":true`)
+	if got.Header.Get("RateLimit") == "" || got.Header.Get("Preference-Applied") != "status" {
+		t.Errorf("the header is %v", got.Header)
+	}
+	got = f.post("/v1/take", `{"rule":"login","key":"k"}`, "Prefer: status")
+	got.want(t, 429, `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded"`,
+		`"status":429`, `"violated-policies":["login"]`, `"allowed":false`, `"retry_after":1`)
+	for name, want := range map[string]string{
+		"Content-Type": "application/problem+json", "Retry-After": "12",
+		"RateLimit": `"login";r=0;t=12`, "X-RateLimit-Remaining": "0",
+	} {
+		if got.Header.Get(name) != want {
+			t.Errorf("%s is %q, want %q", name, got.Header.Get(name), want)
+		}
+	}
+	got = f.post("/v1/take", `{"rule":"login","key":"k"}`)
+	if got.StatusCode != 200 || got.Header.Get("RateLimit") != "" {
+		t.Errorf("without Prefer, the answer is %d %v", got.StatusCode, got.Header)
+	}
+}
+
+func TestTakeAll(t *testing.T) {
+	f := start(t, nil, Settings{AllowInlineLimits: true})
+	const two = `{"requests":[{"rule":"login","key":"k","cost":3},{"rule":"tokens","key":"k","cost":600}]}`
+	f.post("/v1/take-all", two).want(t, 200, `{"allowed":true,"retry_after":0,"results":[{"allowed":true,"rule":"login"`,
+		`"remaining":2`, `"remaining":400`)
+	f.post("/v1/take-all", two).want(t, 200, `{"allowed":false,"retry_after":7`, `"remaining":2`, `"remaining":400`)
+	f.post("/v1/take-all", `{"requests":[{"rule":"login","key":"k","cost":2},{"limit":"1/s","key":"k"}]}`).
+		want(t, 200, `"allowed":true`, `"limit":"1/s"`)
+	for body, want := range map[string]string{
+		`{"requests":[{"rule":"login","key":"k"},{"rule":"login","key":"k","cost":2}]}`: `requests[1].key is \"k\" as in requests[0]`,
+		`{"requests":[{"limit":"60/m","key":"k"},{"limit":"60/1m","key":"k"}]}`:         `as in requests[0]`,
+		`{"requests":[{"rule":"login","key":"k"},{"rule":"nobody","key":"k"}]}`:         `requests[1].rule is \"nobody\"`,
+		`{"requests":[{"rule":"login","key":"k","cost":0}]}`:                            `requests[0].cost is 0; want`,
+		`{"requests":[]}`: `requests is []; want a list of 1 to 100`,
+		`{}`:              `requests is missing`,
+		`{"requests":[{"rule":"login","max_wait":1}]}`:        `requests[0].max_wait is an unknown field; want rule, limit, key, cost`,
+		`{"requests":[` + strings.Repeat(`{},`, 100) + `{}]}`: `want a list of 1 to 100`,
+	} {
+		got := f.post("/v1/take-all", body)
+		if got.StatusCode != 400 && got.StatusCode != 404 || !strings.Contains(got.text, want) {
+			t.Errorf("%s\nis answered %d %s\nwant %s", body, got.StatusCode, got.text, want)
+		}
+	}
+}
+
+// TestShadow: a rule in shadow denies nothing, and is charged only if the others grant.
+func TestShadow(t *testing.T) {
+	f := start(t, nil, Settings{})
+	const k = `{"rule":"trial","key":"k"}`
+	f.post("/v1/take", k).want(t, 200, `"allowed":true`, `"remaining":0`, `"shadow_denied":false`)
+	f.post("/v1/take", k, "Prefer: status").want(t, 200, `"allowed":true`, `"retry_after":`, `"shadow_denied":true`)
+	f.post("/v1/take-all", `{"requests":[{"rule":"trial","key":"x"},{"rule":"login","key":"x","cost":6}]}`).
+		want(t, 200, `{"allowed":false`, `"shadow_denied":false`)
+	f.post("/v1/peek", `{"rule":"trial","key":"x"}`).want(t, 200, `"remaining":1`)
+	f.post("/v1/take-all", `{"requests":[{"rule":"trial","key":"k"},{"rule":"login","key":"x"}]}`).
+		want(t, 200, `{"allowed":true`, `"shadow_denied":true`)
+}
+
+func TestBan(t *testing.T) {
+	f := start(t, nil, Settings{})
+	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"ip:*","ban":true,"for":3600}`).want(t, 200)
+	f.post("/v1/take", `{"rule":"login","key":"ip:a"}`).want(t, 200,
+		`{"allowed":false,"rule":"login","limit":"ban","capacity":0,"remaining":0,"retry_after":3`)
+	got := f.post("/v1/take", `{"rule":"login","key":"ip:a"}`, "Prefer: status")
+	got.want(t, 429, `"detail":"The key is banned."`)
+	if got.Header.Get("Retry-After") != "3600" {
+		t.Errorf("Retry-After is %q", got.Header.Get("Retry-After"))
+	}
+	f.post("/v1/take-all", `{"requests":[{"rule":"tokens","key":"k"},{"rule":"login","key":"ip:a"}]}`).
+		want(t, 200, `{"allowed":false`, `{"allowed":true,"rule":"tokens","limit":"1000/h","capacity":1000,"remaining":1000`)
+	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"ip:*","ban":true}`).want(t, 200)
+	got = f.post("/v1/take", `{"rule":"login","key":"ip:a"}`, "Prefer: status")
+	got.want(t, 429, `"retry_after":null`)
+	if got.Header.Get("Retry-After") != "" {
+		t.Errorf("Retry-After is %q for ever", got.Header.Get("Retry-After"))
+	}
+}
+
+// broken is a store that fails.
+type broken struct{ headgate.Store }
+
+var errBroken = errors.New("broken")
+
+func (broken) Take(context.Context, headgate.Request) (headgate.Decision, error) {
+	return headgate.Decision{}, errBroken
+}
+
+func (broken) TakeAll(context.Context, []headgate.Request, []headgate.Decision) error {
+	return errBroken
+}
+
+func (broken) Reset(context.Context, string, headgate.Limit) error { return errBroken }
+
+func TestStoreFails(t *testing.T) {
+	f := start(t, broken{}, Settings{})
+	for path, body := range map[string]string{
+		"/v1/take":     `{"rule":"login","key":"k"}`,
+		"/v1/peek":     `{"rule":"tokens","key":"k"}`,
+		"/v1/take-all": `{"requests":[{"rule":"login","key":"k"}]}`,
+	} {
+		got := f.post(path, body)
+		got.want(t, 503, `"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"`, `"status":503`)
+		if strings.Contains(got.text, "broken") || got.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("the answer is %v %s", got.Header, got.text)
+		}
+	}
+	f.send("DELETE", "/v1/keys/login/k", "").want(t, 503)
+	f.post("/v1/take", `{"rule":"trial","key":"k"}`).want(t, 200, `"allowed":true`) // in shadow
+}
+
+func TestDegraded(t *testing.T) {
+	store, err := fallback.New(broken{}, fallback.Options{
+		Mode: fallback.Local, Instances: func() int { return 5 }, Timeout: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := start(t, store, Settings{})
+	f.post("/v1/take", `{"rule":"login","key":"k"}`).want(t, 200,
+		`"allowed":true`, `"limit":"1/m"`, `"remaining":0`, `"degraded":true`)
+}
+
+func TestObserve(t *testing.T) {
+	f := start(t, nil, Settings{AllowInlineLimits: true})
+	f.post("/v1/take", `{"rule":"login","key":"k","cost":5}`)
+	f.post("/v1/take", `{"rule":"login","key":"k"}`)
+	f.post("/v1/take", `{"rule":"login","key":"k","max_wait":60}`)
+	f.post("/v1/take", `{"limit":"5/m","key":"k"}`)  // of no rule
+	f.post("/v1/peek", `{"rule":"login","key":"k"}`) // charges nothing
+	f.post("/v1/take", `{"rule":"trial","key":"k","cost":2}`)
+	f.post("/v1/take", `{"rule":"unused","key":"k"}`)
+	var got []string
+	for _, e := range f.events {
+		got = append(got, e.Rule.Name+" "+e.Key+" "+e.Outcome.String())
+	}
+	const want = "login k allowed, login k denied, login k allowed, trial k shadow_denied"
+	if text := strings.Join(got, ", "); text != want {
+		t.Errorf("observed %s\nwant     %s", text, want)
+	}
+}
+
+func TestInlineLimits(t *testing.T) {
+	f := start(t, nil, Settings{})
+	const k = `{"limit":"2/m burst 3","key":"k"}`
+	f.post("/v1/take", k).want(t, http.StatusForbidden, `"field":"limit"`, "api.allow_inline_limits")
+	f.handler.Use(Settings{AllowInlineLimits: true})
+	f.post("/v1/take", k).want(t, 200, `{"allowed":true,"limit":"2/m burst 3","capacity":3,"remaining":2`)
+	f.post("/v1/take", `{"limit":"login=9/s","key":"k"}`).want(t, 400, "without a name")
+	f.post("/v1/take", `{"limit":"9/fortnight","key":"k"}`).want(t, 400, `"field":"limit"`, `limit \"9/fortnight\": period`)
+}

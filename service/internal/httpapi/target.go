@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/service/internal/rules"
+)
+
+// target is what a request charges: a key of a rule, or of an inline limit.
+type target struct {
+	rule string
+	text string // of an inline limit, if there is no rule
+	key  string
+	cost int64
+
+	terms rules.Terms
+}
+
+// fields are those that name a target.
+func (t *target) fields() []field {
+	return []field{
+		text("rule", &t.rule, maxRule), text("limit", &t.text, maxRule), text("key", &t.key, maxKey),
+	}
+}
+
+const maxRule = 200
+
+// costField reads the cost of t, which is 1 unless given.
+func (t *target) costField() field {
+	t.cost = 1
+	return number("cost", &t.cost, 1)
+}
+
+// resolve finds the limits of t. where is put before the names of fields in errors.
+func (h *Handler) resolve(t *target, where string) error {
+	switch {
+	case t.rule == "" && t.text == "":
+		return badField(where+"rule", "missing", "the name of a rule in the file")
+	case t.rule != "" && t.text != "":
+		return badField(where+"limit", quote(t.text)+" beside a rule", "one of rule and limit")
+	case t.text != "":
+		return h.inline(t, where)
+	}
+	terms, err := h.options.Rules.Terms(t.rule, t.key)
+	if err != nil {
+		p := *toProblem(err)
+		p.Field, p.Detail = where+p.Field, where+p.Detail
+		return &p
+	}
+	t.terms = terms
+	return nil
+}
+
+func (h *Handler) inline(t *target, where string) error {
+	if !h.settings.Load().inlineLimits {
+		return &problem{Status: http.StatusForbidden, Field: where + "limit",
+			Detail: where + "limit is not allowed; want a rule, or api.allow_inline_limits: true in the file"}
+	}
+	if strings.Contains(t.text, "=") {
+		return badField(where+"limit", quote(t.text), "a limit without a name; a rule has a name")
+	}
+	l, err := headgate.ParseLimit(t.text)
+	if err != nil {
+		p := *toProblem(err)
+		p.Field, p.Detail = where+"limit", where+p.Detail
+		return &p
+	}
+	t.terms = rules.Terms{Limits: []headgate.Limit{l}}
+	return nil
+}
+
+// enforced reports whether t can deny.
+func (t *target) enforced() bool { return t.terms.Mode == rules.Enforce }
+
+// limits returns the limits of t; none if the rule is off.
+func (t *target) limits() []headgate.Limit {
+	if t.terms.Mode == rules.Off {
+		return nil
+	}
+	return t.terms.Limits
+}
+
+// banned reports whether a ban denies t.
+func (t *target) banned() bool { return t.terms.Banned && t.terms.Mode != rules.Off }
+
+// banEnds returns the time until the ban of t ends.
+func (t *target) banEnds() time.Duration {
+	if t.terms.Until.IsZero() {
+		return headgate.Never
+	}
+	return max(time.Until(t.terms.Until), time.Microsecond)
+}

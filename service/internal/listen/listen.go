@@ -1,0 +1,74 @@
+// Package listen opens listeners with bounds.
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+// The bounds of an HTTP server. A body has none here: a proxy passes streams.
+const (
+	headerTimeout  = 10 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 64 << 10
+)
+
+// On opens a listener on address, for at most connections at a time: further ones wait until one
+// is closed. Flag names what to change if the address cannot be used. An address that begins with
+// unix: is the path of a socket; one that nobody serves any more is replaced.
+func On(
+	ctx context.Context, flag, address string, connections int, config *tls.Config,
+) (net.Listener, error) {
+	network := "tcp"
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		network, address = "unix", path
+		removeStale(ctx, path)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, network, address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s %s: the address is in use; choose another, or any free port with :0",
+			flag, address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; want host:port of this machine", flag, err)
+	}
+	l = netutil.LimitListener(l, connections)
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	return l, nil
+}
+
+// removeStale removes a socket at path on which no process listens.
+func removeStale(ctx context.Context, path string) {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&os.ModeSocket == 0 {
+		return
+	}
+	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	if err == nil {
+		_ = c.Close()
+		return
+	}
+	_ = os.Remove(path)
+}
+
+// Server returns an HTTP server that slow clients and huge headers do not hold up.
+func Server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+	}
+}

@@ -1,0 +1,103 @@
+// Package metrics counts what the server does, for Prometheus.
+//
+// No label holds what a client sent, unless a rule asks for it, and then only up to a bound.
+package metrics
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate/observe"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics are the metrics of one server.
+type Metrics struct {
+	registry  *prometheus.Registry
+	decisions *decisions
+	calls     *prometheus.HistogramVec
+	loads     *prometheus.CounterVec
+	loaded    prometheus.Gauge
+	loadedAt  prometheus.Gauge
+	config    *prometheus.GaugeVec
+}
+
+// The buckets of decisions: a decision in memory takes a microsecond, one in Redis up to 1 ms.
+var buckets = []float64{
+	.00001, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1,
+}
+
+// New makes metrics. The version is that of the program.
+func New(version string) *Metrics {
+	m := &Metrics{
+		registry:  prometheus.NewRegistry(),
+		decisions: newDecisions(),
+		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "headgate_decision_seconds",
+			Help:    "Time that the store took to decide.",
+			Buckets: buckets,
+		}, []string{"result"}),
+		loads: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "headgate_config_loads_total",
+			Help: "Loads of the configuration, by result: success or error.",
+		}, []string{"result"}),
+		loaded: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "headgate_config_last_load_success",
+			Help: "1 if the last load of the configuration succeeded, 0 if not.",
+		}),
+		loadedAt: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "headgate_config_last_load_timestamp_seconds",
+			Help: "Time of the last load that succeeded.",
+		}),
+		config: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "headgate_config_info",
+			Help: "1 for the hash of the configuration in force.",
+		}, []string{"hash"}),
+	}
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "headgate_build_info", Help: "1 for the version of the program.",
+	}, []string{"version"})
+	info.WithLabelValues(version).Set(1)
+	m.loads.WithLabelValues("success")
+	m.loads.WithLabelValues("error")
+	m.registry.MustRegister(
+		m.decisions.total, m.decisions.degraded, m.decisions.byKey, m.calls,
+		m.loads, m.loaded, m.loadedAt, m.config, info,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// Register adds a collector. Its names must be new.
+func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
+
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Called measures a call of the store. It is for observe.Observer.
+func (m *Metrics) Called(_ context.Context, c observe.Call) {
+	result := "ok"
+	if c.Err != nil {
+		result = "error"
+	}
+	m.calls.WithLabelValues(result).Observe(c.Took.Seconds())
+}
+
+// Loaded counts a load of the configuration.
+func (m *Metrics) Loaded(hash string, at time.Time, err error) {
+	if err != nil {
+		m.loads.WithLabelValues("error").Inc()
+		m.loaded.Set(0)
+		return
+	}
+	m.loads.WithLabelValues("success").Inc()
+	m.loaded.Set(1)
+	m.loadedAt.Set(float64(at.Unix()))
+	m.config.Reset()
+	m.config.WithLabelValues(hash).Set(1)
+}

@@ -1,0 +1,55 @@
+package metrics
+
+import (
+	"github.com/headgate/headgate/fallback"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Store is what is read of the store when metrics are asked for.
+type Store struct {
+	Up       func() bool             // whether it answers
+	Fallback func() fallback.Stats   // nil: none
+	Redis    func() redisstore.Stats // nil: in memory
+	Keys     func() int              // nil: not in memory
+}
+
+// RegisterStore adds the metrics of the store.
+func (m *Metrics) RegisterStore(s Store) {
+	gauge := func(name, help string, value func() float64) {
+		m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+	}
+	counter := func(name, help string, value func() float64) {
+		m.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value))
+	}
+	gauge("headgate_store_up", "1 if the store answers, 0 if not.",
+		func() float64 { return number(s.Up()) })
+	if s.Fallback != nil {
+		gauge("headgate_breaker_state", "0: the store is called. 1: it failed, and is tried again later.",
+			func() float64 { return number(s.Fallback().Degraded) })
+		counter("headgate_degraded_seconds_total", "Time in which the store was not called.",
+			func() float64 { return s.Fallback().DegradedFor.Seconds() })
+		counter("headgate_store_failures_total", "Calls of the store that failed.",
+			func() float64 { return float64(s.Fallback().Failures) })
+	}
+	if s.Keys != nil {
+		gauge("headgate_keys", "Keys in memory.", func() float64 { return float64(s.Keys()) })
+	}
+	if s.Redis != nil {
+		counter("headgate_redis_batches_total", "Round trips to Redis.",
+			func() float64 { return float64(s.Redis().Batches) })
+		counter("headgate_redis_requests_total", "Requests in these round trips.",
+			func() float64 { return float64(s.Redis().Requests) })
+		counter("headgate_redis_rejected_total", "Requests rejected because too many waited.",
+			func() float64 { return float64(s.Redis().Busy) })
+		gauge("headgate_redis_waiting", "Requests that wait to be sent.",
+			func() float64 { return float64(s.Redis().Waiting) })
+	}
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

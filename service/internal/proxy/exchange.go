@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"github.com/headgate/headgate/service/internal/answer"
+	"github.com/headgate/headgate/service/internal/rules"
+)
+
+// exchange is a request that is passed on, with its response.
+type exchange struct {
+	client   netip.Addr
+	verdict  rules.Verdict
+	work     *rules.Work
+	body     *pacedBody
+	response *http.Response // nil until there is one
+}
+
+type exchangeKey struct{}
+
+// exchangeOf returns the exchange that a request belongs to.
+func exchangeOf(r *http.Request) *exchange {
+	return r.Context().Value(exchangeKey{}).(*exchange) //nolint:forcetypeassert // by ServeHTTP
+}
+
+// modifyResponse adds the header fields, and charges the costs that are in the response. Fields
+// of the server about limits give way, because a client cannot tell two limiters apart.
+func modifyResponse(r *http.Response) error {
+	x := exchangeOf(r.Request)
+	x.response = r
+	if len(x.verdict.Decisions) > 0 {
+		for _, name := range answer.FieldNames() {
+			if name != "Retry-After" { // which is about the server's own answer
+				r.Header.Del(name)
+			}
+		}
+		answer.SetFields(r.Header, &x.verdict)
+	}
+	x.work.Settle(r.Request.Context(), r.Header)
+	return nil
+}
+
+// end charges the costs that are in the trailer, and releases the permits.
+func (x *exchange) end(ctx context.Context) {
+	if x.response != nil {
+		x.work.Settle(ctx, x.response.Trailer)
+	}
+	x.work.End(ctx)
+}
+
+// behindProxy reports whether a trusted proxy sent r: only then the client is not the other end of
+// the connection.
+func (x *exchange) behindProxy(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return x.client.IsValid() && (err != nil || peer.Addr().Unmap().WithZone("") != x.client)
+}
+
+// forwardingFields reports whether name is a field in which proxies describe the client.
+func forwardingField(name string) bool {
+	const prefix = "X-Forwarded-"
+	return len(name) > len(prefix) && name[:len(prefix)] == prefix ||
+		slices.Contains([]string{"X-Real-Ip", "X-Original-Uri", "X-Original-Method"}, name)
+}

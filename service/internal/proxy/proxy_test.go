@@ -1,0 +1,409 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/service/internal/answer"
+	"github.com/headgate/headgate/service/internal/rules"
+)
+
+// edge is a proxy in front of a server.
+type edge struct {
+	url     string
+	engine  *rules.Engine
+	permits *concurrency.Memory
+	clients func() // disconnects all
+}
+
+// serve starts a server and a proxy in front of it.
+func serve(t *testing.T, app http.HandlerFunc, trust string, list ...rules.Rule) *edge {
+	t.Helper()
+	server := httptest.NewServer(app)
+	t.Cleanup(server.Close)
+	return serveTarget(t, server.URL, trust, list...)
+}
+
+func serveTarget(t *testing.T, target, trust string, list ...rules.Rule) *edge {
+	t.Helper()
+	set, err := rules.NewSet(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &edge{permits: concurrency.NewMemory()}
+	e.engine = rules.New(headgate.NewMemory(0), e.permits, rules.Options{})
+	e.engine.Use(set)
+	var trusted []netip.Prefix
+	if trust != "" {
+		trusted = append(trusted, netip.MustParsePrefix(trust))
+	}
+	client, err := rules.ClientAddress(trusted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := New(e.engine, target, Options{Client: client, Stall: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	e.url, e.clients = server.URL, server.CloseClientConnections
+	return e
+}
+
+func per(n int64) []headgate.Limit { return []headgate.Limit{headgate.PerHour(n)} }
+
+// get sends a request with header fields, given as "Name: value".
+func get(t *testing.T, url string, fields ...string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields {
+		name, value, _ := strings.Cut(f, ": ")
+		r.Header.Add(name, value)
+	}
+	return do(t, r)
+}
+
+func do(t *testing.T, r *http.Request) *http.Response {
+	t.Helper()
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = res.Body.Close() })
+	return res
+}
+
+func text(t *testing.T, r *http.Response) string {
+	t.Helper()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(b)
+}
+
+func (e *edge) left(t *testing.T, rule, key string) int64 {
+	t.Helper()
+	v, err := e.engine.Take(t.Context(), rule, key, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Decisions[0].Remaining
+}
+
+// until waits until ok, for some seconds at most.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: did not happen", what)
+		}
+	}
+}
+
+func TestLimitsAndFields(t *testing.T) {
+	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-RateLimit-Limit", "9")
+		w.Header().Set("X-RateLimit-Remaining", "9")
+		w.Header().Set("Retry-After", "77")
+		fmt.Fprintf(w, "%s %s %s", r.Method, r.Host, r.RequestURI)
+	}, "", rules.Rule{Name: "two", Match: rules.Match{Path: "/a/*"}, Limits: per(2)})
+	for i := range 2 {
+		r := get(t, e.url+"/a/b%2Fc?x;y=%zz&cost=0", "RateLimit: two;r=9", "Cost: 0")
+		want := "GET " + strings.TrimPrefix(e.url, "http://") + " /a/b%2Fc?x;y=%zz&cost=0"
+		if got := text(t, r); got != want {
+			t.Errorf("the server got %s; want %s", got, want)
+		}
+		h := r.Header
+		if got := h.Values("X-Ratelimit-Remaining"); len(got) != 1 || got[0] != fmt.Sprint(1-i) ||
+			h.Get("X-Ratelimit-Limit") != "2" || h.Get("Retry-After") != "77" ||
+			!strings.HasPrefix(h.Get("Ratelimit"), fmt.Sprintf(`"two";r=%d;t=`, 1-i)) {
+			t.Errorf("%v", h)
+		}
+	}
+	r := get(t, e.url+"/a/b")
+	var p answer.Problem
+	if err := json.Unmarshal([]byte(text(t, r)), &p); err != nil || r.StatusCode != 429 ||
+		p.Status != 429 || r.Header.Get("Retry-After") == "77" || r.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %+v, %v: %v", r.StatusCode, p, err, r.Header)
+	}
+	// The fields of the server stay where no rule applies.
+	if r := get(t, e.url+"/free"); r.StatusCode != 200 || r.Header.Get("X-Ratelimit-Limit") != "9" {
+		t.Errorf("%d %v", r.StatusCode, r.Header)
+	}
+}
+
+// echo answers with the fields that it got.
+func echo(w http.ResponseWriter, r *http.Request) {
+	_ = json.NewEncoder(w).Encode(r.Header)
+}
+
+func echoed(t *testing.T, r *http.Response) http.Header {
+	t.Helper()
+	var h http.Header
+	if err := json.Unmarshal([]byte(text(t, r)), &h); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+var forged = []string{
+	"X-Forwarded-For: 203.0.113.9", "X-Forwarded-Proto: https", "X-Forwarded-Host: other",
+	"X-Forwarded-Uri: /free", "X-Forwarded-Prefix: /x", "X-Real-IP: 203.0.113.9",
+	"X-Original-URI: /free", "Forwarded: for=203.0.113.9", "Connection: X-Forwarded-Port, X-Hop",
+	"X-Forwarded-Port: 1", "X-Hop: 1", "Te: gzip", "X-Kept: 1",
+}
+
+func TestForgedFields(t *testing.T) {
+	e := serve(t, echo, "", rules.Rule{Name: "ip", Key: []rules.KeyPart{{Source: "ip"}}, Limits: per(9)})
+	h := echoed(t, get(t, e.url+"/", forged...))
+	host := strings.TrimPrefix(e.url, "http://")
+	for name, want := range map[string]string{
+		"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "http", "X-Forwarded-Host": host,
+		"X-Forwarded-Uri": "", "X-Forwarded-Prefix": "", "X-Real-Ip": "", "X-Original-Uri": "",
+		"Forwarded": "", "X-Forwarded-Port": "", "X-Hop": "", "Te": "", "Connection": "", "X-Kept": "1",
+	} {
+		if got := h.Get(name); got != want {
+			t.Errorf("%s is %q; want %q", name, got, want)
+		}
+	}
+	if got := e.left(t, "ip", "ip:127.0.0.1"); got != 8 {
+		t.Errorf("%d remain of the client", got)
+	}
+}
+
+func TestTrustedProxy(t *testing.T) {
+	e := serve(t, echo, "127.0.0.0/8",
+		rules.Rule{Name: "ip", Key: []rules.KeyPart{{Source: "ip"}}, Limits: per(9)})
+	h := echoed(t, get(t, e.url+"/", forged...))
+	for name, want := range map[string]string{
+		"X-Forwarded-For": "203.0.113.9, 127.0.0.1", "X-Forwarded-Proto": "https",
+		"X-Forwarded-Host": "other", "X-Forwarded-Prefix": "/x", "Forwarded": "for=203.0.113.9",
+	} {
+		if got := h.Get(name); got != want {
+			t.Errorf("%s is %q; want %q", name, got, want)
+		}
+	}
+	if got := e.left(t, "ip", "ip:203.0.113.9"); got != 8 {
+		t.Errorf("%d remain of the client", got)
+	}
+}
+
+func TestCostOfResponse(t *testing.T) {
+	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/trailer" {
+			w.Header().Set("Trailer", "X-Tokens")
+			_, _ = io.WriteString(w, "stream")
+			w.Header().Set("X-Tokens", "20")
+			return
+		}
+		w.Header().Set("X-Tokens", strings.TrimPrefix(r.URL.Path, "/"))
+	}, "", rules.Rule{Name: "tokens", Limits: per(100), Cost: rules.Cost{ResponseHeader: "X-Tokens"}})
+	for _, c := range []struct {
+		path   string
+		remain int64
+	}{{"/10", 90}, {"/none", 89}, {"/0", 89}, {"/trailer", 69}, {"/500", -431}} {
+		r := get(t, e.url+c.path)
+		if got := text(t, r); r.StatusCode != 200 || c.path == "/trailer" && got != "stream" {
+			t.Errorf("%s: %d %s", c.path, r.StatusCode, got)
+		}
+		want := max(c.remain, 0)
+		until(t, c.path, func() bool { return e.left(t, "tokens", "all") == want })
+	}
+	r := get(t, e.url+"/1")
+	if v, err := e.engine.Take(t.Context(), "tokens", "all", 1); err != nil || r.StatusCode != 429 ||
+		v.RetryAfter < 4*time.Hour {
+		t.Errorf("after 531 of 100 an hour: %d, %+v, %v", r.StatusCode, v, err)
+	}
+}
+
+// Parts of a stream arrive one by one, and the permit is held until its end.
+func TestStreamHoldsPermit(t *testing.T) {
+	t.Parallel()
+	next := make(chan string)
+	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for part := range next {
+			_, _ = io.WriteString(w, "data: "+part+"\n\n")
+			_ = http.NewResponseController(w).Flush()
+		}
+	}, "", rules.Rule{Name: "one", Permits: 1})
+	first := make(chan *http.Response)
+	go func() { first <- get(t, e.url+"/") }()
+	next <- "a"
+	r := <-first
+	lines := bufio.NewReader(r.Body)
+	for _, part := range []string{"a", "b", "c"} {
+		if part != "a" {
+			next <- part
+		}
+		if got, err := lines.ReadString('\n'); err != nil || got != "data: "+part+"\n" {
+			t.Fatalf("%q, %v; want %s", got, err, part)
+		}
+		_, _ = lines.ReadString('\n')
+		time.Sleep(250 * time.Millisecond / 3) // together longer than a client may stall
+		denied := get(t, e.url+"/")
+		if got := text(t, denied); denied.StatusCode != 429 || denied.Header.Get("Retry-After") != "1" ||
+			!strings.Contains(got, "allows no more requests at a time") {
+			t.Errorf("%d %s", denied.StatusCode, got)
+		}
+	}
+	close(next)
+	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
+		t.Errorf("%q, %v", rest, err)
+	}
+	until(t, "the permit is released", func() bool { return e.permits.Keys() == 0 })
+}
+
+func TestClientLeaves(t *testing.T) {
+	left := make(chan struct{})
+	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(left)
+	}, "", rules.Rule{Name: "one", Permits: 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, r)
+	cancel()
+	<-left // the server knows
+	until(t, "the permit is released", func() bool { return e.permits.Keys() == 0 })
+}
+
+// A websocket is a connection that both ends write to, after status 101.
+func TestWebsocket(t *testing.T) {
+	t.Parallel()
+	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "websocket" {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		conn, both, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = both.WriteString("HTTP/1.1 101 Switching Protocols\r\n" +
+			"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		_ = both.Flush()
+		for {
+			line, err := both.ReadString('\n')
+			if err != nil {
+				return
+			}
+			_, _ = both.WriteString("echo " + line)
+			_ = both.Flush()
+		}
+	}, "", rules.Rule{Name: "one", Permits: 1, Limits: per(9)})
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(e.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn,
+		"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	lines := bufio.NewReader(conn)
+	r, err := http.ReadResponse(lines, nil)
+	if err != nil || r.StatusCode != 101 || r.Header.Get("X-Ratelimit-Remaining") != "8" {
+		t.Fatalf("%v, %v", r, err)
+	}
+	for _, word := range []string{"one\n", "two\n"} {
+		_, _ = io.WriteString(conn, word)
+		if got, err := lines.ReadString('\n'); err != nil || got != "echo "+word {
+			t.Fatalf("%q, %v", got, err)
+		}
+		time.Sleep(250 * time.Millisecond) // longer than the stall of a body
+	}
+	if r := get(t, e.url); r.StatusCode != 429 {
+		t.Errorf("a second one: %d", r.StatusCode)
+	}
+	_ = conn.Close()
+	until(t, "the permit is released", func() bool { return e.permits.Keys() == 0 })
+}
+
+func TestServerDown(t *testing.T) {
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := "http://" + l.Addr().String()
+	_ = l.Close()
+	e := serveTarget(t, target, "", rules.Rule{Name: "one", Limits: per(9), Permits: 1})
+	for range 2 {
+		r := get(t, e.url)
+		if got := text(t, r); r.StatusCode != 502 || r.Header.Get("Ratelimit") == "" ||
+			!strings.Contains(got, "The server behind this proxy does not answer.") {
+			t.Errorf("%d %s %v", r.StatusCode, got, r.Header)
+		}
+	}
+	if e.permits.Keys() != 0 {
+		t.Error("a permit is held")
+	}
+}
+
+func TestStoreFails(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		t.Error("the server was reached")
+	}))
+	defer app.Close()
+	e := rules.New(failing{}, nil, rules.Options{})
+	set, err := rules.NewSet([]rules.Rule{{Name: "r", Limits: per(1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Use(set)
+	h, err := New(e, app.URL, Options{Client: func(*http.Request) netip.Addr { return netip.Addr{} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	if w.Code != 503 {
+		t.Errorf("%d", w.Code)
+	}
+}
+
+type failing struct{ headgate.Store }
+
+func (failing) Take(context.Context, headgate.Request) (headgate.Decision, error) {
+	return headgate.Decision{}, errors.New("down")
+}
+
+func TestNewRefuses(t *testing.T) {
+	e := rules.New(headgate.NewMemory(0), nil, rules.Options{})
+	o := Options{Client: func(*http.Request) netip.Addr { return netip.Addr{} }}
+	for _, bad := range []string{
+		"", "app:3000", "ftp://app", "http://", "http://user:p@app", "http://app?x", "http://a b", "//app",
+	} {
+		if _, err := New(e, bad, o); err == nil || !strings.Contains(err.Error(), "want http://HOST:PORT") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if _, err := New(nil, "http://app", o); err == nil {
+		t.Error("no engine")
+	}
+	if _, err := New(e, "http://app", Options{}); err == nil {
+		t.Error("no Client")
+	}
+}

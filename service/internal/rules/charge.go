@@ -1,0 +1,145 @@
+package rules
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// charge is what one rule asks for a request.
+type charge struct {
+	rule   *rule
+	key    string
+	cost   int64
+	limits []headgate.Limit // after overrides
+	banned bool
+	until  time.Time // of the ban
+	first  int       // the first of its requests in a group
+
+	granted bool
+}
+
+// charge looks up what applies to a key.
+func (e *Engine) charge(r *rule, key string, cost int64) charge {
+	c := charge{rule: r, key: key, cost: cost, limits: r.limits}
+	if e.options.Overrides == nil {
+		return c
+	}
+	o, found := e.options.Overrides.Find(r.Name, key)
+	if !found {
+		return c
+	}
+	c.banned, c.until = o.Ban, o.Until
+	if len(o.Limits) > 0 {
+		c.limits = o.Limits
+		if !isNamed(r.Name, o.Limits) {
+			c.limits = Named(r.Name, o.Limits)
+		}
+	}
+	return c
+}
+
+// isNamed reports whether limits have the names of r's limits already, which costs less than
+// naming them.
+func isNamed(rule string, limits []headgate.Limit) bool {
+	for i, l := range limits {
+		ending, found := strings.CutPrefix(l.Name(), rule)
+		if !found || i == 0 && ending != "" || i > 0 && ending != "."+strconv.Itoa(i+1) {
+			return false
+		}
+	}
+	return true
+}
+
+// cost returns the cost of q that is known before the response.
+func (r *rule) cost(q *target) int64 {
+	if r.Cost.RequestHeader != "" {
+		return max(number(q.Header, r.Cost.RequestHeader, 1), 1)
+	}
+	return max(r.Cost.Fixed, 1)
+}
+
+// number returns the whole number in a header field, or otherwise if there is none.
+func number(h http.Header, name string, otherwise int64) int64 {
+	n, err := strconv.ParseInt(strings.TrimSpace(h.Get(name)), 10, 64)
+	if err != nil || n < 0 {
+		return otherwise
+	}
+	return n
+}
+
+// scratch is the memory of a decision, which the next one uses again.
+type scratch struct {
+	engine   *Engine
+	active   *active
+	found    []*rule
+	enforced []charge
+	shadow   []charge
+	requests []headgate.Request
+	answers  []headgate.Decision // of rules in shadow
+	work     *Work               // nil for callers that do not see the end of the request
+}
+
+func (e *Engine) prepare() *scratch {
+	s := e.scratch.Get().(*scratch) //nolint:forcetypeassert // the pool holds nothing else
+	s.engine, s.active = e, e.active.Load()
+	return s
+}
+
+// free keeps the memory of s, and none of what it points to.
+func (e *Engine) free(s *scratch) {
+	clear(s.found)
+	clear(s.enforced)
+	clear(s.shadow)
+	clear(s.requests[:cap(s.requests)])
+	s.active, s.work = nil, nil
+	s.found, s.enforced, s.shadow = s.found[:0], s.enforced[:0], s.shadow[:0]
+	s.requests, s.answers = s.requests[:0], s.answers[:0]
+	e.scratch.Put(s)
+}
+
+// match adds the charges of all rules that match q.
+func (s *scratch) match(q *Request) {
+	t := newTarget(q)
+	s.found = s.active.index.match(&t, s.found)
+	for _, r := range s.found {
+		s.add(r, r.key(&t), r.cost(&t))
+	}
+}
+
+// add adds a charge. A rule that is off has none.
+func (s *scratch) add(r *rule, key string, cost int64) {
+	switch r.Mode {
+	case Enforce:
+		s.enforced = append(s.enforced, s.engine.charge(r, key, cost))
+	case Shadow:
+		s.shadow = append(s.shadow, s.engine.charge(r, key, cost))
+	case Off:
+	}
+}
+
+// group returns the requests of charges, one for each limit.
+func (s *scratch) group(charges []charge) []headgate.Request {
+	s.requests = s.requests[:0]
+	for i := range charges {
+		s.append(&charges[i])
+	}
+	return s.requests
+}
+
+// groupOne returns the requests of c.
+func (s *scratch) groupOne(c *charge) []headgate.Request {
+	s.requests = s.requests[:0]
+	s.append(c)
+	return s.requests
+}
+
+func (s *scratch) append(c *charge) {
+	c.first = len(s.requests)
+	for _, l := range c.limits {
+		s.requests = append(s.requests, headgate.Request{Key: c.key, Limit: l, Cost: c.cost})
+	}
+}

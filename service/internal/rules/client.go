@@ -1,0 +1,26 @@
+package rules
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/headgate/headgate/httplimit"
+)
+
+// ClientAddress returns a function that finds the address of the client of a request: the other
+// end of the connection or, if that is a trusted proxy, the last address in X-Forwarded-For that
+// is not trusted. See [httplimit.ClientAddress].
+func ClientAddress(trusted []netip.Prefix) (func(*http.Request) netip.Addr, error) {
+	key, err := httplimit.ClientAddress(httplimit.AddressOptions{Trusted: trusted, IPv6Bits: 128})
+	if err != nil {
+		return nil, err
+	}
+	return func(r *http.Request) netip.Addr {
+		at, err := netip.ParseAddr(strings.TrimPrefix(key(r), "ip:"))
+		if err != nil { // ip:unknown
+			return netip.Addr{}
+		}
+		return at
+	}, nil
+}

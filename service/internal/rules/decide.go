@@ -1,0 +1,181 @@
+package rules
+
+import (
+	"context"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// Verdict is the answer to a request. The zero Verdict denies.
+type Verdict struct {
+	Allowed bool
+
+	// Decisions are those of the limits of all rules that enforce, in the order of the rules. There
+	// is none if a ban or a permit denied, and if no rule applies.
+	Decisions []headgate.Decision
+
+	// Rule is the name of the rule that denied; of several, the one that denied for the longest.
+	Rule   string
+	Reason Reason
+
+	// RetryAfter is the wait after which the request may be granted; [headgate.Never] if no wait
+	// helps.
+	RetryAfter time.Duration
+}
+
+// Reason says what denied a request.
+type Reason uint8
+
+// The reasons.
+const (
+	None    Reason = iota // it was allowed
+	Limits                // a limit is exceeded
+	Permits               // too many requests at once
+	Ban                   // an override bans the key
+)
+
+// decide decides the charges of s: first those of rules that enforce, all or none, and then those
+// of each rule in shadow.
+func (e *Engine) decide(ctx context.Context, s *scratch) (Verdict, error) {
+	v, err := e.enforce(ctx, s)
+	if err != nil {
+		return Verdict{}, err
+	}
+	e.decideShadow(ctx, s, v.Allowed)
+	return v, nil
+}
+
+func (e *Engine) enforce(ctx context.Context, s *scratch) (Verdict, error) {
+	if v, banned := e.banned(s.enforced); banned {
+		return v, nil
+	}
+	if v, denied, err := e.permitsOf(ctx, s); denied || err != nil {
+		return v, err
+	}
+	requests := s.group(s.enforced)
+	v := Verdict{Allowed: true}
+	if len(requests) > 0 {
+		v.Decisions = make([]headgate.Decision, len(requests))
+	}
+	if err := e.take(ctx, requests, v.Decisions); err != nil {
+		for i := range s.enforced {
+			e.observe(&s.enforced[i], Failed, headgate.Decision{}, err)
+		}
+		return Verdict{}, err
+	}
+	for i := range s.enforced {
+		c := &s.enforced[i]
+		d := c.strictest(v.Decisions)
+		if c.allowed(d) {
+			continue
+		}
+		e.observe(c, Denied, d, nil)
+		if v.Allowed || d.RetryAfter > v.RetryAfter {
+			v.Allowed, v.Rule, v.Reason, v.RetryAfter = false, c.rule.Name, Limits, d.RetryAfter
+		}
+	}
+	if v.Allowed {
+		e.granted(s.enforced, v.Decisions)
+	}
+	return v, nil
+}
+
+// banned returns the denial of the first key that is banned.
+func (e *Engine) banned(charges []charge) (Verdict, bool) {
+	for i := range charges {
+		c := &charges[i]
+		if !c.banned {
+			continue
+		}
+		e.observe(c, Denied, headgate.Decision{}, nil)
+		wait := headgate.Never
+		if !c.until.IsZero() {
+			wait = max(time.Until(c.until), time.Second)
+		}
+		return Verdict{Rule: c.rule.Name, Reason: Ban, RetryAfter: wait}, true
+	}
+	return Verdict{}, false
+}
+
+// decideShadow decides each rule in shadow by itself. It charges them if the request was allowed,
+// and peeks if not, because then the request is not carried out. An error denies nothing.
+func (e *Engine) decideShadow(ctx context.Context, s *scratch, allowed bool) {
+	for i := range s.shadow {
+		c := &s.shadow[i]
+		if !allowed {
+			c.cost = 0
+		}
+		d, granted, err := e.decideOneShadow(ctx, s, c)
+		switch {
+		case err != nil:
+			e.observe(c, Failed, headgate.Decision{}, err)
+		case granted:
+			c.granted = allowed
+			e.observe(c, Allowed, d, nil)
+		default:
+			e.observe(c, ShadowDenied, d, nil)
+		}
+	}
+}
+
+func (e *Engine) decideOneShadow(
+	ctx context.Context, s *scratch, c *charge,
+) (d headgate.Decision, granted bool, err error) {
+	if c.banned {
+		return d, false, nil
+	}
+	if c.cost != 0 {
+		if free, err := s.permit(ctx, c); !free || err != nil {
+			return d, false, err
+		}
+	}
+	requests := s.groupOne(c)
+	s.answers = append(s.answers[:0], make([]headgate.Decision, len(requests))...)
+	if err := e.take(ctx, requests, s.answers); err != nil {
+		return d, false, err
+	}
+	d = c.strictest(s.answers)
+	return d, c.allowed(d), nil
+}
+
+// take decides requests together.
+func (e *Engine) take(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	switch len(rs) {
+	case 0:
+		return nil
+	case 1:
+		d, err := e.store.Take(ctx, rs[0])
+		ds[0] = d
+		return err
+	}
+	return e.store.TakeAll(ctx, rs, ds)
+}
+
+// allowed reports whether c is granted by d, the strictest of its decisions. A refund always is.
+func (c *charge) allowed(d headgate.Decision) bool {
+	return len(c.limits) == 0 || c.cost < 0 || d.Allowed()
+}
+
+// strictest returns the strictest of the decisions of c.
+func (c *charge) strictest(ds []headgate.Decision) headgate.Decision {
+	if len(c.limits) == 0 {
+		return headgate.Decision{}
+	}
+	return headgate.Strictest(ds[c.first : c.first+len(c.limits)])
+}
+
+func (e *Engine) observe(c *charge, o Outcome, d headgate.Decision, err error) {
+	if e.options.Observe != nil {
+		e.options.Observe(Event{Rule: &c.rule.Rule, Key: c.key, Outcome: o, Decision: d, Err: err})
+	}
+}
+
+// granted notes that all of charges were granted.
+func (e *Engine) granted(charges []charge, ds []headgate.Decision) {
+	for i := range charges {
+		c := &charges[i]
+		c.granted = true
+		e.observe(c, Allowed, c.strictest(ds), nil)
+	}
+}

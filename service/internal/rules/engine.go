@@ -1,0 +1,214 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
+)
+
+// Engine decides requests by the rules of a [Set]. It is safe for use by many goroutines.
+type Engine struct {
+	store   headgate.Store
+	permits concurrency.Store
+	options Options
+	active  atomic.Pointer[active]
+	scratch sync.Pool // of *scratch
+}
+
+// Options configures an [Engine].
+type Options struct {
+	// Overrides finds other limits of single keys. Default: none.
+	Overrides Overrides
+
+	// Observe is called with what each rule decided. It must be safe for concurrent use, and
+	// quick. Default: none.
+	Observe func(Event)
+
+	// PermitTTL is the time after which the permits of a process that died are free again.
+	// Default: 30 s.
+	PermitTTL time.Duration
+}
+
+// Overrides finds the override that is in force for a key of a rule.
+type Overrides interface {
+	Find(rule, key string) (Override, bool)
+}
+
+// Event is what a rule decided about a request.
+type Event struct {
+	Rule    *Rule
+	Key     string
+	Outcome Outcome
+	// Decision is that of the strictest limit; the zero Decision for a ban, for permits and for
+	// an error.
+	Decision headgate.Decision
+	Err      error
+}
+
+// Outcome is the kind of an [Event].
+type Outcome uint8
+
+// The outcomes. If a rule denies a request, the others that would have granted it are not observed.
+const (
+	Allowed Outcome = iota
+	Denied
+	ShadowDenied // a rule in Shadow would have denied
+	Failed       // the store is unavailable
+)
+
+// String returns the outcome as a label of metrics.
+func (o Outcome) String() string {
+	return [...]string{"allowed", "denied", "shadow_denied", "error"}[o]
+}
+
+// active is a Set with what the engine needs to decide by it.
+type active struct {
+	*Set
+
+	permits map[*rule]*concurrency.Limiter
+}
+
+const defaultPermitTTL = 30 * time.Second
+
+// New makes an Engine without rules. With nil permits, they are kept in this process.
+func New(store headgate.Store, permits concurrency.Store, o Options) *Engine {
+	if permits == nil {
+		permits = concurrency.NewMemory()
+	}
+	if o.PermitTTL <= 0 {
+		o.PermitTTL = defaultPermitTTL
+	}
+	e := &Engine{store: store, permits: permits, options: o}
+	e.scratch.New = func() any { return new(scratch) }
+	e.active.Store(&active{Set: &Set{}})
+	return e
+}
+
+// Use makes s the rules of all requests from now on. What is used under a rule is kept if s has a
+// rule of that name.
+func (e *Engine) Use(s *Set) {
+	a := &active{Set: s, permits: make(map[*rule]*concurrency.Limiter)}
+	for _, r := range s.rules {
+		if r.Permits == 0 || r.Mode == Off {
+			continue
+		}
+		l, err := concurrency.New(e.permits, r.Permits, e.options.PermitTTL)
+		if err != nil {
+			panic(err) // cannot happen: NewSet validates the number of permits
+		}
+		a.permits[r] = l
+	}
+	e.active.Store(a)
+}
+
+// Rules returns the rules in use.
+func (e *Engine) Rules() []Rule { return e.active.Load().Rules() }
+
+// NoRuleError is returned for the name of a rule that does not exist.
+type NoRuleError struct{ Name string }
+
+// Error returns the name.
+func (e *NoRuleError) Error() string {
+	return fmt.Sprintf("rules: there is no rule %q", e.Name)
+}
+
+// Decide decides q by all rules that match it, together. A rule whose cost is in the response takes
+// 1. Permits are not acquired: see [Engine.Begin]. An error means that the store is unavailable.
+func (e *Engine) Decide(ctx context.Context, q *Request) (Verdict, error) {
+	s := e.prepare()
+	defer e.free(s)
+	s.match(q)
+	return e.decide(ctx, s)
+}
+
+// DecideRule decides q by one rule, whether or not the rule matches it. It returns a [NoRuleError]
+// if there is no such rule.
+func (e *Engine) DecideRule(ctx context.Context, name string, q *Request) (Verdict, error) {
+	s := e.prepare()
+	defer e.free(s)
+	r := s.active.byName[name]
+	if r == nil {
+		return Verdict{}, &NoRuleError{Name: name}
+	}
+	t := newTarget(q)
+	s.add(r, r.key(&t), r.cost(&t))
+	return e.decide(ctx, s)
+}
+
+// Charge is a cost for a key of a rule.
+type Charge struct {
+	Rule string
+	Key  string // as rules make them, such as ip:192.0.2.1, or any other text
+	Cost int64  // 0 peeks; negative refunds
+}
+
+// mixed reports whether some charges peek and others do not. A store lets a peek deny nothing, so
+// that the others would be charged.
+func mixed(charges []Charge) bool {
+	peeks := 0
+	for _, c := range charges {
+		if c.Cost == 0 {
+			peeks++
+		}
+	}
+	return peeks > 0 && peeks < len(charges)
+}
+
+// Take decides one charge; see [Engine.TakeAll].
+func (e *Engine) Take(ctx context.Context, rule, key string, cost int64) (Verdict, error) {
+	return e.TakeAll(ctx, Charge{Rule: rule, Key: key, Cost: cost})
+}
+
+// TakeAll decides charges together: all are granted, or none is charged. It has the same state as
+// the requests of the rules. It returns a [NoRuleError] if a rule does not exist, and a
+// [headgate.InvalidError] for two charges of one rule and key, and for peeks together with others.
+func (e *Engine) TakeAll(ctx context.Context, charges ...Charge) (Verdict, error) {
+	if mixed(charges) {
+		return Verdict{}, &headgate.InvalidError{
+			Field: "cost", Value: "0 for some and not for others",
+			Want: "0 for all, to peek, or for none",
+		}
+	}
+	s := e.prepare()
+	defer e.free(s)
+	for _, c := range charges {
+		r := s.active.byName[c.Rule]
+		if r == nil {
+			return Verdict{}, &NoRuleError{Name: c.Rule}
+		}
+		s.add(r, c.Key, c.Cost)
+	}
+	return e.decide(ctx, s)
+}
+
+// Terms are what a rule says about one of its keys, after overrides.
+type Terms struct {
+	Rule    *Rule // the caller must not change it
+	Mode    Mode
+	Limits  []headgate.Limit // under the names of their state; the caller must not change them
+	Permits int64
+	Banned  bool
+	Until   time.Time // of the ban; zero: without end
+}
+
+// Terms returns what applies to a key of a rule. It returns a [NoRuleError] if there is no such
+// rule.
+func (e *Engine) Terms(rule, key string) (Terms, error) {
+	r := e.active.Load().byName[rule]
+	if r == nil {
+		return Terms{}, &NoRuleError{Name: rule}
+	}
+	c := e.charge(r, key, 1)
+	return Terms{
+		Rule: &r.Rule, Mode: r.Mode, Limits: c.limits, Permits: r.Permits,
+		Banned: c.banned, Until: c.until,
+	}, nil
+}
+
+// PermitKey is the key under which permits of a rule are kept for a key of the rule.
+func PermitKey(rule, key string) string { return rule + " " + key }

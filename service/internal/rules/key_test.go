@@ -1,0 +1,123 @@
+package rules
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate"
+)
+
+// keyOf returns the key of q under the given parts.
+func keyOf(t testing.TB, q *Request, parts ...string) string {
+	t.Helper()
+	r := Rule{Name: "r", Permits: 1}
+	for _, text := range parts {
+		p, err := ParseKeyPart(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Key = append(r.Key, p)
+	}
+	target := newTarget(q)
+	return newSet(t, r).rules[0].key(&target)
+}
+
+func TestKey(t *testing.T) {
+	request := func(client string) *Request {
+		q := &Request{
+			Method: "get", Host: "API.example.com:80", Path: "//a/b/",
+			Header: http.Header{
+				"X-Key": {"first", "second"}, "X-Odd": {"a|b%c"}, "X-Long": {strings.Repeat("x", 129)},
+				"Cookie": {"sid=42; other=1"}, "X-Hash": {"sha256:00"},
+			},
+		}
+		if client != "" {
+			q.Client = netip.MustParseAddr(client)
+		}
+		return q
+	}
+	for _, c := range []struct {
+		client, parts, want string
+	}{
+		{"192.0.2.1", "", "all"},
+		{"192.0.2.1", "ip", "ip:192.0.2.1"},
+		{"192.0.2.1", "ip/56", "ip:192.0.2.1"},
+		{"2001:db8::1:2:3:4", "ip", "ip:2001:db8::/64"},
+		{"2001:db8::1:2:3:4", "ip/128", "ip:2001:db8::1:2:3:4"},
+		{"2001:db8:0:ffff::1", "ip/56", "ip:2001:db8:0:ff00::/56"},
+		{"fe80::1%eth0", "ip/128", "ip:fe80::1"},
+		{"::ffff:192.0.2.1", "ip", "ip:192.0.2.1"},
+		{"", "ip", "ip:unknown"},
+		{"", "header:x-key", "header:first"},
+		{"", "header:X-Missing", "header:"},
+		{"", "header:host", "header:api.example.com"},
+		{"", "header:X-Odd", "header:a|b%c"},
+		{"", "header:X-Odd const:all", "header:a%7Cb%25c|const:all"},
+		{"", "cookie:sid", "cookie:42"},
+		{"", "cookie:none", "cookie:"},
+		{"", "path host method", "path:/a/b|host:api.example.com|method:GET"},
+		{"192.0.2.1", "ip path", "ip:192.0.2.1|path:/a/b"},
+	} {
+		if got := keyOf(t, request(c.client), strings.Fields(c.parts)...); got != c.want {
+			t.Errorf("%s %s: %s; want %s", c.client, c.parts, got, c.want)
+		}
+	}
+	for _, hashed := range []string{"header:X-Long", "header:X-Hash"} {
+		got := keyOf(t, request(""), hashed)
+		if !strings.HasPrefix(got, "header:sha256:") || len(got) != len("header:sha256:")+64 {
+			t.Errorf("%s: %s", hashed, got)
+		}
+	}
+	q := request("")
+	q.Method = "INVENTED"
+	if got := keyOf(t, q, "method"); got != "method:other" {
+		t.Errorf("an invented method: %s", got)
+	}
+}
+
+func TestClientAddress(t *testing.T) {
+	for _, c := range []struct{ remote, forwarded, trusted, want string }{
+		{"192.0.2.1:80", "203.0.113.9", "", "192.0.2.1"},
+		{"192.0.2.1:80", "203.0.113.9", "10.0.0.0/8", "192.0.2.1"},
+		{"10.0.0.1:80", "203.0.113.9", "10.0.0.0/8", "203.0.113.9"},
+		{"10.0.0.1:80", "1.2.3.4, 203.0.113.9, 10.0.0.2", "10.0.0.0/8", "203.0.113.9"},
+		{"10.0.0.1:80", "2001:db8::1", "10.0.0.0/8", "2001:db8::1"},
+		{"[::1]:80", "203.0.113.9", "::1/128", "203.0.113.9"},
+		{"nonsense", "", "", ""},
+	} {
+		var trusted []netip.Prefix
+		if c.trusted != "" {
+			trusted = append(trusted, netip.MustParsePrefix(c.trusted))
+		}
+		client, err := ClientAddress(trusted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = c.remote
+		r.Header.Set("X-Forwarded-For", c.forwarded)
+		got := ""
+		if at := client(r); at.IsValid() {
+			got = at.String()
+		}
+		if got != c.want {
+			t.Errorf("%s for %s, trusting %q: %q; want %q", c.remote, c.forwarded, c.trusted, got, c.want)
+		}
+	}
+	if _, err := ClientAddress([]netip.Prefix{{}}); err == nil {
+		t.Error("the zero prefix is accepted")
+	}
+}
+
+func TestNamedLimits(t *testing.T) {
+	limits := Named("a", []headgate.Limit{headgate.PerSecond(1), headgate.PerHour(1).Named("x")})
+	if limits[0].Name() != "a" || limits[1].Name() != "a.2" || !isNamed("a", limits) {
+		t.Errorf("%s %s", limits[0].Name(), limits[1].Name())
+	}
+	if isNamed("a", limits[1:]) || isNamed("b", limits) || isNamed("a", []headgate.Limit{headgate.PerHour(1)}) {
+		t.Error("other names count as those of the rule")
+	}
+}

@@ -1,0 +1,154 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate"
+)
+
+// limited is a rule with a limit that is never reached.
+func limited(name string, m Match) Rule {
+	return Rule{Name: name, Match: m, Limits: []headgate.Limit{headgate.PerSecond(1000)}}
+}
+
+func newSet(t testing.TB, list ...Rule) *Set {
+	t.Helper()
+	s, err := NewSet(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// matching returns the names of the rules of s that match q.
+func matching(s *Set, q *Request) string {
+	target := newTarget(q)
+	var names []string
+	for _, r := range s.index.match(&target, nil) {
+		names = append(names, r.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestMatch(t *testing.T) {
+	s := newSet(t,
+		limited("all", Match{}),
+		limited("login", Match{Methods: []string{"POST"}, Path: "/login"}),
+		limited("api", Match{Path: "/api/*"}),
+		limited("deep", Match{Path: "/api/v1/users/*"}),
+		limited("version", Match{Path: "re:^/v[12]/"}),
+		limited("host", Match{Hosts: []string{"API.example.com"}}),
+		limited("below", Match{Hosts: []string{"*.example.com"}}),
+		limited("get", Match{Methods: []string{"get"}, Hosts: []string{"a", "b"}}),
+		limited("every", Match{Path: "/*"}),
+		limited("root", Match{Path: "/"}),
+		limited("slash", Match{Path: "/docs/"}),
+	)
+	for _, c := range []struct{ method, host, target, want string }{
+		{"POST", "h", "/login", "all login every"},
+		{"GET", "h", "/login", "all every"},
+		{"post", "h", "/login", "all login every"},
+		{"GET", "h", "/", "all every root"},
+		{"GET", "h", "", "all every root"},
+		{"OPTIONS", "h", "*", "all every"},
+		{"GET", "h", "/api", "all api every"},
+		{"GET", "h", "/api/", "all api every"},
+		{"GET", "h", "/apis", "all every"},
+		{"GET", "h", "/api/v1/users", "all api deep every"},
+		{"GET", "h", "/api/v1/users/7/x/y/z", "all api deep every"},
+		{"GET", "h", "/v1/a", "all version every"},
+		{"GET", "h", "/v1/", "all version every"},
+		{"GET", "h", "/v1", "all every"},
+		{"GET", "h", "/docs", "all every slash"},
+		{"GET", "Api.Example.COM:8080", "/x", "all host below every"},
+		{"GET", "api.example.com.", "/x", "all host below every"},
+		{"GET", "example.com", "/x", "all every"},
+		{"GET", ".example.com", "/x", "all every"},
+		{"GET", "a", "/x", "all get every"},
+		{"HEAD", "b:1", "/x", "all get every"},
+		{"PUT", "b", "/x", "all every"},
+
+		// Other spellings of /login and of what is below /api.
+		{"POST", "h", "/login/", "all login every"},
+		{"POST", "h", "//login", "all login every"},
+		{"POST", "h", "/./login", "all login every"},
+		{"POST", "h", "/x/../login", "all login every"},
+		{"POST", "h", "/../login", "all login every"},
+		{"POST", "h", "/%6Cogin", "all login every"},
+		{"POST", "h", "/x/%2e%2E/login", "all login every"},
+		{"POST", "h", "%2flogin", "all login every"},
+		{"POST", "h", "/login?x=/other", "all login every"},
+		{"POST", "h", "/login#x", "all login every"},
+		{"POST", "h", "/login;a=b", "all login every"},
+		{"POST", "h", "/x/..;/login;", "all login every"},
+		{"POST", "h", "http://other/login?x", "all login every"},
+		{"POST", "h", "http://other", "all every root"},
+		{"GET", "h", "/api//v1/./users/", "all api deep every"},
+		{"GET", "h", "/api%2Fv1%2fusers", "all api deep every"},
+		// Not decoded twice, and letters keep their case.
+		{"POST", "h", "/%256Cogin", "all every"},
+		{"POST", "h", "/Login", "all every"},
+		{"POST", "h", "/login%", "all every"},
+		{"POST", "h", "/login%zz", "all every"},
+	} {
+		q := &Request{Method: c.method, Host: c.host, Path: TargetPath(c.target)}
+		if got := matching(s, q); got != c.want {
+			t.Errorf("%s %s %s: %s; want %s", c.method, c.host, c.target, got, c.want)
+		}
+	}
+}
+
+// The index finds what a walk through all rules finds.
+func TestIndexFindsAll(t *testing.T) {
+	paths := []string{"", "/", "/*", "/a", "/a/*", "/a/b", "/a/b/*", "re:^/a", "re:b$", "/c/d/e/*"}
+	hosts := [][]string{nil, {"h"}, {"*.h"}, {"h", "*.h"}, {"g", "h", "h"}}
+	var list []Rule
+	for i, p := range paths {
+		for j, h := range hosts {
+			list = append(list, limited(fmt.Sprintf("r%d-%d", i, j), Match{Path: p, Hosts: h}))
+		}
+	}
+	s := newSet(t, list...)
+	for _, host := range []string{"h", "x.h", "g", "other"} {
+		for _, p := range []string{"/", "/a", "/a/b", "/a/b/c", "/ab", "/c/d/e", "/c/d/e/f/g", "/c"} {
+			q := &Request{Method: "GET", Host: host, Path: p}
+			var want []string
+			for i := range list {
+				if alone := newSet(t, list[i]); matching(alone, q) != "" {
+					want = append(want, list[i].Name)
+				}
+			}
+			if got := strings.Fields(matching(s, q)); !slices.Equal(got, want) {
+				t.Errorf("%s%s: %q; want %q", host, p, got, want)
+			}
+		}
+	}
+}
+
+func TestModeOffMatchesNothing(t *testing.T) {
+	r := limited("off", Match{})
+	r.Mode = Off
+	if got := matching(newSet(t, r), &Request{Path: "/"}); got != "" {
+		t.Errorf("%s matches", got)
+	}
+}
+
+func FuzzTargetPath(f *testing.F) {
+	for _, s := range []string{"", "/a/../b", "/%2e%2E/x;y/", "http://h/a?b", "*", "%", "/%zz//."} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		clean, _ := cleanPath(TargetPath(s))
+		if again, _ := cleanPath(clean); again != clean || !strings.HasPrefix(clean, "/") {
+			t.Errorf("%q becomes %q, and that %q", s, clean, again)
+		}
+		for segment := range strings.SplitSeq(clean[1:], "/") {
+			if segment == "." || segment == ".." || segment == "" && clean != "/" {
+				t.Errorf("%q becomes %q", s, clean)
+			}
+		}
+	})
+}

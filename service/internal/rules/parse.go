@@ -1,0 +1,174 @@
+package rules
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The functions of this file read the text forms of the configuration. Their errors name the text
+// and what would be accepted, without the field, which the caller knows.
+
+const wantKeyPart = "ip, ip/N (N bits of IPv6), header:NAME, cookie:NAME, path, host, method " +
+	"or const:TEXT"
+
+// ParseKeyPart reads a part of a key: ip, ip/64, header:NAME, cookie:NAME, path, host, method or
+// const:TEXT.
+func ParseKeyPart(text string) (KeyPart, error) {
+	bad := fmt.Errorf("%q is not a part of a key; want %s", text, wantKeyPart)
+	source, name, named := strings.Cut(text, ":")
+	switch source {
+	case "ip", "path", "host", "method":
+		if named {
+			return KeyPart{}, bad
+		}
+		return KeyPart{Source: source}, nil
+	case "header", "cookie":
+		if !isToken(name) {
+			return KeyPart{}, bad
+		}
+		if source == "header" {
+			name = http.CanonicalHeaderKey(name)
+		}
+		return KeyPart{Source: source, Name: name}, nil
+	case "const":
+		if name == "" {
+			return KeyPart{}, bad
+		}
+		return KeyPart{Source: source, Name: name}, nil
+	}
+	if digits, found := strings.CutPrefix(text, "ip/"); found {
+		n, err := strconv.ParseUint(digits, 10, 8)
+		if err != nil || n < 1 || n > 128 {
+			return KeyPart{}, fmt.Errorf("%q is not a part of a key; want ip/1 to ip/128", text)
+		}
+		return KeyPart{Source: "ip", Bits: int(n)}, nil
+	}
+	return KeyPart{}, bad
+}
+
+// String returns the text form of p.
+func (p KeyPart) String() string {
+	switch {
+	case p.Source == "ip" && p.Bits > 0:
+		return "ip/" + strconv.Itoa(p.Bits)
+	case p.Name != "":
+		return p.Source + ":" + p.Name
+	}
+	return p.Source
+}
+
+// ParseMatch makes a Match of methods, hosts and a path. Methods become upper case, hosts lower
+// case without a port.
+func ParseMatch(methods, hosts []string, path string) (Match, error) {
+	m := Match{Path: path}
+	for _, method := range methods {
+		if !isToken(method) {
+			return Match{}, fmt.Errorf("%q is not a method; want one such as GET", method)
+		}
+		m.Methods = append(m.Methods, strings.ToUpper(method))
+	}
+	for _, host := range hosts {
+		name := strings.TrimPrefix(host, "*.")
+		if name == "" || strings.ContainsAny(name, "*/ ") {
+			return Match{}, fmt.Errorf(
+				"%q is not a host; want a name such as api.example.com or *.example.com", host)
+		}
+		m.Hosts = append(m.Hosts, cleanHost(host))
+	}
+	return m, checkPath(path)
+}
+
+const wantPath = "a path such as /login, a prefix such as /api/*, " +
+	"or re: and a regular expression such as re:^/v[12]/"
+
+// checkPath reports what is wrong with the path of a Match.
+func checkPath(path string) error {
+	if path == "" {
+		return nil
+	}
+	if expression, found := strings.CutPrefix(path, "re:"); found {
+		if _, err := regexp.Compile(expression); err != nil {
+			return fmt.Errorf("%q is not a regular expression: %w; want RE2 syntax", expression, err)
+		}
+		return nil
+	}
+	exact := strings.TrimSuffix(path, "/*")
+	if path[0] != '/' || strings.ContainsAny(exact, "*?#") {
+		return fmt.Errorf("%q is not a path; want %s", path, wantPath)
+	}
+	if clean, _ := cleanPath(exact); exact != "" && clean != strings.TrimSuffix(exact, "/") {
+		if exact != "/" {
+			return fmt.Errorf("%q matches nothing, because paths are cleaned first; want %q",
+				path, clean+path[len(exact):])
+		}
+	}
+	return nil
+}
+
+// ParseCost reads a cost: a number of at least 1, header:NAME (of the request) or response:NAME.
+func ParseCost(text string) (Cost, error) {
+	source, name, named := strings.Cut(text, ":")
+	switch {
+	case text == "":
+		return Cost{}, nil
+	case !named:
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 1 {
+			return Cost{Fixed: n}, nil
+		}
+	case source == "header" && isToken(name):
+		return Cost{RequestHeader: http.CanonicalHeaderKey(name)}, nil
+	case source == "response" && isToken(name):
+		return Cost{ResponseHeader: http.CanonicalHeaderKey(name)}, nil
+	}
+	return Cost{}, fmt.Errorf(
+		"%q is not a cost; want a whole number of at least 1, header:NAME or response:NAME", text)
+}
+
+// String returns the text form of c.
+func (c Cost) String() string {
+	switch {
+	case c.RequestHeader != "":
+		return "header:" + c.RequestHeader
+	case c.ResponseHeader != "":
+		return "response:" + c.ResponseHeader
+	}
+	return strconv.FormatInt(max(c.Fixed, 1), 10)
+}
+
+// ParseMode reads enforce, shadow or off. The empty text is enforce.
+func ParseMode(text string) (Mode, error) {
+	switch text {
+	case "", "enforce":
+		return Enforce, nil
+	case "shadow":
+		return Shadow, nil
+	case "off":
+		return Off, nil
+	}
+	return 0, fmt.Errorf("%q is not a mode; want enforce, shadow or off", text)
+}
+
+// String returns the text form of m.
+func (m Mode) String() string {
+	switch m {
+	case Enforce:
+		return "enforce"
+	case Shadow:
+		return "shadow"
+	}
+	return "off"
+}
+
+// isToken reports whether s is a token of RFC 9110, such as a method or the name of a field.
+func isToken(s string) bool {
+	for _, c := range []byte(s) {
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,122 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate"
+)
+
+func TestParseKeyPart(t *testing.T) {
+	for text, want := range map[string]KeyPart{
+		"ip":               {Source: "ip"},
+		"ip/56":            {Source: "ip", Bits: 56},
+		"header:x-api-key": {Source: "header", Name: "X-Api-Key"},
+		"cookie:sid":       {Source: "cookie", Name: "sid"},
+		"path":             {Source: "path"},
+		"host":             {Source: "host"},
+		"method":           {Source: "method"},
+		"const:all of it":  {Source: "const", Name: "all of it"},
+	} {
+		got, err := ParseKeyPart(text)
+		if err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+		if again, err := ParseKeyPart(got.String()); err != nil || again != got {
+			t.Errorf("%s is written %s", text, got)
+		}
+	}
+	for _, bad := range []string{
+		"", "IP", "ip/", "ip/0", "ip/129", "ip/-1", "ip/+8", "ip:1", "header", "header:", "header:a b",
+		"cookie:", "path:/x", "const", "const:", "query:x", "port",
+	} {
+		if p, err := ParseKeyPart(bad); err == nil || !strings.Contains(err.Error(), "; want ") {
+			t.Errorf("%q: %+v, %v", bad, p, err)
+		}
+	}
+}
+
+func TestParseCost(t *testing.T) {
+	for text, want := range map[string]Cost{
+		"":                       {},
+		"1":                      {Fixed: 1},
+		"20":                     {Fixed: 20},
+		"header:x-cost":          {RequestHeader: "X-Cost"},
+		"response:x-tokens-used": {ResponseHeader: "X-Tokens-Used"},
+	} {
+		if got, err := ParseCost(text); err != nil || got != want {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	for _, bad := range []string{"0", "-1", "1.5", "many", "header:", "query:cost", "response:a b"} {
+		if c, err := ParseCost(bad); err == nil || !strings.Contains(err.Error(), "; want ") {
+			t.Errorf("%q: %+v, %v", bad, c, err)
+		}
+	}
+}
+
+func TestParseMode(t *testing.T) {
+	for _, m := range []Mode{Enforce, Shadow, Off} {
+		if got, err := ParseMode(m.String()); err != nil || got != m {
+			t.Errorf("%s: %v, %v", m, got, err)
+		}
+	}
+	if _, err := ParseMode("on"); err == nil || !strings.Contains(err.Error(), "; want ") {
+		t.Errorf("on: %v", err)
+	}
+}
+
+func TestParseMatchRefuses(t *testing.T) {
+	for _, c := range []struct{ method, host, path, want string }{
+		{method: "GET POST", want: `"GET POST" is not a method`},
+		{host: "*", want: `"*" is not a host`},
+		{host: "a.*.com", want: `"a.*.com" is not a host`},
+		{host: "http://a", want: `"http://a" is not a host`},
+		{path: "login", want: `"login" is not a path`},
+		{path: "/x*", want: `"/x*" is not a path`},
+		{path: "/*/x", want: `"/*/x" is not a path`},
+		{path: "/x?y", want: `"/x?y" is not a path`},
+		{path: "re:(", want: `"(" is not a regular expression`},
+		{path: "/a//b", want: `want "/a/b"`},
+		{path: "/a/../b/*", want: `want "/b/*"`},
+	} {
+		var methods, hosts []string
+		if c.method != "" {
+			methods = []string{c.method}
+		}
+		if c.host != "" {
+			hosts = []string{c.host}
+		}
+		if _, err := ParseMatch(methods, hosts, c.path); err == nil ||
+			!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "; want ") {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestNewSetRefuses(t *testing.T) {
+	limits := []headgate.Limit{headgate.PerSecond(1)}
+	two := []headgate.Limit{headgate.PerSecond(1), headgate.PerHour(5)}
+	for want, list := range map[string][]Rule{
+		`rule "a": there are two of this name`: {
+			{Name: "a", Limits: limits}, {Name: "a", Limits: limits},
+		},
+		`rule "a.2": its limit "a.2" is one of rule "a", too`: {
+			{Name: "a", Limits: two}, {Name: "a.2", Limits: limits},
+		},
+		`rule "": name: "" has 0 bytes`:          {{Limits: limits}},
+		`rule "a b": name: "a b" is not a name`:  {{Name: "a b", Limits: limits}},
+		`rule "nginx": name: "nginx" is taken`:   {{Name: "nginx", Limits: limits}},
+		`rule "a": limits: none is given; want`:  {{Name: "a"}},
+		`rule "a": limits: headgate: `:           {{Name: "a", Limits: []headgate.Limit{{}}}},
+		`rule "a": limits: 17 are given; want`:   {{Name: "a", Limits: make([]headgate.Limit, 17)}},
+		`rule "a": permits: 65536 is given`:      {{Name: "a", Permits: 65_536}},
+		`rule "a": key: "user" is not a part`:    {{Name: "a", Permits: 1, Key: []KeyPart{{Source: "user"}}}},
+		`rule "a": match: "x" is not a path`:     {{Name: "a", Permits: 1, Match: Match{Path: "x"}}},
+		`rule "a": cost: "header:a b" is not a `: {{Name: "a", Permits: 1, Cost: Cost{RequestHeader: "a b"}}},
+	} {
+		if _, err := NewSet(list); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/headgate/headgate"
+)
+
+// Set is a list of rules, ready to decide. It does not change.
+type Set struct {
+	rules  []*rule
+	byName map[string]*rule
+	index  index
+}
+
+// rule is a Rule, compiled.
+type rule struct {
+	Rule
+
+	place   int // in the list
+	limits  []headgate.Limit
+	path    *regexp.Regexp // of a Match by regular expression
+	endings []string       // of Hosts such as *.example.com, with the dot
+	hosts   []string       // the other Hosts
+}
+
+// NewSet compiles rules. Its error joins those of [Rule.Validate], and names what two rules may
+// not share.
+func NewSet(list []Rule) (*Set, error) {
+	s := &Set{byName: make(map[string]*rule, len(list))}
+	limitNames := make(map[string]string)
+	var faults []error
+	for i := range list {
+		if err := list[i].Validate(); err != nil {
+			faults = append(faults, err)
+			continue
+		}
+		r := compile(list[i])
+		if s.byName[r.Name] != nil {
+			faults = append(faults, fmt.Errorf("rule %q: there are two of this name", r.Name))
+			continue
+		}
+		for _, l := range r.limits {
+			if other, found := limitNames[l.Name()]; found {
+				faults = append(faults, fmt.Errorf(
+					"rule %q: its limit %q is one of rule %q, too; want another name for the rule",
+					r.Name, l.Name(), other))
+			}
+			limitNames[l.Name()] = r.Name
+		}
+		r.place = len(s.rules)
+		s.rules = append(s.rules, r)
+		s.byName[r.Name] = r
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	s.index = newIndex(s.rules)
+	return s, nil
+}
+
+// Rules returns the rules of s in their order. The caller must not change them.
+func (s *Set) Rules() []Rule {
+	list := make([]Rule, len(s.rules))
+	for i, r := range s.rules {
+		list[i] = r.Rule
+	}
+	return list
+}
+
+func compile(r Rule) *rule {
+	r.Match, _ = ParseMatch(r.Match.Methods, r.Match.Hosts, r.Match.Path) // valid, by Validate
+	c := &rule{Rule: r, limits: Named(r.Name, r.Limits)}
+	if expression, found := strings.CutPrefix(r.Match.Path, "re:"); found {
+		c.path = regexp.MustCompile(expression) // valid, by Validate
+	}
+	for _, host := range r.Match.Hosts {
+		if ending, found := strings.CutPrefix(host, "*"); found {
+			c.endings = append(c.endings, ending)
+		} else if !slices.Contains(c.hosts, host) {
+			c.hosts = append(c.hosts, host)
+		}
+	}
+	return c
+}
+
+// Named returns the limits of a rule under the names that its state has: NAME, NAME.2, and so on.
+// Other limits of the rule for some keys get the same names, so that what is used is kept.
+func Named(rule string, limits []headgate.Limit) []headgate.Limit {
+	named := make([]headgate.Limit, len(limits))
+	for i, l := range limits {
+		name := rule
+		if i > 0 {
+			name += "." + strconv.Itoa(i+1)
+		}
+		named[i] = l.Named(name)
+	}
+	return named
+}
+
+const (
+	maxName    = 60 // leaves room for the number of a limit
+	maxLimits  = 16
+	maxPermits = 65_535
+)
+
+// Validate reports what is wrong with r, all faults together.
+func (r *Rule) Validate() error {
+	var faults []error
+	fault := func(field string, err error) {
+		if err != nil {
+			faults = append(faults, fmt.Errorf("rule %q: %s: %w", r.Name, field, err))
+		}
+	}
+	fault("name", checkName(r.Name))
+	_, err := ParseMatch(r.Match.Methods, r.Match.Hosts, r.Match.Path)
+	fault("match", err)
+	for _, p := range r.Key {
+		_, err := ParseKeyPart(p.String())
+		fault("key", err)
+	}
+	if len(r.Limits) > maxLimits {
+		fault("limits", fmt.Errorf("%d are given; want at most %d", len(r.Limits), maxLimits))
+	}
+	for _, l := range r.Limits {
+		fault("limits", l.Validate())
+	}
+	if r.Permits < 0 || r.Permits > maxPermits {
+		fault("permits", fmt.Errorf("%d is given; want 0 to %d", r.Permits, maxPermits))
+	}
+	if len(r.Limits) == 0 && r.Permits == 0 {
+		fault("limits", errors.New(`none is given; want at least one such as "100/m", or permits`))
+	}
+	_, err = ParseCost(r.Cost.String())
+	fault("cost", err)
+	return errors.Join(faults...)
+}
+
+// checkName reports what is wrong with the name of a rule.
+func checkName(name string) error {
+	const want = "1 to 60 letters, digits, dots, dashes and underscores, the first a letter"
+	if len(name) > maxName || name == "" {
+		return fmt.Errorf("%q has %d bytes; want %s", name, len(name), want)
+	}
+	if name == "nginx" {
+		return fmt.Errorf("%q is taken by the address /auth/nginx; want another name", name)
+	}
+	if headgate.PerSecond(1).Named(name).Validate() != nil {
+		return fmt.Errorf("%q is not a name; want %s", name, want)
+	}
+	return nil
+}
+
+// matches reports whether r applies to q, given that its path was found by the index.
+func (r *rule) matches(q *target) bool {
+	return r.matchesMethod(q.method) && r.matchesHost(q.host) && r.matchesExpression(q)
+}
+
+func (r *rule) matchesMethod(method string) bool {
+	if len(r.Match.Methods) == 0 || slices.Contains(r.Match.Methods, method) {
+		return true
+	}
+	return method == "HEAD" && slices.Contains(r.Match.Methods, "GET")
+}
+
+func (r *rule) matchesHost(host string) bool {
+	if len(r.Match.Hosts) == 0 || slices.Contains(r.hosts, host) {
+		return true
+	}
+	for _, ending := range r.endings {
+		if len(host) > len(ending) && strings.HasSuffix(host, ending) {
+			return true
+		}
+	}
+	return false
+}
+
+// matchesExpression also tries the path with the slash that was at its end, for expressions such
+// as ^/v1/.
+func (r *rule) matchesExpression(q *target) bool {
+	return r.path == nil || r.path.MatchString(q.path) ||
+		q.slash && r.path.MatchString(q.path+"/")
+}

@@ -1,0 +1,143 @@
+package rules
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
+)
+
+// Work is a request that was allowed and is under way. Its caller calls [Work.Settle] once the cost
+// is known, and [Work.End] in the end. One goroutine at a time may use it.
+type Work struct {
+	engine *Engine
+	late   []charge // whose cost is in the response
+	held   []held
+}
+
+// held is a permit that is renewed until stop is called.
+type held struct {
+	permit *concurrency.Permit
+	stop   context.CancelFunc
+}
+
+// permitPause is the Retry-After of a request that found no permit: one is free when another
+// request ends, which no store can foresee.
+const permitPause = time.Second
+
+// endTimeout bounds what is sent to the store after a request, whose own context may have ended.
+const endTimeout = 5 * time.Second
+
+// Begin is [Engine.Decide] for callers that see the end of the request: it also acquires the
+// permits of rules. The Work is nil if the request was denied.
+func (e *Engine) Begin(ctx context.Context, q *Request) (Verdict, *Work, error) {
+	s := e.prepare()
+	defer e.free(s)
+	s.match(q)
+	s.work = &Work{engine: e}
+	v, err := e.decide(ctx, s)
+	if err != nil || !v.Allowed {
+		s.work.release(ctx)
+		return v, nil, err
+	}
+	for _, charges := range [][]charge{s.enforced, s.shadow} {
+		for _, c := range charges {
+			if c.rule.Cost.ResponseHeader != "" && c.granted {
+				s.work.late = append(s.work.late, c)
+			}
+		}
+	}
+	return v, s.work, nil
+}
+
+// permit acquires a permit for c, if its rule has permits and the caller holds them.
+func (s *scratch) permit(ctx context.Context, c *charge) (free bool, err error) {
+	l := s.active.permits[c.rule]
+	if l == nil || s.work == nil {
+		return true, nil
+	}
+	p, _, err := l.Acquire(ctx, PermitKey(c.rule.Name, c.key))
+	if p == nil {
+		return false, err
+	}
+	// If the store fails for longer than the permit lasts, another request may have the place. The
+	// request goes on: to cut it off would help nobody.
+	_, stop := p.Keep(context.WithoutCancel(ctx))
+	s.work.held = append(s.work.held, held{p, stop})
+	return true, nil
+}
+
+// permits acquires the permits of all rules that enforce, or returns the denial.
+func (e *Engine) permitsOf(ctx context.Context, s *scratch) (v Verdict, denied bool, err error) {
+	for i := range s.enforced {
+		c := &s.enforced[i]
+		free, err := s.permit(ctx, c)
+		if err != nil {
+			e.observe(c, Failed, headgate.Decision{}, err)
+			return Verdict{}, false, err
+		}
+		if !free {
+			e.observe(c, Denied, headgate.Decision{}, nil)
+			return Verdict{Rule: c.rule.Name, Reason: Permits, RetryAfter: permitPause}, true, nil
+		}
+	}
+	return Verdict{}, false, nil
+}
+
+// Settle charges the costs that response holds, whether or not they fit, and reports whether all
+// were there. A cost that is not there stays pending: it may be in a trailer. What is never
+// settled stays at 1. It goes on if ctx ends.
+func (w *Work) Settle(ctx context.Context, response http.Header) (all bool) {
+	var known []charge
+	w.late = slices.DeleteFunc(w.late, func(c charge) bool {
+		cost := number(response, c.rule.Cost.ResponseHeader, -1)
+		if cost < 0 {
+			return false
+		}
+		c.cost = cost - 1 // 1 was charged before the request
+		if c.cost != 0 {
+			known = append(known, c)
+		}
+		return true
+	})
+	if len(known) > 0 {
+		w.charge(ctx, known)
+	}
+	return len(w.late) == 0
+}
+
+// charge charges more than was taken before the request, or refunds it.
+func (w *Work) charge(ctx context.Context, charges []charge) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	var requests []headgate.Request
+	for _, c := range charges {
+		for _, l := range c.limits {
+			requests = append(requests,
+				headgate.Request{Key: c.key, Limit: l, Cost: c.cost, Force: c.cost > 0})
+		}
+	}
+	err := w.engine.take(ctx, requests, make([]headgate.Decision, len(requests)))
+	for i := 0; i < len(charges) && err != nil; i++ {
+		w.engine.observe(&charges[i], Failed, headgate.Decision{}, err)
+	}
+}
+
+// End releases the permits. It goes on if ctx ends.
+func (w *Work) End(ctx context.Context) { w.release(ctx) }
+
+func (w *Work) release(ctx context.Context) {
+	if len(w.held) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	for _, h := range w.held {
+		h.stop()
+		_ = h.permit.Release(ctx) // if that fails, the permit expires
+	}
+	w.held = nil
+}

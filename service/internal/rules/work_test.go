@@ -1,0 +1,164 @@
+package rules
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
+)
+
+func begin(t testing.TB, e *Engine, q *Request) (Verdict, *Work) {
+	t.Helper()
+	v, w, err := e.Begin(t.Context(), q)
+	if err != nil || v.Allowed != (w != nil) {
+		t.Fatal(v, w, err)
+	}
+	return v, w
+}
+
+func TestPermits(t *testing.T) {
+	permits := concurrency.NewMemory()
+	var seen recorder
+	e := New(headgate.NewMemory(0), permits, Options{Observe: seen.observe})
+	e.Use(newSet(t,
+		Rule{Name: "limited", Limits: per(6)},
+		Rule{Name: "two", Permits: 2},
+		Rule{Name: "trial", Permits: 1, Limits: per(9), Mode: Shadow},
+	))
+	q := &Request{Path: "/"}
+	_, a := begin(t, e, q)
+	_, b := begin(t, e, q)
+	if got := seen.since(); got != "limited allowed, two allowed, trial allowed, "+
+		"limited allowed, two allowed, trial shadow_denied" {
+		t.Error(got)
+	}
+	v, _ := begin(t, e, q)
+	if v.Rule != "two" || v.Reason != Permits || v.RetryAfter != time.Second || v.Decisions != nil {
+		t.Errorf("%+v", v)
+	}
+	if got := left(t, e, "limited", "all"); got != 4 {
+		t.Errorf("%d remain, want 4: a denial was charged", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // the client has left
+	a.End(ctx)
+	b.End(ctx)
+	a.End(ctx) // does nothing
+	if n := permits.Keys(); n != 0 {
+		t.Errorf("%d keys have permits", n)
+	}
+	for i := range 5 { // a denial by a limit releases its permit
+		v, w := begin(t, e, q)
+		if v.Allowed != (i < 4) {
+			t.Errorf("request %d: %+v", i, v)
+		}
+		if w != nil {
+			w.End(ctx)
+		}
+	}
+	if n := permits.Keys(); n != 0 {
+		t.Errorf("%d keys have permits", n)
+	}
+	if v := decide(t, e, q); v.Reason != Limits {
+		t.Errorf("Decide looks at permits: %+v", v)
+	}
+}
+
+// A permit lasts as long as its request.
+func TestPermitsAreRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine(t, Options{PermitTTL: time.Second}, Rule{Name: "one", Permits: 1})
+		q := &Request{Path: "/"}
+		_, w := begin(t, e, q)
+		time.Sleep(time.Minute)
+		if v, _ := begin(t, e, q); v.Allowed {
+			t.Error("the permit expired")
+		}
+		w.End(t.Context())
+		if v, w := begin(t, e, q); !v.Allowed {
+			t.Error("the permit was not released")
+		} else {
+			w.End(t.Context())
+		}
+	})
+}
+
+func TestSettle(t *testing.T) {
+	late := Cost{ResponseHeader: "X-Used"}
+	e := newEngine(t, Options{},
+		Rule{Name: "late", Limits: []headgate.Limit{headgate.PerHour(100), headgate.PerDay(1000)}, Cost: late},
+		Rule{Name: "trial", Limits: per(10), Cost: late, Mode: Shadow},
+		Rule{Name: "each", Limits: per(1000)},
+	)
+	q := &Request{Path: "/"}
+	remain := int64(100)
+	for _, c := range []struct {
+		value   string
+		settled bool
+		cost    int64
+	}{
+		{"7", true, 7}, {"1", true, 1}, {"0", true, 0}, {"", false, 1}, {"x", false, 1}, {"-5", false, 1},
+	} {
+		_, w := begin(t, e, q)
+		if got := w.Settle(t.Context(), http.Header{"X-Used": {c.value}}); got != c.settled {
+			t.Errorf("%q is settled: %t", c.value, got)
+		}
+		w.End(t.Context())
+		remain -= c.cost
+		if got := left(t, e, "late", "all"); got != remain {
+			t.Errorf("%q: %d remain, want %d", c.value, got, remain)
+		}
+	}
+	// Found in the trailer, and more than there is.
+	_, w := begin(t, e, q)
+	w.Settle(t.Context(), http.Header{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if !w.Settle(ctx, http.Header{"X-Used": {"300"}}) || !w.Settle(ctx, http.Header{"X-Used": {"300"}}) {
+		t.Error("not settled")
+	}
+	if v, _ := begin(t, e, q); v.Allowed || v.Rule != "late" || v.RetryAfter < 2*time.Hour {
+		t.Errorf("after 300 of 100: %+v", v)
+	}
+	if got := left(t, e, "each", "all"); got != 993 {
+		t.Errorf("another rule: %d remain, want 993", got)
+	}
+	terms, err := e.Terms("trial", "all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := e.store.Take(t.Context(), headgate.Request{Key: "all", Limit: terms.Limits[0]})
+	if err != nil || d.Allowed() {
+		t.Errorf("in shadow: %+v, %v", d, err)
+	}
+}
+
+// failingPermits is a store of permits that is unavailable.
+type failingPermits struct{ concurrency.Store }
+
+func (failingPermits) AcquirePermit(context.Context, concurrency.Request) (concurrency.Decision, error) {
+	return concurrency.Decision{}, errDown
+}
+
+func TestPermitsFail(t *testing.T) {
+	var seen recorder
+	e := New(headgate.NewMemory(0), failingPermits{}, Options{Observe: seen.observe})
+	e.Use(newSet(t, Rule{Name: "one", Permits: 1}))
+	if _, w, err := e.Begin(t.Context(), &Request{Path: "/"}); !errors.Is(err, errDown) || w != nil {
+		t.Errorf("%v, %v", w, err)
+	}
+	if got := seen.since(); got != "one error" {
+		t.Error(got)
+	}
+	e.Use(newSet(t, Rule{Name: "one", Permits: 1, Mode: Shadow}))
+	_, w := begin(t, e, &Request{Path: "/"})
+	w.End(t.Context())
+	if got := seen.since(); got != "one error" {
+		t.Error(got)
+	}
+}

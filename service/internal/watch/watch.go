@@ -1,0 +1,122 @@
+// Package watch loads files again when they change.
+//
+// It watches directories, not files: editors and Kubernetes replace files, and a ConfigMap is
+// changed by one symbolic link, ..data. A watch can miss changes, as on network file systems, so
+// the files are also compared regularly.
+package watch
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Options of a Watcher. The functions are called one at a time.
+type Options struct {
+	Directories func() []string // where a change may be a change of the files
+	Hash        func() string   // of the files' contents as they are now
+	Load        func() error    // reads the files and uses them, or keeps what is in use
+	Report      func(error)     // is told of each Load, nil if it succeeded
+
+	Loaded string // the hash of what is in use; empty: none
+}
+
+const (
+	debounce = 200 * time.Millisecond // after the last event, so that a half-written file is not read
+	patience = time.Second            // after the first event, while events never end
+	interval = 10 * time.Second       // between comparisons without an event
+)
+
+// Watcher loads files again when they change.
+type Watcher struct {
+	o Options
+
+	mu     sync.Mutex
+	loaded string // the hash of the files that were last loaded, with success or not
+}
+
+// New returns a Watcher, which does nothing before [Watcher.Run].
+func New(o Options) *Watcher { return &Watcher{o: o, loaded: o.Loaded} }
+
+// Run watches until ctx ends. SIGHUP loads as [Watcher.Reload] does.
+func (w *Watcher) Run(ctx context.Context) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	n := newNotifier(w.o.Report)
+	defer n.close()
+	n.watch(w.o.Directories())
+	n.notify() // of what changed before
+	w.loop(ctx, n.events, signals, func() { n.watch(w.o.Directories()) })
+}
+
+// Reload loads the files now, also if they did not change, and returns the error of Load.
+func (w *Watcher) Reload() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.loaded = w.o.Hash()
+	return w.load()
+}
+
+func (w *Watcher) load() error {
+	err := w.o.Load()
+	w.o.Report(err)
+	return err
+}
+
+// loop loads after events and signals, and if a comparison finds a change. Before each comparison,
+// it calls follow, because a directory may have been replaced.
+func (w *Watcher) loop(
+	ctx context.Context, events <-chan struct{}, signals <-chan os.Signal, follow func(),
+) {
+	poll := time.NewTicker(interval)
+	defer poll.Stop()
+	settled := time.NewTimer(0)
+	<-settled.C
+	defer settled.Stop()
+	var first time.Time // of the events that have not settled; zero: none
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+			_ = w.Reload() // which reports it
+			continue
+		case <-settled.C:
+			first = time.Time{}
+			follow()
+			w.loadChanged()
+			continue
+		case <-events:
+		case <-poll.C:
+			follow()
+			if !w.changed() {
+				continue
+			}
+		}
+		if first.IsZero() {
+			first = time.Now()
+		}
+		settled.Reset(min(debounce, patience-time.Since(first)))
+	}
+}
+
+func (w *Watcher) changed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.o.Hash() != w.loaded
+}
+
+// loadChanged loads files that are not those loaded last. So the error of files that stay as they
+// are is reported once.
+func (w *Watcher) loadChanged() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now := w.o.Hash(); now != w.loaded {
+		w.loaded = now
+		_ = w.load() // which reports it
+	}
+}

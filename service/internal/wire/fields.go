@@ -1,0 +1,94 @@
+package wire
+
+import (
+	"unicode/utf8"
+	"unsafe"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// errMalformed has no more detail: behind a broken field nothing can be read.
+var errMalformed error = &valueError{text: "is cut short or not protobuf; want a RateLimitRequest"}
+
+var errNotUTF8 error = &valueError{text: "is not valid UTF-8; want text"}
+
+// fields is the part of a message that was not read yet.
+type fields []byte
+
+// tag reads the number and the type of the next field.
+func (f *fields) tag() (protowire.Number, protowire.Type, error) {
+	v, err := f.varint()
+	if err != nil {
+		return 0, 0, err
+	}
+	// protowire.ConsumeTag lets greater numbers pass, which generated types refuse.
+	number, kind := protowire.DecodeTag(v)
+	if !number.IsValid() || kind == protowire.EndGroupType {
+		return 0, 0, errMalformed
+	}
+	return number, kind, nil
+}
+
+func (f *fields) varint() (uint64, error) {
+	if b := *f; len(b) > 0 && b[0] < 0x80 {
+		*f = b[1:]
+		return uint64(b[0]), nil
+	}
+	v, n := protowire.ConsumeVarint(*f)
+	if n < 0 {
+		return 0, errMalformed
+	}
+	*f = (*f)[n:]
+	return v, nil
+}
+
+func (f *fields) bytes() ([]byte, error) {
+	n, err := f.varint()
+	if err != nil || n > uint64(len(*f)) {
+		return nil, errMalformed
+	}
+	b := (*f)[:n]
+	*f = (*f)[n:]
+	return b, nil
+}
+
+// text returns a string in the memory of the message.
+func (f *fields) text() (string, error) {
+	b, err := f.bytes()
+	if err != nil {
+		return "", err
+	}
+	if !utf8.Valid(b) {
+		return "", errNotUTF8
+	}
+	return unsafe.String(unsafe.SliceData(b), len(b)), nil
+}
+
+// skip reads the value of a field that is not known, or has another type than it should have.
+func (f *fields) skip(number protowire.Number, kind protowire.Type) error {
+	n := protowire.ConsumeFieldValue(number, kind, *f)
+	if n < 0 {
+		return errMalformed
+	}
+	*f = (*f)[n:]
+	return nil
+}
+
+// number reads the field 1 of a wrapper such as google.protobuf.UInt64Value, if it is there.
+func (f fields) number(into *uint64) error {
+	for len(f) > 0 {
+		number, kind, err := f.tag()
+		if err != nil {
+			return err
+		}
+		if number == 1 && kind == protowire.VarintType {
+			*into, err = f.varint()
+		} else {
+			err = f.skip(number, kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

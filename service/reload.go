@@ -1,0 +1,108 @@
+package service
+
+import (
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate/service/internal/config"
+	"github.com/headgate/headgate/service/internal/httpapi"
+	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/headgate/headgate/service/internal/watch"
+)
+
+// builtIn reports whether the server has no files, and serves the example.
+func (s *server) builtIn() bool { return len(s.o.Files) == 0 && s.env == nil }
+
+// load reads the files.
+func (s *server) load() (*config.Config, error) {
+	if s.builtIn() {
+		return config.Example()
+	}
+	return config.Load(s.o.Files, s.loadOptions())
+}
+
+func (s *server) loadOptions() config.Options {
+	if s.env == nil {
+		return config.Options{}
+	}
+	r := config.Runtime(s.env.Runtime)
+	return config.Options{Runtime: &r, MergeDomains: s.env.MergeDomains}
+}
+
+// apply makes all parts decide by c from now on.
+func (s *server) apply(c *config.Config) error {
+	set, err := rules.NewSet(c.Rules)
+	if err != nil {
+		return err
+	}
+	if err := s.useDomains(c); err != nil {
+		return err
+	}
+	s.engine.Use(set)
+	s.overrides.UseFile(c.Overrides)
+	s.api.Use(apiSettings(c))
+	s.metrics.Use(c.Rules)
+	s.metrics.Loaded(c.Hash, time.Now(), nil)
+	s.envoyMetrics.Statistics.ConfigLoadSuccess.Add(1)
+	for _, w := range c.Warnings {
+		s.log.Warn(w)
+	}
+	s.warnOfRestart(c)
+	s.health.set(waitsForConfig, false)
+	return nil
+}
+
+func apiSettings(c *config.Config) httpapi.Settings {
+	return httpapi.Settings{Tokens: c.API.Tokens, AllowInlineLimits: c.API.AllowInlineLimits}
+}
+
+// warnOfRestart says what has changed in c and counts after a restart only.
+func (s *server) warnOfRestart(c *config.Config) {
+	for field, changed := range map[string]bool{
+		"store":            c.Store != s.first.Store,
+		"when_store_fails": c.WhenStoreFails != s.first.WhenStoreFails,
+		"listen":           c.Listen != s.first.Listen,
+		"tls":              c.TLS != s.first.TLS,
+		"trust":            !slices.Equal(c.Trust, s.first.Trust),
+	} {
+		if changed {
+			s.log.Warn("a change counts after a restart only", "field", field)
+		}
+	}
+}
+
+// newWatcher returns what loads the files again when they change.
+func (s *server) newWatcher() *watch.Watcher {
+	o := watch.Options{
+		Directories: func() []string { return config.Directories(s.o.Files, s.loadOptions()) },
+		Hash:        func() string { return config.Hash(s.o.Files, s.loadOptions()) },
+		Load:        s.reload,
+		Report:      s.reported,
+		Loaded:      s.first.Hash,
+	}
+	if s.builtIn() {
+		o.Directories = func() []string { return nil }
+		o.Hash = func() string { return s.first.Hash }
+	}
+	return watch.New(o)
+}
+
+// reload reads the files again. If they cannot be used, the configuration in force stays.
+func (s *server) reload() error {
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	return s.apply(c)
+}
+
+// reported logs and counts a load.
+func (s *server) reported(err error) {
+	if err == nil {
+		s.log.Info("the configuration was loaded")
+		return
+	}
+	s.metrics.Loaded("", time.Time{}, err)
+	s.envoyMetrics.Statistics.ConfigLoadError.Add(1)
+	s.log.Error("the new configuration cannot be used; the one in force stays", "error", err)
+}

@@ -1,0 +1,155 @@
+package service
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/service/internal/certs"
+	"github.com/headgate/headgate/service/internal/listen"
+)
+
+// bodyTimeout is how long a client may take to send a request to the HTTP listener. A proxy bounds
+// its requests itself, because they may be streams.
+const bodyTimeout = 30 * time.Second
+
+// listener is a server on an address.
+type listener struct {
+	name     string // for messages
+	on       net.Listener
+	serve    func(net.Listener) error
+	shutdown func(context.Context) error
+}
+
+// Run serves until ctx ends. Then it is not ready any more, waits for what is under way as long as
+// Options.Grace, and returns nil.
+func Run(ctx context.Context, o Options) (err error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s, err := newServer(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.open(ctx); err != nil {
+		s.closeListeners()
+		return err
+	}
+	s.announce()
+	return s.serve(ctx)
+}
+
+// open opens all listeners, so that a wrong address is an error before anything is served.
+func (s *server) open(ctx context.Context) error {
+	config, err := s.tls(s.certificates(), "h2", "http/1.1")
+	if err != nil {
+		return err
+	}
+	type wanted struct {
+		name, flag, address string
+		handler             http.Handler
+	}
+	all := []wanted{
+		{"http", "--http", s.o.HTTP, s.http()},
+		{"debug", "--debug", s.o.Debug, s.debug()},
+		{"metrics", "--metrics", s.o.Metrics, s.metricsOnly()},
+	}
+	for _, p := range s.o.Proxies {
+		h, err := s.proxy(p)
+		if err != nil {
+			return err
+		}
+		all = append(all, wanted{"proxy", "--proxy", p.Listen, h})
+	}
+	for _, w := range all {
+		if w.address == Off {
+			continue
+		}
+		on, err := listen.On(ctx, w.flag, w.address, s.o.Connections, config)
+		if err != nil {
+			return err
+		}
+		s.addHTTP(w.name, on, w.handler)
+	}
+	return s.openGRPC(ctx)
+}
+
+func (s *server) addHTTP(name string, on net.Listener, h http.Handler) {
+	server := listen.Server(h)
+	if name == "http" {
+		server.ReadTimeout = bodyTimeout
+	}
+	server.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
+	s.listeners = append(s.listeners, listener{name, on, server.Serve, func(ctx context.Context) error {
+		err := server.Shutdown(ctx)
+		if err != nil {
+			_ = server.Close()
+		}
+		return err
+	}})
+}
+
+func (s *server) tls(files certs.Files, protocols ...string) (*tls.Config, error) {
+	if files.Cert == "" {
+		return nil, nil //nolint:nilnil // no TLS is a configuration
+	}
+	return certs.New(files, s.log, protocols...)
+}
+
+// serve serves on all listeners until ctx ends or one of them fails.
+func (s *server) serve(ctx context.Context) error {
+	failed := make(chan error, len(s.listeners))
+	var serving sync.WaitGroup
+	for _, l := range s.listeners {
+		serving.Go(func() {
+			if err := l.serve(l.on); err != nil && !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("%s listener: %w", l.name, err)
+			}
+		})
+	}
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	serving.Go(func() { s.watcher.Run(background) })
+	serving.Go(func() { s.watchStore(background) })
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	stop()
+	s.health.set(isEnding, true)
+	s.log.Info("ending", "grace", s.o.Grace)
+	s.drain(context.WithoutCancel(ctx))
+	serving.Wait()
+	return err
+}
+
+// drain ends all listeners, and waits for their requests as long as the grace.
+func (s *server) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Grace)
+	defer cancel()
+	started := time.Now()
+	var ending sync.WaitGroup
+	for _, l := range s.listeners {
+		ending.Go(func() {
+			if err := l.shutdown(ctx); err != nil {
+				s.log.Warn("requests were cut off", "listener", l.name, "error", err)
+			}
+		})
+	}
+	ending.Wait()
+	s.log.Info("ended", "after", time.Since(started).Round(time.Millisecond))
+}
+
+func (s *server) closeListeners() {
+	for _, l := range s.listeners {
+		_ = l.on.Close()
+	}
+}

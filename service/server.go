@@ -1,0 +1,237 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/observe"
+	"github.com/headgate/headgate/service/internal/certs"
+	"github.com/headgate/headgate/service/internal/config"
+	"github.com/headgate/headgate/service/internal/environment"
+	"github.com/headgate/headgate/service/internal/envoy"
+	"github.com/headgate/headgate/service/internal/forwardauth"
+	"github.com/headgate/headgate/service/internal/httpapi"
+	"github.com/headgate/headgate/service/internal/metrics"
+	"github.com/headgate/headgate/service/internal/overrides"
+	"github.com/headgate/headgate/service/internal/proxy"
+	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/headgate/headgate/service/internal/watch"
+)
+
+// server is what Run runs.
+type server struct {
+	o        Options
+	env      *environment.Settings // nil: it does not count
+	log      *slog.Logger
+	first    *config.Config // as the files were at the start
+	firstErr error          // why they could not be read; the server waits for better ones
+	stores   *stores
+	health   *health
+	metrics  *metrics.Metrics
+	engine   *rules.Engine
+	limiter  *envoy.Limiter
+
+	envoyMetrics *metrics.Envoy
+	overrides    *overrides.Table
+	api          *httpapi.Handler
+	auth         http.Handler
+	client       func(*http.Request) netip.Addr
+	listeners    []listener
+	storeUp      atomic.Bool
+	watcher      *watch.Watcher
+}
+
+// newServer reads the configuration and makes all parts.
+func newServer(o Options) (*server, error) {
+	s := &server{o: o, log: o.Log, health: &health{}, metrics: metrics.New(o.Version)}
+	if o.Environment != nil {
+		s.env = o.Environment.settings
+		for _, w := range s.env.Warnings {
+			s.log.Warn(w)
+		}
+	}
+	s.health.set(waitsForConfig, true)
+	s.health.set(waitsForStore, s.env != nil) // its Redis has no fallback
+	var err error
+	s.first, err = s.load()
+	if err != nil && s.env == nil {
+		return nil, err
+	}
+	s.firstErr = err
+	if err != nil {
+		s.first = &config.Config{}
+	}
+	s.o.complete(s.first.Listen)
+	if s.stores, err = s.openStores(); err != nil {
+		return nil, err
+	}
+	if err := s.build(); err != nil {
+		s.stores.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// build makes the parts that decide, and gives them the configuration.
+func (s *server) build() (err error) {
+	native, err := s.observed(s.stores.cached)
+	if err != nil {
+		return err
+	}
+	s.overrides = s.openOverrides()
+	s.engine = rules.New(native, s.stores.permits, rules.Options{
+		Overrides: s.overrides, Observe: s.decided,
+	})
+	s.api, err = httpapi.New(httpapi.Options{
+		Store: native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
+		Observe: s.decided,
+	}, apiSettings(s.first))
+	if err != nil {
+		return err
+	}
+	s.client, err = rules.ClientAddress(s.first.Trust)
+	if err != nil {
+		return err
+	}
+	s.auth, err = forwardauth.New(s.engine, forwardauth.Options{Client: s.client})
+	if err != nil {
+		return err
+	}
+	s.buildEnvoy()
+	s.registerStore()
+	s.watcher = s.newWatcher()
+	if s.firstErr != nil {
+		s.reported(s.firstErr)
+		return nil
+	}
+	return s.apply(s.first)
+}
+
+func (s *server) openOverrides() *overrides.Table {
+	if s.stores.redis == nil {
+		return overrides.NewMemory()
+	}
+	t := overrides.NewRedis(s.stores.redis, func(err error) {
+		s.log.Error("overrides cannot be read; those in force stay", "error", err)
+	})
+	s.stores.closers = append(s.stores.closers, t)
+	return t
+}
+
+// observed returns store with its calls measured.
+func (s *server) observed(store headgate.Store) (headgate.Store, error) {
+	return observe.New(store, observe.Observer{Called: s.metrics.Called})
+}
+
+// decided counts and, for a fraction of all, logs what a rule decided.
+func (s *server) decided(e rules.Event) {
+	s.metrics.Decided(e)
+	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
+		return
+	}
+	attributes := []any{
+		"rule", e.Rule.Name, "key", e.Key, "outcome", e.Outcome.String(),
+		"remaining", e.Decision.Remaining, "retry_after", e.Decision.RetryAfter,
+		"degraded", e.Decision.Degraded(),
+	}
+	if e.Err != nil {
+		attributes = append(attributes, "error", e.Err)
+	}
+	s.log.Info("decision", attributes...)
+}
+
+func (s *server) openStores() (*stores, error) {
+	if s.env != nil && s.o.Store == "" {
+		return openEnvironment(s.env)
+	}
+	url := s.first.Store
+	if s.o.Store != "" {
+		url = s.o.Store
+	}
+	if url == "" {
+		url = "memory:"
+	}
+	return openURL(url, s.first.WhenStoreFails, s.log)
+}
+
+func (s *server) registerStore() {
+	m := metrics.Store{Up: s.storeUp.Load}
+	if s.stores.fallback != nil {
+		m.Fallback = s.stores.fallback.Stats
+	}
+	if s.stores.redis != nil {
+		m.Redis = s.stores.redis.Stats
+	}
+	if memory, ok := s.stores.bare.(*headgate.Memory); ok {
+		m.Keys = memory.Keys
+	}
+	s.metrics.RegisterStore(m)
+}
+
+// How often the store is asked whether it answers, and for how long.
+const (
+	pingInterval = 2 * time.Second
+	pingTimeout  = time.Second
+)
+
+// watchStore asks the store whether it answers, until ctx ends.
+func (s *server) watchStore(ctx context.Context) {
+	tick := time.NewTicker(pingInterval)
+	defer tick.Stop()
+	for failed := false; ; {
+		if err := s.ping(ctx); err != nil && !failed && ctx.Err() == nil {
+			s.log.Error("the store does not answer", "store", s.stores.name, "error", err)
+			failed = true
+		} else if err == nil {
+			failed = false
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *server) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	err := s.stores.ping(ctx)
+	s.storeUp.Store(err == nil)
+	switch {
+	case err == nil:
+		s.health.set(waitsForStore, false)
+	case s.env != nil && s.env.HealthByStore:
+		s.health.set(waitsForStore, true)
+	}
+	return err
+}
+
+// close closes what newServer opened.
+func (s *server) close() error { return s.stores.close() }
+
+// proxy returns what limits requests and passes them on.
+func (s *server) proxy(p Proxy) (http.Handler, error) {
+	return proxy.New(s.engine, p.Target, proxy.Options{Client: s.client, Log: s.log})
+}
+
+// certificates returns the files of TLS of the HTTP listeners.
+func (s *server) certificates() certs.Files {
+	t := s.first.TLS
+	return certs.Files{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}
+}
+
+// grpcCertificates returns the files of TLS of the gRPC listener.
+func (s *server) grpcCertificates() certs.Files {
+	if s.env == nil {
+		return s.certificates()
+	}
+	t := s.env.TLS
+	return certs.Files{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA, ClientSAN: t.ClientSAN}
+}

@@ -1,0 +1,150 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/denycache"
+	"github.com/headgate/headgate/fallback"
+	"github.com/headgate/headgate/internal/storeurl"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/service/internal/config"
+	"github.com/headgate/headgate/service/internal/environment"
+	"github.com/redis/go-redis/v9/logging"
+)
+
+// stores are where all parts keep their state.
+type stores struct {
+	name    string
+	redis   *redisstore.Store // nil in memory
+	permits concurrency.Store
+
+	bare      headgate.Store // with the fallback, if there is one
+	cached    headgate.Store // bare, with a cache of denials if it is across a network
+	perSecond headgate.Store // of limits by second in Envoy's dialect; nil: bare
+
+	fallback *fallback.Store // nil if errors are passed on
+	closers  []io.Closer
+}
+
+// fallbackTimeout is the time budget of a decision that has a fallback.
+const fallbackTimeout = 100 * time.Millisecond
+
+// openURL opens the store at url. What happens while it fails is up to policy.
+func openURL(url string, policy config.Policy, log *slog.Logger) (*stores, error) {
+	opened, err := storeurl.Open(url)
+	if err != nil {
+		return nil, err
+	}
+	s := &stores{
+		name: opened.Name, redis: opened.Redis, permits: opened.Permits,
+		bare: opened.Store, closers: []io.Closer{opened},
+	}
+	if s.redis == nil {
+		s.cached = s.bare
+		return s, nil
+	}
+	if err := s.addFallback(policy, log); err != nil {
+		s.close()
+		return nil, err
+	}
+	s.cached, err = denycache.New(s.bare, 0)
+	return s, err
+}
+
+// addFallback puts the fallback of policy around the store.
+func (s *stores) addFallback(policy config.Policy, log *slog.Logger) error {
+	o := fallback.Options{Timeout: fallbackTimeout, OnChange: func(degraded bool, err error) {
+		if degraded {
+			log.Error("the store fails", "store", s.name, "error", err, "policy", string(policy))
+		} else {
+			log.Warn("the store answers again", "store", s.name)
+		}
+	}}
+	switch policy {
+	case config.Open:
+		o.Mode = fallback.Open
+	case config.Share:
+		fleet, err := redisstore.NewFleet(s.redis, redisstore.FleetOptions{})
+		if err != nil {
+			return err
+		}
+		s.closers = append(s.closers, fleet)
+		o.Mode, o.Instances = fallback.Local, fleet.Instances
+	default:
+		o.Mode = fallback.Closed
+	}
+	around, err := fallback.New(s.bare, o)
+	if err != nil {
+		return err
+	}
+	s.bare, s.fallback = around, around
+	return nil
+}
+
+// openEnvironment opens the Redis servers of the environment. Their errors are passed on, so that
+// the proxy decides what to do about them.
+func openEnvironment(e *environment.Settings) (*stores, error) {
+	logging.Disable() // its errors also come as errors
+	s := &stores{name: e.Redis.Name()}
+	first, err := s.connect(&e.Redis, e.Limiter.KeyPrefix)
+	if err != nil {
+		return nil, err
+	}
+	s.redis, s.permits, s.bare = first, first, first
+	if e.PerSecond != nil {
+		second, err := s.connect(e.PerSecond, e.Limiter.KeyPrefix)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.perSecond = second
+	}
+	s.cached, err = denycache.New(s.bare, 0)
+	return s, err
+}
+
+func (s *stores) connect(r *environment.Redis, prefix string) (*redisstore.Store, error) {
+	client, err := r.Client()
+	if err != nil {
+		return nil, err
+	}
+	store, err := redisstore.New(client, redisstore.Options{Prefix: prefix})
+	if err != nil {
+		_ = client.Close()
+		return nil, fmt.Errorf("CACHE_KEY_PREFIX: %w", err)
+	}
+	s.closers = append(s.closers, client)
+	return store, nil
+}
+
+// ping returns an error if a Redis does not answer.
+func (s *stores) ping(ctx context.Context) error {
+	if s.redis == nil {
+		return nil
+	}
+	if err := s.redis.Ping(ctx); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	if second, ok := s.perSecond.(*redisstore.Store); ok {
+		if err := second.Ping(ctx); err != nil {
+			return fmt.Errorf("redis of limits by second: %w", err)
+		}
+	}
+	return nil
+}
+
+// close closes what open opened, the last first.
+func (s *stores) close() error {
+	var errs []error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		errs = append(errs, s.closers[i].Close())
+	}
+	return errors.Join(errs...)
+}
