@@ -116,6 +116,18 @@ func (m *Memory) WatchPermits(key string, wake chan<- struct{}) (stop func()) {
 	})
 }
 
+// Keys returns the number of keys with permits, including expired ones that are not yet removed.
+func (m *Memory) Keys() int {
+	n := 0
+	for i := range m.shards {
+		s := &m.shards[i]
+		s.mu.Lock()
+		n += len(s.keys)
+		s.mu.Unlock()
+	}
+	return n
+}
+
 func (m *Memory) shard(key string) *shard {
 	return &m.shards[maphash.String(m.seed, key)%uint64(len(m.shards))]
 }
