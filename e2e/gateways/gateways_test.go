@@ -162,21 +162,16 @@ func TestNewUser(t *testing.T) {
 	t.Parallel()
 	const place, page = "/tmp/try-headgate", "nginx.md"
 	dir := directory(t)
-	write(t, dir, files(t, page))
-	script := "set -e\ntrap 'kill %1 %2; wait' EXIT\n" + strings.Join(commands(t, page), "")
-	for old, by := range map[string]string{
-		place: dir, "127.0.0.1:8000": freeAddress(t), "serve ": "serve --grpc off --debug off ",
-	} {
-		script = edit(t, script, old, by)
-	}
-	conf := files(t, page)["nginx.conf"]
-	address := strings.TrimPrefix(strings.Fields(script[strings.Index(script, "http://127"):])[0], "http://")
-	conf = edit(t, conf, "127.0.0.1:8000", strings.TrimSuffix(address, "/"))
-	conf = edit(t, conf, "127.0.0.1:3000", freeAddress(t))
-	asked := freeAddress(t)
-	conf = edit(t, conf, "127.0.0.1:8080", asked)
-	script = edit(t, script, "--grpc off", "--http "+asked+" --grpc off")
-	write(t, dir, map[string]string{"nginx.conf": conf})
+	site, service, asked := freeAddress(t), freeAddress(t), freeAddress(t)
+	conf := edit(t, files(t, page)["nginx.conf"], "127.0.0.1:8000", site)
+	conf = edit(t, edit(t, conf, "127.0.0.1:3000", service), "127.0.0.1:8080", asked)
+	write(t, dir, map[string]string{
+		"nginx.conf": conf, "headgate.yaml": files(t, page)["headgate.yaml"],
+	})
+	script := edit(t, strings.Join(commands(t, page), ""), "127.0.0.1:8000", site)
+	script = edit(t, script, place, dir)
+	script = edit(t, script, "headgate serve", "headgate serve --grpc off --debug off --http "+asked)
+	script = "set -e\ntrap 'kill %1 %2; wait' EXIT\n" + script
 	bash := exec.CommandContext(t.Context(), "bash", "-c", script)
 	bash.Dir, _ = filepath.Abs(root)
 	out, err := bash.CombinedOutput()

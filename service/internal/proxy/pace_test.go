@@ -23,19 +23,34 @@ func dial(t *testing.T, e *edge) net.Conn {
 	return conn
 }
 
+// next reads the next response of a connection.
+func next(t *testing.T, from *bufio.Reader) reply {
+	t.Helper()
+	r, err := http.ReadResponse(from, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply{r, string(b)}
+}
+
 // A client that stops in the middle of its body is told so, and the server is let go.
 func TestBodyStalls(t *testing.T) {
 	t.Parallel()
 	ended := make(chan error, 1)
-	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	e := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
 		ended <- err
 	}, "", rules.Rule{Name: "one", Permits: 1})
 	conn := dial(t, e)
 	_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nhalf")
-	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil || r.StatusCode != http.StatusRequestTimeout {
-		t.Errorf("%v, %v", r, err)
+	r := next(t, bufio.NewReader(conn))
+	if r.StatusCode != http.StatusRequestTimeout {
+		t.Errorf("%d %s", r.StatusCode, r.text)
 	}
 	if err := <-ended; err == nil {
 		t.Error("the server took half a body for a whole one")
@@ -62,12 +77,8 @@ func TestSlowBody(t *testing.T) {
 			time.Sleep(60 * time.Millisecond)
 			_, _ = io.WriteString(conn, string(c))
 		}
-		r, err := http.ReadResponse(answers, nil)
-		if err != nil || r.StatusCode != 200 {
-			t.Fatal(r, err)
-		}
-		if got := text(t, r); got != "12345" {
-			t.Errorf("%q", got)
+		if r := next(t, answers); r.StatusCode != http.StatusOK || r.text != "12345" {
+			t.Errorf("%d %q", r.StatusCode, r.text)
 		}
 		time.Sleep(250 * time.Millisecond)
 	}
@@ -97,15 +108,14 @@ func TestDenialDoesNotWaitForBody(t *testing.T) {
 	get(t, e.url)
 	conn := dial(t, e)
 	_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nhalf")
-	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil || r.StatusCode != 429 || !r.Close {
-		t.Errorf("%v, %v", r, err)
+	if r := next(t, bufio.NewReader(conn)); r.StatusCode != http.StatusTooManyRequests || !r.Close {
+		t.Errorf("%d, closed %t", r.StatusCode, r.Close)
 	}
 }
 
 // What a server says before its response goes on, and takes no field of the response away.
 func TestEarlyHints(t *testing.T) {
-	e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	e := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</style.css>")
 		w.WriteHeader(http.StatusEarlyHints)
 		w.WriteHeader(http.StatusOK)

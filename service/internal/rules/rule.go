@@ -53,7 +53,7 @@ type Match struct {
 	Path    string   // exact, a prefix such as /x/*, or re: and a regular expression
 }
 
-// KeyPart is one part of a key: ip, ip/64, header:NAME, cookie:NAME, path, host, method, const:TEXT.
+// KeyPart is a part of a key, such as ip, ip/56, header:NAME, cookie:NAME, path or const:TEXT.
 type KeyPart struct {
 	Source string // ip, header, cookie, path, host, method or const
 	Name   string // of a header or cookie; the text of const
