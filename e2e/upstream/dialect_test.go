@@ -69,7 +69,7 @@ func TestTheSameFilesAreAccepted(t *testing.T) {
 // TestUpstreamsFiles compares the verdicts on every file of configuration in upstream's module:
 // those of its own tests, which are good or have one fault each, and its examples.
 func TestUpstreamsFiles(t *testing.T) {
-	dir, err := ModuleDir()
+	dir, err := ModuleDir(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

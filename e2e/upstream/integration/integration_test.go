@@ -42,7 +42,7 @@ func TestUpstream(t *testing.T) {
 	cert := m.tunnels()
 
 	names := strings.Fields(*names)
-	cmd := exec.Command("go", "test", "-tags", "integration", "-count", "1", "-v", "-timeout", "9m",
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags", "integration", "-count", "1", "-v", "-timeout", "9m",
 		"-run", "^("+strings.Join(names, "|")+")$", "./test/integration")
 	cmd.Dir = copyModule(t, filepath.Join(work, "ratelimit"))
 	cmd.Env = append(os.Environ(), "GOWORK=off", "PATH="+m.path+":"+os.Getenv("PATH"),
@@ -63,7 +63,7 @@ func TestUpstream(t *testing.T) {
 // copyModule copies upstream's module to dir and replaces its package runner.
 func copyModule(t *testing.T, dir string) string {
 	t.Helper()
-	module, err := upstream.ModuleDir()
+	module, err := upstream.ModuleDir(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,8 @@ func copyModule(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "src/service_cmd/runner/runner.go"), shim, 0o644); err != nil {
+	runner := filepath.Join(dir, "src/service_cmd/runner/runner.go")
+	if err := os.WriteFile(runner, shim, 0o600); err != nil { //nolint:gosec // below the test's own directory
 		t.Fatal(err)
 	}
 	return dir
@@ -88,7 +89,8 @@ func (m *machine) programs() {
 		m.t.Fatal(err)
 	}
 	headgate := filepath.Join(m.path, "headgate")
-	if out, err := exec.Command("go", "build", "-o", headgate, "../../../cmd/headgate").CombinedOutput(); err != nil {
+	build := exec.CommandContext(m.t.Context(), "go", "build", "-o", headgate, "../../../cmd/headgate")
+	if out, err := build.CombinedOutput(); err != nil {
 		m.t.Fatalf("go build: %v\n%s", err, out)
 	}
 	m.link(headgate, "ratelimit")

@@ -136,7 +136,7 @@ func (l *Limiter) settle(ctx context.Context, w *work) error {
 	}
 	for j, i := range w.sent {
 		it := &w.items[i]
-		it.charged = w.requests[j].Cost != 0 && (it.force || it.decision.Allowed()) && !(it.together && denied)
+		it.charged = w.requests[j].Cost != 0 && (it.force || it.decision.Allowed()) && (!denied || !it.together)
 	}
 	if !denied {
 		return nil
