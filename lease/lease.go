@@ -118,9 +118,6 @@ func (o *Options) complete() error {
 
 // Take implements [headgate.Store].
 func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	if s.store == nil {
-		return headgate.Decision{}, errZero()
-	}
 	if !prefetchable(&r) {
 		return s.store.Take(ctx, r)
 	}
@@ -231,17 +228,11 @@ func (s *Store) prefetch(row *row, h *held, n, drain int64) {
 func (s *Store) TakeAll(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
 ) error {
-	if s.store == nil {
-		return errZero()
-	}
 	return s.store.TakeAll(ctx, rs, ds)
 }
 
 // Reset implements [headgate.Store]. Other processes may still use the tokens that they hold.
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
-	if s.store == nil {
-		return errZero()
-	}
 	row, hash := s.hot.row(key, l)
 	row.drop(hash)
 	defer row.drop(hash) // what was prefetched meanwhile
@@ -255,10 +246,4 @@ func (s *Store) Close() {
 	s.closed = true
 	s.mu.Unlock()
 	s.prefetches.Wait()
-}
-
-func errZero() error {
-	return &headgate.InvalidError{
-		Field: "lease.Store", Value: "a zero value", Want: "one made by lease.New",
-	}
 }

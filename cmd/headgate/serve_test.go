@@ -11,6 +11,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -173,6 +174,25 @@ func TestServeHints(t *testing.T) {
 	}
 	if n != len(wants) {
 		t.Errorf("%d commands are printed, want %d:\n%s", n, len(wants), text)
+	}
+}
+
+// The curl command of the README gets the answer that stands there.
+func TestReadmeServe(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := regexp.MustCompile("```console\n\\$ (curl .*)\n(.*\n)```").FindSubmatch(readme)
+	if session == nil {
+		t.Fatal("the README has no curl command")
+	}
+	s := startServer(t, nil, append([]string{"headgate"}, serveOn...)...)
+	command := strings.Replace(string(session[1]), "127.0.0.1:8080", s.addresses["http"], 1)
+	out, err := osexec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "curl", "curl -s", 1)).Output()
+	if err != nil || string(out) != string(session[2]) {
+		t.Errorf("%s: %v\n%s\nthe README says\n%s", command, err, out, session[2])
 	}
 }
 

@@ -129,14 +129,25 @@ func quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// text reads a string of at most most bytes.
-func text(name string, to *string, most int) field {
+// text reads a string of at most size bytes.
+func text(name string, to *string, size int) field {
 	return field{name, func(raw json.RawMessage) string {
-		if raw[0] != '"' || json.Unmarshal(raw, to) != nil || len(*to) > most {
-			return "a text of at most " + strconv.Itoa(most) + " bytes"
+		if raw[0] != '"' || json.Unmarshal(raw, to) != nil || len(*to) > size {
+			return "a text of at most " + strconv.Itoa(size) + " bytes"
+		}
+		if hasLoneSurrogate(raw, *to) {
+			return "a text without lone surrogates"
 		}
 		return ""
 	}}
+}
+
+// hasLoneSurrogate reports whether raw, the JSON form of text, has half a character. It was read as
+// U+FFFD, so that different keys would become one.
+func hasLoneSurrogate(raw json.RawMessage, text string) bool {
+	const replacement = "\uFFFD"
+	return strings.Contains(text, replacement) && !bytes.Contains(raw, []byte(replacement)) &&
+		!bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`))
 }
 
 // flag reads a boolean.

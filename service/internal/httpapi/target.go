@@ -57,7 +57,8 @@ func (h *Handler) resolve(t *target, where string) error {
 func (h *Handler) inline(t *target, where string) error {
 	if !h.settings.Load().inlineLimits {
 		return &problem{Status: http.StatusForbidden, Field: where + "limit",
-			Detail: where + "limit is not allowed; want a rule, or api.allow_inline_limits: true in the file"}
+			Detail: where + "limit is not allowed; " +
+				"want a rule, or api.allow_inline_limits: true in the file"}
 	}
 	if strings.Contains(t.text, "=") {
 		return badField(where+"limit", quote(t.text), "a limit without a name; a rule has a name")

@@ -1,6 +1,4 @@
-//go:build integration
-
-package upstream
+package integration
 
 import (
 	"bytes"
