@@ -45,7 +45,7 @@ type server struct {
 	overrides    *overrides.Table
 	api          *httpapi.Handler
 	auth         http.Handler
-	client       func(*http.Request) netip.Addr
+	trusted      atomic.Pointer[func(*http.Request) netip.Addr]
 	listeners    []listener
 	storeUp      atomic.Bool
 	watcher      *watch.Watcher
@@ -101,8 +101,7 @@ func (s *server) build() (err error) {
 	if err != nil {
 		return err
 	}
-	s.client, err = rules.ClientAddress(s.first.Trust)
-	if err != nil {
+	if err := s.trust(s.first.Trust); err != nil {
 		return err
 	}
 	s.auth, err = forwardauth.New(s.engine, forwardauth.Options{Client: s.client})
@@ -123,6 +122,18 @@ func (s *server) build() (err error) {
 	}
 	return s.apply(s.first)
 }
+
+// trust makes proxies those whose X-Forwarded-For counts.
+func (s *server) trust(proxies []netip.Prefix) error {
+	client, err := rules.ClientAddress(proxies)
+	if err == nil {
+		s.trusted.Store(&client)
+	}
+	return err
+}
+
+// client returns the address of the client of r.
+func (s *server) client(r *http.Request) netip.Addr { return (*s.trusted.Load())(r) }
 
 func (s *server) openOverrides() *overrides.Table {
 	if s.stores.redis == nil {
