@@ -54,13 +54,18 @@ func TestDashboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	var dashboard struct {
-		UID    string
+		UID    string `json:"uid"`
 		Panels []struct {
-			ID      int
-			Title   string
-			GridPos struct{ X, Y, W, H int }
-			Targets []struct{ Expr string }
-		}
+			ID      int    `json:"id"`
+			Title   string `json:"title"`
+			GridPos struct {
+				X int `json:"x"`
+				W int `json:"w"`
+			} `json:"gridPos"`
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
 	}
 	if err := json.Unmarshal(text, &dashboard); err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package storeurl
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -37,7 +38,7 @@ func TestOpen(t *testing.T) {
 		s.Close()
 	}
 	_, err := Open("postgres://u:secret@h")
-	if _, ok := err.(*headgate.InvalidError); !ok || strings.Contains(err.Error(), "secret") {
+	if _, ok := errors.AsType[*headgate.InvalidError](err); !ok || strings.Contains(err.Error(), "secret") {
 		t.Errorf("another scheme: %v", err)
 	}
 }

@@ -116,9 +116,7 @@ func (c *Client) stream(ctx context.Context) (worked bool, err error) {
 		return false, err
 	}
 	defer conn.Close()
-	for name, value := range c.o.Headers {
-		ctx = metadata.AppendToOutgoingContext(ctx, name, value)
-	}
+	ctx = metadata.NewOutgoingContext(ctx, metadata.New(c.o.Headers))
 	options := []grpc.CallOption{grpc.ForceCodecV2(codec{})}
 	if c.o.MaxMessage > 0 {
 		options = append(options, grpc.MaxCallRecvMsgSize(c.o.MaxMessage))

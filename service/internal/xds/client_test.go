@@ -253,7 +253,7 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(message)
-	f.Fuzz(func(t *testing.T, message []byte) {
+	f.Fuzz(func(_ *testing.T, message []byte) {
 		d, err := decodeDomain(message)
 		if err == nil {
 			_, _ = envoy.NewConfig([]*envoy.Domain{d}, false)
