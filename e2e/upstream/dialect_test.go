@@ -11,7 +11,7 @@ import (
 // configurations: the limit, the path of its statistics and the key of its counter.
 func TestTheSameLimitApplies(t *testing.T) {
 	const configs, each = 5_000, 20
-	r := random{rand.New(rand.NewPCG(1, 2))}
+	r := random{Rand: rand.New(rand.NewPCG(1, 2))}
 	limits := 0
 	for loaded := 0; loaded < configs; {
 		files := []file{{"f.yaml", r.config("d")}}
@@ -42,7 +42,7 @@ func TestTheSameLimitApplies(t *testing.T) {
 
 // TestTheSameFilesAreAccepted compares the verdicts on configurations with random faults.
 func TestTheSameFilesAreAccepted(t *testing.T) {
-	r := random{rand.New(rand.NewPCG(3, 4))}
+	r := random{Rand: rand.New(rand.NewPCG(3, 4))}
 	accepted, refused := 0, 0
 	for range 10_000 {
 		text := r.config("d")

@@ -33,7 +33,7 @@ func (l *Limiter) plan(w *work) {
 
 // remembers reports whether the local cache has it as over the limit.
 func (l *Limiter) remembers(it *item) bool {
-	if l.cache == nil || it.rule.window == 0 || it.rule.most == 0 {
+	if l.cache == nil || it.rule.window == 0 {
 		return false
 	}
 	if it.cost < 0 {
