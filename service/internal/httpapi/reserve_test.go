@@ -28,7 +28,9 @@ func TestForce(t *testing.T) {
 	f.post("/v1/take", `{"rule":"tokens","key":"k"}`).want(t, 200, `"allowed":false`, `"retry_after":720`)
 	f.post("/v1/take", `{"rule":"tokens","key":"k","force":true,"max_wait":1}`).want(t, 400, `"field":"max_wait"`)
 	f.post("/v1/take", `{"rule":"tokens","key":"k","force":1}`).want(t, 400, "want true or false")
-	if len(f.events) != 2 || f.events[0].Outcome.String() != "denied" {
+	f.post("/v1/take", `{"rule":"trial","key":"k","cost":3,"force":true}`).want(t, 200,
+		`"allowed":true`, `"remaining":-2`, `"shadow_denied":true`)
+	if len(f.events) != 3 || f.events[0].Outcome.String() != "denied" {
 		t.Errorf("observed %v", f.events)
 	}
 }

@@ -113,6 +113,7 @@ func TestBan(t *testing.T) {
 	}
 	f.post("/v1/take-all", `{"requests":[{"rule":"tokens","key":"k"},{"rule":"login","key":"ip:a"}]}`).
 		want(t, 200, `{"allowed":false`, `{"allowed":true,"rule":"tokens","limit":"1000/h","capacity":1000,"remaining":1000`)
+	f.post("/v1/refund", `{"rule":"login","key":"ip:a"}`).want(t, 200, `"allowed":true`, `"limit":"5/m"`)
 	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"ip:*","ban":true}`).want(t, 200)
 	got = f.post("/v1/take", `{"rule":"login","key":"ip:a"}`, "Prefer: status")
 	got.want(t, 429, `"retry_after":null`)

@@ -84,8 +84,10 @@ func (t *target) limits() []headgate.Limit {
 	return t.terms.Limits
 }
 
-// banned reports whether a ban denies t.
-func (t *target) banned() bool { return t.terms.Banned && t.terms.Mode != rules.Off }
+// banned reports whether a ban denies t. It denies no refund.
+func (t *target) banned() bool {
+	return t.terms.Banned && t.terms.Mode != rules.Off && t.cost >= 0
+}
 
 // banEnds returns the time until the ban of t ends.
 func (t *target) banEnds() time.Duration {

@@ -36,16 +36,16 @@ func instance(t *testing.T, store *redisstore.Store, report func(error)) *Table 
 
 const address = "ip:192.0.2.7"
 
-// eventually waits until address has want in table, at most a second.
+// eventually waits until address has want in table: within a second, and what a busy machine adds.
 func eventually(t *testing.T, table *Table, want string) {
 	t.Helper()
 	got := ""
-	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if got = found(table, address); got == want {
 			return
 		}
 	}
-	t.Fatalf("after a second, it has %s, want %s", got, want)
+	t.Fatalf("after 3 seconds, it has %s, want %s", got, want)
 }
 
 func TestRedis(t *testing.T) {
