@@ -26,7 +26,7 @@ func TestWithoutPassword(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	for url, name := range map[string]string{
-		"memory:": "memory:", "memory": "memory:", "redis://u:p@127.0.0.1:1": "redis://u:...@127.0.0.1:1",
+		"memory:": "memory:", "memory": "memory:", "redis://127.0.0.1:1": "redis://127.0.0.1:1",
 	} {
 		s, err := Open(url)
 		if err != nil {

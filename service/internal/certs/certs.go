@@ -82,7 +82,7 @@ func (f Files) stamp() string {
 	var stamp strings.Builder
 	for _, name := range []string{f.Cert, f.Key, f.ClientCA} {
 		if info, err := os.Stat(name); err == nil { // what a link points to
-			stamp.WriteString(fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size(), ","))
+			fmt.Fprint(&stamp, info.ModTime().UnixNano(), " ", info.Size(), ",")
 		}
 	}
 	return stamp.String()
