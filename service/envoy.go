@@ -50,7 +50,6 @@ func (s *server) buildEnvoy() {
 		o = envoy.Options{
 			NearLimitRatio:    float32(l.NearLimitRatio),
 			LocalCacheBytes:   l.LocalCacheBytes,
-			KeyPrefix:         l.KeyPrefix,
 			StopWhenOverLimit: l.StopWhenOver,
 			ShadowMode:        l.Shadow,
 			QuotaMode:         l.Quota,

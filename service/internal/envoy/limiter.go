@@ -13,7 +13,6 @@ import (
 type Options struct {
 	NearLimitRatio    float32 // of a limit, above which hits count as near_limit; 0: 0.8
 	LocalCacheBytes   int     // of memory for denials until their window ends; 0: none
-	KeyPrefix         string  // of the keys of counters
 	StopWhenOverLimit bool    // charge all descriptors of a request or none
 	ShadowMode        bool    // deny nothing, and count what would be denied
 	QuotaMode         bool    // treat every descriptor as if it had quota_mode
@@ -227,7 +226,6 @@ func (l *Limiter) override(w *work, it *item, root *node, d *Descriptor) error {
 
 func (l *Limiter) addKey(w *work, it *item, domain string, d *Descriptor) {
 	it.keyFrom = len(w.keys)
-	w.keys = append(w.keys, l.options.KeyPrefix...)
 	w.keys = appendKey(w.keys, domain, d, w.steps)
 	it.keyTo = len(w.keys)
 }
