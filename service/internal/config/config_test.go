@@ -2,6 +2,8 @@ package config
 
 import (
 	"net/netip"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -34,7 +36,11 @@ rules:
     permits: 3
     cost: response:x-tokens-used
 overrides:
-  - {rule: login, key: "ip:192.0.2.*|header:*", limits: [50/m], until: 2027-01-01T00:00:00Z, note: office}
+  - rule: login
+    key: "ip:192.0.2.*|header:*"
+    limits: [50/m]
+    until: 2027-01-01T00:00:00Z
+    note: office
   - {rule: tokens, key: "header:bad", ban: true}
 `
 
@@ -123,126 +129,72 @@ func TestExample(t *testing.T) {
 	}
 }
 
+// sample is a text of a file named f, and what is said about it, one line each.
+type sample struct {
+	text, want string
+	line       int // of the text
+}
+
+// samples reads a file of testdata: texts, each with lines after it that begin with = and have what
+// is wanted, and an empty line. An ellipsis at the end stands for any text.
+func samples(t *testing.T, name string) (all []sample) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, line, complete := sample{line: 1}, 0, false
+	for text := range strings.Lines(string(content)) {
+		line++
+		want, isWant := strings.CutPrefix(text, "=")
+		switch {
+		case isWant:
+			s.want += strings.TrimPrefix(want, " ")
+			complete = true
+		case complete: // the empty line
+			all = append(all, s)
+			s, complete = sample{line: line + 1}, false
+		default:
+			s.text += text
+		}
+	}
+	return append(all, s)
+}
+
+// says reports whether got is what s wants.
+func (s *sample) says(got string) bool {
+	want := strings.TrimSuffix(s.want, "\n")
+	if beginning, cut := strings.CutSuffix(want, "…"); cut {
+		return strings.HasPrefix(got, beginning)
+	}
+	return got == want
+}
+
 // TestFaults holds each fault to its line and text.
 func TestFaults(t *testing.T) {
-	const ok = "rules: [{name: a, limits: 5/m}]\n"
-	for _, c := range []struct{ text, want string }{
-		{"", "f:1: the file is empty; want rules, domains or another field"},
-		{"# nothing\n", "f:1: the file is empty; want rules, domains or another field"},
-		{"rules: []\n---\nrules: []\n", "f:2: a second document; want one in each file"},
-		{"rules: [\n", "f:2: error loading config file: yaml: did not find expected node content; want YAML, with quotes around…"},
-		{"rules: []\nstore: *x\n", "f:2: error loading config file: yaml: unknown anchor 'x' referenced; …"},
-		{"rules: []\nstore: a\xff\n", "f:2: error loading config file: yaml: …"},
-		{"rules: []\nstore: \"a\x01\"\n", "f:2: error loading config file: yaml: control characters are not allowed; …"},
-		{"rules: []\nstore: memory:\n", "f:2: error loading config file: yaml: mapping values are not allowed in this context; …"},
-		{"rules: []\n\tstore: x\n", "f:2: error loading config file: yaml: found…"},
-		{"rules:\n  - name: a\n    limits: [5/m\n    cost: 1\n", "f:3: error loading config file: yaml: did not find expected ',' or ']'; …"},
-		{"- a\n", "f:1: is a list; want a mapping with store, when_store_fails, trust, listen, tls, api, rules, overrides, domains"},
-		{
-			"rule: []\n",
-			"f:1: rule: unknown field; want store, when_store_fails, trust, listen, tls, api, " +
-				"rules, overrides, domains; did you mean rules?",
-		},
-		{"store: memory\nstore: memory\n", "f:2: store: is given twice, first in line 1; want it once"},
-		{"rules:\n", "f:1: rules: has no value; want one, or no field"},
-		{"rules: {}\n", "f:1: rules: is a mapping; want a list"},
-		{"store: 7\n", "f:1: store: is the number 7; want text"},
-		{"store: ''\n", "f:1: store: is empty; want text"},
-		{"store: redis://${HOST}\n", "f:1: store: ${HOST} is not set or empty; want a value in the environment"},
-		{"store: redis://${HOST\n", "f:1: store: ${ begins no variable; want ${NAME}, of letters, digits and _"},
-		{"when_store_fails: deny\n", `f:1: when_store_fails: "deny" is not a policy; want closed, open or share`},
-		{"trust: [10.0.0.1/8]\n", `f:1: trust[0]: "10.0.0.1/8" is not a network; want one such as 10.0.0.0/8 or 192.0.2.7`},
-		{"trust: []\n", "f:1: trust: is empty; want at least one entry, or no field"},
-		{"listen:\n  http: 8080\n", "f:2: listen.http: is the number 8080; want text"},
-		{"listen:\n  http: localhost\n", `f:2: listen.http: "localhost" is not an address; want HOST:PORT, :PORT or off`},
-		{"tls: {cert: a}\n", "f:1: tls.cert: needs tls.key; want both"},
-		{"tls: {key: a}\n", "f:1: tls.key: needs tls.cert; want both"},
-		{"api: {tokens: secret}\n", "f:1: api.tokens: is not a list; want a list of tokens"},
-		{"api: {tokens: [a b]}\n", "f:1: api.tokens[0]: has a character that no bearer token has; want letters, digits and -._~+/="},
-		{"api: {tokens: [12]}\n", "f:1: api.tokens[0]: is not text; want a token in quotes, or ${NAME}"},
-		{"api: {allow_inline_limits: 'yes'}\n", `f:1: api.allow_inline_limits: is "yes"; want true or false`},
-		{"rules: [{limits: 5/m}]\n", "f:1: rules[0].name: is missing; want a name, which state and metrics belong to"},
-		{"rules: [{name: a}]\n", "f:1: rules[0].limits: is missing; want limits such as [5/m, 100/d], or permits"},
-		{
-			"rules: [{name: 5/m, limits: 5/m}]\n",
-			`f:1: rules[0].name: "5/m" is not a name; want …`,
-		},
-		{
-			ok + "# twice\noverrides:\n  - {rule: b, key: all, ban: true}\n",
-			`f:4: overrides[0].rule: "b" is not the name of a rule; want one that is in the files`,
-		},
-		{
-			"rules:\n  - {name: a, limits: 5/m}\n  - {name: a, limits: 6/m}\n",
-			`f:3: rules[1].name: "a" is also the name of the rule at f:2; want another`,
-		},
-		{
-			"rules:\n  - {name: a, limits: [5/m, 9/h]}\n  - {name: a.2, limits: 6/m}\n",
-			`f:3: rules[1].name: "a.2" also names a limit of the rule at f:2, which counts its limits as NAME, NAME.2 and so on; want another name`,
-		},
-		{
-			"rules: [{name: a, limits: [5/x]}]\n",
-			`f:1: rules[0].limits[0]: limit "5/x": period is "x"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w)`,
-		},
-		{"rules: [{name: a, limits: [b=5/m]}]\n", `f:1: rules[0].limits[0]: "b=5/m" has a name; want none: the name of the rule is used`},
-		{"rules: [{name: a, limits: ['${N}/m']}]\n", `f:1: rules[0].limits[0]: "${N}/m": variables are replaced only in store, listen, tls and api.tokens; want the value itself`},
-		{"rules: [{name: a, permits: 0}]\n", "f:1: rules[0].permits: is the number 0; want a whole number from 1 to 2147483647"},
-		{"rules: [{name: a, permits: 65536}]\n", "f:1: rules[0].permits: 65536 is given; want 0 to 65535"},
-		{"rules: [{name: nginx, permits: 5}]\n", `f:1: rules[0].name: "nginx" is taken by …`},
-		{"store: etcd://host\n", `f:1: store: is "etcd://host"; want memory:, redis://…`},
-		{"store: redis://:secret@host:x\n", `f:1: store: …`},
-		{"rules: [{name: a, limits: 5/m, mode: on}]\n", `f:1: rules[0].mode: "on" is not a mode; want enforce, shadow or off`},
-		{"rules: [{name: a, limits: 5/m, mode: true}]\n", "f:1: rules[0].mode: is the boolean true; want text"},
-		{"rules: [{name: a, limits: 5/m, cost: -1}]\n", `f:1: rules[0].cost: "-1" is not a cost; want …`},
-		{"rules: [{name: a, limits: 5/m, cost: 1.5}]\n", "f:1: rules[0].cost: is the number 1.5; want text"},
-		{"rules: [{name: a, limits: 5/m, cost: body:x}]\n", `f:1: rules[0].cost: "body:x" is not a cost; want …`},
-		{
-			"rules: [{name: a, limits: 5/m, key: [user]}]\n",
-			`f:1: rules[0].key[0]: "user" is not a part of a key; want …`,
-		},
-		{"rules: [{name: a, limits: 5/m, key: 'header:'}]\n", `f:1: rules[0].key: "header:" is not a part of a key; want …`},
-		{"rules: [{name: a, limits: 5/m, key: ip/200}]\n", `f:1: rules[0].key: "ip/200" is not a part of a key; want …`},
-		{"rules: [{name: a, limits: 5/m, match: {method: G T}}]\n", `f:1: rules[0].match.method: "G T" is not a method; want …`},
-		{
-			"rules: [{name: a, limits: 5/m, match: {host: 'a/b'}}]\n",
-			`f:1: rules[0].match.host: "a/b" is not a host; want …`,
-		},
-		{
-			"rules: [{name: a, limits: 5/m, match: {path: x}}]\n",
-			`f:1: rules[0].match.path: "x" is not a path; want …`,
-		},
-		{
-			"rules: [{name: a, limits: 5/m, match: {path: 're:('}}]\n",
-			`f:1: rules[0].match.path: "(" is not a regular expression: error parsing regexp: …`,
-		},
-		{ok + "overrides: [{key: all, ban: true}]\n", "f:2: overrides[0].rule: is missing; want the name of a rule"},
-		{ok + "overrides: [{rule: a, ban: true}]\n", `f:2: overrides[0].key: is missing; want the text of a key, such as "ip:192.0.2.*"`},
-		{ok + "overrides: [{rule: a, key: all}]\n", "f:2: overrides[0].limits: is missing; want limits, or ban: true"},
-		{ok + "overrides: [{rule: a, key: all, ban: true, limits: 5/m}]\n", "f:2: overrides[0]: has limits and ban; want one of them"},
-		{
-			ok + "overrides: [{rule: a, key: all, ban: true, until: 2027-01-01}]\n",
-			`f:2: overrides[0].until: "2027-01-01" is not a time; want one such as 2027-01-01T00:00:00Z`,
-		},
-		{ok + "overrides: [{rule: a, key: 'ip:192.0.2.1', ban: true}]\n", `f:2: overrides[0].key: "ip:192.0.2.1" is no key of rule "a"; want "all"`},
-		{"domain: d\ndescriptors: [{key: a, value: b, rate_limit: {unit: foo}}]\n", "f:2: invalid rate limit unit 'foo'"},
-		{"domains:\n  - domain: d\n    descriptor: []\n", "f:3: config error, unknown key 'descriptor'"},
-		{"domains:\n  - domain: d\n  - domain: d\n", "f:3: duplicate domain 'd' in config file"},
-		{"domains: d\n", `f:1: domains: is "d"; want a list`},
-		{"a: &a [*a]\n", "f:1: alias *a is inside of its own anchor"},
-		{"rules:\n  - <<: 5\n", "f:2: << merges no mapping; want << and an alias of a mapping"},
-		{"rules: [!!binary eA==]\n", "f:1: rules[0]: is of the type !!binary; want a mapping with name, match, key, limits, permits, mode, cost, label_keys"},
-	} {
-		_, err := Parse("f", []byte(c.text), Options{Env: func(string) (string, bool) { return "", false }})
-		if err == nil {
-			t.Errorf("%q: no error; want %q", c.text, c.want)
-		} else if want, cut := strings.CutSuffix(c.want, "…"); err.Error() != want &&
-			(!cut || !strings.HasPrefix(err.Error(), want)) {
-			t.Errorf("%q:\ngot  %s\nwant %s", c.text, err, c.want)
+	all := append(samples(t, "faults.txt"),
+		sample{text: "", want: "f:1: the file is empty; want rules, domains or another field"},
+		sample{text: "rules: []\nstore: a\xff\n", want: "f:2: error loading config file: yaml: …"},
+		sample{
+			text: "rules: []\nstore: \"a\x01\"\n",
+			want: "f:2: error loading config file: yaml: control characters are not allowed; …",
+		})
+	if len(all) < 60 {
+		t.Fatalf("%d samples", len(all))
+	}
+	for _, s := range all {
+		_, err := Parse("f", []byte(s.text), Options{Env: noVariables})
+		if err == nil || !s.says(err.Error()) {
+			t.Errorf("faults.txt:%d:\n%s\ngot  %v\nwant %s", s.line, s.text, err, s.want)
 		}
 	}
 }
 
+func noVariables(string) (string, bool) { return "", false }
+
 func TestAllFaultsAtOnce(t *testing.T) {
-	const text = "stor: memory\nwhen_store_fails: no\nrules:\n  - name: a\n    limits: [5/x, 6/y]\n    keys: ip\n"
+	const text = "stor: memory\nwhen_store_fails: no\n" +
+		"rules:\n  - name: a\n    limits: [5/x, 6/y]\n    keys: ip\n"
 	_, err := Parse("f", []byte(text), Options{})
 	if err == nil {
 		t.Fatal("no error")

@@ -95,8 +95,8 @@ func findAt(path string) ([]string, error) {
 // reads them all. An empty directory is no error, as upstream has it.
 func (r *Runtime) find() (names []string, err error) {
 	at, prefix := r.directory()
-	// A symbolic link at the root of the walk is not followed without its slash.
-	err = filepath.WalkDir(at+string(filepath.Separator), func(name string, e fs.DirEntry, err error) error {
+	slashed := at + string(filepath.Separator) // so that a symbolic link is followed
+	err = filepath.WalkDir(slashed, func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

@@ -3,7 +3,6 @@ package config
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,14 +17,11 @@ func tree(t *testing.T, files map[string]string) string {
 		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		target, isLink := strings.CutPrefix(text, "-> ")
-		err := error(nil)
-		if isLink {
-			err = os.Symlink(target, name)
-		} else {
-			err = os.WriteFile(name, []byte(text), 0o644)
+		write := func() error { return os.WriteFile(name, []byte(text), 0o644) }
+		if target, isLink := strings.CutPrefix(text, "-> "); isLink {
+			write = func() error { return os.Symlink(target, name) }
 		}
-		if err != nil {
+		if err := write(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,13 +72,18 @@ func TestConfigMapIsReadOnce(t *testing.T) {
 	}{
 		{[]string{at}, Options{}},
 		{nil, Options{Runtime: &Runtime{Root: at}}},
-		{nil, Options{Runtime: &Runtime{Root: filepath.Dir(at), Subdirectory: filepath.Base(at), AppDirectory: "config"}}},
+		{nil, Options{Runtime: &Runtime{
+			Root: filepath.Dir(at), Subdirectory: filepath.Base(at), AppDirectory: "config",
+		}}},
 	} {
 		config, err := Load(c.paths, c.o)
 		if err != nil {
 			t.Error(err)
-		} else if len(config.Domains) != 1 || !reflect.DeepEqual(below(t, at, config.Files), []string{"edge.yaml"}) {
-			t.Errorf("files %v, domains %v", config.Files, config.Domains)
+			continue
+		}
+		got := below(t, at, config.Files)
+		if len(config.Domains) != 1 || !slices.Equal(got, []string{"edge.yaml"}) {
+			t.Errorf("files %v, domains %v", got, config.Domains)
 		}
 	}
 }
@@ -134,7 +135,8 @@ func TestUnreadable(t *testing.T) {
 	got := strings.ReplaceAll(err.Error(), at+"/", "")
 	const want = `none.yaml: cannot be read: no such file or directory; want a file or a directory
 empty: has no files of rules; want *.yaml or *.yml in it
-gone: cannot be read: no such file or directory; want a directory, by RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY`
+gone: cannot be read: no such file or directory; want a directory, by RUNTIME_ROOT, ` +
+		`RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY`
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -211,7 +213,9 @@ func TestHash(t *testing.T) {
 }
 
 func TestDirectories(t *testing.T) {
-	at := tree(t, map[string]string{"a/a.yaml": oneRule, "current/sub/config/deep/b.yaml": "domain: d\n"})
+	at := tree(t, map[string]string{
+		"a/a.yaml": oneRule, "current/sub/config/deep/b.yaml": "domain: d\n",
+	})
 	got := Directories(
 		[]string{filepath.Join(at, "a"), filepath.Join(at, "a", "a.yaml")},
 		Options{Runtime: &Runtime{

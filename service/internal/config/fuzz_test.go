@@ -11,9 +11,10 @@ var faultLine = regexp.MustCompile(`^f\.yaml:[1-9][0-9]*: .`)
 // FuzzParse holds that no text of a file panics, that errors have their file and line, and that
 // what is accepted can be used and reported.
 func FuzzParse(f *testing.F) {
-	for _, text := range append(append([]string{string(example)}, wrong...), right...) {
+	for _, text := range append(files(f, "wrong.txt"), files(f, "right.txt")...) {
 		f.Add(text)
 	}
+	f.Add(whole)
 	f.Add("a: &a [1, 2]\nb: &b [*a, *a]\nrules: [*b, *b]\n<<: {store: memory}\n")
 	f.Add("rules:\n  - &r {name: a, limits: 5/m}\n  - <<: *r\n    name: b\n")
 	f.Add("domain: d\ndescriptors:\n  - &k {key: k, limit: 5/m}\n  - {<<: *k, value: v}\n")

@@ -127,7 +127,9 @@ func (r *reader) list(n *yaml.Node, path string, item func(n *yaml.Node, path st
 }
 
 // texts reads a text, or a list of texts.
-func (r *reader) texts(n *yaml.Node, path string, item func(text string, n *yaml.Node, path string)) {
+func (r *reader) texts(
+	n *yaml.Node, path string, item func(text string, n *yaml.Node, path string),
+) {
 	one := func(n *yaml.Node, path string) {
 		if text, ok := r.text(n, path); ok {
 			item(text, n, path)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
@@ -42,16 +43,11 @@ func (c *Config) report() string {
 }
 
 func writeRule(b *strings.Builder, r *rules.Rule) {
-	fmt.Fprintf(b, "rule %s:", r.Name)
-	for i, l := range r.Limits {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(b, " %s", l.Named(""))
-	}
+	bounds := texts(r.Limits)
 	if r.Permits > 0 {
-		fmt.Fprintf(b, " %s", count(int(r.Permits), "permit"))
+		bounds = append(bounds, count(int(r.Permits), "permit"))
 	}
+	fmt.Fprintf(b, "rule %s: %s", r.Name, strings.Join(bounds, ", "))
 	parts := make([]string, len(r.Key))
 	for i, p := range r.Key {
 		parts[i] = p.String()
@@ -88,20 +84,24 @@ func matched(m *rules.Match) string {
 }
 
 func writeOverride(b *strings.Builder, o *rules.Override) {
-	fmt.Fprintf(b, "override of %s for %s:", o.Rule, o.Key)
+	bounds := texts(o.Limits)
 	if o.Ban {
-		b.WriteString(" ban")
+		bounds = []string{"ban"}
 	}
-	for i, l := range o.Limits {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(b, " %s", l.Named(""))
-	}
+	fmt.Fprintf(b, "override of %s for %s: %s", o.Rule, o.Key, strings.Join(bounds, ", "))
 	if !o.Until.IsZero() {
 		fmt.Fprintf(b, " until %s", o.Until.UTC().Format("2006-01-02T15:04:05Z"))
 	}
 	b.WriteByte('\n')
+}
+
+// texts returns limits as the file has them, without the name of their rule.
+func texts(limits []headgate.Limit) []string {
+	all := make([]string, len(limits))
+	for i, l := range limits {
+		all[i] = l.Named("").String()
+	}
+	return all
 }
 
 // count returns "1 file" or "2 files".

@@ -63,56 +63,15 @@ func plain(n *yaml.Node) any {
 	return v
 }
 
-// wrong are files that neither the schema nor the parser accepts.
-var wrong = []string{
-	"[]", "rule: []", "rules: {}", "store: 7", "store: ''", "when_store_fails: deny", "trust: []",
-	"trust: here", "trust: [10]", "listen: ':80'", "listen: {https: ':443'}", "listen: {http: 8080}",
-	"listen: {http: localhost}", "tls: {ca: x}", "tls: {cert: 1}", "api: {tokens: t}",
-	"api: {tokens: [a b]}", "api: {tokens: [12]}", "api: {allow_inline_limits: 'yes'}", "api: {token: t}",
-	"rules: [{limits: 5/m}]", "rules: [{name: a}]", "rules: [{name: 5, limits: 5/m}]",
-	"rules: [{name: a b, limits: 5/m}]", "rules: [{name: nginx, limits: 5/m}]",
-	"rules: [{name: a, limits: []}]", "rules: [{name: a, limits: 5}]", "rules: [{name: a, limits: [5/m, b=5/m]}]",
-	"rules: [{name: a, limits: 5 per minute}]", "rules: [{name: a, limits: 5/m bucket}]",
-	"rules: [{name: a, limits: {count: 5}}]", "rules: [{name: a, limit: 5/m}]",
-	"rules: [{name: a, permits: 0}]", "rules: [{name: a, permits: 1.5}]", "rules: [{name: a, permits: 65536}]",
-	"rules: [{name: a, limits: 5/m, mode: on}]", "rules: [{name: a, limits: 5/m, mode: true}]",
-	"rules: [{name: a, limits: 5/m, cost: 0}]", "rules: [{name: a, limits: 5/m, cost: 1.5}]",
-	"rules: [{name: a, limits: 5/m, cost: 'body:x'}]", "rules: [{name: a, limits: 5/m, cost: 'header:'}]",
-	"rules: [{name: a, limits: 5/m, key: user}]", "rules: [{name: a, limits: 5/m, key: ip/x}]",
-	"rules: [{name: a, limits: 5/m, key: []}]", "rules: [{name: a, limits: 5/m, key: 'const:${X}'}]",
-	"rules: [{name: a, limits: 5/m, label_keys: 1}]", "rules: [{name: a, limits: 5/m, match: /x}]",
-	"rules: [{name: a, limits: 5/m, match: {path: x}}]", "rules: [{name: a, limits: 5/m, match: {path: [/x]}}]",
-	"rules: [{name: a, limits: 5/m, match: {host: a/b}}]", "rules: [{name: a, limits: 5/m, match: {hosts: a}}]",
-	"rules: [{name: a, limits: 5/m, match: {method: []}}]",
-	"rules: [{name: a, limits: 5/m}]\noverrides: [{rule: a, key: all}]",
-	"rules: [{name: a, limits: 5/m}]\noverrides: [{rule: a, key: all, ban: false}]",
-	"rules: [{name: a, limits: 5/m}]\noverrides: [{rule: a, key: all, ban: true, limits: 5/m}]",
-	"rules: [{name: a, limits: 5/m}]\noverrides: [{rule: a, ban: true}]",
-	"rules: [{name: a, limits: 5/m}]\noverrides: [{key: all, ban: true}]",
-	"rules: [{name: a, limits: 5/m}]\noverrides: [{rule: a, key: all, ban: true, until: tomorrow}]",
-	"rules: [{name: a, limits: 5/m}]\noverrides: [{rule: a, key: all, ban: true, by: me}]",
-	"domain: ''", "descriptors: []", "domain: d\ndescriptors: [{value: v}]", "domain: d\ndescriptors: {key: k}",
-	"domain: d\nrules: []", "domain: d\ndescriptors: [{key: k, ratelimit: {}}]",
-	"domain: d\ndescriptors: [{key: k, rate_limit: {unit: foo}}]",
-	"domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: -1}}]",
-	"domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, unit_multiplier: 0}}]",
-	"domain: d\ndescriptors: [{key: k, shadow_mode: 1}]", "domain: d\ndescriptors: [{key: k, metadata: [1]}]",
-	"domain: d\ndescriptors: [{key: k, value: 0.5}]", "domains: [{descriptors: []}]", "domains: [d]",
-}
-
-// right are files that both accept.
-var right = []string{
-	"rules: []", "listen: {http: 'off', grpc: '${PORT}:80'}", "api: {tokens: []}", "trust: '::1'", "store: memory", "store: redis://h:6379/0",
-	"rules: [{name: a, permits: 5}]", "rules: [{name: a, limits: 1.5/s burst 3 gcra}]",
-	"rules: [{name: a, limits: [1/1h30m fixed-window, 5/15m sliding-log], cost: '5', mode: off}]",
-	"rules: [{name: a, limits: 5/m, key: [ip/48, 'cookie:s', path, host, method, 'const:x y']}]",
-	"rules: [{name: a, limits: 5/m, match: {method: [GET, PUT], path: 're:^/a$', host: '*.example.com'}}]",
-	"rules: [{name: a, limits: 5/m}]\noverrides: [{rule: a, key: all, limits: 9/m, ban: false, until: '2027-01-01T00:00:00+01:00'}]",
-	"domain: d", "domain: 5\ndescriptors:", "domain: d\ndescriptors: [{key: k, value: 7, rate_limit: {unit: Day, requests_per_unit: 0}}]",
-	"domain: d\ndescriptors: [{key: k, rate_limit: {unlimited: true, name: a, replaces: [{name: b}]}, metadata: {a: [1.5]}}]",
-	"domain: d\ndescriptors: [{key: k, limit: 5/15m}, {key: l, rate_limit: {limit: 5/15m}, quota_mode: true}]",
-	"domain: d\ndescriptors: [{key: k, value: 'a*', share_threshold: true, detailed_metric: true, value_to_metric: true, descriptors: [{key: l}]}]",
-	whole,
+// files returns the texts of a file of testdata, with an empty line between them: wrong.txt has
+// files that neither the schema nor the parser accepts, and right.txt those that both accept.
+func files(t testing.TB, name string) []string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(string(content), "\n\n")
 }
 
 // TestSchemaAgrees holds the schema and the parser to one judgement.
@@ -133,13 +92,12 @@ func TestSchemaAgrees(t *testing.T) {
 			t.Errorf("%s: the schema says %v", text, valid)
 		}
 	}
-	for _, text := range wrong {
+	for _, text := range files(t, "wrong.txt") {
 		judge(text, false)
 	}
-	for _, text := range right {
+	for _, text := range append(files(t, "right.txt"), whole, string(example)) {
 		judge(text, true)
 	}
-	judge(string(example), true)
 }
 
 var wanted = regexp.MustCompile(`unknown field; want ([a-z_, ]+)`)
@@ -157,7 +115,8 @@ func TestSchemaHasEveryField(t *testing.T) {
 	}
 	for of, text := range map[string]string{
 		"file": "x: 1", "listen": "listen: {x: 1}", "tls": "tls: {x: 1}", "api": "api: {x: 1}",
-		"rule": "rules: [{x: 1}]", "match": "rules: [{match: {x: 1}}]", "override": "overrides: [{x: 1}]",
+		"rule": "rules: [{x: 1}]", "match": "rules: [{match: {x: 1}}]",
+		"override": "overrides: [{x: 1}]",
 	} {
 		_, err := Parse("f", []byte(text), Options{})
 		m := wanted.FindStringSubmatch(fmt.Sprint(err))
@@ -206,7 +165,8 @@ func TestSchemaOfDomains(t *testing.T) {
 				said = strings.Join(c.Warnings, "\n")
 			}
 			_, have := s.Defs[of].Properties[field]
-			accepted := !strings.Contains(said, "has no effect") && !strings.Contains(said, "unknown key")
+			accepted := !strings.Contains(said, "has no effect") &&
+				!strings.Contains(said, "unknown key")
 			if have != accepted {
 				t.Errorf("%s in %s: in the schema %v; the parser says %s", field, of, have, said)
 			}

@@ -23,13 +23,17 @@ func TestCheckKey(t *testing.T) {
 		{[]string{"ip"}, "192.0.2.*", `"192.0.2.*" is no key of rule "r"; want one such as "ip:..."`},
 		{
 			[]string{"ip"}, "ip:2001:db8::1",
-			`"ip:2001:db8::1" is no key of rule "r"; want "ip:2001:db8::/64", as the rule counts this address`,
+			`"ip:2001:db8::1" is no key of rule "r"; ` +
+				`want "ip:2001:db8::/64", as the rule counts this address`,
 		},
 		{
 			[]string{"ip"}, "ip:192.0.2.0/24",
 			`"ip:192.0.2.0/24" is no key of rule "r"; want "ip:192.0.2.0", as the rule counts this address`,
 		},
-		{[]string{"ip"}, "ip:x", `"ip:x" is no key of rule "r"; want "ip:" and an address, or a pattern with *`},
+		{
+			[]string{"ip"}, "ip:x",
+			`"ip:x" is no key of rule "r"; want "ip:" and an address, or a pattern with *`,
+		},
 		{[]string{"header:X-Key"}, "header:a|b", ""},
 		{[]string{"header:X-Key", "ip"}, "header:a|ip:192.0.2.1", ""},
 		{

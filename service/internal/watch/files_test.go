@@ -31,7 +31,7 @@ func watchFile(t *testing.T, name string, directories ...string) <-chan string {
 	go func() { w.Run(ctx); close(ended) }()
 	<-watched
 	go func() {
-		for range watched { //nolint:revive // emptied until the test ends
+		for range watched { // until the test ends
 		}
 	}()
 	t.Cleanup(func() { cancel(); <-ended; close(watched) })

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"reflect"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -29,13 +29,14 @@ type load struct {
 	err     error
 }
 
-func start(t *testing.T, content string) *bench {
+// start starts a Watcher over the content "a".
+func start(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{
 		fault: errors.New("line 3"), start: time.Now(),
 		events: make(chan struct{}), signals: make(chan os.Signal),
 	}
-	b.content.Store(content)
+	b.content.Store("a")
 	now := func() string { return b.content.Load().(string) }
 	b.Watcher = New(Options{
 		Hash: now,
@@ -48,7 +49,7 @@ func start(t *testing.T, content string) *bench {
 		Report: func(err error) {
 			b.loads = append(b.loads, load{time.Since(b.start), now(), err})
 		},
-		Loaded: content,
+		Loaded: "a",
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -67,7 +68,7 @@ func (b *bench) write(content string, seen bool) {
 func (b *bench) want(t *testing.T, want ...load) {
 	t.Helper()
 	synctest.Wait()
-	if !reflect.DeepEqual(b.loads, want) {
+	if !slices.Equal(b.loads, want) {
 		t.Errorf("loads %v; want %v", b.loads, want)
 	}
 }
@@ -76,7 +77,7 @@ const ms = time.Millisecond
 
 func TestEventsSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, "a")
+		b := start(t)
 		b.write("", true)
 		time.Sleep(100 * ms)
 		b.write("b", true)
@@ -87,7 +88,7 @@ func TestEventsSettle(t *testing.T) {
 
 func TestEventsThatNeverEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, "a")
+		b := start(t)
 		b.content.Store("b")
 		for range 21 { // as a log in the same directory
 			b.events <- struct{}{}
@@ -99,7 +100,7 @@ func TestEventsThatNeverEnd(t *testing.T) {
 
 func TestSameContent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, "a")
+		b := start(t)
 		b.write("a", true)
 		time.Sleep(time.Minute)
 		b.want(t)
@@ -109,7 +110,7 @@ func TestSameContent(t *testing.T) {
 // A change without an event is found by comparing, and read when it has settled.
 func TestUnseenChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, "a")
+		b := start(t)
 		time.Sleep(3 * time.Second)
 		b.write("b", false)
 		time.Sleep(time.Minute)
@@ -119,7 +120,7 @@ func TestUnseenChange(t *testing.T) {
 
 func TestErrorOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, "a")
+		b := start(t)
 		b.write("bad", true)
 		time.Sleep(time.Minute)
 		b.write("bad", true)
@@ -137,7 +138,7 @@ func TestErrorOnce(t *testing.T) {
 
 func TestReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, "a")
+		b := start(t)
 		if err := b.Reload(); err != nil {
 			t.Error(err)
 		}
