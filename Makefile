@@ -33,7 +33,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: test race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick soak ## Do all that CI does
+check: test gateways race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick soak ## Do all that CI does
 
 .PHONY: deps
 deps: ## Install what the tests need beside Go, if it is not there (see scripts/deps)
@@ -61,6 +61,13 @@ CHAOS_SPAN ?= 20s
 .PHONY: chaos
 chaos: deps ## Break real Redis servers under load, and print what was granted (minutes)
 	@cd e2e/chaos && go test -count=1 -timeout 30m -run '^TestChaos$$' -chaos.span $(CHAOS_SPAN) -chaos.together 3
+
+.PHONY: gateways
+gateways: ## Run the configurations of docs/gateways with real nginx, Caddy and HAProxy
+	@scripts/deps nginx
+	@scripts/deps caddy
+	@scripts/deps haproxy
+	@go test -count=1 $(TESTFLAGS) ./e2e/gateways -gateways
 
 .PHONY: race
 race: deps ## Run the tests of every module, shortened, under the race detector

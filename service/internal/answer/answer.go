@@ -61,14 +61,25 @@ func Deny(w http.ResponseWriter, status int, v *rules.Verdict) {
 		p.Violated = []string{v.Rule}
 		p.Detail = "The rule " + v.Rule + " allows no more requests at a time."
 	case rules.Limits, rules.None:
-		p.Violated = violated(v.Decisions)
-		p.Detail = "The rule " + v.Rule + " can never grant a request of this cost."
-		if v.RetryAfter != headgate.Never {
-			p.Detail = "The rule " + v.Rule + " is exceeded. Retry in " +
-				strconv.FormatInt(seconds(v.RetryAfter), 10) + " s."
-		}
+		p.exceeded(v)
 	}
 	p.Write(w)
+}
+
+// exceeded says which limits denied, or that a fallback did while the store is unavailable.
+func (p *Problem) exceeded(v *rules.Verdict) {
+	var degraded bool
+	p.Violated, degraded = violated(v.Decisions)
+	retry := " Retry in " + strconv.FormatInt(seconds(v.RetryAfter), 10) + " s."
+	switch {
+	case v.RetryAfter == headgate.Never:
+		p.Detail = "The rule " + v.Rule + " can never grant a request of this cost."
+	case degraded:
+		p.Type, p.Title, p.Violated = reducedCapacity, titleOfReduction, nil
+		p.Detail = "The rule " + v.Rule + " cannot be checked at the moment." + retry
+	default:
+		p.Detail = "The rule " + v.Rule + " is exceeded." + retry
+	}
 }
 
 // Unavailable answers a request that cannot be decided, because the store is unavailable.
@@ -97,14 +108,15 @@ func (p Problem) Write(w http.ResponseWriter) {
 	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
 }
 
-func violated(ds []headgate.Decision) []string {
-	var names []string
+// violated returns the names of the limits that denied, and whether a fallback decided.
+func violated(ds []headgate.Decision) (names []string, degraded bool) {
 	for _, d := range ds {
 		if !d.Allowed() {
 			names = append(names, d.Limit.Name())
+			degraded = degraded || d.Degraded()
 		}
 	}
-	return names
+	return names, degraded
 }
 
 // seconds returns d in seconds, rounded up.

@@ -74,6 +74,10 @@ func write(w http.ResponseWriter, v *rules.Verdict, err error, status int) {
 	switch {
 	case err != nil:
 		answer.Unavailable(w)
+	case !v.Allowed && status == http.StatusForbidden:
+		// nginx drops the body, and closes the connection of an answer that has one.
+		answer.SetFields(w.Header(), v)
+		w.WriteHeader(status)
 	case !v.Allowed:
 		answer.Deny(w, status, v)
 	default:

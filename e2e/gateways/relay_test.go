@@ -1,0 +1,108 @@
+package gateways
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+// relay passes connections on to headgate, counts them, and can fail as a machine does.
+type relay struct {
+	address string
+	to      string
+
+	mu       sync.Mutex
+	mode     mode
+	listener net.Listener
+	conns    []net.Conn
+	accepted int
+}
+
+// mode is what a relay does.
+type mode int
+
+const (
+	up   mode = iota
+	down      // nothing listens
+	hung      // connections are accepted, and nothing is answered
+)
+
+func newRelay(t *testing.T, to string) *relay {
+	t.Helper()
+	r := &relay{to: to}
+	r.listen(t, "127.0.0.1:0")
+	r.address = r.listener.Addr().String()
+	t.Cleanup(r.close)
+	return r
+}
+
+func (r *relay) listen(t *testing.T, address string) {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.listener = l
+	go r.serve(l)
+}
+
+func (r *relay) serve(l net.Listener) {
+	for {
+		in, err := l.Accept()
+		if err != nil {
+			return
+		}
+		r.pass(in)
+	}
+}
+
+func (r *relay) pass(in net.Conn) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.accepted++
+	r.conns = append(r.conns, in)
+	if r.mode == hung {
+		return
+	}
+	out, err := net.Dial("tcp", r.to)
+	if err != nil {
+		_ = in.Close()
+		return
+	}
+	r.conns = append(r.conns, out)
+	for _, ends := range [][2]net.Conn{{in, out}, {out, in}} {
+		go func() {
+			_, _ = io.Copy(ends[0], ends[1])
+			_ = ends[0].Close()
+		}()
+	}
+}
+
+// set changes the mode, and closes all connections.
+func (r *relay) set(t *testing.T, m mode) {
+	t.Helper()
+	r.close()
+	r.mu.Lock()
+	r.mode = m
+	r.mu.Unlock()
+	if m != down {
+		r.listen(t, r.address)
+	}
+}
+
+func (r *relay) close() {
+	_ = r.listener.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.conns {
+		_ = c.Close()
+	}
+	r.conns = nil
+}
+
+func (r *relay) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.accepted
+}

@@ -1,0 +1,162 @@
+package gateways
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// gateway is a gateway with the page about it.
+type gateway struct {
+	page    string
+	config  string // the file of the gateway itself
+	command []string
+	down    []int // how it answers while headgate is down, or hung
+	// failOpen edits the configuration as the page says.
+	failOpen func(t *testing.T, files map[string]string)
+}
+
+var gateways = map[string]gateway{
+	"nginx": {
+		page: "nginx.md", config: "nginx.conf",
+		command: []string{"nginx", "-p", ".", "-e", "stderr", "-c", "nginx.conf"},
+		down:    []int{500, 500},
+		failOpen: func(t *testing.T, files map[string]string) {
+			files["nginx.conf"] = edit(t, files["nginx.conf"], "# error_page 502", "error_page 502")
+		},
+	},
+	"Caddy": {
+		page: "caddy.md", config: "Caddyfile",
+		command: []string{"caddy", "run", "--config", "Caddyfile", "--adapter", "caddyfile"},
+		down:    []int{502, 504},
+		failOpen: func(t *testing.T, files map[string]string) {
+			site := strings.TrimSuffix(files["Caddyfile"], "}\n")
+			files["Caddyfile"] = site + files["fail-open"] + "}\n"
+		},
+	},
+	"HAProxy": {
+		page: "haproxy.md", config: "haproxy.cfg",
+		command: []string{"haproxy", "-db", "-f", "haproxy.cfg"},
+		down:    []int{503, 503},
+		failOpen: func(t *testing.T, files map[string]string) {
+			files["haproxy.cfg"] = edit(t, files["haproxy.cfg"],
+				"    http-request return status 503 if !{ var(txn.limit_status) -m int 200 }\n", "")
+		},
+	},
+}
+
+// app is the service behind the gateway.
+type app struct {
+	mu       sync.Mutex
+	requests []string // method, path and body of each
+	abort    bool     // answer nothing
+}
+
+func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.requests = append(a.requests, r.Method+" "+r.URL.Path+" "+string(body))
+	if a.abort || err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set("X-App", "1")
+	_, _ = io.WriteString(w, "hello\n")
+}
+
+// since returns the requests since the last call.
+func (a *app) since() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	requests := a.requests
+	a.requests = nil
+	return requests
+}
+
+// site is a gateway in front of headgate and an app.
+type site struct {
+	url    string
+	app    *app
+	relay  *relay
+	client *http.Client
+}
+
+// open starts all of a site, with the files of the page.
+func (g gateway) open(t *testing.T, failOpen bool, args ...string) *site {
+	t.Helper()
+	found := files(t, g.page)
+	if failOpen {
+		g.failOpen(t, found)
+	}
+	s := &site{app: &app{}, client: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(s.client.CloseIdleConnections)
+	server := httptest.NewServer(s.app)
+	t.Cleanup(server.Close)
+	dir := directory(t)
+	// By the minute, a slow machine would see tokens come back.
+	found["headgate.yaml"] = edit(t, found["headgate.yaml"], "/m", "/h")
+	write(t, dir, map[string]string{"headgate.yaml": found["headgate.yaml"]})
+	s.relay = newRelay(t, startHeadgate(t, dir, args...))
+	address := freeAddress(t)
+	for name, text := range found {
+		// nginx.conf has a service of its own, which gives way to the app.
+		text = strings.ReplaceAll(text, "listen 127.0.0.1:3000", "listen "+freeAddress(t))
+		text = strings.ReplaceAll(text, "127.0.0.1:3000", server.Listener.Addr().String())
+		text = strings.ReplaceAll(text, "127.0.0.1:8080", s.relay.address)
+		found[name] = strings.ReplaceAll(text, "127.0.0.1:8000", address)
+	}
+	write(t, dir, found)
+	start(t, dir, g.command...)
+	until(t, g.config+" listens", func() bool { return reachable(t, address) })
+	s.url = "http://" + address
+	return s
+}
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// answer is a response with its body.
+type answer struct {
+	*http.Response
+
+	body string
+}
+
+// send sends a request with header fields, given as "Name: value".
+func (s *site) send(t *testing.T, method, path string, body io.Reader, fields ...string) answer {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, s.url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.URL.RawPath, r.URL.RawQuery, _ = strings.Cut(path, "?") // sent as they are
+	if r.URL.Path, err = url.PathUnescape(r.URL.RawPath); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields {
+		name, value, _ := strings.Cut(f, ": ")
+		r.Header.Add(name, value)
+	}
+	res, err := s.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{res, string(b)}
+}
