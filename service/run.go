@@ -29,7 +29,7 @@ type listener struct {
 
 // Run serves until ctx ends. Then it is not ready any more, waits for what is under way as long as
 // Options.Grace, and returns nil.
-func Run(ctx context.Context, o Options) (err error) {
+func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -37,7 +37,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer s.close()
 	if err := s.open(ctx); err != nil {
 		s.closeListeners()
 		return err

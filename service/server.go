@@ -221,8 +221,13 @@ func (s *server) ping(ctx context.Context) error {
 	return err
 }
 
-// close closes what newServer opened.
-func (s *server) close() error { return s.stores.close() }
+// close closes what newServer opened. A store that cannot be told is no failure of the server: what
+// it holds of this instance expires.
+func (s *server) close() {
+	if err := s.stores.close(); err != nil {
+		s.log.Warn("the store was not told that this instance ends", "error", err)
+	}
+}
 
 // proxy returns what limits requests and passes them on.
 func (s *server) proxy(p Proxy) (http.Handler, error) {
