@@ -2,6 +2,7 @@ package serve
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,6 +36,7 @@ type row struct {
 // sum sums up what was answered.
 func (r *row) sum(results []result, lasted time.Duration) {
 	r.requests, r.lasted = len(results), lasted
+	var without []time.Duration // answers without the store, after it was back
 	for _, one := range results {
 		r.stall = max(r.stall, one.end-one.start)
 		if one.err != nil {
@@ -53,11 +55,22 @@ func (r *row) sum(results []result, lasted time.Duration) {
 		if one.kind == wide && !one.granted {
 			r.denied++
 		}
-		if one.degraded || one.kind == wide && !one.granted {
-			r.recovered = max(r.recovered, one.end-r.back)
+		if (one.degraded || one.kind == wide && !one.granted) && one.end > r.back {
+			without = append(without, one.end-r.back)
 		}
 	}
+	slices.Sort(without)
+	for _, at := range without {
+		if at > r.recovered+steady {
+			break // this machine stood still
+		}
+		r.recovered = at
+	}
 }
+
+// steady is for how long the store has to decide all before it counts as recovered. It is longer
+// than the time for which it is not called.
+const steady = budget + 2*openTimeout
 
 // check fails the test if the service did not do what it promises.
 func (r *row) check(t *testing.T, f fault) {
