@@ -94,9 +94,15 @@ func failedOver(t *testing.T) *scene {
 	at := "redis+sentinel://" + strings.Join(s.Addrs, ",") + "/" + redistest.SentinelMaster
 	return &scene{at, func(func()) {
 		s.Primary.Stop()
-		until(t, "promoted", func() bool {
-			info, _ := s.Replicas[0].Do(t.Context(), "INFO", "replication")
-			return strings.Contains(info, "role:master")
+		_, port, _ := net.SplitHostPort(s.Replicas[0].Addr)
+		until(t, "promoted", func() bool { // as all sentinels say
+			for _, one := range s.Sentinels {
+				named, _ := one.Do(t.Context(), "SENTINEL", "GET-MASTER-ADDR-BY-NAME", redistest.SentinelMaster)
+				if !strings.Contains(named, port) {
+					return false
+				}
+			}
+			return true
 		})
 	}}
 }

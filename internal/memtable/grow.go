@@ -7,6 +7,10 @@ import "github.com/headgate/headgate/internal/algorithm"
 const (
 	firstSlots = 16
 	spareSlots = 16 // for overflow slots when the table is full
+
+	// A shard looks for limits that are not in use, in a pass over the table, when it has these
+	// and twice as many as were in use the last time.
+	spareLimits = 64
 )
 
 // Prepare makes sure that l has an index, and finds the slot for a key: its own, h, which
@@ -14,7 +18,8 @@ const (
 // a slot before this one does. It reports false if not even the overflow slot has room.
 func (s *Shard) Prepare(l *algorithm.Rule, h uint64, now int64, pending int) (uint64, bool) {
 	now = min(now, s.clock.Micros()) // a time that lies ahead expires nothing
-	if !s.Register(l) && !s.rebuild(l, now, len(s.slots)) {
+	known := s.Register(l)
+	if (!known || len(s.limits) > int(s.due)) && !s.rebuild(l, now, len(s.slots)) {
 		return 0, false
 	}
 	if s.find(h) != nil || s.room(l, h, now, pending) {
@@ -113,6 +118,7 @@ func (s *Shard) rebuild(next *algorithm.Rule, now int64, size int) bool {
 	if s.overflows == 0 {
 		s.guests = nil
 	}
+	s.due = int32(2*len(s.limits) + spareLimits)
 	return s.Register(next)
 }
 
