@@ -22,13 +22,23 @@ type limited struct {
 	mu    sync.Mutex
 	open  map[*conn]struct{}
 	ended chan struct{} // receives if a connection was closed
+
+	closing sync.Once
+	closed  chan struct{}
 }
 
 func limit(l net.Listener, most int, quiet time.Duration) *limited {
 	return &limited{
 		Listener: l, most: most, quiet: quiet,
 		open: make(map[*conn]struct{}), ended: make(chan struct{}, 1),
+		closed: make(chan struct{}),
 	}
+}
+
+// Close ends Accept.
+func (l *limited) Close() error {
+	l.closing.Do(func() { close(l.closed) })
+	return l.Listener.Close()
 }
 
 // retryInterval is how often connections are looked through while all of them are in use.
@@ -46,6 +56,9 @@ func (l *limited) Accept() (net.Conn, error) {
 		select {
 		case <-l.ended:
 		case <-time.After(retryInterval):
+		case <-l.closed:
+			_ = raw.Close()
+			return nil, net.ErrClosed
 		}
 	}
 	return c, nil
