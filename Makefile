@@ -33,13 +33,16 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: test gateways race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick soak ## Do all that CI does
+check: test gateways alerts upstream race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick soak ## Do all that CI does
 
 .PHONY: deps
 deps: ## Install what the tests need beside Go, if it is not there (see scripts/deps)
 	@scripts/deps redis
 	@scripts/deps cc
 	@scripts/deps chromium
+	@scripts/deps python
+	@scripts/deps node
+	@scripts/deps curl
 	@scripts/deps grpcio
 	@scripts/deps grpc-js
 	@scripts/deps h2load
@@ -68,6 +71,18 @@ gateways: ## Run the configurations of docs/gateways with real nginx, Caddy and 
 	@scripts/deps caddy
 	@scripts/deps haproxy
 	@go test -count=1 $(TESTFLAGS) ./e2e/gateways -gateways
+
+.PHONY: alerts
+alerts: ## Check the alert rules of deploy/prometheus, and test them
+	@scripts/deps promtool
+	@promtool check rules deploy/prometheus/alerts.yaml
+	@promtool test rules deploy/prometheus/alerts_test.yaml
+
+.PHONY: upstream
+upstream: ## Run the integration tests of envoyproxy/ratelimit against headgate serve (2 minutes)
+	@scripts/deps redis
+	@scripts/deps stunnel
+	@go test -count=1 -timeout 10m $(TESTFLAGS) ./e2e/upstream/integration -upstream
 
 .PHONY: race
 race: deps ## Run the tests of every module, shortened, under the race detector

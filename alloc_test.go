@@ -46,6 +46,27 @@ func TestAllowDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// A forced request in memory allocates nothing, fit or not, nor does a group of them.
+func TestForcedRequestsDoNotAllocate(t *testing.T) {
+	m := NewMemory(1000)
+	var rs []Request
+	for _, l := range everyAlgorithm(5, time.Hour) {
+		rs = append(rs, Request{Key: "k", Limit: l, Cost: 1, Force: true})
+	}
+	ds := make([]Decision, len(rs))
+	for range 20 { // until they do not fit
+		_ = m.TakeAll(t.Context(), rs, ds)
+	}
+	if n := testing.AllocsPerRun(1000, func() { _ = m.TakeAll(t.Context(), rs, ds) }); n != 0 || Strictest(ds).Remaining >= 0 {
+		t.Errorf("together: %v allocations, %+v", n, ds)
+	}
+	for _, r := range rs {
+		if n := testing.AllocsPerRun(1000, func() { must(m.Take(t.Context(), r)) }); n != 0 {
+			t.Errorf("%v: %v allocations", r.Limit, n)
+		}
+	}
+}
+
 // Once, a sliding log whose block was exactly full was moved to the heap, though the expired
 // entries at its front had left room.
 func TestFullSlidingLogDoesNotAllocate(t *testing.T) {

@@ -9,22 +9,22 @@ import (
 	"testing"
 )
 
-// requirements of the root module, and why each is there. Whoever imports the
+// requirements of the root module, and why each is there. A program that imports the
 // library inherits them all.
 var requirements = map[string]string{
 	"github.com/redis/go-redis/v9": "the Redis store speaks through it",
 	"github.com/sony/gobreaker/v2": "package fallback leaves a store that fails alone by it; it needs nothing itself",
 	"github.com/cespare/xxhash/v2": "go-redis hashes with it",
 	"go.uber.org/atomic":           "go-redis counts with it",
-	"golang.org/x/sys":             "go-redis looks at connections with it",
+	"golang.org/x/sys":             "go-redis checks connections with it",
 }
 
 // forbidden are modules that a rate limiter must not bring along.
 var forbidden = map[string]string{
 	"google.golang.org/grpc":      "belongs into grpclimit and cmd, modules of their own",
 	"google.golang.org/protobuf":  "belongs into grpclimit and cmd, modules of their own",
-	"go.opentelemetry.io":         "whoever measures chooses with what; belongs into otellimit, a module of its own",
-	"github.com/prometheus":       "whoever measures chooses with what; belongs into cmd",
+	"go.opentelemetry.io":         "the program chooses its metrics; belongs into otellimit, a module of its own",
+	"github.com/prometheus":       "the program chooses its metrics; belongs into cmd",
 	"github.com/stretchr/testify": "tests say what is wrong by themselves",
 	"github.com/google/go-cmp":    "tests say what is wrong by themselves",
 	"github.com/onsi":             "tests say what is wrong by themselves",
@@ -112,7 +112,7 @@ func TestRootModuleRequiresLittle(t *testing.T) {
 		}
 	}
 	if len(mod.Replace) > 0 || len(mod.Exclude) > 0 {
-		t.Errorf("go.mod replaces %v and excludes %v, which whoever imports it does not see", mod.Replace, mod.Exclude)
+		t.Errorf("go.mod replaces %v and excludes %v, which programs that import it do not see", mod.Replace, mod.Exclude)
 	}
 }
 

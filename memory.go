@@ -201,6 +201,12 @@ func (p *spot) take(r *Request, wait int64, charge bool) algorithm.Verdict {
 	return v
 }
 
+// depends reports whether p and q are one slot, and not both of forced requests, which are decided
+// one after the other.
+func (p *spot) depends(q spot) bool {
+	return q.shard == p.shard && q.h == p.h && !(p.order.Force && q.order.Force)
+}
+
 // spots finds the spots of rs, whose shards are locked. New keys that would share a slot in
 // a full store cannot be decided together.
 func (m *Memory) spots(rs []Request, spots []spot) ([]spot, error) {
@@ -210,7 +216,7 @@ func (m *Memory) spots(rs []Request, spots []spot) ([]spot, error) {
 		p := spot{shard: m.shard(hash), own: memtable.Hash(hash, l), order: rs[i].order(now)}
 		var ok bool
 		p.h, ok = p.shard.Prepare(l, p.own, p.order.Now, pending(spots, p.shard))
-		if !ok || slices.ContainsFunc(spots, func(q spot) bool { return q.shard == p.shard && q.h == p.h }) {
+		if !ok || slices.ContainsFunc(spots, p.depends) {
 			return nil, ErrFull
 		}
 		spots = append(spots, p)

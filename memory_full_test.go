@@ -86,11 +86,11 @@ func TestNewKeysOfAFullStoreShareOneBudget(t *testing.T) {
 				if d := ask(t, m, "new"+strconv.Itoa(i), l, 1, 0); d.Allowed() {
 					granted++
 				} else if d.RetryAfter <= 0 || d.RetryAfter > 2*time.Hour {
-					t.Fatalf("a newcomer may come back in %v", d.RetryAfter)
+					t.Fatalf("a new key may come back in %v", d.RetryAfter)
 				}
 			}
 			if granted != 5 {
-				t.Errorf("newcomers were granted %d of 5", granted)
+				t.Errorf("new keys were granted %d of 5", granted)
 			}
 			for i := range 100 {
 				if d := ask(t, m, "known"+strconv.Itoa(i), l, 1, 0); !d.Allowed() || d.Remaining != 3 {
@@ -137,7 +137,7 @@ func TestNewKeysShareOneBudgetForEachLimit(t *testing.T) {
 			}
 		}
 		if granted != l.Capacity() {
-			t.Errorf("newcomers under %v were granted %d", l, granted)
+			t.Errorf("new keys under %v were granted %d", l, granted)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func TestLogOfTheOverflowSlotIsKept(t *testing.T) {
 	}
 	granted := 0
 	for i := range 100 {
-		if ask(t, m, "newcomer", SlidingLog(5, time.Hour), 1, time.Duration(i)*100*time.Millisecond).Allowed() {
+		if ask(t, m, "new key", SlidingLog(5, time.Hour), 1, time.Duration(i)*100*time.Millisecond).Allowed() {
 			granted++
 		}
 	}
@@ -352,13 +352,13 @@ func TestNewKeyOfAFullStoreCannotRefundOthers(t *testing.T) {
 	take(t, m, "known", l, 1, 0)
 	granted := 0
 	for i := range int64(20) {
-		if take(t, m, fmt.Sprint("newcomer", i), l, 1, i).Allowed() {
+		if take(t, m, fmt.Sprint("new key", i), l, 1, i).Allowed() {
 			granted++
 		}
 		take(t, m, "took nothing", l, -1, i)
 	}
 	if granted != 5 {
-		t.Errorf("newcomers were granted %d of 5 an hour", granted)
+		t.Errorf("new keys were granted %d of 5 an hour", granted)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // State belongs to the key and the limit's [Limit.ID]. An error means that the store is
 // unavailable or the input is wrong; a denial is a Decision, not an error.
 type Store interface {
-	// Take decides one request and charges it if it is granted.
+	// Take decides one request and charges it if it is granted, or forced.
 	Take(ctx context.Context, r Request) (Decision, error)
 
 	// TakeAll decides several requests together: all are granted and charged, or none is

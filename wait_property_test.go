@@ -108,7 +108,7 @@ func checkNoLineIsLeft(t *testing.T, l *Limiter) {
 	}
 }
 
-// Once, callers that left while the store was asked freed their start times for newcomers, and
+// Once, callers that left while the store was asked freed their start times for later callers, and
 // those behind them did not move up: 49 of 50 were overtaken, and the rest passed after twice
 // the time.
 func TestCallersThatLeaveWhileTheyAskLetOthersMoveUp(t *testing.T) {
@@ -132,7 +132,7 @@ func TestCallersThatLeaveWhileTheyAskLetOthersMoveUp(t *testing.T) {
 						t.Errorf("over by %g", o)
 					}
 					if n := overtaken(visits, maxLatency); n > 0 {
-						t.Errorf("the newcomer overtook %d of 50", n)
+						t.Errorf("the later caller overtook %d of 50", n)
 					}
 					if last := lastPass(visits); last > ideal(limit, visits)+2*maxLatency {
 						t.Errorf("the last passed after %s", last)
@@ -145,7 +145,7 @@ func TestCallersThatLeaveWhileTheyAskLetOthersMoveUp(t *testing.T) {
 }
 
 // Crowds come at once and half of each leaves: the rest passes at the full rate, in order, and
-// newcomers go behind.
+// later callers go behind.
 func TestACrowdOfWhichHalfLeaves(t *testing.T) {
 	for _, tested := range testedStores {
 		for _, crowd := range []int{800, 2000} {

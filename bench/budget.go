@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -45,7 +46,7 @@ var budgets = append([]Budget{
 		Metric: Bytes, Bound: 120},
 	{What: "replay: lines/s on one core", Of: replayCell, Metric: Rate, AtLeast: true, Bound: 4e6},
 	{What: "replay: bytes allocated for a line more", Of: replayCell, Metric: Bytes, Bound: 1},
-}, append(redisBudgets(), scriptBudgets()...)...)
+}, slices.Concat(redisBudgets(), scriptBudgets(), serviceBudgets())...)
 
 var (
 	hotKeyCell = Cell{memoryPart, hotKeyName, 1, headgateName}
@@ -91,6 +92,22 @@ func scriptBudgets() (bs []Budget) {
 			What:   fmt.Sprintf("script, batches of %d: time, ratio to the prototype", size),
 			Of:     Cell{scriptPart, scriptName, size, headgateName},
 			Metric: Script, Than: prototypeName, Bound: 1.25,
+		})
+	}
+	return bs
+}
+
+// serviceBudgets compare the server with its peer.
+func serviceBudgets() (bs []Budget) {
+	of := func(callers int) Cell { return Cell{servicePart, grantedName, callers, headgateName} }
+	bs = append(bs, Budget{
+		What: "service, callers 64: server CPU, ratio to " + upstreamName,
+		Of:   of(64), Metric: ServerCPU, Than: upstreamName, Bound: 0.4,
+	})
+	for _, callers := range []int{1, 16, 64, 256} {
+		bs = append(bs, Budget{
+			What: fmt.Sprintf("service, callers %d: p99, ratio to %s", callers, upstreamName),
+			Of:   of(callers), Metric: P99, Than: upstreamName, Bound: 0.5,
 		})
 	}
 	return bs

@@ -22,7 +22,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := runOrServe(ctx)
 	stop()
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -33,6 +33,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+func runOrServe(ctx context.Context) error {
+	if address := os.Getenv(floorVariable); address != "" {
+		return serveFloor(ctx, address)
+	}
+	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
 
 var errUsage = errors.New("bench: wrong usage")

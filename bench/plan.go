@@ -10,11 +10,12 @@ import (
 
 // The parts of a run, by the names of their flag.
 const (
-	memoryPart = "memory"
-	httpPart   = "http"
-	redisPart  = "redis"
-	scriptPart = "script"
-	replayPart = "replay"
+	memoryPart  = "memory"
+	httpPart    = "http"
+	redisPart   = "redis"
+	scriptPart  = "script"
+	replayPart  = "replay"
+	servicePart = "service"
 )
 
 // part is what is measured together and reported in one table.
@@ -33,6 +34,8 @@ var parts = []part{
 		"for a decision.", []string{redisRateName}, plan.redis},
 	{scriptPart, "Script", "Callers are the requests of a batch.",
 		[]string{prototypeName}, plan.script},
+	{servicePart, "Service", "Callers ask over 4 gRPC connections, or over HTTP. \"server us\" is " +
+		"the CPU time of the rate limit server for a decision.", []string{upstreamName}, plan.service},
 	{replayPart, "Replay", "Bytes are those allocated for each line more.", nil, plan.replay},
 }
 
@@ -56,18 +59,22 @@ type plan struct {
 	decisions   int           // of each script, in a round
 	replayLines int
 	contenders  selection
+
+	serviceCallers []int
+	serviceSpan    time.Duration
 }
 
 func (o *options) plan() plan {
 	p := plan{
 		rounds: o.rounds, memoryKeys: 1_000_000, hotPasses: 4096, clients: 100_000, redisKeys: 10_000,
 		callers: []int{1, 8, 16, 64, 256, 1024}, span: 500 * time.Millisecond, decisions: 25_600,
-		replayLines: 1_000_000,
+		replayLines: 1_000_000, serviceCallers: []int{1, 16, 64, 256}, serviceSpan: 2 * time.Second,
 	}
 	if o.quick {
 		p = plan{
 			rounds: 1, memoryKeys: 10_000, hotPasses: 8, clients: 1000, redisKeys: 1000,
 			callers: p.callers, span: 20 * time.Millisecond, decisions: 2560, replayLines: 10_000,
+			serviceCallers: []int{1, 64}, serviceSpan: 100 * time.Millisecond,
 		}
 	}
 	if len(o.callers) > 0 {

@@ -6,15 +6,16 @@ import "slices"
 type Metric string
 
 const (
-	Nanos    Metric = "ns"        // time for a decision
-	Rate     Metric = "k/s"       // decisions, or lines, a second
-	Allocs   Metric = "allocs"    // heap allocations for a decision
-	Scaling  Metric = "2/1 cores" // time on two cores over time on one
-	P50      Metric = "p50 us"    // median latency
-	P99      Metric = "p99 us"    // 99th percentile of the latency
-	RedisCPU Metric = "redis us"  // CPU time of the Redis server for a decision
-	Script   Metric = "script us" // run time of the script for a decision
-	Bytes    Metric = "bytes"     // memory of a key, or allocated for one more line
+	Nanos     Metric = "ns"        // time for a decision
+	Rate      Metric = "k/s"       // decisions, or lines, a second
+	Allocs    Metric = "allocs"    // heap allocations for a decision
+	Scaling   Metric = "2/1 cores" // time on two cores over time on one
+	P50       Metric = "p50 us"    // median latency
+	P99       Metric = "p99 us"    // 99th percentile of the latency
+	RedisCPU  Metric = "redis us"  // CPU time of the Redis server for a decision
+	ServerCPU Metric = "server us" // CPU time of a rate limit server for a decision
+	Script    Metric = "script us" // run time of the script for a decision
+	Bytes     Metric = "bytes"     // memory of a key, or allocated for one more line
 )
 
 // Sample is what one round measured of one contender.

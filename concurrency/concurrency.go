@@ -34,11 +34,11 @@ import (
 // longer than the TTL of a permit calls [Permit.Keep].
 //
 // Permits belong to the key: two Limiters with the same store and key count the same permits,
-// each against its own limit.
+// each against its own limit. So to change a limit, make another Limiter.
 type Limiter struct {
 	store Store
 	ttl   time.Duration
-	limit atomic.Int64
+	limit int64
 
 	waiting atomic.Int64 // in all queues
 	mu      sync.Mutex
@@ -64,30 +64,19 @@ func New(store Store, limit int64, ttl time.Duration) (*Limiter, error) {
 			Field: "ttl", Value: ttl.String(), Want: "at least 1ms and at most 8760h",
 		}
 	}
-	l := &Limiter{store: store, ttl: ttl.Truncate(time.Microsecond), queues: make(map[string]*queue)}
-	if err := l.SetLimit(limit); err != nil {
-		return nil, err
-	}
-	return l, nil
-}
-
-// Limit returns how many permits of each key may be in use at a time.
-func (l *Limiter) Limit() int64 { return l.limit.Load() }
-
-// SetLimit changes the limit of all keys at once. Permits in use beyond a lower limit stay
-// valid. SetLimit returns a [headgate.InvalidError], and changes nothing, if limit is not from
-// 1 to 65,535.
-func (l *Limiter) SetLimit(limit int64) error {
 	if limit < 1 || limit > maxLimit {
-		return &headgate.InvalidError{
+		return nil, &headgate.InvalidError{
 			Field: "limit", Value: strconv.FormatInt(limit, 10), Want: "from 1 to 65535",
 		}
 	}
-	if limit > l.limit.Swap(limit) {
-		l.wakeAll()
-	}
-	return nil
+	return &Limiter{
+		store: store, ttl: ttl.Truncate(time.Microsecond), limit: limit,
+		queues: make(map[string]*queue),
+	}, nil
 }
+
+// Limit returns how many permits of each key may be in use at a time.
+func (l *Limiter) Limit() int64 { return l.limit }
 
 // Acquire returns a permit of key if one is free, and never waits for one. If none is free, the
 // permit is nil and Decision.RetryAfter is the time to retry. Callers that wait for key in this
@@ -97,10 +86,9 @@ func (l *Limiter) SetLimit(limit int64) error {
 // store's. A permit that was acquired although Acquire returned an error is released in the
 // background, or else expires.
 func (l *Limiter) Acquire(ctx context.Context, key string) (*Permit, Decision, error) {
-	limit := l.limit.Load()
-	p, d, err := l.acquire(ctx, key, max(limit-l.Waiting(key), 0), false)
+	p, d, err := l.acquire(ctx, key, max(l.limit-l.Waiting(key), 0), false)
 	if err == nil {
-		d.Limit = limit
+		d.Limit = l.limit
 	}
 	return p, d, err
 }
@@ -110,7 +98,7 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 	if err := ctx.Err(); err != nil {
 		return Decision{}, err
 	}
-	return l.store.AcquirePermit(ctx, Request{Key: key, Limit: l.limit.Load(), TTL: l.ttl})
+	return l.store.AcquirePermit(ctx, Request{Key: key, Limit: l.limit, TTL: l.ttl})
 }
 
 // acquire asks the store for a permit of key.

@@ -74,32 +74,25 @@ func TestNewRejectsInvalidInput(t *testing.T) {
 	newLimiter(t, m, 65535, time.Millisecond)
 }
 
-func TestSetLimitAppliesAtOnce(t *testing.T) {
-	l := newLimiter(t, concurrency.NewMemory(), 3, time.Hour)
-	permits := []*concurrency.Permit{acquire(t, l), acquire(t, l), acquire(t, l)}
-	if err := l.SetLimit(0); err == nil || l.Limit() != 3 {
-		t.Errorf("SetLimit(0): %v, and the limit is %d", err, l.Limit())
-	}
-	if err := l.SetLimit(2); err != nil {
-		t.Fatal(err)
-	}
-	for i, p := range permits {
+// Limiters of one store count the same permits, each against its own limit.
+func TestLimitersOfOneStore(t *testing.T) {
+	m := concurrency.NewMemory()
+	three, two := newLimiter(t, m, 3, time.Hour), newLimiter(t, m, 2, time.Hour)
+	for i, p := range []*concurrency.Permit{acquire(t, three), acquire(t, three), acquire(t, three)} {
 		if err := p.Renew(t.Context()); err != nil {
 			t.Errorf("a permit in use beyond the lower limit: %v", err)
 		}
-		other, d, err := l.Acquire(t.Context(), "k")
+		other, d, err := two.Acquire(t.Context(), "k")
 		if granted := i == 2; (other != nil) != granted || err != nil || d.Limit != 2 {
 			t.Errorf("with %d in use: %+v, %v", 3-i, d, err)
 		}
 		release(t, p)
 	}
-	if err := l.SetLimit(4); err != nil {
-		t.Fatal(err)
-	}
+	four := newLimiter(t, m, 4, time.Hour)
 	for range 3 {
-		acquire(t, l)
+		acquire(t, four)
 	}
-	wantInUse(t, l, 4)
+	wantInUse(t, four, 4)
 }
 
 func TestLimiterDoesNothingForAContextThatHasEnded(t *testing.T) {

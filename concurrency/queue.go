@@ -31,7 +31,7 @@ func (l *Limiter) Wait(ctx context.Context, key string) (*Permit, error) {
 		return nil, err
 	}
 	if l.Waiting(key) == 0 {
-		p, _, err := l.acquire(ctx, key, l.limit.Load(), false)
+		p, _, err := l.acquire(ctx, key, l.limit, false)
 		if err != nil || p != nil {
 			return p, err
 		}
@@ -48,7 +48,7 @@ func (l *Limiter) Wait(ctx context.Context, key string) (*Permit, error) {
 // lead asks the store for the first in line until it gets a permit.
 func (l *Limiter) lead(ctx context.Context, key string, wake <-chan struct{}) (*Permit, error) {
 	for {
-		p, d, err := l.acquire(ctx, key, l.limit.Load(), true)
+		p, d, err := l.acquire(ctx, key, l.limit, true)
 		if err != nil || p != nil {
 			return p, err
 		}
@@ -99,14 +99,5 @@ func (l *Limiter) leave(key string, q *queue) {
 	if q.n == 0 {
 		delete(l.queues, key)
 		q.stop()
-	}
-}
-
-// wakeAll makes the first of each line ask again.
-func (l *Limiter) wakeAll() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, q := range l.queues {
-		wake(q.wake)
 	}
 }

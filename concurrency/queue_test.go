@@ -141,34 +141,6 @@ func TestCallersThatLeaveWhenAPermitIsFreePassItOn(t *testing.T) {
 	})
 }
 
-func TestAHigherLimitWakesTheCallersOfEachKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(t, concurrency.NewMemory(), 1, time.Hour)
-		served := make(chan error)
-		for _, key := range []string{"a", "b"} {
-			for range 2 {
-				go func() {
-					_, err := l.Wait(t.Context(), key)
-					served <- err
-				}()
-				synctest.Wait()
-			}
-			if err := <-served; err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := l.SetLimit(2); err != nil {
-			t.Fatal(err)
-		}
-		start := time.Now()
-		for range 2 {
-			if err := <-served; err != nil || time.Since(start) > 0 {
-				t.Errorf("served after %s, error %v", time.Since(start), err)
-			}
-		}
-	})
-}
-
 // silent is a store that notifies no watcher.
 type silent struct{ concurrency.Store }
 

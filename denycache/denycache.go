@@ -6,6 +6,7 @@
 package denycache
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"strconv"
@@ -21,6 +22,7 @@ const (
 
 	maxSize   = 1 << 24
 	maxKeyLen = 1024 // longer keys are not remembered, so that memory stays bounded
+	maxShards = 64
 )
 
 // Store is a [headgate.Store] that remembers the denials of a remote store. Until the time at which
@@ -43,16 +45,16 @@ const (
 // A lease goes around a denycache, and a fallback goes inside. What a fallback denies by a share
 // of a limit is not remembered.
 type Store struct {
-	store headgate.Store
-	clock clock.Clock
-	seed  maphash.Seed
-	sets  []set
+	store  headgate.Store
+	clock  clock.Clock
+	seed   maphash.Seed
+	shards []shard
 }
 
 var _ headgate.Store = (*Store)(nil)
 
 // New returns a Store around store that remembers up to size denials; 0 means [DefaultSize]. Each
-// takes 60 bytes and its key. If there is no room, the denial that ends first is forgotten.
+// takes about 180 bytes and its key. If there is no room, one that ends soon is forgotten.
 func New(store headgate.Store, size int) (*Store, error) {
 	if _, err := headgate.NewLimiter(store, headgate.PerSecond(1)); err != nil {
 		return nil, err // store is nil
@@ -63,19 +65,17 @@ func New(store headgate.Store, size int) (*Store, error) {
 			Want: "at most " + strconv.Itoa(maxSize) + ", or 0 for " + strconv.Itoa(DefaultSize),
 		}
 	}
-	if size == 0 {
-		size = DefaultSize
+	size = cmp.Or(size, DefaultSize)
+	s := &Store{store: store, seed: maphash.MakeSeed(), shards: make([]shard, min(size, maxShards))}
+	for i := range s.shards {
+		s.shards[i].size, s.shards[i].denials = size/len(s.shards), make(map[identity]denial)
 	}
-	s := &Store{store: store, seed: maphash.MakeSeed(), sets: make([]set, (size+ways-1)/ways)}
 	s.clock.Start()
 	return s, nil
 }
 
 // Take implements [headgate.Store].
 func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	if s.store == nil {
-		return headgate.Decision{}, errZero()
-	}
 	asked := s.clock.Micros()
 	if d, ok := s.recall(&r, asked); ok {
 		return d, nil
@@ -89,9 +89,6 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 func (s *Store) TakeAll(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
 ) error {
-	if s.store == nil {
-		return errZero()
-	}
 	asked := s.clock.Micros()
 	if s.recallAll(rs, ds, asked) {
 		return headgate.ValidateAll(rs, ds)
@@ -105,18 +102,9 @@ func (s *Store) TakeAll(
 
 // Reset implements [headgate.Store].
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
-	if s.store == nil {
-		return errZero()
-	}
 	err := s.store.Reset(ctx, key, l)
 	s.forget(identity{key, l})
 	return err
-}
-
-func errZero() error {
-	return &headgate.InvalidError{
-		Field: "denycache.Store", Value: "a zero value", Want: "one made by denycache.New",
-	}
 }
 
 // remembers reports whether denials of r are remembered.
@@ -131,8 +119,7 @@ func (s *Store) recall(r *headgate.Request, now int64) (headgate.Decision, bool)
 		return headgate.Decision{}, false
 	}
 	id := identity{r.Key, r.Limit}
-	set, hash := s.set(id)
-	retry, reset := set.recall(hash, id, r.Cost, now)
+	retry, reset := s.shard(id).recall(id, r.Cost, now)
 	return headgate.Decision{
 		Limit:      r.Limit,
 		RetryAfter: time.Duration(retry) * time.Microsecond,
@@ -165,22 +152,18 @@ func (s *Store) learn(r *headgate.Request, d headgate.Decision, err error, asked
 	case r.Cost < 0:
 		s.forget(id)
 	case err == nil && remembers(r) && d.RetryAfter > 0 && d.Limit == r.Limit: // not a share
-		set, hash := s.set(id)
-		set.remember(entry{
-			hash: hash, id: id, cost: r.Cost,
-			until: asked + d.RetryAfter.Microseconds(), reset: asked + d.ResetAfter.Microseconds(),
+		s.shard(id).remember(id, denial{
+			cost: r.Cost, until: asked + d.RetryAfter.Microseconds(),
+			reset: asked + d.ResetAfter.Microseconds(),
 		}, asked)
 	}
 }
 
 // forget drops what is remembered of id, and what is being asked now.
 func (s *Store) forget(id identity) {
-	set, hash := s.set(id)
-	set.forget(hash, id, s.clock.Micros())
+	s.shard(id).forget(id, s.clock.Micros())
 }
 
-// set returns the set in which id has its place.
-func (s *Store) set(id identity) (*set, uint64) {
-	hash := maphash.Comparable(s.seed, id)
-	return &s.sets[hash%uint64(len(s.sets))], hash
+func (s *Store) shard(id identity) *shard {
+	return &s.shards[maphash.String(s.seed, id.key)%uint64(len(s.shards))]
 }

@@ -437,7 +437,11 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	// A denial that is not remembered takes the place of another.
 	served := int64(20*size) - (store.asked.Load() - before)
-	if places := len(cache.sets) * ways; places != size || served > size {
+	places := 0
+	for i := range cache.shards {
+		places += len(cache.shards[i].denials)
+	}
+	if places > size || places < size*9/10 || served > size {
 		t.Errorf("%d places, %d served", places, served)
 	}
 	r := headgate.Request{Key: "last", Limit: l, Cost: 1}
@@ -449,29 +453,12 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-func TestKeysOfOneHashAreApart(t *testing.T) {
-	day, other := headgate.FixedWindow(1, 24*time.Hour), headgate.FixedWindow(2, 24*time.Hour)
-	var s set
-	s.remember(entry{hash: 7, id: identity{"k", day}, cost: 1, until: 100, reset: 100}, 1)
-	for _, c := range []struct {
-		id    identity
-		retry int64
-	}{{identity{"k", day}, 98}, {identity{"kk", day}, 0}, {identity{"k", other}, 0}} {
-		if retry, _ := s.recall(7, c.id, 1, 1); retry != c.retry {
-			t.Errorf("%v: %d; want %d", c.id, retry, c.retry)
-		}
-	}
-}
-
 func TestWrongInputGetsAnError(t *testing.T) {
 	const noStore = "store is nil or a zero value; want a Store, such as NewMemory(0)"
-	const isZero = "denycache.Store is a zero value; want one made by denycache.New"
 	_, none := New(nil, 0)
 	_, null := New((*headgate.Memory)(nil), 0)
 	_, negative := New(headgate.NewMemory(1), -1)
 	_, large := New(headgate.NewMemory(1), maxSize+1)
-	var zero Store
-	_, take := zero.Take(t.Context(), headgate.Request{})
 	for _, c := range []struct {
 		err  error
 		want string
@@ -480,9 +467,6 @@ func TestWrongInputGetsAnError(t *testing.T) {
 		{null, noStore},
 		{negative, "size is -1; want at most 16777216, or 0 for 16384"},
 		{large, "size is 16777217; want at most 16777216, or 0 for 16384"},
-		{take, isZero},
-		{zero.TakeAll(t.Context(), nil, nil), isZero},
-		{zero.Reset(t.Context(), "", headgate.Limit{}), isZero},
 	} {
 		if fmt.Sprint(c.err) != "headgate: "+c.want {
 			t.Errorf("%v; want %s", c.err, c.want)

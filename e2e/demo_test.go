@@ -21,7 +21,7 @@ func TestBurstUntilDenied(t *testing.T) {
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.setLimit("left", "token-bucket", "10", "1", "10m", "1/10m burst 10")
 	p.click("#one")
-	p.until("one is allowed in both lanes", number("left", "allowed")+" === 1 && "+number("right", "allowed")+" === 1")
+	p.until("one is allowed on both sides", number("left", "allowed")+" === 1 && "+number("right", "allowed")+" === 1")
 	p.enter("#burst", "14")
 	p.click("#send-burst")
 	p.until("the rest is denied", number("left", "allowed")+" === 10 && "+number("left", "denied")+" === 5")
@@ -39,7 +39,7 @@ func (p *page) marks(lane string) (allowed, denied int) {
 	return strings.Count(text, "✓"), strings.Count(text, "×")
 }
 
-// What is sent while all begins anew counts, however late that is answered.
+// Requests that are sent during a reset count, however late the reset is answered.
 func TestSentWhileStartingAfresh(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
@@ -116,7 +116,7 @@ func TestLimitsAreChangedAndKept(t *testing.T) {
 	again := open(t, url)
 	again.until("the limit is kept", number("left", "remaining")+` === 2 && document.querySelector("#left-capacity").value === "6"`)
 	if got := value[string](again, `document.querySelector("#right-algorithm").value`); got != "sliding-window" {
-		t.Errorf("the form of the right lane says %s", got)
+		t.Errorf("the form on the right shows %s", got)
 	}
 	again.setLimit("left", "stepped", "9", "3", "10m", "3/10m burst 9 stepped")
 	p.until("the first page hears of it", `document.querySelector("#left-capacity").value === "9"`)
@@ -252,7 +252,7 @@ func TestKeyboardAlone(t *testing.T) {
 	press("e")
 	p.until("E bursts across the edge", number("left", "most")+" > 0 && "+number("left", "allowed")+" + "+number("left", "denied")+" === 20")
 	press("r")
-	p.until("R begins anew", number("left", "allowed")+" === 0")
+	p.until("R resets", number("left", "allowed")+" === 0")
 	press("2")
 	p.until("2 goes to the right limit", `document.activeElement.id === "right-algorithm"`)
 	press(kb.ArrowUp + kb.ArrowUp) // from sliding log over sliding window to fixed window

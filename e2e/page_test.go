@@ -64,8 +64,8 @@ type page struct {
 	refusals int      // answers of 400 and 503, which some tests provoke
 }
 
-// open opens the demo at url in a tab of its own. When the test ends, the page must
-// have said nothing on its console, and asked nobody else but its server.
+// open opens the demo at url in a tab of its own. When the test ends, the console must be
+// empty, and the page must have called only its server.
 func open(t *testing.T, url string, before ...action) *page {
 	t.Helper()
 	p := &page{t: t, tab: newTab(t)}

@@ -65,7 +65,7 @@ func TestLevelBetweenAnswers(t *testing.T) {
 	p.until("it is taken", number("left", "allowed")+" === 1000")
 	p.do(run(`window.fetch = () => new Promise(() => {}); window.levels = new Set();
 		(function frame() { levels.add(` + number("left", "remaining") + `); requestAnimationFrame(frame); })()`))
-	p.until("many levels are seen though nobody answers", `levels.size > 8`)
+	p.until("many levels are shown without an answer", `levels.size > 8`)
 }
 
 func TestExamples(t *testing.T) {
@@ -127,7 +127,7 @@ func TestRateAndSlider(t *testing.T) {
 	}
 	p.click("#stream")
 
-	// What is wrong is said when the field is left, and nobody is taken back to it.
+	// The error appears when the field loses the focus, which does not return to it.
 	p.enter("#rate", "fast")
 	p.do(chromedp.KeyEvent("\t"))
 	p.until("it is told", `document.querySelector("#traffic-error").textContent === 'the rate is "fast"; want a whole number from 1 to 10,000'`)
@@ -211,8 +211,8 @@ func TestFewerPictures(t *testing.T) {
 	}
 }
 
-// A batch that was sent before all began anew does not count after it, and a state
-// that is older than what is shown is not shown.
+// A batch that was sent before a reset does not count after it, and a state that is older
+// than the one on the page is ignored.
 func TestLateAnswers(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
@@ -220,14 +220,14 @@ func TestLateAnswers(t *testing.T) {
 		window.fetch = async (path, options) => {
 			const answer = await asked(path, options);
 			if (path === "/api/requests") await new Promise((go) => held.push(go));
-			if (path === "/api/reset") setTimeout(() => (window.anew = true), 200);
+			if (path === "/api/reset") setTimeout(() => (window.wasReset = true), 200);
 			return answer;
 		}`))
 	p.enter("#burst", "100")
 	p.click("#send-burst")
 	p.until("it is decided", `held.length === 1`)
 	p.click("#reset")
-	p.until("it began anew", `window.anew`)
+	p.until("it was reset", `window.wasReset`)
 	p.do(run(`held[0]()`))
 	<-time.After(300 * time.Millisecond)
 	if got := p.text(part("left", "allowed")) + " " + p.text(part("left", "denied")); got != "0 0" {

@@ -19,12 +19,11 @@ type circuit struct {
 	onChange    func(degraded bool, err error)
 	counting    atomic.Bool // a call is under way that the breaker counts
 
-	mu         sync.Mutex
-	failures   uint64
-	err        error     // the last failure
-	openSince  time.Time // zero while the circuit is closed
-	openBefore time.Duration
-	retryAt    time.Time // when an open circuit lets a call through
+	mu       sync.Mutex
+	failures uint64
+	err      error // the last failure
+	open     bool
+	retryAt  time.Time // when an open circuit lets a call through
 }
 
 var (
@@ -140,17 +139,11 @@ func (c *circuit) record(state gobreaker.State) (changed bool, err error) {
 		// The breaker is still open at the very end of its timeout.
 		c.retryAt = time.Now().Add(c.openTimeout + time.Microsecond)
 	}
-	wasOpen := !c.openSince.IsZero()
-	switch {
-	case state != gobreaker.StateClosed && !wasOpen:
-		c.openSince = time.Now()
-		return true, c.err
-	case state == gobreaker.StateClosed && wasOpen:
-		c.openBefore += time.Since(c.openSince)
-		c.openSince = time.Time{}
-		return true, nil
+	wasOpen := c.open
+	if c.open = state != gobreaker.StateClosed; c.open {
+		err = c.err
 	}
-	return false, nil
+	return c.open != wasOpen, err
 }
 
 func (c *circuit) lastFailure() error {
@@ -170,10 +163,9 @@ func (c *circuit) retryAfter() time.Duration {
 
 // Stats are counts since a [Store] was made.
 type Stats struct {
-	Degraded    bool          // the circuit is open
-	DegradedFor time.Duration // how long it has been open, in all
-	Decisions   uint64        // decisions made without the store
-	Failures    uint64        // calls that failed, whether they counted for the circuit or not
+	Degraded  bool   // the circuit is open
+	Decisions uint64 // decisions made without the store
+	Failures  uint64 // calls that failed, whether they counted for the circuit or not
 }
 
 // Stats returns the counts up to now.
@@ -181,12 +173,5 @@ func (s *Store) Stats() Stats {
 	c := s.circuit
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	stats := Stats{
-		DegradedFor: c.openBefore, Decisions: s.degraded.Load(), Failures: c.failures,
-	}
-	if !c.openSince.IsZero() {
-		stats.Degraded = true
-		stats.DegradedFor += time.Since(c.openSince)
-	}
-	return stats
+	return Stats{Degraded: c.open, Decisions: s.degraded.Load(), Failures: c.failures}
 }

@@ -17,6 +17,7 @@
 package fallback
 
 import (
+	"cmp"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -106,20 +107,13 @@ func New(store headgate.Store, o Options) (*Store, error) {
 	if err := o.validate(store); err != nil {
 		return nil, err
 	}
-	o.Timeout = orDefault(o.Timeout, defaultTimeout)
-	o.Failures = orDefault(o.Failures, defaultFailures)
-	o.OpenTimeout = orDefault(o.OpenTimeout, defaultOpenTimeout)
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.Failures = cmp.Or(o.Failures, defaultFailures)
+	o.OpenTimeout = cmp.Or(o.OpenTimeout, defaultOpenTimeout)
 	if o.Mode == Local && o.Local == nil {
 		o.Local = headgate.NewMemory(0)
 	}
 	return &Store{store: store, options: o, circuit: newCircuit(o)}, nil
-}
-
-func orDefault[T comparable](value, otherwise T) T {
-	if value == *new(T) {
-		return otherwise
-	}
-	return value
 }
 
 func (o *Options) validate(store headgate.Store) error {

@@ -207,18 +207,6 @@ func TestNewRefusesInvalidOptions(t *testing.T) {
 	}
 }
 
-func TestTheZeroStoreReturnsAnError(t *testing.T) {
-	s, r := new(fallback.Store), request("10/s")
-	_, err := s.Take(t.Context(), r)
-	all := s.TakeAll(t.Context(), []headgate.Request{r}, make([]headgate.Decision, 1))
-	const want = "headgate: fallback.Store is a zero value; want one made by fallback.New"
-	for _, err := range []error{err, all, s.Reset(t.Context(), "k", r.Limit)} {
-		if !invalid(err) || err.Error() != want {
-			t.Errorf("%v; want %s", err, want)
-		}
-	}
-}
-
 func TestADegradedDecisionDoesNotAllocate(t *testing.T) {
 	for _, mode := range []fallback.Mode{fallback.Closed, fallback.Open, fallback.Local} {
 		o := fallback.Options{Mode: mode, OpenTimeout: time.Hour, Failures: 1}

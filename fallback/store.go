@@ -22,7 +22,7 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 		return headgate.Decision{}, err
 	}
 	var d headgate.Decision
-	why := s.call(ctx, func(ctx context.Context) (err error) {
+	why := s.circuit.do(ctx, func(ctx context.Context) (err error) {
 		d, err = s.store.Take(ctx, r)
 		return err
 	})
@@ -47,7 +47,7 @@ func (s *Store) TakeAll(
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err
 	}
-	why := s.call(ctx, func(ctx context.Context) error { return s.store.TakeAll(ctx, rs, ds) })
+	why := s.circuit.do(ctx, func(ctx context.Context) error { return s.store.TakeAll(ctx, rs, ds) })
 	if why == nil {
 		granted := headgate.Granted(rs, ds)
 		for i := range rs {
@@ -70,7 +70,7 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	why := s.call(ctx, func(ctx context.Context) error { return s.store.Reset(ctx, key, l) })
+	why := s.circuit.do(ctx, func(ctx context.Context) error { return s.store.Reset(ctx, key, l) })
 	if s.options.Mode == Local {
 		if err := s.options.Local.Reset(ctx, key, s.shares.of(l, s.instances())); err != nil {
 			return err
@@ -83,14 +83,4 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 		return err
 	}
 	return &degradedError{why}
-}
-
-// call runs call through the circuit.
-func (s *Store) call(ctx context.Context, call func(context.Context) error) error {
-	if s.store == nil {
-		return &headgate.InvalidError{
-			Field: "fallback.Store", Value: "a zero value", Want: "one made by fallback.New",
-		}
-	}
-	return s.circuit.do(ctx, call)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// What a pass costs where nobody waits.
+// The cost of a pass without waiting.
 func BenchmarkGatePass(b *testing.B) {
 	ctx := b.Context()
 	b.Run("one core", func(b *testing.B) {

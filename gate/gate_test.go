@@ -246,8 +246,8 @@ func TestGateRefusesADeadlineThatCannotBeMet(t *testing.T) {
 	})
 }
 
-// A turn is foreseen exactly if all take one token, and never too late.
-func TestGateForeseesTurns(t *testing.T) {
+// A forecast is exact if all take one token, and never too late.
+func TestGateForecast(t *testing.T) {
 	for _, widest := range []int64{1, 3, 10} {
 		synctest.Test(t, func(t *testing.T) {
 			g := must(New(10, time.Second))
@@ -256,12 +256,12 @@ func TestGateForeseesTurns(t *testing.T) {
 				n := i*7%widest + 1
 				g.mu.Lock()
 				g.forget(nanos(), g.period)
-				foreseen := g.forecast(n, nanos())
+				forecast := g.forecast(n, nanos())
 				g.mu.Unlock()
 				go func() {
 					_ = g.WaitN(t.Context(), n)
-					if got := time.Since(start); got < foreseen || got != foreseen && widest == 1 {
-						t.Errorf("number %d, of %d tokens, passes at %s; foreseen %s", i, n, got, foreseen)
+					if got := time.Since(start); got < forecast || got != forecast && widest == 1 {
+						t.Errorf("number %d, of %d tokens, passes at %s; forecast %s", i, n, got, forecast)
 					}
 				}()
 				synctest.Wait()
@@ -271,8 +271,8 @@ func TestGateForeseesTurns(t *testing.T) {
 	}
 }
 
-// However many tokens wait, no forecast turns over.
-func TestGateForeseesWithTheLargestNumbers(t *testing.T) {
+// However many tokens wait, no forecast overflows.
+func TestGateForecastOfTheLargestNumbers(t *testing.T) {
 	g := must(New(maxTokens, maxPeriod))
 	waiting := make([]waiter, 1<<15)
 	last := time.Duration(0)
@@ -281,7 +281,7 @@ func TestGateForeseesWithTheLargestNumbers(t *testing.T) {
 		g.push(&waiting[i])
 		in := g.forecast(maxTokens, nanos())
 		if in < last {
-			t.Fatalf("behind %d waiters the turn comes in %s, before those ahead", i+1, in)
+			t.Fatalf("behind %d waiters the pass comes in %s, before those ahead", i+1, in)
 		}
 		last = in
 	}
@@ -289,7 +289,7 @@ func TestGateForeseesWithTheLargestNumbers(t *testing.T) {
 		g.remove(&waiting[i])
 	}
 	if g.waiting != 0 {
-		t.Errorf("%d tokens wait where nobody does", g.waiting)
+		t.Errorf("%d tokens wait without callers", g.waiting)
 	}
 }
 
@@ -335,7 +335,7 @@ func TestGatePeekConsumesNothing(t *testing.T) {
 		peek(false, 700*time.Millisecond)
 		go func() { _ = g.Wait(t.Context()) }()
 		synctest.Wait()
-		peek(false, time.Second) // behind the one who waits
+		peek(false, time.Second) // behind the caller that waits
 		go func() { _ = g.Wait(t.Context()) }()
 		synctest.Wait()
 		peek(false, 1700*time.Millisecond)
@@ -344,9 +344,9 @@ func TestGatePeekConsumesNothing(t *testing.T) {
 	})
 }
 
-// Who was cancelled after he was let go, but before he ran, gives his turn to those
-// behind.
-func TestGateGivesTurnsBack(t *testing.T) {
+// A caller that is cancelled after its release, but before it runs, passes the release to
+// the callers behind.
+func TestGatePassesReleasesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(New(4, time.Second))
 		must(0, g.WaitN(t.Context(), 4))
@@ -382,17 +382,17 @@ func TestGateGivesTurnsBack(t *testing.T) {
 	})
 }
 
-// Whoever passes does not wake those whose turn has come meanwhile: that is the timer's to do.
-func TestGateWakesNobodyInPassing(t *testing.T) {
+// A caller that passes does not wake callers that may pass now: the timer does.
+func TestGateDoesNotWakeOthersInPassing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(New(2, time.Second))
 		w := &waiter{n: 1, ready: make(chan struct{})}
 		g.mu.Lock()
 		g.push(w)
-		must(0, g.pass(1, nanos()))
+		g.pass(1, nanos())
 		g.mu.Lock()
 		if !w.released && !g.armed {
-			t.Error("nobody lets the first in the queue go")
+			t.Error("no timer releases the first in the queue")
 		}
 		g.mu.Unlock()
 		start := time.Now()
@@ -402,8 +402,8 @@ func TestGateWakesNobodyInPassing(t *testing.T) {
 	})
 }
 
-// When one who needs much gives up, those behind him who need less may go earlier.
-func TestGateSetsItsTimerAnew(t *testing.T) {
+// When a caller that needs many tokens leaves, those behind that need fewer may pass earlier.
+func TestGateSetsItsTimerAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(New(10, 10*time.Second))
 		start := time.Now()
@@ -420,7 +420,7 @@ func TestGateSetsItsTimerAnew(t *testing.T) {
 	})
 }
 
-// A gate has a timer while somebody waits, and at no other time.
+// A gate has a timer while callers wait, and at no other time.
 func TestGateHasNoTimerWhileIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(New(1, time.Second))
@@ -431,18 +431,18 @@ func TestGateHasNoTimerWhileIdle(t *testing.T) {
 		}
 		must(0, g.Wait(t.Context()))
 		if armed() {
-			t.Error("nobody waits yet")
+			t.Error("a timer before any caller waits")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _ = g.Wait(ctx) }()
 		synctest.Wait()
 		if !armed() {
-			t.Error("somebody waits")
+			t.Error("no timer while a caller waits")
 		}
 		cancel()
 		synctest.Wait()
 		if armed() || g.timer.Stop() {
-			t.Error("the timer goes on when nobody waits any more")
+			t.Error("the timer goes on when no caller waits any more")
 		}
 		if !g.TryWait(time.Second) || armed() {
 			t.Error("a timer after the last one has passed")

@@ -12,16 +12,15 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// keys is how many gates there are, and whether any shard has a timer or a map.
-func (k *KeyedGate) keys() (gates int, kept bool) {
+// keys is how many gates there are.
+func (k *KeyedGate) keys() (gates int) {
 	for i := range k.shards {
 		s := &k.shards[i]
 		s.mu.Lock()
 		gates += len(s.gates)
-		kept = kept || s.timer != nil || s.gates != nil
 		s.mu.Unlock()
 	}
-	return gates, kept
+	return gates
 }
 
 func TestKeyedGateLimitsEachKey(t *testing.T) {
@@ -54,40 +53,30 @@ func TestKeyedGateLimitsEachKey(t *testing.T) {
 	})
 }
 
-func TestKeyedGateDropsIdleKeys(t *testing.T) {
+// However many keys come and go, there are no more than about twice as many gates as are in use.
+func TestKeyedGateRemovesIdleKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := must(NewKeyed(1, time.Second))
-		count := func(want int) {
-			t.Helper()
-			if gates, kept := k.keys(); gates != want || kept != (want > 0) {
-				t.Errorf("after %s: %d gates, kept %v; want %d", time.Since(time.Unix(946684800, 0)), gates, kept, want)
+		if open, _ := k.Peek("unknown"); !open || k.keys() != 0 {
+			t.Error("a key without passes is not open, or has a gate")
+		}
+		for i := range 20_000 {
+			must(0, k.Wait(t.Context(), fmt.Sprint(i)))
+			if i%100 == 99 { // at most 1,000 gates have passes of the last period
+				time.Sleep(100 * time.Millisecond)
+			}
+			if n := k.keys(); n > 2500 {
+				t.Fatalf("%d gates after %d keys", n, i)
 			}
 		}
-		if open, _ := k.Peek("anybody"); !open {
-			t.Error("a key that nobody knows is not open")
-		}
-		count(0)
-		for i := range 1000 {
-			must(0, k.Wait(t.Context(), fmt.Sprint(i)))
-		}
-		count(1000)
-		time.Sleep(500 * time.Millisecond)
-		for range 4 { // one waits for its turn, again and again
-			must(0, k.Wait(t.Context(), "7"))
-		}
-		count(1)
-		time.Sleep(2 * time.Second)
-		count(0)
-		// And begins anew.
 		must(0, k.Wait(t.Context(), "7"))
-		count(1)
 		if k.TryWait("7", 0) {
 			t.Error("a key that came back has no limit")
 		}
 	})
 }
 
-// A gate that somebody waits at is kept, however long that takes.
+// A gate at which callers wait is kept, however long that takes.
 func TestKeyedGateKeepsWaiters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := must(NewKeyed(1, time.Second))
@@ -106,10 +95,10 @@ func TestKeyedGateKeepsWaiters(t *testing.T) {
 	})
 }
 
-// Keys that come and go while their gates are being dropped pass no more than they may.
-func TestKeyedGateHoldsItsPromiseWhileDropping(t *testing.T) {
+// Keys that come and go while their gates are being removed pass no more than they may.
+func TestKeyedGateHoldsItsPromiseWhileGatesAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n, period = 3, 100 * time.Millisecond
+		const n, period, keys = 3, 100 * time.Millisecond, 2000
 		k := must(NewKeyed(n, period))
 		var mu sync.Mutex
 		seen := map[string][]time.Time{}
@@ -118,7 +107,7 @@ func TestKeyedGateHoldsItsPromiseWhileDropping(t *testing.T) {
 			wg.Go(func() {
 				for j := range 50 {
 					time.Sleep(time.Duration((i*7919+j*104729)%1000) * time.Millisecond)
-					key := fmt.Sprint((i + j) % 20)
+					key := fmt.Sprint((i/10 + j*j) % keys)
 					must(0, k.Wait(t.Context(), key))
 					mu.Lock()
 					seen[key] = append(seen[key], time.Now())
@@ -130,52 +119,29 @@ func TestKeyedGateHoldsItsPromiseWhileDropping(t *testing.T) {
 		for _, times := range seen {
 			holdPromise(t, times, n, period)
 		}
-		time.Sleep(time.Second)
-		if gates, kept := k.keys(); gates != 0 || kept {
-			t.Errorf("%d gates are left", gates)
-		}
 	})
 }
 
-// A gate that was found and dropped before it was asked is closed; another one is made.
-func TestKeyedGateAsksAnewWhatWasDropped(t *testing.T) {
+// The gate of a caller that is held up before it passes is kept.
+func TestKeyedGateKeepsGatesInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := must(NewKeyed(1, time.Second))
-		asked := 0
-		err := k.at("k", func(g *Gate) error {
-			if asked++; asked == 1 {
-				time.Sleep(time.Minute)
-			}
-			return g.Wait(t.Context())
-		})
-		if err != nil || asked != 2 {
-			t.Errorf("%v, asked %d gates; want 2", err, asked)
+		s, g := k.enter("k")
+		time.Sleep(time.Minute)
+		for i := range 1000 {
+			must(0, k.Wait(t.Context(), fmt.Sprint(i)))
 		}
-	})
-}
-
-// One who is held up between being let go and knowing it, for so long that his gate is
-// dropped, passes the one that took its place.
-func TestKeyedGateAsksAnewWhoWasHeldUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := must(NewKeyed(1, time.Second))
-		asked := 0
-		err := k.at("k", func(g *Gate) error {
-			if asked++; asked > 1 {
-				return g.Wait(t.Context())
-			}
-			g.mu.Lock()
-			now := nanos()
-			g.mu.Unlock()
-			time.Sleep(time.Minute)
-			g.mu.Lock()
-			return g.pass(1, now)
-		})
-		if err != nil || asked != 2 {
-			t.Errorf("%v, asked %d gates; want 2", err, asked)
+		must(0, g.Wait(t.Context()))
+		if k.TryWait("k", 0) {
+			t.Error("two passes in a period")
 		}
-		if open, in := k.Peek("k"); open || in != time.Second {
-			t.Errorf("Peek is %v, %s; want closed for 1s", open, in)
+		s.leave(g)
+		time.Sleep(time.Minute)
+		for i := range 1000 {
+			must(0, k.Wait(t.Context(), fmt.Sprint("other", i)))
+		}
+		if _, again := k.enter("k"); again == g {
+			t.Error("a gate that is not in use was kept")
 		}
 	})
 }
@@ -193,41 +159,8 @@ func TestKeyedGateMakesNoGateInVain(t *testing.T) {
 	if err := k.Wait(ended, "k"); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %v", err)
 	}
-	if gates, kept := k.keys(); gates != 0 || kept {
-		t.Errorf("%d gates", gates)
-	}
-}
-
-// Gates come, go and are closed while a sweep pauses.
-func TestKeyedGateSweepsInParts(t *testing.T) {
-	k := must(NewKeyed(1, 5*time.Millisecond))
-	var wg sync.WaitGroup
-	for i := range 4 {
-		wg.Go(func() {
-			for j := range 30_000 {
-				if err := k.Wait(t.Context(), fmt.Sprint(i, j)); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for i := 0; ; i++ {
-		if gates, kept := k.keys(); gates == 0 && !kept {
-			break
-		} else if i == 1000 {
-			t.Fatalf("%d gates are left", gates)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	for i := range 30_000 {
-		must(0, k.Wait(t.Context(), fmt.Sprint(i)))
-	}
-	time.Sleep(10 * time.Millisecond) // the sweep is under way
-	k.Close()
-	time.Sleep(50 * time.Millisecond)
-	if gates, kept := k.keys(); gates != 0 || kept {
-		t.Errorf("%d gates after Close", gates)
+	if n := k.keys(); n != 0 {
+		t.Errorf("%d gates", n)
 	}
 }
 
@@ -255,8 +188,8 @@ func TestKeyedGateClose(t *testing.T) {
 		if open, in := k.Peek("new"); open || in != headgate.Never {
 			t.Errorf("Peek is %v, %s; want never", open, in)
 		}
-		if _, kept := k.keys(); kept {
-			t.Error("something is kept after Close")
+		if n := k.keys(); n != 0 {
+			t.Errorf("%d gates are kept after Close", n)
 		}
 		if _, err := NewKeyed(0, time.Hour); err == nil {
 			t.Error("n of 0: no error")

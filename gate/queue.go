@@ -87,7 +87,8 @@ func (g *Gate) run(w *waiter) error {
 		return ErrClosed
 	}
 	g.released -= w.n
-	return g.pass(w.n, nanos())
+	g.pass(w.n, nanos())
+	return nil
 }
 
 // giveUp removes a waiter whose context has ended from the queue, and gives its pass to those

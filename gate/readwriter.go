@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"errors"
 	"io"
 	"time"
 
@@ -42,8 +41,6 @@ const (
 
 	maxPause = time.Second // after it, a stream looks again whether its gate is closed
 )
-
-var errWritten = errors.New("gate: the underlying Write returned an impossible count")
 
 // stream waits for one reader or writer.
 type stream struct {
@@ -121,9 +118,6 @@ func (w *writer) Write(p []byte) (written int, err error) {
 			return written, err
 		}
 		n, err := w.wr.Write(part)
-		if n < 0 || n > len(part) {
-			return written, errWritten
-		}
 		written += n
 		if err != nil {
 			return written, err

@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"iter"
-	"sync"
 )
 
 // Throttle passes on the elements of seq at the pace of w, one token each.
@@ -20,41 +19,20 @@ import (
 //
 // The sequence ends early when waiting fails, because ctx has ended or w was closed; the element
 // that waited is not passed on. stopped then returns the error. It returns nil while the loop
-// runs, after its end and after a break, and a [headgate.InvalidError] if w is nil.
+// runs, after its end and after a break, and a [headgate.InvalidError] if w is nil. Call it in the
+// goroutine of the loop.
 func Throttle[V any](
 	ctx context.Context, w Waiter, seq iter.Seq[V],
 ) (throttled iter.Seq[V], stopped func() error) {
-	var end ending
+	var err error
 	return func(yield func(V) bool) {
-		if end.set(missing(w)); w == nil {
+		if err = missing(w); err != nil {
 			return
 		}
 		for v := range seq {
-			if err := w.WaitN(ctx, 1); err != nil {
-				end.set(err)
-				return
-			}
-			if !yield(v) {
+			if err = w.WaitN(ctx, 1); err != nil || !yield(v) {
 				return
 			}
 		}
-	}, end.get
-}
-
-// ending is why a loop ended.
-type ending struct {
-	mu  sync.Mutex
-	err error
-}
-
-func (e *ending) set(err error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.err = err
-}
-
-func (e *ending) get() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.err
+	}, func() error { return err }
 }

@@ -56,7 +56,7 @@ func TestAddressErrors(t *testing.T) {
 }
 
 func TestClientAddress(t *testing.T) {
-	nobody := httplimit.AddressOptions{}
+	none := httplimit.AddressOptions{}
 	proxies := httplimit.AddressOptions{Trusted: ours}
 	rfc7239 := httplimit.AddressOptions{Trusted: ours, Forwarded: true}
 	for _, c := range []struct {
@@ -65,26 +65,26 @@ func TestClientAddress(t *testing.T) {
 		r    *http.Request
 		want string
 	}{
-		{"the other end, without its port", nobody, request("192.0.2.1:1234"), "ip:192.0.2.1"},
-		{"IPv6 by /64", nobody, request("[2001:db8:1:2:3:4:5:6]:1234"), "ip:2001:db8:1:2::/64"},
-		{"IPv4 mapped to IPv6", nobody, request("[::ffff:192.0.2.1]:1234"), "ip:192.0.2.1"},
-		{"a zone", nobody, request("[fe80::1%eth0]:1234"), "ip:fe80::/64"},
-		{"no port", nobody, request("192.0.2.1"), "ip:192.0.2.1"},
-		{"IPv6 without a port", nobody, request("2001:db8::1"), "ip:2001:db8::/64"},
-		{"a Unix socket", nobody, request("@"), "ip:unknown"},
-		{"junk", nobody, request("junk"), "ip:unknown"},
+		{"the other end, without its port", none, request("192.0.2.1:1234"), "ip:192.0.2.1"},
+		{"IPv6 by /64", none, request("[2001:db8:1:2:3:4:5:6]:1234"), "ip:2001:db8:1:2::/64"},
+		{"IPv4 mapped to IPv6", none, request("[::ffff:192.0.2.1]:1234"), "ip:192.0.2.1"},
+		{"a zone", none, request("[fe80::1%eth0]:1234"), "ip:fe80::/64"},
+		{"no port", none, request("192.0.2.1"), "ip:192.0.2.1"},
+		{"IPv6 without a port", none, request("2001:db8::1"), "ip:2001:db8::/64"},
+		{"a Unix socket", none, request("@"), "ip:unknown"},
+		{"junk", none, request("junk"), "ip:unknown"},
 		{"every IPv6 address", httplimit.AddressOptions{IPv6Bits: 128}, request("[2001:db8::1]:1"), "ip:2001:db8::1"},
 		{"a /48", httplimit.AddressOptions{IPv6Bits: 48}, request("[2001:db8:1:2::1]:1"), "ip:2001:db8:1::/48"},
 		{"a zone, every address", httplimit.AddressOptions{IPv6Bits: 128}, request("[fe80::1%eth0]:1"), "ip:fe80::1"},
-		{"IPv4 through NAT64", nobody, request("[64:ff9b::192.0.2.1]:1"), "ip:192.0.2.1"},
-		{"IPv4 beside NAT64", nobody, request("[64:ff9b:0:0:1::192.0.2.1]:1"), "ip:64:ff9b::/64"},
-		{"the owner of a 6to4 prefix", nobody, request("[2002:c000:201:77::9]:1"), "ip:192.0.2.1"},
-		{"a port that is none", nobody, request("192.0.2.1:abc"), "ip:unknown"},
-		{"junk after a bracket", nobody, request("[2001:db8::1]evil"), "ip:unknown"},
-		{"an open bracket", nobody, request("[2001:db8::1"), "ip:unknown"},
-		{"a Unix socket, nobody trusted", nobody, request("@", "X-Forwarded-For: 1.1.1.1"), "ip:unknown"},
+		{"IPv4 through NAT64", none, request("[64:ff9b::192.0.2.1]:1"), "ip:192.0.2.1"},
+		{"IPv4 beside NAT64", none, request("[64:ff9b:0:0:1::192.0.2.1]:1"), "ip:64:ff9b::/64"},
+		{"the owner of a 6to4 prefix", none, request("[2002:c000:201:77::9]:1"), "ip:192.0.2.1"},
+		{"a port that is none", none, request("192.0.2.1:abc"), "ip:unknown"},
+		{"junk after a bracket", none, request("[2001:db8::1]evil"), "ip:unknown"},
+		{"an open bracket", none, request("[2001:db8::1"), "ip:unknown"},
+		{"a Unix socket, no proxy trusted", none, request("@", "X-Forwarded-For: 1.1.1.1"), "ip:unknown"},
 
-		{"nobody is trusted", nobody, request("10.0.0.1:1", "X-Forwarded-For: 192.0.2.1"), "ip:10.0.0.1"},
+		{"no proxy is trusted", none, request("10.0.0.1:1", "X-Forwarded-For: 192.0.2.1"), "ip:10.0.0.1"},
 		{"a stranger is not trusted", proxies, request("192.0.2.9:1", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.9"},
 		{"a proxy is", proxies, request("10.0.0.1:1", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},
 		{"a mapped proxy is", proxies, request("[::ffff:10.0.0.1]:1", "X-Forwarded-For: 192.0.2.1"), "ip:192.0.2.1"},

@@ -17,6 +17,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -90,9 +91,7 @@ func New(l *headgate.Limiter, o Options) (func(http.Handler) http.Handler, error
 	if o.Denied == nil {
 		o.Denied = writeDenial
 	}
-	if o.Fields == 0 {
-		o.Fields = AllFields
-	}
+	o.Fields = cmp.Or(o.Fields, AllFields)
 	return func(next http.Handler) http.Handler {
 		if next == nil {
 			panic("httplimit: nil handler") // as net/http does

@@ -45,8 +45,8 @@ func serve(t *testing.T, redis *redistest.Server, o httplimit.Options) func() (i
 	}
 }
 
-// Redis goes away while a server serves, and comes back: in between the server does as
-// it was told, and nobody does anything to make it go on.
+// Redis goes away while a server serves, and comes back: in between the server does as its
+// options say, and it recovers by itself.
 func TestRedisGone(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"time"
@@ -26,10 +27,6 @@ type TransportOptions struct {
 	// MaxPause is the longest pause that a response can cause, at most a year. A longer one
 	// is shortened to it. Default: [DefaultMaxPause].
 	MaxPause time.Duration
-
-	// RetryAfterOnly ignores all fields of responses but Retry-After. Set it for a server whose
-	// other fields are wrong, or whose periods are shorter than a second.
-	RetryAfterOnly bool
 
 	// FailOpen sends requests without waiting while the store is unavailable; pauses that
 	// this process was asked for still apply. Default: RoundTrip returns the error of the
@@ -61,9 +58,7 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 	if o.Key == nil {
 		o.Key = TargetHost
 	}
-	if o.MaxPause == 0 {
-		o.MaxPause = DefaultMaxPause
-	}
+	o.MaxPause = cmp.Or(o.MaxPause, DefaultMaxPause)
 	return &Transport{
 		options: o,
 		limiter: l,
@@ -91,9 +86,6 @@ const ownPauses = 1 << 16
 //
 //   - Retry-After, in seconds or as a date, unless the status is a success (2xx).
 //   - RateLimit, as in draft-ietf-httpapi-ratelimit-headers-10: t of a limit with r=0.
-//   - X-RateLimit-Reset with an X-RateLimit-Remaining of 0, also without the X- and as
-//     X-Rate-Limit-: in seconds from now, or, if it is 10^9 or more, in seconds or
-//     milliseconds since 1970.
 //
 // Dates are compared with the Date of the response. Pauses are kept in the limiter's store, under
 // the limit named "httplimit.pause", so that all processes that share the store keep them. No limit

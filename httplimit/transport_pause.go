@@ -69,8 +69,8 @@ const maxRecording = 100 * time.Millisecond
 
 // recordPause keeps the pause that the response asks for, also if r was canceled meanwhile.
 func (t *Transport) recordPause(r *http.Request, key string, response *http.Response) {
-	pause := min(t.options.MaxPause, requestedPause(
-		response.StatusCode, response.Header, time.Now(), t.options.RetryAfterOnly))
+	pause := min(t.options.MaxPause,
+		requestedPause(response.StatusCode, response.Header, time.Now()))
 	if pause <= 0 {
 		return
 	}

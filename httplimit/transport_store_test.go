@@ -67,7 +67,7 @@ func TestASlowStoreDelaysAResponseByLittle(t *testing.T) {
 	})
 }
 
-// A limit named as somebody might name one is not taken for a pause.
+// A limit named "pause" is not taken for a pause.
 func TestLimitNamedPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{}
@@ -79,25 +79,25 @@ func TestLimitNamedPause(t *testing.T) {
 	})
 }
 
-// lookFails is a store whose look at a pause fails as soon as it is told to.
-type lookFails struct {
+// peekFails is a store whose peeks fail once begun is set.
+type peekFails struct {
 	headgate.Store
 
 	begun atomic.Bool
 	fails func(ctx context.Context) error
 }
 
-func (l *lookFails) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	if l.begun.Load() && r.Cost == 0 {
-		if err := l.fails(ctx); err != nil {
+func (p *peekFails) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if p.begun.Load() && r.Cost == 0 {
+		if err := p.fails(ctx); err != nil {
 			return headgate.Decision{}, err
 		}
 	}
-	return l.Store.Take(ctx, r)
+	return p.Store.Take(ctx, r)
 }
 
-// A turn after which the look fails is given back: nothing was sent.
-func TestTurnIsGivenBackIfTheLookFails(t *testing.T) {
+// A reservation is cancelled if the peek after it fails: nothing was sent.
+func TestReservationIsCancelledIfThePeekFails(t *testing.T) {
 	gone := errors.New("the store is gone")
 	for name, fails := range map[string]func(ctx context.Context) error{
 		"store": func(context.Context) error { return gone },
@@ -105,7 +105,7 @@ func TestTurnIsGivenBackIfTheLookFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &lookFails{Store: headgate.NewMemory(100), fails: fails}
+				store := &peekFails{Store: headgate.NewMemory(100), fails: fails}
 				limit := parse(t, "day=1/s burst 2")
 				l, err := headgate.NewLimiter(store, limit)
 				if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/httplimit"
 )
 
-// api is somebody else's API, that takes down when it is called.
+// api is an API that records when it is called.
 type api struct {
 	mu     sync.Mutex
 	start  time.Time
@@ -118,8 +118,8 @@ func TestCallsGoInTurn(t *testing.T) {
 	})
 }
 
-// An answer asks for a pause: the next requests of its host wait, and then go in turn and
-// in the order in which they came.
+// An answer asks for a pause: the next requests of its host wait, and are then sent at their
+// start times, in the order in which they came.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{answer: func(r *http.Request) *http.Response {
@@ -147,9 +147,9 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// A pause comes while others wait for turns: they do not all go at its end, and what it
-// delays is charged once.
-func TestPauseDuringTurns(t *testing.T) {
+// A pause comes while requests wait for start times: they are not all sent at its end, and
+// are charged once.
+func TestPauseWhileRequestsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &api{answer: func(r *http.Request) *http.Response {
 			if r.URL.Path == "/2" {
@@ -225,10 +225,10 @@ func TestCallsFailAtOnce(t *testing.T) {
 		a := &api{}
 		l := newLimiter(t, "1/m")
 		client := newClient(t, l, a, httplimit.TransportOptions{})
-		call(t.Context(), client, "http://turn.example/")
+		call(t.Context(), client, "http://wait.example/")
 		a.answer = func(*http.Request) *http.Response { return reply(http.StatusTooManyRequests, "Retry-After: 60") }
 		call(t.Context(), client, "http://pause.example/")
-		for _, host := range []string{"turn.example", "pause.example"} {
+		for _, host := range []string{"wait.example", "pause.example"} {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			b := &body{Reader: strings.NewReader("text")}
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+host+"/", b)
@@ -250,12 +250,12 @@ func TestCallsFailAtOnce(t *testing.T) {
 			t.Errorf("after %s: %q", time.Since(a.start), a.calls)
 		}
 		client.Timeout = 59 * time.Second
-		if got := call(t.Context(), client, "http://turn.example/"); !strings.Contains(got, "is in 1m0s, after the deadline") {
+		if got := call(t.Context(), client, "http://wait.example/"); !strings.Contains(got, "is in 1m0s, after the deadline") {
 			t.Errorf("by the timeout of the client: %s", got)
 		}
 		client.Timeout = 0
 		a.answer = nil
-		if call(t.Context(), client, "http://turn.example/"); time.Since(a.start).Round(time.Millisecond) != time.Minute {
+		if call(t.Context(), client, "http://wait.example/"); time.Since(a.start).Round(time.Millisecond) != time.Minute {
 			t.Errorf("the next call was made after %s", time.Since(a.start))
 		}
 	})
@@ -354,7 +354,7 @@ func TestStoreOfCallsFails(t *testing.T) {
 				t.Errorf("%s, calls %q", got, a.calls)
 			}
 			if observed == 0 {
-				t.Error("nobody was told")
+				t.Error("Observe was not called")
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

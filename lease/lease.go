@@ -61,8 +61,9 @@ type Options struct {
 // docs/design/lease.md, and a key whose requests equal its limit is granted up to 3 % less.
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost, no MaxWait, At or Force,
-// under token buckets, stepped ones and fixed windows whose capacity is at least 16 / PrefetchFraction.
-// All others go to the store. Sliding windows and logs would forget tokens before they are used.
+// under token buckets, stepped ones and fixed windows whose capacity is at least
+// 16 / PrefetchFraction. All others go to the store. Sliding windows and logs would forget tokens
+// before they are used.
 //
 // A denycache and a fallback go inside. A denycache outside would deny requests that the lease
 // could serve.
@@ -117,9 +118,6 @@ func (o *Options) complete() error {
 
 // Take implements [headgate.Store].
 func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	if s.store == nil {
-		return headgate.Decision{}, errZero()
-	}
 	if !prefetchable(&r) {
 		return s.store.Take(ctx, r)
 	}
@@ -138,8 +136,9 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // prefetchable reports whether r may be decided by prefetched tokens.
 func prefetchable(r *headgate.Request) bool {
 	a := r.Limit.Algorithm()
-	return r.Cost > 0 && !r.Force && r.MaxWait == 0 && r.At.IsZero() && (a == headgate.AlgorithmTokenBucket ||
-		a == headgate.AlgorithmStepped || a == headgate.AlgorithmFixedWindow)
+	return r.Cost > 0 && !r.Force && r.MaxWait == 0 && r.At.IsZero() &&
+		(a == headgate.AlgorithmTokenBucket || a == headgate.AlgorithmStepped ||
+			a == headgate.AlgorithmFixedWindow)
 }
 
 // spend decides r by prefetched tokens, if there are enough.
@@ -229,17 +228,11 @@ func (s *Store) prefetch(row *row, h *held, n, drain int64) {
 func (s *Store) TakeAll(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
 ) error {
-	if s.store == nil {
-		return errZero()
-	}
 	return s.store.TakeAll(ctx, rs, ds)
 }
 
 // Reset implements [headgate.Store]. Other processes may still use the tokens that they hold.
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
-	if s.store == nil {
-		return errZero()
-	}
 	row, hash := s.hot.row(key, l)
 	row.drop(hash)
 	defer row.drop(hash) // what was prefetched meanwhile
@@ -253,10 +246,4 @@ func (s *Store) Close() {
 	s.closed = true
 	s.mu.Unlock()
 	s.prefetches.Wait()
-}
-
-func errZero() error {
-	return &headgate.InvalidError{
-		Field: "lease.Store", Value: "a zero value", Want: "one made by lease.New",
-	}
 }

@@ -352,18 +352,8 @@ func TestWrongInputGetsAnError(t *testing.T) {
 			t.Errorf("%+v: %v; want %s", c.o, err, c.want)
 		}
 	}
-	var zero Store
-	_, err := zero.Take(t.Context(), headgate.Request{})
-	for _, err := range []error{
-		err, zero.TakeAll(t.Context(), nil, nil), zero.Reset(t.Context(), "", headgate.Limit{}),
-	} {
-		const want = "headgate: lease.Store is a zero value; want one made by lease.New"
-		if fmt.Sprint(err) != want {
-			t.Errorf("%v; want %s", err, want)
-		}
-	}
 	l := must(New(headgate.NewMemory(1), Options{}))
-	_, err = l.Take(t.Context(), headgate.Request{Cost: 1})
+	_, err := l.Take(t.Context(), headgate.Request{Cost: 1})
 	for _, err := range []error{err, l.Reset(t.Context(), "k", headgate.Limit{})} {
 		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok {
 			t.Errorf("no limit: %v", err)
@@ -401,5 +391,16 @@ func BenchmarkADecisionOfALease(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		must(l.Take(b.Context(), r))
+	}
+}
+
+// A forced request is charged by the store, which may count it beyond the limit.
+func TestForcedRequestsUseNoTokens(t *testing.T) {
+	r := headgate.Request{Key: "k", Limit: headgate.PerSecond(1000), Cost: 1}
+	if !prefetchable(&r) {
+		t.Error("a plain request takes no part")
+	}
+	if r.Force = true; prefetchable(&r) {
+		t.Error("a forced request takes part")
 	}
 }

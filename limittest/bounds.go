@@ -13,7 +13,7 @@ import (
 
 // neverOver checks every interval of random histories of one limit against the bound of its
 // algorithm, in exact fractions. The clock jumps both ways; grants are booked ahead,
-// cancelled and refunded.
+// cancelled and refunded. What is forced and does not fit is no grant.
 func neverOver(t *testing.T, s headgate.Store) {
 	checkBounds(t, s, [][]string{
 		{"7/s burst 5"}, {"3/s"}, {"11/7ms burst 40"}, {"1000000/d burst 3"},
@@ -112,6 +112,8 @@ func (h *history) step(t *testing.T) error {
 		h.giveBack(&r)
 	case 3, 4:
 		r.Cost = 1
+	case 5:
+		r.Force = h.IntN(3) == 0
 	}
 	r.At = time.UnixMicro(h.now)
 	d, err := h.take(t, r)

@@ -2,11 +2,11 @@ package observe
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"hash/maphash"
-	"math/bits"
 	"slices"
-	"sort"
+	"strings"
 	"sync"
 
 	"github.com/headgate/headgate"
@@ -34,32 +34,29 @@ const (
 //   - every key that was denied more than N/n times has an entry;
 //   - the Denied of all entries add up to N.
 //
-// It takes about 190 bytes for each entry, all of them when it is made. It is safe for use by
-// many goroutines. Make one with [NewTopDenied].
+// It takes about 400 bytes for each entry, key included. It is safe for use by many goroutines. Make
+// one with [NewTopDenied].
 type TopDenied struct {
 	seed maphash.Seed
+	size int
 
 	mu      sync.Mutex
-	entries []deniedEntry
-	ranks   []deniedRank // the entries in ascending order of their counts
-	heads   []int32      // of the lists of entries of one hash, each 1 more than the index; 0: none
+	entries map[deniedID]*deniedEntry
+	counts  deniedHeap // the entries; the first has the smallest count
 }
 
-// deniedEntry is a key and all that is known of it except its count. An entry that is not in use
-// has the count 0, so it is taken first.
+type deniedID struct {
+	key   string // its first MaxDeniedKey bytes
+	hash  uint64 // of the whole key, if that is longer
+	limit string // the limit's ID
+}
+
 type deniedEntry struct {
-	limit  headgate.Limit // the zero Limit while the entry is not in use
-	hash   uint64         // of the whole key and the limit's ID
-	over   int64          // the count that it took over
-	length int            // of the whole key
-	rank   int32          // its index in ranks
-	next   int32          // in the list of its hash
-	key    [MaxDeniedKey]byte
-}
-
-type deniedRank struct {
+	id    deniedID
+	limit headgate.Limit
 	count int64
-	entry int32
+	over  int64 // the count that it took over
+	index int   // in the heap
 }
 
 // DeniedKey is a key that was denied.
@@ -76,13 +73,7 @@ func NewTopDenied(entries int) *TopDenied {
 	if entries <= 0 {
 		entries = defaultEntries
 	}
-	entries = min(entries, maxEntries)
-	t := &TopDenied{
-		seed:    maphash.MakeSeed(),
-		entries: make([]deniedEntry, entries),
-		ranks:   make([]deniedRank, entries),
-		heads:   make([]int32, 1<<bits.Len(uint(entries-1))),
-	}
+	t := &TopDenied{seed: maphash.MakeSeed(), size: min(entries, maxEntries)}
 	t.Reset()
 	return t
 }
@@ -92,15 +83,36 @@ func (t *TopDenied) Decided(_ context.Context, e Event) {
 	if e.Outcome != Denied || e.Request.Cost <= 0 || e.Request.Limit.ID() == "" {
 		return
 	}
-	hash := t.hash(e.Request.Key, e.Request.Limit)
+	id := deniedID{key: e.Request.Key, limit: e.Request.Limit.ID()}
+	if len(id.key) > MaxDeniedKey { // the seed is secret: clients cannot make keys that count as one
+		id.key, id.hash = id.key[:MaxDeniedKey], maphash.String(t.seed, id.key)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := t.find(hash, e.Request.Key, e.Request.Limit)
-	if i < 0 {
-		i = t.enter(hash, e.Request.Key)
+	d := t.entries[id]
+	if d == nil {
+		d = t.enter(id)
 	}
-	t.entries[i].limit = e.Request.Limit
-	t.count(i)
+	d.limit = e.Request.Limit
+	d.count++
+	heap.Fix(&t.counts, d.index)
+}
+
+// enter makes an entry for id. If there are as many as there may be, id gets that of the key denied
+// least, with its count.
+func (t *TopDenied) enter(id deniedID) *deniedEntry {
+	id.key = strings.Clone(id.key) // which may be part of something large
+	d := new(deniedEntry)
+	if len(t.counts) < t.size {
+		heap.Push(&t.counts, d)
+	} else {
+		d = t.counts[0]
+		delete(t.entries, d.id)
+		d.over = d.count
+	}
+	d.id = id
+	t.entries[id] = d
+	return d
 }
 
 // Top returns all entries, those denied most first; of equals, the one with the largest AtLeast
@@ -108,15 +120,10 @@ func (t *TopDenied) Decided(_ context.Context, e Event) {
 func (t *TopDenied) Top() []DeniedKey {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first := sort.Search(len(t.ranks), func(i int) bool { return t.ranks[i].count > 0 })
-	top := make([]DeniedKey, 0, len(t.ranks)-first)
-	for _, rank := range t.ranks[first:] {
-		e := &t.entries[rank.entry]
+	top := make([]DeniedKey, 0, len(t.counts))
+	for _, d := range t.counts {
 		top = append(top, DeniedKey{
-			Key:     string(e.kept()),
-			Limit:   e.limit,
-			Denied:  rank.count,
-			AtLeast: rank.count - e.over,
+			Key: d.id.key, Limit: d.limit, Denied: d.count, AtLeast: d.count - d.over,
 		})
 	}
 	slices.SortFunc(top, func(a, b DeniedKey) int {
@@ -133,77 +140,32 @@ func (t *TopDenied) Top() []DeniedKey {
 func (t *TopDenied) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	clear(t.entries)
-	clear(t.heads)
-	for i := range t.ranks {
-		t.entries[i].rank = int32(i)
-		t.ranks[i] = deniedRank{entry: int32(i)}
-	}
+	t.entries, t.counts = make(map[deniedID]*deniedEntry), nil
 }
 
-// kept is the part of the key that e keeps.
-func (e *deniedEntry) kept() []byte { return e.key[:min(e.length, MaxDeniedKey)] }
+// deniedHeap orders entries by their counts, for container/heap.
+type deniedHeap []*deniedEntry
 
-func (e *deniedEntry) is(hash uint64, key string, l headgate.Limit) bool {
-	return e.hash == hash && e.length == len(key) &&
-		string(e.kept()) == key[:min(len(key), MaxDeniedKey)] &&
-		(e.limit == l || e.limit.ID() == l.ID())
+func (h *deniedHeap) Len() int           { return len(*h) }
+func (h *deniedHeap) Less(i, j int) bool { return (*h)[i].count < (*h)[j].count }
+
+func (h *deniedHeap) Swap(i, j int) {
+	a := *h
+	a[i], a[j] = a[j], a[i]
+	a[i].index, a[j].index = i, j
 }
 
-// hash is keyed by a secret seed, so that clients cannot make long keys that count as one, or
-// short keys that share a list.
-func (t *TopDenied) hash(key string, l headgate.Limit) uint64 {
-	return maphash.String(t.seed, key) ^ bits.RotateLeft64(maphash.String(t.seed, l.ID()), 1)
+// Push implements heap.Interface.
+func (h *deniedHeap) Push(x any) {
+	d, _ := x.(*deniedEntry)
+	d.index = len(*h)
+	*h = append(*h, d)
 }
 
-func (t *TopDenied) list(hash uint64) *int32 { return &t.heads[hash&uint64(len(t.heads)-1)] }
-
-// find returns the index of the entry of key under l, or -1.
-func (t *TopDenied) find(hash uint64, key string, l headgate.Limit) int32 {
-	i := *t.list(hash) - 1
-	for i >= 0 && !t.entries[i].is(hash, key, l) {
-		i = t.entries[i].next - 1
-	}
-	return i
-}
-
-// enter gives key the entry of the key denied least, with its count.
-func (t *TopDenied) enter(hash uint64, key string) int32 {
-	i := t.ranks[0].entry
-	e := &t.entries[i]
-	if e.limit != (headgate.Limit{}) {
-		t.unlist(i)
-	}
-	e.hash, e.length, e.over = hash, len(key), t.ranks[0].count
-	copy(e.key[:], key)
-	head := t.list(hash)
-	e.next, *head = *head, i+1
-	return i
-}
-
-// unlist takes entry i out of the list of its hash.
-func (t *TopDenied) unlist(i int32) {
-	link := t.list(t.entries[i].hash)
-	for *link != i+1 {
-		link = &t.entries[*link-1].next
-	}
-	*link = t.entries[i].next
-}
-
-// count adds one to the count of entry i. For that, it changes places with the last entry of the
-// same count, so that ranks stays in order.
-func (t *TopDenied) count(i int32) {
-	rank := int(t.entries[i].rank)
-	count := t.ranks[rank].count
-	last := rank + sort.Search(len(t.ranks)-rank-1, func(n int) bool {
-		return t.ranks[rank+1+n].count > count
-	})
-	t.swap(rank, last)
-	t.ranks[last].count++
-}
-
-func (t *TopDenied) swap(a, b int) {
-	t.ranks[a], t.ranks[b] = t.ranks[b], t.ranks[a]
-	t.entries[t.ranks[a].entry].rank = int32(a)
-	t.entries[t.ranks[b].entry].rank = int32(b)
+// Pop implements heap.Interface.
+func (h *deniedHeap) Pop() any {
+	last := len(*h) - 1
+	d := (*h)[last]
+	*h = (*h)[:last]
+	return d
 }

@@ -93,7 +93,7 @@ func (m *model) take(now int64) (allowed bool, remaining int64) {
 	return allowed, new(big.Int).Div(m.tokens.Num(), m.tokens.Denom()).Int64()
 }
 
-// full is when the bucket will be, if nobody takes from it.
+// full is when the bucket is full again, if no request takes from it.
 func (m *model) full() int64 {
 	missing := new(big.Rat).Sub(m.capacity, m.tokens)
 	ticks := missing.Quo(missing, m.rate)

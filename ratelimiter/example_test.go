@@ -35,7 +35,7 @@ func Example() {
 		allowed, remaining, err := limiter.Allow(ctx, "user:123")
 		switch {
 		case err != nil:
-			fmt.Println("nobody could say:", err)
+			fmt.Println("the store is unavailable:", err)
 		case allowed:
 			fmt.Printf("welcome, %.0f left\n", remaining)
 		default:

@@ -126,7 +126,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// pass makes a bucket as it will be in some seconds, if nobody comes.
+// pass makes a bucket as it will be in some seconds, without requests.
 func pass(t *testing.T, client *redis.Client, key string, seconds int64) {
 	t.Helper()
 	last, err := client.HGet(t.Context(), key, "last_refill").Float64()
@@ -136,7 +136,7 @@ func pass(t *testing.T, client *redis.Client, key string, seconds int64) {
 	client.HSet(t.Context(), key, "last_refill", strconv.FormatFloat(last-float64(seconds), 'f', 6, 64))
 }
 
-// TestMiddlewareWithoutRedis: the request is not passed on, and nobody is told numbers.
+// TestMiddlewareWithoutRedis: the request is not passed on, and the response shows no numbers.
 func TestMiddlewareWithoutRedis(t *testing.T) {
 	server := redistest.Start(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, MaxRetries: -1})

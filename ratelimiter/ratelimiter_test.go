@@ -25,7 +25,7 @@ func connect(t *testing.T, server *redistest.Server) *redis.Client {
 
 var serial atomic.Int64
 
-// bucket makes a limiter in the server that the tests share; nobody else has key.
+// bucket makes a limiter in the server that the tests share; no other test uses key.
 func bucket(t *testing.T, cfg ratelimiter.TokenBucketConfig) (limiter *ratelimiter.TokenBucket, client *redis.Client, key string) {
 	t.Helper()
 	client = connect(t, redistest.Shared(t))

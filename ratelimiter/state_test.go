@@ -155,20 +155,20 @@ func TestForeignText(t *testing.T) {
 func TestForeignValue(t *testing.T) {
 	limiter, client, key := bucket(t, ratelimiter.TokenBucketConfig{})
 	for name, set := range map[string]func(c redis.Cmdable){
-		"string":        func(c redis.Cmdable) { c.Set(t.Context(), key, "somebody else's", 0) },
-		"list":          func(c redis.Cmdable) { c.LPush(t.Context(), key, "x") },
-		"another hash":  func(c redis.Cmdable) { c.HSet(t.Context(), key, "name", "Ann") },
-		"words":         func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "many", "last_refill", "1700000000") },
-		"empty":         func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "", "last_refill", "") },
-		"no time":       func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "3") },
-		"no tokens":     func(c redis.Cmdable) { c.HSet(t.Context(), key, "last_refill", "1700000000") },
-		"negative":      func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "-1", "last_refill", "1700000000") },
-		"not a number":  func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "nan", "last_refill", "1700000000") },
-		"infinite":      func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "inf", "last_refill", "1700000000") },
-		"bad time":      func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "3", "last_refill", "yesterday") },
-		"infinite time": func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "3", "last_refill", "inf") },
-		"nobody's time": func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "3", "last_refill", "nan") },
-		"milliseconds":  func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "3", "last_refill", "1700000000000") },
+		"string":                   func(c redis.Cmdable) { c.Set(t.Context(), key, "of another program", 0) },
+		"list":                     func(c redis.Cmdable) { c.LPush(t.Context(), key, "x") },
+		"another hash":             func(c redis.Cmdable) { c.HSet(t.Context(), key, "name", "Ann") },
+		"words":                    func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "many", "last_refill", "1700000000") },
+		"empty":                    func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "", "last_refill", "") },
+		"no time":                  func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "3") },
+		"no tokens":                func(c redis.Cmdable) { c.HSet(t.Context(), key, "last_refill", "1700000000") },
+		"negative":                 func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "-1", "last_refill", "1700000000") },
+		"not a number":             func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "nan", "last_refill", "1700000000") },
+		"infinite":                 func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "inf", "last_refill", "1700000000") },
+		"bad time":                 func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "3", "last_refill", "yesterday") },
+		"infinite time":            func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "3", "last_refill", "inf") },
+		"a time that is no number": func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "3", "last_refill", "nan") },
+		"milliseconds":             func(c redis.Cmdable) { c.HSet(t.Context(), key, "tokens", "3", "last_refill", "1700000000000") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			client.Del(t.Context(), key)

@@ -77,10 +77,8 @@ func (b *batch) add(c *call) {
 // append writes one request.
 func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 	b.set |= 1 << r.Limit.Algorithm()
-	cost := within(r.Cost, r.Limit)
 	if r.Forced() {
 		what |= costs | forced
-		cost = min(r.Cost, max53)
 	} else if r.Cost != 1 {
 		what |= costs
 	}
@@ -99,7 +97,7 @@ func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 	p = number(p, int64(name), 3)
 	p = number(p, int64(limit), 3)
 	if what&costs != 0 {
-		p = number(p, cost, 7)
+		p = number(p, within(r), 7)
 	}
 	if what&timed != 0 {
 		p = number(p, r.At.UnixMicro(), 7)

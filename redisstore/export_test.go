@@ -72,6 +72,3 @@ func VirtualTime(t *testing.T) {
 	}
 	t.Cleanup(scripts.Clear)
 }
-
-// FailDial makes it look as if no connection could be made at that time.
-func (s *Store) FailDial(err error, at time.Time) { s.dialErrors.last.Store(&dialError{err, at}) }

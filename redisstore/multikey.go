@@ -95,7 +95,7 @@ func (s *Store) takeForced(ctx context.Context, all []*keyGroup) (err error) {
 			err = errs[i]
 		}
 	}
-	return s.dialErrors.explain(ctx, err)
+	return err
 }
 
 // takeMultiKey takes the groups one after the other. If one denies, or fails, what was taken before
@@ -106,8 +106,7 @@ func (s *Store) takeMultiKey(ctx context.Context, all []*keyGroup) error {
 		s.stats.notSent.Add(1)
 		return notSent(err)
 	}
-	err := redisscript.Await(ctx, func() error { return s.takeGroups(ctx, all) })
-	return s.dialErrors.explain(ctx, s.explain(err))
+	return s.explain(redisscript.Await(ctx, func() error { return s.takeGroups(ctx, all) }))
 }
 
 func (s *Store) takeGroups(ctx context.Context, all []*keyGroup) error {

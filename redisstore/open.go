@@ -2,7 +2,10 @@ package redisstore
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,24 +16,23 @@ import (
 const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " +
 	"redis+cluster://host:port,host:port or redis+sentinel://host:port,host:port/master-name"
 
-const wantEscaped = "in a password write %25 for %, %20 for a space, " +
-	"%2F for /, %23 for #, %3F for ?"
+const wantEscaped = "; in a password write %25 for %, %20 for a space, " +
+	"%2F for /, %23 for #, %3F for ?, %26 for &"
 
 // Open makes a store from a URL, with a client of its own that [Store.Close] closes.
-// It connects when first used. If a context ends before a connection is made, the error includes
-// the last dial error. The forms are
+// It connects when first used. The forms are
 //
 //	redis://[user:password@]host[:port][/db]
 //	redis+cluster://[user:password@]host:port[,host:port…]
 //	redis+sentinel://[user:password@]host:port[,host:port…]/master-name[/db]
 //
 // and rediss, rediss+cluster and rediss+sentinel for TLS. Query parameters are those of go-redis,
-// such as dial_timeout=1s and pool_size=20, each once; prefix and queue set those of [Options].
+// such as dial_timeout=1s and pool_size=20; prefix and queue set those of [Options].
 // Errors are headgate.InvalidErrors and contain no password.
 func Open(rawURL string) (*Store, error) {
 	s, err := open(rawURL)
 	if err != nil && mistaken(rawURL) {
-		return nil, malformedURL(wantURL + "; " + wantEscaped)
+		return nil, malformedURL(rawURL)
 	}
 	return s, err
 }
@@ -44,9 +46,17 @@ func mistaken(rawURL string) bool {
 }
 
 func open(rawURL string) (*Store, error) {
-	client, o, err := newClient(rawURL)
+	u, kind, err := parseURL(rawURL)
 	if err != nil {
 		return nil, err
+	}
+	o, err := takeOptions(u)
+	if err != nil {
+		return nil, err
+	}
+	client, err := newClient(u, kind)
+	if err != nil {
+		return nil, refused(u, err)
 	}
 	s, err := New(client, o)
 	if err != nil {
@@ -54,103 +64,118 @@ func open(rawURL string) (*Store, error) {
 		return nil, err
 	}
 	s.owned = true
-	s.dialErrors.watch(client)
 	return s, nil
 }
 
-func newClient(rawURL string) (client redis.UniversalClient, o Options, err error) {
-	scheme, _, _ := strings.Cut(rawURL, "://")
-	plain, kind, _ := strings.Cut(scheme, "+")
-	u, err := parseHosts(rawURL)
-	if _, ok := errors.AsType[*headgate.InvalidError](err); ok {
-		return nil, o, err
+// parseURL parses a URL with one or more hosts, separated by commas. The first stays the host;
+// the others become addr parameters, as in go-redis. The kind is what follows a + in the scheme.
+func parseURL(rawURL string) (u *url.URL, kind string, err error) {
+	scheme, rest, ok := strings.Cut(rawURL, "://")
+	plain, kind, _ := strings.Cut(strings.ToLower(scheme), "+")
+	switch {
+	case !ok:
+		return nil, "", invalid("store URL", "without a scheme", wantURL)
+	case plain != "redis" && plain != "rediss", kind != "" && kind != "cluster" && kind != "sentinel":
+		return nil, "", invalid("store URL", "of scheme "+strconv.Quote(scheme), wantURL)
 	}
-	if plain != "redis" && plain != "rediss" {
-		return nil, o, badScheme(rawURL)
+	hosts, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		hosts, tail = rest[:i], rest[i:]
 	}
+	at := strings.LastIndexByte(hosts, '@') + 1
+	first, others, several := strings.Cut(hosts[at:], ",")
+	if u, err = url.Parse(plain + "://" + hosts[:at] + first + tail); err != nil {
+		return nil, "", malformedURL(rawURL)
+	}
+	if port, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || port < 1 || port > 65535) {
+		return nil, "", invalid("port of the store", strconv.Quote(u.Port()), "1 to 65535")
+	}
+	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, o, malformedURL(wantURL + "; " + wantEscaped)
+		return nil, "", malformedURL(rawURL)
 	}
-	u.Scheme = plain
-	if err := checkParameters(u.Query()); err != nil {
-		return nil, o, err
+	if several {
+		query["addr"] = append(query["addr"], strings.Split(others, ",")...)
 	}
-	o = takeOptions(u)
-	switch kind {
-	case "":
-		client, err = newSingle(u)
-	case "cluster":
-		client, err = newCluster(u)
-	case "sentinel":
-		client, err = newSentinel(u)
-	default:
-		return nil, o, badScheme(rawURL)
-	}
-	if err != nil {
-		return nil, o, malformedURL(want(err, u))
-	}
-	return client, o, nil
+	u.RawQuery = query.Encode()
+	return u, kind, nil
 }
 
-// takeOptions removes the parameters of [Options] from the query of u, which has been checked.
-func takeOptions(u *url.URL) (o Options) {
+// takeOptions removes the parameters of [Options] from the query of u, and checks its numbers.
+func takeOptions(u *url.URL) (o Options, err error) {
 	query := u.Query()
 	o.Prefix = query.Get("prefix")
-	o.Queue, _ = strconv.Atoi(query.Get("queue"))
+	if queue := query.Get("queue"); queue != "" {
+		if o.Queue, err = strconv.Atoi(queue); err != nil || o.Queue < 0 {
+			return o, badParameter("queue", queue,
+				"how many callers may wait, such as "+strconv.Itoa(DefaultQueue))
+		}
+	}
 	query.Del("prefix")
 	query.Del("queue")
-	u.RawQuery = query.Encode()
-	return o
-}
-
-// want says what is accepted instead of a URL that go-redis refused with err. It repeats nothing of
-// err that may contain part of a password.
-func want(err error, u *url.URL) string {
-	option, unknown := strings.CutPrefix(err.Error(), "redis: unexpected option: ")
-	switch {
-	case unknown && (u.Query().Has("password") || u.Query().Has("sentinel_password")):
-		// The unknown parameter may be the rest of a password.
-		return "query parameters of go-redis, and in a password %26 for &"
-	case unknown:
-		return "query parameters of go-redis; " + strconv.Quote(option) + " is unknown"
-	case errors.Is(err, errNoMaster):
-		return "the name of the master after the hosts: redis+sentinel://host:port/master-name"
-	case errors.Is(err, errHosts):
-		return "one host; several are for redis+cluster:// and redis+sentinel://"
-	case errors.Is(err, errDatabases):
-		return "no database after the hosts: a Cluster has only one; " + wantEscaped
-	case strings.Contains(err.Error(), "invalid database number"),
-		strings.Contains(err.Error(), "invalid URL path"):
-		return "a database number after the host; " + wantEscaped
-	default:
-		return "valid query parameters, such as dial_timeout=1s; " + wantURL
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if err := checkNumber(name, query.Get(name)); err != nil {
+			return o, err
+		}
 	}
+	u.RawQuery = query.Encode()
+	return o, nil
 }
 
-var (
-	errNoMaster  = errors.New("no master name")
-	errDB        = errors.New("invalid database number")
-	errDatabases = errors.New("a Cluster has no databases")
-	errHosts     = errors.New("several hosts")
-)
+// texts are the parameters of go-redis that are not numbers, although they may look like one.
+var texts = []string{
+	"addr", "client_name", "identitySuffix", "master_name", "password", "username",
+}
 
-func newSingle(u *url.URL) (redis.UniversalClient, error) {
+// orNone are the parameters of which -1 stands for none.
+var orNone = []string{"max_redirects", "max_retries", "pipeline_pool_size"}
+
+// checkNumber rejects numbers at which go-redis panics, when it makes a client or much later.
+func checkNumber(name, value string) error {
+	const largest = 1 << 20
+	least := 0
+	if slices.Contains(orNone, name) {
+		least = -1
+	}
+	n, err := strconv.Atoi(value)
+	if err == nil && (n < least || n > largest) && !slices.Contains(texts, name) {
+		return badParameter(name, value, strconv.Itoa(least)+" to "+strconv.Itoa(largest))
+	}
+	return nil // go-redis rejects what is no number
+}
+
+func badParameter(name, value, want string) error {
+	return invalid(name+" in the store URL", strconv.Quote(value), want)
+}
+
+// newClient makes a client of a kind.
+func newClient(u *url.URL, kind string) (client redis.UniversalClient, err error) {
+	defer func() {
+		if p := recover(); p != nil { // at parameters that do not fit together
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	switch kind {
+	case "cluster":
+		return newCluster(u)
+	case "sentinel":
+		return newSentinel(u)
+	}
 	if u.Query().Has("addr") {
-		return nil, errHosts
+		return nil, invalid("store URL", "of several hosts",
+			"one host; several are for redis+cluster:// and redis+sentinel://")
 	}
 	o, err := redis.ParseURL(u.String())
 	if err != nil {
 		return nil, err
-	}
-	if o.DB < 0 {
-		return nil, errDB
 	}
 	return redis.NewClient(o), nil
 }
 
 func newCluster(u *url.URL) (redis.UniversalClient, error) {
 	if strings.Trim(u.Path, "/") != "" {
-		return nil, errDatabases
+		return nil, invalid("store URL", "of a Cluster with a database",
+			"nothing after the hosts, because a Cluster has only one database")
 	}
 	o, err := redis.ParseClusterURL(u.String())
 	if err != nil {
@@ -161,76 +186,46 @@ func newCluster(u *url.URL) (redis.UniversalClient, error) {
 
 // newSentinel moves the name of the master from the path to the query, as go-redis has it.
 func newSentinel(u *url.URL) (redis.UniversalClient, error) {
-	name, db, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+	name, db, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
 	query := u.Query()
 	if name != "" {
 		query.Set("master_name", name)
-		query.Set("db", "0")
 	}
-	if db != "" {
-		query.Set("db", db)
+	u.Path, u.RawQuery = db, query.Encode()
+	if query.Get("master_name") == "" {
+		return nil, invalid("store URL", "without a master", "redis+sentinel://host:port/master-name")
 	}
-	u.Path, u.RawQuery = "", query.Encode()
 	o, err := redis.ParseFailoverURL(u.String())
 	if err != nil {
 		return nil, err
 	}
-	if o.MasterName == "" {
-		return nil, errNoMaster
-	}
-	if o.DB < 0 {
-		return nil, errDB
-	}
 	return redis.NewFailoverClient(o), nil
 }
 
-// parseHosts parses a URL with one or more hosts, separated by commas. The first stays the host;
-// the others become addr parameters, as in go-redis.
-func parseHosts(rawURL string) (*url.URL, error) {
-	scheme, rest, ok := strings.Cut(rawURL, "://")
-	if !ok {
-		return nil, strconv.ErrSyntax
+// The errors show nothing of a URL but its scheme and its parameters: a password may be anywhere in
+// a URL that was not understood.
+
+// refused makes one error of what go-redis says about u.
+func refused(u *url.URL, err error) error {
+	if _, ok := errors.AsType[*headgate.InvalidError](err); ok {
+		return err
 	}
-	authority, tail := rest, ""
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-		authority, tail = rest[:i], rest[i:]
+	text := strings.TrimPrefix(err.Error(), "redis: ")
+	name, unknown := strings.CutPrefix(text, "unexpected option: ")
+	switch {
+	case unknown && u.Query().Has("password"): // of which it may be the rest
+		return invalid("store URL", "malformed", wantURL+wantEscaped)
+	case unknown:
+		return invalid("parameter "+strconv.Quote(name)+" of the store URL", "unknown",
+			"prefix, queue, or one of go-redis, such as dial_timeout, read_timeout or pool_size")
 	}
-	user := ""
-	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		user, authority = authority[:i+1], authority[i+1:]
-	}
-	hosts := strings.Split(authority, ",")
-	if err := checkHosts(hosts); err != nil {
-		return nil, err
-	}
-	u, err := url.Parse(scheme + "://" + user + hosts[0] + tail)
-	if err != nil {
-		return nil, err
-	}
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return nil, err
-	}
-	for _, host := range hosts[1:] {
-		query.Add("addr", host)
-	}
-	u.RawQuery = query.Encode()
-	return u, nil
+	return invalid("store URL", "invalid: "+text, wantURL)
 }
 
-// The errors show nothing of a URL but its scheme: a password may be anywhere in a URL that was not
-// understood.
-
-func badScheme(rawURL string) error {
-	scheme, _, ok := strings.Cut(rawURL, "://")
-	if !ok {
-		scheme = "without a scheme"
-	} else {
-		scheme = "of scheme " + strconv.Quote(scheme)
+func malformedURL(rawURL string) error {
+	want := wantURL
+	if strings.Contains(rawURL, "@") {
+		want += wantEscaped
 	}
-	return invalid("store URL", scheme, wantURL)
-}
-
-func malformedURL(want string) error {
 	return invalid("store URL", "malformed", want)
 }

@@ -2,16 +2,13 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/internal/redisscript"
-	"github.com/redis/go-redis/v9"
 )
 
 var _ concurrency.Store = (*Store)(nil)
@@ -21,9 +18,9 @@ var permitScript = sync.OnceValue(func() redisscript.Script {
 	return redisscript.New(file("permits"))
 })
 
-// AcquirePermit implements concurrency.Store in one round trip, or two if the first answer is
-// lost. If ctx ends before the answer, the permit is released in the background. If both answers
-// are lost, the permit may be in use until it expires.
+// AcquirePermit implements concurrency.Store in one round trip. If ctx ends before the answer, the
+// permit is released in the background. If the answer is lost, the permit may be in use until it
+// expires.
 func (s *Store) AcquirePermit(
 	ctx context.Context, r concurrency.Request,
 ) (concurrency.Decision, error) {
@@ -40,21 +37,21 @@ func (s *Store) AcquirePermit(
 		return nil
 	})
 	if settled.CompareAndSwap(false, true) {
-		return concurrency.Decision{}, s.dialErrors.explain(ctx, s.explain(err))
+		return concurrency.Decision{}, s.explain(err)
 	}
 	if a.err != nil {
-		return concurrency.Decision{}, s.dialErrors.explain(ctx, s.explain(a.err))
+		return concurrency.Decision{}, s.explain(a.err)
 	}
 	return concurrency.Decision{Limit: r.Limit, InUse: a.inUse, RetryAfter: a.retry}, nil
 }
 
-// RenewPermit implements concurrency.Store in one round trip, or two if the first answer is lost.
+// RenewPermit implements concurrency.Store in one round trip.
 func (s *Store) RenewPermit(ctx context.Context, r concurrency.Request) (held bool, err error) {
 	return s.awaitPermit(ctx, "renew", r)
 }
 
-// ReleasePermit implements concurrency.Store in one round trip, or two if the first answer is
-// lost. After a lost answer it reports held, because the permit may have been in use.
+// ReleasePermit implements concurrency.Store in one round trip. If the answer is lost, the permit
+// may be in use until it expires.
 func (s *Store) ReleasePermit(ctx context.Context, r concurrency.Request) (held bool, err error) {
 	if err := ctx.Err(); err != nil && r.Validate() == nil {
 		go s.callPermit(ctx, "release", r)
@@ -92,33 +89,19 @@ func (s *Store) awaitPermit(
 		return a.err
 	})
 	if err != nil {
-		return false, s.dialErrors.explain(ctx, s.explain(err)) // the call may still write to a
+		return false, s.explain(err) // the call may still write to a
 	}
 	return a.held, nil
 }
 
-// callPermit runs the script, and repeats it once if the answer was lost: the ID makes that safe.
-// It does not end with ctx.
+// callPermit runs the script. It does not end with ctx.
 func (s *Store) callPermit(ctx context.Context, op string, r concurrency.Request) permitAnswer {
-	ctx = context.WithoutCancel(ctx)
-	a := s.callPermitOnce(ctx, op, r)
-	if mayHaveRun(a.err) {
-		a = s.callPermitOnce(ctx, op, r)
-		a.held = a.held || op == "release"
-	}
-	if op == "release" && a.held {
-		s.listener.released(s.permitKey(r.Key))
-	}
-	return a
-}
-
-func (s *Store) callPermitOnce(ctx context.Context, op string, r concurrency.Request) permitAnswer {
 	id := r.ID[:]
 	if r.ID == (concurrency.PermitID{}) {
 		id = nil
 	}
-	keys := []string{s.permitKey(r.Key)}
-	numbers, err := s.clock.Run(ctx, s.client, permitScript(), keys, func(now int64) []any {
+	key, ctx := s.permitKey(r.Key), context.WithoutCancel(ctx)
+	numbers, err := s.clock.Run(ctx, s.client, permitScript(), []string{key}, func(now int64) []any {
 		if !r.At.IsZero() {
 			now = r.At.UnixMicro()
 		}
@@ -130,17 +113,8 @@ func (s *Store) callPermitOnce(ctx context.Context, op string, r concurrency.Req
 	if err != nil {
 		return permitAnswer{err: err}
 	}
-	retry := time.Duration(numbers[2]) * time.Microsecond
-	return permitAnswer{held: numbers[0] == 1, inUse: numbers[1], retry: retry}
-}
-
-// mayHaveRun reports whether a script that ended with err may have run.
-func mayHaveRun(err error) bool {
-	if _, answered := errors.AsType[redis.Error](err); err == nil || answered {
-		return false
+	return permitAnswer{
+		held: numbers[0] == 1, inUse: numbers[1],
+		retry: time.Duration(numbers[2]) * time.Microsecond,
 	}
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "dial" {
-		return false
-	}
-	return !errors.Is(err, redis.ErrClosed) && !errors.Is(err, redis.ErrPoolTimeout)
 }

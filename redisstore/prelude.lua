@@ -20,11 +20,11 @@ local NEVER, BADSTATE, WRONGTYPE, NOROOM = -1, -2, -3, -4
 local MAX = 9007199254740991
 
 -- Each algorithm enters its function here, by its number, which is also the tag of its states:
--- a state begins with the tag and the time at which it changed. The function returns what
--- remains, the wait, the time until the initial state, and if the request is granted and
--- charged the next state ('' is the initial one); then, if the key has to live longer than it
--- does, its expiry in seconds since the Unix epoch. It returns nothing for a value that is not
--- a state of its own, or one that was booked ahead.
+-- a state begins with the tag and the time at which it changed. charge is true, false or 'force',
+-- which charges also what does not fit. The function returns what remains, below 0 if more is used
+-- than the capacity, the wait, the time until the initial state, and if the request is charged the
+-- next state ('' is the initial one); then, if the key has to live longer than it does, its expiry
+-- in seconds since the Unix epoch. Nothing is returned for other values, or one booked ahead.
 local algorithms = {}
 
 -- grace is how much longer a key lives, in microseconds, where times are the caller's. since is

@@ -15,8 +15,7 @@
 // charged. [Store.Stats] counts both.
 //
 // Nothing is charged twice: a request whose answer was lost is not repeated. The error is returned,
-// and the request may have been charged. Only the calls of a concurrency.Limiter, which name the
-// permit by its ID, are repeated once.
+// and the request may have been charged.
 package redisstore
 
 import (
@@ -63,10 +62,9 @@ type Store struct {
 	advices    []redisscript.Advice
 
 	servers
-	stats      stats
-	dialErrors dialErrors // of a client that is owned
-	clock      redisscript.Clock
-	listener   listener // of released permits
+	stats    stats
+	clock    redisscript.Clock
+	listener listener // of released permits
 }
 
 var _ headgate.Store = (*Store)(nil)
@@ -187,7 +185,7 @@ func (s *Store) Ping(ctx context.Context) error {
 func (s *Store) Client() (client redis.UniversalClient, prefix string) { return s.client, s.prefix }
 
 func (s *Store) process(ctx context.Context, cmd redis.Cmder) error {
-	return s.dialErrors.explain(ctx, s.explain(redisscript.Process(ctx, s.client, cmd)))
+	return s.explain(redisscript.Process(ctx, s.client, cmd))
 }
 
 // mode is how a call is decided.
@@ -206,17 +204,20 @@ func (s *Store) decideTogether(
 	c := s.newCall(rs, m)
 	queue := s.queue(c.names[0]) //nolint:contextcheck // the client knows the server by now
 	if err := queue.do(ctx, c); err != nil {
-		return s.dialErrors.explain(ctx, err)
+		return err
 	}
 	return s.explain(c.take(rs, ds))
 }
 
 const max53 = 1<<53 - 1
 
-// within reduces a cost to what a double holds: all costs above the capacity have the same answer,
-// and no state has used 2^53.
-func within(cost int64, l headgate.Limit) int64 {
-	return min(max(cost, -max53), l.Capacity()+1)
+// within returns the cost of r, reduced to what a double holds: all costs above the capacity have
+// the same answer, unless they are charged, and no state has used 2^53.
+func within(r *headgate.Request) int64 {
+	if r.Forced() {
+		return min(r.Cost, max53)
+	}
+	return min(max(r.Cost, -max53), r.Limit.Capacity()+1)
 }
 
 // numbers are what a limit's algorithm needs besides its capacity.

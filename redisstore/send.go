@@ -56,10 +56,10 @@ func (s *Store) trip(batches []*batch, last bool) (moving []*batch) {
 		}
 	}()
 	s.decide(batches)
+	s.count(batches)
 	if !last {
 		moving = movingOf(batches)
 	}
-	s.count(batches, moving)
 	err = nil
 	return moving
 }
@@ -115,7 +115,7 @@ func (s *Store) run(batches []*batch, now int64) {
 type Stats struct {
 	Callers    int64 // calls; a TakeAll over several servers makes one for each key, and refunds
 	Batches    int64 // trips to servers
-	Requests   int64 // requests sent in them
+	Requests   int64 // requests sent in them, again if a key of a Cluster was moving
 	Waiting    int64 // calls that wait to be sent now
 	Busy       int64 // calls rejected with [ErrBusy]
 	NotSent    int64 // calls whose context ended before they were sent: nothing is charged
@@ -137,15 +137,10 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// count counts a trip. The batches of moving keys are counted later.
-func (s *Store) count(batches, moving []*batch) {
-	if len(batches) > len(moving) {
-		s.stats.batches.Add(1)
-	}
+// count counts a trip.
+func (s *Store) count(batches []*batch) {
+	s.stats.batches.Add(1)
 	for _, b := range batches {
-		if slices.Contains(moving, b) {
-			continue
-		}
 		for _, c := range b.calls {
 			s.stats.requests.Add(int64(len(c.requests)))
 		}

@@ -12,7 +12,7 @@ while place <= #requests do
   if what % 4 >= 2 then
     cost, place = unpack('<i7', requests, place)
     what, charge = what - 2, cost ~= 0
-    if what >= 32 then
+    if what >= 32 then -- charged whether or not it fits
       what, charge = what - 32, 'force'
     end
   end

@@ -110,9 +110,9 @@ func TestOpen(t *testing.T) {
 		_ = s.Close()
 	}
 	for _, url := range []string{
-		"", "localhost:6379", "http://localhost", "redis:", "redis+ring://a", "redis://:hush@localhost:notaport", "redis://:hush@host/notadb", "redis://:hush@host/-1", "redis+sentinel://:hush@host/master/-1",
+		"", "localhost:6379", "http://localhost", "redis:", "redis+ring://a", "redis://:hush@localhost:notaport", "redis://:hush@host/notadb",
 		"redis://:hush@localhost?no_such_option=1", "redis+sentinel://:hush@a:1", "redis://localhost?prefix={",
-		"redis://:p@ss/wordhush@localhost:1", "redis://:123/hush@localhost:1", "redis://localhost?password=hush", "redis://:123?queue=hush@localhost", "redis://user:hush", "redis://localhost?pool_size=%hush", "redis://localhost?queue=5;hush", "redis://:67999/hush@localhost", "redis://:hush?x@localhost", "redis://:123?hush@localhost", "redis://:123?prefix={hush@localhost", "redis://:hush@localhost?queue=", "redis://:hush@localhost?queue=-1", "redis+cluster://:hush@a:1?queue=1e3", "redis+sentinel://a:1/m?sentinel_password=hush",
+		"redis://:p@ss/wordhush@localhost:1", "redis://:123/hush@localhost:1", "redis://localhost?password=hush", "redis://:123?queue=hush@localhost", "redis://user:hush", "redis://localhost?pool_size=%hush", "redis://localhost?queue=5;hush", "redis://:67999/hush@localhost", "redis://:hush?x@localhost", "redis://:123?hush@localhost", "redis://:123?prefix={hush@localhost", "redis://:hush@localhost?queue=-1", "redis+cluster://:hush@a:1?queue=1e3", "redis+sentinel://a:1/m?sentinel_password=hush",
 	} {
 		_, err := redisstore.Open(url)
 		if err == nil || strings.Contains(err.Error(), "hush") || strings.Contains(err.Error(), "\n") {

@@ -36,23 +36,23 @@ type crowd struct {
 // waitRate and waitBurst are the limit of the crowds.
 const waitRate, waitBurst = 200, 2
 
-// A crowd comes at once, and newcomers after the pause.
+// A crowd comes at once, and later callers after the pause.
 const (
-	crowdSize, newcomers = 100, 20
+	crowdSize, laterCallers = 100, 20
 
-	pauseFor    = 300 * time.Millisecond
-	newcomersAt = pauseFor + 100*time.Millisecond
-	maxShift    = 20 * time.Millisecond // within a crowd, and within the newcomers
+	pauseFor = 300 * time.Millisecond
+	laterAt  = pauseFor + 100*time.Millisecond
+	maxShift = 20 * time.Millisecond // within a crowd, and within the later callers
 
 	plainCrowds = 2 // make no reservations, and have a key and a cost of their own
 )
 
 // Callers leave at any moment of a Wait (asking, booked, in line), cancel reservations, and lose
-// answers. The others pass in order and at the full rate, and newcomers go behind them: no interval
-// holds more than the limit.
+// answers. The others pass in order and at the full rate, and later callers go behind them: no
+// interval holds more than the limit.
 //
-// Once, callers that left while the server was paused freed their start times for newcomers, and
-// those behind them did not move up: 150 passed where 100 were granted.
+// Once, callers that left while the server was paused freed their start times for later callers,
+// and those behind them did not move up: 150 passed where 100 were granted.
 //
 // HEADGATE_SOAK=2m repeats it with random seeds for as long.
 func TestWaitWhileCallersLeave(t *testing.T) {
@@ -115,9 +115,10 @@ func waitWhileCallersLeave(t *testing.T, kind string, seed uint64) {
 	}
 }
 
-// randomVisits are a crowd of which half leaves, and newcomers. Those of crowd 3 need 1 or 2 tokens.
+// randomVisits are a crowd of which half leaves, and later callers. Those of crowd 3 need 1 or 2
+// tokens.
 func randomVisits(random *rand.Rand, crowd int) []visit {
-	visits := make([]visit, crowdSize+newcomers)
+	visits := make([]visit, crowdSize+laterCallers)
 	for i := range visits {
 		v := &visits[i]
 		v.n, v.at = 1, time.Duration(random.Int64N(int64(maxShift)))
@@ -126,7 +127,7 @@ func randomVisits(random *rand.Rand, crowd int) []visit {
 			v.n += random.Int64N(2)
 		}
 		if i >= crowdSize {
-			v.at += newcomersAt
+			v.at += laterAt
 		} else if i%2 == 0 {
 			v.leaves = v.at + time.Duration(random.Int64N(1<<(10+random.IntN(20))))
 		}
@@ -191,28 +192,28 @@ func (c crowd) check(t *testing.T, i int, kind string, late time.Duration) {
 	}
 	stayed, overtaken, last := c.passed(late)
 	if overtaken > 0 {
-		t.Errorf("crowd %d: newcomers overtook %d of %d", i, overtaken, stayed)
+		t.Errorf("crowd %d: later callers overtook %d of %d", i, overtaken, stayed)
 	}
 	if kind == "answers lost" || i >= plainCrowds {
 		// A start time cannot be cancelled after which a reservation, another cost or another
 		// process has booked, or whose answer was lost.
 		return
 	}
-	if stayed < crowdSize/2+newcomers {
-		t.Errorf("crowd %d: %d passed; want all %d that stayed", i, stayed, crowdSize/2+newcomers)
+	if stayed < crowdSize/2+laterCallers {
+		t.Errorf("crowd %d: %d passed; want all %d that stayed", i, stayed, crowdSize/2+laterCallers)
 	}
 	ideal := time.Duration(stayed) * time.Second / waitRate
 	if kind == "paused" {
 		ideal += pauseFor
 	}
-	ideal = max(ideal, newcomersAt+maxShift+newcomers*time.Second/waitRate)
+	ideal = max(ideal, laterAt+maxShift+laterCallers*time.Second/waitRate)
 	if last > ideal+late+100*time.Millisecond {
 		t.Errorf("crowd %d: the last of %d passed after %s; want %s", i, stayed, last, ideal)
 	}
 }
 
-// passed counts the visits that passed, and those in the line that a newcomer overtook. Reservations
-// keep their start times, and do not move up.
+// passed counts the visits that passed, and those in the line that a later caller overtook.
+// Reservations keep their start times, and do not move up.
 func (c crowd) passed(late time.Duration) (n, overtaken int, last time.Duration) {
 	for i, v := range c.visits {
 		if v.err != nil {

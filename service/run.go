@@ -15,9 +15,12 @@ import (
 	"github.com/headgate/headgate/service/internal/listen"
 )
 
-// bodyTimeout is how long a client may take to send a request to the HTTP listener. A proxy bounds
-// its requests itself, because they may be streams.
-const bodyTimeout = 30 * time.Second
+// How long a client of the HTTP listener may take to send a request, and to receive the answer from
+// then on. A proxy bounds its requests itself, because they may be streams.
+const (
+	bodyTimeout   = 30 * time.Second
+	answerTimeout = time.Minute
+)
 
 // listener is a server on an address.
 type listener struct {
@@ -37,7 +40,11 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer func() { // what a store that is gone holds of this instance expires
+		if err := s.close(); err != nil {
+			s.log.Warn("not everything could be closed", "error", err)
+		}
+	}()
 	if err := s.open(ctx); err != nil {
 		s.closeListeners()
 		return err
@@ -85,7 +92,7 @@ func (s *server) open(ctx context.Context) error {
 func (s *server) addHTTP(name string, on net.Listener, h http.Handler) {
 	server := listen.Server(h)
 	if name == "http" {
-		server.ReadTimeout = bodyTimeout
+		server.ReadTimeout, server.WriteTimeout = bodyTimeout, answerTimeout
 	}
 	server.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
 	s.listeners = append(s.listeners, listener{name, on, server.Serve, func(ctx context.Context) error {

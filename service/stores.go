@@ -29,7 +29,8 @@ type stores struct {
 	cached    headgate.Store // bare, with a cache of denials if it is across a network
 	perSecond headgate.Store // of limits by second in Envoy's dialect; nil: bare
 
-	fallback *fallback.Store // nil if errors are passed on
+	fallback *fallback.Store   // nil if errors are passed on
+	fleet    *redisstore.Fleet // of the policy share
 	closers  []io.Closer
 }
 
@@ -83,7 +84,7 @@ func (s *stores) addFallback(policy config.Policy, log *slog.Logger) error {
 		if err != nil {
 			return err
 		}
-		s.closers = append(s.closers, fleet)
+		s.fleet, s.closers = fleet, append(s.closers, fleet)
 		o.Mode, o.Instances = fallback.Local, fleet.Instances
 	default:
 		o.Mode = fallback.Closed

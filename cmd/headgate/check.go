@@ -129,7 +129,7 @@ func (q *query) reset(ctx context.Context, cmd *cobra.Command) error {
 	}
 	out := bufio.NewWriter(w)
 	for _, l := range limits {
-		text := fmt.Sprintf("%s of %s, store %s", l, printable(q.key), s.describe())
+		text := fmt.Sprintf("%s of %s, store %s", l, keyText(q.key), s.describe())
 		printFolded(out, "reset    ", text, columns(w))
 	}
 	return out.Flush()

@@ -51,6 +51,14 @@ func (q *query) jsonDecision(s *store, decisions []headgate.Decision) jsonDecisi
 	return a
 }
 
+// keyText returns a key as it is printed.
+func keyText(key string) string {
+	if key == "" {
+		return `""`
+	}
+	return printable(key)
+}
+
 func (q *query) printDecision(w io.Writer, s *store, decisions []headgate.Decision, width int) {
 	verdict := "denied"
 	if headgate.Strictest(decisions).Allowed() {
@@ -63,7 +71,7 @@ func (q *query) printDecision(w io.Writer, s *store, decisions []headgate.Decisi
 	line := func(label, format string, a ...any) {
 		printFolded(w, fmt.Sprintf("%-9s", label), fmt.Sprintf(format, a...), width)
 	}
-	line(verdict, "%s, %s, store %s", printable(q.key), what, s.describe())
+	line(verdict, "%s, %s, store %s", keyText(q.key), what, s.describe())
 	for _, d := range decisions {
 		waits := ""
 		if d.ResetAfter > 0 {

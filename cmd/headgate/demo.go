@@ -29,8 +29,8 @@ func newDemo() *cobra.Command {
 		Use:   "demo [--port N] [--redis URL]",
 		Short: "Serve a page that shows limits at work",
 		Long: `Serve a page on which two limits, side by side, decide the same requests. It prints the
-address to open, and runs until it is interrupted. The limits are kept in memory, or in
-the Redis that is given.`,
+address to open, and runs until it is interrupted. The exit code is 0 then. The limits
+are kept in memory, or in the Redis that is given.`,
 		Example: `  headgate demo
   headgate demo --port 0 --redis redis://localhost:6379`,
 		Args: noArgs,
@@ -64,6 +64,9 @@ func (f *demoFlags) store(cmd *cobra.Command) (string, error) {
 	case flags.Changed("redis") && byHost:
 		return "", usagef(cmd,
 			"--redis is given together with --redis-host or --redis-port; give one of them")
+	case strings.HasPrefix(f.redis, "memory"):
+		return "", usagef(cmd, "--redis is %q; want a URL such as redis://localhost:6379, "+
+			"or no --redis to keep limits in memory", f.redis)
 	case flags.Changed("redis"):
 		return f.redis, nil
 	case !byHost:

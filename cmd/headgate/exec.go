@@ -120,7 +120,7 @@ func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Wri
 	turn, err := f.reserve(ctx, l)
 	if err == nil {
 		if delay := turn.Delay(); delay > time.Second && isTerminal(stderr) {
-			fmt.Fprintf(stderr, "headgate: %s may start %s\n", printable(f.key), after(delay))
+			fmt.Fprintf(stderr, "headgate: %s may start %s\n", keyText(f.key), after(delay))
 		}
 		err = awaitStart(ctx, turn)
 	}

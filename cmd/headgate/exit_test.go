@@ -91,7 +91,7 @@ func TestFullStore(t *testing.T) {
 	}
 }
 
-// The answer no is one even if nobody reads it.
+// A denial exits with 1 even if its output is not read.
 func TestNoIsNoUnread(t *testing.T) {
 	var stderr bytes.Buffer
 	code := exec(t.Context(), strings.Fields("check --limit 1/s --cost 2"), nil, broken{syscall.EPIPE}, &stderr)
@@ -164,7 +164,7 @@ func TestFitting(t *testing.T) {
 	}
 }
 
-// A bar fits its terminal, and nothing is drawn where nobody watches.
+// A bar fits its terminal, and nothing is drawn without a terminal.
 func TestProgress(t *testing.T) {
 	for _, c := range []struct {
 		size  int64
@@ -190,7 +190,7 @@ func TestProgress(t *testing.T) {
 	p.show(50)
 	p.clear()
 	if w.Len() > 0 {
-		t.Errorf("drawn for nobody: %q", w.String())
+		t.Errorf("drawn without a terminal: %q", w.String())
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// An interrupt ends a replay of a named pipe that nobody opens to write.
+// An interrupt ends a replay of a named pipe that no process opens to write.
 func TestInterruptOpening(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {

@@ -15,8 +15,22 @@ func limitsFlag(cmd *cobra.Command, texts *[]string, help string) {
 	cmd.Flags().StringArrayVarP(texts, "limit", "l", nil, help)
 }
 
+// singleDash returns an error for -limit, which the flag package reads as -l with the value "imit".
+func singleDash(cmd *cobra.Command) error {
+	texts, _ := cmd.Flags().GetStringArray("limit")
+	for _, text := range texts {
+		if text == "imit" || strings.HasPrefix(text, "imit=") {
+			return notDoubleDash(cmd, "limit")
+		}
+	}
+	return nil
+}
+
 // parseLimits reads the values of --limit, at least one.
 func parseLimits(cmd *cobra.Command, texts []string) ([]headgate.Limit, error) {
+	if err := singleDash(cmd); err != nil {
+		return nil, err
+	}
 	if len(texts) == 0 {
 		return nil, usagef(cmd, "no limit given; add one such as --limit 60/m")
 	}

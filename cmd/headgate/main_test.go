@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs the terminal sessions of testdata/*.txtar. Each begins in a
 // folder with the shop's recorded day, plain, compressed and cut off, and a
 // picture; $REDIS is the URL of a server, $REDIS_HOST and $REDIS_PORT are where it
-// is, and $BUSY is a port that somebody has taken.
+// is, and $BUSY is a port in use.
 func TestScripts(t *testing.T) {
 	server := redistest.Start(t)
 	host, port, _ := net.SplitHostPort(server.Addr)

@@ -108,7 +108,7 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usagef(root, "no verb given; want one of %s", verbs)
 	}
-	root.SuggestionsMinimumDistance = min(len(args[0])/3, 2) // short words resemble many
+	root.SuggestionsMinimumDistance = min((len(args[0])+1)/3, 2) // short words resemble many
 	if like := root.SuggestionsFor(args[0]); len(like) > 0 {
 		return usagef(root, "unknown verb %q; did you mean %s?", args[0], strings.Join(like, " or "))
 	}
@@ -116,6 +116,9 @@ func unknownVerb(root *cobra.Command, args []string) error {
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
+	if err := singleDash(cmd); err != nil {
+		return err
+	}
 	if len(args) > 0 {
 		return usagef(cmd, "unexpected argument %q; want flags only", args[0])
 	}
@@ -143,12 +146,14 @@ func (o *once) Set(text string) error {
 // flagError returns the error of pflag in the words of this command.
 func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		name := e.GetSpecifiedName()
-		dashes := "--"
-		if e.GetSpecifiedShortnames() != "" {
-			dashes = "-"
+		name, short := "--"+e.GetSpecifiedName(), e.GetSpecifiedShortnames()
+		if long, _, _ := strings.Cut(short, "="); cmd.Flags().Lookup(long) != nil {
+			return notDoubleDash(cmd, long)
 		}
-		return usagef(cmd, "unknown flag %q; want one of %s", dashes+name, flagNames(cmd))
+		if short != "" {
+			name = name[1:]
+		}
+		return usagef(cmd, "unknown flag %q; want one of %s", name, flagNames(cmd))
 	}
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		return usagef(cmd, "--%s has no value; add one", e.GetFlag().Name)
@@ -171,6 +176,11 @@ func flagError(cmd *cobra.Command, err error) error {
 		want = "a time with its unit, such as 90s or 5m"
 	}
 	return usagef(cmd, "--%s is %q; want %s", e.GetFlag().Name, e.GetValue(), want)
+}
+
+// notDoubleDash returns the error for the flag name, given with a single dash.
+func notDoubleDash(cmd *cobra.Command, name string) error {
+	return usagef(cmd, "unknown flag %q; did you mean %q?", "-"+name, "--"+name)
 }
 
 // flagNames lists the flags of cmd.

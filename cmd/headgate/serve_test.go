@@ -5,12 +5,19 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"io"
+	"math/big"
 	"net/http"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -176,6 +183,25 @@ func TestServeHints(t *testing.T) {
 	}
 }
 
+// The curl command of the README gets the answer that stands there.
+func TestReadmeServe(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := regexp.MustCompile("```console\n\\$ (curl .*)\n(.*\n)```").FindSubmatch(readme)
+	if session == nil {
+		t.Fatal("the README has no curl command")
+	}
+	s := startServer(t, nil, append([]string{"headgate"}, serveOn...)...)
+	command := strings.Replace(string(session[1]), "127.0.0.1:8080", s.addresses["http"], 1)
+	out, err := osexec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "curl", "curl -s", 1)).Output()
+	if err != nil || string(out) != string(session[2]) {
+		t.Errorf("%s: %v\n%s\nthe README says\n%s", command, err, out, session[2])
+	}
+}
+
 // A Redis that is down at the start is one line; what is answered is up to the policy.
 func TestServeWithoutRedis(t *testing.T) {
 	t.Parallel()
@@ -291,4 +317,27 @@ func TestServeAsRatelimit(t *testing.T) {
 	if code := s.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit %d: %s", code, s.logged())
 	}
+}
+
+// selfSigned returns a certificate for name and its key, in PEM.
+func selfSigned(t *testing.T, name string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
 }

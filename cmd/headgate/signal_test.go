@@ -27,7 +27,7 @@ func TestSignalsEndStalledPipe(t *testing.T) {
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		in, inErr := cmd.StdinPipe()
-		_, outErr := cmd.StdoutPipe() // which nobody reads
+		_, outErr := cmd.StdoutPipe() // which is not read
 		if inErr != nil || outErr != nil {
 			t.Fatal(inErr, outErr)
 		}
@@ -37,7 +37,7 @@ func TestSignalsEndStalledPipe(t *testing.T) {
 		var written atomic.Int64
 		go func() {
 			for err := error(nil); err == nil; written.Add(1) {
-				_, err = io.WriteString(in, "a line that nobody reads\n")
+				_, err = io.WriteString(in, "a line that is not read\n")
 			}
 		}()
 		for before := int64(-1); written.Load() == 0 || written.Load() != before; time.Sleep(200 * time.Millisecond) {

@@ -15,7 +15,7 @@ import (
 var several = regexp.MustCompile(`(?m)^(\d+) @`)
 
 // checkGone fails the test if goroutines that were begun under load for the fault are
-// still there when all is closed, for calls that nobody waits for end by the client's timeouts.
+// still there when all is closed, because calls without a caller end by the client's timeouts.
 func checkGone(t *testing.T, name string) {
 	t.Helper()
 	var left string

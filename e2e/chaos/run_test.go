@@ -54,7 +54,7 @@ func (f fault) run(t *testing.T, stacks []stack) []row {
 	return rows
 }
 
-// end holds what came of e, which nobody asks any more, against what was promised.
+// end compares the results of e, which has no callers any more, with what was promised.
 func (e side) end(t *testing.T, f fault, s *scene, m moments) row {
 	t.Helper()
 	e.checkCharges(t, e.instances[0].redis, f.bound == "")

@@ -18,7 +18,7 @@ type row struct {
 	perSecond     float64
 	grants, bound int64 // of the store
 	own, ownBound int64 // of the instances by themselves
-	over          int64 // the most of any key beyond its limit, whoever granted it
+	over          int64 // the largest excess of any key, by the store or an instance
 	errors, calls int
 	instead       int           // of the calls, those that not the store answered
 	stall, late   time.Duration // of a caller, and of this machine's timers
@@ -101,7 +101,7 @@ func (r row) cells() []string {
 	}
 }
 
-// table prints the rows, as Markdown. It says of limits that refuse somebody alone.
+// table prints the rows, as Markdown. It omits limits that no store can exceed.
 func table(rows [][]row) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 1, ' ', 0)

@@ -55,8 +55,8 @@ func least(t *testing.T) *scene {
 	}
 }
 
-// rotation gives the user a new password again and again, and takes the old one away
-// when nobody comes with it any more. Connections live shortly, so that they need it.
+// rotation gives the user a new password again and again, and removes the old one when
+// no program uses it any more. Connections are short-lived, so that they need the new one.
 func rotation(t *testing.T) *scene {
 	s := redistest.Start(t)
 	makeUser(t, s, false)

@@ -3,6 +3,7 @@ package gateways
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -157,26 +158,45 @@ func TestStoreDown(t *testing.T) {
 	})
 }
 
+// Without a gateway, headgate itself passes requests on.
+func TestProxy(t *testing.T) {
+	t.Parallel()
+	s := &site{app: &app{}, client: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(s.client.CloseIdleConnections)
+	server := httptest.NewServer(s.app)
+	t.Cleanup(server.Close)
+	dir, address := directory(t), freeAddress(t)
+	rules := edit(t, files(t, "caddy.md")["headgate.yaml"], "/m", "/h")
+	write(t, dir, map[string]string{"headgate.yaml": edit(t, rules, "127.0.0.1/32", "192.0.2.1/32")})
+	startHeadgate(t, dir, "--proxy", address+"="+server.URL)
+	s.url = "http://" + address
+	for range 2 {
+		a := s.send(t, "POST", "/login", strings.NewReader("user=x"), forged...)
+		passed(t, s, "a body", a, "POST /login user=x")
+	}
+	denied(t, s, "one too many", s.send(t, "POST", "//login?cost=0", nil, forged...), "login")
+	server.Close()
+	a := s.send(t, "GET", "/", nil)
+	if a.StatusCode != http.StatusBadGateway || a.Header.Get("Ratelimit") == "" {
+		t.Errorf("%s %v %s", a.Status, a.Header, a.body)
+	}
+}
+
 // The commands of nginx.md, one after the other, lead to a denied request.
 func TestNewUser(t *testing.T) {
 	t.Parallel()
 	const place, page = "/tmp/try-headgate", "nginx.md"
 	dir := directory(t)
-	write(t, dir, files(t, page))
-	script := "set -e\ntrap 'kill %1 %2; wait' EXIT\n" + strings.Join(commands(t, page), "")
-	for old, by := range map[string]string{
-		place: dir, "127.0.0.1:8000": freeAddress(t), "serve ": "serve --grpc off --debug off ",
-	} {
-		script = edit(t, script, old, by)
-	}
-	conf := files(t, page)["nginx.conf"]
-	address := strings.TrimPrefix(strings.Fields(script[strings.Index(script, "http://127"):])[0], "http://")
-	conf = edit(t, conf, "127.0.0.1:8000", strings.TrimSuffix(address, "/"))
-	conf = edit(t, conf, "127.0.0.1:3000", freeAddress(t))
-	asked := freeAddress(t)
-	conf = edit(t, conf, "127.0.0.1:8080", asked)
-	script = edit(t, script, "--grpc off", "--http "+asked+" --grpc off")
-	write(t, dir, map[string]string{"nginx.conf": conf})
+	site, service, asked := freeAddress(t), freeAddress(t), freeAddress(t)
+	conf := edit(t, files(t, page)["nginx.conf"], "127.0.0.1:8000", site)
+	conf = edit(t, edit(t, conf, "127.0.0.1:3000", service), "127.0.0.1:8080", asked)
+	write(t, dir, map[string]string{
+		"nginx.conf": conf, "headgate.yaml": files(t, page)["headgate.yaml"],
+	})
+	script := edit(t, strings.Join(commands(t, page), ""), "127.0.0.1:8000", site)
+	script = edit(t, script, place, dir)
+	script = edit(t, script, "headgate serve", "headgate serve --grpc off --debug off --http "+asked)
+	script = "set -e\ntrap 'kill %1 %2; wait' EXIT\n" + script
 	bash := exec.CommandContext(t.Context(), "bash", "-c", script)
 	bash.Dir, _ = filepath.Abs(root)
 	out, err := bash.CombinedOutput()

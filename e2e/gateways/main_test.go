@@ -1,6 +1,7 @@
 package gateways
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -40,7 +41,7 @@ func built(m *testing.M) int {
 		return 1
 	}
 	headgate = filepath.Join(dir, "headgate")
-	build := exec.Command("go", "build", "-o", headgate, "./cmd/headgate")
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", headgate, "./cmd/headgate")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v: %v\n%s", build, err, out)

@@ -11,6 +11,8 @@ import (
 // A block of code whose first line is a comment with a name is the file of that name.
 var block = regexp.MustCompile("(?ms)^( *)```\\w+\n *(?:#|--) ([\\w.-]+)\n(.*?)^ *```$")
 
+var shell = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
+
 // files returns the files on a page.
 func files(t *testing.T, page string) map[string]string {
 	t.Helper()
@@ -25,7 +27,7 @@ func files(t *testing.T, page string) map[string]string {
 func commands(t *testing.T, page string) []string {
 	t.Helper()
 	var found []string
-	for _, m := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(read(t, page), -1) {
+	for _, m := range shell.FindAllStringSubmatch(read(t, page), -1) {
 		found = append(found, m[1])
 	}
 	return found

@@ -2,6 +2,7 @@ package gateways
 
 import (
 	"bytes"
+	"context"
 	"net"
 	"os"
 	"os/exec"
@@ -35,7 +36,7 @@ func (o *output) String() string {
 func start(t *testing.T, dir string, args ...string) *output {
 	t.Helper()
 	out := &output{}
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), args[0], args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, out
 	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
 	if err := cmd.Start(); err != nil {
@@ -114,7 +115,8 @@ func reachable(t *testing.T, address string) bool {
 func directory(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+	err := os.Chmod(filepath.Dir(dir), 0o755) //nolint:gosec // nothing in it is secret
+	if err != nil {
 		t.Fatal(err)
 	}
 	return dir

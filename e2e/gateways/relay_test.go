@@ -1,6 +1,7 @@
 package gateways
 
 import (
+	"context"
 	"io"
 	"net"
 	"sync"
@@ -65,7 +66,7 @@ func (r *relay) pass(in net.Conn) {
 	if r.mode == hung {
 		return
 	}
-	out, err := net.Dial("tcp", r.to)
+	out, err := new(net.Dialer).DialContext(context.Background(), "tcp", r.to)
 	if err != nil {
 		_ = in.Close()
 		return

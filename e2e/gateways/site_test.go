@@ -35,7 +35,7 @@ var gateways = map[string]gateway{
 		page: "caddy.md", config: "Caddyfile",
 		command: []string{"caddy", "run", "--config", "Caddyfile", "--adapter", "caddyfile"},
 		down:    []int{502, 504},
-		failOpen: func(t *testing.T, files map[string]string) {
+		failOpen: func(_ *testing.T, files map[string]string) {
 			site := strings.TrimSuffix(files["Caddyfile"], "}\n")
 			files["Caddyfile"] = site + files["fail-open"] + "}\n"
 		},

@@ -60,6 +60,10 @@ func run(t *testing.T, command []string, of task) []result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// So that go test runs again when the file has changed.
+	if _, err := os.Stat(command[1]); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Stdin = bytes.NewReader(in)
 	var stderr strings.Builder

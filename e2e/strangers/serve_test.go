@@ -5,35 +5,46 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/headgate/headgate/service"
 )
 
-// binary builds headgate once for all tests.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "headgate-strangers")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "headgate")
-	build := exec.Command("go", "build", "-o", path, ".")
-	build.Dir = filepath.Join("..", "..", "cmd", "headgate")
-	build.Stderr = os.Stderr
-	return path, build.Run()
-})
+// serveName is the name under which the binary of the tests is the server. That is quicker than
+// building headgate, and go test knows that the tests depend on its code.
+const serveName = "headgate-serve"
+
+const rules = "testdata/rules.yaml"
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if path, err := binary(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
+	if filepath.Base(os.Args[0]) == serveName {
+		os.Exit(serveUntilTerminated())
 	}
-	os.Exit(code)
+	os.Exit(m.Run())
+}
+
+func serveUntilTerminated() int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	err := service.Run(ctx, service.Options{
+		Files: []string{rules},
+		HTTP:  service.Off, GRPC: "127.0.0.1:0", Debug: "127.0.0.1:0",
+		Grace: service.DefaultGrace, Connections: service.DefaultConnections,
+		Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)), Out: os.Stdout,
+	})
+	if err != nil {
+		os.Stderr.WriteString(err.Error() + "\n")
+		return 1
+	}
+	return 0
 }
 
 // server is a running headgate serve.
@@ -42,17 +53,19 @@ type server struct {
 	debug string
 }
 
-// serve starts headgate serve with the rules of testdata and a memory of its own. It has to end
+// serve starts what headgate serve runs, with the rules of testdata and a memory of its own. It has to end
 // well with the test.
 func serve(t *testing.T) server {
 	t.Helper()
-	path, err := binary()
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(context.Background(), path, "serve",
-		"--config", "testdata/rules.yaml", "--log-format", "json",
-		"--grpc", "127.0.0.1:0", "--debug", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	if _, err := os.Stat(rules); err != nil { // so that go test runs again when it has changed
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.Background(), self)
+	cmd.Args[0] = serveName
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

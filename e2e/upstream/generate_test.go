@@ -10,7 +10,11 @@ import (
 
 // random makes configurations whose keys and values often meet: short, with underscores where
 // gluing is ambiguous, and with * at their end, where upstream's module knows it.
-type random struct{ *rand.Rand }
+type random struct {
+	*rand.Rand
+
+	small bool // limits are such that a few requests reach them, and have no names
+}
 
 func pick[T any](r random, from ...T) T { return from[r.IntN(len(from))] }
 
@@ -73,7 +77,14 @@ func (r random) limit(b *strings.Builder, indent string) {
 		fmt.Fprintf(b, "%s      unlimited: true\n", indent)
 	} else {
 		fmt.Fprintf(b, "%s      unit: %s\n", indent, pick(r, "second", "Minute", "HOUR", "day", "week", "month", "year"))
-		fmt.Fprintf(b, "%s      requests_per_unit: %d\n", indent, r.IntN(1000))
+		most := 1000
+		if r.small {
+			most = 12
+		}
+		fmt.Fprintf(b, "%s      requests_per_unit: %d\n", indent, r.IntN(most))
+	}
+	if r.small {
+		return
 	}
 	if r.IntN(4) == 0 {
 		fmt.Fprintf(b, "%s      name: %s\n", indent, pick(r, "n", "m"))

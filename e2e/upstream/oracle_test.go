@@ -75,7 +75,7 @@ func (o oracle) found(domain string, d *envoy.Descriptor) string {
 	if !l.Unlimited {
 		key = strings.TrimSuffix(keys.GenerateCacheKey(domain, pb, l, 0).Key, "0")
 	}
-	return describe(l.Limit.RequestsPerUnit, int32(l.Limit.Unit), l.Name, l.Unlimited, l.ShadowMode,
+	return describe(l.Limit.GetRequestsPerUnit(), int32(l.Limit.GetUnit()), l.Name, l.Unlimited, l.ShadowMode,
 		l.QuotaMode, l.Replaces, l.Stats.GetKey(), key)
 }
 

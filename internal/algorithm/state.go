@@ -82,8 +82,9 @@ func (l *Rule) forced(used, ask int64) int64 {
 	return used + ask*l.Unit
 }
 
-// scale returns part x to / from, rounded up, at most to, or most if part was more than from. Lua has only doubles, so both compute
-// in doubles; where the product passes 2^53 nonetheless, 1 more makes up for the rounding.
+// scale returns part x to / from, rounded up, at most to, or at most most if part is above from.
+// Lua has only doubles, so both compute in doubles; where the product passes 2^53 nonetheless, 1
+// more makes up for the rounding.
 func scale(part, from, to, most int64) int64 {
 	if from == to {
 		return min(part, most)

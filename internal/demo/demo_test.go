@@ -477,7 +477,7 @@ func TestServe(t *testing.T) {
 	<-over
 }
 
-// Whoever sends slowly, or nothing, is left; an answer has the time that it may take.
+// A client that sends slowly, or nothing, is disconnected; an answer has the time it needs.
 func TestServerTimeouts(t *testing.T) {
 	s := newDemo(t, headgate.NewMemory(0)).server(t.Context())
 	for what, got := range map[string]time.Duration{"the header": s.ReadHeaderTimeout, "the body": s.ReadTimeout, "the next request": s.IdleTimeout} {

@@ -66,7 +66,7 @@ func TestClockOfAnotherMachine(t *testing.T) {
 	})
 }
 
-// Whoever waits for a store that stands still waits for as long as it wants to.
+// A caller waits for a store that does not answer until its own context ends.
 func TestClockOfStoreThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := storeClock{store: slowStore(time.Hour)}

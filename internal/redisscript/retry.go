@@ -8,8 +8,7 @@ import (
 
 // What is sent again: only what proves by its answer that nothing ran. That is NOSCRIPT (with the
 // text of the script), TRYAGAIN (after a pause), NOTIME (see [Clock]), and in redisstore SLOWPATH;
-// the client follows MOVED and ASK by itself. A lost answer is not repeated, but for the permits
-// of package concurrency, which name themselves.
+// the client follows MOVED and ASK by itself. A lost answer is not repeated.
 
 // unknown reports whether err is that the server does not know a script by its name.
 func unknown(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }

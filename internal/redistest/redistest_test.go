@@ -338,7 +338,7 @@ func check(t *testing.T, s *Server, want string, command ...string) {
 	}
 }
 
-// gone says whether nobody listens at addr and dir does not exist.
+// gone reports whether no process listens at addr and dir does not exist.
 func gone(addr, dir string) bool {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(context.Background(), "tcp", addr)

@@ -31,7 +31,7 @@ func (s *Store) Memory() bool { return s.Redis == nil }
 // Open opens the store at rawURL. It connects at the first request.
 func Open(rawURL string) (*Store, error) {
 	scheme, _, _ := strings.Cut(rawURL, "://")
-	switch scheme {
+	switch strings.ToLower(scheme) {
 	case "memory:", "memory":
 		return &Store{
 			Store: headgate.NewMemory(0), Closer: io.NopCloser(nil), Name: "memory:",

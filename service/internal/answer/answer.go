@@ -52,7 +52,7 @@ func FieldNames() []string {
 // Deny answers with the fields of v and a document that says which rule denied, and why.
 func Deny(w http.ResponseWriter, status int, v *rules.Verdict) {
 	SetFields(w.Header(), v)
-	p := Problem{Type: quotaExceeded, Title: titleOfExceeded, Status: status}
+	p := &Problem{Type: quotaExceeded, Title: titleOfExceeded, Status: status}
 	switch v.Reason {
 	case rules.Ban:
 		p.Type, p.Title = notMoreSpecific, http.StatusText(status)
@@ -84,21 +84,23 @@ func (p *Problem) exceeded(v *rules.Verdict) {
 
 // Unavailable answers a request that cannot be decided, because the store is unavailable.
 func Unavailable(w http.ResponseWriter) {
-	Problem{
+	p := &Problem{
 		Type: reducedCapacity, Title: titleOfReduction, Status: http.StatusServiceUnavailable,
 		Detail: "The limits of this request cannot be checked at the moment.",
-	}.Write(w)
+	}
+	p.Write(w)
 }
 
 // Fail answers with a status and a detail.
 func Fail(w http.ResponseWriter, status int, detail string) {
-	Problem{
+	p := &Problem{
 		Type: notMoreSpecific, Title: http.StatusText(status), Status: status, Detail: detail,
-	}.Write(w)
+	}
+	p.Write(w)
 }
 
 // Write answers with p.
-func (p Problem) Write(w http.ResponseWriter) {
+func (p *Problem) Write(w http.ResponseWriter) {
 	body, err := json.Marshal(p)
 	if err != nil {
 		panic(err) // cannot happen: strings and a number

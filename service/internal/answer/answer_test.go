@@ -47,9 +47,18 @@ func TestDeny(t *testing.T) {
 		retry, remain, text string
 		violated            int
 	}{
-		{verdict(t, headgate.NewMemory(0), 2, 1), "3600", "0", "The rule r is exceeded. Retry in 3600 s.", 1},
-		{verdict(t, headgate.NewMemory(0), 1, 2), "", "1", "The rule r can never grant a request of this cost.", 1},
-		{verdict(t, closed, 1, 1), "1", "0", "The rule r cannot be checked at the moment. Retry in 1 s.", 0},
+		{
+			verdict(t, headgate.NewMemory(0), 2, 1),
+			"3600", "0", "The rule r is exceeded. Retry in 3600 s.", 1,
+		},
+		{
+			verdict(t, headgate.NewMemory(0), 1, 2),
+			"", "1", "The rule r can never grant a request of this cost.", 1,
+		},
+		{
+			verdict(t, closed, 1, 1),
+			"1", "0", "The rule r cannot be checked at the moment. Retry in 1 s.", 0,
+		},
 		{
 			rules.Verdict{Rule: "r", Reason: rules.Permits, RetryAfter: time.Second},
 			"1", "", "The rule r allows no more requests at a time.", 1,

@@ -68,9 +68,12 @@ func (f *fixture) ask(ds ...Descriptor) *Response {
 func codes(r *Response) string {
 	short := func(c Code) string { return [...]string{"?", "ok", "over"}[c] }
 	var b strings.Builder
-	b.WriteString(short(r.Code) + ":")
-	for _, s := range r.Statuses {
-		b.WriteString(" " + short(s.Code))
+	b.WriteString(short(r.Code) + ": ")
+	for i, s := range r.Statuses {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(short(s.Code))
 		if s.HasLimit {
 			b.WriteString("/" + string(appendNumber(nil, s.Remaining)))
 		}

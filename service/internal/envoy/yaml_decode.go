@@ -24,7 +24,7 @@ var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
 // SyntaxError is err of the YAML library with the file and the line where the dialect has them.
 func SyntaxError(file string, err error) error {
-	f := &Fault{File: file, Text: "error loading config file: " + err.Error()}
+	f := &FileError{File: file, Text: "error loading config file: " + err.Error()}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		f.Line, _ = strconv.Atoi(m[1])
 	}
@@ -172,7 +172,7 @@ func (r *reader) limitField(p pair, l *RateLimit) {
 	case "unit_multiplier":
 		r.count(p.value, &l.UnitMultiplier)
 		if l.UnitMultiplier == 0 {
-			r.fail(p.value, "unit_multiplier is %q; want a whole number of at least 1", p.value.Value)
+			r.failf(p.value, "unit_multiplier is %q; want a whole number of at least 1", p.value.Value)
 		}
 	case "unlimited":
 		r.boolean(p.value, &l.Unlimited)
@@ -202,10 +202,10 @@ func (r *reader) replaces(n *yaml.Node) (name string) {
 // misplaced is for a known key that means nothing where it is. Upstream ignores it.
 func (r *reader) misplaced(key *yaml.Node, where string) {
 	if ours[key.Value] {
-		r.fail(key, "config error, unknown key '%s' %s", key.Value, where)
+		r.failf(key, "config error, unknown key '%s' %s", key.Value, where)
 		return
 	}
-	r.warn(key, "'%s' has no effect %s", key.Value, where)
+	r.warnf(key, "'%s' has no effect %s", key.Value, where)
 }
 
 func (r *reader) text(value *yaml.Node, to *string) {
@@ -263,14 +263,14 @@ func (r *reader) mismatch(n *yaml.Node, want string) {
 		}
 		value = " `" + value + "`"
 	}
-	r.fail(n, "error loading config file: yaml: cannot unmarshal %s%s into %s", kind(n), value, want)
+	r.failf(n, "error loading config file: yaml: cannot unmarshal %s%s into %s", kind(n), value, want)
 }
 
 // metadata reads any mapping as JSON would hold it.
 func (r *reader) metadata(value *yaml.Node) map[string]any {
 	v, err := r.anything(value)
 	if err != nil {
-		r.fail(value, "error parsing metadata: %s", err.Error())
+		r.failf(value, "error parsing metadata: %s", err.Error())
 		return nil
 	}
 	if v == nil {

@@ -40,15 +40,22 @@ func newHandler(t *testing.T, store headgate.Store, list ...rules.Rule) http.Han
 }
 
 // ask sends a request with header fields, given as "Name: value".
-func ask(h http.Handler, method, address string, fields ...string) *http.Response {
-	r := httptest.NewRequest(method, address, nil)
+func ask(h http.Handler, method, address string, fields ...string) reply {
+	r := httptest.NewRequestWithContext(context.Background(), method, address, nil)
 	for _, f := range fields {
 		name, value, _ := strings.Cut(f, ": ")
 		r.Header.Add(name, value)
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	return w.Result()
+	return reply{w.Code, w.Header(), w.Body.String()}
+}
+
+// reply is the response to a request.
+type reply struct {
+	status int
+	header http.Header
+	body   string
 }
 
 func login(n int64) rules.Rule {
@@ -61,8 +68,8 @@ func login(n int64) rules.Rule {
 }
 
 // remaining is what is left, by the header fields; "none" without fields.
-func remaining(r *http.Response) string {
-	if v := r.Header.Get("X-Ratelimit-Remaining"); v != "" {
+func remaining(r reply) string {
+	if v := r.header.Get("X-Ratelimit-Remaining"); v != "" {
 		return v
 	}
 	return "none"
@@ -98,8 +105,9 @@ func TestInputs(t *testing.T) {
 			if c.applies {
 				want = "4"
 			}
-			if r.StatusCode != 200 || remaining(r) != want || r.Header.Get("Cache-Control") != "no-store" {
-				t.Errorf("%d, %s remain, want %s: %v", r.StatusCode, remaining(r), want, r.Header)
+			if r.status != http.StatusOK || remaining(r) != want ||
+				r.header.Get("Cache-Control") != "no-store" {
+				t.Errorf("%d, %s remain, want %s: %v", r.status, remaining(r), want, r.header)
 			}
 		})
 	}
@@ -117,25 +125,25 @@ func TestDenial(t *testing.T) {
 			// Neither the query nor other fields buy another budget.
 			r := ask(h, method, address+"?cost=0&limit=100/s&rule=x", append(fields, "Cost: 0",
 				"RateLimit: login;r=9", "X-Original-URI: /free", "X-Forwarded-For: 203.0.113.1, 192.0.2.9")...)
-			if r.StatusCode != 200 { // a client of a trusted proxy, and another key
-				t.Errorf("%s %s from another client: %d", method, address, r.StatusCode)
+			if r.status != http.StatusOK { // a client of a trusted proxy, and another key
+				t.Errorf("%s %s from another client: %d", method, address, r.status)
 			}
 			r = ask(h, method, address+"?cost=0&limit=100/s&rule=x", append(fields, "Cost: 0")...)
-			h2 := r.Header
+			h2 := r.header
 			seconds, err := strconv.Atoi(h2.Get("Retry-After"))
-			if r.StatusCode != status || err != nil || seconds < 3590 ||
+			if r.status != status || err != nil || seconds < 3590 ||
 				!strings.HasPrefix(h2.Get("Ratelimit"), `"login";r=0;t=`) ||
 				h2.Get("Cache-Control") != "no-store" {
-				t.Errorf("%s %s: %d %v", method, address, r.StatusCode, h2)
+				t.Errorf("%s %s: %d %v", method, address, r.status, h2)
 			}
 			if status == http.StatusForbidden { // without a body, for nginx to keep its connection
-				if body, err := io.ReadAll(r.Body); len(body) > 0 || err != nil {
-					t.Errorf("%s %s: %q, %v", method, address, body, err)
+				if r.body != "" {
+					t.Errorf("%s %s: %q", method, address, r.body)
 				}
 				continue
 			}
 			var p answer.Problem
-			if err := json.NewDecoder(r.Body).Decode(&p); err != nil || p.Status != status ||
+			if err := json.Unmarshal([]byte(r.body), &p); err != nil || p.Status != status ||
 				len(p.Violated) != 1 || p.Violated[0] != "login" ||
 				!strings.HasPrefix(p.Detail, "The rule login is exceeded. Retry in ") ||
 				h2.Get("Content-Type") != "application/problem+json" {
@@ -155,9 +163,8 @@ func TestNotFound(t *testing.T) {
 		"/authority":          "There is nothing here; want /auth",
 	} {
 		r := ask(h, "GET", address)
-		body, err := io.ReadAll(r.Body)
-		if r.StatusCode != 404 || err != nil || !strings.Contains(string(body), want) {
-			t.Errorf("%s: %d %s, %v", address, r.StatusCode, body, err)
+		if r.status != http.StatusNotFound || !strings.Contains(r.body, want) {
+			t.Errorf("%s: %d %s", address, r.status, r.body)
 		}
 	}
 }
@@ -172,8 +179,8 @@ func (failing) Take(context.Context, headgate.Request) (headgate.Decision, error
 func TestStoreFails(t *testing.T) {
 	for _, address := range []string{"/auth/login", "/auth/nginx/login"} {
 		r := ask(newHandler(t, failing{}, login(1)), "GET", address)
-		if r.StatusCode != 503 || remaining(r) != "none" {
-			t.Errorf("%s: %d %v", address, r.StatusCode, r.Header)
+		if r.status != http.StatusServiceUnavailable || remaining(r) != "none" {
+			t.Errorf("%s: %d %v", address, r.status, r.header)
 		}
 	}
 }
@@ -183,7 +190,8 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := New(nil, Options{}); !errors.As(err, &invalid) {
 		t.Error(err)
 	}
-	if _, err := New(rules.New(failing{}, nil, rules.Options{}), Options{}); !errors.As(err, &invalid) {
+	e := rules.New(failing{}, nil, rules.Options{})
+	if _, err := New(e, Options{}); !errors.As(err, &invalid) {
 		t.Error(err)
 	}
 }
@@ -205,7 +213,8 @@ func TestBodyIsNotWaitedFor(t *testing.T) {
 		"none":            {"\r\n", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			address := server.Listener.Addr().String()
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +225,8 @@ func TestBodyIsNotWaitedFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.StatusCode != 200 || r.Close != c.closed {
+			_ = r.Body.Close()
+			if r.StatusCode != http.StatusOK || r.Close != c.closed {
 				t.Errorf("%d, closed %t, want 200 and %t", r.StatusCode, r.Close, c.closed)
 			}
 		})

@@ -141,6 +141,7 @@ func TestMalformedFrames(t *testing.T) {
 		end  string
 	}{
 		"a good request":              {opens("\x00\x00\x00\x00\x03\x0a\x01e"), "0"},
+		"an empty message":            {opens("\x00\x00\x00\x00\x00"), "0"},
 		"a malformed message":         {opens("\x00\x00\x00\x00\x03\x0a\xffe"), "3"},
 		"a message longer than told":  {opens("\x00\x00\x00\x00\xff\x0a"), "13"},
 		"a message of four gigabytes": {opens("\x00\xff\xff\xff\xff\x0a"), "8"},

@@ -36,13 +36,14 @@ func (f deciderFunc) Decide(ctx context.Context, r *envoy.Request, out *envoy.Re
 func echo(_ context.Context, request *envoy.Request, response *envoy.Response) error {
 	response.Code = envoy.OK
 	for _, d := range request.Descriptors {
-		name := strings.Clone(request.Domain)
+		var name strings.Builder
+		name.WriteString(strings.Clone(request.Domain))
 		for _, e := range d.Entries {
-			name += "/" + e.Key + "=" + e.Value
+			name.WriteString("/" + e.Key + "=" + e.Value)
 		}
 		response.Statuses = append(response.Statuses, envoy.Status{
 			Code: envoy.OK, HasLimit: true, Remaining: 4, Reset: 1500 * time.Millisecond,
-			Limit: envoy.Limit{RequestsPerUnit: 5, Unit: envoy.Minute, Multiplier: 15, Name: name},
+			Limit: envoy.Limit{RequestsPerUnit: 5, Unit: envoy.Minute, Multiplier: 15, Name: name.String()},
 		})
 	}
 	return nil

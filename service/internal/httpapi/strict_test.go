@@ -10,8 +10,10 @@ import (
 func TestStrict(t *testing.T) {
 	f := start(t, nil, Settings{})
 	for _, c := range []struct{ path, body, field, detail string }{
-		{"take", ``, "body", "body is no JSON object; want an object with rule, limit, key, cost, max_wait"},
-		{"take", `[]`, "body", "body is no JSON object"},
+		{"take", ``, "body", "body is empty; want a JSON object"},
+		{"take", `[]`, "body", "body is no JSON object; want an object with rule, limit, key, cost, max_wait"},
+		{"take", ` {"rule" : "login" , "cost" : { "a" : [ "}" ] } } `, "cost", "cost is {"},
+		{"take", `{"cost":[1,{"\"":2}],"rule":"login"}`, "cost", "want a whole number"},
 		{"take", `"x"`, "body", "body is no JSON object"},
 		{"take", `{"rule":"login"`, "body", "it ends too early"},
 		{"take", `{"rule":"login",}`, "body", "body is not JSON"},
@@ -34,6 +36,7 @@ func TestStrict(t *testing.T) {
 		{"take", `{"rule":"login","max_wait":1e999}`, "max_wait", "want a number of seconds"},
 		{"take", `{"rule":"login","key":"` + strings.Repeat("k", 4097) + `"}`, "key", "want a text of at most 4096 bytes"},
 		{"take", "{\"rule\":\"login\",\"key\":\"\xff\"}", "body", "body is not UTF-8"},
+		{"take", `{"rule":"login","key":"\ud800"}`, "key", "want a text without lone surrogates"},
 		{"peek", `{"rule":"login","cost":1}`, "cost", "cost is an unknown field; want rule, limit, key"},
 		{"refund", `{"rule":"login","cost":-1}`, "cost", "cost is -1; want"},
 	} {
@@ -51,6 +54,15 @@ func TestStrict(t *testing.T) {
 		want(t, http.StatusRequestEntityTooLarge, "want at most 65536 bytes")
 	f.post("/v1/take", `{"rule":"nobody","key":"k"}`).
 		want(t, http.StatusNotFound, `rule is \"nobody\"; want the name of a rule in the file`)
+}
+
+// TestCharacters: every text is a key of its own.
+func TestCharacters(t *testing.T) {
+	f := start(t, nil, Settings{})
+	for _, key := range []string{`\u0000`, `\ud83d\ude00`, "ü", `\ufffd`, `\\ud800`, `\"`} {
+		f.post("/v1/take", `{"rule":"login","key":"`+key+`"}`).want(t, 200, `"remaining":4`)
+	}
+	f.post("/v1/take", "{\"rule\":\"login\",\"key\":\"\uFFFD\"}").want(t, 200, `"remaining":3`)
 }
 
 func TestPaths(t *testing.T) {

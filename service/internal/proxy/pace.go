@@ -73,7 +73,7 @@ type pacedBody struct {
 func (b *pacedBody) Read(p []byte) (int, error) {
 	b.bound(true)
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // readers return io.EOF itself
+	if err != nil && err != io.EOF {
 		b.failed.Store(true) // and the bound stays, for the server reads on
 		return n, err
 	}

@@ -89,7 +89,8 @@ func TestAllRulesOrNone(t *testing.T) {
 			t.Fatalf("request %d: %+v", i, v)
 		}
 	}
-	if got, want := seen.since(), "wide allowed, narrow allowed, wide allowed, narrow allowed"; got != want {
+	want := "wide allowed, narrow allowed, wide allowed, narrow allowed"
+	if got := seen.since(); got != want {
 		t.Errorf("%s; want %s", got, want)
 	}
 	v := decide(t, e, login)
@@ -201,7 +202,7 @@ func TestCost(t *testing.T) {
 	)
 	remain := int64(100)
 	for value, cost := range map[string]int64{
-		"5": 5, " 5 ": 5, "": 1, "0": 1, "-50": 1, "x": 1, "1.5": 1, "99999999999999999999": 1,
+		"5": 5, "\t5": 5, "": 1, "0": 1, "-50": 1, "x": 1, "1.5": 1, "99999999999999999999": 1,
 	} {
 		v := decide(t, e, &Request{Path: "/", Header: http.Header{"X-Cost": {value}}})
 		remain -= cost
@@ -238,7 +239,8 @@ func TestTakeHasTheStateOfTheRule(t *testing.T) {
 		}
 	}
 	charges := []Charge{{"login", "ip:192.0.2.1", 1}, {"login", "ip:192.0.2.2", 6}}
-	if v, err := e.TakeAll(t.Context(), charges...); err != nil || v.Allowed || v.RetryAfter != headgate.Never {
+	v, err = e.TakeAll(t.Context(), charges...)
+	if err != nil || v.Allowed || v.RetryAfter != headgate.Never {
 		t.Errorf("%+v, %v", v, err)
 	}
 	if got := left(t, e, "login", "ip:192.0.2.1"); got != 1 {
@@ -307,7 +309,7 @@ func TestStoreFails(t *testing.T) {
 
 func TestAllocations(t *testing.T) {
 	list := []Rule{{Name: "ip", Key: []KeyPart{{Source: "ip"}}, Limits: per(1_000_000)}}
-	for _, name := range strings.Fields("a b c d e f g h i j k l m n o p") {
+	for name := range strings.FieldsSeq("a b c d e f g h i j k l m n o p") {
 		list = append(list, Rule{Name: name, Match: Match{Path: "/" + name}, Limits: per(1)})
 	}
 	e := newEngine(t, Options{Observe: func(Event) {}}, list...)

@@ -78,6 +78,22 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// Values that look like several parts do not make the key of another request.
+func TestKeysDoNotCollide(t *testing.T) {
+	values := []string{"", "a", "|", "a|", "|a", "%7C", "a%7C", "%", "a|header:", "header:a", "7C"}
+	seen := make(map[string]string)
+	for _, x := range values {
+		for _, y := range values {
+			q := &Request{Header: http.Header{"X": {x}, "Y": {y}}}
+			key, pair := keyOf(t, q, "header:X", "header:Y"), x+" and "+y
+			if other, found := seen[key]; found {
+				t.Errorf("%s and %s have the key %s", pair, other, key)
+			}
+			seen[key] = pair
+		}
+	}
+}
+
 func TestClientAddress(t *testing.T) {
 	for _, c := range []struct{ remote, forwarded, trusted, want string }{
 		{"192.0.2.1:80", "203.0.113.9", "", "192.0.2.1"},
@@ -96,7 +112,7 @@ func TestClientAddress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		r.RemoteAddr = c.remote
 		r.Header.Set("X-Forwarded-For", c.forwarded)
 		got := ""
@@ -117,7 +133,8 @@ func TestNamedLimits(t *testing.T) {
 	if limits[0].Name() != "a" || limits[1].Name() != "a.2" || !isNamed("a", limits) {
 		t.Errorf("%s %s", limits[0].Name(), limits[1].Name())
 	}
-	if isNamed("a", limits[1:]) || isNamed("b", limits) || isNamed("a", []headgate.Limit{headgate.PerHour(1)}) {
+	unnamed := []headgate.Limit{headgate.PerHour(1)}
+	if isNamed("a", limits[1:]) || isNamed("b", limits) || isNamed("a", unnamed) {
 		t.Error("other names count as those of the rule")
 	}
 }

@@ -97,6 +97,8 @@ func TestParseMatchRefuses(t *testing.T) {
 func TestNewSetRefuses(t *testing.T) {
 	limits := []headgate.Limit{headgate.PerSecond(1)}
 	two := []headgate.Limit{headgate.PerSecond(1), headgate.PerHour(5)}
+	keyed := Rule{Name: "a", Permits: 1, Key: []KeyPart{{Source: "user"}}}
+	costly := Rule{Name: "a", Permits: 1, Cost: Cost{RequestHeader: "a b"}}
 	for want, list := range map[string][]Rule{
 		`rule "a": there are two of this name`: {
 			{Name: "a", Limits: limits}, {Name: "a", Limits: limits},
@@ -111,9 +113,9 @@ func TestNewSetRefuses(t *testing.T) {
 		`rule "a": limits: headgate: `:           {{Name: "a", Limits: []headgate.Limit{{}}}},
 		`rule "a": limits: 17 are given; want`:   {{Name: "a", Limits: make([]headgate.Limit, 17)}},
 		`rule "a": permits: 65536 is given`:      {{Name: "a", Permits: 65_536}},
-		`rule "a": key: "user" is not a part`:    {{Name: "a", Permits: 1, Key: []KeyPart{{Source: "user"}}}},
+		`rule "a": key: "user" is not a part`:    {keyed},
 		`rule "a": match: "x" is not a path`:     {{Name: "a", Permits: 1, Match: Match{Path: "x"}}},
-		`rule "a": cost: "header:a b" is not a `: {{Name: "a", Permits: 1, Cost: Cost{RequestHeader: "a b"}}},
+		`rule "a": cost: "header:a b" is not a `: {costly},
 	} {
 		if _, err := NewSet(list); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)

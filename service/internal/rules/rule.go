@@ -39,7 +39,8 @@ type Rule struct {
 // Mode says what a rule does with its decisions.
 type Mode uint8
 
-// The modes. A rule in Shadow decides and counts, and denies nothing.
+// The modes. A rule in Shadow decides and counts, and denies nothing. It is asked after those that
+// enforce, by a round trip of its own.
 const (
 	Enforce Mode = iota
 	Shadow
@@ -53,7 +54,7 @@ type Match struct {
 	Path    string   // exact, a prefix such as /x/*, or re: and a regular expression
 }
 
-// KeyPart is one part of a key: ip, ip/64, header:NAME, cookie:NAME, path, host, method, const:TEXT.
+// KeyPart is a part of a key, such as ip, ip/56, header:NAME, cookie:NAME, path or const:TEXT.
 type KeyPart struct {
 	Source string // ip, header, cookie, path, host, method or const
 	Name   string // of a header or cookie; the text of const

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,14 +154,14 @@ func (r *random) text() string {
 		"", "a", "remote_address", "\x00", "é", "日本", "\"\\\n", "192.0.2.1", "\U0001F600",
 		"</script>&\u2028",
 	}
-	text := ""
+	var text strings.Builder
 	for range r.n(4) {
-		text += alphabet[r.n(len(alphabet))]
+		text.WriteString(alphabet[r.n(len(alphabet))])
 	}
 	for range r.n(64) / 60 * 100 {
-		text += "0123456789"
+		text.WriteString("0123456789")
 	}
-	return text
+	return text.String()
 }
 
 func (r *random) request() envoy.Request {

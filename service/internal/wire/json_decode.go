@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"unicode/utf8"
 
 	"github.com/headgate/headgate/service/internal/envoy"
@@ -14,8 +15,8 @@ import (
 // DecodeJSON reads a RateLimitRequest in the JSON form of protobuf into r, and checks its values.
 //
 // Names are in camelCase or snake_case, numbers may be strings, and a unit is a name or a number.
-// An unknown name and one that occurs twice are errors. Half a surrogate pair, which protojson
-// refuses, becomes U+FFFD.
+// An unknown name and one that occurs twice are errors. Two things are read that protojson
+// refuses: half a surrogate pair, as U+FFFD, and WEEK as the unit of a limit.
 func DecodeJSON(message []byte, r *envoy.Request) error {
 	err := decodeJSON(message, r)
 	if err == nil {
@@ -97,8 +98,8 @@ func readUnit(into *envoy.Unit) func(json.Token) error {
 	return func(t json.Token) error {
 		if number, ok := t.(json.Number); ok {
 			v, whole := wholeNumber(number.String())
-			*into = envoy.Unit(min(v, 1<<31-1))
-			if whole {
+			if whole && v <= math.MaxInt32 {
+				*into = envoy.Unit(v)
 				return nil
 			}
 		}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -137,42 +138,31 @@ func readNumber[N uint32 | uint64](into *N) func(json.Token) error {
 
 // wholeNumber reads a JSON number that has no fraction, such as 5, 5.0 or 50e-1.
 func wholeNumber(text string) (uint64, bool) {
-	if v, err := strconv.ParseUint(text, 10, 64); err == nil && (text[0] != '0' || text == "0") {
-		return v, true
-	}
 	if !json.Valid([]byte(text)) || strings.Trim(text, "0123456789.eE+-") != "" {
 		return 0, false
 	}
-	mantissa, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	text, negative := strings.CutPrefix(strings.ToLower(text), "-")
+	mantissa, exponent, _ := strings.Cut(text, "e")
 	whole, fraction, _ := strings.Cut(mantissa, ".")
-	fraction = strings.TrimRight(fraction, "0")
-	shift, err := strconv.ParseInt("0"+strings.TrimPrefix(exponent, "+"), 10, 32)
-	if strings.HasPrefix(exponent, "-") {
-		shift, err = strconv.ParseInt(exponent, 10, 32)
-	}
-	if err != nil {
-		return 0, false
-	}
-	return shifted(whole+fraction, int(shift)-len(fraction))
-}
-
-// shifted is the number digits x 10^by, if it is whole.
-func shifted(digits string, by int) (uint64, bool) {
-	digits = strings.TrimLeft(digits, "0")
+	whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
+	digits := whole + fraction
 	if digits == "" {
 		return 0, true
 	}
-	if by < 0 {
-		by = max(by, -len(digits))
-		if strings.Trim(digits[len(digits)+by:], "0") != "" {
-			return 0, false
-		}
-		digits, by = digits[:len(digits)+by], 0
-	}
-	if len(digits)+by > len("18446744073709551615") {
+	shift, err := strconv.ParseInt(cmp.Or(exponent, "0"), 10, 32)
+	const most = len("18446744073709551615")
+	if err != nil || negative || len(whole)+int(shift) > most {
 		return 0, false
 	}
-	v, err := strconv.ParseUint(digits+strings.Repeat("0", by), 10, 64)
+	zeros := int(shift) - len(fraction) // to append, or to remove if negative
+	if zeros < 0 {
+		zeros = -zeros
+		if zeros >= len(digits) || strings.Trim(digits[len(digits)-zeros:], "0") != "" {
+			return 0, false
+		}
+		digits, zeros = digits[:len(digits)-zeros], 0
+	}
+	v, err := strconv.ParseUint(digits+strings.Repeat("0", zeros), 10, 64)
 	return v, err == nil
 }
 

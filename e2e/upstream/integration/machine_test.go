@@ -1,21 +1,20 @@
-//go:build integration
-
-package upstream
+package integration
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -40,14 +39,14 @@ func (m *machine) redises() {
 	}
 	m.redis("6393", "--replicaof", "127.0.0.1", "6392", "--masterauth", password)
 	m.redis("6398", "--replicaof", "127.0.0.1", "6397", "--masterauth", password)
-	for _, port := range ports(26394, 3) {
+	for _, port := range three(26394) {
 		m.sentinel(port, "6392")
 	}
-	for _, port := range ports(26399, 3) {
+	for _, port := range three(26399) {
 		m.sentinel(port, "6397")
 	}
-	m.cluster(ports(6386, 3))
-	m.cluster(ports(6389, 3))
+	m.cluster(three(6386))
+	m.cluster(three(6389))
 }
 
 // redis starts a server at port.
@@ -83,12 +82,12 @@ func (m *machine) cluster(ports []string) {
 	}
 	cli := filepath.Join(m.path, "redis-cli")
 	args = append(args, "--cluster-replicas", "0", "--cluster-yes")
-	if out, err := exec.Command(cli, args...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(m.t.Context(), cli, args...).CombinedOutput(); err != nil {
 		m.t.Fatalf("redis-cli: %v\n%s", err, out)
 	}
 	m.until("the cluster at "+ports[0]+" is ready", func() bool {
 		for _, port := range ports {
-			out, err := exec.Command(cli, "-a", password, "--no-auth-warning", "-p", port, "cluster", "info").Output()
+			out, err := exec.CommandContext(m.t.Context(), cli, "-a", password, "--no-auth-warning", "-p", port, "cluster", "info").Output()
 			if err != nil || !bytes.Contains(out, []byte("cluster_state:ok")) {
 				return false
 			}
@@ -144,7 +143,7 @@ func (m *machine) start(port, program string, args ...string) {
 	if connects(port) {
 		m.t.Fatalf("port %s is taken; upstream's tests need it", port)
 	}
-	cmd := exec.Command(program, args...)
+	cmd := exec.CommandContext(m.t.Context(), program, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, up := &output{}, false
 	cmd.Stdout, cmd.Stderr = out, out
@@ -173,7 +172,8 @@ func (m *machine) until(what string, ready func() bool) {
 }
 
 func connects(port string) bool {
-	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, time.Second)
+	dialer := net.Dialer{Timeout: time.Second}
+	conn, err := dialer.DialContext(context.Background(), "tcp", "127.0.0.1:"+port)
 	if err != nil {
 		return false
 	}
@@ -183,7 +183,8 @@ func connects(port string) bool {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var c net.ListenConfig
+	l, err := c.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,11 +238,7 @@ func selfSigned(t *testing.T) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
-// ports are n ports from first.
-func ports(first, n int) []string {
-	var all []string
-	for port := first; port < first+n; port++ {
-		all = append(all, fmt.Sprint(port))
-	}
-	return all
+// three are three ports from first.
+func three(first int) []string {
+	return []string{strconv.Itoa(first), strconv.Itoa(first + 1), strconv.Itoa(first + 2)}
 }

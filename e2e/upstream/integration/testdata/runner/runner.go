@@ -86,6 +86,9 @@ func (r *Runner) Stop() {
 // environment is each setting that differs from its default, as a variable.
 func environment(s settings.Settings) []string {
 	var env []string
+	if s.ConfigType != "FILE" {
+		s.RuntimePath = "none" // so that no file stands in for what comes by xDS
+	}
 	v := reflect.ValueOf(s)
 	for i := 0; i < v.NumField(); i++ {
 		tag := v.Type().Field(i).Tag

@@ -1,43 +1,50 @@
-//go:build integration
-
-package upstream
+// Package integration runs upstream's integration tests, as its module has them, against headgate.
+package integration
 
 import (
 	"bytes"
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/service/e2e/upstream"
 )
 
-// integrationTests are upstream's integration tests but for the three that need memcached, which
-// Headgate has no store for.
-var integrationTests = []string{
-	"TestBasicConfig", "TestShareThreshold", "TestBasicAuthConfig", "TestBasicConfig_ExtraTags",
-	"TestBasicReloadConfig", "TestXdsProviderBasicConfig", "TestXdsProviderBasicConfigReload",
-	"TestReloadGRPCServerCerts", "Test_mTLS", "TestBasicTLSConfig", "TestBasicAuthConfigWithRedisCluster",
-	"TestBasicAuthConfigWithRedisSentinel",
+var run = flag.Bool("upstream", false, "run upstream's integration tests, which take minutes and fixed ports")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if !*run {
+		fmt.Println("upstream's integration tests are run by make upstream")
+		return
+	}
+	m.Run()
 }
 
-// TestUpstreamsIntegrationTests runs upstream's integration tests, as its module has them, against
-// headgate. Only the package that would run upstream's server in the test is replaced, by
-// testdata/runner. HEADGATE_UPSTREAM_RUN selects some of the tests.
-func TestUpstreamsIntegrationTests(t *testing.T) {
+// names are upstream's integration tests but for the three that need memcached, which Headgate
+// has no store for.
+var names = flag.String("names", "TestBasicConfig TestShareThreshold TestBasicAuthConfig "+
+	"TestBasicConfig_ExtraTags TestBasicReloadConfig TestXdsProviderBasicConfig "+
+	"TestXdsProviderBasicConfigReload TestReloadGRPCServerCerts Test_mTLS TestBasicTLSConfig "+
+	"TestBasicAuthConfigWithRedisCluster TestBasicAuthConfigWithRedisSentinel", "upstream's tests to run")
+
+// TestUpstream runs upstream's tests. Only the package that would run upstream's server in the
+// test is replaced, by testdata/runner.
+func TestUpstream(t *testing.T) {
 	work := t.TempDir()
-	names := integrationTests
-	if only := os.Getenv("HEADGATE_UPSTREAM_RUN"); only != "" {
-		names = strings.Split(only, ",")
-	}
 	m := &machine{t: t, dir: work, path: filepath.Join(work, "bin")}
 	m.programs()
 	m.redises()
 	cert := m.tunnels()
-	source := copyModule(t, filepath.Join(work, "ratelimit"))
 
-	cmd := exec.Command("go", "test", "-tags", "integration", "-count", "1", "-v", "-timeout", "9m",
+	names := strings.Fields(*names)
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags", "integration", "-count", "1", "-v", "-timeout", "9m",
 		"-run", "^("+strings.Join(names, "|")+")$", "./test/integration")
-	cmd.Dir = source
+	cmd.Dir = copyModule(t, filepath.Join(work, "ratelimit"))
 	cmd.Env = append(os.Environ(), "GOWORK=off", "PATH="+m.path+":"+os.Getenv("PATH"),
 		"HEADGATE_BIN="+filepath.Join(m.path, "ratelimit"), "PROJECT_DIR="+work, "SSL_CERT_FILE="+cert)
 	var out bytes.Buffer
@@ -56,14 +63,19 @@ func TestUpstreamsIntegrationTests(t *testing.T) {
 // copyModule copies upstream's module to dir and replaces its package runner.
 func copyModule(t *testing.T, dir string) string {
 	t.Helper()
-	if err := os.CopyFS(dir, os.DirFS(moduleDir(t))); err != nil {
+	module, err := upstream.ModuleDir(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(module)); err != nil {
 		t.Fatal(err)
 	}
 	shim, err := os.ReadFile("testdata/runner/runner.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "src/service_cmd/runner/runner.go"), shim, 0o644); err != nil {
+	runner := filepath.Join(dir, "src/service_cmd/runner/runner.go")
+	if err := os.WriteFile(runner, shim, 0o600); err != nil { //nolint:gosec // below the test's own directory
 		t.Fatal(err)
 	}
 	return dir
@@ -77,7 +89,8 @@ func (m *machine) programs() {
 		m.t.Fatal(err)
 	}
 	headgate := filepath.Join(m.path, "headgate")
-	if out, err := exec.Command("go", "build", "-o", headgate, "../../cmd/headgate").CombinedOutput(); err != nil {
+	build := exec.CommandContext(m.t.Context(), "go", "build", "-o", headgate, "../../../cmd/headgate")
+	if out, err := build.CombinedOutput(); err != nil {
 		m.t.Fatalf("go build: %v\n%s", err, out)
 	}
 	m.link(headgate, "ratelimit")
@@ -100,6 +113,6 @@ func (m *machine) find(names ...string) string {
 			return path
 		}
 	}
-	m.t.Fatalf("none of %q is installed; run scripts/deps upstream", names)
+	m.t.Fatalf("none of %q is installed; run make upstream", names)
 	return ""
 }

@@ -1,0 +1,154 @@
+// Client of headgate serve, the rate limit server. Node 18 and newer, no dependencies.
+//
+// All durations are seconds. A wait of null means never.
+
+/** A request that was not answered with a decision. */
+export class HeadgateError extends Error {
+  constructor(message, { status, field, cause } = {}) {
+    super(message, { cause });
+    this.name = new.target.name;
+    this.status = status; // of HTTP; undefined without an answer
+    this.field = field; // of the request, if it is wrong
+  }
+}
+
+/** The request is wrong: an unknown rule or token, or a field that is not accepted. */
+export class InvalidError extends HeadgateError {}
+
+/** The server or its store does not answer. A cost may have been charged. */
+export class UnavailableError extends HeadgateError {}
+
+/** withReservation or withPermit was denied; answer says for how long. */
+export class DeniedError extends HeadgateError {
+  constructor(answer) {
+    super(`headgate: denied; retry after ${answer.retry_after} s`, { status: 200 });
+    this.answer = answer;
+  }
+}
+
+/** Client of one server. fetch keeps its connections, and sends a request once. */
+export class Client {
+  #url;
+  #timeout;
+  #headers = { "content-type": "application/json" };
+
+  /** timeout is for a whole request, in seconds. */
+  constructor(url = "http://127.0.0.1:8080", { token, timeout = 2 } = {}) {
+    this.#url = new URL(url).href.replace(/\/$/, "") + "/v1/";
+    this.#timeout = timeout * 1000;
+    if (token) this.#headers.authorization = `Bearer ${token}`;
+  }
+
+  /**
+   * Takes cost tokens of a key: { rule, key, cost, max_wait, force }; or with limit, an inline
+   * limit, instead of rule. A grant with max_wait may be used after answer.wait.
+   */
+  take(request) {
+    return this.#send("POST", "take", request);
+  }
+
+  /** Takes all of a list of { rule, key, cost }, or none. */
+  takeAll(requests) {
+    return this.#send("POST", "take-all", { requests });
+  }
+
+  /** Reports the state of a key: { rule, key }. Nothing is charged. */
+  peek(request) {
+    return this.#send("POST", "peek", request);
+  }
+
+  /** Returns cost tokens to a key: { rule, key, cost }. */
+  refund(request) {
+    return this.#send("POST", "refund", request);
+  }
+
+  /** Takes an estimated cost: { rule, key, cost, max_wait }. Commit answer.id with the real one. */
+  reserve(request) {
+    return this.#send("POST", "reserve", request);
+  }
+
+  /** Settles a reservation at the cost that was used; 0 cancels it. Do it once. */
+  commit(id, cost) {
+    return this.#send("POST", "commit", { id, cost });
+  }
+
+  /**
+   * Reserves, and calls f(reservation), which returns the cost that was used, or undefined if it is
+   * the estimate. If f throws, the reservation is cancelled.
+   */
+  async withReservation(request, f) {
+    const reservation = await this.reserve(request);
+    if (!reservation.allowed) throw new DeniedError(reservation);
+    let used;
+    try {
+      used = await f(reservation);
+    } catch (error) {
+      await this.commit(reservation.id, 0).catch(() => {}); // it stays charged; error matters more
+      throw error;
+    }
+    if (used !== undefined) await this.commit(reservation.id, used);
+    return used;
+  }
+
+  /** Acquires a permit of a key: { rule, key, ttl }. */
+  acquire(request) {
+    return this.#send("POST", "acquire", request);
+  }
+
+  /** Lets a permit expire no sooner than ttl from now. False: it has expired already. */
+  async renew(id, ttl = 60) {
+    return (await this.#send("POST", "renew", { id, ttl })).renewed;
+  }
+
+  /** Releases a permit. False: it had expired. */
+  async release(id) {
+    return (await this.#send("POST", "release", { id })).released;
+  }
+
+  /** Acquires a permit, calls f(permit), returns what f returns, and releases the permit. */
+  async withPermit(request, f) {
+    const permit = await this.acquire(request);
+    if (!permit.allowed) throw new DeniedError(permit);
+    try {
+      return await f(permit);
+    } finally {
+      await this.release(permit.id).catch(() => {}); // it expires
+    }
+  }
+
+  /** Puts a key back in its initial state under a rule. */
+  async reset(rule, key) {
+    await this.#send("DELETE", `keys/${encodeURIComponent(rule)}/${encodeURIComponent(key)}`);
+  }
+
+  async #send(method, path, body) {
+    let response, text;
+    try {
+      response = await fetch(this.#url + path, {
+        method,
+        headers: this.#headers,
+        body: body && JSON.stringify(body),
+        redirect: "error",
+        signal: AbortSignal.timeout(this.#timeout),
+      });
+      text = await response.text();
+    } catch (cause) {
+      const why = cause.cause?.message || cause.message;
+      throw new UnavailableError(`headgate: no answer: ${why}`, { cause });
+    }
+    const { status } = response;
+    let answer;
+    try {
+      answer = JSON.parse(text || "{}");
+    } catch {
+      // the server is behind something that answers for it
+    }
+    if (answer === null || typeof answer !== "object") {
+      throw new UnavailableError("headgate: the answer is no JSON object", { status });
+    }
+    if (response.ok) return answer;
+    const Kind = status >= 500 ? UnavailableError : InvalidError;
+    const detail = answer.detail ?? `status ${status}`;
+    throw new Kind(`headgate: ${detail}`, { status, field: answer.field });
+  }
+}

@@ -1,0 +1,215 @@
+"""Client of headgate serve, the rate limit server. Python 3.8 and newer, no dependencies.
+
+All durations are seconds. A wait of None means never.
+"""
+
+import http.client
+import json
+import threading
+import time
+import urllib.parse
+
+# A connection that was idle for longer is not used again, because the server may have closed it.
+# So a request is sent once: nothing is charged twice.
+_MAX_IDLE = 20.0
+
+
+class Error(Exception):
+    """A request that was not answered with a decision."""
+
+    def __init__(self, message, status=None, field=None):
+        super().__init__(message)
+        self.status = status  # of HTTP; None without an answer
+        self.field = field  # of the request, if it is wrong
+
+
+class Invalid(Error):
+    """The request is wrong: an unknown rule or token, or a field that is not accepted."""
+
+
+class Unavailable(Error):
+    """The server or its store does not answer. A cost may have been charged."""
+
+
+class Denied(Error):
+    """A reservation or permit that was denied is entered by a with statement."""
+
+    def __init__(self, answer):
+        super().__init__("denied; retry after %s s" % answer.retry_after, 200)
+        self.answer = answer
+
+
+class Answer(dict):
+    """An answer of the server, with its members as attributes, such as answer.allowed."""
+
+    _defaults = {"degraded": False, "shadow_denied": False, "wait": 0, "id": None}
+
+    def __getattr__(self, name):
+        if name in self:
+            return self[name]
+        if name in self._defaults:
+            return self._defaults[name]
+        raise AttributeError("the answer has no member " + name)
+
+
+class Reservation(Answer):
+    """An estimated cost. Commit it, or leave a with statement by an exception to cancel it."""
+
+    def commit(self, cost):
+        """Settle at the cost that was used. Do it once."""
+        self._settled = True
+        return self._client._post("commit", {"id": self.id, "cost": cost})
+
+    def cancel(self):
+        """Return what was reserved."""
+        return self.commit(0)
+
+    def __enter__(self):
+        if not self.allowed:
+            raise Denied(self)
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        if kind is not None and not self._settled:
+            try:
+                self.cancel()
+            except Error:
+                pass  # it stays charged, and the exception of the caller matters more
+
+
+class Permit(Answer):
+    """A permit. Leaving a with statement releases it; else it expires after its TTL."""
+
+    def renew(self, ttl=None):
+        """Let it expire no sooner than ttl from now. False: it has expired already."""
+        ttl = self.ttl if ttl is None else ttl
+        return self._client._post("renew", {"id": self.id, "ttl": ttl})["renewed"]
+
+    def release(self):
+        """Release it. False: it had expired."""
+        return self._client._post("release", {"id": self.id})["released"]
+
+    def __enter__(self):
+        if not self.allowed:
+            raise Denied(self)
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        try:
+            self.release()
+        except Unavailable:
+            pass  # it expires
+
+
+class Client:
+    """Client of one server. Threads may share it; each has a connection of its own."""
+
+    def __init__(self, url="http://127.0.0.1:8080", token=None, timeout=2.0, context=None):
+        """timeout is for each step of a request; context is an ssl.SSLContext for https."""
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("url is %r; want http://HOST:PORT or https://HOST:PORT" % url)
+        self._path = parts.path.rstrip("/") + "/v1/"
+        self._parts, self._timeout, self._context = parts, timeout, context
+        self._headers = {"Content-Type": "application/json"}
+        if token:
+            self._headers["Authorization"] = "Bearer " + token
+        self._local = threading.local()
+
+    def take(self, rule=None, key="", cost=1, limit=None, max_wait=0, force=False):
+        """Take cost tokens of key, by a rule of the server or by an inline limit."""
+        body = _target(rule, limit, key, cost=cost)
+        if max_wait:
+            body["max_wait"] = max_wait
+        if force:
+            body["force"] = True
+        return self._post("take", body)
+
+    def take_all(self, requests):
+        """Take all of a list of dicts with rule, key and cost, or none."""
+        answer = self._post("take-all", {"requests": list(requests)})
+        answer["results"] = [Answer(r) for r in answer["results"]]
+        return answer
+
+    def peek(self, rule=None, key="", limit=None):
+        """Report the state of key. Nothing is charged."""
+        answer = self._post("peek", _target(rule, limit, key))
+        answer["limits"] = [Answer(state) for state in answer["limits"]]
+        return answer
+
+    def refund(self, rule=None, key="", cost=1, limit=None):
+        """Return cost tokens to key."""
+        return self._post("refund", _target(rule, limit, key, cost=cost))
+
+    def reserve(self, rule=None, key="", cost=1, limit=None, max_wait=0):
+        """Take an estimated cost. Use it in a with statement, and commit the real one."""
+        body = _target(rule, limit, key, cost=cost)
+        if max_wait:
+            body["max_wait"] = max_wait
+        return self._own(Reservation(self._post("reserve", body)))
+
+    def acquire(self, rule, key="", ttl=60):
+        """Acquire a permit. Use it in a with statement."""
+        return self._own(Permit(self._post("acquire", {"rule": rule, "key": key, "ttl": ttl})))
+
+    def reset(self, rule, key):
+        """Put key back in its initial state under a rule."""
+        path = "keys/%s/%s" % (urllib.parse.quote(rule, ""), urllib.parse.quote(key, ""))
+        self._send("DELETE", path, None)
+
+    def close(self):
+        """Close the connection of this thread."""
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._local.connection = None
+
+    def _own(self, answer):
+        answer.__dict__.update(_client=self, _settled=False)
+        return answer
+
+    def _post(self, path, body):
+        return Answer(self._send("POST", path, json.dumps(body)))
+
+    def _send(self, method, path, body):
+        try:
+            connection = self._connect()
+            connection.request(method, self._path + path, body, self._headers)
+            response = connection.getresponse()
+            status, text = response.status, response.read()
+            self._local.used = time.monotonic()
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            why = str(error) or type(error).__name__
+            raise Unavailable("headgate: no answer: " + why) from error
+        try:
+            answer = json.loads(text) if text else {}
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise Unavailable("headgate: the answer is no JSON object", status)
+        if status >= 300:
+            kind = Unavailable if status >= 500 else Invalid
+            detail = answer.get("detail", "status %d" % status)
+            raise kind("headgate: " + detail, status, answer.get("field"))
+        return answer
+
+    def _connect(self):
+        connection = getattr(self._local, "connection", None)
+        if connection is not None and time.monotonic() - self._local.used <= _MAX_IDLE:
+            return connection
+        self.close()
+        host, port = self._parts.hostname, self._parts.port
+        if self._parts.scheme == "https":
+            connection = http.client.HTTPSConnection(
+                host, port, timeout=self._timeout, context=self._context
+            )
+        else:
+            connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
+        self._local.connection = connection
+        return connection
+
+
+def _target(rule, limit, key, **more):
+    named = {"limit": limit} if rule is None else {"rule": rule}
+    return dict(named, key=key, **more)

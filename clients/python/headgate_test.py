@@ -1,0 +1,126 @@
+"""Tests of headgate.py against the server at HEADGATE_URL, with the rules of clients_test.go."""
+
+import os
+import socket
+import threading
+import unittest
+
+import headgate
+
+URL = os.environ["HEADGATE_URL"]
+
+
+class ClientTest(unittest.TestCase):
+    def setUp(self):
+        self.limits = headgate.Client(URL, token="secret", timeout=10)
+        self.key = "python:" + self.id()
+
+    def tearDown(self):
+        self.limits.close()
+
+    def test_take(self):
+        answer = self.limits.take("login", self.key, 5)
+        self.assertTrue(answer.allowed)
+        self.assertEqual((answer.limit, answer.capacity, answer.remaining), ("5/h", 5, 0))
+        self.assertEqual((answer.retry_after, answer.degraded), (0, False))
+        answer = self.limits.take("login", self.key)
+        self.assertFalse(answer.allowed)
+        self.assertTrue(600 < answer.retry_after <= 720)
+        self.assertIsNone(self.limits.take("login", self.key, 6).retry_after)
+        self.assertTrue(600 < self.limits.take("login", self.key, max_wait=800).wait <= 720)
+        with self.assertRaises(AttributeError):
+            answer.allow
+
+    def test_peek_refund_force_reset(self):
+        self.limits.take("login", self.key, 3)
+        self.assertEqual(self.limits.peek("login", self.key).limits[0].remaining, 2)
+        self.assertEqual(self.limits.refund("login", self.key, 2).remaining, 4)
+        answer = self.limits.take("login", self.key, 10, force=True)
+        self.assertEqual((answer.allowed, answer.remaining), (False, -6))
+        self.limits.reset("login", self.key)
+        self.assertEqual(self.limits.peek("login", self.key).remaining, 5)
+
+    def test_take_all(self):
+        both = [{"rule": "login", "key": self.key, "cost": 4}, {"rule": "tokens", "key": self.key}]
+        answer = self.limits.take_all(both)
+        self.assertEqual([r.remaining for r in answer.results], [1, 999])
+        answer = self.limits.take_all(both)
+        self.assertFalse(answer.allowed)
+        self.assertEqual([r.allowed for r in answer.results], [False, True])
+
+    def test_inline_limit(self):
+        self.assertEqual(self.limits.take(limit="7/h", key=self.key).remaining, 6)
+
+    def test_reserve(self):
+        with self.limits.reserve("tokens", self.key, 800) as reservation:
+            self.assertEqual(reservation.commit(300)["refunded"], 500)
+        with self.assertRaises(ZeroDivisionError):
+            with self.limits.reserve("tokens", self.key, 600):
+                1 / 0
+        self.assertEqual(self.limits.peek("tokens", self.key).remaining, 700)
+        with self.limits.reserve("tokens", self.key, 100):
+            pass  # not settled: used
+        self.assertEqual(self.limits.peek("tokens", self.key).remaining, 600)
+        with self.assertRaises(headgate.Denied) as denied:
+            with self.limits.reserve("tokens", self.key, 700):
+                self.fail("entered")
+        self.assertTrue(denied.exception.answer.retry_after > 0)
+
+    def test_acquire(self):
+        with self.limits.acquire("exports", self.key, ttl=30) as first:
+            self.assertEqual((first.permits, first.in_use, first.ttl), (2, 1, 30))
+            self.assertTrue(first.renew())
+            with self.limits.acquire("exports", self.key):
+                with self.assertRaises(headgate.Denied):
+                    self.limits.acquire("exports", self.key).__enter__()
+        self.assertFalse(first.release())
+        self.assertEqual(self.limits.acquire("exports", self.key).in_use, 1)
+
+    def test_invalid(self):
+        with self.assertRaises(headgate.Invalid) as wrong:
+            self.limits.take("login", self.key, cost=0)
+        self.assertEqual((wrong.exception.status, wrong.exception.field), (400, "cost"))
+        self.assertIn("cost is 0; want", str(wrong.exception))
+        with self.assertRaises(headgate.Invalid) as wrong:
+            headgate.Client(URL, token="other").take("login", self.key)
+        self.assertEqual(wrong.exception.status, 401)
+        with self.assertRaises(ValueError):
+            headgate.Client("127.0.0.1:8080")
+
+    def test_connection_is_kept(self):
+        self.limits.take("tokens", self.key)
+        first = self.limits._local.connection.sock.getsockname()
+        self.limits.take("tokens", self.key)
+        self.assertEqual(self.limits._local.connection.sock.getsockname(), first)
+        self.limits._local.used -= headgate._MAX_IDLE + 1  # as if it had been idle
+        self.limits.take("tokens", self.key)
+        self.assertNotEqual(self.limits._local.connection.sock.getsockname(), first)
+
+    def test_threads(self):
+        def take():
+            client = self.limits
+            for _ in range(20):
+                client.take("tokens", self.key)
+            client.close()
+
+        threads = [threading.Thread(target=take) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(self.limits.peek("tokens", self.key).remaining, 920)
+
+    def test_unavailable(self):
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            client = headgate.Client("http://127.0.0.1:%d" % closed.getsockname()[1])
+            with self.assertRaises(headgate.Unavailable):
+                client.take("login", self.key)
+            closed.listen()  # accepts, and never answers
+            client = headgate.Client("http://127.0.0.1:%d" % closed.getsockname()[1], timeout=0.05)
+            with self.assertRaises(headgate.Unavailable):
+                client.take("login", self.key)
+
+
+if __name__ == "__main__":
+    unittest.main()
