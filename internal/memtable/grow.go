@@ -55,34 +55,38 @@ func (s *Shard) Register(l *algorithm.Rule) bool {
 	return true
 }
 
-// room reports whether a new key may have a slot. If need be it grows the table or drops what
-// has expired. To drop costs a pass over the table, so it is done once in as many new keys as
-// a 16th of the slots, or if a sample promises that it is worth it.
+// room reports whether a new key may have a slot. If need be it drops what has expired, and grows
+// the table unless that is half of it. To drop costs a pass over the table, so if the table cannot
+// grow it is done once in as many new keys as a 16th of the slots, or if an eighth has expired.
 func (s *Shard) room(l *algorithm.Rule, h uint64, now int64, pending int) bool {
 	s.tries++
 	if s.taken+pending < s.bound() {
 		return true
 	}
-	if most := s.maxSlots(); len(s.slots) < most {
-		s.rebuild(l, now, min(2*(len(s.slots)+pending), most))
-	} else if s.tries > len(s.slots)/16 || s.worthRebuilding(h, now) {
+	free, most := s.freeInSample(h, now), s.maxSlots()
+	due := s.tries > len(s.slots)/16 || free >= sample/8
+	if free >= sample/2 || due && len(s.slots) == most {
 		s.rebuild(l, now, len(s.slots))
+	}
+	if s.taken+pending >= s.bound() && len(s.slots) < most {
+		s.rebuild(l, now, min(2*(len(s.slots)+pending), most))
 	}
 	return s.taken+pending < s.bound()
 }
 
-// worthRebuilding reports whether an eighth of some slots beginning at the home of h, which
-// is as good as random, is expired or vacated.
-func (s *Shard) worthRebuilding(h uint64, now int64) bool {
-	const sample = 32
-	free := 0
+// sample is how many slots are looked at to estimate how many are free.
+const sample = 32
+
+// freeInSample counts the slots that are expired or vacated in a sample: those beginning at the
+// home of h, which is as good as random.
+func (s *Shard) freeInSample(h uint64, now int64) (free int) {
 	for i := range min(sample, len(s.slots)) {
 		t := &s.slots[(s.home(h)+i)%len(s.slots)]
 		if t.tag != 0 && (t.vacant() || s.expired(t, s.limits, now)) {
 			free++
 		}
 	}
-	return free >= sample/8
+	return free
 }
 
 // bound is how many slots of the table may be taken: nine in eleven, for short probes.
