@@ -36,20 +36,19 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s, err := newServer(o)
+	s, err := newServer(o) //nolint:contextcheck // a fleet ends when it is closed, and not before
 	if err != nil {
 		return err
 	}
-	defer func() { // what a store that is gone holds of this instance expires
-		if err := s.close(); err != nil {
-			s.log.Warn("not everything could be closed", "error", err)
-		}
-	}()
+	defer s.close()
 	if err := s.open(ctx); err != nil {
 		s.closeListeners()
 		return err
 	}
 	s.announce()
+	if s.firstErr != nil {
+		s.reported(s.firstErr)
+	}
 	return s.serve(ctx)
 }
 
@@ -95,13 +94,14 @@ func (s *server) addHTTP(name string, on net.Listener, h http.Handler) {
 		server.ReadTimeout, server.WriteTimeout = bodyTimeout, answerTimeout
 	}
 	server.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
-	s.listeners = append(s.listeners, listener{name, on, server.Serve, func(ctx context.Context) error {
+	shutdown := func(ctx context.Context) error {
 		err := server.Shutdown(ctx)
 		if err != nil {
 			_ = server.Close()
 		}
 		return err
-	}})
+	}
+	s.listeners = append(s.listeners, listener{name, on, server.Serve, shutdown})
 }
 
 func (s *server) tls(files certs.Files, protocols ...string) (*tls.Config, error) {

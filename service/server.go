@@ -70,8 +70,7 @@ func newServer(o Options) (*server, error) {
 	if err != nil && s.env == nil {
 		return nil, err
 	}
-	s.firstErr = err
-	if err != nil {
+	if s.firstErr = err; err != nil {
 		s.first = &config.Config{}
 	}
 	s.o.complete(s.first.Listen)
@@ -111,16 +110,13 @@ func (s *server) build() (err error) {
 	s.buildEnvoy()
 	s.registerStore()
 	s.watcher = s.newWatcher()
-	if s.firstErr != nil {
-		s.reported(s.firstErr)
-	}
 	if s.env != nil && s.env.ForceStart {
 		s.health.set(waitsForConfig, false)
 	}
-	if s.firstErr != nil || s.xds() {
-		return nil
+	if s.firstErr == nil && !s.xds() {
+		return s.apply(s.first)
 	}
-	return s.apply(s.first)
+	return nil
 }
 
 // trust makes proxies those whose X-Forwarded-For counts.
@@ -252,8 +248,13 @@ func (s *server) ping(ctx context.Context) error {
 	return err
 }
 
-// close closes what newServer opened.
-func (s *server) close() error { return s.stores.close() }
+// close closes what newServer opened. Without Redis, a fleet cannot be left: the others count this
+// instance for some seconds more.
+func (s *server) close() {
+	if err := s.stores.close(); err != nil {
+		s.log.Warn("the store was not closed well", "error", err)
+	}
+}
 
 // proxy returns what limits requests and passes them on.
 func (s *server) proxy(p Proxy) (http.Handler, error) {

@@ -49,7 +49,7 @@ func (d *Domain) Check() []error {
 	b := builder{config: &Config{domains: map[string]*node{}}}
 	b.add(d, false)
 	if len(b.errs) == 0 {
-		d.Warnings = append(d.Warnings, d.collisions(d.Descriptors)...)
+		d.Warnings = d.collisions(d.Descriptors)
 	}
 	return b.errs
 }

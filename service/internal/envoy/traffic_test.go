@@ -67,6 +67,20 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
+// half denies by half of each limit, as a fallback may while the store fails.
+type half struct{ headgate.Store }
+
+func (h half) Take(_ context.Context, r headgate.Request) (headgate.Decision, error) {
+	return headgate.Decision{Limit: r.Limit.Share(2), RetryAfter: 1, ResetAfter: 1}, nil
+}
+
+func TestDegradedDecisions(t *testing.T) {
+	f := newFixtureWith(t, half{}, nil, Options{LocalCacheBytes: 1}, twoLimits)
+	f.want("over: over/0", desc("a=1"))
+	f.want("over: over/0", desc("a=1")) // which the local cache does not remember
+	f.counted("a", "total_hits=2 over_limit=2")
+}
+
 // TestRedis decides in two real servers, as upstream's integration tests do.
 func TestRedis(t *testing.T) {
 	open := func() headgate.Store {

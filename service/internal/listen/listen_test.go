@@ -69,8 +69,9 @@ func TestSlowHeader(t *testing.T) {
 		go func() { _, _ = io.WriteString(quick, "GET / HTTP/1.1\r\nHost: h\r\n\r\n") }()
 		resp, err := http.ReadResponse(bufio.NewReader(quick), nil)
 		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Errorf("a quick client: %v, %v", resp, err)
+			t.Fatalf("a quick client: %v, %v", resp, err)
 		}
+		resp.Body.Close()
 		quick.Close()
 		synctest.Wait()
 	})
