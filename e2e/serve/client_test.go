@@ -67,10 +67,10 @@ type answer struct {
 	err      error
 }
 
-// take asks for a token of a rule over HTTP.
-func (c *client) take(ctx context.Context, rule, key string) answer {
-	body := fmt.Sprintf(`{"rule":%q,"key":%q}`, rule, key)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/v1/take", strings.NewReader(body))
+// take asks for a token of a rule over HTTP, for one key.
+func (c *client) take(ctx context.Context, rule string) answer {
+	body := strings.NewReader(fmt.Sprintf(`{"rule":%q,"key":"header:a"}`, rule))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/v1/take", body)
 	if err != nil {
 		return answer{err: err}
 	}
@@ -95,16 +95,14 @@ func (c *client) take(ctx context.Context, rule, key string) answer {
 }
 
 // limit asks for a hit of a descriptor over gRPC, on the connection of number i.
-func (c *client) limit(ctx context.Context, i int, key, value string) answer {
-	response, err := c.grpc[i%len(c.grpc)].ShouldRateLimit(ctx, request(key, value))
+func (c *client) limit(ctx context.Context, i int, key string) answer {
+	response, err := c.grpc[i%len(c.grpc)].ShouldRateLimit(ctx, &rls.RateLimitRequest{
+		Domain: "edge", Descriptors: []*common.RateLimitDescriptor{{
+			Entries: []*common.RateLimitDescriptor_Entry{{Key: key}},
+		}},
+	})
 	if err != nil {
 		return answer{err: err}
 	}
 	return answer{granted: response.GetOverallCode() == rls.RateLimitResponse_OK}
-}
-
-func request(key, value string) *rls.RateLimitRequest {
-	return &rls.RateLimitRequest{Domain: "edge", Descriptors: []*common.RateLimitDescriptor{{
-		Entries: []*common.RateLimitDescriptor_Entry{{Key: key, Value: value}},
-	}}}
 }

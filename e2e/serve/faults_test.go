@@ -133,11 +133,11 @@ func ask(c *client, n int) (int, answer) {
 	defer cancel()
 	switch n / 2 % 4 { // with two servers, each gets all kinds
 	case 0:
-		return overGRPC, c.limit(ctx, n, "narrow", "")
+		return overGRPC, c.limit(ctx, n, "narrow")
 	case 1:
-		return wide, c.limit(ctx, n, "wide", "")
+		return wide, c.limit(ctx, n, "wide")
 	}
-	return overHTTP, c.take(ctx, "api", "header:a")
+	return overHTTP, c.take(ctx, "api")
 }
 
 // fleet starts the servers of a policy. For share they are two, which know of each other at once:
@@ -204,7 +204,10 @@ func (f fault) run(t *testing.T, policy string) row {
 	var clients []*client
 	for _, one := range servers {
 		clients = append(clients, newClient(t, one))
-		until(t, "connected", func() bool { _, a := ask(clients[len(clients)-1], 0); return a.err == nil })
+		until(t, "connected", func() bool {
+			_, a := ask(clients[len(clients)-1], 0)
+			return a.err == nil
+		})
 	}
 	var late lateness
 	l := start(clients, rate, &late, ask)

@@ -21,7 +21,7 @@ type load struct {
 	stop  func() []result // ends the load and returns all answers
 }
 
-// late is by how much the timers of this machine were late at most.
+// lateness is by how much the timers of this machine were late at most.
 type lateness struct {
 	mu   sync.Mutex
 	most time.Duration
@@ -42,16 +42,19 @@ func (l *lateness) value() time.Duration {
 // tick is the time between the bursts of a load.
 const tick = 5 * time.Millisecond
 
-// start sends rate requests a second in all to the clients in turn. Ask sends request n.
-func start(clients []*client, rate int, late *lateness, ask func(c *client, n int) (kind int, a answer)) *load {
+// asking sends request n.
+type asking func(c *client, n int) (kind int, a answer)
+
+// start sends rate requests a second in all to the clients in turn.
+func start(clients []*client, rate int, late *lateness, ask asking) *load {
 	l := &load{began: time.Now()}
 	over, ended := make(chan struct{}), make(chan struct{})
 	var mu sync.Mutex
 	var results []result
 	go func() {
 		defer close(ended)
-		var asking sync.WaitGroup
-		defer asking.Wait()
+		var asked sync.WaitGroup
+		defer asked.Wait()
 		ticker := time.NewTicker(tick)
 		defer ticker.Stop()
 		for n, last := 0, l.began; ; {
@@ -63,7 +66,7 @@ func start(clients []*client, rate int, late *lateness, ask func(c *client, n in
 			late.add(time.Since(last) - tick)
 			last = time.Now()
 			for due := int(time.Since(l.began).Seconds() * float64(rate)); n < due; n++ {
-				asking.Go(func() {
+				asked.Go(func() {
 					r := result{server: n % len(clients), start: time.Since(l.began)}
 					r.kind, r.answer = ask(clients[r.server], n)
 					r.end = time.Since(l.began)

@@ -25,7 +25,10 @@ rules:
 domains:
   - domain: edge
     descriptors:
-      - {key: user, value: "u*", detailed_metric: true, rate_limit: {unit: second, requests_per_unit: 5}}
+      - key: user
+        value: "u*"
+        detailed_metric: true
+        rate_limit: {unit: second, requests_per_unit: 5}
       - {key: plain, value: "u*", rate_limit: {unit: second, requests_per_unit: 5}}
       - {key: named, value_to_metric: true, rate_limit: {unit: second, requests_per_unit: 5}}
 `
@@ -42,8 +45,8 @@ func takeAll(rule string) traffic {
 		for i := range together {
 			fmt.Fprintf(&b, `,{"rule":%q,"key":"header:user-%d"}`, rule, n+i)
 		}
-		body := `{"requests":[` + b.String()[1:] + `]}`
-		r, err := c.web.Post(c.base+"/v1/take-all", "application/json", strings.NewReader(body)) //nolint:noctx // the server is ours
+		body := strings.NewReader(`{"requests":[` + b.String()[1:] + `]}`)
+		r, err := c.web.Post(c.base+"/v1/take-all", "application/json", body) //nolint:noctx // ours
 		if err != nil {
 			t.Error(err)
 			return
@@ -115,7 +118,7 @@ func TestMemoryIsFlat(t *testing.T) {
 					f.name, f.keys/5, before, rssBefore, f.keys, after, rss)
 				// What is alive are the keys of the last seconds, in tables that double.
 				if grown, most := after-before, pick(4, 16); grown > most<<10 {
-					t.Errorf("%s: %d KiB more are live after %d keys than after a fifth of them; want at most %d MiB",
+					t.Errorf("%s: %d KiB more are live after %d keys than after a fifth; want at most %d MiB",
 						f.name, grown, f.keys, most)
 				}
 				if rss > rssBefore*5/4+32<<10 {
@@ -123,7 +126,7 @@ func TestMemoryIsFlat(t *testing.T) {
 						f.name, rss, f.keys, rssBefore)
 				}
 			}
-			if _, text := get(t, "http://"+s.http+"/metrics"); strings.Count(text, "\n") > 30_000 {
+			if text := get(t, "http://"+s.http+"/metrics"); strings.Count(text, "\n") > 30_000 {
 				t.Errorf("the metrics have %d lines", strings.Count(text, "\n"))
 			}
 		})
@@ -151,7 +154,7 @@ var heapAlloc = regexp.MustCompile(`# HeapAlloc = (\d+)`)
 // heap returns what is alive after a garbage collection, in KiB.
 func (s *server) heap(t *testing.T) int {
 	t.Helper()
-	_, text := get(t, "http://"+s.debug+"/debug/pprof/heap?debug=1&gc=1")
+	text := get(t, "http://"+s.debug+"/debug/pprof/heap?debug=1&gc=1")
 	found := heapAlloc.FindStringSubmatch(text)
 	if found == nil {
 		t.Fatalf("no HeapAlloc in %.100s", text)

@@ -74,13 +74,13 @@ func askReloaded(c *client, n int) (int, answer) {
 	defer cancel()
 	switch kind := n % 4; kind {
 	case countedHTTP:
-		return kind, c.take(ctx, "counted", "header:a")
+		return kind, c.take(ctx, "counted")
 	case countedGRPC:
-		return kind, c.limit(ctx, n, "counted", "")
+		return kind, c.limit(ctx, n, "counted")
 	case openHTTP:
-		return kind, c.take(ctx, "open", "header:a")
+		return kind, c.take(ctx, "open")
 	default:
-		return kind, c.limit(ctx, n, "wide", "")
+		return kind, c.limit(ctx, n, "wide")
 	}
 }
 

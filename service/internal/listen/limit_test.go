@@ -55,7 +55,7 @@ func TestANewConnectionReplacesAnIdleOne(t *testing.T) {
 			close(asked)
 			<-answer
 		}
-		_, _ = io.WriteString(w, r.URL.Path)
+		_, _ = io.WriteString(w, r.URL.Path) //nolint:gosec // a test
 	}))
 	go func() { _ = server.Serve(l) }()
 	defer server.Close()

@@ -112,7 +112,8 @@ func TestSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if second, err := On(t.Context(), "--grpc", "unix:"+path, Bounds{Connections: 1}, nil); err == nil {
+	second, err := On(t.Context(), "--grpc", "unix:"+path, Bounds{Connections: 1}, nil)
+	if err == nil {
 		second.Close()
 		t.Error("a socket that is served is replaced")
 	}
