@@ -66,9 +66,10 @@ func start(clients []*client, rate int, late *lateness, ask asking) *load {
 			late.add(time.Since(last) - tick)
 			last = time.Now()
 			for due := int(time.Since(l.began).Seconds() * float64(rate)); n < due; n++ {
+				number := n
 				asked.Go(func() {
-					r := result{server: n % len(clients), start: time.Since(l.began)}
-					r.kind, r.answer = ask(clients[r.server], n)
+					r := result{server: number % len(clients), start: time.Since(l.began)}
+					r.kind, r.answer = ask(clients[r.server], number)
 					r.end = time.Since(l.began)
 					mu.Lock()
 					defer mu.Unlock()
