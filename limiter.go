@@ -132,8 +132,8 @@ func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, er
 }
 
 // Charge charges n tokens that key has used already, whether or not they fit. n must be at least 1.
-// What is used beyond a limit delays the requests after it; see [Request.Force]. The decision says
-// whether the tokens fitted.
+// Tokens beyond a limit delay later requests; see [Request.Force]. The decision reports whether
+// the tokens fitted.
 func (l *Limiter) Charge(ctx context.Context, key string, n int64) (Decision, error) {
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil {
