@@ -62,7 +62,7 @@ func apiSettings(c *config.Config) httpapi.Settings {
 	return httpapi.Settings{Tokens: c.API.Tokens, AllowInlineLimits: c.API.AllowInlineLimits}
 }
 
-// warnOfRestart says what has changed in c and counts after a restart only.
+// warnOfRestart says what has changed in c and takes effect only after a restart.
 func (s *server) warnOfRestart(c *config.Config) {
 	for field, changed := range map[string]bool{
 		"store":            c.Store != s.first.Store,
@@ -72,7 +72,7 @@ func (s *server) warnOfRestart(c *config.Config) {
 		"trust":            !slices.Equal(c.Trust, s.first.Trust),
 	} {
 		if changed {
-			s.log.Warn("a change counts after a restart only", "field", field)
+			s.log.Warn("the change takes effect after a restart", "field", field)
 		}
 	}
 }
@@ -110,5 +110,5 @@ func (s *server) reported(err error) {
 	}
 	s.metrics.Loaded("", time.Time{}, err)
 	s.envoyMetrics.Statistics.ConfigLoadError.Add(1)
-	s.log.Error("the new configuration cannot be used; the one in force stays", "error", err)
+	s.log.Error("the new configuration is invalid; the current one stays in force", "error", err)
 }

@@ -63,7 +63,8 @@ func openURL(url string, policy config.Policy, log *slog.Logger) (*stores, error
 func (s *stores) addFallback(policy config.Policy, log *slog.Logger) error {
 	o := fallback.Options{Timeout: fallbackTimeout, OnChange: func(degraded bool, err error) {
 		if degraded {
-			log.Error("the store fails", "store", s.name, "error", err, "policy", string(policy))
+			log.Error("the store failed; the fallback decides",
+				"store", s.name, "error", err, "policy", string(policy))
 		} else {
 			log.Warn("the store answers again", "store", s.name)
 		}

@@ -63,7 +63,7 @@ func TestPolicies(t *testing.T) {
 			for range 10 {
 				take(t, s.bare, r)
 			}
-			if !s.fallback.Stats().Degraded || !strings.Contains(log.String(), "the store fails") {
+			if !s.fallback.Stats().Degraded || !strings.Contains(log.String(), "the store failed") {
 				t.Errorf("the circuit is not open: %+v\n%s", s.fallback.Stats(), log.String())
 			}
 			proxy.Heal()
