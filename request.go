@@ -13,7 +13,7 @@ type Request struct {
 	// Key is who or what is limited: any bytes. The empty key is a key like any other.
 	Key string
 
-	// Limit is the rule to decide by. Required.
+	// Limit is the limit that decides. Required.
 	Limit Limit
 
 	// Cost is the number of tokens that the request takes. 0 peeks: nothing is charged, and the
