@@ -56,7 +56,8 @@ func (s *server) openOTel() (observe.Observer, error) {
 		}
 		return nil
 	}))
-	m, err := otellimit.New(provider.Meter("github.com/headgate/headgate/service"), otellimit.Options{})
+	meter := provider.Meter("github.com/headgate/headgate/service")
+	m, err := otellimit.New(meter, otellimit.Options{})
 	if err != nil {
 		return observe.Observer{}, err
 	}

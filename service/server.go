@@ -45,7 +45,7 @@ type server struct {
 	overrides    *overrides.Table
 	api          *httpapi.Handler
 	auth         http.Handler
-	client       func(*http.Request) netip.Addr
+	trusted      atomic.Pointer[func(*http.Request) netip.Addr]
 	listeners    []listener
 	storeUp      atomic.Bool
 	watcher      *watch.Watcher
@@ -70,8 +70,7 @@ func newServer(o Options) (*server, error) {
 	if err != nil && s.env == nil {
 		return nil, err
 	}
-	s.firstErr = err
-	if err != nil {
+	if s.firstErr = err; err != nil {
 		s.first = &config.Config{}
 	}
 	s.o.complete(s.first.Listen)
@@ -101,8 +100,7 @@ func (s *server) build() (err error) {
 	if err != nil {
 		return err
 	}
-	s.client, err = rules.ClientAddress(s.first.Trust)
-	if err != nil {
+	if err := s.trust(s.first.Trust); err != nil {
 		return err
 	}
 	s.auth, err = forwardauth.New(s.engine, forwardauth.Options{Client: s.client})
@@ -112,17 +110,26 @@ func (s *server) build() (err error) {
 	s.buildEnvoy()
 	s.registerStore()
 	s.watcher = s.newWatcher()
-	if s.firstErr != nil {
-		s.reported(s.firstErr)
-	}
 	if s.env != nil && s.env.ForceStart {
 		s.health.set(waitsForConfig, false)
 	}
-	if s.firstErr != nil || s.xds() {
-		return nil
+	if s.firstErr == nil && !s.xds() {
+		return s.apply(s.first)
 	}
-	return s.apply(s.first)
+	return nil
 }
+
+// trust makes proxies those whose X-Forwarded-For counts.
+func (s *server) trust(proxies []netip.Prefix) error {
+	client, err := rules.ClientAddress(proxies)
+	if err == nil {
+		s.trusted.Store(&client)
+	}
+	return err
+}
+
+// client returns the address of the client of r.
+func (s *server) client(r *http.Request) netip.Addr { return (*s.trusted.Load())(r) }
 
 func (s *server) openOverrides() *overrides.Table {
 	if s.stores.redis == nil {
@@ -241,8 +248,13 @@ func (s *server) ping(ctx context.Context) error {
 	return err
 }
 
-// close closes what newServer opened.
-func (s *server) close() error { return s.stores.close() }
+// close closes what newServer opened. Without Redis, a fleet cannot be left: the others count this
+// instance for some seconds more.
+func (s *server) close() {
+	if err := s.stores.close(); err != nil {
+		s.log.Warn("the store was not closed well", "error", err)
+	}
+}
 
 // proxy returns what limits requests and passes them on.
 func (s *server) proxy(p Proxy) (http.Handler, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -145,8 +146,8 @@ func (s *stores) ping(ctx context.Context) error {
 // close closes what open opened, the last first.
 func (s *stores) close() error {
 	var errs []error
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		errs = append(errs, s.closers[i].Close())
+	for _, c := range slices.Backward(s.closers) {
+		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -35,46 +35,46 @@ func TestPolicies(t *testing.T) {
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
-			proxy := redistest.StartProxy(t, redis.Addr)
-			var log buffer
-			s, err := openURL("redis://"+proxy.Addr+"?prefix="+string(policy), policy,
-				slog.New(slog.NewTextHandler(&log, nil)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.close()
-			r := headgate.Request{Key: "k", Limit: headgate.PerHour(100), Cost: 1}
-			if s.fleet != nil { // which counts this instance with its first heartbeat
-				if err := s.fleet.Heartbeat(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if d := take(t, s.cached, r); d.Degraded() || !d.Allowed() {
-				t.Fatalf("with Redis: %+v", d)
-			}
-			proxy.Cut(1)
-			var d headgate.Decision
-			for !d.Degraded() {
-				d = take(t, s.cached, r)
-			}
-			if d.Allowed() != allowed {
-				t.Errorf("without Redis: %+v", d)
-			}
-			for range 10 {
-				take(t, s.bare, r)
-			}
-			if !s.fallback.Stats().Degraded || !strings.Contains(log.String(), "the store failed") {
-				t.Errorf("the circuit is not open: %+v\n%s", s.fallback.Stats(), log.String())
-			}
-			proxy.Heal()
-			until := time.Now().Add(10 * time.Second)
-			for take(t, s.bare, r).Degraded() {
-				if time.Now().After(until) {
-					t.Fatal("Redis does not decide again")
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
+			testPolicy(t, redis.Addr, policy, allowed)
 		})
+	}
+}
+
+func testPolicy(t *testing.T, address string, policy config.Policy, allowed bool) {
+	t.Helper()
+	proxy := redistest.StartProxy(t, address)
+	var log buffer
+	s, err := openURL("redis://"+proxy.Addr+"?prefix="+string(policy), policy,
+		slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	if s.fleet != nil { // which counts this instance with its first heartbeat
+		if err := s.fleet.Heartbeat(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := headgate.Request{Key: "k", Limit: headgate.PerHour(100), Cost: 1}
+	if d := take(t, s.cached, r); d.Degraded() || !d.Allowed() {
+		t.Fatalf("with Redis: %+v", d)
+	}
+	proxy.Cut(1)
+	for range 10 {
+		if d := take(t, s.cached, r); d.Degraded() && d.Allowed() != allowed {
+			t.Errorf("without Redis: %+v", d)
+		}
+	}
+	if !s.fallback.Stats().Degraded || !strings.Contains(log.String(), "the store failed") {
+		t.Errorf("the circuit is not open: %+v\n%s", s.fallback.Stats(), log.String())
+	}
+	proxy.Heal()
+	until := time.Now().Add(10 * time.Second)
+	for take(t, s.bare, r).Degraded() {
+		if time.Now().After(until) {
+			t.Fatal("Redis does not decide again")
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

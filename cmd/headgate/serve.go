@@ -14,9 +14,9 @@ import (
 	"github.com/headgate/headgate/service"
 )
 
-const serveHelp = `Serve limits to every language and gateway: Envoy's rate limit protocol, HTTP/JSON, forward
-auth for nginx, Caddy, HAProxy and Traefik, and a reverse proxy. Without --config, serve one
-example rule from memory and print commands to try.
+const serveHelp = `Serve limits to every language and gateway: Envoy's rate limit protocol, HTTP/JSON,
+forward auth for nginx, Caddy, HAProxy and Traefik, and a reverse proxy. Without --config,
+serve one example rule from memory and print commands to try.
 
 Each flag has an environment variable: HEADGATE_STORE for --store. Separate the values of a
 list with commas. A flag overrides its variable, a variable overrides the rules file, and the
@@ -56,7 +56,8 @@ func newServe() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringArrayVar(&f.o.Files, "config", nil,
 		"read rules from `PATH`, a file or a directory; may be repeated")
-	flags.BoolVar(&f.check, "check", false, "check the files given as arguments or by --config, and exit")
+	flags.BoolVar(&f.check, "check", false,
+		"check the files given as arguments or by --config, and exit")
 	flags.BoolVar(&f.schema, "print-schema", false, "print the JSON Schema of the rules file and exit")
 	flags.StringVar(&f.o.Store, "store", "",
 		"keep state in the store at `URL`: memory:, redis://, rediss://,\n"+
@@ -77,7 +78,8 @@ func newServe() *cobra.Command {
 		"on shutdown, wait at most `D` for requests in progress")
 	flags.IntVar(&f.o.Connections, "max-connections", service.DefaultConnections,
 		"accept at most `N` connections at a time on each listener")
-	flags.StringVar(&f.logLevel, "log-level", "info", "log messages of at least `LEVEL`: debug, info, warn or error")
+	flags.StringVar(&f.logLevel, "log-level", "info",
+		"log messages of at least `LEVEL`: debug, info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "text", "log as `FORMAT`: text or json")
 	flags.Float64Var(&f.o.LogDecisions, "log-decisions", 0,
 		"log a `FRACTION` of the decisions, from 0 to 1")
@@ -93,7 +95,8 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 		_, err := cmd.OutOrStdout().Write(service.Schema())
 		return err
 	case len(args) > 0 && !f.check:
-		return usagef(cmd, "unexpected argument %q; want flags only, such as --config %s", args[0], args[0])
+		return usagef(cmd, "unexpected argument %q; want flags only, such as --config %s",
+			args[0], args[0])
 	}
 	f.o.Files = append(f.o.Files, args...)
 	if err := f.complete(cmd); err != nil {

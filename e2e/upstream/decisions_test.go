@@ -9,12 +9,10 @@ import (
 	"time"
 
 	"github.com/coocood/freecache"
-	pbcommon "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/envoyproxy/ratelimit/src/config"
 	"github.com/envoyproxy/ratelimit/src/limiter"
 	"github.com/envoyproxy/ratelimit/src/utils"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/service/internal/envoy"
@@ -99,13 +97,7 @@ func (p *pair) theirs(r envoy.Request) string {
 	var limits []*config.RateLimit
 	var unlimited []bool
 	for _, d := range r.Descriptors {
-		one := &pbcommon.RateLimitDescriptor{}
-		for _, e := range d.Entries {
-			one.Entries = append(one.Entries, &pbcommon.RateLimitDescriptor_Entry{Key: e.Key, Value: e.Value})
-		}
-		if d.HasHits {
-			one.HitsAddend = wrapperspb.UInt64(d.Hits)
-		}
+		one := message(&d)
 		req.Descriptors = append(req.Descriptors, one)
 		l := p.oracle.config.GetLimit(p.t.Context(), req.GetDomain(), one)
 		free := l != nil && l.Unlimited
@@ -121,13 +113,16 @@ func (p *pair) theirs(r envoy.Request) string {
 			remaining = 1<<32 - 1
 		}
 		fmt.Fprintf(&b, "%s %d, %d per %d, reset in %d; ", s.GetCode(), remaining,
-			s.GetCurrentLimit().GetRequestsPerUnit(), s.GetCurrentLimit().GetUnit(), s.GetDurationUntilReset().GetSeconds())
+			s.GetCurrentLimit().GetRequestsPerUnit(), s.GetCurrentLimit().GetUnit(),
+			s.GetDurationUntilReset().GetSeconds())
 	}
 	return b.String()
 }
 
 // decide asks upstream's limiter. It does what upstream's package redis does around that.
-func (p *pair) decide(req *pb.RateLimitRequest, limits []*config.RateLimit) []*pb.RateLimitResponse_DescriptorStatus {
+func (p *pair) decide(
+	req *pb.RateLimitRequest, limits []*config.RateLimit,
+) []*pb.RateLimitResponse_DescriptorStatus {
 	hits := utils.GetHitsAddends(req)
 	keys := p.base.GenerateCacheKeys(req, limits, hits)
 	cached := make([]bool, len(keys))
@@ -180,7 +175,9 @@ func (r random) request() envoy.Request {
 	for range 1 + r.IntN(3) {
 		d := envoy.Descriptor{}
 		for range 1 + r.IntN(2) {
-			d.Entries = append(d.Entries, envoy.Entry{Key: pick(r, "a", "a", "b", "c"), Value: pick(r, "b", "bc", "b", "d", "c")})
+			d.Entries = append(d.Entries, envoy.Entry{
+				Key: pick(r, "a", "a", "b", "c"), Value: pick(r, "b", "bc", "b", "d", "c"),
+			})
 		}
 		if r.IntN(3) == 0 {
 			d.Hits, d.HasHits = 1+r.Uint64N(6), true

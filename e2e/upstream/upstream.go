@@ -15,7 +15,8 @@ import (
 
 // ModuleDir returns the directory of upstream's module.
 func ModuleDir(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/ratelimit").Output()
+	const module = "github.com/envoyproxy/ratelimit"
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		return "", fmt.Errorf("go list: %w", err)
 	}

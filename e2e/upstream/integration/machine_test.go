@@ -53,14 +53,16 @@ func (m *machine) redises() {
 func (m *machine) redis(port string, args ...string) {
 	m.t.Helper()
 	m.start(port, "redis-server", append([]string{
-		"--port", port, "--bind", "127.0.0.1", "--requirepass", password, "--save", "", "--dir", m.folder(port),
+		"--port", port, "--bind", "127.0.0.1", "--requirepass", password, "--save", "",
+		"--dir", m.folder(port),
 	}, args...)...)
 }
 
 func (m *machine) sentinel(port, primary string) {
 	m.t.Helper()
 	conf := filepath.Join(m.folder(port), "sentinel.conf")
-	text := "port " + port + "\nbind 127.0.0.1\nsentinel monitor mymaster 127.0.0.1 " + primary + " 2\n" +
+	text := "port " + port + "\nbind 127.0.0.1\n" +
+		"sentinel monitor mymaster 127.0.0.1 " + primary + " 2\n" +
 		"sentinel auth-pass mymaster " + password + "\n"
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		m.t.Fatal(err)
@@ -87,7 +89,8 @@ func (m *machine) cluster(ports []string) {
 	}
 	m.until("the cluster at "+ports[0]+" is ready", func() bool {
 		for _, port := range ports {
-			out, err := exec.CommandContext(m.t.Context(), cli, "-a", password, "--no-auth-warning", "-p", port, "cluster", "info").Output()
+			out, err := exec.CommandContext(m.t.Context(), cli, "-a", password, "--no-auth-warning",
+				"-p", port, "cluster", "info").Output()
 			if err != nil || !bytes.Contains(out, []byte("cluster_state:ok")) {
 				return false
 			}
@@ -117,7 +120,8 @@ func (m *machine) tunnels() string {
 func (m *machine) tunnel(from, to, more string) {
 	m.t.Helper()
 	conf := filepath.Join(m.folder(from), "stunnel.conf")
-	text := "foreground = yes\npid =\ncert = " + filepath.Join(m.dir, "private.pem") + "\n[redis]\n" + more +
+	text := "foreground = yes\npid =\n" +
+		"cert = " + filepath.Join(m.dir, "private.pem") + "\n[redis]\n" + more +
 		"accept = 127.0.0.1:" + from + "\nconnect = 127.0.0.1:" + to + "\n"
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		m.t.Fatal(err)
@@ -221,7 +225,8 @@ func selfSigned(t *testing.T) (cert, key []byte) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,

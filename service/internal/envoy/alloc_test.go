@@ -17,7 +17,8 @@ func TestAllocations(t *testing.T) {
 		"a local cache":  {Options{LocalCacheBytes: 1}, twoLimits, 1},
 	} {
 		f := newFixture(t, c.o, c.text)
-		req := Request{Domain: "d", Descriptors: []Descriptor{desc("a=1"), desc("b=10.0.0.1"), desc("none=2")}}
+		ds := []Descriptor{desc("a=1"), desc("b=10.0.0.1"), desc("none=2")}
+		req := Request{Domain: "d", Descriptors: ds}
 		f.ask(req.Descriptors...)
 		if got := testing.AllocsPerRun(200, func() {
 			if err := f.Decide(t.Context(), &req, &f.resp); err != nil {

@@ -49,7 +49,7 @@ func (d *Domain) Check() []error {
 	b := builder{config: &Config{domains: map[string]*node{}}}
 	b.add(d, false)
 	if len(b.errs) == 0 {
-		d.Warnings = append(d.Warnings, d.collisions(d.Descriptors)...)
+		d.Warnings = d.collisions(d.Descriptors)
 	}
 	return b.errs
 }
@@ -128,8 +128,9 @@ func (n *node) adopt(child *node) {
 func (b *builder) rule(s *Spec, domain, key string) *rule {
 	l := s.RateLimit
 	r := &rule{
-		domain: domain, key: key, limit: Limit{Name: l.Name}, unlimited: l.Unlimited, shadow: s.ShadowMode,
-		quota: s.QuotaMode, detailed: s.DetailedMetric, replaces: l.Replaces, metadata: s.Metadata,
+		domain: domain, key: key, limit: Limit{Name: l.Name}, unlimited: l.Unlimited,
+		shadow: s.ShadowMode, quota: s.QuotaMode, detailed: s.DetailedMetric,
+		replaces: l.Replaces, metadata: s.Metadata,
 	}
 	b.numbers(r, l)
 	for _, name := range l.Replaces {
@@ -166,8 +167,8 @@ func (b *builder) numbers(r *rule, l *RateLimit) {
 
 func (b *builder) text(r *rule, l *RateLimit) {
 	if l.Unit != "" || l.Unlimited || l.RequestsPerUnit != 0 || l.UnitMultiplier != 0 {
-		b.failf(l.Line, "limit '%s' has a unit, requests_per_unit, unit_multiplier or unlimited as well; "+
-			"want either limit or these", l.Text)
+		b.failf(l.Line, "limit '%s' has a unit, requests_per_unit, unit_multiplier or unlimited "+
+			"as well; want either limit or these", l.Text)
 		return
 	}
 	name := r.limit.Name

@@ -63,7 +63,9 @@ func TestKeysOfDifferentDescriptorsDiffer(t *testing.T) {
 	for _, k := range parts {
 		for _, v := range parts {
 			for _, d := range []Descriptor{
-				{Entries: []Entry{{k, v}}}, {Entries: []Entry{{k, v}, {v, k}}}, {Entries: []Entry{{k, v}, {k, v}}},
+				{Entries: []Entry{{k, v}}},
+				{Entries: []Entry{{k, v}, {v, k}}},
+				{Entries: []Entry{{k, v}, {k, v}}},
 				{Entries: []Entry{{"", k}, {v, ""}}},
 			} {
 				key := string(appendKey(nil, "d", &d, nil))
@@ -89,7 +91,8 @@ func same(a, b Descriptor) bool {
 }
 
 func TestWarnings(t *testing.T) {
-	d, errs := ParseFile("f.yaml", []byte("domain: d\ndescriptors:\n  - key: a\n  - key: a_b\n    value: c\n  - key: ab\n"))
+	d, errs := ParseFile("f.yaml", []byte("domain: d\ndescriptors:\n"+
+		"  - key: a\n  - key: a_b\n    value: c\n  - key: ab\n"))
 	want := "f.yaml:4: key 'a_b' and value 'c' also match an entry with key 'a' and value 'b_c'"
 	if errs != nil || len(d.Warnings) != 1 || d.Warnings[0] != want {
 		t.Error(errs, d.Warnings)

@@ -11,14 +11,19 @@ descriptors:
   - {key: v, value_to_metric: true, rate_limit: {unit: hour, requests_per_unit: 9}}
   - {key: d, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 9}}
   - {key: w, value: "x*y*z", rate_limit: {unit: hour, requests_per_unit: 9}}
-  - {key: s, value: "*.pdf", share_threshold: true, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 9}}
+  - key: s
+    value: "*.pdf"
+    share_threshold: true
+    detailed_metric: true
+    rate_limit: {unit: hour, requests_per_unit: 9}
   - {key: ip, rate_limit: {unit: hour, requests_per_unit: 9}, descriptors: [{key: x}]}
   - {key: "a:b|10.0.0.1", rate_limit: {unit: hour, requests_per_unit: 9}}
 `
 
 func TestPathsOfStatistics(t *testing.T) {
 	f := newFixture(t, Options{}, valued)
-	f.ask(desc("v=1"), desc("d=2"), desc("w=xxyz"), desc("s=a.pdf"), desc("s=b.pdf"), desc("a:b|10.0.0.1=3"))
+	f.ask(desc("v=1"), desc("d=2"), desc("w=xxyz"), desc("s=a.pdf"), desc("s=b.pdf"))
+	f.ask(desc("a:b|10.0.0.1=3"))
 	for _, path := range []string{"v_1", "d_2", "w_x*y*z", "a_b_10_0_0_1"} {
 		f.counted(path, "total_hits=1 within_limit=1")
 	}
@@ -50,7 +55,9 @@ func TestStatisticsAreBounded(t *testing.T) {
 			hits[c.Domain] = c.Value
 		}
 	})
-	for path, want := range map[string]uint64{"v_other": 2000, "d_other": 2000, "other": 2000, "v_0": 1} {
+	for path, want := range map[string]uint64{
+		"v_other": 2000, "d_other": 2000, "other": 2000, "v_0": 1,
+	} {
 		if hits[path] != want {
 			t.Errorf("%s: %d hits; want %d", path, hits[path], want)
 		}
@@ -65,7 +72,8 @@ func TestStatisticsAreBounded(t *testing.T) {
 func TestCountersOutliveAConfiguration(t *testing.T) {
 	f := newFixture(t, Options{}, twoLimits)
 	f.want("ok: ok/3", desc("a=1"))
-	f.Use(configOf(t, "domain: d\ndescriptors: [{key: a, rate_limit: {unit: minute, requests_per_unit: 9}}]"))
+	const raised = "rate_limit: {unit: minute, requests_per_unit: 9}"
+	f.Use(configOf(t, "domain: d\ndescriptors: [{key: a, "+raised+"}]"))
 	f.want("ok: ok/7", desc("a=1"))
 	f.counted("a", "total_hits=2 within_limit=2")
 }

@@ -136,7 +136,8 @@ func (l *Limiter) settle(ctx context.Context, w *work) error {
 	}
 	for j, i := range w.sent {
 		it := &w.items[i]
-		it.charged = w.requests[j].Cost != 0 && (it.force || it.decision.Allowed()) && (!denied || !it.together)
+		granted := it.decision.Allowed() && (!denied || !it.together)
+		it.charged = w.requests[j].Cost != 0 && (it.force || granted)
 	}
 	if !denied {
 		return nil

@@ -26,7 +26,9 @@ func (r *recorder) Take(ctx context.Context, q headgate.Request) (headgate.Decis
 	return r.Store.Take(ctx, q)
 }
 
-func (r *recorder) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+func (r *recorder) TakeAll(
+	ctx context.Context, rs []headgate.Request, ds []headgate.Decision,
+) error {
 	if r.calls++; r.err != nil {
 		return r.err
 	}
@@ -38,7 +40,8 @@ func TestOneCallOfTheStore(t *testing.T) {
 		store := &recorder{Store: headgate.NewMemory(0)}
 		f := newFixtureWith(t, store, nil, Options{StopWhenOverLimit: stop}, twoLimits)
 		for range 5 {
-			f.ask(desc("a=1"), desc("b=1"), desc("s=1"), desc("q1=1"), desc("text=1"), desc("none=1"), desc("free=1"))
+			f.ask(desc("a=1"), desc("b=1"), desc("s=1"), desc("q1=1"), desc("text=1"),
+				desc("none=1"), desc("free=1"))
 		}
 		if store.calls != 5 {
 			t.Errorf("stop %t: %d calls of the store for 5 requests", stop, store.calls)
@@ -62,6 +65,20 @@ func TestStoreFails(t *testing.T) {
 	if n := f.stats.RedisError.Load(); n != 2 {
 		t.Errorf("%d redis errors", n)
 	}
+}
+
+// half denies by half of each limit, as a fallback may while the store fails.
+type half struct{ headgate.Store }
+
+func (h half) Take(_ context.Context, r headgate.Request) (headgate.Decision, error) {
+	return headgate.Decision{Limit: r.Limit.Share(2), RetryAfter: 1, ResetAfter: 1}, nil
+}
+
+func TestDegradedDecisions(t *testing.T) {
+	f := newFixtureWith(t, half{}, nil, Options{LocalCacheBytes: 1}, twoLimits)
+	f.want("over: over/0", desc("a=1"))
+	f.want("over: over/0", desc("a=1")) // which the local cache does not remember
+	f.counted("a", "total_hits=2 over_limit=2")
 }
 
 // TestRedis decides in two real servers, as upstream's integration tests do.
@@ -133,7 +150,8 @@ func FuzzParseFile(f *testing.F) {
 	f.Add([]byte(twoLimits), "a", "1")
 	f.Add([]byte(valued), "w", "xyz")
 	f.Add([]byte("domain: d\ndescriptors: &x [{key: '*', value: 'a*', descriptors: *x}]"), "", "")
-	f.Add([]byte("domain: d\ndescriptors: [{<<: [{key: a}, &y {key: b, metadata: {c: [1, ~, {d: !!binary aGk=}]}}], value: v}]"), "b", "v")
+	f.Add([]byte("domain: d\ndescriptors: [{<<: [{key: a}, &y {key: b, "+
+		"metadata: {c: [1, ~, {d: !!binary aGk=}]}}], value: v}]"), "b", "v")
 	f.Fuzz(func(t *testing.T, text []byte, key, value string) {
 		d, errs := ParseFile("f", text)
 		if len(errs) > 0 {
@@ -151,7 +169,8 @@ func FuzzParseFile(f *testing.F) {
 		l.Use(c)
 		var resp Response
 		e := Entry{key, value}
-		req := Request{Domain: d.Name, Descriptors: []Descriptor{{Entries: []Entry{e}}, {Entries: []Entry{e, e}}}}
+		ds := []Descriptor{{Entries: []Entry{e}}, {Entries: []Entry{e, e}}}
+		req := Request{Domain: d.Name, Descriptors: ds}
 		if err := l.Decide(t.Context(), &req, &resp); err != nil || len(resp.Statuses) != 2 {
 			t.Error(err, resp)
 		}

@@ -130,7 +130,8 @@ func (r *reader) merge(ps []pair, value *yaml.Node) []pair {
 		}
 		return ps
 	}
-	r.failf(value, "error loading config file: yaml: map merge requires map or sequence of maps as the value")
+	r.failf(value, "error loading config file: yaml: "+
+		"map merge requires map or sequence of maps as the value")
 	return ps
 }
 
