@@ -54,7 +54,7 @@ func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err
 	case o.Rule == "":
 		return o, badField("rule", "missing", "the name of a rule in the file")
 	case !key:
-		return o, badField("key", "missing", "a key such as ip:192.0.2.1; * stands for any text")
+		return o, badField("key", "missing", "a key such as ip:192.0.2.1; * matches any text")
 	case o.Ban && texts != nil:
 		return o, badField("ban", "true with limits", "either limits or a ban")
 	case !o.Ban && texts == nil:
