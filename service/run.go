@@ -74,11 +74,12 @@ func (s *server) open(ctx context.Context) error {
 		}
 		all = append(all, wanted{"proxy", "--proxy", p.Listen, h})
 	}
+	bounds := listen.Bounds{Connections: s.o.Connections}
 	for _, w := range all {
 		if w.address == Off {
 			continue
 		}
-		on, err := listen.On(ctx, w.flag, w.address, s.o.Connections, config)
+		on, err := listen.On(ctx, w.flag, w.address, bounds, config)
 		if err != nil {
 			return err
 		}
@@ -135,7 +136,7 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	stop()
 	s.health.set(isEnding, true)
-	s.log.Info("ending", "grace", s.o.Grace)
+	s.log.Info("shutting down", "grace", s.o.Grace)
 	s.drain(context.WithoutCancel(ctx))
 	serving.Wait()
 	return err
@@ -155,7 +156,7 @@ func (s *server) drain(ctx context.Context) {
 		})
 	}
 	ending.Wait()
-	s.log.Info("ended", "after", time.Since(started).Round(time.Millisecond))
+	s.log.Info("stopped", "after", time.Since(started).Round(time.Millisecond))
 }
 
 func (s *server) closeListeners() {
