@@ -116,7 +116,7 @@ class Client:
             self._headers["Authorization"] = "Bearer " + token
         self._local = threading.local()
 
-    def take(self, rule=None, key="", cost=1, limit=None, max_wait=0, force=False):
+    def take(self, rule=None, key="", cost=None, limit=None, max_wait=0, force=False):
         """Take cost tokens of key, under a rule of the server or an inline limit."""
         body = _target(rule, limit, key, cost=cost)
         if max_wait:
@@ -137,11 +137,11 @@ class Client:
         answer["limits"] = [Answer(state) for state in answer["limits"]]
         return answer
 
-    def refund(self, rule=None, key="", cost=1, limit=None):
+    def refund(self, rule=None, key="", cost=None, limit=None):
         """Return cost tokens to key."""
         return self._post("refund", _target(rule, limit, key, cost=cost))
 
-    def reserve(self, rule=None, key="", cost=1, limit=None, max_wait=0):
+    def reserve(self, rule=None, key="", cost=None, limit=None, max_wait=0):
         """Reserve an estimated cost. Use it in a with statement, and commit the real cost."""
         body = _target(rule, limit, key, cost=cost)
         if max_wait:
@@ -210,6 +210,8 @@ class Client:
         return connection
 
 
-def _target(rule, limit, key, **more):
+def _target(rule, limit, key, cost=None):
     named = {"limit": limit} if rule is None else {"rule": rule}
-    return dict(named, key=key, **more)
+    if cost is not None:  # otherwise the server knows it
+        named["cost"] = cost
+    return dict(named, key=key)
