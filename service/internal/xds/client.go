@@ -18,10 +18,18 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 )
 
 const method = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
+
+// A server that is gone without a word would keep the stream open for ever. gRPC servers refuse
+// pings more often than each 5 minutes unless told otherwise.
+const (
+	pingAfter   = 5 * time.Minute
+	pingTimeout = 20 * time.Second
+)
 
 // Options say which server is asked, and how.
 type Options struct {
@@ -112,7 +120,8 @@ func (c *Client) stream(ctx context.Context) (worked bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	conn, err := grpc.NewClient(c.o.Server, grpc.WithTransportCredentials(creds))
+	conn, err := grpc.NewClient(c.o.Server, grpc.WithTransportCredentials(creds),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}))
 	if err != nil {
 		return false, err
 	}
