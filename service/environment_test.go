@@ -13,8 +13,17 @@ import (
 
 const oneDomain = "domain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 1}}]\n"
 
-// startEnvironment makes a server that reads oneDomain and the variables, which are "NAME=value".
-func startEnvironment(t *testing.T, o Options, variables ...string) *server {
+// write writes a file, and returns its name.
+func write(t *testing.T, file, text string) string {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// environmentOf reads variables, each as "NAME=value".
+func environmentOf(t *testing.T, variables ...string) *Environment {
 	t.Helper()
 	e, err := ReadEnvironment(func(name string) (string, bool) {
 		for _, v := range variables {
@@ -27,11 +36,16 @@ func startEnvironment(t *testing.T, o Options, variables ...string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "d.yaml")
-	if err := os.WriteFile(file, []byte(oneDomain), 0o600); err != nil {
-		t.Fatal(err)
+	return e
+}
+
+// startEnvironment makes a server by variables that reads oneDomain, or the files of o.
+func startEnvironment(t *testing.T, o Options, variables ...string) *server {
+	t.Helper()
+	o.Environment = environmentOf(t, variables...)
+	if o.Files == nil {
+		o.Files = []string{write(t, filepath.Join(t.TempDir(), "d.yaml"), oneDomain)}
 	}
-	o.Environment, o.Files = e, []string{file}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -32,6 +32,7 @@ type server struct {
 	log       *slog.Logger
 	first     *config.Config // as the files were at the start
 	firstErr  error          // why they could not be read; the server waits for better ones
+	loaded    bool           // there is a configuration in force
 	stores    *stores
 	native    headgate.Store // for rules
 	shared    headgate.Store // for Envoy's dialect

@@ -176,6 +176,11 @@ func (c *Client) received(message []byte) (next request, again bool) {
 		again = true
 	default:
 		c.refused = r.version
+		if c.version == "" {
+			c.log.Error("xds: the configuration is invalid; there is none in force",
+				"version", r.version, "error", err)
+			break
+		}
 		c.log.Error("xds: the configuration is invalid; the current one stays in force",
 			"version", r.version, "error", err)
 	}
