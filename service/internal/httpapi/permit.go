@@ -75,7 +75,7 @@ func newPermit(t *target, ttl time.Duration) concurrency.Request {
 		Key: rules.PermitKey(t.rule, t.key), Limit: t.terms.Permits, TTL: ttl,
 	}
 	if !t.enforced() {
-		r.Limit = maxPermits
+		r.Limit = rules.MaxPermits
 	}
 	_, _ = rand.Read(r.ID[:]) // never fails
 	return r
@@ -96,9 +96,6 @@ func (h *Handler) observePermit(t *target, d concurrency.Decision) {
 	}
 	h.observe(t, outcome, headgate.Decision{}, nil)
 }
-
-// maxPermits is the largest limit of package concurrency.
-const maxPermits = 65_535
 
 // permitMembers starts the answer to a request for a permit.
 func permitMembers(t *target, d concurrency.Decision) object {

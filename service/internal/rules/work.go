@@ -128,7 +128,7 @@ func (w *Work) charge(ctx context.Context, charges []charge) {
 				headgate.Request{Key: c.key, Limit: l, Cost: c.cost, Force: c.cost > 0})
 		}
 	}
-	err := w.engine.take(ctx, requests, make([]headgate.Decision, len(requests)))
+	err := Take(ctx, w.engine.store, requests, make([]headgate.Decision, len(requests)))
 	for i := 0; i < len(charges) && err != nil; i++ {
 		w.engine.observe(&charges[i], Failed, headgate.Decision{}, err)
 	}
