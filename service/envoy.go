@@ -120,8 +120,7 @@ func (s *server) openGRPC(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The listener bounds the connections. It needs one more to replace one.
-	o := grpcserver.Options{TLS: config, MaxConnections: s.o.Connections + 1}
+	o := grpcserver.Options{TLS: config}
 	if s.env != nil {
 		o.MaxConnectionAge, o.MaxConnectionAgeGrace = s.env.MaxAge, s.env.MaxAgeGrace
 	}
