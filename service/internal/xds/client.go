@@ -4,16 +4,14 @@ package xds
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"time"
 
+	"github.com/headgate/headgate/service/internal/certs"
 	"github.com/headgate/headgate/service/internal/envoy"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -211,23 +209,10 @@ func (o *Options) credentials() (credentials.TransportCredentials, error) {
 	if !o.TLS {
 		return insecure.NewCredentials(), nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.ServerSAN}
-	if o.ServerCA != "" {
-		pem, err := os.ReadFile(o.ServerCA)
-		if err != nil {
-			return nil, fmt.Errorf("xds: the certificates of servers: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("xds: %s has no certificate; want PEM", o.ServerCA)
-		}
+	config, err := certs.Client(o.ServerCA, o.Cert, o.Key)
+	if err != nil {
+		return nil, fmt.Errorf("xds: %w", err)
 	}
-	if o.Cert != "" || o.Key != "" {
-		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
-		if err != nil {
-			return nil, fmt.Errorf("xds: the client's certificate: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
+	config.ServerName = o.ServerSAN
 	return credentials.NewTLS(config), nil
 }
