@@ -33,7 +33,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: test gateways upstream race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick soak ## Do all that CI does
+check: test gateways alerts upstream race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick soak ## Do all that CI does
 
 .PHONY: deps
 deps: ## Install what the tests need beside Go, if it is not there (see scripts/deps)
@@ -71,6 +71,12 @@ gateways: ## Run the configurations of docs/gateways with real nginx, Caddy and 
 	@scripts/deps caddy
 	@scripts/deps haproxy
 	@go test -count=1 $(TESTFLAGS) ./e2e/gateways -gateways
+
+.PHONY: alerts
+alerts: ## Check the alert rules of deploy/prometheus, and test them
+	@scripts/deps promtool
+	@promtool check rules deploy/prometheus/alerts.yaml
+	@promtool test rules deploy/prometheus/alerts_test.yaml
 
 .PHONY: upstream
 upstream: ## Run the integration tests of envoyproxy/ratelimit against headgate serve (2 minutes)

@@ -63,7 +63,7 @@ func (s *server) buildEnvoy() {
 		milliseconds = s.env.MillisecondTimes
 	}
 	s.envoyMetrics = metrics.NewEnvoy(s.metrics, milliseconds)
-	s.limiter = envoy.New(s.stores.bare, s.stores.perSecond, o, &s.envoyMetrics.Statistics)
+	s.limiter = envoy.New(s.shared, s.perSecond, o, &s.envoyMetrics.Statistics)
 }
 
 // useDomains makes the limiter decide by the domains of c.

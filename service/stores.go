@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -29,7 +30,8 @@ type stores struct {
 	cached    headgate.Store // bare, with a cache of denials if it is across a network
 	perSecond headgate.Store // of limits by second in Envoy's dialect; nil: bare
 
-	fallback *fallback.Store // nil if errors are passed on
+	fallback *fallback.Store   // nil if errors are passed on
+	fleet    *redisstore.Fleet // of the policy share
 	closers  []io.Closer
 }
 
@@ -75,7 +77,7 @@ func (s *stores) addFallback(policy config.Policy, log *slog.Logger) error {
 		if err != nil {
 			return err
 		}
-		s.closers = append(s.closers, fleet)
+		s.fleet, s.closers = fleet, append(s.closers, fleet)
 		o.Mode, o.Instances = fallback.Local, fleet.Instances
 	default:
 		o.Mode = fallback.Closed
@@ -143,8 +145,8 @@ func (s *stores) ping(ctx context.Context) error {
 // close closes what open opened, the last first.
 func (s *stores) close() error {
 	var errs []error
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		errs = append(errs, s.closers[i].Close())
+	for _, c := range slices.Backward(s.closers) {
+		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -116,6 +116,10 @@ type ruleStats struct {
 func (s *Statistics) use(c *Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.counted == s {
+		return
+	}
+	c.counted = s
 	if s.rules == nil {
 		s.rules, s.overrides = map[statKey]*ruleStats{}, map[string]*paths{}
 	}

@@ -33,7 +33,7 @@ func (l *Limiter) plan(w *work) {
 
 // remembers reports whether the local cache has it as over the limit.
 func (l *Limiter) remembers(it *item) bool {
-	if l.cache == nil || it.rule.window == 0 || it.rule.most == 0 {
+	if l.cache == nil || it.rule.window == 0 {
 		return false
 	}
 	if it.cost < 0 {
@@ -136,7 +136,8 @@ func (l *Limiter) settle(ctx context.Context, w *work) error {
 	}
 	for j, i := range w.sent {
 		it := &w.items[i]
-		it.charged = w.requests[j].Cost != 0 && (it.force || it.decision.Allowed()) && !(it.together && denied)
+		granted := it.decision.Allowed() && (!denied || !it.together)
+		it.charged = w.requests[j].Cost != 0 && (it.force || granted)
 	}
 	if !denied {
 		return nil

@@ -59,7 +59,8 @@ var openAPI []byte
 // New makes a Handler.
 func New(o Options, s Settings) (*Handler, error) {
 	if o.Store == nil || o.Permits == nil || o.Rules == nil || o.Overrides == nil {
-		return nil, errors.New("httpapi: an option is missing: want a store, permits, rules and overrides")
+		return nil, errors.New("httpapi: options: one is missing; " +
+			"want a store, permits, rules and overrides")
 	}
 	if o.Observe == nil {
 		o.Observe = func(rules.Event) {}

@@ -128,6 +128,32 @@ func TestIndexFindsAll(t *testing.T) {
 	}
 }
 
+// Of many rules, only those that may match are looked at.
+func TestIndexLooksAtFew(t *testing.T) {
+	var list []Rule
+	for i := range 1000 {
+		n := fmt.Sprint(i)
+		list = append(list,
+			limited("exact"+n, Match{Path: "/exact/" + n}),
+			limited("prefix"+n, Match{Path: "/prefix/" + n + "/*"}),
+			limited("host"+n, Match{Hosts: []string{"host" + n}}))
+	}
+	x := newSet(t, list...).index
+	for _, found := range []map[string][]*rule{x.exact, x.prefixes, x.hosts} {
+		if len(found) != 1000 {
+			t.Errorf("%d entries, want 1000", len(found))
+		}
+		for key, rules := range found {
+			if len(rules) != 1 {
+				t.Errorf("%s: %d rules", key, len(rules))
+			}
+		}
+	}
+	if len(x.rest) != 0 || x.depth != 2 {
+		t.Errorf("%d rules are always looked at, and prefixes down to %d", len(x.rest), x.depth)
+	}
+}
+
 func TestModeOffMatchesNothing(t *testing.T) {
 	r := limited("off", Match{})
 	r.Mode = Off
