@@ -17,7 +17,9 @@ func (s *Store) key(key string, l headgate.Limit) string {
 const permitsID = "@permits"
 
 // permitKey is the key in Redis of the permits of key.
-func (s *Store) permitKey(key string) string { return s.prefix + "{" + escape(key) + "}:" + permitsID }
+func (s *Store) permitKey(key string) string {
+	return s.prefix + "{" + escape(key) + "}:" + permitsID
+}
 
 // parseName returns the key and the ID of a limit of a key in Redis.
 func (s *Store) parseName(name string) (key, id string, ok bool) {

@@ -30,9 +30,7 @@ func newCheck() *cobra.Command {
 		Use:   "check --limit TEXT --store URL [--key K] [--cost N]",
 		Short: "Decide one request, and charge it if it is allowed",
 		Long: `Decide one request, and charge it if it is allowed. With several limits, all of them
-must allow it, or none is charged. The exit code is 0 if allowed, 1 if denied.
-
-A decimal count is exact: 1.5/s is 3 in 2 s, from a bucket that holds 2.`,
+must allow it, or none is charged. The exit code is 0 if allowed, 1 if denied.`,
 		Example: `  headgate check --limit 10/s --key user:42 --store redis://localhost:6379`,
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return q.take(cmd.Context(), cmd) },

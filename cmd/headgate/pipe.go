@@ -32,9 +32,9 @@ With several limits, all of them apply.
 limit, first come, first served.
 
 With memory:, the limits hold for the moments at which lines are written, even if the
-machine is slow. With another store, that is true only for lines under a single limit without
-a burst. Other limits schedule lines by the store's clock, and a line that is written late
-may come closer to the next one.`,
+machine or the reader is slow. With another store, a line under a single limit without a
+burst counts from just before it is written. Other limits schedule lines by the store's
+clock. A line that is written late may then come closer to the next one.`,
 		Example: `  seq 1 20 | headgate pipe --limit 5/s
   headgate pipe --limit 1000000/s --bytes <backup.tar >/mnt/backup.tar
   tail -f jobs | headgate pipe --limit 100/m --key jobs --store redis://localhost:6379`,

@@ -14,6 +14,7 @@ requests from scripts, and limit the rate of pipes and commands.
 
 A limit is written as count/period, with an optional burst and algorithm:
   100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
+The count of a bucket may be a decimal: 1.5/s is 3 in 2 s, from a bucket that holds 2.
 
 The store is named by --store or by the environment variable HEADGATE_STORE, which keeps a
 password out of the list of processes.
@@ -51,8 +52,8 @@ func newRoot(args []string) *cobra.Command {
 	})
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newDemo(), newReplay(), newCheck(), newPeek(), newReset(), newKeys(),
-		newTop(), newPipe(), newExec(), newVersion())
+	root.AddCommand(newServe(), newDemo(), newReplay(), newCheck(), newPeek(), newReset(),
+		newKeys(), newTop(), newPipe(), newExec(), newVersion())
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Value.Type() != "stringArray" {

@@ -98,10 +98,13 @@ type snapshot struct {
 	top []listedKey
 }
 
+func byWaitLongest(a, b listedKey) int {
+	return cmp.Compare(b.decision.RetryAfter, a.decision.RetryAfter)
+}
+
 // look reads the keys of the store.
 func (f *topFlags) look(ctx context.Context, l *lister) (*snapshot, error) {
 	s := &snapshot{At: time.Now().UTC(), Store: l.store.name}
-	byWait := func(a, b listedKey) int { return cmp.Compare(b.decision.RetryAfter, a.decision.RetryAfter) }
 	err := l.list(ctx, func(k listedKey) error {
 		switch {
 		case k.Limit == "": // permits
@@ -113,13 +116,13 @@ func (f *topFlags) look(ctx context.Context, l *lister) (*snapshot, error) {
 			s.Keys++
 			s.AtLimit++
 			if s.top = append(s.top, k); len(s.top) >= 2*f.top {
-				slices.SortStableFunc(s.top, byWait)
+				slices.SortStableFunc(s.top, byWaitLongest)
 				s.top = s.top[:f.top]
 			}
 		}
 		return nil
 	})
-	slices.SortStableFunc(s.top, byWait)
+	slices.SortStableFunc(s.top, byWaitLongest)
 	s.top = s.top[:min(f.top, len(s.top))]
 	s.Top = make([]jsonKey, len(s.top))
 	for i := range s.top {
