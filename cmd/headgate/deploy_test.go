@@ -18,12 +18,12 @@ const deploy = "../../deploy/"
 
 // metricNames are the metrics of Headgate that a text mentions.
 func metricNames(text string) []string {
-	names := regexp.MustCompile(`\b(headgate|ratelimit)_[a-z0-9_]+\b`).FindAllString(text, -1)
+	names := regexp.MustCompile(`\b(headgate|ratelimit)_[a-z0-9_]*[a-z0-9]\b`).FindAllString(text, -1)
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// Every metric of the dashboard and of the alerts exists in a server that has served.
+// Every metric that the dashboard, the alerts and the pages name exists in a server that has served.
 func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, filepath.Join(t.TempDir(), "edge.yaml"),
@@ -33,13 +33,21 @@ func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 		"--store", "redis://"+redistest.Start(t).Addr)...)...)
 	s.get("http", "/auth/a")
 	_, page := s.get("http", "/metrics")
-	for _, name := range []string{"grafana/headgate.json", "prometheus/alerts.yaml", "README.md"} {
+	labelled := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"),
+		"rules: [{name: a, key: ip, limits: 5/m, label_keys: true}]\n")
+	inMemory := startServer(t, nil, append([]string{"headgate"}, append(serveOn, "--config", labelled)...)...)
+	inMemory.get("http", "/auth/a")
+	_, more := inMemory.get("http", "/metrics")
+	page += more
+	for _, name := range []string{
+		"grafana/headgate.json", "prometheus/alerts.yaml", "README.md", "../docs/serve/README.md",
+	} {
 		text, err := os.ReadFile(deploy + name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, metric := range metricNames(string(text)) {
-			if !strings.Contains(page, "\n"+metric+"{") && !strings.Contains(page, "\n"+metric+" ") {
+			if !regexp.MustCompile(`(?m)^` + metric + `(_count)?[{ ]`).MatchString(page) {
 				t.Errorf("%s: there is no metric %s", name, metric)
 			}
 		}

@@ -175,6 +175,13 @@ func TestServeHints(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, s.logged())
 	}
 	text := s.out.String()
+	page, err := os.ReadFile("../../docs/serve/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), strings.ReplaceAll(text, s.addresses["http"], "127.0.0.1:8080")) {
+		t.Errorf("docs/serve/README.md does not have what is printed:\n%s", text)
+	}
 	again := startServer(t, nil, append([]string{"headgate"}, serveOn...)...)
 	text = strings.ReplaceAll(text, s.addresses["http"], again.addresses["http"])
 	wants := []string{"200 OK", `"allowed":true`, "headgate_build_info"}

@@ -73,11 +73,3 @@ func (h *Handler) by(r *http.Request) string {
 }
 
 const maxBy = 100
-
-// Guard returns next behind the tokens that /v1/ asks for.
-func (h *Handler) Guard(next http.Handler) http.Handler {
-	return h.guarded(func(w http.ResponseWriter, r *http.Request) error {
-		next.ServeHTTP(w, r)
-		return nil
-	})
-}

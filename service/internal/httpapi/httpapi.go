@@ -130,6 +130,15 @@ func (h *Handler) guarded(f handlerFunc) http.Handler {
 	})
 }
 
+// Guard puts the checks of /v1/ in front of another handler: a token, if tokens are set, and no page
+// of another site.
+func (h *Handler) Guard(next http.Handler) http.Handler {
+	return h.guarded(func(w http.ResponseWriter, r *http.Request) error {
+		next.ServeHTTP(w, r)
+		return nil
+	})
+}
+
 func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/yaml")
 	_, _ = w.Write(openAPI)

@@ -88,6 +88,12 @@ func TestMatch(t *testing.T) {
 		{"POST", "h", "http://other", "all every root"},
 		{"GET", "h", "/api//v1/./users/", "all api deep every"},
 		{"GET", "h", "/api%2Fv1%2fusers", "all api deep every"},
+		// Paths that some servers shorten and others do not.
+		{"GET", "h", "/api/v1/users/..;/../x", "all api deep every"},
+		{"GET", "h", "/api/x%2F..%2F..%2Fy", "all api every"},
+		{"POST", "h", "/api/x/../../login", "all login api every"},
+		{"GET", "h", "//api/./..;/x", "all api every"},
+		{"GET", "h", "/v1/..;/..", "all version every root"},
 		// Not decoded twice, and letters keep their case.
 		{"POST", "h", "/%256Cogin", "all every"},
 		{"POST", "h", "/Login", "all every"},

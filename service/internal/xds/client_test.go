@@ -118,11 +118,10 @@ func TestClient(t *testing.T) {
 	m.set("1", config("a", 5))
 	var mu sync.Mutex
 	var got []*envoy.Domain
-	refuse := false
 	use := func(domains []*envoy.Domain) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if refuse {
+		if domains[0].Descriptors[0].RateLimit.RequestsPerUnit == 9 {
 			return errors.New("refused")
 		}
 		got = domains
@@ -154,9 +153,6 @@ func TestClient(t *testing.T) {
 	eventually(t, "it is accepted", func() bool { return m.last().GetVersionInfo() == "1" })
 	m.set("2", config("a", 5), config("b", 7))
 	eventually(t, "a change", func() bool { return limit() == 7 })
-	mu.Lock()
-	refuse = true
-	mu.Unlock()
 	m.set("3", config("a", 9))
 	eventually(t, "it is refused", func() bool {
 		r := m.last()
@@ -166,13 +162,12 @@ func TestClient(t *testing.T) {
 		t.Errorf("the limit is %d after a refused change", limit())
 	}
 	m.stop()
-	mu.Lock()
-	refuse = false
-	mu.Unlock()
 	m = startManagement(t, m.address)
 	m.set("4", config("a", 11))
 	eventually(t, "the server is back", func() bool { return limit() == 11 })
+	m.mu.Lock()
 	first := m.requests[0]
+	m.mu.Unlock()
 	if first.GetNode().GetId() != "node" || first.GetVersionInfo() != "2" ||
 		first.GetNode().GetMetadata().GetFields()["zone"].GetStringValue() != "z" {
 		t.Errorf("the first request of a stream: %v", first)
