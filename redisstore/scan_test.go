@@ -140,7 +140,10 @@ func TestScanEnds(t *testing.T) {
 	for i := range 3 {
 		take(t, s, headgate.Request{Key: fmt.Sprint(i), Limit: parse(t, "5/h"), Cost: 1})
 	}
-	for range s.Scan(t.Context(), "*") {
+	for _, err := range s.Scan(t.Context(), "*") {
+		if err != nil {
+			t.Error(err)
+		}
 		break
 	}
 	closed, err := redisstore.Open("redis://127.0.0.1:1")

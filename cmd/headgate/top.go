@@ -42,11 +42,10 @@ func newTop() *cobra.Command {
   headgate top --store redis://localhost:6379 --limit login=5/h --once --json`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := f.run(cmd.Context(), cmd)
-			if cmd.Context().Err() != nil {
-				return nil // an interrupt is how it is meant to end
+			if err := f.run(cmd.Context(), cmd); cmd.Context().Err() == nil {
+				return err
 			}
-			return err
+			return nil // an interrupt is how it is meant to end
 		},
 	}
 	f.flags(cmd)
