@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/headgate/headgate/service"
 )
@@ -179,27 +177,4 @@ func (f *serveFlags) checkFiles(cmd *cobra.Command) error {
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), text)
 	return err
-}
-
-// fromEnvironment sets each flag that was not given to its variable, if that is set: HEADGATE_STORE
-// for --store.
-func fromEnvironment(cmd *cobra.Command) error {
-	var errs []error
-	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		name := "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
-		value, ok := os.LookupEnv(name)
-		if flag.Changed || !ok || value == "" || flag.Name == "help" {
-			return
-		}
-		values := []string{value}
-		if flag.Value.Type() == "stringArray" {
-			values = strings.Split(value, ",")
-		}
-		for _, v := range values {
-			if err := cmd.Flags().Set(flag.Name, v); err != nil {
-				errs = append(errs, usagef(cmd, "%s is %q; want what --%s accepts", name, v, flag.Name))
-			}
-		}
-	})
-	return errors.Join(errs...)
 }
