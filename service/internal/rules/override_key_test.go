@@ -28,7 +28,44 @@ func TestCheckKey(t *testing.T) {
 		},
 		{
 			[]string{"ip"}, "ip:192.0.2.0/24",
-			`"ip:192.0.2.0/24" is not a key of rule "r"; want "ip:192.0.2.0", as the rule counts this address`,
+			`"ip:192.0.2.0/24" is not a key of rule "r"; want a pattern such as "ip:192.0.2.*"`,
+		},
+		{
+			[]string{"ip"}, "ip:10.1.2.3/8",
+			`"ip:10.1.2.3/8" is not a key of rule "r"; want a pattern such as "ip:10.*"`,
+		},
+		{
+			[]string{"ip"}, "ip:10.0.0.0/12",
+			`"ip:10.0.0.0/12" is not a key of rule "r"; ` +
+				`want one override for each key in it, or patterns with *`,
+		},
+		{
+			[]string{"ip"}, "ip:192.0.2.1/32",
+			`"ip:192.0.2.1/32" is not a key of rule "r"; want "ip:192.0.2.1", as the rule counts this address`,
+		},
+		{
+			[]string{"ip"}, "ip:2001:db8:1::/48",
+			`"ip:2001:db8:1::/48" is not a key of rule "r"; want a pattern such as "ip:2001:db8:1:*"`,
+		},
+		{
+			[]string{"ip"}, "ip:2001:db8::/48", // 2001:db8::/64 would not match 2001:db8:0:*
+			`"ip:2001:db8::/48" is not a key of rule "r"; ` +
+				`want one override for each key in it, or patterns with *`,
+		},
+		{
+			[]string{"ip/128"}, "ip:2001:db8:0:0:1::/80", // nor 2001:db8::1:0:0:5 2001:db8:0:0:1:*
+			`"ip:2001:db8:0:0:1::/80" is not a key of rule "r"; ` +
+				`want one override for each key in it, or patterns with *`,
+		},
+		{
+			[]string{"ip"}, "ip:2001:db8:1:2:3::/80",
+			`"ip:2001:db8:1:2:3::/80" is not a key of rule "r"; ` +
+				`want "ip:2001:db8:1:2::/64", as the rule counts this address`,
+		},
+		{
+			[]string{"ip"}, "ip:::ffff:192.0.2.1",
+			`"ip:::ffff:192.0.2.1" is not a key of rule "r"; ` +
+				`want "ip:192.0.2.1", as the rule counts this address`,
 		},
 		{
 			[]string{"ip"}, "ip:x",
