@@ -124,7 +124,8 @@ class ClientTest(unittest.TestCase):
                     connection.sendall(head + b'\r\n\r\n{"allowed":true}')
 
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            server = threading.Thread(target=serve, args=(listener,))
+            listener.settimeout(10)
+            server = threading.Thread(target=serve, args=(listener,), daemon=True)
             server.start()
             client = headgate.Client("http://127.0.0.1:%d" % listener.getsockname()[1], timeout=10)
             client.take("login", self.key)
