@@ -1,6 +1,11 @@
 package rules
 
-import "testing"
+import (
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"testing"
+)
 
 func TestCheckKey(t *testing.T) {
 	for _, c := range []struct {
@@ -94,4 +99,45 @@ func TestCheckKey(t *testing.T) {
 			t.Errorf("%v, %q:\ngot  %s\nwant %s", c.parts, c.key, got, c.want)
 		}
 	}
+}
+
+// TestPatternOfNetwork: a pattern that an error proposes matches the keys of the addresses in the
+// network, and no others.
+func TestPatternOfNetwork(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	proposed := 0
+	for range 20_000 {
+		part := KeyPart{Source: "ip", Bits: []int{0, 48, 56, 128}[random.IntN(4)]}
+		a, b := randomAddress(random), randomAddress(random)
+		network := netip.PrefixFrom(a, random.IntN(a.BitLen()+1))
+		err := part.checkValue(network.String())
+		if err == nil {
+			continue
+		}
+		pattern, found := strings.CutPrefix(err.Error(), `a pattern such as "ip:`)
+		if !found {
+			continue
+		}
+		proposed++
+		beginning := strings.TrimSuffix(pattern, `*"`)
+		for _, at := range []netip.Addr{a, b, network.Masked().Addr()} {
+			key := string(appendAddress(nil, at, part.Bits))
+			if strings.HasPrefix(key, beginning) != network.Contains(at) {
+				t.Errorf("%s proposes %s for %s, whose key is %s", network, pattern, at, key)
+			}
+		}
+	}
+	if proposed < 1000 {
+		t.Errorf("only %d patterns", proposed)
+	}
+}
+
+// randomAddress returns an address that has few different groups, many of them 0.
+func randomAddress(random *rand.Rand) netip.Addr {
+	b := make([]byte, []int{4, 16}[random.IntN(2)])
+	for i := range b {
+		b[i] = byte(random.IntN(2) * random.IntN(3))
+	}
+	at, _ := netip.AddrFromSlice(b)
+	return at
 }
