@@ -32,6 +32,7 @@ type server struct {
 //	trial    1/m in shadow
 //	unused   1/m, off
 //	costly   100/h, of which a request takes 5
+//	visits   5/m for each ip
 func start(t *testing.T, store headgate.Store, s Settings) *server {
 	t.Helper()
 	f := build(t, store, s)
@@ -57,6 +58,7 @@ func build(t *testing.T, store headgate.Store, s Settings) *server {
 		{Name: "trial", Limits: limits(t, "1/m"), Mode: rules.Shadow},
 		{Name: "unused", Limits: limits(t, "1/m"), Mode: rules.Off},
 		{Name: "costly", Limits: limits(t, "100/h"), Cost: rules.Cost{Fixed: 5}},
+		{Name: "visits", Limits: limits(t, "5/m"), Key: []rules.KeyPart{{Source: "ip"}}},
 	})
 	if err != nil {
 		t.Fatal(err)
