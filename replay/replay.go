@@ -73,12 +73,23 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 		return nil, err
 	}
 	names := newNames()
+	tally := newTally(c.Limits, names)
+	sources, err := read(ctx, c, names, logs, func(r record) error { return tally.add(ctx, r) })
+	if err != nil {
+		return nil, err
+	}
+	return tally.report(c, sources)
+}
+
+// read calls use with each request of logs, in the order of time.
+func read(
+	ctx context.Context, c Config, names *names, logs []Log, use func(record) error,
+) ([]*source, error) {
 	progress := &progress{ended: ctx.Err, report: c.Progress}
 	sources := make([]*source, len(logs))
 	for i, log := range logs {
 		sources[i] = newSource(log, c, names, progress)
 	}
-	tally := newTally(c.Limits, names)
 	merged, err := newMerge(sources)
 	for err == nil {
 		var r record
@@ -86,12 +97,9 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 		if r, ok, err = merged.next(); !ok {
 			break
 		}
-		err = tally.add(ctx, r)
+		err = use(r)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return tally.report(c, sources)
+	return sources, err
 }
 
 // fill sets the defaults of c, and returns an error if it is invalid.
@@ -104,6 +112,11 @@ func (c *Config) fill() error {
 			return err
 		}
 	}
+	return c.fillReading()
+}
+
+// fillReading does the same for all but the limits.
+func (c *Config) fillReading() error {
 	if c.Format > W3C {
 		return &headgate.InvalidError{Field: "format", Value: fmt.Sprint(uint8(c.Format)), Want: formatNames}
 	}
