@@ -21,7 +21,7 @@ Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read,
 store is unavailable), 130 interrupted, 143 terminated.`
 
 // verbs are the names of the verbs, for errors.
-const verbs = "check, demo, exec, peek, pipe, replay, reset, serve, version"
+const verbs = "check, demo, exec, peek, pipe, replay, reset, serve, size, version"
 
 // newRoot makes the command for the command line args.
 func newRoot(args []string) *cobra.Command {
@@ -32,6 +32,7 @@ func newRoot(args []string) *cobra.Command {
 		Version: version(),
 		Example: `  headgate demo
   headgate serve --config rules.yaml
+  headgate size access.log
   headgate replay --limit 60/m access.log
   headgate check --limit 10/s --key user:42
   seq 1 20 | headgate pipe --limit 5/s`,
@@ -50,7 +51,7 @@ func newRoot(args []string) *cobra.Command {
 	})
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newDemo(), newReplay(), newCheck(), newPeek(), newReset(), newPipe(), newExec(),
+	root.AddCommand(newServe(), newDemo(), newReplay(), newSize(), newCheck(), newPeek(), newReset(), newPipe(), newExec(),
 		newVersion())
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
