@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -133,6 +134,7 @@ type sizing struct {
 	moments *moments
 	report  *SizeReport
 
+	far     []uint32 // keys that stand out
 	periods *search
 	chosen  int // the period of the proposals
 }
@@ -171,22 +173,55 @@ func (s *sizing) fit(ctx context.Context) error {
 	return nil
 }
 
-// search finds the smallest sizes of families.
+// search finds the smallest sizes of families, of all keys and of those that do not stand out.
 func (s *sizing) search(ctx context.Context, families []family) (*search, error) {
-	needs := newNeeds(families, len(s.names.keys))
-	if err := s.history.walk(ctx, needs); err != nil {
+	n := newNeeds(families, len(s.names.keys))
+	if err := s.history.walk(ctx, n); err != nil {
 		return nil, err
 	}
-	denyKeys := int64(-1)
+	found := &search{needs: n.sizes, denyKeys: -1, history: s.history}
 	if s.config.DenyKeys != nil {
-		denyKeys = *s.config.DenyKeys
+		found.denyKeys = *s.config.DenyKeys
 	}
-	var targets []target
-	for _, share := range shares {
-		targets = append(targets, target{float64(share) / 10_000, s.requests/10_000*share + s.requests%10_000*share/10_000})
+	if s.periods == nil && s.config.DenyKeys == nil {
+		s.far = allFar(n.sizes)
 	}
-	found := newSearch(families, needs.sizes, targets, denyKeys, s.history)
+	found.far = s.far
+	for i, f := range families {
+		found.add(f, int64(slices.Max(n.sizes[i])), targets(s.requests))
+	}
+	if len(s.far) > 0 {
+		s.addRest(found)
+	}
 	return found, found.run(ctx)
+}
+
+// addRest adds the families of found again, with the keys that stand out set aside.
+func (s *sizing) addRest(found *search) {
+	requests := s.requests
+	for _, k := range s.far {
+		requests -= s.asked[k]
+	}
+	for i, needs := range found.needs {
+		most := uint32(0)
+		for k, n := range needs {
+			if n > most && !slices.Contains(s.far, uint32(k)) {
+				most = n
+			}
+		}
+		f := found.families[i]
+		f.rest = true
+		found.add(f, int64(most), targets(requests))
+	}
+}
+
+// targets returns how many of so many requests a limit may deny.
+func targets(requests int64) (targets []target) {
+	for _, share := range shares {
+		denied := requests/10_000*share + requests%10_000*share/10_000
+		targets = append(targets, target{float64(share) / 10_000, denied})
+	}
+	return targets
 }
 
 // fitRates finds the smallest bursts at the rates.
@@ -194,7 +229,7 @@ func (s *sizing) fitRates(ctx context.Context) error {
 	var rates []family
 	for _, l := range s.rates() {
 		f := family{period: l.Period().Microseconds(), rate: l.Refill()}
-		if l.Refill() > 0 && !contains(rates, f) {
+		if l.Refill() > 0 && !slices.Contains(rates, f) {
 			rates = append(rates, f)
 		}
 	}
@@ -207,15 +242,6 @@ func (s *sizing) fitRates(ctx context.Context) error {
 	}
 	s.report.Rates, err = s.fits(ctx, found, nil)
 	return err
-}
-
-func contains(families []family, f family) bool {
-	for _, g := range families {
-		if f == g {
-			return true
-		}
-	}
-	return false
 }
 
 // rates returns the rates of the configuration, or else of the proposals.

@@ -27,9 +27,9 @@ func (s *sizing) describe() {
 			"bursts within a second may be smaller than they seem")
 	}
 	for _, m := range r.Moments {
-		if m.Cycle == "minute" && m.Share > 0.9 {
-			caveat("rounded-times", "%.0f %% of the requests are in second %d of a minute: if the times are rounded, "+
-				"limits for less than 15 minutes mean nothing", 100*m.Share, m.Slot)
+		if m.Share > 0.9 && m.Cycle != "day" {
+			caveat("rounded-times", "%.0f %% of the requests share one moment of the %s: if the times are rounded, "+
+				"limits for less than several %ss mean nothing", 100*m.Share, m.Cycle, m.Cycle)
 		}
 	}
 	if r.Late > 0 {
@@ -44,7 +44,7 @@ func (s *sizing) describe() {
 // spanText says for which periods the span is too short.
 func (s *sizing) spanText() string {
 	var short []string
-	for _, f := range s.periods.families {
+	for _, f := range s.periods.families[:len(s.periods.needs)] {
 		if !s.enough(f) {
 			short = append(short, f.text().String())
 		}

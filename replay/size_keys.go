@@ -11,20 +11,31 @@ const (
 	maxFar  = 20 // keys that can stand out
 	farGap  = 3  // times what the rest needs
 	farNeed = 10 // at least
+
+	maxBusy = 100 // keys that can be regular
 )
 
-// farthest returns the keys that need much more than the rest, the most first, and the most that
-// the rest needs. They are at most a tenth of the keys.
-func farthest(needs []uint32) (far []uint32, rest int64) {
+// farthest returns keys that need much more than the rest, the most first. They are at most a
+// tenth of the keys.
+func farthest(needs []uint32) (far []uint32) {
 	top := largest(len(needs), maxFar+1, func(a, b uint32) int { return cmp.Compare(needs[a], needs[b]) })
 	gap := float64(farGap)
 	for i := 1; i < len(top) && i <= len(needs)/10; i++ {
 		above, below := needs[top[i-1]], needs[top[i]]
 		if ratio := float64(above) / float64(below); above >= farNeed && ratio >= gap {
-			gap, far, rest = ratio, top[:i], int64(below)
+			gap, far = ratio, top[:i]
 		}
 	}
-	return far, rest
+	return far
+}
+
+// allFar returns the keys that are far from the rest for some period.
+func allFar(needs [][]uint32) (all []uint32) {
+	for _, n := range needs {
+		all = append(all, farthest(n)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // largest returns the indices of the n largest of size numbers, the largest first.
@@ -42,16 +53,19 @@ func largest(size, n int, compare func(a, b uint32) int) []uint32 {
 	return top
 }
 
-// farKeys describes keys that stand out. Their habits follow in findKeys.
-func (s *sizing) farKeys(far []uint32) []FarKey {
-	f := s.periods.families[s.chosen]
+// farKeys describes the keys that stand out. Their habits follow in findKeys.
+func (s *sizing) farKeys() []FarKey {
+	f, needs := s.periods.families[s.chosen], s.periods.needs[s.chosen]
+	slices.SortFunc(s.far, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(needs[b], needs[a]), cmp.Compare(a, b))
+	})
 	var keys []FarKey
-	for _, k := range far {
+	for _, k := range s.far {
 		keys = append(keys, FarKey{
 			Key:      Key(s.names.keys[k]),
 			Requests: s.asked[k],
 			Share:    float64(s.asked[k]) / float64(s.requests),
-			Need:     f.limit(f.exact(int64(s.periods.needs[s.chosen][k]))),
+			Need:     f.limit(f.exact(int64(needs[k]))),
 		})
 	}
 	return keys
@@ -60,23 +74,19 @@ func (s *sizing) farKeys(far []uint32) []FarKey {
 // findKeys finds the habits of the keys that stand out, and keys that come at fixed intervals
 // among those with the most requests.
 func (s *sizing) findKeys(ctx context.Context) error {
-	var far []uint32
-	if s.report.StandOut != nil {
-		far, _ = farthest(s.periods.needs[s.chosen])
-	}
-	busy := largest(len(s.asked), maxFar, func(a, b uint32) int { return cmp.Compare(s.asked[a], s.asked[b]) })
+	busy := largest(len(s.asked), maxBusy, func(a, b uint32) int { return cmp.Compare(s.asked[a], s.asked[b]) })
 	h := &habits{wanted: map[uint32]bool{}, found: map[uint32]Habits{}}
-	for _, k := range slices.Concat(far, busy) {
+	for _, k := range slices.Concat(s.far, busy) {
 		h.wanted[k] = true
 	}
 	if err := s.history.walk(ctx, h); err != nil {
 		return err
 	}
-	for i, k := range far {
+	for i, k := range s.far {
 		s.report.StandOut.Keys[i].Habits = h.found[k]
 	}
 	for _, k := range busy {
-		if found := h.found[k]; found.IntervalS > 0 {
+		if found := h.found[k]; found.IntervalS > 0 && len(s.report.Regular) < s.top {
 			s.report.Regular = append(s.report.Regular, Regular{
 				Key(s.names.keys[k]), s.asked[k], float64(s.asked[k]) / float64(s.requests), found,
 			})

@@ -15,6 +15,7 @@ import (
 type family struct {
 	period int64 // microseconds
 	rate   int64
+	rest   bool // whether keys that stand out are set aside
 }
 
 // refill returns the tokens that flow in each period.

@@ -10,7 +10,8 @@ import (
 // probe counts what one bucket denies. It decides as the token bucket of the limiter does, for
 // all requests of one time together.
 type probe struct {
-	family int // index
+	family int // index of its needs
+	rest   bool
 	size   int64
 
 	rate, unit, full, repay int64 // as in algorithm.Rule
@@ -28,11 +29,11 @@ type deniedKey struct {
 	denied int64
 }
 
-func newProbe(families []family, i int, size int64) *probe {
-	f := families[i]
+// newProbe makes a probe of a family whose needs have index i.
+func newProbe(f family, i int, size int64) *probe {
 	refill := f.refill(size)
 	g := algorithm.GCD(refill, f.period)
-	p := &probe{family: i, size: size, rate: refill / g, unit: f.period / g}
+	p := &probe{family: i, rest: f.rest, size: size, rate: refill / g, unit: f.period / g}
 	p.full = size * p.unit
 	p.repay = (p.full + p.rate - 1) / p.rate
 	return p
@@ -74,14 +75,16 @@ func (p *probe) finish(key uint32) {
 type probes struct {
 	all    []*probe
 	needs  [][]uint32 // by family and key
+	far    []uint32   // keys that stand out
 	key    uint32
 	active []*probe // for the key
 }
 
 func (p *probes) begin(key uint32) bool {
 	p.key, p.active = key, p.active[:0]
+	far := slices.Contains(p.far, key)
 	for _, probe := range p.all {
-		if int64(p.needs[probe.family][key]) > probe.size {
+		if !(far && probe.rest) && int64(p.needs[probe.family][key]) > probe.size {
 			probe.reset()
 			p.active = append(p.active, probe)
 		}

@@ -11,7 +11,8 @@ import (
 var proposals = []struct {
 	name  string
 	share int
-}{{"careful", 0}, {"balanced", 2}, {"tight", 3}}
+	rest  bool // of the requests of the keys that do not stand out
+}{{"careful", 0, false}, {"balanced", 2, true}, {"tight", 3, true}}
 
 // enough reports whether the span holds at least 10 periods of f.
 func (s *sizing) enough(f family) bool { return (s.to-s.from)/10 >= f.period }
@@ -21,12 +22,12 @@ func (s *sizing) enough(f family) bool { return (s.to-s.from)/10 >= f.period }
 // the rate less than half. It is the first period if the span is too short for all.
 func (s *sizing) choose() int {
 	chosen, least := 0, math.Inf(1)
-	for i, f := range s.periods.families {
-		p := s.periods.result(i, proposals[1].share)
+	for i, f := range s.periods.families[:len(s.periods.needs)] {
 		if !s.enough(f) {
 			continue
 		}
-		if product := float64(p.size) * float64(p.size) / float64(f.period); product < least {
+		size := float64(s.periods.result(s.periods.rest(i), proposals[1].share).size)
+		if product := size * size / float64(f.period); product < least {
 			chosen, least = i, product
 		}
 	}
@@ -35,38 +36,39 @@ func (s *sizing) choose() int {
 
 // propose fills the proposals and what is known of each period.
 func (s *sizing) propose(ctx context.Context) error {
-	var extra []*probe
+	var listed []*probe
+	list := func(i, share int) {
+		p := s.periods.probe(s.chosen, s.periods.result(i, share).size)
+		p.list = true
+		listed = append(listed, p)
+	}
+	rest := s.periods.rest(s.chosen)
 	for _, p := range proposals {
-		extra = append(extra, s.listing(s.periods.result(s.chosen, p.share).size))
+		if p.rest {
+			list(rest, p.share)
+		} else {
+			list(s.chosen, p.share)
+		}
 	}
-	far, rest := farthest(s.periods.needs[s.chosen])
-	if len(far) > 0 {
-		extra = append(extra, s.listing(s.periods.families[s.chosen].exact(rest)))
-	}
-	fits, err := s.fits(ctx, s.periods, extra)
+	list(rest, 0)
+	fits, err := s.fits(ctx, s.periods, listed)
 	if err != nil {
 		return err
 	}
 	s.report.Periods = fits
 	for i, p := range proposals {
+		share := s.periods.targets[s.chosen][p.share].share
 		s.report.Proposals = append(s.report.Proposals,
-			Proposal{p.name, s.periods.targets[p.share].share, s.result(extra[i])})
+			Proposal{p.name, share, p.rest && len(s.far) > 0, s.result(listed[i])})
 	}
-	if len(far) > 0 {
+	if len(s.far) > 0 {
 		s.report.StandOut = &StandOut{
 			Period: fits[s.chosen].Period,
-			Rest:   s.result(extra[len(extra)-1]),
-			Keys:   s.farKeys(far),
+			Rest:   s.result(listed[len(listed)-1]),
+			Keys:   s.farKeys(),
 		}
 	}
 	return nil
-}
-
-// listing returns a probe of the chosen period that lists what it denies each key.
-func (s *sizing) listing(size int64) *probe {
-	p := newProbe(s.periods.families, s.chosen, size)
-	p.list = true
-	return p
 }
 
 // result returns what a probe found, as a replay reports it.
@@ -99,30 +101,27 @@ const curvePoints = 16
 // fits returns what a search found, with curves. It runs extra probes in the same walk.
 func (s *sizing) fits(ctx context.Context, found *search, extra []*probe) ([]Fit, error) {
 	all := slices.Clone(extra)
-	curves := make([][]*probe, len(found.families))
-	for i := range found.families {
+	curves := make([][]*probe, len(found.needs))
+	for i := range found.needs {
 		for _, size := range found.curve(i) {
-			p := newProbe(found.families, i, size)
-			curves[i] = append(curves[i], p)
-			all = append(all, p)
+			curves[i] = append(curves[i], found.probe(i, size))
 		}
+		all = append(all, curves[i]...)
 	}
-	if err := s.history.walk(ctx, &probes{all: all, needs: found.needs}); err != nil {
+	if err := found.walk(ctx, all); err != nil {
 		return nil, err
 	}
 	fits := []Fit{}
-	for i, f := range found.families {
-		fit := Fit{Period: f.text(), Enough: s.enough(f), Curve: []Point{}, Needs: count125(found.needs[i])}
+	for i, f := range found.families[:len(found.needs)] {
+		fit := Fit{
+			Period: f.text(), Enough: s.enough(f), Fits: found.fitted(i), Curve: []Point{},
+			Needs: count125(found.needs[i]),
+		}
 		if f.rate > 0 {
 			fit.Rate, _, _ = strings.Cut(f.limit(1).String(), " burst")
 		}
-		for j, t := range found.targets {
-			fitted := Fitted{MaxShare: t.share}
-			if p := found.result(i, j); p != nil {
-				point := p.point(f)
-				fitted.Point = &point
-			}
-			fit.Fits = append(fit.Fits, fitted)
+		if len(found.far) > 0 {
+			fit.Rest = found.fitted(found.rest(i))
 		}
 		for _, p := range curves[i] {
 			fit.Curve = append(fit.Curve, p.point(f))
@@ -132,18 +131,34 @@ func (s *sizing) fits(ctx context.Context, found *search, extra []*probe) ([]Fit
 	return fits, nil
 }
 
+// fitted returns the results of family i.
+func (s *search) fitted(i int) (fits []Fitted) {
+	for j, t := range s.targets[i] {
+		fitted := Fitted{MaxShare: t.share}
+		if p := s.result(i, j); p != nil {
+			point := p.point(s.families[i])
+			fitted.Point = &point
+		}
+		fits = append(fits, fitted)
+	}
+	return fits
+}
+
 func (p *probe) point(f family) Point { return Point{f.limit(p.size), p.size, p.denied, p.deniedKeys} }
 
 // curve returns sizes of family i to draw: from a quarter of that of the largest target to that
 // which denies nothing, evenly on a scale of logarithms.
-func (s *search) curve(i int) []int64 {
-	f := s.families[i]
-	high := s.brackets[i][0].high
-	low := max(s.brackets[i][len(s.targets)-1].high/4, 1)
-	var sizes []int64
-	for _, b := range s.brackets[i] {
+func (s *search) curve(i int) (sizes []int64) {
+	f, brackets := s.families[i], slices.Clone(s.brackets[i])
+	if len(s.far) > 0 {
+		brackets = append(brackets, s.brackets[s.rest(i)]...)
+	}
+	low, high := brackets[0].high, brackets[0].high
+	for _, b := range brackets {
+		low = min(low, b.high)
 		sizes = append(sizes, f.exact(b.high))
 	}
+	low = max(low/4, 1)
 	for j := range curvePoints {
 		part := float64(j) / (curvePoints - 1)
 		sizes = append(sizes, f.exact(int64(float64(low)*math.Pow(float64(high)/float64(low), part)+0.5)))

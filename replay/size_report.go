@@ -28,6 +28,7 @@ type Fit struct {
 	Rate   string   `json:"rate"`   // such as 60/m; empty if the size is the rate and the burst
 	Enough bool     `json:"enough"` // the span is at least 10 periods
 	Fits   []Fitted `json:"fits"`   // for 0, 0.01, 0.1 and 1 % of the requests
+	Rest   []Fitted `json:"rest"`   // the same without the keys that stand out; nil if none does
 	Curve  []Point  `json:"curve"`  // what limits of other sizes would have denied, the smallest first
 	Needs  []Needs  `json:"needs"`  // how many keys need which limit, the smallest first
 }
@@ -41,20 +42,24 @@ func (p Period) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 // String returns the period, such as 15m.
 func (p Period) String() string {
 	text := headgate.FixedWindow(1, time.Duration(p)).String()
-	return text[len("1/") : len(text)-len(" fixed-window")]
+	text = text[len("1/") : len(text)-len(" fixed-window")]
+	if text[0] < '0' || text[0] > '9' {
+		return "1" + text
+	}
+	return text
 }
 
 // Fitted is the smallest limit that denies at most a share of the requests.
 type Fitted struct {
 	MaxShare float64 `json:"max_share"` // of the requests, from 0 to 1
-	Point    *Point  `json:"point"`     // nil if no limit of this rate can be counted exactly
+	Point    *Point  `json:"point"`     // nil if no limit that can be counted exactly does
 }
 
 // Point is a limit and what it would have denied.
 type Point struct {
 	Limit      headgate.Limit `json:"limit"`
-	Size       int64          `json:"size"` // the burst of Limit
-	Denied     int64          `json:"denied"`
+	Size       int64          `json:"size"`   // the burst of Limit
+	Denied     int64          `json:"denied"` // of the keys that count
 	DeniedKeys int64          `json:"denied_keys"`
 }
 
@@ -69,11 +74,13 @@ type Needs struct {
 // Proposal is a limit with what it would have denied and to which keys.
 type Proposal struct {
 	Name     string  `json:"name"`
-	MaxShare float64 `json:"max_share"` // that it may deny
+	MaxShare float64 `json:"max_share"` // that it may deny of the requests
+	OfRest   bool    `json:"of_rest"`   // of those of the keys that do not stand out
 	Result
 }
 
-// StandOut is the keys that need a much larger limit than the rest.
+// StandOut is the keys that for some period need a limit of at least three times what the rest
+// needs. They are at most 20 for each period.
 type StandOut struct {
 	Period Period   `json:"period"`
 	Keys   []FarKey `json:"keys"` // those that need most first

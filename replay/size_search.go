@@ -13,12 +13,12 @@ type target struct {
 
 // search finds the smallest size of each family that meets each target.
 type search struct {
-	families []family
-	needs    [][]uint32
-	targets  []target
+	families []family   // in the order of needs, and again with far set aside if there are any
+	needs    [][]uint32 // by family and key
+	far      []uint32   // keys that stand out
+	targets  [][]target // by family
+	denyKeys int64      // -1: any number
 	history  *history
-	denyKeys int64 // -1: any number
-
 	brackets [][]bracket // by family and target
 	known    []map[int64]*probe
 }
@@ -26,32 +26,43 @@ type search struct {
 // bracket holds the answer: low is too small, high is large enough.
 type bracket struct{ low, high int64 }
 
-// newSearch starts with what follows from the needs of the keys: the size that denies no request,
-// and the one that denies at most denyKeys keys (-1: any number).
-func newSearch(families []family, needs [][]uint32, targets []target, denyKeys int64, h *history) *search {
-	s := &search{families: families, needs: needs, targets: targets, history: h, denyKeys: denyKeys}
-	for i, f := range families {
-		least, most := int64(0), int64(slices.Max(needs[i]))
-		if denyKeys >= 0 {
-			least = nthNeed(needs[i], denyKeys) - 1
-		}
-		b := bracket{least, max(most, 1)}
-		if f.rate > 0 {
-			b.high = min(b.high, f.most(1))
-		}
-		s.brackets = append(s.brackets, slices.Repeat([]bracket{b}, len(targets)))
-		s.known = append(s.known, map[int64]*probe{})
+// add adds a family whose largest need is most.
+func (s *search) add(f family, most int64, targets []target) {
+	b := bracket{0, most}
+	if s.denyKeys >= 0 {
+		b.low = nthNeed(s.needs[len(s.families)], s.denyKeys) - 1
 	}
-	return s
+	if f.rate > 0 {
+		b.high = min(b.high, f.most(1))
+	}
+	s.families = append(s.families, f)
+	s.targets = append(s.targets, targets)
+	s.brackets = append(s.brackets, slices.Repeat([]bracket{b}, len(targets)))
+	s.known = append(s.known, map[int64]*probe{})
+}
+
+// probe makes a probe for family i.
+func (s *search) probe(i int, size int64) *probe {
+	return newProbe(s.families[i], i%len(s.needs), size)
+}
+
+// walk runs probes.
+func (s *search) walk(ctx context.Context, all []*probe) error {
+	return s.history.walk(ctx, &probes{all: all, needs: s.needs, far: s.far})
+}
+
+// rest returns the index of family i with far set aside, or i if no key is far.
+func (s *search) rest(i int) int {
+	if len(s.far) == 0 {
+		return i
+	}
+	return i + len(s.needs)
 }
 
 // nthNeed returns the largest need of the keys after the n that need most.
 func nthNeed(needs []uint32, n int64) int64 {
 	if n >= int64(len(needs)) {
 		return 1
-	}
-	if n == 0 {
-		return int64(slices.Max(needs))
 	}
 	sorted := slices.Clone(needs)
 	slices.Sort(sorted)
@@ -70,13 +81,13 @@ func (s *search) run(ctx context.Context) error {
 				}
 				size := f.exact(b.low + (b.high-b.low)/2)
 				if s.known[i][size] == nil {
-					s.known[i][size] = newProbe(s.families, i, size)
+					s.known[i][size] = s.probe(i, size)
 					all = append(all, s.known[i][size])
 				}
 			}
 		}
 		if len(all) > 0 {
-			if err := s.history.walk(ctx, &probes{all: all, needs: s.needs}); err != nil {
+			if err := s.walk(ctx, all); err != nil {
 				return err
 			}
 		}
@@ -97,7 +108,7 @@ func (s *search) narrow() (changed bool) {
 				if p == nil {
 					break
 				}
-				if p.denied <= s.targets[j].denied {
+				if p.denied <= s.targets[i][j].denied {
 					b.high = middle
 				} else {
 					b.low = middle
@@ -116,19 +127,19 @@ func (s *search) measure(ctx context.Context) error {
 		for _, b := range s.brackets[i] {
 			size := f.exact(b.high)
 			if s.known[i][size] == nil {
-				s.known[i][size] = newProbe(s.families, i, size)
+				s.known[i][size] = s.probe(i, size)
 				all = append(all, s.known[i][size])
 			}
 		}
 	}
-	return s.history.walk(ctx, &probes{all: all, needs: s.needs})
+	return s.walk(ctx, all)
 }
 
 // result returns the size that meets target j in family i, and what it denies. It is nil if no
 // size that can be counted exactly meets the target.
 func (s *search) result(i, j int) *probe {
 	p := s.known[i][s.families[i].exact(s.brackets[i][j].high)]
-	if p.denied > s.targets[j].denied || s.denyKeys >= 0 && p.deniedKeys > s.denyKeys {
+	if p.denied > s.targets[i][j].denied || s.denyKeys >= 0 && p.deniedKeys > s.denyKeys {
 		return nil
 	}
 	return p

@@ -187,7 +187,8 @@ func TestProgress(t *testing.T) {
 	var w bytes.Buffer
 	p := newProgress(&w, "replay", 100)
 	p.begun = time.Time{}
-	p.show(50)
+	p.read.Store(50)
+	p.show()
 	p.clear()
 	if w.Len() > 0 {
 		t.Errorf("drawn without a terminal: %q", w.String())

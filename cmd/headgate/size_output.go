@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +23,13 @@ func printSize(w io.Writer, r *replay.SizeReport, width int) {
 		what = "smallest limits that deny at most " + count(*r.DenyKeys, "key") + ", and at most"
 	}
 	printFits(w, what, r.Periods, width)
-	printFits(w, strings.Replace(what, "limits", "bursts", 1), r.Rates, width)
+	if r.StandOut != nil {
+		aside := "the same without " + count(int64(len(r.StandOut.Keys)), "key") + " far from the rest"
+		printFits(w, aside, restOf(r.Periods), width)
+		printFits(w, strings.Replace(what, "limits", "bursts", 1)+", without them", restOf(r.Rates), width)
+	} else {
+		printFits(w, strings.Replace(what, "limits", "bursts", 1), r.Rates, width)
+	}
 	printProposals(w, r, width)
 	printStandOut(w, r, width)
 	for i, c := range r.Caveats {
@@ -80,6 +87,15 @@ func printFits(w io.Writer, what string, fits []replay.Fit, width int) {
 	if short {
 		printFolded(w, "", "* the span is shorter than 10 of these periods", width)
 	}
+}
+
+// restOf returns fits without the keys that stand out.
+func restOf(fits []replay.Fit) []replay.Fit {
+	fits = slices.Clone(fits)
+	for i := range fits {
+		fits[i].Fits = fits[i].Rest
+	}
+	return fits
 }
 
 // shareOf formats the share that a limit may deny.
