@@ -30,7 +30,7 @@ type SizeConfig struct {
 	Rates []headgate.Limit
 
 	// DenyKeys, if not nil, is how many keys a limit may deny at most, besides the share of the
-	// requests.
+	// requests. Then no key is set aside for the proposals.
 	DenyKeys *int64
 
 	// By, Format, Reorder and Progress are as in Config. Top is how many of the most denied keys
@@ -183,7 +183,7 @@ func (s *sizing) search(ctx context.Context, families []family) (*search, error)
 	if s.config.DenyKeys != nil {
 		found.denyKeys = *s.config.DenyKeys
 	}
-	if s.periods == nil && s.config.DenyKeys == nil {
+	if s.periods == nil {
 		s.far = allFar(n.sizes)
 	}
 	found.far = s.far

@@ -50,12 +50,26 @@ func (s *sizing) spanText() string {
 		}
 	}
 	span := time.Duration(s.to-s.from) * time.Microsecond
-	text := fmt.Sprintf("the span is %s: it says nothing about a limit for more than %s", span, span/10)
 	if span < 10*time.Microsecond {
-		text = fmt.Sprintf("the span is %s: it says nothing about any period", span)
+		return fmt.Sprintf("the span is %s: it says nothing about any period", span)
 	}
+	text := fmt.Sprintf("the span is %s: it says nothing about a limit for more than %s", about(span), about(span/10))
 	if len(short) > 0 {
 		text += ", such as for " + strings.Join(short, ", ")
 	}
 	return text
+}
+
+// about formats d with two units at most.
+func about(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= 2*day:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Second:
+		return d.Truncate(time.Second / 10).String()
+	}
+	return d.String()
 }

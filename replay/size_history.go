@@ -50,7 +50,7 @@ func newHistory() *history { return &history{perRun: runRequests, maxHeld: heldB
 func (h *history) close() {
 	if h.file != nil {
 		h.file.Close()
-		os.Remove(h.file.Name())
+		os.Remove(h.file.Name()) // for systems that do not remove open files
 	}
 }
 
@@ -166,6 +166,7 @@ func (h *history) write(r *run) (err error) {
 		if h.file, err = os.CreateTemp("", "headgate-size-*"); err != nil {
 			return err
 		}
+		os.Remove(h.file.Name()) // an open file is kept, and disappears even if the process is killed
 	}
 	r.at, r.size = h.written, int64(len(r.bytes))
 	if _, err := h.file.WriteAt(r.bytes, r.at); err != nil {

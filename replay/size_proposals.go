@@ -26,12 +26,21 @@ func (s *sizing) choose() int {
 		if !s.enough(f) {
 			continue
 		}
-		size := float64(s.periods.result(s.periods.rest(i), proposals[1].share).size)
+		size := float64(s.periods.result(s.basis(i), proposals[1].share).size)
 		if product := size * size / float64(f.period); product < least {
 			chosen, least = i, product
 		}
 	}
 	return chosen
+}
+
+// basis returns the family that proposals are taken from, for period i: that with the keys that
+// stand out set aside, unless the number of denied keys is bounded.
+func (s *sizing) basis(i int) int {
+	if s.config.DenyKeys != nil {
+		return i
+	}
+	return s.periods.rest(i)
 }
 
 // propose fills the proposals and what is known of each period.
@@ -42,24 +51,32 @@ func (s *sizing) propose(ctx context.Context) error {
 		p.list = true
 		listed = append(listed, p)
 	}
-	rest := s.periods.rest(s.chosen)
+	basis := s.basis(s.chosen)
 	for _, p := range proposals {
 		if p.rest {
-			list(rest, p.share)
+			list(basis, p.share)
 		} else {
 			list(s.chosen, p.share)
 		}
 	}
-	list(rest, 0)
+	list(s.periods.rest(s.chosen), 0)
 	fits, err := s.fits(ctx, s.periods, listed)
 	if err != nil {
 		return err
 	}
 	s.report.Periods = fits
 	for i, p := range proposals {
-		share := s.periods.targets[s.chosen][p.share].share
-		s.report.Proposals = append(s.report.Proposals,
-			Proposal{p.name, share, p.rest && len(s.far) > 0, s.result(listed[i])})
+		proposal := Proposal{
+			Name: p.name, MaxShare: s.periods.targets[s.chosen][p.share].share,
+			OfRest: p.rest && basis != s.chosen, Result: s.result(listed[i]),
+		}
+		for _, d := range listed[i].keys {
+			if !slices.Contains(s.far, d.key) {
+				proposal.RestDenied += d.denied
+				proposal.RestDeniedKeys++
+			}
+		}
+		s.report.Proposals = append(s.report.Proposals, proposal)
 	}
 	if len(s.far) > 0 {
 		s.report.StandOut = &StandOut{

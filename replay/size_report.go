@@ -77,6 +77,9 @@ type Proposal struct {
 	MaxShare float64 `json:"max_share"` // that it may deny of the requests
 	OfRest   bool    `json:"of_rest"`   // of those of the keys that do not stand out
 	Result
+
+	RestDenied     int64 `json:"rest_denied"`      // of the keys that do not stand out
+	RestDeniedKeys int64 `json:"rest_denied_keys"` // of those
 }
 
 // StandOut is the keys that for some period need a limit of at least three times what the rest

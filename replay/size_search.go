@@ -29,7 +29,7 @@ type bracket struct{ low, high int64 }
 // add adds a family whose largest need is most.
 func (s *search) add(f family, most int64, targets []target) {
 	b := bracket{0, most}
-	if s.denyKeys >= 0 {
+	if s.denyKeys >= 0 && !f.rest {
 		b.low = nthNeed(s.needs[len(s.families)], s.denyKeys) - 1
 	}
 	if f.rate > 0 {
@@ -139,7 +139,7 @@ func (s *search) measure(ctx context.Context) error {
 // size that can be counted exactly meets the target.
 func (s *search) result(i, j int) *probe {
 	p := s.known[i][s.families[i].exact(s.brackets[i][j].high)]
-	if p.denied > s.targets[i][j].denied || s.denyKeys >= 0 && p.deniedKeys > s.denyKeys {
+	if p.denied > s.targets[i][j].denied || s.denyKeys >= 0 && !p.rest && p.deniedKeys > s.denyKeys {
 		return nil
 	}
 	return p

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func mustBeSmallest(t *testing.T, log string, report *replay.SizeReport) {
 			}
 		})
 	}
-	for _, fit := range append(report.Periods, report.Rates...) {
+	for _, fit := range slices.Concat(report.Periods, report.Rates) {
 		for i, f := range fit.Fits {
 			most := report.Requests * []int64{0, 1, 10, 100}[i] / 10_000
 			if f.Point.Denied > most {
@@ -148,7 +149,7 @@ func TestSizeByNaiveSearch(t *testing.T) {
 		requests := []int{1, 40, 300, 1100}[round%4]
 		log := randomLog(r, requests, 1+r.IntN(9), round%3 == 0)
 		report := sized(t, replay.SizeConfig{Periods: periods, Rates: rates}, log)
-		for _, fit := range append(report.Periods, report.Rates...) {
+		for _, fit := range slices.Concat(report.Periods, report.Rates) {
 			mustBeFirst(t, log, fit, report.Requests)
 		}
 		mustBeSmallest(t, log, report)

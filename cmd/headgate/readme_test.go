@@ -10,23 +10,27 @@ import (
 	"testing"
 )
 
-// TestReadme runs each headgate command of the README and compares its output with
-// what stands there.
+// TestReadme runs each headgate command of the README, and of the page about sizes, and compares
+// its output with the text.
 func TestReadme(t *testing.T) {
 	t.Chdir("../..")
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, page := range []string{"README.md", "docs/size.md"} {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, b...)
 	}
-	sessions := regexp.MustCompile("(?s)```console\n\\$ (?:seq 1 (\\d+) \\| )?go run ./cmd/headgate (.*?)\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	if len(sessions) < 3 {
-		t.Fatalf("the README has %d sessions; want at least 3", len(sessions))
+	sessions := regexp.MustCompile("(?s)```console\n\\$ (?:seq 1 (\\d+) \\| )?go run ./cmd/headgate (.*?)\n(.*?)```").FindAllStringSubmatch(string(text), -1)
+	if len(sessions) < 4 {
+		t.Fatalf("the documentation has %d sessions; want at least 4", len(sessions))
 	}
 	for _, session := range sessions {
 		var out, errors bytes.Buffer
 		code := exec(t.Context(), words(session[2]), strings.NewReader(seq(session[1])), &out, &errors)
 		if code != 0 || out.String() != session[3] {
-			t.Errorf("headgate %s: exit %d\n%s%s\nthe README says\n%s", session[2], code, out.String(), errors.String(), session[3])
+			t.Errorf("headgate %s: exit %d\n%s%s\nthe documentation says\n%s", session[2], code, out.String(), errors.String(), session[3])
 		}
 	}
 }

@@ -119,18 +119,26 @@ func printProposals(w io.Writer, r *replay.SizeReport, width int) {
 	for _, p := range r.Proposals {
 		name = max(name, len(p.Limit.String()))
 	}
-	const label, numbers = 10, 12 + 10 + 13
+	const label, numbers = 10, 12 + 10 + 13 + 14
 	if wide := width == 0 || label+name+numbers <= width; wide {
-		fmt.Fprintf(w, "%-*s%-*s%12s%10s%13s\n", label, "proposal", name, "limit", "denied", "denied %", "keys denied")
+		fmt.Fprintf(w, "%-*s%-*s%12s%10s%13s%s\n", label, "proposal", name, "limit",
+			"denied", "denied %", "keys denied", rest(r, "of the rest"))
 		for _, p := range r.Proposals {
-			fmt.Fprintf(w, "%-*s%-*s%12s%10s%13s\n", label, p.Name, name, p.Limit,
-				thousands(p.Denied), percent2(p.Result), thousands(p.DeniedKeys))
+			fmt.Fprintf(w, "%-*s%-*s%12s%10s%13s%s\n", label, p.Name, name, p.Limit,
+				thousands(p.Denied), percent2(p.Result), thousands(p.DeniedKeys), rest(r, thousands(p.RestDenied)))
 		}
 	} else {
 		for _, p := range r.Proposals {
 			fmt.Fprintf(w, "%s\n  %s\n  denied       %s (%s)\n  keys denied  %s\n", p.Name, p.Limit,
 				thousands(p.Denied), percent2(p.Result), thousands(p.DeniedKeys))
+			if r.StandOut != nil {
+				fmt.Fprintf(w, "  of the rest  %s\n", thousands(p.RestDenied))
+			}
 		}
+	}
+	if r.Proposals[1].OfRest {
+		printFolded(w, "", "balanced and tight deny at most 0.1% and 1% of the requests of the rest: "+
+			"of all keys but those far from the rest", width)
 	}
 	var last headgate.Limit
 	for _, p := range r.Proposals {
@@ -139,6 +147,14 @@ func printProposals(w io.Writer, r *replay.SizeReport, width int) {
 		}
 		last = p.Limit
 	}
+}
+
+// rest returns text as a column if there are keys that stand out, and so a rest.
+func rest(r *replay.SizeReport, text string) string {
+	if r.StandOut == nil {
+		return ""
+	}
+	return fmt.Sprintf("%14s", text)
 }
 
 func percent2(r replay.Result) string {
