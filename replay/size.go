@@ -63,7 +63,9 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	s := &sizing{config: c, top: reading.Top, names: newNames(), history: newHistory(), moments: newMoments()}
+	s := &sizing{
+		config: c, top: reading.Top, names: newNames(), history: newHistory(), moments: newMoments(),
+	}
 	defer s.history.close()
 	sources, err := read(ctx, reading, s.names, logs, s.add)
 	if err != nil {
@@ -80,10 +82,13 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 		Traffic: traffic, DenyKeys: c.DenyKeys, Periods: []Fit{}, Rates: []Fit{},
 		Proposals: []Proposal{}, Regular: []Regular{}, Moments: []Moment{}, Caveats: []Caveat{},
 	}
-	if traffic.Requests > 0 {
-		err = s.fit(ctx)
+	if traffic.Requests == 0 {
+		return s.report, nil
 	}
-	return s.report, err
+	if err := s.fit(ctx); err != nil {
+		return nil, err
+	}
+	return s.report, nil
 }
 
 // fill sets the defaults of c, and returns an error if it is invalid.
@@ -93,7 +98,8 @@ func (c *SizeConfig) fill() error {
 	}
 	if n := max(len(c.Periods), len(c.Rates)); n > maxFamilies {
 		return &headgate.InvalidError{
-			Field: "periods and rates", Value: strconv.Itoa(n), Want: fmt.Sprintf("at most %d of each", maxFamilies),
+			Field: "periods and rates", Value: strconv.Itoa(n),
+			Want: fmt.Sprintf("at most %d of each", maxFamilies),
 		}
 	}
 	for _, p := range c.Periods {
@@ -101,7 +107,9 @@ func (c *SizeConfig) fill() error {
 			return err
 		}
 		if p > maxPeriod {
-			return &headgate.InvalidError{Field: "period", Value: p.String(), Want: "at most " + maxPeriod.String()}
+			return &headgate.InvalidError{
+				Field: "period", Value: p.String(), Want: "at most " + maxPeriod.String(),
+			}
 		}
 	}
 	for _, l := range c.Rates {
@@ -109,7 +117,9 @@ func (c *SizeConfig) fill() error {
 			return err
 		}
 		if l.Algorithm() != headgate.AlgorithmTokenBucket {
-			return &headgate.InvalidError{Field: "rate", Value: l.String(), Want: "a token bucket, such as 10/s"}
+			return &headgate.InvalidError{
+				Field: "rate", Value: l.String(), Want: "a token bucket, such as 10/s",
+			}
 		}
 	}
 	if c.DenyKeys != nil && *c.DenyKeys < 0 {

@@ -23,18 +23,18 @@ func (s *sizing) describe() {
 	}
 	caveat("span", "%s", s.spanText())
 	if !s.moments.fraction {
-		caveat("whole-seconds", "all times are whole seconds, so requests of one second count as made at once: "+
-			"bursts within a second may be smaller than they seem")
+		caveat("whole-seconds", "all times are whole seconds, so requests of one second count "+
+			"as made at once: bursts within a second may be smaller than they seem")
 	}
 	for _, m := range r.Moments {
 		if m.Share > 0.9 && m.Cycle != "day" {
-			caveat("rounded-times", "%.0f %% of the requests share one moment of the %s: if the times are rounded, "+
-				"limits for less than several %ss mean nothing", 100*m.Share, m.Cycle, m.Cycle)
+			caveat("rounded-times", "%.0f %% of the requests share one moment of the %s: "+
+				"if the times are rounded, limits for less than several %ss mean nothing", 100*m.Share, m.Cycle, m.Cycle)
 		}
 	}
 	if r.Late > 0 {
-		caveat("late", "%d requests are out of order by more than the reordering allows, and are counted at a later time",
-			r.Late)
+		caveat("late", "%d requests are out of order by more than the reordering allows, "+
+			"and are counted at a later time", r.Late)
 	}
 	if r.Keys < 10 {
 		caveat("few-keys", "fewer than 10 keys: no key can be said to be far from the rest")
@@ -53,7 +53,8 @@ func (s *sizing) spanText() string {
 	if span < 10*time.Microsecond {
 		return fmt.Sprintf("the span is %s: it says nothing about any period", span)
 	}
-	text := fmt.Sprintf("the span is %s: it says nothing about a limit for more than %s", about(span), about(span/10))
+	text := fmt.Sprintf("the span is %s: it says nothing about a limit for more than %s",
+		about(span), about(span/10))
 	if len(short) > 0 {
 		text += ", such as for " + strings.Join(short, ", ")
 	}

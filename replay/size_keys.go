@@ -18,7 +18,9 @@ const (
 // farthest returns keys that need much more than the rest, the most first. They are at most a
 // tenth of the keys.
 func farthest(needs []uint32) (far []uint32) {
-	top := largest(len(needs), maxFar+1, func(a, b uint32) int { return cmp.Compare(needs[a], needs[b]) })
+	top := largest(len(needs), maxFar+1, func(a, b uint32) int {
+		return cmp.Compare(needs[a], needs[b])
+	})
 	gap := float64(farGap)
 	for i := 1; i < len(top) && i <= len(needs)/10; i++ {
 		above, below := needs[top[i-1]], needs[top[i]]
@@ -74,7 +76,9 @@ func (s *sizing) farKeys() []FarKey {
 // findKeys finds the habits of the keys that stand out, and keys that come at fixed intervals
 // among those with the most requests.
 func (s *sizing) findKeys(ctx context.Context) error {
-	busy := largest(len(s.asked), maxBusy, func(a, b uint32) int { return cmp.Compare(s.asked[a], s.asked[b]) })
+	busy := largest(len(s.asked), maxBusy, func(a, b uint32) int {
+		return cmp.Compare(s.asked[a], s.asked[b])
+	})
 	h := &habits{wanted: map[uint32]bool{}, found: map[uint32]Habits{}}
 	for _, k := range slices.Concat(s.far, busy) {
 		h.wanted[k] = true
@@ -124,9 +128,10 @@ func (h *habits) begin(key uint32) bool {
 
 func (h *habits) see(vs []visits) {
 	for _, v := range vs {
+		seconds := (v.at - h.to + 500_000) / 1e6
 		if h.requests == 0 {
 			h.from = v.at
-		} else if seconds := (v.at - h.to + 500_000) / 1e6; len(h.intervals) < maxIntervals || h.intervals[seconds] > 0 {
+		} else if len(h.intervals) < maxIntervals || h.intervals[seconds] > 0 {
 			h.intervals[seconds]++
 		}
 		h.intervals[0] += v.n - 1

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -161,7 +162,9 @@ func (s *search) fitted(i int) (fits []Fitted) {
 	return fits
 }
 
-func (p *probe) point(f family) Point { return Point{f.limit(p.size), p.size, p.denied, p.deniedKeys} }
+func (p *probe) point(f family) Point {
+	return Point{f.limit(p.size), p.size, p.denied, p.deniedKeys}
+}
 
 // curve returns sizes of family i to draw: from a quarter of that of the largest target to that
 // which denies nothing, evenly on a scale of logarithms.
@@ -198,7 +201,9 @@ func count125(needs []uint32) []Needs {
 		counts = append(counts, Needs{From: last + 1, To: next})
 	}
 	for _, n := range needs {
-		i, _ := slices.BinarySearchFunc(counts, int64(n), func(c Needs, n int64) int { return int(c.To - n) })
+		i, _ := slices.BinarySearchFunc(counts, int64(n), func(c Needs, n int64) int {
+			return cmp.Compare(c.To, n)
+		})
 		counts[i].Keys++
 	}
 	return counts

@@ -104,8 +104,8 @@ type Habits struct {
 	From       time.Time `json:"from"` // the first request
 	To         time.Time `json:"to"`   // and the last
 	Hours      int64     `json:"hours"`
-	IntervalS  int64     `json:"interval_s"` // seconds between most requests; 0 if they are not regular
-	Regularity float64   `json:"regularity"` // the share of intervals that are this long, within a second
+	IntervalS  int64     `json:"interval_s"` // seconds between most requests; 0 if not regular
+	Regularity float64   `json:"regularity"` // the share of such intervals, within a second
 }
 
 // Regular is a key that comes at fixed intervals, as monitors do.

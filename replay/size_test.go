@@ -3,7 +3,9 @@ package replay_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -200,7 +202,8 @@ func TestSizeDenyKeys(t *testing.T) {
 	for round := range 4 {
 		log := randomLog(r, 1200, 9, false)
 		for _, denyKeys := range []int64{0, 1, 3, 100} {
-			c := replay.SizeConfig{DenyKeys: &denyKeys, Periods: []time.Duration{[]time.Duration{time.Second, time.Minute}[round%2]}}
+			period := []time.Duration{time.Second, time.Minute}[round%2]
+			c := replay.SizeConfig{DenyKeys: &denyKeys, Periods: []time.Duration{period}}
 			report := sized(t, c, log)
 			var all []headgate.Limit
 			for n := range report.Periods[0].Fits[0].Point.Size {
@@ -398,5 +401,15 @@ func TestSizeBadConfig(t *testing.T) {
 		if _, err := replay.Size(t.Context(), c); err == nil {
 			t.Errorf("%+v: no error", c)
 		}
+	}
+}
+
+// Size ends with its context, also after the logs are read.
+func TestSizeCancel(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := replay.SizeConfig{Searching: cancel}
+	report, err := replay.Size(ctx, c, logsOf(line("198.18.0.1", 1))...)
+	if report != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v; want none and Canceled", report, err)
 	}
 }

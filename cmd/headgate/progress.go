@@ -76,7 +76,8 @@ func (p *progress) clear() {
 	}
 }
 
-// newBar makes a bar of a verb for size bytes, without the parts for which a narrow terminal has no room.
+// newBar makes a bar of a verb for size bytes, without the parts for which a narrow terminal has no
+// room.
 func newBar(w io.Writer, verb string, size int64, width int) *progressbar.ProgressBar {
 	roomy := width == 0 || width >= 70
 	options := []progressbar.Option{

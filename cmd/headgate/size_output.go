@@ -125,7 +125,8 @@ func printProposals(w io.Writer, r *replay.SizeReport, width int) {
 			"denied", "denied %", "keys denied", rest(r, "of the rest"))
 		for _, p := range r.Proposals {
 			fmt.Fprintf(w, "%-*s%-*s%12s%10s%13s%s\n", label, p.Name, name, p.Limit,
-				thousands(p.Denied), percent2(p.Result), thousands(p.DeniedKeys), rest(r, thousands(p.RestDenied)))
+				thousands(p.Denied), percent2(p.Result), thousands(p.DeniedKeys),
+				rest(r, thousands(p.RestDenied)))
 		}
 	} else {
 		for _, p := range r.Proposals {
@@ -161,14 +162,19 @@ func percent2(r replay.Result) string {
 	return strconv.FormatFloat(100*denied(r), 'f', 2, 64) + "%"
 }
 
+const maxFarShown = 10
+
 // printStandOut prints what is far from the rest.
 func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
 	fmt.Fprintln(w)
 	var lines []string
 	if s := r.StandOut; s != nil {
-		for _, k := range s.Keys {
-			lines = append(lines, fmt.Sprintf("%s needs %s: %s (%s) in %s%s", printable(string(k.Key)), k.Need,
-				count(k.Requests, "request"), percent(k.Share), count(k.Hours, "hour"), interval(k.Habits)))
+		for _, k := range s.Keys[:min(len(s.Keys), maxFarShown)] {
+			lines = append(lines, fmt.Sprintf("%s needs %s: %s (%s) in %s%s",
+				printable(string(k.Key)), k.Need, count(k.Requests, "request"), percent(k.Share), count(k.Hours, "hour"), interval(k.Habits)))
+		}
+		if more := int64(len(s.Keys)) - maxFarShown; more > 0 {
+			lines = append(lines, count(more, "more key")+", listed by --json")
 		}
 		lines = append(lines, fmt.Sprintf("the other %s at most %s, which denies %s (%s) of %s",
 			needing(r.Keys-int64(len(s.Keys))), s.Rest.Limit,
@@ -183,8 +189,8 @@ func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
 			moment(m), percent(m.Share), thousands(m.Times), count(m.Rounds, m.Cycle)))
 	}
 	if g := r.Growth; g != nil {
-		lines = append(lines, fmt.Sprintf("%s requests a day in the last %d days, %s in the %d before (%+.0f%%)",
-			thousands(int64(g.Late+0.5)), g.Days/2, thousands(int64(g.Early+0.5)), g.Days/2, 100*(g.Late/g.Early-1)))
+		lines = append(lines, fmt.Sprintf("%s requests a day in the last %d days, %s in the %d before",
+			thousands(int64(g.Late+0.5)), g.Days/2, thousands(int64(g.Early+0.5)), g.Days/2))
 	}
 	if len(lines) == 0 {
 		lines = []string{"nothing"}
