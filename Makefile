@@ -33,7 +33,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: test gateways upstream race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick soak ## Do all that CI does
+check: test gateways alerts upstream race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick soak ## Do all that CI does
 
 .PHONY: deps
 deps: ## Install what the tests need beside Go, if it is not there (see scripts/deps)
@@ -64,6 +64,7 @@ CHAOS_SPAN ?= 20s
 .PHONY: chaos
 chaos: deps ## Break real Redis servers under load, and print what was granted (minutes)
 	@cd e2e/chaos && go test -count=1 -timeout 30m -run '^TestChaos$$' -chaos.span $(CHAOS_SPAN) -chaos.together 3
+	@cd e2e/serve && go test -count=1 -timeout 30m -parallel 1 -v -serve.long
 
 .PHONY: gateways
 gateways: ## Run the configurations of docs/gateways with real nginx, Caddy and HAProxy
@@ -71,6 +72,12 @@ gateways: ## Run the configurations of docs/gateways with real nginx, Caddy and 
 	@scripts/deps caddy
 	@scripts/deps haproxy
 	@go test -count=1 $(TESTFLAGS) ./e2e/gateways -gateways
+
+.PHONY: alerts
+alerts: ## Check the alert rules of deploy/prometheus, and test them
+	@scripts/deps promtool
+	@promtool check rules deploy/prometheus/alerts.yaml
+	@promtool test rules deploy/prometheus/alerts_test.yaml
 
 .PHONY: upstream
 upstream: ## Run the integration tests of envoyproxy/ratelimit against headgate serve (2 minutes)

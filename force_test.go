@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strconv"
 	"testing"
@@ -46,7 +47,7 @@ func TestChargeOfChosenLimits(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	l = must(NewLimiterFunc(NewMemory(1000), func(context.Context, string) ([]Limit, error) { return nil, ErrFull }))
-	if d, err := l.Charge(t.Context(), "k", 5); err != ErrFull || d != (Decision{}) {
+	if d, err := l.Charge(t.Context(), "k", 5); !errors.Is(err, ErrFull) || d != (Decision{}) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

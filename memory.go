@@ -204,7 +204,7 @@ func (p *spot) take(r *Request, wait int64, charge bool) algorithm.Verdict {
 // depends reports whether p and q are one slot, and not both of forced requests, which are decided
 // one after the other.
 func (p *spot) depends(q spot) bool {
-	return q.shard == p.shard && q.h == p.h && !(p.order.Force && q.order.Force)
+	return q.shard == p.shard && q.h == p.h && (!p.order.Force || !q.order.Force)
 }
 
 // spots finds the spots of rs, whose shards are locked. New keys that would share a slot in

@@ -160,17 +160,13 @@ func (c httpCaller) Take(key string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var answer struct{ Allowed *bool }
+	var answer struct {
+		Allowed *bool `json:"allowed"`
+	}
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Allowed == nil {
 		return false, fmt.Errorf("%s: %s", response.Status, text)
 	}
 	return *answer.Allowed, nil
-}
-
-// Close closes the idle connections.
-func (c httpCaller) Close() error {
-	c.client.CloseIdleConnections()
-	return nil
 }
 
 // floorVariable, if set, makes this program a server of grpc-go at that address, which gives one

@@ -32,7 +32,9 @@ func buildPrograms(ctx context.Context, dir string) (programs, error) {
 	if err != nil {
 		return p, err
 	}
-	var module struct{ Dir string }
+	var module struct {
+		Dir string `json:"Dir"`
+	}
 	if err := json.Unmarshal(text, &module); err != nil {
 		return p, err
 	}
@@ -42,7 +44,7 @@ func buildPrograms(ctx context.Context, dir string) (programs, error) {
 
 // runGo runs a go command outside the workspace, whose modules share versions.
 func runGo(ctx context.Context, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...) //nolint:gosec // our own arguments
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	text, err := cmd.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -68,7 +70,7 @@ func (w Workload) limits() string {
 type serviceProcess struct {
 	cmd    *exec.Cmd
 	output bytes.Buffer
-	ended  chan error
+	ended  chan error // what Wait returned
 	grpc   string // address
 	http   string
 }
@@ -108,8 +110,11 @@ func (r *serviceRun) startServer(
 	return start(ctx, program, env, "127.0.0.1:"+ports[0], "127.0.0.1:"+ports[1])
 }
 
-func start(ctx context.Context, program string, env []string, grpc, http string) (*serviceProcess, error) {
-	s := &serviceProcess{cmd: exec.Command(program), ended: make(chan error, 1), grpc: grpc, http: http}
+func start(
+	ctx context.Context, program string, env []string, grpc, http string,
+) (*serviceProcess, error) {
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program) // stop ends it
+	s := &serviceProcess{cmd: cmd, ended: make(chan error, 1), grpc: grpc, http: http}
 	s.cmd.Env, s.cmd.Stdout, s.cmd.Stderr = env, &s.output, &s.output
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
@@ -147,7 +152,8 @@ func (s *serviceProcess) stop() error {
 		return err
 	}
 	select {
-	case <-s.ended:
+	case err := <-s.ended: // by the signal, which Wait reports as an error
+		_ = err
 		return nil
 	case <-time.After(10 * time.Second):
 		return s.cmd.Process.Kill()

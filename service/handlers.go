@@ -13,7 +13,7 @@ func (s *server) http() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /healthcheck", s.health)
 	mux.HandleFunc("GET /-/healthy", alive)
-	mux.HandleFunc("POST /-/reload", s.serveReload)
+	mux.Handle("POST /-/reload", s.api.Guard(http.HandlerFunc(s.serveReload)))
 	mux.Handle("/v1/", s.api)
 	mux.Handle("/json", wire.JSONHandler(decider{s, s.limiter}))
 	mux.Handle("/auth", s.auth)

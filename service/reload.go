@@ -1,7 +1,7 @@
 package service
 
 import (
-	"slices"
+	"fmt"
 	"time"
 
 	"github.com/headgate/headgate/service/internal/config"
@@ -31,8 +31,13 @@ func (s *server) loadOptions() config.Options {
 	if s.env == nil {
 		return config.Options{}
 	}
-	r := config.Runtime(s.env.Runtime)
-	return config.Options{Runtime: &r, MergeDomains: s.env.MergeDomains}
+	o := config.Options{MergeDomains: s.env.MergeDomains}
+	// The default directory need not exist where files are given.
+	if _, ok := s.o.Environment.lookup("RUNTIME_ROOT"); ok || len(s.o.Files) == 0 {
+		r := config.Runtime(s.env.Runtime)
+		o.Runtime = &r
+	}
+	return o
 }
 
 // apply makes all parts decide by c from now on.
@@ -44,6 +49,9 @@ func (s *server) apply(c *config.Config) error {
 	if err := s.useDomains(c); err != nil {
 		return err
 	}
+	if err := s.trust(c.Trust); err != nil {
+		return err
+	}
 	s.engine.Use(set)
 	s.overrides.UseFile(c.Overrides)
 	s.api.Use(apiSettings(c))
@@ -53,7 +61,7 @@ func (s *server) apply(c *config.Config) error {
 	for _, w := range c.Warnings {
 		s.log.Warn(w)
 	}
-	s.warnOfRestart(c)
+	s.warnOfUnused(c)
 	s.health.set(waitsForConfig, false)
 	return nil
 }
@@ -62,17 +70,23 @@ func apiSettings(c *config.Config) httpapi.Settings {
 	return httpapi.Settings{Tokens: c.API.Tokens, AllowInlineLimits: c.API.AllowInlineLimits}
 }
 
-// warnOfRestart says what has changed in c and counts after a restart only.
-func (s *server) warnOfRestart(c *config.Config) {
+// warnOfUnused says what c holds that does not count, or not before the next start.
+func (s *server) warnOfUnused(c *config.Config) {
+	if s.env != nil {
+		if s.o.Store == "" && (c.Store != "" || c.WhenStoreFails != config.Closed) {
+			s.log.Warn("store and when_store_fails of the file do not count: " +
+				"Redis is that of the REDIS_ variables, and its errors are passed on")
+		}
+		return
+	}
 	for field, changed := range map[string]bool{
 		"store":            c.Store != s.first.Store,
 		"when_store_fails": c.WhenStoreFails != s.first.WhenStoreFails,
 		"listen":           c.Listen != s.first.Listen,
 		"tls":              c.TLS != s.first.TLS,
-		"trust":            !slices.Equal(c.Trust, s.first.Trust),
 	} {
 		if changed {
-			s.log.Warn("a change counts after a restart only", "field", field)
+			s.log.Warn("a change counts from the next start only", "field", field)
 		}
 	}
 }
@@ -90,11 +104,18 @@ func (s *server) newWatcher() *watch.Watcher {
 		o.Directories = func() []string { return nil }
 		o.Hash = func() string { return s.first.Hash }
 	}
+	if s.firstErr != nil {
+		o.Loaded = o.Hash() // it has been reported
+	}
 	return watch.New(o)
 }
 
 // reload reads the files again. If they cannot be used, the configuration in force stays.
 func (s *server) reload() error {
+	if s.xds() {
+		return fmt.Errorf("xds: %s sends the configuration; there are no files to read",
+			s.env.XDS.Server)
+	}
 	c, err := s.load()
 	if err != nil {
 		return err

@@ -15,9 +15,12 @@ import (
 	"github.com/headgate/headgate/service/internal/listen"
 )
 
-// bodyTimeout is how long a client may take to send a request to the HTTP listener. A proxy bounds
-// its requests itself, because they may be streams.
-const bodyTimeout = 30 * time.Second
+// How long a client of the HTTP listener may take to send a request, and to receive the answer from
+// then on. A proxy bounds its requests itself, because they may be streams.
+const (
+	bodyTimeout   = 30 * time.Second
+	answerTimeout = time.Minute
+)
 
 // listener is a server on an address.
 type listener struct {
@@ -29,20 +32,23 @@ type listener struct {
 
 // Run serves until ctx ends. Then it is not ready any more, waits for what is under way as long as
 // Options.Grace, and returns nil.
-func Run(ctx context.Context, o Options) (err error) {
+func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s, err := newServer(o)
+	s, err := newServer(o) //nolint:contextcheck // a fleet ends when it is closed, and not before
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer s.close()
 	if err := s.open(ctx); err != nil {
 		s.closeListeners()
 		return err
 	}
 	s.announce()
+	if s.firstErr != nil {
+		s.reported(s.firstErr)
+	}
 	return s.serve(ctx)
 }
 
@@ -68,11 +74,12 @@ func (s *server) open(ctx context.Context) error {
 		}
 		all = append(all, wanted{"proxy", "--proxy", p.Listen, h})
 	}
+	bounds := listen.Bounds{Connections: s.o.Connections}
 	for _, w := range all {
 		if w.address == Off {
 			continue
 		}
-		on, err := listen.On(ctx, w.flag, w.address, s.o.Connections, config)
+		on, err := listen.On(ctx, w.flag, w.address, bounds, config)
 		if err != nil {
 			return err
 		}
@@ -84,16 +91,17 @@ func (s *server) open(ctx context.Context) error {
 func (s *server) addHTTP(name string, on net.Listener, h http.Handler) {
 	server := listen.Server(h)
 	if name == "http" {
-		server.ReadTimeout = bodyTimeout
+		server.ReadTimeout, server.WriteTimeout = bodyTimeout, answerTimeout
 	}
 	server.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
-	s.listeners = append(s.listeners, listener{name, on, server.Serve, func(ctx context.Context) error {
+	shutdown := func(ctx context.Context) error {
 		err := server.Shutdown(ctx)
 		if err != nil {
 			_ = server.Close()
 		}
 		return err
-	}})
+	}
+	s.listeners = append(s.listeners, listener{name, on, server.Serve, shutdown})
 }
 
 func (s *server) tls(files certs.Files, protocols ...string) (*tls.Config, error) {

@@ -26,22 +26,26 @@ import (
 
 // server is what Run runs.
 type server struct {
-	o        Options
-	env      *environment.Settings // nil: it does not count
-	log      *slog.Logger
-	first    *config.Config // as the files were at the start
-	firstErr error          // why they could not be read; the server waits for better ones
-	stores   *stores
-	health   *health
-	metrics  *metrics.Metrics
-	engine   *rules.Engine
-	limiter  *envoy.Limiter
+	o         Options
+	env       *environment.Settings // nil: it does not count
+	log       *slog.Logger
+	first     *config.Config // as the files were at the start
+	firstErr  error          // why they could not be read; the server waits for better ones
+	stores    *stores
+	native    headgate.Store // for rules
+	shared    headgate.Store // for Envoy's dialect
+	perSecond headgate.Store // for its limits by the second; nil: shared
+
+	health  *health
+	metrics *metrics.Metrics
+	engine  *rules.Engine
+	limiter *envoy.Limiter
 
 	envoyMetrics *metrics.Envoy
 	overrides    *overrides.Table
 	api          *httpapi.Handler
 	auth         http.Handler
-	client       func(*http.Request) netip.Addr
+	trusted      atomic.Pointer[func(*http.Request) netip.Addr]
 	listeners    []listener
 	storeUp      atomic.Bool
 	watcher      *watch.Watcher
@@ -66,8 +70,7 @@ func newServer(o Options) (*server, error) {
 	if err != nil && s.env == nil {
 		return nil, err
 	}
-	s.firstErr = err
-	if err != nil {
+	if s.firstErr = err; err != nil {
 		s.first = &config.Config{}
 	}
 	s.o.complete(s.first.Listen)
@@ -83,23 +86,21 @@ func newServer(o Options) (*server, error) {
 
 // build makes the parts that decide, and gives them the configuration.
 func (s *server) build() (err error) {
-	native, err := s.observed(s.stores.cached)
-	if err != nil {
+	if err := s.observe(); err != nil {
 		return err
 	}
 	s.overrides = s.openOverrides()
-	s.engine = rules.New(native, s.stores.permits, rules.Options{
+	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
 		Overrides: s.overrides, Observe: s.decided,
 	})
 	s.api, err = httpapi.New(httpapi.Options{
-		Store: native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
+		Store: s.native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
 		Observe: s.decided,
 	}, apiSettings(s.first))
 	if err != nil {
 		return err
 	}
-	s.client, err = rules.ClientAddress(s.first.Trust)
-	if err != nil {
+	if err := s.trust(s.first.Trust); err != nil {
 		return err
 	}
 	s.auth, err = forwardauth.New(s.engine, forwardauth.Options{Client: s.client})
@@ -109,17 +110,26 @@ func (s *server) build() (err error) {
 	s.buildEnvoy()
 	s.registerStore()
 	s.watcher = s.newWatcher()
-	if s.firstErr != nil {
-		s.reported(s.firstErr)
-	}
 	if s.env != nil && s.env.ForceStart {
 		s.health.set(waitsForConfig, false)
 	}
-	if s.firstErr != nil || s.xds() {
-		return nil
+	if s.firstErr == nil && !s.xds() {
+		return s.apply(s.first)
 	}
-	return s.apply(s.first)
+	return nil
 }
+
+// trust makes proxies those whose X-Forwarded-For counts.
+func (s *server) trust(proxies []netip.Prefix) error {
+	client, err := rules.ClientAddress(proxies)
+	if err == nil {
+		s.trusted.Store(&client)
+	}
+	return err
+}
+
+// client returns the address of the client of r.
+func (s *server) client(r *http.Request) netip.Addr { return (*s.trusted.Load())(r) }
 
 func (s *server) openOverrides() *overrides.Table {
 	if s.stores.redis == nil {
@@ -132,9 +142,26 @@ func (s *server) openOverrides() *overrides.Table {
 	return t
 }
 
-// observed returns store with its calls measured.
-func (s *server) observed(store headgate.Store) (headgate.Store, error) {
-	return observe.New(store, observe.Observer{Called: s.metrics.Called})
+// observe measures the calls of all stores.
+func (s *server) observe() (err error) {
+	observers := []observe.Observer{{Called: s.metrics.Called}}
+	if wantsOTel() {
+		o, err := s.openOTel()
+		if err != nil {
+			return err
+		}
+		observers = append(observers, o)
+	}
+	if s.native, err = observe.New(s.stores.cached, observers...); err != nil {
+		return err
+	}
+	if s.shared, err = observe.New(s.stores.bare, observers...); err != nil {
+		return err
+	}
+	if s.stores.perSecond != nil {
+		s.perSecond, err = observe.New(s.stores.perSecond, observers...)
+	}
+	return err
 }
 
 // decided counts and, for a fraction of all, logs what a rule decided.
@@ -221,8 +248,13 @@ func (s *server) ping(ctx context.Context) error {
 	return err
 }
 
-// close closes what newServer opened.
-func (s *server) close() error { return s.stores.close() }
+// close closes what newServer opened. Without Redis, a fleet cannot be left: the others count this
+// instance for some seconds more.
+func (s *server) close() {
+	if err := s.stores.close(); err != nil {
+		s.log.Warn("the store was not closed well", "error", err)
+	}
+}
 
 // proxy returns what limits requests and passes them on.
 func (s *server) proxy(p Proxy) (http.Handler, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -29,12 +30,18 @@ type stores struct {
 	cached    headgate.Store // bare, with a cache of denials if it is across a network
 	perSecond headgate.Store // of limits by second in Envoy's dialect; nil: bare
 
-	fallback *fallback.Store // nil if errors are passed on
+	fallback *fallback.Store   // nil if errors are passed on
+	fleet    *redisstore.Fleet // of the policy share
 	closers  []io.Closer
 }
 
-// fallbackTimeout is the time budget of a decision that has a fallback.
-const fallbackTimeout = 100 * time.Millisecond
+// The settings of the fallback: the time budget of a decision, and how long a store that fails is
+// not called. The client of a Redis that is gone for more than some seconds connects once a second,
+// which adds to the latter.
+const (
+	fallbackTimeout     = 100 * time.Millisecond
+	fallbackOpenTimeout = 300 * time.Millisecond
+)
 
 // openURL opens the store at url. What happens while it fails is up to policy.
 func openURL(url string, policy config.Policy, log *slog.Logger) (*stores, error) {
@@ -60,13 +67,16 @@ func openURL(url string, policy config.Policy, log *slog.Logger) (*stores, error
 
 // addFallback puts the fallback of policy around the store.
 func (s *stores) addFallback(policy config.Policy, log *slog.Logger) error {
-	o := fallback.Options{Timeout: fallbackTimeout, OnChange: func(degraded bool, err error) {
-		if degraded {
-			log.Error("the store fails", "store", s.name, "error", err, "policy", string(policy))
-		} else {
-			log.Warn("the store answers again", "store", s.name)
-		}
-	}}
+	o := fallback.Options{
+		Timeout: fallbackTimeout, OpenTimeout: fallbackOpenTimeout,
+		OnChange: func(degraded bool, err error) {
+			if degraded {
+				log.Error("the store fails", "store", s.name, "error", err, "policy", string(policy))
+			} else {
+				log.Warn("the store answers again", "store", s.name)
+			}
+		},
+	}
 	switch policy {
 	case config.Open:
 		o.Mode = fallback.Open
@@ -75,7 +85,7 @@ func (s *stores) addFallback(policy config.Policy, log *slog.Logger) error {
 		if err != nil {
 			return err
 		}
-		s.closers = append(s.closers, fleet)
+		s.fleet, s.closers = fleet, append(s.closers, fleet)
 		o.Mode, o.Instances = fallback.Local, fleet.Instances
 	default:
 		o.Mode = fallback.Closed
@@ -143,8 +153,8 @@ func (s *stores) ping(ctx context.Context) error {
 // close closes what open opened, the last first.
 func (s *stores) close() error {
 	var errs []error
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		errs = append(errs, s.closers[i].Close())
+	for _, c := range slices.Backward(s.closers) {
+		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
 }

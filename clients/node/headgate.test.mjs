@@ -11,7 +11,8 @@ const limits = new Client(url, { token: "secret", timeout: 10 });
 test("take", async () => {
   const request = { rule: "login", key: "node:take" };
   let answer = await limits.take({ ...request, cost: 5 });
-  assert.deepEqual([answer.allowed, answer.limit, answer.remaining, answer.retry_after], [true, "5/h", 0, 0]);
+  const { allowed, limit, remaining, retry_after } = answer;
+  assert.deepEqual([allowed, limit, remaining, retry_after], [true, "5/h", 0, 0]);
   answer = await limits.take(request);
   assert.equal(answer.allowed, false);
   assert.ok(answer.retry_after > 600 && answer.retry_after <= 720);
@@ -79,7 +80,8 @@ test("errors", async () => {
       error.message.includes("cost is 0; want");
   });
   const other = new Client(url, { token: "other" });
-  await assert.rejects(other.take({ rule: "login", key: "k" }), { name: "InvalidError", status: 401 });
+  const refused = { name: "InvalidError", status: 401 };
+  await assert.rejects(other.take({ rule: "login", key: "k" }), refused);
 });
 
 test("connections are kept, and a server that does not answer is unavailable", async (t) => {

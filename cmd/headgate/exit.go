@@ -152,7 +152,7 @@ func faults(err error) []error {
 	if e, ok := errors.AsType[*usageError](err); ok {
 		inner = errors.Unwrap(e.err)
 	}
-	if joined, ok := inner.(interface{ Unwrap() []error }); ok { //nolint:errorlint // not deeper
+	if joined, ok := inner.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
 	}
 	return []error{err}

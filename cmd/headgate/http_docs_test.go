@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
 )
 
 // What differs each time: waits, ends of overrides, the random part of a permit's id.
@@ -55,4 +57,34 @@ func TestHTTPDocs(t *testing.T) {
 	if n < least {
 		t.Errorf("%d commands were found, want at least %d", n, least)
 	}
+}
+
+// An override that one server is given is in force in the others, and after all have ended.
+func TestOverridesAreShared(t *testing.T) {
+	t.Parallel()
+	curl := interpreter(t, "curl")
+	file := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"), apiRules)
+	store := "redis://" + redistest.Start(t).Addr
+	start := func() *server {
+		return startServer(t, nil, append([]string{"headgate"}, append(serveOn,
+			"--config", file, "--store", store)...)...)
+	}
+	isBanned := func(s *server) bool {
+		return strings.Contains(run(t, ".", nil, curl, "-sS", "-d", `{"rule":"login","key":"k"}`,
+			"http://"+s.addresses["http"]+"/v1/peek"), `"limit":"ban"`)
+	}
+	a, b := start(), start()
+	if isBanned(a) || isBanned(b) {
+		t.Fatal("the key is banned at the start")
+	}
+	run(t, ".", nil, curl, "-fsS", "-X", "PUT", "-d", `{"rule":"login","key":"k*","ban":true}`,
+		"http://"+a.addresses["http"]+"/v1/overrides")
+	if !isBanned(a) {
+		t.Error("the server that was given the ban does not know it")
+	}
+	eventually(t, "the other server knows the ban", func() bool { return isBanned(b) })
+	a.end(os.Interrupt)
+	b.end(os.Interrupt)
+	c := start()
+	eventually(t, "a server that starts later knows the ban", func() bool { return isBanned(c) })
 }

@@ -5,12 +5,19 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"io"
+	"math/big"
 	"net/http"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -75,7 +82,11 @@ func (s *server) read(r io.Reader, listening chan<- struct{}) {
 		s.mu.Lock()
 		s.log = append(s.log, lines.Text())
 		s.mu.Unlock()
-		var entry struct{ Msg, Listener, Address string }
+		var entry struct {
+			Msg      string `json:"msg"`
+			Listener string `json:"listener"`
+			Address  string `json:"address"`
+		}
 		if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Msg == "listening" {
 			s.addresses[entry.Listener] = entry.Address
 			if entry.Listener == "grpc" {
@@ -105,16 +116,27 @@ func (s *server) end(signal os.Signal) int {
 // get returns the status and the body of a page of a listener.
 func (s *server) get(listener, path string) (int, string) {
 	s.t.Helper()
-	resp, err := http.Get("http://" + s.addresses[listener] + path)
+	return s.do(http.MethodGet, listener, path, "")
+}
+
+// do returns the status and the body of the answer to a request.
+func (s *server) do(method, listener, path, body string) (int, string) {
+	s.t.Helper()
+	url := "http://" + s.addresses[listener] + path
+	req, err := http.NewRequestWithContext(s.t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
+	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return resp.StatusCode, string(body)
+	return resp.StatusCode, string(answer)
 }
 
 // eventually polls until ok is true, for at most 10 seconds.
@@ -129,7 +151,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil { //nolint:gosec // in the test's directory
 		t.Fatal(err)
 	}
 	return name
@@ -153,6 +175,13 @@ func TestServeHints(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, s.logged())
 	}
 	text := s.out.String()
+	page, err := os.ReadFile("../../docs/serve/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), strings.ReplaceAll(text, s.addresses["http"], "127.0.0.1:8080")) {
+		t.Errorf("docs/serve/README.md does not have what is printed:\n%s", text)
+	}
 	again := startServer(t, nil, append([]string{"headgate"}, serveOn...)...)
 	text = strings.ReplaceAll(text, s.addresses["http"], again.addresses["http"])
 	wants := []string{"200 OK", `"allowed":true`, "headgate_build_info"}
@@ -173,6 +202,25 @@ func TestServeHints(t *testing.T) {
 	}
 	if n != len(wants) {
 		t.Errorf("%d commands are printed, want %d:\n%s", n, len(wants), text)
+	}
+}
+
+// The curl command of the README gets the answer that stands there.
+func TestReadmeServe(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	session := regexp.MustCompile("```console\n\\$ (curl .*)\n(.*\n)```").FindSubmatch(readme)
+	if session == nil {
+		t.Fatal("the README has no curl command")
+	}
+	s := startServer(t, nil, append([]string{"headgate"}, serveOn...)...)
+	command := strings.Replace(string(session[1]), "127.0.0.1:8080", s.addresses["http"], 1)
+	out, err := osexec.CommandContext(t.Context(), "sh", "-c", strings.Replace(command, "curl", "curl -s", 1)).Output()
+	if err != nil || string(out) != string(session[2]) {
+		t.Errorf("%s: %v\n%s\nthe README says\n%s", command, err, out, session[2])
 	}
 }
 
@@ -223,13 +271,9 @@ func TestServeReload(t *testing.T) {
 		return strings.Contains(limits(), "requests_per_unit=7,")
 	})
 	writeFile(t, file, limit("many"))
-	resp, err := http.Post("http://"+s.addresses["http"]+"/-/reload", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != 422 || !strings.Contains(string(body), "edge.yaml:2:") {
-		t.Errorf("a bad file: %d %s", resp.StatusCode, body)
+	code, body := s.do(http.MethodPost, "http", "/-/reload", "")
+	if code != http.StatusUnprocessableEntity || !strings.Contains(body, "edge.yaml:2:") {
+		t.Errorf("a bad file: %d %s", code, body)
 	}
 	if got := limits(); !strings.Contains(got, "requests_per_unit=7,") {
 		t.Errorf("after a bad file: %s", got)
@@ -272,13 +316,8 @@ func TestServeAsRatelimit(t *testing.T) {
 	}
 	eventually(t, "it is ready", func() bool { code, _ := s.get("http", "/healthcheck"); return code == 200 })
 	for i, want := range []int{200, 200, 429} {
-		resp, err := http.Post("http://"+s.addresses["http"]+"/json", "application/json", strings.NewReader(edgeRequest))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("request %d: %d, want %d", i, resp.StatusCode, want)
+		if code, body := s.do(http.MethodPost, "http", "/json", edgeRequest); code != want {
+			t.Errorf("request %d: %d %s, want %d", i, code, body, want)
 		}
 	}
 	if _, body := s.get("debug", "/stats"); !strings.Contains(body, "ratelimit.service.rate_limit.edge.k.over_limit: 1\n") {
@@ -291,4 +330,27 @@ func TestServeAsRatelimit(t *testing.T) {
 	if code := s.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit %d: %s", code, s.logged())
 	}
+}
+
+// selfSigned returns a certificate for name and its key, in PEM.
+func selfSigned(t *testing.T, name string) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
 }

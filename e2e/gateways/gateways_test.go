@@ -3,6 +3,7 @@ package gateways
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -155,6 +156,30 @@ func TestStoreDown(t *testing.T) {
 			t.Errorf("%s %v %s", a.Status, a.Header, a.body)
 		}
 	})
+}
+
+// Without a gateway, headgate itself passes requests on.
+func TestProxy(t *testing.T) {
+	t.Parallel()
+	s := &site{app: &app{}, client: &http.Client{Transport: &http.Transport{}}}
+	t.Cleanup(s.client.CloseIdleConnections)
+	server := httptest.NewServer(s.app)
+	t.Cleanup(server.Close)
+	dir, address := directory(t), freeAddress(t)
+	rules := edit(t, files(t, "caddy.md")["headgate.yaml"], "/m", "/h")
+	write(t, dir, map[string]string{"headgate.yaml": edit(t, rules, "127.0.0.1/32", "192.0.2.1/32")})
+	startHeadgate(t, dir, "--proxy", address+"="+server.URL)
+	s.url = "http://" + address
+	for range 2 {
+		a := s.send(t, "POST", "/login", strings.NewReader("user=x"), forged...)
+		passed(t, s, "a body", a, "POST /login user=x")
+	}
+	denied(t, s, "one too many", s.send(t, "POST", "//login?cost=0", nil, forged...), "login")
+	server.Close()
+	a := s.send(t, "GET", "/", nil)
+	if a.StatusCode != http.StatusBadGateway || a.Header.Get("Ratelimit") == "" {
+		t.Errorf("%s %v %s", a.Status, a.Header, a.body)
+	}
 }
 
 // The commands of nginx.md, one after the other, lead to a denied request.

@@ -11,13 +11,13 @@ import (
 // configurations: the limit, the path of its statistics and the key of its counter.
 func TestTheSameLimitApplies(t *testing.T) {
 	const configs, each = 5_000, 20
-	r := random{rand.New(rand.NewPCG(1, 2))}
+	r := random{Rand: rand.New(rand.NewPCG(1, 2))}
 	limits := 0
 	for loaded := 0; loaded < configs; {
 		files := []file{{"f.yaml", r.config("d")}}
 		o, theirs := loadUpstream(files, false)
-		c, ours := loadOurs(files, false)
-		if diff := agree(theirs, ours); diff != "" {
+		c, errs := loadOurs(files, false)
+		if diff := agree(theirs, errs); diff != "" {
 			t.Fatalf("%s\n%s", diff, files[0].text)
 		}
 		if theirs != nil {
@@ -26,11 +26,11 @@ func TestTheSameLimitApplies(t *testing.T) {
 		loaded++
 		for range each {
 			d := r.descriptor()
-			want, got := o.found("d", d), found(c, "d", d)
+			want, got := o.applies("d", d), ours(c, "d", d)
 			if got != want {
-				t.Fatalf("%s\n%+v\ngot  %s\nwant %s", files[0].text, d.Entries, got, want)
+				t.Fatalf("%s\n%+v\ngot  %+v\nwant %+v", files[0].text, d.Entries, got, want)
 			}
-			if want != "no limit" {
+			if want != (applies{}) {
 				limits++
 			}
 		}
@@ -42,7 +42,7 @@ func TestTheSameLimitApplies(t *testing.T) {
 
 // TestTheSameFilesAreAccepted compares the verdicts on configurations with random faults.
 func TestTheSameFilesAreAccepted(t *testing.T) {
-	r := random{rand.New(rand.NewPCG(3, 4))}
+	r := random{Rand: rand.New(rand.NewPCG(3, 4))}
 	accepted, refused := 0, 0
 	for range 10_000 {
 		text := r.config("d")
@@ -51,8 +51,8 @@ func TestTheSameFilesAreAccepted(t *testing.T) {
 		}
 		files := []file{{"f.yaml", text}}
 		_, theirs := loadUpstream(files, false)
-		_, ours := loadOurs(files, false)
-		if diff := agree(theirs, ours); diff != "" {
+		_, errs := loadOurs(files, false)
+		if diff := agree(theirs, errs); diff != "" {
 			t.Fatalf("%s\n%s", diff, text)
 		}
 		if theirs == nil {
@@ -69,13 +69,14 @@ func TestTheSameFilesAreAccepted(t *testing.T) {
 // TestUpstreamsFiles compares the verdicts on every file of configuration in upstream's module:
 // those of its own tests, which are good or have one fault each, and its examples.
 func TestUpstreamsFiles(t *testing.T) {
-	dir, err := ModuleDir()
+	dir, err := ModuleDir(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	count := 0
 	for _, pattern := range []string{
-		"test/config/*.yaml", "examples/ratelimit/config/*.yaml", "test/integration/runtime/current/ratelimit/*.yaml",
+		"test/config/*.yaml", "examples/ratelimit/config/*.yaml",
+		"test/integration/runtime/current/ratelimit/*.yaml",
 		"test/integration/runtime/current/ratelimit/config/*.yaml",
 	} {
 		names, err := filepath.Glob(filepath.Join(dir, pattern))
@@ -90,19 +91,20 @@ func TestUpstreamsFiles(t *testing.T) {
 	if count < 20 {
 		t.Errorf("found %d files; want at least 20", count)
 	}
-	one, two := filepath.Join(dir, "test/config/merge_domain_key1.yaml"), filepath.Join(dir, "test/config/merge_domain_key2.yaml")
-	basic := filepath.Join(dir, "test/config/basic_config.yaml")
-	compareFiles(t, true, read(t, one), read(t, two))
-	compareFiles(t, false, read(t, one), read(t, two))
-	compareFiles(t, true, read(t, one), read(t, one))
-	compareFiles(t, false, read(t, basic), read(t, filepath.Join(dir, "test/config/duplicate_domain.yaml")))
+	one := read(t, filepath.Join(dir, "test/config/merge_domain_key1.yaml"))
+	two := read(t, filepath.Join(dir, "test/config/merge_domain_key2.yaml"))
+	compareFiles(t, true, one, two)
+	compareFiles(t, false, one, two)
+	compareFiles(t, true, one, one)
+	basic := read(t, filepath.Join(dir, "test/config/basic_config.yaml"))
+	compareFiles(t, false, basic, read(t, filepath.Join(dir, "test/config/duplicate_domain.yaml")))
 }
 
 func compareFiles(t *testing.T, merge bool, files ...file) {
 	t.Helper()
 	_, theirs := loadUpstream(files, merge)
-	_, ours := loadOurs(files, merge)
-	if diff := agree(theirs, ours); diff != "" {
+	_, errs := loadOurs(files, merge)
+	if diff := agree(theirs, errs); diff != "" {
 		t.Errorf("%s: %s", files[0].name, diff)
 	}
 }

@@ -10,7 +10,11 @@ import (
 
 // random makes configurations whose keys and values often meet: short, with underscores where
 // gluing is ambiguous, and with * at their end, where upstream's module knows it.
-type random struct{ *rand.Rand }
+type random struct {
+	*rand.Rand
+
+	small bool // limits are such that a few requests reach them, and have no names
+}
 
 func pick[T any](r random, from ...T) T { return from[r.IntN(len(from))] }
 
@@ -72,14 +76,22 @@ func (r random) limit(b *strings.Builder, indent string) {
 	if r.IntN(8) == 0 {
 		fmt.Fprintf(b, "%s      unlimited: true\n", indent)
 	} else {
-		fmt.Fprintf(b, "%s      unit: %s\n", indent, pick(r, "second", "Minute", "HOUR", "day", "week", "month", "year"))
-		fmt.Fprintf(b, "%s      requests_per_unit: %d\n", indent, r.IntN(1000))
+		unit := pick(r, "second", "Minute", "HOUR", "day", "week", "month", "year")
+		fmt.Fprintf(b, "%s      unit: %s\n", indent, unit)
+		most := 1000
+		if r.small {
+			most = 12
+		}
+		fmt.Fprintf(b, "%s      requests_per_unit: %d\n", indent, r.IntN(most))
+	}
+	if r.small {
+		return
 	}
 	if r.IntN(4) == 0 {
 		fmt.Fprintf(b, "%s      name: %s\n", indent, pick(r, "n", "m"))
 	}
 	if r.IntN(6) == 0 {
-		fmt.Fprintf(b, "%s      replaces:\n%s        - name: %s\n", indent, indent, pick(r, "n", "m", "o", "p"))
+		fmt.Fprintf(b, "%s      replaces: [{name: %s}]\n", indent, pick(r, "n", "m", "o", "p"))
 	}
 }
 
@@ -128,15 +140,17 @@ func (r random) mutate(text string) string {
 }
 
 var words = []string{
-	"", "~", "null", "0", "-1", "7", "4294967295", "4294967296", "9223372036854775808", "0.5", "1e3", "0x10",
-	"010", "0b11", "0o17", "1_000", "yes", "no", "y", "on", "true", "'true'", `"5"`, "second", "hour", "UNKNOWN",
-	"foo", "2001-01-01", "[]", "{}", "[a]", "[{key: a}]", "[{name: n}]", "[~]", "{unit: day}", "{name: x}",
-	"&x a", "*x", "!!str 5", "!!int x", "!!float 5", "!!binary aGk=", ".inf", ".nan", "|", ">-", "#", ":", "-",
-	"\"", "'", "\t", "? x", "<<", "a: b", "\x01", "ä", "!foo bar",
+	"", "~", "null", "0", "-1", "7", "4294967295", "4294967296", "9223372036854775808", "0.5",
+	"1e3", "0x10", "010", "0b11", "0o17", "1_000", "yes", "no", "y", "on", "true", "'true'", `"5"`,
+	"second", "hour", "UNKNOWN", "foo", "2001-01-01", "[]", "{}", "[a]", "[{key: a}]",
+	"[{name: n}]", "[~]", "{unit: day}", "{name: x}", "&x a", "*x", "!!str 5", "!!int x",
+	"!!float 5", "!!binary aGk=", ".inf", ".nan", "|", ">-", "#", ":", "-", `"`, "'", "\t", "? x",
+	"<<", "a: b", "\x01", "ä", "!foo bar",
 }
 
 var names = []string{
-	"key", "value", "rate_limit", "unit", "requests_per_unit", "unlimited", "name", "replaces", "shadow_mode",
-	"quota_mode", "detailed_metric", "value_to_metric", "share_threshold", "descriptors", "domain", "foo", "1",
-	"0.25", "yes", "~", "Key", "'key'", "<<", "[a]", "{a: b}", "2001-01-01", "!!str key",
+	"key", "value", "rate_limit", "unit", "requests_per_unit", "unlimited", "name", "replaces",
+	"shadow_mode", "quota_mode", "detailed_metric", "value_to_metric", "share_threshold",
+	"descriptors", "domain", "foo", "1", "0.25", "yes", "~", "Key", "'key'", "<<", "[a]", "{a: b}",
+	"2001-01-01", "!!str key",
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/envoyproxy/ratelimit/src/settings"
 	"github.com/envoyproxy/ratelimit/src/stats"
 	gostats "github.com/lyft/gostats"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/headgate/headgate/service/internal/envoy"
 )
@@ -35,7 +36,8 @@ func loadUpstream(files []file, merge bool) (o oracle, err error) {
 	}()
 	var all []config.RateLimitConfigToLoad
 	for _, f := range files {
-		all = append(all, config.RateLimitConfigToLoad{Name: f.name, ConfigYaml: config.ConfigFileContentToYaml(f.name, f.text)})
+		root := config.ConfigFileContentToYaml(f.name, f.text)
+		all = append(all, config.RateLimitConfigToLoad{Name: f.name, ConfigYaml: root})
 	}
 	return oracle{config.NewRateLimitConfigImpl(all, manager, merge)}, nil
 }
@@ -61,40 +63,60 @@ func loadOurs(files []file, merge bool) (*envoy.Config, []error) {
 	return c, nil
 }
 
-// found is what applies to a descriptor, in the same words for both.
-func (o oracle) found(domain string, d *envoy.Descriptor) string {
-	pb := &pbcommon.RateLimitDescriptor{}
-	for _, e := range d.Entries {
-		pb.Entries = append(pb.Entries, &pbcommon.RateLimitDescriptor_Entry{Key: e.Key, Value: e.Value})
-	}
+// applies is the limit that applies to a descriptor; the zero value is none.
+type applies struct {
+	requests                 uint32
+	unit                     int32
+	name, replaces           string
+	unlimited, shadow, quota bool
+	path                     string // of its statistics
+	key                      string // of its counter, as upstream makes it
+}
+
+func (o oracle) applies(domain string, d *envoy.Descriptor) applies {
+	pb := message(d)
 	l := o.config.GetLimit(context.Background(), domain, pb)
 	if l == nil {
-		return "no limit"
+		return applies{}
 	}
-	key := "none"
+	a := applies{
+		requests: l.Limit.GetRequestsPerUnit(), unit: int32(l.Limit.GetUnit()), name: l.Name,
+		replaces: strings.Join(l.Replaces, " "), unlimited: l.Unlimited, shadow: l.ShadowMode,
+		quota: l.QuotaMode, path: l.Stats.GetKey(),
+	}
 	if !l.Unlimited {
-		key = strings.TrimSuffix(keys.GenerateCacheKey(domain, pb, l, 0).Key, "0")
+		a.key = strings.TrimSuffix(keys.GenerateCacheKey(domain, pb, l, 0).Key, "0")
 	}
-	return describe(l.Limit.RequestsPerUnit, int32(l.Limit.Unit), l.Name, l.Unlimited, l.ShadowMode,
-		l.QuotaMode, l.Replaces, l.Stats.GetKey(), key)
+	return a
 }
 
-func found(c *envoy.Config, domain string, d *envoy.Descriptor) string {
+func ours(c *envoy.Config, domain string, d *envoy.Descriptor) applies {
 	f, ok := c.Find(domain, d)
 	if !ok {
-		return "no limit"
+		return applies{}
 	}
-	key := "none"
+	a := applies{
+		requests: f.Limit.RequestsPerUnit, unit: int32(f.Limit.Unit), name: f.Limit.Name,
+		replaces: strings.Join(f.Replaces, " "), unlimited: f.Unlimited, shadow: f.Shadow,
+		quota: f.Quota, path: domain + "." + f.Path,
+	}
 	if !f.Unlimited {
-		key = glue(f.Key)
+		a.key = glue(f.Key)
 	}
-	return describe(f.Limit.RequestsPerUnit, int32(f.Limit.Unit), f.Limit.Name, f.Unlimited, f.Shadow,
-		f.Quota, f.Replaces, domain+"."+f.Path, key)
+	return a
 }
 
-func describe(n uint32, unit int32, name string, unlimited, shadow, quota bool, replaces []string, path, key string) string {
-	return fmt.Sprintf("%d per %d, name %q, unlimited %t, shadow %t, quota %t, replaces %q, path %q, key %q",
-		n, unit, name, unlimited, shadow, quota, replaces, path, key)
+// message is d as upstream has it.
+func message(d *envoy.Descriptor) *pbcommon.RateLimitDescriptor {
+	pb := &pbcommon.RateLimitDescriptor{}
+	for _, e := range d.Entries {
+		entry := &pbcommon.RateLimitDescriptor_Entry{Key: e.Key, Value: e.Value}
+		pb.Entries = append(pb.Entries, entry)
+	}
+	if d.HasHits {
+		pb.HitsAddend = wrapperspb.UInt64(d.Hits)
+	}
+	return pb
 }
 
 // glue turns the key of one of our counters into upstream's, in which different descriptors may

@@ -7,14 +7,16 @@
 package upstream
 
 import (
+	"context"
 	"fmt"
 	"os/exec"
 	"strings"
 )
 
 // ModuleDir returns the directory of upstream's module.
-func ModuleDir() (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/ratelimit").Output()
+func ModuleDir(ctx context.Context) (string, error) {
+	const module = "github.com/envoyproxy/ratelimit"
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		return "", fmt.Errorf("go list: %w", err)
 	}

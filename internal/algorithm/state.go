@@ -21,6 +21,7 @@ type Verdict struct {
 // Charge says whether a decision charges the cost.
 type Charge uint8
 
+// What a decision charges.
 const (
 	Nothing Charge = iota
 	Grants         // if it fits
@@ -82,7 +83,7 @@ func (l *Rule) forced(used, ask int64) int64 {
 	return used + ask*l.Unit
 }
 
-// scale returns part x to / from, rounded up, at most to, or at most most if part is above from.
+// scale returns part x to / from, rounded up, at most to; if part is above from, at most most.
 // Lua has only doubles, so both compute in doubles; where the product passes 2^53 nonetheless, 1
 // more makes up for the rounding.
 func scale(part, from, to, most int64) int64 {

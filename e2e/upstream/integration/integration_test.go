@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/service/e2e/upstream"
 )
 
-var run = flag.Bool("upstream", false, "run upstream's integration tests, which take minutes and fixed ports")
+var run = flag.Bool("upstream", false, "run upstream's tests, which take minutes and fixed ports")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 var names = flag.String("names", "TestBasicConfig TestShareThreshold TestBasicAuthConfig "+
 	"TestBasicConfig_ExtraTags TestBasicReloadConfig TestXdsProviderBasicConfig "+
 	"TestXdsProviderBasicConfigReload TestReloadGRPCServerCerts Test_mTLS TestBasicTLSConfig "+
-	"TestBasicAuthConfigWithRedisCluster TestBasicAuthConfigWithRedisSentinel", "upstream's tests to run")
+	"TestBasicAuthConfigWithRedisCluster TestBasicAuthConfigWithRedisSentinel",
+	"upstream's tests to run")
 
 // TestUpstream runs upstream's tests. Only the package that would run upstream's server in the
 // test is replaced, by testdata/runner.
@@ -42,8 +43,8 @@ func TestUpstream(t *testing.T) {
 	cert := m.tunnels()
 
 	names := strings.Fields(*names)
-	cmd := exec.Command("go", "test", "-tags", "integration", "-count", "1", "-v", "-timeout", "9m",
-		"-run", "^("+strings.Join(names, "|")+")$", "./test/integration")
+	cmd := exec.CommandContext(t.Context(), "go", "test", "-tags", "integration", "-count", "1", "-v",
+		"-timeout", "9m", "-run", "^("+strings.Join(names, "|")+")$", "./test/integration")
 	cmd.Dir = copyModule(t, filepath.Join(work, "ratelimit"))
 	cmd.Env = append(os.Environ(), "GOWORK=off", "PATH="+m.path+":"+os.Getenv("PATH"),
 		"HEADGATE_BIN="+filepath.Join(m.path, "ratelimit"), "PROJECT_DIR="+work, "SSL_CERT_FILE="+cert)
@@ -63,7 +64,7 @@ func TestUpstream(t *testing.T) {
 // copyModule copies upstream's module to dir and replaces its package runner.
 func copyModule(t *testing.T, dir string) string {
 	t.Helper()
-	module, err := upstream.ModuleDir()
+	module, err := upstream.ModuleDir(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,9 @@ func copyModule(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "src/service_cmd/runner/runner.go"), shim, 0o644); err != nil {
+	runner := filepath.Join(dir, "src/service_cmd/runner/runner.go")
+	err = os.WriteFile(runner, shim, 0o600) //nolint:gosec // below the test's own directory
+	if err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -88,11 +91,13 @@ func (m *machine) programs() {
 		m.t.Fatal(err)
 	}
 	headgate := filepath.Join(m.path, "headgate")
-	if out, err := exec.Command("go", "build", "-o", headgate, "../../../cmd/headgate").CombinedOutput(); err != nil {
+	build := exec.CommandContext(m.t.Context(), "go", "build", "-o", headgate, "../../../cmd/headgate")
+	if out, err := build.CombinedOutput(); err != nil {
 		m.t.Fatalf("go build: %v\n%s", err, out)
 	}
 	m.link(headgate, "ratelimit")
-	m.link(m.find(os.Getenv("HEADGATE_REDIS_SERVER"), "redis-server", "valkey-server", "redis-check-rdb"), "redis-server")
+	own := os.Getenv("HEADGATE_REDIS_SERVER")
+	m.link(m.find(own, "redis-server", "valkey-server", "redis-check-rdb"), "redis-server")
 	m.link(m.find("redis-cli", "valkey-cli"), "redis-cli")
 }
 

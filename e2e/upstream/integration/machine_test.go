@@ -2,18 +2,19 @@ package integration
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"math/big"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,28 +39,30 @@ func (m *machine) redises() {
 	}
 	m.redis("6393", "--replicaof", "127.0.0.1", "6392", "--masterauth", password)
 	m.redis("6398", "--replicaof", "127.0.0.1", "6397", "--masterauth", password)
-	for _, port := range ports(26394, 3) {
+	for _, port := range three(26394) {
 		m.sentinel(port, "6392")
 	}
-	for _, port := range ports(26399, 3) {
+	for _, port := range three(26399) {
 		m.sentinel(port, "6397")
 	}
-	m.cluster(ports(6386, 3))
-	m.cluster(ports(6389, 3))
+	m.cluster(three(6386))
+	m.cluster(three(6389))
 }
 
 // redis starts a server at port.
 func (m *machine) redis(port string, args ...string) {
 	m.t.Helper()
 	m.start(port, "redis-server", append([]string{
-		"--port", port, "--bind", "127.0.0.1", "--requirepass", password, "--save", "", "--dir", m.folder(port),
+		"--port", port, "--bind", "127.0.0.1", "--requirepass", password, "--save", "",
+		"--dir", m.folder(port),
 	}, args...)...)
 }
 
 func (m *machine) sentinel(port, primary string) {
 	m.t.Helper()
 	conf := filepath.Join(m.folder(port), "sentinel.conf")
-	text := "port " + port + "\nbind 127.0.0.1\nsentinel monitor mymaster 127.0.0.1 " + primary + " 2\n" +
+	text := "port " + port + "\nbind 127.0.0.1\n" +
+		"sentinel monitor mymaster 127.0.0.1 " + primary + " 2\n" +
 		"sentinel auth-pass mymaster " + password + "\n"
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		m.t.Fatal(err)
@@ -81,12 +84,13 @@ func (m *machine) cluster(ports []string) {
 	}
 	cli := filepath.Join(m.path, "redis-cli")
 	args = append(args, "--cluster-replicas", "0", "--cluster-yes")
-	if out, err := exec.Command(cli, args...).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(m.t.Context(), cli, args...).CombinedOutput(); err != nil {
 		m.t.Fatalf("redis-cli: %v\n%s", err, out)
 	}
 	m.until("the cluster at "+ports[0]+" is ready", func() bool {
 		for _, port := range ports {
-			out, err := exec.Command(cli, "-a", password, "--no-auth-warning", "-p", port, "cluster", "info").Output()
+			out, err := exec.CommandContext(m.t.Context(), cli, "-a", password, "--no-auth-warning",
+				"-p", port, "cluster", "info").Output()
 			if err != nil || !bytes.Contains(out, []byte("cluster_state:ok")) {
 				return false
 			}
@@ -116,7 +120,8 @@ func (m *machine) tunnels() string {
 func (m *machine) tunnel(from, to, more string) {
 	m.t.Helper()
 	conf := filepath.Join(m.folder(from), "stunnel.conf")
-	text := "foreground = yes\npid =\ncert = " + filepath.Join(m.dir, "private.pem") + "\n[redis]\n" + more +
+	text := "foreground = yes\npid =\n" +
+		"cert = " + filepath.Join(m.dir, "private.pem") + "\n[redis]\n" + more +
 		"accept = 127.0.0.1:" + from + "\nconnect = 127.0.0.1:" + to + "\n"
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		m.t.Fatal(err)
@@ -142,7 +147,7 @@ func (m *machine) start(port, program string, args ...string) {
 	if connects(port) {
 		m.t.Fatalf("port %s is taken; upstream's tests need it", port)
 	}
-	cmd := exec.Command(program, args...)
+	cmd := exec.CommandContext(m.t.Context(), program, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, up := &output{}, false
 	cmd.Stdout, cmd.Stderr = out, out
@@ -171,7 +176,8 @@ func (m *machine) until(what string, ready func() bool) {
 }
 
 func connects(port string) bool {
-	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, time.Second)
+	dialer := net.Dialer{Timeout: time.Second}
+	conn, err := dialer.DialContext(context.Background(), "tcp", "127.0.0.1:"+port)
 	if err != nil {
 		return false
 	}
@@ -181,7 +187,8 @@ func connects(port string) bool {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var c net.ListenConfig
+	l, err := c.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +225,8 @@ func selfSigned(t *testing.T) (cert, key []byte) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
@@ -235,11 +243,7 @@ func selfSigned(t *testing.T) (cert, key []byte) {
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
-// ports are n ports from first.
-func ports(first, n int) []string {
-	var all []string
-	for port := first; port < first+n; port++ {
-		all = append(all, fmt.Sprint(port))
-	}
-	return all
+// three are three ports from first.
+func three(first int) []string {
+	return []string{strconv.Itoa(first), strconv.Itoa(first + 1), strconv.Itoa(first + 2)}
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -78,13 +79,13 @@ func (r *reloader) current(now time.Time) *tls.Config {
 
 // stamp changes when a file does.
 func (f Files) stamp() string {
-	var stamp string
+	var stamp strings.Builder
 	for _, name := range []string{f.Cert, f.Key, f.ClientCA} {
 		if info, err := os.Stat(name); err == nil { // what a link points to
-			stamp += fmt.Sprint(info.ModTime().UnixNano(), " ", info.Size(), ",")
+			fmt.Fprint(&stamp, info.ModTime().UnixNano(), " ", info.Size(), ",")
 		}
 	}
-	return stamp
+	return stamp.String()
 }
 
 func (r *reloader) load() (*tls.Config, error) {

@@ -108,7 +108,7 @@ func Read(lookup func(string) (string, bool)) (*Settings, error) {
 		s.XDS = v.xds()
 	}
 	if v.oneOf("BACKEND_TYPE", "redis", "redis", "memcache") == "memcache" {
-		v.fail("BACKEND_TYPE is \"memcache\", which is not supported; want redis")
+		v.failf("BACKEND_TYPE is \"memcache\", which is not supported; want redis")
 	}
 	s.Warnings = v.unsupported()
 	return s, errors.Join(v.errs...)
@@ -139,11 +139,11 @@ func (v *variables) tls() TLS {
 		ClientSAN: v.text("GRPC_CLIENT_TLS_SAN", ""),
 	}
 	if t.Cert == "" || t.Key == "" {
-		v.fail("GRPC_SERVER_USE_TLS is true without GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY; " +
+		v.failf("GRPC_SERVER_USE_TLS is true without GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY; " +
 			"want the paths of both files")
 	}
 	if t.ClientSAN != "" && t.ClientCA == "" {
-		v.fail("GRPC_CLIENT_TLS_SAN is set without GRPC_CLIENT_TLS_CACERT; " +
+		v.failf("GRPC_CLIENT_TLS_SAN is set without GRPC_CLIENT_TLS_CACERT; " +
 			"want the certificates that sign those of clients")
 	}
 	return t
@@ -153,7 +153,7 @@ func (v *variables) tls() TLS {
 func (v *variables) address(hostName, host, portName string, port int) string {
 	n := v.number(portName, port)
 	if n > 65535 {
-		v.fail("%s is %d; want 0 to 65535", portName, n)
+		v.failf("%s is %d; want 0 to 65535", portName, n)
 	}
 	return net.JoinHostPort(v.text(hostName, host), strconv.Itoa(n))
 }

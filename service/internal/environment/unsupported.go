@@ -1,6 +1,9 @@
 package environment
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // unsupported are the variables of envoyproxy/ratelimit that have no effect, and what to do.
 var unsupported = []struct{ name, instead string }{
@@ -29,15 +32,15 @@ var unsupported = []struct{ name, instead string }{
 	{"TRACING_SAMPLING_RATE", "there are no traces"},
 	{"EXPIRATION_JITTER_MAX_SECONDS", "keys expire a quarter of their lifetime after their last use"},
 	{"RUNTIME_IGNOREDOTFILES", "files that begin with a dot are always ignored"},
-	{"REDIS_PIPELINE_WINDOW", "requests that arrive together share a round trip without a window"},
-	{"REDIS_PIPELINE_LIMIT", "requests that arrive together share a round trip without a limit"},
+	{"REDIS_PIPELINE_WINDOW", "requests that arrive together share a round trip"},
+	{"REDIS_PIPELINE_LIMIT", "requests that arrive together share a round trip"},
 	{"REDIS_CLUSTER_PIPELINE_PARALLELISM", "the servers of a cluster are always asked in parallel"},
 	{"REDIS_POOL_ON_EMPTY_BEHAVIOR", "a caller always waits for a connection"},
-	{"REDIS_STARTUP_INITIAL_INTERVAL", "the server starts without Redis, and is not ready until it answers"},
-	{"REDIS_STARTUP_MAX_INTERVAL", "the server starts without Redis, and is not ready until it answers"},
-	{"REDIS_STARTUP_MAX_ELAPSED_TIME", "the server starts without Redis, and is not ready until it answers"},
-	{"REDIS_PERSECOND_PIPELINE_WINDOW", "requests that arrive together share a round trip without a window"},
-	{"REDIS_PERSECOND_PIPELINE_LIMIT", "requests that arrive together share a round trip without a limit"},
+	{"REDIS_STARTUP_INITIAL_INTERVAL", "the server waits for Redis by itself"},
+	{"REDIS_STARTUP_MAX_INTERVAL", "the server waits for Redis by itself"},
+	{"REDIS_STARTUP_MAX_ELAPSED_TIME", "the server waits for Redis by itself"},
+	{"REDIS_PERSECOND_PIPELINE_WINDOW", "requests that arrive together share a round trip"},
+	{"REDIS_PERSECOND_PIPELINE_LIMIT", "requests that arrive together share a round trip"},
 	{"REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR", "a caller always waits for a connection"},
 }
 
@@ -75,10 +78,5 @@ func (v *variables) unsupported() (warnings []string) {
 }
 
 func asksForNothing(name, value string) bool {
-	for _, v := range harmless[name] {
-		if v == value {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(harmless[name], value)
 }

@@ -16,7 +16,7 @@ type variables struct {
 	errs   []error
 }
 
-func (v *variables) fail(format string, a ...any) {
+func (v *variables) failf(format string, a ...any) {
 	v.errs = append(v.errs, fmt.Errorf(format, a...))
 }
 
@@ -31,7 +31,7 @@ func (v *variables) text(name, value string) string {
 // wrong records that a variable has another value than it may have.
 func (v *variables) wrong(name, want string) {
 	text, _ := v.lookup(name)
-	v.fail("%s is %q; want %s", name, text, want)
+	v.failf("%s is %q; want %s", name, text, want)
 }
 
 func (v *variables) flag(name string, value bool) bool {

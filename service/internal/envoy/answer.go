@@ -154,8 +154,12 @@ func (it *item) reset(over bool) time.Duration {
 // remember keeps in the local cache that it is over its limit until the window ends.
 func (l *Limiter) remember(it *item, over bool) {
 	d := it.decision
-	if l.cache == nil || !over || it.cached || it.rule.window == 0 || d.Remaining > 0 || d.ResetAfter == 0 || d.Degraded() {
+	if l.cache == nil || !over || it.cached || it.rule.window == 0 || d.Remaining > 0 || d.Degraded() {
 		return
 	}
-	l.cache.deny(it.key, it.rule.window, it.rule.most, time.Now().Add(d.ResetAfter))
+	until := time.Now().Add(d.ResetAfter)
+	if it.rule.most == 0 { // the store was not asked
+		until = time.Unix(until.Unix()/it.rule.window*it.rule.window+it.rule.window, 0)
+	}
+	l.cache.deny(it.key, it.rule.window, it.rule.most, until)
 }

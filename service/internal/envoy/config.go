@@ -11,6 +11,7 @@ type Config struct {
 	domains map[string]*node
 	order   []*node // the domains in the order of their files
 	rules   []*rule // in the order of the files
+	counted *Statistics
 }
 
 // node is a place in the tree of descriptors.
@@ -48,7 +49,7 @@ func (d *Domain) Check() []error {
 	b := builder{config: &Config{domains: map[string]*node{}}}
 	b.add(d, false)
 	if len(b.errs) == 0 {
-		d.Warnings = append(d.Warnings, d.collisions(d.Descriptors)...)
+		d.Warnings = d.collisions(d.Descriptors)
 	}
 	return b.errs
 }
@@ -59,19 +60,19 @@ type builder struct {
 	errs   []error
 }
 
-func (b *builder) fail(line int, format string, args ...any) {
-	b.errs = append(b.errs, &Fault{File: b.file, Line: line, Text: fmt.Sprintf(format, args...)})
+func (b *builder) failf(line int, format string, args ...any) {
+	b.errs = append(b.errs, &FileError{File: b.file, Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
 func (b *builder) add(d *Domain, merge bool) {
 	b.file = d.File
 	if d.Name == "" {
-		b.fail(d.Line, "config file cannot have empty domain")
+		b.failf(d.Line, "config file cannot have empty domain")
 		return
 	}
 	root := b.config.domains[d.Name]
 	if root != nil && !merge {
-		b.fail(d.Line, "duplicate domain '%s' in config file", d.Name)
+		b.failf(d.Line, "duplicate domain '%s' in config file", d.Name)
 		return
 	}
 	if root == nil {
@@ -87,7 +88,7 @@ func (b *builder) load(parent *node, domain, path string, specs []Spec) {
 	for i := range specs {
 		s := &specs[i]
 		if s.Key == "" {
-			b.fail(s.Line, "descriptor has empty key")
+			b.failf(s.Line, "descriptor has empty key")
 			continue
 		}
 		name := s.Key
@@ -96,7 +97,7 @@ func (b *builder) load(parent *node, domain, path string, specs []Spec) {
 		}
 		key := path + name
 		if parent.children[name] != nil {
-			b.fail(s.Line, "duplicate descriptor composite key '%s.%s'", domain, key)
+			b.failf(s.Line, "duplicate descriptor composite key '%s.%s'", domain, key)
 			continue
 		}
 		n := &node{name: name, share: s.ShareThreshold, valued: s.ValueToMetric}
@@ -104,7 +105,7 @@ func (b *builder) load(parent *node, domain, path string, specs []Spec) {
 			n.rule = b.rule(s, domain, key)
 		}
 		if s.ShareThreshold && !strings.Contains(name, "*") {
-			b.fail(s.Line, "share_threshold can only be used with wildcard values (containing '*'), "+
+			b.failf(s.Line, "share_threshold can only be used with wildcard values (containing '*'), "+
 				"but found key '%s'", name)
 		}
 		parent.adopt(n)
@@ -127,15 +128,17 @@ func (n *node) adopt(child *node) {
 func (b *builder) rule(s *Spec, domain, key string) *rule {
 	l := s.RateLimit
 	r := &rule{
-		domain: domain, key: key, limit: Limit{Name: l.Name}, unlimited: l.Unlimited, shadow: s.ShadowMode,
-		quota: s.QuotaMode, detailed: s.DetailedMetric, replaces: l.Replaces, metadata: s.Metadata,
+		domain: domain, key: key, limit: Limit{Name: l.Name}, unlimited: l.Unlimited,
+		shadow: s.ShadowMode, quota: s.QuotaMode, detailed: s.DetailedMetric,
+		replaces: l.Replaces, metadata: s.Metadata,
 	}
 	b.numbers(r, l)
 	for _, name := range l.Replaces {
-		if name == "" {
-			b.fail(l.Line, "should not have an empty replaces entry")
-		} else if name == r.limit.Name {
-			b.fail(l.Line, "replaces should not contain name of same descriptor")
+		switch name {
+		case "":
+			b.failf(l.Line, "should not have an empty replaces entry")
+		case r.limit.Name:
+			b.failf(l.Line, "replaces should not contain name of same descriptor")
 		}
 	}
 	b.config.rules = append(b.config.rules, r)
@@ -148,29 +151,29 @@ func (b *builder) numbers(r *rule, l *RateLimit) {
 	case l.Text != "":
 		b.text(r, l)
 	case l.Unlimited && unit != UnitUnknown:
-		b.fail(l.Line, "should not specify rate limit unit when unlimited")
+		b.failf(l.Line, "should not specify rate limit unit when unlimited")
 	case l.Unlimited && l.UnitMultiplier != 0:
-		b.fail(l.Line, "should not specify unit_multiplier when unlimited")
+		b.failf(l.Line, "should not specify unit_multiplier when unlimited")
 	case l.Unlimited:
 		r.limit.RequestsPerUnit = l.RequestsPerUnit
 	case unit == UnitUnknown:
-		b.fail(l.Line, "invalid rate limit unit '%s'", l.Unit)
+		b.failf(l.Line, "invalid rate limit unit '%s'", l.Unit)
 	default:
 		if err := r.setWindow(l.RequestsPerUnit, unit, l.UnitMultiplier); err != nil {
-			b.fail(l.Line, "%s", err.Error())
+			b.failf(l.Line, "%s", err.Error())
 		}
 	}
 }
 
 func (b *builder) text(r *rule, l *RateLimit) {
 	if l.Unit != "" || l.Unlimited || l.RequestsPerUnit != 0 || l.UnitMultiplier != 0 {
-		b.fail(l.Line, "limit '%s' has a unit, requests_per_unit, unit_multiplier or unlimited beside it; "+
-			"want one or the other", l.Text)
+		b.failf(l.Line, "limit '%s' has a unit, requests_per_unit, unit_multiplier or unlimited "+
+			"with it; want one or the other", l.Text)
 		return
 	}
 	name := r.limit.Name
 	if err := r.setText(l.Text); err != nil {
-		b.fail(l.Line, "limit '%s': %s", l.Text, strings.TrimPrefix(err.Error(), "headgate: "))
+		b.failf(l.Line, "limit '%s': %s", l.Text, strings.TrimPrefix(err.Error(), "headgate: "))
 	}
 	if name != "" {
 		r.limit.Name = name
@@ -186,11 +189,16 @@ func (d *Domain) collisions(specs []Spec) []string {
 		keys[specs[i].Key] = true
 	}
 	for i := range specs {
-		key := specs[i].Key
+		key, value, name := specs[i].Key, specs[i].Value, specs[i].Key
+		what := "key '" + key + "' also matches"
+		if value != "" {
+			name += "_" + value
+			what = "key '" + key + "' and value '" + value + "' also match"
+		}
 		for at := range len(key) {
 			if key[at] == '_' && keys[key[:at]] {
-				f := Fault{File: d.File, Line: specs[i].Line, Text: fmt.Sprintf("key '%s' also matches an entry "+
-					"with key '%s' and value '%s'", key, key[:at], key[at+1:])}
+				f := FileError{d.File, specs[i].Line, fmt.Sprintf("%s an entry with key '%s' and value '%s'",
+					what, key[:at], name[at+1:])}
 				warnings = append(warnings, f.Error())
 			}
 		}

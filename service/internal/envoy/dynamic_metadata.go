@@ -1,7 +1,7 @@
 package envoy
 
 import (
-	"strconv"
+	"fmt"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -43,9 +43,9 @@ func describeDescriptor(d *Descriptor) map[string]any {
 	}
 	fields := map[string]any{"entries": entries}
 	if o := d.Override; o != nil {
-		text := "requests_per_unit:" + strconv.FormatUint(uint64(o.RequestsPerUnit), 10) + " unit:" + o.Unit.String()
+		text := fmt.Sprintf("requests_per_unit:%d unit:%s", o.RequestsPerUnit, o.Unit)
 		if o.Multiplier != 0 {
-			text += " unit_multiplier:{value:" + strconv.FormatUint(uint64(o.Multiplier), 10) + "}"
+			text += fmt.Sprintf(" unit_multiplier:{value:%d}", o.Multiplier)
 		}
 		fields["limit"] = text
 	}

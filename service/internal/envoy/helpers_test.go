@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -20,7 +21,9 @@ func newFixture(t *testing.T, o Options, text string) *fixture {
 	return newFixtureWith(t, headgate.NewMemory(1000), nil, o, text)
 }
 
-func newFixtureWith(t *testing.T, store, perSecond headgate.Store, o Options, text string) *fixture {
+func newFixtureWith(
+	t *testing.T, store, perSecond headgate.Store, o Options, text string,
+) *fixture {
 	t.Helper()
 	s := &Statistics{}
 	f := &fixture{t: t, stats: s, Limiter: New(store, perSecond, o, s)}
@@ -68,9 +71,12 @@ func (f *fixture) ask(ds ...Descriptor) *Response {
 func codes(r *Response) string {
 	short := func(c Code) string { return [...]string{"?", "ok", "over"}[c] }
 	var b strings.Builder
-	b.WriteString(short(r.Code) + ":")
-	for _, s := range r.Statuses {
-		b.WriteString(" " + short(s.Code))
+	b.WriteString(short(r.Code) + ": ")
+	for i, s := range r.Statuses {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(short(s.Code))
 		if s.HasLimit {
 			b.WriteString("/" + string(appendNumber(nil, s.Remaining)))
 		}
@@ -83,6 +89,19 @@ func appendNumber(b []byte, n uint32) []byte {
 		b = appendNumber(b, n/10)
 	}
 	return append(b, byte('0'+n%10))
+}
+
+// fails is the error of a request.
+func (f *fixture) fails(r Request) string {
+	f.t.Helper()
+	err := f.Decide(f.t.Context(), &r, &f.resp)
+	if err == nil {
+		return ""
+	}
+	if _, ok := errors.AsType[RequestError](err); !ok || len(f.resp.Statuses) > 0 {
+		f.t.Errorf("%v is a %T, with the answer %v", err, err, f.resp)
+	}
+	return err.Error()
 }
 
 func (f *fixture) want(want string, ds ...Descriptor) {

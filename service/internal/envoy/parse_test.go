@@ -8,34 +8,106 @@ import (
 // TestRefusals holds the texts of faults, each after file and line.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"unit": {"domain: d\ndescriptors:\n  - key: k\n    rate_limit:\n      unit: foo\n      requests_per_unit: 1",
-			"f.yaml:5: invalid rate limit unit 'foo'"},
-		"syntax":           {"domain: d\n\t- x", "f.yaml:2: error loading config file: yaml: line 2: "},
-		"duplicate key":    {"domain: d\ndescriptors:\n  - {key: k, value: v}\n  - {key: k, value: v}", "f.yaml:4: duplicate descriptor composite key 'd.k_v'"},
-		"empty domain":     {"descriptors:\n  - key: k", "f.yaml:1: config file cannot have empty domain"},
-		"empty key":        {"domain: d\ndescriptors:\n  - value: v", "f.yaml:3: descriptor has empty key"},
-		"unknown key":      {"domain: d\ndescriptors:\n  - key: k\n    ratelimit: {}", "f.yaml:4: config error, unknown key 'ratelimit'"},
-		"list":             {"domain: d\ndescriptors:\n  - a\n  - b", "f.yaml:3: config error, yaml file contains list of type other than map: a"},
-		"key type":         {"domain: d\n0.25: x", "f.yaml:2: config error, key is not of type string: 0.25"},
-		"bool key":         {"domain: d\nyes: x", "f.yaml:2: config error, key is not of type string: true"},
-		"float":            {"domain: d\ndescriptors:\n  - key: k\n    value: 0.5", "f.yaml:4: error checking config"},
-		"replaces empty":   {"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: hour, replaces: [{name: }]}", "f.yaml:4: should not have an empty replaces entry"},
-		"replaces self":    {"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: hour, name: a, replaces: [{name: a}]}", "f.yaml:4: replaces should not contain name of same descriptor"},
-		"unlimited":        {"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: hour, unlimited: true}", "f.yaml:4: should not specify rate limit unit when unlimited"},
-		"share":            {"domain: d\ndescriptors:\n  - key: k\n    value: v\n    share_threshold: true", "f.yaml:3: share_threshold can only be used with wildcard values (containing '*'), but found key 'k_v'"},
-		"type":             {"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: hour, requests_per_unit: many}", "f.yaml:4: error loading config file: yaml: cannot unmarshal !!str `many` into uint32"},
-		"not a list":       {"domain: d\ndescriptors: x", "f.yaml:2: error loading config file: yaml: cannot unmarshal !!str `x` into []config.YamlDescriptor"},
-		"alias of itself":  {"domain: d\ndescriptors: &a\n  - key: k\n    descriptors: *a", "f.yaml:4: error loading config file: yaml: anchor 'a' value contains itself"},
-		"multiplier":       {"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: year, unit_multiplier: 286}", "f.yaml:4: unit_multiplier is 286; want at most 285 with unit YEAR"},
-		"multiplier of 0":  {"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: hour, unit_multiplier: 0}", "f.yaml:4: unit_multiplier is \"0\"; want a whole number of at least 1"},
-		"limit":            {"domain: d\ndescriptors:\n  - key: k\n    limit: 5/x", "f.yaml:4: limit '5/x': "},
-		"two limits":       {"domain: d\ndescriptors:\n  - key: k\n    limit: 5/s\n    rate_limit: {unit: hour}", "f.yaml:5: limit '5/s' has a unit, "},
-		"misplaced limit":  {"domain: d\nlimit: 5/s", "f.yaml:2: config error, unknown key 'limit' at the top of the file"},
-		"metadata not map": {"domain: d\ndescriptors:\n  - key: k\n    metadata: x", "f.yaml:4: error loading config file: yaml: cannot unmarshal !!str `x` into map[string]interface {}"},
+		"unit": {
+			"domain: d\ndescriptors:\n  - key: k\n    rate_limit:\n      unit: foo",
+			"5: invalid rate limit unit 'foo'",
+		},
+		"syntax": {
+			"domain: d\n\t- x",
+			"2: error loading config file: yaml: line 2: ",
+		},
+		"duplicate key": {
+			"domain: d\ndescriptors:\n  - {key: k, value: v}\n  - {key: k, value: v}",
+			"4: duplicate descriptor composite key 'd.k_v'",
+		},
+		"empty domain": {
+			"descriptors:\n  - key: k",
+			"1: config file cannot have empty domain",
+		},
+		"empty key": {
+			"domain: d\ndescriptors:\n  - value: v",
+			"3: descriptor has empty key",
+		},
+		"unknown key": {
+			"domain: d\ndescriptors:\n  - key: k\n    ratelimit: {}",
+			"4: config error, unknown key 'ratelimit'",
+		},
+		"list": {
+			"domain: d\ndescriptors:\n  - a\n  - b",
+			"3: config error, yaml file contains list of type other than map: a",
+		},
+		"key type": {
+			"domain: d\n0.25: x",
+			"2: config error, key is not of type string: 0.25",
+		},
+		"bool key": {
+			"domain: d\nyes: x",
+			"2: config error, key is not of type string: true",
+		},
+		"float": {
+			"domain: d\ndescriptors:\n  - key: k\n    value: 0.5",
+			"4: error checking config",
+		},
+		"replaces empty": {
+			"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: hour, replaces: [{name: }]}",
+			"4: should not have an empty replaces entry",
+		},
+		"replaces self": {
+			"domain: d\ndescriptors:\n  - key: k\n" +
+				"    rate_limit: {unit: hour, name: a, replaces: [{name: a}]}",
+			"4: replaces should not contain name of same descriptor",
+		},
+		"unlimited": {
+			"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: hour, unlimited: true}",
+			"4: should not specify rate limit unit when unlimited",
+		},
+		"share": {
+			"domain: d\ndescriptors:\n  - key: k\n    value: v\n    share_threshold: true",
+			"3: share_threshold can only be used with wildcard values (containing '*'), " +
+				"but found key 'k_v'",
+		},
+		"type": {
+			"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: hour, requests_per_unit: many}",
+			"4: error loading config file: yaml: cannot unmarshal !!str `many` into uint32",
+		},
+		"not a list": {
+			"domain: d\ndescriptors: x",
+			"2: error loading config file: yaml: " +
+				"cannot unmarshal !!str `x` into []config.YamlDescriptor",
+		},
+		"alias of itself": {
+			"domain: d\ndescriptors: &a\n  - key: k\n    descriptors: *a",
+			"4: error loading config file: yaml: anchor 'a' value contains itself",
+		},
+		"multiplier": {
+			"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: year, unit_multiplier: 286}",
+			"4: unit_multiplier is 286; want at most 285 with unit YEAR",
+		},
+		"multiplier of 0": {
+			"domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: hour, unit_multiplier: 0}",
+			"4: unit_multiplier is \"0\"; want a whole number of at least 1",
+		},
+		"limit": {
+			"domain: d\ndescriptors:\n  - key: k\n    limit: 5/x",
+			"4: limit '5/x': ",
+		},
+		"two limits": {
+			"domain: d\ndescriptors:\n  - key: k\n    limit: 5/s\n    rate_limit: {unit: hour}",
+			"5: limit '5/s' has a unit, ",
+		},
+		"misplaced limit": {
+			"domain: d\nlimit: 5/s",
+			"2: config error, unknown key 'limit' at the top of the file",
+		},
+		"metadata not map": {
+			"domain: d\ndescriptors:\n  - key: k\n    metadata: x",
+			"4: error loading config file: yaml: " +
+				"cannot unmarshal !!str `x` into map[string]interface {}",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, errs := ParseFile("f.yaml", []byte(c.text))
-			if d != nil || len(errs) == 0 || !strings.HasPrefix(errs[0].Error(), c.want) {
+			if d != nil || len(errs) == 0 || !strings.HasPrefix(errs[0].Error(), "f.yaml:"+c.want) {
 				t.Errorf("got %v, %v; want %s", d, errs, c.want)
 			}
 		})
@@ -43,7 +115,8 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestEveryFaultIsReported(t *testing.T) {
-	_, errs := ParseFile("f.yaml", []byte("domain: d\ndescriptors:\n  - key:\n  - key: k\n    rate_limit: {unit: x}\n  - {key: k}"))
+	_, errs := ParseFile("f.yaml", []byte("domain: d\ndescriptors:\n"+
+		"  - key:\n  - key: k\n    rate_limit: {unit: x}\n  - {key: k}"))
 	if len(errs) != 3 {
 		t.Errorf("got %v; want three faults", errs)
 	}
@@ -60,13 +133,15 @@ func TestDomainsOfOneName(t *testing.T) {
 	}
 	a := parse("a.yaml", "domain: d\ndescriptors: [{key: a}]")
 	b := parse("b.yaml", "domain: d\ndescriptors: [{key: b}]")
-	if _, err := NewConfig([]*Domain{a, b}, false); err == nil || err.Error() != "b.yaml:1: duplicate domain 'd' in config file" {
+	_, err := NewConfig([]*Domain{a, b}, false)
+	if err == nil || err.Error() != "b.yaml:1: duplicate domain 'd' in config file" {
 		t.Error(err)
 	}
 	if c, err := NewConfig([]*Domain{a, b}, true); err != nil || len(c.domains["d"].children) != 2 {
 		t.Error(err)
 	}
-	if _, err := NewConfig([]*Domain{a, a}, true); err == nil || err.Error() != "a.yaml:2: duplicate descriptor composite key 'd.a'" {
+	_, err = NewConfig([]*Domain{a, a}, true)
+	if err == nil || err.Error() != "a.yaml:2: duplicate descriptor composite key 'd.a'" {
 		t.Error(err)
 	}
 }
@@ -96,16 +171,19 @@ descriptors:
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `edge.yes_010: unit=MINUTE requests_per_unit=1000, shadow_mode: true, quota_mode: false
-edge.edge: unit=MINUTE requests_per_unit=100 unit_multiplier=15, shadow_mode: false, quota_mode: false, limit: 100/15m burst 20
-`
+	const want = "edge.yes_010: unit=MINUTE requests_per_unit=1000, " +
+		"shadow_mode: true, quota_mode: false\n" +
+		"edge.edge: unit=MINUTE requests_per_unit=100 unit_multiplier=15, " +
+		"shadow_mode: false, quota_mode: false, limit: 100/15m burst 20\n"
 	if got := c.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if s := d.Descriptors[1]; s.Key != "yes" || s.Value != "2001-01-01" || !s.ShadowMode || s.RateLimit != nil {
+	s := d.Descriptors[1]
+	if s.Key != "yes" || s.Value != "2001-01-01" || !s.ShadowMode || s.RateLimit != nil {
 		t.Errorf("merged: %+v", s)
 	}
-	if len(d.Warnings) != 1 || d.Warnings[0] != "f.yaml:3: 'shadow_mode' has no effect at the top of the file" {
+	const warning = "f.yaml:3: 'shadow_mode' has no effect at the top of the file"
+	if len(d.Warnings) != 1 || d.Warnings[0] != warning {
 		t.Error(d.Warnings)
 	}
 }

@@ -116,6 +116,10 @@ type ruleStats struct {
 func (s *Statistics) use(c *Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if c.counted == s {
+		return
+	}
+	c.counted = s
 	if s.rules == nil {
 		s.rules, s.overrides = map[statKey]*ruleStats{}, map[string]*paths{}
 	}
@@ -132,6 +136,28 @@ func (s *Statistics) use(c *Config) {
 		}
 		root.overrides = s.overrides[root.name]
 	}
+	if len(s.counters) > maxKeptCounters {
+		s.forget(c)
+	}
+}
+
+// maxKeptCounters is how many counters make Statistics forget those that are not in use.
+const maxKeptCounters = 10_000
+
+// forget drops the statistics of rules and domains that c does not have. s.mu must be held.
+func (s *Statistics) forget(c *Config) {
+	s.rules, s.overrides, s.counters = map[statKey]*ruleStats{}, map[string]*paths{}, map[statKey]*Counters{}
+	keep := func(n *Counters) { s.counters[statKey{n.Domain, n.Path}] = n }
+	for _, r := range c.rules {
+		s.rules[statKey{r.domain, r.key}] = r.stats
+		keep(r.stats.own)
+		r.stats.paths.each(keep)
+	}
+	for _, root := range c.order {
+		s.overrides[root.name] = root.overrides
+		root.overrides.each(keep)
+	}
+	s.unknown.each(keep)
 }
 
 // notFound counts a request for a domain that is not configured.
@@ -174,6 +200,14 @@ func (p *paths) get(s *Statistics, domain string, path []byte) *Counters {
 		}
 	}
 	return p.add(s, strings.Clone(domain), string(path), path == nil)
+}
+
+func (p *paths) each(f func(*Counters)) {
+	if known := p.known.Load(); known != nil {
+		for _, c := range *known {
+			f(c)
+		}
+	}
 }
 
 func (p *paths) add(s *Statistics, domain, path string, isDomain bool) *Counters {

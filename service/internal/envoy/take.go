@@ -33,7 +33,7 @@ func (l *Limiter) plan(w *work) {
 
 // remembers reports whether the local cache has it as over the limit.
 func (l *Limiter) remembers(it *item) bool {
-	if l.cache == nil || it.rule.window == 0 || it.rule.most == 0 {
+	if l.cache == nil || it.rule.window == 0 {
 		return false
 	}
 	if it.cost < 0 {
@@ -49,7 +49,7 @@ func (l *Limiter) remembers(it *item) bool {
 }
 
 // take asks the stores: in one round trip for each store, unless one request charges a counter
-// twice or has several limits that are neither forced nor go together.
+// twice, or has a limit that is neither forced nor goes with the others beside more of those.
 func (l *Limiter) take(ctx context.Context, w *work) error {
 	for _, second := range []bool{false, true} {
 		for more := true; more; {
@@ -68,18 +68,18 @@ func (l *Limiter) take(ctx context.Context, w *work) error {
 // round sends what can be sent together to one store. It returns whether there is more.
 func (l *Limiter) round(ctx context.Context, w *work, second bool) (more bool, err error) {
 	w.requests, w.sent = w.requests[:0], w.sent[:0]
-	alone := false
+	alone, joined := false, false
 	for i := range w.items {
 		it := &w.items[i]
 		if !it.pending || l.perSecond != nil && it.rule.perSecond != second {
 			continue
 		}
 		lone := !it.force && !it.together && it.cost > 0
-		if lone && alone || w.has(it) {
+		if lone && (alone || joined) || it.together && alone || w.has(it) {
 			more = true
 			continue
 		}
-		alone = alone || lone
+		alone, joined = alone || lone, joined || it.together
 		r := headgate.Request{Key: it.key, Limit: it.rule.gate, Cost: it.cost, Force: it.force}
 		if it.together && w.held {
 			r.Cost = 0
@@ -136,7 +136,8 @@ func (l *Limiter) settle(ctx context.Context, w *work) error {
 	}
 	for j, i := range w.sent {
 		it := &w.items[i]
-		it.charged = w.requests[j].Cost != 0 && (it.force || it.decision.Allowed()) && !(it.together && denied)
+		granted := it.decision.Allowed() && (!denied || !it.together)
+		it.charged = w.requests[j].Cost != 0 && (it.force || granted)
 	}
 	if !denied {
 		return nil

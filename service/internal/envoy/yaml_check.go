@@ -22,9 +22,9 @@ func (r *reader) check(n *yaml.Node) {
 		switch {
 		case !r.decodes(p.key):
 		case kind(p.key) != "!!str":
-			r.fail(p.key, "config error, key is not of type string: %s", show(p.key))
+			r.failf(p.key, "config error, key is not of type string: %s", show(p.key))
 		case !knownKeys[p.key.Value]:
-			r.fail(p.key, "config error, unknown key '%s'", p.key.Value)
+			r.failf(p.key, "config error, unknown key '%s'", p.key.Value)
 		case p.key.Value != "metadata":
 			r.checkValue(p.value)
 		}
@@ -51,7 +51,7 @@ func (r *reader) checkValue(value *yaml.Node) {
 
 func (r *reader) checkLeaf(n *yaml.Node) {
 	if r.decodes(n) && !leaf(n) {
-		r.fail(n, "error checking config")
+		r.failf(n, "error checking config")
 	}
 }
 
@@ -60,7 +60,7 @@ func (r *reader) decodes(n *yaml.Node) bool {
 	var v any
 	err := n.Decode(&v)
 	if err != nil {
-		r.fail(n, "error loading config file: %s", err.Error())
+		r.failf(n, "error loading config file: %s", err.Error())
 	}
 	return err == nil
 }
@@ -73,7 +73,7 @@ func (r *reader) checkItem(item *yaml.Node) {
 	}
 	defer r.leave(item)
 	if n.Kind != yaml.MappingNode {
-		r.fail(item, "config error, yaml file contains list of type other than map: %s", show(n))
+		r.failf(item, "config error, yaml file contains list of type other than map: %s", show(n))
 		return
 	}
 	r.check(n)

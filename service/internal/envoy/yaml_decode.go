@@ -1,12 +1,9 @@
 package envoy
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -24,7 +21,7 @@ var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
 // SyntaxError is err of the YAML library with the file and the line where the dialect has them.
 func SyntaxError(file string, err error) error {
-	f := &Fault{File: file, Text: "error loading config file: " + err.Error()}
+	f := &FileError{File: file, Text: "error loading config file: " + err.Error()}
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 		f.Line, _ = strconv.Atoi(m[1])
 	}
@@ -172,7 +169,7 @@ func (r *reader) limitField(p pair, l *RateLimit) {
 	case "unit_multiplier":
 		r.count(p.value, &l.UnitMultiplier)
 		if l.UnitMultiplier == 0 {
-			r.fail(p.value, "unit_multiplier is %q; want a whole number of at least 1", p.value.Value)
+			r.failf(p.value, "unit_multiplier is %q; want a whole number of at least 1", p.value.Value)
 		}
 	case "unlimited":
 		r.boolean(p.value, &l.Unlimited)
@@ -180,7 +177,9 @@ func (r *reader) limitField(p pair, l *RateLimit) {
 		r.text(p.value, &l.Name)
 	case "replaces":
 		l.Replaces = nil
-		r.list(p.value, "[]config.yamlReplaces", func(n *yaml.Node) { l.Replaces = append(l.Replaces, r.replaces(n)) })
+		r.list(p.value, "[]config.yamlReplaces", func(n *yaml.Node) {
+			l.Replaces = append(l.Replaces, r.replaces(n))
+		})
 	case "limit":
 		r.text(p.value, &l.Text)
 	default:
@@ -202,10 +201,10 @@ func (r *reader) replaces(n *yaml.Node) (name string) {
 // misplaced is for a known key that means nothing where it is. Upstream ignores it.
 func (r *reader) misplaced(key *yaml.Node, where string) {
 	if ours[key.Value] {
-		r.fail(key, "config error, unknown key '%s' %s", key.Value, where)
+		r.failf(key, "config error, unknown key '%s' %s", key.Value, where)
 		return
 	}
-	r.warn(key, "'%s' has no effect %s", key.Value, where)
+	r.warnf(key, "'%s' has no effect %s", key.Value, where)
 }
 
 func (r *reader) text(value *yaml.Node, to *string) {
@@ -227,12 +226,15 @@ func (r *reader) boolean(value *yaml.Node, to *bool) {
 
 func (r *reader) count(value *yaml.Node, to *uint32) {
 	r.scalar(value, "uint32", func(n *yaml.Node) bool {
-		var f float64 // a fraction passes only where a later duplicate replaces it
-		if k := kind(n); k != "!!int" && k != "!!float" || n.Decode(&f) != nil || !(f >= 0 && f <= math.MaxUint32) {
+		if k := kind(n); k != "!!int" && k != "!!float" {
 			return false
 		}
-		*to = uint32(f)
-		return true
+		var f float64 // a fraction passes only where a later duplicate replaces it
+		ok := n.Decode(&f) == nil && f >= 0 && f <= math.MaxUint32
+		if ok {
+			*to = uint32(f)
+		}
+		return ok
 	}, func() { *to = 0 })
 }
 
@@ -263,75 +265,5 @@ func (r *reader) mismatch(n *yaml.Node, want string) {
 		}
 		value = " `" + value + "`"
 	}
-	r.fail(n, "error loading config file: yaml: cannot unmarshal %s%s into %s", kind(n), value, want)
-}
-
-// metadata reads any mapping as JSON would hold it.
-func (r *reader) metadata(value *yaml.Node) map[string]any {
-	v, err := r.anything(value)
-	if err != nil {
-		r.fail(value, "error parsing metadata: %s", err.Error())
-		return nil
-	}
-	if v == nil {
-		return nil
-	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		n := value
-		if n.Kind == yaml.AliasNode {
-			n = n.Alias
-		}
-		r.mismatch(n, "map[string]interface {}")
-	}
-	return m
-}
-
-var errAliases = errors.New("an alias is too deep or too large")
-
-func (r *reader) anything(value *yaml.Node) (any, error) {
-	n := r.enter(value)
-	if n == nil {
-		return nil, errAliases
-	}
-	defer r.leave(value)
-	switch n.Kind {
-	case yaml.MappingNode:
-		m := make(map[string]any, len(n.Content)/2)
-		for _, p := range r.allPairs(nil, n) {
-			v, err := r.anything(p.value)
-			if err != nil {
-				return nil, err
-			}
-			m[show(p.key)] = v
-		}
-		return m, nil
-	case yaml.SequenceNode:
-		list := make([]any, len(n.Content))
-		for i, item := range n.Content {
-			v, err := r.anything(item)
-			if err != nil {
-				return nil, err
-			}
-			list[i] = v
-		}
-		return list, nil
-	}
-	return scalarValue(n)
-}
-
-func scalarValue(n *yaml.Node) (any, error) {
-	switch kind(n) {
-	case "!!null":
-		return nil, nil //nolint:nilnil // null is a value
-	case "!!bool":
-		return boolean(n), nil
-	case "!!int", "!!float":
-		var f float64
-		if err := n.Decode(&f); err != nil {
-			return nil, fmt.Errorf("%s: %s", n.Value, strings.TrimPrefix(err.Error(), "yaml: "))
-		}
-		return f, nil
-	}
-	return n.Value, nil
+	r.failf(n, "error loading config file: yaml: cannot unmarshal %s%s into %s", kind(n), value, want)
 }

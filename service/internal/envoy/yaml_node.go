@@ -22,24 +22,24 @@ type reader struct {
 	open    []*yaml.Node // aliases that are being followed
 }
 
-func (r *reader) fail(n *yaml.Node, format string, args ...any) {
-	r.errs = append(r.errs, &Fault{File: r.file, Line: n.Line, Text: fmt.Sprintf(format, args...)})
+func (r *reader) failf(n *yaml.Node, format string, args ...any) {
+	r.errs = append(r.errs, &FileError{File: r.file, Line: n.Line, Text: fmt.Sprintf(format, args...)})
 }
 
-func (r *reader) warn(n *yaml.Node, format string, args ...any) {
-	f := Fault{File: r.file, Line: n.Line, Text: fmt.Sprintf(format, args...)}
+func (r *reader) warnf(n *yaml.Node, format string, args ...any) {
+	f := FileError{File: r.file, Line: n.Line, Text: fmt.Sprintf(format, args...)}
 	r.warned = append(r.warned, f.Error())
 }
 
-// Fault is an error in a file of configuration.
-type Fault struct {
+// FileError is an error in a file of configuration.
+type FileError struct {
 	File string
 	Line int // 0: not known
 	Text string
 }
 
 // Error returns the place and the text.
-func (f *Fault) Error() string {
+func (f *FileError) Error() string {
 	if f.Line == 0 {
 		return f.File + ": " + f.Text
 	}
@@ -53,7 +53,7 @@ func (r *reader) enter(n *yaml.Node) *yaml.Node {
 			r.aliased++
 		}
 		if r.aliased == maxAliased {
-			r.fail(n, "error loading config file: yaml: document contains excessive aliasing")
+			r.failf(n, "error loading config file: yaml: document contains excessive aliasing")
 		}
 		if r.aliased >= maxAliased {
 			return nil
@@ -61,7 +61,7 @@ func (r *reader) enter(n *yaml.Node) *yaml.Node {
 		return n
 	}
 	if slices.Contains(r.open, n.Alias) {
-		r.fail(n, "error loading config file: yaml: anchor '%s' value contains itself", n.Value)
+		r.failf(n, "error loading config file: yaml: anchor '%s' value contains itself", n.Value)
 		return nil
 	}
 	r.open = append(r.open, n.Alias)
@@ -104,7 +104,7 @@ func (r *reader) allPairs(ps []pair, n *yaml.Node) []pair {
 		}
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			r.fail(key, "error loading config file: yaml: invalid map key: %s", show(key))
+			r.failf(key, "error loading config file: yaml: invalid map key: %s", show(key))
 		case key.ShortTag() == "!!merge":
 			ps = r.merge(ps, value)
 		default:
@@ -130,7 +130,8 @@ func (r *reader) merge(ps []pair, value *yaml.Node) []pair {
 		}
 		return ps
 	}
-	r.fail(value, "error loading config file: yaml: map merge requires map or sequence of maps as the value")
+	r.failf(value, "error loading config file: yaml: "+
+		"map merge requires map or sequence of maps as the value")
 	return ps
 }
 

@@ -219,7 +219,7 @@ func problemMembers(detail string, violated []string, body object) object {
 
 func replyJSON(w http.ResponseWriter, body object) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(body.end()) // the client may have disconnected
+	_, _ = w.Write(body.end()) //nolint:gosec // JSON is no HTML; the client may have disconnected
 }
 
 // setRetryAfter sets the field to wait, rounded up to seconds, unless no wait helps.

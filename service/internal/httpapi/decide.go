@@ -45,7 +45,7 @@ func (h *Handler) decide(
 	}
 	for i := range answers {
 		if a := &answers[i]; !a.target.enforced() {
-			h.shadow(ctx, a, granted)
+			h.shadow(ctx, a, order{force: o.force}, granted)
 		}
 		h.report(&answers[i], granted)
 	}
@@ -69,6 +69,14 @@ func (h *Handler) enforce(
 		return false, err
 	}
 	granted = charge && headgate.Granted(requests, decisions)
+	distribute(answers, decisions, o.maxWait, granted)
+	return granted, nil
+}
+
+// distribute gives the answers of targets that enforce their decisions.
+func distribute(
+	answers []answer, decisions []headgate.Decision, maxWait time.Duration, granted bool,
+) {
 	var start time.Duration // all grants have one
 	for _, d := range decisions {
 		start = max(start, d.RetryAfter)
@@ -82,21 +90,20 @@ func (h *Handler) enforce(
 			n := len(a.target.limits())
 			a.decisions, decisions = decisions[:n:n], decisions[n:]
 		}
-		a.allowed = a.fits(o.maxWait)
-		if granted && a.target.cost > 0 && o.maxWait > 0 {
+		a.allowed = a.fits(maxWait)
+		if granted && a.target.cost > 0 && maxWait > 0 {
 			a.wait = start
 		}
 	}
-	return granted, nil
 }
 
 // shadow decides a target that cannot deny.
-func (h *Handler) shadow(ctx context.Context, a *answer, charge bool) {
+func (h *Handler) shadow(ctx context.Context, a *answer, o order, charge bool) {
 	a.allowed = true
 	if a.target.banned() {
 		return
 	}
-	requests := a.appendRequests(nil, order{}, charge)
+	requests := a.appendRequests(nil, o, charge)
 	a.decisions = make([]headgate.Decision, len(requests))
 	if a.err = take(ctx, h.options.Store, requests, a.decisions); a.err != nil {
 		a.decisions = nil
@@ -146,7 +153,7 @@ func take(
 
 // fits reports whether the limits of a would grant it within maxWait.
 func (a *answer) fits(maxWait time.Duration) bool {
-	if a.target.banned() && a.target.cost >= 0 {
+	if a.target.banned() {
 		return false
 	}
 	for _, d := range a.decisions {

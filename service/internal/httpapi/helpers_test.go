@@ -133,16 +133,14 @@ func (r response) want(t *testing.T, status int, parts ...string) {
 	}
 }
 
-// member returns a member of the body that is a text.
-func (r response) member(t *testing.T, name string) string {
+// id returns the id in the body.
+func (r response) id(t *testing.T) string {
 	t.Helper()
-	var all map[string]any
-	if err := json.Unmarshal([]byte(r.text), &all); err != nil {
-		t.Fatalf("%v: %s", err, r.text)
+	var body struct {
+		ID string `json:"id"`
 	}
-	text, ok := all[name].(string)
-	if !ok {
-		t.Fatalf("there is no text %s in %s", name, r.text)
+	if err := json.Unmarshal([]byte(r.text), &body); err != nil || body.ID == "" {
+		t.Fatalf("there is no id in %s: %v", r.text, err)
 	}
-	return text
+	return body.ID
 }

@@ -59,7 +59,8 @@ var openAPI []byte
 // New makes a Handler.
 func New(o Options, s Settings) (*Handler, error) {
 	if o.Store == nil || o.Permits == nil || o.Rules == nil || o.Overrides == nil {
-		return nil, errors.New("httpapi: an option is missing: want a store, permits, rules and overrides")
+		return nil, errors.New("httpapi: options: one is missing; " +
+			"want a store, permits, rules and overrides")
 	}
 	if o.Observe == nil {
 		o.Observe = func(rules.Event) {}
@@ -126,6 +127,15 @@ func (h *Handler) guarded(f handlerFunc) http.Handler {
 		if err != nil {
 			toProblem(err).write(w)
 		}
+	})
+}
+
+// Guard puts the checks of /v1/ in front of another handler: a token, if tokens are set, and no page
+// of another site.
+func (h *Handler) Guard(next http.Handler) http.Handler {
+	return h.guarded(func(w http.ResponseWriter, r *http.Request) error {
+		next.ServeHTTP(w, r)
+		return nil
 	})
 }
 

@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,62 +49,61 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64, fields ...fiel
 // readObject reads text as a JSON object that has no other members than fields, and none twice.
 // where is put before the names of fields in errors.
 func readObject(text []byte, where string, fields ...field) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	name := strings.TrimSuffix(where, ".")
-	if name == "" {
-		name = "body"
+	name := cmp.Or(strings.TrimSuffix(where, "."), "body")
+	if !json.Valid(text) {
+		return malformed(name, text)
 	}
-	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+	members := scanner{text}
+	if members.next() != '{' {
 		return badField(name, "no JSON object", "an object with "+names(fields))
 	}
+	members.skip()
 	var seen uint64
-	for d.More() {
-		member, err := d.Token()
-		if err != nil {
-			return malformed(name, err)
+	for members.next() != '}' {
+		key := unquote(members.value())
+		members.skip() // the colon
+		raw := members.value()
+		if members.next() == ',' {
+			members.skip()
 		}
-		key, _ := member.(string) // in an object it is always one
-		at := indexOf(fields, key)
-		if at < 0 {
-			return &problem{Status: http.StatusBadRequest, Field: where + key,
-				Detail: where + key + " is an unknown field; want " + names(fields)}
-		}
-		if seen&(1<<at) != 0 {
+		at := slices.IndexFunc(fields, func(f field) bool { return f.name == key })
+		switch {
+		case at < 0:
+			return unknownField(where+key, fields)
+		case seen&(1<<at) != 0:
 			return badField(where+key, "given twice", "it once")
 		}
 		seen |= 1 << at
-		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			return malformed(name, err)
-		}
 		if want := fields[at].set(raw); want != "" {
 			return badField(where+key, shorten(raw), want)
 		}
 	}
-	if _, err := d.Token(); err != nil {
-		return malformed(name, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return badField(name, "followed by more text", "one JSON object")
-	}
 	return nil
 }
 
-func malformed(name string, err error) error {
-	why := err.Error()
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+// malformed says why text is not JSON.
+func malformed(name string, text []byte) error {
+	var all json.RawMessage
+	why := ""
+	if err := json.Unmarshal(text, &all); err != nil {
+		why = err.Error()
+	}
+	switch {
+	case len(bytes.TrimSpace(text)) == 0:
+		return badField(name, "empty", "a JSON object")
+	case strings.HasSuffix(why, "after top-level value"):
+		return badField(name, "followed by more text", "one JSON object")
+	case strings.HasPrefix(why, "unexpected end"):
 		why = "it ends too early"
 	}
 	return badField(name, "not JSON ("+why+")", "a JSON object")
 }
 
-func indexOf(fields []field, name string) int {
-	for i := range fields {
-		if fields[i].name == name {
-			return i
-		}
+func unknownField(name string, fields []field) error {
+	return &problem{
+		Status: http.StatusBadRequest, Field: name,
+		Detail: name + " is an unknown field; want " + names(fields),
 	}
-	return -1
 }
 
 func names(fields []field) string {
@@ -129,11 +130,14 @@ func quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// text reads a string of at most most bytes.
-func text(name string, to *string, most int) field {
+// text reads a string of at most size bytes.
+func text(name string, to *string, size int) field {
 	return field{name, func(raw json.RawMessage) string {
-		if raw[0] != '"' || json.Unmarshal(raw, to) != nil || len(*to) > most {
-			return "a text of at most " + strconv.Itoa(most) + " bytes"
+		if raw[0] == '"' {
+			*to = unquote(raw)
+		}
+		if raw[0] != '"' || len(*to) > size {
+			return "a text of at most " + strconv.Itoa(size) + " bytes"
 		}
 		if hasLoneSurrogate(raw, *to) {
 			return "a text without lone surrogates"

@@ -1,17 +1,18 @@
 package httpapi
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
-// wantStatus fails unless r has the status and no body.
-func (r response) wantStatus(t *testing.T, status int) {
+// wantEmpty fails unless r is a success without a body.
+func (r response) wantEmpty(t *testing.T) {
 	t.Helper()
-	if r.StatusCode != status || r.text != "" {
-		t.Errorf("the answer is %d %s, want %d without a body", r.StatusCode, r.text, status)
+	if r.StatusCode != http.StatusNoContent || r.text != "" {
+		t.Errorf("the answer is %d %s, want 204 without a body", r.StatusCode, r.text)
 	}
 }
 
@@ -44,8 +45,18 @@ func TestOverrideKeepsUse(t *testing.T) {
 	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"k","limits":["500/m"]}`).want(t, 200)
 	got := f.post("/v1/take", `{"rule":"login","key":"k","cost":100}`)
 	got.want(t, 200, `"allowed":false`, `"capacity":500`)
-	f.send("DELETE", "/v1/keys/login/k", "").wantStatus(t, 204)
+	f.send("DELETE", "/v1/keys/login/k", "").wantEmpty(t)
 	f.post("/v1/take", `{"rule":"login","key":"k","cost":100}`).want(t, 200, `"allowed":true`, `"remaining":400`)
+}
+
+// TestResetBehindOverride: a key that is reset is also full once its override has gone.
+func TestResetBehindOverride(t *testing.T) {
+	f := start(t, nil, Settings{})
+	f.post("/v1/take", `{"rule":"login","key":"k","cost":5}`).want(t, 200, `"remaining":0`)
+	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"k","limits":["9/h fixed-window"]}`).want(t, 200)
+	f.send("DELETE", "/v1/keys/login/k", "").wantEmpty(t)
+	f.send("DELETE", "/v1/overrides/login/k", "").want(t, 200, `{"deleted":true}`)
+	f.post("/v1/peek", `{"rule":"login","key":"k"}`).want(t, 200, `"remaining":5`, `"remaining":100`)
 }
 
 func TestOverridesInvalid(t *testing.T) {
@@ -77,7 +88,7 @@ func TestResetKey(t *testing.T) {
 	} {
 		body := `{"rule":"login","key":"` + key + `","cost":5}`
 		f.post("/v1/take", body).want(t, 200, `"allowed":true`)
-		f.send("DELETE", "/v1/keys/login/"+path, "").wantStatus(t, 204)
+		f.send("DELETE", "/v1/keys/login/"+path, "").wantEmpty(t)
 		f.post("/v1/take", body).want(t, 200, `"allowed":true`)
 	}
 	f.send("DELETE", "/v1/keys/nobody/k", "").want(t, 404, "nobody")

@@ -44,70 +44,92 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request) error {
 	if t.terms.Permits == 0 {
 		return badField("rule", quote(t.rule)+", which has no permits", "a rule with permits")
 	}
-	request := concurrency.Request{
+	if t.banned() && t.enforced() {
+		h.observe(&t, rules.Denied, headgate.Decision{}, nil)
+		d := concurrency.Decision{RetryAfter: t.banEnds()}
+		replyPermit(w, r, permitMembers(&t, d), d, "The key is banned.")
+		return nil
+	}
+	request := newPermit(&t, ttl)
+	d, err := h.options.Permits.AcquirePermit(r.Context(), request)
+	if err != nil {
+		h.observe(&t, rules.Failed, headgate.Decision{}, err)
+		return err
+	}
+	body := permitMembers(&t, d)
+	if t.terms.Mode == rules.Shadow {
+		body = body.flag("shadow_denied", t.wouldDeny(d))
+	}
+	if d.Allowed() {
+		id := permit{Rule: t.rule, Key: t.key, ID: request.ID.String()}
+		body = body.seconds("ttl", ttl).text("id", seal(permitMark, id))
+	}
+	h.observePermit(&t, d)
+	replyPermit(w, r, body, d, "All permits of the key are in use.")
+	return nil
+}
+
+// newPermit returns the request for a permit of t. A rule that does not enforce denies none.
+func newPermit(t *target, ttl time.Duration) concurrency.Request {
+	r := concurrency.Request{
 		Key: rules.PermitKey(t.rule, t.key), Limit: t.terms.Permits, TTL: ttl,
 	}
-	if t.terms.Mode != rules.Enforce {
-		request.Limit = maxPermits
+	if !t.enforced() {
+		r.Limit = maxPermits
 	}
-	if _, err := rand.Read(request.ID[:]); err != nil {
-		return err // cannot happen
+	_, _ = rand.Read(r.ID[:]) // never fails
+	return r
+}
+
+// wouldDeny reports whether t would have denied d if it were not in shadow.
+func (t *target) wouldDeny(d concurrency.Decision) bool {
+	return t.banned() || d.InUse > t.terms.Permits
+}
+
+func (h *Handler) observePermit(t *target, d concurrency.Decision) {
+	outcome := rules.Allowed
+	switch {
+	case !d.Allowed():
+		outcome = rules.Denied
+	case t.terms.Mode == rules.Shadow && t.wouldDeny(d):
+		outcome = rules.ShadowDenied
 	}
-	d := concurrency.Decision{Limit: t.terms.Permits, RetryAfter: t.banEnds()}
-	if !t.banned() || !t.enforced() {
-		var err error
-		if d, err = h.options.Permits.AcquirePermit(r.Context(), request); err != nil {
-			h.observe(&t, rules.Failed, headgate.Decision{}, err)
-			return err
-		}
-	}
-	h.replyPermit(w, r, &t, request, d)
-	return nil
+	h.observe(t, outcome, headgate.Decision{}, nil)
 }
 
 // maxPermits is the largest limit of package concurrency.
 const maxPermits = 65_535
 
-func (h *Handler) replyPermit(
-	w http.ResponseWriter, r *http.Request, t *target, request concurrency.Request,
-	d concurrency.Decision,
+// permitMembers starts the answer to a request for a permit.
+func permitMembers(t *target, d concurrency.Decision) object {
+	return newObject().flag("allowed", d.Allowed()).text("rule", t.rule).
+		number("permits", t.terms.Permits).number("in_use", d.InUse).
+		seconds("retry_after", d.RetryAfter)
+}
+
+// replyPermit writes body, the answer to r. A denial is a 429 if the client prefers a status.
+func replyPermit(
+	w http.ResponseWriter, r *http.Request, body object, d concurrency.Decision, denial string,
 ) {
-	full := d.InUse > t.terms.Permits || !d.Allowed()
-	body := newObject().flag("allowed", d.Allowed()).text("rule", t.rule)
-	body = body.number("permits", t.terms.Permits).number("in_use", d.InUse)
-	body = body.seconds("retry_after", d.RetryAfter)
-	if t.terms.Mode == rules.Shadow {
-		body = body.flag("shadow_denied", full || t.banned())
+	if !prefersStatus(r) {
+		replyJSON(w, body)
+		return
 	}
-	outcome := rules.Allowed
-	switch {
-	case !d.Allowed():
-		outcome = rules.Denied
-	case t.terms.Mode == rules.Shadow && (full || t.banned()):
-		outcome = rules.ShadowDenied
-	}
-	h.observe(t, outcome, headgate.Decision{}, nil)
+	w.Header().Set("Preference-Applied", "status")
 	if d.Allowed() {
-		id := permit{Rule: t.rule, Key: t.key, ID: request.ID.String()}
-		body = body.seconds("ttl", request.TTL).text("id", seal(permitMark, id))
+		replyJSON(w, body)
+		return
 	}
-	status := http.StatusOK
-	w.Header().Set("Content-Type", "application/json")
-	if prefersStatus(r) {
-		w.Header().Set("Preference-Applied", "status")
-		if !d.Allowed() {
-			status = http.StatusTooManyRequests
-			w.Header().Set("Content-Type", "application/problem+json")
-			setRetryAfter(w.Header(), d.RetryAfter)
-			body = problemMembers("All permits of the key are in use.", nil, body)
-		}
-	}
-	w.WriteHeader(status)
-	_, _ = w.Write(body.end()) // the client may have disconnected
+	setRetryAfter(w.Header(), d.RetryAfter)
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(http.StatusTooManyRequests)
+	_, _ = w.Write(problemMembers(denial, nil, body).end()) // the client may have disconnected
 }
 
 // readPermit reads the body of a request for a permit that was acquired.
-func readPermit(w http.ResponseWriter, r *http.Request, more ...field) (concurrency.Request, error) {
+func readPermit(
+	w http.ResponseWriter, r *http.Request, more ...field,
+) (concurrency.Request, error) {
 	const want = "an id that /v1/acquire returned"
 	var id string
 	fields := append([]field{text("id", &id, maxID)}, more...)

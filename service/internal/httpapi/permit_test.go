@@ -12,7 +12,7 @@ func TestPermits(t *testing.T) {
 		const k = `{"rule":"exports","key":"k","ttl":10}`
 		got := f.call("/v1/acquire", k)
 		got.want(t, 200, `{"allowed":true,"rule":"exports","permits":2,"in_use":1,"retry_after":0,"ttl":10,"id":"p1.`)
-		first := got.member(t, "id")
+		first := got.id(t)
 		second := f.call("/v1/acquire", `{"rule":"exports","key":"k"}`)
 		second.want(t, 200, `"in_use":2`, `"ttl":60`)
 		f.call("/v1/acquire", k).want(t, 200, `{"allowed":false`, `"in_use":2,"retry_after":10}`)
@@ -27,7 +27,7 @@ func TestPermits(t *testing.T) {
 		f.call("/v1/renew", `{"id":"`+first+`"}`).want(t, 200, `{"renewed":false}`)
 		f.call("/v1/acquire", k).want(t, 200, `{"allowed":true`)
 		time.Sleep(60 * time.Second)
-		f.call("/v1/renew", `{"id":"`+second.member(t, "id")+`"}`).want(t, 200, `{"renewed":false}`)
+		f.call("/v1/renew", `{"id":"`+second.id(t)+`"}`).want(t, 200, `{"renewed":false}`)
 	})
 }
 

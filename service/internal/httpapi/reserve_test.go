@@ -2,12 +2,12 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"net/http/httptest"
 
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
@@ -16,7 +16,8 @@ import (
 // call serves a request without a network, so that it can run in a bubble of synctest.
 func (f *server) call(path, body string) response {
 	w := httptest.NewRecorder()
-	f.handler.ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader(body)))
+	r := httptest.NewRequestWithContext(f.t.Context(), http.MethodPost, path, strings.NewReader(body))
+	f.handler.ServeHTTP(w, r)
 	return response{w.Result(), strings.TrimSuffix(w.Body.String(), "\n")}
 }
 
@@ -27,7 +28,9 @@ func TestForce(t *testing.T) {
 	f.post("/v1/take", `{"rule":"tokens","key":"k"}`).want(t, 200, `"allowed":false`, `"retry_after":720`)
 	f.post("/v1/take", `{"rule":"tokens","key":"k","force":true,"max_wait":1}`).want(t, 400, `"field":"max_wait"`)
 	f.post("/v1/take", `{"rule":"tokens","key":"k","force":1}`).want(t, 400, "want true or false")
-	if len(f.events) != 2 || f.events[0].Outcome.String() != "denied" {
+	f.post("/v1/take", `{"rule":"trial","key":"k","cost":3,"force":true}`).want(t, 200,
+		`"allowed":true`, `"remaining":-2`, `"shadow_denied":true`)
+	if len(f.events) != 3 || f.events[0].Outcome.String() != "denied" {
 		t.Errorf("observed %v", f.events)
 	}
 }
@@ -39,7 +42,7 @@ func TestReserveCommit(t *testing.T) {
 		t.Helper()
 		got := f.post("/v1/reserve", fmt.Sprintf(`{"rule":"tokens","key":"k","cost":%d}`, cost))
 		got.want(t, 200, `"allowed":true`, `"wait":0`)
-		return got.member(t, "id")
+		return got.id(t)
 	}
 	commit := func(id string, used int, parts ...string) {
 		t.Helper()
@@ -49,7 +52,7 @@ func TestReserveCommit(t *testing.T) {
 	commit(reserve(500), 500, `"refunded":0,"charged":0`, `"remaining":100`)
 	commit(reserve(100), 2100, `"refunded":0,"charged":2000`, `"remaining":-`)
 	f.post("/v1/reserve", `{"rule":"tokens","key":"k"}`).want(t, 200, `"allowed":false`, `"retry_after":`)
-	f.send("DELETE", "/v1/keys/tokens/k", "").wantStatus(t, 204)
+	f.send("DELETE", "/v1/keys/tokens/k", "").wantEmpty(t)
 	commit(reserve(700), 0, `"refunded":700`, `"remaining":1000`)
 }
 
@@ -63,7 +66,7 @@ func TestCancelAhead(t *testing.T) {
 			t.Helper()
 			got := f.call("/v1/reserve", `{"rule":"login","key":"k","max_wait":100}`)
 			got.want(t, 200, `"allowed":true`, `"retry_after":0`, `"wait":`+wait+`,`)
-			return got.member(t, "id")
+			return got.id(t)
 		}
 		cancel := func(id, refunded string) {
 			t.Helper()
@@ -96,24 +99,24 @@ func TestReserveRedis(t *testing.T) {
 	a.post("/v1/take", `{"rule":"login","key":"k","cost":5}`).want(t, 200, `"allowed":true`)
 	got := a.post("/v1/reserve", `{"rule":"login","key":"k","cost":2,"max_wait":100}`)
 	got.want(t, 200, `"allowed":true`, `"wait":2`)
-	b.post("/v1/commit", `{"id":"`+got.member(t, "id")+`","cost":0}`).want(t, 200, `"refunded":2`)
+	b.post("/v1/commit", `{"id":"`+got.id(t)+`","cost":0}`).want(t, 200, `"refunded":2`)
 	got = b.post("/v1/reserve", `{"rule":"tokens","key":"k","cost":300}`)
-	a.post("/v1/commit", `{"id":"`+got.member(t, "id")+`","cost":1500}`).want(t, 200, `"charged":1200`, `"remaining":-`)
+	a.post("/v1/commit", `{"id":"`+got.id(t)+`","cost":1500}`).want(t, 200, `"charged":1200`, `"remaining":-`)
 }
 
 func TestReserveInShadow(t *testing.T) {
 	f := start(t, nil, Settings{})
 	got := f.post("/v1/reserve", `{"rule":"trial","key":"k","cost":9}`)
 	got.want(t, 200, `"allowed":true`, `"shadow_denied":true`)
-	f.post("/v1/commit", `{"id":"`+got.member(t, "id")+`","cost":0}`).want(t, 200, `"reserved":0`, `"refunded":0`)
+	f.post("/v1/commit", `{"id":"`+got.id(t)+`","cost":0}`).want(t, 200, `"reserved":0`, `"refunded":0`)
 	got = f.post("/v1/reserve", `{"rule":"trial","key":"k"}`)
 	got.want(t, 200, `"shadow_denied":false`)
-	f.post("/v1/commit", `{"id":"`+got.member(t, "id")+`","cost":0}`).want(t, 200, `"reserved":1`, `"refunded":1`)
+	f.post("/v1/commit", `{"id":"`+got.id(t)+`","cost":0}`).want(t, 200, `"reserved":1`, `"refunded":1`)
 }
 
 func TestInvalidIDs(t *testing.T) {
 	f := start(t, nil, Settings{})
-	permit := f.post("/v1/acquire", `{"rule":"exports","key":"k"}`).member(t, "id")
+	permit := f.post("/v1/acquire", `{"rule":"exports","key":"k"}`).id(t)
 	inline := seal(reservationMark, reservation{Limit: "5/m", Key: "k", Cost: 1})
 	for id, want := range map[string]string{
 		"":                                   `id is missing; want an id that /v1/reserve returned`,

@@ -43,7 +43,7 @@ func TestPreferStatus(t *testing.T) {
 	f := start(t, nil, Settings{})
 	got := f.post("/v1/take", `{"rule":"login","key":"k","cost":5}`, "Prefer: wait=1, Status; x=y")
 	got.want(t, 200, `"allowed":true`)
-	if got.Header.Get("RateLimit") == "" || got.Header.Get("Preference-Applied") != "status" {
+	if got.Header.Get("Ratelimit") == "" || got.Header.Get("Preference-Applied") != "status" {
 		t.Errorf("the header is %v", got.Header)
 	}
 	got = f.post("/v1/take", `{"rule":"login","key":"k"}`, "Prefer: status")
@@ -58,7 +58,7 @@ func TestPreferStatus(t *testing.T) {
 		}
 	}
 	got = f.post("/v1/take", `{"rule":"login","key":"k"}`)
-	if got.StatusCode != 200 || got.Header.Get("RateLimit") != "" {
+	if got.StatusCode != http.StatusOK || got.Header.Get("Ratelimit") != "" {
 		t.Errorf("without Prefer, the answer is %d %v", got.StatusCode, got.Header)
 	}
 }
@@ -82,7 +82,7 @@ func TestTakeAll(t *testing.T) {
 		`{"requests":[` + strings.Repeat(`{},`, 100) + `{}]}`: `want a list of 1 to 100`,
 	} {
 		got := f.post("/v1/take-all", body)
-		if got.StatusCode != 400 && got.StatusCode != 404 || !strings.Contains(got.text, want) {
+		if got.StatusCode != http.StatusBadRequest && got.StatusCode != http.StatusNotFound || !strings.Contains(got.text, want) {
 			t.Errorf("%s\nis answered %d %s\nwant %s", body, got.StatusCode, got.text, want)
 		}
 	}
@@ -113,6 +113,7 @@ func TestBan(t *testing.T) {
 	}
 	f.post("/v1/take-all", `{"requests":[{"rule":"tokens","key":"k"},{"rule":"login","key":"ip:a"}]}`).
 		want(t, 200, `{"allowed":false`, `{"allowed":true,"rule":"tokens","limit":"1000/h","capacity":1000,"remaining":1000`)
+	f.post("/v1/refund", `{"rule":"login","key":"ip:a"}`).want(t, 200, `"allowed":true`, `"limit":"5/m"`)
 	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"ip:*","ban":true}`).want(t, 200)
 	got = f.post("/v1/take", `{"rule":"login","key":"ip:a"}`, "Prefer: status")
 	got.want(t, 429, `"retry_after":null`)

@@ -57,7 +57,8 @@ func (h *Handler) resolve(t *target, where string) error {
 func (h *Handler) inline(t *target, where string) error {
 	if !h.settings.Load().inlineLimits {
 		return &problem{Status: http.StatusForbidden, Field: where + "limit",
-			Detail: where + "limit is not allowed; want a rule, or api.allow_inline_limits: true in the file"}
+			Detail: where + "limit is not allowed; " +
+				"want a rule, or api.allow_inline_limits: true in the file"}
 	}
 	if strings.Contains(t.text, "=") {
 		return badField(where+"limit", quote(t.text), "a limit without a name; a rule has a name")
@@ -83,8 +84,10 @@ func (t *target) limits() []headgate.Limit {
 	return t.terms.Limits
 }
 
-// banned reports whether a ban denies t.
-func (t *target) banned() bool { return t.terms.Banned && t.terms.Mode != rules.Off }
+// banned reports whether a ban denies t. It denies no refund.
+func (t *target) banned() bool {
+	return t.terms.Banned && t.terms.Mode != rules.Off && t.cost >= 0
+}
 
 // banEnds returns the time until the ban of t ends.
 func (t *target) banEnds() time.Duration {

@@ -71,13 +71,18 @@ func (d *decisions) label(rule, key string) string {
 	return key
 }
 
-// Use forgets the series by key of all rules but those of list that ask for them.
+// Use makes the series of the rules of list, which begin with 0. It forgets the series by key of
+// rules that do not ask for them any more.
 func (m *Metrics) Use(list []rules.Rule) {
+	d := m.decisions
 	labelled := make(map[string]bool)
 	for _, r := range list {
 		labelled[r.Name] = r.LabelKeys
+		d.degraded.WithLabelValues(r.Name)
+		for o := rules.Allowed; o <= rules.Failed; o++ {
+			d.total.WithLabelValues(r.Name, o.String())
+		}
 	}
-	d := m.decisions
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for rule := range d.keys {

@@ -86,7 +86,8 @@ var reserved = []string{
 	"grpc_method", "quantile",
 }
 
-// usable returns extra without labels that metrics have already. What cannot be in a name becomes _.
+// usable returns extra without labels that metrics have already. What cannot be in a name becomes
+// an underscore.
 func usable(extra map[string]string) prometheus.Labels {
 	labels := make(prometheus.Labels)
 	for name, value := range extra {

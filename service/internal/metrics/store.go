@@ -27,7 +27,7 @@ func (m *Metrics) RegisterStore(s Store) {
 	if s.Fallback != nil {
 		gauge("headgate_breaker_state", "0: the store is called. 1: it failed, and is tried again later.",
 			func() float64 { return number(s.Fallback().Degraded) })
-		counter("headgate_degraded_decisions_total", "Decisions made without the store.",
+		counter("headgate_fallback_decisions_total", "Decisions of all protocols without the store.",
 			func() float64 { return float64(s.Fallback().Decisions) })
 		counter("headgate_store_failures_total", "Calls of the store that failed.",
 			func() float64 { return float64(s.Fallback().Failures) })

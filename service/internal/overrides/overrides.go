@@ -35,8 +35,7 @@ type Table struct {
 	version string     // of kept
 	report  func(error)
 
-	stop func()
-	done chan struct{}
+	stop func() // ends the goroutine, and waits for it
 }
 
 // keeper stores overrides as fields and values.
@@ -69,7 +68,7 @@ const (
 func NewMemory() *Table { return newTable(&memory{fields: map[string]string{}}) }
 
 func newTable(k keeper) *Table {
-	t := &Table{keeper: k, max: Max, report: func(error) {}, stop: func() {}, done: make(chan struct{})}
+	t := &Table{keeper: k, max: Max, report: func(error) {}, stop: func() {}}
 	t.file.Store(newIndex(nil))
 	t.kept.Store(newIndex(nil))
 	return t

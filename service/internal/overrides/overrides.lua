@@ -4,7 +4,8 @@
 -- then fields that have expired, each with its value.
 -- Returns 1 if it changed, 0 if there was nothing to delete, -1 if the hash is full.
 local hash, version_key = KEYS[1], KEYS[2]
-local version, field, value, ttl, max = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local version, field, value = ARGV[1], ARGV[2], ARGV[3]
+local ttl, max = tonumber(ARGV[4]), tonumber(ARGV[5])
 
 for i = 6, #ARGV, 2 do
   if redis.call('HGET', hash, ARGV[i]) == ARGV[i + 1] then

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	_ "embed"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/headgate/headgate/redisstore"
@@ -32,13 +33,13 @@ func NewRedis(store *redisstore.Store, report func(error)) *Table {
 		t.report = report
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	t.stop = func() { cancel(); <-t.done }
-	go t.poll(ctx)
+	var polling sync.WaitGroup
+	polling.Go(func() { t.poll(ctx) })
+	t.stop = func() { cancel(); polling.Wait() }
 	return t
 }
 
 func (t *Table) poll(ctx context.Context) {
-	defer close(t.done)
 	tick := time.NewTicker(Interval)
 	defer tick.Stop()
 	failing := false

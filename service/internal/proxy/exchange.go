@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"net/http"
-	"net/netip"
 	"slices"
 
 	"github.com/headgate/headgate/service/internal/answer"
@@ -12,7 +11,7 @@ import (
 
 // exchange is a request that is passed on, with its response.
 type exchange struct {
-	client   netip.Addr
+	trusted  bool // a trusted proxy says who the client is
 	verdict  rules.Verdict
 	work     *rules.Work
 	body     *pacedBody
@@ -51,14 +50,7 @@ func (x *exchange) end(ctx context.Context) {
 	x.work.End(ctx)
 }
 
-// behindProxy reports whether a trusted proxy sent r: only then the client is not the other end of
-// the connection.
-func (x *exchange) behindProxy(r *http.Request) bool {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return x.client.IsValid() && (err != nil || peer.Addr().Unmap().WithZone("") != x.client)
-}
-
-// forwardingFields reports whether name is a field in which proxies describe the client.
+// forwardingField reports whether name is a field in which proxies describe the client.
 func forwardingField(name string) bool {
 	const prefix = "X-Forwarded-"
 	return len(name) > len(prefix) && name[:len(prefix)] == prefix ||

@@ -89,9 +89,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.Fail(w, http.StatusNotImplemented, "This proxy passes requests on to one server only.")
 		return
 	}
-	x := &exchange{client: h.options.Client(r)}
+	client := h.options.Client(r)
+	peer := h.options.Client(&http.Request{RemoteAddr: r.RemoteAddr})
+	x := &exchange{trusted: client != peer}
 	q := rules.Request{
-		Method: r.Method, Host: r.Host, Path: r.URL.Path, Header: r.Header, Client: x.client,
+		Method: r.Method, Host: r.Host, Path: r.URL.Path, Header: r.Header, Client: client,
 	}
 	var err error
 	x.verdict, x.work, err = h.engine.Begin(r.Context(), &q)

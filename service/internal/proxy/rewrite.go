@@ -13,7 +13,7 @@ func (h *handler) rewrite(p *httputil.ProxyRequest) {
 	p.SetURL(h.target)
 	p.Out.Host = p.In.Host
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
-	trusted := exchangeOf(p.In).behindProxy(p.In)
+	trusted := exchangeOf(p.In).trusted
 	for name := range p.Out.Header {
 		if !trusted && forwardingField(name) {
 			p.Out.Header.Del(name)

@@ -52,16 +52,30 @@ type target struct {
 	host   string // clean
 	path   string // clean
 	slash  bool   // the path had a slash at its end
+	dotted string // the path by [withDots]
 }
 
 func newTarget(q *Request) target {
 	t := target{Request: q, method: strings.ToUpper(q.Method), host: cleanHost(q.Host)}
 	t.path, t.slash = cleanPath(q.Path)
+	t.dotted = withDots(q.Path)
 	return t
 }
 
-// match appends the rules that match q to found, in their order.
+// match appends the rules that match q to found, in their order. A path that servers read in two
+// ways matches by both, so that no client avoids a rule by it.
 func (x *index) match(q *target, found []*rule) []*rule {
+	found = x.matchPath(q, found)
+	if q.dotted != "" {
+		other := *q
+		other.path = q.dotted
+		found = x.matchPath(&other, found)
+	}
+	slices.SortFunc(found, func(a, b *rule) int { return a.place - b.place })
+	return slices.Compact(found)
+}
+
+func (x *index) matchPath(q *target, found []*rule) []*rule {
 	found = appendMatching(found, x.exact[q.path], q)
 	if len(x.prefixes) > 0 {
 		found = appendMatching(found, x.prefixes[""], q)
@@ -73,9 +87,7 @@ func (x *index) match(q *target, found []*rule) []*rule {
 		}
 	}
 	found = appendMatching(found, x.hosts[q.host], q)
-	found = appendMatching(found, x.rest, q)
-	slices.SortFunc(found, func(a, b *rule) int { return a.place - b.place })
-	return found
+	return appendMatching(found, x.rest, q)
 }
 
 func appendMatching(found, candidates []*rule, q *target) []*rule {

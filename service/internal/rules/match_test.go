@@ -88,6 +88,12 @@ func TestMatch(t *testing.T) {
 		{"POST", "h", "http://other", "all every root"},
 		{"GET", "h", "/api//v1/./users/", "all api deep every"},
 		{"GET", "h", "/api%2Fv1%2fusers", "all api deep every"},
+		// Paths that some servers shorten and others do not.
+		{"GET", "h", "/api/v1/users/..;/../x", "all api deep every"},
+		{"GET", "h", "/api/x%2F..%2F..%2Fy", "all api every"},
+		{"POST", "h", "/api/x/../../login", "all login api every"},
+		{"GET", "h", "//api/./..;/x", "all api every"},
+		{"GET", "h", "/v1/..;/..", "all version every root"},
 		// Not decoded twice, and letters keep their case.
 		{"POST", "h", "/%256Cogin", "all every"},
 		{"POST", "h", "/Login", "all every"},
@@ -125,6 +131,32 @@ func TestIndexFindsAll(t *testing.T) {
 				t.Errorf("%s%s: %q; want %q", host, p, got, want)
 			}
 		}
+	}
+}
+
+// Of many rules, only those that may match are looked at.
+func TestIndexLooksAtFew(t *testing.T) {
+	var list []Rule
+	for i := range 1000 {
+		n := fmt.Sprint(i)
+		list = append(list,
+			limited("exact"+n, Match{Path: "/exact/" + n}),
+			limited("prefix"+n, Match{Path: "/prefix/" + n + "/*"}),
+			limited("host"+n, Match{Hosts: []string{"host" + n}}))
+	}
+	x := newSet(t, list...).index
+	for _, found := range []map[string][]*rule{x.exact, x.prefixes, x.hosts} {
+		if len(found) != 1000 {
+			t.Errorf("%d entries, want 1000", len(found))
+		}
+		for key, rules := range found {
+			if len(rules) != 1 {
+				t.Errorf("%s: %d rules", key, len(rules))
+			}
+		}
+	}
+	if len(x.rest) != 0 || x.depth != 2 {
+		t.Errorf("%d rules are always looked at, and prefixes down to %d", len(x.rest), x.depth)
 	}
 }
 

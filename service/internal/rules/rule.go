@@ -39,7 +39,8 @@ type Rule struct {
 // Mode says what a rule does with its decisions.
 type Mode uint8
 
-// The modes. A rule in Shadow decides and counts, and denies nothing.
+// The modes. A rule in Shadow decides and counts, and denies nothing. It is asked after those that
+// enforce, by a round trip of its own.
 const (
 	Enforce Mode = iota
 	Shadow

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -81,6 +82,20 @@ func isClean(p string) bool {
 		}
 	}
 	return len(p) == 1 || p[len(p)-1] != '/'
+}
+
+// withDots returns a path that has .. as servers read it to which these are a name, such as those
+// that do not decode %2F, or to which parameters belong to the name. It is empty for other paths.
+func withDots(p string) string {
+	if !strings.Contains(p, "..") {
+		return ""
+	}
+	segments := strings.Split(withoutParameters(p), "/")
+	if !slices.Contains(segments, "..") {
+		return ""
+	}
+	segments = slices.DeleteFunc(segments, func(s string) bool { return s == "" || s == "." })
+	return "/" + strings.Join(segments, "/")
 }
 
 func withoutParameters(p string) string {

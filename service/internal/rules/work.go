@@ -70,7 +70,7 @@ func (s *scratch) permit(ctx context.Context, c *charge) (free bool, err error) 
 	return true, nil
 }
 
-// permits acquires the permits of all rules that enforce, or returns the denial.
+// permitsOf acquires the permits of all rules that enforce, or returns the denial.
 func (e *Engine) permitsOf(ctx context.Context, s *scratch) (v Verdict, denied bool, err error) {
 	for i := range s.enforced {
 		c := &s.enforced[i]

@@ -52,6 +52,7 @@ type Client struct {
 	log     *slog.Logger
 	node    []byte
 	version string // that was accepted last
+	refused string // that was refused after that
 	streams int    // that ended early, in a row
 }
 
@@ -116,9 +117,7 @@ func (c *Client) stream(ctx context.Context) (worked bool, err error) {
 		return false, err
 	}
 	defer conn.Close()
-	for name, value := range c.o.Headers {
-		ctx = metadata.AppendToOutgoingContext(ctx, name, value)
-	}
+	ctx = metadata.NewOutgoingContext(ctx, metadata.New(c.o.Headers))
 	options := []grpc.CallOption{grpc.ForceCodecV2(codec{})}
 	if c.o.MaxMessage > 0 {
 		options = append(options, grpc.MaxCallRecvMsgSize(c.o.MaxMessage))
@@ -141,25 +140,37 @@ func (c *Client) stream(ctx context.Context) (worked bool, err error) {
 			return worked, err
 		}
 		worked = true
-		next = c.received(message)
+		var again bool
+		if next, again = c.received(message); again {
+			// Some servers send a refused configuration again, at once.
+			select {
+			case <-ctx.Done():
+			case <-time.After(c.o.Retry):
+			}
+		}
 	}
 }
 
-// received uses a response, and returns the request that accepts or refuses it.
-func (c *Client) received(message []byte) request {
+// received uses a response, and returns the request that accepts or refuses it. Again reports that
+// the same version was refused before.
+func (c *Client) received(message []byte) (next request, again bool) {
 	r, err := decodeResponse(message)
 	if err == nil {
 		err = c.apply(&r)
 	}
-	if err != nil {
-		c.log.Error("xds: the configuration cannot be used; the one in force stays",
-			"version", r.version, "error", err)
-	} else {
-		c.version = r.version
+	switch {
+	case err == nil:
+		c.version, c.refused = r.version, ""
 		c.log.Info("xds: the configuration was loaded", "version", r.version,
 			"domains", len(r.resources))
+	case r.version == c.refused && r.version != "":
+		again = true
+	default:
+		c.refused = r.version
+		c.log.Error("xds: the configuration cannot be used; the one in force stays",
+			"version", r.version, "error", err)
 	}
-	return request{version: c.version, nonce: r.nonce, err: err}
+	return request{version: c.version, nonce: r.nonce, err: err}, again
 }
 
 func (c *Client) apply(r *response) error {

@@ -2,10 +2,15 @@ package xds
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"log/slog"
 	"net"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +24,8 @@ import (
 	ratelimit "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 	"github.com/headgate/headgate/service/internal/envoy"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -36,9 +43,11 @@ type management struct {
 	requests []*discovery.DiscoveryRequest
 }
 
-func startManagement(t *testing.T, address string) *management {
+func startManagement(t *testing.T, address string, o ...grpc.ServerOption) *management {
 	t.Helper()
-	m := &management{t: t, cache: cache.NewSnapshotCache(true, cache.IDHash{}, nil), grpc: grpc.NewServer()}
+	m := &management{
+		t: t, cache: cache.NewSnapshotCache(true, cache.IDHash{}, nil), grpc: grpc.NewServer(o...),
+	}
 	callbacks := server.CallbackFuncs{StreamRequestFunc: func(_ int64, r *discovery.DiscoveryRequest) error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -109,23 +118,22 @@ func TestClient(t *testing.T) {
 	m.set("1", config("a", 5))
 	var mu sync.Mutex
 	var got []*envoy.Domain
-	refuse := false
 	use := func(domains []*envoy.Domain) error {
 		mu.Lock()
 		defer mu.Unlock()
-		if refuse {
+		if domains[0].Descriptors[0].RateLimit.RequestsPerUnit == 9 {
 			return errors.New("refused")
 		}
 		got = domains
 		return nil
 	}
-	limit := func() uint32 {
+	limit := func() (largest uint32) { // domains come in any order
 		mu.Lock()
 		defer mu.Unlock()
-		if len(got) == 0 {
-			return 0
+		for _, d := range got {
+			largest = max(largest, d.Descriptors[0].RateLimit.RequestsPerUnit)
 		}
-		return got[len(got)-1].Descriptors[0].RateLimit.RequestsPerUnit
+		return largest
 	}
 	o := Options{
 		Server: m.address, NodeID: "node", Metadata: map[string]string{"zone": "z"}, Retry: 5 * time.Millisecond,
@@ -145,17 +153,11 @@ func TestClient(t *testing.T) {
 	eventually(t, "it is accepted", func() bool { return m.last().GetVersionInfo() == "1" })
 	m.set("2", config("a", 5), config("b", 7))
 	eventually(t, "a change", func() bool { return limit() == 7 })
-	mu.Lock()
-	refuse = true
-	mu.Unlock()
 	m.set("3", config("a", 9))
 	eventually(t, "it is refused", func() bool {
 		r := m.last()
 		return r.GetErrorDetail().GetMessage() == "refused" && r.GetVersionInfo() == "2"
 	})
-	mu.Lock()
-	refuse = false
-	mu.Unlock()
 	if limit() != 7 {
 		t.Errorf("the limit is %d after a refused change", limit())
 	}
@@ -163,10 +165,61 @@ func TestClient(t *testing.T) {
 	m = startManagement(t, m.address)
 	m.set("4", config("a", 11))
 	eventually(t, "the server is back", func() bool { return limit() == 11 })
+	m.mu.Lock()
 	first := m.requests[0]
+	m.mu.Unlock()
 	if first.GetNode().GetId() != "node" || first.GetVersionInfo() != "2" ||
 		first.GetNode().GetMetadata().GetFields()["zone"].GetStringValue() != "z" {
 		t.Errorf("the first request of a stream: %v", first)
+	}
+}
+
+// By TLS the client checks the certificate of the server and its name, and sends the headers.
+func TestTLS(t *testing.T) {
+	https := httptest.NewTLSServer(nil) // for its certificate
+	defer https.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: https.Certificate().Raw})
+	if err := os.WriteFile(ca, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens := make(chan string, 100)
+	m := startManagement(t, "127.0.0.1:0", grpc.Creds(credentials.NewServerTLSFromCert(&https.TLS.Certificates[0])),
+		grpc.StreamInterceptor(func(srv any, s grpc.ServerStream, _ *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+			fields, _ := metadata.FromIncomingContext(s.Context())
+			tokens <- strings.Join(fields.Get("x-token"), ",")
+			return h(srv, s)
+		}))
+	m.set("1", config("a", 5))
+	for san, works := range map[string]bool{"example.com": true, "other.example": false} {
+		t.Run(san, func(t *testing.T) {
+			got := make(chan string, 10)
+			c, err := New(Options{
+				Server: m.address, NodeID: "node", Headers: map[string]string{"X-Token": "t"}, Retry: time.Millisecond,
+				TLS: true, ServerCA: ca, ServerSAN: san,
+			}, func(domains []*envoy.Domain) error { got <- domains[0].Name; return nil }, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if !works {
+				if _, err := c.stream(ctx); err == nil || !strings.Contains(err.Error(), "other.example") {
+					t.Errorf("another name: %v", err)
+				}
+				return
+			}
+			var running sync.WaitGroup
+			running.Go(func() { c.Run(ctx) })
+			if name := <-got; name != "a" {
+				t.Errorf("the domain is %q", name)
+			}
+			if token := <-tokens; token != "t" {
+				t.Errorf("the header is %q", token)
+			}
+			cancel()
+			running.Wait()
+		})
 	}
 }
 
@@ -179,11 +232,11 @@ func TestDecode(t *testing.T) {
 			Replaces: []*ratelimit.RateLimitReplace{{Name: "x"}, {Name: "y"}},
 		},
 	}
-	metadata, err := structpb.NewStruct(map[string]any{"team": "edge", "n": []any{1.0, true}})
+	about, err := structpb.NewStruct(map[string]any{"team": "edge", "n": []any{1.0, true}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoded, err := proto.Marshal(metadata)
+	encoded, err := proto.Marshal(about)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +306,7 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(message)
-	f.Fuzz(func(t *testing.T, message []byte) {
+	f.Fuzz(func(_ *testing.T, message []byte) {
 		d, err := decodeDomain(message)
 		if err == nil {
 			_, _ = envoy.NewConfig([]*envoy.Domain{d}, false)

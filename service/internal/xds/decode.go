@@ -117,9 +117,9 @@ func decodeRateLimit(message []byte) (*envoy.RateLimit, error) {
 	err := fields(message, func(f field) error {
 		switch f.number {
 		case 1:
-			unit = envoy.Unit(int32(f.value)) //nolint:gosec // as protobuf decodes an enum
+			unit = envoy.Unit(int32(f.value)) // as protobuf decodes it
 		case 2:
-			l.RequestsPerUnit = uint32(f.value) //nolint:gosec // as protobuf decodes a uint32
+			l.RequestsPerUnit = uint32(f.value) // as protobuf decodes it
 		case 3:
 			l.Unlimited = f.value != 0
 		case 4:

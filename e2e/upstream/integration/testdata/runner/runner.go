@@ -96,8 +96,9 @@ func environment(s settings.Settings) []string {
 		if name == "" {
 			continue
 		}
-		if text := text(v.Field(i)); text != tag.Get("default") && text != zero(v.Field(i), tag.Get("default")) {
-			env = append(env, name+"="+text)
+		value, def := text(v.Field(i)), tag.Get("default")
+		if value != def && value != zero(v.Field(i), def) {
+			env = append(env, name+"="+value)
 		}
 	}
 	return env

@@ -1,0 +1,140 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+const deploy = "../../deploy/"
+
+// metricNames are the metrics of Headgate that a text mentions.
+func metricNames(text string) []string {
+	names := regexp.MustCompile(`\b(headgate|ratelimit)_[a-z0-9_]*[a-z0-9]\b`).FindAllString(text, -1)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Every metric that the dashboard, the alerts and the pages name exists in a server that has served.
+func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
+	t.Parallel()
+	file := writeFile(t, filepath.Join(t.TempDir(), "edge.yaml"),
+		"domain: edge\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 5}}]\n")
+	rules := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"), "rules: [{name: a, key: ip, limits: 5/m}]\n")
+	s := startServer(t, nil, append([]string{"headgate"}, append(serveOn, "--config", file, "--config", rules,
+		"--store", "redis://"+redistest.Start(t).Addr)...)...)
+	s.get("http", "/auth/a")
+	_, page := s.get("http", "/metrics")
+	labelled := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"),
+		"rules: [{name: a, key: ip, limits: 5/m, label_keys: true}]\n")
+	inMemory := startServer(t, nil, append([]string{"headgate"}, append(serveOn, "--config", labelled)...)...)
+	inMemory.get("http", "/auth/a")
+	_, more := inMemory.get("http", "/metrics")
+	page += more
+	for _, name := range []string{
+		"grafana/headgate.json", "prometheus/alerts.yaml", "README.md", "../docs/serve/README.md",
+	} {
+		text, err := os.ReadFile(deploy + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, metric := range metricNames(string(text)) {
+			if !regexp.MustCompile(`(?m)^` + metric + `(_count)?[{ ]`).MatchString(page) {
+				t.Errorf("%s: there is no metric %s", name, metric)
+			}
+		}
+	}
+}
+
+// The dashboard is JSON that Grafana can import: panels have distinct ids and an expression each.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(deploy + "grafana/headgate.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		UID    string `json:"uid"`
+		Panels []struct {
+			ID      int    `json:"id"`
+			Title   string `json:"title"`
+			GridPos struct {
+				X int `json:"x"`
+				W int `json:"w"`
+			} `json:"gridPos"`
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[int]bool)
+	for _, p := range dashboard.Panels {
+		if seen[p.ID] || p.Title == "" || len(p.Targets) == 0 || p.GridPos.X+p.GridPos.W > 24 {
+			t.Errorf("panel %d %q at %+v", p.ID, p.Title, p.GridPos)
+		}
+		seen[p.ID] = true
+		for _, target := range p.Targets {
+			if len(metricNames(target.Expr)) == 0 && !strings.Contains(target.Expr, "process_") {
+				t.Errorf("panel %q: no metric in %q", p.Title, target.Expr)
+			}
+		}
+	}
+	if dashboard.UID == "" || len(seen) == 0 {
+		t.Error("no panels")
+	}
+}
+
+// The server accepts the flags and the rules of the files that start it elsewhere.
+func TestDeployedCommands(t *testing.T) {
+	t.Parallel()
+	flag := regexp.MustCompile(`--[a-z-]+`)
+	known := make(map[string]bool)
+	for name := range strings.SplitSeq(flagNames(newServe()), ", ") {
+		known[name] = true
+	}
+	for name, command := range map[string]*regexp.Regexp{
+		"Dockerfile":               regexp.MustCompile(`(?m)^CMD .*$`),
+		"compose/compose.yaml":     regexp.MustCompile(`(?s)- serve\n.*?volumes:`),
+		"kubernetes/headgate.yaml": regexp.MustCompile(`(?s)- serve\n.*?env:`),
+		"systemd/headgate.service": regexp.MustCompile(`(?m)^Exec.*headgate serve.*$`),
+	} {
+		text, err := os.ReadFile(deploy + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := command.FindAllString(string(text), -1)
+		if len(found) == 0 {
+			t.Errorf("%s: no command", name)
+		}
+		for _, f := range flag.FindAllString(strings.Join(found, "\n"), -1) {
+			if !known[f] {
+				t.Errorf("%s: there is no flag %s", name, f)
+			}
+		}
+	}
+	manifest, err := os.ReadFile(deploy + "kubernetes/headgate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rules, _ := strings.Cut(string(manifest), "rules.yaml: |\n")
+	rules, _, _ = strings.Cut(rules, "---\n")
+	file := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"), strings.ReplaceAll(rules, "\n    ", "\n")[4:])
+	for _, file := range []string{file, deploy + "compose/rules.yaml"} {
+		var out, stderr strings.Builder
+		code := exec(t.Context(), []string{"serve", "--check", file}, strings.NewReader(""), &out, &stderr)
+		if code != 0 || !strings.Contains(out.String(), "valid: 1 file") {
+			t.Errorf("%s: exit %d\n%s%s", file, code, &out, &stderr)
+		}
+	}
+}
