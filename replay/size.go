@@ -74,7 +74,7 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 	if c.Searching != nil {
 		c.Searching()
 	}
-	traffic, err := s.count.traffic(reading.By, sources)
+	traffic, err := s.traffic(reading.By, sources)
 	if err != nil {
 		return nil, err
 	}

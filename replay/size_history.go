@@ -228,7 +228,7 @@ func walkRuns(ctx context.Context, readers []*runReader, w walker) (err error) {
 				left = append(left, r)
 			}
 			if r.err != nil {
-				return fmt.Errorf("size: read the temporary file: %w", r.err)
+				return unreadable(r.err)
 			}
 		}
 		open = left
@@ -238,6 +238,8 @@ func walkRuns(ctx context.Context, readers []*runReader, w walker) (err error) {
 	}
 	return nil
 }
+
+func unreadable(err error) error { return fmt.Errorf("size: read the temporary file: %w", err) }
 
 // runReader reads a run.
 type runReader struct {
@@ -267,15 +269,17 @@ func (r *runReader) next() bool {
 // read gives the requests of the key to w, or skips them.
 func (r *runReader) read(ctx context.Context, wanted bool, w walker) error {
 	if !wanted {
-		_, r.err = r.from.Discard(r.size)
+		if _, err := r.from.Discard(r.size); err != nil {
+			return unreadable(err)
+		}
 		return nil
 	}
 	if cap(r.body) < r.size {
 		r.body = make([]byte, r.size)
 	}
 	r.body = r.body[:r.size]
-	if _, r.err = io.ReadFull(r.from, r.body); r.err != nil {
-		return nil
+	if _, err := io.ReadFull(r.from, r.body); err != nil {
+		return unreadable(err)
 	}
 	const batch = 4096
 	last := r.base

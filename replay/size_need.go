@@ -147,18 +147,17 @@ func (n *need) advance() {
 // push adds a start to the lower convex hull of starts: only those on it begin the fullest interval
 // at some rate.
 func (n *need) push(s start) {
-	h := n.hull
-	if h[len(h)-1].at == s.at {
+	if n.hull[len(n.hull)-1].at == s.at {
 		return // the earlier one has fewer requests before it
 	}
-	for len(h) >= 2 {
-		a, b := h[len(h)-2], h[len(h)-1]
+	for len(n.hull) >= 2 {
+		a, b := n.hull[len(n.hull)-2], n.hull[len(n.hull)-1]
 		if product(s.before-b.before, b.at-a.at).above(product(b.before-a.before, s.at-b.at)) {
 			break
 		}
-		h = h[:len(h)-1]
+		n.hull = n.hull[:len(n.hull)-1]
 	}
-	n.hull = append(h, s)
+	n.hull = append(n.hull, s)
 }
 
 // wide is a product of two numbers below 2^63.

@@ -84,7 +84,8 @@ func (p *probes) begin(key uint32) bool {
 	p.key, p.active = key, p.active[:0]
 	far := slices.Contains(p.far, key)
 	for _, probe := range p.all {
-		if !(far && probe.rest) && int64(p.needs[probe.family][key]) > probe.size {
+		aside := far && probe.rest
+		if !aside && int64(p.needs[probe.family][key]) > probe.size {
 			probe.reset()
 			p.active = append(p.active, probe)
 		}

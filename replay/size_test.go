@@ -337,7 +337,7 @@ func TestSizeRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range append(files, more...) {
-		log, err := os.ReadFile(file)
+		log, err := os.ReadFile(file) //nolint:gosec // whoever runs the test names the files
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -356,33 +356,77 @@ func TestSizeRecorded(t *testing.T) {
 	}
 }
 
-func TestSizeMoments(t *testing.T) {
-	var log strings.Builder
-	r := rand.New(rand.NewPCG(11, 12))
-	const day = 86400
-	for i := int64(0); i < 10*day; i += 200 {
-		log.WriteString(at((i+r.Int64N(150))*1e6, fmt.Sprint(r.IntN(50))))
-		if hour := i % day / 3600; i%3600 == 0 && hour == 3 || i >= 5*day && i%400 == 0 {
-			log.WriteString(strings.Repeat(at((i+199)*1e6, "60"), 1+299*int(hour/3%2*(3600-i%3600)/3600)))
-		}
-	}
-	report := sized(t, replay.SizeConfig{}, log.String())
-	found := ""
+// momentsOf names the moments and caveats that a log has.
+func momentsOf(t *testing.T, log string) (found string, report *replay.SizeReport) {
+	t.Helper()
+	report = sized(t, replay.SizeConfig{}, log)
 	for _, m := range report.Moments {
 		found += fmt.Sprintf("%s %d; ", m.Cycle, m.Slot)
 	}
-	if !strings.Contains(found, "day 3;") {
-		t.Errorf("moments %q, want hour 3 of the day", found)
+	for _, c := range report.Caveats {
+		found += c.ID + "; "
 	}
-	if g := report.Growth; g == nil || g.Late <= g.Early {
-		t.Errorf("growth %+v, want more late", report.Growth)
+	return found, report
+}
+
+// Traffic without a pattern has none; bursts in one second of each minute, one minute of each hour
+// and one hour of each day are found.
+func TestSizeMoments(t *testing.T) {
+	const minute, hour, day = 60, 3600, 86400
+	for _, c := range []struct {
+		name                string
+		span, every, offset int64
+		want                string
+	}{
+		{"none", 2 * hour, 2 * hour, 0, "span; "},
+		{"minute", 2 * hour, minute, 8, "minute 8; span; "},
+		{"hour", 30 * hour, hour, 5*minute + 1, "hour 5; span; "},
+		{"day", 10 * day, day, 3*hour + 1, "day 3; span; "},
+		{"one burst", 10 * day, 10 * day, 3*hour + 1, "span; "},
+	} {
+		r := rand.New(rand.NewPCG(11, 12))
+		var log strings.Builder
+		step := c.span / 3000
+		for i := int64(0); i < c.span; i += step {
+			if (i-c.offset+c.every)%c.every < step {
+				log.WriteString(strings.Repeat(at(i*1e6+1, "60"), int(min(c.every/step*2, 2000))))
+			}
+			log.WriteString(at(i*1e6+1+r.Int64N(step*1e6), fmt.Sprint(r.IntN(50))))
+		}
+		if got, _ := momentsOf(t, log.String()); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	rounded := strings.Builder{}
+	for i := range int64(300) {
+		rounded.WriteString(at((i/2*minute+5)*1e6, fmt.Sprint(i%30)))
+	}
+	if got, _ := momentsOf(t, rounded.String()); got != "minute 5; span; whole-seconds; rounded-times; " {
+		t.Errorf("times rounded to minutes: %q", got)
+	}
+}
+
+// From the fifth day on there are twice as many requests.
+func TestSizeGrowth(t *testing.T) {
+	var log strings.Builder
+	const day = 86400
+	for i := int64(0); i < 10*day; i += 400 {
+		log.WriteString(at(i*1e6, "1"))
+		if i >= 5*day {
+			log.WriteString(at(i*1e6, "2"))
+		}
+	}
+	report := sized(t, replay.SizeConfig{}, log.String())
+	if g := report.Growth; g == nil || *g != (replay.Growth{Days: 8, Early: 216, Late: 432}) {
+		t.Errorf("growth %+v, want from 216 a day to 432", report.Growth)
 	}
 	total := int64(0)
 	for _, n := range report.Timeline.Requests {
 		total += n
 	}
-	if total != report.Requests || len(report.Timeline.Requests) > 500 || report.Timeline.WidthS != 3600 {
-		t.Errorf("the timeline has %d bars of %d s and %d requests", len(report.Timeline.Requests), report.Timeline.WidthS, total)
+	bars := report.Timeline
+	if total != report.Requests || len(bars.Requests) != 240 || bars.WidthS != 3600 || bars.From != report.Span.From {
+		t.Errorf("the timeline has %d bars of %d s and %d requests", len(bars.Requests), bars.WidthS, total)
 	}
 }
 
@@ -407,6 +451,7 @@ func TestSizeBadConfig(t *testing.T) {
 // Size ends with its context, also after the logs are read.
 func TestSizeCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	c := replay.SizeConfig{Searching: cancel}
 	report, err := replay.Size(ctx, c, logsOf(line("198.18.0.1", 1))...)
 	if report != nil || !errors.Is(err, context.Canceled) {

@@ -46,7 +46,7 @@ func newReplay() *cobra.Command {
 		"test the limit `TEXT`, such as \"10/s burst 50\"; repeat it to compare several")
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	f.logFlags.flags(cmd)
+	f.flags(cmd)
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	return cmd
 }

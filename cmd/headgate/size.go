@@ -58,7 +58,7 @@ func newSize() *cobra.Command {
 			"(default the rates of the proposals)")
 	flags.Int64Var(&f.denyKeys, "deny-keys", 0,
 		"find limits that also deny at most `N` keys (default any number)")
-	f.logFlags.flags(cmd)
+	f.flags(cmd)
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	return cmd
 }
