@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"math/big"
 	"math/rand/v2"
 	"os"
 	"reflect"
@@ -95,16 +94,20 @@ func TestHistoryFails(t *testing.T) {
 // A need is the largest over all intervals, by definition.
 func TestNeedByDefinition(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
-	for range 300 {
-		f := family{period: []int64{1, 1e6, 7e6, 60e6, 3600e6, 1234577}[r.IntN(6)]}
-		if r.IntN(2) == 0 {
+	for round := range 4000 {
+		f := family{period: []int64{1, 10, 50, 7e6, 60e6, 3600e6, 1234577}[r.IntN(7)]}
+		if r.IntN(3) == 0 {
 			f.rate = 1 + r.Int64N(50)
 		}
 		n := need{family: f}
 		var vs []visits
-		now := int64(1e15)
-		for range 1 + r.IntN(60) {
-			now += r.Int64N([]int64{2, 1e6, f.period + 1, 10 * f.period}[r.IntN(4)])
+		now, most := int64(1e15), []int64{2, 1 + f.period/20, 1 + f.period/3, 10 * f.period}
+		for i := range int64(1 + r.IntN(60)) {
+			step := r.Int64N(most[r.IntN(4)])
+			if round%2 == 0 { // ever closer, so that many starts matter
+				step = (f.period/4 + 60) / (i + 1)
+			}
+			now += step
 			v := visits{now, 1 + r.Int64N(5)}
 			n.add(v)
 			vs = append(vs, v)
@@ -122,12 +125,11 @@ func needByDefinition(f family, vs []visits) int64 {
 		for j := i; j < len(vs); j++ {
 			count += vs[j].n
 			length := vs[j].at - vs[i].at
-			need := big.NewRat(f.period*count, f.period+length)
+			need := (f.period*count + f.period + length - 1) / (f.period + length)
 			if f.rate > 0 {
-				need = new(big.Rat).Sub(big.NewRat(count, 1), big.NewRat(f.rate*length, f.period))
+				need = count - f.rate*length/f.period
 			}
-			up := new(big.Int).Div(new(big.Int).Add(need.Num(), new(big.Int).Sub(need.Denom(), big.NewInt(1))), need.Denom())
-			most = max(most, up.Int64())
+			most = max(most, need)
 		}
 	}
 	return most
