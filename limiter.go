@@ -121,9 +121,9 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 
 // Refund returns n tokens to key, but not more than key has used. n must be at least 1.
 //
-// Refund soon. A refund does not undo what a bucket has refilled, or a window has forgotten, since
-// the tokens were taken: a late refund can let up to n more be granted than the limit says. Start
-// times that are booked ahead do not change; requests after them start earlier.
+// Refund soon. A refund does not undo the refill of a bucket or the end of a window since the
+// tokens were taken, so a late refund can grant up to n tokens more than the limit. Start times
+// that are booked ahead do not change; requests after them start earlier.
 func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, error) {
 	if n < 1 {
 		return Decision{}, invalid("n", n, "at least 1")
@@ -132,8 +132,8 @@ func (l *Limiter) Refund(ctx context.Context, key string, n int64) (Decision, er
 }
 
 // Charge charges n tokens that key has used already, whether or not they fit. n must be at least 1.
-// What is used beyond a limit delays the requests after it; see [Request.Force]. The decision says
-// whether the tokens fitted.
+// Tokens beyond a limit delay later requests; see [Request.Force]. The decision reports whether
+// the tokens fitted.
 func (l *Limiter) Charge(ctx context.Context, key string, n int64) (Decision, error) {
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil {

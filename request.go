@@ -13,25 +13,24 @@ type Request struct {
 	// Key is who or what is limited: any bytes. The empty key is a key like any other.
 	Key string
 
-	// Limit is the rule to decide by. Required.
+	// Limit is the limit that decides. Required.
 	Limit Limit
 
-	// Cost is how many tokens the request takes. 0 peeks: nothing is charged, and the
-	// decision says whether a cost of 1 would be granted. A negative cost refunds that many
+	// Cost is the number of tokens that the request takes. 0 peeks: nothing is charged, and the
+	// decision reports whether a cost of 1 would be granted. A negative cost refunds that many
 	// tokens, never below the initial state; see [Limiter.Refund].
 	Cost int64
 
-	// MaxWait, above 0, lets the store book a grant ahead: it is charged at its start time,
-	// the first moment at which it fits after all that was granted before. The request is
-	// granted if the start is at most MaxWait ahead; [Decision.RetryAfter] is the wait until
-	// then. Until the last start that was booked has come, requests without MaxWait are
-	// denied. At most 285 years.
+	// MaxWait, above 0, allows the store to book a start time ahead: the first time at which
+	// the request fits after all earlier grants. The request is granted if its start time is at
+	// most MaxWait ahead; [Decision.RetryAfter] is then the wait until the start time. Requests
+	// without MaxWait are denied until the last booked start time. At most 285 years.
 	MaxWait time.Duration
 
-	// Force charges a Cost above 0 whether or not it fits; the decision says whether it did. The
-	// excess is paid back like any use: RetryAfter is the wait until the same request would fit
-	// after this charge. Force excludes MaxWait. How much can be used is bounded: 2^53 - 1 in a
-	// fixed window; docs/design/exactness.md has the others.
+	// Force charges a Cost above 0 whether or not it fits. The decision reports whether it did.
+	// RetryAfter is the wait until the same request would fit after this charge. Force cannot be
+	// combined with MaxWait. The usage of a key is bounded, in a fixed window by 2^53 - 1; see
+	// docs/design/exactness.md for the other algorithms.
 	Force bool
 
 	// Start is nil, or points to a start time by the clock of the store. The store sets it

@@ -18,9 +18,9 @@ type Store interface {
 	// TakeAll decides several requests together: all are granted and charged, or none is
 	// charged. It fills ds, which must be as long as rs. All grants have one start time, the
 	// latest of theirs. A peek or refund never denies the others; a cancel that cannot be done
-	// does. Forced requests ([Request.Force]) are not part of this: each is charged in any case,
-	// and denies nothing. If a request is denied, ds holds for each of the others whether it alone would
-	// have been granted. Two requests of one key and [Limit.ID], and more than 4,000 requests,
+	// does. A forced request ([Request.Force]) is always charged, and never denies the others. If a
+	// request is denied, ds reports for each of the others whether it alone would have been
+	// granted. Two requests of one key and [Limit.ID], and more than 4,000 requests,
 	// are an [InvalidError].
 	TakeAll(ctx context.Context, rs []Request, ds []Decision) error
 

@@ -83,7 +83,7 @@ func (s *server) useDomains(c *config.Config) error {
 func (s *server) followXDS(ctx context.Context) {
 	c, err := xds.New(xds.Options(*s.env.XDS), s.useXDS, s.log)
 	if err != nil {
-		s.log.Error("the server of the configuration cannot be asked", "error", err)
+		s.log.Error("xds: the client cannot start", "error", err)
 		return
 	}
 	c.Run(ctx)

@@ -63,6 +63,6 @@ func (s *server) debug() http.Handler {
 // index lists the pages of the debug listener.
 func index(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprint(w, "/stats          counters\n/rlconfig       limits of Envoy's dialect\n"+
+	fmt.Fprint(w, "/stats          counters\n/rlconfig       limits of domains\n"+
 		"/debug/pprof/   profiles\n")
 }

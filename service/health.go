@@ -17,7 +17,7 @@ type health struct {
 const (
 	waitsForConfig = "the configuration is not loaded"
 	waitsForStore  = "the store has not answered yet"
-	isEnding       = "the server ends"
+	isEnding       = "the server is shutting down"
 )
 
 // set says whether reason keeps the server from being ready.

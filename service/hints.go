@@ -27,7 +27,7 @@ Try, in another terminal:
   curl %s/metrics
 
 Next: write your rules to a file, and start headgate serve --config FILE.
-Ctrl-C ends the server.
+Ctrl-C stops the server.
 `
 
 // reachable returns an address to connect to: one on all interfaces is on this machine.

@@ -94,7 +94,7 @@ func (o *Options) take(option *string, flag, value string, names ...string) {
 	}
 	for _, name := range names {
 		if _, ok := o.Environment.lookup(name); ok {
-			o.Log.Warn(name + " is set and has no effect: " + flag + " is given as well")
+			o.Log.Warn(name + " has no effect: " + flag + " overrides it")
 		}
 	}
 }

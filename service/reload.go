@@ -70,12 +70,12 @@ func apiSettings(c *config.Config) httpapi.Settings {
 	return httpapi.Settings{Tokens: c.API.Tokens, AllowInlineLimits: c.API.AllowInlineLimits}
 }
 
-// warnOfUnused says what c holds that does not count, or not before the next start.
+// warnOfUnused logs the settings of c that have no effect, or no effect before a restart.
 func (s *server) warnOfUnused(c *config.Config) {
 	if s.env != nil {
 		if s.o.Store == "" && (c.Store != "" || c.WhenStoreFails != config.Closed) {
-			s.log.Warn("store and when_store_fails of the file do not count: " +
-				"Redis is that of the REDIS_ variables, and its errors are passed on")
+			s.log.Warn("store and when_store_fails of the file have no effect: " +
+				"the REDIS_ variables name the Redis, and its errors are returned to the client")
 		}
 		return
 	}
@@ -86,7 +86,7 @@ func (s *server) warnOfUnused(c *config.Config) {
 		"tls":              c.TLS != s.first.TLS,
 	} {
 		if changed {
-			s.log.Warn("a change counts from the next start only", "field", field)
+			s.log.Warn("the change takes effect after a restart", "field", field)
 		}
 	}
 }
@@ -131,5 +131,5 @@ func (s *server) reported(err error) {
 	}
 	s.metrics.Loaded("", time.Time{}, err)
 	s.envoyMetrics.Statistics.ConfigLoadError.Add(1)
-	s.log.Error("the new configuration cannot be used; the one in force stays", "error", err)
+	s.log.Error("the new configuration is invalid; the current one stays in force", "error", err)
 }

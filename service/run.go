@@ -136,7 +136,7 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	stop()
 	s.health.set(isEnding, true)
-	s.log.Info("ending", "grace", s.o.Grace)
+	s.log.Info("shutting down", "grace", s.o.Grace)
 	s.drain(context.WithoutCancel(ctx))
 	serving.Wait()
 	return err
@@ -156,7 +156,7 @@ func (s *server) drain(ctx context.Context) {
 		})
 	}
 	ending.Wait()
-	s.log.Info("ended", "after", time.Since(started).Round(time.Millisecond))
+	s.log.Info("stopped", "after", time.Since(started).Round(time.Millisecond))
 }
 
 func (s *server) closeListeners() {

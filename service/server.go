@@ -136,7 +136,7 @@ func (s *server) openOverrides() *overrides.Table {
 		return overrides.NewMemory()
 	}
 	t := overrides.NewRedis(s.stores.redis, func(err error) {
-		s.log.Error("overrides cannot be read; those in force stay", "error", err)
+		s.log.Error("overrides: read failed; the current ones stay in force", "error", err)
 	})
 	s.stores.closers = append(s.stores.closers, t)
 	return t

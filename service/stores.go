@@ -71,7 +71,8 @@ func (s *stores) addFallback(policy config.Policy, log *slog.Logger) error {
 		Timeout: fallbackTimeout, OpenTimeout: fallbackOpenTimeout,
 		OnChange: func(degraded bool, err error) {
 			if degraded {
-				log.Error("the store fails", "store", s.name, "error", err, "policy", string(policy))
+				log.Error("the store failed; the fallback decides",
+					"store", s.name, "error", err, "policy", string(policy))
 			} else {
 				log.Warn("the store answers again", "store", s.name)
 			}

@@ -65,7 +65,7 @@ func testPolicy(t *testing.T, address string, policy config.Policy, allowed bool
 			t.Errorf("without Redis: %+v", d)
 		}
 	}
-	if !s.fallback.Stats().Degraded || !strings.Contains(log.String(), "the store fails") {
+	if !s.fallback.Stats().Degraded || !strings.Contains(log.String(), "the store failed") {
 		t.Errorf("the circuit is not open: %+v\n%s", s.fallback.Stats(), log.String())
 	}
 	proxy.Heal()

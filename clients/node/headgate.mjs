@@ -7,8 +7,8 @@ export class HeadgateError extends Error {
   constructor(message, { status, field, cause } = {}) {
     super(message, { cause });
     this.name = new.target.name;
-    this.status = status; // of HTTP; undefined without an answer
-    this.field = field; // of the request, if it is wrong
+    this.status = status; // HTTP status; undefined without an answer
+    this.field = field; // the field of the request that is wrong
   }
 }
 
@@ -18,7 +18,7 @@ export class InvalidError extends HeadgateError {}
 /** The server or its store does not answer. A cost may have been charged. */
 export class UnavailableError extends HeadgateError {}
 
-/** withReservation or withPermit was denied; answer says for how long. */
+/** withReservation or withPermit was denied; answer.retry_after is the time to wait. */
 export class DeniedError extends HeadgateError {
   constructor(answer) {
     super(`headgate: denied; retry after ${answer.retry_after} s`, { status: 200 });
@@ -26,13 +26,13 @@ export class DeniedError extends HeadgateError {
   }
 }
 
-/** Client of one server. fetch keeps its connections, and sends a request once. */
+/** Client of one server. fetch keeps connections open. A request is sent once. */
 export class Client {
   #url;
   #timeout;
   #headers = { "content-type": "application/json" };
 
-  /** timeout is for a whole request, in seconds. */
+  /** timeout limits a whole request, in seconds. */
   constructor(url = "http://127.0.0.1:8080", { token, timeout = 2 } = {}) {
     this.#url = new URL(url).href.replace(/\/$/, "") + "/v1/";
     this.#timeout = timeout * 1000;
@@ -40,14 +40,14 @@ export class Client {
   }
 
   /**
-   * Takes cost tokens of a key: { rule, key, cost, max_wait, force }; or with limit, an inline
-   * limit, instead of rule. A grant with max_wait may be used after answer.wait.
+   * Takes cost tokens of a key: { rule, key, cost, max_wait, force }. An inline limit can replace
+   * rule: { limit, key }. With max_wait, wait answer.wait seconds before you use the grant.
    */
   take(request) {
     return this.#send("POST", "take", request);
   }
 
-  /** Takes all of a list of { rule, key, cost }, or none. */
+  /** Takes all requests of a list of { rule, key, cost }, or none. */
   takeAll(requests) {
     return this.#send("POST", "take-all", { requests });
   }
@@ -62,18 +62,18 @@ export class Client {
     return this.#send("POST", "refund", request);
   }
 
-  /** Takes an estimated cost: { rule, key, cost, max_wait }. Commit answer.id with the real one. */
+  /** Takes an estimated cost: { rule, key, cost, max_wait }. Commit answer.id with the real cost. */
   reserve(request) {
     return this.#send("POST", "reserve", request);
   }
 
-  /** Settles a reservation at the cost that was used; 0 cancels it. Do it once. */
+  /** Settles a reservation at the cost that was used; 0 cancels it. Call it once. */
   commit(id, cost) {
     return this.#send("POST", "commit", { id, cost });
   }
 
   /**
-   * Reserves, and calls f(reservation), which returns the cost that was used, or undefined if it is
+   * Reserves the cost and calls f(reservation). f returns the cost that was used; undefined means
    * the estimate. If f throws, the reservation is cancelled.
    */
   async withReservation(request, f) {
@@ -83,7 +83,7 @@ export class Client {
     try {
       used = await f(reservation);
     } catch (error) {
-      await this.commit(reservation.id, 0).catch(() => {}); // it stays charged; error matters more
+      await this.commit(reservation.id, 0).catch(() => {}); // it stays charged; report error instead
       throw error;
     }
     if (used !== undefined) await this.commit(reservation.id, used);
@@ -95,12 +95,12 @@ export class Client {
     return this.#send("POST", "acquire", request);
   }
 
-  /** Lets a permit expire no sooner than ttl from now. False: it has expired already. */
+  /** Extends a permit to at least ttl seconds from now. Returns false if it has expired. */
   async renew(id, ttl = 60) {
     return (await this.#send("POST", "renew", { id, ttl })).renewed;
   }
 
-  /** Releases a permit. False: it had expired. */
+  /** Releases a permit. Returns false if it had expired. */
   async release(id) {
     return (await this.#send("POST", "release", { id })).released;
   }
@@ -116,7 +116,7 @@ export class Client {
     }
   }
 
-  /** Puts a key back in its initial state under a rule. */
+  /** Resets a key to its initial state under a rule. */
   async reset(rule, key) {
     await this.#send("DELETE", `keys/${encodeURIComponent(rule)}/${encodeURIComponent(key)}`);
   }
@@ -141,7 +141,7 @@ export class Client {
     try {
       answer = JSON.parse(text || "{}");
     } catch {
-      // the server is behind something that answers for it
+      // a proxy in front of the server has answered
     }
     if (answer === null || typeof answer !== "object") {
       throw new UnavailableError("headgate: the answer is no JSON object", { status });

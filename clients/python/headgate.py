@@ -19,8 +19,8 @@ class Error(Exception):
 
     def __init__(self, message, status=None, field=None):
         super().__init__(message)
-        self.status = status  # of HTTP; None without an answer
-        self.field = field  # of the request, if it is wrong
+        self.status = status  # HTTP status; None without an answer
+        self.field = field  # the field of the request that is wrong, or None
 
 
 class Invalid(Error):
@@ -32,7 +32,7 @@ class Unavailable(Error):
 
 
 class Denied(Error):
-    """A reservation or permit that was denied is entered by a with statement."""
+    """A with statement has entered a reservation or permit that was denied."""
 
     def __init__(self, answer):
         super().__init__("denied; retry after %s s" % answer.retry_after, 200)
@@ -53,15 +53,15 @@ class Answer(dict):
 
 
 class Reservation(Answer):
-    """An estimated cost. Commit it, or leave a with statement by an exception to cancel it."""
+    """A reservation. Commit the real cost; an exception in its with statement cancels it."""
 
     def commit(self, cost):
-        """Settle at the cost that was used. Do it once."""
+        """Settle the reservation at the cost that was used. Call it once."""
         self._settled = True
         return self._client._post("commit", {"id": self.id, "cost": cost})
 
     def cancel(self):
-        """Return what was reserved."""
+        """Return all reserved tokens."""
         return self.commit(0)
 
     def __enter__(self):
@@ -74,19 +74,19 @@ class Reservation(Answer):
             try:
                 self.cancel()
             except Error:
-                pass  # it stays charged, and the exception of the caller matters more
+                pass  # it stays charged; report the caller's exception instead
 
 
 class Permit(Answer):
-    """A permit. Leaving a with statement releases it; else it expires after its TTL."""
+    """A permit. Leaving a with statement releases it. It expires after its TTL."""
 
     def renew(self, ttl=None):
-        """Let it expire no sooner than ttl from now. False: it has expired already."""
+        """Extend the permit to at least ttl seconds from now. Return False if it has expired."""
         ttl = self.ttl if ttl is None else ttl
         return self._client._post("renew", {"id": self.id, "ttl": ttl})["renewed"]
 
     def release(self):
-        """Release it. False: it had expired."""
+        """Release the permit. Return False if it had expired."""
         return self._client._post("release", {"id": self.id})["released"]
 
     def __enter__(self):
@@ -105,7 +105,7 @@ class Client:
     """Client of one server. Threads may share it; each has a connection of its own."""
 
     def __init__(self, url="http://127.0.0.1:8080", token=None, timeout=2.0, context=None):
-        """timeout is for each step of a request; context is an ssl.SSLContext for https."""
+        """timeout limits each step of a request, in seconds; context is an ssl.SSLContext for https."""
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("url is %r; want http://HOST:PORT or https://HOST:PORT" % url)
@@ -117,7 +117,7 @@ class Client:
         self._local = threading.local()
 
     def take(self, rule=None, key="", cost=1, limit=None, max_wait=0, force=False):
-        """Take cost tokens of key, by a rule of the server or by an inline limit."""
+        """Take cost tokens of key, under a rule of the server or an inline limit."""
         body = _target(rule, limit, key, cost=cost)
         if max_wait:
             body["max_wait"] = max_wait
@@ -126,7 +126,7 @@ class Client:
         return self._post("take", body)
 
     def take_all(self, requests):
-        """Take all of a list of dicts with rule, key and cost, or none."""
+        """Take all requests of a list, or none. Each is a dict with rule, key and cost."""
         answer = self._post("take-all", {"requests": list(requests)})
         answer["results"] = [Answer(r) for r in answer["results"]]
         return answer
@@ -142,7 +142,7 @@ class Client:
         return self._post("refund", _target(rule, limit, key, cost=cost))
 
     def reserve(self, rule=None, key="", cost=1, limit=None, max_wait=0):
-        """Take an estimated cost. Use it in a with statement, and commit the real one."""
+        """Reserve an estimated cost. Use it in a with statement, and commit the real cost."""
         body = _target(rule, limit, key, cost=cost)
         if max_wait:
             body["max_wait"] = max_wait
@@ -153,7 +153,7 @@ class Client:
         return self._own(Permit(self._post("acquire", {"rule": rule, "key": key, "ttl": ttl})))
 
     def reset(self, rule, key):
-        """Put key back in its initial state under a rule."""
+        """Reset key to its initial state under a rule."""
         path = "keys/%s/%s" % (urllib.parse.quote(rule, ""), urllib.parse.quote(key, ""))
         self._send("DELETE", path, None)
 

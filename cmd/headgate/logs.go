@@ -61,7 +61,7 @@ func (f *logFlags) config(cmd *cobra.Command) (c replay.Config, err error) {
 	return c, nil
 }
 
-// openLogs opens files, of which - is standard input. size is that of all files together, or
+// openLogs opens files, of which - is standard input, as are no files if a log is piped in. size is that of all files together, or
 // -1 if it is not known.
 func openLogs(
 	cmd *cobra.Command, files []string,
@@ -71,6 +71,9 @@ func openLogs(
 		for _, f := range opened {
 			f.Close()
 		}
+	}
+	if len(files) == 0 && isPiped(cmd.InOrStdin()) {
+		files = []string{"-"}
 	}
 	if err := checkNames(cmd, files); err != nil {
 		return nil, 0, nil, err
@@ -94,7 +97,20 @@ func openLogs(
 	return logs, size, closeAll, nil
 }
 
+// isPiped reports whether in is a pipe or a file, and not a terminal or the null device.
+func isPiped(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return true
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice == 0
+}
+
 func checkNames(cmd *cobra.Command, files []string) error {
+	if len(files) == 0 {
+		return usagef(cmd, "no log given; add files, or - for standard input")
+	}
 	stdin := false
 	for _, name := range files {
 		switch {

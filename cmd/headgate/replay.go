@@ -2,7 +2,7 @@ package main
 
 import (
 	"bufio"
-	"errors"
+	"cmp"
 
 	"github.com/spf13/cobra"
 
@@ -14,17 +14,18 @@ it was recorded, and report which keys would have been denied. Several limits ar
 compared side by side.
 
 Logs may be in the combined or common format, JSON lines or W3C, plain or gzip. The format
-of each is detected. - is standard input.
+of each is detected. - is standard input, as are no files at all if a log is piped in.
 
 Files are merged by time and may be named in any order. The lines of each file must be
-in order: rotated logs that were joined, by zcat *.gz for example, are not.
+in order: rotated logs that were joined, by zcat *.gz for example, are not. If over 1 % of
+the lines are out of order, the numbers are wrong, and the exit code is 3.
 
 IPv6 clients are limited by their /64 network.`
 
 const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
   headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log
   headgate replay --limit 5/15m --json access.log access.log.*.gz
-  kubectl logs deploy/web | headgate replay --limit 60/m -`
+  kubectl logs deploy/web | headgate replay --limit 60/m`
 
 // replayFlags are the flags of replay as given.
 type replayFlags struct {
@@ -36,7 +37,7 @@ type replayFlags struct {
 func newReplay() *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
-		Use:     "replay --limit TEXT [--limit TEXT] FILE...|-",
+		Use:     "replay --limit TEXT... [FILE...|-]",
 		Short:   "Test limits on access logs",
 		Long:    replayHelp,
 		Example: replayExample,
@@ -56,9 +57,6 @@ func (f *replayFlags) run(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		return usagef(cmd, "no log given; add files, or - for standard input")
-	}
 	logs, size, closeAll, err := openLogs(cmd, files)
 	if err != nil {
 		return err
@@ -72,14 +70,16 @@ func (f *replayFlags) run(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
-	warnLate(cmd.ErrOrStderr(), &report.Traffic, f.reorder)
 	out := bufio.NewWriter(cmd.OutOrStdout())
 	if f.json {
 		err = printJSON(out, report)
 	} else {
 		printReport(out, report, columns(cmd.OutOrStdout()))
 	}
-	return errors.Join(err, out.Flush())
+	if err := cmp.Or(err, out.Flush()); err != nil && !readerClosed(err) {
+		return err
+	}
+	return lateError(&report.Traffic, f.reorder)
 }
 
 func (f *replayFlags) config(cmd *cobra.Command) (c replay.Config, err error) {

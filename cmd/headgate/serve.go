@@ -2,30 +2,29 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/headgate/headgate/service"
 )
 
 const serveHelp = `Serve limits to every language and gateway: Envoy's rate limit protocol, HTTP/JSON,
-forward auth for nginx, Caddy and Traefik, and a reverse proxy. Without --config, serve one
-example rule from memory and print what to try.
+forward auth for nginx, Caddy, HAProxy and Traefik, and a reverse proxy. Without --config,
+serve one example rule from memory and print commands to try.
 
-A flag that is not given is taken from the environment: --store from HEADGATE_STORE, and so
-on, with lists separated by commas. Then the file of rules counts, then the default.
+Each flag has an environment variable: HEADGATE_STORE for --store. Separate the values of a
+list with commas. A flag overrides its variable, a variable overrides the rules file, and the
+file overrides the default.
 
-With --envoy-env, or if the program is named ratelimit, the environment variables of
-envoyproxy/ratelimit count as well, with its defaults.
+With --envoy-env, or if the program is named ratelimit, serve also reads the environment
+variables of envoyproxy/ratelimit, and uses its defaults.
 
-Listeners are on this machine only unless an address says otherwise. SIGHUP reads the files
-again; SIGTERM and SIGINT end the server after the requests under way.`
+By default, listeners accept connections from this machine only. SIGHUP reloads the files.
+SIGTERM and SIGINT stop the server after the requests in progress.`
 
 // serveFlags are the flags of serve as given.
 type serveFlags struct {
@@ -56,32 +55,32 @@ func newServe() *cobra.Command {
 	flags.StringArrayVar(&f.o.Files, "config", nil,
 		"read rules from `PATH`, a file or a directory; may be repeated")
 	flags.BoolVar(&f.check, "check", false,
-		"check the files that follow, or those of --config, and exit")
-	flags.BoolVar(&f.schema, "print-schema", false, "print the JSON Schema of the file and exit")
+		"check the files given as arguments or by --config, and exit")
+	flags.BoolVar(&f.schema, "print-schema", false, "print the JSON Schema of the rules file and exit")
 	flags.StringVar(&f.o.Store, "store", "",
 		"keep state in the store at `URL`: memory:, redis://, rediss://,\n"+
 			"redis+cluster:// or redis+sentinel://")
 	flags.StringVar(&f.o.HTTP, "http", "",
-		"serve HTTP on `ADDR` (off: not at all; default "+service.DefaultHTTP+")")
+		"serve HTTP on `ADDR` (off: disabled; default "+service.DefaultHTTP+")")
 	flags.StringVar(&f.o.GRPC, "grpc", "",
-		"serve gRPC on `ADDR` (off: not at all; default "+service.DefaultGRPC+")")
+		"serve gRPC on `ADDR` (off: disabled; default "+service.DefaultGRPC+")")
 	flags.StringVar(&f.o.Debug, "debug", "",
-		"serve counters and profiles on `ADDR` (off: not at all;\ndefault "+service.DefaultDebug+")")
+		"serve counters and profiles on `ADDR` (off: disabled;\ndefault "+service.DefaultDebug+")")
 	flags.StringVar(&f.o.Metrics, "metrics", "",
 		"serve Prometheus metrics on `ADDR` (default: /metrics of --http)")
 	flags.StringArrayVar(&f.proxies, "proxy", nil,
-		"limit requests to `ADDR=URL` and pass them on to URL; may be repeated")
+		"listen on ADDR, and forward allowed requests to URL\n(`ADDR=URL`); may be repeated")
 	flags.BoolVar(&f.envoyEnv, "envoy-env", false,
-		"use the environment variables of envoyproxy/ratelimit")
+		"read the environment variables of envoyproxy/ratelimit")
 	flags.DurationVar(&f.o.Grace, "grace", service.DefaultGrace,
-		"wait at most `D` for requests under way at the end")
+		"on shutdown, wait at most `D` for requests in progress")
 	flags.IntVar(&f.o.Connections, "max-connections", service.DefaultConnections,
 		"accept at most `N` connections at a time on each listener")
 	flags.StringVar(&f.logLevel, "log-level", "info",
-		"log from `LEVEL` on: debug, info, warn or error")
+		"log messages of at least `LEVEL`: debug, info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "text", "log as `FORMAT`: text or json")
 	flags.Float64Var(&f.o.LogDecisions, "log-decisions", 0,
-		"log the `FRACTION` of decisions, from 0 to 1")
+		"log a `FRACTION` of the decisions, from 0 to 1")
 	return cmd
 }
 
@@ -178,27 +177,4 @@ func (f *serveFlags) checkFiles(cmd *cobra.Command) error {
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), text)
 	return err
-}
-
-// fromEnvironment sets each flag that was not given to its variable, if that is set: HEADGATE_STORE
-// for --store.
-func fromEnvironment(cmd *cobra.Command) error {
-	var errs []error
-	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		name := "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
-		value, ok := os.LookupEnv(name)
-		if flag.Changed || !ok || value == "" || flag.Name == "help" {
-			return
-		}
-		values := []string{value}
-		if flag.Value.Type() == "stringArray" {
-			values = strings.Split(value, ",")
-		}
-		for _, v := range values {
-			if err := cmd.Flags().Set(flag.Name, v); err != nil {
-				errs = append(errs, usagef(cmd, "%s is %q; want what --%s accepts", name, v, flag.Name))
-			}
-		}
-	})
-	return errors.Join(errs...)
 }

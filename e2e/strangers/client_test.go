@@ -155,7 +155,7 @@ func TestErrorsAreOfTheCallOnly(t *testing.T) {
 		{call{checkHealth, ""}, 0, ""},
 		{call{checkHealth, "0a09" + hex.EncodeToString([]byte("ratelimit"))}, 0, ""},
 		{call{checkHealth, "0a05" + hex.EncodeToString([]byte("other"))}, 5, "unknown service"},
-		{call{shouldRateLimit, "0aff"}, 3, "is cut short or not protobuf"},
+		{call{shouldRateLimit, "0aff"}, 3, "is truncated or not protobuf"},
 		{call{shouldRateLimit, "0a02fffe"}, 3, "domain is not valid UTF-8"},
 		{decide(t, override), 3, "descriptors[0].limit.unit is 99"},
 		{decide(t, hits), 3, "descriptors[0].hits_addend is 18446744073709551615"},

@@ -59,7 +59,7 @@ func Deny(w http.ResponseWriter, status int, v *rules.Verdict) {
 		p.Detail = "The rule " + v.Rule + " bans this client."
 	case rules.Permits:
 		p.Violated = []string{v.Rule}
-		p.Detail = "The rule " + v.Rule + " allows no more requests at a time."
+		p.Detail = "The rule " + v.Rule + " allows no more concurrent requests."
 	case rules.Limits, rules.None:
 		p.exceeded(v)
 	}

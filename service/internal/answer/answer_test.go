@@ -61,7 +61,7 @@ func TestDeny(t *testing.T) {
 		},
 		{
 			rules.Verdict{Rule: "r", Reason: rules.Permits, RetryAfter: time.Second},
-			"1", "", "The rule r allows no more requests at a time.", 1,
+			"1", "", "The rule r allows no more concurrent requests.", 1,
 		},
 		{
 			rules.Verdict{Rule: "r", Reason: rules.Ban, RetryAfter: 1500 * time.Millisecond},

@@ -69,10 +69,10 @@ func (r *reloader) current(now time.Time) *tls.Config {
 	r.stamp = stamp
 	config, err := r.load()
 	if err != nil {
-		r.log.Error("certificates have changed and cannot be used; the old ones stay", "error", err)
+		r.log.Error("the changed certificates are invalid; the old ones stay in use", "error", err)
 		return r.config
 	}
-	r.log.Info("certificates have changed", "file", r.files.Cert)
+	r.log.Info("certificates were reloaded", "file", r.files.Cert)
 	r.config = config
 	return r.config
 }
@@ -103,7 +103,7 @@ func (r *reloader) load() (*tls.Config, error) {
 	}
 	pem, err := os.ReadFile(r.files.ClientCA)
 	if err != nil {
-		return nil, fmt.Errorf("tls: the certificates of clients cannot be checked: %w", err)
+		return nil, fmt.Errorf("tls: the authorities of clients cannot be read: %w", err)
 	}
 	config.ClientCAs = x509.NewCertPool()
 	if !config.ClientCAs.AppendCertsFromPEM(pem) {
@@ -121,7 +121,7 @@ func (r *reloader) load() (*tls.Config, error) {
 // checkName returns an error unless the first of chain has the alternative name san.
 func checkName(chain []*x509.Certificate, san string) error {
 	if len(chain) == 0 {
-		return errors.New("tls: the client shows no certificate")
+		return errors.New("tls: the client presented no certificate")
 	}
 	c := chain[0]
 	names := slices.Concat(c.DNSNames, c.EmailAddresses)

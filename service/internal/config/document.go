@@ -42,12 +42,12 @@ func (l *loader) document(f file) *yaml.Node {
 	switch {
 	case errors.Is(err, io.EOF):
 	case isDomain(n.Content[0]):
-		l.warnAt(place{f.name, max(second.Line, n.Line)}, "", "only the first document is read")
+		l.warnAt(place{f.name, max(second.Line, n.Line)}, "", "has a second document, which is ignored")
 	case err != nil:
 		l.syntax(f, err)
 		return nil
 	default:
-		l.fault(place{f.name, second.Line}, "", "a second document; want one in each file")
+		l.fault(place{f.name, second.Line}, "", "has a second document; want one document in each file")
 		return nil
 	}
 	return n.Content[0]
@@ -110,7 +110,7 @@ func (e *expander) expand(n *yaml.Node) *yaml.Node {
 	}
 	if n.Kind == yaml.AliasNode {
 		if e.open[n.Alias] {
-			e.fail(n, "alias *"+n.Value+" is inside of its own anchor")
+			e.fail(n, "alias *"+n.Value+" is inside its own anchor")
 			return n
 		}
 		n = n.Alias
@@ -154,7 +154,7 @@ func (e *expander) merge(n *yaml.Node) {
 			continue
 		}
 		if from.Kind != yaml.MappingNode {
-			e.fail(from, "<< merges no mapping; want << and an alias of a mapping")
+			e.fail(from, "<< has no mapping to merge; want an alias of a mapping")
 			return
 		}
 		for i := 0; i+1 < len(from.Content); i += 2 {

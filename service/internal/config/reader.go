@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -185,7 +184,7 @@ func (r *reader) connection(n *yaml.Node, path string) (string, bool) {
 		}
 		name, tail, closed := strings.Cut(after, "}")
 		if !closed || !isVariable(name) {
-			r.faultf(n, path, "${ begins no variable; want ${NAME}, of letters, digits and _")
+			r.faultf(n, path, "${ does not begin a variable; want ${NAME}, of letters, digits and _")
 			return "", false
 		}
 		value, _ := r.env(name)
@@ -217,11 +216,11 @@ func (r *reader) boolean(n *yaml.Node, path string) (value, ok bool) {
 	return strings.EqualFold(n.Value, "true"), true
 }
 
-// whole reads a whole number of at least least.
-func (r *reader) whole(n *yaml.Node, path string, least int64) (int64, bool) {
+// whole reads a whole number from least to most.
+func (r *reader) whole(n *yaml.Node, path string, least, most int64) (int64, bool) {
 	v, err := strconv.ParseInt(n.Value, 10, 64)
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!int" || err != nil || v < least || v > math.MaxInt32 {
-		r.faultf(n, path, "is %s; want a whole number from %d to %d", kind(n), least, math.MaxInt32)
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!int" || err != nil || v < least || v > most {
+		r.faultf(n, path, "is %s; want a whole number from %d to %d", kind(n), least, most)
 		return 0, false
 	}
 	return v, true

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -19,7 +20,9 @@ func (r *reader) rule(n *yaml.Node, path string) {
 		field{"match", func(n *yaml.Node, path string) { rule.Match = r.match(n, path) }},
 		field{"key", func(n *yaml.Node, path string) { rule.Key = r.key(n, path) }},
 		field{"limits", func(n *yaml.Node, path string) { rule.Limits = r.limitTexts(n, path) }},
-		field{"permits", func(n *yaml.Node, path string) { rule.Permits, _ = r.whole(n, path, 1) }},
+		field{"permits", func(n *yaml.Node, path string) {
+			rule.Permits, _ = r.whole(n, path, 1, math.MaxUint16)
+		}},
 		field{"mode", func(n *yaml.Node, path string) {
 			rule.Mode = parsed(r, n, path, rules.ParseMode)
 		}},
@@ -29,7 +32,7 @@ func (r *reader) rule(n *yaml.Node, path string) {
 		}},
 	)
 	if !has(n, "name") {
-		r.missing(n, path, "name", "a name, which state and metrics belong to")
+		r.missing(n, path, "name", "a name for state and metrics")
 	}
 	if !has(n, "limits") && !has(n, "permits") {
 		r.missing(n, path, "limits", `limits such as [5/m, 100/d], or permits`)
@@ -73,8 +76,8 @@ func (r *reader) nameRule(n *yaml.Node, path string, rule rules.Rule) {
 	}
 	for _, name := range names {
 		if first, twice := r.limits[name]; twice {
-			r.faultf(n, path, "%q also names a limit of the rule at %s, which counts its limits "+
-				"as NAME, NAME.2 and so on; want another name", name, first)
+			r.faultf(n, path, "%q is also a limit of the rule at %s, whose limits are named "+
+				"NAME, NAME.2 and so on; want another name", name, first)
 		}
 		r.limits[name] = r.at(n)
 	}

@@ -91,7 +91,7 @@ func (r *reader) trust(n *yaml.Node, path string) {
 		}
 		if p.Bits() == 0 {
 			r.warnAt(r.at(n), path, text+
-				" is every address: each client chooses its own by X-Forwarded-For")
+				" contains every address: each client can choose its address by X-Forwarded-For")
 		}
 		r.config.Trust = append(r.config.Trust, p)
 	})
@@ -172,7 +172,7 @@ func (r *reader) token(n *yaml.Node, path string) {
 		return
 	}
 	if strings.ContainsFunc(text, notInToken) {
-		r.faultf(n, path, "has a character that no bearer token has; want letters, digits and -._~+/=")
+		r.faultf(n, path, "is not a valid bearer token; want letters, digits and -._~+/=")
 		return
 	}
 	r.config.API.Tokens = append(r.config.API.Tokens, text)

@@ -18,8 +18,8 @@ func (l *loader) warn() {
 	l.warnOverrides()
 	if at, given := l.set["listen.http"]; given && len(l.config.API.Tokens) == 0 &&
 		!isLoopback(l.config.Listen.HTTP) {
-		l.warnAt(at, "listen.http", "anyone who reaches "+l.config.Listen.HTTP+
-			" can charge and reset keys; want api.tokens, or an address of this machine alone")
+		l.warnAt(at, "listen.http", "every host that can connect to "+l.config.Listen.HTTP+
+			" can charge and reset keys; want api.tokens, or a loopback address")
 	}
 }
 

@@ -146,7 +146,7 @@ func (r *Redis) tlsConfig() (*tls.Config, error) {
 func verifyChain(roots *x509.CertPool) func(tls.ConnectionState) error {
 	return func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) == 0 {
-			return errors.New("tls: the server shows no certificate")
+			return errors.New("tls: the server presented no certificate")
 		}
 		between := x509.NewCertPool()
 		for _, c := range state.PeerCertificates[1:] {

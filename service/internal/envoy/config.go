@@ -168,7 +168,7 @@ func (b *builder) numbers(r *rule, l *RateLimit) {
 func (b *builder) text(r *rule, l *RateLimit) {
 	if l.Unit != "" || l.Unlimited || l.RequestsPerUnit != 0 || l.UnitMultiplier != 0 {
 		b.failf(l.Line, "limit '%s' has a unit, requests_per_unit, unit_multiplier or unlimited "+
-			"with it; want one or the other", l.Text)
+			"as well; want either limit or these", l.Text)
 		return
 	}
 	name := r.limit.Name

@@ -157,7 +157,7 @@ func (s *Server) GracefulStop(ctx context.Context) error {
 	}
 	s.connections.closeAll()
 	s.grpc.Stop()
-	return fmt.Errorf("grpc: requests in flight were cut off: %w", context.Cause(ctx))
+	return fmt.Errorf("grpc: requests in progress were cut off: %w", context.Cause(ctx))
 }
 
 // endWithServer ends streams when the server stops: a client that watches the health of the server

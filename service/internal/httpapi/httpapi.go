@@ -93,7 +93,7 @@ func (h *Handler) routes() {
 	h.mux.HandleFunc("GET /v1/openapi.yaml", serveOpenAPI)
 	h.mux.Handle("/", h.guarded(func(http.ResponseWriter, *http.Request) error {
 		return &problem{Status: http.StatusNotFound,
-			Detail: "there is no such path; /v1/openapi.yaml lists all of them"}
+			Detail: "the path does not exist; /v1/openapi.yaml lists all paths"}
 	}))
 }
 
@@ -106,7 +106,9 @@ func (h *Handler) path(pattern, method string, f handlerFunc) {
 	}
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", allow)
-		(&problem{Status: http.StatusMethodNotAllowed, Detail: "want the method " + allow}).write(w)
+		p := problem{Status: http.StatusMethodNotAllowed,
+			Detail: "the method is not allowed; want " + allow}
+		p.write(w)
 	})
 }
 

@@ -55,7 +55,7 @@ func readObject(text []byte, where string, fields ...field) error {
 	}
 	members := scanner{text}
 	if members.next() != '{' {
-		return badField(name, "no JSON object", "an object with "+names(fields))
+		return badField(name, "not a JSON object", "an object with "+names(fields))
 	}
 	members.skip()
 	var seen uint64

@@ -54,13 +54,13 @@ func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err
 	case o.Rule == "":
 		return o, badField("rule", "missing", "the name of a rule in the file")
 	case !key:
-		return o, badField("key", "missing", "a key such as ip:192.0.2.1; * stands for any text")
+		return o, badField("key", "missing", "a key such as ip:192.0.2.1; * matches any text")
 	case o.Ban && texts != nil:
-		return o, badField("ban", "true beside limits", "either limits or a ban")
+		return o, badField("ban", "true with limits", "either limits or a ban")
 	case !o.Ban && texts == nil:
 		return o, badField("limits", "missing", `limits such as ["100/m"], or ban: true`)
 	case span > 0 && !o.Until.IsZero():
-		return o, badField("for", "given beside until", "one of for and until")
+		return o, badField("for", "given with until", "one of for and until")
 	case span > 0:
 		o.Until = time.Now().Add(span).UTC().Truncate(time.Millisecond)
 	}

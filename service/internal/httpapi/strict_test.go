@@ -11,10 +11,10 @@ func TestStrict(t *testing.T) {
 	f := start(t, nil, Settings{})
 	for _, c := range []struct{ path, body, field, detail string }{
 		{"take", ``, "body", "body is empty; want a JSON object"},
-		{"take", `[]`, "body", "body is no JSON object; want an object with rule, limit, key, cost, max_wait"},
+		{"take", `[]`, "body", "body is not a JSON object; want an object with rule, limit, key, cost, max_wait"},
 		{"take", ` {"rule" : "login" , "cost" : { "a" : [ "}" ] } } `, "cost", "cost is {"},
 		{"take", `{"cost":[1,{"\"":2}],"rule":"login"}`, "cost", "want a whole number"},
-		{"take", `"x"`, "body", "body is no JSON object"},
+		{"take", `"x"`, "body", "body is not a JSON object"},
 		{"take", `{"rule":"login"`, "body", "it ends too early"},
 		{"take", `{"rule":"login",}`, "body", "body is not JSON"},
 		{"take", `{"rule":"login","key":"k"} {}`, "body", "body is followed by more text"},
@@ -72,7 +72,7 @@ func TestPaths(t *testing.T) {
 		"/v1/take": "POST", "/v1/overrides": "GET, PUT", "/v1/keys/login/k": "DELETE",
 	} {
 		got := f.send("PATCH", path, "{}")
-		got.want(t, http.StatusMethodNotAllowed, "want the method")
+		got.want(t, http.StatusMethodNotAllowed, "the method is not allowed; want ")
 		if got.Header.Get("Allow") != allow {
 			t.Errorf("Allow is %q, want %q", got.Header.Get("Allow"), allow)
 		}

@@ -40,7 +40,7 @@ func (h *Handler) resolve(t *target, where string) error {
 	case t.rule == "" && t.text == "":
 		return badField(where+"rule", "missing", "the name of a rule in the file")
 	case t.rule != "" && t.text != "":
-		return badField(where+"limit", quote(t.text)+" beside a rule", "one of rule and limit")
+		return badField(where+"limit", quote(t.text)+" with a rule", "one of rule and limit")
 	case t.text != "":
 		return h.inline(t, where)
 	}

@@ -43,7 +43,7 @@ func New(version string, extra map[string]string) *Metrics {
 		decisions: newDecisions(),
 		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "headgate_decision_seconds",
-			Help:    "Time that the store took to decide.",
+			Help:    "Time that the store took for a decision.",
 			Buckets: buckets,
 		}, []string{"result"}),
 		loads: prometheus.NewCounterVec(prometheus.CounterOpts{

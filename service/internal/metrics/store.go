@@ -25,9 +25,9 @@ func (m *Metrics) RegisterStore(s Store) {
 	gauge("headgate_store_up", "1 if the store answers, 0 if not.",
 		func() float64 { return number(s.Up()) })
 	if s.Fallback != nil {
-		gauge("headgate_breaker_state", "0: the store is called. 1: it failed, and is tried again later.",
+		gauge("headgate_breaker_state", "1 while the circuit to the store is open, 0 otherwise.",
 			func() float64 { return number(s.Fallback().Degraded) })
-		counter("headgate_fallback_decisions_total", "Decisions of all protocols without the store.",
+		counter("headgate_fallback_decisions_total", "Decisions that the fallback made, over all protocols.",
 			func() float64 { return float64(s.Fallback().Decisions) })
 		counter("headgate_store_failures_total", "Calls of the store that failed.",
 			func() float64 { return float64(s.Fallback().Failures) })
@@ -38,11 +38,11 @@ func (m *Metrics) RegisterStore(s Store) {
 	if s.Redis != nil {
 		counter("headgate_redis_batches_total", "Round trips to Redis.",
 			func() float64 { return float64(s.Redis().Batches) })
-		counter("headgate_redis_requests_total", "Requests in these round trips.",
+		counter("headgate_redis_requests_total", "Requests to Redis, which share round trips.",
 			func() float64 { return float64(s.Redis().Requests) })
-		counter("headgate_redis_rejected_total", "Requests rejected because too many waited.",
+		counter("headgate_redis_rejected_total", "Requests rejected because the queue was full.",
 			func() float64 { return float64(s.Redis().Busy) })
-		gauge("headgate_redis_waiting", "Requests that wait to be sent.",
+		gauge("headgate_redis_waiting", "Requests in the queue.",
 			func() float64 { return float64(s.Redis().Waiting) })
 	}
 }

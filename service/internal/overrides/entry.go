@@ -78,7 +78,7 @@ func validate(o *rules.Override, now time.Time) error {
 			Want: "at most " + strconv.Itoa(maxLimits)}
 	case !now.IsZero() && expired(o, now):
 		return &headgate.InvalidError{Field: "until", Value: o.Until.Format(time.RFC3339),
-			Want: "a time to come"}
+			Want: "a time in the future"}
 	case !o.Until.IsZero() && (o.Until.Year() < 1970 || o.Until.Year() > 9999):
 		return &headgate.InvalidError{Field: "until", Value: o.Until.String(),
 			Want: "a year up to 9999"}

@@ -101,7 +101,7 @@ func (t *Table) Put(ctx context.Context, o rules.Override) error {
 	}
 	kept := t.kept.Load()
 	if isPattern(o.Key) && !kept.has(o.Rule, o.Key) && kept.patterns(now) >= MaxPatterns {
-		return &headgate.InvalidError{Field: "override", Value: "one more key with *",
+		return &headgate.InvalidError{Field: "override", Value: "above the maximum of keys with *",
 			Want: fmt.Sprintf("at most %d of them; delete one first", MaxPatterns)}
 	}
 	c := change{field: field(o.Rule, o.Key), value: encode(o), max: t.max}
@@ -114,7 +114,7 @@ func (t *Table) Put(ctx context.Context, o rules.Override) error {
 		return fmt.Errorf("overrides: put: %w", err)
 	}
 	if got == full {
-		return &headgate.InvalidError{Field: "override", Value: "one more",
+		return &headgate.InvalidError{Field: "override", Value: "above the maximum",
 			Want: fmt.Sprintf("at most %d; delete one first", t.max)}
 	}
 	return t.Refresh(ctx)

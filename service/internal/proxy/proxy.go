@@ -41,10 +41,10 @@ func New(e *rules.Engine, target string, o Options) (http.Handler, error) {
 	case err != nil:
 		return nil, err
 	case e == nil:
-		return nil, &headgate.InvalidError{Field: "engine", Value: "nil", Want: "one by rules.New"}
+		return nil, &headgate.InvalidError{Field: "engine", Value: "nil", Want: "one from rules.New"}
 	case o.Client == nil:
 		return nil, &headgate.InvalidError{
-			Field: "Client", Value: "nil", Want: "a function, such as that of rules.ClientAddress",
+			Field: "Client", Value: "nil", Want: "a function such as rules.ClientAddress",
 		}
 	}
 	if o.Stall <= 0 {
@@ -86,7 +86,7 @@ type handler struct {
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodConnect {
-		answer.Fail(w, http.StatusNotImplemented, "This proxy passes requests on to one server only.")
+		answer.Fail(w, http.StatusNotImplemented, "This proxy forwards requests to one server only.")
 		return
 	}
 	client := h.options.Client(r)

@@ -91,7 +91,7 @@ func tooMany(t *testing.T, conn net.Conn) {
 	_, _ = io.WriteString(conn, plain)
 	r := next(t, bufio.NewReader(conn))
 	if r.StatusCode != http.StatusTooManyRequests || r.Header.Get("Retry-After") != "1" ||
-		!strings.Contains(r.text, "allows no more requests at a time") {
+		!strings.Contains(r.text, "allows no more concurrent requests") {
 		t.Errorf("%d %v %s", r.StatusCode, r.Header, r.text)
 	}
 }

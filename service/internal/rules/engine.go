@@ -171,7 +171,7 @@ func (e *Engine) TakeAll(ctx context.Context, charges ...Charge) (Verdict, error
 	if mixed(charges) {
 		return Verdict{}, &headgate.InvalidError{
 			Field: "cost", Value: "0 for some and not for others",
-			Want: "0 for all, to peek, or for none",
+			Want: "0 for all requests (peek), or for none",
 		}
 	}
 	s := e.prepare()

@@ -14,13 +14,13 @@ func (r *Rule) CheckKey(key string) error {
 		if key == keyOfAll || strings.Contains(key, "*") {
 			return nil
 		}
-		return fmt.Errorf("%q is no key of rule %q; want %q", key, r.Name, keyOfAll)
+		return fmt.Errorf("%q is not a key of rule %q; want %q", key, r.Name, keyOfAll)
 	}
 	want := make([]string, len(r.Key))
 	for i, p := range r.Key {
 		want[i] = p.Source + ":..."
 	}
-	bad := fmt.Errorf("%q is no key of rule %q; want one such as %q",
+	bad := fmt.Errorf("%q is not a key of rule %q; want one such as %q",
 		key, r.Name, strings.Join(want, "|"))
 	if literal, _, pattern := strings.Cut(key, "*"); pattern {
 		first := r.Key[0].Source + ":"
@@ -42,7 +42,7 @@ func (r *Rule) CheckKey(key string) error {
 			return bad
 		}
 		if err := r.Key[i].checkValue(value); err != nil {
-			return fmt.Errorf("%q is no key of rule %q; want %w", key, r.Name, err)
+			return fmt.Errorf("%q is not a key of rule %q; want %w", key, r.Name, err)
 		}
 	}
 	return nil

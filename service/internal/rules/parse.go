@@ -101,7 +101,7 @@ func checkPath(path string) error {
 	}
 	if clean, _ := cleanPath(exact); exact != "" && clean != strings.TrimSuffix(exact, "/") {
 		if exact != "/" {
-			return fmt.Errorf("%q matches nothing, because paths are cleaned first; want %q",
+			return fmt.Errorf("%q matches nothing, because paths are normalized first; want %q",
 				path, clean+path[len(exact):])
 		}
 	}

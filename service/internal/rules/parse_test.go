@@ -100,22 +100,22 @@ func TestNewSetRefuses(t *testing.T) {
 	keyed := Rule{Name: "a", Permits: 1, Key: []KeyPart{{Source: "user"}}}
 	costly := Rule{Name: "a", Permits: 1, Cost: Cost{RequestHeader: "a b"}}
 	for want, list := range map[string][]Rule{
-		`rule "a": there are two of this name`: {
+		`rule "a": the name is used twice; want different names`: {
 			{Name: "a", Limits: limits}, {Name: "a", Limits: limits},
 		},
 		`rule "a.2": its limit "a.2" is one of rule "a", too`: {
 			{Name: "a", Limits: two}, {Name: "a.2", Limits: limits},
 		},
-		`rule "": name: "" has 0 bytes`:          {{Limits: limits}},
-		`rule "a b": name: "a b" is not a name`:  {{Name: "a b", Limits: limits}},
-		`rule "nginx": name: "nginx" is taken`:   {{Name: "nginx", Limits: limits}},
-		`rule "a": limits: none is given; want`:  {{Name: "a"}},
-		`rule "a": limits: headgate: `:           {{Name: "a", Limits: []headgate.Limit{{}}}},
-		`rule "a": limits: 17 are given; want`:   {{Name: "a", Limits: make([]headgate.Limit, 17)}},
-		`rule "a": permits: 65536 is given`:      {{Name: "a", Permits: 65_536}},
-		`rule "a": key: "user" is not a part`:    {keyed},
-		`rule "a": match: "x" is not a path`:     {{Name: "a", Permits: 1, Match: Match{Path: "x"}}},
-		`rule "a": cost: "header:a b" is not a `: {costly},
+		`rule "": name: "" has 0 bytes`:           {{Limits: limits}},
+		`rule "a b": name: "a b" is not a name`:   {{Name: "a b", Limits: limits}},
+		`rule "nginx": name: "nginx" is reserved`: {{Name: "nginx", Limits: limits}},
+		`rule "a": limits: is missing; want`:      {{Name: "a"}},
+		`rule "a": limits: headgate: `:            {{Name: "a", Limits: []headgate.Limit{{}}}},
+		`rule "a": limits: has 17 entries; want`:  {{Name: "a", Limits: make([]headgate.Limit, 17)}},
+		`rule "a": permits: is 65536`:             {{Name: "a", Permits: 65_536}},
+		`rule "a": key: "user" is not a part`:     {keyed},
+		`rule "a": match: "x" is not a path`:      {{Name: "a", Permits: 1, Match: Match{Path: "x"}}},
+		`rule "a": cost: "header:a b" is not a `:  {costly},
 	} {
 		if _, err := NewSet(list); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)

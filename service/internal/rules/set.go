@@ -42,7 +42,8 @@ func NewSet(list []Rule) (*Set, error) {
 		}
 		r := compile(list[i])
 		if s.byName[r.Name] != nil {
-			faults = append(faults, fmt.Errorf("rule %q: there are two of this name", r.Name))
+			faults = append(faults,
+				fmt.Errorf("rule %q: the name is used twice; want different names", r.Name))
 			continue
 		}
 		for _, l := range r.limits {
@@ -125,16 +126,16 @@ func (r *Rule) Validate() error {
 		fault("key", err)
 	}
 	if len(r.Limits) > maxLimits {
-		fault("limits", fmt.Errorf("%d are given; want at most %d", len(r.Limits), maxLimits))
+		fault("limits", fmt.Errorf("has %d entries; want at most %d", len(r.Limits), maxLimits))
 	}
 	for _, l := range r.Limits {
 		fault("limits", l.Validate())
 	}
 	if r.Permits < 0 || r.Permits > maxPermits {
-		fault("permits", fmt.Errorf("%d is given; want 0 to %d", r.Permits, maxPermits))
+		fault("permits", fmt.Errorf("is %d; want 0 to %d", r.Permits, maxPermits))
 	}
 	if len(r.Limits) == 0 && r.Permits == 0 {
-		fault("limits", errors.New(`none is given; want at least one such as "100/m", or permits`))
+		fault("limits", errors.New(`is missing; want at least one such as "100/m", or permits`))
 	}
 	_, err = ParseCost(r.Cost.String())
 	fault("cost", err)
@@ -148,7 +149,7 @@ func checkName(name string) error {
 		return fmt.Errorf("%q has %d bytes; want %s", name, len(name), want)
 	}
 	if name == "nginx" {
-		return fmt.Errorf("%q is taken by the address /auth/nginx; want another name", name)
+		return fmt.Errorf("%q is reserved for the address /auth/nginx; want another name", name)
 	}
 	if headgate.PerSecond(1).Named(name).Validate() != nil {
 		return fmt.Errorf("%q is not a name; want %s", name, want)

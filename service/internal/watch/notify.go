@@ -17,7 +17,7 @@ func newNotifier(warn func(error)) *notifier {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		if warn != nil {
-			warn(fmt.Errorf("watch: changes are not seen at once: %w; files are compared every %s",
+			warn(fmt.Errorf("watch: change events are unavailable: %w; files are compared every %s",
 				err, interval))
 		}
 		return &notifier{}

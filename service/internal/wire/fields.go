@@ -8,7 +8,7 @@ import (
 )
 
 // errMalformed has no more detail: behind a broken field nothing can be read.
-var errMalformed error = &valueError{text: "is cut short or not protobuf; want a RateLimitRequest"}
+var errMalformed error = &valueError{text: "is truncated or not protobuf; want a RateLimitRequest"}
 
 var errNotUTF8 error = &valueError{text: "is not valid UTF-8; want text"}
 

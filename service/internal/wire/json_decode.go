@@ -44,7 +44,7 @@ func decodeJSON(message []byte, r *envoy.Request) error {
 		return err
 	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
-		return invalid("goes on behind its end; want one JSON object")
+		return invalid("has text after the object; want one JSON object")
 	}
 	return nil
 }

@@ -207,7 +207,7 @@ func TestErrorsInJSONNameTheField(t *testing.T) {
 			`{"domian":"a"}`,
 			`the message has no field "domian"; want domain, descriptors, hitsAddend`,
 		},
-		{`{"domain":"a"`, "the message is cut short; want one JSON object"},
+		{`{"domain":"a"`, "the message is truncated; want one JSON object"},
 	} {
 		var r envoy.Request
 		err := DecodeJSON([]byte(test.text), &r)

@@ -67,7 +67,7 @@ func (f deciderFunc) Decide(_ context.Context, r *envoy.Request, out *envoy.Resp
 
 func TestJSONHandler(t *testing.T) {
 	const (
-		cutShort = "the message is cut short; want one JSON object"
+		cutShort = "the message is truncated; want one JSON object"
 		tooLong  = "ratelimit request: the body has more than 65536 bytes; send fewer descriptors"
 	)
 	handler := JSONHandler(deciderFunc(func(r *envoy.Request, out *envoy.Response) error {

@@ -24,7 +24,7 @@ type member struct {
 func (r reader) next() (json.Token, error) {
 	t, err := r.Token()
 	if errors.Is(err, io.EOF) {
-		return nil, invalid("is cut short; want one JSON object")
+		return nil, invalid("is truncated; want one JSON object")
 	}
 	if err != nil {
 		return nil, invalid("is not JSON: %v", err)

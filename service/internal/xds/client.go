@@ -84,7 +84,7 @@ func (c *Client) Run(ctx context.Context) {
 			}
 			wait = c.backoff()
 		}
-		c.log.Warn("xds: there is no stream of configurations", "server", c.o.Server, "error", err,
+		c.log.Warn("xds: the stream of configurations failed", "server", c.o.Server, "error", err,
 			"retry_in", wait)
 		select {
 		case <-ctx.Done():
@@ -167,7 +167,7 @@ func (c *Client) received(message []byte) (next request, again bool) {
 		again = true
 	default:
 		c.refused = r.version
-		c.log.Error("xds: the configuration cannot be used; the one in force stays",
+		c.log.Error("xds: the configuration is invalid; the current one stays in force",
 			"version", r.version, "error", err)
 	}
 	return request{version: c.version, nonce: r.nonce, err: err}, again
