@@ -245,11 +245,12 @@ func TestSizeStandOut(t *testing.T) {
 	if len(got.Regular) != 1 || got.Regular[0].Key != "198.18.0.201" || got.Regular[0].IntervalS != 30 {
 		t.Errorf("%+v, want one key that comes every 30s", got.Regular)
 	}
-	withMonitor := clients.String()
+	var withMonitor strings.Builder
+	withMonitor.WriteString(clients.String())
 	for i := int64(0); i < 4000; i += 120 {
-		withMonitor += at(i*250e3, "201")
+		withMonitor.WriteString(at(i*250e3, "201"))
 	}
-	want := sized(t, replay.SizeConfig{Reorder: time.Hour}, withMonitor)
+	want := sized(t, replay.SizeConfig{Reorder: time.Hour}, withMonitor.String())
 	for i, fit := range got.Periods {
 		for j, f := range fit.Rest {
 			if w := want.Periods[i].Fits[j]; f.Point.Limit != w.Point.Limit || f.Point.Denied != w.Point.Denied {
@@ -357,16 +358,16 @@ func TestSizeRecorded(t *testing.T) {
 }
 
 // momentsOf names the moments and caveats that a log has.
-func momentsOf(t *testing.T, log string) (found string, report *replay.SizeReport) {
+func momentsOf(t *testing.T, log string) (found string) {
 	t.Helper()
-	report = sized(t, replay.SizeConfig{}, log)
+	report := sized(t, replay.SizeConfig{}, log)
 	for _, m := range report.Moments {
 		found += fmt.Sprintf("%s %d; ", m.Cycle, m.Slot)
 	}
 	for _, c := range report.Caveats {
 		found += c.ID + "; "
 	}
-	return found, report
+	return found
 }
 
 // Traffic without a pattern has none; bursts in one second of each minute, one minute of each hour
@@ -393,7 +394,7 @@ func TestSizeMoments(t *testing.T) {
 			}
 			log.WriteString(at(i*1e6+1+r.Int64N(step*1e6), fmt.Sprint(r.IntN(50))))
 		}
-		if got, _ := momentsOf(t, log.String()); got != c.want {
+		if got := momentsOf(t, log.String()); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -401,7 +402,7 @@ func TestSizeMoments(t *testing.T) {
 	for i := range int64(300) {
 		rounded.WriteString(at((i/2*minute+5)*1e6, fmt.Sprint(i%30)))
 	}
-	if got, _ := momentsOf(t, rounded.String()); got != "minute 5; span; whole-seconds; rounded-times; " {
+	if got := momentsOf(t, rounded.String()); got != "minute 5; span; whole-seconds; rounded-times; " {
 		t.Errorf("times rounded to minutes: %q", got)
 	}
 }
