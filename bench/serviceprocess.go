@@ -71,7 +71,7 @@ type serviceProcess struct {
 	cmd    *exec.Cmd
 	output bytes.Buffer
 	ended  chan error // what Wait returned
-	grpc   string // address
+	grpc   string     // address
 	http   string
 }
 
