@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -153,6 +154,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		if short != "" {
 			name = name[1:]
 		}
+		if cmd.Name() == "serve" && slices.Contains(fileFields, strings.Trim(name, "-")) {
+			return usagef(cmd, "unknown flag %q; it is a field of the file that --config names", name)
+		}
 		return usagef(cmd, "unknown flag %q; want one of %s", name, flagNames(cmd))
 	}
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
@@ -165,17 +169,24 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.Is(err, errTwice):
 		return usagef(cmd, "--%s is given twice; give it once", e.GetFlag().Name)
 	}
-	want := "true or false"
-	switch e.GetFlag().Value.Type() {
+	flag := e.GetFlag()
+	return usagef(cmd, "--%s is %q; want %s", flag.Name, e.GetValue(), wantOf(flag, err))
+}
+
+// wantOf says what flag accepts, after err of a value that it does not accept.
+func wantOf(flag *pflag.Flag, err error) string {
+	switch flag.Value.Type() {
 	case "int", "int64":
-		want = "a whole number, such as 10"
 		if errors.Is(err, strconv.ErrRange) {
-			want = "a number of at most 64 bits"
+			return "a number of at most 64 bits"
 		}
+		return "a whole number, such as 10"
+	case "float64":
+		return "a number, such as 0.01"
 	case "duration":
-		want = "a time with its unit, such as 90s or 5m"
+		return "a time with its unit, such as 90s or 5m"
 	}
-	return usagef(cmd, "--%s is %q; want %s", e.GetFlag().Name, e.GetValue(), want)
+	return "true or false"
 }
 
 // notDoubleDash returns the error for the flag name, given with a single dash.

@@ -1,16 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/service"
 )
 
@@ -28,6 +33,11 @@ variables of envoyproxy/ratelimit, and uses its defaults.
 By default, listeners accept connections from this machine only. SIGHUP reloads the files.
 SIGTERM and SIGINT stop the server after the requests in progress.`
 
+// fileFields are fields of the file of rules that look like flags.
+var fileFields = []string{
+	"when-store-fails", "trust", "listen", "tls", "api", "rules", "overrides", "domains",
+}
+
 // serveFlags are the flags of serve as given.
 type serveFlags struct {
 	o         service.Options
@@ -37,6 +47,7 @@ type serveFlags struct {
 	schema    bool
 	logLevel  string
 	logFormat string
+	variables map[string]string // the names of those that flags were taken from
 }
 
 func newServe() *cobra.Command {
@@ -87,7 +98,7 @@ func newServe() *cobra.Command {
 }
 
 func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string) error {
-	if err := fromEnvironment(cmd); err != nil {
+	if err := f.fromEnvironment(cmd); err != nil {
 		return err
 	}
 	switch {
@@ -119,6 +130,9 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 	case !(f.o.LogDecisions >= 0 && f.o.LogDecisions <= 1):
 		return usagef(cmd, "--log-decisions is %g; want a fraction from 0 to 1", f.o.LogDecisions)
 	}
+	if err := f.checkAddresses(cmd); err != nil {
+		return err
+	}
 	for _, text := range f.proxies {
 		address, target, ok := strings.Cut(text, "=")
 		if !ok || address == "" || target == "" {
@@ -135,6 +149,25 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 	}
 	f.o.Out = cmd.OutOrStdout()
 	return f.setLog(cmd)
+}
+
+// checkAddresses checks the addresses of listeners, and names the flag or variable of a wrong one.
+func (f *serveFlags) checkAddresses(cmd *cobra.Command) error {
+	for _, a := range []struct{ flag, value string }{
+		{"http", f.o.HTTP}, {"grpc", f.o.GRPC}, {"debug", f.o.Debug}, {"metrics", f.o.Metrics},
+	} {
+		_, _, err := net.SplitHostPort(a.value)
+		if a.value == "" || a.value == service.Off || strings.HasPrefix(a.value, "unix:") || err == nil {
+			continue
+		}
+		name := cmp.Or(f.variables[a.flag], "--"+a.flag)
+		if _, err := strconv.ParseUint(a.value, 10, 16); err == nil {
+			return usagef(cmd, "%s is %q; want HOST:PORT, such as 127.0.0.1:%s, or :%s for all addresses",
+				name, a.value, a.value, a.value)
+		}
+		return usagef(cmd, "%s is %q; want HOST:PORT, :PORT, unix:PATH or off", name, a.value)
+	}
+	return nil
 }
 
 // setLog makes the log, by the environment if the flags are not given.
@@ -161,11 +194,32 @@ func (f *serveFlags) setLog(cmd *cobra.Command) error {
 }
 
 func newLog(w io.Writer, level slog.Level, json bool) *slog.Logger {
-	o := &slog.HandlerOptions{Level: level}
 	if json {
-		return slog.New(slog.NewJSONHandler(w, o))
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
+			Level: level,
+			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				return durationAs(a, nil, func(d time.Duration) any { return d.Seconds() })
+			},
+		}))
 	}
-	return slog.New(slog.NewTextHandler(w, o))
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
+		Level: level,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			return durationAs(a, "never", func(d time.Duration) any { return d })
+		},
+	}))
+}
+
+// durationAs returns a with never instead of headgate.Never, and another duration by convert.
+func durationAs(a slog.Attr, never any, convert func(time.Duration) any) slog.Attr {
+	switch {
+	case a.Value.Kind() != slog.KindDuration:
+	case a.Value.Duration() == headgate.Never:
+		a.Value = slog.AnyValue(never)
+	default:
+		a.Value = slog.AnyValue(convert(a.Value.Duration()))
+	}
+	return a
 }
 
 // checkFiles prints what the files say, or fails with all faults.
@@ -183,7 +237,8 @@ func (f *serveFlags) checkFiles(cmd *cobra.Command) error {
 
 // fromEnvironment sets each flag that was not given to its variable, if that is set: HEADGATE_STORE
 // for --store.
-func fromEnvironment(cmd *cobra.Command) error {
+func (f *serveFlags) fromEnvironment(cmd *cobra.Command) error {
+	f.variables = make(map[string]string)
 	var errs []error
 	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
 		name := "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
@@ -191,13 +246,14 @@ func fromEnvironment(cmd *cobra.Command) error {
 		if flag.Changed || !ok || value == "" || flag.Name == "help" {
 			return
 		}
+		f.variables[flag.Name] = name
 		values := []string{value}
 		if flag.Value.Type() == "stringArray" {
 			values = strings.Split(value, ",")
 		}
 		for _, v := range values {
 			if err := cmd.Flags().Set(flag.Name, v); err != nil {
-				errs = append(errs, usagef(cmd, "%s is %q; want what --%s accepts", name, v, flag.Name))
+				errs = append(errs, usagef(cmd, "%s is %q; want %s", name, v, wantOf(flag, err)))
 			}
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -27,6 +28,7 @@ type origin struct {
 // loader collects what the files say, and what is wrong with them.
 type loader struct {
 	env    func(string) (string, bool)
+	now    time.Time
 	config *Config
 	faults []error
 
@@ -34,6 +36,7 @@ type loader struct {
 
 	set    map[string]place // the scalars that were given, by field
 	named  map[string]place // the rules, by name
+	faulty map[string]bool  // the rules with a fault, by name
 	limits map[string]place // the names of limits
 
 	rules     []origin // of config.Rules
