@@ -402,3 +402,14 @@ func selfSigned(t *testing.T, name string) (cert, key string) {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
 }
+
+// What is printed without files names the store.
+func TestServeHintsNameTheStore(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, nil, append([]string{"headgate"},
+		append(serveOn, "--store", "redis://u:secret@127.0.0.1:1")...)...)
+	s.end(os.Interrupt)
+	if text := s.out.String(); !strings.Contains(text, "for each key, kept in redis://u:...@127.0.0.1:1.") {
+		t.Errorf("%s", text)
+	}
+}

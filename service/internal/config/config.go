@@ -105,7 +105,6 @@ func parse(files []file, o Options) (*Config, error) {
 		env: o.Env, now: o.Now, mergeDomains: o.MergeDomains,
 		config: &Config{WhenStoreFails: Closed, Hash: hash(files)},
 		set:    map[string]place{},
-		faulty: map[string]bool{},
 		named:  map[string]place{},
 		limits: map[string]place{},
 	}

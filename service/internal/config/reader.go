@@ -36,7 +36,6 @@ type loader struct {
 
 	set    map[string]place // the scalars that were given, by field
 	named  map[string]place // the rules, by name
-	faulty map[string]bool  // the rules with a fault, by name
 	limits map[string]place // the names of limits
 
 	rules     []origin // of config.Rules

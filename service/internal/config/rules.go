@@ -40,9 +40,6 @@ func (r *reader) rule(n *yaml.Node, path string) {
 	if len(r.faults) == before {
 		r.validate(n, path, &rule)
 	}
-	if len(r.faults) > before {
-		r.faulty[rule.Name] = true
-	}
 	rule.Limits = rules.Named(rule.Name, rule.Limits)
 	r.nameRule(n, path, rule)
 	r.config.Rules = append(r.config.Rules, rule)
@@ -95,11 +92,6 @@ func (r *reader) match(n *yaml.Node, path string) (m rules.Match) {
 			})
 		}},
 		field{"path", func(n *yaml.Node, path string) {
-			if n.Kind == yaml.SequenceNode {
-				r.faultf(n, path, "is a list; want one path, or a regular expression for several "+
-					"such as re:^/(a|b)$")
-				return
-			}
 			if text, ok := r.text(n, path); ok {
 				m.Path = r.matching(n, path, nil, nil, text).Path
 			}
@@ -151,7 +143,7 @@ func (r *reader) key(n *yaml.Node, path string) (key []rules.KeyPart) {
 }
 
 func (r *reader) limitTexts(n *yaml.Node, path string) (limits []headgate.Limit) {
-	r.texts(numbersAsTexts(n), path, func(text string, n *yaml.Node, path string) {
+	r.texts(n, path, func(text string, n *yaml.Node, path string) {
 		l, err := headgate.ParseLimit(text)
 		switch {
 		case err != nil:
@@ -164,31 +156,14 @@ func (r *reader) limitTexts(n *yaml.Node, path string) (limits []headgate.Limit)
 	return limits
 }
 
-// numbersAsTexts returns n, a value or a list, with texts instead of whole numbers. So their error
-// is that of the text, which has an example.
-func numbersAsTexts(n *yaml.Node) *yaml.Node {
-	same := *n
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!int" {
-		same.Tag = "!!str"
-	}
-	if n.Kind == yaml.SequenceNode {
-		same.Content = make([]*yaml.Node, len(n.Content))
-		for i, entry := range n.Content {
-			same.Content[i] = entry
-			if entry.Kind == yaml.ScalarNode {
-				same.Content[i] = numbersAsTexts(entry)
-			}
-		}
-	}
-	return &same
-}
-
 // withoutComponent returns the text of err, which comes from the library, without its beginning.
 func withoutComponent(err error) string { return strings.TrimPrefix(err.Error(), "headgate: ") }
 
 func (r *reader) cost(n *yaml.Node, path string) rules.Cost {
-	if n.Kind == yaml.ScalarNode {
-		n = numbersAsTexts(n)
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!int" {
+		text := *n
+		text.Tag = "!!str"
+		n = &text
 	}
 	return parsed(r, n, path, rules.ParseCost)
 }
