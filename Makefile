@@ -64,6 +64,7 @@ CHAOS_SPAN ?= 20s
 .PHONY: chaos
 chaos: deps ## Break real Redis servers under load, and print what was granted (minutes)
 	@cd e2e/chaos && go test -count=1 -timeout 30m -run '^TestChaos$$' -chaos.span $(CHAOS_SPAN) -chaos.together 3
+	@cd e2e/serve && go test -count=1 -timeout 30m -parallel 1 -v -serve.long
 
 .PHONY: gateways
 gateways: ## Run the configurations of docs/gateways with real nginx, Caddy and HAProxy

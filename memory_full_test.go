@@ -380,3 +380,33 @@ func TestStreamOfKeysThatComeOnce(t *testing.T) {
 		}
 	}
 }
+
+// A stream of keys that come once and expire does not grow the table: what it holds at any time is
+// what counts.
+func TestAStreamOfKeysThatExpireKeepsTheTableSmall(t *testing.T) {
+	m := NewMemory(0)
+	limit := PerSecond(1000) // a key is in its initial state after a millisecond
+	heap := func() int64 {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return int64(stats.HeapAlloc)
+	}
+	now := midnight
+	stream := func(keys int) {
+		for range keys {
+			now = now.Add(10 * time.Microsecond)
+			r := Request{Key: strconv.FormatInt(now.UnixMicro(), 10), Limit: limit, Cost: 1, At: now}
+			if d, err := m.Take(t.Context(), r); err != nil || !d.Allowed() {
+				t.Fatal(d, err)
+			}
+		}
+	}
+	stream(50_000)
+	before := heap()
+	stream(500_000)
+	if grown := heap() - before; grown > 1<<20 {
+		t.Errorf("the store holds %d bytes more after 500,000 keys, 100 of which are alive", grown)
+	}
+	runtime.KeepAlive(m)
+}

@@ -104,6 +104,9 @@ func (s *server) useXDS(domains []*envoy.Domain) error {
 	return nil
 }
 
+// grpcQuiet is more than a request over gRPC takes.
+const grpcQuiet = 15 * time.Second
+
 // openGRPC opens the gRPC listener.
 func (s *server) openGRPC(ctx context.Context) error {
 	if s.o.GRPC == Off {
@@ -113,11 +116,13 @@ func (s *server) openGRPC(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	on, err := listen.On(ctx, "--grpc", s.o.GRPC, s.o.Connections, nil)
+	bounds := listen.Bounds{Connections: s.o.Connections, Quiet: grpcQuiet}
+	on, err := listen.On(ctx, "--grpc", s.o.GRPC, bounds, nil)
 	if err != nil {
 		return err
 	}
-	o := grpcserver.Options{TLS: config, MaxConnections: s.o.Connections}
+	// The listener bounds the connections. It needs one more to replace one.
+	o := grpcserver.Options{TLS: config, MaxConnections: s.o.Connections + 1}
 	if s.env != nil {
 		o.MaxConnectionAge, o.MaxConnectionAgeGrace = s.env.MaxAge, s.env.MaxAgeGrace
 	}

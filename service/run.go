@@ -77,11 +77,12 @@ func (s *server) open(ctx context.Context) error {
 		}
 		all = append(all, wanted{"proxy", "--proxy", p.Listen, h})
 	}
+	bounds := listen.Bounds{Connections: s.o.Connections}
 	for _, w := range all {
 		if w.address == Off {
 			continue
 		}
-		on, err := listen.On(ctx, w.flag, w.address, s.o.Connections, config)
+		on, err := listen.On(ctx, w.flag, w.address, bounds, config)
 		if err != nil {
 			return err
 		}

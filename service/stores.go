@@ -35,8 +35,13 @@ type stores struct {
 	closers  []io.Closer
 }
 
-// fallbackTimeout is the time budget of a decision that has a fallback.
-const fallbackTimeout = 100 * time.Millisecond
+// The settings of the fallback: the time budget of a decision, and how long a store that fails is
+// not called. The client of a Redis that is gone for more than some seconds connects once a second,
+// which adds to the latter.
+const (
+	fallbackTimeout     = 100 * time.Millisecond
+	fallbackOpenTimeout = 300 * time.Millisecond
+)
 
 // openURL opens the store at url. What happens while it fails is up to policy.
 func openURL(url string, policy config.Policy, log *slog.Logger) (*stores, error) {
@@ -62,14 +67,17 @@ func openURL(url string, policy config.Policy, log *slog.Logger) (*stores, error
 
 // addFallback puts the fallback of policy around the store.
 func (s *stores) addFallback(policy config.Policy, log *slog.Logger) error {
-	o := fallback.Options{Timeout: fallbackTimeout, OnChange: func(degraded bool, err error) {
-		if degraded {
-			log.Error("the store failed; the fallback decides",
-				"store", s.name, "error", err, "policy", string(policy))
-		} else {
-			log.Warn("the store decides again", "store", s.name)
-		}
-	}}
+	o := fallback.Options{
+		Timeout: fallbackTimeout, OpenTimeout: fallbackOpenTimeout,
+		OnChange: func(degraded bool, err error) {
+			if degraded {
+				log.Error("the store failed; the fallback decides",
+					"store", s.name, "error", err, "policy", string(policy))
+			} else {
+				log.Warn("the store decides again", "store", s.name)
+			}
+		},
+	}
 	switch policy {
 	case config.Open:
 		o.Mode = fallback.Open

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -38,17 +39,21 @@ func (q *query) jsonDecision(s *store, decisions []headgate.Decision) jsonDecisi
 		Allowed: headgate.Strictest(decisions).Allowed(), Key: q.key, Cost: q.cost, Store: s.name,
 	}
 	for _, d := range decisions {
-		l := jsonLimit{
-			Limit: d.Limit, Allowed: d.Allowed(), Remaining: d.Remaining,
-			ResetAfter: d.ResetAfter.Seconds(),
-		}
-		if d.RetryAfter != headgate.Never {
-			retry := d.RetryAfter.Seconds()
-			l.RetryAfter = &retry
-		}
-		a.Limits = append(a.Limits, l)
+		a.Limits = append(a.Limits, newJSONLimit(d))
 	}
 	return a
+}
+
+func newJSONLimit(d headgate.Decision) jsonLimit {
+	l := jsonLimit{
+		Limit: d.Limit, Allowed: d.Allowed(), Remaining: d.Remaining,
+		ResetAfter: d.ResetAfter.Seconds(),
+	}
+	if d.RetryAfter != headgate.Never {
+		retry := d.RetryAfter.Seconds()
+		l.RetryAfter = &retry
+	}
+	return l
 }
 
 // keyText returns a key as it is printed.
@@ -65,14 +70,17 @@ func (q *query) printDecision(w io.Writer, s *store, decisions []headgate.Decisi
 		verdict = "allowed"
 	}
 	what := "cost " + strconv.FormatInt(q.cost, 10)
-	if q.cost == 0 {
+	switch {
+	case q.cost == 0, q.peeks && q.cost == 1:
 		what = "peek"
+	case q.peeks:
+		what = "peek at " + what
 	}
 	line := func(label, format string, a ...any) {
 		printFolded(w, fmt.Sprintf("%-9s", label), fmt.Sprintf(format, a...), width)
 	}
-	line(verdict, "%s, %s, store %s", keyText(q.key), what, s.describe())
-	for _, d := range decisions {
+	line(verdict, "%s, %s, store %s", keyText(q.key), what, s.name)
+	for i, d := range decisions {
 		waits := ""
 		if d.ResetAfter > 0 {
 			waits = ", fully reset " + after(d.ResetAfter)
@@ -80,9 +88,18 @@ func (q *query) printDecision(w io.Writer, s *store, decisions []headgate.Decisi
 		if !d.Allowed() {
 			waits += ", retry " + after(d.RetryAfter)
 		}
-		line("limit", "%s", d.Limit)
+		line("limit", "%s%s", d.Limit, decimal(q.limits[i]))
 		line("", "%s of %s remaining%s", thousands(d.Remaining), thousands(d.Limit.Capacity()), waits)
 	}
+}
+
+// decimal returns the text of a limit as it was given, if its count is a decimal: it is decided by
+// whole numbers.
+func decimal(text string) string {
+	if count, _, _ := strings.Cut(text, "/"); !strings.Contains(count, ".") {
+		return ""
+	}
+	return " (given as " + printable(text) + ")"
 }
 
 // after formats a wait. It is never shorter than d.

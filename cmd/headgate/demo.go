@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/demo"
 )
 
@@ -18,6 +17,7 @@ import (
 type demoFlags struct {
 	host      string
 	port      int
+	store     storeFlag
 	redis     string
 	redisHost string
 	redisPort int
@@ -26,13 +26,13 @@ type demoFlags struct {
 func newDemo() *cobra.Command {
 	var f demoFlags
 	cmd := &cobra.Command{
-		Use:   "demo [--port N] [--redis URL]",
+		Use:   "demo [--port N] [--store URL]",
 		Short: "Serve a page that shows limits at work",
 		Long: `Serve a page on which two limits, side by side, decide the same requests. It prints the
 address to open, and runs until it is interrupted. The exit code is 0 then. The limits
-are kept in memory, or in the Redis that is given.`,
+are kept in memory, or in the store that is given.`,
 		Example: `  headgate demo
-  headgate demo --port 0 --redis redis://localhost:6379`,
+  headgate demo --port 0 --store redis://localhost:6379`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.serve(cmd); cmd.Context().Err() == nil {
@@ -47,38 +47,39 @@ are kept in memory, or in the Redis that is given.`,
 	flags.StringVar(&f.host, "host", "127.0.0.1",
 		"serve on the address `HOST` of this machine; 0.0.0.0 is all of them.\n"+
 			"Any HOST but the default lets other machines connect")
-	flags.StringVar(&f.redis, "redis", "",
-		"keep limits in the Redis at `URL`: redis://, rediss://,\n"+
-			"redis+cluster:// or redis+sentinel://")
+	f.store.flag(cmd)
+	flags.StringVar(&f.redis, "redis", "", "keep limits in the Redis at `URL`, as --store does")
 	flags.StringVar(&f.redisHost, "redis-host", "",
-		"keep limits in the Redis on `HOST`, instead of --redis")
+		"keep limits in the Redis on `HOST`, instead of --store")
 	flags.IntVar(&f.redisPort, "redis-port", 6379, "connect to `PORT` of --redis-host")
 	return cmd
 }
 
-// store returns the URL of the store that the flags name.
-func (f *demoFlags) store(cmd *cobra.Command) (string, error) {
+// open opens the store that the flags name.
+func (f *demoFlags) open(cmd *cobra.Command) (*store, error) {
 	flags := cmd.Flags()
 	byHost := flags.Changed("redis-host") || flags.Changed("redis-port")
 	switch {
-	case flags.Changed("redis") && byHost:
-		return "", usagef(cmd,
-			"--redis is given together with --redis-host or --redis-port; give one of them")
+	case flags.Changed("redis") && flags.Changed("store"):
+		return nil, usagef(cmd, "--redis is given together with --store; give one of them")
+	case flags.Changed("redis") && byHost, flags.Changed("store") && byHost:
+		return nil, usagef(cmd, "--store or --redis is given together with --redis-host or "+
+			"--redis-port; give one of them")
 	case strings.HasPrefix(f.redis, "memory"):
-		return "", usagef(cmd, "--redis is %q; want a URL such as redis://localhost:6379, "+
-			"or no --redis to keep limits in memory", f.redis)
+		return nil, usagef(cmd, "--redis is %q; want %s, or no --redis to keep limits in memory",
+			f.redis, wantStore)
 	case flags.Changed("redis"):
-		return f.redis, nil
+		return openStore(f.redis)
 	case !byHost:
-		return "memory:", nil
+		return f.store.open(cmd)
 	}
 	if f.redisPort < 1 || f.redisPort > 65535 {
-		return "", usagef(cmd, "--redis-port is %d; want 1 to 65535", f.redisPort)
+		return nil, usagef(cmd, "--redis-port is %d; want 1 to 65535", f.redisPort)
 	}
 	if f.redisHost == "" {
 		f.redisHost = "localhost"
 	}
-	return "redis://" + net.JoinHostPort(f.redisHost, strconv.Itoa(f.redisPort)), nil
+	return openStore("redis://" + net.JoinHostPort(f.redisHost, strconv.Itoa(f.redisPort)))
 }
 
 // serve serves the page until ctx ends.
@@ -91,11 +92,7 @@ func (f *demoFlags) serve(cmd *cobra.Command) error {
 		return usagef(cmd, "--host is empty; want an address of this machine, such as 127.0.0.1, "+
 			"or 0.0.0.0 for all")
 	}
-	url, err := f.store(cmd)
-	if err != nil {
-		return err
-	}
-	s, err := openStore(url)
+	s, err := f.open(cmd)
 	if err != nil {
 		return err
 	}
@@ -122,7 +119,7 @@ func (f *demoFlags) serve(cmd *cobra.Command) error {
 
 // demoName returns the name of the store for the page.
 func (s *store) demoName() string {
-	if _, ok := s.Store.(*headgate.Memory); ok {
+	if s.memory() {
 		return "memory"
 	}
 	return s.name

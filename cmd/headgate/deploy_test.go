@@ -100,8 +100,8 @@ func TestDeployedCommands(t *testing.T) {
 	t.Parallel()
 	flag := regexp.MustCompile(`--[a-z-]+`)
 	known := make(map[string]bool)
-	for name := range strings.SplitSeq(flagNames(newServe()), ", ") {
-		known[name] = true
+	for _, name := range flagNames(newServe()) {
+		known["--"+name] = true
 	}
 	for name, command := range map[string]*regexp.Regexp{
 		"Dockerfile":               regexp.MustCompile(`(?m)^CMD .*$`),

@@ -56,10 +56,12 @@ type execFlags struct {
 func newExec() *cobra.Command {
 	var f execFlags
 	cmd := &cobra.Command{
-		Use:   "exec --limit TEXT [--key K] [--store URL] [--timeout D] [--] CMD [ARG...]",
+		Use:   "exec --limit TEXT [--burst N] [--key K] [--store URL] [--timeout D] [--] CMD [ARG...]",
 		Short: "Run a command when a limit allows it",
 		Long: `Wait until the limits allow a command, and run it. Commands that use the same store and
-key wait for each other. With memory:, which is not kept between runs, no command waits.
+key wait for each other, first come, first served. 5/m starts at most 5 in any minute; with
+--burst 5, a bucket of 5 that 5 a minute refill. To look at the state of 5/m, or to reset it,
+use --limit "5/m sliding-log".
 
 The command replaces headgate: it gets its input, output and signals, and its exit code is
 that of the command. If the command is not run, the exit code is 1 if it could not start
@@ -81,6 +83,7 @@ in time, 126 if it cannot be run, 127 if it is not found.`,
 		},
 	}
 	f.flags(cmd)
+	f.paceFlags(cmd)
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0,
 		"fail at once if the command could not start within `D` (0s: now)")
 	cmd.Flags().Lookup("timeout").DefValue = "" // the default is no timeout
@@ -100,6 +103,10 @@ func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, args []string) 
 	path, err := osexec.LookPath(args[0])
 	if err != nil {
 		return unfit(args[0], err) // before it is charged
+	}
+	if !cmd.Flags().Changed("store") {
+		fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: no store is given, so this command waits for "+
+			"no other; add --store or set %s: %s\n", variable("store"), wantStore)
 	}
 	if err := f.wait(ctx, l, cmd.ErrOrStderr()); err != nil {
 		return s.failed(err)

@@ -41,10 +41,12 @@ type broken struct{ err error }
 func (b broken) Write([]byte) (int, error) { return 0, b.err }
 
 func TestBrokenOutput(t *testing.T) {
+	t.Setenv("HEADGATE_STORE", redistest.Start(t).URL())
 	for _, args := range []string{
 		"replay --limit 1/s ../../replay/testdata/shop-day.log",
 		"replay --limit 1/s --json ../../replay/testdata/shop-day.log",
-		"check --limit 1/s", "check --limit 1/s --json", "reset --limit 1/s", "reset --limit 1/s --json",
+		"check --limit 100/h", "check --limit 100/h --json", "reset --limit 1/s", "reset --limit 1/s --json",
+		"peek --limit 1/h", "keys", "keys --json", "top", "top --json",
 	} {
 		for want, err := range map[int]error{exitAllowed: syscall.EPIPE, exitFailed: errors.New("disk full")} {
 			var stderr bytes.Buffer
@@ -93,6 +95,7 @@ func TestFullStore(t *testing.T) {
 
 // A denial exits with 1 even if its output is not read.
 func TestNoIsNoUnread(t *testing.T) {
+	t.Setenv("HEADGATE_STORE", redistest.Start(t).URL())
 	var stderr bytes.Buffer
 	code := exec(t.Context(), strings.Fields("check --limit 1/s --cost 2"), nil, broken{syscall.EPIPE}, &stderr)
 	if code != exitDenied || stderr.Len() > 0 {

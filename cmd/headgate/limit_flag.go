@@ -53,7 +53,11 @@ func parseLimits(cmd *cobra.Command, texts []string) ([]headgate.Limit, error) {
 type target struct {
 	limits []string
 	key    string
-	store  string
+	store  storeFlag
+
+	paces  bool  // a limit without a burst paces
+	smooth bool  // also by less than the count at a time
+	burst  int64 // of --burst
 }
 
 func (t *target) flags(cmd *cobra.Command) {
@@ -62,9 +66,7 @@ func (t *target) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&t.key, "key", "default", "limit the key `K`, such as user:42")
-	flags.StringVar(&t.store, "store", "memory:",
-		"use the store at `URL`: memory:, which is not kept between runs,\n"+
-			"redis://, rediss://, redis+cluster:// or redis+sentinel://")
+	t.store.flag(cmd)
 }
 
 // open reads the limits and opens the store.
@@ -73,10 +75,15 @@ func (t *target) open(cmd *cobra.Command) ([]headgate.Limit, *store, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if t.paces {
+		if err := t.pace(cmd, limits); err != nil {
+			return nil, nil, err
+		}
+	}
 	if err := eachOnce(cmd, limits); err != nil {
 		return nil, nil, err
 	}
-	s, err := openStore(t.store)
+	s, err := t.store.open(cmd)
 	return limits, s, err
 }
 

@@ -20,7 +20,15 @@ import (
 var update = flag.Bool("update", false, "write what commands print into the scripts that compare it")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"headgate": main, "ratelimit": main})
+	testscript.Main(tests{m}, map[string]func(){"headgate": main, "ratelimit": main})
+}
+
+// tests run without the store of whoever runs them.
+type tests struct{ *testing.M }
+
+func (t tests) Run() int {
+	os.Unsetenv("HEADGATE_STORE")
+	return t.M.Run()
 }
 
 // TestScripts runs the terminal sessions of testdata/*.txtar. Each begins in a

@@ -19,35 +19,38 @@ func newPipe() *cobra.Command {
 	var t target
 	var byBytes bool
 	cmd := &cobra.Command{
-		Use:   "pipe --limit TEXT [--key K] [--store URL] [--bytes]",
+		Use:   "pipe --limit TEXT [--burst N] [--key K] [--store URL] [--bytes]",
 		Short: "Copy stdin to stdout at a limited rate",
 		Long: `Copy standard input to standard output, in order, at a limited rate of lines or bytes.
 With several limits, all of them apply.
 
-  5/s sliding-log  never more than 5 in any second
+  5/s              never more than 5 in any second
   5/s burst 1      one every 200 ms
-  5/s              5 at once, then one every 200 ms: 9 in the first second
+  5/s burst 5      5 at once, then one every 200 ms: 9 in the first second
 
-Pipes that use the same store and key share the limit, first come, first served.
+--burst 5 makes 5/s the last of these. Pipes that use the same store and key share the
+limit, first come, first served.
 
 With memory:, the limits hold for the moments at which lines are written, even if the
-machine is slow. With another store, that is true only under a single sliding-log. Other
-limits schedule lines by the store's clock, and a line that is written late may come
-closer to the next one.`,
-		Example: `  seq 1 20 | headgate pipe --limit "5/s sliding-log"
-  headgate pipe --limit "1000000/s burst 65536" --bytes <backup.tar >/mnt/backup.tar
-  tail -f jobs | headgate pipe --limit "100/m sliding-log" --key jobs --store redis://localhost:6379`,
+machine or the reader is slow. With another store, a line under a single limit without a
+burst counts from just before it is written. Other limits schedule lines by the store's
+clock. A line that is written late may then come closer to the next one.`,
+		Example: `  seq 1 20 | headgate pipe --limit 5/s
+  headgate pipe --limit 1000000/s --bytes <backup.tar >/mnt/backup.tar
+  tail -f jobs | headgate pipe --limit 100/m --key jobs --store redis://localhost:6379`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runPipe(cmd.Context(), cmd, &t, byBytes)
 		},
 	}
 	t.flags(cmd)
+	t.paceFlags(cmd)
 	cmd.Flags().BoolVar(&byBytes, "bytes", false, "limit bytes instead of lines")
 	return cmd
 }
 
 func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) error {
+	t.smooth = byBytes
 	limits, s, err := t.open(cmd)
 	if err != nil {
 		return err

@@ -23,7 +23,11 @@ import (
 
 // passes are the times at which 20 lines pass, in seconds.
 var passes = map[string][]float64{
-	"5/s":             {0, 0, 0, 0, 0, .2, .4, .6, .8, 1, 1.2, 1.4, 1.6, 1.8, 2, 2.2, 2.4, 2.6, 2.8, 3},
+	"5/s":             {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3},
+	"2.5/s":           {0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 4, 4, 4, 4, 4, 6, 6, 6, 6, 6},
+	"5/s burst 5":     {0, 0, 0, 0, 0, .2, .4, .6, .8, 1, 1.2, 1.4, 1.6, 1.8, 2, 2.2, 2.4, 2.6, 2.8, 3},
+	"5/s --burst 5":   {0, 0, 0, 0, 0, .2, .4, .6, .8, 1, 1.2, 1.4, 1.6, 1.8, 2, 2.2, 2.4, 2.6, 2.8, 3},
+	"5/s --burst 1":   {0, .2, .4, .6, .8, 1, 1.2, 1.4, 1.6, 1.8, 2, 2.2, 2.4, 2.6, 2.8, 3, 3.2, 3.4, 3.6, 3.8},
 	"5/s burst 1":     {0, .2, .4, .6, .8, 1, 1.2, 1.4, 1.6, 1.8, 2, 2.2, 2.4, 2.6, 2.8, 3, 3.2, 3.4, 3.6, 3.8},
 	"5/s sliding-log": {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3},
 }
@@ -55,7 +59,12 @@ func TestPipeLines(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				out := &clocked{start: time.Now()}
-				if code, stderr := pipes(t.Context(), strings.NewReader(twenty), out, limit); code != 0 || stderr != "" {
+				text, burst, _ := strings.Cut(limit, " --burst ")
+				args := []string{text}
+				if burst != "" {
+					args = append(args, "--burst", burst)
+				}
+				if code, stderr := pipes(t.Context(), strings.NewReader(twenty), out, args...); code != 0 || stderr != "" {
 					t.Error(code, stderr)
 				}
 				if out.text.String() != twenty || !slices.Equal(out.times, want) {
@@ -70,9 +79,9 @@ func TestPipeLines(t *testing.T) {
 // what else the machine does: TestPipeLines tests that on a synthetic clock.)
 func TestPipeIsNeverEarly(t *testing.T) {
 	for limit, want := range map[string][]float64{
-		"10/s":            {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, .1, .2, .3, .4, .5},
-		"10/s burst 1":    {0, .1, .2, .3, .4, .5, .6, .7},
-		"5/s sliding-log": {0, 0, 0, 0, 0, 1, 1, 1, 1, 1},
+		"10/s burst 10": {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, .1, .2, .3, .4, .5},
+		"10/s burst 1":  {0, .1, .2, .3, .4, .5, .6, .7},
+		"5/s":           {0, 0, 0, 0, 0, 1, 1, 1, 1, 1},
 	} {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
@@ -127,7 +136,7 @@ func TestPipeIsTransparent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, bytewise := range []bool{false, true} {
 				synctest.Test(t, func(t *testing.T) {
-					args := []string{"7/s"}
+					args := []string{"7/s burst 7"}
 					lines := strings.Count(text, "\n")
 					if !strings.HasSuffix(text, "\n") && text != "" {
 						lines++
@@ -154,7 +163,7 @@ func TestPipeIsTransparent(t *testing.T) {
 func TestPipeOfTwoLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &clocked{start: time.Now()}
-		if code, stderr := pipes(t.Context(), strings.NewReader("a\nb\nc\nd\ne\n"), out, "2/s burst 1", "--limit", "3/10s sliding-log"); code != 0 {
+		if code, stderr := pipes(t.Context(), strings.NewReader("a\nb\nc\nd\ne\n"), out, "2/s burst 1", "--limit", "3/10s"); code != 0 {
 			t.Error(code, stderr)
 		}
 		if !slices.Equal(out.times, []float64{0, .5, 1, 10, 10.5}) {

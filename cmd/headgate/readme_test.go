@@ -1,51 +1,76 @@
+//go:build unix
+
 package main
 
 import (
-	"bytes"
-	"fmt"
 	"os"
+	osexec "os/exec"
+	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
 )
 
-// TestReadme runs each headgate command of the README and compares its output with
-// what stands there.
-func TestReadme(t *testing.T) {
-	t.Chdir("../..")
-	readme, err := os.ReadFile("README.md")
+// What differs each time: the end of a wait, and times of day.
+var passing = []struct {
+	text *regexp.Regexp
+	as   string
+}{
+	{regexp.MustCompile(`\bin \d[0-9hms.]+\b *`), "in TIME "},
+	{regexp.MustCompile(`\d\d:\d\d:\d\d`), "NOW"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d`), "TODAY"},
+}
+
+// unpassing returns text without what differs each time.
+func unpassing(text string) string {
+	for _, p := range passing {
+		text = p.text.ReplaceAllString(text, p.as)
+	}
+	return text
+}
+
+// TestDocumentedSessions runs each headgate command of the README and of docs/command.md in a
+// shell, and compares what it prints, also on stderr. localhost:6379 is a server of the test.
+func TestDocumentedSessions(t *testing.T) {
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	sessions := regexp.MustCompile("(?s)```console\n\\$ (?:seq 1 (\\d+) \\| )?go run ./cmd/headgate (.*?)\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	if len(sessions) < 3 {
-		t.Fatalf("the README has %d sessions; want at least 3", len(sessions))
+	bin := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(bin, "headgate")); err != nil {
+		t.Fatal(err)
 	}
-	for _, session := range sessions {
-		var out, errors bytes.Buffer
-		code := exec(t.Context(), words(session[2]), strings.NewReader(seq(session[1])), &out, &errors)
-		if code != 0 || out.String() != session[3] {
-			t.Errorf("headgate %s: exit %d\n%s%s\nthe README says\n%s", session[2], code, out.String(), errors.String(), session[3])
-		}
+	t.Chdir("../..")
+	for page, least := range map[string]int{"README.md": 4, "docs/command.md": 13} {
+		t.Run(page, func(t *testing.T) {
+			server := redistest.Start(t)
+			env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+			n := 0
+			for _, session := range strings.Split(snippets(t, page, "console"), "$ ")[1:] {
+				command, want, _ := strings.Cut(session, "\n")
+				command = strings.ReplaceAll(command, "go run ./cmd/headgate", "headgate")
+				command = strings.ReplaceAll(command, "localhost:6379", server.Addr)
+				if variable, ok := strings.CutPrefix(command, "export "); ok {
+					env = append(env, variable)
+					continue
+				}
+				if !strings.Contains(command, "headgate ") {
+					continue
+				}
+				n++
+				shell := osexec.CommandContext(t.Context(), "sh", "-c", command)
+				shell.Env = env
+				out, _ := shell.CombinedOutput() // what a denial exits with is tested elsewhere
+				got := strings.ReplaceAll(string(out), server.Addr, "localhost:6379")
+				if unpassing(got) != unpassing(want) {
+					t.Errorf("%s\nprints\n%swant\n%s", command, got, want)
+				}
+			}
+			if n < least {
+				t.Errorf("%d commands were found, want at least %d", n, least)
+			}
+		})
 	}
-}
-
-// seq is what seq 1 LAST prints, nothing without last.
-func seq(last string) string {
-	n, _ := strconv.Atoi(last)
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintln(&b, i+1)
-	}
-	return b.String()
-}
-
-// words parts a command line, in which double quotes hold words together.
-func words(line string) []string {
-	var all []string
-	for _, word := range regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1) {
-		all = append(all, strings.Trim(word, `"`))
-	}
-	return all
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,17 +22,18 @@ it was recorded, and report which keys would have been denied. Several limits ar
 compared side by side.
 
 Logs may be in the combined or common format, JSON lines or W3C, plain or gzip. The format
-of each is detected. - is standard input.
+of each is detected. - is standard input, as are no files at all if a log is piped in.
 
 Files are merged by time and may be named in any order. The lines of each file must be
-in order: rotated logs that were joined, by zcat *.gz for example, are not.
+in order: rotated logs that were joined, by zcat *.gz for example, are not. If over 1 % of
+the lines are out of order, the numbers are wrong, and the exit code is 3.
 
 IPv6 clients are limited by their /64 network.`
 
 const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
   headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log
   headgate replay --limit 5/15m --json access.log access.log.*.gz
-  kubectl logs deploy/web | headgate replay --limit 60/m -`
+  kubectl logs deploy/web | headgate replay --limit 60/m`
 
 // replayFlags are the flags of replay as given.
 type replayFlags struct {
@@ -46,7 +48,7 @@ type replayFlags struct {
 func newReplay() *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
-		Use:     "replay --limit TEXT [--limit TEXT] FILE...|-",
+		Use:     "replay --limit TEXT... [FILE...|-]",
 		Short:   "Test limits on access logs",
 		Long:    replayHelp,
 		Example: replayExample,
@@ -73,6 +75,9 @@ func (f *replayFlags) run(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
+	if len(files) == 0 && isPiped(cmd.InOrStdin()) {
+		files = []string{"-"}
+	}
 	if len(files) == 0 {
 		return usagef(cmd, "no log given; add files, or - for standard input")
 	}
@@ -85,14 +90,26 @@ func (f *replayFlags) run(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
-	warnLate(cmd.ErrOrStderr(), report, f.reorder)
 	out := bufio.NewWriter(cmd.OutOrStdout())
 	if f.json {
 		err = printJSON(out, report)
 	} else {
 		printReport(out, report, columns(cmd.OutOrStdout()))
 	}
-	return errors.Join(err, out.Flush())
+	if err := cmp.Or(err, out.Flush()); err != nil && !readerClosed(err) {
+		return err
+	}
+	return lateError(report, f.reorder)
+}
+
+// isPiped reports whether in is a pipe or a file, and not a terminal or the null device.
+func isPiped(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return true
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice == 0
 }
 
 func (f *replayFlags) config(cmd *cobra.Command) (c replay.Config, err error) {

@@ -55,17 +55,17 @@ func printLog(w io.Writer, r *replay.Report, width int) {
 // the report means nothing.
 func tooLate(r *replay.Report) bool { return r.Late > 0 && 100*r.Late > r.Requests }
 
-// warnLate warns that r means nothing, and says what would help.
-func warnLate(w io.Writer, r *replay.Report, reorder time.Duration) {
+// lateError returns an error if r means nothing, which says what would help.
+func lateError(r *replay.Report, reorder time.Duration) error {
 	if !tooLate(r) {
-		return
+		return nil
 	}
 	late := "out of order"
 	if reorder > 0 {
 		late = "more than " + short(reorder) + " out of order"
 	}
-	fmt.Fprintf(w, "headgate: warning: %s of %s arrived %s, so their timing is wrong: "+
-		"do not trust these numbers; give each file by name, or increase --reorder\n",
+	return fmt.Errorf("%s of %s arrived %s, so their timing is wrong: "+
+		"do not trust these numbers; give each file by name, or increase --reorder",
 		thousands(r.Late), count(r.Requests, "line"), late)
 }
 

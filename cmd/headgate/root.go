@@ -1,11 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,12 +14,16 @@ requests from scripts, and limit the rate of pipes and commands.
 
 A limit is written as count/period, with an optional burst and algorithm:
   100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
+The count of a bucket may be a decimal: 1.5/s is 3 in 2 s, from a bucket that holds 2.
+
+The store is named by --store or by the environment variable HEADGATE_STORE, which keeps a
+password out of the list of processes.
 
 Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read, a
 store is unavailable), 130 interrupted, 143 terminated.`
 
 // verbs are the names of the verbs, for errors.
-const verbs = "check, demo, exec, peek, pipe, replay, reset, serve, version"
+const verbs = "check, demo, exec, keys, peek, pipe, replay, reset, serve, top, version"
 
 // newRoot makes the command for the command line args.
 func newRoot(args []string) *cobra.Command {
@@ -34,7 +35,7 @@ func newRoot(args []string) *cobra.Command {
 		Example: `  headgate demo
   headgate serve --config rules.yaml
   headgate replay --limit 60/m access.log
-  headgate check --limit 10/s --key user:42
+  headgate check --limit 10/s --key user:42 --store redis://localhost:6379
   seq 1 20 | headgate pipe --limit 5/s`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -51,8 +52,8 @@ func newRoot(args []string) *cobra.Command {
 	})
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newDemo(), newReplay(), newCheck(), newPeek(), newReset(), newPipe(), newExec(),
-		newVersion())
+	root.AddCommand(newServe(), newDemo(), newReplay(), newCheck(), newPeek(), newReset(),
+		newKeys(), newTop(), newPipe(), newExec(), newVersion())
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Value.Type() != "stringArray" {
@@ -109,11 +110,20 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usagef(root, "no verb given; want one of %s", verbs)
 	}
-	root.SuggestionsMinimumDistance = min((len(args[0])+1)/3, 2) // short words resemble many
-	if like := root.SuggestionsFor(args[0]); len(like) > 0 {
+	if like := resembling(args[0], strings.Split(verbs, ", ")); len(like) > 0 {
 		return usagef(root, "unknown verb %q; did you mean %s?", args[0], strings.Join(like, " or "))
 	}
 	return usagef(root, "unknown verb %q; want one of %s", args[0], verbs)
+}
+
+// resembling returns the names that resemble word, which may be mistyped.
+func resembling(word string, names []string) []string {
+	distance := min((len(word)+1)/3, 2) // short words resemble many
+	parent := &cobra.Command{SuggestionsMinimumDistance: distance}
+	for _, name := range names {
+		parent.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	return parent.SuggestionsFor(word)
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
@@ -124,79 +134,4 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return usagef(cmd, "unexpected argument %q; want flags only", args[0])
 	}
 	return nil
-}
-
-// once is the value of a flag that may be given once.
-type once struct {
-	pflag.Value
-
-	given bool
-}
-
-var errTwice = errors.New("given twice")
-
-// Set implements pflag.Value.
-func (o *once) Set(text string) error {
-	if o.given {
-		return errTwice
-	}
-	o.given = true
-	return o.Value.Set(text)
-}
-
-// flagError returns the error of pflag in the words of this command.
-func flagError(cmd *cobra.Command, err error) error {
-	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		name, short := "--"+e.GetSpecifiedName(), e.GetSpecifiedShortnames()
-		if long, _, _ := strings.Cut(short, "="); cmd.Flags().Lookup(long) != nil {
-			return notDoubleDash(cmd, long)
-		}
-		if short != "" {
-			name = name[1:]
-		}
-		if cmd.Name() == "serve" && slices.Contains(fileFields, strings.Trim(name, "-")) {
-			return usagef(cmd, "unknown flag %q; it is a field of the file that --config names", name)
-		}
-		return usagef(cmd, "unknown flag %q; want one of %s", name, flagNames(cmd))
-	}
-	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
-		return usagef(cmd, "--%s has no value; add one", e.GetFlag().Name)
-	}
-	e, ok := errors.AsType[*pflag.InvalidValueError](err)
-	switch {
-	case !ok:
-		return usagef(cmd, "%w", err)
-	case errors.Is(err, errTwice):
-		return usagef(cmd, "--%s is given twice; give it once", e.GetFlag().Name)
-	}
-	flag := e.GetFlag()
-	return usagef(cmd, "--%s is %q; want %s", flag.Name, e.GetValue(), wantOf(flag, err))
-}
-
-// wantOf says what flag accepts, after err of a value that it does not accept.
-func wantOf(flag *pflag.Flag, err error) string {
-	switch flag.Value.Type() {
-	case "int", "int64":
-		if errors.Is(err, strconv.ErrRange) {
-			return "a number of at most 64 bits"
-		}
-		return "a whole number, such as 10"
-	case "float64":
-		return "a number, such as 0.01"
-	case "duration":
-		return "a time with its unit, such as 90s or 5m"
-	}
-	return "true or false"
-}
-
-// notDoubleDash returns the error for the flag name, given with a single dash.
-func notDoubleDash(cmd *cobra.Command, name string) error {
-	return usagef(cmd, "unknown flag %q; did you mean %q?", "-"+name, "--"+name)
-}
-
-// flagNames lists the flags of cmd.
-func flagNames(cmd *cobra.Command) string {
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return strings.Join(names, ", ")
 }

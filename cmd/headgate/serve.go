@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/service"
@@ -47,7 +44,6 @@ type serveFlags struct {
 	schema    bool
 	logLevel  string
 	logFormat string
-	variables map[string]string // the names of those that flags were taken from
 }
 
 func newServe() *cobra.Command {
@@ -98,7 +94,7 @@ func newServe() *cobra.Command {
 }
 
 func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string) error {
-	if err := f.fromEnvironment(cmd); err != nil {
+	if err := fromEnvironment(cmd); err != nil {
 		return err
 	}
 	switch {
@@ -160,7 +156,10 @@ func (f *serveFlags) checkAddresses(cmd *cobra.Command) error {
 		if a.value == "" || a.value == service.Off || strings.HasPrefix(a.value, "unix:") || err == nil {
 			continue
 		}
-		name := cmp.Or(f.variables[a.flag], "--"+a.flag)
+		name := "--" + a.flag
+		if os.Getenv(variable(a.flag)) == a.value {
+			name = variable(a.flag)
+		}
 		if _, err := strconv.ParseUint(a.value, 10, 16); err == nil {
 			return usagef(cmd, "%s is %q; want HOST:PORT, such as 127.0.0.1:%s, or :%s for all addresses",
 				name, a.value, a.value, a.value)
@@ -233,29 +232,4 @@ func (f *serveFlags) checkFiles(cmd *cobra.Command) error {
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), text)
 	return err
-}
-
-// fromEnvironment sets each flag that was not given to its variable, if that is set: HEADGATE_STORE
-// for --store.
-func (f *serveFlags) fromEnvironment(cmd *cobra.Command) error {
-	f.variables = make(map[string]string)
-	var errs []error
-	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
-		name := "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
-		value, ok := os.LookupEnv(name)
-		if flag.Changed || !ok || value == "" || flag.Name == "help" {
-			return
-		}
-		f.variables[flag.Name] = name
-		values := []string{value}
-		if flag.Value.Type() == "stringArray" {
-			values = strings.Split(value, ",")
-		}
-		for _, v := range values {
-			if err := cmd.Flags().Set(flag.Name, v); err != nil {
-				errs = append(errs, usagef(cmd, "%s is %q; want %s", name, v, wantOf(flag, err)))
-			}
-		}
-	})
-	return errors.Join(errs...)
 }

@@ -33,11 +33,11 @@ func (s *slow) Write(b []byte) (int, error) {
 // A line counts from when it has been written, of which the beginning is noted here.
 func TestPipeToSlowReader(t *testing.T) {
 	for limit, want := range map[string][]float64{
-		"2/s sliding-log":                 {0, .3, 1.3, 1.6, 2.6},
-		"1/s burst 1":                     {0, 1.3, 2.6, 3.9, 5.2},
-		"2/s":                             {0, .3, .8, 1.3, 1.8}, // each .5 s, from the end of the second
-		"2/s fixed-window":                {0, .3, 1, 1.3, 2},
-		"1/s sliding-log -l 2/4s burst 2": {0, 1.3, 2.6, 4.3, 6.3},
+		"2/s":                 {0, .3, 1.3, 1.6, 2.6},
+		"1/s burst 1":         {0, 1.3, 2.6, 3.9, 5.2},
+		"2/s burst 2":         {0, .3, .8, 1.3, 1.8}, // each .5 s, from the end of the second
+		"2/s fixed-window":    {0, .3, 1, 1.3, 2},
+		"1/s -l 2/4s burst 2": {0, 1.3, 2.6, 4.3, 6.3},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			out := &slow{clocked{start: time.Now()}, 300 * time.Millisecond}
@@ -80,7 +80,7 @@ func TestPipeIsExact(t *testing.T) {
 			}
 		}()
 	}
-	for _, args := range [][]string{{"5/50ms sliding-log"}, {"5/50ms sliding-log", "-l", "100/s"}, {"9/90ms sliding-log", "-l", "5/50ms sliding-log"}} {
+	for _, args := range [][]string{{"5/50ms"}, {"5/50ms", "-l", "100/s burst 100"}, {"9/90ms", "-l", "5/50ms"}} {
 		out := new(seen)
 		if code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 20)), out, args...); code != 0 {
 			t.Error(code, stderr)
@@ -101,7 +101,7 @@ func TestPipesShareGate(t *testing.T) {
 	var all sync.WaitGroup
 	for range 2 {
 		all.Go(func() {
-			code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 10)), io.Discard, "5/100ms sliding-log", "--key", "gate", "--store", s.name)
+			code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 10)), io.Discard, "5/100ms", "--key", "gate", "--store", s.name)
 			if code != 0 {
 				t.Error(code, stderr)
 			}
@@ -132,7 +132,7 @@ func openRedis(t *testing.T) *store {
 
 // A store that fails midway: the line that says so tells what is lost.
 func TestPipeLosesStore(t *testing.T) {
-	for _, limit := range []string{"1000000/s", "1000/s sliding-log"} {
+	for _, limit := range []string{"1000000/s", "1000/s"} {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Start(t)

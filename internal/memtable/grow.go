@@ -7,6 +7,10 @@ import "github.com/headgate/headgate/internal/algorithm"
 const (
 	firstSlots = 16
 	spareSlots = 16 // for overflow slots when the table is full
+
+	// A shard looks for limits that are not in use, in a pass over the table, when it has these
+	// and twice as many as were in use the last time.
+	spareLimits = 64
 )
 
 // Prepare makes sure that l has an index, and finds the slot for a key: its own, h, which
@@ -14,7 +18,8 @@ const (
 // a slot before this one does. It reports false if not even the overflow slot has room.
 func (s *Shard) Prepare(l *algorithm.Rule, h uint64, now int64, pending int) (uint64, bool) {
 	now = min(now, s.clock.Micros()) // a time that lies ahead expires nothing
-	if !s.Register(l) && !s.rebuild(l, now, len(s.slots)) {
+	known := s.Register(l)
+	if (!known || len(s.limits) > int(s.due)) && !s.rebuild(l, now, len(s.slots)) {
 		return 0, false
 	}
 	if s.find(h) != nil || s.room(l, h, now, pending) {
@@ -50,34 +55,38 @@ func (s *Shard) Register(l *algorithm.Rule) bool {
 	return true
 }
 
-// room reports whether a new key may have a slot. If need be it grows the table or drops what
-// has expired. To drop costs a pass over the table, so it is done once in as many new keys as
-// a 16th of the slots, or if a sample promises that it is worth it.
+// room reports whether a new key may have a slot. If need be it drops what has expired, and grows
+// the table unless that is half of it. To drop costs a pass over the table, so if the table cannot
+// grow it is done once in as many new keys as a 16th of the slots, or if an eighth has expired.
 func (s *Shard) room(l *algorithm.Rule, h uint64, now int64, pending int) bool {
 	s.tries++
 	if s.taken+pending < s.bound() {
 		return true
 	}
-	if most := s.maxSlots(); len(s.slots) < most {
-		s.rebuild(l, now, min(2*(len(s.slots)+pending), most))
-	} else if s.tries > len(s.slots)/16 || s.worthRebuilding(h, now) {
+	free, most := s.freeInSample(h, now), s.maxSlots()
+	due := s.tries > len(s.slots)/16 || free >= sample/8
+	if free >= sample/2 || due && len(s.slots) == most {
 		s.rebuild(l, now, len(s.slots))
+	}
+	if s.taken+pending >= s.bound() && len(s.slots) < most {
+		s.rebuild(l, now, min(2*(len(s.slots)+pending), most))
 	}
 	return s.taken+pending < s.bound()
 }
 
-// worthRebuilding reports whether an eighth of some slots beginning at the home of h, which
-// is as good as random, is expired or vacated.
-func (s *Shard) worthRebuilding(h uint64, now int64) bool {
-	const sample = 32
-	free := 0
+// sample is how many slots are looked at to estimate how many are free.
+const sample = 32
+
+// freeInSample counts the slots that are expired or vacated in a sample: those beginning at the
+// home of h, which is as good as random.
+func (s *Shard) freeInSample(h uint64, now int64) (free int) {
 	for i := range min(sample, len(s.slots)) {
 		t := &s.slots[(s.home(h)+i)%len(s.slots)]
 		if t.tag != 0 && (t.vacant() || s.expired(t, s.limits, now)) {
 			free++
 		}
 	}
-	return free >= sample/8
+	return free
 }
 
 // bound is how many slots of the table may be taken: nine in eleven, for short probes.
@@ -113,6 +122,7 @@ func (s *Shard) rebuild(next *algorithm.Rule, now int64, size int) bool {
 	if s.overflows == 0 {
 		s.guests = nil
 	}
+	s.due = int32(2*len(s.limits) + spareLimits)
 	return s.Register(next)
 }
 

@@ -21,7 +21,8 @@ type Shard struct {
 	taken     int    // slots in use
 	max       int    // bound on taken; overflow slots come on top
 	tries     int    // new keys since the last rebuild that found the table full, or nearly
-	overflows int    // overflow slots in use
+	overflows int32  // overflow slots in use
+	due       int32  // with how many limits those that are not in use are forgotten
 	guests    filter // the keys that were granted something by an overflow slot
 
 	ids   map[*algorithm.Rule]uint16 // the index in limits

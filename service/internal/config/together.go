@@ -23,9 +23,9 @@ func (l *loader) checkTogether() {
 	l.config.domains = domains
 }
 
-// checkOverrides checks that there are the rules of overrides, and that they have such keys. The
-// key of a rule with a fault is not known, so the keys of its overrides are not checked.
+// checkOverrides checks that there are the rules of overrides, and that they have such keys.
 func (l *loader) checkOverrides() {
+	complete := len(l.faults) == 0 // and so the keys of the rules are known
 	byName := map[string]*rules.Rule{}
 	for i := range l.config.Rules {
 		byName[l.config.Rules[i].Name] = &l.config.Rules[i]
@@ -37,7 +37,7 @@ func (l *loader) checkOverrides() {
 		case rule == nil:
 			l.fault(at.place, at.field+".rule", strconv.Quote(o.Rule)+
 				" is not the name of a rule; want one that is in the files")
-		case !l.faulty[o.Rule]:
+		case complete:
 			if err := rule.CheckKey(o.Key); err != nil {
 				l.fault(at.place, at.field+".key", err.Error())
 			}

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // The bounds of an HTTP server. A body has none here: a proxy passes streams.
@@ -23,11 +21,20 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// On opens a listener on address, for at most connections at a time: further ones wait until one
-// is closed. Flag names what to change if the address cannot be used. An address that begins with
-// unix: is the path of a socket; one that nobody serves any more is replaced.
+// Bounds are the bounds of a listener.
+type Bounds struct {
+	Connections int // at a time; a further one replaces the one that is idle longest, or waits
+
+	// Quiet is after how long without a byte a connection is idle, for servers that are not made by
+	// Server, which says which of its connections are.
+	Quiet time.Duration
+}
+
+// On opens a listener on address. Flag names what to change if the address cannot be used. An
+// address that begins with unix: is the path of a socket; one that nobody serves any more is
+// replaced.
 func On(
-	ctx context.Context, flag, address string, connections int, config *tls.Config,
+	ctx context.Context, flag, address string, bounds Bounds, config *tls.Config,
 ) (net.Listener, error) {
 	network := "tcp"
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
@@ -42,7 +49,7 @@ func On(
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; want host:port of this machine", flag, err)
 	}
-	l = netutil.LimitListener(l, connections)
+	l = limit(l, bounds.Connections, bounds.Quiet)
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
@@ -66,7 +73,8 @@ func removeStale(ctx context.Context, path string) {
 // Server returns an HTTP server that slow clients and huge headers do not hold up.
 func Server(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           h,
+		Handler:           serving(h),
+		ConnContext:       withConn,
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,

@@ -1,0 +1,158 @@
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// limited is a listener with at most so many connections at a time. While there are as many, a new
+// one replaces the one that is idle longest. So a flood of connections that ask nothing keeps
+// nobody out.
+type limited struct {
+	net.Listener
+
+	most  int
+	quiet time.Duration // after which a connection that was read from is idle
+
+	mu    sync.Mutex
+	open  map[*conn]struct{}
+	ended chan struct{} // receives if a connection was closed
+
+	closing sync.Once
+	closed  chan struct{}
+}
+
+func limit(l net.Listener, most int, quiet time.Duration) *limited {
+	return &limited{
+		Listener: l, most: most, quiet: quiet,
+		open: make(map[*conn]struct{}), ended: make(chan struct{}, 1),
+		closed: make(chan struct{}),
+	}
+}
+
+// Close ends Accept.
+func (l *limited) Close() error {
+	l.closing.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// retryInterval is how often connections are looked through while all of them are in use.
+const retryInterval = 50 * time.Millisecond
+
+// Accept waits for a connection, and for its place.
+func (l *limited) Accept() (net.Conn, error) {
+	raw, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: raw, of: l}
+	c.used.Store(time.Now().UnixNano())
+	for !l.add(c) {
+		select {
+		case <-l.ended:
+		case <-time.After(retryInterval):
+		case <-l.closed:
+			_ = raw.Close()
+			return nil, net.ErrClosed
+		}
+	}
+	return c, nil
+}
+
+// add adds c if there is a place, or if it can make one.
+func (l *limited) add(c *conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.open) >= l.most {
+		idle := l.idlest(time.Now())
+		if idle == nil {
+			return false
+		}
+		delete(l.open, idle)
+		_ = idle.Conn.Close() // its server notices
+	}
+	l.open[c] = struct{}{}
+	return true
+}
+
+// idlest returns the connection that is idle longest, or nil if all are in use.
+func (l *limited) idlest(now time.Time) (found *conn) {
+	for c := range l.open {
+		if c.idle(now) && (found == nil || c.used.Load() < found.used.Load()) {
+			found = c
+		}
+	}
+	return found
+}
+
+// conn is a connection of a limited listener.
+type conn struct {
+	net.Conn
+
+	of      *limited
+	used    atomic.Int64 // when it was last read from or written to, in nanoseconds since 1970
+	heard   atomic.Bool  // something was read from it
+	serving atomic.Int32 // requests that are being answered, if the server says so
+}
+
+// idle reports whether c can be closed without a loss.
+func (c *conn) idle(now time.Time) bool {
+	return c.serving.Load() == 0 &&
+		(!c.heard.Load() || now.UnixNano()-c.used.Load() >= int64(c.of.quiet))
+}
+
+// Read reads, and remembers when.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.used.Store(time.Now().UnixNano())
+		if !c.heard.Load() {
+			c.heard.Store(true)
+		}
+	}
+	return n, err
+}
+
+// Write writes, and remembers when.
+func (c *conn) Write(b []byte) (int, error) {
+	c.used.Store(time.Now().UnixNano())
+	return c.Conn.Write(b)
+}
+
+// Close closes the connection and makes a place for another.
+func (c *conn) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
+	select {
+	case c.of.ended <- struct{}{}:
+	default:
+	}
+	return c.Conn.Close()
+}
+
+type connKey struct{}
+
+// withConn puts the connection of a request into its context.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// serving marks the connections of requests to h as in use.
+func serving(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+			c.serving.Add(1)
+			defer c.serving.Add(-1)
+		}
+		h.ServeHTTP(w, r)
+	})
+}

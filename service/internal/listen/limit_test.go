@@ -1,0 +1,133 @@
+package listen
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+func open(t *testing.T, l net.Listener) net.Conn {
+	t.Helper()
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	return c
+}
+
+func get(t *testing.T, c net.Conn, path string) string {
+	t.Helper()
+	if _, err := io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		return err.Error()
+	}
+	r, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return err.Error()
+	}
+	defer r.Body.Close()
+	b, _ := io.ReadAll(r.Body)
+	return string(b)
+}
+
+func closed(c net.Conn) bool {
+	_, err := c.Read(make([]byte, 1))
+	return errors.Is(err, io.EOF)
+}
+
+// A connection whose request is being answered keeps its place. The others lose theirs, the one
+// that is idle longest first.
+func TestANewConnectionReplacesAnIdleOne(t *testing.T) {
+	t.Parallel()
+	l, err := On(context.Background(), "--http", "127.0.0.1:0", Bounds{Connections: 3}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked, answer := make(chan struct{}), make(chan struct{})
+	server := Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			close(asked)
+			<-answer
+		}
+		_, _ = io.WriteString(w, r.URL.Path) //nolint:gosec // a test
+	}))
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+
+	slow := open(t, l)
+	got := make(chan string, 1)
+	go func() { got <- get(t, slow, "/slow") }()
+	<-asked
+	first := open(t, l)
+	if text := get(t, first, "/1"); text != "/1" {
+		t.Fatal(text)
+	}
+	second := open(t, l)
+	if text := get(t, second, "/2"); text != "/2" {
+		t.Fatal(text)
+	}
+	if text := get(t, open(t, l), "/3"); text != "/3" || !closed(first) {
+		t.Errorf("%q; want the first connection replaced by a third", text)
+	}
+	if text := get(t, second, "/2"); text != "/2" {
+		t.Errorf("the second connection: %q", text)
+	}
+	close(answer)
+	if text := <-got; text != "/slow" {
+		t.Errorf("the connection in use: %q", text)
+	}
+}
+
+// While all connections are in use, a new one waits for one to end, or for the end of the listener.
+func TestANewConnectionWaitsForOneInUse(t *testing.T) {
+	t.Parallel()
+	l, err := On(context.Background(), "--grpc", "127.0.0.1:0",
+		Bounds{Connections: 1, Quiet: time.Hour}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	accepted, ended := make(chan net.Conn), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- c
+		}
+	}()
+	first := open(t, l)
+	if _, err := io.WriteString(first, "a"); err != nil {
+		t.Fatal(err)
+	}
+	used := <-accepted
+	if _, err := used.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	second := open(t, l)
+	select {
+	case <-accepted:
+		t.Fatal("a connection was accepted beyond the bound")
+	case <-time.After(3 * retryInterval):
+	}
+	_ = used.Close()
+	used = <-accepted
+	if _, err := io.WriteString(second, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := used.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	open(t, l) // waits
+	_ = l.Close()
+	<-ended
+	_ = used.Close()
+}
