@@ -15,6 +15,7 @@ func (s *server) http() http.Handler {
 	mux.Handle("GET /healthcheck", s.health)
 	mux.HandleFunc("GET /-/healthy", alive)
 	mux.Handle("POST /-/reload", s.api.Guard(http.HandlerFunc(s.serveReload)))
+	mux.Handle("/v1", s.api) // or the mux would redirect it
 	mux.Handle("/v1/", s.api)
 	mux.Handle("/json", wire.JSONHandler(decider{s, s.limiter}))
 	mux.Handle("/auth", s.auth)
@@ -22,7 +23,7 @@ func (s *server) http() http.Handler {
 	if s.o.Metrics == Off {
 		mux.Handle("GET /metrics", s.metrics.Handler())
 	}
-	return mux
+	return s.api.CleanPaths(mux)
 }
 
 // indexHTTP lists the paths of the HTTP listener.

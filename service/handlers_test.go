@@ -9,6 +9,32 @@ import (
 	"testing"
 )
 
+// A path that ServeMux would redirect gets a problem: clients that follow redirects would otherwise
+// charge or reset another key.
+func TestPathsAreNotRedirected(t *testing.T) {
+	s, err := newServer(Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.close() })
+	handler := s.http()
+	for path, want := range map[string]int{
+		"//v1/take": http.StatusNotFound, "/v1/../v1/take": http.StatusNotFound,
+		"/v1": http.StatusNotFound, "/v1/keys/example": http.StatusNotFound,
+		"//healthcheck": http.StatusNotFound, "/-/healthy": http.StatusOK, "/auth": http.StatusOK,
+		"/v1/openapi.yaml": http.StatusOK,
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.URL.Path = path
+		handler.ServeHTTP(w, r)
+		kind := w.Header().Get("Content-Type")
+		if w.Code != want || want == http.StatusNotFound && kind != "application/problem+json" {
+			t.Errorf("%s: %d %s; want %d and a problem", path, w.Code, kind, want)
+		}
+	}
+}
+
 // A reload tells what is wrong with the files, so it asks for a token as /v1/ does.
 func TestReloadAsksForAToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rules.yaml")

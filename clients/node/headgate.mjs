@@ -34,7 +34,16 @@ export class Client {
 
   /** timeout limits a whole request, in seconds. */
   constructor(url = "http://127.0.0.1:8080", { token, timeout = 2 } = {}) {
-    this.#url = new URL(url).href.replace(/\/$/, "") + "/v1/";
+    let parsed;
+    try {
+      parsed = new URL(url);
+    } catch {
+      // reported below
+    }
+    if (!["http:", "https:"].includes(parsed?.protocol)) {
+      throw new TypeError(`url is "${url}"; want http://HOST:PORT or https://HOST:PORT`);
+    }
+    this.#url = parsed.href.replace(/\/$/, "") + "/v1/";
     this.#timeout = timeout * 1000;
     if (token) this.#headers.authorization = `Bearer ${token}`;
   }

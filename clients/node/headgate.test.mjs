@@ -82,6 +82,10 @@ test("errors", async () => {
   const other = new Client(url, { token: "other" });
   const refused = { name: "InvalidError", status: 401 };
   await assert.rejects(other.take({ rule: "login", key: "k" }), refused);
+  for (const bad of ["127.0.0.1:8080", "localhost:8080", "http://", "http://a b", "ftp://a"]) {
+    const message = `url is "${bad}"; want http://HOST:PORT or https://HOST:PORT`;
+    assert.throws(() => new Client(bad), { name: "TypeError", message });
+  }
 });
 
 test("connections are kept, and a server that does not answer is unavailable", async (t) => {

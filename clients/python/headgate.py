@@ -5,12 +5,13 @@ All durations are seconds. A wait of None means never.
 
 import http.client
 import json
+import select
 import threading
 import time
 import urllib.parse
 
-# A connection that was idle for longer is not used again, because the server may have closed it.
-# So a request is sent once: nothing is charged twice.
+# A connection that was idle for longer, or that the server has closed, is not used again. So a
+# request is sent once: nothing is charged twice.
 _MAX_IDLE = 20.0
 
 
@@ -40,9 +41,15 @@ class Denied(Error):
 
 
 class Answer(dict):
-    """An answer of the server, with its members as attributes, such as answer.allowed."""
+    """An answer of the server, with its members as attributes, such as answer.allowed.
+
+    A denial is false.
+    """
 
     _defaults = {"degraded": False, "shadow_denied": False, "wait": 0, "id": None}
+
+    def __bool__(self):
+        return self.get("allowed", True)
 
     def __getattr__(self, name):
         if name in self:
@@ -196,8 +203,10 @@ class Client:
 
     def _connect(self):
         connection = getattr(self._local, "connection", None)
-        if connection is not None and time.monotonic() - self._local.used <= _MAX_IDLE:
-            return connection
+        if connection is not None and connection.sock is not None:
+            idle = time.monotonic() - self._local.used
+            if idle <= _MAX_IDLE and not _is_readable(connection.sock):
+                return connection
         self.close()
         host, port = self._parts.hostname, self._parts.port
         if self._parts.scheme == "https":
@@ -211,5 +220,14 @@ class Client:
 
 
 def _target(rule, limit, key, **more):
-    named = {"limit": limit} if rule is None else {"rule": rule}
-    return dict(named, key=key, **more)
+    named = {"rule": rule, "limit": limit}  # the server refuses both, and none
+    return dict({n: v for n, v in named.items() if v is not None}, key=key, **more)
+
+
+def _is_readable(sock):
+    """Report whether an idle connection was closed: a server does not begin to speak."""
+    if not hasattr(select, "poll"):  # Windows, where select accepts any socket
+        return bool(select.select([sock], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,6 +1,7 @@
 """Tests of headgate.py against the server at HEADGATE_URL, with the rules of clients_test.go."""
 
 import os
+import select
 import socket
 import threading
 import unittest
@@ -30,6 +31,15 @@ class ClientTest(unittest.TestCase):
         self.assertTrue(600 < self.limits.take("login", self.key, max_wait=800).wait <= 720)
         with self.assertRaises(AttributeError):
             answer.allow
+
+    def test_denial_is_false(self):
+        answer = self.limits.take_all([{"rule": "login", "key": self.key, "cost": 5}])
+        self.assertTrue(answer and answer.results[0])
+        self.assertFalse(self.limits.take("login", self.key))
+        self.assertFalse(self.limits.peek("login", self.key).limits[0])
+        reservation = self.limits.reserve("tokens", self.key)
+        self.assertTrue(reservation and reservation.commit(1))
+        self.assertFalse(self.limits.reserve("tokens", self.key, 1001))
 
     def test_peek_refund_force_reset(self):
         self.limits.take("login", self.key, 3)
@@ -81,6 +91,12 @@ class ClientTest(unittest.TestCase):
             self.limits.take("login", self.key, cost=0)
         self.assertEqual((wrong.exception.status, wrong.exception.field), (400, "cost"))
         self.assertIn("cost is 0; want", str(wrong.exception))
+        with self.assertRaisesRegex(headgate.Invalid, "want one of rule and limit"):
+            self.limits.take("login", self.key, limit="5/s")
+        with self.assertRaisesRegex(headgate.Invalid, "rule is missing"):
+            self.limits.peek(key=self.key)
+        with self.assertRaisesRegex(headgate.Invalid, "key is missing"):
+            self.limits.acquire("exports")
         with self.assertRaises(headgate.Invalid) as wrong:
             headgate.Client(URL, token="other").take("login", self.key)
         self.assertEqual(wrong.exception.status, 401)
@@ -95,6 +111,30 @@ class ClientTest(unittest.TestCase):
         self.limits._local.used -= headgate._MAX_IDLE + 1  # as if it had been idle
         self.limits.take("tokens", self.key)
         self.assertNotEqual(self.limits._local.connection.sock.getsockname(), first)
+
+    def test_server_restarts(self):
+        requests = []
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 16"
+
+        def serve(listener):
+            for _ in range(2):  # each connection answers one request, and is closed
+                connection, _ = listener.accept()
+                with connection:
+                    requests.append(connection.recv(65536))
+                    connection.sendall(head + b'\r\n\r\n{"allowed":true}')
+
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.settimeout(10)
+            server = threading.Thread(target=serve, args=(listener,), daemon=True)
+            server.start()
+            client = headgate.Client("http://127.0.0.1:%d" % listener.getsockname()[1], timeout=10)
+            client.take("login", self.key)
+            idle = client._local.connection.sock
+            self.assertTrue(select.select([idle], [], [], 10)[0], "the connection was not closed")
+            self.assertTrue(client.take("login", self.key))
+            server.join()
+            client.close()
+        self.assertEqual(len(requests), 2)
 
     def test_threads(self):
         def take():

@@ -88,6 +88,7 @@ func TestPythonClient(t *testing.T) {
 	code := snippets(t, dir+"/README.md", "python")
 	code = strings.Replace(code, "http://127.0.0.1:8080", startAPI(t, ""), 1)
 	wantREADME(t, run(t, dir, env, python, "-c", code))
+	wantDenied(t, run(t, dir, env, python, "-c", code))
 }
 
 func TestNodeClient(t *testing.T) {
@@ -102,6 +103,15 @@ func TestNodeClient(t *testing.T) {
 	code := snippets(t, dir+"/README.md", "js")
 	code = strings.Replace(code, "http://127.0.0.1:8080", startAPI(t, ""), 1)
 	wantREADME(t, run(t, dir, nil, node, "--input-type=module", "--eval", code))
+	wantDenied(t, run(t, dir, nil, node, "--input-type=module", "--eval", code))
+}
+
+// wantDenied checks what the snippets print the second time, when the wait is denied.
+func wantDenied(t *testing.T, out string) {
+	t.Helper()
+	if !strings.Contains(out, "one of 2\n") || strings.Contains(out, "start in") {
+		t.Errorf("the README prints the second time\n%s\nwant no start", out)
+	}
 }
 
 // wantREADME checks what the snippets of a client print.

@@ -69,15 +69,17 @@ func TestOverridesAreShared(t *testing.T) {
 		return startServer(t, nil, append([]string{"headgate"}, append(serveOn,
 			"--config", file, "--store", store)...)...)
 	}
+	const peek = `{"rule":"login","key":"ip:192.0.2.1"}`
+	const ban = `{"rule":"login","key":"ip:192.0.2.*","ban":true}`
 	isBanned := func(s *server) bool {
-		return strings.Contains(run(t, ".", nil, curl, "-sS", "-d", `{"rule":"login","key":"k"}`,
+		return strings.Contains(run(t, ".", nil, curl, "-sS", "-d", peek,
 			"http://"+s.addresses["http"]+"/v1/peek"), `"limit":"ban"`)
 	}
 	a, b := start(), start()
 	if isBanned(a) || isBanned(b) {
 		t.Fatal("the key is banned at the start")
 	}
-	run(t, ".", nil, curl, "-fsS", "-X", "PUT", "-d", `{"rule":"login","key":"k*","ban":true}`,
+	run(t, ".", nil, curl, "-fsS", "-X", "PUT", "-d", ban,
 		"http://"+a.addresses["http"]+"/v1/overrides")
 	if !isBanned(a) {
 		t.Error("the server that was given the ban does not know it")

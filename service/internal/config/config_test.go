@@ -192,9 +192,18 @@ func TestFaults(t *testing.T) {
 
 func noVariables(string) (string, bool) { return "", false }
 
+// TestAllFaultsAtOnce: faults hide no others, and a fault of a key causes none in the overrides of
+// its rule.
 func TestAllFaultsAtOnce(t *testing.T) {
 	const text = "stor: memory\nwhen_store_fails: no\n" +
-		"rules:\n  - name: a\n    limits: [5/x, 6/y]\n    keys: ip\n"
+		"rules:\n  - name: a\n    limits: [5/x, 6/y]\n    keys: ip\n" +
+		"  - {name: b, key: ip, limits: 5/x}\n" +
+		"  - {name: c, key: [ip, user], limits: 5/m}\n" +
+		"overrides:\n" +
+		"  - {rule: a, key: \"ip:192.0.2.1\", ban: true}\n" +
+		"  - {rule: b, key: 192.0.2.1, ban: true}\n" +
+		"  - {rule: c, key: \"ip:192.0.2.1\", ban: true}\n" +
+		"  - {rule: b, key: \"ip:192.0.2.1\", ban: true}\n"
 	_, err := Parse("f", []byte(text), Options{})
 	if err == nil {
 		t.Fatal("no error")
@@ -204,7 +213,8 @@ func TestAllFaultsAtOnce(t *testing.T) {
 		place, _, _ := strings.Cut(line, ": ")
 		at = append(at, place)
 	}
-	if want := []string{"f:1", "f:2", "f:5", "f:5", "f:6"}; !reflect.DeepEqual(at, want) {
+	want := []string{"f:1", "f:2", "f:5", "f:5", "f:6", "f:7", "f:8", "f:11"}
+	if !reflect.DeepEqual(at, want) {
 		t.Errorf("faults at %v; want %v:\n%v", at, want, err)
 	}
 }

@@ -127,12 +127,12 @@ func (r *reader) list(n *yaml.Node, path string, item func(n *yaml.Node, path st
 	}
 }
 
-// texts reads a text, or a list of texts.
+// texts reads a text, or a list of texts. want says what a text is for.
 func (r *reader) texts(
-	n *yaml.Node, path string, item func(text string, n *yaml.Node, path string),
+	n *yaml.Node, path, want string, item func(text string, n *yaml.Node, path string),
 ) {
 	one := func(n *yaml.Node, path string) {
-		if text, ok := r.text(n, path); ok {
+		if text, ok := r.textFor(n, path, want); ok {
 			item(text, n, path)
 		}
 	}
@@ -148,7 +148,11 @@ func (r *reader) texts(
 
 // text reads a text, in which ${ has no meaning and is refused.
 func (r *reader) text(n *yaml.Node, path string) (string, bool) {
-	if !r.isText(n, path) {
+	return r.textFor(n, path, "text")
+}
+
+func (r *reader) textFor(n *yaml.Node, path, want string) (string, bool) {
+	if !r.isText(n, path, want) {
 		return "", false
 	}
 	if strings.Contains(n.Value, "${") {
@@ -159,14 +163,14 @@ func (r *reader) text(n *yaml.Node, path string) (string, bool) {
 	return n.Value, true
 }
 
-func (r *reader) isText(n *yaml.Node, path string) bool {
+func (r *reader) isText(n *yaml.Node, path, want string) bool {
 	// A time such as 2027-01-01T00:00:00Z has a tag of its own.
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" && n.Tag != "!!timestamp" {
-		r.faultf(n, path, "is %s; want text", kind(n))
+		r.faultf(n, path, "is %s; want %s", kind(n), want)
 		return false
 	}
 	if n.Value == "" {
-		r.faultf(n, path, "is empty; want text")
+		r.faultf(n, path, "is empty; want %s", want)
 		return false
 	}
 	return true
@@ -174,7 +178,7 @@ func (r *reader) isText(n *yaml.Node, path string) bool {
 
 // connection reads a text in which ${VAR} is replaced by the environment.
 func (r *reader) connection(n *yaml.Node, path string) (string, bool) {
-	if !r.isText(n, path) {
+	if !r.isText(n, path, "text") {
 		return "", false
 	}
 	var b strings.Builder

@@ -40,6 +40,9 @@ func (r *reader) rule(n *yaml.Node, path string) {
 	if len(r.faults) == before {
 		r.validate(n, path, &rule)
 	}
+	if len(r.faults) > before && len(rule.Key) == 0 {
+		rule.Key = unknownKey // there may be one under a wrong name
+	}
 	rule.Limits = rules.Named(rule.Name, rule.Limits)
 	r.nameRule(n, path, rule)
 	r.config.Rules = append(r.config.Rules, rule)
@@ -86,18 +89,19 @@ func (r *reader) nameRule(n *yaml.Node, path string, rule rules.Rule) {
 func (r *reader) match(n *yaml.Node, path string) (m rules.Match) {
 	r.mapping(n, path,
 		field{"method", func(n *yaml.Node, path string) {
-			r.texts(n, path, func(text string, n *yaml.Node, path string) {
+			r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
 				one := r.matching(n, path, []string{text}, nil, "")
 				m.Methods = append(m.Methods, one.Methods...)
 			})
 		}},
 		field{"path", func(n *yaml.Node, path string) {
-			if text, ok := r.text(n, path); ok {
+			const want = "one path; for several, a regular expression such as re:^/(a|b)$"
+			if text, ok := r.textFor(n, path, want); ok {
 				m.Path = r.matching(n, path, nil, nil, text).Path
 			}
 		}},
 		field{"host", func(n *yaml.Node, path string) {
-			r.texts(n, path, func(text string, n *yaml.Node, path string) {
+			r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
 				one := r.matching(n, path, nil, []string{text}, "")
 				m.Hosts = append(m.Hosts, one.Hosts...)
 			})
@@ -131,19 +135,26 @@ func parsed[T any](r *reader, n *yaml.Node, path string, parse func(string) (T, 
 	return value
 }
 
+// unknownKey is the key of a rule whose key has a fault.
+var unknownKey = []rules.KeyPart{{}}
+
 func (r *reader) key(n *yaml.Node, path string) (key []rules.KeyPart) {
-	r.texts(n, path, func(text string, n *yaml.Node, path string) {
+	before := len(r.faults)
+	r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
 		part, err := rules.ParseKeyPart(text)
 		if err != nil {
 			r.faultf(n, path, "%v", err)
 		}
 		key = append(key, part)
 	})
+	if len(r.faults) > before {
+		return unknownKey
+	}
 	return key
 }
 
 func (r *reader) limitTexts(n *yaml.Node, path string) (limits []headgate.Limit) {
-	r.texts(n, path, func(text string, n *yaml.Node, path string) {
+	r.texts(n, path, "a limit such as 5/m", func(text string, n *yaml.Node, path string) {
 		l, err := headgate.ParseLimit(text)
 		switch {
 		case err != nil:

@@ -80,7 +80,7 @@ func (r *reader) whenStoreFails(n *yaml.Node, path string) {
 }
 
 func (r *reader) trust(n *yaml.Node, path string) {
-	r.texts(n, path, func(text string, n *yaml.Node, path string) {
+	r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
 		p, err := netip.ParsePrefix(text)
 		if at, notPrefix := netip.ParseAddr(text); notPrefix == nil && at.Zone() == "" {
 			p, err = at.Prefix(at.BitLen())

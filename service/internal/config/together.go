@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/headgate/headgate/service/internal/envoy"
@@ -25,7 +26,6 @@ func (l *loader) checkTogether() {
 
 // checkOverrides checks that there are the rules of overrides, and that they have such keys.
 func (l *loader) checkOverrides() {
-	complete := len(l.faults) == 0 // and so the keys of the rules are known
 	byName := map[string]*rules.Rule{}
 	for i := range l.config.Rules {
 		byName[l.config.Rules[i].Name] = &l.config.Rules[i]
@@ -37,7 +37,7 @@ func (l *loader) checkOverrides() {
 		case rule == nil:
 			l.fault(at.place, at.field+".rule", strconv.Quote(o.Rule)+
 				" is not the name of a rule; want one that is in the files")
-		case complete:
+		case !slices.Equal(rule.Key, unknownKey):
 			if err := rule.CheckKey(o.Key); err != nil {
 				l.fault(at.place, at.field+".key", err.Error())
 			}

@@ -9,6 +9,8 @@ import (
 	_ "embed"
 	"errors"
 	"net/http"
+	"path"
+	"strings"
 	"sync/atomic"
 
 	"github.com/headgate/headgate"
@@ -45,6 +47,7 @@ type Handler struct {
 	options  Options
 	settings atomic.Pointer[settings]
 	mux      *http.ServeMux
+	serve    http.Handler // mux, behind CleanPaths
 	guard    *http.CrossOriginProtection
 }
 
@@ -68,6 +71,7 @@ func New(o Options, s Settings) (*Handler, error) {
 	h := &Handler{options: o, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection()}
 	h.Use(s)
 	h.routes()
+	h.serve = h.CleanPaths(h.mux)
 	return h, nil
 }
 
@@ -91,10 +95,14 @@ func (h *Handler) routes() {
 	h.path("/v1/overrides", http.MethodGet, h.listOverrides)
 	h.path("/v1/overrides/{rule}/{key...}", http.MethodDelete, h.deleteOverride)
 	h.mux.HandleFunc("GET /v1/openapi.yaml", serveOpenAPI)
-	h.mux.Handle("/", h.guarded(func(http.ResponseWriter, *http.Request) error {
-		return &problem{Status: http.StatusNotFound,
-			Detail: "the path does not exist; /v1/openapi.yaml lists all paths"}
-	}))
+	for _, pattern := range []string{"/v1/keys/{rule}", "/v1/overrides/{rule}", "/"} {
+		h.mux.Handle(pattern, h.guarded(noSuchPath)) // the mux would redirect the first two
+	}
+}
+
+func noSuchPath(http.ResponseWriter, *http.Request) error {
+	return &problem{Status: http.StatusNotFound,
+		Detail: "the path does not exist; /v1/openapi.yaml lists all paths"}
 }
 
 // path serves one method of a path, and refuses the others.
@@ -113,7 +121,24 @@ func (h *Handler) path(pattern, method string, f handlerFunc) {
 }
 
 // ServeHTTP serves a request for /v1/.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.serve.ServeHTTP(w, r) }
+
+// CleanPaths answers paths such as //v1/take with a problem, where a ServeMux would redirect them.
+// A client that follows the redirect to /v1/keys/RULE/a/b would reset another key than a//b.
+func (h *Handler) CleanPaths(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		was := r.URL.EscapedPath()
+		clean := cleanPath(was)
+		if was == clean {
+			next.ServeHTTP(w, r)
+			return
+		}
+		h.guarded(func(http.ResponseWriter, *http.Request) error {
+			return &problem{Status: http.StatusNotFound, Detail: "the path is " + quote(was) +
+				"; want " + quote(clean) + ", or %2F and %2E for slashes and dots in a key"}
+		}).ServeHTTP(w, r)
+	})
+}
 
 // handlerFunc serves a request, or returns an error before it has written anything.
 type handlerFunc func(http.ResponseWriter, *http.Request) error
@@ -139,6 +164,18 @@ func (h *Handler) Guard(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 		return nil
 	})
+}
+
+// cleanPath returns the path that a ServeMux would redirect to.
+func cleanPath(p string) string {
+	if !strings.HasPrefix(p, "/") {
+		p = "/" + p
+	}
+	clean := path.Clean(p)
+	if clean != "/" && strings.HasSuffix(p, "/") {
+		clean += "/"
+	}
+	return clean
 }
 
 func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {

@@ -16,7 +16,11 @@ func (h *Handler) putOverride(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := h.options.Rules.Terms(o.Rule, o.Key); err != nil {
+	terms, err := h.options.Rules.Terms(o.Rule, o.Key)
+	if err != nil {
+		return err
+	}
+	if err := checkKey(terms.Rule, o.Key); err != nil {
 		return err
 	}
 	o.By = h.by(r)
@@ -24,6 +28,18 @@ func (h *Handler) putOverride(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	replyJSON(w, appendOverride(newObject(), &o))
+	return nil
+}
+
+// checkKey returns a problem if no request can have a key of r. Programs choose the keys of a rule
+// without key.
+func checkKey(r *rules.Rule, key string) error {
+	if len(r.Key) == 0 {
+		return nil
+	}
+	if err := r.CheckKey(key); err != nil {
+		return &problem{Status: http.StatusBadRequest, Field: "key", Detail: "key: " + err.Error()}
+	}
 	return nil
 }
 

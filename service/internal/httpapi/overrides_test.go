@@ -81,6 +81,29 @@ func TestOverridesInvalid(t *testing.T) {
 	f.send("PUT", "/v1/overrides", `{"rule":"nobody","key":"k","ban":true}`).want(t, 404, "nobody")
 }
 
+// TestOverrideKeys: an override of a rule with a key is for keys that the rule makes, because a ban
+// that matches nobody is worse than none.
+func TestOverrideKeys(t *testing.T) {
+	f := start(t, nil, Settings{})
+	for key, want := range map[string]string{
+		"ip:10.1.2.0/24":     `want a pattern such as \"ip:10.1.2.*\"`,
+		"ip:2001:db8::1":     `want \"ip:2001:db8::/64\"`,
+		"10.1.1.1":           `want one such as \"ip:...\"`,
+		"IP:10.1.1.2":        `want one such as \"ip:...\"`,
+		"ip:::ffff:10.1.4.1": `want \"ip:10.1.4.1\"`,
+		"user:42":            `key: \"user:42\" is not a key of rule \"visits\"; want one such as \"ip:...\"`,
+		"":                   `want one such as \"ip:...\"`,
+	} {
+		f.send("PUT", "/v1/overrides", `{"rule":"visits","key":"`+key+`","ban":true}`).
+			want(t, 400, `"field":"key"`, want)
+	}
+	f.send("GET", "/v1/overrides", "").want(t, 200, `{"overrides":[]}`)
+	for _, key := range []string{"ip:10.1.1.2", "ip:10.1.2.*", "ip:2001:db8::/64", "*"} {
+		f.send("PUT", "/v1/overrides", `{"rule":"visits","key":"`+key+`","ban":true}`).want(t, 200)
+	}
+	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"user:42","ban":true}`).want(t, 200)
+}
+
 func TestResetKey(t *testing.T) {
 	f := start(t, nil, Settings{})
 	for path, key := range map[string]string{
@@ -92,4 +115,5 @@ func TestResetKey(t *testing.T) {
 		f.post("/v1/take", body).want(t, 200, `"allowed":true`)
 	}
 	f.send("DELETE", "/v1/keys/nobody/k", "").want(t, 404, "nobody")
+	f.send("DELETE", "/v1/keys/visits/", "").want(t, 400, "key is missing")
 }

@@ -34,16 +34,13 @@ func ttlField(to *time.Duration) field {
 
 // acquire takes one of the permits of a key, if one is free.
 func (h *Handler) acquire(w http.ResponseWriter, r *http.Request) error {
-	var t target
+	t := target{permit: true}
 	var ttl time.Duration
 	fields := []field{text("rule", &t.rule, maxRule), text("key", &t.key, maxKey), ttlField(&ttl)}
 	if err := h.read(w, r, &t, fields...); err != nil {
 		return err
 	}
 	t.cost = 1
-	if t.terms.Permits == 0 {
-		return badField("rule", quote(t.rule)+", which has no permits", "a rule with permits")
-	}
 	if t.banned() && t.enforced() {
 		h.observe(&t, rules.Denied, headgate.Decision{}, nil)
 		d := concurrency.Decision{RetryAfter: t.banEnds()}

@@ -34,6 +34,14 @@ func TestPermits(t *testing.T) {
 func TestPermitsInvalid(t *testing.T) {
 	f := start(t, nil, Settings{})
 	f.post("/v1/acquire", `{"rule":"login","key":"k"}`).want(t, 400, `"field":"rule"`, "which has no permits")
+	for path, body := range map[string]string{
+		"take": `{"rule":"exports","key":"k"}`, "peek": `{"rule":"exports","key":"k"}`,
+		"refund": `{"rule":"exports","key":"k"}`, "reserve": `{"rule":"exports","key":"k"}`,
+		"take-all": `{"requests":[{"rule":"login","key":"k"},{"rule":"exports","key":"k"}]}`,
+	} {
+		f.post("/v1/"+path, body).want(t, 400, `rule"}`, `rule is \"exports\"`,
+			"which has permits and no limits; want a rule with limits, or /v1/acquire")
+	}
 	f.post("/v1/acquire", `{"rule":"exports","ttl":0}`).want(t, 400, "ttl is 0; want a number of seconds from 0.001 to 86400")
 	f.post("/v1/acquire", `{"rule":"exports","cost":2}`).want(t, 400, "cost is an unknown field; want rule, key, ttl")
 	f.post("/v1/acquire", `{"rule":"nobody"}`).want(t, 404, `rule is \"nobody\"`)

@@ -65,7 +65,7 @@ func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
 		return badField("id", "damaged", "an id that /v1/reserve returned")
 	}
 	t := &target{rule: v.Rule, text: v.Limit, key: v.Key}
-	if err := h.resolve(t, ""); err != nil {
+	if err := h.find(t, ""); err != nil {
 		return err
 	}
 	a, refunded, err := h.settle(r.Context(), t, v, used)

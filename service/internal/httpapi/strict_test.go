@@ -25,6 +25,10 @@ func TestStrict(t *testing.T) {
 		{"take", `{"rule":7}`, "rule", "rule is 7; want a text of at most 200 bytes"},
 		{"take", `{"rule":null}`, "rule", "rule is null; want a text"},
 		{"take", `{"key":"k"}`, "rule", "rule is missing"},
+		{"take", `{"rule":"visits"}`, "key", "key is missing; want a key such as ip:192.0.2.1"},
+		{"take", `{"rule":"visits","key":""}`, "key", "key is missing"},
+		{"peek", `{"rule":"visits"}`, "key", "key is missing"},
+		{"take-all", `{"requests":[{"rule":"login"},{"rule":"visits"}]}`, "requests[1].key", "requests[1].key is missing"},
 		{"take", `{"rule":"login","limit":"5/m"}`, "limit", "one of rule and limit"},
 		{"take", `{"rule":"login","cost":0}`, "cost", "cost is 0; want a whole number from 1 to 9007199254740991"},
 		{"take", `{"rule":"login","cost":1.5}`, "cost", "cost is 1.5; want a whole number"},
@@ -67,7 +71,16 @@ func TestCharacters(t *testing.T) {
 
 func TestPaths(t *testing.T) {
 	f := start(t, nil, Settings{})
-	f.send("GET", "/v1/nothing", "").want(t, http.StatusNotFound, "/v1/openapi.yaml")
+	for _, path := range []string{"/v1/nothing", "/v1", "/v1/", "/v1/keys/login", "/v1/overrides/login"} {
+		f.send("DELETE", path, "").want(t, http.StatusNotFound, "/v1/openapi.yaml")
+	}
+	for path, want := range map[string]string{
+		"//v1/take": "/v1/take", "/v1/../v1/take": "/v1/take", "/v1/./take": "/v1/take", "//": "/",
+		"/v1/keys/login/a//b": "/v1/keys/login/a/b", "/v1/keys/login/a/../": "/v1/keys/login/",
+	} {
+		f.send("DELETE", path, "").want(t, http.StatusNotFound,
+			`the path is \"`+path+`\"; want \"`+want+`\"`)
+	}
 	for path, allow := range map[string]string{
 		"/v1/take": "POST", "/v1/overrides": "GET, PUT", "/v1/keys/login/k": "DELETE",
 	} {

@@ -16,6 +16,8 @@ type target struct {
 	key  string
 	cost int64
 
+	permit bool // a permit is asked for, not tokens
+
 	terms rules.Terms
 }
 
@@ -34,8 +36,30 @@ func (t *target) costField() field {
 	return number("cost", &t.cost, 1)
 }
 
-// resolve finds the limits of t. where is put before the names of fields in errors.
+// resolve finds what applies to t, and checks that it has a key and the kind of rule that the
+// request needs. where is put before the names of fields in errors.
 func (h *Handler) resolve(t *target, where string) error {
+	if err := h.find(t, where); err != nil {
+		return err
+	}
+	switch {
+	case t.key == "" && t.needsKey():
+		return badField(where+"key", "missing", "a key such as ip:192.0.2.1")
+	case t.permit && t.terms.Permits == 0:
+		return badField(where+"rule", quote(t.rule)+", which has no permits", "a rule with permits")
+	case !t.permit && len(t.terms.Limits) == 0:
+		return badField(where+"rule", quote(t.rule)+", which has permits and no limits",
+			"a rule with limits, or /v1/acquire")
+	}
+	return nil
+}
+
+// needsKey reports whether only a key tells the callers of t apart. A rule without key limits all
+// requests together.
+func (t *target) needsKey() bool { return t.rule == "" || len(t.terms.Rule.Key) > 0 }
+
+// find finds what applies to t.
+func (h *Handler) find(t *target, where string) error {
 	switch {
 	case t.rule == "" && t.text == "":
 		return badField(where+"rule", "missing", "the name of a rule in the file")

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -53,13 +54,59 @@ func (p KeyPart) checkValue(value string) error {
 	if p.Source != "ip" || value == "unknown" {
 		return nil
 	}
-	text, _, _ := strings.Cut(value, "/")
+	text, _, isNetwork := strings.Cut(value, "/")
 	at, err := netip.ParseAddr(text)
 	if err != nil {
 		return errors.New(`"ip:" and an address, or a pattern with *`)
 	}
-	if want := string(appendAddress(nil, at, p.Bits)); value != want {
-		return fmt.Errorf(`"ip:%s", as the rule counts this address`, want)
+	want := string(appendAddress(nil, at, p.Bits))
+	if value == want {
+		return nil
 	}
-	return nil
+	if network, err := netip.ParsePrefix(value); isNetwork && err == nil && p.splits(network) {
+		return wantPattern(network)
+	}
+	return fmt.Errorf(`"ip:%s", as the rule counts this address`, want)
+}
+
+// splits reports whether the addresses of network have several keys.
+func (p KeyPart) splits(network netip.Prefix) bool {
+	first := string(appendAddress(nil, network.Addr(), p.Bits))
+	counted, err := netip.ParsePrefix(first)
+	if err != nil { // an address by itself
+		return !network.IsSingleIP()
+	}
+	return network.Bits() < counted.Bits()
+}
+
+// wantPattern says how to write an override for all keys in network.
+func wantPattern(network netip.Prefix) error {
+	network = network.Masked()
+	at, step, separator := network.Addr(), 16, ":"
+	if at.Is4() {
+		step, separator = 8, "."
+	}
+	text := at.StringExpanded()
+	parts := strings.Split(text, separator)[:network.Bits()/step]
+	for i, part := range parts {
+		parts[i] = cmp.Or(strings.TrimLeft(part, "0"), "0")
+	}
+	start := strings.Join(parts, separator)
+	if network.Bits()%step != 0 || start == "" || at.Is6() && isShortened(parts) {
+		return errors.New("one override for each key in it, or patterns with *")
+	}
+	return fmt.Errorf(`a pattern such as "ip:%s%s*"`, start, separator)
+}
+
+// isShortened reports whether keys in the network that groups begin may be written with :: in them,
+// so that a pattern would miss some.
+func isShortened(groups []string) bool {
+	last := ""
+	for _, g := range groups {
+		if g == "0" && last == "0" {
+			return true
+		}
+		last = g
+	}
+	return last == "0"
 }
