@@ -8,6 +8,8 @@
 //	report, err := replay.Run(ctx, replay.Config{Limits: []headgate.Limit{limit}},
 //		replay.Log{Name: "access.log", Reader: file})
 //
+// [Size] finds the limits that logs need.
+//
 // A log is read once, from its beginning to its end. Memory grows with the number of different
 // keys (about 160 bytes each, for a short key and one limit), but not with the number of lines.
 package replay
@@ -73,12 +75,23 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 		return nil, err
 	}
 	names := newNames()
+	tally := newTally(c.Limits, names)
+	sources, err := read(ctx, c, names, logs, func(r record) error { return tally.add(ctx, r) })
+	if err != nil {
+		return nil, err
+	}
+	return tally.report(c, sources)
+}
+
+// read calls use with each request of logs, in the order of time.
+func read(
+	ctx context.Context, c Config, names *names, logs []Log, use func(record) error,
+) ([]*source, error) {
 	progress := &progress{ended: ctx.Err, report: c.Progress}
 	sources := make([]*source, len(logs))
 	for i, log := range logs {
 		sources[i] = newSource(log, c, names, progress)
 	}
-	tally := newTally(c.Limits, names)
 	merged, err := newMerge(sources)
 	for err == nil {
 		var r record
@@ -86,12 +99,9 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 		if r, ok, err = merged.next(); !ok {
 			break
 		}
-		err = tally.add(ctx, r)
+		err = use(r)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return tally.report(c, sources)
+	return sources, err
 }
 
 // fill sets the defaults of c, and returns an error if it is invalid.
@@ -104,6 +114,11 @@ func (c *Config) fill() error {
 			return err
 		}
 	}
+	return c.fillReading()
+}
+
+// fillReading does the same for all but the limits.
+func (c *Config) fillReading() error {
 	if c.Format > W3C {
 		return &headgate.InvalidError{Field: "format", Value: fmt.Sprint(uint8(c.Format)), Want: formatNames}
 	}

@@ -11,19 +11,25 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Report is the result of a replay. Lines is Requests plus Skipped.
+// Traffic is what logs hold. Lines is Requests plus Skipped.
+type Traffic struct {
+	Files          []File `json:"files"`
+	By             By     `json:"by"`
+	Lines          int64  `json:"lines"`
+	Requests       int64  `json:"requests"`
+	Keys           int64  `json:"keys"`
+	Skipped        int64  `json:"skipped"`
+	SkippedReasons []Skip `json:"skipped_reasons"` // the most frequent first
+	Late           int64  `json:"late"`            // requests that ran later than recorded, see Config.Reorder
+	Span           *Span  `json:"span"`            // nil without requests
+	Peak           *Peak  `json:"peak"`            // nil without requests
+}
+
+// Report is the result of a replay.
 type Report struct {
-	Files          []File   `json:"files"`
-	By             By       `json:"by"`
-	Lines          int64    `json:"lines"`
-	Requests       int64    `json:"requests"`
-	Keys           int64    `json:"keys"`
-	Skipped        int64    `json:"skipped"`
-	SkippedReasons []Skip   `json:"skipped_reasons"` // the most frequent first
-	Late           int64    `json:"late"`            // requests that ran later than recorded, see Config.Reorder
-	Span           *Span    `json:"span"`            // nil without requests
-	Peak           *Peak    `json:"peak"`            // nil without requests
-	Limits         []Result `json:"limits"`          // in the order of Config.Limits
+	Traffic
+
+	Limits []Result `json:"limits"` // in the order of Config.Limits
 }
 
 // File is one of the logs.
@@ -99,7 +105,20 @@ func validText(s string) string {
 }
 
 func (t *tally) report(c Config, sources []*source) (*Report, error) {
-	r := &Report{Files: []File{}, By: c.By, Requests: t.requests, Keys: int64(len(t.asked))}
+	traffic, err := t.traffic(c.By, sources)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{Traffic: traffic}
+	for _, trial := range t.trials {
+		r.Limits = append(r.Limits, trial.result(t, r.Skipped, c.Top))
+	}
+	return r, nil
+}
+
+// traffic returns what the logs hold.
+func (t *count) traffic(by By, sources []*source) (Traffic, error) {
+	r := Traffic{Files: []File{}, By: by, Requests: t.requests, Keys: int64(len(t.asked))}
 	for _, s := range sources {
 		r.Files = append(r.Files, File{s.name, s.format, s.lines.number})
 		r.Lines += s.lines.number
@@ -112,19 +131,15 @@ func (t *tally) report(c Config, sources []*source) (*Report, error) {
 	if r.Requests > 0 {
 		r.Span = &Span{time.UnixMicro(t.from).UTC(), time.UnixMicro(t.to).UTC()}
 		r.Peak = &t.peak
-	} else if err := nothingUsed(r); err != nil {
-		return nil, err
+		return r, nil
 	}
-	for _, trial := range t.trials {
-		r.Limits = append(r.Limits, trial.result(t, r.Skipped, c.Top))
-	}
-	return r, nil
+	return r, nothingUsed(r.SkippedReasons)
 }
 
 // nothingUsed returns an error if no line could be replayed: a report of 0 denied would look
 // as if the limit was fine.
-func nothingUsed(r *Report) error {
-	for _, k := range r.SkippedReasons {
+func nothingUsed(skips []Skip) error {
+	for _, k := range skips {
 		if k.Reason != whyBlank && k.Reason != whyHeader {
 			return fmt.Errorf("%s: no line can be replayed; line %d: %s", k.File, k.FirstLine, k.Reason)
 		}

@@ -28,16 +28,22 @@ func (n *names) id(key []byte) uint32 {
 	return id
 }
 
-// tally decides each record under all limits and counts the decisions.
-type tally struct {
-	names    *names
+// count counts the requests, by key and in all.
+type count struct {
 	asked    []int64 // by key
 	requests int64
 	from, to int64 // the first and the last record
 	second   int64 // of the last record,
 	inSecond int64 // and the records in it
 	peak     Peak
-	trials   []*trial
+}
+
+// tally decides each record under all limits and counts the decisions.
+type tally struct {
+	count
+
+	names  *names
+	trials []*trial
 }
 
 // trial is one of the limits. It has its own store, so that limits with the same name do not
@@ -62,7 +68,7 @@ func newTally(limits []headgate.Limit, n *names) *tally {
 
 // add decides r, which is not earlier than the record before.
 func (t *tally) add(ctx context.Context, r record) error {
-	t.count(r)
+	t.count.add(r)
 	q := headgate.Request{Key: t.names.keys[r.key], Cost: 1, At: time.UnixMicro(r.at)}
 	for _, trial := range t.trials {
 		q.Limit = trial.limit
@@ -77,7 +83,8 @@ func (t *tally) add(ctx context.Context, r record) error {
 	return nil
 }
 
-func (t *tally) count(r record) {
+// add counts r, which is not earlier than the record before.
+func (t *count) add(r record) {
 	if t.requests == 0 {
 		t.from = r.at
 	}

@@ -50,7 +50,6 @@ func (s *server) buildEnvoy() {
 		o = envoy.Options{
 			NearLimitRatio:    float32(l.NearLimitRatio),
 			LocalCacheBytes:   l.LocalCacheBytes,
-			KeyPrefix:         l.KeyPrefix,
 			StopWhenOverLimit: l.StopWhenOver,
 			ShadowMode:        l.Shadow,
 			QuotaMode:         l.Quota,
@@ -121,8 +120,7 @@ func (s *server) openGRPC(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The listener bounds the connections. It needs one more to replace one.
-	o := grpcserver.Options{TLS: config, MaxConnections: s.o.Connections + 1}
+	o := grpcserver.Options{TLS: config}
 	if s.env != nil {
 		o.MaxConnectionAge, o.MaxConnectionAgeGrace = s.env.MaxAge, s.env.MaxAgeGrace
 	}

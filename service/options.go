@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/headgate/headgate/service/internal/config"
@@ -44,6 +45,8 @@ type Options struct {
 
 	// Environment holds the variables of envoyproxy/ratelimit; nil: they do not count.
 	Environment *Environment
+
+	hangups <-chan os.Signal // each one reads the files again
 }
 
 // Proxy says where requests are limited and then passed on to.

@@ -63,6 +63,7 @@ func (s *server) apply(c *config.Config) error {
 	}
 	s.warnOfUnused(c)
 	s.health.set(waitsForConfig, false)
+	s.loaded = true
 	return nil
 }
 
@@ -99,6 +100,7 @@ func (s *server) newWatcher() *watch.Watcher {
 		Load:        s.reload,
 		Report:      s.reported,
 		Loaded:      s.first.Hash,
+		Signals:     s.o.hangups,
 	}
 	if s.builtIn() || s.xds() {
 		o.Directories = func() []string { return nil }
@@ -131,5 +133,9 @@ func (s *server) reported(err error) {
 	}
 	s.metrics.Loaded("", time.Time{}, err)
 	s.envoyMetrics.Statistics.ConfigLoadError.Add(1)
+	if !s.loaded {
+		s.log.Error("the configuration is invalid; there is none in force", "error", err)
+		return
+	}
 	s.log.Error("the new configuration is invalid; the current one stays in force", "error", err)
 }

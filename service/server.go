@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -31,6 +32,7 @@ type server struct {
 	log       *slog.Logger
 	first     *config.Config // as the files were at the start
 	firstErr  error          // why they could not be read; the server waits for better ones
+	loaded    bool           // there is a configuration in force
 	stores    *stores
 	native    headgate.Store // for rules
 	shared    headgate.Store // for Envoy's dialect
@@ -188,13 +190,10 @@ func (s *server) openStores() (*stores, error) {
 	if s.env != nil && s.o.Store == "" {
 		return openEnvironment(s.env)
 	}
-	url := s.first.Store
-	if s.o.Store != "" {
-		url = s.o.Store
+	if s.env != nil && s.env.Limiter.KeyPrefix != "" {
+		s.log.Warn("CACHE_KEY_PREFIX is set and has no effect: --store is given as well")
 	}
-	if url == "" {
-		url = "memory:"
-	}
+	url := cmp.Or(s.o.Store, s.first.Store, "memory:")
 	return openURL(url, s.first.WhenStoreFails, s.log)
 }
 

@@ -123,7 +123,7 @@ class Client:
             self._headers["Authorization"] = "Bearer " + token
         self._local = threading.local()
 
-    def take(self, rule=None, key="", cost=1, limit=None, max_wait=0, force=False):
+    def take(self, rule=None, key="", cost=None, limit=None, max_wait=0, force=False):
         """Take cost tokens of key, under a rule of the server or an inline limit."""
         body = _target(rule, limit, key, cost=cost)
         if max_wait:
@@ -144,11 +144,11 @@ class Client:
         answer["limits"] = [Answer(state) for state in answer["limits"]]
         return answer
 
-    def refund(self, rule=None, key="", cost=1, limit=None):
+    def refund(self, rule=None, key="", cost=None, limit=None):
         """Return cost tokens to key."""
         return self._post("refund", _target(rule, limit, key, cost=cost))
 
-    def reserve(self, rule=None, key="", cost=1, limit=None, max_wait=0):
+    def reserve(self, rule=None, key="", cost=None, limit=None, max_wait=0):
         """Reserve an estimated cost. Use it in a with statement, and commit the real cost."""
         body = _target(rule, limit, key, cost=cost)
         if max_wait:
@@ -220,8 +220,8 @@ class Client:
 
 
 def _target(rule, limit, key, **more):
-    named = {"rule": rule, "limit": limit}  # the server refuses both, and none
-    return dict({n: v for n, v in named.items() if v is not None}, key=key, **more)
+    named = dict(more, rule=rule, limit=limit)  # the server refuses both, and none
+    return dict({n: v for n, v in named.items() if v is not None}, key=key)
 
 
 def _is_readable(sock):

@@ -174,7 +174,7 @@ func TestProgress(t *testing.T) {
 		width int
 	}{{100, 40}, {100, 80}, {-1, 40}, {-1, 80}, {0, 80}} {
 		var w bytes.Buffer
-		bar := newBar(&w, c.size, c.width)
+		bar := newBar(&w, "replay", c.size, c.width)
 		if err := bar.Set64(50); err != nil {
 			t.Error(err)
 		}
@@ -188,9 +188,10 @@ func TestProgress(t *testing.T) {
 		}
 	}
 	var w bytes.Buffer
-	p := newProgress(&w, 100)
+	p := newProgress(&w, "replay", 100)
 	p.begun = time.Time{}
-	p.show(50)
+	p.read.Store(50)
+	p.show()
 	p.clear()
 	if w.Len() > 0 {
 		t.Errorf("drawn without a terminal: %q", w.String())

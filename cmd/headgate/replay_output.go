@@ -12,7 +12,7 @@ import (
 
 // printReport writes r as text, at most width columns wide if width is not 0.
 func printReport(w io.Writer, r *replay.Report, width int) {
-	printLog(w, r, width)
+	printLog(w, &r.Traffic, width)
 	if r.Requests == 0 {
 		return
 	}
@@ -24,7 +24,7 @@ func printReport(w io.Writer, r *replay.Report, width int) {
 }
 
 // printLog prints what the logs hold.
-func printLog(w io.Writer, r *replay.Report, width int) {
+func printLog(w io.Writer, r *replay.Traffic, width int) {
 	line := func(label, format string, a ...any) {
 		printFolded(w, fmt.Sprintf("%-10s", label), fmt.Sprintf(format, a...), width)
 	}
@@ -53,10 +53,10 @@ func printLog(w io.Writer, r *replay.Report, width int) {
 
 // tooLate reports whether more than 1 % of the requests were decided at a wrong time, so that
 // the report means nothing.
-func tooLate(r *replay.Report) bool { return r.Late > 0 && 100*r.Late > r.Requests }
+func tooLate(r *replay.Traffic) bool { return r.Late > 0 && 100*r.Late > r.Requests }
 
 // lateError returns an error if r means nothing, which says what would help.
-func lateError(r *replay.Report, reorder time.Duration) error {
+func lateError(r *replay.Traffic, reorder time.Duration) error {
 	if !tooLate(r) {
 		return nil
 	}

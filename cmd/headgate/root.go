@@ -23,7 +23,7 @@ Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read,
 store is unavailable), 130 interrupted, 143 terminated.`
 
 // verbs are the names of the verbs, for errors.
-const verbs = "check, demo, exec, keys, peek, pipe, replay, reset, serve, top, version"
+const verbs = "check, demo, exec, keys, peek, pipe, replay, reset, serve, size, top, version"
 
 // newRoot makes the command for the command line args.
 func newRoot(args []string) *cobra.Command {
@@ -34,6 +34,7 @@ func newRoot(args []string) *cobra.Command {
 		Version: version(),
 		Example: `  headgate demo
   headgate serve --config rules.yaml
+  headgate size access.log
   headgate replay --limit 60/m access.log
   headgate check --limit 10/s --key user:42 --store redis://localhost:6379
   seq 1 20 | headgate pipe --limit 5/s`,
@@ -52,7 +53,7 @@ func newRoot(args []string) *cobra.Command {
 	})
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newDemo(), newReplay(), newCheck(), newPeek(), newReset(),
+	root.AddCommand(newServe(), newDemo(), newReplay(), newSize(), newCheck(), newPeek(), newReset(),
 		newKeys(), newTop(), newPipe(), newExec(), newVersion())
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -22,7 +22,9 @@ func (failing) Take(context.Context, headgate.Request) (headgate.Decision, error
 // verdict is the last of n decisions about one key.
 func verdict(t *testing.T, store headgate.Store, n int, cost int64) rules.Verdict {
 	t.Helper()
-	set, err := rules.NewSet([]rules.Rule{{Name: "r", Limits: []headgate.Limit{headgate.PerHour(1)}}})
+	set, err := rules.NewSet([]rules.Rule{{
+		Name: "r", Limits: []headgate.Limit{headgate.PerHour(1)}, Cost: rules.Cost{Fixed: cost},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +32,7 @@ func verdict(t *testing.T, store headgate.Store, n int, cost int64) rules.Verdic
 	e.Use(set)
 	var v rules.Verdict
 	for range n {
-		if v, err = e.Take(t.Context(), "r", "all", cost); err != nil {
+		if v, err = e.Decide(t.Context(), &rules.Request{Path: "/"}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -110,13 +110,8 @@ func (r *reloader) load() (*tls.Config, error) {
 	if r.files.ClientCA == "" {
 		return config, nil
 	}
-	pem, err := os.ReadFile(r.files.ClientCA)
-	if err != nil {
+	if config.ClientCAs, err = pool(r.files.ClientCA); err != nil {
 		return nil, fmt.Errorf("tls: the authorities of clients cannot be read: %w", err)
-	}
-	config.ClientCAs = x509.NewCertPool()
-	if !config.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("tls: %s has no certificate; want PEM", r.files.ClientCA)
 	}
 	config.ClientAuth = tls.RequireAndVerifyClientCert
 	if r.files.ClientSAN != "" {

@@ -154,6 +154,7 @@ func TestEveryName(t *testing.T) {
 func TestRedisTLS(t *testing.T) {
 	for _, r := range []Redis{
 		{TLS: true, CA: "nowhere"},
+		{TLS: true, CA: "environment.go"}, // which holds no certificate
 		{TLS: true, Cert: "nowhere", Key: "nowhere"},
 	} {
 		if _, err := r.Client(); err == nil || !strings.HasPrefix(err.Error(), "REDIS_TLS_") {

@@ -5,10 +5,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
+	"github.com/headgate/headgate/service/internal/certs"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -118,26 +118,9 @@ func (r *Redis) tlsConfig() (*tls.Config, error) {
 	if !r.TLS {
 		return nil, nil //nolint:nilnil // no TLS is a configuration
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if r.CA != "" {
-		pem, err := os.ReadFile(r.CA)
-		if err != nil {
-			return nil, fmt.Errorf("REDIS_TLS_CACERT: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("REDIS_TLS_CACERT: %s has no certificate; want PEM", r.CA)
-		}
-	}
-	if r.Cert != "" || r.Key != "" {
-		if _, err := tls.LoadX509KeyPair(r.Cert, r.Key); err != nil {
-			return nil, fmt.Errorf("REDIS_TLS_CLIENT_CERT and REDIS_TLS_CLIENT_KEY: %w", err)
-		}
-		// Read for each connection, so that a renewed certificate is used.
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			cert, err := tls.LoadX509KeyPair(r.Cert, r.Key)
-			return &cert, err
-		}
+	config, err := certs.Client(r.CA, r.Cert, r.Key)
+	if err != nil {
+		return nil, fmt.Errorf("REDIS_TLS_CACERT, REDIS_TLS_CLIENT_CERT, REDIS_TLS_CLIENT_KEY: %w", err)
 	}
 	if r.SkipHostnameVerify {
 		config.InsecureSkipVerify = true // the certificate is verified below, its name is not

@@ -13,7 +13,6 @@ import (
 type Options struct {
 	NearLimitRatio    float32 // of a limit, above which hits count as near_limit; 0: 0.8
 	LocalCacheBytes   int     // of memory for denials until their window ends; 0: none
-	KeyPrefix         string  // of the keys of counters
 	StopWhenOverLimit bool    // charge all descriptors of a request or none
 	ShadowMode        bool    // deny nothing, and count what would be denied
 	QuotaMode         bool    // treat every descriptor as if it had quota_mode
@@ -25,10 +24,7 @@ type Options struct {
 	ResetHeader     string
 }
 
-const (
-	maxDescriptors = 1000
-	maxHits        = 1 << 53
-)
+const maxDescriptors = 1000
 
 // RequestError is the error of a request that cannot be decided, whatever the store holds. Any
 // other error of [Limiter.Decide] is the store's.
@@ -174,9 +170,7 @@ func (l *Limiter) prepare(w *work, c *Config, req *Request) error {
 		if err := l.find(w, &w.items[i], root, &req.Descriptors[i]); err != nil {
 			return err
 		}
-		if err := w.items[i].charge(req, &req.Descriptors[i]); err != nil {
-			return err
-		}
+		w.items[i].charge(req, &req.Descriptors[i])
 	}
 	w.replace()
 	l.plan(w)
@@ -227,32 +221,27 @@ func (l *Limiter) override(w *work, it *item, root *node, d *Descriptor) error {
 
 func (l *Limiter) addKey(w *work, it *item, domain string, d *Descriptor) {
 	it.keyFrom = len(w.keys)
-	w.keys = append(w.keys, l.options.KeyPrefix...)
 	w.keys = appendKey(w.keys, domain, d, w.steps)
 	it.keyTo = len(w.keys)
 }
 
 // charge sets what it costs.
-func (it *item) charge(req *Request, d *Descriptor) error {
+func (it *item) charge(req *Request, d *Descriptor) {
 	it.hits = max(1, uint64(req.HitsAddend))
 	if d.HasHits {
 		it.hits = d.Hits
 	}
 	if it.rule == nil {
-		return nil
-	}
-	if it.hits > maxHits {
-		return RequestError(fmt.Sprintf("hits_addend is %d; want at most %d", it.hits, maxHits))
+		return
 	}
 	it.cost = int64(it.hits)
-	if d.Negative {
+	if d.Negative && d.HasHits {
 		it.cost = -it.cost
 	}
 	// Denied hits count, as upstream has it. A limit in Headgate's text form counts what it
 	// grants; but hits that come with the descriptor may be known only after the work is done,
 	// and are charged in any case.
 	it.force = it.rule.window > 0 || d.HasHits
-	return nil
 }
 
 // replace drops the limits that others of the same request replace.

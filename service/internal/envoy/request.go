@@ -15,9 +15,9 @@ type Request struct {
 type Descriptor struct {
 	Entries  []Entry
 	Override *Override // a limit in the request, which replaces that of the configuration
-	Hits     uint64    // valid if HasHits; 0 is a look that counts nothing
+	Hits     uint64    // below 2^53, valid if HasHits; 0 is a look that counts nothing
 	HasHits  bool
-	Negative bool // Hits are refunded
+	Negative bool // Hits are refunded, if there are any
 }
 
 // Entry is one key and value of a descriptor.

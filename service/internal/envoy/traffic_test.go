@@ -110,11 +110,11 @@ descriptors:
 	f.want("over: over/0,ok/0", desc("a=1"), desc("z=1"))
 	f.counted("a", "total_hits=5 over_limit=1 near_limit=1 within_limit=4")
 
-	f = newFixtureWith(t, main, second, Options{StopWhenOverLimit: true, KeyPrefix: "p:"}, text)
-	f.want("ok: ok/3,ok/1,ok/1", desc("a=1"), desc("b=1"), desc("z=1"))
-	f.want("ok: ok/2", desc("a=1"))
-	f.want("over: ok/2,over/0,ok/1", desc("a=1"), hits(3, desc("b=1")), desc("z=1"))
-	f.want("ok: ok/1,ok/0", desc("a=1"), desc("b=1"))
+	f = newFixtureWith(t, main, second, Options{StopWhenOverLimit: true}, text)
+	f.want("ok: ok/3,ok/1,ok/1", desc("a=2"), desc("b=2"), desc("z=2"))
+	f.want("ok: ok/2", desc("a=2"))
+	f.want("over: ok/2,over/0,ok/1", desc("a=2"), hits(3, desc("b=2")), desc("z=2"))
+	f.want("ok: ok/1,ok/0", desc("a=2"), desc("b=2"))
 }
 
 func TestReloadUnderTraffic(t *testing.T) {

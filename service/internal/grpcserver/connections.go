@@ -4,8 +4,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-
-	"golang.org/x/net/netutil"
 )
 
 // connections are those that are open. grpc-go has no hold on a connection whose client has not
@@ -13,11 +11,6 @@ import (
 type connections struct {
 	mu   sync.Mutex
 	open map[*connection]struct{}
-}
-
-// bound returns l with at most n connections at once, which are kept in c.
-func (c *connections) bound(l net.Listener, n int) net.Listener {
-	return boundListener{netutil.LimitListener(l, n), c}
 }
 
 // closeSilent closes the connections on which nothing was received.
@@ -39,13 +32,13 @@ func (c *connections) close(which func(*connection) bool) {
 	}
 }
 
-type boundListener struct {
+type listener struct {
 	net.Listener
 	connections *connections
 }
 
-// Accept waits for a connection, and while there are too many.
-func (l boundListener) Accept() (net.Conn, error) {
+// Accept waits for a connection.
+func (l listener) Accept() (net.Conn, error) {
 	raw, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -72,7 +65,7 @@ func (c *connection) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection and makes room for another.
+// Close closes the connection.
 func (c *connection) Close() error {
 	c.connections.mu.Lock()
 	delete(c.connections.open, c)

@@ -234,26 +234,3 @@ func TestPingFlood(t *testing.T) {
 		t.Errorf("%q, want the end of the connection", got)
 	}
 }
-
-func TestConnectionsAreBounded(t *testing.T) {
-	_, address := serve(t, deciderFunc(echo), Options{MaxConnections: 2})
-	first, second, third := dialRaw(t, address), dialRaw(t, address), dialRaw(t, address)
-	for _, r := range []*raw{first, second} {
-		r.headers(1)
-		r.message(1)
-		if got := r.until(1); got != "0" {
-			t.Fatalf("within the bound: %q", got)
-		}
-	}
-	third.headers(1)
-	third.message(1)
-	third.do(third.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)))
-	if got := third.until(1); got != "closed" {
-		t.Errorf("above the bound: %q, want to wait", got)
-	}
-	third.do(third.conn.SetReadDeadline(time.Now().Add(10 * time.Second)))
-	first.conn.Close()
-	if got := third.until(1); got != "0" {
-		t.Errorf("when there is room: %q", got)
-	}
-}

@@ -30,8 +30,7 @@ type Options struct {
 	MaxConnectionAge      time.Duration
 	MaxConnectionAgeGrace time.Duration
 
-	MaxConnections int // at once, further ones wait to be accepted; 0: 10,000
-	MaxStreams     int // requests at once on a connection; 0: 1,000
+	MaxStreams int // requests at once on a connection; 0: 1,000
 }
 
 // What every server is bounded by. A request is some hundred bytes long, its header fields less
@@ -40,8 +39,7 @@ const (
 	maxMessage    = 64 << 10
 	maxHeaderList = 16 << 10
 
-	maxConnections = 10_000
-	maxStreams     = 1_000
+	maxStreams = 1_000
 
 	handshakeTimeout = 10 * time.Second
 	maxIdle          = time.Hour        // of a connection without requests
@@ -69,9 +67,6 @@ type Server struct {
 
 // New returns a server that decides by d.
 func New(d Decider, o Options) *Server {
-	if o.MaxConnections <= 0 {
-		o.MaxConnections = maxConnections
-	}
 	if o.MaxStreams <= 0 || o.MaxStreams > math.MaxInt32 {
 		o.MaxStreams = maxStreams
 	}
@@ -120,9 +115,9 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 }
 
 // Serve answers requests on l until the server stops, and closes l. It may be called for several
-// listeners; each has its own bound of connections. It returns nil if the server was stopped.
+// listeners, which bound their connections. It returns nil if the server was stopped.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.grpc.Serve(s.connections.bound(l, s.options.MaxConnections)); err != nil {
+	if err := s.grpc.Serve(listener{l, &s.connections}); err != nil {
 		return fmt.Errorf("grpc: serving %s: %w", l.Addr(), err)
 	}
 	return nil

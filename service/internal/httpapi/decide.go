@@ -65,7 +65,7 @@ func (h *Handler) enforce(
 		requests = a.appendRequests(requests, o, charge)
 	}
 	decisions := make([]headgate.Decision, len(requests))
-	if err := take(ctx, h.options.Store, requests, decisions); err != nil {
+	if err := rules.Take(ctx, h.options.Store, requests, decisions); err != nil {
 		return false, err
 	}
 	granted = charge && headgate.Granted(requests, decisions)
@@ -105,7 +105,7 @@ func (h *Handler) shadow(ctx context.Context, a *answer, o order, charge bool) {
 	}
 	requests := a.appendRequests(nil, o, charge)
 	a.decisions = make([]headgate.Decision, len(requests))
-	if a.err = take(ctx, h.options.Store, requests, a.decisions); a.err != nil {
+	if a.err = rules.Take(ctx, h.options.Store, requests, a.decisions); a.err != nil {
 		a.decisions = nil
 	}
 }
@@ -135,20 +135,6 @@ func (a *answer) appendRequests(rs []headgate.Request, o order, charge bool) []h
 // charged reports whether a, decided by itself, was charged.
 func (a *answer) charged() bool {
 	return a.allowed && a.err == nil && (a.target.enforced() || a.fits(0))
-}
-
-// take decides requests together, in one trip.
-func take(
-	ctx context.Context, s headgate.Store, rs []headgate.Request, ds []headgate.Decision,
-) (err error) {
-	switch len(rs) {
-	case 0:
-		return nil
-	case 1:
-		ds[0], err = s.Take(ctx, rs[0])
-		return err
-	}
-	return s.TakeAll(ctx, rs, ds)
 }
 
 // fits reports whether the limits of a would grant it within maxWait.

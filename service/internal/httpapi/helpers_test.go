@@ -31,6 +31,7 @@ type server struct {
 //	exports  2 permits
 //	trial    1/m in shadow
 //	unused   1/m, off
+//	costly   100/h, of which a request takes 5
 //	visits   5/m for each ip
 func start(t *testing.T, store headgate.Store, s Settings) *server {
 	t.Helper()
@@ -56,6 +57,7 @@ func build(t *testing.T, store headgate.Store, s Settings) *server {
 		{Name: "exports", Permits: 2},
 		{Name: "trial", Limits: limits(t, "1/m"), Mode: rules.Shadow},
 		{Name: "unused", Limits: limits(t, "1/m"), Mode: rules.Off},
+		{Name: "costly", Limits: limits(t, "100/h"), Cost: rules.Cost{Fixed: 5}},
 		{Name: "visits", Limits: limits(t, "5/m"), Key: []rules.KeyPart{{Source: "ip"}}},
 	})
 	if err != nil {

@@ -72,7 +72,7 @@ func newPermit(t *target, ttl time.Duration) concurrency.Request {
 		Key: rules.PermitKey(t.rule, t.key), Limit: t.terms.Permits, TTL: ttl,
 	}
 	if !t.enforced() {
-		r.Limit = maxPermits
+		r.Limit = rules.MaxPermits
 	}
 	_, _ = rand.Read(r.ID[:]) // never fails
 	return r
@@ -93,9 +93,6 @@ func (h *Handler) observePermit(t *target, d concurrency.Decision) {
 	}
 	h.observe(t, outcome, headgate.Decision{RetryAfter: d.RetryAfter}, nil)
 }
-
-// maxPermits is the largest limit of package concurrency.
-const maxPermits = 65_535
 
 // permitMembers starts the answer to a request for a permit.
 func permitMembers(t *target, d concurrency.Decision) object {

@@ -105,7 +105,7 @@ func (h *Handler) settle(
 		}
 	}
 	a.decisions = make([]headgate.Decision, len(requests))
-	if err := take(ctx, h.options.Store, requests, a.decisions); err != nil {
+	if err := rules.Take(ctx, h.options.Store, requests, a.decisions); err != nil {
 		h.observe(t, rules.Failed, headgate.Decision{}, err)
 		return a, 0, err
 	}

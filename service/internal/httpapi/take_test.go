@@ -194,3 +194,20 @@ func TestInlineLimits(t *testing.T) {
 	f.post("/v1/take", `{"limit":"login=9/s","key":"k"}`).want(t, 400, "without a name")
 	f.post("/v1/take", `{"limit":"9/fortnight","key":"k"}`).want(t, 400, `"field":"limit"`, `limit \"9/fortnight\": period`)
 }
+
+// Without a cost, a request is charged the fixed cost of its rule.
+func TestCostOfTheRule(t *testing.T) {
+	f := start(t, nil, Settings{AllowInlineLimits: true})
+	for _, c := range []struct{ path, body, want string }{
+		{"/v1/take", `{"rule": "costly", "key": "k"}`, `"remaining":95,`},
+		{"/v1/take", `{"rule": "costly", "key": "k", "cost": 1}`, `"remaining":94,`},
+		{"/v1/take-all", `{"requests": [{"rule": "costly", "key": "k"}]}`, `"remaining":89,`},
+		{"/v1/reserve", `{"rule": "costly", "key": "k"}`, `"remaining":84,`},
+		{"/v1/refund", `{"rule": "costly", "key": "k"}`, `"remaining":89,`},
+		{"/v1/peek", `{"rule": "costly", "key": "k"}`, `"remaining":89,`},
+		{"/v1/take", `{"limit": "10/h", "key": "k"}`, `"remaining":9,`},
+		{"/v1/take", `{"rule": "tokens", "key": "k"}`, `"remaining":999,`},
+	} {
+		f.post(c.path, c.body).want(t, http.StatusOK, c.want)
+	}
+}

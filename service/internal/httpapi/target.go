@@ -30,9 +30,12 @@ func (t *target) fields() []field {
 
 const maxRule = 200
 
-// costField reads the cost of t, which is 1 unless given.
+// unset is the cost of a target that is charged what its rule says.
+const unset = -1
+
+// costField reads the cost of t. Unless given, it is the fixed cost of the rule, or 1.
 func (t *target) costField() field {
-	t.cost = 1
+	t.cost = unset
 	return number("cost", &t.cost, 1)
 }
 
@@ -75,6 +78,9 @@ func (h *Handler) find(t *target, where string) error {
 		return &p
 	}
 	t.terms = terms
+	if t.cost == unset {
+		t.cost = max(terms.Rule.Cost.Fixed, 1)
+	}
 	return nil
 }
 
@@ -94,6 +100,9 @@ func (h *Handler) inline(t *target, where string) error {
 		return &p
 	}
 	t.terms = rules.Terms{Limits: []headgate.Limit{l}}
+	if t.cost == unset {
+		t.cost = 1
+	}
 	return nil
 }
 

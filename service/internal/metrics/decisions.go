@@ -19,8 +19,9 @@ type decisions struct {
 	degraded *prometheus.CounterVec
 	byKey    *prometheus.CounterVec
 
-	mu   sync.Mutex
-	keys map[string]map[string]bool // of each rule, those with a series
+	mu    sync.Mutex
+	keys  map[string]map[string]bool // of each rule, those with a series
+	rules map[string]bool            // those in use, and whether they label keys
 }
 
 func newDecisions() *decisions {
@@ -71,11 +72,11 @@ func (d *decisions) label(rule, key string) string {
 	return key
 }
 
-// Use makes the series of the rules of list, which begin with 0. It forgets the series by key of
-// rules that do not ask for them any more.
+// Use makes the series of the rules of list, which begin with 0. It drops those of rules that are
+// gone, and the series by key of rules that do not ask for them any more.
 func (m *Metrics) Use(list []rules.Rule) {
 	d := m.decisions
-	labelled := make(map[string]bool)
+	labelled := make(map[string]bool, len(list))
 	for _, r := range list {
 		labelled[r.Name] = r.LabelKeys
 		d.degraded.WithLabelValues(r.Name)
@@ -85,6 +86,13 @@ func (m *Metrics) Use(list []rules.Rule) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for rule := range d.rules {
+		if _, stays := labelled[rule]; !stays {
+			d.total.DeletePartialMatch(prometheus.Labels{"rule": rule})
+			d.degraded.DeleteLabelValues(rule)
+		}
+	}
+	d.rules = labelled
 	for rule := range d.keys {
 		if !labelled[rule] {
 			delete(d.keys, rule)

@@ -22,6 +22,7 @@ import (
 
 // edge is a proxy in front of a server.
 type edge struct {
+	store   headgate.Store
 	url     string
 	engine  *rules.Engine
 	permits *concurrency.Memory
@@ -51,8 +52,8 @@ func newEdge(t *testing.T, target, trust string, list ...rules.Rule) *edge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &edge{permits: concurrency.NewMemory()}
-	e.engine = rules.New(headgate.NewMemory(0), e.permits, rules.Options{})
+	e := &edge{store: headgate.NewMemory(0), permits: concurrency.NewMemory()}
+	e.engine = rules.New(e.store, e.permits, rules.Options{})
 	e.engine.Use(set)
 	var trusted []netip.Prefix
 	if trust != "" {
@@ -108,11 +109,15 @@ func request(ctx context.Context, t *testing.T, url string, fields ...string) *h
 
 func (e *edge) left(t *testing.T, rule, key string) int64 {
 	t.Helper()
-	v, err := e.engine.Take(t.Context(), rule, key, 0)
+	terms, err := e.engine.Terms(rule, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v.Decisions[0].Remaining
+	d, err := e.store.Take(t.Context(), headgate.Request{Key: key, Limit: terms.Limits[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Remaining
 }
 
 // until waits until ok, for some seconds at most.
@@ -265,7 +270,7 @@ func TestCostOfResponse(t *testing.T) {
 		until(t, c.path, func() bool { return e.left(t, "tokens", "all") == want })
 	}
 	r := get(t, e.url+"/1")
-	v, err := e.engine.Take(t.Context(), "tokens", "all", 1)
+	v, err := e.engine.Decide(t.Context(), &rules.Request{Path: "/"})
 	if err != nil || r.StatusCode != http.StatusTooManyRequests || v.RetryAfter < 4*time.Hour {
 		t.Errorf("after 531 of 100 an hour: %d, %+v, %v", r.StatusCode, v, err)
 	}

@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -56,19 +55,23 @@ func isNamed(rule string, limits []headgate.Limit) bool {
 
 // cost returns the cost of q that is known before the response.
 func (r *rule) cost(q *target) int64 {
-	if r.Cost.RequestHeader != "" {
-		return max(number(q.Header, r.Cost.RequestHeader, 1), 1)
+	if name := r.Cost.RequestHeader; name != "" {
+		n, _ := number(q.Header.Get(name))
+		return max(n, 1)
 	}
 	return max(r.Cost.Fixed, 1)
 }
 
-// number returns the whole number in a header field, or otherwise if there is none.
-func number(h http.Header, name string, otherwise int64) int64 {
-	n, err := strconv.ParseInt(strings.TrimSpace(h.Get(name)), 10, 64)
-	if err != nil || n < 0 {
-		return otherwise
+// maxCost is the largest cost in a header field. All languages count it exactly.
+const maxCost = 1<<53 - 1
+
+// number returns the cost in a header field, and whether it is one.
+func number(text string) (n int64, ok bool) {
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || n < 0 || n > maxCost {
+		return 0, false
 	}
-	return n
+	return n, true
 }
 
 // scratch is the memory of a decision, which the next one uses again.

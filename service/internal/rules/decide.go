@@ -58,7 +58,7 @@ func (e *Engine) enforce(ctx context.Context, s *scratch) (Verdict, error) {
 	if len(requests) > 0 {
 		v.Decisions = make([]headgate.Decision, len(requests))
 	}
-	if err := e.take(ctx, requests, v.Decisions); err != nil {
+	if err := Take(ctx, e.store, requests, v.Decisions); err != nil {
 		for i := range s.enforced {
 			e.observe(&s.enforced[i], Failed, headgate.Decision{}, err)
 		}
@@ -132,30 +132,29 @@ func (e *Engine) decideOneShadow(
 	}
 	requests := s.groupOne(c)
 	s.answers = append(s.answers[:0], make([]headgate.Decision, len(requests))...)
-	if err := e.take(ctx, requests, s.answers); err != nil {
+	if err := Take(ctx, e.store, requests, s.answers); err != nil {
 		return d, false, err
 	}
 	d = c.strictest(s.answers)
 	return d, c.allowed(d), nil
 }
 
-// take decides requests together.
-func (e *Engine) take(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+// Take decides any number of requests together, in one trip.
+func Take(
+	ctx context.Context, s headgate.Store, rs []headgate.Request, ds []headgate.Decision,
+) (err error) {
 	switch len(rs) {
 	case 0:
 		return nil
 	case 1:
-		d, err := e.store.Take(ctx, rs[0])
-		ds[0] = d
+		ds[0], err = s.Take(ctx, rs[0])
 		return err
 	}
-	return e.store.TakeAll(ctx, rs, ds)
+	return s.TakeAll(ctx, rs, ds)
 }
 
-// allowed reports whether c is granted by d, the strictest of its decisions. A refund always is.
-func (c *charge) allowed(d headgate.Decision) bool {
-	return len(c.limits) == 0 || c.cost < 0 || d.Allowed()
-}
+// allowed reports whether c is granted by d, the strictest of its decisions.
+func (c *charge) allowed(d headgate.Decision) bool { return len(c.limits) == 0 || d.Allowed() }
 
 // strictest returns the strictest of the decisions of c.
 func (c *charge) strictest(ds []headgate.Decision) headgate.Decision {

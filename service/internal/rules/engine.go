@@ -106,9 +106,6 @@ func (e *Engine) Use(s *Set) {
 	e.active.Store(a)
 }
 
-// Rules returns the rules in use.
-func (e *Engine) Rules() []Rule { return e.active.Load().Rules() }
-
 // NoRuleError is returned for the name of a rule that does not exist.
 type NoRuleError struct{ Name string }
 
@@ -137,52 +134,6 @@ func (e *Engine) DecideRule(ctx context.Context, name string, q *Request) (Verdi
 	}
 	t := newTarget(q)
 	s.add(r, r.key(&t), r.cost(&t))
-	return e.decide(ctx, s)
-}
-
-// Charge is a cost for a key of a rule.
-type Charge struct {
-	Rule string
-	Key  string // as rules make them, such as ip:192.0.2.1, or any other text
-	Cost int64  // 0 peeks; negative refunds
-}
-
-// mixed reports whether some charges peek and others do not. A store lets a peek deny nothing, so
-// that the others would be charged.
-func mixed(charges []Charge) bool {
-	peeks := 0
-	for _, c := range charges {
-		if c.Cost == 0 {
-			peeks++
-		}
-	}
-	return peeks > 0 && peeks < len(charges)
-}
-
-// Take decides one charge; see [Engine.TakeAll].
-func (e *Engine) Take(ctx context.Context, rule, key string, cost int64) (Verdict, error) {
-	return e.TakeAll(ctx, Charge{Rule: rule, Key: key, Cost: cost})
-}
-
-// TakeAll decides charges together: all are granted, or none is charged. It has the same state as
-// the requests of the rules. It returns a [NoRuleError] if a rule does not exist, and a
-// [headgate.InvalidError] for two charges of one rule and key, and for peeks together with others.
-func (e *Engine) TakeAll(ctx context.Context, charges ...Charge) (Verdict, error) {
-	if mixed(charges) {
-		return Verdict{}, &headgate.InvalidError{
-			Field: "cost", Value: "0 for some and not for others",
-			Want: "0 for all requests (peek), or for none",
-		}
-	}
-	s := e.prepare()
-	defer e.free(s)
-	for _, c := range charges {
-		r := s.active.byName[c.Rule]
-		if r == nil {
-			return Verdict{}, &NoRuleError{Name: c.Rule}
-		}
-		s.add(r, c.Key, c.Cost)
-	}
 	return e.decide(ctx, s)
 }
 

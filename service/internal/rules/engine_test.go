@@ -66,11 +66,15 @@ func decide(t testing.TB, e *Engine, q *Request) Verdict {
 
 func left(t testing.TB, e *Engine, rule, key string) int64 {
 	t.Helper()
-	v, err := e.Take(t.Context(), rule, key, 0)
+	terms, err := e.Terms(rule, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v.Decisions[0].Remaining
+	d, err := e.store.Take(t.Context(), headgate.Request{Key: key, Limit: terms.Limits[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Remaining
 }
 
 func TestAllRulesOrNone(t *testing.T) {
@@ -218,7 +222,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-func TestTakeHasTheStateOfTheRule(t *testing.T) {
+func TestDecideRule(t *testing.T) {
 	e := newEngine(t, Options{},
 		Rule{Name: "login", Match: Match{Path: "/login"}, Key: []KeyPart{{Source: "ip"}}, Limits: per(5)},
 		Rule{Name: "trial", Limits: per(1), Mode: Shadow},
@@ -227,37 +231,18 @@ func TestTakeHasTheStateOfTheRule(t *testing.T) {
 	if v, err := e.DecideRule(t.Context(), "login", q); err != nil || v.Decisions[0].Remaining != 4 {
 		t.Errorf("%+v, %v", v, err)
 	}
-	v, err := e.Take(t.Context(), "login", "ip:192.0.2.1", 3)
-	if err != nil || v.Decisions[0].Remaining != 1 {
-		t.Errorf("%+v, %v", v, err)
+	if got := left(t, e, "login", "ip:192.0.2.1"); got != 4 {
+		t.Errorf("%d remain by the terms, want 4", got)
 	}
 	for _, rule := range []string{"trial", "off"} {
 		for range 2 {
-			if v, err := e.Take(t.Context(), rule, "all", 1); err != nil || !v.Allowed {
+			if v, err := e.DecideRule(t.Context(), rule, q); err != nil || !v.Allowed {
 				t.Errorf("%s: %+v, %v", rule, v, err)
 			}
 		}
 	}
-	charges := []Charge{{"login", "ip:192.0.2.1", 1}, {"login", "ip:192.0.2.2", 6}}
-	v, err = e.TakeAll(t.Context(), charges...)
-	if err != nil || v.Allowed || v.RetryAfter != headgate.Never {
-		t.Errorf("%+v, %v", v, err)
-	}
-	if got := left(t, e, "login", "ip:192.0.2.1"); got != 1 {
-		t.Errorf("%d remain, want 1", got)
-	}
-	if v, err := e.Take(t.Context(), "login", "ip:192.0.2.1", -2); err != nil || !v.Allowed ||
-		v.Decisions[0].Remaining != 3 {
-		t.Errorf("a refund: %+v, %v", v, err)
-	}
-	var invalid *headgate.InvalidError
-	charges[1].Cost = 0
-	if _, err := e.TakeAll(t.Context(), charges...); !errors.As(err, &invalid) {
-		t.Errorf("a peek beside a charge: %v", err)
-	}
 	var missing *NoRuleError
 	for _, err := range []error{
-		func() error { _, err := e.Take(t.Context(), "none", "all", 1); return err }(),
 		func() error { _, err := e.DecideRule(t.Context(), "none", q); return err }(),
 		func() error { _, err := e.Terms("none", "all"); return err }(),
 	} {
@@ -277,8 +262,8 @@ func TestUseKeepsState(t *testing.T) {
 	if v := decide(t, e, &Request{Path: "/"}); v.Decisions[0].Remaining != 9 {
 		t.Errorf("half of 20 less 1: %d", v.Decisions[0].Remaining)
 	}
-	if got := len(e.Rules()); got != 2 {
-		t.Errorf("%d rules", got)
+	if got := left(t, e, "new", "all"); got != 0 {
+		t.Errorf("the new rule: %d remain", got)
 	}
 }
 

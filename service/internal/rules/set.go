@@ -65,15 +65,6 @@ func NewSet(list []Rule) (*Set, error) {
 	return s, nil
 }
 
-// Rules returns the rules of s in their order. The caller must not change them.
-func (s *Set) Rules() []Rule {
-	list := make([]Rule, len(s.rules))
-	for i, r := range s.rules {
-		list[i] = r.Rule
-	}
-	return list
-}
-
 func compile(r Rule) *rule {
 	r.Match, _ = ParseMatch(r.Match.Methods, r.Match.Hosts, r.Match.Path) // valid, by Validate
 	c := &rule{Rule: r, limits: Named(r.Name, r.Limits)}
@@ -105,9 +96,11 @@ func Named(rule string, limits []headgate.Limit) []headgate.Limit {
 }
 
 const (
-	maxName    = 60 // leaves room for the number of a limit
-	maxLimits  = 16
-	maxPermits = 65_535
+	maxName   = 60 // leaves room for the number of a limit
+	maxLimits = 16
+
+	// MaxPermits is the largest number of permits that package concurrency counts.
+	MaxPermits = 65_535
 )
 
 // Validate reports what is wrong with r, all faults together.
@@ -131,8 +124,8 @@ func (r *Rule) Validate() error {
 	for _, l := range r.Limits {
 		fault("limits", l.Validate())
 	}
-	if r.Permits < 0 || r.Permits > maxPermits {
-		fault("permits", fmt.Errorf("is %d; want 0 to %d", r.Permits, maxPermits))
+	if r.Permits < 0 || r.Permits > MaxPermits {
+		fault("permits", fmt.Errorf("is %d; want 0 to %d", r.Permits, MaxPermits))
 	}
 	if len(r.Limits) == 0 && r.Permits == 0 {
 		fault("limits", errors.New(`is missing; want at least one such as "100/m", or permits`))

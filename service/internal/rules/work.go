@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -89,13 +90,20 @@ func (e *Engine) permitsOf(ctx context.Context, s *scratch) (v Verdict, denied b
 
 // Settle charges the costs that response holds, whether or not they fit, and reports whether all
 // were there. A cost that is not there stays pending: it may be in a trailer. What is never
-// settled stays at 1. It goes on if ctx ends.
+// settled, or is no number, stays at 1. It goes on if ctx ends.
 func (w *Work) Settle(ctx context.Context, response http.Header) (all bool) {
 	var known []charge
 	w.late = slices.DeleteFunc(w.late, func(c charge) bool {
-		cost := number(response, c.rule.Cost.ResponseHeader, -1)
-		if cost < 0 {
+		values := response.Values(c.rule.Cost.ResponseHeader)
+		if len(values) == 0 {
 			return false
+		}
+		cost, ok := number(values[0])
+		if !ok {
+			w.engine.observe(&c, Failed, headgate.Decision{}, fmt.Errorf(
+				"rules: the cost in %s is %.40q; want a whole number from 0 to %d",
+				c.rule.Cost.ResponseHeader, values[0], int64(maxCost)))
+			return true
 		}
 		c.cost = cost - 1 // 1 was charged before the request
 		if c.cost != 0 {
@@ -120,7 +128,7 @@ func (w *Work) charge(ctx context.Context, charges []charge) {
 				headgate.Request{Key: c.key, Limit: l, Cost: c.cost, Force: c.cost > 0})
 		}
 	}
-	err := w.engine.take(ctx, requests, make([]headgate.Decision, len(requests)))
+	err := Take(ctx, w.engine.store, requests, make([]headgate.Decision, len(requests)))
 	for i := 0; i < len(charges) && err != nil; i++ {
 		w.engine.observe(&charges[i], Failed, headgate.Decision{}, err)
 	}

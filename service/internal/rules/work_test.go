@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,7 +93,8 @@ func TestPermitsAreRenewed(t *testing.T) {
 
 func TestSettle(t *testing.T) {
 	late := Cost{ResponseHeader: "X-Used"}
-	e := newEngine(t, Options{},
+	var seen recorder
+	e := newEngine(t, Options{Observe: seen.observe},
 		Rule{Name: "late", Cost: late, Limits: []headgate.Limit{
 			headgate.PerHour(100), headgate.PerDay(1000),
 		}},
@@ -105,12 +107,22 @@ func TestSettle(t *testing.T) {
 		value   string
 		settled bool
 		cost    int64
+		failed  bool
 	}{
-		{"7", true, 7}, {"1", true, 1}, {"0", true, 0}, {"", false, 1}, {"x", false, 1}, {"-5", false, 1},
+		{"7", true, 7, false}, {"1", true, 1, false}, {"0", true, 0, false}, {"none", false, 1, false},
+		{"x", true, 1, true}, {"-5", true, 1, true}, {"9007199254740992", true, 1, true},
 	} {
 		_, w := begin(t, e, q)
-		if got := w.Settle(t.Context(), http.Header{"X-Used": {c.value}}); got != c.settled {
+		seen.since()
+		response := http.Header{"X-Used": {c.value}}
+		if c.value == "none" {
+			response = http.Header{"X-Used": nil} // as a trailer that did not come
+		}
+		if got := w.Settle(t.Context(), response); got != c.settled {
 			t.Errorf("%q is settled: %t", c.value, got)
+		}
+		if got := seen.since(); strings.Contains(got, "late error") != c.failed {
+			t.Errorf("%q: observed %q", c.value, got)
 		}
 		w.End(t.Context())
 		remain -= c.cost
@@ -131,8 +143,8 @@ func TestSettle(t *testing.T) {
 	if v, _ := begin(t, e, q); v.Allowed || v.Rule != "late" || v.RetryAfter < 2*time.Hour {
 		t.Errorf("after 300 of 100: %+v", v)
 	}
-	if got := left(t, e, "each", "all"); got != 993 {
-		t.Errorf("another rule: %d remain, want 993", got)
+	if got := left(t, e, "each", "all"); got != 992 {
+		t.Errorf("another rule: %d remain, want 992", got)
 	}
 	terms, err := e.Terms("trial", "all")
 	if err != nil {

@@ -8,9 +8,7 @@ package watch
 import (
 	"context"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -20,6 +18,8 @@ type Options struct {
 	Hash        func() string   // of the files' contents as they are now
 	Load        func() error    // reads the files and uses them, or keeps what is in use
 	Report      func(error)     // is told of each Load, nil if it succeeded
+
+	Signals <-chan os.Signal // each one loads as Reload does; nil: none
 
 	Warn   func(error) // is told if files are only compared, as no events come; nil: ignored
 	Loaded string      // the hash of what is in use; empty: none
@@ -42,16 +42,13 @@ type Watcher struct {
 // New returns a Watcher, which does nothing before [Watcher.Run].
 func New(o Options) *Watcher { return &Watcher{o: o, loaded: o.Loaded} }
 
-// Run watches until ctx ends. SIGHUP loads as [Watcher.Reload] does.
+// Run watches until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP)
-	defer signal.Stop(signals)
 	n := newNotifier(w.o.Warn)
 	defer n.close()
 	n.watch(w.o.Directories())
 	n.notify() // of what changed before
-	w.loop(ctx, n.events, signals, func() { n.watch(w.o.Directories()) })
+	w.loop(ctx, n.events, w.o.Signals, func() { n.watch(w.o.Directories()) })
 }
 
 // Reload loads the files now, also if they did not change, and returns the error of Load.

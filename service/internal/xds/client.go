@@ -4,24 +4,30 @@ package xds
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"time"
 
+	"github.com/headgate/headgate/service/internal/certs"
 	"github.com/headgate/headgate/service/internal/envoy"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 )
 
 const method = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
+
+// A server that is gone without a word would keep the stream open for ever. gRPC servers refuse
+// pings more often than each 5 minutes unless told otherwise.
+const (
+	pingAfter   = 5 * time.Minute
+	pingTimeout = 20 * time.Second
+)
 
 // Options say which server is asked, and how.
 type Options struct {
@@ -112,7 +118,8 @@ func (c *Client) stream(ctx context.Context) (worked bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	conn, err := grpc.NewClient(c.o.Server, grpc.WithTransportCredentials(creds))
+	conn, err := grpc.NewClient(c.o.Server, grpc.WithTransportCredentials(creds),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout}))
 	if err != nil {
 		return false, err
 	}
@@ -167,6 +174,11 @@ func (c *Client) received(message []byte) (next request, again bool) {
 		again = true
 	default:
 		c.refused = r.version
+		if c.version == "" {
+			c.log.Error("xds: the configuration is invalid; there is none in force",
+				"version", r.version, "error", err)
+			break
+		}
 		c.log.Error("xds: the configuration is invalid; the current one stays in force",
 			"version", r.version, "error", err)
 	}
@@ -197,23 +209,10 @@ func (o *Options) credentials() (credentials.TransportCredentials, error) {
 	if !o.TLS {
 		return insecure.NewCredentials(), nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.ServerSAN}
-	if o.ServerCA != "" {
-		pem, err := os.ReadFile(o.ServerCA)
-		if err != nil {
-			return nil, fmt.Errorf("xds: the certificates of servers: %w", err)
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("xds: %s has no certificate; want PEM", o.ServerCA)
-		}
+	config, err := certs.Client(o.ServerCA, o.Cert, o.Key)
+	if err != nil {
+		return nil, fmt.Errorf("xds: %w", err)
 	}
-	if o.Cert != "" || o.Key != "" {
-		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
-		if err != nil {
-			return nil, fmt.Errorf("xds: the client's certificate: %w", err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
+	config.ServerName = o.ServerSAN
 	return credentials.NewTLS(config), nil
 }

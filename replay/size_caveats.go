@@ -1,0 +1,76 @@
+package replay
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// text returns the period as it is written.
+func (f family) text() Period { return Period(time.Duration(f.period) * time.Microsecond) }
+
+// describe fills what the report says about time, and what the logs cannot say.
+func (s *sizing) describe() {
+	r := s.report
+	for _, c := range s.moments.cycles {
+		r.Moments = append(r.Moments, c.found(s.requests)...)
+	}
+	r.Growth = s.moments.growth()
+	t := s.moments.timeline
+	r.Timeline = &Timeline{time.Unix(t.first*t.width, 0).UTC(), t.width, t.bars}
+	caveat := func(id, format string, a ...any) {
+		r.Caveats = append(r.Caveats, Caveat{id, fmt.Sprintf(format, a...)})
+	}
+	caveat("span", "%s", s.spanText())
+	if !s.moments.fraction {
+		caveat("whole-seconds", "all times are whole seconds, so requests of one second count "+
+			"as made at once: bursts within a second may be smaller than they seem")
+	}
+	for _, m := range r.Moments {
+		if m.Share > 0.9 && m.Cycle != "day" {
+			caveat("rounded-times", "%.0f %% of the requests share one moment of the %s: "+
+				"if the times are rounded, limits for less than several %ss mean nothing", 100*m.Share, m.Cycle, m.Cycle)
+		}
+	}
+	if r.Late > 0 {
+		caveat("late", "%d requests are out of order by more than the reordering allows, "+
+			"and are counted at a later time", r.Late)
+	}
+	if r.Keys < 10 {
+		caveat("few-keys", "fewer than 10 keys: no key can be said to be far from the rest")
+	}
+}
+
+// spanText says for which periods the span is too short.
+func (s *sizing) spanText() string {
+	var short []string
+	for _, f := range s.periods.families[:len(s.periods.needs)] {
+		if !s.enough(f) {
+			short = append(short, f.text().String())
+		}
+	}
+	span := time.Duration(s.to-s.from) * time.Microsecond
+	if span < 10*time.Microsecond {
+		return fmt.Sprintf("the span is %s: it says nothing about any period", span)
+	}
+	text := fmt.Sprintf("the span is %s: it says nothing about a limit for more than %s",
+		about(span), about(span/10))
+	if len(short) > 0 {
+		text += ", such as for " + strings.Join(short, ", ")
+	}
+	return text
+}
+
+// about formats d with two units at most.
+func about(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= 2*day:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Second:
+		return d.Truncate(time.Second / 10).String()
+	}
+	return d.String()
+}

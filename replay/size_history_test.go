@@ -1,0 +1,152 @@
+package replay
+
+import (
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// recorder keeps what a walk shows.
+type recorder struct {
+	seen map[uint32][]visits
+	key  uint32
+	last int64 // key
+}
+
+func (r *recorder) begin(key uint32) bool {
+	if int64(key) <= r.last {
+		panic("keys are out of order")
+	}
+	r.key, r.last = key, int64(key)
+	return key%5 != 4
+}
+
+func (r *recorder) see(vs []visits) {
+	for _, v := range vs {
+		old := r.seen[r.key]
+		if n := len(old); n > 0 && old[n-1].at == v.at {
+			old[n-1].n += v.n
+			continue
+		}
+		r.seen[r.key] = append(old, v)
+	}
+}
+
+func (*recorder) end() {}
+
+// The history returns what was added, from memory and from a file.
+func TestHistory(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	for _, c := range []struct{ perRun, maxHeld int }{{1 << 20, 1 << 30}, {7, 1 << 30}, {7, 100}, {1, 0}, {10_000, 0}} {
+		r := rand.New(rand.NewPCG(1, 2))
+		h := newHistory()
+		h.perRun, h.maxHeld = c.perRun, c.maxHeld
+		want := map[uint32][]visits{}
+		now := int64(1)
+		for range 2000 {
+			now += []int64{0, 1, 1e6, 3600e6, 86400e6 * 400, 123457}[r.IntN(6)]
+			key := uint32(r.ExpFloat64() * 20)
+			if err := h.add(record{at: now, key: key}); err != nil {
+				t.Fatal(err)
+			}
+			if key%5 == 4 {
+				continue
+			}
+			if vs := want[key]; len(vs) > 0 && vs[len(vs)-1].at == now {
+				vs[len(vs)-1].n++
+			} else {
+				want[key] = append(vs, visits{now, 1})
+			}
+		}
+		for range 2 {
+			got := &recorder{seen: map[uint32][]visits{}, last: -1}
+			if err := h.walk(t.Context(), got); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got.seen, want) {
+				t.Errorf("%+v: the walk differs from what was added", c)
+			}
+		}
+		if c.maxHeld == 0 && h.file == nil {
+			t.Errorf("%+v: no file", c)
+		}
+		h.close()
+		if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
+			t.Errorf("%+v: %v is left", c, left)
+		}
+	}
+}
+
+// A file that cannot be made is an error.
+func TestHistoryFails(t *testing.T) {
+	t.Setenv("TMPDIR", "/nowhere")
+	h := newHistory()
+	h.perRun, h.maxHeld = 1, 0
+	if err := h.add(record{at: 1}); err == nil {
+		t.Error("no error without a directory for the file")
+	}
+}
+
+// A need is the largest over all intervals, by definition.
+func TestNeedByDefinition(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	for round := range 4000 {
+		f := family{period: []int64{1, 10, 50, 7e6, 60e6, 3600e6, 1234577}[r.IntN(7)]}
+		if r.IntN(3) == 0 {
+			f.rate = 1 + r.Int64N(50)
+		}
+		n := need{family: f}
+		var vs []visits
+		now, most := int64(1e15), []int64{2, 1 + f.period/20, 1 + f.period/3, 10 * f.period}
+		for i := range int64(1 + r.IntN(60)) {
+			step := r.Int64N(most[r.IntN(4)])
+			if round%2 == 0 { // ever closer, so that many starts matter
+				step = (f.period/4 + 60) / (i + 1)
+			}
+			now += step
+			v := visits{now, 1 + r.Int64N(5)}
+			n.add(v)
+			vs = append(vs, v)
+		}
+		if want := needByDefinition(f, vs); n.size != want {
+			t.Fatalf("%+v: %d, by definition %d, of %v", f, n.size, want, vs)
+		}
+	}
+}
+
+func needByDefinition(f family, vs []visits) int64 {
+	most := int64(0)
+	for i := range vs {
+		count := int64(0)
+		for j := i; j < len(vs); j++ {
+			count += vs[j].n
+			length := vs[j].at - vs[i].at
+			need := (f.period*count + f.period + length - 1) / (f.period + length)
+			if f.rate > 0 {
+				need = count - f.rate*length/f.period
+			}
+			most = max(most, need)
+		}
+	}
+	return most
+}
+
+// A size is the smallest that can be counted.
+func TestExact(t *testing.T) {
+	for _, period := range []time.Duration{time.Hour, 24 * time.Hour, 365 * 24 * time.Hour, 86399999999 * time.Microsecond, time.Microsecond} {
+		f := family{period: period.Microseconds()}
+		for _, size := range []int64{1, 7, 50_000, 52_125, 100_003, 1_250_999, 1_251_001} {
+			got, want := f.exact(size), size
+			for want < size+200_000 && headgate.Per(want, period).Validate() != nil {
+				want++
+			}
+			if want < size+200_000 && got != want || f.limit(got).Validate() != nil {
+				t.Errorf("%d/%s: %d, want %d", size, period, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// SizeReport is the result of [Size]. Of logs without requests, all but Traffic is empty.
+type SizeReport struct {
+	Traffic
+
+	DenyKeys  *int64     `json:"deny_keys"` // as in SizeConfig
+	Periods   []Fit      `json:"periods"`   // n/period, for each of SizeConfig.Periods
+	Rates     []Fit      `json:"rates"`     // rate burst b, for each of SizeConfig.Rates
+	Proposals []Proposal `json:"proposals"` // careful, balanced and tight
+	StandOut  *StandOut  `json:"stand_out"` // nil if no key is far from the rest
+	Regular   []Regular  `json:"regular"`   // keys that come at fixed intervals
+	Moments   []Moment   `json:"moments"`   // bursts at fixed moments
+	Growth    *Growth    `json:"growth"`    // nil for fewer than 4 whole days
+	Timeline  *Timeline  `json:"timeline"`  // nil without requests
+	Caveats   []Caveat   `json:"caveats"`   // what the logs cannot say
+}
+
+// Fit is the smallest limits of one period, or of one rate.
+type Fit struct {
+	Period Period   `json:"period"`
+	Rate   string   `json:"rate"`   // such as 60/m; empty if the size is the rate and the burst
+	Enough bool     `json:"enough"` // the span is at least 10 periods
+	Fits   []Fitted `json:"fits"`   // for 0, 0.01, 0.1 and 1 % of the requests
+	Rest   []Fitted `json:"rest"`   // the same without the keys that stand out; nil if none does
+	Curve  []Point  `json:"curve"`  // what limits of other sizes would have denied, the smallest first
+	Needs  []Needs  `json:"needs"`  // how many keys need which limit, the smallest first
+}
+
+// Period is a duration that is written as in the text form of a limit.
+type Period time.Duration
+
+// MarshalText returns the period, such as 15m.
+func (p Period) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// String returns the period, such as 15m.
+func (p Period) String() string {
+	text := headgate.FixedWindow(1, time.Duration(p)).String()
+	text = text[len("1/") : len(text)-len(" fixed-window")]
+	if text[0] < '0' || text[0] > '9' {
+		return "1" + text
+	}
+	return text
+}
+
+// Fitted is the smallest limit that denies at most a share of the requests.
+type Fitted struct {
+	MaxShare float64 `json:"max_share"` // of the requests, from 0 to 1
+	Point    *Point  `json:"point"`     // nil if no limit that can be counted exactly does
+}
+
+// Point is a limit and what it would have denied.
+type Point struct {
+	Limit      headgate.Limit `json:"limit"`
+	Size       int64          `json:"size"`   // the burst of Limit
+	Denied     int64          `json:"denied"` // of the keys that count
+	DeniedKeys int64          `json:"denied_keys"`
+}
+
+// Needs counts the keys that need a limit of a size from From to To so that none of their requests
+// is denied.
+type Needs struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+	Keys int64 `json:"keys"`
+}
+
+// Proposal is a limit with what it would have denied and to which keys.
+type Proposal struct {
+	Name     string  `json:"name"`
+	MaxShare float64 `json:"max_share"` // that it may deny of the requests
+	OfRest   bool    `json:"of_rest"`   // of those of the keys that do not stand out
+	Result
+
+	RestDenied     int64 `json:"rest_denied"`      // of the keys that do not stand out
+	RestDeniedKeys int64 `json:"rest_denied_keys"` // of those
+}
+
+// StandOut is the keys that for some period need a limit of at least three times what the rest
+// needs. They are at most 20 for each period.
+type StandOut struct {
+	Period Period   `json:"period"`
+	Keys   []FarKey `json:"keys"` // those that need most first
+	Rest   Result   `json:"rest"` // the smallest limit of the period that denies no other key
+}
+
+// FarKey is a key that is far from the rest.
+type FarKey struct {
+	Key      Key            `json:"key"`
+	Requests int64          `json:"requests"`
+	Share    float64        `json:"share"` // of all requests, from 0 to 1
+	Need     headgate.Limit `json:"need"`  // the smallest that denies it nothing
+	Habits
+}
+
+// Habits are the times at which a key comes.
+type Habits struct {
+	From       time.Time `json:"from"` // the first request
+	To         time.Time `json:"to"`   // and the last
+	Hours      int64     `json:"hours"`
+	IntervalS  int64     `json:"interval_s"` // seconds between most requests; 0 if not regular
+	Regularity float64   `json:"regularity"` // the share of such intervals, within a second
+}
+
+// Regular is a key that comes at fixed intervals, as monitors do.
+type Regular struct {
+	Key      Key     `json:"key"`
+	Requests int64   `json:"requests"`
+	Share    float64 `json:"share"` // of all requests, from 0 to 1
+	Habits
+}
+
+// Moment is a second of the minute, a minute of the hour (UTC) or an hour of the day (UTC) that
+// often holds at least three times its share.
+type Moment struct {
+	Cycle  string  `json:"cycle"` // minute, hour or day
+	Slot   int     `json:"slot"`  // the second, minute or hour
+	Share  float64 `json:"share"` // of all requests, from 0 to 1
+	Times  int64   `json:"times"` // in so many of
+	Rounds int64   `json:"rounds"`
+}
+
+// Growth is the requests a day in the first and in the second half of the whole days, or of the
+// whole weeks if there are two.
+type Growth struct {
+	Days  int64   `json:"days"` // compared, the last of the span
+	Early float64 `json:"early"`
+	Late  float64 `json:"late"`
+}
+
+// Timeline is the number of requests over time, in at most 500 bars.
+type Timeline struct {
+	From     time.Time `json:"from"`
+	WidthS   int64     `json:"width_s"` // seconds
+	Requests []int64   `json:"requests"`
+}
+
+// Caveat is something that the logs cannot say. ID is stable.
+type Caveat struct {
+	ID   string `json:"id"` // span, whole-seconds, rounded-times, late or few-keys
+	Text string `json:"text"`
+}

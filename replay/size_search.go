@@ -1,0 +1,146 @@
+package replay
+
+import (
+	"context"
+	"slices"
+)
+
+// target is what a limit may deny at most.
+type target struct {
+	share  float64 // of the requests
+	denied int64
+}
+
+// search finds the smallest size of each family that meets each target.
+type search struct {
+	families []family   // in the order of needs, and again with far set aside if there are any
+	needs    [][]uint32 // by family and key
+	far      []uint32   // keys that stand out
+	targets  [][]target // by family
+	denyKeys int64      // -1: any number
+	history  *history
+	brackets [][]bracket // by family and target
+	known    []map[int64]*probe
+}
+
+// bracket holds the answer: low is too small, high is large enough.
+type bracket struct{ low, high int64 }
+
+// add adds a family whose largest need is most.
+func (s *search) add(f family, most int64, targets []target) {
+	b := bracket{0, most}
+	if s.denyKeys >= 0 && !f.rest {
+		b.low = nthNeed(s.needs[len(s.families)], s.denyKeys) - 1
+	}
+	if f.rate > 0 {
+		b.high = min(b.high, f.most(1))
+	}
+	s.families = append(s.families, f)
+	s.targets = append(s.targets, targets)
+	s.brackets = append(s.brackets, slices.Repeat([]bracket{b}, len(targets)))
+	s.known = append(s.known, map[int64]*probe{})
+}
+
+// probe makes a probe for family i.
+func (s *search) probe(i int, size int64) *probe {
+	return newProbe(s.families[i], i%len(s.needs), size)
+}
+
+// walk runs probes.
+func (s *search) walk(ctx context.Context, all []*probe) error {
+	return s.history.walk(ctx, &probes{all: all, needs: s.needs, far: s.far})
+}
+
+// rest returns the index of family i with far set aside, or i if no key is far.
+func (s *search) rest(i int) int {
+	if len(s.far) == 0 {
+		return i
+	}
+	return i + len(s.needs)
+}
+
+// nthNeed returns the largest need of the keys after the n that need most.
+func nthNeed(needs []uint32, n int64) int64 {
+	if n >= int64(len(needs)) {
+		return 1
+	}
+	sorted := slices.Clone(needs)
+	slices.Sort(sorted)
+	return int64(sorted[int64(len(sorted))-1-n])
+}
+
+// run narrows all brackets, each by half in a walk. Since a larger bucket of a family never denies
+// more, the result is the smallest size.
+func (s *search) run(ctx context.Context) error {
+	for {
+		var all []*probe
+		for i, f := range s.families {
+			for _, b := range s.brackets[i] {
+				if b.high-b.low <= 1 {
+					continue
+				}
+				size := f.exact(b.low + (b.high-b.low)/2)
+				if s.known[i][size] == nil {
+					s.known[i][size] = s.probe(i, size)
+					all = append(all, s.known[i][size])
+				}
+			}
+		}
+		if len(all) > 0 {
+			if err := s.walk(ctx, all); err != nil {
+				return err
+			}
+		}
+		if !s.narrow() {
+			return s.measure(ctx)
+		}
+	}
+}
+
+// narrow uses what is known, and reports whether a bracket changed.
+func (s *search) narrow() (changed bool) {
+	for i, f := range s.families {
+		for j := range s.brackets[i] {
+			b := &s.brackets[i][j]
+			for b.high-b.low > 1 {
+				middle := b.low + (b.high-b.low)/2
+				p := s.known[i][f.exact(middle)]
+				if p == nil {
+					break
+				}
+				if p.denied <= s.targets[i][j].denied {
+					b.high = middle
+				} else {
+					b.low = middle
+				}
+				changed = true
+			}
+		}
+	}
+	return changed
+}
+
+// measure counts what the results deny.
+func (s *search) measure(ctx context.Context) error {
+	var all []*probe
+	for i, f := range s.families {
+		for _, b := range s.brackets[i] {
+			size := f.exact(b.high)
+			if s.known[i][size] == nil {
+				s.known[i][size] = s.probe(i, size)
+				all = append(all, s.known[i][size])
+			}
+		}
+	}
+	return s.walk(ctx, all)
+}
+
+// result returns the size that meets target j in family i, and what it denies. It is nil if no
+// size that can be counted exactly meets the target.
+func (s *search) result(i, j int) *probe {
+	p := s.known[i][s.families[i].exact(s.brackets[i][j].high)]
+	if p.denied > s.targets[i][j].denied || s.denyKeys >= 0 && !p.rest && p.deniedKeys > s.denyKeys {
+		return nil
+	}
+	return p
+}

@@ -1,0 +1,89 @@
+package service
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/service/internal/envoy"
+)
+
+const oneDomain = "domain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 1}}]\n"
+
+// write writes a file, and returns its name.
+func write(t *testing.T, file, text string) string {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// environmentOf reads variables, each as "NAME=value".
+func environmentOf(t *testing.T, variables ...string) *Environment {
+	t.Helper()
+	e, err := ReadEnvironment(func(name string) (string, bool) {
+		for _, v := range variables {
+			if value, ok := strings.CutPrefix(v, name+"="); ok {
+				return value, true
+			}
+		}
+		return "", false
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// startEnvironment makes a server by variables that reads oneDomain, or the files of o.
+func startEnvironment(t *testing.T, o Options, variables ...string) *server {
+	t.Helper()
+	o.Environment = environmentOf(t, variables...)
+	if o.Files == nil {
+		o.Files = []string{write(t, filepath.Join(t.TempDir(), "d.yaml"), oneDomain)}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s, err := newServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	return s
+}
+
+// CACHE_KEY_PREFIX is in front of the keys of counters, once.
+func TestKeyPrefix(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	s := startEnvironment(t, Options{}, "REDIS_SOCKET_TYPE=tcp", "REDIS_URL="+redis.Addr,
+		"CACHE_KEY_PREFIX=mine:")
+	req := envoy.Request{Domain: "d", Descriptors: []envoy.Descriptor{
+		{Entries: []envoy.Entry{{Key: "k", Value: "v"}}},
+	}}
+	if err := s.limiter.Decide(t.Context(), &req, new(envoy.Response)); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := redis.Do(t.Context(), "KEYS", "*|k=v*")
+	if err != nil || !strings.HasPrefix(keys, "mine:") || strings.Count(keys, "mine:") != 1 {
+		t.Errorf("the keys are %q, %v", keys, err)
+	}
+}
+
+func TestKeyPrefixBesideStore(t *testing.T) {
+	t.Parallel()
+	for variable, want := range map[string]int{"CACHE_KEY_PREFIX=mine:": 1, "LOG_FORMAT=text": 0} {
+		var log buffer
+		startEnvironment(t, Options{Store: "memory:", Log: slog.New(slog.NewTextHandler(&log, nil))},
+			variable)
+		got := strings.Count(log.String(), "CACHE_KEY_PREFIX is set and has no effect: --store is given")
+		if got != want {
+			t.Errorf("%s: %d warnings; want %d:\n%s", variable, got, want, log.String())
+		}
+	}
+}
