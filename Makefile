@@ -71,6 +71,7 @@ gateways: ## Run the configurations of docs/gateways with real nginx, Caddy and 
 	@scripts/deps nginx
 	@scripts/deps caddy
 	@scripts/deps haproxy
+	@scripts/deps python
 	@go test -count=1 $(TESTFLAGS) ./e2e/gateways -gateways
 
 .PHONY: alerts

@@ -11,6 +11,7 @@ import (
 // http returns what the HTTP listener serves.
 func (s *server) http() http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.indexHTTP)
 	mux.Handle("GET /healthcheck", s.health)
 	mux.HandleFunc("GET /-/healthy", alive)
 	mux.Handle("POST /-/reload", s.api.Guard(http.HandlerFunc(s.serveReload)))
@@ -23,6 +24,16 @@ func (s *server) http() http.Handler {
 		mux.Handle("GET /metrics", s.metrics.Handler())
 	}
 	return s.api.CleanPaths(mux)
+}
+
+// indexHTTP lists the paths of the HTTP listener.
+func (s *server) indexHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprint(w, "Headgate: /v1/openapi.yaml /auth /json /healthcheck /-/healthy /-/reload")
+	if s.o.Metrics == Off {
+		fmt.Fprint(w, " /metrics")
+	}
+	fmt.Fprintln(w)
 }
 
 // serveReload reads the files again and answers with the error, if there is one.

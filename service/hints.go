@@ -16,10 +16,14 @@ func (s *server) announce() {
 		return
 	}
 	http := "http://" + reachable(addresses["http"])
-	fmt.Fprintf(s.o.Out, hints, http, http, http)
+	kept := "kept in memory"
+	if s.stores.redis != nil {
+		kept = "kept in " + s.stores.name
+	}
+	fmt.Fprintf(s.o.Out, hints, kept, http, http, http)
 }
 
-const hints = `Headgate serves the rule "example": 5 requests a minute for each key, kept in memory.
+const hints = `Headgate serves the rule "example": 5 requests a minute for each key, %s.
 
 Try, in another terminal:
   curl -i %s/auth/example

@@ -97,7 +97,7 @@ func TestEarlyHangup(t *testing.T) {
 	ended := make(chan error, 1)
 	o := Options{
 		Files: []string{write(t, filepath.Join(t.TempDir(), "d.yaml"), oneDomain)},
-		Store: "memory:", HTTP: Off, GRPC: Off, Debug: Off, Metrics: Off,
+		Store: "memory:", HTTP: "127.0.0.1:0", GRPC: Off, Debug: Off, Metrics: Off,
 		Log:         slog.New(&hangup{Handler: slog.NewTextHandler(&log, nil)}),
 		Environment: environmentOf(t, "CACHE_KEY_PREFIX=has no effect, which is logged"),
 	}

@@ -52,6 +52,9 @@ func Run(ctx context.Context, o Options) error {
 		s.closeListeners()
 		return err
 	}
+	if len(s.listeners) == 0 {
+		return errors.New("all listeners are off; want --http, --grpc, --debug, --metrics or --proxy")
+	}
 	s.announce()
 	if s.firstErr != nil {
 		s.reported(s.firstErr)

@@ -48,14 +48,16 @@ type server struct {
 	api          *httpapi.Handler
 	auth         http.Handler
 	trusted      atomic.Pointer[func(*http.Request) netip.Addr]
+	forwarded    atomic.Bool // an X-Forwarded-For without effect has been logged
 	listeners    []listener
 	storeUp      atomic.Bool
+	storeFailed  chan struct{} // a call has failed since the store was asked
 	watcher      *watch.Watcher
 }
 
 // newServer reads the configuration and makes all parts.
 func newServer(o Options) (*server, error) {
-	s := &server{o: o, log: o.Log, health: &health{}}
+	s := &server{o: o, log: o.Log, health: &health{}, storeFailed: make(chan struct{}, 1)}
 	var labels map[string]string
 	if o.Environment != nil {
 		s.env = o.Environment.settings
@@ -125,6 +127,7 @@ func (s *server) build() (err error) {
 func (s *server) trust(proxies []netip.Prefix) error {
 	client, err := rules.ClientAddress(proxies)
 	if err == nil {
+		client = s.warnOfForwarded(client, proxies)
 		s.trusted.Store(&client)
 	}
 	return err
@@ -146,7 +149,7 @@ func (s *server) openOverrides() *overrides.Table {
 
 // observe measures the calls of all stores.
 func (s *server) observe() (err error) {
-	observers := []observe.Observer{{Called: s.metrics.Called}}
+	observers := []observe.Observer{{Called: s.called}}
 	if wantsOTel() {
 		o, err := s.openOTel()
 		if err != nil {
@@ -210,25 +213,43 @@ func (s *server) registerStore() {
 
 // How often the store is asked whether it answers, and for how long.
 const (
-	pingInterval = 2 * time.Second
-	pingTimeout  = time.Second
+	pingInterval  = 2 * time.Second
+	retryInterval = time.Second / 2 // while it does not answer
+	pingTimeout   = time.Second
 )
 
 // watchStore asks the store whether it answers, until ctx ends.
 func (s *server) watchStore(ctx context.Context) {
-	tick := time.NewTicker(pingInterval)
-	defer tick.Stop()
 	for failed := false; ; {
-		if err := s.ping(ctx); err != nil && !failed && ctx.Err() == nil {
+		err := s.ping(ctx)
+		wait := pingInterval
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failed:
 			s.log.Error("the store does not answer", "store", s.stores.name, "error", err)
-			failed = true
-		} else if err == nil {
-			failed = false
+		case err == nil && failed:
+			s.log.Warn("the store answers again", "store", s.stores.name)
+		}
+		if failed = err != nil; failed {
+			wait = retryInterval
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-s.storeFailed:
+		case <-time.After(wait):
+		}
+	}
+}
+
+// called measures a call of a store. The first one that fails lets watchStore ask the store at once.
+func (s *server) called(ctx context.Context, c observe.Call) {
+	s.metrics.Called(ctx, c)
+	if c.Err != nil && s.storeUp.Load() {
+		select {
+		case s.storeFailed <- struct{}{}:
+		default:
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (s *stores) addFallback(policy config.Policy, log *slog.Logger) error {
 				log.Error("the store failed; the fallback decides",
 					"store", s.name, "error", err, "policy", string(policy))
 			} else {
-				log.Warn("the store answers again", "store", s.name)
+				log.Warn("the store decides again", "store", s.name)
 			}
 		},
 	}

@@ -130,11 +130,29 @@ func TestDeployedCommands(t *testing.T) {
 	_, rules, _ := strings.Cut(string(manifest), "rules.yaml: |\n")
 	rules, _, _ = strings.Cut(rules, "---\n")
 	file := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"), strings.ReplaceAll(rules, "\n    ", "\n")[4:])
-	for _, file := range []string{file, deploy + "compose/rules.yaml"} {
+	for _, file := range []string{file, deploy + "compose/rules"} {
 		var out, stderr strings.Builder
 		code := exec(t.Context(), []string{"serve", "--check", file}, strings.NewReader(""), &out, &stderr)
 		if code != 0 || !strings.Contains(out.String(), "valid: 1 file") {
 			t.Errorf("%s: exit %d\n%s%s", file, code, &out, &stderr)
+		}
+	}
+}
+
+// Compose mounts directories: a file that an editor replaces would stay as it was in the container.
+func TestComposeMountsDirectories(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(deploy + "compose/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounts := regexp.MustCompile(`(?m)^ *- (\./[^:]*):`).FindAllStringSubmatch(string(text), -1)
+	if len(mounts) == 0 {
+		t.Error("no mounts")
+	}
+	for _, m := range mounts {
+		if info, err := os.Stat(deploy + "compose/" + m[1]); err != nil || !info.IsDir() { //nolint:gosec // a file of this repository
+			t.Errorf("%s is no directory: %v", m[1], err)
 		}
 	}
 }

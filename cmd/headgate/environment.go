@@ -34,7 +34,7 @@ func fromEnvironment(cmd *cobra.Command, names ...string) error {
 		}
 		for _, v := range values {
 			if err := cmd.Flags().Set(flag.Name, v); err != nil {
-				errs = append(errs, usagef(cmd, "%s is %q; want what --%s accepts", name, v, flag.Name))
+				errs = append(errs, usagef(cmd, "%s is %q; want %s", name, v, wantOf(flag, err)))
 			}
 		}
 	})

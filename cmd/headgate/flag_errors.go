@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,22 +43,32 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.Is(err, errTwice):
 		return usagef(cmd, "--%s is given twice; give it once", e.GetFlag().Name)
 	}
-	want := "true or false"
-	switch e.GetFlag().Value.Type() {
+	flag := e.GetFlag()
+	return usagef(cmd, "--%s is %q; want %s", flag.Name, e.GetValue(), wantOf(flag, err))
+}
+
+// wantOf returns what flag accepts, after err of a value that it does not accept.
+func wantOf(flag *pflag.Flag, err error) string {
+	switch flag.Value.Type() {
 	case "int", "int64":
-		want = "a whole number, such as 10"
 		if errors.Is(err, strconv.ErrRange) {
-			want = "a number of at most 64 bits"
+			return "a number of at most 64 bits"
 		}
+		return "a whole number, such as 10"
+	case "float64":
+		return "a number, such as 0.01"
 	case "duration":
-		want = "a time with its unit, such as 90s or 5m"
+		return "a time with its unit, such as 90s or 5m"
 	}
-	return usagef(cmd, "--%s is %q; want %s", e.GetFlag().Name, e.GetValue(), want)
+	return "true or false"
 }
 
 // unknownFlag returns the error for a flag that does not exist.
 func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 	name, short := e.GetSpecifiedName(), e.GetSpecifiedShortnames()
+	if cmd.Name() == "serve" && slices.Contains(fileFields, name) {
+		return usagef(cmd, "unknown flag %q; it is a field of the file that --config names", "--"+name)
+	}
 	if short == "" {
 		if like := resembling(name, flagNames(cmd)); len(like) > 0 {
 			return usagef(cmd, "unknown flag %q; did you mean \"--%s\"?",

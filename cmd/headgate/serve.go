@@ -4,11 +4,15 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/service"
 )
 
@@ -25,6 +29,11 @@ variables of envoyproxy/ratelimit, and uses its defaults.
 
 By default, listeners accept connections from this machine only. SIGHUP reloads the files.
 SIGTERM and SIGINT stop the server after the requests in progress.`
+
+// fileFields are fields of the file of rules that look like flags.
+var fileFields = []string{
+	"when-store-fails", "trust", "listen", "tls", "api", "rules", "overrides", "domains",
+}
 
 // serveFlags are the flags of serve as given.
 type serveFlags struct {
@@ -117,6 +126,9 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 	case !(f.o.LogDecisions >= 0 && f.o.LogDecisions <= 1):
 		return usagef(cmd, "--log-decisions is %g; want a fraction from 0 to 1", f.o.LogDecisions)
 	}
+	if err := f.checkAddresses(cmd); err != nil {
+		return err
+	}
 	for _, text := range f.proxies {
 		address, target, ok := strings.Cut(text, "=")
 		if !ok || address == "" || target == "" {
@@ -133,6 +145,28 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 	}
 	f.o.Out = cmd.OutOrStdout()
 	return f.setLog(cmd)
+}
+
+// checkAddresses checks the addresses of listeners, and names the flag or variable of a wrong one.
+func (f *serveFlags) checkAddresses(cmd *cobra.Command) error {
+	for _, a := range []struct{ flag, value string }{
+		{"http", f.o.HTTP}, {"grpc", f.o.GRPC}, {"debug", f.o.Debug}, {"metrics", f.o.Metrics},
+	} {
+		_, _, err := net.SplitHostPort(a.value)
+		if a.value == "" || a.value == service.Off || strings.HasPrefix(a.value, "unix:") || err == nil {
+			continue
+		}
+		name := "--" + a.flag
+		if os.Getenv(variable(a.flag)) == a.value {
+			name = variable(a.flag)
+		}
+		if _, err := strconv.ParseUint(a.value, 10, 16); err == nil {
+			return usagef(cmd, "%s is %q; want HOST:PORT, such as 127.0.0.1:%s, or :%s for all addresses",
+				name, a.value, a.value, a.value)
+		}
+		return usagef(cmd, "%s is %q; want HOST:PORT, :PORT, unix:PATH or off", name, a.value)
+	}
+	return nil
 }
 
 // setLog makes the log, by the environment if the flags are not given.
@@ -159,11 +193,32 @@ func (f *serveFlags) setLog(cmd *cobra.Command) error {
 }
 
 func newLog(w io.Writer, level slog.Level, json bool) *slog.Logger {
-	o := &slog.HandlerOptions{Level: level}
 	if json {
-		return slog.New(slog.NewJSONHandler(w, o))
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
+			Level: level,
+			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				return durationAs(a, nil, func(d time.Duration) any { return d.Seconds() })
+			},
+		}))
 	}
-	return slog.New(slog.NewTextHandler(w, o))
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
+		Level: level,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			return durationAs(a, "never", func(d time.Duration) any { return d })
+		},
+	}))
+}
+
+// durationAs returns a with never instead of headgate.Never, and another duration by convert.
+func durationAs(a slog.Attr, never any, convert func(time.Duration) any) slog.Attr {
+	switch {
+	case a.Value.Kind() != slog.KindDuration:
+	case a.Value.Duration() == headgate.Never:
+		a.Value = slog.AnyValue(never)
+	default:
+		a.Value = slog.AnyValue(convert(a.Value.Duration()))
+	}
+	return a
 }
 
 // checkFiles prints what the files say, or fails with all faults.

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"io"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"os"
@@ -24,6 +25,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -306,6 +308,9 @@ func TestServeAsRatelimit(t *testing.T) {
 	if code, body := s.get("http", "/healthcheck"); code != 500 || !strings.Contains(body, "not loaded") {
 		t.Errorf("without a configuration: %d %s", code, body)
 	}
+	if n := strings.Count(s.logged(), "no such file"); n != 1 {
+		t.Errorf("the missing directory is logged %d times:\n%s", n, s.logged())
+	}
 	if err := os.MkdirAll(filepath.Join(root, "ratelimit", "config"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -332,6 +337,49 @@ func TestServeAsRatelimit(t *testing.T) {
 	}
 }
 
+// As ratelimit it logs that Redis is gone when the first request fails, and that it answers again.
+func TestServeAsRatelimitWhileRedisIsGone(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.StartProxy(t, redistest.Start(t).Addr)
+	file := writeFile(t, filepath.Join(t.TempDir(), "edge.yaml"),
+		"domain: edge\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 2}}]\n")
+	s := startServer(t, []string{
+		"HOST=127.0.0.1", "PORT=0", "GRPC_HOST=127.0.0.1", "GRPC_PORT=0", "DEBUG_HOST=127.0.0.1",
+		"DEBUG_PORT=0", "LOG_LEVEL=INFO", "LOG_FORMAT=json", "USE_STATSD=false",
+		"REDIS_SOCKET_TYPE=tcp", "REDIS_URL=" + proxy.Addr,
+	}, "/bin/ratelimit", "--config", file)
+	eventually(t, "it is ready", func() bool { code, _ := s.get("http", "/healthcheck"); return code == 200 })
+	proxy.Cut(1)
+	if code, body := s.do(http.MethodPost, "http", "/json", edgeRequest); code != http.StatusBadRequest {
+		t.Errorf("without Redis: %d %s", code, body)
+	}
+	eventually(t, "the failure is logged", func() bool {
+		return strings.Contains(s.logged(), "the store does not answer")
+	})
+	proxy.Heal()
+	eventually(t, "the recovery is logged", func() bool {
+		return strings.Contains(s.logged(), "the store answers again")
+	})
+	if code, body := s.do(http.MethodPost, "http", "/json", edgeRequest); code != http.StatusOK {
+		t.Errorf("with Redis: %d %s", code, body)
+	}
+}
+
+// Durations in the log are seconds in JSON, and a wait without end has no number.
+func TestLogDurations(t *testing.T) {
+	t.Parallel()
+	for json, want := range map[bool]string{
+		true: `"retry_after":null,"after":1.5}`, false: "retry_after=never after=1.5s",
+	} {
+		var log bytes.Buffer
+		newLog(&log, slog.LevelInfo, json).Info("m", "retry_after", headgate.Never,
+			"after", 1500*time.Millisecond)
+		if !strings.HasSuffix(log.String(), want+"\n") {
+			t.Errorf("%s; want %s", log.String(), want)
+		}
+	}
+}
+
 // selfSigned returns a certificate for name and its key, in PEM.
 func selfSigned(t *testing.T, name string) (cert, key string) {
 	t.Helper()
@@ -353,4 +401,15 @@ func selfSigned(t *testing.T, name string) (cert, key string) {
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}))
+}
+
+// What is printed without files names the store.
+func TestServeHintsNameTheStore(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, nil, append([]string{"headgate"},
+		append(serveOn, "--store", "redis://u:secret@127.0.0.1:1")...)...)
+	s.end(os.Interrupt)
+	if text := s.out.String(); !strings.Contains(text, "for each key, kept in redis://u:...@127.0.0.1:1.") {
+		t.Errorf("%s", text)
+	}
 }

@@ -43,6 +43,15 @@ func New(f Files, log *slog.Logger, protocols ...string) (*tls.Config, error) {
 	}, nil
 }
 
+// Check returns the error of [New] for f, or nil if f names no certificate.
+func Check(f Files) error {
+	if f.Cert == "" {
+		return nil
+	}
+	_, err := (&reloader{files: f}).load()
+	return err
+}
+
 type reloader struct {
 	files     Files
 	protocols []string

@@ -209,3 +209,27 @@ func TestWrongFiles(t *testing.T) {
 		}
 	}
 }
+
+// Check fails for files that New cannot use.
+func TestCheck(t *testing.T) {
+	at := t.TempDir()
+	file := func(name string) string { return filepath.Join(at, name) }
+	a := newAuthority(t)
+	a.issue(t, "one", file("one.crt"), file("one.key"))
+	a.issue(t, "two", file("two.crt"), file("two.key"))
+	for _, c := range []struct {
+		files Files
+		want  string // empty: no error
+	}{
+		{Files{}, ""},
+		{Files{Cert: file("one.crt"), Key: file("one.key"), ClientCA: a.file}, ""},
+		{Files{Cert: file("one.crt"), Key: file("two.key")}, "private key does not match"},
+		{Files{Cert: file("none.crt"), Key: file("one.key")}, "no such file"},
+		{Files{Cert: file("one.crt"), Key: file("one.key"), ClientCA: file("one.key")}, "no certificate"},
+	} {
+		err := Check(c.files)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v; want %q", c.files, err, c.want)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"time"
 
 	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/rules"
@@ -71,6 +72,7 @@ type Options struct {
 	Runtime      *Runtime                    // the directories of envoyproxy/ratelimit; nil: none
 	MergeDomains bool                        // a domain may be in several files
 	Env          func(string) (string, bool) // for ${VAR}; nil: os.LookupEnv
+	Now          time.Time                   // for what has expired; zero: the current time
 }
 
 // Load reads the files at paths, each a file or a directory, and those of o.Runtime. The error
@@ -96,8 +98,11 @@ func parse(files []file, o Options) (*Config, error) {
 	if o.Env == nil {
 		o.Env = os.LookupEnv
 	}
+	if o.Now.IsZero() {
+		o.Now = time.Now()
+	}
 	l := loader{
-		env: o.Env, mergeDomains: o.MergeDomains,
+		env: o.Env, now: o.Now, mergeDomains: o.MergeDomains,
 		config: &Config{WhenStoreFails: Closed, Hash: hash(files)},
 		set:    map[string]place{},
 		named:  map[string]place{},

@@ -21,7 +21,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := Parse("f.yaml", []byte(text), Options{Env: lookup})
 		if err == nil {
-			_ = c.report()
+			_ = c.Report()
 			for _, w := range c.Warnings {
 				if !faultLine.MatchString(w) {
 					t.Errorf("a warning without its place: %q", w)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -27,6 +28,7 @@ type origin struct {
 // loader collects what the files say, and what is wrong with them.
 type loader struct {
 	env    func(string) (string, bool)
+	now    time.Time
 	config *Config
 	faults []error
 

@@ -8,17 +8,9 @@ import (
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
-// Check reads files as [Load] does, and returns what they say in text, one line for each file,
-// rule, override, limit of a domain and warning.
-func Check(paths []string, o Options) (string, error) {
-	c, err := Load(paths, o)
-	if err != nil {
-		return "", err
-	}
-	return c.report(), nil
-}
-
-func (c *Config) report() string {
+// Report returns what the files say in text, one line for each file, rule, override, limit of a
+// domain and warning.
+func (c *Config) Report() string {
 	var b strings.Builder
 	for _, name := range c.Files {
 		fmt.Fprintf(&b, "file %s\n", name)

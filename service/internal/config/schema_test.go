@@ -188,7 +188,7 @@ func TestExamplesOfTheDocs(t *testing.T) {
 	checkErrorsOfTheDocs(t, text, string(blocks[0][1]))
 	env := func(string) (string, bool) { return "value", true }
 	for _, block := range blocks {
-		c, err := Parse("config.md", block[1], Options{Env: env})
+		c, err := Parse("config.md", block[1], Options{Env: env, Now: now})
 		if err != nil {
 			t.Errorf("%s\n%v", block[1], err)
 			continue

@@ -158,6 +158,10 @@ func (r *reader) tokens(n *yaml.Node, path string) {
 		r.faultf(n, path, "is not a list; want a list of tokens")
 		return
 	}
+	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		// A list that lost its entries must not open the API.
+		r.faultf(n, path, "is empty; want at least one token, or no field to require none")
+	}
 	r.list(n, path, r.token)
 }
 

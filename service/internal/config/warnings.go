@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/service/internal/rules"
@@ -83,6 +84,9 @@ func (l *loader) warnOverrides() {
 		case hidden:
 			l.warnAt(at.place, at.field, fmt.Sprintf("%q is never used: %q at %s matches first",
 				o.Key, l.config.Overrides[first].Key, l.overrides[first].place))
+		case !o.Until.IsZero() && !o.Until.After(l.now):
+			l.warnAt(at.place, at.field, fmt.Sprintf("%q has no effect: it ended at %s",
+				o.Key, o.Until.Format(time.RFC3339)))
 		case !o.Until.IsZero(): // which hides nothing in the end
 		case strings.Contains(o.Key, "*"):
 			patterns[o.Rule] = append(patterns[o.Rule], i)

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"reflect"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // reader looks names up in pairs of name=value.
@@ -159,3 +162,29 @@ func TestRedisTLS(t *testing.T) {
 		}
 	}
 }
+
+// A connection that is refused is an error at once, and one that says so.
+func TestRedisThatRefuses(t *testing.T) {
+	for _, kind := range []string{"SINGLE", "SENTINEL", "CLUSTER"} {
+		r := Redis{
+			Type: kind, Network: "tcp", Addresses: []string{"127.0.0.1:1"}, Master: "m",
+			PoolSize: 1, Timeout: 10 * time.Second,
+		}
+		client, err := r.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // less than five tries
+		err = client.Process(ctx, noRetries{redis.NewStatusCmd(ctx, "ping")})
+		if err == nil || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("%s: %v", kind, err)
+		}
+		cancel()
+		_ = client.Close()
+	}
+}
+
+// noRetries is a command that go-redis sends once, as the stores do.
+type noRetries struct{ *redis.StatusCmd }
+
+func (noRetries) NoRetry() bool { return true }

@@ -64,6 +64,10 @@ func (v *variables) redis(prefix string) Redis {
 	return r
 }
 
+// dials is how often a connection is tried. Further tries wait in between, and the caller with them;
+// the next request tries again anyway.
+const dials = 1
+
 // Client makes a client, which connects when it is first used.
 func (r *Redis) Client() (redis.UniversalClient, error) {
 	config, err := r.tlsConfig()
@@ -76,7 +80,7 @@ func (r *Redis) Client() (redis.UniversalClient, error) {
 		return redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: r.Addresses, Username: user, Password: password, PoolSize: r.PoolSize,
 			DialTimeout: r.Timeout, ReadTimeout: r.Timeout, WriteTimeout: r.Timeout,
-			TLSConfig: config, ContextTimeoutEnabled: true,
+			TLSConfig: config, ContextTimeoutEnabled: true, DialerRetries: dials,
 		}), nil
 	case "SENTINEL":
 		sentinelUser, sentinelPassword := split(r.SentinelAuth)
@@ -85,13 +89,13 @@ func (r *Redis) Client() (redis.UniversalClient, error) {
 			SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
 			Username: user, Password: password, PoolSize: r.PoolSize,
 			DialTimeout: r.Timeout, ReadTimeout: r.Timeout, WriteTimeout: r.Timeout,
-			TLSConfig: config, ContextTimeoutEnabled: true,
+			TLSConfig: config, ContextTimeoutEnabled: true, DialerRetries: dials,
 		}), nil
 	}
 	return redis.NewClient(&redis.Options{
 		Network: r.Network, Addr: r.Addresses[0], Username: user, Password: password,
 		PoolSize: r.PoolSize, DialTimeout: r.Timeout, ReadTimeout: r.Timeout,
-		WriteTimeout: r.Timeout, TLSConfig: config, ContextTimeoutEnabled: true,
+		WriteTimeout: r.Timeout, TLSConfig: config, ContextTimeoutEnabled: true, DialerRetries: dials,
 	}), nil
 }
 

@@ -42,8 +42,8 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request) error {
 	}
 	t.cost = 1
 	if t.banned() && t.enforced() {
-		h.observe(&t, rules.Denied, headgate.Decision{}, nil)
 		d := concurrency.Decision{RetryAfter: t.banEnds()}
+		h.observe(&t, rules.Denied, headgate.Decision{RetryAfter: d.RetryAfter}, nil)
 		replyPermit(w, r, permitMembers(&t, d), d, "The key is banned.")
 		return nil
 	}
@@ -91,7 +91,7 @@ func (h *Handler) observePermit(t *target, d concurrency.Decision) {
 	case t.terms.Mode == rules.Shadow && t.wouldDeny(d):
 		outcome = rules.ShadowDenied
 	}
-	h.observe(t, outcome, headgate.Decision{}, nil)
+	h.observe(t, outcome, headgate.Decision{RetryAfter: d.RetryAfter}, nil)
 }
 
 // permitMembers starts the answer to a request for a permit.

@@ -88,11 +88,11 @@ func (e *Engine) banned(charges []charge) (Verdict, bool) {
 		if !c.banned {
 			continue
 		}
-		e.observe(c, Denied, headgate.Decision{}, nil)
 		wait := headgate.Never
 		if !c.until.IsZero() {
 			wait = max(time.Until(c.until), time.Second)
 		}
+		e.observe(c, Denied, headgate.Decision{RetryAfter: wait}, nil)
 		return Verdict{Rule: c.rule.Name, Reason: Ban, RetryAfter: wait}, true
 	}
 	return Verdict{}, false

@@ -44,8 +44,8 @@ type Event struct {
 	Rule    *Rule
 	Key     string
 	Outcome Outcome
-	// Decision is that of the strictest limit; the zero Decision for a ban, for permits and for
-	// an error.
+	// Decision is that of the strictest limit. For a ban and for permits it has only RetryAfter,
+	// and for an error nothing.
 	Decision headgate.Decision
 	Err      error
 }

@@ -81,7 +81,7 @@ func (e *Engine) permitsOf(ctx context.Context, s *scratch) (v Verdict, denied b
 			return Verdict{}, false, err
 		}
 		if !free {
-			e.observe(c, Denied, headgate.Decision{}, nil)
+			e.observe(c, Denied, headgate.Decision{RetryAfter: permitPause}, nil)
 			return Verdict{Rule: c.rule.Name, Reason: Permits, RetryAfter: permitPause}, true, nil
 		}
 	}

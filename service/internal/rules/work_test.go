@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -178,5 +180,26 @@ func TestPermitsFail(t *testing.T) {
 	w.End(t.Context())
 	if got := seen.since(); got != "one error" {
 		t.Error(got)
+	}
+}
+
+// The event of a denial by permits or a ban has the wait that the client is told.
+func TestEventsHaveTheWait(t *testing.T) {
+	var waits []time.Duration
+	e := New(headgate.NewMemory(0), concurrency.NewMemory(), Options{
+		Overrides: overrides{{Rule: "one", Key: "ip:192.0.2.1", Ban: true}},
+		Observe: func(e Event) {
+			if e.Outcome == Denied {
+				waits = append(waits, e.Decision.RetryAfter)
+			}
+		},
+	})
+	e.Use(newSet(t, Rule{Name: "one", Key: []KeyPart{{Source: "ip"}}, Permits: 1}))
+	begin(t, e, &Request{Path: "/"})
+	v, _ := begin(t, e, &Request{Path: "/"})
+	banned, _ := begin(t, e, &Request{Path: "/", Client: netip.MustParseAddr("192.0.2.1")})
+	want := []time.Duration{v.RetryAfter, banned.RetryAfter}
+	if !slices.Equal(waits, want) || v.RetryAfter == 0 || banned.RetryAfter != headgate.Never {
+		t.Errorf("%v; want %v", waits, want)
 	}
 }
