@@ -21,11 +21,14 @@ const fresh = 10 * time.Millisecond
 func (t *Transport) wait(r *http.Request, key string) error {
 	ctx, cost := r.Context(), costOf(r, t.options.Cost)
 	for {
-		if err := t.waitForPause(r, key); err != nil || cost == 0 {
+		leave, err := t.waitForPause(r, key)
+		if err != nil || cost == 0 {
+			leave()
 			return err
 		}
 		checked := time.Now()
 		reservation, err := t.limiter.Reserve(ctx, key, cost)
+		leave() // only now: the next one of the line would reserve before
 		if err != nil {
 			return t.failed(r, err)
 		}
@@ -49,33 +52,28 @@ func (t *Transport) wait(r *http.Request, key string) error {
 	}
 }
 
-// waitForPause returns when the pause of key is over, to one caller after the other.
-func (t *Transport) waitForPause(r *http.Request, key string) error {
+// waitForPause returns when the pause of key is over, to one caller after the other: each calls
+// leave to let the next one of the line go on.
+func (t *Transport) waitForPause(r *http.Request, key string) (leave func(), err error) {
 	left, err := t.pauseLeft(r, key)
 	if err != nil || left == 0 && !t.lines.busy(key) {
-		return err
+		return func() {}, err
 	}
 	ctx := r.Context()
 	if err := endsInTime(ctx, left); err != nil {
-		return err
+		return func() {}, err
 	}
-	leave, err := t.lines.enter(ctx, key)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	for {
-		left, err := t.pauseLeft(r, key)
+	leave, err = t.lines.enter(ctx, key)
+	for err == nil {
+		left, err = t.pauseLeft(r, key)
 		if err != nil || left == 0 {
-			return err
+			break
 		}
-		if err := endsInTime(ctx, left); err != nil {
-			return err
-		}
-		if err := await.Sleep(ctx, left); err != nil {
-			return err
+		if err = endsInTime(ctx, left); err == nil {
+			err = await.Sleep(ctx, left)
 		}
 	}
+	return leave, err
 }
 
 // endsInTime returns an error for a pause that ends after the deadline.
@@ -142,7 +140,7 @@ func (l *pauseLines) enter(ctx context.Context, key string) (leave func(), err e
 	l.mu.Unlock()
 	if err := line.turnstile.Enter(ctx); err != nil {
 		l.forget(key, line)
-		return nil, err
+		return func() {}, err
 	}
 	return func() {
 		line.turnstile.Leave()
