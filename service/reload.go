@@ -107,7 +107,7 @@ func (s *server) newWatcher() *watch.Watcher {
 		o.Hash = func() string { return s.first.Hash }
 	}
 	if s.firstErr != nil {
-		o.Loaded = o.Hash() // it has been reported
+		o.Loaded = s.firstHash // it has been reported
 	}
 	return watch.New(o)
 }

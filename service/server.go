@@ -31,6 +31,7 @@ type server struct {
 	env       *environment.Settings // nil: it does not count
 	log       *slog.Logger
 	first     *config.Config // as the files were at the start
+	firstHash string         // of the files before they were read first
 	firstErr  error          // why they could not be read; the server waits for better ones
 	loaded    bool           // there is a configuration in force
 	stores    *stores
@@ -70,6 +71,7 @@ func newServer(o Options) (*server, error) {
 	s.health.set(waitsForConfig, true)
 	s.health.set(waitsForStore, s.env != nil) // its Redis has no fallback
 	var err error
+	s.firstHash = config.Hash(s.o.Files, s.loadOptions()) // before: files may change meanwhile
 	s.first, err = s.load()
 	if err != nil && s.env == nil {
 		return nil, err
@@ -220,9 +222,10 @@ const (
 
 // watchStore asks the store whether it answers, until ctx ends.
 func (s *server) watchStore(ctx context.Context) {
+	var asked time.Time // when a failed call last led to a ping
 	for failed := false; ; {
 		err := s.ping(ctx)
-		wait := pingInterval
+		wait, sooner := pingInterval, s.storeFailed
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -234,10 +237,14 @@ func (s *server) watchStore(ctx context.Context) {
 		if failed = err != nil; failed {
 			wait = retryInterval
 		}
+		if time.Since(asked) < retryInterval {
+			wait, sooner = min(wait, retryInterval), nil
+		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.storeFailed:
+		case <-sooner:
+			asked = time.Now()
 		case <-time.After(wait):
 		}
 	}
@@ -246,7 +253,7 @@ func (s *server) watchStore(ctx context.Context) {
 // called measures a call of a store. The first one that fails lets watchStore ask the store at once.
 func (s *server) called(ctx context.Context, c observe.Call) {
 	s.metrics.Called(ctx, c)
-	if c.Err != nil && s.storeUp.Load() {
+	if c.Err != nil && ctx.Err() == nil && s.storeUp.Load() {
 		select {
 		case s.storeFailed <- struct{}{}:
 		default:

@@ -67,8 +67,8 @@ func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	w.Header().Set("X-App", "1")
-	w.Header().Set("RateLimit", `"app";r=9;t=9`) // which must give way
-	w.Header().Set("RateLimit-Policy", `"app";q=9;w=9`)
+	w.Header().Set("Ratelimit", `"app";r=9;t=9`) // which must give way
+	w.Header().Set("Ratelimit-Policy", `"app";q=9;w=9`)
 	_, _ = io.WriteString(w, "hello\n")
 }
 

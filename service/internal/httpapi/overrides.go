@@ -31,12 +31,8 @@ func (h *Handler) putOverride(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// checkKey returns a problem if no request can have a key of r. Programs choose the keys of a rule
-// without key.
+// checkKey returns a problem if no request can have a key of r.
 func checkKey(r *rules.Rule, key string) error {
-	if len(r.Key) == 0 {
-		return nil
-	}
 	if err := r.CheckKey(key); err != nil {
 		return &problem{Status: http.StatusBadRequest, Field: "key", Detail: "key: " + err.Error()}
 	}

@@ -77,6 +77,12 @@ func (h *Handler) find(t *target, where string) error {
 		p.Field, p.Detail = where+p.Field, where+p.Detail
 		return &p
 	}
+	if t.key == "" && len(terms.Rule.Key) == 0 { // as gateways and the proxy count it
+		t.key = rules.KeyOfAll
+		if terms, err = h.options.Rules.Terms(t.rule, t.key); err != nil {
+			return err
+		}
+	}
 	t.terms = terms
 	if t.cost == unset {
 		t.cost = max(terms.Rule.Cost.Fixed, 1)

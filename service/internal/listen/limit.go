@@ -102,9 +102,16 @@ type conn struct {
 
 // idle reports whether c can be closed without a loss.
 func (c *conn) idle(now time.Time) bool {
-	return c.serving.Load() == 0 &&
-		(!c.heard.Load() || now.UnixNano()-c.used.Load() >= int64(c.of.quiet))
+	quiet := settle
+	if c.heard.Load() {
+		quiet = max(quiet, c.of.quiet)
+	}
+	return c.serving.Load() == 0 && now.UnixNano()-c.used.Load() >= int64(quiet)
 }
+
+// settle is how long a connection without a byte keeps its place: its server may not have read the
+// request yet, or not have sent the answer.
+const settle = 2 * retryInterval
 
 // Read reads, and remembers when.
 func (c *conn) Read(b []byte) (int, error) {

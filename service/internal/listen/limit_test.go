@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 )
@@ -39,6 +40,39 @@ func get(t *testing.T, c net.Conn, path string) string {
 func closed(c net.Conn) bool {
 	_, err := c.Read(make([]byte, 1))
 	return errors.Is(err, io.EOF)
+}
+
+// In a burst of more connections than there are places, further ones wait: no request is lost.
+func TestABurstOfConnectionsWaits(t *testing.T) {
+	t.Parallel()
+	l, err := On(context.Background(), "--http", "127.0.0.1:0", Bounds{Connections: 10}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := Server(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		_, _ = io.WriteString(w, "answer")
+	}))
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+	var all sync.WaitGroup
+	for range 40 {
+		all.Go(func() {
+			for range 20 {
+				c, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = c.SetDeadline(time.Now().Add(30 * time.Second))
+				if got := get(t, c, "/"); got != "answer" {
+					t.Error(got)
+				}
+				_ = c.Close()
+			}
+		})
+	}
+	all.Wait()
 }
 
 // A connection whose request is being answered keeps its place. The others lose theirs, the one

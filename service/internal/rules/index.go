@@ -53,23 +53,26 @@ type target struct {
 	path   string // clean
 	slash  bool   // the path had a slash at its end
 	dotted string // the path by [withDots]
+	empty  string // the path by [withEmpty]
 }
 
 func newTarget(q *Request) target {
 	t := target{Request: q, method: strings.ToUpper(q.Method), host: cleanHost(q.Host)}
 	t.path, t.slash = cleanPath(q.Path)
-	t.dotted = withDots(q.Path)
+	t.dotted, t.empty = withDots(q.Path), withEmpty(q.Path)
 	return t
 }
 
-// match appends the rules that match q to found, in their order. A path that servers read in two
-// ways matches by both, so that no client avoids a rule by it.
+// match appends the rules that match q to found, in their order. A path that servers read in
+// several ways matches by each, so that no client avoids a rule by it.
 func (x *index) match(q *target, found []*rule) []*rule {
 	found = x.matchPath(q, found)
-	if q.dotted != "" {
-		other := *q
-		other.path = q.dotted
-		found = x.matchPath(&other, found)
+	for _, p := range [...]string{q.dotted, q.empty} {
+		if p != "" && p != q.path {
+			other := *q
+			other.path = p
+			found = x.matchPath(&other, found)
+		}
 	}
 	slices.SortFunc(found, func(a, b *rule) int { return a.place - b.place })
 	return slices.Compact(found)

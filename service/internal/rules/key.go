@@ -18,7 +18,7 @@ import (
 // choose the size of keys in the store.
 
 const (
-	keyOfAll = "all"
+	KeyOfAll = "all"
 	maxValue = 128
 	hashMark = "sha256:"
 )
@@ -26,7 +26,7 @@ const (
 // key returns the key of q under r.
 func (r *rule) key(q *target) string {
 	if len(r.Key) == 0 {
-		return keyOfAll
+		return KeyOfAll
 	}
 	var room [160]byte
 	b := room[:0]

@@ -92,6 +92,7 @@ func TestMatch(t *testing.T) {
 		{"GET", "h", "/api/v1/users/..;/../x", "all api deep every"},
 		{"GET", "h", "/api/x%2F..%2F..%2Fy", "all api every"},
 		{"POST", "h", "/api/x/../../login", "all login api every"},
+		{"POST", "h", "/login//..", "all login every root"},
 		{"GET", "h", "//api/./..;/x", "all api every"},
 		{"GET", "h", "/v1/..;/..", "all version every root"},
 		// Not decoded twice, and letters keep their case.

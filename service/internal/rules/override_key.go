@@ -12,10 +12,7 @@ import (
 // that r makes.
 func (r *Rule) CheckKey(key string) error {
 	if len(r.Key) == 0 {
-		if key == keyOfAll || strings.Contains(key, "*") {
-			return nil
-		}
-		return fmt.Errorf("%q is not a key of rule %q; want %q", key, r.Name, keyOfAll)
+		return nil // programs choose the keys
 	}
 	want := make([]string, len(r.Key))
 	for i, p := range r.Key {
@@ -49,8 +46,14 @@ func (r *Rule) CheckKey(key string) error {
 	return nil
 }
 
-// checkValue reports what a key has instead of an address.
+// checkValue reports what a key has instead of a value that requests can have.
 func (p KeyPart) checkValue(value string) error {
+	switch {
+	case p.Source == "method" && value != cleanMethod(value):
+		return fmt.Errorf(`"method:%s"`, cleanMethod(value))
+	case p.Source == "host" && value != cleanHost(value):
+		return fmt.Errorf(`"host:%s"`, cleanHost(value))
+	}
 	if p.Source != "ip" || value == "unknown" {
 		return nil
 	}

@@ -15,7 +15,9 @@ func TestCheckKey(t *testing.T) {
 	}{
 		{nil, "all", ""},
 		{nil, "*", ""},
-		{nil, "ip:192.0.2.1", `"ip:192.0.2.1" is not a key of rule "r"; want "all"`},
+		{nil, "user:42", ""},
+		{[]string{"method"}, "method:get", `"method:get" is not a key of rule "r"; want "method:GET"`},
+		{[]string{"host"}, "host:A.com", `"host:A.com" is not a key of rule "r"; want "host:a.com"`},
 		{[]string{"ip"}, "ip:192.0.2.1", ""},
 		{[]string{"ip"}, "ip:192.0.2.*", ""},
 		{[]string{"ip"}, "i*", ""},

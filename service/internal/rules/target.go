@@ -98,6 +98,25 @@ func withDots(p string) string {
 	return "/" + strings.Join(segments, "/")
 }
 
+// withEmpty returns a path that has .. as servers read it that resolve that before they drop empty
+// segments. It is empty for other paths.
+func withEmpty(p string) string {
+	if !strings.Contains(p, "..") {
+		return ""
+	}
+	var kept []string
+	for _, s := range strings.Split(withoutParameters(p), "/")[1:] {
+		switch s {
+		case ".":
+		case "..":
+			kept = kept[:max(len(kept)-1, 0)]
+		default:
+			kept = append(kept, s)
+		}
+	}
+	return path.Clean("/" + strings.Join(kept, "/"))
+}
+
 func withoutParameters(p string) string {
 	segments := strings.Split(p, "/")
 	for i, s := range segments {
