@@ -17,8 +17,10 @@ import (
 // requests share. A value of more than 128 bytes is replaced by its hash, so that clients do not
 // choose the size of keys in the store.
 
+// KeyOfAll is the key of a rule without parts.
+const KeyOfAll = "all"
+
 const (
-	KeyOfAll = "all"
 	maxValue = 128
 	hashMark = "sha256:"
 )
