@@ -154,6 +154,9 @@ func (h *history) take(t *testing.T, r headgate.Request) (headgate.Decision, err
 // record adds what was granted, refunded or cancelled to the bound.
 func (h *history) record(r headgate.Request, d headgate.Decision) error {
 	if !d.Within(r.MaxWait) || r.Cost < 0 && d.RetryAfter == headgate.Never {
+		if r.Force { // it is no grant, but the state has its time
+			h.bound.moved = max(h.bound.moved, h.now)
+		}
 		return nil
 	}
 	if r.Cost < 0 && !r.Start.IsZero() {
@@ -192,7 +195,7 @@ type bound struct {
 	limits   []headgate.Limit
 	events   []event
 	latest   int64    // no time passes before that of the last event,
-	moved    int64    // nor before that of the last cancel
+	moved    int64    // nor before that of the last cancel, or of what was forced
 	level    *big.Rat // buckets: the most that was granted in any interval up to the last event
 	speed    *big.Rat // less what refilled: the fraction of a bucket each microsecond
 	capacity *big.Rat // 1, a step's fraction, and what was refunded
