@@ -21,14 +21,15 @@ func requestedPause(status int, h http.Header, now time.Time) time.Duration {
 	return readRateLimit(h)
 }
 
-// readRetryAfter reads Retry-After: seconds, or a date in one of its three forms.
+// readRetryAfter reads Retry-After: seconds, or a date in one of its three forms. It returns
+// at most longestPause.
 func readRetryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(h.Get(retryAfterField)) // another RoundTripper may have left spaces
 	if n, ok := parseSeconds(value); ok {
 		return n
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return max(at.Sub(sentAt(h, now)), 0)
+		return min(max(at.Sub(sentAt(h, now)), 0), longestPause)
 	}
 	return 0
 }

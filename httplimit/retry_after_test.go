@@ -44,6 +44,7 @@ func TestRequestedPause(t *testing.T) {
 		{"a date", 429, []string{date, "Retry-After: Sat, 21 Nov 2026 08:50:07 GMT"}, "30s"},
 		{"a date of RFC 850", 429, []string{date, "Retry-After: Saturday, 21-Nov-26 08:50:07 GMT"}, "30s"},
 		{"a date of asctime", 429, []string{date, "Retry-After: Sat Nov 21 08:50:07 2026"}, "30s"},
+		{"a date far ahead", 429, []string{date, "Retry-After: Sat, 01 Nov 2070 00:00:00 GMT"}, "8760h0m0s"},
 		{"a date that has passed", 429, []string{date, "Retry-After: Sat, 21 Nov 2026 08:49:07 GMT"}, "0s"},
 		{"a date without a Date", 429, []string{"Retry-After: Sat, 21 Nov 2026 08:50:17 GMT"}, "30s"}, // our clock is 10 s ahead, and some
 		{"a date that is none", 429, []string{date, "Retry-After: Sat, 31 Feb 2026 08:50:07 GMT"}, "0s"},
