@@ -34,14 +34,15 @@ export async function check() {
 
 function use(access) {
   app.model.access = access;
-  if (!access.may_read) return gate("A token is needed", sentence(access.why), true);
+  if (!access.may_read) return gate("Enter a token", sentence(access.why), true);
   show(byId("gate"), false);
   show(byId("main"), true);
   draw();
   app.begin();
 }
 
-const sentence = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "");
+const sentence = (text) => (text
+  ? `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}` : "");
 
 // gate hides the page and says why.
 export function gate(title, text, form = false) {
@@ -66,7 +67,7 @@ async function enter(bearer) {
     byId("gate-token").value = "";
     use(access);
   } catch (error) {
-    setText(problem, error.message);
+    setText(problem, sentence(error.message));
     problem.hidden = false;
     byId("gate-token").select();
   }
@@ -135,7 +136,7 @@ function form(dialog) {
       dialog.close();
       use(access);
     } catch (error) {
-      setText(problem, error.message);
+      setText(problem, sentence(error.message));
       problem.hidden = false;
       field.select();
     }

@@ -60,8 +60,8 @@ const labelled = (text, control) => h("div", { class: "field grow" },
 
 // fieldsOf returns {elements, values(), first} of what an act needs to know.
 function fieldsOf(app, act, rule) {
-  const duration = choice("for", "For how long", durations.map(([s, text]) => [String(s), text]),
-    act === "mode" ? "null" : "600");
+  const duration = choice("for", "For how long", durations.map(([s, text]) =>
+    [String(s), act === "mode" && !s ? "until changed" : text]), act === "mode" ? "null" : "600");
   const seconds = () => (duration.value() === "null" ? null : Number(duration.value()));
   switch (act) {
     case "ban": return {

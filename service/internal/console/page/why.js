@@ -5,10 +5,17 @@ import { ago, time, utc } from "./format.js";
 
 let app, rows;
 let shown = ""; // the files that are shown
+let all = false;
+
+const few = 20; // rules that are shown at first
 
 export function start(theApp) {
   app = theApp;
   rows = new Rows(byId("in-force"), makeRow);
+  byId("in-force-all").addEventListener("click", () => {
+    all = !all;
+    draw();
+  });
 }
 
 export function draw() {
@@ -16,7 +23,10 @@ export function draw() {
   show(byId("why"), config !== null);
   if (!config) return;
   drawLoaded(config);
-  rows.set(config.rules, (rule) => rule.name);
+  rows.set(all ? config.rules : config.rules.slice(0, few), (rule) => rule.name);
+  show(byId("in-force-all"), config.rules.length > few);
+  setText(byId("in-force-all"), all ? `Show ${few} rules`
+    : `Show all ${config.rules.length} rules`);
   const files = JSON.stringify([config.files, config.error]);
   if (files === shown) return;
   shown = files;

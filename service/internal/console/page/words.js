@@ -54,7 +54,7 @@ export function button(request) {
 export function effect(request, model, now = Date.now()) {
   const rule = model.rules().find((r) => r.name === request.rule);
   const until = request.for_s ? `until ${time(now + request.for_s * 1000, now)}`
-    : "until it is lifted";
+    : `until it is ${request.act === "mode" ? "changed" : "lifted"}`;
   const all = fleet(model);
   switch (request.act) {
     case "ban": return `${banText(request, rule, until)} ${all}`;
