@@ -1,9 +1,6 @@
 package replay
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // barWidths are the widths of the bars of a Detail in seconds. Weeks double after.
 var barWidths = []int64{
@@ -113,40 +110,6 @@ func (b *bars) timeline() *DetailTimeline {
 	}
 	from := time.Unix(b.first*b.width, 0).UTC()
 	return &DetailTimeline{Timeline{from, b.width, b.series[0]}, b.series[1:]}
-}
-
-// Narrow reduces d to at most so many keys for each limit, and bars, for a smaller page. Counts
-// stay exact. Bars do not become fewer than one.
-func (d *Detail) Narrow(keys, most int) {
-	for i := range d.Keys {
-		d.Keys[i] = d.Keys[i][:min(keys, len(d.Keys[i]))]
-	}
-	if d.Timeline == nil {
-		return
-	}
-	t := d.Timeline
-	for len(t.Requests) > max(most, 1) {
-		b := &bars{t.WidthS, t.From.Unix() / t.WidthS, slices.Insert(slices.Clone(t.Denied), 0, t.Requests)}
-		first := b.first
-		b.widen(nextWidth(barWidths, b.width))
-		to := func(bar int64) int64 { return (first+bar)*t.WidthS/b.width - b.first }
-		for _, keys := range d.KeyTimelines {
-			for i := range keys {
-				keys[i].Requests = joinedBars(keys[i].Requests, to)
-				keys[i].Denied = joinedBars(keys[i].Denied, to)
-			}
-		}
-		*t = *b.timeline()
-	}
-}
-
-// joinedBars is joined for bars that leave out those without any.
-func joinedBars(narrow []Bar, to func(bar int64) int64) []Bar {
-	wide := []Bar{}
-	for _, b := range narrow {
-		wide = addBar(wide, to(b[0]), b[1])
-	}
-	return wide
 }
 
 // addBar adds n to a bar, which is the last or comes after it.

@@ -419,7 +419,7 @@ func TestDetailWidths(t *testing.T) {
 			t.Errorf("a span of %d s: %d bars of %d s, want of %d", c.span, len(line.Requests), line.WidthS, c.width)
 		}
 		for _, most := range []int{1000, 300, 7, 1, 0} {
-			report.Detail.Narrow(3, most)
+			report.Detail = report.Detail.Narrowed(3, most)
 			mustAddUp(t, report)
 			if n := len(report.Detail.Timeline.Requests); n > max(most, 1) {
 				t.Errorf("%d bars, want at most %d", n, most)
