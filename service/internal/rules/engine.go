@@ -18,6 +18,10 @@ type Engine struct {
 	options Options
 	active  atomic.Pointer[active]
 	scratch sync.Pool // of *scratch
+
+	using sync.Mutex      // of what follows
+	set   *Set            // as it was given to Use
+	modes map[string]Mode // as they were given to Switch
 }
 
 // Options configures an [Engine].
@@ -43,6 +47,7 @@ type Overrides interface {
 type Event struct {
 	Rule    *Rule
 	Key     string
+	Cost    int64 // that was asked for; 0: a rule in Shadow peeked, as another had denied
 	Outcome Outcome
 	// Decision is that of the strictest limit. For a ban and for permits it has only RetryAfter,
 	// and for an error nothing.
@@ -83,15 +88,24 @@ func New(store headgate.Store, permits concurrency.Store, o Options) *Engine {
 	if o.PermitTTL <= 0 {
 		o.PermitTTL = defaultPermitTTL
 	}
-	e := &Engine{store: store, permits: permits, options: o}
+	e := &Engine{store: store, permits: permits, options: o, set: &Set{}}
 	e.scratch.New = func() any { return new(scratch) }
-	e.active.Store(&active{Set: &Set{}})
+	e.active.Store(&active{Set: e.set})
 	return e
 }
 
-// Use makes s the rules of all requests from now on. What is used under a rule is kept if s has a
-// rule of that name.
+// Use makes s the rules of all requests from now on, in the modes of [Engine.Switch]. What is used
+// under a rule is kept if s has a rule of that name.
 func (e *Engine) Use(s *Set) {
+	e.using.Lock()
+	defer e.using.Unlock()
+	e.set = s
+	e.activate()
+}
+
+// activate makes e decide by its set and modes. e.using must be held.
+func (e *Engine) activate() {
+	s := e.set.inModes(e.modes)
 	a := &active{Set: s, permits: make(map[*rule]*concurrency.Limiter)}
 	for _, r := range s.rules {
 		if r.Permits == 0 || r.Mode == Off {
