@@ -93,11 +93,13 @@ func (s *server) useXDS(domains []*envoy.Domain) error {
 	c, err := envoy.NewConfig(domains, s.env.MergeDomains)
 	if err != nil {
 		s.metrics.Loaded("", time.Time{}, err)
+		s.showLoadError(err)
 		s.envoyMetrics.Statistics.ConfigLoadError.Add(1)
 		return err
 	}
 	s.limiter.Use(c)
 	s.metrics.Loaded("xds", time.Now(), nil)
+	s.showLoaded(&config.Config{Hash: "xds", Domains: domains})
 	s.envoyMetrics.Statistics.ConfigLoadSuccess.Add(1)
 	s.health.set(waitsForConfig, false)
 	return nil

@@ -94,6 +94,9 @@ func (s *server) open(ctx context.Context) error {
 			return err
 		}
 		s.addHTTP(w.name, on, w.handler)
+		if w.name == "http" && s.console != nil {
+			s.console.Listen(on.Addr())
+		}
 	}
 	return s.openGRPC(ctx)
 }

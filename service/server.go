@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/observe"
 	"github.com/headgate/headgate/service/internal/certs"
 	"github.com/headgate/headgate/service/internal/config"
+	"github.com/headgate/headgate/service/internal/console"
 	"github.com/headgate/headgate/service/internal/environment"
 	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/forwardauth"
@@ -48,6 +49,7 @@ type server struct {
 	overrides    *overrides.Table
 	api          *httpapi.Handler
 	auth         http.Handler
+	console      *console.Handler // nil: off
 	trusted      atomic.Pointer[func(*http.Request) netip.Addr]
 	forwarded    atomic.Bool // an X-Forwarded-For without effect has been logged
 	listeners    []listener
@@ -115,6 +117,9 @@ func (s *server) build() (err error) {
 	}
 	s.buildEnvoy()
 	s.registerStore()
+	if err := s.buildConsole(); err != nil {
+		return err
+	}
 	s.watcher = s.newWatcher()
 	if s.env != nil && s.env.ForceStart {
 		s.health.set(waitsForConfig, false)
