@@ -53,6 +53,10 @@ type Config struct {
 	// DefaultTop; a negative value lists none.
 	Top int
 
+	// Detail makes the report contain a Detail. That takes 1 to 4 bytes of memory for a request,
+	// up to 256 MiB; what exceeds that goes to a temporary file.
+	Detail bool
+
 	// Progress, if not nil, is called from time to time with the number of bytes read from
 	// all logs so far; of a compressed log, of compressed bytes.
 	Progress func(bytes int64)
@@ -76,7 +80,7 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 	}
 	names := newNames()
 	tally := newTally(c.Limits, names)
-	sources, err := read(ctx, c, names, logs, func(r record) error { return tally.add(ctx, r) })
+	sources, err := read(ctx, c, names, logs, func(r record) error { return tally.add(ctx, r, 1) })
 	if err != nil {
 		return nil, err
 	}

@@ -67,9 +67,9 @@ func newTally(limits []headgate.Limit, n *names) *tally {
 }
 
 // add decides r, which is not earlier than the record before.
-func (t *tally) add(ctx context.Context, r record) error {
+func (t *tally) add(ctx context.Context, r record, cost int64) error {
 	t.count.add(r)
-	q := headgate.Request{Key: t.names.keys[r.key], Cost: 1, At: time.UnixMicro(r.at)}
+	q := headgate.Request{Key: t.names.keys[r.key], Cost: cost, At: time.UnixMicro(r.at)}
 	for _, trial := range t.trials {
 		q.Limit = trial.limit
 		d, err := trial.store.Take(ctx, q)
