@@ -14,28 +14,38 @@ import (
 // ErrChanged is returned by [Table.Swap] if the store holds something else than was expected.
 var ErrChanged = errors.New("overrides: the entry has changed meanwhile")
 
-// Kept returns the value that the store holds under a name of [KeyName] or [ModeName], as it was
-// read last; empty: none.
-func (t *Table) Kept(name string) string { return t.kept.Load().fields[name] }
+// Kept returns the value in force under a name of [KeyName] or [ModeName]; empty: none.
+func (t *Table) Kept(name string) string { return live(name, t.kept.Load().fields[name]) }
+
+// live returns value, or nothing if it has expired.
+func live(name, value string) string {
+	if value == "" {
+		return ""
+	}
+	e, err := parse(name, value)
+	if err == nil && !e.Until.IsZero() && !time.Now().Before(e.Until) {
+		return ""
+	}
+	return value
+}
+
+// Live returns a value of [Table.Kept], or nothing if it has expired since.
+func Live(value string) string { return live("", value) }
 
 // Swap keeps the value to under name instead of from, each of which is empty for none. If the store
 // holds another value than from, it changes nothing and returns ErrChanged. A value that has
 // expired counts as none.
 func (t *Table) Swap(ctx context.Context, name, from, to string) error {
-	if to != "" && ended(name, to) {
-		to = ""
-	}
+	to = live(name, to)
 	err := t.put(ctx, name, from, to)
-	if errors.Is(err, ErrChanged) && from != "" && ended(name, from) {
-		err = t.put(ctx, name, "", to) // another change has deleted what expired
+	if !errors.Is(err, ErrChanged) {
+		return err
 	}
-	return err
-}
-
-// ended reports whether value has expired.
-func ended(name, value string) bool {
-	e, err := parse(name, value)
-	return err == nil && !e.Until.IsZero() && !time.Now().Before(e.Until)
+	now := t.kept.Load().fields[name] // put has read it again
+	if now == from || live(name, now) != live(name, from) {
+		return err
+	}
+	return t.put(ctx, name, now, to) // they differ in what has expired
 }
 
 // put changes an entry from one value to another.

@@ -3,6 +3,7 @@ package rules
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -173,6 +174,18 @@ func (e *Engine) Terms(rule, key string) (Terms, error) {
 		Rule: &r.Rule, Mode: r.Mode, Limits: c.limits, Permits: r.Permits,
 		Banned: c.banned, Until: c.until,
 	}, nil
+}
+
+// StateLimits returns the limits under which a key of the rule may have state: those of t, and those
+// of the rule that an override replaces.
+func (t *Terms) StateLimits() []headgate.Limit {
+	limits := t.Limits
+	for _, l := range Named(t.Rule.Name, t.Rule.Limits) {
+		if !slices.Contains(limits, l) {
+			limits = append(slices.Clip(limits), l)
+		}
+	}
+	return limits
 }
 
 // PermitKey is the key under which permits of a rule are kept for a key of the rule.
