@@ -72,6 +72,9 @@ func (o Outcome) String() string {
 	return [...]string{"allowed", "denied", "shadow_denied", "error"}[o]
 }
 
+// Denies reports whether the rule denied, or would have.
+func (o Outcome) Denies() bool { return o == Denied || o == ShadowDenied }
+
 // active is a Set with what the engine needs to decide by it.
 type active struct {
 	*Set
