@@ -35,6 +35,9 @@ func RunRequests(ctx context.Context, c Config, requests []Request) (*Report, er
 		slices.SortStableFunc(requests, byTime)
 	}
 	tally := newTally(c.Limits, newNames())
+	if c.Detail {
+		tally.detail = newDetailing(len(c.Limits))
+	}
 	for i, r := range requests {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -48,7 +51,15 @@ func RunRequests(ctx context.Context, c Config, requests []Request) (*Report, er
 		return nil, err
 	}
 	report.Lines = report.Requests
-	return report, nil
+	if c.Detail {
+		report.Detail, err = tally.detailed(ctx, func(_ context.Context, f *follower) error {
+			for _, r := range requests {
+				f.request(tally.record(r), r.Cost)
+			}
+			return nil
+		})
+	}
+	return report, err
 }
 
 func (r Request) validate() error {
