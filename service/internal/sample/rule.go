@@ -37,6 +37,9 @@ type entry struct {
 	outcome rules.Outcome
 }
 
+// maxEqual bounds the decisions of one entry, so that a Recent can leave entries out.
+const maxEqual = 10_000
+
 const entryBytes = int(unsafe.Sizeof(entry{}))
 
 // add adds a decision, and returns the bytes that it takes.
@@ -49,7 +52,7 @@ func (r *rule) add(e *rules.Event, class uint32, now time.Time) (bytes int) {
 	}
 	at := now.UnixMicro()
 	if last := r.last(k); last != nil && last.cost == e.Cost && last.outcome == e.Outcome &&
-		at-last.at < span.Microseconds() && at >= last.at && last.n < 1<<31 {
+		at-last.at < span.Microseconds() && at >= last.at && last.n < maxEqual {
 		last.n++
 		return bytes
 	}
