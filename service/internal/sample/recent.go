@@ -46,7 +46,7 @@ type snapshot struct {
 func (s *Sample) snapshot(name string, now time.Time) (snapshot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sweep(now)
+	s.dropOld(now)
 	r := (*s.rules.Load())[name]
 	if r == nil || len(r.keys) == 0 {
 		return snapshot{}, false

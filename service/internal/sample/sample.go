@@ -6,6 +6,7 @@
 package sample
 
 import (
+	"context"
 	"hash/maphash"
 	"maps"
 	"math/bits"
@@ -23,7 +24,7 @@ const (
 	budget   = 8 << 20 // bytes of all entries and keys
 	keyBytes = 160     // of a key, and its text
 	span     = 50 * time.Millisecond
-	sweeps   = 10 * time.Second // between looks for what is older than the Window
+	sweeps   = 10 * time.Second // between looks of Run
 	maxLevel = 40
 )
 
@@ -35,14 +36,12 @@ type Sample struct {
 	mu      sync.Mutex
 	bytes   int
 	started time.Time
-	swept   time.Time
 	budget  int
 }
 
 // New makes a Sample.
 func New() *Sample {
 	s := &Sample{seed: maphash.MakeSeed(), started: time.Now(), budget: budget}
-	s.swept = s.started
 	s.rules.Store(&map[string]*rule{})
 	return s
 }
@@ -75,8 +74,8 @@ func (s *Sample) add(e *rules.Event, class uint32) {
 		return
 	}
 	s.bytes += r.add(e, class, now)
-	if s.bytes > s.budget || now.Sub(s.swept) >= sweeps {
-		s.sweep(now)
+	if s.bytes > s.budget {
+		s.dropOld(now)
 	}
 	for s.bytes > s.budget && s.halve() {
 	}
@@ -95,15 +94,30 @@ func (s *Sample) rule(name string) *rule {
 	return r
 }
 
-// sweep drops what is older than the Window. If much room is left, it doubles the share of the rule
-// that has the smallest.
+// Run drops what is older than the Window, and doubles shares while there is room, until ctx ends.
+func (s *Sample) Run(ctx context.Context) {
+	tick := time.NewTicker(sweeps)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.sweep(time.Now())
+		}
+	}
+}
+
+// sweep drops what is old. If much room is left, it doubles the share of the rule that has the
+// smallest.
 func (s *Sample) sweep(now time.Time) {
-	s.swept = now
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropOld(now)
 	var smallest *rule
 	known := *s.rules.Load()
 	left := maps.Clone(known)
 	for name, r := range known {
-		s.bytes -= r.dropBefore(now.Add(-Window).UnixMicro())
 		level := r.level.Load()
 		if len(r.keys) == 0 && level == 0 {
 			delete(left, name) // the rule may be gone
@@ -117,6 +131,12 @@ func (s *Sample) sweep(now time.Time) {
 	}
 	if smallest != nil && s.bytes < s.budget/4 {
 		smallest.double(now)
+	}
+}
+
+func (s *Sample) dropOld(now time.Time) {
+	for _, r := range *s.rules.Load() {
+		s.bytes -= r.dropBefore(now.Add(-Window).UnixMicro())
 	}
 }
 

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -145,6 +146,9 @@ func TestShareAdapts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New()
 		s.budget = 100_000
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go s.Run(ctx)
 		calm := &rules.Rule{Name: "calm"}
 		flood := func(n int) {
 			for i := range n {
