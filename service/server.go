@@ -101,6 +101,7 @@ func (s *server) build() (err error) {
 	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
 		Overrides: s.overrides, Observe: s.decided,
 	})
+	s.overrides.Follow(s.engine.Switch, s.forgetDenials)
 	s.api, err = httpapi.New(httpapi.Options{
 		Store: s.native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
 		Observe: s.decided,
@@ -152,6 +153,17 @@ func (s *server) openOverrides() *overrides.Table {
 	})
 	s.stores.closers = append(s.stores.closers, t)
 	return t
+}
+
+// forgetDenials drops what is remembered of a key that an instance has reset.
+func (s *server) forgetDenials(r overrides.Reset) {
+	terms, err := s.engine.Terms(r.Rule, r.Key)
+	if err != nil || s.stores.denials == nil {
+		return
+	}
+	for _, l := range terms.StateLimits() {
+		s.stores.denials.Forget(r.Key, l)
+	}
 }
 
 // observe measures the calls of all stores.
