@@ -20,7 +20,6 @@ export class Model {
   }
 
   setHistory({ step_s, from, rules, total }) {
-    this.#states = [];
     this.#history = { step_s, from, rules: new Map(Object.entries(rules)), total };
   }
 
@@ -39,7 +38,8 @@ export class Model {
   }
 
   addState(state) {
-    if (this.#states.length && state.at <= this.state.at) return;
+    if (state.at === this.state?.at) return;
+    if (state.at < this.state?.at) this.#states = []; // of another instance, whose clock is behind
     this.#states.push(state);
     if (this.#states.length > averaged) this.#states.shift();
   }
@@ -58,7 +58,7 @@ export class Model {
     return this.state.rules.map((rule) => {
       const sum = sums.get(rule.name);
       const rates = series.map((name) => [name, sum[name] / sum.seconds]);
-      return { ...rule, ...Object.fromEntries(rates) };
+      return { ...rule, denied_keys: rule.denied_keys ?? [], ...Object.fromEntries(rates) };
     });
   }
 

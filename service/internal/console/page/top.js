@@ -22,15 +22,18 @@ export function draw() {
   setText(byId("instance"), access.instance);
   if (!state) return;
   drawFleet(state);
+  show(byId("alone"), Boolean(state.alone));
+  if (state.alone) setText(byId("alone"), `Numbers of this instance only: ${state.alone}`);
   drawStore(state.store);
   drawConfig(state);
 }
 
+const brief = (hash) => hash.slice(0, 8);
 const hashes = (state) => new Set(state.instances.map((i) => i.config.hash));
 
 function drawFleet(state) {
   const mixed = hashes(state).size > 1;
-  setText(byId("fact-fleet"), plural(state.instances.length, "instance")
+  setText(byId("fact-fleet"), plural(state.instances.length + (state.more_instances ?? 0), "instance")
     + (mixed ? ", with different rules" : ""));
   byId("fact-fleet").dataset.state = mixed ? "warn" : "good";
   rows.set(state.instances, (i) => i.name);
@@ -49,7 +52,7 @@ function drawConfig(state) {
   const failed = state.instances.find((i) => i.config.error);
   const fact = byId("fact-config");
   setText(fact, failed ? "Rules: error" : `Rules loaded ${ago(self.config.loaded_at)}`);
-  fact.title = `${utc(self.config.loaded_at)}, version ${self.config.hash}`;
+  fact.title = `${utc(self.config.loaded_at)}, version ${brief(self.config.hash)}`;
   fact.dataset.state = failed ? "bad" : "good";
   show(byId("config-error"), Boolean(failed));
   if (!failed) return;
@@ -74,7 +77,7 @@ function makeRow({ name }) {
       setText(decisions, count(i.decisions_per_s));
       setText(p50, latency(i.p50_us));
       setText(p99, latency(i.p99_us));
-      setText(rules, `${i.config.hash}, ${ago(i.config.loaded_at)}${
+      setText(rules, `${brief(i.config.hash)}, ${ago(i.config.loaded_at)}${
         i.config.error ? `; error: ${i.config.error.text}` : ""}`);
       setText(version, i.version);
       setAttribute(element, "class", i.config.error || i.store === "down" ? "trouble" : null);
