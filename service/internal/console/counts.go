@@ -45,10 +45,13 @@ func (c counts) rate(seconds float64) (r rates) {
 		return r
 	}
 	for i, n := range c {
-		r[i] = math.Round(float64(n)/seconds*10) / 10
+		r[i] = tenth(float64(n) / seconds)
 	}
 	return r
 }
+
+// tenth rounds to the tenth.
+func tenth(v float64) float64 { return math.Round(v*10) / 10 }
 
 func (r *rates) add(s rates) {
 	for i, v := range s {

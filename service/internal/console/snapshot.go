@@ -105,7 +105,7 @@ func (r *runner) snapshot() *snapshot {
 		Rates: make(map[string]rates, len(s.now)), Rules: map[string]rule{},
 	}
 	if seconds > 0 {
-		snap.Instance.Rate = float64(s.total.decisions()) / seconds
+		snap.Instance.Rate = tenth(float64(s.total.decisions()) / seconds)
 	}
 	for name, c := range s.now {
 		if len(snap.Rates) == snapshotRules {

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -92,8 +91,6 @@ func (r *ruleState) set(of rates) {
 	r.Allowed, r.Denied, r.ShadowDenied = tenth(of[allowed]), tenth(of[denied]), tenth(of[shadowDenied])
 	r.Failed, r.Degraded = tenth(of[failed]), tenth(of[degraded])
 }
-
-func tenth(v float64) float64 { return math.Round(v*10) / 10 }
 
 // order sorts rules and instances, and keeps those that are shown.
 func (s *state) order(past map[string]uint64) {
