@@ -38,6 +38,7 @@
       const { spec } = this;
       this.host.replaceChildren();
       this.host.classList.add("chart");
+      this.host.classList.toggle("chart-compact", Boolean(spec.compact));
       const head = element("div", "chart-head");
       this.when = element("span", "chart-when");
       this.legend = element("ul", "chart-legend");
@@ -144,7 +145,7 @@
         },
         series: [{}, ...spec.series],
         axes: [
-          { ...axis, size: spec.xSize ?? 40, grid: { show: Boolean(spec.xGrid), ...axis.grid },
+          { ...axis, size: (u, values) => values?.some((v) => v.includes("\n")) ? 42 : 26, grid: { show: Boolean(spec.xGrid), ...axis.grid },
             splits: (u, i, min, max) =>
               spec.xTicks(min, max, Math.max(2, Math.floor(u.bbox.width / uPlot.pxRatio / 76))),
             values: (u, ticks) => spec.xLabels(ticks) },

@@ -37,7 +37,7 @@
       style: `s${curveOf(rates, l) + 1}` }));
     return {
       label: "Denied share of the requests against the burst, a curve for each rate",
-      height: 340, zoom: true, marks,
+      height: 340, zoom: true, marks, about: "Share of the requests denied, by burst",
       x: { name: "burst", log: true, format: (v) => number(v) },
       y: { name: "denied", log: true, zero: true, format: format.share },
       curves: rates.map((r, i) => ({ name: r.rate, style: `s${i + 1}`,

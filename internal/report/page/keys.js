@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const { make, number, count, share, time, seconds } = Report;
-  const PAGE = 50;
+  const PAGE = 20;
 
   const COLUMNS = [
     { id: "key", label: "Key", of: (k) => k.key, text: true, cell: (k) => Report.name(k.key) },
@@ -33,7 +33,8 @@
   function lead(l, state) {
     if (!state.keys.length) return `${l.text} denies no key.`;
     const all = `${count(l.result.denied_keys, "key")} of ${number(l.result.keys)} would have ` +
-      "been denied at least once.";
+      "been denied at least once. Locked out is the longest time from a denial to the next " +
+      "granted request of the key.";
     return state.more > 0 ? `${all} The ${number(state.keys.length)} denied most are listed; ` +
       `${number(state.more)} more are not.` : all;
   }

@@ -14,20 +14,23 @@
     for (const [, n, unit] of m[2].matchAll(/(\d*)(us|ms|[smhdw])/g)) {
       period += (n === "" ? 1 : Number(n)) * UNITS[unit];
     }
-    return { rate: Number(m[1]) / period, burst: Number(m[3] ?? Math.ceil(Number(m[1]))), period };
+    return { rate: Number(m[1]) / period, count: Number(m[1]), per: perOf(m[2]), burst: Number(m[3] ?? Math.ceil(Number(m[1]))), period };
   }
+
+  const WORDS = { s: "second", m: "minute", h: "hour", d: "day", w: "week" };
+  const perOf = (text) => WORDS[text] ?? text;
 
   // limits are those of the data. Proposals that are the same limit are one.
   function limits(data) {
     const all = [];
     data.limits.forEach((l, index) => {
+      const proposal = data.kind === "size" ? data.size.proposals[index] : null;
       const same = all.find((a) => a.text === l.limit);
       if (same) {
-        if (l.name) same.names.push(l.name);
+        if (proposal) same.names.push(l.name);
         return;
       }
-      const proposal = data.kind === "size" ? data.size.proposals?.[index] : null;
-      all.push({ index, text: l.limit, names: l.name ? [l.name] : [], bucket: parse(l.limit),
+      all.push({ index, text: l.limit, names: proposal ? [l.name] : [], bucket: parse(l.limit),
         copy: l, result: data.replay.limits[index], proposal });
     });
     for (const l of all) {
@@ -75,12 +78,12 @@
         `${best.text} denies them least. ${why.why}`;
       return { best: null, shown: best, title: "None of these limits fits", ...why };
     }
-    why.why = `Of the limits tested, it is the strictest that denies at most 0.1% of the requests ` +
-      `of ${whom(far)}. ${why.why}`;
+    why.why = "It is the strictest of these limits that denies at most 0.1% of the requests of " +
+      `${whom(far)}. ${why.why}`;
     return { best, title: `Start with ${best.text}`, ...why };
   }
 
-  const whom = (far) => far ? "the keys that are not far from the rest" : "the keys";
+  const whom = (far) => far ? "keys that are not far from the rest" : "the keys";
 
   // reasons says what a limit denies, and to whom.
   function reasons(data, l, restRequests) {
@@ -96,17 +99,17 @@
       `(${share(denied, requests)}). `;
     const toFar = denied - l.restDenied;
     if (!far.length || toFar <= 0) {
-      return { why: all + `They are of ${count(l.result.denied_keys, "key")} out of ` +
+      return { why: all + `These are of ${count(l.result.denied_keys, "key")} out of ` +
         `${number(keys)}.`, caution: "" };
     }
     const farKeys = l.result.denied_keys - l.restKeys;
-    const rest = l.restDenied ? `the other ${number(keys - far.length)} lose ` +
-      `${count(l.restDenied, "request")} (${share(l.restDenied, restRequests)} of theirs), ` +
-      `${number(l.restKeys)} of them at least one` :
-      `the other ${number(keys - far.length)} lose nothing`;
+    const others = `The other ${number(keys - far.length)} keys`;
+    const rest = l.restDenied ? `${others} lose ${count(l.restDenied, "request")} ` +
+      `(${share(l.restDenied, restRequests)} of theirs), which are of ` +
+      `${count(l.restKeys, "key")}.` : `${others} lose nothing.`;
     return {
-      why: `${all}${number(toFar)} of these are of ${count(farKeys, "key")} far from the rest; ` +
-        `${rest}.`,
+      why: `${all}${toFar === denied ? "All" : number(toFar)} of these are of ${count(farKeys, "key")} far from the rest. ` +
+        rest,
       caution: `Look at the requests of ${Report.list(far.slice(0, 3).map((k) =>
         Report.short(k.key)))}${far.length > 3 ? ` and ${number(far.length - 3)} more` : ""} ` +
         "before you deny them: a log cannot say whether such a key is a bot, an office behind one " +

@@ -49,6 +49,7 @@
     const { seconds, unit } = periodOf(fit);
     return {
       label: `Keys by the limit that they need, for each ${fit.period}`, unit: "keys", height: 280,
+      about: "Number of keys, by the limit that they need",
       x: { name: "need", format: (v) => `${number(v)}/${unit}` },
       bins: fit.needs.map((n) => ({ from: n.from, to: n.to, count: n.keys })),
       marks: model.all.filter((l) => l.bucket && (l === chosen || place(l, seconds).from ===
@@ -70,9 +71,9 @@
     const { from, to } = place(l, periodOf(fit).seconds);
     if (from === to) return keys;
     const { unit } = periodOf(fit);
-    return `${keys} Its place is a band, since it is not a limit per ${unit}: keys that need at ` +
-      `most ${number(from)}/${unit} are never denied, those that need more than ` +
-      `${number(to)}/${unit} are.`;
+    return `${keys} In this chart it is a band, because it is not a limit for each ` +
+      `${fit.period}: keys that need at most ${number(from)}/${unit} are never denied, those that ` +
+      `need more than ${number(to)}/${unit} are, and between the two it depends on their pauses.`;
   }
 
   Report.needsSection = needsSection;

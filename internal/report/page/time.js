@@ -1,7 +1,7 @@
 // Requests over time: of all keys, and of those that are denied most.
 "use strict";
 (() => {
-  const { make, number, count, seconds } = Report;
+  const { make, count, seconds } = Report;
 
   function timeSection(model, part) {
     const { timeline } = model.data.replay.detail;
@@ -48,12 +48,9 @@
     return lines.map((k) => {
       const requests = dense(k.requests, bars), denied = dense(k.denied, bars);
       const host = make("div", {});
-      const sums = detail.keys[l.index].find((d) => d.key === k.key);
-      part("keys").append(make("figure", {}, make("figcaption", {}, Report.name(k.key, 60),
-        sums && make("span", { class: "quiet" },
-          ` ${number(sums.denied)} of ${count(sums.requests, "request")} denied`)), host));
+      part("keys").append(make("figure", {}, make("figcaption", {}, Report.name(k.key, 60)), host));
       return Charts.time(host, { label: `Requests of ${Report.short(k.key)} over time`, from, step,
-        utc: true, height: 110, paper: 330, series: [
+        utc: true, compact: true, height: 120, paper: 330, series: [
           { name: "allowed", style: "allowed", values: requests.map((n, i) => n - denied[i]) },
           { name: "denied", style: "denied", values: denied }] });
     });
