@@ -61,6 +61,9 @@ func (s *server) buildEnvoy() {
 		}
 		milliseconds = s.env.MillisecondTimes
 	}
+	if !s.o.NoConsole {
+		o.OverLimit = func(d envoy.Denial) { s.console.OverLimit(d) } // which is made later
+	}
 	s.envoyMetrics = metrics.NewEnvoy(s.metrics, milliseconds)
 	s.limiter = envoy.New(s.shared, s.perSecond, o, &s.envoyMetrics.Statistics)
 }

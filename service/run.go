@@ -139,6 +139,9 @@ func (s *server) serve(ctx context.Context) error {
 	defer stop()
 	serving.Go(func() { s.watcher.Run(background) })
 	serving.Go(func() { s.watchStore(background) })
+	if s.console != nil {
+		serving.Go(func() { s.console.Run(background) }) // which ends its streams before the drain
+	}
 	if s.xds() {
 		serving.Go(func() { s.followXDS(background) })
 	}

@@ -191,6 +191,9 @@ func (s *server) observe() (err error) {
 // decided counts and, for a fraction of all, logs what a rule decided.
 func (s *server) decided(e rules.Event) {
 	s.metrics.Decided(e)
+	if s.console != nil {
+		s.console.Decided(e)
+	}
 	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
 		return
 	}

@@ -23,7 +23,9 @@ type access struct {
 
 // The texts of why a request may not do all.
 const (
-	noTokens = "nobody can act: there are no tokens; set api.tokens in the file of rules"
+	noTokens  = "nobody can act: there are no tokens; set api.tokens in the file of rules"
+	notDirect = "without tokens, only programs of this machine may read, by its name localhost or an " +
+		"address of loopback; set api.tokens in the file of rules"
 	noToken  = "a token is needed to act: one of api.tokens in the file of rules" //nolint:gosec // no token
 	needsOne = "a token is needed: one of api.tokens in the file of rules"
 )
@@ -41,11 +43,14 @@ func (h *Handler) access(r *http.Request) access {
 		a.MayRead, a.MayAct, a.token = true, true, name
 	case r.Header.Get("Authorization") != "" && h.options.API.HasTokens():
 		a.Why, a.err = err.Error(), err // a wrong token is an error, and not a missing one
+	case !h.options.API.HasTokens():
+		a.MayRead, a.Why = h.loopback && isDirect(r), noTokens
+		if !a.MayRead {
+			a.Why = notDirect
+		}
+		a.err = &httpapi.Problem{Status: http.StatusForbidden, Detail: a.Why}
 	case !h.loopback || !isDirect(r):
 		a.Why, a.err = needsOne, err
-	case !h.options.API.HasTokens():
-		a.MayRead, a.Why = true, noTokens
-		a.err = &httpapi.Problem{Status: http.StatusForbidden, Detail: noTokens}
 	default:
 		a.MayRead, a.Why, a.err = true, noToken, err
 	}

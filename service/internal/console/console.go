@@ -52,6 +52,12 @@ type Handler struct {
 	mux      *http.ServeMux
 	guard    *http.CrossOriginProtection
 	loaded   atomic.Pointer[loaded]
+
+	denied  deniedKeys
+	joins   chan joining
+	leaves  chan *viewer
+	ended   chan struct{} // closed when Run has ended
+	encoded atomic.Int64  // events and snapshots
 }
 
 // loaded is the configuration in force, and the error of the last load.
@@ -75,6 +81,7 @@ func New(o Options) (*Handler, error) {
 	h := &Handler{
 		options: o, instance: fmt.Sprintf("%s-%d", host, os.Getpid()),
 		mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
+		joins: make(chan joining), leaves: make(chan *viewer), ended: make(chan struct{}),
 	}
 	h.loaded.Store(&loaded{config: new(config.Config)})
 	h.routes()
@@ -85,6 +92,7 @@ func New(o Options) (*Handler, error) {
 func (h *Handler) routes() {
 	h.page()
 	h.mux.Handle("GET /console/api/access", h.data(h.serveAccess))
+	h.get("events", h.serveEvents)
 }
 
 // get serves what needs the right to read at api/path.
@@ -117,6 +125,20 @@ func (h *Handler) LoadFailed(err error, at time.Time) {
 	now := *h.loaded.Load()
 	now.err, now.errAt = err, at
 	h.loaded.Store(&now)
+}
+
+// Decided notes what a rule decided. It must be called for every decision.
+func (h *Handler) Decided(e rules.Event) {
+	if e.Outcome == rules.Denied || e.Outcome == rules.ShadowDenied {
+		h.denied.add(ruleID{name: e.Rule.Name}, e.Key, 1, e.Outcome == rules.ShadowDenied)
+	}
+}
+
+// OverLimit notes that a descriptor of a domain is over its limit.
+func (h *Handler) OverLimit(d envoy.Denial) {
+	if d.Hits > 0 {
+		h.denied.add(idOf(d.Counters), envoy.DescriptorText(d.Key), d.Hits, d.Shadow)
+	}
 }
 
 // reply answers with v as JSON.
