@@ -23,6 +23,7 @@ import (
 	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/proxy"
 	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/headgate/headgate/service/internal/sample"
 	"github.com/headgate/headgate/service/internal/watch"
 )
 
@@ -50,6 +51,7 @@ type server struct {
 	api          *httpapi.Handler
 	auth         http.Handler
 	console      *console.Handler // nil: off
+	sample       *sample.Sample   // for the console
 	trusted      atomic.Pointer[func(*http.Request) netip.Addr]
 	forwarded    atomic.Bool // an X-Forwarded-For without effect has been logged
 	listeners    []listener
@@ -193,6 +195,7 @@ func (s *server) decided(e rules.Event) {
 	s.metrics.Decided(e)
 	if s.console != nil {
 		s.console.Decided(e)
+		s.sample.Add(e)
 	}
 	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
 		return
