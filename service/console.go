@@ -3,6 +3,7 @@ package service
 import (
 	"time"
 
+	"github.com/headgate/headgate/service/internal/acts"
 	"github.com/headgate/headgate/service/internal/config"
 	"github.com/headgate/headgate/service/internal/console"
 	"github.com/headgate/headgate/service/internal/sample"
@@ -23,9 +24,15 @@ func (s *server) buildConsole() (err error) {
 		API: s.api, Engine: s.engine, Overrides: s.overrides, Domains: s.limiter,
 		Store: s.native, Redis: s.stores.redis, StoreAs: s.stores.name, StoreUp: s.storeUp.Load,
 		Metrics: s.metrics, Statistics: &s.envoyMetrics.Statistics,
-		Permits: s.stores.permits, Sample: s.sample, Files: s.texts,
+		Permits: s.stores.permits, Sample: s.sample, Files: s.texts, Acted: s.logAct,
 	})
 	return err
+}
+
+// logAct logs what an operator has done or undone.
+func (s *server) logAct(a acts.Act) {
+	s.log.Warn("an operator has acted in the console", "act", a.Act, "rule", a.Rule, "key", a.Key,
+		"limits", a.Limits, "mode", a.Mode, "by", a.By, "note", a.Note, "undone", a.Undone != nil)
 }
 
 // texts returns the files as they are now, without secrets.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -103,7 +104,7 @@ func (s *server) build() (err error) {
 	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
 		Overrides: s.overrides, Observe: s.decided,
 	})
-	s.overrides.Follow(s.engine.Switch, s.forgetDenials)
+	s.overrides.Follow(s.switchModes, s.forgetDenials)
 	s.api, err = httpapi.New(httpapi.Options{
 		Store: s.native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
 		Observe: s.decided,
@@ -155,6 +156,18 @@ func (s *server) openOverrides() *overrides.Table {
 	})
 	s.stores.closers = append(s.stores.closers, t)
 	return t
+}
+
+// switchModes gives rules other modes than the files.
+func (s *server) switchModes(modes map[string]rules.Mode) {
+	s.engine.Switch(modes)
+	s.metrics.Switched(modes)
+	list := make([]string, 0, len(modes))
+	for rule, mode := range modes {
+		list = append(list, rule+"="+mode.String())
+	}
+	slices.Sort(list)
+	s.log.Info("rules have other modes than in the file", "modes", list)
 }
 
 // forgetDenials drops what is remembered of a key that an instance has reset.

@@ -30,6 +30,7 @@ func (h *Handler) serveAct(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problemOf(err)
 	}
+	h.options.Acted(done)
 	return reply(w, done)
 }
 
@@ -65,6 +66,7 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problemOf(err)
 	}
+	h.options.Acted(undone)
 	return reply(w, undone)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/service/internal/acts"
 	"github.com/headgate/headgate/service/internal/config"
 	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/httpapi"
@@ -75,6 +76,7 @@ func newConsole(t *testing.T, redis *redisstore.Store, tokens ...string) *consol
 		Version: "v1", Viewers: 100, API: api, Engine: engine, Overrides: table, Domains: limiter,
 		Store: store, Redis: redis, StoreAs: "test", StoreUp: func() bool { return true },
 		Metrics: m, Statistics: statistics, Permits: concurrency.NewMemory(), Sample: sample.New(),
+		Acted: func(acts.Act) {},
 		Files: func() ([]config.Text, error) {
 			return []config.Text{{Name: "test", Text: config.Shown([]byte(exampleRules))}}, nil
 		},
