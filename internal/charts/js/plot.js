@@ -15,7 +15,7 @@
   "use strict";
   const { theme } = window.Charts;
   const FONT = "12px system-ui, -apple-system, \"Segoe UI\", Roboto, \"DejaVu Sans\", sans-serif";
-  const PAPER = 680; // CSS pixels of the text of a printed page
+  const PAPER = 700; // CSS pixels of the text of a printed page
 
   function element(name, className, text) {
     const e = document.createElement(name);

@@ -42,8 +42,17 @@
       y: { name: "denied", log: true, zero: true, format: format.share },
       curves: rates.map((r, i) => ({ name: r.rate, style: `s${i + 1}`,
         strong: curveOf(rates, chosen) === i,
-        points: r.curve.map((p) => [p.size, p.denied / total]) })),
+        points: pointsOf(model, rates, i, total) })),
     };
+  }
+
+  // pointsOf are those of the curve and of the limits that lie on it.
+  function pointsOf(model, rates, i, total) {
+    const points = new Map(rates[i].curve.map((p) => [p.size, p.denied / total]));
+    for (const l of model.all) {
+      if (curveOf(rates, l) === i) points.set(l.bucket.burst, l.result.denied / total);
+    }
+    return [...points].sort((a, b) => a[0] - b[0]);
   }
 
   // note says what the curve of a limit says.

@@ -53,7 +53,7 @@
             "Share of denied"),
           make("th", { scope: "col", class: "wide" }, make("span", { class: "hidden" }, "Bar")),
           make("th", { scope: "col", class: "n",
-            title: `Part of the requests of this ${label.toLowerCase()}` }, "Share of its own"))),
+            title: `Part of the requests of this ${label.toLowerCase()}` }, "Share of its requests"))),
         make("tbody", {}, ...rows))));
     if (sorted.length > SHOWN) {
       box.append(make("button", { type: "button", class: "toggle", "aria-expanded":

@@ -99,8 +99,9 @@
       `(${share(denied, requests)}). `;
     const toFar = denied - l.restDenied;
     if (!far.length || toFar <= 0) {
-      return { why: all + `These are of ${count(l.result.denied_keys, "key")} out of ` +
-        `${number(keys)}.`, caution: "" };
+      return { why: all + `These are of ${l.result.denied_keys === keys ? "all " : ""}` +
+        `${count(l.result.denied_keys, "key")}${l.result.denied_keys === keys ? "" :
+          ` of ${number(keys)}`}.`, caution: "" };
     }
     const farKeys = l.result.denied_keys - l.restKeys;
     const others = `The other ${number(keys - far.length)} keys`;

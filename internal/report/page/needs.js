@@ -65,7 +65,8 @@
 
   function note(l, fit) {
     const denied = l.result.denied_keys;
-    const keys = denied ? `${l.text} denies requests of ${count(denied, "key")}; the other ` +
+    const keys = denied === l.result.keys ? `${l.text} denies requests of all ${number(denied)} ` +
+      "keys." : denied ? `${l.text} denies requests of ${count(denied, "key")}; the other ` +
       `${number(l.result.keys - denied)} are never denied.` : `${l.text} denies no key.`;
     if (!l.bucket) return `${keys} It is not a token bucket, and has no place in this chart.`;
     const { from, to } = place(l, periodOf(fit).seconds);
