@@ -89,7 +89,7 @@
       paths: uPlot.paths.linear() };
   }
 
-  // overlay draws the marks, and the names of the curves at their upper ends.
+  // overlay draws the marks and their names.
   function overlay(u, o, x, y) {
     const r = uPlot.pxRatio, c = u.ctx;
     const place = (px, py) => ({ x: u.valToPos(x.fwd(px), "x", true),

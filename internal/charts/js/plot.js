@@ -132,7 +132,7 @@
         grid: { stroke: () => theme.colour("--grid"), width: 1 },
         ticks: { show: false } };
       return {
-        width, height: spec.height, legend: { show: false }, padding: [14, 22, 0, 0],
+        width, height: spec.height, legend: { show: false }, padding: [14, 28, 0, 0],
         scales: {
           x: { time: false, range: () => this.range },
           y: { range: () => [0, this.view.top] },
@@ -145,7 +145,8 @@
         },
         series: [{}, ...spec.series],
         axes: [
-          { ...axis, size: (u, values) => values?.some((v) => v.includes("\n")) ? 42 : 26, grid: { show: Boolean(spec.xGrid), ...axis.grid },
+          { ...axis, size: (u, values) => values?.some((v) => v.includes("\n")) ? 42 : 26,
+            grid: { ...axis.grid, show: Boolean(spec.xGrid) },
             splits: (u, i, min, max) =>
               spec.xTicks(min, max, Math.max(2, Math.floor(u.bbox.width / uPlot.pxRatio / 76))),
             values: (u, ticks) => spec.xLabels(ticks) },

@@ -3,10 +3,10 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = data.size.requests > 0 ? Report.limits(data) : [];
-  const advice = all.length ? Report.recommend(data, all) : null;
+  const advice = all.length ? Report.advise(data, all) : null;
   const listeners = [];
   const model = {
-    data, all, advice, limit: advice?.best ?? advice?.shown ?? all[0] ?? null,
+    data, all, advice, limit: advice?.shown ?? null,
     onChoose: (f) => listeners.push(f),
     choose(l) {
       model.limit = l;
