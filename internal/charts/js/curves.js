@@ -108,7 +108,7 @@
       c.lineWidth = 2 * r;
       c.fill();
       c.stroke();
-      list.unshift({ ...p, text: m.name, bold: m.strong, gap: 9,
+      list.unshift({ ...p, text: m.name, bold: m.strong, gap: 9, size: 8 * r,
         colour: theme.colour(m.strong ? "--ink" : "--quiet") });
     }
     c.restore();

@@ -150,8 +150,8 @@
             splits: (u, i, min, max) =>
               spec.xTicks(min, max, Math.max(2, Math.floor(u.bbox.width / uPlot.pxRatio / 76))),
             values: (u, ticks) => spec.xLabels(ticks) },
-          { ...axis, size: (u, values) => 14 + 7 * Math.max(3, ...(values ?? []).map((v) =>
-              v.length)),
+          { ...axis, size: (u, values) => 14 + 7 * Math.max(spec.compact ? 5 : 3,
+              ...(values ?? []).map((v) => v.length)),
             splits: (u, i, min, max) => spec.yTicks(max, Math.max(2, Math.floor(spec.height / 52))),
             values: (u, ticks) => spec.yLabels(ticks) },
         ],
