@@ -20,26 +20,13 @@ func newLimit(name string, l headgate.Limit, by replay.By, now time.Time) (Limit
 	code, rule := gocode.Limit(l), "api"
 	if l.String() != bare.String() {
 		code += fmt.Sprintf(".Named(%q)", l.Name())
-		rule = ruleName(l.Name())
-		name = l.Name()
+		name, rule = l.Name(), l.Name()[:min(len(l.Name()), 60)] // a longer one is refused
 	}
 	headers, err := responses(l, now)
 	if err != nil {
 		return Limit{}, fmt.Errorf("limit %s: %w", l, err)
 	}
 	return Limit{Name: name, Limit: l.String(), Go: code, YAML: yaml(rule, bare, by), Headers: headers}, nil
-}
-
-// ruleName returns a name that the file of rules accepts: at most 60 letters, digits, dots, dashes
-// and underscores.
-func ruleName(name string) string {
-	clean := strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._-", r) {
-			return r
-		}
-		return '-'
-	}, name)
-	return clean[:min(len(clean), 60)]
 }
 
 // yaml returns a file of rules with one rule, that has the limit l for the keys that by makes.
