@@ -89,7 +89,7 @@
       paths: uPlot.paths.linear() };
   }
 
-  // overlay draws the marks, and the names of the curves at their upper ends.
+  // overlay draws the marks and their names.
   function overlay(u, o, x, y) {
     const r = uPlot.pxRatio, c = u.ctx;
     const place = (px, py) => ({ x: u.valToPos(x.fwd(px), "x", true),
@@ -108,7 +108,7 @@
       c.lineWidth = 2 * r;
       c.fill();
       c.stroke();
-      list.unshift({ ...p, text: m.name, bold: m.strong, gap: 9,
+      list.unshift({ ...p, text: m.name, bold: m.strong, gap: 9, size: 8 * r,
         colour: theme.colour(m.strong ? "--ink" : "--quiet") });
     }
     c.restore();

@@ -95,7 +95,7 @@
     const factors = [1, 2, 5, 10];
     const i = factors.findIndex((f) => (max - min) / (step * f) <= n);
     step *= (max - min) / (step * factors[i]) < 1 ? factors[i - 1] : factors[i];
-    if (whole) step = Math.max(1, Math.round(step));
+    if (whole) step = Math.max(1, step);
     const ticks = [];
     for (let v = Math.ceil(min / step - 1e-9) * step; v <= max + step * 1e-9; v += step) {
       ticks.push(Number(v.toPrecision(12)));

@@ -35,7 +35,7 @@
       `${o.x.format(b.from)} to ${o.x.format(b.to)}`;
     const xs = o.bins.map((b) => fwd(b.from));
     const view = { xs, data: [xs, o.bins.map((b) => up(b.count))],
-      top: up(Math.max(...o.bins.map((b) => b.count))) * 1.12,
+      top: up(Math.max(...o.bins.map((b) => b.count))) * 1.25,
       at: (i) => (fwd(o.bins[i].from) + fwd(o.bins[i].to + 1)) / 2,
       title: (i) => `${o.x.name} ${size(o.bins[i])}`,
       values: (i) => [format.number(o.bins[i].count)],

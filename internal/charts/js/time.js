@@ -53,6 +53,7 @@
     const count = Math.max(1, ...o.series.map((s) => s.values.length));
     const full = [o.from, o.from + count * o.step];
     const bars = o.series.filter((s) => (s.kind ?? "bars") === "bars");
+    const whole = (o.combine ?? "sum") === "sum";
     const say = o.format ?? ((v) => format.number(v, v < 10 && !Number.isInteger(v) ? 2 : 0));
     return {
       label: o.label, compact: o.compact, height: o.height ?? 220, full: () => full,
@@ -65,7 +66,7 @@
       xTicks: (min, max, n) => timeTicks(o, min, max, n),
       xLabels: (ticks) => format.timeTicks(ticks, ticks.length > 1 ? ticks[1] - ticks[0] : 86400,
         o.utc),
-      yTicks: (max, n) => format.linear(0, max, n),
+      yTicks: (max, n) => format.linear(0, max, n, whole),
       yLabels: (ticks) => ticks.map((v) => (o.formatAxis ?? o.format ?? format.short)(v)),
     };
   }

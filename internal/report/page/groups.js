@@ -30,8 +30,8 @@
     if (!part) return "None of the denied requests was answered with a status of 4xx.";
     const which = part === denied ? `All of the ${count(denied, "denied request")} had ` :
       `${number(part)} of the ${count(denied, "denied request")} (${share(part, denied)}) had `;
-    return which + "been answered with a status of 4xx: a high share points to scanners and broken clients " +
-      "rather than to customers.";
+    return which + "been answered with a status of 4xx: a high share points to scanners and " +
+      "broken clients rather than to customers.";
   }
 
   function table(label, groups, l, open) {
@@ -53,7 +53,8 @@
             "Share of denied"),
           make("th", { scope: "col", class: "wide" }, make("span", { class: "hidden" }, "Bar")),
           make("th", { scope: "col", class: "n",
-            title: `Part of the requests of this ${label.toLowerCase()}` }, "Share of its own"))),
+            title: `Part of the requests of this ${label.toLowerCase()}` },
+            "Share of its requests"))),
         make("tbody", {}, ...rows))));
     if (sorted.length > SHOWN) {
       box.append(make("button", { type: "button", class: "toggle", "aria-expanded":
@@ -78,7 +79,8 @@
     else open.add(label);
     box.classList.toggle("open", open.has(label));
     button.setAttribute("aria-expanded", open.has(label));
-    button.textContent = open.has(label) ? "Show fewer" : `Show all ${number(size)} ${plurals[label]}`;
+    button.textContent = open.has(label) ? "Show fewer" :
+      `Show all ${number(size)} ${plurals[label]}`;
   }
 
   Report.groupsSection = groupsSection;

@@ -8,8 +8,8 @@
     const put = (id, text) => { document.getElementById(id).textContent = text; };
     put("kind", data.kind === "size" ? "size: the limits that this traffic needs" :
       "replay: what these limits would deny");
-    put("made", `Made by Headgate on ${data.made.slice(0, 10)} at ${data.made.slice(11, 16)} UTC. ` +
-      "All times are in UTC.");
+    put("made", `Made by Headgate on ${data.made.slice(0, 10)} at ${data.made.slice(11, 16)} ` +
+      "UTC. All times are in UTC.");
     document.title = `${advice ? advice.title : "No requests"} – Headgate report`;
     put("answer", advice ? advice.title : "The logs hold no requests");
     put("why", advice ? advice.why : "So there is nothing to size a limit by.");
@@ -36,7 +36,8 @@
     }
     return make("article", { class: best ? "limit best" : "limit" },
       make("p", { class: "label" }, make("span", {}, l.names.join(", ") || "limit"), badge),
-      make("div", {}, make("h2", {}, pick), make("p", { class: "quiet" }, inWords(l))), Report.bar(result.denied, result.requests), lines);
+      make("div", {}, make("h2", {}, pick), make("p", { class: "quiet" }, inWords(l))),
+      Report.bar(result.denied, result.requests), lines);
   }
 
   const lineOf = (label, part, all) => [make("dt", {}, label), make("dd", {},

@@ -10,6 +10,11 @@
       return () => {};
     }
     const from = seconds(timeline.from), step = timeline.width_s;
+    if (timeline.requests.length < 2) {
+      part("lead").textContent = "All requests were within " +
+        `${Report.span(step)}, so there is nothing to show over time.`;
+      return () => {};
+    }
     let chart = null, small = [];
     const options = (l) => {
       const denied = timeline.denied[l.index];
@@ -34,8 +39,8 @@
   function lead(l) {
     const { denied, requests } = l.result;
     if (!denied) return `${l.text} allows all of the ${count(requests, "request")}.`;
-    return `What ${l.text} allows, and what it denies. Drag across the chart to zoom in; bars get ` +
-      "finer.";
+    return `What ${l.text} allows, and what it denies. Drag across the chart to zoom in; bars ` +
+      "get finer.";
   }
 
   function keyCharts(model, l, part, from, step) {
