@@ -136,4 +136,6 @@ for (const part of [top, now, who, acts, why, whatif, access]) part.start(app);
 app.acting = new Acting(app);
 byId("retry").addEventListener("click", () => events.start());
 copyButtons();
-access.check();
+// The stream of events never ends: begun earlier, it would be a part of what the browser loads.
+if (document.readyState === "complete") access.check();
+else addEventListener("load", () => setTimeout(access.check));

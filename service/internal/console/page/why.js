@@ -63,8 +63,10 @@ function makeRow({ name }) {
 }
 
 function drawPlace(cell, { file, line }) {
-  const text = line ? `${file}:${line}` : file ?? "";
+  const base = (file ?? "").split("/").at(-1);
+  const text = line ? `${base}:${line}` : base;
   if (cell.textContent === text) return;
+  cell.title = file ?? "";
   cell.replaceChildren(line ? h("button", {
     type: "button", class: "link", click: () => goTo(file, line),
   }, text) : text);
