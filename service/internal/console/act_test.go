@@ -113,7 +113,9 @@ func TestActs(t *testing.T) {
 		`{"act":"mode","rule":"api"}`: 400,
 		`{"note":"` + strings.Repeat("x", 70_000) + `"}`: 413,
 	} {
-		var p struct{ Detail string }
+		var p struct {
+			Detail string `json:"detail"`
+		}
 		text := c.act("acts", body, status, nil)
 		if err := json.Unmarshal([]byte(text), &p); err != nil || status != 200 && p.Detail == "" {
 			t.Errorf("the answer to %.80s is %s", body, text)
@@ -238,8 +240,10 @@ func TestWhatIf(t *testing.T) {
 		whatIf
 
 		Replay struct {
-			Limits []struct{ Denied int64 }
-			Detail *struct{}
+			Limits []struct {
+				Denied int64 `json:"denied"`
+			} `json:"limits"`
+			Detail *struct{} `json:"detail"`
 		} `json:"replay"`
 	}
 	text := c.act("what-if", `{"rule":"api","limits":["6/m","100/m"]}`, 200, nil)
