@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -172,6 +173,12 @@ func (s *server) switchModes(modes map[string]rules.Mode) {
 
 // forgetDenials drops what is remembered of a key that an instance has reset.
 func (s *server) forgetDenials(r overrides.Reset) {
+	if strings.Contains(r.Rule, "/") { // of Envoy's dialect
+		for _, slot := range s.limiter.Slots(r.Rule, r.Key) {
+			s.limiter.Forget(slot)
+		}
+		return
+	}
 	terms, err := s.engine.Terms(r.Rule, r.Key)
 	if err != nil || s.stores.denials == nil {
 		return

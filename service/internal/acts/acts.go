@@ -17,6 +17,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/rules"
 )
@@ -100,11 +101,12 @@ func conflict(format string, values ...any) error {
 	return &Error{Conflict: true, Text: fmt.Sprintf(format, values...)}
 }
 
-// Options configures a [Desk]. All fields but Redis are required.
+// Options configures a [Desk]. All fields but Redis and Domains are required.
 type Options struct {
 	Store     headgate.Store // of the rules
 	Engine    *rules.Engine
 	Overrides *overrides.Table
+	Domains   *envoy.Limiter    // nil: there are none
 	Redis     *redisstore.Store // keeps the list for all instances; nil: this process keeps it
 }
 
@@ -169,8 +171,8 @@ func (d *Desk) apply(ctx context.Context, p *plan) error {
 			return err
 		}
 	}
-	for _, l := range p.limits {
-		if err := d.o.Store.Reset(ctx, r.Key, l); err != nil {
+	for _, s := range p.slots {
+		if err := s.Store.Reset(ctx, s.Key, s.Limit); err != nil {
 			d.swapBack(ctx, r.name(), r.To, r.From)
 			return err
 		}

@@ -82,7 +82,7 @@ func (f *instance) do(o Order) Act {
 	return a
 }
 
-func (f *instance) undo(a Act) Act {
+func (f *instance) undo(a Act) {
 	f.t.Helper()
 	undone, err := f.Undo(f.t.Context(), a.ID, "Bob")
 	if err != nil {
@@ -91,7 +91,6 @@ func (f *instance) undo(a Act) Act {
 	if undone.Undone == nil || undone.Undone.By != "Bob" || undone.Undoable {
 		f.t.Fatalf("the act is %+v after the undo", undone)
 	}
-	return undone
 }
 
 // refused fails unless err is an [Error] with the text.
@@ -334,7 +333,7 @@ func TestKeysAreAnyText(t *testing.T) {
 
 // TestWildcards: a ban of many keys, which ends for the key that has an override of its own.
 func TestWildcards(t *testing.T) {
-	both(t, func(t *testing.T, f *instance) {
+	both(t, func(_ *testing.T, f *instance) {
 		ban := f.do(Order{Act: Ban, Rule: "login", Key: "ip:192.0.2.*", For: time.Minute})
 		f.want("login", ip, "ban")
 		raise := f.do(Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "9/m")})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/rules"
 )
@@ -14,7 +15,7 @@ import (
 // plan is an order that may be carried out.
 type plan struct {
 	record record
-	limits []headgate.Limit // to reset
+	slots  []envoy.Slot // to reset
 }
 
 // plan checks o against what is in force, and says what is to be done.
@@ -31,7 +32,7 @@ func (d *Desk) plan(ctx context.Context, o Order) (*plan, error) {
 		p.record.Until = &millis
 	}
 	if strings.Contains(o.Rule, "/") { // which no name of a rule has
-		return nil, refused("%q is of Envoy's dialect, which has no overrides: change its file", o.Rule)
+		return p, d.planDomain(ctx, p)
 	}
 	if o.Act == Mode {
 		return p, d.planMode(p, o, until)
@@ -72,6 +73,43 @@ func (d *Desk) terms(p *plan, o Order) (rules.Terms, error) {
 	return terms, nil
 }
 
+// planDomain resets a counter of Envoy's dialect.
+func (d *Desk) planDomain(ctx context.Context, p *plan) (err error) {
+	if p.record.Act.Act != Reset {
+		return refused("%q is of Envoy's dialect, which has no overrides: change its file", p.record.Rule)
+	}
+	p.slots = d.slots(&p.record)
+	if len(p.slots) == 0 {
+		return refused("there is no domain of %q in the files", p.record.Rule)
+	}
+	p.record.Reset = true
+	p.record.Used, err = d.measure(ctx, p.slots)
+	return err
+}
+
+// slots returns where the key of r has state.
+func (d *Desk) slots(r *record) (slots []envoy.Slot) {
+	if strings.Contains(r.Rule, "/") {
+		if d.o.Domains == nil {
+			return nil
+		}
+		return d.o.Domains.Slots(r.Rule, r.Key)
+	}
+	terms, err := d.o.Engine.Terms(r.Rule, r.Key)
+	if err != nil {
+		return nil
+	}
+	return d.of(r.Key, terms.StateLimits())
+}
+
+// of returns the slots of a key of a rule under limits.
+func (d *Desk) of(key string, limits []headgate.Limit) (slots []envoy.Slot) {
+	for _, l := range limits {
+		slots = append(slots, envoy.Slot{Store: d.o.Store, Key: key, Limit: l})
+	}
+	return slots
+}
+
 func (d *Desk) planReset(ctx context.Context, p *plan, terms rules.Terms) (err error) {
 	switch {
 	case strings.Contains(p.record.Key, "*"):
@@ -80,8 +118,8 @@ func (d *Desk) planReset(ctx context.Context, p *plan, terms rules.Terms) (err e
 		return refused("rule %q has no limits: permits are free again when they expire", p.record.Rule)
 	}
 	p.record.Reset = true
-	p.limits = terms.StateLimits()
-	p.record.Used, err = d.measure(ctx, p.record.Key, p.limits)
+	p.slots = d.of(p.record.Key, terms.StateLimits())
+	p.record.Used, err = d.measure(ctx, p.slots)
 	return err
 }
 
@@ -104,7 +142,7 @@ func (d *Desk) planRaise(
 	if err := d.planReset(ctx, p, terms); err != nil {
 		return err
 	}
-	p.limits = append(p.limits, rules.Named(o.Rule, o.Limits)...)
+	p.slots = append(p.slots, d.of(p.record.Key, rules.Named(o.Rule, o.Limits))...)
 	return nil
 }
 

@@ -2,8 +2,8 @@ package acts
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/headgate/headgate/service/internal/overrides"
@@ -86,14 +86,9 @@ func laterReset(records []record, r *record) *record {
 
 func (r *record) subject() string {
 	if r.Act.Act == Mode {
-		return "the mode of rule " + quote(r.Rule)
+		return "the mode of rule " + strconv.Quote(r.Rule)
 	}
-	return "the key " + quote(r.Key) + " of rule " + quote(r.Rule)
-}
-
-func quote(text string) string {
-	quoted, _ := json.Marshal(text) // cannot fail
-	return string(quoted)
+	return "the key " + strconv.Quote(r.Key) + " of rule " + strconv.Quote(r.Rule)
 }
 
 // revert does the opposite of r.

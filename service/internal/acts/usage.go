@@ -7,36 +7,36 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/headgate/headgate/service/internal/envoy"
 )
 
 // used is what a key had used under a limit when it was reset.
 type used struct {
+	Key     string `json:"key"`   // of the state
 	Limit   string `json:"limit"` // with its name
 	Tokens  int64  `json:"tokens"`
 	ResetIn int64  `json:"reset_in"` // microseconds
 }
 
-// measure returns what key has used under limits. Limits that share a state are measured once.
-func (d *Desk) measure(
-	ctx context.Context, key string, limits []headgate.Limit,
-) (all []used, err error) {
-	seen := map[string]bool{}
-	for _, l := range limits {
-		if seen[l.ID()] {
+// measure returns what is used in slots. Slots that share a state are measured once.
+func (d *Desk) measure(ctx context.Context, slots []envoy.Slot) (all []used, err error) {
+	type state struct{ key, id string }
+	seen := map[state]bool{}
+	for _, s := range slots {
+		if seen[state{s.Key, s.Limit.ID()}] {
 			continue
 		}
-		seen[l.ID()] = true
-		now, err := d.o.Store.Take(ctx, headgate.Request{Key: key, Limit: l})
+		seen[state{s.Key, s.Limit.ID()}] = true
+		now, err := s.Store.Take(ctx, headgate.Request{Key: s.Key, Limit: s.Limit})
 		if err != nil {
 			return nil, err
 		}
 		if now.Degraded() {
-			return nil, errors.New("acts: the store is unavailable")
+			return nil, errDegraded
 		}
 		if now.ResetAfter > 0 {
 			all = append(all, used{
-				Limit: l.String(), Tokens: l.Capacity() - now.Remaining,
+				Key: s.Key, Limit: s.Limit.String(), Tokens: s.Limit.Capacity() - now.Remaining,
 				ResetIn: now.ResetAfter.Microseconds(),
 			})
 		}
@@ -44,16 +44,25 @@ func (d *Desk) measure(
 	return all, nil
 }
 
+// errDegraded is of a store whose fallback decides.
+var errDegraded = errors.New("acts: the store is unavailable")
+
 // chargeBack charges what r has reset, less what would have come back since.
 func (d *Desk) chargeBack(ctx context.Context, r *record) error {
-	requests := r.left(time.Now())
-	decisions := make([]headgate.Decision, len(requests))
-	if err := rules.Take(ctx, d.o.Store, requests, decisions); err != nil {
-		return err
-	}
-	for _, d := range decisions {
-		if d.Degraded() {
-			return errors.New("acts: the store is unavailable")
+	slots := d.slots(r)
+	for _, q := range r.left(time.Now()) {
+		store := d.o.Store
+		for _, s := range slots {
+			if s.Key == q.Key && s.Limit.ID() == q.Limit.ID() {
+				store = s.Store // limits by the second of Envoy's dialect may have their own
+			}
+		}
+		now, err := store.Take(ctx, q)
+		if err != nil {
+			return err
+		}
+		if now.Degraded() {
+			return errDegraded
 		}
 	}
 	return nil
@@ -68,7 +77,7 @@ func (r *record) left(now time.Time) (requests []headgate.Request) {
 		}
 		if n := u.left(l, now.Sub(time.UnixMilli(r.At))); n > 0 {
 			requests = append(requests,
-				headgate.Request{Key: r.Key, Limit: l, Cost: n, Force: true})
+				headgate.Request{Key: u.Key, Limit: l, Cost: n, Force: true})
 		}
 	}
 	return requests

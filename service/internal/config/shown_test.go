@@ -10,7 +10,7 @@ const sesame = "open-sesame-31415"
 // TestSecretsAreHidden: in all spellings of YAML, and the rest of the file is shown.
 func TestSecretsAreHidden(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"store: redis://:§@h:6379 # §\n# The rules:\nrules: []\n", "store: (hidden)\n\nrules: []\n"},
+		{"store: redis://:§@h:6379 # §\n# Limits\nrules: []\n", "store: (hidden)\n\nrules: []\n"},
 		{"rules: []\nstore: redis://:§@h\n", "rules: []\nstore: (hidden)\n"},
 		{"rules: []\nstore: redis://:§@h", "rules: []\nstore: (hidden)"},
 		{"store: \"redis://:§@h\"\nrules: []\n", "store: (hidden)\nrules: []\n"},

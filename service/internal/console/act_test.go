@@ -96,24 +96,26 @@ func TestActs(t *testing.T) {
 		t.Errorf("the list has what an undo needs: %s", text)
 	}
 	for body, status := range map[string]int{
-		`{"act":"ban","rule":"nobody","key":"k"}`:                         404,
-		`{"act":"ban","rule":"api","key":"192.0.2.1"}`:                    422,
-		`{"act":"ban","rule":"edge/user","key":"k"}`:                      422,
-		`{"act":"lift","rule":"api","key":"ip:192.0.2.9"}`:                409,
-		`{"act":"mode","rule":"api","mode":"shadow"}`:                     200,
-		`{"act":"mode","rule":"trial","mode":"shadow"}`:                   409,
-		`{"act":"raise","rule":"api","key":"ip:192.0.2.9"}`:               400,
-		`{"act":"raise","rule":"api","key":"ip:1.1.1.1","limits":["x"]}`:  400,
-		`{"act":"raise","rule":"api","key":"ip:1.1.1.1","limits":"5/m"}`:  400,
-		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":-1}`:        400,
-		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","until":"x"}`:       400,
-		`{"act":"ban","act":"lift","rule":"api","key":"ip:1.1.1.1"}`:      400,
+		`{"act":"ban","rule":"nobody","key":"k"}`:                        404,
+		`{"act":"ban","rule":"api","key":"192.0.2.1"}`:                   422,
+		`{"act":"ban","rule":"edge/user","key":"k"}`:                     422,
+		`{"act":"lift","rule":"api","key":"ip:192.0.2.9"}`:               409,
+		`{"act":"mode","rule":"api","mode":"shadow"}`:                    200,
+		`{"act":"mode","rule":"trial","mode":"shadow"}`:                  409,
+		`{"act":"raise","rule":"api","key":"ip:192.0.2.9"}`:              400,
+		`{"act":"raise","rule":"api","key":"ip:1.1.1.1","limits":["x"]}`: 400,
+		`{"act":"raise","rule":"api","key":"ip:1.1.1.1","limits":"5/m"}`: 400,
+		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":-1}`:       400,
+		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","until":"x"}`:      400,
+		`{"act":"ban","act":"lift","rule":"api","key":"ip:1.1.1.1"}`:     400,
 		`[]`:                          400,
 		`{"act":"x","rule":"api"}`:    422,
 		`{"act":"mode","rule":"api"}`: 400,
 		`{"note":"` + strings.Repeat("x", 70_000) + `"}`: 413,
 	} {
-		var p struct{ Detail string }
+		var p struct {
+			Detail string `json:"detail"`
+		}
 		text := c.act("acts", body, status, nil)
 		if err := json.Unmarshal([]byte(text), &p); err != nil || status != 200 && p.Detail == "" {
 			t.Errorf("the answer to %.80s is %s", body, text)
@@ -238,8 +240,10 @@ func TestWhatIf(t *testing.T) {
 		whatIf
 
 		Replay struct {
-			Limits []struct{ Denied int64 }
-			Detail *struct{}
+			Limits []struct {
+				Denied int64 `json:"denied"`
+			} `json:"limits"`
+			Detail *struct{} `json:"detail"`
 		} `json:"replay"`
 	}
 	text := c.act("what-if", `{"rule":"api","limits":["6/m","100/m"]}`, 200, nil)
@@ -256,6 +260,49 @@ func TestWhatIf(t *testing.T) {
 	c.act("what-if", `{"rule":"api"}`, 400, nil)
 	c.act("what-if", `{"rule":"api","limits":["5/x"]}`, 400, nil)
 	c.act("what-if", `{"rule":"api","limits":["1/m","2/m","3/m","4/m","5/m","6/m","7/m","8/m","9/m"]}`, 400, nil)
+}
+
+// TestDomain: a counter of Envoy's dialect is shown and reset, and the undo charges it again.
+func TestDomain(t *testing.T) {
+	c := newActing(t)
+	for _, user := range []string{"ann", "a|b=c/<i>"} {
+		for range 2 {
+			c.ask(user)
+		}
+		key := strings.NewReplacer("|", `\|`, "=", `\=`).Replace(user)
+		q := "key?rule=edge/user&key=" + url.QueryEscape("user="+key)
+		remaining := func() int64 {
+			var f struct {
+				Key   string
+				Rules []keyState
+			}
+			if c.read(q, 200, &f); len(f.Rules) != 1 || f.Key != "user="+key {
+				t.Fatalf("of %s: %+v", q, f)
+			}
+			if len(f.Rules[0].Limits) == 0 {
+				return 2
+			}
+			return f.Rules[0].Limits[0].Remaining
+		}
+		if n := remaining(); n != 0 {
+			t.Errorf("of %s: %d remaining", user, n)
+		}
+		body, err := json.Marshal(map[string]string{"act": "reset", "rule": "edge/user", "key": "user=" + key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reset acts.Act
+		c.act("acts", string(body), 200, &reset)
+		if n := remaining(); n != 2 || !reset.Undoable {
+			t.Errorf("of %s, after the reset: %d remaining, %+v", user, n, reset)
+		}
+		c.act("acts/"+reset.ID+"/undo", "{}", 200, nil)
+		if n := remaining(); n != 0 {
+			t.Errorf("of %s, after the undo: %d remaining", user, n)
+		}
+	}
+	c.read("key?rule=nowhere/user&key=k", 404, nil)
+	c.act("acts", `{"act":"reset","rule":"nowhere/user","key":"k"}`, 422, nil)
 }
 
 // state is all that acts can change.

@@ -94,6 +94,7 @@ func New(o Options) (*Handler, error) {
 	}
 	h.desk = acts.New(acts.Options{
 		Store: o.Store, Engine: o.Engine, Overrides: o.Overrides, Redis: o.Redis,
+		Domains: o.Domains,
 	})
 	h.loaded.Store(&loaded{config: new(config.Config)})
 	h.routes()

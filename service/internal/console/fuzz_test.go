@@ -55,8 +55,9 @@ func FuzzWithoutToken(f *testing.F) {
 			t.Errorf("%v, %d tokens are left, want 2", err, d.Remaining)
 		}
 		for _, rule := range c.rules {
-			if got := c.mode(&rule); got != rule.Mode {
-				t.Errorf("the mode of %s is %s", rule.Name, got)
+			terms, err := c.options.Engine.Terms(rule.Name, take.Key)
+			if err != nil || terms.Mode != rule.Mode {
+				t.Errorf("the mode of %s is %s, %v", rule.Name, terms.Mode, err)
 			}
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -52,6 +53,9 @@ func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !query.Has("key") {
 		return httpapi.BadField("key", "missing", "a key such as ip:192.0.2.1")
+	}
+	if strings.Contains(name, "/") {
+		return h.serveDomainKey(w, r, name, key)
 	}
 	found := []keyState{}
 	known := name == ""
@@ -110,6 +114,25 @@ func (h *Handler) peek(
 		used = used || d.InUse > 0
 	}
 	return s, used, nil
+}
+
+// serveDomainKey shows the counters of a descriptor of Envoy's dialect, as key=value|key=value.
+func (h *Handler) serveDomainKey(w http.ResponseWriter, r *http.Request, name, key string) error {
+	slots := h.options.Domains.Slots(name, key)
+	if len(slots) == 0 {
+		return &rules.NoRuleError{Name: name}
+	}
+	s := keyState{Rule: name, Mode: rules.Enforce.String(), Limits: []limitState{}}
+	for _, slot := range slots {
+		d, err := slot.Store.Take(r.Context(), headgate.Request{Key: slot.Key, Limit: slot.Limit})
+		if err != nil {
+			return err
+		}
+		if one := stateOf(slot.Limit, d); !one.fresh {
+			s.Limits = append(s.Limits, one) // of the other limits of the domain, nothing is known
+		}
+	}
+	return reply(w, map[string]any{"key": key, "rules": []keyState{s}})
 }
 
 func stateOf(l headgate.Limit, d headgate.Decision) limitState {

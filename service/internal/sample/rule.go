@@ -96,9 +96,13 @@ func (r *rule) forget(k *key) (bytes int) {
 	return entryBytes + keyBytes + len(k.text)
 }
 
-// halve drops the keys of the lowest class, and returns the bytes that they took.
+// halve drops the keys of the lowest class, and returns the bytes that they took. If no class is left,
+// it drops all keys.
 func (r *rule) halve() (bytes int) {
-	level := r.level.Add(1)
+	level := r.level.Load() + 1
+	if level <= maxLevel {
+		r.level.Store(level)
+	}
 	kept := make([]entry, 0, len(r.entries)-r.head)
 	for _, e := range r.entries[r.head:] {
 		if e.key.class < level {

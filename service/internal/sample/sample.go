@@ -77,7 +77,8 @@ func (s *Sample) add(e *rules.Event, class uint32) {
 	if s.bytes > s.budget {
 		s.dropOld(now)
 	}
-	for s.bytes > s.budget && s.halve() {
+	for s.bytes > s.budget {
+		s.halve()
 	}
 }
 
@@ -140,17 +141,13 @@ func (s *Sample) dropOld(now time.Time) {
 	}
 }
 
-// halve drops half of the keys of the rule that takes the most room. It reports whether it did.
-func (s *Sample) halve() bool {
+// halve drops half of the keys of the rule that takes the most room.
+func (s *Sample) halve() {
 	var largest *rule
 	for _, r := range *s.rules.Load() {
-		if r.level.Load() < maxLevel && (largest == nil || r.bytes > largest.bytes) {
+		if largest == nil || r.bytes > largest.bytes {
 			largest = r
 		}
 	}
-	if largest == nil {
-		return false
-	}
 	s.bytes -= largest.halve()
-	return true
 }
