@@ -25,11 +25,12 @@ const (
 // fleet is where instances that share a Redis exchange snapshots while somebody looks:
 //
 //	@watched      exists while an instance has viewers
-//	@instances    the set of the ids of instances
+//	@instances    the ids of instances, in a sorted set of which the scores do not count
 //	@now:ID       the snapshot of an instance
 //	@history:ID   its history
 //
-// No limit and no permit has such keys. The braces keep them on one server of a Cluster.
+// No limit and no permit has such keys. The braces keep them on one server of a Cluster. The commands
+// are those that a Redis user needs for limits, permits and a redisstore.Fleet.
 type fleet struct {
 	client redis.UniversalClient
 	prefix string
@@ -88,12 +89,12 @@ func (f *fleet) write(ctx context.Context, out outgoing) (ids []string, watched 
 	var members *redis.StringSliceCmd
 	if out.viewers {
 		p.Set(ctx, f.prefix+"watched", 1, watchedTTL)
-		members = p.SMembers(ctx, f.prefix+"instances")
+		members = p.ZRange(ctx, f.prefix+"instances", 0, maxInstances)
 	} else {
 		asked = p.Get(ctx, f.prefix+"watched")
 	}
 	p.Set(ctx, f.prefix+"now:"+out.id, out.snapshot, snapshotTTL)
-	p.SAdd(ctx, f.prefix+"instances", out.id)
+	p.ZAdd(ctx, f.prefix+"instances", redis.Z{Member: out.id})
 	p.PExpire(ctx, f.prefix+"instances", instancesTTL)
 	if out.history != nil {
 		p.Set(ctx, f.prefix+"history:"+out.id, out.history, historyTTL)
@@ -111,7 +112,7 @@ func (f *fleet) write(ctx context.Context, out outgoing) (ids []string, watched 
 // read reads the snapshots of the others, and the histories that are not known.
 func (f *fleet) read(ctx context.Context, out outgoing, ids []string, in *incoming) error {
 	var others, keys []string
-	for _, id := range ids[:min(len(ids), maxInstances)] {
+	for _, id := range ids {
 		if id != out.id {
 			others, keys = append(others, id), append(keys, f.prefix+"now:"+id)
 		}
@@ -142,7 +143,7 @@ func (f *fleet) read(ctx context.Context, out outgoing, ids []string, in *incomi
 		}
 	}
 	if len(gone) > 0 { // one that comes back adds itself again
-		if err := f.client.SRem(ctx, f.prefix+"instances", gone...).Err(); err != nil {
+		if err := f.client.ZRem(ctx, f.prefix+"instances", gone...).Err(); err != nil {
 			return err
 		}
 	}

@@ -37,6 +37,8 @@ type storeStatus struct {
 type ruleState struct {
 	rule
 
+	place int // in the files
+
 	Allowed      float64     `json:"allowed"`
 	Denied       float64     `json:"denied"`
 	ShadowDenied float64     `json:"shadow_denied"`
@@ -50,8 +52,8 @@ type ruleState struct {
 func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint64) *state {
 	s := &state{At: own.Instance.At}
 	found := map[string]*ruleState{}
-	for _, r := range l.list {
-		found[r.Name] = &ruleState{rule: r}
+	for i, r := range l.first(shownRules) {
+		found[r.Name] = &ruleState{rule: r, place: i}
 	}
 	sums, calls := map[string]rates{}, make([]uint64, len(own.Calls))
 	for i, snap := range append([]*snapshot{own}, others...) {
@@ -64,7 +66,7 @@ func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint6
 		}
 		for name, r := range snap.Rules {
 			if found[name] == nil {
-				found[name] = &ruleState{rule: r}
+				found[name] = &ruleState{rule: r, place: shownRules}
 			}
 		}
 		for name, of := range snap.Rates {
@@ -78,12 +80,22 @@ func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint6
 			}
 		}
 	}
+	for _, name := range most(past, shownRules) {
+		if found[name] == nil {
+			found[name] = &ruleState{rule: l.find(name), place: shownRules}
+		}
+	}
 	s.Store.P50, s.Store.P99 = percentile(calls, .5), percentile(calls, .99)
+	s.MoreRules = l.size()
 	for name, r := range found {
 		r.set(sums[name])
 		s.Rules = append(s.Rules, *r)
+		if !l.has(name) {
+			s.MoreRules++
+		}
 	}
 	s.order(past)
+	s.MoreRules -= len(s.Rules)
 	return s
 }
 
@@ -95,9 +107,9 @@ func (r *ruleState) set(of rates) {
 // order sorts rules and instances, and keeps those that are shown.
 func (s *state) order(past map[string]uint64) {
 	slices.SortFunc(s.Rules, func(a, b ruleState) int {
-		return cmp.Or(cmp.Compare(past[b.Name], past[a.Name]), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(past[b.Name], past[a.Name]), cmp.Compare(a.place, b.place),
+			cmp.Compare(a.Name, b.Name))
 	})
-	s.MoreRules = max(0, len(s.Rules)-shownRules)
 	s.Rules = s.Rules[:min(len(s.Rules), shownRules)]
 	for i := range s.Rules {
 		keys := mostDenied(s.Rules[i].DeniedKeys, shownKeys)
