@@ -47,48 +47,36 @@ type ruleState struct {
 	DeniedKeys   []deniedKey `json:"denied_keys"`
 }
 
+// merger makes a state of snapshots.
+type merger struct {
+	state state
+	rules map[string]*ruleState
+	rates map[string]rates
+	calls []uint64
+}
+
 // merge makes the state of own and the snapshots of other instances. past holds the decisions of
 // each rule in the history.
 func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint64) *state {
-	s := &state{At: own.Instance.At}
-	found := map[string]*ruleState{}
-	for i, r := range l.first(shownRules) {
-		found[r.Name] = &ruleState{rule: r, place: i}
+	m := merger{
+		rules: map[string]*ruleState{}, rates: map[string]rates{}, calls: make([]uint64, len(own.Calls)),
 	}
-	sums, calls := map[string]rates{}, make([]uint64, len(own.Calls))
-	for i, snap := range append([]*snapshot{own}, others...) {
-		seen := snap.Instance
-		seen.Self = i == 0
-		s.Instances = append(s.Instances, seen)
-		s.Watching += snap.Viewers
-		for i := range min(len(calls), len(snap.Calls)) {
-			calls[i] += snap.Calls[i]
-		}
-		for name, r := range snap.Rules {
-			if found[name] == nil {
-				found[name] = &ruleState{rule: r, place: shownRules}
-			}
-		}
-		for name, of := range snap.Rates {
-			sum := sums[name]
-			sum.add(of)
-			sums[name] = sum
-		}
-		for name, keys := range snap.Denied {
-			if r := found[name]; r != nil {
-				r.DeniedKeys = append(r.DeniedKeys, keys...)
-			}
-		}
+	for i, r := range l.first(shownRules) {
+		m.rules[r.Name] = &ruleState{rule: r, place: i}
+	}
+	m.add(own)
+	m.state.Instances[0].Self = true
+	for _, snap := range others {
+		m.add(snap)
 	}
 	for _, name := range most(past, shownRules) {
-		if found[name] == nil {
-			found[name] = &ruleState{rule: l.find(name), place: shownRules}
-		}
+		m.show(l.find(name))
 	}
-	s.Store.P50, s.Store.P99 = percentile(calls, .5), percentile(calls, .99)
-	s.MoreRules = l.size()
-	for name, r := range found {
-		r.set(sums[name])
+	s := &m.state
+	s.At, s.MoreRules = own.Instance.At, l.size()
+	s.Store.P50, s.Store.P99 = percentile(m.calls, .5), percentile(m.calls, .99)
+	for name, r := range m.rules {
+		r.set(m.rates[name])
 		s.Rules = append(s.Rules, *r)
 		if !l.has(name) {
 			s.MoreRules++
@@ -97,6 +85,37 @@ func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint6
 	s.order(past)
 	s.MoreRules -= len(s.Rules)
 	return s
+}
+
+// show adds a rule that is not one of the first, if it is not there yet.
+func (m *merger) show(r rule) {
+	if m.rules[r.Name] == nil {
+		m.rules[r.Name] = &ruleState{rule: r, place: shownRules}
+	}
+}
+
+// add adds what an instance has counted.
+func (m *merger) add(snap *snapshot) {
+	seen := snap.Instance
+	seen.Self = false
+	m.state.Instances = append(m.state.Instances, seen)
+	m.state.Watching += snap.Viewers
+	for i := range min(len(m.calls), len(snap.Calls)) {
+		m.calls[i] += snap.Calls[i]
+	}
+	for _, r := range snap.Rules {
+		m.show(r)
+	}
+	for name, of := range snap.Rates {
+		sum := m.rates[name]
+		sum.add(of)
+		m.rates[name] = sum
+	}
+	for name, keys := range snap.Denied {
+		if r := m.rules[name]; r != nil {
+			r.DeniedKeys = append(r.DeniedKeys, keys...)
+		}
+	}
 }
 
 func (r *ruleState) set(of rates) {
