@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/headgate/headgate/redisstore"
@@ -133,8 +132,8 @@ func (f *fleet) read(ctx context.Context, out outgoing, ids []string, in *incomi
 			continue
 		}
 		snap := new(snapshot)
-		if err := json.Unmarshal([]byte(text), snap); err != nil {
-			return fmt.Errorf("console: snapshot of instance %q: %w", others[i], err)
+		if json.Unmarshal([]byte(text), snap) != nil {
+			continue // of a version that writes another form
 		}
 		snap.ID = others[i]
 		in.snapshots = append(in.snapshots, snap)
@@ -161,8 +160,8 @@ func (f *fleet) readHistories(ctx context.Context, ids []string, in *incoming) e
 			return err
 		}
 		w := new(wireHistory)
-		if err := json.Unmarshal(text, w); err != nil {
-			return fmt.Errorf("console: history of instance %q: %w", id, err)
+		if json.Unmarshal(text, w) != nil {
+			continue // as above
 		}
 		in.histories[id] = w
 	}
