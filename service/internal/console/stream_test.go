@@ -13,11 +13,11 @@ import (
 	"github.com/headgate/headgate/service/internal/httpapi"
 )
 
-// serve serves c with timeouts that are shorter than a stream, as the server has them.
-func (c *console) serve() *httptest.Server {
+// serve serves c, and lets no request take longer than timeout, if that is not 0.
+func (c *console) serve(timeout time.Duration) *httptest.Server {
 	c.t.Helper()
 	s := httptest.NewUnstartedServer(c)
-	s.Config.ReadTimeout, s.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
+	s.Config.ReadTimeout, s.Config.WriteTimeout = timeout, timeout
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	c.t.Cleanup(s.Close)
@@ -51,7 +51,7 @@ func TestStream(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go c.Run(ctx)
-			s := c.serve()
+			s := c.serve(2 * time.Second)
 			if protocol == "HTTP/1.1" {
 				s.Client().Transport.(*http.Transport).ForceAttemptHTTP2 = false
 				s.Client().Transport.(*http.Transport).TLSClientConfig.NextProtos = nil
@@ -73,7 +73,7 @@ func TestStream(t *testing.T) {
 				}
 				return read
 			}
-			if n := states(3); n != 3 {
+			if n := states(4); n != 4 { // in more than two seconds
 				t.Fatalf("the stream ended after %d states: %v", n, lines.Err())
 			}
 			c.api.Use(httpapi.Settings{Tokens: []string{"another"}})
@@ -94,13 +94,30 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// holdAll takes all places, once they are free.
+func (c *console) holdAll() (held []*viewer) {
+	c.t.Helper()
+	for until := time.Now().Add(10 * time.Second); len(held) < c.options.Viewers; {
+		v, err := c.join(c.t.Context())
+		switch {
+		case err == nil:
+			held = append(held, v)
+		case time.Now().After(until):
+			c.t.Fatalf("%d places are not free: %v", c.options.Viewers-len(held), err)
+		default:
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return held
+}
+
 // Clients that disconnect leave nothing behind, and no more than so many are served.
 func TestClientsOfStreams(t *testing.T) {
 	c := newConsole(t, nil)
 	c.options.Viewers = 20
 	ctx, cancel := context.WithCancel(t.Context())
 	go c.Run(ctx)
-	s := c.serve()
+	s := c.serve(0)
 	for range 3 {
 		leaving, leave := context.WithCancel(t.Context())
 		var all sync.WaitGroup
@@ -116,28 +133,11 @@ func TestClientsOfStreams(t *testing.T) {
 		}
 		all.Wait()
 		leave()
-		until := time.Now().Add(10 * time.Second)
-		for { // the places are free again
-			v, err := c.join(t.Context())
-			if err == nil {
-				c.leave(v)
-				break
-			}
-			if time.Now().After(until) {
-				t.Fatal(err)
-			}
+		for _, v := range c.holdAll() {
+			c.leave(v)
 		}
 	}
-	var held []*viewer
-	for range 20 {
-		for {
-			v, err := c.join(t.Context())
-			if err == nil {
-				held = append(held, v)
-				break
-			}
-		}
-	}
+	held := c.holdAll()
 	resp := c.stream(t.Context(), s, "")
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusServiceUnavailable {
