@@ -82,13 +82,14 @@ func TestTextOfLogsIsText(t *testing.T) {
 		t.Fatal("the page has no data")
 	}
 	var got struct {
-		Command string
+		Command string `json:"command"`
 		Replay  struct {
-			Limits []struct{ Denied int64 }
 			Detail struct {
-				Keys [][]struct{ Key string }
-			}
-		}
+				Keys [][]struct {
+					Key string `json:"key"`
+				} `json:"keys"`
+			} `json:"detail"`
+		} `json:"replay"`
 	}
 	if err := json.Unmarshal([]byte(found[1]), &got); err != nil {
 		t.Fatal(err)

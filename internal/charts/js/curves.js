@@ -68,13 +68,15 @@
 
   const round = (v) => Number(v.toPrecision(6));
 
-  // values are those of a curve at places: between its points, those that lie on the line.
+  // values are those of a curve at places: between its points, those that lie on the line; after
+  // its last point, 0 if it has come down to that.
   function values(curve, places) {
     const { points } = curve;
     let k = 0;
     return places.map((p) => {
       while (k < points.length - 1 && points[k + 1][0] <= p) k++;
-      if (!points.length || p < points[0][0] || p > points.at(-1)[0]) return null;
+      if (!points.length || p < points[0][0]) return null;
+      if (p > points.at(-1)[0]) return points.at(-1)[1] === 0 ? 0 : null;
       const [x1, y1] = points[k];
       if (x1 === p || k === points.length - 1) return y1;
       const [x2, y2] = points[k + 1];

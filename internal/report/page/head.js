@@ -3,6 +3,8 @@
 (() => {
   const { make, number, count, share, visible, time } = Report;
 
+  const CARDS = 6;
+
   function head(model) {
     const { data, all, advice } = model;
     const put = (id, text) => { document.getElementById(id).textContent = text; };
@@ -16,27 +18,54 @@
     const caution = document.getElementById("caution");
     caution.hidden = !advice?.caution;
     caution.textContent = advice?.caution ?? "";
-    document.getElementById("cards").append(...all.map((l) => card(model, l)));
+    const cards = document.getElementById("cards");
+    if (all.length > CARDS) cards.replaceWith(table(model));
+    else cards.append(...all.map((l) => card(model, l)));
     facts(data);
     document.getElementById("command").append(Report.copyable("Command", data.command));
+  }
+
+  // pickOf is a button that chooses a limit.
+  function pickOf(model, l) {
+    const pick = make("button", { type: "button", class: "pick", "aria-pressed": "false",
+      on: { click: () => model.choose(l) } }, l.text);
+    model.onChoose(() => pick.setAttribute("aria-pressed", model.limit === l));
+    return pick;
+  }
+
+  const badgeOf = (model, l) => model.advice?.best === l &&
+    make("span", { class: "badge" }, "✓ recommended");
+
+  // table shows what limits deny that are too many for cards.
+  function table(model) {
+    const far = Boolean(model.data.size.stand_out);
+    const head = (text, span) => make("th", { scope: "col", colspan: span, class: "n" }, text);
+    const cell = (...content) => make("td", { class: "n" }, ...content);
+    return make("div", { class: "card limits" }, Report.scroller("Limits", make("table", {},
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Limit"),
+        head("Requests denied", 2), head("Keys denied", 2), far && head("Other keys lose", 1))),
+      make("tbody", {}, ...model.all.map((l) => make("tr", {},
+        make("th", { scope: "row" }, pickOf(model, l), " ", badgeOf(model, l)),
+        cell(make("b", {}, share(l.result.denied, l.result.requests))),
+        cell(number(l.result.denied)),
+        cell(make("b", {}, share(l.result.denied_keys, l.result.keys))),
+        cell(number(l.result.denied_keys)), far && cell(number(l.restDenied))))))));
   }
 
   // card shows what one limit denies.
   function card(model, l) {
     const { result } = l, best = model.advice?.best === l;
-    const pick = make("button", { type: "button", class: "pick", "aria-pressed": "false",
-      on: { click: () => model.choose(l) } }, l.text);
-    model.onChoose(() => pick.setAttribute("aria-pressed", model.limit === l));
-    const badge = best && make("span", { class: "badge" }, "✓ recommended");
     const lines = make("dl", { class: "lines" }, ...lineOf("requests denied",
       result.denied, result.requests), ...lineOf("keys denied", result.denied_keys, result.keys));
     if (model.data.size.stand_out) {
       lines.append(make("dt", {}, "other keys lose"), make("dd", {},
-        make("b", {}, count(l.restDenied, "request")), ` of ${count(l.restKeys, "key")}`));
+        l.restDenied ? make("b", {}, count(l.restDenied, "request")) : "nothing",
+        l.restDenied ? ` of ${count(l.restKeys, "key")}` : ""));
     }
     return make("article", { class: best ? "limit best" : "limit" },
-      make("p", { class: "label" }, make("span", {}, l.names.join(", ") || "limit"), badge),
-      make("div", {}, make("h2", {}, pick), make("p", { class: "quiet" }, inWords(l))),
+      make("p", { class: "label" }, make("span", {}, l.names.join(", ") || "limit"),
+        badgeOf(model, l)),
+      make("div", {}, make("h2", {}, pickOf(model, l)), make("p", { class: "quiet" }, inWords(l))),
       Report.bar(result.denied, result.requests), lines);
   }
 

@@ -39,7 +39,11 @@
     const box = document.getElementById("limits");
     box.append(...Report.segments("limit", names, all.indexOf(model.limit), (i) =>
       model.choose(all[i])));
-    model.onChoose((l) => { box.querySelectorAll("input")[all.indexOf(l)].checked = true; });
+    model.onChoose((l) => {
+      const input = box.querySelectorAll("input")[all.indexOf(l)], label = input.parentElement;
+      input.checked = true;
+      box.scrollLeft = label.offsetLeft - (box.clientWidth - label.offsetWidth) / 2;
+    });
     section("time", Report.timeSection);
     section("burst", Report.burstSection);
     section("needs", Report.needsSection);

@@ -80,10 +80,9 @@
     const { from, to } = place(l, periodOf(fit).seconds);
     if (from === to) return keys;
     const { unit } = periodOf(fit);
-    return `${keys} In this chart it is a band, because it is not a limit for each ` +
-      `${fit.period}: keys that need at most ${number(from)}/${unit} are never denied, those ` +
-      `that need more than ${number(to)}/${unit} are, and between the two it depends on when ` +
-      "they come.";
+    return `${keys} In this chart it is a band: keys that need at most ${number(from)}/${unit} ` +
+      `are never denied, those that need more than ${number(to)}/${unit} are, and between the ` +
+      "two it depends on when they come.";
   }
 
   Report.needsSection = needsSection;
