@@ -231,7 +231,7 @@ func TestConsoleResetRaiseWhatIf(t *testing.T) {
 	}
 	press("Reset…")
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "may send requests again"))
+	p.until("it worked", says("#result", "It may send requests again."))
 	p.until("its state is shown", says("#found", "6 of 6 remain"))
 	if !s.take("api", "ip:192.0.2.7") {
 		t.Error("a key is denied after a reset")
