@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -249,4 +250,24 @@ func TestConsoleResetRaiseWhatIf(t *testing.T) {
 	p.do(run(`document.querySelector("#what-if").requestSubmit()`))
 	p.until("it says what would be denied", says("#what-if-result", "2/h would deny"))
 	p.until("it is drawn", `document.querySelector("#what-if-result canvas")`)
+}
+
+// From beyond this machine, the page shows nothing but a form until there is a token.
+func TestConsoleGate(t *testing.T) {
+	t.Parallel()
+	s := operate(t, consoleRules)
+	s.flood("api", bot, 20*time.Millisecond)
+	through := network.Headers{"X-Forwarded-For": "192.0.2.1"} // as of a proxy
+	p := s.console(call(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: through}))
+	p.expected = []string{" 401 "}
+	p.until("it asks for a token", `!document.querySelector("#gate-form").hidden`)
+	if value[bool](p, `document.body.textContent.includes(`+quoted(bot)+`)`) {
+		t.Error("keys are shown without a token")
+	}
+	p.enter("#gate-token", "wrong")
+	p.click("#gate-form .primary")
+	p.until("a wrong token is refused", `!document.querySelector("#gate-error").hidden`)
+	p.enter("#gate-token", operatorToken)
+	p.click("#gate-form .primary")
+	p.until("it shows who", says("#culprit-key", bot))
 }

@@ -54,6 +54,7 @@ export function gate(title, text, form = false) {
   setText(byId("gate-text"), text);
   show(byId("gate-form"), form);
   show(byId("gate"), true);
+  document.documentElement.dataset.ready = "true";
   if (form) byId("gate-token").focus();
 }
 

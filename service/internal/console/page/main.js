@@ -102,6 +102,7 @@ function drawState() {
 }
 
 function drawSlow() {
+  now.drawHistory();
   acts.draw();
   why.draw();
   whatif.draw();

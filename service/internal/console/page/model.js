@@ -86,7 +86,8 @@ function put(counts, values, place, shift) {
 }
 
 function add(sums, rule) {
-  const sum = sums.get(rule.name) ?? { seconds: 0, ...Object.fromEntries(series.map((n) => [n, 0])) };
+  const zero = Object.fromEntries(series.map((name) => [name, 0]));
+  const sum = sums.get(rule.name) ?? { seconds: 0, ...zero };
   sum.seconds++;
   for (const name of series) sum[name] += rule[name];
   sums.set(rule.name, sum);

@@ -41,7 +41,8 @@ export function draw() {
 
 export function drawHistory() {
   const { model, rule } = app;
-  timeline.draw(model.history(rule), rule === null ? "all rules" : `rule ${rule}`);
+  const acts = (model.acts ?? []).filter((act) => rule === null || act.rule === rule);
+  timeline.draw(model.history(rule), rule === null ? "all rules" : `rule ${rule}`, acts);
 }
 
 function drawVerdict() {
@@ -55,7 +56,8 @@ function drawVerdict() {
   show(byId("culprit"), culprit !== null);
   show(byId("culprit-acts"), culprit !== null);
   showTry(verdict.level === "none");
-  document.title = verdict.level === "bad" ? `! ${verdict.title}` : "Headgate console";
+  document.title = `${verdict.level === "bad" ? "(!) " : ""}Headgate console`;
+  speak(verdict);
   if (!culprit) return;
   setText(byId("culprit-share"), culprit.banned ? "Its key is "
     : `${culprit.share > 0.95 ? "Nearly all" : percent(culprit.share)} of them have one key: `);
@@ -65,9 +67,21 @@ function drawVerdict() {
   drawCulpritActs();
 }
 
+let spoken = "";
+
+// speak tells those who do not see the page what the matter is, but not every number.
+function speak({ level, title, culprit: key }) {
+  const matter = `${level} ${key?.rule} ${key?.key} ${key?.banned}`;
+  if (matter === spoken) return;
+  spoken = matter;
+  setText(byId("verdict-live"), key ? `${title}. ${brief(key.key)} in rule ${key.rule}` : title);
+}
+
 function drawCulpritActs() {
   const ban = byId("culprit-ban");
-  show(ban, !culprit.banned);
+  const isDomain = culprit.kind === "domain";
+  show(ban, !culprit.banned && !isDomain);
+  show(byId("culprit-domain"), isDomain);
   disable(ban, app.cannotAct(culprit.kind));
   standing(app, byId("culprit-standing"), culprit.rule, culprit.key);
 }

@@ -46,6 +46,10 @@ export class Panel {
   async #refresh() {
     clearTimeout(this.#timer);
     const [key, rule] = [this.#key, this.#rule];
+    if (document.hidden) {
+      this.#timer = setTimeout(() => this.#refresh(), interval);
+      return;
+    }
     try {
       const answer = await getKey(key, rule);
       if (!this.isOpen || key !== this.#key || rule !== this.#rule) return;
@@ -88,7 +92,8 @@ class RulePart {
     this.standing = h("span", { class: "standing" });
     this.limits = limits.map(() => makeLimit());
     this.permits = h("p", { class: "quiet" });
-    this.buttons = [["ban", "Ban…"], ["raise", "Raise…"], ["reset", "Reset…"]].map(([act, text]) => {
+    const acts = [["ban", "Ban…"], ["raise", "Raise…"], ["reset", "Reset…"]];
+    this.buttons = acts.map(([act, text]) => {
       const button = h("button", { type: "button", class: "small" }, text);
       return onAct(button, () => app.acting.open(act, { rule, key }));
     });

@@ -34,8 +34,9 @@ export function start(theApp) {
 // completed lets a person paste an address as logs have it.
 function completed(text) {
   const key = text.trim();
-  const isAddress = /^\d{1,3}(\.\d{1,3}){3}$/.test(key) || /^[0-9a-f]*:[0-9a-f:]+(\/\d+)?$/i.test(key);
-  return isAddress ? `ip:${key}` : key;
+  const isV4 = /^\d{1,3}(\.\d{1,3}){3}$/.test(key);
+  const isV6 = /^[0-9a-f]*:[0-9a-f:]+(\/\d+)?$/i.test(key);
+  return isV4 || isV6 ? `ip:${key}` : key;
 }
 
 // look shows a key at the search.
@@ -120,8 +121,10 @@ function makeRow({ rule, key, kind }) {
       show(would, item.would);
       setText(meta, `${app.rule === null ? `${rule} · ` : ""}${count(sum(item))} `
         + `${item.would ? "would be denied" : "denied"} · ${ago(item.last)}`);
+      const all = app.rule === null ? "all rules deny" : "the rule denies";
       meta.title = `${utc(item.last)}; denied in the last 5 to 10 minutes; `
-        + `${percent(item.share)} of what ${app.rule === null ? "all rules deny" : "the rule denies"}`;
+        + `${percent(item.share)} of what ${all}`;
+      bar.classList.toggle("would", item.would);
       bar.style.width = `${item.share * 100}%`;
       show(ban, !standing(app, state, rule, key));
       disable(ban, app.cannotAct(kind));

@@ -36,7 +36,7 @@ export function draw() {
 function drawLoaded({ hash, loaded_at, error }) {
   const at = loaded_at ?? 0;
   setText(byId("loaded"), `Loaded ${ago(at)}, at ${time(at)}; version ${hash.slice(0, 8)}.`
-    + (error ? " The files have changed since, but have an error: what is in force is older." : ""));
+    + (error ? " The files have changed since, and have an error." : ""));
   byId("loaded").title = utc(at);
 }
 
