@@ -41,6 +41,7 @@ export class Acting {
     const done = await send(request); // a refusal is shown in the dialog
     this.dialog.close();
     this.#show("good", `${outcome(done)} Taking effect…`, done);
+    this.result.focus(); // the button that opened the dialog may be gone
     const [started, shown] = [performance.now(), this.#shown];
     const inForce = await this.#inForce(done);
     await this.app.refresh();

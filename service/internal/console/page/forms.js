@@ -44,7 +44,12 @@ export function build(app, act, { rule, key }, on) {
     }
   });
   draw();
-  return { element, focus: () => (fields.first ?? go).focus() };
+  const focus = () => {
+    const first = fields.first ?? go;
+    first.focus();
+    if (first.matches("input")) first.select();
+  };
+  return { element, focus };
 }
 
 function about(rule, key) {

@@ -75,7 +75,7 @@ const events = new Events({
     now.drawHistory();
   },
   state(data) {
-    app.model.addState(data);
+    if (!app.model.addState(data)) return;
     app.model.connection = { live: true, error: "", at: data.at };
     clearTimeout(watch);
     watch = setTimeout(() => lost(new Error("the server is silent")), late);

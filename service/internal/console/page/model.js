@@ -37,11 +37,13 @@ export class Model {
     put(history.total, total, place - shift, shift);
   }
 
+  // addState reports whether state is not the one that is known.
   addState(state) {
-    if (state.at === this.state?.at) return;
+    if (state.at === this.state?.at) return false;
     if (state.at < this.state?.at) this.#states = []; // of another instance, whose clock is behind
     this.#states.push(state);
     if (this.#states.length > averaged) this.#states.shift();
+    return true;
   }
 
   // history returns the counts of a rule, or of all.
