@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/headgate/headgate/redisstore"
@@ -25,11 +24,12 @@ const (
 // fleet is where instances that share a Redis exchange snapshots while somebody looks:
 //
 //	@watched      exists while an instance has viewers
-//	@instances    the set of the ids of instances
+//	@instances    the ids of instances, in a sorted set of which the scores do not count
 //	@now:ID       the snapshot of an instance
 //	@history:ID   its history
 //
-// No limit and no permit has such keys. The braces keep them on one server of a Cluster.
+// No limit and no permit has such keys. The braces keep them on one server of a Cluster. The commands
+// are those that a Redis user needs for limits, permits and a redisstore.Fleet.
 type fleet struct {
 	client redis.UniversalClient
 	prefix string
@@ -88,12 +88,12 @@ func (f *fleet) write(ctx context.Context, out outgoing) (ids []string, watched 
 	var members *redis.StringSliceCmd
 	if out.viewers {
 		p.Set(ctx, f.prefix+"watched", 1, watchedTTL)
-		members = p.SMembers(ctx, f.prefix+"instances")
+		members = p.ZRange(ctx, f.prefix+"instances", 0, maxInstances)
 	} else {
 		asked = p.Get(ctx, f.prefix+"watched")
 	}
 	p.Set(ctx, f.prefix+"now:"+out.id, out.snapshot, snapshotTTL)
-	p.SAdd(ctx, f.prefix+"instances", out.id)
+	p.ZAdd(ctx, f.prefix+"instances", redis.Z{Member: out.id})
 	p.PExpire(ctx, f.prefix+"instances", instancesTTL)
 	if out.history != nil {
 		p.Set(ctx, f.prefix+"history:"+out.id, out.history, historyTTL)
@@ -111,7 +111,7 @@ func (f *fleet) write(ctx context.Context, out outgoing) (ids []string, watched 
 // read reads the snapshots of the others, and the histories that are not known.
 func (f *fleet) read(ctx context.Context, out outgoing, ids []string, in *incoming) error {
 	var others, keys []string
-	for _, id := range ids[:min(len(ids), maxInstances)] {
+	for _, id := range ids {
 		if id != out.id {
 			others, keys = append(others, id), append(keys, f.prefix+"now:"+id)
 		}
@@ -132,8 +132,8 @@ func (f *fleet) read(ctx context.Context, out outgoing, ids []string, in *incomi
 			continue
 		}
 		snap := new(snapshot)
-		if err := json.Unmarshal([]byte(text), snap); err != nil {
-			return fmt.Errorf("console: snapshot of instance %q: %w", others[i], err)
+		if json.Unmarshal([]byte(text), snap) != nil {
+			continue // of a version that writes another form
 		}
 		snap.ID = others[i]
 		in.snapshots = append(in.snapshots, snap)
@@ -142,7 +142,7 @@ func (f *fleet) read(ctx context.Context, out outgoing, ids []string, in *incomi
 		}
 	}
 	if len(gone) > 0 { // one that comes back adds itself again
-		if err := f.client.SRem(ctx, f.prefix+"instances", gone...).Err(); err != nil {
+		if err := f.client.ZRem(ctx, f.prefix+"instances", gone...).Err(); err != nil {
 			return err
 		}
 	}
@@ -160,8 +160,8 @@ func (f *fleet) readHistories(ctx context.Context, ids []string, in *incoming) e
 			return err
 		}
 		w := new(wireHistory)
-		if err := json.Unmarshal(text, w); err != nil {
-			return fmt.Errorf("console: history of instance %q: %w", id, err)
+		if json.Unmarshal(text, w) != nil {
+			continue // as above
 		}
 		in.histories[id] = w
 	}

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -165,7 +166,7 @@ func TestNobodyLooksAtTheFleet(t *testing.T) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			for name, n := range commands() {
-				if more := n - before[name]; name == "get" && more > 121 || name != "get" && name != "info" && more > 0 {
+				if more := n - before[name]; name == "get" && more > 122 || name != "get" && name != "info" && more > 0 {
 					t.Errorf("%d commands %s in a minute", more, name)
 				}
 			}
@@ -188,4 +189,78 @@ func TestNobodyLooksAtTheFleet(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		unwatched()
 	})
+}
+
+// The Redis user with the least rights is enough.
+func TestLeastRights(t *testing.T) {
+	redis := redistest.Start(t)
+	page, err := os.ReadFile("../../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "ACL SETUSER headgate ")
+	line, _, _ := strings.Cut(rest, "\n")
+	if _, err := redis.Do(t.Context(), append([]string{"ACL", "SETUSER", "headgate"},
+		strings.Fields(line)...)...); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		url := "redis://headgate:secret@" + redis.Addr
+		a, b := newConsole(t, opened(t, url)), newConsole(t, opened(t, url))
+		defer a.run()()
+		defer b.run()()
+		v, s := a.look(), &seen{}
+		time.Sleep(4 * time.Second)
+		s.read(t, v)
+		if s.state.Alone != "" || len(s.state.Instances) != 2 {
+			t.Errorf("%q %+v", s.state.Alone, s.state.Instances)
+		}
+	})
+}
+
+// Of many rules, those with most decisions are shown, then those of the file.
+func TestManyRules(t *testing.T) {
+	c := newConsole(t, nil)
+	var many []rules.Rule
+	for i := range 300 {
+		many = append(many, rules.Rule{Name: fmt.Sprint("r", i), Permits: 1})
+	}
+	set, err := rules.NewSet(many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.options.Engine.Use(set)
+	l := ruleList{handler: c.Handler}
+	l.refresh()
+	own, other := &snapshot{}, &snapshot{
+		Rates: map[string]rates{"gone": {7}}, Rules: map[string]rule{"gone": {Name: "gone", Mode: "shadow"}},
+	}
+	s := merge(&l, own, []*snapshot{other}, map[string]uint64{"r299": 5, "gone": 9, "edge/user": 1})
+	first := []string{"gone", "r299", "edge/user", "r0", "r1"}
+	for i, name := range first {
+		if s.Rules[i].Name != name {
+			t.Errorf("place %d: %s, want %s", i, s.Rules[i].Name, name)
+		}
+	}
+	if len(s.Rules) != shownRules || s.MoreRules != 300+1+1-shownRules {
+		t.Errorf("%d rules and %d more", len(s.Rules), s.MoreRules)
+	}
+	if s.Rules[0].Allowed != 7 || s.Rules[0].Mode != "shadow" || s.Rules[2].Kind != kindDomain {
+		t.Errorf("%+v", s.Rules[:3])
+	}
+}
+
+// A path of values below a rule of a domain has the mode of that rule.
+func TestModesOfPaths(t *testing.T) {
+	l := ruleList{paths: map[string]rule{}, domainRules: []rule{
+		domainRule("d/a", false), domainRule("d/a.b_x*", true), domainRule("d/c", true),
+	}}
+	for name, want := range map[string]string{
+		"d/a": "enforce", "d/a_1": "enforce", "d/a.b_xy": "shadow", "d/c_9": "shadow", "e/c": "enforce",
+		"gone": "enforce",
+	} {
+		if got := l.find(name); got.Mode != want || got.Name != name {
+			t.Errorf("%s: %+v, want %s", name, got, want)
+		}
+	}
 }

@@ -24,12 +24,13 @@ const (
 // ruleList lists the rules of the configuration. One goroutine uses it.
 type ruleList struct {
 	handler *Handler
-	list    []rule // in the order of the files
+	file    []rule // in the order of the files
 	byName  map[string]rule
 
-	domains     *envoy.Config // of domainRules
-	domainRules []rule
-	paths       map[string]rule // of values below the rules of domains, as they were asked for
+	domains      *envoy.Config // of the following
+	domainRules  []rule
+	domainByName map[string]rule
+	paths        map[string]rule // of values below them, as they were asked for
 }
 
 // maxPaths is how many paths of values are remembered.
@@ -37,22 +38,42 @@ const maxPaths = 10_000
 
 // refresh reads the rules again.
 func (l *ruleList) refresh() {
-	l.list, l.byName = l.list[:0], make(map[string]rule, len(l.byName))
+	l.file, l.byName = l.file[:0], make(map[string]rule, len(l.byName))
 	for _, r := range l.handler.options.Engine.Rules() {
-		l.list = append(l.list, rule{r.Name, kindRule, r.Mode.String(), r.FileMode.String()})
+		shown := rule{r.Name, kindRule, r.Mode.String(), r.FileMode.String()}
+		l.file = append(l.file, shown)
+		l.byName[r.Name] = shown
 	}
-	if c := l.handler.options.Domains.Config(); c != l.domains || l.paths == nil {
-		l.domains, l.paths, l.domainRules = c, map[string]rule{}, nil
-		if c != nil {
-			for _, r := range c.Rules() {
-				l.domainRules = append(l.domainRules, domainRule(ruleID{r.Domain, r.Path}.String(), r.Shadow))
-			}
-		}
+	c := l.handler.options.Domains.Config()
+	if c == l.domains && l.paths != nil {
+		return
 	}
-	l.list = append(l.list, l.domainRules...)
-	for _, r := range l.list {
-		l.byName[r.Name] = r
+	l.domains, l.domainRules = c, nil
+	l.domainByName, l.paths = map[string]rule{}, map[string]rule{}
+	if c == nil {
+		return
 	}
+	for _, r := range c.Rules() {
+		shown := domainRule(ruleID{r.Domain, r.Path}.String(), r.Shadow)
+		l.domainRules = append(l.domainRules, shown)
+		l.domainByName[shown.Name] = shown
+	}
+}
+
+// size returns how many rules there are.
+func (l *ruleList) size() int { return len(l.byName) + len(l.domainByName) }
+
+// has reports whether a rule is in the configuration.
+func (l *ruleList) has(name string) bool {
+	_, ofFile := l.byName[name]
+	_, ofDomain := l.domainByName[name]
+	return ofFile || ofDomain
+}
+
+// first returns about n rules, in the order of the files.
+func (l *ruleList) first(n int) []rule {
+	list := l.file[:min(len(l.file), n)]
+	return append(list[:len(list):len(list)], l.domainRules[:min(len(l.domainRules), n-len(list))]...)
 }
 
 func domainRule(name string, shadow bool) rule {
@@ -67,6 +88,9 @@ func domainRule(name string, shadow bool) rule {
 // removed, or a path of values below the rule of a domain.
 func (l *ruleList) find(name string) rule {
 	if r, ok := l.byName[name]; ok {
+		return r
+	}
+	if r, ok := l.domainByName[name]; ok {
 		return r
 	}
 	if !strings.Contains(name, "/") {

@@ -37,6 +37,8 @@ type storeStatus struct {
 type ruleState struct {
 	rule
 
+	place int // in the files
+
 	Allowed      float64     `json:"allowed"`
 	Denied       float64     `json:"denied"`
 	ShadowDenied float64     `json:"shadow_denied"`
@@ -45,46 +47,75 @@ type ruleState struct {
 	DeniedKeys   []deniedKey `json:"denied_keys"`
 }
 
+// merger makes a state of snapshots.
+type merger struct {
+	state state
+	rules map[string]*ruleState
+	rates map[string]rates
+	calls []uint64
+}
+
 // merge makes the state of own and the snapshots of other instances. past holds the decisions of
 // each rule in the history.
 func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint64) *state {
-	s := &state{At: own.Instance.At}
-	found := map[string]*ruleState{}
-	for _, r := range l.list {
-		found[r.Name] = &ruleState{rule: r}
+	m := merger{
+		rules: map[string]*ruleState{}, rates: map[string]rates{}, calls: make([]uint64, len(own.Calls)),
 	}
-	sums, calls := map[string]rates{}, make([]uint64, len(own.Calls))
-	for i, snap := range append([]*snapshot{own}, others...) {
-		seen := snap.Instance
-		seen.Self = i == 0
-		s.Instances = append(s.Instances, seen)
-		s.Watching += snap.Viewers
-		for i := range min(len(calls), len(snap.Calls)) {
-			calls[i] += snap.Calls[i]
-		}
-		for name, r := range snap.Rules {
-			if found[name] == nil {
-				found[name] = &ruleState{rule: r}
-			}
-		}
-		for name, of := range snap.Rates {
-			sum := sums[name]
-			sum.add(of)
-			sums[name] = sum
-		}
-		for name, keys := range snap.Denied {
-			if r := found[name]; r != nil {
-				r.DeniedKeys = append(r.DeniedKeys, keys...)
-			}
-		}
+	for i, r := range l.first(shownRules) {
+		m.rules[r.Name] = &ruleState{rule: r, place: i}
 	}
-	s.Store.P50, s.Store.P99 = percentile(calls, .5), percentile(calls, .99)
-	for name, r := range found {
-		r.set(sums[name])
+	m.add(own)
+	m.state.Instances[0].Self = true
+	for _, snap := range others {
+		m.add(snap)
+	}
+	for _, name := range most(past, shownRules) {
+		m.show(l.find(name))
+	}
+	s := &m.state
+	s.At, s.MoreRules = own.Instance.At, l.size()
+	s.Store.P50, s.Store.P99 = percentile(m.calls, .5), percentile(m.calls, .99)
+	for name, r := range m.rules {
+		r.set(m.rates[name])
 		s.Rules = append(s.Rules, *r)
+		if !l.has(name) {
+			s.MoreRules++
+		}
 	}
 	s.order(past)
+	s.MoreRules -= len(s.Rules)
 	return s
+}
+
+// show adds a rule that is not one of the first, if it is not there yet.
+func (m *merger) show(r rule) {
+	if m.rules[r.Name] == nil {
+		m.rules[r.Name] = &ruleState{rule: r, place: shownRules}
+	}
+}
+
+// add adds what an instance has counted.
+func (m *merger) add(snap *snapshot) {
+	seen := snap.Instance
+	seen.Self = false
+	m.state.Instances = append(m.state.Instances, seen)
+	m.state.Watching += snap.Viewers
+	for i := range min(len(m.calls), len(snap.Calls)) {
+		m.calls[i] += snap.Calls[i]
+	}
+	for _, r := range snap.Rules {
+		m.show(r)
+	}
+	for name, of := range snap.Rates {
+		sum := m.rates[name]
+		sum.add(of)
+		m.rates[name] = sum
+	}
+	for name, keys := range snap.Denied {
+		if r := m.rules[name]; r != nil {
+			r.DeniedKeys = append(r.DeniedKeys, keys...)
+		}
+	}
 }
 
 func (r *ruleState) set(of rates) {
@@ -95,9 +126,9 @@ func (r *ruleState) set(of rates) {
 // order sorts rules and instances, and keeps those that are shown.
 func (s *state) order(past map[string]uint64) {
 	slices.SortFunc(s.Rules, func(a, b ruleState) int {
-		return cmp.Or(cmp.Compare(past[b.Name], past[a.Name]), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(past[b.Name], past[a.Name]), cmp.Compare(a.place, b.place),
+			cmp.Compare(a.Name, b.Name))
 	})
-	s.MoreRules = max(0, len(s.Rules)-shownRules)
 	s.Rules = s.Rules[:min(len(s.Rules), shownRules)]
 	for i := range s.Rules {
 		keys := mostDenied(s.Rules[i].DeniedKeys, shownKeys)

@@ -94,6 +94,23 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// holdAll takes all places, once they are free.
+func (c *console) holdAll() (held []*viewer) {
+	c.t.Helper()
+	for until := time.Now().Add(10 * time.Second); len(held) < c.options.Viewers; {
+		v, err := c.join(c.t.Context())
+		switch {
+		case err == nil:
+			held = append(held, v)
+		case time.Now().After(until):
+			c.t.Fatalf("%d places are not free: %v", c.options.Viewers-len(held), err)
+		default:
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return held
+}
+
 // Clients that disconnect leave nothing behind, and no more than so many are served.
 func TestClientsOfStreams(t *testing.T) {
 	c := newConsole(t, nil)
@@ -116,28 +133,11 @@ func TestClientsOfStreams(t *testing.T) {
 		}
 		all.Wait()
 		leave()
-		until := time.Now().Add(10 * time.Second)
-		for { // the places are free again
-			v, err := c.join(t.Context())
-			if err == nil {
-				c.leave(v)
-				break
-			}
-			if time.Now().After(until) {
-				t.Fatal(err)
-			}
+		for _, v := range c.holdAll() {
+			c.leave(v)
 		}
 	}
-	var held []*viewer
-	for range 20 {
-		for {
-			v, err := c.join(t.Context())
-			if err == nil {
-				held = append(held, v)
-				break
-			}
-		}
-	}
+	held := c.holdAll()
 	resp := c.stream(t.Context(), s, "")
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusServiceUnavailable {
