@@ -100,7 +100,7 @@ func TestActsReachAllInstances(t *testing.T) {
 
 	shadow := do(b, `{"act":"mode","rule":"login","mode":"shadow","note":"too tight"}`)
 	a.within(t, 200)
-	if text := a.send(t, "GET", "/metrics", "", nil); !strings.Contains(text, `headgate_switched_mode_info{mode="shadow",rule="login"} 1`) {
+	if text := a.send(t, "GET", "/metrics", "", nil); !strings.Contains(text, `headgate_rule_mode_switched{rule="login"} 1`) {
 		t.Error("the metrics do not have the switch")
 	}
 	if text := a.send(t, "GET", "/v1/overrides", "", nil); !strings.Contains(text, `"modes":[{"rule":"login","mode":"shadow"`) {
@@ -123,8 +123,8 @@ func TestActsReachAllInstances(t *testing.T) {
 	undo(c, shadow)
 	a.within(t, 429)
 	b.within(t, 429)
-	if text := a.send(t, "GET", "/metrics", "", nil); strings.Contains(text, "headgate_switched_mode_info{") {
-		t.Error("the metrics have a switch that was undone")
+	if text := a.send(t, "GET", "/metrics", "", nil); !strings.Contains(text, `headgate_rule_mode_switched{rule="login"} 0`) {
+		t.Error("the metrics show a switch that was undone")
 	}
 
 	raise := do(a, `{"act":"raise","rule":"login","key":"ip:192.0.2.1","limits":["1000/h"]}`)
