@@ -21,7 +21,7 @@ const secret = "0123456789abcdef"
 
 // request returns a request for the console of this machine, and changes it by fields in turn:
 // names and values, where Host is the host that is asked for.
-func request(t *testing.T, method, path string, fields ...string) *http.Request {
+func request(t testing.TB, method, path string, fields ...string) *http.Request {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:8080/console/"+path,
 		bytes.NewReader([]byte("{}")))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
-	"github.com/headgate/headgate/service/internal/config"
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
@@ -224,9 +223,13 @@ func TestManyRules(t *testing.T) {
 	c := newConsole(t, nil)
 	var many []rules.Rule
 	for i := range 300 {
-		many = append(many, rules.Rule{Name: fmt.Sprint("r", i)})
+		many = append(many, rules.Rule{Name: fmt.Sprint("r", i), Permits: 1})
 	}
-	c.Use(&config.Config{Rules: many}, time.Now())
+	set, err := rules.NewSet(many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.options.Engine.Use(set)
 	l := ruleList{handler: c.Handler}
 	l.refresh()
 	own, other := &snapshot{}, &snapshot{

@@ -50,13 +50,17 @@ func FuzzWithoutToken(f *testing.F) {
 		if file, put := c.options.Overrides.List(); len(file)+len(put) > 0 {
 			t.Errorf("%v %v", file, put)
 		}
+		if done, err := c.desk.List(t.Context()); err != nil || len(done) > 0 {
+			t.Errorf("%v %v", done, err)
+		}
 		d, err := c.options.Store.Take(t.Context(), take)
 		if err != nil || d.Remaining != 2 {
 			t.Errorf("%v, %d tokens are left, want 2", err, d.Remaining)
 		}
 		for _, rule := range c.rules {
-			if got := c.mode(&rule); got != rule.Mode {
-				t.Errorf("the mode of %s is %s", rule.Name, got)
+			terms, err := c.options.Engine.Terms(rule.Name, take.Key)
+			if err != nil || terms.Mode != rule.Mode {
+				t.Errorf("the mode of %s is %s, %v", rule.Name, terms.Mode, err)
 			}
 		}
 	})

@@ -39,8 +39,8 @@ const maxPaths = 10_000
 // refresh reads the rules again.
 func (l *ruleList) refresh() {
 	l.file, l.byName = l.file[:0], make(map[string]rule, len(l.byName))
-	for _, r := range l.handler.loaded.Load().config.Rules {
-		shown := rule{r.Name, kindRule, l.handler.mode(&r).String(), r.Mode.String()}
+	for _, r := range l.handler.options.Engine.Rules() {
+		shown := rule{r.Name, kindRule, r.Mode.String(), r.FileMode.String()}
 		l.file = append(l.file, shown)
 		l.byName[r.Name] = shown
 	}
@@ -75,9 +75,6 @@ func (l *ruleList) first(n int) []rule {
 	list := l.file[:min(len(l.file), n)]
 	return append(list[:len(list):len(list)], l.domainRules[:min(len(l.domainRules), n-len(list))]...)
 }
-
-// mode returns the mode in force of a rule of the file.
-func (h *Handler) mode(r *rules.Rule) rules.Mode { return r.Mode }
 
 func domainRule(name string, shadow bool) rule {
 	mode := rules.Enforce
