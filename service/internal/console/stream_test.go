@@ -13,11 +13,11 @@ import (
 	"github.com/headgate/headgate/service/internal/httpapi"
 )
 
-// serve serves c with timeouts that are shorter than a stream, as the server has them.
-func (c *console) serve() *httptest.Server {
+// serve serves c, and lets no request take longer than timeout, if that is not 0.
+func (c *console) serve(timeout time.Duration) *httptest.Server {
 	c.t.Helper()
 	s := httptest.NewUnstartedServer(c)
-	s.Config.ReadTimeout, s.Config.WriteTimeout = 300*time.Millisecond, 300*time.Millisecond
+	s.Config.ReadTimeout, s.Config.WriteTimeout = timeout, timeout
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	c.t.Cleanup(s.Close)
@@ -51,7 +51,7 @@ func TestStream(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go c.Run(ctx)
-			s := c.serve()
+			s := c.serve(2 * time.Second)
 			if protocol == "HTTP/1.1" {
 				s.Client().Transport.(*http.Transport).ForceAttemptHTTP2 = false
 				s.Client().Transport.(*http.Transport).TLSClientConfig.NextProtos = nil
@@ -73,7 +73,7 @@ func TestStream(t *testing.T) {
 				}
 				return read
 			}
-			if n := states(3); n != 3 {
+			if n := states(4); n != 4 { // in more than two seconds
 				t.Fatalf("the stream ended after %d states: %v", n, lines.Err())
 			}
 			c.api.Use(httpapi.Settings{Tokens: []string{"another"}})
@@ -117,7 +117,7 @@ func TestClientsOfStreams(t *testing.T) {
 	c.options.Viewers = 20
 	ctx, cancel := context.WithCancel(t.Context())
 	go c.Run(ctx)
-	s := c.serve()
+	s := c.serve(0)
 	for range 3 {
 		leaving, leave := context.WithCancel(t.Context())
 		var all sync.WaitGroup
