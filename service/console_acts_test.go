@@ -2,12 +2,10 @@ package service
 
 import (
 	"encoding/json"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,17 +18,8 @@ const consoleToken = "0123456789abcdef"
 // instanceOf makes a server on a Redis, with a console that may act.
 func instanceOf(t *testing.T, redis *redistest.Server, log *buffer) *server {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "rules.yaml")
-	text := "store: redis://" + redis.Addr + "\napi: {tokens: [" + consoleToken + "]}\n" +
-		"rules: [{name: login, key: ip, limits: 2/h}]\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := newServer(Options{Files: []string{file}, Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.close)
+	s := newTestServer(t, "store: redis://"+redis.Addr+"\napi: {tokens: ["+consoleToken+"]}\n"+
+		"rules: [{name: login, key: ip, limits: 2/h}]\n", log)
 	s.console.Listen(&net.TCPAddr{IP: net.IPv6loopback})
 	return s
 }
