@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/service/internal/rules"
@@ -224,7 +223,7 @@ func TestManyRules(t *testing.T) {
 	c := newConsole(t, nil)
 	var many []rules.Rule
 	for i := range 300 {
-		many = append(many, rules.Rule{Name: fmt.Sprint("r", i), Limits: []headgate.Limit{headgate.PerHour(1)}})
+		many = append(many, rules.Rule{Name: fmt.Sprint("r", i), Permits: 1})
 	}
 	set, err := rules.NewSet(many)
 	if err != nil {
