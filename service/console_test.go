@@ -64,15 +64,23 @@ func serveHTTP(t *testing.T, o Options) *running {
 // get asks for a path on a connection of its own.
 func (r *running) get(path string) *http.Response {
 	r.t.Helper()
-	return r.getBy(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, path)
+	return r.do(http.MethodGet, path, "")
 }
 
-func (r *running) getBy(client *http.Client, path string) *http.Response {
+// ask asks about descriptors, and returns the status.
+func (r *running) ask(body string) int {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+path, nil)
+	return r.do(http.MethodPost, "/json", body).StatusCode
+}
+
+func (r *running) do(method, path, body string) *http.Response {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, strings.NewReader(body))
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	req.Header.Set("Content-Type", "application/json")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {
 		r.t.Fatal(err)
@@ -83,13 +91,16 @@ func (r *running) getBy(client *http.Client, path string) *http.Response {
 
 // shown is what the console shows, as far as tests read it.
 type shown struct {
-	Alone     string
-	Instances []struct{ Name, Store string }
-	Store     struct{ State string }
-	Rules     []struct {
-		Name             string
-		Denied, Degraded float64
-	}
+	Alone     string     `json:"alone"`
+	Instances []struct{} `json:"instances"`
+	Store     struct {
+		State string `json:"state"`
+	} `json:"store"`
+	Rules []struct {
+		Name     string  `json:"name"`
+		Denied   float64 `json:"denied"`
+		Degraded float64 `json:"degraded"`
+	} `json:"rules"`
 }
 
 // stream is a viewer.
@@ -161,12 +172,7 @@ func TestConsoleSeesAllWaysIn(t *testing.T) {
 	s := r.stream()
 	for range 9 {
 		r.get("/auth/api")
-		resp, err := http.Post(r.url+"/json", "application/json", strings.NewReader(
-			`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"<b>"}]}]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
+		r.ask(`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"<b>"}]}]}`)
 	}
 	s.until("both", func(s shown) bool {
 		denied := map[string]bool{}
@@ -187,7 +193,7 @@ func TestViewersAndConnections(t *testing.T) {
 	}
 	idle := make([]net.Conn, 8)
 	for i := range idle {
-		idle[i], _ = net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		idle[i], _ = new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
 		if resp := r.get("/-/healthy"); resp.StatusCode != http.StatusOK {
 			t.Errorf("%d", resp.StatusCode)
 		}
@@ -231,9 +237,8 @@ func TestNoConsole(t *testing.T) {
 		t.Errorf("%s", body)
 	}
 	r.get("/auth/api")
-	resp, err := http.Post(r.url+"/json", "application/json", strings.NewReader(
-		`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}],"hits_addend":5}]}`))
-	if err != nil || resp.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("%v %v", resp, err)
+	status := r.ask(`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}],"hits_addend":5}]}`)
+	if status != http.StatusTooManyRequests {
+		t.Errorf("%d", status)
 	}
 }
