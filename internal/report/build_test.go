@@ -223,7 +223,7 @@ func TestPageOfManyKeys(t *testing.T) {
 	}
 	for _, b := range []*Build{building(KindSize, ""), building(KindReplay, "", parsed(t, "1/d"), parsed(t, "1/m"), parsed(t, "1/h sliding-log"))} {
 		b.Logs = func(int) ([]replay.Log, error) {
-			return []replay.Log{{Name: "a", Reader: &crowd{keys, 4 * keys, rand.New(rand.NewPCG(3, 4)), nil}}}, nil
+			return []replay.Log{{Name: "a", Reader: &crowd{keys, 3 * keys, rand.New(rand.NewPCG(3, 4)), nil}}}, nil
 		}
 		d := built(t, b)
 		fitted, err := d.Fit()
