@@ -21,7 +21,7 @@
   "use strict";
   const { theme, format, Plot } = window.Charts;
   const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600,
-    43200, 86400, 172800, 604800, 1209600, 2592000, 7776000, 31536000];
+    43200, 86400, 172800, 432000, 864000, 2592000, 7776000, 31536000];
 
   function time(host, options) {
     const plot = new Plot(host, spec(options));
@@ -116,7 +116,13 @@
   const niceTop = (o, top) => Math.max(o.top ?? 0, top * 1.06) || 1;
 
   function timeTicks(o, min, max, n) {
-    const step = STEPS.find((s) => (max - min) / s <= n) ?? STEPS.at(-1);
+    const coarse = STEPS.findIndex((s) => (max - min) / s <= n);
+    const at = coarse < 0 ? STEPS.length - 1 : coarse;
+    const ticks = ticksOf(o, min, max, STEPS[at]);
+    return ticks.length < 2 && at > 0 ? ticksOf(o, min, max, STEPS[at - 1]) : ticks;
+  }
+
+  function ticksOf(o, min, max, step) {
     const zone = o.utc ? 0 : -new Date(min * 1000).getTimezoneOffset() * 60;
     const ticks = [];
     for (let t = Math.ceil((min + zone) / step) * step - zone; t <= max; t += step) ticks.push(t);

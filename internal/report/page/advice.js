@@ -1,6 +1,6 @@
 // Which limit to begin with, and why.
-"use strict";
 (() => {
+  "use strict";
   const { count, share, number } = Report;
 
   // BALANCED is the share of the requests of ordinary keys that a limit may deny, as that of the

@@ -1,6 +1,6 @@
 // Requests over time: of all keys, and of those that are denied most.
-"use strict";
 (() => {
+  "use strict";
   const { make, count, seconds } = Report;
 
   function timeSection(model, part) {
