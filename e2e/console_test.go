@@ -105,8 +105,9 @@ func TestConsoleKeysAreTexts(t *testing.T) {
 	t.Parallel()
 	s := operate(t, consoleRules)
 	long := "header:" + strings.Repeat("k", 4000)
+	wide := "header:" + strings.Repeat("m", 200)
 	for _, key := range []string{
-		"header:<img src=x onerror=alert(1)>", "header:\u202egnp.exe\u0007", "header:שלום", long,
+		"header:<img src=x onerror=alert(1)>", "header:\u202egnp.exe\u0007", "header:שלום", long, wide,
 	} {
 		for range 5 {
 			s.take("agents", key)
@@ -118,6 +119,10 @@ func TestConsoleKeysAreTexts(t *testing.T) {
 	p.until("other scripts are as they are", rowOf("header:שלום"))
 	p.do(run(`document.querySelector(".key-name[title*=kkkk]").click()`))
 	p.until("a long key is shown", `document.querySelector(".key-full")`)
+	p.until("the part that is known cannot be banned",
+		`document.querySelector(".key-row:has(.key-full) .ban").ariaDisabled === "true"`)
+	p.do(run(`document.querySelector(".key-name[title*=mmmm]").click()`))
+	p.until("a wide key is shown", `document.querySelector(".key-full")?.textContent === `+quoted(wide))
 	p.do(run(`document.querySelector(".key-row:has(.key-full) .ban").click()`))
 	p.until("the dialog shows it", `document.querySelector("#act[open] .about")`)
 	if n := value[int](p, `document.querySelectorAll("#keys img, #act img").length`); n != 0 {

@@ -1,7 +1,7 @@
 // Now: the verdict, the numbers, and the rules.
 
 import { byId, disable, h, onAct, Order, Rows, setAttribute, setText, show } from "./dom.js";
-import { brief, percent, rate, visible } from "./format.js";
+import { brief, cutOff, percent, rate, visible } from "./format.js";
 import { Spark } from "./spark.js";
 import { standing } from "./standing.js";
 import * as timeline from "./timeline.js";
@@ -82,7 +82,7 @@ function drawCulpritActs() {
   const isDomain = culprit.kind === "domain";
   show(ban, !culprit.banned && !isDomain);
   show(byId("culprit-domain"), isDomain);
-  disable(ban, app.cannotAct(culprit.kind));
+  disable(ban, app.cannotAct(culprit.kind) || cutOff(culprit.key));
   standing(app, byId("culprit-standing"), culprit.rule, culprit.key);
 }
 

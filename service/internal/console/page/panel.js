@@ -15,11 +15,9 @@ export class Panel {
   #parts = [];
   #shape = "";
 
-  // opener is the button that says whether the panel is open.
-  constructor(app, element, opener = null) {
-    this.app = app;
-    this.element = element;
-    this.opener = opener;
+  // opener is the button that says whether the panel is open; why says why nothing can be done.
+  constructor(app, element, opener = null, why = "") {
+    Object.assign(this, { app, element, opener, why });
   }
 
   async open(key, rule) {
@@ -68,7 +66,7 @@ export class Panel {
     const shape = JSON.stringify(answer.rules.map((r) => [r.rule, r.limits.map((l) => l.limit)]));
     if (shape !== this.#shape) {
       this.#shape = shape;
-      this.#parts = answer.rules.map((r) => new RulePart(this.app, answer.key, r));
+      this.#parts = answer.rules.map((r) => new RulePart(this, answer.key, r));
       this.element.replaceChildren(...this.#parts.map((part) => part.element));
       if (this.opener === null || brief(answer.key) !== visible(answer.key)) {
         this.element.prepend(h("p", { class: "key-full", tabindex: 0 },
@@ -85,8 +83,8 @@ export class Panel {
 
 // A RulePart is a key under one rule.
 class RulePart {
-  constructor(app, key, { rule, limits }) {
-    Object.assign(this, { app, key, rule });
+  constructor({ app, why }, key, { rule, limits }) {
+    Object.assign(this, { app, why, key, rule });
     this.kind = app.model.rules().find((r) => r.name === rule)?.kind ?? "rule";
     this.mode = h("span", { class: "quiet" });
     this.standing = h("span", { class: "standing" });
@@ -116,8 +114,8 @@ class RulePart {
     const has = standing(this.app, this.standing, this.rule, this.key);
     const [ban, raise, reset] = this.buttons;
     ban.hidden = has && this.app.model.override(this.rule, this.key).ban;
-    for (const button of [ban, raise]) disable(button, this.app.cannotAct(this.kind));
-    disable(reset, this.app.cannotAct());
+    for (const button of [ban, raise]) disable(button, this.app.cannotAct(this.kind) || this.why);
+    disable(reset, this.app.cannotAct() || this.why);
   }
 }
 

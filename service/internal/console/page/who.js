@@ -1,7 +1,7 @@
 // Who: the keys denied most, a search, and what is known of one key.
 
 import { byId, disable, h, onAct, Order, Rows, setText, show } from "./dom.js";
-import { ago, brief, count, percent, rate, utc, visible } from "./format.js";
+import { ago, brief, count, cutOff, percent, rate, utc, visible } from "./format.js";
 import { Panel } from "./panel.js";
 import { standing } from "./standing.js";
 
@@ -104,7 +104,8 @@ function makeRow({ rule, key, kind }) {
     app.acting.open("ban", { rule, key }));
   ban.setAttribute("aria-label", `Ban ${brief(key)} in rule ${rule}…`);
   const details = h("div", { class: "key-panel", hidden: true });
-  const panel = new Panel(app, details, name);
+  const cut = cutOff(key);
+  const panel = new Panel(app, details, name, cut);
   name.addEventListener("click", () => {
     if (opened !== panel) opened?.close();
     opened = panel;
@@ -127,7 +128,7 @@ function makeRow({ rule, key, kind }) {
       bar.classList.toggle("would", item.would);
       bar.style.width = `${item.share * 100}%`;
       show(ban, !standing(app, state, rule, key));
-      disable(ban, app.cannotAct(kind));
+      disable(ban, app.cannotAct(kind) || cut);
       panel.draw();
     },
   };
