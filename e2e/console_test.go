@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"fmt"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -275,4 +278,31 @@ func TestConsoleGate(t *testing.T) {
 	p.enter("#gate-token", operatorToken)
 	p.click("#gate-form .primary")
 	p.until("it shows who", says("#culprit-key", bot))
+}
+
+// A pattern bans many keys, and the page works below the path of a proxy.
+func TestConsolePattern(t *testing.T) {
+	t.Parallel()
+	s := operate(t, consoleRules)
+	target, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.URL.Path = strings.TrimPrefix(r.In.URL.Path, "/ops")
+	}}
+	proxy := httptest.NewServer(forward)
+	t.Cleanup(proxy.Close)
+	p := openAt(t, proxy.URL, "/ops/console/", withToken())
+	p.enter("#search-key", "ip:203.0.113.*")
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.until("it is said", says("#found", "this is many keys"))
+	p.do(run(`document.querySelector("#found .buttons button").click()`))
+	p.click("#act .primary")
+	p.until("it worked", says("#result", "Every request of this key is denied now."))
+	if s.take("api", bot) {
+		t.Error("a key of the pattern is allowed")
+	}
+	p.until("the key says by what", rowOf(bot)+`?.textContent.includes("banned by ip:203.0.113.*")`)
 }

@@ -20,6 +20,7 @@ export function start(theApp) {
   rows = new Rows(byId("rules-rows"), makeRow);
   order = new Order(byId("rules-rows"));
   byId("rules-filter").addEventListener("input", draw);
+  byId("numbers-all").addEventListener("click", () => app.choose(null));
   byId("rules-all").addEventListener("click", () => {
     all = !all;
     order.reset();
@@ -100,6 +101,8 @@ function drawNumbers(rules) {
   const chosen = rules.filter((rule) => app.rule === null || rule.name === app.rule);
   const sum = (name) => chosen.reduce((total, rule) => total + rule[name], 0);
   const [allowed, denied] = [sum("allowed"), sum("denied")];
+  show(byId("numbers-rule"), app.rule !== null);
+  setText(byId("numbers-name"), app.rule ?? "");
   setText(byId("n-allowed"), rate(allowed));
   setText(byId("n-denied"), rate(denied));
   setText(byId("n-share"), denied ? percent(denied / (allowed + denied)) : "");

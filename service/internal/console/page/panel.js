@@ -88,7 +88,8 @@ class RulePart {
     this.kind = app.model.rules().find((r) => r.name === rule)?.kind ?? "rule";
     this.mode = h("span", { class: "quiet" });
     this.standing = h("span", { class: "standing" });
-    this.limits = limits.map(() => makeLimit());
+    this.isPattern = this.kind === "rule" && key.includes("*");
+    this.limits = this.isPattern ? [] : limits.map(() => makeLimit());
     this.permits = h("p", { class: "quiet" });
     const acts = [["ban", "Ban…"], ["raise", "Raise…"], ["reset", "Reset…"]];
     this.buttons = acts.map(([act, text]) => {
@@ -104,15 +105,17 @@ class RulePart {
 
   update(r) {
     setText(this.mode, r.mode === "enforce" ? "" : r.mode);
-    r.limits.forEach((limit, i) => this.limits[i].update(limit, r.banned));
-    this.permits.hidden = !r.permits;
-    if (r.permits) setText(this.permits, permitText(r.permits));
+    this.limits.forEach((limit, i) => limit.update(r.limits[i], r.banned));
+    this.permits.hidden = !r.permits && !this.isPattern;
+    if (this.isPattern) setText(this.permits, "* stands for any text: this is many keys.");
+    else if (r.permits) setText(this.permits, permitText(r.permits));
     this.draw();
   }
 
   draw() {
     const has = standing(this.app, this.standing, this.rule, this.key);
     const [ban, raise, reset] = this.buttons;
+    reset.hidden = this.isPattern;
     ban.hidden = has && this.app.model.override(this.rule, this.key).ban;
     for (const button of [ban, raise]) disable(button, this.app.cannotAct(this.kind) || this.why);
     disable(reset, this.app.cannotAct() || this.why);
