@@ -64,11 +64,11 @@ func (a addressed) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// operate starts a server with a file of rules. It ends with the test, or with stop.
-func operate(t *testing.T, rules string, change ...func(*service.Options)) *operated {
+// operate starts a server with consoleRules. It ends with the test, or with stop.
+func operate(t *testing.T, change ...func(*service.Options)) *operated {
 	t.Helper()
 	s := &operated{t: t, file: filepath.Join(t.TempDir(), "rules.yaml")}
-	s.write(rules)
+	s.write(consoleRules)
 	on := make(chan string, 1)
 	o := service.Options{
 		Files: []string{s.file}, Store: "memory:", HTTP: "127.0.0.1:0",
@@ -132,7 +132,9 @@ func (s *operated) tryTake(ctx context.Context, rule, key string) (allowed bool,
 		return false, err
 	}
 	defer answer.Body.Close()
-	var decision struct{ Allowed *bool }
+	var decision struct {
+		Allowed *bool `json:"allowed"`
+	}
 	if err := json.NewDecoder(answer.Body).Decode(&decision); err != nil {
 		return false, err
 	}

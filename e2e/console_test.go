@@ -30,7 +30,7 @@ func rowOf(key string) string {
 // An operator sees who is at fault, bans it with two clicks, sees that it worked, and undoes it.
 func TestConsoleBan(t *testing.T) {
 	t.Parallel()
-	s := operate(t, consoleRules)
+	s := operate(t)
 	s.flood("api", bot, 20*time.Millisecond)
 	s.flood("wide", "ip:192.0.2.1", 20*time.Millisecond)
 	p := s.console(withToken())
@@ -56,7 +56,7 @@ func TestConsoleBan(t *testing.T) {
 // All of a ban by the keyboard.
 func TestConsoleKeyboard(t *testing.T) {
 	t.Parallel()
-	s := operate(t, consoleRules)
+	s := operate(t)
 	s.flood("api", bot, 20*time.Millisecond)
 	p := s.console(withToken())
 	p.until("it says who", `!document.querySelector("#culprit-acts").hidden`)
@@ -79,7 +79,7 @@ func TestConsoleKeyboard(t *testing.T) {
 // Without a token, a person looks on.
 func TestConsoleWithoutToken(t *testing.T) {
 	t.Parallel()
-	s := operate(t, consoleRules)
+	s := operate(t)
 	s.flood("api", bot, 20*time.Millisecond)
 	p := s.console()
 	p.expected = []string{" 401 "}
@@ -106,7 +106,7 @@ func TestConsoleWithoutToken(t *testing.T) {
 // Keys are texts, whatever is in them.
 func TestConsoleKeysAreTexts(t *testing.T) {
 	t.Parallel()
-	s := operate(t, consoleRules)
+	s := operate(t)
 	long := "header:" + strings.Repeat("k", 4000)
 	wide := "header:" + strings.Repeat("m", 200)
 	for _, key := range []string{
@@ -149,7 +149,7 @@ func (p *page) checkWidth(width int) {
 
 func TestConsoleWidths(t *testing.T) {
 	t.Parallel()
-	s := operate(t, consoleRules)
+	s := operate(t)
 	s.flood("api", bot, 20*time.Millisecond)
 	s.flood("next", bot, 50*time.Millisecond)
 	for _, width := range []int{360, 768, 1024, 1600} {
@@ -166,7 +166,7 @@ func TestConsoleWidths(t *testing.T) {
 // The page is light or dark as the reader likes.
 func TestConsoleScheme(t *testing.T) {
 	t.Parallel()
-	s := operate(t, consoleRules)
+	s := operate(t)
 	seen := map[string]bool{}
 	for _, scheme := range []string{"light", "dark"} {
 		p := s.console(prefers("prefers-color-scheme", scheme))
@@ -181,13 +181,13 @@ func TestConsoleScheme(t *testing.T) {
 // goes on when it is back.
 func TestConsoleConnection(t *testing.T) {
 	t.Parallel()
-	s := operate(t, consoleRules)
+	s := operate(t)
 	p := s.console(withToken())
 	p.expected = []string{"net::ERR_"}
 	p.until("it says what to try", says("#verdict-title", "No decisions")+" && "+says("#try-code", "/auth/"))
 	s.stop()
 	p.until("it says that the server has gone", `!document.querySelector("#lost").hidden && document.body.matches(".stale")`)
-	again := operate(t, consoleRules, at(strings.TrimPrefix(s.url, "http://")))
+	again := operate(t, at(strings.TrimPrefix(s.url, "http://")))
 	p.until("it goes on", `document.querySelector("#lost").hidden && !document.body.matches(".stale")`)
 	again.take("wide", bot)
 	p.until("it shows what comes", says("#verdict-title", "Nothing unusual"))
@@ -196,7 +196,7 @@ func TestConsoleConnection(t *testing.T) {
 // A rule is switched to shadow and back, and the error of a file is shown with its line.
 func TestConsoleModeAndFile(t *testing.T) {
 	t.Parallel()
-	s := operate(t, consoleRules)
+	s := operate(t)
 	s.flood("api", bot, 20*time.Millisecond)
 	p := s.console(withToken())
 	mode := func(name string) string {
@@ -225,7 +225,7 @@ func TestConsoleModeAndFile(t *testing.T) {
 // A key that is found is reset and raised, and a limit is tried on the last minutes.
 func TestConsoleResetRaiseWhatIf(t *testing.T) {
 	t.Parallel()
-	s := operate(t, consoleRules)
+	s := operate(t)
 	for range 8 {
 		s.take("api", "ip:192.0.2.7")
 	}
@@ -263,7 +263,7 @@ func TestConsoleResetRaiseWhatIf(t *testing.T) {
 // From beyond this machine, the page shows nothing but a form until there is a token.
 func TestConsoleGate(t *testing.T) {
 	t.Parallel()
-	s := operate(t, consoleRules)
+	s := operate(t)
 	s.flood("api", bot, 20*time.Millisecond)
 	through := network.Headers{"X-Forwarded-For": "192.0.2.1"} // as of a proxy
 	p := s.console(call(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: through}))
@@ -283,7 +283,7 @@ func TestConsoleGate(t *testing.T) {
 // A pattern bans many keys, and the page works below the path of a proxy.
 func TestConsolePattern(t *testing.T) {
 	t.Parallel()
-	s := operate(t, consoleRules)
+	s := operate(t)
 	target, err := url.Parse(s.url)
 	if err != nil {
 		t.Fatal(err)
