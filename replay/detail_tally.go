@@ -53,13 +53,13 @@ func (t *tally) detailed(
 	f := newFollower(ctx, t.names, d.bars)
 	totals := make([]int64, len(t.trials))
 	for i, trial := range t.trials {
-		ids := trial.deniedKeys(t.names)
+		ids, total := trial.mostDenied(t.names, DetailKeys)
 		keys := []DeniedKey{}
-		for _, id := range ids[:min(len(ids), DetailKeys)] {
+		for _, id := range ids {
 			keys = append(keys, trial.deniedKey(t, id, &d.lockouts[i]))
 		}
 		detail.Keys = append(detail.Keys, keys)
-		detail.DeniedKeysTotal = append(detail.DeniedKeysTotal, int64(len(ids)))
+		detail.DeniedKeysTotal = append(detail.DeniedKeysTotal, total)
 		f.follow(trial.limit, ids[:min(len(ids), DetailFollows)])
 		totals[i] = trial.total
 	}

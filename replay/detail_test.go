@@ -398,6 +398,69 @@ func TestRunRequestsCosts(t *testing.T) {
 	}
 }
 
+// Times with the zones of summer and winter are one line of time; lines in no order, and lines that
+// are too late, are counted at the time at which they are decided.
+func TestDetailClocks(t *testing.T) {
+	const form = "%s - - [26/Oct/2025:%02d:%02d:00 %s] \"GET / HTTP/1.1\" 200 5\n"
+	var summer, jumps strings.Builder
+	for i := range 240 { // from 01:00 to 02:59 in summer time, and again from 02:00 in winter time
+		hour, zone := 1+i/60, "+0200"
+		if i >= 120 {
+			hour, zone = i/60, "+0100"
+		}
+		fmt.Fprintf(&summer, form, "198.18.0.1", hour, i%60, zone)
+	}
+	report := detailed(t, config(t, "ip", "30/h", "1/d"), summer.String())
+	line := report.Detail.Timeline
+	if from := time.Date(2025, 10, 25, 23, 0, 0, 0, time.UTC); !line.From.Equal(from) || line.WidthS != 10 || len(line.Requests) != 239*6+1 {
+		t.Errorf("%d bars of %d s from %s", len(line.Requests), line.WidthS, line.From)
+	}
+	for i, n := range line.Requests {
+		if want := int64(1); n != want && i%6 == 0 || n != 0 && i%6 != 0 {
+			t.Errorf("bar %d has %d requests", i, n)
+		}
+	}
+	want := replay.DeniedKey{
+		Key: "198.18.0.1", Requests: 240, Denied: 239, LockedOutS: 238 * 60,
+		First: time.Date(2025, 10, 25, 23, 1, 0, 0, time.UTC), Last: time.Date(2025, 10, 26, 2, 59, 0, 0, time.UTC),
+	}
+	if got := report.Detail.Keys[1][0]; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	r := rand.New(rand.NewPCG(9, 10))
+	for i := range int64(600) {
+		jumps.WriteString(at((i+3600*int64(r.IntN(30)/29)-r.Int64N(20))*1e6, fmt.Sprint(r.IntN(3))))
+	}
+	if report = detailed(t, config(t, "ip", "3/m", "10/h sliding-log"), jumps.String()); report.Late == 0 {
+		t.Error("no request is late, so that this proves nothing")
+	}
+	for i, keys := range report.Detail.Keys {
+		for _, k := range keys {
+			if k.First.After(k.Last) || k.First.Before(report.Span.From) || k.Last.After(report.Span.To) || k.LockedOutS < 0 {
+				t.Errorf("limit %d: %+v is outside of %+v", i, k, report.Span)
+			}
+		}
+	}
+}
+
+// A broken log has the details of its good lines; one without any denial has empty lists.
+func TestDetailBroken(t *testing.T) {
+	log := line("198.18.0.1", 1) + "nonsense\n" + "\x00\xff\n" + line("-", 2) + line("198.18.0.1", 3)[:70]
+	report := detailed(t, config(t, "ip", "1/h", "9/h"), log)
+	if d := report.Detail; report.Skipped != 3 || d.Keys[0][0].Denied != 1 || len(d.Paths) != 1 || d.Paths[0].Requests != 2 {
+		t.Errorf("%+v", report)
+	}
+	text, err := json.Marshal(report.Detail)
+	for _, want := range []string{`,[]],"denied_keys_total":[1,0],"key_timelines":[[{`, `]}],[]],"paths":[{"name":"/a","requests":2,"denied":[1,0]}]`} {
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s, %v; want %s", text, err, want)
+		}
+	}
+	if d := detailed(t, config(t, "ip", "1/h"), "\n").Detail; d.Timeline != nil || d.Paths != nil || len(d.Keys[0]) != 0 {
+		t.Errorf("of no request: %+v", d)
+	}
+}
+
 // A timeline is as fine as 2,000 bars allow, whatever the span, and narrowing it loses nothing.
 func TestDetailWidths(t *testing.T) {
 	const day = 86400

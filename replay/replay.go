@@ -8,7 +8,7 @@
 //	report, err := replay.Run(ctx, replay.Config{Limits: []headgate.Limit{limit}},
 //		replay.Log{Name: "access.log", Reader: file})
 //
-// [Size] finds the limits that logs need.
+// [Size] finds the limits that logs need, and [RunRequests] replays requests that come from no log.
 //
 // A log is read once, from its beginning to its end. Memory grows with the number of different
 // keys (about 160 bytes each, for a short key and one limit), but not with the number of lines.

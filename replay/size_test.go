@@ -353,6 +353,9 @@ func TestSizeRecorded(t *testing.T) {
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			mustBeSmallest(t, string(log), sized(t, replay.SizeConfig{}, string(log)))
+			limits := []string{"60/m", "10/h burst 3", "5/15m fixed-window", "3/10s sliding-log"}
+			detailed(t, config(t, "ip", limits...), string(log))
+			detailed(t, config(t, "ip,path", limits...), string(log))
 		})
 	}
 }

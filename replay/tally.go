@@ -133,9 +133,9 @@ func (l *trial) result(t *tally, skipped int64, top int) Result {
 		Skipped:  skipped,
 		Top:      []Top{},
 	}
-	ids := l.deniedKeys(t.names)
-	r.DeniedKeys = int64(len(ids))
-	for _, id := range ids[:min(top, len(ids))] {
+	ids, total := l.mostDenied(t.names, top)
+	r.DeniedKeys = total
+	for _, id := range ids {
 		r.Top = append(r.Top, Top{
 			Key:      Key(t.names.keys[id]),
 			Requests: t.asked[id],
@@ -146,15 +146,26 @@ func (l *trial) result(t *tally, skipped int64, top int) Result {
 	return r
 }
 
-// deniedKeys returns the keys that were denied, the most denied first, then by name.
-func (l *trial) deniedKeys(names *names) (ids []uint32) {
-	for id, n := range l.denied {
-		if n > 0 {
-			ids = append(ids, uint32(id))
+// mostDenied returns the n keys that were denied most, then by name, and how many were denied.
+func (l *trial) mostDenied(names *names, n int) (ids []uint32, total int64) {
+	order := func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(l.denied[b], l.denied[a]), cmp.Compare(names.keys[a], names.keys[b]))
+	}
+	full := false // ids[n-1] is the last that counts
+	for id, denied := range l.denied {
+		if denied == 0 {
+			continue
+		}
+		total++
+		if n == 0 || full && order(uint32(id), ids[n-1]) > 0 {
+			continue
+		}
+		ids = append(ids, uint32(id))
+		if len(ids)/2 >= n { // to sort all of millions would take longer than to replay them
+			slices.SortFunc(ids, order)
+			ids, full = ids[:n], true
 		}
 	}
-	slices.SortFunc(ids, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(l.denied[b], l.denied[a]), cmp.Compare(names.keys[a], names.keys[b]))
-	})
-	return ids
+	slices.SortFunc(ids, order)
+	return ids[:min(n, len(ids))], total
 }

@@ -2,12 +2,10 @@ package service
 
 import (
 	"encoding/json"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,17 +18,8 @@ const consoleToken = "0123456789abcdef"
 // instanceOf makes a server on a Redis, with a console that may act.
 func instanceOf(t *testing.T, redis *redistest.Server, log *buffer) *server {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "rules.yaml")
-	text := "store: redis://" + redis.Addr + "\napi: {tokens: [" + consoleToken + "]}\n" +
-		"rules: [{name: login, key: ip, limits: 2/h}]\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := newServer(Options{Files: []string{file}, Log: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.close)
+	s := newTestServer(t, "store: redis://"+redis.Addr+"\napi: {tokens: ["+consoleToken+"]}\n"+
+		"rules: [{name: login, key: ip, limits: 2/h}]\n", log)
 	s.console.Listen(&net.TCPAddr{IP: net.IPv6loopback})
 	return s
 }
@@ -100,7 +89,7 @@ func TestActsReachAllInstances(t *testing.T) {
 
 	shadow := do(b, `{"act":"mode","rule":"login","mode":"shadow","note":"too tight"}`)
 	a.within(t, 200)
-	if text := a.send(t, "GET", "/metrics", "", nil); !strings.Contains(text, `headgate_switched_mode_info{mode="shadow",rule="login"} 1`) {
+	if text := a.send(t, "GET", "/metrics", "", nil); !strings.Contains(text, `headgate_rule_mode_switched{rule="login"} 1`) {
 		t.Error("the metrics do not have the switch")
 	}
 	if text := a.send(t, "GET", "/v1/overrides", "", nil); !strings.Contains(text, `"modes":[{"rule":"login","mode":"shadow"`) {
@@ -123,8 +112,8 @@ func TestActsReachAllInstances(t *testing.T) {
 	undo(c, shadow)
 	a.within(t, 429)
 	b.within(t, 429)
-	if text := a.send(t, "GET", "/metrics", "", nil); strings.Contains(text, "headgate_switched_mode_info{") {
-		t.Error("the metrics have a switch that was undone")
+	if text := a.send(t, "GET", "/metrics", "", nil); !strings.Contains(text, `headgate_rule_mode_switched{rule="login"} 0`) {
+		t.Error("the metrics show a switch that was undone")
 	}
 
 	raise := do(a, `{"act":"raise","rule":"login","key":"ip:192.0.2.1","limits":["1000/h"]}`)

@@ -56,6 +56,7 @@ func (s *server) apply(c *config.Config) error {
 	s.overrides.UseFile(c.Overrides)
 	s.api.Use(apiSettings(c))
 	s.metrics.Use(c.Rules)
+	s.metrics.UseModes(s.engine.Rules())
 	s.metrics.Loaded(c.Hash, time.Now(), nil)
 	s.showLoaded(c)
 	s.envoyMetrics.Statistics.ConfigLoadSuccess.Add(1)

@@ -162,7 +162,7 @@ func (s *server) openOverrides() *overrides.Table {
 // switchModes gives rules other modes than the files.
 func (s *server) switchModes(modes map[string]rules.Mode) {
 	s.engine.Switch(modes)
-	s.metrics.Switched(modes)
+	s.metrics.UseModes(s.engine.Rules())
 	list := make([]string, 0, len(modes))
 	for rule, mode := range modes {
 		list = append(list, rule+"="+mode.String())

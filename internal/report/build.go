@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"time"
 
@@ -102,6 +103,7 @@ func (b *Build) replay(ctx context.Context, d *Data, limits []headgate.Limit) er
 	if err != nil {
 		return err
 	}
+	runtime.GC() // or else what the first reading left takes memory until the heap has doubled
 	d.Replay, err = replay.Run(ctx, replay.Config{
 		Limits: limits, By: b.Size.By, Format: b.Size.Format, Reorder: b.Size.Reorder, Top: b.Size.Top,
 		Detail: true, Progress: b.Size.Progress,

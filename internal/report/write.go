@@ -17,7 +17,8 @@ var page embed.FS
 
 // scripts are the files of the page, in the order in which they must run.
 var scripts = []string{
-	"text", "model", "copy", "head", "time", "burst", "needs", "groups", "keys", "notes", "main",
+	"text", "model", "advice", "copy", "head", "time", "burst", "needs", "groups", "keys", "notes",
+	"main",
 }
 
 // Write writes d as one HTML file that needs no other file and no other host. All text of d is
@@ -31,11 +32,7 @@ func Write(w io.Writer, d *Data) error {
 }
 
 func write(w io.Writer, data string) error {
-	style := charts.CSS() + "\n" + file("report.css")
-	script := charts.JS()
-	for _, name := range scripts {
-		script += "\n" + file(name+".js")
-	}
+	style, script := charts.CSS()+"\n"+file("report.css"), scriptOfPage()
 	html := strings.NewReplacer(
 		"{{policy}}", policy(style, script),
 		"{{style}}", style,
@@ -46,6 +43,15 @@ func write(w io.Writer, data string) error {
 		return fmt.Errorf("report: write page: %w", err)
 	}
 	return nil
+}
+
+func scriptOfPage() string {
+	var b strings.Builder
+	b.WriteString(charts.JS())
+	for _, name := range scripts {
+		b.WriteString("\n" + file(name+".js"))
+	}
+	return b.String()
 }
 
 // policy returns a content security policy that allows these two texts and nothing else.

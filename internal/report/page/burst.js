@@ -7,15 +7,19 @@
 
   function burstSection(model, part) {
     const { size } = model.data;
-    const rates = (size.rates ?? []).filter((r) => r.curve?.length).slice(0, MAX_CURVES);
+    const rates = (size.rates ?? []).filter((r) => r.curve?.length);
     fits(size, part("fits"));
     if (!rates.length) {
-      part("lead").textContent = !size.requests ? "The logs hold no requests." :
-        "None of the limits is a token bucket, so there is no burst to choose.";
+      part("lead").textContent = "None of the limits is a token bucket, so there is no burst to " +
+        "choose.";
       return () => {};
     }
-    part("lead").textContent = "Each line is a rate. Follow it to the right: a larger burst denies " +
-      "fewer requests. Where a line meets 0%, a larger burst changes nothing.";
+    if (!rates.some((r) => r.curve.some((p) => p.denied > 0))) {
+      part("lead").textContent = "At the rates of these limits, every burst denies nothing.";
+      return () => {};
+    }
+    part("lead").textContent = "Each line is a rate. Follow it to the right: a larger burst " +
+      "denies fewer requests. Where a line meets 0%, a larger burst changes nothing.";
     let chart = null;
     return (l) => {
       const options = chartOf(model, rates, l);
@@ -30,20 +34,36 @@
   const curveOf = (rates, l) => l.bucket ? rates.findIndex((r) =>
     same(rateOf(r), l.bucket.rate)) : -1;
 
+  // drawn are the indices of the rates that are drawn: all, or those around the one of a limit.
+  function drawn(rates, chosen) {
+    const first = Math.max(0, Math.min(curveOf(rates, chosen) - 2, rates.length - MAX_CURVES));
+    return rates.map((_, i) => i).slice(first, first + MAX_CURVES);
+  }
+
+  const styleOf = (i) => `s${i % MAX_CURVES + 1}`;
+
   function chartOf(model, rates, chosen) {
-    const total = model.data.size.requests;
-    const marks = model.all.filter((l) => l.bucket && curveOf(rates, l) >= 0).map((l) => ({
+    const total = model.data.size.requests, shown = drawn(rates, chosen);
+    const marks = model.all.filter((l) => shown.includes(curveOf(rates, l))).map((l) => ({
       x: l.bucket.burst, y: l.result.denied / total, name: l.title, strong: l === chosen,
-      style: `s${curveOf(rates, l) + 1}` }));
+      style: styleOf(curveOf(rates, l)) }));
     return {
       label: "Denied share of the requests against the burst, a curve for each rate",
-      height: 340, zoom: true, marks,
+      height: 340, zoom: true, marks, about: "Share of the requests denied, by burst",
       x: { name: "burst", log: true, format: (v) => number(v) },
       y: { name: "denied", log: true, zero: true, format: format.share },
-      curves: rates.map((r, i) => ({ name: r.rate, style: `s${i + 1}`,
-        strong: curveOf(rates, chosen) === i,
-        points: r.curve.map((p) => [p.size, p.denied / total]) })),
+      curves: shown.map((i) => ({ name: rates[i].rate, style: styleOf(i),
+        strong: curveOf(rates, chosen) === i, points: pointsOf(model, rates, i, total) })),
     };
+  }
+
+  // pointsOf are those of the curve and of the limits that lie on it.
+  function pointsOf(model, rates, i, total) {
+    const points = new Map(rates[i].curve.map((p) => [p.size, p.denied / total]));
+    for (const l of model.all) {
+      if (curveOf(rates, l) === i) points.set(l.bucket.burst, l.result.denied / total);
+    }
+    return [...points].sort((a, b) => a[0] - b[0]);
   }
 
   // note says what the curve of a limit says.
@@ -51,7 +71,9 @@
     if (!l.bucket) return `${l.text} is not a token bucket: it has no burst, and is not drawn.`;
     const i = curveOf(rates, l);
     if (i < 0) return "";
-    const at = `${l.text} has a burst of ${number(l.bucket.burst)} and denies ` +
+    const some = rates.length > MAX_CURVES ? `${MAX_CURVES} of ${rates.length} rates are drawn, ` +
+      "those beside the chosen limit. " : "";
+    const at = `${some}${l.text} has a burst of ${number(l.bucket.burst)} and denies ` +
       `${share(l.result.denied, total)}.`;
     const least = rates[i].curve.find((p) => p.denied === 0);
     if (!l.result.denied) {

@@ -3,50 +3,83 @@
 (() => {
   const { make, number, count, share, visible, time } = Report;
 
+  const CARDS = 6;
+
   function head(model) {
     const { data, all, advice } = model;
     const put = (id, text) => { document.getElementById(id).textContent = text; };
     put("kind", data.kind === "size" ? "size: the limits that this traffic needs" :
       "replay: what these limits would deny");
-    put("made", `Made by Headgate on ${data.made.slice(0, 10)} at ${data.made.slice(11, 16)} UTC. ` +
-      "All times are in UTC.");
+    put("made", `Made by Headgate on ${data.made.slice(0, 10)} at ${data.made.slice(11, 16)} ` +
+      "UTC. All times are in UTC.");
     document.title = `${advice ? advice.title : "No requests"} – Headgate report`;
     put("answer", advice ? advice.title : "The logs hold no requests");
     put("why", advice ? advice.why : "So there is nothing to size a limit by.");
     const caution = document.getElementById("caution");
     caution.hidden = !advice?.caution;
     caution.textContent = advice?.caution ?? "";
-    document.getElementById("cards").append(...all.map((l) => card(model, l)));
+    const cards = document.getElementById("cards");
+    if (all.length > CARDS) cards.replaceWith(table(model));
+    else cards.append(...all.map((l) => card(model, l)));
     facts(data);
     document.getElementById("command").append(Report.copyable("Command", data.command));
+  }
+
+  // pickOf is a button that chooses a limit.
+  function pickOf(model, l) {
+    const pick = make("button", { type: "button", class: "pick", "aria-pressed": "false",
+      on: { click: () => model.choose(l) } }, l.text);
+    model.onChoose(() => pick.setAttribute("aria-pressed", model.limit === l));
+    return pick;
+  }
+
+  const badgeOf = (model, l) => model.advice?.best === l &&
+    make("span", { class: "badge" }, "✓ recommended");
+
+  // table shows what limits deny that are too many for cards.
+  function table(model) {
+    const far = Boolean(model.data.size.stand_out);
+    const head = (text, span) => make("th", { scope: "col", colspan: span, class: "n" }, text);
+    const cell = (...content) => make("td", { class: "n" }, ...content);
+    return make("div", { class: "card limits" }, Report.scroller("Limits", make("table", {},
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Limit"),
+        head("Requests denied", 2), head("Keys denied", 2), far && head("Other keys lose", 1))),
+      make("tbody", {}, ...model.all.map((l) => make("tr", {},
+        make("th", { scope: "row" }, pickOf(model, l), " ", badgeOf(model, l)),
+        cell(make("b", {}, share(l.result.denied, l.result.requests))),
+        cell(number(l.result.denied)),
+        cell(make("b", {}, share(l.result.denied_keys, l.result.keys))),
+        cell(number(l.result.denied_keys)), far && cell(number(l.restDenied))))))));
   }
 
   // card shows what one limit denies.
   function card(model, l) {
     const { result } = l, best = model.advice?.best === l;
-    const pick = make("button", { type: "button", class: "pick", "aria-pressed": "false",
-      on: { click: () => model.choose(l) } }, l.text);
-    model.onChoose(() => pick.setAttribute("aria-pressed", model.limit === l));
-    const badge = best && make("span", { class: "badge" }, "✓ recommended");
-    const lines = make("dl", { class: "lines" }, ...lineOf("denied", result.denied,
-      result.requests, "request"), ...lineOf("keys denied", result.denied_keys, result.keys, "key"));
+    const lines = make("dl", { class: "lines" }, ...lineOf("requests denied",
+      result.denied, result.requests), ...lineOf("keys denied", result.denied_keys, result.keys));
     if (model.data.size.stand_out) {
-      lines.append(make("dt", {}, "of the rest"), make("dd", {},
-        make("b", {}, number(l.restDenied)), ` ${l.restDenied === 1 ? "request" : "requests"}, `,
-        make("b", {}, number(l.restKeys)), ` ${l.restKeys === 1 ? "key" : "keys"}`));
+      lines.append(make("dt", {}, "other keys lose"), make("dd", {},
+        l.restDenied ? make("b", {}, count(l.restDenied, "request")) : "nothing",
+        l.restDenied ? ` of ${count(l.restKeys, "key")}` : ""));
     }
     return make("article", { class: best ? "limit best" : "limit" },
-      make("p", { class: "label" }, make("span", {}, l.names.join(", ") || "limit"), badge),
-      make("h2", {}, pick), Report.bar(result.denied, result.requests), lines);
+      make("p", { class: "label" }, make("span", {}, l.names.join(", ") || "limit"),
+        badgeOf(model, l)),
+      make("div", {}, make("h2", {}, pickOf(model, l)), make("p", { class: "quiet" }, inWords(l))),
+      Report.bar(result.denied, result.requests), lines);
   }
 
-  const lineOf = (label, part, all, noun) => [make("dt", {}, label), make("dd", {},
-    make("b", {}, number(part)), ` of ${count(all, noun)}`,
-    make("span", { class: "share" }, share(part, all)))];
+  const lineOf = (label, part, all) => [make("dt", {}, label), make("dd", {},
+    make("b", {}, share(part, all)), ` ${number(part)} of ${number(all)}`)];
+
+  // inWords is what a token bucket grants.
+  const inWords = (l) => l.bucket ? `${number(l.bucket.count)} per ${l.bucket.per}, at most ` +
+    `${number(l.bucket.burst)} at once` : "";
 
   // bar is a share as a length; what it says is in the text beside it.
   Report.bar = (part, all) => {
     const fill = make("span", { class: "fill" });
+    fill.hidden = part <= 0;
     fill.style.width = part > 0 ? `max(3px, ${100 * part / Math.max(1, all)}%)` : "0";
     return make("span", { class: "meter", "aria-hidden": "true" }, fill);
   };

@@ -3,10 +3,10 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = data.size.requests > 0 ? Report.limits(data) : [];
-  const advice = all.length ? Report.recommend(data, all) : null;
+  const advice = all.length ? Report.advise(data, all) : null;
   const listeners = [];
   const model = {
-    data, all, advice, limit: advice?.best ?? advice?.shown ?? all[0] ?? null,
+    data, all, advice, limit: advice?.shown ?? null,
     onChoose: (f) => listeners.push(f),
     choose(l) {
       model.limit = l;
@@ -33,12 +33,17 @@
     }
     Report.notesSection(model, (name) => document.querySelector(`#notes [data-part="${name}"]`));
   } else {
+    document.getElementById("choice").hidden = all.length < 2;
     const names = all.map((l) => l.names.length ?
       [Report.make("i", {}, `${l.names.join(", ")} `), l.text] : [l.text]);
     const box = document.getElementById("limits");
     box.append(...Report.segments("limit", names, all.indexOf(model.limit), (i) =>
       model.choose(all[i])));
-    model.onChoose((l) => { box.querySelectorAll("input")[all.indexOf(l)].checked = true; });
+    model.onChoose((l) => {
+      const input = box.querySelectorAll("input")[all.indexOf(l)], label = input.parentElement;
+      input.checked = true;
+      box.scrollLeft = label.offsetLeft - (box.clientWidth - label.offsetWidth) / 2;
+    });
     section("time", Report.timeSection);
     section("burst", Report.burstSection);
     section("needs", Report.needsSection);
@@ -48,8 +53,13 @@
     section("notes", Report.notesSection);
     model.choose(model.limit);
   }
+  const closed = [];
   addEventListener("beforeprint", () => {
-    for (const d of document.querySelectorAll("details")) d.open = true;
+    closed.push(...document.querySelectorAll("details:not([open])"));
+    for (const d of closed) d.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const d of closed.splice(0)) d.open = false;
   });
   document.documentElement.dataset.ready = "true";
 })();

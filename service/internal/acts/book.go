@@ -64,16 +64,17 @@ const keptFor = 90 * 24 * time.Hour
 type redisBook struct {
 	client redis.UniversalClient
 	key    string
+	most   int // acts
 }
 
 func newRedisBook(store *redisstore.Store) *redisBook {
 	client, prefix := store.Client()
-	return &redisBook{client, prefix + "{@console}:@acts"}
+	return &redisBook{client, prefix + "{@console}:@acts", Max}
 }
 
 func (b *redisBook) swap(ctx context.Context, id, from, to string) (bool, error) {
 	done, err := script.Run(ctx, b.client, []string{b.key},
-		id, from, to, Max, keptFor.Milliseconds()).Bool()
+		id, from, to, b.most, keptFor.Milliseconds()).Bool()
 	if err != nil {
 		return false, fmt.Errorf("acts: write: %w", err)
 	}

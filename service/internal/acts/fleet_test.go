@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
@@ -179,6 +181,48 @@ func TestOtherVersions(t *testing.T) {
 	}
 	f.undo(ban)
 	if list, err := f.List(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("the list is %+v, %v", list, err)
+	}
+}
+
+// TestLeastRights: these are the commands that the documentation names, and no others.
+func TestLeastRights(t *testing.T) {
+	server := redistest.Start(t)
+	user := []string{"ACL", "SETUSER", "headgate"}
+	for file, begin := range map[string]string{
+		"redis.md": "ACL SETUSER headgate on ", "serve/http.md": "`+hget ", "serve/console.md": "and `+hkeys",
+	} {
+		text, err := os.ReadFile("../../../docs/" + file)
+		_, rest, found := strings.Cut(string(text), begin)
+		if err != nil || !found {
+			t.Fatalf("docs/%s does not name the commands: %v", file, err)
+		}
+		line, _, _ := strings.Cut(rest, "\n")
+		begin = strings.TrimPrefix(begin, "ACL SETUSER headgate ")
+		begin = strings.TrimPrefix(strings.TrimPrefix(begin, "and "), "`")
+		line, _, _ = strings.Cut(begin+line, "`")
+		user = append(user, strings.Fields(line)...)
+	}
+	if _, err := server.Do(t.Context(), user...); err != nil {
+		t.Fatal(err, user)
+	}
+	store, err := redisstore.Open("redis://headgate:secret@" + server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	f := newInstance(t, store)
+	f.use("any", "k", 3)
+	f.undo(f.do(Order{Act: Reset, Rule: "any", Key: "k"}))
+	f.undo(f.do(Order{Act: Ban, Rule: "any", Key: "k", For: time.Hour}))
+	f.undo(f.do(Order{Act: Mode, Rule: "any", Mode: "shadow"}))
+	for range 10 {
+		f.do(Order{Act: Ban, Rule: "any", Key: "k", For: time.Hour})
+	}
+	b, _ := f.book.(*redisBook)
+	b.most = 5 // so that the oldest are deleted
+	f.do(Order{Act: Lift, Rule: "any", Key: "k"})
+	if list, err := f.List(t.Context()); err != nil || len(list) != 5 {
 		t.Errorf("the list is %+v, %v", list, err)
 	}
 }

@@ -79,11 +79,7 @@ type Options struct {
 // Load reads the files at paths, each a file or a directory, and those of o.Runtime. The error
 // joins all faults, one a line. Nobody reads the Config of a Load that failed.
 func Load(paths []string, o Options) (*Config, error) {
-	found, err := find(paths, o.Runtime)
-	if err != nil {
-		return nil, err
-	}
-	files, err := read(found)
+	files, err := readAll(paths, o)
 	if err != nil {
 		return nil, err
 	}

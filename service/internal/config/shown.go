@@ -28,11 +28,7 @@ type Text struct {
 
 // Texts returns the files at paths and in o.Runtime as they are now, without secrets.
 func Texts(paths []string, o Options) ([]Text, error) {
-	found, err := find(paths, o.Runtime)
-	if err != nil {
-		return nil, err
-	}
-	files, err := read(found)
+	files, err := readAll(paths, o)
 	if err != nil {
 		return nil, err
 	}

@@ -101,10 +101,14 @@ func (m *Metrics) Use(list []rules.Rule) {
 	}
 }
 
-// Switched notes the modes of the rules that were switched.
-func (m *Metrics) Switched(modes map[string]rules.Mode) {
+// UseModes shows which rules are in another mode than in the file.
+func (m *Metrics) UseModes(list []rules.InForce) {
 	m.switched.Reset()
-	for rule, mode := range modes {
-		m.switched.WithLabelValues(rule, mode.String()).Set(1)
+	for _, r := range list {
+		switched := 0.0
+		if r.Mode != r.FileMode {
+			switched = 1
+		}
+		m.switched.WithLabelValues(r.Name).Set(switched)
 	}
 }

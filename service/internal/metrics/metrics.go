@@ -27,7 +27,7 @@ type Metrics struct {
 	loaded    prometheus.Gauge
 	loadedAt  prometheus.Gauge
 	config    *prometheus.GaugeVec
-	switched  *prometheus.GaugeVec
+	switched  *prometheus.GaugeVec // by rule
 }
 
 // The buckets of decisions: a decision in memory takes a microsecond, one in Redis up to 1 ms.
@@ -65,9 +65,9 @@ func New(version string, extra map[string]string) *Metrics {
 		}, []string{"hash"}),
 	}
 	m.switched = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "headgate_switched_mode_info",
-		Help: "1 for the mode of a rule that was switched in the console.",
-	}, []string{"rule", "mode"})
+		Name: "headgate_rule_mode_switched",
+		Help: "1 if the rule is in another mode than in the file, by a switch in the console.",
+	}, []string{"rule"})
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "headgate_build_info", Help: "1 for the version of the program.",
 	}, []string{"version"})
@@ -88,7 +88,7 @@ func (m *Metrics) Register(c prometheus.Collector) { m.register.MustRegister(c) 
 // reserved are the labels of the metrics themselves.
 var reserved = []string{
 	"rule", "outcome", "key", "result", "hash", "version", "le", "domain", "key1", "key2", "err_type",
-	"grpc_method", "quantile", "mode",
+	"grpc_method", "quantile",
 }
 
 // usable returns extra without labels that metrics have already. What cannot be in a name becomes
