@@ -62,34 +62,56 @@ func serveHTTP(t *testing.T, o Options) *running {
 }
 
 // get asks for a path on a connection of its own.
-func (r *running) get(path string) *http.Response {
+func (r *running) get(path string) (status int, text string) {
 	r.t.Helper()
-	return r.getBy(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, path)
+	return r.do(http.MethodGet, path, "")
 }
 
-func (r *running) getBy(client *http.Client, path string) *http.Response {
+// ask asks about descriptors, and returns the status.
+func (r *running) ask(body string) (status int) {
 	r.t.Helper()
-	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+path, nil)
+	status, _ = r.do(http.MethodPost, "/json", body)
+	return status
+}
+
+func (r *running) do(method, path, body string) (status int, text string) {
+	r.t.Helper()
+	resp := r.open(method, path, body)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	return resp.StatusCode, string(b)
+}
+
+func (r *running) open(method, path, body string) *http.Response {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { resp.Body.Close() })
 	return resp
 }
 
 // shown is what the console shows, as far as tests read it.
 type shown struct {
-	Alone     string
-	Instances []struct{ Name, Store string }
-	Store     struct{ State string }
-	Rules     []struct {
-		Name             string
-		Denied, Degraded float64
-	}
+	Alone     string     `json:"alone"`
+	Instances []struct{} `json:"instances"`
+	Store     struct {
+		State string `json:"state"`
+	} `json:"store"`
+	Rules []struct {
+		Name     string  `json:"name"`
+		Denied   float64 `json:"denied"`
+		Degraded float64 `json:"degraded"`
+	} `json:"rules"`
 }
 
 // stream is a viewer.
@@ -100,10 +122,10 @@ type stream struct {
 
 func (r *running) stream() *stream {
 	r.t.Helper()
-	resp := r.get("/console/api/events")
+	resp := r.open(http.MethodGet, "/console/api/events", "")
+	r.t.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(resp.Body)
-		r.t.Fatalf("%d %s", resp.StatusCode, body)
+		r.t.Fatalf("%d", resp.StatusCode)
 	}
 	s := &stream{r.t, bufio.NewScanner(resp.Body)}
 	s.lines.Buffer(nil, 1<<22)
@@ -161,12 +183,7 @@ func TestConsoleSeesAllWaysIn(t *testing.T) {
 	s := r.stream()
 	for range 9 {
 		r.get("/auth/api")
-		resp, err := http.Post(r.url+"/json", "application/json", strings.NewReader(
-			`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"<b>"}]}]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
+		r.ask(`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"<b>"}]}]}`)
 	}
 	s.until("both", func(s shown) bool {
 		denied := map[string]bool{}
@@ -182,14 +199,14 @@ func TestConsoleSeesAllWaysIn(t *testing.T) {
 func TestViewersAndConnections(t *testing.T) {
 	r := serveHTTP(t, Options{Connections: 6})
 	streams := []*stream{r.stream(), r.stream(), r.stream()}
-	if resp := r.get("/console/api/events"); resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("a viewer beyond half of the connections: %d", resp.StatusCode)
+	if status, _ := r.get("/console/api/events"); status != http.StatusServiceUnavailable {
+		t.Errorf("a viewer beyond half of the connections: %d", status)
 	}
 	idle := make([]net.Conn, 8)
 	for i := range idle {
-		idle[i], _ = net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-		if resp := r.get("/-/healthy"); resp.StatusCode != http.StatusOK {
-			t.Errorf("%d", resp.StatusCode)
+		idle[i], _ = new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
+		if status, _ := r.get("/-/healthy"); status != http.StatusOK {
+			t.Errorf("%d", status)
 		}
 	}
 	for _, s := range streams {
@@ -223,17 +240,15 @@ func TestViewersAndConnections(t *testing.T) {
 func TestNoConsole(t *testing.T) {
 	t.Parallel()
 	r := serveHTTP(t, Options{NoConsole: true})
-	if resp := r.get("/console/"); resp.StatusCode != http.StatusNotFound {
-		t.Errorf("%d", resp.StatusCode)
+	if status, _ := r.get("/console/"); status != http.StatusNotFound {
+		t.Errorf("%d", status)
 	}
-	body, _ := io.ReadAll(r.get("/").Body)
-	if strings.Contains(string(body), "console") {
-		t.Errorf("%s", body)
+	if _, text := r.get("/"); strings.Contains(text, "console") {
+		t.Errorf("%s", text)
 	}
 	r.get("/auth/api")
-	resp, err := http.Post(r.url+"/json", "application/json", strings.NewReader(
-		`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}],"hits_addend":5}]}`))
-	if err != nil || resp.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("%v %v", resp, err)
+	status := r.ask(`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}],"hits_addend":5}]}`)
+	if status != http.StatusTooManyRequests {
+		t.Errorf("%d", status)
 	}
 }

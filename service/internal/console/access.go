@@ -26,7 +26,7 @@ const (
 	noTokens  = "nobody can act: there are no tokens; set api.tokens in the file of rules"
 	notDirect = "without tokens, only programs of this machine may read, by its name localhost or an " +
 		"address of loopback; set api.tokens in the file of rules"
-	noToken  = "a token is needed to act: one of api.tokens in the file of rules" //nolint:gosec // no token
+	noToken  = "a token is needed to act: one of api.tokens in the file of rules"
 	needsOne = "a token is needed: one of api.tokens in the file of rules"
 )
 

@@ -197,7 +197,7 @@ func TestPage(t *testing.T) {
 	if !strings.Contains(policy, "default-src 'self'") || !strings.Contains(policy, "frame-ancestors 'none'") {
 		t.Errorf("policy %s", policy)
 	}
-	again := request(t, "GET", "", "If-None-Match", head.Get("Etag"))
+	again := request(t, "GET", "", "If-None-Match", head.Get("ETag"))
 	if w := answer(h, again); w.Code != http.StatusNotModified || w.Body.Len() > 0 {
 		t.Errorf("again: %d", w.Code)
 	}

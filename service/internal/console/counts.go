@@ -16,10 +16,10 @@ const (
 
 func (c counts) isZero() bool { return c == counts{} }
 
-// add adds d to c.
-func (c *counts) add(d counts) {
-	for i, n := range d {
-		c[i] += n
+// addTo adds c to sum.
+func (c counts) addTo(sum *counts) {
+	for i, n := range c {
+		sum[i] += n
 	}
 }
 

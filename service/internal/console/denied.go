@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"container/heap"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -73,9 +74,7 @@ func (d *deniedKeys) addTable(rule ruleID) *deniedTable {
 		if table := (*old)[rule]; table != nil || len(*old) >= maxTables {
 			return table
 		}
-		for id, table := range *old {
-			tables[id] = table
-		}
+		maps.Copy(tables, *old)
 	}
 	rule = ruleID{strings.Clone(rule.domain), strings.Clone(rule.name)}
 	table := &deniedTable{now: newTopKeys(), before: newTopKeys()}

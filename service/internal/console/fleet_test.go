@@ -47,37 +47,49 @@ func (c *console) prometheus(rule string) (sum counts) {
 	return sum
 }
 
+// instances are consoles that share a Redis.
+type instances []*console
+
+// work lets each of them decide for so many seconds, another number each second.
+func (all instances) work(seconds int) {
+	for second := range seconds {
+		for i, c := range all {
+			for range 1 + i + second%3 {
+				c.decide(0, "ip:bot", rules.Denied)
+				c.decide(0, fmt.Sprint("ip:", i), rules.Denied)
+				c.decide(0, "ip:good", rules.Allowed)
+				c.decide(1, "ip:good", rules.ShadowDenied)
+			}
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// prometheus returns the sum of the pages of metrics.
+func (all instances) prometheus(rule string) (sum counts) {
+	for _, c := range all {
+		c.prometheus(rule).addTo(&sum)
+	}
+	return sum
+}
+
 // Whichever instance is asked, it shows what all of them have decided: the sums of their pages of
 // metrics, and the keys that all of them denied.
 func TestFleet(t *testing.T) {
 	redis := redistest.Start(t)
 	synctest.Test(t, func(t *testing.T) {
-		url := redis.URL() + "?prefix=fleet:"
-		all := []*console{
-			newConsole(t, opened(t, url)), newConsole(t, opened(t, url)), newConsole(t, opened(t, url)),
-		}
-		for i, c := range all {
+		var all instances
+		for i := range 3 {
+			c := newConsole(t, opened(t, redis.URL()+"?prefix=fleet:"))
 			c.instance = fmt.Sprint("host-", i)
+			all = append(all, c)
 			defer c.run()()
 		}
-		work := func(seconds int) {
-			for second := range seconds {
-				for i, c := range all {
-					for range 1 + i + second%3 {
-						c.decide(0, "ip:bot", rules.Denied)
-						c.decide(0, fmt.Sprint("ip:", i), rules.Denied)
-						c.decide(0, "ip:good", rules.Allowed)
-						c.decide(1, "ip:good", rules.ShadowDenied)
-					}
-				}
-				time.Sleep(time.Second)
-			}
-		}
-		work(47)
+		all.work(47)
 		v, s := all[1].look(), &seen{}
 		s.read(t, v)
 		for range 20 {
-			work(2)
+			all.work(2)
 			s.read(t, v)
 		}
 		other, seenByOther := all[2].look(), &seen{}
@@ -87,10 +99,7 @@ func TestFleet(t *testing.T) {
 			seenByOther.read(t, other)
 		}
 		for _, rule := range []string{"api", "trial"} {
-			want := counts{}
-			for _, c := range all {
-				want.add(c.prometheus(rule))
-			}
+			want := all.prometheus(rule)
 			if got := s.total(rule); got != want {
 				t.Errorf("%s: %v, and the pages of metrics have %v", rule, got, want)
 			}
@@ -101,11 +110,7 @@ func TestFleet(t *testing.T) {
 		if len(s.state.Instances) != 3 || s.state.Instances[0].Name != "host-1" || s.state.Watching != 2 {
 			t.Errorf("%d viewers of %+v", s.state.Watching, s.state.Instances)
 		}
-		top := s.rule(t, "api").DeniedKeys
-		bots := uint64(0)
-		for _, c := range all {
-			bots += c.prometheus("api")[denied] / 2
-		}
+		top, bots := s.rule(t, "api").DeniedKeys, all.prometheus("api")[denied]/2
 		if len(top) != 4 || top[0].Key != "ip:bot" || top[0].Denied != bots {
 			t.Errorf("the keys denied most: %+v, want ip:bot with %d", top, bots)
 		}

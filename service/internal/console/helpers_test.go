@@ -159,10 +159,12 @@ func (s *seen) take(t *testing.T, event string) {
 func (s *seen) total(rule string) (c counts) {
 	of := s.past.Rules[rule]
 	for i := range steps {
-		c.add(counts{of.Allowed[i], of.Denied[i], of.ShadowDenied[i], of.Failed[i], of.Degraded[i]})
+		counts{
+			of.Allowed[i], of.Denied[i], of.ShadowDenied[i], of.Failed[i], of.Degraded[i],
+		}.addTo(&c)
 	}
 	for _, step := range s.steps {
-		c.add(step.Rules[rule])
+		step.Rules[rule].addTo(&c)
 	}
 	return c
 }

@@ -66,7 +66,7 @@ func (h *history) add(step int64, rule string, c counts) {
 	if !h.has(step) || c.isZero() {
 		return
 	}
-	h.total.at(step).add(c)
+	c.addTo(h.total.at(step))
 	s := h.rules[rule]
 	if s == nil {
 		if len(h.rules) >= maxRules {
@@ -75,17 +75,7 @@ func (h *history) add(step int64, rule string, c counts) {
 		s = new(series)
 		h.rules[rule] = s
 	}
-	s.at(step).add(c)
-}
-
-// clone returns a copy of h.
-func (h *history) clone() *history {
-	c := &history{newest: h.newest, rules: make(map[string]*series, len(h.rules)), total: h.total}
-	for name, s := range h.rules {
-		copied := *s
-		c.rules[name] = &copied
-	}
-	return c
+	c.addTo(s.at(step))
 }
 
 // stepCounts are the counts of one step.
@@ -119,9 +109,9 @@ func (h *history) addStep(s stepCounts) {
 	listed := counts{}
 	for name, c := range s.Rules {
 		h.add(step, name, c)
-		listed.add(c)
+		c.addTo(&listed)
 	}
-	h.total.at(step).add(s.Total.since(listed)) // what is of rules that are not listed
+	s.Total.since(listed).addTo(h.total.at(step)) // what is of rules that are not listed
 }
 
 // decisions returns how many decisions h holds of each rule.

@@ -51,7 +51,7 @@ func TestWireHistory(t *testing.T) {
 		h.advance(5000 + i)
 		h.add(5000+i, "a", counts{1, uint64(i)})
 		h.add(5000+i, "b", counts{degraded: uint64(i % 2)})
-		h.total.at(5000 + i).add(counts{failed: 3}) // of no rule
+		counts{failed: 3}.addTo(h.total.at(5000 + i)) // of no rule
 	}
 	text, err := json.Marshal(h.wire())
 	if err != nil {

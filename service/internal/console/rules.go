@@ -1,6 +1,7 @@
 package console
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/headgate/headgate/service/internal/envoy"
@@ -73,7 +74,7 @@ func (l *ruleList) has(name string) bool {
 // first returns about n rules, in the order of the files.
 func (l *ruleList) first(n int) []rule {
 	list := l.file[:min(len(l.file), n)]
-	return append(list[:len(list):len(list)], l.domainRules[:min(len(l.domainRules), n-len(list))]...)
+	return append(slices.Clip(list), l.domainRules[:min(len(l.domainRules), n-len(list))]...)
 }
 
 func domainRule(name string, shadow bool) rule {

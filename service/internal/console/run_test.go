@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,7 +47,7 @@ func TestAViewerSeesEveryDecisionOnce(t *testing.T) {
 				"api": {uint64(n), uint64(n)}, "trial": {0, 0, uint64(n)},
 			} {
 				sum := want[name]
-				sum.add(more)
+				more.addTo(&sum)
 				want[name] = sum
 			}
 		}
@@ -218,7 +219,7 @@ func TestSuspended(t *testing.T) {
 	r.tick(now.Add(time.Hour))
 	var s seen
 	s.read(t, v)
-	if fmt.Sprint(s.kinds) != "[history state state history state]" {
+	if strings.Join(s.kinds, ", ") != "history, state, "+"state, history, state" {
 		t.Errorf("%v", s.kinds)
 	}
 	if end := s.past.From + steps*5; end < now.Add(time.Hour-10*time.Second).Unix() {

@@ -54,8 +54,8 @@ func (s *sampler) sample(now time.Time) {
 	failures := s.statistics.RedisError.Load()
 	more := counts{failed: failures - s.errors}
 	s.errors = failures
-	s.total.add(more)
-	s.history.total.at(step).add(more)
+	more.addTo(&s.total)
+	more.addTo(s.history.total.at(step))
 	for id, l := range s.last {
 		if l.reading != s.reading {
 			delete(s.last, id)
@@ -73,7 +73,7 @@ func (s *sampler) count(step int64, id ruleID, c counts) {
 	}
 	name := id.String()
 	s.now[name] = more
-	s.total.add(more)
+	more.addTo(&s.total)
 	s.history.add(step, name, more)
 }
 

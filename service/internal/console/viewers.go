@@ -48,7 +48,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, r *http.Request) error {
 			}
 			_ = c.SetWriteDeadline(time.Now().Add(writeTimeout))
 			if _, err := w.Write(event); err != nil || c.Flush() != nil {
-				return nil //nolint:nilerr // the client has disconnected
+				return nil // the client has disconnected
 			}
 		}
 	}
