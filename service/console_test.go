@@ -62,18 +62,30 @@ func serveHTTP(t *testing.T, o Options) *running {
 }
 
 // get asks for a path on a connection of its own.
-func (r *running) get(path string) *http.Response {
+func (r *running) get(path string) (status int, text string) {
 	r.t.Helper()
 	return r.do(http.MethodGet, path, "")
 }
 
 // ask asks about descriptors, and returns the status.
-func (r *running) ask(body string) int {
+func (r *running) ask(body string) (status int) {
 	r.t.Helper()
-	return r.do(http.MethodPost, "/json", body).StatusCode
+	status, _ = r.do(http.MethodPost, "/json", body)
+	return status
 }
 
-func (r *running) do(method, path, body string) *http.Response {
+func (r *running) do(method, path, body string) (status int, text string) {
+	r.t.Helper()
+	resp := r.open(method, path, body)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+func (r *running) open(method, path, body string) *http.Response {
 	r.t.Helper()
 	req, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, strings.NewReader(body))
 	if err != nil {
@@ -85,7 +97,6 @@ func (r *running) do(method, path, body string) *http.Response {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Cleanup(func() { resp.Body.Close() })
 	return resp
 }
 
@@ -111,10 +122,10 @@ type stream struct {
 
 func (r *running) stream() *stream {
 	r.t.Helper()
-	resp := r.get("/console/api/events")
+	resp := r.open(http.MethodGet, "/console/api/events", "")
+	r.t.Cleanup(func() { resp.Body.Close() })
 	if resp.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(resp.Body)
-		r.t.Fatalf("%d %s", resp.StatusCode, body)
+		r.t.Fatalf("%d", resp.StatusCode)
 	}
 	s := &stream{r.t, bufio.NewScanner(resp.Body)}
 	s.lines.Buffer(nil, 1<<22)
@@ -188,14 +199,14 @@ func TestConsoleSeesAllWaysIn(t *testing.T) {
 func TestViewersAndConnections(t *testing.T) {
 	r := serveHTTP(t, Options{Connections: 6})
 	streams := []*stream{r.stream(), r.stream(), r.stream()}
-	if resp := r.get("/console/api/events"); resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("a viewer beyond half of the connections: %d", resp.StatusCode)
+	if status, _ := r.get("/console/api/events"); status != http.StatusServiceUnavailable {
+		t.Errorf("a viewer beyond half of the connections: %d", status)
 	}
 	idle := make([]net.Conn, 8)
 	for i := range idle {
 		idle[i], _ = new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
-		if resp := r.get("/-/healthy"); resp.StatusCode != http.StatusOK {
-			t.Errorf("%d", resp.StatusCode)
+		if status, _ := r.get("/-/healthy"); status != http.StatusOK {
+			t.Errorf("%d", status)
 		}
 	}
 	for _, s := range streams {
@@ -229,12 +240,11 @@ func TestViewersAndConnections(t *testing.T) {
 func TestNoConsole(t *testing.T) {
 	t.Parallel()
 	r := serveHTTP(t, Options{NoConsole: true})
-	if resp := r.get("/console/"); resp.StatusCode != http.StatusNotFound {
-		t.Errorf("%d", resp.StatusCode)
+	if status, _ := r.get("/console/"); status != http.StatusNotFound {
+		t.Errorf("%d", status)
 	}
-	body, _ := io.ReadAll(r.get("/").Body)
-	if strings.Contains(string(body), "console") {
-		t.Errorf("%s", body)
+	if _, text := r.get("/"); strings.Contains(text, "console") {
+		t.Errorf("%s", text)
 	}
 	r.get("/auth/api")
 	status := r.ask(`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}],"hits_addend":5}]}`)
