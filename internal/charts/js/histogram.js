@@ -69,43 +69,58 @@
   }
 
   function overlay(u, o) {
-    const r = uPlot.pxRatio, c = u.ctx, { top, height } = u.bbox;
-    const list = [];
+    const c = u.ctx, names = [];
     c.save();
+    for (const m of [...o.marks].sort((a, b) => Boolean(a.strong) - Boolean(b.strong))) {
+      names.unshift(drawMark(u, m));
+    }
     c.setLineDash([]);
+    counts(u, o);
+    c.restore();
+    marks.labels(u, names);
+  }
+
+  // drawMark draws the line or the band of a mark, and returns its label.
+  function drawMark(u, m) {
+    const r = uPlot.pxRatio, c = u.ctx, { top, height } = u.bbox;
+    // A key that needs exactly m.to is denied nothing: the line is at its right.
+    const from = u.valToPos(fwd(m.from + 1), "x", true);
+    const to = u.valToPos(fwd(m.to + 1), "x", true);
+    c.strokeStyle = c.fillStyle = theme.colour(m.strong ? "--accent" : "--quiet");
+    c.globalAlpha = .12;
+    if (to > from) c.fillRect(from, top, to - from, height);
+    c.globalAlpha = 1;
+    c.lineWidth = (m.strong ? 2.5 : 1.5) * r;
+    c.setLineDash(m.strong ? [] : [5 * r, 4 * r]);
+    c.beginPath();
+    for (const x of to > from ? [from, to] : [to]) {
+      c.moveTo(x, top - 8 * r);
+      c.lineTo(x, top + height);
+    }
+    c.stroke();
+    return { x: to, y: top + 2 * r, text: m.name, bold: m.strong, gap: 4,
+      colour: theme.colour(m.strong ? "--ink" : "--quiet") };
+  }
+
+  // counts writes how many there are above each bar that is wide enough.
+  function counts(u, o) {
+    const r = uPlot.pxRatio, c = u.ctx;
     c.font = marks.font(r);
     c.textAlign = "center";
     c.textBaseline = "bottom";
-    c.fillStyle = theme.colour("--ink");
     for (const b of o.bins) {
       const left = u.valToPos(fwd(b.from), "x", true);
       const right = u.valToPos(fwd(b.to + 1), "x", true);
-      const text = format.short(b.count);
-      if (!b.count || c.measureText(text).width > right - left - 2 * r) continue;
-      c.fillText(text, (left + right) / 2, u.valToPos(up(b.count), "y", true) - 2 * r);
-    }
-    for (const m of [...o.marks].sort((a, b) => Boolean(a.strong) - Boolean(b.strong))) {
-      const colour = theme.colour(m.strong ? "--accent" : "--quiet");
-      // Who needs a limit of exactly m.to still passes: the line is at its right.
-      const from = u.valToPos(fwd(m.from + 1), "x", true);
-      const to = u.valToPos(fwd(m.to + 1), "x", true);
-      c.strokeStyle = c.fillStyle = colour;
-      c.globalAlpha = .12;
-      if (to > from) c.fillRect(from, top, to - from, height);
+      const text = format.short(b.count), wide = c.measureText(text).width;
+      if (!b.count || wide > right - left - 2 * r) continue;
+      const x = (left + right) / 2, y = u.valToPos(up(b.count), "y", true) - 2 * r;
+      c.fillStyle = theme.colour("--card");
+      c.globalAlpha = .85;
+      c.fillRect(x - wide / 2 - 2 * r, y - 14 * r, wide + 4 * r, 14 * r);
       c.globalAlpha = 1;
-      c.lineWidth = (m.strong ? 2.5 : 1.5) * r;
-      c.setLineDash(m.strong ? [] : [5 * r, 4 * r]);
-      c.beginPath();
-      for (const x of to > from ? [from, to] : [to]) {
-        c.moveTo(x, top - 8 * r);
-        c.lineTo(x, top + height);
-      }
-      c.stroke();
-      list.unshift({ x: to, y: top + 2 * r, text: m.name, bold: m.strong, gap: 4,
-        colour: theme.colour(m.strong ? "--ink" : "--quiet") });
+      c.fillStyle = theme.colour("--ink");
+      c.fillText(text, x, y);
     }
-    c.restore();
-    marks.labels(u, list);
   }
 
   window.Charts.histogram = histogram;

@@ -148,7 +148,7 @@
           { ...axis, size: (u, values) => values?.some((v) => v.includes("\n")) ? 42 : 26,
             grid: { ...axis.grid, show: Boolean(spec.xGrid) },
             splits: (u, i, min, max) =>
-              spec.xTicks(min, max, Math.max(2, Math.floor(u.bbox.width / uPlot.pxRatio / 76))),
+              spec.xTicks(min, max, Math.max(2, Math.floor((u.width - 70) / 76))),
             values: (u, ticks) => spec.xLabels(ticks) },
           { ...axis, size: (u, values) => 14 + 7 * Math.max(spec.compact ? 5 : 3,
               ...(values ?? []).map((v) => v.length)),

@@ -20,9 +20,8 @@
 (() => {
   "use strict";
   const { theme, format, Plot } = window.Charts;
-  const FACTORS = [1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 24, 30, 60, 120, 240, 360, 720, 1440];
   const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600,
-    43200, 86400, 172800, 604800, 1209600, 2592000, 7776000, 31536000];
+    43200, 86400, 172800, 432000, 864000, 2592000, 7776000, 31536000];
 
   function time(host, options) {
     const plot = new Plot(host, spec(options));
@@ -36,12 +35,18 @@
     max: (values) => Math.max(...values),
   };
 
-  // gather puts values from first to last together, so many at a time.
+  // widthOf is how many bars are put together, so that at most so many are drawn, of a round width.
+  function widthOf(o, shown, most) {
+    const round = STEPS.map((s) => s / o.step).filter(Number.isInteger);
+    return [1, ...round].find((f) => shown / f <= most) ?? Math.ceil(shown / most);
+  }
+
+  // gather puts values from first to last together, so many at a time. first may be below 0.
   function gather(values, first, last, factor, combine) {
     const result = [];
     for (let i = first; i < last; i += factor) {
       const some = [];
-      for (let k = i; k < Math.min(i + factor, last); k++) {
+      for (let k = Math.max(0, i); k < Math.min(i + factor, last); k++) {
         if (values[k] !== null && values[k] !== undefined) some.push(values[k]);
       }
       result.push(some.length ? combine(some) : null);
@@ -74,14 +79,15 @@
   function view(o, count, bars, say, min, max, width) {
     const least = o.barWidth ?? 3;
     const shown = (max - min) / o.step;
-    const factor = FACTORS.find((f) => shown / f <= width / least) ?? Math.ceil(shown * least /
-      width);
-    const first = Math.max(0, Math.floor((min - o.from) / o.step / factor) * factor);
+    const factor = widthOf(o, shown, width / least);
+    // Bars begin at multiples of their width.
+    const offset = Number.isInteger(o.from / o.step) ? o.from / o.step % factor : 0;
+    const first = Math.floor(((min - o.from) / o.step + offset) / factor) * factor - offset;
     const last = Math.min(count, Math.ceil((max - o.from) / o.step));
     const combine = COMBINE[o.combine ?? "sum"];
     const all = o.series.map((s) => gather(s.values, first, last, factor, combine));
-    const xs = gather(Array.from({ length: count }, (_, i) => o.from + i * o.step), first, last,
-      factor, (some) => some[0]);
+    const xs = [];
+    for (let i = first; i < last; i += factor) xs.push(o.from + i * o.step);
     const stacked = [];
     let top = 0;
     o.series.forEach((s, i) => {
@@ -92,10 +98,12 @@
     const drawn = [...stacked, ...all.filter((_, i) => !bars.includes(o.series[i]))];
     for (const values of drawn) for (const v of values) if (v > top) top = v;
     const width1 = o.step * factor;
+    const start = (i) => Math.max(xs[i], o.from);
     const end = (i) => Math.min(xs[i] + width1, o.from + count * o.step);
     return { xs, data: [xs, ...drawn], factor, barWidth: width1, top: niceTop(o, top),
-      at: (i) => (xs[i] + end(i)) / 2,
-      title: (i) => o.compact ? format.moment(xs[i], o.utc) : format.range(xs[i], end(i), o.utc),
+      at: (i) => (start(i) + end(i)) / 2,
+      title: (i) => o.compact ? format.moment(start(i), o.utc) :
+        format.range(start(i), end(i), o.utc),
       values: (i) => all.map((values) => values[i] === null ? "–" : say(values[i])),
       total: o.compact ? "" : `${format.range(min, max, o.utc)}, each bar ${format.span(width1)}`,
       totals: o.series.map((s) => {
@@ -108,7 +116,13 @@
   const niceTop = (o, top) => Math.max(o.top ?? 0, top * 1.06) || 1;
 
   function timeTicks(o, min, max, n) {
-    const step = STEPS.find((s) => (max - min) / s <= n) ?? STEPS.at(-1);
+    const coarse = STEPS.findIndex((s) => (max - min) / s <= n);
+    const at = coarse < 0 ? STEPS.length - 1 : coarse;
+    const ticks = ticksOf(o, min, max, STEPS[at]);
+    return ticks.length < 2 && at > 0 ? ticksOf(o, min, max, STEPS[at - 1]) : ticks;
+  }
+
+  function ticksOf(o, min, max, step) {
     const zone = o.utc ? 0 : -new Date(min * 1000).getTimezoneOffset() * 60;
     const ticks = [];
     for (let t = Math.ceil((min + zone) / step) * step - zone; t <= max; t += step) ticks.push(t);

@@ -1,6 +1,6 @@
 // Denied share against burst: a curve for each rate, with the limits as points.
-"use strict";
 (() => {
+  "use strict";
   const { make, share, number } = Report;
   const { format } = Charts;
   const MAX_CURVES = 6;

@@ -1,6 +1,6 @@
 // Texts to copy, and other parts that sections share.
-"use strict";
 (() => {
+  "use strict";
   const { make } = Report;
 
   // copyable is a text with a button that copies it, or selects it where that is forbidden.

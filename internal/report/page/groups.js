@@ -1,6 +1,6 @@
 // What would be denied: by path, method and status.
-"use strict";
 (() => {
+  "use strict";
   const { make, number, share, count } = Report;
   const SHOWN = 10;
   const plurals = { Path: "paths", Method: "methods", Status: "statuses" };

@@ -1,6 +1,6 @@
 // The head of the page: the answer, the limits as cards, and what was read.
-"use strict";
 (() => {
+  "use strict";
   const { make, number, count, share, visible, time } = Report;
 
   const CARDS = 6;

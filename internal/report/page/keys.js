@@ -1,6 +1,6 @@
 // The denied keys: a table to search and to sort.
-"use strict";
 (() => {
+  "use strict";
   const { make, number, count, share, time, seconds } = Report;
   const PAGE = 20, PRINTED = 100;
 

@@ -1,6 +1,6 @@
 // The page: one limit is chosen for all sections.
-"use strict";
 (() => {
+  "use strict";
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = data.size.requests > 0 ? Report.limits(data) : [];
   const advice = all.length ? Report.advise(data, all) : null;

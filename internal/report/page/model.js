@@ -1,6 +1,6 @@
 // The limits of the page, and what follows from the data about each.
-"use strict";
 (() => {
+  "use strict";
   const UNITS = { us: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
   const WORDS = { s: "second", m: "minute", h: "hour", d: "day", w: "week" };
 

@@ -1,6 +1,6 @@
 // Keys by peak rate: how many keys need a limit of which size, for a period.
-"use strict";
 (() => {
+  "use strict";
   const { make, count, number } = Report;
 
   function needsSection(model, part) {

@@ -1,6 +1,6 @@
 // What stands out, and what the log cannot say.
-"use strict";
 (() => {
+  "use strict";
   const { make, number, count, share, span } = Report;
   const percent = (v) => Charts.format.share(v);
 

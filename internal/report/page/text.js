@@ -1,7 +1,7 @@
 // Elements, and numbers and times as text. All text from logs goes through visible.
-"use strict";
 const Report = {};
 (() => {
+  "use strict";
   const { format } = Charts;
 
   // make returns an element with properties, and with children that are elements or text.

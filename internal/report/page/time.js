@@ -1,6 +1,6 @@
 // Requests over time: of all keys, and of those that are denied most.
-"use strict";
 (() => {
+  "use strict";
   const { make, count, seconds } = Report;
 
   function timeSection(model, part) {
@@ -26,7 +26,7 @@
         onZoom: (a, b) => small.forEach((s) => s.zoom(a, b)) };
     };
     return (l) => {
-      part("lead").textContent = lead(l);
+      part("lead").replaceChildren(...lead(l));
       if (chart) chart.update(options(l));
       else chart = Charts.time(part("chart"), options(l));
       small.forEach((s) => s.destroy());
@@ -38,9 +38,9 @@
 
   function lead(l) {
     const { denied, requests } = l.result;
-    if (!denied) return `${l.text} allows all of the ${count(requests, "request")}.`;
-    return `What ${l.text} allows, and what it denies. Drag across the chart to zoom in; bars ` +
-      "get finer.";
+    if (!denied) return [`${l.text} allows all of the ${count(requests, "request")}.`];
+    return [`What ${l.text} allows, and what it denies. `, make("span", { class: "screen" },
+      "Drag across the chart to zoom in; bars get finer.")];
   }
 
   function keyCharts(model, l, part, from, step) {
