@@ -62,7 +62,7 @@ func (d *Demo) postTest(w http.ResponseWriter, r *http.Request) {
 	ctx, stop := context.WithTimeout(r.Context(), patience)
 	defer stop()
 	l := d.lanes[0]
-	seen, c := l.seen(), l.documented()
+	begun, c := l.results(), l.documented()
 	var o outcome
 	err := d.inSlot(ctx, func() (err error) {
 		o, err = l.take(ctx)
@@ -72,19 +72,21 @@ func (d *Demo) postTest(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	l.note(seen, []outcome{o})
+	l.note(begun, []outcome{o}, d.clock.offset())
 	answer(w, testAnswer{o.decision.Allowed(), o.decision.Remaining, c})
 }
 
-// postConfig makes the left lane a stepped bucket. Fields that the form leaves out keep their
-// values.
+// postConfig makes the left lane a stepped bucket, as that of the documentation is. Fields that the
+// body leaves out keep their values.
 func (d *Demo) postConfig(w http.ResponseWriter, r *http.Request) {
 	form, err := readForm(r)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	c, err := d.lanes[0].configure(form)
+	ctx, stop := context.WithTimeout(r.Context(), patience)
+	defer stop()
+	c, err := d.configure(ctx, d.lanes[0], form)
 	if err != nil {
 		fail(w, err)
 		return
@@ -92,44 +94,106 @@ func (d *Demo) postConfig(w http.ResponseWriter, r *http.Request) {
 	answer(w, configAnswer{true, c})
 }
 
-// configure changes the fields of the form. It holds the lock, so no other call changes the limit.
-func (l *lane) configure(form url.Values) (config, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c, err := l.config.with(form)
-	if err != nil {
+// configure changes the fields that the body gives.
+func (d *Demo) configure(ctx context.Context, l *lane, form url.Values) (config, error) {
+	l.configuring.Lock()
+	defer l.configuring.Unlock()
+	before := l.documented()
+	c, err := before.with(form)
+	if err != nil || len(form) == 0 {
 		return c, err
 	}
 	limit, err := c.limit()
 	if err != nil {
 		return c, err
 	}
-	return c, l.put(limit, c)
+	if err := d.inSlot(ctx, func() error { return l.carryOver(ctx, d.clock.store, limit) }); err != nil {
+		return c, err
+	}
+	return c, l.change(limit, c)
 }
 
-const formType = "application/x-www-form-urlencoded"
+// carryOver charges a stepped bucket with what is consumed of a limit of another algorithm: the
+// same fraction, rounded up, as a bucket keeps by itself when only its numbers change.
+func (l *lane) carryOver(ctx context.Context, store headgate.Store, to headgate.Limit) error {
+	l.mu.Lock()
+	from := l.limit
+	l.mu.Unlock()
+	if from.Algorithm() == headgate.AlgorithmStepped {
+		return nil
+	}
+	peeked, err := l.limiter.Peek(ctx, key)
+	if err != nil {
+		return err
+	}
+	next, err := headgate.NewLimiter(store, to.Named(l.name))
+	if err != nil {
+		return err
+	}
+	if err := next.Reset(ctx, key); err != nil {
+		return err
+	}
+	used := max(0, from.Capacity()-peeked.Remaining)
+	if used == 0 {
+		return nil
+	}
+	_, err = next.AllowN(ctx, key, rescaled(used, from.Capacity(), to.Capacity()))
+	return err
+}
 
-// readForm reads the form in the body, and ignores the query.
+// rescaled returns used of capacity as part of another capacity, rounded up.
+func rescaled(used, capacity, other int64) int64 {
+	product := new(big.Int).Mul(big.NewInt(used), big.NewInt(other))
+	product.Add(product, big.NewInt(capacity-1))
+	return product.Div(product, big.NewInt(capacity)).Int64()
+}
+
+const (
+	formType = "application/x-www-form-urlencoded"
+	jsonType = "application/json"
+)
+
+// readForm reads the values in the body, a form or a JSON object.
 func readForm(r *http.Request) (url.Values, error) {
 	if r.URL.RawQuery != "" {
-		return nil, &headgate.InvalidError{Field: "query", Value: strconv.Quote(r.URL.RawQuery), Want: "none; numbers are sent as a form, in the body"}
+		return nil, &headgate.InvalidError{Field: "query", Value: strconv.Quote(r.URL.RawQuery),
+			Want: "none; numbers are sent in the body"}
 	}
-	if r.ContentLength != 0 {
-		if err := wantType(r, formType); err != nil {
-			return nil, err
-		}
+	if r.ContentLength == 0 {
+		return nil, nil
+	}
+	if err := wantType(r, formType, jsonType); err != nil {
+		return nil, err
+	}
+	if wantType(r, jsonType) == nil {
+		return readObject(r)
 	}
 	if err := r.ParseForm(); err != nil {
-		return nil, &headgate.InvalidError{Field: "form", Value: "not understood", Want: "capacity=10&refill_rate=1&refill_interval=1"}
+		return nil, &headgate.InvalidError{Field: "form", Value: "not understood",
+			Want: "capacity=10&refill_rate=1&refill_interval=1"}
 	}
 	return r.PostForm, nil
 }
 
-// wantEmptyForm accepts no body, or a form with nothing in it.
+// readObject reads a JSON object of numbers, or of numbers as text.
+func readObject(r *http.Request) (url.Values, error) {
+	var object map[string]input
+	err := readJSON(r, &object, `{"capacity": 10, "refill_rate": 1, "refill_interval": 1}`)
+	if err != nil {
+		return nil, err
+	}
+	form := url.Values{}
+	for name, value := range object {
+		form.Set(name, string(value))
+	}
+	return form, nil
+}
+
+// wantEmptyForm accepts no body, or one with nothing in it.
 func wantEmptyForm(r *http.Request) error {
 	form, err := readForm(r)
 	if err == nil && len(form) > 0 {
-		err = &headgate.InvalidError{Field: "body", Value: "not empty", Want: "nothing"}
+		err = &headgate.InvalidError{Field: "body", Value: "not empty", Want: "nothing, or {}"}
 	}
 	return err
 }
