@@ -116,7 +116,7 @@ func (d *Demo) stateOf(outcomes [2]outcome) state {
 func (l *lane) state(peeked headgate.Decision, at time.Time) laneState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.trace.see(at, min(1, float64(peeked.Remaining)/float64(l.limit.Capacity())))
+	l.trace.see(at, l.limit, peeked)
 	return laneState{
 		At: epoch(at), Name: l.name, Limit: l.limit.String(), Go: goCode(l.limit), Settings: settingsOf(l.limit),
 		Capacity: l.limit.Capacity(), Refill: l.limit.Refill(), Period: milliseconds(l.limit.Period()),

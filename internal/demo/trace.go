@@ -3,6 +3,8 @@ package demo
 import (
 	"slices"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
 const (
@@ -58,10 +60,21 @@ func (t *trace) add(outcomes []outcome, ahead time.Duration) {
 	}
 }
 
-// see records the level at a time of the store.
-func (t *trace) see(at time.Time, level float64) {
+// see records the level at a time of the store at which peeked was the decision.
+func (t *trace) see(at time.Time, limit headgate.Limit, peeked headgate.Decision) {
 	b := t.bin(at)
-	b.At, b.Level = epoch(at), level
+	b.At, b.Level = epoch(at), level(limit, peeked)
+}
+
+// level returns the remaining fraction of a limit. A token bucket also has parts of tokens, which
+// the time until it is full tells.
+func level(limit headgate.Limit, peeked headgate.Decision) float64 {
+	level := float64(peeked.Remaining) / float64(limit.Capacity())
+	if limit.Algorithm() == headgate.AlgorithmTokenBucket {
+		periods := float64(peeked.ResetAfter) / float64(limit.Period())
+		level = 1 - periods*float64(limit.Refill())/float64(limit.Capacity())
+	}
+	return min(1, max(0, level))
 }
 
 // forget drops the bins that are older than traceSpan, and those that are ahead of now because the

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func refused(at time.Time) outcome {
 func TestTraceCountsByTheClockOfTheStore(t *testing.T) {
 	tr, begun := newTrace(), time.UnixMilli(1_000_000)
 	tr.add([]outcome{granted(begun), refused(begun.Add(199 * time.Millisecond)), granted(begun.Add(200 * time.Millisecond))}, time.Hour)
-	tr.see(begun.Add(time.Hour+250*time.Millisecond), 0.5)
+	tr.see(begun.Add(time.Hour+250*time.Millisecond), firstRight, headgate.Decision{Remaining: 5})
 	got := tr.sorted()
 	want := []bin{
 		{Start: 4_600_000, Allowed: 1, Denied: 1},
@@ -41,7 +42,7 @@ func TestTraceForgets(t *testing.T) {
 	if n := len(tr.bins); tr.allowed != 1000 || n < 80 || n > 82 {
 		t.Errorf("%d allowed in %d bins; want 1000 in those of 16 seconds", tr.allowed, n)
 	}
-	tr.see(now.Add(-24*time.Hour), 1)
+	tr.see(now.Add(-24*time.Hour), firstRight, headgate.Decision{Remaining: 10})
 	if n := len(tr.bins); n != 1 {
 		t.Errorf("%d bins after the clock was set back, want 1", n)
 	}
@@ -114,6 +115,26 @@ func TestConfigOfAnotherAlgorithm(t *testing.T) {
 		l := read[state](t, ask(d, "GET", "/api/state", "", "")).Lanes[0]
 		if l.Limit != c.limit || l.Remaining != c.remaining {
 			t.Errorf("%s became %s with %d remaining; want %s with %d", c.left, l.Limit, l.Remaining, c.limit, c.remaining)
+		}
+	}
+}
+
+// A token bucket of 10 that is full in 2.5 seconds, at one token a second, holds 7.5.
+func TestLevel(t *testing.T) {
+	for _, c := range []struct {
+		limit     headgate.Limit
+		remaining int64
+		reset     time.Duration
+		want      float64
+	}{
+		{firstLeft, 7, 2500 * time.Millisecond, 0.75},
+		{firstLeft, 10, 0, 1},
+		{firstLeft, 0, 25 * time.Second, 0},
+		{firstRight, 7, 2500 * time.Millisecond, 0.7},
+	} {
+		got := level(c.limit, headgate.Decision{Remaining: c.remaining, ResetAfter: c.reset})
+		if math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s with %d remaining, full in %s: %g, want %g", c.limit, c.remaining, c.reset, got, c.want)
 		}
 	}
 }

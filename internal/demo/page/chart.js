@@ -6,7 +6,7 @@ import { Births } from "./births.js";
 export const span = 15_000;
 const width = 200; // of a bin, in milliseconds
 const gap = 12; // between the two parts
-const smallest = 1.6; // the radius of a dot; what needs smaller ones is a bar
+const smallest = 1.3; // the radius of a dot; what needs smaller ones is a bar
 
 export class Chart {
   #canvas;
@@ -30,7 +30,7 @@ export class Chart {
     this.#hatch = undefined;
   }
 
-  // draw shows what is in view: bins, the points of the level from 0 to 1, the end of
+  // draw shows what is in view: bins, the points of the level from 0 to 1, its inflow, the end of
   // the axis, the scale and the one it glides to, the period of fixed windows or 0, and the time of the frame if
   // dots may move.
   draw(view) {
@@ -61,7 +61,7 @@ export class Chart {
     const g = this.#canvas.getContext("2d");
     g.setTransform(ratio, 0, 0, ratio, 0, 0);
     g.clearRect(0, 0, w, h);
-    const split = Math.round(h * 0.3);
+    const split = Math.round(h * 0.28);
     const middle = Math.round((split + gap + h) / 2);
     const half = h - middle - 6;
     const step = Math.min(half / top, 11);
@@ -69,7 +69,7 @@ export class Chart {
     return { g, w, h, split, middle, half, step, radius, x: (t) => w * (1 - (end - t) / span) };
   }
 
-  #drawGrid({ g, w, h, split, middle, x }) {
+  #drawGrid({ g, w, h, split, middle }) {
     g.fillStyle = this.#colours.line;
     for (const seconds of [5, 10]) g.fillRect(Math.round((w * seconds) / 15), 0, 1, h);
     g.fillRect(0, split + gap / 2, w, 1);
@@ -77,21 +77,23 @@ export class Chart {
     g.fillRect(0, middle - 0.5, w, 1);
   }
 
-  // The level, as steps where tokens arrive or leave together, and as a line where
-  // they flow in.
-  #drawLevel({ g, w, split, x }, { points, flows, end }) {
+  // The level of a bucket that fills is a line, at inflow of its capacity in each
+  // millisecond, which falls when requests are allowed. Others go in steps.
+  #drawLevel({ g, split, x }, { points, inflow, edges }) {
     const y = (level) => split - level * (split - 8);
     const path = new Path2D();
-    let last;
-    for (const p of points) {
-      if (!last) path.moveTo(x(p.at), y(p.level));
-      else if (!flows || p.level < last.level) path.lineTo(x(p.at), y(last.level));
-      path.lineTo(x(p.at), y(p.level));
-      last = p;
+    path.moveTo(x(points[0].at), y(points[0].level));
+    for (let i = 1; i < points.length; i++) {
+      const [a, b] = [points[i - 1], points[i]];
+      const filled = Math.min(1, a.level + inflow * (b.at - a.at));
+      const edge = edges && b.level > a.level ? Math.floor(b.at / edges) * edges : b.at;
+      const at = Math.max(a.at, edge);
+      path.lineTo(x(at), y(filled > b.level || !inflow ? filled : b.level));
+      path.lineTo(x(at), y(b.level));
+      path.lineTo(x(b.at), y(b.level));
     }
-    if (!last) return;
     const area = new Path2D(path);
-    area.lineTo(x(end), split + gap / 2);
+    area.lineTo(x(points.at(-1).at), split + gap / 2);
     area.lineTo(x(points[0].at), split + gap / 2);
     g.fillStyle = this.#colours.accent;
     g.globalAlpha = 0.13;
@@ -134,7 +136,7 @@ export class Chart {
   #drawDots({ g, middle, step, radius }, at, side, n, start) {
     g.fillStyle = this.#colours.allowed;
     g.strokeStyle = this.#colours.denied;
-    g.lineWidth = Math.min(2, radius);
+    g.lineWidth = radius < 2.5 ? 1.2 : 2;
     for (let i = 0; i < n; i++) {
       const age = this.#births.progress(start, side, i);
       if (age === 0) continue;
@@ -199,7 +201,8 @@ export class Chart {
       say(number(wanted), 6, h - 6, quiet);
       return;
     }
-    say("Requests that are allowed rise here", w / 2, middle - half / 2 + 4, quiet, "center");
-    say("Requests that are denied fall here", w / 2, middle + half / 2 + 4, quiet, "center");
+    const { allowed, denied } = this.#colours;
+    say("● allowed requests rise here", w / 2, middle - half / 2 + 4, allowed, "center");
+    say("× denied requests fall here", w / 2, middle + half / 2 + 4, denied, "center");
   }
 }

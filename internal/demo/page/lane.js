@@ -117,7 +117,7 @@ export class Lane {
   draw({ now, end, top, wanted, moving }) {
     const elapsed = Math.max(0, now - this.state.at);
     const level = levelAt(this.state, elapsed);
-    const { capacity, settings } = this.state;
+    const { capacity, refill, period, settings } = this.state;
     const whole = Math.floor(level + 1e-9);
     set(this.#part.remaining, thousands(whole));
     set(this.#part.next, nextText(this.state, elapsed));
@@ -126,7 +126,7 @@ export class Lane {
     this.#chart.draw({
       bins: this.bins(end), end, top, wanted, moving, capacity, edges: this.edges(),
       points: this.#points(Math.min(now, end), level / capacity),
-      flows: settings.algorithm === "token-bucket",
+      inflow: settings.algorithm === "token-bucket" ? refill / period / capacity : 0,
     });
     const label = `The last 15 seconds of the ${this.name} lane: ` +
       `${this.#part.allowed.textContent} allowed, ${this.#part.denied.textContent} denied`;

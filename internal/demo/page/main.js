@@ -111,9 +111,12 @@ async function copyLink() {
   if (!await copyText(link, $("copy-link"))) location.hash = new URL(link).hash; // to copy by hand
 }
 
-// reveal scrolls the charts into view, between the traffic and the tour.
+// reveal scrolls the lanes into view above the tour, and no further than that takes.
 function reveal() {
-  $("lanes").scrollIntoView({ behavior: calm.matches ? "auto" : "smooth", block: "start" });
+  const { top, bottom } = $("lanes").getBoundingClientRect();
+  const hidden = bottom - (innerHeight - $("tour").offsetHeight - 16) + 12;
+  const by = top < 0 ? top - 12 : Math.min(Math.max(0, hidden), top - 12);
+  scrollBy({ top: by, behavior: calm.matches ? "auto" : "smooth" });
 }
 
 function wireKeys(actions) {
@@ -199,7 +202,9 @@ function draw(frame) {
   top = calm.matches || Math.abs(wanted - top) < 0.05 * wanted ? wanted : top + 0.15 * (wanted - top);
   lanes.forEach((l) => l.draw({ now, end, top, wanted, moving: calm.matches ? 0 : frame }));
   const status = traffic.status();
-  if ($("status").textContent !== status) $("status").textContent = status;
+  for (const place of [$("status"), $("tour-status")]) {
+    if (place.textContent !== status) place.textContent = status;
+  }
 }
 
 async function start() {

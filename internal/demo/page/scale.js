@@ -1,7 +1,7 @@
 // The scale of the requests in the charts: how many the height of a chart stands for.
 
 export const fewest = 10;
-const dotsUpTo = 20; // a scale that shows these needs no exception for bursts
+const small = 20; // a burst that is no higher may set the scale
 
 // scaleOf is the scale for the bins of all lanes. A few bursts that are far above
 // the rest do not set it: they are drawn cut off, with their number.
@@ -9,10 +9,10 @@ export function scaleOf(lanes) {
   const heights = lanes.flat().map((bin) => Math.max(bin.allowed, bin.denied)).filter((n) => n > 0);
   heights.sort((a, b) => b - a);
   const top = heights[0] ?? 0;
-  if (top <= dotsUpTo) return round(Math.max(top, fewest));
+  if (top <= small) return round(Math.max(top, fewest));
   const usual = heights[Math.min(heights.length - 1, 8)]; // two bursts, in each lane, over two bins
   const bursts = heights.length > 8 && top > 3 * usual;
-  return round(Math.max(dotsUpTo, bursts ? 1.5 * usual : top));
+  return round(Math.max(fewest, bursts ? 1.5 * usual : top));
 }
 
 function round(n) {

@@ -40,7 +40,7 @@ export class Tour {
     this.#before = this.#page.limits();
     document.documentElement.classList.add("touring");
     $("tour").hidden = false;
-    $("tour-start").textContent = "Leave the tour";
+    $("tour-start").textContent = "Leave tour";
     this.#go(0);
   }
 
@@ -67,7 +67,7 @@ export class Tour {
   #go(i) {
     this.#at = i;
     const last = i === steps.length - 1;
-    $("tour-count").textContent = `Tour, ${i + 1} of ${steps.length}`;
+    $("tour-count").textContent = `${i + 1} of ${steps.length}`;
     $("tour-title").textContent = steps[i].title;
     $("tour-text").textContent = steps[i].text;
     $("tour-back").disabled = i === 0;

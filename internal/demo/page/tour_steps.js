@@ -4,7 +4,7 @@ export const steps = [
   {
     title: "Token bucket",
     text: "A bucket holds 10 tokens, and 2 a second flow in. Each request takes one. " +
-      "Who was quiet may send a burst; who goes on gets the rate.",
+      "A client that was quiet can send a burst; a busy client gets the rate.",
     left: "2/s burst 10", right: "10/5s fixed-window",
     script: [
       { wait: 0.8 },
@@ -43,7 +43,7 @@ export const steps = [
       { edge: true },
       {
         wait: 2,
-        say: "20 in less than a second, twice the limit: the number framed in red. " +
+        say: "The fixed window allowed 20 in less than a second, twice its limit. " +
           "The token bucket on the right had almost nothing left for the second burst.",
       },
       { wait: 0.1, say: "Use it for quotas by the clock, such as 1,000 a day." },
@@ -52,14 +52,18 @@ export const steps = [
   {
     title: "Sliding window",
     text: "It adds a share of the window before to the present count: all of it at the edge, " +
-      "then less and less. Two numbers for each key, and no jump.",
+      "then less and less. It costs two numbers for each key.",
     left: "10/5s sliding-window", right: "10/5s fixed-window",
     script: [
       { wait: 0.5, say: "The same two bursts across the edge." },
       { edge: true },
       { wait: 1.5, say: "The second burst is nearly all denied on the left: the first one still counts." },
       { rate: 4, seconds: 6, say: "Then the share of the old window shrinks, and requests pass one by one." },
-      { wait: 0.1, say: "Use it where edges must not be exploited and memory is short." },
+      {
+        wait: 0.1,
+        say: "The share assumes that the old requests were spread evenly. These were not, so " +
+          "5 seconds held more than 10. Use it where memory is short and about right is enough.",
+      },
     ],
   },
   {
