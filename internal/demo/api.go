@@ -86,7 +86,9 @@ func (d *Demo) state(ctx context.Context) (state, error) {
 }
 
 // snapshot returns the time of the store and peeks at the limiters.
-func (d *Demo) snapshot(ctx context.Context, limiters ...*headgate.Limiter) (outcomes [2]outcome, err error) {
+func (d *Demo) snapshot(
+	ctx context.Context, limiters ...*headgate.Limiter,
+) (outcomes [2]outcome, err error) {
 	if err := d.clock.adjust(ctx); err != nil {
 		return outcomes, err
 	}
@@ -106,7 +108,8 @@ func (d *Demo) snapshot(ctx context.Context, limiters ...*headgate.Limiter) (out
 func (d *Demo) stateOf(outcomes [2]outcome) state {
 	s := state{Store: d.options.Store}
 	for i, l := range d.lanes {
-		s.Lanes[i] = l.state(outcomes[i].decision, d.clock.at(middle(outcomes[i].from, outcomes[i].to)))
+		o := outcomes[i]
+		s.Lanes[i] = l.state(o.decision, d.clock.at(middle(o.from, o.to)))
 	}
 	s.Now = epoch(d.clock.at(time.Now()))
 	return s
@@ -118,8 +121,10 @@ func (l *lane) state(peeked headgate.Decision, at time.Time) laneState {
 	defer l.mu.Unlock()
 	l.trace.see(at, l.limit, peeked)
 	return laneState{
-		At: epoch(at), Name: l.name, Limit: l.limit.String(), Go: goCode(l.limit), Settings: settingsOf(l.limit),
-		Capacity: l.limit.Capacity(), Refill: l.limit.Refill(), Period: milliseconds(l.limit.Period()),
+		At: epoch(at), Name: l.name,
+		Limit: l.limit.String(), Go: goCode(l.limit), Settings: settingsOf(l.limit),
+		Capacity: l.limit.Capacity(), Refill: l.limit.Refill(),
+		Period:    milliseconds(l.limit.Period()),
 		Remaining: peeked.Remaining, Reset: milliseconds(peeked.ResetAfter),
 		Allowed: l.trace.allowed, Denied: l.trace.denied, Bins: l.trace.sorted(),
 		Most: l.most.found, Bound: l.most.bound, Fields: l.fields,
@@ -137,7 +142,8 @@ func (d *Demo) postRequests(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if want.Requests < 1 || want.Requests > maxRequests {
-		fail(w, &headgate.InvalidError{Field: "requests", Value: strconv.Itoa(want.Requests), Want: "1 to " + strconv.Itoa(maxRequests)})
+		fail(w, &headgate.InvalidError{Field: "requests",
+			Value: strconv.Itoa(want.Requests), Want: "1 to " + strconv.Itoa(maxRequests)})
 		return
 	}
 	if err := d.await(r.Context(), want.At); err != nil {
@@ -167,7 +173,8 @@ func (d *Demo) await(ctx context.Context, at float64) error {
 		return nil
 	}
 	if rest > milliseconds(maxAhead) {
-		return &headgate.InvalidError{Field: "at", Value: strconv.FormatFloat(at, 'f', -1, 64), Want: "a time of at most " + maxAhead.String() + " ahead, in milliseconds since 1970"}
+		return &headgate.InvalidError{Field: "at", Value: strconv.FormatFloat(at, 'f', -1, 64),
+			Want: "a time of at most " + maxAhead.String() + " ahead, in milliseconds since 1970"}
 	}
 	select {
 	case <-time.After(time.Duration(rest * float64(time.Millisecond))):

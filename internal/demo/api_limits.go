@@ -89,7 +89,8 @@ func limitFromText(lane, text string) (headgate.Limit, error) {
 		return limit.Named(""), nil
 	}
 	if e, ok := errors.AsType[*headgate.InvalidError](err); ok {
-		err = &headgate.InvalidError{Field: "the " + lane + " " + e.Field, Value: e.Value, Want: e.Want}
+		field := "the " + lane + " " + e.Field
+		err = &headgate.InvalidError{Field: field, Value: e.Value, Want: e.Want}
 	}
 	return limit, err
 }

@@ -104,7 +104,8 @@ func (d *Demo) routes() http.Handler {
 		mux.Handle("/api/limit/"+l.name, only(http.MethodPost, d.postLimit(side)))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, "path "+strconv.Quote(r.URL.Path)+" does not exist; the page is at /")
+		refuse(w, http.StatusNotFound,
+			"path "+strconv.Quote(r.URL.Path)+" does not exist; the page is at /")
 	})
 	return mux
 }

@@ -21,10 +21,12 @@ func readJSON(r *http.Request, v any, like string) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(v); err != nil {
-		return &headgate.InvalidError{Field: "body", Value: "not understood (" + reason(err) + ")", Want: "JSON such as " + like}
+		return &headgate.InvalidError{Field: "body",
+			Value: "not understood (" + reason(err) + ")", Want: "JSON such as " + like}
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return &headgate.InvalidError{Field: "body", Value: "more than one value", Want: "JSON such as " + like}
+		return &headgate.InvalidError{Field: "body",
+			Value: "more than one value", Want: "JSON such as " + like}
 	}
 	return nil
 }

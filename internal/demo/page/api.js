@@ -16,7 +16,8 @@ async function ask(path, options) {
 }
 
 function post(path, body) {
-  return ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  const headers = { "Content-Type": "application/json" };
+  return ask(path, { method: "POST", headers, body: JSON.stringify(body) });
 }
 
 export const getState = () => ask("/api/state");

@@ -28,7 +28,8 @@ export class Births {
 
   #grow(times, n, old) {
     const more = Math.min(n, 200) - times.length;
-    for (let i = 0; i < more; i++) times.push(old ? -grows : this.#now + (i * apart) / Math.max(more, 12));
+    const step = apart / Math.max(more, 12);
+    for (let i = 0; i < more; i++) times.push(old ? -grows : this.#now + i * step);
     if (more > 0 && !old) this.#last = this.#now + apart + grows;
   }
 

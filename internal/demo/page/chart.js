@@ -30,9 +30,9 @@ export class Chart {
     this.#hatch = undefined;
   }
 
-  // draw shows what is in view: bins, the points of the level from 0 to 1, its inflow, the end of
-  // the axis, the scale and the one it glides to, the period of fixed windows or 0, and the time of the frame if
-  // dots may move.
+  // draw shows what is in view: the bins, the points of the level from 0 to 1 and its
+  // inflow, the end of the axis, the scale (top) and the one it glides to (wanted), the
+  // period of fixed windows or 0 (edges), and the time of the frame if dots may move.
   draw(view) {
     const frame = this.#frame(view);
     if (!frame) return;
@@ -193,8 +193,8 @@ export class Chart {
     say(`${number(capacity)} left`, 6, 22, quiet);
     say("0", 6, split + 3, quiet);
     for (const [x, y, text, side] of labels) {
-      say(text, Math.min(x, w - 4), side < 0 ? y + 4 : y + 4, this.#colours[side < 0 ? "allowed" : "denied"],
-        x > w - 24 ? "right" : "center", 700);
+      const colour = this.#colours[side < 0 ? "allowed" : "denied"];
+      say(text, Math.min(x, w - 4), y + 4, colour, x > w - 24 ? "right" : "center", 700);
     }
     if (bins.some((bin) => bin.allowed + bin.denied > 0)) {
       say(number(wanted), 6, middle - half + 8, quiet);

@@ -8,12 +8,14 @@ const ahead = 1000; // the server waits for the last second, more exactly than a
 // plan finds the lane whose window it is, or throws why there is none.
 export function plan(lanes) {
   const lane = lanes.find((l) => l.edges() > 0);
-  if (!lane) throw new Error("No lane has a fixed window. Choose that algorithm in a lane, or play the example.");
+  if (!lane) {
+    const how = "Choose that algorithm in a lane, or play the example.";
+    throw new Error(`No lane has a fixed window. ${how}`);
+  }
   const period = lane.edges();
   if (period < 1000 || period > 60_000) {
-    throw new Error(
-      `The ${lane.name} window lasts ${seconds(period)}. Bursts across an edge need one of 1s to 1m.`,
-    );
+    const lasts = `The ${lane.name} window lasts ${seconds(period)}.`;
+    throw new Error(`${lasts} Bursts across an edge need one of 1s to 1m.`);
   }
   const burst = Math.min(lane.state.capacity, 10_000);
   // Far enough from the edge to be seen apart, and to be decided on time.

@@ -64,7 +64,9 @@ export class LaneForm {
   complain(message) {
     this.#part.error.hidden = !message;
     this.#part.error.textContent = message ?? "";
-    const words = { capacity: /^(capacity|count) /, refill: /^refill /, period: /^(period|window) / };
+    const words = {
+      capacity: /^(capacity|count) /, refill: /^refill /, period: /^(period|window) /,
+    };
     let first;
     for (const [name, named] of Object.entries(words)) {
       const wrong = Boolean(message) && named.test(message);

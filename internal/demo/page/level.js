@@ -26,7 +26,8 @@ export function nextText(lane, elapsed) {
       return rest > 0 ? `full in ${seconds(rest)}` : "full";
     case "stepped": {
       const step = rest - Math.floor(rest / lane.period) * lane.period;
-      return rest > 0 ? `next ${thousands(lane.refill)} in ${seconds(step || lane.period)}` : "full";
+      if (rest <= 0) return "full";
+      return `next ${thousands(lane.refill)} in ${seconds(step || lane.period)}`;
     }
     case "fixed-window":
       return rest > 0 ? `new window in ${seconds(rest)}` : "nothing used";
@@ -38,7 +39,8 @@ export function nextText(lane, elapsed) {
 // boundText explains the most that the limit allows in one period.
 export function boundText({ capacity, refill, settings }) {
   if (!refill) return `the limit is ${thousands(capacity)} in ${settings.period}`;
-  return `${thousands(capacity)} at once and ${thousands(refill)} that arrive in ${settings.period}`;
+  const [held, arriving] = [thousands(capacity), thousands(refill)];
+  return `${held} at once and ${arriving} that arrive in ${settings.period}`;
 }
 
 export function seconds(ms) {

@@ -16,7 +16,9 @@ export function read(fragment) {
   if (!fragment.includes("=")) return undefined;
   const settings = {};
   for (const [name, value] of new URLSearchParams(fragment.replace(/^#/, ""))) {
-    if (!names.includes(name)) throw new Error(`it names ${quoted(name)}; want left, right, burst and rate`);
+    if (!names.includes(name)) {
+      throw new Error(`it names ${quoted(name)}; want left, right, burst and rate`);
+    }
     if (name in settings) throw new Error(`it names ${name} twice`);
     if (["burst", "rate"].includes(name) && !isCount(value)) {
       throw new Error(`${name} is ${quoted(value)}; want a whole number from 1 to 10000`);

@@ -15,6 +15,7 @@ const $ = (id) => document.getElementById(id);
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const wide = matchMedia("(min-width: 60rem)");
 
+const chips = document.querySelectorAll("[data-example]");
 const lanes = ["left", "right"].map((name) => new Lane(name, apply));
 const session = new Session(show, (message) => alertIn($("lost"), message));
 const summary = new Summary($("summary"));
@@ -23,7 +24,8 @@ const traffic = new Traffic(session, lanes, () => {
   summary.tell(() => lanes.map((l) => l.sentence()).join(" "));
 });
 const player = new Player(traffic.controls());
-const tour = new Tour({ begin, play, stop, limits, reveal, fail: (error) => complain(error.message) });
+const fail = (error) => complain(error.message);
+const tour = new Tour({ begin, play, stop, limits, reveal, fail });
 
 function show(state, own) {
   const before = limits();
@@ -57,7 +59,7 @@ async function begin(left, right) {
 function stop() {
   player.stop();
   traffic.stop();
-  for (const chip of document.querySelectorAll("[data-example]")) chip.setAttribute("aria-pressed", "false");
+  for (const chip of chips) chip.setAttribute("aria-pressed", "false");
 }
 
 function play(script, tell) {
@@ -95,7 +97,9 @@ async function follow() {
     if (!settings) return;
     stop();
     const [left, right] = limits();
-    if (settings.left || settings.right) await begin(settings.left ?? left, settings.right ?? right);
+    if (settings.left || settings.right) {
+      await begin(settings.left ?? left, settings.right ?? right);
+    }
     if (settings.burst) $("burst").value = settings.burst;
     if (settings.rate) traffic.setRate(settings.rate);
     history.replaceState(null, "", location.pathname + location.search);
@@ -148,10 +152,11 @@ function wire() {
   $("copy-link").addEventListener("click", copyLink);
   onSubmit($("burst-form"), burst);
   onSubmit($("stream-form"), () => {
-    const entered = document.activeElement === $("rate"); // Enter changes the rate of a stream, and does not stop it
+    // Enter in the rate changes a stream that runs, and does not stop it.
+    const entered = document.activeElement === $("rate");
     if (!entered || $("stream").getAttribute("aria-pressed") !== "true") stream();
   });
-  for (const chip of document.querySelectorAll("[data-example]")) {
+  for (const chip of chips) {
     chip.addEventListener("click", () => playExample(chip));
   }
   $("more").addEventListener("click", () => {
@@ -159,7 +164,8 @@ function wire() {
     $("more").setAttribute("aria-expanded", String(open));
   });
   wireKeys({
-    s: one, b: burst, t: stream, e: edge, r: afresh, 1: () => lanes[0].focus(), 2: () => lanes[1].focus(),
+    s: one, b: burst, t: stream, e: edge, r: afresh,
+    1: () => lanes[0].focus(), 2: () => lanes[1].focus(),
     ArrowRight: () => tour.next(), ArrowLeft: () => tour.back(),
   });
   addEventListener("hashchange", follow);
@@ -179,7 +185,8 @@ function wireFolds() {
     fold.open = wide.matches;
     fold.addEventListener("toggle", () => {
       if (!wide.matches) return;
-      for (const twin of document.querySelectorAll(`[data-fold=${fold.dataset.fold}]`)) twin.open = fold.open;
+      const twins = document.querySelectorAll(`[data-fold=${fold.dataset.fold}]`);
+      for (const twin of twins) twin.open = fold.open;
     });
   }
 }
@@ -199,7 +206,8 @@ function draw(frame) {
   dirty = false;
   const end = calm.matches ? Math.floor(now / 1000) * 1000 + 1000 : now;
   const wanted = scaleOf(lanes.map((l) => l.bins(end)));
-  top = calm.matches || Math.abs(wanted - top) < 0.05 * wanted ? wanted : top + 0.15 * (wanted - top);
+  const near = Math.abs(wanted - top) < 0.05 * wanted;
+  top = calm.matches || near ? wanted : top + 0.15 * (wanted - top);
   lanes.forEach((l) => l.draw({ now, end, top, wanted, moving: calm.matches ? 0 : frame }));
   const status = traffic.status();
   for (const place of [$("status"), $("tour-status")]) {
@@ -210,7 +218,8 @@ function draw(frame) {
 async function start() {
   wireFolds();
   wire();
-  for (const place of document.querySelectorAll("[data-origin]")) place.textContent = location.origin;
+  const places = document.querySelectorAll("[data-origin]");
+  for (const place of places) place.textContent = location.origin;
   await session.first();
   await follow();
   requestAnimationFrame(draw);

@@ -28,9 +28,13 @@ export const steps = [
       { burst: 12, say: "The burst empties both buckets." },
       {
         rate: 6, seconds: 9,
-        say: "Left: stairs, and a group of grants each 4 seconds. Right: a line, and single grants.",
+        say: "Left: stairs, and a group of grants each 4 seconds. " +
+          "Right: a line, and single grants.",
       },
-      { wait: 0.1, say: "Both allow the same in the long run. The stairs make clients come in waves." },
+      {
+        wait: 0.1,
+        say: "Both allow the same in the long run. The stairs make clients come in waves.",
+      },
     ],
   },
   {
@@ -57,8 +61,14 @@ export const steps = [
     script: [
       { wait: 0.5, say: "The same two bursts across the edge." },
       { edge: true },
-      { wait: 1.5, say: "The second burst is nearly all denied on the left: the first one still counts." },
-      { rate: 4, seconds: 6, say: "Then the share of the old window shrinks, and requests pass one by one." },
+      {
+        wait: 1.5,
+        say: "The second burst is nearly all denied on the left: the first one still counts.",
+      },
+      {
+        rate: 4, seconds: 6,
+        say: "Then the share of the old window shrinks, and requests pass one by one.",
+      },
       {
         wait: 0.1,
         say: "The share assumes that the old requests were spread evenly. These were not, so " +
@@ -74,8 +84,14 @@ export const steps = [
     script: [
       { wait: 0.8 },
       { burst: 10, say: "10 at once use it up." },
-      { rate: 4, seconds: 6, say: "After exactly 5 seconds those 10 expire together, and it opens again." },
-      { wait: 0.1, say: "Use it where the limit is strict and small, such as 5 logins in 15 minutes." },
+      {
+        rate: 4, seconds: 6,
+        say: "After exactly 5 seconds those 10 expire together, and it opens again.",
+      },
+      {
+        wait: 0.1,
+        say: "Use it where the limit is strict and small, such as 5 logins in 15 minutes.",
+      },
     ],
   },
 ];
