@@ -44,41 +44,39 @@ func TestReloadAndTwoTabsAgree(t *testing.T) {
 // Every step sets its limits, sends requests and explains them; all by the keyboard.
 func TestTour(t *testing.T) {
 	t.Parallel()
-	for _, motion := range []string{"no-preference", "reduce"} {
-		p := open(t, serve(t, headgate.NewMemory(0)), prefers("prefers-reduced-motion", motion))
-		p.setLimit("left", "token-bucket", "9", "1", "1h", "1/h burst 9")
-		p.click("#tour-start")
-		for i, step := range []struct{ title, left string }{
-			{"Token bucket", "2/s burst 10"},
-			{"Stepped bucket", "8/4s stepped"},
-			{"Fixed window", "10/5s fixed-window"},
-			{"Sliding window", "10/5s sliding-window"},
-			{"Sliding log", "10/5s sliding-log"},
-		} {
-			if i > 0 {
-				p.do(chromedp.KeyEvent(kb.ArrowRight))
-			}
-			p.until("the step "+step.title, `document.querySelector("#tour-title").textContent === `+quoted(step.title)+
-				` && document.querySelector("#tour-count").textContent === "`+strconv.Itoa(i+1)+` of 5"`)
-			p.until("its limit", `document.querySelector(`+quoted(part("left", "text"))+`).textContent === `+quoted(step.left))
-			if got := value[string](p, `document.activeElement.id`); got != "tour-title" {
-				t.Errorf("%s: the focus is on %s", step.title, got)
-			}
-			p.until("it sends requests", number("left", "allowed")+" > 0")
-			p.until("it explains them", `document.querySelector("#tour-see").textContent.length > 20`)
-			if !value[bool](p, `document.querySelector(".lanes").getBoundingClientRect().top < innerHeight / 2`) {
-				t.Errorf("%s: the lanes are not in view", step.title)
-			}
+	p := open(t, serve(t, headgate.NewMemory(0)))
+	p.setLimit("left", "token-bucket", "9", "1", "1h", "1/h burst 9")
+	p.click("#tour-start")
+	for i, step := range []struct{ title, left string }{
+		{"Token bucket", "2/s burst 10"},
+		{"Stepped bucket", "8/4s stepped"},
+		{"Fixed window", "10/5s fixed-window"},
+		{"Sliding window", "10/5s sliding-window"},
+		{"Sliding log", "10/5s sliding-log"},
+	} {
+		if i > 0 {
+			p.do(chromedp.KeyEvent(kb.ArrowRight))
 		}
-		p.do(chromedp.KeyEvent(kb.ArrowLeft))
-		p.until("back", `document.querySelector("#tour-title").textContent === "Sliding window"`)
-		p.do(chromedp.KeyEvent(kb.Escape))
-		p.until("Escape leaves", `document.querySelector("#tour").hidden && document.activeElement.id === "tour-start"`)
-		p.until("the limits are those of before", `document.querySelector(`+quoted(part("left", "text"))+`).textContent === "1/h burst 9"`)
-		p.until("and nothing is sent any more", number("left", "allowed")+` === 0 && document.querySelector("#stream").getAttribute("aria-pressed") === "false"`)
-		if got := p.text("#traffic-error"); got != "" {
-			t.Errorf("it complains: %s", got)
+		p.until("the step "+step.title, `document.querySelector("#tour-title").textContent === `+quoted(step.title)+
+			` && document.querySelector("#tour-count").textContent === "`+strconv.Itoa(i+1)+` of 5"`)
+		p.until("its limit", `document.querySelector(`+quoted(part("left", "text"))+`).textContent === `+quoted(step.left))
+		if got := value[string](p, `document.activeElement.id`); got != "tour-title" {
+			t.Errorf("%s: the focus is on %s", step.title, got)
 		}
+		p.until("it sends requests", number("left", "allowed")+" > 0")
+		p.until("it explains them", `document.querySelector("#tour-see").textContent.length > 20`)
+		if !value[bool](p, `document.querySelector(".lanes").getBoundingClientRect().top < innerHeight / 2`) {
+			t.Errorf("%s: the lanes are not in view", step.title)
+		}
+	}
+	p.do(chromedp.KeyEvent(kb.ArrowLeft))
+	p.until("back", `document.querySelector("#tour-title").textContent === "Sliding window"`)
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.until("Escape leaves", `document.querySelector("#tour").hidden && document.activeElement.id === "tour-start"`)
+	p.until("the limits are those of before", `document.querySelector(`+quoted(part("left", "text"))+`).textContent === "1/h burst 9"`)
+	p.until("and nothing is sent any more", number("left", "allowed")+` === 0 && document.querySelector("#stream").getAttribute("aria-pressed") === "false"`)
+	if got := p.text("#traffic-error"); got != "" {
+		t.Errorf("it complains: %s", got)
 	}
 }
 
@@ -130,6 +128,11 @@ func TestLink(t *testing.T) {
 
 func TestBadLink(t *testing.T) {
 	t.Parallel()
+	url := serve(t, headgate.NewMemory(0))
+	p := open(t, url+"/#left=10/y")
+	if got := p.text("#traffic-error"); !strings.HasSuffix(got, `: the left limit "10/y": period is "y"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w)`) {
+		t.Errorf("the address of the page: %s", got)
+	}
 	for link, why := range map[string]string{
 		"#left=10/x":                      `the left limit "10/x": period is "x"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w)`,
 		"#left=5/s&right=0/s":             `the right limit "0/s": count is 0; want more than 0`,
@@ -139,7 +142,8 @@ func TestBadLink(t *testing.T) {
 		"#left=5/s&left=6/s":              `it names left twice`,
 		"#left=%3Cimg+src%3Dx%3E&rate=10": `the left limit "<img src=x>": limit is "<img"; want a count and a period, such as 100/m`,
 	} {
-		p := open(t, serve(t, headgate.NewMemory(0))+"/"+link)
+		p.do(run(`document.querySelector("#traffic-error").textContent = ""; location.hash = ` + quoted(link)))
+		p.until("it is told", `document.querySelector("#traffic-error").textContent !== ""`)
 		got, want := p.text("#traffic-error"), "This link cannot be used, and the limits stay as they are: "+why
 		if strings.Contains(link, "%3C") { // which words the parser chooses is its own business
 			got, want = got[:min(len(got), 80)], want[:80]
@@ -271,4 +275,38 @@ func TestEndpointsAreNamed(t *testing.T) {
 	p.until("the page shows it", `document.querySelector(`+quoted(part("left", "text"))+`).textContent === "1/h burst 5 stepped"`)
 	p.do(run(`fetch("/test", {method: "POST"})`))
 	p.until("it counts", number("left", "allowed")+" === 1 && "+number("right", "allowed")+" === 0 && "+number("left", "remaining")+" === 4")
+}
+
+// Where a page may not copy, the link is in the address.
+func TestLinkThatCannotBeCopied(t *testing.T) {
+	t.Parallel()
+	url := serve(t, headgate.NewMemory(0))
+	p := open(t, url)
+	p.do(run(`navigator.clipboard.writeText = async () => { throw new Error("no"); }`))
+	p.click("#one")
+	p.until("it counts", number("left", "allowed")+" === 1")
+	p.click("#copy-link")
+	p.until("it says so", `document.querySelector("#copy-link").textContent === "See the address"`)
+	if got := value[string](p, `location.href`); got != url+"/#left=1/s+burst+10&right=10/10s+fixed-window&burst=20&rate=10" {
+		t.Errorf("the address is %s", got)
+	}
+	if got := value[int](p, number("left", "allowed")); got != 1 {
+		t.Errorf("%d are allowed, want 1: nothing begins again", got)
+	}
+}
+
+// A person takes over from an example: what stops is the whole script.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	p := open(t, serve(t, headgate.NewMemory(0)), prefers("prefers-reduced-motion", "reduce"))
+	p.click("#tour-start")
+	p.until("it streams", `document.querySelector("#stream").getAttribute("aria-pressed") === "true"`)
+	p.do(run(`document.querySelector("#stream").click()`))
+	p.until("it is stopped, and can be played again", `document.querySelector("#stream").getAttribute("aria-pressed") === "false" &&
+		!document.querySelector("#tour-again").disabled`)
+	if got := p.text("#tour-see"); !strings.HasPrefix(got, "5 a second is too fast.") {
+		t.Errorf("it went on to %q", got)
+	}
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.until("Escape leaves", `document.querySelector("#tour").hidden`)
 }

@@ -60,7 +60,8 @@ func (d *Demo) postLimits(w http.ResponseWriter, r *http.Request) {
 		Left  string `json:"left"`
 		Right string `json:"right"`
 	}
-	if err := readJSON(r, &want, `{"left": "1/s burst 10", "right": "10/10s fixed-window"}`); err != nil {
+	const like = `{"left": "1/s burst 10", "right": "10/10s fixed-window"}`
+	if err := readJSON(r, &want, like); err != nil {
 		fail(w, err)
 		return
 	}

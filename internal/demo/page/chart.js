@@ -78,17 +78,18 @@ export class Chart {
   }
 
   // The level of a bucket that fills is a line, at inflow of its capacity in each
-  // millisecond, which falls when requests are allowed. Others go in steps.
+  // millisecond, which falls when requests are allowed. Others go in steps. A point that
+  // is held has the level of the point before it.
   #drawLevel({ g, split, x }, { points, inflow, edges }) {
     const y = (level) => split - level * (split - 8);
     const path = new Path2D();
     path.moveTo(x(points[0].at), y(points[0].level));
     for (let i = 1; i < points.length; i++) {
       const [a, b] = [points[i - 1], points[i]];
-      const filled = Math.min(1, a.level + inflow * (b.at - a.at));
+      const filled = b.held ? a.level : Math.min(1, a.level + inflow * (b.at - a.at));
       const edge = edges && b.level > a.level ? Math.floor(b.at / edges) * edges : b.at;
       const at = Math.max(a.at, edge);
-      path.lineTo(x(at), y(filled > b.level || !inflow ? filled : b.level));
+      path.lineTo(x(at), y(inflow ? Math.max(filled, b.level) : a.level));
       path.lineTo(x(at), y(b.level));
       path.lineTo(x(b.at), y(b.level));
     }
@@ -182,7 +183,7 @@ export class Chart {
       g.font = `${weight} 11px ${this.#font}`;
       g.textAlign = align;
       g.lineJoin = "round";
-      g.lineWidth = 4;
+      g.lineWidth = 3;
       g.strokeStyle = this.#colours.sunk;
       g.strokeText(text, x, y);
       g.fillStyle = colour;

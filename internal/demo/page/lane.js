@@ -133,11 +133,16 @@ export class Lane {
     if (this.#part.timeline.ariaLabel !== label) this.#part.timeline.ariaLabel = label;
   }
 
-  // points are the levels that were seen, and the present one.
+  // points are the levels that were seen, and the present one. Before the first, the
+  // level is taken to have been what it was just before the requests that came with it.
   #points(now, level) {
-    const points = this.state.bins.filter((b) => b.at > 0 && b.at < now);
-    const first = points[0] ?? { at: now, level };
-    return [{ at: now - 2 * span, level: first.level }, ...points, { at: now, level }];
+    const seen = this.state.bins.filter((b) => b.at > 0 && b.at < now);
+    const first = seen[0] ?? { start: now, at: now, allowed: 0, level };
+    const before = Math.min(1, first.level + first.allowed / this.state.capacity);
+    return [
+      { at: now - 2 * span, level: before }, { at: first.start, level: before, held: true },
+      ...seen, { at: now, level },
+    ];
   }
 
   // edges is the period of the fixed windows, or 0.

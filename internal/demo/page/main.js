@@ -112,7 +112,9 @@ async function follow() {
 async function copyLink() {
   const [left, right] = limits();
   const link = linkOf({ left, right, burst: $("burst").value, rate: $("rate").value });
-  if (!await copyText(link, $("copy-link"))) location.hash = new URL(link).hash; // to copy by hand
+  if (await copyText(link, $("copy-link"))) return;
+  history.replaceState(null, "", link); // where a person can copy it
+  $("copy-link").textContent = "See the address";
 }
 
 // reveal scrolls the lanes into view above the tour, and no further than that takes.
@@ -143,8 +145,14 @@ function wire() {
   const attempt = (action) => () => traffic.attempt(action);
   const one = attempt(() => traffic.one());
   const burst = attempt(() => traffic.burst());
-  const stream = attempt(() => traffic.toggleStream());
-  const edge = attempt(() => traffic.acrossTheEdge());
+  const stream = attempt(() => {
+    player.stop(); // whose stream it may be
+    return traffic.toggleStream();
+  });
+  const edge = attempt(() => {
+    player.stop();
+    return traffic.acrossTheEdge();
+  });
   const afresh = attempt(reset);
   $("one").addEventListener("click", one);
   $("edge").addEventListener("click", edge);
@@ -181,8 +189,11 @@ function onSubmit(form, action) {
 // wireFolds opens the folds on a wide screen, where both lanes open and close theirs
 // together, so that their boxes stay in line.
 function wireFolds() {
-  for (const fold of document.querySelectorAll(".fold")) {
-    fold.open = wide.matches;
+  const folds = document.querySelectorAll(".fold");
+  const unfold = () => folds.forEach((fold) => (fold.open = wide.matches));
+  unfold();
+  wide.addEventListener("change", unfold);
+  for (const fold of folds) {
     fold.addEventListener("toggle", () => {
       if (!wide.matches) return;
       const twins = document.querySelectorAll(`[data-fold=${fold.dataset.fold}]`);

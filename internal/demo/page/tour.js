@@ -88,7 +88,7 @@ export class Tour {
       if (this.#at === at) $("tour-see").textContent = text;
     };
     const { left, right, script } = steps[at];
-    tell("…");
+    tell("");
     this.#page.stop();
     $("tour-again").disabled = true;
     try {
