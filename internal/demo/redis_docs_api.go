@@ -138,7 +138,7 @@ func readForm(r *http.Request) (url.Values, error) {
 			Want: "none; numbers are sent in the body"}
 	}
 	if r.ContentLength == 0 {
-		return nil, nil
+		return url.Values{}, nil
 	}
 	if err := wantType(r, formType, jsonType); err != nil {
 		return nil, err

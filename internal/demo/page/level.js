@@ -40,7 +40,7 @@ export function nextText(lane, elapsed) {
 export function boundText({ capacity, refill, settings }) {
   if (!refill) return `the limit is ${thousands(capacity)} in ${settings.period}`;
   const [held, arriving] = [thousands(capacity), thousands(refill)];
-  return `${held} at once and ${arriving} that arrive in ${settings.period}`;
+  return `${held} at once, then ${arriving} in ${settings.period}`;
 }
 
 export function seconds(ms) {
