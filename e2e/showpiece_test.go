@@ -265,7 +265,7 @@ func TestEndpointsAreNamed(t *testing.T) {
 	t.Parallel()
 	url := serve(t, headgate.NewMemory(0))
 	p := open(t, url)
-	text := p.text(".help")
+	text := strings.Join(strings.Fields(p.text(".help")), " ")
 	for _, want := range []string{"curl -X POST " + url + "/test", url + "/config", "POST /config makes the left lane a stepped bucket"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
