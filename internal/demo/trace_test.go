@@ -2,7 +2,9 @@ package demo
 
 import (
 	"math"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,6 +90,38 @@ func TestNamesOfFields(t *testing.T) {
 	const want = "RateLimit RateLimit-Policy Retry-After X-RateLimit-Limit X-RateLimit-Remaining X-RateLimit-Reset"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("%s; want %s", got, want)
+	}
+}
+
+// While requests are decided, limits change and lanes are reset, the counts stay those of one
+// traffic: no lane has more than was sent, and a reset is the end of what was before it.
+func TestResetsWhileRequestsAreDecided(t *testing.T) {
+	d := newDemo(t, headgate.NewMemory(0))
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for n := range 30 {
+				switch i {
+				case 0:
+					ask(d, "POST", "/api/limits", jsonType, `{"left":"`+strconv.Itoa(n+1)+`/s","right":"5/s"}`)
+				case 1:
+					ask(d, "POST", "/config", form, "capacity="+strconv.Itoa(n+1))
+				default:
+					read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":20}`))
+				}
+			}
+		})
+	}
+	all.Wait()
+	s := read[state](t, ask(d, "GET", "/api/state", "", ""))
+	for _, l := range s.Lanes {
+		if n := l.Allowed + l.Denied; n > 2*30*20 {
+			t.Errorf("%s: %d of %d requests", l.Name, n, 2*30*20)
+		}
+	}
+	s = read[state](t, ask(d, "POST", "/api/limits", jsonType, `{"left":"3/h","right":"5/h sliding-log"}`))
+	if l := s.Lanes[0]; l.Limit != "3/h" || l.Allowed+l.Denied != 0 || l.Remaining != 3 {
+		t.Errorf("after the last reset %+v", l)
 	}
 }
 

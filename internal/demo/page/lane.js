@@ -108,8 +108,9 @@ export class Lane {
 
   // active is whether the picture changes while nothing is sent.
   active(now) {
-    const last = this.state.bins.findLast((b) => b.allowed + b.denied > 0 || b.level < 1);
-    return this.#chart.busy || (last !== undefined && last.start > now - span - 500);
+    const last = this.state.bins.findLast((b) => b.allowed + b.denied > 0);
+    const rest = this.state.at + this.state.reset - now;
+    return this.#chart.busy || last?.start > now - span - 500 || (rest > 0 && rest < 60_000);
   }
 
   // draw shows the lane as it is at now, by the clock of the store, and what was

@@ -32,12 +32,11 @@ function show(state, own) {
   $("store").textContent = state.store;
   state.lanes.forEach((s, i) => lanes[i].update(s));
   dirty = true;
-  if (own) return;
-  for (const [i, limit] of limits().entries()) {
-    if (before[i] !== limit) {
-      traffic.tell(`The ${lanes[i].name} limit was changed elsewhere to ${limit}`, 6000);
-    }
-  }
+  const changed = lanes.filter((l, i) => l.state.limit !== before[i]);
+  if (own || changed.length === 0) return;
+  const [{ name, state: { limit } }] = changed;
+  const one = `The ${name} limit was changed elsewhere to ${limit}`;
+  traffic.tell(changed.length === 1 ? one : "Both limits were changed elsewhere", 6000);
 }
 
 function limits() {

@@ -66,12 +66,18 @@ export class Session {
   }
 
   reset() {
-    return this.#change((this.#resetting = api.reset()));
+    return this.#inOrder(api.reset);
   }
 
   // begin sets both limits, and resets both lanes.
   begin(left, right) {
-    return this.#change((this.#resetting = api.setLimits(left, right)));
+    return this.#inOrder(() => api.setLimits(left, right));
+  }
+
+  // inOrder asks after the reset before it, so that the last one decides.
+  #inOrder(ask) {
+    this.#resetting = this.#resetting.catch(() => {}).then(ask);
+    return this.#change(this.#resetting);
   }
 
   async first() {
