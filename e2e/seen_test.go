@@ -77,12 +77,16 @@ func TestLevelBetweenAnswers(t *testing.T) {
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
-	for name, texts := range map[string][2]string{
-		"fast":    {"1/s burst 10", "10/10s fixed-window"},
-		"edge":    {"10/5s fixed-window", "10/5s sliding-log"},
-		"refill":  {"10/2s burst 20 stepped", "10/2s burst 20"},
-		"sliding": {"20/5s sliding-window", "20/5s sliding-log"},
+	for _, c := range []struct {
+		name  string
+		texts [2]string
+	}{
+		{"fast", [2]string{"1/s burst 10", "10/10s fixed-window"}},
+		{"refill", [2]string{"10/2s burst 20 stepped", "10/2s burst 20"}},
+		{"edge", [2]string{"10/5s fixed-window", "10/5s sliding-log"}},
+		{"sliding", [2]string{"20/5s sliding-window", "20/5s sliding-log"}},
 	} {
+		name, texts := c.name, c.texts
 		p.click("[data-example=" + name + "]")
 		for i, lane := range []string{"left", "right"} {
 			p.until(name+" on the "+lane, `document.querySelector(`+quoted(part(lane, "text"))+`).textContent === `+quoted(texts[i]))
