@@ -68,7 +68,9 @@ func logFile(log replay.Log) *os.File {
 }
 
 // build reads the logs, and returns what the page shows.
-func (f *reportFlag) build(ctx context.Context, r *reporting, b *report.Build) (*report.Data, error) {
+func (f *reportFlag) build(
+	ctx context.Context, r *reporting, b *report.Build,
+) (*report.Data, error) {
 	b.Kind, b.Command, b.Made = r.verb, commandLine(f.args), time.Now().UTC().Truncate(time.Second)
 	b.Size.Searching = func() { r.bar.then.Store(r.verb + ": search") }
 	before := int64(0)

@@ -90,7 +90,8 @@ func checkOld(cmd *cobra.Command, name string, info os.FileInfo, logs []replay.L
 	head := make([]byte, len("<!doctype html"))
 	n, err := io.ReadFull(old, head)
 	if n > 0 && !bytes.EqualFold(head, []byte("<!doctype html")) {
-		return usagef(cmd, "--report %s exists and is not a page; want another file, such as report.html", name)
+		return usagef(cmd,
+			"--report %s exists and is not a page; want another file, such as report.html", name)
 	}
 	if n == 0 && err != io.EOF { //nolint:errorlint // ReadFull returns io.EOF itself
 		return reportError(name, err)

@@ -95,6 +95,7 @@ func TestReportRules(t *testing.T) {
 	limits := []string{
 		"10/m", "1252/h burst 7", "1.5/s", "5/15m fixed-window", "60/90m sliding-window", "60/m sliding-log",
 		"10/m burst 25 stepped", "a.B-c_9=7/1500ms stepped", long + "=1/250us",
+		"true=5/m", "Null=5/m", "FALSE=5/m", "yes=5/m", "off=5/m", "n=5/m",
 	}
 	for _, by := range []string{"ip", "path", "method", "ip,path", "method,ip", "header:user-agent", "header:User-Agent,path", "all"} {
 		args := []string{"replay", "--by", by}

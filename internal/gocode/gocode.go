@@ -55,7 +55,10 @@ func duration(d time.Duration) string {
 	for _, u := range []struct {
 		unit time.Duration
 		name string
-	}{{time.Hour, "time.Hour"}, {time.Minute, "time.Minute"}, {time.Second, "time.Second"}, {time.Millisecond, "time.Millisecond"}} {
+	}{
+		{time.Hour, "time.Hour"}, {time.Minute, "time.Minute"},
+		{time.Second, "time.Second"}, {time.Millisecond, "time.Millisecond"},
+	} {
 		switch {
 		case d == u.unit:
 			return u.name

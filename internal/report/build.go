@@ -89,7 +89,9 @@ func (b *Build) size(ctx context.Context, d *Data) error {
 // rates returns the token buckets among limits, one for each rate.
 func rates(limits []headgate.Limit) (rates []headgate.Limit) {
 	for _, l := range limits {
-		same := func(o headgate.Limit) bool { return o.Refill() == l.Refill() && o.Period() == l.Period() }
+		same := func(o headgate.Limit) bool {
+			return o.Refill() == l.Refill() && o.Period() == l.Period()
+		}
 		if l.Algorithm() == headgate.AlgorithmTokenBucket && !slices.ContainsFunc(rates, same) {
 			rates = append(rates, l.Named(""))
 		}
@@ -126,5 +128,6 @@ func sameLogs(first, second *replay.Traffic) error {
 			break
 		}
 	}
-	return fmt.Errorf("%s: changed while it was read twice for the report; run the command again", what)
+	return fmt.Errorf("%s: changed while it was read twice for the report; "+
+		"run the command again", what)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,11 +26,17 @@ func newLimit(name string, l headgate.Limit, by replay.By, now time.Time) (Limit
 	if err != nil {
 		return Limit{}, fmt.Errorf("limit %s: %w", l, err)
 	}
-	return Limit{Name: name, Limit: l.String(), Go: code, YAML: yaml(rule, bare, by), Headers: headers}, nil
+	return Limit{
+		Name: name, Limit: l.String(), Go: code, YAML: yaml(rule, bare, by), Headers: headers,
+	}, nil
 }
 
 // yaml returns a file of rules with one rule, that has the limit l for the keys that by makes.
 func yaml(rule string, l headgate.Limit, by replay.By) string {
+	switch strings.ToLower(rule) {
+	case "true", "false", "null": // which are no text in YAML
+		rule = strconv.Quote(rule)
+	}
 	text := "rules:\n  - name: " + rule + "\n"
 	switch key := by.String(); {
 	case key == "all":
@@ -69,7 +75,8 @@ func responses(l headgate.Limit, now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return response(http.StatusOK, now, first) + "\n" + response(http.StatusTooManyRequests, now, denied), nil
+	return response(http.StatusOK, now, first) + "\n" +
+		response(http.StatusTooManyRequests, now, denied), nil
 }
 
 func response(status int, now time.Time, d headgate.Decision) string {
@@ -77,7 +84,7 @@ func response(status int, now time.Time, d headgate.Decision) string {
 	h := http.Header{}
 	httplimit.AllFields.Write(h, now, d)
 	for _, name := range fields {
-		for _, value := range slices.Clone(h.Values(name)) {
+		for _, value := range h.Values(name) {
 			text += name + ": " + value + "\n"
 		}
 	}
