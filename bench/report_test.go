@@ -59,6 +59,11 @@ func TestBudgetsAreMeasured(t *testing.T) {
 			add(servicePart, l.Name, l.callers, []Entry{{Name: e.name}})
 		}
 	}
+	for _, l := range p.consoleLoads() {
+		for _, w := range watchedField() {
+			add(servicePart, l.Name, l.callers, []Entry{{Name: w.name}})
+		}
+	}
 	add(replayPart, count(p.replayLines)+" lines", []int{0}, []Entry{{Name: headgateName}})
 	for _, b := range budgets {
 		than := b.Of

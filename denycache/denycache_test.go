@@ -515,3 +515,26 @@ func BenchmarkARememberedDenial(b *testing.B) {
 		must(cache.Take(b.Context(), r))
 	}
 }
+
+// What another process has reset is asked again, and nothing else.
+func TestForget(t *testing.T) {
+	store := newDistant(0)
+	cache := must(New(store, 0))
+	hour, day := headgate.FixedWindow(1, time.Hour), headgate.FixedWindow(1, 24*time.Hour)
+	for _, l := range []headgate.Limit{hour, hour, day, day} {
+		take(t, cache, headgate.Request{Key: "k", Limit: l, Cost: 1})
+	}
+	for _, l := range []headgate.Limit{hour, day} {
+		if err := store.Reset(t.Context(), "k", l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cache.Forget("k", hour)
+	cache.Forget("other", day)
+	if d := take(t, cache, headgate.Request{Key: "k", Limit: hour, Cost: 1}); !d.Allowed() {
+		t.Errorf("the denial was not forgotten: %+v", d)
+	}
+	if d := take(t, cache, headgate.Request{Key: "k", Limit: day, Cost: 1}); d.Allowed() {
+		t.Errorf("another denial was forgotten: %+v", d)
+	}
+}

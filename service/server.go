@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/headgate/headgate/observe"
 	"github.com/headgate/headgate/service/internal/certs"
 	"github.com/headgate/headgate/service/internal/config"
+	"github.com/headgate/headgate/service/internal/console"
 	"github.com/headgate/headgate/service/internal/environment"
 	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/forwardauth"
@@ -22,6 +25,7 @@ import (
 	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/proxy"
 	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/headgate/headgate/service/internal/sample"
 	"github.com/headgate/headgate/service/internal/watch"
 )
 
@@ -48,6 +52,8 @@ type server struct {
 	overrides    *overrides.Table
 	api          *httpapi.Handler
 	auth         http.Handler
+	console      *console.Handler // nil: off
+	sample       *sample.Sample   // for the console
 	trusted      atomic.Pointer[func(*http.Request) netip.Addr]
 	forwarded    atomic.Bool // an X-Forwarded-For without effect has been logged
 	listeners    []listener
@@ -99,6 +105,7 @@ func (s *server) build() (err error) {
 	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
 		Overrides: s.overrides, Observe: s.decided,
 	})
+	s.overrides.Follow(s.switchModes, s.forgetDenials)
 	s.api, err = httpapi.New(httpapi.Options{
 		Store: s.native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
 		Observe: s.decided,
@@ -115,6 +122,9 @@ func (s *server) build() (err error) {
 	}
 	s.buildEnvoy()
 	s.registerStore()
+	if err := s.buildConsole(); err != nil {
+		return err
+	}
 	s.watcher = s.newWatcher()
 	if s.env != nil && s.env.ForceStart {
 		s.health.set(waitsForConfig, false)
@@ -149,6 +159,35 @@ func (s *server) openOverrides() *overrides.Table {
 	return t
 }
 
+// switchModes gives rules other modes than the files.
+func (s *server) switchModes(modes map[string]rules.Mode) {
+	s.engine.Switch(modes)
+	s.metrics.UseModes(s.engine.Rules())
+	list := make([]string, 0, len(modes))
+	for rule, mode := range modes {
+		list = append(list, rule+"="+mode.String())
+	}
+	slices.Sort(list)
+	s.log.Info("rules have other modes than in the file", "modes", list)
+}
+
+// forgetDenials drops what is remembered of a key that an instance has reset.
+func (s *server) forgetDenials(r overrides.Reset) {
+	if strings.Contains(r.Rule, "/") { // of Envoy's dialect
+		for _, slot := range s.limiter.Slots(r.Rule, r.Key) {
+			s.limiter.Forget(slot)
+		}
+		return
+	}
+	terms, err := s.engine.Terms(r.Rule, r.Key)
+	if err != nil || s.stores.denials == nil {
+		return
+	}
+	for _, l := range terms.StateLimits() {
+		s.stores.denials.Forget(r.Key, l)
+	}
+}
+
 // observe measures the calls of all stores.
 func (s *server) observe() (err error) {
 	observers := []observe.Observer{{Called: s.called}}
@@ -174,6 +213,10 @@ func (s *server) observe() (err error) {
 // decided counts and, for a fraction of all, logs what a rule decided.
 func (s *server) decided(e rules.Event) {
 	s.metrics.Decided(e)
+	if s.console != nil {
+		s.console.Decided(e)
+		s.sample.Add(e)
+	}
 	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
 		return
 	}

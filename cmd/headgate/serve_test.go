@@ -308,6 +308,9 @@ func TestServeAsRatelimit(t *testing.T) {
 	if code, body := s.get("http", "/healthcheck"); code != 500 || !strings.Contains(body, "not loaded") {
 		t.Errorf("without a configuration: %d %s", code, body)
 	}
+	eventually(t, "the missing directory is logged", func() bool {
+		return strings.Contains(s.logged(), "no such file")
+	})
 	if n := strings.Count(s.logged(), "no such file"); n != 1 {
 		t.Errorf("the missing directory is logged %d times:\n%s", n, s.logged())
 	}

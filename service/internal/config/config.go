@@ -29,6 +29,7 @@ type Config struct {
 	Domains        []*envoy.Domain // in the dialect of envoyproxy/ratelimit
 
 	Warnings []string // what is accepted and likely wrong, with file and line
+	Places   []Place  // of Rules
 	Hash     string   // of the files' contents
 	Files    []string
 
@@ -78,11 +79,7 @@ type Options struct {
 // Load reads the files at paths, each a file or a directory, and those of o.Runtime. The error
 // joins all faults, one a line. Nobody reads the Config of a Load that failed.
 func Load(paths []string, o Options) (*Config, error) {
-	found, err := find(paths, o.Runtime)
-	if err != nil {
-		return nil, err
-	}
-	files, err := read(found)
+	files, err := readAll(paths, o)
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +114,9 @@ func parse(files []file, o Options) (*Config, error) {
 		return nil, errors.Join(l.faults...)
 	}
 	l.warn()
+	for _, o := range l.rules {
+		l.config.Places = append(l.config.Places, Place{o.file, o.line})
+	}
 	return l.config, nil
 }
 

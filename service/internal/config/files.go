@@ -149,6 +149,15 @@ func unique(names []string) []string {
 	})
 }
 
+// readAll reads the files at paths and in o.Runtime.
+func readAll(paths []string, o Options) ([]file, error) {
+	names, err := find(paths, o.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	return read(names)
+}
+
 func read(names []string) ([]file, error) {
 	var faults []error
 	files := make([]file, 0, len(names))
@@ -182,14 +191,11 @@ func hash(files []file) string {
 // Hash returns the hash of the files at paths and in o.Runtime. If they cannot be read, it is the
 // hash of the error.
 func Hash(paths []string, o Options) string {
-	names, err := find(paths, o.Runtime)
-	if err == nil {
-		var files []file
-		if files, err = read(names); err == nil {
-			return hash(files)
-		}
+	files, err := readAll(paths, o)
+	if err != nil {
+		return hash([]file{{"error", []byte(err.Error())}})
 	}
-	return hash([]file{{"error", []byte(err.Error())}})
+	return hash(files)
 }
 
 // Directories returns the directories in which a change may be a change of the files.

@@ -100,3 +100,15 @@ func (m *Metrics) Use(list []rules.Rule) {
 		}
 	}
 }
+
+// UseModes shows which rules are in another mode than in the file.
+func (m *Metrics) UseModes(list []rules.InForce) {
+	m.switched.Reset()
+	for _, r := range list {
+		switched := 0.0
+		if r.Mode != r.FileMode {
+			switched = 1
+		}
+		m.switched.WithLabelValues(r.Name).Set(switched)
+	}
+}

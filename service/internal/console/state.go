@@ -1,0 +1,143 @@
+package console
+
+import (
+	"cmp"
+	"slices"
+)
+
+// The bounds of a state.
+const (
+	shownRules     = 200
+	shownKeys      = 20 // of a rule
+	shownInstances = 100
+)
+
+// state is what moves, for viewers.
+type state struct {
+	At            int64       `json:"at"`              // milliseconds since 1970
+	Watching      int         `json:"watching"`        // viewers of the fleet
+	Alone         string      `json:"alone,omitempty"` // why the other instances are not known
+	Instances     []instance  `json:"instances"`       // this one first
+	MoreInstances int         `json:"more_instances"`  // than are listed
+	Store         storeStatus `json:"store"`
+	Rules         []ruleState `json:"rules"` // those with most decisions in the history first
+	MoreRules     int         `json:"more_rules"`
+}
+
+// storeStatus is the state of the store as this instance sees it, and the times of all instances.
+type storeStatus struct {
+	Kind  string `json:"kind"` // redis or memory
+	Name  string `json:"name"`
+	State string `json:"state"` // up, slow or down
+	P50   *int64 `json:"p50_us"`
+	P99   *int64 `json:"p99_us"`
+}
+
+// ruleState is a rule, and what the fleet decides by it for each second.
+type ruleState struct {
+	rule
+
+	place int // in the files
+
+	Allowed      float64     `json:"allowed"`
+	Denied       float64     `json:"denied"`
+	ShadowDenied float64     `json:"shadow_denied"`
+	Failed       float64     `json:"error"`
+	Degraded     float64     `json:"degraded"`
+	DeniedKeys   []deniedKey `json:"denied_keys"`
+}
+
+// merger makes a state of snapshots.
+type merger struct {
+	state state
+	rules map[string]*ruleState
+	rates map[string]rates
+	calls []uint64
+}
+
+// merge makes the state of own and the snapshots of other instances. past holds the decisions of
+// each rule in the history.
+func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint64) *state {
+	m := merger{
+		rules: map[string]*ruleState{}, rates: map[string]rates{}, calls: make([]uint64, len(own.Calls)),
+	}
+	for i, r := range l.first(shownRules) {
+		m.rules[r.Name] = &ruleState{rule: r, place: i}
+	}
+	m.add(own)
+	m.state.Instances[0].Self = true
+	for _, snap := range others {
+		m.add(snap)
+	}
+	for _, name := range most(past, shownRules) {
+		m.show(l.find(name))
+	}
+	s := &m.state
+	s.At, s.MoreRules = own.Instance.At, l.size()
+	s.Store.P50, s.Store.P99 = percentile(m.calls, .5), percentile(m.calls, .99)
+	for name, r := range m.rules {
+		r.set(m.rates[name])
+		s.Rules = append(s.Rules, *r)
+		if !l.has(name) {
+			s.MoreRules++
+		}
+	}
+	s.order(past)
+	s.MoreRules -= len(s.Rules)
+	return s
+}
+
+// show adds a rule that is not one of the first, if it is not there yet.
+func (m *merger) show(r rule) {
+	if m.rules[r.Name] == nil {
+		m.rules[r.Name] = &ruleState{rule: r, place: shownRules}
+	}
+}
+
+// add adds what an instance has counted.
+func (m *merger) add(snap *snapshot) {
+	seen := snap.Instance
+	seen.Self = false
+	m.state.Instances = append(m.state.Instances, seen)
+	m.state.Watching += snap.Viewers
+	for i := range min(len(m.calls), len(snap.Calls)) {
+		m.calls[i] += snap.Calls[i]
+	}
+	for _, r := range snap.Rules {
+		m.show(r)
+	}
+	for name, of := range snap.Rates {
+		sum := m.rates[name]
+		sum.add(of)
+		m.rates[name] = sum
+	}
+	for name, keys := range snap.Denied {
+		if r := m.rules[name]; r != nil {
+			r.DeniedKeys = append(r.DeniedKeys, keys...)
+		}
+	}
+}
+
+func (r *ruleState) set(of rates) {
+	r.Allowed, r.Denied, r.ShadowDenied = tenth(of[allowed]), tenth(of[denied]), tenth(of[shadowDenied])
+	r.Failed, r.Degraded = tenth(of[failed]), tenth(of[degraded])
+}
+
+// order sorts rules and instances, and keeps those that are shown.
+func (s *state) order(past map[string]uint64) {
+	slices.SortFunc(s.Rules, func(a, b ruleState) int {
+		return cmp.Or(cmp.Compare(past[b.Name], past[a.Name]), cmp.Compare(a.place, b.place),
+			cmp.Compare(a.Name, b.Name))
+	})
+	s.Rules = s.Rules[:min(len(s.Rules), shownRules)]
+	for i := range s.Rules {
+		keys := mostDenied(s.Rules[i].DeniedKeys, shownKeys)
+		for j := range keys {
+			keys[j].Rate = tenth(keys[j].Rate)
+		}
+		s.Rules[i].DeniedKeys = append([]deniedKey{}, keys...) // a list, and not null
+	}
+	slices.SortFunc(s.Instances[1:], func(a, b instance) int { return cmp.Compare(a.Name, b.Name) })
+	s.MoreInstances = max(0, len(s.Instances)-shownInstances)
+	s.Instances = s.Instances[:min(len(s.Instances), shownInstances)]
+}
