@@ -307,7 +307,7 @@ func TestRefused(t *testing.T) {
 
 // TestKeysAreAnyText: spaces, slashes, HTML and other scripts reach the store as they are.
 func TestKeysAreAnyText(t *testing.T) {
-	both(t, func(t *testing.T, f *instance) {
+	both(t, func(_ *testing.T, f *instance) {
 		for _, key := range []string{
 			"a b", "a/../b", "<script>alert(1)</script>", "Ключ 鍵 🔑", `"'\`, "@reset x", "a\nb", "%2F", "", "*",
 		} {

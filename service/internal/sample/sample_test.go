@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -237,5 +238,28 @@ func TestNotSampledAllocatesNothing(t *testing.T) {
 	}
 	if n := len((*s.rules.Load())["api"].entries); n != 1 {
 		t.Errorf("it was sampled: there are %d entries", n)
+	}
+}
+
+// TestConcurrent: decisions, looks and sweeps at the same time; it is for the race detector, and no
+// decision of a sampled key is lost.
+func TestConcurrent(t *testing.T) {
+	s := New()
+	var all sync.WaitGroup
+	for g := range 4 {
+		all.Go(func() {
+			for i := range 2000 {
+				s.Add(event(fmt.Sprint(g, " ", i%50), 1, rules.Allowed))
+				s.Add(rules.Event{Rule: &rules.Rule{Name: fmt.Sprint("r", i%20)}, Key: "k", Cost: 1})
+				if i%500 == 0 {
+					_, _ = s.Recent("api", 100)
+					s.sweep(time.Now())
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := len(recentOf(t, s, "api").Requests); n != 8000 {
+		t.Errorf("%d requests, want 8000", n)
 	}
 }
