@@ -107,6 +107,10 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	return err
 }
 
+// Forget drops the remembered denials of key under l. It is for a program that learns that another
+// process has reset the key.
+func (s *Store) Forget(key string, l headgate.Limit) { s.forget(identity{key, l}) }
+
 // remembers reports whether denials of r are remembered.
 func remembers(r *headgate.Request) bool {
 	return r.Cost > 0 && r.Cost <= r.Limit.Capacity() && r.MaxWait == 0 && r.At.IsZero() &&

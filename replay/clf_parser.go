@@ -27,12 +27,15 @@ func (p *clfParser) parse(line []byte, e *entry) string {
 	p.seen = true
 	e.at = at
 	e.host, e.addr = client(line[:from])
-	if !p.request && len(p.headers) == 0 {
+	if !p.request && !p.status && len(p.headers) == 0 {
 		return ""
 	}
 	request, rest := requestField(line[to:])
 	if p.request {
 		e.method, e.target = requestLine(request)
+	}
+	if p.status && beginsStatus(rest) {
+		e.status, _ = word(rest[1:])
 	}
 	if len(p.headers) > 0 && p.format != Common {
 		p.readHeaders(rest, e)
@@ -144,7 +147,11 @@ func beginsStatus(b []byte) bool {
 	if len(status) == 1 {
 		return status[0] == '-'
 	}
-	return len(status) == 3 && isDigit(status[0]) && isDigit(status[1]) && isDigit(status[2])
+	return isStatus(status)
+}
+
+func isStatus(b []byte) bool {
+	return len(b) == 3 && isDigit(b[0]) && isDigit(b[1]) && isDigit(b[2])
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -13,6 +13,7 @@ type entry struct {
 	addr    []byte
 	method  []byte
 	target  []byte // of the request: path and query
+	status  []byte // of the response
 	host    []byte
 	headers [][]byte // in the order of wanted.headers
 }
@@ -24,7 +25,8 @@ func (e *entry) clear() {
 
 // wanted are the fields that a parser must find, in addition to the time.
 type wanted struct {
-	request bool     // method or target
+	request bool // method or target
+	status  bool
 	headers []string // canonical by headerName
 }
 

@@ -11,11 +11,13 @@ const (
 	fieldTarget
 	fieldLine // "GET /path HTTP/1.1"
 	fieldHost
-	fieldRequest // an object about the request, whose members are named as at the top
-	fieldClient  // an object about the client
-	fieldURL     // an object about the URL
-	fieldHeaders // an object of request headers
-	fieldAgent   // an object about the user agent
+	fieldStatus
+	fieldRequest  // an object about the request, whose members are named as at the top
+	fieldResponse // an object about the response
+	fieldClient   // an object about the client
+	fieldURL      // an object about the URL
+	fieldHeaders  // an object of request headers
+	fieldAgent    // an object about the user agent
 )
 
 // place is the object that a member belongs to.
@@ -24,6 +26,7 @@ type place uint8
 const (
 	atTop place = iota
 	inClient
+	inResponse
 	inURL
 	inHeaders
 	inAgent
@@ -37,6 +40,8 @@ func named(name []byte, in place) (f field, rank uint8) {
 	switch in {
 	case inClient:
 		return namedInClient(name)
+	case inResponse:
+		return namedInResponse(name)
 	case inURL:
 		return namedInURL(name)
 	case inHeaders, inAgent:
@@ -84,6 +89,14 @@ func namedRequest(name []byte) (f field, rank uint8) {
 		return fieldHost, 2
 	case "request", "req", "httprequest", "http":
 		return fieldRequest, 5
+	case "status", "statuscode", "responsestatus", "responsestatuscode", "responsecode",
+		"httpstatus", "httpstatuscode", "httpresponsestatuscode", "edgeresponsestatus",
+		"downstreamstatus", "scstatus":
+		return fieldStatus, 0
+	case "originstatus", "upstreamstatus", "originresponsestatus", "code":
+		return fieldStatus, 1
+	case "response", "res":
+		return fieldResponse, 0
 	case "headers", "header", "requestheaders", "reqheaders":
 		return fieldHeaders, 0
 	case "useragent":
@@ -96,6 +109,14 @@ func namedInClient(name []byte) (f field, rank uint8) {
 	switch string(name) {
 	case "ip", "address", "addr", "host", "remoteaddress":
 		return fieldAddr, 0
+	}
+	return noField, 0
+}
+
+func namedInResponse(name []byte) (f field, rank uint8) {
+	switch string(name) {
+	case "status", "statuscode":
+		return fieldStatus, 0
 	}
 	return noField, 0
 }

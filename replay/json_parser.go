@@ -121,6 +121,9 @@ func (p *jsonParser) next(in place) (m meaning, ok bool) {
 func (p *jsonParser) meaning(name []byte, in place) meaning {
 	m := nothing
 	m.field, m.rank = named(name, in)
+	if !p.status && (m.field == fieldStatus || m.field == fieldResponse) {
+		m = nothing
+	}
 	if len(p.headers) > 0 {
 		m.header = p.header(name, in)
 	}
@@ -167,6 +170,8 @@ func (p *jsonParser) descend(f field, in place) (place, bool) {
 		return atTop, true
 	case f == fieldClient:
 		return inClient, true
+	case f == fieldResponse:
+		return inResponse, true
 	case f == fieldURL:
 		return inURL, true
 	case f == fieldHeaders && len(p.headers) > 0:
@@ -252,6 +257,10 @@ func (p *jsonParser) set(m meaning, v []byte) {
 	case fieldHost:
 		if p.better(fieldHost, m.rank) {
 			p.e.host = v
+		}
+	case fieldStatus:
+		if isStatus(v) && p.better(fieldStatus, m.rank) {
+			p.e.status = v
 		}
 	}
 }

@@ -3,9 +3,10 @@ package replay
 // record is one request between the log and the limiter. It holds only what the decision needs,
 // because a reorder may hold many.
 type record struct {
-	at   int64 // microseconds since the Unix epoch
-	line int64 // in its log; decides between records of the same time
-	key  uint32
+	at     int64 // microseconds since the Unix epoch
+	line   int64 // in its log; decides between records of the same time
+	key    uint32
+	facets uint32 // as facets.of numbers them, if a Detail is wanted
 }
 
 func (r record) before(o record) bool {

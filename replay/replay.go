@@ -53,6 +53,10 @@ type Config struct {
 	// DefaultTop; a negative value lists none.
 	Top int
 
+	// Detail makes the report contain a Detail. That takes 1 to 4 bytes of memory for a request,
+	// up to 256 MiB; what exceeds that goes to a temporary file.
+	Detail bool
+
 	// Progress, if not nil, is called from time to time with the number of bytes read from
 	// all logs so far; of a compressed log, of compressed bytes.
 	Progress func(bytes int64)
@@ -74,23 +78,41 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
-	names := newNames()
-	tally := newTally(c.Limits, names)
-	sources, err := read(ctx, c, names, logs, func(r record) error { return tally.add(ctx, r) })
+	tally := newTally(c.Limits, newNames())
+	to := sink{names: tally.names, use: func(r record) error { return tally.add(ctx, r, 1) }}
+	if c.Detail {
+		tally.detail = newDetailing(len(c.Limits))
+		tally.detail.facets, tally.detail.history = newFacets(), newHistory()
+		to.facets = tally.detail.facets
+		defer tally.detail.history.close()
+	}
+	sources, err := read(ctx, c, to, logs)
 	if err != nil {
 		return nil, err
 	}
-	return tally.report(c, sources)
+	report, err := tally.report(c, sources)
+	if err != nil || !c.Detail {
+		return report, err
+	}
+	report.Detail, err = tally.detailed(ctx, func(ctx context.Context, f *follower) error {
+		return tally.detail.history.walk(ctx, f)
+	})
+	return report, err
 }
 
-// read calls use with each request of logs, in the order of time.
-func read(
-	ctx context.Context, c Config, names *names, logs []Log, use func(record) error,
-) ([]*source, error) {
+// sink is where the requests of logs go.
+type sink struct {
+	names  *names
+	facets *facets // nil unless they are counted
+	use    func(record) error
+}
+
+// read gives each request of logs to a sink, in the order of time.
+func read(ctx context.Context, c Config, to sink, logs []Log) ([]*source, error) {
 	progress := &progress{ended: ctx.Err, report: c.Progress}
 	sources := make([]*source, len(logs))
 	for i, log := range logs {
-		sources[i] = newSource(log, c, names, progress)
+		sources[i] = newSource(log, c, to, progress)
 	}
 	merged, err := newMerge(sources)
 	for err == nil {
@@ -99,7 +121,7 @@ func read(
 		if r, ok, err = merged.next(); !ok {
 			break
 		}
-		err = use(r)
+		err = to.use(r)
 	}
 	return sources, err
 }

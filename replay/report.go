@@ -29,7 +29,8 @@ type Traffic struct {
 type Report struct {
 	Traffic
 
-	Limits []Result `json:"limits"` // in the order of Config.Limits
+	Limits []Result `json:"limits"`           // in the order of Config.Limits
+	Detail *Detail  `json:"detail,omitempty"` // if Config.Detail is set
 }
 
 // File is one of the logs.

@@ -67,7 +67,7 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 		config: c, top: reading.Top, names: newNames(), history: newHistory(), moments: newMoments(),
 	}
 	defer s.history.close()
-	sources, err := read(ctx, reading, s.names, logs, s.add)
+	sources, err := read(ctx, reading, sink{names: s.names, use: s.add}, logs)
 	if err != nil {
 		return nil, err
 	}

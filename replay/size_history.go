@@ -75,7 +75,7 @@ func (h *history) flush() error {
 	h.ats, h.keys = h.ats[:0], h.keys[:0]
 	if h.held+len(r.bytes) > h.maxHeld {
 		if err := h.write(&r); err != nil {
-			return fmt.Errorf("size: keep the requests in a temporary file: %w", err)
+			return fmt.Errorf("replay: keep the requests in a temporary file: %w", err)
 		}
 	}
 	h.held += len(r.bytes)
@@ -239,7 +239,7 @@ func walkRuns(ctx context.Context, readers []*runReader, w walker) (err error) {
 	return nil
 }
 
-func unreadable(err error) error { return fmt.Errorf("size: read the temporary file: %w", err) }
+func unreadable(err error) error { return fmt.Errorf("replay: read the temporary file: %w", err) }
 
 // runReader reads a run.
 type runReader struct {

@@ -26,6 +26,7 @@ type source struct {
 	entry  entry
 	keyer  keyer
 	names  *names
+	facets *facets // nil unless they are counted
 	order  reorder
 	ended  bool
 	skips  map[string]*Skip
@@ -33,16 +34,20 @@ type source struct {
 	binary bool   // a line was not text: any format found is chance
 }
 
-func newSource(log Log, c Config, names *names, p *progress) *source {
+func newSource(log Log, c Config, to sink, p *progress) *source {
 	s := &source{
 		name:   log.Name,
 		lines:  newLines(newStored(counted{log.Reader, p})),
 		wanted: c.By.wanted(),
 		format: c.Format,
 		keyer:  keyer{by: c.By},
-		names:  names,
+		names:  to.names,
+		facets: to.facets,
 		order:  reorder{window: c.Reorder.Microseconds(), max: maxHeld},
 		skips:  map[string]*Skip{},
+	}
+	if s.facets != nil {
+		s.wanted.request, s.wanted.status = true, true
 	}
 	s.entry.headers = make([][]byte, len(s.wanted.headers))
 	return s
@@ -81,7 +86,11 @@ func (s *source) read() error {
 		s.skip(why)
 		return nil
 	}
-	s.order.push(record{s.entry.at, s.lines.number, s.names.id(key)})
+	r := record{at: s.entry.at, line: s.lines.number, key: s.names.id(key)}
+	if s.facets != nil {
+		r.facets = s.facets.of(&s.entry)
+	}
+	s.order.push(r)
 	return nil
 }
 

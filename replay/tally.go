@@ -44,6 +44,7 @@ type tally struct {
 
 	names  *names
 	trials []*trial
+	detail *detailing // nil unless it is wanted
 }
 
 // trial is one of the limits. It has its own store, so that limits with the same name do not
@@ -67,10 +68,10 @@ func newTally(limits []headgate.Limit, n *names) *tally {
 }
 
 // add decides r, which is not earlier than the record before.
-func (t *tally) add(ctx context.Context, r record) error {
+func (t *tally) add(ctx context.Context, r record, cost int64) error {
 	t.count.add(r)
-	q := headgate.Request{Key: t.names.keys[r.key], Cost: 1, At: time.UnixMicro(r.at)}
-	for _, trial := range t.trials {
+	q := headgate.Request{Key: t.names.keys[r.key], Cost: cost, At: time.UnixMicro(r.at)}
+	for i, trial := range t.trials {
 		q.Limit = trial.limit
 		d, err := trial.store.Take(ctx, q)
 		if err != nil {
@@ -79,6 +80,12 @@ func (t *tally) add(ctx context.Context, r record) error {
 		if !d.Allowed() {
 			trial.deny(r.key)
 		}
+		if t.detail != nil {
+			t.detail.denied[i] = !d.Allowed()
+		}
+	}
+	if t.detail != nil {
+		return t.detail.add(r)
 	}
 	return nil
 }
@@ -126,16 +133,8 @@ func (l *trial) result(t *tally, skipped int64, top int) Result {
 		Skipped:  skipped,
 		Top:      []Top{},
 	}
-	var ids []uint32
-	for id, n := range l.denied {
-		if n > 0 {
-			ids = append(ids, uint32(id))
-		}
-	}
+	ids := l.deniedKeys(t.names)
 	r.DeniedKeys = int64(len(ids))
-	slices.SortFunc(ids, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(l.denied[b], l.denied[a]), cmp.Compare(t.names.keys[a], t.names.keys[b]))
-	})
 	for _, id := range ids[:min(top, len(ids))] {
 		r.Top = append(r.Top, Top{
 			Key:      Key(t.names.keys[id]),
@@ -145,4 +144,17 @@ func (l *trial) result(t *tally, skipped int64, top int) Result {
 		})
 	}
 	return r
+}
+
+// deniedKeys returns the keys that were denied, the most denied first, then by name.
+func (l *trial) deniedKeys(names *names) (ids []uint32) {
+	for id, n := range l.denied {
+		if n > 0 {
+			ids = append(ids, uint32(id))
+		}
+	}
+	slices.SortFunc(ids, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(l.denied[b], l.denied[a]), cmp.Compare(names.keys[a], names.keys[b]))
+	})
+	return ids
 }

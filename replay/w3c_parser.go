@@ -31,6 +31,7 @@ const (
 	w3cMethod
 	w3cTarget
 	w3cHost
+	w3cStatus
 )
 
 var w3cFields = map[string]w3cField{
@@ -38,7 +39,8 @@ var w3cFields = map[string]w3cField{
 	"c-ip": w3cAddr, "c-dns": w3cAddr,
 	"cs-method": w3cMethod,
 	"cs-uri":    w3cTarget, "cs-uri-stem": w3cTarget,
-	"cs-host": w3cHost, "cs(host)": w3cHost, "x-host-header": w3cHost,
+	"sc-status": w3cStatus,
+	"cs-host":   w3cHost, "cs(host)": w3cHost, "x-host-header": w3cHost,
 }
 
 func (p *w3cParser) known() bool { return p.columns != nil }
@@ -94,6 +96,8 @@ func (p *w3cParser) set(c column, v []byte, e *entry) {
 		e.target = v
 	case w3cHost:
 		e.host = v
+	case w3cStatus:
+		e.status = v
 	}
 	if c.header >= 0 {
 		e.headers[c.header] = v

@@ -61,6 +61,9 @@ func (s *server) buildEnvoy() {
 		}
 		milliseconds = s.env.MillisecondTimes
 	}
+	if !s.o.NoConsole {
+		o.OverLimit = func(d envoy.Denial) { s.console.OverLimit(d) } // which is made later
+	}
 	s.envoyMetrics = metrics.NewEnvoy(s.metrics, milliseconds)
 	s.limiter = envoy.New(s.shared, s.perSecond, o, &s.envoyMetrics.Statistics)
 }
@@ -93,11 +96,13 @@ func (s *server) useXDS(domains []*envoy.Domain) error {
 	c, err := envoy.NewConfig(domains, s.env.MergeDomains)
 	if err != nil {
 		s.metrics.Loaded("", time.Time{}, err)
+		s.showLoadError(err)
 		s.envoyMetrics.Statistics.ConfigLoadError.Add(1)
 		return err
 	}
 	s.limiter.Use(c)
 	s.metrics.Loaded("xds", time.Now(), nil)
+	s.showLoaded(&config.Config{Hash: "xds", Domains: domains})
 	s.envoyMetrics.Statistics.ConfigLoadSuccess.Add(1)
 	s.health.set(waitsForConfig, false)
 	return nil

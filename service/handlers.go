@@ -23,6 +23,10 @@ func (s *server) http() http.Handler {
 	if s.o.Metrics == Off {
 		mux.Handle("GET /metrics", s.metrics.Handler())
 	}
+	if s.console != nil {
+		mux.Handle("/console", s.console)
+		mux.Handle("/console/", s.console)
+	}
 	return s.api.CleanPaths(mux)
 }
 
@@ -32,6 +36,9 @@ func (s *server) indexHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, "Headgate: /v1/openapi.yaml /auth /json /healthcheck /-/healthy /-/reload")
 	if s.o.Metrics == Off {
 		fmt.Fprint(w, " /metrics")
+	}
+	if s.console != nil {
+		fmt.Fprint(w, " /console/")
 	}
 	fmt.Fprintln(w)
 }

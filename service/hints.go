@@ -3,6 +3,7 @@ package service
 import (
 	"fmt"
 	"net"
+	"strings"
 )
 
 // announce says where the server listens and, if it was started without files, what to try.
@@ -12,15 +13,24 @@ func (s *server) announce() {
 		addresses[l.name] = l.on.Addr().String()
 		s.log.Info("listening", "listener", l.name, "address", l.on.Addr().String())
 	}
-	if !s.builtIn() || s.o.Out == nil || s.o.HTTP == Off {
+	if s.o.HTTP == Off {
 		return
 	}
 	http := "http://" + reachable(addresses["http"])
+	if s.first.TLS.Cert != "" {
+		http = "https" + strings.TrimPrefix(http, "http")
+	}
+	if s.console != nil && !strings.HasPrefix(s.o.HTTP, "unix:") {
+		s.log.Info("serving the console", "url", http+"/console/")
+	}
+	if !s.builtIn() || s.o.Out == nil {
+		return
+	}
 	kept := "kept in memory"
 	if s.stores.redis != nil {
 		kept = "kept in " + s.stores.name
 	}
-	fmt.Fprintf(s.o.Out, hints, kept, http, http, http)
+	fmt.Fprintf(s.o.Out, hints, kept, http, http, http, s.consoleHint(http))
 }
 
 const hints = `Headgate serves the rule "example": 5 requests a minute for each key, %s.
@@ -29,10 +39,18 @@ Try, in another terminal:
   curl -i %s/auth/example
   curl %s/v1/take -d '{"rule": "example", "key": "user:42"}'
   curl %s/metrics
-
+%s
 Next: write your rules to a file, and start headgate serve --config FILE.
 Ctrl-C stops the server.
 `
+
+// consoleHint says where the console is.
+func (s *server) consoleHint(http string) string {
+	if s.console == nil {
+		return ""
+	}
+	return "\nConsole: " + http + "/console/\n"
+}
 
 // reachable returns an address to connect to: one on all interfaces is on this machine.
 func reachable(address string) string {

@@ -37,6 +37,7 @@ type Options struct {
 	Grace        time.Duration // for what is under way at the end
 	Connections  int           // of each listener at a time
 	LogDecisions float64       // the fraction of decisions that is logged
+	NoConsole    bool          // do not serve /console/
 
 	Version string // of the program, for metrics
 

@@ -57,6 +57,7 @@ func (s *server) apply(c *config.Config) error {
 	s.api.Use(apiSettings(c))
 	s.metrics.Use(c.Rules)
 	s.metrics.Loaded(c.Hash, time.Now(), nil)
+	s.showLoaded(c)
 	s.envoyMetrics.Statistics.ConfigLoadSuccess.Add(1)
 	for _, w := range c.Warnings {
 		s.log.Warn(w)
@@ -132,6 +133,7 @@ func (s *server) reported(err error) {
 		return
 	}
 	s.metrics.Loaded("", time.Time{}, err)
+	s.showLoadError(err)
 	s.envoyMetrics.Statistics.ConfigLoadError.Add(1)
 	if !s.loaded {
 		s.log.Error("the configuration is invalid; there is none in force", "error", err)

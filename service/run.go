@@ -94,6 +94,9 @@ func (s *server) open(ctx context.Context) error {
 			return err
 		}
 		s.addHTTP(w.name, on, w.handler)
+		if w.name == "http" && s.console != nil {
+			s.console.Listen(on.Addr())
+		}
 	}
 	return s.openGRPC(ctx)
 }
@@ -136,6 +139,9 @@ func (s *server) serve(ctx context.Context) error {
 	defer stop()
 	serving.Go(func() { s.watcher.Run(background) })
 	serving.Go(func() { s.watchStore(background) })
+	if s.console != nil {
+		serving.Go(func() { s.console.Run(background) }) // which ends its streams before the drain
+	}
 	if s.xds() {
 		serving.Go(func() { s.followXDS(background) })
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/headgate/headgate/observe"
 	"github.com/headgate/headgate/service/internal/certs"
 	"github.com/headgate/headgate/service/internal/config"
+	"github.com/headgate/headgate/service/internal/console"
 	"github.com/headgate/headgate/service/internal/environment"
 	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/forwardauth"
@@ -48,6 +49,7 @@ type server struct {
 	overrides    *overrides.Table
 	api          *httpapi.Handler
 	auth         http.Handler
+	console      *console.Handler // nil: off
 	trusted      atomic.Pointer[func(*http.Request) netip.Addr]
 	forwarded    atomic.Bool // an X-Forwarded-For without effect has been logged
 	listeners    []listener
@@ -99,6 +101,7 @@ func (s *server) build() (err error) {
 	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
 		Overrides: s.overrides, Observe: s.decided,
 	})
+	s.overrides.Follow(s.engine.Switch, s.forgetDenials)
 	s.api, err = httpapi.New(httpapi.Options{
 		Store: s.native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
 		Observe: s.decided,
@@ -115,6 +118,9 @@ func (s *server) build() (err error) {
 	}
 	s.buildEnvoy()
 	s.registerStore()
+	if err := s.buildConsole(); err != nil {
+		return err
+	}
 	s.watcher = s.newWatcher()
 	if s.env != nil && s.env.ForceStart {
 		s.health.set(waitsForConfig, false)
@@ -149,6 +155,17 @@ func (s *server) openOverrides() *overrides.Table {
 	return t
 }
 
+// forgetDenials drops what is remembered of a key that an instance has reset.
+func (s *server) forgetDenials(r overrides.Reset) {
+	terms, err := s.engine.Terms(r.Rule, r.Key)
+	if err != nil || s.stores.denials == nil {
+		return
+	}
+	for _, l := range terms.StateLimits() {
+		s.stores.denials.Forget(r.Key, l)
+	}
+}
+
 // observe measures the calls of all stores.
 func (s *server) observe() (err error) {
 	observers := []observe.Observer{{Called: s.called}}
@@ -174,6 +191,9 @@ func (s *server) observe() (err error) {
 // decided counts and, for a fraction of all, logs what a rule decided.
 func (s *server) decided(e rules.Event) {
 	s.metrics.Decided(e)
+	if s.console != nil {
+		s.console.Decided(e)
+	}
 	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
 		return
 	}

@@ -30,6 +30,7 @@ type stores struct {
 	cached    headgate.Store // bare, with a cache of denials if it is across a network
 	perSecond headgate.Store // of limits by second in Envoy's dialect; nil: bare
 
+	denials  *denycache.Store  // the cache of cached; nil: none
 	fallback *fallback.Store   // nil if errors are passed on
 	fleet    *redisstore.Fleet // of the policy share
 	closers  []io.Closer
@@ -61,8 +62,14 @@ func openURL(url string, policy config.Policy, log *slog.Logger) (*stores, error
 		s.close()
 		return nil, err
 	}
-	s.cached, err = denycache.New(s.bare, 0)
-	return s, err
+	return s, s.cacheDenials()
+}
+
+// cacheDenials puts a cache of denials around the store.
+func (s *stores) cacheDenials() (err error) {
+	s.denials, err = denycache.New(s.bare, 0)
+	s.cached = s.denials
+	return err
 }
 
 // addFallback puts the fallback of policy around the store.
@@ -117,8 +124,7 @@ func openEnvironment(e *environment.Settings) (*stores, error) {
 		}
 		s.perSecond = second
 	}
-	s.cached, err = denycache.New(s.bare, 0)
-	return s, err
+	return s, s.cacheDenials()
 }
 
 func (s *stores) connect(r *environment.Redis, prefix string) (*redisstore.Store, error) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,8 +63,23 @@ func (f *logFlags) config(cmd *cobra.Command) (c replay.Config, err error) {
 	return c, nil
 }
 
-// openLogs opens files, of which - is standard input, as are no files if a log is piped in. size is that of all files together, or
-// -1 if it is not known.
+// print prints what a verb found, as text or JSON.
+func (f *logFlags) print(cmd *cobra.Command, found any, text func(w io.Writer, width int)) error {
+	out := bufio.NewWriter(cmd.OutOrStdout())
+	var err error
+	if f.json {
+		err = printJSON(out, found)
+	} else {
+		text(out, columns(cmd.OutOrStdout()))
+	}
+	if err := cmp.Or(err, out.Flush()); err != nil && !readerClosed(err) {
+		return err
+	}
+	return nil
+}
+
+// openLogs opens files, of which - is standard input, as are no files if a log is piped in. size is
+// that of all files together, or -1 if it is not known.
 func openLogs(
 	cmd *cobra.Command, files []string,
 ) (logs []replay.Log, size int64, closeAll func(), err error) {

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bufio"
-	"cmp"
+	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/internal/report"
 	"github.com/headgate/headgate/replay"
 )
 
@@ -32,9 +32,10 @@ type replayFlags struct {
 	logFlags
 
 	limits []string
+	report reportFlag
 }
 
-func newReplay() *cobra.Command {
+func newReplay(args []string) *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
 		Use:     "replay --limit TEXT... [FILE...|-]",
@@ -48,6 +49,7 @@ func newReplay() *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	f.flags(cmd)
+	f.report.flag(cmd, args)
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	return cmd
 }
@@ -62,24 +64,52 @@ func (f *replayFlags) run(cmd *cobra.Command, files []string) error {
 		return err
 	}
 	defer closeAll()
+	if f.report.wanted(cmd) {
+		return f.runReport(cmd, config, logs, size)
+	}
 	bar := newProgress(cmd.ErrOrStderr(), "replay", size)
-	report, err := withProgress(cmd.Context(), bar, func() (*replay.Report, error) {
+	r, err := withProgress(cmd.Context(), bar, func() (*replay.Report, error) {
 		config.Progress = bar.read.Store
 		return replay.Run(cmd.Context(), config, logs...)
 	})
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(cmd.OutOrStdout())
-	if f.json {
-		err = printJSON(out, report)
-	} else {
-		printReport(out, report, columns(cmd.OutOrStdout()))
-	}
-	if err := cmp.Or(err, out.Flush()); err != nil && !readerClosed(err) {
+	if err := f.printReplay(cmd, r); err != nil {
 		return err
 	}
-	return lateError(&report.Traffic, f.reorder)
+	return lateError(&r.Traffic, f.reorder)
+}
+
+// runReport also writes the page of --report.
+func (f *replayFlags) runReport(
+	cmd *cobra.Command, c replay.Config, logs []replay.Log, size int64,
+) error {
+	if n := len(c.Limits); n > report.MaxLimits {
+		return usagef(cmd, "--report shows at most %d limits; %d are given", report.MaxLimits, n)
+	}
+	page, err := f.report.begin(cmd, report.KindReplay, logs, size)
+	if err != nil {
+		return err
+	}
+	defer page.file.remove()
+	data, err := f.report.build(cmd.Context(), page, &report.Build{
+		Limits: c.Limits,
+		Size:   replay.SizeConfig{By: c.By, Format: c.Format, Reorder: c.Reorder, Top: c.Top},
+	})
+	if err != nil {
+		return err
+	}
+	plain := *data.Replay
+	plain.Detail = nil // which is on the page
+	if err := f.printReplay(cmd, &plain); err != nil {
+		return err
+	}
+	return f.finish(cmd, page, data)
+}
+
+func (f *replayFlags) printReplay(cmd *cobra.Command, r *replay.Report) error {
+	return f.print(cmd, r, func(w io.Writer, width int) { printReport(w, r, width) })
 }
 
 func (f *replayFlags) config(cmd *cobra.Command) (c replay.Config, err error) {

@@ -53,7 +53,7 @@ func newRoot(args []string) *cobra.Command {
 	})
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newDemo(), newReplay(), newSize(), newCheck(), newPeek(), newReset(),
+	root.AddCommand(newServe(), newDemo(), newReplay(args), newSize(args), newCheck(), newPeek(), newReset(),
 		newKeys(), newTop(), newPipe(), newExec(), newVersion())
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -42,6 +42,7 @@ type serveFlags struct {
 	envoyEnv  bool
 	check     bool
 	schema    bool
+	console   string
 	logLevel  string
 	logFormat string
 }
@@ -77,6 +78,8 @@ func newServe() *cobra.Command {
 		"serve counters and profiles on `ADDR` (off: disabled;\ndefault "+service.DefaultDebug+")")
 	flags.StringVar(&f.o.Metrics, "metrics", "",
 		"serve Prometheus metrics on `ADDR` (default: /metrics of --http)")
+	flags.StringVar(&f.console, "console", "on",
+		"serve the operator's console at /console/ of --http: on or off\n(`STATE`)")
 	flags.StringArrayVar(&f.proxies, "proxy", nil,
 		"listen on ADDR, and forward allowed requests to URL\n(`ADDR=URL`); may be repeated")
 	flags.BoolVar(&f.envoyEnv, "envoy-env", false,
@@ -126,6 +129,10 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 	case !(f.o.LogDecisions >= 0 && f.o.LogDecisions <= 1):
 		return usagef(cmd, "--log-decisions is %g; want a fraction from 0 to 1", f.o.LogDecisions)
 	}
+	if f.console != "on" && f.console != service.Off {
+		return usagef(cmd, "--console is %q; want on or off", f.console)
+	}
+	f.o.NoConsole = f.console == service.Off
 	if err := f.checkAddresses(cmd); err != nil {
 		return err
 	}

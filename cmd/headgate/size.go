@@ -1,14 +1,14 @@
 package main
 
 import (
-	"bufio"
-	"cmp"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/report"
 	"github.com/headgate/headgate/replay"
 )
 
@@ -39,9 +39,10 @@ type sizeFlags struct {
 	pers     []string
 	rates    []string
 	denyKeys int64
+	report   reportFlag
 }
 
-func newSize() *cobra.Command {
+func newSize(args []string) *cobra.Command {
 	var f sizeFlags
 	cmd := &cobra.Command{
 		Use:     "size [FILE...|-]",
@@ -61,6 +62,7 @@ func newSize() *cobra.Command {
 	flags.Int64Var(&f.denyKeys, "deny-keys", 0,
 		"find limits that also deny at most `N` keys (default any number)")
 	f.flags(cmd)
+	f.report.flag(cmd, args)
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 	return cmd
 }
@@ -75,8 +77,11 @@ func (f *sizeFlags) run(cmd *cobra.Command, files []string) error {
 		return err
 	}
 	defer closeAll()
+	if f.report.wanted(cmd) {
+		return f.runReport(cmd, config, logs, size)
+	}
 	bar := newProgress(cmd.ErrOrStderr(), "size", size)
-	report, err := withProgress(cmd.Context(), bar, func() (*replay.SizeReport, error) {
+	r, err := withProgress(cmd.Context(), bar, func() (*replay.SizeReport, error) {
 		config.Progress = bar.read.Store
 		config.Searching = func() { bar.then.Store("size: search") }
 		return replay.Size(cmd.Context(), config, logs...)
@@ -84,16 +89,33 @@ func (f *sizeFlags) run(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriter(cmd.OutOrStdout())
-	if f.json {
-		err = printJSON(out, report)
-	} else {
-		printSize(out, report, columns(cmd.OutOrStdout()))
-	}
-	if err := cmp.Or(err, out.Flush()); err != nil && !readerClosed(err) {
+	if err := f.printSize(cmd, r); err != nil {
 		return err
 	}
-	return lateError(&report.Traffic, f.reorder)
+	return lateError(&r.Traffic, f.reorder)
+}
+
+// runReport also writes the page of --report.
+func (f *sizeFlags) runReport(
+	cmd *cobra.Command, c replay.SizeConfig, logs []replay.Log, size int64,
+) error {
+	page, err := f.report.begin(cmd, report.KindSize, logs, size)
+	if err != nil {
+		return err
+	}
+	defer page.file.remove()
+	data, err := f.report.build(cmd.Context(), page, &report.Build{Size: c})
+	if err != nil {
+		return err
+	}
+	if err := f.printSize(cmd, data.Size); err != nil {
+		return err
+	}
+	return f.finish(cmd, page, data)
+}
+
+func (f *sizeFlags) printSize(cmd *cobra.Command, r *replay.SizeReport) error {
+	return f.print(cmd, r, func(w io.Writer, width int) { printSize(w, r, width) })
 }
 
 func (f *sizeFlags) config(cmd *cobra.Command) (c replay.SizeConfig, err error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/gocode"
 )
 
 const (
@@ -121,7 +122,7 @@ func (l *lane) state(peeked headgate.Decision) laneState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return laneState{
-		Name: l.name, Limit: l.limit.String(), Go: goCode(l.limit), Settings: settingsOf(l.limit),
+		Name: l.name, Limit: l.limit.String(), Go: gocode.Limit(l.limit), Settings: settingsOf(l.limit),
 		Capacity: l.limit.Capacity(), Refill: l.limit.Refill(), Period: milliseconds(l.limit.Period()),
 		Remaining: peeked.Remaining, Reset: milliseconds(peeked.ResetAfter),
 		Most: l.most.found, Bound: l.most.bound, Fields: l.fields,

@@ -213,17 +213,6 @@ func mustJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-func TestGoDuration(t *testing.T) {
-	for d, want := range map[time.Duration]string{
-		time.Second: "time.Second", 90 * time.Minute: "90*time.Minute", 24 * time.Hour: "24*time.Hour",
-		1500 * time.Millisecond: "1500*time.Millisecond", time.Microsecond: "1*time.Microsecond",
-	} {
-		if got := goDuration(d); got != want {
-			t.Errorf("%s is %s, want %s", d, got, want)
-		}
-	}
-}
-
 func TestPathsAndMethods(t *testing.T) {
 	d := newDemo(t, headgate.NewMemory(0))
 	for _, path := range []string{"/", "/index.html", "/style.css", "/main.js", "/icon.svg", "/api/state"} {

@@ -29,6 +29,7 @@ type Config struct {
 	Domains        []*envoy.Domain // in the dialect of envoyproxy/ratelimit
 
 	Warnings []string // what is accepted and likely wrong, with file and line
+	Places   []Place  // of Rules
 	Hash     string   // of the files' contents
 	Files    []string
 
@@ -117,6 +118,9 @@ func parse(files []file, o Options) (*Config, error) {
 		return nil, errors.Join(l.faults...)
 	}
 	l.warn()
+	for _, o := range l.rules {
+		l.config.Places = append(l.config.Places, Place{o.file, o.line})
+	}
 	return l.config, nil
 }
 

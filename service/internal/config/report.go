@@ -35,21 +35,13 @@ func (c *Config) Report() string {
 }
 
 func writeRule(b *strings.Builder, r *rules.Rule) {
-	bounds := texts(r.Limits)
-	if r.Permits > 0 {
-		bounds = append(bounds, count(int(r.Permits), "permit"))
-	}
-	fmt.Fprintf(b, "rule %s: %s", r.Name, strings.Join(bounds, ", "))
-	parts := make([]string, len(r.Key))
-	for i, p := range r.Key {
-		parts[i] = p.String()
-	}
-	if len(parts) == 0 {
+	fmt.Fprintf(b, "rule %s: %s", r.Name, strings.Join(LimitTexts(r), ", "))
+	if key := KeyText(r.Key); key == "" {
 		b.WriteString(" for all together")
 	} else {
-		fmt.Fprintf(b, " for each %s", strings.Join(parts, ", "))
+		fmt.Fprintf(b, " for each %s", key)
 	}
-	if m := matched(&r.Match); m != "" {
+	if m := MatchText(&r.Match); m != "" {
 		fmt.Fprintf(b, " of %s", m)
 	}
 	if cost := r.Cost.String(); cost != "1" {
@@ -61,7 +53,17 @@ func writeRule(b *strings.Builder, r *rules.Rule) {
 	b.WriteByte('\n')
 }
 
-func matched(m *rules.Match) string {
+// KeyText returns the parts of a key as text; empty: there are none.
+func KeyText(key []rules.KeyPart) string {
+	parts := make([]string, len(key))
+	for i, p := range key {
+		parts[i] = p.String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// MatchText returns a match as text; empty: it matches everything.
+func MatchText(m *rules.Match) string {
 	var all []string
 	if len(m.Methods) > 0 {
 		all = append(all, strings.Join(m.Methods, " or "))
@@ -85,6 +87,15 @@ func writeOverride(b *strings.Builder, o *rules.Override) {
 		fmt.Fprintf(b, " until %s", o.Until.UTC().Format("2006-01-02T15:04:05Z"))
 	}
 	b.WriteByte('\n')
+}
+
+// LimitTexts returns the limits of r, and its permits, as texts.
+func LimitTexts(r *rules.Rule) []string {
+	bounds := texts(r.Limits)
+	if r.Permits > 0 {
+		bounds = append(bounds, count(int(r.Permits), "permit"))
+	}
+	return bounds
 }
 
 // texts returns limits as the file has them, without the name of their rule.

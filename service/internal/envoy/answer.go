@@ -77,6 +77,9 @@ func (l *Limiter) status(it *item) Status {
 	if it.cost >= 0 {
 		l.count(it, u)
 	}
+	if u.over && l.options.OverLimit != nil {
+		l.options.OverLimit(Denial{it.counters, it.key, it.hits, it.rule.shadow})
+	}
 	if u.over && it.rule.shadow {
 		s.Code = OK
 	}

@@ -41,6 +41,23 @@ func NewConfig(domains []*Domain, merge bool) (*Config, error) {
 	return c, nil
 }
 
+// RuleMode is a rule of a Config, and whether it only counts.
+type RuleMode struct {
+	Domain, Path string // as in Counters; paths of values below it are not listed
+	Shadow       bool
+}
+
+// Rules returns the rules with a limit, in the order of the files.
+func (c *Config) Rules() []RuleMode {
+	list := make([]RuleMode, 0, len(c.rules))
+	for _, r := range c.rules {
+		if !r.unlimited {
+			list = append(list, RuleMode{sanitize(r.domain), sanitize(r.key), r.shadow})
+		}
+	}
+	return list
+}
+
 // Domains is the number of domains.
 func (c *Config) Domains() int { return len(c.domains) }
 

@@ -18,10 +18,22 @@ type Options struct {
 	QuotaMode         bool    // treat every descriptor as if it had quota_mode
 	DynamicMetadata   bool    // answer with the request and the metadata of what passed
 
+	// OverLimit is called with each descriptor that is over its limit. It must be quick, and may not
+	// keep the parts of a Denial. Default: none.
+	OverLimit func(Denial)
+
 	// The names of the header fields for the client. Fields are sent if LimitHeader is not empty.
 	LimitHeader     string
 	RemainingHeader string
 	ResetHeader     string
+}
+
+// Denial is a descriptor that is over its limit.
+type Denial struct {
+	Counters *Counters // under which it counts
+	Key      string    // of its counter: domain|key=value|key=value
+	Hits     uint64    // of the request
+	Shadow   bool      // the rule only counts
 }
 
 const maxDescriptors = 1000

@@ -161,6 +161,24 @@ func appendKey(b []byte, domain string, d *Descriptor, steps []step) []byte {
 	return b
 }
 
+// DescriptorText returns the key of a counter without its domain: key=value|key=value.
+func DescriptorText(key string) string {
+	for i := 0; i < len(key); i++ {
+		switch key[i] {
+		case '\\':
+			i++
+		case '|':
+			return key[i+1:]
+		}
+	}
+	return ""
+}
+
+// CounterKey returns the key of a counter from its domain and the text of its descriptor.
+func CounterKey(domain, text string) string {
+	return string(appendEscaped(nil, domain)) + "|" + text
+}
+
 func appendEscaped(b []byte, s string) []byte {
 	from := 0
 	for i := range len(s) {

@@ -92,6 +92,18 @@ func (s *Statistics) Visit(f func(Counter)) {
 	}
 }
 
+// Rules calls f with the counters of every rule and path that was ever counted, in no order.
+func (s *Statistics) Rules(f func(*Counters)) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.counters))
+	s.mu.Unlock()
+	for _, c := range all {
+		if c.Path != "" {
+			f(c)
+		}
+	}
+}
+
 func (c *Counters) visit(f func(Counter)) {
 	each := func(name string, v *atomic.Uint64) { f(Counter{c.Domain, c.Path, name, v.Load()}) }
 	if c.Path == "" {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"net/http"
 	"strconv"
 	"strings"
@@ -32,24 +33,35 @@ func (t tokens) find(token string) (place int) {
 // authorize returns a problem unless r may be served.
 func (h *Handler) authorize(r *http.Request) error {
 	if err := h.guard.Check(r); err != nil {
-		return &problem{Status: http.StatusForbidden,
+		return &Problem{Status: http.StatusForbidden,
 			Detail: "the request comes from a page of another site"}
 	}
-	known := h.settings.Load().tokens
-	if len(known) == 0 {
+	if len(h.settings.Load().tokens) == 0 {
 		return nil
 	}
+	_, err := h.CheckToken(r)
+	return err
+}
+
+// HasTokens reports whether the file has tokens.
+func (h *Handler) HasTokens() bool { return len(h.settings.Load().tokens) > 0 }
+
+// CheckToken returns a name for the token of r, which does not tell the token, or a problem if it is
+// none of those in the file.
+func (h *Handler) CheckToken(r *http.Request) (name string, err error) {
 	token, ok := bearer(r)
 	if !ok {
-		return &problem{Status: http.StatusUnauthorized, authenticate: "Bearer",
+		return "", &Problem{Status: http.StatusUnauthorized, Authenticate: "Bearer",
 			Detail: "there is no token; want the header field Authorization: Bearer TOKEN"}
 	}
-	if known.find(token) == 0 {
-		return &problem{Status: http.StatusUnauthorized,
-			authenticate: `Bearer error="invalid_token"`,
+	known := h.settings.Load().tokens
+	place := known.find(token)
+	if place == 0 {
+		return "", &Problem{Status: http.StatusUnauthorized,
+			Authenticate: `Bearer error="invalid_token"`,
 			Detail:       "the token is unknown; want one of api.tokens in the file"}
 	}
-	return nil
+	return hex.EncodeToString(known[place-1][:2]), nil
 }
 
 func bearer(r *http.Request) (token string, ok bool) {

@@ -101,7 +101,7 @@ func (h *Handler) routes() {
 }
 
 func noSuchPath(http.ResponseWriter, *http.Request) error {
-	return &problem{Status: http.StatusNotFound,
+	return &Problem{Status: http.StatusNotFound,
 		Detail: "the path does not exist; /v1/openapi.yaml lists all paths"}
 }
 
@@ -114,7 +114,7 @@ func (h *Handler) path(pattern, method string, f handlerFunc) {
 	}
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", allow)
-		p := problem{Status: http.StatusMethodNotAllowed,
+		p := Problem{Status: http.StatusMethodNotAllowed,
 			Detail: "the method is not allowed; want " + allow}
 		p.write(w)
 	})
@@ -134,7 +134,7 @@ func (h *Handler) CleanPaths(next http.Handler) http.Handler {
 			return
 		}
 		h.guarded(func(http.ResponseWriter, *http.Request) error {
-			return &problem{Status: http.StatusNotFound, Detail: "the path is " + quote(was) +
+			return &Problem{Status: http.StatusNotFound, Detail: "the path is " + quote(was) +
 				"; want " + quote(clean) + ", or %2F and %2E for slashes and dots in a key"}
 		}).ServeHTTP(w, r)
 	})
@@ -152,7 +152,7 @@ func (h *Handler) guarded(f handlerFunc) http.Handler {
 			err = f(w, r)
 		}
 		if err != nil {
-			toProblem(err).write(w)
+			WriteError(w, err)
 		}
 	})
 }

@@ -34,7 +34,7 @@ func (h *Handler) putOverride(w http.ResponseWriter, r *http.Request) error {
 // checkKey returns a problem if no request can have a key of r.
 func checkKey(r *rules.Rule, key string) error {
 	if err := r.CheckKey(key); err != nil {
-		return &problem{Status: http.StatusBadRequest, Field: "key", Detail: "key: " + err.Error()}
+		return &Problem{Status: http.StatusBadRequest, Field: "key", Detail: "key: " + err.Error()}
 	}
 	return nil
 }
@@ -64,15 +64,15 @@ func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err
 	case err != nil:
 		return o, err
 	case o.Rule == "":
-		return o, badField("rule", "missing", "the name of a rule in the file")
+		return o, BadField("rule", "missing", "the name of a rule in the file")
 	case !key:
-		return o, badField("key", "missing", "a key such as ip:192.0.2.1; * matches any text")
+		return o, BadField("key", "missing", "a key such as ip:192.0.2.1; * matches any text")
 	case o.Ban && texts != nil:
-		return o, badField("ban", "true with limits", "either limits or a ban")
+		return o, BadField("ban", "true with limits", "either limits or a ban")
 	case !o.Ban && texts == nil:
-		return o, badField("limits", "missing", `limits such as ["100/m"], or ban: true`)
+		return o, BadField("limits", "missing", `limits such as ["100/m"], or ban: true`)
 	case span > 0 && !o.Until.IsZero():
-		return o, badField("for", "given with until", "one of for and until")
+		return o, BadField("for", "given with until", "one of for and until")
 	case span > 0:
 		o.Until = time.Now().Add(span).UTC().Truncate(time.Millisecond)
 	}
@@ -90,7 +90,7 @@ func parseLimits(texts []string) ([]headgate.Limit, error) {
 			return nil, &p
 		}
 		if l.Named("") != l {
-			return nil, badField("limits["+strconv.Itoa(i)+"]", quote(text),
+			return nil, BadField("limits["+strconv.Itoa(i)+"]", quote(text),
 				"a limit without a name; it has that of its rule")
 		}
 		limits[i] = l

@@ -137,11 +137,11 @@ func readPermit(
 	request := concurrency.Request{Key: rules.PermitKey(v.Rule, v.Key), TTL: defaultTTL}
 	raw, err := hex.DecodeString(v.ID)
 	if err != nil || len(raw) != len(request.ID) {
-		return concurrency.Request{}, badField("id", "damaged", want)
+		return concurrency.Request{}, BadField("id", "damaged", want)
 	}
 	request.ID = concurrency.PermitID(raw)
 	if request.ID == (concurrency.PermitID{}) { // which no permit has
-		return concurrency.Request{}, badField("id", "damaged", want)
+		return concurrency.Request{}, BadField("id", "damaged", want)
 	}
 	return request, nil
 }

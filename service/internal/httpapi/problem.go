@@ -9,42 +9,43 @@ import (
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
-// problem is a problem document (RFC 9457) and the error that it reports.
-type problem struct {
+// Problem is a problem document (RFC 9457) and the error that it reports.
+type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 	Field  string `json:"field,omitempty"` // of the request, if one of them is wrong
 
-	authenticate string // WWW-Authenticate
+	Authenticate string `json:"-"` // WWW-Authenticate
 }
 
-func (p *problem) Error() string { return p.Detail }
+// Error returns the detail.
+func (p *Problem) Error() string { return p.Detail }
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-// badField says that a field of the request is wrong.
-func badField(field, value, want string) *problem {
-	return &problem{
+// BadField says that a field of the request is wrong.
+func BadField(field, value, want string) *Problem {
+	return &Problem{
 		Status: http.StatusBadRequest, Field: field,
 		Detail: field + " is " + value + "; want " + want,
 	}
 }
 
 // toProblem returns the document for an error of the store or of the request.
-func toProblem(err error) *problem {
-	if p, ok := errors.AsType[*problem](err); ok {
+func toProblem(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	if e, ok := errors.AsType[*headgate.InvalidError](err); ok {
-		return badField(e.Field, e.Value, e.Want)
+		return BadField(e.Field, e.Value, e.Want)
 	}
 	if e, ok := errors.AsType[*rules.NoRuleError](err); ok {
-		return &problem{Status: http.StatusNotFound, Field: "rule",
+		return &Problem{Status: http.StatusNotFound, Field: "rule",
 			Detail: "rule is " + quote(e.Name) + "; want the name of a rule in the file"}
 	}
-	return &problem{
+	return &Problem{
 		Type:   problemTypes + "temporary-reduced-capacity",
 		Title:  "Request cannot be satisfied due to temporary server capacity constraints",
 		Status: http.StatusServiceUnavailable,
@@ -52,7 +53,10 @@ func toProblem(err error) *problem {
 	}
 }
 
-func (p *problem) write(w http.ResponseWriter) {
+// WriteError answers with the problem document for err, an error of the store or of the request.
+func WriteError(w http.ResponseWriter, err error) { toProblem(err).write(w) }
+
+func (p *Problem) write(w http.ResponseWriter) {
 	document := *p
 	if document.Type == "" {
 		document.Type, document.Title = "about:blank", http.StatusText(p.Status)
@@ -61,8 +65,8 @@ func (p *problem) write(w http.ResponseWriter) {
 	if err != nil {
 		panic(err) // cannot happen: texts and a number
 	}
-	if p.authenticate != "" {
-		w.Header().Set("WWW-Authenticate", p.authenticate)
+	if p.Authenticate != "" {
+		w.Header().Set("WWW-Authenticate", p.Authenticate)
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)

@@ -55,14 +55,14 @@ func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if used < 0 {
-		return badField("cost", "missing", "the cost that was used; 0 cancels the reservation")
+		return BadField("cost", "missing", "the cost that was used; 0 cancels the reservation")
 	}
 	var v reservation
 	if err := unseal(id, reservationMark, "an id that /v1/reserve returned", &v); err != nil {
 		return err
 	}
 	if v.Cost < 0 || v.Cost > maxCost {
-		return badField("id", "damaged", "an id that /v1/reserve returned")
+		return BadField("id", "damaged", "an id that /v1/reserve returned")
 	}
 	t := &target{rule: v.Rule, text: v.Limit, key: v.Key}
 	if err := h.find(t, ""); err != nil {

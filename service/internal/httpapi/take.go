@@ -19,7 +19,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if o.force && o.maxWait > 0 {
-		return badField("max_wait", "given with force", "one of them: force charges at once")
+		return BadField("max_wait", "given with force", "one of them: force charges at once")
 	}
 	answers, _, err := h.decide(r.Context(), []*target{&t}, o)
 	if err != nil {
@@ -85,7 +85,7 @@ func (h *Handler) takeAll(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(raws) == 0 {
-		return badField("requests", "missing", "a list of requests")
+		return BadField("requests", "missing", "a list of requests")
 	}
 	targets, err := h.readTargets(raws)
 	if err != nil {
@@ -117,7 +117,7 @@ func (h *Handler) readTargets(raws []json.RawMessage) ([]*target, error) {
 			id.text = t.terms.Limits[0].ID() // however it is written
 		}
 		if j, twice := first[id]; twice {
-			return nil, badField(where+"key", quote(t.key)+" as in requests["+strconv.Itoa(j)+"]",
+			return nil, BadField(where+"key", quote(t.key)+" as in requests["+strconv.Itoa(j)+"]",
 				"one request for a key and a limit, with the costs added up")
 		}
 		first[id] = i

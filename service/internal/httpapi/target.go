@@ -47,11 +47,11 @@ func (h *Handler) resolve(t *target, where string) error {
 	}
 	switch {
 	case t.key == "" && t.needsKey():
-		return badField(where+"key", "missing", "a key such as ip:192.0.2.1")
+		return BadField(where+"key", "missing", "a key such as ip:192.0.2.1")
 	case t.permit && t.terms.Permits == 0:
-		return badField(where+"rule", quote(t.rule)+", which has no permits", "a rule with permits")
+		return BadField(where+"rule", quote(t.rule)+", which has no permits", "a rule with permits")
 	case !t.permit && len(t.terms.Limits) == 0:
-		return badField(where+"rule", quote(t.rule)+", which has permits and no limits",
+		return BadField(where+"rule", quote(t.rule)+", which has permits and no limits",
 			"a rule with limits, or /v1/acquire")
 	}
 	return nil
@@ -65,9 +65,9 @@ func (t *target) needsKey() bool { return t.rule == "" || len(t.terms.Rule.Key) 
 func (h *Handler) find(t *target, where string) error {
 	switch {
 	case t.rule == "" && t.text == "":
-		return badField(where+"rule", "missing", "the name of a rule in the file")
+		return BadField(where+"rule", "missing", "the name of a rule in the file")
 	case t.rule != "" && t.text != "":
-		return badField(where+"limit", quote(t.text)+" with a rule", "one of rule and limit")
+		return BadField(where+"limit", quote(t.text)+" with a rule", "one of rule and limit")
 	case t.text != "":
 		return h.inline(t, where)
 	}
@@ -92,12 +92,12 @@ func (h *Handler) find(t *target, where string) error {
 
 func (h *Handler) inline(t *target, where string) error {
 	if !h.settings.Load().inlineLimits {
-		return &problem{Status: http.StatusForbidden, Field: where + "limit",
+		return &Problem{Status: http.StatusForbidden, Field: where + "limit",
 			Detail: where + "limit is not allowed; " +
 				"want a rule, or api.allow_inline_limits: true in the file"}
 	}
 	if strings.Contains(t.text, "=") {
-		return badField(where+"limit", quote(t.text), "a limit without a name; a rule has a name")
+		return BadField(where+"limit", quote(t.text), "a limit without a name; a rule has a name")
 	}
 	l, err := headgate.ParseLimit(t.text)
 	if err != nil {

@@ -47,9 +47,9 @@ func seal(mark string, v any) string {
 
 // unseal reads an id that seal made.
 func unseal(id, mark, want string, v any) error {
-	bad := badField("id", shorten([]byte(quote(id))), want)
+	bad := BadField("id", shorten([]byte(quote(id))), want)
 	if id == "" {
-		bad = badField("id", "missing", want)
+		bad = BadField("id", "missing", want)
 	}
 	encoded, ok := strings.CutPrefix(id, mark)
 	text, err := base64.RawURLEncoding.DecodeString(encoded)

@@ -10,19 +10,22 @@ import (
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
-// entry is the value of an override in the store.
+// entry is the value of an override, of the mode of a rule, or of a reset in the store.
 type entry struct {
 	Rule   string    `json:"rule"`
 	Key    string    `json:"key"`
 	Limits []string  `json:"limits,omitempty"`
 	Ban    bool      `json:"ban,omitempty"`
+	Mode   string    `json:"mode,omitempty"`
+	Reset  bool      `json:"reset,omitempty"`
+	At     time.Time `json:"at,omitzero"`
 	Until  time.Time `json:"until,omitzero"`
 	Note   string    `json:"note,omitempty"`
 	By     string    `json:"by,omitempty"`
 }
 
-// field names the override of a rule and key. A rule's name has no space.
-func field(rule, key string) string { return rule + " " + key }
+// KeyName is the name of the override of a rule and key in the store. A rule's name has no space.
+func KeyName(rule, key string) string { return rule + " " + key }
 
 // encode returns the value of o. Equal overrides have equal values.
 func encode(o rules.Override) string {
@@ -32,18 +35,35 @@ func encode(o rules.Override) string {
 	for _, l := range o.Limits {
 		e.Limits = append(e.Limits, l.Named("").String())
 	}
+	return e.text()
+}
+
+func (e *entry) text() string {
 	text, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // cannot happen: texts, and a time that validate checked
+		panic(err) // cannot happen: texts, and a time that was checked
 	}
 	return string(text)
 }
 
-func decode(name, value string) (rules.Override, error) {
-	var e entry
-	if err := json.Unmarshal([]byte(value), &e); err != nil {
-		return rules.Override{}, fmt.Errorf("overrides: entry %q in the store: %w", name, err)
+// Encode returns the value of o in the store. It returns a headgate.InvalidError if o is not
+// accepted.
+func Encode(o rules.Override) (string, error) {
+	if err := validate(&o, time.Now()); err != nil {
+		return "", err
 	}
+	return encode(o), nil
+}
+
+func parse(name, value string) (e entry, err error) {
+	if err := json.Unmarshal([]byte(value), &e); err != nil {
+		return e, fmt.Errorf("overrides: entry %q in the store: %w", name, err)
+	}
+	return e, nil
+}
+
+// override returns the override that e is.
+func (e *entry) override(name string) (rules.Override, error) {
 	o := rules.Override{
 		Rule: e.Rule, Key: e.Key, Ban: e.Ban, Until: e.Until, Note: e.Note, By: e.By,
 	}

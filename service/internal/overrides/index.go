@@ -59,13 +59,6 @@ func (x *index) find(rule, key string) (rules.Override, bool) {
 	return x.list[best], true
 }
 
-// has reports whether there is an override for exactly this text of a key.
-func (x *index) has(rule, key string) bool {
-	return slices.ContainsFunc(x.list, func(o rules.Override) bool {
-		return o.Rule == rule && o.Key == key
-	})
-}
-
 // patterns counts the keys with a wildcard.
 func (x *index) patterns(now time.Time) (n int) {
 	for _, places := range x.byRule {
@@ -83,16 +76,6 @@ func (x *index) valid(now time.Time) []rules.Override {
 	return slices.DeleteFunc(slices.Clone(x.list), func(o rules.Override) bool {
 		return expired(&o, now)
 	})
-}
-
-// expired returns the fields and values of those that have expired.
-func (x *index) expired(now time.Time) (fieldsAndValues []string) {
-	for _, o := range x.list {
-		if expired(&o, now) {
-			fieldsAndValues = append(fieldsAndValues, field(o.Rule, o.Key), encode(o))
-		}
-	}
-	return fieldsAndValues
 }
 
 func expired(o *rules.Override, now time.Time) bool {

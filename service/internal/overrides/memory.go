@@ -27,6 +27,9 @@ func (m *memory) load(_ context.Context, version string) (map[string]string, str
 func (m *memory) change(_ context.Context, c change) (outcome, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if c.from != anyValue && m.fields[c.field] != c.from {
+		return conflict, nil
+	}
 	for i := 0; i < len(c.expired); i += 2 {
 		if m.fields[c.expired[i]] == c.expired[i+1] {
 			delete(m.fields, c.expired[i])

@@ -2,6 +2,7 @@
 //
 // Overrides come from the file, and from the HTTP interface. The latter are kept in the store: in
 // Redis all instances share them, and they survive a restart; in memory they end with the process.
+// Beside them are kept the modes of rules that were switched, and, for some seconds, resets of keys.
 package overrides
 
 import (
@@ -11,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
@@ -27,7 +27,7 @@ const Interval = 500 * time.Millisecond
 // Table finds the override of a key. It is safe for use by many goroutines.
 type Table struct {
 	file atomic.Pointer[index]
-	kept atomic.Pointer[index]
+	kept atomic.Pointer[kept]
 
 	keeper  keeper
 	max     int
@@ -36,6 +36,8 @@ type Table struct {
 	report  func(error)
 
 	stop func() // ends the goroutine, and waits for it
+
+	follow followers
 }
 
 // keeper stores overrides as fields and values.
@@ -47,19 +49,24 @@ type keeper interface {
 	change(ctx context.Context, c change) (outcome, error)
 }
 
-// change puts or deletes one override, and deletes those that have expired.
+// change puts or deletes one entry, and deletes those that have expired.
 type change struct {
 	field   string
+	from    string        // the value that it must have; empty: none
 	value   string        // empty: delete
 	ttl     time.Duration // of the value; 0: without end
 	max     int           // fields
 	expired []string      // fields and values in turn: deleted if they still have the value
 }
 
+// anyValue is the from of a change whatever there is. No value is this text.
+const anyValue = "*"
+
 type outcome int
 
 const (
-	full outcome = iota - 1
+	conflict outcome = iota - 2
+	full
 	unchanged
 	changed
 )
@@ -70,7 +77,7 @@ func NewMemory() *Table { return newTable(&memory{fields: map[string]string{}}) 
 func newTable(k keeper) *Table {
 	t := &Table{keeper: k, max: Max, report: func(error) {}, stop: func() {}}
 	t.file.Store(newIndex(nil))
-	t.kept.Store(newIndex(nil))
+	t.kept.Store(newKept(nil, nil, t.report))
 	return t
 }
 
@@ -95,34 +102,16 @@ func (t *Table) List() (file, put []rules.Override) {
 // Put keeps o instead of the override of the same rule and key. The limits of o get the names of
 // the rule. It returns a headgate.InvalidError if o or one more override is not accepted.
 func (t *Table) Put(ctx context.Context, o rules.Override) error {
-	now := time.Now()
-	if err := validate(&o, now); err != nil {
+	value, err := Encode(o)
+	if err != nil {
 		return err
 	}
-	kept := t.kept.Load()
-	if isPattern(o.Key) && !kept.has(o.Rule, o.Key) && kept.patterns(now) >= MaxPatterns {
-		return &headgate.InvalidError{Field: "override", Value: "above the maximum of keys with *",
-			Want: fmt.Sprintf("at most %d of them; delete one first", MaxPatterns)}
-	}
-	c := change{field: field(o.Rule, o.Key), value: encode(o), max: t.max}
-	c.expired = kept.expired(now)
-	if !o.Until.IsZero() {
-		c.ttl = o.Until.Sub(now)
-	}
-	got, err := t.keeper.change(ctx, c)
-	if err != nil {
-		return fmt.Errorf("overrides: put: %w", err)
-	}
-	if got == full {
-		return &headgate.InvalidError{Field: "override", Value: "above the maximum",
-			Want: fmt.Sprintf("at most %d; delete one first", t.max)}
-	}
-	return t.Refresh(ctx)
+	return t.put(ctx, KeyName(o.Rule, o.Key), anyValue, value)
 }
 
 // Delete deletes the override that was put for rule and key, and reports whether there was one.
 func (t *Table) Delete(ctx context.Context, rule, key string) (bool, error) {
-	got, err := t.keeper.change(ctx, change{field: field(rule, key)})
+	got, err := t.keeper.change(ctx, change{field: KeyName(rule, key), from: anyValue})
 	if err != nil {
 		return false, fmt.Errorf("overrides: delete: %w", err)
 	}
@@ -140,23 +129,17 @@ func (t *Table) Refresh(ctx context.Context) error {
 	if version == t.version {
 		return nil
 	}
-	list := make([]rules.Override, 0, len(fields))
-	for name, value := range fields {
-		o, err := decode(name, value)
-		if err != nil {
-			t.report(err) // one bad entry must not hide the others
-			continue
-		}
-		list = append(list, o)
-	}
-	sortBySpecificity(list)
-	t.kept.Store(newIndex(list))
+	t.kept.Store(newKept(t.kept.Load(), fields, t.report))
 	t.version = version
+	t.tell()
 	return nil
 }
 
 // Close ends the goroutine of a table in Redis.
 func (t *Table) Close() error {
 	t.stop()
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	t.follow.close()
 	return nil
 }

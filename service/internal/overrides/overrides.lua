@@ -1,13 +1,19 @@
--- overrides.lua: puts or deletes one override, and writes a new version if something changed.
--- KEYS: the hash of overrides, its version.
--- ARGV: version, field, value ('' deletes), ttl in milliseconds (0: without end), most fields;
--- then fields that have expired, each with its value.
--- Returns 1 if it changed, 0 if there was nothing to delete, -1 if the hash is full.
+-- overrides.lua: puts or deletes one entry, and writes a new version if something changed.
+-- KEYS: the hash of entries, its version.
+-- ARGV: version, field, value ('' deletes), ttl in milliseconds (0: without end), most fields,
+-- the value that the field must have ('' none, '*' any); then fields that have expired, each with
+-- its value.
+-- Returns 1 if it changed, 0 if there was nothing to delete, -1 if the hash is full, -2 if the
+-- field has another value.
 local hash, version_key = KEYS[1], KEYS[2]
 local version, field, value = ARGV[1], ARGV[2], ARGV[3]
 local ttl, max = tonumber(ARGV[4]), tonumber(ARGV[5])
 
-for i = 6, #ARGV, 2 do
+if ARGV[6] ~= '*' and (redis.call('HGET', hash, field) or '') ~= ARGV[6] then
+  return -2
+end
+
+for i = 7, #ARGV, 2 do
   if redis.call('HGET', hash, ARGV[i]) == ARGV[i + 1] then
     redis.call('HDEL', hash, ARGV[i])
   end

@@ -152,7 +152,7 @@ func TestBounds(t *testing.T) {
 	for i := range MaxPatterns {
 		list = append(list, rules.Override{Rule: "login", Key: fmt.Sprint(i, "*"), Ban: true})
 	}
-	table.kept.Store(newIndex(list))
+	table.kept.Store(&kept{index: newIndex(list), fields: map[string]string{KeyName("login", "7*"): "{}"}})
 	err := table.Put(t.Context(), rules.Override{Rule: "login", Key: "more*", Ban: true})
 	if err == nil || !strings.Contains(err.Error(), "at most 1000") {
 		t.Fatalf("the error is %v, want at most 1000", err)
@@ -180,7 +180,7 @@ func TestInvalid(t *testing.T) {
 
 func TestKeeperFails(t *testing.T) {
 	table := newTable(failing{})
-	table.kept.Store(newIndex([]rules.Override{{Rule: "login", Key: "k", Ban: true}}))
+	table.kept.Store(&kept{index: newIndex([]rules.Override{{Rule: "login", Key: "k", Ban: true}})})
 	if err := table.Refresh(t.Context()); !errors.Is(err, errDown) {
 		t.Errorf("Refresh returned %v", err)
 	}

@@ -89,7 +89,7 @@ func (k *redisKeeper) change(ctx context.Context, c change) (outcome, error) {
 	if c.ttl > 0 {
 		ttl++ // rounded up: 0 is without end
 	}
-	args := []any{rand.Text(), c.field, c.value, ttl, c.max}
+	args := []any{rand.Text(), c.field, c.value, ttl, c.max, c.from}
 	for _, text := range c.expired {
 		args = append(args, text)
 	}

@@ -166,7 +166,9 @@ func (c *charge) strictest(ds []headgate.Decision) headgate.Decision {
 
 func (e *Engine) observe(c *charge, o Outcome, d headgate.Decision, err error) {
 	if e.options.Observe != nil {
-		e.options.Observe(Event{Rule: &c.rule.Rule, Key: c.key, Outcome: o, Decision: d, Err: err})
+		e.options.Observe(Event{
+			Rule: &c.rule.Rule, Key: c.key, Cost: c.cost, Outcome: o, Decision: d, Err: err,
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package rules
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,10 @@ type Engine struct {
 	options Options
 	active  atomic.Pointer[active]
 	scratch sync.Pool // of *scratch
+
+	using sync.Mutex      // of what follows
+	set   *Set            // as it was given to Use
+	modes map[string]Mode // as they were given to Switch
 }
 
 // Options configures an [Engine].
@@ -43,6 +48,7 @@ type Overrides interface {
 type Event struct {
 	Rule    *Rule
 	Key     string
+	Cost    int64 // that was asked for; 0: a rule in Shadow peeked, as another had denied
 	Outcome Outcome
 	// Decision is that of the strictest limit. For a ban and for permits it has only RetryAfter,
 	// and for an error nothing.
@@ -66,6 +72,9 @@ func (o Outcome) String() string {
 	return [...]string{"allowed", "denied", "shadow_denied", "error"}[o]
 }
 
+// Denies reports whether the rule denied, or would have.
+func (o Outcome) Denies() bool { return o == Denied || o == ShadowDenied }
+
 // active is a Set with what the engine needs to decide by it.
 type active struct {
 	*Set
@@ -83,15 +92,24 @@ func New(store headgate.Store, permits concurrency.Store, o Options) *Engine {
 	if o.PermitTTL <= 0 {
 		o.PermitTTL = defaultPermitTTL
 	}
-	e := &Engine{store: store, permits: permits, options: o}
+	e := &Engine{store: store, permits: permits, options: o, set: &Set{}}
 	e.scratch.New = func() any { return new(scratch) }
-	e.active.Store(&active{Set: &Set{}})
+	e.active.Store(&active{Set: e.set})
 	return e
 }
 
-// Use makes s the rules of all requests from now on. What is used under a rule is kept if s has a
-// rule of that name.
+// Use makes s the rules of all requests from now on, in the modes of [Engine.Switch]. What is used
+// under a rule is kept if s has a rule of that name.
 func (e *Engine) Use(s *Set) {
+	e.using.Lock()
+	defer e.using.Unlock()
+	e.set = s
+	e.activate()
+}
+
+// activate makes e decide by its set and modes. e.using must be held.
+func (e *Engine) activate() {
+	s := e.set.inModes(e.modes)
 	a := &active{Set: s, permits: make(map[*rule]*concurrency.Limiter)}
 	for _, r := range s.rules {
 		if r.Permits == 0 || r.Mode == Off {
@@ -159,6 +177,18 @@ func (e *Engine) Terms(rule, key string) (Terms, error) {
 		Rule: &r.Rule, Mode: r.Mode, Limits: c.limits, Permits: r.Permits,
 		Banned: c.banned, Until: c.until,
 	}, nil
+}
+
+// StateLimits returns the limits under which a key of the rule may have state: those of t, and those
+// of the rule that an override replaces.
+func (t *Terms) StateLimits() []headgate.Limit {
+	limits := t.Limits
+	for _, l := range Named(t.Rule.Name, t.Rule.Limits) {
+		if !slices.Contains(limits, l) {
+			limits = append(slices.Clip(limits), l)
+		}
+	}
+	return limits
 }
 
 // PermitKey is the key under which permits of a rule are kept for a key of the rule.

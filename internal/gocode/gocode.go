@@ -1,4 +1,5 @@
-package demo
+// Package gocode writes the Go expressions of limits.
+package gocode
 
 import (
 	"fmt"
@@ -8,14 +9,14 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// goCode returns the Go expression that makes l.
-func goCode(l headgate.Limit) string {
-	every := goDuration(l.Period())
+// Limit returns the Go expression that makes l, without its name.
+func Limit(l headgate.Limit) string {
+	every := duration(l.Period())
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
-		return goRate(l.Refill(), l.Period()) + goBurst(l)
+		return rate(l.Refill(), l.Period()) + burst(l)
 	case headgate.AlgorithmStepped:
-		return fmt.Sprintf("headgate.SteppedTokenBucket(%d, %s)", l.Refill(), every) + goBurst(l)
+		return fmt.Sprintf("headgate.SteppedTokenBucket(%d, %s)", l.Refill(), every) + burst(l)
 	case headgate.AlgorithmFixedWindow:
 		return fmt.Sprintf("headgate.FixedWindow(%d, %s)", l.Capacity(), every)
 	case headgate.AlgorithmSlidingWindow:
@@ -25,8 +26,8 @@ func goCode(l headgate.Limit) string {
 	}
 }
 
-// goRate returns the constructor of a token bucket.
-func goRate(n int64, period time.Duration) string {
+// rate returns the constructor of a token bucket.
+func rate(n int64, period time.Duration) string {
 	switch period {
 	case time.Second:
 		return fmt.Sprintf("headgate.PerSecond(%d)", n)
@@ -37,20 +38,20 @@ func goRate(n int64, period time.Duration) string {
 	case 24 * time.Hour:
 		return fmt.Sprintf("headgate.PerDay(%d)", n)
 	default:
-		return fmt.Sprintf("headgate.Per(%d, %s)", n, goDuration(period))
+		return fmt.Sprintf("headgate.Per(%d, %s)", n, duration(period))
 	}
 }
 
-// goBurst returns the call that sets the burst of l, if it is not the default.
-func goBurst(l headgate.Limit) string {
+// burst returns the call that sets the burst of l, if it is not the default.
+func burst(l headgate.Limit) string {
 	if l.Capacity() == l.Refill() {
 		return ""
 	}
 	return fmt.Sprintf(".Burst(%d)", l.Capacity())
 }
 
-// goDuration writes d in the largest unit of package time that divides it.
-func goDuration(d time.Duration) string {
+// duration writes d in the largest unit of package time that divides it.
+func duration(d time.Duration) string {
 	for _, u := range []struct {
 		unit time.Duration
 		name string

@@ -1,0 +1,126 @@
+// Numbers, times and ticks as text.
+(() => {
+  "use strict";
+
+  const number = (n, digits = 0) =>
+    n.toLocaleString("en-US", { maximumFractionDigits: digits });
+
+  // short is a number for an axis: 1.5k, 20M.
+  function short(n) {
+    for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
+      if (Math.abs(n) >= size) {
+        const base = unit === "k" ? 1e3 : size;
+        return number(n / base, 1) + unit;
+      }
+    }
+    return number(n, Math.abs(n) < 10 ? 2 : 0);
+  }
+
+  // share is a part of 1 as a percentage: never 0 % of something, nor 100 % of less than all.
+  function share(v) {
+    if (v === 0 || v === 1) return `${100 * v}%`;
+    const p = 100 * v;
+    if (p < 0.0001) return "<0.0001%";
+    if (p > 99.99) return ">99.99%";
+    return `${Number(p.toPrecision(p < 1 ? 2 : p < 99 ? 3 : 4))}%`;
+  }
+
+  const UNITS = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
+
+  // span is a number of seconds: 1h 30m, 10s.
+  function span(seconds) {
+    const parts = [];
+    let rest = Math.round(seconds);
+    for (const [size, unit] of UNITS) {
+      if (rest >= size && parts.length < 2) {
+        parts.push(Math.floor(rest / size) + unit);
+        rest %= size;
+      } else if (parts.length === 1) {
+        break;
+      }
+    }
+    return parts.join(" ") || (seconds > 0 ? "<1s" : "0s");
+  }
+
+  const two = (n) => String(n).padStart(2, "0");
+  const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
+
+  // fields of a time in seconds, in UTC or in the zone of the reader.
+  function fields(t, utc) {
+    const d = new Date(t * 1000);
+    const get = (name) => d[(utc ? "getUTC" : "get") + name]();
+    return { year: get("FullYear"), month: MONTHS[get("Month")], day: get("Date"),
+      clock: `${two(get("Hours"))}:${two(get("Minutes"))}`, second: two(get("Seconds")) };
+  }
+  const dayOf = (f) => `${f.day} ${f.month}`;
+
+  // moment is a time, to the second if that matters.
+  function moment(t, utc, seconds) {
+    const f = fields(t, utc);
+    return `${dayOf(f)} ${f.year} ${f.clock}${seconds ? ":" + f.second : ""}`;
+  }
+
+  // range is the time from a to b without what both share.
+  function range(a, b, utc) {
+    const seconds = b - a < 600 || a % 60 !== 0 || b % 60 !== 0;
+    const start = fields(a, utc), end = fields(b, utc);
+    const clock = (f) => f.clock + (seconds && b - a < 7200 ? ":" + f.second : "");
+    const zone = utc ? " UTC" : "";
+    if (start.year !== end.year) return `${moment(a, utc)} – ${moment(b, utc)}${zone}`;
+    if (dayOf(start) === dayOf(end)) {
+      return `${dayOf(start)} ${start.year} ${clock(start)} – ${clock(end)}${zone}`;
+    }
+    return `${dayOf(start)} ${clock(start)} – ${dayOf(end)} ${end.year} ${clock(end)}${zone}`;
+  }
+
+  // timeTicks are the labels of times that are step apart: the day once, below its first.
+  function timeTicks(ticks, step, utc) {
+    let last = "";
+    return ticks.map((t) => {
+      const f = fields(t, utc);
+      const day = dayOf(f);
+      const first = day !== last;
+      last = day;
+      if (step >= 86400) return day;
+      const clock = f.clock + (step < 60 ? ":" + f.second : "");
+      return first ? `${clock}\n${day}` : clock;
+    });
+  }
+
+  // linear are at most n round numbers from min to max.
+  function linear(min, max, n, whole) {
+    if (!(max > min)) return [min];
+    let step = 10 ** Math.floor(Math.log10((max - min) / Math.max(1, n)));
+    for (const f of [1, 2, 5, 10]) {
+      if ((max - min) / (step * f) <= n) { step *= f; break; }
+    }
+    if (whole) step = Math.max(1, Math.round(step));
+    const ticks = [];
+    for (let v = Math.ceil(min / step - 1e-9) * step; v <= max + step * 1e-9; v += step) {
+      ticks.push(Number(v.toPrecision(12)));
+    }
+    return ticks;
+  }
+
+  // logarithmic are at most n round numbers from min to max, evenly spaced on a log axis.
+  function logarithmic(min, max, n) {
+    if (max / min < 4) return linear(min, max, n, true);
+    for (const steps of [[1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]) {
+      const ticks = [];
+      for (let p = 10 ** Math.floor(Math.log10(min)); p <= max; p *= 10) {
+        for (const s of steps) {
+          const v = Number((p * s).toPrecision(3));
+          if (v >= min && v <= max && (v >= 1 && Number.isInteger(v) || v < 1)) ticks.push(v);
+        }
+      }
+      if (ticks.length <= n || steps.length === 1) {
+        const every = Math.ceil(ticks.length / Math.max(1, n));
+        return ticks.filter((_, i) => i % every === 0);
+      }
+    }
+    return [];
+  }
+
+  window.Charts.format = { number, short, share, span, moment, range, timeTicks, linear,
+    logarithmic };
+})();

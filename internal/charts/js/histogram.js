@@ -1,0 +1,111 @@
+// Charts.histogram draws how many there are of each size, with values marked by lines.
+//
+//   const chart = Charts.histogram(element, {
+//     label: "Keys by the limit that they need",
+//     x: {name: "need", format: (v) => text}, unit: "keys",
+//     bins: [{from: 1, to: 1, count: 1159}, ...],           // the smallest first
+//     marks: [{from: 60, to: 60, name: "60/m", strong: true}],  // a line, or from < to: a band
+//     height: 260,
+//   });
+//   chart.update(options); chart.destroy();
+//
+// Both axes are logarithmic: one is as visible as ten thousand.
+(() => {
+  "use strict";
+  const { theme, format, Plot, marks } = window.Charts;
+
+  function histogram(host, options) {
+    const plot = new Plot(host, spec(options));
+    return { update: (o) => plot.update(spec(o)), destroy: () => plot.destroy(), plot };
+  }
+
+  // A bin from a to b is drawn from a to b + 1, since sizes are whole numbers.
+  const fwd = (v) => Math.log10(Math.max(.5, v));
+  const bwd = (v) => 10 ** v;
+  // 1 has the height of .4 of a decade.
+  const up = (n) => n > 0 ? Math.log10(n) + .4 : 0;
+  const down = (v) => v < .2 ? 0 : 10 ** (v - .4);
+
+  function spec(o) {
+    const least = Math.min(o.bins[0].from, ...o.marks.map((m) => m.from));
+    const most = Math.max(o.bins.at(-1).to + 1, ...o.marks.map((m) => m.to * 1.15));
+    const full = [fwd(least) - .02, fwd(most) + .02];
+    const total = o.bins.reduce((sum, b) => sum + b.count, 0);
+    const size = (b) => b.from === b.to ? o.x.format(b.from) :
+      `${o.x.format(b.from)} to ${o.x.format(b.to)}`;
+    const xs = o.bins.map((b) => fwd(b.from));
+    const view = { xs, data: [xs, o.bins.map((b) => up(b.count))],
+      top: up(Math.max(...o.bins.map((b) => b.count))) * 1.12,
+      at: (i) => (fwd(o.bins[i].from) + fwd(o.bins[i].to + 1)) / 2,
+      title: (i) => `${o.x.name} ${size(o.bins[i])}`,
+      values: (i) => [format.number(o.bins[i].count)],
+      total: "", totals: [format.number(total)] };
+    return {
+      label: o.label, height: o.height ?? 260, full: () => full, zoom: 0, xSize: 34,
+      paper: o.paper,
+      legend: [{ name: o.unit, style: "s1", kind: "area" }],
+      series: [{ points: { show: false }, width: 0, fill: () => theme.colour("--s1-fill"),
+        stroke: () => theme.colour("--s1"), paths: (u) => paths(u, o) }],
+      view: () => view,
+      xTicks: (min, max, n) => format.logarithmic(Math.max(1, bwd(min)), bwd(max), n).map((v) =>
+        Math.log10(v)),
+      xLabels: (ticks) => ticks.map((v) => o.x.format(Math.round(bwd(v)))),
+      yTicks: (max, n) => [0, ...format.logarithmic(1, Math.max(1, down(max)), n).map(up)],
+      yLabels: (ticks) => ticks.map((v) => format.short(Math.round(down(v)))),
+      overlay: (u) => overlay(u, o),
+    };
+  }
+
+  function paths(u, o) {
+    const fill = new Path2D();
+    for (const b of o.bins) {
+      if (!b.count) continue;
+      const left = u.valToPos(fwd(b.from), "x", true) + uPlot.pxRatio;
+      const right = u.valToPos(fwd(b.to + 1), "x", true);
+      const top = u.valToPos(up(b.count), "y", true), bottom = u.valToPos(0, "y", true);
+      fill.rect(left, top, Math.max(uPlot.pxRatio, right - left), bottom - top);
+    }
+    return { fill, stroke: null };
+  }
+
+  function overlay(u, o) {
+    const r = uPlot.pxRatio, c = u.ctx, { top, height } = u.bbox;
+    const list = [];
+    c.save();
+    c.setLineDash([]);
+    c.font = marks.font(r);
+    c.textAlign = "center";
+    c.fillStyle = theme.colour("--ink");
+    for (const b of o.bins) {
+      const left = u.valToPos(fwd(b.from), "x", true);
+      const right = u.valToPos(fwd(b.to + 1), "x", true);
+      const text = format.short(b.count);
+      if (!b.count || c.measureText(text).width > right - left - 2 * r) continue;
+      c.fillText(text, (left + right) / 2, u.valToPos(up(b.count), "y", true) - 5 * r);
+    }
+    for (const m of [...o.marks].sort((a, b) => Boolean(a.strong) - Boolean(b.strong))) {
+      const colour = theme.colour(m.strong ? "--accent" : "--quiet");
+      // Who needs a limit of exactly m.to still passes: the line is at its right.
+      const from = u.valToPos(fwd(m.from + 1), "x", true);
+      const to = u.valToPos(fwd(m.to + 1), "x", true);
+      c.strokeStyle = c.fillStyle = colour;
+      c.globalAlpha = .12;
+      if (to > from) c.fillRect(from, top, to - from, height);
+      c.globalAlpha = 1;
+      c.lineWidth = (m.strong ? 2.5 : 1.5) * r;
+      c.setLineDash(m.strong ? [] : [5 * r, 4 * r]);
+      c.beginPath();
+      for (const x of to > from ? [from, to] : [to]) {
+        c.moveTo(x, top - 8 * r);
+        c.lineTo(x, top + height);
+      }
+      c.stroke();
+      list.unshift({ x: to, y: top + 2 * r, text: m.name, bold: m.strong, gap: 4,
+        colour: theme.colour(m.strong ? "--ink" : "--quiet") });
+    }
+    c.restore();
+    marks.labels(u, list);
+  }
+
+  window.Charts.histogram = histogram;
+})();

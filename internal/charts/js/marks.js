@@ -1,0 +1,72 @@
+// Marks on the canvas of a chart: points, lines and their labels.
+(() => {
+  "use strict";
+  const { theme, FONT } = window.Charts;
+
+  const MARK = { circle: "arc", square: "square" };
+
+  // marker draws a sign around a point.
+  function marker(c, kind, x, y, size) {
+    c.beginPath();
+    if (MARK[kind] === "arc") c.arc(x, y, size, 0, 2 * Math.PI);
+    else if (kind === "square") c.rect(x - size, y - size, 2 * size, 2 * size);
+    else if (kind === "cross") {
+      c.moveTo(x - size, y - size); c.lineTo(x + size, y + size);
+      c.moveTo(x - size, y + size); c.lineTo(x + size, y - size);
+    } else {
+      const points = kind === "diamond" ? [[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]] :
+        [[0, -1.2], [1.1, 1], [-1.1, 1]];
+      points.forEach(([px, py], i) =>
+        i ? c.lineTo(x + px * size, y + py * size) : c.moveTo(x + px * size, y + py * size));
+      c.closePath();
+    }
+  }
+
+  // font returns the font of labels at the ratio of the canvas.
+  const font = (ratio, bold) =>
+    (bold ? "600 " : "") + FONT.replace("12px", `${Math.round(12 * ratio)}px`);
+
+  // labels writes texts beside points, moved so that none covers another or leaves the area.
+  // Labels are {x, y, text, colour, bold}; the first come first.
+  function labels(u, list) {
+    const c = u.ctx, r = uPlot.pxRatio, area = u.bbox;
+    const high = 15 * r, taken = [];
+    c.save();
+    c.textBaseline = "middle";
+    c.textAlign = "left";
+    for (const l of list) {
+      c.font = font(r, l.bold);
+      const wide = c.measureText(l.text).width + 6 * r;
+      const place = find(l, wide, high, area, taken, r);
+      if (!place) continue;
+      taken.push(place);
+      c.fillStyle = theme.colour("--card");
+      c.globalAlpha = .85;
+      c.fillRect(place.x, place.y, wide, high);
+      c.globalAlpha = 1;
+      c.fillStyle = l.colour;
+      c.fillText(l.text, place.x + 3 * r, place.y + high / 2 + .5 * r);
+    }
+    c.restore();
+  }
+
+  // find returns the first free place around a point.
+  function find(l, wide, high, area, taken, r) {
+    const gap = (l.gap ?? 7) * r;
+    const right = area.left + area.width, bottom = area.top + area.height;
+    const spots = [[gap, -high - gap / 2], [gap, gap / 2], [-wide - gap, -high - gap / 2],
+      [-wide - gap, gap / 2], [gap, -high / 2], [-wide - gap, -high / 2]];
+    for (let row = 0; row < 6; row++) {
+      for (const [dx, dy] of spots) {
+        const p = { x: l.x + dx, y: l.y + dy + (dy < 0 ? -row : row) * high, w: wide, h: high };
+        const inside = p.x >= area.left && p.x + wide <= right && p.y >= area.top - 12 * r &&
+          p.y + high <= bottom;
+        if (inside && !taken.some((t) => p.x < t.x + t.w && t.x < p.x + p.w && p.y < t.y + t.h &&
+          t.y < p.y + p.h)) return p;
+      }
+    }
+    return null;
+  }
+
+  window.Charts.marks = { marker, labels, font };
+})();

@@ -1,0 +1,96 @@
+// Denied share against burst: a curve for each rate, with the limits as points.
+"use strict";
+(() => {
+  const { make, share, number } = Report;
+  const { format } = Charts;
+  const MAX_CURVES = 6;
+
+  function burstSection(model, part) {
+    const { size } = model.data;
+    const rates = (size.rates ?? []).filter((r) => r.curve?.length).slice(0, MAX_CURVES);
+    fits(size, part("fits"));
+    if (!rates.length) {
+      part("lead").textContent = !size.requests ? "The logs hold no requests." :
+        "None of the limits is a token bucket, so there is no burst to choose.";
+      return () => {};
+    }
+    part("lead").textContent = "Each line is a rate. Follow it to the right: a larger burst denies " +
+      "fewer requests. Where a line meets 0%, a larger burst changes nothing.";
+    let chart = null;
+    return (l) => {
+      const options = chartOf(model, rates, l);
+      if (chart) chart.update(options);
+      else chart = Charts.curves(part("chart"), options);
+      part("note").textContent = note(rates, l, size.requests);
+    };
+  }
+
+  const rateOf = (r) => Report.parse(r.rate)?.rate;
+  const same = (a, b) => Math.abs(a - b) <= 1e-9 * Math.max(a, b);
+  const curveOf = (rates, l) => l.bucket ? rates.findIndex((r) =>
+    same(rateOf(r), l.bucket.rate)) : -1;
+
+  function chartOf(model, rates, chosen) {
+    const total = model.data.size.requests;
+    const marks = model.all.filter((l) => l.bucket && curveOf(rates, l) >= 0).map((l) => ({
+      x: l.bucket.burst, y: l.result.denied / total, name: l.title, strong: l === chosen,
+      style: `s${curveOf(rates, l) + 1}` }));
+    return {
+      label: "Denied share of the requests against the burst, a curve for each rate",
+      height: 340, zoom: true, marks,
+      x: { name: "burst", log: true, format: (v) => number(v) },
+      y: { name: "denied", log: true, zero: true, format: format.share },
+      curves: rates.map((r, i) => ({ name: r.rate, style: `s${i + 1}`,
+        strong: curveOf(rates, chosen) === i,
+        points: r.curve.map((p) => [p.size, p.denied / total]) })),
+    };
+  }
+
+  // note says what the curve of a limit says.
+  function note(rates, l, total) {
+    if (!l.bucket) return `${l.text} is not a token bucket: it has no burst, and is not drawn.`;
+    const i = curveOf(rates, l);
+    if (i < 0) return "";
+    const at = `${l.text} has a burst of ${number(l.bucket.burst)} and denies ` +
+      `${share(l.result.denied, total)}.`;
+    const least = rates[i].curve.find((p) => p.denied === 0);
+    if (!l.result.denied) {
+      if (!least || least.size >= l.bucket.burst) return at;
+      return `${at} At this rate, a burst of ${number(least.size)} is enough to deny nothing.`;
+    }
+    if (!least) return at;
+    return `${at} At this rate, a burst of ${number(least.size)} would deny nothing.`;
+  }
+
+  // fits is the table of the smallest limits for each period, and of bursts for each rate.
+  function fits(size, host) {
+    const all = [...(size.periods ?? []), ...(size.rates ?? [])];
+    if (!all.length) {
+      host.hidden = true;
+      return;
+    }
+    const heads = all[0].fits.map((f) => `${Number((100 * f.max_share).toPrecision(3))}%`);
+    const table = (of, pick, what) => Report.scroller(what, make("table", {},
+      make("caption", {}, what), make("thead", {}, make("tr", {},
+        make("th", { scope: "col" }, of === size.periods ? "Period" : "Rate"),
+        ...heads.map((h) => make("th", { scope: "col", class: "n" }, h)))),
+      make("tbody", {}, ...of.map((fit) => make("tr", {},
+        make("th", { scope: "row" }, fit.rate || fit.period + (fit.enough ? "" : " *")),
+        ...pick(fit).map((f) => make("td", { class: "n" }, !f.point ? "none" : fit.rate ?
+          `burst ${number(f.point.size)}` : f.point.limit)))))));
+    const aside = size.stand_out ? ", without the keys far from the rest" : "";
+    if (size.periods?.length) {
+      host.append(table(size.periods, (f) => f.fits, "Smallest limits that deny at most"));
+      if (aside) host.append(table(size.periods, (f) => f.rest, `The same${aside}`));
+    }
+    if (size.rates?.length) {
+      host.append(table(size.rates, (f) => aside ? f.rest : f.fits,
+        `Smallest bursts that deny at most${aside}`));
+    }
+    if (size.periods?.some((f) => !f.enough)) {
+      host.append(make("p", { class: "note" }, "* The span is shorter than 10 of these periods."));
+    }
+  }
+
+  Report.burstSection = burstSection;
+})();

@@ -1,0 +1,88 @@
+// The head of the page: the answer, the limits as cards, and what was read.
+"use strict";
+(() => {
+  const { make, number, count, share, visible, time } = Report;
+
+  function head(model) {
+    const { data, all, advice } = model;
+    const put = (id, text) => { document.getElementById(id).textContent = text; };
+    put("kind", data.kind === "size" ? "size: the limits that this traffic needs" :
+      "replay: what these limits would deny");
+    put("made", `Made by Headgate on ${data.made.slice(0, 10)} at ${data.made.slice(11, 16)} UTC. ` +
+      "All times are in UTC.");
+    document.title = `${advice ? advice.title : "No requests"} – Headgate report`;
+    put("answer", advice ? advice.title : "The logs hold no requests");
+    put("why", advice ? advice.why : "So there is nothing to size a limit by.");
+    const caution = document.getElementById("caution");
+    caution.hidden = !advice?.caution;
+    caution.textContent = advice?.caution ?? "";
+    document.getElementById("cards").append(...all.map((l) => card(model, l)));
+    facts(data);
+    document.getElementById("command").append(Report.copyable("Command", data.command));
+  }
+
+  // card shows what one limit denies.
+  function card(model, l) {
+    const { result } = l, best = model.advice?.best === l;
+    const pick = make("button", { type: "button", class: "pick", "aria-pressed": "false",
+      on: { click: () => model.choose(l) } }, l.text);
+    model.onChoose(() => pick.setAttribute("aria-pressed", model.limit === l));
+    const badge = best && make("span", { class: "badge" }, "✓ recommended");
+    const lines = make("dl", { class: "lines" }, ...lineOf("denied", result.denied,
+      result.requests, "request"), ...lineOf("keys denied", result.denied_keys, result.keys, "key"));
+    if (model.data.size.stand_out) {
+      lines.append(make("dt", {}, "of the rest"), make("dd", {},
+        make("b", {}, number(l.restDenied)), ` ${l.restDenied === 1 ? "request" : "requests"}, `,
+        make("b", {}, number(l.restKeys)), ` ${l.restKeys === 1 ? "key" : "keys"}`));
+    }
+    return make("article", { class: best ? "limit best" : "limit" },
+      make("p", { class: "label" }, make("span", {}, l.names.join(", ") || "limit"), badge),
+      make("h2", {}, pick), Report.bar(result.denied, result.requests), lines);
+  }
+
+  const lineOf = (label, part, all, noun) => [make("dt", {}, label), make("dd", {},
+    make("b", {}, number(part)), ` of ${count(all, noun)}`,
+    make("span", { class: "share" }, share(part, all)))];
+
+  // bar is a share as a length; what it says is in the text beside it.
+  Report.bar = (part, all) => {
+    const fill = make("span", { class: "fill" });
+    fill.style.width = part > 0 ? `max(3px, ${100 * part / Math.max(1, all)}%)` : "0";
+    return make("span", { class: "meter", "aria-hidden": "true" }, fill);
+  };
+
+  function facts(data) {
+    const t = data.size;
+    const add = (label, ...values) => document.getElementById("facts").append(
+      make("div", {}, make("dt", {}, label), make("dd", {}, ...values)));
+    const quiet = (...text) => make("span", { class: "quiet" }, ...text);
+    add("Requests", make("b", {}, number(t.requests)));
+    add("Keys", make("b", {}, number(t.keys)), " ", quiet("by ", visible(String(t.by))));
+    if (t.span) {
+      const width = Report.seconds(t.span.to) - Report.seconds(t.span.from);
+      add("Span", make("b", {}, Report.span(width)), " ",
+        quiet(time(t.span.from), " to ", time(t.span.to)));
+      add("Busiest second", make("b", {}, count(t.peak.requests, "request")), " ",
+        quiet(time(t.peak.at)));
+    }
+    add("Skipped", make("b", {}, count(t.skipped, "line")), " ",
+      quiet(t.skipped ? skipped(t) : `of ${number(t.lines)}`));
+    if (t.late) add("Late", make("b", {}, count(t.late, "request")), " ", quiet("out of order"));
+    const [first, ...more] = t.files;
+    add(more.length ? "Files" : "File", make("b", {}, Report.name(first?.name ?? "none", 60)), " ",
+      quiet(first ? `${first.format}, ${count(first.lines, "line")}` : ""),
+      more.length > 0 && make("details", { class: "files" },
+        make("summary", {}, `${number(more.length)} more`),
+        make("ul", {}, ...more.map((f) => make("li", {}, Report.name(f.name, 60), " ",
+          quiet(`${f.format}, ${count(f.lines, "line")}`))))));
+  }
+
+  function skipped(t) {
+    const [first, ...more] = t.skipped_reasons;
+    if (!first) return "";
+    return `${number(first.lines)}: ${Report.short(first.reason, 80)}` +
+      (more.length ? `; ${count(more.length, "more reason")}` : "");
+  }
+
+  Report.head = head;
+})();

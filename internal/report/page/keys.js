@@ -1,0 +1,93 @@
+// The denied keys: a table to search and to sort.
+"use strict";
+(() => {
+  const { make, number, count, share, time, seconds } = Report;
+  const PAGE = 50;
+
+  const COLUMNS = [
+    { id: "key", label: "Key", of: (k) => k.key, text: true, cell: (k) => Report.name(k.key) },
+    { id: "denied", label: "Denied", of: (k) => k.denied, cell: (k) => number(k.denied) },
+    { id: "requests", label: "Requests", of: (k) => k.requests, cell: (k) => number(k.requests) },
+    { id: "share", label: "Denied share", of: (k) => k.denied / k.requests,
+      cell: (k) => share(k.denied, k.requests) },
+    { id: "first", label: "First denial", of: (k) => seconds(k.first), cell: (k) => time(k.first) },
+    { id: "last", label: "Last denial", of: (k) => seconds(k.last), cell: (k) => time(k.last) },
+    { id: "locked", label: "Longest locked out", of: (k) => k.locked_out_s,
+      cell: (k) => Report.span(k.locked_out_s) },
+  ];
+
+  function keysSection(model, part) {
+    const state = { search: "", by: "denied", down: true, shown: PAGE, keys: [], more: 0 };
+    const view = build(part("table"), state, () => draw(view, state));
+    return (l) => {
+      const { detail } = model.data.replay;
+      state.keys = detail.keys[l.index] ?? [];
+      state.more = (detail.denied_keys_total[l.index] ?? 0) - state.keys.length;
+      state.shown = PAGE;
+      part("lead").textContent = lead(l, state);
+      part("table").hidden = !state.keys.length;
+      draw(view, state);
+    };
+  }
+
+  function lead(l, state) {
+    if (!state.keys.length) return `${l.text} denies no key.`;
+    const all = `${count(l.result.denied_keys, "key")} of ${number(l.result.keys)} would have ` +
+      "been denied at least once.";
+    return state.more > 0 ? `${all} The ${number(state.keys.length)} denied most are listed; ` +
+      `${number(state.more)} more are not.` : all;
+  }
+
+  function build(host, state, redraw) {
+    const input = make("input", { type: "search", id: "search", autocomplete: "off",
+      spellcheck: "false", placeholder: "part of a key",
+      on: { input: () => { state.search = input.value; state.shown = PAGE; redraw(); } } });
+    const found = make("p", { class: "found", role: "status" });
+    const heads = COLUMNS.map((c) => {
+      const button = make("button", { type: "button", class: "sort",
+        on: { click: () => sortBy(state, c, redraw) } }, c.label,
+        make("span", { class: "arrow", "aria-hidden": "true" }));
+      return make("th", { scope: "col", class: c.text ? "" : "n" }, button);
+    });
+    const body = make("tbody", {});
+    const more = make("button", { type: "button", class: "toggle",
+      on: { click: () => { state.shown += 4 * PAGE; redraw(); } } });
+    host.append(make("div", { class: "search" },
+      make("label", { for: "search" }, "Search"), input, found),
+      Report.scroller("Denied keys", make("table", { class: "denied-keys" },
+        make("thead", {}, make("tr", {}, ...heads)), body)), more);
+    return { heads, body, more, found };
+  }
+
+  function sortBy(state, column, redraw) {
+    if (state.by === column.id) state.down = !state.down;
+    else Object.assign(state, { by: column.id, down: !column.text });
+    redraw();
+  }
+
+  function draw({ heads, body, more, found }, state) {
+    const column = COLUMNS.find((c) => c.id === state.by);
+    COLUMNS.forEach((c, i) => heads[i].setAttribute("aria-sort",
+      c !== column ? "none" : state.down ? "descending" : "ascending"));
+    const wanted = state.search.trim().toLowerCase();
+    const keys = state.keys.filter((k) => Report.visible(k.key).toLowerCase().includes(wanted));
+    const sign = state.down ? -1 : 1;
+    keys.sort((a, b) => {
+      const x = column.of(a), y = column.of(b);
+      return sign * (x < y ? -1 : x > y ? 1 : 0) || b.denied - a.denied ||
+        (a.key < b.key ? -1 : 1);
+    });
+    body.replaceChildren(...keys.slice(0, state.shown).map(row));
+    const rest = keys.length - state.shown;
+    more.hidden = rest <= 0;
+    more.textContent = `Show ${number(Math.min(rest, 4 * PAGE))} more of ${number(rest)}`;
+    found.textContent = !wanted ? "" : keys.length ? `${count(keys.length, "key")} found` :
+      state.more > 0 ? "No key of the list is like that; keys that are not listed may be." :
+        "No denied key is like that.";
+  }
+
+  const row = (k) => make("tr", {}, ...COLUMNS.map((c) => c.text ?
+    make("th", { scope: "row" }, c.cell(k)) : make("td", { class: "n" }, c.cell(k))));
+
+  Report.keysSection = keysSection;
+})();

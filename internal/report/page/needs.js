@@ -1,0 +1,79 @@
+// Keys by peak rate: how many keys need a limit of which size, for a period.
+"use strict";
+(() => {
+  const { make, count, number } = Report;
+
+  function needsSection(model, part) {
+    const periods = (model.data.size.periods ?? []).filter((p) => p.needs?.length);
+    const form = part("periods").closest("form");
+    form.hidden = periods.length < 2;
+    if (!periods.length) {
+      part("lead").textContent = "The logs hold no requests.";
+      return () => {};
+    }
+    part("lead").textContent = "How many keys need a limit of which size, so that nothing is denied " +
+      "to them. Keys left of a limit's line are never denied by it. Both axes are logarithmic.";
+    let chart = null, chosen = periods[start(model, periods)];
+    const draw = (l) => {
+      const options = chartOf(model, chosen, l);
+      if (chart) chart.update(options);
+      else chart = Charts.histogram(part("chart"), options);
+      part("note").textContent = note(l, chosen);
+    };
+    part("periods").append(...Report.segments("period", periods.map((p) => String(p.period)),
+      periods.indexOf(chosen), (i) => {
+        chosen = periods[i];
+        draw(model.limit);
+      }));
+    return draw;
+  }
+
+  // start is the period of the limit that is shown first, or else the one in the middle.
+  function start(model, periods) {
+    const bucket = model.limit?.bucket;
+    const i = periods.findIndex((p) => bucket && Report.parse(`1/${p.period}`)?.period ===
+      bucket.period);
+    return i >= 0 ? i : Math.floor(periods.length / 2);
+  }
+
+  // place is where a limit lies among limits n/period: a key that needs at most from is never
+  // denied, one that needs more than to is denied.
+  function place(l, seconds) {
+    const each = l.bucket.rate * seconds;
+    const near = Math.abs(each - Math.round(each)) < 1e-6 ? Math.round(each) : each;
+    return { from: Math.floor(Math.min(near, l.bucket.burst)),
+      to: Math.ceil(Math.max(near, l.bucket.burst)) };
+  }
+
+  function chartOf(model, fit, chosen) {
+    const { seconds, unit } = periodOf(fit);
+    return {
+      label: `Keys by the limit that they need, for each ${fit.period}`, unit: "keys", height: 280,
+      x: { name: "need", format: (v) => `${number(v)}/${unit}` },
+      bins: fit.needs.map((n) => ({ from: n.from, to: n.to, count: n.keys })),
+      marks: model.all.filter((l) => l.bucket && (l === chosen || place(l, seconds).from ===
+        place(l, seconds).to)).map((l) => ({ ...place(l, seconds), name: l.text,
+          strong: l === chosen })),
+    };
+  }
+
+  function periodOf(fit) {
+    const text = String(fit.period);
+    return { seconds: Report.parse(`1/${text}`).period, unit: text.replace(/^1(?=\D)/, "") };
+  }
+
+  function note(l, fit) {
+    const denied = l.result.denied_keys;
+    const keys = denied ? `${l.text} denies requests of ${count(denied, "key")}; the other ` +
+      `${number(l.result.keys - denied)} are never denied.` : `${l.text} denies no key.`;
+    if (!l.bucket) return `${keys} It is not a token bucket, and has no place in this chart.`;
+    const { from, to } = place(l, periodOf(fit).seconds);
+    if (from === to) return keys;
+    const { unit } = periodOf(fit);
+    return `${keys} Its place is a band, since it is not a limit per ${unit}: keys that need at ` +
+      `most ${number(from)}/${unit} are never denied, those that need more than ` +
+      `${number(to)}/${unit} are.`;
+  }
+
+  Report.needsSection = needsSection;
+})();

@@ -1,0 +1,69 @@
+// Requests over time: of all keys, and of those that are denied most.
+"use strict";
+(() => {
+  const { make, number, count, seconds } = Report;
+
+  function timeSection(model, part) {
+    const { timeline } = model.data.replay.detail;
+    if (!timeline) {
+      part("lead").textContent = "The logs hold no requests.";
+      return () => {};
+    }
+    const from = seconds(timeline.from), step = timeline.width_s;
+    let chart = null, small = [];
+    const options = (l) => {
+      const denied = timeline.denied[l.index];
+      return { label: `Requests over time, allowed and denied by ${l.text}`, from, step, utc: true,
+        zoom: true, height: 240, series: [
+          { name: "allowed", style: "allowed",
+            values: timeline.requests.map((n, i) => n - denied[i]) },
+          { name: "denied", style: "denied", values: denied }],
+        onZoom: (a, b) => small.forEach((s) => s.zoom(a, b)) };
+    };
+    return (l) => {
+      part("lead").textContent = lead(l);
+      if (chart) chart.update(options(l));
+      else chart = Charts.time(part("chart"), options(l));
+      small.forEach((s) => s.destroy());
+      small = keyCharts(model, l, part, from, step);
+      const { range } = chart.plot;
+      small.forEach((s) => s.zoom(range[0], range[1]));
+    };
+  }
+
+  function lead(l) {
+    const { denied, requests } = l.result;
+    if (!denied) return `${l.text} allows all of the ${count(requests, "request")}.`;
+    return `What ${l.text} allows, and what it denies. Drag across the chart to zoom in; bars get ` +
+      "finer.";
+  }
+
+  function keyCharts(model, l, part, from, step) {
+    const { detail } = model.data.replay;
+    const lines = detail.key_timelines[l.index] ?? [];
+    part("subtitle").textContent = lines.length === 1 ? "The key that is denied most" :
+      lines.length ? `The ${lines.length} keys that are denied most` : "";
+    part("keys").replaceChildren();
+    const bars = detail.timeline.requests.length;
+    return lines.map((k) => {
+      const requests = dense(k.requests, bars), denied = dense(k.denied, bars);
+      const host = make("div", {});
+      const sums = detail.keys[l.index].find((d) => d.key === k.key);
+      part("keys").append(make("figure", {}, make("figcaption", {}, Report.name(k.key, 60),
+        sums && make("span", { class: "quiet" },
+          ` ${number(sums.denied)} of ${count(sums.requests, "request")} denied`)), host));
+      return Charts.time(host, { label: `Requests of ${Report.short(k.key)} over time`, from, step,
+        utc: true, height: 110, paper: 330, series: [
+          { name: "allowed", style: "allowed", values: requests.map((n, i) => n - denied[i]) },
+          { name: "denied", style: "denied", values: denied }] });
+    });
+  }
+
+  function dense(sparse, length) {
+    const values = new Array(length).fill(0);
+    for (const [i, n] of sparse) values[i] = n;
+    return values;
+  }
+
+  Report.timeSection = timeSection;
+})();

@@ -1,0 +1,67 @@
+package report
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/headgate/headgate/internal/charts"
+)
+
+//go:embed page
+var page embed.FS
+
+// scripts are the files of the page, in the order in which they must run.
+var scripts = []string{
+	"text", "model", "copy", "head", "time", "burst", "needs", "groups", "keys", "notes", "main",
+}
+
+// Write writes d as one HTML file that needs no other file and no other host. All text of d is
+// text in the page, whatever it holds.
+func Write(w io.Writer, d *Data) error {
+	data, err := json.Marshal(d) // escapes <, > and &, and so cannot end the element that holds it
+	if err != nil {
+		return fmt.Errorf("report: encode data: %w", err)
+	}
+	return write(w, string(data))
+}
+
+func write(w io.Writer, data string) error {
+	style := charts.CSS() + "\n" + file("report.css")
+	script := charts.JS()
+	for _, name := range scripts {
+		script += "\n" + file(name+".js")
+	}
+	html := strings.NewReplacer(
+		"{{policy}}", policy(style, script),
+		"{{style}}", style,
+		"{{script}}", script,
+		"{{data}}", data,
+	)
+	if _, err := html.WriteString(w, file("page.html")); err != nil {
+		return fmt.Errorf("report: write page: %w", err)
+	}
+	return nil
+}
+
+// policy returns a content security policy that allows these two texts and nothing else.
+func policy(style, script string) string {
+	hash := func(text string) string {
+		sum := sha256.Sum256([]byte(text))
+		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	}
+	return "default-src 'none'; style-src " + hash(style) + "; script-src " + hash(script) +
+		"; img-src data:; base-uri 'none'; form-action 'none'"
+}
+
+func file(name string) string {
+	text, err := page.ReadFile("page/" + name)
+	if err != nil {
+		panic(err) // embedded: the tests read all of them
+	}
+	return string(text)
+}

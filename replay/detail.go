@@ -1,0 +1,63 @@
+package replay
+
+import "time"
+
+// Bounds of a Detail.
+const (
+	DetailBars    = 2000 // of its timeline
+	DetailKeys    = 1000 // listed for each limit
+	DetailFollows = 5    // keys with a timeline of their own, for each limit
+	DetailGroups  = 40   // paths, methods or statuses
+)
+
+// Detail is what a [Report] leaves out: when requests were denied, and which. Its slices by limit
+// are in the order of [Config.Limits]. All counts are exact.
+type Detail struct {
+	Timeline        *DetailTimeline `json:"timeline"`          // nil without requests
+	Keys            [][]DeniedKey   `json:"keys"`              // by limit; the most denied first
+	DeniedKeysTotal []int64         `json:"denied_keys_total"` // by limit; more than Keys lists
+	KeyTimelines    [][]KeyTimeline `json:"key_timelines"`     // by limit; of the most denied keys
+	Paths           []Group         `json:"paths"`             // nil if the logs have none, as
+	Methods         []Group         `json:"methods"`           // for recorded requests
+	Statuses        []Group         `json:"statuses"`
+}
+
+// DetailTimeline is the number of requests over time, in at most [DetailBars] bars. Bars begin at
+// multiples of their width since the Unix epoch.
+type DetailTimeline struct {
+	Timeline
+
+	Denied [][]int64 `json:"denied"` // by limit and bar
+}
+
+// DeniedKey is a key that a limit denied.
+type DeniedKey struct {
+	Key      Key       `json:"key"`
+	Requests int64     `json:"requests"` // of this key
+	Denied   int64     `json:"denied"`   // of those
+	First    time.Time `json:"first"`    // denial
+	Last     time.Time `json:"last"`     // denial
+
+	// LockedOutS is the longest time, in seconds, from a denial to the next granted request of
+	// the key, or to its last request if none was granted after.
+	LockedOutS float64 `json:"locked_out_s"`
+}
+
+// KeyTimeline is the requests of one key, in the bars of [Detail.Timeline]. Bars without any are
+// left out.
+type KeyTimeline struct {
+	Key      Key   `json:"key"`
+	Requests []Bar `json:"requests"`
+	Denied   []Bar `json:"denied"`
+}
+
+// Bar is the index of a bar, and how many are in it.
+type Bar [2]int64
+
+// Group is the requests of one path, method or status. A name of "(none)" stands for requests
+// without one, "(other)" for all that are not listed.
+type Group struct {
+	Name     Key     `json:"name"`
+	Requests int64   `json:"requests"`
+	Denied   []int64 `json:"denied"` // by limit
+}

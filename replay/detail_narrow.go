@@ -1,0 +1,53 @@
+package replay
+
+import "slices"
+
+// Narrowed returns d with at most so many keys listed for each limit, and bars, for a smaller page.
+// Counts stay exact. Bars do not become fewer than one.
+func (d *Detail) Narrowed(keys, bars int) *Detail {
+	c := d.clone()
+	for i := range c.Keys {
+		c.Keys[i] = c.Keys[i][:min(keys, len(c.Keys[i]))]
+	}
+	for c.Timeline != nil && len(c.Timeline.Requests) > max(bars, 1) {
+		c.widen()
+	}
+	return c
+}
+
+func (d *Detail) clone() *Detail {
+	c := *d
+	c.Keys, c.KeyTimelines = slices.Clone(d.Keys), slices.Clone(d.KeyTimelines)
+	for i := range c.Keys {
+		c.Keys[i], c.KeyTimelines[i] = slices.Clone(d.Keys[i]), slices.Clone(d.KeyTimelines[i])
+	}
+	c.Paths, c.Methods = slices.Clone(d.Paths), slices.Clone(d.Methods)
+	c.Statuses = slices.Clone(d.Statuses)
+	return &c
+}
+
+// widen joins bars to the next width.
+func (d *Detail) widen() {
+	t := d.Timeline
+	series := slices.Insert(slices.Clone(t.Denied), 0, t.Requests)
+	b := &bars{t.WidthS, t.From.Unix() / t.WidthS, series}
+	first := b.first
+	b.widen(nextWidth(barWidths, b.width))
+	to := func(bar int64) int64 { return (first+bar)*t.WidthS/b.width - b.first }
+	for _, lines := range d.KeyTimelines {
+		for i := range lines {
+			lines[i].Requests = joinedBars(lines[i].Requests, to)
+			lines[i].Denied = joinedBars(lines[i].Denied, to)
+		}
+	}
+	d.Timeline = b.timeline()
+}
+
+// joinedBars is joined for bars that leave out those without any.
+func joinedBars(narrow []Bar, to func(bar int64) int64) []Bar {
+	wide := []Bar{}
+	for _, b := range narrow {
+		wide = addBar(wide, to(b[0]), b[1])
+	}
+	return wide
+}

@@ -1,0 +1,40 @@
+package service
+
+import (
+	"time"
+
+	"github.com/headgate/headgate/service/internal/config"
+	"github.com/headgate/headgate/service/internal/console"
+)
+
+// maxViewers is how many viewers the console has at a time. They keep their connections, of which
+// half remain for others.
+const maxViewers = 100
+
+// buildConsole makes the operator's page.
+func (s *server) buildConsole() (err error) {
+	if s.o.NoConsole {
+		return nil
+	}
+	s.console, err = console.New(console.Options{
+		Version: s.o.Version, Viewers: max(1, min(maxViewers, s.o.Connections/2)),
+		API: s.api, Engine: s.engine, Overrides: s.overrides, Domains: s.limiter,
+		Store: s.native, Redis: s.stores.redis, StoreAs: s.stores.name, StoreUp: s.storeUp.Load,
+		Metrics: s.metrics, Statistics: &s.envoyMetrics.Statistics,
+	})
+	return err
+}
+
+// showLoaded lets the console show c as the configuration in force.
+func (s *server) showLoaded(c *config.Config) {
+	if s.console != nil {
+		s.console.Use(c, time.Now())
+	}
+}
+
+// showLoadError lets the console show why the files could not be used.
+func (s *server) showLoadError(err error) {
+	if s.console != nil {
+		s.console.LoadFailed(err, time.Now())
+	}
+}

@@ -1,0 +1,267 @@
+// Package acts carries out what operators do to keys and rules, keeps a list of it, and undoes it.
+//
+// An act is noted before it is carried out, so that none is missing in the list. An undo brings
+// back what was there before, unless it was changed meanwhile.
+package acts
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/service/internal/overrides"
+	"github.com/headgate/headgate/service/internal/rules"
+)
+
+// Max is how many acts are kept.
+const Max = 1000
+
+// The kinds of acts.
+const (
+	Reset = "reset" // puts a key back in its initial state
+	Raise = "raise" // gives a key other limits
+	Ban   = "ban"   // denies a key
+	Lift  = "lift"  // deletes what raise or ban put
+	Mode  = "mode"  // switches the mode of a rule
+)
+
+// ModeOfFile is the mode of an order that ends the switch of a rule.
+const ModeOfFile = "file"
+
+// Order is what an operator wants to be done.
+type Order struct {
+	Act       string
+	Rule      string
+	Key       string
+	Limits    []headgate.Limit // of a raise
+	For       time.Duration    // of a raise, a ban or a mode; 0: without end
+	Note      string
+	By        string
+	KeepUsage bool   // of a raise: do not reset the key
+	Mode      string // enforce, shadow or [ModeOfFile]
+}
+
+// Act is an act that was done.
+type Act struct {
+	ID       string   `json:"id"`
+	At       int64    `json:"at"` // Unix milliseconds, as all times
+	By       string   `json:"by"`
+	Act      string   `json:"act"`
+	Rule     string   `json:"rule"`
+	Key      string   `json:"key"`
+	Limits   []string `json:"limits"`
+	Mode     string   `json:"mode"`
+	Until    *int64   `json:"until"`
+	Note     string   `json:"note"`
+	Undone   *Undone  `json:"undone"`
+	Undoable bool     `json:"undoable"`
+}
+
+// Undone says who undid an act.
+type Undone struct {
+	At int64  `json:"at"`
+	By string `json:"by"`
+}
+
+// record is an act as it is kept, with what an undo needs.
+type record struct {
+	Act
+
+	From  string `json:"from,omitempty"` // the entry beside the overrides, before and after
+	To    string `json:"to,omitempty"`
+	Reset bool   `json:"reset,omitempty"` // the key was reset
+	Used  []used `json:"used,omitempty"`  // before that
+
+	kept string // the text of it in the book
+}
+
+// Error is an order that is not carried out for what is in force. Its text says why.
+type Error struct {
+	Conflict bool // with what somebody else did
+	Text     string
+}
+
+// Error returns the text.
+func (e *Error) Error() string { return e.Text }
+
+func refused(format string, values ...any) error {
+	return &Error{Text: fmt.Sprintf(format, values...)}
+}
+
+func conflict(format string, values ...any) error {
+	return &Error{Conflict: true, Text: fmt.Sprintf(format, values...)}
+}
+
+// Options configures a [Desk]. All fields but Redis are required.
+type Options struct {
+	Store     headgate.Store // of the rules
+	Engine    *rules.Engine
+	Overrides *overrides.Table
+	Redis     *redisstore.Store // keeps the list for all instances; nil: this process keeps it
+}
+
+// Desk carries out orders. It is safe for use by many goroutines.
+type Desk struct {
+	o    Options
+	book book
+	last atomic.Int64 // microseconds of the last id
+}
+
+// New makes a Desk.
+func New(o Options) *Desk {
+	d := &Desk{o: o, book: newMemoryBook()}
+	if o.Redis != nil {
+		d.book = newRedisBook(o.Redis)
+	}
+	return d
+}
+
+// tries is how often an order is tried if others change the same key meanwhile.
+const tries = 3
+
+// Do carries out o. Errors are an [Error], a headgate.InvalidError, a rules.NoRuleError, or one of
+// the store.
+func (d *Desk) Do(ctx context.Context, o Order) (Act, error) {
+	if err := d.o.Overrides.Refresh(ctx); err != nil {
+		return Act{}, err
+	}
+	var err error
+	for range tries {
+		var p *plan
+		if p, err = d.plan(ctx, o); err != nil {
+			return Act{}, err
+		}
+		if err = d.carryOut(ctx, p); err == nil {
+			return d.shown(&p.record), nil
+		}
+		if !errors.Is(err, overrides.ErrChanged) {
+			return Act{}, err
+		}
+	}
+	return Act{}, conflict("others change this at the same time: try again")
+}
+
+// carryOut notes p and does it. If it fails, the note is taken back.
+func (d *Desk) carryOut(ctx context.Context, p *plan) error {
+	note := p.record.text()
+	if _, err := d.book.swap(ctx, p.record.ID, "", note); err != nil {
+		return err
+	}
+	err := d.apply(ctx, p)
+	if err != nil {
+		_, _ = d.book.swap(context.WithoutCancel(ctx), p.record.ID, note, "") // best effort
+	}
+	return err
+}
+
+func (d *Desk) apply(ctx context.Context, p *plan) error {
+	r := &p.record
+	if r.From != r.To {
+		if err := d.o.Overrides.Swap(ctx, r.name(), r.From, r.To); err != nil {
+			return err
+		}
+	}
+	for _, l := range p.limits {
+		if err := d.o.Store.Reset(ctx, r.Key, l); err != nil {
+			d.swapBack(ctx, r.name(), r.To, r.From)
+			return err
+		}
+	}
+	if r.Reset {
+		// If that fails, other instances repeat a denial until its wait is over.
+		_ = d.o.Overrides.Announce(ctx, overrides.Reset{Rule: r.Rule, Key: r.Key})
+	}
+	return nil
+}
+
+// swapBack brings an entry back after what should follow has failed. If it fails, too, the store is
+// unavailable, and the note of the act is likely to stay.
+func (d *Desk) swapBack(ctx context.Context, name, from, to string) {
+	if from != to {
+		_ = d.o.Overrides.Swap(context.WithoutCancel(ctx), name, from, to)
+	}
+}
+
+// List returns the acts, the newest first.
+func (d *Desk) List(ctx context.Context) ([]Act, error) {
+	records, err := d.records(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Act, len(records))
+	for i := range records {
+		list[i] = d.shown(&records[i])
+		list[i].Undoable = list[i].Undoable && laterReset(records, &records[i]) == nil
+	}
+	return list, nil
+}
+
+// records returns what is kept, the newest first.
+func (d *Desk) records(ctx context.Context) ([]record, error) {
+	kept, err := d.book.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]record, 0, len(kept))
+	for _, text := range kept {
+		var r record
+		if err := json.Unmarshal([]byte(text), &r); err == nil { // else of another version
+			r.kept = text
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b record) int {
+		if a.ID > b.ID {
+			return -1
+		}
+		return 1
+	})
+	return list, nil
+}
+
+// shown returns the act of r as it is now.
+func (d *Desk) shown(r *record) Act {
+	a := r.Act
+	a.Undoable = d.undoable(r)
+	return a
+}
+
+func (r *record) text() string {
+	kept := *r
+	kept.Undoable = false
+	text, err := json.Marshal(kept)
+	if err != nil {
+		panic(err) // cannot happen: texts and numbers
+	}
+	return string(text)
+}
+
+// name is the name of what r changes beside the overrides.
+func (r *record) name() string {
+	if r.Act.Act == Mode {
+		return overrides.ModeName(r.Rule)
+	}
+	return overrides.KeyName(r.Rule, r.Key)
+}
+
+// newID returns an id that sorts after those before.
+func (d *Desk) newID(now time.Time) string {
+	micros := now.UnixMicro()
+	for last := d.last.Load(); ; last = d.last.Load() {
+		micros = max(micros, last+1)
+		if d.last.CompareAndSwap(last, micros) {
+			break
+		}
+	}
+	var random [6]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return fmt.Sprintf("%015x", micros) + hex.EncodeToString(random[:])
+}

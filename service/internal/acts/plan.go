@@ -1,0 +1,179 @@
+package acts
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/service/internal/overrides"
+	"github.com/headgate/headgate/service/internal/rules"
+)
+
+// plan is an order that may be carried out.
+type plan struct {
+	record record
+	limits []headgate.Limit // to reset
+}
+
+// plan checks o against what is in force, and says what is to be done.
+func (d *Desk) plan(ctx context.Context, o Order) (*plan, error) {
+	now := time.Now()
+	p := &plan{record: record{Act: Act{
+		ID: d.newID(now), At: now.UnixMilli(), By: o.By, Act: o.Act, Rule: o.Rule, Key: o.Key,
+		Limits: []string{}, Note: o.Note,
+	}}}
+	until := time.Time{}
+	if o.For > 0 && (o.Act == Raise || o.Act == Ban || o.Act == Mode) {
+		until = now.Add(o.For).UTC().Truncate(time.Millisecond)
+		millis := until.UnixMilli()
+		p.record.Until = &millis
+	}
+	if strings.Contains(o.Rule, "/") { // which no name of a rule has
+		return nil, refused("%q is of Envoy's dialect, which has no overrides: change its file", o.Rule)
+	}
+	if o.Act == Mode {
+		return p, d.planMode(p, o, until)
+	}
+	terms, err := d.terms(p, o)
+	if err != nil {
+		return nil, err
+	}
+	p.record.From = d.o.Overrides.Kept(p.record.name())
+	p.record.To = p.record.From
+	switch o.Act {
+	case Reset:
+		return p, d.planReset(ctx, p, terms)
+	case Raise:
+		return p, d.planRaise(ctx, p, terms, o, until)
+	case Ban:
+		return p, d.planOverride(p, rules.Override{Ban: true}, until)
+	case Lift:
+		return p, d.planLift(p)
+	}
+	return nil, &headgate.InvalidError{Field: "act", Value: strconv.Quote(o.Act),
+		Want: "reset, raise, ban, lift or mode"}
+}
+
+// terms returns what applies to the key of o, which must be one of its rule.
+func (d *Desk) terms(p *plan, o Order) (rules.Terms, error) {
+	terms, err := d.o.Engine.Terms(o.Rule, o.Key)
+	if err != nil {
+		return terms, err
+	}
+	if o.Key == "" && len(terms.Rule.Key) == 0 {
+		p.record.Key = rules.KeyOfAll
+		return d.o.Engine.Terms(o.Rule, rules.KeyOfAll)
+	}
+	if err := terms.Rule.CheckKey(o.Key); err != nil {
+		return terms, refused("%v", err)
+	}
+	return terms, nil
+}
+
+func (d *Desk) planReset(ctx context.Context, p *plan, terms rules.Terms) (err error) {
+	switch {
+	case strings.Contains(p.record.Key, "*"):
+		return refused("%q stands for many keys: reset one key at a time", p.record.Key)
+	case len(terms.StateLimits()) == 0:
+		return refused("rule %q has no limits: permits are free again when they expire", p.record.Rule)
+	}
+	p.record.Reset = true
+	p.limits = terms.StateLimits()
+	p.record.Used, err = d.measure(ctx, p.record.Key, p.limits)
+	return err
+}
+
+func (d *Desk) planRaise(
+	ctx context.Context, p *plan, terms rules.Terms, o Order, until time.Time,
+) error {
+	if len(o.Limits) == 0 {
+		return &headgate.InvalidError{Field: "limits", Value: "missing", Want: `limits such as ["100/m"]`}
+	}
+	for _, l := range o.Limits {
+		p.record.Limits = append(p.record.Limits, l.Named("").String())
+	}
+	if err := d.planOverride(p, rules.Override{Limits: o.Limits}, until); err != nil || o.KeepUsage {
+		return err
+	}
+	if strings.Contains(p.record.Key, "*") {
+		return &headgate.InvalidError{Field: "keep_usage", Value: "false",
+			Want: "true for a key with *, which stands for many keys: none of them is reset"}
+	}
+	if err := d.planReset(ctx, p, terms); err != nil {
+		return err
+	}
+	p.limits = append(p.limits, rules.Named(o.Rule, o.Limits)...)
+	return nil
+}
+
+// planOverride puts o for the key of p.
+func (d *Desk) planOverride(p *plan, o rules.Override, until time.Time) (err error) {
+	r := &p.record
+	if _, found := d.o.Overrides.OfFile(r.Rule, r.Key); found {
+		return refused("the file has an override for %q under rule %q, which comes first: "+
+			"change the file", r.Key, r.Rule)
+	}
+	o.Rule, o.Key, o.Until, o.Note, o.By = r.Rule, r.Key, until, r.Note, r.By
+	r.To, err = overrides.Encode(o)
+	return err
+}
+
+func (d *Desk) planLift(p *plan) error {
+	r := &p.record
+	if r.From != "" {
+		r.To = ""
+		return nil
+	}
+	if _, found := d.o.Overrides.OfFile(r.Rule, r.Key); found {
+		return refused("the override for %q under rule %q is in the file: change the file",
+			r.Key, r.Rule)
+	}
+	return conflict("there is no override for %q under rule %q: it has expired or was lifted",
+		r.Key, r.Rule)
+}
+
+func (d *Desk) planMode(p *plan, o Order, until time.Time) error {
+	rule, found := d.rule(o.Rule)
+	r := &p.record
+	r.From, r.Key, r.Mode = d.o.Overrides.Kept(r.name()), "", o.Mode
+	if o.Mode == ModeOfFile {
+		r.Until = nil
+		if r.From != "" {
+			return nil
+		}
+		if !found {
+			return &rules.NoRuleError{Name: o.Rule}
+		}
+		return conflict("rule %q is in the mode of the file already: %s", o.Rule, rule.FileMode)
+	}
+	mode, err := rules.ParseMode(o.Mode)
+	if err != nil || o.Mode == "" || mode == rules.Off {
+		return &headgate.InvalidError{Field: "mode", Value: strconv.Quote(o.Mode),
+			Want: "enforce, shadow or file"}
+	}
+	switch {
+	case !found:
+		return &rules.NoRuleError{Name: o.Rule}
+	case r.From == "" && rule.FileMode == mode:
+		return conflict("rule %q is in this mode already: the file says %s", o.Rule, mode)
+	case rule.FileMode == mode: // the switch ends, so that a change of the file counts again
+		r.Until = nil
+		return nil
+	}
+	r.To = overrides.EncodeMode(overrides.Mode{
+		Rule: o.Rule, Mode: mode, At: time.UnixMilli(r.At), Until: until, Note: r.Note, By: r.By,
+	})
+	return nil
+}
+
+// rule returns the rule of this name.
+func (d *Desk) rule(name string) (rules.InForce, bool) {
+	for _, r := range d.o.Engine.Rules() {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return rules.InForce{}, false
+}

@@ -1,0 +1,134 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+const sesame = "open-sesame-31415"
+
+// TestSecretsAreHidden: in all spellings of YAML, and the rest of the file is shown.
+func TestSecretsAreHidden(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"store: redis://:§@h:6379 # §\n# The rules:\nrules: []\n", "store: (hidden)\n\nrules: []\n"},
+		{"rules: []\nstore: redis://:§@h\n", "rules: []\nstore: (hidden)\n"},
+		{"rules: []\nstore: redis://:§@h", "rules: []\nstore: (hidden)"},
+		{"store: \"redis://:§@h\"\nrules: []\n", "store: (hidden)\nrules: []\n"},
+		{"\"store\": 'redis://:§@h'\nrules: []\n", "\"store\": (hidden)\nrules: []\n"},
+		{"'store'  :   redis://:§@h   \nrules: []\n", "'store'  :   (hidden)\nrules: []\n"},
+		{"store: !!str redis://:§@h\nrules: []\n", "store: (hidden)\nrules: []\n"},
+		{"store: >-\n  redis://\n  §\n\nrules: []\n", "store: (hidden)\n\n\n\nrules: []\n"},
+		{"store: |\n  §\n  # §\nrules: []\n", "store: (hidden)\n\n\nrules: []\n"},
+		{"store: \"redis://:open-ses\\\n  ame-31415@h\"\nrules: []\n", "store: (hidden)\n\nrules: []\n"},
+		{"store: \"\\x6fpen-sesame-31415\"\nrules: []\n", "store: (hidden)\nrules: []\n"},
+		{"store: redis://:§@h\r\nrules: []\r\n", "store: (hidden)\nrules: []\r\n"},
+		{"? store\n: redis://:§@h\nrules: []\n", "? store\n: (hidden)\nrules: []\n"},
+		{"store: redis://h\n---\nstore: §\n", notShown},
+		{"{store: redis://:§@h, rules: []}\n", "{store: (hidden), rules: []}\n"},
+		{`{"store":"redis://:§@h","rules":[]}`, `{"store":(hidden),"rules":[]}`},
+		{"{\n  \"store\" : \"§\" ,\n  \"api\": {\"tokens\": [\"§\", \"§\"]}\n}\n", "{\n  \"store\" : (hidden) ,\n  \"api\": {\"tokens\": [(hidden), (hidden)]}\n}\n"},
+		{"store: ${STORE}\nrules: []\n", "store: ${STORE}\nrules: []\n"},
+		{"store: redis://:${P}§@h\nrules: []\n", "store: (hidden)\nrules: []\n"},
+		{"api:\n  tokens: [§, \"§\"] # §\n  allow_inline_limits: true\n", "api:\n  tokens: [(hidden), (hidden)"},
+		{"api:\n  tokens:\n  - § # §\n  # - §\n  - '§'\nrules: []\n", "api:\n  tokens:\n  - (hidden)\n\n  - (hidden)\nrules: []\n"},
+		{"api: {allow_inline_limits: true, tokens: [§]}\n", "api: {allow_inline_limits: true, tokens: [(hidden)]}\n"},
+		{"api: {allow_inline_limits: §}\n", "api: {allow_inline_limits: (hidden)}\n"},
+		{"api: §\nrules: []\n", "api: (hidden)\nrules: []\n"},
+		{"tls: {cert: /§, key: §, client_ca: §}\ntrust: 10.0.0.0/8\n", "tls: {cert: (hidden), key: (hidden), client_ca: (hidden)}\ntrust: 10.0.0.0/8\n"},
+		{"tls:\n  cert: §\n  key: §\nlisten: {http: ':80'}\n", "tls:\n  cert: (hidden)\n  key: (hidden)\nlisten: {http: ':80'}\n"},
+		{"rules:\n- name: &n §\n  limits: 5/m\napi: {tokens: [*n]}\n", "rules:\n- name: &n (hidden)\n  limits: 5/m\napi: {tokens: [*n]}\n"},
+		{"rules:\n- &r {name: a, limits: &l [§]}\n- *r\napi: {tokens: *l}\n", "rules:\n- &r {name: a, limits: &l [(hidden)]}\n- *r\napi: {tokens: *l}\n"},
+		{"api:\n  <<: {tokens: [§]}\n", "api:\n  <<: {tokens: [(hidden)]}\n"},
+		{"<<: {store: §}\nrules: []\n", "<<: {store: (hidden)}\nrules: []\n"},
+		{"store: §\nstore: §\nrules: []\n", "store: (hidden)\nstore: (hidden)\nrules: []\n"},
+		// Wrong files are shown, too, because the error in them is looked for.
+		{"stores: §\napi: {token: [§], tokenz: §}\nrules: []\n", "stores: (hidden)\napi: {token: [(hidden)], tokenz: (hidden)}\nrules: []\n"},
+		{"rules:\n- name: a\n  api: {tokens: [§]}\n", "rules:\n- name: a\n  api: {tokens: [(hidden)]}\n"},
+		{"§\n", "(hidden)\n"},
+		{"# redis://u:§@h and §\nstore: redis://u:§@h\n", "# redis://(hidden)@h and open-sesame-31415\nstore: (hidden)\n"},
+		{"# the token is §\napi: {tokens: [§]}\n", "# the token is (hidden)\napi: {tokens: [(hidden)]}\n"},
+		{"\uFEFFstore: §\nrules: []\n", "store: (hidden)\nrules: []\n"},
+		{"rules:\n- name: ключ\u2028  limits: 5/m\nstore: §\n", ""},
+		{"{rules: [{name: ключ 鍵}], store: \"§\"}\n", "{rules: [{name: ключ 鍵}], store: (hidden)}\n"},
+		// What cannot be told from the rest is not shown.
+		{"store: [§\n", notShown},
+		{"\tstore: §\n", notShown},
+		{"api: {tokens: {§: 1}}\n", notShown},
+		{"[store]: §\n", notShown},
+		{"store: §\nrules: *unknown\n", notShown},
+		{"store: §\xff\n", notShown},
+		{"", ""},
+		{"# nothing\n", "# nothing\n"},
+		{string(example), string(example)},
+	} {
+		text := strings.ReplaceAll(c.text, "§", sesame)
+		if c.want == string(example) {
+			text = c.text
+		}
+		got := Shown([]byte(text))
+		if !strings.HasPrefix(got, c.want) {
+			t.Errorf("of\n%s\nis shown\n%s\nwant\n%s", text, got, c.want)
+		}
+		if !strings.Contains(c.want, sesame) && strings.Contains(got, "sesame") {
+			t.Errorf("the secret is shown of\n%s\nas\n%s", text, got)
+		}
+		if strings.Count(got, "\n") != strings.Count(text, "\n") && got != notShown {
+			t.Errorf("of\n%s\nlines are missing in\n%s", text, got)
+		}
+	}
+}
+
+// FuzzShown: no secret of a file that is accepted is shown, and what is shown has the same lines.
+func FuzzShown(f *testing.F) {
+	for _, text := range append(files(f, "wrong.txt"), files(f, "right.txt")...) {
+		f.Add(text)
+	}
+	f.Add(whole)
+	f.Add("api: {tokens: [\"abcdefgh\", ijklmnop]}\nstore: >\n redis://:qrstuvwx@h\n")
+	f.Add("{\"api\":{\"tokens\":[\"abcdefgh\"]},\"store\":\"redis://:qrstuvwx@h\"}")
+	f.Add("rules:\n- name: &a abcdefgh\n  limits: 5/m\napi:\n  tokens: [*a]\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		shown := Shown([]byte(text))
+		if shown == notShown {
+			return
+		}
+		if lines := strings.Count(text, "\n"); strings.Count(shown, "\n") < lines && !strings.Contains(text, "\r") {
+			t.Errorf("%q is shown as %q, which has fewer lines", text, shown)
+		}
+		c, err := Parse("f.yaml", []byte(text), Options{Env: func(string) (string, bool) { return "", false }})
+		if err != nil {
+			return
+		}
+		secrets := append([]string{c.TLS.Cert, c.TLS.Key, c.TLS.ClientCA}, c.API.Tokens...)
+		if _, rest, ok := strings.Cut(c.Store, "@"); ok && rest != "" {
+			secrets = append(secrets, c.Store)
+		}
+		for _, s := range secrets {
+			if len(s) >= minSecret && !strings.Contains(Hidden, s) && strings.Contains(shown, s) {
+				t.Errorf("%q is shown as %q, which has the secret %q", text, shown, s)
+			}
+		}
+	})
+}
+
+func TestPlaces(t *testing.T) {
+	c, err := Parse("a.yaml", []byte("rules:\n- {name: a, limits: 5/m}\n- name: b\n  permits: 2\n"), Options{})
+	if err != nil || len(c.Places) != 2 || c.Places[0] != (Place{"a.yaml", 2}) || c.Places[1] != (Place{"a.yaml", 3}) {
+		t.Errorf("the places are %v, %v", c.Places, err)
+	}
+	for text, want := range map[string]Place{
+		"\n\nrules: [{name: a}]": {"a.yaml", 3}, "a: [": {"a.yaml", 1}, "\nstore: postgres://u:p@h": {"a.yaml", 2},
+	} {
+		_, err := Parse("a.yaml", []byte(text), Options{})
+		if err == nil {
+			t.Fatalf("%q is accepted", text)
+		}
+		if p, ok := PlaceOf(err); !ok || p != want {
+			t.Errorf("the place of %v is %v", err, p)
+		}
+	}
+	_, err = Load([]string{"/does/not/exist"}, Options{})
+	if p, ok := PlaceOf(err); ok {
+		t.Errorf("the place of %v is %v", err, p)
+	}
+}

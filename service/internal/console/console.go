@@ -1,0 +1,153 @@
+// Package console is the operator's page of a server: what is limited now, who is denied, and why.
+//
+// A sampler reads the counters of this instance. While somebody looks, the instances that share a
+// Redis exchange what they counted, and events are sent to all viewers. While nobody looks, nothing
+// is encoded, and nothing is written to Redis.
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/service/internal/config"
+	"github.com/headgate/headgate/service/internal/envoy"
+	"github.com/headgate/headgate/service/internal/httpapi"
+	"github.com/headgate/headgate/service/internal/metrics"
+	"github.com/headgate/headgate/service/internal/overrides"
+	"github.com/headgate/headgate/service/internal/rules"
+)
+
+// Options configures a [Handler]. All fields but Redis are required.
+type Options struct {
+	Version string // of the program
+	Viewers int    // at a time
+
+	API       *httpapi.Handler // for tokens
+	Engine    *rules.Engine
+	Overrides *overrides.Table
+	Domains   *envoy.Limiter
+
+	Store   headgate.Store    // of rules and domains
+	Redis   *redisstore.Store // nil in memory
+	StoreAs string            // the name of the store, without a password
+	StoreUp func() bool       // whether it answers
+
+	Metrics    *metrics.Metrics
+	Statistics *envoy.Statistics
+}
+
+// Handler serves /console/. It is safe for use by many goroutines.
+type Handler struct {
+	options  Options
+	instance string // the name of this instance
+	loopback bool   // only this machine can connect
+	mux      *http.ServeMux
+	guard    *http.CrossOriginProtection
+	loaded   atomic.Pointer[loaded]
+
+	denied  deniedKeys
+	joins   chan joining
+	leaves  chan *viewer
+	ended   chan struct{} // closed when Run has ended
+	encoded atomic.Int64  // events and snapshots
+}
+
+// loaded is the configuration in force, and the error of the last load.
+type loaded struct {
+	config *config.Config
+	at     time.Time
+	err    error // of a load after it
+	errAt  time.Time
+}
+
+// New makes a Handler. It takes the listener for a public one until [Handler.Listen] is called.
+func New(o Options) (*Handler, error) {
+	if o.API == nil || o.Engine == nil || o.Overrides == nil || o.Domains == nil || o.Store == nil ||
+		o.StoreUp == nil || o.Metrics == nil || o.Statistics == nil {
+		return nil, errors.New("console: options: one is missing; want all but Redis")
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	h := &Handler{
+		options: o, instance: fmt.Sprintf("%s-%d", host, os.Getpid()),
+		mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
+		joins: make(chan joining), leaves: make(chan *viewer), ended: make(chan struct{}),
+	}
+	h.loaded.Store(&loaded{config: new(config.Config)})
+	h.routes()
+	return h, nil
+}
+
+// routes adds all paths. The API is below /console/api/.
+func (h *Handler) routes() {
+	h.page()
+	h.mux.Handle("GET /console/api/access", h.data(h.serveAccess))
+	h.get("events", h.serveEvents)
+}
+
+// get serves what needs the right to read at api/path.
+func (h *Handler) get(path string, f handlerFunc) {
+	h.mux.Handle("GET /console/api/"+path, h.data(h.reading(f)))
+}
+
+// post serves what needs the right to act at api/path. The body is JSON.
+func (h *Handler) post(path string, f handlerFunc) {
+	h.mux.Handle("POST /console/api/"+path, h.data(h.acting(f)))
+}
+
+// handlerFunc serves a request, or returns an error before it has written anything: a
+// httpapi.Problem, or an error of the store.
+type handlerFunc func(http.ResponseWriter, *http.Request) error
+
+// ServeHTTP serves a request for /console/.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+// Listen says which address the console is served on. Call it before the first request.
+func (h *Handler) Listen(a net.Addr) { h.loopback = isLocal(a) }
+
+// Use says that c is in force from now on.
+func (h *Handler) Use(c *config.Config, at time.Time) {
+	h.loaded.Store(&loaded{config: c, at: at})
+}
+
+// LoadFailed says that the files could not be used. The configuration in force stays.
+func (h *Handler) LoadFailed(err error, at time.Time) {
+	now := *h.loaded.Load()
+	now.err, now.errAt = err, at
+	h.loaded.Store(&now)
+}
+
+// Decided notes what a rule decided. It must be called for every decision.
+func (h *Handler) Decided(e rules.Event) {
+	if e.Outcome == rules.Denied || e.Outcome == rules.ShadowDenied {
+		h.denied.add(ruleID{name: e.Rule.Name}, e.Key, 1, e.Outcome == rules.ShadowDenied)
+	}
+}
+
+// OverLimit notes that a descriptor of a domain is over its limit.
+func (h *Handler) OverLimit(d envoy.Denial) {
+	if d.Hits > 0 {
+		h.denied.add(idOf(d.Counters), envoy.DescriptorText(d.Key), d.Hits, d.Shadow)
+	}
+}
+
+// reply answers with v as JSON.
+func reply(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
+	return nil
+}

@@ -1,0 +1,60 @@
+package console
+
+import "math"
+
+// counts are how often a rule decided how, in the order of outcomes below.
+type counts [5]uint64
+
+// The places in counts.
+const (
+	allowed = iota
+	denied
+	shadowDenied
+	failed
+	degraded // also one of the others
+)
+
+func (c counts) isZero() bool { return c == counts{} }
+
+// add adds d to c.
+func (c *counts) add(d counts) {
+	for i, n := range d {
+		c[i] += n
+	}
+}
+
+// since returns what was counted since before. A counter that was started again counts from 0.
+func (c counts) since(before counts) counts {
+	for i, n := range before {
+		if n <= c[i] {
+			c[i] -= n
+		}
+	}
+	return c
+}
+
+// decisions returns how many decisions c holds.
+func (c counts) decisions() uint64 { return c[allowed] + c[denied] + c[shadowDenied] + c[failed] }
+
+// rates are counts for each second.
+type rates [5]float64
+
+// rate returns c for each of so many seconds, to the tenth.
+func (c counts) rate(seconds float64) (r rates) {
+	if seconds <= 0 {
+		return r
+	}
+	for i, n := range c {
+		r[i] = tenth(float64(n) / seconds)
+	}
+	return r
+}
+
+// tenth rounds to the tenth.
+func tenth(v float64) float64 { return math.Round(v*10) / 10 }
+
+func (r *rates) add(s rates) {
+	for i, v := range s {
+		r[i] += v
+	}
+}

@@ -1,0 +1,230 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
+)
+
+// How long the instances keep what they write, and how often they write their history.
+const (
+	watchedTTL      = 5 * time.Second
+	snapshotTTL     = 5 * time.Second
+	instancesTTL    = time.Minute
+	historyTTL      = 30 * time.Second
+	historyInterval = 10 * time.Second
+	exchangeTimeout = 700 * time.Millisecond
+	maxInstances    = 500
+)
+
+// fleet is where instances that share a Redis exchange snapshots while somebody looks:
+//
+//	@watched      exists while an instance has viewers
+//	@instances    the set of the ids of instances
+//	@now:ID       the snapshot of an instance
+//	@history:ID   its history
+//
+// No limit and no permit has such keys. The braces keep them on one server of a Cluster.
+type fleet struct {
+	client redis.UniversalClient
+	prefix string
+}
+
+func newFleet(s *redisstore.Store) *fleet {
+	client, prefix := s.Client()
+	return &fleet{client, prefix + "{@console}:@"}
+}
+
+// outgoing is what an instance asks the others, and shows to them.
+type outgoing struct {
+	id       string
+	viewers  bool            // it has viewers, and wants to know the others
+	snapshot []byte          // nil: nobody looks
+	history  []byte          // nil: not now
+	known    map[string]bool // ids whose history it knows
+}
+
+// incoming is what the others show.
+type incoming struct {
+	err       error
+	watched   bool
+	snapshots []*snapshot
+	histories map[string]*wireHistory // of those whose history is not known
+}
+
+// exchange writes and reads what is in Redis. While nobody looks that is one GET.
+func (f *fleet) exchange(ctx context.Context, out outgoing) (in incoming) {
+	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
+	defer cancel()
+	var ids []string
+	if out.snapshot == nil {
+		in.watched, in.err = isThere(f.client.Get(ctx, f.prefix+"watched"))
+	} else {
+		ids, in.watched, in.err = f.write(ctx, out)
+	}
+	if in.err == nil && out.viewers {
+		in.err = f.read(ctx, out, ids, &in)
+	}
+	return in
+}
+
+func isThere(c *redis.StringCmd) (bool, error) {
+	err := c.Err()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// write writes what an instance shows, and returns the ids of all.
+func (f *fleet) write(ctx context.Context, out outgoing) (ids []string, watched bool, err error) {
+	p := f.client.Pipeline()
+	var asked *redis.StringCmd
+	var members *redis.StringSliceCmd
+	if out.viewers {
+		p.Set(ctx, f.prefix+"watched", 1, watchedTTL)
+		members = p.SMembers(ctx, f.prefix+"instances")
+	} else {
+		asked = p.Get(ctx, f.prefix+"watched")
+	}
+	p.Set(ctx, f.prefix+"now:"+out.id, out.snapshot, snapshotTTL)
+	p.SAdd(ctx, f.prefix+"instances", out.id)
+	p.PExpire(ctx, f.prefix+"instances", instancesTTL)
+	if out.history != nil {
+		p.Set(ctx, f.prefix+"history:"+out.id, out.history, historyTTL)
+	}
+	if _, err := p.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, false, err
+	}
+	if members != nil {
+		return members.Val(), true, nil
+	}
+	watched, err = isThere(asked)
+	return nil, watched, err
+}
+
+// read reads the snapshots of the others, and the histories that are not known.
+func (f *fleet) read(ctx context.Context, out outgoing, ids []string, in *incoming) error {
+	var others, keys []string
+	for _, id := range ids[:min(len(ids), maxInstances)] {
+		if id != out.id {
+			others, keys = append(others, id), append(keys, f.prefix+"now:"+id)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	values, err := f.client.MGet(ctx, keys...).Result()
+	if err != nil {
+		return err
+	}
+	var gone []any
+	var news []string
+	for i, v := range values {
+		text, ok := v.(string)
+		if !ok {
+			gone = append(gone, others[i])
+			continue
+		}
+		snap := new(snapshot)
+		if err := json.Unmarshal([]byte(text), snap); err != nil {
+			return fmt.Errorf("console: snapshot of instance %q: %w", others[i], err)
+		}
+		snap.ID = others[i]
+		in.snapshots = append(in.snapshots, snap)
+		if !out.known[others[i]] {
+			news = append(news, others[i])
+		}
+	}
+	if len(gone) > 0 { // one that comes back adds itself again
+		if err := f.client.SRem(ctx, f.prefix+"instances", gone...).Err(); err != nil {
+			return err
+		}
+	}
+	return f.readHistories(ctx, news, in)
+}
+
+func (f *fleet) readHistories(ctx context.Context, ids []string, in *incoming) error {
+	in.histories = make(map[string]*wireHistory, len(ids))
+	for _, id := range ids {
+		text, err := f.client.Get(ctx, f.prefix+"history:"+id).Bytes()
+		if errors.Is(err, redis.Nil) {
+			continue // it comes with one of the next snapshots
+		}
+		if err != nil {
+			return err
+		}
+		w := new(wireHistory)
+		if err := json.Unmarshal(text, w); err != nil {
+			return fmt.Errorf("console: history of instance %q: %w", id, err)
+		}
+		in.histories[id] = w
+	}
+	return nil
+}
+
+// wireHistory is the history of an instance as it is written: for each outcome a list of counts, or
+// none if all are zero.
+type wireHistory struct {
+	First int64              `json:"first"` // step
+	Rules map[string]columns `json:"rules"`
+	Total columns            `json:"total"`
+}
+
+type columns [5][]uint64
+
+// wire returns the steps of h that are over.
+func (h *history) wire() *wireHistory {
+	w := &wireHistory{First: h.newest - steps, Rules: make(map[string]columns, len(h.rules))}
+	w.Total = wireColumns(&h.total, w.First)
+	for name, s := range h.rules {
+		w.Rules[name] = wireColumns(s, w.First)
+	}
+	return w
+}
+
+func wireColumns(s *series, first int64) (c columns) {
+	for i := range int64(steps) {
+		for outcome, n := range s.at(first + i) {
+			if n > 0 && c[outcome] == nil {
+				c[outcome] = make([]uint64, steps)
+			}
+			if n > 0 {
+				c[outcome][i] = n
+			}
+		}
+	}
+	return c
+}
+
+// steps returns w step by step.
+func (w *wireHistory) steps() []stepCounts {
+	list := make([]stepCounts, steps)
+	for i := range list {
+		list[i] = stepCounts{
+			At: stepStart(w.First + int64(i)), Rules: map[string]counts{}, Total: w.Total.at(i),
+		}
+	}
+	for name, c := range w.Rules {
+		for i := range list {
+			if n := c.at(i); !n.isZero() {
+				list[i].Rules[name] = n
+			}
+		}
+	}
+	return list
+}
+
+func (c *columns) at(i int) (n counts) {
+	for outcome, list := range c {
+		if i < len(list) {
+			n[outcome] = list[i]
+		}
+	}
+	return n
+}

@@ -1,0 +1,137 @@
+package console
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// A history agrees with a list of all that was counted, over random times and pauses.
+func TestHistory(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	h := newHistory(1000)
+	type event struct {
+		step int64
+		rule string
+	}
+	var all []event
+	step := int64(1000)
+	for range 3000 {
+		switch random.IntN(200) {
+		case 0:
+			step += random.Int64N(300)
+		case 1, 2, 3, 4, 5:
+			step++
+		}
+		h.advance(step)
+		e := event{step - random.Int64N(3), []string{"a", "b", "c"}[random.IntN(3)]}
+		h.add(e.step, e.rule, counts{denied: 1})
+		all = append(all, e)
+		if random.IntN(50) > 0 {
+			continue
+		}
+		want := map[string]uint64{}
+		for _, e := range all {
+			if e.step > step-kept {
+				want[e.rule]++
+			}
+		}
+		if got := h.decisions(); !reflect.DeepEqual(got, want) {
+			t.Fatalf("at %d: %v, want %v", step, got, want)
+		}
+	}
+}
+
+// What an instance writes is what another one reads: all steps that are over, once.
+func TestWireHistory(t *testing.T) {
+	h := newHistory(5000)
+	for i := range int64(200) {
+		h.advance(5000 + i)
+		h.add(5000+i, "a", counts{1, uint64(i)})
+		h.add(5000+i, "b", counts{degraded: uint64(i % 2)})
+		h.total.at(5000 + i).add(counts{failed: 3}) // of no rule
+	}
+	text, err := json.Marshal(h.wire())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w wireHistory
+	if err := json.Unmarshal(text, &w); err != nil {
+		t.Fatal(err)
+	}
+	other := newHistory(h.newest)
+	for _, s := range w.steps() {
+		other.addStep(s)
+	}
+	for step := h.newest - steps; step < h.newest; step++ {
+		if got, want := other.step(step), h.step(step); !reflect.DeepEqual(got, want) {
+			t.Fatalf("step %d: %+v, want %+v", step, got, want)
+		}
+	}
+	if got := other.step(h.newest); !got.Total.isZero() {
+		t.Errorf("the step that is not over was written: %+v", got)
+	}
+	for _, broken := range []wireHistory{
+		{First: -1 << 62, Rules: map[string]columns{"x": {{1}}}},
+		{First: 1 << 62, Rules: map[string]columns{"x": {{1}}}},
+	} {
+		for _, s := range broken.steps() {
+			other.addStep(s)
+		}
+	}
+	if other.rules["x"] != nil {
+		t.Error("steps of other times were counted")
+	}
+}
+
+// A history has counts of so many rules, and the total of all.
+func TestHistoryIsBounded(t *testing.T) {
+	h := newHistory(1)
+	for i := range 2 * maxRules {
+		h.add(1, string(rune('a'+i)), counts{1})
+	}
+	if len(h.rules) != maxRules || h.total.at(1)[allowed] != 2*maxRules {
+		t.Errorf("%d rules, total %v", len(h.rules), h.total.at(1))
+	}
+	h.advance(1 + kept/2)
+	h.advance(1 + kept)
+	h.advance(2 + kept)
+	if len(h.rules) != 0 {
+		t.Errorf("%d rules without a count are kept", len(h.rules))
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	calls := make([]uint64, 15)
+	if percentile(calls, .5) != nil || percentile(nil, .5) != nil {
+		t.Error("there is a percentile of no calls")
+	}
+	calls[0], calls[5], calls[14] = 50, 48, 2 // 10 us; 500 us to 1 ms; more than 1 s
+	for fraction, want := range map[float64]int64{.25: 5, .5: 10, .74: 750, .98: 1000, .99: 1e6} {
+		if got := *percentile(calls, fraction); got != want {
+			t.Errorf("p%v: %d, want %d", 100*fraction, got, want)
+		}
+	}
+}
+
+// Percentiles are those of the last ten seconds.
+func TestLatencyForgets(t *testing.T) {
+	c := newConsole(t, nil)
+	var l latency
+	now := time.Unix(1_800_000_000, 0)
+	l.read(c.metrics, now)
+	for range 30 {
+		now = now.Add(time.Second)
+		c.metrics.Called(t.Context(), call(time.Millisecond))
+		l.read(c.metrics, now)
+	}
+	sum := uint64(0)
+	for _, n := range l.recent() {
+		sum += n
+	}
+	if sum != 10 {
+		t.Errorf("%d calls count, want those of 10 s", sum)
+	}
+}

@@ -1,0 +1,103 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+)
+
+// interval is how often the counters are read while somebody looks. Otherwise that is once in a step.
+const interval = time.Second
+
+// How old things may be.
+const (
+	lateSteps = 2 * time.Second        // of other instances, before a step is sent
+	silence   = 3 * time.Second        // of an instance, before it does not count any more
+	fresh     = 500 * time.Millisecond // a reading, for the first viewer
+)
+
+// runner is the state of the goroutine that reads, exchanges and sends.
+type runner struct {
+	handler *Handler
+	id      string
+	sampler *sampler
+	rules   ruleList
+	fleet   *fleet // nil in memory
+
+	viewers map[*viewer]struct{}
+	own     *snapshot
+	latest  []byte // the last state event
+	past    []byte // the history event; nil: not encoded yet
+
+	together  *history         // of all instances; nil: there are no viewers
+	merged    map[string]int64 // the last step of each instance in it
+	decisions map[string]uint64
+	sent      int64 // the last step that was sent
+
+	peers     map[string]peer
+	remote    time.Time // until then, another instance has viewers
+	written   time.Time // when the history was
+	exchanges chan incoming
+	due       bool  // an exchange is to begin
+	under     bool  // one is under way
+	failed    error // of the last one
+}
+
+// peer is another instance.
+type peer struct {
+	snapshot *snapshot
+	heard    time.Time // when that was new
+}
+
+// Run reads the counters, and sends events to the viewers, until ctx ends. Then all viewers are
+// disconnected. Call it once.
+func (h *Handler) Run(ctx context.Context) {
+	r := &runner{
+		handler: h, id: rand.Text(), rules: ruleList{handler: h},
+		sampler: newSampler(h.options.Metrics, h.options.Statistics, time.Now()),
+		viewers: map[*viewer]struct{}{}, exchanges: make(chan incoming, 1),
+	}
+	if h.options.Redis != nil {
+		r.fleet = newFleet(h.options.Redis)
+	}
+	r.sample(time.Now())
+	var exchanging sync.WaitGroup
+	defer func() {
+		close(h.ended)
+		for v := range r.viewers {
+			close(v.events)
+		}
+		exchanging.Wait()
+	}()
+	timer := time.NewTimer(untilTick(time.Now()))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+			r.tick(time.Now())
+			timer.Reset(untilTick(time.Now()))
+		case j := <-h.joins:
+			j.joined <- r.join(j.viewer, time.Now())
+		case v := <-h.leaves:
+			r.drop(v)
+		case in := <-r.exchanges:
+			r.under = false
+			r.receive(in, time.Now())
+		}
+		if out, ok := r.outgoing(time.Now()); ok {
+			exchanging.Go(func() { r.exchanges <- r.fleet.exchange(ctx, out) })
+		}
+	}
+}
+
+// untilTick returns the time to the next full second, or to the one after it if that is near.
+func untilTick(now time.Time) time.Duration {
+	left := now.Truncate(interval).Add(interval).Sub(now)
+	if left < interval/10 {
+		left += interval
+	}
+	return left
+}
