@@ -141,6 +141,7 @@ func (s *server) serve(ctx context.Context) error {
 	serving.Go(func() { s.watchStore(background) })
 	if s.console != nil {
 		serving.Go(func() { s.console.Run(background) }) // which ends its streams before the drain
+		serving.Go(func() { s.sample.Run(background) })
 	}
 	if s.xds() {
 		serving.Go(func() { s.followXDS(background) })

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/proxy"
 	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/headgate/headgate/service/internal/sample"
 	"github.com/headgate/headgate/service/internal/watch"
 )
 
@@ -50,6 +52,7 @@ type server struct {
 	api          *httpapi.Handler
 	auth         http.Handler
 	console      *console.Handler // nil: off
+	sample       *sample.Sample   // for the console
 	trusted      atomic.Pointer[func(*http.Request) netip.Addr]
 	forwarded    atomic.Bool // an X-Forwarded-For without effect has been logged
 	listeners    []listener
@@ -101,7 +104,7 @@ func (s *server) build() (err error) {
 	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
 		Overrides: s.overrides, Observe: s.decided,
 	})
-	s.overrides.Follow(s.engine.Switch, s.forgetDenials)
+	s.overrides.Follow(s.switchModes, s.forgetDenials)
 	s.api, err = httpapi.New(httpapi.Options{
 		Store: s.native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
 		Observe: s.decided,
@@ -155,6 +158,18 @@ func (s *server) openOverrides() *overrides.Table {
 	return t
 }
 
+// switchModes gives rules other modes than the files.
+func (s *server) switchModes(modes map[string]rules.Mode) {
+	s.engine.Switch(modes)
+	s.metrics.Switched(modes)
+	list := make([]string, 0, len(modes))
+	for rule, mode := range modes {
+		list = append(list, rule+"="+mode.String())
+	}
+	slices.Sort(list)
+	s.log.Info("rules have other modes than in the file", "modes", list)
+}
+
 // forgetDenials drops what is remembered of a key that an instance has reset.
 func (s *server) forgetDenials(r overrides.Reset) {
 	terms, err := s.engine.Terms(r.Rule, r.Key)
@@ -193,6 +208,7 @@ func (s *server) decided(e rules.Event) {
 	s.metrics.Decided(e)
 	if s.console != nil {
 		s.console.Decided(e)
+		s.sample.Add(e)
 	}
 	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
 		return

@@ -107,7 +107,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 		},
 		Files: []string{"rules.yaml"},
 	}
-	want.Hash, want.Warnings, want.domains = c.Hash, c.Warnings, c.domains
+	want.Hash, want.Warnings, want.domains, want.Places = c.Hash, c.Warnings, c.domains, c.Places
 	for i := range want.Overrides {
 		if want.Overrides[i].Limits == nil {
 			want.Overrides[i].Limits = []headgate.Limit{}

@@ -117,7 +117,7 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("the places are %v, %v", c.Places, err)
 	}
 	for text, want := range map[string]Place{
-		"\n\nrules: [{name: a}]": {"a.yaml", 3}, "a: [": {"a.yaml", 1}, "\nstore: postgres://u:p@h": {"a.yaml", 2},
+		"\n\nrules: [{name: a}]": {"a.yaml", 3}, "a: [": {"a.yaml", 2}, "\nstore: postgres://u:p@h": {"a.yaml", 2},
 	} {
 		_, err := Parse("a.yaml", []byte(text), Options{})
 		if err == nil {

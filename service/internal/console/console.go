@@ -16,13 +16,16 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/service/internal/acts"
 	"github.com/headgate/headgate/service/internal/config"
 	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/httpapi"
 	"github.com/headgate/headgate/service/internal/metrics"
 	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/headgate/headgate/service/internal/sample"
 )
 
 // Options configures a [Handler]. All fields but Redis are required.
@@ -35,7 +38,12 @@ type Options struct {
 	Overrides *overrides.Table
 	Domains   *envoy.Limiter
 
+	Sample *sample.Sample                // of recent decisions
+	Files  func() ([]config.Text, error) // as they are now
+	Acted  func(acts.Act)                // gets each act and undo
+
 	Store   headgate.Store    // of rules and domains
+	Permits concurrency.Store // of rules
 	Redis   *redisstore.Store // nil in memory
 	StoreAs string            // the name of the store, without a password
 	StoreUp func() bool       // whether it answers
@@ -52,6 +60,7 @@ type Handler struct {
 	mux      *http.ServeMux
 	guard    *http.CrossOriginProtection
 	loaded   atomic.Pointer[loaded]
+	desk     *acts.Desk
 
 	denied  deniedKeys
 	joins   chan joining
@@ -71,7 +80,7 @@ type loaded struct {
 // New makes a Handler. It takes the listener for a public one until [Handler.Listen] is called.
 func New(o Options) (*Handler, error) {
 	if o.API == nil || o.Engine == nil || o.Overrides == nil || o.Domains == nil || o.Store == nil ||
-		o.StoreUp == nil || o.Metrics == nil || o.Statistics == nil {
+		o.Sample == nil || o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil || o.Metrics == nil || o.Statistics == nil {
 		return nil, errors.New("console: options: one is missing; want all but Redis")
 	}
 	host, err := os.Hostname()
@@ -83,6 +92,9 @@ func New(o Options) (*Handler, error) {
 		mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
 		joins: make(chan joining), leaves: make(chan *viewer), ended: make(chan struct{}),
 	}
+	h.desk = acts.New(acts.Options{
+		Store: o.Store, Engine: o.Engine, Overrides: o.Overrides, Redis: o.Redis,
+	})
 	h.loaded.Store(&loaded{config: new(config.Config)})
 	h.routes()
 	return h, nil
@@ -93,6 +105,12 @@ func (h *Handler) routes() {
 	h.page()
 	h.mux.Handle("GET /console/api/access", h.data(h.serveAccess))
 	h.get("events", h.serveEvents)
+	h.get("key", h.serveKey)
+	h.get("config", h.serveConfig)
+	h.get("acts", h.serveActs)
+	h.post("acts", h.serveAct)
+	h.post("acts/{id}/undo", h.serveUndo)
+	h.post("what-if", h.serveWhatIf)
 }
 
 // get serves what needs the right to read at api/path.

@@ -10,12 +10,14 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/service/internal/acts"
 	"github.com/headgate/headgate/service/internal/config"
 	"github.com/headgate/headgate/service/internal/envoy"
 	"github.com/headgate/headgate/service/internal/httpapi"
 	"github.com/headgate/headgate/service/internal/metrics"
 	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/headgate/headgate/service/internal/sample"
 )
 
 // console is a Handler, and what it reads.
@@ -50,6 +52,11 @@ func newConsole(t *testing.T, redis *redisstore.Store, tokens ...string) *consol
 	m.Use(c.Rules)
 	statistics := &metrics.NewEnvoy(m, false).Statistics
 	engine := rules.New(store, nil, rules.Options{Overrides: table})
+	set, err := rules.NewSet(c.Rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine.Use(set)
 	api, err := httpapi.New(httpapi.Options{
 		Store: store, Permits: concurrency.NewMemory(), Rules: engine, Overrides: table,
 	}, httpapi.Settings{Tokens: tokens})
@@ -68,7 +75,11 @@ func newConsole(t *testing.T, redis *redisstore.Store, tokens ...string) *consol
 	h, err = New(Options{
 		Version: "v1", Viewers: 100, API: api, Engine: engine, Overrides: table, Domains: limiter,
 		Store: store, Redis: redis, StoreAs: "test", StoreUp: func() bool { return true },
-		Metrics: m, Statistics: statistics,
+		Metrics: m, Statistics: statistics, Permits: concurrency.NewMemory(), Sample: sample.New(),
+		Acted: func(acts.Act) {},
+		Files: func() ([]config.Text, error) {
+			return []config.Text{{Name: "test", Text: config.Shown([]byte(exampleRules))}}, nil
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -38,9 +38,8 @@ const maxPaths = 10_000
 // refresh reads the rules again.
 func (l *ruleList) refresh() {
 	l.list, l.byName = l.list[:0], make(map[string]rule, len(l.byName))
-	for _, r := range l.handler.loaded.Load().config.Rules {
-		file := r.Mode.String()
-		l.list = append(l.list, rule{r.Name, kindRule, l.handler.mode(&r).String(), file})
+	for _, r := range l.handler.options.Engine.Rules() {
+		l.list = append(l.list, rule{r.Name, kindRule, r.Mode.String(), r.FileMode.String()})
 	}
 	if c := l.handler.options.Domains.Config(); c != l.domains || l.paths == nil {
 		l.domains, l.paths, l.domainRules = c, map[string]rule{}, nil
@@ -55,9 +54,6 @@ func (l *ruleList) refresh() {
 		l.byName[r.Name] = r
 	}
 }
-
-// mode returns the mode in force of a rule of the file.
-func (h *Handler) mode(r *rules.Rule) rules.Mode { return r.Mode }
 
 func domainRule(name string, shadow bool) rule {
 	mode := rules.Enforce

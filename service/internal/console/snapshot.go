@@ -3,6 +3,8 @@ package console
 import (
 	"slices"
 	"time"
+
+	"github.com/headgate/headgate/service/internal/config"
 )
 
 // The bounds of a snapshot.
@@ -59,7 +61,7 @@ func (l *loaded) state() configState {
 		c.LoadedAt = l.at.UnixMilli()
 	}
 	if l.err != nil {
-		text := l.err.Error()
+		text := config.WithoutPasswords(l.err.Error())
 		c.Error = &loadError{Text: text[:min(len(text), maxErrorText)], At: l.errAt.UnixMilli()}
 	}
 	return c

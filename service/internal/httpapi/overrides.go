@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
@@ -43,12 +44,6 @@ func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err
 	var texts []string
 	var span time.Duration
 	key := false
-	limits := field{"limits", func(raw json.RawMessage) string {
-		if json.Unmarshal(raw, &texts) != nil || len(texts) == 0 {
-			return `a list of limits such as ["100/m"]`
-		}
-		return ""
-	}}
 	until := field{"until", func(raw json.RawMessage) string {
 		if raw[0] != '"' || json.Unmarshal(raw, &o.Until) != nil || o.Until.IsZero() {
 			return "a time such as 2027-01-01T00:00:00Z"
@@ -58,7 +53,7 @@ func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err
 	keyField := text("key", &o.Key, maxKey)
 	read := keyField.set
 	keyField.set = func(raw json.RawMessage) string { key = true; return read(raw) }
-	err = readBody(w, r, maxBody, text("rule", &o.Rule, maxRule), keyField, limits,
+	err = readBody(w, r, maxBody, text("rule", &o.Rule, maxRule), keyField, LimitsField("limits", &texts),
 		flag("ban", &o.Ban), until, seconds("for", &span, maxAhead), text("note", &o.Note, maxNote))
 	switch {
 	case err != nil:
@@ -98,10 +93,19 @@ func parseLimits(texts []string) ([]headgate.Limit, error) {
 	return limits, nil
 }
 
-// listOverrides lists the overrides in force, in the order in which they are searched.
+// listOverrides lists the overrides in force, in the order in which they are searched, and the modes
+// of rules that were switched.
 func (h *Handler) listOverrides(w http.ResponseWriter, _ *http.Request) error {
-	file, put := h.options.Overrides.List()
-	list := append(newObject().name("overrides"), '[')
+	o := append(newObject().name("overrides"), '[')
+	o = append(appendOverrides(o, h.options.Overrides), ']')
+	o = append(o.name("modes"), '[')
+	o = append(appendModes(o, h.options.Overrides), ']')
+	replyJSON(w, o)
+	return nil
+}
+
+func appendOverrides(list object, t *overrides.Table) object {
+	file, put := t.List()
 	for i, o := range append(file, put...) {
 		if i > 0 {
 			list = append(list, ',')
@@ -112,8 +116,18 @@ func (h *Handler) listOverrides(w http.ResponseWriter, _ *http.Request) error {
 		}
 		list = append(append(list, appendOverride(newObject(), &o).text("source", source)...), '}')
 	}
-	replyJSON(w, append(list, ']'))
-	return nil
+	return list
+}
+
+func appendModes(list object, t *overrides.Table) object {
+	for i, m := range t.Modes() {
+		if i > 0 {
+			list = append(list, ',')
+		}
+		o := newObject().text("rule", m.Rule).text("mode", m.Mode.String()).time("at", m.At).time("until", m.Until)
+		list = append(append(list, o.origin(m.Note, m.By)...), '}')
+	}
+	return list
 }
 
 func appendOverride(o object, v *rules.Override) object {
@@ -130,16 +144,24 @@ func appendOverride(o object, v *rules.Override) object {
 		}
 		o = append(o, ']')
 	}
-	if v.Until.IsZero() {
-		o = append(o.name("until"), "null"...)
-	} else {
-		o = o.text("until", v.Until.UTC().Format(time.RFC3339Nano))
+	return o.time("until", v.Until).origin(v.Note, v.By)
+}
+
+// time appends a time; null for none.
+func (o object) time(name string, t time.Time) object {
+	if t.IsZero() {
+		return append(o.name(name), "null"...)
 	}
-	if v.Note != "" {
-		o = o.text("note", v.Note)
+	return o.text(name, t.UTC().Format(time.RFC3339Nano))
+}
+
+// origin appends who made a change, and why.
+func (o object) origin(note, by string) object {
+	if note != "" {
+		o = o.text("note", note)
 	}
-	if v.By != "" {
-		o = o.text("by", v.By)
+	if by != "" {
+		o = o.text("by", by)
 	}
 	return o
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
@@ -81,6 +82,23 @@ func TestOverridesInvalid(t *testing.T) {
 	f.send("PUT", "/v1/overrides", `{"rule":"nobody","key":"k","ban":true}`).want(t, 404, "nobody")
 }
 
+// TestModesAreListed: beside the overrides, because they too differ from the file.
+func TestModesAreListed(t *testing.T) {
+	f := start(t, nil, Settings{})
+	at := time.Unix(1_800_000_000, 0)
+	for _, m := range []overrides.Mode{
+		{Rule: "trial", Mode: rules.Enforce, At: at},
+		{Rule: "login", Mode: rules.Shadow, At: at, Until: time.Unix(4e9, 0), Note: "too tight", By: "Ann"},
+	} {
+		if err := f.overrides.Swap(t.Context(), overrides.ModeName(m.Rule), "", overrides.EncodeMode(m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.send("GET", "/v1/overrides", "").want(t, 200, `{"overrides":[],"modes":[`+
+		`{"rule":"login","mode":"shadow","at":"2027-01-15T08:00:00Z","until":"2096-10-02T07:06:40Z","note":"too tight","by":"Ann"},`+
+		`{"rule":"trial","mode":"enforce","at":"2027-01-15T08:00:00Z","until":null}]}`)
+}
+
 // TestOverrideKeys: an override of a rule with a key is for keys that the rule makes, because a ban
 // that matches nobody is worse than none.
 func TestOverrideKeys(t *testing.T) {
@@ -97,7 +115,7 @@ func TestOverrideKeys(t *testing.T) {
 		f.send("PUT", "/v1/overrides", `{"rule":"visits","key":"`+key+`","ban":true}`).
 			want(t, 400, `"field":"key"`, want)
 	}
-	f.send("GET", "/v1/overrides", "").want(t, 200, `{"overrides":[]}`)
+	f.send("GET", "/v1/overrides", "").want(t, 200, `{"overrides":[],"modes":[]}`)
 	for _, key := range []string{"ip:10.1.1.2", "ip:10.1.2.*", "ip:2001:db8::/64", "*"} {
 		f.send("PUT", "/v1/overrides", `{"rule":"visits","key":"`+key+`","ban":true}`).want(t, 200)
 	}

@@ -100,3 +100,11 @@ func (m *Metrics) Use(list []rules.Rule) {
 		}
 	}
 }
+
+// Switched notes the modes of the rules that were switched.
+func (m *Metrics) Switched(modes map[string]rules.Mode) {
+	m.switched.Reset()
+	for rule, mode := range modes {
+		m.switched.WithLabelValues(rule, mode.String()).Set(1)
+	}
+}

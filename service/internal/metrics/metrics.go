@@ -27,6 +27,7 @@ type Metrics struct {
 	loaded    prometheus.Gauge
 	loadedAt  prometheus.Gauge
 	config    *prometheus.GaugeVec
+	switched  *prometheus.GaugeVec
 }
 
 // The buckets of decisions: a decision in memory takes a microsecond, one in Redis up to 1 ms.
@@ -63,6 +64,10 @@ func New(version string, extra map[string]string) *Metrics {
 			Help: "1 for the hash of the configuration in force.",
 		}, []string{"hash"}),
 	}
+	m.switched = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "headgate_switched_mode_info",
+		Help: "1 for the mode of a rule that was switched in the console.",
+	}, []string{"rule", "mode"})
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "headgate_build_info", Help: "1 for the version of the program.",
 	}, []string{"version"})
@@ -71,7 +76,7 @@ func New(version string, extra map[string]string) *Metrics {
 	m.loads.WithLabelValues("error")
 	m.register.MustRegister(
 		m.decisions.total, m.decisions.degraded, m.decisions.byKey, m.calls,
-		m.loads, m.loaded, m.loadedAt, m.config, info,
+		m.loads, m.loaded, m.loadedAt, m.config, m.switched, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
@@ -83,7 +88,7 @@ func (m *Metrics) Register(c prometheus.Collector) { m.register.MustRegister(c) 
 // reserved are the labels of the metrics themselves.
 var reserved = []string{
 	"rule", "outcome", "key", "result", "hash", "version", "le", "domain", "key1", "key2", "err_type",
-	"grpc_method", "quantile",
+	"grpc_method", "quantile", "mode",
 }
 
 // usable returns extra without labels that metrics have already. What cannot be in a name becomes

@@ -1,0 +1,133 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/headgate/headgate/replay"
+	"github.com/headgate/headgate/service/internal/config"
+	"github.com/headgate/headgate/service/internal/httpapi"
+)
+
+// configView is the configuration in force, beside the files.
+type configView struct {
+	Files     []config.Text   `json:"files"` // as they are now
+	Hash      string          `json:"hash"`
+	LoadedAt  *int64          `json:"loaded_at"`
+	Error     *loadFault      `json:"error"` // null: the last load succeeded
+	Rules     []ruleView      `json:"rules"`
+	Overrides json.RawMessage `json:"overrides"`
+	Modes     json.RawMessage `json:"modes"`
+}
+
+// loadFault is why the files are not in force.
+type loadFault struct {
+	Text string `json:"text"`
+	File string `json:"file"` // empty: not of one file
+	Line int    `json:"line"`
+	At   *int64 `json:"at"`
+}
+
+// ruleView is a rule in force.
+type ruleView struct {
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Mode     string   `json:"mode"`
+	FileMode string   `json:"file_mode"`
+	Match    string   `json:"match"` // empty: everything
+	Key      string   `json:"key"`   // empty: all requests together
+	Limits   []string `json:"limits"`
+	Cost     string   `json:"cost"`
+	File     string   `json:"file"`
+	Line     int      `json:"line"`
+}
+
+// serveConfig shows the rules in force, the files, and the last error.
+func (h *Handler) serveConfig(w http.ResponseWriter, _ *http.Request) error {
+	now := h.loaded.Load()
+	v := configView{
+		Hash: now.config.Hash, LoadedAt: millis(now.at), Rules: h.ruleViews(now.config),
+		Overrides: httpapi.OverridesJSON(h.options.Overrides),
+		Modes:     httpapi.ModesJSON(h.options.Overrides),
+	}
+	files, err := h.options.Files()
+	if v.Files = files; files == nil {
+		v.Files = []config.Text{} // they cannot be read: the next load says why
+	}
+	if err == nil {
+		err = now.err
+	}
+	if err != nil {
+		v.Error = &loadFault{Text: config.WithoutPasswords(err.Error()), At: millis(now.errAt)}
+		if p, ok := config.PlaceOf(err); ok {
+			v.Error.File, v.Error.Line = p.File, p.Line
+		}
+	}
+	return reply(w, v)
+}
+
+func (h *Handler) ruleViews(c *config.Config) []ruleView {
+	list := []ruleView{}
+	for i, r := range h.options.Engine.Rules() {
+		v := ruleView{
+			Name: r.Name, Kind: kindRule, Mode: r.Mode.String(), FileMode: r.FileMode.String(),
+			Match: config.MatchText(&r.Match), Key: config.KeyText(r.Key),
+			Limits: config.LimitTexts(r.Rule), Cost: r.Cost.String(),
+		}
+		if i < len(c.Places) && c.Rules[i].Name == r.Name {
+			v.File, v.Line = c.Places[i].File, c.Places[i].Line
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+// whatIf is what other limits would have denied of the sample of a rule.
+type whatIf struct {
+	From     *int64         `json:"from"`
+	To       *int64         `json:"to"`
+	Keys     int            `json:"sampled_keys"`
+	KeyShare float64        `json:"key_share"` // of the keys that this instance has seen
+	Requests int            `json:"requests"`
+	Denied   int64          `json:"denied"` // by the rule as it was, or in shadow
+	Instance string         `json:"instance"`
+	Replay   *replay.Report `json:"replay"`
+}
+
+// maxReplayed bounds the requests of a what-if, which take 40 bytes and less than a microsecond each.
+const maxReplayed = 1_000_000
+
+// serveWhatIf replays the sample of a rule with other limits.
+func (h *Handler) serveWhatIf(w http.ResponseWriter, r *http.Request) error {
+	var rule string
+	var texts []string
+	err := httpapi.ReadBody(w, r, httpapi.NoteField("rule", &rule), httpapi.LimitsField("limits", &texts))
+	if err != nil {
+		return err
+	}
+	limits, err := httpapi.ParseLimits(texts)
+	if err != nil {
+		return err
+	}
+	if len(limits) == 0 || len(limits) > maxTried {
+		return httpapi.BadField("limits", "of another number", "1 to 8 limits")
+	}
+	recent, ok := h.options.Sample.Recent(rule, maxReplayed)
+	if !ok {
+		return &httpapi.Problem{Status: http.StatusNotFound, Field: "rule", Detail: "there is no sample " +
+			"of this rule: in the last ten minutes, this instance has decided nothing by it"}
+	}
+	report, err := replay.RunRequests(r.Context(), replay.Config{Limits: limits, Detail: true},
+		recent.Requests)
+	if err != nil {
+		return err
+	}
+	return reply(w, whatIf{
+		From: millis(recent.From), To: millis(recent.To), Keys: recent.Keys,
+		KeyShare: recent.KeyShare, Requests: len(recent.Requests), Denied: recent.Denied,
+		Instance: h.instance, Replay: report,
+	})
+}
+
+// maxTried is how many limits are tried at a time.
+const maxTried = 8

@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/service/internal/overrides"
+	"github.com/headgate/headgate/service/internal/rules"
+)
+
+// This file lets the console read and write the same JSON.
+
+// Field is one member of a JSON object, and what reads its value.
+type Field = field
+
+// ReadBody reads the body of r as a JSON object of fields, of which none is required.
+func ReadBody(w http.ResponseWriter, r *http.Request, fields ...Field) error {
+	return readBody(w, r, maxBody, fields...)
+}
+
+// KeyField reads a key.
+func KeyField(name string, to *string) Field { return text(name, to, maxKey) }
+
+// NoteField reads a note or another short text.
+func NoteField(name string, to *string) Field { return text(name, to, maxNote) }
+
+// ByField reads the name of a person.
+func ByField(name string, to *string) Field { return text(name, to, maxBy) }
+
+// FlagField reads true or false.
+func FlagField(name string, to *bool) Field { return flag(name, to) }
+
+// SpanField reads a number of seconds.
+func SpanField(name string, to *time.Duration) Field { return seconds(name, to, maxAhead) }
+
+// LimitsField reads a list of the texts of limits.
+func LimitsField(name string, to *[]string) Field {
+	return field{name, func(raw json.RawMessage) string {
+		if json.Unmarshal(raw, to) != nil || len(*to) == 0 {
+			return `a list of limits such as ["100/m"]`
+		}
+		return ""
+	}}
+}
+
+// Nullable lets null stand for a field that is not there.
+func Nullable(f Field) Field {
+	return field{f.name, func(raw json.RawMessage) string {
+		if string(raw) == "null" {
+			return ""
+		}
+		return f.set(raw)
+	}}
+}
+
+// ParseLimits parses the texts of limits without names. Its error is a [Problem].
+func ParseLimits(texts []string) ([]headgate.Limit, error) { return parseLimits(texts) }
+
+// OverrideJSON returns o as PUT /v1/overrides does.
+func OverrideJSON(o *rules.Override) json.RawMessage {
+	return json.RawMessage(append(appendOverride(newObject(), o), '}'))
+}
+
+// OverridesJSON returns the list of GET /v1/overrides.
+func OverridesJSON(t *overrides.Table) json.RawMessage {
+	return json.RawMessage(append(appendOverrides(object{'['}, t), ']'))
+}
+
+// ModesJSON returns the switched modes of GET /v1/overrides.
+func ModesJSON(t *overrides.Table) json.RawMessage {
+	return json.RawMessage(append(appendModes(object{'['}, t), ']'))
+}
