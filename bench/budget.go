@@ -110,6 +110,13 @@ func serviceBudgets() (bs []Budget) {
 			Of:   of(callers), Metric: P99, Than: upstreamName, Bound: 0.5,
 		})
 	}
+	for _, workload := range []string{consoleGranted, consoleDenied} {
+		bs = append(bs, Budget{
+			What:   "service, " + workload + ", 10 viewers: server CPU, ratio to none",
+			Of:     Cell{servicePart, workload, consoleCallers, tenViewersName},
+			Metric: ServerCPU, Than: consoleOffName, Bound: 1.01,
+		})
+	}
 	return bs
 }
 

@@ -154,9 +154,19 @@ func (p plan) service(ctx context.Context, to progress, out *Results) error {
 	if err != nil {
 		return err
 	}
-	loads := p.serviceLoads()
+	loads, consoles := p.serviceLoads(), p.consoleLoads()
 	return withRedis(ctx, func(s redisServer) error {
 		run := serviceRun{s, built, p.serviceSpan, p.contenders, out}
-		return p.eachRound(ctx, to, func(n int) error { return run.round(ctx, loads, n) })
+		return p.eachRound(ctx, to, func(n int) error {
+			if err := run.round(ctx, loads, n); err != nil {
+				return err
+			}
+			for _, load := range consoles {
+				if err := run.console(ctx, load, n); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ func BenchmarkReplay(b *testing.B) {
 	}{
 		{"combined", "ip", combined, []string{"60/m"}},
 		{"combined-3-limits", "ip", combined, []string{"60/m", "10/s fixed-window", "60/m sliding-window"}},
+		{"combined-detail", "ip", combined, []string{"60/m", "10/s fixed-window", "60/m sliding-window"}},
 		{"combined-by-path", "ip,path", combined, []string{"60/m"}},
 		{"combined-by-agent", "header:user-agent", combined, []string{"60/m"}},
 		{"combined-gzip", "ip", compressed(combined), []string{"60/m"}},
@@ -35,6 +37,7 @@ func BenchmarkReplay(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			config := config(b, c.by, c.limits...)
+			config.Detail = strings.HasSuffix(c.name, "-detail")
 			b.ReportAllocs()
 			for b.Loop() {
 				report, err := replay.Run(b.Context(), config, replay.Log{Name: "log", Reader: bytes.NewReader(c.log)})

@@ -1,13 +1,15 @@
 package service
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -15,179 +17,223 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-const consoleToken = "0123456789abcdef"
+// running is a server that serves HTTP.
+type running struct {
+	*server
 
-// instanceOf makes a server on a Redis, with a console that may act.
-func instanceOf(t *testing.T, redis *redistest.Server, log *buffer) *server {
+	t    *testing.T
+	url  string
+	end  context.CancelFunc
+	done chan struct{} // closed when it has ended
+}
+
+const consoleRules = `
+rules: [{name: api, match: {path: /api}, key: ip, limits: 3/h}]
+domains: [{domain: d, descriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 1}}]}]
+`
+
+// serveHTTP starts a server.
+func serveHTTP(t *testing.T, o Options) *running {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "rules.yaml")
-	text := "store: redis://" + redis.Addr + "\napi: {tokens: [" + consoleToken + "]}\n" +
-		"rules: [{name: login, key: ip, limits: 2/h}]\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+	o.Files = []string{write(t, filepath.Join(t.TempDir(), "rules.yaml"), consoleRules)}
+	o.HTTP, o.GRPC, o.Debug = "127.0.0.1:0", Off, Off
+	o.Log, o.Grace = slog.New(slog.DiscardHandler), DefaultGrace
+	if o.Connections == 0 {
+		o.Connections = DefaultConnections
 	}
-	s, err := newServer(Options{Files: []string{file}, Log: slog.New(slog.NewTextHandler(log, nil))})
+	s, err := newServer(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.close)
-	s.console.Listen(&net.TCPAddr{IP: net.IPv6loopback})
+	ctx, end := context.WithCancel(context.Background())
+	if err := s.open(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r := &running{s, t, "http://" + s.listeners[0].on.Addr().String(), end, make(chan struct{})}
+	go func() {
+		defer close(r.done)
+		if err := s.serve(ctx); err != nil {
+			t.Error(err)
+		}
+		s.close()
+	}()
+	t.Cleanup(func() { end(); <-r.done })
+	return r
+}
+
+// get asks for a path on a connection of its own.
+func (r *running) get(path string) *http.Response {
+	r.t.Helper()
+	return r.getBy(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, path)
+}
+
+func (r *running) getBy(client *http.Client, path string) *http.Response {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+path, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { resp.Body.Close() })
+	return resp
+}
+
+// shown is what the console shows, as far as tests read it.
+type shown struct {
+	Alone     string
+	Instances []struct{ Name, Store string }
+	Store     struct{ State string }
+	Rules     []struct {
+		Name             string
+		Denied, Degraded float64
+	}
+}
+
+// stream is a viewer.
+type stream struct {
+	t     *testing.T
+	lines *bufio.Scanner
+}
+
+func (r *running) stream() *stream {
+	r.t.Helper()
+	resp := r.get("/console/api/events")
+	if resp.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(resp.Body)
+		r.t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	s := &stream{r.t, bufio.NewScanner(resp.Body)}
+	s.lines.Buffer(nil, 1<<22)
 	return s
 }
 
-// send sends a request with the token, and reads the answer into v.
-func (s *server) send(t *testing.T, method, path, body string, status int, v any) string {
-	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer "+consoleToken)
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	s.http().ServeHTTP(w, r)
-	if w.Code != status {
-		t.Fatalf("%s %s %s: %d, want %d: %s", method, path, body, w.Code, status, w.Body)
-	}
-	if v != nil {
-		if err := json.Unmarshal(w.Body.Bytes(), v); err != nil {
-			t.Fatal(err, w.Body)
+// until reads states until one is as wanted.
+func (s *stream) until(what string, wanted func(shown) bool) {
+	s.t.Helper()
+	last, isState := shown{}, false
+	for deadline := time.Now().Add(20 * time.Second); s.lines.Scan() && time.Now().Before(deadline); {
+		data, isData := strings.CutPrefix(s.lines.Text(), "data: ")
+		if isData && isState {
+			last = shown{}
+			if err := json.Unmarshal([]byte(data), &last); err != nil {
+				s.t.Fatal(err)
+			}
+			if wanted(last) {
+				return
+			}
 		}
+		isState = s.lines.Text() == "event: state"
 	}
-	return w.Body.String()
+	s.t.Fatalf("%s: not shown; the last state is %+v, error %v", what, last, s.lines.Err())
 }
 
-// take decides a request of an address, and returns its status.
-func (s *server) take(t *testing.T) int {
-	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth", nil)
-	r.RemoteAddr = "192.0.2.1:9"
-	w := httptest.NewRecorder()
-	s.http().ServeHTTP(w, r)
-	return w.Code
-}
-
-// within waits until a request has the status, for a second and what a busy machine adds. It returns
-// how long that took.
-func (s *server) within(t *testing.T, status int) {
-	t.Helper()
-	got := 0
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if got = s.take(t); got == status {
-			return
-		}
-	}
-	t.Fatalf("after 3 seconds, a request is answered with %d, want %d", got, status)
-}
-
-// TestActsReachAllInstances: a reset, though the other has cached the denial; a ban, a switch, and
-// their undo.
-func TestActsReachAllInstances(t *testing.T) {
+// While Redis is away, an instance shows what it decides itself, and that the store is down. When it
+// is back, so are the others.
+func TestConsoleWithoutRedis(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
-	var logA, logB buffer
-	a, b := instanceOf(t, redis, &logA), instanceOf(t, redis, &logB)
-	a.within(t, 429)
-	b.within(t, 429) // and it is cached
-	type act struct{ ID string }
-	do := func(s *server, body string) (done act) {
-		t.Helper()
-		s.send(t, "POST", "/console/api/acts", body, 200, &done)
-		return done
-	}
-	undo := func(s *server, done act) {
-		t.Helper()
-		s.send(t, "POST", "/console/api/acts/"+done.ID+"/undo", "{}", 200, nil)
-	}
-	do(a, `{"act":"reset","rule":"login","key":"ip:192.0.2.1","by":"Ann"}`)
-	b.within(t, 200)
-	b.within(t, 429)
+	proxy := redistest.StartProxy(t, redis.Addr)
+	o := Options{Store: "redis://" + proxy.Addr}
+	r, _ := serveHTTP(t, o), serveHTTP(t, o)
+	s := r.stream()
+	s.until("the fleet", func(s shown) bool {
+		return len(s.Instances) == 2 && s.Store.State == "up" && s.Alone == ""
+	})
+	proxy.Cut(1)
+	s.until("the store is down", func(s shown) bool {
+		r.get("/auth/api")
+		return s.Store.State == "down" && s.Alone != "" && len(s.Instances) == 1 &&
+			s.Rules[0].Name == "api" && s.Rules[0].Denied > 0 && s.Rules[0].Degraded > 0
+	})
+	proxy.Heal()
+	s.until("the fleet is back", func(s shown) bool {
+		return len(s.Instances) == 2 && s.Store.State != "down" && s.Alone == ""
+	})
+}
 
-	shadow := do(b, `{"act":"mode","rule":"login","mode":"shadow","note":"too tight"}`)
-	a.within(t, 200)
-	if text := a.send(t, "GET", "/metrics", "", 200, nil); !strings.Contains(text, `headgate_switched_mode_info{mode="shadow",rule="login"} 1`) {
-		t.Error("the metrics do not have the switch")
+// Decisions of both ways in reach the console, with the keys that were denied.
+func TestConsoleSeesAllWaysIn(t *testing.T) {
+	t.Parallel()
+	r := serveHTTP(t, Options{})
+	s := r.stream()
+	for range 9 {
+		r.get("/auth/api")
+		resp, err := http.Post(r.url+"/json", "application/json", strings.NewReader(
+			`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"<b>"}]}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
 	}
-	if text := a.send(t, "GET", "/v1/overrides", "", 200, nil); !strings.Contains(text, `"modes":[{"rule":"login","mode":"shadow"`) {
-		t.Errorf("the overrides do not have the switch: %s", text)
-	}
-	if err := a.watcher.Reload(); err != nil { // the switch outlives a reload
-		t.Fatal(err)
-	}
-	a.within(t, 200)
+	s.until("both", func(s shown) bool {
+		denied := map[string]bool{}
+		for _, rule := range s.Rules {
+			denied[rule.Name] = rule.Denied > 0
+		}
+		return denied["api"] && denied["d/k"]
+	})
+}
 
-	c := instanceOf(t, redis, new(buffer)) // and a restart
-	c.within(t, 200)
-	var list struct {
-		Acts []struct{ Act, Note string }
+// Viewers keep their connections while others come and go, and leave places for them. The end of
+// the server does not wait for them, and nothing is left of them.
+func TestViewersAndConnections(t *testing.T) {
+	r := serveHTTP(t, Options{Connections: 6})
+	streams := []*stream{r.stream(), r.stream(), r.stream()}
+	if resp := r.get("/console/api/events"); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("a viewer beyond half of the connections: %d", resp.StatusCode)
 	}
-	c.send(t, "GET", "/console/api/acts", "", 200, &list)
-	if len(list.Acts) != 2 || list.Acts[0].Note != "too tight" || list.Acts[1].Act != "reset" {
-		t.Errorf("after a restart, the acts are %+v", list)
+	idle := make([]net.Conn, 8)
+	for i := range idle {
+		idle[i], _ = net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if resp := r.get("/-/healthy"); resp.StatusCode != http.StatusOK {
+			t.Errorf("%d", resp.StatusCode)
+		}
 	}
-	undo(c, shadow)
-	a.within(t, 429)
-	b.within(t, 429)
-	if text := a.send(t, "GET", "/metrics", "", 200, nil); strings.Contains(text, "headgate_switched_mode_info{") {
-		t.Error("the metrics have a switch that was undone")
+	for _, s := range streams {
+		s.until("a viewer", func(shown) bool { return true })
+		s.until("a viewer", func(shown) bool { return true })
 	}
-
-	raise := do(a, `{"act":"raise","rule":"login","key":"ip:192.0.2.1","limits":["1000/h"]}`)
-	b.within(t, 200)
-	ban := do(b, `{"act":"ban","rule":"login","key":"ip:192.0.2.1","for_s":600}`)
-	a.within(t, 429)
-	undo(a, ban)
-	b.within(t, 200)
-	undo(b, raise)
-	a.within(t, 429)
-	if text := logA.String(); !strings.Contains(text, "an operator has acted in the console") || !strings.Contains(text, "by=\"Ann (token ") {
-		t.Errorf("the log is %s", text)
+	started := time.Now()
+	r.end()
+	<-r.done
+	if took := time.Since(started); took > DefaultGrace/2 {
+		t.Errorf("the end took %s", took)
+	}
+	for _, c := range idle {
+		if c != nil {
+			c.Close()
+		}
+	}
+	for until := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		stacks := make([]byte, 1<<20)
+		text := string(stacks[:runtime.Stack(stacks, true)])
+		if !strings.Contains(text, "internal/console.") && !strings.Contains(text, "http.(*conn)") {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatalf("goroutines are left:\n%s", text)
+		}
 	}
 }
 
-// TestConsoleOfWrongFile: the file is shown as it is now, without secrets, beside the rules in force.
-func TestConsoleOfWrongFile(t *testing.T) {
-	var log buffer
-	s := newTestServer(t, "rules: [{name: r, limits: 9/h}]\n", &log)
-	s.console.Listen(&net.TCPAddr{IP: net.IPv6loopback})
-	if err := os.WriteFile(s.o.Files[0], []byte("rules: [{name: r, limits: 9/x}]\nstore: redis://:"+consoleToken+"@h\n"), 0o600); err != nil {
-		t.Fatal(err)
+// With --console off there is none.
+func TestNoConsole(t *testing.T) {
+	t.Parallel()
+	r := serveHTTP(t, Options{NoConsole: true})
+	if resp := r.get("/console/"); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("%d", resp.StatusCode)
 	}
-	if err := s.watcher.Reload(); err == nil {
-		t.Fatal("the file was accepted")
+	body, _ := io.ReadAll(r.get("/").Body)
+	if strings.Contains(string(body), "console") {
+		t.Errorf("%s", body)
 	}
-	var v struct {
-		Files []struct{ Text string }
-		Error struct {
-			Text, File string
-			Line       int
-		}
-		Rules []struct {
-			Name   string
-			Limits []string
-		}
-	}
-	text := s.send(t, "GET", "/console/api/config", "", 200, &v)
-	if strings.Contains(text, consoleToken) || len(v.Files) != 1 || v.Files[0].Text != "rules: [{name: r, limits: 9/x}]\nstore: (hidden)\n" {
-		t.Errorf("the files are shown as %s", text)
-	}
-	if v.Error.File != s.o.Files[0] || v.Error.Line != 1 || !strings.Contains(v.Error.Text, "9/x") {
-		t.Errorf("the error is %+v", v.Error)
-	}
-	if len(v.Rules) != 1 || v.Rules[0].Limits[0] != "9/h" {
-		t.Errorf("the rules are %+v", v.Rules)
-	}
-}
-
-// TestWhatIfOfTheServer: the decisions of all ways in are in the sample.
-func TestWhatIfOfTheServer(t *testing.T) {
-	s := instanceOf(t, redistest.Start(t), new(buffer))
-	for range 3 {
-		s.take(t)
-	}
-	s.send(t, "POST", "/v1/take", `{"rule":"login","key":"ip:192.0.2.1"}`, 200, nil)
-	var v struct {
-		Requests, Denied int
-		Replay           struct{ Limits []struct{ Denied int } }
-	}
-	s.send(t, "POST", "/console/api/what-if", `{"rule":"login","limits":["3/h"]}`, 200, &v)
-	if v.Requests != 4 || v.Denied != 2 || len(v.Replay.Limits) != 1 || v.Replay.Limits[0].Denied != 1 {
-		t.Errorf("it is %+v", v)
+	r.get("/auth/api")
+	resp, err := http.Post(r.url+"/json", "application/json", strings.NewReader(
+		`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}],"hits_addend":5}]}`))
+	if err != nil || resp.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("%v %v", resp, err)
 	}
 }

@@ -6,7 +6,7 @@
 //     y: {name: "denied", log: true, zero: true, format: (v) => text},  // zero: 0 is on the axis
 //     curves: [{name: "60/m", style: "s1", points: [[x, y], ...], strong: true}],  // sorted by x
 //     marks: [{x, y, name: "60/m burst 100", style: "s1", strong: true}],
-//     height: 320, zoom: true,
+//     height: 320, zoom: true, about: "Share denied, by burst",   // optional
 //   });
 //   chart.update(options); chart.destroy();
 //
@@ -48,13 +48,13 @@
     const places = [...new Set(points.map((p) => p[0]))].sort((a, b) => a - b);
     const xs = places.map(x.fwd);
     const lines = o.curves.map((c) => values(c, places));
-    const top = y.fwd(y.most) * 1.04 || 1;
+    const top = (o.y.log ? Math.ceil(y.fwd(y.most) - 1e-9) : y.fwd(y.most) * 1.04) || 1;
     const view = { xs, data: [xs, ...lines.map((l) => l.map((v) => v === null ? null : y.fwd(v)))],
       top, at: (i) => xs[i], title: (i) => `${o.x.name} ${o.x.format(places[i])}`,
       values: (i) => lines.map((l) => l[i] === null ? "" : o.y.format(l[i])),
-      total: "", totals: lines.map(() => "") };
+      total: o.about ?? "", totals: lines.map(() => "") };
     return {
-      label: o.label, height: o.height ?? 320, full: () => full, xGrid: true, xSize: 34,
+      label: o.label, height: o.height ?? 320, full: () => full, xGrid: true,
       zoom: o.zoom ? .1 : 0, paper: o.paper,
       legend: o.curves.map((c) => ({ name: c.name, style: c.style, kind: "line" })),
       series: o.curves.map((c) => line(c)),
@@ -89,7 +89,7 @@
       paths: uPlot.paths.linear() };
   }
 
-  // overlay draws the marks, and the names of the curves at their upper ends.
+  // overlay draws the marks and their names.
   function overlay(u, o, x, y) {
     const r = uPlot.pxRatio, c = u.ctx;
     const place = (px, py) => ({ x: u.valToPos(x.fwd(px), "x", true),
@@ -108,7 +108,7 @@
       c.lineWidth = 2 * r;
       c.fill();
       c.stroke();
-      list.unshift({ ...p, text: m.name, bold: m.strong, gap: 9,
+      list.unshift({ ...p, text: m.name, bold: m.strong, gap: 9, size: 8 * r,
         colour: theme.colour(m.strong ? "--ink" : "--quiet") });
     }
     c.restore();

@@ -22,7 +22,7 @@
     const p = 100 * v;
     if (p < 0.0001) return "<0.0001%";
     if (p > 99.99) return ">99.99%";
-    return `${Number(p.toPrecision(p < 1 ? 2 : p < 99 ? 3 : 4))}%`;
+    return `${Number(p.toPrecision(p < 1 ? 2 : p < 99.9 ? 3 : 4))}%`;
   }
 
   const UNITS = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
@@ -91,10 +91,11 @@
   function linear(min, max, n, whole) {
     if (!(max > min)) return [min];
     let step = 10 ** Math.floor(Math.log10((max - min) / Math.max(1, n)));
-    for (const f of [1, 2, 5, 10]) {
-      if ((max - min) / (step * f) <= n) { step *= f; break; }
-    }
-    if (whole) step = Math.max(1, Math.round(step));
+    // As fine as n allows, but at least one step wide.
+    const factors = [1, 2, 5, 10];
+    const i = factors.findIndex((f) => (max - min) / (step * f) <= n);
+    step *= (max - min) / (step * factors[i]) < 1 ? factors[i - 1] : factors[i];
+    if (whole) step = Math.max(1, step);
     const ticks = [];
     for (let v = Math.ceil(min / step - 1e-9) * step; v <= max + step * 1e-9; v += step) {
       ticks.push(Number(v.toPrecision(12)));

@@ -5,7 +5,7 @@
 //     x: {name: "need", format: (v) => text}, unit: "keys",
 //     bins: [{from: 1, to: 1, count: 1159}, ...],           // the smallest first
 //     marks: [{from: 60, to: 60, name: "60/m", strong: true}],  // a line, or from < to: a band
-//     height: 260,
+//     height: 260, about: "Number of keys",                   // optional
 //   });
 //   chart.update(options); chart.destroy();
 //
@@ -35,13 +35,13 @@
       `${o.x.format(b.from)} to ${o.x.format(b.to)}`;
     const xs = o.bins.map((b) => fwd(b.from));
     const view = { xs, data: [xs, o.bins.map((b) => up(b.count))],
-      top: up(Math.max(...o.bins.map((b) => b.count))) * 1.12,
+      top: up(Math.max(...o.bins.map((b) => b.count))) * 1.25,
       at: (i) => (fwd(o.bins[i].from) + fwd(o.bins[i].to + 1)) / 2,
       title: (i) => `${o.x.name} ${size(o.bins[i])}`,
       values: (i) => [format.number(o.bins[i].count)],
-      total: "", totals: [format.number(total)] };
+      total: o.about ?? "", totals: [format.number(total)] };
     return {
-      label: o.label, height: o.height ?? 260, full: () => full, zoom: 0, xSize: 34,
+      label: o.label, height: o.height ?? 260, full: () => full, zoom: 0,
       paper: o.paper,
       legend: [{ name: o.unit, style: "s1", kind: "area" }],
       series: [{ points: { show: false }, width: 0, fill: () => theme.colour("--s1-fill"),
@@ -75,13 +75,14 @@
     c.setLineDash([]);
     c.font = marks.font(r);
     c.textAlign = "center";
+    c.textBaseline = "bottom";
     c.fillStyle = theme.colour("--ink");
     for (const b of o.bins) {
       const left = u.valToPos(fwd(b.from), "x", true);
       const right = u.valToPos(fwd(b.to + 1), "x", true);
       const text = format.short(b.count);
       if (!b.count || c.measureText(text).width > right - left - 2 * r) continue;
-      c.fillText(text, (left + right) / 2, u.valToPos(up(b.count), "y", true) - 5 * r);
+      c.fillText(text, (left + right) / 2, u.valToPos(up(b.count), "y", true) - 2 * r);
     }
     for (const m of [...o.marks].sort((a, b) => Boolean(a.strong) - Boolean(b.strong))) {
       const colour = theme.colour(m.strong ? "--accent" : "--quiet");

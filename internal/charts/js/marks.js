@@ -26,11 +26,13 @@
   const font = (ratio, bold) =>
     (bold ? "600 " : "") + FONT.replace("12px", `${Math.round(12 * ratio)}px`);
 
-  // labels writes texts beside points, moved so that none covers another or leaves the area.
-  // Labels are {x, y, text, colour, bold}; the first come first.
+  // labels writes texts beside points, moved so that none covers another, or a point of size, or
+  // leaves the area. Labels are {x, y, text, colour, bold, size}; the first come first.
   function labels(u, list) {
     const c = u.ctx, r = uPlot.pxRatio, area = u.bbox;
-    const high = 15 * r, taken = [];
+    const high = 15 * r;
+    const taken = list.filter((l) => l.size).map((l) => ({ x: l.x - l.size, y: l.y - l.size,
+      w: 2 * l.size, h: 2 * l.size }));
     c.save();
     c.textBaseline = "middle";
     c.textAlign = "left";
@@ -54,8 +56,10 @@
   function find(l, wide, high, area, taken, r) {
     const gap = (l.gap ?? 7) * r;
     const right = area.left + area.width, bottom = area.top + area.height;
-    const spots = [[gap, -high - gap / 2], [gap, gap / 2], [-wide - gap, -high - gap / 2],
-      [-wide - gap, gap / 2], [gap, -high / 2], [-wide - gap, -high / 2]];
+    const middle = Math.min(right - wide, Math.max(area.left, l.x - wide / 2)) - l.x;
+    const up = -high - gap, down = gap;
+    const spots = [[gap, up], [gap, down], [-wide - gap, up], [-wide - gap, down],
+      [gap, -high / 2], [-wide - gap, -high / 2], [middle, up], [middle, down]];
     for (let row = 0; row < 6; row++) {
       for (const [dx, dy] of spots) {
         const p = { x: l.x + dx, y: l.y + dy + (dy < 0 ? -row : row) * high, w: wide, h: high };

@@ -15,7 +15,7 @@
   "use strict";
   const { theme } = window.Charts;
   const FONT = "12px system-ui, -apple-system, \"Segoe UI\", Roboto, \"DejaVu Sans\", sans-serif";
-  const PAPER = 680; // CSS pixels of the text of a printed page
+  const PAPER = 700; // CSS pixels of the text of a printed page
 
   function element(name, className, text) {
     const e = document.createElement(name);
@@ -38,6 +38,7 @@
       const { spec } = this;
       this.host.replaceChildren();
       this.host.classList.add("chart");
+      this.host.classList.toggle("chart-compact", Boolean(spec.compact));
       const head = element("div", "chart-head");
       this.when = element("span", "chart-when");
       this.legend = element("ul", "chart-legend");
@@ -131,7 +132,7 @@
         grid: { stroke: () => theme.colour("--grid"), width: 1 },
         ticks: { show: false } };
       return {
-        width, height: spec.height, legend: { show: false }, padding: [14, 22, 0, 0],
+        width, height: spec.height, legend: { show: false }, padding: [14, 28, 0, 0],
         scales: {
           x: { time: false, range: () => this.range },
           y: { range: () => [0, this.view.top] },
@@ -144,12 +145,13 @@
         },
         series: [{}, ...spec.series],
         axes: [
-          { ...axis, size: spec.xSize ?? 40, grid: { show: Boolean(spec.xGrid), ...axis.grid },
+          { ...axis, size: (u, values) => values?.some((v) => v.includes("\n")) ? 42 : 26,
+            grid: { ...axis.grid, show: Boolean(spec.xGrid) },
             splits: (u, i, min, max) =>
               spec.xTicks(min, max, Math.max(2, Math.floor(u.bbox.width / uPlot.pxRatio / 76))),
             values: (u, ticks) => spec.xLabels(ticks) },
-          { ...axis, size: (u, values) => 14 + 7 * Math.max(3, ...(values ?? []).map((v) =>
-              v.length)),
+          { ...axis, size: (u, values) => 14 + 7 * Math.max(spec.compact ? 5 : 3,
+              ...(values ?? []).map((v) => v.length)),
             splits: (u, i, min, max) => spec.yTicks(max, Math.max(2, Math.floor(spec.height / 52))),
             values: (u, ticks) => spec.yLabels(ticks) },
         ],

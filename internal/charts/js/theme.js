@@ -14,7 +14,7 @@
       marker: "diamond" },
     accent: { colour: "--accent", fill: "--accent-soft", dash: [], marker: "circle" },
     quiet: { colour: "--quiet", fill: "--sunk", dash: [], marker: "circle" },
-    s1: { colour: "--s1", fill: "--sunk", dash: [], marker: "circle" },
+    s1: { colour: "--s1", fill: "--s1-fill", dash: [], marker: "circle" },
     s2: { colour: "--s2", fill: "--sunk", dash: [7, 4], marker: "square" },
     s3: { colour: "--s3", fill: "--sunk", dash: [2, 3], marker: "triangle" },
     s4: { colour: "--s4", fill: "--sunk", dash: [10, 3, 2, 3], marker: "diamond" },

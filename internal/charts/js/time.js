@@ -12,6 +12,7 @@
 //     height: 220, zoom: true,
 //     format: (v) => text, name: "requests",          // optional: of values, of the y axis
 //     onZoom: (from, to) => {},                       // optional
+//     compact: true,                                  // optional: a head of one line
 //   });
 //   chart.update(options); chart.zoom(from, to); chart.zoom(); chart.destroy();
 //
@@ -52,9 +53,10 @@
     const count = Math.max(1, ...o.series.map((s) => s.values.length));
     const full = [o.from, o.from + count * o.step];
     const bars = o.series.filter((s) => (s.kind ?? "bars") === "bars");
+    const whole = (o.combine ?? "sum") === "sum";
     const say = o.format ?? ((v) => format.number(v, v < 10 && !Number.isInteger(v) ? 2 : 0));
     return {
-      label: o.label, height: o.height ?? 220, full: () => full, xSize: 42,
+      label: o.label, compact: o.compact, height: o.height ?? 220, full: () => full,
       zoom: o.zoom ? o.step * Math.min(8, count) : 0, paper: o.paper, onZoom: o.onZoom,
       legend: o.series.map((s) => ({ name: s.name, style: s.style,
         kind: (s.kind ?? "bars") === "bars" ? "area" : "line" })),
@@ -64,7 +66,7 @@
       xTicks: (min, max, n) => timeTicks(o, min, max, n),
       xLabels: (ticks) => format.timeTicks(ticks, ticks.length > 1 ? ticks[1] - ticks[0] : 86400,
         o.utc),
-      yTicks: (max, n) => format.linear(0, max, n),
+      yTicks: (max, n) => format.linear(0, max, n, whole),
       yLabels: (ticks) => ticks.map((v) => (o.formatAxis ?? o.format ?? format.short)(v)),
     };
   }
@@ -93,9 +95,9 @@
     const end = (i) => Math.min(xs[i] + width1, o.from + count * o.step);
     return { xs, data: [xs, ...drawn], factor, barWidth: width1, top: niceTop(o, top),
       at: (i) => (xs[i] + end(i)) / 2,
-      title: (i) => format.range(xs[i], end(i), o.utc),
+      title: (i) => o.compact ? format.moment(xs[i], o.utc) : format.range(xs[i], end(i), o.utc),
       values: (i) => all.map((values) => values[i] === null ? "–" : say(values[i])),
-      total: format.range(min, max, o.utc),
+      total: o.compact ? "" : `${format.range(min, max, o.utc)}, each bar ${format.span(width1)}`,
       totals: o.series.map((s) => {
         const some = s.values.slice(Math.max(0, Math.floor((min - o.from) / o.step + 1e-6)),
           Math.ceil((max - o.from) / o.step - 1e-6)).filter((v) => v !== null && v !== undefined);

@@ -10,12 +10,16 @@
     const rates = (size.rates ?? []).filter((r) => r.curve?.length).slice(0, MAX_CURVES);
     fits(size, part("fits"));
     if (!rates.length) {
-      part("lead").textContent = !size.requests ? "The logs hold no requests." :
-        "None of the limits is a token bucket, so there is no burst to choose.";
+      part("lead").textContent = "None of the limits is a token bucket, so there is no burst to " +
+        "choose.";
       return () => {};
     }
-    part("lead").textContent = "Each line is a rate. Follow it to the right: a larger burst denies " +
-      "fewer requests. Where a line meets 0%, a larger burst changes nothing.";
+    if (!rates.some((r) => r.curve.some((p) => p.denied > 0))) {
+      part("lead").textContent = "At the rates of these limits, every burst denies nothing.";
+      return () => {};
+    }
+    part("lead").textContent = "Each line is a rate. Follow it to the right: a larger burst " +
+      "denies fewer requests. Where a line meets 0%, a larger burst changes nothing.";
     let chart = null;
     return (l) => {
       const options = chartOf(model, rates, l);
@@ -37,13 +41,22 @@
       style: `s${curveOf(rates, l) + 1}` }));
     return {
       label: "Denied share of the requests against the burst, a curve for each rate",
-      height: 340, zoom: true, marks,
+      height: 340, zoom: true, marks, about: "Share of the requests denied, by burst",
       x: { name: "burst", log: true, format: (v) => number(v) },
       y: { name: "denied", log: true, zero: true, format: format.share },
       curves: rates.map((r, i) => ({ name: r.rate, style: `s${i + 1}`,
         strong: curveOf(rates, chosen) === i,
-        points: r.curve.map((p) => [p.size, p.denied / total]) })),
+        points: pointsOf(model, rates, i, total) })),
     };
+  }
+
+  // pointsOf are those of the curve and of the limits that lie on it.
+  function pointsOf(model, rates, i, total) {
+    const points = new Map(rates[i].curve.map((p) => [p.size, p.denied / total]));
+    for (const l of model.all) {
+      if (curveOf(rates, l) === i) points.set(l.bucket.burst, l.result.denied / total);
+    }
+    return [...points].sort((a, b) => a[0] - b[0]);
   }
 
   // note says what the curve of a limit says.

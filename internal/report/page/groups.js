@@ -3,6 +3,7 @@
 (() => {
   const { make, number, share, count } = Report;
   const SHOWN = 10;
+  const plurals = { Path: "paths", Method: "methods", Status: "statuses" };
 
   function groupsSection(model, part) {
     const { detail } = model.data.replay;
@@ -27,9 +28,10 @@
     if (!missed.length) return "";
     const part = missed.reduce((sum, s) => sum + s.denied[l.index], 0);
     if (!part) return "None of the denied requests was answered with a status of 4xx.";
-    return `${number(part)} of the ${count(denied, "denied request")} (${share(part, denied)}) had ` +
-      "been answered with a status of 4xx: a high share points to scanners and broken clients " +
-      "rather than to customers.";
+    const which = part === denied ? `All of the ${count(denied, "denied request")} had ` :
+      `${number(part)} of the ${count(denied, "denied request")} (${share(part, denied)}) had `;
+    return which + "been answered with a status of 4xx: a high share points to scanners and " +
+      "broken clients rather than to customers.";
   }
 
   function table(label, groups, l, open) {
@@ -37,33 +39,39 @@
     const total = l.result.denied;
     const sorted = groups.filter((g) => of(g) > 0).sort((a, b) => of(b) - of(a));
     const rows = sorted.map((g, i) => make("tr", { class: i >= SHOWN && "extra" },
-      make("th", { scope: "row" }, Report.name(g.name, 70)),
+      make("th", { scope: "row" }, nameOf(g, label)),
       make("td", { class: "n" }, number(of(g))),
       make("td", { class: "n" }, share(of(g), total)),
       make("td", { class: "wide" }, Report.bar(of(g), total)),
       make("td", { class: "n" }, share(of(g), g.requests))));
-    const plural = { Path: "paths", Method: "methods", Status: "statuses" }[label];
     const without = groups.length - sorted.length;
     const box = make("div", { class: open.has(label) ? "group open" : "group" },
       Report.scroller(`Denied requests by ${label.toLowerCase()}`, make("table", {},
         make("thead", {}, make("tr", {}, make("th", { scope: "col" }, label),
           make("th", { scope: "col", class: "n" }, "Denied"),
           make("th", { scope: "col", class: "n", title: "Part of all denied requests" },
-            "Of all denied"),
+            "Share of denied"),
           make("th", { scope: "col", class: "wide" }, make("span", { class: "hidden" }, "Bar")),
           make("th", { scope: "col", class: "n",
-            title: `Part of the requests of this ${label.toLowerCase()}` }, "Of its own"))),
+            title: `Part of the requests of this ${label.toLowerCase()}` },
+            "Share of its requests"))),
         make("tbody", {}, ...rows))));
     if (sorted.length > SHOWN) {
       box.append(make("button", { type: "button", class: "toggle", "aria-expanded":
         open.has(label), on: { click: (e) => toggle(e.target, box, label, open, sorted.length) } },
-        open.has(label) ? "Show fewer" : `Show all ${number(sorted.length)} ${plural}`));
+        open.has(label) ? "Show fewer" : `Show all ${number(sorted.length)} ${plurals[label]}`));
     }
     if (without > 0) {
-      box.append(make("p", { class: "note" }, `${number(without)} other ` +
-        `${without === 1 ? label.toLowerCase() : plural} listed in the data: nothing denied.`));
+      box.append(make("p", { class: "note quiet" }, `${number(without)} other ` +
+        `${without === 1 ? label.toLowerCase() : plurals[label]}: nothing denied.`));
     }
     return box;
+  }
+
+  function nameOf(g, label) {
+    if (g.name === "(other)") return make("i", { class: "quiet" }, `all other ${plurals[label]}`);
+    if (g.name === "(none)") return make("i", { class: "quiet" }, "none");
+    return Report.name(g.name, 70);
   }
 
   function toggle(button, box, label, open, size) {
@@ -71,7 +79,8 @@
     else open.add(label);
     box.classList.toggle("open", open.has(label));
     button.setAttribute("aria-expanded", open.has(label));
-    button.textContent = open.has(label) ? "Show fewer" : `Show all ${number(size)}`;
+    button.textContent = open.has(label) ? "Show fewer" :
+      `Show all ${number(size)} ${plurals[label]}`;
   }
 
   Report.groupsSection = groupsSection;

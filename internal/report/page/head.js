@@ -8,8 +8,8 @@
     const put = (id, text) => { document.getElementById(id).textContent = text; };
     put("kind", data.kind === "size" ? "size: the limits that this traffic needs" :
       "replay: what these limits would deny");
-    put("made", `Made by Headgate on ${data.made.slice(0, 10)} at ${data.made.slice(11, 16)} UTC. ` +
-      "All times are in UTC.");
+    put("made", `Made by Headgate on ${data.made.slice(0, 10)} at ${data.made.slice(11, 16)} ` +
+      "UTC. All times are in UTC.");
     document.title = `${advice ? advice.title : "No requests"} – Headgate report`;
     put("answer", advice ? advice.title : "The logs hold no requests");
     put("why", advice ? advice.why : "So there is nothing to size a limit by.");
@@ -28,25 +28,29 @@
       on: { click: () => model.choose(l) } }, l.text);
     model.onChoose(() => pick.setAttribute("aria-pressed", model.limit === l));
     const badge = best && make("span", { class: "badge" }, "✓ recommended");
-    const lines = make("dl", { class: "lines" }, ...lineOf("denied", result.denied,
-      result.requests, "request"), ...lineOf("keys denied", result.denied_keys, result.keys, "key"));
+    const lines = make("dl", { class: "lines" }, ...lineOf("requests denied",
+      result.denied, result.requests), ...lineOf("keys denied", result.denied_keys, result.keys));
     if (model.data.size.stand_out) {
-      lines.append(make("dt", {}, "of the rest"), make("dd", {},
-        make("b", {}, number(l.restDenied)), ` ${l.restDenied === 1 ? "request" : "requests"}, `,
-        make("b", {}, number(l.restKeys)), ` ${l.restKeys === 1 ? "key" : "keys"}`));
+      lines.append(make("dt", {}, "other keys lose"), make("dd", {},
+        make("b", {}, count(l.restDenied, "request")), ` of ${count(l.restKeys, "key")}`));
     }
     return make("article", { class: best ? "limit best" : "limit" },
       make("p", { class: "label" }, make("span", {}, l.names.join(", ") || "limit"), badge),
-      make("h2", {}, pick), Report.bar(result.denied, result.requests), lines);
+      make("div", {}, make("h2", {}, pick), make("p", { class: "quiet" }, inWords(l))),
+      Report.bar(result.denied, result.requests), lines);
   }
 
-  const lineOf = (label, part, all, noun) => [make("dt", {}, label), make("dd", {},
-    make("b", {}, number(part)), ` of ${count(all, noun)}`,
-    make("span", { class: "share" }, share(part, all)))];
+  const lineOf = (label, part, all) => [make("dt", {}, label), make("dd", {},
+    make("b", {}, share(part, all)), ` ${number(part)} of ${number(all)}`)];
+
+  // inWords is what a token bucket grants.
+  const inWords = (l) => l.bucket ? `${number(l.bucket.count)} per ${l.bucket.per}, at most ` +
+    `${number(l.bucket.burst)} at once` : "";
 
   // bar is a share as a length; what it says is in the text beside it.
   Report.bar = (part, all) => {
     const fill = make("span", { class: "fill" });
+    fill.hidden = part <= 0;
     fill.style.width = part > 0 ? `max(3px, ${100 * part / Math.max(1, all)}%)` : "0";
     return make("span", { class: "meter", "aria-hidden": "true" }, fill);
   };

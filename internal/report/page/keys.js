@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const { make, number, count, share, time, seconds } = Report;
-  const PAGE = 50;
+  const PAGE = 20, PRINTED = 100;
 
   const COLUMNS = [
     { id: "key", label: "Key", of: (k) => k.key, text: true, cell: (k) => Report.name(k.key) },
@@ -19,6 +19,8 @@
   function keysSection(model, part) {
     const state = { search: "", by: "denied", down: true, shown: PAGE, keys: [], more: 0 };
     const view = build(part("table"), state, () => draw(view, state));
+    addEventListener("beforeprint", () => print(view, state, PRINTED));
+    addEventListener("afterprint", () => print(view, state, PAGE));
     return (l) => {
       const { detail } = model.data.replay;
       state.keys = detail.keys[l.index] ?? [];
@@ -30,10 +32,17 @@
     };
   }
 
+  // print shows more keys on paper, where nothing can be shown later.
+  function print(view, state, shown) {
+    state.shown = shown;
+    draw(view, state);
+  }
+
   function lead(l, state) {
     if (!state.keys.length) return `${l.text} denies no key.`;
     const all = `${count(l.result.denied_keys, "key")} of ${number(l.result.keys)} would have ` +
-      "been denied at least once.";
+      "been denied at least once. Locked out is the longest time from a denial to the next " +
+      "granted request of the key.";
     return state.more > 0 ? `${all} The ${number(state.keys.length)} denied most are listed; ` +
       `${number(state.more)} more are not.` : all;
   }
@@ -52,11 +61,12 @@
     const body = make("tbody", {});
     const more = make("button", { type: "button", class: "toggle",
       on: { click: () => { state.shown += 4 * PAGE; redraw(); } } });
+    const rest = make("p", { class: "note paper" });
     host.append(make("div", { class: "search" },
       make("label", { for: "search" }, "Search"), input, found),
       Report.scroller("Denied keys", make("table", { class: "denied-keys" },
-        make("thead", {}, make("tr", {}, ...heads)), body)), more);
-    return { heads, body, more, found };
+        make("thead", {}, make("tr", {}, ...heads)), body)), more, rest);
+    return { heads, body, more, found, rest };
   }
 
   function sortBy(state, column, redraw) {
@@ -65,7 +75,7 @@
     redraw();
   }
 
-  function draw({ heads, body, more, found }, state) {
+  function draw({ heads, body, more, found, rest }, state) {
     const column = COLUMNS.find((c) => c.id === state.by);
     COLUMNS.forEach((c, i) => heads[i].setAttribute("aria-sort",
       c !== column ? "none" : state.down ? "descending" : "ascending"));
@@ -78,9 +88,10 @@
         (a.key < b.key ? -1 : 1);
     });
     body.replaceChildren(...keys.slice(0, state.shown).map(row));
-    const rest = keys.length - state.shown;
-    more.hidden = rest <= 0;
-    more.textContent = `Show ${number(Math.min(rest, 4 * PAGE))} more of ${number(rest)}`;
+    const left = keys.length - state.shown;
+    more.hidden = left <= 0;
+    more.textContent = `Show ${number(Math.min(left, 4 * PAGE))} more of ${number(left)}`;
+    rest.textContent = left > 0 ? `And ${count(left, "more key")}.` : "";
     found.textContent = !wanted ? "" : keys.length ? `${count(keys.length, "key")} found` :
       state.more > 0 ? "No key of the list is like that; keys that are not listed may be." :
         "No denied key is like that.";

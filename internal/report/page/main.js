@@ -3,10 +3,10 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = data.size.requests > 0 ? Report.limits(data) : [];
-  const advice = all.length ? Report.recommend(data, all) : null;
+  const advice = all.length ? Report.advise(data, all) : null;
   const listeners = [];
   const model = {
-    data, all, advice, limit: advice?.best ?? advice?.shown ?? all[0] ?? null,
+    data, all, advice, limit: advice?.shown ?? null,
     onChoose: (f) => listeners.push(f),
     choose(l) {
       model.limit = l;
@@ -33,6 +33,7 @@
     }
     Report.notesSection(model, (name) => document.querySelector(`#notes [data-part="${name}"]`));
   } else {
+    document.getElementById("choice").hidden = all.length < 2;
     const names = all.map((l) => l.names.length ?
       [Report.make("i", {}, `${l.names.join(", ")} `), l.text] : [l.text]);
     const box = document.getElementById("limits");
@@ -48,8 +49,13 @@
     section("notes", Report.notesSection);
     model.choose(model.limit);
   }
+  const closed = [];
   addEventListener("beforeprint", () => {
-    for (const d of document.querySelectorAll("details")) d.open = true;
+    closed.push(...document.querySelectorAll("details:not([open])"));
+    for (const d of closed) d.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const d of closed.splice(0)) d.open = false;
   });
   document.documentElement.dataset.ready = "true";
 })();

@@ -6,13 +6,14 @@
   function needsSection(model, part) {
     const periods = (model.data.size.periods ?? []).filter((p) => p.needs?.length);
     const form = part("periods").closest("form");
-    form.hidden = periods.length < 2;
-    if (!periods.length) {
-      part("lead").textContent = "The logs hold no requests.";
+    form.hidden = periods.length < 2 || model.data.size.keys === 1;
+    if (model.data.size.keys === 1) {
+      part("lead").textContent = oneKey(periods);
       return () => {};
     }
-    part("lead").textContent = "How many keys need a limit of which size, so that nothing is denied " +
-      "to them. Keys left of a limit's line are never denied by it. Both axes are logarithmic.";
+    part("lead").textContent = "How many keys need a limit of which size, so that nothing is " +
+      "denied to them. Keys left of a limit's line are never denied by it. Both axes are " +
+      "logarithmic.";
     let chart = null, chosen = periods[start(model, periods)];
     const draw = (l) => {
       const options = chartOf(model, chosen, l);
@@ -26,6 +27,13 @@
         draw(model.limit);
       }));
     return draw;
+  }
+
+  // oneKey says what the only key needs: a chart would have one bar.
+  function oneKey(periods) {
+    const needs = periods.map((p) => p.fits[0]?.point?.limit).filter(Boolean);
+    return `There is one key. It is denied nothing by ${needs.join(", ").replace(/, ([^,]*)$/,
+      " or $1")}, and by no smaller limit of the same period.`;
   }
 
   // start is the period of the limit that is shown first, or else the one in the middle.
@@ -49,6 +57,7 @@
     const { seconds, unit } = periodOf(fit);
     return {
       label: `Keys by the limit that they need, for each ${fit.period}`, unit: "keys", height: 280,
+      about: "Number of keys, by the limit that they need",
       x: { name: "need", format: (v) => `${number(v)}/${unit}` },
       bins: fit.needs.map((n) => ({ from: n.from, to: n.to, count: n.keys })),
       marks: model.all.filter((l) => l.bucket && (l === chosen || place(l, seconds).from ===
@@ -64,15 +73,17 @@
 
   function note(l, fit) {
     const denied = l.result.denied_keys;
-    const keys = denied ? `${l.text} denies requests of ${count(denied, "key")}; the other ` +
+    const keys = denied === l.result.keys ? `${l.text} denies requests of all ${number(denied)} ` +
+      "keys." : denied ? `${l.text} denies requests of ${count(denied, "key")}; the other ` +
       `${number(l.result.keys - denied)} are never denied.` : `${l.text} denies no key.`;
     if (!l.bucket) return `${keys} It is not a token bucket, and has no place in this chart.`;
     const { from, to } = place(l, periodOf(fit).seconds);
     if (from === to) return keys;
     const { unit } = periodOf(fit);
-    return `${keys} Its place is a band, since it is not a limit per ${unit}: keys that need at ` +
-      `most ${number(from)}/${unit} are never denied, those that need more than ` +
-      `${number(to)}/${unit} are.`;
+    return `${keys} In this chart it is a band, because it is not a limit for each ` +
+      `${fit.period}: keys that need at most ${number(from)}/${unit} are never denied, those ` +
+      `that need more than ${number(to)}/${unit} are, and between the two it depends on when ` +
+      "they come.";
   }
 
   Report.needsSection = needsSection;

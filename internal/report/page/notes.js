@@ -13,7 +13,8 @@
     const full = blocks.filter(([, items]) => items.length);
     part("lists").append(...full.map(([title, items]) => make("div", {}, make("h3", {}, title),
       make("ul", {}, ...items.map((item) => make("li", {}, ...item))))));
-    if (!full.length) part("lists").append(make("p", {}, "Nothing stands out."));
+    if (!full.length) part("lists").append(make("p", {}, size.requests ? "Nothing stands out." :
+      "Nothing was read."));
     return () => {};
   }
 

@@ -28,12 +28,12 @@ const Report = {};
 
   const LONG = 90;
 
-  // name is a key or a path: a text of its own direction, which is cut if it is long.
+  // name is a key or a path: it does not turn the text around it, and is cut if it is long.
   function name(text, long = LONG) {
     const all = visible(text);
-    if (all === "") return make("bdi", { class: "name quiet" }, "(empty)");
-    if (all.length <= long) return make("bdi", { class: "name" }, all);
-    const part = make("bdi", { class: "name" }, all.slice(0, long) + "…");
+    if (all === "") return make("bdi", { class: "quiet" }, "(empty)");
+    if (all.length <= long) return make("bdi", { class: "name", dir: "ltr" }, all);
+    const part = make("bdi", { class: "name", dir: "ltr" }, all.slice(0, long) + "…");
     const more = make("button", { type: "button", class: "more", "aria-expanded": "false" },
       "show all");
     more.addEventListener("click", () => {

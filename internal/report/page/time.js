@@ -1,7 +1,7 @@
 // Requests over time: of all keys, and of those that are denied most.
 "use strict";
 (() => {
-  const { make, number, count, seconds } = Report;
+  const { make, count, seconds } = Report;
 
   function timeSection(model, part) {
     const { timeline } = model.data.replay.detail;
@@ -10,6 +10,11 @@
       return () => {};
     }
     const from = seconds(timeline.from), step = timeline.width_s;
+    if (timeline.requests.length < 2) {
+      part("lead").textContent = "All requests were within " +
+        `${Report.span(step)}, so there is nothing to show over time.`;
+      return () => {};
+    }
     let chart = null, small = [];
     const options = (l) => {
       const denied = timeline.denied[l.index];
@@ -34,8 +39,8 @@
   function lead(l) {
     const { denied, requests } = l.result;
     if (!denied) return `${l.text} allows all of the ${count(requests, "request")}.`;
-    return `What ${l.text} allows, and what it denies. Drag across the chart to zoom in; bars get ` +
-      "finer.";
+    return `What ${l.text} allows, and what it denies. Drag across the chart to zoom in; bars ` +
+      "get finer.";
   }
 
   function keyCharts(model, l, part, from, step) {
@@ -48,12 +53,9 @@
     return lines.map((k) => {
       const requests = dense(k.requests, bars), denied = dense(k.denied, bars);
       const host = make("div", {});
-      const sums = detail.keys[l.index].find((d) => d.key === k.key);
-      part("keys").append(make("figure", {}, make("figcaption", {}, Report.name(k.key, 60),
-        sums && make("span", { class: "quiet" },
-          ` ${number(sums.denied)} of ${count(sums.requests, "request")} denied`)), host));
+      part("keys").append(make("figure", {}, make("figcaption", {}, Report.name(k.key, 60)), host));
       return Charts.time(host, { label: `Requests of ${Report.short(k.key)} over time`, from, step,
-        utc: true, height: 110, paper: 330, series: [
+        utc: true, compact: true, height: 120, paper: 330, series: [
           { name: "allowed", style: "allowed", values: requests.map((n, i) => n - denied[i]) },
           { name: "denied", style: "denied", values: denied }] });
     });

@@ -24,7 +24,7 @@ import (
 type console struct {
 	*Handler
 
-	t       *testing.T
+	t       testing.TB
 	metrics *metrics.Metrics
 	api     *httpapi.Handler
 	rules   []rules.Rule
@@ -41,7 +41,7 @@ domains:
 `
 
 // newConsole makes a Handler for exampleRules that can only be reached from this machine.
-func newConsole(t *testing.T, redis *redisstore.Store, tokens ...string) *console {
+func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *console {
 	t.Helper()
 	c, err := config.Parse("test", []byte(exampleRules), config.Options{})
 	if err != nil {

@@ -150,7 +150,7 @@ func (r *runner) state(now time.Time) []byte {
 	}
 	s := merge(&r.rules, r.own, others, r.decisions)
 	if r.failed != nil {
-		s.Alone = r.failed.Error()
+		s.Alone = "the other instances are not known: the store does not answer: " + r.failed.Error()
 	}
 	o := r.handler.options
 	s.Store.Kind, s.Store.Name, s.Store.State = "redis", o.StoreAs, r.own.Instance.Store

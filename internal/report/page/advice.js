@@ -1,0 +1,103 @@
+// Which limit to begin with, and why.
+"use strict";
+(() => {
+  const { count, share, number } = Report;
+
+  // BALANCED is the share of the requests of ordinary keys that a limit may deny, as that of the
+  // balanced proposal. FEW requests are too few for an advice.
+  const BALANCED = .001, FEW = 100;
+
+  // advise returns {best, shown, title, why, caution}: best is null if no limit is recommended.
+  function advise(data, all) {
+    if (data.size.requests < FEW) return fewRequests(data, all[0]);
+    if (data.kind === "size") return ofProposals(data, all);
+    if (all.length === 1) return ofOne(data, all[0]);
+    return ofSeveral(data, all);
+  }
+
+  function fewRequests(data, l) {
+    return { best: null, shown: l, title: "Too few requests to choose a limit by",
+      why: `The logs hold ${count(data.size.requests, "request")} of ` +
+        `${count(data.size.keys, "key")}. ${l.text} denies ` +
+        `${l.result.denied ? number(l.result.denied) : "none"} of them.`, caution: "" };
+  }
+
+  // ofProposals recommends to deny nothing, or what is far from the rest if there is such a key.
+  function ofProposals(data, all) {
+    const wanted = data.size.stand_out ? "balanced" : "careful";
+    const best = all.find((l) => l.names.includes(wanted)) ?? all[0];
+    return { best, shown: best, title: `Start with ${best.text}`, ...reasons(data, best) };
+  }
+
+  function ofOne(data, l) {
+    const { denied, requests } = l.result;
+    const title = denied ? `${l.text} denies ${share(denied, requests)} of the requests` :
+      `${l.text} denies nothing`;
+    return { best: null, shown: l, title, ...reasons(data, l) };
+  }
+
+  // ofSeveral recommends the strictest limit that spares ordinary keys.
+  function ofSeveral(data, all) {
+    const whom = data.size.stand_out ? "keys that are not far from the rest" : "the keys";
+    const most = BALANCED * ordinary(data);
+    const fine = all.filter((l) => l.restDenied <= most);
+    if (fine.length) {
+      const best = fine.reduce((a, b) => b.result.denied > a.result.denied ? b : a);
+      const { why, caution } = reasons(data, best);
+      return { best, shown: best, title: `Start with ${best.text}`, caution,
+        why: "It is the strictest of these limits that denies at most 0.1% of the requests of " +
+          `${whom}. ${why}` };
+    }
+    const least = all.reduce((a, b) => b.restDenied < a.restDenied ? b : a);
+    const { why, caution } = reasons(data, least);
+    const title = `Of these limits, ${least.text} denies least`;
+    return { best: null, shown: least, title, caution, why:
+      `Each of them denies more than 0.1% of the requests of ${whom}; this one denies the ` +
+        `fewest. ${why}` };
+  }
+
+  // ordinary is the number of requests of the keys that do not stand out.
+  const ordinary = ({ size }) => size.requests -
+    (size.stand_out?.keys ?? []).reduce((sum, k) => sum + k.requests, 0);
+
+  // reasons says what a limit denies, and to whom.
+  function reasons(data, l) {
+    const { denied, requests, keys, denied_keys: deniedKeys } = l.result;
+    if (!denied) return { why: nothing(l), caution: data.kind === "size" ? ROOM : "" };
+    const all = `It would have denied ${number(denied)} of ${count(requests, "request")} ` +
+      `(${share(denied, requests)}). `;
+    const far = data.size.stand_out?.keys ?? [], toFar = denied - l.restDenied;
+    if (!far.length || toFar <= 0) {
+      const of = deniedKeys === keys ? `all ${count(keys, "key")}` :
+        `${count(deniedKeys, "key")} of ${number(keys)}`;
+      return { why: `${all}These are of ${of}.`, caution: "" };
+    }
+    const some = toFar === denied ? "All" : number(toFar);
+    return { caution: look(far), why: `${all}${some} of these are of` +
+      ` ${count(deniedKeys - l.restKeys, "key")} far from the rest. ` +
+      others(data, l, keys - far.length) };
+  }
+
+  const nothing = ({ result }) => `It would have denied none of the ` +
+    `${count(result.requests, "request")} of ${count(result.keys, "key")}.`;
+
+  const ROOM = "A limit without room denies the first client that is a little busier than those " +
+    "in the log: leave room, up to twice this limit.";
+
+  function others(data, l, rest) {
+    const who = rest === 1 ? "The other key" : `The other ${number(rest)} keys`;
+    if (!l.restDenied) return `${who} ${rest === 1 ? "loses" : "lose"} nothing.`;
+    return `${who} ${rest === 1 ? "loses" : "lose"} ${count(l.restDenied, "request")} ` +
+      `(${share(l.restDenied, ordinary(data))} of theirs), which are of ` +
+      `${count(l.restKeys, "key")}.`;
+  }
+
+  function look(far) {
+    const names = far.slice(0, 3).map((k) => Report.short(k.key));
+    if (far.length > 3) names.push(`${number(far.length - 3)} more`);
+    return `Look at the requests of ${Report.list(names)} before you deny them: a log cannot say ` +
+      "whether such a key is a bot, an office behind one address, or your best customer.";
+  }
+
+  Report.advise = advise;
+})();
