@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -229,7 +230,7 @@ func actsHold(t *testing.T, clients []*client, views []*viewer) {
 	const quiet, other = "198.51.100.7", "198.51.100.8" // clients that nobody else is
 	asks := func(address string, granted bool) func() bool {
 		return func() bool {
-			for _, c := range clients {
+			for _, c := range slices.Backward(clients) { // the other one first: it has to be told
 				a := c.visit(t.Context(), address)
 				if a.err != nil {
 					t.Fatal(a.err)
@@ -245,7 +246,10 @@ func actsHold(t *testing.T, clients []*client, views []*viewer) {
 		t.Helper()
 		began := time.Now()
 		id = clients[0].act(t, path, body)
-		until(t, what, met)
+		until(t, what, func() bool {
+			time.Sleep(50 * time.Millisecond) // each look may take a token
+			return met()
+		})
 		t.Logf("%-28s holds at both instances after %v", what,
 			time.Since(began).Round(time.Millisecond))
 		return id
