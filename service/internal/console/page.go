@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headgate/headgate/internal/charts"
 	"github.com/headgate/headgate/service/internal/httpapi"
 )
 
@@ -30,6 +31,8 @@ func (h *Handler) page() {
 		panic(err) // cannot happen: the name is valid
 	}
 	h.files("/console/", files)
+	h.mux.Handle("GET /console/charts.js", h.file("charts.js", charts.JS()))
+	h.mux.Handle("GET /console/charts.css", h.file("charts.css", charts.CSS()))
 	h.mux.Handle("/console/", h.data(noSuchPath))
 }
 

@@ -1,0 +1,250 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+const bot = "ip:203.0.113.66"
+
+// says is whether an element contains a text.
+func says(selector, text string) string {
+	return `document.querySelector(` + quoted(selector) + `)?.textContent.includes(` + quoted(text) + `)`
+}
+
+// rowOf is the row of a key.
+func rowOf(key string) string {
+	return `[...document.querySelectorAll(".key-row")].find((r) => r.querySelector(".key-name").textContent === ` +
+		quoted(key) + `)`
+}
+
+// An operator sees who is at fault, bans it with two clicks, sees that it worked, and undoes it.
+func TestConsoleBan(t *testing.T) {
+	t.Parallel()
+	s := operate(t, consoleRules)
+	s.flood("api", bot, 20*time.Millisecond)
+	s.flood("wide", "ip:192.0.2.1", 20*time.Millisecond)
+	p := s.console(withToken())
+	p.until("it says that much is denied", says("#verdict-title", "Denying "))
+	p.until("it says who", says("#culprit-key", bot)+" && "+says("#culprit-rule", "api"))
+	p.until("the rates are shown", `parseFloat(document.querySelector("#n-denied").textContent) > 5 &&
+		parseFloat(document.querySelector("#n-allowed").textContent) > 5`)
+	p.until("the key is listed", rowOf(bot))
+
+	p.click("#culprit-ban")
+	p.until("the effect is said before", says("#act-effect", "Every request of this key that rule api applies to is denied until "))
+	p.click("#act .primary")
+	p.until("it worked", says("#result", "Every request of this key is denied now."))
+	p.until("the verdict says so", says("#verdict-title", "The key at fault is banned"))
+	p.until("the row says so", rowOf(bot)+`.textContent.includes("banned until")`)
+	p.until("the list says so", says("#acts-rows", "Banned "+bot+" in rule api"))
+	p.click("#result button")
+	p.until("it is undone", says("#result", "Undone: ban of "+bot))
+	p.until("the row says so", `!`+rowOf(bot)+`.textContent.includes("banned")`)
+	p.until("the list says so", says("#acts-rows", "Undone at "))
+}
+
+// All of a ban by the keyboard.
+func TestConsoleKeyboard(t *testing.T) {
+	t.Parallel()
+	s := operate(t, consoleRules)
+	s.flood("api", bot, 20*time.Millisecond)
+	p := s.console(withToken())
+	p.until("it says who", `!document.querySelector("#culprit-acts").hidden`)
+	for i := 0; !value[bool](p, `document.activeElement.id === "culprit-ban"`); i++ {
+		if i > 20 {
+			t.Fatal("the tab key does not lead to the button")
+		}
+		p.do(chromedp.KeyEvent(kb.Tab))
+	}
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.until("the dialog has the focus", `document.activeElement.closest("#act[open]")`)
+	p.do(chromedp.KeyEvent(kb.ArrowRight))
+	p.until("an hour is chosen", says("#act .primary", "Ban for 1 hour"))
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.until("it worked", says("#result", "Every request of this key is denied now."))
+	p.do(run(`document.querySelector("#plot").focus()`), chromedp.KeyEvent(kb.ArrowLeft))
+	p.until("moments are read", says("#plot-live", "denied"))
+}
+
+// Without a token, a person looks on.
+func TestConsoleWithoutToken(t *testing.T) {
+	t.Parallel()
+	s := operate(t, consoleRules)
+	s.flood("api", bot, 20*time.Millisecond)
+	p := s.console()
+	p.expected = []string{" 401 "}
+	p.until("the button is there", `!document.querySelector("#culprit-acts").hidden`)
+	p.until("it is explained", says("#viewing", "A token is needed"))
+	for _, button := range []string{"#culprit-ban", "#keys .ban", "#rules-rows .mode"} {
+		p.until(button+" is disabled", `document.querySelector(`+quoted(button)+`).ariaDisabled === "true" &&
+			document.querySelector(`+quoted(button)+`).title !== ""`)
+		p.click(button)
+	}
+	if value[bool](p, `document.querySelector("#act").open`) {
+		t.Error("a disabled button opens the dialog")
+	}
+	p.click("#viewing-button")
+	p.enter("#access-token", "wrong")
+	p.click("#access .primary")
+	p.until("a wrong token is refused", says("#access .problem", "oken"))
+	p.enter("#access-token", operatorToken)
+	p.click("#access .primary")
+	p.until("the button can be used", `document.querySelector("#culprit-ban").ariaDisabled === null`)
+	p.until("nothing is to be explained", `document.querySelector("#viewing").hidden`)
+}
+
+// Keys are texts, whatever is in them.
+func TestConsoleKeysAreTexts(t *testing.T) {
+	t.Parallel()
+	s := operate(t, consoleRules)
+	long := "header:" + strings.Repeat("k", 4000)
+	for _, key := range []string{
+		"header:<img src=x onerror=alert(1)>", "header:\u202egnp.exe\u0007", "header:שלום", long,
+	} {
+		for range 5 {
+			s.take("agents", key)
+		}
+	}
+	p := s.console(withToken(), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
+	p.until("markup is text", rowOf("header:<img src=x onerror=alert(1)>"))
+	p.until("what cannot be seen is written", rowOf(`header:\u202Egnp.exe\u0007`))
+	p.until("other scripts are as they are", rowOf("header:שלום"))
+	p.do(run(`document.querySelector(".key-name[title*=kkkk]").click()`))
+	p.until("a long key is shown", `document.querySelector(".key-full")`)
+	p.do(run(`document.querySelector(".key-row:has(.key-full) .ban").click()`))
+	p.until("the dialog shows it", `document.querySelector("#act[open] .about")`)
+	if n := value[int](p, `document.querySelectorAll("#keys img, #act img").length`); n != 0 {
+		t.Errorf("%d images", n)
+	}
+	p.checkWidth(360)
+}
+
+// checkWidth fails the test if the page or its dialog is wider than a screen.
+func (p *page) checkWidth(width int) {
+	p.t.Helper()
+	if w := value[int](p, `document.documentElement.scrollWidth`); w > width {
+		p.t.Errorf("the page is %d px wide; want %d", w, width)
+	}
+	if w := value[int](p, `Math.max(0, ...[...document.querySelectorAll("dialog[open]")].map((d) => d.scrollWidth))`); w > width {
+		p.t.Errorf("the dialog is %d px wide; want %d", w, width)
+	}
+}
+
+func TestConsoleWidths(t *testing.T) {
+	t.Parallel()
+	s := operate(t, consoleRules)
+	s.flood("api", bot, 20*time.Millisecond)
+	s.flood("next", bot, 50*time.Millisecond)
+	for _, width := range []int{360, 768, 1024, 1600} {
+		p := s.console(withToken(), chromedp.EmulateViewport(int64(width), 800))
+		p.until("it says who", `!document.querySelector("#culprit-acts").hidden`)
+		p.do(run(`document.querySelector("#fact-fleet").click(); document.querySelector(".key-name").click()`))
+		p.until("a key is opened", `document.querySelector(".rule-part")`)
+		p.checkWidth(width)
+		p.do(run(`document.querySelector("#keys .rule-part button").click()`))
+		p.checkWidth(width)
+	}
+}
+
+// The page is light or dark as the reader likes.
+func TestConsoleScheme(t *testing.T) {
+	t.Parallel()
+	s := operate(t, consoleRules)
+	seen := map[string]bool{}
+	for _, scheme := range []string{"light", "dark"} {
+		p := s.console(prefers("prefers-color-scheme", scheme))
+		seen[value[string](p, `getComputedStyle(document.body).backgroundColor`)] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("backgrounds are %v", seen)
+	}
+}
+
+// Before there is traffic, the page says what to try. When the server has gone, it says so, and
+// goes on when it is back.
+func TestConsoleConnection(t *testing.T) {
+	t.Parallel()
+	s := operate(t, consoleRules)
+	p := s.console(withToken())
+	p.expected = []string{"net::ERR_"}
+	p.until("it says what to try", says("#verdict-title", "No decisions")+" && "+says("#try-code", "/auth/api"))
+	s.stop()
+	p.until("it says that the server has gone", `!document.querySelector("#lost").hidden && document.body.matches(".stale")`)
+	again := operate(t, consoleRules, at(strings.TrimPrefix(s.url, "http://")))
+	p.until("it goes on", `document.querySelector("#lost").hidden && !document.body.matches(".stale")`)
+	again.take("wide", bot)
+	p.until("it shows what comes", says("#verdict-title", "Nothing unusual"))
+}
+
+// A rule is switched to shadow and back, and the error of a file is shown with its line.
+func TestConsoleModeAndFile(t *testing.T) {
+	t.Parallel()
+	s := operate(t, consoleRules)
+	s.flood("api", bot, 20*time.Millisecond)
+	p := s.console(withToken())
+	mode := func(name string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll("#rules-rows tr")].find((r) => r.querySelector(".rule-name").textContent === %q)?.querySelector(".mode")`, name)
+	}
+	p.until("the rule is there", mode("api"))
+	p.do(run(mode("api") + `.click()`))
+	p.until("the effect is said", says("#act-effect", "denies nothing"))
+	p.click("#act .primary")
+	p.until("it worked", says("#result", "The rule is in mode shadow now."))
+	if !s.take("api", bot) {
+		t.Error("a rule in shadow denies")
+	}
+	p.until("it is shown", mode("api")+`.textContent === "shadow"`)
+	p.click("#result button")
+	p.until("it is undone", mode("api")+`.textContent === "enforce"`)
+
+	p.until("the rules are shown", says("#in-force", "6/h")+" && !"+says("#files", operatorToken))
+	s.write(strings.Replace(consoleRules, "[6/h]", "[6/x]", 1))
+	p.until("the error is shown", says("#config-error-text", "6/x"))
+	p.until("its line is marked", says("#files .wrong", "6/x"))
+	s.write(consoleRules)
+	p.until("it has gone", `document.querySelector("#config-error").hidden`)
+}
+
+// A key that is found is reset and raised, and a limit is tried on the last minutes.
+func TestConsoleResetRaiseWhatIf(t *testing.T) {
+	t.Parallel()
+	s := operate(t, consoleRules)
+	for range 8 {
+		s.take("api", "ip:192.0.2.7")
+	}
+	p := s.console(withToken())
+	p.enter("#search-key", "192.0.2.7")
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.until("its state is shown", says("#found", "0 of 6 remain"))
+	press := func(text string) {
+		p.do(run(`{const part = [...document.querySelectorAll("#found .rule-part")]
+			.find((r) => r.querySelector("strong").textContent === "api");
+			[...part.querySelectorAll(".buttons button")].find((b) => b.textContent === ` + quoted(text) + `).click()}`))
+	}
+	press("Reset…")
+	p.click("#act .primary")
+	p.until("it worked", says("#result", "may send requests again"))
+	p.until("its state is shown", says("#found", "6 of 6 remain"))
+	if !s.take("api", "ip:192.0.2.7") {
+		t.Error("a key is denied after a reset")
+	}
+	press("Raise…")
+	p.enter("#act-limits", "no limit")
+	p.click("#act .primary")
+	p.until("a bad limit is refused", says("#act .problem", "limits"))
+	p.enter("#act-limits", "50/h")
+	p.click("#act .primary")
+	p.until("it worked", says("#result", "Its limit is 50/h now."))
+	p.until("it is in force", says("#overrides", "50/h"))
+
+	p.enter("#what-if-limits", "2/h")
+	p.do(run(`document.querySelector("#what-if").requestSubmit()`))
+	p.until("it says what would be denied", says("#what-if-result", "2/h would deny"))
+	p.until("it is drawn", `document.querySelector("#what-if-result canvas")`)
+}

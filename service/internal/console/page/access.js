@@ -1,0 +1,145 @@
+// Who may look and who may act: the page before there is a token, and the dialog to enter one.
+
+import { getAccess, token } from "./api.js";
+import { byId, h, setText, show } from "./dom.js";
+
+let app;
+
+export function start(theApp) {
+  app = theApp;
+  byId("gate-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    enter(byId("gate-token").value.trim());
+  });
+  byId("viewing-button").addEventListener("click", open);
+  byId("access-button").addEventListener("click", open);
+}
+
+// check asks what this person may do, and starts the page or says what is missing.
+export async function check() {
+  try {
+    use(await getAccess());
+  } catch (error) {
+    if (error.status === 401 && token.get()) {
+      token.clear();
+      gate("This token is no longer valid", error.message, true);
+    } else if (error.status === 404 || error.status === 403) {
+      gate("There is no console here", sentence(error.message));
+    } else {
+      gate("No connection", `${sentence(error.message)} This page tries again by itself.`);
+      setTimeout(check, 2_000);
+    }
+  }
+}
+
+function use(access) {
+  app.model.access = access;
+  if (!access.may_read) return gate("Enter a token", sentence(access.why), true);
+  show(byId("gate"), false);
+  show(byId("main"), true);
+  draw();
+  app.begin();
+}
+
+const sentence = (text) => (text
+  ? `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}` : "");
+
+// gate hides the page and says why.
+export function gate(title, text, form = false) {
+  app.end();
+  show(byId("main"), false);
+  show(byId("viewing"), false);
+  show(byId("access-button"), false);
+  setText(byId("gate-title"), title);
+  setText(byId("gate-text"), text);
+  show(byId("gate-form"), form);
+  show(byId("gate"), true);
+  if (form) byId("gate-token").focus();
+}
+
+// enter tries a token in the gate.
+async function enter(bearer) {
+  const problem = byId("gate-error");
+  problem.hidden = true;
+  try {
+    const access = await tried(bearer);
+    token.set(bearer);
+    byId("gate-token").value = "";
+    use(access);
+  } catch (error) {
+    setText(problem, sentence(error.message));
+    problem.hidden = false;
+    byId("gate-token").select();
+  }
+}
+
+async function tried(bearer) {
+  if (!/^[\x21-\x7e]+$/.test(bearer)) {
+    throw new Error(bearer ? "A token has no spaces and no letters beyond ASCII."
+      : "Enter one of api.tokens in the file of rules.");
+  }
+  const access = await getAccess(bearer);
+  if (!access.may_read) throw new Error(sentence(access.why));
+  return access;
+}
+
+function draw() {
+  const { access } = app.model;
+  const none = access.why.includes("no tokens");
+  show(byId("viewing"), !access.may_act);
+  setText(byId("viewing-text"), none
+    ? "Viewing only. To act, add to the file of rules: api: {tokens: [\"${HEADGATE_TOKEN}\"]}"
+    : "Viewing only. A token is needed to ban, raise, reset or switch.");
+  show(byId("viewing-button"), !none);
+  show(byId("access-button"), access.may_act);
+  setText(byId("access-button"), "Signed in");
+}
+
+function open() {
+  const dialog = byId("access");
+  dialog.replaceChildren(app.model.access.may_act ? leave(dialog) : form(dialog));
+  dialog.showModal();
+}
+
+function leave(dialog) {
+  return h("form", { submit: (event) => event.preventDefault() },
+    h("h2", { id: "access-title" }, "You may act"),
+    h("p", {}, "This tab keeps the token until it is closed."),
+    h("p", { class: "buttons" },
+      h("button", { type: "button", click: () => { token.clear(); location.reload(); } },
+        "Forget the token"),
+      h("button", { type: "button", click: () => dialog.close() }, "Close")));
+}
+
+function form(dialog) {
+  const field = h("input", {
+    id: "access-token", type: "password", autocomplete: "current-password",
+  });
+  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const element = h("form", { novalidate: true },
+    h("h2", { id: "access-title" }, "Enter a token"),
+    h("p", {}, "One of ", h("code", {}, "api.tokens"), " in the file of rules. This tab keeps it "
+      + "until it is closed."),
+    h("input", { autocomplete: "username", value: "Headgate", hidden: true }),
+    h("div", { class: "field grow" }, h("label", { for: "access-token" }, "Token"), field),
+    problem,
+    h("p", { class: "buttons" }, h("button", { class: "primary" }, "Continue"),
+      h("button", { type: "button", click: () => dialog.close() }, "Cancel")));
+  element.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    problem.hidden = true;
+    try {
+      const bearer = field.value.trim();
+      const access = await tried(bearer);
+      if (!access.may_act) throw new Error(sentence(access.why));
+      token.set(bearer);
+      dialog.close();
+      use(access);
+    } catch (error) {
+      setText(problem, sentence(error.message));
+      problem.hidden = false;
+      field.select();
+    }
+  });
+  return element;
+}

@@ -1,0 +1,95 @@
+// What was done, newest first, and what is in force because of it.
+
+import { byId, disable, h, onAct, Rows, setAttribute, setText, show } from "./dom.js";
+import { ago, brief, time, utc, visible } from "./format.js";
+import { untilText } from "./standing.js";
+import { outcome } from "./words.js";
+
+const few = 6;
+
+let app, rows, overrides;
+let all = false;
+
+export function start(theApp) {
+  app = theApp;
+  rows = new Rows(byId("acts-rows"), makeRow);
+  overrides = new Rows(byId("overrides"), makeOverride);
+  byId("acts-all").addEventListener("click", () => {
+    all = !all;
+    draw();
+  });
+}
+
+export function draw() {
+  const { acts, config } = app.model;
+  if (acts === null) return;
+  rows.set(all ? acts : acts.slice(0, few), (act) => act.id);
+  show(byId("acts-none"), acts.length === 0);
+  setText(byId("acts-none"), "Nobody has acted here yet. Bans, raises, resets and switches of "
+    + "modes are listed here, and can be undone.");
+  show(byId("acts-all"), acts.length > few);
+  setText(byId("acts-all"), all ? `Show ${few}` : `Show all ${acts.length}`);
+  drawOverrides(config);
+}
+
+function makeRow(act) {
+  const when = h("time", { title: utc(act.at) });
+  const state = h("span", { class: "quiet" });
+  const back = onAct(h("button", { type: "button", class: "small" }, "Undo"), () =>
+    app.acting.undo(act));
+  const text = outcome(act);
+  back.setAttribute("aria-label", `Undo: ${text}`);
+  const note = act.note ? h("q", {}, h("bdi", {}, visible(act.note))) : null;
+  const element = h("li", { class: "act-row" }, when,
+    h("div", {}, h("p", { class: "act-text", title: visible(act.key ?? "") }, text),
+      h("p", { class: "quiet" }, note, note ? " " : null, h("bdi", {}, `by ${visible(act.by)}`)),
+      state), back);
+  return {
+    element,
+    update(now) {
+      setText(when, time(now.at));
+      when.dataset.ago = ago(now.at);
+      setText(state, now.undone ? `Undone at ${time(now.undone.at)} by ${
+        visible(now.undone.by)}` : "");
+      state.hidden = !now.undone;
+      element.classList.toggle("undone", Boolean(now.undone));
+      show(back, now.undoable && !now.undone);
+      disable(back, app.cannotAct());
+    },
+  };
+}
+
+function drawOverrides(config) {
+  const items = [
+    ...(config?.modes ?? []).map((m) => ({ ...m, isMode: true })),
+    ...(config?.overrides ?? []).filter((o) => !o.until || Date.parse(o.until) > Date.now()),
+  ];
+  overrides.set(items, (o) => JSON.stringify([o.rule, o.key, o.isMode, o.ban, o.limits, o.mode]));
+  show(byId("overrides-none"), items.length === 0);
+  setText(byId("overrides-none"), "All keys and rules are as the file says.");
+}
+
+function makeOverride(o) {
+  const what = o.isMode ? `mode ${o.mode}` : o.ban ? "banned" : o.limits.join(", ");
+  const until = h("span", { class: "quiet" });
+  const back = onAct(h("button", { type: "button", class: "small" },
+    o.isMode ? "Change…" : "Lift…"), () =>
+    (o.isMode ? app.acting.open("mode", { rule: o.rule })
+      : app.acting.open("lift", { rule: o.rule, key: o.key })));
+  const name = o.isMode ? h("strong", {}, h("bdi", {}, o.rule))
+    : h("bdi", {}, h("code", { title: visible(o.key) }, brief(o.key)));
+  const element = h("li", { class: "override" },
+    h("div", {}, h("p", {}, name, " ", h("span", { class: "badge" }, what)), until), back);
+  return {
+    element,
+    update(now) {
+      const rule = o.isMode ? "" : `rule ${o.rule}, `;
+      const end = now.until ? untilText(now.until) : o.isMode ? "until changed" : "until lifted";
+      const source = now.source === "file" ? ", in the file" : "";
+      setText(until, rule + end + source);
+      setAttribute(until, "title", now.until ? utc(new Date(now.until).getTime()) : null);
+      show(back, now.source !== "file");
+      disable(back, app.cannotAct());
+    },
+  };
+}

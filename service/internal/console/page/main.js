@@ -1,0 +1,139 @@
+// The console: it keeps a connection to the server and draws what comes.
+
+import * as access from "./access.js";
+import { Acting } from "./acting.js";
+import * as acts from "./acts.js";
+import { getActs, getConfig } from "./api.js";
+import { byId } from "./dom.js";
+import { Events } from "./events.js";
+import { latency } from "./format.js";
+import { Model } from "./model.js";
+import * as now from "./now.js";
+import * as top from "./top.js";
+import * as whatif from "./whatif.js";
+import * as who from "./who.js";
+import * as why from "./why.js";
+
+const slow = 10_000; // how often the configuration and the acts are read
+const late = 4_000; // without a state, what is shown is old
+const unseen = 60_000; // after which a page that nobody sees lets the server be
+
+const app = {
+  model: new Model(),
+  rule: null, // the chosen rule; null: all
+  latency,
+
+  // cannotAct says why a control cannot be used, or "".
+  cannotAct(kind = "rule") {
+    if (!this.model.access.may_act) return "A token is needed to act";
+    if (!this.model.connection.live) return "There is no connection";
+    return kind === "domain" ? "Envoy's dialect has no overrides: change the file" : "";
+  },
+
+  choose(rule) {
+    this.rule = rule;
+    who.resetOrder();
+    whatif.choose(rule);
+    now.drawHistory();
+    drawState();
+  },
+
+  look: (key, rule) => who.look(key, rule),
+
+  async refresh() {
+    const [config, list] = await Promise.all([
+      getConfig().catch(() => null), getActs().catch(() => null),
+    ]);
+    if (config) this.model.config = config;
+    if (list) this.model.acts = list.acts;
+    drawSlow();
+  },
+
+  begin() {
+    this.end();
+    events.start();
+    this.refresh();
+    timer = setInterval(() => document.hidden || this.refresh(), slow);
+  },
+
+  end() {
+    events.stop();
+    clearInterval(timer);
+  },
+};
+
+let timer = 0;
+let watch = 0;
+
+const events = new Events({
+  history(data) {
+    app.model.setHistory(data);
+    now.drawHistory();
+  },
+  step(data) {
+    app.model.addStep(data);
+    now.drawHistory();
+  },
+  state(data) {
+    app.model.addState(data);
+    app.model.connection = { live: true, error: "", at: data.at };
+    clearTimeout(watch);
+    watch = setTimeout(() => lost(new Error("the server is silent")), late);
+    top.drawConnection();
+    drawState();
+  },
+  lost(error) {
+    if (error.status === 401 || error.status === 404 || error.status === 403) access.check();
+    else lost(error);
+  },
+});
+
+function lost(error) {
+  app.model.connection = { ...app.model.connection, live: false, error: error.message };
+  top.drawConnection();
+  drawState();
+}
+
+function drawState() {
+  top.draw();
+  now.draw();
+  who.draw();
+  document.documentElement.dataset.ready = String(Boolean(app.model.state && app.model.config));
+}
+
+function drawSlow() {
+  acts.draw();
+  why.draw();
+  whatif.draw();
+  drawState();
+}
+
+function copyButtons() {
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.addEventListener("click", () => copy(byId(button.dataset.copy), button));
+  }
+}
+
+async function copy(element, button) {
+  try {
+    await navigator.clipboard.writeText(element.textContent);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 2_000);
+  } catch {
+    getSelection().selectAllChildren(element);
+  }
+}
+
+let hidden = 0;
+
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(hidden);
+  if (document.hidden) hidden = setTimeout(() => events.stop(), unseen);
+  else if (app.model.access.may_read) app.begin();
+});
+
+for (const part of [top, now, who, acts, why, whatif, access]) part.start(app);
+app.acting = new Acting(app);
+byId("retry").addEventListener("click", () => events.start());
+copyButtons();
+access.check();

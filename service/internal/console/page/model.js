@@ -1,0 +1,109 @@
+// What the page knows: the last states, 15 minutes of history, the configuration and the acts.
+
+const steps = 180;
+const averaged = 5; // seconds: one second by itself jumps too much to be read
+export const series = ["allowed", "denied", "shadow_denied", "error", "degraded"];
+
+const none = () => Object.fromEntries(series.map((name) => [name, new Array(steps).fill(0)]));
+
+export class Model {
+  access = { may_read: false, may_act: false, why: "", instance: "" };
+  config = null;
+  acts = null;
+  connection = { live: false, error: "", at: 0 };
+  #states = [];
+  #history = { step_s: 5, from: 0, rules: new Map(), total: none() };
+
+  // state is the newest one, or null.
+  get state() {
+    return this.#states.at(-1) ?? null;
+  }
+
+  setHistory({ step_s, from, rules, total }) {
+    this.#history = { step_s, from, rules: new Map(Object.entries(rules)), total };
+  }
+
+  addStep({ at, rules, total }) {
+    const history = this.#history;
+    if (!history.from) history.from = at - (steps - 1) * history.step_s;
+    const place = Math.round((at - history.from) / history.step_s);
+    if (place < 0) return;
+    const shift = Math.max(0, place - steps + 1);
+    for (const name of Object.keys(rules)) {
+      if (!history.rules.has(name)) history.rules.set(name, none());
+    }
+    history.from += shift * history.step_s;
+    for (const [name, counts] of history.rules) put(counts, rules[name], place - shift, shift);
+    put(history.total, total, place - shift, shift);
+  }
+
+  addState(state) {
+    if (state.at === this.state?.at) return;
+    if (state.at < this.state?.at) this.#states = []; // of another instance, whose clock is behind
+    this.#states.push(state);
+    if (this.#states.length > averaged) this.#states.shift();
+  }
+
+  // history returns the counts of a rule, or of all.
+  history(rule) {
+    const { step_s, from, rules, total } = this.#history;
+    return { step_s, from, counts: rule === null ? total : rules.get(rule) ?? none() };
+  }
+
+  // rules returns those of the newest state, each with its rates over the last seconds.
+  rules() {
+    if (!this.state) return [];
+    const sums = new Map();
+    for (const { rules } of this.#states) for (const rule of rules) add(sums, rule);
+    return this.state.rules.map((rule) => {
+      const sum = sums.get(rule.name);
+      const rates = series.map((name) => [name, sum[name] / sum.seconds]);
+      return { ...rule, denied_keys: rule.denied_keys ?? [], ...Object.fromEntries(rates) };
+    });
+  }
+
+  // override returns the one that counts for a key: the first that matches.
+  override(rule, key, now = Date.now()) {
+    return this.config?.overrides.find((o) => o.rule === rule && matches(o.key, key)
+      && (o.until === null || Date.parse(o.until) > now)) ?? null;
+  }
+
+  // lastAct returns the newest act on a key that can be undone, if it is the newest on this key.
+  lastAct(rule, key) {
+    const act = this.acts?.find((a) => a.rule === rule && a.key === key && !a.undone);
+    return act?.undoable ? act : null;
+  }
+}
+
+function put(counts, values, place, shift) {
+  series.forEach((name, i) => {
+    if (shift > 0) {
+      counts[name].splice(0, shift);
+      while (counts[name].length < steps) counts[name].push(0);
+    }
+    counts[name][place] = values?.[i] ?? 0;
+  });
+}
+
+function add(sums, rule) {
+  const sum = sums.get(rule.name) ?? { seconds: 0, ...Object.fromEntries(series.map((n) => [n, 0])) };
+  sum.seconds++;
+  for (const name of series) sum[name] += rule[name];
+  sums.set(rule.name, sum);
+}
+
+// matches reports whether a key matches that of an override, in which * stands for any text.
+export function matches(pattern, key) {
+  const parts = pattern.split("*");
+  if (parts.length === 1) return pattern === key;
+  const last = parts.pop();
+  const first = parts.shift();
+  if (!key.startsWith(first) || !key.endsWith(last)) return false;
+  let at = first.length;
+  for (const part of parts) {
+    at = key.indexOf(part, at);
+    if (at < 0) return false;
+    at += part.length;
+  }
+  return at <= key.length - last.length;
+}

@@ -1,0 +1,175 @@
+// Now: the verdict, the numbers, and the rules.
+
+import { byId, disable, h, onAct, Order, Rows, setAttribute, setText, show } from "./dom.js";
+import { brief, percent, rate, visible } from "./format.js";
+import { Spark } from "./spark.js";
+import { standing } from "./standing.js";
+import * as timeline from "./timeline.js";
+import { judge } from "./verdict.js";
+
+const few = 10; // rules that are shown at first
+const signs = { none: "·", calm: "✓", warn: "!", bad: "!" };
+
+let app, rows, order;
+let all = false;
+let culprit = null;
+
+export function start(theApp) {
+  app = theApp;
+  timeline.start();
+  rows = new Rows(byId("rules-rows"), makeRow);
+  order = new Order(byId("rules-rows"));
+  byId("rules-filter").addEventListener("input", draw);
+  byId("rules-all").addEventListener("click", () => {
+    all = !all;
+    order.reset();
+    draw();
+  });
+  onAct(byId("culprit-ban"), () => app.acting.open("ban", culprit));
+  byId("culprit-look").addEventListener("click", () => app.look(culprit.key, culprit.rule));
+  byId("try-code").textContent =
+    `curl -i ${new URL("../auth/example", document.baseURI).href}`;
+}
+
+export function draw() {
+  if (!app.model.state) return;
+  drawVerdict();
+  const rules = app.model.rules();
+  drawNumbers(rules);
+  drawRules(rules);
+}
+
+export function drawHistory() {
+  const { model, rule } = app;
+  timeline.draw(model.history(rule), rule === null ? "all rules" : `rule ${rule}`);
+}
+
+function drawVerdict() {
+  const verdict = judge(app.model);
+  culprit = verdict.culprit;
+  document.body.dataset.level = verdict.level;
+  setText(byId("verdict-sign"), signs[verdict.level]);
+  setText(byId("verdict-title"), verdict.title);
+  setText(byId("verdict-detail"), verdict.detail);
+  show(byId("verdict-detail"), verdict.detail !== "");
+  show(byId("culprit"), culprit !== null);
+  show(byId("culprit-acts"), culprit !== null);
+  showTry(verdict.level === "none");
+  document.title = verdict.level === "bad" ? `! ${verdict.title}` : "Headgate console";
+  if (!culprit) return;
+  setText(byId("culprit-share"), culprit.banned ? "Its key is "
+    : `${culprit.share > 0.95 ? "Nearly all" : percent(culprit.share)} of them have one key: `);
+  setText(byId("culprit-key"), brief(culprit.key));
+  byId("culprit-key").title = visible(culprit.key);
+  setText(byId("culprit-rule"), culprit.rule);
+  drawCulpritActs();
+}
+
+function drawCulpritActs() {
+  const ban = byId("culprit-ban");
+  show(ban, !culprit.banned);
+  disable(ban, app.cannotAct(culprit.kind));
+  standing(app, byId("culprit-standing"), culprit.rule, culprit.key);
+}
+
+function showTry(visible) {
+  const code = byId("try-code");
+  const rule = app.model.state.rules.find((r) => r.kind === "rule");
+  if (rule) {
+    const url = new URL(`../auth/${encodeURIComponent(rule.name)}`, document.baseURI);
+    setText(code, `curl -i ${url.href}`);
+  }
+  show(byId("try"), visible && Boolean(rule));
+}
+
+function drawNumbers(rules) {
+  const chosen = rules.filter((rule) => app.rule === null || rule.name === app.rule);
+  const sum = (name) => chosen.reduce((total, rule) => total + rule[name], 0);
+  const [allowed, denied] = [sum("allowed"), sum("denied")];
+  setText(byId("n-allowed"), rate(allowed));
+  setText(byId("n-denied"), rate(denied));
+  setText(byId("n-share"), denied ? percent(denied / (allowed + denied)) : "");
+  for (const [id, name] of [["shadow", "shadow_denied"], ["degraded", "degraded"],
+    ["error", "error"]]) {
+    const value = sum(name);
+    setText(byId(`n-${id}`), rate(value));
+    byId(`n-${id}`).closest("div").classList.toggle("some", value > 0);
+  }
+  const { store } = app.model.state;
+  setText(byId("n-p50"), app.latency(store.p50_us));
+  setText(byId("n-p99"), app.latency(store.p99_us));
+}
+
+function drawRules(rules) {
+  const sorted = [...rules].sort((a, b) => b.denied - a.denied
+    || b.shadow_denied - a.shadow_denied || b.allowed - a.allowed);
+  const text = byId("rules-filter").value.trim().toLowerCase();
+  const found = sorted.filter((rule) => rule.name.toLowerCase().includes(text));
+  const kept = order.sort(found, (rule) => rule.name);
+  const shown = all || text ? kept : withChosen(kept);
+  rows.set(shown, (rule) => rule.name);
+  const more = app.model.state.more_rules ?? 0;
+  setText(byId("rules-count"), rules.length + more > 1 ? String(rules.length + more) : "");
+  show(byId("rules-filter"), rules.length > few);
+  show(byId("rules-all"), !text && rules.length > few);
+  setText(byId("rules-all"), all ? `Show ${few} rules`
+    : `Show all ${rules.length} rules`);
+  show(byId("rules-none"), shown.length === 0 || (all && more > 0));
+  setText(byId("rules-none"), shown.length === 0
+    ? (text ? `No rule has "${text}" in its name.` : "The configuration has no rules.")
+    : `${more} more rules with less traffic are not shown.`);
+}
+
+function withChosen(rules) {
+  const first = rules.slice(0, few);
+  const chosen = rules.find((rule) => rule.name === app.rule);
+  return chosen && !first.includes(chosen) ? [...first, chosen] : first;
+}
+
+function makeRow({ name }) {
+  const spark = new Spark(34);
+  const cell = (kind) => h("td", { role: "cell", class: `number ${kind}` });
+  const [allowed, denied, would] = [cell("allowed"), cell("denied"), cell("would")];
+  const choose = h("button", {
+    type: "button", class: "rule-name", click: () => app.choose(app.rule === name ? null : name),
+  }, h("bdi", {}, name));
+  const mode = onAct(h("button", { type: "button", class: "mode" }), () =>
+    app.acting.open("mode", { rule: name }));
+  const note = h("span", { class: "rule-note" });
+  const element = h("tr", { role: "row" },
+    h("td", { role: "cell", class: "rule-cell" }, choose, mode, note),
+    h("td", { role: "cell", class: "spark-cell" }, spark.element), allowed, denied, would);
+  return {
+    element,
+    update(rule) {
+      setText(allowed, rate(rule.allowed));
+      setText(denied, rate(rule.denied));
+      setText(would, rule.shadow_denied ? rate(rule.shadow_denied) : "");
+      denied.classList.toggle("some", rule.denied >= 1
+        && rule.denied > 0.05 * (rule.allowed + rule.denied));
+      setAttribute(choose, "aria-pressed", String(app.rule === name));
+      element.classList.toggle("chosen", app.rule === name);
+      drawMode(mode, rule);
+      setText(note, notes(rule));
+      spark.draw(app.model.history(name).counts);
+    },
+  };
+}
+
+function drawMode(button, rule) {
+  const changed = rule.mode !== rule.file_mode;
+  setText(button, rule.kind === "domain" ? "domain" : rule.mode);
+  button.dataset.mode = rule.kind === "domain" ? "domain" : rule.mode;
+  setAttribute(button, "aria-label", `Mode of ${rule.name}: ${rule.mode}. Change it…`);
+  disable(button, app.cannotAct(rule.kind));
+  button.classList.toggle("changed", changed);
+}
+
+function notes(rule) {
+  const parts = [];
+  if (rule.mode !== rule.file_mode) parts.push(`in the file: ${rule.file_mode}`);
+  if (rule.degraded >= 0.05) parts.push(`${rate(rule.degraded)}/s without the store`);
+  if (rule.error >= 0.05) parts.push(`${rate(rule.error)}/s errors`);
+  return parts.join(", ");
+}
+

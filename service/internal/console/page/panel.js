@@ -1,0 +1,146 @@
+// What is known of one key: its state under each limit, and what can be done about it.
+
+import { getKey } from "./api.js";
+import { disable, h, onAct, setAttribute, setText } from "./dom.js";
+import { brief, count, plural, shortSpan, visible } from "./format.js";
+import { standing } from "./standing.js";
+
+const interval = 2_000;
+
+export class Panel {
+  isOpen = false;
+  #key = "";
+  #rule = null;
+  #timer = 0;
+  #parts = [];
+  #shape = "";
+
+  // opener is the button that says whether the panel is open.
+  constructor(app, element, opener = null) {
+    this.app = app;
+    this.element = element;
+    this.opener = opener;
+  }
+
+  async open(key, rule) {
+    [this.#key, this.#rule, this.isOpen, this.#shape] = [key, rule, true, ""];
+    this.element.hidden = false;
+    setAttribute(this.opener ?? this.element, "aria-expanded", this.opener ? "true" : null);
+    this.element.replaceChildren(h("p", { class: "quiet" }, "Looking…"));
+    await this.#refresh();
+  }
+
+  close() {
+    this.isOpen = false;
+    clearTimeout(this.#timer);
+    this.element.hidden = true;
+    this.element.replaceChildren();
+    this.opener?.setAttribute("aria-expanded", "false");
+  }
+
+  // draw brings the controls up to date with what this person may do.
+  draw() {
+    if (this.isOpen) for (const part of this.#parts) part.draw();
+  }
+
+  async #refresh() {
+    clearTimeout(this.#timer);
+    const [key, rule] = [this.#key, this.#rule];
+    try {
+      const answer = await getKey(key, rule);
+      if (!this.isOpen || key !== this.#key || rule !== this.#rule) return;
+      this.#show(answer);
+    } catch (error) {
+      if (!this.isOpen || key !== this.#key) return;
+      this.#shape = "";
+      this.element.replaceChildren(h("p", { class: "problem" }, error.message));
+    }
+    if (this.isOpen && this.element.isConnected) {
+      this.#timer = setTimeout(() => this.#refresh(), interval);
+    }
+  }
+
+  #show(answer) {
+    const shape = JSON.stringify(answer.rules.map((r) => [r.rule, r.limits.map((l) => l.limit)]));
+    if (shape !== this.#shape) {
+      this.#shape = shape;
+      this.#parts = answer.rules.map((r) => new RulePart(this.app, answer.key, r));
+      this.element.replaceChildren(...this.#parts.map((part) => part.element));
+      if (this.opener === null || brief(answer.key) !== visible(answer.key)) {
+        this.element.prepend(h("p", { class: "key-full", tabindex: 0 },
+          h("bdi", {}, h("code", {}, visible(answer.key)))));
+      }
+      if (answer.rules.length === 0) {
+        this.element.append(h("p", { class: "quiet" }, "No rule makes such keys. A key looks like "
+          + "ip:192.0.2.1 or header:abc, as the table of rules below says."));
+      }
+    }
+    answer.rules.forEach((r, i) => this.#parts[i].update(r));
+  }
+}
+
+// A RulePart is a key under one rule.
+class RulePart {
+  constructor(app, key, { rule, limits }) {
+    Object.assign(this, { app, key, rule });
+    this.kind = app.model.rules().find((r) => r.name === rule)?.kind ?? "rule";
+    this.mode = h("span", { class: "quiet" });
+    this.standing = h("span", { class: "standing" });
+    this.limits = limits.map(() => makeLimit());
+    this.permits = h("p", { class: "quiet" });
+    this.buttons = [["ban", "Ban…"], ["raise", "Raise…"], ["reset", "Reset…"]].map(([act, text]) => {
+      const button = h("button", { type: "button", class: "small" }, text);
+      return onAct(button, () => app.acting.open(act, { rule, key }));
+    });
+    this.element = h("section", { class: "rule-part" },
+      h("p", { class: "rule-part-head" }, h("strong", {}, h("bdi", {}, rule)), this.mode,
+        this.standing),
+      ...this.limits.map((l) => l.element), this.permits,
+      h("p", { class: "buttons" }, ...this.buttons));
+  }
+
+  update(r) {
+    setText(this.mode, r.mode === "enforce" ? "" : r.mode);
+    r.limits.forEach((limit, i) => this.limits[i].update(limit, r.banned));
+    this.permits.hidden = !r.permits;
+    if (r.permits) setText(this.permits, permitText(r.permits));
+    this.draw();
+  }
+
+  draw() {
+    const has = standing(this.app, this.standing, this.rule, this.key);
+    const [ban, raise, reset] = this.buttons;
+    ban.hidden = has && this.app.model.override(this.rule, this.key).ban;
+    for (const button of [ban, raise]) disable(button, this.app.cannotAct(this.kind));
+    disable(reset, this.app.cannotAct());
+  }
+}
+
+const permitText = (p) => (typeof p === "object"
+  ? `${count(p.in_use)} of ${plural(p.limit, "permit")} in use` : `${p} permits`);
+
+function makeLimit() {
+  const name = h("code");
+  const fill = h("i");
+  const meter = h("span", { class: "meter", role: "meter", "aria-valuemin": 0 }, fill);
+  const text = h("span", { class: "limit-text" });
+  return {
+    element: h("div", { class: "limit" }, name, meter, text),
+    update(limit, banned) {
+      setText(name, limit.limit);
+      const part = limit.capacity ? Math.max(0, limit.remaining) / limit.capacity : 0;
+      fill.style.width = `${part * 100}%`;
+      setAttribute(meter, "aria-label", `Remaining of ${limit.limit}`);
+      setAttribute(meter, "aria-valuemax", limit.capacity);
+      setAttribute(meter, "aria-valuenow", limit.remaining);
+      setText(text, limitText(limit, banned));
+    },
+  };
+}
+
+function limitText({ capacity, remaining, retry_after_s, reset_after_s, allowed }, banned) {
+  const left = `${count(remaining)} of ${count(capacity)} remain`;
+  if (banned) return left;
+  if (!allowed) return `${left}, next in ${shortSpan(retry_after_s)}`;
+  return reset_after_s > 0 ? `${left}, full in ${shortSpan(reset_after_s)}` : left;
+}

@@ -1,0 +1,80 @@
+// The 15 minutes of all rules or of one, with a scale, a cursor and the numbers below it.
+
+import { byId, setText } from "./dom.js";
+import { rate, time, timeOfDay } from "./format.js";
+import { Spark } from "./spark.js";
+
+const spark = new Spark(130);
+let shown = null; // the history that is drawn
+let cursor = null; // the step that a person looks at
+
+export function start() {
+  const plot = byId("plot");
+  plot.prepend(spark.element);
+  plot.addEventListener("pointermove", (event) => {
+    const box = plot.getBoundingClientRect();
+    look(Math.floor((event.clientX - box.left) / box.width * steps()));
+  });
+  plot.addEventListener("pointerleave", () => look(null));
+  plot.addEventListener("blur", () => look(null));
+  plot.addEventListener("keydown", (event) => {
+    const move = { ArrowLeft: -1, ArrowRight: 1, PageUp: -12, PageDown: 12 }[event.key];
+    const end = { Home: 0, End: steps() - 1 }[event.key];
+    if (move === undefined && end === undefined) return;
+    event.preventDefault();
+    look(end ?? (cursor ?? steps() - 1) + move, true);
+  });
+}
+
+const steps = () => shown?.counts.allowed.length ?? 180;
+
+// draw draws the history of what, which is a rule or "all rules".
+export function draw(history, what) {
+  shown = history;
+  const { up, down, base } = spark.draw(history.counts);
+  setText(byId("plot-what"), what);
+  setText(byId("scale-up"), up ? `${rate(up / history.step_s)}/s` : "");
+  setText(byId("scale-down"), down ? `${rate(down / history.step_s)}/s` : "");
+  byId("plot-box").style.setProperty("--base", `${base * 100}%`);
+  drawTicks(history);
+  byId("plot").setAttribute("aria-label", `15 minutes of ${what}. Now ${sayStep(steps() - 1)}. `
+    + "Arrow keys read other moments.");
+  sayCursor();
+}
+
+function drawTicks({ from, step_s }) {
+  if (!from) return;
+  const end = from + steps() * step_s;
+  const first = Math.ceil(from / 300) * 300;
+  [...byId("ticks").children].forEach((tick, i) => {
+    const at = first + i * 300;
+    setText(tick, time(at * 1000));
+    tick.style.left = `${(at - from) / (end - from) * 100}%`;
+    tick.hidden = at > end - 45 || at < from + 20;
+  });
+}
+
+function look(step, aloud = false) {
+  cursor = step === null ? null : Math.max(0, Math.min(steps() - 1, step));
+  const line = byId("cursor");
+  line.hidden = cursor === null;
+  if (cursor !== null) line.style.left = `${(cursor + 0.5) / steps() * 100}%`;
+  sayCursor();
+  if (aloud) setText(byId("plot-live"), byId("readout").textContent);
+}
+
+function sayCursor() {
+  if (!shown?.from) return;
+  const at = cursor === null ? "" : sayStep(cursor);
+  setText(byId("readout"), at);
+}
+
+function sayStep(i) {
+  const { from, step_s, counts } = shown;
+  const per = (name) => rate((counts[name][i] ?? 0) / step_s);
+  const parts = [`allowed ${per("allowed")}/s`, `denied ${per("denied")}/s`];
+  if (counts.shadow_denied[i]) parts.push(`would be denied ${per("shadow_denied")}/s`);
+  if (counts.degraded[i]) parts.push(`without the store ${per("degraded")}/s`);
+  if (counts.error[i]) parts.push(`errors ${per("error")}/s`);
+  return `${timeOfDay((from + i * step_s) * 1000)}  ${parts.join(", ")}`;
+}

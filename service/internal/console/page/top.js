@@ -1,0 +1,96 @@
+// The top of the page: instances, the store, the configuration, and what is wrong with them.
+
+import { byId, h, Rows, setAttribute, setText, show } from "./dom.js";
+import { ago, count, latency, plural, time, timeOfDay, utc } from "./format.js";
+
+const stores = { up: "up", slow: "slow", down: "down", memory: "up" };
+
+let app, rows;
+
+export function start(theApp) {
+  app = theApp;
+  rows = new Rows(byId("instances"), makeRow);
+  byId("fact-fleet").addEventListener("click", () => {
+    const open = byId("fleet").hidden;
+    show(byId("fleet"), open);
+    byId("fact-fleet").setAttribute("aria-expanded", open);
+  });
+}
+
+export function draw() {
+  const { state, access } = app.model;
+  setText(byId("instance"), access.instance);
+  if (!state) return;
+  drawFleet(state);
+  show(byId("alone"), Boolean(state.alone));
+  if (state.alone) setText(byId("alone"), `Numbers of this instance only: ${state.alone}`);
+  drawStore(state.store);
+  drawConfig(state);
+}
+
+const brief = (hash) => hash.slice(0, 8);
+const hashes = (state) => new Set(state.instances.map((i) => i.config.hash));
+
+function drawFleet(state) {
+  const mixed = hashes(state).size > 1;
+  setText(byId("fact-fleet"), plural(state.instances.length + (state.more_instances ?? 0), "instance")
+    + (mixed ? ", with different rules" : ""));
+  byId("fact-fleet").dataset.state = mixed ? "warn" : "good";
+  rows.set(state.instances, (i) => i.name);
+}
+
+function drawStore({ kind, name, state, p99_us }) {
+  const element = byId("fact-store");
+  const text = kind === "memory" ? "Store memory" : `Redis ${stores[state]}`;
+  setText(element, `${text}, p99 ${latency(p99_us)}`);
+  element.title = name;
+  element.dataset.state = { up: "good", slow: "warn", down: "bad" }[state] ?? "good";
+}
+
+function drawConfig(state) {
+  const self = state.instances.find((i) => i.self) ?? state.instances[0];
+  const failed = state.instances.find((i) => i.config.error);
+  const fact = byId("fact-config");
+  setText(fact, failed ? "Rules: error" : `Rules loaded ${ago(self.config.loaded_at)}`);
+  fact.title = `${utc(self.config.loaded_at)}, version ${brief(self.config.hash)}`;
+  fact.dataset.state = failed ? "bad" : "good";
+  show(byId("config-error"), Boolean(failed));
+  if (!failed) return;
+  const { error, loaded_at } = failed.config;
+  setText(byId("config-error-text"), error.text);
+  setText(byId("config-error-since"), `Since ${time(error.at)}${
+    failed.self ? "" : ` on ${failed.name}`}; the rules loaded ${ago(loaded_at)} stay in force.`);
+}
+
+function makeRow({ name }) {
+  const cells = Array.from({ length: 6 }, (_, i) =>
+    h("td", { role: "cell", class: i > 0 && i < 4 ? "number" : null }));
+  const [store, decisions, p50, p99, rules, version] = cells;
+  const self = h("span", { class: "quiet" });
+  const element = h("tr", { role: "row" },
+    h("th", { role: "rowheader", scope: "row" }, name, " ", self), ...cells);
+  return {
+    element,
+    update(i) {
+      setText(self, i.self ? "(this one)" : "");
+      setText(store, i.store);
+      setText(decisions, count(i.decisions_per_s));
+      setText(p50, latency(i.p50_us));
+      setText(p99, latency(i.p99_us));
+      setText(rules, `${brief(i.config.hash)}, ${ago(i.config.loaded_at)}${
+        i.config.error ? `; error: ${i.config.error.text}` : ""}`);
+      setText(version, i.version);
+      setAttribute(element, "class", i.config.error || i.store === "down" ? "trouble" : null);
+    },
+  };
+}
+
+// drawConnection says that what is shown is old.
+export function drawConnection() {
+  const { live, error, at } = app.model.connection;
+  document.body.classList.toggle("stale", !live);
+  show(byId("lost"), !live);
+  if (live) return;
+  setText(byId("lost-text"), `No connection: ${error}. ${
+    at ? `The numbers are those of ${timeOfDay(at)}.` : ""} Trying again…`);
+}

@@ -1,0 +1,114 @@
+// What if: the last minutes of sampled requests under another limit, in the charts of the report.
+
+import { whatIf } from "./api.js";
+import { byId, h, setText, show } from "./dom.js";
+import { split } from "./forms.js";
+import { brief, count, percent, plural, span, time, utc, visible } from "./format.js";
+
+let app;
+let chart = null;
+
+export function start(theApp) {
+  app = theApp;
+  byId("what-if-rule").addEventListener("change", suggest);
+  byId("what-if").addEventListener("submit", (event) => {
+    event.preventDefault();
+    run();
+  });
+}
+
+// draw offers the rules of the configuration.
+export function draw() {
+  const select = byId("what-if-rule");
+  const names = (app.model.config?.rules ?? []).filter((r) => r.kind !== "domain")
+    .map((r) => r.name);
+  show(byId("what-if"), names.length > 0);
+  if ([...select.options].map((o) => o.value).join("\n") === names.join("\n")) return;
+  const chosen = select.value;
+  select.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
+  if (names.includes(chosen)) select.value = chosen;
+  else suggest();
+}
+
+export function choose(rule) {
+  const select = byId("what-if-rule");
+  if (rule === null || ![...select.options].some((o) => o.value === rule)) return;
+  select.value = rule;
+  suggest();
+}
+
+function suggest() {
+  const rule = app.model.config?.rules.find((r) => r.name === byId("what-if-rule").value);
+  byId("what-if-limits").value = (rule?.limits ?? []).join(", ");
+}
+
+async function run() {
+  const [rule, input, error] = [byId("what-if-rule").value, byId("what-if-limits"),
+    byId("what-if-error")];
+  const limits = split(input.value);
+  error.hidden = true;
+  input.removeAttribute("aria-invalid");
+  try {
+    show(byId("what-if-result"), false);
+    drawResult(rule, limits, await whatIf(rule, limits));
+  } catch (refusal) {
+    setText(error, refusal.message);
+    error.hidden = false;
+    if (refusal.status === 400) input.setAttribute("aria-invalid", "true");
+  }
+}
+
+function drawResult(rule, limits, answer) {
+  const { replay } = answer;
+  const [now, result] = [replay.detail, replay.limits[0]];
+  const region = byId("what-if-result");
+  chart?.destroy();
+  const plot = h("div", { class: "what-if-chart" });
+  region.replaceChildren(
+    h("p", { class: "answer" }, h("strong", {}, `${limits.join(", ")} would deny ${
+      percent(result.requests ? result.denied / result.requests : 0)}`),
+    ` of rule ${rule}: ${count(result.denied)} of ${plural(result.requests, "request")}, of ${
+      count(result.denied_keys)} of ${plural(result.keys, "key")}.`),
+    h("p", { class: "quiet" }, sampleText(answer)), plot, table(now));
+  show(region, true);
+  chart = drawChart(plot, now.timeline);
+}
+
+function sampleText({ from, to, sampled_keys, key_share }) {
+  const [start, end] = [Date.parse(from), Date.parse(to)];
+  const share = key_share >= 1 ? "all keys" : `1 of ${count(1 / key_share)} keys`;
+  return `From ${time(start)} to ${time(end)} (${span((end - start) / 1000)}), of this instance `
+    + `only: ${plural(sampled_keys, "key")}, which is ${share}.`;
+}
+
+function drawChart(host, { from, width_s, requests, denied }) {
+  const refused = requests.map((_, i) => denied[0]?.[i] ?? 0);
+  return window.Charts.time(host, {
+    label: "Requests under this limit over time",
+    from: Date.parse(from) / 1000, step: width_s, height: 200, zoom: true, combine: "sum",
+    series: [
+      { name: "allowed", style: "allowed", values: requests.map((n, i) => n - refused[i]) },
+      { name: "denied", style: "denied", values: refused },
+    ],
+  });
+}
+
+function table({ keys, denied_keys_total }) {
+  const list = keys?.[0] ?? [];
+  if (list.length === 0) return h("p", { class: "quiet" }, "It would deny no key.");
+  const few = list.slice(0, 20);
+  const rows = few.map((k) => h("tr", { role: "row" },
+    h("td", { role: "cell" }, h("button", {
+      type: "button", class: "key-name", title: visible(k.key), click: () => app.look(k.key),
+    }, h("bdi", {}, h("code", {}, brief(k.key))))),
+    h("td", { role: "cell", class: "number" }, count(k.requests)),
+    h("td", { role: "cell", class: "number" }, count(k.denied)),
+    h("td", { role: "cell", class: "number", title: utc(Date.parse(k.last)) },
+      time(Date.parse(k.last)))));
+  const head = ["Key", "Requests", "Denied", "Last denial"].map((text, i) =>
+    h("th", { scope: "col", role: "columnheader", class: i ? "number" : null }, text));
+  const rest = (denied_keys_total?.[0] ?? list.length) - few.length;
+  return h("div", { class: "scroll" }, h("table", { class: "plain", role: "table" },
+    h("thead", {}, h("tr", { role: "row" }, ...head)), h("tbody", {}, ...rows)),
+  rest > 0 ? h("p", { class: "quiet" }, `and ${plural(rest, "more key", "more keys")}`) : null);
+}

@@ -1,0 +1,131 @@
+// Who: the keys denied most, a search, and what is known of one key.
+
+import { byId, disable, h, onAct, Order, Rows, setText, show } from "./dom.js";
+import { ago, brief, count, percent, rate, utc, visible } from "./format.js";
+import { Panel } from "./panel.js";
+import { standing } from "./standing.js";
+
+const few = 12; // keys that are shown at first
+
+let app, rows, order, found;
+let all = false;
+let opened = null; // the row whose key is looked at
+
+export function start(theApp) {
+  app = theApp;
+  rows = new Rows(byId("keys"), makeRow);
+  order = new Order(byId("keys"));
+  found = new Panel(app, byId("found"));
+  byId("search").addEventListener("submit", (event) => {
+    event.preventDefault();
+    look(completed(byId("search-key").value));
+  });
+  byId("search-key").addEventListener("input", () => {
+    if (byId("search-key").value === "") found.close();
+  });
+  byId("who-rule").addEventListener("click", () => app.choose(null));
+  byId("keys-all").addEventListener("click", () => {
+    all = !all;
+    order.reset();
+    draw();
+  });
+}
+
+// completed lets a person paste an address as logs have it.
+function completed(text) {
+  const key = text.trim();
+  const isAddress = /^\d{1,3}(\.\d{1,3}){3}$/.test(key) || /^[0-9a-f]*:[0-9a-f:]+(\/\d+)?$/i.test(key);
+  return isAddress ? `ip:${key}` : key;
+}
+
+// look shows a key at the search.
+export function look(key, rule = null) {
+  if (key === "") return found.close();
+  byId("search-key").value = key;
+  found.open(key, rule);
+  byId("who").scrollIntoView({ block: "start" });
+}
+
+export function resetOrder() {
+  order.reset();
+  opened?.close();
+}
+
+export function draw() {
+  if (!app.model.state) return;
+  found.draw();
+  const items = keys();
+  const kept = order.sort(items, id);
+  const shown = all ? kept : kept.slice(0, few);
+  rows.set(shown, id);
+  const chip = byId("who-rule");
+  show(chip, app.rule !== null);
+  setText(chip, `rule ${app.rule} ×`);
+  chip.setAttribute("aria-label", `Only rule ${app.rule}. Show all rules`);
+  show(byId("keys-all"), items.length > few);
+  setText(byId("keys-all"), all ? `Show ${few} keys` : `Show all ${items.length} keys`);
+  show(byId("keys-none"), items.length === 0);
+  setText(byId("keys-none"), app.rule === null ? "No key was denied in the last minutes."
+    : `Rule ${app.rule} denied no key in the last minutes.`);
+}
+
+const id = (item) => `${item.rule} ${item.key}`;
+
+// keys returns those of all rules or of the chosen one: first those that are denied, then those
+// that would be.
+function keys() {
+  const items = [];
+  let total = 0;
+  for (const rule of app.model.rules()) {
+    if (app.rule !== null && rule.name !== app.rule) continue;
+    total += rule.denied + rule.shadow_denied;
+    for (const key of rule.denied_keys) {
+      const would = key.denied === 0;
+      items.push({ rule: rule.name, kind: rule.kind, would, ...key });
+    }
+  }
+  items.sort((a, b) => a.would - b.would || b.per_s - a.per_s || sum(b) - sum(a));
+  return items.map((item) => ({ ...item, share: total ? Math.min(1, item.per_s / total) : 0 }));
+}
+
+const sum = (item) => item.denied + item.shadow_denied;
+
+function makeRow({ rule, key, kind }) {
+  const name = h("button", {
+    type: "button", class: "key-name", title: visible(key), "aria-expanded": "false",
+  }, h("bdi", {}, h("code", {}, brief(key))));
+  const meta = h("span", { class: "key-meta" });
+  const state = h("span", { class: "standing" });
+  const per = h("b");
+  const would = h("span", { class: "key-would" }, "would be");
+  const bar = h("i", { class: "bar" });
+  const ban = onAct(h("button", { type: "button", class: "small ban" }, "Ban…"), () =>
+    app.acting.open("ban", { rule, key }));
+  ban.setAttribute("aria-label", `Ban ${brief(key)} in rule ${rule}…`);
+  const details = h("div", { class: "key-panel", hidden: true });
+  const panel = new Panel(app, details, name);
+  name.addEventListener("click", () => {
+    if (opened !== panel) opened?.close();
+    opened = panel;
+    if (panel.isOpen) panel.close();
+    else panel.open(key, rule);
+  });
+  const element = h("li", { class: "key-row" },
+    h("div", { class: "key-text" }, name, meta, state),
+    h("p", { class: "key-rate" }, would, per, "/s"), ban, bar, details);
+  return {
+    element,
+    update(item) {
+      setText(per, rate(item.per_s));
+      show(would, item.would);
+      setText(meta, `${app.rule === null ? `${rule} · ` : ""}${count(sum(item))} `
+        + `${item.would ? "would be denied" : "denied"} · ${ago(item.last)}`);
+      meta.title = `${utc(item.last)}; denied in the last 5 to 10 minutes; `
+        + `${percent(item.share)} of what ${app.rule === null ? "all rules deny" : "the rule denies"}`;
+      bar.style.width = `${item.share * 100}%`;
+      show(ban, !standing(app, state, rule, key));
+      disable(ban, app.cannotAct(kind));
+      panel.draw();
+    },
+  };
+}

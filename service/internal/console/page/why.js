@@ -1,0 +1,99 @@
+// Why: the rules in force beside the files, and the last error with its line.
+
+import { byId, h, Rows, setText, show } from "./dom.js";
+import { ago, time, utc } from "./format.js";
+
+let app, rows;
+let shown = ""; // the files that are shown
+let all = false;
+
+const few = 20; // rules that are shown at first
+
+export function start(theApp) {
+  app = theApp;
+  rows = new Rows(byId("in-force"), makeRow);
+  byId("in-force-all").addEventListener("click", () => {
+    all = !all;
+    draw();
+  });
+}
+
+export function draw() {
+  const { config } = app.model;
+  show(byId("why"), config !== null);
+  if (!config) return;
+  drawLoaded(config);
+  rows.set(all ? config.rules : config.rules.slice(0, few), (rule) => rule.name);
+  show(byId("in-force-all"), config.rules.length > few);
+  setText(byId("in-force-all"), all ? `Show ${few} rules`
+    : `Show all ${config.rules.length} rules`);
+  const files = JSON.stringify([config.files, config.error]);
+  if (files === shown) return;
+  shown = files;
+  byId("files").replaceChildren(...config.files.map((file) => makeFile(file, config.error)));
+}
+
+function drawLoaded({ hash, loaded_at, error }) {
+  const at = new Date(loaded_at).getTime();
+  setText(byId("loaded"), `Loaded ${ago(at)}, at ${time(at)}; version ${hash.slice(0, 8)}.`
+    + (error ? " The files have changed since, but have an error: what is in force is older." : ""));
+  byId("loaded").title = utc(at);
+}
+
+const words = (value) => (Array.isArray(value) ? value.join(", ") : value ?? "");
+
+function makeRow({ name }) {
+  const cells = Array.from({ length: 6 }, () => h("td", { role: "cell" }));
+  const [match, key, limits, cost, mode, place] = cells;
+  const head = h("th", { role: "rowheader", scope: "row" }, h("bdi", {}, name));
+  limits.className = "code";
+  const element = h("tr", { role: "row" }, head, ...cells);
+  return {
+    element,
+    update(rule) {
+      setText(match, words(rule.match) || "every request");
+      setText(key, words(rule.key));
+      setText(limits, words(rule.limits));
+      setText(cost, words(rule.cost) || "1");
+      setText(mode, rule.mode === rule.file_mode ? rule.mode
+        : `${rule.mode} (file: ${rule.file_mode})`);
+      drawPlace(place, rule);
+    },
+  };
+}
+
+function drawPlace(cell, { file, line }) {
+  const text = line ? `${file}:${line}` : file ?? "";
+  if (cell.textContent === text) return;
+  cell.replaceChildren(line ? h("button", {
+    type: "button", class: "link", click: () => goTo(file, line),
+  }, text) : text);
+}
+
+const lineId = (file, line) => `line-${file}-${line}`;
+
+// goTo opens a file at a line.
+export function goTo(file, line) {
+  const element = document.getElementById(lineId(file, line));
+  if (!element) return;
+  element.closest("details").open = true;
+  element.scrollIntoView({ block: "center" });
+  for (const other of document.querySelectorAll("#files .pointed")) {
+    other.classList.remove("pointed");
+  }
+  element.classList.add("pointed");
+}
+
+function makeFile({ name, text }, error) {
+  const here = error && error.file === name;
+  const lines = text.replace(/\n$/, "").split("\n").map((line, i) => {
+    const item = h("li", { id: lineId(name, i + 1) }, h("code", {}, line || " "));
+    if (here && error.line === i + 1) {
+      item.className = "wrong";
+      item.append(h("p", { class: "problem" }, error.text));
+    }
+    return item;
+  });
+  return h("details", { open: Boolean(here) }, h("summary", {}, h("code", {}, name)),
+    h("ol", { class: "file" }, ...lines));
+}
