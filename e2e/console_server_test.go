@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"os"
@@ -63,17 +64,18 @@ func (a addressed) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// operate starts a server with a file of rules. It ends with the test, or with stop.
-func operate(t *testing.T, rules string, change ...func(*service.Options)) *operated {
+// operate starts a server with consoleRules. It ends with the test, or with stop.
+func operate(t *testing.T, change ...func(*service.Options)) *operated {
 	t.Helper()
 	s := &operated{t: t, file: filepath.Join(t.TempDir(), "rules.yaml")}
-	s.write(rules)
+	s.write(consoleRules)
 	on := make(chan string, 1)
 	o := service.Options{
 		Files: []string{s.file}, Store: "memory:", HTTP: "127.0.0.1:0",
 		GRPC: service.Off, Debug: service.Off, Grace: time.Second, Version: "test",
-		Log: slog.New(addressed{slog.NewTextHandler(t.Output(), nil), on}),
-		Out: &bytes.Buffer{},
+		Connections: service.DefaultConnections,
+		Log:         slog.New(addressed{slog.NewTextHandler(t.Output(), nil), on}),
+		Out:         &bytes.Buffer{},
 	}
 	for _, f := range change {
 		f(&o)
@@ -108,50 +110,66 @@ func (s *operated) write(rules string) {
 // take sends a request of key under rule, and reports whether it was allowed.
 func (s *operated) take(rule, key string) bool {
 	s.t.Helper()
-	body, err := json.Marshal(map[string]string{"rule": rule, "key": key})
+	allowed, err := s.tryTake(s.t.Context(), rule, key)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+"/v1/take",
-		bytes.NewReader(body))
+	return allowed
+}
+
+func (s *operated) tryTake(ctx context.Context, rule, key string) (allowed bool, err error) {
+	body, err := json.Marshal(map[string]string{"rule": rule, "key": key})
 	if err != nil {
-		s.t.Fatal(err)
+		return false, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/take", bytes.NewReader(body))
+	if err != nil {
+		return false, err
 	}
 	r.Header.Set("Authorization", "Bearer "+operatorToken)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
-		s.t.Fatal(err)
+		return false, err
 	}
 	defer answer.Body.Close()
-	var decision struct{ Allowed bool }
-	if err := json.NewDecoder(answer.Body).Decode(&decision); err != nil {
-		s.t.Fatal(err)
+	var decision struct {
+		Allowed *bool `json:"allowed"`
 	}
-	return decision.Allowed
+	if err := json.NewDecoder(answer.Body).Decode(&decision); err != nil {
+		return false, err
+	}
+	if decision.Allowed == nil {
+		return false, errors.New("no decision: " + answer.Status)
+	}
+	return *decision.Allowed, nil
 }
 
-// flood sends requests of key under rule until the test ends or the returned function is called.
-func (s *operated) flood(rule, key string, each time.Duration) (stop func()) {
-	ctx, cancel := context.WithCancel(s.t.Context())
-	ended := make(chan struct{})
+// flood sends requests of key under rule until the test ends.
+func (s *operated) flood(rule, key string, each time.Duration) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
+	ended := make(chan error, 1)
 	go func() {
-		defer close(ended)
-		for ticker := time.NewTicker(each); ; {
+		ticker := time.NewTicker(each)
+		defer ticker.Stop()
+		for {
 			select {
 			case <-ctx.Done():
-				ticker.Stop()
+				ended <- nil
 				return
 			case <-ticker.C:
-				s.take(rule, key)
+				if _, err := s.tryTake(ctx, rule, key); err != nil && ctx.Err() == nil {
+					ended <- err
+					return
+				}
 			}
 		}
 	}()
-	stop = func() {
+	s.t.Cleanup(func() {
 		cancel()
-		<-ended
-	}
-	s.t.Cleanup(stop)
-	return stop
+		if err := <-ended; err != nil {
+			s.t.Error(err)
+		}
+	})
 }
 
 // withToken gives the page the token of the operator, as if it had been entered before.

@@ -21,8 +21,8 @@ export async function check() {
     use(await getAccess());
   } catch (error) {
     if (error.status === 401 && token.get()) {
-      token.clear();
-      gate("This token is no longer valid", error.message, true);
+      token.clear(); // it was removed from the file; one may still be allowed to look
+      await check();
     } else if (error.status === 404 || error.status === 403) {
       gate("There is no console here", sentence(error.message));
     } else {
@@ -54,6 +54,7 @@ export function gate(title, text, form = false) {
   setText(byId("gate-text"), text);
   show(byId("gate-form"), form);
   show(byId("gate"), true);
+  document.documentElement.dataset.ready = "true";
   if (form) byId("gate-token").focus();
 }
 

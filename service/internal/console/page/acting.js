@@ -3,7 +3,7 @@
 import { act as send, getKey, undo } from "./api.js";
 import { build } from "./forms.js";
 import { byId, h, setText } from "./dom.js";
-import { brief, span } from "./format.js";
+import { span } from "./format.js";
 import { describe, outcome } from "./words.js";
 
 const place = "headgate-console-by";
@@ -41,6 +41,7 @@ export class Acting {
     const done = await send(request); // a refusal is shown in the dialog
     this.dialog.close();
     this.#show("good", `${outcome(done)} Taking effect…`, done);
+    this.result.focus(); // the button that opened the dialog may be gone
     const [started, shown] = [performance.now(), this.#shown];
     const inForce = await this.#inForce(done);
     await this.app.refresh();
@@ -116,7 +117,7 @@ async function keyShows({ act, rule, key, limits }) {
     case "lift": return now.override ? "" : "The limits of the file count again.";
     default: {
       const least = now.limits.find((l) => !l.allowed);
-      return least ? "" : `${brief(key)} may send requests again.`;
+      return least ? "" : "It may send requests again.";
     }
   }
 }

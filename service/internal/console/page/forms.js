@@ -11,7 +11,7 @@ const titles = {
 
 // build makes the form of an act on {rule, key}. on.submit(request) may throw what is wrong.
 export function build(app, act, { rule, key }, on) {
-  const fields = fieldsOf(app, act, rule);
+  const fields = fieldsOf(app, act, rule, key);
   const note = input("act-note", { maxlength: 500, placeholder: "why; optional" });
   const by = input("act-by", { maxlength: 60, value: on.by, autocomplete: "name" });
   const words = h("p", { class: "effect", id: "act-effect" });
@@ -44,7 +44,12 @@ export function build(app, act, { rule, key }, on) {
     }
   });
   draw();
-  return { element, focus: () => (fields.first ?? go).focus() };
+  const focus = () => {
+    const first = fields.first ?? go;
+    first.focus();
+    if (first.matches("input")) first.select();
+  };
+  return { element, focus };
 }
 
 function about(rule, key) {
@@ -59,7 +64,7 @@ const labelled = (text, control) => h("div", { class: "field grow" },
   h("label", { for: control.id }, text), control);
 
 // fieldsOf returns {elements, values(), first} of what an act needs to know.
-function fieldsOf(app, act, rule) {
+function fieldsOf(app, act, rule, key) {
   const duration = choice("for", "For how long", durations.map(([s, text]) =>
     [String(s), act === "mode" && !s ? "until changed" : text]), act === "mode" ? "null" : "600");
   const seconds = () => (duration.value() === "null" ? null : Number(duration.value()));
@@ -67,18 +72,18 @@ function fieldsOf(app, act, rule) {
     case "ban": return {
       elements: [duration.element], first: duration.first, values: () => ({ for_s: seconds() }),
     };
-    case "raise": return raiseFields(app, rule, duration, seconds);
+    case "raise": return raiseFields(app, rule, key, duration, seconds);
     case "mode": return modeFields(app, rule, duration, seconds);
     default: return { elements: [], values: () => ({}), first: null };
   }
 }
 
-function raiseFields(app, rule, duration, seconds) {
+function raiseFields(app, rule, key, duration, seconds) {
   const now = app.model.config?.rules.find((r) => r.name === rule)?.limits ?? [];
   const limits = input("act-limits", {
     value: now.join(", "), spellcheck: "false", autocapitalize: "none",
   });
-  const keep = h("input", { type: "checkbox", id: "act-keep" });
+  const keep = h("input", { type: "checkbox", checked: key.includes("*") }); // many keys
   return {
     elements: [labelled(`Limits, such as 100/m burst 20, 500/h${now.length ? `; now ${
       now.join(", ")}` : ""}`, limits),

@@ -75,7 +75,7 @@ const events = new Events({
     now.drawHistory();
   },
   state(data) {
-    app.model.addState(data);
+    if (!app.model.addState(data)) return;
     app.model.connection = { live: true, error: "", at: data.at };
     clearTimeout(watch);
     watch = setTimeout(() => lost(new Error("the server is silent")), late);
@@ -102,6 +102,7 @@ function drawState() {
 }
 
 function drawSlow() {
+  now.drawHistory();
   acts.draw();
   why.draw();
   whatif.draw();
@@ -136,4 +137,6 @@ for (const part of [top, now, who, acts, why, whatif, access]) part.start(app);
 app.acting = new Acting(app);
 byId("retry").addEventListener("click", () => events.start());
 copyButtons();
-access.check();
+// The stream of events never ends: begun earlier, it would be a part of what the browser loads.
+if (document.readyState === "complete") access.check();
+else addEventListener("load", () => setTimeout(access.check));

@@ -37,11 +37,13 @@ export class Model {
     put(history.total, total, place - shift, shift);
   }
 
+  // addState reports whether state is not the one that is known.
   addState(state) {
-    if (state.at === this.state?.at) return;
+    if (state.at === this.state?.at) return false;
     if (state.at < this.state?.at) this.#states = []; // of another instance, whose clock is behind
     this.#states.push(state);
     if (this.#states.length > averaged) this.#states.shift();
+    return true;
   }
 
   // history returns the counts of a rule, or of all.
@@ -86,7 +88,8 @@ function put(counts, values, place, shift) {
 }
 
 function add(sums, rule) {
-  const sum = sums.get(rule.name) ?? { seconds: 0, ...Object.fromEntries(series.map((n) => [n, 0])) };
+  const zero = Object.fromEntries(series.map((name) => [name, 0]));
+  const sum = sums.get(rule.name) ?? { seconds: 0, ...zero };
   sum.seconds++;
   for (const name of series) sum[name] += rule[name];
   sums.set(rule.name, sum);

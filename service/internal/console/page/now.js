@@ -1,7 +1,7 @@
 // Now: the verdict, the numbers, and the rules.
 
 import { byId, disable, h, onAct, Order, Rows, setAttribute, setText, show } from "./dom.js";
-import { brief, percent, rate, visible } from "./format.js";
+import { brief, cutOff, percent, rate, visible } from "./format.js";
 import { Spark } from "./spark.js";
 import { standing } from "./standing.js";
 import * as timeline from "./timeline.js";
@@ -20,6 +20,7 @@ export function start(theApp) {
   rows = new Rows(byId("rules-rows"), makeRow);
   order = new Order(byId("rules-rows"));
   byId("rules-filter").addEventListener("input", draw);
+  byId("numbers-all").addEventListener("click", () => app.choose(null));
   byId("rules-all").addEventListener("click", () => {
     all = !all;
     order.reset();
@@ -41,7 +42,8 @@ export function draw() {
 
 export function drawHistory() {
   const { model, rule } = app;
-  timeline.draw(model.history(rule), rule === null ? "all rules" : `rule ${rule}`);
+  const acts = (model.acts ?? []).filter((act) => rule === null || act.rule === rule);
+  timeline.draw(model.history(rule), rule === null ? "all rules" : `rule ${rule}`, acts);
 }
 
 function drawVerdict() {
@@ -55,7 +57,8 @@ function drawVerdict() {
   show(byId("culprit"), culprit !== null);
   show(byId("culprit-acts"), culprit !== null);
   showTry(verdict.level === "none");
-  document.title = verdict.level === "bad" ? `! ${verdict.title}` : "Headgate console";
+  document.title = `${verdict.level === "bad" ? "(!) " : ""}Headgate console`;
+  speak(verdict);
   if (!culprit) return;
   setText(byId("culprit-share"), culprit.banned ? "Its key is "
     : `${culprit.share > 0.95 ? "Nearly all" : percent(culprit.share)} of them have one key: `);
@@ -65,10 +68,22 @@ function drawVerdict() {
   drawCulpritActs();
 }
 
+let spoken = "";
+
+// speak tells those who do not see the page what the matter is, but not every number.
+function speak({ level, title, culprit: key }) {
+  const matter = `${level} ${key?.rule} ${key?.key} ${key?.banned}`;
+  if (matter === spoken) return;
+  spoken = matter;
+  setText(byId("verdict-live"), key ? `${title}. ${brief(key.key)} in rule ${key.rule}` : title);
+}
+
 function drawCulpritActs() {
   const ban = byId("culprit-ban");
-  show(ban, !culprit.banned);
-  disable(ban, app.cannotAct(culprit.kind));
+  const isDomain = culprit.kind === "domain";
+  show(ban, !culprit.banned && !isDomain);
+  show(byId("culprit-domain"), isDomain);
+  disable(ban, app.cannotAct(culprit.kind) || cutOff(culprit.key));
   standing(app, byId("culprit-standing"), culprit.rule, culprit.key);
 }
 
@@ -86,6 +101,8 @@ function drawNumbers(rules) {
   const chosen = rules.filter((rule) => app.rule === null || rule.name === app.rule);
   const sum = (name) => chosen.reduce((total, rule) => total + rule[name], 0);
   const [allowed, denied] = [sum("allowed"), sum("denied")];
+  show(byId("numbers-rule"), app.rule !== null);
+  setText(byId("numbers-name"), app.rule ?? "");
   setText(byId("n-allowed"), rate(allowed));
   setText(byId("n-denied"), rate(denied));
   setText(byId("n-share"), denied ? percent(denied / (allowed + denied)) : "");

@@ -15,11 +15,9 @@ export class Panel {
   #parts = [];
   #shape = "";
 
-  // opener is the button that says whether the panel is open.
-  constructor(app, element, opener = null) {
-    this.app = app;
-    this.element = element;
-    this.opener = opener;
+  // opener is the button that says whether the panel is open; why says why nothing can be done.
+  constructor(app, element, opener = null, why = "") {
+    Object.assign(this, { app, element, opener, why });
   }
 
   async open(key, rule) {
@@ -46,6 +44,10 @@ export class Panel {
   async #refresh() {
     clearTimeout(this.#timer);
     const [key, rule] = [this.#key, this.#rule];
+    if (document.hidden) {
+      this.#timer = setTimeout(() => this.#refresh(), interval);
+      return;
+    }
     try {
       const answer = await getKey(key, rule);
       if (!this.isOpen || key !== this.#key || rule !== this.#rule) return;
@@ -64,7 +66,7 @@ export class Panel {
     const shape = JSON.stringify(answer.rules.map((r) => [r.rule, r.limits.map((l) => l.limit)]));
     if (shape !== this.#shape) {
       this.#shape = shape;
-      this.#parts = answer.rules.map((r) => new RulePart(this.app, answer.key, r));
+      this.#parts = answer.rules.map((r) => new RulePart(this, answer.key, r));
       this.element.replaceChildren(...this.#parts.map((part) => part.element));
       if (this.opener === null || brief(answer.key) !== visible(answer.key)) {
         this.element.prepend(h("p", { class: "key-full", tabindex: 0 },
@@ -81,14 +83,16 @@ export class Panel {
 
 // A RulePart is a key under one rule.
 class RulePart {
-  constructor(app, key, { rule, limits }) {
-    Object.assign(this, { app, key, rule });
+  constructor({ app, why }, key, { rule, limits }) {
+    Object.assign(this, { app, why, key, rule });
     this.kind = app.model.rules().find((r) => r.name === rule)?.kind ?? "rule";
     this.mode = h("span", { class: "quiet" });
     this.standing = h("span", { class: "standing" });
-    this.limits = limits.map(() => makeLimit());
+    this.isPattern = this.kind === "rule" && key.includes("*");
+    this.limits = this.isPattern ? [] : limits.map(() => makeLimit());
     this.permits = h("p", { class: "quiet" });
-    this.buttons = [["ban", "Ban…"], ["raise", "Raise…"], ["reset", "Reset…"]].map(([act, text]) => {
+    const acts = [["ban", "Ban…"], ["raise", "Raise…"], ["reset", "Reset…"]];
+    this.buttons = acts.map(([act, text]) => {
       const button = h("button", { type: "button", class: "small" }, text);
       return onAct(button, () => app.acting.open(act, { rule, key }));
     });
@@ -101,18 +105,20 @@ class RulePart {
 
   update(r) {
     setText(this.mode, r.mode === "enforce" ? "" : r.mode);
-    r.limits.forEach((limit, i) => this.limits[i].update(limit, r.banned));
-    this.permits.hidden = !r.permits;
-    if (r.permits) setText(this.permits, permitText(r.permits));
+    this.limits.forEach((limit, i) => limit.update(r.limits[i], r.banned));
+    this.permits.hidden = !r.permits && !this.isPattern;
+    if (this.isPattern) setText(this.permits, "* stands for any text: this is many keys.");
+    else if (r.permits) setText(this.permits, permitText(r.permits));
     this.draw();
   }
 
   draw() {
     const has = standing(this.app, this.standing, this.rule, this.key);
     const [ban, raise, reset] = this.buttons;
+    reset.hidden = this.isPattern;
     ban.hidden = has && this.app.model.override(this.rule, this.key).ban;
-    for (const button of [ban, raise]) disable(button, this.app.cannotAct(this.kind));
-    disable(reset, this.app.cannotAct());
+    for (const button of [ban, raise]) disable(button, this.app.cannotAct(this.kind) || this.why);
+    disable(reset, this.app.cannotAct() || this.why);
   }
 }
 

@@ -1,6 +1,6 @@
 // The 15 minutes of all rules or of one, with a scale, a cursor and the numbers below it.
 
-import { byId, setText } from "./dom.js";
+import { byId, h, setText } from "./dom.js";
 import { rate, time, timeOfDay } from "./format.js";
 import { Spark } from "./spark.js";
 
@@ -28,8 +28,8 @@ export function start() {
 
 const steps = () => shown?.counts.allowed.length ?? 180;
 
-// draw draws the history of what, which is a rule or "all rules".
-export function draw(history, what) {
+// draw draws the history of what, which is a rule or "all rules", and when acts were done.
+export function draw(history, what, acts) {
   shown = history;
   const { up, down, base } = spark.draw(history.counts);
   setText(byId("plot-what"), what);
@@ -37,6 +37,7 @@ export function draw(history, what) {
   setText(byId("scale-down"), down ? `${rate(down / history.step_s)}/s` : "");
   byId("plot-box").style.setProperty("--base", `${base * 100}%`);
   drawTicks(history);
+  drawActs(history, acts);
   byId("plot").setAttribute("aria-label", `15 minutes of ${what}. Now ${sayStep(steps() - 1)}. `
     + "Arrow keys read other moments.");
   sayCursor();
@@ -52,6 +53,20 @@ function drawTicks({ from, step_s }) {
     tick.style.left = `${(at - from) / (end - from) * 100}%`;
     tick.hidden = at > end - 45 || at < from + 20;
   });
+}
+
+const mostMarks = 8;
+
+// drawActs marks the newest acts, so that it can be seen what changed with them.
+function drawActs({ from, step_s }, acts) {
+  const place = (at) => (at / 1000 - from) / (steps() * step_s);
+  const marks = acts.filter((act) => place(act.at) > 0 && place(act.at) <= 1).slice(0, mostMarks);
+  byId("acts-marks").replaceChildren(...marks.map((act) => {
+    const mark = h("span", {}, act.undone ? `${act.act}, undone` : act.act);
+    mark.style.left = `${place(act.at) * 100}%`;
+    mark.classList.toggle("left", place(act.at) > 0.8);
+    return mark;
+  }));
 }
 
 function look(step, aloud = false) {

@@ -33,7 +33,8 @@ const hashes = (state) => new Set(state.instances.map((i) => i.config.hash));
 
 function drawFleet(state) {
   const mixed = hashes(state).size > 1;
-  setText(byId("fact-fleet"), plural(state.instances.length + (state.more_instances ?? 0), "instance")
+  const n = state.instances.length + (state.more_instances ?? 0);
+  setText(byId("fact-fleet"), plural(n, "instance")
     + (mixed ? ", with different rules" : ""));
   byId("fact-fleet").dataset.state = mixed ? "warn" : "good";
   rows.set(state.instances, (i) => i.name);

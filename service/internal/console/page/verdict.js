@@ -14,7 +14,9 @@ export function judge(model, now = Date.now()) {
   const history = model.history(null);
   if (model.state.store.state === "down") return storeDown(sum("error"), sum("degraded"));
   if (isSilent(history) && allowed + denied + sum("shadow_denied") + sum("error") === 0) {
-    return { level: "none", title: "No decisions in the last 15 minutes", detail: "", culprit: null };
+    return {
+      level: "none", title: "No decisions in the last 15 minutes", detail: "", culprit: null,
+    };
   }
   const keys = keysOf(model, rules);
   const banned = keys.filter((key) => key.banned);
@@ -63,9 +65,10 @@ function denials(rules, culprit, { allowed, denied, free, history, now }) {
     : `since ${time(start, now)} (${span(minutes(now - start))})`;
   return {
     level: "bad", title: `Denying ${rate(free)} requests a second ${long}`, culprit,
-    detail: culprit ? "" : `${percent(free / (allowed + denied))} of all requests. `
+    detail: (culprit ? "" : `${percent(free / (allowed + denied))} of all requests. `
       + `${percent(worst.denied / denied)} of the denials are by rule ${worst.name}, `
-      + "spread over many keys.",
+      + "spread over many keys. ")
+      + (denied - free >= loud ? `Banned keys: ${rate(denied - free)} more a second.` : ""),
   };
 }
 

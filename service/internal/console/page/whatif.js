@@ -50,7 +50,7 @@ async function run() {
   input.removeAttribute("aria-invalid");
   try {
     show(byId("what-if-result"), false);
-    drawResult(rule, limits, await whatIf(rule, limits));
+    drawResult(rule, await whatIf(rule, limits));
   } catch (refusal) {
     setText(error, refusal.message);
     error.hidden = false;
@@ -58,31 +58,41 @@ async function run() {
   }
 }
 
-function drawResult(rule, limits, answer) {
-  const { replay } = answer;
-  const [now, result] = [replay.detail, replay.limits[0]];
+function drawResult(rule, answer) {
   const region = byId("what-if-result");
-  chart?.destroy();
-  const plot = h("div", { class: "what-if-chart" });
-  region.replaceChildren(
-    h("p", { class: "answer" }, h("strong", {}, `${limits.join(", ")} would deny ${
-      percent(result.requests ? result.denied / result.requests : 0)}`),
-    ` of rule ${rule}: ${count(result.denied)} of ${plural(result.requests, "request")}, of ${
-      count(result.denied_keys)} of ${plural(result.keys, "key")}.`),
-    h("p", { class: "quiet" }, sampleText(answer)), plot, table(now));
+  const results = answer.replay.limits;
+  const choices = results.map((_, i) => h("input", {
+    type: "radio", name: "what-if-shown", checked: i === 0, change: () => drawLimit(answer, i),
+  }));
+  const lines = results.map((result, i) => h(results.length > 1 ? "label" : "p",
+    { class: "answer" }, results.length > 1 ? choices[i] : null,
+    h("span", {}, h("strong", {}, `${result.limit} would deny ${shareOf(result)}`),
+      `: ${count(result.denied)} of ${plural(result.requests, "request")}, of ${
+        count(result.denied_keys)} of ${plural(result.keys, "key")}.`)));
+  region.replaceChildren(...lines, h("p", { class: "quiet" }, sampleText(rule, answer)),
+    h("div", { id: "what-if-chart" }), h("div", { id: "what-if-keys" }));
   show(region, true);
-  chart = drawChart(plot, now.timeline);
+  drawLimit(answer, 0);
 }
 
-function sampleText({ from, to, sampled_keys, key_share }) {
-  const [start, end] = [Date.parse(from), Date.parse(to)];
+const shareOf = ({ denied, requests }) => percent(requests ? denied / requests : 0);
+
+// drawLimit draws what one of the limits would do.
+function drawLimit({ replay }, i) {
+  chart?.destroy();
+  chart = drawChart(byId("what-if-chart"), replay.detail.timeline, i);
+  byId("what-if-keys").replaceChildren(...table(replay.detail, i));
+}
+
+function sampleText(rule, { from, to, sampled_keys, key_share, requests, denied }) {
   const share = key_share >= 1 ? "all keys" : `1 of ${count(1 / key_share)} keys`;
-  return `From ${time(start)} to ${time(end)} (${span((end - start) / 1000)}), of this instance `
-    + `only: ${plural(sampled_keys, "key")}, which is ${share}.`;
+  return `Rule ${rule} as it was: ${count(denied)} of ${count(requests)}. From ${time(from)} to ${
+    time(to)} (${span((to - from) / 1000)}), ${plural(sampled_keys, "key")}, which is ${
+    share} of this instance.`;
 }
 
-function drawChart(host, { from, width_s, requests, denied }) {
-  const refused = requests.map((_, i) => denied[0]?.[i] ?? 0);
+function drawChart(host, { from, width_s, requests, denied }, limit) {
+  const refused = requests.map((_, i) => denied[limit]?.[i] ?? 0);
   return window.Charts.time(host, {
     label: "Requests under this limit over time",
     from: Date.parse(from) / 1000, step: width_s, height: 200, zoom: true, combine: "sum",
@@ -93,9 +103,9 @@ function drawChart(host, { from, width_s, requests, denied }) {
   });
 }
 
-function table({ keys, denied_keys_total }) {
-  const list = keys?.[0] ?? [];
-  if (list.length === 0) return h("p", { class: "quiet" }, "It would deny no key.");
+function table({ keys, denied_keys_total }, limit) {
+  const list = keys?.[limit] ?? [];
+  if (list.length === 0) return [h("p", { class: "quiet" }, "It would deny no key.")];
   const few = list.slice(0, 20);
   const rows = few.map((k) => h("tr", { role: "row" },
     h("td", { role: "cell" }, h("button", {
@@ -107,8 +117,9 @@ function table({ keys, denied_keys_total }) {
       time(Date.parse(k.last)))));
   const head = ["Key", "Requests", "Denied", "Last denial"].map((text, i) =>
     h("th", { scope: "col", role: "columnheader", class: i ? "number" : null }, text));
-  const rest = (denied_keys_total?.[0] ?? list.length) - few.length;
-  return h("div", { class: "scroll" }, h("table", { class: "plain", role: "table" },
-    h("thead", {}, h("tr", { role: "row" }, ...head)), h("tbody", {}, ...rows)),
-  rest > 0 ? h("p", { class: "quiet" }, `and ${plural(rest, "more key", "more keys")}`) : null);
+  const rest = (denied_keys_total?.[limit] ?? list.length) - few.length;
+  const all = h("table", { class: "plain", role: "table" },
+    h("thead", {}, h("tr", { role: "row" }, ...head)), h("tbody", {}, ...rows));
+  return [h("div", { class: "scroll" }, all),
+    ...(rest > 0 ? [h("p", { class: "quiet" }, `and ${plural(rest, "more key")}`)] : [])];
 }

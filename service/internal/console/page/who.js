@@ -1,7 +1,7 @@
 // Who: the keys denied most, a search, and what is known of one key.
 
 import { byId, disable, h, onAct, Order, Rows, setText, show } from "./dom.js";
-import { ago, brief, count, percent, rate, utc, visible } from "./format.js";
+import { ago, brief, count, cutOff, percent, rate, utc, visible } from "./format.js";
 import { Panel } from "./panel.js";
 import { standing } from "./standing.js";
 
@@ -34,8 +34,9 @@ export function start(theApp) {
 // completed lets a person paste an address as logs have it.
 function completed(text) {
   const key = text.trim();
-  const isAddress = /^\d{1,3}(\.\d{1,3}){3}$/.test(key) || /^[0-9a-f]*:[0-9a-f:]+(\/\d+)?$/i.test(key);
-  return isAddress ? `ip:${key}` : key;
+  const isV4 = /^\d{1,3}(\.\d{1,3}){3}$/.test(key);
+  const isV6 = /^[0-9a-f]*:[0-9a-f:]+(\/\d+)?$/i.test(key);
+  return isV4 || isV6 ? `ip:${key}` : key;
 }
 
 // look shows a key at the search.
@@ -103,7 +104,8 @@ function makeRow({ rule, key, kind }) {
     app.acting.open("ban", { rule, key }));
   ban.setAttribute("aria-label", `Ban ${brief(key)} in rule ${rule}…`);
   const details = h("div", { class: "key-panel", hidden: true });
-  const panel = new Panel(app, details, name);
+  const cut = cutOff(key);
+  const panel = new Panel(app, details, name, cut);
   name.addEventListener("click", () => {
     if (opened !== panel) opened?.close();
     opened = panel;
@@ -120,11 +122,13 @@ function makeRow({ rule, key, kind }) {
       show(would, item.would);
       setText(meta, `${app.rule === null ? `${rule} · ` : ""}${count(sum(item))} `
         + `${item.would ? "would be denied" : "denied"} · ${ago(item.last)}`);
+      const all = app.rule === null ? "all rules deny" : "the rule denies";
       meta.title = `${utc(item.last)}; denied in the last 5 to 10 minutes; `
-        + `${percent(item.share)} of what ${app.rule === null ? "all rules deny" : "the rule denies"}`;
+        + `${percent(item.share)} of what ${all}`;
+      bar.classList.toggle("would", item.would);
       bar.style.width = `${item.share * 100}%`;
       show(ban, !standing(app, state, rule, key));
-      disable(ban, app.cannotAct(kind));
+      disable(ban, app.cannotAct(kind) || cut);
       panel.draw();
     },
   };

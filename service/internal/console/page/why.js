@@ -34,9 +34,9 @@ export function draw() {
 }
 
 function drawLoaded({ hash, loaded_at, error }) {
-  const at = new Date(loaded_at).getTime();
+  const at = loaded_at ?? 0;
   setText(byId("loaded"), `Loaded ${ago(at)}, at ${time(at)}; version ${hash.slice(0, 8)}.`
-    + (error ? " The files have changed since, but have an error: what is in force is older." : ""));
+    + (error ? " The files have changed since, and have an error." : ""));
   byId("loaded").title = utc(at);
 }
 
@@ -63,8 +63,10 @@ function makeRow({ name }) {
 }
 
 function drawPlace(cell, { file, line }) {
-  const text = line ? `${file}:${line}` : file ?? "";
+  const base = (file ?? "").split("/").at(-1);
+  const text = line ? `${base}:${line}` : base;
   if (cell.textContent === text) return;
+  cell.title = file ?? "";
   cell.replaceChildren(line ? h("button", {
     type: "button", class: "link", click: () => goTo(file, line),
   }, text) : text);

@@ -61,8 +61,8 @@ export function effect(request, model, now = Date.now()) {
     case "raise": return raiseText(request, until) + ` ${all}`;
     case "lift": return "The override goes, and the limits of the file count for this key again. "
       + all;
-    case "reset": return "What this key has used of its limits is forgotten, so that it can send as "
-      + "much as a new key.";
+    case "reset": return "What this key has used of its limits is forgotten, so that it can send "
+      + "as much as a new key.";
     default: return modeText(request, rule, until) + ` ${all}`;
   }
 }
