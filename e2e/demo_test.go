@@ -26,17 +26,12 @@ func TestBurstUntilDenied(t *testing.T) {
 	p.click("#send-burst")
 	p.until("the rest is denied", number("left", "allowed")+" === 10 && "+number("left", "denied")+" === 5")
 	p.until("nothing is left", number("left", "remaining")+" === 0")
-	if allowed, denied := p.marks("left"); allowed != 10 || denied != 5 {
-		t.Errorf("%d marks of allowed, %d of denied; want 10 and 5", allowed, denied)
-	}
 	p.until("the header says so", `document.querySelector(`+quoted(part("left", "fields"))+`).textContent.match("Retry-After: (600|59[0-9])")`)
+	if got := p.text(part("left", "fields")); !strings.HasPrefix(got, `RateLimit: "left";r=0;t=`) || !strings.Contains(got, "\nX-RateLimit-Limit: 10\n") {
+		t.Errorf("the fields are %s", got)
+	}
+	p.until("the chart says so", `document.querySelector("#left canvas").ariaLabel === "The last 15 seconds of the left lane: 10 allowed, 5 denied"`)
 	p.until("it is told to those who hear", `document.querySelector("#summary").textContent.startsWith("Left: 10 allowed, 5 denied, 0 of 10 left.")`)
-}
-
-// marks counts the marks of a lane, by what they say and not by their colour.
-func (p *page) marks(lane string) (allowed, denied int) {
-	text := p.text(part(lane, "marks"))
-	return strings.Count(text, "✓"), strings.Count(text, "×")
 }
 
 // Requests that are sent during a reset count, however late the reset is answered.
@@ -134,7 +129,7 @@ func TestBadNumberIsOneClearError(t *testing.T) {
 	if got := value[string](p, `document.activeElement.id + " " + document.activeElement.getAttribute("aria-invalid")`); got != "right-capacity true" {
 		t.Errorf("the focus is on %s", got)
 	}
-	if got := p.text(part("right", "text")); got != "10/10s sliding-log" {
+	if got := p.text(part("right", "text")); got != "10/10s fixed-window" {
 		t.Errorf("the limit became %s", got)
 	}
 	p.setLimit("right", "sliding-log", "4", "", "10s", "4/10s sliding-log")
@@ -144,7 +139,7 @@ func TestBadNumberIsOneClearError(t *testing.T) {
 	}
 	p.enter("#burst", "1e9")
 	p.click("#send-burst")
-	p.until("traffic is checked, too", `document.querySelector("#traffic-error").textContent === 'the number of requests is "1e9"; want a whole number from 1 to 10,000'`)
+	p.until("traffic is checked, too", `document.querySelector("#traffic-error").textContent === 'Requests: enter a whole number from 1 to 10,000, not "1e9".'`)
 }
 
 // windowTimes is a store that records in which fixed windows requests were decided.
@@ -230,7 +225,7 @@ func TestKeyboardAlone(t *testing.T) {
 		}
 	}
 	for _, id := range []string{
-		"one", "burst", "send-burst", "rate", "slider", "stream", "edge", "reset", "shortcuts",
+		"one", "burst", "send-burst", "rate", "slider", "stream", "edge", "reset", "shortcuts", "copy-link", "tour-start",
 		"left-algorithm", "left-capacity", "left-refill", "left-period", "right-algorithm", "right-capacity", "right-period",
 	} {
 		if !seen[id] {
@@ -255,13 +250,13 @@ func TestKeyboardAlone(t *testing.T) {
 	p.until("R resets", number("left", "allowed")+" === 0")
 	press("2")
 	p.until("2 goes to the right limit", `document.activeElement.id === "right-algorithm"`)
-	press(kb.ArrowUp + kb.ArrowUp) // from sliding log over sliding window to fixed window
+	press(kb.ArrowDown + kb.ArrowDown) // from fixed window over sliding window to sliding log
 	press("\t")
 	press("12s")
 	p.until("keys are text in a field", number("left", "allowed")+` === 0 && document.activeElement.id === "right-capacity"`)
 	p.do(run(`document.activeElement.select()`))
 	press("12\r")
-	p.until("Enter applies", `document.querySelector(`+quoted(part("right", "text"))+`).textContent === "12/10s fixed-window"`)
+	p.until("Enter applies", `document.querySelector(`+quoted(part("right", "text"))+`).textContent === "12/10s sliding-log"`)
 	p.do(chromedp.Focus(chromedp.CSS("#shortcuts")))
 	press(" s")
 	p.do(run(`document.activeElement.blur()`))
@@ -280,6 +275,8 @@ func TestPhone(t *testing.T) {
 		}
 	}
 	wide("at first")
+	p.do(run(`document.querySelectorAll(".fold, #traffic").forEach((e) => { e.open = true; }); document.querySelector("#more").click()`))
+	wide("unfolded")
 	p.setLimit("left", "fixed-window", "123456789012", "", "1d", "123456789012/d fixed-window")
 	p.enter("#burst", "10000")
 	p.click("#send-burst")
@@ -319,7 +316,7 @@ func TestDark(t *testing.T) {
 				return got;
 			};
 			const rings = Math.min(...["card", "ground", "sunk", "denied-soft"].map((ground) => on("focus", ground)));
-			return [card, text("h2"), text(".quiet"), text(".sign.allowed"), text(".sign.denied"), text(".link"),
+			return [card, text("h2"), text(".quiet"), text(".sign.allowed"), text(".sign.denied"), text(".chip"),
 				on("allowed", "allowed-soft"), on("denied", "denied-soft"), rings * 1.5];
 		})()`)
 		if (got[0] < 0.2) != dark {
@@ -338,8 +335,9 @@ func TestLessMotion(t *testing.T) {
 	p := open(t, serve(t, headgate.NewMemory(0)), prefers("prefers-reduced-motion", "reduce"))
 	p.click("#one")
 	p.until("it is seen nevertheless", number("left", "allowed")+" === 1 && "+number("left", "remaining")+" === 9")
-	if got := value[string](p, `getComputedStyle(document.querySelector(`+quoted(part("left", "marks")+" li")+`)).animationName`); got != "none" {
-		t.Errorf("a mark moves: %s", got)
+	p.click("#tour-start")
+	if got := value[string](p, `getComputedStyle(document.querySelector("#tour")).animationName`); got != "none" {
+		t.Errorf("the tour moves: %s", got)
 	}
 }
 

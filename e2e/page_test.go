@@ -77,7 +77,7 @@ func open(t *testing.T, url string, before ...action) *page {
 func openAt(t *testing.T, url, path string, before ...action) *page {
 	t.Helper()
 	p := &page{t: t, tab: newTab(t)}
-	if err := chromedp.Listen(p.tab, p.listen(url)); err != nil {
+	if err := chromedp.Listen(p.tab, p.listen(origin(url))); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.verify)
@@ -86,6 +86,13 @@ func openAt(t *testing.T, url, path string, before ...action) *page {
 	p.do(chromedp.Navigate(url + path))
 	p.until("the page is ready", `document.documentElement.dataset.ready === "true"`)
 	return p
+}
+
+// origin returns the part of a URL before its path.
+func origin(url string) string {
+	scheme, rest, _ := strings.Cut(url, "://")
+	host, _, _ := strings.Cut(rest, "/")
+	return scheme + "://" + host
 }
 
 func (p *page) listen(url string) func(any) {

@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// pixels counts the pixels of a lane's timeline that have the colour of a custom
-// property: above the line and below it.
+// pixels counts the pixels of the requests in a lane's chart that have the colour of a
+// custom property: above the line in the middle and below it.
 const pixels = `window.pixels = (lane, name) => {
 	const canvas = document.querySelector("#" + lane + " canvas");
 	const probe = document.body.appendChild(document.createElement("p"));
@@ -26,10 +26,12 @@ const pixels = `window.pixels = (lane, name) => {
 	copy.drawImage(canvas, 0, 0);
 	const { data } = copy.getImageData(0, 0, width, height);
 	const found = [0, 0];
+	const ratio = devicePixelRatio, split = Math.round(height / ratio * .28);
+	const middle = Math.round((split + 12 + height / ratio) / 2) * ratio;
 	for (let i = 0; i < data.length; i += 4) {
 		const y = Math.floor(i / 4 / width);
-		if (Math.abs(y - height / 2) < 2 || data[i + 3] < 200) continue;
-		if (want.every((v, c) => Math.abs(v - data[i + c]) < 12)) found[y < height / 2 ? 0 : 1]++;
+		if (y < split * ratio + 8 || Math.abs(y - middle) < 2 || data[i + 3] < 200) continue;
+		if (want.every((v, c) => Math.abs(v - data[i + c]) < 12)) found[y < middle ? 0 : 1]++;
 	}
 	return found;
 }`
@@ -40,8 +42,12 @@ func TestTimeline(t *testing.T) {
 		p := open(t, serve(t, headgate.NewMemory(0)), prefers("prefers-color-scheme", scheme))
 		p.do(run(pixels))
 		p.setLimit("left", "fixed-window", "7", "", "10s", "7/10s fixed-window")
+		p.setLimit("right", "token-bucket", "10", "1", "1s", "1/s burst 10")
+		const colours = `["allowed", "denied"].map((c) => pixels("left", c) + "," + pixels("right", c)).join(" ")`
+		p.until("it is drawn", `pixels("left", "allowed")[0] > 0`)
+		empty := value[string](p, colours)
 		p.until(scheme+": the edges of windows are drawn, and on the left alone",
-			`pixels("left", "strong-line")[0] > 100 && pixels("left", "strong-line")[1] > 100 && pixels("right", "strong-line")[0] === 0`)
+			`pixels("left", "strong-line")[0] > 30 && pixels("left", "strong-line")[1] > 30 && pixels("right", "strong-line")[0] === 0`)
 		p.enter("#burst", "11")
 		p.click("#send-burst")
 		p.until(scheme+": what is allowed is above the line and what is denied below",
@@ -51,7 +57,7 @@ func TestTimeline(t *testing.T) {
 		p.until(scheme+": many are bars", `pixels("right", "denied")[1] > 20`)
 		p.click("#reset")
 		p.until(scheme+": nothing is left of them after a fresh start",
-			`pixels("left", "allowed")[0] + pixels("left", "denied")[1] + pixels("right", "allowed")[0] + pixels("right", "denied")[1] === 0`)
+			colours+` === `+quoted(empty))
 	}
 }
 
@@ -71,16 +77,31 @@ func TestLevelBetweenAnswers(t *testing.T) {
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
-	for name, texts := range map[string][2]string{
-		"edge":    {"10/5s fixed-window", "10/5s sliding-log"},
-		"refill":  {"10/2s burst 20 stepped", "10/2s burst 20"},
-		"sliding": {"100/10s sliding-window", "100/10s sliding-log"},
+	for _, c := range []struct {
+		name  string
+		texts [2]string
+	}{
+		{"fast", [2]string{"1/s burst 10", "10/10s fixed-window"}},
+		{"refill", [2]string{"10/2s burst 20 stepped", "10/2s burst 20"}},
+		{"edge", [2]string{"10/5s fixed-window", "10/5s sliding-log"}},
+		{"sliding", [2]string{"20/5s sliding-window", "20/5s sliding-log"}},
 	} {
+		name, texts := c.name, c.texts
 		p.click("[data-example=" + name + "]")
 		for i, lane := range []string{"left", "right"} {
 			p.until(name+" on the "+lane, `document.querySelector(`+quoted(part(lane, "text"))+`).textContent === `+quoted(texts[i]))
 		}
+		p.until(name+" sends requests by itself", number("left", "allowed")+" > 0 && "+number("right", "allowed")+" > 0")
+		if pressed := value[string](p, `[...document.querySelectorAll(".chip[aria-pressed=true]")].map((e) => e.dataset.example).join()`); pressed != name && name != "edge" {
+			t.Errorf("%s plays, and %q is lit", name, pressed)
+		}
 	}
+
+	// A second click stops the example, and it sends no more.
+	p.click("[data-example=refill]")
+	p.until("it streams", `document.querySelector("#stream").getAttribute("aria-pressed") === "true"`)
+	p.click("[data-example=refill]")
+	p.until("it is stopped", `document.querySelector("#stream").getAttribute("aria-pressed") === "false" && !document.querySelector(".chip[aria-pressed=true]")`)
 }
 
 func TestCopy(t *testing.T) {
@@ -91,7 +112,7 @@ func TestCopy(t *testing.T) {
 		p.click("#right [data-copy=" + what + "]")
 		p.until("it says so", `document.querySelector("#right [data-copy=`+what+`]").textContent === "Copied"`)
 	}
-	if got := value[string](p, `copied.join("; ")`); got != "headgate.SlidingLog(10, 10*time.Second); 10/10s sliding-log" {
+	if got := value[string](p, `copied.join("; ")`); got != "headgate.FixedWindow(10, 10*time.Second); 10/10s fixed-window" {
 		t.Errorf("copied: %s", got)
 	}
 }
@@ -100,12 +121,12 @@ func TestRateAndSlider(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	told := `document.querySelector("#slider").getAttribute("aria-valuetext")`
-	p.until("it is told at first", told+` === "10 a second"`)
+	p.until("it is told at first", told+` === "10 per second"`)
 	p.do(run(`{const s = document.querySelector("#slider"); s.value = 189; s.dispatchEvent(new Event("input", {bubbles: true}))}`))
-	p.until("the slider sets the rate", `document.querySelector("#rate").value === "1000" && `+told+` === "1,000 a second"`)
+	p.until("the slider sets the rate", `document.querySelector("#rate").value === "1000" && `+told+` === "1,000 per second"`)
 	p.enter("#rate", "100")
 	p.do(chromedp.KeyEvent("\t"))
-	p.until("the rate sets the slider", `document.querySelector("#slider").value === "99" && `+told+` === "100 a second"`)
+	p.until("the rate sets the slider", `document.querySelector("#slider").value === "99" && `+told+` === "100 per second"`)
 
 	// Each key on the slider sets another rate.
 	p.do(run(`document.querySelector("#slider").focus()`))
@@ -121,7 +142,7 @@ func TestRateAndSlider(t *testing.T) {
 	p.until("it is faster", number("right", "denied")+" > 3000")
 	p.enter("#rate", "20")
 	p.do(chromedp.KeyEvent("\r"))
-	p.until("Enter gives it another rate", told+` === "20 a second"`)
+	p.until("Enter gives it another rate", told+` === "20 per second"`)
 	if value[string](p, `document.querySelector("#stream").getAttribute("aria-pressed")`) != "true" {
 		t.Error("Enter in the rate stopped the stream")
 	}
@@ -130,7 +151,7 @@ func TestRateAndSlider(t *testing.T) {
 	// The error appears when the field loses the focus, which does not return to it.
 	p.enter("#rate", "fast")
 	p.do(chromedp.KeyEvent("\t"))
-	p.until("it is told", `document.querySelector("#traffic-error").textContent === 'the rate is "fast"; want a whole number from 1 to 10,000'`)
+	p.until("it is told", `document.querySelector("#traffic-error").textContent === 'Per second: enter a whole number from 1 to 10,000, not "fast".'`)
 	if got := value[string](p, `document.activeElement.id`); got != "slider" {
 		t.Errorf("the focus is on %s", got)
 	}

@@ -28,9 +28,10 @@ func newDemo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo [--port N] [--store URL]",
 		Short: "Serve a page that shows limits at work",
-		Long: `Serve a page on which two limits, side by side, decide the same requests. It prints the
-address to open, and runs until it is interrupted. The exit code is 0 then. The limits
-are kept in memory, or in the store that is given.`,
+		Long: `Serve a page on which two limits, side by side, decide the same requests. The page has
+examples that play by themselves, and a tour of the five algorithms. The command prints
+the address to open, and runs until it is interrupted. The exit code is 0 then. The
+limits are kept in memory, or in the store that is given.`,
 		Example: `  headgate demo
   headgate demo --port 0 --store redis://localhost:6379`,
 		Args: noArgs,
@@ -52,6 +53,10 @@ are kept in memory, or in the store that is given.`,
 	flags.StringVar(&f.redisHost, "redis-host", "",
 		"keep limits in the Redis on `HOST`, instead of --store")
 	flags.IntVar(&f.redisPort, "redis-port", 6379, "connect to `PORT` of --redis-host")
+	for _, name := range []string{"redis", "redis-host", "redis-port"} {
+		// For command lines from before --store, and from the demo in the Redis documentation.
+		_ = flags.MarkHidden(name)
+	}
 	return cmd
 }
 

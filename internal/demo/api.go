@@ -16,9 +16,6 @@ const (
 
 	// maxAhead is how long before its time a batch may be sent.
 	maxAhead = 5 * time.Second
-
-	// maxTurns bounds the list of outcomes. A longer one is too fine to see.
-	maxTurns = 400
 )
 
 // state is the data of the page. Times are in milliseconds.
@@ -40,9 +37,12 @@ type laneState struct {
 	Period    float64  `json:"period"`
 	Remaining int64    `json:"remaining"`
 	Reset     float64  `json:"reset"`
+	Allowed   int64    `json:"allowed"` // since the last reset
+	Denied    int64    `json:"denied"`
 	Most      int64    `json:"most"`  // granted in any period, since the limit or the reset
 	Bound     int64    `json:"bound"` // of that
 	Fields    []field  `json:"fields"`
+	Bins      []bin    `json:"bins"` // the last seconds
 }
 
 // batchAnswer is the result of a batch, and the state after it.
@@ -57,10 +57,6 @@ type batchAnswer struct {
 type laneBatch struct {
 	Allowed int `json:"allowed"`
 	Denied  int `json:"denied"`
-
-	// Turns are the lengths of the runs of equal outcomes, in order: first allowed, then
-	// denied, and so on. Empty if there are too many to see.
-	Turns []int `json:"turns"`
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
@@ -91,7 +87,9 @@ func (d *Demo) state(ctx context.Context) (state, error) {
 }
 
 // snapshot returns the time of the store and peeks at the limiters.
-func (d *Demo) snapshot(ctx context.Context, limiters ...*headgate.Limiter) (outcomes [2]outcome, err error) {
+func (d *Demo) snapshot(
+	ctx context.Context, limiters ...*headgate.Limiter,
+) (outcomes [2]outcome, err error) {
 	if err := d.clock.adjust(ctx); err != nil {
 		return outcomes, err
 	}
@@ -111,20 +109,25 @@ func (d *Demo) snapshot(ctx context.Context, limiters ...*headgate.Limiter) (out
 func (d *Demo) stateOf(outcomes [2]outcome) state {
 	s := state{Store: d.options.Store}
 	for i, l := range d.lanes {
-		s.Lanes[i] = l.state(outcomes[i].decision)
-		s.Lanes[i].At = epoch(d.clock.at(middle(outcomes[i].from, outcomes[i].to)))
+		o := outcomes[i]
+		s.Lanes[i] = l.state(o.decision, d.clock.at(middle(o.from, o.to)))
 	}
 	s.Now = epoch(d.clock.at(time.Now()))
 	return s
 }
 
-func (l *lane) state(peeked headgate.Decision) laneState {
+// state returns the state at a time of the store at which peeked was the decision.
+func (l *lane) state(peeked headgate.Decision, at time.Time) laneState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.trace.see(at, l.limit, peeked)
 	return laneState{
-		Name: l.name, Limit: l.limit.String(), Go: gocode.Limit(l.limit), Settings: settingsOf(l.limit),
-		Capacity: l.limit.Capacity(), Refill: l.limit.Refill(), Period: milliseconds(l.limit.Period()),
+		At: epoch(at), Name: l.name,
+		Limit: l.limit.String(), Go: gocode.Limit(l.limit), Settings: settingsOf(l.limit),
+		Capacity: l.limit.Capacity(), Refill: l.limit.Refill(),
+		Period:    milliseconds(l.limit.Period()),
 		Remaining: peeked.Remaining, Reset: milliseconds(peeked.ResetAfter),
+		Allowed: l.trace.allowed, Denied: l.trace.denied, Bins: l.trace.sorted(),
 		Most: l.most.found, Bound: l.most.bound, Fields: l.fields,
 	}
 }
@@ -140,7 +143,8 @@ func (d *Demo) postRequests(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if want.Requests < 1 || want.Requests > maxRequests {
-		fail(w, &headgate.InvalidError{Field: "requests", Value: strconv.Itoa(want.Requests), Want: "1 to " + strconv.Itoa(maxRequests)})
+		fail(w, &headgate.InvalidError{Field: "requests",
+			Value: strconv.Itoa(want.Requests), Want: "1 to " + strconv.Itoa(maxRequests)})
 		return
 	}
 	if err := d.await(r.Context(), want.At); err != nil {
@@ -170,7 +174,8 @@ func (d *Demo) await(ctx context.Context, at float64) error {
 		return nil
 	}
 	if rest > milliseconds(maxAhead) {
-		return &headgate.InvalidError{Field: "at", Value: strconv.FormatFloat(at, 'f', -1, 64), Want: "a time of at most " + maxAhead.String() + " ahead, in milliseconds since 1970"}
+		return &headgate.InvalidError{Field: "at", Value: strconv.FormatFloat(at, 'f', -1, 64),
+			Want: "a time of at most " + maxAhead.String() + " ahead, in milliseconds since 1970"}
 	}
 	select {
 	case <-time.After(time.Duration(rest * float64(time.Millisecond))):
@@ -202,25 +207,15 @@ func (d *Demo) batch(ctx context.Context, n int) (batchAnswer, error) {
 	return a, nil
 }
 
-// summed counts outcomes, and keeps their order if there are few enough.
+// summed counts outcomes.
 func summed(outcomes []outcome) laneBatch {
-	b := laneBatch{Turns: []int{0}}
-	allowing := true
+	b := laneBatch{}
 	for _, o := range outcomes {
-		allowed := o.decision.Allowed()
-		if allowed {
+		if o.decision.Allowed() {
 			b.Allowed++
 		}
-		if allowed != allowing && len(b.Turns) <= maxTurns {
-			b.Turns = append(b.Turns, 0)
-		}
-		allowing = allowed
-		b.Turns[len(b.Turns)-1]++
 	}
 	b.Denied = len(outcomes) - b.Allowed
-	if len(b.Turns) > maxTurns {
-		b.Turns = []int{}
-	}
 	return b
 }
 
@@ -240,48 +235,4 @@ func (d *Demo) postReset(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	d.answerState(ctx, w)
-}
-
-// postLimit changes the limit of a lane. It changes nothing if the limit is invalid or the store is
-// unavailable.
-func (d *Demo) postLimit(side int) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var s settings
-		if err := readJSON(r, &s, `{"algorithm": "token-bucket", "capacity": 10, "refill": 5, "period": "1s"}`); err != nil {
-			fail(w, err)
-			return
-		}
-		limit, err := s.limit()
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		ctx, stop := context.WithTimeout(r.Context(), patience)
-		defer stop()
-		changed, err := d.change(ctx, side, limit)
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		answer(w, changed)
-	}
-}
-
-// change peeks at limit, and only then sets it.
-func (d *Demo) change(ctx context.Context, side int, limit headgate.Limit) (state, error) {
-	l := d.lanes[side]
-	next, err := headgate.NewLimiter(d.clock.store, limit.Named(l.name))
-	if err != nil {
-		return state{}, err
-	}
-	limiters := [2]*headgate.Limiter{d.lanes[0].limiter, d.lanes[1].limiter}
-	limiters[side] = next
-	outcomes, err := d.snapshot(ctx, limiters[:]...)
-	if err != nil {
-		return state{}, err
-	}
-	if err := l.change(limit, configOf(limit)); err != nil {
-		return state{}, err
-	}
-	return d.stateOf(outcomes), nil
 }

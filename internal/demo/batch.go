@@ -28,7 +28,7 @@ func (d *Demo) decide(ctx context.Context, n int) (batch, error) {
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	seen := [2]*most{d.lanes[0].seen(), d.lanes[1].seen()}
+	begun := [2]results{d.lanes[0].results(), d.lanes[1].results()}
 	done := batch{make([]outcome, n), make([]outcome, n)}
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -44,7 +44,7 @@ func (d *Demo) decide(ctx context.Context, n int) (batch, error) {
 	workers.Wait()
 	for i, l := range d.lanes {
 		done[i] = slices.DeleteFunc(done[i], func(o outcome) bool { return o.to.IsZero() })
-		l.note(seen[i], done[i])
+		l.note(begun[i], done[i], d.clock.offset())
 	}
 	return done, context.Cause(ctx)
 }

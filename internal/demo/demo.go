@@ -6,7 +6,8 @@
 //	err = page.Serve(ctx, listener)
 //
 // The browser counts nothing itself. It sends batches of requests, and the server decides each
-// request separately, in both lanes, as it would decide the requests of clients.
+// request separately, in both lanes, as it would decide the requests of clients. GET /api/state has
+// all that the page shows: the limits, the counts and the last seconds.
 package demo
 
 import (
@@ -43,16 +44,18 @@ type Demo struct {
 	batches chan struct{} // one for each batch that is being decided
 }
 
-// The initial limits of the lanes. The left one is that of the demo in the Redis documentation.
+// The initial limits of the lanes. The left one has the numbers of the demo in the Redis
+// documentation; the right one allows as many requests in the long run.
 var (
-	firstLeft  = headgate.SteppedTokenBucket(1, time.Second).Burst(10)
-	firstRight = headgate.SlidingLog(10, 10*time.Second)
+	firstLeft  = headgate.PerSecond(1).Burst(10)
+	firstRight = headgate.FixedWindow(10, 10*time.Second)
 )
 
 // New makes a Demo whose limits are kept in store.
 func New(store headgate.Store, options Options) (*Demo, error) {
 	if options.Parallel < 0 {
-		return nil, &headgate.InvalidError{Field: "parallel", Value: strconv.Itoa(options.Parallel), Want: "0 for the default, or more"}
+		return nil, &headgate.InvalidError{Field: "parallel",
+			Value: strconv.Itoa(options.Parallel), Want: "0 for the default, or more"}
 	}
 	_, memory := store.(*headgate.Memory)
 	if options.Store == "" {
@@ -96,11 +99,13 @@ func (d *Demo) routes() http.Handler {
 	mux.Handle("/api/state", only(http.MethodGet, d.getState))
 	mux.Handle("/api/requests", only(http.MethodPost, d.postRequests))
 	mux.Handle("/api/reset", only(http.MethodPost, d.postReset))
+	mux.Handle("/api/limits", only(http.MethodPost, d.postLimits))
 	for side, l := range d.lanes {
 		mux.Handle("/api/limit/"+l.name, only(http.MethodPost, d.postLimit(side)))
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, "path "+strconv.Quote(r.URL.Path)+" does not exist; the page is at /")
+		refuse(w, http.StatusNotFound,
+			"path "+strconv.Quote(r.URL.Path)+" does not exist; the page is at /")
 	})
 	return mux
 }

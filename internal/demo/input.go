@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,16 +15,18 @@ import (
 
 // readJSON reads the body, which must be one JSON object like the example, into v.
 func readJSON(r *http.Request, v any, like string) error {
-	if err := wantType(r, "application/json"); err != nil {
+	if err := wantType(r, jsonType); err != nil {
 		return err
 	}
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(v); err != nil {
-		return &headgate.InvalidError{Field: "body", Value: "not understood (" + reason(err) + ")", Want: "JSON such as " + like}
+		return &headgate.InvalidError{Field: "body",
+			Value: "not understood (" + reason(err) + ")", Want: "JSON such as " + like}
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return &headgate.InvalidError{Field: "body", Value: "more than one value", Want: "JSON such as " + like}
+		return &headgate.InvalidError{Field: "body",
+			Value: "more than one value", Want: "JSON such as " + like}
 	}
 	return nil
 }
@@ -42,10 +45,12 @@ func reason(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ")
 }
 
-func wantType(r *http.Request, want string) error {
+// wantType returns an error unless the body is of one of the types.
+func wantType(r *http.Request, types ...string) error {
 	got := r.Header.Get("Content-Type")
-	if media, _, err := mime.ParseMediaType(got); err != nil || media != want {
-		return &headgate.InvalidError{Field: "Content-Type", Value: strconv.Quote(got), Want: want}
+	if media, _, err := mime.ParseMediaType(got); err != nil || !slices.Contains(types, media) {
+		return &headgate.InvalidError{Field: "Content-Type", Value: strconv.Quote(got),
+			Want: strings.Join(types, " or ")}
 	}
 	return nil
 }

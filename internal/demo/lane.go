@@ -23,7 +23,10 @@ type lane struct {
 	limit  headgate.Limit // without its name
 	config config         // the limit in the terms of the documentation's demo
 	most   *most
+	trace  *trace
 	fields []field // that the last decision would have sent
+
+	configuring sync.Mutex // held by POST /config, which reads the limit and then changes it
 }
 
 func newLane(store headgate.Store, name string, limit headgate.Limit) (*lane, error) {
@@ -31,7 +34,8 @@ func newLane(store headgate.Store, name string, limit headgate.Limit) (*lane, er
 	if err != nil {
 		return nil, err
 	}
-	return &lane{name: name, limiter: limiter, limit: limit, config: configOf(limit), most: newMost(limit)}, nil
+	return &lane{name: name, limiter: limiter, limit: limit, config: configOf(limit),
+		most: newMost(limit), trace: newTrace()}, nil
 }
 
 // change replaces the limit. The name stays, so the key keeps what it has consumed unless the
@@ -39,11 +43,6 @@ func newLane(store headgate.Store, name string, limit headgate.Limit) (*lane, er
 func (l *lane) change(limit headgate.Limit, c config) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.put(limit, c)
-}
-
-// put is change for callers that hold the lock.
-func (l *lane) put(limit headgate.Limit, c config) error {
 	if err := l.limiter.SetLimits(limit.Named(l.name)); err != nil {
 		return err
 	}
@@ -56,10 +55,15 @@ func (l *lane) reset(ctx context.Context) error {
 	if err := l.limiter.Reset(ctx, key); err != nil {
 		return err
 	}
+	l.clear()
+	return nil
+}
+
+// clear forgets the results.
+func (l *lane) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.most, l.fields = newMost(l.limit), nil
-	return nil
+	l.most, l.trace, l.fields = newMost(l.limit), newTrace(), nil
 }
 
 // outcome is a decision, and the time during which it was made.
@@ -82,20 +86,30 @@ func peek(ctx context.Context, limiter *headgate.Limiter) (outcome, error) {
 	return outcome{from, time.Now(), d}, err
 }
 
-// note records the outcomes of a batch that began when seen was the lane's.
-func (l *lane) note(seen *most, outcomes []outcome) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if seen != l.most || len(outcomes) == 0 {
-		return // the limit has changed since, so the outcomes are not those of the new one
-	}
-	seen.add(outcomes)
-	last := slices.MaxFunc(outcomes, func(a, b outcome) int { return a.to.Compare(b.to) })
-	l.fields = headerFields(last.to, last.decision)
+// results are what a batch adds its outcomes to: those of the lane when the batch began.
+type results struct {
+	most  *most
+	trace *trace
 }
 
-func (l *lane) seen() *most {
+func (l *lane) results() results {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.most
+	return results{l.most, l.trace}
+}
+
+// note records the outcomes of a batch. A reset since its beginning has dropped its counts, and a
+// change of the limit has dropped what only counts for the limit before.
+func (l *lane) note(begun results, outcomes []outcome, ahead time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if begun.trace == l.trace {
+		l.trace.add(outcomes, ahead)
+	}
+	if begun.most != l.most || len(outcomes) == 0 {
+		return
+	}
+	l.most.add(outcomes)
+	last := slices.MaxFunc(outcomes, func(a, b outcome) int { return a.to.Compare(b.to) })
+	l.fields = headerFields(last.to, last.decision)
 }

@@ -16,6 +16,10 @@ type field struct {
 	Value string `json:"value"`
 }
 
+// spelled returns the name of a field as its standard writes it. Package net/http keeps names in
+// another case, which means the same.
+func spelled(name string) string { return strings.ReplaceAll(name, "Ratelimit", "RateLimit") }
+
 // headerFields returns the header fields of the response to a request that d decided at now,
 // sorted by name.
 func headerFields(now time.Time, d headgate.Decision) []field {
@@ -24,7 +28,7 @@ func headerFields(now time.Time, d headgate.Decision) []field {
 	fields := []field{}
 	for name, values := range h {
 		for _, value := range values {
-			fields = append(fields, field{name, value})
+			fields = append(fields, field{spelled(name), value})
 		}
 	}
 	slices.SortFunc(fields, func(a, b field) int { return strings.Compare(a.Name, b.Name) })

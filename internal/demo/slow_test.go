@@ -28,7 +28,7 @@ func TestLimitOnStoreThatStandsStill(t *testing.T) {
 func TestLevelOfNewLimit(t *testing.T) {
 	d := newDemo(t, headgate.NewMemory(0))
 	read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":4}`))
-	got := read[state](t, ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"stepped","capacity":100,"refill":1,"period":"1h"}`)).Lanes[0]
+	got := read[state](t, ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"token-bucket","capacity":100,"refill":1,"period":"1h"}`)).Lanes[0]
 	if got.Capacity != 100 || got.Remaining != 60 {
 		t.Errorf("%d of %d are left, want 60 of 100", got.Remaining, got.Capacity)
 	}

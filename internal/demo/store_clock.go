@@ -33,12 +33,15 @@ const stale = 5 * time.Second
 // dayLimit is a limit whose ResetAfter is the time to the end of the store's day.
 var dayLimit = headgate.FixedWindow(1<<40, day).Named("clock")
 
-// at returns the time of the store when ours was t.
-func (c *storeClock) at(t time.Time) time.Time {
+// offset returns how far the clock of the store is ahead of ours.
+func (c *storeClock) offset() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return t.Add(c.ahead)
+	return c.ahead
 }
+
+// at returns the time of the store when ours was t.
+func (c *storeClock) at(t time.Time) time.Time { return t.Add(c.offset()) }
 
 // adjust requests the time of the store, unless it is known from a moment ago. During the request,
 // other callers use the answer before it, and wait only if there is none.

@@ -16,11 +16,14 @@ async function ask(path, options) {
 }
 
 function post(path, body) {
-  return ask(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  const headers = { "Content-Type": "application/json" };
+  return ask(path, { method: "POST", headers, body: JSON.stringify(body) });
 }
 
 export const getState = () => ask("/api/state");
 export const reset = () => post("/api/reset", {});
+// setLimits sets both limits, given as text, and resets both lanes.
+export const setLimits = (left, right) => post("/api/limits", { left, right });
 export const setLimit = (lane, settings) => post(`/api/limit/${lane}`, settings);
 // at is a time of the store, in milliseconds since 1970: the server waits for it.
 export const send = (requests, at = 0) => post("/api/requests", { requests, at });

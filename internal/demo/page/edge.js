@@ -1,17 +1,21 @@
 // One burst just before the edge of a fixed window, and one just after it.
 
 import { seconds } from "./level.js";
-import { pause } from "./stream.js";
+import { pause } from "./pause.js";
 
 const ahead = 1000; // the server waits for the last second, more exactly than a browser does
 
-// plan finds the lane whose window it is, or tells why there is none.
+// plan finds the lane whose window it is, or throws why there is none.
 export function plan(lanes) {
   const lane = lanes.find((l) => l.edges() > 0);
-  if (!lane) throw new Error("no lane has a fixed window; choose that algorithm in a lane, or try a window's edge below");
+  if (!lane) {
+    const how = "Choose that algorithm in a lane, or play the example.";
+    throw new Error(`No lane has a fixed window. ${how}`);
+  }
   const period = lane.edges();
   if (period < 1000 || period > 60_000) {
-    throw new Error(`the ${lane.name} window is ${seconds(period)}; bursts can be sent across the edge of one from 1s to 1m`);
+    const lasts = `The ${lane.name} window lasts ${seconds(period)}.`;
+    throw new Error(`${lasts} Bursts across an edge need one of 1s to 1m.`);
   }
   const burst = Math.min(lane.state.capacity, 10_000);
   // Far enough from the edge to be seen apart, and to be decided on time.
@@ -19,14 +23,14 @@ export function plan(lanes) {
   return { period, burst, before: Math.min(apart + burst / 5, period / 2), after: apart };
 }
 
-// run sends both bursts. now() is the time of the store; tell says how far it is.
-export async function run({ period, burst, before, after }, now, send, tell) {
+// run sends both bursts. now() is the time of the store; tell shows the progress.
+export async function run({ period, burst, before, after }, { now, send, tell, signal }) {
   const edge = Math.ceil((now() + before + 100) / period) * period;
   for (let rest = edge - before - now(); rest > ahead; rest = edge - before - now()) {
-    tell(`the edge is in ${seconds(rest + before)}`);
-    await pause(Math.min(100, rest - ahead));
+    tell(`The edge of the window is in ${seconds(rest + before)}`);
+    await pause(Math.min(100, rest - ahead), signal);
   }
-  tell("bursting across the edge");
+  tell("One burst before the edge, one after it");
   await send(burst, edge - before);
   await send(burst, edge + after);
 }

@@ -1,143 +1,83 @@
-// One lane of the page: its level, its marks, its timeline, and the form of its limit.
+// One lane of the page: its level, its chart, its counts, and the form of its limit.
 
-import { History } from "./history.js";
-import { levelAt, nextText, thousands } from "./level.js";
-import { Timeline } from "./timeline.js";
-
-const inputs = ["algorithm", "capacity", "refill", "period"];
-const mostMarks = 40;
+import { Chart, span } from "./chart.js";
+import { copyFrom } from "./copy.js";
+import { LaneForm } from "./lane_form.js";
+import { boundText, levelAt, nextText, thousands } from "./level.js";
 
 export const algorithmNames = {
-  "token-bucket": "token bucket",
-  stepped: "stepped token bucket",
-  "fixed-window": "fixed window",
-  "sliding-window": "sliding window",
-  "sliding-log": "sliding log",
+  "token-bucket": "Token bucket",
+  stepped: "Stepped bucket",
+  "fixed-window": "Fixed window",
+  "sliding-window": "Sliding window",
+  "sliding-log": "Sliding log",
 };
 
 export class Lane {
-  history = new History();
-  allowed = 0;
-  denied = 0;
   state;
   #part = {};
-  #timeline;
+  #chart;
+  #form;
 
   // apply(name, settings) asks for another limit; it throws what is wrong with it.
   constructor(name, apply) {
     this.name = name;
     this.title = name === "left" ? "Left" : "Right";
-    const root = document.getElementById("lane").content.cloneNode(true).firstElementChild;
-    for (const element of root.querySelectorAll("[data-part]")) this.#part[element.dataset.part] = element;
-    this.#label(root);
-    document.getElementById("lanes").append(root);
-    this.#timeline = new Timeline(this.#part.timeline);
-    this.#wire(root, apply);
+    const template = document.getElementById("lane");
+    this.root = template.content.cloneNode(true).firstElementChild;
+    for (const element of this.root.querySelectorAll("[data-part]")) {
+      this.#part[element.dataset.part] = element;
+    }
+    this.#label();
+    document.getElementById("lanes").append(this.root);
+    this.#chart = new Chart(this.#part.timeline);
+    this.#form = new LaneForm(name, this.#part, (settings) => apply(name, settings));
   }
 
-  #label(root) {
-    root.id = this.name;
+  #label() {
+    this.root.id = this.name;
+    this.#part.side.textContent = this.title;
     this.#part.title.id = `${this.name}-title`;
-    root.setAttribute("aria-labelledby", this.#part.title.id);
-    for (const label of root.querySelectorAll("label[data-for]")) {
+    this.root.setAttribute("aria-labelledby", this.#part.title.id);
+    for (const label of this.root.querySelectorAll("label[data-for]")) {
       const input = this.#part[label.dataset.for];
       input.id = label.htmlFor = `${this.name}-${label.dataset.for}`;
     }
-    this.#part.error.id = `${this.name}-error`;
-    for (const name of inputs) this.#part[name].setAttribute("aria-describedby", this.#part.error.id);
-    for (const button of root.querySelectorAll("[data-copy]")) {
+    for (const button of this.root.querySelectorAll("[data-copy]")) {
       const what = button.dataset.copy === "go" ? "Go code" : "text form";
       button.setAttribute("aria-label", `Copy the ${what} of the ${this.name} limit`);
-      button.addEventListener("click", () => copy(this.#part[button.dataset.copy], button));
+      button.addEventListener("click", () => copyFrom(this.#part[button.dataset.copy], button));
     }
-    this.#part.apply.setAttribute("aria-label", `Apply the ${this.name} limit`);
     this.#part.bar.setAttribute("aria-label", `Remaining in the ${this.name} lane`);
   }
 
-  #wire(root, apply) {
-    const { form } = this.#part;
-    form.addEventListener("input", () => {
-      this.#showFields();
-      this.#markChanged();
-    });
-    form.addEventListener("submit", async (event) => {
-      event.preventDefault();
-      try {
-        await apply(this.name, this.settings());
-        this.complain();
-        this.fill();
-      } catch (error) {
-        this.complain(error.message);
-      }
-    });
-  }
-
   focus() {
-    this.#part.algorithm.focus();
+    this.#form.focus();
   }
 
-  get isBucket() {
-    return this.state.refill > 0;
-  }
-
-  // settings is what the form says.
-  settings() {
-    const settings = Object.fromEntries(inputs.map((name) => [name, this.#part[name].value]));
-    if (!isBucket(settings.algorithm)) delete settings.refill;
-    return settings;
-  }
-
-  // fill puts the limit as it is into the form.
-  fill() {
-    for (const name of inputs) {
-      this.#part[name].value = this.state.settings[name] ?? (name === "refill" ? this.state.settings.capacity : "");
-    }
-    this.#showFields();
-    this.#markChanged();
-  }
-
-  // complain shows what is wrong with the form, beside the field that it names.
-  complain(message) {
-    this.#part.error.hidden = !message;
-    this.#part.error.textContent = message ?? "";
-    const words = { capacity: /^(capacity|count) /, refill: /^refill /, period: /^(period|window) / };
-    let first;
-    for (const [name, named] of Object.entries(words)) {
-      const wrong = Boolean(message) && named.test(message);
-      this.#part[name].setAttribute("aria-invalid", String(wrong));
-      if (wrong) first ??= this.#part[name];
-    }
-    first?.focus();
-  }
-
-  #showFields() {
-    const bucket = isBucket(this.#part.algorithm.value);
-    this.#part["refill-field"].hidden = !bucket;
-    this.#part["capacity-label"].textContent = bucket ? "Capacity" : "Count";
-    this.#part["period-label"].textContent = bucket ? "Each" : "Window";
-  }
-
-  #markChanged() {
-    const now = JSON.stringify(this.settings());
-    const { algorithm, capacity, refill, period } = this.state?.settings ?? {};
-    this.#part.form.classList.toggle("changed", now !== JSON.stringify({ algorithm, capacity, refill, period }));
+  // restore shows the limit that is in force in the form, and no error.
+  restore() {
+    this.#form.complain();
+    this.#form.fill();
   }
 
   // update takes the truth from the server.
   update(state) {
-    const untouched = !this.state || !this.#part.form.classList.contains("changed");
     const changed = this.state?.limit !== state.limit;
     this.state = state;
-    if (changed) this.#showLimit();
-    if (changed && untouched) this.fill();
-    else if (changed) this.#markChanged();
-    this.#showMost();
-    set(this.#part.fields, state.fields?.map((f) => `${f.name}: ${f.value}`).join("\n") || "no request yet");
+    if (changed) {
+      this.#showLimit();
+      this.#form.update(state);
+    }
+    this.#showCounts();
+    const fields = state.fields?.map((f) => `${f.name}: ${f.value}`).join("\n") ?? "";
+    set(this.#part.fields, fields);
+    this.#part["fields-box"].hidden = !fields;
   }
 
   #showLimit() {
     const { limit, go, settings, capacity } = this.state;
-    set(this.#part.title, `${this.title}: ${algorithmNames[settings.algorithm]}`);
+    set(this.#part.name, algorithmNames[settings.algorithm]);
     set(this.#part.text, limit);
     set(this.#part.plain, limit);
     set(this.#part.go, go);
@@ -148,50 +88,62 @@ export class Lane {
     this.#part.bar.style.setProperty("--cells", capacity);
   }
 
-  #showMost() {
-    const { most, bound, settings } = this.state;
+  #showCounts() {
+    const { allowed, denied, most, bound, settings } = this.state;
     const over = most > bound;
+    set(this.#part.allowed, thousands(allowed));
+    set(this.#part.denied, thousands(denied));
     set(this.#part["most-label"], `Most in any ${settings.period}`);
-    set(this.#part.most, `${thousands(most)} of ${thousands(bound)}`);
+    set(this.#part.most, most > 0 ? `${thousands(most)} of ${thousands(bound)}` : "–");
+    set(this.#part["most-note"], boundText(this.state));
     this.#part["most-box"].classList.toggle("exceeded", over);
     this.#part.over.hidden = !over;
     set(this.#part.over, over ? `${(most / bound).toFixed(1)} times` : "");
   }
 
-  // record adds what came of a batch.
-  record(at, batch) {
-    this.allowed += batch.allowed;
-    this.denied += batch.denied;
-    this.history.add(at, batch.allowed, batch.denied);
-    set(this.#part.allowed, thousands(this.allowed));
-    set(this.#part.denied, thousands(this.denied));
-    const marks = batch.allowed + batch.denied <= mostMarks ? single(batch) : [sum(batch)];
-    this.#part.marks.append(...marks);
-    while (this.#part.marks.children.length > mostMarks) this.#part.marks.firstElementChild.remove();
+  // bins are those in view, of the fifteen seconds before end.
+  bins(end) {
+    return this.state.bins.filter((b) => b.start > end - span - 200 && b.start <= end);
   }
 
-  clear() {
-    this.allowed = this.denied = 0;
-    this.history.clear();
-    set(this.#part.allowed, "0");
-    set(this.#part.denied, "0");
-    this.#part.marks.replaceChildren();
+  // active is whether the picture changes while nothing is sent.
+  active(now) {
+    const last = this.state.bins.findLast((b) => b.allowed + b.denied > 0);
+    const rest = this.state.at + this.state.reset - now;
+    return this.#chart.busy || last?.start > now - span - 500 || (rest > 0 && rest < 60_000);
   }
 
-  // draw shows the lane as it is at now, by the clock of the store, and the minute
+  // draw shows the lane as it is at now, by the clock of the store, and what was
   // before end.
-  draw(now, end, bins, top) {
+  draw({ now, end, top, wanted, moving }) {
     const elapsed = Math.max(0, now - this.state.at);
     const level = levelAt(this.state, elapsed);
+    const { capacity, refill, period, settings } = this.state;
     const whole = Math.floor(level + 1e-9);
     set(this.#part.remaining, thousands(whole));
     set(this.#part.next, nextText(this.state, elapsed));
-    this.#part.fill.style.width = `${(100 * level) / this.state.capacity}%`;
+    this.#part.fill.style.width = `${(100 * level) / capacity}%`;
     this.#part.bar.setAttribute("aria-valuenow", whole);
-    set(this.#part.scale, `up to ${thousands(top)} each ¼ s`);
-    this.#timeline.draw(bins, end, top, this.edges());
-    const label = `The last minute of the ${this.name} lane`;
+    this.#chart.draw({
+      bins: this.bins(end), end, top, wanted, moving, capacity, edges: this.edges(),
+      points: this.#points(Math.min(now, end), level / capacity),
+      inflow: settings.algorithm === "token-bucket" ? refill / period / capacity : 0,
+    });
+    const label = `The last 15 seconds of the ${this.name} lane: ` +
+      `${this.#part.allowed.textContent} allowed, ${this.#part.denied.textContent} denied`;
     if (this.#part.timeline.ariaLabel !== label) this.#part.timeline.ariaLabel = label;
+  }
+
+  // points are the levels that were seen, and the present one. Before the first, the
+  // level is taken to have been what it was just before the requests that came with it.
+  #points(now, level) {
+    const seen = this.state.bins.filter((b) => b.at > 0 && b.at < now);
+    const first = seen[0] ?? { start: now, at: now, allowed: 0, level };
+    const before = Math.min(1, first.level + first.allowed / this.state.capacity);
+    return [
+      { at: now - 2 * span, level: before }, { at: first.start, level: before, held: true },
+      ...seen, { at: now, level },
+    ];
   }
 
   // edges is the period of the fixed windows, or 0.
@@ -201,49 +153,13 @@ export class Lane {
 
   // sentence says the lane for those who hear the page.
   sentence() {
-    return `${this.title}: ${thousands(this.allowed)} allowed, ${thousands(this.denied)} denied, ` +
-      `${this.#part.remaining.textContent} of ${thousands(this.state.capacity)} left.`;
+    const { allowed, denied, capacity } = this.state;
+    return `${this.title}: ${thousands(allowed)} allowed, ${thousands(denied)} denied, ` +
+      `${this.#part.remaining.textContent} of ${thousands(capacity)} left.`;
   }
-}
-
-function isBucket(algorithm) {
-  return algorithm === "token-bucket" || algorithm === "stepped";
 }
 
 // set changes a text only if it changes, which spares the browser a layout.
 function set(element, text) {
   if (element.textContent !== text) element.textContent = text;
-}
-
-function single(batch) {
-  return batch.turns.flatMap((n, i) => Array.from({ length: n }, () => mark(i % 2 === 0)));
-}
-
-function mark(allowed) {
-  const item = document.createElement("li");
-  item.className = allowed ? "allowed" : "denied";
-  item.textContent = allowed ? "✓" : "×";
-  return item;
-}
-
-function sum(batch) {
-  const item = document.createElement("li");
-  item.className = "sum";
-  const allowed = document.createElement("b");
-  allowed.textContent = `✓ ${thousands(batch.allowed)} `;
-  const denied = document.createElement("i");
-  denied.textContent = `× ${thousands(batch.denied)}`;
-  item.append(allowed, denied);
-  return item;
-}
-
-async function copy(source, button) {
-  try {
-    await navigator.clipboard.writeText(source.textContent);
-    button.textContent = "Copied";
-  } catch { // not allowed, as on a page that is not local: select it for the person
-    getSelection().selectAllChildren(source);
-    button.textContent = "Selected";
-  }
-  setTimeout(() => (button.textContent = "Copy"), 1500);
 }

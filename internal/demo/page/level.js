@@ -1,6 +1,6 @@
 // What a limit holds at this moment, from what the server said a moment ago. It is
 // exact for buckets and fixed windows; the others change in ways that only the
-// store knows, and stand still until it is asked again.
+// store knows, and keep their level until the next answer.
 
 export function levelAt(lane, elapsed) {
   const { capacity, refill, period, remaining } = lane;
@@ -18,7 +18,7 @@ export function levelAt(lane, elapsed) {
   }
 }
 
-// nextText says what will happen, and when.
+// nextText says what happens next, and when.
 export function nextText(lane, elapsed) {
   const rest = lane.reset - elapsed;
   switch (lane.settings.algorithm) {
@@ -26,13 +26,21 @@ export function nextText(lane, elapsed) {
       return rest > 0 ? `full in ${seconds(rest)}` : "full";
     case "stepped": {
       const step = rest - Math.floor(rest / lane.period) * lane.period;
-      return rest > 0 ? `next ${thousands(lane.refill)} in ${seconds(step || lane.period)}` : "full";
+      if (rest <= 0) return "full";
+      return `next ${thousands(lane.refill)} in ${seconds(step || lane.period)}`;
     }
     case "fixed-window":
-      return rest > 0 ? `new window in ${seconds(rest)}` : "nothing taken";
+      return rest > 0 ? `new window in ${seconds(rest)}` : "nothing used";
     default:
-      return rest > 0 ? `all free in ${seconds(rest)}` : "nothing taken";
+      return rest > 0 ? `unused again in ${seconds(rest)}` : "nothing used";
   }
+}
+
+// boundText explains the most that the limit allows in one period.
+export function boundText({ capacity, refill, settings }) {
+  if (!refill) return `the limit is ${thousands(capacity)} in ${settings.period}`;
+  const [held, arriving] = [thousands(capacity), thousands(refill)];
+  return `${held} at once, then ${arriving} in ${settings.period}`;
 }
 
 export function seconds(ms) {

@@ -1,309 +1,240 @@
-// Puts the page together: what is sent, when the server is asked for the truth, and
-// when it is drawn.
+// Puts the page together: who sends what, and when it is drawn.
 
-import { rateAt, stepOf, steps } from "./rate.js";
-import * as api from "./api.js";
-import * as edge from "./edge.js";
-import { scaleOf } from "./timeline.js";
-import { span } from "./history.js";
+import { copyText } from "./copy.js";
+import { examples } from "./examples.js";
 import { Lane } from "./lane.js";
-import { pause, Stream } from "./stream.js";
+import { linkOf, read } from "./link.js";
+import { Player } from "./player.js";
+import { scaleOf } from "./scale.js";
+import { Session } from "./session.js";
 import { Summary } from "./summary.js";
-import { thousands } from "./level.js";
+import { Tour } from "./tour.js";
+import { alertIn, complain, Traffic } from "./traffic.js";
 
 const $ = (id) => document.getElementById(id);
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
-const lanes = [new Lane("left", apply), new Lane("right", apply)];
+const wide = matchMedia("(min-width: 60rem)");
+
+const chips = document.querySelectorAll("[data-example]");
+const lanes = ["left", "right"].map((name) => new Lane(name, apply));
+const session = new Session(show, (message) => alertIn($("lost"), message));
 const summary = new Summary($("summary"));
-const stream = new Stream(sendNow);
-
-const examples = {
-  edge: [
-    { algorithm: "fixed-window", capacity: "10", period: "5s" },
-    { algorithm: "sliding-log", capacity: "10", period: "5s" },
-  ],
-  refill: [
-    { algorithm: "stepped", capacity: "20", refill: "10", period: "2s" },
-    { algorithm: "token-bucket", capacity: "20", refill: "10", period: "2s" },
-  ],
-  sliding: [
-    { algorithm: "sliding-window", capacity: "100", period: "10s" },
-    { algorithm: "sliding-log", capacity: "100", period: "10s" },
-  ],
-};
-
-// The clock of the store is this far ahead of performance.now(), and not less: the
-// answer that came fastest tells best. Clocks drift, so old ones count for less.
-let ahead = -Infinity;
-let newest = 0;
-let asked = 0;
-const now = () => performance.now() + ahead;
-
-function setClock(told) {
-  const sample = told - performance.now();
-  ahead = sample < ahead - 5000 ? sample : Math.max(sample, ahead - 1);
-}
-
-// take shows a state of the server, unless a newer one is shown already.
-function take(state) {
-  asked = performance.now();
-  sayLost(); // it answers
-  setClock(state.now);
-  if (state.now < newest && state.now > newest - 5000) return; // unless a clock was set back
-  newest = state.now;
-  $("store").textContent = state.store;
-  state.lanes.forEach((s, i) => lanes[i].update(s));
-}
-
-async function sendNow(n, at) {
-  await beginning.catch(() => {}); // whoever asked for it says why not
-  const before = generation;
-  const batch = await api.send(n, at);
-  if (batch.state) take(batch.state);
-  if (generation !== before) return; // it was sent before all began anew
-  batch.lanes.forEach((b, i) => lanes[i].record(batch.at, b));
-  decided.push([performance.now(), n]);
+const traffic = new Traffic(session, lanes, () => {
   dirty = true;
   summary.tell(() => lanes.map((l) => l.sentence()).join(" "));
-  if (batch.cut) throw new Error(`the store was too slow: ${decidedOf(batch, n)}`);
+});
+const player = new Player(traffic.controls());
+const fail = (error) => complain(error.message);
+const tour = new Tour({ begin, play, stop, limits, reveal, fail });
+
+function show(state, own) {
+  const before = limits();
+  $("store").textContent = state.store;
+  state.lanes.forEach((s, i) => lanes[i].update(s));
+  dirty = true;
+  const changed = lanes.filter((l, i) => l.state.limit !== before[i]);
+  if (own || changed.length === 0) return;
+  const [{ name, state: { limit } }] = changed;
+  const one = `The ${name} limit was changed elsewhere to ${limit}`;
+  traffic.tell(changed.length === 1 ? one : "Both limits were changed elsewhere", 6000);
 }
 
-function decidedOf(batch, n) {
-  const each = batch.lanes.map((b) => `${thousands(b.allowed + b.denied)}`);
-  const decided = each[0] === each[1] ? each[0] : each.join(" on the left and ") + " on the right";
-  return `of ${thousands(n)} requests ${decided} were decided, and the rest is not counted`;
+function limits() {
+  return lanes.map((l) => l.state?.limit);
 }
 
 async function apply(name, settings) {
-  take(await api.setLimit(name, settings));
-  dirty = true;
-  summary.tell(() => `The ${name} limit is now ${lanes[name === "left" ? 0 : 1].state.limit}.`);
+  await session.setLimit(name, settings);
+  const lane = lanes[name === "left" ? 0 : 1];
+  summary.tell(() => `The ${name} limit is now ${lane.state.limit}.`);
 }
 
-// A batch counts only if nothing has begun anew since it was sent.
-let generation = 0;
-// What is sent while all begins anew waits for that, so that nobody need know which
-// of the two the server met first.
-let beginning = Promise.resolve();
-
-async function afresh() {
-  beginning = api.reset();
-  take(await beginning);
-  generation++;
-  lanes.forEach((l) => l.clear());
-  dirty = true;
+// begin sets both limits, and resets both lanes.
+async function begin(left, right) {
+  await session.begin(left, right);
+  lanes.forEach((l) => l.restore());
 }
 
-// alertIn shows a message in an element that speaks up whenever it is written, and
-// so is written only when it says something else.
-function alertIn(element, message = "") {
-  if (element.textContent !== message) element.textContent = message;
-  element.hidden = !message;
+function stop() {
+  player.stop();
+  traffic.stop();
+  for (const chip of chips) chip.setAttribute("aria-pressed", "false");
 }
 
-// complain shows what went wrong with the traffic, or nothing; sayLost, that the
-// server or its store cannot be reached.
-const complain = (message) => alertIn($("traffic-error"), message);
-const sayLost = (message) => alertIn($("lost"), message);
+function play(script, tell) {
+  complain();
+  return player.play(script, tell);
+}
 
-// attempt does something that a person asked for, and shows what went wrong.
-async function attempt(action) {
+// An example runs by itself. A second click stops it.
+async function playExample(chip) {
+  const running = chip.getAttribute("aria-pressed") === "true";
+  stop();
+  if (running) return;
+  const { left, right, script } = examples[chip.dataset.example];
+  chip.setAttribute("aria-pressed", "true");
+  await traffic.attempt(async () => {
+    try {
+      await begin(left, right);
+      if (chip.getAttribute("aria-pressed") === "true") await play(script);
+    } finally {
+      chip.setAttribute("aria-pressed", "false");
+    }
+  });
+}
+
+async function reset() {
+  player.stop();
+  await session.reset();
+}
+
+// follow applies the settings that the address carries, and removes them from it, so
+// that a reload does not begin again.
+async function follow() {
   try {
-    await action();
-    if (!document.querySelector("#traffic [aria-invalid=true]")) complain();
+    const settings = read(location.hash);
+    if (!settings) return;
+    stop();
+    const [left, right] = limits();
+    if (settings.left || settings.right) {
+      await begin(settings.left ?? left, settings.right ?? right);
+    }
+    if (settings.burst) $("burst").value = settings.burst;
+    if (settings.rate) traffic.setRate(settings.rate);
+    history.replaceState(null, "", location.pathname + location.search);
+    complain();
   } catch (error) {
-    complain(error.message);
-    error.field?.focus();
+    complain(`This link cannot be used, and the limits stay as they are: ${error.message}`);
   }
 }
 
-// number reads a field, or throws what would be accepted.
-function number(input, name) {
-  const text = input.value.trim().replaceAll(",", "");
-  const ok = /^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= 10_000;
-  input.setAttribute("aria-invalid", String(!ok));
-  if (ok) return Number(text);
-  throw Object.assign(new Error(`${name} is "${input.value}"; want a whole number from 1 to 10,000`), { field: input });
+async function copyLink() {
+  const [left, right] = limits();
+  const link = linkOf({ left, right, burst: $("burst").value, rate: $("rate").value });
+  if (await copyText(link, $("copy-link"))) return;
+  history.replaceState(null, "", link); // where a person can copy it
+  $("copy-link").textContent = "See the address";
 }
 
-const one = () => attempt(() => sendNow(1));
-const burst = () => attempt(() => sendNow(number($("burst"), "the number of requests")));
-const reset = () => attempt(afresh);
-
-function toggleStream() {
-  return attempt(async () => {
-    if (stream.running) {
-      stream.stop();
-      return;
-    }
-    stream.rate = number($("rate"), "the rate");
-    const ended = stream.start();
-    tellStatus("");
-    showStream();
-    complain();
-    await ended;
-  }).finally(showStream);
+// reveal scrolls the lanes into view above the tour, and no further than that takes.
+function reveal() {
+  const { top, bottom } = $("lanes").getBoundingClientRect();
+  const hidden = bottom - (innerHeight - $("tour").offsetHeight - 16) + 12;
+  const by = top < 0 ? top - 12 : Math.min(Math.max(0, hidden), top - 12);
+  scrollBy({ top: by, behavior: calm.matches ? "auto" : "smooth" });
 }
 
-function showStream() {
-  $("stream").setAttribute("aria-pressed", String(stream.running));
-  $("stream-label").textContent = stream.running ? "Stop stream" : "Start stream";
-}
-
-function acrossTheEdge() {
-  return attempt(async () => {
-    if ($("edge").getAttribute("aria-disabled") === "true") return;
-    const bursts = edge.plan(lanes);
-    complain();
-    stream.stop();
-    $("edge").setAttribute("aria-disabled", "true");
-    try {
-      await afresh();
-      await edge.run(bursts, now, sendNow, (text) => tellStatus(text));
-      tellStatus("across the edge: " + lanes.map((l) => `${l.name} ${l.state.most} of ${l.state.bound}`).join(", "), 10_000);
-    } catch (error) {
-      tellStatus("");
-      throw error;
-    } finally {
-      $("edge").setAttribute("aria-disabled", "false");
-    }
-  });
-}
-
-async function tryExample(name) {
-  await attempt(async () => {
-    stream.stop();
-    for (const [i, settings] of examples[name].entries()) await apply(lanes[i].name, settings);
-    await afresh();
-    lanes.forEach((l) => {
-      l.complain();
-      l.fill();
-    });
-  });
-}
-
-// The status line shows how far something is, or how fast the stream runs.
-const decided = [];
-let told = { text: "", until: 0 };
-
-function tellStatus(text, keep = 1000) {
-  told = { text, until: performance.now() + keep };
-}
-
-function statusText() {
-  const second = performance.now() - 1000;
-  while (decided.length && decided[0][0] < second) decided.shift();
-  if (performance.now() < told.until) return told.text;
-  if (!stream.running) return "";
-  const n = decided.reduce((sum, [, requests]) => sum + requests, 0);
-  return `${thousands(n)} decided in the last second`;
-}
-
-// The slider is logarithmic: each hundred of its steps is a power of ten.
-function wireRate() {
-  const follow = () => {
-    try {
-      stream.rate = number($("rate"), "the rate");
-      $("slider").value = stepOf(stream.rate);
-      $("slider").setAttribute("aria-valuetext", `${thousands(stream.rate)} a second`);
-      complain();
-    } catch (error) { // said, but whoever has left the field is not taken back
-      complain(error.message);
-    }
-  };
-  $("slider").max = steps;
-  $("slider").addEventListener("input", () => {
-    $("rate").value = rateAt(Number($("slider").value));
-    follow();
-  });
-  $("rate").addEventListener("change", follow);
-  follow();
-}
-
-function wireKeys() {
-  const actions = { s: one, b: burst, t: toggleStream, e: acrossTheEdge, r: reset, 1: () => lanes[0].focus(), 2: () => lanes[1].focus() };
+function wireKeys(actions) {
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest?.("input:not([type=checkbox]), select, textarea");
-    const action = actions[event.key.toLowerCase()];
-    if (!action || typing || event.ctrlKey || event.altKey || event.metaKey || event.repeat || !$("shortcuts").checked) return;
+    if (event.key === "Escape" && tour.running) {
+      tour.leave();
+      return;
+    }
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const action = actions[key];
+    if (!action || typing || event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
+    if (!$("shortcuts").checked || (key.startsWith("Arrow") && !tour.running)) return;
     event.preventDefault();
     action();
   });
 }
 
 function wire() {
+  const attempt = (action) => () => traffic.attempt(action);
+  const one = attempt(() => traffic.one());
+  const burst = attempt(() => traffic.burst());
+  const stream = attempt(() => {
+    player.stop(); // whose stream it may be
+    return traffic.toggleStream();
+  });
+  const edge = attempt(() => {
+    player.stop();
+    return traffic.acrossTheEdge();
+  });
+  const afresh = attempt(reset);
   $("one").addEventListener("click", one);
-  $("edge").addEventListener("click", acrossTheEdge);
-  $("reset").addEventListener("click", reset);
-  const onSubmit = (form, action) => form.addEventListener("submit", (event) => {
+  $("edge").addEventListener("click", edge);
+  $("reset").addEventListener("click", afresh);
+  $("copy-link").addEventListener("click", copyLink);
+  onSubmit($("burst-form"), burst);
+  onSubmit($("stream-form"), () => {
+    // Enter in the rate changes a stream that runs, and does not stop it.
+    const entered = document.activeElement === $("rate");
+    if (!entered || $("stream").getAttribute("aria-pressed") !== "true") stream();
+  });
+  for (const chip of chips) {
+    chip.addEventListener("click", () => playExample(chip));
+  }
+  $("more").addEventListener("click", () => {
+    const open = $("traffic").classList.toggle("open");
+    $("more").setAttribute("aria-expanded", String(open));
+  });
+  wireKeys({
+    s: one, b: burst, t: stream, e: edge, r: afresh,
+    1: () => lanes[0].focus(), 2: () => lanes[1].focus(),
+    ArrowRight: () => tour.next(), ArrowLeft: () => tour.back(),
+  });
+  addEventListener("hashchange", follow);
+}
+
+function onSubmit(form, action) {
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
     action();
   });
-  onSubmit($("burst-form"), burst);
-  onSubmit($("stream-form"), () => {
-    const entered = document.activeElement === $("rate"); // Enter changes the rate of a stream, and does not stop it
-    if (!entered || !stream.running) toggleStream();
-  });
-  for (const button of document.querySelectorAll("[data-example]")) {
-    button.addEventListener("click", () => tryExample(button.dataset.example));
-  }
-  wireRate();
-  wireKeys();
 }
 
-// poll asks for the truth while nothing else brings it: often while something
-// refills, seldom when all is full.
-async function poll() {
-  let lost = false;
-  for (;;) {
-    const resting = lanes.every((l) => l.state && l.state.reset === 0);
-    await pause(lost || resting ? 1000 : 250);
-    if (document.hidden || performance.now() - asked < 200) continue;
-    try {
-      take(await api.getState());
-      lost = false;
-      sayLost();
-    } catch (error) {
-      lost = true;
-      sayLost(error.message);
-    }
+// wireFolds opens the folds on a wide screen, where both lanes open and close theirs
+// together, so that their boxes stay in line.
+function wireFolds() {
+  const folds = document.querySelectorAll(".fold");
+  const unfold = () => folds.forEach((fold) => (fold.open = wide.matches));
+  unfold();
+  wide.addEventListener("change", unfold);
+  for (const fold of folds) {
+    fold.addEventListener("toggle", () => {
+      if (!wide.matches) return;
+      const twins = document.querySelectorAll(`[data-fold=${fold.dataset.fold}]`);
+      for (const twin of twins) twin.open = fold.open;
+    });
   }
 }
 
-// draw shows the present some twenty times a second, or twice if less motion is
-// wished for; and at once when something has been decided.
+// draw shows the present: each frame while something moves, ten times a second
+// otherwise, and twice if less motion is wished for. The scale glides to a new one.
 let drawn = 0;
 let dirty = true;
+let top = 10;
 
 function draw(frame) {
   requestAnimationFrame(draw);
-  if (frame - drawn < (calm.matches ? 500 : 45) && !(dirty && !calm.matches)) return;
+  const now = session.now();
+  const busy = dirty || lanes.some((l) => l.active(now));
+  if (frame - drawn < (calm.matches ? 500 : busy ? 0 : 100)) return;
   drawn = frame;
   dirty = false;
-  const end = calm.matches ? Math.floor(now() / 1000) * 1000 + 1000 : now();
-  const bins = lanes.map((l) => l.history.since(end));
-  const top = scaleOf(bins.map((b) => b.filter((bin) => bin.start > end - span)));
-  lanes.forEach((l, i) => l.draw(now(), end, bins[i], top));
-  const status = statusText();
-  if ($("status").textContent !== status) $("status").textContent = status;
+  const end = calm.matches ? Math.floor(now / 1000) * 1000 + 1000 : now;
+  const wanted = scaleOf(lanes.map((l) => l.bins(end)));
+  const near = Math.abs(wanted - top) < 0.05 * wanted;
+  top = calm.matches || near ? wanted : top + 0.15 * (wanted - top);
+  lanes.forEach((l) => l.draw({ now, end, top, wanted, moving: calm.matches ? 0 : frame }));
+  const status = traffic.status();
+  for (const place of [$("status"), $("tour-status")]) {
+    if (place.textContent !== status) place.textContent = status;
+  }
 }
 
-async function begin() {
+async function start() {
+  wireFolds();
   wire();
-  for (;;) {
-    try {
-      take(await api.getState());
-      break;
-    } catch (error) {
-      sayLost(error.message);
-      await pause(1000);
-    }
-  }
-  sayLost();
-  lanes.forEach((l) => l.fill());
+  const places = document.querySelectorAll("[data-origin]");
+  for (const place of places) place.textContent = location.origin;
+  await session.first();
+  await follow();
   requestAnimationFrame(draw);
   document.documentElement.dataset.ready = "true";
-  poll();
+  session.poll(() => lanes.every((l) => l.state.reset === 0));
 }
 
-begin();
+start();

@@ -2,7 +2,8 @@
 // another rate: by ones to a hundred, and then by so much of what it is.
 
 const rates = [];
-for (let rate = 1; rate <= 10_000; rate += 10 ** Math.max(0, Math.floor(Math.log10(rate)) - 1)) rates.push(rate);
+const stepAfter = (rate) => 10 ** Math.max(0, Math.floor(Math.log10(rate)) - 1);
+for (let rate = 1; rate <= 10_000; rate += stepAfter(rate)) rates.push(rate);
 
 export const steps = rates.length - 1;
 

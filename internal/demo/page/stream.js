@@ -2,6 +2,8 @@
 // times a second it asks for as many as are due, and never before the last answer
 // has come. What a slow store could not decide is not made up for.
 
+import { pause } from "./pause.js";
+
 const tick = 100;
 const patience = 250; // at most as many as come in this time are due at once
 
@@ -42,8 +44,4 @@ export class Stream {
   stop() {
     this.#run = undefined;
   }
-}
-
-export function pause(ms) {
-  return new Promise((done) => setTimeout(done, ms));
 }

@@ -1,0 +1,278 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+const operatorToken = "the-operator-of-this-test"
+
+// wideRules is how many rules match each request besides the one that denies.
+const wideRules = 9
+
+// consoleRules are the rules of a service with 10,000 clients, where each request is decided by ten
+// rules: two thousand requests a second are twenty thousand decisions.
+func consoleRules() string {
+	text := "trust: [127.0.0.1/32]\napi: {tokens: [" + operatorToken + "]}\nrules:\n" +
+		"  - {name: clients, key: ip, limits: 30/h}\n"
+	for i := range wideRules {
+		text += fmt.Sprintf("  - {name: wide%d, key: ip, limits: %d000/s}\n", i, i+10)
+	}
+	return text
+}
+
+// bot is the client that sends a fifth of all requests.
+const bot = "203.0.113.66"
+
+// visit asks whether a client may go on, as a gateway does.
+func (c *client) visit(ctx context.Context, address string) answer {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/auth", http.NoBody)
+	if err != nil {
+		return answer{err: err}
+	}
+	r.Header.Set("X-Forwarded-For", address)
+	r.Header.Set("X-Forwarded-Method", http.MethodGet)
+	r.Header.Set("X-Forwarded-Uri", "/")
+	response, err := c.web.Do(r)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return answer{err: err}
+	}
+	switch response.StatusCode {
+	case http.StatusOK, http.StatusNoContent:
+		return answer{granted: true}
+	case http.StatusTooManyRequests:
+		return answer{}
+	}
+	return answer{err: fmt.Errorf("status %d", response.StatusCode)}
+}
+
+// mixed is the traffic: every fifth request is of the bot, the others are of 10,000 clients.
+func mixed(ctx context.Context) asking {
+	return func(c *client, n int) (int, answer) {
+		address := bot
+		if n%5 != 0 {
+			address = fmt.Sprintf("10.9.%d.%d", n%10_000/100, n%100)
+		}
+		return 0, c.visit(ctx, address)
+	}
+}
+
+// sample is the sum of a counter of Prometheus over the fleet, between the two times of asking.
+type sample struct {
+	from, to time.Time
+	decided  float64
+}
+
+var decisions = regexp.MustCompile(
+	`(?m)^headgate_decisions_total\{outcome="([a-z_]+)",rule="([^"]+)"\} (\S+)$`)
+
+// scrape adds up what all servers have decided.
+func scrape(t *testing.T, servers []*server) sample {
+	t.Helper()
+	s := sample{from: time.Now()}
+	for _, one := range servers {
+		for _, found := range decisions.FindAllStringSubmatch(get(t, "http://"+one.http+"/metrics"), -1) {
+			n, err := strconv.ParseFloat(found[3], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.decided += n
+		}
+	}
+	s.to = time.Now()
+	return s
+}
+
+// decided adds up what all rules decide in a second.
+func (s *state) decided() (sum float64) {
+	for _, r := range s.Rules {
+		sum += r.Allowed + r.Denied + r.ShadowDenied
+	}
+	return sum
+}
+
+// between returns the least and the most decisions a second between the samples in a span of time.
+func between(samples []sample, from, to time.Time) (least, most float64) {
+	for i, a := range samples {
+		for _, b := range samples[i+1:] {
+			length := b.from.Sub(a.to).Seconds()
+			if a.from.Before(from) || b.to.After(to) || length < 0.8 {
+				continue
+			}
+			least1 := (b.decided - a.decided) / b.to.Sub(a.from).Seconds()
+			most1 := (b.decided - a.decided) / length
+			if least == 0 || least1 < least {
+				least = least1
+			}
+			most = max(most, most1)
+		}
+	}
+	return least, most
+}
+
+// act does what an operator does in the console.
+func (c *client) act(t *testing.T, path, body string) (id string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.base+"/console/api/"+path,
+		bytes.NewReader([]byte(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+operatorToken)
+	response, err := c.web.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var act struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(b, &act); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: status %d: %s", path, body, response.StatusCode, b)
+	}
+	return act.ID
+}
+
+// The numbers of the console are those of Prometheus, for the whole fleet, under load. What an
+// operator does at one instance holds at all of them.
+func TestConsoleUnderLoad(t *testing.T) {
+	redis := redistest.Start(t)
+	var servers []*server
+	var clients []*client
+	for range 2 {
+		s := serve(t, consoleRules(), "--store", redis.URL())
+		servers, clients = append(servers, s), append(clients, newClient(t, s))
+	}
+	views := []*viewer{watch(t, clients[0]), watch(t, clients[1])}
+	late := &lateness{}
+	requests := pick(200, 2000)
+	l := start(clients, requests, late, mixed(context.WithoutCancel(t.Context())))
+	defer func() {
+		for _, r := range l.stop() {
+			if r.err != nil {
+				t.Errorf("at %v: %v", r.end, r.err)
+				break
+			}
+		}
+	}()
+
+	until(t, "both instances are seen from both", func() bool {
+		return len(views[0].last().instances()) == 2 && len(views[1].last().instances()) == 2
+	})
+	agree(t, servers, views, pick(6, 20))
+	actsHold(t, clients, views)
+	t.Logf("%d requests a second of %d decisions each; timers were %v late at most",
+		requests, wideRules+1, late.value())
+}
+
+// agree looks for some seconds at what the console tells, and compares it with Prometheus: each state
+// has to be a rate that Prometheus also has within the seconds before it came.
+func agree(t *testing.T, servers []*server, views []*viewer, seconds int) {
+	t.Helper()
+	var samples []sample
+	began := time.Now()
+	for end := began.Add(time.Duration(seconds) * time.Second); time.Now().Before(end); {
+		samples = append(samples, scrape(t, servers))
+		time.Sleep(50 * time.Millisecond) // the real servers decide meanwhile
+	}
+	compared := 0
+	for place, v := range views {
+		for _, s := range v.seen() {
+			from, to := s.came.Add(-agreement), s.came
+			if from.Before(began) || to.After(samples[len(samples)-1].to) {
+				continue
+			}
+			compared++
+			least, most := between(samples, from, to)
+			if got := s.decided(); got < least*0.99 || got > most*1.01 {
+				t.Errorf("instance %d: %.0f decisions a second; want %.0f to %.0f, as in Prometheus",
+					place, got, least, most)
+			}
+		}
+	}
+	if compared < len(views) {
+		t.Errorf("%d states were compared; want at least one of each instance", compared)
+	}
+	t.Logf("%d states agree with Prometheus", compared)
+}
+
+// agreement is how old what a state tells may be: the second it tells of, the second until the next
+// one is told, and one more for what another instance has told.
+const agreement = 3500 * time.Millisecond
+
+// actsHold lets an operator act at the first instance, and looks at both.
+func actsHold(t *testing.T, clients []*client, views []*viewer) {
+	t.Helper()
+	until(t, "the bot is the key that is denied most", func() bool {
+		top := views[1].last().rule("clients").DeniedKeys
+		return len(top) > 0 && top[0].Key == "ip:"+bot
+	})
+	const quiet, other = "198.51.100.7", "198.51.100.8" // clients that nobody else is
+	asks := func(address string, granted bool) func() bool {
+		return func() bool {
+			for _, c := range slices.Backward(clients) { // the other one first: it has to be told
+				a := c.visit(t.Context(), address)
+				if a.err != nil {
+					t.Fatal(a.err)
+				}
+				if a.granted != granted {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	holds := func(what, path, body string, met func() bool) (id string) {
+		t.Helper()
+		began := time.Now()
+		id = clients[0].act(t, path, body)
+		until(t, what, func() bool {
+			time.Sleep(50 * time.Millisecond) // each look may take a token
+			return met()
+		})
+		t.Logf("%-28s holds at both instances after %v", what,
+			time.Since(began).Round(time.Millisecond))
+		return id
+	}
+	denied := asks(quiet, false)
+
+	holds("a ban", "acts", `{"act":"ban","rule":"clients","key":"ip:`+quiet+`","for_s":600,"by":"t"}`, denied)
+	holds("a ban that is lifted", "acts", `{"act":"lift","rule":"clients","key":"ip:`+quiet+`","by":"t"}`,
+		asks(quiet, true))
+	id := holds("a second ban", "acts", `{"act":"ban","rule":"clients","key":"ip:`+quiet+`","by":"t"}`, denied)
+	holds("a ban that is undone", "acts/"+id+"/undo", `{"by":"t"}`, asks(quiet, true))
+
+	until(t, "the client has used its burst", asks(other, false))
+	holds("a reset", "acts", `{"act":"reset","rule":"clients","key":"ip:`+other+`","by":"t"}`, asks(other, true))
+	until(t, "the client has used its burst again", asks(other, false))
+	holds("a raise", "acts", `{"act":"raise","rule":"clients","key":"ip:`+other+
+		`","limits":["1000/s"],"for_s":600,"by":"t"}`, asks(other, true))
+
+	id = holds("a switch to shadow", "acts", `{"act":"mode","rule":"clients","mode":"shadow","by":"t"}`,
+		asks(bot, true))
+	until(t, "the console tells of the shadow", func() bool {
+		r := views[1].last().rule("clients")
+		return r.Mode == "shadow" && r.ShadowDenied > 0 && r.Denied == 0
+	})
+	holds("a switch that is undone", "acts/"+id+"/undo", `{"by":"t"}`, asks(bot, false))
+}

@@ -1,0 +1,104 @@
+// The guided tour: a step for each algorithm, which sets both limits, sends traffic,
+// and explains what there is to see.
+
+import { Stopped } from "./pause.js";
+import { steps } from "./tour_steps.js";
+
+const $ = (id) => document.getElementById(id);
+
+export class Tour {
+  #at = -1;
+  #before;
+  #page;
+
+  // page has begin(left, right), play(script, tell), stop(), limits() and fail(error).
+  constructor(page) {
+    this.#page = page;
+    $("tour-start").addEventListener("click", () => (this.running ? this.leave() : this.start()));
+    $("tour-next").addEventListener("click", () => this.next());
+    $("tour-back").addEventListener("click", () => this.back());
+    $("tour-again").addEventListener("click", () => this.#show());
+    $("tour-leave").addEventListener("click", () => this.leave());
+    for (const [i, step] of steps.entries()) $("tour-dots").append(this.#dot(i, step));
+  }
+
+  get running() {
+    return this.#at >= 0;
+  }
+
+  #dot(i, step) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.setAttribute("aria-label", `Step ${i + 1}: ${step.title}`);
+    button.addEventListener("click", () => this.#go(i));
+    const item = document.createElement("li");
+    item.append(button);
+    return item;
+  }
+
+  start() {
+    this.#before = this.#page.limits();
+    document.documentElement.classList.add("touring");
+    $("tour").hidden = false;
+    $("tour-start").textContent = "Leave tour";
+    this.#go(0);
+  }
+
+  next() {
+    if (this.#at === steps.length - 1) this.leave();
+    else this.#go(this.#at + 1);
+  }
+
+  back() {
+    if (this.#at > 0) this.#go(this.#at - 1);
+  }
+
+  // leave restores the limits that were there before the tour.
+  async leave() {
+    this.#at = -1;
+    this.#page.stop();
+    document.documentElement.classList.remove("touring");
+    $("tour").hidden = true;
+    $("tour-start").textContent = "Take the tour";
+    $("tour-start").focus();
+    await this.#page.begin(...this.#before).catch((error) => this.#page.fail(error));
+  }
+
+  #go(i) {
+    this.#at = i;
+    const last = i === steps.length - 1;
+    $("tour-count").textContent = `${i + 1} of ${steps.length}`;
+    $("tour-title").textContent = steps[i].title;
+    $("tour-text").textContent = steps[i].text;
+    $("tour-back").disabled = i === 0;
+    $("tour-next-label").textContent = last ? "Finish" : "Next";
+    for (const [n, item] of [...$("tour-dots").children].entries()) {
+      if (n === i) item.firstChild.setAttribute("aria-current", "step");
+      else item.firstChild.removeAttribute("aria-current");
+    }
+    $("tour-title").focus({ preventScroll: true });
+    this.#page.reveal();
+    return this.#show();
+  }
+
+  // show plays the step from its beginning.
+  async #show() {
+    const at = this.#at;
+    const tell = (text) => {
+      if (this.#at === at) $("tour-see").textContent = text;
+    };
+    const { left, right, script } = steps[at];
+    tell("");
+    this.#page.stop();
+    $("tour-again").disabled = true;
+    try {
+      await this.#page.begin(left, right);
+      if (this.#at !== at) return;
+      await this.#page.play(script, tell);
+    } catch (error) {
+      if (!(error instanceof Stopped)) this.#page.fail(error);
+    } finally {
+      if (this.#at === at) $("tour-again").disabled = false;
+    }
+  }
+}

@@ -1,0 +1,203 @@
+// The traffic bar: single requests, bursts, a stream, bursts across an edge, a reset.
+
+import * as edge from "./edge.js";
+import { thousands } from "./level.js";
+import { pause, Stopped } from "./pause.js";
+import { rateAt, stepOf, steps } from "./rate.js";
+import { Stream } from "./stream.js";
+
+const $ = (id) => document.getElementById(id);
+const second = 1000;
+
+export class Traffic {
+  #session;
+  #lanes;
+  #stream;
+  #decided = []; // when, and how many
+  #told = { text: "", until: 0 };
+  #sent;
+
+  // sent() is called when something has been decided.
+  constructor(session, lanes, sent) {
+    this.#session = session;
+    this.#lanes = lanes;
+    this.#sent = sent;
+    this.#stream = new Stream((n) => this.#send(n));
+    this.#wireRate();
+  }
+
+  async #send(n, at) {
+    const batch = await this.#session.send(n, at);
+    this.#decided.push([performance.now(), n]);
+    this.#sent();
+    if (batch.cut) throw new Error(`The store was too slow: ${decidedOf(batch, n)}.`);
+  }
+
+  // attempt does something that a person asked for, and shows what went wrong.
+  async attempt(action) {
+    try {
+      await action();
+      if (!document.querySelector("#traffic [aria-invalid=true]")) complain();
+    } catch (error) {
+      if (error instanceof Stopped) return;
+      complain(error.message);
+      error.field?.focus();
+    }
+  }
+
+  one() {
+    return this.#send(1);
+  }
+
+  burst() {
+    return this.#send(number($("burst"), "Requests"));
+  }
+
+  async toggleStream() {
+    if (this.#stream.running) {
+      this.stop();
+      return;
+    }
+    this.#stream.rate = number($("rate"), "Per second");
+    this.tell("");
+    complain();
+    await this.#run();
+  }
+
+  async #run() {
+    const ended = this.#stream.start();
+    this.#showStream();
+    await ended.finally(() => this.#showStream());
+  }
+
+  stop() {
+    this.#stream.stop();
+    this.#showStream();
+  }
+
+  #showStream() {
+    $("stream").setAttribute("aria-pressed", String(this.#stream.running));
+    $("stream-label").textContent = this.#stream.running ? "Stop stream" : "Start stream";
+  }
+
+  async acrossTheEdge(signal) {
+    if ($("edge").getAttribute("aria-disabled") === "true") return;
+    const bursts = edge.plan(this.#lanes);
+    complain();
+    this.stop();
+    $("edge").setAttribute("aria-disabled", "true");
+    try {
+      await this.#session.reset();
+      await edge.run(bursts, {
+        now: () => this.#session.now(), send: (n, at) => this.#send(n, at),
+        tell: (text) => this.tell(text), signal,
+      });
+      const sums = this.#lanes.map((l) => `${l.name} ${l.state.most} of ${l.state.bound}`);
+      this.tell(`Across the edge: ${sums.join(", ")}`, 10_000);
+    } catch (error) {
+      this.tell("");
+      throw error;
+    } finally {
+      $("edge").setAttribute("aria-disabled", "false");
+    }
+  }
+
+  // controls are what a script plays on: the fields and buttons of a person, and each
+  // button lights up when it is used.
+  controls() {
+    return {
+      burst: (n) => {
+        $("burst").value = n;
+        flash($("send-burst"));
+        return this.#send(n);
+      },
+      stream: async (rate, seconds, signal) => {
+        this.setRate(rate);
+        const run = this.#run();
+        run.catch(() => {}); // it is told below, unless the script was stopped before
+        try {
+          await Promise.race([pause(seconds * second, signal), run]);
+        } finally {
+          this.stop();
+        }
+        await run;
+      },
+      edge: (signal) => {
+        flash($("edge"));
+        return this.acrossTheEdge(signal);
+      },
+    };
+  }
+
+  setRate(rate) {
+    $("rate").value = rate;
+    this.#followRate();
+  }
+
+  // tell shows how far something is in the status line.
+  tell(text, keep = second) {
+    this.#told = { text, until: performance.now() + keep };
+  }
+
+  status() {
+    const now = performance.now();
+    while (this.#decided.length && this.#decided[0][0] < now - second) this.#decided.shift();
+    if (now < this.#told.until) return this.#told.text;
+    if (!this.#stream.running) return "";
+    const n = this.#decided.reduce((sum, [, requests]) => sum + requests, 0);
+    return `${thousands(n)} decided in the last second`;
+  }
+
+  #followRate() {
+    try {
+      this.#stream.rate = number($("rate"), "Per second");
+      $("slider").value = stepOf(this.#stream.rate);
+      $("slider").setAttribute("aria-valuetext", `${thousands(this.#stream.rate)} per second`);
+      complain();
+    } catch (error) { // said, but a person who has left the field is not taken back
+      complain(error.message);
+    }
+  }
+
+  // The slider is logarithmic: each hundred of its steps is a power of ten.
+  #wireRate() {
+    $("slider").max = steps;
+    $("slider").addEventListener("input", () => this.setRate(rateAt(Number($("slider").value))));
+    $("rate").addEventListener("change", () => this.#followRate());
+    this.#followRate();
+  }
+}
+
+// complain shows what went wrong with the traffic, or nothing. The element speaks up
+// whenever it is written, and so is written only when it says something else.
+export function complain(message = "") {
+  alertIn($("traffic-error"), message);
+}
+
+export function alertIn(element, message = "") {
+  if (element.textContent !== message) element.textContent = message;
+  element.hidden = !message;
+}
+
+function decidedOf(batch, n) {
+  const each = batch.lanes.map((b) => `${thousands(b.allowed + b.denied)}`);
+  const same = each[0] === each[1];
+  const decided = same ? each[0] : each.join(" on the left and ") + " on the right";
+  return `of ${thousands(n)} requests ${decided} were decided, and the rest does not count`;
+}
+
+// number reads a field, or throws what to enter.
+function number(input, name) {
+  const text = input.value.trim().replaceAll(",", "");
+  const ok = /^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= 10_000;
+  input.setAttribute("aria-invalid", String(!ok));
+  if (ok) return Number(text);
+  const message = `${name}: enter a whole number from 1 to 10,000, not "${input.value}".`;
+  throw Object.assign(new Error(message), { field: input });
+}
+
+function flash(button) {
+  button.classList.remove("played");
+  requestAnimationFrame(() => button.classList.add("played"));
+  setTimeout(() => button.classList.remove("played"), 900);
+}
