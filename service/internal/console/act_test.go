@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -224,6 +225,22 @@ func TestConfig(t *testing.T) {
 	if strings.Contains(text, secret) || v.Error == nil || v.Error.File != "a.yaml" || v.Error.Line != 2 || *v.Error.At != 77 {
 		t.Errorf("the error is %+v", v.Error)
 	}
+}
+
+// TestOneWhatIfAtATime: another one waits, and only while its client does.
+func TestOneWhatIfAtATime(t *testing.T) {
+	c := newActing(t)
+	c.options.Sample.Add(rules.Event{Rule: &c.rules[0], Key: "ip:1", Cost: 1, Outcome: rules.Allowed})
+	const body = `{"rule":"api","limits":["5/m"]}`
+	c.trying <- struct{}{} // as while one runs
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	r := request(t, "POST", "api/what-if", "Authorization", "Bearer "+secret, "Content-Type", "application/json").WithContext(ctx)
+	r.Body = io.NopCloser(strings.NewReader(body))
+	c.readAs(r, 503, nil)
+	<-c.trying
+	c.act("what-if", body, 200, nil)
+	c.act("what-if", body, 200, nil)
 }
 
 func TestWhatIf(t *testing.T) {

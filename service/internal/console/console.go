@@ -61,6 +61,7 @@ type Handler struct {
 	guard    *http.CrossOriginProtection
 	loaded   atomic.Pointer[loaded]
 	desk     *acts.Desk
+	trying   chan struct{} // full while a what-if runs
 
 	denied  deniedKeys
 	joins   chan joining
@@ -92,6 +93,7 @@ func New(o Options) (*Handler, error) {
 		options: o, instance: fmt.Sprintf("%s-%d", host, os.Getpid()),
 		mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
 		joins: make(chan joining), leaves: make(chan *viewer), ended: make(chan struct{}),
+		trying: make(chan struct{}, 1),
 	}
 	h.desk = acts.New(acts.Options{
 		Store: o.Store, Engine: o.Engine, Overrides: o.Overrides, Redis: o.Redis,
