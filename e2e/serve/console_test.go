@@ -101,7 +101,7 @@ func scrape(t *testing.T, servers []*server) sample {
 }
 
 // decided adds up what all rules decide in a second.
-func (s *state) decided() (sum float64) {
+func (s state) decided() (sum float64) {
 	for _, r := range s.Rules {
 		sum += r.Allowed + r.Denied + r.ShadowDenied
 	}
