@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -85,12 +86,12 @@ func TestActs(t *testing.T) {
 		Acts []acts.Act `json:"acts"`
 	}
 	text := c.read("acts", 200, &list)
-	got := ""
+	var got strings.Builder
 	for _, a := range list.Acts {
-		got += fmt.Sprint(a.Act, " ", a.Undoable, ", ")
+		fmt.Fprint(&got, a.Act, " ", a.Undoable, ", ")
 	}
-	if want := "reset false, lift true, raise false, mode true, ban false, "; got != want {
-		t.Errorf("the list is %s, want %s", got, want)
+	if want := "reset false, lift true, raise false, mode true, ban false, "; got.String() != want {
+		t.Errorf("the list is %s, want %s", got.String(), want)
 	}
 	if strings.Contains(text, "from") || strings.Contains(text, "used") {
 		t.Errorf("the list has what an undo needs: %s", text)
@@ -277,7 +278,8 @@ func (c *console) stateText() string {
 		c.t.Fatal(err)
 	}
 	file, put := c.options.Overrides.List()
-	text := fmt.Sprintf("%+v %+v %+v %+v", list, file, put, c.options.Overrides.Modes())
+	var text strings.Builder
+	fmt.Fprintf(&text, "%+v %+v %+v %+v", list, file, put, c.options.Overrides.Modes())
 	terms, err := c.options.Engine.Terms("api", "ip:192.0.2.1")
 	if err != nil {
 		c.t.Fatal(err)
@@ -287,9 +289,9 @@ func (c *console) stateText() string {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		text += fmt.Sprint(d.Remaining)
+		fmt.Fprint(&text, d.Remaining)
 	}
-	return text
+	return text.String()
 }
 
 // FuzzWithoutTokenNothingChanges: whoever has no token, a wrong one, comes from another site, or

@@ -85,7 +85,8 @@ type loaded struct {
 // New makes a Handler. It takes the listener for a public one until [Handler.Listen] is called.
 func New(o Options) (*Handler, error) {
 	if o.API == nil || o.Engine == nil || o.Overrides == nil || o.Domains == nil || o.Store == nil ||
-		o.Sample == nil || o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil || o.Metrics == nil || o.Statistics == nil {
+		o.Sample == nil || o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil ||
+		o.Metrics == nil || o.Statistics == nil {
 		return nil, errors.New("console: options: one is missing; want all but Redis")
 	}
 	host, err := os.Hostname()

@@ -38,7 +38,8 @@ type sampled struct {
 }
 
 const (
-	// maxReplayed bounds the requests of a what-if: each takes 40 bytes and less than a microsecond.
+	// maxReplayed bounds the requests of a what-if: each takes 40 bytes, and some microseconds for
+	// every limit.
 	maxReplayed = 1_000_000
 	maxTried    = 8 // limits at a time
 
