@@ -80,6 +80,7 @@ const fewKeys = 16
 // Encode returns p as a text of at most the given number of bytes. If it is larger, half of the keys
 // are dropped, and again, until it fits.
 func (p Part) Encode(most int) []byte {
+	p.entries = slices.Clone(p.entries)
 	for {
 		text, keys := p.encode()
 		if len(text) <= most || len(p.entries) == 0 {
