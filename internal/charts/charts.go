@@ -1,8 +1,8 @@
 // Package charts holds the charts of Headgate's pages: uPlot and a layer over it.
 //
-// The scripts are plain ones that share the global Charts: Charts.time, Charts.curves,
-// Charts.histogram and Charts.sparkline, each documented in its file of js. They have no inline
-// handlers and evaluate nothing, so that a page may forbid both, and call no other host.
+// The scripts are plain ones that share the global Charts: Charts.time, Charts.curves
+// and Charts.histogram, each documented in its file of js. They have no inline handlers and
+// evaluate nothing, so that a page may forbid both, and call no other host.
 package charts
 
 import (
@@ -15,7 +15,7 @@ var files embed.FS
 
 // scripts are the files of the layer, in the order in which they must run.
 var scripts = []string{
-	"theme", "format", "plot", "time", "marks", "curves", "histogram", "sparkline",
+	"theme", "format", "plot", "time", "marks", "curves", "histogram",
 }
 
 // JS returns the script of uPlot and of the charts, with the licence of uPlot as a comment.

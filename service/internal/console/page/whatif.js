@@ -95,7 +95,7 @@ function drawChart(host, { from, width_s, requests, denied }, limit) {
   const refused = requests.map((_, i) => denied[limit]?.[i] ?? 0);
   return window.Charts.time(host, {
     label: "Requests under this limit over time",
-    from: Date.parse(from) / 1000, step: width_s, height: 200, zoom: true, combine: "sum",
+    from: Date.parse(from) / 1000, step: width_s, height: 200, zoom: true,
     series: [
       { name: "allowed", style: "allowed", values: requests.map((n, i) => n - refused[i]) },
       { name: "denied", style: "denied", values: refused },
