@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-//go:embed uplot/uPlot.iife.min.js uplot/uPlot.min.css uplot/LICENSE charts.css js/*.js
+//go:embed uplot/uPlot.iife.min.js uplot/uPlot.min.css uplot/LICENSE *.css js/*.js
 var files embed.FS
 
 // scripts are the files of the layer, in the order in which they must run.
@@ -29,8 +29,13 @@ func JS() string {
 	return b.String()
 }
 
-// CSS returns the style sheet of uPlot and of the charts.
-func CSS() string { return read("uplot/uPlot.min.css") + "\n" + read("charts.css") }
+// CSS returns the style sheet of uPlot and of the charts, with that of Theme.
+func CSS() string {
+	return read("uplot/uPlot.min.css") + "\n" + Theme() + "\n" + read("charts.css")
+}
+
+// Theme returns the style sheet that all pages share, those without charts too.
+func Theme() string { return read("theme.css") }
 
 func read(name string) string {
 	text, err := files.ReadFile(name)

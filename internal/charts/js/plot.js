@@ -60,7 +60,7 @@
         `values${spec.zoom ? zoom : ""}.`);
       this.box.addEventListener("keydown", (e) => this.key(e));
       this.box.addEventListener("blur", () => this.point(null));
-      this.live = element("p", "chart-live");
+      this.live = element("p", "chart-live hidden");
       this.live.setAttribute("role", "status");
       this.host.append(head, this.box, this.live);
     }

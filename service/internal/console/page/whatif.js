@@ -7,6 +7,7 @@ import { brief, count, percent, plural, span, time, utc, visible } from "./forma
 
 let app;
 let chart = null;
+let asked = 0; // what was tried last is shown, whatever comes last
 
 export function start(theApp) {
   app = theApp;
@@ -46,12 +47,17 @@ async function run() {
   const [rule, input, error] = [byId("what-if-rule").value, byId("what-if-limits"),
     byId("what-if-error")];
   const limits = split(input.value);
+  const mine = ++asked;
   error.hidden = true;
   input.removeAttribute("aria-invalid");
   try {
     show(byId("what-if-result"), false);
-    drawResult(rule, await whatIf(rule, limits));
+    const answer = await whatIf(rule, limits);
+    if (mine !== asked) return;
+    drawResult(rule, answer);
+    byId("what-if-result").focus();
   } catch (refusal) {
+    if (mine !== asked) return;
     setText(error, refusal.message);
     error.hidden = false;
     if (refusal.status === 400) input.setAttribute("aria-invalid", "true");
