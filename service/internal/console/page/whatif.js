@@ -86,7 +86,7 @@ function drawLimit({ replay }, i) {
 
 function sampleText(rule, { from, to, sampled_keys, key_share, requests, denied }) {
   const share = key_share >= 1 ? "all keys" : `1 of ${count(1 / key_share)} keys`;
-  return `Rule ${rule} denied ${count(denied)} of these ${count(requests)}. From ${time(from)} to ${
+  return `Rule ${rule} denied ${count(denied)} of these ${count(requests)}. Sample: ${time(from)} to ${
     time(to)} (${span((to - from) / 1000)}), ${plural(sampled_keys, "key")} (${
     share} of this instance).`;
 }
