@@ -20,7 +20,7 @@ import (
 // Hidden stands for a value that is not shown.
 const Hidden = "(hidden)"
 
-// Text is a file as operators may see it.
+// Text is a file without its secrets.
 type Text struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
