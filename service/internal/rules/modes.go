@@ -5,8 +5,8 @@ import "maps"
 // This file switches the modes of rules while they decide. A switch makes a Set that is as if the
 // file said so, so that decisions cost nothing more, and there is no second way to decide.
 
-// Switch sets the modes of the named rules. All other rules get the mode of their Set. A name without
-// a rule has no effect until [Engine.Use] adds a rule of that name.
+// Switch sets the modes of the named rules. All other rules get the mode of their Set. A name
+// without a rule has no effect until [Engine.Use] adds a rule of that name.
 func (e *Engine) Switch(modes map[string]Mode) {
 	e.using.Lock()
 	defer e.using.Unlock()
