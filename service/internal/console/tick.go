@@ -1,6 +1,8 @@
 package console
 
 import (
+	"context"
+	"errors"
 	"time"
 )
 
@@ -150,7 +152,7 @@ func (r *runner) state(now time.Time) []byte {
 	}
 	s := merge(&r.rules, r.own, others, r.decisions)
 	if r.failed != nil {
-		s.Alone = "the other instances are not known: the store does not answer: " + r.failed.Error()
+		s.Alone = whyAlone(r.failed)
 	}
 	o := r.handler.options
 	s.Store.Kind, s.Store.Name, s.Store.State = "redis", o.StoreAs, r.own.Instance.Store
@@ -158,6 +160,14 @@ func (r *runner) state(now time.Time) []byte {
 		s.Store.Kind, s.Store.State = "memory", storeUp
 	}
 	return r.handler.event(stateEvent, s)
+}
+
+// whyAlone says why nothing could be exchanged.
+func whyAlone(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "the store did not answer within " + exchangeTimeout.String()
+	}
+	return "the store does not answer: " + err.Error()
 }
 
 // outgoing returns what is to be exchanged, if it is time.

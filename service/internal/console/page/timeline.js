@@ -39,7 +39,7 @@ export function draw(history, what, acts) {
   drawTicks(history);
   drawActs(history, acts);
   byId("plot").setAttribute("aria-label", `15 minutes of ${what}. Now ${sayStep(steps() - 1)}. `
-    + "Arrow keys read other moments.");
+    + "Use the arrow keys to read other times.");
   sayCursor();
 }
 
