@@ -30,7 +30,7 @@ func TestBurstUntilDenied(t *testing.T) {
 	if got := p.text(part("left", "fields")); !strings.HasPrefix(got, `RateLimit: "left";r=0;t=`) || !strings.Contains(got, "\nX-RateLimit-Limit: 10\n") {
 		t.Errorf("the fields are %s", got)
 	}
-	p.until("the chart says so", `document.querySelector("#left canvas").ariaLabel === "The last 15 seconds of the left lane: 10 allowed, 5 denied"`)
+	p.until("the chart says so", `document.querySelector("#left canvas").ariaLabel === "The left limit in the last 15 seconds: 10 allowed, 5 denied"`)
 	p.until("it is told to those who hear", `document.querySelector("#summary").textContent.startsWith("Left: 10 allowed, 5 denied, 0 of 10 left.")`)
 }
 
@@ -317,7 +317,10 @@ func TestDark(t *testing.T) {
 			};
 			const rings = Math.min(...["card", "ground", "sunk", "denied-soft"].map((ground) => on("focus", ground)));
 			return [card, text("h2"), text(".quiet"), text(".sign.allowed"), text(".sign.denied"), text(".chip"),
-				on("allowed", "allowed-soft"), on("denied", "denied-soft"), rings * 1.5];
+				on("denied", "denied-soft"), rings * 1.5,
+				// Graphics need 3.
+				...["allowed-fill", "s1-fill"].map((fill) => on(fill, "card") * 1.5),
+				...["allowed-fill", "denied"].map((fill) => on(fill, "accent-soft") * 1.5)];
 		})()`)
 		if (got[0] < 0.2) != dark {
 			t.Errorf("%s: a card has the luminance %.2f", scheme, got[0])

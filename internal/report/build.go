@@ -12,10 +12,10 @@ import (
 	"github.com/headgate/headgate/replay"
 )
 
-// MaxLimits bounds the limits of a page.
+// MaxLimits is the maximum number of limits on a page.
 const MaxLimits = 20
 
-// Build is what a Data is made from.
+// Build describes a report to make.
 type Build struct {
 	Kind    string
 	Command string
@@ -39,7 +39,7 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 	if err := b.size(ctx, d); err != nil {
 		return nil, err
 	}
-	limits, names := b.Limits, make([]string, len(b.Limits))
+	limits, names := b.Limits, slices.Repeat([]string{""}, len(b.Limits))
 	if b.Kind == KindSize {
 		limits, names = nil, nil
 		for _, p := range d.Size.Proposals {
@@ -47,7 +47,7 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 		}
 	}
 	for i, l := range limits {
-		texts, err := newLimit(names[i], l, d.Size.By, b.Made)
+		texts, err := newLimit(ctx, names[i], l, d.Size.By, b.Made)
 		if err != nil {
 			return nil, err
 		}

@@ -35,8 +35,9 @@ function show(state, own) {
   const changed = lanes.filter((l, i) => l.state.limit !== before[i]);
   if (own || changed.length === 0) return;
   const [{ name, state: { limit } }] = changed;
-  const one = `The ${name} limit was changed elsewhere to ${limit}`;
-  traffic.tell(changed.length === 1 ? one : "Both limits were changed elsewhere", 6000);
+  const one = `The ${name} limit was changed in another tab or program to ${limit}`;
+  traffic.tell(changed.length === 1 ? one : "Both limits were changed in another tab or program",
+    6000);
 }
 
 function limits() {
@@ -104,7 +105,7 @@ async function follow() {
     history.replaceState(null, "", location.pathname + location.search);
     complain();
   } catch (error) {
-    complain(`This link cannot be used, and the limits stay as they are: ${error.message}`);
+    complain(`The link is not valid, so the limits are unchanged: ${error.message}`);
   }
 }
 
@@ -113,7 +114,7 @@ async function copyLink() {
   const link = linkOf({ left, right, burst: $("burst").value, rate: $("rate").value });
   if (await copyText(link, $("copy-link"))) return;
   history.replaceState(null, "", link); // where a person can copy it
-  $("copy-link").textContent = "See the address";
+  $("copy-link").textContent = "Copy the address";
 }
 
 // reveal scrolls the lanes into view above the tour, and no further than that takes.
@@ -201,8 +202,8 @@ function wireFolds() {
   }
 }
 
-// draw shows the present: each frame while something moves, ten times a second
-// otherwise, and twice if less motion is wished for. The scale glides to a new one.
+// draw shows the present: thirty times a second while something moves, which is each
+// pixel of the axis, ten times a second otherwise, and twice if less motion is wished for. The scale glides to a new one.
 let drawn = 0;
 let dirty = true;
 let top = 10;
@@ -211,13 +212,13 @@ function draw(frame) {
   requestAnimationFrame(draw);
   const now = session.now();
   const busy = dirty || lanes.some((l) => l.active(now));
-  if (frame - drawn < (calm.matches ? 500 : busy ? 0 : 100)) return;
+  if (frame - drawn < (calm.matches ? 500 : busy ? 24 : 100)) return;
   drawn = frame;
   dirty = false;
   const end = calm.matches ? Math.floor(now / 1000) * 1000 + 1000 : now;
   const wanted = scaleOf(lanes.map((l) => l.bins(end)));
   const near = Math.abs(wanted - top) < 0.05 * wanted;
-  top = calm.matches || near ? wanted : top + 0.15 * (wanted - top);
+  top = calm.matches || near ? wanted : top + 0.28 * (wanted - top);
   lanes.forEach((l) => l.draw({ now, end, top, wanted, moving: calm.matches ? 0 : frame }));
   const status = traffic.status();
   for (const place of [$("status"), $("tour-status")]) {

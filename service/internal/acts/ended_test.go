@@ -129,11 +129,11 @@ func TestRaiseIsMore(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 		if !ok {
-			f.refused(err, false, text+` allows less than rule "any", whose limit is 10/h`)
+			f.refused(err, false, text+` allows less than the limits of rule "any", 10/h`)
 		}
 	}
 	_, err := f.Do(t.Context(), Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "50/m", "4/d")})
-	f.refused(err, false, `whose limit is 5/m, 100/d fixed-window`)
+	f.refused(err, false, `the limits of rule "login", 5/m, 100/d fixed-window`)
 }
 
 // TestIdleBans: of a rule that does not enforce, bans deny nothing.

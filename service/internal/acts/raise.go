@@ -19,8 +19,8 @@ func isRaise(r *rules.Rule, to []headgate.Limit) error {
 	if newBurst > burst || newRate > rate || newBurst == burst && newRate == rate {
 		return nil
 	}
-	return refused("%s allows less than rule %q, whose limit is %s: want more for a raise; to allow "+
-		"a key less, use the overrides of the file or of /v1", texts(to), r.Name, texts(r.Limits))
+	return refused("%s allows less than the limits of rule %q, %s; want more for a raise: to allow "+
+		"a key less, use overrides in the file or in /v1", texts(to), r.Name, texts(r.Limits))
 }
 
 // bounds returns what limits allow together: at once, and in a second of the long run.

@@ -13,7 +13,7 @@ import (
 	"github.com/headgate/headgate/service/internal/httpapi"
 )
 
-// serveActs lists the acts, the newest first.
+// serveActs lists the actions, the newest first.
 func (h *Handler) serveActs(w http.ResponseWriter, r *http.Request) error {
 	list, err := h.desk.List(r.Context())
 	if err != nil {
@@ -97,12 +97,12 @@ func checkFields(o *acts.Order, given []string) error {
 	}
 	if o.For < shortest {
 		return httpapi.BadField("for_s", strconv.FormatFloat(o.For.Seconds(), 'g', -1, 64),
-			"at least 1 second, or null for an act without end")
+			"at least 1 second, or null for no end")
 	}
 	return nil
 }
 
-// serveUndo undoes an act.
+// serveUndo undoes an action.
 func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request) error {
 	var by string
 	if err := httpapi.ReadBody(w, r, httpapi.Nullable(httpapi.ByField("by", &by))); err != nil {
@@ -140,10 +140,10 @@ func problemOf(err error) error {
 	}
 	if errors.Is(err, acts.ErrNoAct) {
 		return &httpapi.Problem{Status: http.StatusNotFound,
-			Detail: "there is no such act: the list keeps the last " + strconv.Itoa(acts.Max)}
+			Detail: "the action does not exist; the list keeps the last " + strconv.Itoa(acts.Max)}
 	}
 	return httpapi.Unavailable(err, "it is not certain that this was done; when it answers again, "+
-		"see the list of acts, and the key")
+		"see the list of actions, and the key")
 }
 
 // millis returns a time in Unix milliseconds; nil for none.

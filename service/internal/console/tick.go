@@ -154,7 +154,7 @@ func (r *runner) state(now time.Time) []byte {
 	}
 	s := merge(&r.rules, r.own, others, r.decisions)
 	if r.failed != nil {
-		s.Alone = "the other instances are not known: " + whyAlone(r.failed)
+		s.Alone = whyAlone(r.failed)
 	}
 	o := r.handler.options
 	s.Store.Kind, s.Store.Name, s.Store.State = "redis", o.StoreAs, r.own.Instance.Store
@@ -170,7 +170,7 @@ func whyAlone(err error) string {
 		return err.Error() + " now"
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "the store has not answered within " + exchangeTimeout.String()
+		return "the store did not answer within " + exchangeTimeout.String()
 	}
 	return "the store does not answer: " + err.Error()
 }

@@ -1,7 +1,7 @@
 // Now: the verdict, the numbers, and the rules.
 
 import { byId, disable, h, onAct, Order, Rows, setAttribute, setText, show } from "./dom.js";
-import { brief, cutOff, percent, rate, visible } from "./format.js";
+import { brief, cutOff, latency, percent, rate, visible } from "./format.js";
 import { Spark } from "./spark.js";
 import { standing } from "./standing.js";
 import * as timeline from "./timeline.js";
@@ -60,8 +60,8 @@ function drawVerdict() {
   document.title = `${verdict.level === "bad" ? "(!) " : ""}Headgate console`;
   speak(verdict);
   if (!culprit) return;
-  setText(byId("culprit-share"), culprit.banned ? "Its key is "
-    : `${culprit.share > 0.95 ? "Nearly all" : percent(culprit.share)} of them have one key: `);
+  setText(byId("culprit-share"), culprit.banned ? "The key is "
+    : `${culprit.share > 0.95 ? "Nearly all" : percent(culprit.share)} of them are from one key: `);
   setText(byId("culprit-key"), brief(culprit.key));
   byId("culprit-key").title = visible(culprit.key);
   setText(byId("culprit-rule"), culprit.rule);
@@ -113,8 +113,8 @@ function drawNumbers(rules) {
     byId(`n-${id}`).closest("div").classList.toggle("some", value > 0);
   }
   const { store } = app.model.state;
-  setText(byId("n-p50"), app.latency(store.p50_us));
-  setText(byId("n-p99"), app.latency(store.p99_us));
+  setText(byId("n-p50"), latency(store.p50_us));
+  setText(byId("n-p99"), latency(store.p99_us));
 }
 
 function drawRules(rules) {

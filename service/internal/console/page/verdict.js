@@ -4,6 +4,8 @@ import { percent, rate, span, time } from "./format.js";
 
 const loud = 1; // denied requests a second, below which nobody is troubled
 const share = 0.05; // of all requests, above which denials are many
+// Of the denials of banned keys: their rates and those of rules are not of the same seconds.
+const doubt = 0.1;
 const culpable = 0.3; // of all denials, above which one key is at fault
 
 // judge returns {level, title, detail, culprit}: level is none, calm, warn or bad.
@@ -22,22 +24,23 @@ export function judge(model, now = Date.now()) {
   const banned = keys.filter((key) => key.banned);
   const free = Math.max(0, denied - banned.reduce((total, key) => total + key.per_s, 0));
   const usual = median(history.counts.denied) / history.step_s;
-  if (free >= loud && (free >= 3 * usual || free > share * (allowed + denied))) {
+  const isMany = free >= 3 * usual || free > share * (allowed + denied);
+  if (isMany && free >= Math.max(loud, doubt * (denied - free))) {
     const culprit = mostDenied(keys.filter((key) => !key.banned), free);
     return denials(rules, culprit, { allowed, denied, free, history, now });
   }
   if (model.state.store.state === "slow") {
     return {
       level: "warn", title: "The store is slow", culprit: null,
-      detail: "Requests wait for it, and may soon be decided without it.",
+      detail: "Requests wait for it. If it gets slower, they are decided without it.",
     };
   }
   const held = mostDenied(banned, denied);
   if (held && held.per_s >= loud) {
     return {
-      level: "calm", title: "The key at fault is banned", culprit: held,
+      level: "calm", title: "The top denied key is banned", culprit: held,
       detail: `It sends ${rate(held.per_s)} requests a second, and all of them are denied. `
-        + `Other keys: ${rate(free)} a second.`,
+        + `Other keys: ${rate(free)} denied a second.`,
     };
   }
   return {
@@ -49,8 +52,8 @@ export function judge(model, now = Date.now()) {
 
 function storeDown(errors, degraded) {
   const without = degraded > 0
-    ? `${rate(degraded)} decisions a second are made without it, as when_store_fails says.`
-    : "Requests are decided as when_store_fails says.";
+    ? `${rate(degraded)} decisions a second are made without it, as set in when_store_fails.`
+    : "Requests are decided as set in when_store_fails.";
   return {
     level: "bad", title: "The store is down", culprit: null,
     detail: without + (errors > 0 ? ` ${rate(errors)} a second fail.` : ""),
@@ -66,9 +69,9 @@ function denials(rules, culprit, { allowed, denied, free, history, now }) {
   return {
     level: "bad", title: `Denying ${rate(free)} requests a second ${long}`, culprit,
     detail: (culprit ? "" : `${percent(free / (allowed + denied))} of all requests. `
-      + `${percent(worst.denied / denied)} of the denials are by rule ${worst.name}, `
-      + "spread over many keys. ")
-      + (denied - free >= loud ? `Banned keys: ${rate(denied - free)} more a second.` : ""),
+      + `${percent(worst.denied / denied)} of the denials come from rule ${worst.name}, `
+      + "for many keys. ")
+      + (denied - free >= loud ? `Banned keys: another ${rate(denied - free)} a second.` : ""),
   };
 }
 
