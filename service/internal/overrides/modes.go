@@ -53,7 +53,7 @@ const (
 	resetTTL  = 10 * time.Second
 )
 
-// Announce tells all instances that a key was reset.
+// Announce reports the reset of a key to all instances.
 func (t *Table) Announce(ctx context.Context, r Reset) error {
 	e := entry{Rule: r.Rule, Key: r.Key, Reset: true, Until: time.Now().Add(resetTTL).UTC()}
 	return t.put(ctx, resetMark+rand.Text(), "", e.text())
