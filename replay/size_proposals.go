@@ -15,8 +15,8 @@ var proposals = []struct {
 	rest  bool // of the requests of the keys that do not stand out
 }{{"careful", 0, false}, {"balanced", 2, true}, {"tight", 3, true}}
 
-// enough reports whether the span holds at least 10 periods of f.
-func (s *sizing) enough(f family) bool { return (s.to-s.from)/10 >= f.period }
+// enough reports whether the span, without a long gap, holds at least 10 periods of f.
+func (s *sizing) enough(f family) bool { return s.covered()/10 >= f.period }
 
 // choose returns the period of the proposals: of those that the span is long enough for, that with
 // the smallest product of burst and rate, where a burst of twice the size is worth it if it makes

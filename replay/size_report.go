@@ -17,7 +17,7 @@ type SizeReport struct {
 	StandOut  *StandOut  `json:"stand_out"` // nil if no key is far from the rest
 	Regular   []Regular  `json:"regular"`   // keys that come at fixed intervals
 	Moments   []Moment   `json:"moments"`   // bursts at fixed moments
-	Growth    *Growth    `json:"growth"`    // nil for fewer than 4 whole days
+	Growth    *Growth    `json:"growth"`    // nil for fewer than 4 whole days, or if most are empty
 	Timeline  *Timeline  `json:"timeline"`  // nil without requests
 	Caveats   []Caveat   `json:"caveats"`   // what the logs cannot say
 }
@@ -144,6 +144,6 @@ type Timeline struct {
 
 // Caveat is something that the logs cannot say. ID is stable.
 type Caveat struct {
-	ID   string `json:"id"` // span, whole-seconds, rounded-times, late or few-keys
+	ID   string `json:"id"` // gap, span, whole-seconds, rounded-times, late or few-keys
 	Text string `json:"text"`
 }
