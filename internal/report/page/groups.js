@@ -71,6 +71,10 @@
   function nameOf(g, label) {
     if (g.name === "(other)") return make("i", { class: "quiet" }, `all other ${plurals[label]}`);
     if (g.name === "(none)") return make("i", { class: "quiet" }, "none");
+    if (g.paths) {
+      return make("span", {}, Report.name(g.name, 60), " ",
+        make("i", { class: "quiet" }, `${number(g.paths)} ${plurals[label]}`));
+    }
     return Report.name(g.name, 70);
   }
 
