@@ -21,6 +21,7 @@
     const cards = document.getElementById("cards");
     if (all.length > CARDS) cards.replaceWith(table(model));
     else cards.append(...all.map((l) => card(model, l)));
+    if (all.length) document.getElementById("far").append(...[Report.farTable(model)].filter(Boolean));
     facts(data);
     document.getElementById("command").append(Report.copyable("Command", data.command));
   }
@@ -67,6 +68,7 @@
       make("p", { class: "label" }, make("span", {}, l.names.join(", ") || "limit"),
         badgeOf(model, l)),
       make("div", {}, make("h2", {}, pickOf(model, l)), make("p", { class: "quiet" }, inWords(l))),
+      model.advice?.asks && make("p", { class: "choose" }, Report.choice(model.data, l)),
       Report.bar(result.denied, result.requests), lines);
   }
 
