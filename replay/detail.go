@@ -42,6 +42,9 @@ type DeniedKey struct {
 	// LockedOutS is the longest time, in seconds, from a denial to the next granted request of
 	// the key, or to its last request if none was granted after.
 	LockedOutS float64 `json:"locked_out_s"`
+
+	// ToLast reports whether this time ends at the last request of the key: it was denied, too.
+	ToLast bool `json:"to_last"`
 }
 
 // KeyTimeline is the requests of one key, in the bars of [Detail.Timeline]. Bars without any are

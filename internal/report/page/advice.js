@@ -64,8 +64,8 @@
       const { why, caution } = reasons(data, best), asks = deniesFar(best);
       return { best: asks ? null : best, shown: best, asks, caution,
         title: asks ? decide(data.size.stand_out.keys) : `Start with ${best.text}`,
-        why: `${best.text} is the strictest of these limits that denies at most 0.1% of the requests of ` +
-          `${whom}. ${why}` };
+        why: `${best.text} is the strictest of these limits that denies at most 0.1% of the ` +
+          `requests of ${whom}. ${why}` };
     }
     const least = all.reduce((a, b) => b.restDenied < a.restDenied ? b : a);
     const { why, caution } = reasons(data, least);

@@ -31,10 +31,10 @@
           make("th", { scope: "row" }, Report.name(k.key, 40)), cell(make("b", {}, k.need)),
           cell(number(k.requests)), make("td", {}, when(k)),
           ...limits.map((l) => cell(part(data, l, k)))))))));
-    if (keys.length > ROWS) {
-      box.append(make("p", { class: "note" }, `${count(keys.length - ROWS, "more key")} ` +
-        "at the end of the page."));
-    }
+    const more = keys.length > ROWS ? ` ${count(keys.length - ROWS, "more such key")} at the end ` +
+      "of the page." : "";
+    box.append(make("p", { class: "note quiet" }, "Far from the rest: for some period, such a " +
+      `key needs at least three times as much as the next key.${more}`));
     return box;
   }
 
@@ -49,22 +49,23 @@
 
   // choice says for which answer about these keys a limit is right.
   function choice(data, l) {
-    const keys = data.size.stand_out.keys;
-    const hit = keys.filter((k) => deniedTo(data, l, k) !== 0);
-    if (!hit.length) {
-      return `Choose it if ${keys.length === 1 ? Report.short(keys[0].key) :
-        "none of these keys"} may ${keys.length === 1 ? "not " : ""}be denied.`;
+    const { keys } = data.size.stand_out;
+    const denied = keys.filter((k) => deniedTo(data, l, k) !== 0);
+    const spared = keys.filter((k) => !denied.includes(k));
+    const others = l.restDenied ? `, and ${count(l.restDenied, "request")} of other keys` : "";
+    if (!denied.length) {
+      return keys.length === 1 ? `Choose it if ${Report.short(keys[0].key)} may not be denied.` :
+        `Choose it if ${keys.length === 2 ? "neither" : "none"} of these keys may be denied.`;
     }
-    if (hit.length === keys.length) {
-      const all = keys.length === 1 ? Report.short(keys[0].key) : keys.length === 2 ? "both keys" :
-        `all ${keys.length} keys`;
-      return `Choose it if ${all} may be denied.`;
+    if (spared.length) {
+      return `Choose it if ${some(denied, `${denied.length} of these keys`)} may be denied` +
+        `${others}, but not ${some(spared, `the other ${spared.length}`)}.`;
     }
-    const spared = keys.length - hit.length;
-    return `Choose it if ${hit.length === 1 ? Report.short(hit[0].key) : `${hit.length} of them`} ` +
-      `may be denied, but not ${spared === 1 ? Report.short(keys.find((k) => !hit.includes(k)).key) :
-        `the other ${spared}`}.`;
+    return `Choose it if ${some(keys, keys.length === 2 ? "both keys" :
+      `all ${keys.length} keys`)} may be denied${others}.`;
   }
+
+  const some = (keys, text) => keys.length === 1 ? Report.short(keys[0].key) : text;
 
   Object.assign(Report, { farTable, choice });
 })();

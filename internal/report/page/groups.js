@@ -37,7 +37,8 @@
   function table(label, groups, l, open) {
     const of = (g) => g.denied[l.index];
     const total = l.result.denied;
-    const sorted = groups.filter((g) => of(g) > 0).sort((a, b) => of(b) - of(a));
+    const sorted = groups.filter((g) => of(g) > 0).sort((a, b) =>
+      (a.name === "(other)") - (b.name === "(other)") || of(b) - of(a));
     const rows = sorted.map((g, i) => make("tr", { class: i >= SHOWN && "extra" },
       make("th", { scope: "row" }, nameOf(g, label)),
       make("td", { class: "n" }, number(of(g))),
