@@ -115,7 +115,7 @@
     const up = -high - gap, down = gap;
     const spots = [[gap, up], [gap, down], [-wide - gap, up], [-wide - gap, down],
       [gap, -high / 2], [-wide - gap, -high / 2], [middle, up], [middle, down]];
-    for (let row = 0; row < 6; row++) {
+    for (let row = 0; row < 3; row++) {
       for (const [dx, dy] of spots) {
         const p = { x: l.x + dx, y: l.y + dy + (dy < 0 ? -row : row) * high, w: wide, h: high };
         const inside = p.x >= area.left && p.x + wide <= right && p.y >= area.top - 12 * r &&

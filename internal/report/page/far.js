@@ -53,15 +53,17 @@
     const denied = keys.filter((k) => deniedTo(data, l, k) !== 0);
     const spared = keys.filter((k) => !denied.includes(k));
     const others = l.restDenied ? `, and ${count(l.restDenied, "request")} of other keys` : "";
+    const lead = data.kind === "size" ? "Choose it if" : "Only if";
+    if (!denied.length && data.kind !== "size") return "Denies none of these keys.";
     if (!denied.length) {
       return keys.length === 1 ? `Choose it if ${Report.short(keys[0].key)} may not be denied.` :
         `Choose it if ${keys.length === 2 ? "neither" : "none"} of these keys may be denied.`;
     }
     if (spared.length) {
-      return `Choose it if ${some(denied, `${denied.length} of these keys`)} may be denied` +
+      return `${lead} ${some(denied, `${denied.length} of these keys`)} may be denied` +
         `${others}, but not ${some(spared, `the other ${spared.length}`)}.`;
     }
-    return `Choose it if ${some(keys, keys.length === 2 ? "both keys" :
+    return `${lead} ${some(keys, keys.length === 2 ? "both keys" :
       `all ${keys.length} keys`)} may be denied${others}.`;
   }
 

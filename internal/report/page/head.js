@@ -103,7 +103,10 @@
     }
     const [first] = data.kind === "size" ? data.size.proposals : [];
     const period = first && Report.parse(String(first.limit))?.of;
-    if (period) add("Period", make("b", {}, period), " ", quiet("least burst times rate"));
+    if (period) {
+      add("Period", make("b", {}, period.replace(/^(?=\D)/, "1")), " ",
+        quiet("least burst times rate"));
+    }
     add("Skipped", make("b", {}, count(t.skipped, "line")), " ",
       quiet(t.skipped ? skipped(t) : `of ${number(t.lines)}`));
     if (t.late) add("Late", make("b", {}, count(t.late, "request")), " ", quiet("out of order"));

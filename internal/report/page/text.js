@@ -69,6 +69,6 @@ const Report = {};
   // gap is what the report says about a time without requests that is most of the span.
   const gap = (size) => size.caveats?.find((c) => c.id === "gap")?.text ?? "";
 
-  Object.assign(Report, { gap, make, visible, name, short, number, count, share, time, seconds, list,
-    span: format.span });
+  Object.assign(Report, { make, visible, name, short, number, count, share, time, seconds, list,
+    gap, span: format.span });
 })();
