@@ -61,6 +61,7 @@ type Handler struct {
 	guard    *http.CrossOriginProtection
 	loaded   atomic.Pointer[loaded]
 	desk     *acts.Desk
+	trying   chan struct{} // full while a what-if runs
 
 	denied  deniedKeys
 	joins   chan joining
@@ -80,7 +81,8 @@ type loaded struct {
 // New makes a Handler. It treats the listener as public until [Handler.Listen] is called.
 func New(o Options) (*Handler, error) {
 	if o.API == nil || o.Engine == nil || o.Overrides == nil || o.Domains == nil || o.Store == nil ||
-		o.Sample == nil || o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil || o.Metrics == nil || o.Statistics == nil {
+		o.Sample == nil || o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil ||
+		o.Metrics == nil || o.Statistics == nil {
 		return nil, errors.New("console: options: one is missing; want all but Redis")
 	}
 	host, err := os.Hostname()
@@ -91,6 +93,7 @@ func New(o Options) (*Handler, error) {
 		options: o, instance: fmt.Sprintf("%s-%d", host, os.Getpid()),
 		mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
 		joins: make(chan joining), leaves: make(chan *viewer), ended: make(chan struct{}),
+		trying: make(chan struct{}, 1),
 	}
 	h.desk = acts.New(acts.Options{
 		Store: o.Store, Engine: o.Engine, Overrides: o.Overrides, Redis: o.Redis,

@@ -34,7 +34,8 @@ func EncodeMode(m Mode) string {
 func (e *entry) mode(name string) (Mode, error) {
 	mode, err := rules.ParseMode(e.Mode)
 	if err != nil || e.Mode == "" || e.Rule != name {
-		return Mode{}, fmt.Errorf("overrides: entry %q in the store: mode is %q of rule %q", name, e.Mode, e.Rule)
+		return Mode{}, fmt.Errorf("overrides: entry %q in the store: mode %q of rule %q is not valid",
+			name, e.Mode, e.Rule)
 	}
 	return Mode{Rule: e.Rule, Mode: mode, At: e.At, Until: e.Until, Note: e.Note, By: e.By}, nil
 }

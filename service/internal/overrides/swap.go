@@ -73,7 +73,11 @@ func (t *Table) put(ctx context.Context, name, from, to string) error {
 		return &headgate.InvalidError{Field: "override", Value: "above the maximum",
 			Want: fmt.Sprintf("at most %d; delete one first", t.max)}
 	}
-	if err := t.Refresh(ctx); err != nil || got != conflict {
+	err = t.Refresh(ctx)
+	if got != conflict {
+		return nil // it is kept: if it could not be read now, the next look reads it
+	}
+	if err != nil {
 		return err
 	}
 	return ErrChanged

@@ -4,6 +4,8 @@ import { percent, rate, span, time } from "./format.js";
 
 const loud = 1; // denied requests a second, below which nobody is troubled
 const share = 0.05; // of all requests, above which denials are many
+// Of the denials of banned keys: their rates and those of rules are not of the same seconds.
+const doubt = 0.1;
 const culpable = 0.3; // of all denials, above which one key is at fault
 
 // judge returns {level, title, detail, culprit}: level is none, calm, warn or bad.
@@ -22,7 +24,8 @@ export function judge(model, now = Date.now()) {
   const banned = keys.filter((key) => key.banned);
   const free = Math.max(0, denied - banned.reduce((total, key) => total + key.per_s, 0));
   const usual = median(history.counts.denied) / history.step_s;
-  if (free >= loud && (free >= 3 * usual || free > share * (allowed + denied))) {
+  const isMany = free >= 3 * usual || free > share * (allowed + denied);
+  if (isMany && free >= Math.max(loud, doubt * (denied - free))) {
     const culprit = mostDenied(keys.filter((key) => !key.banned), free);
     return denials(rules, culprit, { allowed, denied, free, history, now });
   }
