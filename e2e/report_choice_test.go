@@ -168,3 +168,16 @@ func TestReportOnAPhone(t *testing.T) {
 	expect(p, "tables that scroll", `[...document.querySelectorAll(".more-columns")]
 		.some((e) => e.checkVisibility())`, true)
 }
+
+// A key that was denied within one second, and never came again, was not locked out for 0s.
+func TestReportLockoutToTheLastRequest(t *testing.T) {
+	t.Parallel()
+	const line = "192.0.2.1 - - [02/Nov/2026:08:%02d:00 +0000] \"GET / HTTP/1.1\" 200 512 \"-\" \"-\"\n"
+	log := strings.Repeat(fmt.Sprintf(line, 0), 24) +
+		strings.ReplaceAll(fmt.Sprintf(line+line+line, 1, 1, 9), "192.0.2.1", "192.0.2.2")
+	p := openReport(t, writeReport(t, report.Build{
+		Kind: report.KindReplay, Limits: limitsOf(t, "1/m"),
+	}, log))
+	expect(p, "lockouts", `[...document.querySelectorAll("#keys tbody td:last-child")].map((e) =>
+		e.textContent).join(", ")`, "to its last request, 8m")
+}

@@ -236,7 +236,8 @@ func TestReportsOfLittle(t *testing.T) {
 			report.Build{Kind: report.KindReplay, Limits: limitsOf(t, "1/s")}, oneKey.String(),
 			"1/s denies 60% of the requests", "#keys .lead",
 			"1 key of 1 would have been denied at least once. The longest lockout is " +
-				"the longest time from a denial to the next allowed request of the key.", 3,
+				"the longest time from a denial to the next allowed request of the key, or to its " +
+				"last request if none was allowed after.", 3,
 		},
 		{
 			"no denial", report.Build{Kind: report.KindReplay, Limits: limitsOf(t, "1000/s")},
