@@ -57,21 +57,22 @@ func (s *sizing) propose(ctx context.Context) error {
 		return err
 	}
 	s.report.Periods = fits
-	for _, d := range drafts {
+	far := s.farKeys(len(drafts))
+	for i, d := range drafts {
 		d.proposal.Result = s.result(d.probe)
 		for _, k := range d.probe.keys {
-			if !slices.Contains(s.far, k.key) {
-				d.proposal.RestDenied += k.denied
-				d.proposal.RestDeniedKeys++
+			if at := slices.Index(s.far, k.key); at >= 0 {
+				far[at].Denied[i] = k.denied
+				continue
 			}
+			d.proposal.RestDenied += k.denied
+			d.proposal.RestDeniedKeys++
 		}
 		s.report.Proposals = append(s.report.Proposals, d.proposal)
 	}
-	if len(s.far) > 0 {
+	if len(far) > 0 {
 		s.report.StandOut = &StandOut{
-			Period: fits[s.chosen].Period,
-			Rest:   s.result(rest),
-			Keys:   s.farKeys(drafts),
+			Period: fits[s.chosen].Period, Rest: s.result(rest), Keys: far,
 		}
 	}
 	return nil
