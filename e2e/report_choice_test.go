@@ -130,6 +130,9 @@ func TestReportLabelsOfCharts(t *testing.T) {
 		"office": writeReport(t, report.Build{
 			Kind: report.KindReplay, Limits: limitsOf(t, "8/10s", "9/10s", "10/10s", "12/10s", "70/10s"),
 		}, officeLog()),
+		"large": writeReport(t, report.Build{
+			Kind: report.KindReplay, Limits: limitsOf(t, "9000/15m"),
+		}, officeLog()),
 		"size": writeReport(t, report.Build{Kind: report.KindSize}, trafficLog()),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -60,7 +60,7 @@
     if (sorted.length > SHOWN) {
       box.append(make("button", { type: "button", class: "toggle", "aria-expanded":
         open.has(label), on: { click: (e) => toggle(e.target, box, label, open, sorted.length) } },
-        open.has(label) ? "Show fewer" : `Show all ${number(sorted.length)} ${plurals[label]}`));
+        open.has(label) ? "Show fewer" : `Show all ${number(sorted.length)} rows`));
     }
     if (without > 0) {
       box.append(make("p", { class: "note quiet" }, `${number(without)} other ` +
@@ -85,7 +85,7 @@
     box.classList.toggle("open", open.has(label));
     button.setAttribute("aria-expanded", open.has(label));
     button.textContent = open.has(label) ? "Show fewer" :
-      `Show all ${number(size)} ${plurals[label]}`;
+      `Show all ${number(size)} rows`;
   }
 
   Report.groupsSection = groupsSection;
