@@ -53,8 +53,8 @@ func TestReportAsksAboutKeysFarFromTheRest(t *testing.T) {
 	expect(p, "keys", `[...document.querySelectorAll(".far tbody th")].map((e) => e.textContent)
 		.join(" ")`, scanner+" 192.0.2.1")
 	expect(p, "what is denied to them", `[...document.querySelectorAll(".far tbody tr")].map((e) =>
-		[...e.querySelectorAll("td.n")].slice(2).map((e) => e.textContent !== "0%").join(" "))
-		.join(", ")`, "false true true, false false true")
+		[...e.querySelectorAll("td.n")].slice(2).map((e) => e.textContent !== "0%" ? 1 : 0).join(""))
+		.join(" ")`, "011 001")
 }
 
 // yearsLog is two days of traffic, ten years apart.

@@ -210,7 +210,7 @@ func (g *groups) list(denied []int64) []Group {
 }
 
 // score returns the sum of the shares of k of what each limit denied.
-func (k group) score(denied []int64) (sum float64) {
+func (k *group) score(denied []int64) (sum float64) {
 	for i, n := range k.denied {
 		if n > 0 {
 			sum += float64(n) / float64(denied[i])
@@ -219,7 +219,7 @@ func (k group) score(denied []int64) (sum float64) {
 	return sum
 }
 
-func (k group) group(limits int) Group {
+func (k *group) group(limits int) Group {
 	denied := make([]int64, limits)
 	copy(denied, k.denied)
 	return Group{Key(k.name), k.requests, denied, k.paths}
@@ -251,7 +251,7 @@ func (f *filter) has(name []byte) bool {
 // of returns the bits of a name.
 func (*filter) of(name []byte) [2]uint64 {
 	h := fnv.New64a()
-	h.Write(name) //nolint:errcheck // it returns no error
+	_, _ = h.Write(name) // it returns no error
 	sum := h.Sum64()
 	return [2]uint64{sum & (1<<filterBits - 1), sum >> (64 - filterBits)}
 }

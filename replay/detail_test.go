@@ -170,18 +170,12 @@ func recountBars(all []decided, limits int) *replay.DetailTimeline {
 
 func recountKeys(all []decided, limit int) []replay.DeniedKey {
 	keys := map[string]*replay.DeniedKey{}
-	for i, r := range all {
+	for _, r := range all {
 		if keys[r.key] != nil {
 			continue
 		}
 		k := &replay.DeniedKey{Key: replay.Key(r.key)}
 		keys[r.key] = k
-		last := r.at
-		for _, o := range all[i:] {
-			if o.key == r.key {
-				last = o.at
-			}
-		}
 		for j, o := range all {
 			if o.key != r.key {
 				continue
@@ -194,13 +188,7 @@ func recountKeys(all []decided, limit int) []replay.DeniedKey {
 			if k.Last = time.UnixMicro(o.at).UTC(); k.First.IsZero() {
 				k.First = k.Last
 			}
-			end, toLast := last, true
-			for _, next := range all[j:] {
-				if next.key == r.key && !next.denied[limit] {
-					end, toLast = next.at, false
-					break
-				}
-			}
+			end, toLast := lockedUntil(all[j:], limit)
 			if out := float64(end-o.at) / 1e6; out > k.LockedOutS || out == k.LockedOutS && toLast {
 				k.LockedOutS, k.ToLast = out, toLast
 			}
@@ -216,6 +204,19 @@ func recountKeys(all []decided, limit int) []replay.DeniedKey {
 		return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Key, b.Key))
 	})
 	return list
+}
+
+// lockedUntil returns when the key of the first request is granted again, or made its last request.
+func lockedUntil(all []decided, limit int) (end int64, toLast bool) {
+	for _, next := range all {
+		if next.key != all[0].key {
+			continue
+		}
+		if end = next.at; !next.denied[limit] {
+			return end, false
+		}
+	}
+	return end, true
 }
 
 func recountGroups(all []decided, limits int, name func(decided) string) []replay.Group {
