@@ -16,6 +16,9 @@ import (
 // browser is the one that all tests share, each in a profile and a tab of its own.
 var browser context.Context
 
+// scratch is a directory that goes with the last test.
+var scratch string
+
 func TestMain(m *testing.M) {
 	os.Exit(runTests(m))
 }
@@ -32,9 +35,10 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	scratch = dir
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(path),
-		chromedp.UserDataDir(dir),
+		chromedp.UserDataDir(filepath.Join(dir, "profile")),
 		chromedp.NoSandbox,
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true),

@@ -3,14 +3,17 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/headgate/headgate"
@@ -56,10 +59,7 @@ func post(t *testing.T, to string, form url.Values, status int, want string) {
 // program is a server that a program of ours runs: its first line, and how it ends.
 func program(t *testing.T, args ...string) (line string, end func() error) {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "program")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, args[0]).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := built(t, args[0])
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), bin, args[1:]...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -80,6 +80,27 @@ func program(t *testing.T, args ...string) (line string, end func() error) {
 		}
 		return cmd.Wait()
 	}
+}
+
+// programs builds the programs that tests start, once, and returns their directory.
+var programs = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "bin") + string(filepath.Separator)
+	out, err := exec.Command("go", "build", "-o", dir, "./testdata/rundemo",
+		"github.com/headgate/headgate/cmd/headgate").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return dir, nil
+})
+
+// built returns the program of a package.
+func built(t *testing.T, name string) string {
+	t.Helper()
+	dir, err := programs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, path.Base(name))
 }
 
 var address = regexp.MustCompile(`http://\S+`)
@@ -104,10 +125,7 @@ func TestRunDemoServer(t *testing.T) {
 
 func TestRunDemoServerWithoutRedis(t *testing.T) {
 	t.Parallel()
-	bin := filepath.Join(t.TempDir(), "rundemo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "./testdata/rundemo").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	bin := built(t, "./testdata/rundemo")
 	for args, want := range map[string]string{
 		"-port 0 -redis-host 127.0.0.1 -redis-port 1": "1 cannot reach Redis at 127.0.0.1:1: ",
 		"-port 70000":                "1 port is 70000; want 0 to 65535",

@@ -76,14 +76,21 @@ func open(t *testing.T, url string, before ...action) *page {
 // openAt opens the page at path of the server at url.
 func openAt(t *testing.T, url, path string, before ...action) *page {
 	t.Helper()
+	ours := origin(url) + "/"
+	return load(t, url+path, func(asked string) bool { return strings.HasPrefix(asked, ours) }, before...)
+}
+
+// load opens a page that may ask for what is its own only.
+func load(t *testing.T, url string, own func(asked string) bool, before ...action) *page {
+	t.Helper()
 	p := &page{t: t, tab: newTab(t)}
-	if err := chromedp.Listen(p.tab, p.listen(origin(url))); err != nil {
+	if err := chromedp.Listen(p.tab, p.listen(own)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.verify)
 	p.do(call(log.Enable, cdp.Empty{}), call(network.Enable, network.EnableParams{}), chromedp.EmulateViewport(1280, 1000))
 	p.do(before...)
-	p.do(chromedp.Navigate(url + path))
+	p.do(chromedp.Navigate(url))
 	p.until("the page is ready", `document.documentElement.dataset.ready === "true"`)
 	return p
 }
@@ -95,7 +102,7 @@ func origin(url string) string {
 	return scheme + "://" + host
 }
 
-func (p *page) listen(url string) func(any) {
+func (p *page) listen(own func(asked string) bool) func(any) {
 	return func(event any) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -115,7 +122,7 @@ func (p *page) listen(url string) func(any) {
 			p.troubles = append(p.troubles, "log "+e.Entry.Text+" "+e.Entry.URL)
 		case *network.EventRequestWillBeSent:
 			p.requests++
-			if !strings.HasPrefix(e.Request.URL, url+"/") {
+			if !own(e.Request.URL) {
 				p.troubles = append(p.troubles, "request to "+e.Request.URL)
 			}
 		}
@@ -187,7 +194,7 @@ func (p *page) until(what, condition string) {
 	deadline := time.Now().Add(20 * time.Second)
 	for !value[bool](p, `Boolean(`+condition+`)`) {
 		if time.Now().After(deadline) {
-			p.t.Fatalf("never: %s; the page says\n%s", what, value[string](p, `[...document.querySelectorAll("#traffic, .lane, #banners, #gate, #verdict, #keys, #acts, #act, #result")].map((e) => e.innerText.replaceAll(/\s+/g, " ")).join("\n")`))
+			p.t.Fatalf("never: %s; the page says\n%s", what, value[string](p, `document.body.innerText.replaceAll(/\n\s*/g, "\n").slice(0, 4000)`))
 		}
 		<-time.After(20 * time.Millisecond)
 	}

@@ -101,7 +101,7 @@ func TestReportFitsIntoItsWindow(t *testing.T) {
 			for _, width := range []int64{360, 768, 1600} {
 				for _, scheme := range []string{"light", "dark"} {
 					p.do(chromedp.EmulateViewport(width, 900), media("screen", scheme))
-					p.reportUntil("the charts have the width", chartsFit)
+					p.until("the charts have the width", chartsFit)
 					if faults := value[string](p, layoutFaults); faults != "" {
 						t.Errorf("%d wide, %s:\n%s", width, scheme, faults)
 					}
@@ -127,7 +127,7 @@ func TestReportOnPaper(t *testing.T) {
 			p := openReport(t, url, media("", "dark"))
 			p.do(chromedp.EmulateViewport(718, 1000), media("print", "dark"))
 			p.do(run(`dispatchEvent(new Event("beforeprint"))`))
-			p.reportUntil("the page is light", ink+` === "rgb(20, 35, 44)"`)
+			p.until("the page is light", ink+` === "rgb(20, 35, 44)"`)
 			if faults := value[string](p, layoutFaults); faults != "" {
 				t.Error(faults)
 			}
@@ -141,7 +141,7 @@ func TestReportOnPaper(t *testing.T) {
 			expect(p, "charts that are wider than paper", `[...document.querySelectorAll(".uplot")]
 				.filter((e) => e.offsetWidth > 718).length`, 0)
 			p.do(run(`dispatchEvent(new Event("afterprint"))`), media("screen", "dark"))
-			p.reportUntil("the page is dark again", ink+` === "rgb(230, 238, 242)"`)
+			p.until("the page is dark again", ink+` === "rgb(230, 238, 242)"`)
 		})
 	}
 }
@@ -160,7 +160,7 @@ func TestReportAsPDF(t *testing.T) {
 	if pages := strings.Count(string(pdf.Data), "/Type /Page\n"); pages < 3 || pages > 12 {
 		t.Errorf("the report has %d pages, want 3 to 12", pages)
 	}
-	p.reportUntil("the screen is as before", `!("printing" in document.documentElement.dataset)`)
+	p.until("the screen is as before", `!("printing" in document.documentElement.dataset)`)
 }
 
 // hostileLog has keys, paths and methods that would be more than text in a careless page.

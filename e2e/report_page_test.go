@@ -11,12 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	"github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/cdproto/runtime"
-	"github.com/chromedp/chromedp"
-
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/report"
 	"github.com/headgate/headgate/replay"
@@ -107,50 +101,7 @@ func writeReport(t *testing.T, b report.Build, text string) string {
 // page must have loaded nothing but itself.
 func openReport(t *testing.T, url string, before ...action) *page {
 	t.Helper()
-	p := &page{t: t, tab: newTab(t)}
-	if err := chromedp.Listen(p.tab, p.listenReport(url)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.verify)
-	p.do(call(log.Enable, cdp.Empty{}), call(network.Enable, network.EnableParams{}))
-	p.do(chromedp.EmulateViewport(1280, 1000))
-	p.do(before...)
-	p.do(chromedp.Navigate(url))
-	p.reportUntil("the page is ready", `document.documentElement.dataset.ready === "true"`)
-	return p
-}
-
-func (p *page) listenReport(url string) func(any) {
-	return func(event any) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		switch e := event.(type) {
-		case *runtime.EventConsoleAPICalled:
-			p.troubles = append(p.troubles, "console "+e.Type.String())
-		case *runtime.EventExceptionThrown:
-			p.troubles = append(p.troubles, "exception "+e.ExceptionDetails.Text)
-		case *log.EventEntryAdded:
-			p.troubles = append(p.troubles, "log "+e.Entry.Text+" "+e.Entry.URL)
-		case *network.EventRequestWillBeSent:
-			p.requests++
-			if e.Request.URL != url && e.Request.URL != "data:," {
-				p.troubles = append(p.troubles, "request to "+e.Request.URL)
-			}
-		}
-	}
-}
-
-// reportUntil waits for a condition to be true in a report.
-func (p *page) reportUntil(what, condition string) {
-	p.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !value[bool](p, `Boolean(`+condition+`)`) {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("never: %s; the page says\n%s", what,
-				value[string](p, `document.body.innerText.slice(0, 2000)`))
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+	return load(t, url, func(asked string) bool { return asked == url || asked == "data:," }, before...)
 }
 
 // expect fails the test if an expression is not as wanted.

@@ -73,7 +73,7 @@ func TestReportFollowsTheLimit(t *testing.T) {
 	seen := map[string]bool{}
 	for i, limit := range limits {
 		p.do(run(fmt.Sprintf(`document.querySelectorAll("#limits input")[%d].click()`, i)))
-		p.reportUntil(limit+" is chosen", `[...document.querySelectorAll(".of")].every((e) =>
+		p.until(limit+" is chosen", `[...document.querySelectorAll(".of")].every((e) =>
 			e.textContent === `+quoted(limit)+`)`)
 		expect(p, "the text to copy", `document.querySelector(".copy-limit pre").textContent`,
 			limit)
@@ -94,7 +94,7 @@ func TestReportFollowsTheLimit(t *testing.T) {
 	}
 	// A card chooses its limit, too.
 	p.click("#cards .limit:first-child .pick")
-	p.reportUntil("the control follows", `document.querySelector("#limits input").checked`)
+	p.until("the control follows", `document.querySelector("#limits input").checked`)
 }
 
 func TestReportSearchesAndSortsKeys(t *testing.T) {
@@ -105,25 +105,25 @@ func TestReportSearchesAndSortsKeys(t *testing.T) {
 	const rows = `document.querySelectorAll("#keys tbody tr").length`
 	all := value[int](p, rows)
 	p.enter("#search", "198.51.100")
-	p.reportUntil("one key is found", rows+" === 1")
+	p.until("one key is found", rows+" === 1")
 	expect(p, "what is told", `document.querySelector("#keys .found").textContent`, "1 key found")
 	p.enter("#search", "nobody")
-	p.reportUntil("no key is found", rows+" === 0")
+	p.until("no key is found", rows+" === 0")
 	p.do(run(`{const s = document.querySelector("#search"); s.value = "";
 		s.dispatchEvent(new Event("input", {bubbles: true}))}`))
-	p.reportUntil("all keys are back", fmt.Sprint(rows, " === ", all))
+	p.until("all keys are back", fmt.Sprint(rows, " === ", all))
 
 	keys := `[...document.querySelectorAll("#keys tbody th")].map((e) => e.textContent)`
 	const order = `document.querySelector("#keys thead th").ariaSort`
 	p.do(chromedp.Focus(chromedp.CSS("#keys thead th:first-child .sort")))
 	p.do(chromedp.KeyEvent(kb.Enter))
-	p.reportUntil("it is sorted by key", order+` === "ascending"`)
+	p.until("it is sorted by key", order+` === "ascending"`)
 	expect(p, "the keys go up", keys+`.every((k, i, all) => i === 0 || all[i - 1] < k)`, true)
 	p.do(chromedp.KeyEvent(kb.Enter))
-	p.reportUntil("it is turned around", order+` === "descending"`)
+	p.until("it is turned around", order+` === "descending"`)
 	expect(p, "the keys go down", keys+`.every((k, i, all) => i === 0 || all[i - 1] > k)`, true)
 	p.do(run(`document.querySelector("#keys .toggle").click()`))
-	p.reportUntil("more keys are shown", fmt.Sprint(rows, " > ", all))
+	p.until("more keys are shown", fmt.Sprint(rows, " > ", all))
 }
 
 func TestReportCopies(t *testing.T) {
@@ -133,13 +133,13 @@ func TestReportCopies(t *testing.T) {
 	for _, field := range []string{"limit", "go", "yaml", "headers"} {
 		button := ".copy-" + field + " .copy"
 		p.click(button)
-		p.reportUntil(field+" is copied",
+		p.until(field+" is copied",
 			`window.copied === document.querySelector(".copy-`+field+` pre").textContent`)
 		expect(p, "the button", `document.querySelector("`+button+`").firstChild.data`, "Copied")
 	}
 	p.do(run(`navigator.clipboard.writeText = async () => { throw new Error("forbidden"); }`))
 	p.click(".copy-yaml .copy")
-	p.reportUntil("the text is selected", `getSelection().toString().trim() ===
+	p.until("the text is selected", `getSelection().toString().trim() ===
 		document.querySelector(".copy-yaml pre").textContent.trim()`)
 	expect(p, "what is told", `document.querySelector("#said").textContent`, "YAML: selected")
 }
@@ -151,20 +151,20 @@ func TestReportZoomsByKeyboard(t *testing.T) {
 	const live = `document.querySelector("#time .chart-live").textContent`
 	all := value[string](p, when)
 	p.do(chromedp.Focus(chromedp.CSS("#time .chart-plot")), chromedp.KeyEvent("+"))
-	p.reportUntil("it is zoomed in", when+" !== "+quoted(all))
+	p.until("it is zoomed in", when+" !== "+quoted(all))
 	zoomed := value[string](p, when)
 	if said := value[string](p, live); !strings.HasPrefix(said, zoomed+". allowed ") {
 		t.Errorf("a reader of the screen hears %q of %q", said, zoomed)
 	}
 	p.do(chromedp.KeyEvent(kb.ArrowRight))
-	p.reportUntil("a bar is read", live+`.match(/^2 Nov 2026 .* UTC, allowed \d+, denied \d+$/)`)
+	p.until("a bar is read", live+`.match(/^2 Nov 2026 .* UTC, allowed \d+, denied \d+$/)`)
 	first := value[string](p, live)
 	p.do(chromedp.KeyEvent(kb.ArrowRight))
-	p.reportUntil("so is the next", live+" !== "+quoted(first))
+	p.until("so is the next", live+" !== "+quoted(first))
 	p.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("0"))
-	p.reportUntil("all is shown again", when+" === "+quoted(all))
+	p.until("all is shown again", when+" === "+quoted(all))
 	p.do(run(`document.querySelector('#time [aria-label="Zoom in"]').click()`))
-	p.reportUntil("the button zooms, too", when+" === "+quoted(zoomed))
+	p.until("the button zooms, too", when+" === "+quoted(zoomed))
 }
 
 func TestReportZoomsByDrag(t *testing.T) {
@@ -180,9 +180,9 @@ func TestReportZoomsByDrag(t *testing.T) {
 	p.do(chromedp.DragAndDropXY(at[0], at[2], at[1], at[2]))
 	const away = `document.querySelector("#time .u-over").dispatchEvent(new MouseEvent("mouseleave"))`
 	p.do(run(away))
-	p.reportUntil("it is zoomed in", when+".match(/09:.*10:|09:.*11:/) && "+when+" !== "+quoted(all))
+	p.until("it is zoomed in", when+".match(/09:.*10:|09:.*11:/) && "+when+" !== "+quoted(all))
 	p.do(run(`document.querySelector('#time [aria-label="Show everything"]').click()`), run(away))
-	p.reportUntil("all is shown again", when+" === "+quoted(all))
+	p.until("all is shown again", when+" === "+quoted(all))
 }
 
 func TestReportTakesHostileTextAsText(t *testing.T) {
@@ -199,13 +199,13 @@ func TestReportTakesHostileTextAsText(t *testing.T) {
 	expect(p, "scripts", `document.scripts.length`, 2)
 	const key = `document.querySelector("#keys tbody th bdi")?.textContent`
 	p.enter("#search", "<script>")
-	p.reportUntil("the key is found", key+` === "<script>alert(1)</script>"`)
+	p.until("the key is found", key+` === "<script>alert(1)</script>"`)
 	p.enter("#search", "gnp.exe")
-	p.reportUntil("marks of direction are seen", key+` === "\\u{202e}gnp.exe"`)
+	p.until("marks of direction are seen", key+` === "\\u{202e}gnp.exe"`)
 	p.enter("#search", "kkkk")
-	p.reportUntil("a long key is cut", key+`.length === 91`)
+	p.until("a long key is cut", key+`.length === 91`)
 	p.click("#keys tbody .more")
-	p.reportUntil("all of it is shown on demand", key+`.length === 4096`)
+	p.until("all of it is shown on demand", key+`.length === 4096`)
 }
 
 // TestReportsOfLittle opens reports where there is little or nothing to show.

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"path"
 	"time"
+
+	"github.com/headgate/headgate/internal/charts"
 )
 
 //go:embed page
@@ -30,13 +32,19 @@ func addFiles(mux *http.ServeMux) {
 		if err != nil {
 			panic(err) // as above
 		}
-		serve := only(http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", contentTypes[path.Ext(entry.Name())])
-			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
-		})
+		serve := file(entry.Name(), content)
 		mux.Handle("/"+entry.Name(), serve)
 		if entry.Name() == "index.html" {
 			mux.Handle("/{$}", serve)
 		}
 	}
+	mux.Handle("/theme.css", file("theme.css", []byte(charts.Theme())))
+}
+
+// file serves one file.
+func file(name string, content []byte) http.Handler {
+	return only(http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", contentTypes[path.Ext(name)])
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+	})
 }

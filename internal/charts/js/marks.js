@@ -3,12 +3,10 @@
   "use strict";
   const { theme, FONT } = window.Charts;
 
-  const MARK = { circle: "arc", square: "square" };
-
   // marker draws a sign around a point.
   function marker(c, kind, x, y, size) {
     c.beginPath();
-    if (MARK[kind] === "arc") c.arc(x, y, size, 0, 2 * Math.PI);
+    if (kind === "circle") c.arc(x, y, size, 0, 2 * Math.PI);
     else if (kind === "square") c.rect(x - size, y - size, 2 * size, 2 * size);
     else if (kind === "cross") {
       c.moveTo(x - size, y - size); c.lineTo(x + size, y + size);

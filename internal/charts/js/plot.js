@@ -8,7 +8,7 @@
 //             totals, top}; data as uPlot's, values and totals as many as the legend has entries
 //   legend    [{name, style, kind: "area" or "line"}]
 //   series    uPlot's, without the first
-//   xTicks(min, max, n), xLabels(ticks), yTicks(max, n), yLabels(ticks), xName, yName(view)
+//   xTicks(min, max, n), xLabels(ticks), yTicks(max, n), yLabels(ticks)
 //   overlay(u, view)  draws above the series
 //   zoom      the least width of a zoomed x; 0: no zoom
 (() => {
@@ -60,7 +60,7 @@
         `values${spec.zoom ? zoom : ""}.`);
       this.box.addEventListener("keydown", (e) => this.key(e));
       this.box.addEventListener("blur", () => this.point(null));
-      this.live = element("p", "chart-live");
+      this.live = element("p", "chart-live hidden");
       this.live.setAttribute("role", "status");
       this.host.append(head, this.box, this.live);
     }
@@ -316,6 +316,5 @@
   }
 
   window.Charts.Plot = Plot;
-  window.Charts.element = element;
   window.Charts.FONT = FONT;
 })();

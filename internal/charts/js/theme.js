@@ -5,15 +5,7 @@
 
   const STYLES = {
     allowed: { colour: "--allowed", fill: "--allowed-fill", dash: [], marker: "circle" },
-    denied: { colour: "--denied", fill: "--denied-soft", hatch: "/", dash: [], marker: "cross" },
-    shadow: { colour: "--shadowed", fill: "--shadowed-soft", hatch: "\\", dash: [6, 3],
-      marker: "triangle" },
-    error: { colour: "--error", fill: "--error-soft", hatch: "x", dash: [2, 2],
-      marker: "square" },
-    degraded: { colour: "--degraded", fill: "--degraded-soft", hatch: "-", dash: [8, 3, 2, 3],
-      marker: "diamond" },
-    accent: { colour: "--accent", fill: "--accent-soft", dash: [], marker: "circle" },
-    quiet: { colour: "--quiet", fill: "--sunk", dash: [], marker: "circle" },
+    denied: { colour: "--denied", fill: "--denied-soft", hatched: true, dash: [], marker: "cross" },
     s1: { colour: "--s1", fill: "--s1-fill", dash: [], marker: "circle" },
     s2: { colour: "--s2", fill: "--sunk", dash: [7, 4], marker: "square" },
     s3: { colour: "--s3", fill: "--sunk", dash: [2, 3], marker: "triangle" },
@@ -30,12 +22,12 @@
     read ??= getComputedStyle(document.documentElement);
     return read.getPropertyValue(name).trim() || "#808080";
   };
-  const styleOf = (name) => STYLES[name] ?? STYLES.quiet;
+  const styleOf = (name) => STYLES[name];
 
   // fill returns what an area of a style is filled with: a colour, or lines on one.
   function fill(name, ratio) {
     const style = styleOf(name);
-    if (!style.hatch) return colour(style.fill);
+    if (!style.hatched) return colour(style.fill);
     const id = name + ratio;
     if (!patterns.has(id)) patterns.set(id, hatching(style, ratio));
     return patterns.get(id);
@@ -51,19 +43,12 @@
     c.strokeStyle = colour(style.colour);
     c.lineWidth = 1.6 * ratio;
     c.beginPath();
-    if ("/x".includes(style.hatch)) lines(c, size, [0, size, size, 0]);
-    if ("\\x".includes(style.hatch)) lines(c, size, [0, 0, size, size]);
-    if (style.hatch === "-") lines(c, size, [-size, size / 2, 2 * size, size / 2]);
+    for (const shift of [-size, 0, size]) { // with its neighbours, so that tiles join
+      c.moveTo(shift, size);
+      c.lineTo(shift + size, 0);
+    }
     c.stroke();
     return c.createPattern(tile, "repeat");
-  }
-
-  // lines draws a line and its neighbours, so that tiles join.
-  function lines(c, size, [x1, y1, x2, y2]) {
-    for (const shift of y1 === y2 ? [0] : [-size, 0, size]) {
-      c.moveTo(x1 + shift, y1);
-      c.lineTo(x2 + shift, y2);
-    }
   }
 
   const SVG = "http://www.w3.org/2000/svg";
@@ -91,9 +76,9 @@
         transform: "translate(13 7)" }));
     } else {
       parts.push(svg("rect", { class: "area", x: .75, y: .75, width: 12.5, height: 12.5 }));
-      const hatch = { "/": "M1 7L7 1M1 13L13 1M7 13L13 7", "\\": "M1 7L7 13M1 1L13 13M7 1L13 7",
-        x: "M1 13L13 1M1 1L13 13", "-": "M1 4.5H13M1 9.5H13" }[style.hatch];
-      if (hatch) parts.push(svg("path", { class: "line", d: hatch }));
+      if (style.hatched) {
+        parts.push(svg("path", { class: "line", d: "M1 7L7 1M1 13L13 1M7 13L13 7" }));
+      }
     }
     const width = kind === "line" ? 26 : 14;
     const e = svg("svg", { class: "chart-swatch", width, height: 14,
@@ -120,7 +105,7 @@
   });
 
   window.Charts = {
-    theme: { colour, fill, styleOf, swatch, svg, MARKERS, refresh,
+    theme: { colour, fill, styleOf, swatch,
       onRefresh: (f) => { refreshers.add(f); return () => refreshers.delete(f); },
       printing: () => "printing" in document.documentElement.dataset },
   };

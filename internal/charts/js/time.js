@@ -5,12 +5,10 @@
 //     from: 1766000000, step: 60,      // the first bar, and the width of each, in seconds
 //     series: [                        // bars are stacked, the first at the bottom
 //       {name: "allowed", style: "allowed", values: [...]},
-//       {name: "p99", style: "s2", kind: "line", values: [...]},   // or "step"; null is a gap
+//       {name: "denied", style: "denied", values: [...]},
 //     ],
-//     combine: "sum",                  // how neighbours are put together: sum, mean or max
 //     utc: true,                       // else times are of the reader's zone
 //     height: 220, zoom: true,
-//     format: (v) => text, name: "requests",          // optional: of values, of the y axis
 //     onZoom: (from, to) => {},                       // optional
 //     compact: true,                                  // optional: a head of one line
 //   });
@@ -29,11 +27,7 @@
       destroy: () => plot.destroy(), plot };
   }
 
-  const COMBINE = {
-    sum: (values) => values.reduce((a, b) => a + b, 0),
-    mean: (values) => values.reduce((a, b) => a + b, 0) / values.length,
-    max: (values) => Math.max(...values),
-  };
+  const sum = (values) => values.reduce((a, b) => a + b, 0);
 
   // widthOf is how many bars are put together, so that at most so many are drawn, of a round width.
   function widthOf(o, shown, most) {
@@ -42,14 +36,10 @@
   }
 
   // gather puts values from first to last together, so many at a time. first may be below 0.
-  function gather(values, first, last, factor, combine) {
+  function gather(values, first, last, factor) {
     const result = [];
     for (let i = first; i < last; i += factor) {
-      const some = [];
-      for (let k = Math.max(0, i); k < Math.min(i + factor, last); k++) {
-        if (values[k] !== null && values[k] !== undefined) some.push(values[k]);
-      }
-      result.push(some.length ? combine(some) : null);
+      result.push(sum(values.slice(Math.max(0, i), Math.min(i + factor, last))));
     }
     return result;
   }
@@ -57,63 +47,51 @@
   function spec(o) {
     const count = Math.max(1, ...o.series.map((s) => s.values.length));
     const full = [o.from, o.from + count * o.step];
-    const bars = o.series.filter((s) => (s.kind ?? "bars") === "bars");
-    const whole = (o.combine ?? "sum") === "sum";
-    const say = o.format ?? ((v) => format.number(v, v < 10 && !Number.isInteger(v) ? 2 : 0));
     return {
       label: o.label, compact: o.compact, height: o.height ?? 220, full: () => full,
       zoom: o.zoom ? o.step * Math.min(8, count) : 0, paper: o.paper, onZoom: o.onZoom,
-      legend: o.series.map((s) => ({ name: s.name, style: s.style,
-        kind: (s.kind ?? "bars") === "bars" ? "area" : "line" })),
-      series: [...bars.map((s, i) => barSeries(s, i)),
-        ...o.series.filter((s) => !bars.includes(s)).map(lineSeries)],
-      view: (min, max, width) => view(o, count, bars, say, min, max, width),
+      legend: o.series.map((s) => ({ name: s.name, style: s.style, kind: "area" })),
+      series: o.series.map(barSeries),
+      view: (min, max, width) => view(o, count, min, max, width),
       xTicks: (min, max, n) => timeTicks(o, min, max, n),
       xLabels: (ticks) => format.timeTicks(ticks, ticks.length > 1 ? ticks[1] - ticks[0] : 86400,
         o.utc),
-      yTicks: (max, n) => format.linear(0, max, n, whole),
-      yLabels: (ticks) => ticks.map((v) => (o.formatAxis ?? o.format ?? format.short)(v)),
+      yTicks: (max, n) => format.linear(0, max, n, true),
+      yLabels: (ticks) => ticks.map(format.short),
     };
   }
 
-  function view(o, count, bars, say, min, max, width) {
-    const least = o.barWidth ?? 3;
+  const least = 3; // pixels of a bar
+
+  function view(o, count, min, max, width) {
     const shown = (max - min) / o.step;
     const factor = widthOf(o, shown, width / least);
     // Bars begin at multiples of their width.
     const offset = Number.isInteger(o.from / o.step) ? o.from / o.step % factor : 0;
     const first = Math.floor(((min - o.from) / o.step + offset) / factor) * factor - offset;
     const last = Math.min(count, Math.ceil((max - o.from) / o.step));
-    const combine = COMBINE[o.combine ?? "sum"];
-    const all = o.series.map((s) => gather(s.values, first, last, factor, combine));
+    const all = o.series.map((s) => gather(s.values, first, last, factor));
     const xs = [];
     for (let i = first; i < last; i += factor) xs.push(o.from + i * o.step);
     const stacked = [];
-    let top = 0;
-    o.series.forEach((s, i) => {
-      if (!bars.includes(s)) return;
+    for (const values of all) {
       const below = stacked.at(-1);
-      stacked.push(all[i].map((v, k) => (v ?? 0) + (below ? below[k] : 0)));
-    });
-    const drawn = [...stacked, ...all.filter((_, i) => !bars.includes(o.series[i]))];
-    for (const values of drawn) for (const v of values) if (v > top) top = v;
+      stacked.push(values.map((v, k) => v + (below ? below[k] : 0)));
+    }
+    const top = stacked.at(-1).reduce((a, b) => Math.max(a, b), 0);
     const width1 = o.step * factor;
     const start = (i) => Math.max(xs[i], o.from);
     const end = (i) => Math.min(xs[i] + width1, o.from + count * o.step);
-    return { xs, data: [xs, ...drawn], factor, barWidth: width1, top: niceTop(o, top),
+    return { xs, data: [xs, ...stacked], top: top * 1.06 || 1,
       at: (i) => (start(i) + end(i)) / 2,
       title: (i) => o.compact ? format.moment(start(i), o.utc) :
         format.range(start(i), end(i), o.utc),
-      values: (i) => all.map((values) => values[i] === null ? "–" : say(values[i])),
+      values: (i) => all.map((values) => format.number(values[i])),
       total: o.compact ? "" : `${format.range(min, max, o.utc)}, each bar ${format.span(width1)}`,
-      totals: o.series.map((s) => {
-        const some = s.values.slice(Math.max(0, Math.floor((min - o.from) / o.step + 1e-6)),
-          Math.ceil((max - o.from) / o.step - 1e-6)).filter((v) => v !== null && v !== undefined);
-        return some.length ? say(combine(some)) : "–";
-      }) };
+      totals: o.series.map((s) => format.number(sum(s.values.slice(
+        Math.max(0, Math.floor((min - o.from) / o.step + 1e-6)),
+        Math.ceil((max - o.from) / o.step - 1e-6))))) };
   }
-
-  const niceTop = (o, top) => Math.max(o.top ?? 0, top * 1.06) || 1;
 
   function timeTicks(o, min, max, n) {
     const coarse = STEPS.findIndex((s) => (max - min) / s <= n);
@@ -131,7 +109,7 @@
 
   // barSeries draws the part of a stack between the series below and its own.
   function barSeries(s, index) {
-    const hatched = Boolean(theme.styleOf(s.style).hatch);
+    const { hatched } = theme.styleOf(s.style);
     return {
       width: hatched ? 1 : 0, points: { show: false },
       stroke: () => theme.colour(theme.styleOf(s.style).colour),
@@ -159,15 +137,6 @@
       if (hatched) stroke.rect(left + .5, bottom - height + .5, Math.max(1, w - 1), height - .5);
     }
     return { fill, stroke: hatched ? stroke : null };
-  }
-
-  function lineSeries(s) {
-    const style = theme.styleOf(s.style);
-    return {
-      width: 2, dash: style.dash, points: { show: false },
-      stroke: () => theme.colour(style.colour),
-      paths: s.kind === "step" ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear(),
-    };
   }
 
   window.Charts.time = time;

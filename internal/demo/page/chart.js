@@ -14,11 +14,15 @@ export class Chart {
   #font = "";
   #hatch;
   #births = new Births();
+  #view;
 
   constructor(canvas) {
     this.#canvas = canvas;
     this.recolour();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolour());
+    for (const [type, printing] of [["beforeprint", true], ["afterprint", false]]) {
+      addEventListener(type, () => this.#print(printing));
+    }
   }
 
   recolour() {
@@ -30,10 +34,18 @@ export class Chart {
     this.#hatch = undefined;
   }
 
+  // Paper is light, as theme.css has it.
+  #print(printing) {
+    document.documentElement.toggleAttribute("data-printing", printing);
+    this.recolour();
+    if (this.#view) this.draw(this.#view);
+  }
+
   // draw shows what is in view: the bins, the points of the level from 0 to 1 and its
   // inflow, the end of the axis, the scale (top) and the one it glides to (wanted), the
   // period of fixed windows or 0 (edges), and the time of the frame if dots may move.
   draw(view) {
+    this.#view = view;
     const frame = this.#frame(view);
     if (!frame) return;
     this.#births.note(view.bins, view.moving);

@@ -28,7 +28,9 @@ export class Traffic {
 
   async #send(n, at) {
     const batch = await this.#session.send(n, at);
-    this.#decided.push([performance.now(), n]);
+    const now = performance.now();
+    while (this.#decided[0]?.[0] < now - second) this.#decided.shift();
+    this.#decided.push([now, n]);
     this.#sent();
     if (batch.cut) throw new Error(`The store was too slow: ${decidedOf(batch, n)}.`);
   }
@@ -141,10 +143,10 @@ export class Traffic {
 
   status() {
     const now = performance.now();
-    while (this.#decided.length && this.#decided[0][0] < now - second) this.#decided.shift();
     if (now < this.#told.until) return this.#told.text;
     if (!this.#stream.running) return "";
-    const n = this.#decided.reduce((sum, [, requests]) => sum + requests, 0);
+    const last = this.#decided.filter(([at]) => at >= now - second);
+    const n = last.reduce((sum, [, requests]) => sum + requests, 0);
     return `${thousands(n)} decided in the last second`;
   }
 

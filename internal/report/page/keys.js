@@ -19,8 +19,12 @@
   function keysSection(model, part) {
     const state = { search: "", by: "denied", down: true, shown: PAGE, keys: [], more: 0 };
     const view = build(part("table"), state, () => draw(view, state));
-    addEventListener("beforeprint", () => print(view, state, PRINTED));
-    addEventListener("afterprint", () => print(view, state, PAGE));
+    let before = PAGE;
+    addEventListener("beforeprint", () => {
+      before = state.shown;
+      print(view, state, Math.max(before, PRINTED));
+    });
+    addEventListener("afterprint", () => print(view, state, before));
     return (l) => {
       const { detail } = model.data.replay;
       state.keys = detail.keys[l.index] ?? [];

@@ -19,9 +19,6 @@ export class Acting {
     this.app = app;
     this.dialog = byId("act");
     this.result = byId("result");
-    this.dialog.addEventListener("click", (event) => {
-      if (event.target === this.dialog) this.dialog.close(); // beside it
-    });
   }
 
   // open asks what exactly to do. about is {rule, key}.
@@ -92,6 +89,7 @@ export class Acting {
     const [line, back] = this.result.children;
     this.result.dataset.level = level;
     setText(line, text);
+    setText(byId("result-live"), text); // is there before it speaks
     back.hidden = !done?.undoable;
     back.onclick = () => this.undo(done);
     this.result.hidden = false;

@@ -1,7 +1,7 @@
 // What was done, newest first, and what is in force because of it.
 
 import { byId, disable, h, onAct, Rows, setAttribute, setText, show } from "./dom.js";
-import { ago, brief, time, utc, visible } from "./format.js";
+import { brief, time, utc, visible } from "./format.js";
 import { untilText } from "./standing.js";
 import { outcome } from "./words.js";
 
@@ -48,7 +48,6 @@ function makeRow(act) {
     element,
     update(now) {
       setText(when, time(now.at));
-      when.dataset.ago = ago(now.at);
       setText(state, now.undone ? `Undone at ${time(now.undone.at)} by ${
         visible(now.undone.by)}` : "");
       state.hidden = !now.undone;

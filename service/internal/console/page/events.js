@@ -5,8 +5,13 @@ import { open } from "./api.js";
 const silence = 5_000; // the server says something every second
 const pauses = [500, 1_000, 2_000, 4_000];
 
-// Events keeps a connection, and calls on[name](data) for each event, and on.lost(error) when
-// there is no connection.
+// pauseAfter is longer after more failures, and another in each page: those that lose the same
+// server do not come back together.
+const pauseAfter = (failures) =>
+  pauses[Math.min(failures, pauses.length) - 1] * (0.5 + Math.random());
+
+// Events keeps a connection, and calls on[name](data) for each event, on.lost(error) when there is
+// no connection, and on.refused() some time after a server that may not want this page.
 export class Events {
   #on;
   #controller = null; // of the connection, while there is one
@@ -35,16 +40,17 @@ export class Events {
 
   #fail(error) {
     this.#controller = null;
-    const pause = pauses[Math.min(this.#failures++, pauses.length - 1)];
+    this.#failures++;
     this.#on.lost(error);
-    if (!error.status || error.status >= 500) {
-      this.#timer = setTimeout(() => this.start(), pause);
-    }
+    const refused = [401, 403, 404].includes(error.status);
+    this.#timer = setTimeout(() => (refused ? this.#on.refused() : this.start()),
+      pauseAfter(this.#failures));
   }
 
   async #run(controller) {
     let watch = setTimeout(() => controller.abort(), 2 * silence);
     const { signal } = controller;
+    const started = performance.now();
     try {
       const response = await open("events", { signal, headers: { Accept: "text/event-stream" } });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -53,7 +59,7 @@ export class Events {
         if (done) throw new Error("the connection ended");
         clearTimeout(watch);
         watch = setTimeout(() => controller.abort(), silence);
-        this.#failures = 0;
+        if (performance.now() - started > silence) this.#failures = 0; // it was no short visit
         rest = this.#take(rest + value);
       }
     } finally {

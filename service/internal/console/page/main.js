@@ -6,7 +6,6 @@ import * as acts from "./acts.js";
 import { getActs, getConfig } from "./api.js";
 import { byId } from "./dom.js";
 import { Events } from "./events.js";
-import { latency } from "./format.js";
 import { Model } from "./model.js";
 import * as now from "./now.js";
 import * as top from "./top.js";
@@ -21,7 +20,7 @@ const unseen = 60_000; // after which a page that nobody sees lets the server be
 const app = {
   model: new Model(),
   rule: null, // the chosen rule; null: all
-  latency,
+  isOn: false, // whether it keeps a connection, or tries to
 
   // cannotAct says why a control cannot be used, or "".
   cannotAct(kind = "rule") {
@@ -51,14 +50,18 @@ const app = {
 
   begin() {
     this.end();
+    this.isOn = true;
     events.start();
     this.refresh();
     timer = setInterval(() => document.hidden || this.refresh(), slow);
+    attend();
   },
 
   end() {
+    this.isOn = false;
     events.stop();
     clearInterval(timer);
+    clearTimeout(watch);
   },
 };
 
@@ -82,10 +85,8 @@ const events = new Events({
     top.drawConnection();
     drawState();
   },
-  lost(error) {
-    if (error.status === 401 || error.status === 404 || error.status === 403) access.check();
-    else lost(error);
-  },
+  lost,
+  refused: access.check,
 });
 
 function lost(error) {
@@ -119,19 +120,30 @@ async function copy(element, button) {
   try {
     await navigator.clipboard.writeText(element.textContent);
     button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 2_000);
   } catch {
     getSelection().selectAllChildren(element);
+    button.textContent = "Selected";
   }
+  setTimeout(() => { button.textContent = "Copy"; }, 2_000);
 }
 
 let hidden = 0;
 
-document.addEventListener("visibilitychange", () => {
+// rest lets the server be. What is shown is old from now on, and so is a sign in the title.
+function rest() {
+  if (!app.isOn) return;
+  app.end();
+  document.body.classList.add("stale");
+  document.title = "Headgate console";
+}
+
+function attend() {
   clearTimeout(hidden);
-  if (document.hidden) hidden = setTimeout(() => events.stop(), unseen);
-  else if (app.model.access.may_read) app.begin();
-});
+  if (document.hidden) hidden = setTimeout(rest, unseen);
+  else if (!app.isOn && !byId("main").hidden) app.begin();
+}
+
+document.addEventListener("visibilitychange", attend);
 
 for (const part of [top, now, who, acts, why, whatif, access]) part.start(app);
 app.acting = new Acting(app);

@@ -1,7 +1,7 @@
 // Now: the verdict, the numbers, and the rules.
 
 import { byId, disable, h, onAct, Order, Rows, setAttribute, setText, show } from "./dom.js";
-import { brief, cutOff, percent, rate, visible } from "./format.js";
+import { brief, cutOff, latency, percent, rate, visible } from "./format.js";
 import { Spark } from "./spark.js";
 import { standing } from "./standing.js";
 import * as timeline from "./timeline.js";
@@ -113,8 +113,8 @@ function drawNumbers(rules) {
     byId(`n-${id}`).closest("div").classList.toggle("some", value > 0);
   }
   const { store } = app.model.state;
-  setText(byId("n-p50"), app.latency(store.p50_us));
-  setText(byId("n-p99"), app.latency(store.p99_us));
+  setText(byId("n-p50"), latency(store.p50_us));
+  setText(byId("n-p99"), latency(store.p99_us));
 }
 
 function drawRules(rules) {

@@ -1,6 +1,6 @@
 // The 15 minutes of all rules or of one, with a scale, a cursor and the numbers below it.
 
-import { byId, h, setText } from "./dom.js";
+import { byId, h, setAttribute, setText } from "./dom.js";
 import { rate, time, timeOfDay } from "./format.js";
 import { Spark } from "./spark.js";
 
@@ -38,8 +38,7 @@ export function draw(history, what, acts) {
   byId("plot-box").style.setProperty("--base", `${base * 100}%`);
   drawTicks(history);
   drawActs(history, acts);
-  byId("plot").setAttribute("aria-label", `15 minutes of ${what}. Now ${sayStep(steps() - 1)}. `
-    + "Arrow keys read other moments.");
+  setAttribute(byId("plot"), "aria-label", `15 minutes of ${what}. Arrow keys read the moments.`);
   sayCursor();
 }
 

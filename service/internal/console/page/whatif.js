@@ -7,6 +7,7 @@ import { brief, count, percent, plural, span, time, utc, visible } from "./forma
 
 let app;
 let chart = null;
+let asked = 0; // what was tried last is shown, whatever comes last
 
 export function start(theApp) {
   app = theApp;
@@ -46,12 +47,17 @@ async function run() {
   const [rule, input, error] = [byId("what-if-rule").value, byId("what-if-limits"),
     byId("what-if-error")];
   const limits = split(input.value);
+  const mine = ++asked;
   error.hidden = true;
   input.removeAttribute("aria-invalid");
   try {
     show(byId("what-if-result"), false);
-    drawResult(rule, await whatIf(rule, limits));
+    const answer = await whatIf(rule, limits);
+    if (mine !== asked) return;
+    drawResult(rule, answer);
+    byId("what-if-result").focus();
   } catch (refusal) {
+    if (mine !== asked) return;
     setText(error, refusal.message);
     error.hidden = false;
     if (refusal.status === 400) input.setAttribute("aria-invalid", "true");
@@ -95,7 +101,7 @@ function drawChart(host, { from, width_s, requests, denied }, limit) {
   const refused = requests.map((_, i) => denied[limit]?.[i] ?? 0);
   return window.Charts.time(host, {
     label: "Requests under this limit over time",
-    from: Date.parse(from) / 1000, step: width_s, height: 200, zoom: true, combine: "sum",
+    from: Date.parse(from) / 1000, step: width_s, height: 200, zoom: true,
     series: [
       { name: "allowed", style: "allowed", values: requests.map((n, i) => n - refused[i]) },
       { name: "denied", style: "denied", values: refused },
