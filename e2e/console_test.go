@@ -44,7 +44,7 @@ func TestConsoleBan(t *testing.T) {
 	p.until("the effect is said before", says("#act-effect", "Every request of this key that rule api applies to is denied until "))
 	p.click("#act .primary")
 	p.until("it worked", says("#result", "Every request of this key is denied now."))
-	p.until("the verdict says so", says("#verdict-title", "The key at fault is banned"))
+	p.until("the verdict says so", says("#verdict-title", "The top denied key is banned"))
 	p.until("the row says so", rowOf(bot)+`.textContent.includes("banned until")`)
 	p.until("the list says so", says("#acts-rows", "Banned "+bot+" in rule api"))
 	p.click("#result button")

@@ -30,7 +30,7 @@ func TestBurstUntilDenied(t *testing.T) {
 	if got := p.text(part("left", "fields")); !strings.HasPrefix(got, `RateLimit: "left";r=0;t=`) || !strings.Contains(got, "\nX-RateLimit-Limit: 10\n") {
 		t.Errorf("the fields are %s", got)
 	}
-	p.until("the chart says so", `document.querySelector("#left canvas").ariaLabel === "The last 15 seconds of the left lane: 10 allowed, 5 denied"`)
+	p.until("the chart says so", `document.querySelector("#left canvas").ariaLabel === "The left limit in the last 15 seconds: 10 allowed, 5 denied"`)
 	p.until("it is told to those who hear", `document.querySelector("#summary").textContent.startsWith("Left: 10 allowed, 5 denied, 0 of 10 left.")`)
 }
 

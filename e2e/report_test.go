@@ -229,19 +229,19 @@ func TestReportsOfLittle(t *testing.T) {
 	}{
 		{
 			"no line", report.Build{Kind: report.KindSize}, "",
-			"The logs hold no requests", "#notes [data-part=lists]", "Nothing was read.", 0,
+			"The logs have no requests", "#notes [data-part=lists]", "The logs have no requests.", 0,
 		},
 		{
 			"one line", report.Build{Kind: report.KindSize}, lines[0],
-			"Too few requests to choose a limit by", "#time .lead",
-			"All requests were within 1s, so there is nothing to show over time.", 0,
+			"Too few requests to choose a limit", "#time .lead",
+			"All requests are within 1s, so there is no chart over time.", 0,
 		},
 		{
 			"one key",
 			report.Build{Kind: report.KindReplay, Limits: limitsOf(t, "1/s")}, oneKey.String(),
 			"1/s denies 60% of the requests", "#keys .lead",
-			"1 key of 1 would have been denied at least once. Locked out is " +
-				"the longest time from a denial to the next granted request of the key.", 3,
+			"1 key of 1 would have been denied at least once. The longest lockout is " +
+				"the longest time from a denial to the next allowed request of the key.", 3,
 		},
 		{
 			"no denial", report.Build{Kind: report.KindReplay, Limits: limitsOf(t, "1000/s")},

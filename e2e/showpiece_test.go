@@ -36,7 +36,7 @@ func TestReloadAndTwoTabsAgree(t *testing.T) {
 	again.click("#one")
 	p.until("the first tab sees what the second sends", number("left", "denied")+" === 11 && "+number("right", "denied")+" === 14")
 	again.setLimit("left", "fixed-window", "5", "", "1h", "5/h fixed-window")
-	p.until("it says that the limit was changed", `document.querySelector("#status").textContent === "The left limit was changed elsewhere to 5/h fixed-window"`)
+	p.until("it says that the limit was changed", `document.querySelector("#status").textContent === "The left limit was changed in another tab or program to 5/h fixed-window"`)
 	again.click("#reset")
 	p.until("a reset is one for all", counts+` === "5/h fixed-window | 0 | 0 | – | 5 | 7/h sliding-log | 0 | 0 | – | 7"`)
 }
@@ -87,7 +87,7 @@ func TestTourToItsEnd(t *testing.T) {
 	p.click("#tour-dots li:nth-child(5) button")
 	p.until("the last step", `document.querySelector("#tour-next-label").textContent === "Finish"`)
 	p.until("it is played", `!document.querySelector("#tour-again").disabled`)
-	if got := p.text("#tour-see"); !strings.HasPrefix(got, "Use it where") {
+	if got := p.text("#tour-see"); !strings.HasPrefix(got, "Use it for") {
 		t.Errorf("it ends with %q", got)
 	}
 	p.click("#tour-again")
@@ -144,7 +144,7 @@ func TestBadLink(t *testing.T) {
 	} {
 		p.do(run(`document.querySelector("#traffic-error").textContent = ""; location.hash = ` + quoted(link)))
 		p.until("it is told", `document.querySelector("#traffic-error").textContent !== ""`)
-		got, want := p.text("#traffic-error"), "This link cannot be used, and the limits stay as they are: "+why
+		got, want := p.text("#traffic-error"), "The link is not valid, so the limits are unchanged: "+why
 		if strings.Contains(link, "%3C") { // which words the parser chooses is its own business
 			got, want = got[:min(len(got), 80)], want[:80]
 		}
@@ -266,7 +266,7 @@ func TestEndpointsAreNamed(t *testing.T) {
 	url := serve(t, headgate.NewMemory(0))
 	p := open(t, url)
 	text := strings.Join(strings.Fields(p.text(".help")), " ")
-	for _, want := range []string{"curl -X POST " + url + "/test", url + "/config", "POST /config makes the left lane a stepped bucket"} {
+	for _, want := range []string{"curl -X POST " + url + "/test", url + "/config", "POST /config changes the left limit to a stepped bucket"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -286,7 +286,7 @@ func TestLinkThatCannotBeCopied(t *testing.T) {
 	p.click("#one")
 	p.until("it counts", number("left", "allowed")+" === 1")
 	p.click("#copy-link")
-	p.until("it says so", `document.querySelector("#copy-link").textContent === "See the address"`)
+	p.until("it says so", `document.querySelector("#copy-link").textContent === "Copy the address"`)
 	if got := value[string](p, `location.href`); got != url+"/#left=1/s+burst+10&right=10/10s+fixed-window&burst=20&rate=10" {
 		t.Errorf("the address is %s", got)
 	}

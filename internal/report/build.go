@@ -12,10 +12,10 @@ import (
 	"github.com/headgate/headgate/replay"
 )
 
-// MaxLimits bounds the limits of a page.
+// MaxLimits is the maximum number of limits on a page.
 const MaxLimits = 20
 
-// Build is what a Data is made from.
+// Build describes a report to make.
 type Build struct {
 	Kind    string
 	Command string

@@ -1,4 +1,4 @@
-// Package report writes one HTML file that shows what a replay, or a sizing, has found.
+// Package report writes the result of a replay or a sizing as one HTML file.
 package report
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/headgate/headgate/replay"
 )
 
-// Version is the version of [Data]. It changes if a field changes its meaning or goes.
+// Version is the version of [Data]. It changes if a field is removed or changes its meaning.
 const Version = 1
 
 // Kinds of reports.
@@ -16,7 +16,7 @@ const (
 	KindSize   = "size"   // of the limits that were proposed
 )
 
-// MaxDataBytes bounds a Data as JSON, so that its page is below 1 MB.
+// MaxDataBytes is the maximum size of a Data as JSON. It keeps the page below 1 MB.
 const MaxDataBytes = 750_000
 
 // Data is what a page shows. Its JSON is in the page.

@@ -43,8 +43,8 @@ func (d *Data) Fit() (*Data, error) {
 			return &fitted, nil
 		}
 	}
-	return nil, fmt.Errorf("the report would have %d KB of data, over %d; name fewer limits or files",
-		bytes/1000, MaxDataBytes/1000)
+	return nil, fmt.Errorf("the report would have %d KB of data; the maximum is %d KB: "+
+		"use fewer limits or files", bytes/1000, MaxDataBytes/1000)
 }
 
 const maxCommand = 4000 // bytes

@@ -9,13 +9,13 @@ const ahead = 1000; // the server waits for the last second, more exactly than a
 export function plan(lanes) {
   const lane = lanes.find((l) => l.edges() > 0);
   if (!lane) {
-    const how = "Choose that algorithm in a lane, or play the example.";
-    throw new Error(`No lane has a fixed window. ${how}`);
+    const how = "Choose fixed window on one side, or play the example.";
+    throw new Error(`Neither limit is a fixed window. ${how}`);
   }
   const period = lane.edges();
   if (period < 1000 || period > 60_000) {
-    const lasts = `The ${lane.name} window lasts ${seconds(period)}.`;
-    throw new Error(`${lasts} Bursts across an edge need one of 1s to 1m.`);
+    const lasts = `The ${lane.name} window is ${seconds(period)} long.`;
+    throw new Error(`${lasts} Bursts across an edge need a window of 1s to 1m.`);
   }
   const burst = Math.min(lane.state.capacity, 10_000);
   // Far enough from the edge to be seen apart, and to be decided on time.

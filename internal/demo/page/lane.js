@@ -48,7 +48,7 @@ export class Lane {
       button.setAttribute("aria-label", `Copy the ${what} of the ${this.name} limit`);
       button.addEventListener("click", () => copyFrom(this.#part[button.dataset.copy], button));
     }
-    this.#part.bar.setAttribute("aria-label", `Remaining in the ${this.name} lane`);
+    this.#part.bar.setAttribute("aria-label", `Remaining requests of the ${this.name} limit`);
   }
 
   focus() {
@@ -129,7 +129,7 @@ export class Lane {
       points: this.#points(Math.min(now, end), level / capacity),
       inflow: settings.algorithm === "token-bucket" ? refill / period / capacity : 0,
     });
-    const label = `The last 15 seconds of the ${this.name} lane: ` +
+    const label = `The ${this.name} limit in the last 15 seconds: ` +
       `${this.#part.allowed.textContent} allowed, ${this.#part.denied.textContent} denied`;
     if (this.#part.timeline.ariaLabel !== label) this.#part.timeline.ariaLabel = label;
   }

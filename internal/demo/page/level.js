@@ -32,7 +32,7 @@ export function nextText(lane, elapsed) {
     case "fixed-window":
       return rest > 0 ? `new window in ${seconds(rest)}` : "nothing used";
     default:
-      return rest > 0 ? `unused again in ${seconds(rest)}` : "nothing used";
+      return rest > 0 ? `all free in ${seconds(rest)}` : "nothing used";
   }
 }
 

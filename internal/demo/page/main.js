@@ -35,8 +35,9 @@ function show(state, own) {
   const changed = lanes.filter((l, i) => l.state.limit !== before[i]);
   if (own || changed.length === 0) return;
   const [{ name, state: { limit } }] = changed;
-  const one = `The ${name} limit was changed elsewhere to ${limit}`;
-  traffic.tell(changed.length === 1 ? one : "Both limits were changed elsewhere", 6000);
+  const one = `The ${name} limit was changed in another tab or program to ${limit}`;
+  traffic.tell(changed.length === 1 ? one : "Both limits were changed in another tab or program",
+    6000);
 }
 
 function limits() {
@@ -104,7 +105,7 @@ async function follow() {
     history.replaceState(null, "", location.pathname + location.search);
     complain();
   } catch (error) {
-    complain(`This link cannot be used, and the limits stay as they are: ${error.message}`);
+    complain(`The link is not valid, so the limits are unchanged: ${error.message}`);
   }
 }
 
@@ -113,7 +114,7 @@ async function copyLink() {
   const link = linkOf({ left, right, burst: $("burst").value, rate: $("rate").value });
   if (await copyText(link, $("copy-link"))) return;
   history.replaceState(null, "", link); // where a person can copy it
-  $("copy-link").textContent = "See the address";
+  $("copy-link").textContent = "Copy the address";
 }
 
 // reveal scrolls the lanes into view above the tour, and no further than that takes.

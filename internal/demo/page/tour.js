@@ -40,7 +40,7 @@ export class Tour {
     this.#before = this.#page.limits();
     document.documentElement.classList.add("touring");
     $("tour").hidden = false;
-    $("tour-start").textContent = "Leave tour";
+    $("tour-start").textContent = "End the tour";
     this.#go(0);
   }
 

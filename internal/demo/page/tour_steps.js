@@ -3,94 +3,94 @@
 export const steps = [
   {
     title: "Token bucket",
-    text: "A bucket holds 10 tokens, and 2 a second flow in. Each request takes one. " +
-      "A client that was quiet can send a burst; a busy client gets the rate.",
+    text: "A bucket holds 10 tokens, and 2 tokens a second are added. Each request takes one. " +
+      "A client that has paused can send a burst. A busy client gets 2 a second.",
     left: "2/s burst 10", right: "10/5s fixed-window",
     script: [
       { wait: 0.8 },
-      { burst: 15, say: "15 at once: 10 find a token, 5 find none. Both limits agree on that." },
-      { wait: 1.2, say: "The blue line rises at once on the left: tokens flow in all the time." },
+      { burst: 15, say: "15 at once: 10 get a token, 5 do not. Both limits decide the same." },
+      { wait: 1.2, say: "The blue line on the left rises at once: tokens arrive all the time." },
       {
         rate: 5, seconds: 8,
-        say: "5 a second is too fast. The left lane lets 2 a second through, evenly; " +
-          "the right one waits for its next window, and then opens at once.",
+        say: "5 a second is too fast. The left limit allows 2 a second, evenly. " +
+          "The right limit allows none until its next window, and then 10.",
       },
-      { wait: 0.1, say: "Choose it first: one burst, one rate, and the fewest surprises." },
+      { wait: 0.1, say: "Use it as the default: its two numbers are a burst and a rate." },
     ],
   },
   {
     title: "Stepped bucket",
-    text: "The same bucket, but its tokens arrive together, 8 every 4 seconds. " +
-      "It is the bucket of the Redis guide.",
+    text: "The same bucket, but 8 tokens arrive together every 4 seconds. " +
+      "The token bucket guide of the Redis documentation uses it.",
     left: "8/4s stepped", right: "8/4s",
     script: [
       { wait: 0.8 },
       { burst: 12, say: "The burst empties both buckets." },
       {
         rate: 6, seconds: 9,
-        say: "Left: stairs, and a group of grants each 4 seconds. " +
-          "Right: a line, and single grants.",
+        say: "Left: the line rises in steps, and a group of requests is allowed every 4 seconds. " +
+          "Right: the line rises evenly, and requests are allowed one by one.",
       },
       {
         wait: 0.1,
-        say: "Both allow the same in the long run. The stairs make clients come in waves.",
+        say: "Both allow the same in the long run. With steps, requests arrive in groups.",
       },
     ],
   },
   {
     title: "Fixed window",
-    text: "It counts to 10 and starts again at each edge, the dashed line. " +
-      "That is simple and cheap, but it does not look back over the edge.",
+    text: "It allows 10 requests, and counts from 0 again at each edge, the dashed line. " +
+      "It is simple and cheap, but it ignores what happened before the edge.",
     left: "10/5s fixed-window", right: "10/5s",
     script: [
-      { wait: 0.5, say: "Wait for the edge: one burst comes just before it, one just after it." },
+      { wait: 0.5, say: "The page sends one burst just before the edge, and one just after it." },
       { edge: true },
       {
         wait: 2,
         say: "The fixed window allowed 20 in less than a second, twice its limit. " +
-          "The token bucket on the right had almost nothing left for the second burst.",
+          "The token bucket on the right had few tokens left for the second burst.",
       },
-      { wait: 0.1, say: "Use it for quotas by the clock, such as 1,000 a day." },
+      { wait: 0.1, say: "Use it for quotas per calendar time, such as 1,000 a day." },
     ],
   },
   {
     title: "Sliding window",
-    text: "It adds a share of the window before to the present count: all of it at the edge, " +
-      "then less and less. It costs two numbers for each key.",
+    text: "It adds a part of the previous window to the current count: all of it at the edge, " +
+      "then less and less. It stores two numbers for each key.",
     left: "10/5s sliding-window", right: "10/5s fixed-window",
     script: [
       { wait: 0.5, say: "The same two bursts across the edge." },
       { edge: true },
       {
         wait: 1.5,
-        say: "The second burst is nearly all denied on the left: the first one still counts.",
+        say: "On the left, nearly all of the second burst is denied: the first one still counts.",
       },
       {
         rate: 4, seconds: 6,
-        say: "Then the share of the old window shrinks, and requests pass one by one.",
+        say: "Then the previous window counts less and less, and requests are allowed one by one.",
       },
       {
         wait: 0.1,
-        say: "The share assumes that the old requests were spread evenly. These were not, so " +
-          "5 seconds held more than 10. Use it where memory is short and about right is enough.",
+        say: "It assumes that the previous requests were spread evenly. These were not, so more " +
+          "than 10 were allowed in 5 seconds. Use it if memory is limited and about 10 is enough.",
       },
     ],
   },
   {
     title: "Sliding log",
-    text: "It remembers the time of each grant. No interval of 5 seconds holds more than 10, " +
-      "wherever it begins. It costs memory for each grant.",
+    text: "It stores the time of each allowed request. It never allows more than 10 in any " +
+      "5 seconds. It needs memory for each allowed request.",
     left: "10/5s sliding-log", right: "10/5s sliding-window",
     script: [
       { wait: 0.8 },
-      { burst: 10, say: "10 at once use it up." },
+      { burst: 10, say: "10 at once use up the limit." },
       {
         rate: 4, seconds: 6,
-        say: "After exactly 5 seconds those 10 expire together, and it opens again.",
+        say: "After exactly 5 seconds those 10 expire together, and requests are allowed again.",
       },
       {
         wait: 0.1,
-        say: "Use it where the limit is strict and small, such as 5 logins in 15 minutes.",
+        say: "Use it for small, strict limits, such as 5 logins in 15 minutes.",
       },
     ],
   },

@@ -185,7 +185,7 @@ function decidedOf(batch, n) {
   const each = batch.lanes.map((b) => `${thousands(b.allowed + b.denied)}`);
   const same = each[0] === each[1];
   const decided = same ? each[0] : each.join(" on the left and ") + " on the right";
-  return `of ${thousands(n)} requests ${decided} were decided, and the rest does not count`;
+  return `${decided} of ${thousands(n)} requests were decided; the others do not count`;
 }
 
 // number reads a field, or throws what to enter.

@@ -16,8 +16,8 @@
   }
 
   function fewRequests(data, l) {
-    return { best: null, shown: l, title: "Too few requests to choose a limit by",
-      why: `The logs hold ${count(data.size.requests, "request")} of ` +
+    return { best: null, shown: l, title: "Too few requests to choose a limit",
+      why: `The logs have ${count(data.size.requests, "request")} from ` +
         `${count(data.size.keys, "key")}. ${l.text} denies ` +
         `${l.result.denied ? number(l.result.denied) : "none"} of them.`, caution: "" };
   }
@@ -28,7 +28,7 @@
     const best = all.find((l) => l.names.includes(wanted)) ?? all[0];
     const { why, caution } = reasons(data, best);
     const calm = best.result.denied || data.size.stand_out ? "" :
-      " No key is far from the rest, so nothing in the logs asks for a stricter limit.";
+      " No key is far from the rest, so the logs give no reason for a stricter limit.";
     return { best, shown: best, title: `Start with ${best.text}`, why: why + calm, caution };
   }
 
@@ -53,10 +53,10 @@
     }
     const least = all.reduce((a, b) => b.restDenied < a.restDenied ? b : a);
     const { why, caution } = reasons(data, least);
-    const title = `Of these limits, ${least.text} denies least`;
+    const title = `${least.text} denies the fewest requests`;
     return { best: null, shown: least, title, caution, why:
-      `Each of them denies more than 0.1% of the requests of ${whom}; this one denies the ` +
-        `fewest. ${why}` };
+      `Each of these limits denies more than 0.1% of the requests of ${whom}. ` +
+        `${least.text} denies the fewest. ${why}` };
   }
 
   // ordinary is the number of requests of the keys that do not stand out.
@@ -71,34 +71,34 @@
       `(${share(denied, requests)}). `;
     const far = data.size.stand_out?.keys ?? [], toFar = denied - l.restDenied;
     if (!far.length || toFar <= 0) {
-      const of = deniedKeys === keys ? `all ${count(keys, "key")}` :
+      const of = keys === 1 ? "the only key" : deniedKeys === keys ? `all ${number(keys)} keys` :
         `${count(deniedKeys, "key")} of ${number(keys)}`;
-      return { why: `${all}These are of ${of}.`, caution: "" };
+      return { why: `${all}They come from ${of}.`, caution: "" };
     }
     const some = toFar === denied ? "All" : number(toFar);
-    return { caution: look(far), why: `${all}${some} of these are of` +
+    return { caution: look(far), why: `${all}${some} of these come from` +
       ` ${count(deniedKeys - l.restKeys, "key")} far from the rest. ` +
       others(data, l, keys - far.length) };
   }
 
   const nothing = ({ result }) => `It would have denied none of the ` +
-    `${count(result.requests, "request")} of ${count(result.keys, "key")}.`;
+    `${count(result.requests, "request")} from ${count(result.keys, "key")}.`;
 
-  const ROOM = "A limit without room denies the first client that is a little busier than those " +
-    "in the log: leave room, up to twice this limit.";
+  const ROOM = "This limit has no reserve: it denies the first client that is a little busier " +
+    "than those in the log. Choose a higher limit, up to twice this one.";
 
   function others(data, l, rest) {
     const who = rest === 1 ? "The other key" : `The other ${number(rest)} keys`;
-    if (!l.restDenied) return `${who} ${rest === 1 ? "loses" : "lose"} nothing.`;
-    return `${who} ${rest === 1 ? "loses" : "lose"} ${count(l.restDenied, "request")} ` +
-      `(${share(l.restDenied, ordinary(data))} of theirs), which are of ` +
-      `${count(l.restKeys, "key")}.`;
+    if (!l.restDenied) return `${who} ${rest === 1 ? "is" : "are"} never denied.`;
+    const of = rest === 1 ? "" : `, from ${count(l.restKeys, "key")}`;
+    return `${who} would have lost ${count(l.restDenied, "request")} ` +
+      `(${share(l.restDenied, ordinary(data))} of ${rest === 1 ? "its" : "their"} requests)${of}.`;
   }
 
   function look(far) {
     const names = far.slice(0, 3).map((k) => Report.short(k.key));
     if (far.length > 3) names.push(`${number(far.length - 3)} more`);
-    return `Look at the requests of ${Report.list(names)} before you deny them: a log cannot say ` +
+    return `Check the requests of ${Report.list(names)} before you deny them: a log cannot show ` +
       "whether such a key is a bot, an office behind one address, or your best customer.";
   }
 

@@ -15,11 +15,11 @@
       return () => {};
     }
     if (!rates.some((r) => r.curve.some((p) => p.denied > 0))) {
-      part("lead").textContent = "At the rates of these limits, every burst denies nothing.";
+      part("lead").textContent = "At the rates of these limits, no burst denies any request.";
       return () => {};
     }
-    part("lead").textContent = "Each line is a rate. Follow it to the right: a larger burst " +
-      "denies fewer requests. Where a line meets 0%, a larger burst changes nothing.";
+    part("lead").textContent = "Each line is a rate. A larger burst denies fewer requests. " +
+      "Where a line reaches 0%, no request is denied.";
     let chart = null;
     return (l) => {
       const options = chartOf(model, rates, l);
@@ -48,8 +48,8 @@
       x: l.bucket.burst, y: l.result.denied / total, name: l.title, strong: l === chosen,
       style: styleOf(curveOf(rates, l)) }));
     return {
-      label: "Denied share of the requests against the burst, a curve for each rate",
-      height: 340, zoom: true, marks, about: "Share of the requests denied, by burst",
+      label: "Requests denied for each burst, with a curve for each rate",
+      height: 340, zoom: true, marks, about: "Requests denied, by burst",
       x: { name: "burst", log: true, format: (v) => number(v) },
       y: { name: "denied", log: true, zero: true, format: format.share },
       curves: shown.map((i) => ({ name: rates[i].rate, style: styleOf(i),
@@ -68,11 +68,11 @@
 
   // note says what the curve of a limit says.
   function note(rates, l, total) {
-    if (!l.bucket) return `${l.text} is not a token bucket: it has no burst, and is not drawn.`;
+    if (!l.bucket) return `${l.text} is not a token bucket, so it is not in this chart.`;
     const i = curveOf(rates, l);
     if (i < 0) return "";
-    const some = rates.length > MAX_CURVES ? `${MAX_CURVES} of ${rates.length} rates are drawn, ` +
-      "those beside the chosen limit. " : "";
+    const some = rates.length > MAX_CURVES ? `The chart shows ${MAX_CURVES} of ${rates.length} ` +
+      "rates, those near the selected limit. " : "";
     const at = `${some}${l.text} has a burst of ${number(l.bucket.burst)} and denies ` +
       `${share(l.result.denied, total)}.`;
     const least = rates[i].curve.find((p) => p.denied === 0);
@@ -100,17 +100,18 @@
         make("th", { scope: "row" }, fit.rate || fit.period + (fit.enough ? "" : " *")),
         ...pick(fit).map((f) => make("td", { class: "n" }, !f.point ? "none" : fit.rate ?
           `burst ${number(f.point.size)}` : f.point.limit)))))));
-    const aside = size.stand_out ? ", without the keys far from the rest" : "";
+    const aside = size.stand_out ? " (without the keys far from the rest)" : "";
     if (size.periods?.length) {
-      host.append(table(size.periods, (f) => f.fits, "Smallest limits that deny at most"));
-      if (aside) host.append(table(size.periods, (f) => f.rest, `The same${aside}`));
+      host.append(table(size.periods, (f) => f.fits, "Smallest limit that denies at most"));
+      if (aside) host.append(table(size.periods, (f) => f.rest,
+        `Smallest limit that denies at most${aside}`));
     }
     if (size.rates?.length) {
       host.append(table(size.rates, (f) => aside ? f.rest : f.fits,
-        `Smallest bursts that deny at most${aside}`));
+        `Smallest burst that denies at most${aside}`));
     }
     if (size.periods?.some((f) => !f.enough)) {
-      host.append(make("p", { class: "note" }, "* The span is shorter than 10 of these periods."));
+      host.append(make("p", { class: "note" }, "* The logs cover less than 10 of these periods."));
     }
   }
 

@@ -24,9 +24,9 @@
   }
 
   function copySection(model, part) {
-    const texts = [["Text", "limit", "for --limit, ParseLimit and rules"],
-      ["Go", "go", "an expression"], ["YAML", "yaml", "a rule for headgate serve"],
-      ["Header fields", "headers", "of the responses"]];
+    const texts = [["Text", "limit", "for --limit, ParseLimit and rules files"],
+      ["Go", "go", "expression"], ["YAML", "yaml", "a rule for headgate serve"],
+      ["Header fields", "headers", "of an allowed and a denied response"]];
     return (l) => part("texts").replaceChildren(...texts.filter(([, field]) => l.copy[field])
       .map(([label, field, what]) => make("div", { class: `copy-${field}` },
         make("h3", {}, label, " ", make("span", { class: "quiet" }, what)),

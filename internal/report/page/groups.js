@@ -27,11 +27,11 @@
     const missed = (detail.statuses ?? []).filter((s) => /^4\d\d$/.test(s.name));
     if (!missed.length) return "";
     const part = missed.reduce((sum, s) => sum + s.denied[l.index], 0);
-    if (!part) return "None of the denied requests was answered with a status of 4xx.";
+    if (!part) return "None of the denied requests had a 4xx status in the log.";
     const which = part === denied ? `All of the ${count(denied, "denied request")} had ` :
       `${number(part)} of the ${count(denied, "denied request")} (${share(part, denied)}) had `;
-    return which + "been answered with a status of 4xx: a high share points to scanners and " +
-      "broken clients rather than to customers.";
+    return which + "a 4xx status in the log. A high percentage suggests scanners or broken " +
+      "clients, not customers.";
   }
 
   function table(label, groups, l, open) {
@@ -49,12 +49,12 @@
       Report.scroller(`Denied requests by ${label.toLowerCase()}`, make("table", {},
         make("thead", {}, make("tr", {}, make("th", { scope: "col" }, label),
           make("th", { scope: "col", class: "n" }, "Denied"),
-          make("th", { scope: "col", class: "n", title: "Part of all denied requests" },
-            "Share of denied"),
+          make("th", { scope: "col", class: "n", title: "Percentage of all denied requests" },
+            "Share of denials"),
           make("th", { scope: "col", class: "wide" }, make("span", { class: "hidden" }, "Bar")),
           make("th", { scope: "col", class: "n",
-            title: `Part of the requests of this ${label.toLowerCase()}` },
-            "Share of its requests"))),
+            title: `Denied percentage of the requests of this ${label.toLowerCase()}` },
+            "Denied %"))),
         make("tbody", {}, ...rows))));
     if (sorted.length > SHOWN) {
       box.append(make("button", { type: "button", class: "toggle", "aria-expanded":
@@ -63,7 +63,7 @@
     }
     if (without > 0) {
       box.append(make("p", { class: "note quiet" }, `${number(without)} other ` +
-        `${without === 1 ? label.toLowerCase() : plurals[label]}: nothing denied.`));
+        `${without === 1 ? label.toLowerCase() : plurals[label]}: no denied requests.`));
     }
     return box;
   }

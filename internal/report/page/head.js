@@ -8,13 +8,13 @@
   function head(model) {
     const { data, all, advice } = model;
     const put = (id, text) => { document.getElementById(id).textContent = text; };
-    put("kind", data.kind === "size" ? "size: the limits that this traffic needs" :
-      "replay: what these limits would deny");
+    put("kind", data.kind === "size" ? "size report: the limits that this traffic needs" :
+      "replay report: what these limits would deny");
     put("made", `Made by Headgate on ${data.made.slice(0, 10)} at ${data.made.slice(11, 16)} ` +
       "UTC. All times are in UTC.");
     document.title = `${advice ? advice.title : "No requests"} – Headgate report`;
-    put("answer", advice ? advice.title : "The logs hold no requests");
-    put("why", advice ? advice.why : "So there is nothing to size a limit by.");
+    put("answer", advice ? advice.title : "The logs have no requests");
+    put("why", advice ? advice.why : "A limit needs requests to be measured against.");
     const caution = document.getElementById("caution");
     caution.hidden = !advice?.caution;
     caution.textContent = advice?.caution ?? "";
@@ -43,7 +43,8 @@
     const cell = (...content) => make("td", { class: "n" }, ...content);
     return make("div", { class: "card limits" }, Report.scroller("Limits", make("table", {},
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Limit"),
-        head("Requests denied", 2), head("Keys denied", 2), far && head("Other keys lose", 1))),
+        head("Requests denied", 2), head("Keys denied", 2),
+        far && head("Denied of other keys", 1))),
       make("tbody", {}, ...model.all.map((l) => make("tr", {},
         make("th", { scope: "row" }, pickOf(model, l), " ", badgeOf(model, l)),
         cell(make("b", {}, share(l.result.denied, l.result.requests))),
@@ -58,9 +59,9 @@
     const lines = make("dl", { class: "lines" }, ...lineOf("requests denied",
       result.denied, result.requests), ...lineOf("keys denied", result.denied_keys, result.keys));
     if (model.data.size.stand_out) {
-      lines.append(make("dt", {}, "other keys lose"), make("dd", {},
-        l.restDenied ? make("b", {}, count(l.restDenied, "request")) : "nothing",
-        l.restDenied ? ` of ${count(l.restKeys, "key")}` : ""));
+      lines.append(make("dt", {}, "denied of other keys"), make("dd", {},
+        l.restDenied ? make("b", {}, count(l.restDenied, "request")) : "none",
+        l.restDenied ? ` from ${count(l.restKeys, "key")}` : ""));
     }
     return make("article", { class: best ? "limit best" : "limit" },
       make("p", { class: "label" }, make("span", {}, l.names.join(", ") || "limit"),

@@ -8,11 +8,11 @@
     { id: "key", label: "Key", of: (k) => k.key, text: true, cell: (k) => Report.name(k.key) },
     { id: "denied", label: "Denied", of: (k) => k.denied, cell: (k) => number(k.denied) },
     { id: "requests", label: "Requests", of: (k) => k.requests, cell: (k) => number(k.requests) },
-    { id: "share", label: "Denied share", of: (k) => k.denied / k.requests,
+    { id: "share", label: "Denied %", of: (k) => k.denied / k.requests,
       cell: (k) => share(k.denied, k.requests) },
     { id: "first", label: "First denial", of: (k) => seconds(k.first), cell: (k) => time(k.first) },
     { id: "last", label: "Last denial", of: (k) => seconds(k.last), cell: (k) => time(k.last) },
-    { id: "locked", label: "Longest locked out", of: (k) => k.locked_out_s,
+    { id: "locked", label: "Longest lockout", of: (k) => k.locked_out_s,
       cell: (k) => Report.span(k.locked_out_s) },
   ];
 
@@ -45,15 +45,15 @@
   function lead(l, state) {
     if (!state.keys.length) return `${l.text} denies no key.`;
     const all = `${count(l.result.denied_keys, "key")} of ${number(l.result.keys)} would have ` +
-      "been denied at least once. Locked out is the longest time from a denial to the next " +
-      "granted request of the key.";
-    return state.more > 0 ? `${all} The ${number(state.keys.length)} denied most are listed; ` +
-      `${number(state.more)} more are not.` : all;
+      "been denied at least once. The longest lockout is the longest time from a denial to the " +
+      "next allowed request of the key.";
+    return state.more > 0 ? `${all} The table lists the top ${number(state.keys.length)}; ` +
+      `${number(state.more)} more are not listed.` : all;
   }
 
   function build(host, state, redraw) {
     const input = make("input", { type: "search", id: "search", autocomplete: "off",
-      spellcheck: "false", placeholder: "part of a key",
+      spellcheck: "false", placeholder: "Part of a key",
       on: { input: () => { state.search = input.value; state.shown = PAGE; redraw(); } } });
     const found = make("p", { class: "found", role: "status" });
     const heads = COLUMNS.map((c) => {
@@ -97,8 +97,8 @@
     more.textContent = `Show ${number(Math.min(left, 4 * PAGE))} more of ${number(left)}`;
     rest.textContent = left > 0 ? `And ${count(left, "more key")}.` : "";
     found.textContent = !wanted ? "" : keys.length ? `${count(keys.length, "key")} found` :
-      state.more > 0 ? "No key of the list is like that; keys that are not listed may be." :
-        "No denied key is like that.";
+      state.more > 0 ? "No listed key matches. Keys that are not listed may match." :
+        "No denied key matches.";
   }
 
   const row = (k) => make("tr", {}, ...COLUMNS.map((c) => c.text ?

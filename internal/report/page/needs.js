@@ -11,8 +11,8 @@
       part("lead").textContent = oneKey(periods);
       return () => {};
     }
-    part("lead").textContent = "How many keys need a limit of which size, so that nothing is " +
-      "denied to them. Keys left of a limit's line are never denied by it. Both axes are " +
+    part("lead").textContent = "The number of keys for each limit that is just high enough to " +
+      "deny them nothing. A limit never denies the keys to the left of its line. Both axes are " +
       "logarithmic.";
     let chart = null, chosen = periods[start(model, periods)];
     const draw = (l) => {
@@ -32,8 +32,8 @@
   // oneKey says what the only key needs: a chart would have one bar.
   function oneKey(periods) {
     const needs = periods.map((p) => p.fits[0]?.point?.limit).filter(Boolean);
-    return `There is one key. It is denied nothing by ${needs.join(", ").replace(/, ([^,]*)$/,
-      " or $1")}, and by no smaller limit of the same period.`;
+    return `There is one key. For each period, the smallest limit that denies it nothing is: ` +
+      `${needs.join(", ")}.`;
   }
 
   // start is the period of the limit that is shown first, or else the one in the middle.
@@ -56,7 +56,7 @@
   function chartOf(model, fit, chosen) {
     const { seconds, unit } = periodOf(fit);
     return {
-      label: `Keys by the limit that they need, for each ${fit.period}`, unit: "keys", height: 280,
+      label: `Keys, by the limit that they need for ${fit.period}`, unit: "keys", height: 280,
       about: "Number of keys, by the limit that they need",
       x: { name: "need", format: (v) => `${number(v)}/${unit}` },
       bins: fit.needs.map((n) => ({ from: n.from, to: n.to, count: n.keys })),
@@ -76,13 +76,13 @@
     const keys = denied === l.result.keys ? `${l.text} denies requests of all ${number(denied)} ` +
       "keys." : denied ? `${l.text} denies requests of ${count(denied, "key")}; the other ` +
       `${number(l.result.keys - denied)} are never denied.` : `${l.text} denies no key.`;
-    if (!l.bucket) return `${keys} It is not a token bucket, and has no place in this chart.`;
+    if (!l.bucket) return `${keys} It is not a token bucket, so it is not in this chart.`;
     const { from, to } = place(l, periodOf(fit).seconds);
     if (from === to) return keys;
     const { unit } = periodOf(fit);
-    return `${keys} In this chart it is a band: keys that need at most ${number(from)}/${unit} ` +
-      `are never denied, those that need more than ${number(to)}/${unit} are, and between the ` +
-      "two it depends on when they come.";
+    return `${keys} In this chart it is a band. It never denies keys that need at most ` +
+      `${number(from)}/${unit}, and denies requests of all keys that need more than ` +
+      `${number(to)}/${unit}. Between the two, the times of the requests decide.`;
   }
 
   Report.needsSection = needsSection;

@@ -7,14 +7,14 @@
   function notesSection(model, part) {
     const { size } = model.data;
     const blocks = [["Keys far from the rest", far(size)], ["Keys at regular intervals",
-      (size.regular ?? []).map(regular)], ["Bursts at fixed moments", (size.moments ?? []).map(
+      (size.regular ?? []).map(regular)], ["Bursts at fixed times", (size.moments ?? []).map(
       moment)], ["Growth", growth(size)], ["What the log cannot say", (size.caveats ?? []).map(
-      (c) => [upper(c.text) + "."])], ["Lines that were skipped", skips(size)]];
+      (c) => [upper(c.text) + "."])], ["Skipped lines", skips(size)]];
     const full = blocks.filter(([, items]) => items.length);
     part("lists").append(...full.map(([title, items]) => make("div", {}, make("h3", {}, title),
       make("ul", {}, ...items.map((item) => make("li", {}, ...item))))));
-    if (!full.length) part("lists").append(make("p", {}, size.requests ? "Nothing stands out." :
-      "Nothing was read."));
+    if (!full.length) part("lists").append(make("p", {}, size.requests ? "No unusual traffic." :
+      "The logs have no requests."));
     return () => {};
   }
 
@@ -28,13 +28,13 @@
       interval(k)]);
     const rest = size.keys - s.keys.length;
     items.push([`The other ${count(rest, "key")} ${rest === 1 ? "needs" : "need"} at most `,
-      make("b", {}, s.rest.limit), `, which denies ${count(s.rest.denied, "request")} ` +
-      `(${share(s.rest.denied, s.rest.requests)}) of ${count(s.rest.denied_keys, "key")}.`]);
+      make("b", {}, s.rest.limit), `. That limit denies ${count(s.rest.denied, "request")} ` +
+      `(${share(s.rest.denied, s.rest.requests)}) from ${count(s.rest.denied_keys, "key")}.`]);
     return items;
   }
 
   const interval = (k) => k.interval_s ? `, every ${span(k.interval_s)} in ` +
-    `${percent(k.regularity)} of the cases` : "";
+    `${percent(k.regularity)} of cases` : "";
 
   const regular = (k) => [Report.name(k.key, 60), `: ${count(k.requests, "request")} ` +
     `(${percent(k.share)}) in ${count(k.hours, "hour")}${interval(k)}`];

@@ -6,13 +6,13 @@
   function timeSection(model, part) {
     const { timeline } = model.data.replay.detail;
     if (!timeline) {
-      part("lead").textContent = "The logs hold no requests.";
+      part("lead").textContent = "The logs have no requests.";
       return () => {};
     }
     const from = seconds(timeline.from), step = timeline.width_s;
     if (timeline.requests.length < 2) {
-      part("lead").textContent = "All requests were within " +
-        `${Report.span(step)}, so there is nothing to show over time.`;
+      part("lead").textContent = "All requests are within " +
+        `${Report.span(step)}, so there is no chart over time.`;
       return () => {};
     }
     let chart = null, small = [];
@@ -39,15 +39,15 @@
   function lead(l) {
     const { denied, requests } = l.result;
     if (!denied) return [`${l.text} allows all of the ${count(requests, "request")}.`];
-    return [`What ${l.text} allows, and what it denies. `, make("span", { class: "screen" },
-      "Drag across the chart to zoom in; bars get finer.")];
+    return [`Requests that ${l.text} allows and denies. `, make("span", { class: "screen" },
+      "Drag across the chart to zoom in.")];
   }
 
   function keyCharts(model, l, part, from, step) {
     const { detail } = model.data.replay;
     const lines = detail.key_timelines[l.index] ?? [];
-    part("subtitle").textContent = lines.length === 1 ? "The key that is denied most" :
-      lines.length ? `The ${lines.length} keys that are denied most` : "";
+    part("subtitle").textContent = lines.length === 1 ? "Top denied key" :
+      lines.length ? `Top ${lines.length} denied keys` : "";
     part("keys").replaceChildren();
     const bars = detail.timeline.requests.length;
     return lines.map((k) => {

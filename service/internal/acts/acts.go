@@ -1,7 +1,7 @@
-// Package acts carries out what operators do to keys and rules, keeps a list of it, and undoes it.
+// Package acts carries out, lists and undoes the actions of operators on keys and rules.
 //
-// An act is noted before it is carried out, so that none is missing in the list. An undo brings
-// back what was there before, unless it was changed meanwhile.
+// An action is listed before it is carried out, so that none is missing. An undo restores the
+// previous state, unless it was changed after the action.
 package acts
 
 import (
@@ -22,22 +22,22 @@ import (
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
-// Max is how many acts are kept.
+// Max is the number of actions that the list keeps.
 const Max = 1000
 
-// The kinds of acts.
+// The kinds of actions.
 const (
 	Reset = "reset" // puts a key back in its initial state
 	Raise = "raise" // gives a key other limits
 	Ban   = "ban"   // denies a key
-	Lift  = "lift"  // deletes what raise or ban put
+	Lift  = "lift"  // deletes a raise or a ban
 	Mode  = "mode"  // switches the mode of a rule
 )
 
 // ModeOfFile is the mode of an order that ends the switch of a rule.
 const ModeOfFile = "file"
 
-// Order is what an operator wants to be done.
+// Order is an action that an operator requests.
 type Order struct {
 	Act       string
 	Rule      string
@@ -50,7 +50,7 @@ type Order struct {
 	Mode      string // enforce, shadow or [ModeOfFile]
 }
 
-// Act is an act that was done.
+// Act is an action that was carried out.
 type Act struct {
 	ID       string   `json:"id"`
 	At       int64    `json:"at"` // Unix milliseconds, as all times
@@ -66,7 +66,7 @@ type Act struct {
 	Undoable bool     `json:"undoable"`
 }
 
-// Undone says who undid an act.
+// Undone has the author and time of an undo.
 type Undone struct {
 	At int64  `json:"at"`
 	By string `json:"by"`
@@ -84,9 +84,9 @@ type record struct {
 	kept string // the text of it in the book
 }
 
-// Error is an order that is not carried out for what is in force. Its text says why.
+// Error is the reason why an order conflicts with the active configuration or state.
 type Error struct {
-	Conflict bool // with what somebody else did
+	Conflict bool // with a later change
 	Text     string
 }
 
@@ -148,7 +148,7 @@ func (d *Desk) Do(ctx context.Context, o Order) (Act, error) {
 			return Act{}, err
 		}
 	}
-	return Act{}, conflict("others change this at the same time: try again")
+	return Act{}, conflict("the key or rule was changed at the same time: try again")
 }
 
 // carryOut notes p and does it. If it fails, the note is taken back.

@@ -197,13 +197,13 @@ func TestEachActAndItsUndo(t *testing.T) {
 		raise = f.do(Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "7/m"), KeepUsage: true})
 		lift := f.do(Order{Act: Lift, Rule: "login", Key: ip})
 		f.want("login", ip, "1 of 5, 96 of 100")
-		f.undoRefused(ban, "was changed after this act")
+		f.undoRefused(ban, "was changed after this action")
 		f.undo(lift)
 		f.undo(raise)
 		f.want("login", ip, "ban")
 		f.undo(ban)
 		f.want("login", ip, "1 of 5, 96 of 100")
-		f.undoRefused(ban, "undone already")
+		f.undoRefused(ban, "already undone")
 
 		f.checkModes()
 		list, err := f.List(t.Context())
@@ -255,12 +255,12 @@ func TestRefused(t *testing.T) {
 		}{
 			{Order{Act: Ban, Rule: "login", Key: "192.0.2.1"}, `want one such as "ip:..."`},
 			{Order{Act: Ban, Rule: "login", Key: ""}, `want one such as "ip:..."`},
-			{Order{Act: Ban, Rule: "login", Key: "ip:10.0.0.1"}, "comes first: change the file"},
+			{Order{Act: Ban, Rule: "login", Key: "ip:10.0.0.1"}, "takes precedence: change the file"},
 			{Order{Act: Reset, Rule: "login", Key: "ip:192.*"}, "reset one key at a time"},
 			{Order{Act: Reset, Rule: "jobs", Key: "k"}, "has no limits"},
 			{Order{Act: Lift, Rule: "login", Key: "ip:10.0.0.1"}, "is in the file"},
-			{Order{Act: Ban, Rule: "edge/remote_address", Key: "k"}, "Envoy's dialect, which has no overrides"},
-			{Order{Act: Mode, Rule: "edge/remote_address", Mode: "shadow"}, "Envoy's dialect"},
+			{Order{Act: Ban, Rule: "edge/remote_address", Key: "k"}, "Envoy's format, which has no overrides"},
+			{Order{Act: Mode, Rule: "edge/remote_address", Mode: "shadow"}, "Envoy's format"},
 		} {
 			_, err := f.Do(t.Context(), c.o)
 			f.refused(err, false, c.want)
@@ -271,7 +271,7 @@ func TestRefused(t *testing.T) {
 		}{
 			{Order{Act: Lift, Rule: "login", Key: ip}, "there is no override"},
 			{Order{Act: Mode, Rule: "login", Mode: "enforce"}, "the file says enforce"},
-			{Order{Act: Mode, Rule: "login", Mode: ModeOfFile}, "in the mode of the file already"},
+			{Order{Act: Mode, Rule: "login", Mode: ModeOfFile}, "already in the mode of the file"},
 		} {
 			_, err := f.Do(t.Context(), c.o)
 			f.refused(err, true, c.want)
@@ -426,7 +426,7 @@ func TestUndoInOrder(t *testing.T) {
 		if other.Undoable {
 			t.Error("a reset of nothing is undoable")
 		}
-		f.undoRefused(first, "was reset after this act")
+		f.undoRefused(first, "was reset after this action")
 		list, err := f.List(t.Context())
 		if err != nil || !list[1].Undoable || list[2].Undoable {
 			t.Errorf("the list is %+v, %v", list, err)
@@ -449,8 +449,8 @@ func TestUndoAfterAnotherHand(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f.undoRefused(ban, "was changed after this act")
-		f.undoRefused(reset, "was changed after this act")
+		f.undoRefused(ban, "was changed after this action")
+		f.undoRefused(reset, "was changed after this action")
 		f.want("login", ip, "8 of 8")
 	})
 }

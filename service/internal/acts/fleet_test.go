@@ -40,7 +40,7 @@ func TestFleet(t *testing.T) {
 	shadow := b.do(Order{Act: Mode, Rule: "login", Mode: "shadow"})
 	b.undo(ban)
 	a.eventually("login", ip, "5 of 5, 100 of 100")
-	a.undoRefused(ban, "undone already")
+	a.undoRefused(ban, "already undone")
 
 	c := newInstance(t, open(t, server)) // as after a restart
 	if err := c.table.Refresh(t.Context()); err != nil {

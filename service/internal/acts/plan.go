@@ -76,11 +76,11 @@ func (d *Desk) terms(p *plan, o Order) (rules.Terms, error) {
 // planDomain resets a counter of Envoy's dialect.
 func (d *Desk) planDomain(ctx context.Context, p *plan) (err error) {
 	if p.record.Act.Act != Reset {
-		return refused("%q is of Envoy's dialect, which has no overrides: change its file", p.record.Rule)
+		return refused("rule %q is in Envoy's format, which has no overrides: change its file", p.record.Rule)
 	}
 	p.slots = d.slots(&p.record)
 	if len(p.slots) == 0 {
-		return refused("there is no domain of %q in the files", p.record.Rule)
+		return refused("no domain in the files has the rule %q", p.record.Rule)
 	}
 	p.record.Reset = true
 	p.record.Used, err = d.measure(ctx, p.slots)
@@ -113,7 +113,7 @@ func (d *Desk) of(key string, limits []headgate.Limit) (slots []envoy.Slot) {
 func (d *Desk) planReset(ctx context.Context, p *plan, terms rules.Terms) (err error) {
 	switch {
 	case strings.Contains(p.record.Key, "*"):
-		return refused("%q stands for many keys: reset one key at a time", p.record.Key)
+		return refused("key %q matches many keys: reset one key at a time", p.record.Key)
 	case len(terms.StateLimits()) == 0:
 		return refused("rule %q has no limits: permits are free again when they expire", p.record.Rule)
 	}
@@ -137,7 +137,7 @@ func (d *Desk) planRaise(
 	}
 	if strings.Contains(p.record.Key, "*") {
 		return &headgate.InvalidError{Field: "keep_usage", Value: "false",
-			Want: "true for a key with *, which stands for many keys: none of them is reset"}
+			Want: "true for a key with *, because many keys cannot be reset at once"}
 	}
 	if err := d.planReset(ctx, p, terms); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (d *Desk) planRaise(
 func (d *Desk) planOverride(p *plan, o rules.Override, until time.Time) (err error) {
 	r := &p.record
 	if _, found := d.o.Overrides.OfFile(r.Rule, r.Key); found {
-		return refused("the file has an override for %q under rule %q, which comes first: "+
+		return refused("the file has an override for %q under rule %q, which takes precedence: "+
 			"change the file", r.Key, r.Rule)
 	}
 	o.Rule, o.Key, o.Until, o.Note, o.By = r.Rule, r.Key, until, r.Note, r.By
@@ -168,7 +168,7 @@ func (d *Desk) planLift(p *plan) error {
 		return refused("the override for %q under rule %q is in the file: change the file",
 			r.Key, r.Rule)
 	}
-	return conflict("there is no override for %q under rule %q: it has expired or was lifted",
+	return conflict("there is no override for %q under rule %q: it has expired or was deleted",
 		r.Key, r.Rule)
 }
 
@@ -184,7 +184,7 @@ func (d *Desk) planMode(p *plan, o Order, until time.Time) error {
 		if !found {
 			return &rules.NoRuleError{Name: o.Rule}
 		}
-		return conflict("rule %q is in the mode of the file already: %s", o.Rule, rule.FileMode)
+		return conflict("rule %q is already in the mode of the file: %s", o.Rule, rule.FileMode)
 	}
 	mode, err := rules.ParseMode(o.Mode)
 	if err != nil || o.Mode == "" || mode == rules.Off {
@@ -195,7 +195,7 @@ func (d *Desk) planMode(p *plan, o Order, until time.Time) error {
 	case !found:
 		return &rules.NoRuleError{Name: o.Rule}
 	case r.From == "" && rule.FileMode == mode:
-		return conflict("rule %q is in this mode already: the file says %s", o.Rule, mode)
+		return conflict("rule %q is already in this mode: the file says %s", o.Rule, mode)
 	case rule.FileMode == mode: // the switch ends, so that a change of the file counts again
 		r.Until = nil
 		return nil

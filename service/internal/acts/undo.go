@@ -9,7 +9,7 @@ import (
 	"github.com/headgate/headgate/service/internal/overrides"
 )
 
-// Undo brings back what was there before the act id.
+// Undo reverts the action id.
 func (d *Desk) Undo(ctx context.Context, id, by string) (Act, error) {
 	if err := d.o.Overrides.Refresh(ctx); err != nil {
 		return Act{}, err
@@ -43,9 +43,9 @@ func (d *Desk) Undo(ctx context.Context, id, by string) (Act, error) {
 }
 
 // ErrNoAct is returned for the id of an act that is not in the list.
-var ErrNoAct = errors.New("acts: there is no such act")
+var ErrNoAct = errors.New("acts: the action does not exist")
 
-var errUndone = conflict("the act was undone already")
+var errUndone = conflict("the action was already undone")
 
 func find(records []record, id string) *record {
 	for i := range records {
@@ -62,10 +62,10 @@ func (d *Desk) mayUndo(records []record, r *record) error {
 	case r.Undone != nil:
 		return errUndone
 	case d.o.Overrides.Kept(r.name()) != overrides.Live(r.To):
-		return conflict("%s was changed after this act: undo the later change first", r.subject())
+		return conflict("%s was changed after this action: undo the later change first", r.subject())
 	}
 	if later := laterReset(records, r); later != nil {
-		return conflict("%s was reset after this act: undo the later act first", r.subject())
+		return conflict("%s was reset after this action: undo the later action first", r.subject())
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (d *Desk) revert(ctx context.Context, r *record) error {
 	if r.From != r.To {
 		err := d.o.Overrides.Swap(ctx, r.name(), r.To, r.From)
 		if errors.Is(err, overrides.ErrChanged) {
-			return conflict("%s was changed at the same time: look again", r.subject())
+			return conflict("%s was changed at the same time: check it, and try again", r.subject())
 		}
 		if err != nil {
 			return err

@@ -42,8 +42,8 @@ func Texts(paths []string, o Options) ([]Text, error) {
 // ExampleText is the text of [Example].
 func ExampleText() Text { return Text{"built-in example", Shown(example)} }
 
-const notShown = "# This file is not shown: secrets in it cannot be told from the rest, because it " +
-	"is not valid YAML or is written in an unusual way.\n"
+const notShown = "# This file is not shown: its secrets cannot be found, because it is not valid " +
+	"YAML or has an unusual form.\n"
 
 // Shown returns the text of a file without its secrets.
 func Shown(text []byte) string {

@@ -23,11 +23,11 @@ type access struct {
 
 // The texts of why a request may not do all.
 const (
-	noTokens  = "nobody can act: there are no tokens; set api.tokens in the file of rules"
-	notDirect = "without tokens, only programs of this machine may read, by its name localhost or an " +
-		"address of loopback; set api.tokens in the file of rules"
-	noToken  = "a token is needed to act: one of api.tokens in the file of rules"
-	needsOne = "a token is needed: one of api.tokens in the file of rules"
+	noTokens  = "changes need a token, and there are no tokens; set api.tokens in the rules file"
+	notDirect = "without tokens, only this machine may read, with the host localhost or a loopback " +
+		"address; set api.tokens in the rules file"
+	noToken  = "changes need a token: one of api.tokens in the rules file"
+	needsOne = "a token is needed: one of api.tokens in the rules file"
 )
 
 // access finds what r may do. Keys are addresses of clients, so that only this machine may read
@@ -83,7 +83,7 @@ func (h *Handler) acting(f handlerFunc) handlerFunc {
 		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if kind != "application/json" {
 			return &httpapi.Problem{Status: http.StatusUnsupportedMediaType,
-				Detail: "the body is no JSON; want Content-Type: application/json"}
+				Detail: "the body is not JSON; want Content-Type: application/json"}
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		return f(w, r)

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/service/internal/httpapi"
 )
 
-// serveActs lists the acts, the newest first.
+// serveActs lists the actions, the newest first.
 func (h *Handler) serveActs(w http.ResponseWriter, r *http.Request) error {
 	list, err := h.desk.List(r.Context())
 	if err != nil {
@@ -56,7 +56,7 @@ func (h *Handler) readOrder(w http.ResponseWriter, r *http.Request) (o acts.Orde
 	return o, nil
 }
 
-// serveUndo undoes an act.
+// serveUndo undoes an action.
 func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request) error {
 	var by string
 	if err := httpapi.ReadBody(w, r, httpapi.Nullable(httpapi.ByField("by", &by))); err != nil {
@@ -94,7 +94,7 @@ func problemOf(err error) error {
 	}
 	if errors.Is(err, acts.ErrNoAct) {
 		return &httpapi.Problem{Status: http.StatusNotFound,
-			Detail: "there is no such act: the list keeps the last " + strconv.Itoa(acts.Max)}
+			Detail: "the action does not exist; the list keeps the last " + strconv.Itoa(acts.Max)}
 	}
 	return err
 }

@@ -38,7 +38,7 @@ func (h *Handler) page() {
 
 func noSuchPath(http.ResponseWriter, *http.Request) error {
 	return &httpapi.Problem{Status: http.StatusNotFound,
-		Detail: "the path does not exist, or not for this method; want /console/"}
+		Detail: "the path does not exist or does not allow this method; want /console/"}
 }
 
 // files serves each of files below path.
@@ -97,8 +97,8 @@ func (h *Handler) guarded(f http.HandlerFunc) http.Handler {
 		if !h.loopback && !h.options.API.HasTokens() {
 			header.Set("Cache-Control", "no-store")
 			httpapi.WriteError(w, &httpapi.Problem{Status: http.StatusNotFound, Detail: "the console is " +
-				"off beyond this machine without tokens; set api.tokens in the file of rules, or --http " +
-				"to an address of loopback"})
+				"only for this machine, because there are no tokens; set api.tokens in the rules file, or " +
+				"set --http to a loopback address"})
 			return
 		}
 		f(w, r)

@@ -64,8 +64,8 @@ func (h *Handler) join(ctx context.Context) (*viewer, error) {
 			return v, nil
 		}
 		return nil, &httpapi.Problem{Status: http.StatusServiceUnavailable,
-			Detail: "there are " + strconv.Itoa(h.options.Viewers) + " viewers, which is the maximum; " +
-				"close one first"}
+			Detail: "there are " + strconv.Itoa(h.options.Viewers) + " viewers, the maximum; " +
+				"close one, and try again"}
 	case <-h.ended:
 	case <-ctx.Done():
 	}

@@ -115,7 +115,7 @@ func (h *Handler) serveWhatIf(w http.ResponseWriter, r *http.Request) error {
 	recent, ok := h.options.Sample.Recent(rule, maxReplayed)
 	if !ok {
 		return &httpapi.Problem{Status: http.StatusNotFound, Field: "rule", Detail: "there is no sample " +
-			"of this rule: in the last ten minutes, this instance has decided nothing by it"}
+			"of this rule: this instance has decided no request by it in the last ten minutes"}
 	}
 	report, err := replay.RunRequests(r.Context(), replay.Config{Limits: limits, Detail: true},
 		recent.Requests)

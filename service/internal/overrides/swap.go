@@ -12,7 +12,7 @@ import (
 )
 
 // ErrChanged is returned by [Table.Swap] if the store holds something else than was expected.
-var ErrChanged = errors.New("overrides: the entry has changed meanwhile")
+var ErrChanged = errors.New("overrides: the entry was changed at the same time")
 
 // Kept returns the value in force under a name of [KeyName] or [ModeName]; empty: none.
 func (t *Table) Kept(name string) string { return live(name, t.kept.Load().fields[name]) }

@@ -24,9 +24,9 @@ export async function check() {
       token.clear(); // it was removed from the file; one may still be allowed to look
       await check();
     } else if (error.status === 404 || error.status === 403) {
-      gate("There is no console here", sentence(error.message));
+      gate("The console is not available", sentence(error.message));
     } else {
-      gate("No connection", `${sentence(error.message)} This page tries again by itself.`);
+      gate("No connection", `${sentence(error.message)} This page retries automatically.`);
       setTimeout(check, 2_000);
     }
   }
@@ -76,8 +76,8 @@ async function enter(bearer) {
 
 async function tried(bearer) {
   if (!/^[\x21-\x7e]+$/.test(bearer)) {
-    throw new Error(bearer ? "A token has no spaces and no letters beyond ASCII."
-      : "Enter one of api.tokens in the file of rules.");
+    throw new Error(bearer ? "A token has only ASCII characters and no spaces."
+      : "Enter one of api.tokens in the rules file.");
   }
   const access = await getAccess(bearer);
   if (!access.may_read) throw new Error(sentence(access.why));
@@ -89,8 +89,8 @@ function draw() {
   const none = access.why.includes("no tokens");
   show(byId("viewing"), !access.may_act);
   setText(byId("viewing-text"), none
-    ? "Viewing only. To act, add to the file of rules: api: {tokens: [\"${HEADGATE_TOKEN}\"]}"
-    : "Viewing only. A token is needed to ban, raise, reset or switch.");
+    ? "Read-only. To allow changes, add to the rules file: api: {tokens: [\"${HEADGATE_TOKEN}\"]}"
+    : "Read-only. A token is needed to ban, raise, reset or switch.");
   show(byId("viewing-button"), !none);
   show(byId("access-button"), access.may_act);
   setText(byId("access-button"), "Signed in");
@@ -104,7 +104,7 @@ function open() {
 
 function leave(dialog) {
   return h("form", { submit: (event) => event.preventDefault() },
-    h("h2", { id: "access-title" }, "You may act"),
+    h("h2", { id: "access-title" }, "Signed in"),
     h("p", {}, "This tab keeps the token until it is closed."),
     h("p", { class: "buttons" },
       h("button", { type: "button", click: () => { token.clear(); location.reload(); } },
@@ -119,7 +119,7 @@ function form(dialog) {
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const element = h("form", { novalidate: true },
     h("h2", { id: "access-title" }, "Enter a token"),
-    h("p", {}, "One of ", h("code", {}, "api.tokens"), " in the file of rules. This tab keeps it "
+    h("p", {}, "One of ", h("code", {}, "api.tokens"), " in the rules file. This tab keeps it "
       + "until it is closed."),
     h("input", { autocomplete: "username", value: "Headgate", hidden: true }),
     h("div", { class: "field grow" }, h("label", { for: "access-token" }, "Token"), field),

@@ -43,8 +43,8 @@ export class Acting {
     const inForce = await this.#inForce(done);
     await this.app.refresh();
     if (shown !== this.#shown) return;
-    const text = inForce ? `${outcome(done)} ${inForce} Checked after ${took(started)}.`
-      : `${outcome(done)} It is not in force on this instance after ${span(patience / 1000)}.`;
+    const text = inForce ? `${outcome(done)} ${inForce} Confirmed after ${took(started)}.`
+      : `${outcome(done)} It has not taken effect on this instance after ${span(patience / 1000)}.`;
     this.#show(inForce ? "good" : "bad", text, done);
   }
 
@@ -112,7 +112,7 @@ async function keyShows({ act, rule, key, limits }) {
   switch (act) {
     case "ban": return now.banned ? "Every request of this key is denied now." : "";
     case "raise": return texts === limits.join() ? `Its limit is ${limits.join(", ")} now.` : "";
-    case "lift": return now.override ? "" : "The limits of the file count again.";
+    case "lift": return now.override ? "" : "The limits in the file apply again.";
     default: {
       const least = now.limits.find((l) => !l.allowed);
       return least ? "" : "It may send requests again.";

@@ -25,8 +25,8 @@ export function draw() {
   if (acts === null) return;
   rows.set(all ? acts : acts.slice(0, few), (act) => act.id);
   show(byId("acts-none"), acts.length === 0);
-  setText(byId("acts-none"), "Nobody has acted here yet. Bans, raises, resets and switches of "
-    + "modes are listed here, and can be undone.");
+  setText(byId("acts-none"), "No actions yet. Bans, raises, resets and mode switches are "
+    + "listed here, and can be undone.");
   show(byId("acts-all"), acts.length > few);
   setText(byId("acts-all"), all ? `Show ${few}` : `Show all ${acts.length}`);
   drawOverrides(config);
@@ -65,7 +65,7 @@ function drawOverrides(config) {
   ];
   overrides.set(items, (o) => JSON.stringify([o.rule, o.key, o.isMode, o.ban, o.limits, o.mode]));
   show(byId("overrides-none"), items.length === 0);
-  setText(byId("overrides-none"), "All keys and rules are as the file says.");
+  setText(byId("overrides-none"), "There are no overrides: all keys and rules are as in the file.");
 }
 
 function makeOverride(o) {

@@ -6,13 +6,13 @@ import { button, durations, effect } from "./words.js";
 
 const titles = {
   ban: "Ban this key", raise: "Raise the limits of this key", reset: "Reset this key",
-  lift: "Lift the override of this key", mode: "Mode of rule",
+  lift: "Lift the override of this key", mode: "Switch the mode of a rule",
 };
 
 // build makes the form of an act on {rule, key}. on.submit(request) may throw what is wrong.
 export function build(app, act, { rule, key }, on) {
   const fields = fieldsOf(app, act, rule, key);
-  const note = input("act-note", { maxlength: 500, placeholder: "why; optional" });
+  const note = input("act-note", { maxlength: 500, placeholder: "Reason (optional)" });
   const by = input("act-by", { maxlength: 60, value: on.by, autocomplete: "name" });
   const words = h("p", { class: "effect", id: "act-effect" });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
@@ -65,7 +65,7 @@ const labelled = (text, control) => h("div", { class: "field grow" },
 
 // fieldsOf returns {elements, values(), first} of what an act needs to know.
 function fieldsOf(app, act, rule, key) {
-  const duration = choice("for", "For how long", durations.map(([s, text]) =>
+  const duration = choice("for", "Duration", durations.map(([s, text]) =>
     [String(s), act === "mode" && !s ? "until changed" : text]), act === "mode" ? "null" : "600");
   const seconds = () => (duration.value() === "null" ? null : Number(duration.value()));
   switch (act) {
@@ -88,7 +88,7 @@ function raiseFields(app, rule, key, duration, seconds) {
     elements: [labelled(`Limits, such as 100/m burst 20, 500/h${now.length ? `; now ${
       now.join(", ")}` : ""}`, limits),
     duration.element,
-    h("label", { class: "check" }, keep, "Keep what the key has used")],
+    h("label", { class: "check" }, keep, "Keep the used tokens")],
     first: limits,
     values: () => ({ limits: split(limits.value), for_s: seconds(), keep_usage: keep.checked }),
   };

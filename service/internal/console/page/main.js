@@ -24,9 +24,9 @@ const app = {
 
   // cannotAct says why a control cannot be used, or "".
   cannotAct(kind = "rule") {
-    if (!this.model.access.may_act) return "A token is needed to act";
+    if (!this.model.access.may_act) return "A token is needed for this";
     if (!this.model.connection.live) return "There is no connection";
-    return kind === "domain" ? "Envoy's dialect has no overrides: change the file" : "";
+    return kind === "domain" ? "Rules in Envoy's format have no overrides: change the file" : "";
   },
 
   choose(rule) {

@@ -60,8 +60,8 @@ function drawVerdict() {
   document.title = `${verdict.level === "bad" ? "(!) " : ""}Headgate console`;
   speak(verdict);
   if (!culprit) return;
-  setText(byId("culprit-share"), culprit.banned ? "Its key is "
-    : `${culprit.share > 0.95 ? "Nearly all" : percent(culprit.share)} of them have one key: `);
+  setText(byId("culprit-share"), culprit.banned ? "The key is "
+    : `${culprit.share > 0.95 ? "Nearly all" : percent(culprit.share)} of them are from one key: `);
   setText(byId("culprit-key"), brief(culprit.key));
   byId("culprit-key").title = visible(culprit.key);
   setText(byId("culprit-rule"), culprit.rule);

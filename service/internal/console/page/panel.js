@@ -24,7 +24,7 @@ export class Panel {
     [this.#key, this.#rule, this.isOpen, this.#shape] = [key, rule, true, ""];
     this.element.hidden = false;
     setAttribute(this.opener ?? this.element, "aria-expanded", this.opener ? "true" : null);
-    this.element.replaceChildren(h("p", { class: "quiet" }, "Looking…"));
+    this.element.replaceChildren(h("p", { class: "quiet" }, "Loading…"));
     await this.#refresh();
   }
 
@@ -73,8 +73,8 @@ export class Panel {
           h("bdi", {}, h("code", {}, visible(answer.key)))));
       }
       if (answer.rules.length === 0) {
-        this.element.append(h("p", { class: "quiet" }, "No rule makes such keys. A key looks like "
-          + "ip:192.0.2.1 or header:abc, as the table of rules below says."));
+        this.element.append(h("p", { class: "quiet" }, "No rule has such keys. A key looks like "
+          + "ip:192.0.2.1 or header:abc. The table of rules below lists the keys of each rule."));
       }
     }
     answer.rules.forEach((r, i) => this.#parts[i].update(r));
@@ -107,7 +107,7 @@ class RulePart {
     setText(this.mode, r.mode === "enforce" ? "" : r.mode);
     this.limits.forEach((limit, i) => limit.update(r.limits[i], r.banned));
     this.permits.hidden = !r.permits && !this.isPattern;
-    if (this.isPattern) setText(this.permits, "* stands for any text: this is many keys.");
+    if (this.isPattern) setText(this.permits, "* matches any text: this is many keys.");
     else if (r.permits) setText(this.permits, permitText(r.permits));
     this.draw();
   }

@@ -38,7 +38,8 @@ export function draw(history, what, acts) {
   byId("plot-box").style.setProperty("--base", `${base * 100}%`);
   drawTicks(history);
   drawActs(history, acts);
-  setAttribute(byId("plot"), "aria-label", `15 minutes of ${what}. Arrow keys read the moments.`);
+  setAttribute(byId("plot"), "aria-label",
+    `15 minutes of ${what}. Use the arrow keys to read other times.`);
   sayCursor();
 }
 

@@ -60,7 +60,7 @@ function drawConfig(state) {
   const { error, loaded_at } = failed.config;
   setText(byId("config-error-text"), error.text);
   setText(byId("config-error-since"), `Since ${time(error.at)}${
-    failed.self ? "" : ` on ${failed.name}`}; the rules loaded ${ago(loaded_at)} stay in force.`);
+    failed.self ? "" : ` on ${failed.name}`}; the rules loaded ${ago(loaded_at)} stay active.`);
 }
 
 function makeRow({ name }) {
@@ -93,5 +93,5 @@ export function drawConnection() {
   show(byId("lost"), !live);
   if (live) return;
   setText(byId("lost-text"), `No connection: ${error}. ${
-    at ? `The numbers are those of ${timeOfDay(at)}.` : ""} Trying again…`);
+    at ? `The numbers are from ${timeOfDay(at)}.` : ""} Trying again…`);
 }

@@ -29,15 +29,15 @@ export function judge(model, now = Date.now()) {
   if (model.state.store.state === "slow") {
     return {
       level: "warn", title: "The store is slow", culprit: null,
-      detail: "Requests wait for it, and may soon be decided without it.",
+      detail: "Requests wait for it. If it gets slower, they are decided without it.",
     };
   }
   const held = mostDenied(banned, denied);
   if (held && held.per_s >= loud) {
     return {
-      level: "calm", title: "The key at fault is banned", culprit: held,
+      level: "calm", title: "The top denied key is banned", culprit: held,
       detail: `It sends ${rate(held.per_s)} requests a second, and all of them are denied. `
-        + `Other keys: ${rate(free)} a second.`,
+        + `Other keys: ${rate(free)} denied a second.`,
     };
   }
   return {
@@ -49,8 +49,8 @@ export function judge(model, now = Date.now()) {
 
 function storeDown(errors, degraded) {
   const without = degraded > 0
-    ? `${rate(degraded)} decisions a second are made without it, as when_store_fails says.`
-    : "Requests are decided as when_store_fails says.";
+    ? `${rate(degraded)} decisions a second are made without it, as set in when_store_fails.`
+    : "Requests are decided as set in when_store_fails.";
   return {
     level: "bad", title: "The store is down", culprit: null,
     detail: without + (errors > 0 ? ` ${rate(errors)} a second fail.` : ""),
@@ -66,9 +66,9 @@ function denials(rules, culprit, { allowed, denied, free, history, now }) {
   return {
     level: "bad", title: `Denying ${rate(free)} requests a second ${long}`, culprit,
     detail: (culprit ? "" : `${percent(free / (allowed + denied))} of all requests. `
-      + `${percent(worst.denied / denied)} of the denials are by rule ${worst.name}, `
-      + "spread over many keys. ")
-      + (denied - free >= loud ? `Banned keys: ${rate(denied - free)} more a second.` : ""),
+      + `${percent(worst.denied / denied)} of the denials come from rule ${worst.name}, `
+      + "for many keys. ")
+      + (denied - free >= loud ? `Banned keys: another ${rate(denied - free)} a second.` : ""),
   };
 }
 

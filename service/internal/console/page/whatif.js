@@ -73,7 +73,7 @@ function drawResult(rule, answer) {
   const lines = results.map((result, i) => h(results.length > 1 ? "label" : "p",
     { class: "answer" }, results.length > 1 ? choices[i] : null,
     h("span", {}, h("strong", {}, `${result.limit} would deny ${shareOf(result)}`),
-      `: ${count(result.denied)} of ${plural(result.requests, "request")}, of ${
+      `: ${count(result.denied)} of ${plural(result.requests, "request")}, from ${
         count(result.denied_keys)} of ${plural(result.keys, "key")}.`)));
   region.replaceChildren(...lines, h("p", { class: "quiet" }, sampleText(rule, answer)),
     h("div", { id: "what-if-chart" }), h("div", { id: "what-if-keys" }));
@@ -92,9 +92,9 @@ function drawLimit({ replay }, i) {
 
 function sampleText(rule, { from, to, sampled_keys, key_share, requests, denied }) {
   const share = key_share >= 1 ? "all keys" : `1 of ${count(1 / key_share)} keys`;
-  return `Rule ${rule} as it was: ${count(denied)} of ${count(requests)}. From ${time(from)} to ${
-    time(to)} (${span((to - from) / 1000)}), ${plural(sampled_keys, "key")}, which is ${
-    share} of this instance.`;
+  return `Rule ${rule} denied ${count(denied)} of these ${count(requests)}. From ${time(from)} to ${
+    time(to)} (${span((to - from) / 1000)}), ${plural(sampled_keys, "key")} (${
+    share} of this instance).`;
 }
 
 function drawChart(host, { from, width_s, requests, denied }, limit) {

@@ -98,7 +98,7 @@ function makeRow({ rule, key, kind }) {
   const meta = h("span", { class: "key-meta" });
   const state = h("span", { class: "standing" });
   const per = h("b");
-  const would = h("span", { class: "key-would" }, "would be");
+  const would = h("span", { class: "key-would" }, "shadow");
   const bar = h("i", { class: "bar" });
   const ban = onAct(h("button", { type: "button", class: "small ban" }, "Ban…"), () =>
     app.acting.open("ban", { rule, key }));

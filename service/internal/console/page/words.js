@@ -6,7 +6,7 @@ export const durations = [
   [600, "10 minutes"], [3600, "1 hour"], [86400, "1 day"], [null, "until lifted"],
 ];
 
-const names = { enforce: "enforce", shadow: "shadow", off: "off", file: "that of the file" };
+const names = { enforce: "enforce", shadow: "shadow", off: "off", file: "of the file" };
 
 // describe says what was done, as a part of a sentence.
 export function describe({ act, rule, key, limits, mode }) {
@@ -59,17 +59,17 @@ export function effect(request, model, now = Date.now()) {
   switch (request.act) {
     case "ban": return `${banText(request, rule, until)} ${all}`;
     case "raise": return raiseText(request, until) + ` ${all}`;
-    case "lift": return "The override goes, and the limits of the file count for this key again. "
-      + all;
-    case "reset": return "What this key has used of its limits is forgotten, so that it can send "
-      + "as much as a new key.";
+    case "lift": return "The override is deleted, and the limits in the file apply to this key "
+      + `again. ${all}`;
+    case "reset": return "The used tokens of this key are cleared, so that it can send as much "
+      + "as a new key.";
     default: return modeText(request, rule, until) + ` ${all}`;
   }
 }
 
 function fleet(model) {
   const n = model.state.instances.length;
-  return n > 1 ? `All ${count(n)} instances do so within a second.`
+  return n > 1 ? `It takes effect on all ${count(n)} instances within a second.`
     : "It takes effect within a second.";
 }
 
@@ -84,8 +84,8 @@ function banText({ rule }, state, until) {
 
 function raiseText({ rule, limits, keep_usage }, until) {
   const list = limits.length ? limits.join(", ") : "…";
-  return `Rule ${rule} allows this key ${list} ${until}, in place of its limits in the file. `
-    + (keep_usage ? "What it has used still counts." : "What it has used is forgotten.");
+  return `Rule ${rule} allows this key ${list} ${until}, instead of its limits in the file. `
+    + (keep_usage ? "Its used tokens still count." : "Its used tokens are cleared.");
 }
 
 function modeText({ rule, mode }, state, until) {
@@ -94,9 +94,9 @@ function modeText({ rule, mode }, state, until) {
   const denied = rate(state.denied + state.shadow_denied);
   switch (wanted) {
     case "enforce": return `Rule ${rule} denies requests over its limits${changed}; `
-      + `at present that would be about ${denied} a second.`;
+      + `now that would be about ${denied} a second.`;
     case "shadow": return `Rule ${rule} counts what it would deny${changed}, but denies nothing; `
-      + `at present it denies ${denied} a second.`;
+      + `now it denies ${denied} a second.`;
     default: return `Rule ${rule} does not count or deny anything${changed}.`;
   }
 }
