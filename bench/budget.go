@@ -112,7 +112,7 @@ func serviceBudgets() (bs []Budget) {
 	}
 	for _, workload := range []string{consoleGranted, consoleDenied} {
 		bs = append(bs, Budget{
-			What:   "service, " + workload + ", 10 viewers: server CPU, ratio to none",
+			What:   "service, " + workload + ", 10 viewers: server CPU, ratio to --console off",
 			Of:     Cell{servicePart, workload, consoleCallers, tenViewersName},
 			Metric: ServerCPU, Than: consoleOffName, Bound: 1.01,
 		})

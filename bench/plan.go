@@ -35,8 +35,8 @@ var parts = []part{
 	{scriptPart, "Script", "Callers are the requests of a batch.",
 		[]string{prototypeName}, plan.script},
 	{servicePart, "Service", "Callers ask over 4 gRPC connections, or over HTTP. \"server us\" is " +
-		"the CPU time of the rate limit server for a decision. Servers with and without the console are " +
-		"asked in turns.", []string{upstreamName, consoleOffName}, plan.service},
+		"the CPU time of the rate limit server for a decision. Servers with and without the console " +
+		"are measured in turns.", []string{upstreamName, consoleOffName}, plan.service},
 	{replayPart, "Replay", "Bytes are those allocated for each line more.", nil, plan.replay},
 }
 

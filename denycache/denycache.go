@@ -107,8 +107,7 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	return err
 }
 
-// Forget drops the remembered denials of key under l. It is for a program that learns that another
-// process has reset the key.
+// Forget drops the cached denials of key under l. Call it when another process has reset the key.
 func (s *Store) Forget(key string, l headgate.Limit) { s.forget(identity{key, l}) }
 
 // remembers reports whether denials of r are remembered.

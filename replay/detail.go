@@ -10,8 +10,8 @@ const (
 	DetailGroups  = 40   // paths, methods or statuses
 )
 
-// Detail is what a [Report] leaves out: when requests were denied, and which. Its slices by limit
-// are in the order of [Config.Limits]. All counts are exact.
+// Detail has the denied requests of a [Report] over time, and by key, path, method and status. Its
+// slices by limit are in the order of [Config.Limits]. All counts are exact.
 type Detail struct {
 	Timeline        *DetailTimeline `json:"timeline"`          // nil without requests
 	Keys            [][]DeniedKey   `json:"keys"`              // by limit; the most denied first

@@ -2,8 +2,8 @@ package replay
 
 import "slices"
 
-// Narrowed returns d with at most so many keys listed for each limit, and bars, for a smaller page.
-// Counts stay exact. Bars do not become fewer than one.
+// Narrowed returns a copy of d with at most the given numbers of keys for each limit and of bars.
+// Counts stay exact. At least one bar stays.
 func (d *Detail) Narrowed(keys, bars int) *Detail {
 	c := d.clone()
 	for i := range c.Keys {

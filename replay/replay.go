@@ -8,7 +8,7 @@
 //	report, err := replay.Run(ctx, replay.Config{Limits: []headgate.Limit{limit}},
 //		replay.Log{Name: "access.log", Reader: file})
 //
-// [Size] finds the limits that logs need, and [RunRequests] replays requests that come from no log.
+// [Size] finds the limits that logs need, and [RunRequests] replays requests without a log.
 //
 // A log is read once, from its beginning to its end. Memory grows with the number of different
 // keys (about 160 bytes each, for a short key and one limit), but not with the number of lines.
@@ -53,8 +53,8 @@ type Config struct {
 	// DefaultTop; a negative value lists none.
 	Top int
 
-	// Detail makes the report contain a Detail. That takes 1 to 4 bytes of memory for a request,
-	// up to 256 MiB; what exceeds that goes to a temporary file.
+	// Detail adds a [Detail] to the report. It needs 1 to 4 bytes of memory for each request. What
+	// exceeds 256 MiB goes to a temporary file.
 	Detail bool
 
 	// Progress, if not nil, is called from time to time with the number of bytes read from

@@ -10,7 +10,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Request is a recorded request that comes from no log.
+// Request is a recorded request for [RunRequests].
 type Request struct {
 	At   time.Time
 	Key  string
@@ -65,7 +65,7 @@ func RunRequests(ctx context.Context, c Config, requests []Request) (*Report, er
 func (r Request) validate() error {
 	if at := r.At.UnixMicro(); at < 1 || at >= latest {
 		return &headgate.InvalidError{
-			Field: "time of a request", Value: fmt.Sprint(r.At), Want: "one from 1970 to 2255",
+			Field: "time of a request", Value: fmt.Sprint(r.At), Want: "a time from 1970 to 2255",
 		}
 	}
 	if r.Cost < 1 {

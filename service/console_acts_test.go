@@ -124,7 +124,7 @@ func TestActsReachAllInstances(t *testing.T) {
 	b.within(t, 200)
 	undo(b, raise)
 	a.within(t, 429)
-	if text := logA.String(); !strings.Contains(text, "an operator has acted in the console") || !strings.Contains(text, "by=\"Ann (token ") {
+	if text := logA.String(); !strings.Contains(text, "operator action in the console") || !strings.Contains(text, "by=\"Ann (token ") {
 		t.Errorf("the log is %s", text)
 	}
 }

@@ -168,7 +168,7 @@ func (s *server) switchModes(modes map[string]rules.Mode) {
 		list = append(list, rule+"="+mode.String())
 	}
 	slices.Sort(list)
-	s.log.Info("rules have other modes than in the file", "modes", list)
+	s.log.Info("rule modes differ from the file", "modes", list)
 }
 
 // forgetDenials drops what is remembered of a key that an instance has reset.

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/replay"
 )
 
-// reportFlag is --report: a page that shows what the verb found.
+// reportFlag is --report, which writes the result as a page with charts.
 type reportFlag struct {
 	name string
 	args []string // the command line
@@ -23,7 +23,7 @@ type reportFlag struct {
 func (f *reportFlag) flag(cmd *cobra.Command, args []string) {
 	f.args = args
 	cmd.Flags().StringVar(&f.name, "report", "",
-		"also write the report to `FILE`, a page with charts;\nthis reads the logs twice")
+		"also write the report to `FILE`, as an HTML page with\ncharts; this reads the logs twice")
 }
 
 func (*reportFlag) wanted(cmd *cobra.Command) bool { return cmd.Flags().Changed("report") }

@@ -74,7 +74,7 @@ func checkOld(cmd *cobra.Command, name string, info os.FileInfo, logs []replay.L
 	case info.IsDir():
 		return usagef(cmd, "--report %s is a directory; want a file, such as report.html", name)
 	case !info.Mode().IsRegular():
-		return usagef(cmd, "--report %s is not a file; want one, such as report.html", name)
+		return usagef(cmd, "--report %s is not a regular file; want a file, such as report.html", name)
 	}
 	for _, log := range logs {
 		other, err := logFile(log).Stat()
@@ -91,7 +91,7 @@ func checkOld(cmd *cobra.Command, name string, info os.FileInfo, logs []replay.L
 	n, err := io.ReadFull(old, head)
 	if n > 0 && !bytes.EqualFold(head, []byte("<!doctype html")) {
 		return usagef(cmd,
-			"--report %s exists and is not a page; want another file, such as report.html", name)
+			"--report %s exists and is not a report; want another file, such as report.html", name)
 	}
 	if n == 0 && err != io.EOF { //nolint:errorlint // ReadFull returns io.EOF itself
 		return reportError(name, err)

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,12 +25,13 @@ const wideRules = 9
 // consoleRules are the rules of a service with 10,000 clients, where each request is decided by ten
 // rules: two thousand requests a second are twenty thousand decisions.
 func consoleRules() string {
-	text := "trust: [127.0.0.1/32]\napi: {tokens: [" + operatorToken + "]}\nrules:\n" +
-		"  - {name: clients, key: ip, limits: 30/h}\n"
+	var text strings.Builder
+	text.WriteString("trust: [127.0.0.1/32]\napi: {tokens: [" + operatorToken + "]}\nrules:\n" +
+		"  - {name: clients, key: ip, limits: 30/h}\n")
 	for i := range wideRules {
-		text += fmt.Sprintf("  - {name: wide%d, key: ip, limits: %d000/s}\n", i, i+10)
+		fmt.Fprintf(&text, "  - {name: wide%d, key: ip, limits: %d000/s}\n", i, i+10)
 	}
-	return text
+	return text.String()
 }
 
 // bot is the client that sends a fifth of all requests.
@@ -99,7 +101,7 @@ func scrape(t *testing.T, servers []*server) sample {
 }
 
 // decided adds up what all rules decide in a second.
-func (s *state) decided() (sum float64) {
+func (s state) decided() (sum float64) {
 	for _, r := range s.Rules {
 		sum += r.Allowed + r.Denied + r.ShadowDenied
 	}

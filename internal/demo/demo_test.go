@@ -81,8 +81,10 @@ func TestDocumentedEndpoints(t *testing.T) {
 	if got := read[state](t, ask(d, "GET", "/api/state", "", "")).Lanes[0].Limit; got != "1/2m burst 3 stepped" {
 		t.Errorf("half a token each minute is %s", got)
 	}
-	want(t, "an empty object", ask(d, "POST", "/test", jsonType, "{}"), 200,
-		`{"allowed":false,"remaining":0,"config":{"capacity":3,"refill_rate":0.5,"refill_interval":60}}`)
+	for _, contentType := range []string{jsonType, form} { // curl -d sends the latter
+		want(t, "an empty object", ask(d, "POST", "/test", contentType, "{}"), 200,
+			`{"allowed":false,"remaining":0,"config":{"capacity":3,"refill_rate":0.5,"refill_interval":60}}`)
+	}
 	want(t, "JSON", ask(d, "POST", "/config", jsonType, `{"capacity":4,"refill_rate":"0.25"}`), 200,
 		`{"success":true,"config":{"capacity":4,"refill_rate":0.25,"refill_interval":60}}`)
 	want(t, "one field", ask(d, "POST", "/config", form, "capacity=5"), 200,

@@ -141,7 +141,8 @@ func (d *Desk) Do(ctx context.Context, o Order) (Act, error) {
 		if p, err = d.plan(ctx, o); err != nil {
 			return Act{}, err
 		}
-		if err = d.carryOut(ctx, p); err == nil {
+		// What has begun is brought to an end, also if the client disconnects.
+		if err = d.carryOut(context.WithoutCancel(ctx), p); err == nil {
 			return d.shown(&p.record), nil
 		}
 		if !errors.Is(err, overrides.ErrChanged) {
@@ -159,7 +160,7 @@ func (d *Desk) carryOut(ctx context.Context, p *plan) error {
 	}
 	err := d.apply(ctx, p)
 	if err != nil {
-		_, _ = d.book.swap(context.WithoutCancel(ctx), p.record.ID, note, "") // best effort
+		_, _ = d.book.swap(ctx, p.record.ID, note, "") // best effort
 	}
 	return err
 }
@@ -188,7 +189,7 @@ func (d *Desk) apply(ctx context.Context, p *plan) error {
 // unavailable, and the note of the act is likely to stay.
 func (d *Desk) swapBack(ctx context.Context, name, from, to string) {
 	if from != to {
-		_ = d.o.Overrides.Swap(context.WithoutCancel(ctx), name, from, to)
+		_ = d.o.Overrides.Swap(ctx, name, from, to)
 	}
 }
 

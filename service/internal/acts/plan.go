@@ -76,7 +76,8 @@ func (d *Desk) terms(p *plan, o Order) (rules.Terms, error) {
 // planDomain resets a counter of Envoy's dialect.
 func (d *Desk) planDomain(ctx context.Context, p *plan) (err error) {
 	if p.record.Act.Act != Reset {
-		return refused("rule %q is in Envoy's format, which has no overrides: change its file", p.record.Rule)
+		return refused("rule %q is in Envoy's format, which has no overrides: change its file",
+			p.record.Rule)
 	}
 	p.slots = d.slots(&p.record)
 	if len(p.slots) == 0 {

@@ -28,6 +28,7 @@ func (d *Desk) Undo(ctx context.Context, id, by string) (Act, error) {
 	undone := *r
 	undone.Undone = &Undone{At: time.Now().UnixMilli(), By: by}
 	// The note comes first here, too: of two who undo the same act, one is refused.
+	ctx = context.WithoutCancel(ctx) // as in Do
 	noted, err := d.book.swap(ctx, id, r.kept, undone.text())
 	if err != nil {
 		return Act{}, err
@@ -36,7 +37,7 @@ func (d *Desk) Undo(ctx context.Context, id, by string) (Act, error) {
 		return Act{}, errUndone
 	}
 	if err := d.revert(ctx, r); err != nil {
-		_, _ = d.book.swap(context.WithoutCancel(ctx), id, undone.text(), r.kept) // best effort
+		_, _ = d.book.swap(ctx, id, undone.text(), r.kept) // best effort
 		return Act{}, err
 	}
 	return d.shown(&undone), nil

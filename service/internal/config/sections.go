@@ -143,6 +143,10 @@ func (r *reader) tls(n *yaml.Node, path string) {
 }
 
 func (r *reader) api(n *yaml.Node, path string) {
+	if n.Kind == yaml.ScalarNode { // which may be a token
+		r.faultf(n, path, "is not a mapping; want one with tokens, allow_inline_limits")
+		return
+	}
 	r.mapping(n, path,
 		field{"tokens", r.tokens},
 		field{"allow_inline_limits", func(n *yaml.Node, path string) {

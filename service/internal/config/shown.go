@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"regexp"
@@ -12,15 +13,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// This file shows the text of a file without its secrets. Everything is hidden but the fields that
-// are known to hold none, so that a field with a misspelled name is hidden, too. Values are replaced
-// at the positions of their YAML nodes. The result is parsed again: unless it is the same file with
-// only these values replaced, nothing is shown.
+// This file shows the text of a file without its secrets. Whole fields are hidden, from the line of
+// their names to the line of the next field: all but those that are known to hold no secrets, so
+// that a field with a misspelled name is hidden, too.
 
 // Hidden stands for a value that is not shown.
 const Hidden = "(hidden)"
 
-// Text is a file as operators may see it.
+// Text is a file without its secrets.
 type Text struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
@@ -45,32 +45,26 @@ func ExampleText() Text { return Text{"built-in example", Shown(example)} }
 const notShown = "# This file is not shown: its secrets cannot be found, because it is not valid " +
 	"YAML or has an unusual form.\n"
 
-// Shown returns the text of a file without its secrets.
+// Shown returns the text of a file without its secrets. It has the same lines.
 func Shown(text []byte) string {
 	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+	text = bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
 	documents, err := parseAll(text)
-	if err != nil || !utf8.Valid(text) {
+	if err != nil || !utf8.Valid(text) || len(documents) > 1 || otherBreak.Match(text) {
 		return notShown
 	}
-	h := hider{leaves: map[*yaml.Node]bool{}, seen: map[*yaml.Node]bool{}}
+	h := hider{lines: strings.Split(string(text), "\n")}
 	for _, d := range documents {
 		h.document(d)
 	}
 	if h.failed {
 		return notShown
 	}
-	shown := h.replace(text, documents)
-	again, err := parseAll(shown)
-	if err != nil || len(again) != len(documents) {
-		return notShown
-	}
-	for i := range documents {
-		if !h.same(documents[i], again[i], 0) {
-			return notShown
-		}
-	}
-	return h.mask(string(shown))
+	return h.mask(strings.Join(h.lines, "\n"))
 }
+
+// otherBreak matches what also ends a line in YAML 1.1.
+var otherBreak = regexp.MustCompile("[\r\u0085\u2028\u2029]")
 
 func parseAll(text []byte) (documents []*yaml.Node, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -90,208 +84,91 @@ var open = []string{
 	"when_store_fails", "trust", "listen", "rules", "overrides", "domains", "domain", "descriptors",
 }
 
-// secret are the fields that are hidden at any place.
+// secret are the fields that are hidden at any place: in another field they are by mistake, as by a
+// wrong indentation.
 var secret = []string{"store", "tls", "api", "tokens"}
 
-// known are the names of fields that may hold secrets, and those below them.
-var known = []string{"store", "tls", "api", "cert", "key", "client_ca", "tokens", "<<"}
-
-// hider finds the scalars to hide.
+// hider hides lines.
 type hider struct {
-	leaves  map[*yaml.Node]bool
-	seen    map[*yaml.Node]bool
+	lines   []string
 	secrets []string
 	failed  bool
 }
 
-func (h *hider) document(n *yaml.Node) {
-	if len(n.Content) != 1 {
-		return
-	}
-	root := n.Content[0]
+func (h *hider) document(d *yaml.Node) {
+	root := d.Content[0]
 	if root.Kind != yaml.MappingNode {
-		h.hide(root)
+		h.failed = root.Tag != "!!null" // a file of comments has nothing to hide
 		return
 	}
-	for i := 0; i+1 < len(root.Content); i += 2 {
-		key, value := root.Content[i], root.Content[i+1]
-		switch {
-		case key.Kind != yaml.ScalarNode:
-			h.failed = true
-		case key.Value == "api" && value.Kind == yaml.MappingNode:
-			h.api(value)
-		case slices.Contains(open, key.Value):
-			h.misplaced(value)
-		default:
-			h.hide(value)
-		}
-	}
+	h.fields(root, len(h.lines)+1, func(name string) bool { return !slices.Contains(open, name) })
 }
 
-// misplaced hides secrets that are in another field by mistake, as by a wrong indentation.
-func (h *hider) misplaced(n *yaml.Node) {
-	for i, c := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 1 && slices.Contains(secret, n.Content[i-1].Value) {
-			h.hide(c)
-		} else {
-			h.misplaced(c)
-		}
-	}
-}
-
-func (h *hider) api(n *yaml.Node) {
+// fields hides fields of a mapping that ends before a line.
+func (h *hider) fields(n *yaml.Node, end int, isSecret func(name string) bool) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		isFlag := key.Value == "allow_inline_limits" && value.Tag == "!!bool"
-		if key.Kind != yaml.ScalarNode {
+		name, value, next := n.Content[i], n.Content[i+1], nextLine(n, i+2, end)
+		switch {
+		case name.Kind != yaml.ScalarNode || strings.Contains(name.Value, "\n"):
 			h.failed = true
-		} else if !isFlag {
-			h.hide(value)
+		case isSecret(name.Value):
+			h.hide(name, value, next)
+		default:
+			h.below(value, next)
 		}
 	}
+}
+
+// below hides what is secret at any place below n, which ends before a line.
+func (h *hider) below(n *yaml.Node, end int) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		h.fields(n, end, func(name string) bool { return slices.Contains(secret, name) })
+	case yaml.SequenceNode:
+		for i, c := range n.Content {
+			h.below(c, nextLine(n, i+1, end))
+		}
+	}
+}
+
+// nextLine returns the line of the child i of n, which ends before a line. Between [] or {}, the
+// child before may end on the same line: then nothing more of n is told apart.
+func nextLine(n *yaml.Node, i, end int) int {
+	if i >= len(n.Content) || n.Style&yaml.FlowStyle != 0 {
+		return end
+	}
+	return n.Content[i].Line
 }
 
 var variable = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_]*\}$`)
 
-// hide hides the scalars of n. Names of fields that are not known may be secrets: then it fails.
-func (h *hider) hide(n *yaml.Node) {
-	if h.seen[n] {
-		return
+// hide hides a field up to a line. A value that is one variable is shown.
+func (h *hider) hide(name, value *yaml.Node, end int) {
+	shown := Hidden
+	if value.Kind == yaml.ScalarNode && variable.MatchString(value.Value) {
+		shown = value.Value
+	} else {
+		h.remember(value)
 	}
-	h.seen[n] = true
+	first := &h.lines[name.Line-1]
+	indent := len(*first) - len(strings.TrimLeft(*first, " -"))
+	*first = (*first)[:indent] + name.Value + ": " + shown
+	for i := name.Line; i < end-1; i++ {
+		h.lines[i] = ""
+	}
+}
+
+// remember notes the values of n. What stands elsewhere, behind an alias, is not hidden there.
+func (h *hider) remember(n *yaml.Node) {
 	switch n.Kind {
 	case yaml.AliasNode:
-		h.hide(n.Alias)
+		h.failed = true
 	case yaml.ScalarNode:
-		if n.Tag != "!!null" && !variable.MatchString(n.Value) {
-			h.leaves[n] = true
-			h.secrets = append(h.secrets, n.Value)
-		}
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if !slices.Contains(known, n.Content[i].Value) {
-				h.failed = true
-				return
-			}
-			h.hide(n.Content[i+1])
-		}
-	default:
-		for _, c := range n.Content {
-			h.hide(c)
-		}
+		h.secrets = append(h.secrets, strings.Split(n.Value, "\n")...)
 	}
-}
-
-// replace returns text without the scalars to hide. Each reaches to the next node.
-func (h *hider) replace(text []byte, documents []*yaml.Node) []byte {
-	starts := lineStarts(text)
-	var all []located
-	for _, d := range documents {
-		all = locate(all, text, starts, d, false)
-	}
-	slices.SortStableFunc(all, func(a, b located) int { return a.at - b.at })
-	var shown []byte
-	done := 0
-	for i, l := range all {
-		if !h.leaves[l.node] || l.at < done {
-			continue
-		}
-		end := len(text)
-		for _, next := range all[i+1:] {
-			if next.at > l.at {
-				end = next.at
-				break
-			}
-		}
-		shown = append(shown, text[done:l.at]...)
-		if l.node.Anchor != "" {
-			shown = append(shown, "&"+l.node.Anchor+" "...)
-		}
-		shown = append(shown, Hidden...)
-		shown = append(shown, tail(text[l.at:end], l.flow)...)
-		done = end
-	}
-	return append(shown, text[done:]...)
-}
-
-// located is a node at a place in the text.
-type located struct {
-	node *yaml.Node
-	at   int
-	flow bool // inside of [] or {}
-}
-
-func locate(all []located, text []byte, lines []int, n *yaml.Node, flow bool) []located {
-	if n.Kind != yaml.DocumentNode {
-		at := len(text)
-		if n.Line >= 1 && n.Line <= len(lines) {
-			at = lines[n.Line-1]
-			for column := 1; column < n.Column && at < len(text); column++ {
-				_, size := utf8.DecodeRune(text[at:])
-				at += size
-			}
-		}
-		all = append(all, located{n, at, flow})
-	}
-	flow = flow || n.Kind != yaml.ScalarNode && n.Style&yaml.FlowStyle != 0
 	for _, c := range n.Content {
-		all = locate(all, text, lines, c, flow)
+		h.remember(c)
 	}
-	return all
-}
-
-// lineBreak matches what ends a line in YAML 1.1.
-var lineBreak = regexp.MustCompile("\r\n|[\r\n\u0085\u2028\u2029]")
-
-func lineStarts(text []byte) []int {
-	starts := []int{0}
-	for _, at := range lineBreak.FindAllIndex(text, -1) {
-		starts = append(starts, at[1])
-	}
-	return starts
-}
-
-// tail returns what follows the value at the beginning of text: what closes and separates, or the
-// ends of lines, and the indentation of what comes next. Comments there may hold secrets.
-func tail(text []byte, flow bool) string {
-	if flow {
-		rest := comment.ReplaceAll(text[len(flowScalar.Find(text)):], nil)
-		return string(bytes.Map(func(c rune) rune {
-			if strings.ContainsRune(" \t\r\n,]}:-?", c) {
-				return c
-			}
-			return -1
-		}, rest))
-	}
-	breaks := lineBreak.FindAllIndex(text, -1)
-	if len(breaks) == 0 {
-		return ""
-	}
-	last := text[breaks[len(breaks)-1][1]:]
-	return strings.Repeat("\n", len(breaks)) + string(last[:len(last)-len(bytes.TrimLeft(last, " -?"))])
-}
-
-var (
-	// flowScalar matches a scalar between [] or {}, and of a plain one the first line.
-	flowScalar = regexp.MustCompile(`^("(?s:[^"\\]|\\.)*"|'([^']|'')*'|[^"',\]}\r\n][^,\]}\r\n]*)`)
-	comment    = regexp.MustCompile(`#[^\r\n]*`)
-)
-
-// same reports whether b is a, with hidden values.
-func (h *hider) same(a, b *yaml.Node, depth int) bool {
-	switch {
-	case h.leaves[a]:
-		return b.Kind == yaml.ScalarNode && b.Value == Hidden && a.Anchor == b.Anchor
-	case a.Kind != b.Kind || a.Value != b.Value || a.Tag != b.Tag || a.Anchor != b.Anchor ||
-		len(a.Content) != len(b.Content) || depth > 1000:
-		return false
-	}
-	for i := range a.Content {
-		if !h.same(a.Content[i], b.Content[i], depth+1) {
-			return false
-		}
-	}
-	return true
 }
 
 var password = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)\S*@`)
@@ -299,15 +176,17 @@ var password = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)\S*@`)
 // minSecret is the length from which on a secret is hidden wherever it is, as in comments.
 const minSecret = 8
 
-// mask hides secrets in the rest of the text, such as comments.
+// mask hides secrets in the rest of the text, such as comments. All are looked for at once: a field
+// with a misspelled name may have thousands of values.
 func (h *hider) mask(text string) string {
-	text = WithoutPasswords(text)
+	slices.SortFunc(h.secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+	var pairs []string
 	for _, s := range h.secrets {
 		if len(s) >= minSecret {
-			text = strings.ReplaceAll(text, s, Hidden)
+			pairs = append(pairs, s, Hidden)
 		}
 	}
-	return text
+	return strings.NewReplacer(pairs...).Replace(WithoutPasswords(text))
 }
 
 // WithoutPasswords returns text without the users and passwords of URLs.

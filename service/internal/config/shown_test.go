@@ -1,8 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 const sesame = "open-sesame-31415"
@@ -14,46 +16,50 @@ func TestSecretsAreHidden(t *testing.T) {
 		{"rules: []\nstore: redis://:§@h\n", "rules: []\nstore: (hidden)\n"},
 		{"rules: []\nstore: redis://:§@h", "rules: []\nstore: (hidden)"},
 		{"store: \"redis://:§@h\"\nrules: []\n", "store: (hidden)\nrules: []\n"},
-		{"\"store\": 'redis://:§@h'\nrules: []\n", "\"store\": (hidden)\nrules: []\n"},
-		{"'store'  :   redis://:§@h   \nrules: []\n", "'store'  :   (hidden)\nrules: []\n"},
+		{"\"store\": 'redis://:§@h'\nrules: []\n", "store: (hidden)\nrules: []\n"},
+		{"'store'  :   redis://:§@h   \nrules: []\n", "store: (hidden)\nrules: []\n"},
 		{"store: !!str redis://:§@h\nrules: []\n", "store: (hidden)\nrules: []\n"},
 		{"store: >-\n  redis://\n  §\n\nrules: []\n", "store: (hidden)\n\n\n\nrules: []\n"},
 		{"store: |\n  §\n  # §\nrules: []\n", "store: (hidden)\n\n\nrules: []\n"},
 		{"store: \"redis://:open-ses\\\n  ame-31415@h\"\nrules: []\n", "store: (hidden)\n\nrules: []\n"},
 		{"store: \"\\x6fpen-sesame-31415\"\nrules: []\n", "store: (hidden)\nrules: []\n"},
-		{"store: redis://:§@h\r\nrules: []\r\n", "store: (hidden)\nrules: []\r\n"},
-		{"? store\n: redis://:§@h\nrules: []\n", "? store\n: (hidden)\nrules: []\n"},
+		{"store: redis://:§@h\r\nrules: []\r\n", "store: (hidden)\nrules: []\n"},
+		{"? store\n: redis://:§@h\nrules: []\n", "store: (hidden)\n\nrules: []\n"},
 		{"store: redis://h\n---\nstore: §\n", notShown},
-		{"{store: redis://:§@h, rules: []}\n", "{store: (hidden), rules: []}\n"},
-		{`{"store":"redis://:§@h","rules":[]}`, `{"store":(hidden),"rules":[]}`},
-		{"{\n  \"store\" : \"§\" ,\n  \"api\": {\"tokens\": [\"§\", \"§\"]}\n}\n", "{\n  \"store\" : (hidden) ,\n  \"api\": {\"tokens\": [(hidden), (hidden)]}\n}\n"},
+		{"{store: redis://:§@h, rules: []}\n", "store: (hidden)\n"},
+		{`{"store":"redis://:§@h","rules":[]}`, "store: (hidden)"},
+		{"{rules: [], trust: [],\n api: [§,\n §], listen: {}}\n", "{rules: [], trust: [],\n api: (hidden)\n\n"},
+		{"{\n  \"store\" : \"§\" ,\n  \"api\": {\"tokens\": [\"§\", \"§\"]}\n}\n", "{\n  store: (hidden)\napi: (hidden)\n\n"},
 		{"store: ${STORE}\nrules: []\n", "store: ${STORE}\nrules: []\n"},
 		{"store: redis://:${P}§@h\nrules: []\n", "store: (hidden)\nrules: []\n"},
-		{"api:\n  tokens: [§, \"§\"] # §\n  allow_inline_limits: true\n", "api:\n  tokens: [(hidden), (hidden)"},
-		{"api:\n  tokens:\n  - § # §\n  # - §\n  - '§'\nrules: []\n", "api:\n  tokens:\n  - (hidden)\n\n  - (hidden)\nrules: []\n"},
-		{"api: {allow_inline_limits: true, tokens: [§]}\n", "api: {allow_inline_limits: true, tokens: [(hidden)]}\n"},
-		{"api: {allow_inline_limits: §}\n", "api: {allow_inline_limits: (hidden)}\n"},
+		{"api:\n  tokens: [§, \"§\"] # §\n  allow_inline_limits: true\n", "api: (hidden)\n\n\n"},
+		{"api:\n  tokens:\n  - § # §\n  # - §\n  - '§'\nrules: []\n", "api: (hidden)\n\n\n\n\nrules: []\n"},
+		{"api: {allow_inline_limits: true, tokens: [§]}\n", "api: (hidden)\n"},
 		{"api: §\nrules: []\n", "api: (hidden)\nrules: []\n"},
-		{"tls: {cert: /§, key: §, client_ca: §}\ntrust: 10.0.0.0/8\n", "tls: {cert: (hidden), key: (hidden), client_ca: (hidden)}\ntrust: 10.0.0.0/8\n"},
-		{"tls:\n  cert: §\n  key: §\nlisten: {http: ':80'}\n", "tls:\n  cert: (hidden)\n  key: (hidden)\nlisten: {http: ':80'}\n"},
-		{"rules:\n- name: &n §\n  limits: 5/m\napi: {tokens: [*n]}\n", "rules:\n- name: &n (hidden)\n  limits: 5/m\napi: {tokens: [*n]}\n"},
-		{"rules:\n- &r {name: a, limits: &l [§]}\n- *r\napi: {tokens: *l}\n", "rules:\n- &r {name: a, limits: &l [(hidden)]}\n- *r\napi: {tokens: *l}\n"},
-		{"api:\n  <<: {tokens: [§]}\n", "api:\n  <<: {tokens: [(hidden)]}\n"},
-		{"<<: {store: §}\nrules: []\n", "<<: {store: (hidden)}\nrules: []\n"},
+		{"tls: {cert: /§, key: §, client_ca: §}\ntrust: 10.0.0.0/8\n", "tls: (hidden)\ntrust: 10.0.0.0/8\n"},
+		{"tls:\n  cert: §\n  key: §\nlisten: {http: ':80'}\n", "tls: (hidden)\n\n\nlisten: {http: ':80'}\n"},
+		{"rules:\n- name: &n §\n  limits: 5/m\napi: {tokens: [*n]}\n", notShown},
+		{"rules:\n- &r {name: a, limits: &l [§]}\n- *r\napi: {tokens: *l}\n", notShown},
+		{"api:\n  tokens: &t [§]\nrules: *t\n", "api: (hidden)\n\nrules: *t\n"},
+		{"api:\n  <<: {tokens: [§]}\n", "api: (hidden)\n\n"},
+		{"<<: {store: §}\nrules: []\n", "<<: (hidden)\nrules: []\n"},
 		{"store: §\nstore: §\nrules: []\n", "store: (hidden)\nstore: (hidden)\nrules: []\n"},
 		// Wrong files are shown, too, because the error in them is looked for.
-		{"stores: §\napi: {token: [§], tokenz: §}\nrules: []\n", "stores: (hidden)\napi: {token: [(hidden)], tokenz: (hidden)}\nrules: []\n"},
-		{"rules:\n- name: a\n  api: {tokens: [§]}\n", "rules:\n- name: a\n  api: {tokens: [(hidden)]}\n"},
-		{"§\n", "(hidden)\n"},
+		{"stores: §\napi: {token: [§], tokenz: §}\nrules: []\n", "stores: (hidden)\napi: (hidden)\nrules: []\n"},
+		{"rules:\n- name: a\n  api: {tokens: [§]}\n", "rules:\n- name: a\n  api: (hidden)\n"},
+		{"rules:\n- api:\n    tokens: [§]\n  name: a\n- name: b\nlisten: {}\n", "rules:\n- api: (hidden)\n\n  name: a\n- name: b\nlisten: {}\n"},
+		{"§\n", notShown},
+		{"- §\n", notShown},
 		{"# redis://u:§@h and §\nstore: redis://u:§@h\n", "# redis://(hidden)@h and open-sesame-31415\nstore: (hidden)\n"},
-		{"# the token is §\napi: {tokens: [§]}\n", "# the token is (hidden)\napi: {tokens: [(hidden)]}\n"},
+		{"# the token is §\napi: {tokens: [§]}\n", "# the token is (hidden)\napi: (hidden)\n"},
 		{"\uFEFFstore: §\nrules: []\n", "store: (hidden)\nrules: []\n"},
-		{"rules:\n- name: ключ\u2028  limits: 5/m\nstore: §\n", ""},
-		{"{rules: [{name: ключ 鍵}], store: \"§\"}\n", "{rules: [{name: ключ 鍵}], store: (hidden)}\n"},
+		{"rules:\n- name: ключ\u2028  limits: 5/m\nstore: §\n", notShown},
+		{"rules: []\rstore: §\r", notShown},
+		{"{rules: [{name: ключ 鍵}], store: \"§\"}\n", "store: (hidden)\n"},
 		// What cannot be told from the rest is not shown.
 		{"store: [§\n", notShown},
 		{"\tstore: §\n", notShown},
-		{"api: {tokens: {§: 1}}\n", notShown},
+		{"api: {tokens: {§: 1}}\n", "api: (hidden)\n"},
 		{"[store]: §\n", notShown},
 		{"store: §\nrules: *unknown\n", notShown},
 		{"store: §\xff\n", notShown},
@@ -74,6 +80,27 @@ func TestSecretsAreHidden(t *testing.T) {
 		}
 		if strings.Count(got, "\n") != strings.Count(text, "\n") && got != notShown {
 			t.Errorf("of\n%s\nlines are missing in\n%s", text, got)
+		}
+	}
+}
+
+// TestShownIsLinear: a long file takes no minute, in one line as programs write JSON, nor one in which
+// all is hidden.
+func TestShownIsLinear(t *testing.T) {
+	var list strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&list, `{"rule":"a","key":"user:%07d","limits":"5/m"},`, i)
+	}
+	for text, want := range map[string]string{
+		`{"overrides":[` + list.String() + `{}],"store":"` + sesame + `"}`: "store: (hidden)",
+		"# user:0000007\noverides: [" + list.String() + "{}]\nrules: []\n": "# (hidden)\noverides: (hidden)\nrules: []\n",
+	} {
+		began := time.Now()
+		if got := Shown([]byte(text)); got != want {
+			t.Errorf("is shown as %.100q, want %q", got, want)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("it took %v", took)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -85,12 +86,12 @@ func TestActs(t *testing.T) {
 		Acts []acts.Act `json:"acts"`
 	}
 	text := c.read("acts", 200, &list)
-	got := ""
+	var got strings.Builder
 	for _, a := range list.Acts {
-		got += fmt.Sprint(a.Act, " ", a.Undoable, ", ")
+		fmt.Fprint(&got, a.Act, " ", a.Undoable, ", ")
 	}
-	if want := "reset false, lift true, raise false, mode true, ban false, "; got != want {
-		t.Errorf("the list is %s, want %s", got, want)
+	if want := "reset false, lift true, raise false, mode true, ban false, "; got.String() != want {
+		t.Errorf("the list is %s, want %s", got.String(), want)
 	}
 	if strings.Contains(text, "from") || strings.Contains(text, "used") {
 		t.Errorf("the list has what an undo needs: %s", text)
@@ -226,6 +227,22 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestOneWhatIfAtATime: another one waits, and only while its client does.
+func TestOneWhatIfAtATime(t *testing.T) {
+	c := newActing(t)
+	c.options.Sample.Add(rules.Event{Rule: &c.rules[0], Key: "ip:1", Cost: 1, Outcome: rules.Allowed})
+	const body = `{"rule":"api","limits":["5/m"]}`
+	c.trying <- struct{}{} // as while one runs
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	r := request(t, "POST", "api/what-if", "Authorization", "Bearer "+secret, "Content-Type", "application/json").WithContext(ctx)
+	r.Body = io.NopCloser(strings.NewReader(body))
+	c.readAs(r, 503, nil)
+	<-c.trying
+	c.act("what-if", body, 200, nil)
+	c.act("what-if", body, 200, nil)
+}
+
 func TestWhatIf(t *testing.T) {
 	c := newActing(t)
 	c.act("what-if", `{"rule":"api","limits":["5/m"]}`, 404, nil)
@@ -313,7 +330,8 @@ func (c *console) stateText() string {
 		c.t.Fatal(err)
 	}
 	file, put := c.options.Overrides.List()
-	text := fmt.Sprintf("%+v %+v %+v %+v", list, file, put, c.options.Overrides.Modes())
+	var text strings.Builder
+	fmt.Fprintf(&text, "%+v %+v %+v %+v", list, file, put, c.options.Overrides.Modes())
 	terms, err := c.options.Engine.Terms("api", "ip:192.0.2.1")
 	if err != nil {
 		c.t.Fatal(err)
@@ -323,9 +341,9 @@ func (c *console) stateText() string {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		text += fmt.Sprint(d.Remaining)
+		fmt.Fprint(&text, d.Remaining)
 	}
-	return text
+	return text.String()
 }
 
 // FuzzWithoutTokenNothingChanges: whoever has no token, a wrong one, comes from another site, or

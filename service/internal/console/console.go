@@ -1,8 +1,8 @@
-// Package console is the operator's page of a server: what is limited now, who is denied, and why.
+// Package console serves the page for operators: current decisions, denied keys, actions and rules.
 //
-// A sampler reads the counters of this instance. While somebody looks, the instances that share a
-// Redis exchange what they counted, and events are sent to all viewers. While nobody looks, nothing
-// is encoded, and nothing is written to Redis.
+// A sampler reads the counters of this instance. While there are viewers, the instances that share
+// a Redis exchange their counts, and events are sent to all viewers. Without viewers, nothing is
+// encoded, and nothing is written to Redis.
 package console
 
 import (
@@ -61,6 +61,7 @@ type Handler struct {
 	guard    *http.CrossOriginProtection
 	loaded   atomic.Pointer[loaded]
 	desk     *acts.Desk
+	trying   chan struct{} // full while a what-if runs
 
 	denied  deniedKeys
 	joins   chan joining
@@ -77,10 +78,11 @@ type loaded struct {
 	errAt  time.Time
 }
 
-// New makes a Handler. It takes the listener for a public one until [Handler.Listen] is called.
+// New makes a Handler. It treats the listener as public until [Handler.Listen] is called.
 func New(o Options) (*Handler, error) {
 	if o.API == nil || o.Engine == nil || o.Overrides == nil || o.Domains == nil || o.Store == nil ||
-		o.Sample == nil || o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil || o.Metrics == nil || o.Statistics == nil {
+		o.Sample == nil || o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil ||
+		o.Metrics == nil || o.Statistics == nil {
 		return nil, errors.New("console: options: one is missing; want all but Redis")
 	}
 	host, err := os.Hostname()
@@ -91,6 +93,7 @@ func New(o Options) (*Handler, error) {
 		options: o, instance: fmt.Sprintf("%s-%d", host, os.Getpid()),
 		mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
 		joins: make(chan joining), leaves: make(chan *viewer), ended: make(chan struct{}),
+		trying: make(chan struct{}, 1),
 	}
 	h.desk = acts.New(acts.Options{
 		Store: o.Store, Engine: o.Engine, Overrides: o.Overrides, Redis: o.Redis,
@@ -131,29 +134,29 @@ type handlerFunc func(http.ResponseWriter, *http.Request) error
 // ServeHTTP serves a request for /console/.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// Listen says which address the console is served on. Call it before the first request.
+// Listen sets the address that serves the console. Call it before the first request.
 func (h *Handler) Listen(a net.Addr) { h.loopback = isLocal(a) }
 
-// Use says that c is in force from now on.
+// Use sets c as the active configuration.
 func (h *Handler) Use(c *config.Config, at time.Time) {
 	h.loaded.Store(&loaded{config: c, at: at})
 }
 
-// LoadFailed says that the files could not be used. The configuration in force stays.
+// LoadFailed records that the files could not be loaded. The active configuration stays.
 func (h *Handler) LoadFailed(err error, at time.Time) {
 	now := *h.loaded.Load()
 	now.err, now.errAt = err, at
 	h.loaded.Store(&now)
 }
 
-// Decided notes what a rule decided. It must be called for every decision.
+// Decided records a decision of a rule. Call it for every decision.
 func (h *Handler) Decided(e rules.Event) {
 	if e.Outcome == rules.Denied || e.Outcome == rules.ShadowDenied {
 		h.denied.add(ruleID{name: e.Rule.Name}, e.Key, 1, e.Outcome == rules.ShadowDenied)
 	}
 }
 
-// OverLimit notes that a descriptor of a domain is over its limit.
+// OverLimit records that a descriptor of a domain is over its limit.
 func (h *Handler) OverLimit(d envoy.Denial) {
 	if d.Hits > 0 {
 		h.denied.add(idOf(d.Counters), envoy.DescriptorText(d.Key), d.Hits, d.Shadow)

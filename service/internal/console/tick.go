@@ -152,7 +152,7 @@ func (r *runner) state(now time.Time) []byte {
 	}
 	s := merge(&r.rules, r.own, others, r.decisions)
 	if r.failed != nil {
-		s.Alone = "the other instances are not known: " + whyAlone(r.failed)
+		s.Alone = whyAlone(r.failed)
 	}
 	o := r.handler.options
 	s.Store.Kind, s.Store.Name, s.Store.State = "redis", o.StoreAs, r.own.Instance.Store
@@ -165,7 +165,7 @@ func (r *runner) state(now time.Time) []byte {
 // whyAlone says why nothing could be exchanged.
 func whyAlone(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "the store has not answered within " + exchangeTimeout.String()
+		return "the store did not answer within " + exchangeTimeout.String()
 	}
 	return "the store does not answer: " + err.Error()
 }

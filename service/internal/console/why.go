@@ -94,7 +94,8 @@ type whatIf struct {
 	Replay   *replay.Report `json:"replay"`
 }
 
-// maxReplayed bounds the requests of a what-if, which take 40 bytes and less than a microsecond each.
+// maxReplayed bounds the requests of a what-if, each of which takes 40 bytes, and some microseconds
+// for every limit.
 const maxReplayed = 1_000_000
 
 // serveWhatIf replays the sample of a rule with other limits.
@@ -111,6 +112,12 @@ func (h *Handler) serveWhatIf(w http.ResponseWriter, r *http.Request) error {
 	}
 	if len(limits) == 0 || len(limits) > maxTried {
 		return httpapi.BadField("limits", "of another number", "1 to 8 limits")
+	}
+	select { // one at a time: the server has to decide meanwhile
+	case h.trying <- struct{}{}:
+		defer func() { <-h.trying }()
+	case <-r.Context().Done():
+		return r.Context().Err()
 	}
 	recent, ok := h.options.Sample.Recent(rule, maxReplayed)
 	if !ok {

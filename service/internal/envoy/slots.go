@@ -16,8 +16,8 @@ type Slot struct {
 }
 
 // Slots returns the counters that the descriptor text ([DescriptorText]) may have under the rules
-// of a domain. rule is DOMAIN/PATH, as statistics name it; the path is of no account, because the
-// text says more. There are none if the domain is not configured.
+// of a domain. rule is DOMAIN/PATH, as statistics name it. The path is ignored, because the text is
+// more specific. There are none if the domain is not configured.
 func (l *Limiter) Slots(rule, text string) (slots []Slot) {
 	c := l.config.Load()
 	if c == nil {
@@ -40,7 +40,7 @@ func (l *Limiter) Slots(rule, text string) (slots []Slot) {
 	return slots
 }
 
-// Forget drops what this process remembers of a counter that was reset.
+// Forget drops what this process has cached of a counter that was reset.
 func (l *Limiter) Forget(s Slot) {
 	if l.cache != nil {
 		l.cache.forget(s.Key, s.window)

@@ -46,8 +46,8 @@ func (h *Handler) authorize(r *http.Request) error {
 // HasTokens reports whether the file has tokens.
 func (h *Handler) HasTokens() bool { return len(h.settings.Load().tokens) > 0 }
 
-// CheckToken returns a name for the token of r, which does not tell the token, or a problem if it is
-// none of those in the file.
+// CheckToken returns an identifier of the token of r, which does not reveal the token. It returns a
+// problem if the token is not in the file.
 func (h *Handler) CheckToken(r *http.Request) (name string, err error) {
 	token, ok := bearer(r)
 	if !ok {

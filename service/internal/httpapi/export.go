@@ -12,7 +12,7 @@ import (
 
 // This file lets the console read and write the same JSON.
 
-// Field is one member of a JSON object, and what reads its value.
+// Field is a member of a JSON object, with the function that reads its value.
 type Field = field
 
 // ReadBody reads the body of r as a JSON object of fields, of which none is required.
@@ -45,7 +45,7 @@ func LimitsField(name string, to *[]string) Field {
 	}}
 }
 
-// Nullable lets null stand for a field that is not there.
+// Nullable accepts null for a missing field.
 func Nullable(f Field) Field {
 	return field{f.name, func(raw json.RawMessage) string {
 		if string(raw) == "null" {

@@ -6,7 +6,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Counts are the decisions of a rule since the server has started, or has had the rule.
+// Counts are the decisions of a rule since the server started or the rule was added.
 type Counts struct{ Allowed, Denied, ShadowDenied, Failed, Degraded uint64 }
 
 // Rules calls f with the counts of each rule in use, as Prometheus sees them.
@@ -35,7 +35,7 @@ func value(c prometheus.Counter) uint64 {
 // CallBounds are the upper bounds of the buckets of Calls, in seconds. One more bucket has no bound.
 func CallBounds() []float64 { return buckets }
 
-// Calls adds to counts how many calls of the store took how long. It has a count for each bucket.
+// Calls adds the number of store calls in each latency bucket to counts.
 func (m *Metrics) Calls(counts []uint64) {
 	collected := make(chan prometheus.Metric, 2) // one for each result
 	m.calls.Collect(collected)

@@ -34,7 +34,8 @@ func EncodeMode(m Mode) string {
 func (e *entry) mode(name string) (Mode, error) {
 	mode, err := rules.ParseMode(e.Mode)
 	if err != nil || e.Mode == "" || e.Rule != name {
-		return Mode{}, fmt.Errorf("overrides: entry %q in the store: mode is %q of rule %q", name, e.Mode, e.Rule)
+		return Mode{}, fmt.Errorf("overrides: entry %q in the store: mode %q of rule %q is not valid",
+			name, e.Mode, e.Rule)
 	}
 	return Mode{Rule: e.Rule, Mode: mode, At: e.At, Until: e.Until, Note: e.Note, By: e.By}, nil
 }
@@ -53,7 +54,7 @@ const (
 	resetTTL  = 10 * time.Second
 )
 
-// Announce tells all instances that a key was reset.
+// Announce reports the reset of a key to all instances.
 func (t *Table) Announce(ctx context.Context, r Reset) error {
 	e := entry{Rule: r.Rule, Key: r.Key, Reset: true, Until: time.Now().Add(resetTTL).UTC()}
 	return t.put(ctx, resetMark+rand.Text(), "", e.text())

@@ -1,6 +1,7 @@
 package overrides
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/redis/go-redis/v9"
 )
 
 func open(t *testing.T, url string) *redisstore.Store {
@@ -187,4 +189,37 @@ func TestRedisACL(t *testing.T) {
 	if had, err := table.Delete(t.Context(), "login", address); !had || err != nil {
 		t.Errorf("Delete = %v, %v", had, err)
 	}
+}
+
+// noReads fails all GETs, and nothing else.
+type noReads struct{ redis.Hook }
+
+func (noReads) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "get" {
+			cmd.SetErr(errNoReads)
+			return errNoReads
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (noReads) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (noReads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+var errNoReads = errors.New("no reads")
+
+// TestPutThatCannotBeRead: what is kept is kept. An error would say that it is not, and the note of
+// an act would be taken back.
+func TestPutThatCannotBeRead(t *testing.T) {
+	url := "redis://" + redistest.Start(t).Addr
+	store := open(t, url)
+	a, b := instance(t, store, nil), instance(t, open(t, url), nil)
+	client, _ := store.Client()
+	client.AddHook(noReads{})
+	put(t, a, rules.Override{Rule: "login", Key: "ip:192.0.2.*", Ban: true})
+	eventually(t, b, "ban")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
-// ErrChanged is returned by [Table.Swap] if the store holds something else than was expected.
+// ErrChanged is returned by [Table.Swap] if the stored entry is not the expected one.
 var ErrChanged = errors.New("overrides: the entry was changed at the same time")
 
 // Kept returns the value in force under a name of [KeyName] or [ModeName]; empty: none.
@@ -73,7 +73,11 @@ func (t *Table) put(ctx context.Context, name, from, to string) error {
 		return &headgate.InvalidError{Field: "override", Value: "above the maximum",
 			Want: fmt.Sprintf("at most %d; delete one first", t.max)}
 	}
-	if err := t.Refresh(ctx); err != nil || got != conflict {
+	err = t.Refresh(ctx)
+	if got != conflict {
+		return nil // it is kept: if it could not be read now, the next look reads it
+	}
+	if err != nil {
 		return err
 	}
 	return ErrChanged

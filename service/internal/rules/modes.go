@@ -5,8 +5,8 @@ import "maps"
 // This file switches the modes of rules while they decide. A switch makes a Set that is as if the
 // file said so, so that decisions cost nothing more, and there is no second way to decide.
 
-// Switch gives the rules of modes these modes from now on, and all others those of their Set. Names
-// without a rule have no effect until [Engine.Use] brings a rule of that name.
+// Switch sets the modes of the named rules. All other rules get the mode of their Set. A name
+// without a rule has no effect until [Engine.Use] adds a rule of that name.
 func (e *Engine) Switch(modes map[string]Mode) {
 	e.using.Lock()
 	defer e.using.Unlock()
@@ -14,7 +14,7 @@ func (e *Engine) Switch(modes map[string]Mode) {
 	e.activate()
 }
 
-// InForce is a rule as it decides now.
+// InForce is a rule with its current mode.
 type InForce struct {
 	*Rule // the caller must not change it
 

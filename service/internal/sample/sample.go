@@ -28,7 +28,7 @@ const (
 	maxLevel = 40
 )
 
-// Sample holds decisions. Make one with [New]. It is safe for use by many goroutines.
+// Sample holds the recent decisions of some keys. Make one with [New]. It is safe for use by many goroutines.
 type Sample struct {
 	seed  maphash.Seed
 	rules atomic.Pointer[map[string]*rule] // replaced by each new rule

@@ -114,7 +114,7 @@ function sampleTexts(rule, answer) {
     : `of ${count(instances.length)} instances: ${instances.map((i) => i.name).join(", ")}`;
   return [`As it was: rule ${rule} denied ${count(denied)} of these ${
     plural(requests, "request")}.`, asideText(answer),
-    `From ${time(from)} to ${time(to)} (${span((to - from) / 1000)}), ${plural(keys, "key")} (${
+    `Sample: ${time(from)} to ${time(to)} (${span((to - from) / 1000)}), ${plural(keys, "key")} (${
       share}) ${where}.`].filter(Boolean);
 }
 
