@@ -99,7 +99,8 @@ function fieldsOf(app, act, rule, key) {
 
 // banFields offers to ban the key in all rules with such keys, by one act in each.
 function banFields(app, rule, key, duration, seconds) {
-  const others = siblings(app.model, rule, key);
+  const others = siblings(app.model, rule, key).filter((r) => r.mode === "enforce")
+    .map((r) => r.name);
   const also = h("input", { type: "checkbox", id: "act-also" });
   const offer = h("label", { class: "check" }, also, `Also ban it in ${listOf(others)}`);
   return {

@@ -44,13 +44,12 @@ function ofPattern(model, rule, key) {
   };
 }
 
-// siblings returns the names of other rules with keys of the same form, in which key is not banned.
+// siblings returns other rules with keys of the same form, in which key is not banned.
 export function siblings(model, rule, key) {
   const form = ruleOf(model, rule)?.key;
   if (!form || isPattern(key) || isShared(model, rule, key)) return [];
   return model.config.rules.filter((r) => r.kind !== "domain" && r.name !== rule
-    && r.key === form && r.mode !== "off" && !model.override(r.name, key)?.ban)
-    .map((r) => r.name);
+    && r.key === form && r.mode !== "off" && !model.override(r.name, key)?.ban);
 }
 
 // inRules names one rule or several.

@@ -66,9 +66,9 @@ function idleBan(keys) {
   };
 }
 
-const idleText = (keys) => keys.slice(0, 3).map((k) => `Rule ${k.rule} is in mode ${
-  k.mode}, so its ban of ${k.key} has no effect: ${rate(k.per_s)} requests a second pass.`)
-  .join(" ");
+const idleText = (keys) => keys.slice(0, 3).map((k) =>
+  `Rule ${k.rule} is in mode ${k.mode}, so its ban of ${k.key} has no effect: ${
+    rate(k.per_s)} of its requests a second pass the rule.`).join(" ");
 
 const withoutStore = {
   closed: "Requests that need it are denied (when_store_fails: closed).",

@@ -102,7 +102,8 @@ function banText({ rule, key, also }, state, until, model) {
   const text = `${who} that ${inRules([rule, ...also ?? []])} ${also?.length ? "apply" : "applies"
   } to is denied ${until}.`;
   if (wide) return text;
-  const others = siblings(model, rule, key).filter((name) => !also?.includes(name));
+  const others = siblings(model, rule, key).map((r) => r.name)
+    .filter((name) => !also?.includes(name));
   return text + (others.length ? ` The key can still use ${listOf(others)}.` : "")
     + " Other keys are not affected.";
 }
