@@ -70,15 +70,22 @@ func (h *Handler) reading(f handlerFunc) handlerFunc {
 // maxBody bounds the body of a request.
 const maxBody = 64 << 10
 
-// acting refuses requests that may not act, and bodies that are no JSON.
+// acting refuses requests that may not act.
 func (h *Handler) acting(f handlerFunc) handlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if a := h.access(r); !a.MayAct {
+			return a.err
+		}
+		return f(w, r)
+	}
+}
+
+// asked refuses requests from pages of other sites, and bodies that are no JSON.
+func (h *Handler) asked(f handlerFunc) handlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := h.guard.Check(r); err != nil {
 			return &httpapi.Problem{Status: http.StatusForbidden,
 				Detail: "the request comes from a page of another site"}
-		}
-		if a := h.access(r); !a.MayAct {
-			return a.err
 		}
 		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if kind != "application/json" {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -225,58 +224,6 @@ func TestConfig(t *testing.T) {
 	if strings.Contains(text, secret) || v.Error == nil || v.Error.File != "a.yaml" || v.Error.Line != 2 || *v.Error.At != 77 {
 		t.Errorf("the error is %+v", v.Error)
 	}
-}
-
-// TestOneWhatIfAtATime: another one waits, and only while its client does.
-func TestOneWhatIfAtATime(t *testing.T) {
-	c := newActing(t)
-	c.options.Sample.Add(rules.Event{Rule: &c.rules[0], Key: "ip:1", Cost: 1, Outcome: rules.Allowed})
-	const body = `{"rule":"api","limits":["5/m"]}`
-	c.trying <- struct{}{} // as while one runs
-	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer stop()
-	r := request(t, "POST", "api/what-if", "Authorization", "Bearer "+secret, "Content-Type", "application/json").WithContext(ctx)
-	r.Body = io.NopCloser(strings.NewReader(body))
-	c.readAs(r, 503, nil)
-	<-c.trying
-	c.act("what-if", body, 200, nil)
-	c.act("what-if", body, 200, nil)
-}
-
-func TestWhatIf(t *testing.T) {
-	c := newActing(t)
-	c.act("what-if", `{"rule":"api","limits":["5/m"]}`, 404, nil)
-	for i := range 20 {
-		e := rules.Event{Rule: &c.rules[0], Key: fmt.Sprint("ip:", i%2), Cost: 1, Outcome: rules.Allowed}
-		if i >= 15 {
-			e.Outcome = rules.Denied
-		}
-		c.options.Sample.Add(e)
-	}
-	var v struct {
-		whatIf
-
-		Replay struct {
-			Limits []struct {
-				Denied int64 `json:"denied"`
-			} `json:"limits"`
-			Detail *struct{} `json:"detail"`
-		} `json:"replay"`
-	}
-	text := c.act("what-if", `{"rule":"api","limits":["6/m","100/m"]}`, 200, nil)
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
-	if v.Keys != 2 || v.KeyShare != 1 || v.Requests != 20 || v.Denied != 5 || v.Instance == "" || *v.To < *v.From {
-		t.Errorf("the sample is %+v", v)
-	}
-	if len(v.Replay.Limits) != 2 || v.Replay.Limits[0].Denied != 8 || v.Replay.Limits[1].Denied != 0 || v.Replay.Detail == nil {
-		t.Errorf("the replay is %s", text)
-	}
-	c.act("what-if", `{"rule":"api","limits":[]}`, 400, nil)
-	c.act("what-if", `{"rule":"api"}`, 400, nil)
-	c.act("what-if", `{"rule":"api","limits":["5/x"]}`, 400, nil)
-	c.act("what-if", `{"rule":"api","limits":["1/m","2/m","3/m","4/m","5/m","6/m","7/m","8/m","9/m"]}`, 400, nil)
 }
 
 // TestDomain: a counter of Envoy's dialect is shown and reset, and the undo charges it again.

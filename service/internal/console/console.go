@@ -6,6 +6,7 @@
 package console
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,12 +57,15 @@ type Options struct {
 type Handler struct {
 	options  Options
 	instance string // the name of this instance
+	id       string // of this process
+	fleet    *fleet // nil in memory
 	loopback bool   // only this machine can connect
 	mux      *http.ServeMux
 	guard    *http.CrossOriginProtection
 	loaded   atomic.Pointer[loaded]
 	desk     *acts.Desk
-	trying   chan struct{} // full while a what-if runs
+	asking   chan struct{} // has room for one what-if
+	known    atomic.Int64  // since when all instances are asked for, in Unix ms; 0: nobody looks
 
 	denied  deniedKeys
 	joins   chan joining
@@ -91,9 +95,12 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		options: o, instance: fmt.Sprintf("%s-%d", host, os.Getpid()),
+		id: rand.Text(), asking: make(chan struct{}, 1),
 		mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
 		joins: make(chan joining), leaves: make(chan *viewer), ended: make(chan struct{}),
-		trying: make(chan struct{}, 1),
+	}
+	if o.Redis != nil {
+		h.fleet = newFleet(o.Redis)
 	}
 	h.desk = acts.New(acts.Options{
 		Store: o.Store, Engine: o.Engine, Overrides: o.Overrides, Redis: o.Redis,
@@ -114,7 +121,7 @@ func (h *Handler) routes() {
 	h.get("acts", h.serveActs)
 	h.post("acts", h.serveAct)
 	h.post("acts/{id}/undo", h.serveUndo)
-	h.post("what-if", h.serveWhatIf)
+	h.mux.Handle("POST /console/api/what-if", h.data(h.asked(h.reading(h.serveWhatIf))))
 }
 
 // get serves what needs the right to read at api/path.
@@ -124,7 +131,7 @@ func (h *Handler) get(path string, f handlerFunc) {
 
 // post serves what needs the right to act at api/path. The body is JSON.
 func (h *Handler) post(path string, f handlerFunc) {
-	h.mux.Handle("POST /console/api/"+path, h.data(h.acting(f)))
+	h.mux.Handle("POST /console/api/"+path, h.data(h.asked(h.acting(f))))
 }
 
 // handlerFunc serves a request, or returns an error before it has written anything: a

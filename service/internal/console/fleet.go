@@ -24,6 +24,8 @@ const (
 // fleet is where instances that share a Redis exchange snapshots while somebody looks:
 //
 //	@watched      exists while an instance has viewers
+//	@wanted       the sample that an instance asks for
+//	@sample:W:ID  the answer of an instance to the want W
 //	@instances    the ids of instances, in a sorted set of which the scores do not count
 //	@now:ID       the snapshot of an instance
 //	@history:ID   its history
@@ -53,19 +55,20 @@ type outgoing struct {
 type incoming struct {
 	err       error
 	watched   bool
+	wanted    *wanted // nil: no sample is
 	snapshots []*snapshot
 	histories map[string]*wireHistory // of those whose history is not known
 }
 
-// exchange writes and reads what is in Redis. While nobody looks that is one GET.
+// exchange writes and reads what is in Redis. While nobody looks that is one MGET.
 func (f *fleet) exchange(ctx context.Context, out outgoing) (in incoming) {
 	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
 	defer cancel()
 	var ids []string
 	if out.snapshot == nil {
-		in.watched, in.err = isThere(f.client.Get(ctx, f.prefix+"watched"))
+		in.asked(f.client.MGet(ctx, f.prefix+"watched", f.prefix+"wanted"))
 	} else {
-		ids, in.watched, in.err = f.write(ctx, out)
+		ids = f.write(ctx, out, &in)
 	}
 	if in.err == nil && out.viewers {
 		in.err = f.read(ctx, out, ids, &in)
@@ -73,39 +76,44 @@ func (f *fleet) exchange(ctx context.Context, out outgoing) (in incoming) {
 	return in
 }
 
-func isThere(c *redis.StringCmd) (bool, error) {
-	err := c.Err()
-	if errors.Is(err, redis.Nil) {
-		return false, nil
+// asked reads what others want: @watched and @wanted.
+func (in *incoming) asked(c *redis.SliceCmd) {
+	values, err := c.Result()
+	if in.err = err; err != nil {
+		return
 	}
-	return err == nil, err
+	in.watched = in.watched || values[0] != nil
+	if text, ok := values[1].(string); ok {
+		w := new(wanted)
+		if json.Unmarshal([]byte(text), w) == nil { // else it is of another version
+			in.wanted = w
+		}
+	}
 }
 
 // write writes what an instance shows, and returns the ids of all.
-func (f *fleet) write(ctx context.Context, out outgoing) (ids []string, watched bool, err error) {
+func (f *fleet) write(ctx context.Context, out outgoing, in *incoming) (ids []string) {
 	p := f.client.Pipeline()
-	var asked *redis.StringCmd
 	var members *redis.StringSliceCmd
-	if out.viewers {
+	if in.watched = out.viewers; out.viewers {
 		p.Set(ctx, f.prefix+"watched", 1, watchedTTL)
 		members = p.ZRange(ctx, f.prefix+"instances", 0, maxInstances)
-	} else {
-		asked = p.Get(ctx, f.prefix+"watched")
 	}
+	asked := p.MGet(ctx, f.prefix+"watched", f.prefix+"wanted")
 	p.Set(ctx, f.prefix+"now:"+out.id, out.snapshot, snapshotTTL)
 	p.ZAdd(ctx, f.prefix+"instances", redis.Z{Member: out.id})
 	p.PExpire(ctx, f.prefix+"instances", instancesTTL)
 	if out.history != nil {
 		p.Set(ctx, f.prefix+"history:"+out.id, out.history, historyTTL)
 	}
-	if _, err := p.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, false, err
+	if _, in.err = p.Exec(ctx); in.err != nil {
+		return nil
 	}
+	in.asked(asked)
 	if members != nil {
-		return members.Val(), true, nil
+		return members.Val()
 	}
-	watched, err = isThere(asked)
-	return nil, watched, err
+	return nil
 }
 
 // read reads the snapshots of the others, and the histories that are not known.

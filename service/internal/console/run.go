@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"crypto/rand"
 	"sync"
 	"time"
 )
@@ -39,9 +38,10 @@ type runner struct {
 	remote    time.Time // until then, another instance has viewers
 	written   time.Time // when the history was
 	exchanges chan incoming
-	due       bool  // an exchange is to begin
-	under     bool  // one is under way
-	failed    error // of the last one
+	answered  string // the id of the last sample that was wanted
+	due       bool   // an exchange is to begin
+	under     bool   // one is under way
+	failed    error  // of the last one
 }
 
 // peer is another instance.
@@ -54,12 +54,9 @@ type peer struct {
 // disconnected. Call it once.
 func (h *Handler) Run(ctx context.Context) {
 	r := &runner{
-		handler: h, id: rand.Text(), rules: ruleList{handler: h},
+		handler: h, id: h.id, fleet: h.fleet, rules: ruleList{handler: h},
 		sampler: newSampler(h.options.Metrics, h.options.Statistics, time.Now()),
 		viewers: map[*viewer]struct{}{}, exchanges: make(chan incoming, 1),
-	}
-	if h.options.Redis != nil {
-		r.fleet = newFleet(h.options.Redis)
 	}
 	r.sample(time.Now())
 	var exchanging sync.WaitGroup
@@ -86,6 +83,9 @@ func (h *Handler) Run(ctx context.Context) {
 		case in := <-r.exchanges:
 			r.under = false
 			r.receive(in, time.Now())
+			if w, ok := r.toAnswer(in); ok {
+				exchanging.Go(func() { h.answer(ctx, w) })
+			}
 		}
 		if out, ok := r.outgoing(time.Now()); ok {
 			exchanging.Go(func() { r.exchanges <- r.fleet.exchange(ctx, out) })

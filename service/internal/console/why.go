@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/headgate/headgate/replay"
 	"github.com/headgate/headgate/service/internal/config"
 	"github.com/headgate/headgate/service/internal/httpapi"
 )
@@ -81,60 +80,3 @@ func (h *Handler) ruleViews(c *config.Config) []ruleView {
 	}
 	return list
 }
-
-// whatIf is what other limits would have denied of the sample of a rule.
-type whatIf struct {
-	From     *int64         `json:"from"`
-	To       *int64         `json:"to"`
-	Keys     int            `json:"sampled_keys"`
-	KeyShare float64        `json:"key_share"` // of the keys that this instance has seen
-	Requests int            `json:"requests"`
-	Denied   int64          `json:"denied"` // by the rule as it was, or in shadow
-	Instance string         `json:"instance"`
-	Replay   *replay.Report `json:"replay"`
-}
-
-// maxReplayed bounds the requests of a what-if, each of which takes 40 bytes, and some microseconds
-// for every limit.
-const maxReplayed = 1_000_000
-
-// serveWhatIf replays the sample of a rule with other limits.
-func (h *Handler) serveWhatIf(w http.ResponseWriter, r *http.Request) error {
-	var rule string
-	var texts []string
-	err := httpapi.ReadBody(w, r, httpapi.NoteField("rule", &rule), httpapi.LimitsField("limits", &texts))
-	if err != nil {
-		return err
-	}
-	limits, err := httpapi.ParseLimits(texts)
-	if err != nil {
-		return err
-	}
-	if len(limits) == 0 || len(limits) > maxTried {
-		return httpapi.BadField("limits", "of another number", "1 to 8 limits")
-	}
-	select { // one at a time: the server has to decide meanwhile
-	case h.trying <- struct{}{}:
-		defer func() { <-h.trying }()
-	case <-r.Context().Done():
-		return r.Context().Err()
-	}
-	recent, ok := h.options.Sample.Recent(rule, maxReplayed)
-	if !ok {
-		return &httpapi.Problem{Status: http.StatusNotFound, Field: "rule", Detail: "there is no sample " +
-			"of this rule: this instance has decided no request by it in the last ten minutes"}
-	}
-	report, err := replay.RunRequests(r.Context(), replay.Config{Limits: limits, Detail: true},
-		recent.Requests)
-	if err != nil {
-		return err
-	}
-	return reply(w, whatIf{
-		From: millis(recent.From), To: millis(recent.To), Keys: recent.Keys,
-		KeyShare: recent.KeyShare, Requests: len(recent.Requests), Denied: recent.Denied,
-		Instance: h.instance, Replay: report,
-	})
-}
-
-// maxTried is how many limits are tried at a time.
-const maxTried = 8

@@ -181,7 +181,8 @@ func (h *Handler) report(a *answer, granted bool) {
 func (h *Handler) observe(t *target, o rules.Outcome, d headgate.Decision, err error) {
 	if t.rule != "" && t.cost > 0 && t.terms.Mode != rules.Off {
 		h.options.Observe(rules.Event{
-			Rule: t.terms.Rule, Key: t.key, Cost: t.cost, Outcome: o, Decision: d, Err: err,
+			Rule: t.terms.Rule, Key: t.key, Cost: t.cost, Outcome: o,
+			Cause: t.terms.Cause, Decision: d, Err: err,
 		})
 	}
 }

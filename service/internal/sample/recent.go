@@ -1,11 +1,13 @@
 package sample
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/headgate/headgate/replay"
+	"github.com/headgate/headgate/service/internal/rules"
 )
 
 // Recent are the recent requests of the keys of a rule that are in a sample.
@@ -13,88 +15,106 @@ type Recent struct {
 	From, To time.Time
 	KeyShare float64 // of all keys of the rule
 	Keys     int     // that have requests
-	Denied   int64   // requests that the rule has denied, or would have
+	Denied   int64   // of the requests, as it was or would have been
 	Requests []replay.Request
+
+	DeniedBy DeniedBy
+	Aside    int64 // requests that a ban or an override decided, and that are not in Requests
 }
 
-// Recent returns the latest requests of a rule, at most the given number. It reports false if there
-// is none. Requests of a key that are less than 50 ms apart may have the same time.
-func (s *Sample) Recent(name string, most int) (Recent, bool) {
-	now := time.Now()
-	r, ok := s.snapshot(name, now)
-	if !ok {
-		return Recent{}, false
+// DeniedBy counts what was denied, or would have been, by the cause.
+type DeniedBy struct {
+	Limit    int64 `json:"limit"` // of the rule
+	Permits  int64 `json:"permits"`
+	Ban      int64 `json:"ban"`
+	Override int64 `json:"override"` // its limits
+}
+
+func (d *DeniedBy) add(c rules.Cause, n int64) {
+	switch c {
+	case rules.ByLimits:
+		d.Limit += n
+	case rules.ByPermits:
+		d.Permits += n
+	case rules.ByBan:
+		d.Ban += n
+	case rules.ByOverride:
+		d.Override += n
 	}
-	found := recent(r.entries, r.class, most)
-	found.To = now
-	for _, begin := range []time.Time{s.started, now.Add(-Window), r.since} {
-		if begin.After(found.From) {
-			found.From = begin
+}
+
+// Together returns the latest requests of all parts, at most the given number. Those that a ban or
+// an override decided are left aside, unless these are lifted: the limits of the rule did not count
+// for them. Requests of a key that are less than 50 ms apart may have the same time.
+func Together(parts []Part, most int, lifted bool) Recent {
+	found := Recent{To: parts[0].To}
+	class := uint32(0)
+	for i := range parts {
+		class = max(class, parts[i].class)
+		found.From = later(found.From, parts[i].From)
+		if parts[i].To.Before(found.To) {
+			found.To = parts[i].To
 		}
 	}
-	return found, true
-}
-
-// snapshot is what a rule held at a time.
-type snapshot struct {
-	entries []entry
-	class   uint32    // keys of at least this class count
-	since   time.Time // when they came in
-}
-
-// snapshot copies what the rule holds, so that decisions go on meanwhile.
-func (s *Sample) snapshot(name string, now time.Time) (snapshot, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dropOld(now)
-	r := (*s.rules.Load())[name]
-	if r == nil || len(r.keys) == 0 {
-		return snapshot{}, false
-	}
-	class := r.complete(now)
-	return snapshot{slices.Clone(r.entries[r.head:]), class, r.since[class]}, true
-}
-
-// complete returns the lowest class from which on all keys have been in for a Window: of the others
-// a part of the history is missing. If there is no such key, all count.
-func (r *rule) complete(now time.Time) uint32 {
-	level := r.level.Load()
-	lowest := level
-	for lowest < maxLevel && now.Sub(r.since[lowest]) < Window {
-		lowest++
-	}
-	for _, k := range r.keys {
-		if k.class >= lowest {
-			return lowest
+	found.KeyShare = share(class)
+	var entries []entry
+	for i := range parts {
+		for _, e := range parts[i].entries {
+			if e.key.class >= class {
+				entries = append(entries, e)
+			}
 		}
 	}
-	return level
+	slices.SortStableFunc(entries, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
+	found.take(entries, most, lifted)
+	return found
 }
 
-// recent returns the requests of keys of at least a class.
-func recent(entries []entry, class uint32, most int) Recent {
-	found := Recent{KeyShare: math.Ldexp(1, -int(class))}
-	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.key.class < class })
-	first, total := len(entries), 0
-	for first > 0 && total+int(entries[first-1].n) <= most {
-		first--
-		total += int(entries[first].n)
+// take takes the requests of entries, the latest first, until there are most.
+func (f *Recent) take(entries []entry, most int, lifted bool) {
+	total, first := 0, len(entries)
+	last := f.To.UnixMicro()
+	for ; first > 0 && entries[first-1].at >= f.From.UnixMicro(); first-- {
+		e := &entries[first-1]
+		if counts := e.counts(lifted); counts && total+int(e.n) > most {
+			f.From = time.UnixMicro(e.at)
+			if first < len(entries) {
+				f.From = time.UnixMicro(entries[first].at)
+			}
+			break
+		} else if counts {
+			total += int(e.n)
+		}
 	}
-	if first > 0 && first < len(entries) {
-		found.From = time.UnixMicro(entries[first].at)
-	}
-	keys := map[*key]bool{}
-	found.Requests = make([]replay.Request, 0, total)
+	keys := map[string]bool{}
+	f.Requests = make([]replay.Request, 0, total)
 	for _, e := range entries[first:] {
-		keys[e.key] = true
+		if e.at > last {
+			break
+		}
 		if e.outcome.Denies() {
-			found.Denied += int64(e.n)
+			f.DeniedBy.add(e.cause, int64(e.n))
+		}
+		if !e.counts(lifted) {
+			f.Aside += int64(e.n)
+			continue
+		}
+		keys[e.key.text] = true
+		if e.outcome.Denies() {
+			f.Denied += int64(e.n)
 		}
 		for range e.n {
-			found.Requests = append(found.Requests,
+			f.Requests = append(f.Requests,
 				replay.Request{At: time.UnixMicro(e.at), Key: e.key.text, Cost: e.cost})
 		}
 	}
-	found.Keys = len(keys)
-	return found
+	f.Keys = len(keys)
 }
+
+// counts reports whether e is replayed.
+func (e *entry) counts(lifted bool) bool {
+	return lifted || e.cause != rules.ByBan && e.cause != rules.ByOverride
+}
+
+// share returns the share of keys that have at least a class.
+func share(class uint32) float64 { return math.Ldexp(1, -int(class)) }

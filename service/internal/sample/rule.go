@@ -35,6 +35,7 @@ type entry struct {
 	cost    int64
 	n       uint32
 	outcome rules.Outcome
+	cause   rules.Cause
 }
 
 // maxEqual bounds the decisions of one entry, so that a Recent can leave entries out.
@@ -52,13 +53,15 @@ func (r *rule) add(e *rules.Event, class uint32, now time.Time) (bytes int) {
 	}
 	at := now.UnixMicro()
 	if last := r.last(k); last != nil && last.cost == e.Cost && last.outcome == e.Outcome &&
-		at-last.at < span.Microseconds() && at >= last.at && last.n < maxEqual {
+		last.cause == e.Cause && at-last.at < span.Microseconds() && at >= last.at && last.n < maxEqual {
 		last.n++
 		return bytes
 	}
 	k.entries++
 	k.last = r.dropped + len(r.entries) - r.head
-	r.entries = append(r.entries, entry{at: at, key: k, cost: e.Cost, n: 1, outcome: e.Outcome})
+	r.entries = append(r.entries, entry{
+		at: at, key: k, cost: e.Cost, n: 1, outcome: e.Outcome, cause: e.Cause,
+	})
 	bytes += entryBytes
 	r.bytes += bytes
 	return bytes
@@ -94,6 +97,22 @@ func (r *rule) forget(k *key) (bytes int) {
 	}
 	delete(r.keys, k.text)
 	return entryBytes + keyBytes + len(k.text)
+}
+
+// complete returns the lowest class from which on all keys have been in for a Window: of the others
+// a part of the history is missing. If there is no such key, all count.
+func (r *rule) complete(now time.Time) uint32 {
+	level := r.level.Load()
+	lowest := level
+	for lowest < maxLevel && now.Sub(r.since[lowest]) < Window {
+		lowest++
+	}
+	for _, k := range r.keys {
+		if k.class >= lowest {
+			return lowest
+		}
+	}
+	return level
 }
 
 // halve drops the keys of the lowest class, and returns the bytes that they took. If no class is left,

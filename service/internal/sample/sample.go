@@ -7,13 +7,13 @@ package sample
 
 import (
 	"context"
-	"hash/maphash"
 	"maps"
 	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
@@ -30,7 +30,6 @@ const (
 
 // Sample holds the recent decisions of some keys. Make one with [New]. It is safe for use by many goroutines.
 type Sample struct {
-	seed  maphash.Seed
 	rules atomic.Pointer[map[string]*rule] // replaced by each new rule
 
 	mu      sync.Mutex
@@ -41,7 +40,7 @@ type Sample struct {
 
 // New makes a Sample.
 func New() *Sample {
-	s := &Sample{seed: maphash.MakeSeed(), started: time.Now(), budget: budget}
+	s := &Sample{started: time.Now(), budget: budget}
 	s.rules.Store(&map[string]*rule{})
 	return s
 }
@@ -51,7 +50,7 @@ func (s *Sample) Add(e rules.Event) {
 	if e.Cost <= 0 || e.Outcome == rules.Failed { // no request, or no decision
 		return
 	}
-	class := s.class(e.Key)
+	class := classOf(e.Key)
 	r := (*s.rules.Load())[e.Rule.Name]
 	if r != nil && class < r.level.Load() {
 		return
@@ -59,10 +58,11 @@ func (s *Sample) Add(e rules.Event) {
 	s.add(&e, class)
 }
 
-// class says how long a key stays in the sample while the share is halved: of all keys, half have a
-// class of at least 1, a quarter one of at least 2, and so on.
-func (s *Sample) class(key string) uint32 {
-	return uint32(min(bits.LeadingZeros64(maphash.String(s.seed, key)), maxLevel))
+// classOf says how long a key stays in the sample while the share is halved: of all keys, half have a
+// class of at least 1, a quarter one of at least 2, and so on. It is the
+// same on all instances, so that a key of a small share is in the samples of all.
+func classOf(key string) uint32 {
+	return uint32(min(bits.LeadingZeros64(xxhash.Sum64String(key)), maxLevel))
 }
 
 func (s *Sample) add(e *rules.Event, class uint32) {

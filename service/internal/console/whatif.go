@@ -1,0 +1,142 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/replay"
+	"github.com/headgate/headgate/service/internal/httpapi"
+	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/headgate/headgate/service/internal/sample"
+)
+
+// whatIf is what other limits would have denied of the samples of a rule.
+type whatIf struct {
+	From      *int64          `json:"from"`
+	To        *int64          `json:"to"`
+	Keys      int             `json:"sampled_keys"`
+	KeyShare  float64         `json:"key_share"` // of all keys
+	Requests  int             `json:"requests"`
+	Denied    int64           `json:"denied"` // of the requests, as it was or in shadow
+	DeniedBy  sample.DeniedBy `json:"denied_by"`
+	Aside     int64           `json:"aside"`
+	Instance  string          `json:"instance"` // that was asked
+	Instances []sampled       `json:"instances"`
+	Missing   []string        `json:"missing"`
+	Alone     string          `json:"alone"` // why the other instances are not known
+	Replay    *replay.Report  `json:"replay"`
+}
+
+// sampled is an instance whose decisions are in a what-if.
+type sampled struct {
+	Name     string  `json:"name"`
+	From     *int64  `json:"from"`
+	KeyShare float64 `json:"key_share"`
+}
+
+const (
+	// maxReplayed bounds the requests of a what-if: each takes 40 bytes, and some microseconds for
+	// every limit.
+	maxReplayed = 1_000_000
+	maxTried    = 8 // limits at a time
+
+	whatIfTimeout = 50 * time.Second // with the wait for another; a connection has a minute
+)
+
+// trial is what a what-if is asked.
+type trial struct {
+	rule   string
+	limits []string
+	lifted bool
+}
+
+// serveWhatIf replays the samples of a rule with other limits. It changes nothing, so that all who
+// may read may ask; one at a time, because it takes memory.
+func (h *Handler) serveWhatIf(w http.ResponseWriter, r *http.Request) error {
+	var t trial
+	err := httpapi.ReadBody(w, r, httpapi.NoteField("rule", &t.rule),
+		httpapi.LimitsField("limits", &t.limits),
+		httpapi.Nullable(httpapi.FlagField("lifted", &t.lifted)))
+	if err != nil {
+		return err
+	}
+	limits, err := httpapi.ParseLimits(t.limits)
+	if err != nil {
+		return err
+	}
+	if len(limits) == 0 {
+		return httpapi.BadField("limits", "missing", `limits such as ["100/m"]`)
+	}
+	if len(limits) > maxTried {
+		return httpapi.BadField("limits", "a list of "+strconv.Itoa(len(limits)),
+			"at most "+strconv.Itoa(maxTried))
+	}
+	if err := h.checkRule(t.rule); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), whatIfTimeout)
+	defer cancel()
+	select {
+	case h.asking <- struct{}{}:
+		defer func() { <-h.asking }()
+	case <-ctx.Done():
+		return errWhatIf
+	}
+	g := h.gather(ctx, t.rule)
+	recent := sample.Together(g.parts, maxReplayed, t.lifted)
+	if len(recent.Requests) == 0 {
+		return noSample(&recent)
+	}
+	report, err := replay.RunRequests(ctx, replay.Config{Limits: limits, Detail: true}, recent.Requests)
+	if ctx.Err() != nil {
+		return errWhatIf
+	}
+	if err != nil {
+		return err
+	}
+	return reply(w, h.whatIf(&g, &recent, report))
+}
+
+var errWhatIf = &httpapi.Problem{Status: http.StatusServiceUnavailable,
+	Detail: "the server is busy: another what-if is under way, or it took too long; try again"}
+
+// checkRule returns an error if no rule with a sample has this name.
+func (h *Handler) checkRule(name string) error {
+	if strings.Contains(name, "/") {
+		return &httpapi.Problem{Status: http.StatusUnprocessableEntity, Field: "rule",
+			Detail: strconv.Quote(name) + " is of Envoy's dialect, whose rules have no sample"}
+	}
+	for _, r := range h.options.Engine.Rules() {
+		if r.Name == name {
+			return nil
+		}
+	}
+	return &rules.NoRuleError{Name: name}
+}
+
+func noSample(r *sample.Recent) error {
+	detail := "there is no sample of this rule: it has decided nothing in the last ten minutes"
+	if r.Aside > 0 {
+		detail = "in the last ten minutes, only bans and overrides have decided by this rule; " +
+			"with lifted: true their requests are replayed"
+	}
+	return &httpapi.Problem{Status: http.StatusNotFound, Field: "rule", Detail: detail}
+}
+
+func (h *Handler) whatIf(g *gathered, r *sample.Recent, report *replay.Report) whatIf {
+	w := whatIf{
+		From: millis(r.From), To: millis(r.To), Keys: r.Keys, KeyShare: r.KeyShare,
+		Requests: len(r.Requests), Denied: r.Denied, DeniedBy: r.DeniedBy, Aside: r.Aside,
+		Instance: h.instance, Missing: append([]string{}, g.missing...), Replay: report,
+	}
+	if g.err != nil {
+		w.Alone = "the other instances are not known: " + whyAlone(g.err)
+	}
+	for _, p := range g.parts {
+		w.Instances = append(w.Instances, sampled{p.Name, millis(p.From), p.KeyShare()})
+	}
+	return w
+}
