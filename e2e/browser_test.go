@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,14 +14,19 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browser is the one that all tests share, each in a profile and a tab of its own.
+// browser is the one that all tests share, each in tabs of its own. Their servers have other ports,
+// so that they share no storage either.
 var browser context.Context
 
 // scratch is a directory that goes with the last test.
 var scratch string
 
 func TestMain(m *testing.M) {
-	os.Exit(runTests(m))
+	// These tests wait for pages more than they compute.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	os.Exit(runTests(m)) // the flags of the command come after ours
 }
 
 func runTests(m *testing.M) int {
@@ -43,6 +49,9 @@ func runTests(m *testing.M) int {
 		chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true),
+		// To begin a process costs more than most tests do in it.
+		chromedp.Flag("renderer-process-limit", "4"),
+		chromedp.Flag("disable-site-isolation-trials", true),
 	)
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	defer stop()
@@ -74,10 +83,10 @@ func chromium() (string, error) {
 	return "", fmt.Errorf("none of %q is here: install a browser with make deps, or name one in HEADGATE_CHROMIUM", names)
 }
 
-// newTab opens a tab that shares nothing with other tabs, until the test ends.
+// newTab opens a tab until the test ends.
 func newTab(t *testing.T) context.Context {
 	t.Helper()
-	ctx, stop := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
+	ctx, stop := chromedp.NewContext(browser)
 	t.Cleanup(stop)
 	if err := chromedp.Do(ctx); err != nil { // before there is a timeout, which would be the tab's own
 		t.Fatal(err)

@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -278,6 +281,58 @@ func TestConsoleGate(t *testing.T) {
 	p.enter("#gate-token", operatorToken)
 	p.click("#gate-form .primary")
 	p.until("it shows who", says("#culprit-key", bot))
+}
+
+// A page that may read, but gets no events, as behind a proxy that keeps them back, asks less and
+// less often.
+func TestConsoleRefusedEvents(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	target, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var asked []time.Time // since closed
+	closed := false
+	forward := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		refused := closed && strings.HasSuffix(r.URL.Path, "/events")
+		if refused {
+			asked = append(asked, time.Now())
+		}
+		mu.Unlock()
+		if !refused {
+			forward.ServeHTTP(w, r)
+			return
+		}
+		http.Error(w, "not here", http.StatusForbidden)
+	}))
+	t.Cleanup(proxy.Close)
+	p := openAt(t, proxy.URL, "/console/", withToken())
+	p.expected = []string{" 403 ", "net::ERR_"}
+	mu.Lock()
+	closed = true
+	mu.Unlock()
+	proxy.CloseClientConnections()
+	p.until("it says so", `!document.querySelector("#lost").hidden && document.body.matches(".stale")`)
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		mu.Lock()
+		times := slices.Clone(asked)
+		mu.Unlock()
+		if len(times) < 3 {
+			if time.Now().After(deadline) {
+				t.Fatalf("it asked %d times", len(times))
+			}
+			<-time.After(20 * time.Millisecond)
+			continue
+		}
+		if took := times[2].Sub(times[0]); took < 1500*time.Millisecond { // 500 and 1,000 ms
+			t.Errorf("it asked 3 times in %v", took)
+		}
+		return
+	}
 }
 
 // A pattern bans many keys, and the page works below the path of a proxy.

@@ -317,7 +317,10 @@ func TestDark(t *testing.T) {
 			};
 			const rings = Math.min(...["card", "ground", "sunk", "denied-soft"].map((ground) => on("focus", ground)));
 			return [card, text("h2"), text(".quiet"), text(".sign.allowed"), text(".sign.denied"), text(".chip"),
-				on("denied", "denied-soft"), rings * 1.5];
+				on("denied", "denied-soft"), rings * 1.5,
+				// Graphics need 3.
+				...["allowed-fill", "s1-fill"].map((fill) => on(fill, "card") * 1.5),
+				...["allowed-fill", "denied"].map((fill) => on(fill, "accent-soft") * 1.5)];
 		})()`)
 		if (got[0] < 0.2) != dark {
 			t.Errorf("%s: a card has the luminance %.2f", scheme, got[0])

@@ -85,7 +85,7 @@ func program(t *testing.T, args ...string) (line string, end func() error) {
 // programs builds the programs that tests start, once, and returns their directory.
 var programs = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "bin") + string(filepath.Separator)
-	out, err := exec.Command("go", "build", "-o", dir, "./testdata/rundemo",
+	out, err := exec.CommandContext(context.Background(), "go", "build", "-o", dir, "./testdata/rundemo",
 		"github.com/headgate/headgate/cmd/headgate").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)

@@ -40,7 +40,7 @@ func TestHeaderFields(t *testing.T) {
 func obey(t *testing.T, texts []string) {
 	t.Helper()
 	c := newClient(t, texts)
-	for denials := 0; denials < 3; {
+	for denials := 0; denials < 2; {
 		f := c.ask(http.MethodGet)
 		if f.status == http.StatusOK {
 			continue

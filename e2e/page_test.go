@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -198,6 +199,13 @@ func (p *page) until(what, condition string) {
 		}
 		<-time.After(20 * time.Millisecond)
 	}
+}
+
+// frames waits until the page has had so many frames, in which it would have drawn what came.
+func (p *page) frames(n int) {
+	p.t.Helper()
+	p.do(run(`window.passed = 0; (function pass() { passed++; requestAnimationFrame(pass); })()`))
+	p.until("frames have passed", `passed > `+strconv.Itoa(n))
 }
 
 // part is a selector of a part of a lane.

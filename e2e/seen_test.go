@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -182,7 +181,9 @@ func TestLost(t *testing.T) {
 	p.do(run(`window.written = 0; new MutationObserver((all) => written += all.length).observe(document.querySelector("#lost"), {childList: true, characterData: true, subtree: true})`))
 	store.halted.Store(true)
 	p.until("it is lost", `document.querySelector("#lost").textContent === "the store is unavailable: no route" && !document.querySelector("#lost").hidden`)
-	<-time.After(2500 * time.Millisecond)
+	p.do(run(`window.answers = 0; window.asked = window.fetch;
+		window.fetch = async (...all) => { const answer = await asked(...all); answers++; return answer; }`))
+	p.until("it has asked again", `answers > 1`)
 	if n := value[int](p, `written`); n != 1 {
 		t.Errorf("it was told %d times", n)
 	}
@@ -212,7 +213,7 @@ func TestOldState(t *testing.T) {
 	p.until("one is taken", number("left", "remaining")+" === 9")
 	p.do(run(`window.seen = new Set(); window.fetch = () => new Promise(() => {}); held[0]();
 		(function frame() { seen.add(` + number("left", "remaining") + `); requestAnimationFrame(frame); })()`))
-	<-time.After(400 * time.Millisecond)
+	p.frames(20)
 	if got := value[string](p, `[...seen].join()`); got != "9" {
 		t.Errorf("it shows %s", got)
 	}
@@ -221,13 +222,16 @@ func TestOldState(t *testing.T) {
 // Who wishes for less motion sees two pictures a second, and not twenty.
 func TestFewerPictures(t *testing.T) {
 	t.Parallel()
-	for motion, most := range map[string]int{"reduce": 7, "no-preference": 1000} {
+	for _, motion := range []string{"reduce", "no-preference"} {
 		p := open(t, serve(t, headgate.NewMemory(0)), prefers("prefers-reduced-motion", motion))
-		p.do(run(`window.pictures = 0; {const clear = CanvasRenderingContext2D.prototype.clearRect;
-			CanvasRenderingContext2D.prototype.clearRect = function (...box) { pictures++; return clear.apply(this, box); }}`))
-		<-time.After(1200 * time.Millisecond)
-		if n := value[int](p, `pictures`) / 2; n < 1 || n > most || most == 1000 && n < 5 {
-			t.Errorf("%s: %d pictures", motion, n)
+		p.do(run(`window.pictures = 0; window.begun = performance.now(); {const clear = CanvasRenderingContext2D.prototype.clearRect;
+			CanvasRenderingContext2D.prototype.clearRect = function (...box) { pictures += .5; return clear.apply(this, box); }}`))
+		p.until("there are some pictures", `pictures > 2`)
+		each := value[float64](p, `(performance.now() - begun) / (pictures + 1)`)
+		if fewer := motion == "reduce"; fewer && each < 250 {
+			t.Errorf("%s: a picture each %.0f ms", motion, each)
+		} else if !fewer {
+			p.until("there are more pictures", `pictures > 10`)
 		}
 	}
 }
@@ -250,7 +254,7 @@ func TestLateAnswers(t *testing.T) {
 	p.click("#reset")
 	p.until("it was reset", `window.wasReset`)
 	p.do(run(`held[0]()`))
-	<-time.After(300 * time.Millisecond)
+	p.frames(20)
 	if got := p.text(part("left", "allowed")) + " " + p.text(part("left", "denied")); got != "0 0" {
 		t.Errorf("it shows %s", got)
 	}

@@ -1,4 +1,4 @@
-// Numbers, times and ticks as text.
+// Numbers, times, ticks and texts of clients as text.
 (() => {
   "use strict";
 
@@ -122,6 +122,15 @@
     return [];
   }
 
-  window.Charts.format = { number, short, share, span, moment, range, timeTicks, linear,
+  // Characters that cannot be seen, or that change the order in which others are drawn.
+  const unseen = new RegExp("[\\u0000-\\u001f\\u007f-\\u00a0\\u00ad\\u061c\\u180e\\u200b-\\u200f" +
+    "\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb]", "gu");
+  const escapes = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+  // visible writes a text so that all of it can be seen: \u202E in place of such a character.
+  const visible = (text) => text.toWellFormed().replace(unseen, (c) => escapes[c] ??
+    `\\u${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`);
+
+  window.Charts.format = { visible, number, short, share, span, moment, range, timeTicks, linear,
     logarithmic };
 })();

@@ -202,8 +202,8 @@ function wireFolds() {
   }
 }
 
-// draw shows the present: each frame while something moves, ten times a second
-// otherwise, and twice if less motion is wished for. The scale glides to a new one.
+// draw shows the present: thirty times a second while something moves, which is each
+// pixel of the axis, ten times a second otherwise, and twice if less motion is wished for. The scale glides to a new one.
 let drawn = 0;
 let dirty = true;
 let top = 10;
@@ -212,13 +212,13 @@ function draw(frame) {
   requestAnimationFrame(draw);
   const now = session.now();
   const busy = dirty || lanes.some((l) => l.active(now));
-  if (frame - drawn < (calm.matches ? 500 : busy ? 0 : 100)) return;
+  if (frame - drawn < (calm.matches ? 500 : busy ? 24 : 100)) return;
   drawn = frame;
   dirty = false;
   const end = calm.matches ? Math.floor(now / 1000) * 1000 + 1000 : now;
   const wanted = scaleOf(lanes.map((l) => l.bins(end)));
   const near = Math.abs(wanted - top) < 0.05 * wanted;
-  top = calm.matches || near ? wanted : top + 0.15 * (wanted - top);
+  top = calm.matches || near ? wanted : top + 0.28 * (wanted - top);
   lanes.forEach((l) => l.draw({ now, end, top, wanted, moving: calm.matches ? 0 : frame }));
   const status = traffic.status();
   for (const place of [$("status"), $("tour-status")]) {

@@ -2,7 +2,7 @@
 const Report = {};
 (() => {
   "use strict";
-  const { format } = Charts;
+  const { format } = Charts, { visible } = format;
 
   // make returns an element with properties, and with children that are elements or text.
   function make(name, properties, ...children) {
@@ -18,13 +18,6 @@ const Report = {};
     e.append(...children.filter((c) => c !== null && c !== undefined && c !== false));
     return e;
   }
-
-  // Characters that are not seen, or that turn the order of their neighbours around, are written
-  // as numbers.
-  const UNSEEN = new RegExp("[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b-\\u200f" +
-    "\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb]", "g");
-  const visible = (s) => s.replace(UNSEEN, (c) =>
-    `\\u{${c.codePointAt(0).toString(16)}}`);
 
   const LONG = 90;
 

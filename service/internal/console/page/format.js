@@ -77,18 +77,8 @@ export function ago(ms, now = Date.now()) {
   return seconds < 2 ? "now" : `${shortSpan(Math.floor(seconds))} ago`;
 }
 
-// Characters that cannot be seen, or that change the order in which others are drawn.
-const unseen =
-  /[\u0000-\u001f\u007f-\u00a0\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/gu;
-
-const escapes = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
-
-// visible writes a key so that all of it can be seen: with \u202E in place of such a character.
-export function visible(key) {
-  if (key === "") return "(empty)";
-  return key.toWellFormed().replace(unseen, (c) => escapes[c]
-    ?? `\\u${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`);
-}
+// visible writes a key so that all of it can be seen.
+export const visible = (key) => (key === "" ? "(empty)" : window.Charts.format.visible(key));
 
 const longest = 120;
 

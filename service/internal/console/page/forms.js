@@ -15,7 +15,7 @@ const titles = {
 // build makes the form of an act on {rule, key}. on.submit(request) may throw what is wrong.
 export function build(app, act, { rule, key }, on) {
   const fields = fieldsOf(app, act, rule, key);
-  const wide = act === "ban" ? breadth(app.model, rule, key) : null;
+  const wide = act === "ban" && key !== undefined ? breadth(app.model, rule, key) : null;
   const note = input("act-note", { maxlength: 500, placeholder: "Reason (optional)" });
   const by = input("act-by", { maxlength: 60, value: on.by, autocomplete: "name" });
   const words = h("p", { class: "effect", id: "act-effect" });

@@ -93,11 +93,12 @@ function cluster(marks, width) {
 
 function drawCluster({ acts, left }) {
   const [newest] = acts;
-  const text = acts.length > 1 ? plural(acts.length, "act")
+  const text = acts.length > 1 ? plural(acts.length, "action")
     : newest.act.undone ? `${newest.act.act}, undone` : newest.act.act;
   const labelled = left ? newest : acts.at(-1);
   return acts.map((mark) => {
-    const line = h("span", { class: left ? "left" : null }, mark === labelled ? text : "");
+    const line = h("span", { class: left ? "left" : null },
+      mark === labelled ? h("b", {}, text) : null);
     line.style.left = `${mark.x}px`;
     return line;
   });

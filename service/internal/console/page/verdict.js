@@ -6,6 +6,7 @@ import { breadth, inRules } from "./scope.js";
 const loud = 1; // denials a second, below which nobody is troubled
 const share = 0.05; // of all decisions, above which denials are many
 const culpable = 0.3; // of all denials, above which one key is at fault
+const doubt = 0.1; // of the rates of banned keys, which are not of the same seconds as the rule's
 const listed = 20; // keys of a rule that the server lists at most
 
 // judge returns {level, title, detail, culprit}: level is none, calm, warn or bad. The culprit says
@@ -95,7 +96,10 @@ function denials(model, { rules, keys, denied, free, total, idle, now }) {
   const long = start === null ? "for at least 15 minutes"
     : `since ${time(start, now)} (${span(minutes(now - start))})`;
   const culprit = top && { ...top, advice: top.caution ? "look" : "ban" };
+  const banned = keys.filter((k) => culprit && k.key === culprit.key && k.banned);
   const parts = [
+    banned.length ? `It is banned in ${inRules(banned.map((k) => k.rule))}, but not in ${
+      culprit.rule}.` : "",
     culprit ? culprit.caution : `${percent(free / total)} of all decisions. ${
       percent(worst.denied / denied)} of all denials come from rule ${worst.name}, for many keys.`,
     denied - free >= 0.05 ? `Banned keys: another ${rate(denied - free)} denials a second, which `
@@ -139,7 +143,7 @@ function notBanned(rule, keys) {
   const open = per(mine.filter((k) => !k.banned));
   if (banned === 0) return rule.denied;
   const part = rule.denied * open / (open + banned);
-  return mine.length < listed ? part : Math.max(part, rule.denied - banned);
+  return mine.length < listed ? part : Math.max(part, rule.denied - (1 + doubt) * banned);
 }
 
 // mostDenied returns the key that has most of the denials, if one has so many.
