@@ -112,7 +112,7 @@ function sampleTexts(rule, answer) {
   const where = !instances ? `of instance ${answer.instance}` : instances.length === 1
     ? `of the only instance, ${instances[0].name}`
     : `of ${count(instances.length)} instances: ${instances.map((i) => i.name).join(", ")}`;
-  return [`As it was: rule ${rule} denied ${count(denied)} of these ${
+  return [`As it was: rule ${rule} denied ${count(denied)} of the same ${
     plural(requests, "request")}.`, asideText(answer),
     `Sample: ${time(from)} to ${time(to)} (${span((to - from) / 1000)}), ${plural(keys, "key")} (${
       share}) ${where}.`].filter(Boolean);
@@ -120,13 +120,13 @@ function sampleTexts(rule, answer) {
 
 // asideText says what bans and overrides decided, which no limit of the rule did.
 function asideText({ aside = 0, denied_by: by }) {
-  if (!aside && !by?.ban && !by?.override) return "";
   const parts = [["ban", "bans"], ["override", "overrides"]].filter(([name]) => by?.[name])
-    .map(([name, text]) => `${count(by[name])} of them denied by ${text}`);
-  const lifted = byId("what-if-lifted").checked;
-  const all = `${plural(aside, "request")} that a ban or an override decided ${lifted
-    ? "are replayed, too, as if there were none" : "are not replayed and not counted above"}`;
-  return `Apart: ${all}${parts.length ? `; ${parts.join(", ")}` : ""}.`;
+    .map(([name, text]) => `${count(by[name])} by ${text}`).join(" and ");
+  if (byId("what-if-lifted").checked) {
+    return parts && `Of these, ${parts} were denied: they are replayed as if there were none.`;
+  }
+  return aside === 0 ? "" : `Apart: ${plural(aside, "request")} that a ban or an override decided ${
+    aside === 1 ? "is" : "are"} not in these numbers${parts ? `; denied were ${parts}` : ""}.`;
 }
 
 function drawChart(host, { from, width_s, requests, denied }, limit) {
