@@ -282,11 +282,11 @@ func scenario(r *rand.Rand, requests, keys, paths int, step int64, rules []func(
 			now/1e6, now%1e6, d.key, d.method, d.path, d.status)
 		all = append(all, d)
 	}
-	for _, make := range rules {
+	for _, newRule := range rules {
 		own := map[string]rule{}
 		for i := range all {
 			if own[all[i].key] == nil {
-				own[all[i].key] = make()
+				own[all[i].key] = newRule()
 			}
 			all[i].denied = append(all[i].denied, !own[all[i].key](all[i].at))
 		}
@@ -359,8 +359,11 @@ func mustBeSameDetail(t *testing.T, round int, got, want *replay.Detail) {
 	if reflect.DeepEqual(got, want) {
 		return
 	}
-	a, _ := json.Marshal(got)
-	b, _ := json.Marshal(want)
+	a, err := json.Marshal(got)
+	b, err2 := json.Marshal(want)
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
 	for i := range min(len(a), len(b)) {
 		if a[i] != b[i] {
 			from := max(i-300, 0)

@@ -57,15 +57,21 @@ func TestReportData(t *testing.T) {
 			t.Errorf("%q prints\n%s\nwithout --report\n%s", args, text, plain.String())
 		}
 		var d struct {
-			Version       int
-			Kind, Command string
-			Size          struct{ Requests, Keys int64 }
-			Replay        struct {
-				Requests int64
-				Limits   []struct{ Denied int64 }
-				Detail   replay.Detail
-			}
-			Limits []report.Limit
+			Version int    `json:"version"`
+			Kind    string `json:"kind"`
+			Command string `json:"command"`
+			Size    struct {
+				Requests int64 `json:"requests"`
+				Keys     int64 `json:"keys"`
+			} `json:"size"`
+			Replay struct {
+				Requests int64 `json:"requests"`
+				Limits   []struct {
+					Denied int64 `json:"denied"`
+				} `json:"limits"`
+				Detail replay.Detail `json:"detail"`
+			} `json:"replay"`
+			Limits []report.Limit `json:"limits"`
 		}
 		if err := json.Unmarshal(data, &d); err != nil {
 			t.Fatal(err)
@@ -103,7 +109,9 @@ func TestReportRules(t *testing.T) {
 			args = append(args, "--limit", l)
 		}
 		_, data := paged(t, args...)
-		var d struct{ Limits []report.Limit }
+		var d struct {
+			Limits []report.Limit `json:"limits"`
+		}
 		if err := json.Unmarshal(data, &d); err != nil || len(d.Limits) != len(limits) {
 			t.Fatalf("%d limits, %v", len(d.Limits), err)
 		}

@@ -39,7 +39,7 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 	if err := b.size(ctx, d); err != nil {
 		return nil, err
 	}
-	limits, names := b.Limits, make([]string, len(b.Limits))
+	limits, names := b.Limits, slices.Repeat([]string{""}, len(b.Limits))
 	if b.Kind == KindSize {
 		limits, names = nil, nil
 		for _, p := range d.Size.Proposals {
@@ -47,7 +47,7 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 		}
 	}
 	for i, l := range limits {
-		texts, err := newLimit(names[i], l, d.Size.By, b.Made)
+		texts, err := newLimit(ctx, names[i], l, d.Size.By, b.Made)
 		if err != nil {
 			return nil, err
 		}

@@ -18,11 +18,19 @@ import (
 
 // line is a request, in microseconds after 12 January 2026.
 func line(micros int64, ip, path string) string {
-	text, _ := json.Marshal(map[string]any{
+	return encoded(map[string]any{
 		"ts": json.Number(fmt.Sprintf("%d.%06d", 1768176000+micros/1e6, micros%1e6)), "ip": ip,
 		"uri": path, "method": "GET", "status": 200 + len(path)%2*204,
-	})
-	return string(text) + "\n"
+	}) + "\n"
+}
+
+// encoded returns v as JSON.
+func encoded(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // cannot happen: tests encode data that have a form in JSON
+	}
+	return string(text)
 }
 
 func traffic(requests, keys int) string {
@@ -145,17 +153,17 @@ func TestFit(t *testing.T) {
 			limits = append(limits, headgate.Per(1, time.Duration(i+1)*time.Hour))
 		}
 		d := built(t, building(KindReplay, log.String(), limits...))
-		before, _ := json.Marshal(d)
+		before := encoded(d)
 		fitted, err := d.Fit()
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		after, _ := json.Marshal(d)
+		after := encoded(d)
 		text, err := json.Marshal(fitted)
 		if err != nil || len(text) > MaxDataBytes {
 			t.Errorf("%s: %d bytes, %v; want at most %d", c.name, len(text), err, MaxDataBytes)
 		}
-		if string(before) != string(after) {
+		if before != after {
 			t.Errorf("%s: the data was changed", c.name)
 		}
 		for i, l := range fitted.Replay.Limits {
@@ -163,18 +171,23 @@ func TestFit(t *testing.T) {
 			if n := len(listed); n < c.wantListed || l.Denied == 0 {
 				t.Errorf("%s: %d keys are listed, want at least %d", c.name, n, c.wantListed)
 			}
-			denied, key := int64(0), int64(0)
-			for _, n := range fitted.Replay.Detail.Timeline.Denied[i] {
-				denied += n
-			}
-			for _, b := range fitted.Replay.Detail.KeyTimelines[i][0].Denied {
-				key += b[1]
-			}
+			denied, key := deniedInBars(fitted.Replay.Detail, i)
 			if denied != l.Denied || key != listed[0].Denied || fitted.Replay.Detail.DeniedKeysTotal[i] != l.DeniedKeys {
 				t.Errorf("%s: %d of %d denied in bars, %d of %d of the first key", c.name, denied, l.Denied, key, listed[0].Denied)
 			}
 		}
 	}
+}
+
+// deniedInBars adds up the bars of a limit, and those of the key that it denied most.
+func deniedInBars(d *replay.Detail, limit int) (all, key int64) {
+	for _, n := range d.Timeline.Denied[limit] {
+		all += n
+	}
+	for _, b := range d.KeyTimelines[limit][0].Denied {
+		key += b[1]
+	}
+	return all, key
 }
 
 func TestCut(t *testing.T) {

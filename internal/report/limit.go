@@ -15,14 +15,16 @@ import (
 )
 
 // newLimit makes the texts of a limit by which logs were replayed. name is that of a proposal.
-func newLimit(name string, l headgate.Limit, by replay.By, now time.Time) (Limit, error) {
+func newLimit(
+	ctx context.Context, name string, l headgate.Limit, by replay.By, now time.Time,
+) (Limit, error) {
 	bare := l.Named("")
 	code, rule := gocode.Limit(l), "api"
 	if l.String() != bare.String() {
 		code += fmt.Sprintf(".Named(%q)", l.Name())
 		name, rule = l.Name(), l.Name()[:min(len(l.Name()), 60)] // a longer one is refused
 	}
-	headers, err := responses(l, now)
+	headers, err := responses(ctx, l, now)
 	if err != nil {
 		return Limit{}, fmt.Errorf("limit %s: %w", l, err)
 	}
@@ -57,10 +59,10 @@ var fields = []string{
 
 // responses returns the header fields that httplimit sends for the first request of a key, and for
 // the first that is denied if all come at once.
-func responses(l headgate.Limit, now time.Time) (string, error) {
+func responses(ctx context.Context, l headgate.Limit, now time.Time) (string, error) {
 	store := headgate.NewMemory(0)
 	take := func(cost int64) (headgate.Decision, error) {
-		return store.Take(context.Background(), headgate.Request{Key: "k", Limit: l, Cost: cost, At: now})
+		return store.Take(ctx, headgate.Request{Key: "k", Limit: l, Cost: cost, At: now})
 	}
 	first, err := take(1)
 	if err != nil {
@@ -80,13 +82,14 @@ func responses(l headgate.Limit, now time.Time) (string, error) {
 }
 
 func response(status int, now time.Time, d headgate.Decision) string {
-	text := fmt.Sprintf("HTTP/1.1 %d %s\n", status, http.StatusText(status))
+	var text strings.Builder
+	fmt.Fprintf(&text, "HTTP/1.1 %d %s\n", status, http.StatusText(status))
 	h := http.Header{}
 	httplimit.AllFields.Write(h, now, d)
 	for _, name := range fields {
 		for _, value := range h.Values(name) {
-			text += name + ": " + value + "\n"
+			text.WriteString(name + ": " + value + "\n")
 		}
 	}
-	return text
+	return text.String()
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -41,7 +40,7 @@ func TestGo(t *testing.T) {
 	want := ""
 	for _, text := range limitTexts {
 		l := parsed(t, text)
-		texts, err := newLimit("careful", l, replay.ByIP, time.Now())
+		texts, err := newLimit(t.Context(), "careful", l, replay.ByIP, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +68,7 @@ func TestHeaders(t *testing.T) {
 	for _, text := range limitTexts {
 		synctest.Test(t, func(t *testing.T) {
 			l := parsed(t, text)
-			texts, err := newLimit("", l, replay.ByIP, time.Now())
+			texts, err := newLimit(t.Context(), "", l, replay.ByIP, time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +84,7 @@ func TestHeaders(t *testing.T) {
 			var got []string
 			for range l.Capacity() + 1 {
 				w := httptest.NewRecorder()
-				h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil).WithContext(context.Background()))
+				h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
 				got = append(got, sent(w))
 			}
 			if want := got[0] + "\n" + got[len(got)-1]; texts.Headers != want || !strings.Contains(want, "429") {

@@ -10,7 +10,7 @@ import (
 )
 
 // Problem is a problem document (RFC 9457) and the error that it reports.
-type Problem struct {
+type Problem struct { //nolint:errname // as RFC 9457 calls it
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
