@@ -44,7 +44,7 @@ func (s *operated) act(what map[string]any) {
 func (p *page) reload() {
 	p.t.Helper()
 	p.do(run(`document.documentElement.dataset.ready = "again"; location.reload()`))
-	p.until("the page is ready", `document.documentElement.dataset.ready === "true"`)
+	p.until("the page is ready", `document.documentElement?.dataset.ready === "true"`)
 }
 
 // A key that an operator has raised is not proposed for a ban, and a raise starts from its limits.

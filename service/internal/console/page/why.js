@@ -91,8 +91,15 @@ export function goTo(file, line) {
 // faultsOf returns the errors of a file, each with its line.
 function faultsOf(name, error) {
   if (!error) return [];
-  const all = error.faults ?? [{ file: error.file, line: error.line, text: error.text }];
-  return all.filter((fault) => fault.file === name && fault.line > 0);
+  const all = error.faults ?? error.text.split("\n").map(faultOf);
+  return all.filter((fault) => fault.line > 0
+    && (fault.file === name || !error.faults && name.endsWith(`/${fault.file}`)));
+}
+
+// faultOf takes a line of an error apart, as another version of the server has it.
+function faultOf(line) {
+  const [, file, at, text] = /^(.*?):(\d+): (.*)$/.exec(line) ?? [];
+  return { file, line: Number(at ?? 0), text };
 }
 
 function makeFile({ name, text }, error) {
