@@ -106,6 +106,7 @@ func TestConsoleWithoutToken(t *testing.T) {
 	p.enter("#access-token", operatorToken)
 	p.click("#access .primary")
 	p.until("the button can be used", `document.querySelector("#culprit-ban").ariaDisabled === null`)
+	p.until("the focus is somewhere", `document.activeElement.id === "access-button"`)
 	p.until("nothing is to be explained", `document.querySelector("#viewing").hidden`)
 }
 

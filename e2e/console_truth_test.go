@@ -201,6 +201,13 @@ func TestConsolePhone(t *testing.T) {
 	if small != "" {
 		t.Errorf("lower than 32 px:\n%s", small)
 	}
+	label := value[bool](p, `(() => {
+		const boxes = [...document.querySelectorAll("#numbers > div")].map((e) => [e, e.getBoundingClientRect()]);
+		return boxes.every(([e, b]) => [...e.querySelectorAll("i, b")].every((c) => c.getBoundingClientRect().right <= b.right + 1));
+	})()`)
+	if !label {
+		t.Error("a number is wider than its box")
+	}
 	cut := value[string](p, `[...document.querySelectorAll("td, th")].filter((e) => e.checkVisibility())
 		.filter((e) => e.getBoundingClientRect().right > 361).map((e) => e.textContent).join("\n")`)
 	if cut != "" {

@@ -52,7 +52,7 @@ function drawFleet(state) {
 function drawStore({ kind, name, state, p99_us }) {
   const element = byId("fact-store");
   const text = kind === "memory" ? "Store memory" : `Redis ${stores[state]}`;
-  setText(element, `${text}, p99 ${latency(p99_us)}`);
+  setText(element, state === "down" ? text : `${text}, p99 ${latency(p99_us)}`);
   element.title = name;
   element.dataset.state = { up: "good", slow: "warn", down: "bad" }[state] ?? "good";
 }
