@@ -37,7 +37,7 @@ func (s *server) indexHTTP(w http.ResponseWriter, _ *http.Request) {
 	if s.o.Metrics == Off {
 		fmt.Fprint(w, " /metrics")
 	}
-	if s.console != nil {
+	if s.console != nil && s.console.IsOn() {
 		fmt.Fprint(w, " /console/")
 	}
 	fmt.Fprintln(w)

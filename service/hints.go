@@ -20,9 +20,7 @@ func (s *server) announce() {
 	if s.first.TLS.Cert != "" {
 		http = "https" + strings.TrimPrefix(http, "http")
 	}
-	if s.console != nil && !strings.HasPrefix(s.o.HTTP, "unix:") {
-		s.log.Info("serving the console", "url", http+"/console/")
-	}
+	s.announceConsole(http)
 	if !s.builtIn() || s.o.Out == nil {
 		return
 	}
@@ -44,9 +42,22 @@ Next: write your rules to a file, and start headgate serve --config FILE.
 Ctrl-C stops the server.
 `
 
+// announceConsole says where the console is, or why it is not.
+func (s *server) announceConsole(http string) {
+	switch {
+	case s.console == nil:
+	case !s.console.IsOn():
+		s.log.Warn("the console is off: beyond this machine it needs tokens; "+
+			"set api.tokens in the file of rules, or --http to an address of loopback, or --console off",
+			"address", strings.TrimPrefix(strings.TrimPrefix(http, "https://"), "http://"))
+	case !strings.HasPrefix(s.o.HTTP, "unix:"):
+		s.log.Info("serving the console", "url", http+"/console/")
+	}
+}
+
 // consoleHint says where the console is.
 func (s *server) consoleHint(http string) string {
-	if s.console == nil {
+	if s.console == nil || !s.console.IsOn() {
 		return ""
 	}
 	return "\nConsole: " + http + "/console/\n"

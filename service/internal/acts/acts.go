@@ -64,6 +64,20 @@ type Act struct {
 	Note     string   `json:"note"`
 	Undone   *Undone  `json:"undone"`
 	Undoable bool     `json:"undoable"`
+
+	Replaced *Replaced `json:"replaced"`  // by a raise or a ban
+	IdleBans int       `json:"idle_bans"` // that deny nothing, because the rule does not enforce
+	Ended    *Ended    `json:"ended"`     // null: in force, undone, or an act that nothing ends
+}
+
+// Replaced is the override that counted for a key before an act: its own, or that of many keys.
+type Replaced struct {
+	Key    string   `json:"key"`
+	Ban    bool     `json:"ban"`
+	Limits []string `json:"limits"`
+	Until  *int64   `json:"until"`
+	Note   string   `json:"note"`
+	By     string   `json:"by"`
 }
 
 // Undone has the author and time of an undo.
@@ -199,10 +213,14 @@ func (d *Desk) List(ctx context.Context) ([]Act, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.o.Overrides.Refresh(ctx); err != nil { // after the records, which come first
+		return nil, err
+	}
 	list := make([]Act, len(records))
 	for i := range records {
 		list[i] = d.shown(&records[i])
 		list[i].Undoable = list[i].Undoable && laterReset(records, &records[i]) == nil
+		list[i].Ended = d.ended(records, i)
 	}
 	return list, nil
 }

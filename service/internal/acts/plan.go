@@ -49,7 +49,7 @@ func (d *Desk) plan(ctx context.Context, o Order) (*plan, error) {
 	case Raise:
 		return p, d.planRaise(ctx, p, terms, o, until)
 	case Ban:
-		return p, d.planOverride(p, rules.Override{Ban: true}, until)
+		return p, d.planBan(p, terms, until)
 	case Lift:
 		return p, d.planLift(p)
 	}
@@ -133,8 +133,18 @@ func (d *Desk) planRaise(
 	for _, l := range o.Limits {
 		p.record.Limits = append(p.record.Limits, l.Named("").String())
 	}
-	if err := d.planOverride(p, rules.Override{Limits: o.Limits}, until); err != nil || o.KeepUsage {
+	if err := isRaise(terms.Rule, o.Limits); err != nil {
 		return err
+	}
+	if err := d.planOverride(p, rules.Override{Limits: o.Limits}, until); err != nil {
+		return err
+	}
+	if p.record.replacesBan() {
+		return conflict("%q is banned under rule %q, %s: lift the ban first", o.Key, o.Rule,
+			end(p.record.Replaced.Until))
+	}
+	if o.KeepUsage {
+		return nil
 	}
 	if strings.Contains(p.record.Key, "*") {
 		return &headgate.InvalidError{Field: "keep_usage", Value: "false",
@@ -147,6 +157,34 @@ func (d *Desk) planRaise(
 	return nil
 }
 
+func (d *Desk) planBan(p *plan, terms rules.Terms, until time.Time) error {
+	if err := d.planOverride(p, rules.Override{Ban: true}, until); err != nil {
+		return err
+	}
+	r := &p.record
+	if b := r.Replaced; r.replacesBan() && r.Until != nil && (b.Until == nil || *b.Until > *r.Until) {
+		return conflict("%q is banned under rule %q for longer already, %s: lift that ban first",
+			r.Key, r.Rule, end(b.Until))
+	}
+	if terms.Mode != rules.Enforce {
+		r.IdleBans = 1
+	}
+	return nil
+}
+
+// end returns when a ban ends.
+func end(until *int64) string {
+	if until == nil {
+		return "without end"
+	}
+	return "until " + time.UnixMilli(*until).UTC().Format(time.RFC3339)
+}
+
+// replacesBan reports whether the key itself is banned. A ban of many keys stays beside r.
+func (r *record) replacesBan() bool {
+	return r.Replaced != nil && r.Replaced.Ban && r.Replaced.Key == r.Key
+}
+
 // planOverride puts o for the key of p.
 func (d *Desk) planOverride(p *plan, o rules.Override, until time.Time) (err error) {
 	r := &p.record
@@ -154,9 +192,27 @@ func (d *Desk) planOverride(p *plan, o rules.Override, until time.Time) (err err
 		return refused("the file has an override for %q under rule %q, which takes precedence: "+
 			"change the file", r.Key, r.Rule)
 	}
+	r.Replaced = d.inForce(r.Rule, r.Key)
 	o.Rule, o.Key, o.Until, o.Note, o.By = r.Rule, r.Key, until, r.Note, r.By
 	r.To, err = overrides.Encode(o)
 	return err
+}
+
+// inForce returns the override that counts for a key.
+func (d *Desk) inForce(rule, key string) *Replaced {
+	o, found := d.o.Overrides.Find(rule, key)
+	if !found || strings.Contains(key, "*") && o.Key != key { // many keys, of which it covers some
+		return nil
+	}
+	r := &Replaced{Key: o.Key, Ban: o.Ban, Limits: []string{}, Note: o.Note, By: o.By}
+	for _, l := range o.Limits {
+		r.Limits = append(r.Limits, l.Named("").String())
+	}
+	if !o.Until.IsZero() {
+		millis := o.Until.UnixMilli()
+		r.Until = &millis
+	}
+	return r
 }
 
 func (d *Desk) planLift(p *plan) error {
@@ -177,6 +233,9 @@ func (d *Desk) planMode(p *plan, o Order, until time.Time) error {
 	rule, found := d.rule(o.Rule)
 	r := &p.record
 	r.From, r.Key, r.Mode = d.o.Overrides.Kept(r.name()), "", o.Mode
+	if o.Mode == rules.Shadow.String() || o.Mode == ModeOfFile && rule.FileMode != rules.Enforce {
+		r.IdleBans = d.bans(o.Rule)
+	}
 	if o.Mode == ModeOfFile {
 		r.Until = nil
 		if r.From != "" {
@@ -205,6 +264,19 @@ func (d *Desk) planMode(p *plan, o Order, until time.Time) error {
 		Rule: o.Rule, Mode: mode, At: time.UnixMilli(r.At), Until: until, Note: r.Note, By: r.By,
 	})
 	return nil
+}
+
+// bans counts the bans of a rule.
+func (d *Desk) bans(rule string) (n int) {
+	file, put := d.o.Overrides.List()
+	for _, list := range [][]rules.Override{file, put} {
+		for i := range list {
+			if list[i].Rule == rule && list[i].Ban {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // rule returns the rule of this name.

@@ -22,3 +22,26 @@ func PlaceOf(err error) (p Place, ok bool) {
 	line, conversion := strconv.Atoi(m[2])
 	return Place{m[1], line}, conversion == nil
 }
+
+// Fault is one of the faults that an error of [Load] joins.
+type Fault struct {
+	Place
+
+	Text string // without the place
+}
+
+// Faults returns the faults in err, in their order.
+func Faults(err error) (list []Fault) {
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only the outermost
+		for _, e := range several.Unwrap() {
+			list = append(list, Faults(e)...)
+		}
+		return list
+	}
+	f := Fault{Text: err.Error()}
+	if p, ok := PlaceOf(err); ok {
+		f.Place = p
+		f.Text = f.Text[len(faultPlace.FindString(f.Text)):]
+	}
+	return []Fault{f}
+}

@@ -176,17 +176,25 @@ var password = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)\S*@`)
 // minSecret is the length from which on a secret is hidden wherever it is, as in comments.
 const minSecret = 8
 
-// mask hides secrets in the rest of the text, such as comments. All are looked for at once: a field
-// with a misspelled name may have thousands of values.
-func (h *hider) mask(text string) string {
-	slices.SortFunc(h.secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
+// mask hides secrets in the rest of the text, such as comments.
+func (h *hider) mask(text string) string { return masked(text, h.secrets) }
+
+// masked hides secrets in text. All are looked for at once: a field with a misspelled name may have
+// thousands of values.
+func masked(text string, secrets []string) string {
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	var pairs []string
-	for _, s := range h.secrets {
+	for _, s := range secrets {
 		if len(s) >= minSecret {
 			pairs = append(pairs, s, Hidden)
 		}
 	}
 	return strings.NewReplacer(pairs...).Replace(WithoutPasswords(text))
+}
+
+// Masked returns a text of c, such as a note, without the values of c that [Shown] hides in the files.
+func (c *Config) Masked(text string) string {
+	return masked(text, append([]string{c.Store, c.TLS.Cert, c.TLS.Key, c.TLS.ClientCA}, c.API.Tokens...))
 }
 
 // WithoutPasswords returns text without the users and passwords of URLs.

@@ -80,13 +80,20 @@ func (h *Handler) acting(f handlerFunc) handlerFunc {
 	}
 }
 
-// asked refuses requests from pages of other sites, and bodies that are no JSON.
-func (h *Handler) asked(f handlerFunc) handlerFunc {
+// fromHere refuses requests from pages of other sites.
+func (h *Handler) fromHere(f handlerFunc) handlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := h.guard.Check(r); err != nil {
 			return &httpapi.Problem{Status: http.StatusForbidden,
 				Detail: "the request comes from a page of another site"}
 		}
+		return f(w, r)
+	}
+}
+
+// withJSON refuses bodies that are no JSON, and bounds them.
+func withJSON(f handlerFunc) handlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
 		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if kind != "application/json" {
 			return &httpapi.Problem{Status: http.StatusUnsupportedMediaType,

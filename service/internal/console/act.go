@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate/service/internal/acts"
@@ -34,19 +36,33 @@ func (h *Handler) serveAct(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, done)
 }
 
+// belongs are the fields that an act may have, beside act, rule, note and by.
+var belongs = map[string][]string{
+	acts.Reset: {"key"},
+	acts.Raise: {"key", "limits", "for_s", "keep_usage"},
+	acts.Ban:   {"key", "for_s"},
+	acts.Lift:  {"key"},
+	acts.Mode:  {"mode", "for_s"},
+}
+
+// shortest is the shortest time of an act that ends.
+const shortest = time.Second
+
 func (h *Handler) readOrder(w http.ResponseWriter, r *http.Request) (o acts.Order, err error) {
 	var by string
-	var limits []string
+	var limits, given []string
+	some := func(f httpapi.Field) httpapi.Field { return httpapi.Given(httpapi.Nullable(f), &given) }
 	err = httpapi.ReadBody(w, r,
 		httpapi.NoteField("act", &o.Act), httpapi.NoteField("rule", &o.Rule),
-		httpapi.Nullable(httpapi.KeyField("key", &o.Key)),
-		httpapi.Nullable(httpapi.LimitsField("limits", &limits)),
-		httpapi.Nullable(httpapi.SpanField("for_s", &o.For)),
+		some(httpapi.KeyField("key", &o.Key)), some(httpapi.LimitsField("limits", &limits)),
+		some(httpapi.SpanField("for_s", &o.For)), some(httpapi.NoteField("mode", &o.Mode)),
+		some(httpapi.FlagField("keep_usage", &o.KeepUsage)),
 		httpapi.Nullable(httpapi.NoteField("note", &o.Note)),
-		httpapi.Nullable(httpapi.ByField("by", &by)),
-		httpapi.Nullable(httpapi.FlagField("keep_usage", &o.KeepUsage)),
-		httpapi.Nullable(httpapi.NoteField("mode", &o.Mode)))
+		httpapi.Nullable(httpapi.ByField("by", &by)))
 	if err != nil {
+		return o, err
+	}
+	if err := checkFields(&o, given); err != nil {
 		return o, err
 	}
 	if o.Limits, err = httpapi.ParseLimits(limits); err != nil {
@@ -54,6 +70,36 @@ func (h *Handler) readOrder(w http.ResponseWriter, r *http.Request) (o acts.Orde
 	}
 	o.By = h.by(r, by)
 	return o, nil
+}
+
+// checkFields returns a problem if o lacks a field, or has one that would have no effect.
+func checkFields(o *acts.Order, given []string) error {
+	mine, known := belongs[o.Act]
+	switch {
+	case o.Act == "":
+		return httpapi.BadField("act", "missing", "reset, raise, ban, lift or mode")
+	case !known:
+		return httpapi.BadField("act", strconv.Quote(o.Act), "reset, raise, ban, lift or mode")
+	case o.Rule == "":
+		return httpapi.BadField("rule", "missing", "the name of a rule")
+	}
+	for _, name := range given {
+		if !slices.Contains(mine, name) {
+			return httpapi.BadField(name, "given for "+o.Act, "none: it has only "+
+				strings.Join(mine, ", ")+", and act, rule, note and by")
+		}
+	}
+	if !slices.Contains(given, "for_s") {
+		return nil
+	}
+	if o.Mode == acts.ModeOfFile {
+		return httpapi.BadField("for_s", "given for mode file", "none: the switch ends at once")
+	}
+	if o.For < shortest {
+		return httpapi.BadField("for_s", strconv.FormatFloat(o.For.Seconds(), 'g', -1, 64),
+			"at least 1 second, or null for no end")
+	}
+	return nil
 }
 
 // serveUndo undoes an action.
@@ -96,7 +142,8 @@ func problemOf(err error) error {
 		return &httpapi.Problem{Status: http.StatusNotFound,
 			Detail: "the action does not exist; the list keeps the last " + strconv.Itoa(acts.Max)}
 	}
-	return err
+	return httpapi.Unavailable(err, "it is not certain that this was done; when it answers again, "+
+		"see the list of actions, and the key")
 }
 
 // millis returns a time in Unix milliseconds; nil for none.

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/service/internal/acts"
 	"github.com/headgate/headgate/service/internal/config"
+	"github.com/headgate/headgate/service/internal/httpapi"
 	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/rules"
 )
@@ -109,7 +111,7 @@ func TestActs(t *testing.T) {
 		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","until":"x"}`:      400,
 		`{"act":"ban","act":"lift","rule":"api","key":"ip:1.1.1.1"}`:     400,
 		`[]`:                          400,
-		`{"act":"x","rule":"api"}`:    422,
+		`{"act":"x","rule":"api"}`:    400,
 		`{"act":"mode","rule":"api"}`: 400,
 		`{"note":"` + strings.Repeat("x", 70_000) + `"}`: 413,
 	} {
@@ -120,6 +122,56 @@ func TestActs(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &p); err != nil || status != 200 && p.Detail == "" {
 			t.Errorf("the answer to %.80s is %s", body, text)
 		}
+	}
+}
+
+// TestFieldsOfActs: what would have no effect is refused, and so are times that are none.
+func TestFieldsOfActs(t *testing.T) {
+	c := newActing(t)
+	for body, want := range map[string]string{
+		`{}`:            "act is missing; want reset, raise, ban, lift or mode",
+		`{"act":"x"}`:   `act is \"x\"; want reset, raise`,
+		`{"act":"ban"}`: "rule is missing",
+		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","limits":["9/m"]}`:                  "limits is given for ban; want none: it has only key, for_s",
+		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","keep_usage":false}`:                "keep_usage is given for ban",
+		`{"act":"mode","rule":"api","mode":"shadow","key":""}`:                            "key is given for mode",
+		`{"act":"mode","rule":"api","mode":"file","for_s":60}`:                            "for_s is given for mode file",
+		`{"act":"reset","rule":"api","key":"ip:1.1.1.1","for_s":60}`:                      "for_s is given for reset",
+		`{"act":"lift","rule":"api","key":"ip:1.1.1.1","mode":"file"}`:                    "mode is given for lift",
+		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":0}`:                         "for_s is 0; want at least 1 second, or null",
+		`{"act":"raise","rule":"api","key":"ip:1.1.1.1","limits":["9/m"],"for_s":0.0001}`: "for_s is 0.0001; want at least 1 second",
+		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":1e300}`:                     "for_s is 1e300; want a number of seconds",
+	} {
+		var p httpapi.Problem
+		c.act("acts", body, 400, &p)
+		if !strings.Contains(p.Detail, strings.ReplaceAll(want, `\"`, `"`)) || !strings.HasPrefix(p.Detail, p.Field+" is ") {
+			t.Errorf("%s: %+v, want %s", body, p, want)
+		}
+	}
+	if list, err := c.desk.List(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("%+v was done, %v", list, err)
+	}
+}
+
+// TestStoreFails: the errors say what is not known, in the words of what was asked.
+func TestStoreFails(t *testing.T) {
+	redis := redistest.Start(t)
+	c := newConsole(t, opened(t, redis.URL()), secret)
+	redis.Stop()
+	for path, want := range map[string]string{
+		"acts":        "it is not certain that this was done",
+		"acts/1/undo": "it is not certain that this was done",
+	} {
+		body := "{}"
+		if path == "acts" {
+			body = `{"act":"ban","rule":"api","key":"ip:1.1.1.1"}`
+		}
+		if text := c.act(path, body, 503, nil); !strings.Contains(text, want) || strings.Contains(text, "cost") {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+	if text := c.read("acts", 503, nil); !strings.Contains(text, "this cannot be shown now") {
+		t.Errorf("the list: %s", text)
 	}
 }
 
@@ -223,6 +275,33 @@ func TestConfig(t *testing.T) {
 	text = c.read("config", 200, &v)
 	if strings.Contains(text, secret) || v.Error == nil || v.Error.File != "a.yaml" || v.Error.Line != 2 || *v.Error.At != 77 {
 		t.Errorf("the error is %+v", v.Error)
+	}
+	if f := v.Error.Faults; len(f) != 2 || f[0].Line != 2 || f[1].File != "a.yaml" || f[1].Line != 3 || !strings.HasPrefix(f[1].Text, "x: unknown field") {
+		t.Errorf("its faults are %+v", f)
+	}
+}
+
+// TestNotesWithoutSecrets: notes of overrides and switches do not show what is hidden in the files.
+func TestNotesWithoutSecrets(t *testing.T) {
+	c := newActing(t)
+	loaded, err := config.Parse("a.yaml", []byte(exampleRules+"api: {tokens: ["+secret+"]}\nstore: redis://:password@h\n"), config.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Use(loaded, time.Now())
+	const key = "ip:192.0.2.9"
+	c.options.Overrides.UseFile([]rules.Override{{Rule: "api", Key: key, Ban: true, Note: "as " + secret}})
+	c.act("acts", `{"act":"ban","rule":"api","key":"ip:192.0.2.8","note":"redis://:password@h"}`, 200, nil)
+	c.act("acts", `{"act":"mode","rule":"api","mode":"shadow","note":"as `+secret+` says"}`, 200, nil)
+	for path, want := range map[string]string{
+		"config":                  "as (hidden)",
+		"key?rule=api&key=" + key: "as (hidden)",
+		"key?key=ip:192.0.2.8":    `"note":"redis://(hidden)@h"`,
+		"config?":                 "as (hidden) says",
+	} {
+		if text := c.read(path, 200, nil); strings.Contains(text, secret) || strings.Contains(text, "password") || !strings.Contains(text, want) {
+			t.Errorf("%s: %s, want %s", path, text, want)
+		}
 	}
 }
 

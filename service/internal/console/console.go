@@ -121,7 +121,7 @@ func (h *Handler) routes() {
 	h.get("acts", h.serveActs)
 	h.post("acts", h.serveAct)
 	h.post("acts/{id}/undo", h.serveUndo)
-	h.mux.Handle("POST /console/api/what-if", h.data(h.asked(h.reading(h.serveWhatIf))))
+	h.mux.Handle("POST /console/api/what-if", h.data(h.fromHere(h.reading(withJSON(h.serveWhatIf)))))
 }
 
 // get serves what needs the right to read at api/path.
@@ -131,7 +131,7 @@ func (h *Handler) get(path string, f handlerFunc) {
 
 // post serves what needs the right to act at api/path. The body is JSON.
 func (h *Handler) post(path string, f handlerFunc) {
-	h.mux.Handle("POST /console/api/"+path, h.data(h.asked(h.acting(f))))
+	h.mux.Handle("POST /console/api/"+path, h.data(h.fromHere(h.acting(withJSON(f)))))
 }
 
 // handlerFunc serves a request, or returns an error before it has written anything: a
@@ -143,6 +143,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.Serv
 
 // Listen sets the address that serves the console. Call it before the first request.
 func (h *Handler) Listen(a net.Addr) { h.loopback = isLocal(a) }
+
+// IsOn reports whether there is a console: beyond loopback, there is none without tokens.
+func (h *Handler) IsOn() bool { return h.loopback || h.options.API.HasTokens() }
 
 // Use sets c as the active configuration.
 func (h *Handler) Use(c *config.Config, at time.Time) {

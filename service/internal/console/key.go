@@ -92,6 +92,7 @@ func (h *Handler) peek(
 		Limits: []limitState{},
 	}
 	if o, found := h.options.Overrides.Find(rule.Name, key); found {
+		o.Note = h.loaded.Load().config.Masked(o.Note)
 		s.Override, used = httpapi.OverrideJSON(&o), true
 	}
 	for _, l := range terms.Limits {

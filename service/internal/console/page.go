@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"io/fs"
 	"net/http"
 	"strings"
@@ -79,9 +80,17 @@ func (h *Handler) data(f handlerFunc) http.Handler {
 	return h.guarded(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		if err := f(w, r); err != nil {
-			httpapi.WriteError(w, err)
+			httpapi.WriteError(w, unanswered(err))
 		}
 	})
+}
+
+// unanswered returns the problem for an error of a request that changes nothing.
+func unanswered(err error) error {
+	if _, ok := errors.AsType[*httpapi.Problem](err); ok {
+		return err
+	}
+	return httpapi.Unavailable(err, "this cannot be shown now; try again when it answers")
 }
 
 // guarded sets the header fields of all answers. Beyond loopback there is no console without tokens.
@@ -94,7 +103,7 @@ func (h *Handler) guarded(f http.HandlerFunc) http.Handler {
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
-		if !h.loopback && !h.options.API.HasTokens() {
+		if !h.IsOn() {
 			header.Set("Cache-Control", "no-store")
 			httpapi.WriteError(w, &httpapi.Problem{Status: http.StatusNotFound, Detail: "the console is " +
 				"only for this machine, because there are no tokens; set api.tokens in the rules file, or " +

@@ -107,7 +107,7 @@ var errWhatIf = &httpapi.Problem{Status: http.StatusServiceUnavailable,
 func (h *Handler) checkRule(name string) error {
 	if strings.Contains(name, "/") {
 		return &httpapi.Problem{Status: http.StatusUnprocessableEntity, Field: "rule",
-			Detail: strconv.Quote(name) + " is of Envoy's dialect, whose rules have no sample"}
+			Detail: strconv.Quote(name) + " is a rule in Envoy's format, which has no sample"}
 	}
 	for _, r := range h.options.Engine.Rules() {
 		if r.Name == name {

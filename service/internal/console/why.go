@@ -25,6 +25,14 @@ type loadFault struct {
 	File string `json:"file"` // empty: not of one file
 	Line int    `json:"line"`
 	At   *int64 `json:"at"`
+
+	Faults []faultView `json:"faults"` // all that Text has
+}
+
+type faultView struct {
+	File string `json:"file"` // empty: not of a line
+	Line int    `json:"line"`
+	Text string `json:"text"`
 }
 
 // ruleView is a rule in force.
@@ -46,8 +54,8 @@ func (h *Handler) serveConfig(w http.ResponseWriter, _ *http.Request) error {
 	now := h.loaded.Load()
 	v := configView{
 		Hash: now.config.Hash, LoadedAt: millis(now.at), Rules: h.ruleViews(now.config),
-		Overrides: httpapi.OverridesJSON(h.options.Overrides),
-		Modes:     httpapi.ModesJSON(h.options.Overrides),
+		Overrides: httpapi.OverridesJSON(h.options.Overrides, now.config.Masked),
+		Modes:     httpapi.ModesJSON(h.options.Overrides, now.config.Masked),
 	}
 	files, err := h.options.Files()
 	if v.Files = files; files == nil {
@@ -60,6 +68,10 @@ func (h *Handler) serveConfig(w http.ResponseWriter, _ *http.Request) error {
 		v.Error = &loadFault{Text: config.WithoutPasswords(err.Error()), At: millis(now.errAt)}
 		if p, ok := config.PlaceOf(err); ok {
 			v.Error.File, v.Error.Line = p.File, p.Line
+		}
+		for _, f := range config.Faults(err) {
+			v.Error.Faults = append(v.Error.Faults,
+				faultView{f.File, f.Line, config.WithoutPasswords(f.Text)})
 		}
 	}
 	return reply(w, v)

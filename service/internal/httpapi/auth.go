@@ -5,7 +5,6 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"net/http"
-	"strconv"
 	"strings"
 )
 
@@ -72,14 +71,13 @@ func bearer(r *http.Request) (token string, ok bool) {
 // byField names who makes a change, for the list of overrides.
 const byField = "X-Headgate-By"
 
-// by returns who makes the request r: what it says itself, or the place of its token in the file.
+// by returns who makes the request r: what it says itself, or a name for its token.
 func (h *Handler) by(r *http.Request) string {
 	if name := r.Header.Get(byField); name != "" {
 		return strings.ToValidUTF8(name[:min(len(name), maxBy)], "")
 	}
-	token, _ := bearer(r)
-	if place := h.settings.Load().tokens.find(token); place > 0 {
-		return "token " + strconv.Itoa(place)
+	if name, err := h.CheckToken(r); err == nil {
+		return "token " + name
 	}
 	return ""
 }

@@ -55,20 +55,40 @@ func Nullable(f Field) Field {
 	}}
 }
 
+// Given appends the name of f to names if f is there, and not null.
+func Given(f Field, names *[]string) Field {
+	return field{f.name, func(raw json.RawMessage) string {
+		if string(raw) != "null" {
+			*names = append(*names, f.name)
+		}
+		return f.set(raw)
+	}}
+}
+
 // ParseLimits parses the texts of limits without names. Its error is a [Problem].
 func ParseLimits(texts []string) ([]headgate.Limit, error) { return parseLimits(texts) }
+
+// Unavailable returns err. If it is not of the request, it is a problem that says that the store is
+// unavailable, and what that means.
+func Unavailable(err error, meaning string) error {
+	p := toProblem(err)
+	if p.Status == http.StatusServiceUnavailable {
+		p.Detail = "the store is unavailable: " + meaning
+	}
+	return p
+}
 
 // OverrideJSON returns o as PUT /v1/overrides does.
 func OverrideJSON(o *rules.Override) json.RawMessage {
 	return json.RawMessage(append(appendOverride(newObject(), o), '}'))
 }
 
-// OverridesJSON returns the list of GET /v1/overrides.
-func OverridesJSON(t *overrides.Table) json.RawMessage {
-	return json.RawMessage(append(appendOverrides(object{'['}, t), ']'))
+// OverridesJSON returns the list of GET /v1/overrides, with notes as note shows them.
+func OverridesJSON(t *overrides.Table, note func(string) string) json.RawMessage {
+	return json.RawMessage(append(appendOverrides(object{'['}, t, note), ']'))
 }
 
-// ModesJSON returns the switched modes of GET /v1/overrides.
-func ModesJSON(t *overrides.Table) json.RawMessage {
-	return json.RawMessage(append(appendModes(object{'['}, t), ']'))
+// ModesJSON returns the switched modes of GET /v1/overrides, with notes as note shows them.
+func ModesJSON(t *overrides.Table, note func(string) string) json.RawMessage {
+	return json.RawMessage(append(appendModes(object{'['}, t, note), ']'))
 }

@@ -97,14 +97,17 @@ func parseLimits(texts []string) ([]headgate.Limit, error) {
 // of rules that were switched.
 func (h *Handler) listOverrides(w http.ResponseWriter, _ *http.Request) error {
 	o := append(newObject().name("overrides"), '[')
-	o = append(appendOverrides(o, h.options.Overrides), ']')
+	o = append(appendOverrides(o, h.options.Overrides, asIs), ']')
 	o = append(o.name("modes"), '[')
-	o = append(appendModes(o, h.options.Overrides), ']')
+	o = append(appendModes(o, h.options.Overrides, asIs), ']')
 	replyJSON(w, o)
 	return nil
 }
 
-func appendOverrides(list object, t *overrides.Table) object {
+// asIs is what shows a note to a client of /v1, who may read all.
+func asIs(note string) string { return note }
+
+func appendOverrides(list object, t *overrides.Table, note func(string) string) object {
 	file, put := t.List()
 	for i, o := range append(file, put...) {
 		if i > 0 {
@@ -114,18 +117,19 @@ func appendOverrides(list object, t *overrides.Table) object {
 		if i < len(file) {
 			source = "file"
 		}
+		o.Note = note(o.Note)
 		list = append(append(list, appendOverride(newObject(), &o).text("source", source)...), '}')
 	}
 	return list
 }
 
-func appendModes(list object, t *overrides.Table) object {
+func appendModes(list object, t *overrides.Table, note func(string) string) object {
 	for i, m := range t.Modes() {
 		if i > 0 {
 			list = append(list, ',')
 		}
 		o := newObject().text("rule", m.Rule).text("mode", m.Mode.String()).time("at", m.At).time("until", m.Until)
-		list = append(append(list, o.origin(m.Note, m.By)...), '}')
+		list = append(append(list, o.origin(note(m.Note), m.By)...), '}')
 	}
 	return list
 }

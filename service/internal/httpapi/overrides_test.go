@@ -29,10 +29,10 @@ func TestOverrides(t *testing.T) {
 	}
 	f.post("/v1/take", `{"rule":"login","key":"ip:192.0.2.9","cost":40}`, auth).want(t, 200, `"allowed":true`, `"limit":"50/m"`)
 	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"ip:192.0.2.7","ban":true,"for":90}`, auth).
-		want(t, 200, `"ban":true,"until":"`, `"by":"token 2"`)
+		want(t, 200, `"ban":true,"until":"`, `"by":"token 3e23"`)
 	f.send("GET", "/v1/overrides", "", auth).want(t, 200,
 		`{"overrides":[{"rule":"tokens","key":"header:bad","ban":true,"until":null,"source":"file"},{"rule":"login","key":"ip:192.0.2.7","ban":true`,
-		`,"by":"token 2","source":"put"},`+want)
+		`,"by":"token 3e23","source":"put"},`+want)
 	f.send("DELETE", "/v1/overrides/login/ip:192.0.2.%2A", "", auth).want(t, 200, `{"deleted":true}`)
 	f.send("DELETE", "/v1/overrides/login/ip:192.0.2.*", "", auth).want(t, 200, `{"deleted":false}`)
 	f.send("DELETE", "/v1/overrides/tokens/header:bad", "", auth).want(t, 200, `{"deleted":false}`) // of the file
