@@ -51,7 +51,7 @@ function makeRow(act) {
     update(now) {
       setText(when, time(now.at));
       setText(state, stateText(now));
-      state.hidden = !now.undone && !now.ended;
+      state.hidden = state.textContent === "";
       element.classList.toggle("undone", Boolean(now.undone || now.ended));
       show(back, now.undoable && !now.undone);
       disable(back, app.cannotAct());
@@ -64,10 +64,15 @@ const ends = {
   mode: "Switched again", other: "Changed",
 };
 
+function replacedText({ key, ban, limits, until }) {
+  const what = ban ? "a ban" : `a raise to ${limits.join(", ")}`;
+  return `Replaced ${what} of ${brief(key)} ${until ? `until ${time(until)}` : "without end"}`;
+}
+
 // stateText says that an act is not in force any more.
-function stateText({ undone, ended }) {
+function stateText({ undone, ended, replaced }) {
   if (undone) return `Undone at ${time(undone.at)} by ${visible(undone.by)}`;
-  if (!ended) return "";
+  if (!ended) return replaced ? replacedText(replaced) : "";
   const by = ended.by && ended.why !== "expired" ? ` by ${visible(ended.by)}` : "";
   return `${ends[ended.why] ?? "Ended"}${ended.at ? ` at ${time(ended.at)}` : ""}${by}`;
 }

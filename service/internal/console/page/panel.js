@@ -131,9 +131,9 @@ class RulePart {
     const has = standing(this.app, this.standing, this.rule, this.key);
     const [ban, raise, reset] = this.buttons;
     reset.hidden = this.isPattern;
-    const isBanned = Boolean(has && this.app.model.override(this.rule, this.key).ban);
-    ban.hidden = isBanned;
-    raise.hidden = isBanned; // it must be lifted first
+    const override = has ? this.app.model.override(this.rule, this.key) : null;
+    ban.hidden = Boolean(override?.ban);
+    raise.hidden = ban.hidden && override.key === this.key; // it must be lifted first
     for (const button of [ban, raise]) disable(button, this.app.cannotAct(this.kind) || this.why);
     disable(reset, this.app.cannotAct() || this.why);
   }

@@ -73,7 +73,8 @@ export function caution({ act, rule, key, limits }, model) {
   if (key === undefined) return "";
   const { now, file, override } = model.limits(rule, key);
   if (act === "raise" && override?.ban) {
-    return "This key is banned. Lift the ban first, then raise it.";
+    return override.key === key ? "This key is banned. Lift the ban first, then raise it."
+      : `This key is banned by ${override.key}. The raise lets it through until it ends.`;
   }
   if (act === "raise" && isLower(limits, now)) {
     const source = override ? " (a raise)" : "";
