@@ -166,7 +166,7 @@ function makeLimit() {
 function limitText({ capacity, remaining, retry_after_s, reset_after_s, allowed }, banned, mode) {
   const left = `${count(remaining)} of ${count(capacity)} remain`;
   if (banned) {
-    return mode === "enforce" ? `banned: all is denied (${left} for after the ban)`
+    return mode === "enforce" ? `denied by the ban; ${left}`
       : `banned, but nothing is denied in mode ${mode}`;
   }
   if (!allowed) return `${left}, next in ${shortSpan(retry_after_s)}`;

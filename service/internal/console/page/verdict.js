@@ -32,10 +32,7 @@ export function judge(model, now = Date.now()) {
   }
   if (idle.length > 0) return idleBan(idle);
   if (model.state.store.state === "slow") {
-    return {
-      level: "warn", title: "The store is slow", culprit: null,
-      detail: "Requests wait for it. If it gets slower, they are decided without it.",
-    };
+    return storeSlow(sum("degraded"), { denied, free });
   }
   return calm(keys, { denied, free, total });
 }
@@ -70,6 +67,16 @@ function idleBan(keys) {
 const idleText = (keys) => keys.slice(0, 3).map((k) =>
   `Rule ${k.rule} is in mode ${k.mode}, so its ban of ${k.key} has no effect: ${
     rate(k.per_s)} of its requests a second pass the rule.`).join(" ");
+
+function storeSlow(degraded, { denied, free }) {
+  return {
+    level: "warn", title: "The store is slow", culprit: null,
+    detail: (degraded > 0 ? `Requests wait for it, and ${rate(degraded)} decisions a second are `
+      + "made without it." : "Requests wait for it. If it gets slower, they are decided without it.")
+      + (denied >= 0.05 ? ` Denials a second: ${rate(denied - free)} of banned keys, ${
+        rate(free)} of others.` : ""),
+  };
+}
 
 const withoutStore = {
   closed: "Requests that need it are denied (when_store_fails: closed).",
