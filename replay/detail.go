@@ -8,6 +8,7 @@ const (
 	DetailKeys    = 1000 // listed for each limit
 	DetailFollows = 5    // keys with a timeline of their own, for each limit
 	DetailGroups  = 40   // paths, methods or statuses
+	DetailFolders = 20   // groups of the paths that are not listed
 )
 
 // Detail has the denied requests of a [Report] over time, and by key, path, method and status. Its
@@ -41,6 +42,9 @@ type DeniedKey struct {
 	// LockedOutS is the longest time, in seconds, from a denial to the next granted request of
 	// the key, or to its last request if none was granted after.
 	LockedOutS float64 `json:"locked_out_s"`
+
+	// ToLast reports whether this time ends at the last request of the key: it was denied, too.
+	ToLast bool `json:"to_last"`
 }
 
 // KeyTimeline is the requests of one key, in the bars of [Detail.Timeline]. Bars without any are
@@ -60,4 +64,8 @@ type Group struct {
 	Name     Key     `json:"name"`
 	Requests int64   `json:"requests"`
 	Denied   []int64 `json:"denied"` // by limit
+
+	// Paths is how many paths that are not listed make up the group, if its name is the beginning
+	// that they share, such as "/images/", or the end, such as "*.php". It is 0 for a single path.
+	Paths int64 `json:"paths,omitempty"`
 }

@@ -56,6 +56,7 @@ type group struct {
 	held     int32 // requests that are not counted yet
 	requests int64
 	denied   []int64 // by limit; nil if none was
+	paths    int64   // in it, if it is a folder
 }
 
 // The first groups.
@@ -169,7 +170,8 @@ func (g *groups) add(id uint32, denied []bool) {
 }
 
 // list returns the groups that were denied most, by the sum of their shares of what each limit
-// denied, and then those with the most requests. It is nil if no request has a name.
+// denied, and then those with the most requests. Paths that are not among them are listed by
+// folder. It is nil if no request has a name.
 func (g *groups) list(denied []int64) []Group {
 	if len(g.all) == none+1 && g.all[other].requests == 0 { // no name was ever seen
 		return nil
@@ -184,19 +186,25 @@ func (g *groups) list(denied []int64) []Group {
 			named = append(named, k)
 		}
 	}
-	slices.SortFunc(named, func(a, b group) int {
+	order := func(a, b group) int {
 		return cmp.Or(cmp.Compare(b.score(denied), a.score(denied)),
 			cmp.Compare(b.requests, a.requests), cmp.Compare(a.name, b.name))
-	})
-	for _, k := range named[min(len(named), DetailGroups):] {
+	}
+	slices.SortFunc(named, order)
+	listed := min(len(named), DetailGroups)
+	all := folders(named[listed:], &rest)
+	slices.SortFunc(all, order)
+	for _, k := range all[min(len(all), DetailFolders):] {
 		rest.merge(k)
 	}
+	all = append(named[:listed:listed], all[:min(len(all), DetailFolders)]...)
 	list := []Group{}
-	for _, k := range named[:min(len(named), DetailGroups)] {
-		list = append(list, k.group(k.name, len(denied)))
+	for _, k := range all {
+		list = append(list, k.group(len(denied)))
 	}
 	if rest.requests > 0 {
-		list = append(list, rest.group(g.all[other].name, len(denied)))
+		rest.name = g.all[other].name
+		list = append(list, rest.group(len(denied)))
 	}
 	return list
 }
@@ -211,10 +219,10 @@ func (k group) score(denied []int64) (sum float64) {
 	return sum
 }
 
-func (k group) group(name string, limits int) Group {
+func (k group) group(limits int) Group {
 	denied := make([]int64, limits)
 	copy(denied, k.denied)
-	return Group{Key(name), k.requests, denied}
+	return Group{Key(k.name), k.requests, denied, k.paths}
 }
 
 // filter remembers names in 4 MiB. It may take a name for one that it remembers: one in 2,000 of a

@@ -47,8 +47,8 @@ func (l *lockouts) allow(key uint32, at int64) {
 // describe sets the times of a key that was denied.
 func (l *lockouts) describe(d *DeniedKey, key uint32) {
 	k := l.all[l.slots[key]-1]
-	if k.since > 0 { // its last request was denied
-		k.longest = max(k.longest, k.last-k.since)
+	if k.since > 0 && k.last-k.since >= k.longest { // its last request was denied
+		k.longest, d.ToLast = k.last-k.since, true
 	}
 	d.First, d.Last = time.UnixMicro(k.first).UTC(), time.UnixMicro(k.last).UTC()
 	d.LockedOutS = float64(k.longest) / 1e6

@@ -194,14 +194,16 @@ func recountKeys(all []decided, limit int) []replay.DeniedKey {
 			if k.Last = time.UnixMicro(o.at).UTC(); k.First.IsZero() {
 				k.First = k.Last
 			}
-			end := last
+			end, toLast := last, true
 			for _, next := range all[j:] {
 				if next.key == r.key && !next.denied[limit] {
-					end = next.at
+					end, toLast = next.at, false
 					break
 				}
 			}
-			k.LockedOutS = max(k.LockedOutS, float64(end-o.at)/1e6)
+			if out := float64(end-o.at) / 1e6; out > k.LockedOutS || out == k.LockedOutS && toLast {
+				k.LockedOutS, k.ToLast = out, toLast
+			}
 		}
 	}
 	list := []replay.DeniedKey{}
@@ -424,7 +426,7 @@ func TestDetailClocks(t *testing.T) {
 		}
 	}
 	want := replay.DeniedKey{
-		Key: "198.18.0.1", Requests: 240, Denied: 239, LockedOutS: 238 * 60,
+		Key: "198.18.0.1", Requests: 240, Denied: 239, LockedOutS: 238 * 60, ToLast: true,
 		First: time.Date(2025, 10, 25, 23, 1, 0, 0, time.UTC), Last: time.Date(2025, 10, 26, 2, 59, 0, 0, time.UTC),
 	}
 	if got := report.Detail.Keys[1][0]; got != want {

@@ -21,6 +21,11 @@ func (s *sizing) describe() {
 	caveat := func(id, format string, a ...any) {
 		r.Caveats = append(r.Caveats, Caveat{id, fmt.Sprintf(format, a...)})
 	}
+	if gap := s.gap(); gap != nil {
+		caveat("gap", "no requests from %s to %s UTC: the logs may not belong together",
+			time.UnixMicro(gap.from).UTC().Format(time.DateTime),
+			time.UnixMicro(gap.to).UTC().Format(time.DateTime))
+	}
 	caveat("span", "%s", s.spanText())
 	if !s.moments.fraction {
 		caveat("whole-seconds", "all times are whole seconds, so requests of one second count "+
@@ -41,6 +46,24 @@ func (s *sizing) describe() {
 	}
 }
 
+// gap returns the longest time without a request, if it is at least a day and half of the span.
+func (s *sizing) gap() *pause {
+	const day = int64(24 * time.Hour / time.Microsecond)
+	if gap := s.moments.gap; gap.long() >= max(day, (s.to-s.from)/2) {
+		return &gap
+	}
+	return nil
+}
+
+// covered returns the span without such a gap, in microseconds.
+func (s *sizing) covered() int64 {
+	covered := s.to - s.from
+	if gap := s.gap(); gap != nil {
+		covered -= gap.long()
+	}
+	return covered
+}
+
 // spanText says for which periods the span is too short.
 func (s *sizing) spanText() string {
 	var short []string
@@ -49,12 +72,16 @@ func (s *sizing) spanText() string {
 			short = append(short, f.text().String())
 		}
 	}
-	span := time.Duration(s.to-s.from) * time.Microsecond
+	span := time.Duration(s.covered()) * time.Microsecond
 	if span < 10*time.Microsecond {
 		return fmt.Sprintf("the span is %s: it says nothing about any period", span)
 	}
-	text := fmt.Sprintf("the span is %s: it says nothing about a limit for more than %s",
-		about(span), about(span/10))
+	without := ""
+	if s.gap() != nil {
+		without = " without this gap"
+	}
+	text := fmt.Sprintf("the span is %s%s: it says nothing about a limit for more than %s",
+		about(span), without, about(span/10))
 	if len(short) > 0 {
 		text += ", such as for " + strings.Join(short, ", ")
 	}

@@ -55,8 +55,9 @@ func largest(size, n int, compare func(a, b uint32) int) []uint32 {
 	return top
 }
 
-// farKeys describes the keys that stand out. Their habits follow in findKeys.
-func (s *sizing) farKeys() []FarKey {
+// farKeys sorts and describes the keys that stand out, for so many proposals. Their habits follow
+// in findKeys.
+func (s *sizing) farKeys(proposals int) []FarKey {
 	f, needs := s.periods.families[s.chosen], s.periods.needs[s.chosen]
 	slices.SortFunc(s.far, func(a, b uint32) int {
 		return cmp.Or(cmp.Compare(needs[b], needs[a]), cmp.Compare(a, b))
@@ -68,6 +69,7 @@ func (s *sizing) farKeys() []FarKey {
 			Requests: s.asked[k],
 			Share:    float64(s.asked[k]) / float64(s.requests),
 			Need:     f.limit(f.exact(int64(needs[k]))),
+			Denied:   make([]int64, proposals),
 		})
 	}
 	return keys

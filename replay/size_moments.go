@@ -8,9 +8,17 @@ type moments struct {
 	cycles   []*cycle
 	days     []day
 	fraction bool // a time is not a whole second
+
+	last int64
+	gap  pause
 }
 
 type day struct{ number, requests int64 }
+
+// pause is the longest time without a request. Its times are microseconds.
+type pause struct{ from, to int64 }
+
+func (p pause) long() int64 { return p.to - p.from }
 
 func newMoments() *moments {
 	return &moments{
@@ -27,6 +35,10 @@ func newMoments() *moments {
 func (m *moments) add(at int64) {
 	second := at / 1e6
 	m.fraction = m.fraction || at%1e6 != 0
+	if len(m.days) > 0 && at-m.last > m.gap.long() {
+		m.gap = pause{m.last, at}
+	}
+	m.last = at
 	m.timeline.add(second)
 	for _, c := range m.cycles {
 		c.add(second)
@@ -151,7 +163,7 @@ func (t *timeline) widen() {
 }
 
 // growth compares the second half of the whole days to the first, or of the whole weeks. It
-// returns nil for fewer than 4 days.
+// returns nil for fewer than 4 days, or if most of them have no request.
 func (m *moments) growth() *Growth {
 	if len(m.days) == 0 {
 		return nil
@@ -165,13 +177,20 @@ func (m *moments) growth() *Growth {
 		return nil
 	}
 	g := &Growth{Days: 2 * half}
+	busy := int64(0)
 	for _, d := range m.days {
+		if d.number >= last-2*half && d.number < last {
+			busy++
+		}
 		switch {
 		case d.number >= last-half && d.number < last:
 			g.Late += float64(d.requests) / float64(half)
 		case d.number >= last-2*half && d.number < last-half:
 			g.Early += float64(d.requests) / float64(half)
 		}
+	}
+	if busy < half {
+		return nil
 	}
 	return g
 }

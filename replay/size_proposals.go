@@ -15,8 +15,8 @@ var proposals = []struct {
 	rest  bool // of the requests of the keys that do not stand out
 }{{"careful", 0, false}, {"balanced", 2, true}, {"tight", 3, true}}
 
-// enough reports whether the span holds at least 10 periods of f.
-func (s *sizing) enough(f family) bool { return (s.to-s.from)/10 >= f.period }
+// enough reports whether the span, without a long gap, holds at least 10 periods of f.
+func (s *sizing) enough(f family) bool { return s.covered()/10 >= f.period }
 
 // choose returns the period of the proposals: of those that the span is long enough for, that with
 // the smallest product of burst and rate, where a burst of twice the size is worth it if it makes
@@ -46,47 +46,90 @@ func (s *sizing) basis(i int) int {
 
 // propose fills the proposals and what is known of each period.
 func (s *sizing) propose(ctx context.Context) error {
-	var listed []*probe
-	list := func(i, share int) {
-		p := s.periods.probe(s.chosen, s.periods.result(i, share).size)
-		p.list = true
-		listed = append(listed, p)
+	drafts := s.drafts()
+	rest := s.listing(s.periods.result(s.periods.rest(s.chosen), 0).size)
+	extra := []*probe{rest}
+	for _, d := range drafts {
+		extra = append(extra, d.probe)
 	}
-	basis := s.basis(s.chosen)
-	for _, p := range proposals {
-		if p.rest {
-			list(basis, p.share)
-		} else {
-			list(s.chosen, p.share)
-		}
-	}
-	list(s.periods.rest(s.chosen), 0)
-	fits, err := s.fits(ctx, s.periods, listed)
+	fits, err := s.fits(ctx, s.periods, extra)
 	if err != nil {
 		return err
 	}
 	s.report.Periods = fits
-	for i, p := range proposals {
-		proposal := Proposal{
-			Name: p.name, MaxShare: s.periods.targets[s.chosen][p.share].share,
-			OfRest: p.rest && basis != s.chosen, Result: s.result(listed[i]),
-		}
-		for _, d := range listed[i].keys {
-			if !slices.Contains(s.far, d.key) {
-				proposal.RestDenied += d.denied
-				proposal.RestDeniedKeys++
+	far := s.farKeys(len(drafts))
+	for i, d := range drafts {
+		d.proposal.Result = s.result(d.probe)
+		for _, k := range d.probe.keys {
+			if at := slices.Index(s.far, k.key); at >= 0 {
+				far[at].Denied[i] = k.denied
+				continue
 			}
+			d.proposal.RestDenied += k.denied
+			d.proposal.RestDeniedKeys++
 		}
-		s.report.Proposals = append(s.report.Proposals, proposal)
+		s.report.Proposals = append(s.report.Proposals, d.proposal)
 	}
-	if len(s.far) > 0 {
+	if len(far) > 0 {
 		s.report.StandOut = &StandOut{
-			Period: fits[s.chosen].Period,
-			Rest:   s.result(listed[len(listed)-1]),
-			Keys:   s.farKeys(),
+			Period: fits[s.chosen].Period, Rest: s.result(rest), Keys: far,
 		}
 	}
 	return nil
+}
+
+// draft is a proposal before it is counted.
+type draft struct {
+	proposal Proposal
+	probe    *probe
+}
+
+// drafts returns the proposals, without what they deny.
+func (s *sizing) drafts() (drafts []draft) {
+	basis, between := s.basis(s.chosen), s.between()
+	for _, p := range proposals {
+		from := s.chosen
+		if p.rest {
+			from = basis
+		}
+		if p.rest && between > 0 {
+			drafts = append(drafts, draft{Proposal{Name: "between", OfRest: true}, s.listing(between)})
+			between = 0
+		}
+		drafts = append(drafts, draft{Proposal{
+			Name: p.name, MaxShare: s.periods.targets[s.chosen][p.share].share, OfRest: from != s.chosen,
+		}, s.listing(s.periods.result(from, p.share).size)})
+	}
+	return drafts
+}
+
+// between returns a size that denies only the keys furthest from the rest: those above the largest
+// gap among the keys that stand out. It is 0 if no gap is of three times.
+func (s *sizing) between() (size int64) {
+	if s.config.DenyKeys != nil || len(s.far) == 0 {
+		return 0
+	}
+	var needs []int64
+	for _, k := range s.far {
+		needs = append(needs, int64(s.periods.needs[s.chosen][k]))
+	}
+	slices.Sort(needs)
+	rest := s.periods.result(s.periods.rest(s.chosen), 0).size
+	gap := float64(farGap)
+	for i, below := range needs[:len(needs)-1] {
+		exact := s.periods.families[s.chosen].exact(below)
+		if ratio := float64(needs[i+1]) / float64(exact); exact > rest && ratio >= gap {
+			gap, size = ratio, exact
+		}
+	}
+	return size
+}
+
+// listing makes a probe of the chosen period that keeps what it denies by key.
+func (s *sizing) listing(size int64) *probe {
+	p := s.periods.probe(s.chosen, size)
+	p.list = true
+	return p
 }
 
 // result returns what a probe found, as a replay reports it.

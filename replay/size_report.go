@@ -13,11 +13,11 @@ type SizeReport struct {
 	DenyKeys  *int64     `json:"deny_keys"` // as in SizeConfig
 	Periods   []Fit      `json:"periods"`   // n/period, for each of SizeConfig.Periods
 	Rates     []Fit      `json:"rates"`     // rate burst b, for each of SizeConfig.Rates
-	Proposals []Proposal `json:"proposals"` // careful, balanced and tight
+	Proposals []Proposal `json:"proposals"` // careful, perhaps between, balanced and tight
 	StandOut  *StandOut  `json:"stand_out"` // nil if no key is far from the rest
 	Regular   []Regular  `json:"regular"`   // keys that come at fixed intervals
 	Moments   []Moment   `json:"moments"`   // bursts at fixed moments
-	Growth    *Growth    `json:"growth"`    // nil for fewer than 4 whole days
+	Growth    *Growth    `json:"growth"`    // nil for fewer than 4 whole days, or if most are empty
 	Timeline  *Timeline  `json:"timeline"`  // nil without requests
 	Caveats   []Caveat   `json:"caveats"`   // what the logs cannot say
 }
@@ -94,8 +94,9 @@ type StandOut struct {
 type FarKey struct {
 	Key      Key            `json:"key"`
 	Requests int64          `json:"requests"`
-	Share    float64        `json:"share"` // of all requests, from 0 to 1
-	Need     headgate.Limit `json:"need"`  // the smallest that denies it nothing
+	Share    float64        `json:"share"`  // of all requests, from 0 to 1
+	Need     headgate.Limit `json:"need"`   // the smallest that denies it nothing
+	Denied   []int64        `json:"denied"` // by proposal
 	Habits
 }
 
@@ -143,6 +144,6 @@ type Timeline struct {
 
 // Caveat is something that the logs cannot say. ID is stable.
 type Caveat struct {
-	ID   string `json:"id"` // span, whole-seconds, rounded-times, late or few-keys
+	ID   string `json:"id"` // gap, span, whole-seconds, rounded-times, late or few-keys
 	Text string `json:"text"`
 }

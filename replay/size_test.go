@@ -261,6 +261,54 @@ func TestSizeStandOut(t *testing.T) {
 	mustBeSmallest(t, all.String(), got)
 }
 
+// Of a bot and a busy office, the office is denied by no limit before balanced: one between denies
+// the bot only. Two keys that need about the same are not taken apart.
+func TestSizeBetween(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	log := func(bot int) string {
+		var log strings.Builder
+		for i := range int64(4000) {
+			log.WriteString(at(i*1e6, fmt.Sprint(r.IntN(100))))
+			if i%2 == 0 {
+				log.WriteString(at(i*1e6, "200"))
+			}
+			if i < 1000 {
+				log.WriteString(strings.Repeat(at(i*1e6, "201"), bot))
+			}
+		}
+		return log.String()
+	}
+	text := log(20)
+	got := sized(t, replay.SizeConfig{}, text)
+	if len(got.Proposals) != 4 || got.Proposals[1].Name != "between" || len(got.StandOut.Keys) != 2 {
+		t.Fatalf("%+v, want four proposals; %+v", got.Proposals, got.StandOut)
+	}
+	bot, office := got.StandOut.Keys[0], got.StandOut.Keys[1]
+	between := got.Proposals[1]
+	if between.Limit != office.Need || between.DeniedKeys != 1 || between.RestDenied != 0 || !between.OfRest {
+		t.Errorf("between is %+v, want %s", between, office.Need)
+	}
+	var limits []headgate.Limit
+	for _, p := range got.Proposals {
+		limits = append(limits, p.Limit)
+	}
+	for i, replayed := range denials(t, text, limits...) {
+		if p := got.Proposals[i]; p.Denied != bot.Denied[i]+office.Denied[i]+p.RestDenied || p.Denied != replayed.Denied {
+			t.Errorf("%s denies %d, replayed %d; of the keys %d and %d", p.Name, p.Denied, replayed.Denied, bot.Denied[i], office.Denied[i])
+		}
+	}
+	if bot.Denied[1] != between.Denied || office.Denied[1] != 0 || office.Denied[2] == 0 {
+		t.Errorf("the bot is denied %d, the office %d", bot.Denied, office.Denied)
+	}
+	if got := sized(t, replay.SizeConfig{}, log(1)); len(got.Proposals) != 3 || len(got.StandOut.Keys) != 2 {
+		t.Errorf("%d proposals, want 3; %+v", len(got.Proposals), got.StandOut)
+	}
+	none := int64(0)
+	if got := sized(t, replay.SizeConfig{DenyKeys: &none}, text); len(got.Proposals) != 3 {
+		t.Errorf("%d proposals that deny no key, want 3", len(got.Proposals))
+	}
+}
+
 func TestSizeEdges(t *testing.T) {
 	one := sized(t, replay.SizeConfig{}, line("198.18.0.1", 1))
 	for _, fit := range one.Periods {
@@ -431,6 +479,32 @@ func TestSizeGrowth(t *testing.T) {
 	bars := report.Timeline
 	if total != report.Requests || len(bars.Requests) != 240 || bars.WidthS != 3600 || bars.From != report.Span.From {
 		t.Errorf("the timeline has %d bars of %d s and %d requests", len(bars.Requests), bars.WidthS, total)
+	}
+}
+
+// Logs of two days that are three years apart have a gap, and no growth.
+func TestSizeGap(t *testing.T) {
+	const day = 86400
+	var log strings.Builder
+	for _, start := range []int64{0, 1000 * day} {
+		for i := int64(0); i < day; i += 100 {
+			log.WriteString(at((start+i)*1e6, fmt.Sprint(i%30)))
+		}
+	}
+	got := sized(t, replay.SizeConfig{Periods: []time.Duration{time.Minute, 24 * time.Hour}}, log.String())
+	if got.Growth != nil || got.Periods[1].Enough {
+		t.Errorf("growth %+v; enough for a day: %v", got.Growth, got.Periods[1].Enough)
+	}
+	var texts []string
+	for _, c := range got.Caveats[:2] {
+		texts = append(texts, c.ID+": "+c.Text)
+	}
+	want := []string{
+		"gap: no requests from 2026-01-12 23:58:20 to 2028-10-08 00:00:00 UTC: the logs may not belong together",
+		"span: the span is 47h56m without this gap: it says nothing about a limit for more than 4h47m, such as for 1d",
+	}
+	if !slices.Equal(texts, want) {
+		t.Errorf("caveats %q, want %q", texts, want)
 	}
 }
 

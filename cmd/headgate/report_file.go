@@ -45,6 +45,9 @@ func createReport(cmd *cobra.Command, name string, logs []replay.Log) (*reportFi
 		if f.path, err = filepath.EvalSymlinks(name); err != nil { // or else the link is replaced
 			return nil, reportError(name, err)
 		}
+	} else if _, err := os.Lstat(name); err == nil {
+		return nil, usagef(cmd, "--report %s is a link to a file that does not exist; "+
+			"want a file, such as report.html", name)
 	}
 	tmp := fmt.Sprintf("%s.%08x.tmp", f.path, rand.Uint32())
 	if f.tmp, err = os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
@@ -67,6 +70,9 @@ func rereadable(cmd *cobra.Command, log replay.Log) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
+// headBytes is how far into a page its title is, at most.
+const headBytes = 2048
+
 // checkOld returns an error if the file that a page would replace is not a page: a log that is
 // named in the wrong place must not be lost.
 func checkOld(cmd *cobra.Command, name string, info os.FileInfo, logs []replay.Log) error {
@@ -87,9 +93,9 @@ func checkOld(cmd *cobra.Command, name string, info os.FileInfo, logs []replay.L
 		return reportError(name, err)
 	}
 	defer old.Close()
-	head := make([]byte, len("<!doctype html"))
+	head := make([]byte, headBytes)
 	n, err := io.ReadFull(old, head)
-	if n > 0 && !bytes.EqualFold(head, []byte("<!doctype html")) {
+	if n > 0 && !bytes.Contains(head[:n], []byte("<title>Headgate report</title>")) {
 		return usagef(cmd,
 			"--report %s exists and is not a report; want another file, such as report.html", name)
 	}

@@ -137,10 +137,7 @@ func printProposals(w io.Writer, r *replay.SizeReport, width int) {
 			}
 		}
 	}
-	if r.Proposals[1].OfRest {
-		printFolded(w, "", "balanced and tight deny at most 0.1% and 1% of the requests of the rest: "+
-			"of all keys but those far from the rest", width)
-	}
+	printDecision(w, r, width)
 	var last headgate.Limit
 	for _, p := range r.Proposals {
 		if p.Limit != last {
@@ -148,6 +145,27 @@ func printProposals(w io.Writer, r *replay.SizeReport, width int) {
 		}
 		last = p.Limit
 	}
+}
+
+// printDecision prints what the choice between the proposals depends on.
+func printDecision(w io.Writer, r *replay.SizeReport, width int) {
+	if !slices.ContainsFunc(r.Proposals, func(p replay.Proposal) bool { return p.OfRest }) {
+		return
+	}
+	printFolded(w, "", "balanced and tight deny at most 0.1% and 1% of the requests of the rest: "+
+		"of all keys but those far from the rest", width)
+	if p := r.Proposals[1]; p.Name == "between" {
+		printFolded(w, "", "between denies only "+furthest(p.DeniedKeys), width)
+	}
+	printFolded(w, "", "to choose, decide whether the keys far from the rest (below: stands out) "+
+		"may be denied; a log cannot say whether they are bots or customers", width)
+}
+
+func furthest(keys int64) string {
+	if keys == 1 {
+		return "the key that is furthest from the rest"
+	}
+	return fmt.Sprintf("the %d keys that are furthest from the rest", keys)
 }
 
 // rest returns text as a column if there are keys that stand out, and so a rest.
@@ -170,8 +188,9 @@ func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
 	var lines []string
 	if s := r.StandOut; s != nil {
 		for _, k := range s.Keys[:min(len(s.Keys), maxFarShown)] {
-			lines = append(lines, fmt.Sprintf("%s needs %s: %s (%s) in %s%s",
-				printable(string(k.Key)), k.Need, count(k.Requests, "request"), percent(k.Share), count(k.Hours, "hour"), interval(k.Habits)))
+			lines = append(lines, fmt.Sprintf("%s needs %s: %s (%s) in %s%s%s",
+				printable(string(k.Key)), k.Need, count(k.Requests, "request"), percent(k.Share),
+				count(k.Hours, "hour"), interval(k.Habits), deniedBy(r, k)))
 		}
 		if more := int64(len(s.Keys)) - maxFarShown; more > 0 {
 			lines = append(lines, count(more, "more key")+", listed by --json")
@@ -199,6 +218,17 @@ func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
 		printFolded(w, head(i, "stands out"), line, width)
 	}
 	fmt.Fprintln(w)
+}
+
+// deniedBy names the first proposal that denies requests of k.
+func deniedBy(r *replay.SizeReport, k replay.FarKey) string {
+	for i, n := range k.Denied {
+		if n > 0 {
+			return fmt.Sprintf("; %s denies %s of them", r.Proposals[i].Name,
+				percent(float64(n)/float64(k.Requests)))
+		}
+	}
+	return ""
 }
 
 func needing(keys int64) string {

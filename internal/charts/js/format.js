@@ -73,17 +73,27 @@
     return `${dayOf(start)} ${clock(start)} – ${dayOf(end)} ${end.year} ${clock(end)}${zone}`;
   }
 
-  // timeTicks are the labels of times that are step apart: the day once, below its first.
-  function timeTicks(ticks, step, utc) {
+  // timeTicks are the labels of times: what changes less often, such as the day, is once below its
+  // first. The year is there if it is not the same for all.
+  function timeTicks(ticks, utc) {
+    const all = ticks.map((t) => fields(t, utc));
+    const step = ticks.length > 1 ? ticks[1] - ticks[0] : 0;
+    const years = all.length > 0 && all[0].year !== all.at(-1).year;
     let last = "";
-    return ticks.map((t) => {
-      const f = fields(t, utc);
-      const day = dayOf(f);
-      const first = day !== last;
-      last = day;
-      if (step >= 86400) return day;
-      const clock = f.clock + (step < 60 ? ":" + f.second : "");
-      return first ? `${clock}\n${day}` : clock;
+    const below = (text, under) => {
+      const first = under !== last;
+      last = under;
+      return first ? `${text}\n${under}` : text;
+    };
+    const midnight = all.every((f) => f.clock === "00:00" && f.second === "00");
+    return all.map((f) => {
+      if (step > 360 * 86400) return String(f.year);
+      if (step >= 28 * 86400) return below(f.month, String(f.year));
+      if (midnight && (step >= 86400 || ticks.length === 1)) {
+        return years ? below(dayOf(f), String(f.year)) : dayOf(f);
+      }
+      return below(f.clock + (step > 0 && step < 60 ? ":" + f.second : ""),
+        dayOf(f) + (years ? ` ${f.year}` : ""));
     });
   }
 

@@ -19,7 +19,7 @@
     return { update: (o) => plot.update(spec(o)), destroy: () => plot.destroy(), plot };
   }
 
-  // A bin from a to b is drawn from a to b + 1, since sizes are whole numbers.
+  // A bin from a to b is drawn from a - .5 to b + .5, since sizes are whole numbers.
   const fwd = (v) => Math.log10(Math.max(.5, v));
   const bwd = (v) => 10 ** v;
   // 1 has the height of .4 of a decade.
@@ -27,16 +27,16 @@
   const down = (v) => v < .2 ? 0 : 10 ** (v - .4);
 
   function spec(o) {
-    const least = Math.min(o.bins[0].from, ...o.marks.map((m) => m.from));
-    const most = Math.max(o.bins.at(-1).to + 1, ...o.marks.map((m) => m.to * 1.15));
+    const least = Math.min(o.bins[0].from - .5, ...o.marks.map((m) => m.from));
+    const most = Math.max(o.bins.at(-1).to + .5, ...o.marks.map((m) => m.to * 1.15));
     const full = [fwd(least) - .02, fwd(most) + .02];
     const total = o.bins.reduce((sum, b) => sum + b.count, 0);
     const size = (b) => b.from === b.to ? o.x.format(b.from) :
       `${o.x.format(b.from)} to ${o.x.format(b.to)}`;
-    const xs = o.bins.map((b) => fwd(b.from));
+    const xs = o.bins.map((b) => fwd(b.from - .5));
     const view = { xs, data: [xs, o.bins.map((b) => up(b.count))],
       top: up(Math.max(...o.bins.map((b) => b.count))) * 1.25,
-      at: (i) => (fwd(o.bins[i].from) + fwd(o.bins[i].to + 1)) / 2,
+      at: (i) => (fwd(o.bins[i].from - .5) + fwd(o.bins[i].to + .5)) / 2,
       title: (i) => `${o.x.name} ${size(o.bins[i])}`,
       values: (i) => [format.number(o.bins[i].count)],
       total: o.about ?? "", totals: [format.number(total)] };
@@ -60,8 +60,8 @@
     const fill = new Path2D();
     for (const b of o.bins) {
       if (!b.count) continue;
-      const left = u.valToPos(fwd(b.from), "x", true) + uPlot.pxRatio;
-      const right = u.valToPos(fwd(b.to + 1), "x", true);
+      const left = u.valToPos(fwd(b.from - .5), "x", true) + uPlot.pxRatio;
+      const right = u.valToPos(fwd(b.to + .5), "x", true);
       const top = u.valToPos(up(b.count), "y", true), bottom = u.valToPos(0, "y", true);
       fill.rect(left, top, Math.max(uPlot.pxRatio, right - left), bottom - top);
     }
@@ -69,37 +69,36 @@
   }
 
   function overlay(u, o) {
-    const c = u.ctx, names = [];
+    const c = u.ctx;
     c.save();
-    for (const m of [...o.marks].sort((a, b) => Boolean(a.strong) - Boolean(b.strong))) {
-      names.unshift(drawMark(u, m));
-    }
-    c.setLineDash([]);
     counts(u, o);
+    const list = o.marks.map((m) => ({ mark: m, text: m.name, bold: m.strong,
+      // A key that needs exactly m.to is denied nothing: the line is at the right of its bar.
+      from: u.valToPos(fwd(m.from + .5), "x", true), x: u.valToPos(fwd(m.to + .5), "x", true),
+      colour: theme.colour(m.strong ? "--ink" : "--quiet") }));
+    marks.flags(u, list);
+    list.sort((a, b) => Boolean(a.bold) - Boolean(b.bold));
+    for (const flag of list) drawMark(u, flag);
     c.restore();
-    marks.labels(u, names);
+    marks.writeFlags(u, list);
   }
 
-  // drawMark draws the line or the band of a mark, and returns its label.
-  function drawMark(u, m) {
+  // drawMark draws the line or the band of a mark, below the labels of the others.
+  function drawMark(u, { mark, from, x: to, y }) {
     const r = uPlot.pxRatio, c = u.ctx, { top, height } = u.bbox;
-    // A key that needs exactly m.to is denied nothing: the line is at its right.
-    const from = u.valToPos(fwd(m.from + 1), "x", true);
-    const to = u.valToPos(fwd(m.to + 1), "x", true);
-    c.strokeStyle = c.fillStyle = theme.colour(m.strong ? "--accent" : "--quiet");
+    c.strokeStyle = c.fillStyle = theme.colour(mark.strong ? "--accent" : "--quiet");
     c.globalAlpha = .12;
     if (to > from) c.fillRect(from, top, to - from, height);
     c.globalAlpha = 1;
-    c.lineWidth = (m.strong ? 2.5 : 1.5) * r;
-    c.setLineDash(m.strong ? [] : [5 * r, 4 * r]);
+    c.lineWidth = (mark.strong ? 2.5 : 1.5) * r;
+    c.setLineDash(mark.strong ? [] : [5 * r, 4 * r]);
     c.beginPath();
     for (const x of to > from ? [from, to] : [to]) {
-      c.moveTo(x, top - 8 * r);
+      c.moveTo(x, y);
       c.lineTo(x, top + height);
     }
     c.stroke();
-    return { x: to, y: top + 2 * r, text: m.name, bold: m.strong, gap: 4,
-      colour: theme.colour(m.strong ? "--ink" : "--quiet") };
+    c.setLineDash([]);
   }
 
   // counts writes how many there are above each bar that is wide enough.
@@ -109,8 +108,8 @@
     c.textAlign = "center";
     c.textBaseline = "bottom";
     for (const b of o.bins) {
-      const left = u.valToPos(fwd(b.from), "x", true);
-      const right = u.valToPos(fwd(b.to + 1), "x", true);
+      const left = u.valToPos(fwd(b.from - .5), "x", true);
+      const right = u.valToPos(fwd(b.to + .5), "x", true);
       const text = format.short(b.count), wide = c.measureText(text).width;
       if (!b.count || wide > right - left - 2 * r) continue;
       const x = (left + right) / 2, y = u.valToPos(up(b.count), "y", true) - 2 * r;

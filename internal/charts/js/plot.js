@@ -14,6 +14,7 @@
 (() => {
   "use strict";
   const { theme } = window.Charts;
+  const PAD = 28; // pixels at the right
   const FONT = "12px system-ui, -apple-system, \"Segoe UI\", Roboto, \"DejaVu Sans\", sans-serif";
   const PAPER = 700; // CSS pixels of the text of a printed page
 
@@ -132,7 +133,7 @@
         grid: { stroke: () => theme.colour("--grid"), width: 1 },
         ticks: { show: false } };
       return {
-        width, height: spec.height, legend: { show: false }, padding: [14, 28, 0, 0],
+        width, height: spec.height, legend: { show: false }, padding: [14, PAD, 0, 0],
         scales: {
           x: { time: false, range: () => this.range },
           y: { range: () => [0, this.view.top] },
@@ -149,7 +150,7 @@
             grid: { ...axis.grid, show: Boolean(spec.xGrid) },
             splits: (u, i, min, max) =>
               spec.xTicks(min, max, Math.max(2, Math.floor((u.width - 70) / 76))),
-            values: (u, ticks) => spec.xLabels(ticks) },
+            values: (u, ticks) => this.apart(u, ticks, spec.xLabels(ticks)) },
           { ...axis, size: (u, values) => 14 + 7 * Math.max(spec.compact ? 5 : 3,
               ...(values ?? []).map((v) => v.length)),
             splits: (u, i, min, max) => spec.yTicks(max, Math.max(2, Math.floor(spec.height / 52))),
@@ -161,6 +162,24 @@
           ready: [(u) => u.over.addEventListener("mouseleave", () => this.point(null))],
         },
       };
+    }
+
+    // apart leaves out labels of x that would touch the one before, or leave the chart.
+    apart(u, ticks, labels) {
+      const [min, max] = this.range, c = u.ctx;
+      const wide = u.bbox.width / uPlot.pxRatio || u.width - 90;
+      c.save();
+      c.font = FONT;
+      let free = -Infinity;
+      const kept = labels.map((text, i) => {
+        const half = Math.max(...text.split("\n").map((line) => c.measureText(line).width)) / 2;
+        const x = (ticks[i] - min) / (max - min) * wide;
+        if (x - half < free || x + half > wide + PAD) return "";
+        free = x + half + 8;
+        return text;
+      });
+      c.restore();
+      return kept;
     }
 
     selected(u) {

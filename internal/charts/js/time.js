@@ -54,8 +54,7 @@
       series: o.series.map(barSeries),
       view: (min, max, width) => view(o, count, min, max, width),
       xTicks: (min, max, n) => timeTicks(o, min, max, n),
-      xLabels: (ticks) => format.timeTicks(ticks, ticks.length > 1 ? ticks[1] - ticks[0] : 86400,
-        o.utc),
+      xLabels: (ticks) => format.timeTicks(ticks, o.utc),
       yTicks: (max, n) => format.linear(0, max, n, true),
       yLabels: (ticks) => ticks.map(format.short),
     };
@@ -93,16 +92,34 @@
         Math.ceil((max - o.from) / o.step - 1e-6))))) };
   }
 
+  // timeTicks are at most n times from min to max, evenly spaced or at the first of months.
   function timeTicks(o, min, max, n) {
-    const coarse = STEPS.findIndex((s) => (max - min) / s <= n);
-    const at = coarse < 0 ? STEPS.length - 1 : coarse;
-    const ticks = ticksOf(o, min, max, STEPS[at]);
-    return ticks.length < 2 && at > 0 ? ticksOf(o, min, max, STEPS[at - 1]) : ticks;
+    const fits = TICKS.findIndex((step) => (max - min) / step.seconds <= n);
+    const at = fits < 0 ? TICKS.length - 1 : fits;
+    const ticks = ticksOf(o, min, max, TICKS[at]);
+    if (ticks.length > 1 || at === 0) return ticks;
+    const finer = ticksOf(o, min, max, TICKS[at - 1]), each = Math.ceil(finer.length / n);
+    return finer.filter((_, i) => i % each === 0);
   }
 
-  function ticksOf(o, min, max, step) {
-    const zone = o.utc ? 0 : -new Date(min * 1000).getTimezoneOffset() * 60;
+  const MONTH = 365.25 * 86400 / 12;
+  const TICKS = [...STEPS.filter((s) => s <= 864000).map((seconds) => ({ seconds })),
+    ...[1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200].map((months) => ({ months,
+      seconds: months * MONTH }))];
+
+  function ticksOf(o, min, max, { seconds: step, months }) {
     const ticks = [];
+    if (months) {
+      const date = new Date(min * 1000);
+      const year = o.utc ? date.getUTCFullYear() : date.getFullYear();
+      const month = o.utc ? date.getUTCMonth() : date.getMonth();
+      const first = Math.floor((year * 12 + month) / months) * months;
+      const begin = (m) => (o.utc ? Date.UTC(Math.floor(m / 12), m % 12) :
+        new Date(Math.floor(m / 12), m % 12).getTime()) / 1000;
+      for (let m = first; begin(m) <= max; m += months) if (begin(m) >= min) ticks.push(begin(m));
+      return ticks;
+    }
+    const zone = o.utc ? 0 : -new Date(min * 1000).getTimezoneOffset() * 60;
     for (let t = Math.ceil((min + zone) / step) * step - zone; t <= max; t += step) ticks.push(t);
     return ticks;
   }

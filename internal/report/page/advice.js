@@ -1,4 +1,4 @@
-// Which limit to begin with, and why.
+// Which limit to begin with, and why; or what to decide before.
 (() => {
   "use strict";
   const { count, share, number } = Report;
@@ -7,7 +7,8 @@
   // balanced proposal. FEW requests are too few for an advice.
   const BALANCED = .001, FEW = 100;
 
-  // advise returns {best, shown, title, why, caution}: best is null if no limit is recommended.
+  // advise returns {best, shown, title, why, caution}: best is null if no limit is recommended. If
+  // a limit denies keys that are far from the rest, nobody but the reader knows whether it may.
   function advise(data, all) {
     if (data.size.requests < FEW) return fewRequests(data, all[0]);
     if (data.kind === "size") return ofProposals(data, all);
@@ -22,15 +23,29 @@
         `${l.result.denied ? number(l.result.denied) : "none"} of them.`, caution: "" };
   }
 
-  // ofProposals recommends to deny nothing, or what is far from the rest if there is such a key.
+  // ofProposals recommends to deny nothing, unless the proposals deny keys far from the rest.
   function ofProposals(data, all) {
-    const wanted = data.size.stand_out ? "balanced" : "careful";
-    const best = all.find((l) => l.names.includes(wanted)) ?? all[0];
+    if (all.some(deniesFar)) return question(data, all);
+    const best = all.find((l) => l.names.includes("careful")) ?? all[0];
     const { why, caution } = reasons(data, best);
-    const calm = best.result.denied || data.size.stand_out ? "" :
+    const calm = data.size.stand_out ? "" :
       " No key is far from the rest, so the logs give no reason for a stricter limit.";
     return { best, shown: best, title: `Start with ${best.text}`, why: why + calm, caution };
   }
+
+  const deniesFar = (l) => l.result.denied > l.restDenied;
+
+  // question asks for the decision that the choice between the proposals depends on.
+  function question(data, all) {
+    const { keys, rest } = data.size.stand_out, others = data.size.keys - keys.length;
+    const named = (name) => all.find((l) => l.names.includes(name));
+    return { best: null, shown: named("between") ?? named("balanced") ?? all[0], asks: true,
+      title: decide(keys), caution: RESERVE,
+      why: `${others === 1 ? "The other key needs" : `The other ${number(others)} keys need`} at ` +
+        `most ${rest.limit}. ${look(keys)}` };
+  }
+
+  const decide = (far) => `First decide about ${count(far.length, "key")}`;
 
   function ofOne(data, l) {
     const { denied, requests } = l.result;
@@ -46,10 +61,11 @@
     const fine = all.filter((l) => l.restDenied <= most);
     if (fine.length) {
       const best = fine.reduce((a, b) => b.result.denied > a.result.denied ? b : a);
-      const { why, caution } = reasons(data, best);
-      return { best, shown: best, title: `Start with ${best.text}`, caution,
-        why: "It is the strictest of these limits that denies at most 0.1% of the requests of " +
-          `${whom}. ${why}` };
+      const { why, caution } = reasons(data, best), asks = deniesFar(best);
+      return { best: asks ? null : best, shown: best, asks, caution,
+        title: asks ? decide(data.size.stand_out.keys) : `Start with ${best.text}`,
+        why: `${best.text} is the strictest of these limits that denies at most 0.1% of the ` +
+          `requests of ${whom}. ${why}` };
     }
     const least = all.reduce((a, b) => b.restDenied < a.restDenied ? b : a);
     const { why, caution } = reasons(data, least);
@@ -86,6 +102,9 @@
 
   const ROOM = "This limit has no reserve: it denies the first client that is a little busier " +
     "than those in the log. Choose a higher limit, up to twice this one.";
+
+  const RESERVE = "A limit that a client just needs has no reserve: it denies that client when " +
+    "it is a little busier than in the log. Choose a higher limit, up to twice this one.";
 
   function others(data, l, rest) {
     const who = rest === 1 ? "The other key" : `The other ${number(rest)} keys`;

@@ -81,6 +81,11 @@
       return `${at} At this rate, a burst of ${number(least.size)} is enough to deny nothing.`;
     }
     if (!least) return at;
+    const rest = rates[i].rest?.[0].point;
+    if (rest && rest.size < least.size) {
+      return `${at} At this rate, a burst of ${number(rest.size)} is enough for all keys but ` +
+        `those far from the rest; ${number(least.size)} would deny nothing at all.`;
+    }
     return `${at} At this rate, a burst of ${number(least.size)} would deny nothing.`;
   }
 

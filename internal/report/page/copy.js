@@ -33,9 +33,16 @@
         copyable(label, l.copy[field]))));
   }
 
-  // scroller is a box around a table that is scrolled if it is too wide.
-  const scroller = (label, table) => make("div", { class: "scroller", tabindex: "0",
-    role: "region", "aria-label": label }, table);
+  // scroller is a box around a table that is scrolled if it is too wide, and then says so.
+  const scroller = (label, table) => {
+    const box = make("div", { class: "scroller", tabindex: "0", role: "region",
+      "aria-label": label }, table);
+    const hint = make("p", { class: "more-columns quiet", hidden: true, "aria-hidden": "true" },
+      "Scroll sideways for more columns →");
+    const see = () => { hint.hidden = box.scrollWidth <= box.clientWidth + 1; };
+    new ResizeObserver(see).observe(box);
+    return make("div", { class: "scrolled" }, hint, box);
+  };
 
   // segments are radio buttons that look like one control.
   function segments(name, labels, chosen, choose) {

@@ -37,7 +37,8 @@
   function table(label, groups, l, open) {
     const of = (g) => g.denied[l.index];
     const total = l.result.denied;
-    const sorted = groups.filter((g) => of(g) > 0).sort((a, b) => of(b) - of(a));
+    const sorted = groups.filter((g) => of(g) > 0).sort((a, b) =>
+      (a.name === "(other)") - (b.name === "(other)") || of(b) - of(a));
     const rows = sorted.map((g, i) => make("tr", { class: i >= SHOWN && "extra" },
       make("th", { scope: "row" }, nameOf(g, label)),
       make("td", { class: "n" }, number(of(g))),
@@ -59,7 +60,7 @@
     if (sorted.length > SHOWN) {
       box.append(make("button", { type: "button", class: "toggle", "aria-expanded":
         open.has(label), on: { click: (e) => toggle(e.target, box, label, open, sorted.length) } },
-        open.has(label) ? "Show fewer" : `Show all ${number(sorted.length)} ${plurals[label]}`));
+        open.has(label) ? "Show fewer" : `Show all ${number(sorted.length)} rows`));
     }
     if (without > 0) {
       box.append(make("p", { class: "note quiet" }, `${number(without)} other ` +
@@ -71,6 +72,10 @@
   function nameOf(g, label) {
     if (g.name === "(other)") return make("i", { class: "quiet" }, `all other ${plurals[label]}`);
     if (g.name === "(none)") return make("i", { class: "quiet" }, "none");
+    if (g.paths) {
+      return make("span", {}, Report.name(g.name, 60), " ",
+        make("i", { class: "quiet" }, `${number(g.paths)} ${plurals[label]}`));
+    }
     return Report.name(g.name, 70);
   }
 
@@ -80,7 +85,7 @@
     box.classList.toggle("open", open.has(label));
     button.setAttribute("aria-expanded", open.has(label));
     button.textContent = open.has(label) ? "Show fewer" :
-      `Show all ${number(size)} ${plurals[label]}`;
+      `Show all ${number(size)} rows`;
   }
 
   Report.groupsSection = groupsSection;

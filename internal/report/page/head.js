@@ -21,6 +21,7 @@
     const cards = document.getElementById("cards");
     if (all.length > CARDS) cards.replaceWith(table(model));
     else cards.append(...all.map((l) => card(model, l)));
+    document.getElementById("far").append(...[Report.farTable(model)].filter(Boolean));
     facts(data);
     document.getElementById("command").append(Report.copyable("Command", data.command));
   }
@@ -67,6 +68,7 @@
       make("p", { class: "label" }, make("span", {}, l.names.join(", ") || "limit"),
         badgeOf(model, l)),
       make("div", {}, make("h2", {}, pickOf(model, l)), make("p", { class: "quiet" }, inWords(l))),
+      model.advice?.asks && make("p", { class: "choose" }, Report.choice(model.data, l)),
       Report.bar(result.denied, result.requests), lines);
   }
 
@@ -95,16 +97,22 @@
     if (t.span) {
       const width = Report.seconds(t.span.to) - Report.seconds(t.span.from);
       add("Span", make("b", {}, Report.span(width)), " ",
-        quiet(time(t.span.from), " to ", time(t.span.to)));
+        quiet(time(t.span.from), " to ", time(t.span.to)), quiet(Report.gap(t)));
       add("Busiest second", make("b", {}, count(t.peak.requests, "request")), " ",
         quiet(time(t.peak.at)));
+    }
+    const [first] = data.kind === "size" ? data.size.proposals : [];
+    const period = first && Report.parse(String(first.limit))?.of;
+    if (period) {
+      add("Period", make("b", {}, period.replace(/^(?=\D)/, "1")), " ",
+        quiet("least burst times rate"));
     }
     add("Skipped", make("b", {}, count(t.skipped, "line")), " ",
       quiet(t.skipped ? skipped(t) : `of ${number(t.lines)}`));
     if (t.late) add("Late", make("b", {}, count(t.late, "request")), " ", quiet("out of order"));
-    const [first, ...more] = t.files;
-    add(more.length ? "Files" : "File", make("b", {}, Report.name(first?.name ?? "none", 60)), " ",
-      quiet(first ? `${first.format}, ${count(first.lines, "line")}` : ""),
+    const [file, ...more] = t.files;
+    add(more.length ? "Files" : "File", make("b", {}, Report.name(file?.name ?? "none", 60)), " ",
+      quiet(file ? `${file.format}, ${count(file.lines, "line")}` : ""),
       more.length > 0 && make("details", { class: "files" },
         make("summary", {}, `${number(more.length)} more`),
         make("ul", {}, ...more.map((f) => make("li", {}, Report.name(f.name, 60), " ",

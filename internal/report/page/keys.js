@@ -13,8 +13,15 @@
     { id: "first", label: "First denial", of: (k) => seconds(k.first), cell: (k) => time(k.first) },
     { id: "last", label: "Last denial", of: (k) => seconds(k.last), cell: (k) => time(k.last) },
     { id: "locked", label: "Longest lockout", of: (k) => k.locked_out_s,
-      cell: (k) => Report.span(k.locked_out_s) },
+      cell: lockout },
   ];
+
+  // lockout is a time; if the key was never allowed after, it may have been longer.
+  function lockout(k) {
+    const time = k.locked_out_s < 1 ? "under 1s" : Report.span(k.locked_out_s);
+    return k.to_last ? make("span", {}, k.locked_out_s < 1 ? "" : `${time}, `,
+      make("span", { class: "quiet" }, "to its last request")) : time;
+  }
 
   function keysSection(model, part) {
     const state = { search: "", by: "denied", down: true, shown: PAGE, keys: [], more: 0 };
@@ -46,7 +53,7 @@
     if (!state.keys.length) return `${l.text} denies no key.`;
     const all = `${count(l.result.denied_keys, "key")} of ${number(l.result.keys)} would have ` +
       "been denied at least once. The longest lockout is the longest time from a denial to the " +
-      "next allowed request of the key.";
+      "next allowed request of the key, or to its last request if none was allowed after.";
     return state.more > 0 ? `${all} The table lists the top ${number(state.keys.length)}; ` +
       `${number(state.more)} more are not listed.` : all;
   }

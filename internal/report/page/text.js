@@ -59,6 +59,9 @@ const Report = {};
     return `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
   }
 
+  // gap is what the report says about a time without requests that is most of the span.
+  const gap = (size) => size.caveats?.find((c) => c.id === "gap")?.text ?? "";
+
   Object.assign(Report, { make, visible, name, short, number, count, share, time, seconds, list,
-    span: format.span });
+    gap, span: format.span });
 })();

@@ -26,7 +26,7 @@
         onZoom: (a, b) => small.forEach((s) => s.zoom(a, b)) };
     };
     return (l) => {
-      part("lead").replaceChildren(...lead(l));
+      part("lead").replaceChildren(...lead(l), gap(model.data.size));
       if (chart) chart.update(options(l));
       else chart = Charts.time(part("chart"), options(l));
       small.forEach((s) => s.destroy());
@@ -41,6 +41,12 @@
     if (!denied) return [`${l.text} allows all of the ${count(requests, "request")}.`];
     return [`Requests that ${l.text} allows and denies. `, make("span", { class: "screen" },
       "Drag across the chart to zoom in.")];
+  }
+
+  // gap says when there was no request for most of the span.
+  function gap(size) {
+    const text = Report.gap(size);
+    return text ? ` ${text.charAt(0).toUpperCase()}${text.slice(1)}.` : "";
   }
 
   function keyCharts(model, l, part, from, step) {

@@ -1,0 +1,73 @@
+// Keys far from the rest: what each of them needs, and what each limit denies to it.
+(() => {
+  "use strict";
+  const { make, number, count, share } = Report;
+  const ROWS = 5, LIMITS = 6;
+
+  // deniedTo is how many requests of a key far from the rest a limit denies; null if that is not
+  // in the data.
+  function deniedTo(data, l, k) {
+    if (l.proposal) return k.denied[l.index];
+    const listed = data.replay.detail.keys[l.index] ?? [];
+    const found = listed.find((d) => d.key === k.key);
+    if (found) return found.denied;
+    return listed.length === data.replay.detail.denied_keys_total[l.index] ? 0 : null;
+  }
+
+  // farTable is a card with the keys, or null if no limit denies any of them.
+  function farTable(model) {
+    const { data, all } = model;
+    const keys = data.size.stand_out?.keys ?? [];
+    if (!all.some((l) => l.result.denied > l.restDenied)) return null;
+    const limits = all.length > LIMITS ? [] : all;
+    const head = (text) => make("th", { scope: "col", class: "n" }, text);
+    const cell = (...content) => make("td", { class: "n" }, ...content);
+    const box = make("div", { class: "card far" }, Report.scroller("Keys far from the rest",
+      make("table", {}, make("caption", {}, "Keys far from the rest"),
+        make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Key"), head("Needs"),
+          head("Requests"), make("th", { scope: "col" }, "When"),
+          ...limits.map((l) => head(`Denied by ${l.text}`)))),
+        make("tbody", {}, ...keys.slice(0, ROWS).map((k) => make("tr", {},
+          make("th", { scope: "row" }, Report.name(k.key, 40)), cell(make("b", {}, k.need)),
+          cell(number(k.requests)), make("td", {}, when(k)),
+          ...limits.map((l) => cell(part(data, l, k)))))))));
+    const more = keys.length > ROWS ? ` ${count(keys.length - ROWS, "more such key")} at the end ` +
+      "of the page." : "";
+    box.append(make("p", { class: "note quiet" }, "Far from the rest: for some period, such a " +
+      `key needs at least three times as much as the next key.${more}`));
+    return box;
+  }
+
+  const when = (k) => `in ${count(k.hours, "hour")}` +
+    (k.interval_s ? `, every ${Report.span(k.interval_s)}` : "");
+
+  function part(data, l, k) {
+    const denied = deniedTo(data, l, k);
+    if (denied === null) return "–";
+    return denied ? make("b", {}, share(denied, k.requests)) : "0%";
+  }
+
+  // choice says for which answer about these keys a limit is right.
+  function choice(data, l) {
+    const { keys } = data.size.stand_out;
+    const denied = keys.filter((k) => deniedTo(data, l, k) !== 0);
+    const spared = keys.filter((k) => !denied.includes(k));
+    const others = l.restDenied ? `, and ${count(l.restDenied, "request")} of other keys` : "";
+    const lead = data.kind === "size" ? "Choose it if" : "Only if";
+    if (!denied.length && data.kind !== "size") return "Denies none of these keys.";
+    if (!denied.length) {
+      return keys.length === 1 ? `Choose it if ${Report.short(keys[0].key)} may not be denied.` :
+        `Choose it if ${keys.length === 2 ? "neither" : "none"} of these keys may be denied.`;
+    }
+    if (spared.length) {
+      return `${lead} ${some(denied, `${denied.length} of these keys`)} may be denied` +
+        `${others}, but not ${some(spared, `the other ${spared.length}`)}.`;
+    }
+    return `${lead} ${some(keys, keys.length === 2 ? "both keys" :
+      `all ${keys.length} keys`)} may be denied${others}.`;
+  }
+
+  const some = (keys, text) => keys.length === 1 ? Report.short(keys[0].key) : text;
+
+  Object.assign(Report, { farTable, choice });
+})();
