@@ -20,7 +20,7 @@ func (s *server) announce() {
 	if s.first.TLS.Cert != "" {
 		http = "https" + strings.TrimPrefix(http, "http")
 	}
-	s.announceConsole(http)
+	s.announceConsole(http, addresses["http"])
 	if !s.builtIn() || s.o.Out == nil {
 		return
 	}
@@ -43,13 +43,13 @@ Ctrl-C stops the server.
 `
 
 // announceConsole says where the console is, or why it is not.
-func (s *server) announceConsole(http string) {
+func (s *server) announceConsole(http, address string) {
 	switch {
 	case s.console == nil:
 	case !s.console.IsOn():
 		s.log.Warn("the console is off: beyond this machine it needs tokens; "+
 			"set api.tokens in the file of rules, or --http to an address of loopback, or --console off",
-			"address", strings.TrimPrefix(strings.TrimPrefix(http, "https://"), "http://"))
+			"address", address)
 	case !strings.HasPrefix(s.o.HTTP, "unix:"):
 		s.log.Info("serving the console", "url", http+"/console/")
 	}

@@ -32,7 +32,8 @@ type Fault struct {
 
 // Faults returns the faults in err, in their order.
 func Faults(err error) (list []Fault) {
-	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only the outermost
+	several, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the outermost
+	if ok {
 		for _, e := range several.Unwrap() {
 			list = append(list, Faults(e)...)
 		}

@@ -192,9 +192,11 @@ func masked(text string, secrets []string) string {
 	return strings.NewReplacer(pairs...).Replace(WithoutPasswords(text))
 }
 
-// Masked returns a text of c, such as a note, without the values of c that [Shown] hides in the files.
+// Masked returns a text, such as a note of an override, without the values of c that [Shown] hides
+// in the files.
 func (c *Config) Masked(text string) string {
-	return masked(text, append([]string{c.Store, c.TLS.Cert, c.TLS.Key, c.TLS.ClientCA}, c.API.Tokens...))
+	secrets := []string{c.Store, c.TLS.Cert, c.TLS.Key, c.TLS.ClientCA}
+	return masked(text, append(secrets, c.API.Tokens...))
 }
 
 // WithoutPasswords returns text without the users and passwords of URLs.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/replay"
 	"github.com/headgate/headgate/service/internal/httpapi"
 	"github.com/headgate/headgate/service/internal/rules"
@@ -49,32 +50,36 @@ const (
 // trial is what a what-if is asked.
 type trial struct {
 	rule   string
-	limits []string
-	lifted bool
+	limits []headgate.Limit
+	lifted bool // without bans and overrides
+}
+
+func (h *Handler) readTrial(w http.ResponseWriter, r *http.Request) (t trial, err error) {
+	var texts []string
+	err = httpapi.ReadBody(w, r, httpapi.NoteField("rule", &t.rule),
+		httpapi.LimitsField("limits", &texts),
+		httpapi.Nullable(httpapi.FlagField("lifted", &t.lifted)))
+	if err != nil {
+		return t, err
+	}
+	if t.limits, err = httpapi.ParseLimits(texts); err != nil {
+		return t, err
+	}
+	if len(texts) == 0 {
+		return t, httpapi.BadField("limits", "missing", `limits such as ["100/m"]`)
+	}
+	if len(texts) > maxTried {
+		return t, httpapi.BadField("limits", "a list of "+strconv.Itoa(len(texts)),
+			"at most "+strconv.Itoa(maxTried))
+	}
+	return t, h.checkRule(t.rule)
 }
 
 // serveWhatIf replays the samples of a rule with other limits. It changes nothing, so that all who
-// may read may ask; one at a time, because it takes memory.
+// may read may ask; one at a time, because it takes memory and time.
 func (h *Handler) serveWhatIf(w http.ResponseWriter, r *http.Request) error {
-	var t trial
-	err := httpapi.ReadBody(w, r, httpapi.NoteField("rule", &t.rule),
-		httpapi.LimitsField("limits", &t.limits),
-		httpapi.Nullable(httpapi.FlagField("lifted", &t.lifted)))
+	t, err := h.readTrial(w, r)
 	if err != nil {
-		return err
-	}
-	limits, err := httpapi.ParseLimits(t.limits)
-	if err != nil {
-		return err
-	}
-	if len(limits) == 0 {
-		return httpapi.BadField("limits", "missing", `limits such as ["100/m"]`)
-	}
-	if len(limits) > maxTried {
-		return httpapi.BadField("limits", "a list of "+strconv.Itoa(len(limits)),
-			"at most "+strconv.Itoa(maxTried))
-	}
-	if err := h.checkRule(t.rule); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), whatIfTimeout)
@@ -90,7 +95,8 @@ func (h *Handler) serveWhatIf(w http.ResponseWriter, r *http.Request) error {
 	if len(recent.Requests) == 0 {
 		return noSample(&recent)
 	}
-	report, err := replay.RunRequests(ctx, replay.Config{Limits: limits, Detail: true}, recent.Requests)
+	report, err := replay.RunRequests(ctx, replay.Config{Limits: t.limits, Detail: true},
+		recent.Requests)
 	if ctx.Err() != nil {
 		return errWhatIf
 	}
