@@ -72,7 +72,8 @@ function storeSlow(degraded, { denied, free }) {
   return {
     level: "warn", title: "The store is slow", culprit: null,
     detail: (degraded > 0 ? `Requests wait for it, and ${rate(degraded)} decisions a second are `
-      + "made without it." : "Requests wait for it. If it gets slower, they are decided without it.")
+      + "made without it."
+      : "Requests wait for it. If it gets slower, they are decided without it.")
       + (denied >= 0.05 ? ` Denials a second: ${rate(denied - free)} of banned keys, ${
         rate(free)} of others.` : ""),
   };
