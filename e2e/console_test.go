@@ -37,7 +37,7 @@ func TestConsoleBan(t *testing.T) {
 	s.flood("api", bot, 20*time.Millisecond)
 	s.flood("wide", "ip:192.0.2.1", 20*time.Millisecond)
 	p := s.console(withToken())
-	p.until("it says that much is denied", says("#verdict-title", "Denying "))
+	p.until("it says that much is denied", says("#verdict-title", " denials a second since "))
 	p.until("it says who", says("#culprit-key", bot)+" && "+says("#culprit-rule", "api"))
 	p.until("the rates are shown", `parseFloat(document.querySelector("#n-denied").textContent) > 5 &&
 		parseFloat(document.querySelector("#n-allowed").textContent) > 5`)
@@ -46,7 +46,7 @@ func TestConsoleBan(t *testing.T) {
 	p.click("#culprit-ban")
 	p.until("the effect is said before", says("#act-effect", "Every request of this key that rule api applies to is denied until "))
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "Every request of this key is denied now."))
+	p.until("it worked", says("#result", "Every request of this key in rule api is denied now."))
 	p.until("the verdict says so", says("#verdict-title", "The top denied key is banned"))
 	p.until("the row says so", rowOf(bot)+`.textContent.includes("banned until")`)
 	p.until("the list says so", says("#acts-rows", "Banned "+bot+" in rule api"))
@@ -74,7 +74,7 @@ func TestConsoleKeyboard(t *testing.T) {
 	p.do(chromedp.KeyEvent(kb.ArrowRight))
 	p.until("an hour is chosen", says("#act .primary", "Ban for 1 hour"))
 	p.do(chromedp.KeyEvent(kb.Enter))
-	p.until("it worked", says("#result", "Every request of this key is denied now."))
+	p.until("it worked", says("#result", "Every request of this key in rule api is denied now."))
 	p.do(run(`document.querySelector("#plot").focus()`), chromedp.KeyEvent(kb.ArrowLeft))
 	p.until("moments are read", says("#plot-live", "denied"))
 }
@@ -92,6 +92,9 @@ func TestConsoleWithoutToken(t *testing.T) {
 		p.until(button+" is disabled", `document.querySelector(`+quoted(button)+`).ariaDisabled === "true" &&
 			document.querySelector(`+quoted(button)+`).title !== ""`)
 		p.click(button)
+		p.until("it says why, and asks for a token", `document.querySelector("#access").open`)
+		p.do(chromedp.KeyEvent(kb.Escape))
+		p.until("the form is closed", `!document.querySelector("#access").open`)
 	}
 	if value[bool](p, `document.querySelector("#act").open`) {
 		t.Error("a disabled button opens the dialog")
@@ -103,6 +106,7 @@ func TestConsoleWithoutToken(t *testing.T) {
 	p.enter("#access-token", operatorToken)
 	p.click("#access .primary")
 	p.until("the button can be used", `document.querySelector("#culprit-ban").ariaDisabled === null`)
+	p.until("the focus is somewhere", `document.activeElement.id === "access-button"`)
 	p.until("nothing is to be explained", `document.querySelector("#viewing").hidden`)
 }
 
@@ -354,8 +358,12 @@ func TestConsolePattern(t *testing.T) {
 	p.do(chromedp.KeyEvent(kb.Enter))
 	p.until("it is said", says("#found", "this is many keys"))
 	p.do(run(`document.querySelector("#found .buttons button").click()`))
+	p.until("it is many keys", says("#act-caution", "all keys that match it"))
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "Every request of this key is denied now."))
+	p.until("it asks again", says("#act .problem", "Confirm it first"))
+	p.click("#act-sure")
+	p.click("#act .primary")
+	p.until("it worked", says("#result", "Every request of this key in rule api is denied now."))
 	if s.take("api", bot) {
 		t.Error("a key of the pattern is allowed")
 	}

@@ -96,6 +96,16 @@ function draw() {
   setText(byId("access-button"), "Signed in");
 }
 
+// explain says why a person without a token cannot act, and asks for one. It reports whether that
+// is the matter.
+export function explain(why) {
+  if (app.model.access.may_act || !app.isOn) return false;
+  if (app.model.access.why.includes("no tokens")) return false;
+  open();
+  byId("access").querySelector("p").prepend(`${sentence(why)} `);
+  return true;
+}
+
 function open() {
   const dialog = byId("access");
   dialog.replaceChildren(app.model.access.may_act ? leave(dialog) : form(dialog));
@@ -136,6 +146,9 @@ function form(dialog) {
       token.set(bearer);
       dialog.close();
       use(access);
+      if (!document.activeElement.checkVisibility() || document.activeElement === document.body) {
+        byId("access-button").focus();
+      }
     } catch (error) {
       setText(problem, sentence(error.message));
       problem.hidden = false;

@@ -3,7 +3,8 @@
 import { act as send, getKey, undo } from "./api.js";
 import { build } from "./forms.js";
 import { byId, h, setText } from "./dom.js";
-import { span } from "./format.js";
+import { plural, span } from "./format.js";
+import { inRules } from "./scope.js";
 import { describe, outcome } from "./words.js";
 
 const place = "headgate-console-by";
@@ -11,6 +12,8 @@ const patience = 10_000; // until a change is in force on this instance
 const pause = 400;
 
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
+const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text)
+  ? "" : "."}`;
 
 export class Acting {
   #shown = 0; // the number of the result that is shown
@@ -19,41 +22,61 @@ export class Acting {
     this.app = app;
     this.dialog = byId("act");
     this.result = byId("result");
+    new ResizeObserver(() => this.#makeRoom()).observe(this.result);
   }
 
   // open asks what exactly to do. about is {rule, key}.
   open(act, about) {
+    const opener = document.activeElement;
     const form = build(this.app, act, about, {
       by: localStorage.getItem(place) ?? "",
       cancel: () => this.dialog.close(),
-      submit: (request) => this.#submit(request),
+      submit: (request) => this.#submit(request, opener),
     });
     this.dialog.replaceChildren(form.element);
     this.dialog.showModal();
     form.focus();
   }
 
-  async #submit(request) {
+  async #submit({ also = [], ...request }, opener) {
     localStorage.setItem(place, request.by);
-    const done = await send(request); // a refusal is shown in the dialog
+    const done = [await send(request)]; // a refusal is shown in the dialog
     this.dialog.close();
-    this.#show("good", `${outcome(done)} Taking effect…`, done);
-    this.result.focus(); // the button that opened the dialog may be gone
+    const failed = [];
+    for (const rule of also) {
+      await send({ ...request, rule }).then((act) => done.push(act),
+        (error) => failed.push(`Not in rule ${rule}: ${sentence(error.message)}`));
+    }
+    const text = [outcome(done[0], rulesOf(done)), ...failed].join(" ");
+    this.#show(failed.length ? "bad" : "good", `${text} Taking effect…`, done);
+    this.#focus(opener);
     const [started, shown] = [performance.now(), this.#shown];
     const inForce = await this.#inForce(done);
     await this.app.refresh();
+    this.#focus(opener);
     if (shown !== this.#shown) return;
-    const text = inForce ? `${outcome(done)} ${inForce} Confirmed after ${took(started)}.`
-      : `${outcome(done)} It has not taken effect on this instance after ${span(patience / 1000)}.`;
-    this.#show(inForce ? "good" : "bad", text, done);
+    this.#show(inForce && !failed.length ? "good" : "bad", inForce
+      ? `${text} ${inForce} Confirmed after ${took(started)}.`
+      : `${text} It has not taken effect on this instance after ${span(patience / 1000)}.`, done);
   }
 
-  // inForce waits until a look at the key or the rule shows the act, and says what it shows.
+  // focus goes back to what opened the dialog, or to the result if that is gone.
+  #focus(opener) {
+    if (document.activeElement !== document.body && document.activeElement?.checkVisibility()) {
+      return;
+    }
+    if (opener?.isConnected && opener !== document.body && opener.checkVisibility()) {
+      opener.focus();
+    } else this.result.focus();
+  }
+
+  // inForce waits until a look at the key or the rule shows the acts, and says what it shows.
   async #inForce(done) {
     for (const end = performance.now() + patience; performance.now() < end; await wait(pause)) {
       try {
-        const said = done.act === "mode" ? this.#modeIs(done) : await keyShows(done);
-        if (said) return said;
+        const said = await Promise.all(done.map((act) => (act.act === "mode" ? this.#modeIs(act)
+          : keyShows(act, rulesOf(done)))));
+        if (said.every(Boolean)) return said.find((text) => text.includes("nothing")) ?? said[0];
       } catch {
         // The next look may work: the store may be slow.
       }
@@ -61,21 +84,30 @@ export class Acting {
     return "";
   }
 
-  #modeIs({ rule, mode }) {
+  #modeIs({ rule, mode, idle_bans: idle }) {
     const now = this.app.model.state.rules.find((r) => r.name === rule);
     const wanted = mode === "file" ? now?.file_mode : mode;
-    return now?.mode === wanted ? `The rule is in mode ${wanted} now.` : "";
+    if (now?.mode !== wanted) return "";
+    const bans = idle && wanted !== "enforce"
+      ? ` Its ${plural(idle, "ban")} ${idle === 1 ? "has" : "have"} no effect.` : "";
+    return `The rule is in mode ${wanted} now.${bans}`;
   }
 
-  async undo(act) {
+  // undo undoes acts that were done together, the last one first.
+  async undo(acts) {
     this.#show("good", "Undoing…");
     try {
-      await undo(act.id, localStorage.getItem(place) ?? "");
+      for (const act of acts.toReversed()) await undo(act.id, localStorage.getItem(place) ?? "");
       await this.app.refresh();
-      this.#show("good", `Undone: ${describe(act)}.`);
+      this.#show("good", `Undone: ${describe(acts[0], rulesOf(acts))}.`);
     } catch (error) {
       this.#show("bad", `Not undone: ${error.message}`);
     }
+  }
+
+  // say tells why something cannot be done.
+  say(text) {
+    this.#show("bad", sentence(text));
   }
 
   #show(level, text, done = null) {
@@ -90,32 +122,42 @@ export class Acting {
     this.result.dataset.level = level;
     setText(line, text);
     setText(byId("result-live"), text); // is there before it speaks
-    back.hidden = !done?.undoable;
+    back.hidden = !done?.every((act) => act.undoable);
     back.onclick = () => this.undo(done);
     this.result.hidden = false;
   }
 
+  // makeRoom lets the page be scrolled so far that the result covers nothing.
+  #makeRoom() {
+    const height = this.result.hidden ? 0 : this.result.offsetHeight;
+    document.documentElement.style.setProperty("--result", `${height}px`);
+  }
+
   #hide() {
     this.result.hidden = true;
-    byId("main").querySelector("#who").focus();
+    byId("main").querySelector("#who").focus({ preventScroll: true });
   }
 }
+
+const rulesOf = (acts) => acts.map((act) => act.rule);
 
 const took = (started) => span(Math.max(1, (performance.now() - started) / 1000));
 
 // keyShows looks whether the state of a key is as an act left it.
-async function keyShows({ act, rule, key, limits }) {
+async function keyShows({ act, rule, key, limits }, rules) {
   const answer = await getKey(key, rule);
   const now = answer.rules.find((r) => r.rule === rule);
   if (!now) return "";
   const texts = now.override?.limits?.join() ?? "";
   switch (act) {
-    case "ban": return now.banned ? "Every request of this key is denied now." : "";
+    case "ban": return !now.banned ? "" : now.mode !== "enforce"
+      ? `Rule ${rule} is in mode ${now.mode}: it denies nothing now, also not this key.`
+      : `Every request of this key in ${inRules(rules)} is denied now.`;
     case "raise": return texts === limits.join() ? `Its limit is ${limits.join(", ")} now.` : "";
     case "lift": return now.override ? "" : "The limits in the file apply again.";
     default: {
       const least = now.limits.find((l) => !l.allowed);
-      return least ? "" : "It may send requests again.";
+      return least ? "" : now.banned ? "It is still banned." : "It may send requests again.";
     }
   }
 }

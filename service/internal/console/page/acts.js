@@ -1,8 +1,8 @@
 // What was done, newest first, and what is in force because of it.
 
 import { byId, disable, h, onAct, Rows, setAttribute, setText, show } from "./dom.js";
-import { brief, time, utc, visible } from "./format.js";
-import { untilText } from "./standing.js";
+import { brief, plural, time, utc, visible } from "./format.js";
+import { idleText, untilText } from "./standing.js";
 import { outcome } from "./words.js";
 
 const few = 6;
@@ -25,7 +25,9 @@ export function draw() {
   if (acts === null) return;
   rows.set(all ? acts : acts.slice(0, few), (act) => act.id);
   show(byId("acts-none"), acts.length === 0);
-  setText(byId("acts-none"), "No actions yet. Bans, raises, resets and mode switches are "
+  setText(byId("acts-none"), app.model.actsLost ? `The store has lost the list of ${
+    plural(app.model.actsLost, "action")}. Look whether the bans, raises and mode switches that are
+    needed are still active.` : "No actions yet. Bans, raises, resets and mode switches are "
     + "listed here, and can be undone.");
   show(byId("acts-all"), acts.length > few);
   setText(byId("acts-all"), all ? `Show ${few}` : `Show all ${acts.length}`);
@@ -36,7 +38,7 @@ function makeRow(act) {
   const when = h("time", { title: utc(act.at) });
   const state = h("span", { class: "quiet" });
   const back = onAct(h("button", { type: "button", class: "small" }, "Undo"), () =>
-    app.acting.undo(act));
+    app.acting.undo([act]));
   const text = outcome(act);
   back.setAttribute("aria-label", `Undo: ${text}`);
   const note = act.note ? h("q", {}, h("bdi", {}, visible(act.note))) : null;
@@ -48,14 +50,31 @@ function makeRow(act) {
     element,
     update(now) {
       setText(when, time(now.at));
-      setText(state, now.undone ? `Undone at ${time(now.undone.at)} by ${
-        visible(now.undone.by)}` : "");
-      state.hidden = !now.undone;
-      element.classList.toggle("undone", Boolean(now.undone));
+      setText(state, stateText(now));
+      state.hidden = state.textContent === "";
+      element.classList.toggle("undone", Boolean(now.undone || now.ended));
       show(back, now.undoable && !now.undone);
       disable(back, app.cannotAct());
     },
   };
+}
+
+const ends = {
+  expired: "Over", lift: "Lifted", ban: "Replaced by a ban", raise: "Replaced by a raise",
+  mode: "Switched again", other: "Changed",
+};
+
+function replacedText({ key, ban, limits, until }) {
+  const what = ban ? "a ban" : `a raise to ${limits.join(", ")}`;
+  return `Replaced ${what} of ${brief(key)} ${until ? `until ${time(until)}` : "without end"}`;
+}
+
+// stateText says that an act is not in force any more.
+function stateText({ undone, ended, replaced }) {
+  if (undone) return `Undone at ${time(undone.at)} by ${visible(undone.by)}`;
+  if (!ended) return replaced ? replacedText(replaced) : "";
+  const by = ended.by && ended.why !== "expired" ? ` by ${visible(ended.by)}` : "";
+  return `${ends[ended.why] ?? "Ended"}${ended.at ? ` at ${time(ended.at)}` : ""}${by}`;
 }
 
 function drawOverrides(config) {
@@ -83,9 +102,10 @@ function makeOverride(o) {
     element,
     update(now) {
       const rule = o.isMode ? "" : `rule ${o.rule}, `;
+      const idle = o.ban && idleText(app.model, o.rule);
       const end = now.until ? untilText(now.until) : o.isMode ? "until changed" : "until lifted";
       const source = now.source === "file" ? ", in the file" : "";
-      setText(until, rule + end + source);
+      setText(until, rule + end + source + (idle ? `; ${idle}` : ""));
       setAttribute(until, "title", now.until ? utc(new Date(now.until).getTime()) : null);
       show(back, now.source !== "file");
       disable(back, app.cannotAct());

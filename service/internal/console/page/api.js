@@ -54,7 +54,8 @@ export const getConfig = () => ask("config");
 export const getActs = () => ask("acts");
 export const act = (request) => post("acts", request);
 export const undo = (id, by) => post(`acts/${encodeURIComponent(id)}/undo`, { by });
-export const whatIf = (rule, limits) => post("what-if", { rule, limits });
+export const whatIf = (rule, limits, lifted) =>
+  post("what-if", { rule, limits, ...(lifted ? { lifted } : {}) });
 
 export function getKey(key, rule) {
   const query = new URLSearchParams(rule ? { rule, key } : { key });

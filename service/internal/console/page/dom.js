@@ -38,10 +38,12 @@ export function disable(button, why) {
   setAttribute(button, "aria-description", why || null);
 }
 
-// onAct calls listen for clicks on a button that is not disabled.
+// onAct calls listen for clicks on a button that is not disabled. One that is says why by an event.
 export function onAct(button, listen) {
   button.addEventListener("click", (event) => {
-    if (button.getAttribute("aria-disabled") !== "true") listen(event);
+    if (button.getAttribute("aria-disabled") !== "true") return listen(event);
+    const detail = button.getAttribute("aria-description");
+    return button.dispatchEvent(new CustomEvent("refused", { bubbles: true, detail }));
   });
   return button;
 }

@@ -1,8 +1,11 @@
 // The form of each act, inside of the dialog.
 
-import { h, setText } from "./dom.js";
+import { h, setText, show } from "./dom.js";
 import { visible } from "./format.js";
-import { button, durations, effect } from "./words.js";
+import { split } from "./limits.js";
+import { breadth, listOf, siblings } from "./scope.js";
+import { standingText } from "./standing.js";
+import { button, caution, durations, effect } from "./words.js";
 
 const titles = {
   ban: "Ban this key", raise: "Raise the limits of this key", reset: "Reset this key",
@@ -12,33 +15,49 @@ const titles = {
 // build makes the form of an act on {rule, key}. on.submit(request) may throw what is wrong.
 export function build(app, act, { rule, key }, on) {
   const fields = fieldsOf(app, act, rule, key);
+  const wide = act === "ban" && key !== undefined ? breadth(app.model, rule, key) : null;
   const note = input("act-note", { maxlength: 500, placeholder: "Reason (optional)" });
   const by = input("act-by", { maxlength: 60, value: on.by, autocomplete: "name" });
   const words = h("p", { class: "effect", id: "act-effect" });
+  const warning = h("p", { class: "caution", id: "act-caution", role: "status", hidden: true });
+  const sure = h("input", { type: "checkbox", id: "act-sure" });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
-  const go = h("button", { class: "primary", "aria-describedby": "act-effect" });
+  const go = h("button", { class: "primary", "aria-describedby": "act-effect act-caution" });
   const request = () => ({
     act, rule, ...(key === undefined ? {} : { key }), ...fields.values(),
     note: note.value.trim(), by: by.value.trim(),
   });
   const draw = () => {
-    setText(words, effect(request(), app.model));
-    setText(go, button(request()));
+    const wanted = request();
+    const careful = [wide?.text, caution(wanted, app.model)].filter(Boolean).join(" ");
+    setText(words, effect(wanted, app.model));
+    setText(warning, careful);
+    show(warning, careful !== "");
+    setText(go, button(wanted));
   };
   const element = h("form", { novalidate: true, input: draw, change: draw },
-    h("h2", { id: "act-title" }, titles[act]), about(rule, key), ...fields.elements, words,
+    h("h2", { id: "act-title" }, wide ? "Ban many requests" : titles[act]),
+    about(app, rule, key), ...fields.elements, words, warning,
+    wide ? h("label", { class: "check" }, sure, wide.confirm) : null,
     h("div", { class: "fields" }, labelled("Note", note), labelled("Your name", by)), problem,
     h("p", { class: "buttons" }, go, h("button", { type: "button", click: on.cancel }, "Cancel")));
+  const refuse = (text) => {
+    setText(problem, text);
+    problem.hidden = false;
+  };
   element.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (go.getAttribute("aria-disabled") === "true") return;
+    if (wide && !sure.checked) {
+      refuse(`Confirm it first: tick "${wide.confirm}".`);
+      return sure.focus();
+    }
     go.setAttribute("aria-disabled", "true");
     problem.hidden = true;
     try {
       await on.submit(request());
     } catch (error) {
-      setText(problem, error.message);
-      problem.hidden = false;
+      refuse(error.message);
     } finally {
       go.removeAttribute("aria-disabled");
     }
@@ -52,10 +71,12 @@ export function build(app, act, { rule, key }, on) {
   return { element, focus };
 }
 
-function about(rule, key) {
+function about(app, rule, key) {
   if (key === undefined) return h("p", { class: "about" }, h("strong", {}, h("bdi", {}, rule)));
+  const now = standingText(app.model, rule, key);
   return h("p", { class: "about" }, h("bdi", {}, h("code", {}, visible(key))),
-    h("span", { class: "quiet" }, " in rule ", h("strong", {}, h("bdi", {}, rule))));
+    h("span", { class: "quiet" }, " in rule ", h("strong", {}, h("bdi", {}, rule))),
+    now ? " " : null, now ? h("span", { class: "badge" }, now) : null);
 }
 
 const input = (id, properties) => h("input", { id, autocomplete: "off", ...properties });
@@ -69,26 +90,38 @@ function fieldsOf(app, act, rule, key) {
     [String(s), act === "mode" && !s ? "until changed" : text]), act === "mode" ? "null" : "600");
   const seconds = () => (duration.value() === "null" ? null : Number(duration.value()));
   switch (act) {
-    case "ban": return {
-      elements: [duration.element], first: duration.first, values: () => ({ for_s: seconds() }),
-    };
+    case "ban": return banFields(app, rule, key, duration, seconds);
     case "raise": return raiseFields(app, rule, key, duration, seconds);
     case "mode": return modeFields(app, rule, duration, seconds);
     default: return { elements: [], values: () => ({}), first: null };
   }
 }
 
+// banFields offers to ban the key in all rules with such keys, by one act in each.
+function banFields(app, rule, key, duration, seconds) {
+  const others = siblings(app.model, rule, key).filter((r) => r.mode === "enforce")
+    .map((r) => r.name);
+  const also = h("input", { type: "checkbox", id: "act-also" });
+  const offer = h("label", { class: "check" }, also, `Also ban it in ${listOf(others)}`);
+  return {
+    elements: [duration.element, ...(others.length ? [offer] : [])], first: duration.first,
+    values: () => ({ for_s: seconds(), ...(also.checked ? { also: others } : {}) }),
+  };
+}
+
 function raiseFields(app, rule, key, duration, seconds) {
-  const now = app.model.config?.rules.find((r) => r.name === rule)?.limits ?? [];
+  const { now, file, override } = app.model.limits(rule, key);
   const limits = input("act-limits", {
     value: now.join(", "), spellcheck: "false", autocapitalize: "none",
   });
   const keep = h("input", { type: "checkbox", checked: key.includes("*") }); // many keys
+  const inForce = !now.length ? "" : override?.limits?.length
+    ? `; now ${now.join(", ")} by a raise, in the file ${file.join(", ")}`
+    : `; now ${now.join(", ")}`;
   return {
-    elements: [labelled(`Limits, such as 100/m burst 20, 500/h${now.length ? `; now ${
-      now.join(", ")}` : ""}`, limits),
-    duration.element,
-    h("label", { class: "check" }, keep, "Keep the used tokens")],
+    elements: [labelled(`Limits, such as 100/m burst 20, 500/h${inForce}`, limits),
+      duration.element,
+      h("label", { class: "check" }, keep, "Keep the used tokens")],
     first: limits,
     values: () => ({ limits: split(limits.value), for_s: seconds(), keep_usage: keep.checked }),
   };
@@ -103,13 +136,10 @@ function modeFields(app, rule, duration, seconds) {
     elements: [mode.element, duration.element], first: mode.first,
     values: () => {
       duration.element.hidden = mode.value() === "file";
-      return { mode: mode.value(), for_s: mode.value() === "file" ? null : seconds() };
+      return { mode: mode.value(), ...(mode.value() === "file" ? {} : { for_s: seconds() }) };
     },
   };
 }
-
-// split takes a list of limits apart.
-export const split = (text) => text.split(",").map((part) => part.trim()).filter(Boolean);
 
 // choice is a row of radio buttons.
 function choice(name, legend, options, chosen) {

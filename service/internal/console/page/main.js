@@ -13,7 +13,7 @@ import * as whatif from "./whatif.js";
 import * as who from "./who.js";
 import * as why from "./why.js";
 
-const slow = 10_000; // how often the configuration and the acts are read
+const slow = 5_000; // how often the configuration and the acts are read
 const late = 4_000; // without a state, what is shown is old
 const unseen = 60_000; // after which a page that nobody sees lets the server be
 
@@ -24,7 +24,10 @@ const app = {
 
   // cannotAct says why a control cannot be used, or "".
   cannotAct(kind = "rule") {
-    if (!this.model.access.may_act) return "A token is needed for this";
+    if (!this.model.access.may_act) {
+      return this.model.access.why.includes("no tokens")
+        ? "Nobody can act: the file of rules has no api.tokens" : "A token is needed for this";
+    }
     if (!this.model.connection.live) return "There is no connection";
     return kind === "domain" ? "Rules in Envoy's format have no overrides: change the file" : "";
   },
@@ -44,7 +47,7 @@ const app = {
       getConfig().catch(() => null), getActs().catch(() => null),
     ]);
     if (config) this.model.config = config;
-    if (list) this.model.acts = list.acts;
+    if (list) this.model.setActs(list.acts);
     drawSlow();
   },
 
@@ -147,6 +150,9 @@ document.addEventListener("visibilitychange", attend);
 
 for (const part of [top, now, who, acts, why, whatif, access]) part.start(app);
 app.acting = new Acting(app);
+addEventListener("refused", ({ detail }) => {
+  if (!access.explain(detail)) app.acting.say(detail);
+});
 byId("retry").addEventListener("click", () => events.start());
 copyButtons();
 // The stream of events never ends: begun earlier, it would be a part of what the browser loads.

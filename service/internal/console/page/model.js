@@ -10,13 +10,28 @@ export class Model {
   access = { may_read: false, may_act: false, why: "", instance: "" };
   config = null;
   acts = null;
+  actsLost = 0; // how many were known when the store had none any more
   connection = { live: false, error: "", at: 0 };
+  fleet = 0; // instances when all were known; 0: they never were
   #states = [];
+  #partial = new Set(); // the steps in which other instances were not known
   #history = { step_s: 5, from: 0, rules: new Map(), total: none() };
 
   // state is the newest one, or null.
   get state() {
     return this.#states.at(-1) ?? null;
+  }
+
+  // isPartial is whether there are instances of which nothing is known now.
+  get isPartial() {
+    return Boolean(this.state?.alone) && this.fleet !== 1;
+  }
+
+  // setActs keeps how many acts there were, since a store can lose them.
+  setActs(acts) {
+    if (acts.length === 0 && this.acts?.length) this.actsLost = this.acts.length;
+    if (acts.length > 0) this.actsLost = 0;
+    this.acts = acts;
   }
 
   setHistory({ step_s, from, rules, total }) {
@@ -28,6 +43,7 @@ export class Model {
     if (!history.from) history.from = at - (steps - 1) * history.step_s;
     const place = Math.round((at - history.from) / history.step_s);
     if (place < 0) return;
+    if (this.isPartial) this.#partial.add(at);
     const shift = Math.max(0, place - steps + 1);
     for (const name of Object.keys(rules)) {
       if (!history.rules.has(name)) history.rules.set(name, none());
@@ -42,6 +58,7 @@ export class Model {
     if (state.at === this.state?.at) return false;
     if (state.at < this.state?.at) this.#states = []; // of another instance, whose clock is behind
     this.#states.push(state);
+    if (!state.alone) this.fleet = state.instances.length + (state.more_instances ?? 0);
     if (this.#states.length > averaged) this.#states.shift();
     return true;
   }
@@ -49,7 +66,8 @@ export class Model {
   // history returns the counts of a rule, or of all.
   history(rule) {
     const { step_s, from, rules, total } = this.#history;
-    return { step_s, from, counts: rule === null ? total : rules.get(rule) ?? none() };
+    const gaps = Array.from({ length: steps }, (_, i) => this.#partial.has(from + i * step_s));
+    return { step_s, from, gaps, counts: rule === null ? total : rules.get(rule) ?? none() };
   }
 
   // rules returns those of the newest state, each with its rates over the last seconds.
@@ -64,10 +82,36 @@ export class Model {
     });
   }
 
-  // override returns the one that counts for a key: the first that matches.
+  // override returns the one that counts for a key: those of the file come first, and the key's own
+  // before those of patterns.
   override(rule, key, now = Date.now()) {
-    return this.config?.overrides.find((o) => o.rule === rule && matches(o.key, key)
-      && (o.until === null || Date.parse(o.until) > now)) ?? null;
+    const all = (this.config?.overrides ?? []).filter((o) => o.rule === rule
+      && matches(o.key, key) && (!o.until || Date.parse(o.until) > now));
+    const best = (list) => list.find((o) => o.key === key) ?? list[0];
+    return best(all.filter((o) => o.source === "file")) ?? best(all) ?? null;
+  }
+
+  // limits returns those that are in force for a key, and those of its rule.
+  limits(rule, key) {
+    const file = this.config?.rules.find((r) => r.name === rule)?.limits ?? [];
+    const override = this.override(rule, key);
+    const own = override?.limits?.length ? override.limits : null;
+    return { file, now: own ?? file, override };
+  }
+
+  // bans returns how many keys of a rule are banned.
+  bans(rule, now = Date.now()) {
+    return (this.config?.overrides ?? []).filter((o) => o.rule === rule && o.ban
+      && (!o.until || Date.parse(o.until) > now)).length;
+  }
+
+  // whenStoreFails returns what the files say about a store that is down, or "" if that is not
+  // known.
+  whenStoreFails() {
+    if (!this.config?.files.length) return "";
+    const found = this.config.files.map((f) => /^["']?when_store_fails["']?:\s*(.*)$/m.exec(f.text))
+      .find(Boolean);
+    return found ? /^["']?(closed|open|share)\b/.exec(found[1])?.[1] ?? "" : "closed";
   }
 
   // lastAct returns the newest act on a key that can be undone, if it is the newest on this key.

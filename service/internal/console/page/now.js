@@ -27,6 +27,7 @@ export function start(theApp) {
     draw();
   });
   onAct(byId("culprit-ban"), () => app.acting.open("ban", culprit));
+  onAct(byId("culprit-mode"), () => app.acting.open("mode", { rule: culprit.rule }));
   byId("culprit-look").addEventListener("click", () => app.look(culprit.key, culprit.rule));
   byId("try-code").textContent =
     `curl -i ${new URL("../auth/example", document.baseURI).href}`;
@@ -44,6 +45,7 @@ export function drawHistory() {
   const { model, rule } = app;
   const acts = (model.acts ?? []).filter((act) => rule === null || act.rule === rule);
   timeline.draw(model.history(rule), rule === null ? "all rules" : `rule ${rule}`, acts);
+  show(byId("legend-gap"), model.history(rule).gaps.includes(true));
 }
 
 function drawVerdict() {
@@ -60,7 +62,7 @@ function drawVerdict() {
   document.title = `${verdict.level === "bad" ? "(!) " : ""}Headgate console`;
   speak(verdict);
   if (!culprit) return;
-  setText(byId("culprit-share"), culprit.banned ? "The key is "
+  setText(byId("culprit-share"), culprit.banned ? "Key "
     : `${culprit.share > 0.95 ? "Nearly all" : percent(culprit.share)} of them are from one key: `);
   setText(byId("culprit-key"), brief(culprit.key));
   byId("culprit-key").title = visible(culprit.key);
@@ -81,7 +83,9 @@ function speak({ level, title, culprit: key }) {
 function drawCulpritActs() {
   const ban = byId("culprit-ban");
   const isDomain = culprit.kind === "domain";
-  show(ban, !culprit.banned && !isDomain);
+  show(ban, culprit.advice === "ban" && !isDomain);
+  show(byId("culprit-mode"), culprit.advice === "mode");
+  disable(byId("culprit-mode"), app.cannotAct(culprit.kind));
   show(byId("culprit-domain"), isDomain);
   disable(ban, app.cannotAct(culprit.kind) || cutOff(culprit.key));
   standing(app, byId("culprit-standing"), culprit.rule, culprit.key);
@@ -101,11 +105,12 @@ function drawNumbers(rules) {
   const chosen = rules.filter((rule) => app.rule === null || rule.name === app.rule);
   const sum = (name) => chosen.reduce((total, rule) => total + rule[name], 0);
   const [allowed, denied] = [sum("allowed"), sum("denied")];
+  const total = allowed + denied + sum("shadow_denied");
   show(byId("numbers-rule"), app.rule !== null);
   setText(byId("numbers-name"), app.rule ?? "");
   setText(byId("n-allowed"), rate(allowed));
   setText(byId("n-denied"), rate(denied));
-  setText(byId("n-share"), denied ? percent(denied / (allowed + denied)) : "");
+  setText(byId("n-share"), denied ? `${percent(denied / total)} of decisions` : "");
   for (const [id, name] of [["shadow", "shadow_denied"], ["degraded", "degraded"],
     ["error", "error"]]) {
     const value = sum(name);
@@ -168,7 +173,7 @@ function makeRow({ name }) {
       element.classList.toggle("chosen", app.rule === name);
       drawMode(mode, rule);
       setText(note, notes(rule));
-      spark.draw(app.model.history(name).counts);
+      spark.draw(app.model.history(name).counts, app.model.history(name).gaps);
     },
   };
 }

@@ -11,6 +11,7 @@ export class Panel {
   isOpen = false;
   #key = "";
   #rule = null;
+  #only = false;
   #timer = 0;
   #parts = [];
   #shape = "";
@@ -20,8 +21,10 @@ export class Panel {
     Object.assign(this, { app, element, opener, why });
   }
 
-  async open(key, rule) {
-    [this.#key, this.#rule, this.isOpen, this.#shape] = [key, rule, true, ""];
+  // open shows a key under all rules that have such keys, rule first, or under rule only.
+  async open(key, rule, only = false) {
+    [this.#key, this.#rule, this.#only] = [key, rule, only];
+    [this.isOpen, this.#shape] = [true, ""];
     this.element.hidden = false;
     setAttribute(this.opener ?? this.element, "aria-expanded", this.opener ? "true" : null);
     this.element.replaceChildren(h("p", { class: "quiet" }, "Loading…"));
@@ -49,7 +52,7 @@ export class Panel {
       return;
     }
     try {
-      const answer = await getKey(key, rule);
+      const answer = await keyOf(key, rule, this.#only);
       if (!this.isOpen || key !== this.#key || rule !== this.#rule) return;
       this.#show(answer);
     } catch (error) {
@@ -81,6 +84,18 @@ export class Panel {
   }
 }
 
+// keyOf asks for the state of a key. A rule may have keys of any form, if a program makes them.
+async function keyOf(key, rule, only) {
+  if (only) return getKey(key, rule);
+  const all = await getKey(key, null);
+  const rest = all.rules.filter((r) => r.rule !== rule);
+  if (!rule) return all;
+  const first = all.rules.filter((r) => r.rule === rule);
+  return {
+    ...all, rules: [...first.length ? first : (await getKey(key, rule)).rules, ...rest],
+  };
+}
+
 // A RulePart is a key under one rule.
 class RulePart {
   constructor({ app, why }, key, { rule, limits }) {
@@ -105,7 +120,7 @@ class RulePart {
 
   update(r) {
     setText(this.mode, r.mode === "enforce" ? "" : r.mode);
-    this.limits.forEach((limit, i) => limit.update(r.limits[i], r.banned));
+    this.limits.forEach((limit, i) => limit.update(r.limits[i], r));
     this.permits.hidden = !r.permits && !this.isPattern;
     if (this.isPattern) setText(this.permits, "* matches any text: this is many keys.");
     else if (r.permits) setText(this.permits, permitText(r.permits));
@@ -116,7 +131,9 @@ class RulePart {
     const has = standing(this.app, this.standing, this.rule, this.key);
     const [ban, raise, reset] = this.buttons;
     reset.hidden = this.isPattern;
-    ban.hidden = has && this.app.model.override(this.rule, this.key).ban;
+    const override = has ? this.app.model.override(this.rule, this.key) : null;
+    ban.hidden = Boolean(override?.ban);
+    raise.hidden = ban.hidden && override.key === this.key; // it must be lifted first
     for (const button of [ban, raise]) disable(button, this.app.cannotAct(this.kind) || this.why);
     disable(reset, this.app.cannotAct() || this.why);
   }
@@ -132,21 +149,26 @@ function makeLimit() {
   const text = h("span", { class: "limit-text" });
   return {
     element: h("div", { class: "limit" }, name, meter, text),
-    update(limit, banned) {
+    update(limit, { banned, mode }) {
       setText(name, limit.limit);
-      const part = limit.capacity ? Math.max(0, limit.remaining) / limit.capacity : 0;
+      const left = banned ? 0 : Math.max(0, limit.remaining);
+      const part = limit.capacity ? left / limit.capacity : 0;
+      meter.classList.toggle("banned", banned);
       fill.style.width = `${part * 100}%`;
       setAttribute(meter, "aria-label", `Remaining of ${limit.limit}`);
       setAttribute(meter, "aria-valuemax", limit.capacity);
-      setAttribute(meter, "aria-valuenow", limit.remaining);
-      setText(text, limitText(limit, banned));
+      setAttribute(meter, "aria-valuenow", left);
+      setText(text, limitText(limit, banned, mode));
     },
   };
 }
 
-function limitText({ capacity, remaining, retry_after_s, reset_after_s, allowed }, banned) {
+function limitText({ capacity, remaining, retry_after_s, reset_after_s, allowed }, banned, mode) {
   const left = `${count(remaining)} of ${count(capacity)} remain`;
-  if (banned) return left;
+  if (banned) {
+    return mode === "enforce" ? `denied by the ban; ${left}`
+      : `banned, but nothing is denied in mode ${mode}`;
+  }
   if (!allowed) return `${left}, next in ${shortSpan(retry_after_s)}`;
   return reset_after_s > 0 ? `${left}, full in ${shortSpan(reset_after_s)}` : left;
 }

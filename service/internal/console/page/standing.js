@@ -6,28 +6,39 @@ import { time, utc } from "./format.js";
 // untilText says until when an override counts.
 export const untilText = (until) => (until ? `until ${time(Date.parse(until))}` : "until lifted");
 
-function text(override, key) {
+// idleText says that a rule that only counts does not deny its banned keys, or "".
+export function idleText(model, rule) {
+  const mode = model.state?.rules.find((r) => r.name === rule)?.mode ?? "enforce";
+  return mode === "enforce" ? "" : `not denied: the rule is in mode ${mode}`;
+}
+
+// standingText says what is in force for a key, or "".
+export function standingText(model, rule, key) {
+  const override = model.override(rule, key);
+  if (!override) return "";
   const what = override.ban ? "banned" : `raised to ${override.limits.join(", ")}`;
   const by = override.key === key ? "" : ` by ${override.key}`;
-  return `${what}${by} ${untilText(override.until)}`;
+  const idle = override.ban && idleText(model, rule);
+  return `${what}${by} ${untilText(override.until)}${idle ? `, but ${idle}` : ""}`;
 }
 
 // standing fills element with the override of a key and a button to undo it.
 export function standing(app, element, rule, key) {
   const override = app.model.override(rule, key);
+  const text = standingText(app.model, rule, key);
   const act = override && app.model.lastAct(rule, key);
-  const id = override ? `${text(override, key)} ${act?.id} ${app.cannotAct()}` : "";
+  const id = override ? `${text} ${act?.id} ${app.cannotAct()}` : "";
   if (element.dataset.shows === id) return Boolean(override);
   element.dataset.shows = id;
   if (!override) {
     element.replaceChildren();
     return false;
   }
-  const label = h("span", { class: "badge" }, text(override, key));
+  const label = h("span", { class: "badge" }, text);
   if (override.until) label.title = utc(Date.parse(override.until));
   const back = h("button", { type: "button", class: "small" });
   setText(back, act ? "Undo" : "Lift…");
-  onAct(back, () => (act ? app.acting.undo(act) : app.acting.open("lift", { rule, key })));
+  onAct(back, () => (act ? app.acting.undo([act]) : app.acting.open("lift", { rule, key })));
   disable(back, app.cannotAct());
   const mine = override.key === key && override.source !== "file";
   element.replaceChildren(label, ...(mine ? [back] : []));

@@ -1,16 +1,19 @@
 // The 15 minutes of all rules or of one, with a scale, a cursor and the numbers below it.
 
 import { byId, h, setAttribute, setText } from "./dom.js";
-import { rate, time, timeOfDay } from "./format.js";
+import { plural, rate, time, timeOfDay } from "./format.js";
 import { Spark } from "./spark.js";
+import { describe } from "./words.js";
 
 const spark = new Spark(130);
 let shown = null; // the history that is drawn
+let done = []; // the acts that are marked
 let cursor = null; // the step that a person looks at
 
 export function start() {
   const plot = byId("plot");
   plot.prepend(spark.element);
+  new ResizeObserver(() => shown && drawActs()).observe(plot);
   plot.addEventListener("pointermove", (event) => {
     const box = plot.getBoundingClientRect();
     look(Math.floor((event.clientX - box.left) / box.width * steps()));
@@ -30,14 +33,14 @@ const steps = () => shown?.counts.allowed.length ?? 180;
 
 // draw draws the history of what, which is a rule or "all rules", and when acts were done.
 export function draw(history, what, acts) {
-  shown = history;
-  const { up, down, base } = spark.draw(history.counts);
+  [shown, done] = [history, acts];
+  const { up, down, base } = spark.draw(history.counts, history.gaps);
   setText(byId("plot-what"), what);
   setText(byId("scale-up"), up ? `${rate(up / history.step_s)}/s` : "");
   setText(byId("scale-down"), down ? `${rate(down / history.step_s)}/s` : "");
   byId("plot-box").style.setProperty("--base", `${base * 100}%`);
   drawTicks(history);
-  drawActs(history, acts);
+  drawActs();
   setAttribute(byId("plot"), "aria-label",
     `15 minutes of ${what}. Use the arrow keys to read other times.`);
   sayCursor();
@@ -55,18 +58,50 @@ function drawTicks({ from, step_s }) {
   });
 }
 
-const mostMarks = 8;
+const labelWidth = 92; // pixels, of the longest label
 
-// drawActs marks the newest acts, so that it can be seen what changed with them.
-function drawActs({ from, step_s }, acts) {
-  const place = (at) => (at / 1000 - from) / (steps() * step_s);
-  const marks = acts.filter((act) => place(act.at) > 0 && place(act.at) <= 1).slice(0, mostMarks);
-  byId("acts-marks").replaceChildren(...marks.map((act) => {
-    const mark = h("span", {}, act.undone ? `${act.act}, undone` : act.act);
-    mark.style.left = `${place(act.at) * 100}%`;
-    mark.classList.toggle("left", place(act.at) > 0.8);
-    return mark;
-  }));
+// place is where an act is on the plot, from 0 to 1.
+const place = (act) => (act.at / 1000 - shown.from) / (steps() * shown.step_s);
+
+// drawActs marks the acts, so that it can be seen what changed with them. Where labels would
+// overlap, one says how many acts there are.
+function drawActs() {
+  const width = byId("plot").clientWidth;
+  const marks = done.filter((act) => place(act) > 0 && place(act) <= 1)
+    .map((act) => ({ act, x: place(act) * width })).sort((a, b) => b.x - a.x);
+  byId("acts-marks").replaceChildren(...cluster(marks, width).flatMap(drawCluster));
+}
+
+// cluster groups marks, which are sorted from right to left, so that the labels have room.
+function cluster(marks, width) {
+  const groups = [];
+  let end = width; // of the room that is left
+  for (const mark of marks) {
+    const last = groups.at(-1);
+    if (last && mark.x + labelWidth > end) {
+      last.acts.push(mark);
+      // A label to the right of its line begins at the first act.
+      end = last.left ? Math.min(end, mark.x) : mark.x;
+      continue;
+    }
+    const left = mark.x + labelWidth > end; // only the first: its label is to the left
+    groups.push({ acts: [mark], left });
+    end = left ? mark.x - labelWidth : mark.x;
+  }
+  return groups;
+}
+
+function drawCluster({ acts, left }) {
+  const [newest] = acts;
+  const text = acts.length > 1 ? plural(acts.length, "action")
+    : newest.act.undone ? `${newest.act.act}, undone` : newest.act.act;
+  const labelled = left ? newest : acts.at(-1);
+  return acts.map((mark) => {
+    const line = h("span", { class: left ? "left" : null },
+      mark === labelled ? h("b", {}, text) : null);
+    line.style.left = `${mark.x}px`;
+    return line;
+  });
 }
 
 function look(step, aloud = false) {
@@ -91,5 +126,8 @@ function sayStep(i) {
   if (counts.shadow_denied[i]) parts.push(`would be denied ${per("shadow_denied")}/s`);
   if (counts.degraded[i]) parts.push(`without the store ${per("degraded")}/s`);
   if (counts.error[i]) parts.push(`errors ${per("error")}/s`);
+  if (shown.gaps[i]) parts.splice(0, parts.length, "other instances are not known");
+  const near = done.filter((act) => Math.abs(act.at / 1000 - from - (i + 0.5) * step_s) < step_s);
+  parts.push(...near.slice(0, 2).map((act) => describe(act)));
   return `${timeOfDay((from + i * step_s) * 1000)}  ${parts.join(", ")}`;
 }

@@ -23,9 +23,16 @@ export function draw() {
   if (!state) return;
   drawFleet(state);
   show(byId("alone"), Boolean(state.alone));
-  if (state.alone) setText(byId("alone"), `Numbers of this instance only: ${state.alone}`);
+  if (state.alone) setText(byId("alone"), aloneText(state.alone));
   drawStore(state.store);
   drawConfig(state);
+}
+
+function aloneText(why) {
+  const { fleet } = app.model;
+  const rest = fleet > 1 ? ` ${plural(fleet - 1, "other instance")} ${
+    fleet > 2 ? "were" : "was"} known before.` : "";
+  return `Numbers of this instance only: ${why}${why.endsWith(".") ? "" : "."}${rest}`;
 }
 
 const brief = (hash) => hash.slice(0, 8);
@@ -34,16 +41,18 @@ const hashes = (state) => new Set(state.instances.map((i) => i.config.hash));
 function drawFleet(state) {
   const mixed = hashes(state).size > 1;
   const n = state.instances.length + (state.more_instances ?? 0);
-  setText(byId("fact-fleet"), plural(n, "instance")
-    + (mixed ? ", with different rules" : ""));
-  byId("fact-fleet").dataset.state = mixed ? "warn" : "good";
+  const { fleet, isPartial } = app.model;
+  const text = !isPartial ? plural(n, "instance")
+    : fleet ? `${n} of ${plural(fleet, "instance")} known` : "Other instances not known";
+  setText(byId("fact-fleet"), text + (mixed ? ", with different rules" : ""));
+  byId("fact-fleet").dataset.state = mixed || isPartial ? "warn" : "good";
   rows.set(state.instances, (i) => i.name);
 }
 
 function drawStore({ kind, name, state, p99_us }) {
   const element = byId("fact-store");
   const text = kind === "memory" ? "Store memory" : `Redis ${stores[state]}`;
-  setText(element, `${text}, p99 ${latency(p99_us)}`);
+  setText(element, state === "down" ? text : `${text}, p99 ${latency(p99_us)}`);
   element.title = name;
   element.dataset.state = { up: "good", slow: "warn", down: "bad" }[state] ?? "good";
 }
@@ -58,14 +67,27 @@ function drawConfig(state) {
   show(byId("config-error"), Boolean(failed));
   if (!failed) return;
   const { error, loaded_at } = failed.config;
-  setText(byId("config-error-text"), error.text);
+  drawFaults(error.text.split("\n"));
   setText(byId("config-error-since"), `Since ${time(error.at)}${
     failed.self ? "" : ` on ${failed.name}`}; the rules loaded ${ago(loaded_at)} stay active.`);
 }
 
+// drawFaults shows the first errors of the files, each on a line.
+function drawFaults(lines) {
+  const most = 3;
+  const list = lines.length > most + 1
+    ? [...lines.slice(0, most), `and ${lines.length - most} more`] : lines;
+  const box = byId("config-error-text");
+  if (box.dataset.shows === list.join("\n")) return;
+  box.dataset.shows = list.join("\n");
+  box.replaceChildren(...list.map((line) => h("span", {}, line)));
+}
+
 function makeRow({ name }) {
-  const cells = Array.from({ length: 6 }, (_, i) =>
-    h("td", { role: "cell", class: i > 0 && i < 4 ? "number" : null }));
+  const names = ["Store", "Decisions/s", "p50", "p99", "Rules", "Version"];
+  const cells = names.map((label, i) => h("td", {
+    role: "cell", "data-label": label, class: i > 0 && i < 4 ? "number" : null,
+  }));
   const [store, decisions, p50, p99, rules, version] = cells;
   const self = h("span", { class: "quiet" });
   const element = h("tr", { role: "row" },

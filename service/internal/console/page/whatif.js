@@ -2,7 +2,7 @@
 
 import { whatIf } from "./api.js";
 import { byId, h, setText, show } from "./dom.js";
-import { split } from "./forms.js";
+import { split } from "./limits.js";
 import { brief, count, percent, plural, span, time, utc, visible } from "./format.js";
 
 let app;
@@ -52,7 +52,8 @@ async function run() {
   input.removeAttribute("aria-invalid");
   try {
     show(byId("what-if-result"), false);
-    const answer = await whatIf(rule, limits);
+    show(byId("what-if-busy"), true);
+    const answer = await whatIf(rule, limits, byId("what-if-lifted").checked);
     if (mine !== asked) return;
     drawResult(rule, answer);
     byId("what-if-result").focus();
@@ -61,6 +62,8 @@ async function run() {
     setText(error, refusal.message);
     error.hidden = false;
     if (refusal.status === 400) input.setAttribute("aria-invalid", "true");
+  } finally {
+    if (mine === asked) show(byId("what-if-busy"), false);
   }
 }
 
@@ -75,7 +78,8 @@ function drawResult(rule, answer) {
     h("span", {}, h("strong", {}, `${result.limit} would deny ${shareOf(result)}`),
       `: ${count(result.denied)} of ${plural(result.requests, "request")}, from ${
         count(result.denied_keys)} of ${plural(result.keys, "key")}.`)));
-  region.replaceChildren(...lines, h("p", { class: "quiet" }, sampleText(rule, answer)),
+  region.replaceChildren(missing(answer), ...lines,
+    ...sampleTexts(rule, answer).map((text) => h("p", { class: "quiet" }, text)),
     h("div", { id: "what-if-chart" }), h("div", { id: "what-if-keys" }));
   show(region, true);
   drawLimit(answer, 0);
@@ -90,11 +94,39 @@ function drawLimit({ replay }, i) {
   byId("what-if-keys").replaceChildren(...table(replay.detail, i));
 }
 
-function sampleText(rule, { from, to, sampled_keys, key_share, requests, denied }) {
-  const share = key_share >= 1 ? "all keys" : `1 of ${count(1 / key_share)} keys`;
-  return `Rule ${rule} denied ${count(denied)} of these ${count(requests)}. Sample: ${time(from)} to ${
-    time(to)} (${span((to - from) / 1000)}), ${plural(sampled_keys, "key")} (${
-    share} of this instance).`;
+// missing warns that not all instances are in the answer, or returns an empty text.
+function missing({ alone, missing: without = [], instance, instances }) {
+  const known = app.model.state?.instances.length ?? 1;
+  const few = !instances && known > 1 // of a server that replays its own decisions only
+    ? `Only the requests of ${instance} are replayed, 1 of ${known} instances.` : "";
+  const text = alone ? `${alone[0].toUpperCase()}${alone.slice(1)}.`
+    : without.length ? `The decisions of ${without.join(", ")} are missing.` : few;
+  return text ? h("p", { class: "caution" },
+    `${text.replace(/\.\.$/, ".")} The limits would deny more than is shown here.`) : "";
+}
+
+// sampleTexts says what was replayed, what the rule did with it, and what is left out.
+function sampleTexts(rule, answer) {
+  const { from, to, sampled_keys: keys, key_share: part, requests, denied, instances } = answer;
+  const share = part >= 1 ? "all keys" : `1 of ${count(1 / part)} keys`;
+  const where = !instances ? `of instance ${answer.instance}` : instances.length === 1
+    ? `of the only instance, ${instances[0].name}`
+    : `of ${count(instances.length)} instances: ${instances.map((i) => i.name).join(", ")}`;
+  return [`As it was: rule ${rule} denied ${count(denied)} of the same ${
+    plural(requests, "request")}.`, asideText(answer),
+    `Sample: ${time(from)} to ${time(to)} (${span((to - from) / 1000)}), ${plural(keys, "key")} (${
+      share}) ${where}.`].filter(Boolean);
+}
+
+// asideText says what bans and overrides decided, which no limit of the rule did.
+function asideText({ aside = 0, denied_by: by }) {
+  const parts = [["ban", "bans"], ["override", "overrides"]].filter(([name]) => by?.[name])
+    .map(([name, text]) => `${count(by[name])} by ${text}`).join(" and ");
+  if (byId("what-if-lifted").checked) {
+    return parts && `Of these, ${parts} were denied: they are replayed as if there were none.`;
+  }
+  return aside === 0 ? "" : `Apart: ${plural(aside, "request")} that a ban or an override decided ${
+    aside === 1 ? "is" : "are"} not in these numbers${parts ? `; denied were ${parts}` : ""}.`;
 }
 
 function drawChart(host, { from, width_s, requests, denied }, limit) {
@@ -117,10 +149,11 @@ function table({ keys, denied_keys_total }, limit) {
     h("td", { role: "cell" }, h("button", {
       type: "button", class: "key-name", title: visible(k.key), click: () => app.look(k.key),
     }, h("bdi", {}, h("code", {}, brief(k.key))))),
-    h("td", { role: "cell", class: "number" }, count(k.requests)),
-    h("td", { role: "cell", class: "number" }, count(k.denied)),
-    h("td", { role: "cell", class: "number", title: utc(Date.parse(k.last)) },
-      time(Date.parse(k.last)))));
+    h("td", { role: "cell", class: "number", "data-label": "Requests" }, count(k.requests)),
+    h("td", { role: "cell", class: "number", "data-label": "Denied" }, count(k.denied)),
+    h("td", {
+      role: "cell", class: "number", "data-label": "Last denial", title: utc(Date.parse(k.last)),
+    }, time(Date.parse(k.last)))));
   const head = ["Key", "Requests", "Denied", "Last denial"].map((text, i) =>
     h("th", { scope: "col", role: "columnheader", class: i ? "number" : null }, text));
   const rest = (denied_keys_total?.[limit] ?? list.length) - few.length;

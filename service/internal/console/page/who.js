@@ -3,6 +3,7 @@
 import { byId, disable, h, onAct, Order, Rows, setText, show } from "./dom.js";
 import { ago, brief, count, cutOff, percent, rate, utc, visible } from "./format.js";
 import { Panel } from "./panel.js";
+import { breadth } from "./scope.js";
 import { standing } from "./standing.js";
 
 const few = 12; // keys that are shown at first
@@ -43,7 +44,7 @@ function completed(text) {
 export function look(key, rule = null) {
   if (key === "") return found.close();
   byId("search-key").value = key;
-  found.open(key, rule);
+  found.open(key, rule, Boolean(rule?.includes("/")));
   byId("who").scrollIntoView({ block: "start" });
 }
 
@@ -106,11 +107,12 @@ function makeRow({ rule, key, kind }) {
   const details = h("div", { class: "key-panel", hidden: true });
   const cut = cutOff(key);
   const panel = new Panel(app, details, name, cut);
+  const isShared = () => kind !== "domain" && breadth(app.model, rule, key) !== null;
   name.addEventListener("click", () => {
     if (opened !== panel) opened?.close();
     opened = panel;
     if (panel.isOpen) panel.close();
-    else panel.open(key, rule);
+    else panel.open(key, rule, kind === "domain");
   });
   const element = h("li", { class: "key-row" },
     h("div", { class: "key-text" }, name, meta, state),
@@ -121,13 +123,12 @@ function makeRow({ rule, key, kind }) {
       setText(per, rate(item.per_s));
       show(would, item.would);
       setText(meta, `${app.rule === null ? `${rule} · ` : ""}${count(sum(item))} `
-        + `${item.would ? "would be denied" : "denied"} · ${ago(item.last)}`);
+        + `${item.would ? "would be denied" : "denied"} in 5–10 min · last ${ago(item.last)}`);
       const all = app.rule === null ? "all rules deny" : "the rule denies";
-      meta.title = `${utc(item.last)}; denied in the last 5 to 10 minutes; `
-        + `${percent(item.share)} of what ${all}`;
+      meta.title = `Last denied ${utc(item.last)}; ${percent(item.share)} of what ${all}`;
       bar.classList.toggle("would", item.would);
       bar.style.width = `${item.share * 100}%`;
-      show(ban, !standing(app, state, rule, key));
+      show(ban, !standing(app, state, rule, key) && !isShared());
       disable(ban, app.cannotAct(kind) || cut);
       panel.draw();
     },

@@ -1,7 +1,7 @@
 // Why: the rules in force beside the files, and the last error with its line.
 
 import { byId, h, Rows, setText, show } from "./dom.js";
-import { ago, time, utc } from "./format.js";
+import { ago, plural, time, utc } from "./format.js";
 
 let app, rows;
 let shown = ""; // the files that are shown
@@ -31,6 +31,7 @@ export function draw() {
   if (files === shown) return;
   shown = files;
   byId("files").replaceChildren(...config.files.map((file) => makeFile(file, config.error)));
+  showWrong();
 }
 
 function drawLoaded({ hash, loaded_at, error }) {
@@ -43,7 +44,8 @@ function drawLoaded({ hash, loaded_at, error }) {
 const words = (value) => (Array.isArray(value) ? value.join(", ") : value ?? "");
 
 function makeRow({ name }) {
-  const cells = Array.from({ length: 6 }, () => h("td", { role: "cell" }));
+  const names = ["Applies to", "Key", "Limits", "Cost", "Mode", "File and line"];
+  const cells = names.map((label) => h("td", { role: "cell", "data-label": label }));
   const [match, key, limits, cost, mode, place] = cells;
   const head = h("th", { role: "rowheader", scope: "row" }, h("bdi", {}, name));
   limits.className = "code";
@@ -52,7 +54,7 @@ function makeRow({ name }) {
     element,
     update(rule) {
       setText(match, words(rule.match) || "every request");
-      setText(key, words(rule.key));
+      setText(key, words(rule.key) || "one for all");
       setText(limits, words(rule.limits));
       setText(cost, words(rule.cost) || "1");
       setText(mode, rule.mode === rule.file_mode ? rule.mode
@@ -86,16 +88,41 @@ export function goTo(file, line) {
   element.classList.add("pointed");
 }
 
+// faultsOf returns the errors of a file, each with its line.
+function faultsOf(name, error) {
+  if (!error) return [];
+  const all = error.faults ?? error.text.split("\n").map(faultOf);
+  return all.filter((fault) => fault.line > 0
+    && (fault.file === name || !error.faults && name.endsWith(`/${fault.file}`)));
+}
+
+// faultOf takes a line of an error apart, as another version of the server has it.
+function faultOf(line) {
+  const [, file, at, text] = /^(.*?):(\d+): (.*)$/.exec(line) ?? [];
+  return { file, line: Number(at ?? 0), text };
+}
+
 function makeFile({ name, text }, error) {
-  const here = error && error.file === name;
+  const faults = faultsOf(name, error);
   const lines = text.replace(/\n$/, "").split("\n").map((line, i) => {
     const item = h("li", { id: lineId(name, i + 1) }, h("code", {}, line || " "));
-    if (here && error.line === i + 1) {
+    for (const fault of faults.filter((f) => f.line === i + 1)) {
       item.className = "wrong";
-      item.append(h("p", { class: "problem" }, error.text));
+      item.append(h("p", { class: "problem" }, fault.text));
     }
     return item;
   });
-  return h("details", { open: Boolean(here) }, h("summary", {}, h("code", {}, name)),
-    h("ol", { class: "file" }, ...lines));
+  const more = faults.length ? h("span", { class: "fault-count" },
+    plural(faults.length, "error")) : null;
+  return h("details", { open: faults.length > 0 },
+    h("summary", {}, h("code", {}, name), more ? " " : null, more),
+    h("ol", { class: "file", tabindex: 0 }, ...lines));
+}
+
+// showWrong scrolls the files to their first errors, since a long file has its own bar.
+function showWrong() {
+  for (const list of document.querySelectorAll("#files .file")) {
+    const line = list.querySelector(".wrong");
+    if (line) list.scrollTop = line.offsetTop - list.offsetTop - 60;
+  }
 }

@@ -1,6 +1,8 @@
 // What acts do, in words.
 
-import { brief, count, rate, span, time } from "./format.js";
+import { brief, count, plural, rate, span, time } from "./format.js";
+import { areUnderstood, isLower } from "./limits.js";
+import { breadth, inRules, listOf, siblings } from "./scope.js";
 
 export const durations = [
   [600, "10 minutes"], [3600, "1 hour"], [86400, "1 day"], [null, "until lifted"],
@@ -8,9 +10,9 @@ export const durations = [
 
 const names = { enforce: "enforce", shadow: "shadow", off: "off", file: "of the file" };
 
-// describe says what was done, as a part of a sentence.
-export function describe({ act, rule, key, limits, mode }) {
-  const of = `${brief(key ?? "")} in rule ${rule}`;
+// describe says what was done, as a part of a sentence. rules are those of acts done together.
+export function describe({ act, rule, key, limits, mode }, rules = [rule]) {
+  const of = `${brief(key ?? "")} in ${inRules(rules)}`;
   switch (act) {
     case "ban": return `ban of ${of}`;
     case "raise": return `raise of ${of} to ${limits.join(", ")}`;
@@ -22,9 +24,9 @@ export function describe({ act, rule, key, limits, mode }) {
 }
 
 // outcome says what was done, as a sentence.
-export function outcome({ act, rule, key, limits, mode, until }) {
+export function outcome({ act, rule, key, limits, mode, until }, rules = [rule]) {
   const end = until ? ` until ${time(until)}` : "";
-  const of = `${brief(key ?? "")} in rule ${rule}`;
+  const of = `${brief(key ?? "")} in ${inRules(rules)}`;
   switch (act) {
     case "ban": return `Banned ${of}${end}.`;
     case "raise": return `Raised ${of} to ${limits.join(", ")}${end}.`;
@@ -34,14 +36,12 @@ export function outcome({ act, rule, key, limits, mode, until }) {
   }
 }
 
-// spanText is how long an act lasts.
-export const spanText = (seconds) => (seconds ? `for ${span(seconds)}` : "until it is lifted");
-
 // button is the text of the button that does it.
 export function button(request) {
   const end = request.for_s ? ` for ${span(request.for_s)}` : "";
+  const where = request.also?.length ? ` in ${request.also.length + 1} rules` : "";
   switch (request.act) {
-    case "ban": return request.for_s ? `Ban${end}` : "Ban until lifted";
+    case "ban": return `Ban${where}${end || " until lifted"}`;
     case "raise": return request.for_s ? `Raise${end}` : "Raise until lifted";
     case "lift": return "Lift";
     case "reset": return "Reset";
@@ -57,47 +57,80 @@ export function effect(request, model, now = Date.now()) {
     : `until it is ${request.act === "mode" ? "changed" : "lifted"}`;
   const all = fleet(model);
   switch (request.act) {
-    case "ban": return `${banText(request, rule, until)} ${all}`;
-    case "raise": return raiseText(request, until) + ` ${all}`;
+    case "ban": return `${banText(request, rule, until, model)} ${all}`;
+    case "raise": return raiseText(request, until, model, all);
     case "lift": return "The override is deleted, and the limits in the file apply to this key "
       + `again. ${all}`;
     case "reset": return "The used tokens of this key are cleared, so that it can send as much "
-      + "as a new key.";
-    default: return modeText(request, rule, until) + ` ${all}`;
+      + `as a new key.${model.override(request.rule, request.key)?.ban
+        ? " But it stays banned: lift the ban to let it send." : ""}`;
+    default: return modeText(request, rule, until, model) + ` ${all}`;
   }
 }
 
+// caution warns of what a person may not expect of a request, or is "".
+export function caution({ act, rule, key, limits }, model) {
+  if (key === undefined) return "";
+  const { now, file, override } = model.limits(rule, key);
+  if (act === "raise" && override?.ban) {
+    return override.key === key ? "This key is banned. Lift the ban first, then raise it."
+      : `This key is banned by ${override.key}. The raise lets it through until it ends.`;
+  }
+  if (act === "raise" && isLower(limits, now)) {
+    const source = override ? " (a raise)" : "";
+    return `This is lower than ${now.join(", ")}${source}, which is in force: more requests of `
+      + "this key would be denied.";
+  }
+  if (act === "raise" && override && isLower(limits, file)) {
+    return `This is lower than the limits in the file, ${file.join(", ")}.`;
+  }
+  return "";
+}
+
 function fleet(model) {
-  const n = model.state.instances.length;
+  const n = Math.max(model.fleet, model.state.instances.length);
   return n > 1 ? `It takes effect on all ${count(n)} instances within a second.`
     : "It takes effect within a second.";
 }
 
-function banText({ rule }, state, until) {
-  if (state?.mode === "shadow") {
-    return `Rule ${rule} is in shadow mode, so this only counts: requests of this key would be `
-      + `denied ${until}.`;
+function banText({ rule, key, also }, state, until, model) {
+  const wide = breadth(model, rule, key);
+  const who = wide ? "Every request with such a key" : "Every request of this key";
+  if (state && state.mode !== "enforce") {
+    return `Rule ${rule} is in mode ${state.mode}, so the ban denies nothing now. It counts what `
+      + `would be denied, ${until}.`;
   }
-  return `Every request of this key that rule ${rule} applies to is denied ${until}. `
-    + "Other keys are not affected.";
+  const text = `${who} that ${inRules([rule, ...also ?? []])} ${also?.length ? "apply" : "applies"
+  } to is denied ${until}.`;
+  if (wide) return text;
+  const others = siblings(model, rule, key).map((r) => r.name)
+    .filter((name) => !also?.includes(name));
+  return text + (others.length ? ` The key can still use ${listOf(others)}.` : "")
+    + " Other keys are not affected.";
 }
 
-function raiseText({ rule, limits, keep_usage }, until) {
-  const list = limits.length ? limits.join(", ") : "…";
-  return `Rule ${rule} allows this key ${list} ${until}, instead of its limits in the file. `
-    + (keep_usage ? "Its used tokens still count." : "Its used tokens are cleared.");
+function raiseText({ rule, key, limits, keep_usage }, until, model, all) {
+  if (!areUnderstood(limits)) return "Enter limits such as 100/m burst 20, or 10/s, 500/h.";
+  const { now, override } = model.limits(rule, key);
+  const instead = override?.limits?.length ? `${now.join(", ")}, to which it was raised`
+    : `${now.join(", ")}, which the file says`;
+  return `Rule ${rule} allows this key ${limits.join(", ")} ${until}`
+    + (now.length ? `, instead of ${instead}. ` : ". ")
+    + (keep_usage ? "Its used tokens still count. " : "Its used tokens are cleared. ") + all;
 }
 
-function modeText({ rule, mode }, state, until) {
+function modeText({ rule, mode }, state, until, model) {
   const wanted = mode === "file" ? state.file_mode : mode;
   const changed = mode === "file" ? "" : ` ${until}`;
   const denied = rate(state.denied + state.shadow_denied);
+  const bans = model.bans(rule);
+  const idle = bans === 0 ? "" : ` Its ${plural(bans, "ban")} ${bans === 1 ? "has" : "have"
+  } no effect then: banned keys are let through.`;
   switch (wanted) {
     case "enforce": return `Rule ${rule} denies requests over its limits${changed}; `
       + `now that would be about ${denied} a second.`;
     case "shadow": return `Rule ${rule} counts what it would deny${changed}, but denies nothing; `
-      + `now it denies ${denied} a second.`;
-    default: return `Rule ${rule} does not count or deny anything${changed}.`;
+      + `now it denies ${denied} a second.${idle}`;
+    default: return `Rule ${rule} does not count or deny anything${changed}.${idle}`;
   }
 }
-

@@ -1,0 +1,68 @@
+// How many clients a key stands for, and in which other rules it is a key, too.
+
+import { count, plural } from "./format.js";
+import { matches } from "./model.js";
+
+export const isPattern = (key) => key.includes("*");
+
+// isShared reports whether a key is that of all requests of its rule, or of all that lack a header
+// or a cookie: nobody is behind it who could be banned.
+export function isShared(model, rule, key) {
+  const parts = ruleOf(model, rule)?.key ?? null;
+  if (parts === "" && key === "all") return true;
+  return key.split("|").every((part) => part.startsWith("const:") || isMissing(part));
+}
+
+const isMissing = (part) => part === "header:" || part === "cookie:";
+const isAny = (part) => /^([a-z]+:)?\*+$/.test(part);
+
+const ruleOf = (model, name) => model.config?.rules.find((r) => r.name === name);
+
+// breadth says for whom a key stands if it is not one client: {text, confirm}, or null.
+export function breadth(model, rule, key) {
+  if (isPattern(key)) return ofPattern(model, rule, key);
+  if (!isShared(model, rule, key)) return null;
+  const whose = key.split("|").some(isMissing)
+    ? "all requests without that header or cookie share it"
+    : `all requests that rule ${rule} applies to share it`;
+  return {
+    text: `This key is not one client: ${whose}.`,
+    confirm: `Deny all of these requests, whoever sends them`,
+  };
+}
+
+function ofPattern(model, rule, key) {
+  const listed = model.rules().find((r) => r.name === rule)?.denied_keys ?? [];
+  const found = listed.filter((k) => matches(key, k.key)).length;
+  const some = listed.length === 0 ? "" : ` ${count(found)} of the ${
+    plural(listed.length, "key")} in the list of denied keys match it.`;
+  const everybody = key.split("|").every(isAny);
+  return {
+    text: everybody ? `This pattern matches every key of rule ${rule}, so it is everybody.`
+      : `This is a pattern: it stands for all keys that match it, also for new ones.${some}`,
+    confirm: everybody ? "Deny everybody" : "Deny all keys that match",
+  };
+}
+
+// siblings returns other rules with keys of the same form, in which key is not banned.
+export function siblings(model, rule, key) {
+  const form = ruleOf(model, rule)?.key;
+  if (!form || isPattern(key) || isShared(model, rule, key)) return [];
+  return model.config.rules.filter((r) => r.kind !== "domain" && r.name !== rule
+    && r.key === form && r.mode !== "off" && !model.override(r.name, key)?.ban);
+}
+
+// inRules names one rule or several.
+export const inRules = (names) =>
+  (names.length === 1 ? `rule ${names[0]}` : `rules ${listOf(names)}`);
+
+const most = 6;
+
+// listOf joins names, but not too many.
+export function listOf(names) {
+  if (names.length > most) {
+    return `${names.slice(0, most - 1).join(", ")} and ${names.length - most + 1} more`;
+  }
+  return names.length < 2 ? names.join("")
+    : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+}
