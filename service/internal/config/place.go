@@ -32,7 +32,7 @@ type Fault struct {
 
 // Faults returns the faults in err, in their order.
 func Faults(err error) (list []Fault) {
-	several, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the outermost
+	several, ok := err.(interface{ Unwrap() []error }) // only the outermost
 	if ok {
 		for _, e := range several.Unwrap() {
 			list = append(list, Faults(e)...)

@@ -79,17 +79,18 @@ const fewKeys = 16
 
 // Encode returns p as a text of at most the given number of bytes. If it is larger, half of the keys
 // are dropped, and again, until it fits.
-func (p Part) Encode(most int) []byte {
-	p.entries = slices.Clone(p.entries)
+func (p *Part) Encode(most int) []byte {
+	kept := *p
+	kept.entries = slices.Clone(p.entries)
 	for {
-		text, keys := p.encode()
-		if len(text) <= most || len(p.entries) == 0 {
+		text, keys := kept.encode()
+		if len(text) <= most || len(kept.entries) == 0 {
 			return text
 		}
-		if keys > fewKeys && p.class < maxLevel {
-			p.raise(p.class + 1)
+		if keys > fewKeys && kept.class < maxLevel {
+			kept.raise(kept.class + 1)
 		} else {
-			p.cut(time.UnixMicro(p.entries[len(p.entries)/2].at + 1))
+			kept.cut(time.UnixMicro(kept.entries[len(kept.entries)/2].at + 1))
 		}
 	}
 }
