@@ -37,7 +37,7 @@ func TestGo(t *testing.T) {
 	var program strings.Builder
 	program.WriteString("package main\n\nimport (\n\"fmt\"\n\"time\"\n\"github.com/headgate/headgate\"\n)\n\n" +
 		"const _ = time.Second\n\nfunc main() {\n")
-	want := ""
+	var want strings.Builder
 	for _, text := range limitTexts {
 		l := parsed(t, text)
 		texts, err := newLimit(t.Context(), "careful", l, replay.ByIP, time.Now())
@@ -48,7 +48,7 @@ func TestGo(t *testing.T) {
 			t.Errorf("%s is shown as %s", l, again)
 		}
 		fmt.Fprintf(&program, "\tfmt.Println(%s)\n", texts.Go)
-		want += l.String() + "\n"
+		want.WriteString(l.String() + "\n")
 	}
 	program.WriteString("}\n")
 	file := filepath.Join(t.TempDir(), "main.go")
@@ -57,8 +57,8 @@ func TestGo(t *testing.T) {
 	}
 	run := exec.CommandContext(t.Context(), "go", "run", file)
 	out, err := run.CombinedOutput()
-	if err != nil || string(out) != want {
-		t.Errorf("%v:\n%s\nwant\n%s", err, out, want)
+	if err != nil || string(out) != want.String() {
+		t.Errorf("%v:\n%s\nwant\n%s", err, out, want.String())
 	}
 }
 
@@ -96,19 +96,20 @@ func TestHeaders(t *testing.T) {
 
 // sent is a response as text, with the fields of limits only.
 func sent(w *httptest.ResponseRecorder) string {
-	text := fmt.Sprintf("HTTP/1.1 %d %s\n", w.Code, http.StatusText(w.Code))
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf("HTTP/1.1 %d %s\n", w.Code, http.StatusText(w.Code)))
 	h := w.Result().Header
 	h.Del("Content-Type")
 	h.Del("Cache-Control")
 	h.Del("X-Content-Type-Options")
 	for _, name := range fields {
 		for _, v := range h.Values(name) {
-			text += name + ": " + v + "\n"
+			text.WriteString(name + ": " + v + "\n")
 		}
 		h.Del(name)
 	}
 	for name, v := range h {
-		text += fmt.Sprintf("%s: %s, which the page does not have\n", name, v)
+		text.WriteString(fmt.Sprintf("%s: %s, which the page does not have\n", name, v))
 	}
-	return text
+	return text.String()
 }
