@@ -145,13 +145,13 @@ func TestFaultPlaces(t *testing.T) {
 		{"a.yaml", []byte("rules:\n  - {name: r, limits: 9/x}\n  - {name: s, limits: 9/m, size: 3}\n")},
 		{"b.yaml", []byte("store: 7\n")},
 	}, Options{})
-	got := ""
+	var got strings.Builder
 	for _, f := range Faults(err) {
-		got += fmt.Sprintf("%s %d %.20s\n", f.File, f.Line, f.Text)
+		got.WriteString(fmt.Sprintf("%s %d %.20s\n", f.File, f.Line, f.Text))
 	}
-	if want := "a.yaml 2 rules[0].limits"; !strings.HasPrefix(got, want) || strings.Count(got, "\n") != 3 ||
-		!strings.Contains(got, "\na.yaml 3 rules[1].size: ") || !strings.Contains(got, "\nb.yaml 1 store: ") {
-		t.Errorf("the faults are\n%s of\n%v", got, err)
+	if want := "a.yaml 2 rules[0].limits"; !strings.HasPrefix(got.String(), want) || strings.Count(got.String(), "\n") != 3 ||
+		!strings.Contains(got.String(), "\na.yaml 3 rules[1].size: ") || !strings.Contains(got.String(), "\nb.yaml 1 store: ") {
+		t.Errorf("the faults are\n%s of\n%v", got.String(), err)
 	}
 	if f := Faults(errors.New("no file")); len(f) != 1 || f[0].Line != 0 || f[0].File != "" || f[0].Text != "no file" {
 		t.Errorf("of an error without a place: %+v", f)
