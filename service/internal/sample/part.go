@@ -25,6 +25,13 @@ type Part struct {
 
 // Part returns what s knows of a rule.
 func (s *Sample) Part(name string) Part {
+	p := s.copied(name)
+	p.raise(p.class) // without the lock, for which decisions wait
+	return p
+}
+
+// copied returns all entries of a rule.
+func (s *Sample) copied(name string) Part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -34,7 +41,6 @@ func (s *Sample) Part(name string) Part {
 		p.class = r.complete(now)
 		p.From = later(p.From, r.since[p.class])
 		p.entries = slices.Clone(r.entries[r.head:]) // decisions go on meanwhile
-		p.raise(p.class)
 	}
 	return p
 }
