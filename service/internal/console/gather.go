@@ -162,6 +162,8 @@ func (f *fleet) gather(
 	if err != nil && ctx.Err() == nil || len(left) == 0 {
 		return nil, err
 	}
+	// The last collect may have read some of them before ctx ended.
+	left = slices.DeleteFunc(left, func(id string) bool { _, ok := parts[id]; return ok })
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchangeTimeout)
 	defer cancel()
 	return f.names(ctx, left)
