@@ -42,13 +42,13 @@ Next: write your rules to a file, and start headgate serve --config FILE.
 Ctrl-C stops the server.
 `
 
-// announceConsole says where the console is, or why it is not.
+// announceConsole logs the URL of the console, or the reason why it is off.
 func (s *server) announceConsole(http, address string) {
 	switch {
 	case s.console == nil:
 	case !s.console.IsOn():
-		s.log.Warn("the console is off: beyond this machine it needs tokens; "+
-			"set api.tokens in the file of rules, or --http to an address of loopback, or --console off",
+		s.log.Warn("the console is off: an address that is not loopback needs tokens; "+
+			"set api.tokens in the rules file, or --http to a loopback address, or --console off",
 			"address", address)
 	case !strings.HasPrefix(s.o.HTTP, "unix:"):
 		s.log.Info("serving the console", "url", http+"/console/")

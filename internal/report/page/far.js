@@ -50,7 +50,10 @@
   // choice says for which answer about these keys a limit is right.
   function choice(data, l) {
     const { keys } = data.size.stand_out;
-    const denied = keys.filter((k) => deniedTo(data, l, k) !== 0);
+    if (keys.some((k) => deniedTo(data, l, k) === null)) {
+      return "The page does not list all keys that this limit denies.";
+    }
+    const denied = keys.filter((k) => deniedTo(data, l, k) > 0);
     const spared = keys.filter((k) => !denied.includes(k));
     const others = l.restDenied ? `, and ${count(l.restDenied, "request")} of other keys` : "";
     const lead = data.kind === "size" ? "Choose it if" : "Only if";

@@ -2,20 +2,20 @@ package acts
 
 import "time"
 
-// Ended says since when and why an act is not in force any more, though nobody has undone it.
+// Ended is the end of an act that was not undone.
 type Ended struct {
-	At  *int64 `json:"at"` // nil: not known
-	By  string `json:"by"`
-	Why string `json:"why"` // expired, the act that came after it, or other
+	At  *int64 `json:"at"`  // nil: not known
+	By  string `json:"by"`  // the author of the later act, or empty
+	Why string `json:"why"` // expired, other, or the name of the later act
 }
 
-// The ends that are no acts.
+// Values of Ended.Why that are not names of acts.
 const (
 	expired = "expired"
-	other   = "other" // by /v1/overrides
+	other   = "other" // changed by /v1/overrides
 )
 
-// settling is how long an act may be noted before it is carried out.
+// settling is the longest time from the record of an act to its effect.
 const settling = 2 * time.Second
 
 // ended returns the end of the i-th record, or nil.
@@ -37,7 +37,8 @@ func (d *Desk) ended(records []record, i int) *Ended {
 	return &Ended{Why: other}
 }
 
-// successor returns the act that has changed what r put, of those after it, the newest first.
+// successor returns the first act after r that replaced what r stored, or nil. after has the acts
+// after r, the newest first.
 func successor(after []record, r *record) *record {
 	for i := len(after) - 1; i >= 0; i-- {
 		o := &after[i]

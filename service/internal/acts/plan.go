@@ -133,7 +133,7 @@ func (d *Desk) planRaise(
 	for _, l := range o.Limits {
 		p.record.Limits = append(p.record.Limits, l.Named("").String())
 	}
-	if err := isRaise(terms.Rule, o.Limits); err != nil {
+	if err := checkRaise(terms.Rule, o.Limits); err != nil {
 		return err
 	}
 	if err := d.planOverride(p, rules.Override{Limits: o.Limits}, until); err != nil {
@@ -180,7 +180,8 @@ func end(until *int64) string {
 	return "until " + time.UnixMilli(*until).UTC().Format(time.RFC3339)
 }
 
-// replacesBan reports whether the key itself is banned. A ban of many keys stays beside r.
+// replacesBan reports whether r would replace a ban of the key itself. A ban of a pattern stays,
+// and r takes precedence over it.
 func (r *record) replacesBan() bool {
 	return r.Replaced != nil && r.Replaced.Ban && r.Replaced.Key == r.Key
 }

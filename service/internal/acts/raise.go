@@ -8,9 +8,9 @@ import (
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
-// isRaise refuses limits that allow less than those of r in the file: fewer at once or fewer in the
-// long run, and nothing more.
-func isRaise(r *rules.Rule, to []headgate.Limit) error {
+// checkRaise returns an error if limits have neither a higher burst nor a higher rate than those of
+// r in the file, and are not equal to them.
+func checkRaise(r *rules.Rule, to []headgate.Limit) error {
 	if len(r.Limits) == 0 {
 		return nil
 	}
@@ -19,11 +19,12 @@ func isRaise(r *rules.Rule, to []headgate.Limit) error {
 	if newBurst > burst || newRate > rate || newBurst == burst && newRate == rate {
 		return nil
 	}
-	return refused("%s allows less than the limits of rule %q, %s; want more for a raise: to allow "+
-		"a key less, use overrides in the file or in /v1", texts(to), r.Name, texts(r.Limits))
+	return refused("%s allows less than the limits of rule %q, %s; want a higher burst or rate; to "+
+		"lower the limits of a key, use overrides in the file or /v1/overrides",
+		texts(to), r.Name, texts(r.Limits))
 }
 
-// bounds returns what limits allow together: at once, and in a second of the long run.
+// bounds returns what limits allow together: the burst, and the rate per second.
 func bounds(limits []headgate.Limit) (burst int64, rate float64) {
 	burst, rate = math.MaxInt64, math.Inf(1)
 	for _, l := range limits {

@@ -19,6 +19,9 @@ func (h *Handler) serveActs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	for i := range list {
+		h.maskNotes(&list[i])
+	}
 	return reply(w, map[string]any{"acts": list})
 }
 
@@ -33,11 +36,21 @@ func (h *Handler) serveAct(w http.ResponseWriter, r *http.Request) error {
 		return problemOf(err)
 	}
 	h.options.Acted(done)
+	h.maskNotes(&done)
 	return reply(w, done)
 }
 
-// belongs are the fields that an act may have, beside act, rule, note and by.
-var belongs = map[string][]string{
+// maskNotes hides the secrets of the file in the notes of a, as in the list of overrides.
+func (h *Handler) maskNotes(a *acts.Act) {
+	c := h.loaded.Load().config
+	a.Note = c.Masked(a.Note)
+	if a.Replaced != nil {
+		a.Replaced.Note = c.Masked(a.Replaced.Note)
+	}
+}
+
+// fieldsOf has the fields of each act, besides act, rule, note and by.
+var fieldsOf = map[string][]string{
 	acts.Reset: {"key"},
 	acts.Raise: {"key", "limits", "for_s", "keep_usage"},
 	acts.Ban:   {"key", "for_s"},
@@ -45,8 +58,8 @@ var belongs = map[string][]string{
 	acts.Mode:  {"mode", "for_s"},
 }
 
-// shortest is the shortest time of an act that ends.
-const shortest = time.Second
+// minDuration is the shortest duration of an act.
+const minDuration = time.Second
 
 func (h *Handler) readOrder(w http.ResponseWriter, r *http.Request) (o acts.Order, err error) {
 	var by string
@@ -74,7 +87,7 @@ func (h *Handler) readOrder(w http.ResponseWriter, r *http.Request) (o acts.Orde
 
 // checkFields returns a problem if o lacks a field, or has one that would have no effect.
 func checkFields(o *acts.Order, given []string) error {
-	mine, known := belongs[o.Act]
+	mine, known := fieldsOf[o.Act]
 	switch {
 	case o.Act == "":
 		return httpapi.BadField("act", "missing", "reset, raise, ban, lift or mode")
@@ -85,17 +98,17 @@ func checkFields(o *acts.Order, given []string) error {
 	}
 	for _, name := range given {
 		if !slices.Contains(mine, name) {
-			return httpapi.BadField(name, "given for "+o.Act, "none: it has only "+
-				strings.Join(mine, ", ")+", and act, rule, note and by")
+			return httpapi.BadField(name, "not a field of "+o.Act,
+				"only act, rule, note, by, "+strings.Join(mine, ", "))
 		}
 	}
 	if !slices.Contains(given, "for_s") {
 		return nil
 	}
 	if o.Mode == acts.ModeOfFile {
-		return httpapi.BadField("for_s", "given for mode file", "none: the switch ends at once")
+		return httpapi.BadField("for_s", "not a field of mode file", "none, since it has no end")
 	}
-	if o.For < shortest {
+	if o.For < minDuration {
 		return httpapi.BadField("for_s", strconv.FormatFloat(o.For.Seconds(), 'g', -1, 64),
 			"at least 1 second, or null for no end")
 	}
@@ -113,10 +126,11 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request) error {
 		return problemOf(err)
 	}
 	h.options.Acted(undone)
+	h.maskNotes(&undone)
 	return reply(w, undone)
 }
 
-// by says who sends r: the name that an operator typed, the token, and the address.
+// by returns the author of r: the name that an operator typed, the token, and the address.
 func (h *Handler) by(r *http.Request, name string) string {
 	address, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -142,8 +156,8 @@ func problemOf(err error) error {
 		return &httpapi.Problem{Status: http.StatusNotFound,
 			Detail: "the action does not exist; the list keeps the last " + strconv.Itoa(acts.Max)}
 	}
-	return httpapi.Unavailable(err, "it is not certain that this was done; when it answers again, "+
-		"see the list of actions, and the key")
+	return httpapi.Unavailable(err, "the action may or may not have been done; when the store "+
+		"answers again, check the list of actions and the key")
 }
 
 // millis returns a time in Unix milliseconds; nil for none.

@@ -132,12 +132,12 @@ func TestFieldsOfActs(t *testing.T) {
 		`{}`:            "act is missing; want reset, raise, ban, lift or mode",
 		`{"act":"x"}`:   `act is \"x\"; want reset, raise`,
 		`{"act":"ban"}`: "rule is missing",
-		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","limits":["9/m"]}`:                  "limits is given for ban; want none: it has only key, for_s",
-		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","keep_usage":false}`:                "keep_usage is given for ban",
-		`{"act":"mode","rule":"api","mode":"shadow","key":""}`:                            "key is given for mode",
-		`{"act":"mode","rule":"api","mode":"file","for_s":60}`:                            "for_s is given for mode file",
-		`{"act":"reset","rule":"api","key":"ip:1.1.1.1","for_s":60}`:                      "for_s is given for reset",
-		`{"act":"lift","rule":"api","key":"ip:1.1.1.1","mode":"file"}`:                    "mode is given for lift",
+		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","limits":["9/m"]}`:                  "limits is not a field of ban; want only act, rule, note, by, key, for_s",
+		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","keep_usage":false}`:                "keep_usage is not a field of ban",
+		`{"act":"mode","rule":"api","mode":"shadow","key":""}`:                            "key is not a field of mode",
+		`{"act":"mode","rule":"api","mode":"file","for_s":60}`:                            "for_s is not a field of mode file",
+		`{"act":"reset","rule":"api","key":"ip:1.1.1.1","for_s":60}`:                      "for_s is not a field of reset",
+		`{"act":"lift","rule":"api","key":"ip:1.1.1.1","mode":"file"}`:                    "mode is not a field of lift",
 		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":0}`:                         "for_s is 0; want at least 1 second, or null",
 		`{"act":"raise","rule":"api","key":"ip:1.1.1.1","limits":["9/m"],"for_s":0.0001}`: "for_s is 0.0001; want at least 1 second",
 		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":1e300}`:                     "for_s is 1e300; want a number of seconds",
@@ -159,8 +159,8 @@ func TestStoreFails(t *testing.T) {
 	c := newConsole(t, opened(t, redis.URL()), secret)
 	redis.Stop()
 	for path, want := range map[string]string{
-		"acts":        "it is not certain that this was done",
-		"acts/1/undo": "it is not certain that this was done",
+		"acts":        "the action may or may not have been done",
+		"acts/1/undo": "the action may or may not have been done",
 	} {
 		body := "{}"
 		if path == "acts" {

@@ -15,13 +15,14 @@ import (
 
 // How samples of other instances are gathered.
 const (
-	gatherTimeout = 3 * time.Second
+	wantTimeout   = 6 * time.Second // for @wanted to be free: more than its TTL
+	gatherTimeout = 3 * time.Second // for the answers
 	gatherPause   = 100 * time.Millisecond
-	acquaintance  = 1500 * time.Millisecond // until all instances have seen that somebody looks
+	acquaintance  = 1500 * time.Millisecond // until all instances are in @instances
 	answerTTL     = 10 * time.Second
-	maxAnswer     = 1 << 20  // bytes
-	maxAnswers    = 16 << 20 // of all instances
-	manyInstances = 64       // is how many there may be if nobody has looked
+	maxAnswer     = 1 << 20 // bytes
+	maxAnswers    = 4 << 20 // of all instances: about a million entries, as maxReplayed
+	manyInstances = 64      // the assumed number of instances if no page is open
 )
 
 // wanted is the sample of a rule that an instance asks all others for.
@@ -43,11 +44,12 @@ type gathered struct {
 func (h *Handler) gather(ctx context.Context, rule string) (g gathered) {
 	parts := map[string]sample.Part{}
 	if h.fleet != nil {
-		ctx, cancel := context.WithTimeout(ctx, gatherTimeout)
-		defer cancel()
 		w := wanted{ID: rand.Text(), By: h.id, Rule: rule}
 		if g.err = h.fleet.want(ctx, &w, h.isAcquainted()); g.err == nil {
 			defer h.fleet.unwant(ctx)
+			// The time that another instance took for its samples is not taken from the answers.
+			ctx, cancel := context.WithTimeout(ctx, gatherTimeout)
+			defer cancel()
 			g.missing, g.err = h.fleet.gather(ctx, &w, h.isAcquainted, parts)
 		}
 	}
@@ -60,7 +62,7 @@ func (h *Handler) gather(ctx context.Context, rule string) (g gathered) {
 	return g
 }
 
-// isAcquainted reports whether all instances have seen that somebody looks.
+// isAcquainted reports whether a page has been open so long that all instances are in @instances.
 func (h *Handler) isAcquainted() bool {
 	since := h.known.Load()
 	return since > 0 && time.Since(time.UnixMilli(since)) > acquaintance
@@ -89,10 +91,13 @@ func (h *Handler) answer(ctx context.Context, w wanted) {
 func (f *fleet) answerKey(want, id string) string { return f.prefix + "sample:" + want + ":" + id }
 
 // errBusy is returned while another instance wants a sample.
-var errBusy = errors.New("another instance gathers samples")
+var errBusy = errors.New("another instance runs a what-if")
 
-// want asks all instances for a sample. Each may answer with a part of what all may.
+// want asks all instances for a sample, when no other instance does. It sets the maximum size of
+// each answer.
 func (f *fleet) want(ctx context.Context, w *wanted, acquainted bool) error {
+	ctx, cancel := context.WithTimeout(ctx, wantTimeout)
+	defer cancel()
 	instances := int64(manyInstances)
 	if acquainted {
 		var err error
@@ -157,6 +162,8 @@ func (f *fleet) gather(
 	if err != nil && ctx.Err() == nil || len(left) == 0 {
 		return nil, err
 	}
+	// The last collect may have read some of them before ctx ended.
+	left = slices.DeleteFunc(left, func(id string) bool { _, ok := parts[id]; return ok })
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), exchangeTimeout)
 	defer cancel()
 	return f.names(ctx, left)

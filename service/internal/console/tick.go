@@ -170,7 +170,7 @@ func whyAlone(err error) string {
 		return err.Error() + " now"
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "the store did not answer within " + exchangeTimeout.String()
+		return "the store did not answer in time"
 	}
 	return "the store does not answer: " + err.Error()
 }

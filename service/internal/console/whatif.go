@@ -39,19 +39,19 @@ type sampled struct {
 }
 
 const (
-	// maxReplayed bounds the requests of a what-if: each takes 40 bytes, and some microseconds for
+	// maxReplayed bounds the requests of a what-if: each takes 48 bytes, and some microseconds for
 	// every limit.
 	maxReplayed = 1_000_000
 	maxTried    = 8 // limits at a time
 
-	whatIfTimeout = 50 * time.Second // with the wait for another; a connection has a minute
+	whatIfTimeout = 50 * time.Second // includes the wait for another; a connection has a minute
 )
 
-// trial is what a what-if is asked.
+// trial is the request of a what-if.
 type trial struct {
 	rule   string
 	limits []headgate.Limit
-	lifted bool // without bans and overrides
+	lifted bool // as if there were no bans and no overrides
 }
 
 func (h *Handler) readTrial(w http.ResponseWriter, r *http.Request) (t trial, err error) {
@@ -75,8 +75,8 @@ func (h *Handler) readTrial(w http.ResponseWriter, r *http.Request) (t trial, er
 	return t, h.checkRule(t.rule)
 }
 
-// serveWhatIf replays the samples of a rule with other limits. It changes nothing, so that all who
-// may read may ask; one at a time, because it takes memory and time.
+// serveWhatIf replays the samples of a rule with other limits. The right to read is enough, because
+// it changes nothing. One runs at a time, because it takes memory and time.
 func (h *Handler) serveWhatIf(w http.ResponseWriter, r *http.Request) error {
 	t, err := h.readTrial(w, r)
 	if err != nil {
@@ -107,7 +107,7 @@ func (h *Handler) serveWhatIf(w http.ResponseWriter, r *http.Request) error {
 }
 
 var errWhatIf = &httpapi.Problem{Status: http.StatusServiceUnavailable,
-	Detail: "the server is busy: another what-if is under way, or it took too long; try again"}
+	Detail: "the what-if took more than 50 s with the wait for another; try again with fewer limits"}
 
 // checkRule returns an error if no rule with a sample has this name.
 func (h *Handler) checkRule(name string) error {
@@ -124,10 +124,11 @@ func (h *Handler) checkRule(name string) error {
 }
 
 func noSample(r *sample.Recent) error {
-	detail := "there is no sample of this rule: it has decided nothing in the last ten minutes"
+	since := " since " + r.From.UTC().Format(time.TimeOnly) + " UTC" // all samples are complete
+	detail := "there is no sample of this rule: it has decided nothing" + since
 	if r.Aside > 0 {
-		detail = "in the last ten minutes, only bans and overrides have decided by this rule; " +
-			"with lifted: true their requests are replayed"
+		detail = "only bans and overrides have decided by this rule" + since +
+			"; to replay their requests, set lifted to true"
 	}
 	return &httpapi.Problem{Status: http.StatusNotFound, Field: "rule", Detail: detail}
 }

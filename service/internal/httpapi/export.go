@@ -68,8 +68,8 @@ func Given(f Field, names *[]string) Field {
 // ParseLimits parses the texts of limits without names. Its error is a [Problem].
 func ParseLimits(texts []string) ([]headgate.Limit, error) { return parseLimits(texts) }
 
-// Unavailable returns err. If it is not of the request, it is a problem that says that the store is
-// unavailable, and what that means.
+// Unavailable returns the problem for err. If the store is the cause, the problem says so, and then
+// meaning.
 func Unavailable(err error, meaning string) error {
 	p := toProblem(err)
 	if p.Status == http.StatusServiceUnavailable {

@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
-// Part is what one instance knows of the recent decisions of a rule. The history of each of its keys
-// is complete between From and To.
+// Part has the recent decisions of a rule on one instance. The history of each of its keys is
+// complete between From and To.
 type Part struct {
 	Name     string // of the instance
 	From, To time.Time
@@ -25,6 +25,13 @@ type Part struct {
 
 // Part returns what s knows of a rule.
 func (s *Sample) Part(name string) Part {
+	p := s.copied(name)
+	p.raise(p.class) // without the lock, for which decisions wait
+	return p
+}
+
+// copied returns all entries of a rule.
+func (s *Sample) copied(name string) Part {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -34,7 +41,6 @@ func (s *Sample) Part(name string) Part {
 		p.class = r.complete(now)
 		p.From = later(p.From, r.since[p.class])
 		p.entries = slices.Clone(r.entries[r.head:]) // decisions go on meanwhile
-		p.raise(p.class)
 	}
 	return p
 }
@@ -77,8 +83,8 @@ const causes = 8
 // sample.
 const fewKeys = 16
 
-// Encode returns p as a text of at most the given number of bytes. If it is larger, half of the keys
-// are dropped, and again, until it fits.
+// Encode returns p as a text of at most the given number of bytes. If it is larger, it drops half of
+// the keys, or of few keys the older half of the time, until it fits.
 func (p *Part) Encode(most int) []byte {
 	kept := *p
 	kept.entries = slices.Clone(p.entries)
@@ -160,7 +166,7 @@ func Decode(text []byte) (Part, error) {
 	return p, nil
 }
 
-var errOther = errors.New("sample: part of another instance: it is of another version")
+var errOther = errors.New("sample: part of another instance: from another version")
 
 func later(a, b time.Time) time.Time {
 	if b.After(a) {

@@ -48,16 +48,16 @@ func (d *DeniedBy) add(c rules.Cause, n int64) {
 // for them. Requests of a key that are less than 50 ms apart may have the same time.
 func Together(parts []Part, most int, lifted bool) Recent {
 	found := Recent{To: parts[0].To}
-	class := uint32(0)
+	class, n := uint32(0), 0
 	for i := range parts {
-		class = max(class, parts[i].class)
+		class, n = max(class, parts[i].class), n+len(parts[i].entries)
 		found.From = later(found.From, parts[i].From)
 		if parts[i].To.Before(found.To) {
 			found.To = parts[i].To
 		}
 	}
 	found.KeyShare = share(class)
-	var entries []entry
+	entries := make([]entry, 0, n)
 	for i := range parts {
 		for _, e := range parts[i].entries {
 			if e.key.class >= class {

@@ -28,7 +28,8 @@ const (
 	maxLevel = 40
 )
 
-// Sample holds the recent decisions of some keys. Make one with [New]. It is safe for use by many goroutines.
+// Sample holds the recent decisions of some keys. Make one with [New]. It is safe for use by many
+// goroutines.
 type Sample struct {
 	rules atomic.Pointer[map[string]*rule] // replaced by each new rule
 
@@ -58,9 +59,9 @@ func (s *Sample) Add(e rules.Event) {
 	s.add(&e, class)
 }
 
-// classOf says how long a key stays in the sample while the share is halved: of all keys, half have a
-// class of at least 1, a quarter one of at least 2, and so on. It is the
-// same on all instances, so that a key of a small share is in the samples of all.
+// classOf returns the class of a key. Half of all keys have a class of at least 1, a quarter of at
+// least 2, and so on. Keys of a high class stay while the share is halved. The class is the same
+// on all instances, so that a key of a small share is in the samples of all.
 func classOf(key string) uint32 {
 	return uint32(min(bits.LeadingZeros64(xxhash.Sum64String(key)), maxLevel))
 }

@@ -96,12 +96,14 @@ export class Acting {
   // undo undoes acts that were done together, the last one first.
   async undo(acts) {
     this.#show("good", "Undoing…");
+    const left = [...acts];
     try {
-      for (const act of acts.toReversed()) await undo(act.id, localStorage.getItem(place) ?? "");
+      for (; left.length; left.pop()) await undo(left.at(-1).id, localStorage.getItem(place) ?? "");
       await this.app.refresh();
       this.#show("good", `Undone: ${describe(acts[0], rulesOf(acts))}.`);
     } catch (error) {
-      this.#show("bad", `Not undone: ${error.message}`);
+      this.#show("bad", left.length ? `Not undone: ${describe(left[0], rulesOf(left))}: ${
+        sentence(error.message)}` : `Undone, but the page is not up to date: ${error.message}`);
     }
   }
 

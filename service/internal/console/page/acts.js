@@ -26,8 +26,8 @@ export function draw() {
   rows.set(all ? acts : acts.slice(0, few), (act) => act.id);
   show(byId("acts-none"), acts.length === 0);
   setText(byId("acts-none"), app.model.actsLost ? `The store has lost the list of ${
-    plural(app.model.actsLost, "action")}. Look whether the bans, raises and mode switches that are
-    needed are still active.` : "No actions yet. Bans, raises, resets and mode switches are "
+    plural(app.model.actsLost, "action")}. Check whether the bans, raises and mode switches that
+    you need are still active.` : "No actions yet. Bans, raises, resets and mode switches are "
     + "listed here, and can be undone.");
   show(byId("acts-all"), acts.length > few);
   setText(byId("acts-all"), all ? `Show ${few}` : `Show all ${acts.length}`);

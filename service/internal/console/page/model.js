@@ -49,6 +49,7 @@ export class Model {
       if (!history.rules.has(name)) history.rules.set(name, none());
     }
     history.from += shift * history.step_s;
+    for (const old of this.#partial) if (old < history.from) this.#partial.delete(old);
     for (const [name, counts] of history.rules) put(counts, rules[name], place - shift, shift);
     put(history.total, total, place - shift, shift);
   }

@@ -99,7 +99,8 @@ function storeDown(model, errors, degraded) {
 
 function denials(model, { rules, keys, denied, free, total, idle, now }) {
   const top = mostDenied(keys.filter((k) => !k.banned && k.mode === "enforce"), free);
-  const worst = rules.reduce((a, b) => (b.denied > a.denied ? b : a));
+  const worst = rules.map((r) => ({ name: r.name, free: notBanned(r, keys) }))
+    .reduce((a, b) => (b.free > a.free ? b : a));
   const start = since(model, rules, free);
   const long = start === null ? "for at least 15 minutes"
     : `since ${time(start, now)} (${span(minutes(now - start))})`;
@@ -109,7 +110,7 @@ function denials(model, { rules, keys, denied, free, total, idle, now }) {
     banned.length ? `It is banned in ${inRules(banned.map((k) => k.rule))}, but not in ${
       culprit.rule}.` : "",
     culprit ? culprit.caution : `${percent(free / total)} of all decisions. ${
-      percent(worst.denied / denied)} of all denials come from rule ${worst.name}, for many keys.`,
+      percent(worst.free / free)} of these denials come from rule ${worst.name}, for many keys.`,
     denied - free >= 0.05 ? `Banned keys: another ${rate(denied - free)} denials a second, which `
       + "are not counted here." : "",
     idleText(idle),
