@@ -97,7 +97,7 @@ func TestHeaders(t *testing.T) {
 // sent is a response as text, with the fields of limits only.
 func sent(w *httptest.ResponseRecorder) string {
 	var text strings.Builder
-	text.WriteString(fmt.Sprintf("HTTP/1.1 %d %s\n", w.Code, http.StatusText(w.Code)))
+	fmt.Fprintf(&text, "HTTP/1.1 %d %s\n", w.Code, http.StatusText(w.Code))
 	h := w.Result().Header
 	h.Del("Content-Type")
 	h.Del("Cache-Control")
@@ -109,7 +109,7 @@ func sent(w *httptest.ResponseRecorder) string {
 		h.Del(name)
 	}
 	for name, v := range h {
-		text.WriteString(fmt.Sprintf("%s: %s, which the page does not have\n", name, v))
+		fmt.Fprintf(&text, "%s: %s, which the page does not have\n", name, v)
 	}
 	return text.String()
 }

@@ -147,7 +147,7 @@ func TestFaultPlaces(t *testing.T) {
 	}, Options{})
 	var got strings.Builder
 	for _, f := range Faults(err) {
-		got.WriteString(fmt.Sprintf("%s %d %.20s\n", f.File, f.Line, f.Text))
+		fmt.Fprintf(&got, "%s %d %.20s\n", f.File, f.Line, f.Text)
 	}
 	if want := "a.yaml 2 rules[0].limits"; !strings.HasPrefix(got.String(), want) || strings.Count(got.String(), "\n") != 3 ||
 		!strings.Contains(got.String(), "\na.yaml 3 rules[1].size: ") || !strings.Contains(got.String(), "\nb.yaml 1 store: ") {
