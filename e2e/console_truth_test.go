@@ -116,7 +116,7 @@ func TestConsoleIdleBan(t *testing.T) {
 }
 
 // Denials of other keys are counted beside those of a banned key, and all numbers agree, also after
-// a reload. The denials do not begin anew with a ban.
+// a reload. A ban does not change since when requests are denied.
 func TestConsoleOtherKeys(t *testing.T) {
 	t.Parallel()
 	s := operate(t)

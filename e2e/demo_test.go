@@ -31,7 +31,7 @@ func TestBurstUntilDenied(t *testing.T) {
 		t.Errorf("the fields are %s", got)
 	}
 	p.until("the chart says so", `document.querySelector("#left canvas").ariaLabel === "The left limit in the last 15 seconds: 10 allowed, 5 denied"`)
-	p.until("it is told to those who hear", `document.querySelector("#summary").textContent.startsWith("Left: 10 allowed, 5 denied, 0 of 10 left.")`)
+	p.until("screen readers get the summary", `document.querySelector("#summary").textContent.startsWith("Left: 10 allowed, 5 denied, 0 of 10 left.")`)
 }
 
 // Requests that are sent during a reset count, however late the reset is answered.
@@ -122,7 +122,7 @@ func TestBadNumberIsOneClearError(t *testing.T) {
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	p.enter("#right-capacity", "many")
 	p.click(part("right", "apply"))
-	p.until("it is told", `!document.querySelector("#right-error").hidden`)
+	p.until("the error is shown", `!document.querySelector("#right-error").hidden`)
 	if got := p.text("#right-error"); got != `count is "many"; want a whole number of at least 1` {
 		t.Errorf("the error is %s", got)
 	}

@@ -101,7 +101,7 @@ func TestReportSearchesAndSortsKeys(t *testing.T) {
 	all := value[int](p, rows)
 	p.enter("#search", "198.51.100")
 	p.until("one key is found", rows+" === 1")
-	expect(p, "what is told", `document.querySelector("#keys .found").textContent`, "1 key found")
+	expect(p, "the number of keys found", `document.querySelector("#keys .found").textContent`, "1 key found")
 	p.enter("#search", "nobody")
 	p.until("no key is found", rows+" === 0")
 	p.do(run(`{const s = document.querySelector("#search"); s.value = "";
@@ -136,7 +136,7 @@ func TestReportCopies(t *testing.T) {
 	p.click(".copy-yaml .copy")
 	p.until("the text is selected", `getSelection().toString().trim() ===
 		document.querySelector(".copy-yaml pre").textContent.trim()`)
-	expect(p, "what is told", `document.querySelector("#said").textContent`, "YAML: selected")
+	expect(p, "the message", `document.querySelector("#said").textContent`, "YAML: selected")
 }
 
 func TestReportZoomsByKeyboard(t *testing.T) {

@@ -120,7 +120,7 @@ func TestRateAndSlider(t *testing.T) {
 	t.Parallel()
 	p := open(t, serve(t, headgate.NewMemory(0)))
 	told := `document.querySelector("#slider").getAttribute("aria-valuetext")`
-	p.until("it is told at first", told+` === "10 per second"`)
+	p.until("the rate at first", told+` === "10 per second"`)
 	p.do(run(`{const s = document.querySelector("#slider"); s.value = 189; s.dispatchEvent(new Event("input", {bubbles: true}))}`))
 	p.until("the slider sets the rate", `document.querySelector("#rate").value === "1000" && `+told+` === "1,000 per second"`)
 	p.enter("#rate", "100")
@@ -150,7 +150,7 @@ func TestRateAndSlider(t *testing.T) {
 	// The error appears when the field loses the focus, which does not return to it.
 	p.enter("#rate", "fast")
 	p.do(chromedp.KeyEvent("\t"))
-	p.until("it is told", `document.querySelector("#traffic-error").textContent === 'Per second: enter a whole number from 1 to 10,000, not "fast".'`)
+	p.until("the error is shown", `document.querySelector("#traffic-error").textContent === 'Per second: enter a whole number from 1 to 10,000, not "fast".'`)
 	if got := value[string](p, `document.activeElement.id`); got != "slider" {
 		t.Errorf("the focus is on %s", got)
 	}

@@ -143,7 +143,7 @@ func TestBadLink(t *testing.T) {
 		"#left=%3Cimg+src%3Dx%3E&rate=10": `the left limit "<img src=x>": limit is "<img"; want a count and a period, such as 100/m`,
 	} {
 		p.do(run(`document.querySelector("#traffic-error").textContent = ""; location.hash = ` + quoted(link)))
-		p.until("it is told", `document.querySelector("#traffic-error").textContent !== ""`)
+		p.until("the error is shown", `document.querySelector("#traffic-error").textContent !== ""`)
 		got, want := p.text("#traffic-error"), "The link is not valid, so the limits are unchanged: "+why
 		if strings.Contains(link, "%3C") { // which words the parser chooses is its own business
 			got, want = got[:min(len(got), 80)], want[:80]

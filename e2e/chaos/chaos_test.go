@@ -64,7 +64,7 @@ type scene struct {
 	felt func() error
 }
 
-// seed is that of the traffic. It is fixed, but for soak: HEADGATE_SEED, or a random one.
+// seed is the seed of the traffic: HEADGATE_SEED; otherwise a fixed one, and a random one in soak.
 var seed = flag.Uint64("chaos.seed", 1, "seed of the traffic")
 
 // turn says which stack a short run puts beside the bare one under each fault. It changes each
