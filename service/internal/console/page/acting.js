@@ -76,7 +76,7 @@ export class Acting {
       try {
         const said = await Promise.all(done.map((act) => (act.act === "mode" ? this.#modeIs(act)
           : keyShows(act, rulesOf(done)))));
-        if (said.every(Boolean)) return said.find((text) => text.includes("nothing")) ?? said[0];
+        if (said.every(Boolean)) return (said.find((one) => one.idle) ?? said[0]).text;
       } catch {
         // The next look may work: the store may be slow.
       }
@@ -87,10 +87,10 @@ export class Acting {
   #modeIs({ rule, mode, idle_bans: idle }) {
     const now = this.app.model.state.rules.find((r) => r.name === rule);
     const wanted = mode === "file" ? now?.file_mode : mode;
-    if (now?.mode !== wanted) return "";
+    if (now?.mode !== wanted) return null;
     const bans = idle && wanted !== "enforce"
       ? ` Its ${plural(idle, "ban")} ${idle === 1 ? "has" : "have"} no effect.` : "";
-    return `The rule is in mode ${wanted} now.${bans}`;
+    return { text: `The rule is in mode ${wanted} now.${bans}` };
   }
 
   // undo undoes acts that were done together, the last one first.
@@ -145,21 +145,25 @@ const rulesOf = (acts) => acts.map((act) => act.rule);
 
 const took = (started) => span(Math.max(1, (performance.now() - started) / 1000));
 
-// keyShows looks whether the state of a key is as an act left it.
+// keyShows returns what the state of a key says of an act, or null while it does not show it. Idle
+// is a ban that denies nothing.
 async function keyShows({ act, rule, key, limits }, rules) {
   const answer = await getKey(key, rule);
   const now = answer.rules.find((r) => r.rule === rule);
-  if (!now) return "";
+  if (!now) return null;
   const texts = now.override?.limits?.join() ?? "";
   switch (act) {
-    case "ban": return !now.banned ? "" : now.mode !== "enforce"
-      ? `Rule ${rule} is in mode ${now.mode}: it denies nothing now, also not this key.`
-      : `Every request of this key in ${inRules(rules)} is denied now.`;
-    case "raise": return texts === limits.join() ? `Its limit is ${limits.join(", ")} now.` : "";
-    case "lift": return now.override ? "" : "The limits in the file apply again.";
+    case "ban": return !now.banned ? null : now.mode !== "enforce"
+      ? { text: `Rule ${rule} is in mode ${now.mode}: it denies nothing now, also not this key.`,
+        idle: true }
+      : { text: `Every request of this key in ${inRules(rules)} is denied now.` };
+    case "raise": return texts === limits.join()
+      ? { text: `Its limit is ${limits.join(", ")} now.` } : null;
+    case "lift": return now.override ? null : { text: "The limits in the file apply again." };
     default: {
       const least = now.limits.find((l) => !l.allowed);
-      return least ? "" : now.banned ? "It is still banned." : "It may send requests again.";
+      return least ? null
+        : { text: now.banned ? "It is still banned." : "It may send requests again." };
     }
   }
 }
