@@ -221,11 +221,11 @@ func decision(r *headgate.Request, name string, text []byte) (headgate.Decision,
 	case retry == never:
 		d.RetryAfter = headgate.Never
 	case retry == badState, retry < noRoom:
-		return headgate.Decision{}, scriptError(
-			"BADSTATE the value of " + strconv.Quote(name) + " is not a state of this limit")
+		return headgate.Decision{}, stateError{scriptError(
+			"BADSTATE the value of " + strconv.Quote(name) + " is not a state of this limit")}
 	case retry == wrongType:
-		return headgate.Decision{}, scriptError(
-			"WRONGTYPE the value of " + strconv.Quote(name) + " is not a string")
+		return headgate.Decision{}, stateError{scriptError(
+			"WRONGTYPE the value of " + strconv.Quote(name) + " is not a string")}
 	case retry == noRoom:
 		return headgate.Decision{}, scriptError("OOM the server is at maxmemory")
 	}
@@ -248,6 +248,11 @@ func (e scriptError) Error() string { return string(e) }
 
 // RedisError implements redis.Error.
 func (scriptError) RedisError() {}
+
+// stateError is what the script said about a value that is not a state.
+type stateError struct{ scriptError }
+
+func (stateError) Unwrap() error { return headgate.ErrBadState }
 
 // index numbers different values from 1 on, in the order in which they came.
 type index[T comparable] struct {

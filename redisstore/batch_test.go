@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -108,7 +109,8 @@ func group(random *rand.Rand, keys []string, limits []headgate.Limit, at time.Ti
 	return rs
 }
 
-// A foreign value is an error of the requests for its key, and of no other.
+// A foreign value is an error of the requests for its key, and of no other, whatever the requests
+// before it in the batch have.
 func TestForeignValues(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{})
@@ -116,24 +118,30 @@ func TestForeignValues(t *testing.T) {
 	at := func(key string) string { return t.Name() + ":{" + key + "}:" + limit.ID() }
 	client.Set(t.Context(), at("word"), "a word", 0)
 	client.SAdd(t.Context(), at("set"), "member")
-	h := holdUp(client)
-	var answers []<-chan answer
 	keys := []string{"first", "word", "set", "good"}
-	for range 2 {
-		for _, key := range keys {
-			answers = append(answers, ask(t.Context(), s, headgate.Request{Key: key, Limit: limit, Cost: 1}))
-		}
-	}
-	close(h.free)
 	want := map[string]string{
 		"word": `redisstore: BADSTATE the value of "TestForeignValues:{word}:5/h" is not a state of this limit; choose another prefix, or delete the key`,
 		"set":  `redisstore: WRONGTYPE the value of "TestForeignValues:{set}:5/h" is not a string; another program uses the key: choose another prefix`,
 	}
-	for i := range answers {
-		key := keys[i%len(keys)]
-		a := <-answers[i]
-		if want[key] == "" && (a.err != nil || !a.ds[0].Allowed()) || want[key] != "" && (a.err == nil || a.err.Error() != want[key] || a.ds[0] != (headgate.Decision{})) {
-			t.Errorf("%s: %+v", key, a)
+	h := holdUp(client)
+	answers := map[string][]<-chan answer{}
+	for _, r := range []headgate.Request{
+		{Cost: 1}, {Cost: 1, MaxWait: time.Hour}, {Cost: 2}, {Cost: 1, At: time.Now()}, {Cost: 1},
+	} {
+		for _, key := range keys {
+			r.Key, r.Limit = key, limit
+			answers[key] = append(answers[key], ask(t.Context(), s, r))
+		}
+	}
+	close(h.free)
+	for key, all := range answers {
+		for i := range all {
+			a := <-all[i]
+			granted := a.err == nil && a.ds[0].Allowed() == (i < 4)
+			refused := errors.Is(a.err, headgate.ErrBadState) && a.err.Error() == want[key] && a.ds[0] == (headgate.Decision{})
+			if want[key] == "" && !granted || want[key] != "" && !refused {
+				t.Errorf("%s, %d: %+v", key, i, a)
+			}
 		}
 	}
 	if client.Get(t.Context(), at("word")).Val() != "a word" || client.SCard(t.Context(), at("set")).Val() != 1 {
