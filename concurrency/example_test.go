@@ -51,3 +51,30 @@ func ExamplePermit_Keep() {
 	fmt.Println("worked:", work(kept), context.Cause(kept))
 	// Output: worked: <nil> <nil>
 }
+
+// How do I send at most 10 requests a second to an API that counts them as they arrive? Hold a
+// permit until a second after the response: delays of the network then do not matter.
+func ExampleLimiter_Wait_strictAPI() {
+	ctx := context.Background()
+	const ttl = 30 * time.Second // longer than a call and a second
+	slots, err := concurrency.New(concurrency.NewMemory(), 10, ttl)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	call := func(ctx context.Context) error { return ctx.Err() }
+	for range 10 {
+		permit, err := slots.Wait(ctx, "api.example.com")
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if err := call(ctx); err != nil {
+			continue // the request may still arrive, so the permit expires
+		}
+		time.AfterFunc(time.Second, func() { _ = permit.Release(ctx) })
+	}
+	d, err := slots.Peek(ctx, "api.example.com")
+	fmt.Println("another call now:", d.Allowed(), err)
+	// Output: another call now: false <nil>
+}

@@ -3,6 +3,11 @@
 // A [Gate] serves one process, a [KeyedGate] has one gate for each key, and a [SharedGate]
 // serves all processes that share a store. [Throttle], [NewReader] and [NewWriter]
 // pace loops and streams by any of them.
+//
+// A pass is the moment at which Wait returns. Behind a network, delays differ: up to 2n requests
+// can arrive within a period. If the receiver counts strictly, make the period longer by twice the
+// largest delay, or hold a permit until a period after the response:
+// docs/waiting.md, "A strict API".
 package gate
 
 import (
