@@ -261,9 +261,14 @@ func TestNewKeysOfAFullStoreAreNotTakenTogether(t *testing.T) {
 	for i := range 100 {
 		ask(t, m, fmt.Sprint("flood", i), l, 1, 0)
 	}
-	rs := []Request{{Key: "a", Limit: l, Cost: 6, At: midnight}, {Key: "b", Limit: l, Cost: 6, At: midnight}}
-	if err := m.TakeAll(t.Context(), rs, make([]Decision, 2)); !errors.Is(err, ErrFull) {
-		t.Errorf("two new keys: %v", err)
+	for _, forced := range [][2]bool{{false, false}, {false, true}, {true, false}} {
+		rs := []Request{
+			{Key: "a", Limit: l, Cost: 6, At: midnight, Force: forced[0]},
+			{Key: "b", Limit: l, Cost: 6, At: midnight, Force: forced[1]},
+		}
+		if err := m.TakeAll(t.Context(), rs, make([]Decision, 2)); !errors.Is(err, ErrFull) {
+			t.Errorf("two new keys, forced %v: %v", forced, err)
+		}
 	}
 }
 
@@ -288,24 +293,62 @@ func TestVacatedSlotsDoNotHideOthers(t *testing.T) {
 // Once, a key that spent the budget of the overflow slot got a fresh one with a slot of its
 // own: twice its limit in a moment.
 func TestSharedBudgetIsKeptInASlotOfItsOwn(t *testing.T) {
-	m := NewMemory(3)
 	long, short := FixedWindow(5, time.Hour), FixedWindow(1, time.Second)
+	for name, takeOne := range map[string]func(m *Memory, r Request) Decision{
+		"Take": func(m *Memory, r Request) Decision { return must(m.Take(t.Context(), r)) },
+		"TakeAll": func(m *Memory, r Request) Decision {
+			ds := make([]Decision, 1)
+			return must(ds, m.TakeAll(t.Context(), []Request{r}, ds))[0]
+		},
+	} {
+		m := NewMemory(3)
+		for i := range 3 {
+			take(t, m, fmt.Sprint("known", i), short, 1, 0)
+		}
+		granted := 0
+		for i := range 110 { // the slots of the others are free again after ten
+			at := midnight.Add(time.Duration(i/10) * 2 * time.Second)
+			if takeOne(m, Request{Key: "k", Limit: long, Cost: 1, At: at}).Allowed() {
+				granted++
+			}
+		}
+		if granted != 5 {
+			t.Errorf("%s: granted %d of 5 an hour", name, granted)
+		}
+	}
+}
+
+// So is what was booked in the overflow slot.
+func TestBookingInTheOverflowSlotIsKept(t *testing.T) {
+	m := NewMemory(3)
+	l := FixedWindow(5, time.Hour)
 	for i := range 3 {
-		take(t, m, fmt.Sprint("known", i), short, 1, 0)
+		take(t, m, fmt.Sprint("known", i), PerSecond(1), 1, 0)
 	}
-	granted := int64(0)
-	for i := range int64(10) {
-		if take(t, m, "k", long, 1, i).Allowed() {
-			granted++
+	ask(t, m, "another", l, 5, 0)
+	r := Request{Key: "k", Limit: l, Cost: 5, MaxWait: 2 * time.Hour, At: midnight}
+	if d := must(m.Take(t.Context(), r)); d.RetryAfter != time.Hour {
+		t.Fatalf("not booked in the next hour: %+v", d)
+	}
+	if d := ask(t, m, "k", l, 5, time.Hour+time.Second); d.Allowed() {
+		t.Errorf("granted once more in that hour: %+v", d)
+	}
+}
+
+// Once, a key that left the overflow slot wrote into the log of that slot: 6 of 4 were granted.
+func TestLogOfTheOverflowSlotIsNotWrittenByOthers(t *testing.T) {
+	for name, r := range map[string]Request{"booked": {Cost: 1, MaxWait: time.Minute}, "forced": {Cost: 7, Force: true}} {
+		m := NewMemory(2)
+		l := SlidingLog(4, time.Second)
+		ask(t, m, "A", PerSecond(10), 1, 0)
+		ask(t, m, "B", PerSecond(10), 1, 0)
+		ask(t, m, "X", l, 1, 0)
+		ask(t, m, "Y", l, 3, 10*time.Millisecond)
+		r.Key, r.Limit, r.At = "X", l, midnight.Add(200*time.Millisecond)
+		must(m.Take(t.Context(), r))
+		if d := ask(t, m, "Y", l, 2, 210*time.Millisecond); d.Allowed() || d.RetryAfter != 800*time.Millisecond {
+			t.Errorf("%s: %+v", name, d)
 		}
-	}
-	for i := range int64(100) { // the places of the others are free again
-		if take(t, m, "k", long, 1, 2e6+i).Allowed() {
-			granted++
-		}
-	}
-	if granted != 5 {
-		t.Errorf("granted %d of 5 an hour", granted)
 	}
 }
 

@@ -24,8 +24,8 @@ type Order struct {
 
 // Take decides o, and returns the account that follows, which must be written if changed
 // is set. That is never so unless charge is. The log of the account may share memory with
-// k.Log. The Retry of the verdict is the wait until the start, also if the request is granted.
-// Remaining is below 0 only if o is forced and does not fit.
+// k.Log, which a charge may change. The Retry of the verdict is the wait until the start, also if
+// the request is granted. Remaining is below 0 only if o is forced and does not fit.
 func (l *Rule) Take(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
 	next, v, changed = l.take(k, o, charge)
 	if !o.Force || v.Granted() {

@@ -1,8 +1,10 @@
 package algorithm
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestEntryHoldsAnyTimeAndCount(t *testing.T) {
@@ -48,6 +50,34 @@ func TestRecord(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.remark, got, c.want)
+		}
+	}
+}
+
+// A log is written to only by what is charged and kept: a store may hand out the memory of a state.
+func TestLogIsNotWrittenUnlessCharged(t *testing.T) {
+	random := rand.New(rand.NewPCG(6, 1))
+	l := NewRule(Terms{Algorithm: SlidingLog, Capacity: 5, Every: time.Second}, "x")
+	for range 200 {
+		k, now := Account{}, int64(1e9)
+		for range 200 {
+			room := append(make([]Entry, 0, 32), k.Log...)
+			before := slices.Clone(room[:cap(room)])
+			k.Log = room
+			o := Order{Now: now + random.Int64N(5)*200e3, Cost: random.Int64N(9) - 2, Force: random.IntN(3) == 0}
+			if !o.Force && random.IntN(2) == 0 {
+				o.MaxWait = random.Int64N(3e6)
+			}
+			if o.Cost < 0 && random.IntN(2) == 0 {
+				o.Cancel = k.At + random.Int64N(2)
+			}
+			next, _, changed := l.Take(k, o, random.IntN(3) > 0)
+			if !changed && !slices.Equal(room[:cap(room)], before) {
+				t.Fatalf("%+v changed the log of %+v", o, k)
+			}
+			if changed {
+				k, now = next, o.Now
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ package memtable
 
 import (
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/headgate/headgate/internal/algorithm"
@@ -108,15 +109,19 @@ func (s *Shard) Shared(own uint64) { s.guests.add(own) }
 
 // account is what is kept in t, as l counts it, or if t is nil what the key begins with.
 func (s *Shard) account(t *slot, l *algorithm.Rule, h uint64) algorithm.Account {
+	from := t
 	if t == nil {
-		t = s.shared(l, h)
+		from = s.shared(l, h)
 	}
-	if t == nil || t.empty() {
+	if from == nil || from.empty() {
 		return algorithm.Account{}
 	}
-	old := s.limits[t.tag&idMask]
-	k := s.stored(t, old)
+	old := s.limits[from.tag&idMask]
+	k := s.stored(from, old)
 	k.State, k.Scaled = l.Adopt(old, k.State)
+	if t == nil {
+		k.Log = slices.Clone(k.Log) // the overflow slot keeps its own
+	}
 	return k
 }
 
