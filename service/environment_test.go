@@ -2,6 +2,7 @@ package service
 
 import (
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,36 @@ func startEnvironment(t *testing.T, o Options, variables ...string) *server {
 	}
 	t.Cleanup(s.close)
 	return s
+}
+
+// A directory without files is a configuration without limits.
+func TestEmptyDirectory(t *testing.T) {
+	t.Parallel()
+	for variable, want := range map[string]int{
+		"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED=false": http.StatusOK,
+		"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED=true":  http.StatusInternalServerError,
+	} {
+		root := t.TempDir()
+		s := startEnvironment(t, Options{Store: "memory:", Files: []string{}}, variable,
+			"RUNTIME_ROOT="+root)
+		req := envoy.Request{Domain: "d", Descriptors: make([]envoy.Descriptor, 1)}
+		var resp envoy.Response
+		if err := s.limiter.Decide(t.Context(), &req, &resp); err != nil || resp.Code != envoy.OK {
+			t.Errorf("%s: %v, %v; want OK", variable, resp.Code, err)
+		}
+		s.health.set(waitsForStore, false)
+		status, text := answerOf(t, s.http(), http.MethodGet, "/healthcheck")
+		if status != want {
+			t.Errorf("%s: %d %s; want %d", variable, status, text, want)
+		}
+		write(t, filepath.Join(root, "config.d.yaml"), oneDomain)
+		if err := s.watcher.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if status, text = answerOf(t, s.http(), http.MethodGet, "/healthcheck"); status != http.StatusOK {
+			t.Errorf("%s, with a file: %d %s", variable, status, text)
+		}
+	}
 }
 
 // CACHE_KEY_PREFIX is in front of the keys of counters, once.

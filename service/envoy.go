@@ -68,16 +68,14 @@ func (s *server) buildEnvoy() {
 	s.limiter = envoy.New(s.shared, s.perSecond, o, &s.envoyMetrics.Statistics)
 }
 
-// useDomains makes the limiter decide by the domains of c.
-func (s *server) useDomains(c *config.Config) error {
-	if len(c.Domains) == 0 && s.limiter.Config() == nil {
-		return nil
-	}
-	domains, err := envoy.NewConfig(c.Domains, s.env != nil && s.env.MergeDomains)
+// useDomains makes the limiter decide by domains. Without any, it allows every request.
+func (s *server) useDomains(domains []*envoy.Domain) error {
+	c, err := envoy.NewConfig(domains, s.env != nil && s.env.MergeDomains)
 	if err != nil {
 		return err
 	}
-	s.limiter.Use(domains)
+	s.limiter.Use(c)
+	s.health.set(waitsForDomain, s.env != nil && s.env.HealthByDomain && len(domains) == 0)
 	return nil
 }
 
@@ -93,14 +91,12 @@ func (s *server) followXDS(ctx context.Context) {
 
 // useXDS makes the limiter decide by domains.
 func (s *server) useXDS(domains []*envoy.Domain) error {
-	c, err := envoy.NewConfig(domains, s.env.MergeDomains)
-	if err != nil {
+	if err := s.useDomains(domains); err != nil {
 		s.metrics.Loaded("", time.Time{}, err)
 		s.showLoadError(err)
 		s.envoyMetrics.Statistics.ConfigLoadError.Add(1)
 		return err
 	}
-	s.limiter.Use(c)
 	s.metrics.Loaded("xds", time.Now(), nil)
 	s.showLoaded(&config.Config{Hash: "xds", Domains: domains})
 	s.envoyMetrics.Statistics.ConfigLoadSuccess.Add(1)

@@ -16,6 +16,7 @@ type health struct {
 // What the server waits for.
 const (
 	waitsForConfig = "the configuration is not loaded"
+	waitsForDomain = "the configuration has no domain"
 	waitsForStore  = "the store has not answered yet"
 	isEnding       = "the server is shutting down"
 )
@@ -52,7 +53,7 @@ func (h *health) tell(f func(ready bool)) {
 func (h *health) reason() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, reason := range []string{isEnding, waitsForConfig, waitsForStore} {
+	for _, reason := range []string{isEnding, waitsForConfig, waitsForDomain, waitsForStore} {
 		if h.missing[reason] {
 			return reason
 		}

@@ -46,7 +46,7 @@ func (s *server) apply(c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := s.useDomains(c); err != nil {
+	if err := s.useDomains(c.Domains); err != nil {
 		return err
 	}
 	if err := s.trust(c.Trust); err != nil {
@@ -131,6 +131,10 @@ func (s *server) reload() error {
 func (s *server) reported(err error) {
 	if err == nil {
 		s.log.Info("the configuration was loaded")
+		return
+	}
+	if s.xds() {
+		s.log.Warn("the reload has no effect", "error", err)
 		return
 	}
 	s.metrics.Loaded("", time.Time{}, err)

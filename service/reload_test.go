@@ -27,7 +27,10 @@ func answerOf(t *testing.T, h http.Handler, method, path string) (status int, bo
 // With xDS, a reload of files that are not read leaves the limits as the management server sent them.
 func TestReloadWithXDS(t *testing.T) {
 	t.Parallel()
-	s := startEnvironment(t, Options{Store: "memory:"}, "CONFIG_TYPE=GRPC_XDS_SOTW")
+	var log buffer
+	s := startEnvironment(t, Options{
+		Store: "memory:", Log: slog.New(slog.NewTextHandler(&log, nil)),
+	}, "CONFIG_TYPE=GRPC_XDS_SOTW")
 	domain, faults := envoy.ParseFile("f", []byte(strings.ReplaceAll(oneDomain, "domain: d", "domain: x")))
 	if faults != nil {
 		t.Fatal(faults)
@@ -43,6 +46,14 @@ func TestReloadWithXDS(t *testing.T) {
 	_, after := answerOf(t, s.debug(), http.MethodGet, "/rlconfig")
 	if !strings.HasPrefix(before, "x.k: ") || after != before {
 		t.Errorf("before: %s\nafter: %s", before, after)
+	}
+	_, values := answerOf(t, s.http(), http.MethodGet, "/metrics")
+	if !strings.Contains(values, "\nheadgate_config_last_load_success 1\n") ||
+		!strings.Contains(values, "\nratelimit_service_config_load_error 0\n") {
+		t.Errorf("the reload counts as a failed load:\n%s", values)
+	}
+	if strings.Contains(log.String(), "invalid") {
+		t.Error(log.String())
 	}
 }
 

@@ -29,6 +29,7 @@ type Settings struct {
 	MergeDomains     bool
 	ForceStart       bool
 	HealthByStore    bool // not ready while Redis does not answer
+	HealthByDomain   bool // not ready while the configuration has no domain
 	XDS              *XDS // nil: the configuration is in files
 	Limiter          Limiter
 	Redis            Redis
@@ -83,6 +84,7 @@ func Read(lookup func(string) (string, bool)) (*Settings, error) {
 		MergeDomains:     v.flag("MERGE_DOMAIN_CONFIG", false),
 		ForceStart:       v.flag("FORCE_START_WITHOUT_INITIAL_CONFIG", false),
 		HealthByStore:    v.flag("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", false),
+		HealthByDomain:   v.flag("HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", false),
 		ExtraTags:        v.pairs("EXTRA_TAGS", ":"),
 		MillisecondTimes: v.flag("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", false),
 		Limiter:          v.limiter(),

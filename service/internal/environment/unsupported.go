@@ -16,7 +16,6 @@ var unsupported = []struct{ name, instead string }{
 	{"MEMCACHE_TLS_CLIENT_CERT", "use Redis and REDIS_URL"},
 	{"MEMCACHE_TLS_CLIENT_KEY", "use Redis and REDIS_URL"},
 	{"MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", "use Redis and REDIS_URL"},
-	{"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", "the server is never ready without a configuration"},
 	{"STATSD_HOST", "scrape Prometheus metrics (USE_PROMETHEUS=true)"},
 	{"STATSD_PORT", "scrape Prometheus metrics (USE_PROMETHEUS=true)"},
 	{"USE_DOG_STATSD", "scrape Prometheus metrics (USE_PROMETHEUS=true)"},
@@ -52,7 +51,6 @@ var harmless = map[string][]string{
 	"TRACING_ENABLED":        {"false"},
 	"MEMCACHE_TLS":           {"false"},
 	"RUNTIME_IGNOREDOTFILES": {"true"},
-	"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED": {"true"},
 	"MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION": {"false"},
 	"REDIS_POOL_ON_EMPTY_BEHAVIOR":            {"WAIT"},
 }
