@@ -180,7 +180,7 @@ func (r random) request() envoy.Request {
 			})
 		}
 		if r.IntN(3) == 0 {
-			d.Hits, d.HasHits = 1+r.Uint64N(6), true
+			d.Hits, d.HasHits = r.Uint64N(7), true
 		}
 		req.Descriptors = append(req.Descriptors, d)
 	}

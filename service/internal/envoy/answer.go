@@ -72,7 +72,7 @@ func (l *Limiter) status(it *item) Status {
 	if u.over {
 		s.Code = OverLimit
 	} else {
-		s.Remaining = uint32(min(max(it.decision.Remaining, 0), math.MaxUint32))
+		s.Remaining = uint32(min(max(it.decision.Remaining-it.above(), 0), math.MaxUint32))
 	}
 	if it.cost >= 0 {
 		l.count(it, u)
@@ -95,15 +95,15 @@ type usage struct {
 
 func (it *item) usage() usage {
 	d := it.decision
-	asked := d.Limit != headgate.Limit{}
-	u := usage{limit: uint64(it.rule.most), over: it.cost >= 0 && !d.Allowed()}
-	if asked && d.Limit.Capacity() > 0 {
-		u.limit = uint64(d.Limit.Capacity()) // of a share, while a fallback decides
+	limit, used := it.rule.most, int64(0)
+	if d.Limit.Capacity() > 0 {
+		limit = d.Limit.Capacity() - it.above() // a share, while a fallback decides
 	}
-	used := int64(0)
-	if asked {
-		used = max(int64(u.limit)-d.Remaining, 0)
+	if asked := d.Limit != (headgate.Limit{}); asked {
+		used = max(limit+it.above()-d.Remaining, 0)
 	}
+	denied := !d.Allowed() || it.rule.most == 0 && it.cost > 0
+	u := usage{limit: uint64(limit), over: it.cost >= 0 && denied}
 	u.before, u.after = uint64(used), uint64(used)
 	switch {
 	case it.charged && it.cost > 0 && uint64(used) >= it.hits:
@@ -112,6 +112,14 @@ func (it *item) usage() usage {
 		u.after = uint64(used) + it.hits
 	}
 	return u
+}
+
+// above is by how much the limit that the store was asked for is above that of it.
+func (it *item) above() int64 {
+	if it.peek || it.rule.most == 0 {
+		return 1
+	}
+	return 0
 }
 
 // count counts the hits of it: what is above the limit, and what is near it. That part of the
@@ -161,7 +169,7 @@ func (l *Limiter) remember(it *item, over bool) {
 		return
 	}
 	until := time.Now().Add(d.ResetAfter)
-	if it.rule.most == 0 { // the store was not asked
+	if d.ResetAfter == 0 { // the store was not asked
 		until = time.Unix(until.Unix()/it.rule.window*it.rule.window+it.rule.window, 0)
 	}
 	l.cache.deny(it.key, it.rule.window, it.rule.most, until)

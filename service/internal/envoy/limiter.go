@@ -119,6 +119,7 @@ type work struct {
 	decided  []headgate.Decision
 	sent     []int // the items of requests
 	held     bool  // a descriptor is over its limit, so nothing is charged for those that go together
+	recalled bool  // by the local cache
 }
 
 // item is one descriptor of a request.
@@ -137,6 +138,7 @@ type item struct {
 	force    bool
 	cached   bool // over the limit, as the local cache remembers
 	pending  bool // not sent to the store yet
+	peek     bool // decided as a peek: a limit that is used up exactly is not exceeded
 	charged  bool
 	decision headgate.Decision
 }

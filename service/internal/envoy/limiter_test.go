@@ -79,13 +79,15 @@ func TestHits(t *testing.T) {
 		f := newFixture(t, Options{}, twoLimits)
 		f.want("ok: ok/4", hits(0, desc("a=1"))) // a look
 		f.want("ok: ok/1", hits(3, desc("a=1")))
-		f.want("over: over/0", hits(2, desc("a=1")))
+		f.want("ok: ok/0", hits(1, desc("a=1")))
+		f.want("ok: ok/0", hits(0, desc("a=1"))) // used up exactly
+		f.want("over: over/0", hits(1, desc("a=1")))
 		f.want("over: over/0", hits(0, desc("a=1")))
 		refund := hits(3, desc("a=1"))
 		refund.Negative = true
 		f.want("ok: ok/2", refund)
 		f.want("ok: ok/0", hits(2, desc("a=1")))
-		f.counted("a", "total_hits=7 over_limit=1 near_limit=2 within_limit=5")
+		f.counted("a", "total_hits=7 over_limit=1 near_limit=2 within_limit=6")
 		// Without hits of its own, a descriptor has none to refund.
 		alone := desc("a=2")
 		alone.Negative = true
@@ -96,12 +98,67 @@ func TestHits(t *testing.T) {
 	})
 }
 
+// TestTokenQuota bills tokens as Envoy does: a peek before a request, and a charge after it.
+func TestTokenQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, o := range []Options{{}, {LocalCacheBytes: 1000}, {StopWhenOverLimit: true}} {
+			f := newFixture(t, o, `
+domain: d
+descriptors: [{key: tokens, rate_limit: {unit: minute, requests_per_unit: 2}}]
+`)
+			for request, want := range []string{"ok: ok/2", "ok: ok/1", "ok: ok/0"} {
+				if got := codes(f.ask(hits(0, desc("tokens=1")))); got != want {
+					t.Errorf("%+v: before request %d: %s; want %s", o, request+1, got, want)
+				}
+				f.ask(hits(1, desc("tokens=1")))
+			}
+			want := "over: over/0"
+			if o.StopWhenOverLimit { // the last charge was not made
+				want = "ok: ok/0"
+			}
+			f.want(want, hits(0, desc("tokens=1")))
+		}
+	})
+}
+
+// TestLimitOfZero: its hits count, for when the limit is raised.
+func TestLimitOfZero(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, cache := range []int{0, 1000} {
+			f := newFixture(t, Options{LocalCacheBytes: cache}, twoLimits)
+			f.want("ok: ok/0", hits(0, desc("none=1")))
+			f.want("over: over/0", hits(5, desc("none=1")))
+			f.want("over: over/0", hits(0, desc("none=1")))
+			f.counted("none", "total_hits=5 over_limit=5")
+			raised := desc("none=1")
+			raised.Override = &Override{RequestsPerUnit: 6, Unit: Second}
+			f.want("ok: ok/0", raised)
+			f.want("over: over/0", raised)
+		}
+	})
+}
+
+// TestHeldByTheLocalCache: what another descriptor holds back is looked at, not denied.
+func TestHeldByTheLocalCache(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, Options{LocalCacheBytes: 1000, StopWhenOverLimit: true}, twoLimits)
+		f.want("ok: ok/0", hits(2, desc("b=1")))
+		f.want("over: over/0", desc("b=1"))
+		f.want("ok: ok/0", hits(4, desc("a=1")))
+		f.want("over: ok/0,over/0", desc("a=1"), desc("b=1"))
+		f.counted("a", "total_hits=5 near_limit=1 within_limit=5")
+	})
+}
+
 func TestManyHits(t *testing.T) {
 	f := newFixture(t, Options{}, twoLimits)
 	req := Request{Domain: "d", Descriptors: []Descriptor{desc("b=1")}, HitsAddend: math.MaxUint32}
 	if text := f.fails(req); text != "" || codes(&f.resp) != "over: over/0" {
 		t.Error(text, codes(&f.resp))
 	}
+	wide := hits(0, desc("b=3"))
+	wide.Override = &Override{RequestsPerUnit: math.MaxUint32, Unit: Year, Multiplier: 285}
+	f.want("ok: ok/4294967295", wide)
 	req.Descriptors[0] = hits(1<<53-1, desc("b=2"))
 	if text := f.fails(req); text != "" || codes(&f.resp) != "over: over/0" {
 		t.Error(text, codes(&f.resp))

@@ -79,11 +79,13 @@ func (r *rule) setWindow(n uint32, u Unit, multiplier uint32) error {
 	r.most = int64(n)
 	r.perSecond = u == Second
 	r.limit.RequestsPerUnit, r.limit.Unit, r.limit.Multiplier = n, u, multiplier
-	if n > 0 { // a window of 0 denies without a store
-		window := time.Duration(r.window) * time.Second
-		r.gate = headgate.FixedWindow(int64(n), window).Named(stateName)
-	}
+	r.gate = r.windowOf(max(int64(n), 1)) // a limit of 0 counts its hits as well
 	return nil
+}
+
+// windowOf returns the limit of n requests that counts in the state of r.
+func (r *rule) windowOf(n int64) headgate.Limit {
+	return headgate.FixedWindow(n, time.Duration(r.window)*time.Second).Named(stateName)
 }
 
 // setText makes r the limit that text describes. Answers show it as the nearest that the protocol

@@ -27,7 +27,7 @@ func (l *Limiter) Slots(rule, text string) (slots []Slot) {
 	seen := map[state]bool{}
 	for _, r := range c.rules {
 		id := state{r.domain, r.gate.ID()}
-		if r.most == 0 || seen[id] || !strings.HasPrefix(rule, sanitize(r.domain)+"/") {
+		if r.unlimited || seen[id] || !strings.HasPrefix(rule, sanitize(r.domain)+"/") {
 			continue
 		}
 		seen[id] = true

@@ -24,9 +24,10 @@ func (l *Limiter) plan(w *work) {
 			it.force = false
 		}
 		it.cached = l.remembers(it)
-		it.pending = !it.cached && it.rule.most > 0
+		it.pending = !it.cached && (it.rule.most > 0 || !it.together)
 		if it.together && !it.pending && it.cost > 0 {
 			w.held = true
+			w.recalled = w.recalled || it.cached
 		}
 	}
 }
@@ -83,6 +84,9 @@ func (l *Limiter) round(ctx context.Context, w *work, second bool) (more bool, e
 		r := headgate.Request{Key: it.key, Limit: it.rule.gate, Cost: it.cost, Force: it.force}
 		if it.together && w.held {
 			r.Cost = 0
+		}
+		if r.Cost == 0 && it.rule.window > 0 && (it.cost == 0 || w.recalled) {
+			it.peek, r.Limit = true, it.rule.windowOf(it.rule.most+1)
 		}
 		w.requests, w.sent = append(w.requests, r), append(w.sent, i)
 	}

@@ -46,7 +46,7 @@ func TestOneCallOfTheStore(t *testing.T) {
 		if store.calls != 5 {
 			t.Errorf("stop %t: %d calls of the store for 5 requests", stop, store.calls)
 		}
-		f.ask(desc("none=1"), desc("free=1"), desc("unknown=1"))
+		f.ask(desc("free=1"), desc("unknown=1"))
 		if store.calls != 5 {
 			t.Errorf("stop %t: a request that needs no counter asks the store", stop)
 		}
@@ -103,12 +103,18 @@ descriptors:
   - {key: a, rate_limit: {unit: year, requests_per_unit: 4}}
   - {key: b, rate_limit: {unit: month, requests_per_unit: 2}}
   - {key: z, rate_limit: {unit: second, unit_multiplier: 1000000, requests_per_unit: 2}}
+  - {key: n, rate_limit: {unit: year, requests_per_unit: 0}}
+  - {key: m, rate_limit: {unit: second, unit_multiplier: 1000000, requests_per_unit: 0}}
 `
 	f := newFixtureWith(t, main, second, Options{}, text)
 	f.want("ok: ok/3,ok/1,ok/1", desc("a=1"), desc("b=1"), desc("z=1"))
 	f.want("over: ok/0,over/0", hits(3, desc("a=1")), hits(2, desc("b=1")))
 	f.want("over: over/0,ok/0", desc("a=1"), desc("z=1"))
 	f.counted("a", "total_hits=5 over_limit=1 near_limit=1 within_limit=4")
+	f.want("over: over/0,over/0,ok/0", hits(0, desc("a=1")), hits(0, desc("b=1")), hits(0, desc("z=1")))
+	f.want("ok: ok/0,ok/0", hits(0, desc("n=1")), hits(0, desc("m=1")))
+	f.want("over: over/0,over/0", hits(5, desc("n=1")), hits(1, desc("m=1")))
+	f.want("over: over/0,over/0", hits(0, desc("n=1")), hits(0, desc("m=1")))
 
 	f = newFixtureWith(t, main, second, Options{StopWhenOverLimit: true}, text)
 	f.want("ok: ok/3,ok/1,ok/1", desc("a=2"), desc("b=2"), desc("z=2"))
