@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files of testdata")
@@ -85,8 +87,8 @@ func isInvalid(err error) bool {
 
 var errLost = errors.New("the answer was lost")
 
-// networkStore is a store across a network. What it was asked is done, even if the caller has
-// left.
+// networkStore is a store across a network. It does what it was asked, even if the caller's context
+// ends meanwhile; the caller then gets the error of the context, and no answer.
 type networkStore struct {
 	Store
 	there, back time.Duration
@@ -95,30 +97,40 @@ type networkStore struct {
 	lose        func(r Request) bool // the answer to r
 }
 
-func (s *networkStore) travel(d time.Duration) {
+func (s *networkStore) delay(d time.Duration) time.Duration {
 	if s.random != nil {
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		d = time.Duration(s.random.Int64N(2*d.Microseconds())) * time.Microsecond
-		s.mu.Unlock()
 	}
-	time.Sleep(d)
+	return d
 }
 
-func (s *networkStore) Take(ctx context.Context, r Request) (Decision, error) {
-	s.travel(s.there)
-	d, err := s.Store.Take(ctx, r)
-	s.travel(s.back)
-	if s.lose != nil && s.lose(r) {
-		return Decision{}, errLost
+func (s *networkStore) Take(ctx context.Context, r Request) (d Decision, err error) {
+	err = s.travel(ctx, r, func() error {
+		d, err = s.Store.Take(ctx, r)
+		return err
+	})
+	if err != nil {
+		return Decision{}, err
 	}
-	return d, err
+	return d, nil
 }
 
 func (s *networkStore) TakeAll(ctx context.Context, rs []Request, ds []Decision) error {
-	s.travel(s.there)
-	err := s.Store.TakeAll(ctx, rs, ds)
-	s.travel(s.back)
-	if s.lose != nil && s.lose(rs[0]) {
+	return s.travel(ctx, rs[0], func() error { return s.Store.TakeAll(ctx, rs, ds) })
+}
+
+func (s *networkStore) travel(ctx context.Context, r Request, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	time.Sleep(s.delay(s.there))
+	err := do()
+	if ended := await.Sleep(ctx, s.delay(s.back)); ended != nil {
+		return ended
+	}
+	if s.lose != nil && s.lose(r) {
 		return errLost
 	}
 	return err

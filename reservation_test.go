@@ -54,15 +54,22 @@ func TestACancelledReservationLetsCallersMoveUp(t *testing.T) {
 	})
 }
 
-// A Cancel is done though its context has ended, and an error of the store is returned.
+// A Cancel or Commit is done though its context has ended, and an error of the store is returned.
 func TestACancelIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &networkStore{Store: NewMemory(1000)}
 		l := must(NewLimiter(s, PerHour(1).Burst(10)))
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := must(l.Reserve(t.Context(), "k", 10)).Cancel(ended); err != nil || must(l.Peek(t.Context(), "k")).Remaining != 10 {
-			t.Errorf("after the context has ended: %v", err)
+		remaining := func() int64 { return must(l.Peek(t.Context(), "k")).Remaining }
+		if err := must(l.Reserve(t.Context(), "k", 10)).Cancel(ended); err != nil || remaining() != 10 {
+			t.Errorf("a cancel after the context has ended: %v, %d remain", err, remaining())
+		}
+		if err := must(l.Reserve(t.Context(), "k", 10)).Commit(ended, 4); err != nil || remaining() != 6 {
+			t.Errorf("a commit after the context has ended: %v, %d remain", err, remaining())
+		}
+		if err := must(l.Reserve(t.Context(), "k", 7)).Cancel(ended); err != nil || remaining() != 6 {
+			t.Errorf("a cancel ahead of the start, after the context has ended: %v, %d remain", err, remaining())
 		}
 		now, ahead := must(l.Reserve(t.Context(), "other", 10)), must(l.Reserve(t.Context(), "other", 10))
 		s.lose = func(Request) bool { return true }

@@ -169,3 +169,55 @@ func TestPlansHaveLinesOfTheirOwn(t *testing.T) {
 		}
 	})
 }
+
+// The rest of the limits distinguishes lines, too, where there are more than a lineKey holds.
+func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type plan struct{}
+		plans := make(map[string][]Limit)
+		for _, last := range []string{"1/m", "1/h"} {
+			for i := range int64(4) {
+				plans[last] = append(plans[last], PerSecond(100+i))
+			}
+			plans[last] = append(plans[last], must(ParseLimit(last)))
+		}
+		l := must(NewLimiterFunc(NewMemory(1000), func(ctx context.Context, _ string) ([]Limit, error) {
+			name, _ := ctx.Value(plan{}).(string)
+			return plans[name], nil
+		}))
+		minute, hour := context.WithValue(t.Context(), plan{}, "1/m"), context.WithValue(t.Context(), plan{}, "1/h")
+		must(l.Allow(minute, "k"))
+		must(l.Allow(hour, "k"))
+		start := time.Now()
+		first, leave := context.WithCancel(minute)
+		go func() { _ = l.Wait(first, "k") }()
+		synctest.Wait()
+		time.AfterFunc(time.Second, leave)
+		if err := l.Wait(hour, "k"); err != nil || time.Since(start) != time.Hour {
+			t.Errorf("passed after %s, error %v", time.Since(start), err)
+		}
+	})
+}
+
+// A caller that leaves while a store across a network answers gives its start time back.
+func TestACallerThatLeavesBeforeTheAnswerGivesItsStartBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &networkStore{Store: NewMemory(1000), back: 10 * time.Millisecond}
+		l := must(NewLimiter(s, PerHour(1)))
+		must(l.Reserve(t.Context(), "k", 1))
+		for name, leaves := range map[string]func(ctx context.Context) error{
+			"Wait":    func(ctx context.Context) error { return l.Wait(ctx, "k") },
+			"Reserve": func(ctx context.Context) error { return errorOf(l.Reserve(ctx, "k", 1)) },
+		} {
+			ctx, leave := context.WithCancel(t.Context())
+			time.AfterFunc(5*time.Millisecond, leave)
+			if err := leaves(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: %v", name, err)
+			}
+			time.Sleep(time.Second)
+			if d := must(l.Peek(t.Context(), "k")); d.RetryAfter > time.Hour {
+				t.Errorf("%s: the start time stays charged: %+v", name, d)
+			}
+		}
+	})
+}

@@ -19,6 +19,8 @@ var bookings = []check{
 	{"a group is cancelled at its common start time", groupCancel},
 	{"a chain that is cancelled leaves no trace", cancelledChains},
 	{"a cancel does not move time back past a start of a group", lateStarts},
+	{"a cancel of a start from before a reset changes nothing", cancelAfterReset},
+	{"a cancel does not move time back to where a log has dropped grants", cancelByAnEarlierClock},
 	{"only a grant sets the start time", startOfGrants},
 	{"a log that is too long for its group", tooLongTogether},
 }
@@ -252,6 +254,58 @@ func lateStarts(t *testing.T, s headgate.Store) {
 	r := headgate.Request{Key: "late", Limit: l, Cost: 10, At: epoch.Add(900 * time.Millisecond)}
 	if d := take(t, s, r); d.Allowed() {
 		t.Errorf("a whole bucket at the start of the second: %s", describe(d))
+	}
+}
+
+// cancelAfterReset cancels a start time that was booked before a reset, while an earlier one is
+// booked. If that moved time back, two callers would have the same start time.
+func cancelAfterReset(t *testing.T, s headgate.Store) {
+	for _, text := range everyAlgorithm {
+		r := headgate.Request{Key: "reset " + text, Limit: parse(t, text), Cost: 60, MaxWait: year, At: epoch}
+		book := func() time.Time {
+			r.Start = new(time.Time)
+			take(t, s, r)
+			return *r.Start
+		}
+		book()
+		book()
+		book()
+		before := book()
+		if err := s.Reset(t.Context(), r.Key, r.Limit); err != nil {
+			t.Fatal(err)
+		}
+		book()
+		last := book()
+		cancel := headgate.Request{Key: r.Key, Limit: r.Limit, Cost: -60, Start: &before, At: epoch}
+		if d := take(t, s, cancel); d.RetryAfter != headgate.Never || !last.After(epoch) || !before.After(last) {
+			t.Errorf("%s: a cancel of %s, while %s is booked: %s", text, before, last, describe(d))
+		}
+		if next := book(); !next.After(last) {
+			t.Errorf("%s: starts at %s and %s", text, last, next)
+		}
+	}
+}
+
+// cancelByAnEarlierClock books at 11 s and cancels at 6 s. The grant at 0 s was dropped at 11 s, and
+// counts at 6 s.
+func cancelByAnEarlierClock(t *testing.T, s headgate.Store) {
+	l := parse(t, "2/10s sliding-log")
+	ask := func(cost int64, after, wait time.Duration, start *time.Time) headgate.Decision {
+		return take(t, s, headgate.Request{
+			Key: "earlier", Limit: l, Cost: cost, MaxWait: wait, Start: start, At: epoch.Add(after),
+		})
+	}
+	ask(1, 0, 0, nil)
+	ask(1, 5*time.Second, 0, nil)
+	start := new(time.Time)
+	if ask(2, 11*time.Second, time.Minute, start); start.Sub(epoch) != 15*time.Second {
+		t.Fatalf("booked for %s; want 15 s", start.Sub(epoch))
+	}
+	if d := ask(-2, 6*time.Second, 0, start); !d.Allowed() {
+		t.Errorf("the cancel: %s", describe(d))
+	}
+	if d := ask(1, 6*time.Second, 0, nil); d.Allowed() {
+		t.Errorf("a third of two in ten seconds: %s", describe(d))
 	}
 }
 

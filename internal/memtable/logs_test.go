@@ -4,8 +4,10 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate/internal/algorithm"
+	"github.com/headgate/headgate/internal/clock"
 )
 
 func TestLogsBlocks(t *testing.T) {
@@ -69,6 +71,24 @@ func TestLogsKeepsLogsApart(t *testing.T) {
 			t.Fatalf("step %d: an empty log has a block", step)
 		}
 	}
+	var used [blockSizes]int
+	for _, b := range blocks {
+		if b != 0 {
+			used[b.size()]++
+		}
+	}
+	for size := range used {
+		if all := len(a.blocks[size]) / (smallestBlock << size); used[size]+a.freeBlocks(size) != all {
+			t.Errorf("size %d: %d blocks in use and %d free, of %d", size, used[size], a.freeBlocks(size), all)
+		}
+	}
+}
+
+func (a *logs) freeBlocks(size int) (n int) {
+	for b := a.free[size]; b != 0; n++ {
+		b = uint64(a.blocks[size][int(b-1)*(smallestBlock<<size)])
+	}
+	return n
 }
 
 // A slot holds the name of the largest block beside the length of its log and its marks.
@@ -86,5 +106,28 @@ func TestSlotHoldsTheLongestLog(t *testing.T) {
 		if !slices.Equal(s.log(&slot), log) || slot.b != 1<<52 {
 			t.Errorf("a log of %d entries is kept as %d", n, len(s.log(&slot)))
 		}
+	}
+}
+
+// A table that is rebuilt frees the blocks of logs that have expired, and keeps those of others.
+func TestRebuildFreesBlocks(t *testing.T) {
+	var s Shard
+	var c clock.Clock
+	c.Start()
+	s.Init(100, &c)
+	l := algorithm.NewRule(algorithm.Terms{Algorithm: algorithm.SlidingLog, Capacity: 9, Every: time.Second}, "x")
+	for round := range int64(50) {
+		now := 1e12 + round*10e6
+		for i := range uint64(5) {
+			h := Hash((uint64(round)*5+i+1)<<20, l)
+			if _, ok := s.Prepare(l, h, now, 0); !ok {
+				t.Fatal("the table is full")
+			}
+			s.Take(l, h, algorithm.Order{Now: now, Cost: 2}, true)
+		}
+		s.rebuild(l, now, len(s.slots))
+	}
+	if blocks, want := len(s.logs.blocks[0])/smallestBlock, 10; blocks > want {
+		t.Errorf("%d blocks for 5 logs at a time; want at most %d", blocks, want)
 	}
 }

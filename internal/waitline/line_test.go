@@ -1,0 +1,91 @@
+package waitline
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// bookings is a store that cancels what the test says.
+type bookings struct{ cancel func(Start) bool }
+
+func (b bookings) Cancel(s Start) (bool, error) { return b.cancel(s), nil }
+func (b bookings) Run(f func())                 { f() }
+
+// in is the start time that comes after so many seconds.
+func in(seconds float64) Start {
+	due := time.Now().Add(time.Duration(seconds * float64(time.Second)))
+	return Start{Due: due, Times: []time.Time{due}}
+}
+
+// passesAfter waits for c.
+func passesAfter(t *testing.T, name string, c *Caller[string], start time.Time, want time.Duration) {
+	t.Helper()
+	if err := c.Wait(t.Context()); err != nil || time.Since(start) != want {
+		t.Errorf("%s passes after %s, %v; want %s", name, time.Since(start), err, want)
+	}
+}
+
+// Answers come out of order, and the later caller has little time.
+func TestLineOfCallersWithDeadlines(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		first, second float64       // the starts that the store gives them
+		firstPasses   time.Duration // and when they pass
+		secondPasses  time.Duration
+	}{
+		{"the later one has the only start in its time", 2, 1, 2 * time.Second, time.Second},
+		{"no start is in its time", 1, 2, time.Second, 2 * time.Second},
+		{"both starts are in its time", 1.25, 1, time.Second, 1250 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var lines Lines[string]
+				store := bookings{func(Start) bool { return true }}
+				start := time.Now()
+				first, _ := lines.Join("k", start.Add(time.Hour), store)
+				second, _ := lines.Join("k", start.Add(1500*time.Millisecond), store)
+				first.Answer(in(c.first))
+				second.Answer(in(c.second))
+				go passesAfter(t, "the later one", second, start, c.secondPasses)
+				passesAfter(t, "the first", first, start, c.firstPasses)
+				time.Sleep(time.Minute)
+				if n := lines.Len(); n != 0 {
+					t.Errorf("%d lines are left", n)
+				}
+			})
+		})
+	}
+}
+
+// A start time that the store does not take back is kept for the callers that ask meanwhile.
+func TestLineKeepsAStartTimeThatCannotBeCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines Lines[string]
+		start := time.Now()
+		var late *Caller[string]
+		store := bookings{}
+		cancels := 0
+		store.cancel = func(s Start) bool {
+			if cancels++; cancels > 1 {
+				return true
+			}
+			var booked bool
+			if late, booked = lines.Join("k", start.Add(time.Hour), store); booked {
+				t.Error("the start time that is being cancelled was given away")
+			}
+			return false
+		}
+		first, _ := lines.Join("k", start.Add(time.Hour), store)
+		second, _ := lines.Join("k", start.Add(time.Hour), store)
+		first.Answer(in(1))
+		second.Answer(in(2))
+		second.Leave()
+		late.Answer(in(3))
+		passesAfter(t, "the first", first, start, time.Second)
+		passesAfter(t, "the late one", late, start, 2*time.Second)
+		if cancels != 2 || lines.Len() != 0 {
+			t.Errorf("%d cancels, %d lines are left", cancels, lines.Len())
+		}
+	})
+}
