@@ -57,6 +57,35 @@ func TestReportAsksAboutKeysFarFromTheRest(t *testing.T) {
 		.join(" ")`, "011 001")
 }
 
+// The limit that the answer names has a card, and can be chosen and copied, also if no proposal is
+// that limit: a busier client needs it.
+func TestReportOffersTheLimitOfTheRest(t *testing.T) {
+	t.Parallel()
+	const busier = `192.0.2.9 - - [02/Nov/2026:14:00:00 +0000] "GET / HTTP/1.1" 200 512 "-" "-"` + "\n"
+	var log strings.Builder
+	for line := range strings.Lines(officeLog()) {
+		if !strings.HasPrefix(line, "192.0.2.1 ") {
+			log.WriteString(line)
+		}
+	}
+	log.WriteString(strings.Repeat(busier, 9))
+	p := openReport(t, writeReport(t, report.Build{Kind: report.KindSize}, log.String()))
+	expect(p, "cards", `[...document.querySelectorAll("article .label")].map((e) => e.textContent)
+		.join(" ")`, "careful rest balanced tight")
+	expect(p, "the limit that is chosen", `document.querySelector('.pick[aria-pressed="true"]')
+		.closest(".limit").querySelector(".label").textContent`, "rest")
+	expect(p, "the answer names it", `document.querySelector("#why").textContent.includes(
+		"need at most " + document.querySelector('.pick[aria-pressed="true"]').textContent + ".")`, true)
+	expect(p, "denied of other keys", `document.querySelector('.pick[aria-pressed="true"]')
+		.closest(".limit").querySelector(".lines dd:last-child").textContent`, "none")
+	expect(p, "it can be copied", `document.querySelector("#copy pre").textContent ===
+		document.querySelector('.pick[aria-pressed="true"]').textContent`, true)
+	expect(p, "its burst is in the chart", `document.querySelector("#burst [data-part=note]")
+		.textContent.includes(" has a burst of ")`, true)
+	expect(p, "the button for more keys, while there are none",
+		`document.querySelector("#keys .toggle").textContent`, "Show more")
+}
+
 // yearsLog is two days of traffic, ten years apart.
 func yearsLog() string {
 	var log strings.Builder

@@ -59,9 +59,9 @@ func newExec() *cobra.Command {
 		Use:   "exec --limit TEXT [--burst N] [--key K] [--store URL] [--timeout D] [--] CMD [ARG...]",
 		Short: "Run a command when a limit allows it",
 		Long: `Wait until the limits allow a command, and run it. Commands that use the same store and
-key wait for each other, first come, first served. 5/m starts at most 5 in any minute; with
---burst 5, a bucket of 5 that 5 a minute refill. To look at the state of 5/m, or to reset it,
-use --limit "5/m sliding-log".
+key wait for each other, first come, first served. 5/m starts at most 5 in any minute;
+with --burst 5, a token bucket starts 5 at once, then 5 a minute. To look at the state of
+5/m, or to reset it, use --limit "5/m sliding-log".
 
 The command replaces headgate: it gets its input, output and signals, and its exit code is
 that of the command. If the command is not run, the exit code is 1 if it could not start

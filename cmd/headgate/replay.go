@@ -14,7 +14,7 @@ it was recorded, and report which keys would have been denied. Several limits ar
 compared side by side.
 
 Logs may be in the combined or common format, JSON lines or W3C, plain or gzip. The format
-of each is detected. - is standard input, as are no files at all if a log is piped in.
+of each is detected. - is standard input; if a log is piped in, FILE may be omitted.
 
 Files are merged by time and may be named in any order. The lines of each file must be
 in order: rotated logs that were joined, by zcat *.gz for example, are not. If over 1 % of

@@ -14,13 +14,28 @@ requests from scripts, and limit the rate of pipes and commands.
 
 A limit is written as count/period, with an optional burst and algorithm:
   100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
-The count of a bucket may be a decimal: 1.5/s is 3 in 2 s, from a bucket that holds 2.
+headgate help limits lists all forms.
 
 The store is named by --store or by the environment variable HEADGATE_STORE, which keeps a
 password out of the list of processes.
 
 Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read, a
 store is unavailable), 130 interrupted, 143 terminated.`
+
+const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [ALGORITHM]:
+
+  100/m                  100 at once, then 100 a minute: up to 200 in the first minute
+  100/m burst 20         20 at once, then 100 a minute
+  1.5/s                  3 in 2 s, from a bucket that holds 2
+  10/s stepped           10 at once, and 10 more together each second
+  1000/d fixed-window    1000 in each day (UTC)
+  60/m sliding-window    about 60 in any minute
+  5/1h30m sliding-log    never more than 5 in any 90 minutes
+  api=100/m              a limit with the name api: its numbers may change
+
+ALGORITHM is token-bucket unless given; gcra and leaky-bucket are other names of it. PERIOD is
+a unit or whole numbers with units: us, ms, s, m, h, d, w. For pipe and exec, COUNT/PERIOD alone
+is a sliding-log: never more than COUNT in any PERIOD.`
 
 // verbs are the names of the verbs, for errors.
 const verbs = "check, demo, exec, keys, peek, pipe, replay, reset, serve, size, top, version"
@@ -54,7 +69,8 @@ func newRoot(args []string) *cobra.Command {
 	root.SetHelpCommand(newHelp())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newServe(), newDemo(), newReplay(args), newSize(args), newCheck(), newPeek(), newReset(),
-		newKeys(), newTop(), newPipe(), newExec(), newVersion())
+		newKeys(), newTop(), newPipe(), newExec(), newVersion(),
+		&cobra.Command{Use: "limits", Short: "How a limit is written", Long: limitsHelp})
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Value.Type() != "stringArray" {

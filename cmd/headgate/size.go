@@ -13,15 +13,14 @@ import (
 )
 
 const sizeHelp = `Find the smallest limits that the requests of access logs need: those that deny at most 0,
-0.01, 0.1 and 1 % of the requests. Propose three of them, and report what each would have
-denied. The results are exact: headgate replay denies the same requests.
+0.01, 0.1 and 1 % of the requests. Propose three or four of them, and report what each would
+have denied. The results are exact: headgate replay denies the same requests.
 
 Limits are token buckets. For each period, size finds the smallest n for n/period; for a
-rate, the smallest burst. Of the periods, it proposes that with the smallest product of
-burst and rate.
+rate, the smallest burst. It proposes limits of the period with the smallest burst x rate.
 
 Logs are read as by headgate replay: combined or common format, JSON lines or W3C, plain
-or gzip. - is standard input, as are no files at all if a log is piped in. Files are merged
+or gzip. - is standard input; if a log is piped in, FILE may be omitted. Files are merged
 by time and may be named in any order. If over 1 % of the lines are out of order, the
 numbers are wrong, and the exit code is 3.
 
@@ -58,7 +57,7 @@ func newSize(args []string) *cobra.Command {
 			"(default 1s, 10s, 1m, 15m and 1h)")
 	flags.StringArrayVar(&f.rates, "rate", nil,
 		"find the burst for `RATE`, such as 10/s; repeat it for several\n"+
-			"(default the rates of the proposals)")
+			"(default the rates of the proposals and of the rest)")
 	flags.Int64Var(&f.denyKeys, "deny-keys", 0,
 		"find limits that also deny at most `N` keys (default any number)")
 	f.flags(cmd)

@@ -15,8 +15,8 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
-const topHelp = `Show the keys that are at their limit: those of which a request of cost 1 would be denied
-now, the longest wait first. A store keeps no record of denials, so top cannot show how often
+const topHelp = `Show the keys that are at their limit: those that would be denied now, longest wait
+first. A store keeps no record of denials, so top cannot show how often
 a key was denied.
 
 top reads all keys of the store, in short steps, and pauses at least four times as long as

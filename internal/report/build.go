@@ -41,10 +41,7 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 	}
 	limits, names := b.Limits, slices.Repeat([]string{""}, len(b.Limits))
 	if b.Kind == KindSize {
-		limits, names = nil, nil
-		for _, p := range d.Size.Proposals {
-			limits, names = append(limits, p.Limit), append(names, p.Name)
-		}
+		limits, names = found(d.Size)
 	}
 	for i, l := range limits {
 		texts, err := newLimit(ctx, names[i], l, d.Size.By, b.Made)
@@ -64,6 +61,18 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 		return d, nil
 	}
 	return d, b.replay(ctx, d, limits)
+}
+
+// found returns the proposals and, unless it is one of them, the smallest limit that denies nothing
+// to keys that do not stand out.
+func found(r *replay.SizeReport) (limits []headgate.Limit, names []string) {
+	for _, p := range r.Proposals {
+		limits, names = append(limits, p.Limit), append(names, p.Name)
+	}
+	if s := r.StandOut; s != nil && !slices.Contains(limits, s.Rest.Limit) {
+		limits, names = append(limits, s.Rest.Limit), append(names, "rest")
+	}
+	return limits, names
 }
 
 // size reads the logs for the first time.

@@ -99,6 +99,35 @@ func TestBuild(t *testing.T) {
 	}
 }
 
+// A page of proposals also has the limit that the keys need that are not far from the rest.
+func TestBuildHasTheLimitOfTheRest(t *testing.T) {
+	var log strings.Builder
+	for second := range int64(4000) {
+		log.WriteString(line(second*1e6, fmt.Sprintf("198.18.0.%d", second%50), "/"))
+		if second == 2000 {
+			log.WriteString(strings.Repeat(line(second*1e6, "198.18.1.1", "/"), 8))
+		}
+		if second < 1000 {
+			log.WriteString(strings.Repeat(line(second*1e6, "198.18.9.9", "/"), 20))
+		}
+	}
+	d := built(t, building(KindSize, log.String()))
+	last := len(d.Limits) - 1
+	rest := d.Size.StandOut.Rest
+	if last != len(d.Size.Proposals) || d.Limits[last].Name != "rest" ||
+		!reflect.DeepEqual(rest, d.Replay.Limits[last]) {
+		t.Fatalf("limits %+v, want %s last", d.Limits, rest.Limit)
+	}
+	rate, _, _ := strings.Cut(rest.Limit.String(), " ")
+	if got := d.Size.Rates[len(d.Size.Rates)-1].Rate; got != rate {
+		t.Errorf("the last curve is of %s, want %s", got, rate)
+	}
+	d = built(t, building(KindSize, strings.ReplaceAll(log.String(), "198.18.1.1", "198.18.9.9")))
+	if len(d.Limits) != len(d.Size.Proposals) {
+		t.Errorf("%s is proposed, and once more on the page", d.Size.StandOut.Rest.Limit)
+	}
+}
+
 // A log of one line, and of one key.
 func TestBuildLittle(t *testing.T) {
 	for _, log := range []string{line(0, "198.18.0.1", "/"), strings.Repeat(line(5e6, "198.18.0.1", "/"), 30)} {

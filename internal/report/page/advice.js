@@ -39,8 +39,8 @@
   function question(data, all) {
     const { keys, rest } = data.size.stand_out, others = data.size.keys - keys.length;
     const named = (name) => all.find((l) => l.names.includes(name));
-    return { best: null, shown: named("between") ?? named("balanced") ?? all[0], asks: true,
-      title: decide(keys), caution: RESERVE,
+    const shown = named("between") ?? named("rest") ?? named("balanced") ?? all[0];
+    return { best: null, shown, asks: true, title: decide(keys), caution: RESERVE,
       why: `${others === 1 ? "The other key needs" : `The other ${number(others)} keys need`} at ` +
         `most ${rest.limit}. ${look(keys)}` };
   }
@@ -101,10 +101,12 @@
     `${count(result.requests, "request")} from ${count(result.keys, "key")}.`;
 
   const ROOM = "This limit has no reserve: it denies the first client that is a little busier " +
-    "than those in the log. Choose a higher limit, up to twice this one.";
+    "than those in the log. Choose a higher limit, up to twice this one, " +
+    "and test it with headgate replay.";
 
   const RESERVE = "A limit that a client just needs has no reserve: it denies that client when " +
-    "it is a little busier than in the log. Choose a higher limit, up to twice this one.";
+    "it is a little busier than in the log. Choose a higher limit, up to twice this one, " +
+    "and test it with headgate replay.";
 
   function others(data, l, rest) {
     const who = rest === 1 ? "The other key" : `The other ${number(rest)} keys`;

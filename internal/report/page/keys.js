@@ -101,7 +101,8 @@
     body.replaceChildren(...keys.slice(0, state.shown).map(row));
     const left = keys.length - state.shown;
     more.hidden = left <= 0;
-    more.textContent = `Show ${number(Math.min(left, 4 * PAGE))} more of ${number(left)}`;
+    more.textContent = left <= 0 ? "Show more" :
+      `Show ${number(Math.min(left, 4 * PAGE))} more of ${number(left)}`;
     rest.textContent = left > 0 ? `And ${count(left, "more key")}.` : "";
     found.textContent = !wanted ? "" : keys.length ? `${count(keys.length, "key")} found` :
       state.more > 0 ? "No listed key matches. Keys that are not listed may match." :

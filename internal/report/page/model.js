@@ -18,28 +18,32 @@
       burst: Number(m[3] ?? Math.ceil(count)) };
   }
 
-  // limits are those of the data. Proposals that are the same limit are one.
+  // limits are those of the data. Proposals that are the same limit are one, and the strictest is
+  // last.
   function limits(data) {
     const all = [];
     data.limits.forEach((l, index) => {
-      const proposal = data.kind === "size" ? data.size.proposals[index] : null;
+      const found = data.kind === "size", proposal = found ? data.size.proposals[index] : null;
       const same = all.find((a) => a.text === l.limit);
       if (same) {
-        if (proposal) same.names.push(l.name);
+        if (found) same.names.push(l.name);
         return;
       }
-      all.push({ index, text: l.limit, names: proposal ? [l.name] : [], bucket: parse(l.limit),
+      all.push({ index, text: l.limit, names: found ? [l.name] : [], bucket: parse(l.limit),
         copy: l, result: data.replay.limits[index], proposal });
     });
     for (const l of all) {
       l.title = l.names.length ? `${Report.list(l.names)}: ${l.text}` : l.text;
       Object.assign(l, restOf(data, l));
     }
+    if (data.kind === "size") all.sort((a, b) => a.result.denied - b.result.denied);
     return all;
   }
 
   // restOf returns what a limit denies to the keys that do not stand out.
   function restOf(data, l) {
+    const ofRest = data.kind === "size" && !l.proposal;
+    if (ofRest) return { restDenied: 0, restKeys: 0 };
     if (l.proposal && data.size.stand_out) {
       return { restDenied: l.proposal.rest_denied, restKeys: l.proposal.rest_denied_keys };
     }
