@@ -20,7 +20,7 @@ func instanceOf(t *testing.T, redis *redistest.Server, log *buffer) *server {
 	t.Helper()
 	s := newTestServer(t, "store: redis://"+redis.Addr+"\napi: {tokens: ["+consoleToken+"]}\n"+
 		"rules: [{name: login, key: ip, limits: 2/h}]\n", log)
-	s.console.Listen(&net.TCPAddr{IP: net.IPv6loopback})
+	s.api.Listen(&net.TCPAddr{IP: net.IPv6loopback})
 	return s
 }
 
@@ -133,7 +133,7 @@ func TestActsReachAllInstances(t *testing.T) {
 func TestConsoleOfWrongFile(t *testing.T) {
 	var log buffer
 	s := newTestServer(t, "rules: [{name: r, limits: 9/h}]\n", &log)
-	s.console.Listen(&net.TCPAddr{IP: net.IPv6loopback})
+	s.api.Listen(&net.TCPAddr{IP: net.IPv6loopback})
 	if err := os.WriteFile(s.o.Files[0], []byte("rules: [{name: r, limits: 9/x}]\nstore: redis://:"+consoleToken+"@h\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -36,7 +37,7 @@ domains: [{domain: d, descriptors: [{key: k, rate_limit: {unit: hour, requests_p
 func serveHTTP(t *testing.T, o Options) *running {
 	t.Helper()
 	o.Files = []string{write(t, filepath.Join(t.TempDir(), "rules.yaml"), consoleRules)}
-	o.HTTP, o.GRPC, o.Debug = "127.0.0.1:0", Off, Off
+	o.HTTP, o.GRPC, o.Debug = "127.0.0.1:0", Off, cmp.Or(o.Debug, Off)
 	o.Log, o.Grace = slog.New(slog.DiscardHandler), DefaultGrace
 	if o.Connections == 0 {
 		o.Connections = DefaultConnections

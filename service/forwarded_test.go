@@ -61,7 +61,7 @@ func newTestServer(t *testing.T, text string, log *buffer) *server {
 func TestIndex(t *testing.T) {
 	var log buffer
 	s := newTestServer(t, "rules: [{name: r, limits: 9/h}]\n", &log)
-	s.console.Listen(&net.UnixAddr{Net: "unix"})
+	s.api.Listen(&net.UnixAddr{Net: "unix"})
 	for metrics, want := range map[string]bool{Off: true, "127.0.0.1:0": false} {
 		s.o.Metrics = metrics
 		w := httptest.NewRecorder()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/pprof"
+	"os"
 
 	"github.com/headgate/headgate/service/internal/wire"
 )
@@ -14,7 +15,7 @@ func (s *server) http() http.Handler {
 	mux.HandleFunc("GET /{$}", s.indexHTTP)
 	mux.Handle("GET /healthcheck", s.health)
 	mux.HandleFunc("GET /-/healthy", alive)
-	mux.Handle("POST /-/reload", s.api.Guard(http.HandlerFunc(s.serveReload)))
+	mux.Handle("POST /-/reload", s.api.GuardOperator(http.HandlerFunc(s.serveReload)))
 	mux.Handle("/v1", s.api) // or the mux would redirect it
 	mux.Handle("/v1/", s.api)
 	mux.Handle("/json", wire.JSONHandler(decider{s, s.limiter}))
@@ -72,11 +73,18 @@ func (s *server) debug() http.Handler {
 	mux.HandleFunc("GET /stats", s.serveStats)
 	mux.HandleFunc("GET /rlconfig", s.serveLimits)
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/cmdline", commandName)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	return mux
+}
+
+// commandName is what pprof serves as the command line, without the arguments: they may contain the
+// password of the store.
+func commandName(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprint(w, os.Args[0])
 }
 
 // index lists the pages of the debug listener.

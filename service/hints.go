@@ -45,11 +45,11 @@ Ctrl-C stops the server.
 // announceConsole logs the URL of the console, or the reason why it is off.
 func (s *server) announceConsole(http, address string) {
 	switch {
+	case !s.api.ServesOperators():
+		s.log.Warn("the console is off, and overrides, resets, refunds and reloads are refused: "+
+			"an address that is not loopback needs tokens; "+
+			"set api.tokens in the rules file, or --http to a loopback address", "address", address)
 	case s.console == nil:
-	case !s.console.IsOn():
-		s.log.Warn("the console is off: an address that is not loopback needs tokens; "+
-			"set api.tokens in the rules file, or --http to a loopback address, or --console off",
-			"address", address)
 	case !strings.HasPrefix(s.o.HTTP, "unix:"):
 		s.log.Info("serving the console", "url", http+"/console/")
 	}

@@ -18,7 +18,7 @@ func TestConsoleIsAnnounced(t *testing.T) {
 	} {
 		var log buffer
 		s := newTestServer(t, c.tokens+"rules: [{name: r, limits: 9/h}]\n", &log)
-		s.console.Listen(c.on)
+		s.api.Listen(c.on)
 		s.announceConsole("http://127.0.0.1:8080", "[::]:8080")
 		text := log.String()
 		if strings.Contains(text, "/console/") != c.url || strings.Contains(text, "level=WARN msg=\"the console is off") == c.url {

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,7 +21,7 @@ import (
 func answerOf(t *testing.T, h http.Handler, method, path string) (status int, body string) {
 	t.Helper()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path, nil))
 	return w.Code, w.Body.String()
 }
 
@@ -39,6 +40,7 @@ func TestReloadWithXDS(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, before := answerOf(t, s.debug(), http.MethodGet, "/rlconfig")
+	s.api.Listen(&net.UnixAddr{Net: "unix"})
 	status, text := answerOf(t, s.http(), http.MethodPost, "/-/reload")
 	if status != http.StatusUnprocessableEntity || !strings.Contains(text, "xds: ") {
 		t.Errorf("the reload: %d %s", status, text)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/service/internal/certs"
+	"github.com/headgate/headgate/service/internal/httpapi"
 	"github.com/headgate/headgate/service/internal/listen"
 )
 
@@ -93,10 +94,13 @@ func (s *server) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.addHTTP(w.name, on, w.handler)
-		if w.name == "http" && s.console != nil {
-			s.console.Listen(on.Addr())
+		switch w.name {
+		case "http":
+			s.api.Listen(on.Addr())
+		case "debug":
+			w.handler = httpapi.OnlyOwnPages(on.Addr(), w.handler)
 		}
+		s.addHTTP(w.name, on, w.handler)
 	}
 	return s.openGRPC(ctx)
 }

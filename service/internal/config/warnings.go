@@ -20,7 +20,7 @@ func (l *loader) warn() {
 	if at, given := l.set["listen.http"]; given && len(l.config.API.Tokens) == 0 &&
 		!isLoopback(l.config.Listen.HTTP) {
 		l.warnAt(at, "listen.http", "every host that can connect to "+l.config.Listen.HTTP+
-			" can charge and reset keys; want api.tokens, or a loopback address")
+			" can charge keys, and operators are refused; want api.tokens, or a loopback address")
 	}
 }
 

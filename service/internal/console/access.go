@@ -2,10 +2,7 @@ package console
 
 import (
 	"mime"
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 
 	"github.com/headgate/headgate/service/internal/httpapi"
 )
@@ -36,20 +33,20 @@ func (h *Handler) access(r *http.Request) access {
 	a := access{Instance: h.instance}
 	name, err := h.options.API.CheckToken(r)
 	switch {
-	case !isOwnSite(r):
-		a.Why = "the request comes from a page of another site"
+	case !httpapi.IsOwnSite(r): // it could not read the answer, but take the places of viewers
+		a.Why = httpapi.OtherSite
 		a.err = &httpapi.Problem{Status: http.StatusForbidden, Detail: a.Why}
 	case err == nil:
 		a.MayRead, a.MayAct, a.token = true, true, name
 	case r.Header.Get("Authorization") != "" && h.options.API.HasTokens():
 		a.Why, a.err = err.Error(), err // a wrong token is an error, and not a missing one
 	case !h.options.API.HasTokens():
-		a.MayRead, a.Why = h.loopback && isDirect(r), noTokens
+		a.MayRead, a.Why = h.options.API.IsLocal(r), noTokens
 		if !a.MayRead {
 			a.Why = notDirect
 		}
 		a.err = &httpapi.Problem{Status: http.StatusForbidden, Detail: a.Why}
-	case !h.loopback || !isDirect(r):
+	case !h.options.API.IsLocal(r):
 		a.Why, a.err = needsOne, err
 	default:
 		a.MayRead, a.Why, a.err = true, noToken, err
@@ -84,8 +81,7 @@ func (h *Handler) acting(f handlerFunc) handlerFunc {
 func (h *Handler) fromHere(f handlerFunc) handlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := h.guard.Check(r); err != nil {
-			return &httpapi.Problem{Status: http.StatusForbidden,
-				Detail: "the request comes from a page of another site"}
+			return &httpapi.Problem{Status: http.StatusForbidden, Detail: httpapi.OtherSite}
 		}
 		return f(w, r)
 	}
@@ -106,37 +102,4 @@ func withJSON(f handlerFunc) handlerFunc {
 
 func (h *Handler) serveAccess(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, h.access(r))
-}
-
-// isOwnSite reports whether no page of another site sends r. Such a page cannot read the answer, but
-// could take the places of viewers.
-func isOwnSite(r *http.Request) bool {
-	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "same-origin", "none":
-		return true
-	}
-	return false
-}
-
-// isDirect reports whether r comes from a client of this machine, and not through a proxy, as far as
-// r says so. A name that others own may point to this machine, so only loopback names count.
-func isDirect(r *http.Request) bool {
-	for _, field := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
-		if r.Header[field] != nil {
-			return false
-		}
-	}
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
-}
-
-// isLocal reports whether only this machine can connect to a.
-func isLocal(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback() || !ok && a.Network() == "unix"
 }

@@ -100,9 +100,9 @@ func TestAccess(t *testing.T) {
 				tokens = []string{"other", secret}
 			}
 			h := newConsole(t, nil, tokens...)
-			h.Listen(onlyHere)
+			h.api.Listen(onlyHere)
 			if c.public {
-				h.Listen(everywhere)
+				h.api.Listen(everywhere)
 			}
 			changed := false
 			h.get("read", func(w http.ResponseWriter, _ *http.Request) error { return reply(w, 1) })
@@ -153,13 +153,13 @@ func checkSaid(t *testing.T, h *Handler, read, act bool, fields []string) {
 // Errors are problem documents with what to do.
 func TestProblems(t *testing.T) {
 	h := newConsole(t, nil)
-	h.Listen(everywhere)
+	h.api.Listen(everywhere)
 	w := answer(h, request(t, "GET", ""))
 	var p httpapi.Problem
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || !strings.Contains(p.Detail, "api.tokens") {
 		t.Errorf("%v %s", err, w.Body)
 	}
-	h.Listen(onlyHere)
+	h.api.Listen(onlyHere)
 	if w := answer(h, request(t, "GET", "api/nothing")); w.Code != 404 ||
 		w.Header().Get("Content-Type") != "application/problem+json" {
 		t.Errorf("%d %s", w.Code, w.Body)
@@ -169,7 +169,7 @@ func TestProblems(t *testing.T) {
 // A token that the file has no longer counts no longer.
 func TestTokensFollowTheFile(t *testing.T) {
 	h := newConsole(t, nil, secret)
-	h.Listen(everywhere)
+	h.api.Listen(everywhere)
 	r := request(t, "GET", "api/access", "Authorization", "Bearer "+secret)
 	if a := h.access(r); !a.MayAct || a.token == "" || strings.Contains(secret, a.token) {
 		t.Errorf("%+v", a)

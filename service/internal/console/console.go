@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"sync/atomic"
@@ -34,7 +33,7 @@ type Options struct {
 	Version string // of the program
 	Viewers int    // at a time
 
-	API       *httpapi.Handler // for tokens
+	API       *httpapi.Handler // says who may do what
 	Engine    *rules.Engine
 	Overrides *overrides.Table
 	Domains   *envoy.Limiter
@@ -59,7 +58,6 @@ type Handler struct {
 	instance string // the name of this instance
 	id       string // of this process
 	fleet    *fleet // nil in memory
-	loopback bool   // only this machine can connect
 	mux      *http.ServeMux
 	guard    *http.CrossOriginProtection
 	loaded   atomic.Pointer[loaded]
@@ -82,7 +80,7 @@ type loaded struct {
 	errAt  time.Time
 }
 
-// New makes a Handler. It treats the listener as public until [Handler.Listen] is called.
+// New makes a Handler.
 func New(o Options) (*Handler, error) {
 	if o.API == nil || o.Engine == nil || o.Overrides == nil || o.Domains == nil || o.Store == nil ||
 		o.Sample == nil || o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil ||
@@ -141,11 +139,8 @@ type handlerFunc func(http.ResponseWriter, *http.Request) error
 // ServeHTTP serves a request for /console/.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
-// Listen sets the address that serves the console. Call it before the first request.
-func (h *Handler) Listen(a net.Addr) { h.loopback = isLocal(a) }
-
 // IsOn reports whether there is a console: beyond loopback, there is none without tokens.
-func (h *Handler) IsOn() bool { return h.loopback || h.options.API.HasTokens() }
+func (h *Handler) IsOn() bool { return h.options.API.ServesOperators() }
 
 // Use sets c as the active configuration.
 func (h *Handler) Use(c *config.Config, at time.Time) {

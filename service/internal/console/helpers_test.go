@@ -84,7 +84,7 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Listen(&net.UnixAddr{Net: "unix"})
+	api.Listen(&net.UnixAddr{Net: "unix"})
 	h.Use(c, time.Now())
 	return &console{h, t, m, api, c.Rules}
 }

@@ -29,17 +29,32 @@ func (t tokens) find(token string) (place int) {
 	return place
 }
 
-// authorize returns a problem unless r may be served.
-func (h *Handler) authorize(r *http.Request) error {
+// caller is who sends a request.
+type caller bool
+
+// A program asks for decisions. An operator changes, resets, refunds or reads what belongs to others.
+const (
+	program  caller = false
+	operator caller = true
+)
+
+// authorize returns a problem unless r may be served. Without tokens, an operator must be on this
+// machine.
+func (h *Handler) authorize(r *http.Request, by caller) error {
 	if err := h.guard.Check(r); err != nil {
-		return &Problem{Status: http.StatusForbidden,
-			Detail: "the request comes from a page of another site"}
+		return &Problem{Status: http.StatusForbidden, Detail: OtherSite}
 	}
-	if len(h.settings.Load().tokens) == 0 {
-		return nil
+	known := h.settings.Load().tokens
+	switch {
+	case len(known) > 0:
+		_, err := known.check(r)
+		return err
+	case by == operator && !h.IsLocal(r):
+		return &Problem{Status: http.StatusForbidden, Detail: "without tokens, overrides, resets, " +
+			"refunds and reloads are allowed only from this machine, with the host localhost or a " +
+			"loopback address; set api.tokens in the rules file"}
 	}
-	_, err := h.CheckToken(r)
-	return err
+	return nil
 }
 
 // HasTokens reports whether the file has tokens.
@@ -48,19 +63,22 @@ func (h *Handler) HasTokens() bool { return len(h.settings.Load().tokens) > 0 }
 // CheckToken returns an identifier of the token of r, which does not reveal the token. It returns a
 // problem if the token is not in the file.
 func (h *Handler) CheckToken(r *http.Request) (name string, err error) {
+	return h.settings.Load().tokens.check(r)
+}
+
+func (t tokens) check(r *http.Request) (name string, err error) {
 	token, ok := bearer(r)
 	if !ok {
 		return "", &Problem{Status: http.StatusUnauthorized, Authenticate: "Bearer",
 			Detail: "there is no token; want the header field Authorization: Bearer TOKEN"}
 	}
-	known := h.settings.Load().tokens
-	place := known.find(token)
+	place := t.find(token)
 	if place == 0 {
 		return "", &Problem{Status: http.StatusUnauthorized,
 			Authenticate: `Bearer error="invalid_token"`,
 			Detail:       "the token is unknown; want one of api.tokens in the file"}
 	}
-	return hex.EncodeToString(known[place-1][:2]), nil
+	return hex.EncodeToString(t[place-1][:2]), nil
 }
 
 func bearer(r *http.Request) (token string, ok bool) {

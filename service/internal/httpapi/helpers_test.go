@@ -37,6 +37,7 @@ func start(t *testing.T, store headgate.Store, s Settings) *server {
 	t.Helper()
 	f := build(t, store, s)
 	f.Server = httptest.NewServer(f.handler)
+	f.handler.Listen(f.Listener.Addr())
 	t.Cleanup(f.Close)
 	return f
 }

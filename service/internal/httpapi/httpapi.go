@@ -49,6 +49,7 @@ type Handler struct {
 	mux      *http.ServeMux
 	serve    http.Handler // mux, behind CleanPaths
 	guard    *http.CrossOriginProtection
+	loopback bool // only this machine can connect
 }
 
 type settings struct {
@@ -59,7 +60,7 @@ type settings struct {
 //go:embed openapi.yaml
 var openAPI []byte
 
-// New makes a Handler.
+// New makes a Handler. It treats the listener as public until [Handler.Listen] is called.
 func New(o Options, s Settings) (*Handler, error) {
 	if o.Store == nil || o.Permits == nil || o.Rules == nil || o.Overrides == nil {
 		return nil, errors.New("httpapi: options: one is missing; " +
@@ -81,22 +82,22 @@ func (h *Handler) Use(s Settings) {
 }
 
 func (h *Handler) routes() {
-	h.path("/v1/take", http.MethodPost, h.take)
-	h.path("/v1/take-all", http.MethodPost, h.takeAll)
-	h.path("/v1/peek", http.MethodPost, h.peek)
-	h.path("/v1/refund", http.MethodPost, h.refund)
-	h.path("/v1/reserve", http.MethodPost, h.reserve)
-	h.path("/v1/commit", http.MethodPost, h.commit)
-	h.path("/v1/acquire", http.MethodPost, h.acquire)
-	h.path("/v1/renew", http.MethodPost, h.renew)
-	h.path("/v1/release", http.MethodPost, h.release)
-	h.path("/v1/keys/{rule}/{key...}", http.MethodDelete, h.resetKey)
-	h.mux.Handle("PUT /v1/overrides", h.guarded(h.putOverride))
-	h.path("/v1/overrides", http.MethodGet, h.listOverrides)
-	h.path("/v1/overrides/{rule}/{key...}", http.MethodDelete, h.deleteOverride)
+	h.path("/v1/take", http.MethodPost, program, h.take)
+	h.path("/v1/take-all", http.MethodPost, program, h.takeAll)
+	h.path("/v1/peek", http.MethodPost, program, h.peek)
+	h.path("/v1/refund", http.MethodPost, operator, h.refund)
+	h.path("/v1/reserve", http.MethodPost, program, h.reserve)
+	h.path("/v1/commit", http.MethodPost, program, h.commit)
+	h.path("/v1/acquire", http.MethodPost, program, h.acquire)
+	h.path("/v1/renew", http.MethodPost, program, h.renew)
+	h.path("/v1/release", http.MethodPost, program, h.release)
+	h.path("/v1/keys/{rule}/{key...}", http.MethodDelete, operator, h.resetKey)
+	h.mux.Handle("PUT /v1/overrides", h.guarded(operator, h.putOverride))
+	h.path("/v1/overrides", http.MethodGet, operator, h.listOverrides)
+	h.path("/v1/overrides/{rule}/{key...}", http.MethodDelete, operator, h.deleteOverride)
 	h.mux.HandleFunc("GET /v1/openapi.yaml", serveOpenAPI)
 	for _, pattern := range []string{"/v1/keys/{rule}", "/v1/overrides/{rule}", "/"} {
-		h.mux.Handle(pattern, h.guarded(noSuchPath)) // the mux would redirect the first two
+		h.mux.Handle(pattern, h.guarded(program, noSuchPath)) // the mux would redirect the first two
 	}
 }
 
@@ -106,8 +107,8 @@ func noSuchPath(http.ResponseWriter, *http.Request) error {
 }
 
 // path serves one method of a path, and refuses the others.
-func (h *Handler) path(pattern, method string, f handlerFunc) {
-	h.mux.Handle(method+" "+pattern, h.guarded(f))
+func (h *Handler) path(pattern, method string, by caller, f handlerFunc) {
+	h.mux.Handle(method+" "+pattern, h.guarded(by, f))
 	allow := method
 	if pattern == "/v1/overrides" {
 		allow = "GET, PUT"
@@ -133,7 +134,7 @@ func (h *Handler) CleanPaths(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		h.guarded(func(http.ResponseWriter, *http.Request) error {
+		h.guarded(program, func(http.ResponseWriter, *http.Request) error {
 			return &Problem{Status: http.StatusNotFound, Detail: "the path is " + quote(was) +
 				"; want " + quote(clean) + ", or %2F and %2E for slashes and dots in a key"}
 		}).ServeHTTP(w, r)
@@ -143,11 +144,11 @@ func (h *Handler) CleanPaths(next http.Handler) http.Handler {
 // handlerFunc serves a request, or returns an error before it has written anything.
 type handlerFunc func(http.ResponseWriter, *http.Request) error
 
-// guarded asks for a token, and refuses requests that a page of another site makes a browser send.
-func (h *Handler) guarded(f handlerFunc) http.Handler {
+// guarded serves only requests that authorize lets through.
+func (h *Handler) guarded(by caller, f handlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
-		err := h.authorize(r)
+		err := h.authorize(r, by)
 		if err == nil {
 			err = f(w, r)
 		}
@@ -157,10 +158,9 @@ func (h *Handler) guarded(f handlerFunc) http.Handler {
 	})
 }
 
-// Guard puts the checks of /v1/ in front of another handler: a token, if tokens are set, and no page
-// of another site.
-func (h *Handler) Guard(next http.Handler) http.Handler {
-	return h.guarded(func(w http.ResponseWriter, r *http.Request) error {
+// GuardOperator puts the checks of /v1/overrides in front of another handler.
+func (h *Handler) GuardOperator(next http.Handler) http.Handler {
+	return h.guarded(operator, func(w http.ResponseWriter, r *http.Request) error {
 		next.ServeHTTP(w, r)
 		return nil
 	})

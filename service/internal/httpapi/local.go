@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// OtherSite is why a request from a page of another site is refused.
+const OtherSite = "the request comes from a page of another site"
+
+// Listen sets the address that serves h. Call it before the first request.
+func (h *Handler) Listen(a net.Addr) { h.loopback = isLoopback(a) }
+
+// ServesOperators reports whether an operator can do anything: beyond loopback, only with a token.
+func (h *Handler) ServesOperators() bool { return h.loopback || h.HasTokens() }
+
+// IsLocal reports whether r comes from a client of this machine, and not through a proxy, as far as
+// r says so.
+func (h *Handler) IsLocal(r *http.Request) bool { return h.loopback && isDirect(r) }
+
+// OnlyOwnPages refuses requests that a page of another site makes a browser send to next, which
+// listens on a. On loopback, the host must be a loopback name, because other names may be owned by
+// others and point to this machine.
+func OnlyOwnPages(a net.Addr, next http.Handler) http.Handler {
+	loopback := isLoopback(a)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !IsOwnSite(r):
+			WriteError(w, &Problem{Status: http.StatusForbidden, Detail: OtherSite})
+		case loopback && !hasLoopbackHost(r):
+			WriteError(w, &Problem{Status: http.StatusForbidden,
+				Detail: "the host is " + quote(r.Host) + "; want localhost or a loopback address"})
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// IsOwnSite reports whether no page of another site sends r.
+func IsOwnSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return true
+	}
+	return false
+}
+
+// isDirect reports whether r comes from a client of this machine, and not through a proxy, as far as
+// r says so.
+func isDirect(r *http.Request) bool {
+	for _, field := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if r.Header[field] != nil {
+			return false
+		}
+	}
+	return hasLoopbackHost(r)
+}
+
+// hasLoopbackHost reports whether r asks for a name that only this machine can be. Any other name
+// may be owned by others, and point to this machine.
+func hasLoopbackHost(r *http.Request) bool {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+// isLoopback reports whether only this machine can connect to a.
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback() || !ok && a.Network() == "unix"
+}
