@@ -13,7 +13,7 @@ var changes = []check{
 	{"never over, while numbers alternate", alternating},
 	{"a change gives no fresh bucket and locks no key out", changeIsNoReset},
 	{"state belongs to the name, the algorithm and the window", stateOfItsOwn},
-	{"a denial and a peek under other numbers write nothing", deniedChange},
+	{"a denial and a peek under other numbers charge nothing", deniedChange},
 }
 
 var namedChanges = [][2]string{

@@ -147,14 +147,14 @@ func (l *lifetimeOf) step(s *redisstore.Store, limit headgate.Limit, do func(*li
 	if do != nil {
 		do(l, &r)
 	}
-	granted := take(l.T, s, r).Within(r.MaxWait) || r.Forced()
+	take(l.T, s, r)
 	if left := l.client.PTTL(l.Context(), name).Val(); left < 0 {
 		l.expires = time.Time{}
 	} else if left < unset-time.Hour {
 		l.expires = l.now.Add(left)
 	}
 	needed := take(l.T, s, headgate.Request{Key: l.key, Limit: limit}).ResetAfter
-	if lives := l.expires.Sub(l.now); granted && needed > 0 && lives < needed {
+	if lives := l.expires.Sub(l.now); needed > 0 && lives < needed {
 		l.Errorf("%+v: lives for %s; needed for %s", r, lives, needed)
 	}
 	switch l.IntN(6) { // and else no time passes

@@ -16,8 +16,7 @@
 -- such numbers, rounded down or up, is exact as well.
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local spread, unpack, pack = unpack, struct.unpack, struct.pack
-local NEVER, BADSTATE, WRONGTYPE, NOROOM = -1, -2, -3, -4
-local MAX = 9007199254740991
+local NEVER, BADSTATE, WRONGTYPE, NOROOM, MAX = -1, -2, -3, -4, 9007199254740991
 
 -- Each algorithm enters its function here, by its number, which is also the tag of its states:
 -- a state begins with the tag and the time at which it changed. charge is true, false or 'force',
@@ -33,8 +32,8 @@ local algorithms = {}
 local grace, since = 0, nil
 
 -- values are what is kept at the keys, by index; changed what will be written, and expiries
--- when a key expires, if that changes.
-local values, limits, changed, expiries, answers = nil, {}, {}, nil, {}
+-- when a key expires, if that changes. k is the index of the key of the request.
+local k, values, limits, changed, expiries, answers = nil, nil, {}, {}, nil, {}
 
 -- clock is the time of requests that have none; servers is set if it is that of this server.
 local call, clock, servers = redis.call, tonumber(ARGV[1]), false

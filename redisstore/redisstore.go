@@ -7,8 +7,8 @@
 // There is no timer: if the server is idle, a request is sent at once.
 //
 // Every key expires, at most a quarter of its lifetime and two seconds after it was last needed. A
-// denial writes nothing. The package supports Redis 6.2 and newer: single servers, Cluster and
-// Sentinel.
+// denial writes nothing, unless changed numbers of the limit need the state for longer. The package
+// supports Redis 6.2 and newer: single servers, Cluster and Sentinel.
 //
 // A caller whose context ends leaves at once. If its request was not sent, it is not charged, and
 // the error is [ErrNotSent]; a request already sent, or waiting for a connection, may still be

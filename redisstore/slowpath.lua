@@ -96,6 +96,7 @@ local function forceahead(limit, value, at, r)
 end
 
 local function slow(r, charge)
+  k = r.k
   local limit, value = limits[r.l], changed[r.k]
   local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
   local ahead, at, now, mark = false, 0, r.now, 0

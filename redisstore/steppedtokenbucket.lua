@@ -29,6 +29,11 @@ local function steppedtokenbucket(state, now, cost, charge, capacity, refill, pe
       end
       used = min(ceil(product / (oldcapacity / g)) + (product > MAX and 1 or 0), most)
       step = at
+      local ends, kept = at + ceil(used / refill) * period, changed[k] or values[k]
+      if cost ~= 0 and ends > now and ends + grace > expires * 1000000 then -- also if it is denied
+        expires, expiries = ceil((ends + (ends - now) / 4 + grace) / 1000000) + 1, expiries or {}
+        expiries[k], changed[k] = expires, kept:sub(1, -6) .. pack('<I5', expires)
+      end
     end
   end
   local skew = 0

@@ -7,7 +7,7 @@ values = call('MGET', spread(KEYS))
 
 local requests, n, place, joined = ARGV[3], 0, 1, false
 while place <= #requests do
-  local what, k, l, cost, charge = nil, nil, nil, 1, true
+  local what, l, cost, charge = nil, nil, 1, true
   what, k, l, place = unpack('<I1I3I3', requests, place)
   if what % 4 >= 2 then
     cost, place = unpack('<i7', requests, place)
@@ -16,10 +16,7 @@ while place <= #requests do
       what, charge = what - 32, 'force'
     end
   end
-  local state = changed[k]
-  if state == nil then
-    state = values[k]
-  end
+  local state = changed[k] or values[k]
   local remaining, retry, reset, expires
   if what == 0 and servers and not joined and state ~= '' then
     local limit = limits[l]

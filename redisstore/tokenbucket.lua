@@ -23,6 +23,11 @@ local function tokenbucket(state, now, cost, charge, capacity, rate, unit)
       local product = used * (full / g)
       local most = used > oldfull and floor(MAX / 2) or full
       used = min(ceil(product / (oldfull / g)) + (product > MAX and 1 or 0), most)
+      local ends, kept = at + used / rate, changed[k] or values[k]
+      if cost ~= 0 and ends > now and ends + grace > expires * 1000000 then -- also if it is denied
+        expires, expiries = ceil((ends + (ends - now) / 4 + grace) / 1000000) + 1, expiries or {}
+        expiries[k], changed[k] = expires, kept:sub(1, -6) .. pack('<I5', expires)
+      end
     end
   end
   local skew = 0
