@@ -233,7 +233,7 @@ func TestConsoleStoreDown(t *testing.T) {
 	p.until("both are known", says("#fact-fleet", "2 instances"))
 	redis.Stop()
 	p.until("it says so", says("#verdict-title", "The store is down"))
-	p.until("it says what is done", says("#verdict-detail", "when_store_fails: closed"))
+	p.until("it says what is done", says("#verdict-detail", "when_store_fails: share"))
 	p.until("one is not known", says("#fact-fleet", "1 of 2 instances known"))
 	p.until("there is a gap", `document.querySelector("#plot .spark-gap").getAttribute("d") !== "" &&
 		!document.querySelector("#legend-gap").hidden`)

@@ -12,7 +12,7 @@ import (
 func BenchmarkTake(b *testing.B) {
 	store := newBreakable()
 	r := request("1000000/s")
-	closed := newStore(b, store, fallback.Options{OpenTimeout: time.Hour, Failures: 1})
+	closed := newStore(b, store, fallback.Options{Mode: fallback.Closed, OpenTimeout: time.Hour, Failures: 1})
 	local := newStore(b, store, fallback.Options{
 		Mode: fallback.Local, Instances: of(4), OpenTimeout: time.Hour, Failures: 1,
 	})

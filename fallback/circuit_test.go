@@ -101,7 +101,7 @@ func (p parts) Take(ctx context.Context, r headgate.Request) (headgate.Decision,
 func TestTheCircuitOpensIfMostOfTheStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakable()
-		s := newStore(t, parts{headgate.NewMemory(0), b}, fallback.Options{})
+		s := newStore(t, parts{headgate.NewMemory(0), b}, fallback.Options{Mode: fallback.Closed})
 		b.how.Store(hangs)
 		var group sync.WaitGroup
 		defer group.Wait()
@@ -127,7 +127,7 @@ func TestFailuresThatOpenTheCircuit(t *testing.T) {
 		{1, 5, true}, {2, 5, true}, {10, 5, false}, {1, 1 << 32, false},
 	} {
 		b := newBreakable()
-		s := newStore(t, b, fallback.Options{Failures: c.failures})
+		s := newStore(t, b, fallback.Options{Mode: fallback.Closed, Failures: c.failures})
 		for i := range 100 {
 			b.how.Store(works)
 			if i%c.every == c.every-1 {
@@ -150,6 +150,7 @@ func TestWhatIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakable()
 		s := newStore(t, b, fallback.Options{
+			Mode:     fallback.Closed,
 			Failures: 1, OnChange: func(bool, error) { t.Error("the circuit opened") },
 		})
 		r := request("1/h")
@@ -192,7 +193,7 @@ func TestWhatIsNoFailure(t *testing.T) {
 func TestBusyIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakable()
-		s := newStore(t, b, fallback.Options{Failures: 2})
+		s := newStore(t, b, fallback.Options{Mode: fallback.Closed, Failures: 2})
 		r := request("10/s")
 		b.how.Store(busy)
 		for range 100 {
@@ -248,7 +249,7 @@ func TestBusyIsNotTheReasonForAnOpenCircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakable()
 		b.how.Store(hangs)
-		s := newStore(t, lateBusy{b}, fallback.Options{Failures: 1})
+		s := newStore(t, lateBusy{b}, fallback.Options{Mode: fallback.Closed, Failures: 1})
 		r, rejected := request("10/s"), request("10/s")
 		rejected.Key = "busy"
 		go func() { _, _ = s.Take(t.Context(), r) }()
@@ -266,7 +267,7 @@ func TestBusyIsNotTheReasonForAnOpenCircuit(t *testing.T) {
 func TestErrDegradedDoesNotWrapAnotherContextsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakable()
-		s := newStore(t, b, fallback.Options{Failures: 1, OpenTimeout: time.Hour})
+		s := newStore(t, b, fallback.Options{Mode: fallback.Closed, Failures: 1, OpenTimeout: time.Hour})
 		r := request("10/s")
 		r.MaxWait = time.Second
 		b.how.Store(hangs)
@@ -314,6 +315,7 @@ func TestACallThatDoesNotReturnIsAFailure(t *testing.T) {
 			store := &exits{Store: headgate.NewMemory(0), how: how}
 			var changes []string
 			s := newStore(t, store, fallback.Options{
+				Mode:     fallback.Closed,
 				Failures: 1,
 				OnChange: func(degraded bool, err error) {
 					changes = append(changes, fmt.Sprint(degraded, err))
@@ -353,7 +355,7 @@ func TestOnChange(t *testing.T) {
 		var s *fallback.Store
 		var changes []string
 		r := request("10/s")
-		s = newStore(t, b, fallback.Options{Failures: 2, OnChange: func(degraded bool, err error) {
+		s = newStore(t, b, fallback.Options{Mode: fallback.Closed, Failures: 2, OnChange: func(degraded bool, err error) {
 			if degraded != s.Stats().Degraded {
 				t.Error("Stats differ")
 			}
@@ -382,7 +384,7 @@ func TestAPanicOfOnChangeIsOneOfItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakable()
 		var changes []bool
-		s := newStore(t, b, fallback.Options{Failures: 1, OnChange: func(degraded bool, _ error) {
+		s := newStore(t, b, fallback.Options{Mode: fallback.Closed, Failures: 1, OnChange: func(degraded bool, _ error) {
 			changes = append(changes, degraded)
 			panic("observer")
 		}})

@@ -20,7 +20,7 @@ const untilRetry = time.Second + time.Microsecond
 func TestClosedDeniesUntilTheStoreIsCalledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakable()
-		s := newStore(t, b, fallback.Options{Failures: 1})
+		s := newStore(t, b, fallback.Options{Mode: fallback.Closed, Failures: 1})
 		b.how.Store(fails)
 		r := request("10/s")
 		want := headgate.Decision{
@@ -310,7 +310,7 @@ func TestForcedRequestsWithoutTheStore(t *testing.T) {
 	if ds := takeAll(t, s, other, forced); ds[0].Remaining != 5 || ds[1].Remaining != -1 {
 		t.Errorf("a forced request of a denied group: %+v", ds)
 	}
-	s = newStore(t, b, fallback.Options{Failures: 1})
+	s = newStore(t, b, fallback.Options{Mode: fallback.Closed, Failures: 1})
 	if d := take(t, s, r); d.Remaining != 0 || d.Allowed() || !d.Degraded() {
 		t.Errorf("closed: %+v", d)
 	}

@@ -11,9 +11,9 @@
 // headgate.Decision.Degraded reports that a decision was made without the store.
 //
 // While the store fails, [Closed] grants nothing, [Open] grants everything, and [Local] grants at
-// most this instance's share of the limit. So whatever fails, the store and all shares together
-// grant at most twice the limit. If a limit has fewer tokens than there are instances, they grant
-// at most the limit and one token for each instance. docs/design/fallback.md has the exact bounds.
+// most this instance's share of the limit. So the shares grant the limit once, and the store grants
+// it once more. Each instance that starts while the store fails adds its share: docs/fleet.md has
+// the formula, and docs/design/fallback.md the bounds of each algorithm.
 package fallback
 
 import (
@@ -29,9 +29,8 @@ import (
 type Mode uint8
 
 const (
-	// Closed denies. RetryAfter is the time until the store is called again. It is the default,
-	// because it keeps every limit and needs no settings.
-	Closed Mode = iota
+	// Closed denies. RetryAfter is the time until the store is called again.
+	Closed Mode = iota + 1
 
 	// Open grants every cost that the limit can ever grant, and counts nothing.
 	Open
@@ -43,7 +42,7 @@ const (
 
 // Options are the settings of [New].
 type Options struct {
-	// Mode is how decisions are made without the store. Default: [Closed].
+	// Mode is how decisions are made without the store: [Closed], [Open] or [Local]. Required.
 	Mode Mode
 
 	// Instances returns how many instances share the limits, this one included; less than 1 means
@@ -123,6 +122,8 @@ func (o *Options) validate(store headgate.Store) error {
 	switch {
 	case !usable(store):
 		return bad("store", "nil or a zero value", "a Store that instances share, such as redisstore's")
+	case o.Mode == 0:
+		return bad("Mode", "not set", "Closed (deny), Open (grant) or Local (grant a share)")
 	case o.Mode > Local:
 		return bad("Mode", strconv.Itoa(int(o.Mode)), "Closed, Open or Local")
 	case o.Mode != Local && o.Instances != nil:

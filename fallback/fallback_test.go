@@ -166,11 +166,15 @@ func TestNewRefusesInvalidOptions(t *testing.T) {
 		o     fallback.Options
 		want  string
 	}{
-		{nil, fallback.Options{}, noStore},
-		{zero, fallback.Options{}, noStore},
+		{nil, fallback.Options{Mode: fallback.Closed}, noStore},
+		{zero, fallback.Options{Mode: fallback.Closed}, noStore},
 		{
-			memory, fallback.Options{Mode: 3},
-			"headgate: Mode is 3; want Closed, Open or Local",
+			memory, fallback.Options{Timeout: time.Second},
+			"headgate: Mode is not set; want Closed (deny), Open (grant) or Local (grant a share)",
+		},
+		{
+			memory, fallback.Options{Mode: 4},
+			"headgate: Mode is 4; want Closed, Open or Local",
 		},
 		{
 			memory, fallback.Options{Mode: fallback.Local},
@@ -181,7 +185,7 @@ func TestNewRefusesInvalidOptions(t *testing.T) {
 			"headgate: Local is a zero value; want a Store, such as headgate.NewMemory(0), or nil",
 		},
 		{
-			memory, fallback.Options{Instances: of(1)},
+			memory, fallback.Options{Mode: fallback.Closed, Instances: of(1)},
 			"headgate: Instances is a function; want nil unless Mode is Local",
 		},
 		{
@@ -189,15 +193,15 @@ func TestNewRefusesInvalidOptions(t *testing.T) {
 			"headgate: Local is a store; want nil unless Mode is Local",
 		},
 		{
-			memory, fallback.Options{Timeout: -1},
+			memory, fallback.Options{Mode: fallback.Closed, Timeout: -1},
 			"headgate: Timeout is -1ns; want more than 0, or 0 for 50ms",
 		},
 		{
-			memory, fallback.Options{Failures: -1},
+			memory, fallback.Options{Mode: fallback.Closed, Failures: -1},
 			"headgate: Failures is -1; want at least 1, or 0 for 5",
 		},
 		{
-			memory, fallback.Options{OpenTimeout: -1},
+			memory, fallback.Options{Mode: fallback.Closed, OpenTimeout: -1},
 			"headgate: OpenTimeout is -1ns; want more than 0, or 0 for 1s",
 		},
 	} {

@@ -17,6 +17,7 @@ type fleet struct {
 	random      *rand.Rand
 	connections []*breakable
 	stores      []*fallback.Store
+	shared      *headgate.Memory
 	limit       headgate.Limit
 	first       int // of an even load, the instance that comes first
 	grants      []time.Time
@@ -33,10 +34,9 @@ const (
 // newFleet makes a fleet whose instances assume a number of instances.
 func newFleet(t *testing.T, seed uint64, l headgate.Limit, instances, assumed int) *fleet {
 	t.Helper()
-	f := &fleet{random: rand.New(rand.NewPCG(seed, 1)), limit: l}
-	shared := headgate.NewMemory(0)
+	f := &fleet{random: rand.New(rand.NewPCG(seed, 1)), shared: headgate.NewMemory(0), limit: l}
 	for range instances {
-		c := &breakable{Store: shared}
+		c := &breakable{Store: f.shared}
 		f.connections = append(f.connections, c)
 		f.stores = append(f.stores, newStore(t, c, fallback.Options{
 			Mode: fallback.Local, Instances: of(assumed),
@@ -242,4 +242,77 @@ func TestAFailureUnderEvenLoadAddsNothing(t *testing.T) {
 			t.Errorf("in the second after that %d were granted", after)
 		}
 	})
+}
+
+// start adds an instance that counts all that run.
+func (f *fleet) start(t *testing.T) {
+	t.Helper()
+	c := &breakable{Store: f.shared}
+	c.how.Store(f.connections[0].how.Load())
+	f.connections = append(f.connections, c)
+	f.stores = append(f.stores, newStore(t, c, fallback.Options{
+		Mode: fallback.Local, Instances: func() int { return len(f.stores) },
+		OpenTimeout: openTimeout, Failures: 1, Timeout: 10 * time.Millisecond,
+	}))
+}
+
+// stop ends the first n instances.
+func (f *fleet) stop(n int) { f.connections, f.stores = f.connections[n:], f.stores[n:] }
+
+// drain takes from all instances until none grants, and returns how much they granted.
+func (f *fleet) drain(t *testing.T) (granted float64) {
+	t.Helper()
+	for _, s := range f.stores {
+		for range f.limit.Capacity() {
+			if take(t, s, headgate.Request{Key: "k", Limit: f.limit, Cost: 1}).Allowed() {
+				granted++
+			}
+		}
+	}
+	return granted
+}
+
+// The formula of docs/fleet.md counts restarts and joins, and instances reach it: after an outage in
+// which instances restart and join, they have granted all shares, and the store grants the limit.
+func TestAFleetReachesItsBound(t *testing.T) {
+	for _, c := range []struct {
+		limit          string
+		restarts, join int
+		least          float64 // of the bound, which shares round down
+	}{
+		{"1000/d", 0, 0, 1},
+		{"1000/d", 5, 0, 1},
+		{"1000/d", 2, 4, 0.99},
+		{"1000/d sliding-log", 5, 0, 1},
+		{"1000/d fixed-window", 3, 4, 0.9},
+		{"2/d", 3, 0, 1}, // more instances than tokens
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			const instances = 4
+			f := newFleet(t, 1, request(c.limit).Limit, instances, instances)
+			capacity := float64(f.limit.Capacity())
+			f.set(fails)
+			granted, shares := f.drain(t), instances*max(capacity/instances, 1)
+			for range c.restarts {
+				for range instances {
+					f.start(t)
+				}
+				f.stop(instances)
+				granted += f.drain(t)
+				shares += instances * max(capacity/instances, 1)
+			}
+			for range c.join {
+				f.start(t)
+			}
+			granted += f.drain(t)
+			shares += float64(c.join) * max(capacity/float64(len(f.stores)), 1)
+			f.set(works)
+			time.Sleep(untilRetry)
+			granted += f.drain(t)
+			bound := capacity + shares + 1 // and less than a token that arrives meanwhile
+			if granted > bound || granted < c.least*(bound-1) {
+				t.Errorf("%+v: granted %v; the bound is %v", c, granted, bound)
+			}
+		})
+	}
 }

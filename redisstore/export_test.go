@@ -72,3 +72,10 @@ func VirtualTime(t *testing.T) {
 	}
 	t.Cleanup(scripts.Clear)
 }
+
+// Age lets f have joined earlier.
+func (f *Fleet) Age(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.joined = f.joined.Add(-d)
+}

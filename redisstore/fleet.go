@@ -36,9 +36,9 @@ type FleetOptions struct {
 	// Default: 5 s.
 	Interval time.Duration
 
-	// MinInstances is the smallest number that Instances returns, and the number that it returns
-	// until the first heartbeat succeeds: how many instances are started together. Default: 0, which
-	// means that the number is unknown until then.
+	// MinInstances is how many instances are started together. Instances never returns less, and
+	// returns it at once, unless more have joined. Default: 0, which means that the number is
+	// unknown until the others count this instance.
 	MinInstances int
 }
 
@@ -46,8 +46,9 @@ type FleetOptions struct {
 //
 // Each instance sends a heartbeat to Redis, one round trip in each interval, and receives the
 // number of instances that did the same. Only the server's clock counts. A new instance is counted
-// by the others at their next heartbeat. One that died is counted for three intervals by the
-// server, and for three more by the others.
+// by the others at their next heartbeat. So for an interval it does not know the number itself: if
+// it used a share of the limit, the others would still use all of it. One that died is counted for
+// three intervals by the server, and for three more by the others.
 //
 // A heartbeat needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL
 // besides those of a Store, on the key prefix + "fleet".
@@ -59,9 +60,20 @@ type Fleet struct {
 	done      chan struct{}
 	instances atomic.Int64
 
-	mu    sync.Mutex
-	err   error
-	until time.Time // when a smaller count takes effect
+	mu      sync.Mutex
+	err     error
+	until   time.Time // when a smaller count takes effect
+	joined  time.Time // when it registered
+	expiry  int64     // of its first registration
+	counted bool      // by all others
+}
+
+// heartbeat is the server's answer to one.
+type heartbeat struct {
+	count       int64 // of the instances
+	forgotten   bool  // the server did not know this one
+	expiry      int64 // of this one's registration
+	firstExpiry int64 // of all registrations
 }
 
 var errNoHeartbeat = errors.New("redisstore: no heartbeat yet")
@@ -99,7 +111,8 @@ func (o *FleetOptions) validate(s *Store) error {
 }
 
 // Instances returns how many instances there are, this one included. It returns 0 while the number
-// is unknown: before the first heartbeat, without MinInstances.
+// is unknown: until Redis has answered, and all others have sent a heartbeat since. That takes an
+// interval, or up to four if an instance died before. At most MinInstances are always known.
 //
 // A smaller count takes effect three intervals after the last larger one, because a server that
 // lost its data needs an interval to count all instances again. While Redis is unreachable, or
@@ -119,17 +132,25 @@ func (f *Fleet) Err() error {
 // the fleet again, until the registration expires.
 func (f *Fleet) Heartbeat(ctx context.Context) error {
 	ttl := ttlIntervals * f.options.Interval
-	count, forgotten, err := f.register(ctx, ttl)
+	sent := time.Now()
+	h, err := f.register(ctx, ttl)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err = err; err != nil {
 		return err
 	}
-	if forgotten { // and so may be others, whose next heartbeat is to come
-		count = max(count, f.instances.Load())
+	known := f.instances.Load()
+	if h.forgotten { // and so may be others, whose next heartbeat is to come
+		h.count = max(h.count, known)
+		f.joined, f.expiry = sent, h.expiry
 	}
-	count = max(count, int64(f.options.MinInstances), 1)
-	if now := time.Now(); count >= f.instances.Load() || !now.Before(f.until) {
+	f.counted = f.counted || h.firstExpiry > f.expiry && sent.Sub(f.joined) >= f.options.Interval
+	least := int64(f.options.MinInstances)
+	count := max(h.count, least)
+	if !f.counted && count > least {
+		count, known = 0, 0
+	}
+	if now := time.Now(); count >= known || !now.Before(f.until) {
 		f.instances.Store(count)
 		f.until = now.Add(ttl)
 	}
@@ -143,36 +164,31 @@ func (f *Fleet) Close() error {
 	<-f.done
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_, _, err := f.register(ctx, 0)
+	_, err := f.register(ctx, 0)
 	return err
 }
 
 func (f *Fleet) run(ctx context.Context) {
 	defer close(f.done)
-	ticker := time.NewTicker(f.options.Interval)
-	defer ticker.Stop()
 	for {
 		within, cancel := context.WithTimeout(ctx, f.options.Interval)
 		_ = f.Heartbeat(within) // see Err
 		cancel()
 		select {
-		case <-ticker.C:
+		case <-time.After(f.options.Interval):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// register sets for how long this instance counts from now; 0 removes it. It returns how many
-// instances count, and whether the server did not know this one.
-func (f *Fleet) register(
-	ctx context.Context, ttl time.Duration,
-) (count int64, forgotten bool, err error) {
+// register sets for how long this instance counts from now; 0 removes it.
+func (f *Fleet) register(ctx context.Context, ttl time.Duration) (heartbeat, error) {
 	s := f.store
 	millis := (ttl + time.Millisecond - 1).Milliseconds()
-	numbers, err := fleet().Run(ctx, s.client, []string{s.prefix + "fleet"}, []any{f.id, millis})
-	if err != nil || len(numbers) != 2 {
-		return 0, false, redisscript.Explain("redisstore", err, advices(s.prefix, fleetCommands))
+	n, err := fleet().Run(ctx, s.client, []string{s.prefix + "fleet"}, []any{f.id, millis})
+	if err != nil || len(n) != 4 {
+		return heartbeat{}, redisscript.Explain("redisstore", err, advices(s.prefix, fleetCommands))
 	}
-	return numbers[0], numbers[1] == 1, nil
+	return heartbeat{n[0], n[1] == 1, n[2], n[3]}, nil
 }

@@ -4,7 +4,8 @@
 -- ARGV[1]: the instance's ID.
 -- ARGV[2]: for how many milliseconds it counts from now; 0 removes it.
 --
--- Returns how many instances count, and 1 if this one was not registered before.
+-- Returns how many instances count, 1 if this one was not registered before, when it expires, and
+-- when the first of all expires: so it is known whose last heartbeat came before another.
 --
 -- The key is a sorted set of IDs by the time at which each expires, in milliseconds since the key
 -- was made. The key expires with its last ID, so its time to live gives the time by the server's
@@ -12,11 +13,11 @@
 -- ahead would expire all others.
 local key, id, ttl = KEYS[1], ARGV[1], tonumber(ARGV[2])
 
-local function last_expires_at()
-  return tonumber(redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2])
+local function expiry_of(rank)
+  return tonumber(redis.call('ZRANGE', key, rank, rank, 'WITHSCORES')[2])
 end
 
-local now, expires_at = 0, last_expires_at()
+local now, expires_at = 0, expiry_of(-1)
 if expires_at then
   local key_ttl = redis.call('PTTL', key)
   if key_ttl < 0 then
@@ -33,8 +34,8 @@ if ttl == 0 then
 else
   added = redis.call('ZADD', key, string.format('%.0f', now + ttl), id)
 end
-expires_at = last_expires_at()
+expires_at = expiry_of(-1)
 if expires_at then
   redis.call('PEXPIRE', key, string.format('%.0f', expires_at - now))
 end
-return {redis.call('ZCARD', key), added}
+return {redis.call('ZCARD', key), added, now + ttl, expiry_of(0) or 0}

@@ -57,24 +57,66 @@ func untilInstances(t *testing.T, f *redisstore.Fleet, n int) {
 	})
 }
 
+// settle lets an interval pass for all, until each is counted by the others.
+func settle(t *testing.T, n int, all ...*redisstore.Fleet) {
+	t.Helper()
+	for _, f := range all {
+		f.Age(time.Hour)
+	}
+	until(t, "all know their number", func() bool {
+		known := 0
+		for _, f := range all {
+			if f.Heartbeat(t.Context()) == nil && f.Instances() == n {
+				known++
+			}
+		}
+		return known == len(all)
+	})
+}
+
+// The number is unknown until an interval has passed, and all others have sent a heartbeat since.
+// At most MinInstances are known at once.
+func TestTheNumberIsUnknownUntilTheOthersCountAnInstance(t *testing.T) {
+	client := newClient(t)
+	s := newStore(t, client)
+	hour := redisstore.FleetOptions{Interval: time.Hour}
+	first := join(t, s, hour)
+	for range 3 {
+		heartbeat(t, first, 0) // another may have been here before the server lost its data
+	}
+	settle(t, 1, first)
+	second, least := join(t, s, hour), join(t, s, redisstore.FleetOptions{
+		Interval: time.Hour, MinInstances: 3,
+	})
+	heartbeat(t, least, 3)
+	second.Age(time.Hour)
+	for range 3 {
+		heartbeat(t, second, 0) // the first still has the whole limit
+	}
+	settle(t, 3, first, second, least)
+	fourth := join(t, s, redisstore.FleetOptions{Interval: time.Hour, MinInstances: 3})
+	heartbeat(t, fourth, 0) // the others count three
+	settle(t, 4, first, second, least, fourth)
+	client.FlushAll(t.Context())
+	heartbeat(t, fourth, 4)
+}
+
 // An instance counts all that have joined, and those that left for three intervals more.
 func TestFleet(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
 	hour := redisstore.FleetOptions{Interval: time.Hour}
 	first := join(t, s, hour)
-	heartbeat(t, first, 1)
+	settle(t, 1, first)
 	second, third := join(t, s, hour), join(t, s, hour)
-	heartbeat(t, second, 3)
-	heartbeat(t, third, 3)
-	heartbeat(t, first, 3)
+	settle(t, 3, first, second, third)
 	client.ScriptFlush(t.Context())
 	heartbeat(t, first, 3)
 	other, err := redisstore.New(client, redisstore.Options{Prefix: "other:"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	heartbeat(t, join(t, other, hour), 1)
+	settle(t, 1, join(t, other, hour))
 	checkExpiry(t, client)
 	if err := third.Close(); err != nil {
 		t.Error(err)
@@ -82,7 +124,12 @@ func TestFleet(t *testing.T) {
 	heartbeat(t, first, 3)
 	heartbeat(t, first, 3)
 	fourth := join(t, s, hour)
-	heartbeat(t, fourth, 3) // which never counted the third
+	fourth.Age(time.Hour)
+	until(t, "the others count the fourth", func() bool {
+		heartbeat(t, first, 3)
+		heartbeat(t, second, 3)
+		return fourth.Heartbeat(t.Context()) == nil && fourth.Instances() == 3 // without the third
+	})
 	for _, f := range []*redisstore.Fleet{first, second, fourth} {
 		if err := f.Close(); err != nil {
 			t.Error(err)
@@ -130,15 +177,8 @@ func TestWhileTheServerIsGoneTheLastCountStays(t *testing.T) {
 	defer client.Close()
 	s := newStore(t, client)
 	o := redisstore.FleetOptions{Interval: time.Hour, MinInstances: 2}
-	var all []*redisstore.Fleet
-	for range 3 {
-		f := join(t, s, o)
-		if f.Instances() < 2 {
-			t.Errorf("fewer than MinInstances: %d", f.Instances())
-		}
-		all = append(all, f)
-	}
-	heartbeat(t, all[0], 3)
+	all := []*redisstore.Fleet{join(t, s, o), join(t, s, o), join(t, s, o)}
+	settle(t, 3, all...)
 	server.Stop()
 	err := all[0].Heartbeat(t.Context())
 	if err == nil || all[0].Err() == nil || all[0].Instances() != 3 {
@@ -161,14 +201,14 @@ func TestWhileTheServerIsGoneTheLastCountStays(t *testing.T) {
 func TestTheCountOfAServerThatLostItsDataIsIgnored(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
-	var first *redisstore.Fleet
+	var all []*redisstore.Fleet
 	for range 5 {
-		first = join(t, s, redisstore.FleetOptions{Interval: time.Hour})
+		all = append(all, join(t, s, redisstore.FleetOptions{Interval: time.Hour}))
 	}
-	heartbeat(t, first, 5)
+	settle(t, 5, all...)
 	client.FlushAll(t.Context())
 	for range 3 {
-		heartbeat(t, first, 5)
+		heartbeat(t, all[0], 5)
 	}
 }
 
@@ -178,6 +218,7 @@ func TestTheCountOfAServerThatKeepsLosingItsDataIsIgnored(t *testing.T) {
 	s := newStore(t, client)
 	o := redisstore.FleetOptions{Interval: 50 * time.Millisecond}
 	first := join(t, s, o)
+	untilInstances(t, first, 1)
 	second := join(t, s, redisstore.FleetOptions{Interval: time.Hour}) // sends no second heartbeat
 	untilInstances(t, first, 2)
 	for start := time.Now(); time.Since(start) < 5*o.Interval; {
@@ -219,8 +260,7 @@ func TestAFleetNeedsNoTIME(t *testing.T) {
 	}
 	a, b := as("timeless"), as("timeless")
 	until(t, "the first heartbeats", func() bool { return a.Err() == nil && b.Err() == nil })
-	heartbeat(t, b, 2)
-	heartbeat(t, a, 2)
+	settle(t, 2, a, b)
 	err := as("weak").Heartbeat(t.Context())
 	if text := fmt.Sprint(err); !strings.Contains(text, "ZADD") || strings.Contains(text, "\n") {
 		t.Errorf("without the right: %v", err)
@@ -249,7 +289,7 @@ func TestAKeyThatLostItsExpiryGetsOne(t *testing.T) {
 	s := newStore(t, client)
 	o := redisstore.FleetOptions{Interval: time.Hour}
 	first, second := join(t, s, o), join(t, s, o)
-	heartbeat(t, first, 2)
+	settle(t, 2, first, second)
 	client.Persist(t.Context(), t.Name()+":fleet")
 	heartbeat(t, first, 2)
 	checkExpiry(t, client)
@@ -263,7 +303,7 @@ func TestAKeyThatLostItsExpiryGetsOne(t *testing.T) {
 func TestTheTimeOfAFleetIsTheServers(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
-	f := join(t, s, redisstore.FleetOptions{Interval: time.Hour})
+	f := join(t, s, redisstore.FleetOptions{Interval: time.Hour, MinInstances: 1})
 	key := t.Name() + ":fleet"
 	now := func() time.Duration {
 		heartbeat(t, f, 1)
@@ -281,7 +321,7 @@ func TestTheTimeOfAFleetIsTheServers(t *testing.T) {
 		t.Errorf("an hour after %s it is %s", before, after)
 	}
 	client.PExpire(t.Context(), key, time.Hour)
-	other := join(t, s, redisstore.FleetOptions{Interval: time.Minute})
+	other := join(t, s, redisstore.FleetOptions{Interval: time.Minute, MinInstances: 2})
 	heartbeat(t, other, 2)
 	if err := other.Close(); err != nil {
 		t.Error(err)

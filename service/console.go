@@ -23,7 +23,8 @@ func (s *server) buildConsole() (err error) {
 		Version: s.o.Version, Viewers: max(1, min(maxViewers, s.o.Connections/2)),
 		API: s.api, Engine: s.engine, Overrides: s.overrides, Domains: s.limiter,
 		Store: s.native, Redis: s.stores.redis, StoreAs: s.stores.name, StoreUp: s.storeUp.Load,
-		Metrics: s.metrics, Statistics: &s.envoyMetrics.Statistics,
+		WithoutStore: s.stores.withoutStore,
+		Metrics:      s.metrics, Statistics: &s.envoyMetrics.Statistics,
 		Permits: s.stores.permits, Sample: s.sample, Files: s.texts, Acted: s.logAct,
 	})
 	return err

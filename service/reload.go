@@ -76,8 +76,8 @@ func apiSettings(c *config.Config) httpapi.Settings {
 // warnOfUnused logs the settings of c that have no effect, or no effect before a restart.
 func (s *server) warnOfUnused(c *config.Config) {
 	if s.env != nil {
-		if s.o.Store == "" && (c.Store != "" || c.WhenStoreFails != config.Closed) {
-			s.log.Warn("store and when_store_fails of the file have no effect: " +
+		if s.o.Store == "" && (c.Store != "" || c.WhenStoreFails != "" || c.Instances != 0) {
+			s.log.Warn("store, when_store_fails and instances of the file have no effect: " +
 				"the REDIS_ variables name the Redis, and its errors are returned to the client")
 		}
 		return
@@ -85,6 +85,7 @@ func (s *server) warnOfUnused(c *config.Config) {
 	for field, changed := range map[string]bool{
 		"store":            c.Store != s.first.Store,
 		"when_store_fails": c.WhenStoreFails != s.first.WhenStoreFails,
+		"instances":        c.Instances != s.first.Instances,
 		"listen":           c.Listen != s.first.Listen,
 		"tls":              c.TLS != s.first.TLS,
 	} {

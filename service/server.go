@@ -239,7 +239,11 @@ func (s *server) openStores() (*stores, error) {
 		s.log.Warn("CACHE_KEY_PREFIX is set and has no effect: --store is given as well")
 	}
 	url := cmp.Or(s.o.Store, s.first.Store, "memory:")
-	return openURL(url, s.first.WhenStoreFails, s.log)
+	policy := s.first.WhenStoreFails
+	if policy == "" && s.env == nil {
+		policy = config.Share
+	}
+	return openURL(url, policy, s.first.Instances, s.log)
 }
 
 func (s *server) registerStore() {

@@ -32,6 +32,7 @@ type stores struct {
 
 	denials  *denycache.Store  // the cache of cached; nil: none
 	fallback *fallback.Store   // nil if errors are passed on
+	policy   config.Policy     // of fallback
 	fleet    *redisstore.Fleet // of the policy share
 	closers  []io.Closer
 }
@@ -44,8 +45,11 @@ const (
 	fallbackOpenTimeout = 300 * time.Millisecond
 )
 
-// openURL opens the store at url. What happens while it fails is up to policy.
-func openURL(url string, policy config.Policy, log *slog.Logger) (*stores, error) {
+// openURL opens the store at url. What happens while it fails is up to policy; without one its
+// errors are passed on. At least so many instances share the store; 0: unknown.
+func openURL(
+	url string, policy config.Policy, instances int, log *slog.Logger,
+) (*stores, error) {
 	opened, err := storeurl.Open(url)
 	if err != nil {
 		return nil, err
@@ -58,7 +62,7 @@ func openURL(url string, policy config.Policy, log *slog.Logger) (*stores, error
 		s.cached = s.bare
 		return s, nil
 	}
-	if err := s.addFallback(policy, log); err != nil {
+	if err := s.addFallback(policy, instances, log); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -73,15 +77,21 @@ func (s *stores) cacheDenials() (err error) {
 }
 
 // addFallback puts the fallback of policy around the store.
-func (s *stores) addFallback(policy config.Policy, log *slog.Logger) error {
+func (s *stores) addFallback(policy config.Policy, instances int, log *slog.Logger) error {
+	s.policy = policy
 	o := fallback.Options{
 		Timeout: fallbackTimeout, OpenTimeout: fallbackOpenTimeout,
 		OnChange: func(degraded bool, err error) {
-			if degraded {
+			switch {
+			case !degraded:
+				log.Warn("the store decides again", "store", s.name)
+			case s.withoutStore() == shareUnknown:
+				log.Error("the store failed; all requests are denied, because the other instances "+
+					"do not count this one yet; to decide at once, set instances in the rules file",
+					"store", s.name, "error", err, "policy", string(policy))
+			default:
 				log.Error("the store failed; the fallback decides",
 					"store", s.name, "error", err, "policy", string(policy))
-			} else {
-				log.Warn("the store decides again", "store", s.name)
 			}
 		},
 	}
@@ -89,14 +99,16 @@ func (s *stores) addFallback(policy config.Policy, log *slog.Logger) error {
 	case config.Open:
 		o.Mode = fallback.Open
 	case config.Share:
-		fleet, err := redisstore.NewFleet(s.redis, redisstore.FleetOptions{})
+		fleet, err := redisstore.NewFleet(s.redis, redisstore.FleetOptions{MinInstances: instances})
 		if err != nil {
 			return err
 		}
 		s.fleet, s.closers = fleet, append(s.closers, fleet)
 		o.Mode, o.Instances = fallback.Local, fleet.Instances
-	default:
+	case config.Closed:
 		o.Mode = fallback.Closed
+	default:
+		return nil
 	}
 	around, err := fallback.New(s.bare, o)
 	if err != nil {
@@ -104,6 +116,17 @@ func (s *stores) addFallback(policy config.Policy, log *slog.Logger) error {
 	}
 	s.bare, s.fallback = around, around
 	return nil
+}
+
+// shareUnknown is the policy share while the number of instances is unknown.
+const shareUnknown = "unknown"
+
+// withoutStore returns what decides while the store fails: a policy, shareUnknown, or nothing.
+func (s *stores) withoutStore() string {
+	if s.fleet != nil && s.fleet.Instances() == 0 {
+		return shareUnknown
+	}
+	return string(s.policy)
 }
 
 // openEnvironment opens the Redis servers of the environment. Their errors are passed on, so that

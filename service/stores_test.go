@@ -44,17 +44,12 @@ func testPolicy(t *testing.T, address string, policy config.Policy, allowed bool
 	t.Helper()
 	proxy := redistest.StartProxy(t, address)
 	var log buffer
-	s, err := openURL("redis://"+proxy.Addr+"?prefix="+string(policy), policy,
+	s, err := openURL("redis://"+proxy.Addr+"?prefix="+string(policy), policy, 1,
 		slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.close()
-	if s.fleet != nil { // which counts this instance with its first heartbeat
-		if err := s.fleet.Heartbeat(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
 	r := headgate.Request{Key: "k", Limit: headgate.PerHour(100), Cost: 1}
 	if d := take(t, s.cached, r); d.Degraded() || !d.Allowed() {
 		t.Fatalf("with Redis: %+v", d)
@@ -78,10 +73,43 @@ func testPolicy(t *testing.T, address string, policy config.Policy, allowed bool
 	}
 }
 
+// An instance that starts without Redis does not know how many there are. It denies all requests,
+// and says so, unless the file has the number: then it decides by its share at once.
+func TestShareOfAnInstanceThatStartsWithoutRedis(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		instances       int
+		allowed         int
+		decides, logged string
+	}{
+		{0, 0, "unknown", "do not count this one yet"},
+		{4, 25, "share", "the fallback decides"},
+	} {
+		var log buffer
+		s, err := openURL("redis://127.0.0.1:1", config.Share, c.instances,
+			slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.close()
+		allowed := 0
+		for range 100 {
+			r := headgate.Request{Key: "k", Limit: headgate.PerHour(100), Cost: 1}
+			if take(t, s.bare, r).Allowed() {
+				allowed++
+			}
+		}
+		if allowed != c.allowed || s.withoutStore() != c.decides ||
+			!strings.Contains(log.String(), c.logged) {
+			t.Errorf("%+v: %d allowed, %s decides\n%s", c, allowed, s.withoutStore(), log.String())
+		}
+	}
+}
+
 // A forced charge of a key that was denied goes to the store, and not to the cache of denials.
 func TestForcedChargesPassTheCache(t *testing.T) {
 	t.Parallel()
-	s, err := openURL("redis://"+redistest.Start(t).Addr, config.Closed, slog.New(slog.DiscardHandler))
+	s, err := openURL("redis://"+redistest.Start(t).Addr, config.Closed, 0, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func verdict(t *testing.T, store headgate.Store, n int, cost int64) rules.Verdic
 }
 
 func TestDeny(t *testing.T) {
-	closed, err := fallback.New(failing{}, fallback.Options{})
+	closed, err := fallback.New(failing{}, fallback.Options{Mode: fallback.Closed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,9 @@ import (
 
 // Config is what the files say, checked. It does not change after it was read.
 type Config struct {
-	Store          string // the URL of the store; empty: memory:
-	WhenStoreFails Policy
+	Store          string         // the URL of the store; empty: memory:
+	WhenStoreFails Policy         // empty: not given
+	Instances      int            // that share the store; 0: not given
 	Trust          []netip.Prefix // proxies whose X-Forwarded-For counts
 	Listen         Listen
 	TLS            TLS
@@ -100,7 +101,7 @@ func parse(files []file, o Options) (*Config, error) {
 	}
 	l := loader{
 		env: o.Env, now: o.Now, mergeDomains: o.MergeDomains,
-		config: &Config{WhenStoreFails: Closed, Hash: hash(files)},
+		config: &Config{Hash: hash(files)},
 		set:    map[string]place{},
 		named:  map[string]place{},
 		limits: map[string]place{},

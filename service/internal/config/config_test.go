@@ -16,6 +16,7 @@ import (
 const whole = `
 store: redis://user:${PASSWORD}@127.0.0.1:6379/0
 when_store_fails: share
+instances: 3
 trust: [10.0.0.0/8, 192.0.2.7]
 listen: {http: ":8080", grpc: "127.0.0.1:${PORT}", debug: 127.0.0.1:6070, metrics: "[::1]:9090"}
 tls: {cert: tls.crt, key: tls.key, client_ca: ca.crt}
@@ -68,6 +69,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	want := &Config{
 		Store:          "redis://user:a:b@127.0.0.1:6379/0",
 		WhenStoreFails: Share,
+		Instances:      3,
 		Trust: []netip.Prefix{
 			netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32"),
 		},

@@ -28,6 +28,11 @@ func (l *loader) file(f file) {
 	r.mapping(root, "",
 		field{"store", r.store},
 		field{"when_store_fails", r.whenStoreFails},
+		field{"instances", func(n *yaml.Node, path string) {
+			if v, ok := r.whole(n, path, 1, maxInstances); ok && r.once(n, path) {
+				r.config.Instances = int(v)
+			}
+		}},
 		field{"trust", r.trust},
 		field{"listen", r.listen},
 		field{"tls", r.tls},
@@ -65,6 +70,9 @@ func (r *reader) store(n *yaml.Node, path string) {
 	_ = opened.Close() // it has not connected
 	r.config.Store = url
 }
+
+// maxInstances is the largest number of instances that a file can give.
+const maxInstances = 100_000
 
 func (r *reader) whenStoreFails(n *yaml.Node, path string) {
 	text, ok := r.text(n, path)

@@ -81,7 +81,8 @@ func parseAll(text []byte) (documents []*yaml.Node, err error) {
 
 // open are the fields of a file that hold no secrets, with those of a file in Envoy's dialect.
 var open = []string{
-	"when_store_fails", "trust", "listen", "rules", "overrides", "domains", "domain", "descriptors",
+	"when_store_fails", "instances", "trust", "listen", "rules", "overrides", "domains", "domain",
+	"descriptors",
 }
 
 // secret are the fields that are hidden at any place: in another field they are by mistake, as by a

@@ -17,6 +17,10 @@ func (l *loader) warn() {
 		l.warnRule(&l.config.Rules[i], l.rules[i])
 	}
 	l.warnOverrides()
+	if at, given := l.set["instances"]; given && l.set["when_store_fails"] != (place{}) &&
+		l.config.WhenStoreFails != Share {
+		l.warnAt(at, "instances", "has no effect; want when_store_fails: share")
+	}
 	if at, given := l.set["listen.http"]; given && len(l.config.API.Tokens) == 0 &&
 		!isLoopback(l.config.Listen.HTTP) {
 		l.warnAt(at, "listen.http", "every host that can connect to "+l.config.Listen.HTTP+

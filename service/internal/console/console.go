@@ -48,6 +48,10 @@ type Options struct {
 	StoreAs string            // the name of the store, without a password
 	StoreUp func() bool       // whether it answers
 
+	// WithoutStore returns what decides while Redis fails: a policy, "unknown" while the policy share
+	// does not know the number of instances, or "" if requests fail.
+	WithoutStore func() string
+
 	Metrics    *metrics.Metrics
 	Statistics *envoy.Statistics
 }
@@ -84,7 +88,7 @@ type loaded struct {
 func New(o Options) (*Handler, error) {
 	if o.API == nil || o.Engine == nil || o.Overrides == nil || o.Domains == nil || o.Store == nil ||
 		o.Sample == nil || o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil ||
-		o.Metrics == nil || o.Statistics == nil {
+		o.WithoutStore == nil || o.Metrics == nil || o.Statistics == nil {
 		return nil, errors.New("console: options: one is missing; want all but Redis")
 	}
 	host, err := os.Hostname()

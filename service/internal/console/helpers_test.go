@@ -75,7 +75,8 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 	h, err = New(Options{
 		Version: "v1", Viewers: 100, API: api, Engine: engine, Overrides: table, Domains: limiter,
 		Store: store, Redis: redis, StoreAs: "test", StoreUp: func() bool { return true },
-		Metrics: m, Statistics: statistics, Permits: concurrency.NewMemory(), Sample: sample.New(),
+		WithoutStore: func() string { return "closed" },
+		Metrics:      m, Statistics: statistics, Permits: concurrency.NewMemory(), Sample: sample.New(),
 		Acted: func(acts.Act) {},
 		Files: func() ([]config.Text, error) {
 			return []config.Text{{Name: "test", Text: config.Shown([]byte(exampleRules))}}, nil

@@ -28,7 +28,8 @@ type state struct {
 type storeStatus struct {
 	Kind  string `json:"kind"` // redis or memory
 	Name  string `json:"name"`
-	State string `json:"state"` // up, slow or down
+	State string `json:"state"`            // up, slow or down
+	Then  string `json:"when_store_fails"` // see Options.WithoutStore
 	P50   *int64 `json:"p50_us"`
 	P99   *int64 `json:"p99_us"`
 }

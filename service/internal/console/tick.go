@@ -158,6 +158,7 @@ func (r *runner) state(now time.Time) []byte {
 	}
 	o := r.handler.options
 	s.Store.Kind, s.Store.Name, s.Store.State = "redis", o.StoreAs, r.own.Instance.Store
+	s.Store.Then = o.WithoutStore()
 	if o.Redis == nil {
 		s.Store.Kind, s.Store.State = "memory", storeUp
 	}

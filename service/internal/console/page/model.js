@@ -106,15 +106,6 @@ export class Model {
       && (!o.until || Date.parse(o.until) > now)).length;
   }
 
-  // whenStoreFails returns what the files say about a store that is down, or "" if that is not
-  // known.
-  whenStoreFails() {
-    if (!this.config?.files.length) return "";
-    const found = this.config.files.map((f) => /^["']?when_store_fails["']?:\s*(.*)$/m.exec(f.text))
-      .find(Boolean);
-    return found ? /^["']?(closed|open|share)\b/.exec(found[1])?.[1] ?? "" : "closed";
-  }
-
   // lastAct returns the newest act on a key that can be undone, if it is the newest on this key.
   lastAct(rule, key) {
     const act = this.acts?.find((a) => a.rule === rule && a.key === key && !a.undone);
