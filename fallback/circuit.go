@@ -32,6 +32,9 @@ var (
 
 	// errUncounted stands for an error that says nothing about the store.
 	errUncounted = errors.New("not counted")
+
+	// errBadState stands for an error of one key: the store has answered.
+	errBadState = errors.New("bad state")
 )
 
 func newCircuit(o Options) *circuit {
@@ -46,7 +49,8 @@ func newCircuit(o Options) *circuit {
 				half := c.TotalFailures >= c.TotalSuccesses
 				return c.ConsecutiveFailures >= limit || c.TotalFailures >= limit && half
 			},
-			IsExcluded: func(err error) bool { return errors.Is(err, errUncounted) },
+			IsExcluded:   func(err error) bool { return errors.Is(err, errUncounted) },
+			IsSuccessful: func(err error) bool { return err == nil || errors.Is(err, errBadState) },
 		}),
 	}
 }
@@ -87,8 +91,12 @@ func (c *circuit) attempt(
 	defer func() { c.note(counted) }()
 	err = call(within)
 	counted = err
-	if err != nil && (callersError(ctx, err) != nil || busy(err)) {
+	switch {
+	case err == nil:
+	case callersError(ctx, err) != nil || busy(err):
 		counted = errUncounted
+	case errors.Is(err, headgate.ErrBadState):
+		counted = errBadState
 	}
 	return counted, err
 }
@@ -121,7 +129,9 @@ func (c *circuit) note(counted error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failures++
-	c.err = counted
+	if !errors.Is(counted, errBadState) {
+		c.err = counted
+	}
 }
 
 // report records the state of the breaker after a counted call, and calls onChange if the circuit

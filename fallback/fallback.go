@@ -66,8 +66,8 @@ type Options struct {
 	// counts.
 	//
 	// Invalid input does not count as a failure. An error whose method Busy returns true, such as
-	// redisstore.ErrBusy, does not count either: the request was rejected in this process. Default:
-	// 5.
+	// redisstore.ErrBusy, does not count either: the request was rejected in this process. Nor does
+	// headgate.ErrBadState, which concerns one key: the mode decides for that key. Default: 5.
 	Failures int
 
 	// OpenTimeout is how long the circuit stays open. After it, one call at a time tries the

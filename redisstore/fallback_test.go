@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +84,50 @@ func TestInstancesThatJoinBeforeAnOutageKeepTheLimit(t *testing.T) {
 		}
 		if granted != c.granted { // a share of 10 for 4 instances is 2
 			t.Errorf("MinInstances %d: %d granted of 10; want %d", c.least, granted, c.granted)
+		}
+	}
+}
+
+// A value that is no state concerns its key: the mode decides for it, and Redis for all others.
+func TestADamagedValueOpensNoCircuit(t *testing.T) {
+	client := newClient(t)
+	inRedis := newStore(t, client)
+	for mode, allowed := range map[fallback.Mode]int{
+		fallback.Closed: 0, fallback.Open: 200, fallback.Local: 5,
+	} {
+		o := fallback.Options{Mode: mode, Timeout: 20 * time.Second, OpenTimeout: time.Hour}
+		if mode == fallback.Local {
+			o.Instances = func() int { return 2 }
+		}
+		o.OnChange = func(_ bool, err error) { t.Errorf("mode %d: the circuit opened: %v", mode, err) }
+		s, err := fallback.New(inRedis, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := headgate.Request{Limit: parse(t, "10/h"), Cost: 1}
+		client.Set(t.Context(), inRedis.Name("text", r.Limit), "garbage", 0)
+		client.Del(t.Context(), inRedis.Name("list", r.Limit))
+		client.LPush(t.Context(), inRedis.Name("list", r.Limit), "garbage")
+		granted := map[string]int{}
+		for i := range 200 {
+			for _, key := range []string{"text", "list"} {
+				r.Key = key
+				if d := take(t, s, r); !d.Degraded() {
+					t.Fatalf("mode %d, %s: %+v", mode, key, d)
+				} else if d.Allowed() {
+					granted[key]++
+				}
+			}
+			r.Key = fmt.Sprint(mode, i)
+			if d := take(t, s, r); d.Degraded() || !d.Allowed() {
+				t.Fatalf("mode %d: another key: %+v", mode, d)
+			}
+		}
+		if granted["text"] != allowed || granted["list"] != allowed {
+			t.Errorf("mode %d: granted %v; want %d", mode, granted, allowed)
+		}
+		if stats := s.Stats(); stats.Degraded || stats.Failures != 400 {
+			t.Errorf("mode %d: %+v", mode, stats)
 		}
 	}
 }

@@ -73,6 +73,40 @@ func testPolicy(t *testing.T, address string, policy config.Policy, allowed bool
 	}
 }
 
+// A damaged value in Redis concerns its key. All others are decided by Redis, under every policy.
+func TestADamagedValueConcernsItsKey(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	for _, policy := range []config.Policy{config.Closed, config.Open, config.Share} {
+		var log buffer
+		prefix := string(policy) + ":"
+		s, err := openURL("redis://"+redis.Addr+"?prefix="+prefix, policy, 2,
+			slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.close()
+		r := headgate.Request{Limit: headgate.PerHour(100), Cost: 1}
+		if _, err := redis.Do(t.Context(), "SET", prefix+"{all}:"+r.Limit.ID(), "garbage"); err != nil {
+			t.Fatal(err)
+		}
+		late := 0 // answers, on a busy machine
+		for range 30 {
+			r.Key = "all"
+			if d := take(t, s.cached, r); !d.Degraded() || d.Allowed() != (policy != config.Closed) {
+				t.Errorf("%s: the damaged key: %+v", policy, d)
+			}
+			r.Key = "other"
+			if take(t, s.cached, r).Degraded() {
+				late++
+			}
+		}
+		if late > 10 || strings.Contains(log.String(), "BADSTATE") {
+			t.Errorf("%s: %d decisions about another key without Redis\n%s", policy, late, log.String())
+		}
+	}
+}
+
 // An instance that starts without Redis does not know how many there are. It denies all requests,
 // and says so, unless the file has the number: then it decides by its share at once.
 func TestShareOfAnInstanceThatStartsWithoutRedis(t *testing.T) {
