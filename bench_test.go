@@ -49,6 +49,32 @@ func benchmark(b *testing.B, l Limit, keys []string) {
 	}
 }
 
+// BenchmarkTakeAll decides groups of known keys, and of new ones, in one shard.
+func BenchmarkTakeAll(b *testing.B) {
+	for _, n := range []int{2, 4, 16, 17, 100, 1000, 4000} {
+		rs, ds := make([]Request, n), make([]Decision, n)
+		for i := range rs {
+			rs[i] = Request{Key: "user:" + strconv.Itoa(i), Limit: PerSecond(1_000_000), Cost: 1}
+		}
+		for _, known := range []bool{true, false} {
+			b.Run(strconv.Itoa(n)+map[bool]string{true: "/known", false: "/new"}[known], func(b *testing.B) {
+				b.ReportAllocs()
+				m := NewMemory(8000)
+				for b.Loop() {
+					if !known {
+						b.StopTimer()
+						m = NewMemory(8000)
+						b.StartTimer()
+					}
+					if err := m.TakeAll(b.Context(), rs, ds); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
 // The figures of ARCHITECTURE.md on what a decision is made of.
 
 type fourWords struct{ a, b, c, d int64 }

@@ -54,7 +54,7 @@ func NewMemory(keys int) *Memory {
 	m := &Memory{seed: maphash.MakeSeed(), shards: make([]memtable.Shard, shards)}
 	m.clock.Start()
 	for i := range m.shards {
-		m.shards[i].Init(shardRoom(keys, shards), &m.clock)
+		m.shards[i].Init(shardRoom(keys, shards))
 	}
 	return m
 }
@@ -80,8 +80,9 @@ func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 	if err := r.Validate(); err != nil {
 		return Decision{}, err
 	}
-	o := r.order(m.clock.Micros())
-	v, err := m.takeSlow(m.hash(r.Key), r.Limit, o)
+	now := m.clock.Micros()
+	o := r.order(now)
+	v, err := m.takeSlow(m.hash(r.Key), r.Limit, now, o)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -105,20 +106,20 @@ func (m *Memory) take(key string, l Limit, cost int64) (Decision, error) {
 	s.Unlock()
 	if !ok {
 		var err error
-		if v, err = m.takeSlow(h, l, algorithm.Order{Now: now, Cost: cost}); err != nil {
+		if v, err = m.takeSlow(h, l, now, algorithm.Order{Now: now, Cost: cost}); err != nil {
 			return Decision{}, err
 		}
 	}
 	return decision(l, v), nil
 }
 
-// takeSlow is take for every request and key.
-func (m *Memory) takeSlow(hash uint64, l Limit, o algorithm.Order) (algorithm.Verdict, error) {
+// takeSlow is take for every request and key. now is the time of the clock.
+func (m *Memory) takeSlow(hash uint64, l Limit, now int64, o algorithm.Order) (algorithm.Verdict, error) {
 	s := m.shard(hash)
 	s.Lock()
 	defer s.Unlock()
 	own := memtable.Hash(hash, l.rule)
-	h, ok := s.Prepare(l.rule, own, o.Now, 0)
+	h, ok := s.Prepare(l.rule, own, min(o.Now, now)) // a time that lies ahead expires nothing
 	if !ok {
 		return algorithm.Verdict{}, ErrFull
 	}
@@ -215,10 +216,11 @@ func (m *Memory) spots(rs []Request, spots []spot) ([]spot, error) {
 		hash, l := m.hash(rs[i].Key), rs[i].Limit.rule
 		p := spot{shard: m.shard(hash), own: memtable.Hash(hash, l), order: rs[i].order(now)}
 		var ok bool
-		p.h, ok = p.shard.Prepare(l, p.own, p.order.Now, pending(spots, p.shard))
-		if !ok || slices.ContainsFunc(spots, p.depends) {
+		p.h, ok = p.shard.Prepare(l, p.own, min(p.order.Now, now))
+		if !ok || p.h != p.own && slices.ContainsFunc(spots, p.depends) {
 			return nil, ErrFull
 		}
+		p.shard.Hold(p.h, now, len(rs))
 		spots = append(spots, p)
 	}
 	for i := range rs { // a later one may have made the shard forget an earlier one's limit
@@ -227,17 +229,6 @@ func (m *Memory) spots(rs []Request, spots []spot) ([]spot, error) {
 		}
 	}
 	return spots, nil
-}
-
-// pending counts the slots in s that spots may take.
-func pending(spots []spot, s *memtable.Shard) int {
-	n := 0
-	for i := range spots {
-		if spots[i].shard == s && !s.Known(spots[i].h) {
-			n++
-		}
-	}
-	return n
 }
 
 // lock locks the shards of rs, each once and in their order in memory, so that two calls
@@ -258,6 +249,7 @@ func (m *Memory) lock(rs []Request, locked []*memtable.Shard) []*memtable.Shard 
 
 func unlock(locked []*memtable.Shard) {
 	for _, s := range locked {
+		s.EndGroup()
 		s.Unlock()
 	}
 }

@@ -272,6 +272,35 @@ func TestNewKeysOfAFullStoreAreNotTakenTogether(t *testing.T) {
 	}
 }
 
+// A group of new keys takes no more slots than there are, also if slots of the group may be dropped.
+func TestGroupOfMoreKeysThanThereIsRoomFor(t *testing.T) {
+	l := PerSecond(1)
+	group := func(m *Memory, from, to int, after time.Duration) error {
+		var rs []Request
+		for i := from; i < to; i++ {
+			rs = append(rs, Request{Key: strconv.Itoa(i), Limit: l, Cost: 1, At: midnight.Add(after)})
+		}
+		return m.TakeAll(t.Context(), rs, make([]Decision, len(rs)))
+	}
+	for _, n := range []int{2, 10, 11, 12, 40, 4000} { // one of 11 shares the overflow slot with no other
+		m := NewMemory(10)
+		err := group(m, 0, n, 0)
+		if full := n > 11; errors.Is(err, ErrFull) != full || m.Keys() > 11 || full && m.Keys() != 0 {
+			t.Fatalf("a group of %d: %v, %d slots are taken", n, err, m.Keys())
+		}
+	}
+	m := NewMemory(10)
+	if err := group(m, 0, 10, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := group(m, 0, 12, time.Hour); !errors.Is(err, ErrFull) {
+		t.Errorf("the known keys have expired, and two are new: %v, %d slots are taken", err, m.Keys())
+	}
+	if err := group(m, 20, 30, time.Hour); err != nil {
+		t.Errorf("ten new keys: %v", err)
+	}
+}
+
 // A search goes on past a slot that was vacated.
 func TestVacatedSlotsDoNotHideOthers(t *testing.T) {
 	m := NewMemory(1000)

@@ -175,7 +175,7 @@ const maxIDs = 1 << 16
 // As many live limits as there are indices: one more fails, and the others stay.
 func TestAllIndicesInUse(t *testing.T) {
 	m := NewMemory(4096 - 1) // one shard
-	m.shards[0].Init(2*maxIDs, &m.clock)
+	m.shards[0].Init(2 * maxIDs)
 	l := FixedWindow(3, time.Hour)
 	named := func(i int) Limit { return l.Named("run" + strconv.Itoa(i)) }
 	for i := range maxIDs {

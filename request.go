@@ -123,11 +123,36 @@ func ValidateAll(rs []Request, ds []Decision) error {
 			}
 			return err
 		}
+	}
+	if i := repeated(rs); i >= 0 {
+		return &InvalidError{Field: "limit", Value: strconv.Quote(rs[i].Limit.Name()) + " twice for one key", Want: "one request for each key and limit, with the costs added up, or another name for one of the limits"}
+	}
+	return nil
+}
+
+// repeated returns the index of a request that has the state of an earlier one, or -1.
+func repeated(rs []Request) int {
+	if len(rs) > 16 { // comparing each with each would take longer
+		return repeatedOfMany(rs)
+	}
+	for i := range rs {
 		for j := range i {
 			if rs[i].Key == rs[j].Key && rs[i].Limit.sameState(rs[j].Limit) {
-				return &InvalidError{Field: "limit", Value: strconv.Quote(rs[i].Limit.Name()) + " twice for one key", Want: "one request for each key and limit, with the costs added up, or another name for one of the limits"}
+				return i
 			}
 		}
 	}
-	return nil
+	return -1
+}
+
+func repeatedOfMany(rs []Request) int {
+	type state struct{ key, id string }
+	seen := make(map[state]struct{}, len(rs))
+	for i := range rs {
+		seen[state{rs[i].Key, rs[i].Limit.ID()}] = struct{}{}
+		if len(seen) == i {
+			return i
+		}
+	}
+	return -1
 }

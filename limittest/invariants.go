@@ -3,6 +3,7 @@ package limittest
 import (
 	"errors"
 	"math/big"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -242,6 +243,14 @@ func badInput(t *testing.T, s headgate.Store) {
 	}
 	wantInvalid(t, "lengths", s.TakeAll(t.Context(), []headgate.Request{good}, nil), "decisions", "0", "1")
 	wantInvalid(t, "twice", s.TakeAll(t.Context(), []headgate.Request{good, good}, make([]headgate.Decision, 2)), "10/s", "twice")
+	several := make([]headgate.Request, 40)
+	for i := range several {
+		several[i] = good
+		several[i].Key = strconv.Itoa(i)
+		several[i].Limit = good.Limit.Named("twice")
+	}
+	several[39].Key, several[39].Limit = "20", parse(t, "twice=7/h")
+	wantInvalid(t, "twice of many", s.TakeAll(t.Context(), several, make([]headgate.Decision, 40)), "twice")
 	many := make([]headgate.Request, 4001)
 	wantInvalid(t, "many", s.TakeAll(t.Context(), many, make([]headgate.Decision, len(many))), "requests", "4001", "4000")
 	wantInvalid(t, "reset", s.Reset(t.Context(), "k", headgate.Limit{}), "limit", "zero")

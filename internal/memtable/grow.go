@@ -14,19 +14,18 @@ const (
 )
 
 // Prepare makes sure that l has an index, and finds the slot for a key: its own, h, which
-// it has or has room to take, or the overflow slot of l. pending is how many keys may take
-// a slot before this one does. It reports false if not even the overflow slot has room.
-func (s *Shard) Prepare(l *algorithm.Rule, h uint64, now int64, pending int) (uint64, bool) {
-	now = min(now, s.clock.Micros()) // a time that lies ahead expires nothing
+// it has or has room to take, or the overflow slot of l. What has expired at now may be dropped:
+// that must not be ahead of the clock. It reports false if not even the overflow slot has room.
+func (s *Shard) Prepare(l *algorithm.Rule, h uint64, now int64) (uint64, bool) {
 	known := s.Register(l)
 	if (!known || len(s.limits) > int(s.due)) && !s.rebuild(l, now, len(s.slots)) {
 		return 0, false
 	}
-	if s.find(h) != nil || s.room(l, h, now, pending) {
+	if s.find(h) != nil || s.room(l, h, now) {
 		return h, true
 	}
-	if s.taken+pending >= len(s.slots)-1 { // one is never taken, to end every search
-		if s.rebuild(l, now, len(s.slots)); s.taken+pending >= len(s.slots)-1 {
+	if s.taken+s.pending >= len(s.slots)-1 { // one is never taken, to end every search
+		if s.rebuild(l, now, len(s.slots)); s.taken+s.pending >= len(s.slots)-1 {
 			return 0, false
 		}
 	}
@@ -35,6 +34,23 @@ func (s *Shard) Prepare(l *algorithm.Rule, h uint64, now int64, pending int) (ui
 	}
 	return overflow(l), true
 }
+
+// Hold counts the slot that one of a group of n requests may take for h after others are prepared,
+// unless there is room for all. An expired slot counts, because it may be dropped until then.
+func (s *Shard) Hold(h uint64, now int64, n int) {
+	if s.taken+n >= s.bound() {
+		s.hold(h, now)
+	}
+}
+
+func (s *Shard) hold(h uint64, now int64) {
+	if t := s.find(h); t == nil || s.expired(t, s.limits, now) {
+		s.pending++
+	}
+}
+
+// EndGroup ends what Hold counts.
+func (s *Shard) EndGroup() { s.pending = 0 }
 
 // Known reports whether the slot of h is in use.
 func (s *Shard) Known(h uint64) bool { return s.find(h) != nil }
@@ -58,9 +74,9 @@ func (s *Shard) Register(l *algorithm.Rule) bool {
 // room reports whether a new key may have a slot. If need be it drops what has expired, and grows
 // the table unless that is half of it. To drop costs a pass over the table, so if the table cannot
 // grow it is done once in as many new keys as a 16th of the slots, or if an eighth has expired.
-func (s *Shard) room(l *algorithm.Rule, h uint64, now int64, pending int) bool {
+func (s *Shard) room(l *algorithm.Rule, h uint64, now int64) bool {
 	s.tries++
-	if s.taken+pending < s.bound() {
+	if s.taken+s.pending < s.bound() {
 		return true
 	}
 	free, most := s.freeInSample(h, now), s.maxSlots()
@@ -68,10 +84,10 @@ func (s *Shard) room(l *algorithm.Rule, h uint64, now int64, pending int) bool {
 	if free >= sample/2 || due && len(s.slots) == most {
 		s.rebuild(l, now, len(s.slots))
 	}
-	if s.taken+pending >= s.bound() && len(s.slots) < most {
-		s.rebuild(l, now, min(2*(len(s.slots)+pending), most))
+	if s.taken+s.pending >= s.bound() && len(s.slots) < most {
+		s.rebuild(l, now, min(2*(len(s.slots)+s.pending), most))
 	}
-	return s.taken+pending < s.bound()
+	return s.taken+s.pending < s.bound()
 }
 
 // sample is how many slots are looked at to estimate how many are free.

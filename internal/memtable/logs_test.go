@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/algorithm"
-	"github.com/headgate/headgate/internal/clock"
 )
 
 func TestLogsBlocks(t *testing.T) {
@@ -94,7 +93,7 @@ func (a *logs) freeBlocks(size int) (n int) {
 // A slot holds the name of the largest block beside the length of its log and its marks.
 func TestSlotHoldsTheLongestLog(t *testing.T) {
 	var s Shard
-	s.Init(10, nil)
+	s.Init(10)
 	for _, n := range []int{0, 1, 4, 65_536, 65_537, 131_072} {
 		log := make([]algorithm.Entry, n)
 		for i := range log {
@@ -112,15 +111,13 @@ func TestSlotHoldsTheLongestLog(t *testing.T) {
 // A table that is rebuilt frees the blocks of logs that have expired, and keeps those of others.
 func TestRebuildFreesBlocks(t *testing.T) {
 	var s Shard
-	var c clock.Clock
-	c.Start()
-	s.Init(100, &c)
+	s.Init(100)
 	l := algorithm.NewRule(algorithm.Terms{Algorithm: algorithm.SlidingLog, Capacity: 9, Every: time.Second}, "x")
 	for round := range int64(50) {
 		now := 1e12 + round*10e6
 		for i := range uint64(5) {
 			h := Hash((uint64(round)*5+i+1)<<20, l)
-			if _, ok := s.Prepare(l, h, now, 0); !ok {
+			if _, ok := s.Prepare(l, h, now); !ok {
 				t.Fatal("the table is full")
 			}
 			s.Take(l, h, algorithm.Order{Now: now, Cost: 2}, true)

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/headgate/headgate/internal/algorithm"
-	"github.com/headgate/headgate/internal/clock"
 )
 
 // Shard is one part of the store: an open-addressed table with linear probing, under a lock
@@ -26,9 +25,9 @@ type Shard struct {
 	due       int32  // with how many limits those that are not in use are forgotten
 	guests    filter // the keys that were granted something by an overflow slot
 
-	ids   map[*algorithm.Rule]uint16 // the index in limits
-	logs  logs
-	clock *clock.Clock
+	ids     map[*algorithm.Rule]uint16 // the index in limits
+	logs    logs
+	pending int // slots that requests of a group may take
 }
 
 // slot is the state of one key under one limit.
@@ -56,9 +55,7 @@ const (
 )
 
 // Init makes s an empty shard for at most that many keys.
-func (s *Shard) Init(keys int, c *clock.Clock) {
-	s.max, s.clock, s.slots = keys, c, make([]slot, firstSlots)
-}
+func (s *Shard) Init(keys int) { s.max, s.slots = keys, make([]slot, firstSlots) }
 
 // Keys is the number of slots in use.
 func (s *Shard) Keys() int { return s.taken }
