@@ -27,7 +27,8 @@ type Limiter struct {
 	lines  waitline.Lines[lineKey] // callers that wait
 }
 
-// LimitsFunc returns the limits of a key.
+// LimitsFunc returns the limits of a key, as the store uses it. ctx is the caller's: a middleware can
+// put the plan of a customer there.
 type LimitsFunc = func(ctx context.Context, key string) ([]Limit, error)
 
 // NewLimiter makes a limiter that applies the same limits to every key. It returns an

@@ -21,7 +21,8 @@ type Reservation struct {
 // granted before, and does not wait: call [Reservation.Wait], or act after
 // [Reservation.Delay]. If they are not needed, call [Reservation.Cancel]; if the cost is known
 // only afterwards, call [Reservation.Commit]. A reservation that is never settled counts as
-// fully used. The errors are those of [Limiter.WaitN].
+// fully used. The errors are those of [Limiter.WaitN]: if the start would come after the deadline
+// of ctx, Reserve returns a [DeadlineError] at once and charges nothing.
 func (l *Limiter) Reserve(ctx context.Context, key string, n int64) (*Reservation, error) {
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil {
@@ -84,8 +85,8 @@ func (r *Reservation) Wait(ctx context.Context) error {
 func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0) }
 
 // Commit settles r at the cost that was used. Unused tokens are refunded, see [Limiter.Refund].
-// Tokens used beyond n are charged whether or not they fit, see [Limiter.Charge]. A Commit of 0 is
-// [Reservation.Cancel].
+// Tokens used beyond n are charged whether or not they fit, see [Limiter.Charge]. It works even if
+// ctx has ended, and takes at most 5 seconds. A Commit of 0 is [Reservation.Cancel].
 func (r *Reservation) Commit(ctx context.Context, used int64) error {
 	b := r.booking
 	if used < 0 {

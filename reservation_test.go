@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,5 +101,28 @@ func TestCancelsThatAreNotAnswered(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(start), err)
 		}
 		time.Sleep(time.Hour / 2) // for cancels that go on
+	})
+}
+
+// A deadline bounds the wait of a reservation, and not its settlement.
+func TestAReservationWithADeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := must(NewLimiter(NewMemory(1000), PerSecond(1).Burst(10)))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		r := must(l.Reserve(ctx, "k", 10))
+		_, err := l.Reserve(ctx, "k", 6)
+		if d, late := errors.AsType[*DeadlineError](err); !late || d.Wait != 6*time.Second {
+			t.Errorf("error %v, want a wait of 6s", err)
+		}
+		if time.Sleep(5 * time.Second); ctx.Err() == nil {
+			t.Fatal("the context has not ended")
+		}
+		if err := r.Commit(ctx, 8); err != nil {
+			t.Error(err)
+		}
+		if left := must(l.Peek(t.Context(), "k")).Remaining; left != 7 {
+			t.Errorf("%d are left, want 7: 5 s, and 2 that were not used", left)
+		}
 	})
 }

@@ -360,3 +360,27 @@ func TestNewErrors(t *testing.T) {
 		}
 	}
 }
+
+// A middleware that knows the plan of a client puts it into the context of the request. A client
+// that upgrades keeps its key, and so what it has used.
+func TestPlanInTheContext(t *testing.T) {
+	type planKey struct{}
+	plans := map[string][]headgate.Limit{"free": {parse(t, "api=2/h")}, "pro": {parse(t, "api=10/h")}}
+	l, err := headgate.NewLimiterFunc(headgate.NewMemory(0),
+		func(ctx context.Context, _ string) ([]headgate.Limit, error) {
+			plan, _ := ctx.Value(planKey{}).(string)
+			return plans[plan], nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := protect(t, l, httplimit.Options{Timeout: time.Minute})
+	for _, want := range []struct{ plan, remaining string }{{"free", "1"}, {"pro", "4"}, {"", ""}} {
+		got := get(t, h, func(r *http.Request) {
+			*r = *r.WithContext(context.WithValue(r.Context(), planKey{}, want.plan))
+		})
+		if remaining := got.header.Get("X-Ratelimit-Remaining"); remaining != want.remaining {
+			t.Errorf("plan %q: %q remain, want %q", want.plan, remaining, want.remaining)
+		}
+	}
+}

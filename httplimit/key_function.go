@@ -18,8 +18,8 @@ type KeyFunc func(*http.Request) string
 
 // Header makes keys from the value of a header field, such as an API key. A client that may
 // send any value gets a fresh budget with each, so use it for values that were verified. The key
-// is "header:NAME:=VALUE". To choose plans by the bare value, write a KeyFunc of your own, as
-// examples/plans does.
+// is "header:NAME:=VALUE", also for the function of NewLimiterFunc. To choose plans by the bare
+// value, write a KeyFunc of your own, as examples/plans does, or put the plan into the context.
 func Header(name string) KeyFunc {
 	name = http.CanonicalHeaderKey(name)
 	tag := "header:" + name + ":"
