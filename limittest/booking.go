@@ -21,6 +21,7 @@ var bookings = []check{
 	{"a cancel does not move time back past a start of a group", lateStarts},
 	{"a cancel of a start from before a reset changes nothing", cancelAfterReset},
 	{"a cancel does not move time back to where a log has dropped grants", cancelByAnEarlierClock},
+	{"a clock that stepped back keeps nobody waiting for a group", groupAfterTheClockSteppedBack},
 	{"only a grant sets the start time", startOfGrants},
 	{"a log that is too long for its group", tooLongTogether},
 }
@@ -306,6 +307,29 @@ func cancelByAnEarlierClock(t *testing.T, s headgate.Store) {
 	}
 	if d := ask(1, 6*time.Second, 0, nil); d.Allowed() {
 		t.Errorf("a third of two in ten seconds: %s", describe(d))
+	}
+}
+
+// groupAfterTheClockSteppedBack books two limits a millisecond ahead, because of one of them. The
+// clock is an hour behind the last grant of the other, which goes on granting.
+func groupAfterTheClockSteppedBack(t *testing.T, s headgate.Store) {
+	busy := parse(t, "busy=1/ms burst 1")
+	for _, text := range everyAlgorithm {
+		behind := epoch.Add(-time.Hour)
+		r := headgate.Request{Key: "stepped back " + text, Limit: parse(t, text), Cost: 2, At: epoch}
+		other := headgate.Request{Key: r.Key, Limit: busy, Cost: 1, At: behind}
+		take(t, s, r)
+		take(t, s, other)
+		r.At, r.MaxWait, other.MaxWait = behind, time.Minute, time.Minute
+		r.Start = new(time.Time)
+		ds := takeAll(t, s, r, other)
+		if !r.Start.Equal(behind.Add(time.Millisecond)) || ds[0].Remaining != 96 {
+			t.Errorf("%s: the group starts at %s: %s", text, r.Start, describe(ds[0]))
+		}
+		r.MaxWait = 0
+		if d := take(t, s, r); !d.Allowed() || d.Remaining != 94 {
+			t.Errorf("%s: alone, after the group: %s", text, describe(d))
+		}
 	}
 }
 

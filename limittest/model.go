@@ -171,7 +171,7 @@ func (p *part) settle(wait int64) {
 		at, since := max(p.time(), p.now+wait), p.since()
 		late := p.held() && p.state.passed(p.Limit, p.now)
 		p.state = p.state.charged(p.Limit, at, p.Cost)
-		p.state.booked, p.state.late, p.state.since = wait > 0, late, since
+		p.state.booked, p.state.late, p.state.since = wait > 0 && at == p.now+wait, late, since
 		p.wait = wait
 		if p.MaxWait > 0 && p.Start != nil {
 			*p.Start = time.UnixMicro(p.now + wait)

@@ -152,10 +152,10 @@ local function slow(r, charge)
     return 0, NEVER, later + retry
   elseif not charge then
     return remaining, retry, reset + (from - now)
-  elseif retry > 0 then
-    left, later, next = 0, later + retry, marked(next, mark)
+  elseif retry > 0 and at <= start then -- else the clock stepped back, and another of the group waits
+    left, next = 0, marked(next, mark)
   end
-  return left, retry, later, next, renewed
+  return left, retry, later + retry, next, renewed
 end
 
 -- answer notes the verdict on r, and the state that follows.

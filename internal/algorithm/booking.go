@@ -111,10 +111,13 @@ func (l *Rule) book(k Account, o Order, ahead, charge bool) (next Account, v Ver
 	if !charge {
 		return k, v.after(now - o.Now), false
 	}
-	v = then
+	then.Retry = wait
+	if k.At > start { // the clock has stepped back, and another of the group waits
+		then.Reset += wait
+		return next, then, true
+	}
 	next.Booked, next.Late = wait > 0, late
-	v.Retry = wait
-	return next, v.after(wait), true
+	return next, then.after(wait), true
 }
 
 // refuseCancel is the verdict on a cancel of a grant that is not the last one.
