@@ -121,7 +121,9 @@ func (s *server) openGRPC(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := grpcserver.Options{TLS: config}
+	o := grpcserver.Options{
+		TLS: config, Panicked: func(value any) { s.panicked("grpc", value) },
+	}
 	if s.env != nil {
 		o.MaxConnectionAge, o.MaxConnectionAgeGrace = s.env.MaxAge, s.env.MaxAgeGrace
 	}

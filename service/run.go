@@ -106,7 +106,7 @@ func (s *server) open(ctx context.Context) error {
 }
 
 func (s *server) addHTTP(name string, on net.Listener, h http.Handler) {
-	server := listen.Server(h)
+	server := listen.Server(s.recovered(name, h))
 	if name == "http" {
 		server.ReadTimeout, server.WriteTimeout = bodyTimeout, answerTimeout
 	}
@@ -141,14 +141,15 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	background, stop := context.WithCancel(ctx)
 	defer stop()
-	serving.Go(func() { s.watcher.Run(background) })
-	serving.Go(func() { s.watchStore(background) })
+	serving.Go(func() { s.keepRunning(background, "files", s.watcher.Run) })
+	serving.Go(func() { s.keepRunning(background, "store", s.watchStore) })
 	if s.console != nil {
-		serving.Go(func() { s.console.Run(background) }) // which ends its streams before the drain
-		serving.Go(func() { s.sample.Run(background) })
+		// It ends its streams before the drain, and runs once.
+		serving.Go(func() { s.panics(background, "console", s.console.Run) })
+		serving.Go(func() { s.keepRunning(background, "sample", s.sample.Run) })
 	}
 	if s.xds() {
-		serving.Go(func() { s.followXDS(background) })
+		serving.Go(func() { s.keepRunning(background, "xds", s.followXDS) })
 	}
 	var err error
 	select {

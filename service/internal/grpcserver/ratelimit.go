@@ -16,14 +16,15 @@ import (
 )
 
 // rateLimitService describes the service by hand, as generated code would.
-func rateLimitService(d Decider) *grpc.ServiceDesc {
+func rateLimitService(d Decider, recovered func(*error)) *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: "envoy.service.ratelimit.v3.RateLimitService",
 		Methods: []grpc.MethodDesc{{
 			MethodName: "ShouldRateLimit",
 			Handler: func(
 				_ any, ctx context.Context, receive func(any) error, _ grpc.UnaryServerInterceptor,
-			) (any, error) {
+			) (reply any, err error) {
+				defer recovered(&err)
 				return shouldRateLimit(ctx, d, receive)
 			},
 		}},

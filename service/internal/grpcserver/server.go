@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/service/internal/wire"
 )
@@ -31,6 +33,10 @@ type Options struct {
 	MaxConnectionAgeGrace time.Duration
 
 	MaxStreams int // requests at once on a connection; 0: 1,000
+
+	// Panicked is called with the value of a panic, whose request is answered INTERNAL.
+	// Default: the panic goes on.
+	Panicked func(value any)
 }
 
 // What every server is bounded by. A request is some hundred bytes long, its header fields less
@@ -74,7 +80,7 @@ func New(d Decider, o Options) *Server {
 	s.connections.open = make(map[*connection]struct{})
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(s.serverOptions()...)
-	s.grpc.RegisterService(rateLimitService(d), nil)
+	s.grpc.RegisterService(rateLimitService(d, s.recovered), nil)
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	s.SetReady(false)
 	return s
@@ -159,11 +165,23 @@ func (s *Server) GracefulStop(ctx context.Context) error {
 // would hold up GracefulStop for ever. Rate limit requests are no streams.
 func (s *Server) endWithServer(
 	srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handle grpc.StreamHandler,
-) error {
+) (err error) {
+	defer s.recovered(&err)
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
 	return handle(srv, boundStream{stream, ctx})
+}
+
+// recovered is deferred by what answers a request: a panic becomes its error.
+func (s *Server) recovered(err *error) {
+	if s.options.Panicked == nil {
+		return
+	}
+	if p := recover(); p != nil {
+		s.options.Panicked(p)
+		*err = status.Error(codes.Internal, "the server failed at this request")
+	}
 }
 
 type boundStream struct {

@@ -28,6 +28,33 @@ const method = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
 
 type deciderFunc func(context.Context, *envoy.Request, *envoy.Response) error
 
+// A panic is the error of its request, and not the end of the process.
+func TestPanicIsInternal(t *testing.T) {
+	values := make(chan any, 2)
+	decider := deciderFunc(func(ctx context.Context, r *envoy.Request, out *envoy.Response) error {
+		if r.Domain == "panic" {
+			panic("at a request")
+		}
+		return echo(ctx, r, out)
+	})
+	s, address := serve(t, decider, Options{Panicked: func(value any) { values <- value }})
+	client := rls.NewRateLimitServiceClient(dial(t, address))
+	for domain, want := range map[string]codes.Code{"panic": codes.Internal, "d": codes.OK} {
+		_, err := client.ShouldRateLimit(t.Context(), generatedRequest(domain, "a", "b"))
+		if got := status.Code(err); got != want {
+			t.Errorf("%s: %v; want %v", domain, err, want)
+		}
+	}
+	handle := func(any, grpc.ServerStream) error { panic("at a stream") }
+	if err := s.endWithServer(nil, boundStream{ctx: t.Context()}, nil, handle); status.Code(err) !=
+		codes.Internal {
+		t.Errorf("a stream: %v", err)
+	}
+	if a, b := <-values, <-values; a != "at a request" || b != "at a stream" {
+		t.Errorf("the panics are %v and %v", a, b)
+	}
+}
+
 func (f deciderFunc) Decide(ctx context.Context, r *envoy.Request, out *envoy.Response) error {
 	return f(ctx, r, out)
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/headgate/headgate/service/internal/rules"
@@ -54,8 +55,9 @@ func (m *Metrics) Decided(e rules.Event) {
 	}
 }
 
-// label returns key, or otherKeys if the rule has too many.
+// label returns key as UTF-8, as Prometheus wants it, or otherKeys if the rule has too many.
 func (d *decisions) label(rule, key string) string {
+	key = strings.ToValidUTF8(key, "\ufffd")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	keys := d.keys[rule]

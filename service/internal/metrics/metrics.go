@@ -28,6 +28,7 @@ type Metrics struct {
 	loadedAt  prometheus.Gauge
 	config    *prometheus.GaugeVec
 	switched  *prometheus.GaugeVec // by rule
+	panics    *prometheus.CounterVec
 }
 
 // The buckets of decisions: a decision in memory takes a microsecond, one in Redis up to 1 ms.
@@ -68,6 +69,10 @@ func New(version string, extra map[string]string) *Metrics {
 		Name: "headgate_rule_mode_switched",
 		Help: "1 if the rule is in another mode than in the file, by a switch in the console.",
 	}, []string{"rule"})
+	m.panics = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "headgate_panics_total",
+		Help: "Panics that the server recovered from, by the part that failed.",
+	}, []string{"part"})
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "headgate_build_info", Help: "1 for the version of the program.",
 	}, []string{"version"})
@@ -76,7 +81,7 @@ func New(version string, extra map[string]string) *Metrics {
 	m.loads.WithLabelValues("error")
 	m.register.MustRegister(
 		m.decisions.total, m.decisions.degraded, m.decisions.byKey, m.calls,
-		m.loads, m.loaded, m.loadedAt, m.config, m.switched, info,
+		m.loads, m.loaded, m.loadedAt, m.config, m.switched, m.panics, info,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
@@ -88,7 +93,7 @@ func (m *Metrics) Register(c prometheus.Collector) { m.register.MustRegister(c) 
 // reserved are the labels of the metrics themselves.
 var reserved = []string{
 	"rule", "outcome", "key", "result", "hash", "version", "le", "domain", "key1", "key2", "err_type",
-	"grpc_method", "quantile",
+	"grpc_method", "quantile", "part",
 }
 
 // usable returns extra without labels that metrics have already. What cannot be in a name becomes
@@ -136,3 +141,6 @@ func (m *Metrics) Loaded(hash string, at time.Time, err error) {
 	m.config.Reset()
 	m.config.WithLabelValues(hash).Set(1)
 }
+
+// Panicked counts a panic in a part of the server: a listener or a task.
+func (m *Metrics) Panicked(part string) { m.panics.WithLabelValues(part).Inc() }

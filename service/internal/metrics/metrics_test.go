@@ -76,6 +76,18 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 }
 
+// Programs choose the keys of the API, and no choice of bytes is more than a label.
+func TestKeysOfAnyBytes(t *testing.T) {
+	m := New("", nil)
+	r := rules.Rule{Name: "login", LabelKeys: true}
+	for b := range 256 {
+		m.Decided(rules.Event{Rule: &r, Key: "k" + string([]byte{byte(b)}), Outcome: rules.Denied})
+	}
+	wants(t, scrape(t, m),
+		`headgate_key_decisions_total{key="kz",outcome="denied",rule="login"} 1`,
+		`headgate_key_decisions_total{key="k�",outcome="denied",rule="login"} 128`)
+}
+
 func TestConfig(t *testing.T) {
 	m := New("", nil)
 	m.Loaded("one", time.Unix(7, 0), nil)

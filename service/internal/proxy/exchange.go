@@ -44,10 +44,10 @@ func modifyResponse(r *http.Response) error {
 
 // end charges the costs that are in the trailer, and releases the permits.
 func (x *exchange) end(ctx context.Context) {
+	defer x.work.End(ctx)
 	if x.response != nil {
 		x.work.Settle(ctx, x.response.Trailer)
 	}
-	x.work.End(ctx)
 }
 
 // forwardingField reports whether name is a field in which proxies describe the client.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"unicode/utf8"
 )
 
 // The text of a key is that of its parts: SOURCE:VALUE, such as ip:192.0.2.1, ip:2001:db8::/64,
@@ -15,7 +16,8 @@ import (
 //
 // A missing header or cookie is an empty value: header: is a key like any other, which all such
 // requests share. A value of more than 128 bytes is replaced by its hash, so that clients do not
-// choose the size of keys in the store.
+// choose the size of keys in the store. So is one that is not UTF-8: JSON and files can name every
+// key.
 
 // KeyOfAll is the key of a rule without parts.
 const KeyOfAll = "all"
@@ -90,7 +92,7 @@ func appendAddress(b []byte, at netip.Addr, bits int) []byte {
 
 // appendValue appends a value that a client may have chosen.
 func appendValue(b []byte, value string, joined bool) []byte {
-	if len(value) > maxValue || strings.HasPrefix(value, hashMark) {
+	if len(value) > maxValue || strings.HasPrefix(value, hashMark) || !utf8.ValidString(value) {
 		sum := sha256.Sum256([]byte(value))
 		return hex.AppendEncode(append(b, hashMark...), sum[:])
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/headgate/headgate"
 )
@@ -31,7 +32,7 @@ func TestKey(t *testing.T) {
 			Method: "get", Host: "API.example.com:80", Path: "//a/b/",
 			Header: http.Header{
 				"X-Key": {"first", "second"}, "X-Odd": {"a|b%c"}, "X-Long": {strings.Repeat("x", 129)},
-				"Cookie": {"sid=42; other=1"}, "X-Hash": {"sha256:00"},
+				"Cookie": {"sid=42; other=1"}, "X-Hash": {"sha256:00"}, "X-Bytes": {"a\xff"},
 			},
 		}
 		if client != "" {
@@ -65,7 +66,7 @@ func TestKey(t *testing.T) {
 			t.Errorf("%s %s: %s; want %s", c.client, c.parts, got, c.want)
 		}
 	}
-	for _, hashed := range []string{"header:X-Long", "header:X-Hash"} {
+	for _, hashed := range []string{"header:X-Long", "header:X-Hash", "header:X-Bytes"} {
 		got := keyOf(t, request(""), hashed)
 		if !strings.HasPrefix(got, "header:sha256:") || len(got) != len("header:sha256:")+64 {
 			t.Errorf("%s: %s", hashed, got)
@@ -75,6 +76,40 @@ func TestKey(t *testing.T) {
 	q.Method = "INVENTED"
 	if got := keyOf(t, q, "method"); got != "method:other" {
 		t.Errorf("an invented method: %s", got)
+	}
+}
+
+// Each key is UTF-8, so that JSON, files and the console can name it. Other bytes, as text that
+// looks like the key of such bytes, make other keys.
+func TestKeysAreUTF8(t *testing.T) {
+	seen := make(map[string]string)
+	add := func(value string) (key string) {
+		key = keyOf(t, &Request{Header: http.Header{"X": {value}}}, "header:X")
+		if other, found := seen[key]; found {
+			t.Errorf("%q and %q have the key %q", other, value, key)
+		}
+		seen[key] = value
+		return key
+	}
+	for _, value := range []string{"\ufffd", "\xff", "\xfe", "a\xff", "\xed\xa0\x80", "%FF", `\xff`} {
+		key := add(value)
+		if !utf8.ValidString(value) { // and a client may send the text of its key
+			add(strings.TrimPrefix(key, "header:"))
+		}
+	}
+	for _, part := range []string{"header:X", "header:Host", "cookie:c", "path", "host", "method"} {
+		for b := range 256 {
+			text := "/a" + string([]byte{byte(b)})
+			q := &Request{
+				Method: text, Host: text, Path: text,
+				Header: http.Header{"X": {text}, "Cookie": {"c=" + text}},
+			}
+			for _, key := range []string{keyOf(t, q, part), keyOf(t, q, "ip", part)} {
+				if !utf8.ValidString(key) {
+					t.Errorf("%q is a key", key)
+				}
+			}
+		}
 	}
 }
 

@@ -34,24 +34,29 @@ const endTimeout = 5 * time.Second
 
 // Begin is [Engine.Decide] for callers that see the end of the request: it also acquires the
 // permits of rules. The Work is nil if the request was denied.
-func (e *Engine) Begin(ctx context.Context, q *Request) (Verdict, *Work, error) {
+func (e *Engine) Begin(ctx context.Context, q *Request) (v Verdict, begun *Work, err error) {
 	s := e.prepare()
 	defer e.free(s)
 	s.match(q)
-	s.work = &Work{engine: e}
-	v, err := e.decide(ctx, s)
+	w := &Work{engine: e}
+	defer func() {
+		if begun == nil { // also after a panic
+			w.release(ctx)
+		}
+	}()
+	s.work = w
+	v, err = e.decide(ctx, s)
 	if err != nil || !v.Allowed {
-		s.work.release(ctx)
 		return v, nil, err
 	}
 	for _, charges := range [][]charge{s.enforced, s.shadow} {
 		for _, c := range charges {
 			if c.rule.Cost.ResponseHeader != "" && c.granted {
-				s.work.late = append(s.work.late, c)
+				w.late = append(w.late, c)
 			}
 		}
 	}
-	return v, s.work, nil
+	return v, w, nil
 }
 
 // permit acquires a permit for c, if its rule has permits and the caller holds them.

@@ -72,6 +72,34 @@ func TestPermits(t *testing.T) {
 	}
 }
 
+// A panic takes no permit with it, whichever rule is observed while it happens.
+func TestPanicReleasesPermits(t *testing.T) {
+	permits := concurrency.NewMemory()
+	for _, rule := range []string{"slots", "limited", "trial"} {
+		e := New(headgate.NewMemory(0), permits, Options{Observe: func(e Event) {
+			if e.Rule.Name == rule {
+				panic("observe " + rule)
+			}
+		}})
+		e.Use(newSet(t,
+			Rule{Name: "slots", Permits: 1},
+			Rule{Name: "limited", Limits: per(1)},
+			Rule{Name: "trial", Permits: 1, Mode: Shadow},
+		))
+		func() {
+			defer func() {
+				if p := recover(); p != "observe "+rule {
+					t.Errorf("recovered %v", p)
+				}
+			}()
+			_, _, _ = e.Begin(t.Context(), &Request{Path: "/"})
+		}()
+		if n := permits.Keys(); n != 0 {
+			t.Errorf("%s: %d keys have permits after the panic", rule, n)
+		}
+	}
+}
+
 // A permit lasts as long as its request.
 func TestPermitsAreRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
