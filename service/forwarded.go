@@ -3,6 +3,8 @@ package service
 import (
 	"net/http"
 	"net/netip"
+
+	"github.com/headgate/headgate/service/internal/rules"
 )
 
 // warnOfForwarded returns client with one warning in all about an X-Forwarded-For that has no
@@ -11,25 +13,11 @@ func (s *server) warnOfForwarded(
 	client func(*http.Request) netip.Addr, trusted []netip.Prefix,
 ) func(*http.Request) netip.Addr {
 	return func(r *http.Request) netip.Addr {
-		if r.Header["X-Forwarded-For"] != nil && !s.forwarded.Load() && !isFrom(r, trusted) &&
+		if r.Header["X-Forwarded-For"] != nil && !s.forwarded.Load() && !rules.IsFrom(r, trusted) &&
 			s.forwarded.CompareAndSwap(false, true) {
 			s.log.Warn("X-Forwarded-For has no effect: its sender is not in trust, so the rules by "+
 				"ip count the sender; add a gateway to trust in the file", "sender", r.RemoteAddr)
 		}
 		return client(r)
 	}
-}
-
-// isFrom reports whether r was sent by one of trusted.
-func isFrom(r *http.Request, trusted []netip.Prefix) bool {
-	sender, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return false
-	}
-	for _, p := range trusted {
-		if p.Contains(sender.Addr().Unmap().WithZone("")) {
-			return true
-		}
-	}
-	return false
 }

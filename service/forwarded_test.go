@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,40 @@ func TestWarningOfForwarded(t *testing.T) {
 	if !strings.Contains(log.String(), "sender=192.0.2.1:9") {
 		t.Errorf("without the sender: %s", log.String())
 	}
+}
+
+// The proxy believes a sender by its address in trust, also after a reload.
+func TestProxyBelievesTrust(t *testing.T) {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(r.Header.Get("X-Forwarded-Proto")))
+	}))
+	defer app.Close()
+	var log buffer
+	s := newTestServer(t, "trust: [10.0.0.0/8]\nrules: [{name: r, key: ip, limits: 9/h}]\n", &log)
+	h, err := s.proxy(Proxy{Target: app.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(sender, want string) {
+		t.Helper()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.RemoteAddr = sender
+		r.Header.Set("X-Forwarded-Proto", "https")
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Body.String() != want {
+			t.Errorf("%s: %d %q; want %q", sender, w.Code, w.Body, want)
+		}
+	}
+	check("10.1.1.1:9", "https")
+	check("192.0.2.1:9", "http")
+	if err := s.trust([]netip.Prefix{netip.MustParsePrefix("::ffff:192.0.2.0/120")}); err != nil {
+		t.Fatal(err)
+	}
+	check("10.1.1.1:9", "http")
+	check("192.0.2.1:9", "https")
+	check("[::ffff:192.0.2.1]:9", "https")
+	check("[64:ff9b::192.0.2.1]:9", "http") // an address inside another, which anybody may have
+	check("@", "https")
 }
 
 // newTestServer makes a server of a file with text, which logs to log.

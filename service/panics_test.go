@@ -1,36 +1,15 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 )
-
-// newLogged makes a server with rules, and returns what it logs.
-func newLogged(t *testing.T, rules string) (*server, *bytes.Buffer) {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	o := Options{Files: []string{file}, Log: slog.New(slog.NewTextHandler(&log, nil))}
-	s, err := newServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.close)
-	return s, &log
-}
 
 // metricsOf returns the metrics page of s.
 func metricsOf(t *testing.T, s *server) string {
@@ -42,7 +21,8 @@ func metricsOf(t *testing.T, s *server) string {
 }
 
 func TestPanicOfAHandler(t *testing.T) {
-	s, log := newLogged(t, "rules: [{name: r, limits: [1/h]}]\n")
+	var log buffer
+	s := newTestServer(t, "rules: [{name: r, limits: [1/h]}]\n", &log)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +80,7 @@ func TestPanicOfAHandler(t *testing.T) {
 
 // A task of the server goes on after a panic, until its context ends.
 func TestPanicOfATask(t *testing.T) {
-	s, _ := newLogged(t, "rules: [{name: r, limits: [1/h]}]\n")
+	s := newTestServer(t, "rules: [{name: r, limits: [1/h]}]\n", new(buffer))
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		runs := 0

@@ -54,7 +54,7 @@ type server struct {
 	auth         http.Handler
 	console      *console.Handler // nil: off
 	sample       *sample.Sample   // for the console
-	trusted      atomic.Pointer[func(*http.Request) netip.Addr]
+	trusted      atomic.Pointer[trusted]
 	forwarded    atomic.Bool // an X-Forwarded-For without effect has been logged
 	listeners    []listener
 	storeUp      atomic.Bool
@@ -135,18 +135,28 @@ func (s *server) build() (err error) {
 	return nil
 }
 
+// trusted are the proxies whose X-Forwarded-For counts.
+type trusted struct {
+	proxies []netip.Prefix
+	client  func(*http.Request) netip.Addr
+}
+
 // trust makes proxies those whose X-Forwarded-For counts.
 func (s *server) trust(proxies []netip.Prefix) error {
 	client, err := rules.ClientAddress(proxies)
 	if err == nil {
-		client = s.warnOfForwarded(client, proxies)
-		s.trusted.Store(&client)
+		s.trusted.Store(&trusted{proxies, s.warnOfForwarded(client, proxies)})
 	}
 	return err
 }
 
 // client returns the address of the client of r.
-func (s *server) client(r *http.Request) netip.Addr { return (*s.trusted.Load())(r) }
+func (s *server) client(r *http.Request) netip.Addr { return s.trusted.Load().client(r) }
+
+// isTrusted reports whether a trusted proxy sent r.
+func (s *server) isTrusted(r *http.Request) bool {
+	return rules.IsFrom(r, s.trusted.Load().proxies)
+}
 
 func (s *server) openOverrides() *overrides.Table {
 	if s.stores.redis == nil {
@@ -332,7 +342,9 @@ func (s *server) close() {
 
 // proxy returns what limits requests and passes them on.
 func (s *server) proxy(p Proxy) (http.Handler, error) {
-	return proxy.New(s.engine, p.Target, proxy.Options{Client: s.client, Log: s.log})
+	return proxy.New(s.engine, p.Target, proxy.Options{
+		Client: s.client, Trusted: s.isTrusted, Log: s.log,
+	})
 }
 
 // certificates returns the files of TLS of the HTTP listeners.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/headgate/headgate/service/internal/answer"
 	"github.com/headgate/headgate/service/internal/rules"
@@ -50,9 +52,16 @@ func (x *exchange) end(ctx context.Context) {
 	}
 }
 
-// forwardingField reports whether name is a field in which proxies describe the client.
-func forwardingField(name string) bool {
+// forwardingField reports whether name is a field in which proxies describe the client. Plain is
+// the name as CGI and its successors read it: to them, X_Real_IP and X-Real-IP are one field.
+func forwardingField(name string) (plain string, is bool) {
+	plain = http.CanonicalHeaderKey(strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) {
+			return c
+		}
+		return '-'
+	}, name))
 	const prefix = "X-Forwarded-"
-	return len(name) > len(prefix) && name[:len(prefix)] == prefix ||
-		slices.Contains([]string{"X-Real-Ip", "X-Original-Uri", "X-Original-Method"}, name)
+	return plain, len(plain) > len(prefix) && strings.HasPrefix(plain, prefix) || slices.Contains(
+		[]string{"X-Real-Ip", "X-Original-Uri", "X-Original-Method"}, plain)
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -22,6 +23,10 @@ import (
 type Options struct {
 	// Client finds the address of the client; see [rules.ClientAddress]. Required.
 	Client func(*http.Request) netip.Addr
+
+	// Trusted reports whether a trusted proxy sent a request; see [rules.IsFrom]. Its fields about
+	// the client go on. Default: none is.
+	Trusted func(*http.Request) bool
 
 	// Stall is how long a client may take to send or to receive the next part of a body.
 	// Default: 60 s.
@@ -46,6 +51,9 @@ func New(e *rules.Engine, target string, o Options) (http.Handler, error) {
 		return nil, &headgate.InvalidError{
 			Field: "Client", Value: "nil", Want: "a function such as rules.ClientAddress",
 		}
+	}
+	if o.Trusted == nil {
+		o.Trusted = func(*http.Request) bool { return false }
 	}
 	if o.Stall <= 0 {
 		o.Stall = defaultStall
@@ -89,16 +97,19 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.Fail(w, http.StatusNotImplemented, "This proxy forwards requests to one server only.")
 		return
 	}
-	client := h.options.Client(r)
-	peer := h.options.Client(&http.Request{RemoteAddr: r.RemoteAddr})
-	x := &exchange{trusted: client != peer}
+	if r.URL.Opaque != "" || !strings.HasPrefix(r.URL.Path, "/") { // no path for the rules
+		answer.Fail(w, http.StatusBadRequest, "The target of the request has no path.")
+		return
+	}
+	paced := newPacedWriter(w, h.options.Stall)
+	defer paced.finish()
+	x := &exchange{trusted: h.options.Trusted(r)}
 	q := rules.Request{
-		Method: r.Method, Host: r.Host, Path: r.URL.Path, Header: r.Header, Client: client,
+		Method: r.Method, Host: r.Host, Path: r.URL.Path, Header: r.Header,
+		Client: h.options.Client(r),
 	}
 	var err error
 	x.verdict, x.work, err = h.engine.Begin(r.Context(), &q)
-	paced := newPacedWriter(w, h.options.Stall)
-	defer paced.finish()
 	switch {
 	case err != nil:
 		paced.dropBody(r)

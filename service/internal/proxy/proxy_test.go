@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,7 +65,10 @@ func newEdge(t *testing.T, target, trust string, list ...rules.Rule) *edge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.handler, err = New(e.engine, target, Options{Client: client}); err != nil {
+	o := Options{
+		Client: client, Trusted: func(r *http.Request) bool { return rules.IsFrom(r, trusted) },
+	}
+	if e.handler, err = New(e.engine, target, o); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -208,6 +213,28 @@ func TestForgedFields(t *testing.T) {
 	}
 }
 
+// Servers that read header fields as CGI does take these for the ones without underscores.
+func TestSpellingsOfForgedFields(t *testing.T) {
+	spellings := []string{
+		"X_Forwarded_For: 6.6.6.6", "x_forwarded-for: 6.6.6.6", "X-Forwarded_For: 6.6.6.6",
+		"X_FORWARDED_PROTO: 6.6.6.6", "X_Forwarded_Uri: 6.6.6.6", "X_Real_IP: 6.6.6.6",
+		"X-Real_Ip: 6.6.6.6", "X_Original_URI: 6.6.6.6", "X.Original-Method: 6.6.6.6",
+		"X~Forwarded~For: 6.6.6.6", "X_Kept: 1", "X_Forwarded: 1",
+	}
+	for _, trust := range []string{"", "127.0.0.0/8"} { // a trusted proxy may let them through
+		e := serve(t, echo, trust)
+		h := echoed(t, get(t, e.url, spellings...))
+		for name, values := range h {
+			if slices.Contains(values, "6.6.6.6") {
+				t.Errorf("trusting %q, the server got %s", trust, name)
+			}
+		}
+		if h.Get("X_Kept") != "1" || h.Get("X_Forwarded") != "1" {
+			t.Errorf("other fields are lost: %v", h)
+		}
+	}
+}
+
 // The address of such a client holds an IPv4 address, by which it is counted. That makes it no
 // proxy.
 func TestClientBehindNAT64IsNoProxy(t *testing.T) {
@@ -245,6 +272,25 @@ func TestTrustedProxy(t *testing.T) {
 	}
 	if got := e.left(t, "ip", "ip:203.0.113.9"); got != 8 {
 		t.Errorf("%d remain of the client", got)
+	}
+}
+
+// A sender is trusted by its address, whatever it says of the client.
+func TestTrustedProxyThatNamesNoOther(t *testing.T) {
+	e := serve(t, echo, "127.0.0.0/8")
+	for _, forwarded := range []string{"", "X-Forwarded-For: 127.0.0.1", "X-Forwarded-For: junk"} {
+		fields := []string{"X-Forwarded-Proto: https", "X-Forwarded-Port: 443", "X-Real-IP: 192.0.2.1"}
+		if forwarded != "" {
+			fields = append(fields, forwarded)
+		}
+		h := echoed(t, get(t, e.url, fields...))
+		for name, want := range map[string]string{
+			"X-Forwarded-Proto": "https", "X-Forwarded-Port": "443", "X-Real-Ip": "192.0.2.1",
+		} {
+			if got := h.Get(name); got != want {
+				t.Errorf("%q: %s is %q; want %q", forwarded, name, got, want)
+			}
+		}
 	}
 }
 
@@ -359,5 +405,93 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if _, err := New(e, "http://app", Options{}); err == nil {
 		t.Error("no Client")
+	}
+}
+
+// What is no path for the rules does not reach the server, which may read a path in it.
+func TestTargetsWithoutAPath(t *testing.T) {
+	var reached []string
+	e := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		reached = append(reached, r.RequestURI)
+	}, "", rules.Rule{Name: "login", Match: rules.Match{Path: "/login"}, Limits: per(1)})
+	get(t, e.url+"/login")
+	for target, want := range map[string]int{
+		"http:login": 400, "x:login": 400, "http:%6cogin?a=b": 400, "x:?login": 400, "*": 400,
+		"http://h": 400, "http://h?/login": 400, "login": 400, "": 400,
+		"/login": 429, "http://h/login": 429, "http:/login": 429, "HTTP://h//login": 429,
+		"http:///login": 429, "//login": 429, "/login?a": 429,
+	} {
+		r := send(t, e, "GET "+target+" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+		own := r.Header.Get("Content-Type") == "application/problem+json"
+		if r.StatusCode != want || !own && strings.Contains(target, ":") {
+			t.Errorf("GET %s: %d, by the proxy: %t; want %d by the proxy", target, r.StatusCode, own, want)
+		}
+	}
+	for method, want := range map[string]int{"CONNECT h:80": 501, "CONNECT /login": 501, "OPTIONS *": 200} {
+		if got := send(t, e, method+" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").StatusCode; got != want {
+			t.Errorf("%s: %d; want %d", method, got, want)
+		}
+	}
+	if !slices.Equal(reached, []string{"/login"}) {
+		t.Errorf("the server got %q", reached)
+	}
+}
+
+// send sends the bytes of a request, and returns the answer without its body.
+func send(t *testing.T, e *edge, text string) *http.Response {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(e.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, text)
+	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	_ = r.Body.Close()
+	return r
+}
+
+// Requests in a tunnel are not limited, so only websockets make one.
+func TestOnlyWebsocketsUpgrade(t *testing.T) {
+	app := func(w http.ResponseWriter, r *http.Request) {
+		got := r.Header.Get("Upgrade")
+		if r.Header.Get("Http2-Settings") != "" {
+			t.Errorf("the server got HTTP2-Settings, and Upgrade: %q", got)
+		}
+		if got == "" {
+			return
+		}
+		conn, both, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = both.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " +
+			got + "\r\n\r\n")
+		_ = both.Flush()
+	}
+	e := serve(t, app, "")
+	for fields, want := range map[string]int{
+		"Upgrade: websocket\r\n":                                  101,
+		"Upgrade: WebSocket \r\nHTTP2-Settings: AAMAAABk\r\n":     101,
+		"Upgrade: websocket\r\nUpgrade: h2c\r\n":                  200,
+		"Upgrade: h2c\r\nUpgrade: websocket\r\n":                  200,
+		"Upgrade: websocket, h2c\r\n":                             200,
+		"Upgrade: h2c\r\n":                                        200,
+		"Upgrade: H2C\r\nHTTP2-Settings: AAMAAABk\r\n":            200,
+		"Upgrade: TLS/1.0\r\n":                                    200,
+		"Upgrade: websocket/13\r\n":                               200,
+		"Upgrade: web socket\r\n":                                 200,
+		"Upgrade: \r\n":                                           200,
+		"HTTP2-Settings: AAMAAABk\r\n":                            200,
+		"Upgrade: h2c\r\nConnection: HTTP2-Settings, upgrade\r\n": 200,
+	} {
+		if got := send(t, e, "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\n"+fields+"\r\n").StatusCode; got != want {
+			t.Errorf("%q: %d; want %d", fields, got, want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"strings"
 	"time"
 )
 
@@ -15,10 +16,16 @@ func (h *handler) rewrite(p *httputil.ProxyRequest) {
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
 	trusted := exchangeOf(p.In).trusted
 	for name := range p.Out.Header {
-		if !trusted && forwardingField(name) {
-			p.Out.Header.Del(name)
+		if plain, is := forwardingField(name); is && (!trusted || name != plain) {
+			delete(p.Out.Header, name)
 		}
 	}
+	// Requests in a tunnel would not be limited, so no other protocol passes.
+	if to := p.In.Header["Upgrade"]; len(to) != 1 || !strings.EqualFold(to[0], "websocket") {
+		p.Out.Header.Del("Upgrade")
+		p.Out.Header.Del("Connection")
+	}
+	p.Out.Header.Del("Http2-Settings")
 	if trusted {
 		keep(p, "X-Forwarded-For")
 	}

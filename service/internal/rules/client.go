@@ -3,6 +3,7 @@ package rules
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/headgate/headgate/httplimit"
@@ -23,4 +24,17 @@ func ClientAddress(trusted []netip.Prefix) (func(*http.Request) netip.Addr, erro
 		}
 		return at
 	}, nil
+}
+
+// IsFrom reports whether one of trusted sent r, by the addresses that [ClientAddress] trusts.
+func IsFrom(r *http.Request, trusted []netip.Prefix) bool {
+	sender, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil { // a Unix socket
+		return len(trusted) > 0
+	}
+	at := sender.Addr().Unmap().WithZone("")
+	mapped := netip.AddrFrom16(at.As16()) // as a prefix may be written
+	return slices.ContainsFunc(trusted, func(p netip.Prefix) bool {
+		return p.Contains(at) || p.Contains(mapped)
+	})
 }

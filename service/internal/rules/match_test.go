@@ -169,6 +169,21 @@ func TestModeOffMatchesNothing(t *testing.T) {
 	}
 }
 
+// The forms of request targets that servers take for the same path.
+func TestTargetPath(t *testing.T) {
+	for target, want := range map[string]string{
+		"/login": "/login", "/%6cogin?a#b": "/login", "http://h/login": "/login", "http://h": "/",
+		"HTTP://h:80//login": "//login", "http:login": "/login", "http:/login?a": "/login",
+		"x:%6cogin": "/login", "login": "/login", "": "/", "*": "/*", "?x": "/", "http://h?/login": "/",
+		"/a:login": "/a:login", "/http://h/login": "/http://h/login", "http:////login": "//login",
+		"//login": "//login",
+	} {
+		if got := TargetPath(target); got != want {
+			t.Errorf("%q: %q; want %q", target, got, want)
+		}
+	}
+}
+
 func FuzzTargetPath(f *testing.F) {
 	for _, s := range []string{"", "/a/../b", "/%2e%2E/x;y/", "http://h/a?b", "*", "%", "/%zz//."} {
 		f.Add(s)

@@ -9,16 +9,22 @@ import (
 // This file brings paths and hosts into one form, so that a client cannot avoid a rule by another
 // spelling of what its server understands as the same.
 
-// TargetPath returns the decoded path of a request target, such as /a%20b?c or http://host/a.
-// An escape that cannot be decoded is kept.
+// TargetPath returns the decoded path of a request target: /a%20b?c, http://host/a or http:a, which
+// some servers take for /a. An escape that cannot be decoded is kept.
 func TargetPath(target string) string {
 	if i := strings.IndexAny(target, "?#"); i >= 0 {
 		target = target[:i]
 	}
 	if !strings.HasPrefix(target, "/") {
-		if _, rest, found := strings.Cut(target, "://"); found {
-			_, target, _ = strings.Cut(rest, "/")
+		if _, rest, found := strings.Cut(target, ":"); found {
+			target = rest
 		}
+		if rest, found := strings.CutPrefix(target, "//"); found {
+			_, target, _ = strings.Cut(rest, "/")
+			target = "/" + target
+		}
+	}
+	if !strings.HasPrefix(target, "/") {
 		target = "/" + target
 	}
 	return unescape(target)
