@@ -130,6 +130,7 @@ func (s *server) tls(files certs.Files, protocols ...string) (*tls.Config, error
 
 // serve serves on all listeners until ctx ends or one of them fails.
 func (s *server) serve(ctx context.Context) error {
+	s.shareKey(ctx) // first: other instances refuse ids that are made before
 	failed := make(chan error, len(s.listeners))
 	var serving sync.WaitGroup
 	for _, l := range s.listeners {

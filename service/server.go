@@ -59,6 +59,8 @@ type server struct {
 	listeners    []listener
 	storeUp      atomic.Bool
 	storeFailed  chan struct{} // a call has failed since the store was asked
+	keyShared    time.Time     // when the key of ids was last prolonged
+	keyErr       error         // why it could not be
 	watcher      *watch.Watcher
 }
 
@@ -108,7 +110,7 @@ func (s *server) build() (err error) {
 	s.overrides.Follow(s.switchModes, s.forgetDenials)
 	s.api, err = httpapi.New(httpapi.Options{
 		Store: s.native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
-		Observe: s.decided,
+		Redis: s.stores.redis, Observe: s.decided,
 	}, apiSettings(s.first))
 	if err != nil {
 		return err
@@ -291,6 +293,9 @@ func (s *server) watchStore(ctx context.Context) {
 		case err == nil && failed:
 			s.log.Warn("the store answers again", "store", s.stores.name)
 		}
+		if err == nil && (failed || s.keyErr != nil || time.Since(s.keyShared) > httpapi.IDKeyInterval) {
+			s.shareKey(ctx)
+		}
 		if failed = err != nil; failed {
 			wait = retryInterval
 		}
@@ -305,6 +310,16 @@ func (s *server) watchStore(ctx context.Context) {
 		case <-time.After(wait):
 		}
 	}
+}
+
+// shareKey makes this instance sign ids with the key of all instances.
+func (s *server) shareKey(ctx context.Context) {
+	err := s.api.ShareKey(ctx)
+	if err != nil && s.keyErr == nil && ctx.Err() == nil {
+		s.log.Error("other instances refuse the reservations of this one: the key of their ids "+
+			"is not shared", "error", err)
+	}
+	s.keyShared, s.keyErr = time.Now(), err
 }
 
 // called measures a call of a store. The first one that fails lets watchStore ask the store at once.

@@ -13,15 +13,18 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// What differs each time: waits, ends of overrides, the random part of a permit's id.
+// What differs each time: waits, ends of overrides, ids.
 var changing = []struct {
 	text *regexp.Regexp
 	as   string
 }{
 	{regexp.MustCompile(`("(?:retry_after|reset_after|wait)":)\d+(\.\d+)?`), "${1}N"},
 	{regexp.MustCompile(`"until":"[-0-9]+T[:.0-9]+Z"`), `"until":"TIME"`},
-	{regexp.MustCompile(`"p1\.[A-Za-z0-9_-]+"`), `"p1.ID"`},
+	{idText, `"ID"`},
 }
+
+// idText is the id of a reservation or a permit.
+var idText = regexp.MustCompile(`"[pr]1\.[A-Za-z0-9_-]+"`)
 
 func settled(text string) string {
 	for _, c := range changing {
@@ -38,6 +41,7 @@ func TestHTTPDocs(t *testing.T) {
 	file := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"), snippets(t, page, "yaml"))
 	s := startServer(t, nil, append([]string{"headgate"}, append(serveOn, "--config", file)...)...)
 	n := 0
+	ids := make(map[string]string) // of the page, and those that the server gave instead
 	for _, command := range strings.Split(snippets(t, page, "console"), "$ ")[1:] {
 		command, want, _ := strings.Cut(command, "\n")
 		arguments, ok := strings.CutPrefix(command, "curl ")
@@ -45,11 +49,15 @@ func TestHTTPDocs(t *testing.T) {
 			continue
 		}
 		arguments = strings.Replace(arguments, "127.0.0.1:8080", s.addresses["http"], 1)
+		arguments = idText.ReplaceAllStringFunc(arguments, func(id string) string { return ids[id] })
 		script := osexec.CommandContext(t.Context(), "sh", "-c", curl+" -sS "+arguments)
 		script.Env = append(os.Environ(), "no_proxy=*")
 		out, err := script.CombinedOutput()
 		if got := settled(string(out)); err != nil || got != settled(want) {
 			t.Errorf("%s\nprints %s%v\nwant   %s", command, out, err, want)
+		}
+		if id := idText.FindString(want); id != "" {
+			ids[id] = idText.FindString(string(out))
 		}
 		n++
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/rules"
 )
@@ -65,10 +66,15 @@ func build(t *testing.T, store headgate.Store, s Settings) *server {
 		t.Fatal(err)
 	}
 	engine.Use(set)
+	redis, _ := store.(*redisstore.Store)
 	f.handler, err = New(Options{
 		Store: store, Permits: permits, Rules: engine, Overrides: f.overrides, Observe: observe,
+		Redis: redis,
 	}, s)
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.handler.ShareKey(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return f

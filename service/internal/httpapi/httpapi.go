@@ -15,6 +15,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/rules"
 )
@@ -25,12 +26,16 @@ type Rules interface {
 	Terms(rule, key string) (rules.Terms, error)
 }
 
-// Options configures a [Handler]. All fields but Observe are required.
+// Options configures a [Handler]. All fields but Redis and Observe are required.
 type Options struct {
 	Store     headgate.Store
 	Permits   concurrency.Store
 	Rules     Rules
 	Overrides *overrides.Table
+
+	// Redis keeps the key that signs ids. Default: the key of this process, which signs no ids of
+	// other instances.
+	Redis *redisstore.Store
 
 	// Observe is called with what each rule decided, as that of rules.Options. Default: none.
 	Observe func(rules.Event)
@@ -50,6 +55,7 @@ type Handler struct {
 	serve    http.Handler // mux, behind CleanPaths
 	guard    *http.CrossOriginProtection
 	loopback bool // only this machine can connect
+	ids      *idKey
 }
 
 type settings struct {
@@ -69,7 +75,10 @@ func New(o Options, s Settings) (*Handler, error) {
 	if o.Observe == nil {
 		o.Observe = func(rules.Event) {}
 	}
-	h := &Handler{options: o, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection()}
+	h := &Handler{
+		options: o, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
+		ids: newIDKey(o.Redis),
+	}
 	h.Use(s)
 	h.routes()
 	h.serve = h.CleanPaths(h.mux)

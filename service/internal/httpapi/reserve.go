@@ -25,7 +25,7 @@ func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) error {
 	a := &answers[0]
 	body := a.append(newObject())
 	if a.allowed {
-		body = body.seconds("wait", a.wait).text("id", seal(reservationMark, a.reservation()))
+		body = body.seconds("wait", a.wait).text("id", h.ids.sealSigned(reservationMark, a.reservation()))
 	}
 	reply(w, r, a.allowed, body, answers...)
 	return nil
@@ -58,11 +58,9 @@ func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
 		return BadField("cost", "missing", "the cost that was used; 0 cancels the reservation")
 	}
 	var v reservation
-	if err := unseal(id, reservationMark, "an id that /v1/reserve returned", &v); err != nil {
+	err = h.ids.unsealSigned(r.Context(), id, reservationMark, "an id that /v1/reserve returned", &v)
+	if err != nil {
 		return err
-	}
-	if v.Cost < 0 || v.Cost > maxCost {
-		return BadField("id", "damaged", "an id that /v1/reserve returned")
 	}
 	t := &target{rule: v.Rule, text: v.Limit, key: v.Key}
 	if err := h.find(t, ""); err != nil {
