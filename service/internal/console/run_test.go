@@ -226,3 +226,33 @@ func TestSuspended(t *testing.T) {
 		t.Errorf("the history ends at %d", end)
 	}
 }
+
+// The last viewer may be dropped by any event: of two steps that are due, by a history, by a state.
+func TestTheLastViewerIsDropped(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	for _, left := range []int{0, 1, 2} { // events that the viewer has room for
+		for _, after := range []time.Duration{time.Second, 2 * stepTime, time.Hour} {
+			c := newConsole(t, nil)
+			r := &runner{
+				handler: c.Handler, id: "a", rules: ruleList{handler: c.Handler},
+				sampler: newSampler(c.options.Metrics, c.options.Statistics, now),
+				viewers: map[*viewer]struct{}{},
+			}
+			v := &viewer{events: make(chan []byte, viewerQueue)}
+			if !r.join(v, now) {
+				t.Fatal("no place")
+			}
+			for len(v.events) < viewerQueue-left {
+				v.events <- nil
+			}
+			in := incoming{histories: map[string]*wireHistory{"b": {}}}
+			r.receive(in, now.Add(after))
+			r.tick(now.Add(after))
+			r.tick(now.Add(2 * after))
+			r.tick(now.Add(3 * after))
+			if len(r.viewers) != 0 || r.together != nil {
+				t.Errorf("room for %d, after %v: %d viewers", left, after, len(r.viewers))
+			}
+		}
+	}
+}

@@ -122,12 +122,12 @@ func (r *runner) emit(now time.Time) {
 		r.sent, r.past = last, nil
 		r.send(r.history())
 	}
-	for r.sent < last {
+	for r.sent < last && r.together != nil { // send may drop the last viewer
 		r.sent++
 		r.past, r.decisions = nil, nil
 		r.send(r.handler.event(stepEvent, r.together.step(r.sent)))
 	}
-	if r.together != nil { // not all viewers were dropped
+	if r.together != nil {
 		r.latest = r.state(now)
 		r.send(r.latest)
 	}
