@@ -43,6 +43,17 @@ func (s *server) send(t *testing.T, method, path, body string, v any) string {
 	return w.Body.String()
 }
 
+// remove sends a DELETE that is answered without a body.
+func (s *server) remove(t *testing.T, path string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodDelete, "http://127.0.0.1"+path, nil)
+	r.Header.Set("Authorization", "Bearer "+consoleToken)
+	w := httptest.NewRecorder()
+	if s.http().ServeHTTP(w, r); w.Code != http.StatusNoContent {
+		t.Fatalf("DELETE %s: %d: %s", path, w.Code, w.Body)
+	}
+}
+
 // take decides a request of an address, and returns its status.
 func (s *server) take(t *testing.T) int {
 	t.Helper()
@@ -84,6 +95,9 @@ func TestActsReachAllInstances(t *testing.T) {
 		s.send(t, "POST", "/console/api/acts/"+done.ID+"/undo", "{}", nil)
 	}
 	do(a, `{"act":"reset","rule":"login","key":"ip:192.0.2.1","by":"Ann"}`)
+	b.within(t, 200)
+	b.within(t, 429)
+	a.remove(t, "/v1/keys/login/ip:192.0.2.1")
 	b.within(t, 200)
 	b.within(t, 429)
 

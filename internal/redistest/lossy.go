@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -14,6 +15,19 @@ import (
 // proxy closes a connection instead of passing on the answer to a command in which
 // one of words stands, when the server has run it. It ends with the test.
 func LoseAnswers(tb testing.TB, addr string, words ...string) string {
+	tb.Helper()
+	return lose(tb, addr, words, func() bool { return true })
+}
+
+// LoseAnAnswer is LoseAnswers for the first such command only.
+func LoseAnAnswer(tb testing.TB, addr string, words ...string) string {
+	tb.Helper()
+	var lost atomic.Bool
+	return lose(tb, addr, words, func() bool { return lost.CompareAndSwap(false, true) })
+}
+
+// lose loses the answer to a command in which one of words stands, if loses agrees.
+func lose(tb testing.TB, addr string, words []string, loses func() bool) string {
 	tb.Helper()
 	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", net.JoinHostPort(loopback, "0"))
 	if err != nil {
@@ -27,13 +41,15 @@ func LoseAnswers(tb testing.TB, addr string, words ...string) string {
 			if err != nil {
 				return
 			}
-			wg.Go(func() { pass(tb.Context(), client, addr, words) })
+			wg.Go(func() { pass(tb.Context(), client, addr, words, loses) })
 		}
 	})
 	return listener.Addr().String()
 }
 
-func pass(ctx context.Context, client net.Conn, addr string, words []string) {
+func pass(
+	ctx context.Context, client net.Conn, addr string, words []string, loses func() bool,
+) {
 	defer client.Close()
 	server, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -53,7 +69,7 @@ func pass(ctx context.Context, client net.Conn, addr string, words []string) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return
 		}
-		if containsAny(request[:n], words) {
+		if containsAny(request[:n], words) && loses() {
 			return
 		}
 		if _, err := client.Write(answer[:m]); err != nil {

@@ -107,6 +107,9 @@ type Error struct {
 // Error returns the text.
 func (e *Error) Error() string { return e.Text }
 
+// ErrNotAnnounced is returned if a key was reset, and other instances may not know it.
+var ErrNotAnnounced = errors.New("acts: the key was reset, and other instances may not know it")
+
 func refused(format string, values ...any) error {
 	return &Error{Text: fmt.Sprintf(format, values...)}
 }
@@ -166,23 +169,31 @@ func (d *Desk) Do(ctx context.Context, o Order) (Act, error) {
 	return Act{}, conflict("the key or rule was changed at the same time: try again")
 }
 
-// carryOut notes p and does it. If it fails, the note is taken back.
+// carryOut notes p and does it. If it fails, the note is taken back. After an error of the store,
+// a step may have been done, so it is taken back, too.
 func (d *Desk) carryOut(ctx context.Context, p *plan) error {
-	note := p.record.text()
-	if _, err := d.book.swap(ctx, p.record.ID, "", note); err != nil {
+	r, note := &p.record, p.record.text()
+	_, err := d.book.swap(ctx, r.ID, "", note)
+	if err == nil {
+		err = d.apply(ctx, p)
+	}
+	if err != nil {
+		_, _ = d.book.swap(ctx, r.ID, note, "") // best effort
 		return err
 	}
-	err := d.apply(ctx, p)
-	if err != nil {
-		_, _ = d.book.swap(ctx, p.record.ID, note, "") // best effort
+	if r.Reset {
+		err = d.o.Overrides.Announce(ctx, overrides.Reset{Rule: r.Rule, Key: r.Key})
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrNotAnnounced, err)
+		}
 	}
-	return err
+	return nil
 }
 
 func (d *Desk) apply(ctx context.Context, p *plan) error {
 	r := &p.record
 	if r.From != r.To {
-		if err := d.o.Overrides.Swap(ctx, r.name(), r.From, r.To); err != nil {
+		if err := d.swap(ctx, r.name(), r.From, r.To); err != nil {
 			return err
 		}
 	}
@@ -192,11 +203,16 @@ func (d *Desk) apply(ctx context.Context, p *plan) error {
 			return err
 		}
 	}
-	if r.Reset {
-		// If that fails, other instances repeat a denial until its wait is over.
-		_ = d.o.Overrides.Announce(ctx, overrides.Reset{Rule: r.Rule, Key: r.Key})
-	}
 	return nil
+}
+
+// swap changes an entry. After an error of the store it may have been changed, and is brought back.
+func (d *Desk) swap(ctx context.Context, name, from, to string) error {
+	err := d.o.Overrides.Swap(ctx, name, from, to)
+	if err != nil && !errors.Is(err, overrides.ErrChanged) {
+		d.swapBack(ctx, name, to, from)
+	}
+	return err
 }
 
 // swapBack brings an entry back after what should follow has failed. If it fails, too, the store is

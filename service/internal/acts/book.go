@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
 )
@@ -55,7 +56,7 @@ func (b *memoryBook) all(context.Context) (map[string]string, error) {
 //go:embed book.lua
 var source string
 
-var script = redis.NewScript(source)
+var script = redisscript.New(source) // never sent twice
 
 // keptFor is how long the list is kept after the last act: every key in Redis expires.
 const keptFor = 90 * 24 * time.Hour
@@ -73,12 +74,12 @@ func newRedisBook(store *redisstore.Store) *redisBook {
 }
 
 func (b *redisBook) swap(ctx context.Context, id, from, to string) (bool, error) {
-	done, err := script.Run(ctx, b.client, []string{b.key},
-		id, from, to, b.most, keptFor.Milliseconds()).Bool()
+	numbers, err := script.Run(ctx, b.client, []string{b.key},
+		[]any{id, from, to, b.most, keptFor.Milliseconds()})
 	if err != nil {
 		return false, fmt.Errorf("acts: write: %w", err)
 	}
-	return done, nil
+	return len(numbers) == 1 && numbers[0] == 1, nil
 }
 
 func (b *redisBook) all(ctx context.Context) (map[string]string, error) {

@@ -5,11 +5,11 @@
 local hash, id, text = KEYS[1], ARGV[1], ARGV[3]
 
 if (redis.call('HGET', hash, id) or '') ~= ARGV[2] then
-  return 0
+  return {0}
 end
 if text == '' then
   redis.call('HDEL', hash, id)
-  return 1
+  return {1}
 end
 redis.call('HSET', hash, id, text)
 redis.call('PEXPIRE', hash, ARGV[5])
@@ -23,4 +23,4 @@ if extra > 0 then
     redis.call('HDEL', hash, ids[i])
   end
 end
-return 1
+return {1}

@@ -16,6 +16,7 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/service/internal/rules"
+	"github.com/redis/go-redis/v9"
 )
 
 // eventually waits until the key has a state: within a second, and what a busy machine adds.
@@ -190,7 +191,7 @@ func TestLeastRights(t *testing.T) {
 	server := redistest.Start(t)
 	user := []string{"ACL", "SETUSER", "headgate"}
 	for file, begin := range map[string]string{
-		"redis.md": "ACL SETUSER headgate on ", "serve/http.md": "`+hget ", "serve/console.md": "and `+hkeys",
+		"redis.md": "ACL SETUSER headgate on ", "serve/http.md": "`+hget ",
 	} {
 		text, err := os.ReadFile("../../../docs/" + file)
 		_, rest, found := strings.Cut(string(text), begin)
@@ -199,7 +200,7 @@ func TestLeastRights(t *testing.T) {
 		}
 		line, _, _ := strings.Cut(rest, "\n")
 		begin = strings.TrimPrefix(begin, "ACL SETUSER headgate ")
-		begin = strings.TrimPrefix(strings.TrimPrefix(begin, "and "), "`")
+		begin = strings.TrimPrefix(begin, "`")
 		line, _, _ = strings.Cut(begin+line, "`")
 		user = append(user, strings.Fields(line)...)
 	}
@@ -224,5 +225,57 @@ func TestLeastRights(t *testing.T) {
 	f.do(Order{Act: Lift, Rule: "any", Key: "k"})
 	if list, err := f.List(t.Context()); err != nil || len(list) != 5 {
 		t.Errorf("the list is %+v, %v", list, err)
+	}
+}
+
+// losing opens a store whose client, with its usual retries, loses an answer to a command with word.
+func losing(t *testing.T, server *redistest.Server, word string) *redisstore.Store {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{
+		Addr: redistest.LoseAnAnswer(t, server.Addr, word), Protocol: 2, DisableIdentity: true,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	store, err := redisstore.New(client, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// TestALostAnswer: an act or an undo whose answer is lost is an error, and taken back. The list says
+// what is in force.
+func TestALostAnswer(t *testing.T) {
+	for _, word := range []string{"{@console}:@acts", "login " + ip} { // of the list, of the override
+		server := redistest.Start(t)
+		a := newInstance(t, open(t, server))
+		a.do(Order{Act: Ban, Rule: "any", Key: "k"}) // the server knows the scripts
+		order := Order{Act: Ban, Rule: "login", Key: ip, By: "Ann"}
+		lossy := newInstance(t, losing(t, server, word))
+		if done, err := lossy.Do(t.Context(), order); err == nil {
+			t.Errorf("%s: the act is %+v without an error", word, done)
+		}
+		if list, err := a.List(t.Context()); err != nil || len(list) != 1 {
+			t.Errorf("%s: the list is %+v, %v; want only the act before", word, list, err)
+		}
+		if got := a.state("login", ip); got != "5 of 5, 100 of 100" {
+			t.Errorf("%s: after the act the key has %s", word, got)
+		}
+		ban := a.do(order)
+		if word[0] == '{' {
+			word = "bob" // who is written into the list
+		}
+		lossy = newInstance(t, losing(t, server, word))
+		_, err := lossy.Undo(t.Context(), ban.ID, "bob")
+		if _, refused := errors.AsType[*Error](err); err == nil || refused {
+			t.Errorf("%s: Undo returned %v; want that there was no answer", word, err)
+		}
+		list, err := a.List(t.Context())
+		if err != nil || len(list) != 2 || list[0].Undone != nil || list[0].Ended != nil {
+			t.Errorf("%s: the list is %+v, %v; want a ban in force", word, list, err)
+		}
+		if got := a.state("login", ip); got != "ban" {
+			t.Errorf("%s: after the undo the key has %s", word, got)
+		}
+		a.undo(ban)
 	}
 }

@@ -2,6 +2,7 @@ package acts
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,5 +46,16 @@ func TestClientLeaves(t *testing.T) {
 	list, err := b.List(t.Context())
 	if err != nil || len(list) != 1 || list[0].ID != done.ID {
 		t.Errorf("the list is %+v, %v", list, err)
+	}
+}
+
+// TestNotAnnounced: a reset that other instances may not know is an error that says so.
+func TestNotAnnounced(t *testing.T) {
+	server := redistest.Start(t)
+	a := newInstance(t, open(t, server))
+	a.o.Store = &leaver{headgate.NewMemory(0), server.Stop}
+	_, err := a.Do(t.Context(), Order{Act: Reset, Rule: "login", Key: ip, By: "Ann"})
+	if !errors.Is(err, ErrNotAnnounced) {
+		t.Errorf("Do returned %v", err)
 	}
 }

@@ -30,13 +30,13 @@ func (d *Desk) Undo(ctx context.Context, id, by string) (Act, error) {
 	// The note comes first here, too: of two who undo the same act, one is refused.
 	ctx = context.WithoutCancel(ctx) // as in Do
 	noted, err := d.book.swap(ctx, id, r.kept, undone.text())
-	if err != nil {
-		return Act{}, err
+	if err == nil {
+		if !noted {
+			return Act{}, errUndone
+		}
+		err = d.revert(ctx, r)
 	}
-	if !noted {
-		return Act{}, errUndone
-	}
-	if err := d.revert(ctx, r); err != nil {
+	if err != nil { // the note may have been written
 		_, _ = d.book.swap(ctx, id, undone.text(), r.kept) // best effort
 		return Act{}, err
 	}
@@ -95,7 +95,7 @@ func (r *record) subject() string {
 // revert does the opposite of r.
 func (d *Desk) revert(ctx context.Context, r *record) error {
 	if r.From != r.To {
-		err := d.o.Overrides.Swap(ctx, r.name(), r.To, r.From)
+		err := d.swap(ctx, r.name(), r.To, r.From)
 		if errors.Is(err, overrides.ErrChanged) {
 			return conflict("%s was changed at the same time: check it, and try again", r.subject())
 		}

@@ -58,9 +58,6 @@ var fieldsOf = map[string][]string{
 	acts.Mode:  {"mode", "for_s"},
 }
 
-// minDuration is the shortest duration of an act.
-const minDuration = time.Second
-
 func (h *Handler) readOrder(w http.ResponseWriter, r *http.Request) (o acts.Order, err error) {
 	var by string
 	var limits, given []string
@@ -108,10 +105,6 @@ func checkFields(o *acts.Order, given []string) error {
 	if o.Mode == acts.ModeOfFile {
 		return httpapi.BadField("for_s", "not a field of mode file", "none, since it has no end")
 	}
-	if o.For < minDuration {
-		return httpapi.BadField("for_s", strconv.FormatFloat(o.For.Seconds(), 'g', -1, 64),
-			"at least 1 second, or null for no end")
-	}
 	return nil
 }
 
@@ -155,6 +148,9 @@ func problemOf(err error) error {
 	if errors.Is(err, acts.ErrNoAct) {
 		return &httpapi.Problem{Status: http.StatusNotFound,
 			Detail: "the action does not exist; the list keeps the last " + strconv.Itoa(acts.Max)}
+	}
+	if errors.Is(err, acts.ErrNotAnnounced) {
+		return httpapi.Unavailable(err, httpapi.NotAnnounced)
 	}
 	return httpapi.Unavailable(err, "the action may or may not have been done; when the store "+
 		"answers again, check the list of actions and the key")

@@ -138,7 +138,7 @@ func TestFieldsOfActs(t *testing.T) {
 		`{"act":"mode","rule":"api","mode":"file","for_s":60}`:                            "for_s is not a field of mode file",
 		`{"act":"reset","rule":"api","key":"ip:1.1.1.1","for_s":60}`:                      "for_s is not a field of reset",
 		`{"act":"lift","rule":"api","key":"ip:1.1.1.1","mode":"file"}`:                    "mode is not a field of lift",
-		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":0}`:                         "for_s is 0; want at least 1 second, or null",
+		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":0}`:                         "for_s is 0; want at least 1 second, or none",
 		`{"act":"raise","rule":"api","key":"ip:1.1.1.1","limits":["9/m"],"for_s":0.0001}`: "for_s is 0.0001; want at least 1 second",
 		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":1e300}`:                     "for_s is 1e300; want a number of seconds",
 	} {

@@ -32,8 +32,8 @@ func ByField(name string, to *string) Field { return text(name, to, maxBy) }
 // FlagField reads true or false.
 func FlagField(name string, to *bool) Field { return flag(name, to) }
 
-// SpanField reads a number of seconds.
-func SpanField(name string, to *time.Duration) Field { return seconds(name, to, maxAhead) }
+// SpanField reads for how many seconds a change lasts: at least 1.
+func SpanField(name string, to *time.Duration) Field { return spanField(name, to) }
 
 // LimitsField reads a list of the texts of limits.
 func LimitsField(name string, to *[]string) Field {
@@ -67,6 +67,10 @@ func Given(f Field, names *[]string) Field {
 
 // ParseLimits parses the texts of limits without names. Its error is a [Problem].
 func ParseLimits(texts []string) ([]headgate.Limit, error) { return parseLimits(texts) }
+
+// NotAnnounced is the meaning of an error for a key that was reset.
+const NotAnnounced = "the key was reset, but other instances may deny it until its retry_after; " +
+	"reset it again"
 
 // Unavailable returns the problem for err. If the store is the cause, the problem says so, and then
 // meaning.

@@ -21,15 +21,28 @@ func (h *Handler) putOverride(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	o.Key = keyOf(terms.Rule, o.Key)
 	if err := checkKey(terms.Rule, o.Key); err != nil {
 		return err
 	}
 	o.By = h.by(r)
 	if err := h.options.Overrides.Put(r.Context(), o); err != nil {
-		return err
+		return Unavailable(err, maybeChanged)
 	}
 	replyJSON(w, appendOverride(newObject(), &o))
 	return nil
+}
+
+// maybeChanged is the meaning of an error of a change, whose answer may have been lost.
+const maybeChanged = "the override may or may not have been changed; when the store answers again, " +
+	"list the overrides"
+
+// keyOf returns key, or that of all requests if r has no key and key is empty.
+func keyOf(r *rules.Rule, key string) string {
+	if key == "" && len(r.Key) == 0 {
+		return rules.KeyOfAll
+	}
+	return key
 }
 
 // checkKey returns a problem if no request can have a key of r.
@@ -54,7 +67,7 @@ func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err
 	read := keyField.set
 	keyField.set = func(raw json.RawMessage) string { key = true; return read(raw) }
 	err = readBody(w, r, maxBody, text("rule", &o.Rule, maxRule), keyField, LimitsField("limits", &texts),
-		flag("ban", &o.Ban), until, seconds("for", &span, maxAhead), text("note", &o.Note, maxNote))
+		flag("ban", &o.Ban), until, spanField("for", &span), text("note", &o.Note, maxNote))
 	switch {
 	case err != nil:
 		return o, err
@@ -73,6 +86,19 @@ func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err
 	}
 	o.Limits, err = parseLimits(texts)
 	return o, err
+}
+
+// spanField reads for how long a change lasts. 0 would be without end.
+func spanField(name string, to *time.Duration) field {
+	f := seconds(name, to, maxAhead)
+	read := f.set
+	f.set = func(raw json.RawMessage) string {
+		if want := read(raw); want != "" || *to >= time.Second {
+			return want
+		}
+		return "at least 1 second, or none for no end"
+	}
+	return f
 }
 
 func parseLimits(texts []string) ([]headgate.Limit, error) {
@@ -172,9 +198,13 @@ func (o object) origin(note, by string) object {
 
 // deleteOverride deletes an override that was put.
 func (h *Handler) deleteOverride(w http.ResponseWriter, r *http.Request) error {
-	had, err := h.options.Overrides.Delete(r.Context(), r.PathValue("rule"), r.PathValue("key"))
+	rule, key := r.PathValue("rule"), r.PathValue("key")
+	if terms, err := h.options.Rules.Terms(rule, key); err == nil { // else the rule is gone
+		key = keyOf(terms.Rule, key)
+	}
+	had, err := h.options.Overrides.Delete(r.Context(), rule, key)
 	if err != nil {
-		return err
+		return Unavailable(err, maybeChanged)
 	}
 	replyJSON(w, newObject().flag("deleted", had))
 	return nil

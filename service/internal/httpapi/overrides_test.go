@@ -75,6 +75,9 @@ func TestOverridesInvalid(t *testing.T) {
 		`{"rule":"login","key":"k","ban":true,"until":"tomorrow"}`:                     "want a time such as 2027",
 		`{"rule":"login","key":"k","ban":true,"for":1,"until":"2099-01-01T00:00:00Z"}`: "one of for and until",
 		`{"rule":"login","key":"k","ban":true,"for":-1}`:                               "for is -1; want a number of seconds",
+		`{"rule":"login","key":"k","ban":true,"for":0}`:                                "for is 0; want at least 1 second",
+		`{"rule":"login","key":"k","ban":true,"for":1e-7}`:                             "for is 1e-7; want at least 1 second",
+		`{"rule":"login","key":"k","ban":true,"for":0.999999}`:                         "want at least 1 second",
 		`{"rule":"login","key":"k","ban":"yes"}`:                                       "want true or false",
 	} {
 		f.send("PUT", "/v1/overrides", body).want(t, 400, want)
@@ -134,4 +137,15 @@ func TestResetKey(t *testing.T) {
 	}
 	f.send("DELETE", "/v1/keys/nobody/k", "").want(t, 404, "nobody")
 	f.send("DELETE", "/v1/keys/visits/", "").want(t, 400, "key is missing")
+}
+
+// TestOverrideOfAll: a rule without key counts all requests under one key, which may be empty in the
+// request.
+func TestOverrideOfAll(t *testing.T) {
+	f := start(t, nil, Settings{})
+	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"","ban":true,"for":1}`).
+		want(t, 200, `"key":"all","ban":true`)
+	f.post("/v1/take", `{"rule":"login"}`).want(t, 200, `"limit":"ban"`)
+	f.send("DELETE", "/v1/overrides/login/", "").want(t, 200, `{"deleted":true}`)
+	f.post("/v1/take", `{"rule":"login"}`).want(t, 200, `"allowed":true`)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -62,20 +63,24 @@ func parse(name, value string) (e entry, err error) {
 	return e, nil
 }
 
+// isOverride reports whether name is one of [KeyName].
+func isOverride(name string) bool {
+	return strings.Contains(name, " ") && !strings.HasPrefix(name, resetMark)
+}
+
 // override returns the override that e is.
-func (e *entry) override(name string) (rules.Override, error) {
-	o := rules.Override{
-		Rule: e.Rule, Key: e.Key, Ban: e.Ban, Until: e.Until, Note: e.Note, By: e.By,
-	}
+func (e *entry) override(name string) (*rules.Override, error) {
+	o := &rules.Override{Ban: e.Ban, Until: e.Until, Note: e.Note, By: e.By}
+	o.Rule, o.Key, _ = strings.Cut(name, " ")
 	for _, text := range e.Limits {
 		l, err := headgate.ParseLimit(text)
 		if err != nil {
-			return rules.Override{}, fmt.Errorf("overrides: entry %q in the store: %w", name, err)
+			return nil, fmt.Errorf("overrides: entry %q in the store: %w", name, err)
 		}
 		o.Limits = append(o.Limits, l)
 	}
-	if err := validate(&o, time.Time{}); err != nil {
-		return rules.Override{}, fmt.Errorf("overrides: entry %q in the store: %w", name, err)
+	if err := validate(o, time.Time{}); err != nil {
+		return nil, fmt.Errorf("overrides: entry %q in the store: %w", name, err)
 	}
 	return o, nil
 }

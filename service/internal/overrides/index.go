@@ -59,18 +59,6 @@ func (x *index) find(rule, key string) (rules.Override, bool) {
 	return x.list[best], true
 }
 
-// patterns counts the keys with a wildcard.
-func (x *index) patterns(now time.Time) (n int) {
-	for _, places := range x.byRule {
-		for _, i := range places {
-			if !expired(&x.list[i], now) {
-				n++
-			}
-		}
-	}
-	return n
-}
-
 // valid returns the overrides that have not expired.
 func (x *index) valid(now time.Time) []rules.Override {
 	return slices.DeleteFunc(slices.Clone(x.list), func(o rules.Override) bool {

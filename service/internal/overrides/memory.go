@@ -2,26 +2,26 @@ package overrides
 
 import (
 	"context"
-	"maps"
-	"strconv"
 	"sync"
 )
 
-// memory keeps overrides in this process.
+// memory keeps overrides in this process, for one table.
 type memory struct {
-	mu      sync.Mutex
-	fields  map[string]string
-	version int
+	mu     sync.Mutex
+	fields map[string]string
+	fresh  map[string]string // what has changed since the last news
 }
 
-func (m *memory) load(_ context.Context, version string) (map[string]string, string, error) {
+func newMemory() *memory {
+	return &memory{fields: map[string]string{}, fresh: map[string]string{}}
+}
+
+func (m *memory) news(context.Context) (news, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := strconv.Itoa(m.version)
-	if version == now {
-		return nil, now, nil
-	}
-	return maps.Clone(m.fields), now, nil
+	n := news{fields: m.fresh}
+	m.fresh = map[string]string{}
+	return n, nil
 }
 
 func (m *memory) change(_ context.Context, c change) (outcome, error) {
@@ -32,20 +32,38 @@ func (m *memory) change(_ context.Context, c change) (outcome, error) {
 	}
 	for i := 0; i < len(c.expired); i += 2 {
 		if m.fields[c.expired[i]] == c.expired[i+1] {
-			delete(m.fields, c.expired[i])
+			m.set(c.expired[i], "")
 		}
 	}
-	_, had := m.fields[c.field]
+	had := m.fields[c.field] != ""
 	switch {
 	case c.value == "" && !had:
 		return unchanged, nil
-	case c.value == "":
-		delete(m.fields, c.field)
-	case !had && len(m.fields) >= c.max:
+	case c.value != "" && !had && m.isFull(c.max):
 		return full, nil
-	default:
-		m.fields[c.field] = c.value
 	}
-	m.version++
+	m.set(c.field, c.value)
 	return changed, nil
+}
+
+func (m *memory) set(name, value string) {
+	if m.fresh[name] = value; value == "" {
+		delete(m.fields, name)
+	} else {
+		m.fields[name] = value
+	}
+}
+
+// isFull reports whether there are max overrides; 0 is no maximum.
+func (m *memory) isFull(max int) bool {
+	if max == 0 || len(m.fields) < max {
+		return false
+	}
+	n := 0
+	for name := range m.fields {
+		if isOverride(name) {
+			n++
+		}
+	}
+	return n >= max
 }

@@ -42,7 +42,7 @@ func (e *entry) mode(name string) (Mode, error) {
 
 // Modes lists the modes in force, by the names of rules.
 func (t *Table) Modes() []Mode {
-	modes, _ := t.kept.Load().inForce(time.Now())
+	modes, _ := t.kept.inForce(time.Now())
 	return modes
 }
 
@@ -65,27 +65,26 @@ type followers struct {
 	modes   func(map[string]rules.Mode)
 	resets  func(Reset)
 	told    map[string]rules.Mode
-	seen    map[string]Reset
 	expires *time.Timer // of the next mode
 }
 
 // Follow calls modes with the modes in force, now and after each change of them, and resets with
-// each reset of another instance or this one. The functions are called one at a time.
+// each later reset of another instance or this one. The functions are called one at a time.
 func (t *Table) Follow(modes func(map[string]rules.Mode), resets func(Reset)) {
 	t.reading.Lock()
 	defer t.reading.Unlock()
 	t.follow.modes, t.follow.resets = modes, resets
-	t.tell()
+	t.tell(nil)
 }
 
 // tell calls the followers with what has changed. t.reading must be held.
-func (t *Table) tell() {
-	f, k := &t.follow, t.kept.Load()
+func (t *Table) tell(resets []Reset) {
+	f := &t.follow
 	if f.modes == nil {
 		return
 	}
 	now := time.Now()
-	list, next := k.inForce(now)
+	list, next := t.kept.inForce(now)
 	modes := make(map[string]rules.Mode, len(list))
 	for _, m := range list {
 		modes[m.Rule] = m.Mode
@@ -99,15 +98,12 @@ func (t *Table) tell() {
 		f.expires = time.AfterFunc(next.Sub(now), func() {
 			t.reading.Lock()
 			defer t.reading.Unlock()
-			t.tell()
+			t.tell(nil)
 		})
 	}
-	for name, r := range k.resets {
-		if _, again := f.seen[name]; !again {
-			f.resets(r)
-		}
+	for _, r := range resets {
+		f.resets(r)
 	}
-	f.seen = k.resets
 }
 
 func (f *followers) close() {

@@ -171,3 +171,40 @@ func TestModesAndResetsReachAllInstances(t *testing.T) {
 	}
 	fa.want(t, "map[] [{login ip:1 | <b>é}]")
 }
+
+// TestModesAndResetsAreNotCounted: only overrides have a maximum.
+func TestModesAndResetsAreNotCounted(t *testing.T) {
+	server := redistest.Start(t)
+	for name, table := range map[string]*Table{
+		"memory": NewMemory(), "redis": instance(t, open(t, "redis://"+server.Addr), nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			table.max = 3
+			f := follow(table)
+			other := func() {
+				for i := range 3 {
+					rule := fmt.Sprint("r", i)
+					if table.Kept(ModeName(rule)) == "" {
+						if err := table.Swap(t.Context(), ModeName(rule), "", shadowOf(rule, 0)); err != nil {
+							t.Fatal(err)
+						}
+						break
+					}
+				}
+				if err := table.Announce(t.Context(), Reset{"login", "k"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			other()
+			other()
+			for i := range 3 {
+				put(t, table, rules.Override{Rule: "login", Key: fmt.Sprint(i), Ban: true})
+			}
+			other()
+			f.want(t, "map[r0:shadow r1:shadow r2:shadow] [{login k} {login k} {login k}]")
+			if err := table.Put(t.Context(), rules.Override{Rule: "login", Key: "3", Ban: true}); err == nil {
+				t.Error("a fourth override was put")
+			}
+		})
+	}
+}

@@ -27,12 +27,11 @@ const Interval = 500 * time.Millisecond
 // Table finds the override of a key. It is safe for use by many goroutines.
 type Table struct {
 	file atomic.Pointer[index]
-	kept atomic.Pointer[kept]
+	kept *kept // of the store
 
 	keeper  keeper
 	max     int
 	reading sync.Mutex // one refresh at a time
-	version string     // of kept
 	report  func(error)
 
 	stop func() // ends the goroutine, and waits for it
@@ -42,11 +41,17 @@ type Table struct {
 
 // keeper stores overrides as fields and values.
 type keeper interface {
-	// load returns the fields, unless their version is the given one.
-	load(ctx context.Context, version string) (fields map[string]string, now string, err error)
+	// news returns what has changed since the last call, which is one at a time.
+	news(ctx context.Context) (news, error)
 
 	// change applies c as one step.
 	change(ctx context.Context, c change) (outcome, error)
+}
+
+// news are fields that have changed, with their values; an empty one is deleted.
+type news struct {
+	fields map[string]string
+	all    bool // there are no other fields
 }
 
 // change puts or deletes one entry, and deletes those that have expired.
@@ -55,7 +60,7 @@ type change struct {
 	from    string        // the value that it must have; empty: none
 	value   string        // empty: delete
 	ttl     time.Duration // of the value; 0: without end
-	max     int           // fields
+	max     int           // overrides, if one more is put; 0: any number
 	expired []string      // fields and values in turn: deleted if they still have the value
 }
 
@@ -72,12 +77,13 @@ const (
 )
 
 // NewMemory returns a table that is kept in this process.
-func NewMemory() *Table { return newTable(&memory{fields: map[string]string{}}) }
+func NewMemory() *Table { return newTable(newMemory()) }
 
 func newTable(k keeper) *Table {
-	t := &Table{keeper: k, max: Max, report: func(error) {}, stop: func() {}}
+	t := &Table{
+		keeper: k, kept: newKept(), max: Max, report: func(error) {}, stop: func() {},
+	}
 	t.file.Store(newIndex(nil))
-	t.kept.Store(newKept(nil, nil, t.report))
 	return t
 }
 
@@ -90,13 +96,13 @@ func (t *Table) Find(rule, key string) (rules.Override, bool) {
 	if o, ok := t.file.Load().find(rule, key); ok {
 		return o, true
 	}
-	return t.kept.Load().find(rule, key)
+	return t.kept.find(rule, key)
 }
 
 // List returns the overrides that have not expired: of the file, and those that were put.
 func (t *Table) List() (file, put []rules.Override) {
 	now := time.Now()
-	return t.file.Load().valid(now), t.kept.Load().valid(now)
+	return t.file.Load().valid(now), t.kept.valid(now)
 }
 
 // Put keeps o instead of the override of the same rule and key. The limits of o get the names of
@@ -115,23 +121,21 @@ func (t *Table) Delete(ctx context.Context, rule, key string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("overrides: delete: %w", err)
 	}
-	return got == changed, t.Refresh(ctx)
+	_ = t.Refresh(ctx) // it is deleted: if that could not be read now, the next look reads it
+	return got == changed, nil
 }
 
-// Refresh reads the kept overrides now, if they have changed.
+// Refresh reads now what has changed of the kept overrides.
 func (t *Table) Refresh(ctx context.Context) error {
 	t.reading.Lock()
 	defer t.reading.Unlock()
-	fields, version, err := t.keeper.load(ctx, t.version)
+	n, err := t.keeper.news(ctx)
 	if err != nil {
 		return fmt.Errorf("overrides: read: %w", err)
 	}
-	if version == t.version {
-		return nil
+	if n.all || len(n.fields) > 0 {
+		t.tell(t.kept.apply(n, t.report))
 	}
-	t.kept.Store(newKept(t.kept.Load(), fields, t.report))
-	t.version = version
-	t.tell()
 	return nil
 }
 

@@ -1,47 +1,94 @@
--- overrides.lua: puts or deletes one entry, and writes a new version if something changed.
--- KEYS: the hash of entries, its version.
--- ARGV: version, field, value ('' deletes), ttl in milliseconds (0: without end), most fields,
--- the value that the field must have ('' none, '*' any); then fields that have expired, each with
--- its value.
--- Returns 1 if it changed, 0 if there was nothing to delete, -1 if the hash is full, -2 if the
--- field has another value.
-local hash, version_key = KEYS[1], KEYS[2]
-local version, field, value = ARGV[1], ARGV[2], ARGV[3]
-local ttl, max = tonumber(ARGV[4]), tonumber(ARGV[5])
+-- overrides.lua: puts or deletes one entry, and notes the names of all entries that it changes.
+-- KEYS: the hash of entries, its version, the list of the names that were changed last.
+-- ARGV: field, value ('' deletes), ttl in milliseconds (0: without end), the most overrides (0: any
+-- number), the value that the field must have ('' none, '*' any), a new epoch; then fields that
+-- have expired, each with its value.
+-- Returns 1 if it changed, 0 if there was nothing to delete, -1 if there are too many overrides, -2
+-- if the field has another value.
+--
+-- The version is an epoch and the number of changes in it. A version of another form is that of an
+-- instance that keeps no list.
+local hash, version, list = KEYS[1], KEYS[2], KEYS[3]
+local field, value, ttl, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local most_names = 1000
 
-if ARGV[6] ~= '*' and (redis.call('HGET', hash, field) or '') ~= ARGV[6] then
-  return -2
-end
-
-for i = 7, #ARGV, 2 do
-  if redis.call('HGET', hash, ARGV[i]) == ARGV[i + 1] then
-    redis.call('HDEL', hash, ARGV[i])
+-- An override has a space in its name. A reset has one, too, and begins with @.
+local function is_full()
+  if most == 0 or redis.call('HLEN', hash) < most then
+    return false
   end
+  local overrides = 0
+  for _, name in ipairs(redis.call('HKEYS', hash)) do
+    if string.find(name, ' ', 1, true) and string.sub(name, 1, 1) ~= '@' then
+      overrides = overrides + 1
+    end
+  end
+  return overrides >= most
 end
 
-if value == '' then
-  local deleted = redis.call('HDEL', hash, field)
-  if redis.call('EXISTS', hash) == 0 then
-    redis.call('DEL', version_key)
-  elseif deleted == 1 then
-    redis.call('SET', version_key, version, 'KEEPTTL')
+local names = {}
+
+local function delete(name)
+  local deleted = redis.call('HDEL', hash, name)
+  if deleted == 1 then
+    names[#names + 1] = name
   end
   return deleted
 end
 
-if redis.call('HEXISTS', hash, field) == 0 and redis.call('HLEN', hash) >= max then
-  return -1
+local function put()
+  if redis.call('HEXISTS', hash, field) == 0 and is_full() then
+    return -1
+  end
+  local left = redis.call('PTTL', hash) -- -2: no hash yet; -1: one is without end
+  redis.call('HSET', hash, field, value)
+  names[#names + 1] = field
+  if ttl == 0 or left == -1 then
+    redis.call('PERSIST', hash)
+  else
+    redis.call('PEXPIRE', hash, math.max(ttl, left))
+  end
+  return 1
 end
 
--- Both keys expire with the override that ends last, unless one is without end.
-local left = redis.call('PTTL', hash) -- -2: no hash yet; -1: one is without end
-redis.call('HSET', hash, field, value)
-redis.call('SET', version_key, version)
-if ttl == 0 or left == -1 then
-  redis.call('PERSIST', hash)
-else
-  ttl = math.max(ttl, left)
-  redis.call('PEXPIRE', hash, ttl)
-  redis.call('PEXPIRE', version_key, ttl)
+if ARGV[5] ~= '*' and (redis.call('HGET', hash, field) or '') ~= ARGV[5] then
+  return {-2}
 end
-return 1
+for i = 7, #ARGV, 2 do
+  if redis.call('HGET', hash, ARGV[i]) == ARGV[i + 1] then
+    delete(ARGV[i])
+  end
+end
+local outcome
+if value == '' then
+  outcome = delete(field)
+else
+  outcome = put()
+end
+if #names == 0 then
+  return {outcome}
+end
+
+local left = redis.call('PTTL', hash)
+if left == -2 then
+  redis.call('DEL', version, list)
+  return {outcome}
+end
+local epoch, changes = string.match(redis.call('GET', version) or '', '^(%w+):(%d+)$')
+if not epoch then
+  epoch, changes = ARGV[6], 0
+  redis.call('DEL', list)
+end
+for _, name in ipairs(names) do
+  redis.call('RPUSH', list, name)
+end
+redis.call('LTRIM', list, -most_names, -1)
+redis.call('SET', version, epoch .. ':' .. string.format('%.0f', changes + #names))
+-- All expire with the entry that ends last, unless one is without end.
+if left == -1 then
+  redis.call('PERSIST', list)
+else
+  redis.call('PEXPIRE', version, left)
+  redis.call('PEXPIRE', list, left)
+end
+return {outcome}

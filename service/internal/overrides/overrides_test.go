@@ -148,11 +148,9 @@ func TestBounds(t *testing.T) {
 		put(t, table, more) // two have expired
 	})
 	table := NewMemory()
-	var list []rules.Override
 	for i := range MaxPatterns {
-		list = append(list, rules.Override{Rule: "login", Key: fmt.Sprint(i, "*"), Ban: true})
+		put(t, table, rules.Override{Rule: "login", Key: fmt.Sprint(i, "*"), Ban: true})
 	}
-	table.kept.Store(&kept{index: newIndex(list), fields: map[string]string{KeyName("login", "7*"): "{}"}})
 	err := table.Put(t.Context(), rules.Override{Rule: "login", Key: "more*", Ban: true})
 	if err == nil || !strings.Contains(err.Error(), "at most 1000") {
 		t.Fatalf("the error is %v, want at most 1000", err)
@@ -180,7 +178,8 @@ func TestInvalid(t *testing.T) {
 
 func TestKeeperFails(t *testing.T) {
 	table := newTable(failing{})
-	table.kept.Store(&kept{index: newIndex([]rules.Override{{Rule: "login", Key: "k", Ban: true}})})
+	ban := encode(rules.Override{Rule: "login", Key: "k", Ban: true})
+	table.kept.apply(news{fields: map[string]string{KeyName("login", "k"): ban}}, table.report)
 	if err := table.Refresh(t.Context()); !errors.Is(err, errDown) {
 		t.Errorf("Refresh returned %v", err)
 	}
@@ -196,7 +195,5 @@ var errDown = errors.New("down")
 
 type failing struct{}
 
-func (failing) load(context.Context, string) (map[string]string, string, error) {
-	return nil, "", errDown
-}
+func (failing) news(context.Context) (news, error)              { return news{}, errDown }
 func (failing) change(context.Context, change) (outcome, error) { return unchanged, errDown }

@@ -5,30 +5,40 @@ import (
 	"crypto/rand"
 	_ "embed"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
 )
 
 //go:embed overrides.lua
-var source string
+var changeText string
 
-var script = redis.NewScript(source)
+//go:embed news.lua
+var newsText string
+
+var (
+	changeScript = redisscript.New(changeText) // never sent twice: the first may have changed it
+	newsScript   = redis.NewScript(newsText)
+)
 
 // within bounds one look for changes.
 const within = 2 * time.Second
 
 // NewRedis returns a table that is kept in the Redis of store, and shared by all instances with
-// the same prefix. It looks for changes every [Interval] until Close: one GET, and the whole table
-// if its version is another. While Redis fails, the last overrides that were read stay in force.
+// the same prefix. It looks for changes every [Interval] until Close: one GET, and what has changed
+// if there is another version. While Redis fails, the last overrides that were read stay in force.
 // report, which may be nil, gets the errors: the first of a series, and bad entries.
 func NewRedis(store *redisstore.Store, report func(error)) *Table {
 	client, prefix := store.Client()
 	// No limit and no permit has such a key. The braces keep both on one server of a Cluster.
 	hash := prefix + "{@overrides}:@"
-	t := newTable(&redisKeeper{client: client, keys: []string{hash + "hash", hash + "version"}})
+	t := newTable(&redisKeeper{
+		client: client, keys: []string{hash + "hash", hash + "version", hash + "changes"},
+	})
 	if report != nil {
 		t.report = report
 	}
@@ -63,25 +73,33 @@ func (t *Table) refreshWithin(ctx context.Context) error {
 	return t.Refresh(ctx)
 }
 
-// redisKeeper keeps overrides in a hash. The version is a random text, which changes with it.
+// redisKeeper keeps overrides in a hash, beside its version and the names of what changed last.
 type redisKeeper struct {
-	client redis.UniversalClient
-	keys   []string // the hash, the version
+	client  redis.UniversalClient
+	keys    []string // the hash, the version, the names
+	version string   // that was read
 }
 
-func (k *redisKeeper) load(
-	ctx context.Context, version string,
-) (fields map[string]string, now string, err error) {
-	now, err = k.client.Get(ctx, k.keys[1]).Result()
+func (k *redisKeeper) news(ctx context.Context) (n news, err error) {
+	version, err := k.client.Get(ctx, k.keys[1]).Result()
 	if errors.Is(err, redis.Nil) {
 		err = nil // never put, or all have expired
 	}
-	if err != nil || now == version || now == "" {
-		return nil, now, err
+	if err != nil || version == k.version {
+		return n, err
 	}
-	// If the hash has changed since the version was read, the next look reads it again.
-	fields, err = k.client.HGetAll(ctx, k.keys[0]).Result()
-	return fields, now, err
+	texts, err := newsScript.Run(ctx, k.client, k.keys, k.version).StringSlice()
+	if err != nil {
+		return n, err
+	}
+	if len(texts) < 2 {
+		return n, fmt.Errorf("the script returned %d texts; want at least 2", len(texts))
+	}
+	k.version, n.all, n.fields = texts[0], texts[1] == "all", map[string]string{}
+	for i := 2; i+1 < len(texts); i += 2 {
+		n.fields[texts[i]] = texts[i+1]
+	}
+	return n, nil
 }
 
 func (k *redisKeeper) change(ctx context.Context, c change) (outcome, error) {
@@ -89,10 +107,16 @@ func (k *redisKeeper) change(ctx context.Context, c change) (outcome, error) {
 	if c.ttl > 0 {
 		ttl++ // rounded up: 0 is without end
 	}
-	args := []any{rand.Text(), c.field, c.value, ttl, c.max, c.from}
+	args := []any{c.field, c.value, ttl, c.max, c.from, rand.Text()}
 	for _, text := range c.expired {
 		args = append(args, text)
 	}
-	n, err := script.Run(ctx, k.client, k.keys, args...).Int()
-	return outcome(n), err
+	numbers, err := changeScript.Run(ctx, k.client, k.keys, args)
+	if err != nil {
+		return unchanged, err
+	}
+	if len(numbers) != 1 {
+		return unchanged, fmt.Errorf("the script returned %d numbers; want 1", len(numbers))
+	}
+	return outcome(numbers[0]), nil
 }

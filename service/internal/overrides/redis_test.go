@@ -85,14 +85,14 @@ func TestRedis(t *testing.T) {
 	}
 }
 
-// TestRedisExpiry: both keys expire with the last override, unless one is without end.
+// TestRedisExpiry: all keys expire with the last override, unless one is without end.
 func TestRedisExpiry(t *testing.T) {
 	store := open(t, "redis://"+redistest.Start(t).Addr)
 	client, prefix := store.Client()
 	table := instance(t, store, nil)
 	left := func(want time.Duration) {
 		t.Helper()
-		for _, name := range []string{"hash", "version"} {
+		for _, name := range []string{"hash", "version", "changes"} {
 			got := client.PTTL(t.Context(), prefix+"{@overrides}:@"+name).Val()
 			if got > want || got < want-time.Minute {
 				t.Errorf("the %s expires in %v, want %v", name, got, want)
@@ -121,6 +121,10 @@ func TestRedisBoundAndBadEntries(t *testing.T) {
 	put(t, table, rules.Override{Rule: "login", Key: "a", Ban: true})
 	bad := map[string]string{"login b": "{", "login c": `{"rule":"login","limits":["0/s"]}`}
 	if err := client.HSet(t.Context(), prefix+"{@overrides}:@hash", bad).Err(); err != nil {
+		t.Fatal(err)
+	}
+	// As an instance does that keeps no list of changes: all is read.
+	if err := client.Set(t.Context(), prefix+"{@overrides}:@version", "X", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	err := table.Put(t.Context(), rules.Override{Rule: "login", Key: "d", Ban: true})
@@ -172,7 +176,7 @@ func TestRedisCluster(t *testing.T) {
 func TestRedisACL(t *testing.T) {
 	server := redistest.Start(t)
 	setUser := []string{"ACL", "SETUSER", "headgate", "on", ">secret", "resetchannels", "~hg:*"}
-	const more = "+hget +hgetall +hset +hdel +hexists +hlen +persist"
+	const more = "+hget +hgetall +hkeys +hset +hdel +hexists +hlen +persist +rpush +ltrim +lrange"
 	commands := "+evalsha +eval +get +exists +set +del +pexpire +pttl " + more
 	text, err := os.ReadFile("../../../docs/serve/http.md")
 	if err != nil || !strings.Contains(string(text), more) {
@@ -222,4 +226,103 @@ func TestPutThatCannotBeRead(t *testing.T) {
 	client.AddHook(noReads{})
 	put(t, a, rules.Override{Rule: "login", Key: "ip:192.0.2.*", Ban: true})
 	eventually(t, b, "ban")
+}
+
+// losing opens a store whose client, with its usual retries, loses an answer to a command with word.
+func losing(t *testing.T, server *redistest.Server, word string) *redisstore.Store {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{
+		Addr: redistest.LoseAnAnswer(t, server.Addr, word), Protocol: 2, DisableIdentity: true,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	store, err := redisstore.New(client, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// TestALostAnswer: a change whose answer is lost is an error, and not sent again: the second answer
+// would say that there was nothing to delete, or that somebody else has changed it.
+func TestALostAnswer(t *testing.T) {
+	server := redistest.Start(t)
+	table := instance(t, open(t, "redis://"+server.Addr), nil)
+	ban := rules.Override{Rule: "login", Key: "k", Ban: true}
+	name, value := KeyName("login", "k"), encode(ban)
+	put(t, table, ban)
+	lossy := instance(t, losing(t, server, name), nil)
+	if had, err := lossy.Delete(t.Context(), "login", "k"); err == nil {
+		t.Errorf("Delete = %t without an error; want an error", had)
+	}
+	put(t, table, ban)
+	lossy = instance(t, losing(t, server, name), nil)
+	if err := lossy.Swap(t.Context(), name, value, ""); err == nil || errors.Is(err, ErrChanged) {
+		t.Errorf("Swap returned %v; want that there was no answer", err)
+	}
+	if err := table.Refresh(t.Context()); err != nil || table.Kept(name) != "" {
+		t.Errorf("it keeps %q, %v; want that it was deleted", table.Kept(name), err)
+	}
+}
+
+// TestNews: an instance reads what has changed, or all if it has missed more than is listed, and if
+// an instance changed something that keeps no list.
+func TestNews(t *testing.T) {
+	url := "redis://" + redistest.Start(t).Addr
+	store := open(t, url)
+	client, prefix := store.Client()
+	a := instance(t, store, nil)
+	reader := newTable(&redisKeeper{client: client, keys: a.keeper.(*redisKeeper).keys}) // does not poll
+	check := func(want ...string) {
+		t.Helper()
+		if err := reader.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range want {
+			if found(reader, key) != "ban" {
+				t.Errorf("%s has %s, want a ban", key, found(reader, key))
+			}
+		}
+		if _, list := reader.List(); len(list) != len(want) {
+			t.Errorf("it has %d overrides, want %d", len(list), len(want))
+		}
+	}
+	until := time.Now().Add(300 * time.Millisecond)
+	ban := func(key string) rules.Override { return rules.Override{Rule: "login", Key: key, Ban: true} }
+	short := ban("short")
+	short.Until = until
+	put(t, a, ban("1"))
+	put(t, a, ban("2"))
+	put(t, a, short)
+	check("1", "2", "short")
+	put(t, a, ban("3"))
+	if _, err := a.Delete(t.Context(), "login", "2"); err != nil {
+		t.Fatal(err)
+	}
+	check("1", "3", "short")
+	time.Sleep(time.Until(until))
+	a.kept.swept = time.Time{} // so that it looks for what has expired
+	put(t, a, ban("4"))
+	check("1", "3", "4")
+	if n := len(reader.kept.fields); n != 3 {
+		t.Errorf("it keeps %d entries, want 3 without the one that expired", n)
+	}
+	for range 501 { // 1,002 changes
+		put(t, a, ban("5"))
+		put(t, a, ban("6"))
+	}
+	if n := client.LLen(t.Context(), prefix+"{@overrides}:@changes").Val(); n != 1000 {
+		t.Errorf("%d names are listed, want 1000", n)
+	}
+	check("1", "3", "4", "5", "6")
+	client.HDel(t.Context(), prefix+"{@overrides}:@hash", KeyName("login", "1"))
+	client.Set(t.Context(), prefix+"{@overrides}:@version", "ABC", 0)
+	check("3", "4", "5", "6")
+	for _, key := range []string{"3", "4", "5", "6"} {
+		if _, err := a.Delete(t.Context(), "login", key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check()
+	put(t, a, ban("7"))
+	check("7")
 }

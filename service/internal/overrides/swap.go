@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -15,7 +14,7 @@ import (
 var ErrChanged = errors.New("overrides: the entry was changed at the same time")
 
 // Kept returns the value in force under a name of [KeyName] or [ModeName]; empty: none.
-func (t *Table) Kept(name string) string { return live(name, t.kept.Load().fields[name]) }
+func (t *Table) Kept(name string) string { return live(name, t.kept.value(name)) }
 
 // live returns value, or nothing if it has expired.
 func live(name, value string) string {
@@ -41,7 +40,7 @@ func (t *Table) Swap(ctx context.Context, name, from, to string) error {
 	if !errors.Is(err, ErrChanged) {
 		return err
 	}
-	now := t.kept.Load().fields[name] // put has read it again
+	now := t.kept.value(name) // put has read it again
 	if now == from || live(name, now) != live(name, from) {
 		return err
 	}
@@ -50,15 +49,17 @@ func (t *Table) Swap(ctx context.Context, name, from, to string) error {
 
 // put changes an entry from one value to another.
 func (t *Table) put(ctx context.Context, name, from, to string) error {
-	kept := t.kept.Load()
 	now := time.Now()
-	c := change{field: name, from: from, value: to, max: t.max, expired: kept.expired(now)}
+	c := change{field: name, from: from, value: to, expired: t.kept.expired(now, t.max)}
+	if isOverride(name) {
+		c.max = t.max
+	}
 	if to != "" {
 		e, err := parse(name, to)
 		if err != nil {
 			return err
 		}
-		if err := kept.checkPattern(name, &e, now); err != nil {
+		if err := t.kept.checkPattern(name, &e, now); err != nil {
 			return err
 		}
 		if !e.Until.IsZero() {
@@ -85,8 +86,8 @@ func (t *Table) put(ctx context.Context, name, from, to string) error {
 
 // checkPattern reports that there are too many overrides with a wildcard for one more.
 func (k *kept) checkPattern(name string, e *entry, now time.Time) error {
-	isOverride := strings.Contains(name, " ") && !strings.HasPrefix(name, resetMark)
-	if isOverride && isPattern(e.Key) && !k.has(name) && k.patterns(now) >= MaxPatterns {
+	if isOverride(name) && isPattern(e.Key) && k.value(name) == "" &&
+		k.countPatterns(now) >= MaxPatterns {
 		return &headgate.InvalidError{Field: "override", Value: "above the maximum of keys with *",
 			Want: fmt.Sprintf("at most %d of them; delete one first", MaxPatterns)}
 	}
