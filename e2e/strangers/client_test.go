@@ -160,7 +160,7 @@ func TestErrorsAreOfTheCallOnly(t *testing.T) {
 		{decide(t, override), 3, "descriptors[0].limit.unit is 99"},
 		{decide(t, hits), 3, "descriptors[0].hits_addend is 18446744073709551615"},
 		{decide(t, request("", "few", "a")), 2, "rate limit domain must not be empty"},
-		{decide(t, request("edge", "few", strings.Repeat("a", 1<<16))), 8, "larger than max"},
+		{decide(t, request("edge", "few", strings.Repeat("a", 1<<16))), 3, "want at most 65536"},
 		{call{"/envoy.service.ratelimit.v3.RateLimitService/Other", ""}, 12, "Other"},
 		{decide(t, request("edge", "few", "a")), 0, ""},
 	}

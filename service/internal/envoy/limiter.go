@@ -36,7 +36,8 @@ type Denial struct {
 	Shadow   bool      // the rule only counts
 }
 
-const maxDescriptors = 1000
+// MaxDescriptors is how many descriptors a request may have.
+const MaxDescriptors = 1000
 
 // RequestError is the error of a request that cannot be decided, whatever the store holds. Any
 // other error of [Limiter.Decide] is the store's.
@@ -167,9 +168,9 @@ func (l *Limiter) prepare(w *work, c *Config, req *Request) error {
 		return errNoDescriptors
 	case c == nil:
 		return errNoConfig
-	case len(req.Descriptors) > maxDescriptors:
+	case len(req.Descriptors) > MaxDescriptors:
 		return RequestError(fmt.Sprintf("rate limit descriptor list has %d descriptors; want at most %d",
-			len(req.Descriptors), maxDescriptors))
+			len(req.Descriptors), MaxDescriptors))
 	}
 	if cap(w.items) < len(req.Descriptors) {
 		w.items = make([]item, 0, len(req.Descriptors))

@@ -15,10 +15,15 @@ import (
 	"github.com/headgate/headgate/service/internal/wire"
 )
 
+const (
+	serviceName = "envoy.service.ratelimit.v3.RateLimitService"
+	method      = "/" + serviceName + "/ShouldRateLimit"
+)
+
 // rateLimitService describes the service by hand, as generated code would.
 func rateLimitService(d Decider, recovered func(*error)) *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
-		ServiceName: "envoy.service.ratelimit.v3.RateLimitService",
+		ServiceName: serviceName,
 		Methods: []grpc.MethodDesc{{
 			MethodName: "ShouldRateLimit",
 			Handler: func(
@@ -52,6 +57,7 @@ func shouldRateLimit(ctx context.Context, d Decider, receive func(any) error) (*
 	if err := receive(c); err != nil {
 		return nil, err
 	}
+	defer answered(ctx, c.message.Len())
 	if err := wire.Decode(c.message.ReadOnlyData(), &c.request); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -76,7 +82,7 @@ const maxKept = 64
 // release puts c back, unless a request has made it large.
 func (c *call) release() {
 	c.free()
-	small := cap(c.request.Descriptors) <= maxKept && cap(c.encoded) <= maxMessage
+	small := cap(c.request.Descriptors) <= maxKept && cap(c.encoded) <= maxKeptAnswer
 	for i := range c.request.Descriptors {
 		small = small && cap(c.request.Descriptors[i].Entries) <= maxKept
 	}

@@ -224,6 +224,81 @@ func TestRapidReset(t *testing.T) {
 	}
 }
 
+// A request that is not sent whole ends by its time, whatever time its client asks for.
+func TestRequestThatIsNotSentWhole(t *testing.T) {
+	_, address := serve(t, deciderFunc(echo), Options{Timeout: 50 * time.Millisecond})
+	for _, more := range [][]string{nil, {"grpc-timeout", "99999999H"}} {
+		r := dialRaw(t, address)
+		r.headers(1, more...)
+		r.do(r.framer.WriteData(1, false, []byte("\x00\x00\x00\x00\x03\x0a\x01")))
+		if got := r.until(1); got != "4" {
+			t.Errorf("%v: it ended with %q; want DEADLINE_EXCEEDED", more, got)
+		}
+		r.headers(3, more...)
+		r.message(3)
+		if got := r.until(3); got != "0" {
+			t.Errorf("%v: the next request ended with %q", more, got)
+		}
+	}
+}
+
+// Requests that are not sent whole hold a bounded part of the memory, and keep nobody out.
+func TestMemoryOfIncompleteRequests(t *testing.T) {
+	s, address := serve(t, deciderFunc(echo), Options{})
+	honest := dial(t, address)
+	const connections, streams, size = 100, 16, 60_000
+	var all []*raw
+	for range connections {
+		r := dialRaw(t, address)
+		all = append(all, r)
+		for i := range uint32(streams) {
+			r.headers(2*i + 1)
+			message := append([]byte("\x00\x00\x00\xff\xff"), make([]byte, size)...)
+			for part := range slices.Chunk(message, 16_000) {
+				_ = r.framer.WriteData(2*i+1, false, part) // the server may close the connection
+			}
+		}
+		if _, err := ask(t, honest, "a", "b"); err != nil {
+			t.Errorf("meanwhile: %v", err)
+		}
+		const most = 2*maxHeld + connections*(32<<10)
+		if held := s.connections.held.Load(); held > most {
+			t.Fatalf("%d bytes are held; want at most %d of %d", held, most, connections*streams*size)
+		}
+	}
+	eventually(t, "a connection that holds much is closed", func() bool {
+		return s.connections.count.Load() <= connections
+	})
+	for _, r := range all {
+		r.conn.Close()
+	}
+	eventually(t, "little is held", func() bool { return s.connections.held.Load() < 10_000 })
+}
+
+// eventually waits until ok is true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for until := time.Now().Add(30 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("after 30s, it is not so that %s", what)
+		}
+	}
+}
+
+// A client that goes on sending whole requests holds nothing, however many they are.
+func TestAnsweredRequestsAreReleased(t *testing.T) {
+	s, address := serve(t, deciderFunc(echo), Options{})
+	conn := dial(t, address)
+	for range 200 {
+		if _, err := ask(t, conn, "a", strings.Repeat("b", 10_000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if held := s.connections.held.Load(); held > 20_000 {
+		t.Errorf("%d bytes are held after all answers", held)
+	}
+}
+
 func TestPingFlood(t *testing.T) {
 	_, address := serve(t, deciderFunc(echo), Options{})
 	r := dialRaw(t, address)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 
 	"github.com/headgate/headgate/service/internal/wire"
 )
@@ -32,7 +33,10 @@ type Options struct {
 	MaxConnectionAge      time.Duration
 	MaxConnectionAgeGrace time.Duration
 
-	MaxStreams int // requests at once on a connection; 0: 1,000
+	// Timeout bounds a rate limit request from its header to its answer; 0: 15 s.
+	Timeout time.Duration
+
+	MaxStreams int // requests at once on a connection; 0: 250
 
 	// Panicked is called with the value of a panic, whose request is answered INTERNAL.
 	// Default: the panic goes on.
@@ -42,11 +46,14 @@ type Options struct {
 // What every server is bounded by. A request is some hundred bytes long, its header fields less
 // than a thousand.
 const (
-	maxMessage    = 64 << 10
+	maxMessage    = 4 << 20
+	maxKeptAnswer = 64 << 10
 	maxHeaderList = 16 << 10
+	window        = 64 << 10 // of a stream; less is not possible
 
-	maxStreams = 1_000
+	maxStreams = 250
 
+	requestTimeout   = 15 * time.Second
 	handshakeTimeout = 10 * time.Second
 	maxIdle          = time.Hour        // of a connection without requests
 	pingAfter        = time.Minute      // of silence, to find peers that are gone
@@ -76,6 +83,9 @@ func New(d Decider, o Options) *Server {
 	if o.MaxStreams <= 0 || o.MaxStreams > math.MaxInt32 {
 		o.MaxStreams = maxStreams
 	}
+	if o.Timeout <= 0 {
+		o.Timeout = requestTimeout
+	}
 	s := &Server{health: health.NewServer(), options: o}
 	s.connections.open = make(map[*connection]struct{})
 	s.stopping, s.stop = context.WithCancel(context.Background())
@@ -99,8 +109,9 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 		// streams already.
 		grpc.MaxConcurrentStreams(uint32(s.options.MaxStreams)),
 		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.InTapHandle(s.withTimeout),
 		// A static window saves the ping with which grpc-go measures the line: messages are small.
-		grpc.StaticStreamWindowSize(maxMessage),
+		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(1 << 20),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionIdle:     maxIdle,
@@ -118,6 +129,18 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 		options = append(options, grpc.Creds(credentials.NewTLS(s.options.TLS)))
 	}
 	return options
+}
+
+// withTimeout bounds the time of a rate limit request, also while it is received. Most clients,
+// such as Envoy, send a shorter time, which grpc-go observes.
+func (s *Server) withTimeout(ctx context.Context, info *tap.Info) (context.Context, error) {
+	latest := time.Now().Add(s.options.Timeout)
+	if end, ok := ctx.Deadline(); ok && end.Before(latest) || info.FullMethodName != method {
+		return ctx, nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, latest)
+	_ = cancel // the context of the stream, which ends in any case, ends this one
+	return ctx, nil
 }
 
 // Serve answers requests on l until the server stops, and closes l. It may be called for several

@@ -24,8 +24,6 @@ import (
 	"github.com/headgate/headgate/service/internal/envoy"
 )
 
-const method = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
-
 type deciderFunc func(context.Context, *envoy.Request, *envoy.Response) error
 
 // A panic is the error of its request, and not the end of the process.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/headgate/headgate/service/internal/envoy"
 )
 
@@ -25,6 +27,51 @@ func check(r *envoy.Request) error {
 		}
 	}
 	return nil
+}
+
+// A message of more than maxSmall bytes is checked before it is decoded, because a descriptor or an
+// entry needs much more memory than its two bytes. Keys are as long as a descriptor.
+const (
+	maxSmall   = 64 << 10 // also of a domain or of a descriptor
+	maxEntries = 100_000
+)
+
+// checkLarge refuses a message whose parts are too large or too many. What is no message passes.
+func checkLarge(f fields) error {
+	if len(f) <= maxSmall {
+		return nil
+	}
+	descriptors, entries := 0, 0
+	err := f.parts(func(number protowire.Number, part fields) error {
+		switch {
+		case number == 1 && len(part) > maxSmall:
+			return at("domain", tooLong(part))
+		case number != 2:
+			return nil
+		case len(part) > maxSmall:
+			return atIndex("descriptors", descriptors, tooLong(part))
+		}
+		descriptors++
+		return part.parts(func(number protowire.Number, _ fields) error {
+			if number == 1 {
+				entries++
+			}
+			return nil
+		})
+	})
+	switch {
+	case err != nil:
+		return err
+	case descriptors > envoy.MaxDescriptors:
+		return invalid("has %d descriptors; want at most %d", descriptors, envoy.MaxDescriptors)
+	case entries > maxEntries:
+		return invalid("has %d entries; want at most %d", entries, maxEntries)
+	}
+	return nil
+}
+
+func tooLong(part fields) error {
+	return invalid("has %d bytes; want at most %d", len(part), maxSmall)
 }
 
 // valueError says what is wrong with a value in a message.

@@ -13,7 +13,10 @@ import (
 // The text in r lies in message, and the slices of r are used again: it allocates only if r has
 // never been as large, or for a limit in the request. Fields that are not known are skipped.
 func Decode(message []byte, r *envoy.Request) error {
-	err := decodeRequest(message, r)
+	err := checkLarge(message)
+	if err == nil {
+		err = decodeRequest(message, r)
+	}
 	if err == nil {
 		err = check(r)
 	}
@@ -36,10 +39,11 @@ func decodeRequest(f fields, r *envoy.Request) error {
 			err = at("domain", err)
 		case number == 2 && kind == protowire.BytesType:
 			var b []byte
+			i := len(r.Descriptors)
 			if b, err = f.bytes(); err == nil {
 				err = decodeDescriptor(b, nextDescriptor(r))
 			}
-			err = atIndex("descriptors", len(r.Descriptors)-1, err)
+			err = atIndex("descriptors", i, err)
 		case number == 3 && kind == protowire.VarintType:
 			var v uint64
 			v, err = f.varint()

@@ -74,6 +74,31 @@ func (f *fields) skip(number protowire.Number, kind protowire.Type) error {
 	return nil
 }
 
+// parts calls each with the fields of f that have a length, until it returns an error or f is no
+// message.
+func (f fields) parts(each func(protowire.Number, fields) error) error {
+	for len(f) > 0 {
+		number, kind, err := f.tag()
+		if err != nil {
+			return nil //nolint:nilerr // decoding says what is wrong
+		}
+		if kind != protowire.BytesType {
+			if f.skip(number, kind) != nil {
+				return nil
+			}
+			continue
+		}
+		part, err := f.bytes()
+		if err != nil {
+			return nil //nolint:nilerr // as above
+		}
+		if err := each(number, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // wrapped reads a wrapper such as google.protobuf.UInt64Value, whose field 1 is a number.
 func (f *fields) wrapped(into *uint64) error {
 	for len(*f) > 0 {

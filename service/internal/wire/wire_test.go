@@ -1,7 +1,10 @@
 package wire
 
 import (
+	"bytes"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +110,44 @@ var malformed = []string{
 	"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", // a number of more than 64 bits
 	"\xf8\xff\xff\xff\x7f\x00",                     // field 2^32 - 1
 	strings.Repeat("\x0b", 20_000),                 // groups in groups
+}
+
+// TestLargeMessages: a message may be large if its parts are not.
+func TestLargeMessages(t *testing.T) {
+	field := func(number protowire.Number, n int) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), make([]byte, n))
+	}
+	descriptor := func(part []byte, times int) []byte {
+		b := protowire.AppendTag(nil, 2, protowire.BytesType)
+		return protowire.AppendBytes(b, bytes.Repeat(part, times))
+	}
+	entry := append([]byte{0x0a, 0x82, 0x1f}, field(1, 3967)...)
+	for name, c := range map[string]struct {
+		message []byte
+		want    string
+	}{
+		"1,000 descriptors of 4,000 bytes": {bytes.Repeat(descriptor(entry, 1), 1000), ""},
+		"1,001 descriptors": {
+			bytes.Repeat(descriptor(entry, 1), 1001), "the message has 1001 descriptors; want at most 1000",
+		},
+		"a long domain": {field(1, 65537), "domain has 65537 bytes; want at most 65536"},
+		"a long descriptor": {
+			slices.Concat(descriptor(entry, 1), descriptor([]byte{0x0a, 0}, 32769)),
+			"descriptors[1] has 65538 bytes; want at most 65536",
+		},
+		"many entries": {
+			bytes.Repeat(descriptor([]byte{0x0a, 0}, 26000), 4),
+			"the message has 104000 entries; want at most 100000",
+		},
+		"a part":  {[]byte("\x12\x05"), "descriptors[0] is truncated"},
+		"another": {[]byte("\x12\x00\x12\x05"), "descriptors[1] is truncated"},
+	} {
+		var r envoy.Request
+		err := Decode(c.message, &r)
+		if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %.200v; want %q", name, err, c.want)
+		}
+	}
 }
 
 func TestMalformedMessages(t *testing.T) {
