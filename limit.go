@@ -138,7 +138,7 @@ func (l Limit) Named(name string) Limit {
 		return l
 	}
 	t := l.terms()
-	t.Name, t.ShareOf = name, ""
+	t.Name, t.ShareOf, t.Unknown = name, "", false
 	return newLimit(t)
 }
 

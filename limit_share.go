@@ -8,8 +8,9 @@ import (
 )
 
 // Share returns the part of l that one of several instances may grant by itself, so that
-// together they keep l while they cannot reach the store. Fewer than one instance counts as
-// one. The share keeps the name and the ID of l; [Decision.Degraded] distinguishes them.
+// together they keep l while they cannot reach the store. Fewer than one instance means that
+// the number is unknown: the share has the numbers of l, and [Decision.Unchecked] reports it.
+// The share keeps the name and the ID of l; [Decision.Degraded] distinguishes them.
 //
 // A bucket's capacity is divided and rounded down. The rate of a token bucket is divided exactly;
 // the steps of a stepped one and the count of a window are rounded down. A share has at least one
@@ -24,7 +25,7 @@ func (l Limit) Share(instances int) Limit {
 		return l
 	}
 	t := l.terms()
-	t.ShareOf = l.rule.ID
+	t.ShareOf, t.Unknown = l.rule.ID, instances < 1
 	divide(&t, min(max(int64(instances), 1), maxExact))
 	return newLimit(t)
 }

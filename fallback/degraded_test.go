@@ -24,9 +24,9 @@ func TestClosedDeniesUntilTheStoreIsCalledAgain(t *testing.T) {
 		b.how.Store(fails)
 		r := request("10/s")
 		want := headgate.Decision{
-			Limit: r.Limit.Share(1), RetryAfter: untilRetry, ResetAfter: untilRetry,
+			Limit: r.Limit.Share(0), RetryAfter: untilRetry, ResetAfter: untilRetry,
 		}
-		if d := take(t, s, r); d != want || !d.Degraded() {
+		if d := take(t, s, r); d != want || !d.Degraded() || !d.Unchecked() {
 			t.Errorf("%+v; want %+v", d, want)
 		}
 		time.Sleep(999 * time.Millisecond)
@@ -63,7 +63,7 @@ func TestOpenGrantsWhatTheLimitCanGrant(t *testing.T) {
 	})
 	b.how.Store(fails)
 	r := request("10/s")
-	want := headgate.Decision{Limit: r.Limit.Share(1), Remaining: 10}
+	want := headgate.Decision{Limit: r.Limit.Share(0), Remaining: 10}
 	for i := range 100 {
 		r.MaxWait = time.Duration(i%2) * time.Hour // a reservation starts at once
 		if d := take(t, s, r); d != want {
@@ -95,7 +95,7 @@ func TestLocalDecidesByTheShare(t *testing.T) {
 		b.how.Store(fails)
 		r := request("20/s")
 		for _, r.Cost = range []int64{6, 20} {
-			if d := take(t, s, r); d.RetryAfter != untilRetry || d.Remaining != 5 {
+			if d := take(t, s, r); d.RetryAfter != untilRetry || d.Remaining != 5 || !d.Unchecked() {
 				t.Errorf("cost %d: %+v", r.Cost, d)
 			}
 		}
@@ -104,7 +104,7 @@ func TestLocalDecidesByTheShare(t *testing.T) {
 			t.Errorf("a reservation of more than the share holds: %+v, %v", d, err)
 		}
 		r.Cost = 21
-		if d := take(t, s, r); d.RetryAfter != headgate.Never {
+		if d := take(t, s, r); d.RetryAfter != headgate.Never || d.Unchecked() {
 			t.Errorf("more than the limit holds: %+v", d)
 		}
 		r.Cost = 5
@@ -203,9 +203,9 @@ func TestTheNumberOfInstancesIsUnknown(t *testing.T) {
 		b.how.Store(fails)
 		for _, instances = range []int{0, -3} {
 			want := headgate.Decision{
-				Limit: r.Limit.Share(1), RetryAfter: untilRetry, ResetAfter: untilRetry,
+				Limit: r.Limit.Share(0), RetryAfter: untilRetry, ResetAfter: untilRetry,
 			}
-			if d := take(t, s, r); d != want {
+			if d := take(t, s, r); d != want || !d.Unchecked() {
 				t.Errorf("%d instances: %+v; want %+v", instances, d, want)
 			}
 			if ds := takeAll(t, s, r, other); ds[0] != want || ds[1].Allowed() {
@@ -223,6 +223,18 @@ func TestTheNumberOfInstancesIsUnknown(t *testing.T) {
 			t.Errorf("4 instances: %+v; want at most 3 left of 5", d)
 		}
 	})
+}
+
+// A client that has used its share is denied for that, also if the share is the whole limit.
+func TestADenialByAShareIsNotUnchecked(t *testing.T) {
+	b := newBreakable()
+	s, _ := newLocal(t, b, 1)
+	b.how.Store(fails)
+	r := request("1/h")
+	take(t, s, r)
+	if d := take(t, s, r); d.Allowed() || !d.Degraded() || d.Unchecked() {
+		t.Errorf("%+v", d)
+	}
 }
 
 // A late answer was charged by the store, and is decided by the share all the same.
@@ -251,7 +263,7 @@ func TestHeaderFieldsShowTheShareUnderTheNameOfTheLimit(t *testing.T) {
 		b := newBreakable()
 		s, _ := newLocal(t, b, 4)
 		b.how.Store(fails)
-		for cost, want := range map[int64]string{1: `"api";r=4;t=1`, 6: `"api";r=5;t=2`} {
+		for cost, want := range map[int64]string{1: `"api";r=4;t=1`, 5: `"api";r=0;t=1`} {
 			r := request("api=20/s")
 			r.Key, r.Cost = want, cost
 			h := http.Header{}

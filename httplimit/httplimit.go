@@ -46,14 +46,17 @@ type Options struct {
 
 	// Denied writes the status and the body of the response to a denied request. The header
 	// fields are already set. denied holds the decisions of the limits that denied, at
-	// least one. Default: status 429 with a problem document (RFC 9457).
+	// least one. It is not called if a fallback denies without having checked the limit, as
+	// fallback.Closed does: nothing is exceeded, and the response is a 503. Default: status 429 with
+	// a problem document (RFC 9457).
 	Denied func(w http.ResponseWriter, r *http.Request, denied []headgate.Decision)
 
 	// FailClosed answers with status 503 if a request cannot be decided: the store is unavailable,
 	// or the function of NewLimiterFunc failed. Default: such requests pass uncharged, except
 	// those whose own context has ended, and those whose limits are not valid. Set it if the
 	// function can fail. A fallback.Store decides while its store is unavailable, so only errors of
-	// the function remain. The header fields then show this instance's share of the limit.
+	// the function remain. Under fallback.Closed the response is a 503, too, and under
+	// fallback.Local the header fields show this instance's share of the limit.
 	FailClosed bool
 
 	// Timeout is how long a decision may take until the store counts as unavailable. The request
@@ -77,6 +80,10 @@ type Options struct {
 
 // New makes a middleware that limits the requests to a handler. It returns a
 // [headgate.InvalidError] if l is nil or the options are invalid.
+//
+// If the store fails, or the function of NewLimiterFunc, requests pass without a limit and without
+// a log entry. Set [Options.FailClosed] to answer them with status 503, and [Options.Observe] to
+// see the errors.
 //
 // If a request has several limits, give them all to one Limiter. With two nested
 // middlewares, the outer one charges requests that the inner one denies, and the fields of
@@ -153,6 +160,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Observe(r, d, nil)
 	}
 	if !h.Shadow {
+		if !d.Allowed() && d.Unchecked() {
+			(h.Fields & RetryAfter).Write(w.Header(), time.Now(), ds...)
+			writeUnavailable(w)
+			return
+		}
 		h.Fields.write(w.Header(), h.clock.unixNano(), ds, h.policies)
 		if !d.Allowed() {
 			h.Denied(w, r, denials(ds))

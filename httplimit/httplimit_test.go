@@ -297,6 +297,39 @@ func TestStoreCannotSay(t *testing.T) {
 	}
 }
 
+// unchecked is a fallback that denies by its mode, or by its share.
+type unchecked struct {
+	headgate.Store
+
+	instances int
+}
+
+func (s unchecked) Take(_ context.Context, r headgate.Request) (headgate.Decision, error) {
+	return headgate.Decision{Limit: r.Limit.Share(s.instances), RetryAfter: time.Second}, nil
+}
+
+// If a fallback denies without knowing what the client has used, nothing is exceeded.
+func TestUncheckedDenial(t *testing.T) {
+	for instances, want := range map[int]int{0: 503, 1: 429} {
+		l, err := headgate.NewLimiter(unchecked{headgate.NewMemory(0), instances}, headgate.PerHour(5))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := get(t, protect(t, l, httplimit.Options{
+			Denied: func(w http.ResponseWriter, _ *http.Request, _ []headgate.Decision) {
+				w.WriteHeader(http.StatusTooManyRequests)
+			},
+		}))
+		remaining := r.header.Get("X-Ratelimit-Remaining")
+		if r.status != want || r.header.Get("Retry-After") != "1" || (remaining == "") != (want == 503) {
+			t.Errorf("%d instances: %d %v", instances, r.status, r.header)
+		}
+		if want == 503 && !strings.Contains(r.body, "cannot check the limits") {
+			t.Error(r.body)
+		}
+	}
+}
+
 // gone is a store that is asked by a client that has hung up.
 type gone struct{ headgate.Store }
 

@@ -29,7 +29,7 @@ class Invalid(Error):
 
 
 class Unavailable(Error):
-    """The server or its store does not answer. A cost may have been charged."""
+    """The server or its store does not answer, or cannot check the limits. A cost may be charged."""
 
 
 class Denied(Error):

@@ -229,7 +229,7 @@ func TestReadmeServe(t *testing.T) {
 // A Redis that is down at the start is one line; what is answered is up to the policy.
 func TestServeWithoutRedis(t *testing.T) {
 	t.Parallel()
-	for policy, want := range map[string]int{"closed": 429, "open": 200} {
+	for policy, want := range map[string]int{"closed": 503, "open": 200, "share": 503} {
 		t.Run(policy, func(t *testing.T) {
 			t.Parallel()
 			file := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"), "when_store_fails: "+policy+

@@ -47,6 +47,7 @@ type Terms struct {
 	Refill    int64         // tokens that arrive each period; buckets only
 	Every     time.Duration // the refill period, or the window
 	ShareOf   string        // of a share: the ID of the limit that it is a part of
+	Unknown   bool          // of a share: the number of instances is unknown
 }
 
 // IsBucket reports whether the algorithm has a refill.

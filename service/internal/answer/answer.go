@@ -49,8 +49,19 @@ func FieldNames() []string {
 	}
 }
 
-// Deny answers with the fields of v and a document that says which rule denied, and why.
+// Unchecked reports whether a fallback denied v without having checked a limit.
+func Unchecked(v *rules.Verdict) bool {
+	return v.Reason == rules.Limits && headgate.Strictest(v.Decisions).Unchecked()
+}
+
+// Deny answers with the fields of v and a document that says which rule denied, and why. If no
+// limit was checked, nothing is exceeded: the status is 503.
 func Deny(w http.ResponseWriter, status int, v *rules.Verdict) {
+	if Unchecked(v) {
+		httplimit.RetryAfter.Write(w.Header(), time.Now(), v.Decisions...)
+		Unavailable(w)
+		return
+	}
 	SetFields(w.Header(), v)
 	p := &Problem{Type: quotaExceeded, Title: titleOfExceeded, Status: status}
 	switch v.Reason {
@@ -66,17 +77,22 @@ func Deny(w http.ResponseWriter, status int, v *rules.Verdict) {
 	p.Write(w)
 }
 
-// exceeded says which limits denied, or that a fallback did while the store is unavailable.
+// exceeded says which limits denied, or that their shares did while the store is unavailable.
 func (p *Problem) exceeded(v *rules.Verdict) {
-	var degraded bool
-	p.Violated, degraded = violated(v.Decisions)
+	degraded := false
+	for _, d := range v.Decisions {
+		if !d.Allowed() {
+			p.Violated = append(p.Violated, d.Limit.Name())
+			degraded = degraded || d.Degraded()
+		}
+	}
 	retry := " Retry in " + strconv.FormatInt(seconds(v.RetryAfter), 10) + " s."
 	switch {
 	case v.RetryAfter == headgate.Never:
 		p.Detail = "The rule " + v.Rule + " can never grant a request of this cost."
 	case degraded:
 		p.Type, p.Title, p.Violated = reducedCapacity, titleOfReduction, nil
-		p.Detail = "The rule " + v.Rule + " cannot be checked at the moment." + retry
+		p.Detail = "The rule " + v.Rule + " grants only a share at the moment." + retry
 	default:
 		p.Detail = "The rule " + v.Rule + " is exceeded." + retry
 	}
@@ -108,17 +124,6 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)
 	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
-}
-
-// violated returns the names of the limits that denied, and whether a fallback decided.
-func violated(ds []headgate.Decision) (names []string, degraded bool) {
-	for _, d := range ds {
-		if !d.Allowed() {
-			names = append(names, d.Limit.Name())
-			degraded = degraded || d.Degraded()
-		}
-	}
-	return names, degraded
 }
 
 // seconds returns d in seconds, rounded up.

@@ -44,44 +44,59 @@ func TestDeny(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	share, err := fallback.New(failing{}, fallback.Options{
+		Mode: fallback.Local, Instances: func() int { return 1 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		v                   rules.Verdict
 		retry, remain, text string
 		violated            int
+		unavailable         bool
 	}{
 		{
 			verdict(t, headgate.NewMemory(0), 2, 1),
-			"3600", "0", "The rule r is exceeded. Retry in 3600 s.", 1,
+			"3600", "0", "The rule r is exceeded. Retry in 3600 s.", 1, false,
 		},
 		{
 			verdict(t, headgate.NewMemory(0), 1, 2),
-			"", "1", "The rule r can never grant a request of this cost.", 1,
+			"", "1", "The rule r can never grant a request of this cost.", 1, false,
+		},
+		{
+			verdict(t, share, 2, 1),
+			"3600", "0", "The rule r grants only a share at the moment. Retry in 3600 s.", 0, false,
 		},
 		{
 			verdict(t, closed, 1, 1),
-			"1", "0", "The rule r cannot be checked at the moment. Retry in 1 s.", 0,
+			"1", "", "The limits of this request cannot be checked at the moment.", 0, true,
 		},
 		{
 			rules.Verdict{Rule: "r", Reason: rules.Permits, RetryAfter: time.Second},
-			"1", "", "The rule r allows no more concurrent requests.", 1,
+			"1", "", "The rule r allows no more concurrent requests.", 1, false,
 		},
 		{
 			rules.Verdict{Rule: "r", Reason: rules.Ban, RetryAfter: 1500 * time.Millisecond},
-			"2", "", "The rule r bans this client.", 0,
+			"2", "", "The rule r bans this client.", 0, false,
 		},
 		{
 			rules.Verdict{Rule: "r", Reason: rules.Ban, RetryAfter: headgate.Never},
-			"", "", "The rule r bans this client.", 0,
+			"", "", "The rule r bans this client.", 0, false,
 		},
 	} {
 		for _, status := range []int{403, 429} {
+			want := status
+			if c.unavailable {
+				want = 503
+			}
 			w := httptest.NewRecorder()
 			Deny(w, status, &c.v)
 			var p Problem
 			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
 				t.Fatal(err)
 			}
-			if w.Code != status || p.Status != status || p.Detail != c.text || p.Title == "" ||
+			if w.Code != want || p.Status != want || p.Detail != c.text || p.Title == "" ||
 				len(p.Violated) != c.violated || w.Header().Get("Retry-After") != c.retry ||
 				w.Header().Get("X-Ratelimit-Remaining") != c.remain {
 				t.Errorf("%s: %d %+v %v", c.text, w.Code, p, w.Header())

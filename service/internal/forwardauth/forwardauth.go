@@ -74,7 +74,7 @@ func write(w http.ResponseWriter, v *rules.Verdict, err error, status int) {
 	switch {
 	case err != nil:
 		answer.Unavailable(w)
-	case !v.Allowed && status == http.StatusForbidden:
+	case !v.Allowed && status == http.StatusForbidden && !answer.Unchecked(v):
 		// nginx drops the body, and closes the connection of an answer that has one.
 		answer.SetFields(w.Header(), v)
 		w.WriteHeader(status)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/fallback"
 	"github.com/headgate/headgate/service/internal/answer"
 	"github.com/headgate/headgate/service/internal/rules"
 )
@@ -176,11 +177,19 @@ func (failing) Take(context.Context, headgate.Request) (headgate.Decision, error
 	return headgate.Decision{}, errors.New("down")
 }
 
+// If no limit is checked, the client is not to blame: neither by a failing store, nor by a fallback
+// that denies.
 func TestStoreFails(t *testing.T) {
-	for _, address := range []string{"/auth/login", "/auth/nginx/login"} {
-		r := ask(newHandler(t, failing{}, login(1)), "GET", address)
-		if r.status != http.StatusServiceUnavailable || remaining(r) != "none" {
-			t.Errorf("%s: %d %v", address, r.status, r.header)
+	closed, err := fallback.New(failing{}, fallback.Options{Mode: fallback.Closed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, store := range []headgate.Store{failing{}, closed} {
+		for _, address := range []string{"/auth/login", "/auth/nginx/login"} {
+			r := ask(newHandler(t, store, login(1)), "GET", address)
+			if r.status != http.StatusServiceUnavailable || remaining(r) != "none" {
+				t.Errorf("%s: %d %v", address, r.status, r.header)
+			}
 		}
 	}
 }

@@ -49,7 +49,26 @@ func (h *Handler) decide(
 		}
 		h.report(&answers[i], granted)
 	}
-	return answers, granted, nil
+	return answers, granted, unchecked(answers)
+}
+
+// unchecked returns an error if a fallback denied, and has not checked a limit: the store is
+// unavailable, and nothing is exceeded.
+func unchecked(answers []answer) error {
+	var retry time.Duration
+	for i := range answers {
+		switch d := answers[i].strictest(); {
+		case answers[i].allowed:
+		case !d.Unchecked():
+			return nil
+		default:
+			retry = max(retry, d.RetryAfter)
+		}
+	}
+	if retry == 0 {
+		return nil
+	}
+	return unavailable("the store is unavailable: the limits cannot be checked", retry)
 }
 
 // enforce decides those of answers that can deny, together. Unless charge, it only peeks.

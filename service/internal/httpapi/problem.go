@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/service/internal/rules"
@@ -17,7 +18,8 @@ type Problem struct { //nolint:errname // as RFC 9457 calls it
 	Detail string `json:"detail"`
 	Field  string `json:"field,omitempty"` // of the request, if one of them is wrong
 
-	Authenticate string `json:"-"` // WWW-Authenticate
+	Authenticate string        `json:"-"` // WWW-Authenticate
+	RetryAfter   time.Duration `json:"-"` // 0: unknown
 }
 
 // Error returns the detail.
@@ -45,11 +47,16 @@ func toProblem(err error) *Problem {
 		return &Problem{Status: http.StatusNotFound, Field: "rule",
 			Detail: "rule is " + quote(e.Name) + "; want the name of a rule in the file"}
 	}
+	return unavailable(
+		"the store is unavailable: nothing was decided, and a cost may have been charged", 0)
+}
+
+// unavailable says that the store is unavailable.
+func unavailable(detail string, retry time.Duration) *Problem {
 	return &Problem{
 		Type:   problemTypes + "temporary-reduced-capacity",
 		Title:  "Request cannot be satisfied due to temporary server capacity constraints",
-		Status: http.StatusServiceUnavailable,
-		Detail: "the store is unavailable: nothing was decided, and a cost may have been charged",
+		Status: http.StatusServiceUnavailable, Detail: detail, RetryAfter: retry,
 	}
 }
 
@@ -67,6 +74,9 @@ func (p *Problem) write(w http.ResponseWriter) {
 	}
 	if p.Authenticate != "" {
 		w.Header().Set("WWW-Authenticate", p.Authenticate)
+	}
+	if p.RetryAfter > 0 {
+		setRetryAfter(w.Header(), p.RetryAfter)
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.Status)

@@ -166,6 +166,29 @@ func TestDegraded(t *testing.T) {
 		`"allowed":true`, `"limit":"1/m"`, `"remaining":0`, `"degraded":true`)
 }
 
+// A fallback that denies without having checked a limit is a store that is unavailable.
+func TestUnchecked(t *testing.T) {
+	store, err := fallback.New(broken{}, fallback.Options{Mode: fallback.Closed, Timeout: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := start(t, store, Settings{})
+	for path, body := range map[string]string{
+		"/v1/take":     `{"rule":"login","key":"k"}`,
+		"/v1/peek":     `{"rule":"login","key":"k"}`,
+		"/v1/reserve":  `{"rule":"login","key":"k"}`,
+		"/v1/take-all": `{"requests":[{"rule":"login","key":"k"},{"rule":"tokens","key":"k"}]}`,
+	} {
+		got := f.post(path, body)
+		got.want(t, 503, `#temporary-reduced-capacity"`, "the limits cannot be checked")
+		if got.Header.Get("Retry-After") != "1" || got.Header.Get("Ratelimit") != "" {
+			t.Errorf("%s: %v", path, got.Header)
+		}
+	}
+	f.post("/v1/refund", `{"rule":"login","key":"k"}`).want(t, 200, `"degraded":true`)
+	f.post("/v1/take", `{"rule":"login","key":"k","cost":1000}`).want(t, 200, `"retry_after":null`)
+}
+
 func TestObserve(t *testing.T) {
 	f := start(t, nil, Settings{AllowInlineLimits: true})
 	f.post("/v1/take", `{"rule":"login","key":"k","cost":5}`)
