@@ -26,6 +26,16 @@ export class DeniedError extends HeadgateError {
   }
 }
 
+const maxDelay = 2 ** 31 - 1; // a longer one would end at once
+
+/** Resolves after at least a number of milliseconds. */
+async function sleep(duration) {
+  const end = performance.now() + duration;
+  for (let left = duration; left > 0; left = end - performance.now()) {
+    await new Promise((resolve) => setTimeout(resolve, Math.min(Math.ceil(left), maxDelay)));
+  }
+}
+
 /** Client of one server. fetch keeps connections open. A request is sent once. */
 export class Client {
   #url;
@@ -71,7 +81,10 @@ export class Client {
     return this.#send("POST", "refund", request);
   }
 
-  /** Takes an estimated cost: { rule, key, cost, max_wait }. Commit answer.id with the real cost. */
+  /**
+   * Takes an estimated cost: { rule, key, cost, max_wait }. With max_wait, wait answer.wait seconds
+   * before the work. Commit answer.id with the real cost.
+   */
   reserve(request) {
     return this.#send("POST", "reserve", request);
   }
@@ -82,12 +95,14 @@ export class Client {
   }
 
   /**
-   * Reserves the cost and calls f(reservation). f returns the cost that was used; undefined means
-   * the estimate. If f throws, the reservation is cancelled.
+   * Reserves the cost, waits for the start if the request has max_wait, and calls f(reservation). f
+   * returns the cost that was used; undefined means the estimate. If f throws, the reservation is
+   * cancelled.
    */
   async withReservation(request, f) {
     const reservation = await this.reserve(request);
     if (!reservation.allowed) throw new DeniedError(reservation);
+    await sleep(reservation.wait * 1000);
     let used;
     try {
       used = await f(reservation);

@@ -57,6 +57,16 @@ test("reservations", async () => {
   });
 });
 
+test("withReservation waits for the start", async () => {
+  const request = { limit: "5/s", key: "node:ahead" };
+  await limits.take({ ...request, cost: 5 });
+  const began = performance.now();
+  await limits.withReservation({ ...request, max_wait: 60 }, (reservation) => {
+    assert.ok(reservation.wait > 0);
+    assert.ok(performance.now() - began >= reservation.wait * 1000);
+  });
+});
+
 test("permits", async () => {
   const request = { rule: "exports", key: "node:permit", ttl: 30 };
   let id;

@@ -14,6 +14,8 @@ import urllib.parse
 # request is sent once: nothing is charged twice.
 _MAX_IDLE = 20.0
 
+_MAX_SLEEP = 86400.0  # some systems refuse a longer one
+
 
 class Error(Exception):
     """A request that was not answered with a decision."""
@@ -60,7 +62,10 @@ class Answer(dict):
 
 
 class Reservation(Answer):
-    """A reservation. Commit the real cost; an exception in its with statement cancels it."""
+    """A reservation. Commit the real cost; an exception in its with statement cancels it.
+
+    With max_wait, its start can be ahead: the with statement waits for it.
+    """
 
     def commit(self, cost):
         """Settle the reservation at the cost that was used. Call it once."""
@@ -74,10 +79,26 @@ class Reservation(Answer):
     def __enter__(self):
         if not self.allowed:
             raise Denied(self)
+        try:
+            self._await_start()
+        except BaseException:  # such as KeyboardInterrupt
+            self._abandon()
+            raise
         return self
 
     def __exit__(self, kind, value, traceback):
-        if kind is not None and not self._settled:
+        if kind is not None:
+            self._abandon()
+
+    def _await_start(self):
+        while True:
+            left = self._start - time.monotonic()
+            if left <= 0:
+                return
+            time.sleep(min(left, _MAX_SLEEP))
+
+    def _abandon(self):
+        if not self._settled:
             try:
                 self.cancel()
             except Error:
@@ -124,7 +145,10 @@ class Client:
         self._local = threading.local()
 
     def take(self, rule=None, key="", cost=None, limit=None, max_wait=0, force=False):
-        """Take cost tokens of key, under a rule of the server or an inline limit."""
+        """Take cost tokens of key, under a rule of the server or an inline limit.
+
+        With max_wait, sleep answer.wait seconds before you use the grant.
+        """
         body = _target(rule, limit, key, cost=cost)
         if max_wait:
             body["max_wait"] = max_wait
@@ -149,7 +173,10 @@ class Client:
         return self._post("refund", _target(rule, limit, key, cost=cost))
 
     def reserve(self, rule=None, key="", cost=None, limit=None, max_wait=0):
-        """Reserve an estimated cost. Use it in a with statement, and commit the real cost."""
+        """Reserve an estimated cost. Use it in a with statement, and commit the real cost.
+
+        The with statement waits at most max_wait seconds until the start of the reservation.
+        """
         body = _target(rule, limit, key, cost=cost)
         if max_wait:
             body["max_wait"] = max_wait
@@ -172,7 +199,7 @@ class Client:
             self._local.connection = None
 
     def _own(self, answer):
-        answer.__dict__.update(_client=self, _settled=False)
+        answer.__dict__.update(_client=self, _settled=False, _start=time.monotonic() + answer.wait)
         return answer
 
     def _post(self, path, body):

@@ -4,6 +4,7 @@ import os
 import select
 import socket
 import threading
+import time
 import unittest
 
 import headgate
@@ -75,6 +76,29 @@ class ClientTest(unittest.TestCase):
             with self.limits.reserve("tokens", self.key, 700):
                 self.fail("entered")
         self.assertTrue(denied.exception.answer.retry_after > 0)
+
+    def test_reserve_waits(self):
+        def ahead():
+            return self.limits.reserve(limit="5/s", key=self.key, max_wait=60)
+
+        self.limits.take(limit="5/s", key=self.key, cost=5)
+        began = time.monotonic()
+        with ahead() as reservation:
+            self.assertGreater(reservation.wait, 0)
+            self.assertGreaterEqual(time.monotonic() - began, reservation.wait)
+            with ahead() as second:
+                second.commit(1)
+        sleep = time.sleep
+        try:
+            time.sleep = lambda seconds: 1 / 0
+            self.limits.take(limit="1/h", key=self.key)
+            with self.assertRaises(ZeroDivisionError):
+                with self.limits.reserve(limit="1/h", key=self.key, max_wait=4000):
+                    self.fail("entered")
+        finally:
+            time.sleep = sleep
+        # the interrupted one was cancelled
+        self.assertTrue(self.limits.take(limit="1/h", key=self.key, max_wait=4000))
 
     def test_acquire(self):
         with self.limits.acquire("exports", self.key, ttl=30) as first:
