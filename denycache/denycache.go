@@ -31,8 +31,8 @@ const (
 //
 // In a remembered denial RetryAfter and ResetAfter have counted down, both are at most what the
 // store would answer, and Remaining is 0. A request is never denied for longer than the store
-// said. A refund or reset through this Store is noticed at once; one by another process is
-// noticed when the wait is over. Until then, remembered requests are denied even while the store
+// said. A refund, a reset or other numbers of the limit through this Store are noticed at once; those
+// of another process when the wait is over. Until then, remembered requests are denied even while the store
 // is unavailable.
 //
 // A group ([Store.TakeAll]) is denied from memory if one of its requests is. The decisions of its
@@ -103,12 +103,12 @@ func (s *Store) TakeAll(
 // Reset implements [headgate.Store].
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	err := s.store.Reset(ctx, key, l)
-	s.forget(identity{key, l})
+	s.forget(identity{key, l.ID()})
 	return err
 }
 
-// Forget drops the cached denials of key under l. Call it when another process has reset the key.
-func (s *Store) Forget(key string, l headgate.Limit) { s.forget(identity{key, l}) }
+// Forget drops the cached denial of key under l, whatever its numbers. Call it when another process has reset the key.
+func (s *Store) Forget(key string, l headgate.Limit) { s.forget(identity{key, l.ID()}) }
 
 // remembers reports whether denials of r are remembered.
 func remembers(r *headgate.Request) bool {
@@ -121,8 +121,8 @@ func (s *Store) recall(r *headgate.Request, now int64) (headgate.Decision, bool)
 	if !remembers(r) {
 		return headgate.Decision{}, false
 	}
-	id := identity{r.Key, r.Limit}
-	retry, reset := s.shard(id).recall(id, r.Cost, now)
+	id := identity{r.Key, r.Limit.ID()}
+	retry, reset := s.shard(id).recall(id, r.Limit, r.Cost, now)
 	return headgate.Decision{
 		Limit:      r.Limit,
 		RetryAfter: time.Duration(retry) * time.Microsecond,
@@ -150,13 +150,13 @@ func (s *Store) recallAll(rs []headgate.Request, ds []headgate.Decision, now int
 
 // learn takes note of d, the store's answer to r, which was asked at that time.
 func (s *Store) learn(r *headgate.Request, d headgate.Decision, err error, asked int64) {
-	id := identity{r.Key, r.Limit}
+	id := identity{r.Key, r.Limit.ID()}
 	switch {
 	case r.Cost < 0:
 		s.forget(id)
 	case err == nil && remembers(r) && d.RetryAfter > 0 && d.Limit == r.Limit: // not a share
 		s.shard(id).remember(id, denial{
-			cost: r.Cost, until: asked + d.RetryAfter.Microseconds(),
+			limit: r.Limit, cost: r.Cost, until: asked + d.RetryAfter.Microseconds(),
 			reset: asked + d.ResetAfter.Microseconds(),
 		}, asked)
 	}

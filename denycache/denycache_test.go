@@ -538,3 +538,92 @@ func TestForget(t *testing.T) {
 		t.Errorf("another denial was forgotten: %+v", d)
 	}
 }
+
+// Other numbers of a named limit have the same state: what is refunded, reset or granted under them
+// ends a denial, as does the return to the first numbers.
+func TestOtherNumbersOfALimit(t *testing.T) {
+	first, second := headgate.PerHour(2).Named("api"), headgate.PerSecond(2).Named("api")
+	for name, change := range changes {
+		synctest.Test(t, func(t *testing.T) {
+			cache := must(New(newDistant(0), 0))
+			r := headgate.Request{Key: "k", Limit: first, Cost: 1}
+			for range 3 {
+				take(t, cache, r)
+			}
+			change(t, cache, second)
+			if d := take(t, cache, r); !d.Allowed() {
+				t.Errorf("%s under other numbers: %+v", name, d)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		cache := must(New(newDistant(0), 0))
+		r := headgate.Request{Key: "k", Limit: first, Cost: 1}
+		for range 3 {
+			take(t, cache, r)
+		}
+		time.Sleep(10 * time.Second)
+		r.Limit = second
+		take(t, cache, r) // 19 tokens have flowed in at this rate
+		r.Limit = first
+		if d := take(t, cache, r); !d.Allowed() {
+			t.Errorf("changed and changed back: %+v", d)
+		}
+	})
+}
+
+// resetting is a store that is asked once more by a cache while it answers.
+type resetting struct {
+	headgate.Store
+	beforeReset, afterTake func()
+}
+
+func (s *resetting) Reset(ctx context.Context, key string, l headgate.Limit) error {
+	s.beforeReset()
+	return s.Store.Reset(ctx, key, l)
+}
+
+func (s *resetting) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	d, err := s.Store.Take(ctx, r)
+	if s.afterTake != nil {
+		s.afterTake()
+	}
+	return d, err
+}
+
+// A denial that the store gives while a reset is on its way is not remembered.
+func TestADenialDuringAReset(t *testing.T) {
+	store := &resetting{Store: headgate.NewMemory(10)}
+	cache := must(New(store, 0))
+	r := headgate.Request{Key: "k", Limit: headgate.PerHour(1), Cost: 1}
+	take(t, cache, r)
+	store.beforeReset = func() {
+		if take(t, cache, r).Allowed() {
+			t.Error("there is nothing to forget")
+		}
+	}
+	changes["reset"](t, cache, r.Limit)
+	if d := take(t, cache, r); !d.Allowed() {
+		t.Errorf("after the reset: %+v", d)
+	}
+}
+
+// A denial that was asked for in the microsecond of a reset is not remembered.
+func TestADenialInTheMicrosecondOfAReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // no time passes
+		store := &resetting{Store: headgate.NewMemory(10)}
+		cache := must(New(store, 0))
+		r := headgate.Request{Key: "k", Limit: headgate.PerHour(1), Cost: 1}
+		take(t, cache, r)
+		store.afterTake = func() {
+			changes["reset"](t, store.Store, r.Limit)
+			cache.Forget(r.Key, r.Limit)
+		}
+		if take(t, cache, r).Allowed() {
+			t.Error("there is nothing to forget")
+		}
+		if d := take(t, cache, r); !d.Allowed() {
+			t.Errorf("after the reset: %+v", d)
+		}
+	})
+}

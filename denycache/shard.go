@@ -16,19 +16,25 @@ type shard struct {
 	denials map[identity]denial
 }
 
-type identity struct {
-	key   string
-	limit headgate.Limit
-}
+// identity is of a state: of all limits of one ID.
+type identity struct{ key, limitID string }
 
 // denial has times in microseconds by the clock of the Store.
-type denial struct{ cost, until, reset int64 }
+type denial struct {
+	limit              headgate.Limit
+	cost, until, reset int64
+}
 
-// recall returns the waits of a remembered denial, in microseconds; retry is 0 if there is none.
-func (s *shard) recall(id identity, cost, now int64) (retry, reset int64) {
+// recall returns the waits of a remembered denial, in microseconds; retry is 0 if there is none. A
+// denial under other numbers of l is forgotten: what comes under these may end it.
+func (s *shard) recall(id identity, l headgate.Limit, cost, now int64) (retry, reset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d, ok := s.denials[id]
+	if ok && d.limit != l {
+		delete(s.denials, id)
+		return 0, 0
+	}
 	// The clocks of the store and of this process count whole microseconds that begin at
 	// different moments, so up to one more may have passed for the store.
 	now++

@@ -160,7 +160,7 @@ func TestAResetDropsWhatIsHeld(t *testing.T) {
 		p := f.process(Options{}, func() time.Duration { return time.Duration(late.Load()) })
 		p.heat(t)
 		late.Store(int64(15 * time.Millisecond))
-		reset := make(chan error)
+		reset := make(chan error, 1)
 		go func() { reset <- p.lease.Reset(t.Context(), "k", f.limit) }()
 		synctest.Wait()
 		late.Store(0)
@@ -168,7 +168,7 @@ func TestAResetDropsWhatIsHeld(t *testing.T) {
 			t.Error("what was prefetched before the reset is used")
 		}
 		again := false
-		for range 25 { // of the 30 milliseconds that the reset takes
+		for len(reset) == 0 {
 			_, ahead := p.ask(1)
 			again = again || ahead
 			synctest.Wait()
