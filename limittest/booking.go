@@ -22,6 +22,7 @@ var bookings = []check{
 	{"a cancel of a start from before a reset changes nothing", cancelAfterReset},
 	{"a cancel does not move time back to where a log has dropped grants", cancelByAnEarlierClock},
 	{"a clock that stepped back keeps nobody waiting for a group", groupAfterTheClockSteppedBack},
+	{"rare cancels are decided as in memory", rareCancels},
 	{"only a grant sets the start time", startOfGrants},
 	{"a log that is too long for its group", tooLongTogether},
 }
@@ -329,6 +330,44 @@ func groupAfterTheClockSteppedBack(t *testing.T, s headgate.Store) {
 		r.MaxWait = 0
 		if d := take(t, s, r); !d.Allowed() || d.Remaining != 94 {
 			t.Errorf("%s: alone, after the group: %s", text, describe(d))
+		}
+	}
+}
+
+// rareCancels compares s with a Memory: a cancel of more than its start took, in a group that
+// started later than the bucket needed, and one by a clock that is behind the log that it is of.
+func rareCancels(t *testing.T, s headgate.Store) {
+	steps, window := parse(t, "3/7s burst 10 stepped"), parse(t, "1/16s fixed-window")
+	log := parse(t, "2/10s sliding-log")
+	memory := headgate.NewMemory(0)
+	for name, groups := range map[string][][]headgate.Request{
+		"steps": {
+			{{Limit: steps, Cost: 10}}, {{Limit: window, Cost: 1}},
+			{{Limit: steps, Cost: 5, MaxWait: year}, {Limit: window, Cost: 1, MaxWait: year}},
+			{{Limit: steps, Cost: -9}}, {{Limit: steps, Cost: 1}},
+		},
+		"log": {
+			{{Limit: log, Cost: 1, At: epoch.Add(-2 * time.Second)}},
+			{{Limit: log, Cost: 1, At: epoch.Add(5 * time.Second)}},
+			{{Limit: log, Cost: -1, At: epoch.Add(5 * time.Second)}},
+			{{Limit: log, Cost: 2, MaxWait: year}}, {{Limit: log, Cost: -2}}, {{Limit: log, Cost: 1}},
+		},
+	} {
+		var starts [2]time.Time
+		for step, rs := range groups {
+			var ds [2][]headgate.Decision
+			for i, store := range []headgate.Store{s, memory} {
+				for j := range rs {
+					r := &rs[j]
+					if r.Key = "rare " + name; r.At.IsZero() || r.At.Equal(epoch) {
+						r.At, r.Start = epoch, &starts[i]
+					}
+				}
+				ds[i] = takeAll(t, store, rs...)
+			}
+			if !slices.Equal(ds[0], ds[1]) || !starts[0].Equal(starts[1]) {
+				t.Errorf("%s, step %d: %v, start %s; want %v, %s", name, step, ds[0], starts[0], ds[1], starts[1])
+			}
 		}
 	}
 }

@@ -103,6 +103,7 @@ func TestLivesLongEnough(t *testing.T) {
 		{"excess of logs", []string{"100/h sliding-log"}, (*lifetimeOf).force},
 		{"callers' clocks", []string{"1000/h"}, (*lifetimeOf).at},
 		{"callers' clocks and steps", []string{"20/100s burst 2000 stepped"}, (*lifetimeOf).at},
+		{"callers' clocks and few steps", []string{"100/m stepped"}, (*lifetimeOf).at},
 		{"callers' clocks and windows", []string{"100/m fixed-window"}, (*lifetimeOf).at},
 		{"callers' clocks and sliding windows", []string{"100/m sliding-window"}, (*lifetimeOf).at},
 		{"callers' clocks and logs", []string{"100/m sliding-log"}, (*lifetimeOf).at},
