@@ -1,0 +1,75 @@
+package headgate_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	fence   = regexp.MustCompile("(?ms)^ *```.*?^ *```|`[^`\n]*`")
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	symbols = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	linked  = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+)
+
+// anchors are the anchors that GitHub makes of the headings of a page.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(text, -1) {
+		title := symbols.ReplaceAllString(strings.ToLower(linked.ReplaceAllString(h[1], "$1")), "")
+		found[strings.ReplaceAll(title, " ", "-")] = true
+	}
+	return found
+}
+
+// TestLinks follows the links between the files of the repository, with their anchors. A page of
+// docs that no other page links to is not found by its readers.
+func TestLinks(t *testing.T) {
+	pages := map[string]string{}
+	if err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() && (e.Name() == "node_modules" || e.Name() == ".git") {
+			return filepath.SkipDir
+		}
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		pages[path] = string(text)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	reached := map[string]bool{}
+	for page, text := range pages {
+		for _, l := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(l[1], "://") || strings.HasPrefix(l[1], "mailto:") {
+				continue
+			}
+			path, anchor, _ := strings.Cut(l[1], "#")
+			target := page
+			if path != "" {
+				target = filepath.Join(filepath.Dir(page), path)
+				reached[target] = true
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, l[1])
+			}
+			if anchor != "" && !anchors(pages[target])[anchor] {
+				t.Errorf("%s links to %s, which has no such heading", page, l[1])
+			}
+		}
+	}
+	for page := range pages {
+		if strings.HasPrefix(page, "docs/") && !reached[page] {
+			t.Errorf("no page links to %s", page)
+		}
+	}
+	if least := 40; len(pages) < least {
+		t.Errorf("%d pages, want at least %d", len(pages), least)
+	}
+}
