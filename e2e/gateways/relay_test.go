@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 )
@@ -78,6 +80,20 @@ func (r *relay) pass(in net.Conn) {
 			_ = ends[0].Close()
 		}()
 	}
+}
+
+// answer makes r answer each request with a status, in the place of headgate.
+func (r *relay) answer(t *testing.T, status int) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Cache-Control", "no-store") // as headgate
+		w.WriteHeader(status)
+	}))
+	t.Cleanup(server.Close)
+	r.mu.Lock()
+	r.to = server.Listener.Addr().String()
+	r.mu.Unlock()
+	r.set(t, up)
 }
 
 // set changes the mode, and closes all connections.

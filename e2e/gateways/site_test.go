@@ -2,6 +2,7 @@ package gateways
 
 import (
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -17,7 +19,8 @@ type gateway struct {
 	page    string
 	config  string // the file of the gateway itself
 	command []string
-	down    []int // how it answers while headgate is down, or hung
+	down    []int  // how it answers while headgate is down, or hung
+	rules   string // added to those of the page
 	// failOpen edits the configuration as the page says.
 	failOpen func(t *testing.T, files map[string]string)
 }
@@ -46,7 +49,8 @@ var gateways = map[string]gateway{
 		down:    []int{503, 503},
 		failOpen: func(t *testing.T, files map[string]string) {
 			files["haproxy.cfg"] = edit(t, files["haproxy.cfg"],
-				"    http-request return status 503 if !{ var(txn.limit_status) -m int 200 }\n", "")
+				"return status 503 if !{ var(txn.limit_status) -m int 200 }",
+				"return status 503 if !{ var(txn.limit_status) -m int 200 } !{ var(txn.limit_status) -m int 0 }")
 		},
 	},
 }
@@ -54,8 +58,9 @@ var gateways = map[string]gateway{
 // app is the service behind the gateway.
 type app struct {
 	mu       sync.Mutex
-	requests []string // method, path and body of each
-	abort    bool     // answer nothing
+	requests []string     // method, path and body of each
+	abort    bool         // answer nothing
+	received atomic.Int64 // requests, with those that net/http refuses
 }
 
 func (a *app) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -98,11 +103,18 @@ func (g gateway) open(t *testing.T, failOpen bool, args ...string) *site {
 	}
 	s := &site{app: &app{}, client: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(s.client.CloseIdleConnections)
-	server := httptest.NewServer(s.app)
+	server := httptest.NewUnstartedServer(s.app)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateActive {
+			s.app.received.Add(1)
+		}
+	}
+	server.Start()
 	t.Cleanup(server.Close)
 	dir := directory(t)
 	// By the minute, a slow machine would see tokens come back.
 	found["headgate.yaml"] = edit(t, found["headgate.yaml"], "/m", "/h")
+	found["headgate.yaml"] += g.rules
 	write(t, dir, map[string]string{"headgate.yaml": found["headgate.yaml"]})
 	s.relay = newRelay(t, startHeadgate(t, dir, args...))
 	address := freeAddress(t)

@@ -48,7 +48,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	}
-	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Cache-Control", "no-store") // by which docs/gateways/haproxy.md knows an answer
 	rule, status, found := parseAddress(r.URL.Path)
 	if !found {
 		answer.Fail(w, http.StatusNotFound,
