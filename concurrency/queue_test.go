@@ -281,3 +281,60 @@ func TestEachCallerGetsTheErrorOfTheStore(t *testing.T) {
 		}
 	})
 }
+
+// panicking is a store that panics at the next requests for a permit.
+type panicking struct {
+	concurrency.Store
+	fails atomic.Int64
+}
+
+func (f *panicking) AcquirePermit(ctx context.Context, r concurrency.Request) (concurrency.Decision, error) {
+	if f.fails.Load() > 0 {
+		f.fails.Add(-1)
+		panic("store")
+	}
+	return f.Store.AcquirePermit(ctx, r)
+}
+
+// A panic of the store goes on in the caller that is first in line, and the next one is served. A
+// panic of the work gives its permit back by a deferred Release.
+func TestCallersAreServedAfterAPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &panicking{Store: concurrency.NewMemory()}
+		l := newLimiter(t, s, 1, time.Hour)
+		holder := acquire(t, l)
+		var panicked atomic.Int64
+		served := make(chan time.Duration, 1)
+		start := time.Now()
+		wait := func() {
+			defer func() {
+				if recover() != nil {
+					panicked.Add(1)
+				}
+			}()
+			p, err := l.Wait(t.Context(), "k")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer func() { _ = p.Release(t.Context()) }()
+			served <- time.Since(start)
+			panic("work")
+		}
+		for range 2 {
+			go wait()
+			synctest.Wait()
+		}
+		time.Sleep(time.Second)
+		s.fails.Store(1) // the first in line asks, and then the second
+		release(t, holder)
+		if took := <-served; took != time.Second {
+			t.Errorf("served after %s", took)
+		}
+		synctest.Wait()
+		if panicked.Load() != 2 || l.Waiting("k") != 0 {
+			t.Errorf("%d panics, %d wait", panicked.Load(), l.Waiting("k"))
+		}
+		release(t, acquire(t, l))
+	})
+}

@@ -167,9 +167,10 @@ func (g *SharedGate) alive(ctx context.Context, do func(context.Context) error) 
 func (g *SharedGate) join() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.waiting++; g.waiting == 1 {
+	if g.waiting == 0 {
 		g.unwatch = g.store.WatchPermits(g.key, g.wake)
 	}
+	g.waiting++
 }
 
 func (g *SharedGate) leave() {

@@ -76,6 +76,13 @@ func (t *Transport) recordPause(r *http.Request, key string, response *http.Resp
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), maxRecording)
 	defer cancel()
+	recorded := false
+	defer func() {
+		if !recorded { // after a panic of Observe, nobody else closes it
+			_ = response.Body.Close()
+		}
+	}()
 	_ = t.own.extend(ctx, key, pause) // a Memory with room for the key; otherwise the store has it
 	t.observe(r, pause, t.shared.extend(ctx, key, pause))
+	recorded = true
 }

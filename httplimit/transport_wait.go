@@ -17,63 +17,85 @@ const fresh = 10 * time.Millisecond
 
 // wait returns when r may be sent. It reserves after the pause, because all requests that
 // waited for the pause would otherwise have start times in the past at its end. If another
-// pause began before the start time, it cancels the reservation and begins again.
+// pause began before the start time, it begins again.
 func (t *Transport) wait(r *http.Request, key string) error {
-	ctx, cost := r.Context(), costOf(r, t.options.Cost)
 	for {
-		leave, err := t.waitForPause(r, key)
-		if err != nil || cost == 0 {
-			leave()
+		reservation, checked, err := t.reserve(r, key)
+		if err != nil || reservation == nil {
 			return err
 		}
-		checked := time.Now()
-		reservation, err := t.limiter.Reserve(ctx, key, cost)
-		leave() // only now: the next one of the line would reserve before
-		if err != nil {
-			return t.failed(r, err)
-		}
-		err = reservation.Wait(ctx)
-		if err == nil && time.Since(checked) < fresh {
-			return nil
-		}
-		left := time.Duration(0)
-		if err == nil {
-			left, err = t.pauseLeft(r, key)
-		}
-		if err == nil && left == 0 {
-			return nil
-		}
-		// In the background, because the store may be slow or the context may have ended. If
-		// the store cannot cancel it, the reservation stays charged.
-		go func() { _ = reservation.Cancel(context.WithoutCancel(ctx)) }()
-		if err != nil {
+		sends, err := t.use(r, key, reservation, checked)
+		if sends || err != nil {
 			return err
 		}
 	}
 }
 
-// waitForPause returns when the pause of key is over, to one caller after the other: each calls
-// leave to let the next one of the line go on.
-func (t *Transport) waitForPause(r *http.Request, key string) (leave func(), err error) {
+// reserve waits until the pause of key is over, one request after the other, and reserves. There is
+// no reservation if the request costs nothing, or FailOpen sends it. checked is when there was no
+// pause.
+func (t *Transport) reserve(
+	r *http.Request, key string,
+) (reservation *headgate.Reservation, checked time.Time, err error) {
+	ctx, cost := r.Context(), costOf(r, t.options.Cost)
 	left, err := t.pauseLeft(r, key)
-	if err != nil || left == 0 && !t.lines.busy(key) {
-		return func() {}, err
+	if err == nil && (left > 0 || t.lines.busy(key)) {
+		if err := endsInTime(ctx, left); err != nil {
+			return nil, checked, err
+		}
+		leave, entered := t.lines.enter(ctx, key)
+		defer leave() // only at the end: the next one of the line would reserve before
+		if err = entered; err == nil {
+			err = t.waitForPause(r, key)
+		}
 	}
+	if err != nil || cost == 0 {
+		return nil, checked, err
+	}
+	checked = time.Now()
+	if reservation, err = t.limiter.Reserve(ctx, key, cost); err != nil {
+		return nil, checked, t.failed(r, err)
+	}
+	return reservation, checked, nil
+}
+
+// use waits for the start of the reservation, and reports whether r may be sent then. If not, and
+// after a panic of Observe, it cancels the reservation.
+func (t *Transport) use(
+	r *http.Request, key string, reservation *headgate.Reservation, checked time.Time,
+) (sends bool, err error) {
 	ctx := r.Context()
-	if err := endsInTime(ctx, left); err != nil {
-		return func() {}, err
+	defer func() {
+		if !sends {
+			// In the background, because the store may be slow or the context may have ended. If
+			// the store cannot cancel it, the reservation stays charged.
+			go func() { _ = reservation.Cancel(context.WithoutCancel(ctx)) }()
+		}
+	}()
+	if err := reservation.Wait(ctx); err != nil {
+		return false, err
 	}
-	leave, err = t.lines.enter(ctx, key)
-	for err == nil {
-		left, err = t.pauseLeft(r, key)
+	if time.Since(checked) < fresh {
+		return true, nil
+	}
+	left, err := t.pauseLeft(r, key)
+	return err == nil && left == 0, err
+}
+
+// waitForPause returns when the pause of key is over.
+func (t *Transport) waitForPause(r *http.Request, key string) error {
+	for {
+		left, err := t.pauseLeft(r, key)
 		if err != nil || left == 0 {
-			break
+			return err
 		}
-		if err = endsInTime(ctx, left); err == nil {
-			err = await.Sleep(ctx, left)
+		if err := endsInTime(r.Context(), left); err != nil {
+			return err
+		}
+		if err := await.Sleep(r.Context(), left); err != nil {
+			return err
 		}
 	}
-	return leave, err
 }
 
 // endsInTime returns an error for a pause that ends after the deadline.

@@ -201,17 +201,24 @@ func (l *line[K]) tick() {
 
 // cancelSpare cancels the spare start times in the store, the last one first, one at a time.
 // If the store refuses, a later one was booked. If that may be for a caller of this line, the
-// start time is kept until the callers that ask are answered. If not, or after an error, all stay
-// charged.
+// start time is kept until the callers that ask are answered. If not, or after an error or a panic,
+// all stay charged.
 func (l *line[K]) cancelSpare() (err error) {
 	l.all.mu.Lock()
-	defer l.leave()
+	panics := false
+	defer func() {
+		if panics {
+			l.starts = l.starts[:l.n]
+		}
+		l.cancelling = false
+		l.leave()
+	}()
 	for l.spare() {
 		answered, last := l.answered, l.starts[len(l.starts)-1]
 		l.starts = l.starts[:len(l.starts)-1]
-		l.all.mu.Unlock()
-		done, failed := l.store.Cancel(last)
-		l.all.mu.Lock()
+		panics = true
+		done, failed := l.cancel(last)
+		panics = false
 		switch {
 		case failed != nil: // others may take as long to fail, one after the other
 			err, l.starts = failed, l.starts[:l.n]
@@ -223,8 +230,14 @@ func (l *line[K]) cancelSpare() (err error) {
 			l.schedule()
 		}
 	}
-	l.cancelling = false
 	return err
+}
+
+// cancel cancels start in the store, while the line is not locked.
+func (l *line[K]) cancel(start Start) (done bool, err error) {
+	l.all.mu.Unlock()
+	defer l.all.mu.Lock()
+	return l.store.Cancel(start)
 }
 
 // spare reports whether there is a start time to cancel. While callers ask, it may be theirs.

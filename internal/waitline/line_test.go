@@ -89,3 +89,32 @@ func TestLineKeepsAStartTimeThatCannotBeCancelled(t *testing.T) {
 		}
 	})
 }
+
+// A panic of the store in a cancel goes on, and leaves the line in order.
+func TestLineAfterAPanicOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines Lines[string]
+		start := time.Now()
+		store := bookings{func(Start) bool { panic("store") }}
+		first, _ := lines.Join("k", start.Add(time.Hour), store)
+		first.Answer(in(1))
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was lost")
+				}
+			}()
+			_ = lines.Return("k", in(2), store)
+		}()
+		next, booked := lines.Join("k", start.Add(time.Hour), store)
+		if booked {
+			t.Error("a start time is used that may have been cancelled")
+		}
+		next.Answer(in(3))
+		passesAfter(t, "the first", first, start, time.Second)
+		passesAfter(t, "the next", next, start, 3*time.Second)
+		if n := lines.Len(); n != 0 {
+			t.Errorf("%d lines are left", n)
+		}
+	})
+}
