@@ -37,17 +37,19 @@ type keyGroup struct {
 	mode      mode
 }
 
-// byKey splits rs by key, in order of first appearance: the forced ones, and the others. Refunds
-// come last: they are never denied, so none of them has to be undone.
+// byKey splits rs by key, in order of first appearance: the forced ones, and the others. Cancels
+// come after what charges, and refunds last: a cancel may be refused, a refund never, so no refund
+// has to be undone.
 func byKey(rs []headgate.Request) (forced, others []*keyGroup) {
 	type part struct {
-		key             string
-		forced, refunds bool
+		key                      string
+		forced, cancels, refunds bool
 	}
-	var refunds []*keyGroup
+	var cancels, refunds []*keyGroup
 	of := make(map[part]*keyGroup)
 	for i, r := range rs {
-		p := part{r.Key, r.Forced(), r.Cost < 0}
+		c := r.Cost < 0 && r.Start != nil && !r.Start.IsZero()
+		p := part{r.Key, r.Forced(), c, r.Cost < 0 && !c}
 		g := of[p]
 		if g == nil {
 			g = &keyGroup{mode: settle}
@@ -55,6 +57,8 @@ func byKey(rs []headgate.Request) (forced, others []*keyGroup) {
 			switch {
 			case p.forced:
 				forced = append(forced, g)
+			case p.cancels:
+				cancels = append(cancels, g)
 			case p.refunds:
 				refunds = append(refunds, g)
 			default:
@@ -65,7 +69,7 @@ func byKey(rs []headgate.Request) (forced, others []*keyGroup) {
 		g.requests = append(g.requests, r)
 		g.decisions = append(g.decisions, headgate.Decision{})
 	}
-	others = append(others, refunds...)
+	others = slices.Concat(others, cancels, refunds)
 	slices.Concat(forced, others)[0].mode = charge // the queue lets the first one in, or none
 	return forced, others
 }
@@ -128,13 +132,14 @@ func (s *Store) takeGroups(ctx context.Context, all []*keyGroup) error {
 	return nil
 }
 
-// refund refunds what the groups have taken.
+// refund refunds what the groups have taken. It charges again what a cancel gave back, even if that
+// does not fit any more, because the caller keeps its start time.
 func (s *Store) refund(ctx context.Context, taken []*keyGroup) error {
 	var all error
 	for _, g := range taken {
 		back := slices.Clone(g.requests)
 		for i := range back {
-			back[i].Cost, back[i].Start = -back[i].Cost, nil
+			back[i].Cost, back[i].Start, back[i].Force = -back[i].Cost, nil, true
 		}
 		err := s.decideTogether(ctx, back, make([]headgate.Decision, len(back)), settle)
 		all = errors.Join(all, err)

@@ -60,6 +60,37 @@ func TestGroupsOverServers(t *testing.T) {
 	}
 }
 
+// A group over several servers that is refused because of a cancel leaves the other keys as they
+// were. If another start of it was cancelled already, that is charged again, whether or not it fits.
+func TestRefusedCancelOverServers(t *testing.T) {
+	s := newStore(t, newCluster(t))
+	l := parse(t, "10/h")
+	book := func(key string, cost int64) headgate.Request {
+		r := headgate.Request{Key: key, Limit: l, Cost: cost, MaxWait: 10 * time.Hour, Start: new(time.Time)}
+		take(t, s, r)
+		r.Cost, r.MaxWait = -cost, 0
+		return r
+	}
+	passed := book("passed", 1)
+	take(t, s, headgate.Request{Key: "passed", Limit: l, Cost: 1}) // so that the start is not the last
+	take(t, s, headgate.Request{Key: "refund", Limit: l, Cost: 2})
+	take(t, s, headgate.Request{Key: "all", Limit: l, Cost: 10})
+	late := book("all", 1) // starts in six minutes
+	refund := headgate.Request{Key: "refund", Limit: l, Cost: -5}
+	for _, rs := range [][]headgate.Request{{refund, passed}, {passed, refund}, {late, passed}} {
+		ds := make([]headgate.Decision, len(rs))
+		if err := s.TakeAll(t.Context(), rs, ds); err != nil || headgate.Granted(rs, ds) {
+			t.Fatalf("%+v: %+v, %v", rs, ds, err)
+		}
+	}
+	if d := take(t, s, headgate.Request{Key: "refund", Limit: l}); d.Remaining != 8 {
+		t.Errorf("what was to be refunded: %+v; want 8", d)
+	}
+	if d := take(t, s, headgate.Request{Key: "all", Limit: l, Cost: 1}); d.RetryAfter < 11*time.Minute {
+		t.Errorf("a start time that its caller keeps is free again: %+v", d)
+	}
+}
+
 // cluster is shared by the tests of this package. It takes seconds to start, and ends with them.
 var cluster = sync.OnceValues(func() (*redistest.Cluster, error) {
 	return redistest.RunCluster(context.Background())
