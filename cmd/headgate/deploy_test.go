@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/internal/redistest"
+	"go.yaml.in/yaml/v3"
 )
 
 const deploy = "../../deploy/"
@@ -123,18 +125,146 @@ func TestDeployedCommands(t *testing.T) {
 			}
 		}
 	}
-	manifest, err := os.ReadFile(deploy + "kubernetes/headgate.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rules, _ := strings.Cut(string(manifest), "rules.yaml: |\n")
-	rules, _, _ = strings.Cut(rules, "---\n")
-	file := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"), strings.ReplaceAll(rules, "\n    ", "\n")[4:])
-	for _, file := range []string{file, deploy + "compose/rules"} {
+	for name, rules := range deployedRules(t) {
+		rules = strings.ReplaceAll(rules, "${HEADGATE_TOKEN}", "0123456789abcdef")
+		file := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"), rules)
 		var out, stderr strings.Builder
 		code := exec(t.Context(), []string{"serve", "--check", file}, strings.NewReader(""), &out, &stderr)
 		if code != 0 || !strings.Contains(out.String(), "valid: 1 file") {
-			t.Errorf("%s: exit %d\n%s%s", file, code, &out, &stderr)
+			t.Errorf("%s: exit %d\n%s%s", name, code, &out, &stderr)
+		}
+	}
+}
+
+// deployedRules returns the rules of the files that have some.
+func deployedRules(t *testing.T) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	for name, begin := range map[string]string{
+		"kubernetes/headgate.yaml": "rules.yaml: |\n", "compose/rules/rules.yaml": "",
+	} {
+		text, err := os.ReadFile(deploy + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rules, _ := strings.Cut("\n"+string(text), begin)
+		rules, _, _ = strings.Cut(rules, "---\n")
+		if begin != "" {
+			rules = strings.ReplaceAll(rules, "\n    ", "\n")[4:]
+		}
+		all[name] = rules
+	}
+	return all
+}
+
+// Beyond loopback, operators need a token. So each file that starts the server elsewhere names one,
+// and sets the variables that its rules and flags read.
+func TestDeployedVariables(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{"GOMEMLIMIT": true}
+	for _, name := range flagNames(newServe()) {
+		known["HEADGATE_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = true
+	}
+	rules := deployedRules(t)
+	for name, text := range map[string]string{
+		"kubernetes/headgate.yaml": rules["kubernetes/headgate.yaml"],
+		"compose/compose.yaml":     rules["compose/rules/rules.yaml"],
+	} {
+		read := regexp.MustCompile(`\$\{([A-Z_]+)\}`).FindAllStringSubmatch(text, -1)
+		if !strings.Contains(text, "tokens:") || len(read) == 0 {
+			t.Errorf("%s: the rules name no token:\n%s", name, text)
+		}
+		set := deployedVariables(t, name)
+		for _, variable := range read {
+			if !slices.Contains(set, variable[1]) {
+				t.Errorf("%s: the rules read %s, which is not set", name, variable[1])
+			}
+			known[variable[1]] = true
+		}
+		for _, variable := range set {
+			if !known[variable] {
+				t.Errorf("%s: nothing reads %s", name, variable)
+			}
+		}
+		if !slices.Contains(set, "GOMEMLIMIT") {
+			t.Errorf("%s: GOMEMLIMIT is not set", name)
+		}
+	}
+}
+
+// deployedVariables returns the names of the variables that a file sets.
+func deployedVariables(t *testing.T, name string) (names []string) {
+	t.Helper()
+	text, err := os.ReadFile(deploy + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range strings.Split(string(text), "\n---\n") {
+		var document struct {
+			Services map[string]struct{ Environment map[string]string }
+			Spec     struct {
+				Template struct {
+					Spec struct {
+						Containers []struct{ Env []struct{ Name string } }
+					}
+				}
+			}
+		}
+		if err := yaml.Unmarshal([]byte(part), &document); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, s := range document.Services {
+			names = slices.AppendSeq(names, maps.Keys(s.Environment))
+		}
+		for _, c := range document.Spec.Template.Spec.Containers {
+			for _, v := range c.Env {
+				names = append(names, v.Name)
+			}
+		}
+	}
+	return names
+}
+
+// The policy of the manifest lets clients in to the ports that they use, and nobody else.
+func TestDeployedNetworkPolicy(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(deploy + "kubernetes/headgate.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := make(map[string]bool)
+	for _, part := range strings.Split(string(text), "\n---\n") {
+		var document struct {
+			Kind string
+			Spec struct {
+				Ingress []struct {
+					From []struct {
+						PodSelector map[string]map[string]string `yaml:"podSelector"`
+					}
+					Ports []struct{ Port string }
+				}
+			}
+		}
+		if !strings.Contains(part, "kind: NetworkPolicy") {
+			continue
+		}
+		if err := yaml.Unmarshal([]byte(part), &document); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range document.Spec.Ingress {
+			for _, from := range rule.From {
+				if len(from.PodSelector["matchLabels"]) == 0 {
+					t.Errorf("every pod may connect: %+v", rule)
+				}
+			}
+			for _, p := range rule.Ports {
+				ports[p.Port] = len(rule.From) > 0
+			}
+		}
+	}
+	for _, port := range []string{"http", "grpc", "metrics"} {
+		if !ports[port] || !strings.Contains(string(text), "{name: "+port+", containerPort: ") {
+			t.Errorf("the policy and the container do not have the port %s", port)
 		}
 	}
 }
