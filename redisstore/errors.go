@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/headgate/headgate/internal/redisscript"
@@ -27,7 +28,12 @@ func (busyError) Busy() bool { return true }
 var ErrNotSent = errors.New("redisstore: the request was not sent")
 
 // notSent is the error of a call whose context ended with err.
-func notSent(err error) error { return &notSentError{err} }
+func (s *Store) notSent(err error) error {
+	if unconnected := s.unconnected(err); unconnected != nil {
+		err = unconnected
+	}
+	return &notSentError{err}
+}
 
 type notSentError struct{ err error }
 
@@ -41,10 +47,15 @@ const commands = "EVALSHA, EVAL, MGET, EXISTS, GET, SET, SETRANGE, PTTL, DEL and
 
 // explain makes an error of the server or the client one line that says what to do.
 func (s *Store) explain(err error) error {
-	if err == nil {
-		return nil
+	return s.explainFor(err, s.advices)
+}
+
+// explainFor is explain for other commands than those of a Store.
+func (s *Store) explainFor(err error, advices []redisscript.Advice) error {
+	if unconnected := s.unconnected(err); unconnected != nil {
+		return fmt.Errorf("redisstore: %w", unconnected)
 	}
-	return redisscript.Explain("redisstore", err, s.advices)
+	return redisscript.Explain("redisstore", err, advices)
 }
 
 // advices are for errors of scripts that need commands on the keys of a prefix.
@@ -61,6 +72,3 @@ func advices(prefix, commands string) []redisscript.Advice {
 		{Prefix: "BADSTATE", Text: "choose another prefix, or delete the key"},
 	}
 }
-
-// wrap explains the error of a context, or one that needs no advice.
-func wrap(err error) error { return redisscript.Explain("redisstore", err, nil) }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,6 +20,13 @@ const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " 
 const wantEscaped = "; in a password write %25 for %, %20 for a space, " +
 	"%2F for /, %23 for #, %3F for ?, %26 for &"
 
+// A server that hangs gives an error in under a second: the timeout of a dial, a read and a write,
+// and how often a dial is tried, 100 ms apart.
+const (
+	defaultTimeout = "400ms"
+	dialerRetries  = 2
+)
+
 // Open makes a store from a URL, with a client of its own that [Store.Close] closes.
 // It connects when first used. The forms are
 //
@@ -27,7 +35,8 @@ const wantEscaped = "; in a password write %25 for %, %20 for a space, " +
 //	redis+sentinel://[user:password@]host:port[,host:port…]/master-name[/db]
 //
 // and rediss, rediss+cluster and rediss+sentinel for TLS. Query parameters are those of go-redis,
-// such as dial_timeout=1s and pool_size=20; prefix and queue set those of [Options].
+// such as dial_timeout=1s and pool_size=20; prefix and queue set those of [Options]. By default,
+// dial_timeout, read_timeout and write_timeout are 400 ms, and a dial is tried twice.
 // Errors are headgate.InvalidErrors and contain no password.
 func Open(rawURL string) (*Store, error) {
 	s, err := open(rawURL)
@@ -64,6 +73,7 @@ func open(rawURL string) (*Store, error) {
 		return nil, err
 	}
 	s.owned = true
+	s.dials.watch(client)
 	return s, nil
 }
 
@@ -118,6 +128,12 @@ func takeOptions(u *url.URL) (o Options, err error) {
 			return o, err
 		}
 	}
+	if query.Get("dial_timeout") == "" {
+		query.Set("dial_timeout", defaultTimeout)
+	}
+	if query.Get("read_timeout") == "" {
+		query.Set("read_timeout", defaultTimeout) // and write_timeout follows
+	}
 	u.RawQuery = query.Encode()
 	return o, nil
 }
@@ -169,6 +185,7 @@ func newClient(u *url.URL, kind string) (client redis.UniversalClient, err error
 	if err != nil {
 		return nil, err
 	}
+	o.DialerRetries = dialerRetries // which has no parameter
 	return redis.NewClient(o), nil
 }
 
@@ -181,6 +198,7 @@ func newCluster(u *url.URL) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.DialerRetries = cmp.Or(o.DialerRetries, dialerRetries)
 	return redis.NewClusterClient(o), nil
 }
 
@@ -199,6 +217,7 @@ func newSentinel(u *url.URL) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.DialerRetries = cmp.Or(o.DialerRetries, dialerRetries)
 	return redis.NewFailoverClient(o), nil
 }
 

@@ -154,7 +154,7 @@ func (q *queue) length() int64 {
 func (q *queue) join(ctx context.Context, c *call) (number int, err error) {
 	if err := ctx.Err(); err != nil {
 		q.store.stats.notSent.Add(1)
-		return 0, notSent(err)
+		return 0, q.store.notSent(err)
 	}
 	shard := c.shard()
 	q.mu.Lock()
@@ -227,14 +227,14 @@ func (q *queue) leave(c *call, err error) error {
 		i := slices.Index(q.waiting[shard], c)
 		q.waiting[shard] = slices.Delete(q.waiting[shard], i, i+1)
 		q.store.stats.notSent.Add(1)
-		return notSent(err)
+		return q.store.notSent(err)
 	}
 	select {
 	case <-c.done: // just now
 		return nil
 	default:
 		q.store.stats.unanswered.Add(1)
-		return wrap(err)
+		return q.store.explain(err)
 	}
 }
 

@@ -65,14 +65,16 @@ type Store struct {
 	stats    stats
 	clock    redisscript.Clock
 	listener listener // of released permits
+	dials    dials
 }
 
 var _ headgate.Store = (*Store)(nil)
 
 // New makes a store that uses client. The caller closes the client. A decision ends when its
-// context ends, or when the client times out. By default, a call without a deadline ends after
-// about 5 seconds if the server does not answer. The client's retries of commands do not apply; its
-// retries of dials do.
+// context ends, or when the client times out: set ReadTimeout and DialTimeout to some hundred
+// milliseconds, as [Open] does. By default, a call without a deadline ends after about 5 seconds if
+// the server does not answer, and later if it must connect. The client's retries of commands do not
+// apply; its retries of dials do.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	switch {
 	case redisscript.IsNil(client):

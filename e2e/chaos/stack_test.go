@@ -157,7 +157,9 @@ func (i *instance) wrap(t *testing.T, mode fallback.Mode, count func() int) {
 // wrapWhole puts all around the store, in README's order.
 func (i *instance) wrapWhole(t *testing.T) {
 	t.Helper()
-	i.fleet = must[*redisstore.Fleet](t)(redisstore.NewFleet(i.redis, redisstore.FleetOptions{}))
+	i.fleet = must[*redisstore.Fleet](t)(redisstore.NewFleet(i.redis, redisstore.FleetOptions{
+		Interval: time.Second,
+	}))
 	i.wrap(t, fallback.Local, i.fleet.Instances)
 	cache := must[*denycache.Store](t)(denycache.New(i.asked.around(t, i.Store), 0))
 	leased := must[*lease.Store](t)(lease.New(i.passed.around(t, cache), lease.Options{

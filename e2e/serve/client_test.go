@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -86,6 +87,10 @@ func (c *client) take(ctx context.Context, rule string) answer {
 	var decision struct {
 		Allowed  *bool `json:"allowed"`
 		Degraded bool  `json:"degraded"`
+	}
+	if response.StatusCode == http.StatusServiceUnavailable &&
+		bytes.Contains(b, []byte("the limits cannot be checked")) {
+		return answer{degraded: true}
 	}
 	err = json.Unmarshal(b, &decision)
 	if err != nil || response.StatusCode != http.StatusOK || decision.Allowed == nil {

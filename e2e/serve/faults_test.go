@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/redistest"
-	"github.com/headgate/headgate/redisstore"
 )
 
 // fault is something that happens to a Redis.
@@ -140,40 +139,14 @@ func ask(c *client, n int) (int, answer) {
 	return overHTTP, c.take(ctx, "api")
 }
 
-// fleet starts the servers of a policy. For share they are two, which know of each other at once:
-// the one that starts first counts a third, which then leaves.
+// fleet starts the servers of a policy. For share they are two, which know of each other at once.
 func fleet(t *testing.T, rules, policy, store string) []*server {
 	t.Helper()
 	if policy != "share" {
 		return []*server{serve(t, rules, "--store", store)}
 	}
-	third, err := redisstore.Open(store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer third.Close()
-	member, err := redisstore.NewFleet(third, redisstore.FleetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := member.Heartbeat(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	first := serve(t, rules, "--store", store)
-	until(t, "two instances", func() bool { return members(t, member) == 2 })
-	if err := member.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return []*server{first, serve(t, rules, "--store", store)}
-}
-
-// members returns how many instances there are.
-func members(t *testing.T, one *redisstore.Fleet) int {
-	t.Helper()
-	if err := one.Heartbeat(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return one.Instances()
+	rules = "instances: 2\n" + rules
+	return []*server{serve(t, rules, "--store", store), serve(t, rules, "--store", store)}
 }
 
 // TestStoreFaults breaks Redis under load by each policy, and prints what came of it.
@@ -238,7 +211,7 @@ func (f fault) bound(
 	}
 	failures := 1 // also if too few calls failed for the circuit to open
 	for _, s := range servers {
-		failures = max(failures, strings.Count(s.log.String(), "the store fails"))
+		failures = max(failures, strings.Count(s.log.String(), "the store failed"))
 	}
 	both := float64(rate/10) * (2*budget + openTimeout).Seconds() * float64(failures)
 	byParts := float64(2*failures+1)*capacity + refill + both
