@@ -52,6 +52,7 @@ func (s *server) apply(c *config.Config) error {
 	if err := s.trust(c.Trust); err != nil {
 		return err
 	}
+	s.stores.later.use(c.Rules)
 	s.engine.Use(set)
 	s.overrides.UseFile(c.Overrides)
 	s.api.Use(apiSettings(c))
