@@ -110,6 +110,23 @@ func TestConsoleWithoutToken(t *testing.T) {
 	p.until("nothing is to be explained", `document.querySelector("#viewing").hidden`)
 }
 
+// A person who is asked for a token on the way to an action goes on with it.
+func TestConsoleTokenOnTheWay(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	s.flood("api", bot, 20*time.Millisecond)
+	p := s.console()
+	p.until("the button is there", `!document.querySelector("#culprit-acts").hidden`)
+	p.click("#culprit-ban")
+	p.until("it asks for a token", `document.querySelector("#access").open`)
+	p.enter("#access-token", operatorToken)
+	p.click("#access .primary")
+	p.until("it goes on", `document.querySelector("#act").open && !document.querySelector("#access").open`)
+	p.until("with the key", says("#act .about", bot))
+	p.click("#act .primary")
+	p.until("it worked", says("#result", "Every request of this key in rule api is denied now."))
+}
+
 // Keys are texts, whatever is in them.
 func TestConsoleKeysAreTexts(t *testing.T) {
 	t.Parallel()

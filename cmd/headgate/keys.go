@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -81,10 +82,11 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 	}
 	defer l.store.Close()
 	out, n := cmd.OutOrStdout(), 0
-	width := columns(out)
+	width, column := columns(out), limitColumn
 	err = l.list(ctx, func(k listedKey) error {
 		n++
-		return f.print(out, k, width)
+		column = max(column, utf8.RuneCountInString(k.limitText())) // those after it are below it
+		return f.print(out, k, width, column)
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -95,10 +97,10 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 	return err
 }
 
-func (f *keysFlags) print(w io.Writer, k listedKey, width int) error {
+func (f *keysFlags) print(w io.Writer, k listedKey, width, column int) error {
 	if f.json {
 		return printJSONLine(w, k.json())
 	}
-	_, err := io.WriteString(w, k.text(width))
+	_, err := io.WriteString(w, k.text(width, column))
 	return err
 }

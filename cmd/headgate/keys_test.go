@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/headgate/headgate"
@@ -57,6 +58,30 @@ func TestScreenLines(t *testing.T) {
 	} {
 		if got := screenLines(text, 5); got != want {
 			t.Errorf("%q takes %d lines; want %d", text, got, want)
+		}
+	}
+}
+
+// TestColumns: a long limit moves the columns of all rows of a look.
+func TestColumns(t *testing.T) {
+	var s snapshot
+	for _, limit := range []string{"5/m", "checkout=10000/h burst 20", "address=60/m burst 10"} {
+		l, err := headgate.ParseLimit(limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := listedKey{limit: l, known: true}
+		k.Key = "ip:192.0.2.1"
+		s.top = append(s.top, k)
+	}
+	var out strings.Builder
+	if err := (&topFlags{once: true}).show(&out, &s); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")[1:]
+	for _, line := range lines {
+		if at := strings.Index(line, "ip:192.0.2.1"); at != strings.Index(lines[0], "ip:192.0.2.1") {
+			t.Errorf("the keys are not below each other:\n%s", out.String())
 		}
 	}
 }

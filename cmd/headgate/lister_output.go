@@ -61,16 +61,19 @@ func printJSONLine(w io.Writer, v any) error {
 const narrowList = 80
 
 // text formats k: its limit, its state and the key, which comes last, so that a long one moves no
-// column. In few columns, the key comes first, in a line of its own.
-func (k *listedKey) text(width int) string {
+// column. column is the width of the limit. In few columns, the key comes first, in a line of its own.
+func (k *listedKey) text(width, column int) string {
 	if width > 0 && width < narrowList {
 		var b strings.Builder
 		fmt.Fprintln(&b, keyText(k.Key))
 		printFolded(&b, "  ", k.limitText()+": "+k.state(), width)
 		return b.String()
 	}
-	return fmt.Sprintf("%-20s  %-38s  %s\n", k.limitText(), k.state(), keyText(k.Key))
+	return fmt.Sprintf("%-*s  %-38s  %s\n", column, k.limitText(), k.state(), keyText(k.Key))
 }
+
+// limitColumn is the least width of a limit.
+const limitColumn = 20
 
 func (k *listedKey) limitText() string {
 	switch {

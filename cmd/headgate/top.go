@@ -151,8 +151,12 @@ func (f *topFlags) show(w io.Writer, s *snapshot) error {
 		text.WriteString(clearScreen)
 	}
 	printFolded(&text, "", head, width)
+	column := limitColumn
+	for i := range s.top {
+		column = max(column, utf8.RuneCountInString(s.top[i].limitText()))
+	}
 	for _, k := range s.top {
-		row := k.text(width)
+		row := k.text(width, column)
 		if screen && screenLines(text.String()+row, width) >= height {
 			break
 		}

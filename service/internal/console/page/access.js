@@ -11,8 +11,8 @@ export function start(theApp) {
     event.preventDefault();
     enter(byId("gate-token").value.trim());
   });
-  byId("viewing-button").addEventListener("click", open);
-  byId("access-button").addEventListener("click", open);
+  byId("viewing-button").addEventListener("click", () => open());
+  byId("access-button").addEventListener("click", () => open());
 }
 
 // check asks what this person may do, and starts the page or says what is missing.
@@ -97,18 +97,18 @@ function draw() {
 }
 
 // explain says why a person without a token cannot act, and asks for one. It reports whether that
-// is the matter.
-export function explain(why) {
+// is the matter. With the token, refused is clicked again.
+export function explain(why, refused) {
   if (app.model.access.may_act || !app.isOn) return false;
   if (app.model.access.why.includes("no tokens")) return false;
-  open();
+  open(refused);
   byId("access").querySelector("p").prepend(`${sentence(why)} `);
   return true;
 }
 
-function open() {
+function open(refused) {
   const dialog = byId("access");
-  dialog.replaceChildren(app.model.access.may_act ? leave(dialog) : form(dialog));
+  dialog.replaceChildren(app.model.access.may_act ? leave(dialog) : form(dialog, refused));
   dialog.showModal();
 }
 
@@ -122,7 +122,7 @@ function leave(dialog) {
       h("button", { type: "button", click: () => dialog.close() }, "Close")));
 }
 
-function form(dialog) {
+function form(dialog, refused) {
   const field = h("input", {
     id: "access-token", type: "password", autocomplete: "current-password",
   });
@@ -149,6 +149,9 @@ function form(dialog) {
       if (!document.activeElement.checkVisibility() || document.activeElement === document.body) {
         byId("access-button").focus();
       }
+      await app.refresh();
+      refused?.focus();
+      refused?.click();
     } catch (error) {
       setText(problem, sentence(error.message));
       problem.hidden = false;

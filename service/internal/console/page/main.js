@@ -150,8 +150,8 @@ document.addEventListener("visibilitychange", attend);
 
 for (const part of [top, now, who, acts, why, whatif, access]) part.start(app);
 app.acting = new Acting(app);
-addEventListener("refused", ({ detail }) => {
-  if (!access.explain(detail)) app.acting.say(detail);
+addEventListener("refused", ({ detail, target }) => {
+  if (!access.explain(detail, target)) app.acting.say(detail);
 });
 byId("retry").addEventListener("click", () => events.start());
 copyButtons();
