@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/headgate/headgate"
@@ -28,5 +29,21 @@ func TestChargedOnce(t *testing.T) {
 	r.Cost = 0
 	if d := take(t, straight, r); d.Remaining != 1000-1-20 {
 		t.Errorf("20 calls whose answers were lost left %d of 1000 after one more; want 979", d.Remaining)
+	}
+}
+
+// A reset whose answer is lost is not sent again: the second would forget what was charged since.
+func TestResetOnce(t *testing.T) {
+	server := redistest.Start(t)
+	lossy := redis.NewClient(&redis.Options{
+		Addr: redistest.LoseAnAnswer(t, server.Addr, "del"), Protocol: 2, DisableIdentity: true,
+	})
+	t.Cleanup(func() { _ = lossy.Close() })
+	if err := newStore(t, lossy).Reset(t.Context(), "k", parse(t, "5/h")); err == nil {
+		t.Error("a lost answer gave no error")
+	}
+	stats, err := server.Do(t.Context(), "INFO", "commandstats")
+	if err != nil || !strings.Contains(stats, "cmdstat_del:calls=1,") {
+		t.Errorf("the server ran %s, %v; want one del", stats, err)
 	}
 }

@@ -170,12 +170,13 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 	return nil
 }
 
-// Reset implements headgate.Store. It deletes the key in Redis, whatever its value.
+// Reset implements headgate.Store. It deletes the key in Redis, whatever its value. A lost answer is
+// an error.
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	return s.process(ctx, redis.NewIntCmd(ctx, "del", s.key(key, l)))
+	return s.process(ctx, redisscript.Once(ctx, "del", s.key(key, l)))
 }
 
 // Ping returns an error if the server does not answer.

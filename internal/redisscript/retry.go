@@ -1,6 +1,7 @@
 package redisscript
 
 import (
+	"context"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,6 +29,9 @@ const (
 // connection breaks before the answer is read, the charge may have been made. The
 // client still follows MOVED and ASK, whose answers prove that nothing ran.
 type once struct{ *redis.Cmd }
+
+// Once makes a command of words that the client does not send again.
+func Once(ctx context.Context, words ...any) redis.Cmder { return once{redis.NewCmd(ctx, words...)} }
 
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }
