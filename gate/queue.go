@@ -108,7 +108,6 @@ func (g *Gate) giveUp(ctx context.Context, w *waiter) error {
 		return nil
 	case w.released:
 		g.released -= w.n
-		w.released = false
 	case w != g.Head:
 		g.remove(w)
 		g.mu.Unlock()

@@ -416,3 +416,40 @@ func TestThrottleAfterAPanic(t *testing.T) {
 		}
 	})
 }
+
+// answersLate is a store that decides at once, and whose answers to requests for a permit are late.
+type answersLate struct {
+	concurrency.Store
+	by time.Duration
+}
+
+func (s answersLate) AcquirePermit(
+	ctx context.Context, r concurrency.Request,
+) (concurrency.Decision, error) {
+	defer time.Sleep(s.by)
+	return s.Store.AcquirePermit(ctx, r)
+}
+
+// A permit that would expire before a period has passed is renewed before the caller passes.
+func TestSharedGateRenewsAPermitThatEndsTooSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const period = 10 * time.Second // so a permit expires after 21 s
+		store := concurrency.NewMemory()
+		slow := newTestSharedGate(t, answersLate{store, 20 * time.Second}, 1, period)
+		other := newTestSharedGate(t, store, 1, period)
+		var first time.Time
+		go func() {
+			if err := slow.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+			first = time.Now()
+		}()
+		synctest.Wait() // the slow one has the permit
+		if err := other.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if apart := time.Since(first); apart < period {
+			t.Errorf("two passes %s apart, want at least %s", apart, period)
+		}
+	})
+}
