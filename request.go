@@ -38,7 +38,8 @@ type Request struct {
 	// the zero time cancels that grant: it is done only if nothing has been granted or
 	// refunded after that start, and otherwise RetryAfter is [Never] and nothing changes. A
 	// cancel before the start also frees the start time, if the state shows the one before it.
-	// It must use the limit that booked, and the cost that was granted.
+	// It must use the limit that booked, and the cost that was granted. No store remembers
+	// cancels: one that is sent twice may refund twice. A [Reservation] sends one.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock, which is what live traffic

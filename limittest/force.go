@@ -63,6 +63,13 @@ func countedExcess(t *testing.T, s headgate.Store) {
 			over = d.Remaining
 		}
 	}
+	largest := headgate.Request{Key: "largest", Limit: headgate.FixedWindow(1<<53-1, time.Hour), Force: true, At: epoch}
+	for _, cost := range []int64{1 << 53, 1<<53 + 1, math.MaxInt64} {
+		largest.Cost = cost
+		if d := take(t, s, largest); d.RetryAfter != headgate.Never || d.Remaining != 0 {
+			t.Errorf("%d, above the capacity of %s: %s", cost, largest.Limit, describe(d))
+		}
+	}
 	r := headgate.Request{Key: "exact", Limit: parse(t, "100/m fixed-window"), Force: true, At: epoch}
 	used := int64(0)
 	for _, cost := range []int64{70, 31, 1, 1 << 32, 1, 1 << 40, 1} {

@@ -216,10 +216,10 @@ func (s *Store) decideTogether(
 const max53 = 1<<53 - 1
 
 // within returns the cost of r, reduced to what a double holds: all costs above the capacity have
-// the same answer, unless they are charged, and no state has used 2^53.
+// the same answer, unless they are charged, and no capacity or state reaches 2^53.
 func within(r *headgate.Request) int64 {
 	if r.Forced() {
-		return min(r.Cost, max53)
+		return min(r.Cost, max53+1)
 	}
 	return min(max(r.Cost, -max53), r.Limit.Capacity()+1)
 }
