@@ -4,10 +4,14 @@
 // used, and decides: [Memory] in this process, package redisstore in a Redis. A [Limiter] is a
 // store with one or more limits:
 //
-//	limiter, err := headgate.NewLimiter(headgate.NewMemory(0), headgate.PerMinute(100).Burst(20))
+//	store := headgate.NewMemory(0) // room for the default number of keys
+//	limiter, err := headgate.NewLimiter(store, headgate.PerMinute(100).Burst(20))
 //	...
 //	d, err := limiter.Allow(ctx, "user:42")
-//	if err == nil && !d.Allowed() {
+//	if err != nil {
+//		return err // the store is unavailable: decide whether the request may go ahead
+//	}
+//	if !d.Allowed() {
 //		// retry after d.RetryAfter
 //	}
 //

@@ -26,6 +26,7 @@ var units = []struct {
 }
 
 const (
+	wholeLimit = "limit" // the field of an error that quotes all of the text
 	wantLimit  = `a form like "100/m", "10/s burst 50", "5/15m sliding-log" or "api=1000/d fixed-window"`
 	wantPeriod = "a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w)"
 )
@@ -42,7 +43,7 @@ const (
 // unless given as burst. Errors are [InvalidError]s.
 func ParseLimit(text string) (Limit, error) {
 	l, err := parseLimit(text)
-	if e, ok := errors.AsType[*InvalidError](err); ok && text != "" {
+	if e, ok := errors.AsType[*InvalidError](err); ok && e.Field != wholeLimit {
 		e.Field = "limit " + strconv.Quote(text) + ": " + e.Field
 	}
 	return l, err
@@ -55,11 +56,11 @@ func parseLimit(text string) (Limit, error) {
 	}
 	fields := strings.Fields(rest)
 	if len(fields) == 0 {
-		return Limit{}, &InvalidError{Field: "limit", Value: strconv.Quote(text), Want: wantLimit}
+		return Limit{}, &InvalidError{Field: wholeLimit, Value: strconv.Quote(text), Want: wantLimit}
 	}
 	count, per, ok := strings.Cut(fields[0], "/")
 	if !ok {
-		return Limit{}, &InvalidError{Field: "limit", Value: strconv.Quote(rest), Want: wantLimit}
+		return Limit{}, &InvalidError{Field: wholeLimit, Value: strconv.Quote(text), Want: wantLimit}
 	}
 	p := parsedLimit{}
 	if err := p.parseCount(count); err != nil {

@@ -33,6 +33,8 @@ func check(t *terms) error {
 	switch {
 	case t.Name != "" && !validName(t.Name):
 		return &InvalidError{"limit name", strconv.Quote(t.Name), "1 to 64 letters, digits, '.', '-' and '_', beginning with a letter"}
+	case t.Capacity < 1 && t.Capacity == t.Refill: // no burst was given
+		return invalid("count", t.Capacity, "a whole number of at least 1")
 	case t.Capacity < 1:
 		return invalid(count, t.Capacity, "a whole number of at least 1")
 	case !t.IsBucket() && t.Refill != 0:

@@ -89,14 +89,18 @@ func validateLimits(limits []Limit) error {
 		return &InvalidError{Field: "limits", Value: "empty", Want: "at least one limit"}
 	}
 	for i, l := range limits {
-		if err := l.Validate(); err != nil {
+		err := l.Validate()
+		if first := slices.IndexFunc(limits[:i], l.sameState); err == nil && first >= 0 {
+			err = &InvalidError{
+				Field: "name", Value: strconv.Quote(l.Name()) + ", as of limit " + strconv.Itoa(first+1),
+				Want: "a different name for each limit",
+			}
+		}
+		if err != nil {
 			if e, ok := errors.AsType[*InvalidError](err); ok && len(limits) > 1 {
 				e.Field = "limit " + strconv.Itoa(i+1) + " of " + strconv.Itoa(len(limits)) + ": " + e.Field
 			}
 			return err
-		}
-		if slices.ContainsFunc(limits[:i], l.sameState) {
-			return &InvalidError{Field: "limits", Value: "two with the name " + strconv.Quote(l.Name()), Want: "a different name for each limit"}
 		}
 	}
 	return nil

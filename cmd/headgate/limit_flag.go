@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,10 +35,6 @@ func parseLimits(cmd *cobra.Command, texts []string) ([]headgate.Limit, error) {
 	limits := make([]headgate.Limit, 0, len(texts))
 	for _, text := range texts {
 		l, err := headgate.ParseLimit(text)
-		e, ok := errors.AsType[*headgate.InvalidError](err)
-		if ok && strings.HasSuffix(e.Field, ": limit") {
-			e.Field, e.Value = "limit", strconv.Quote(text) // all of it is wrong: quote it once
-		}
 		if err != nil {
 			return nil, err
 		}

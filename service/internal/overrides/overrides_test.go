@@ -166,7 +166,7 @@ func TestInvalid(t *testing.T) {
 		"0 limits and ban fals": {Rule: "login", Key: "k"},
 		"1 limits and ban true": {Rule: "login", Key: "k", Ban: true, Limits: five},
 		"until is 2001":         {Rule: "login", Ban: true, Until: time.Unix(1e9, 0)},
-		"capacity is 0":         {Rule: "login", Limits: []headgate.Limit{headgate.PerSecond(0)}},
+		"count is 0":            {Rule: "login", Limits: []headgate.Limit{headgate.PerSecond(0)}},
 		"limits is 17":          {Rule: "login", Limits: make([]headgate.Limit, 17)},
 	} {
 		err := table.Put(t.Context(), o)
