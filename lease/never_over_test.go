@@ -254,3 +254,26 @@ func TestARefundIsOverByWhatIsHeldAtMost(t *testing.T) {
 		other.end()
 	})
 }
+
+// A store that loses its data lets the capacity be used once more, and what is held.
+func TestALossOfDataIsOverByTheCapacityAndWhatIsHeld(t *testing.T) {
+	for _, limit := range []string{"10000/d", "10000/s", "10000/d fixed-window"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(limit)
+			holder, other := f.process(Options{}, instantly), f.process(Options{}, instantly)
+			held, _ := holder.heat(t)
+			other.ask(f.remaining())
+			err := f.store.Reset(t.Context(), "k", f.limit)
+			other.ask(f.limit.Capacity())
+			for range held {
+				holder.ask(1)
+			}
+			bound := f.limit.Capacity() + held
+			if over := f.over(); err != nil || over > bound || over < bound-bound/10 {
+				t.Errorf("%s: %d over, error %v; want %d, or a tenth less", limit, over, err, bound)
+			}
+			holder.end()
+			other.end()
+		})
+	}
+}

@@ -23,6 +23,7 @@ var bookings = []check{
 	{"a cancel does not move time back to where a log has dropped grants", cancelByAnEarlierClock},
 	{"a clock that stepped back keeps nobody waiting for a group", groupAfterTheClockSteppedBack},
 	{"rare cancels are decided as in memory", rareCancels},
+	{"what a late cancel or refund costs", lateCancels},
 	{"only a grant sets the start time", startOfGrants},
 	{"a log that is too long for its group", tooLongTogether},
 }
@@ -369,6 +370,34 @@ func rareCancels(t *testing.T, s headgate.Store) {
 				t.Errorf("%s, step %d: %v, start %s; want %v, %s", name, step, ds[0], starts[0], ds[1], starts[1])
 			}
 		}
+	}
+}
+
+// lateCancels reaches two bounds. A start that cannot be cancelled, because a later one is booked,
+// makes the limit short by its n. A refund of n after the bucket has refilled lets n more pass.
+func lateCancels(t *testing.T, s headgate.Store) {
+	const n = 4
+	l := parse(t, "10/s")
+	r := headgate.Request{Key: "late", Limit: l, Cost: 10, MaxWait: year, At: epoch}
+	take(t, s, r)
+	r.Cost, r.Start = n, new(time.Time)
+	take(t, s, r)
+	cancel := headgate.Request{Key: "late", Limit: l, Cost: -n, Start: r.Start, At: epoch}
+	r.Start = new(time.Time)
+	take(t, s, r)
+	if d := take(t, s, cancel); d.Allowed() || r.Start.Sub(epoch) != 2*n*time.Second/10 {
+		t.Errorf("the cancel: %s; the other start: %s", describe(d), r.Start)
+	}
+
+	at, passed := epoch.Add(time.Minute), int64(0)
+	for _, cost := range []int64{n, 10, -n, n, 1} {
+		d := take(t, s, headgate.Request{Key: "refund", Limit: l, Cost: cost, At: at})
+		if at = epoch.Add(2 * time.Minute); cost > 0 && d.Allowed() {
+			passed += cost
+		}
+	}
+	if passed != n+10+n {
+		t.Errorf("%d passed; want %d", passed, n+10+n)
 	}
 }
 
