@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/service/internal/envoy"
+	"github.com/headgate/headgate/service/internal/watch"
 )
 
 // answerOf returns the status and the body of an answer.
@@ -56,6 +57,35 @@ func TestReloadWithXDS(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "invalid") {
 		t.Error(log.String())
+	}
+}
+
+// A read of a file that hangs, as on a network file system, does not keep the server from ending.
+func TestAReadThatHangs(t *testing.T) {
+	t.Parallel()
+	s := startEnvironment(t, Options{
+		Store: "memory:", HTTP: Off, GRPC: Off, Debug: Off, Metrics: Off, Grace: time.Millisecond,
+	})
+	reading, hang := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	s.watcher = watch.New(watch.Options{
+		Directories: func() []string { return nil },
+		Hash:        func() string { close(reading); <-hang; return "" },
+		Load:        func() error { return nil },
+		Report:      func(error) {},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(ctx) }()
+	<-reading
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the server has not ended")
 	}
 }
 

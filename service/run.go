@@ -160,9 +160,27 @@ func (s *server) serve(ctx context.Context) error {
 	stop()
 	s.health.set(isEnding, true)
 	s.log.Info("shutting down", "grace", s.o.Grace)
+	until := time.Now().Add(s.o.Grace)
 	s.drain(context.WithoutCancel(ctx))
-	serving.Wait()
+	s.await(&serving, until)
 	return err
+}
+
+// lastWait is how long what is left of a server may take to end after the grace.
+const lastWait = time.Second
+
+// await waits for serving, but not for ever: a read of a file may hang, as on a network file system.
+func (s *server) await(serving *sync.WaitGroup, until time.Time) {
+	ended := make(chan struct{})
+	go func() {
+		serving.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(max(time.Until(until), lastWait)):
+		s.log.Warn("a task did not end; does a file of the configuration answer?")
+	}
 }
 
 // drain ends all listeners, and waits for their requests as long as the grace.

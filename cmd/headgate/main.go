@@ -20,9 +20,8 @@ func main() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		s := <-signals
-		signal.Stop(signals) // a second signal ends the process at once
-		end(&signalError{s})
+		end(&signalError{<-signals})
+		os.Exit(exitBySignal(&signalError{<-signals})) // a second one: at once, whatever hangs
 	}()
 	os.Exit(exec(ctx, arguments(os.Args), os.Stdin, os.Stdout, os.Stderr))
 }

@@ -3,16 +3,75 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"io"
+	"net"
 	"os"
 	osexec "os/exec"
 	"regexp"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 )
+
+// A second signal ends the process at once, whatever the first one waits for. It exits by itself, as
+// the first process of a container ignores signals that it does not handle.
+func TestSecondSignalEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := osexec.CommandContext(t.Context(), self)
+	cmd.Args = []string{
+		"headgate", "serve", "--http", "127.0.0.1:0", "--grpc", "off", "--debug", "off", "--grace", "1h",
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address := regexp.MustCompile(`listener=http address=(\S+)`)
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		if found := address.FindStringSubmatch(lines.Text()); found != nil {
+			request := "POST /v1/take HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n"
+			unfinished(t, found[1], "GET /-/healthy HTTP/1.1\r\nHost: a\r\n\r\n"+request)
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if strings.Contains(lines.Text(), "shutting down") {
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != exitTerminated {
+		t.Errorf("it ended with %s; want exit status %d", cmd.ProcessState, exitTerminated)
+	}
+}
+
+// unfinished sends requests of which the last one has no end, and returns when the first is answered.
+func unfinished(t *testing.T, address, requests string) {
+	t.Helper()
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	if _, err := io.WriteString(c, requests); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // Signals end a pipe whose reader has stalled: the pipe is full, and so is the one before.
 func TestSignalsEndStalledPipe(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -86,19 +85,20 @@ func (r *reloader) current(now time.Time) *tls.Config {
 	return r.config
 }
 
-// stamp changes when a file does.
+// stamp changes when a file does. Two versions of a file may have the same size and time.
 func (f Files) stamp() string {
 	var stamp strings.Builder
 	for _, name := range []string{f.Cert, f.Key, f.ClientCA} {
-		if info, err := os.Stat(name); err == nil { // what a link points to
-			fmt.Fprint(&stamp, info.ModTime().UnixNano(), " ", info.Size(), ",")
+		if text, err := readRegular(name); err == nil {
+			stamp.Write(text)
 		}
+		stamp.WriteByte(0)
 	}
 	return stamp.String()
 }
 
 func (r *reloader) load() (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(r.files.Cert, r.files.Key)
+	pair, err := keyPair(r.files.Cert, r.files.Key)
 	if err != nil {
 		return nil, fmt.Errorf("tls: the certificate cannot be used: %w", err)
 	}

@@ -21,19 +21,41 @@ func Client(ca, cert, key string) (*tls.Config, error) {
 	if cert == "" && key == "" {
 		return config, nil
 	}
-	if _, err := tls.LoadX509KeyPair(cert, key); err != nil {
+	if _, err := keyPair(cert, key); err != nil {
 		return nil, fmt.Errorf("the client's certificate cannot be used: %w", err)
 	}
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(cert, key)
+		pair, err := keyPair(cert, key)
 		return &pair, err
 	}
 	return config, nil
 }
 
+// keyPair reads a certificate and its key.
+func keyPair(cert, key string) (tls.Certificate, error) {
+	certPEM, err := readRegular(cert)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	keyPEM, err := readRegular(key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certPEM, keyPEM)
+}
+
+// readRegular reads a regular file. Others, such as a named pipe, may never end, and a handshake
+// waits for the file.
+func readRegular(file string) ([]byte, error) {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", file)
+	}
+	return os.ReadFile(file)
+}
+
 // pool reads the certificates in a file.
 func pool(file string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(file)
+	pem, err := readRegular(file)
 	if err != nil {
 		return nil, err
 	}

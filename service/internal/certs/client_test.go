@@ -2,7 +2,9 @@ package certs
 
 import (
 	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -33,6 +35,18 @@ func TestClient(t *testing.T) {
 	for _, files := range [][3]string{{"nowhere"}, {"client.go"}, {"", cert}, {"", cert, cert}} {
 		if _, err := Client(files[0], files[1], files[2]); err == nil {
 			t.Errorf("%q are accepted", files)
+		}
+	}
+}
+
+// What is no regular file is refused: a handshake would wait for a named pipe.
+func TestIrregularFiles(t *testing.T) {
+	const irregular = os.DevNull
+	_, ca := Client(irregular, "", "")
+	_, cert := Client("", irregular, irregular)
+	for _, err := range []error{ca, cert, Check(Files{Cert: irregular, Key: irregular})} {
+		if err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+			t.Error(err)
 		}
 	}
 }

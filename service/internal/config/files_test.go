@@ -226,3 +226,18 @@ func TestDirectories(t *testing.T) {
 		t.Errorf("directories %v; want %v", short, want)
 	}
 }
+
+// A file that is not regular is refused, because it may never end; a link to a regular one is read.
+func TestIrregularFiles(t *testing.T) {
+	at := tree(t, map[string]string{
+		"a.yaml": "-> ..data/a.yaml", "..data/a.yaml": oneRule, "pipe.yaml": "-> " + os.DevNull,
+	})
+	_, err := Load([]string{at}, Options{})
+	want := filepath.Join(at, "pipe.yaml") + ": cannot be read: it is not a regular file"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v; want %s", err, want)
+	}
+	if c, err := Load([]string{filepath.Join(at, "a.yaml")}, Options{}); err != nil || len(c.Rules) != 1 {
+		t.Error(c, err)
+	}
+}
