@@ -18,7 +18,7 @@ func (s *server) http() http.Handler {
 	mux.Handle("POST /-/reload", s.api.GuardOperator(http.HandlerFunc(s.serveReload)))
 	mux.Handle("/v1", s.api) // or the mux would redirect it
 	mux.Handle("/v1/", s.api)
-	mux.Handle("/json", wire.JSONHandler(decider{s, s.limiter}))
+	mux.Handle("/json", wire.JSONHandler(decider{s, s.limiter}, s.api.GuardOperator))
 	mux.Handle("/auth", s.auth)
 	mux.Handle("/auth/", s.auth)
 	if s.o.Metrics == Off {

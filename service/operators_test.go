@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +47,14 @@ func TestOperatorsBeyondLoopback(t *testing.T) {
 				status, text := answerOf(t, s.http(), c[0], c[1])
 				if status != http.StatusForbidden || !strings.Contains(text, "set api.tokens in the rules file") {
 					t.Errorf("%s: %d %s", c, status, text)
+				}
+			}
+			for negative, want := range map[string]int{"true": http.StatusForbidden, "false": http.StatusOK} {
+				w := httptest.NewRecorder()
+				s.http().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", "/json", strings.NewReader(
+					`{"domain":"d","descriptors":[{"entries":[{"key":"k"}],"hits_addend":1,"is_negative_hits":`+negative+`}]}`)))
+				if w.Code != want {
+					t.Errorf("/json, negative hits %s: %d %s, want %d", negative, w.Code, w.Body, want)
 				}
 			}
 			if status, text := answerOf(t, s.http(), "POST", "/v1/peek"); status != http.StatusBadRequest {

@@ -80,7 +80,7 @@ func TestJSONHandler(t *testing.T) {
 			out.Code = envoy.OK
 		}
 		return nil
-	}))
+	}), func(http.Handler) http.Handler { return http.NotFoundHandler() })
 	for _, test := range []struct {
 		method, body string
 		status       int
@@ -88,6 +88,8 @@ func TestJSONHandler(t *testing.T) {
 	}{
 		{http.MethodPost, `{"domain":"ok"}`, 200, `{"overallCode":"OK"}`},
 		{http.MethodGet, `{"domain":"ok"}`, 200, `{"overallCode":"OK"}`},
+		{http.MethodPost, `{"domain":"ok","descriptors":[{},{"is_negative_hits":true}]}`, 404, "404 page not found"},
+		{http.MethodPost, `{"domain":"ok","descriptors":[{"is_negative_hits":false}]}`, 200, `{"overallCode":"OK"}`},
 		{"PURGE", `{"domain":"over"}`, 429, `{"overallCode":"OVER_LIMIT"}`},
 		{http.MethodPut, `{"domain":"other"}`, 500, `{}`},
 		{http.MethodPost, `{}`, 400, "rate limit domain must not be empty"},

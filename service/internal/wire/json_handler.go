@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/headgate/headgate/service/internal/envoy"
@@ -15,39 +16,49 @@ const maxJSON = 64 << 10
 // JSONHandler answers requests in JSON as upstream's /json does, with any method.
 //
 // The status is 200 for OK, 429 for OVER_LIMIT and 500 for UNKNOWN. It is 400, with a text, for a
-// request that cannot be read and also, as upstream has it, if the Decider returns an error.
-func JSONHandler(d Decider) http.Handler {
+// request that cannot be read and also, as upstream has it, if the Decider returns an error. guard
+// is around the answers to requests that refund hits.
+func JSONHandler(d Decider, guard func(http.Handler) http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJSON))
-		var out []byte
-		var code envoy.Code
-		if err == nil {
-			out, code, err = answerJSON(d, r, body)
-		} else if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
+		if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
 			err = errors.New("ratelimit request: the body has more than " +
 				strconv.Itoa(maxJSON) + " bytes; send fewer descriptors")
+		}
+		var request envoy.Request
+		if err == nil {
+			err = DecodeJSON(body, &request)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer := answerJSON(d, &request)
+		if slices.ContainsFunc(request.Descriptors, refunds) {
+			answer = guard(answer)
+		}
+		answer.ServeHTTP(w, r)
+	})
+}
+
+func refunds(d envoy.Descriptor) bool { return d.Negative }
+
+func answerJSON(d Decider, request *envoy.Request) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var response envoy.Response
+		var out []byte
+		err := d.Decide(r.Context(), request, &response)
+		if err == nil {
+			out, err = EncodeJSON(&response)
 		}
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(statusOf(code))
+		w.WriteHeader(statusOf(response.Code))
 		w.Write(out) //nolint:errcheck,gosec // it is JSON, and a client that is gone needs none
 	})
-}
-
-func answerJSON(d Decider, r *http.Request, body []byte) ([]byte, envoy.Code, error) {
-	var request envoy.Request
-	var response envoy.Response
-	if err := DecodeJSON(body, &request); err != nil {
-		return nil, 0, err
-	}
-	if err := d.Decide(r.Context(), &request, &response); err != nil {
-		return nil, 0, err
-	}
-	out, err := EncodeJSON(&response)
-	return out, response.Code, err
 }
 
 func statusOf(code envoy.Code) int {
