@@ -118,3 +118,22 @@ func TestGivingUpAtTheEndOfAPause(t *testing.T) {
 		})
 	}
 }
+
+// At the end of a pause, all requests of its line get their start times at once, so one that starts
+// too late fails then, and not when those before it have been sent.
+func TestALateRequestFailsAtTheEndOfThePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient(t, newLimiter(t, "1/s"), &api{answer: pausing}, httplimit.TransportOptions{})
+		call(t.Context(), client, "http://api.example/pause")
+		paused := time.Now()
+		var all sync.WaitGroup
+		callEach(t, &all, client, "api.example", 0, 5)
+		ctx, cancel := context.WithDeadline(t.Context(), paused.Add(34500*time.Millisecond))
+		defer cancel()
+		call(ctx, client, "http://api.example/late")
+		if after := time.Since(paused); after != 30*time.Second {
+			t.Errorf("it failed after %s, want 30s, when the pause ends", after)
+		}
+		all.Wait()
+	})
+}
