@@ -1,5 +1,4 @@
-// Package redisscript runs Lua scripts in Redis, for redisstore and ratelimiter, so that a script
-// that charges never charges twice.
+// Package redisscript runs Lua scripts in Redis so that a script that changes something is sent once.
 package redisscript
 
 import (
