@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
 	"github.com/headgate/headgate/service/internal/overrides"
 	"github.com/headgate/headgate/service/internal/rules"
 )
@@ -148,4 +150,22 @@ func TestOverrideOfAll(t *testing.T) {
 	f.post("/v1/take", `{"rule":"login"}`).want(t, 200, `"limit":"ban"`)
 	f.send("DELETE", "/v1/overrides/login/", "").want(t, 200, `{"deleted":true}`)
 	f.post("/v1/take", `{"rule":"login"}`).want(t, 200, `"allowed":true`)
+}
+
+// TestChangesWithoutAnAnswer: what may have been done, and what was done, is said.
+func TestChangesWithoutAnAnswer(t *testing.T) {
+	redis := redistest.Start(t)
+	store, err := redisstore.Open("redis://" + redis.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	f := start(t, nil, Settings{})
+	f.handler.options.Overrides = overrides.NewRedis(store, nil)
+	t.Cleanup(func() { f.handler.options.Overrides.Close() })
+	redis.Stop()
+	const maybe = "the override may or may not have been changed"
+	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"k","ban":true}`).want(t, 503, maybe)
+	f.send("DELETE", "/v1/overrides/login/k", "").want(t, 503, maybe)
+	f.send("DELETE", "/v1/keys/login/k", "").want(t, 503, "the key was reset, but other instances")
 }

@@ -77,7 +77,6 @@ end
 local epoch, changes = string.match(redis.call('GET', version) or '', '^(%w+):(%d+)$')
 if not epoch then
   epoch, changes = ARGV[6], 0
-  redis.call('DEL', list)
 end
 for _, name in ipairs(names) do
   redis.call('RPUSH', list, name)

@@ -102,6 +102,14 @@ func TestRedisExpiry(t *testing.T) {
 	until := func(key string, d time.Duration) rules.Override {
 		return rules.Override{Rule: "login", Key: key, Ban: true, Until: time.Now().Add(d)}
 	}
+	short := change{field: KeyName("login", "short"), value: "x", ttl: time.Nanosecond}
+	if _, err := table.keeper.change(t.Context(), short); err != nil {
+		t.Fatal(err)
+	}
+	if got := client.PTTL(t.Context(), prefix+"{@overrides}:@hash").Val(); got == -1 {
+		t.Error("a nanosecond is without end")
+	}
+	client.FlushAll(t.Context())
 	put(t, table, until("a", time.Hour))
 	left(time.Hour + time.Millisecond)
 	put(t, table, until("b", 2*time.Hour))
@@ -329,4 +337,22 @@ func TestNews(t *testing.T) {
 	check()
 	put(t, a, ban("7"))
 	check("7")
+}
+
+// TestExpiredThatWasReplaced: an instance that has not read the new value does not delete it.
+func TestExpiredThatWasReplaced(t *testing.T) {
+	server := redistest.Start(t)
+	for name, table := range map[string]*Table{
+		"memory": NewMemory(), "redis": instance(t, open(t, "redis://"+server.Addr), nil),
+	} {
+		put(t, table, rules.Override{Rule: "login", Key: "k", Ban: true})
+		c := change{field: ModeName("login"), value: shadowOf("login", 0)}
+		c.expired = []string{KeyName("login", "k"), "the value before"}
+		if got, err := table.keeper.change(t.Context(), c); got != changed || err != nil {
+			t.Fatal(got, err)
+		}
+		if err := table.Refresh(t.Context()); err != nil || found(table, "k") != "ban" {
+			t.Errorf("%s: k has %s, %v; want the ban", name, found(table, "k"), err)
+		}
+	}
 }
