@@ -110,6 +110,10 @@ func TestReload(t *testing.T) {
 	ca, dir := newAuthority(t), t.TempDir()
 	f := Files{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
 	ca.issue(t, "first.example", f.Cert, f.Key)
+	moment := stat(t, f.Cert).ModTime()
+	if err := os.Chtimes(f.Key, moment, moment); err != nil {
+		t.Fatal(err)
+	}
 	r := &reloader{files: f, log: slog.New(slog.DiscardHandler), stamp: f.stamp()}
 	var err error
 	if r.config, err = r.load(); err != nil {
@@ -126,16 +130,24 @@ func TestReload(t *testing.T) {
 	if got := name(now); got != "first.example" {
 		t.Errorf("at first: %s", got)
 	}
-	ca.issue(t, "second.example", f.Cert, f.Key)
+	before := stat(t, f.Cert)
+	for again := true; again; again = stat(t, f.Cert).Size() != before.Size() {
+		ca.issue(t, "secnd.example", f.Cert, f.Key)
+	}
+	for _, file := range []string{f.Cert, f.Key} { // as if written in the same moment
+		if err := os.Chtimes(file, before.ModTime(), before.ModTime()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if got := name(now.Add(checkInterval / 2)); got != "first.example" {
 		t.Errorf("files are compared too often: %s", got)
 	}
-	if got := name(now.Add(checkInterval)); got != "second.example" {
+	if got := name(now.Add(checkInterval)); got != "secnd.example" {
 		t.Errorf("after a change: %s", got)
 	}
 	// A certificate whose key is not there yet changes nothing.
 	ca.issue(t, "third.example", f.Cert, filepath.Join(dir, "later"))
-	if got := name(now.Add(2 * checkInterval)); got != "second.example" {
+	if got := name(now.Add(2 * checkInterval)); got != "secnd.example" {
 		t.Errorf("with another key: %s", got)
 	}
 	if err := os.Rename(filepath.Join(dir, "later"), f.Key); err != nil {
@@ -144,6 +156,15 @@ func TestReload(t *testing.T) {
 	if got := name(now.Add(3 * checkInterval)); got != "third.example" {
 		t.Errorf("with its key: %s", got)
 	}
+}
+
+func stat(t *testing.T, name string) os.FileInfo {
+	t.Helper()
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
 }
 
 func TestClients(t *testing.T) {
