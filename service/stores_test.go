@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -233,4 +234,28 @@ func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.b.String()
+}
+
+// A proxy that closes the connection at HELLO is named.
+func TestTwemproxyIsNamed(t *testing.T) {
+	t.Parallel()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 1000))
+			_ = c.Close()
+		}
+	}()
+	s := startEnvironment(t, Options{}, "REDIS_SOCKET_TYPE=tcp", "REDIS_URL="+l.Addr().String())
+	if err := s.stores.ping(t.Context()); err == nil || !strings.Contains(err.Error(), "twemproxy") {
+		t.Errorf("%v; want an error that names twemproxy", err)
+	}
 }

@@ -220,3 +220,12 @@ func TestAllFaultsAtOnce(t *testing.T) {
 		t.Errorf("faults at %v; want %v:\n%v", at, want, err)
 	}
 }
+
+// A wrong value of a variable is not shown: it may be a secret.
+func TestVariablesAreNotShown(t *testing.T) {
+	env := func(string) (string, bool) { return "s3cret", true }
+	_, err := Parse("f", []byte("listen: {http: \"${VAR}\"}"), Options{Env: env})
+	if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), `"${VAR}"`) {
+		t.Error(err)
+	}
+}

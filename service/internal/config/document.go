@@ -88,6 +88,8 @@ func wantedInstead(f file, line int, message string) string {
 	switch {
 	case line <= len(lines) && indentedByTab.Match(lines[line-1]):
 		return "spaces instead of the tab at the start of the line"
+	case strings.Contains(message, "'-' indicator"):
+		return "one indent for all lines of the list that begins here"
 	case unquoted.MatchString(message):
 		return "YAML, with quotes around a value that has a colon at an end, or * or { in it"
 	}
@@ -120,8 +122,8 @@ func (e *expander) expand(n *yaml.Node) *yaml.Node {
 		return n
 	}
 	if e.nodes++; e.nodes > maxNodes {
-		e.fail(n, "the file is too large with its aliases; want at most "+
-			strconv.Itoa(maxNodes)+" values")
+		e.fail(n, "the file has more values than "+strconv.Itoa(maxNodes)+
+			", also through aliases, which is about 90,000 rules; want fewer")
 		return n
 	}
 	if n.Kind == yaml.AliasNode {

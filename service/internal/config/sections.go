@@ -113,7 +113,7 @@ func (r *reader) listen(n *yaml.Node, path string) {
 				return
 			}
 			if text != "off" && !isAddress(text) {
-				r.faultf(n, path, "%q is not an address; want HOST:PORT, :PORT or off", text)
+				r.faultf(n, path, "%q is not an address; want HOST:PORT, :PORT or off", n.Value)
 			}
 			*to = text
 		}

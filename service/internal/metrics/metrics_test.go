@@ -133,6 +133,9 @@ descriptors:
 		`ratelimit_service_response_time_seconds_sum{grpc_method="ShouldRateLimit"} 6`,
 		`ratelimit_service_total_requests{grpc_method="ShouldRateLimit"} 3`,
 		`ratelimit_service_should_rate_limit_error{err_type="redis_error"} 0`)
+	if text := scrape(t, m); strings.Contains(text, "over_limit_with_local_cache") {
+		t.Error("a counter of the local cache is exported, which is not in use")
+	}
 	var b strings.Builder
 	e.WriteStats(&b)
 	for _, line := range []string{

@@ -59,6 +59,7 @@ type Client struct {
 	node    []byte
 	version string // that was accepted last
 	refused string // that was refused after that
+	failing bool   // the last configuration was refused
 	streams int    // that ended early, in a row
 }
 
@@ -149,7 +150,7 @@ func (c *Client) stream(ctx context.Context) (worked bool, err error) {
 		worked = true
 		var again bool
 		if next, again = c.received(message); again {
-			// Some servers send a refused configuration again, at once.
+			// Some servers send a refused configuration again, or another such one, at once.
 			select {
 			case <-ctx.Done():
 			case <-time.After(c.o.Retry):
@@ -159,19 +160,20 @@ func (c *Client) stream(ctx context.Context) (worked bool, err error) {
 }
 
 // received uses a response, and returns the request that accepts or refuses it. Again reports that
-// the same version was refused before.
+// the one before was refused as well.
 func (c *Client) received(message []byte) (next request, again bool) {
 	r, err := decodeResponse(message)
 	if err == nil {
 		err = c.apply(&r)
 	}
+	again = err != nil && c.failing
+	c.failing = err != nil
 	switch {
 	case err == nil:
 		c.version, c.refused = r.version, ""
 		c.log.Info("xds: the configuration was loaded", "version", r.version,
 			"domains", len(r.resources))
 	case r.version == c.refused && r.version != "":
-		again = true
 	default:
 		c.refused = r.version
 		if c.version == "" {

@@ -28,6 +28,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -321,6 +322,31 @@ func TestWrongFiles(t *testing.T) {
 	} {
 		if _, err := New(o, nil, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%+v is accepted", o)
+		}
+	}
+}
+
+// After a refused configuration, the next refused one is answered after a pause, whatever its
+// version.
+func TestPauseAfterRefusals(t *testing.T) {
+	c := Client{
+		use: func([]*envoy.Domain) error { return nil }, log: slog.New(slog.DiscardHandler),
+	}
+	bad := func(version string) []byte {
+		b, err := proto.Marshal(&discovery.DiscoveryResponse{
+			VersionInfo: version, Resources: []*anypb.Any{{TypeUrl: "other"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for i, step := range []struct {
+		message []byte
+		again   bool
+	}{{bad(""), false}, {bad(""), true}, {bad("2"), true}, {nil, false}, {bad("3"), false}, {bad("3"), true}} {
+		if _, again := c.received(step.message); again != step.again {
+			t.Errorf("step %d: again is %t", i, again)
 		}
 	}
 }
