@@ -79,6 +79,9 @@ func New(version string, extra map[string]string) *Metrics {
 	info.WithLabelValues(version).Set(1)
 	m.loads.WithLabelValues("success")
 	m.loads.WithLabelValues("error")
+	for _, part := range []string{"http", "grpc", "proxy"} { // so that the first panic is an increase
+		m.panics.WithLabelValues(part)
+	}
 	m.register.MustRegister(
 		m.decisions.total, m.decisions.degraded, m.decisions.byKey, m.calls,
 		m.loads, m.loaded, m.loadedAt, m.config, m.switched, m.panics, info,
