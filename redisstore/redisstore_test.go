@@ -296,8 +296,13 @@ func TestForeignValue(t *testing.T) {
 		}
 		client.Del(t.Context(), key)
 		client.LPush(t.Context(), key, "x")
-		if _, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: l, Cost: 1}); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-			t.Errorf("%s: a foreign list: error %v", text, err)
+		for _, cost := range []int64{1, -1} {
+			if _, err := s.Take(t.Context(), headgate.Request{Key: "k", Limit: l, Cost: cost}); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+				t.Errorf("%s: a cost of %d on a foreign list: error %v", text, cost, err)
+			}
+		}
+		if n := client.LLen(t.Context(), key).Val(); n != 1 {
+			t.Errorf("%s: the foreign list has %d elements", text, n)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
@@ -71,6 +72,11 @@ func TestNoTime(t *testing.T) {
 		if d := take(t, s, r); !d.Allowed() || d.Remaining != 2-i {
 			t.Fatalf("take %d: %+v", i, d)
 		}
+	}
+	short := parse(t, "10/s") // lives a minute longer, because clocks of callers differ
+	take(t, s, headgate.Request{Key: "short", Limit: short, Cost: 1})
+	if left := client.PTTL(t.Context(), s.Name("short", short)).Val(); left < 50*time.Second {
+		t.Errorf("lives for %s by the clock of the caller; want a minute", left)
 	}
 	counter := new(counter)
 	client.AddHook(counter)
