@@ -78,7 +78,7 @@ func TestProxyBelievesTrust(t *testing.T) {
 }
 
 // newTestServer makes a server of a file with text, which logs to log.
-func newTestServer(t *testing.T, text string, log *buffer) *server {
+func newTestServer(t testing.TB, text string, log *buffer) *server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // metricsOf returns the metrics page of s.
-func metricsOf(t *testing.T, s *server) string {
+func metricsOf(t testing.TB, s *server) string {
 	t.Helper()
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)

@@ -126,6 +126,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		passed.Body = x.body
 	}
+	passed.Trailer = nil // httputil sends none, and fails at some names
+	dropTunnels(passed.Header)
 	h.proxy.ServeHTTP(paced, passed)
 }
 

@@ -476,19 +476,21 @@ func TestOnlyWebsocketsUpgrade(t *testing.T) {
 	}
 	e := serve(t, app, "")
 	for fields, want := range map[string]int{
-		"Upgrade: websocket\r\n":                                  101,
-		"Upgrade: WebSocket \r\nHTTP2-Settings: AAMAAABk\r\n":     101,
-		"Upgrade: websocket\r\nUpgrade: h2c\r\n":                  200,
-		"Upgrade: h2c\r\nUpgrade: websocket\r\n":                  200,
-		"Upgrade: websocket, h2c\r\n":                             200,
-		"Upgrade: h2c\r\n":                                        200,
-		"Upgrade: H2C\r\nHTTP2-Settings: AAMAAABk\r\n":            200,
-		"Upgrade: TLS/1.0\r\n":                                    200,
-		"Upgrade: websocket/13\r\n":                               200,
-		"Upgrade: web socket\r\n":                                 200,
-		"Upgrade: \r\n":                                           200,
-		"HTTP2-Settings: AAMAAABk\r\n":                            200,
-		"Upgrade: h2c\r\nConnection: HTTP2-Settings, upgrade\r\n": 200,
+		"Upgrade: websocket\r\n":                                   101,
+		"Upgrade: WebSocket \r\nHTTP2-Settings: AAMAAABk\r\n":      101,
+		"Upgrade: websocket\r\nUpgrade: h2c\r\n":                   200,
+		"Upgrade: h2c\r\nUpgrade: websocket\r\n":                   200,
+		"Upgrade: websocket, h2c\r\n":                              200,
+		"Upgrade: h2c\r\n":                                         200,
+		"Upgrade: H2C\r\nHTTP2-Settings: AAMAAABk\r\n":             200,
+		"Upgrade: \xff\r\n":                                        200,
+		"Trailer: \xff\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n": 200,
+		"Upgrade: TLS/1.0\r\n":                                     200,
+		"Upgrade: websocket/13\r\n":                                200,
+		"Upgrade: web socket\r\n":                                  200,
+		"Upgrade: \r\n":                                            200,
+		"HTTP2-Settings: AAMAAABk\r\n":                             200,
+		"Upgrade: h2c\r\nConnection: HTTP2-Settings, upgrade\r\n":  200,
 	} {
 		if got := send(t, e, "GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\n"+fields+"\r\n").StatusCode; got != want {
 			t.Errorf("%q: %d; want %d", fields, got, want)

@@ -20,12 +20,6 @@ func (h *handler) rewrite(p *httputil.ProxyRequest) {
 			delete(p.Out.Header, name)
 		}
 	}
-	// Requests in a tunnel would not be limited, so no other protocol passes.
-	if to := p.In.Header["Upgrade"]; len(to) != 1 || !strings.EqualFold(to[0], "websocket") {
-		p.Out.Header.Del("Upgrade")
-		p.Out.Header.Del("Connection")
-	}
-	p.Out.Header.Del("Http2-Settings")
 	if trusted {
 		keep(p, "X-Forwarded-For")
 	}
@@ -35,6 +29,15 @@ func (h *handler) rewrite(p *httputil.ProxyRequest) {
 		keep(p, "X-Forwarded-Proto")
 		keep(p, "Forwarded")
 	}
+}
+
+// dropTunnels removes the fields that ask for another protocol than websocket. Requests inside it
+// would not be limited.
+func dropTunnels(h http.Header) {
+	if to := h["Upgrade"]; len(to) != 1 || !strings.EqualFold(to[0], "websocket") {
+		delete(h, "Upgrade")
+	}
+	delete(h, "Http2-Settings")
 }
 
 // keep passes a field on, which httputil has removed.

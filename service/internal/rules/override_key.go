@@ -51,7 +51,7 @@ func (p KeyPart) checkValue(value string) error {
 	switch {
 	case p.Source == "method" && value != cleanMethod(value):
 		return fmt.Errorf(`"method:%s"`, cleanMethod(value))
-	case p.Source == "host" && value != cleanHost(value):
+	case p.Source == "host" && !isHostKey(value):
 		return fmt.Errorf(`"host:%s"`, cleanHost(value))
 	}
 	if p.Source != "ip" || value == "unknown" {
@@ -70,6 +70,13 @@ func (p KeyPart) checkValue(value string) error {
 		return wantPattern(network)
 	}
 	return fmt.Errorf(`"ip:%s", as the rule counts this address`, want)
+}
+
+// isHostKey reports whether value is a name, an address or a hash.
+func isHostKey(value string) bool {
+	_, err := netip.ParseAddr(value)
+	return err == nil || strings.HasPrefix(value, hashMark) ||
+		strings.ReplaceAll(value, "%7C", "%7c") == cleanHost(value) // a | beside other parts
 }
 
 // splits reports whether the addresses of network have several keys.

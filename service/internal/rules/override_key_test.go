@@ -7,6 +7,21 @@ import (
 	"testing"
 )
 
+// What the key of a long host or of an address is can be written in an override, too.
+func TestCheckKeyOfHosts(t *testing.T) {
+	r := Rule{Name: "r", Key: []KeyPart{{Source: "host"}}, Limits: per(1)}
+	for _, host := range []string{"[2001:db8::1]:80", "192.0.2.1:80", strings.Repeat("h", 200), "\xff"} {
+		if key := keyOf(t, &Request{Host: host}, "host"); r.CheckKey(key) != nil {
+			t.Errorf("%q: %v", host, r.CheckKey(key))
+		}
+	}
+	for _, key := range []string{"host:h:80", "host:H", "host:h."} {
+		if r.CheckKey(key) == nil {
+			t.Errorf("%q is accepted", key)
+		}
+	}
+}
+
 func TestCheckKey(t *testing.T) {
 	for _, c := range []struct {
 		parts []string
