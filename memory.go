@@ -114,7 +114,9 @@ func (m *Memory) take(key string, l Limit, cost int64) (Decision, error) {
 }
 
 // takeSlow is take for every request and key. now is the time of the clock.
-func (m *Memory) takeSlow(hash uint64, l Limit, now int64, o algorithm.Order) (algorithm.Verdict, error) {
+func (m *Memory) takeSlow(
+	hash uint64, l Limit, now int64, o algorithm.Order,
+) (algorithm.Verdict, error) {
 	s := m.shard(hash)
 	s.Lock()
 	defer s.Unlock()
