@@ -301,21 +301,48 @@ func TestGroupOfMoreKeysThanThereIsRoomFor(t *testing.T) {
 	}
 }
 
-// A search goes on past a slot that was vacated.
+// A search goes on past a slot that was vacated. Few slots expire, so that new keys use those that
+// their searches pass, and the table is not rebuilt.
 func TestVacatedSlotsDoNotHideOthers(t *testing.T) {
-	m := NewMemory(1000)
 	day, second := FixedWindow(1, 24*time.Hour), FixedWindow(1, time.Second)
-	for i := range 500 {
-		ask(t, m, fmt.Sprint("short", i), second, 1, 0)
-		ask(t, m, fmt.Sprint("long", i), day, 1, 0)
-	}
-	for i := range 30 {
-		ask(t, m, fmt.Sprint("look", i), day, 0, time.Minute)
-	}
-	for i := range 500 {
-		if d := ask(t, m, fmt.Sprint("long", i), day, 0, time.Minute); d.Allowed() {
-			t.Fatalf("long%d is forgotten", i)
+	for range 20 { // stores place keys differently
+		m := NewMemory(1000)
+		for i := range 40 {
+			ask(t, m, fmt.Sprint("short", i), second, 1, 0)
 		}
+		for i := range 960 {
+			ask(t, m, fmt.Sprint("long", i), day, 1, 0)
+		}
+		ask(t, m, "look", day, 0, 0) // rebuilds the table while nothing has expired
+		for i := range 30 {
+			ask(t, m, fmt.Sprint("look", i), day, 0, time.Minute)
+		}
+		for i := range 960 {
+			if d := ask(t, m, fmt.Sprint("long", i), day, 0, time.Minute); d.Allowed() {
+				t.Fatalf("long%d is forgotten", i)
+			}
+		}
+	}
+}
+
+// A key that took part in a flood that is over has no part in the next one.
+func TestAFloodThatIsOverIsForgotten(t *testing.T) {
+	m := NewMemory(3)
+	l := FixedWindow(5, time.Hour)
+	fill := func(after time.Duration) {
+		for i := range 3 {
+			ask(t, m, fmt.Sprint("known", i, after), PerSecond(1), 1, after)
+		}
+	}
+	fill(0)
+	ask(t, m, "k", l, 5, 0)
+	fill(3 * time.Hour)
+	ask(t, m, "another", l, 5, 3*time.Hour)
+	for i := range 3 { // the first to come make the room
+		ask(t, m, fmt.Sprint("look", i), l, 0, 3*time.Hour+2*time.Second)
+	}
+	if d := ask(t, m, "k", l, 1, 3*time.Hour+2*time.Second); !d.Allowed() || d.Remaining != 4 {
+		t.Errorf("a key of the first flood, after the second: %+v", d)
 	}
 }
 

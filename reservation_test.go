@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/headgate/headgate/internal/waitline"
 )
 
 // A reservation has its delay, and is settled once.
@@ -133,4 +135,22 @@ func TestAReservationWithADeadline(t *testing.T) {
 			t.Errorf("%d are left, want 7: 5 s, and 2 that were not used", left)
 		}
 	})
+}
+
+// A line is told that a start time cannot be cancelled, because a later one is booked.
+func TestACancelThatIsRefused(t *testing.T) {
+	for _, limits := range [][]Limit{{PerHour(1)}, {PerHour(1), PerDay(100)}} {
+		l := must(NewLimiter(NewMemory(1000), limits...))
+		b := must(l.newBooking(t.Context(), "k", 1))
+		var starts [3]waitline.Start
+		for i := range starts {
+			starts[i] = must(b.book(t.Context(), 24*time.Hour))
+		}
+		if done, err := b.Cancel(starts[1]); done || err != nil {
+			t.Errorf("the second of three: done %t, %v", done, err)
+		}
+		if done, err := b.Cancel(starts[2]); !done || err != nil {
+			t.Errorf("the last: done %t, %v", done, err)
+		}
+	}
 }

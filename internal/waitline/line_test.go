@@ -58,36 +58,44 @@ func TestLineOfCallersWithDeadlines(t *testing.T) {
 	}
 }
 
-// A start time that the store does not take back is kept for the callers that ask meanwhile.
+// A start time that the store does not take back is kept for the callers that ask meanwhile, also if
+// they are answered meanwhile.
 func TestLineKeepsAStartTimeThatCannotBeCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var lines Lines[string]
-		start := time.Now()
-		var late *Caller[string]
-		store := bookings{}
-		cancels := 0
-		store.cancel = func(s Start) bool {
-			if cancels++; cancels > 1 {
-				return true
+	for _, meanwhile := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var lines Lines[string]
+			start := time.Now()
+			var late *Caller[string]
+			store := bookings{}
+			cancels := 0
+			store.cancel = func(s Start) bool {
+				if cancels++; cancels > 1 {
+					return true
+				}
+				var booked bool
+				if late, booked = lines.Join("k", start.Add(time.Hour), store); booked {
+					t.Error("the start time that is being cancelled was given away")
+				}
+				if meanwhile {
+					late.Answer(in(3))
+				}
+				return false
 			}
-			var booked bool
-			if late, booked = lines.Join("k", start.Add(time.Hour), store); booked {
-				t.Error("the start time that is being cancelled was given away")
+			first, _ := lines.Join("k", start.Add(time.Hour), store)
+			second, _ := lines.Join("k", start.Add(time.Hour), store)
+			first.Answer(in(1))
+			second.Answer(in(2))
+			second.Leave()
+			if !meanwhile {
+				late.Answer(in(3))
 			}
-			return false
-		}
-		first, _ := lines.Join("k", start.Add(time.Hour), store)
-		second, _ := lines.Join("k", start.Add(time.Hour), store)
-		first.Answer(in(1))
-		second.Answer(in(2))
-		second.Leave()
-		late.Answer(in(3))
-		passesAfter(t, "the first", first, start, time.Second)
-		passesAfter(t, "the late one", late, start, 2*time.Second)
-		if cancels != 2 || lines.Len() != 0 {
-			t.Errorf("%d cancels, %d lines are left", cancels, lines.Len())
-		}
-	})
+			passesAfter(t, "the first", first, start, time.Second)
+			passesAfter(t, "the late one", late, start, 2*time.Second)
+			if cancels != 2 || lines.Len() != 0 {
+				t.Errorf("%d cancels, %d lines are left", cancels, lines.Len())
+			}
+		})
+	}
 }
 
 // A panic of the store in a cancel goes on, and leaves the line in order.
@@ -116,5 +124,27 @@ func TestLineAfterAPanicOfTheStore(t *testing.T) {
 		if n := lines.Len(); n != 0 {
 			t.Errorf("%d lines are left", n)
 		}
+	})
+}
+
+// A caller does not take a spare start time that is after its deadline.
+func TestLineGivesNoSpareStartAfterTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines Lines[string]
+		start := time.Now()
+		store := bookings{func(Start) bool { return true }}
+		asks, _ := lines.Join("k", start.Add(time.Hour), store)
+		leaves, _ := lines.Join("k", start.Add(time.Hour), store)
+		leaves.Answer(in(2))
+		leaves.Leave() // its start time may be for the one that asks
+		if _, booked := lines.Join("k", start.Add(time.Second), store); booked {
+			t.Error("a caller that has a second takes a start time in two")
+		}
+		patient, booked := lines.Join("k", start.Add(2*time.Second), store)
+		if !booked {
+			t.Error("a caller that has two seconds does not take the spare start time")
+		}
+		asks.Answer(Start{})
+		passesAfter(t, "the patient one", patient, start, 2*time.Second)
 	})
 }
