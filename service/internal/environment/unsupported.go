@@ -40,7 +40,10 @@ var unsupported = []struct{ name, instead string }{
 	{"REDIS_STARTUP_MAX_ELAPSED_TIME", "the server always starts without Redis"},
 	{"REDIS_PERSECOND_PIPELINE_WINDOW", "requests that arrive together share a round trip"},
 	{"REDIS_PERSECOND_PIPELINE_LIMIT", "requests that arrive together share a round trip"},
-	{"REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM", "the servers of a cluster are always called in parallel"},
+	{
+		"REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
+		"the servers of a cluster are always called in parallel",
+	},
 	{"REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR", "a caller always waits for a connection"},
 }
 
