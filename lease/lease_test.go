@@ -184,6 +184,25 @@ func TestAResetDropsWhatIsHeld(t *testing.T) {
 	})
 }
 
+// The TTL of tokens is counted from before the store was asked, however late the answer is.
+func TestALateAnswerDoesNotProlongTheTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet("10000/d")
+		p := f.process(Options{}, func() time.Duration { return 20 * time.Millisecond })
+		for range hotTakes + 1 {
+			go p.ask(1)
+		}
+		time.Sleep(40*time.Millisecond + time.Microsecond)
+		asked := time.Now()
+		time.Sleep(40 * time.Millisecond)
+		tokens, end := p.held()
+		if left := time.UnixMicro(end).Sub(asked); tokens == 0 || left > DefaultTTL*7/8 {
+			t.Errorf("%d tokens are used for %s after they were asked for", tokens, left)
+		}
+		p.end()
+	})
+}
+
 // Close waits for the prefetch under way. Then tokens that are held are used, and no more come.
 func TestCloseEndsPrefetching(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

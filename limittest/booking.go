@@ -336,10 +336,12 @@ func groupAfterTheClockSteppedBack(t *testing.T, s headgate.Store) {
 }
 
 // rareCancels compares s with a Memory: a cancel of more than its start took, in a group that
-// started later than the bucket needed, and one by a clock that is behind the log that it is of.
+// started later than the bucket needed, one by a clock that is behind the log that it is of, one
+// under other numbers, and one of several tokens of a window, after which fewer start earlier.
 func rareCancels(t *testing.T, s headgate.Store) {
 	steps, window := parse(t, "3/7s burst 10 stepped"), parse(t, "1/16s fixed-window")
-	log := parse(t, "2/10s sliding-log")
+	log, sliding := parse(t, "2/10s sliding-log"), parse(t, "10/s sliding-window")
+	first, second := parse(t, "api=10/s"), parse(t, "api=3/s burst 20")
 	memory := headgate.NewMemory(0)
 	for name, groups := range map[string][][]headgate.Request{
 		"steps": {
@@ -352,6 +354,15 @@ func rareCancels(t *testing.T, s headgate.Store) {
 			{{Limit: log, Cost: 1, At: epoch.Add(5 * time.Second)}},
 			{{Limit: log, Cost: -1, At: epoch.Add(5 * time.Second)}},
 			{{Limit: log, Cost: 2, MaxWait: year}}, {{Limit: log, Cost: -2}}, {{Limit: log, Cost: 1}},
+		},
+		"numbers": {
+			{{Limit: first, Cost: 10}}, {{Limit: first, Cost: 4, MaxWait: year}},
+			{{Limit: second, Cost: -4}}, {{Limit: second, Cost: 1, MaxWait: year}},
+		},
+		"sliding": {
+			{{Limit: sliding, Cost: 10}}, {{Limit: sliding, Cost: 1, MaxWait: year}},
+			{{Limit: sliding, Cost: 3, MaxWait: year}}, {{Limit: sliding, Cost: -3}},
+			{{Limit: sliding, Cost: 1, MaxWait: year}},
 		},
 	} {
 		var starts [2]time.Time

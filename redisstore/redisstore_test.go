@@ -206,6 +206,12 @@ func TestRoundTrips(t *testing.T) {
 	if counter.sent.Load() != 2 {
 		t.Errorf("two limits together took %d commands", counter.sent.Load()-1)
 	}
+	timed := headgate.Request{Key: "k", Limit: a, Cost: 1, At: time.Now()}
+	take(t, s, timed) // the script gets known
+	before := counter.sent.Load()
+	if take(t, s, timed); counter.sent.Load() != before+1 {
+		t.Errorf("a request with a time took %d commands", counter.sent.Load()-before)
+	}
 }
 
 // A Wait that books takes one command, and none while it waits, and a cancel one more.
