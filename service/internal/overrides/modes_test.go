@@ -123,9 +123,11 @@ func swap(t *testing.T, table *Table) {
 	for end := time.Now().Add(time.Second); found(table, "k") == "ban" && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
-	put(t, table, rules.Override{Rule: "other", Key: "k", Ban: true}) // deletes what expired
-	try(ban, raise, nil)                                              // ban expired, and is none
-	try(raise, ban, nil)                                              // to an expired one: to none
+	try("", raise, nil)  // there is one that expired, which is none
+	try(raise, ban, nil) // to an expired one: to none
+	try(ban, raise, nil) // from an expired one, which is none
+	try(raise, "", nil)
+	put(t, table, rules.Override{Rule: "other", Key: "k", Ban: true})
 	if got := table.Kept(KeyName("login", "k")); got != "" {
 		t.Fatalf("it keeps %s", got)
 	}
