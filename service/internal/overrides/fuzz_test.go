@@ -39,13 +39,14 @@ func FuzzEntry(f *testing.F) {
 }
 
 // FuzzPut: an override that is accepted is in force for its key, and for those that its pattern
-// matches; no text panics.
+// matches; no text panics. The callers of Put check that there is such a rule.
 func FuzzPut(f *testing.F) {
 	for _, key := range []string{"ip:192.0.2.1", "\xff", "a*", "*", "**", "", "a*b*c", "all"} {
-		f.Add("login", key, key)
-		f.Add("login", key, "axbxc")
+		f.Add(key, key)
+		f.Add(key, "axbxc")
 	}
-	f.Fuzz(func(t *testing.T, rule, key, asked string) {
+	const rule = "login"
+	f.Fuzz(func(t *testing.T, key, asked string) {
 		table := NewMemory()
 		until := time.Now().Add(time.Hour)
 		if err := table.Put(t.Context(), rules.Override{Rule: rule, Key: key, Ban: true, Until: until}); err != nil {
