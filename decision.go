@@ -48,9 +48,9 @@ func (d Decision) Within(wait time.Duration) bool { return d.RetryAfter <= wait 
 // share.
 func (d Decision) Degraded() bool { return d.Limit.rule != nil && d.Limit.rule.ShareOf != "" }
 
-// Unchecked reports that a fallback decided by its mode alone, without the store and without a
-// share. So a denial says nothing about the key: the store is unavailable. It is false for a cost
-// that the limit can never hold.
+// Unchecked reports whether a fallback decided without checking a limit. Neither the store nor a
+// share could decide, so a denial says nothing about the key. It is false for a cost that the limit
+// can never hold.
 func (d Decision) Unchecked() bool {
 	return d.RetryAfter != Never && d.Limit.rule != nil && d.Limit.rule.Unknown
 }

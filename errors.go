@@ -12,8 +12,8 @@ import (
 // more keys.
 var ErrFull = errors.New("headgate: the memory store is full; create it with more keys")
 
-// ErrBadState is wrapped by the error of a [Store] if the value stored for a key is not a state of
-// its limit. The error concerns that key alone: the store is available, and the request was not
+// ErrBadState reports that the stored value of a key is not a state of its limit. The error of a
+// [Store] wraps it, and concerns that key alone: the store is available, and the request was not
 // charged. redisstore returns it if another program has written to the key. Reset deletes the value.
 var ErrBadState = errors.New("headgate: the stored value is not a state of the limit")
 

@@ -122,8 +122,9 @@ func (l Limit) Burst(n int64) Limit {
 // and denies no key longer than the limit says. A window of another length is another limit, and
 // starts empty.
 //
-// A bucket that no request comes for until it is full under the old numbers is full under the new
-// ones. docs/design/exactness.md has two more cases in which a store may forget a bucket then.
+// If a bucket gets no request until it is full under the old numbers, it is full under the new
+// ones. docs/design/exactness.md has two more cases in which a store may forget a bucket at that
+// time.
 //
 // While a bucket has a higher rate, it refills at that rate. So if the rate of a limit is raised
 // briefly and then restored, its keys may have full buckets.

@@ -31,9 +31,9 @@ const (
 //
 // In a remembered denial RetryAfter and ResetAfter have counted down, both are at most what the
 // store would answer, and Remaining is 0. A request is never denied for longer than the store
-// said. A refund, a reset or other numbers of the limit through this Store are noticed at once; those
-// of another process when the wait is over. Until then, remembered requests are denied even while the store
-// is unavailable.
+// said. A refund, a reset or changed numbers of the limit end a denial at once if they come through
+// this Store. Those of another process take effect when the wait is over, or at [Store.Forget].
+// Until then, remembered requests are denied even while the store is unavailable.
 //
 // A group ([Store.TakeAll]) is denied from memory if one of its requests is. The decisions of its
 // other requests then mean only that these were not the reason: they are allowed, with Remaining 0
@@ -107,7 +107,8 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	return err
 }
 
-// Forget drops the cached denial of key under l, whatever its numbers. Call it when another process has reset the key.
+// Forget drops the cached denial of key under l, whatever the numbers of l. Call it when another
+// process has reset the key.
 func (s *Store) Forget(key string, l headgate.Limit) { s.forget(identity{key, l.ID()}) }
 
 // remembers reports whether denials of r are remembered.

@@ -16,7 +16,7 @@ type shard struct {
 	denials map[identity]denial
 }
 
-// identity is of a state: of all limits of one ID.
+// identity names a state. Limits with one ID share it.
 type identity struct{ key, limitID string }
 
 // denial has times in microseconds by the clock of the Store.
@@ -26,7 +26,7 @@ type denial struct {
 }
 
 // recall returns the waits of a remembered denial, in microseconds; retry is 0 if there is none. A
-// denial under other numbers of l is forgotten: what comes under these may end it.
+// denial under other numbers of l is forgotten: a grant under the new numbers may end it.
 func (s *shard) recall(id identity, l headgate.Limit, cost, now int64) (retry, reset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,7 +33,7 @@ var (
 	// errUncounted stands for an error that says nothing about the store.
 	errUncounted = errors.New("not counted")
 
-	// errBadState stands for an error of one key: the store has answered.
+	// errBadState is reported to the circuit for an error of one key: the store has answered.
 	errBadState = errors.New("bad state")
 )
 

@@ -22,14 +22,14 @@ import (
 //	}
 //	call()
 //
-// In any window of length period, at most n callers of all processes see Wait return. More calls
-// can arrive in a period, if some are delayed: see the package comment. A caller passes with one of
-// n permits, which it keeps for a period. The store counts the permits and reports when one is
-// released, so no caller polls. docs/design/gate.md says how many pass.
+// In any window of length period, Wait returns to at most n callers of all processes. If some calls
+// are delayed, more of them can arrive in a period: see the package comment. A caller passes with
+// one of n permits, which it keeps for a period. The store counts the permits and reports when one
+// is released, so no caller polls. docs/design/gate.md says how many pass.
 //
 // Callers of one process pass first come, first served. Across processes, the order is approximate:
-// one can pass more than twice as often as another. A process that dies keeps its permits for two
-// periods and a second.
+// a process can pass more than twice as often as another. A process that dies keeps its permits for
+// two periods and a second.
 //
 // It is safe for use by many goroutines. Make one with [NewShared].
 type SharedGate struct {

@@ -78,7 +78,7 @@ const ownPauses = 1 << 16
 // Requests of a key are sent in the order in which they came. If a request could not be sent
 // before the deadline of its context, which includes the Timeout of the http.Client, RoundTrip
 // fails at once with a [headgate.DeadlineError], and charges nothing. A loop that sends the
-// next request right away then spins: end it, or pause it.
+// next request at once then uses a whole CPU: end it, or pause it.
 //
 // # Pauses
 //

@@ -11,7 +11,7 @@ import (
 
 // dials is a hook of a client that remembers why the last dial failed. A caller whose context ends
 // before a connection is made would otherwise not know the cause.
-type dials struct{ failed atomic.Pointer[error] } // nil: the last one has not
+type dials struct{ failed atomic.Pointer[error] } // nil: the last dial did not fail
 
 // watch adds the hook to client, and to the clients of each node of a Cluster.
 func (d *dials) watch(client redis.UniversalClient) {

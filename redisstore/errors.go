@@ -50,7 +50,7 @@ func (s *Store) explain(err error) error {
 	return s.explainFor(err, s.advices)
 }
 
-// explainFor is explain for other commands than those of a Store.
+// explainFor explains errors of commands that a Store does not send.
 func (s *Store) explainFor(err error, advices []redisscript.Advice) error {
 	if unconnected := s.unconnected(err); unconnected != nil {
 		return fmt.Errorf("redisstore: %w", unconnected)

@@ -36,9 +36,9 @@ type FleetOptions struct {
 	// Default: 5 s.
 	Interval time.Duration
 
-	// MinInstances is how many instances are started together. Instances never returns less, and
-	// returns it at once, unless more have joined. Default: 0, which means that the number is
-	// unknown until the others count this instance.
+	// MinInstances is how many instances are started together. Instances never returns less. It
+	// returns MinInstances at once, unless more have joined. Default: 0, which means that the
+	// number is unknown until the others count this instance.
 	MinInstances int
 }
 
@@ -46,9 +46,9 @@ type FleetOptions struct {
 //
 // Each instance sends a heartbeat to Redis, one round trip in each interval, and receives the
 // number of instances that did the same. Only the server's clock counts. A new instance is counted
-// by the others at their next heartbeat. So for an interval it does not know the number itself: if
-// it used a share of the limit, the others would still use all of it. One that died is counted for
-// three intervals by the server, and for three more by the others.
+// by the others at their next heartbeat. Until then, their shares are the whole limit, so the new
+// instance does not use one. An instance that has died is counted for three intervals by the
+// server, and for three more by the others.
 //
 // A heartbeat needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL
 // besides those of a Store, on the key prefix + "fleet".

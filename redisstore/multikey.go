@@ -38,8 +38,8 @@ type keyGroup struct {
 }
 
 // byKey splits rs by key, in order of first appearance: the forced ones, and the others. Cancels
-// come after what charges, and refunds last: a cancel may be refused, a refund never, so no refund
-// has to be undone.
+// come after charges, and refunds last. The store may refuse a cancel but never a refund, so no
+// refund has to be undone.
 func byKey(rs []headgate.Request) (forced, others []*keyGroup) {
 	type part struct {
 		key                      string

@@ -20,8 +20,8 @@ const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " 
 const wantEscaped = "; in a password write %25 for %, %20 for a space, " +
 	"%2F for /, %23 for #, %3F for ?, %26 for &"
 
-// A server that hangs gives an error in under a second: the timeout of a dial, a read and a write,
-// and how often a dial is tried, 100 ms apart.
+// The timeout of a dial, a read and a write, and how often a dial is tried, 100 ms apart. With
+// them, a server that hangs gives an error in under a second.
 const (
 	defaultTimeout = "400ms"
 	dialerRetries  = 2

@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
-// settledLater is a store around a cache of denials. It passes by the cache for rules whose cost is
-// in the response: what a response gives back ends a denial that another instance remembers.
+// settledLater is a store around a cache of denials. It does not use the cache for rules whose cost
+// is in the response, because tokens that a response returns may end a denial of another instance.
 type settledLater struct {
 	headgate.Store // the cache
 
@@ -19,7 +19,7 @@ type settledLater struct {
 	rules atomic.Pointer[[]string] // their names; nil: none
 }
 
-// use makes list the rules in use.
+// use sets the rules.
 func (s *settledLater) use(list []rules.Rule) {
 	var names []string
 	for _, r := range list {

@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/service/internal/answer"
 )
 
-// This file recovers from panics. A defect that one request meets ends neither the process, with
-// the state that it keeps in memory, nor a task of the server.
+// This file recovers from panics. A panic in one request or task ends only that: the process, and
+// the state that it keeps in memory, remain.
 
 // panicked logs and counts a panic. Part is what it ended: a listener or a task.
 func (s *server) panicked(part string, value any) {

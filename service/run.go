@@ -166,10 +166,10 @@ func (s *server) serve(ctx context.Context) error {
 	return err
 }
 
-// lastWait is how long what is left of a server may take to end after the grace.
+// lastWait is how long tasks may take to end after the grace.
 const lastWait = time.Second
 
-// await waits for serving, but not for ever: a read of a file may hang, as on a network file system.
+// await waits for serving until a time: a read of a file may hang, as on a network file system.
 func (s *server) await(serving *sync.WaitGroup, until time.Time) {
 	ended := make(chan struct{})
 	go func() {
@@ -179,7 +179,7 @@ func (s *server) await(serving *sync.WaitGroup, until time.Time) {
 	select {
 	case <-ended:
 	case <-time.After(max(time.Until(until), lastWait)):
-		s.log.Warn("a task did not end; does a file of the configuration answer?")
+		s.log.Warn("a task did not end; check that the files of the configuration can be read")
 	}
 }
 

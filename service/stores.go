@@ -28,7 +28,7 @@ type stores struct {
 
 	bare      headgate.Store // with the fallback, if there is one
 	cached    headgate.Store // bare, with a cache of denials if it is across a network
-	later     settledLater   // in cached, passes by the cache
+	later     settledLater   // in cached; keeps some rules out of the cache
 	perSecond headgate.Store // of limits by second in Envoy's dialect; nil: bare
 
 	denials  *denycache.Store  // the cache of cached; nil: none
@@ -46,8 +46,8 @@ const (
 	fallbackOpenTimeout = 300 * time.Millisecond
 )
 
-// openURL opens the store at url. What happens while it fails is up to policy; without one its
-// errors are passed on. At least so many instances share the store; 0: unknown.
+// openURL opens the store at url. While it fails, policy decides; without a policy, the
+// caller gets its errors. instances is the least number that share the store; 0: unknown.
 func openURL(
 	url string, policy config.Policy, instances int, log *slog.Logger,
 ) (*stores, error) {

@@ -30,7 +30,7 @@ const (
 // client still follows MOVED and ASK, whose answers prove that nothing ran.
 type once struct{ *redis.Cmd }
 
-// Once makes a command of words that the client does not send again.
+// Once makes a command of words. The client sends it only once.
 func Once(ctx context.Context, words ...any) redis.Cmder { return once{redis.NewCmd(ctx, words...)} }
 
 // NoRetry implements redis.Cmder.

@@ -19,14 +19,14 @@ func LoseAnswers(tb testing.TB, addr string, words ...string) string {
 	return lose(tb, addr, words, func() bool { return true })
 }
 
-// LoseAnAnswer is LoseAnswers for the first such command only.
+// LoseAnAnswer does what LoseAnswers does, for the first such command only.
 func LoseAnAnswer(tb testing.TB, addr string, words ...string) string {
 	tb.Helper()
 	var lost atomic.Bool
 	return lose(tb, addr, words, func() bool { return lost.CompareAndSwap(false, true) })
 }
 
-// lose loses the answer to a command in which one of words stands, if loses agrees.
+// lose drops the answer to a command that contains one of words, if loses returns true.
 func lose(tb testing.TB, addr string, words []string, loses func() bool) string {
 	tb.Helper()
 	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", net.JoinHostPort(loopback, "0"))

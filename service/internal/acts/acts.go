@@ -107,8 +107,8 @@ type Error struct {
 // Error returns the text.
 func (e *Error) Error() string { return e.Text }
 
-// ErrNotAnnounced is returned if a key was reset, and other instances may not know it.
-var ErrNotAnnounced = errors.New("acts: the key was reset, and other instances may not know it")
+// ErrNotAnnounced reports that a key was reset, but other instances may still deny it.
+var ErrNotAnnounced = errors.New("acts: the key was reset, but other instances may still deny it")
 
 func refused(format string, values ...any) error {
 	return &Error{Text: fmt.Sprintf(format, values...)}
@@ -169,8 +169,8 @@ func (d *Desk) Do(ctx context.Context, o Order) (Act, error) {
 	return Act{}, conflict("the key or rule was changed at the same time: try again")
 }
 
-// carryOut notes p and does it. If it fails, the note is taken back. After an error of the store,
-// a step may have been done, so it is taken back, too.
+// carryOut records p and does it. If it fails, it deletes the record. After an error of the store,
+// a step may have been done, so it undoes that step, too.
 func (d *Desk) carryOut(ctx context.Context, p *plan) error {
 	r, note := &p.record, p.record.text()
 	_, err := d.book.swap(ctx, r.ID, "", note)
@@ -206,7 +206,7 @@ func (d *Desk) apply(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// swap changes an entry. After an error of the store it may have been changed, and is brought back.
+// swap changes an entry. An error of the store may come after the change, so swap then restores it.
 func (d *Desk) swap(ctx context.Context, name, from, to string) error {
 	err := d.o.Overrides.Swap(ctx, name, from, to)
 	if err != nil && !errors.Is(err, overrides.ErrChanged) {

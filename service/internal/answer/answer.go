@@ -54,8 +54,8 @@ func Unchecked(v *rules.Verdict) bool {
 	return v.Reason == rules.Limits && headgate.Strictest(v.Decisions).Unchecked()
 }
 
-// Deny answers with the fields of v and a document that says which rule denied, and why. If no
-// limit was checked, nothing is exceeded: the status is 503.
+// Deny answers with the fields of v and a document that names the rule and the reason. If no limit
+// was checked, the status is 503.
 func Deny(w http.ResponseWriter, status int, v *rules.Verdict) {
 	if Unchecked(v) {
 		httplimit.RetryAfter.Write(w.Header(), time.Now(), v.Decisions...)

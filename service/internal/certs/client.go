@@ -44,8 +44,8 @@ func keyPair(cert, key string) (tls.Certificate, error) {
 	return tls.X509KeyPair(certPEM, keyPEM)
 }
 
-// readRegular reads a regular file. Others, such as a named pipe, may never end, and a handshake
-// waits for the file.
+// readRegular reads a regular file. Reading another kind, such as a named pipe, may never end, and
+// a handshake waits for it.
 func readRegular(file string) ([]byte, error) {
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is not a regular file", file)

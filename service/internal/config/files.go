@@ -171,8 +171,8 @@ func read(names []string) ([]file, error) {
 	return files, errors.Join(faults...)
 }
 
-// readRegular reads a file that is, or links to, a regular one. Others, such as a named pipe, may
-// never end.
+// readRegular reads a file that is, or links to, a regular one. Reading another kind, such as a
+// named pipe, may never end.
 func readRegular(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {

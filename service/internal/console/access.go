@@ -33,7 +33,7 @@ func (h *Handler) access(r *http.Request) access {
 	a := access{Instance: h.instance}
 	name, err := h.options.API.CheckToken(r)
 	switch {
-	case !httpapi.IsOwnSite(r): // it could not read the answer, but take the places of viewers
+	case !httpapi.IsOwnSite(r): // it cannot read the answer, but could use up the viewers
 		a.Why = httpapi.OtherSite
 		a.err = &httpapi.Problem{Status: http.StatusForbidden, Detail: a.Why}
 	case err == nil:

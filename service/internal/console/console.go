@@ -33,7 +33,7 @@ type Options struct {
 	Version string // of the program
 	Viewers int    // at a time
 
-	API       *httpapi.Handler // says who may do what
+	API       *httpapi.Handler // decides who may do what
 	Engine    *rules.Engine
 	Overrides *overrides.Table
 	Domains   *envoy.Limiter

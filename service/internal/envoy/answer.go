@@ -114,7 +114,7 @@ func (it *item) usage() usage {
 	return u
 }
 
-// above is by how much the limit that the store was asked for is above that of it.
+// above returns how much larger the limit in the store is than the limit of the rule.
 func (it *item) above() int64 {
 	if it.peek || it.rule.most == 0 {
 		return 1

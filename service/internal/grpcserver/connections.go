@@ -90,7 +90,7 @@ func (c *connection) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// hold counts n bytes that were read. It reports whether the connection may hold them.
+// hold counts n bytes that were read, and reports whether the connection may hold them.
 func (c *connection) hold(n int64) bool {
 	mine, all := c.held.Add(n), c.connections.held.Add(n)
 	if c.closed.Load() {
@@ -99,7 +99,7 @@ func (c *connection) hold(n int64) bool {
 	return all <= maxHeld || mine <= maxHeld/max(c.connections.count.Load(), 1)
 }
 
-// release counts that n bytes, or all that are held, are not held any more.
+// release subtracts n bytes, or all bytes that are held if they are fewer.
 func (c *connection) release(n int64) {
 	for {
 		held := c.held.Load()
@@ -119,7 +119,7 @@ func answered(ctx context.Context, n int) {
 	}
 }
 
-// address is that of a peer, and leads to its connection.
+// address is the address of a peer, with its connection.
 type address struct {
 	net.Addr
 	of *connection

@@ -196,7 +196,7 @@ func (s *Server) endWithServer(
 	return handle(srv, boundStream{stream, ctx})
 }
 
-// recovered is deferred by what answers a request: a panic becomes its error.
+// recovered turns a panic into the error of a request. Handlers defer it.
 func (s *Server) recovered(err *error) {
 	if s.options.Panicked == nil {
 		return

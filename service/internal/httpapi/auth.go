@@ -29,16 +29,16 @@ func (t tokens) find(token string) (place int) {
 	return place
 }
 
-// caller is who sends a request.
+// caller is the kind of client that sends a request.
 type caller bool
 
-// A program asks for decisions. An operator changes, resets, refunds or reads what belongs to others.
+// A program asks for decisions. An operator refunds, resets, reloads, and reads or sets overrides.
 const (
 	program  caller = false
 	operator caller = true
 )
 
-// authorize returns a problem unless r may be served. Without tokens, an operator must be on this
+// authorize returns a problem if r is not allowed. Without tokens, an operator must be on this
 // machine.
 func (h *Handler) authorize(r *http.Request, by caller) error {
 	if err := h.guard.Check(r); err != nil {

@@ -68,7 +68,7 @@ func Given(f Field, names *[]string) Field {
 // ParseLimits parses the texts of limits without names. Its error is a [Problem].
 func ParseLimits(texts []string) ([]headgate.Limit, error) { return parseLimits(texts) }
 
-// NotAnnounced is the meaning of an error for a key that was reset.
+// NotAnnounced is the detail of a reset that other instances may not have received.
 const NotAnnounced = "the key was reset, but other instances may deny it until its retry_after; " +
 	"reset it again"
 

@@ -20,8 +20,8 @@ const (
 	signatureSize = 16
 )
 
-// The key expires in Redis after idKeyLife, unless an instance prolongs that: at its start, and
-// every IDKeyInterval.
+// The key expires in Redis after idKeyLife, unless an instance extends its life. Instances do so at
+// their start and every IDKeyInterval.
 const (
 	idKeyLife     = 30 * 24 * time.Hour
 	IDKeyInterval = 24 * time.Hour

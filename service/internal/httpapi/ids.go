@@ -38,7 +38,7 @@ const (
 	maxID           = 4*maxKey + 4096
 )
 
-// encoding refuses ids that differ from the one that was made in bits that mean nothing.
+// encoding refuses ids whose unused bits were changed.
 var encoding = base64.RawURLEncoding.Strict()
 
 // seal returns the id of v.

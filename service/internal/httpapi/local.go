@@ -58,8 +58,8 @@ func isDirect(r *http.Request) bool {
 	return hasLoopbackHost(r)
 }
 
-// hasLoopbackHost reports whether r asks for a name that only this machine can be. Any other name
-// may be owned by others, and point to this machine.
+// hasLoopbackHost reports whether the host of r can only be this machine. Other parties may own any
+// other name, and let it point to this machine.
 func hasLoopbackHost(r *http.Request) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {

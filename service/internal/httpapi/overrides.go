@@ -33,7 +33,7 @@ func (h *Handler) putOverride(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// maybeChanged is the meaning of an error of a change, whose answer may have been lost.
+// maybeChanged is the detail of a failed change. The answer of the store may have been lost.
 const maybeChanged = "the override may or may not have been changed; when the store answers again, " +
 	"list the overrides"
 

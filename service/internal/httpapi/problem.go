@@ -51,7 +51,7 @@ func toProblem(err error) *Problem {
 		"the store is unavailable: nothing was decided, and a cost may have been charged", 0)
 }
 
-// unavailable says that the store is unavailable.
+// unavailable returns the problem of a store that is unavailable.
 func unavailable(detail string, retry time.Duration) *Problem {
 	return &Problem{
 		Type:   problemTypes + "temporary-reduced-capacity",

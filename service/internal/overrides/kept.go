@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/service/internal/rules"
 )
 
-// kept is what a table has read from the store. A change of one entry takes the same time however
-// many there are.
+// kept holds the entries that a table has read from the store. A change of one entry takes the same
+// time however many there are.
 type kept struct {
 	overrides atomic.Int64 // how many
 	exact     sync.Map     // *rules.Override by ruleKey
@@ -60,8 +60,8 @@ func (k *kept) apply(n news, report func(error)) (resets []Reset) {
 	return resets
 }
 
-// set replaces an entry, or deletes it if value is empty. The name says its kind. What is in force
-// is replaced in one step. A bad entry is kept, and not in force.
+// set replaces an entry, or deletes it if value is empty. The name contains its kind. Readers
+// see the old entry or the new one. A bad entry is kept, but has no effect.
 func (k *kept) set(name, value string) (*Reset, error) {
 	var e entry
 	var err error

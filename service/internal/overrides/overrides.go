@@ -41,7 +41,7 @@ type Table struct {
 
 // keeper stores overrides as fields and values.
 type keeper interface {
-	// news returns what has changed since the last call, which is one at a time.
+	// news returns the changes since the last call. Only one call runs at a time.
 	news(ctx context.Context) (news, error)
 
 	// change applies c as one step.
@@ -125,7 +125,7 @@ func (t *Table) Delete(ctx context.Context, rule, key string) (bool, error) {
 	return got == changed, nil
 }
 
-// Refresh reads now what has changed of the kept overrides.
+// Refresh reads the changes of the overrides at once.
 func (t *Table) Refresh(ctx context.Context) error {
 	t.reading.Lock()
 	defer t.reading.Unlock()

@@ -16,8 +16,8 @@ import (
 //
 // A missing header or cookie is an empty value: header: is a key like any other, which all such
 // requests share. A value of more than 128 bytes is replaced by its hash, so that clients do not
-// choose the size of keys in the store. So is one that is not UTF-8: JSON and files can name every
-// key.
+// choose the size of keys in the store. So is a value that is not UTF-8: then JSON
+// and files can name every key.
 
 // KeyOfAll is the key of a rule without parts.
 const KeyOfAll = "all"

@@ -36,7 +36,8 @@ const (
 	maxEntries = 100_000
 )
 
-// checkLarge refuses a message whose parts are too large or too many. What is no message passes.
+// checkLarge refuses a message whose parts are too large or too many. Bytes that are no message
+// pass.
 func checkLarge(f fields) error {
 	if len(f) <= maxSmall {
 		return nil

@@ -17,7 +17,7 @@ const maxJSON = 64 << 10
 //
 // The status is 200 for OK, 429 for OVER_LIMIT and 500 for UNKNOWN. It is 400, with a text, for a
 // request that cannot be read and also, as upstream has it, if the Decider returns an error. guard
-// is around the answers to requests that refund hits.
+// wraps the handler of requests that refund hits.
 func JSONHandler(d Decider, guard func(http.Handler) http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJSON))
