@@ -1,14 +1,13 @@
 package grpcserver
 
 import (
-	"context"
 	"errors"
-	"math"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
 
-	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/credentials"
 )
 
 // connections are those that are open. grpc-go has no hold on a connection whose client has not
@@ -17,15 +16,12 @@ type connections struct {
 	mu    sync.Mutex
 	open  map[*connection]struct{}
 	count atomic.Int64 // of open
-	held  atomic.Int64 // bytes of requests that have no answer yet
+	held  atomic.Int64 // bytes of incomplete requests
 }
 
-// While requests without an answer hold more than maxHeld bytes in all, a connection that holds
-// more than its share of maxHeld is closed. So all of them hold at most about twice as much.
-const (
-	maxHeld  = 32 << 20
-	overhead = 512 // bytes of a request besides its message, at most
-)
+// While incomplete requests hold more than maxHeld bytes in all, a connection that holds more than
+// its share of maxHeld is closed. So all of them hold at most about twice as much.
+const maxHeld = 32 << 20
 
 var errHolds = errors.New("grpc: incomplete requests hold too much memory; send whole requests")
 
@@ -71,71 +67,78 @@ type connection struct {
 	net.Conn
 	connections *connections
 	heard       atomic.Bool
-	closed      atomic.Bool
-	held        atomic.Int64 // bytes
+
+	mu     sync.Mutex
+	closed bool
+	held   int64 // bytes of incomplete requests
 }
 
-// Read reads, and counts what came.
+// Read reads, and notes that something came.
 func (c *connection) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if n == 0 {
-		return n, err
-	}
-	if !c.heard.Load() {
+	if n > 0 && !c.heard.Load() {
 		c.heard.Store(true)
-	}
-	if !c.hold(int64(n)) {
-		return 0, errHolds
 	}
 	return n, err
 }
 
-// hold counts n bytes that were read, and reports whether the connection may hold them.
+// hold adds n bytes, and reports whether the connection may hold what it holds then.
 func (c *connection) hold(n int64) bool {
-	mine, all := c.held.Add(n), c.connections.held.Add(n)
-	if c.closed.Load() {
-		c.release(n)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
 	}
-	return all <= maxHeld || mine <= maxHeld/max(c.connections.count.Load(), 1)
+	c.held += n
+	all := c.connections.held.Add(n)
+	return all <= maxHeld || c.held <= maxHeld/max(c.connections.count.Load(), 1)
 }
-
-// release subtracts n bytes, or all bytes that are held if they are fewer.
-func (c *connection) release(n int64) {
-	for {
-		held := c.held.Load()
-		if n = min(n, held); c.held.CompareAndSwap(held, held-n) {
-			c.connections.held.Add(-n)
-			return
-		}
-	}
-}
-
-// answered releases a request of n bytes.
-func answered(ctx context.Context, n int) {
-	if p, ok := peer.FromContext(ctx); ok {
-		if a, ok := p.Addr.(address); ok {
-			a.of.release(int64(n) + overhead)
-		}
-	}
-}
-
-// address is the address of a peer, with its connection.
-type address struct {
-	net.Addr
-	of *connection
-}
-
-// RemoteAddr returns an address.
-func (c *connection) RemoteAddr() net.Addr { return address{c.Conn.RemoteAddr(), c} }
 
 // Close closes the connection.
 func (c *connection) Close() error {
-	if !c.closed.Swap(true) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
 		c.connections.mu.Lock()
 		delete(c.connections.open, c)
 		c.connections.mu.Unlock()
 		c.connections.count.Add(-1)
-		c.release(math.MaxInt64)
+		c.connections.held.Add(-c.held)
 	}
 	return c.Conn.Close()
+}
+
+// counting counts what connections hold. It does so after the handshake, because only then are the
+// frames of HTTP/2 in clear text.
+type counting struct {
+	credentials.TransportCredentials
+}
+
+// ServerHandshake returns a connection that is closed if it holds too much.
+func (c counting) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("grpc: handshake: %w", err)
+	}
+	of, ok := raw.(*connection)
+	if !ok {
+		return conn, info, nil
+	}
+	return &counted{Conn: conn, of: of, frames: newFrames()}, info, nil
+}
+
+type counted struct {
+	net.Conn
+	of     *connection
+	frames frames
+}
+
+// Read reads, and counts what came.
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if held := c.frames.read(b[:n]); held != 0 && !c.of.hold(held) {
+		return 0, errHolds
+	}
+	return n, err
 }

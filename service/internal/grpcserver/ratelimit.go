@@ -57,7 +57,6 @@ func shouldRateLimit(ctx context.Context, d Decider, receive func(any) error) (*
 	if err := receive(c); err != nil {
 		return nil, err
 	}
-	defer answered(ctx, c.message.Len())
 	if err := wire.Decode(c.message.ReadOnlyData(), &c.request); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}

@@ -6,12 +6,16 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/headgate/headgate/service/internal/envoy"
 )
@@ -272,7 +276,7 @@ func TestMemoryOfIncompleteRequests(t *testing.T) {
 	for _, r := range all {
 		r.conn.Close()
 	}
-	eventually(t, "little is held", func() bool { return s.connections.held.Load() < 10_000 })
+	eventually(t, "nothing is held", func() bool { return s.connections.held.Load() == 0 })
 }
 
 // eventually waits until ok is true.
@@ -285,18 +289,46 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// A client that goes on sending whole requests holds nothing, however many they are.
-func TestAnsweredRequestsAreReleased(t *testing.T) {
+// Whole requests hold nothing, however long their header fields are and whatever they ask for.
+func TestWholeRequestsHoldNothing(t *testing.T) {
 	s, address := serve(t, deciderFunc(echo), Options{})
 	conn := dial(t, address)
-	for range 200 {
-		if _, err := ask(t, conn, "a", strings.Repeat("b", 10_000)); err != nil {
+	for i := range 200 {
+		ctx := metadata.AppendToOutgoingContext(t.Context(),
+			"baggage", strconv.Itoa(i)+strings.Repeat("b", 2_000))
+		request := generatedRequest("edge", "a", strings.Repeat("b", 40_000))
+		if _, err := rls.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx, request); err != nil {
+			t.Fatal(err)
+		}
+		health := grpc_health_v1.NewHealthClient(conn)
+		if _, err := health.Check(ctx, &grpc_health_v1.HealthCheckRequest{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if held := s.connections.held.Load(); held > 20_000 {
+	if held := s.connections.held.Load(); held != 0 {
 		t.Errorf("%d bytes are held after all answers", held)
 	}
+}
+
+// Whole requests do not hide what incomplete ones of the same connection hold, and a stream that is
+// reset holds nothing.
+func TestIncompleteRequestsBesideWholeOnes(t *testing.T) {
+	s, address := serve(t, deciderFunc(echo), Options{})
+	r := dialRaw(t, address)
+	r.headers(1)
+	r.do(r.framer.WriteData(1, false, append([]byte("\x00\x00\x00\xff\xff"), make([]byte, 10_000)...)))
+	for i := range uint32(100) {
+		r.headers(2*i + 3)
+		r.message(2*i + 3)
+		if got := r.until(2*i + 3); got != "0" {
+			t.Fatalf("a whole request ended with %q", got)
+		}
+	}
+	if held := s.connections.held.Load(); held < streamSize+10_000 || held > streamSize+11_000 {
+		t.Errorf("%d bytes are held", held)
+	}
+	r.do(r.framer.WriteRSTStream(1, http2.ErrCodeCancel))
+	eventually(t, "nothing is held", func() bool { return s.connections.held.Load() == 0 })
 }
 
 func TestPingFlood(t *testing.T) {

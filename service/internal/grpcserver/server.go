@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -125,10 +126,11 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 			PermitWithoutStream: true, // Envoy pings idle connections
 		}),
 	}
+	security := insecure.NewCredentials()
 	if s.options.TLS != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(s.options.TLS)))
+		security = credentials.NewTLS(s.options.TLS)
 	}
-	return options
+	return append(options, grpc.Creds(counting{security}))
 }
 
 // withTimeout bounds the time of a rate limit request, also while it is received. Most clients,
