@@ -204,33 +204,54 @@ func (p *spot) take(r *Request, wait int64, charge bool) algorithm.Verdict {
 	return v
 }
 
-// depends reports whether p and q are one slot, and not both of forced requests, which are decided
-// one after the other.
-func (p *spot) depends(q spot) bool {
-	return q.shard == p.shard && q.h == p.h && (!p.order.Force || !q.order.Force)
-}
-
-// spots finds the spots of rs, whose shards are locked. New keys that would share a slot in
-// a full store cannot be decided together.
+// spots finds the spots of rs, whose shards are locked.
 func (m *Memory) spots(rs []Request, spots []spot) ([]spot, error) {
 	now := m.clock.Micros()
+	var shared sharedSlots
 	for i := range rs {
 		hash, l := m.hash(rs[i].Key), rs[i].Limit.rule
 		p := spot{shard: m.shard(hash), own: memtable.Hash(hash, l), order: rs[i].order(now)}
 		var ok bool
 		p.h, ok = p.shard.Prepare(l, p.own, min(p.order.Now, now))
-		if !ok || p.h != p.own && slices.ContainsFunc(spots, p.depends) {
+		if !ok || p.h != p.own && !shared.add(&p) {
 			return nil, ErrFull
 		}
 		p.shard.Hold(p.h, now, len(rs))
 		spots = append(spots, p)
 	}
-	for i := range rs { // a later one may have made the shard forget an earlier one's limit
-		if !spots[i].shard.Register(rs[i].Limit.rule) {
+	for i := range rs { // a later one may have made the shard forget an earlier one's limit or slot
+		p, l := &spots[i], rs[i].Limit.rule
+		if !p.shard.Register(l) || p.h == p.own && shared != nil && !shared.allow(p, p.shard.Begins(l, p.h)) {
 			return nil, ErrFull
 		}
 	}
 	return spots, nil
+}
+
+// sharedSlots are the slots that new keys of a group share in a full store, and whether all requests
+// for one are forced. Those are decided one after the other; others would be decided without the
+// charge of a request of the group.
+type sharedSlots map[sharedSlot]bool
+
+type sharedSlot struct {
+	shard *memtable.Shard
+	h     uint64
+}
+
+// add adds the slot of p, and reports whether p can be decided with those before it.
+func (s *sharedSlots) add(p *spot) bool {
+	if *s == nil {
+		*s = make(sharedSlots)
+	}
+	ok := s.allow(p, p.h)
+	(*s)[sharedSlot{p.shard, p.h}] = p.order.Force
+	return ok
+}
+
+// allow reports whether p, whose account begins with that of the slot h, can be decided.
+func (s sharedSlots) allow(p *spot, h uint64) bool {
+	forced, shared := s[sharedSlot{p.shard, h}]
+	return !shared || forced && p.order.Force
 }
 
 // lock locks the shards of rs, each once and in their order in memory, so that two calls

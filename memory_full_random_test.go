@@ -123,6 +123,8 @@ func (f *fullStore) takeAll(rs ...Request) {
 			f.repeatForced(r, ds[i])
 		case granted:
 			f.repeat(r, ds[i])
+		case ds[i].Allowed() && ds[i].Remaining < r.Cost:
+			f.t.Errorf("%+v is charged in a group that is denied: %+v", r, ds)
 		}
 	}
 }

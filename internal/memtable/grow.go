@@ -21,7 +21,7 @@ func (s *Shard) Prepare(l *algorithm.Rule, h uint64, now int64) (uint64, bool) {
 	if (!known || len(s.limits) > int(s.due)) && !s.rebuild(l, now, len(s.slots)) {
 		return 0, false
 	}
-	if s.find(h) != nil || s.room(l, h, now) {
+	if s.Known(h) || s.room(l, h, now) {
 		return h, true
 	}
 	if s.taken+s.pending >= len(s.slots)-1 { // one is never taken, to end every search
@@ -38,12 +38,9 @@ func (s *Shard) Prepare(l *algorithm.Rule, h uint64, now int64) (uint64, bool) {
 // Hold counts the slot that one of a group of n requests may take for h after others are prepared,
 // unless there is room for all. An expired slot counts, because it may be dropped until then.
 func (s *Shard) Hold(h uint64, now int64, n int) {
-	if s.taken+n >= s.bound() {
-		s.hold(h, now)
+	if s.taken+n < s.bound() {
+		return
 	}
-}
-
-func (s *Shard) hold(h uint64, now int64) {
 	if t := s.find(h); t == nil || s.expired(t, s.limits, now) {
 		s.pending++
 	}

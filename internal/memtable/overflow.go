@@ -21,6 +21,14 @@ func (s *Shard) shared(l *algorithm.Rule, h uint64) *slot {
 	return s.find(overflow(l))
 }
 
+// Begins returns the slot whose account a key of hash h begins with: its own, or the overflow slot.
+func (s *Shard) Begins(l *algorithm.Rule, h uint64) uint64 {
+	if s.guests.has(h) && !s.Known(h) {
+		return overflow(l)
+	}
+	return h
+}
+
 // filter is a Bloom filter of hashes in bounded space (B. H. Bloom, 1970, with two bits
 // for each in 65,536). The zero filter is empty.
 type filter []uint64
