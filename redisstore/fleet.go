@@ -36,9 +36,10 @@ type FleetOptions struct {
 	// Default: 5 s.
 	Interval time.Duration
 
-	// MinInstances is how many instances are started together. Instances never returns less. It
-	// returns MinInstances at once, unless more have joined. Default: 0, which means that the
-	// number is unknown until the others count this instance.
+	// MinInstances is how many instances are started together. Instances returns it at once, and
+	// never less, except 0 while more are registered and do not count this one. That is also so
+	// after a crash, until the registration of the dead instance expires. Default: 0, which means
+	// that the number is unknown until the others count this instance.
 	MinInstances int
 }
 
@@ -47,8 +48,8 @@ type FleetOptions struct {
 // Each instance sends a heartbeat to Redis, one round trip in each interval, and receives the
 // number of instances that did the same. Only the server's clock counts. A new instance is counted
 // by the others at their next heartbeat. Until then, their shares are the whole limit, so the new
-// instance does not use one. An instance that has died is counted for three intervals by the
-// server, and for three more by the others.
+// instance does not use one for two intervals. An instance that has died is counted for three
+// intervals by the server, and for three more by the others.
 //
 // A heartbeat needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL
 // besides those of a Store, on the key prefix + "fleet".
@@ -63,8 +64,8 @@ type Fleet struct {
 	mu      sync.Mutex
 	err     error
 	until   time.Time // when a smaller count takes effect
-	joined  time.Time // when it registered
-	expiry  int64     // of its first registration
+	joined  time.Time // when it knew that it is registered
+	expiry  int64     // of its registration then
 	counted bool      // by all others
 }
 
@@ -110,9 +111,12 @@ func (o *FleetOptions) validate(s *Store) error {
 	return nil
 }
 
+// timeout is of a heartbeat of the goroutine, which so begins one in each interval.
+func (o *FleetOptions) timeout() time.Duration { return o.Interval / 2 }
+
 // Instances returns how many instances there are, this one included. It returns 0 while the number
-// is unknown: until Redis has answered, and all others have sent a heartbeat since. That takes an
-// interval, or up to four if an instance died before. At most MinInstances are always known.
+// is unknown: until Redis has answered, and all others have sent a heartbeat since. That takes two
+// intervals, or up to four if an instance died before. Up to MinInstances are always known.
 //
 // A smaller count takes effect three intervals after the last larger one, because a server that
 // lost its data needs an interval to count all instances again. While Redis is unreachable, or
@@ -134,6 +138,7 @@ func (f *Fleet) Heartbeat(ctx context.Context) error {
 	ttl := ttlIntervals * f.options.Interval
 	sent := time.Now()
 	h, err := f.register(ctx, ttl)
+	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err = err; err != nil {
@@ -142,15 +147,22 @@ func (f *Fleet) Heartbeat(ctx context.Context) error {
 	known := f.instances.Load()
 	if h.forgotten { // and so may be others, whose next heartbeat is to come
 		h.count = max(h.count, known)
-		f.joined, f.expiry = sent, h.expiry
 	}
-	f.counted = f.counted || h.firstExpiry > f.expiry && sent.Sub(f.joined) >= f.options.Interval
+	// The answer that told it to be new may be lost, or come later than the next. An earlier expiry
+	// is of a key that was made anew.
+	if h.forgotten || f.joined.IsZero() || h.expiry < f.expiry {
+		f.joined, f.expiry = now, h.expiry
+	}
+	// Those that are registered have sent a heartbeat since. So have those that the server forgot:
+	// each begins one in an Interval, which is answered within the timeout.
+	wait := f.options.Interval + f.options.timeout()
+	f.counted = f.counted || h.firstExpiry > f.expiry && sent.Sub(f.joined) >= wait
 	least := int64(f.options.MinInstances)
 	count := max(h.count, least)
 	if !f.counted && count > least {
 		count, known = 0, 0
 	}
-	if now := time.Now(); count >= known || !now.Before(f.until) {
+	if count >= known || !now.Before(f.until) {
 		f.instances.Store(count)
 		f.until = now.Add(ttl)
 	}
@@ -170,12 +182,14 @@ func (f *Fleet) Close() error {
 
 func (f *Fleet) run(ctx context.Context) {
 	defer close(f.done)
+	ticker := time.NewTicker(f.options.Interval)
+	defer ticker.Stop()
 	for {
-		within, cancel := context.WithTimeout(ctx, f.options.Interval)
+		within, cancel := context.WithTimeout(ctx, f.options.timeout())
 		_ = f.Heartbeat(within) // see Err
 		cancel()
 		select {
-		case <-time.After(f.options.Interval):
+		case <-ticker.C:
 		case <-ctx.Done():
 			return
 		}

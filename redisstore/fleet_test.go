@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -61,7 +62,7 @@ func untilInstances(t *testing.T, f *redisstore.Fleet, n int) {
 func settle(t *testing.T, n int, all ...*redisstore.Fleet) {
 	t.Helper()
 	for _, f := range all {
-		f.Age(time.Hour)
+		f.Age(2 * time.Hour)
 	}
 	until(t, "all know their number", func() bool {
 		known := 0
@@ -82,6 +83,7 @@ func TestTheNumberIsUnknownUntilTheOthersCountAnInstance(t *testing.T) {
 	hour := redisstore.FleetOptions{Interval: time.Hour}
 	first := join(t, s, hour)
 	for range 3 {
+		first.Age(25 * time.Minute)
 		heartbeat(t, first, 0) // another may have been here before the server lost its data
 	}
 	settle(t, 1, first)
@@ -89,7 +91,7 @@ func TestTheNumberIsUnknownUntilTheOthersCountAnInstance(t *testing.T) {
 		Interval: time.Hour, MinInstances: 3,
 	})
 	heartbeat(t, least, 3)
-	second.Age(time.Hour)
+	second.Age(2 * time.Hour)
 	for range 3 {
 		heartbeat(t, second, 0) // the first still has the whole limit
 	}
@@ -99,6 +101,79 @@ func TestTheNumberIsUnknownUntilTheOthersCountAnInstance(t *testing.T) {
 	settle(t, 4, first, second, least, fourth)
 	client.FlushAll(t.Context())
 	heartbeat(t, fourth, 4)
+}
+
+// The answer to its first heartbeat is lost, so the next one does not tell it to be new.
+func TestTheNumberIsUnknownAfterALostAnswer(t *testing.T) {
+	server := redistest.Start(t)
+	direct := redis.NewClient(&redis.Options{Addr: server.Addr})
+	defer direct.Close()
+	lossy := redis.NewClient(&redis.Options{Addr: redistest.LoseAnAnswer(t, server.Addr, "evalsha")})
+	defer lossy.Close()
+	hour := redisstore.FleetOptions{Interval: time.Hour}
+	first := join(t, newStore(t, direct), hour)
+	settle(t, 1, first)
+	second := start(t, newStore(t, lossy), hour)
+	until(t, "the answer is lost", func() bool {
+		return direct.ZCard(t.Context(), t.Name()+":fleet").Val() == 2 && second.Err() != nil &&
+			!strings.Contains(second.Err().Error(), "no heartbeat yet")
+	})
+	heartbeat(t, second, 0)
+	settle(t, 2, first, second)
+}
+
+// An instance whose registration in a new key it did not notice goes by the time of that key.
+func TestAFleetWhoseKeyIsMadeAnew(t *testing.T) {
+	client := newClient(t)
+	s, key := newStore(t, client), t.Name()+":fleet"
+	hour := redisstore.FleetOptions{Interval: time.Hour}
+	first := join(t, s, hour)
+	client.PExpire(t.Context(), key, 2*time.Hour) // as if an hour had passed
+	second := join(t, s, hour)
+	id := client.ZRange(t.Context(), key, -1, -1).Val()[0]
+	client.Del(t.Context(), key)
+	heartbeat(t, first, 0)
+	client.ZAdd(t.Context(), key, redis.Z{Score: 1e6, Member: id})
+	heartbeat(t, second, 0)
+	settle(t, 2, first, second)
+}
+
+// Heartbeats begin an interval apart, also if a server hangs.
+func TestHeartbeatsAreAnIntervalApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
+		begun := make(hanging, 3)
+		client.AddHook(begun)
+		f := start(t, newStore(t, client), redisstore.FleetOptions{Interval: time.Hour})
+		first := <-begun
+		for i := range time.Duration(2) {
+			if at := (<-begun).Sub(first); at != (i+1)*time.Hour {
+				t.Errorf("heartbeat %d after %s", i+2, at)
+			}
+		}
+		_ = f.Close()
+		_ = client.Close()
+	})
+}
+
+// hanging is a hook that notes when a command is sent, and waits for an answer that never comes.
+type hanging chan time.Time
+
+func (hanging) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (hanging) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h hanging) ProcessHook(redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, _ redis.Cmder) error {
+		select {
+		case h <- time.Now():
+		default:
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
 }
 
 // An instance counts all that have joined, and those that left for three intervals more.
@@ -124,7 +199,7 @@ func TestFleet(t *testing.T) {
 	heartbeat(t, first, 3)
 	heartbeat(t, first, 3)
 	fourth := join(t, s, hour)
-	fourth.Age(time.Hour)
+	fourth.Age(2 * time.Hour)
 	until(t, "the others count the fourth", func() bool {
 		heartbeat(t, first, 3)
 		heartbeat(t, second, 3)
