@@ -48,14 +48,18 @@ func IsOwnSite(r *http.Request) bool {
 }
 
 // isDirect reports whether r comes from a client of this machine, and not through a proxy, as far as
-// r says so.
+// r says so. By default, nginx adds no field, but many versions of it send HTTP/1.0.
 func isDirect(r *http.Request) bool {
-	for _, field := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
-		if r.Header[field] != nil {
+	for name := range r.Header {
+		switch name {
+		case "Forwarded", "Via", "X-Real-Ip", "X-Request-Id":
+			return false
+		}
+		if strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-") {
 			return false
 		}
 	}
-	return hasLoopbackHost(r)
+	return r.ProtoAtLeast(1, 1) && hasLoopbackHost(r)
 }
 
 // hasLoopbackHost reports whether the host of r can only be this machine. Other parties may own any

@@ -13,16 +13,20 @@ var (
 	everywhere = &net.TCPAddr{IP: net.IPv6zero}
 )
 
-// ask serves a request for this machine, with the given header fields, each as "Name: value".
+// ask serves a request for this machine, with the given header fields, each as "Name: value", or
+// in HTTP/1.0.
 func ask(t *testing.T, h http.Handler, method, path, body string, fields ...string) response {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1:8080"+path,
 		strings.NewReader(body))
 	for _, field := range fields {
 		name, value, _ := strings.Cut(field, ": ")
-		if name == "Host" {
+		switch name {
+		case "Host":
 			r.Host = value
-		} else {
+		case "HTTP/1.0":
+			r.Proto, r.ProtoMinor = name, 0
+		default:
 			r.Header.Set(name, value)
 		}
 	}
@@ -67,6 +71,13 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"another machine, an unknown token", everywhere, false, "Authorization: Bearer " + secret, 200, 403},
 		{"a name that points here", onLoopback, false, "Host: evil.example", 200, 403},
 		{"a proxy here", onLoopback, false, "X-Forwarded-For: 192.0.2.1", 200, 403},
+		{"Via", onLoopback, false, "Via: 1.1 a", 200, 403},
+		{"Forwarded", onLoopback, false, "Forwarded: for=192.0.2.1", 200, 403},
+		{"X-Real-IP", onLoopback, false, "X-Real-IP: 192.0.2.1", 200, 403},
+		{"Envoy here", onLoopback, false, "X-Envoy-Expected-Rq-Timeout-Ms: 15000", 200, 403},
+		{"Envoy here, the scheme", onLoopback, false, "X-Forwarded-Proto: https", 200, 403},
+		{"Envoy here, an id", onLoopback, false, "X-Request-Id: 1", 200, 403},
+		{"HTTP/1.0, as nginx sends it", onLoopback, false, "HTTP/1.0", 200, 403},
 		{"here, tokens, none", onLoopback, true, "X-A: b", 401, 401},
 		{"here, tokens, a wrong one", onLoopback, true, "Authorization: Bearer x", 401, 401},
 		{"here, tokens, one", onLoopback, true, "Authorization: Bearer " + secret, 200, 200},
