@@ -35,6 +35,7 @@ func (s *server) recovered(part string, h http.Handler) http.Handler {
 			if p == http.ErrAbortHandler || begun.begun { //nolint:errorlint // see above
 				panic(http.ErrAbortHandler)
 			}
+			clear(w.Header()) // the fields may belong to another answer, as its length
 			answer.Fail(w, http.StatusInternalServerError, "The server failed at this request.")
 		}()
 		h.ServeHTTP(begun, r)

@@ -28,6 +28,7 @@ func TestPanicOfAHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.addHTTP("proxy", l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "3")
 		switch r.URL.Path {
 		case "/written":
 			_, _ = io.WriteString(w, "part")

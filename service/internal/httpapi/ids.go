@@ -35,7 +35,7 @@ type permit struct {
 const (
 	reservationMark = "r1."
 	permitMark      = "p1."
-	maxID           = 4*maxKey + 4096
+	maxID           = 8*maxKey + 4096 // JSON writes a control character as 6 bytes, and base64 those as 8
 )
 
 // encoding refuses ids whose unused bits were changed.
@@ -51,11 +51,13 @@ func (k *idKey) sealSigned(mark string, v any) string {
 }
 
 func idText(v any) []byte {
-	text, err := json.Marshal(v)
-	if err != nil {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // the id would be longer
+	if err := e.Encode(v); err != nil {
 		panic(err) // cannot happen: texts and numbers
 	}
-	return text
+	return bytes.TrimSpace(text.Bytes())
 }
 
 // unseal reads an id that seal made.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -181,5 +182,20 @@ func TestDamagedKeyOfIDs(t *testing.T) {
 		if string(*k.secret.Load()) != string(was) {
 			t.Errorf("%q is used", damaged)
 		}
+	}
+}
+
+// The longest ids that the server makes are accepted.
+func TestLongestID(t *testing.T) {
+	f := start(t, nil, Settings{})
+	for name, c := range map[string]string{"markup": "<", "text": "é", "control": "\x01"} {
+		key := strings.Repeat(c, maxKey/len(c))
+		body, err := json.Marshal(map[string]any{"rule": "tokens", "key": key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := f.post("/v1/reserve", string(body)).id(t)
+		t.Logf("%s: an id of %d bytes", name, len(id))
+		f.commit(id, 0).want(t, 200, `"refunded":1`)
 	}
 }

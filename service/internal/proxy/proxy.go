@@ -97,6 +97,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.Fail(w, http.StatusNotImplemented, "This proxy forwards requests to one server only.")
 		return
 	}
+	if r.URL.Host != "" && r.URL.Path == "" {
+		r.URL.Path = "/"
+	}
 	if r.URL.Opaque != "" || !strings.HasPrefix(r.URL.Path, "/") { // no path for the rules
 		answer.Fail(w, http.StatusBadRequest, "The target of the request has no path.")
 		return

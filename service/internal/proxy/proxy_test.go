@@ -417,7 +417,7 @@ func TestTargetsWithoutAPath(t *testing.T) {
 	get(t, e.url+"/login")
 	for target, want := range map[string]int{
 		"http:login": 400, "x:login": 400, "http:%6cogin?a=b": 400, "x:?login": 400, "*": 400,
-		"http://h": 400, "http://h?/login": 400, "login": 400, "": 400,
+		"login": 400, "": 400,
 		"/login": 429, "http://h/login": 429, "http:/login": 429, "HTTP://h//login": 429,
 		"http:///login": 429, "//login": 429, "/login?a": 429,
 	} {
@@ -433,6 +433,28 @@ func TestTargetsWithoutAPath(t *testing.T) {
 		}
 	}
 	if !slices.Equal(reached, []string{"/login"}) {
+		t.Errorf("the server got %q", reached)
+	}
+}
+
+// A target that has a host and no path means the path "/".
+func TestHostWithoutAPath(t *testing.T) {
+	var reached []string
+	e := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		reached = append(reached, r.RequestURI)
+	}, "", rules.Rule{Name: "home", Match: rules.Match{Path: "/"}, Limits: per(2)})
+	for target, want := range map[string]int{"http://h": 200, "http://h?/login": 200} {
+		r := send(t, e, "GET "+target+" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+		if r.StatusCode != want {
+			t.Errorf("GET %s: %d; want %d", target, r.StatusCode, want)
+		}
+	}
+	r := send(t, e, "GET http://h HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+	if r.StatusCode != 429 {
+		t.Errorf("GET http://h, after the limit: %d; want 429", r.StatusCode)
+	}
+	slices.Sort(reached)
+	if !slices.Equal(reached, []string{"/", "/?/login"}) {
 		t.Errorf("the server got %q", reached)
 	}
 }
