@@ -7,6 +7,8 @@ import (
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/headgate/headgate/internal/cookie"
 )
 
 // KeyFunc returns the key of a request. Requests of equal keys share their limits.
@@ -29,17 +31,11 @@ func Header(name string) KeyFunc {
 	return func(r *http.Request) string { return tagged(tag, strings.Join(r.Header[name], ",")) }
 }
 
-// Cookie makes keys from the value of a cookie. As with [Header], use it for values that
-// were verified.
+// Cookie makes keys from the value of the first cookie of that name, whatever its bytes. As with
+// [Header], use it for values that were verified.
 func Cookie(name string) KeyFunc {
 	tag := "cookie:" + name + ":"
-	return func(r *http.Request) string {
-		c, err := r.Cookie(name)
-		if err != nil {
-			return ""
-		}
-		return tagged(tag, c.Value)
-	}
+	return func(r *http.Request) string { return tagged(tag, cookie.Value(r.Header, name)) }
 }
 
 // Path makes keys from the cleaned path of the URL (see path.Clean). A client gets a fresh

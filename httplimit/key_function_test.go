@@ -45,6 +45,31 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// A cookie that net/http drops is not that of a client without one.
+func TestCookie(t *testing.T) {
+	for _, c := range []struct{ fields, want string }{
+		{`session={"a":1}`, `cookie:session:={"a":1}`},
+		{"session=café", "cookie:session:=café"},
+		{"session=new\xff0", "cookie:session:=new\xff0"},
+		{"other=o;\tsession = a=b ; x", "cookie:session:= a=b"},
+		{`session="quoted"`, "cookie:session:=quoted"},
+		{`session="`, `cookie:session:="`},
+		{"session=first; session=second", "cookie:session:=first"},
+		{"other=o\nsession=first\nsession=second", "cookie:session:=first"},
+		{"mysession=1; session2=2; Session=3; =4", ""},
+		{"session=", ""},
+		{`session=""`, ""},
+		{"session", ""},
+		{"", ""},
+	} {
+		r := request("192.0.2.1:1")
+		r.Header["Cookie"] = strings.Split(c.fields, "\n")
+		if got := httplimit.Cookie("session")(r); got != c.want {
+			t.Errorf("%q: key %q; want %q", c.fields, got, c.want)
+		}
+	}
+}
+
 // No two requests that differ in a part share a key, however the parts are cut.
 func TestKeysDoNotCollide(t *testing.T) {
 	two := httplimit.Join(httplimit.Header("A"), httplimit.Header("B"))

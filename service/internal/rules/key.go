@@ -3,10 +3,11 @@ package rules
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 	"net/netip"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/headgate/headgate/internal/cookie"
 )
 
 // The text of a key is that of its parts: SOURCE:VALUE, such as ip:192.0.2.1, ip:2001:db8::/64,
@@ -59,11 +60,7 @@ func (p KeyPart) value(q *target) string {
 		// a key that its server accepts, and have a new budget.
 		return q.Header.Get(p.Name)
 	case "cookie":
-		c, err := (&http.Request{Header: q.Header}).Cookie(p.Name)
-		if err != nil {
-			return ""
-		}
-		return c.Value
+		return cookie.Value(q.Header, p.Name)
 	case "path":
 		return q.path
 	case "host":

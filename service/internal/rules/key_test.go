@@ -79,6 +79,21 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// A cookie that net/http drops is not that of a client without one.
+func TestCookieThatIsNotValid(t *testing.T) {
+	for value, want := range map[string]string{
+		`{"a":1}`: `cookie:{"a":1}`, "café": "cookie:café", `"quoted"`: "cookie:quoted",
+		"first; c=second": "cookie:first", "": "cookie:",
+		"new\xff0": "cookie:sha256:" +
+			"d7e5b35abfd83a7be142aa96bb103266cb3ed3a46d3c0ef78348c479a82ba233",
+	} {
+		q := &Request{Header: http.Header{"Cookie": {"c=" + value}}}
+		if got := keyOf(t, q, "cookie:c"); got != want {
+			t.Errorf("%q: %s; want %s", value, got, want)
+		}
+	}
+}
+
 // Each key is UTF-8, so that JSON, files and the console can name it. Other bytes, as text that
 // looks like the key of such bytes, make other keys.
 func TestKeysAreUTF8(t *testing.T) {
