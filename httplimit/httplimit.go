@@ -61,8 +61,9 @@ type Options struct {
 
 	// Timeout is how long a decision may take until the store counts as unavailable. The request
 	// may still be charged. Set it for a store across a network, to 50 ms for example, but not for
-	// a fallback.Store, which has its own. Default: only the timeout of the store's client: under a
-	// second for redisstore.Open, up to 10 s for a client of your own with the defaults of go-redis.
+	// a fallback.Store, which has its own. Default: only the timeout of the store's client: for
+	// redisstore.Open under a second, and seconds if thousands of requests come together; for a
+	// client of your own with the defaults of go-redis up to 10 s.
 	Timeout time.Duration
 
 	// Shadow decides and charges, but denies no request and sets no header field. Use it to

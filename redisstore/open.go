@@ -21,7 +21,7 @@ const wantEscaped = "; in a password write %25 for %, %20 for a space, " +
 	"%2F for /, %23 for #, %3F for ?, %26 for &"
 
 // The timeout of a dial, a read and a write, and how often a dial is tried, 100 ms apart. With
-// them, a server that hangs gives an error in under a second.
+// them, a server that hangs gives a call that comes alone an error in under a second.
 const (
 	defaultTimeout = "400ms"
 	dialerRetries  = 2
