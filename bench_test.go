@@ -75,7 +75,8 @@ func BenchmarkTakeAll(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeAllFull decides groups of new keys in a full store: forced, so that they share a slot.
+// BenchmarkTakeAllFull decides groups of forced requests of new keys, which share a slot of a full
+// store.
 func BenchmarkTakeAllFull(b *testing.B) {
 	for _, n := range []int{2, 100, 1000, 4000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

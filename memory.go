@@ -221,16 +221,17 @@ func (m *Memory) spots(rs []Request, spots []spot) ([]spot, error) {
 	}
 	for i := range rs { // a later one may have made the shard forget an earlier one's limit or slot
 		p, l := &spots[i], rs[i].Limit.rule
-		if !p.shard.Register(l) || p.h == p.own && shared != nil && !shared.allow(p, p.shard.Begins(l, p.h)) {
+		clash := shared != nil && p.h == p.own && !shared.allow(p, p.shard.Begins(l, p.h))
+		if clash || !p.shard.Register(l) {
 			return nil, ErrFull
 		}
 	}
 	return spots, nil
 }
 
-// sharedSlots are the slots that new keys of a group share in a full store, and whether all requests
-// for one are forced. Those are decided one after the other; others would be decided without the
-// charge of a request of the group.
+// sharedSlots are the slots that new keys of a group share in a full store, and whether all
+// requests for one are forced. Those are decided one after the other; others would be decided
+// without the charge of a request of the group.
 type sharedSlots map[sharedSlot]bool
 
 type sharedSlot struct {

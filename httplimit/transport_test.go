@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,10 +159,17 @@ func TestPauseWhileRequestsWait(t *testing.T) {
 			return nil
 		}}
 		l := newLimiter(t, "second=1/s", "day=100/d fixed-window")
-		client := newClient(t, l, a, httplimit.TransportOptions{})
+		var costs atomic.Int64
+		client := newClient(t, l, a, httplimit.TransportOptions{Cost: func(*http.Request) int64 {
+			costs.Add(1)
+			return 1
+		}})
 		var all sync.WaitGroup
 		callEach(t, &all, client, "api.example", 0, 8)
 		all.Wait()
+		if n := costs.Load(); n != 8 {
+			t.Errorf("Cost is called %d times for 8 calls", n)
+		}
 		wantCalls(t, a, "/0 0s", "/1 1s", "/2 2s", "/3 32s", "/4 33s", "/5 34s", "/6 35s", "/7 36s")
 		ds, err := l.AllowEach(t.Context(), "host:=api.example", 0, nil)
 		if err != nil || ds[1].Remaining != 92 {

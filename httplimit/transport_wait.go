@@ -19,8 +19,9 @@ const fresh = 10 * time.Millisecond
 // waited for the pause would otherwise have start times in the past at its end. If another
 // pause began before the start time, it begins again.
 func (t *Transport) wait(r *http.Request, key string) error {
+	cost := costOf(r, t.options.Cost)
 	for {
-		reservation, checked, err := t.reserve(r, key)
+		reservation, checked, err := t.reserve(r, key, cost)
 		if err != nil || reservation == nil {
 			return err
 		}
@@ -35,9 +36,9 @@ func (t *Transport) wait(r *http.Request, key string) error {
 // no reservation if the request costs nothing, or FailOpen sends it. checked is when there was no
 // pause.
 func (t *Transport) reserve(
-	r *http.Request, key string,
+	r *http.Request, key string, cost int64,
 ) (reservation *headgate.Reservation, checked time.Time, err error) {
-	ctx, cost := r.Context(), costOf(r, t.options.Cost)
+	ctx := r.Context()
 	left, err := t.pauseLeft(r, key)
 	if err == nil && (left > 0 || t.lines.busy(key)) {
 		if err := endsInTime(ctx, left); err != nil {

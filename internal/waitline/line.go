@@ -205,24 +205,16 @@ func (l *line[K]) tick() {
 // all stay charged.
 func (l *line[K]) cancelSpare() (err error) {
 	l.all.mu.Lock()
-	panics := false
 	defer func() {
-		if panics {
-			l.starts = l.starts[:l.n]
-		}
 		l.cancelling = false
 		l.leave()
 	}()
-	for l.spare() {
+	for err == nil && l.spare() {
 		answered, last := l.answered, l.starts[len(l.starts)-1]
 		l.starts = l.starts[:len(l.starts)-1]
-		panics = true
-		done, failed := l.cancel(last)
-		panics = false
-		switch {
-		case failed != nil: // others may take as long to fail, one after the other
-			err, l.starts = failed, l.starts[:l.n]
-		case done:
+		var done bool
+		switch done, err = l.cancel(last); {
+		case done || err != nil:
 		case l.asking == 0 && l.answered == answered:
 			l.starts = l.starts[:l.n]
 		case last.Due.After(time.Now()):
@@ -233,11 +225,20 @@ func (l *line[K]) cancelSpare() (err error) {
 	return err
 }
 
-// cancel cancels start in the store, while the line is not locked.
+// cancel cancels start in the store, while the line is not locked. If that fails, the others that
+// are spare stay charged: they may take as long to fail, one after the other.
 func (l *line[K]) cancel(start Start) (done bool, err error) {
+	failed := true // unless Cancel returns
 	l.all.mu.Unlock()
-	defer l.all.mu.Lock()
-	return l.store.Cancel(start)
+	defer func() {
+		l.all.mu.Lock()
+		if failed {
+			l.starts = l.starts[:l.n]
+		}
+	}()
+	done, err = l.store.Cancel(start)
+	failed = err != nil
+	return done, err
 }
 
 // spare reports whether there is a start time to cancel. While callers ask, it may be theirs.
