@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/headgate/headgate/service/internal/regular"
 )
 
 // Files name the files of a listener. All are in PEM.
@@ -89,7 +91,7 @@ func (r *reloader) current(now time.Time) *tls.Config {
 func (f Files) stamp() string {
 	var stamp strings.Builder
 	for _, name := range []string{f.Cert, f.Key, f.ClientCA} {
-		if text, err := readRegular(name); err == nil {
+		if text, err := regular.Read(name); err == nil {
 			stamp.Write(text)
 		}
 		stamp.WriteByte(0)

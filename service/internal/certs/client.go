@@ -4,7 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"os"
+
+	"github.com/headgate/headgate/service/internal/regular"
 )
 
 // Client returns a configuration for connections to a server. Its certificate must be signed by
@@ -33,29 +34,20 @@ func Client(ca, cert, key string) (*tls.Config, error) {
 
 // keyPair reads a certificate and its key.
 func keyPair(cert, key string) (tls.Certificate, error) {
-	certPEM, err := readRegular(cert)
+	certPEM, err := regular.Read(cert)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	keyPEM, err := readRegular(key)
+	keyPEM, err := regular.Read(key)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
 	return tls.X509KeyPair(certPEM, keyPEM)
 }
 
-// readRegular reads a regular file. Reading another kind, such as a named pipe, may never end, and
-// a handshake waits for it.
-func readRegular(file string) ([]byte, error) {
-	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", file)
-	}
-	return os.ReadFile(file)
-}
-
 // pool reads the certificates in a file.
 func pool(file string) (*x509.CertPool, error) {
-	pem, err := readRegular(file)
+	pem, err := regular.Read(file)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ func TestIrregularFiles(t *testing.T) {
 	_, ca := Client(irregular, "", "")
 	_, cert := Client("", irregular, irregular)
 	for _, err := range []error{ca, cert, Check(Files{Cert: irregular, Key: irregular})} {
-		if err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+		if err == nil || !strings.Contains(err.Error(), "it is not a regular file") {
 			t.Error(err)
 		}
 	}

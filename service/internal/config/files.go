@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/headgate/headgate/service/internal/regular"
 )
 
 // file is a file that was read.
@@ -162,26 +164,13 @@ func read(names []string) ([]file, error) {
 	var faults []error
 	files := make([]file, 0, len(names))
 	for _, name := range names {
-		text, err := readRegular(name)
+		text, err := regular.Read(name)
 		if err != nil {
 			faults = append(faults, fmt.Errorf("%s: cannot be read: %w", name, cause(err)))
 		}
 		files = append(files, file{name, text})
 	}
 	return files, errors.Join(faults...)
-}
-
-// readRegular reads a file that is, or links to, a regular one. Reading another kind, such as a
-// named pipe, may never end.
-func readRegular(name string) ([]byte, error) {
-	info, err := os.Stat(name)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
-	}
-	return os.ReadFile(name)
 }
 
 // cause returns err without the path, which its message already has.

@@ -57,10 +57,9 @@ type Client struct {
 	use     func([]*envoy.Domain) error
 	log     *slog.Logger
 	node    []byte
-	version string // that was accepted last
-	refused string // that was refused after that
-	failing bool   // the last configuration was refused
-	streams int    // that ended early, in a row
+	version string  // that was accepted last
+	refused *string // the version of the last configuration, if it was refused
+	streams int     // that ended early, in a row
 }
 
 // New returns a Client that calls use with each configuration. If use returns an error, the server
@@ -166,25 +165,22 @@ func (c *Client) received(message []byte) (next request, again bool) {
 	if err == nil {
 		err = c.apply(&r)
 	}
-	again = err != nil && c.failing
-	c.failing = err != nil
-	switch {
-	case err == nil:
-		c.version, c.refused = r.version, ""
+	last := c.refused
+	if c.refused = nil; err == nil {
+		c.version = r.version
 		c.log.Info("xds: the configuration was loaded", "version", r.version,
 			"domains", len(r.resources))
-	case r.version == c.refused && r.version != "":
-	default:
-		c.refused = r.version
-		if c.version == "" {
-			c.log.Error("xds: the configuration is invalid; there is none in force",
-				"version", r.version, "error", err)
-			break
-		}
-		c.log.Error("xds: the configuration is invalid; the current one stays in force",
-			"version", r.version, "error", err)
+		return request{version: c.version, nonce: r.nonce}, false
 	}
-	return request{version: c.version, nonce: r.nonce, err: err}, again
+	c.refused = &r.version
+	if last == nil || *last != r.version || r.version == "" {
+		message := "xds: the configuration is invalid; the current one stays in force"
+		if c.version == "" {
+			message = "xds: the configuration is invalid; there is none in force"
+		}
+		c.log.Error(message, "version", r.version, "error", err)
+	}
+	return request{version: c.version, nonce: r.nonce, err: err}, last != nil
 }
 
 func (c *Client) apply(r *response) error {
