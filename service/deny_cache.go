@@ -21,16 +21,17 @@ type settledLater struct {
 
 // use sets the rules.
 func (s *settledLater) use(list []rules.Rule) {
-	var names []string
+	var names *[]string
 	for _, r := range list {
-		if r.Cost.ResponseHeader != "" {
-			names = append(names, r.Name)
+		if r.Cost.ResponseHeader == "" {
+			continue
 		}
+		if names == nil {
+			names = new([]string)
+		}
+		*names = append(*names, r.Name)
 	}
-	s.rules.Store(nil)
-	if names != nil {
-		s.rules.Store(&names)
-	}
+	s.rules.Store(names)
 }
 
 // passes reports whether a limit is one of the rules: NAME, or NAME.2 and so on.

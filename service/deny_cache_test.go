@@ -56,3 +56,29 @@ func TestSettledRulesAreNotCached(t *testing.T) {
 		t.Error("the denial of a plain rule is not cached")
 	}
 }
+
+// While the rules are loaded again, those whose cost is in the response pass the cache.
+func TestSettledRulesWhileLoading(t *testing.T) {
+	later := &settledLater{}
+	list := []rules.Rule{{Name: "tokens", Cost: rules.Cost{ResponseHeader: "X-Tokens"}}}
+	later.use(list)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range 1_000_000 {
+			later.use(list)
+		}
+	}()
+	for {
+		for range 1000 {
+			if later.rules.Load() == nil {
+				t.Fatal("there are no such rules for a moment")
+			}
+		}
+		select {
+		case <-ended:
+			return
+		default:
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 )
 
 // kept holds the entries that a table has read from the store. A change of one entry takes the same
-// time however many there are.
+// time however many there are, except with a wildcard, and at the maximum.
 type kept struct {
 	overrides atomic.Int64 // how many
 	exact     sync.Map     // *rules.Override by ruleKey
@@ -107,10 +107,10 @@ func (k *kept) setOverride(name string, o *rules.Override) {
 	default:
 		_, had = k.exact.Swap(id, o)
 	}
-	if had {
+	switch {
+	case had && o == nil:
 		k.overrides.Add(-1)
-	}
-	if o != nil {
+	case !had && o != nil:
 		k.overrides.Add(1)
 	}
 }

@@ -32,6 +32,7 @@ type Table struct {
 	keeper  keeper
 	max     int
 	reading sync.Mutex // one refresh at a time
+	version string     // of the news that were applied
 	report  func(error)
 
 	stop func() // ends the goroutine, and waits for it
@@ -41,8 +42,8 @@ type Table struct {
 
 // keeper stores overrides as fields and values.
 type keeper interface {
-	// news returns the changes since the last call. Only one call runs at a time.
-	news(ctx context.Context) (news, error)
+	// news returns the changes since a version. Only one call runs at a time.
+	news(ctx context.Context, version string) (news, error)
 
 	// change applies c as one step.
 	change(ctx context.Context, c change) (outcome, error)
@@ -50,8 +51,9 @@ type keeper interface {
 
 // news are fields that have changed, with their values; an empty one is deleted.
 type news struct {
-	fields map[string]string
-	all    bool // there are no other fields
+	version string // after them
+	fields  map[string]string
+	all     bool // there are no other fields
 }
 
 // change puts or deletes one entry, and deletes those that have expired.
@@ -63,6 +65,9 @@ type change struct {
 	max     int           // overrides, if one more is put; 0: any number
 	expired []string      // fields and values in turn: deleted if they still have the value
 }
+
+// unread is the version of a table that has read nothing, or entries without a version.
+const unread = "?"
 
 // anyValue is the from of a change whatever there is. No value is this text.
 const anyValue = "*"
@@ -81,7 +86,8 @@ func NewMemory() *Table { return newTable(newMemory()) }
 
 func newTable(k keeper) *Table {
 	t := &Table{
-		keeper: k, kept: newKept(), max: Max, report: func(error) {}, stop: func() {},
+		keeper: k, kept: newKept(), max: Max, version: unread,
+		report: func(error) {}, stop: func() {},
 	}
 	t.file.Store(newIndex(nil))
 	return t
@@ -129,13 +135,14 @@ func (t *Table) Delete(ctx context.Context, rule, key string) (bool, error) {
 func (t *Table) Refresh(ctx context.Context) error {
 	t.reading.Lock()
 	defer t.reading.Unlock()
-	n, err := t.keeper.news(ctx)
+	n, err := t.keeper.news(ctx, t.version)
 	if err != nil {
 		return fmt.Errorf("overrides: read: %w", err)
 	}
 	if n.all || len(n.fields) > 0 {
 		t.tell(t.kept.apply(n, t.report))
 	}
+	t.version = n.version // last: after a panic, the news are read again
 	return nil
 }
 

@@ -1,13 +1,13 @@
 -- overrides.lua: puts or deletes one entry, and notes the names of all entries that it changes.
 -- KEYS: the hash of entries, its version, the list of the names that were changed last.
 -- ARGV: field, value ('' deletes), ttl in milliseconds (0: without end), the most overrides (0: any
--- number), the value that the field must have ('' none, '*' any), a new epoch; then fields that
--- have expired, each with its value.
+-- number), the value that the field must have ('' none, '*' any), a new random text; then fields
+-- that have expired, each with its value.
 -- Returns 1 if it changed, 0 if there was nothing to delete, -1 if there are too many overrides, -2
 -- if the field has another value.
 --
--- The version is an epoch and the number of changes in it. A version of another form is that of an
--- instance that keeps no list.
+-- The version is the number of changes, and the random text of the last one. The list has the text
+-- of each change, too: after a failover, the same number may stand for other changes.
 local hash, version, list = KEYS[1], KEYS[2], KEYS[3]
 local field, value, ttl, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local most_names = 1000
@@ -74,15 +74,12 @@ if left == -2 then
   redis.call('DEL', version, list)
   return {outcome}
 end
-local epoch, changes = string.match(redis.call('GET', version) or '', '^(%w+):(%d+)$')
-if not epoch then
-  epoch, changes = ARGV[6], 0
-end
+local changes = string.match(redis.call('GET', version) or '', '^(%d+):') or 0
 for _, name in ipairs(names) do
-  redis.call('RPUSH', list, name)
+  redis.call('RPUSH', list, ARGV[6] .. ' ' .. name)
 end
 redis.call('LTRIM', list, -most_names, -1)
-redis.call('SET', version, epoch .. ':' .. string.format('%.0f', changes + #names))
+redis.call('SET', version, string.format('%.0f:%s', changes + #names, ARGV[6]))
 -- All expire with the entry that ends last, unless one is without end.
 if left == -1 then
   redis.call('PERSIST', list)

@@ -111,6 +111,32 @@ func TestPutReplacesAndDelete(t *testing.T) {
 	}
 }
 
+// TestReplaceTheOnlyOne: the readers see the old override or the new one.
+func TestReplaceTheOnlyOne(t *testing.T) {
+	for _, key := range []string{"k", "k*"} {
+		k, name := newKept(), KeyName("login", key)
+		ban := &rules.Override{Rule: "login", Key: key, Ban: true}
+		k.setOverride(name, ban)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for range 200_000 {
+				k.setOverride(name, ban)
+			}
+		}()
+		for more := true; more; {
+			if k.overrides.Load() == 0 {
+				t.Fatalf("%s: there is none for a moment", key)
+			}
+			select {
+			case <-ended:
+				more = false
+			default:
+			}
+		}
+	}
+}
+
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := NewMemory()
@@ -200,5 +226,5 @@ var errDown = errors.New("down")
 
 type failing struct{}
 
-func (failing) news(context.Context) (news, error)              { return news{}, errDown }
+func (failing) news(context.Context, string) (news, error)      { return news{}, errDown }
 func (failing) change(context.Context, change) (outcome, error) { return unchanged, errDown }

@@ -75,27 +75,26 @@ func (t *Table) refreshWithin(ctx context.Context) error {
 
 // redisKeeper keeps overrides in a hash, beside its version and the names of what changed last.
 type redisKeeper struct {
-	client  redis.UniversalClient
-	keys    []string // the hash, the version, the names
-	version string   // that was read
+	client redis.UniversalClient
+	keys   []string // the hash, the version, the names
 }
 
-func (k *redisKeeper) news(ctx context.Context) (n news, err error) {
+func (k *redisKeeper) news(ctx context.Context, known string) (n news, err error) {
 	version, err := k.client.Get(ctx, k.keys[1]).Result()
 	if errors.Is(err, redis.Nil) {
-		err = nil // never put, or all have expired
+		err = nil // never put, all have expired, or Redis has lost it
 	}
-	if err != nil || version == k.version {
-		return n, err
+	if err != nil || version == known {
+		return news{version: known}, err
 	}
-	texts, err := newsScript.Run(ctx, k.client, k.keys, k.version).StringSlice()
+	texts, err := newsScript.Run(ctx, k.client, k.keys, known).StringSlice()
 	if err != nil {
 		return n, err
 	}
 	if len(texts) < 2 {
 		return n, fmt.Errorf("the script returned %d texts; want at least 2", len(texts))
 	}
-	k.version, n.all, n.fields = texts[0], texts[1] == "all", map[string]string{}
+	n.version, n.all, n.fields = texts[0], texts[1] == "all", map[string]string{}
 	for i := 2; i+1 < len(texts); i += 2 {
 		n.fields[texts[i]] = texts[i+1]
 	}

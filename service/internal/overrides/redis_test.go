@@ -3,6 +3,7 @@ package overrides
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -131,7 +132,7 @@ func TestRedisBoundAndBadEntries(t *testing.T) {
 	if err := client.HSet(t.Context(), prefix+"{@overrides}:@hash", bad).Err(); err != nil {
 		t.Fatal(err)
 	}
-	// As an instance does that keeps no list of changes: all is read.
+	// A version that no change has written: all is read.
 	if err := client.Set(t.Context(), prefix+"{@overrides}:@version", "X", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +274,7 @@ func TestALostAnswer(t *testing.T) {
 }
 
 // TestNews: an instance reads what has changed, or all if it has missed more than is listed, and if
-// an instance changed something that keeps no list.
+// it cannot know what it has missed.
 func TestNews(t *testing.T) {
 	url := "redis://" + redistest.Start(t).Addr
 	store := open(t, url)
@@ -332,6 +333,12 @@ func TestNews(t *testing.T) {
 	client.HDel(t.Context(), prefix+"{@overrides}:@hash", KeyName("login", "3"))
 	client.Set(t.Context(), prefix+"{@overrides}:@version", "ABC", 0)
 	check("4", "5", "6")
+	client.Del(t.Context(), prefix+"{@overrides}:@version")
+	check("4", "5", "6")
+	late := newTable(&redisKeeper{client: client, keys: a.keeper.(*redisKeeper).keys})
+	if err := late.Refresh(t.Context()); err != nil || found(late, "4") != "ban" {
+		t.Errorf("without a version, a new instance has %s, %v; want a ban", found(late, "4"), err)
+	}
 	for _, key := range []string{"4", "5", "6"} {
 		if _, err := a.Delete(t.Context(), "login", key); err != nil {
 			t.Fatal(err)
@@ -340,6 +347,43 @@ func TestNews(t *testing.T) {
 	check()
 	put(t, a, ban("7"))
 	check("7")
+}
+
+// TestNewsAfterAFailover: a replica that takes over may not have the last changes. An instance that
+// has read these reads all, also if as many others were made since.
+func TestNewsAfterAFailover(t *testing.T) {
+	for _, more := range []int{0, 1, 2} {
+		store := open(t, "redis://"+redistest.Start(t).Addr)
+		client, _ := store.Client()
+		a := instance(t, store, nil)
+		keys := a.keeper.(*redisKeeper).keys
+		ban := func(key string) rules.Override { return rules.Override{Rule: "login", Key: key, Ban: true} }
+		put(t, a, ban("base"))
+		dumps := map[string]string{}
+		for _, key := range keys {
+			dumps[key] = client.Dump(t.Context(), key).Val()
+		}
+		reader := newTable(&redisKeeper{client: client, keys: keys}) // does not poll
+		put(t, a, ban("lost"))
+		if err := reader.Refresh(t.Context()); err != nil || found(reader, "lost") != "ban" {
+			t.Fatal(found(reader, "lost"), err)
+		}
+		for key, dump := range dumps {
+			if err := client.RestoreReplace(t.Context(), key, 0, dump).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(t, newTable(&redisKeeper{client: client, keys: keys}), ban("new"))
+		for i := range more {
+			put(t, newTable(&redisKeeper{client: client, keys: keys}), ban(fmt.Sprint(i)))
+		}
+		if err := reader.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if found(reader, "lost") != "nothing" || found(reader, "new") != "ban" {
+			t.Errorf("%d more: lost has %s, new has %s", more, found(reader, "lost"), found(reader, "new"))
+		}
+	}
 }
 
 // TestExpiredThatWasReplaced: an instance that has not read the new value does not delete it.
