@@ -10,6 +10,7 @@ import (
 // Share returns the part of l that one of several instances may grant by itself, so that
 // together they keep l while they cannot reach the store. Fewer than one instance means that
 // the number is unknown: the share has the numbers of l, and [Decision.Unchecked] reports it.
+// Do not decide by that one: the decision would be reported as unchecked.
 // The share keeps the name and the ID of l; [Decision.Degraded] distinguishes them.
 //
 // A bucket's capacity is divided and rounded down. The rate of a token bucket is divided exactly;

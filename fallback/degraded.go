@@ -79,7 +79,7 @@ func (s *Store) judge(
 	r *headgate.Request, d headgate.Decision, why error,
 ) (headgate.Decision, error) {
 	if d.RetryAfter == headgate.Never && r.Cost > 0 && r.Cost <= r.Limit.Capacity() {
-		d.Limit = r.Limit.Share(0)
+		d.Limit = s.unknown.of(r.Limit, 0)
 		return s.postpone(r, d, why)
 	}
 	return d, nil

@@ -95,6 +95,7 @@ type Store struct {
 	options  Options
 	circuit  *circuit
 	shares   shares
+	unknown  shares        // for 0 instances: what the share never holds
 	degraded atomic.Uint64 // decisions made without the store
 }
 
