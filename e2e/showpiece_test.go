@@ -140,7 +140,7 @@ func TestBadLink(t *testing.T) {
 		"#left=5/s&burst=many":            `burst is "many"; want a whole number from 1 to 10000`,
 		"#rate=10001":                     `rate is "10001"; want a whole number from 1 to 10000`,
 		"#left=5/s&left=6/s":              `it names left twice`,
-		"#left=%3Cimg+src%3Dx%3E&rate=10": `the left limit "<img src=x>": limit is "<img"; want a count and a period, such as 100/m`,
+		"#left=%3Cimg+src%3Dx%3E&rate=10": `the left limit is "<img src=x>"; want a count and a period, such as 100/m`,
 	} {
 		p.do(run(`document.querySelector("#traffic-error").textContent = ""; location.hash = ` + quoted(link)))
 		p.until("the error is shown", `document.querySelector("#traffic-error").textContent !== ""`)

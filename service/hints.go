@@ -47,7 +47,8 @@ func (s *server) announceConsole(http, address string) {
 	switch {
 	case !s.api.ServesOperators():
 		s.log.Warn("the console is off, and overrides, resets, refunds and reloads are refused: "+
-			"an address that is not loopback needs tokens; "+
+			"an address that is not loopback needs tokens, "+
+			"and without them every program that can connect can charge any key; "+
 			"set api.tokens in the rules file, or --http to a loopback address", "address", address)
 	case s.console == nil:
 	case !strings.HasPrefix(s.o.HTTP, "unix:"):

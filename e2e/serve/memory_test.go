@@ -19,6 +19,7 @@ import (
 
 const memoryRules = `
 when_store_fails: share
+instances: 1
 rules:
   - {name: api, match: {path: /}, key: "header:X-User", limits: 10/s, label_keys: true}
   - {name: once, match: {path: /once}, key: "header:X-User", limits: 1/2s}

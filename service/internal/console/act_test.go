@@ -138,8 +138,8 @@ func TestFieldsOfActs(t *testing.T) {
 		`{"act":"mode","rule":"api","mode":"file","for_s":60}`:                            "for_s is not a field of mode file",
 		`{"act":"reset","rule":"api","key":"ip:1.1.1.1","for_s":60}`:                      "for_s is not a field of reset",
 		`{"act":"lift","rule":"api","key":"ip:1.1.1.1","mode":"file"}`:                    "mode is not a field of lift",
-		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":0}`:                         "for_s is 0; want at least 1 second, or none",
-		`{"act":"raise","rule":"api","key":"ip:1.1.1.1","limits":["9/m"],"for_s":0.0001}`: "for_s is 0.0001; want at least 1 second",
+		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":0}`:                         "for_s is 0; want a number of seconds from 1",
+		`{"act":"raise","rule":"api","key":"ip:1.1.1.1","limits":["9/m"],"for_s":0.0001}`: "for_s is 0.0001; want a number of seconds from 1",
 		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":1e300}`:                     "for_s is 1e300; want a number of seconds",
 	} {
 		var p httpapi.Problem

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -93,10 +94,10 @@ func spanField(name string, to *time.Duration) field {
 	f := seconds(name, to, maxAhead)
 	read := f.set
 	f.set = func(raw json.RawMessage) string {
-		if want := read(raw); want != "" || *to >= time.Second {
-			return want
+		if read(raw) == "" && *to >= time.Second {
+			return ""
 		}
-		return "at least 1 second, or none for no end"
+		return fmt.Sprintf("a number of seconds from 1 to %.0f, or none for no end", maxAhead.Seconds())
 	}
 	return f
 }

@@ -76,10 +76,10 @@ func TestOverridesInvalid(t *testing.T) {
 		`{"rule":"login","key":"k","ban":true,"until":"2001-01-01T00:00:00Z"}`:         "until is 2001",
 		`{"rule":"login","key":"k","ban":true,"until":"tomorrow"}`:                     "want a time such as 2027",
 		`{"rule":"login","key":"k","ban":true,"for":1,"until":"2099-01-01T00:00:00Z"}`: "one of for and until",
-		`{"rule":"login","key":"k","ban":true,"for":-1}`:                               "for is -1; want a number of seconds",
-		`{"rule":"login","key":"k","ban":true,"for":0}`:                                "for is 0; want at least 1 second",
-		`{"rule":"login","key":"k","ban":true,"for":1e-7}`:                             "for is 1e-7; want at least 1 second",
-		`{"rule":"login","key":"k","ban":true,"for":0.999999}`:                         "want at least 1 second",
+		`{"rule":"login","key":"k","ban":true,"for":-1}`:                               "for is -1; want a number of seconds from 1 to 31622400",
+		`{"rule":"login","key":"k","ban":true,"for":0}`:                                "for is 0; want a number of seconds from 1",
+		`{"rule":"login","key":"k","ban":true,"for":1e-7}`:                             "for is 1e-7; want a number of seconds from 1",
+		`{"rule":"login","key":"k","ban":true,"for":0.999999}`:                         "want a number of seconds from 1",
 		`{"rule":"login","key":"k","ban":"yes"}`:                                       "want true or false",
 	} {
 		f.send("PUT", "/v1/overrides", body).want(t, 400, want)
