@@ -101,7 +101,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 					t.Errorf("%s %s: %d %s, want %d", o.method, o.path, got.StatusCode, got.text, want)
 				}
 				if want == 403 {
-					got.want(t, 403, `"status":403`, "set api.tokens in the rules file")
+					got.want(t, 403, "a listener on loopback", "set api.tokens in the rules file")
 				}
 			}
 		})
