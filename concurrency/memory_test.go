@@ -44,6 +44,28 @@ func TestMemoryForgetsKeysWithoutPermits(t *testing.T) {
 	})
 }
 
+// A request with a time ahead removes what has expired of its own key, and no permits of others.
+func TestARequestWithATimeAheadLeavesOtherKeysAlone(t *testing.T) {
+	m := concurrency.NewMemory()
+	r := concurrency.Request{ID: concurrency.PermitID{1}, Limit: 1, TTL: time.Hour}
+	for i := range 1000 { // among which Memory looks for keys whose permits have expired
+		r.Key, r.At = strconv.Itoa(i), time.Time{}
+		if i%2 > 0 {
+			r.At = time.Now().Add(24 * time.Hour)
+		}
+		if d, err := m.AcquirePermit(t.Context(), r); err != nil || !d.Allowed() {
+			t.Fatal(d, err)
+		}
+	}
+	r.At = time.Time{}
+	for i := range 1000 {
+		r.Key = strconv.Itoa(i)
+		if held, err := m.RenewPermit(t.Context(), r); err != nil || !held {
+			t.Fatalf("permit %d is not in use any more: %v", i, err)
+		}
+	}
+}
+
 func TestBytesPerPermit(t *testing.T) {
 	for _, shape := range []struct{ keys, each int }{{50_000, 1}, {500, 100}} {
 		m := concurrency.NewMemory()

@@ -233,34 +233,41 @@ func TestBusyIsNoFailure(t *testing.T) {
 	})
 }
 
-// lateBusy is a store that hangs, and rejects the key "busy" after a while.
-type lateBusy struct{ *breakable }
+// lateError is a store that hangs, and answers the key "late" with an error after a while.
+type lateError struct {
+	*breakable
+	err error
+}
 
-func (s lateBusy) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
-	if r.Key == "busy" {
+func (s lateError) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if r.Key == "late" {
 		time.Sleep(40 * time.Millisecond)
-		return headgate.Decision{}, redisstore.ErrBusy
+		return headgate.Decision{}, s.err
 	}
 	return s.breakable.Take(ctx, r)
 }
 
-// The reason for an open circuit is a failure that counted, though a call was rejected later.
-func TestBusyIsNotTheReasonForAnOpenCircuit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBreakable()
-		b.how.Store(hangs)
-		s := newStore(t, lateBusy{b}, fallback.Options{Mode: fallback.Closed, Failures: 1})
-		r, rejected := request("10/s"), request("10/s")
-		rejected.Key = "busy"
-		go func() { _, _ = s.Take(t.Context(), r) }()
-		time.Sleep(20 * time.Millisecond)
-		take(t, s, rejected)
-		r.MaxWait = time.Second
-		_, err := s.Take(t.Context(), r)
-		if !errors.Is(err, fallback.ErrDegraded) || errors.Is(err, redisstore.ErrBusy) {
-			t.Errorf("%v", err)
-		}
-	})
+// The reason for an open circuit is a failure that counted, though a call was rejected later, or met
+// a bad state.
+func TestTheReasonForAnOpenCircuitIsAFailureThatCounted(t *testing.T) {
+	for _, late := range []error{redisstore.ErrBusy, headgate.ErrBadState} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBreakable()
+			b.how.Store(hangs)
+			s := newStore(t, lateError{b, late}, fallback.Options{Mode: fallback.Closed, Failures: 1})
+			r, other := request("10/s"), request("10/s")
+			other.Key = "late"
+			go func() { _, _ = s.Take(t.Context(), r) }()
+			time.Sleep(20 * time.Millisecond)
+			take(t, s, other)
+			r.MaxWait = time.Second
+			_, err := s.Take(t.Context(), r)
+			if !errors.Is(err, fallback.ErrDegraded) ||
+				err.Error() != "fallback: store unavailable: context deadline exceeded" {
+				t.Errorf("after %q: %v", late, err)
+			}
+		})
+	}
 }
 
 // The error of the time budget, or of another caller's context, is not returned as the caller's.

@@ -26,6 +26,20 @@ func TestAFailureDoesNotBringAFreshShare(t *testing.T) {
 	}
 }
 
+// A request that has a time is charged to the share at that time.
+func TestTheShareIsChargedAtTheTimeOfTheRequest(t *testing.T) {
+	b := newBreakable()
+	s, _ := newLocal(t, b, 4)
+	r := request("20/h")
+	r.Cost, r.At = 5, time.Now().Add(10*time.Hour)
+	take(t, s, r)
+	b.how.Store(fails)
+	r.Cost = 1
+	if d := take(t, s, r); d.Allowed() || !d.Degraded() {
+		t.Errorf("%+v; want a denial by the share, which is used up at that time", d)
+	}
+}
+
 func TestTheShareIsChargedWithGrantsOnly(t *testing.T) {
 	b := newBreakable()
 	s, local := newLocal(t, b, 4)

@@ -131,24 +131,29 @@ func TestADecisionOfALease(t *testing.T) {
 }
 
 func TestUnusedTokensAreLostAtTheEndOfTheirTTL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet("10000/d")
-		p := f.process(Options{}, instantly)
-		tokens, end := p.heat(t)
-		before := f.remaining()
-		at(end - 1)
-		if left, _ := p.held(); left == 0 || left > tokens {
-			t.Errorf("%d of %d are held just before the end", left, tokens)
-		}
-		at(end)
-		if left, _ := p.held(); left != 0 {
-			t.Errorf("%d are held at the end", left)
-		}
-		if after := f.remaining(); after != before {
-			t.Errorf("%d remain in the store; want %d", after, before)
-		}
-		p.end()
-	})
+	for _, limit := range []string{"10000/d", "10000/d fixed-window"} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(limit)
+			p := f.process(Options{}, instantly)
+			tokens, end := p.heat(t)
+			if ttl := time.Now().Add(DefaultTTL); end > ttl.UnixMicro() {
+				t.Errorf("%s: they are held until %s; want %s at most", limit, time.UnixMicro(end), ttl)
+			}
+			before := f.remaining()
+			at(end - 1)
+			if left, _ := p.held(); left == 0 || left > tokens {
+				t.Errorf("%s: %d of %d are held just before the end", limit, left, tokens)
+			}
+			at(end)
+			if left, _ := p.held(); left != 0 {
+				t.Errorf("%s: %d are held at the end", limit, left)
+			}
+			if after := f.remaining(); after != before {
+				t.Errorf("%s: %d remain in the store; want %d", limit, after, before)
+			}
+			p.end()
+		})
+	}
 }
 
 // While a reset is on its way nothing is used that was prefetched before it, and when it is back,

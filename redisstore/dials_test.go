@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -87,4 +88,29 @@ func TestTheErrorNamesWhyThereIsNoConnection(t *testing.T) {
 	if err := s.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// Once a connection was made, an error does not name the dial that had failed before.
+func TestADialThatSucceedsEndsTheReasonWhyThereIsNoConnection(t *testing.T) {
+	addr := unused(t)
+	s, err := redisstore.Open("redis://" + addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Fatalf("nobody listens: %v", err)
+	}
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr) // and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	r := headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1}
+	until(t, "an error without the dial", func() bool { // the first deadline may be too short for one
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err := s.Take(ctx, r)
+		return errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "no connection")
+	})
 }

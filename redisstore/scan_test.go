@@ -73,7 +73,7 @@ func TestScanStates(t *testing.T) {
 func TestScanMatches(t *testing.T) {
 	client := newClient(t)
 	var stores []*redisstore.Store
-	for _, prefix := range []string{t.Name() + "*:", t.Name() + "x:"} {
+	for _, prefix := range []string{t.Name() + `*[a]\:`, t.Name() + `x[a]\:`} {
 		s, err := redisstore.New(client, redisstore.Options{Prefix: prefix})
 		if err != nil {
 			t.Fatal(err)

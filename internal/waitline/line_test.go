@@ -127,6 +127,38 @@ func TestLineAfterAPanicOfTheStore(t *testing.T) {
 	})
 }
 
+// After a panic in a cancel, the store is not asked to cancel the other spare start times.
+func TestLineCancelsNoMoreAfterAPanicOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines Lines[string]
+		start, cancels := time.Now(), 0
+		store := bookings{func(Start) bool { cancels++; panic("store") }}
+		first, _ := lines.Join("k", start.Add(time.Hour), store)
+		first.Answer(in(1))
+		asks, _ := lines.Join("k", start.Add(time.Hour), store)
+		for _, seconds := range []float64{2, 3} { // which are kept while one asks
+			if err := lines.Return("k", in(seconds), store); err != nil {
+				t.Error(err)
+			}
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was lost")
+				}
+			}()
+			asks.Answer(Start{})
+		}()
+		if cancels != 1 {
+			t.Errorf("the store was asked to cancel %d times; want once", cancels)
+		}
+		passesAfter(t, "the first", first, start, time.Second)
+		if n := lines.Len(); n != 0 {
+			t.Errorf("%d lines are left", n)
+		}
+	})
+}
+
 // A caller does not take a spare start time that is after its deadline.
 func TestLineGivesNoSpareStartAfterTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

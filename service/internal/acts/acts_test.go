@@ -380,7 +380,8 @@ func TestExpiry(t *testing.T) {
 // than was used, and exactly that at once.
 func TestUndoOfResetChargesWhatIsLeft(t *testing.T) {
 	for _, text := range []string{
-		"60/m", "7/h burst 100", "100/s", "60/m stepped", "60/m fixed-window", "60/m sliding-window", "60/m sliding-log",
+		"60/m", "7/h burst 100", "100/s", "60/m stepped", "20/10s burst 100 stepped", "60/m fixed-window", "60/m sliding-window",
+		"60/m sliding-log",
 	} {
 		for _, n := range []int64{1, 3, 50} {
 			for _, after := range []time.Duration{0, time.Millisecond, 10 * time.Second, 30 * time.Second, 10 * time.Minute} {

@@ -53,6 +53,7 @@ func TestSecretsAreHidden(t *testing.T) {
 		{"- §\n", notShown},
 		{"# redis://u:§@h and §\nstore: redis://u:§@h\n", "# redis://(hidden)@h and open-sesame-31415\nstore: (hidden)\n"},
 		{"# the token is §\napi: {tokens: [§]}\n", "# the token is (hidden)\napi: (hidden)\n"},
+		{"# seven77 and eight888\napi: {tokens: [seven77, eight888]}\n", "# seven77 and (hidden)\napi: (hidden)\n"},
 		{"\uFEFFstore: §\nrules: []\n", "store: (hidden)\nrules: []\n"},
 		{"rules:\n- name: ключ\u2028  limits: 5/m\nstore: §\n", notShown},
 		{"rules: []\rstore: §\r", notShown},

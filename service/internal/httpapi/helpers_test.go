@@ -30,6 +30,7 @@ type server struct {
 //	login    5/m, 100/d fixed-window
 //	tokens   1000/h
 //	exports  2 permits
+//	seats    2 permits, in shadow
 //	trial    1/m in shadow
 //	unused   1/m, off
 //	costly   100/h, of which a request takes 5
@@ -57,6 +58,7 @@ func build(t *testing.T, store headgate.Store, s Settings) *server {
 		{Name: "login", Limits: limits(t, "5/m", "100/d fixed-window")},
 		{Name: "tokens", Limits: limits(t, "1000/h")},
 		{Name: "exports", Permits: 2},
+		{Name: "seats", Permits: 2, Mode: rules.Shadow},
 		{Name: "trial", Limits: limits(t, "1/m"), Mode: rules.Shadow},
 		{Name: "unused", Limits: limits(t, "1/m"), Mode: rules.Off},
 		{Name: "costly", Limits: limits(t, "100/h"), Cost: rules.Cost{Fixed: 5}},

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,6 +30,15 @@ func TestPermits(t *testing.T) {
 		time.Sleep(60 * time.Second)
 		f.call("/v1/renew", `{"id":"`+second.id(t)+`"}`).want(t, 200, `{"renewed":false}`)
 	})
+}
+
+// A rule in shadow gives more permits than it has, and says which it would have denied.
+func TestPermitsInShadow(t *testing.T) {
+	f := start(t, nil, Settings{})
+	for i, denied := range []string{"false", "false", "true", "true"} {
+		f.post("/v1/acquire", `{"rule":"seats","key":"k"}`).want(t, 200, `{"allowed":true`, `"permits":2`,
+			`"in_use":`+strconv.Itoa(i+1)+`,`, `"shadow_denied":`+denied)
+	}
 }
 
 func TestPermitsInvalid(t *testing.T) {

@@ -99,6 +99,8 @@ func TestShadow(t *testing.T) {
 	f.post("/v1/peek", `{"rule":"trial","key":"x"}`).want(t, 200, `"remaining":1`)
 	f.post("/v1/take-all", `{"requests":[{"rule":"trial","key":"k"},{"rule":"login","key":"x"}]}`).
 		want(t, 200, `{"allowed":true`, `"shadow_denied":true`)
+	f.post("/v1/take-all", `{"requests":[{"rule":"trial","key":"k"},{"rule":"login","key":"x","cost":6}]}`, "Prefer: status").
+		want(t, 429, `"detail":"Exceeded: login."`, `"violated-policies":["login"]`, `"shadow_denied":true`)
 }
 
 func TestBan(t *testing.T) {

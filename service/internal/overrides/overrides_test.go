@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -187,6 +188,16 @@ func TestBounds(t *testing.T) {
 		t.Fatalf("the error is %v, want at most 1000", err)
 	}
 	put(t, table, rules.Override{Rule: "login", Key: "7*", Ban: true}) // replaces
+}
+
+func TestAsManyLimitsAsARuleMayHave(t *testing.T) {
+	table := NewMemory()
+	put(t, table, rules.Override{
+		Rule: "login", Key: "k", Limits: slices.Repeat([]headgate.Limit{limit(t, "9/m")}, 16),
+	})
+	if o, _ := table.Find("login", "k"); len(o.Limits) != 16 {
+		t.Errorf("the override has %d limits, want 16", len(o.Limits))
+	}
 }
 
 func TestInvalid(t *testing.T) {

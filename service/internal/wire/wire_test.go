@@ -53,6 +53,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add(append(b, 0x5a, 1, 'x', 0xa3, 0x06, 0x08, 1, 0xa4, 0x06))
 		f.Add(b[:len(b)/2])
 	}
+	f.Add([]byte("\x12\x08\x12\x02\x08\x05\x12\x02\x10\x01")) // a limit in two parts
+	f.Add([]byte("\x12\x06\x1a\x02\x08\x05\x1a\x00"))         // a number of hits in two
 	for _, text := range malformed {
 		// The fuzzer takes minutes to make a long one short.
 		f.Add([]byte(text)[:min(len(text), 100)])
@@ -138,6 +140,11 @@ func TestLargeMessages(t *testing.T) {
 		"many entries": {
 			bytes.Repeat(descriptor([]byte{0x0a, 0}, 26000), 4),
 			"the message has 104000 entries; want at most 100000",
+		},
+		"many entries behind numbers": {
+			slices.Concat([]byte{0x18, 1}, bytes.Repeat(
+				slices.Concat([]byte{0x18, 1}, descriptor([]byte{0x20, 0, 0x0a, 0}, 16000)), 7)),
+			"the message has 112000 entries; want at most 100000",
 		},
 		"a part":  {[]byte("\x12\x05"), "descriptors[0] is truncated"},
 		"another": {[]byte("\x12\x00\x12\x05"), "descriptors[1] is truncated"},
