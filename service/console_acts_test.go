@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/headgate/headgate/service/internal/overrides"
 )
 
 const consoleToken = "0123456789abcdef"
@@ -191,5 +193,25 @@ func TestWhatIfOfTheServer(t *testing.T) {
 	s.send(t, "POST", "/console/api/what-if", `{"rule":"login","limits":["3/h"]}`, &v)
 	if v.Requests != 4 || v.Denied != 2 || len(v.Replay.Limits) != 1 || v.Replay.Limits[0].Denied != 1 {
 		t.Errorf("it is %+v", v)
+	}
+}
+
+// TestResetBeforeTheStart: a reset that another instance has made just before needs no part that is
+// made later.
+func TestResetBeforeTheStart(t *testing.T) {
+	redis := redistest.Start(t)
+	store, err := redisstore.Open("redis://" + redis.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	table := overrides.NewRedis(store, nil)
+	t.Cleanup(func() { table.Close() })
+	reset := overrides.Reset{Rule: "domain/key", Key: "k"} // of Envoy's dialect
+	if err := table.Announce(t.Context(), reset); err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		instanceOf(t, redis, new(buffer)).close()
 	}
 }

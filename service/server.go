@@ -107,7 +107,6 @@ func (s *server) build() (err error) {
 	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
 		Overrides: s.overrides, Observe: s.decided,
 	})
-	s.overrides.Follow(s.switchModes, s.forgetDenials)
 	s.api, err = httpapi.New(httpapi.Options{
 		Store: s.native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
 		Redis: s.stores.redis, Observe: s.decided,
@@ -123,6 +122,7 @@ func (s *server) build() (err error) {
 		return err
 	}
 	s.buildEnvoy()
+	s.overrides.Follow(s.switchModes, s.forgetDenials) // after all that they use
 	s.registerStore()
 	if err := s.buildConsole(); err != nil {
 		return err
