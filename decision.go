@@ -50,7 +50,7 @@ func (d Decision) Degraded() bool { return d.Limit.rule != nil && d.Limit.rule.S
 
 // Unchecked reports whether a fallback decided without checking a limit. Neither the store nor a
 // share could decide, so a denial says nothing about the key. It is false for a cost that the limit
-// can never hold.
+// can never hold, and true for a grant of the mode Open.
 func (d Decision) Unchecked() bool {
 	return d.RetryAfter != Never && d.Limit.rule != nil && d.Limit.rule.Unknown
 }

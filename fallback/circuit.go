@@ -175,7 +175,7 @@ func (c *circuit) retryAfter() time.Duration {
 type Stats struct {
 	Degraded  bool   // the circuit is open
 	Decisions uint64 // decisions made without the store
-	Failures  uint64 // calls that failed, whether they counted for the circuit or not
+	Failures  uint64 // failed calls, also of damaged values, which do not open the circuit
 }
 
 // Stats returns the counts up to now.
