@@ -250,8 +250,8 @@ func (s *sharedSlots) add(p *spot) bool {
 }
 
 // allow reports whether p, whose account begins with that of the slot h, can be decided.
-func (s sharedSlots) allow(p *spot, h uint64) bool {
-	forced, shared := s[sharedSlot{p.shard, h}]
+func (s *sharedSlots) allow(p *spot, h uint64) bool {
+	forced, shared := (*s)[sharedSlot{p.shard, h}]
 	return !shared || forced && p.order.Force
 }
 

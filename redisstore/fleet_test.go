@@ -146,8 +146,8 @@ func TestHeartbeatsAreAnIntervalApart(t *testing.T) {
 		client.AddHook(begun)
 		f := start(t, newStore(t, client), redisstore.FleetOptions{Interval: time.Hour})
 		first := <-begun
-		for i := range time.Duration(2) {
-			if at := (<-begun).Sub(first); at != (i+1)*time.Hour {
+		for i := range 2 {
+			if at := (<-begun).Sub(first); at != time.Duration(i+1)*time.Hour {
 				t.Errorf("heartbeat %d after %s", i+2, at)
 			}
 		}

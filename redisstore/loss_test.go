@@ -115,8 +115,8 @@ func TestLossOfDataInFixedWindows(t *testing.T) {
 	redisstore.VirtualTime(t)
 	for ahead, windows := range map[time.Duration]int64{0: 1, 998 * time.Millisecond: 2} {
 		h := newHistories(t, "10/s fixed-window")
-		for _, passed := range []time.Duration{999, 1, 1, 1} { // two windows of each history
-			h.now = h.now.Add(passed * time.Millisecond)
+		for _, passed := range []int{999, 1, 1, 1} { // two windows of each history
+			h.now = h.now.Add(time.Duration(passed) * time.Millisecond)
 			if len(h.starts) == 20 {
 				h.client.FlushAll(t.Context())
 				h.ahead = ahead

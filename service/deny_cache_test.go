@@ -28,7 +28,7 @@ func TestSettledRulesAreNotCached(t *testing.T) {
 		b.send(t, http.MethodPost, "/v1/take", body, &answer)
 		return answer
 	}
-	const tokens = `{"rule": "tokens", "key": "ip:192.0.2.1"}`
+	const tokens = `{"rule": "tokens", "key": "ip:192.0.2.1"}` //nolint:gosec // no credential
 	for range 3 {
 		v, w := begin(a)
 		if !v.Allowed {

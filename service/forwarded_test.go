@@ -46,7 +46,7 @@ func TestWarningOfForwarded(t *testing.T) {
 // The proxy believes a sender by its address in trust, also after a reload.
 func TestProxyBelievesTrust(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte(r.Header.Get("X-Forwarded-Proto")))
+		_, _ = w.Write([]byte(r.Header.Get("X-Forwarded-Proto"))) //nolint:gosec // the test reads it
 	}))
 	defer app.Close()
 	var log buffer

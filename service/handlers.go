@@ -84,7 +84,7 @@ func (s *server) debug() http.Handler {
 // password of the store.
 func commandName(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprint(w, os.Args[0])
+	fmt.Fprint(w, os.Args[0]) //nolint:gosec // plain text
 }
 
 // index lists the pages of the debug listener.

@@ -107,8 +107,10 @@ func FuzzRequestsOnTheWire(f *testing.F) {
 		f.Cleanup(func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
-			_ = added.shutdown(ctx)
-			<-served
+			_ = added.shutdown(ctx) // requests are cut off
+			if err := <-served; err != nil {
+				f.Error(err)
+			}
 		})
 		addresses = append(addresses, l.Addr().String())
 	}

@@ -18,7 +18,7 @@ func TestOperatorsBeyondLoopback(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "rules.yaml"),
 		"listen: {http: ':8080'}\nrules: [{name: r, limits: 1/h}]\n")
 	quiet := slog.New(slog.DiscardHandler)
-	for name, make := range map[string]func(t *testing.T) *server{
+	for name, build := range map[string]func(t *testing.T) *server{
 		"the file": func(t *testing.T) *server {
 			t.Helper()
 			return newServerFor(t, Options{Files: []string{file}, Log: quiet})
@@ -34,7 +34,7 @@ func TestOperatorsBeyondLoopback(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := make(t)
+			s := build(t)
 			on, err := net.ResolveTCPAddr("tcp", s.o.HTTP)
 			if err != nil {
 				t.Fatal(err)

@@ -68,7 +68,9 @@ func TestPanicOfAHandler(t *testing.T) {
 	if err := s.listeners[0].shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	<-served
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
 	lines := log.String()
 	if n := strings.Count(lines, "level=ERROR"); n != 4 || !strings.Contains(lines, "panics_test.go") ||
 		!strings.Contains(lines, "a defect") {

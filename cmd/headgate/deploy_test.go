@@ -199,7 +199,7 @@ func deployedVariables(t *testing.T, name string) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range strings.Split(string(text), "\n---\n") {
+	for part := range strings.SplitSeq(string(text), "\n---\n") {
 		var document struct {
 			Services map[string]struct{ Environment map[string]string }
 			Spec     struct {
@@ -233,7 +233,7 @@ func TestDeployedNetworkPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	ports := make(map[string]bool)
-	for _, part := range strings.Split(string(text), "\n---\n") {
+	for part := range strings.SplitSeq(string(text), "\n---\n") {
 		var document struct {
 			Kind string
 			Spec struct {

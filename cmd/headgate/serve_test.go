@@ -153,7 +153,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil { //nolint:gosec // in the test's directory
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return name

@@ -68,7 +68,7 @@ func TestLineKeepsAStartTimeThatCannotBeCancelled(t *testing.T) {
 			var late *Caller[string]
 			store := bookings{}
 			cancels := 0
-			store.cancel = func(s Start) bool {
+			store.cancel = func(Start) bool {
 				if cancels++; cancels > 1 {
 					return true
 				}

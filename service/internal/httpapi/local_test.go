@@ -97,7 +97,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 					want = c.operator
 				}
 				got := ask(t, f.handler, o.method, o.path, o.body, c.field)
-				if got.StatusCode != want && (want != 200 || got.StatusCode != 204) {
+				if got.StatusCode != want && (want != 200 || got.StatusCode != http.StatusNoContent) {
 					t.Errorf("%s %s: %d %s, want %d", o.method, o.path, got.StatusCode, got.text, want)
 				}
 				if want == 403 {
@@ -111,7 +111,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 // A listener that was not named is public.
 func TestUnknownListenerIsPublic(t *testing.T) {
 	f := build(t, nil, Settings{})
-	if got := ask(t, f.handler, "GET", "/v1/overrides", ""); got.StatusCode != 403 {
+	if got := ask(t, f.handler, "GET", "/v1/overrides", ""); got.StatusCode != http.StatusForbidden {
 		t.Errorf("%d %s", got.StatusCode, got.text)
 	}
 }

@@ -75,22 +75,21 @@ func (f *fields) skip(number protowire.Number, kind protowire.Type) error {
 }
 
 // parts calls each with the fields of f that have a length, until it returns an error or f is no
-// message.
-func (f fields) parts(each func(protowire.Number, fields) error) error {
-	for len(f) > 0 {
+// message. It reads f to that place.
+func (f *fields) parts(each func(protowire.Number, fields) error) error {
+	for len(*f) > 0 {
 		number, kind, err := f.tag()
+		var part fields
+		if err == nil && kind == protowire.BytesType {
+			part, err = f.bytes()
+		} else if err == nil {
+			err = f.skip(number, kind)
+		}
 		if err != nil {
-			return nil //nolint:nilerr // decoding says what is wrong
+			break // decoding says what is wrong
 		}
 		if kind != protowire.BytesType {
-			if f.skip(number, kind) != nil {
-				return nil
-			}
 			continue
-		}
-		part, err := f.bytes()
-		if err != nil {
-			return nil //nolint:nilerr // as above
 		}
 		if err := each(number, part); err != nil {
 			return err

@@ -57,7 +57,7 @@ func answerJSON(d Decider, request *envoy.Request) http.Handler {
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(statusOf(response.Code))
-		w.Write(out) //nolint:errcheck,gosec // it is JSON, and a client that is gone needs none
+		w.Write(out) //nolint:errcheck // it is JSON, and a client that is gone needs none
 	})
 }
 
