@@ -98,7 +98,7 @@ func (k *kept) set(name, value string) (*Reset, error) {
 // setOverride replaces the override of this name by o; nil: by none.
 func (k *kept) setOverride(name string, o *rules.Override) {
 	rule, key, _ := strings.Cut(name, " ")
-	had := false
+	var had bool
 	switch id := (ruleKey{rule, key}); {
 	case isPattern(key):
 		had = k.setPattern(rule, key, o)
@@ -181,11 +181,11 @@ const (
 )
 
 // expired returns the names and values of entries that have expired. It looks for them once in a
-// while, and when there are max overrides.
-func (k *kept) expired(now time.Time, max int) (namesAndValues []string) {
+// while, and when there are at least most overrides.
+func (k *kept) expired(now time.Time, most int) (namesAndValues []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if now.Sub(k.swept) < sweepInterval && int(k.overrides.Load()) < max {
+	if now.Sub(k.swept) < sweepInterval && int(k.overrides.Load()) < most {
 		return nil
 	}
 	for name, f := range k.fields {

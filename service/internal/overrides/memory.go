@@ -54,9 +54,9 @@ func (m *memory) set(name, value string) {
 	}
 }
 
-// isFull reports whether there are max overrides; 0 is no maximum.
-func (m *memory) isFull(max int) bool {
-	if max == 0 || len(m.fields) < max {
+// isFull reports whether there are most overrides; 0 is no maximum.
+func (m *memory) isFull(most int) bool {
+	if most == 0 || len(m.fields) < most {
 		return false
 	}
 	n := 0
@@ -65,5 +65,5 @@ func (m *memory) isFull(max int) bool {
 			n++
 		}
 	}
-	return n >= max
+	return n >= most
 }
