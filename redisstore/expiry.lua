@@ -3,7 +3,7 @@
 --
 -- MGET returns no value of another type, so a key without a value is created only if it does not
 -- exist. A key that lost its expiry gets it back: the first one written in place is checked.
--- A server at maxmemory refuses all writes but DEL.
+-- A server at maxmemory refuses all writes but DEL; a denial stands without its longer life.
 local refused, checked = nil, false
 for k, state in pairs(changed) do
   local key, expires, done = KEYS[k], expiries and expiries[k], true
@@ -24,7 +24,7 @@ for k, state in pairs(changed) do
   local err = type(done) == 'table' and done.err
   if err and not err:find('OOM command', 1, true) then
     return redis.error_reply((err:gsub('^@user_script: %d+: %-', '')))
-  elseif err or not done then
+  elseif not done or err and state:sub(1, -6) ~= (values[k] or ''):sub(1, -6) then
     refused = refused or {}
     refused[k] = err and NOROOM or WRONGTYPE
   end

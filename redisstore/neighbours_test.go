@@ -101,6 +101,22 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
+// A denial under changed numbers stands, though its key cannot live longer.
+func TestNoRoomForALongerLife(t *testing.T) {
+	client := connect(t, redistest.Start(t))
+	s := newStore(t, client)
+	for _, texts := range [][2]string{{"10/20s", "10/10m"}, {"10/20s stepped", "10/10m stepped"}} {
+		before, after := parse(t, texts[0]).Named("api"), parse(t, texts[1]).Named("api")
+		client.ConfigSet(t.Context(), "maxmemory", "0")
+		take(t, s, headgate.Request{Key: texts[0], Limit: before, Cost: 10})
+		client.ConfigSet(t.Context(), "maxmemory", "1")
+		d, err := s.Take(t.Context(), headgate.Request{Key: texts[0], Limit: after, Cost: 1})
+		if err != nil || d.Allowed() {
+			t.Errorf("%s: %+v, error %v; want it denied", texts, d, err)
+		}
+	}
+}
+
 // A server at maxmemory takes refunds, and a request that is granted has been written, whatever else
 // is in its batch.
 func TestNoRoomIsPerRequest(t *testing.T) {
