@@ -33,7 +33,8 @@ const (
 // store would answer, and Remaining is 0. A request is never denied for longer than the store
 // said. A refund, a reset or changed numbers of the limit end a denial at once if they come through
 // this Store. Those of another process take effect when the wait is over, or at [Store.Forget].
-// Until then, remembered requests are denied even while the store is unavailable.
+// Until then, remembered requests are denied even while the store is unavailable. While two
+// revisions of a limit alternate on a key in one process, each request drops the other's denial.
 //
 // A group ([Store.TakeAll]) is denied from memory if one of its requests is. The decisions of its
 // other requests then mean only that these were not the reason: they are allowed, with Remaining 0

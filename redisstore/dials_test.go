@@ -2,38 +2,37 @@ package redisstore_test
 
 import (
 	"context"
-	"errors"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
 )
 
-// A server that hangs is noticed in some hundred milliseconds, unless the URL says otherwise.
+// A server that hangs is noticed in some hundred milliseconds, unless the URL says otherwise, and one
+// that refuses connections at once: a dial is tried once.
 func TestTimeoutsOfOpen(t *testing.T) {
-	timeouts := func(client redis.UniversalClient) [3]time.Duration {
+	timeouts := func(client redis.UniversalClient) [4]time.Duration {
 		if cluster, ok := client.(*redis.ClusterClient); ok {
 			o := cluster.Options()
-			return [3]time.Duration{o.DialTimeout, o.ReadTimeout, o.WriteTimeout}
+			return [4]time.Duration{o.DialTimeout, o.ReadTimeout, o.WriteTimeout, time.Duration(o.DialerRetries)}
 		}
 		o := client.(*redis.Client).Options()
-		return [3]time.Duration{o.DialTimeout, o.ReadTimeout, o.WriteTimeout}
+		return [4]time.Duration{o.DialTimeout, o.ReadTimeout, o.WriteTimeout, time.Duration(o.DialerRetries)}
 	}
 	const ms = time.Millisecond
-	for url, want := range map[string][3]time.Duration{
-		"redis://h":                                    {400 * ms, 400 * ms, 400 * ms},
-		"redis+cluster://a:1,b:2":                      {400 * ms, 400 * ms, 400 * ms},
-		"redis+sentinel://a:1/m":                       {400 * ms, 400 * ms, 400 * ms},
-		"redis://h?read_timeout=2s":                    {400 * ms, 2000 * ms, 2000 * ms},
-		"redis://h?dial_timeout=1s&write_timeout=5ms":  {1000 * ms, 400 * ms, 5 * ms},
-		"redis+cluster://a:1?dial_timeout=3s":          {3000 * ms, 400 * ms, 400 * ms},
-		"redis+sentinel://a:1/m?read_timeout=7":        {400 * ms, 7000 * ms, 7000 * ms},
-		"redis://h?dial_timeout=0&read_timeout=100000": {-1, 100000 * time.Second, 100000 * time.Second},
+	for url, want := range map[string][4]time.Duration{
+		"redis://h":                                    {400 * ms, 400 * ms, 400 * ms, 1},
+		"redis+cluster://a:1,b:2":                      {400 * ms, 400 * ms, 400 * ms, 1},
+		"redis+sentinel://a:1/m":                       {400 * ms, 400 * ms, 400 * ms, 1},
+		"redis://h?read_timeout=2s":                    {400 * ms, 2000 * ms, 2000 * ms, 1},
+		"redis://h?dial_timeout=1s&write_timeout=5ms":  {1000 * ms, 400 * ms, 5 * ms, 1},
+		"redis+cluster://a:1?dial_timeout=3s":          {3000 * ms, 400 * ms, 400 * ms, 1},
+		"redis+cluster://a:1?dialer_retries=3":         {400 * ms, 400 * ms, 400 * ms, 3},
+		"redis+sentinel://a:1/m?read_timeout=7":        {400 * ms, 7000 * ms, 7000 * ms, 1},
+		"redis://h?dial_timeout=0&read_timeout=100000": {-1, 100000 * time.Second, 100000 * time.Second, 1},
 	} {
 		s, err := redisstore.Open(url)
 		if err != nil {
@@ -41,76 +40,26 @@ func TestTimeoutsOfOpen(t *testing.T) {
 		}
 		client, _ := s.Client()
 		if got := timeouts(client); got != want {
-			t.Errorf("%s: dial, read, write %s; want %s", url, got, want)
+			t.Errorf("%s: dial, read, write, and tries of a dial %d; want %d", url, got, want)
 		}
 		_ = s.Close()
 	}
 }
 
-// A call without a deadline returns, though the server never answers.
-func TestAServerThatHangsGivesAnError(t *testing.T) {
-	addr, _ := silent(t)
-	s, err := redisstore.Open("redis://" + addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	_, err = s.Take(context.Background(), headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1})
-	if err == nil || !strings.Contains(err.Error(), "timeout") {
-		t.Errorf("error %v", err)
-	}
-}
-
-// The error of a deadline names the cause, if there is no connection.
+// The error says that a connection was refused, before a deadline that is shorter than two dials.
 func TestTheErrorNamesWhyThereIsNoConnection(t *testing.T) {
-	server := redistest.Start(t)
 	for _, scheme := range []string{"redis", "redis+cluster"} {
-		s, err := redisstore.Open(scheme + "://" + unused(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1}
-		until(t, "the cause "+scheme, func() bool { // the first deadline may be too short for a dial
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		addr, r := unused(t), headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1}
+		until(t, "the cause "+scheme, func() bool { // a busy machine may need longer
+			s, err := redisstore.Open(scheme + "://" + addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			_, err := s.Take(ctx, r)
-			return errors.Is(err, context.DeadlineExceeded) &&
-				strings.HasPrefix(err.Error(), "redisstore: context deadline exceeded; no connection: dial tcp") &&
-				strings.Contains(err.Error(), "refused")
+			_, err = s.Take(ctx, r)
+			return err != nil && strings.Contains(err.Error(), "connection refused")
 		})
-		_ = s.Close()
 	}
-	s, err := redisstore.Open(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if err := s.Ping(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
-// Once a connection was made, an error does not name the dial that had failed before.
-func TestADialThatSucceedsEndsTheReasonWhyThereIsNoConnection(t *testing.T) {
-	addr := unused(t)
-	s, err := redisstore.Open("redis://" + addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if err := s.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "refused") {
-		t.Fatalf("nobody listens: %v", err)
-	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr) // and never answers
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	r := headgate.Request{Key: "k", Limit: parse(t, "10/s"), Cost: 1}
-	until(t, "an error without the dial", func() bool { // the first deadline may be too short for one
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		defer cancel()
-		_, err := s.Take(ctx, r)
-		return errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "no connection")
-	})
 }

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/headgate/headgate/internal/redisscript"
@@ -29,9 +28,6 @@ var ErrNotSent = errors.New("redisstore: the request was not sent")
 
 // notSent is the error of a call whose context ended with err.
 func (s *Store) notSent(err error) error {
-	if unconnected := s.unconnected(err); unconnected != nil {
-		err = unconnected
-	}
 	return &notSentError{err}
 }
 
@@ -52,9 +48,6 @@ func (s *Store) explain(err error) error {
 
 // explainFor explains errors of commands that a Store does not send.
 func (s *Store) explainFor(err error, advices []redisscript.Advice) error {
-	if unconnected := s.unconnected(err); unconnected != nil {
-		return fmt.Errorf("redisstore: %w", unconnected)
-	}
 	return redisscript.Explain("redisstore", err, advices)
 }
 

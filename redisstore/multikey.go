@@ -132,8 +132,8 @@ func (s *Store) takeGroups(ctx context.Context, all []*keyGroup) error {
 	return nil
 }
 
-// refund refunds what the groups have taken. It charges again what a cancel gave back, even if that
-// does not fit any more, because the caller keeps its start time.
+// refund refunds what the groups have taken. It charges the cost of a cancel again, which may be
+// more than it gave back, even if that does not fit any more: the caller keeps its start time.
 func (s *Store) refund(ctx context.Context, taken []*keyGroup) error {
 	var all error
 	for _, g := range taken {

@@ -20,11 +20,12 @@ const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " 
 const wantEscaped = "; in a password write %25 for %, %20 for a space, " +
 	"%2F for /, %23 for #, %3F for ?, %26 for &"
 
-// The timeout of a dial, a read and a write, and how often a dial is tried, 100 ms apart. With
-// them, a server that hangs gives a call that comes alone an error in under a second.
+// With these, a call that comes alone to a single server that hangs gets an error in under a second:
+// the timeout of a dial, a read and a write, and how often a dial is tried. After more than one try,
+// the context of a caller would have ended, so its error could not say that it was refused.
 const (
 	defaultTimeout = "400ms"
-	dialerRetries  = 2
+	dialerRetries  = 1
 )
 
 // Open makes a store from a URL, with a client of its own that [Store.Close] closes.
@@ -36,7 +37,7 @@ const (
 //
 // and rediss, rediss+cluster and rediss+sentinel for TLS. Query parameters are those of go-redis,
 // such as dial_timeout=1s and pool_size=20; prefix and queue set those of [Options]. By default,
-// dial_timeout, read_timeout and write_timeout are 400 ms, and a dial is tried twice.
+// dial_timeout, read_timeout and write_timeout are 400 ms, and a dial is tried once.
 // Errors are headgate.InvalidErrors and contain no password.
 func Open(rawURL string) (*Store, error) {
 	s, err := open(rawURL)
@@ -73,7 +74,6 @@ func open(rawURL string) (*Store, error) {
 		return nil, err
 	}
 	s.owned = true
-	s.dials.watch(client)
 	return s, nil
 }
 

@@ -65,7 +65,6 @@ type Store struct {
 	stats    stats
 	clock    redisscript.Clock
 	listener listener // of released permits
-	dials    dials
 }
 
 var _ headgate.Store = (*Store)(nil)
@@ -130,11 +129,11 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // trip.
 //
 // Otherwise the keys may be on several servers. Then the requests of each key are taken together,
-// key after key. If a later key denies, charges are refunded, and tokens that a cancel returned are
-// charged again. Forced requests are sent before them, in one trip. Meanwhile, other callers may
-// see the charges and be denied. A refund after the end of a window lets the next window grant that
-// many more. If an answer is lost, what was sent may stay charged. Nothing is booked ahead across
-// keys: a MaxWait gives a headgate.InvalidError.
+// key after key. If a later key denies, charges are refunded, and the cost of a cancel is charged
+// again, which may be more than it returned. Forced requests are sent before them, in one trip.
+// Meanwhile, other callers may see the charges and be denied. A refund after the end of a window
+// lets the next window grant that many more. If an answer is lost, what was sent may stay charged.
+// Nothing is booked ahead across keys: a MaxWait gives a headgate.InvalidError.
 func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err
