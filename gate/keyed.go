@@ -82,10 +82,13 @@ func (k *KeyedGate) TryWait(key string, timeout time.Duration) bool {
 
 // Peek is [Gate.Peek] at the gate of key.
 func (k *KeyedGate) Peek(key string) (open bool, in time.Duration) {
+	if k.limit < 1 {
+		return false, headgate.Never
+	}
 	s := k.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || k.limit < 1 {
+	if s.closed {
 		return false, headgate.Never
 	}
 	if g := s.gates[key]; g != nil {
@@ -114,10 +117,13 @@ func (k *KeyedGate) shard(key string) *keyedShard {
 // enter returns the gate of key, which it makes if there is none, or nil after Close. The caller
 // calls leave when it has passed, so that no gate in use is removed.
 func (k *KeyedGate) enter(key string) (*keyedShard, *keyGate) {
+	if k.limit < 1 {
+		return nil, nil
+	}
 	s := k.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || k.limit < 1 {
+	if s.closed {
 		return nil, nil
 	}
 	g := s.gates[key]

@@ -198,5 +198,8 @@ func TestKeyedGateClose(t *testing.T) {
 		if err := zero.Wait(t.Context(), "k"); err == nil {
 			t.Error("the zero KeyedGate lets pass")
 		}
+		if open, _ := zero.Peek("k"); open || zero.TryWait("k", 0) {
+			t.Error("the zero KeyedGate is open")
+		}
 	})
 }

@@ -268,7 +268,7 @@ func TestTimeoutOfRateLimitRequestsOnly(t *testing.T) {
 	shorter, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	for _, c := range []struct {
-		of     context.Context
+		of     context.Context //nolint:containedctx // a row of a table
 		method string
 		most   time.Duration // 0: without end
 	}{

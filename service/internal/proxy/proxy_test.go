@@ -229,7 +229,7 @@ func TestSpellingsOfForgedFields(t *testing.T) {
 				t.Errorf("trusting %q, the server got %s", trust, name)
 			}
 		}
-		if h.Get("X_kept") != "1" || h.Get("X_Forwarded") != "1" {
+		if h.Get("X_kept") != "1" || h.Get("X_forwarded") != "1" {
 			t.Errorf("other fields are lost: %v", h)
 		}
 	}

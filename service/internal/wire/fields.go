@@ -86,7 +86,7 @@ func (f *fields) parts(each func(protowire.Number, fields) error) error {
 			err = f.skip(number, kind)
 		}
 		if err != nil {
-			break // decoding says what is wrong
+			return nil //nolint:nilerr // decoding says what is wrong
 		}
 		if kind != protowire.BytesType {
 			continue
