@@ -59,6 +59,12 @@ func (r *raw) do(err error) {
 // headers opens a stream with the fields of a rate limit request, and more of them.
 func (r *raw) headers(stream uint32, more ...string) {
 	r.t.Helper()
+	r.do(r.open(stream, more...))
+}
+
+// open is headers, and returns an error if the connection is closed.
+func (r *raw) open(stream uint32, more ...string) error {
+	r.t.Helper()
 	r.block.Reset()
 	pairs := append([]string{
 		":method", "POST", ":scheme", "http", ":authority", "x",
@@ -71,9 +77,9 @@ func (r *raw) headers(stream uint32, more ...string) {
 	for i := 0; i < len(pairs); i += 2 {
 		r.do(r.fields.WriteField(hpack.HeaderField{Name: pairs[i], Value: pairs[i+1]}))
 	}
-	r.do(r.framer.WriteHeaders(http2.HeadersFrameParam{
+	return r.framer.WriteHeaders(http2.HeadersFrameParam{
 		StreamID: stream, BlockFragment: r.block.Bytes(), EndHeaders: true,
-	}))
+	})
 }
 
 // flood sends header fields without end, until the connection is closed or a bound that no server
@@ -256,10 +262,10 @@ func TestMemoryOfIncompleteRequests(t *testing.T) {
 		r := dialRaw(t, address)
 		all = append(all, r)
 		for i := range uint32(streams) {
-			r.headers(2*i + 1)
+			_ = r.open(2*i + 1) // the server may have closed the connection
 			message := append([]byte("\x00\x00\x00\xff\xff"), make([]byte, size)...)
 			for part := range slices.Chunk(message, 16_000) {
-				_ = r.framer.WriteData(2*i+1, false, part) // the server may close the connection
+				_ = r.framer.WriteData(2*i+1, false, part)
 			}
 		}
 		if _, err := ask(t, honest, "a", "b"); err != nil {
