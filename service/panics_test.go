@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -68,7 +69,7 @@ func TestPanicOfAHandler(t *testing.T) {
 	if err := s.listeners[0].shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := <-served; err != nil {
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 		t.Error(err)
 	}
 	lines := log.String()
