@@ -100,8 +100,9 @@ func (r *row) check(t *testing.T, f fault) {
 		t.Errorf("%d requests were denied because the store failed", r.denied)
 	}
 	// Others use this machine as well, so a few may take longer. Without a budget all would that come
-	// while Redis is away, which is a quarter or more.
-	if f.name != "restarted" && r.slow > r.requests/10 {
+	// while Redis is away, which is a quarter or more. A machine whose timers are late by half the
+	// budget is too busy to show it.
+	if f.name != "restarted" && r.late < budget/2 && r.slow > r.requests/10 {
 		t.Errorf("%d of %d requests took much more than %v, one %v", r.slow, r.requests, budget, r.stall)
 	}
 	if most := f.recovers + 4*r.late; r.recovered > most {
