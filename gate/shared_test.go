@@ -437,18 +437,18 @@ func TestSharedGateRenewsAPermitThatEndsTooSoon(t *testing.T) {
 		store := concurrency.NewMemory()
 		slow := newTestSharedGate(t, answersLate{store, 20 * time.Second}, 1, period)
 		other := newTestSharedGate(t, store, 1, period)
-		var first time.Time
+		first := make(chan time.Time, 1)
 		go func() {
 			if err := slow.Wait(t.Context()); err != nil {
 				t.Error(err)
 			}
-			first = time.Now()
+			first <- time.Now()
 		}()
 		synctest.Wait() // the slow one has the permit
 		if err := other.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if apart := time.Since(first); apart < period {
+		if apart := time.Since(<-first); apart < period {
 			t.Errorf("two passes %s apart, want at least %s", apart, period)
 		}
 	})
