@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/headgate/headgate/internal/redistest"
 )
 
 // programs are the servers that are measured, by the paths of their binaries.
@@ -183,12 +185,11 @@ func (s *serviceProcess) cpuMicros() (float64, error) {
 // freePorts returns n ports that are free now.
 func freePorts(ctx context.Context, n int) (ports []string, err error) {
 	for range n {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		address, err := redistest.FreeAddr(ctx)
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close()
-		_, port, err := net.SplitHostPort(l.Addr().String())
+		_, port, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, err
 		}

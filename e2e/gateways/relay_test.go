@@ -34,7 +34,7 @@ const (
 func newRelay(t *testing.T, to string) *relay {
 	t.Helper()
 	r := &relay{to: to}
-	r.listen(t, "127.0.0.1:0")
+	r.listen(t, freeAddress(t))
 	r.address = r.listener.Addr().String()
 	t.Cleanup(r.close)
 	return r

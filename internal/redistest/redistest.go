@@ -23,6 +23,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -30,6 +31,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -108,7 +110,7 @@ func runKind(ctx context.Context, k kind) (*Server, error) {
 	if port := option(k.args, "--port"); port != "" {
 		return run(ctx, net.JoinHostPort(loopback, port), k)
 	}
-	return runAtFree(ctx, freeAddr, k)
+	return runAtFree(ctx, FreeAddr, k)
 }
 
 // runAtFree starts a server at an address that free finds, and at another one if
@@ -255,24 +257,36 @@ const loopback = "127.0.0.1"
 // cluster talk to each other.
 const busOffset = 10000
 
-// freeAddr finds a free loopback port whose bus port exists and is free too.
-func freeAddr(ctx context.Context) (string, error) {
-	var lc net.ListenConfig
-	for range 1000 {
-		l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(loopback, "0"))
-		if err != nil {
-			return "", fmt.Errorf("redistest: find a free port: %w", err)
-		}
-		addr := l.Addr().String()
-		_ = l.Close()
+// The ports of servers. Like their bus ports, they are below those that systems give to outgoing
+// connections (32768 and up): such a connection could take a free port before the server does.
+const (
+	firstPort = 17000
+	portCount = 5000
+)
 
-		_, text, _ := net.SplitHostPort(addr)
-		port, _ := strconv.Atoi(text)
-		bus, err := lc.Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(port+busOffset)))
-		if err == nil {
-			_ = bus.Close()
-			return addr, nil
+// lastPort is where the last search for a free port of this process began.
+var lastPort atomic.Int64
+
+func init() { lastPort.Store(rand.Int64N(portCount)) }
+
+// FreeAddr returns a loopback address that is free, as is its bus port.
+func FreeAddr(ctx context.Context) (string, error) {
+	for range 1000 {
+		port := firstPort + int(lastPort.Add(1)%portCount)
+		if isFree(ctx, port) && isFree(ctx, port+busOffset) {
+			return net.JoinHostPort(loopback, strconv.Itoa(port)), nil
 		}
 	}
 	return "", errors.New("redistest: no free port in 1000 tries")
+}
+
+// isFree reports whether nothing listens on port of the loopback interface.
+func isFree(ctx context.Context, port int) bool {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	_ = l.Close()
+	return true
 }

@@ -219,7 +219,7 @@ func TestRunTriesAnotherPort(t *testing.T) {
 		if tries++; tries <= 2 {
 			return stranger.Addr, nil
 		}
-		return freeAddr(ctx)
+		return FreeAddr(ctx)
 	}, kind{})
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/redistest"
 )
 
 // machine runs what upstream's integration tests expect to find on the machine, at the ports that
@@ -187,13 +189,11 @@ func connects(port string) bool {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	var c net.ListenConfig
-	l, err := c.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := redistest.FreeAddr(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
+	_, port, _ := net.SplitHostPort(address)
 	return port
 }
 
