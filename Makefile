@@ -84,7 +84,7 @@ alerts: ## Check the alert rules of deploy/prometheus, and test them
 upstream: ## Run the integration tests of envoyproxy/ratelimit against headgate serve (2 minutes)
 	@scripts/deps redis
 	@scripts/deps stunnel
-	@go test -count=1 -timeout 10m $(TESTFLAGS) ./e2e/upstream/integration -upstream
+	@go test -count=1 -timeout 10m $(TESTFLAGS) ./cmd/headgate/e2e/upstream/integration -upstream
 
 .PHONY: race
 race: deps ## Run the tests of every module, shortened, under the race detector

@@ -44,8 +44,8 @@ var budgets = append([]Budget{
 		AtLeast: true, Bound: 20},
 	{What: "Redis: bytes per key, MEMORY USAGE", Of: Cell{redisPart, usageName, 0, headgateName},
 		Metric: Bytes, Bound: 120},
-	{What: "replay: lines/s on one core", Of: replayCell, Metric: Rate, AtLeast: true, Bound: 4e6},
-	{What: "replay: bytes allocated for a line more", Of: replayCell, Metric: Bytes, Bound: 1},
+	{What: "replay: lines/s on one core", Of: replayCell, Metric: Rate, AtLeast: true, Bound: 3e6},
+	{What: "replay: bytes of peak memory for a line more", Of: replayCell, Metric: Bytes, Bound: 4},
 }, slices.Concat(redisBudgets(), scriptBudgets(), serviceBudgets())...)
 
 var (

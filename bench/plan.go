@@ -37,7 +37,7 @@ var parts = []part{
 	{servicePart, "Service", "Callers ask over 4 gRPC connections, or over HTTP. \"server us\" is " +
 		"the CPU time of the rate limit server for a decision. Servers with and without the console " +
 		"are measured in turns.", []string{upstreamName, consoleOffName}, plan.service},
-	{replayPart, "Replay", "Bytes are those allocated for each line more.", nil, plan.replay},
+	{replayPart, "Replay", "Bytes are the peak of memory for each line more.", nil, plan.replay},
 }
 
 func partNames() string {
@@ -156,8 +156,12 @@ func (p plan) script(ctx context.Context, to progress, out *Results) error {
 }
 
 func (p plan) replay(ctx context.Context, to progress, out *Results) error {
-	log := accessLog(p.replayLines)
-	return p.eachRound(ctx, to, func(int) error {
-		return replayRound(ctx, log, p.replayLines, out)
+	return withPrograms(ctx, programs.buildHeadgate, func(built programs) error {
+		if err := built.writeLogs(p.replayLines); err != nil {
+			return err
+		}
+		return p.eachRound(ctx, to, func(int) error {
+			return built.replayRound(ctx, p.replayLines, out)
+		})
 	})
 }

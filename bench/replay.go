@@ -3,12 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
-	"runtime"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
 	"time"
-
-	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/replay"
 )
 
 // accessLog is a log of n lines in the combined format: 500 requests a second of 5,000 clients,
@@ -29,40 +30,68 @@ func accessLog(n int) []byte {
 	return log.Bytes()
 }
 
-// replayRound replays a log on one core, and a fifth of it, for what a line more allocates.
-func replayRound(ctx context.Context, log []byte, lines int, out *Results) error {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	end := bytes.IndexByte(log[len(log)/5:], '\n') + len(log)/5 + 1
-	_, fewer, fewerBytes, err := replayed(ctx, log[:end])
+// replayed is one run of headgate replay.
+type replayed struct {
+	elapsed  time.Duration
+	requests int64
+	peak     float64 // bytes of memory
+}
+
+// replayRound replays a log on one core, and a fifth of it, for the memory of a line more.
+func (p programs) replayRound(ctx context.Context, lines int, out *Results) error {
+	fewer, err := p.replay(ctx, p.logFile(lines/5), lines/5)
 	if err != nil {
 		return err
 	}
-	elapsed, all, allBytes, err := replayed(ctx, log)
+	all, err := p.replay(ctx, p.logFile(lines), lines)
 	if err != nil {
 		return err
-	}
-	if all != int64(lines) {
-		return fmt.Errorf("replay: read %d lines; want %d", all, lines)
 	}
 	out.Add(Cell{replayPart, count(lines) + " lines", 0, headgateName}, Sample{
-		Rate:  float64(all) / elapsed.Seconds(),
-		Bytes: max(0, allBytes-fewerBytes) / float64(all-fewer),
+		Rate:  float64(all.requests) / all.elapsed.Seconds(),
+		Bytes: max(0, all.peak-fewer.peak) / float64(all.requests-fewer.requests),
 	})
 	return nil
 }
 
-// replayed replays a log, and returns how long it took, the requests and the bytes allocated.
-func replayed(ctx context.Context, log []byte) (time.Duration, int64, float64, error) {
-	config := replay.Config{Limits: []headgate.Limit{headgate.PerMinute(60)}}
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	start := time.Now()
-	report, err := replay.Run(ctx, config, replay.Log{Name: "log", Reader: bytes.NewReader(log)})
-	if err != nil {
-		return 0, 0, 0, err
+// logFile is the file of the log of n lines.
+func (p programs) logFile(n int) string {
+	return filepath.Join(p.dir, fmt.Sprintf("access-%d.log", n))
+}
+
+// writeLogs writes the logs that replayRound replays.
+func (p programs) writeLogs(lines int) error {
+	for _, n := range []int{lines / 5, lines} {
+		if err := os.WriteFile(p.logFile(n), accessLog(n), 0o600); err != nil {
+			return err
+		}
 	}
-	elapsed := time.Since(start)
-	runtime.ReadMemStats(&after)
-	return elapsed, report.Requests, float64(after.TotalAlloc - before.TotalAlloc), nil
+	return nil
+}
+
+// replay runs headgate replay on a file of n lines.
+func (p programs) replay(ctx context.Context, file string, n int) (r replayed, err error) {
+	cmd := exec.CommandContext(ctx, p.headgate, "replay", "--limit", "60/m", "--json", file)
+	cmd.Args[0] = "headgate" // the binary's name is that of the peer
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	start := time.Now()
+	text, err := cmd.Output()
+	if err != nil {
+		return r, fmt.Errorf("replay: %w", err)
+	}
+	r.elapsed = time.Since(start)
+	var report struct {
+		Requests int64 `json:"requests"`
+	}
+	if err := json.Unmarshal(text, &report); err != nil {
+		return r, fmt.Errorf("replay: %w", err)
+	}
+	if report.Requests != int64(n) {
+		return r, fmt.Errorf("replay: read %d lines; want %d", report.Requests, n)
+	}
+	r.requests = report.Requests
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		r.peak = float64(usage.Maxrss) * 1024
+	}
+	return r, nil
 }

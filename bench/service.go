@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"time"
 )
@@ -145,15 +144,14 @@ func shuffledServices(field []serviceEntry, n int) []serviceEntry {
 }
 
 func (p plan) service(ctx context.Context, to progress, out *Results) error {
-	dir, err := os.MkdirTemp("", "headgate-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	built, err := buildPrograms(ctx, dir)
-	if err != nil {
-		return err
-	}
+	return withPrograms(ctx, programs.build, func(built programs) error {
+		return p.measureServices(ctx, to, built, out)
+	})
+}
+
+func (p plan) measureServices(
+	ctx context.Context, to progress, built programs, out *Results,
+) error {
 	loads, consoles := p.serviceLoads(), p.consoleLoads()
 	return withRedis(ctx, func(s redisServer) error {
 		run := serviceRun{s, built, p.serviceSpan, p.contenders, out}

@@ -18,30 +18,52 @@ import (
 	"github.com/headgate/headgate/internal/redistest"
 )
 
-// programs are the servers that are measured, by the paths of their binaries.
+// programs are the binaries that are measured, by their paths in dir.
 type programs struct{ dir, headgate, upstream string }
 
-// buildPrograms builds this tree's server, and the peer's from its module, with the versions of
-// dependencies that the module names.
-func buildPrograms(ctx context.Context, dir string) (programs, error) {
+// withPrograms calls measure with the programs that build builds, and deletes them.
+func withPrograms(
+	ctx context.Context, build func(programs, context.Context) error, measure func(programs) error,
+) error {
+	dir, err := os.MkdirTemp("", "headgate-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
 	// A program named ratelimit takes the peer's environment variables.
 	p := programs{dir, filepath.Join(dir, "ratelimit"), filepath.Join(dir, "peer")}
-	if _, err := runGo(ctx, "build", "-C", "../cmd/headgate", "-o", p.headgate, "."); err != nil {
-		return p, err
+	if err := build(p, ctx); err != nil {
+		return err
 	}
+	return measure(p)
+}
+
+// build builds all programs.
+func (p programs) build(ctx context.Context) error {
+	return errors.Join(p.buildHeadgate(ctx), p.buildUpstream(ctx))
+}
+
+// buildHeadgate builds this tree's program.
+func (p programs) buildHeadgate(ctx context.Context) error {
+	_, err := runGo(ctx, "build", "-C", "../cmd/headgate", "-o", p.headgate, ".")
+	return err
+}
+
+// buildUpstream builds the peer from its module, with the versions that the module names.
+func (p programs) buildUpstream(ctx context.Context) error {
 	const peer = "github.com/envoyproxy/ratelimit"
-	text, err := runGo(ctx, "-C", "../e2e/upstream", "mod", "download", "-json", peer)
+	text, err := runGo(ctx, "-C", "../cmd/headgate/e2e/upstream", "mod", "download", "-json", peer)
 	if err != nil {
-		return p, err
+		return err
 	}
 	var module struct {
 		Dir string `json:"Dir"`
 	}
 	if err := json.Unmarshal(text, &module); err != nil {
-		return p, err
+		return err
 	}
 	_, err = runGo(ctx, "build", "-C", module.Dir, "-o", p.upstream, "./src/service_cmd")
-	return p, err
+	return err
 }
 
 // runGo runs a go command outside the workspace, whose modules share versions.

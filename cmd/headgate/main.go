@@ -2,35 +2,6 @@
 // and limits the rate of pipes and commands. See headgate --help.
 package main
 
-import (
-	"context"
-	"os"
-	"os/signal"
-	"path/filepath"
-	"syscall"
+import "github.com/headgate/headgate/cmd/headgate/internal/cli"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
-)
-
-func main() {
-	// go-redis prints each failed dial to stderr as well, and headgate reports it as an error.
-	redis.SetLogger(logging.NewBlacklistLogger([]string{"connection pool: failed to dial after"}))
-	ctx, end := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		end(&signalError{<-signals})
-		os.Exit(exitBySignal(&signalError{<-signals})) // a second one: at once, whatever hangs
-	}()
-	os.Exit(exec(ctx, arguments(os.Args), os.Stdin, os.Stdout, os.Stderr))
-}
-
-// arguments returns the command line. A program named ratelimit takes the place of
-// envoyproxy/ratelimit: it serves, and reads the environment variables of that.
-func arguments(args []string) []string {
-	if filepath.Base(args[0]) == "ratelimit" {
-		return append([]string{"serve", "--envoy-env"}, args[1:]...)
-	}
-	return args[1:]
-}
+func main() { cli.Main() }

@@ -1,0 +1,240 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/serve"
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// act acts as another operator does, without the page.
+func (s *operated) act(what map[string]any) {
+	s.t.Helper()
+	body, err := json.Marshal(what)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+"/console/api/acts",
+		bytes.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+operatorToken)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		s.t.Fatal(what, answer.Status)
+	}
+}
+
+// reload loads the page again, as a second tab would.
+func (p *page) reload() {
+	p.t.Helper()
+	p.do(run(`document.documentElement.dataset.ready = "again"; location.reload()`))
+	p.until("the page is ready", `document.documentElement?.dataset.ready === "true"`)
+}
+
+// A key that an operator has raised is not proposed for a ban, and a raise starts from its limits.
+func TestConsoleRaisedKey(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	s.flood("api", bot, 20*time.Millisecond)
+	s.act(map[string]any{"act": "raise", "rule": "api", "key": bot, "limits": []string{"9/h"}})
+	p := s.console(withToken())
+	p.until("it says who", says("#culprit-key", bot))
+	p.until("it says that it was raised", says("#verdict-detail", "It was raised to 9/h"))
+	if !value[bool](p, `document.querySelector("#culprit-ban").hidden`) {
+		t.Error("a ban of a key that was raised is proposed")
+	}
+	p.enter("#search-key", bot)
+	p.do(chromedp.KeyEvent(kb.Enter))
+	button := `[...document.querySelectorAll("#found .rule-part")].find((r) =>
+		r.querySelector("strong").textContent === "api")?.querySelectorAll(".buttons button")[1]`
+	p.until("the key is shown", button)
+	p.do(run(button + `.focus(); ` + button + `.click()`))
+	p.until("it starts from the limit in force", `document.querySelector("#act-limits").value === "9/h"`)
+	p.enter("#act-limits", "8/h")
+	p.until("lower is warned of", says("#act-caution", "This is lower than 9/h"))
+	p.until("the effect is that of the change", says("#act-effect", "instead of 9/h, to which it was raised"))
+	p.enter("#act-limits", "40/x")
+	p.until("no effect is made up", `!`+says("#act-effect", "40/x"))
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.until("the focus is back", `document.activeElement === `+button)
+}
+
+// A key that everybody shares is not proposed for a ban, and is banned only after a second look.
+func TestConsoleSharedKey(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	s.write(strings.Replace(consoleRules, "domains:", "  - {name: everyone, limits: [2/h]}\ndomains:", 1))
+	p := s.console(withToken())
+	p.until("the rule is there", says("#in-force", "everyone"))
+	s.flood("everyone", "all", 20*time.Millisecond)
+	p.until("it says what is denied", says("#culprit-rule", "everyone"))
+	p.until("it says that all share the key", says("#verdict-detail", "This key is not one client"))
+	if !value[bool](p, `document.querySelector("#culprit-ban").hidden`) {
+		t.Error("a ban of everybody is proposed")
+	}
+	if !value[bool](p, rowOf("all")+`.querySelector(".ban").hidden`) {
+		t.Error("the row proposes to ban everybody")
+	}
+	p.do(run(rowOf("all") + `.querySelector(".key-name").click()`))
+	p.until("the key is shown", `document.querySelector("#keys .rule-part button")`)
+	p.do(run(`document.querySelector("#keys .rule-part button").click()`))
+	p.until("it warns", says("#act-caution", "all requests that rule everyone applies to share it"))
+	p.click("#act .primary")
+	p.until("it asks again", says("#act .problem", "Confirm it first"))
+}
+
+// A ban that a rule in shadow suspends is not shown as one that denies, also after a reload.
+func TestConsoleIdleBan(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	s.flood("api", bot, 20*time.Millisecond)
+	s.act(map[string]any{"act": "ban", "rule": "api", "key": bot})
+	s.act(map[string]any{"act": "mode", "rule": "api", "mode": "shadow"})
+	p := s.console(withToken())
+	for range 2 {
+		p.until("it says so", says("#verdict-title", "A banned key is not denied"))
+		p.until("it says why", says("#verdict-detail", "Rule api is in mode shadow, so its ban of "+bot+" has no effect"))
+		p.until("the row says so", rowOf(bot)+`?.textContent.includes("but not denied: the rule is in mode shadow")`)
+		p.reload()
+	}
+}
+
+// Denials of other keys are counted beside those of a banned key, and all numbers agree, also after
+// a reload. A ban does not change since when requests are denied.
+func TestConsoleOtherKeys(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	s.flood("api", bot, 10*time.Millisecond)
+	s.flood("agents", "header:x", 30*time.Millisecond)
+	p := s.console(withToken())
+	p.until("it says who", says("#culprit-key", bot))
+	s.act(map[string]any{"act": "ban", "rule": "api", "key": bot})
+	for range 2 {
+		p.until("the other key is at fault", says("#culprit-key", "header:x"))
+		p.until("the banned one is counted apart", says("#verdict-detail", "Banned keys: another "))
+		p.until("the numbers agree", `(() => {
+			const number = (text) => parseFloat(/[\d.]+/.exec(text)[0]);
+			const title = number(document.querySelector("#verdict-title").textContent);
+			const banned = number(/another ([\d.]+)/.exec(document.querySelector("#verdict-detail").textContent)[1]);
+			const tile = number(document.querySelector("#n-denied").textContent);
+			return Math.abs(title + banned - tile) <= 1.5;
+		})()`)
+		p.reload()
+	}
+}
+
+// A ban is of one rule, and the dialog says so and offers the others.
+func TestConsoleBanOfOneRule(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	s.flood("api", bot, 20*time.Millisecond)
+	p := s.console(withToken())
+	p.until("it says who", `!document.querySelector("#culprit-ban").hidden`)
+	p.click("#culprit-ban")
+	p.until("it says where the key is not banned", says("#act-effect", "The key can still use wide and next."))
+	p.until("it offers the rules that enforce", says("#act .check", "Also ban it in wide"))
+	p.click("#act-also")
+	p.until("it is said", says("#act .primary", "Ban in 2 rules for 10 minutes"))
+	p.click("#act .primary")
+	p.until("it worked", says("#result", "Every request of this key in rules api and wide is denied now."))
+	if s.take("wide", bot) {
+		t.Error("the key is allowed in the other rule")
+	}
+	for _, rule := range []string{"api", "wide"} {
+		p.until("there is an act for each", says("#acts-rows", "Banned "+bot+" in rule "+rule))
+	}
+	p.do(run(rowOf(bot) + `.querySelector(".key-name").click()`))
+	p.until("all its rules are shown", `document.querySelectorAll("#keys .rule-part").length === 3`)
+	p.until("a banned key is no full bar", `document.querySelector("#keys .meter.banned i").style.width === "0%"`)
+	p.until("one label marks both acts", `document.querySelector("#acts-marks").textContent === "2 actions"`)
+	p.do(run(`document.documentElement.style.scrollBehavior = "auto"; scrollTo(0, 1e6)`))
+	p.until("the result covers nothing", `document.querySelector("#why").getBoundingClientRect().bottom <=
+		document.querySelector("#result").getBoundingClientRect().top`)
+	p.click("#result button")
+	p.until("both are undone", says("#result", "Undone: ban of "+bot+" in rules api and wide"))
+	if !s.take("wide", bot) {
+		t.Error("the key is denied in the other rule")
+	}
+}
+
+// Each error is at its line.
+func TestConsoleFaults(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	p := s.console(withToken())
+	s.write(strings.NewReplacer("[6/h]", "[6/x]", "mode: shadow", "mod: shadow").Replace(consoleRules))
+	p.until("two lines are marked", `document.querySelectorAll("#files .wrong").length === 2`)
+	for i, text := range []string{"6/x", "mod"} {
+		line := fmt.Sprintf(`document.querySelectorAll("#files .wrong")[%d]`, i)
+		if n := value[int](p, line+`.querySelectorAll(".problem").length`); n != 1 {
+			t.Errorf("line %d has %d errors", i, n)
+		}
+		p.until("the error is at its line", line+`.querySelector("code").textContent.includes(`+quoted(text)+`)`)
+	}
+	p.until("the banner has a line for each", `document.querySelector("#config-error-text").children.length === 2`)
+}
+
+// On a phone nothing is cut off in the tables, and a finger can hit every control.
+func TestConsolePhone(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	s.flood("api", bot, 20*time.Millisecond)
+	s.act(map[string]any{"act": "ban", "rule": "wide", "key": bot})
+	p := s.console(withToken(), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
+	p.until("it says who", `!document.querySelector("#culprit-acts").hidden`)
+	p.do(run(`document.querySelector("#fact-fleet").click(); document.querySelector(".key-name").click()`))
+	p.until("a key is opened", `document.querySelector(".rule-part")`)
+	small := value[string](p, `[...document.querySelectorAll("button, a, summary, input, select")]
+		.filter((e) => e.checkVisibility() && !e.matches(".skip, [type=checkbox], [type=radio]"))
+		.filter((e) => e.getBoundingClientRect().height < 32).map((e) => e.outerHTML.slice(0, 80)).join("\n")`)
+	if small != "" {
+		t.Errorf("lower than 32 px:\n%s", small)
+	}
+	label := value[bool](p, `(() => {
+		const boxes = [...document.querySelectorAll("#numbers > div")].map((e) => [e, e.getBoundingClientRect()]);
+		return boxes.every(([e, b]) => [...e.querySelectorAll("i, b")].every((c) => c.getBoundingClientRect().right <= b.right + 1));
+	})()`)
+	if !label {
+		t.Error("a number is wider than its box")
+	}
+	cut := value[string](p, `[...document.querySelectorAll("td, th")].filter((e) => e.checkVisibility())
+		.filter((e) => e.getBoundingClientRect().right > 361).map((e) => e.textContent).join("\n")`)
+	if cut != "" {
+		t.Errorf("beyond the edge:\n%s", cut)
+	}
+}
+
+// When Redis is down, the page says which instances it does not know and what is decided how, and
+// shows no half of the numbers as if it were all.
+func TestConsoleStoreDown(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	shared := func(o *serve.Options) { o.Store = redis.URL() }
+	s := operate(t, shared)
+	operate(t, shared)
+	p := s.console(withToken())
+	p.expected = []string{" 50"}
+	p.until("both are known", says("#fact-fleet", "2 instances"))
+	redis.Stop()
+	p.until("it says so", says("#verdict-title", "The store is down"))
+	p.until("it says what is done", says("#verdict-detail", "when_store_fails: share"))
+	p.until("one is not known", says("#fact-fleet", "1 of 2 instances known"))
+	p.until("there is a gap", `document.querySelector("#plot .spark-gap").getAttribute("d") !== "" &&
+		!document.querySelector("#legend-gap").hidden`)
+}

@@ -1,0 +1,215 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/report"
+)
+
+// officeLog is an hour of 200 clients, with a bot for ten minutes and an office behind one address.
+func officeLog() string {
+	var log strings.Builder
+	start := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	line := func(second int, ip string) {
+		at := start.Add(time.Duration(second) * time.Second).Format("02/Jan/2006:15:04:05 -0700")
+		fmt.Fprintf(&log, "%s - - [%s] \"GET /p/%d HTTP/1.1\" 200 512 \"-\" \"-\"\n", ip, at, second%7)
+	}
+	for second := range 6 * 3600 {
+		if second%10 == 0 {
+			line(second, fmt.Sprintf("203.0.113.%d", second/10%200))
+		}
+		if second%2 == 0 {
+			line(second, "192.0.2.1")
+		}
+		for i := 0; i < 8 && second/600 == 3; i++ {
+			line(second, scanner)
+		}
+	}
+	return log.String()
+}
+
+// A limit that denies keys far from the rest is not recommended: the reader decides about them, and
+// sees what each limit denies to them. One limit denies the bot only.
+func TestReportAsksAboutKeysFarFromTheRest(t *testing.T) {
+	t.Parallel()
+	p := openReport(t, writeReport(t, report.Build{Kind: report.KindSize}, officeLog()))
+	expect(p, "the answer", `document.querySelector("#answer").textContent`,
+		"First decide about 2 keys")
+	expect(p, "recommended limits", `document.querySelectorAll(".badge, .best").length`, 0)
+	expect(p, "the limit that is chosen",
+		`document.querySelector('.pick[aria-pressed="true"]').closest(".limit").querySelector(".label")
+			.textContent`, "between")
+	expect(p, "choices", `[...document.querySelectorAll(".choose")].map((e) => e.textContent)
+		.join("\n")`, "Choose it if neither of these keys may be denied.\n"+
+		"Choose it if "+scanner+" may be denied, but not 192.0.2.1.\n"+
+		"Choose it if both keys may be denied.")
+	expect(p, "keys", `[...document.querySelectorAll(".far tbody th")].map((e) => e.textContent)
+		.join(" ")`, scanner+" 192.0.2.1")
+	expect(p, "what is denied to them", `[...document.querySelectorAll(".far tbody tr")].map((e) =>
+		[...e.querySelectorAll("td.n")].slice(2).map((e) => e.textContent !== "0%" ? 1 : 0).join(""))
+		.join(" ")`, "011 001")
+}
+
+// The limit that the answer names has a card, and can be chosen and copied, also if no proposal is
+// that limit: a busier client needs it.
+func TestReportOffersTheLimitOfTheRest(t *testing.T) {
+	t.Parallel()
+	const busier = `192.0.2.9 - - [02/Nov/2026:14:00:00 +0000] "GET / HTTP/1.1" 200 512 "-" "-"` + "\n"
+	var log strings.Builder
+	for line := range strings.Lines(officeLog()) {
+		if !strings.HasPrefix(line, "192.0.2.1 ") {
+			log.WriteString(line)
+		}
+	}
+	log.WriteString(strings.Repeat(busier, 9))
+	p := openReport(t, writeReport(t, report.Build{Kind: report.KindSize}, log.String()))
+	expect(p, "cards", `[...document.querySelectorAll("article .label")].map((e) => e.textContent)
+		.join(" ")`, "careful rest balanced tight")
+	expect(p, "the limit that is chosen", `document.querySelector('.pick[aria-pressed="true"]')
+		.closest(".limit").querySelector(".label").textContent`, "rest")
+	expect(p, "the answer names it", `document.querySelector("#why").textContent.includes(
+		"need at most " + document.querySelector('.pick[aria-pressed="true"]').textContent + ".")`, true)
+	expect(p, "denied of other keys", `document.querySelector('.pick[aria-pressed="true"]')
+		.closest(".limit").querySelector(".lines dd:last-child").textContent`, "none")
+	expect(p, "it can be copied", `document.querySelector("#copy pre").textContent ===
+		document.querySelector('.pick[aria-pressed="true"]').textContent`, true)
+	expect(p, "its burst is in the chart", `document.querySelector("#burst [data-part=note]")
+		.textContent.includes(" has a burst of ")`, true)
+	expect(p, "the button for more keys, while there are none",
+		`document.querySelector("#keys .toggle").textContent`, "Show more")
+}
+
+// yearsLog is two days of traffic, ten years apart.
+func yearsLog() string {
+	var log strings.Builder
+	for _, year := range []int{2015, 2025} {
+		start := time.Date(year, 12, 21, 8, 0, 0, 0, time.UTC)
+		for i := range 400 {
+			at := start.Add(time.Duration(i) * time.Minute).Format("02/Jan/2006:15:04:05 -0700")
+			line := fmt.Sprintf("203.0.113.%d - - [%s] \"GET / HTTP/1.1\" 200 512 \"-\" \"-\"\n", i%30, at)
+			log.WriteString(strings.Repeat(line, 1+i%3))
+		}
+	}
+	return log.String()
+}
+
+// atStart runs a script before those of the page.
+func atStart(script string) action {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, cdppage.AddScriptToEvaluateOnNewDocument,
+			cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+		return err
+	})
+}
+
+// labelsOfCharts records the texts that are written into charts, and where.
+const labelsOfCharts = `{
+	const {clearRect, fillText} = CanvasRenderingContext2D.prototype;
+	window.drawn = new Map();
+	CanvasRenderingContext2D.prototype.clearRect = function(...a) {
+		if (a[2] >= this.canvas.width) window.drawn.set(this.canvas, []);
+		return clearRect.apply(this, a);
+	};
+	CanvasRenderingContext2D.prototype.fillText = function(text, x, y, ...more) {
+		const wide = this.measureText(text).width, high = 10 * devicePixelRatio;
+		const from = {left: 0, center: .5, right: 1}[this.textAlign] ?? 0;
+		const above = {middle: .5, bottom: 1}[this.textBaseline] ?? 0;
+		const {e, f} = this.getTransform();
+		if (!window.drawn.has(this.canvas)) window.drawn.set(this.canvas, []);
+		window.drawn.get(this.canvas).push({text, left: x + e - from * wide,
+			right: x + e + (1 - from) * wide, top: y + f - above * high,
+			bottom: y + f + (1 - above) * high});
+		return fillText.call(this, text, x, y, ...more);
+	};
+}`
+
+// coveredLabels lists labels of charts that overlap, or leave their chart.
+const coveredLabels = `(() => {
+	const faults = [];
+	for (const [canvas, texts] of window.drawn) {
+		if (!canvas.isConnected) continue;
+		texts.forEach((a, i) => {
+			if (!a.text.trim()) return;
+			if (a.left < -1 || a.right > canvas.width + 1) faults.push(a.text + " leaves the chart");
+			for (const b of texts.slice(i + 1)) {
+				if (b.text.trim() && Math.min(a.right, b.right) > Math.max(a.left, b.left) &&
+					Math.min(a.bottom, b.bottom) > Math.max(a.top, b.top)) {
+					faults.push(a.text + " and " + b.text + " overlap");
+				}
+			}
+		});
+	}
+	return faults.join("\n");
+})()`
+
+func TestReportLabelsOfCharts(t *testing.T) {
+	t.Parallel()
+	years := writeReport(t, report.Build{
+		Kind: report.KindReplay, Limits: limitsOf(t, "1/m", "2/m"),
+	}, yearsLog())
+	for name, url := range map[string]string{
+		"years": years,
+		"office": writeReport(t, report.Build{
+			Kind: report.KindReplay, Limits: limitsOf(t, "8/10s", "9/10s", "10/10s", "12/10s", "70/10s"),
+		}, officeLog()),
+		"large": writeReport(t, report.Build{
+			Kind: report.KindReplay, Limits: limitsOf(t, "9000/15m"),
+		}, officeLog()),
+		"size": writeReport(t, report.Build{Kind: report.KindSize}, trafficLog()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := openReport(t, url, atStart(labelsOfCharts))
+			for _, width := range []int64{360, 768, 1440} {
+				p.do(chromedp.EmulateViewport(width, 900))
+				p.until("the charts have the width", chartsFit)
+				if faults := value[string](p, coveredLabels); faults != "" {
+					t.Errorf("%d wide:\n%s", width, faults)
+				}
+			}
+		})
+	}
+	p := openReport(t, years, atStart(labelsOfCharts))
+	expect(p, "years on the axis", `[...window.drawn.get(document.querySelector("#time canvas"))]
+		.map((e) => e.text).filter((s) => /^20\d\d$/.test(s)).at(-1)`, "2025")
+	if lead := value[string](p, `document.querySelector("#time .lead").textContent`); !strings.Contains(lead,
+		"No requests from 2015-12-21 14:39:00 to 2025-12-21 08:00:00 UTC") {
+		t.Errorf("the gap is not named in %q", lead)
+	}
+}
+
+// On a phone, the limits are in sight, and a table that is too wide says so.
+func TestReportOnAPhone(t *testing.T) {
+	t.Parallel()
+	p := openReport(t, writeReport(t, report.Build{Kind: report.KindSize}, officeLog()))
+	p.do(chromedp.EmulateViewport(360, 900))
+	p.until("the charts have the width", chartsFit)
+	expect(p, "how far the limits scroll", `(() => { const e = document.querySelector("#limits");
+		return e.scrollWidth - e.clientWidth; })()`, 0)
+	const silent = `[...document.querySelectorAll(".scroller")].filter((e) => e.checkVisibility() &&
+		(e.scrollWidth > e.clientWidth + 1) !== e.parentElement.querySelector(".more-columns")
+			.checkVisibility()).length`
+	expect(p, "tables that do not say that they scroll", silent, 0)
+	expect(p, "tables that scroll", `[...document.querySelectorAll(".more-columns")]
+		.some((e) => e.checkVisibility())`, true)
+}
+
+// A key that was denied within one second, and never came again, was not locked out for 0s.
+func TestReportLockoutToTheLastRequest(t *testing.T) {
+	t.Parallel()
+	const line = "192.0.2.1 - - [02/Nov/2026:08:%02d:00 +0000] \"GET / HTTP/1.1\" 200 512 \"-\" \"-\"\n"
+	log := strings.Repeat(fmt.Sprintf(line, 0), 24) +
+		strings.ReplaceAll(fmt.Sprintf(line+line+line, 1, 1, 9), "192.0.2.1", "192.0.2.2")
+	p := openReport(t, writeReport(t, report.Build{
+		Kind: report.KindReplay, Limits: limitsOf(t, "1/m"),
+	}, log))
+	expect(p, "lockouts", `[...document.querySelectorAll("#keys tbody td:last-child")].map((e) =>
+		e.textContent).join(", ")`, "to its last request, 8m")
+}

@@ -1,0 +1,91 @@
+package actions
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/headgate/headgate/internal/redisscript"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
+)
+
+// book keeps the texts of at most [Max] acts by their ids, which sort by time.
+type book interface {
+	// swap keeps to instead of from, each of which is empty for none. It reports false, and changes
+	// nothing, if another text is kept.
+	swap(ctx context.Context, id, from, to string) (bool, error)
+	all(ctx context.Context) (map[string]string, error)
+}
+
+// memoryBook keeps acts in this process.
+type memoryBook struct {
+	mu    sync.Mutex
+	texts map[string]string
+}
+
+func newMemoryBook() *memoryBook { return &memoryBook{texts: map[string]string{}} }
+
+func (b *memoryBook) swap(_ context.Context, id, from, to string) (bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.texts[id] != from {
+		return false, nil
+	}
+	if to == "" {
+		delete(b.texts, id)
+		return true, nil
+	}
+	b.texts[id] = to
+	if len(b.texts) > Max {
+		delete(b.texts, slices.Min(slices.Collect(maps.Keys(b.texts))))
+	}
+	return true, nil
+}
+
+func (b *memoryBook) all(context.Context) (map[string]string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.texts), nil
+}
+
+//go:embed book.lua
+var source string
+
+var script = redisscript.New(source) // never sent twice
+
+// keptFor is how long the list is kept after the last act: every key in Redis expires.
+const keptFor = 90 * 24 * time.Hour
+
+// redisBook keeps acts in a hash, for all instances with the same prefix.
+type redisBook struct {
+	client redis.UniversalClient
+	key    string
+	most   int // acts
+}
+
+func newRedisBook(store *redisstore.Store) *redisBook {
+	client, prefix := store.Client()
+	return &redisBook{client, prefix + "{@console}:@acts", Max}
+}
+
+func (b *redisBook) swap(ctx context.Context, id, from, to string) (bool, error) {
+	numbers, err := script.Run(ctx, b.client, []string{b.key},
+		[]any{id, from, to, b.most, keptFor.Milliseconds()})
+	if err != nil {
+		return false, fmt.Errorf("acts: write: %w", err)
+	}
+	return len(numbers) == 1 && numbers[0] == 1, nil
+}
+
+func (b *redisBook) all(ctx context.Context) (map[string]string, error) {
+	texts, err := b.client.HGetAll(ctx, b.key).Result()
+	if err != nil {
+		return nil, fmt.Errorf("acts: read: %w", err)
+	}
+	return texts, nil
+}

@@ -1,0 +1,51 @@
+package actions
+
+import "time"
+
+// Ended is the end of an act that was not undone.
+type Ended struct {
+	At  *int64 `json:"at"`  // nil: not known
+	By  string `json:"by"`  // the author of the later act, or empty
+	Why string `json:"why"` // expired, other, or the name of the later act
+}
+
+// Values of Ended.Why that are not names of acts.
+const (
+	expired = "expired"
+	other   = "other" // changed by /v1/overrides
+)
+
+// settling is the longest time from the record of an act to its effect.
+const settling = 2 * time.Second
+
+// ended returns the end of the i-th record, or nil.
+func (d *Desk) ended(records []record, i int) *Ended {
+	r := &records[i]
+	if r.Undone != nil || r.To == "" || r.From == r.To || d.o.Overrides.Kept(r.name()) == r.To {
+		return nil
+	}
+	later := successor(records[:i], r)
+	now := time.Now().UnixMilli()
+	switch {
+	case later != nil && (r.Until == nil || later.At < *r.Until):
+		return &Ended{At: &later.At, By: later.By, Why: later.Act.Act}
+	case r.Until != nil && *r.Until <= now:
+		return &Ended{At: r.Until, Why: expired}
+	case now-r.At < settling.Milliseconds():
+		return nil
+	}
+	return &Ended{Why: other}
+}
+
+// successor returns the first act after r that replaced what r stored, or nil. after has the acts
+// after r, the newest first.
+func successor(after []record, r *record) *record {
+	for i := len(after) - 1; i >= 0; i-- {
+		o := &after[i]
+		if o.Undone == nil && o.From == r.To && o.To != r.To && o.Rule == r.Rule && o.Key == r.Key &&
+			(o.Act.Act == Mode) == (r.Act.Act == Mode) {
+			return o
+		}
+	}
+	return nil
+}

@@ -1,0 +1,304 @@
+package actions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
+)
+
+// eventually waits until the key has a state: within a second, and what a busy machine adds.
+func (f *instance) eventually(rule, key, want string) {
+	f.t.Helper()
+	got := ""
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if got = f.state(rule, key); got == want {
+			return
+		}
+	}
+	f.t.Fatalf("after 3 seconds, the key %q of %s has %s, want %s", key, rule, got, want)
+}
+
+// TestFleet: an act of one instance is in force, listed and undone on another, also on one that
+// starts later.
+func TestFleet(t *testing.T) {
+	server := redistest.Start(t)
+	a, b := newInstance(t, open(t, server)), newInstance(t, open(t, server))
+	ban := a.do(Order{Act: Ban, Rule: "login", Key: ip, For: time.Hour, Note: "scan"})
+	b.eventually("login", ip, "ban")
+	shadow := b.do(Order{Act: Mode, Rule: "login", Mode: "shadow"})
+	b.undo(ban)
+	a.eventually("login", ip, "5 of 5, 100 of 100")
+	a.undoRefused(ban, "already undone")
+
+	c := newInstance(t, open(t, server)) // as after a restart
+	if err := c.table.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if terms, err := c.engine.Terms("login", ip); err != nil || terms.Mode != rules.Shadow {
+		t.Errorf("after a restart, the mode is %v, %v", terms.Mode, err)
+	}
+	list, err := c.List(t.Context())
+	if err != nil || len(list) != 2 || list[0].ID != shadow.ID || !list[0].Undoable ||
+		list[1].ID != ban.ID || list[1].Note != "scan" || list[1].Undone.By != "Bob" {
+		t.Errorf("after a restart, the list is %+v, %v", list, err)
+	}
+	c.undo(shadow)
+}
+
+// TestRace: of instances that act and undo at the same time, each act is done once or refused, and
+// what is listed as not undone is in force.
+func TestRace(t *testing.T) {
+	server := redistest.Start(t)
+	desks := []*instance{newInstance(t, open(t, server)), newInstance(t, open(t, server))}
+	first := desks[0].do(Order{Act: Ban, Rule: "any", Key: "k"})
+	var undone atomic.Int32
+	var all sync.WaitGroup
+	for _, f := range desks {
+		for i := range 4 {
+			all.Go(func() {
+				if _, err := f.Undo(t.Context(), first.ID, "x"); err == nil {
+					undone.Add(1)
+				}
+				for range 5 {
+					l := headgate.PerMinute(int64(20 + i))
+					a, err := f.Do(t.Context(), Order{Act: Raise, Rule: "any", Key: "k", Limits: []headgate.Limit{l}})
+					if err == nil && i%2 == 0 {
+						_, _ = f.Undo(t.Context(), a.ID, "x")
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if n := undone.Load(); n > 1 {
+		t.Errorf("one act was undone %d times", n)
+	}
+	f := desks[0]
+	if err := f.table.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	records, err := f.records(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := f.table.Kept(records[0].name())
+	reached := false
+	for _, r := range records {
+		reached = reached || r.Undone == nil && r.To == now || r.Undone != nil && r.From == now
+	}
+	if !reached {
+		t.Errorf("no act of the list has put %s", now)
+	}
+}
+
+// TestListIsBounded: to the newest, and it expires.
+func TestListIsBounded(t *testing.T) {
+	store := open(t, redistest.Start(t))
+	for name, b := range map[string]book{"memory": newMemoryBook(), "redis": newRedisBook(store)} {
+		for i := range Max + 5 {
+			if ok, err := b.swap(t.Context(), fmt.Sprintf("%05d", i), "", "x"); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+		if ok, err := b.swap(t.Context(), "00900", "y", "z"); ok || err != nil {
+			t.Errorf("%s: another text was replaced: %v, %v", name, ok, err)
+		}
+		texts, err := b.all(t.Context())
+		if err != nil || len(texts) != Max || texts["00004"] != "" || texts["00005"] == "" {
+			t.Errorf("%s: %d are kept, %v", name, len(texts), err)
+		}
+	}
+	client, prefix := store.Client()
+	ttl := client.PTTL(t.Context(), prefix+"{@console}:@acts").Val()
+	if ttl > keptFor || ttl < keptFor-time.Minute {
+		t.Errorf("the list expires in %v, want %v", ttl, keptFor)
+	}
+}
+
+// TestStoreFails: an act that could not be carried out is not in force, and the error is no refusal.
+func TestStoreFails(t *testing.T) {
+	server := redistest.Start(t)
+	f := newInstance(t, open(t, server))
+	f.use("login", ip, 2)
+	server.Stop()
+	for _, o := range []Order{
+		{Act: Ban, Rule: "login", Key: ip}, {Act: Reset, Rule: "login", Key: ip}, {Act: Mode, Rule: "login", Mode: "shadow"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		if _, err := f.Do(ctx, o); err == nil || strings.Contains(err.Error(), "try again") {
+			t.Errorf("without Redis, %s returned %v", o.Act, err)
+		}
+	}
+	if terms, _ := f.engine.Terms("login", ip); terms.Banned || terms.Mode != rules.Enforce {
+		t.Errorf("without Redis, the terms are %+v", terms)
+	}
+}
+
+var errDown = errors.New("down")
+
+// failing is a store whose resets fail.
+type failing struct{ headgate.Store }
+
+func (failing) Reset(context.Context, string, headgate.Limit) error { return errDown }
+
+// noCharge is a store that cannot charge.
+type noCharge struct{ headgate.Store }
+
+func (noCharge) Take(context.Context, headgate.Request) (headgate.Decision, error) {
+	return headgate.Decision{}, errDown
+}
+
+// TestUndoFails: a raise whose undo cannot charge what was used before stays, and is not undone.
+func TestUndoFails(t *testing.T) {
+	f := newInstance(t, nil)
+	f.use("login", ip, 5)
+	raise := f.do(Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "50/m")})
+	f.o.Store = noCharge{f.store}
+	if _, err := f.Undo(t.Context(), raise.ID, "Bob"); !errors.Is(err, errDown) {
+		t.Errorf("Undo returned %v", err)
+	}
+	if got := f.state("login", ip); got != "50 of 50" {
+		t.Errorf("after an undo that failed, it has %s", got)
+	}
+	f.o.Store = f.store
+	f.undo(raise)
+}
+
+// TestResetFails: what was put before the reset is taken back, and nothing is listed.
+func TestResetFails(t *testing.T) {
+	f := newInstance(t, nil)
+	f.o.Store = failing{f.store}
+	f.use("login", ip, 2)
+	if _, err := f.Do(t.Context(), Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "9/m")}); !errors.Is(err, errDown) {
+		t.Errorf("the error is %v", err)
+	}
+	f.want("login", ip, "3 of 5, 98 of 100")
+	if list, err := f.List(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("the list is %+v, %v", list, err)
+	}
+}
+
+// TestOtherVersions: what another version has noted does not hide the rest.
+func TestOtherVersions(t *testing.T) {
+	f := newInstance(t, nil)
+	ban := f.do(Order{Act: Ban, Rule: "login", Key: ip})
+	memory, _ := f.book.(*memoryBook)
+	memory.texts["x"] = "[]"
+	text := strings.Replace(memory.texts[ban.ID], "{", `{"new":1,`, 1)
+	memory.texts[ban.ID] = text
+	if !json.Valid([]byte(text)) {
+		t.Fatal(text)
+	}
+	f.undo(ban)
+	if list, err := f.List(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("the list is %+v, %v", list, err)
+	}
+}
+
+// TestLeastRights: these are the commands that the documentation names, and no others.
+func TestLeastRights(t *testing.T) {
+	server := redistest.Start(t)
+	user := []string{"ACL", "SETUSER", "headgate"}
+	for file, begin := range map[string]string{
+		"redis.md": "ACL SETUSER headgate on ", "serve/http.md": "`+hget ",
+	} {
+		text, err := os.ReadFile("../../../../docs/" + file)
+		_, rest, found := strings.Cut(string(text), begin)
+		if err != nil || !found {
+			t.Fatalf("docs/%s does not name the commands: %v", file, err)
+		}
+		line, _, _ := strings.Cut(rest, "\n")
+		begin = strings.TrimPrefix(begin, "ACL SETUSER headgate ")
+		begin = strings.TrimPrefix(begin, "`")
+		line, _, _ = strings.Cut(begin+line, "`")
+		user = append(user, strings.Fields(line)...)
+	}
+	if _, err := server.Do(t.Context(), user...); err != nil {
+		t.Fatal(err, user)
+	}
+	store, err := redisstore.Open("redis://headgate:secret@" + server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	f := newInstance(t, store)
+	f.use("any", "k", 3)
+	f.undo(f.do(Order{Act: Reset, Rule: "any", Key: "k"}))
+	f.undo(f.do(Order{Act: Ban, Rule: "any", Key: "k", For: time.Hour}))
+	f.undo(f.do(Order{Act: Mode, Rule: "any", Mode: "shadow"}))
+	for range 10 {
+		f.do(Order{Act: Ban, Rule: "any", Key: "k", For: time.Hour})
+	}
+	b, _ := f.book.(*redisBook)
+	b.most = 5 // so that the oldest are deleted
+	f.do(Order{Act: Lift, Rule: "any", Key: "k"})
+	if list, err := f.List(t.Context()); err != nil || len(list) != 5 {
+		t.Errorf("the list is %+v, %v", list, err)
+	}
+}
+
+// losing opens a store whose client, with its usual retries, loses an answer to a command with word.
+func losing(t *testing.T, server *redistest.Server, word string) *redisstore.Store {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{
+		Addr: redistest.LoseAnAnswer(t, server.Addr, word), Protocol: 2, DisableIdentity: true,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	store, err := redisstore.New(client, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// TestALostAnswer: an act or an undo whose answer is lost is an error, and taken back. The list says
+// what is in force.
+func TestALostAnswer(t *testing.T) {
+	for _, word := range []string{"{@console}:@acts", "login " + ip} { // of the list, of the override
+		server := redistest.Start(t)
+		a := newInstance(t, open(t, server))
+		a.do(Order{Act: Ban, Rule: "any", Key: "k"}) // the server knows the scripts
+		order := Order{Act: Ban, Rule: "login", Key: ip, By: "Ann"}
+		lossy := newInstance(t, losing(t, server, word))
+		if done, err := lossy.Do(t.Context(), order); err == nil {
+			t.Errorf("%s: the act is %+v without an error", word, done)
+		}
+		if list, err := a.List(t.Context()); err != nil || len(list) != 1 {
+			t.Errorf("%s: the list is %+v, %v; want only the act before", word, list, err)
+		}
+		if got := a.state("login", ip); got != "5 of 5, 100 of 100" {
+			t.Errorf("%s: after the act the key has %s", word, got)
+		}
+		ban := a.do(order)
+		if word[0] == '{' {
+			word = "bob" // who is written into the list
+		}
+		lossy = newInstance(t, losing(t, server, word))
+		_, err := lossy.Undo(t.Context(), ban.ID, "bob")
+		if _, refused := errors.AsType[*Error](err); err == nil || refused {
+			t.Errorf("%s: Undo returned %v; want that there was no answer", word, err)
+		}
+		list, err := a.List(t.Context())
+		if err != nil || len(list) != 2 || list[0].Undone != nil || list[0].Ended != nil {
+			t.Errorf("%s: the list is %+v, %v; want a ban in force", word, list, err)
+		}
+		if got := a.state("login", ip); got != "ban" {
+			t.Errorf("%s: after the undo the key has %s", word, got)
+		}
+		a.undo(ban)
+	}
+}

@@ -1,0 +1,291 @@
+package actions
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+)
+
+// plan is an order that may be carried out.
+type plan struct {
+	record record
+	slots  []envoy.Slot // to reset
+}
+
+// plan checks o against what is in force, and says what is to be done.
+func (d *Desk) plan(ctx context.Context, o Order) (*plan, error) {
+	now := time.Now()
+	p := &plan{record: record{Act: Act{
+		ID: d.newID(now), At: now.UnixMilli(), By: o.By, Act: o.Act, Rule: o.Rule, Key: o.Key,
+		Limits: []string{}, Note: o.Note,
+	}}}
+	until := time.Time{}
+	if o.For > 0 && (o.Act == Raise || o.Act == Ban || o.Act == Mode) {
+		until = now.Add(o.For).UTC().Truncate(time.Millisecond)
+		millis := until.UnixMilli()
+		p.record.Until = &millis
+	}
+	if strings.Contains(o.Rule, "/") { // which no name of a rule has
+		return p, d.planDomain(ctx, p)
+	}
+	if o.Act == Mode {
+		return p, d.planMode(p, o, until)
+	}
+	terms, err := d.terms(p, o)
+	if err != nil {
+		return nil, err
+	}
+	p.record.From = d.o.Overrides.Kept(p.record.name())
+	p.record.To = p.record.From
+	switch o.Act {
+	case Reset:
+		return p, d.planReset(ctx, p, terms)
+	case Raise:
+		return p, d.planRaise(ctx, p, terms, o, until)
+	case Ban:
+		return p, d.planBan(p, terms, until)
+	case Lift:
+		return p, d.planLift(p)
+	}
+	return nil, &headgate.InvalidError{Field: "act", Value: strconv.Quote(o.Act),
+		Want: "reset, raise, ban, lift or mode"}
+}
+
+// terms returns what applies to the key of o, which must be one of its rule.
+func (d *Desk) terms(p *plan, o Order) (rules.Terms, error) {
+	terms, err := d.o.Engine.Terms(o.Rule, o.Key)
+	if err != nil {
+		return terms, err
+	}
+	if o.Key == "" && len(terms.Rule.Key) == 0 {
+		p.record.Key = rules.KeyOfAll
+		return d.o.Engine.Terms(o.Rule, rules.KeyOfAll)
+	}
+	if err := terms.Rule.CheckKey(o.Key); err != nil {
+		return terms, refused("%v", err)
+	}
+	return terms, nil
+}
+
+// planDomain resets a counter of Envoy's dialect.
+func (d *Desk) planDomain(ctx context.Context, p *plan) (err error) {
+	if p.record.Act.Act != Reset {
+		return refused("rule %q is in Envoy's format, which has no overrides: change its file",
+			p.record.Rule)
+	}
+	p.slots = d.slots(&p.record)
+	if len(p.slots) == 0 {
+		return refused("no domain in the files has the rule %q", p.record.Rule)
+	}
+	p.record.Reset = true
+	p.record.Used, err = d.measure(ctx, p.slots)
+	return err
+}
+
+// slots returns where the key of r has state.
+func (d *Desk) slots(r *record) (slots []envoy.Slot) {
+	if strings.Contains(r.Rule, "/") {
+		if d.o.Domains == nil {
+			return nil
+		}
+		return d.o.Domains.Slots(r.Rule, r.Key)
+	}
+	terms, err := d.o.Engine.Terms(r.Rule, r.Key)
+	if err != nil {
+		return nil
+	}
+	return d.of(r.Key, terms.StateLimits())
+}
+
+// of returns the slots of a key of a rule under limits.
+func (d *Desk) of(key string, limits []headgate.Limit) (slots []envoy.Slot) {
+	for _, l := range limits {
+		slots = append(slots, envoy.Slot{Store: d.o.Store, Key: key, Limit: l})
+	}
+	return slots
+}
+
+func (d *Desk) planReset(ctx context.Context, p *plan, terms rules.Terms) (err error) {
+	switch {
+	case strings.Contains(p.record.Key, "*"):
+		return refused("key %q matches many keys: reset one key at a time", p.record.Key)
+	case len(terms.StateLimits()) == 0:
+		return refused("rule %q has no limits: permits are free again when they expire", p.record.Rule)
+	}
+	p.record.Reset = true
+	p.slots = d.of(p.record.Key, terms.StateLimits())
+	p.record.Used, err = d.measure(ctx, p.slots)
+	return err
+}
+
+func (d *Desk) planRaise(
+	ctx context.Context, p *plan, terms rules.Terms, o Order, until time.Time,
+) error {
+	if len(o.Limits) == 0 {
+		return &headgate.InvalidError{Field: "limits", Value: "missing", Want: `limits such as ["100/m"]`}
+	}
+	for _, l := range o.Limits {
+		p.record.Limits = append(p.record.Limits, l.Named("").String())
+	}
+	if err := checkRaise(terms.Rule, o.Limits); err != nil {
+		return err
+	}
+	if err := d.planOverride(p, rules.Override{Limits: o.Limits}, until); err != nil {
+		return err
+	}
+	if p.record.replacesBan() {
+		return conflict("%q is banned under rule %q, %s: lift the ban first", o.Key, o.Rule,
+			end(p.record.Replaced.Until))
+	}
+	if o.KeepUsage {
+		return nil
+	}
+	if strings.Contains(p.record.Key, "*") {
+		return &headgate.InvalidError{Field: "keep_usage", Value: "false",
+			Want: "true for a key with *, because many keys cannot be reset at once"}
+	}
+	if err := d.planReset(ctx, p, terms); err != nil {
+		return err
+	}
+	p.slots = append(p.slots, d.of(p.record.Key, rules.Named(o.Rule, o.Limits))...)
+	return nil
+}
+
+func (d *Desk) planBan(p *plan, terms rules.Terms, until time.Time) error {
+	if err := d.planOverride(p, rules.Override{Ban: true}, until); err != nil {
+		return err
+	}
+	r := &p.record
+	if b := r.Replaced; r.replacesBan() && r.Until != nil && (b.Until == nil || *b.Until > *r.Until) {
+		return conflict("%q is banned under rule %q for longer already, %s: lift that ban first",
+			r.Key, r.Rule, end(b.Until))
+	}
+	if terms.Mode != rules.Enforce {
+		r.IdleBans = 1
+	}
+	return nil
+}
+
+// end returns when a ban ends.
+func end(until *int64) string {
+	if until == nil {
+		return "without end"
+	}
+	return "until " + time.UnixMilli(*until).UTC().Format(time.RFC3339)
+}
+
+// replacesBan reports whether r would replace a ban of the key itself. A ban of a pattern stays,
+// and r takes precedence over it.
+func (r *record) replacesBan() bool {
+	return r.Replaced != nil && r.Replaced.Ban && r.Replaced.Key == r.Key
+}
+
+// planOverride puts o for the key of p.
+func (d *Desk) planOverride(p *plan, o rules.Override, until time.Time) (err error) {
+	r := &p.record
+	if _, found := d.o.Overrides.OfFile(r.Rule, r.Key); found {
+		return refused("the file has an override for %q under rule %q, which takes precedence: "+
+			"change the file", r.Key, r.Rule)
+	}
+	r.Replaced = d.inForce(r.Rule, r.Key)
+	o.Rule, o.Key, o.Until, o.Note, o.By = r.Rule, r.Key, until, r.Note, r.By
+	r.To, err = overrides.Encode(o)
+	return err
+}
+
+// inForce returns the override that counts for a key.
+func (d *Desk) inForce(rule, key string) *Replaced {
+	o, found := d.o.Overrides.Find(rule, key)
+	if !found || strings.Contains(key, "*") && o.Key != key { // many keys, of which it covers some
+		return nil
+	}
+	r := &Replaced{Key: o.Key, Ban: o.Ban, Limits: []string{}, Note: o.Note, By: o.By}
+	for _, l := range o.Limits {
+		r.Limits = append(r.Limits, l.Named("").String())
+	}
+	if !o.Until.IsZero() {
+		millis := o.Until.UnixMilli()
+		r.Until = &millis
+	}
+	return r
+}
+
+func (d *Desk) planLift(p *plan) error {
+	r := &p.record
+	if r.From != "" {
+		r.To = ""
+		return nil
+	}
+	if _, found := d.o.Overrides.OfFile(r.Rule, r.Key); found {
+		return refused("the override for %q under rule %q is in the file: change the file",
+			r.Key, r.Rule)
+	}
+	return conflict("there is no override for %q under rule %q: it has expired or was deleted",
+		r.Key, r.Rule)
+}
+
+func (d *Desk) planMode(p *plan, o Order, until time.Time) error {
+	rule, found := d.rule(o.Rule)
+	r := &p.record
+	r.From, r.Key, r.Mode = d.o.Overrides.Kept(r.name()), "", o.Mode
+	if o.Mode == rules.Shadow.String() || o.Mode == ModeOfFile && rule.FileMode != rules.Enforce {
+		r.IdleBans = d.bans(o.Rule)
+	}
+	if o.Mode == ModeOfFile {
+		r.Until = nil
+		if r.From != "" {
+			return nil
+		}
+		if !found {
+			return &rules.NoRuleError{Name: o.Rule}
+		}
+		return conflict("rule %q is already in the mode of the file: %s", o.Rule, rule.FileMode)
+	}
+	mode, err := rules.ParseMode(o.Mode)
+	if err != nil || o.Mode == "" || mode == rules.Off {
+		return &headgate.InvalidError{Field: "mode", Value: strconv.Quote(o.Mode),
+			Want: "enforce, shadow or file"}
+	}
+	switch {
+	case !found:
+		return &rules.NoRuleError{Name: o.Rule}
+	case r.From == "" && rule.FileMode == mode:
+		return conflict("rule %q is already in this mode: the file says %s", o.Rule, mode)
+	case rule.FileMode == mode: // the switch ends, so that a change of the file counts again
+		r.Until = nil
+		return nil
+	}
+	r.To = overrides.EncodeMode(overrides.Mode{
+		Rule: o.Rule, Mode: mode, At: time.UnixMilli(r.At), Until: until, Note: r.Note, By: r.By,
+	})
+	return nil
+}
+
+// bans counts the bans of a rule.
+func (d *Desk) bans(rule string) (n int) {
+	file, put := d.o.Overrides.List()
+	for _, list := range [][]rules.Override{file, put} {
+		for i := range list {
+			if list[i].Rule == rule && list[i].Ban {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// rule returns the rule of this name.
+func (d *Desk) rule(name string) (rules.InForce, bool) {
+	for _, r := range d.o.Engine.Rules() {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return rules.InForce{}, false
+}

@@ -1,0 +1,120 @@
+package actions
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
+)
+
+// Undo reverts the action id.
+func (d *Desk) Undo(ctx context.Context, id, by string) (Act, error) {
+	if err := d.o.Overrides.Refresh(ctx); err != nil {
+		return Act{}, err
+	}
+	records, err := d.records(ctx)
+	if err != nil {
+		return Act{}, err
+	}
+	r := find(records, id)
+	if r == nil {
+		return Act{}, ErrNoAct
+	}
+	if err := d.mayUndo(records, r); err != nil {
+		return Act{}, err
+	}
+	undone := *r
+	undone.Undone = &Undone{At: time.Now().UnixMilli(), By: by}
+	// The note comes first here, too: of two who undo the same act, one is refused.
+	ctx = context.WithoutCancel(ctx) // as in Do
+	noted, err := d.book.swap(ctx, id, r.kept, undone.text())
+	if err == nil {
+		if !noted {
+			return Act{}, errUndone
+		}
+		err = d.revert(ctx, r)
+	}
+	if err != nil { // the note may have been written
+		_, _ = d.book.swap(ctx, id, undone.text(), r.kept) // best effort
+		return Act{}, err
+	}
+	return d.shown(&undone), nil
+}
+
+// ErrNoAct is returned for the id of an act that is not in the list.
+var ErrNoAct = errors.New("acts: the action does not exist")
+
+var errUndone = conflict("the action was already undone")
+
+func find(records []record, id string) *record {
+	for i := range records {
+		if records[i].ID == id {
+			return &records[i]
+		}
+	}
+	return nil
+}
+
+// mayUndo returns an error if somebody has changed what r did.
+func (d *Desk) mayUndo(records []record, r *record) error {
+	switch {
+	case r.Undone != nil:
+		return errUndone
+	case d.o.Overrides.Kept(r.name()) != overrides.Live(r.To):
+		return conflict("%s was changed after this action: undo the later change first", r.subject())
+	}
+	if later := laterReset(records, r); later != nil {
+		return conflict("%s was reset after this action: undo the later action first", r.subject())
+	}
+	return nil
+}
+
+// laterReset returns an act after r that has reset the same key, if r has reset it.
+func laterReset(records []record, r *record) *record {
+	for i := range records {
+		o := &records[i]
+		if o.ID <= r.ID || !r.Reset {
+			return nil // they are sorted, the newest first
+		}
+		if o.Reset && o.Undone == nil && o.Rule == r.Rule && o.Key == r.Key {
+			return o
+		}
+	}
+	return nil
+}
+
+func (r *record) subject() string {
+	if r.Act.Act == Mode {
+		return "the mode of rule " + strconv.Quote(r.Rule)
+	}
+	return "the key " + strconv.Quote(r.Key) + " of rule " + strconv.Quote(r.Rule)
+}
+
+// revert does the opposite of r.
+func (d *Desk) revert(ctx context.Context, r *record) error {
+	if r.From != r.To {
+		err := d.swap(ctx, r.name(), r.To, r.From)
+		if errors.Is(err, overrides.ErrChanged) {
+			return conflict("%s was changed at the same time: check it, and try again", r.subject())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err := d.chargeBack(ctx, r)
+	if err != nil {
+		d.swapBack(ctx, r.name(), r.From, r.To)
+	}
+	return err
+}
+
+// undoable reports whether an undo of r would change anything, and nobody has changed it since.
+func (d *Desk) undoable(r *record) bool {
+	to := overrides.Live(r.To)
+	if r.Undone != nil || d.o.Overrides.Kept(r.name()) != to {
+		return false
+	}
+	return overrides.Live(r.From) != to || len(r.left(time.Now())) > 0
+}

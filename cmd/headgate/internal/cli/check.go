@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate"
+)
+
+// storeTimeout is how long a store may take to answer.
+const storeTimeout = 5 * time.Second
+
+// query is a call of check, peek or reset.
+type query struct {
+	target
+
+	cost  int64
+	peeks bool
+	json  bool
+}
+
+func newCheck() *cobra.Command {
+	var q query
+	cmd := &cobra.Command{
+		Use:   "check --limit TEXT --store URL [--key K] [--cost N]",
+		Short: "Decide one request, and charge it if it is allowed",
+		Long: `Decide one request, and charge it if it is allowed. With several limits, all of them
+must allow it, or none is charged. The exit code is 0 if allowed, 1 if denied.`,
+		Example: `  headgate check --limit 10/s --key user:42 --store redis://localhost:6379`,
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return q.take(cmd.Context(), cmd) },
+	}
+	q.flags(cmd)
+	cmd.Flags().Int64Var(&q.cost, "cost", 1, "charge `N` tokens (0: peek, negative: refund)")
+	return cmd
+}
+
+func newPeek() *cobra.Command {
+	var q query
+	cmd := &cobra.Command{
+		Use:   "peek --limit TEXT --store URL [--key K] [--cost N]",
+		Short: "Show whether a request would be allowed, and charge nothing",
+		Long: `Show whether a request would be allowed, and charge nothing. The exit code is 0 if it
+would be allowed, 1 if denied.`,
+		Example: `  headgate peek --limit 10/s --key user:42 --store redis://localhost:6379`,
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return q.peek(cmd.Context(), cmd) },
+	}
+	q.flags(cmd)
+	cmd.Flags().Int64Var(&q.cost, "cost", 1, "ask for `N` tokens")
+	return cmd
+}
+
+func newReset() *cobra.Command {
+	var q query
+	cmd := &cobra.Command{
+		Use:     "reset --limit TEXT --store URL [--key K]",
+		Short:   "Reset a key to its initial state",
+		Long:    `Reset a key to its initial state under the given limits.`,
+		Example: `  headgate reset --limit 10/s --key user:42 --store redis://localhost:6379`,
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return q.reset(cmd.Context(), cmd) },
+	}
+	q.flags(cmd)
+	return cmd
+}
+
+func (q *query) flags(cmd *cobra.Command) {
+	q.store.kept = true
+	q.target.flags(cmd)
+	cmd.Flags().BoolVar(&q.json, "json", false, "print JSON")
+}
+
+// take charges q.cost under every limit, and prints the decisions.
+func (q *query) take(ctx context.Context, cmd *cobra.Command) error {
+	limits, s, err := q.open(cmd)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return q.decide(ctx, cmd, s, q.requests(limits))
+}
+
+// never is a limit of a count of 1, of which a request of cost 2 is always denied.
+var never = headgate.FixedWindow(1, time.Second)
+
+// peek decides as take does, together with a request that is denied: so nothing is charged.
+func (q *query) peek(ctx context.Context, cmd *cobra.Command) error {
+	if q.cost < 1 {
+		return usagef(cmd, "--cost is %d; want 1 or more", q.cost)
+	}
+	q.peeks = true
+	limits, s, err := q.open(cmd)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if q.cost == 1 {
+		requests := q.requests(limits)
+		for i := range requests {
+			requests[i].Cost = 0
+		}
+		return q.decide(ctx, cmd, s, requests)
+	}
+	requests := append(q.requests(limits), headgate.Request{Key: q.key, Limit: never, Cost: 2})
+	return q.decide(ctx, cmd, s, requests)
+}
+
+func (q *query) requests(limits []headgate.Limit) []headgate.Request {
+	requests := make([]headgate.Request, len(limits))
+	for i, l := range limits {
+		requests[i] = headgate.Request{Key: q.key, Limit: l, Cost: q.cost}
+	}
+	return requests
+}
+
+// decide decides requests, and prints the decisions under the given limits.
+func (q *query) decide(
+	ctx context.Context, cmd *cobra.Command, s *store, requests []headgate.Request,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	decisions := make([]headgate.Decision, len(requests))
+	if err := s.TakeAll(ctx, requests, decisions); err != nil {
+		return s.failed(err)
+	}
+	decisions = decisions[:len(q.limits)]
+	if err := q.print(cmd.OutOrStdout(), s, decisions); err != nil && !readerClosed(err) {
+		return err
+	}
+	if !headgate.Strictest(decisions).Allowed() {
+		return errDenied
+	}
+	return nil
+}
+
+func (q *query) print(w io.Writer, s *store, decisions []headgate.Decision) error {
+	if q.json {
+		return printJSON(w, q.jsonDecision(s, decisions))
+	}
+	out := bufio.NewWriter(w)
+	q.printDecision(out, s, decisions, columns(w))
+	return out.Flush()
+}
+
+func (q *query) reset(ctx context.Context, cmd *cobra.Command) error {
+	limits, s, err := q.open(cmd)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	for _, l := range limits {
+		if err := s.Reset(ctx, q.key, l); err != nil {
+			return s.failed(err)
+		}
+	}
+	w := cmd.OutOrStdout()
+	if q.json {
+		return printJSON(w, jsonReset{true, q.key, limits, s.name})
+	}
+	out := bufio.NewWriter(w)
+	for _, l := range limits {
+		text := fmt.Sprintf("%s of %s, store %s", l, keyText(q.key), s.name)
+		printFolded(out, "reset    ", text, columns(w))
+	}
+	return out.Flush()
+}

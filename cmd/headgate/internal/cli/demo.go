@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/internal/demo"
+)
+
+// demoFlags are the flags of demo as given.
+type demoFlags struct {
+	host      string
+	port      int
+	store     storeFlag
+	redis     string
+	redisHost string
+	redisPort int
+}
+
+func newDemo() *cobra.Command {
+	var f demoFlags
+	cmd := &cobra.Command{
+		Use:   "demo [--port N] [--store URL]",
+		Short: "Serve a page that shows limits at work",
+		Long: `Serve a page on which two limits, side by side, decide the same requests. The page has
+examples and a tour of the five algorithms. The command prints the address to open, and
+runs until it is interrupted. Then the exit code is 0. The limits are kept in memory, or
+in the store of --store.`,
+		Example: `  headgate demo
+  headgate demo --port 0 --store redis://localhost:6379`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.serve(cmd); cmd.Context().Err() == nil {
+				return err
+			}
+			return nil // an interrupt is how it is meant to end
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.IntVar(&f.port, "port", 8080, "serve on port `N` (0: any free port)")
+	flags.StringVar(&f.host, "host", "127.0.0.1",
+		"serve on the address `HOST` of this machine; 0.0.0.0 is all of them.\n"+
+			"Any HOST but the default lets other machines connect")
+	f.store.flag(cmd)
+	flags.StringVar(&f.redis, "redis", "", "keep limits in the Redis at `URL`, as --store does")
+	flags.StringVar(&f.redisHost, "redis-host", "",
+		"keep limits in the Redis on `HOST`, instead of --store")
+	flags.IntVar(&f.redisPort, "redis-port", 6379, "connect to `PORT` of --redis-host")
+	for _, name := range []string{"redis", "redis-host", "redis-port"} {
+		// For command lines from before --store, and from the demo in the Redis documentation.
+		_ = flags.MarkHidden(name)
+	}
+	return cmd
+}
+
+// open opens the store that the flags name.
+func (f *demoFlags) open(cmd *cobra.Command) (*store, error) {
+	flags := cmd.Flags()
+	byHost := flags.Changed("redis-host") || flags.Changed("redis-port")
+	switch {
+	case flags.Changed("redis") && flags.Changed("store"):
+		return nil, usagef(cmd, "--redis is given together with --store; give one of them")
+	case flags.Changed("redis") && byHost, flags.Changed("store") && byHost:
+		return nil, usagef(cmd, "--store or --redis is given together with --redis-host or "+
+			"--redis-port; give one of them")
+	case strings.HasPrefix(f.redis, "memory"):
+		return nil, usagef(cmd, "--redis is %q; want %s, or no --redis to keep limits in memory",
+			f.redis, wantStore)
+	case flags.Changed("redis"):
+		return openStore(f.redis)
+	case !byHost:
+		return f.store.open(cmd)
+	}
+	if f.redisPort < 1 || f.redisPort > 65535 {
+		return nil, usagef(cmd, "--redis-port is %d; want 1 to 65535", f.redisPort)
+	}
+	if f.redisHost == "" {
+		f.redisHost = "localhost"
+	}
+	return openStore("redis://" + net.JoinHostPort(f.redisHost, strconv.Itoa(f.redisPort)))
+}
+
+// serve serves the page until ctx ends.
+func (f *demoFlags) serve(cmd *cobra.Command) error {
+	if f.port < 0 || f.port > 65535 {
+		return usagef(cmd, "--port is %d; want 0 to 65535", f.port)
+	}
+	f.host = strings.TrimSuffix(strings.TrimPrefix(f.host, "["), "]") // as IPv6 in a URL
+	if f.host == "" {
+		return usagef(cmd, "--host is empty; want an address of this machine, such as 127.0.0.1, "+
+			"or 0.0.0.0 for all")
+	}
+	s, err := f.open(cmd)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	page, err := demo.New(s.Store, demo.Options{Store: s.demoName(), Host: f.host})
+	if err != nil {
+		return err
+	}
+	if err := page.Ping(cmd.Context(), storeTimeout); err != nil {
+		return s.failed(err)
+	}
+	address := net.JoinHostPort(f.host, strconv.Itoa(f.port))
+	l, err := new(net.ListenConfig).Listen(cmd.Context(), "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w; choose another port with --port, or any free one with --port 0", err)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "headgate demo at http://%s (store %s; Ctrl-C ends it)\n",
+		demo.Address(l), s.demoName())
+	return page.Serve(cmd.Context(), l)
+}
+
+// demoName returns the name of the store for the page.
+func (s *store) demoName() string {
+	if s.memory() {
+		return "memory"
+	}
+	return s.name
+}

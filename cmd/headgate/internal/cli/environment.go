@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// variable returns the environment variable for a flag: HEADGATE_STORE for --store.
+func variable(flag string) string {
+	return "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// fromEnvironment sets each flag of names, or each flag if there are no names, to its variable, if
+// that is set and the flag is not given.
+func fromEnvironment(cmd *cobra.Command, names ...string) error {
+	var errs []error
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		name := variable(flag.Name)
+		value, ok := os.LookupEnv(name)
+		switch {
+		case flag.Changed, !ok, value == "", flag.Name == "help":
+			return
+		case len(names) > 0 && !slices.Contains(names, flag.Name):
+			return
+		}
+		values := []string{value}
+		if flag.Value.Type() == "stringArray" {
+			values = strings.Split(value, ",")
+		}
+		for _, v := range values {
+			if err := cmd.Flags().Set(flag.Name, v); err != nil {
+				errs = append(errs, usagef(cmd, "%s is %q; want %s", name, v, wantOf(flag, err)))
+			}
+		}
+	})
+	return errors.Join(errs...)
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	osexec "os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate"
+)
+
+// The exit codes for a command that cannot be run, as shells have them.
+const (
+	exitNotExecutable = 126
+	exitNotFound      = 127
+)
+
+// unfitError is the error of a command that cannot be run, or that exited with another code
+// than 0 where it ran as another process.
+type unfitError struct {
+	code int
+	err  error
+}
+
+func (e *unfitError) Error() string { return e.err.Error() }
+func (e *unfitError) Unwrap() error { return e.err }
+
+// unfit returns the error for a command that cannot be run.
+func unfit(name string, err error) error {
+	code := exitNotExecutable
+	if errors.Is(err, osexec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		code = exitNotFound
+	}
+	if e, ok := errors.AsType[*osexec.Error](err); ok {
+		err = e.Err
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return &unfitError{code, fmt.Errorf("%s: %w", name, err)}
+}
+
+// execFlags are the flags of exec as given.
+type execFlags struct {
+	target
+
+	timeout time.Duration
+	limited bool // whether timeout was given
+}
+
+func newExec() *cobra.Command {
+	var f execFlags
+	cmd := &cobra.Command{
+		Use:   "exec --limit TEXT [--burst N] [--key K] [--store URL] [--timeout D] [--] CMD [ARG...]",
+		Short: "Run a command when a limit allows it",
+		Long: `Wait until the limits allow a command, and run it. Commands that use the same store and
+key wait for each other, first come, first served. 5/m starts at most 5 in any minute;
+with --burst 5, a token bucket starts 5 at once, then 5 a minute. To look at the state of
+5/m, or to reset it, use --limit "5/m sliding-log".
+
+The command replaces headgate: it gets its input, output and signals, and its exit code is
+that of the command. If the command is not run, the exit code is 1 if it could not start
+in time, 126 if it cannot be run, 127 if it is not found.`,
+		Example: `  headgate exec --limit 5/m --key deploys --store redis://localhost:6379 -- ./deploy
+  headgate exec --limit 1/h --timeout 0s --store redis://localhost:6379 -- mail -s disk root`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return usagef(cmd, "no command given; add it after --")
+			case args[0] == "":
+				return usagef(cmd, "the command is empty; add one after --")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.limited = cmd.Flags().Changed("timeout")
+			return f.run(cmd.Context(), cmd, args)
+		},
+	}
+	f.flags(cmd)
+	f.paceFlags(cmd)
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0,
+		"fail at once if the command could not start within `D` (0s: now)")
+	cmd.Flags().Lookup("timeout").DefValue = "" // the default is no timeout
+	cmd.Flags().SetInterspersed(false)          // flags after CMD are those of CMD
+	return cmd
+}
+
+func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, args []string) error {
+	if f.timeout < 0 {
+		return usagef(cmd, "--timeout is %s; want 0s or more", f.timeout)
+	}
+	l, _, s, err := f.limiter(cmd)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	path, err := osexec.LookPath(args[0])
+	if err != nil {
+		return unfit(args[0], err) // before it is charged
+	}
+	if !cmd.Flags().Changed("store") {
+		fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: no store is given, so this command waits for "+
+			"no other; add --store or set %s: %s\n", variable("store"), wantStore)
+	}
+	if err := f.wait(ctx, l, cmd.ErrOrStderr()); err != nil {
+		return s.failed(err)
+	}
+	s.Close()
+	return become(path, args)
+}
+
+// wait waits until the limits allow the command. If ctx ends before, nothing stays charged.
+func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Writer) error {
+	if f.limited && f.timeout == 0 {
+		d, err := l.Allow(ctx, f.key)
+		if err == nil && !d.Allowed() {
+			err = &headgate.DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
+		}
+		return err
+	}
+	turn, err := f.reserve(ctx, l)
+	if err == nil {
+		if delay := turn.Delay(); delay > time.Second && isTerminal(stderr) {
+			fmt.Fprintf(stderr, "headgate: %s may start %s\n", keyText(f.key), after(delay))
+		}
+		err = awaitStart(ctx, turn)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = &interruption{ctx.Err(), "the command was not run"}
+	}
+	return err
+}
+
+func (f *execFlags) reserve(
+	ctx context.Context, l *headgate.Limiter,
+) (*headgate.Reservation, error) {
+	if f.limited {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, f.timeout)
+		defer stop()
+	}
+	return l.Reserve(ctx, f.key, 1)
+}

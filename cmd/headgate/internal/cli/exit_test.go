@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/replay"
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// An interrupt ends a replay even while it waits for input that never comes.
+func TestInterrupt(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	stdin, w := io.Pipe()
+	defer w.Close()
+	go func() {
+		defer interrupt()
+		if _, err := io.WriteString(w, strings.Repeat("noise\n", 100)); err != nil {
+			t.Error(err)
+		}
+	}()
+	var stdout, stderr bytes.Buffer
+	code := exec(ctx, []string{"replay", "--limit", "1/s", "-"}, stdin, &stdout, &stderr)
+	if code != exitInterrupted || stdout.Len() > 0 || stderr.String() != "headgate: interrupted; there is no result\n" {
+		t.Errorf("%d %q %q", code, stdout.String(), stderr.String())
+	}
+}
+
+// broken is an output that cannot be written to.
+type broken struct{ err error }
+
+func (b broken) Write([]byte) (int, error) { return 0, b.err }
+
+func TestBrokenOutput(t *testing.T) {
+	t.Setenv("HEADGATE_STORE", redistest.Start(t).URL())
+	for _, args := range []string{
+		"replay --limit 1/s ../../../../examples/shop-day.log",
+		"replay --limit 1/s --json ../../../../examples/shop-day.log",
+		"check --limit 100/h", "check --limit 100/h --json", "reset --limit 1/s", "reset --limit 1/s --json",
+		"peek --limit 1/h", "keys", "keys --json", "top", "top --json",
+	} {
+		for want, err := range map[int]error{exitAllowed: syscall.EPIPE, exitFailed: errors.New("disk full")} {
+			var stderr bytes.Buffer
+			code := exec(t.Context(), strings.Fields(args), strings.NewReader(""), broken{err}, &stderr)
+			if code != want || want == exitAllowed && stderr.Len() > 0 || want != exitAllowed && strings.Count(stderr.String(), "\n") != 1 {
+				t.Errorf("%s with %v: %d, %q; want %d", args, err, code, stderr.String(), want)
+			}
+		}
+	}
+}
+
+// A store whose connection broke has not said yes, whatever broke it.
+func TestBrokenStore(t *testing.T) {
+	for _, reason := range []syscall.Errno{syscall.EPIPE, syscall.ECONNRESET} {
+		s := &store{name: "redis://h"}
+		err := s.failed(&net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", reason)})
+		if code := exitCode(t.Context(), err); code != exitFailed {
+			t.Errorf("%v: exit %d, want %d", err, code, exitFailed)
+		}
+	}
+}
+
+// A store that has no room for one more client fails, and does so in words.
+func TestFullStore(t *testing.T) {
+	server := redistest.Start(t, "--maxclients", "1")
+	for full := false; !full; {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		n, _ := conn.Read(make([]byte, 100))
+		full = n > 0 // it was refused, so another one holds the place
+	}
+	for _, verb := range []string{"check", "peek", "reset"} {
+		var stdout, stderr bytes.Buffer
+		code := exec(t.Context(), []string{verb, "--limit", "1/h", "--store", "redis://" + server.Addr}, nil, &stdout, &stderr)
+		if code != exitFailed || stdout.Len() > 0 || strings.Count(stderr.String(), "\n") != 1 {
+			t.Errorf("%s: %d %q %q", verb, code, stdout.String(), stderr.String())
+		}
+	}
+}
+
+// A denial exits with 1 even if its output is not read.
+func TestNoIsNoUnread(t *testing.T) {
+	t.Setenv("HEADGATE_STORE", redistest.Start(t).URL())
+	var stderr bytes.Buffer
+	code := exec(t.Context(), strings.Fields("check --limit 1/s --cost 2"), nil, broken{syscall.EPIPE}, &stderr)
+	if code != exitDenied || stderr.Len() > 0 {
+		t.Errorf("%d, %q; want %d", code, stderr.String(), exitDenied)
+	}
+}
+
+// Whatever a key is, it is whole where a line can hold it.
+func TestKeysAreWhole(t *testing.T) {
+	for _, key := range []string{"198.18.0.1", "198.18.255.255", "2001:db8:1234:5678::/64", strings.Repeat("k", 36)} {
+		for _, width := range []int{0, 40, 52, 80} {
+			var w bytes.Buffer
+			printTop(&w, replay.Result{Top: []replay.Top{{Key: "x", Denied: 1}, {Key: replay.Key(key), Requests: 1234567, Denied: 1}}}, width)
+			if !strings.Contains(w.String(), " "+key+"\n") {
+				t.Errorf("%s in %d columns:\n%s", key, width, w.String())
+			}
+			for line := range strings.Lines(w.String()) {
+				if width > 0 && len(line) > width+1 {
+					t.Errorf("over %d columns: %q", width, line)
+				}
+			}
+		}
+	}
+}
+
+func TestShort(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		time.Second: "1s", 90 * time.Second: "1m30s", time.Minute: "1m", 10 * time.Minute: "10m", time.Hour: "1h", 61 * time.Minute: "1h1m",
+	} {
+		if got := short(d); got != want {
+			t.Errorf("%d is %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"/a b", "/a b"},
+		{"/ä…😀", "/ä…😀"},
+		{"\x1b[2J\r\n\t\x00\x7f", `\x1b[2J\r\n\t\x00\x7f`},
+		{"\xff\xfe/", `\xff\xfe/`},
+		{"\u202eabc\u0085", `\u202eabc\u0085`},
+		{"\ufffd", "\ufffd"},
+		{`a'b"c\d`, `a'b"c\d`},
+	} {
+		if got := printable(c.text); got != c.want {
+			t.Errorf("%q is %s, want %s", c.text, got, c.want)
+		}
+	}
+}
+
+func TestThousands(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -100: "-100", -123456: "-123,456"} {
+		if got := thousands(n); got != want {
+			t.Errorf("%d is %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestFitting(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		width int
+		want  string
+	}{{"abc", 0, "abc"}, {"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöü", 2, "ä…"}, {"abc", 1, "…"}} {
+		if got := fitting(c.text, c.width); got != c.want {
+			t.Errorf("%q in %d is %q, want %q", c.text, c.width, got, c.want)
+		}
+	}
+}
+
+// A bar fits its terminal, and nothing is drawn without a terminal.
+func TestProgress(t *testing.T) {
+	for _, c := range []struct {
+		size  int64
+		width int
+	}{{100, 40}, {100, 80}, {-1, 40}, {-1, 80}, {0, 80}} {
+		var w bytes.Buffer
+		bar := newBar(&w, "replay", c.size, c.width)
+		if err := bar.Set64(50); err != nil {
+			t.Error(err)
+		}
+		for frame := range strings.SplitSeq(w.String(), "\r") {
+			if frame = strings.ReplaceAll(frame, "\x1b[2K", ""); len(frame) > c.width || strings.Contains(frame, "\n") {
+				t.Errorf("size %d in %d columns: %q", c.size, c.width, frame)
+			}
+		}
+		if w.Len() == 0 {
+			t.Errorf("size %d in %d columns: nothing drawn", c.size, c.width)
+		}
+	}
+	var w bytes.Buffer
+	p := newProgress(&w, "replay", 100)
+	p.begun = time.Time{}
+	p.read.Store(50)
+	p.show()
+	p.clear()
+	if w.Len() > 0 {
+		t.Errorf("drawn without a terminal: %q", w.String())
+	}
+}
+
+func TestAfter(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "now", headgate.Never: "never (the cost is more than the limit can hold)",
+		5 * time.Microsecond: "in 5µs", 100 * time.Millisecond: "in 100ms",
+		time.Second + time.Microsecond: "in 1.001s", time.Hour: "in 1h",
+	} {
+		if got := after(d); got != want {
+			t.Errorf("%d is %s, want %s", d, got, want)
+		}
+	}
+}

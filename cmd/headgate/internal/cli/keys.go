@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+const keysHelp = `List the keys of a store, each with its state under a limit, as peek shows it. Nothing is
+charged. Keys that are in their initial state are not kept, and so not listed.
+
+A limit without a name is known by its text. Of a limit with a name, the store has only
+the name, so give the limit by --limit, such as login=5/h; otherwise the listing shows what
+was used when the key was last charged. --limit also leaves out all other limits.
+
+PATTERN is * for any text, ? for any character, [ab] for one of several.
+
+The store is read in short steps and is not blocked. Keys that change meanwhile may be
+missed or listed twice. With --json, each line is an object.`
+
+// keysFlags are the flags of keys and top as given.
+type keysFlags struct {
+	limits []string
+	match  string
+	store  storeFlag
+	json   bool
+}
+
+func newKeys() *cobra.Command {
+	var f keysFlags
+	cmd := &cobra.Command{
+		Use:   "keys --store URL [--match PATTERN] [--limit TEXT]...",
+		Short: "List the keys of a store with their state",
+		Long:  keysHelp,
+		Example: `  headgate keys --store redis://localhost:6379 --match 'user:*'
+  headgate keys --store redis://localhost:6379 --limit login=5/h --json`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.list(cmd.Context(), cmd) },
+	}
+	f.flags(cmd)
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON, an object for each line")
+	return cmd
+}
+
+func (f *keysFlags) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	f.store.kept = true
+	f.store.flag(cmd)
+	flags.StringVar(&f.match, "match", "*", "list keys that match `PATTERN`, such as user:*")
+	limitsFlag(cmd, &f.limits, "list states of the limit `TEXT` only; may be repeated")
+}
+
+// open opens the store, and makes the lister for it.
+func (f *keysFlags) open(cmd *cobra.Command) (*lister, error) {
+	l := lister{match: f.match}
+	if len(f.limits) > 0 {
+		limits, err := parseLimits(cmd, f.limits)
+		if err != nil {
+			return nil, err
+		}
+		if err := eachOnce(cmd, limits); err != nil {
+			return nil, err
+		}
+		l.setLimits(limits)
+	}
+	s, err := f.store.open(cmd)
+	if err != nil {
+		return nil, err
+	}
+	l.store = s
+	return &l, nil
+}
+
+func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
+	l, err := f.open(cmd)
+	if err != nil {
+		return err
+	}
+	defer l.store.Close()
+	out, n := cmd.OutOrStdout(), 0
+	width, column := columns(out), limitColumn
+	err = l.list(ctx, func(k listedKey) error {
+		n++
+		column = max(column, utf8.RuneCountInString(k.limitText())) // those after it are below it
+		return f.print(out, k, width, column)
+	})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return &interruption{ctx.Err(), "not all keys are listed"}
+	case err == nil && n == 0:
+		_, err = fmt.Fprintln(cmd.ErrOrStderr(), "headgate: no key matches")
+	}
+	return err
+}
+
+func (f *keysFlags) print(w io.Writer, k listedKey, width, column int) error {
+	if f.json {
+		return printJSONLine(w, k.json())
+	}
+	_, err := io.WriteString(w, k.text(width, column))
+	return err
+}

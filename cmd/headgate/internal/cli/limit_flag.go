@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate"
+)
+
+// limitsFlag adds --limit to cmd, which may be repeated.
+func limitsFlag(cmd *cobra.Command, texts *[]string, help string) {
+	cmd.Flags().StringArrayVarP(texts, "limit", "l", nil, help)
+}
+
+// singleDash returns an error for -limit, which the flag package reads as -l with the value "imit".
+func singleDash(cmd *cobra.Command) error {
+	texts, _ := cmd.Flags().GetStringArray("limit")
+	for _, text := range texts {
+		if text == "imit" || strings.HasPrefix(text, "imit=") {
+			return notDoubleDash(cmd, "limit")
+		}
+	}
+	return nil
+}
+
+// parseLimits reads the values of --limit, at least one.
+func parseLimits(cmd *cobra.Command, texts []string) ([]headgate.Limit, error) {
+	if err := singleDash(cmd); err != nil {
+		return nil, err
+	}
+	if len(texts) == 0 {
+		return nil, usagef(cmd, "no limit given; add one such as --limit 60/m")
+	}
+	limits := make([]headgate.Limit, 0, len(texts))
+	for _, text := range texts {
+		l, err := headgate.ParseLimit(text)
+		if err != nil {
+			return nil, err
+		}
+		limits = append(limits, l)
+	}
+	return limits, nil
+}
+
+// target is the limits, key and store of a verb, as given by flags.
+type target struct {
+	limits []string
+	key    string
+	store  storeFlag
+
+	paces  bool  // a limit without a burst paces
+	smooth bool  // also by less than the count at a time
+	burst  int64 // of --burst
+}
+
+func (t *target) flags(cmd *cobra.Command) {
+	limitsFlag(cmd, &t.limits, "apply the limit `TEXT`, such as \"10/s burst 50\"; "+
+		"repeat it to apply\nseveral limits together")
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&t.key, "key", "default", "limit the key `K`, such as user:42")
+	t.store.flag(cmd)
+}
+
+// open reads the limits and opens the store.
+func (t *target) open(cmd *cobra.Command) ([]headgate.Limit, *store, error) {
+	limits, err := parseLimits(cmd, t.limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	if t.paces {
+		if err := t.pace(cmd, limits); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := eachOnce(cmd, limits); err != nil {
+		return nil, nil, err
+	}
+	s, err := t.store.open(cmd)
+	return limits, s, err
+}
+
+// limiter makes a limiter of the limits and the store.
+func (t *target) limiter(cmd *cobra.Command) (*headgate.Limiter, []headgate.Limit, *store, error) {
+	limits, s, err := t.open(cmd)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	l, err := headgate.NewLimiter(s.Store, limits...)
+	if err != nil {
+		s.Close()
+	}
+	return l, limits, s, err
+}
+
+// eachOnce returns an error if two limits would share their state.
+func eachOnce(cmd *cobra.Command, limits []headgate.Limit) error {
+	seen := map[string]headgate.Limit{}
+	for _, l := range limits {
+		other, again := seen[l.ID()]
+		switch {
+		case again && other == l:
+			return usagef(cmd, "--limit %q is given twice; give it once", l)
+		case again:
+			return usagef(cmd, "--limit %q and %q have the same name; give each its own", other, l)
+		}
+		seen[l.ID()] = l
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// lister lists the keys of a store.
+type lister struct {
+	store  *store
+	match  string
+	limits map[string]headgate.Limit // by ID; if there are any, others are left out
+}
+
+// listedKey is a key with its state under a limit.
+type listedKey struct {
+	redisstore.State
+
+	// limit is known if its text is, and decision is what a request of cost 1 would get.
+	limit    headgate.Limit
+	known    bool
+	decision headgate.Decision
+}
+
+// peeksAtOnce is how many keys are peeked at together, which is one batch of the store.
+const peeksAtOnce = 64
+
+func (l *lister) setLimits(limits []headgate.Limit) {
+	l.limits = make(map[string]headgate.Limit, len(limits))
+	for _, limit := range limits {
+		l.limits[limit.ID()] = limit
+	}
+}
+
+// list calls each with every key that matches.
+func (l *lister) list(ctx context.Context, each func(listedKey) error) error {
+	redis, ok := l.store.Store.(*redisstore.Store)
+	if !ok {
+		return errors.New("the store cannot list its keys")
+	}
+	keys := make([]listedKey, 0, peeksAtOnce)
+	for state, err := range redis.Scan(ctx, l.match) {
+		if err != nil {
+			return l.store.failed(err)
+		}
+		if k, ok := l.listed(state); ok {
+			keys = append(keys, k)
+		}
+		if len(keys) < peeksAtOnce {
+			continue
+		}
+		if err := l.pass(ctx, keys, each); err != nil {
+			return err
+		}
+		keys = keys[:0]
+	}
+	return l.pass(ctx, keys, each)
+}
+
+// listed finds the limit of a state. It returns false if the state is left out.
+func (l *lister) listed(state redisstore.State) (listedKey, bool) {
+	limit, known := l.limits[state.Limit]
+	if len(l.limits) > 0 && !known {
+		return listedKey{}, false
+	}
+	if !known && state.Limit != "" {
+		parsed, err := headgate.ParseLimit(state.Limit)
+		limit, known = parsed, err == nil && parsed.ID() == state.Limit
+	}
+	known = known && limit.Algorithm() == state.Algorithm
+	return listedKey{State: state, limit: limit, known: known}, true
+}
+
+// pass peeks at keys, and calls each with those that are not in their initial state.
+func (l *lister) pass(ctx context.Context, keys []listedKey, each func(listedKey) error) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	errs := make([]error, len(keys))
+	var peeks sync.WaitGroup
+	for i := range keys {
+		k := &keys[i]
+		if k.known {
+			peeks.Go(func() {
+				r := headgate.Request{Key: k.Key, Limit: k.limit}
+				k.decision, errs[i] = l.store.Take(ctx, r)
+			})
+		}
+	}
+	peeks.Wait()
+	for i, k := range keys {
+		if errs[i] != nil {
+			return l.store.failed(errs[i])
+		}
+		if k.known && k.decision.ResetAfter == 0 {
+			continue
+		}
+		if err := each(k); err != nil {
+			return err
+		}
+	}
+	return nil
+}

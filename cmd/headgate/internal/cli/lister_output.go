@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// jsonKey is a listed key as JSON. Times are in seconds.
+type jsonKey struct {
+	Key string `json:"key"`
+
+	// Of a limit that is known.
+	*jsonLimit
+
+	// Of others: what was used when the key was last charged, of a bucket as a fraction.
+	LimitName string   `json:"limit_name,omitempty"`
+	Used      *int64   `json:"used,omitempty"`
+	UsedShare *float64 `json:"used_share,omitempty"`
+	Charged   string   `json:"charged,omitempty"`
+
+	Permits int64 `json:"permits_in_use,omitempty"`
+}
+
+func (k *listedKey) json() jsonKey {
+	j := jsonKey{Key: k.Key}
+	switch {
+	case k.known:
+		l := newJSONLimit(k.decision)
+		j.jsonLimit = &l
+	case k.Limit == "":
+		j.Permits = k.Used
+	default:
+		j.LimitName, j.Charged = k.Limit, k.Changed.UTC().Format(time.RFC3339Nano)
+		if share, ok := k.share(); ok {
+			j.UsedShare = &share
+		} else {
+			j.Used = &k.Used
+		}
+	}
+	return j
+}
+
+// share returns which fraction of a bucket was used.
+func (k *listedKey) share() (float64, bool) {
+	return float64(k.Used) / float64(max(k.Full, 1)), k.Full > 0
+}
+
+// printJSONLine writes v as JSON in one line.
+func printJSONLine(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// narrowList is the width below which a listed key has lines of its own.
+const narrowList = 80
+
+// text formats k: its limit, its state and the key, which comes last, so that a long one moves no
+// column. column is the width of the limit. In few columns, the key comes first, in a line of its own.
+func (k *listedKey) text(width, column int) string {
+	if width > 0 && width < narrowList {
+		var b strings.Builder
+		fmt.Fprintln(&b, keyText(k.Key))
+		printFolded(&b, "  ", k.limitText()+": "+k.state(), width)
+		return b.String()
+	}
+	return fmt.Sprintf("%-*s  %-38s  %s\n", column, k.limitText(), k.state(), keyText(k.Key))
+}
+
+// limitColumn is the least width of a limit.
+const limitColumn = 20
+
+func (k *listedKey) limitText() string {
+	switch {
+	case k.known:
+		return k.limit.String()
+	case k.Limit == "":
+		return "permits"
+	}
+	return printable(k.Limit)
+}
+
+// state is the state of k in words.
+func (k *listedKey) state() string {
+	share, bucket := k.share()
+	at := k.Changed.UTC().Format(time.DateTime)
+	switch {
+	case k.known:
+		return remaining(k.decision)
+	case k.Limit == "":
+		return thousands(k.Used) + " in use"
+	case bucket:
+		return percent(share) + " used at " + at
+	}
+	return thousands(k.Used) + " used at " + at
+}
+
+func remaining(d headgate.Decision) string {
+	text := fmt.Sprintf("%s of %s remaining", thousands(d.Remaining), thousands(d.Limit.Capacity()))
+	if !d.Allowed() {
+		text += ", retry " + after(d.RetryAfter)
+	}
+	return text
+}

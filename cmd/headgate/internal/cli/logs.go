@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/replay"
+)
+
+// logFlags are the flags of verbs that read access logs.
+type logFlags struct {
+	by      string
+	format  string
+	reorder time.Duration
+	top     int
+	json    bool
+}
+
+// flags adds all but --json, which is the last of a verb.
+func (f *logFlags) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.by, "by", "ip",
+		"limit by `PARTS`: ip, path, method, host, header:NAME,\n"+
+			"several of them joined by commas, or all")
+	flags.StringVar(&f.format, "format", "auto",
+		"read logs in `FORMAT`: auto, combined, common, json or w3c")
+	flags.DurationVar(&f.reorder, "reorder", replay.DefaultReorder,
+		"reorder lines that are up to `TIME` late")
+	flags.IntVar(&f.top, "top", replay.DefaultTop, "list the `N` keys that were denied most")
+}
+
+// config returns a Config without limits.
+func (f *logFlags) config(cmd *cobra.Command) (c replay.Config, err error) {
+	if c.By, err = replay.ParseBy(f.by); err != nil {
+		return c, err
+	}
+	if c.Format, err = replay.ParseFormat(f.format); err != nil {
+		return c, err
+	}
+	if f.reorder < 0 {
+		return c, usagef(cmd, "--reorder is %v; want 0 or more, such as 90s", f.reorder)
+	}
+	if f.top < 0 {
+		return c, usagef(cmd, "--top is %d; want 0 or more", f.top)
+	}
+	// In a Config, 0 is the default, and a negative number is none.
+	c.Reorder, c.Top = f.reorder, f.top
+	if c.Reorder == 0 {
+		c.Reorder = -1
+	}
+	if c.Top == 0 {
+		c.Top = -1
+	}
+	return c, nil
+}
+
+// print prints what a verb found, as text or JSON.
+func (f *logFlags) print(cmd *cobra.Command, found any, text func(w io.Writer, width int)) error {
+	out := bufio.NewWriter(cmd.OutOrStdout())
+	var err error
+	if f.json {
+		err = printJSON(out, found)
+	} else {
+		text(out, columns(cmd.OutOrStdout()))
+	}
+	if err := cmp.Or(err, out.Flush()); err != nil && !readerClosed(err) {
+		return err
+	}
+	return nil
+}
+
+// openLogs opens files, of which - is standard input, as are no files if a log is piped in. size is
+// that of all files together, or -1 if it is not known.
+func openLogs(
+	cmd *cobra.Command, files []string,
+) (logs []replay.Log, size int64, closeAll func(), err error) {
+	var opened []io.Closer
+	closeAll = func() {
+		for _, f := range opened {
+			f.Close()
+		}
+	}
+	if len(files) == 0 && isPiped(cmd.InOrStdin()) {
+		files = []string{"-"}
+	}
+	if err := checkNames(cmd, files); err != nil {
+		return nil, 0, nil, err
+	}
+	for _, name := range files {
+		log := replay.Log{Name: "standard input", Reader: cmd.InOrStdin()}
+		if name != "-" {
+			f, err := openFile(cmd.Context(), name)
+			if err != nil {
+				closeAll()
+				return nil, 0, nil, fileError(name, err)
+			}
+			opened, log = append(opened, f), replay.Log{Name: name, Reader: f}
+		}
+		logs = append(logs, log)
+		if size, err = addSize(size, log.Name, log.Reader); err != nil {
+			closeAll()
+			return nil, 0, nil, err
+		}
+	}
+	return logs, size, closeAll, nil
+}
+
+// isPiped reports whether in is a pipe or a file, and not a terminal or the null device.
+func isPiped(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	if !ok {
+		return true
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice == 0
+}
+
+func checkNames(cmd *cobra.Command, files []string) error {
+	if len(files) == 0 {
+		return usagef(cmd, "no log given; add files, or - for standard input")
+	}
+	stdin := false
+	for _, name := range files {
+		switch {
+		case name == "":
+			return usagef(cmd, "a file name is empty; want a file, or - for standard input")
+		case name == "-" && stdin:
+			return usagef(cmd, "standard input (-) is given twice; give it once")
+		}
+		stdin = stdin || name == "-"
+	}
+	return nil
+}
+
+// openFile opens a file, until ctx ends: opening a named pipe that has no writer never returns.
+func openFile(ctx context.Context, name string) (*os.File, error) {
+	type result struct {
+		file *os.File
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		f, err := os.Open(name)
+		done <- result{f, err}
+	}()
+	select {
+	case r := <-done:
+		return r.file, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// addSize adds the size of r to that of the logs before it.
+func addSize(size int64, name string, r io.Reader) (int64, error) {
+	f, ok := r.(*os.File)
+	if !ok {
+		return -1, nil
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return 0, fileError(name, err)
+	case info.IsDir():
+		return 0, fmt.Errorf("%s: is a directory; give the log files in it", name)
+	case size < 0 || !info.Mode().IsRegular():
+		return -1, nil
+	}
+	return size + info.Size(), nil
+}
+
+// fileError adds the name of a file to err, at the front.
+func fileError(name string, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}

@@ -1,0 +1,36 @@
+// Package cli is the command line of headgate: its verbs, flags, output and exit codes.
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+)
+
+// Main runs the command line of this process, and ends the process.
+func Main() {
+	// go-redis prints each failed dial to stderr as well, and headgate reports it as an error.
+	redis.SetLogger(logging.NewBlacklistLogger([]string{"connection pool: failed to dial after"}))
+	ctx, end := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		end(&signalError{<-signals})
+		os.Exit(exitBySignal(&signalError{<-signals})) // a second one: at once, whatever hangs
+	}()
+	os.Exit(exec(ctx, arguments(os.Args), os.Stdin, os.Stdout, os.Stderr))
+}
+
+// arguments returns the command line. A program named ratelimit takes the place of
+// envoyproxy/ratelimit: it serves, and reads the environment variables of that.
+func arguments(args []string) []string {
+	if filepath.Base(args[0]) == "ratelimit" {
+		return append([]string{"serve", "--envoy-env"}, args[1:]...)
+	}
+	return args[1:]
+}

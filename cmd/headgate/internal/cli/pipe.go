@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate"
+)
+
+func newPipe() *cobra.Command {
+	var t target
+	var byBytes bool
+	cmd := &cobra.Command{
+		Use:   "pipe --limit TEXT [--burst N] [--key K] [--store URL] [--bytes]",
+		Short: "Copy stdin to stdout at a limited rate",
+		Long: `Copy standard input to standard output, in order, at a limited rate of lines or bytes.
+With several limits, all of them apply.
+
+  5/s              never more than 5 in any second
+  5/s burst 1      one every 200 ms
+  5/s burst 5      5 at once, then one every 200 ms: 9 in the first second
+
+--burst 5 makes 5/s the last of these. Pipes that use the same store and key share the
+limit, first come, first served.
+
+With memory:, the limits hold for the moments at which lines are written, even if the
+machine or the reader is slow. With another store, a line under a single limit without a
+burst counts from just before it is written. Other limits schedule lines by the store's
+clock. A line that is written late may then come closer to the next one.`,
+		Example: `  seq 1 20 | headgate pipe --limit 5/s
+  headgate pipe --limit 1000000/s --bytes <backup.tar >/mnt/backup.tar
+  tail -f jobs | headgate pipe --limit 100/m --key jobs --store redis://localhost:6379`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runPipe(cmd.Context(), cmd, &t, byBytes)
+		},
+	}
+	t.flags(cmd)
+	t.paceFlags(cmd)
+	cmd.Flags().BoolVar(&byBytes, "bytes", false, "limit bytes instead of lines")
+	return cmd
+}
+
+func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) error {
+	t.smooth = byBytes
+	limits, s, err := t.open(cmd)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	turns, err := newTurns(t.key, limits, s, byBytes)
+	if err != nil {
+		return err
+	}
+	p := pipe{
+		in: newInterruptible(ctx, cmd.InOrStdin()),
+		wait: func(n int64) error {
+			if err := turns.wait(ctx, n); err != nil {
+				return s.failed(err)
+			}
+			return nil
+		},
+		write:  func(b []byte) error { return writeUntil(ctx, cmd.OutOrStdout(), b) },
+		passed: turns.passed,
+	}
+	if byBytes {
+		return p.passBytes(make([]byte, chunk(limits)))
+	}
+	return p.passLines()
+}
+
+// pipe passes what it reads on, each part after waiting for as many tokens as it costs.
+type pipe struct {
+	in     io.Reader
+	wait   func(n int64) error
+	write  func(b []byte) error
+	passed func() // what was waited for has been written
+}
+
+// longestPart is how much of a line, or of bytes, is held at most.
+const longestPart = 1 << 16
+
+// passLines passes lines, of which the last one may have no end. A line is
+// passed once it has been read whole, or in parts if it is long; it costs one token.
+func (p *pipe) passLines() error {
+	in := bufio.NewReaderSize(p.in, longestPart)
+	for begun := false; ; {
+		part, err := in.ReadSlice('\n')
+		long := errors.Is(err, bufio.ErrBufferFull)
+		if err := p.pass(part, err, !begun, !long); err != nil {
+			ahead, _ := in.Peek(in.Buffered())
+			return unpassed(err, count(lines(part)+lines(ahead), "line"))
+		}
+		begun = long
+		if err != nil && !begun {
+			return inputError(err)
+		}
+	}
+}
+
+// pass passes a part of a line, the first one in its turn, unless reading it was interrupted.
+func (p *pipe) pass(part []byte, err error, first, last bool) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	if first && len(part) == 0 {
+		return nil
+	}
+	if first {
+		if err := p.wait(1); err != nil {
+			return err
+		}
+	}
+	if err := p.write(part); err != nil {
+		return err
+	}
+	if last {
+		p.passed()
+	}
+	return nil
+}
+
+// passBytes passes bytes in parts as long as room, each of which costs as many tokens.
+func (p *pipe) passBytes(room []byte) error {
+	for {
+		n, err := p.in.Read(room)
+		if errors.Is(err, context.Canceled) {
+			return unpassed(err, count(int64(n), "byte"))
+		}
+		if n > 0 {
+			if err := p.wait(int64(n)); err != nil {
+				return unpassed(err, count(int64(n), "byte"))
+			}
+			if err := p.write(room[:n]); err != nil {
+				return unpassed(err, "at most "+count(int64(n), "byte"))
+			}
+			p.passed()
+		}
+		if err != nil {
+			return inputError(err)
+		}
+	}
+}
+
+// inputError is an error of reading standard input, none at its end.
+func inputError(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fileError("standard input", err)
+}
+
+// unpassed adds to err, an interruption or a failure, how much was read and not passed.
+func unpassed(err error, what string) error {
+	undone := what + " had been read and not passed"
+	if strings.HasPrefix(what, "0 ") {
+		undone = "all that was read has been passed"
+	}
+	if errors.Is(err, context.Canceled) {
+		return &interruption{err, undone}
+	}
+	return fmt.Errorf("%w; %s", err, undone)
+}
+
+// lines counts the lines in b, of which the last may have no end.
+func lines(b []byte) int64 {
+	n := int64(bytes.Count(b, []byte{'\n'}))
+	if len(b) > 0 && b[len(b)-1] != '\n' {
+		n++
+	}
+	return n
+}
+
+// chunk is how many bytes are passed at a time: a tenth of a second's worth, so that they
+// flow evenly, and no more than every limit grants at once.
+func chunk(limits []headgate.Limit) int64 {
+	n := int64(longestPart)
+	for _, l := range limits {
+		tokens := l.Capacity()
+		if l.Refill() > 0 {
+			tokens = l.Refill()
+		}
+		tenth := float64(tokens) * float64(100*time.Millisecond) / float64(l.Period())
+		n = min(n, l.Capacity(), max(int64(min(tenth, longestPart)), 1))
+	}
+	return n
+}

@@ -1,0 +1,76 @@
+//go:build unix
+
+package cli
+
+import (
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// What differs each time: the end of a wait, and times of day.
+var passing = []struct {
+	text *regexp.Regexp
+	as   string
+}{
+	{regexp.MustCompile(`\bin \d[0-9hms.]+\b *`), "in TIME "},
+	{regexp.MustCompile(`\d\d:\d\d:\d\d`), "NOW"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d`), "TODAY"},
+}
+
+// unpassing returns text without what differs each time.
+func unpassing(text string) string {
+	for _, p := range passing {
+		text = p.text.ReplaceAllString(text, p.as)
+	}
+	return text
+}
+
+// TestDocumentedSessions runs each headgate command of the README, docs/command.md and docs/size.md
+// in a shell, and compares what it prints, also on stderr. localhost:6379 is a server of the test.
+func TestDocumentedSessions(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(bin, "headgate")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("../../../..")
+	for page, least := range map[string]int{"README.md": 4, "docs/command.md": 13, "docs/size.md": 1} {
+		t.Run(page, func(t *testing.T) {
+			server := redistest.Start(t)
+			env := append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+			n := 0
+			for _, session := range strings.Split(snippets(t, page, "console"), "$ ")[1:] {
+				command, want, _ := strings.Cut(session, "\n")
+				command = strings.ReplaceAll(command, "go run ./cmd/headgate", "headgate")
+				command = strings.ReplaceAll(command, "localhost:6379", server.Addr)
+				if variable, ok := strings.CutPrefix(command, "export "); ok {
+					env = append(env, variable)
+					continue
+				}
+				if !strings.Contains(command, "headgate ") {
+					continue
+				}
+				n++
+				shell := osexec.CommandContext(t.Context(), "sh", "-c", command)
+				shell.Env = env
+				out, _ := shell.CombinedOutput() // what a denial exits with is tested elsewhere
+				got := strings.ReplaceAll(string(out), server.Addr, "localhost:6379")
+				if unpassing(got) != unpassing(want) {
+					t.Errorf("%s\nprints\n%swant\n%s", command, got, want)
+				}
+			}
+			if n < least {
+				t.Errorf("%d commands were found, want at least %d", n, least)
+			}
+		})
+	}
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/replay"
+)
+
+// printReport writes r as text, at most width columns wide if width is not 0.
+func printReport(w io.Writer, r *replay.Report, width int) {
+	printLog(w, &r.Traffic, width)
+	if r.Requests == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	printLimits(w, r, width)
+	for _, l := range r.Limits {
+		printTop(w, l, width)
+	}
+}
+
+// printLog prints what the logs hold.
+func printLog(w io.Writer, r *replay.Traffic, width int) {
+	line := func(label, format string, a ...any) {
+		printFolded(w, fmt.Sprintf("%-10s", label), fmt.Sprintf(format, a...), width)
+	}
+	if r.Requests == 0 {
+		line("requests", "none in %s", count(r.Lines, "line"))
+	} else {
+		from, to := r.Span.From.Format(time.DateTime), r.Span.To.Format(time.DateTime)
+		line("requests", "%s from %s by %s",
+			thousands(r.Requests), count(r.Keys, "key"), printable(r.By.String()))
+		line("span", "%s to %s UTC", from, to)
+		line("peak", "%s in the second %s", thousands(r.Peak.Requests), r.Peak.At.Format(time.DateTime))
+	}
+	switch {
+	case tooLate(r):
+		line("late", "%s of %s (%s) out of order: do not trust these numbers",
+			thousands(r.Late), count(r.Requests, "line"), percent(float64(r.Late)/float64(r.Requests)))
+	case r.Late > 0:
+		line("late", "%s out of order; see --reorder", count(r.Late, "line"))
+	}
+	line("skipped", "%s", count(r.Skipped, "line"))
+	for _, k := range r.SkippedReasons {
+		line("", "%s %s, first %s:%d",
+			thousands(k.Lines), printable(k.Reason), printable(k.File), k.FirstLine)
+	}
+}
+
+// tooLate reports whether more than 1 % of the requests were decided at a wrong time, so that
+// the report means nothing.
+func tooLate(r *replay.Traffic) bool { return r.Late > 0 && 100*r.Late > r.Requests }
+
+// lateError returns an error if r means nothing, which says what would help.
+func lateError(r *replay.Traffic, reorder time.Duration) error {
+	if !tooLate(r) {
+		return nil
+	}
+	late := "out of order"
+	if reorder > 0 {
+		late = "more than " + short(reorder) + " out of order"
+	}
+	return fmt.Errorf("%s of %s arrived %s, so their timing is wrong: "+
+		"do not trust these numbers; give each file by name, or increase --reorder",
+		thousands(r.Late), count(r.Requests, "line"), late)
+}
+
+// short formats d without zeros at its end: 1m, not 1m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// printLimits prints the numbers of each limit, in a table if there is room.
+func printLimits(w io.Writer, r *replay.Report, width int) {
+	name := len("limit")
+	for _, l := range r.Limits {
+		name = max(name, len(l.Limit.String()))
+	}
+	const numbers = 12 + 12 + 9 + 13
+	if width > 0 && name+numbers > width {
+		for _, l := range r.Limits {
+			fmt.Fprintf(w, "%s\n  allowed      %s\n  denied       %s (%s)\n  keys denied  %s\n", l.Limit,
+				thousands(l.Allowed), thousands(l.Denied), percent(denied(l)), thousands(l.DeniedKeys))
+		}
+		return
+	}
+	fmt.Fprintf(w, "%-*s%12s%12s%9s%13s\n",
+		name, "limit", "allowed", "denied", "denied %", "keys denied")
+	for _, l := range r.Limits {
+		fmt.Fprintf(w, "%-*s%12s%12s%9s%13s\n", name, l.Limit, thousands(l.Allowed),
+			thousands(l.Denied), percent(denied(l)), thousands(l.DeniedKeys))
+	}
+}
+
+func denied(l replay.Result) float64 { return float64(l.Denied) / float64(l.Requests) }
+
+// printTop prints the keys that a limit denied most. The key comes last, so that a long one
+// moves no column; it gets a line of its own if there is no room, because keys that are cut
+// short may look alike.
+func printTop(w io.Writer, l replay.Result, width int) {
+	if len(l.Top) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\ntop denied keys under %s\n", l.Limit)
+	keys := make([]string, len(l.Top))
+	deniedWidth, requestsWidth, keyWidth := len("denied"), len("requests"), len("key")
+	for i, t := range l.Top {
+		keys[i] = printable(string(t.Key))
+		deniedWidth = max(deniedWidth, len(thousands(t.Denied)))
+		requestsWidth = max(requestsWidth, len(thousands(t.Requests)))
+		keyWidth = max(keyWidth, utf8.RuneCountInString(keys[i]))
+	}
+	head := fmt.Sprintf("  %*s  %6s  %*s", deniedWidth, "denied", "share", requestsWidth, "requests")
+	before, room := "  ", 0
+	if width > 0 && len(head+before)+keyWidth > width {
+		before = "\n    "
+		room = max(width-4, 8)
+	}
+	fmt.Fprintln(w, head+before+"key")
+	for i, t := range l.Top {
+		fmt.Fprintf(w, "  %*s  %6s  %*s%s%s\n", deniedWidth, thousands(t.Denied), percent(t.Share),
+			requestsWidth, thousands(t.Requests), before, fitting(keys[i], room))
+	}
+}

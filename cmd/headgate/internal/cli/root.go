@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const rootHelp = `Headgate is a rate limiter. Serve limits to other programs, test limits on access logs, decide
+requests from scripts, and limit the rate of pipes and commands.
+
+A limit is written as count/period, with an optional burst and algorithm:
+  100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
+headgate help limits lists all forms.
+
+The store is named by --store or by the environment variable HEADGATE_STORE, which keeps a
+password out of the list of processes.
+
+Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read, a
+store is unavailable), 130 interrupted, 143 terminated.`
+
+const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [ALGORITHM]:
+
+  100/m                  100 at once, then 100 a minute: up to 200 in the first minute
+  100/m burst 20         20 at once, then 100 a minute
+  1.5/s                  3 in 2 s, from a bucket that holds 2
+  10/s stepped           10 at once, and 10 more together each second
+  1000/d fixed-window    1000 in each day (UTC)
+  60/m sliding-window    about 60 in any minute
+  5/1h30m sliding-log    never more than 5 in any 90 minutes
+  api=100/m              a limit with the name api: its numbers may change
+
+ALGORITHM is token-bucket unless given; gcra and leaky-bucket are other names of it. PERIOD is
+a unit or whole numbers with units: us, ms, s, m, h, d, w. For pipe and exec, COUNT/PERIOD alone
+is a sliding-log: never more than COUNT in any PERIOD.`
+
+// verbs are the names of the verbs, for errors.
+const verbs = "check, demo, exec, keys, peek, pipe, replay, reset, serve, size, top, version"
+
+// newRoot makes the command for the command line args.
+func newRoot(args []string) *cobra.Command {
+	root := &cobra.Command{
+		Use:     "headgate",
+		Short:   "A rate limiter: a server, tools for scripts and pipes, and a test bench for limits",
+		Long:    rootHelp,
+		Version: version(),
+		Example: `  headgate demo
+  headgate serve --config rules.yaml
+  headgate size access.log
+  headgate replay --limit 60/m access.log
+  headgate check --limit 10/s --key user:42 --store redis://localhost:6379
+  seq 1 20 | headgate pipe --limit 5/s`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          unknownVerb,
+	}
+	root.SetVersionTemplate("headgate {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// cobra gives the flags of an unknown verb to the root, which has none of them.
+		if cmd == root && !strings.HasPrefix(args[0], "-") {
+			return unknownVerb(root, args)
+		}
+		return flagError(cmd, err)
+	})
+	root.SetHelpCommand(newHelp())
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newServe(), newDemo(), newReplay(args), newSize(args), newCheck(), newPeek(), newReset(),
+		newKeys(), newTop(), newPipe(), newExec(), newVersion(),
+		&cobra.Command{Use: "limits", Short: "How a limit is written", Long: limitsHelp})
+	for _, cmd := range root.Commands() {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Value.Type() != "stringArray" {
+				f.Value = &once{Value: f.Value}
+			}
+		})
+	}
+	return root
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:       "help [VERB]",
+		Short:     "Print the help of a verb",
+		ValidArgs: strings.Split(verbs, ", "),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return usagef(cmd, "%w", err)
+			}
+			if len(rest) > 0 {
+				return unknownVerb(about, rest)
+			}
+			about.InitDefaultHelpFlag()
+			about.InitDefaultVersionFlag()
+			return about.Help()
+		},
+	}
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "headgate", version())
+			return err
+		},
+	}
+}
+
+// version returns the version of this module as it was built.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}
+
+// unknownVerb returns the error for a command line without a verb that exists.
+func unknownVerb(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef(root, "no verb given; want one of %s", verbs)
+	}
+	if like := resembling(args[0], strings.Split(verbs, ", ")); len(like) > 0 {
+		return usagef(root, "unknown verb %q; did you mean %s?", args[0], strings.Join(like, " or "))
+	}
+	return usagef(root, "unknown verb %q; want one of %s", args[0], verbs)
+}
+
+// resembling returns the names that resemble word, which may be mistyped.
+func resembling(word string, names []string) []string {
+	distance := min((len(word)+1)/3, 2) // short words resemble many
+	parent := &cobra.Command{SuggestionsMinimumDistance: distance}
+	for _, name := range names {
+		parent.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	return parent.SuggestionsFor(word)
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if err := singleDash(cmd); err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		return usagef(cmd, "unexpected argument %q; want flags only", args[0])
+	}
+	return nil
+}

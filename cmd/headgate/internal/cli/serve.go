@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/serve"
+)
+
+const serveHelp = `Serve limits to every language and gateway: Envoy's rate limit protocol, HTTP/JSON,
+forward auth for nginx, Caddy, HAProxy and Traefik, and a reverse proxy. Without --config,
+serve one example rule from memory and print commands to try.
+
+Each flag has an environment variable: HEADGATE_STORE for --store. Separate the values of a
+list with commas. A flag overrides its variable, a variable overrides the rules file, and the
+file overrides the default.
+
+With --envoy-env, or if the program is named ratelimit, serve also reads the environment
+variables of envoyproxy/ratelimit, and uses its defaults.
+
+By default, listeners accept connections from this machine only. SIGHUP reloads the files.
+SIGTERM and SIGINT stop the server after the requests in progress.`
+
+// fileFields are fields of the file of rules that look like flags.
+var fileFields = []string{
+	"when-store-fails", "trust", "listen", "tls", "api", "rules", "overrides", "domains",
+}
+
+// serveFlags are the flags of serve as given.
+type serveFlags struct {
+	o         serve.Options
+	proxies   []string
+	envoyEnv  bool
+	check     bool
+	schema    bool
+	console   string
+	logLevel  string
+	logFormat string
+}
+
+func newServe() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve [--config PATH]... [--store URL] [--proxy ADDR=URL]... | serve --check PATH...",
+		Short: "Serve limits over gRPC and HTTP, and as a proxy",
+		Long:  serveHelp,
+		Example: `  headgate serve
+  headgate serve --config rules.yaml --store redis://localhost:6379
+  headgate serve --check rules.yaml
+  headgate serve --config rules.yaml --proxy :80=http://localhost:3000`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), cmd, args) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringArrayVar(&f.o.Files, "config", nil,
+		"read rules from `PATH`, a file or a directory; may be repeated")
+	flags.BoolVar(&f.check, "check", false,
+		"check the files given as arguments or by --config, and exit")
+	flags.BoolVar(&f.schema, "print-schema", false, "print the JSON Schema of the rules file and exit")
+	flags.StringVar(&f.o.Store, "store", "",
+		"keep state in the store at `URL`: memory:, redis://, rediss://,\n"+
+			"redis+cluster:// or redis+sentinel://")
+	flags.StringVar(&f.o.HTTP, "http", "",
+		"serve HTTP on `ADDR` (off: disabled; default "+serve.DefaultHTTP+")")
+	flags.StringVar(&f.o.GRPC, "grpc", "",
+		"serve gRPC on `ADDR` (off: disabled; default "+serve.DefaultGRPC+")")
+	flags.StringVar(&f.o.Debug, "debug", "",
+		"serve counters and profiles on `ADDR` (off: disabled;\ndefault "+serve.DefaultDebug+")")
+	flags.StringVar(&f.o.Metrics, "metrics", "",
+		"serve Prometheus metrics on `ADDR` (default: /metrics of --http)")
+	flags.StringVar(&f.console, "console", "on",
+		"serve the operator's console at /console/ of --http: on or off\n(`STATE`)")
+	flags.StringArrayVar(&f.proxies, "proxy", nil,
+		"listen on ADDR, and forward allowed requests to URL\n(`ADDR=URL`); may be repeated")
+	flags.BoolVar(&f.envoyEnv, "envoy-env", false,
+		"read the environment variables of envoyproxy/ratelimit")
+	flags.DurationVar(&f.o.Grace, "grace", serve.DefaultGrace,
+		"on shutdown, wait at most `D` for requests in progress")
+	flags.IntVar(&f.o.Connections, "max-connections", serve.DefaultConnections,
+		"accept at most `N` connections at a time on each listener")
+	flags.StringVar(&f.logLevel, "log-level", "info",
+		"log messages of at least `LEVEL`: debug, info, warn or error")
+	flags.StringVar(&f.logFormat, "log-format", "text", "log as `FORMAT`: text or json")
+	flags.Float64Var(&f.o.LogDecisions, "log-decisions", 0,
+		"log a `FRACTION` of the decisions, from 0 to 1")
+	return cmd
+}
+
+func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string) error {
+	if err := fromEnvironment(cmd); err != nil {
+		return err
+	}
+	switch {
+	case f.schema:
+		_, err := cmd.OutOrStdout().Write(serve.Schema())
+		return err
+	case len(args) > 0 && !f.check:
+		return usagef(cmd, "unexpected argument %q; want flags only, such as --config %s",
+			args[0], args[0])
+	}
+	f.o.Files = append(f.o.Files, args...)
+	if err := f.complete(cmd); err != nil {
+		return err
+	}
+	if f.check {
+		return f.checkFiles(cmd)
+	}
+	f.o.Version = version()
+	return serve.Run(ctx, f.o)
+}
+
+// complete checks the flags and makes the options of them.
+func (f *serveFlags) complete(cmd *cobra.Command) error {
+	switch {
+	case f.o.Grace < 0:
+		return usagef(cmd, "--grace is %s; want 0s or more", f.o.Grace)
+	case f.o.Connections < 1:
+		return usagef(cmd, "--max-connections is %d; want 1 or more", f.o.Connections)
+	case !(f.o.LogDecisions >= 0 && f.o.LogDecisions <= 1):
+		return usagef(cmd, "--log-decisions is %g; want a fraction from 0 to 1", f.o.LogDecisions)
+	}
+	if f.console != "on" && f.console != serve.Off {
+		return usagef(cmd, "--console is %q; want on or off", f.console)
+	}
+	f.o.NoConsole = f.console == serve.Off
+	if err := f.checkAddresses(cmd); err != nil {
+		return err
+	}
+	for _, text := range f.proxies {
+		address, target, ok := strings.Cut(text, "=")
+		if !ok || address == "" || target == "" {
+			return usagef(cmd, "--proxy is %q; want ADDR=URL, such as :80=http://localhost:3000", text)
+		}
+		f.o.Proxies = append(f.o.Proxies, serve.Proxy{Listen: address, Target: target})
+	}
+	if f.envoyEnv {
+		e, err := serve.ReadEnvironment(os.LookupEnv)
+		if err != nil {
+			return usagef(cmd, "%w", err)
+		}
+		f.o.Environment = e
+	}
+	f.o.Out = cmd.OutOrStdout()
+	return f.setLog(cmd)
+}
+
+// checkAddresses checks the addresses of listeners, and names the flag or variable of a wrong one.
+func (f *serveFlags) checkAddresses(cmd *cobra.Command) error {
+	for _, a := range []struct{ flag, value string }{
+		{"http", f.o.HTTP}, {"grpc", f.o.GRPC}, {"debug", f.o.Debug}, {"metrics", f.o.Metrics},
+	} {
+		_, _, err := net.SplitHostPort(a.value)
+		if a.value == "" || a.value == serve.Off || strings.HasPrefix(a.value, "unix:") || err == nil {
+			continue
+		}
+		name := "--" + a.flag
+		if os.Getenv(variable(a.flag)) == a.value {
+			name = variable(a.flag)
+		}
+		if _, err := strconv.ParseUint(a.value, 10, 16); err == nil {
+			return usagef(cmd, "%s is %q; want HOST:PORT, such as 127.0.0.1:%s, or :%s for all addresses",
+				name, a.value, a.value, a.value)
+		}
+		return usagef(cmd, "%s is %q; want HOST:PORT, :PORT, unix:PATH or off", name, a.value)
+	}
+	return nil
+}
+
+// setLog makes the log, by the environment if the flags are not given.
+func (f *serveFlags) setLog(cmd *cobra.Command) error {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
+		return usagef(cmd, "--log-level is %q; want debug, info, warn or error", f.logLevel)
+	}
+	if f.logFormat != "text" && f.logFormat != "json" {
+		return usagef(cmd, "--log-format is %q; want text or json", f.logFormat)
+	}
+	json := f.logFormat == "json"
+	if f.o.Environment != nil {
+		envLevel, envJSON := f.o.Environment.LogLevel()
+		if !cmd.Flags().Changed("log-level") {
+			level = envLevel
+		}
+		if !cmd.Flags().Changed("log-format") {
+			json = envJSON
+		}
+	}
+	f.o.Log = newLog(cmd.ErrOrStderr(), level, json)
+	return nil
+}
+
+func newLog(w io.Writer, level slog.Level, json bool) *slog.Logger {
+	if json {
+		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
+			Level: level,
+			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				return durationAs(a, nil, func(d time.Duration) any { return d.Seconds() })
+			},
+		}))
+	}
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
+		Level: level,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			return durationAs(a, "never", func(d time.Duration) any { return d })
+		},
+	}))
+}
+
+// durationAs returns a with never instead of headgate.Never, and another duration by convert.
+func durationAs(a slog.Attr, never any, convert func(time.Duration) any) slog.Attr {
+	switch {
+	case a.Value.Kind() != slog.KindDuration:
+	case a.Value.Duration() == headgate.Never:
+		a.Value = slog.AnyValue(never)
+	default:
+		a.Value = slog.AnyValue(convert(a.Value.Duration()))
+	}
+	return a
+}
+
+// checkFiles prints what the files say, or fails with all faults.
+func (f *serveFlags) checkFiles(cmd *cobra.Command) error {
+	if len(f.o.Files) == 0 && f.o.Environment == nil {
+		return usagef(cmd, "--check has no files; name them after it")
+	}
+	text, err := serve.Check(f.o.Files, f.o.Environment)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), text)
+	return err
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/replay"
+	"github.com/headgate/headgate/cmd/headgate/internal/report"
+)
+
+const sizeHelp = `Find the smallest limits that the requests of access logs need: those that deny at most 0,
+0.01, 0.1 and 1 % of the requests. Propose three or four of them, and report what each would
+have denied. The results are exact: headgate replay denies the same requests.
+
+Limits are token buckets. For each period, size finds the smallest n for n/period; for a
+rate, the smallest burst. It proposes limits of the period with the smallest burst x rate.
+
+Logs are read as by headgate replay: combined or common format, JSON lines or W3C, plain
+or gzip. - is standard input; if a log is piped in, FILE may be omitted. Files are merged
+by time and may be named in any order. If over 1 % of the lines are out of order, the
+numbers are wrong, and the exit code is 3.
+
+IPv6 clients are limited by their /64 network.`
+
+const sizeExample = `  headgate size access.log access.log.1.gz
+  headgate size --by header:X-Api-Key --per 1m --per 1d access.log
+  headgate size --deny-keys 2 access.log
+  headgate size --rate 10/s --rate 1/s --json access.log`
+
+// sizeFlags are the flags of size as given.
+type sizeFlags struct {
+	logFlags
+
+	pers     []string
+	rates    []string
+	denyKeys int64
+	report   reportFlag
+}
+
+func newSize(args []string) *cobra.Command {
+	var f sizeFlags
+	cmd := &cobra.Command{
+		Use:     "size [FILE...|-]",
+		Short:   "Find the limits that access logs need",
+		Long:    sizeHelp,
+		Example: sizeExample,
+		RunE:    f.run,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringArrayVar(&f.pers, "per", nil,
+		"find n/`PERIOD`, such as 1m or 1h30m; repeat it for several\n"+
+			"(default 1s, 10s, 1m, 15m and 1h)")
+	flags.StringArrayVar(&f.rates, "rate", nil,
+		"find the burst for `RATE`, such as 10/s; repeat it for several\n"+
+			"(default the rates of the proposals and of the rest)")
+	flags.Int64Var(&f.denyKeys, "deny-keys", 0,
+		"find limits that also deny at most `N` keys (default any number)")
+	f.flags(cmd)
+	f.report.flag(cmd, args)
+	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
+	return cmd
+}
+
+func (f *sizeFlags) run(cmd *cobra.Command, files []string) error {
+	config, err := f.config(cmd)
+	if err != nil {
+		return err
+	}
+	logs, size, closeAll, err := openLogs(cmd, files)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	if f.report.wanted(cmd) {
+		return f.runReport(cmd, config, logs, size)
+	}
+	bar := newProgress(cmd.ErrOrStderr(), "size", size)
+	r, err := withProgress(cmd.Context(), bar, func() (*replay.SizeReport, error) {
+		config.Progress = bar.read.Store
+		config.Searching = func() { bar.then.Store("size: search") }
+		return replay.Size(cmd.Context(), config, logs...)
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.printSize(cmd, r); err != nil {
+		return err
+	}
+	return lateError(&r.Traffic, f.reorder)
+}
+
+// runReport also writes the page of --report.
+func (f *sizeFlags) runReport(
+	cmd *cobra.Command, c replay.SizeConfig, logs []replay.Log, size int64,
+) error {
+	page, err := f.report.begin(cmd, report.KindSize, logs, size)
+	if err != nil {
+		return err
+	}
+	defer page.file.remove()
+	data, err := f.report.build(cmd.Context(), page, &report.Build{Size: c})
+	if err != nil {
+		return err
+	}
+	if err := f.printSize(cmd, data.Size); err != nil {
+		return err
+	}
+	return f.finish(cmd, page, data)
+}
+
+func (f *sizeFlags) printSize(cmd *cobra.Command, r *replay.SizeReport) error {
+	return f.print(cmd, r, func(w io.Writer, width int) { printSize(w, r, width) })
+}
+
+func (f *sizeFlags) config(cmd *cobra.Command) (c replay.SizeConfig, err error) {
+	reading, err := f.logFlags.config(cmd)
+	if err != nil {
+		return c, err
+	}
+	c.By, c.Format, c.Reorder, c.Top = reading.By, reading.Format, reading.Reorder, reading.Top
+	for _, text := range f.pers {
+		p, err := parsePeriod(cmd, text)
+		if err != nil {
+			return c, err
+		}
+		c.Periods = append(c.Periods, p)
+	}
+	for _, text := range f.rates {
+		l, err := headgate.ParseLimit(text)
+		if err != nil {
+			return c, err
+		}
+		if l.Algorithm() != headgate.AlgorithmTokenBucket {
+			return c, usagef(cmd, "--rate is %q; want a token bucket, such as 10/s", text)
+		}
+		c.Rates = append(c.Rates, l)
+	}
+	if cmd.Flags().Changed("deny-keys") {
+		if f.denyKeys < 0 {
+			return c, usagef(cmd, "--deny-keys is %d; want 0 or more", f.denyKeys)
+		}
+		c.DenyKeys = &f.denyKeys
+	}
+	return c, nil
+}
+
+// parsePeriod reads a period of --per as in the text form of a limit, such as m or 1h30m.
+func parsePeriod(cmd *cobra.Command, text string) (time.Duration, error) {
+	l, err := headgate.ParseLimit("1/" + text)
+	if err != nil || strings.ContainsAny(text, " \t") {
+		return 0, usagef(cmd, "--per is %q; want a period such as s, 15m, 1h30m or d", text)
+	}
+	return l.Period(), nil
+}

@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/replay"
+)
+
+// printSize writes r as text, at most width columns wide if width is not 0.
+func printSize(w io.Writer, r *replay.SizeReport, width int) {
+	printLog(w, &r.Traffic, width)
+	if r.Requests == 0 {
+		return
+	}
+	what := "smallest limits that deny at most"
+	if r.DenyKeys != nil {
+		what = "smallest limits that deny at most " + count(*r.DenyKeys, "key") + ", and at most"
+	}
+	printFits(w, what, r.Periods, width)
+	if r.StandOut != nil {
+		aside := "the same without " + count(int64(len(r.StandOut.Keys)), "key") + " far from the rest"
+		printFits(w, aside, restOf(r.Periods), width)
+		printFits(w, strings.Replace(what, "limits", "bursts", 1)+", without them", restOf(r.Rates), width)
+	} else {
+		printFits(w, strings.Replace(what, "limits", "bursts", 1), r.Rates, width)
+	}
+	printProposals(w, r, width)
+	printStandOut(w, r, width)
+	for i, c := range r.Caveats {
+		printFolded(w, head(i, "unknown"), c.Text, width)
+	}
+}
+
+// head returns the label of a list before its first item, and as much space before the others.
+func head(i int, label string) string {
+	if i > 0 {
+		return strings.Repeat(" ", 12)
+	}
+	return fmt.Sprintf("%-12s", label)
+}
+
+// printFits prints a table of limits: a row for each period or rate, a column for each share.
+func printFits(w io.Writer, what string, fits []replay.Fit, width int) {
+	const left, column = 14, 12
+	fmt.Fprintln(w)
+	printFolded(w, "", what, width)
+	wide := width == 0 || width >= left+column*len(fits[0].Fits)
+	if wide {
+		label := "period"
+		if fits[0].Rate != "" {
+			label = "rate"
+		}
+		fmt.Fprintf(w, "%-*s", left, label)
+		for _, f := range fits[0].Fits {
+			fmt.Fprintf(w, "%*s", column, shareOf(f.MaxShare))
+		}
+		fmt.Fprintln(w)
+	}
+	short := false
+	for _, fit := range fits {
+		label := fit.Period.String()
+		if fit.Rate != "" {
+			label = fit.Rate
+		} else if !fit.Enough {
+			label += " *"
+			short = true
+		}
+		if wide {
+			fmt.Fprintf(w, "%-*s", left, label)
+			for _, f := range fit.Fits {
+				fmt.Fprintf(w, "%*s", column, fitText(fit, f))
+			}
+			fmt.Fprintln(w)
+			continue
+		}
+		fmt.Fprintln(w, label)
+		for _, f := range fit.Fits {
+			fmt.Fprintf(w, "  %-8s%12s\n", shareOf(f.MaxShare), fitText(fit, f))
+		}
+	}
+	if short {
+		printFolded(w, "", "* the span is shorter than 10 of these periods", width)
+	}
+}
+
+// restOf returns fits without the keys that stand out.
+func restOf(fits []replay.Fit) []replay.Fit {
+	fits = slices.Clone(fits)
+	for i := range fits {
+		fits[i].Fits = fits[i].Rest
+	}
+	return fits
+}
+
+// shareOf formats the share that a limit may deny.
+func shareOf(share float64) string { return strconv.FormatFloat(100*share, 'g', 3, 64) + "%" }
+
+// fitText is a limit, or at a rate its burst.
+func fitText(fit replay.Fit, f replay.Fitted) string {
+	switch {
+	case f.Point == nil:
+		return "none"
+	case fit.Rate != "":
+		return "burst " + strconv.FormatInt(f.Point.Size, 10)
+	}
+	return f.Point.Limit.String()
+}
+
+// printProposals prints the proposals and the keys that they deny most.
+func printProposals(w io.Writer, r *replay.SizeReport, width int) {
+	fmt.Fprintln(w)
+	name := len("limit")
+	for _, p := range r.Proposals {
+		name = max(name, len(p.Limit.String()))
+	}
+	const label, numbers = 10, 12 + 10 + 13 + 14
+	if wide := width == 0 || label+name+numbers <= width; wide {
+		fmt.Fprintf(w, "%-*s%-*s%12s%10s%13s%s\n", label, "proposal", name, "limit",
+			"denied", "denied %", "keys denied", rest(r, "of the rest"))
+		for _, p := range r.Proposals {
+			fmt.Fprintf(w, "%-*s%-*s%12s%10s%13s%s\n", label, p.Name, name, p.Limit,
+				thousands(p.Denied), percent2(p.Result), thousands(p.DeniedKeys),
+				rest(r, thousands(p.RestDenied)))
+		}
+	} else {
+		for _, p := range r.Proposals {
+			fmt.Fprintf(w, "%s\n  %s\n  denied       %s (%s)\n  keys denied  %s\n", p.Name, p.Limit,
+				thousands(p.Denied), percent2(p.Result), thousands(p.DeniedKeys))
+			if r.StandOut != nil {
+				fmt.Fprintf(w, "  of the rest  %s\n", thousands(p.RestDenied))
+			}
+		}
+	}
+	printDecision(w, r, width)
+	var last headgate.Limit
+	for _, p := range r.Proposals {
+		if p.Limit != last {
+			printTop(w, p.Result, width)
+		}
+		last = p.Limit
+	}
+}
+
+// printDecision prints what the choice between the proposals depends on.
+func printDecision(w io.Writer, r *replay.SizeReport, width int) {
+	if !slices.ContainsFunc(r.Proposals, func(p replay.Proposal) bool { return p.OfRest }) {
+		return
+	}
+	printFolded(w, "", "balanced and tight deny at most 0.1% and 1% of the requests of the rest: "+
+		"of all keys but those far from the rest", width)
+	if p := r.Proposals[1]; p.Name == "between" {
+		printFolded(w, "", "between denies only "+furthest(p.DeniedKeys), width)
+	}
+	printFolded(w, "", "to choose, decide whether the keys far from the rest (below: stands out) "+
+		"may be denied; a log cannot say whether they are bots or customers", width)
+}
+
+func furthest(keys int64) string {
+	if keys == 1 {
+		return "the key that is furthest from the rest"
+	}
+	return fmt.Sprintf("the %d keys that are furthest from the rest", keys)
+}
+
+// rest returns text as a column if there are keys that stand out, and so a rest.
+func rest(r *replay.SizeReport, text string) string {
+	if r.StandOut == nil {
+		return ""
+	}
+	return fmt.Sprintf("%14s", text)
+}
+
+func percent2(r replay.Result) string {
+	return strconv.FormatFloat(100*denied(r), 'f', 2, 64) + "%"
+}
+
+const maxFarShown = 10
+
+// printStandOut prints what is far from the rest.
+func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
+	fmt.Fprintln(w)
+	var lines []string
+	if s := r.StandOut; s != nil {
+		for _, k := range s.Keys[:min(len(s.Keys), maxFarShown)] {
+			lines = append(lines, fmt.Sprintf("%s needs %s: %s (%s) in %s%s%s",
+				printable(string(k.Key)), k.Need, count(k.Requests, "request"), percent(k.Share),
+				count(k.Hours, "hour"), interval(k.Habits), deniedBy(r, k)))
+		}
+		if more := int64(len(s.Keys)) - maxFarShown; more > 0 {
+			lines = append(lines, count(more, "more key")+", listed by --json")
+		}
+		lines = append(lines, fmt.Sprintf("the other %s at most %s, which denies %s (%s) of %s",
+			needing(r.Keys-int64(len(s.Keys))), s.Rest.Limit,
+			count(s.Rest.Denied, "request"), percent2(s.Rest), count(s.Rest.DeniedKeys, "key")))
+	}
+	for _, k := range r.Regular {
+		lines = append(lines, fmt.Sprintf("%s is regular: %s (%s) in %s%s", printable(string(k.Key)),
+			count(k.Requests, "request"), percent(k.Share), count(k.Hours, "hour"), interval(k.Habits)))
+	}
+	for _, m := range r.Moments {
+		lines = append(lines, fmt.Sprintf("%s: %s of the requests; a burst in %s of %s",
+			moment(m), percent(m.Share), thousands(m.Times), count(m.Rounds, m.Cycle)))
+	}
+	if g := r.Growth; g != nil {
+		lines = append(lines, fmt.Sprintf("%s requests a day in the last %d days, %s in the %d before",
+			thousands(int64(g.Late+0.5)), g.Days/2, thousands(int64(g.Early+0.5)), g.Days/2))
+	}
+	if len(lines) == 0 {
+		lines = []string{"nothing"}
+	}
+	for i, line := range lines {
+		printFolded(w, head(i, "stands out"), line, width)
+	}
+	fmt.Fprintln(w)
+}
+
+// deniedBy names the first proposal that denies requests of k.
+func deniedBy(r *replay.SizeReport, k replay.FarKey) string {
+	for i, n := range k.Denied {
+		if n > 0 {
+			return fmt.Sprintf("; %s denies %s of them", r.Proposals[i].Name,
+				percent(float64(n)/float64(k.Requests)))
+		}
+	}
+	return ""
+}
+
+func needing(keys int64) string {
+	if keys == 1 {
+		return "key needs"
+	}
+	return count(keys, "key") + " need"
+}
+
+func interval(h replay.Habits) string {
+	if h.IntervalS == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", every %s in %s of the cases",
+		short(time.Duration(h.IntervalS)*time.Second), percent(h.Regularity))
+}
+
+// moment names a moment that comes again.
+func moment(m replay.Moment) string {
+	switch m.Cycle {
+	case "minute":
+		return fmt.Sprintf("second %d of the minute", m.Slot)
+	case "hour":
+		return fmt.Sprintf("minute %d of the hour", m.Slot)
+	}
+	return fmt.Sprintf("%02d:00 to %02d:59 UTC", m.Slot, m.Slot)
+}

@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
+)
+
+// store is a headgate.Store by its URL.
+type store struct {
+	headgate.Store
+	io.Closer
+	name string // the URL without its password
+}
+
+// openStore opens the store at rawURL. It connects at the first request.
+func openStore(rawURL string) (*store, error) {
+	s, err := storeurl.Open(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return &store{s.Store, s.Closer, s.Name}, nil
+}
+
+const wantStore = "a URL such as redis://localhost:6379"
+
+// storeFlag is the value of --store, or else of its environment variable.
+type storeFlag struct {
+	url  string
+	kept bool // a store that ends with the command is an error
+}
+
+func (f *storeFlag) flag(cmd *cobra.Command) {
+	help := "use the store at `URL`: redis://, rediss://, redis+cluster://\n" +
+		"or redis+sentinel:// (default: the environment variable\n" + variable("store")
+	if !f.kept {
+		help += ", or memory:, which is not kept between runs"
+	}
+	cmd.Flags().StringVar(&f.url, "store", "", help+")")
+}
+
+func (f *storeFlag) open(cmd *cobra.Command) (*store, error) {
+	given := cmd.Flags().Changed("store")
+	if err := fromEnvironment(cmd, "store"); err != nil {
+		return nil, err
+	}
+	switch named := cmd.Flags().Changed("store"); {
+	case !named && f.kept:
+		return nil, usagef(cmd, "no store given; add --store or set %s: %s", variable("store"), wantStore)
+	case !named:
+		f.url = "memory:"
+	}
+	s, err := openStore(f.url)
+	if e, ok := errors.AsType[*headgate.InvalidError](err); ok && !given {
+		e.Field = variable("store") + ": " + e.Field
+	}
+	if err == nil && f.kept && s.memory() {
+		return nil, usagef(cmd, "store is %q, which is not kept between runs; want %s", f.url, wantStore)
+	}
+	return s, err
+}
+
+// memory reports whether the state of s ends with the command.
+func (s *store) memory() bool {
+	_, ok := s.Store.(*headgate.Memory)
+	return ok
+}
+
+// failed adds the name of the store to err, if the store has failed.
+func (s *store) failed(err error) error {
+	_, invalid := errors.AsType[*headgate.InvalidError](err)
+	_, late := errors.AsType[*headgate.DeadlineError](err)
+	_, ended := errors.AsType[*interruption](err)
+	if invalid || late || ended {
+		return err
+	}
+	return fmt.Errorf("%s: %w", s.name, err)
+}

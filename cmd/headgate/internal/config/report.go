@@ -1,0 +1,116 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+)
+
+// Report returns what the files say in text, one line for each file, rule, override, limit of a
+// domain and warning.
+func (c *Config) Report() string {
+	var b strings.Builder
+	for _, name := range c.Files {
+		fmt.Fprintf(&b, "file %s\n", name)
+	}
+	for i := range c.Rules {
+		writeRule(&b, &c.Rules[i])
+	}
+	for _, o := range c.Overrides {
+		writeOverride(&b, &o)
+	}
+	for line := range strings.Lines(c.domains.String()) {
+		fmt.Fprintf(&b, "domain %s", line)
+	}
+	for _, w := range c.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	fmt.Fprintf(&b, "valid: %s, %s, %s, %s, %s\n",
+		count(len(c.Files), "file"), count(len(c.Rules), "rule"),
+		count(len(c.Overrides), "override"), count(c.domains.Domains(), "domain"),
+		count(len(c.Warnings), "warning"))
+	return b.String()
+}
+
+func writeRule(b *strings.Builder, r *rules.Rule) {
+	fmt.Fprintf(b, "rule %s: %s", r.Name, strings.Join(LimitTexts(r), ", "))
+	if key := KeyText(r.Key); key == "" {
+		b.WriteString(" for all together, or for each key that a program sends")
+	} else {
+		fmt.Fprintf(b, " for each %s", key)
+	}
+	if m := MatchText(&r.Match); m != "" {
+		fmt.Fprintf(b, " of %s", m)
+	}
+	if cost := r.Cost.String(); cost != "1" {
+		fmt.Fprintf(b, ", cost %s", cost)
+	}
+	if r.Mode != rules.Enforce {
+		fmt.Fprintf(b, ", %s", r.Mode)
+	}
+	b.WriteByte('\n')
+}
+
+// KeyText returns the parts of a key as text; empty: there are none.
+func KeyText(key []rules.KeyPart) string {
+	parts := make([]string, len(key))
+	for i, p := range key {
+		parts[i] = p.String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// MatchText returns a match as text; empty: it matches everything.
+func MatchText(m *rules.Match) string {
+	var all []string
+	if len(m.Methods) > 0 {
+		all = append(all, strings.Join(m.Methods, " or "))
+	}
+	if len(m.Hosts) > 0 {
+		all = append(all, strings.Join(m.Hosts, " or "))
+	}
+	if m.Path != "" {
+		all = append(all, m.Path)
+	}
+	return strings.Join(all, " ")
+}
+
+func writeOverride(b *strings.Builder, o *rules.Override) {
+	bounds := texts(o.Limits)
+	if o.Ban {
+		bounds = []string{"ban"}
+	}
+	fmt.Fprintf(b, "override of %s for %s: %s", o.Rule, o.Key, strings.Join(bounds, ", "))
+	if !o.Until.IsZero() {
+		fmt.Fprintf(b, " until %s", o.Until.UTC().Format("2006-01-02T15:04:05Z"))
+	}
+	b.WriteByte('\n')
+}
+
+// LimitTexts returns the limits of r, and its permits, as texts.
+func LimitTexts(r *rules.Rule) []string {
+	bounds := texts(r.Limits)
+	if r.Permits > 0 {
+		bounds = append(bounds, count(int(r.Permits), "permit"))
+	}
+	return bounds
+}
+
+// texts returns limits as the file has them, without the name of their rule.
+func texts(limits []headgate.Limit) []string {
+	all := make([]string, len(limits))
+	for i, l := range limits {
+		all[i] = l.Named("").String()
+	}
+	return all
+}
+
+// count returns "1 file" or "2 files".
+func count(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}

@@ -1,0 +1,199 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
+)
+
+// file reads one file: of rules, or with a domain at its top.
+func (l *loader) file(f file) {
+	root := l.document(f)
+	if root == nil {
+		return
+	}
+	r := &reader{l, f.name}
+	if isDomain(root) {
+		r.domain(root, "")
+		return
+	}
+	if root = l.expanded(f, root); root == nil {
+		return
+	}
+	r.mapping(root, "",
+		field{"store", r.store},
+		field{"when_store_fails", r.whenStoreFails},
+		field{"instances", func(n *yaml.Node, path string) {
+			if v, ok := r.whole(n, path, 1, maxInstances); ok && r.once(n, path) {
+				r.config.Instances = int(v)
+			}
+		}},
+		field{"trust", r.trust},
+		field{"listen", r.listen},
+		field{"tls", r.tls},
+		field{"api", r.api},
+		field{"rules", func(n *yaml.Node, path string) { r.list(n, path, r.rule) }},
+		field{"overrides", func(n *yaml.Node, path string) { r.list(n, path, r.override) }},
+		field{"domains", func(n *yaml.Node, path string) { r.list(n, path, r.domain) }},
+	)
+}
+
+// isDomain reports whether root is a file of envoyproxy/ratelimit.
+func isDomain(root *yaml.Node) bool {
+	if root.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i < len(root.Content); i += 2 {
+		switch root.Content[i].Value {
+		case "domain", "descriptors":
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reader) store(n *yaml.Node, path string) {
+	url, ok := r.connection(n, path)
+	if !ok || !r.once(n, path) {
+		return
+	}
+	opened, err := storeurl.Open(url)
+	if err != nil {
+		r.faultf(n, path, "%s", strings.TrimPrefix(withoutComponent(err), "store "))
+		return
+	}
+	_ = opened.Close() // it has not connected
+	r.config.Store = url
+}
+
+// maxInstances is the largest number of instances that a file can give.
+const maxInstances = 100_000
+
+func (r *reader) whenStoreFails(n *yaml.Node, path string) {
+	text, ok := r.text(n, path)
+	if !ok || !r.once(n, path) {
+		return
+	}
+	switch p := Policy(text); p {
+	case Closed, Open, Share:
+		r.config.WhenStoreFails = p
+	default:
+		r.faultf(n, path, "%q is not a policy; want closed, open or share", text)
+	}
+}
+
+func (r *reader) trust(n *yaml.Node, path string) {
+	r.texts(n, path, "text", func(text string, n *yaml.Node, path string) {
+		p, err := netip.ParsePrefix(text)
+		if at, notPrefix := netip.ParseAddr(text); notPrefix == nil && at.Zone() == "" {
+			p, err = at.Prefix(at.BitLen())
+		}
+		if err != nil || p.Masked() != p {
+			r.faultf(n, path, "%q is not a network; want one such as 10.0.0.0/8 or 192.0.2.7", text)
+			return
+		}
+		if p.Bits() == 0 {
+			r.warnAt(r.at(n), path, text+
+				" contains every address: each client can choose its address by X-Forwarded-For")
+		}
+		r.config.Trust = append(r.config.Trust, p)
+	})
+}
+
+func (r *reader) listen(n *yaml.Node, path string) {
+	address := func(to *string) func(*yaml.Node, string) {
+		return func(n *yaml.Node, path string) {
+			text, ok := r.connection(n, path)
+			if !ok || !r.once(n, path) {
+				return
+			}
+			if text != "off" && !isAddress(text) {
+				r.faultf(n, path, "%q is not an address; want HOST:PORT, :PORT or off", n.Value)
+			}
+			*to = text
+		}
+	}
+	r.mapping(n, path,
+		field{"http", address(&r.config.Listen.HTTP)},
+		field{"grpc", address(&r.config.Listen.GRPC)},
+		field{"debug", address(&r.config.Listen.Debug)},
+		field{"metrics", address(&r.config.Listen.Metrics)},
+	)
+}
+
+func isAddress(text string) bool {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil || strings.ContainsAny(host, " /") {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
+}
+
+func (r *reader) tls(n *yaml.Node, path string) {
+	name := func(to *string) func(*yaml.Node, string) {
+		return func(n *yaml.Node, path string) {
+			if text, ok := r.connection(n, path); ok && r.once(n, path) {
+				*to = text
+			}
+		}
+	}
+	r.mapping(n, path,
+		field{"cert", name(&r.config.TLS.Cert)},
+		field{"key", name(&r.config.TLS.Key)},
+		field{"client_ca", name(&r.config.TLS.ClientCA)},
+	)
+}
+
+func (r *reader) api(n *yaml.Node, path string) {
+	if n.Kind == yaml.ScalarNode { // which may be a token
+		r.faultf(n, path, "is not a mapping; want one with tokens, allow_inline_limits")
+		return
+	}
+	r.mapping(n, path,
+		field{"tokens", r.tokens},
+		field{"allow_inline_limits", func(n *yaml.Node, path string) {
+			if value, ok := r.boolean(n, path); ok && r.once(n, path) {
+				r.config.API.AllowInlineLimits = value
+			}
+		}},
+	)
+}
+
+func (r *reader) tokens(n *yaml.Node, path string) {
+	if n.Kind == yaml.ScalarNode { // which may be a secret
+		r.faultf(n, path, "is not a list; want a list of tokens")
+		return
+	}
+	if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+		// A list that lost its entries must not open the API.
+		r.faultf(n, path, "is empty; want at least one token, or no field to require none")
+	}
+	r.list(n, path, r.token)
+}
+
+// token reads a bearer token. No message repeats it.
+func (r *reader) token(n *yaml.Node, path string) {
+	if n.Kind == yaml.ScalarNode && n.Tag != "!!str" {
+		r.faultf(n, path, "is not text; want a token in quotes, or ${NAME}")
+		return
+	}
+	text, ok := r.connection(n, path)
+	if !ok {
+		return
+	}
+	if strings.ContainsFunc(text, notInToken) {
+		r.faultf(n, path, "is not a valid bearer token; want letters, digits and -._~+/=")
+		return
+	}
+	r.config.API.Tokens = append(r.config.API.Tokens, text)
+}
+
+const tokenBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
+
+func notInToken(c rune) bool { return !strings.ContainsRune(tokenBytes, c) }

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+)
+
+// warn notes what is accepted and likely wrong.
+func (l *loader) warn() {
+	for i := range l.config.Rules {
+		l.warnRule(&l.config.Rules[i], l.rules[i])
+	}
+	l.warnOverrides()
+	if at, given := l.set["instances"]; given && l.set["when_store_fails"] != (place{}) &&
+		l.config.WhenStoreFails != Share {
+		l.warnAt(at, "instances", "has no effect; want when_store_fails: share")
+	}
+	if at, given := l.set["listen.http"]; given && len(l.config.API.Tokens) == 0 &&
+		!isLoopback(l.config.Listen.HTTP) {
+		l.warnAt(at, "listen.http", "every host that can connect to "+l.config.Listen.HTTP+
+			" can charge keys, and operators are refused; want api.tokens, or a loopback address")
+	}
+}
+
+// isLoopback reports whether an address of a listener is reached from this machine alone.
+func isLoopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	at, err := netip.ParseAddr(host)
+	return address == "off" || host == "localhost" || err == nil && at.IsLoopback()
+}
+
+func (l *loader) warnRule(r *rules.Rule, at origin) {
+	for i, loose := range r.Limits {
+		for j, strict := range r.Limits {
+			if i != j && neverFirst(loose, strict) && (i > j || !neverFirst(strict, loose)) {
+				l.warnAt(at.place, at.field, fmt.Sprintf("limit %s never denies what %s grants",
+					loose.Named(""), strict.Named("")))
+				break
+			}
+		}
+		if r.Cost.Fixed > loose.Capacity() {
+			l.warnAt(at.place, at.field, fmt.Sprintf(
+				"a cost of %d never fits limit %s: every request is denied",
+				r.Cost.Fixed, loose.Named("")))
+		}
+	}
+}
+
+// neverFirst reports whether all that strict grants is granted by loose, too. It knows only limits
+// of one algorithm.
+func neverFirst(loose, strict headgate.Limit) bool {
+	if loose.Algorithm() != strict.Algorithm() || loose.Capacity() < strict.Capacity() {
+		return false
+	}
+	switch loose.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+	case headgate.AlgorithmStepped: // their steps come at different times
+		return loose == strict.Named(loose.Name())
+	default:
+		return loose.Period() == strict.Period()
+	}
+	// Rates as fractions of integers that a limit keeps below 2^53; in float64, a nearly equal
+	// rate may be missed, which is only a warning less.
+	rate, unit := loose.Rate()
+	strictRate, strictUnit := strict.Rate()
+	return float64(rate)/float64(unit) >= float64(strictRate)/float64(strictUnit)
+}
+
+// warnOverrides notes overrides that an earlier one hides: the first that matches is used.
+func (l *loader) warnOverrides() {
+	type key struct{ rule, text string }
+	exact := map[key]int{}         // overrides without a wildcard
+	patterns := map[string][]int{} // those with one, by rule
+	for i, o := range l.config.Overrides {
+		first, hidden := exact[key{o.Rule, o.Key}]
+		for _, j := range patterns[o.Rule] {
+			if !hidden && covers(l.config.Overrides[j].Key, o.Key) {
+				first, hidden = j, true
+			}
+		}
+		switch at := l.overrides[i]; {
+		case hidden:
+			l.warnAt(at.place, at.field, fmt.Sprintf("%q is never used: %q at %s matches first",
+				o.Key, l.config.Overrides[first].Key, l.overrides[first].place))
+		case !o.Until.IsZero() && !o.Until.After(l.now):
+			l.warnAt(at.place, at.field, fmt.Sprintf("%q has no effect: it ended at %s",
+				o.Key, o.Until.Format(time.RFC3339)))
+		case !o.Until.IsZero(): // which hides nothing in the end
+		case strings.Contains(o.Key, "*"):
+			patterns[o.Rule] = append(patterns[o.Rule], i)
+		default:
+			exact[key{o.Rule, o.Key}] = i
+		}
+	}
+}
+
+// covers reports whether pattern, where * stands for any text, matches all that text matches.
+func covers(pattern, text string) bool {
+	first, rest, wild := strings.Cut(pattern, "*")
+	if !wild {
+		return pattern == text
+	}
+	text, found := strings.CutPrefix(text, first)
+	for found {
+		var part string
+		part, rest, wild = strings.Cut(rest, "*")
+		if !wild {
+			return strings.HasSuffix(text, part)
+		}
+		_, text, found = strings.Cut(text, part)
+	}
+	return false
+}

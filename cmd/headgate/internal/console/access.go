@@ -1,0 +1,105 @@
+package console
+
+import (
+	"mime"
+	"net/http"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+)
+
+// access is what a request may do.
+type access struct {
+	MayRead  bool   `json:"may_read"`
+	MayAct   bool   `json:"may_act"`
+	Why      string `json:"why"` // why it may not do all
+	Instance string `json:"instance"`
+
+	token string // a name for its token
+	err   error  // the answer if it may not do what it wants
+}
+
+// The texts of why a request may not do all.
+const (
+	noTokens  = "changes need a token, and there are no tokens; set api.tokens in the rules file"
+	notDirect = "without tokens, only this machine may read, by a listener on loopback, not through a " +
+		"proxy, with the host localhost or a loopback address; set api.tokens in the rules file"
+	noToken  = "changes need a token: one of api.tokens in the rules file"
+	needsOne = "a token is needed: one of api.tokens in the rules file"
+)
+
+// access finds what r may do. Keys are addresses of clients, so that only this machine may read
+// without a token.
+func (h *Handler) access(r *http.Request) access {
+	a := access{Instance: h.instance}
+	name, err := h.options.API.CheckToken(r)
+	switch {
+	case !httpapi.IsOwnSite(r): // it cannot read the answer, but could use up the viewers
+		a.Why = httpapi.OtherSite
+		a.err = &httpapi.Problem{Status: http.StatusForbidden, Detail: a.Why}
+	case err == nil:
+		a.MayRead, a.MayAct, a.token = true, true, name
+	case r.Header.Get("Authorization") != "" && h.options.API.HasTokens():
+		a.Why, a.err = err.Error(), err // a wrong token is an error, and not a missing one
+	case !h.options.API.HasTokens():
+		a.MayRead, a.Why = h.options.API.IsLocal(r), noTokens
+		if !a.MayRead {
+			a.Why = notDirect
+		}
+		a.err = &httpapi.Problem{Status: http.StatusForbidden, Detail: a.Why}
+	case !h.options.API.IsLocal(r):
+		a.Why, a.err = needsOne, err
+	default:
+		a.MayRead, a.Why, a.err = true, noToken, err
+	}
+	return a
+}
+
+// reading refuses requests that may not read.
+func (h *Handler) reading(f handlerFunc) handlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if a := h.access(r); !a.MayRead {
+			return a.err
+		}
+		return f(w, r)
+	}
+}
+
+// maxBody bounds the body of a request.
+const maxBody = 64 << 10
+
+// acting refuses requests that may not act.
+func (h *Handler) acting(f handlerFunc) handlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if a := h.access(r); !a.MayAct {
+			return a.err
+		}
+		return f(w, r)
+	}
+}
+
+// fromHere refuses requests from pages of other sites.
+func (h *Handler) fromHere(f handlerFunc) handlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := h.guard.Check(r); err != nil {
+			return &httpapi.Problem{Status: http.StatusForbidden, Detail: httpapi.OtherSite}
+		}
+		return f(w, r)
+	}
+}
+
+// withJSON refuses bodies that are no JSON, and bounds them.
+func withJSON(f handlerFunc) handlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if kind != "application/json" {
+			return &httpapi.Problem{Status: http.StatusUnsupportedMediaType,
+				Detail: "the body is not JSON; want Content-Type: application/json"}
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		return f(w, r)
+	}
+}
+
+func (h *Handler) serveAccess(w http.ResponseWriter, r *http.Request) error {
+	return reply(w, h.access(r))
+}

@@ -1,0 +1,166 @@
+package console
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/actions"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+)
+
+// serveActs lists the actions, the newest first.
+func (h *Handler) serveActs(w http.ResponseWriter, r *http.Request) error {
+	list, err := h.desk.List(r.Context())
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		h.maskNotes(&list[i])
+	}
+	return reply(w, map[string]any{"acts": list})
+}
+
+// serveAct carries out an order.
+func (h *Handler) serveAct(w http.ResponseWriter, r *http.Request) error {
+	o, err := h.readOrder(w, r)
+	if err != nil {
+		return err
+	}
+	done, err := h.desk.Do(r.Context(), o)
+	if err != nil {
+		return problemOf(err)
+	}
+	h.options.Acted(done)
+	h.maskNotes(&done)
+	return reply(w, done)
+}
+
+// maskNotes hides the secrets of the file in the notes of a, as in the list of overrides.
+func (h *Handler) maskNotes(a *actions.Act) {
+	c := h.loaded.Load().config
+	a.Note = c.Masked(a.Note)
+	if a.Replaced != nil {
+		a.Replaced.Note = c.Masked(a.Replaced.Note)
+	}
+}
+
+// fieldsOf has the fields of each act, besides act, rule, note and by.
+var fieldsOf = map[string][]string{
+	actions.Reset: {"key"},
+	actions.Raise: {"key", "limits", "for_s", "keep_usage"},
+	actions.Ban:   {"key", "for_s"},
+	actions.Lift:  {"key"},
+	actions.Mode:  {"mode", "for_s"},
+}
+
+func (h *Handler) readOrder(w http.ResponseWriter, r *http.Request) (o actions.Order, err error) {
+	var by string
+	var limits, given []string
+	some := func(f httpapi.Field) httpapi.Field { return httpapi.Given(httpapi.Nullable(f), &given) }
+	err = httpapi.ReadBody(w, r,
+		httpapi.NoteField("act", &o.Act), httpapi.NoteField("rule", &o.Rule),
+		some(httpapi.KeyField("key", &o.Key)), some(httpapi.LimitsField("limits", &limits)),
+		some(httpapi.SpanField("for_s", &o.For)), some(httpapi.NoteField("mode", &o.Mode)),
+		some(httpapi.FlagField("keep_usage", &o.KeepUsage)),
+		httpapi.Nullable(httpapi.NoteField("note", &o.Note)),
+		httpapi.Nullable(httpapi.ByField("by", &by)))
+	if err != nil {
+		return o, err
+	}
+	if err := checkFields(&o, given); err != nil {
+		return o, err
+	}
+	if o.Limits, err = httpapi.ParseLimits(limits); err != nil {
+		return o, err
+	}
+	o.By = h.by(r, by)
+	return o, nil
+}
+
+// checkFields returns a problem if o lacks a field, or has one that would have no effect.
+func checkFields(o *actions.Order, given []string) error {
+	mine, known := fieldsOf[o.Act]
+	switch {
+	case o.Act == "":
+		return httpapi.BadField("act", "missing", "reset, raise, ban, lift or mode")
+	case !known:
+		return httpapi.BadField("act", strconv.Quote(o.Act), "reset, raise, ban, lift or mode")
+	case o.Rule == "":
+		return httpapi.BadField("rule", "missing", "the name of a rule")
+	}
+	for _, name := range given {
+		if !slices.Contains(mine, name) {
+			return httpapi.BadField(name, "not a field of "+o.Act,
+				"only act, rule, note, by, "+strings.Join(mine, ", "))
+		}
+	}
+	if !slices.Contains(given, "for_s") {
+		return nil
+	}
+	if o.Mode == actions.ModeOfFile {
+		return httpapi.BadField("for_s", "not a field of mode file", "none, since it has no end")
+	}
+	return nil
+}
+
+// serveUndo undoes an action.
+func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request) error {
+	var by string
+	if err := httpapi.ReadBody(w, r, httpapi.Nullable(httpapi.ByField("by", &by))); err != nil {
+		return err
+	}
+	undone, err := h.desk.Undo(r.Context(), r.PathValue("id"), h.by(r, by))
+	if err != nil {
+		return problemOf(err)
+	}
+	h.options.Acted(undone)
+	h.maskNotes(&undone)
+	return reply(w, undone)
+}
+
+// by returns the author of r: the name that an operator typed, the token, and the address.
+func (h *Handler) by(r *http.Request, name string) string {
+	address, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		address = "unix socket"
+	}
+	origin := "token " + h.access(r).token + ", " + address
+	if name == "" {
+		return origin
+	}
+	return name + " (" + origin + ")"
+}
+
+// problemOf returns the problem for an error of an order.
+func problemOf(err error) error {
+	if e, ok := errors.AsType[*actions.Error](err); ok {
+		status := http.StatusUnprocessableEntity
+		if e.Conflict {
+			status = http.StatusConflict
+		}
+		return &httpapi.Problem{Status: status, Detail: e.Text}
+	}
+	if errors.Is(err, actions.ErrNoAct) {
+		return &httpapi.Problem{Status: http.StatusNotFound,
+			Detail: "the action does not exist; the list keeps the last " + strconv.Itoa(actions.Max)}
+	}
+	if errors.Is(err, actions.ErrNotAnnounced) {
+		return httpapi.Unavailable(err, httpapi.NotAnnounced)
+	}
+	return httpapi.Unavailable(err, "the action may or may not have been done; when the store "+
+		"answers again, check the list of actions and the key")
+}
+
+// millis returns a time in Unix milliseconds; nil for none.
+func millis(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	n := t.UnixMilli()
+	return &n
+}

@@ -1,0 +1,184 @@
+// Package console serves the page for operators: current decisions, denied keys, actions and rules.
+//
+// A sampler reads the counters of this instance. While there are viewers, the instances that share
+// a Redis exchange their counts, and events are sent to all viewers. Without viewers, nothing is
+// encoded, and nothing is written to Redis.
+package console
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/actions"
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
+	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/cmd/headgate/internal/sample"
+	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// Options configures a [Handler]. All fields but Redis are required.
+type Options struct {
+	Version string // of the program
+	Viewers int    // at a time
+
+	API       *httpapi.Handler // decides who may do what
+	Engine    *rules.Engine
+	Overrides *overrides.Table
+	Domains   *envoy.Limiter
+
+	Sample *sample.Sample                // of recent decisions
+	Files  func() ([]config.Text, error) // as they are now
+	Acted  func(actions.Act)             // gets each act and undo
+
+	Store   headgate.Store    // of rules and domains
+	Permits concurrency.Store // of rules
+	Redis   *redisstore.Store // nil in memory
+	StoreAs string            // the name of the store, without a password
+	StoreUp func() bool       // whether it answers
+
+	// WithoutStore returns what decides while Redis fails: a policy, "unknown" while the policy share
+	// does not know the number of instances, or "" if requests fail.
+	WithoutStore func() string
+
+	Metrics    *metrics.Metrics
+	Statistics *envoy.Statistics
+}
+
+// Handler serves /console/. It is safe for use by many goroutines.
+type Handler struct {
+	options  Options
+	instance string // the name of this instance
+	id       string // of this process
+	fleet    *fleet // nil in memory
+	mux      *http.ServeMux
+	guard    *http.CrossOriginProtection
+	loaded   atomic.Pointer[loaded]
+	desk     *actions.Desk
+	asking   chan struct{} // has room for one what-if
+	known    atomic.Int64  // since when all instances are asked for, in Unix ms; 0: nobody looks
+
+	denied  deniedKeys
+	joins   chan joining
+	leaves  chan *viewer
+	ended   chan struct{} // closed when Run has ended
+	encoded atomic.Int64  // events and snapshots
+}
+
+// loaded is the configuration in force, and the error of the last load.
+type loaded struct {
+	config *config.Config
+	at     time.Time
+	err    error // of a load after it
+	errAt  time.Time
+}
+
+// New makes a Handler.
+func New(o Options) (*Handler, error) {
+	if o.API == nil || o.Engine == nil || o.Overrides == nil || o.Domains == nil || o.Store == nil ||
+		o.Sample == nil || o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil ||
+		o.WithoutStore == nil || o.Metrics == nil || o.Statistics == nil {
+		return nil, errors.New("console: options: one is missing; want all but Redis")
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	h := &Handler{
+		options: o, instance: fmt.Sprintf("%s-%d", host, os.Getpid()),
+		id: rand.Text(), asking: make(chan struct{}, 1),
+		mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
+		joins: make(chan joining), leaves: make(chan *viewer), ended: make(chan struct{}),
+	}
+	if o.Redis != nil {
+		h.fleet = newFleet(o.Redis)
+	}
+	h.desk = actions.New(actions.Options{
+		Store: o.Store, Engine: o.Engine, Overrides: o.Overrides, Redis: o.Redis,
+		Domains: o.Domains,
+	})
+	h.loaded.Store(&loaded{config: new(config.Config)})
+	h.routes()
+	return h, nil
+}
+
+// routes adds all paths. The API is below /console/api/.
+func (h *Handler) routes() {
+	h.page()
+	h.mux.Handle("GET /console/api/access", h.data(h.serveAccess))
+	h.get("events", h.serveEvents)
+	h.get("key", h.serveKey)
+	h.get("config", h.serveConfig)
+	h.get("acts", h.serveActs)
+	h.post("acts", h.serveAct)
+	h.post("acts/{id}/undo", h.serveUndo)
+	h.mux.Handle("POST /console/api/what-if", h.data(h.fromHere(h.reading(withJSON(h.serveWhatIf)))))
+}
+
+// get serves what needs the right to read at api/path.
+func (h *Handler) get(path string, f handlerFunc) {
+	h.mux.Handle("GET /console/api/"+path, h.data(h.reading(f)))
+}
+
+// post serves what needs the right to act at api/path. The body is JSON.
+func (h *Handler) post(path string, f handlerFunc) {
+	h.mux.Handle("POST /console/api/"+path, h.data(h.fromHere(h.acting(withJSON(f)))))
+}
+
+// handlerFunc serves a request, or returns an error before it has written anything: a
+// httpapi.Problem, or an error of the store.
+type handlerFunc func(http.ResponseWriter, *http.Request) error
+
+// ServeHTTP serves a request for /console/.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+// IsOn reports whether there is a console: beyond loopback, there is none without tokens.
+func (h *Handler) IsOn() bool { return h.options.API.ServesOperators() }
+
+// Use sets c as the active configuration.
+func (h *Handler) Use(c *config.Config, at time.Time) {
+	h.loaded.Store(&loaded{config: c, at: at})
+}
+
+// LoadFailed records that the files could not be loaded. The active configuration stays.
+func (h *Handler) LoadFailed(err error, at time.Time) {
+	now := *h.loaded.Load()
+	now.err, now.errAt = err, at
+	h.loaded.Store(&now)
+}
+
+// Decided records a decision of a rule. Call it for every decision.
+func (h *Handler) Decided(e rules.Event) {
+	if e.Outcome == rules.Denied || e.Outcome == rules.ShadowDenied {
+		h.denied.add(ruleID{name: e.Rule.Name}, e.Key, 1, e.Outcome == rules.ShadowDenied)
+	}
+}
+
+// OverLimit records that a descriptor of a domain is over its limit.
+func (h *Handler) OverLimit(d envoy.Denial) {
+	if d.Hits > 0 {
+		h.denied.add(idOf(d.Counters), envoy.DescriptorText(d.Key), d.Hits, d.Shadow)
+	}
+}
+
+// reply answers with v as JSON.
+func reply(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
+	return nil
+}

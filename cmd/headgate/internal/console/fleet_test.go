@@ -1,0 +1,275 @@
+package console
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// opened opens the store of server, until the test ends. In a bubble its time passes only while no
+// answer of Redis is awaited.
+func opened(t *testing.T, url string) *redisstore.Store {
+	t.Helper()
+	s, err := redisstore.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// prometheus returns the decisions of a rule that the page of the metrics of c has.
+func (c *console) prometheus(rule string) (sum counts) {
+	c.t.Helper()
+	w := httptest.NewRecorder()
+	c.metrics.Handler().ServeHTTP(w, httptest.NewRequestWithContext(c.t.Context(), "GET", "/", nil))
+	for line := range strings.Lines(w.Body.String()) {
+		for i, outcome := range []string{"allowed", "denied", "shadow_denied", "error"} {
+			name := fmt.Sprintf(`headgate_decisions_total{outcome="%s",rule="%s"} `, outcome, rule)
+			if value, ok := strings.CutPrefix(line, name); ok {
+				n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+				if err != nil {
+					c.t.Fatal(err)
+				}
+				sum[i] = n
+			}
+		}
+	}
+	return sum
+}
+
+// instances are consoles that share a Redis.
+type instances []*console
+
+// work lets each of them decide for so many seconds, another number each second.
+func (all instances) work(seconds int) {
+	for second := range seconds {
+		for i, c := range all {
+			for range 1 + i + second%3 {
+				c.decide(0, "ip:bot", rules.Denied)
+				c.decide(0, fmt.Sprint("ip:", i), rules.Denied)
+				c.decide(0, "ip:good", rules.Allowed)
+				c.decide(1, "ip:good", rules.ShadowDenied)
+			}
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// prometheus returns the sum of the pages of metrics.
+func (all instances) prometheus(rule string) (sum counts) {
+	for _, c := range all {
+		c.prometheus(rule).addTo(&sum)
+	}
+	return sum
+}
+
+// Whichever instance is asked, it shows what all of them have decided: the sums of their pages of
+// metrics, and the keys that all of them denied.
+func TestFleet(t *testing.T) {
+	redis := redistest.Start(t)
+	synctest.Test(t, func(t *testing.T) {
+		var all instances
+		for i := range 3 {
+			c := newConsole(t, opened(t, redis.URL()+"?prefix=fleet:"))
+			c.instance = fmt.Sprint("host-", i)
+			all = append(all, c)
+			defer c.run()()
+		}
+		all.work(47)
+		v, s := all[1].look(), &seen{}
+		s.read(t, v)
+		for range 20 {
+			all.work(2)
+			s.read(t, v)
+		}
+		other, seenByOther := all[2].look(), &seen{}
+		for range 10 {
+			time.Sleep(time.Second)
+			s.read(t, v)
+			seenByOther.read(t, other)
+		}
+		for _, rule := range []string{"api", "trial"} {
+			want := all.prometheus(rule)
+			if got := s.total(rule); got != want {
+				t.Errorf("%s: %v, and the pages of metrics have %v", rule, got, want)
+			}
+			if got := seenByOther.total(rule); got != want {
+				t.Errorf("%s, seen by another: %v, want %v", rule, got, want)
+			}
+		}
+		if len(s.state.Instances) != 3 || s.state.Instances[0].Name != "host-1" || s.state.Watching != 2 {
+			t.Errorf("%d viewers of %+v", s.state.Watching, s.state.Instances)
+		}
+		top, bots := s.rule(t, "api").DeniedKeys, all.prometheus("api")[denied]/2
+		if len(top) != 4 || top[0].Key != "ip:bot" || top[0].Denied != bots {
+			t.Errorf("the keys denied most: %+v, want ip:bot with %d", top, bots)
+		}
+	})
+}
+
+// The rates of the fleet are those of the last second.
+func TestFleetRates(t *testing.T) {
+	redis := redistest.Start(t)
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newConsole(t, opened(t, redis.URL())), newConsole(t, opened(t, redis.URL()))
+		defer a.run()()
+		defer b.run()()
+		v, s := a.look(), &seen{}
+		time.Sleep(5500 * time.Millisecond)
+		for range 3 {
+			for range 50 {
+				a.decide(0, "k", rules.Allowed)
+				b.decide(0, "k", rules.Allowed)
+				b.decide(0, "k", rules.Denied)
+			}
+			time.Sleep(time.Second)
+		}
+		s.read(t, v)
+		if r := s.rule(t, "api"); r.Allowed != 100 || r.Denied != 50 {
+			t.Errorf("%+v, want 100 allowed and 50 denied", r)
+		}
+	})
+}
+
+// While nobody looks, an instance only asks whether somebody does, once a second.
+func TestNobodyLooksAtTheFleet(t *testing.T) {
+	redis := redistest.Start(t)
+	do := func(args ...string) string {
+		text, err := redis.Do(t.Context(), args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	commands := func() map[string]int {
+		n := map[string]int{}
+		for line := range strings.Lines(do("INFO", "commandstats")) {
+			name, rest, ok := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
+			if count, _, _ := strings.Cut(rest, ","); ok {
+				n[name], _ = strconv.Atoi(count)
+			}
+		}
+		return n
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c, other := newConsole(t, opened(t, redis.URL())), newConsole(t, opened(t, redis.URL()))
+		defer c.run()()
+		defer other.run()()
+		unwatched := func() {
+			t.Helper()
+			before, encoded := commands(), c.encoded.Load()+other.encoded.Load()
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			for name, n := range commands() {
+				if more := n - before[name]; name == "mget" && more > 122 || name != "mget" && name != "info" && more > 0 {
+					t.Errorf("%d commands %s in a minute", more, name)
+				}
+			}
+			if more := c.encoded.Load() + other.encoded.Load() - encoded; more > 0 {
+				t.Errorf("%d texts were encoded", more)
+			}
+		}
+		time.Sleep(2 * time.Second) // they have connected
+		unwatched()
+		if keys := do("KEYS", "*"); keys != "" {
+			t.Errorf("there are keys: %s", keys)
+		}
+		v := c.look()
+		time.Sleep(3 * time.Second)
+		if keys := do("KEYS", "*"); strings.Count(keys, "now:") != 2 {
+			t.Errorf("while somebody looks: %s", keys)
+		}
+		c.leave(v)
+		do("DEL", "hg:{@console}:@watched") // which Redis does by its own clock
+		time.Sleep(10 * time.Second)
+		unwatched()
+	})
+}
+
+// The Redis user with the least rights is enough.
+func TestLeastRights(t *testing.T) {
+	redis := redistest.Start(t)
+	page, err := os.ReadFile("../../../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "ACL SETUSER headgate ")
+	line, _, _ := strings.Cut(rest, "\n")
+	if _, err := redis.Do(t.Context(), append([]string{"ACL", "SETUSER", "headgate"},
+		strings.Fields(line)...)...); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		url := "redis://headgate:secret@" + redis.Addr
+		a, b := newConsole(t, opened(t, url)), newConsole(t, opened(t, url))
+		defer a.run()()
+		defer b.run()()
+		v, s := a.look(), &seen{}
+		time.Sleep(4 * time.Second)
+		s.read(t, v)
+		if s.state.Alone != "" || len(s.state.Instances) != 2 {
+			t.Errorf("%q %+v", s.state.Alone, s.state.Instances)
+		}
+		b.sees("ip:a", rules.Allowed, rules.ByLimits)
+		if got := a.try(""); got.Alone != "" || got.Requests != 1 || len(got.Instances) != 2 {
+			t.Errorf("what-if: %+v", got)
+		}
+	})
+}
+
+// Of many rules, those with most decisions are shown, then those of the file.
+func TestManyRules(t *testing.T) {
+	c := newConsole(t, nil)
+	var many []rules.Rule
+	for i := range 300 {
+		many = append(many, rules.Rule{Name: fmt.Sprint("r", i), Permits: 1})
+	}
+	set, err := rules.NewSet(many)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.options.Engine.Use(set)
+	l := ruleList{handler: c.Handler}
+	l.refresh()
+	own, other := &snapshot{}, &snapshot{
+		Rates: map[string]rates{"gone": {7}}, Rules: map[string]rule{"gone": {Name: "gone", Mode: "shadow"}},
+	}
+	s := merge(&l, own, []*snapshot{other}, map[string]uint64{"r299": 5, "gone": 9, "edge/user": 1})
+	first := []string{"gone", "r299", "edge/user", "r0", "r1"}
+	for i, name := range first {
+		if s.Rules[i].Name != name {
+			t.Errorf("place %d: %s, want %s", i, s.Rules[i].Name, name)
+		}
+	}
+	if len(s.Rules) != shownRules || s.MoreRules != 300+1+1-shownRules {
+		t.Errorf("%d rules and %d more", len(s.Rules), s.MoreRules)
+	}
+	if s.Rules[0].Allowed != 7 || s.Rules[0].Mode != "shadow" || s.Rules[2].Kind != kindDomain {
+		t.Errorf("%+v", s.Rules[:3])
+	}
+}
+
+// A path of values below a rule of a domain has the mode of that rule.
+func TestModesOfPaths(t *testing.T) {
+	l := ruleList{paths: map[string]rule{}, domainRules: []rule{
+		domainRule("d/a", false), domainRule("d/a.b_x*", true), domainRule("d/c", true),
+	}}
+	for name, want := range map[string]string{
+		"d/a": "enforce", "d/a_1": "enforce", "d/a.b_xy": "shadow", "d/c_9": "shadow", "e/c": "enforce",
+		"gone": "enforce",
+	} {
+		if got := l.find(name); got.Mode != want || got.Name != name {
+			t.Errorf("%s: %+v, want %s", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package console
+
+import (
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
+)
+
+// sampler reads the counters of this instance. One goroutine uses it.
+type sampler struct {
+	metrics    *metrics.Metrics
+	statistics *envoy.Statistics
+
+	read    time.Time // when they were read last
+	reading uint64    // how often they were read
+	last    map[ruleID]lastCounts
+	errors  uint64 // of Envoy's protocol, which belong to no rule
+
+	history *history
+	span    time.Duration     // between the last two readings
+	now     map[string]counts // in the span, of rules that counted something
+	total   counts
+	latency latency
+}
+
+type lastCounts struct {
+	counts
+	reading uint64
+}
+
+func newSampler(m *metrics.Metrics, s *envoy.Statistics, now time.Time) *sampler {
+	return &sampler{
+		metrics: m, statistics: s, read: now, last: map[ruleID]lastCounts{},
+		history: newHistory(stepOf(now)), now: map[string]counts{},
+	}
+}
+
+// sample reads all counters.
+func (s *sampler) sample(now time.Time) {
+	s.span = now.Sub(s.read)
+	from := now.Add(-min(s.span, stepTime))
+	s.read = now
+	s.reading++
+	s.history.advance(stepOf(now))
+	step := stepOf(from) // what was counted at the end of a step is of that step
+	s.total = counts{}
+	clear(s.now)
+	s.metrics.Rules(func(rule string, c metrics.Counts) {
+		s.count(step, ruleID{name: rule},
+			counts{c.Allowed, c.Denied, c.ShadowDenied, c.Failed, c.Degraded})
+	})
+	s.statistics.Rules(func(c *envoy.Counters) { s.count(step, idOf(c), countsOf(c)) })
+	failures := s.statistics.RedisError.Load()
+	more := counts{failed: failures - s.errors}
+	s.errors = failures
+	more.addTo(&s.total)
+	more.addTo(s.history.total.at(step))
+	for id, l := range s.last {
+		if l.reading != s.reading {
+			delete(s.last, id)
+		}
+	}
+	s.latency.read(s.metrics, now)
+}
+
+// count adds what id has counted since the last reading.
+func (s *sampler) count(step int64, id ruleID, c counts) {
+	more := c.since(s.last[id].counts)
+	s.last[id] = lastCounts{c, s.reading}
+	if more.isZero() {
+		return
+	}
+	name := id.String()
+	s.now[name] = more
+	more.addTo(&s.total)
+	s.history.add(step, name, more)
+}
+
+func idOf(c *envoy.Counters) ruleID { return ruleID{c.Domain, c.Path} }
+
+// countsOf returns the hits that c counts. Upstream counts those of rules in shadow as over the
+// limit, too.
+func countsOf(c *envoy.Counters) counts {
+	over := c.OverLimit.Load() // before ShadowMode, so that no hit in shadow counts as denied
+	shadow := c.ShadowMode.Load()
+	return counts{
+		allowed: c.WithinLimit.Load(), denied: over - min(over, shadow), shadowDenied: shadow,
+	}
+}

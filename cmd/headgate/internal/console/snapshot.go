@@ -1,0 +1,143 @@
+package console
+
+import (
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+)
+
+// The bounds of a snapshot.
+const (
+	snapshotKeys    = 40    // denied keys of a rule
+	snapshotAllKeys = 1_000 // and of all rules
+	snapshotRules   = 500
+	snapshotSteps   = 3 // the last that are over
+)
+
+// snapshot is what an instance shows to the others.
+type snapshot struct {
+	ID       string                 `json:"id"` // of the process
+	Instance instance               `json:"instance"`
+	Viewers  int                    `json:"viewers"`
+	Calls    []uint64               `json:"calls"` // of the store, by the buckets of latency
+	Rates    map[string]rates       `json:"rates"`
+	Rules    map[string]rule        `json:"rules"` // those of Rates and Denied
+	Denied   map[string][]deniedKey `json:"denied"`
+	Steps    []stepCounts           `json:"steps"` // the oldest first
+}
+
+// instance is a server of the fleet, as it is shown.
+type instance struct {
+	Name    string      `json:"name"`
+	Self    bool        `json:"self"`
+	At      int64       `json:"at"` // of its snapshot, in milliseconds since 1970
+	Version string      `json:"version"`
+	Config  configState `json:"config"`
+	Store   string      `json:"store"` // up, slow, down or memory
+	P50     *int64      `json:"p50_us"`
+	P99     *int64      `json:"p99_us"`
+	Rate    float64     `json:"decisions_per_s"`
+}
+
+// configState says which configuration is in force, and why the last one is not.
+type configState struct {
+	Hash     string     `json:"hash"`
+	LoadedAt int64      `json:"loaded_at"` // milliseconds since 1970
+	Error    *loadError `json:"error"`
+}
+
+type loadError struct {
+	Text string `json:"text"`
+	At   int64  `json:"at"`
+}
+
+// maxErrorText bounds the text of an error that is shown.
+const maxErrorText = 4 << 10
+
+func (l *loaded) state() configState {
+	c := configState{Hash: l.config.Hash}
+	if !l.at.IsZero() {
+		c.LoadedAt = l.at.UnixMilli()
+	}
+	if l.err != nil {
+		text := config.WithoutPasswords(l.err.Error())
+		c.Error = &loadError{Text: text[:min(len(text), maxErrorText)], At: l.errAt.UnixMilli()}
+	}
+	return c
+}
+
+// The states of a store.
+const (
+	storeUp     = "up"
+	storeSlow   = "slow" // see slowStore
+	storeDown   = "down"
+	storeMemory = "memory"
+)
+
+// slowStore is the p99 from which a store counts as slow: half of the time budget of a decision,
+// after which a fallback decides.
+const slowStore = 50 * time.Millisecond
+
+// storeState returns the state of the store whose calls have this p99.
+func (h *Handler) storeState(p99 *int64) string {
+	switch {
+	case h.options.Redis == nil:
+		return storeMemory
+	case !h.options.StoreUp():
+		return storeDown
+	case p99 != nil && *p99 >= slowStore.Microseconds():
+		return storeSlow
+	}
+	return storeUp
+}
+
+// snapshot returns what this instance has counted.
+func (r *runner) snapshot() *snapshot {
+	h, s := r.handler, r.sampler
+	calls := s.latency.recent()
+	p50, p99 := percentile(calls, .5), percentile(calls, .99)
+	seconds := s.span.Seconds()
+	snap := &snapshot{
+		ID: r.id, Viewers: len(r.viewers), Calls: calls,
+		Instance: instance{
+			Name: h.instance, At: s.read.UnixMilli(), Version: h.options.Version,
+			Config: h.loaded.Load().state(), Store: h.storeState(p99), P50: p50, P99: p99,
+		},
+		Rates: make(map[string]rates, len(s.now)), Rules: map[string]rule{},
+	}
+	if seconds > 0 {
+		snap.Instance.Rate = tenth(float64(s.total.decisions()) / seconds)
+	}
+	for name, c := range s.now {
+		if len(snap.Rates) == snapshotRules {
+			break
+		}
+		snap.Rates[name] = c.rate(seconds)
+	}
+	snap.Denied = bounded(h.denied.top(snapshotKeys))
+	for name := range snap.Rates {
+		snap.Rules[name] = r.rules.find(name)
+	}
+	for name := range snap.Denied {
+		snap.Rules[name] = r.rules.find(name)
+	}
+	for step := s.history.newest - snapshotSteps; step < s.history.newest; step++ {
+		snap.Steps = append(snap.Steps, s.history.step(step))
+	}
+	return snap
+}
+
+// bounded drops keys of the rules with most of them, until a snapshot has room for all.
+func bounded(keys map[string][]deniedKey) map[string][]deniedKey {
+	for most := snapshotKeys; ; most-- {
+		n := 0
+		for name, list := range keys {
+			keys[name] = slices.Clip(list[:min(len(list), most)])
+			n += len(keys[name])
+		}
+		if n <= snapshotAllKeys || most == 1 {
+			return keys
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+)
+
+// configView is the configuration in force, beside the files.
+type configView struct {
+	Files     []config.Text   `json:"files"` // as they are now
+	Hash      string          `json:"hash"`
+	LoadedAt  *int64          `json:"loaded_at"`
+	Error     *loadFault      `json:"error"` // null: the last load succeeded
+	Rules     []ruleView      `json:"rules"`
+	Overrides json.RawMessage `json:"overrides"`
+	Modes     json.RawMessage `json:"modes"`
+}
+
+// loadFault is why the files are not in force.
+type loadFault struct {
+	Text string `json:"text"`
+	File string `json:"file"` // empty: not of one file
+	Line int    `json:"line"`
+	At   *int64 `json:"at"`
+
+	Faults []faultView `json:"faults"` // all that Text has
+}
+
+type faultView struct {
+	File string `json:"file"` // empty: not of a line
+	Line int    `json:"line"`
+	Text string `json:"text"`
+}
+
+// ruleView is a rule in force.
+type ruleView struct {
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Mode     string   `json:"mode"`
+	FileMode string   `json:"file_mode"`
+	Match    string   `json:"match"` // empty: everything
+	Key      string   `json:"key"`   // empty: all requests together
+	Limits   []string `json:"limits"`
+	Cost     string   `json:"cost"`
+	File     string   `json:"file"`
+	Line     int      `json:"line"`
+}
+
+// serveConfig shows the rules in force, the files, and the last error.
+func (h *Handler) serveConfig(w http.ResponseWriter, _ *http.Request) error {
+	now := h.loaded.Load()
+	v := configView{
+		Hash: now.config.Hash, LoadedAt: millis(now.at), Rules: h.ruleViews(now.config),
+		Overrides: httpapi.OverridesJSON(h.options.Overrides, now.config.Masked),
+		Modes:     httpapi.ModesJSON(h.options.Overrides, now.config.Masked),
+	}
+	files, err := h.options.Files()
+	if v.Files = files; files == nil {
+		v.Files = []config.Text{} // they cannot be read: the next load says why
+	}
+	if err == nil {
+		err = now.err
+	}
+	if err != nil {
+		v.Error = &loadFault{Text: config.WithoutPasswords(err.Error()), At: millis(now.errAt)}
+		if p, ok := config.PlaceOf(err); ok {
+			v.Error.File, v.Error.Line = p.File, p.Line
+		}
+		for _, f := range config.Faults(err) {
+			v.Error.Faults = append(v.Error.Faults,
+				faultView{f.File, f.Line, config.WithoutPasswords(f.Text)})
+		}
+	}
+	return reply(w, v)
+}
+
+func (h *Handler) ruleViews(c *config.Config) []ruleView {
+	list := []ruleView{}
+	for i, r := range h.options.Engine.Rules() {
+		v := ruleView{
+			Name: r.Name, Kind: kindRule, Mode: r.Mode.String(), FileMode: r.FileMode.String(),
+			Match: config.MatchText(&r.Match), Key: config.KeyText(r.Key),
+			Limits: config.LimitTexts(r.Rule), Cost: r.Cost.String(),
+		}
+		if i < len(c.Places) && c.Rules[i].Name == r.Name {
+			v.File, v.Line = c.Places[i].File, c.Places[i].Line
+		}
+		list = append(list, v)
+	}
+	return list
+}

@@ -1,0 +1,172 @@
+package wire
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+)
+
+// Decode reads an envoy.service.ratelimit.v3.RateLimitRequest into r, and checks its values.
+//
+// The text in r lies in message, and the slices of r are used again: it allocates only if r has
+// never been as large, or for a limit in the request. Fields that are not known are skipped.
+func Decode(message []byte, r *envoy.Request) error {
+	err := checkLarge(message)
+	if err == nil {
+		err = decodeRequest(message, r)
+	}
+	if err == nil {
+		err = check(r)
+	}
+	if err != nil {
+		return fmt.Errorf("ratelimit request: %w", err)
+	}
+	return nil
+}
+
+func decodeRequest(f fields, r *envoy.Request) error {
+	r.Reset()
+	for len(f) > 0 {
+		number, kind, err := f.tag()
+		if err != nil {
+			return err
+		}
+		switch {
+		case number == 1 && kind == protowire.BytesType:
+			r.Domain, err = f.text()
+			err = at("domain", err)
+		case number == 2 && kind == protowire.BytesType:
+			var b []byte
+			i := len(r.Descriptors)
+			if b, err = f.bytes(); err == nil {
+				err = decodeDescriptor(b, nextDescriptor(r))
+			}
+			err = atIndex("descriptors", i, err)
+		case number == 3 && kind == protowire.VarintType:
+			var v uint64
+			v, err = f.varint()
+			r.HitsAddend = uint32(v)
+		default:
+			err = f.skip(number, kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nextDescriptor makes r longer by an empty descriptor, whose entries keep their memory.
+func nextDescriptor(r *envoy.Request) *envoy.Descriptor {
+	n := len(r.Descriptors)
+	if n == cap(r.Descriptors) {
+		r.Descriptors = append(r.Descriptors, envoy.Descriptor{})
+	} else {
+		r.Descriptors = r.Descriptors[:n+1]
+	}
+	d := &r.Descriptors[n]
+	*d = envoy.Descriptor{Entries: d.Entries[:0]}
+	return d
+}
+
+func decodeDescriptor(f fields, d *envoy.Descriptor) error {
+	for len(f) > 0 {
+		number, kind, err := f.tag()
+		if err != nil {
+			return err
+		}
+		var b []byte
+		switch {
+		case number <= 3 && kind == protowire.BytesType:
+			if b, err = f.bytes(); err == nil {
+				err = decodeDescriptorPart(number, b, d)
+			}
+		case number == 4 && kind == protowire.VarintType:
+			var v uint64
+			v, err = f.varint()
+			d.Negative = v != 0
+		default:
+			err = f.skip(number, kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decodeDescriptorPart reads one of the messages in a descriptor. A limit or a number of hits that
+// occurs again is merged with what came before, as protobuf has it.
+func decodeDescriptorPart(number protowire.Number, f fields, d *envoy.Descriptor) error {
+	switch number {
+	case 1:
+		d.Entries = append(d.Entries, envoy.Entry{})
+		i := len(d.Entries) - 1
+		return atIndex("entries", i, decodeEntry(f, &d.Entries[i]))
+	case 2:
+		if d.Override == nil {
+			d.Override = new(envoy.Override)
+		}
+		return at("limit", decodeOverride(f, d.Override))
+	default:
+		d.HasHits = true
+		return at("hits_addend", f.wrapped(&d.Hits))
+	}
+}
+
+func decodeEntry(f fields, e *envoy.Entry) error {
+	for len(f) > 0 {
+		number, kind, err := f.tag()
+		if err != nil {
+			return err
+		}
+		switch {
+		case number == 1 && kind == protowire.BytesType:
+			e.Key, err = f.text()
+			err = at("key", err)
+		case number == 2 && kind == protowire.BytesType:
+			e.Value, err = f.text()
+			err = at("value", err)
+		default:
+			err = f.skip(number, kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func decodeOverride(f fields, o *envoy.Override) error {
+	for len(f) > 0 {
+		number, kind, err := f.tag()
+		if err != nil {
+			return err
+		}
+		switch {
+		case number <= 2 && kind == protowire.VarintType:
+			var v uint64
+			v, err = f.varint()
+			if number == 1 {
+				o.RequestsPerUnit = uint32(v)
+			} else {
+				o.Unit = envoy.Unit(v)
+			}
+		case number == 3 && kind == protowire.BytesType:
+			var b fields
+			if b, err = f.bytes(); err == nil {
+				v := uint64(o.Multiplier)
+				err = b.wrapped(&v)
+				o.Multiplier = uint32(v)
+			}
+		default:
+			err = f.skip(number, kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package answer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/fallback"
+)
+
+type failing struct{ headgate.Store }
+
+func (failing) Take(context.Context, headgate.Request) (headgate.Decision, error) {
+	return headgate.Decision{}, errors.New("down")
+}
+
+// verdict is the last of n decisions about one key.
+func verdict(t *testing.T, store headgate.Store, n int, cost int64) rules.Verdict {
+	t.Helper()
+	set, err := rules.NewSet([]rules.Rule{{
+		Name: "r", Limits: []headgate.Limit{headgate.PerHour(1)}, Cost: rules.Cost{Fixed: cost},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := rules.New(store, nil, rules.Options{})
+	e.Use(set)
+	var v rules.Verdict
+	for range n {
+		if v, err = e.Decide(t.Context(), &rules.Request{Path: "/"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return v
+}
+
+func TestDeny(t *testing.T) {
+	closed, err := fallback.New(failing{}, fallback.Options{Mode: fallback.Closed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	share, err := fallback.New(failing{}, fallback.Options{
+		Mode: fallback.Local, Instances: func() int { return 1 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		v                   rules.Verdict
+		retry, remain, text string
+		violated            int
+		unavailable         bool
+	}{
+		{
+			verdict(t, headgate.NewMemory(0), 2, 1),
+			"3600", "0", "The rule r is exceeded. Retry in 3600 s.", 1, false,
+		},
+		{
+			verdict(t, headgate.NewMemory(0), 1, 2),
+			"", "1", "The rule r can never grant a request of this cost.", 1, false,
+		},
+		{
+			verdict(t, share, 2, 1),
+			"3600", "0", "The rule r grants only a share at the moment. Retry in 3600 s.", 0, false,
+		},
+		{
+			verdict(t, closed, 1, 1),
+			"1", "", "The limits of this request cannot be checked at the moment.", 0, true,
+		},
+		{
+			rules.Verdict{Rule: "r", Reason: rules.Permits, RetryAfter: time.Second},
+			"1", "", "The rule r allows no more concurrent requests.", 1, false,
+		},
+		{
+			rules.Verdict{Rule: "r", Reason: rules.Ban, RetryAfter: 1500 * time.Millisecond},
+			"2", "", "The rule r bans this client.", 0, false,
+		},
+		{
+			rules.Verdict{Rule: "r", Reason: rules.Ban, RetryAfter: headgate.Never},
+			"", "", "The rule r bans this client.", 0, false,
+		},
+	} {
+		for _, status := range []int{403, 429} {
+			want := status
+			if c.unavailable {
+				want = 503
+			}
+			w := httptest.NewRecorder()
+			Deny(w, status, &c.v)
+			var p Problem
+			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+				t.Fatal(err)
+			}
+			if w.Code != want || p.Status != want || p.Detail != c.text || p.Title == "" ||
+				len(p.Violated) != c.violated || w.Header().Get("Retry-After") != c.retry ||
+				w.Header().Get("X-Ratelimit-Remaining") != c.remain {
+				t.Errorf("%s: %d %+v %v", c.text, w.Code, p, w.Header())
+			}
+		}
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	w := httptest.NewRecorder()
+	Unavailable(w)
+	if w.Code != 503 || w.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%d %v", w.Code, w.Header())
+	}
+}

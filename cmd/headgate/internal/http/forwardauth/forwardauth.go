@@ -1,0 +1,135 @@
+// Package forwardauth answers proxies that ask, before they pass a request on, whether they may.
+//
+// The addresses are /auth for all rules that match the described request and /auth/RULE for one
+// rule. They answer 200, or 429 to deny; /auth/nginx and /auth/nginx/RULE answer 403 instead,
+// because nginx turns any other denial into 500. docs/gateways has the configurations.
+package forwardauth
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/answer"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+)
+
+// Options configures [New].
+type Options struct {
+	// Client finds the address of the client; see [rules.ClientAddress]. Required.
+	Client func(*http.Request) netip.Addr
+}
+
+// New makes the handler of /auth and of all below it. Nothing is read from the query or the body: a
+// proxy may pass those of the client.
+func New(e *rules.Engine, o Options) (http.Handler, error) {
+	switch {
+	case e == nil:
+		return nil, &headgate.InvalidError{Field: "engine", Value: "nil", Want: "one from rules.New"}
+	case o.Client == nil:
+		return nil, &headgate.InvalidError{
+			Field: "Client", Value: "nil", Want: "a function such as rules.ClientAddress",
+		}
+	}
+	return &handler{engine: e, client: o.Client}, nil
+}
+
+type handler struct {
+	engine *rules.Engine
+	client func(*http.Request) netip.Addr
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// A proxy may announce the client's body and not send it: the server must not wait for it
+	// before it answers. Where the deadline cannot be set, there is no connection to wait for.
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+	}
+	w.Header().Set("Cache-Control", "no-store") // by which docs/gateways/haproxy.md knows an answer
+	rule, status, found := parseAddress(r.URL.Path)
+	if !found {
+		answer.Fail(w, http.StatusNotFound,
+			"There is nothing here; want /auth, /auth/RULE, /auth/nginx or /auth/nginx/RULE.")
+		return
+	}
+	var v rules.Verdict
+	var err error
+	if q := h.describe(r); rule == "" {
+		v, err = h.engine.Decide(r.Context(), &q)
+	} else {
+		v, err = h.engine.DecideRule(r.Context(), rule, &q)
+	}
+	if missing, ok := errors.AsType[*rules.NoRuleError](err); ok {
+		answer.Fail(w, http.StatusNotFound, "There is no rule "+missing.Name+".")
+		return
+	}
+	write(w, &v, err, status)
+}
+
+// write answers with a verdict. status is that of a denial.
+func write(w http.ResponseWriter, v *rules.Verdict, err error, status int) {
+	switch {
+	case err != nil:
+		answer.Unavailable(w)
+	case !v.Allowed && status == http.StatusForbidden && !answer.Unchecked(v):
+		// nginx drops the body, and closes the connection of an answer that has one.
+		answer.SetFields(w.Header(), v)
+		w.WriteHeader(status)
+	case !v.Allowed:
+		answer.Deny(w, status, v)
+	default:
+		answer.SetFields(w.Header(), v)
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+// parseAddress returns the rule of an address, or "" for all, and the status of denials.
+func parseAddress(path string) (rule string, status int, found bool) {
+	rest, found := strings.CutPrefix(path, "/auth")
+	if !found || rest != "" && rest[0] != '/' {
+		return "", 0, false
+	}
+	rest = strings.Trim(rest, "/")
+	status = http.StatusTooManyRequests
+	if first, second, _ := strings.Cut(rest, "/"); first == "nginx" {
+		rest, status = second, http.StatusForbidden
+	}
+	return rest, status, !strings.Contains(rest, "/")
+}
+
+// describe returns the request that the proxy describes.
+func (h *handler) describe(r *http.Request) rules.Request {
+	uri := first(r.Header, "X-Forwarded-Uri", "X-Original-Uri")
+	if uri == "" {
+		uri = r.URL.EscapedPath()
+	}
+	method := first(r.Header, "X-Forwarded-Method", "X-Original-Method")
+	if method == "" {
+		method = r.Method
+	}
+	host := first(r.Header, "X-Forwarded-Host")
+	if host == "" {
+		host = r.Host
+	}
+	return rules.Request{
+		Method: method,
+		Host:   strings.TrimSpace(host[strings.LastIndexByte(host, ',')+1:]),
+		Path:   rules.TargetPath(uri),
+		Header: r.Header,
+		Client: h.client(r),
+	}
+}
+
+// first returns the value of the first of the fields that is there. Of several values it is the
+// last, which the nearest proxy wrote.
+func first(h http.Header, names ...string) string {
+	for _, name := range names {
+		if values := h[name]; len(values) > 0 && values[len(values)-1] != "" {
+			return values[len(values)-1]
+		}
+	}
+	return ""
+}

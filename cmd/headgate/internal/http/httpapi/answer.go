@@ -1,0 +1,232 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/httplimit"
+)
+
+// object builds a JSON object.
+type object []byte
+
+func newObject() object { return append(make(object, 0, 256), '{') }
+
+func (o object) name(name string) object {
+	if o[len(o)-1] != '{' {
+		o = append(o, ',')
+	}
+	return append(append(append(o, '"'), name...), '"', ':')
+}
+
+func (o object) flag(name string, value bool) object {
+	return strconv.AppendBool(o.name(name), value)
+}
+
+func (o object) number(name string, value int64) object {
+	return strconv.AppendInt(o.name(name), value, 10)
+}
+
+func (o object) text(name, value string) object {
+	quoted, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // cannot happen: a text
+	}
+	return append(o.name(name), quoted...)
+}
+
+// seconds appends a duration, to the microsecond; null for never.
+func (o object) seconds(name string, d time.Duration) object {
+	if d == headgate.Never {
+		return append(o.name(name), "null"...)
+	}
+	return appendSeconds(o.name(name), d)
+}
+
+func appendSeconds(b []byte, d time.Duration) []byte {
+	micros := int64(d / time.Microsecond)
+	if d%time.Microsecond > 0 {
+		micros++ // a wait that is shown must not be too short
+	}
+	b = strconv.AppendInt(b, micros/1e6, 10)
+	rest := micros % 1e6
+	if rest == 0 {
+		return b
+	}
+	digits := strconv.AppendInt(nil, 1e6+rest, 10)
+	return append(append(b, '.'), strings.TrimRight(string(digits[1:]), "0")...)
+}
+
+func (o object) end() []byte { return append(o, '}', '\n') }
+
+// decision appends the members of a decision.
+func (o object) decision(d headgate.Decision, fits bool) object {
+	retry := d.RetryAfter
+	if fits {
+		retry = 0 // a grant that was booked ahead has it in wait
+	}
+	return o.state(d).seconds("retry_after", retry).seconds("reset_after", d.ResetAfter)
+}
+
+// state appends the limit of a decision, and what it holds.
+func (o object) state(d headgate.Decision) object {
+	switch d.Limit {
+	case headgate.Limit{}:
+		o = o.text("limit", "ban").number("capacity", 0).number("remaining", 0)
+	case headgate.Unlimited:
+		o = o.text("limit", "unlimited")
+		o = append(append(o.name("capacity"), "null"...).name("remaining"), "null"...)
+	default:
+		_, numbers, named := strings.Cut(d.Limit.String(), "=")
+		if !named {
+			numbers = d.Limit.String()
+		}
+		o = o.text("limit", numbers).number("capacity", d.Limit.Capacity())
+		o = o.number("remaining", d.Remaining)
+	}
+	return o
+}
+
+// append appends the members of a to o.
+func (a *answer) append(o object) object {
+	o = o.flag("allowed", a.allowed)
+	if a.target.rule != "" {
+		o = o.text("rule", a.target.rule)
+	}
+	d := a.strictest()
+	o = o.decision(d, a.allowed && a.target.enforced())
+	if a.target.terms.Mode == rules.Shadow {
+		o = o.flag("shadow_denied", !a.fits(0))
+	}
+	if d.Degraded() {
+		o = o.flag("degraded", true)
+	}
+	return o
+}
+
+// eachLimit appends the list of the limits of a.
+func (a *answer) eachLimit(o object) object {
+	o = append(o.name("limits"), '[')
+	for i, d := range a.decisions {
+		if i > 0 {
+			o = append(o, ',')
+		}
+		one := newObject().flag("allowed", d.Allowed()).decision(d, d.Allowed())
+		o = append(append(o, one...), '}')
+	}
+	return append(o, ']')
+}
+
+// reply writes body, the answer to r. If the client prefers a status, the limits are also reported
+// in header fields, and a denial is a 429.
+func reply(w http.ResponseWriter, r *http.Request, allowed bool, body object, answers ...answer) {
+	status := http.StatusOK
+	w.Header().Set("Content-Type", "application/json")
+	if prefersStatus(r) {
+		w.Header().Set("Preference-Applied", "status")
+		writeFields(w.Header(), allowed, answers)
+		if !allowed {
+			status = http.StatusTooManyRequests
+			w.Header().Set("Content-Type", "application/problem+json")
+			body = denial(body, answers)
+		}
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(body.end()) // the client may have disconnected
+}
+
+// prefersStatus reports whether r has Prefer: status (RFC 7240).
+func prefersStatus(r *http.Request) bool {
+	for _, line := range r.Header["Prefer"] {
+		for preference := range strings.SplitSeq(line, ",") {
+			name, _, _ := strings.Cut(preference, ";")
+			if strings.EqualFold(strings.TrimSpace(name), "status") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func writeFields(h http.Header, allowed bool, answers []answer) {
+	var all []headgate.Decision
+	retry := time.Duration(0) // of a ban, which is no limit
+	for i := range answers {
+		a := &answers[i]
+		if !a.target.enforced() {
+			continue
+		}
+		if a.target.banned() {
+			retry = max(retry, a.target.banEnds())
+		}
+		for _, d := range a.decisions {
+			if allowed {
+				d.RetryAfter = 0 // it was booked ahead
+			}
+			all = append(all, d)
+		}
+	}
+	httplimit.AllFields.Write(h, time.Now(), all...)
+	if !allowed && retry > 0 {
+		setRetryAfter(h, retry)
+	}
+}
+
+// denial returns the problem document of a denial, which also has the members of body.
+func denial(body object, answers []answer) object {
+	var violated []string
+	detail := ""
+	for i := range answers {
+		a := &answers[i]
+		if a.allowed {
+			continue
+		}
+		if a.target.banned() {
+			detail = "The key is banned."
+		}
+		for _, d := range a.decisions {
+			if !d.Allowed() {
+				violated = append(violated, d.Limit.Name())
+			}
+		}
+	}
+	if detail == "" {
+		detail = "Exceeded: " + strings.Join(violated, ", ") + "."
+	}
+	return problemMembers(detail, violated, body)
+}
+
+// problemMembers puts the members of a problem document before those of body.
+func problemMembers(detail string, violated []string, body object) object {
+	o := newObject().text("type", problemTypes+"quota-exceeded").
+		text("title", "Request cannot be satisfied as assigned quota has been exceeded").
+		number("status", http.StatusTooManyRequests).text("detail", detail)
+	if len(violated) > 0 {
+		list, err := json.Marshal(violated)
+		if err != nil {
+			panic(err) // cannot happen: texts
+		}
+		o = append(o.name("violated-policies"), list...)
+	}
+	return append(append(o, ','), body[1:]...)
+}
+
+func replyJSON(w http.ResponseWriter, body object) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(body.end()) //nolint:gosec // JSON is no HTML; the client may have disconnected
+}
+
+// setRetryAfter sets the field to wait, rounded up to seconds, unless no wait helps.
+func setRetryAfter(h http.Header, wait time.Duration) {
+	if wait == headgate.Never {
+		h.Del("Retry-After")
+		return
+	}
+	h.Set("Retry-After", strconv.FormatFloat(math.Ceil(wait.Seconds()), 'f', 0, 64))
+}

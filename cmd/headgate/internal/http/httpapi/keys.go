@@ -1,0 +1,27 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
+)
+
+// resetKey puts a key back in its initial state under all limits of a rule, and of its override.
+// All instances forget its denials.
+func (h *Handler) resetKey(w http.ResponseWriter, r *http.Request) error {
+	t := target{rule: r.PathValue("rule"), key: r.PathValue("key")}
+	if err := h.resolve(&t, ""); err != nil {
+		return err
+	}
+	for _, l := range t.terms.StateLimits() {
+		if err := h.options.Store.Reset(r.Context(), t.key, l); err != nil {
+			return err
+		}
+	}
+	err := h.options.Overrides.Announce(r.Context(), overrides.Reset{Rule: t.rule, Key: t.key})
+	if err != nil {
+		return Unavailable(err, NotAnnounced)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

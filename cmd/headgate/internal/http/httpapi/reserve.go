@@ -1,0 +1,130 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+)
+
+// reserve is take, and gives a grant an id for commit.
+func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) error {
+	var t target
+	var o order
+	fields := append(t.fields(), t.costField(), seconds("max_wait", &o.maxWait, maxAhead))
+	if err := h.read(w, r, &t, fields...); err != nil {
+		return err
+	}
+	o.starts = o.maxWait > 0
+	answers, _, err := h.decide(r.Context(), []*target{&t}, o)
+	if err != nil {
+		return err
+	}
+	a := &answers[0]
+	body := a.append(newObject())
+	if a.allowed {
+		body = body.seconds("wait", a.wait).text("id", h.ids.sealSigned(reservationMark, a.reservation()))
+	}
+	reply(w, r, a.allowed, body, answers...)
+	return nil
+}
+
+// reservation returns what commit must know about a grant.
+func (a *answer) reservation() reservation {
+	t := a.target
+	v := reservation{Rule: t.rule, Limit: t.text, Key: t.key}
+	if a.charged() { // which a rule in shadow may not be
+		v.Cost = t.cost
+	}
+	if a.wait > 0 {
+		for _, start := range a.starts {
+			v.Starts = append(v.Starts, start.UnixMicro())
+		}
+	}
+	return v
+}
+
+// commit settles a reservation at the cost that was used; 0 cancels it.
+func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
+	var id string
+	used := int64(-1)
+	err := readBody(w, r, maxBody, text("id", &id, maxID), number("cost", &used, 0))
+	if err != nil {
+		return err
+	}
+	if used < 0 {
+		return BadField("cost", "missing", "the cost that was used; 0 cancels the reservation")
+	}
+	var v reservation
+	err = h.ids.unsealSigned(r.Context(), id, reservationMark, "an id that /v1/reserve returned", &v)
+	if err != nil {
+		return err
+	}
+	t := &target{rule: v.Rule, text: v.Limit, key: v.Key}
+	if err := h.find(t, ""); err != nil {
+		return err
+	}
+	a, refunded, err := h.settle(r.Context(), t, v, used)
+	if err != nil {
+		return err
+	}
+	body := newObject().number("reserved", v.Cost).number("used", used)
+	body = body.number("refunded", refunded).number("charged", max(used-v.Cost, 0))
+	if t.rule != "" {
+		body = body.text("rule", t.rule)
+	}
+	d := a.strictest()
+	body = body.state(d).seconds("reset_after", d.ResetAfter)
+	if d.Degraded() {
+		body = body.flag("degraded", true)
+	}
+	replyJSON(w, body)
+	return nil
+}
+
+// settle refunds what was not used of v, or charges what was used beyond it, whether or not it
+// fits: it is used already.
+func (h *Handler) settle(
+	ctx context.Context, t *target, v reservation, used int64,
+) (a answer, refunded int64, err error) {
+	a.target = t
+	t.cost = used - v.Cost
+	t.terms.Banned = false // what is used counts for a banned key, too
+	var starts []time.Time
+	if used == 0 {
+		starts = v.ahead(len(t.limits()))
+	}
+	requests := a.appendRequests(nil, order{force: true}, true)
+	for i := range requests {
+		if starts != nil {
+			requests[i].Start = &starts[i]
+		}
+	}
+	a.decisions = make([]headgate.Decision, len(requests))
+	if err := rules.Take(ctx, h.options.Store, requests, a.decisions); err != nil {
+		h.observe(t, rules.Failed, headgate.Decision{}, err)
+		return a, 0, err
+	}
+	if t.cost < 0 && headgate.Granted(requests, a.decisions) {
+		refunded = -t.cost
+	}
+	return a, refunded, nil
+}
+
+// ahead returns the start times of a reservation whose start is to come, one for each of n limits.
+// A start that has come is refunded like any cost, and so is one of a rule that has changed since.
+func (v *reservation) ahead(n int) []time.Time {
+	if len(v.Starts) != n || n == 0 {
+		return nil
+	}
+	starts := make([]time.Time, n)
+	for i, micros := range v.Starts {
+		starts[i] = time.UnixMicro(micros)
+		if !starts[i].After(time.Now()) {
+			return nil
+		}
+	}
+	return starts
+}

@@ -1,0 +1,137 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+)
+
+// target is what a request charges: a key of a rule, or of an inline limit.
+type target struct {
+	rule string
+	text string // of an inline limit, if there is no rule
+	key  string
+	cost int64
+
+	permit bool // a permit is asked for, not tokens
+
+	terms rules.Terms
+}
+
+// fields are those that name a target.
+func (t *target) fields() []field {
+	return []field{
+		text("rule", &t.rule, maxRule), text("limit", &t.text, maxRule), text("key", &t.key, maxKey),
+	}
+}
+
+const maxRule = 200
+
+// unset is the cost of a target that is charged what its rule says.
+const unset = -1
+
+// costField reads the cost of t. Unless given, it is the fixed cost of the rule, or 1.
+func (t *target) costField() field {
+	t.cost = unset
+	return number("cost", &t.cost, 1)
+}
+
+// resolve finds what applies to t, and checks that it has a key and the kind of rule that the
+// request needs. where is put before the names of fields in errors.
+func (h *Handler) resolve(t *target, where string) error {
+	if err := h.find(t, where); err != nil {
+		return err
+	}
+	switch {
+	case t.key == "" && t.needsKey():
+		return BadField(where+"key", "missing", "a key such as ip:192.0.2.1")
+	case t.permit && t.terms.Permits == 0:
+		return BadField(where+"rule", quote(t.rule)+", which has no permits", "a rule with permits")
+	case !t.permit && len(t.terms.Limits) == 0:
+		return BadField(where+"rule", quote(t.rule)+", which has permits and no limits",
+			"a rule with limits, or /v1/acquire")
+	}
+	return nil
+}
+
+// needsKey reports whether only a key tells the callers of t apart. A rule without key limits all
+// requests together.
+func (t *target) needsKey() bool { return t.rule == "" || len(t.terms.Rule.Key) > 0 }
+
+// find finds what applies to t.
+func (h *Handler) find(t *target, where string) error {
+	switch {
+	case t.rule == "" && t.text == "":
+		return BadField(where+"rule", "missing", "the name of a rule in the file")
+	case t.rule != "" && t.text != "":
+		return BadField(where+"limit", quote(t.text)+" with a rule", "one of rule and limit")
+	case t.text != "":
+		return h.inline(t, where)
+	}
+	terms, err := h.options.Rules.Terms(t.rule, t.key)
+	if err != nil {
+		p := *toProblem(err)
+		p.Field, p.Detail = where+p.Field, where+p.Detail
+		return &p
+	}
+	if t.key == "" && len(terms.Rule.Key) == 0 { // as gateways and the proxy count it
+		t.key = rules.KeyOfAll
+		if terms, err = h.options.Rules.Terms(t.rule, t.key); err != nil {
+			return err
+		}
+	}
+	t.terms = terms
+	if t.cost == unset {
+		t.cost = max(terms.Rule.Cost.Fixed, 1)
+	}
+	return nil
+}
+
+func (h *Handler) inline(t *target, where string) error {
+	if !h.settings.Load().inlineLimits {
+		return &Problem{Status: http.StatusForbidden, Field: where + "limit",
+			Detail: where + "limit is not allowed; " +
+				"want a rule, or api.allow_inline_limits: true in the file"}
+	}
+	if strings.Contains(t.text, "=") {
+		return BadField(where+"limit", quote(t.text), "a limit without a name; a rule has a name")
+	}
+	l, err := headgate.ParseLimit(t.text)
+	if err != nil {
+		p := *toProblem(err)
+		p.Field, p.Detail = where+"limit", where+p.Detail
+		return &p
+	}
+	t.terms = rules.Terms{Limits: []headgate.Limit{l}}
+	if t.cost == unset {
+		t.cost = 1
+	}
+	return nil
+}
+
+// enforced reports whether t can deny.
+func (t *target) enforced() bool { return t.terms.Mode == rules.Enforce }
+
+// limits returns the limits of t; none if the rule is off.
+func (t *target) limits() []headgate.Limit {
+	if t.terms.Mode == rules.Off {
+		return nil
+	}
+	return t.terms.Limits
+}
+
+// banned reports whether a ban denies t. It denies no refund.
+func (t *target) banned() bool {
+	return t.terms.Banned && t.terms.Mode != rules.Off && t.cost >= 0
+}
+
+// banEnds returns the time until the ban of t ends.
+func (t *target) banEnds() time.Duration {
+	if t.terms.Until.IsZero() {
+		return headgate.Never
+	}
+	return max(time.Until(t.terms.Until), time.Microsecond)
+}

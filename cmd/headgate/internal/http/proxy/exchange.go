@@ -1,0 +1,67 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/http/answer"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+)
+
+// exchange is a request that is passed on, with its response.
+type exchange struct {
+	trusted  bool // a trusted proxy says who the client is
+	verdict  rules.Verdict
+	work     *rules.Work
+	body     *pacedBody
+	response *http.Response // nil until there is one
+}
+
+type exchangeKey struct{}
+
+// exchangeOf returns the exchange that a request belongs to.
+func exchangeOf(r *http.Request) *exchange {
+	return r.Context().Value(exchangeKey{}).(*exchange) //nolint:forcetypeassert // by ServeHTTP
+}
+
+// modifyResponse adds the header fields, and charges the costs that are in the response. Fields
+// of the server about limits give way, because a client cannot tell two limiters apart.
+func modifyResponse(r *http.Response) error {
+	x := exchangeOf(r.Request)
+	x.response = r
+	if len(x.verdict.Decisions) > 0 {
+		for _, name := range answer.FieldNames() {
+			if name != "Retry-After" { // which is about the server's own answer
+				r.Header.Del(name)
+			}
+		}
+		answer.SetFields(r.Header, &x.verdict)
+	}
+	x.work.Settle(r.Request.Context(), r.Header)
+	return nil
+}
+
+// end charges the costs that are in the trailer, and releases the permits.
+func (x *exchange) end(ctx context.Context) {
+	defer x.work.End(ctx)
+	if x.response != nil {
+		x.work.Settle(ctx, x.response.Trailer)
+	}
+}
+
+// forwardingField reports whether name is a field in which proxies describe the client. Plain is
+// the name as CGI and its successors read it: to them, X_Real_IP and X-Real-IP are one field.
+func forwardingField(name string) (plain string, is bool) {
+	plain = http.CanonicalHeaderKey(strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) {
+			return c
+		}
+		return '-'
+	}, name))
+	const prefix = "X-Forwarded-"
+	return plain, len(plain) > len(prefix) && strings.HasPrefix(plain, prefix) || slices.Contains(
+		[]string{"X-Real-Ip", "X-Original-Uri", "X-Original-Method"}, plain)
+}

@@ -1,0 +1,156 @@
+// Package overrides holds limits and bans that replace the limits of a rule for some keys.
+//
+// Overrides come from the file, and from the HTTP interface. The latter are kept in the store: in
+// Redis all instances share them, and they survive a restart; in memory they end with the process.
+// Beside them are kept the modes of rules that were switched, and, for some seconds, resets of keys.
+package overrides
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+)
+
+// The largest numbers of overrides that a table keeps.
+const (
+	Max         = 10_000
+	MaxPatterns = 1_000 // with a wildcard: each is compared with each key of its rule
+)
+
+// Interval is how often a table in Redis looks for changes of other instances.
+const Interval = 500 * time.Millisecond
+
+// Table finds the override of a key. It is safe for use by many goroutines.
+type Table struct {
+	file atomic.Pointer[index]
+	kept *kept // of the store
+
+	keeper  keeper
+	max     int
+	reading sync.Mutex // one refresh at a time
+	version string     // of the news that were applied
+	report  func(error)
+
+	stop func() // ends the goroutine, and waits for it
+
+	follow followers
+}
+
+// keeper stores overrides as fields and values.
+type keeper interface {
+	// news returns the changes since a version. Only one call runs at a time.
+	news(ctx context.Context, version string) (news, error)
+
+	// change applies c as one step.
+	change(ctx context.Context, c change) (outcome, error)
+}
+
+// news are fields that have changed, with their values; an empty one is deleted.
+type news struct {
+	version string // after them
+	fields  map[string]string
+	all     bool // there are no other fields
+}
+
+// change puts or deletes one entry, and deletes those that have expired.
+type change struct {
+	field   string
+	from    string        // the value that it must have; empty: none
+	value   string        // empty: delete
+	ttl     time.Duration // of the value; 0: without end
+	max     int           // overrides, if one more is put; 0: any number
+	expired []string      // fields and values in turn: deleted if they still have the value
+}
+
+// unread is the version of a table that has read nothing, or entries without a version.
+const unread = "?"
+
+// anyValue is the from of a change whatever there is. No value is this text.
+const anyValue = "*"
+
+type outcome int
+
+const (
+	conflict outcome = iota - 2
+	full
+	unchanged
+	changed
+)
+
+// NewMemory returns a table that is kept in this process.
+func NewMemory() *Table { return newTable(newMemory()) }
+
+func newTable(k keeper) *Table {
+	t := &Table{
+		keeper: k, kept: newKept(), max: Max, version: unread,
+		report: func(error) {}, stop: func() {},
+	}
+	t.file.Store(newIndex(nil))
+	return t
+}
+
+// UseFile replaces the overrides of the file. The first that matches a key counts.
+func (t *Table) UseFile(list []rules.Override) { t.file.Store(newIndex(list)) }
+
+// Find returns the override of key under rule. Those of the file come first, in their order; then
+// the one that was put for exactly this key, then wildcards, the longest first.
+func (t *Table) Find(rule, key string) (rules.Override, bool) {
+	if o, ok := t.file.Load().find(rule, key); ok {
+		return o, true
+	}
+	return t.kept.find(rule, key)
+}
+
+// List returns the overrides that have not expired: of the file, and those that were put.
+func (t *Table) List() (file, put []rules.Override) {
+	now := time.Now()
+	return t.file.Load().valid(now), t.kept.valid(now)
+}
+
+// Put keeps o instead of the override of the same rule and key. The limits of o get the names of
+// the rule. It returns a headgate.InvalidError if o or one more override is not accepted.
+func (t *Table) Put(ctx context.Context, o rules.Override) error {
+	value, err := Encode(o)
+	if err != nil {
+		return err
+	}
+	return t.put(ctx, KeyName(o.Rule, o.Key), anyValue, value)
+}
+
+// Delete deletes the override that was put for rule and key, and reports whether there was one.
+func (t *Table) Delete(ctx context.Context, rule, key string) (bool, error) {
+	got, err := t.keeper.change(ctx, change{field: KeyName(rule, key), from: anyValue})
+	if err != nil {
+		return false, fmt.Errorf("overrides: delete: %w", err)
+	}
+	_ = t.Refresh(ctx) // it is deleted: if that could not be read now, the next look reads it
+	return got == changed, nil
+}
+
+// Refresh reads the changes of the overrides at once.
+func (t *Table) Refresh(ctx context.Context) error {
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	n, err := t.keeper.news(ctx, t.version)
+	if err != nil {
+		return fmt.Errorf("overrides: read: %w", err)
+	}
+	if n.all || len(n.fields) > 0 {
+		t.tell(t.kept.apply(n, t.report))
+	}
+	t.version = n.version // last: after a panic, the news are read again
+	return nil
+}
+
+// Close ends the goroutine of a table in Redis.
+func (t *Table) Close() error {
+	t.stop()
+	t.reading.Lock()
+	defer t.reading.Unlock()
+	t.follow.close()
+	return nil
+}

@@ -1,0 +1,241 @@
+package overrides
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+)
+
+func limit(t *testing.T, text string) headgate.Limit {
+	t.Helper()
+	l, err := headgate.ParseLimit(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func put(t *testing.T, table *Table, o rules.Override) {
+	t.Helper()
+	if err := table.Put(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// found returns what applies to key under the rule login: the first limit, ban or nothing.
+func found(table *Table, key string) string {
+	o, ok := table.Find("login", key)
+	switch {
+	case !ok:
+		return "nothing"
+	case o.Ban:
+		return "ban"
+	default:
+		return o.Limits[0].String()
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for _, c := range []struct {
+		pattern, key string
+		want         bool
+	}{
+		{"ip:192.0.2.*", "ip:192.0.2.1", true},
+		{"ip:192.0.2.*", "ip:192.0.2.", true}, // * is any text, the empty one too
+		{"ip:192.0.2.*", "ip:192.0.20.1", false},
+		{"*", "", true},
+		{"a*a", "a", false}, // the two ends do not overlap
+		{"a*a", "aa", true},
+		{"*b*", "abc", true},
+		{"*b*c", "abcbc", true},
+		{"a*b*c", "acb", false},
+		{"a**c", "abc", true},
+		{"exact", "exact", true},
+		{"exact", "exactly", false},
+	} {
+		if got := matches(c.pattern, c.key); got != c.want {
+			t.Errorf("matches(%q, %q) = %v", c.pattern, c.key, got)
+		}
+	}
+}
+
+func TestOrder(t *testing.T) {
+	table := NewMemory()
+	put(t, table, rules.Override{Rule: "login", Key: "*", Limits: []headgate.Limit{limit(t, "1/m")}})
+	put(t, table, rules.Override{Rule: "login", Key: "ip:*", Limits: []headgate.Limit{limit(t, "2/m")}})
+	put(t, table, rules.Override{Rule: "login", Key: "ip:a", Limits: []headgate.Limit{limit(t, "3/m")}})
+	put(t, table, rules.Override{Rule: "other", Key: "ip:b", Ban: true})
+	table.UseFile([]rules.Override{
+		{Rule: "login", Key: "ip:c*", Limits: rules.Named("login", []headgate.Limit{limit(t, "4/m")})},
+		{Rule: "login", Key: "ip:cd", Ban: true}, // never reached: the first match counts
+	})
+	for key, want := range map[string]string{
+		"ip:a": "login=3/m", "ip:b": "login=2/m", "user:1": "login=1/m", "ip:cd": "login=4/m",
+	} {
+		if got := found(table, key); got != want {
+			t.Errorf("key %q has %s, want %s", key, got, want)
+		}
+	}
+	if _, ok := table.Find("third", "ip:a"); ok {
+		t.Error("a rule without overrides has one")
+	}
+}
+
+func TestPutReplacesAndDelete(t *testing.T) {
+	table := NewMemory()
+	put(t, table, rules.Override{Rule: "login", Key: "k", Limits: []headgate.Limit{limit(t, "3/m")}})
+	put(t, table, rules.Override{Rule: "login", Key: "k", Ban: true, Note: "abuse", By: "ops"})
+	if got := found(table, "k"); got != "ban" {
+		t.Fatalf("k has %s, want ban", got)
+	}
+	if _, list := table.List(); len(list) != 1 || list[0].Note != "abuse" || list[0].By != "ops" {
+		t.Fatalf("the list is %+v", list)
+	}
+	for _, want := range []bool{true, false} {
+		if had, err := table.Delete(t.Context(), "login", "k"); had != want || err != nil {
+			t.Fatalf("Delete = %v, %v; want %v", had, err, want)
+		}
+	}
+	if got := found(table, "k"); got != "nothing" {
+		t.Fatalf("k has %s after the delete", got)
+	}
+	if n := table.kept.overrides.Load(); n != 0 {
+		t.Errorf("it counts %d overrides after the delete", n)
+	}
+}
+
+// TestReplaceTheOnlyOne: the readers see the old override or the new one.
+func TestReplaceTheOnlyOne(t *testing.T) {
+	for _, key := range []string{"k", "k*"} {
+		k, name := newKept(), KeyName("login", key)
+		ban := &rules.Override{Rule: "login", Key: key, Ban: true}
+		k.setOverride(name, ban)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for range 200_000 {
+				k.setOverride(name, ban)
+			}
+		}()
+		for more := true; more; {
+			if k.overrides.Load() == 0 {
+				t.Fatalf("%s: there is none for a moment", key)
+			}
+			select {
+			case <-ended:
+				more = false
+			default:
+			}
+		}
+	}
+}
+
+func TestExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := NewMemory()
+		put(t, table, rules.Override{Rule: "login", Key: "*", Limits: []headgate.Limit{limit(t, "3/m")}})
+		for _, key := range []string{"k", "k*"} {
+			put(t, table, rules.Override{
+				Rule: "login", Key: key, Ban: true, Until: time.Now().Add(time.Minute),
+			})
+		}
+		time.Sleep(time.Minute - time.Nanosecond)
+		if got := found(table, "k"); got != "ban" {
+			t.Errorf("k has %s before the end, want ban", got)
+		}
+		time.Sleep(time.Nanosecond)
+		if got := found(table, "k"); got != "login=3/m" {
+			t.Errorf("k has %s after the end, want what is behind it", got)
+		}
+		if _, list := table.List(); len(list) != 1 {
+			t.Errorf("the list has %d overrides, want 1", len(list))
+		}
+	})
+}
+
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := NewMemory()
+		table.max = 3
+		for i := range 3 {
+			put(t, table, rules.Override{
+				Rule: "login", Key: fmt.Sprint(i), Ban: true, Until: time.Now().Add(time.Second),
+			})
+		}
+		more := rules.Override{Rule: "login", Key: "3", Ban: true}
+		err := table.Put(t.Context(), more)
+		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok || !strings.Contains(err.Error(), "at most 3") {
+			t.Fatalf("the error is %v, want at most 3", err)
+		}
+		put(t, table, rules.Override{Rule: "login", Key: "2", Ban: true}) // replaces
+		time.Sleep(time.Second)
+		put(t, table, more) // two have expired
+	})
+	table := NewMemory()
+	for i := range MaxPatterns {
+		put(t, table, rules.Override{Rule: "login", Key: fmt.Sprint(i, "*"), Ban: true})
+	}
+	err := table.Put(t.Context(), rules.Override{Rule: "login", Key: "more*", Ban: true})
+	if err == nil || !strings.Contains(err.Error(), "at most 1000") {
+		t.Fatalf("the error is %v, want at most 1000", err)
+	}
+	put(t, table, rules.Override{Rule: "login", Key: "7*", Ban: true}) // replaces
+}
+
+func TestAsManyLimitsAsARuleMayHave(t *testing.T) {
+	table := NewMemory()
+	put(t, table, rules.Override{
+		Rule: "login", Key: "k", Limits: slices.Repeat([]headgate.Limit{limit(t, "9/m")}, 16),
+	})
+	if o, _ := table.Find("login", "k"); len(o.Limits) != 16 {
+		t.Errorf("the override has %d limits, want 16", len(o.Limits))
+	}
+}
+
+func TestInvalid(t *testing.T) {
+	table := NewMemory()
+	five := []headgate.Limit{limit(t, "5/m")}
+	for want, o := range map[string]rules.Override{
+		"rule is empty":         {Key: "k", Ban: true},
+		"0 limits and ban fals": {Rule: "login", Key: "k"},
+		"1 limits and ban true": {Rule: "login", Key: "k", Ban: true, Limits: five},
+		"until is 2001":         {Rule: "login", Ban: true, Until: time.Unix(1e9, 0)},
+		"count is 0":            {Rule: "login", Limits: []headgate.Limit{headgate.PerSecond(0)}},
+		"limits is 17":          {Rule: "login", Limits: make([]headgate.Limit, 17)},
+	} {
+		err := table.Put(t.Context(), o)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
+	}
+}
+
+func TestKeeperFails(t *testing.T) {
+	table := newTable(failing{})
+	ban := encode(rules.Override{Rule: "login", Key: "k", Ban: true})
+	table.kept.apply(news{fields: map[string]string{KeyName("login", "k"): ban}}, table.report)
+	if err := table.Refresh(t.Context()); !errors.Is(err, errDown) {
+		t.Errorf("Refresh returned %v", err)
+	}
+	if err := table.Put(t.Context(), rules.Override{Rule: "login", Ban: true}); !errors.Is(err, errDown) {
+		t.Errorf("Put returned %v", err)
+	}
+	if got := found(table, "k"); got != "ban" {
+		t.Errorf("k has %s, want the last override that was read", got)
+	}
+}
+
+var errDown = errors.New("down")
+
+type failing struct{}
+
+func (failing) news(context.Context, string) (news, error)      { return news{}, errDown }
+func (failing) change(context.Context, change) (outcome, error) { return unchanged, errDown }

@@ -1,0 +1,405 @@
+package overrides
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
+)
+
+func open(t *testing.T, url string) *redisstore.Store {
+	t.Helper()
+	store, err := redisstore.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	return store
+}
+
+// instance is a table of its own, as each process has one.
+func instance(t *testing.T, store *redisstore.Store, report func(error)) *Table {
+	t.Helper()
+	table := NewRedis(store, report)
+	t.Cleanup(func() { table.Close() })
+	if err := table.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+const address = "ip:192.0.2.7"
+
+// eventually waits until address has want in table: within a second, and what a busy machine adds.
+func eventually(t *testing.T, table *Table, want string) {
+	t.Helper()
+	got := ""
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if got = found(table, address); got == want {
+			return
+		}
+	}
+	t.Fatalf("after 3 seconds, it has %s, want %s", got, want)
+}
+
+func TestRedis(t *testing.T) {
+	url := "redis://" + redistest.Start(t).Addr
+	a, b := instance(t, open(t, url), nil), instance(t, open(t, url), nil)
+
+	ban := rules.Override{Rule: "login", Key: "ip:192.0.2.*", Ban: true, Note: "scan", By: "ops"}
+	put(t, a, ban)
+	if got := found(a, address); got != "ban" {
+		t.Fatalf("where it was put, it has %s", got)
+	}
+	eventually(t, b, "ban")
+	put(t, b, rules.Override{
+		Rule: "login", Key: address, Limits: []headgate.Limit{limit(t, "9/m burst 12")},
+	})
+	eventually(t, a, "login=9/m burst 12")
+
+	// A process that starts later reads them before it serves.
+	c := instance(t, open(t, url), nil)
+	if _, list := c.List(); len(list) != 2 || list[1].Note != "scan" || list[1].By != "ops" {
+		t.Fatalf("a new instance reads %+v", list)
+	}
+	if had, err := c.Delete(t.Context(), "login", address); !had || err != nil {
+		t.Fatalf("Delete = %v, %v", had, err)
+	}
+	eventually(t, b, "ban")
+	if had, err := c.Delete(t.Context(), "login", "ip:192.0.2.*"); !had || err != nil {
+		t.Fatalf("Delete = %v, %v", had, err)
+	}
+	eventually(t, a, "nothing")
+
+	client, _ := open(t, url).Client()
+	if n := client.DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("%d keys remain in Redis: %v", n, client.Keys(t.Context(), "*").Val())
+	}
+}
+
+// TestRedisExpiry: all keys expire with the last override, unless one is without end.
+func TestRedisExpiry(t *testing.T) {
+	store := open(t, "redis://"+redistest.Start(t).Addr)
+	client, prefix := store.Client()
+	table := instance(t, store, nil)
+	left := func(want time.Duration) {
+		t.Helper()
+		for _, name := range []string{"hash", "version", "changes"} {
+			got := client.PTTL(t.Context(), prefix+"{@overrides}:@"+name).Val()
+			if got > want || got < want-time.Minute {
+				t.Errorf("the %s expires in %v, want %v", name, got, want)
+			}
+		}
+	}
+	until := func(key string, d time.Duration) rules.Override {
+		return rules.Override{Rule: "login", Key: key, Ban: true, Until: time.Now().Add(d)}
+	}
+	short := change{field: KeyName("login", "short"), value: "x", ttl: time.Nanosecond}
+	if _, err := table.keeper.change(t.Context(), short); err != nil {
+		t.Fatal(err)
+	}
+	if got := client.PTTL(t.Context(), prefix+"{@overrides}:@hash").Val(); got == -1 {
+		t.Error("a nanosecond is without end")
+	}
+	client.FlushAll(t.Context())
+	put(t, table, until("a", time.Hour))
+	left(time.Hour + time.Millisecond)
+	put(t, table, until("b", 2*time.Hour))
+	put(t, table, until("c", time.Minute))
+	left(2*time.Hour + time.Millisecond)
+	put(t, table, rules.Override{Rule: "login", Key: "d", Ban: true})
+	put(t, table, until("e", time.Hour))
+	left(-1)
+}
+
+func TestRedisBoundAndBadEntries(t *testing.T) {
+	store := open(t, "redis://"+redistest.Start(t).Addr)
+	client, prefix := store.Client()
+	reports := make(chan error, 10)
+	table := instance(t, store, func(err error) { reports <- err })
+	table.max = 3
+	put(t, table, rules.Override{Rule: "login", Key: "a", Ban: true})
+	bad := map[string]string{"login b": "{", "login c": `{"rule":"login","limits":["0/s"]}`}
+	if err := client.HSet(t.Context(), prefix+"{@overrides}:@hash", bad).Err(); err != nil {
+		t.Fatal(err)
+	}
+	// A version that no change has written: all is read.
+	if err := client.Set(t.Context(), prefix+"{@overrides}:@version", "X", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	err := table.Put(t.Context(), rules.Override{Rule: "login", Key: "d", Ban: true})
+	if _, ok := errors.AsType[*headgate.InvalidError](err); !ok {
+		t.Fatalf("the fourth override returned %v", err)
+	}
+	put(t, table, rules.Override{Rule: "login", Key: "a", Limits: []headgate.Limit{limit(t, "5/m")}})
+	if got := found(table, "a"); got != "login=5/m" {
+		t.Errorf("beside bad entries, a has %s", got)
+	}
+	for range bad {
+		if err := <-reports; !strings.Contains(err.Error(), `entry "login `) {
+			t.Errorf("reported %v", err)
+		}
+	}
+}
+
+// TestRedisFails: overrides stay in force while Redis is away, and one failure is reported.
+func TestRedisFails(t *testing.T) {
+	server := redistest.Start(t)
+	reports := make(chan error, 10)
+	table := instance(t, open(t, "redis://"+server.Addr), func(err error) { reports <- err })
+	put(t, table, rules.Override{Rule: "login", Key: "k", Ban: true})
+	server.Stop()
+	select {
+	case err := <-reports:
+		if !strings.Contains(err.Error(), "overrides: read") {
+			t.Errorf("reported %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("no failure was reported")
+	}
+	if got := found(table, "k"); got != "ban" {
+		t.Errorf("without Redis, k has %s", got)
+	}
+}
+
+// TestRedisCluster: the script finds both keys on one server of a Cluster.
+func TestRedisCluster(t *testing.T) {
+	cluster := redistest.StartCluster(t)
+	table := instance(t, open(t, "redis+cluster://"+strings.Join(cluster.Addrs, ",")), nil)
+	put(t, table, rules.Override{Rule: "login", Key: address, Ban: true})
+	if got := found(table, address); got != "ban" {
+		t.Errorf("it has %s", got)
+	}
+}
+
+// TestRedisACL: these are the commands that the documentation names, and no others.
+func TestRedisACL(t *testing.T) {
+	server := redistest.Start(t)
+	setUser := []string{"ACL", "SETUSER", "headgate", "on", ">secret", "resetchannels", "~hg:*"}
+	const more = "+hget +hgetall +hkeys +hset +hdel +hexists +hlen +persist +rpush +ltrim +lrange"
+	commands := "+evalsha +eval +get +exists +set +del +pexpire +pttl " + more
+	text, err := os.ReadFile("../../../../docs/serve/http.md")
+	if err != nil || !strings.Contains(string(text), more) {
+		t.Errorf("docs/serve/http.md does not name %s: %v", more, err)
+	}
+	setUser = append(setUser, strings.Fields(commands)...)
+	if _, err := server.Do(t.Context(), setUser...); err != nil {
+		t.Fatal(err)
+	}
+	table := instance(t, open(t, "redis://headgate:secret@"+server.Addr), nil)
+	until := time.Now().Add(time.Hour)
+	put(t, table, rules.Override{Rule: "login", Key: address, Ban: true, Until: until})
+	put(t, table, rules.Override{Rule: "login", Key: address, Ban: true})
+	if had, err := table.Delete(t.Context(), "login", address); !had || err != nil {
+		t.Errorf("Delete = %v, %v", had, err)
+	}
+}
+
+// noReads fails all GETs, and nothing else.
+type noReads struct{ redis.Hook }
+
+func (noReads) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "get" {
+			cmd.SetErr(errNoReads)
+			return errNoReads
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (noReads) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (noReads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+var errNoReads = errors.New("no reads")
+
+// TestPutThatCannotBeRead: what is kept is kept. An error would say that it is not, and the note of
+// an act would be taken back.
+func TestPutThatCannotBeRead(t *testing.T) {
+	url := "redis://" + redistest.Start(t).Addr
+	store := open(t, url)
+	a, b := instance(t, store, nil), instance(t, open(t, url), nil)
+	client, _ := store.Client()
+	client.AddHook(noReads{})
+	put(t, a, rules.Override{Rule: "login", Key: "ip:192.0.2.*", Ban: true})
+	eventually(t, b, "ban")
+}
+
+// losing opens a store whose client, with its usual retries, loses an answer to a command with word.
+func losing(t *testing.T, server *redistest.Server, word string) *redisstore.Store {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{
+		Addr: redistest.LoseAnAnswer(t, server.Addr, word), Protocol: 2, DisableIdentity: true,
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	store, err := redisstore.New(client, redisstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// TestALostAnswer: a change whose answer is lost is an error, and not sent again: the second answer
+// would say that there was nothing to delete, or that somebody else has changed it.
+func TestALostAnswer(t *testing.T) {
+	server := redistest.Start(t)
+	table := instance(t, open(t, "redis://"+server.Addr), nil)
+	ban := rules.Override{Rule: "login", Key: "k", Ban: true}
+	name, value := KeyName("login", "k"), encode(ban)
+	put(t, table, ban)
+	lossy := instance(t, losing(t, server, name), nil)
+	if had, err := lossy.Delete(t.Context(), "login", "k"); err == nil {
+		t.Errorf("Delete = %t without an error; want an error", had)
+	}
+	put(t, table, ban)
+	lossy = instance(t, losing(t, server, name), nil)
+	if err := lossy.Swap(t.Context(), name, value, ""); err == nil || errors.Is(err, ErrChanged) {
+		t.Errorf("Swap returned %v; want that there was no answer", err)
+	}
+	if err := table.Refresh(t.Context()); err != nil || table.Kept(name) != "" {
+		t.Errorf("it keeps %q, %v; want that it was deleted", table.Kept(name), err)
+	}
+}
+
+// TestNews: an instance reads what has changed, or all if it has missed more than is listed, and if
+// it cannot know what it has missed.
+func TestNews(t *testing.T) {
+	url := "redis://" + redistest.Start(t).Addr
+	store := open(t, url)
+	client, prefix := store.Client()
+	a := instance(t, store, nil)
+	reader := newTable(&redisKeeper{client: client, keys: a.keeper.(*redisKeeper).keys}) // does not poll
+	check := func(want ...string) {
+		t.Helper()
+		if err := reader.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range want {
+			if found(reader, key) != "ban" {
+				t.Errorf("%s has %s, want a ban", key, found(reader, key))
+			}
+		}
+		if _, list := reader.List(); len(list) != len(want) {
+			t.Errorf("it has %d overrides, want %d", len(list), len(want))
+		}
+	}
+	ban := func(key string) rules.Override { return rules.Override{Rule: "login", Key: key, Ban: true} }
+	old := ban("old")
+	old.Until = time.Now().Add(-time.Hour)
+	expired := change{field: KeyName("login", "old"), from: anyValue, value: encode(old)}
+	if _, err := a.keeper.change(t.Context(), expired); err != nil {
+		t.Fatal(err)
+	}
+	put(t, a, ban("1"))
+	put(t, a, ban("2"))
+	check("1", "2")
+	if n := len(reader.kept.fields); n != 3 {
+		t.Errorf("it keeps %d entries, want 3 with the one that expired", n)
+	}
+	put(t, a, ban("3"))
+	if _, err := a.Delete(t.Context(), "login", "2"); err != nil {
+		t.Fatal(err)
+	}
+	check("1", "3")
+	a.kept.swept = time.Time{} // so that it looks for what has expired
+	put(t, a, ban("4"))
+	check("1", "3", "4")
+	if n := len(reader.kept.fields); n != 3 {
+		t.Errorf("it keeps %d entries, want 3 without the one that expired", n)
+	}
+	if _, err := a.Delete(t.Context(), "login", "1"); err != nil {
+		t.Fatal(err)
+	}
+	for range 501 { // 1,003 changes, of which the first is not listed any more
+		put(t, a, ban("5"))
+		put(t, a, ban("6"))
+	}
+	if n := client.LLen(t.Context(), prefix+"{@overrides}:@changes").Val(); n != 1000 {
+		t.Errorf("%d names are listed, want 1000", n)
+	}
+	check("3", "4", "5", "6")
+	client.HDel(t.Context(), prefix+"{@overrides}:@hash", KeyName("login", "3"))
+	client.Set(t.Context(), prefix+"{@overrides}:@version", "ABC", 0)
+	check("4", "5", "6")
+	client.Del(t.Context(), prefix+"{@overrides}:@version")
+	check("4", "5", "6")
+	late := newTable(&redisKeeper{client: client, keys: a.keeper.(*redisKeeper).keys})
+	if err := late.Refresh(t.Context()); err != nil || found(late, "4") != "ban" {
+		t.Errorf("without a version, a new instance has %s, %v; want a ban", found(late, "4"), err)
+	}
+	for _, key := range []string{"4", "5", "6"} {
+		if _, err := a.Delete(t.Context(), "login", key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check()
+	put(t, a, ban("7"))
+	check("7")
+}
+
+// TestNewsAfterAFailover: a replica that takes over may not have the last changes. An instance that
+// has read these reads all, also if as many others were made since.
+func TestNewsAfterAFailover(t *testing.T) {
+	for _, more := range []int{0, 1, 2} {
+		store := open(t, "redis://"+redistest.Start(t).Addr)
+		client, _ := store.Client()
+		a := instance(t, store, nil)
+		keys := a.keeper.(*redisKeeper).keys
+		ban := func(key string) rules.Override { return rules.Override{Rule: "login", Key: key, Ban: true} }
+		put(t, a, ban("base"))
+		dumps := map[string]string{}
+		for _, key := range keys {
+			dumps[key] = client.Dump(t.Context(), key).Val()
+		}
+		reader := newTable(&redisKeeper{client: client, keys: keys}) // does not poll
+		put(t, a, ban("lost"))
+		if err := reader.Refresh(t.Context()); err != nil || found(reader, "lost") != "ban" {
+			t.Fatal(found(reader, "lost"), err)
+		}
+		for key, dump := range dumps {
+			if err := client.RestoreReplace(t.Context(), key, 0, dump).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(t, newTable(&redisKeeper{client: client, keys: keys}), ban("new"))
+		for i := range more {
+			put(t, newTable(&redisKeeper{client: client, keys: keys}), ban(fmt.Sprint(i)))
+		}
+		if err := reader.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if found(reader, "lost") != "nothing" || found(reader, "new") != "ban" {
+			t.Errorf("%d more: lost has %s, new has %s", more, found(reader, "lost"), found(reader, "new"))
+		}
+	}
+}
+
+// TestExpiredThatWasReplaced: an instance that has not read the new value does not delete it.
+func TestExpiredThatWasReplaced(t *testing.T) {
+	server := redistest.Start(t)
+	for name, table := range map[string]*Table{
+		"memory": NewMemory(), "redis": instance(t, open(t, "redis://"+server.Addr), nil),
+	} {
+		put(t, table, rules.Override{Rule: "login", Key: "k", Ban: true})
+		c := change{field: ModeName("login"), value: shadowOf("login", 0)}
+		c.expired = []string{KeyName("login", "k"), "the value before"}
+		if got, err := table.keeper.change(t.Context(), c); got != changed || err != nil {
+			t.Fatal(got, err)
+		}
+		if err := table.Refresh(t.Context()); err != nil || found(table, "k") != "ban" {
+			t.Errorf("%s: k has %s, %v; want the ban", name, found(table, "k"), err)
+		}
+	}
+}

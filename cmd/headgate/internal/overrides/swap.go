@@ -1,0 +1,101 @@
+package overrides
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+)
+
+// ErrChanged is returned by [Table.Swap] if the stored entry is not the expected one.
+var ErrChanged = errors.New("overrides: the entry was changed at the same time")
+
+// Kept returns the value in force under a name of [KeyName] or [ModeName]; empty: none.
+func (t *Table) Kept(name string) string { return live(name, t.kept.value(name)) }
+
+// live returns value, or nothing if it has expired.
+func live(name, value string) string {
+	if value == "" {
+		return ""
+	}
+	e, err := parse(name, value)
+	if err == nil && !e.Until.IsZero() && !time.Now().Before(e.Until) {
+		return ""
+	}
+	return value
+}
+
+// Live returns a value of [Table.Kept], or nothing if it has expired since.
+func Live(value string) string { return live("", value) }
+
+// Swap keeps the value to under name instead of from, each of which is empty for none. If the store
+// holds another value than from, it changes nothing and returns ErrChanged. A value that has
+// expired counts as none.
+func (t *Table) Swap(ctx context.Context, name, from, to string) error {
+	to = live(name, to)
+	err := t.put(ctx, name, from, to)
+	if !errors.Is(err, ErrChanged) {
+		return err
+	}
+	now := t.kept.value(name) // put has read it again
+	if now == from || live(name, now) != live(name, from) {
+		return err
+	}
+	return t.put(ctx, name, now, to) // they differ in what has expired
+}
+
+// put changes an entry from one value to another.
+func (t *Table) put(ctx context.Context, name, from, to string) error {
+	now := time.Now()
+	c := change{field: name, from: from, value: to, expired: t.kept.expired(now, t.max)}
+	if isOverride(name) {
+		c.max = t.max
+	}
+	if to != "" {
+		e, err := parse(name, to)
+		if err != nil {
+			return err
+		}
+		if err := t.kept.checkPattern(name, &e, now); err != nil {
+			return err
+		}
+		if !e.Until.IsZero() {
+			c.ttl = e.Until.Sub(now)
+		}
+	}
+	got, err := t.keeper.change(ctx, c)
+	switch {
+	case err != nil:
+		return fmt.Errorf("overrides: put: %w", err)
+	case got == full:
+		return &headgate.InvalidError{Field: "override", Value: "above the maximum",
+			Want: fmt.Sprintf("at most %d; delete one first", t.max)}
+	}
+	err = t.Refresh(ctx)
+	if got != conflict {
+		return nil // it is kept: if it could not be read now, the next look reads it
+	}
+	if err != nil {
+		return err
+	}
+	return ErrChanged
+}
+
+// checkPattern reports that there are too many overrides with a wildcard for one more.
+func (k *kept) checkPattern(name string, e *entry, now time.Time) error {
+	if isOverride(name) && isPattern(e.Key) && k.value(name) == "" &&
+		k.countPatterns(now) >= MaxPatterns {
+		return &headgate.InvalidError{Field: "override", Value: "above the maximum of keys with *",
+			Want: fmt.Sprintf("at most %d of them; delete one first", MaxPatterns)}
+	}
+	return nil
+}
+
+// OfFile returns the override of the file that is in force for key under rule, before any that is
+// kept in the store.
+func (t *Table) OfFile(rule, key string) (rules.Override, bool) {
+	return t.file.Load().find(rule, key)
+}

@@ -1,0 +1,503 @@
+package replay_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/replay"
+)
+
+func detailed(t *testing.T, c replay.Config, texts ...string) *replay.Report {
+	t.Helper()
+	c.Detail = true
+	report, err := replay.Run(t.Context(), c, logsOf(texts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAddUp(t, report)
+	return report
+}
+
+// decided is a request of a log with what each limit decided.
+type decided struct {
+	at                        int64
+	key, path, method, status string
+	denied                    []bool
+}
+
+// mustAddUp checks that all parts of a Detail add up to the counts of its report.
+func mustAddUp(t *testing.T, r *replay.Report) {
+	t.Helper()
+	d := r.Detail
+	same := func(what string, got, want int64) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %d, want %d", what, got, want)
+		}
+	}
+	if d.Timeline == nil {
+		same("requests without a timeline", r.Requests, 0)
+		return
+	}
+	same("bars", sum(d.Timeline.Requests), r.Requests)
+	for _, groups := range [][]replay.Group{d.Paths, d.Methods, d.Statuses} {
+		requests := int64(0)
+		for _, g := range groups {
+			requests += g.Requests
+		}
+		if groups != nil {
+			same("requests of groups", requests, r.Requests)
+		}
+	}
+	for i, l := range r.Limits {
+		same("denied in bars", sum(d.Timeline.Denied[i]), l.Denied)
+		same("denied keys", d.DeniedKeysTotal[i], l.DeniedKeys)
+		for _, groups := range [][]replay.Group{d.Paths, d.Methods, d.Statuses} {
+			denied := int64(0)
+			for _, g := range groups {
+				denied += g.Denied[i]
+			}
+			if groups != nil {
+				same("denied of groups", denied, l.Denied)
+			}
+		}
+		for j, top := range l.Top {
+			k := d.Keys[i][j]
+			if k.Key != top.Key || k.Denied != top.Denied || k.Requests != top.Requests {
+				t.Errorf("key %d is %+v, of the report %+v", j, k, top)
+			}
+		}
+		for j, line := range d.KeyTimelines[i] {
+			same("requests of a key in bars", sumBars(line.Requests), d.Keys[i][j].Requests)
+			same("denied of a key in bars", sumBars(line.Denied), d.Keys[i][j].Denied)
+		}
+	}
+}
+
+func sum(counts []int64) (n int64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+func sumBars(bars []replay.Bar) (n int64) {
+	for _, b := range bars {
+		n += b[1]
+	}
+	return n
+}
+
+// recount makes a Detail from its definition, slowly.
+func recount(all []decided, limits int) *replay.Detail {
+	d := &replay.Detail{
+		Timeline: recountBars(all, limits), Keys: [][]replay.DeniedKey{}, KeyTimelines: [][]replay.KeyTimeline{},
+		Paths:    recountGroups(all, limits, func(r decided) string { return r.path }),
+		Methods:  recountGroups(all, limits, func(r decided) string { return r.method }),
+		Statuses: recountGroups(all, limits, func(r decided) string { return r.status }),
+	}
+	for i := range limits {
+		keys := recountKeys(all, i)
+		d.DeniedKeysTotal = append(d.DeniedKeysTotal, int64(len(keys)))
+		d.Keys = append(d.Keys, keys[:min(len(keys), 1000)])
+		lines := []replay.KeyTimeline{}
+		for _, k := range keys[:min(len(keys), 5)] {
+			line := replay.KeyTimeline{Key: k.Key, Requests: []replay.Bar{}, Denied: []replay.Bar{}}
+			own := slices.DeleteFunc(slices.Clone(all), func(r decided) bool { return r.key != string(k.Key) })
+			for bar := range int64(len(d.Timeline.Requests)) {
+				requests, denied := int64(0), int64(0)
+				for _, r := range own {
+					if (r.at/1e6-d.Timeline.From.Unix())/d.Timeline.WidthS == bar {
+						requests++
+						if r.denied[i] {
+							denied++
+						}
+					}
+				}
+				if requests > 0 {
+					line.Requests = append(line.Requests, replay.Bar{bar, requests})
+				}
+				if denied > 0 {
+					line.Denied = append(line.Denied, replay.Bar{bar, denied})
+				}
+			}
+			lines = append(lines, line)
+		}
+		d.KeyTimelines = append(d.KeyTimelines, lines)
+	}
+	return d
+}
+
+func recountBars(all []decided, limits int) *replay.DetailTimeline {
+	from, to := all[0].at/1e6, all[len(all)-1].at/1e6
+	for _, minutes := range []float64{
+		1. / 60, 2. / 60, 5. / 60, 10. / 60, 15. / 60, 30. / 60, 1, 2, 5, 10, 15, 30,
+		60, 120, 180, 360, 720, 24 * 60, 7 * 24 * 60, 14 * 24 * 60, 28 * 24 * 60,
+	} {
+		width := int64(minutes*60 + 0.5)
+		n := to/width - from/width + 1
+		if n > 2000 {
+			continue
+		}
+		line := &replay.DetailTimeline{Timeline: replay.Timeline{
+			From: time.Unix(from/width*width, 0).UTC(), WidthS: width, Requests: make([]int64, n),
+		}}
+		for range limits {
+			line.Denied = append(line.Denied, make([]int64, n))
+		}
+		for _, r := range all {
+			bar := r.at/1e6/width - from/width
+			line.Requests[bar]++
+			for i, denied := range r.denied {
+				if denied {
+					line.Denied[i][bar]++
+				}
+			}
+		}
+		return line
+	}
+	panic("no width")
+}
+
+func recountKeys(all []decided, limit int) []replay.DeniedKey {
+	keys := map[string]*replay.DeniedKey{}
+	for _, r := range all {
+		if keys[r.key] != nil {
+			continue
+		}
+		k := &replay.DeniedKey{Key: replay.Key(r.key)}
+		keys[r.key] = k
+		for j, o := range all {
+			if o.key != r.key {
+				continue
+			}
+			k.Requests++
+			if !o.denied[limit] {
+				continue
+			}
+			k.Denied++
+			if k.Last = time.UnixMicro(o.at).UTC(); k.First.IsZero() {
+				k.First = k.Last
+			}
+			end, toLast := lockedUntil(all[j:], limit)
+			if out := float64(end-o.at) / 1e6; out > k.LockedOutS || out == k.LockedOutS && toLast {
+				k.LockedOutS, k.ToLast = out, toLast
+			}
+		}
+	}
+	list := []replay.DeniedKey{}
+	for _, k := range keys {
+		if k.Denied > 0 {
+			list = append(list, *k)
+		}
+	}
+	slices.SortFunc(list, func(a, b replay.DeniedKey) int {
+		return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Key, b.Key))
+	})
+	return list
+}
+
+// lockedUntil returns when the key of the first request is granted again, or made its last request.
+func lockedUntil(all []decided, limit int) (end int64, toLast bool) {
+	for _, next := range all {
+		if next.key != all[0].key {
+			continue
+		}
+		if end = next.at; !next.denied[limit] {
+			return end, false
+		}
+	}
+	return end, true
+}
+
+func recountGroups(all []decided, limits int, name func(decided) string) []replay.Group {
+	groups := map[string]*replay.Group{}
+	totals := make([]int64, limits)
+	for _, r := range all {
+		n := cmp.Or(name(r), "(none)")
+		if groups[n] == nil {
+			groups[n] = &replay.Group{Name: replay.Key(n), Denied: make([]int64, limits)}
+		}
+		groups[n].Requests++
+		for i, denied := range r.denied {
+			if denied {
+				groups[n].Denied[i]++
+				totals[i]++
+			}
+		}
+	}
+	if len(groups) == 1 && groups["(none)"] != nil {
+		return nil
+	}
+	score := func(g *replay.Group) (s float64) {
+		for i, n := range g.Denied {
+			if n > 0 {
+				s += float64(n) / float64(totals[i])
+			}
+		}
+		return s
+	}
+	sorted := slices.SortedFunc(maps.Values(groups), func(a, b *replay.Group) int {
+		return cmp.Or(cmp.Compare(score(b), score(a)), cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Name, b.Name))
+	})
+	list := []replay.Group{}
+	rest := replay.Group{Name: "(other)", Denied: make([]int64, limits)}
+	for i, g := range sorted {
+		if i < 40 {
+			list = append(list, *g)
+			continue
+		}
+		rest.Requests += g.Requests
+		for j, n := range g.Denied {
+			rest.Denied[j] += n
+		}
+	}
+	if rest.Requests > 0 {
+		list = append(list, rest)
+	}
+	return list
+}
+
+// scenario is a random log, and its requests as decided by the definitions of the limits.
+func scenario(r *rand.Rand, requests, keys, paths int, step int64, rules []func() rule) (string, []decided) {
+	var log strings.Builder
+	var all []decided
+	now := int64(1768176000_000000) + r.Int64N(90e6)
+	for range requests {
+		if r.IntN(4) == 0 {
+			now += r.Int64N(step)
+		}
+		d := decided{
+			at: now, key: fmt.Sprintf("198.18.0.%d", int(r.ExpFloat64()*float64(keys)/4)),
+			path: fmt.Sprintf("/p%d", int(r.ExpFloat64()*float64(paths)/6)), method: []string{"GET", "POST", ""}[r.IntN(3)],
+			status: []string{"200", "404", "503"}[r.IntN(3)],
+		}
+		fmt.Fprintf(&log, `{"ts":%d.%06d,"ip":"%s","method":"%s","uri":"%s?q=1","status":%s}`+"\n",
+			now/1e6, now%1e6, d.key, d.method, d.path, d.status)
+		all = append(all, d)
+	}
+	for _, newRule := range rules {
+		own := map[string]rule{}
+		for i := range all {
+			if own[all[i].key] == nil {
+				own[all[i].key] = newRule()
+			}
+			all[i].denied = append(all[i].denied, !own[all[i].key](all[i].at))
+		}
+	}
+	return log.String(), all
+}
+
+// The Detail of random logs is what its definition says, also if it comes from recorded requests.
+func TestDetailByDefinition(t *testing.T) {
+	limits := []string{"6/m burst 3", "2/10s fixed-window", "20/h sliding-log", "api=5/m sliding-window", "1000000/s"}
+	rules := []func() rule{
+		func() rule { return naiveBucket(6, 3, time.Minute) },
+		func() rule { return naiveFixed(2, 10*time.Second) },
+		func() rule { return naiveLog(20, time.Hour) },
+		func() rule { return naiveWindow(5, time.Minute) },
+		func() rule { return func(int64) bool { return true } },
+	}
+	r := rand.New(rand.NewPCG(21, 22))
+	for round, c := range []struct {
+		requests, keys, paths int
+		step                  int64
+	}{
+		{1, 1, 1, 1e6}, {300, 1, 3, 2e6}, {900, 30, 400, 20e6}, {700, 9, 60, 100e6}, {600, 5, 9, 9000e6}, {400, 3, 2, 40e9},
+	} {
+		log, all := scenario(r, c.requests, c.keys, c.paths, c.step, rules)
+		report := detailed(t, config(t, "ip", limits...), log)
+		want := recount(all, len(limits))
+		mustBeSameDetail(t, round, report.Detail, want)
+
+		var requests []replay.Request
+		for _, d := range all {
+			requests = append(requests, replay.Request{At: time.UnixMicro(d.at), Key: d.key, Cost: 1})
+		}
+		r.Shuffle(len(requests), func(i, j int) {
+			if !requests[i].At.Equal(requests[j].At) {
+				requests[i], requests[j] = requests[j], requests[i]
+			}
+		})
+		want.Paths, want.Methods, want.Statuses = nil, nil, nil
+		conf := config(t, "ip", limits...)
+		conf.Detail = true
+		again, err := replay.RunRequests(t.Context(), conf, requests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustAddUp(t, again)
+		mustBeSameDetail(t, round, again.Detail, want)
+		report.Detail, again.Detail = nil, nil
+		report.Files, again.Files = nil, nil
+		if !reflect.DeepEqual(report, again) {
+			t.Errorf("round %d: of the log %+v, of the requests %+v", round, report, again)
+		}
+	}
+}
+
+func naiveFixed(n int64, window time.Duration) rule {
+	grants := map[int64]int64{}
+	return func(now int64) bool {
+		w := now / window.Microseconds()
+		if grants[w] == n {
+			return false
+		}
+		grants[w]++
+		return true
+	}
+}
+
+func mustBeSameDetail(t *testing.T, round int, got, want *replay.Detail) {
+	t.Helper()
+	if reflect.DeepEqual(got, want) {
+		return
+	}
+	a, err := json.Marshal(got)
+	b, err2 := json.Marshal(want)
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			from := max(i-300, 0)
+			t.Fatalf("round %d: got …%s\nwant …%s", round, a[from:min(i+100, len(a))], b[from:min(i+100, len(b))])
+		}
+	}
+	t.Fatalf("round %d: got %s\nwant %s", round, a, b)
+}
+
+// Costs count as tokens: a bucket of 10 grants 6 and then 4, but not 5.
+func TestRunRequestsCosts(t *testing.T) {
+	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	c := config(t, "ip", "10/h")
+	c.Detail = true
+	report, err := replay.RunRequests(t.Context(), c, []replay.Request{
+		{at, "a", 6}, {at, "a", 5}, {at, "a", 4}, {at, "a", 1}, {at, "b", 11}, {at, "b", 10},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustAddUp(t, report)
+	if l := report.Limits[0]; l.Denied != 3 || report.Lines != 6 || report.Detail.Keys[0][0].Denied != 2 {
+		t.Errorf("%+v", report)
+	}
+	for _, r := range []replay.Request{{at, "a", 0}, {at, "a", -1}, {time.Time{}, "a", 1}, {at.AddDate(300, 0, 0), "a", 1}} {
+		if _, err := replay.RunRequests(t.Context(), c, []replay.Request{r}); err == nil || !strings.Contains(err.Error(), "of a request") {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+	if report, err = replay.RunRequests(t.Context(), c, nil); err != nil || report.Detail.Timeline != nil || report.Span != nil {
+		t.Errorf("of none: %+v, %v", report, err)
+	}
+	if _, err = replay.RunRequests(t.Context(), replay.Config{}, nil); err == nil {
+		t.Error("no limit: no error")
+	}
+}
+
+// Times with the zones of summer and winter are one line of time; lines in no order, and lines that
+// are too late, are counted at the time at which they are decided.
+func TestDetailClocks(t *testing.T) {
+	const form = "%s - - [26/Oct/2025:%02d:%02d:00 %s] \"GET / HTTP/1.1\" 200 5\n"
+	var summer, jumps strings.Builder
+	for i := range 240 { // from 01:00 to 02:59 in summer time, and again from 02:00 in winter time
+		hour, zone := 1+i/60, "+0200"
+		if i >= 120 {
+			hour, zone = i/60, "+0100"
+		}
+		fmt.Fprintf(&summer, form, "198.18.0.1", hour, i%60, zone)
+	}
+	report := detailed(t, config(t, "ip", "30/h", "1/d"), summer.String())
+	line := report.Detail.Timeline
+	if from := time.Date(2025, 10, 25, 23, 0, 0, 0, time.UTC); !line.From.Equal(from) || line.WidthS != 10 || len(line.Requests) != 239*6+1 {
+		t.Errorf("%d bars of %d s from %s", len(line.Requests), line.WidthS, line.From)
+	}
+	for i, n := range line.Requests {
+		if want := int64(1); n != want && i%6 == 0 || n != 0 && i%6 != 0 {
+			t.Errorf("bar %d has %d requests", i, n)
+		}
+	}
+	want := replay.DeniedKey{
+		Key: "198.18.0.1", Requests: 240, Denied: 239, LockedOutS: 238 * 60, ToLast: true,
+		First: time.Date(2025, 10, 25, 23, 1, 0, 0, time.UTC), Last: time.Date(2025, 10, 26, 2, 59, 0, 0, time.UTC),
+	}
+	if got := report.Detail.Keys[1][0]; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	r := rand.New(rand.NewPCG(9, 10))
+	for i := range int64(600) {
+		jumps.WriteString(at((i+3600*int64(r.IntN(30)/29)-r.Int64N(20))*1e6, fmt.Sprint(r.IntN(3))))
+	}
+	if report = detailed(t, config(t, "ip", "3/m", "10/h sliding-log"), jumps.String()); report.Late == 0 {
+		t.Error("no request is late, so that this proves nothing")
+	}
+	for i, keys := range report.Detail.Keys {
+		for _, k := range keys {
+			if k.First.After(k.Last) || k.First.Before(report.Span.From) || k.Last.After(report.Span.To) || k.LockedOutS < 0 {
+				t.Errorf("limit %d: %+v is outside of %+v", i, k, report.Span)
+			}
+		}
+	}
+}
+
+// A broken log has the details of its good lines; one without any denial has empty lists.
+func TestDetailBroken(t *testing.T) {
+	log := line("198.18.0.1", 1) + "nonsense\n" + "\x00\xff\n" + line("-", 2) + line("198.18.0.1", 3)[:70]
+	report := detailed(t, config(t, "ip", "1/h", "9/h"), log)
+	if d := report.Detail; report.Skipped != 3 || d.Keys[0][0].Denied != 1 || len(d.Paths) != 1 || d.Paths[0].Requests != 2 {
+		t.Errorf("%+v", report)
+	}
+	text, err := json.Marshal(report.Detail)
+	for _, want := range []string{`,[]],"denied_keys_total":[1,0],"key_timelines":[[{`, `]}],[]],"paths":[{"name":"/a","requests":2,"denied":[1,0]}]`} {
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s, %v; want %s", text, err, want)
+		}
+	}
+	if d := detailed(t, config(t, "ip", "1/h"), "\n").Detail; d.Timeline != nil || d.Paths != nil || len(d.Keys[0]) != 0 {
+		t.Errorf("of no request: %+v", d)
+	}
+}
+
+// A timeline is as fine as 2,000 bars allow, whatever the span, and narrowing it loses nothing.
+func TestDetailWidths(t *testing.T) {
+	const day = 86400
+	limit := []headgate.Limit{headgate.PerHour(1)}
+	for _, c := range []struct{ span, width int64 }{
+		{0, 1}, {1999, 1}, {2000, 2}, {3999, 2}, {9999, 5}, {19999, 10}, {29999, 15}, {59999, 30}, {60000, 60},
+		{7*day + 1, 600}, {30 * day, 1800}, {365 * day, 6 * 3600}, {1999 * day, day}, {2000 * day, 7 * day}, {20000 * day, 14 * day},
+	} {
+		var requests []replay.Request
+		for _, s := range []int64{0, c.span / 3, c.span / 3, c.span / 2, c.span} {
+			requests = append(requests, replay.Request{At: time.Unix(28*day*600+s, 0), Key: "a", Cost: 1})
+		}
+		report, err := replay.RunRequests(t.Context(), replay.Config{Limits: limit, Detail: true}, requests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line := report.Detail.Timeline
+		if line.WidthS != c.width || int64(len(line.Requests)) != c.span/c.width+1 {
+			t.Errorf("a span of %d s: %d bars of %d s, want of %d", c.span, len(line.Requests), line.WidthS, c.width)
+		}
+		for _, most := range []int{1000, 300, 7, 1, 0} {
+			report.Detail = report.Detail.Narrowed(3, most)
+			mustAddUp(t, report)
+			if n := len(report.Detail.Timeline.Requests); n > max(most, 1) {
+				t.Errorf("%d bars, want at most %d", n, most)
+			}
+			for _, b := range report.Detail.KeyTimelines[0][0].Requests {
+				if report.Detail.Timeline.Requests[b[0]] != b[1] {
+					t.Errorf("bar %v of the only key has %d requests", b, report.Detail.Timeline.Requests[b[0]])
+				}
+			}
+		}
+	}
+}

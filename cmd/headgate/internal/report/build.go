@@ -1,0 +1,142 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/replay"
+)
+
+// MaxLimits is the maximum number of limits on a page.
+const MaxLimits = 20
+
+// Build describes a report to make.
+type Build struct {
+	Kind    string
+	Command string
+	Made    time.Time
+
+	// Limits are replayed; those of a KindSize are found.
+	Limits []headgate.Limit
+
+	// Size says how to read the logs, and what to find. For a KindReplay, its Rates are those of
+	// Limits.
+	Size replay.SizeConfig
+
+	// Logs returns the logs, from their beginning. It is called for each of two readings, which
+	// must give the same.
+	Logs func(reading int) ([]replay.Log, error)
+}
+
+// Run reads the logs twice: to find which limits they need, and to replay them in detail.
+func (b *Build) Run(ctx context.Context) (*Data, error) {
+	d := &Data{Version: Version, Made: b.Made, Command: b.Command, Kind: b.Kind, Limits: []Limit{}}
+	if err := b.size(ctx, d); err != nil {
+		return nil, err
+	}
+	limits, names := b.Limits, slices.Repeat([]string{""}, len(b.Limits))
+	if b.Kind == KindSize {
+		limits, names = found(d.Size)
+	}
+	for i, l := range limits {
+		texts, err := newLimit(ctx, names[i], l, d.Size.By, b.Made)
+		if err != nil {
+			return nil, err
+		}
+		d.Limits = append(d.Limits, texts)
+	}
+	if len(limits) == 0 { // nothing to propose without requests
+		d.Replay = &replay.Report{
+			Traffic: d.Size.Traffic, Limits: []replay.Result{},
+			Detail: &replay.Detail{
+				Keys: [][]replay.DeniedKey{}, DeniedKeysTotal: []int64{},
+				KeyTimelines: [][]replay.KeyTimeline{},
+			},
+		}
+		return d, nil
+	}
+	return d, b.replay(ctx, d, limits)
+}
+
+// found returns the proposals and, unless it is one of them, the smallest limit that denies nothing
+// to keys that do not stand out.
+func found(r *replay.SizeReport) (limits []headgate.Limit, names []string) {
+	for _, p := range r.Proposals {
+		limits, names = append(limits, p.Limit), append(names, p.Name)
+	}
+	if s := r.StandOut; s != nil && !slices.Contains(limits, s.Rest.Limit) {
+		limits, names = append(limits, s.Rest.Limit), append(names, "rest")
+	}
+	return limits, names
+}
+
+// size reads the logs for the first time.
+func (b *Build) size(ctx context.Context, d *Data) error {
+	logs, err := b.Logs(1)
+	if err != nil {
+		return err
+	}
+	c := b.Size
+	if b.Kind == KindReplay {
+		c.Rates = rates(b.Limits)
+	}
+	d.Size, err = replay.Size(ctx, c, logs...)
+	if err != nil {
+		return err
+	}
+	if b.Kind == KindReplay && len(c.Rates) == 0 {
+		d.Size.Rates = []replay.Fit{} // those of the proposals, which are not shown
+	}
+	return nil
+}
+
+// rates returns the token buckets among limits, one for each rate.
+func rates(limits []headgate.Limit) (rates []headgate.Limit) {
+	for _, l := range limits {
+		same := func(o headgate.Limit) bool {
+			return o.Refill() == l.Refill() && o.Period() == l.Period()
+		}
+		if l.Algorithm() == headgate.AlgorithmTokenBucket && !slices.ContainsFunc(rates, same) {
+			rates = append(rates, l.Named(""))
+		}
+	}
+	return rates
+}
+
+// replay reads the logs for the second time.
+func (b *Build) replay(ctx context.Context, d *Data, limits []headgate.Limit) error {
+	logs, err := b.Logs(2)
+	if err != nil {
+		return err
+	}
+	runtime.GC() // or else what the first reading left takes memory until the heap has doubled
+	d.Replay, err = replay.Run(ctx, replay.Config{
+		Limits: limits, By: b.Size.By, Format: b.Size.Format, Reorder: b.Size.Reorder, Top: b.Size.Top,
+		Detail: true, Progress: b.Size.Progress,
+	}, logs...)
+	if err != nil {
+		return err
+	}
+	return sameLogs(&d.Size.Traffic, &d.Replay.Traffic)
+}
+
+// sameLogs returns an error if two readings of the logs differ.
+func sameLogs(first, second *replay.Traffic) error {
+	if reflect.DeepEqual(first, second) {
+		return nil
+	}
+	what := "a log"
+	for i, f := range first.Files {
+		if f != second.Files[i] {
+			what = f.Name
+			break
+		}
+	}
+	return fmt.Errorf("%s: changed while it was read twice for the report; "+
+		"run the command again", what)
+}

@@ -1,0 +1,283 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/replay"
+)
+
+// line is a request, in microseconds after 12 January 2026.
+func line(micros int64, ip, path string) string {
+	return encoded(map[string]any{
+		"ts": json.Number(fmt.Sprintf("%d.%06d", 1768176000+micros/1e6, micros%1e6)), "ip": ip,
+		"uri": path, "method": "GET", "status": 200 + len(path)%2*204,
+	}) + "\n"
+}
+
+// encoded returns v as JSON.
+func encoded(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // cannot happen: tests encode data that have a form in JSON
+	}
+	return string(text)
+}
+
+func traffic(requests, keys int) string {
+	r := rand.New(rand.NewPCG(1, uint64(requests)))
+	var log strings.Builder
+	now := int64(0)
+	for range requests {
+		now += r.Int64N(2e6)
+		log.WriteString(line(now, fmt.Sprintf("198.18.0.%d", int(r.ExpFloat64()*float64(keys)/5)), fmt.Sprintf("/%d", r.IntN(60))))
+	}
+	return log.String()
+}
+
+// building makes a Build of a kind that reads the same log twice.
+func building(kind, log string, limits ...headgate.Limit) *Build {
+	return &Build{
+		Kind: kind, Command: "headgate " + kind, Made: time.Unix(1768176000, 0).UTC(), Limits: limits,
+		Logs: func(int) ([]replay.Log, error) {
+			return []replay.Log{{Name: "a", Reader: strings.NewReader(log)}}, nil
+		},
+	}
+}
+
+func built(t *testing.T, b *Build) *Data {
+	t.Helper()
+	d, err := b.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Limits) != len(d.Replay.Limits) {
+		t.Errorf("texts of %d limits, of %d that were replayed", len(d.Limits), len(d.Replay.Limits))
+	}
+	return d
+}
+
+// A size has a replay of what it proposes, which denies the same; a replay has a size at its rates.
+func TestBuild(t *testing.T) {
+	log := traffic(3000, 30)
+	d := built(t, building(KindSize, log))
+	for i, p := range d.Size.Proposals {
+		if !reflect.DeepEqual(p.Result, d.Replay.Limits[i]) || d.Limits[i].Name != p.Name {
+			t.Errorf("%s: sized %+v, replayed %+v", p.Name, p.Result, d.Replay.Limits[i])
+		}
+		if denied := d.Replay.Detail.Timeline.Denied[i]; len(denied) == 0 || d.Replay.Detail.Paths == nil {
+			t.Errorf("%s: no detail", p.Name)
+		}
+	}
+	d = built(t, building(KindReplay, log, parsed(t, "10/m burst 3"), parsed(t, "x=10/m"), parsed(t, "2/s"), parsed(t, "3/m fixed-window")))
+	if got := len(d.Size.Rates); got != 2 || d.Size.Rates[0].Rate != "10/m" || d.Size.Rates[1].Rate != "2/s" {
+		t.Errorf("%d rates: %+v", got, d.Size.Rates)
+	}
+	for _, p := range d.Size.Rates[0].Curve {
+		if p.Size == 3 && p.Denied != d.Replay.Limits[0].Denied {
+			t.Errorf("the curve has %d denied, the replay %d", p.Denied, d.Replay.Limits[0].Denied)
+		}
+	}
+	if d = built(t, building(KindReplay, log, parsed(t, "3/m fixed-window"))); len(d.Size.Rates) != 0 {
+		t.Errorf("curves of %+v for a window", d.Size.Rates)
+	}
+	for _, kind := range []string{KindSize, KindReplay} {
+		d := built(t, building(kind, "\n", parsed(t, "1/s")))
+		text, err := json.Marshal(d)
+		if err != nil || d.Replay.Detail.Timeline != nil || strings.Contains(string(text), `"limits":null`) {
+			t.Errorf("of no requests: %s, %v", text, err)
+		}
+	}
+}
+
+// A page of proposals also has the limit that the keys need that are not far from the rest.
+func TestBuildHasTheLimitOfTheRest(t *testing.T) {
+	var log strings.Builder
+	for second := range int64(4000) {
+		log.WriteString(line(second*1e6, fmt.Sprintf("198.18.0.%d", second%50), "/"))
+		if second == 2000 {
+			log.WriteString(strings.Repeat(line(second*1e6, "198.18.1.1", "/"), 8))
+		}
+		if second < 1000 {
+			log.WriteString(strings.Repeat(line(second*1e6, "198.18.9.9", "/"), 20))
+		}
+	}
+	d := built(t, building(KindSize, log.String()))
+	last := len(d.Limits) - 1
+	rest := d.Size.StandOut.Rest
+	if last != len(d.Size.Proposals) || d.Limits[last].Name != "rest" ||
+		!reflect.DeepEqual(rest, d.Replay.Limits[last]) {
+		t.Fatalf("limits %+v, want %s last", d.Limits, rest.Limit)
+	}
+	rate, _, _ := strings.Cut(rest.Limit.String(), " ")
+	if got := d.Size.Rates[len(d.Size.Rates)-1].Rate; got != rate {
+		t.Errorf("the last curve is of %s, want %s", got, rate)
+	}
+	d = built(t, building(KindSize, strings.ReplaceAll(log.String(), "198.18.1.1", "198.18.9.9")))
+	if len(d.Limits) != len(d.Size.Proposals) {
+		t.Errorf("%s is proposed, and once more on the page", d.Size.StandOut.Rest.Limit)
+	}
+}
+
+// A log of one line, and of one key.
+func TestBuildLittle(t *testing.T) {
+	for _, log := range []string{line(0, "198.18.0.1", "/"), strings.Repeat(line(5e6, "198.18.0.1", "/"), 30)} {
+		for _, b := range []*Build{building(KindSize, log), building(KindReplay, log, parsed(t, "1/s"))} {
+			d := built(t, b)
+			if line := d.Replay.Detail.Timeline; len(line.Requests) != 1 || line.WidthS != 1 {
+				t.Errorf("%s: %+v", b.Kind, line)
+			}
+		}
+	}
+}
+
+func TestBuildOfLogsThatChange(t *testing.T) {
+	b := building(KindSize, "")
+	b.Logs = func(reading int) ([]replay.Log, error) {
+		return []replay.Log{
+			{Name: "a", Reader: strings.NewReader(line(1, "198.18.0.1", "/"))},
+			{Name: "b", Reader: strings.NewReader(strings.Repeat(line(1, "198.18.0.1", "/"), reading))},
+		}, nil
+	}
+	_, err := b.Run(t.Context())
+	if err == nil || err.Error() != "b: changed while it was read twice for the report; run the command again" {
+		t.Error(err)
+	}
+}
+
+// However long names are and however many limits, keys and bars there are, the data is bounded,
+// and what is shown stays exact.
+func TestFit(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	for _, c := range []struct {
+		name             string
+		limits, keys, n  int
+		long, wantListed int
+	}{
+		{"few", 2, 20, 3000, 0, 5}, {"many keys", 3, 4000, 12_000, 20, 200},
+		{"long keys", 3, 1000, 3000, 500, 100}, {"many limits", 20, 1500, 5000, 20, 50},
+		{"many limits, long keys", 20, 300, 2000, 200, 20},
+	} {
+		var log strings.Builder
+		now := int64(0)
+		for range c.n {
+			now += r.Int64N(2e6)
+			key := r.IntN(c.keys)
+			if r.IntN(2) == 0 {
+				key = r.IntN(5)
+			}
+			log.WriteString(line(now, fmt.Sprintf("<%d%s>", key, strings.Repeat("<\u2028&", c.long)), "/<"+strings.Repeat("&", c.long)))
+		}
+		var limits []headgate.Limit
+		for i := range c.limits {
+			limits = append(limits, headgate.Per(1, time.Duration(i+1)*time.Hour))
+		}
+		d := built(t, building(KindReplay, log.String(), limits...))
+		before := encoded(d)
+		fitted, err := d.Fit()
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		after := encoded(d)
+		text, err := json.Marshal(fitted)
+		if err != nil || len(text) > MaxDataBytes {
+			t.Errorf("%s: %d bytes, %v; want at most %d", c.name, len(text), err, MaxDataBytes)
+		}
+		if before != after {
+			t.Errorf("%s: the data was changed", c.name)
+		}
+		for i, l := range fitted.Replay.Limits {
+			listed := fitted.Replay.Detail.Keys[i]
+			if n := len(listed); n < c.wantListed || l.Denied == 0 {
+				t.Errorf("%s: %d keys are listed, want at least %d", c.name, n, c.wantListed)
+			}
+			denied, key := deniedInBars(fitted.Replay.Detail, i)
+			if denied != l.Denied || key != listed[0].Denied || fitted.Replay.Detail.DeniedKeysTotal[i] != l.DeniedKeys {
+				t.Errorf("%s: %d of %d denied in bars, %d of %d of the first key", c.name, denied, l.Denied, key, listed[0].Denied)
+			}
+		}
+	}
+}
+
+// deniedInBars adds up the bars of a limit, and those of the key that it denied most.
+func deniedInBars(d *replay.Detail, limit int) (all, key int64) {
+	for _, n := range d.Timeline.Denied[limit] {
+		all += n
+	}
+	for _, b := range d.KeyTimelines[limit][0].Denied {
+		key += b[1]
+	}
+	return all, key
+}
+
+func TestCut(t *testing.T) {
+	for name, want := range map[string]string{
+		"short": "short", strings.Repeat("ä", 100): strings.Repeat("ä", 20) + " … (200 bytes)",
+		"x" + strings.Repeat("ä", 100): "x" + strings.Repeat("ä", 19) + " … (201 bytes)",
+	} {
+		key := replay.Key(name)
+		if cut(&key, 40); string(key) != want {
+			t.Errorf("%q is cut to %q, want %q", name, key, want)
+		}
+	}
+	files := fitFiles([]replay.File{{Name: "a", Lines: 1}, {Name: "b", Lines: 2}, {Name: "c", Lines: 3}}, 1)
+	if len(files) != 2 || files[1] != (replay.File{Name: "and 2 more files", Lines: 5}) {
+		t.Errorf("%+v", files)
+	}
+}
+
+// crowd is a log of many keys, each with a few requests.
+type crowd struct {
+	keys, lines int
+	r           *rand.Rand
+	rest        []byte
+}
+
+func (c *crowd) Read(b []byte) (int, error) {
+	for len(c.rest) < len(b) && c.lines > 0 {
+		c.lines--
+		key := c.r.IntN(c.keys)
+		c.rest = fmt.Appendf(c.rest, `{"ts":%d,"ip":"10.%d.%d.%d","uri":"/item/%d","method":"GET","status":200}`+"\n",
+			1768176000-c.lines/200, key>>16, key>>8&255, key&255, c.r.IntN(500_000))
+	}
+	if len(c.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, c.rest)
+	c.rest = append(c.rest[:0], c.rest[n:]...)
+	return n, nil
+}
+
+// The page of a log of many keys is below 1 MB. With $HEADGATE_LOGS they are 2 million.
+func TestPageOfManyKeys(t *testing.T) {
+	keys := 20_000
+	if os.Getenv("HEADGATE_LOGS") != "" {
+		keys = 2_000_000
+	}
+	for _, b := range []*Build{building(KindSize, ""), building(KindReplay, "", parsed(t, "1/d"), parsed(t, "1/m"), parsed(t, "1/h sliding-log"))} {
+		b.Logs = func(int) ([]replay.Log, error) {
+			return []replay.Log{{Name: "a", Reader: &crowd{keys, 3 * keys, rand.New(rand.NewPCG(3, 4)), nil}}}, nil
+		}
+		d := built(t, b)
+		fitted, err := d.Fit()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var page bytes.Buffer
+		if err := Write(&page, fitted); err != nil || page.Len() > 1_000_000 {
+			t.Errorf("%s: a page of %d bytes, %v", b.Kind, page.Len(), err)
+		}
+		if n := d.Replay.Keys; n < int64(keys)*9/10 || len(fitted.Replay.Detail.Paths) != replay.DetailGroups+1 {
+			t.Errorf("%s: %d keys, %d paths", b.Kind, n, len(fitted.Replay.Detail.Paths))
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/actions"
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/console"
+	"github.com/headgate/headgate/cmd/headgate/internal/sample"
+)
+
+// maxViewers is how many viewers the console has at a time. They keep their connections, of which
+// half remain for others.
+const maxViewers = 100
+
+// buildConsole makes the operator's page.
+func (s *server) buildConsole() (err error) {
+	if s.o.NoConsole {
+		return nil
+	}
+	s.sample = sample.New()
+	s.console, err = console.New(console.Options{
+		Version: s.o.Version, Viewers: max(1, min(maxViewers, s.o.Connections/2)),
+		API: s.api, Engine: s.engine, Overrides: s.overrides, Domains: s.limiter,
+		Store: s.native, Redis: s.stores.redis, StoreAs: s.stores.name, StoreUp: s.storeUp.Load,
+		WithoutStore: s.stores.withoutStore,
+		Metrics:      s.metrics, Statistics: &s.envoyMetrics.Statistics,
+		Permits: s.stores.permits, Sample: s.sample, Files: s.texts, Acted: s.logAct,
+	})
+	return err
+}
+
+// logAct logs what an operator has done or undone.
+func (s *server) logAct(a actions.Act) {
+	s.log.Warn("operator action in the console", "act", a.Act, "rule", a.Rule, "key", a.Key,
+		"limits", a.Limits, "mode", a.Mode, "by", a.By, "note", a.Note, "undone", a.Undone != nil)
+}
+
+// texts returns the files as they are now, without secrets.
+func (s *server) texts() ([]config.Text, error) {
+	switch {
+	case s.builtIn():
+		return []config.Text{config.ExampleText()}, nil
+	case s.xds():
+		return nil, nil
+	}
+	return config.Texts(s.o.Files, s.loadOptions())
+}
+
+// showLoaded lets the console show c as the configuration in force.
+func (s *server) showLoaded(c *config.Config) {
+	if s.console != nil {
+		s.console.Use(c, time.Now())
+	}
+}
+
+// showLoadError lets the console show why the files could not be used.
+func (s *server) showLoadError(err error) {
+	if s.console != nil {
+		s.console.LoadFailed(err, time.Now())
+	}
+}

@@ -1,0 +1,217 @@
+package serve
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+const consoleToken = "0123456789abcdef"
+
+// instanceOf makes a server on a Redis, with a console that may act.
+func instanceOf(t *testing.T, redis *redistest.Server, log *buffer) *server {
+	t.Helper()
+	s := newTestServer(t, "store: redis://"+redis.Addr+"\napi: {tokens: ["+consoleToken+"]}\n"+
+		"rules: [{name: login, key: ip, limits: 2/h}]\n", log)
+	s.api.Listen(&net.TCPAddr{IP: net.IPv6loopback})
+	return s
+}
+
+// send sends a request with the token, and reads the answer into v.
+func (s *server) send(t *testing.T, method, path, body string, v any) string {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+consoleToken)
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	s.http().ServeHTTP(w, r)
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s %s %s: %d: %s", method, path, body, w.Code, w.Body)
+	}
+	if v != nil {
+		if err := json.Unmarshal(w.Body.Bytes(), v); err != nil {
+			t.Fatal(err, w.Body)
+		}
+	}
+	return w.Body.String()
+}
+
+// remove sends a DELETE that is answered without a body.
+func (s *server) remove(t *testing.T, path string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodDelete, "http://127.0.0.1"+path, nil)
+	r.Header.Set("Authorization", "Bearer "+consoleToken)
+	w := httptest.NewRecorder()
+	if s.http().ServeHTTP(w, r); w.Code != http.StatusNoContent {
+		t.Fatalf("DELETE %s: %d: %s", path, w.Code, w.Body)
+	}
+}
+
+// take decides a request of an address, and returns its status.
+func (s *server) take(t *testing.T) int {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/auth", nil)
+	r.RemoteAddr = "192.0.2.1:9"
+	w := httptest.NewRecorder()
+	s.http().ServeHTTP(w, r)
+	return w.Code
+}
+
+// within waits until a request has the status, for a second and what a busy machine adds.
+func (s *server) within(t *testing.T, status int) {
+	t.Helper()
+	got := 0
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if got = s.take(t); got == status {
+			return
+		}
+	}
+	t.Fatalf("after 3 seconds, a request is answered with %d, want %d", got, status)
+}
+
+// TestActsReachAllInstances: a reset, though the other has cached the denial; a ban, a switch, and
+// their undo.
+func TestActsReachAllInstances(t *testing.T) {
+	redis := redistest.Start(t)
+	var logA, logB buffer
+	a, b := instanceOf(t, redis, &logA), instanceOf(t, redis, &logB)
+	a.within(t, 429)
+	b.within(t, 429) // and it is cached
+	type act struct{ ID string }
+	do := func(s *server, body string) (done act) {
+		t.Helper()
+		s.send(t, "POST", "/console/api/acts", body, &done)
+		return done
+	}
+	undo := func(s *server, done act) {
+		t.Helper()
+		s.send(t, "POST", "/console/api/acts/"+done.ID+"/undo", "{}", nil)
+	}
+	do(a, `{"act":"reset","rule":"login","key":"ip:192.0.2.1","by":"Ann"}`)
+	b.within(t, 200)
+	b.within(t, 429)
+	a.remove(t, "/v1/keys/login/ip:192.0.2.1")
+	b.within(t, 200)
+	b.within(t, 429)
+
+	shadow := do(b, `{"act":"mode","rule":"login","mode":"shadow","note":"too tight"}`)
+	a.within(t, 200)
+	if text := a.send(t, "GET", "/metrics", "", nil); !strings.Contains(text, `headgate_rule_mode_switched{rule="login"} 1`) {
+		t.Error("the metrics do not have the switch")
+	}
+	if text := a.send(t, "GET", "/v1/overrides", "", nil); !strings.Contains(text, `"modes":[{"rule":"login","mode":"shadow"`) {
+		t.Errorf("the overrides do not have the switch: %s", text)
+	}
+	if err := a.watcher.Reload(); err != nil { // the switch outlives a reload
+		t.Fatal(err)
+	}
+	a.within(t, 200)
+
+	c := instanceOf(t, redis, new(buffer)) // and a restart
+	c.within(t, 200)
+	var list struct {
+		Acts []struct{ Act, Note string }
+	}
+	c.send(t, "GET", "/console/api/acts", "", &list)
+	if len(list.Acts) != 2 || list.Acts[0].Note != "too tight" || list.Acts[1].Act != "reset" {
+		t.Errorf("after a restart, the acts are %+v", list)
+	}
+	undo(c, shadow)
+	a.within(t, 429)
+	b.within(t, 429)
+	if text := a.send(t, "GET", "/metrics", "", nil); !strings.Contains(text, `headgate_rule_mode_switched{rule="login"} 0`) {
+		t.Error("the metrics show a switch that was undone")
+	}
+
+	raise := do(a, `{"act":"raise","rule":"login","key":"ip:192.0.2.1","limits":["1000/h"]}`)
+	b.within(t, 200)
+	ban := do(b, `{"act":"ban","rule":"login","key":"ip:192.0.2.1","for_s":600}`)
+	a.within(t, 429)
+	undo(a, ban)
+	b.within(t, 200)
+	undo(b, raise)
+	a.within(t, 429)
+	if text := logA.String(); !strings.Contains(text, "operator action in the console") || !strings.Contains(text, "by=\"Ann (token ") {
+		t.Errorf("the log is %s", text)
+	}
+}
+
+// TestConsoleOfWrongFile: the file is shown as it is now, without secrets, beside the rules in force.
+func TestConsoleOfWrongFile(t *testing.T) {
+	var log buffer
+	s := newTestServer(t, "rules: [{name: r, limits: 9/h}]\n", &log)
+	s.api.Listen(&net.TCPAddr{IP: net.IPv6loopback})
+	if err := os.WriteFile(s.o.Files[0], []byte("rules: [{name: r, limits: 9/x}]\nstore: redis://:"+consoleToken+"@h\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.watcher.Reload(); err == nil {
+		t.Fatal("the file was accepted")
+	}
+	var v struct {
+		Files []struct{ Text string }
+		Error struct {
+			Text, File string
+			Line       int
+		}
+		Rules []struct {
+			Name   string
+			Limits []string
+		}
+	}
+	text := s.send(t, "GET", "/console/api/config", "", &v)
+	if strings.Contains(text, consoleToken) || len(v.Files) != 1 || v.Files[0].Text != "rules: [{name: r, limits: 9/x}]\nstore: (hidden)\n" {
+		t.Errorf("the files are shown as %s", text)
+	}
+	if v.Error.File != s.o.Files[0] || v.Error.Line != 1 || !strings.Contains(v.Error.Text, "9/x") {
+		t.Errorf("the error is %+v", v.Error)
+	}
+	if len(v.Rules) != 1 || v.Rules[0].Limits[0] != "9/h" {
+		t.Errorf("the rules are %+v", v.Rules)
+	}
+}
+
+// TestWhatIfOfTheServer: the decisions of all ways in are in the sample.
+func TestWhatIfOfTheServer(t *testing.T) {
+	s := instanceOf(t, redistest.Start(t), new(buffer))
+	for range 3 {
+		s.take(t)
+	}
+	s.send(t, "POST", "/v1/take", `{"rule":"login","key":"ip:192.0.2.1"}`, nil)
+	var v struct {
+		Requests, Denied int
+		Replay           struct{ Limits []struct{ Denied int } }
+	}
+	s.send(t, "POST", "/console/api/what-if", `{"rule":"login","limits":["3/h"]}`, &v)
+	if v.Requests != 4 || v.Denied != 2 || len(v.Replay.Limits) != 1 || v.Replay.Limits[0].Denied != 1 {
+		t.Errorf("it is %+v", v)
+	}
+}
+
+// TestResetBeforeTheStart: a reset that another instance has made just before needs no part that is
+// made later.
+func TestResetBeforeTheStart(t *testing.T) {
+	redis := redistest.Start(t)
+	store, err := redisstore.Open("redis://" + redis.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	table := overrides.NewRedis(store, nil)
+	t.Cleanup(func() { table.Close() })
+	reset := overrides.Reset{Rule: "domain/key", Key: "k"} // of Envoy's dialect
+	if err := table.Announce(t.Context(), reset); err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		instanceOf(t, redis, new(buffer)).close()
+	}
+}

@@ -1,0 +1,148 @@
+package serve
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy/grpcserver"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy/xds"
+	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
+	"github.com/headgate/headgate/cmd/headgate/internal/serve/listen"
+)
+
+// decider decides requests of Envoy's protocol, and measures them.
+type decider struct {
+	*server
+	limiter *envoy.Limiter
+}
+
+// Decide implements wire.Decider.
+func (d decider) Decide(ctx context.Context, req *envoy.Request, resp *envoy.Response) error {
+	started := time.Now()
+	err := d.limiter.Decide(ctx, req, resp)
+	d.envoyMetrics.Served(time.Since(started))
+	if d.o.LogDecisions > 0 && rand.Float64() < d.o.LogDecisions {
+		d.logEnvoy(req, resp, err)
+	}
+	return err
+}
+
+func (s *server) logEnvoy(req *envoy.Request, resp *envoy.Response, err error) {
+	attributes := []any{"domain", req.Domain, "descriptors", req.Descriptors}
+	if err != nil {
+		attributes = append(attributes, "error", err)
+	} else {
+		attributes = append(attributes, "allowed", resp.Code == envoy.OK)
+	}
+	s.log.Info("decision", attributes...)
+}
+
+// buildEnvoy makes what serves Envoy's protocol.
+func (s *server) buildEnvoy() {
+	var o envoy.Options
+	milliseconds := false
+	if s.env != nil {
+		l := s.env.Limiter
+		o = envoy.Options{
+			NearLimitRatio:    float32(l.NearLimitRatio),
+			LocalCacheBytes:   l.LocalCacheBytes,
+			StopWhenOverLimit: l.StopWhenOver,
+			ShadowMode:        l.Shadow,
+			QuotaMode:         l.Quota,
+			DynamicMetadata:   l.Metadata,
+		}
+		if l.Headers {
+			o.LimitHeader, o.RemainingHeader = l.LimitHeader, l.RemainingHeader
+			o.ResetHeader = l.ResetHeader
+		}
+		milliseconds = s.env.MillisecondTimes
+	}
+	if !s.o.NoConsole {
+		o.OverLimit = func(d envoy.Denial) { s.console.OverLimit(d) } // which is made later
+	}
+	s.envoyMetrics = metrics.NewEnvoy(s.metrics, milliseconds)
+	s.limiter = envoy.New(s.shared, s.perSecond, o, &s.envoyMetrics.Statistics)
+}
+
+// useDomains makes the limiter decide by domains. Without any, it allows every request.
+func (s *server) useDomains(domains []*envoy.Domain) error {
+	c, err := envoy.NewConfig(domains, s.env != nil && s.env.MergeDomains)
+	if err != nil {
+		return err
+	}
+	s.limiter.Use(c)
+	s.health.set(waitsForDomain, s.env != nil && s.env.HealthByDomain && len(domains) == 0)
+	return nil
+}
+
+// followXDS uses the configurations of a server until ctx ends.
+func (s *server) followXDS(ctx context.Context) {
+	c, err := xds.New(xds.Options(*s.env.XDS), s.useXDS, s.log)
+	if err != nil {
+		s.log.Error("xds: the client cannot start", "error", err)
+		return
+	}
+	c.Run(ctx)
+}
+
+// useXDS makes the limiter decide by domains.
+func (s *server) useXDS(domains []*envoy.Domain) error {
+	if err := s.useDomains(domains); err != nil {
+		s.metrics.Loaded("", time.Time{}, err)
+		s.showLoadError(err)
+		s.envoyMetrics.Statistics.ConfigLoadError.Add(1)
+		return err
+	}
+	s.metrics.Loaded("xds", time.Now(), nil)
+	s.showLoaded(&config.Config{Hash: "xds", Domains: domains})
+	s.envoyMetrics.Statistics.ConfigLoadSuccess.Add(1)
+	s.health.set(waitsForConfig, false)
+	return nil
+}
+
+// grpcQuiet is more than a request over gRPC takes.
+const grpcQuiet = 15 * time.Second
+
+// openGRPC opens the gRPC listener.
+func (s *server) openGRPC(ctx context.Context) error {
+	if s.o.GRPC == Off {
+		return nil
+	}
+	config, err := s.tls(s.grpcCertificates(), "h2")
+	if err != nil {
+		return err
+	}
+	bounds := listen.Bounds{Connections: s.o.Connections, Quiet: grpcQuiet}
+	on, err := listen.On(ctx, "--grpc", s.o.GRPC, bounds, nil)
+	if err != nil {
+		return err
+	}
+	o := grpcserver.Options{
+		TLS: config, Panicked: func(value any) { s.panicked("grpc", value) },
+	}
+	if s.env != nil {
+		o.MaxConnectionAge, o.MaxConnectionAgeGrace = s.env.MaxAge, s.env.MaxAgeGrace
+	}
+	server := grpcserver.New(decider{s, s.limiter}, o)
+	s.health.tell(server.SetReady)
+	s.listeners = append(s.listeners, listener{"grpc", on, server.Serve, server.GracefulStop})
+	return nil
+}
+
+// serveStats prints the counters of Envoy's protocol.
+func (s *server) serveStats(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	s.envoyMetrics.WriteStats(w)
+}
+
+// serveLimits prints the limits of Envoy's dialect.
+func (s *server) serveLimits(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if c := s.limiter.Config(); c != nil {
+		_, _ = w.Write([]byte(c.String()))
+	}
+}

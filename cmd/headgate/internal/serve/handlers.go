@@ -1,0 +1,95 @@
+package serve
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"os"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy/wire"
+)
+
+// http returns what the HTTP listener serves.
+func (s *server) http() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.indexHTTP)
+	mux.Handle("GET /healthcheck", s.health)
+	mux.HandleFunc("GET /-/healthy", alive)
+	mux.Handle("POST /-/reload", s.api.GuardOperator(http.HandlerFunc(s.serveReload)))
+	mux.Handle("/v1", s.api) // or the mux would redirect it
+	mux.Handle("/v1/", s.api)
+	mux.Handle("/json", wire.JSONHandler(decider{s, s.limiter}, s.api.GuardOperator))
+	mux.Handle("/auth", s.auth)
+	mux.Handle("/auth/", s.auth)
+	if s.o.Metrics == Off {
+		mux.Handle("GET /metrics", s.metrics.Handler())
+	}
+	if s.console != nil {
+		mux.Handle("/console", s.console)
+		mux.Handle("/console/", s.console)
+	}
+	return s.api.CleanPaths(mux)
+}
+
+// indexHTTP lists the paths of the HTTP listener.
+func (s *server) indexHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprint(w, "Headgate: /v1/openapi.yaml /auth /json /healthcheck /-/healthy /-/reload")
+	if s.o.Metrics == Off {
+		fmt.Fprint(w, " /metrics")
+	}
+	if s.console != nil && s.console.IsOn() {
+		fmt.Fprint(w, " /console/")
+	}
+	fmt.Fprintln(w)
+}
+
+// serveReload reads the files again and answers with the error, if there is one.
+func (s *server) serveReload(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if err := s.watcher.Reload(); err != nil {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprintln(w, err)
+		return
+	}
+	fmt.Fprintln(w, "OK")
+}
+
+// metricsOnly returns what the listener of metrics serves.
+func (s *server) metricsOnly() http.Handler {
+	mux := http.NewServeMux()
+	path := "/metrics"
+	if s.env != nil {
+		path = s.env.MetricsPath
+	}
+	mux.Handle(path, s.metrics.Handler())
+	return mux
+}
+
+// debug returns what the debug listener serves.
+func (s *server) debug() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", index)
+	mux.HandleFunc("GET /stats", s.serveStats)
+	mux.HandleFunc("GET /rlconfig", s.serveLimits)
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", commandName)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
+}
+
+// commandName is what pprof serves as the command line, without the arguments: they may contain the
+// password of the store.
+func commandName(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprint(w, os.Args[0]) //nolint:gosec // plain text
+}
+
+// index lists the pages of the debug listener.
+func index(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprint(w, "/stats          counters\n/rlconfig       limits of domains\n"+
+		"/debug/pprof/   profiles\n")
+}

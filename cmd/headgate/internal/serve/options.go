@@ -1,0 +1,112 @@
+package serve
+
+import (
+	"cmp"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
+)
+
+// The defaults of Options.
+const (
+	DefaultHTTP        = "127.0.0.1:8080"
+	DefaultGRPC        = "127.0.0.1:8081"
+	DefaultDebug       = "127.0.0.1:6070"
+	DefaultGrace       = 20 * time.Second
+	DefaultConnections = 10_000
+)
+
+// Off is the address of a listener that is not opened.
+const Off = "off"
+
+// Options are the settings of Run. What is empty is taken from the files, then from the
+// environment of envoyproxy/ratelimit if it counts, then from the defaults above.
+type Options struct {
+	Files   []string // files or directories of rules; none: one example rule
+	Store   string   // the URL of the store
+	HTTP    string   // addresses; Off: not opened
+	GRPC    string
+	Debug   string
+	Metrics string // default: Off, because the HTTP listener also serves metrics
+	Proxies []Proxy
+
+	Grace        time.Duration // for what is under way at the end
+	Connections  int           // of each listener at a time
+	LogDecisions float64       // the fraction of decisions that is logged
+	NoConsole    bool          // do not serve /console/
+
+	Version string // of the program, for metrics
+
+	Log *slog.Logger
+	Out io.Writer // for what to try next
+
+	// Environment holds the variables of envoyproxy/ratelimit; nil: they do not count.
+	Environment *Environment
+
+	hangups <-chan os.Signal // each one reads the files again
+}
+
+// Proxy says where requests are limited and then passed on to.
+type Proxy struct {
+	Listen string // an address
+	Target string // a URL
+}
+
+// Environment holds the settings of envoyproxy/ratelimit.
+type Environment struct {
+	settings *environment.Settings
+	lookup   func(string) (string, bool)
+}
+
+// ReadEnvironment reads the environment variables of envoyproxy/ratelimit.
+func ReadEnvironment(lookup func(string) (string, bool)) (*Environment, error) {
+	s, err := environment.Read(lookup)
+	if err != nil {
+		return nil, err
+	}
+	return &Environment{s, lookup}, nil
+}
+
+// LogLevel returns the level of the log, and whether it is in JSON.
+func (e *Environment) LogLevel() (level slog.Level, json bool) {
+	return e.settings.LogLevel, e.settings.LogJSON
+}
+
+// complete adds what the file says, and then the defaults.
+func (o *Options) complete(listen config.Listen) {
+	if e := o.Environment; e != nil {
+		o.take(&o.HTTP, "--http", e.settings.HTTP, "HOST", "PORT")
+		o.take(&o.GRPC, "--grpc", e.grpc(), "GRPC_HOST", "GRPC_PORT", "GRPC_UDS")
+		o.take(&o.Debug, "--debug", e.settings.Debug, "DEBUG_HOST", "DEBUG_PORT")
+		o.take(&o.Metrics, "--metrics", cmp.Or(e.settings.Metrics, Off), "PROMETHEUS_ADDR")
+	}
+	o.HTTP = cmp.Or(o.HTTP, listen.HTTP, DefaultHTTP)
+	o.GRPC = cmp.Or(o.GRPC, listen.GRPC, DefaultGRPC)
+	o.Debug = cmp.Or(o.Debug, listen.Debug, DefaultDebug)
+	o.Metrics = cmp.Or(o.Metrics, listen.Metrics, Off)
+}
+
+// take sets an option to what the environment says, unless it was given.
+func (o *Options) take(option *string, flag, value string, names ...string) {
+	if *option == "" {
+		*option = value
+		return
+	}
+	for _, name := range names {
+		if _, ok := o.Environment.lookup(name); ok {
+			o.Log.Warn(name + " has no effect: " + flag + " overrides it")
+		}
+	}
+}
+
+// grpc returns the address of the gRPC listener.
+func (e *Environment) grpc() string {
+	if e.settings.GRPCUnix != "" {
+		return "unix:" + e.settings.GRPCUnix
+	}
+	return e.settings.GRPC
+}

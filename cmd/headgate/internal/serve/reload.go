@@ -1,0 +1,150 @@
+package serve
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/cmd/headgate/internal/serve/watch"
+)
+
+// builtIn reports whether the server has no files, and serves the example.
+func (s *server) builtIn() bool { return len(s.o.Files) == 0 && s.env == nil }
+
+// xds reports whether the configuration comes from a server, and not from files.
+func (s *server) xds() bool { return s.env != nil && s.env.XDS != nil }
+
+// load reads the files.
+func (s *server) load() (*config.Config, error) {
+	switch {
+	case s.builtIn():
+		return config.Example()
+	case s.xds():
+		return &config.Config{}, nil // the server of the configuration has it
+	}
+	return config.Load(s.o.Files, s.loadOptions())
+}
+
+func (s *server) loadOptions() config.Options {
+	if s.env == nil {
+		return config.Options{}
+	}
+	o := config.Options{MergeDomains: s.env.MergeDomains}
+	// The default directory need not exist where files are given.
+	if _, ok := s.o.Environment.lookup("RUNTIME_ROOT"); ok || len(s.o.Files) == 0 {
+		r := config.Runtime(s.env.Runtime)
+		o.Runtime = &r
+	}
+	return o
+}
+
+// apply makes all parts decide by c from now on.
+func (s *server) apply(c *config.Config) error {
+	set, err := rules.NewSet(c.Rules)
+	if err != nil {
+		return err
+	}
+	if err := s.useDomains(c.Domains); err != nil {
+		return err
+	}
+	if err := s.trust(c.Trust); err != nil {
+		return err
+	}
+	s.stores.later.use(c.Rules)
+	s.engine.Use(set)
+	s.overrides.UseFile(c.Overrides)
+	s.api.Use(apiSettings(c))
+	s.metrics.Use(c.Rules)
+	s.metrics.UseModes(s.engine.Rules())
+	s.metrics.Loaded(c.Hash, time.Now(), nil)
+	s.showLoaded(c)
+	s.envoyMetrics.Statistics.ConfigLoadSuccess.Add(1)
+	for _, w := range c.Warnings {
+		s.log.Warn(w)
+	}
+	s.warnOfUnused(c)
+	s.health.set(waitsForConfig, false)
+	s.loaded = true
+	return nil
+}
+
+func apiSettings(c *config.Config) httpapi.Settings {
+	return httpapi.Settings{Tokens: c.API.Tokens, AllowInlineLimits: c.API.AllowInlineLimits}
+}
+
+// warnOfUnused logs the settings of c that have no effect, or no effect before a restart.
+func (s *server) warnOfUnused(c *config.Config) {
+	if s.env != nil {
+		if s.o.Store == "" && (c.Store != "" || c.WhenStoreFails != "" || c.Instances != 0) {
+			s.log.Warn("store, when_store_fails and instances of the file have no effect: " +
+				"the REDIS_ variables name the Redis, and its errors are returned to the client")
+		}
+		return
+	}
+	for field, changed := range map[string]bool{
+		"store":            c.Store != s.first.Store,
+		"when_store_fails": c.WhenStoreFails != s.first.WhenStoreFails,
+		"instances":        c.Instances != s.first.Instances,
+		"listen":           c.Listen != s.first.Listen,
+		"tls":              c.TLS != s.first.TLS,
+	} {
+		if changed {
+			s.log.Warn("the change takes effect after a restart", "field", field)
+		}
+	}
+}
+
+// newWatcher returns what loads the files again when they change.
+func (s *server) newWatcher() *watch.Watcher {
+	o := watch.Options{
+		Directories: func() []string { return config.Directories(s.o.Files, s.loadOptions()) },
+		Hash:        func() string { return config.Hash(s.o.Files, s.loadOptions()) },
+		Load:        s.reload,
+		Report:      s.reported,
+		Loaded:      s.first.Hash,
+		Signals:     s.o.hangups,
+	}
+	if s.builtIn() || s.xds() {
+		o.Directories = func() []string { return nil }
+		o.Hash = func() string { return s.first.Hash }
+	}
+	if s.firstErr != nil {
+		o.Loaded = s.firstHash // it has been reported
+	}
+	return watch.New(o)
+}
+
+// reload reads the files again. If they cannot be used, the configuration in force stays.
+func (s *server) reload() error {
+	if s.xds() {
+		return fmt.Errorf("xds: %s sends the configuration; there are no files to read",
+			s.env.XDS.Server)
+	}
+	c, err := s.load()
+	if err != nil {
+		return err
+	}
+	return s.apply(c)
+}
+
+// reported logs and counts a load.
+func (s *server) reported(err error) {
+	if err == nil {
+		s.log.Info("the configuration was loaded")
+		return
+	}
+	if s.xds() {
+		s.log.Warn("the reload has no effect", "error", err)
+		return
+	}
+	s.metrics.Loaded("", time.Time{}, err)
+	s.showLoadError(err)
+	s.envoyMetrics.Statistics.ConfigLoadError.Add(1)
+	if !s.loaded {
+		s.log.Error("the configuration is invalid; there is none in force", "error", err)
+		return
+	}
+	s.log.Error("the new configuration is invalid; the current one stays in force", "error", err)
+}

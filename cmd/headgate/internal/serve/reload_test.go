@@ -1,0 +1,158 @@
+package serve
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/serve/watch"
+)
+
+// answerOf returns the status and the body of an answer.
+func answerOf(t *testing.T, h http.Handler, method, path string) (status int, body string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path, nil))
+	return w.Code, w.Body.String()
+}
+
+// With xDS, a reload of files that are not read leaves the limits as the management server sent them.
+func TestReloadWithXDS(t *testing.T) {
+	t.Parallel()
+	var log buffer
+	s := startEnvironment(t, Options{
+		Store: "memory:", Log: slog.New(slog.NewTextHandler(&log, nil)),
+	}, "CONFIG_TYPE=GRPC_XDS_SOTW")
+	domain, faults := envoy.ParseFile("f", []byte(strings.ReplaceAll(oneDomain, "domain: d", "domain: x")))
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	if err := s.useXDS([]*envoy.Domain{domain}); err != nil {
+		t.Fatal(err)
+	}
+	_, before := answerOf(t, s.debug(), http.MethodGet, "/rlconfig")
+	s.api.Listen(&net.UnixAddr{Net: "unix"})
+	status, text := answerOf(t, s.http(), http.MethodPost, "/-/reload")
+	if status != http.StatusUnprocessableEntity || !strings.Contains(text, "xds: ") {
+		t.Errorf("the reload: %d %s", status, text)
+	}
+	_, after := answerOf(t, s.debug(), http.MethodGet, "/rlconfig")
+	if !strings.HasPrefix(before, "x.k: ") || after != before {
+		t.Errorf("before: %s\nafter: %s", before, after)
+	}
+	_, values := answerOf(t, s.http(), http.MethodGet, "/metrics")
+	if !strings.Contains(values, "\nheadgate_config_last_load_success 1\n") ||
+		!strings.Contains(values, "\nratelimit_service_config_load_error 0\n") {
+		t.Errorf("the reload counts as a failed load:\n%s", values)
+	}
+	if strings.Contains(log.String(), "invalid") {
+		t.Error(log.String())
+	}
+}
+
+// A read of a file that hangs, as on a network file system, does not keep the server from ending.
+func TestAReadThatHangs(t *testing.T) {
+	t.Parallel()
+	s := startEnvironment(t, Options{
+		Store: "memory:", HTTP: Off, GRPC: Off, Debug: Off, Metrics: Off, Grace: time.Millisecond,
+	})
+	reading, hang := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	s.watcher = watch.New(watch.Options{
+		Directories: func() []string { return nil },
+		Hash:        func() string { close(reading); <-hang; return "" },
+		Load:        func() error { return nil },
+		Report:      func(error) {},
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(ctx) }()
+	<-reading
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the server has not ended")
+	}
+}
+
+// The log of a fault says what is in force.
+func TestFaultsAreLogged(t *testing.T) {
+	t.Parallel()
+	file := write(t, filepath.Join(t.TempDir(), "d.yaml"), "domain: 1: 2")
+	var log buffer
+	s := startEnvironment(t, Options{
+		Store: "memory:", Files: []string{file}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	s.reported(s.firstErr) // as Run does
+	const none, current = "there is none in force", "the current one stays in force"
+	if text := log.String(); !strings.Contains(text, none) || strings.Contains(text, current) {
+		t.Error(text)
+	}
+	write(t, file, oneDomain)
+	if err := s.watcher.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, "domain: 1: 2")
+	if err := s.watcher.Reload(); err == nil {
+		t.Error("the fault is not found")
+	}
+	if text := log.String(); strings.Count(text, none) != 1 || strings.Count(text, current) != 1 {
+		t.Error(text)
+	}
+}
+
+// hangup sends the process a SIGHUP when the first line is logged.
+type hangup struct {
+	slog.Handler
+
+	once sync.Once
+}
+
+func (h *hangup) Handle(ctx context.Context, r slog.Record) error {
+	h.once.Do(func() {
+		if p, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = p.Signal(syscall.SIGHUP)
+		}
+	})
+	return h.Handler.Handle(ctx, r)
+}
+
+// A SIGHUP while the server starts does not end the process, and is not lost.
+func TestEarlyHangup(t *testing.T) {
+	t.Parallel()
+	var log buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	o := Options{
+		Files: []string{write(t, filepath.Join(t.TempDir(), "d.yaml"), oneDomain)},
+		Store: "memory:", HTTP: "127.0.0.1:0", GRPC: Off, Debug: Off, Metrics: Off,
+		Log:         slog.New(&hangup{Handler: slog.NewTextHandler(&log, nil)}),
+		Environment: environmentOf(t, "CACHE_KEY_PREFIX=has no effect, which is logged"),
+	}
+	go func() { ended <- Run(ctx, o) }()
+	for until := time.Now().Add(10 * time.Second); !strings.Contains(log.String(), "was loaded"); {
+		if time.Now().After(until) {
+			t.Fatalf("the files were not read again:\n%s", log.String())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,207 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/serve/certs"
+	"github.com/headgate/headgate/cmd/headgate/internal/serve/listen"
+)
+
+// How long a client of the HTTP listener may take to send a request, and to receive the answer from
+// then on. A proxy bounds its requests itself, because they may be streams.
+const (
+	bodyTimeout   = 30 * time.Second
+	answerTimeout = time.Minute
+)
+
+// listener is a server on an address.
+type listener struct {
+	name     string // for messages
+	on       net.Listener
+	serve    func(net.Listener) error
+	shutdown func(context.Context) error
+}
+
+// Run serves until ctx ends. Then it is not ready any more, waits for what is under way as long as
+// Options.Grace, and returns nil.
+func Run(ctx context.Context, o Options) error {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // at first: it would end the process
+	defer signal.Stop(hangups)
+	o.hangups = hangups
+	s, err := newServer(o) //nolint:contextcheck // a fleet ends when it is closed, and not before
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.open(ctx); err != nil {
+		s.closeListeners()
+		return err
+	}
+	if len(s.listeners) == 0 {
+		return errors.New("all listeners are off; want --http, --grpc, --debug, --metrics or --proxy")
+	}
+	s.announce()
+	if s.firstErr != nil {
+		s.reported(s.firstErr)
+	}
+	return s.serve(ctx)
+}
+
+// open opens all listeners, so that a wrong address is an error before anything is served.
+func (s *server) open(ctx context.Context) error {
+	config, err := s.tls(s.certificates(), "h2", "http/1.1")
+	if err != nil {
+		return err
+	}
+	type wanted struct {
+		name, flag, address string
+		handler             http.Handler
+	}
+	all := []wanted{
+		{"http", "--http", s.o.HTTP, s.http()},
+		{"debug", "--debug", s.o.Debug, s.debug()},
+		{"metrics", "--metrics", s.o.Metrics, s.metricsOnly()},
+	}
+	for _, p := range s.o.Proxies {
+		h, err := s.proxy(p)
+		if err != nil {
+			return err
+		}
+		all = append(all, wanted{"proxy", "--proxy", p.Listen, h})
+	}
+	bounds := listen.Bounds{Connections: s.o.Connections}
+	for _, w := range all {
+		if w.address == Off {
+			continue
+		}
+		on, err := listen.On(ctx, w.flag, w.address, bounds, config)
+		if err != nil {
+			return err
+		}
+		switch w.name {
+		case "http":
+			s.api.Listen(on.Addr())
+		case "debug":
+			w.handler = httpapi.OnlyOwnPages(on.Addr(), w.handler)
+		}
+		s.addHTTP(w.name, on, w.handler)
+	}
+	return s.openGRPC(ctx)
+}
+
+func (s *server) addHTTP(name string, on net.Listener, h http.Handler) {
+	server := listen.Server(s.recovered(name, h))
+	if name == "http" {
+		server.ReadTimeout, server.WriteTimeout = bodyTimeout, answerTimeout
+	}
+	server.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelDebug)
+	shutdown := func(ctx context.Context) error {
+		err := server.Shutdown(ctx)
+		if err != nil {
+			_ = server.Close()
+		}
+		return err
+	}
+	s.listeners = append(s.listeners, listener{name, on, server.Serve, shutdown})
+}
+
+func (s *server) tls(files certs.Files, protocols ...string) (*tls.Config, error) {
+	if files.Cert == "" {
+		return nil, nil //nolint:nilnil // no TLS is a configuration
+	}
+	return certs.New(files, s.log, protocols...)
+}
+
+// serve serves on all listeners until ctx ends or one of them fails.
+func (s *server) serve(ctx context.Context) error {
+	s.shareKey(ctx) // first: other instances refuse ids that are made before
+	failed := make(chan error, len(s.listeners))
+	var serving sync.WaitGroup
+	for _, l := range s.listeners {
+		serving.Go(func() {
+			if err := l.serve(l.on); err != nil && !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("%s listener: %w", l.name, err)
+			}
+		})
+	}
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	serving.Go(func() { s.keepRunning(background, "files", s.watcher.Run) })
+	serving.Go(func() { s.keepRunning(background, "store", s.watchStore) })
+	if s.console != nil {
+		// It ends its streams before the drain, and runs once.
+		serving.Go(func() { s.panics(background, "console", s.console.Run) })
+		serving.Go(func() { s.keepRunning(background, "sample", s.sample.Run) })
+	}
+	if s.xds() {
+		serving.Go(func() { s.keepRunning(background, "xds", s.followXDS) })
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	stop()
+	s.health.set(isEnding, true)
+	s.log.Info("shutting down", "grace", s.o.Grace)
+	until := time.Now().Add(s.o.Grace)
+	s.drain(context.WithoutCancel(ctx))
+	s.await(&serving, until)
+	return err
+}
+
+// lastWait is how long tasks may take to end after the grace.
+const lastWait = time.Second
+
+// await waits for serving until a time: a read of a file may hang, as on a network file system.
+func (s *server) await(serving *sync.WaitGroup, until time.Time) {
+	ended := make(chan struct{})
+	go func() {
+		serving.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(max(time.Until(until), lastWait)):
+		s.log.Warn("a task did not end; check that the files of the configuration can be read")
+	}
+}
+
+// drain ends all listeners, and waits for their requests as long as the grace.
+func (s *server) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Grace)
+	defer cancel()
+	started := time.Now()
+	var ending sync.WaitGroup
+	for _, l := range s.listeners {
+		ending.Go(func() {
+			if err := l.shutdown(ctx); err != nil {
+				s.log.Warn("requests were cut off", "listener", l.name, "error", err)
+			}
+		})
+	}
+	ending.Wait()
+	s.log.Info("stopped", "after", time.Since(started).Round(time.Millisecond))
+}
+
+func (s *server) closeListeners() {
+	for _, l := range s.listeners {
+		_ = l.on.Close()
+	}
+}

@@ -1,0 +1,378 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/console"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/forwardauth"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/proxy"
+	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
+	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/cmd/headgate/internal/sample"
+	"github.com/headgate/headgate/cmd/headgate/internal/serve/certs"
+	"github.com/headgate/headgate/cmd/headgate/internal/serve/watch"
+	"github.com/headgate/headgate/observe"
+)
+
+// server is what Run runs.
+type server struct {
+	o         Options
+	env       *environment.Settings // nil: it does not count
+	log       *slog.Logger
+	first     *config.Config // as the files were at the start
+	firstHash string         // of the files before they were read first
+	firstErr  error          // why they could not be read; the server waits for better ones
+	loaded    bool           // there is a configuration in force
+	stores    *stores
+	native    headgate.Store // for rules
+	shared    headgate.Store // for Envoy's dialect
+	perSecond headgate.Store // for its limits by the second; nil: shared
+
+	health  *health
+	metrics *metrics.Metrics
+	engine  *rules.Engine
+	limiter *envoy.Limiter
+
+	envoyMetrics *metrics.Envoy
+	overrides    *overrides.Table
+	api          *httpapi.Handler
+	auth         http.Handler
+	console      *console.Handler // nil: off
+	sample       *sample.Sample   // for the console
+	trusted      atomic.Pointer[trusted]
+	forwarded    atomic.Bool // an X-Forwarded-For without effect has been logged
+	listeners    []listener
+	storeUp      atomic.Bool
+	storeFailed  chan struct{} // a call has failed since the store was asked
+	keyShared    time.Time     // when the key of ids was last prolonged
+	keyErr       error         // why it could not be
+	watcher      *watch.Watcher
+}
+
+// newServer reads the configuration and makes all parts.
+func newServer(o Options) (*server, error) {
+	s := &server{o: o, log: o.Log, health: &health{}, storeFailed: make(chan struct{}, 1)}
+	var labels map[string]string
+	if o.Environment != nil {
+		s.env = o.Environment.settings
+		for _, w := range s.env.Warnings {
+			s.log.Warn(w)
+		}
+		labels = s.env.ExtraTags
+	}
+	s.metrics = metrics.New(o.Version, labels)
+	s.health.set(waitsForConfig, true)
+	s.health.set(waitsForStore, s.env != nil) // its Redis has no fallback
+	var err error
+	s.firstHash = config.Hash(s.o.Files, s.loadOptions()) // before: files may change meanwhile
+	s.first, err = s.load()
+	if err != nil && s.env == nil {
+		return nil, err
+	}
+	if s.firstErr = err; err != nil {
+		s.first = &config.Config{}
+	}
+	s.o.complete(s.first.Listen)
+	if s.stores, err = s.openStores(); err != nil {
+		return nil, err
+	}
+	if err := s.build(); err != nil {
+		s.stores.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// build makes the parts that decide, and gives them the configuration.
+func (s *server) build() (err error) {
+	if err := s.observe(); err != nil {
+		return err
+	}
+	s.overrides = s.openOverrides()
+	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
+		Overrides: s.overrides, Observe: s.decided,
+	})
+	s.api, err = httpapi.New(httpapi.Options{
+		Store: s.native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
+		Redis: s.stores.redis, Observe: s.decided,
+	}, apiSettings(s.first))
+	if err != nil {
+		return err
+	}
+	if err := s.trust(s.first.Trust); err != nil {
+		return err
+	}
+	s.auth, err = forwardauth.New(s.engine, forwardauth.Options{Client: s.client})
+	if err != nil {
+		return err
+	}
+	s.buildEnvoy()
+	s.overrides.Follow(s.switchModes, s.forgetDenials) // after all that they use
+	s.registerStore()
+	if err := s.buildConsole(); err != nil {
+		return err
+	}
+	s.watcher = s.newWatcher()
+	if s.env != nil && s.env.ForceStart {
+		s.health.set(waitsForConfig, false)
+	}
+	if s.firstErr == nil && !s.xds() {
+		return s.apply(s.first)
+	}
+	return nil
+}
+
+// trusted are the proxies whose X-Forwarded-For counts.
+type trusted struct {
+	proxies []netip.Prefix
+	client  func(*http.Request) netip.Addr
+}
+
+// trust makes proxies those whose X-Forwarded-For counts.
+func (s *server) trust(proxies []netip.Prefix) error {
+	client, err := rules.ClientAddress(proxies)
+	if err == nil {
+		s.trusted.Store(&trusted{proxies, s.warnOfForwarded(client, proxies)})
+	}
+	return err
+}
+
+// client returns the address of the client of r.
+func (s *server) client(r *http.Request) netip.Addr { return s.trusted.Load().client(r) }
+
+// isTrusted reports whether a trusted proxy sent r.
+func (s *server) isTrusted(r *http.Request) bool {
+	return rules.IsFrom(r, s.trusted.Load().proxies)
+}
+
+func (s *server) openOverrides() *overrides.Table {
+	if s.stores.redis == nil {
+		return overrides.NewMemory()
+	}
+	t := overrides.NewRedis(s.stores.redis, func(err error) {
+		s.log.Error("overrides: read failed; the current ones stay in force", "error", err)
+	})
+	s.stores.closers = append(s.stores.closers, t)
+	return t
+}
+
+// switchModes gives rules other modes than the files.
+func (s *server) switchModes(modes map[string]rules.Mode) {
+	s.engine.Switch(modes)
+	s.metrics.UseModes(s.engine.Rules())
+	list := make([]string, 0, len(modes))
+	for rule, mode := range modes {
+		list = append(list, rule+"="+mode.String())
+	}
+	slices.Sort(list)
+	s.log.Info("rule modes differ from the file", "modes", list)
+}
+
+// forgetDenials drops what is remembered of a key that an instance has reset.
+func (s *server) forgetDenials(r overrides.Reset) {
+	if strings.Contains(r.Rule, "/") { // of Envoy's dialect
+		for _, slot := range s.limiter.Slots(r.Rule, r.Key) {
+			s.limiter.Forget(slot)
+		}
+		return
+	}
+	terms, err := s.engine.Terms(r.Rule, r.Key)
+	if err != nil || s.stores.denials == nil {
+		return
+	}
+	for _, l := range terms.StateLimits() {
+		s.stores.denials.Forget(r.Key, l)
+	}
+}
+
+// observe measures the calls of all stores.
+func (s *server) observe() (err error) {
+	observers := []observe.Observer{{Called: s.called}}
+	if wantsOTel() {
+		o, err := s.openOTel()
+		if err != nil {
+			return err
+		}
+		observers = append(observers, o)
+	}
+	if s.native, err = observe.New(s.stores.cached, observers...); err != nil {
+		return err
+	}
+	if s.shared, err = observe.New(s.stores.bare, observers...); err != nil {
+		return err
+	}
+	if s.stores.perSecond != nil {
+		s.perSecond, err = observe.New(s.stores.perSecond, observers...)
+	}
+	return err
+}
+
+// decided counts and, for a fraction of all, logs what a rule decided.
+func (s *server) decided(e rules.Event) {
+	s.metrics.Decided(e)
+	if s.console != nil {
+		s.console.Decided(e)
+		s.sample.Add(e)
+	}
+	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
+		return
+	}
+	attributes := []any{
+		"rule", e.Rule.Name, "key", e.Key, "outcome", e.Outcome.String(),
+		"remaining", e.Decision.Remaining, "retry_after", e.Decision.RetryAfter,
+		"degraded", e.Decision.Degraded(),
+	}
+	if e.Err != nil {
+		attributes = append(attributes, "error", e.Err)
+	}
+	s.log.Info("decision", attributes...)
+}
+
+func (s *server) openStores() (*stores, error) {
+	if s.env != nil && s.o.Store == "" {
+		return openEnvironment(s.env)
+	}
+	if s.env != nil && s.env.Limiter.KeyPrefix != "" {
+		s.log.Warn("CACHE_KEY_PREFIX is set and has no effect: --store is given as well")
+	}
+	url := cmp.Or(s.o.Store, s.first.Store, "memory:")
+	policy := s.first.WhenStoreFails
+	if policy == "" && s.env == nil {
+		policy = config.Share
+	}
+	return openURL(url, policy, s.first.Instances, s.log)
+}
+
+func (s *server) registerStore() {
+	m := metrics.Store{Up: s.storeUp.Load}
+	if s.stores.fallback != nil {
+		m.Fallback = s.stores.fallback.Stats
+	}
+	if s.stores.redis != nil {
+		m.Redis = s.stores.redis.Stats
+	}
+	if memory, ok := s.stores.bare.(*headgate.Memory); ok {
+		m.Keys = memory.Keys
+	}
+	s.metrics.RegisterStore(m)
+}
+
+// How often the store is asked whether it answers, and for how long.
+const (
+	pingInterval  = 2 * time.Second
+	retryInterval = time.Second / 2 // while it does not answer
+	pingTimeout   = time.Second
+)
+
+// watchStore asks the store whether it answers, until ctx ends.
+func (s *server) watchStore(ctx context.Context) {
+	var asked time.Time // when a failed call last led to a ping
+	for failed := false; ; {
+		err := s.ping(ctx)
+		wait, sooner := pingInterval, s.storeFailed
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failed:
+			s.log.Error("the store does not answer", "store", s.stores.name, "error", err)
+		case err == nil && failed:
+			s.log.Warn("the store answers again", "store", s.stores.name)
+		}
+		if err == nil && (failed || s.keyErr != nil || time.Since(s.keyShared) > httpapi.IDKeyInterval) {
+			s.shareKey(ctx)
+		}
+		if failed = err != nil; failed {
+			wait = retryInterval
+		}
+		if time.Since(asked) < retryInterval {
+			wait, sooner = min(wait, retryInterval), nil
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-sooner:
+			asked = time.Now()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// shareKey makes this instance sign ids with the key of all instances.
+func (s *server) shareKey(ctx context.Context) {
+	err := s.api.ShareKey(ctx)
+	if err != nil && s.keyErr == nil && ctx.Err() == nil {
+		s.log.Error("other instances refuse the reservations of this one: the key of their ids "+
+			"is not shared", "error", err)
+	}
+	s.keyShared, s.keyErr = time.Now(), err
+}
+
+// called measures a call of a store. The first one that fails lets watchStore ask the store at once.
+func (s *server) called(ctx context.Context, c observe.Call) {
+	s.metrics.Called(ctx, c)
+	if c.Err != nil && ctx.Err() == nil && s.storeUp.Load() {
+		select {
+		case s.storeFailed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (s *server) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	err := s.stores.ping(ctx)
+	s.storeUp.Store(err == nil)
+	switch {
+	case err == nil:
+		s.health.set(waitsForStore, false)
+	case s.env != nil && s.env.HealthByStore:
+		s.health.set(waitsForStore, true)
+	}
+	return err
+}
+
+// close closes what newServer opened. Without Redis, a fleet cannot be left: the others count this
+// instance for some seconds more.
+func (s *server) close() {
+	if err := s.stores.close(); err != nil {
+		s.log.Warn("the store was not closed well", "error", err)
+	}
+}
+
+// proxy returns what limits requests and passes them on.
+func (s *server) proxy(p Proxy) (http.Handler, error) {
+	return proxy.New(s.engine, p.Target, proxy.Options{
+		Client: s.client, Trusted: s.isTrusted, Log: s.log,
+	})
+}
+
+// certificates returns the files of TLS of the HTTP listeners.
+func (s *server) certificates() certs.Files {
+	t := s.first.TLS
+	return certs.Files{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA}
+}
+
+// grpcCertificates returns the files of TLS of the gRPC listener.
+func (s *server) grpcCertificates() certs.Files {
+	if s.env == nil {
+		return s.certificates()
+	}
+	t := s.env.TLS
+	return certs.Files{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA, ClientSAN: t.ClientSAN}
+}

@@ -1,0 +1,196 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
+	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
+	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/denycache"
+	"github.com/headgate/headgate/fallback"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9/logging"
+)
+
+// stores are where all parts keep their state.
+type stores struct {
+	name    string
+	redis   *redisstore.Store // nil in memory
+	permits concurrency.Store
+
+	bare      headgate.Store // with the fallback, if there is one
+	cached    headgate.Store // bare, with a cache of denials if it is across a network
+	later     settledLater   // in cached; keeps some rules out of the cache
+	perSecond headgate.Store // of limits by second in Envoy's dialect; nil: bare
+
+	denials  *denycache.Store  // the cache of cached; nil: none
+	fallback *fallback.Store   // nil if errors are passed on
+	policy   config.Policy     // of fallback
+	fleet    *redisstore.Fleet // of the policy share
+	closers  []io.Closer
+}
+
+// The settings of the fallback: the time budget of a decision, and how long a store that fails is
+// not called. The client of a Redis that is gone for more than some seconds connects once a second,
+// which adds to the latter.
+const (
+	fallbackTimeout     = 100 * time.Millisecond
+	fallbackOpenTimeout = 300 * time.Millisecond
+)
+
+// openURL opens the store at url. While it fails, policy decides; without a policy, the
+// caller gets its errors. instances is the least number that share the store; 0: unknown.
+func openURL(
+	url string, policy config.Policy, instances int, log *slog.Logger,
+) (*stores, error) {
+	opened, err := storeurl.Open(url)
+	if err != nil {
+		return nil, err
+	}
+	s := &stores{
+		name: opened.Name, redis: opened.Redis, permits: opened.Permits,
+		bare: opened.Store, closers: []io.Closer{opened},
+	}
+	if s.redis == nil {
+		s.cached = s.bare
+		return s, nil
+	}
+	if err := s.addFallback(policy, instances, log); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, s.cacheDenials()
+}
+
+// cacheDenials puts a cache of denials around the store.
+func (s *stores) cacheDenials() (err error) {
+	s.denials, err = denycache.New(s.bare, 0)
+	s.later.Store, s.later.bare = s.denials, s.bare
+	s.cached = &s.later
+	return err
+}
+
+// addFallback puts the fallback of policy around the store.
+func (s *stores) addFallback(policy config.Policy, instances int, log *slog.Logger) error {
+	s.policy = policy
+	o := fallback.Options{
+		Timeout: fallbackTimeout, OpenTimeout: fallbackOpenTimeout,
+		OnChange: func(degraded bool, err error) {
+			switch {
+			case !degraded:
+				log.Warn("the store decides again", "store", s.name)
+			case s.withoutStore() == shareUnknown:
+				log.Error("the store failed; all requests are denied, because the other instances "+
+					"do not count this one yet; to decide at once, set instances in the rules file",
+					"store", s.name, "error", err, "policy", string(policy))
+			default:
+				log.Error("the store failed; the fallback decides",
+					"store", s.name, "error", err, "policy", string(policy))
+			}
+		},
+	}
+	switch policy {
+	case config.Open:
+		o.Mode = fallback.Open
+	case config.Share:
+		fleet, err := redisstore.NewFleet(s.redis, redisstore.FleetOptions{MinInstances: instances})
+		if err != nil {
+			return err
+		}
+		s.fleet, s.closers = fleet, append(s.closers, fleet)
+		o.Mode, o.Instances = fallback.Local, fleet.Instances
+	case config.Closed:
+		o.Mode = fallback.Closed
+	default:
+		return nil
+	}
+	around, err := fallback.New(s.bare, o)
+	if err != nil {
+		return err
+	}
+	s.bare, s.fallback = around, around
+	return nil
+}
+
+// shareUnknown is the policy share while the number of instances is unknown.
+const shareUnknown = "unknown"
+
+// withoutStore returns what decides while the store fails: a policy, shareUnknown, or nothing.
+func (s *stores) withoutStore() string {
+	if s.fleet != nil && s.fleet.Instances() == 0 {
+		return shareUnknown
+	}
+	return string(s.policy)
+}
+
+// openEnvironment opens the Redis servers of the environment. Their errors are passed on, so that
+// the proxy decides what to do about them.
+func openEnvironment(e *environment.Settings) (*stores, error) {
+	logging.Disable() // its errors also come as errors
+	s := &stores{name: e.Redis.Name()}
+	first, err := s.connect(&e.Redis, e.Limiter.KeyPrefix)
+	if err != nil {
+		return nil, err
+	}
+	s.redis, s.permits, s.bare = first, first, first
+	if e.PerSecond != nil {
+		second, err := s.connect(e.PerSecond, e.Limiter.KeyPrefix)
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		s.perSecond = second
+	}
+	return s, s.cacheDenials()
+}
+
+func (s *stores) connect(r *environment.Redis, prefix string) (*redisstore.Store, error) {
+	client, err := r.Client()
+	if err != nil {
+		return nil, err
+	}
+	store, err := redisstore.New(client, redisstore.Options{Prefix: prefix})
+	if err != nil {
+		_ = client.Close()
+		return nil, fmt.Errorf("CACHE_KEY_PREFIX: %w", err)
+	}
+	s.closers = append(s.closers, client)
+	return store, nil
+}
+
+// ping returns an error if a Redis does not answer.
+func (s *stores) ping(ctx context.Context) error {
+	if s.redis == nil {
+		return nil
+	}
+	if err := s.redis.Ping(ctx); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = fmt.Errorf("%w: it closed the connection at HELLO; proxies such as twemproxy do, and "+
+				"are not supported: name the Redis behind them", err)
+		}
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	if second, ok := s.perSecond.(*redisstore.Store); ok {
+		if err := second.Ping(ctx); err != nil {
+			return fmt.Errorf("redis of limits by second: %w", err)
+		}
+	}
+	return nil
+}
+
+// close closes what open opened, the last first.
+func (s *stores) close() error {
+	var errs []error
+	for _, c := range slices.Backward(s.closers) {
+		errs = append(errs, c.Close())
+	}
+	return errors.Join(errs...)
+}
