@@ -176,7 +176,7 @@ func TestSchemaOfDomains(t *testing.T) {
 
 // TestExamplesOfTheDocs loads the YAML of docs/serve/config.md, and checks it by the schema.
 func TestExamplesOfTheDocs(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "serve", "config.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "serve", "config.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
