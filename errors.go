@@ -30,6 +30,15 @@ func (e *InvalidError) Error() string {
 	return "headgate: " + e.Field + " is " + e.Value + "; want " + e.Want
 }
 
+// Unavailable reports whether err means that the store could not decide.
+// It is false for nil, an [InvalidError] and a [DeadlineError]. A context that has ended can be the
+// cause of any other error: check it first.
+func Unavailable(err error) bool {
+	_, invalid := errors.AsType[*InvalidError](err)
+	_, late := errors.AsType[*DeadlineError](err)
+	return err != nil && !invalid && !late
+}
+
 func invalid(field string, value int64, want string) error {
 	return &InvalidError{Field: field, Value: strconv.FormatInt(value, 10), Want: want}
 }

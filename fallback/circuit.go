@@ -101,13 +101,13 @@ func (c *circuit) attempt(
 	return counted, err
 }
 
-// callersError returns the error that concerns only the caller: the end of its context, or
-// invalid input. For any other error it returns nil.
+// callersError returns the error that concerns only the caller: the end of its context, or an error
+// of an available store. For any other error it returns nil.
 func callersError(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended
 	}
-	if _, invalid := errors.AsType[*headgate.InvalidError](err); invalid {
+	if !headgate.Unavailable(err) {
 		return err
 	}
 	return nil

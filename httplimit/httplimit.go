@@ -19,7 +19,6 @@ package httplimit
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"sync/atomic"
@@ -182,8 +181,7 @@ func (h *handler) serveUndecided(w http.ResponseWriter, r *http.Request, err err
 	if h.Observe != nil {
 		h.Observe(r, headgate.Decision{}, err)
 	}
-	_, mistaken := errors.AsType[*headgate.InvalidError](err)
-	if !h.Shadow && (h.FailClosed || mistaken || r.Context().Err() != nil) {
+	if !h.Shadow && (h.FailClosed || !headgate.Unavailable(err) || r.Context().Err() != nil) {
 		writeUnavailable(w)
 		return
 	}

@@ -2,7 +2,6 @@ package httplimit
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -110,9 +109,7 @@ func endsInTime(ctx context.Context, pause time.Duration) error {
 // failed returns what RoundTrip returns for an error of the store: nothing with FailOpen, if
 // the store is unavailable.
 func (t *Transport) failed(r *http.Request, err error) error {
-	_, late := errors.AsType[*headgate.DeadlineError](err)
-	_, invalid := errors.AsType[*headgate.InvalidError](err)
-	if late || invalid || r.Context().Err() != nil {
+	if !headgate.Unavailable(err) || r.Context().Err() != nil {
 		return err
 	}
 	t.observe(r, 0, err)

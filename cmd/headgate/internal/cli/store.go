@@ -73,10 +73,8 @@ func (s *store) memory() bool {
 
 // failed adds the name of the store to err, if the store has failed.
 func (s *store) failed(err error) error {
-	_, invalid := errors.AsType[*headgate.InvalidError](err)
-	_, late := errors.AsType[*headgate.DeadlineError](err)
 	_, ended := errors.AsType[*interruption](err)
-	if invalid || late || ended {
+	if ended || !headgate.Unavailable(err) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", s.name, err)
