@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc/credentials"
 )
@@ -109,15 +110,17 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// counting counts what connections hold. It does so after the handshake, because only then are the
+// watching watches incomplete requests. It does so after the handshake, because only then are the
 // frames of HTTP/2 in clear text.
-type counting struct {
+type watching struct {
 	credentials.TransportCredentials
+	timeout time.Duration
 }
 
-// ServerHandshake returns a connection that is closed if it holds too much.
-func (c counting) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
+// ServerHandshake returns a connection that is closed if its incomplete requests hold too much or
+// take too long.
+func (w watching) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := w.TransportCredentials.ServerHandshake(raw)
 	if err != nil {
 		return nil, nil, fmt.Errorf("grpc: handshake: %w", err)
 	}
@@ -125,20 +128,40 @@ func (c counting) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 	if !ok {
 		return conn, info, nil
 	}
-	return &counted{Conn: conn, of: of, frames: newFrames()}, info, nil
+	return &watched{Conn: conn, of: of, timeout: w.timeout, frames: newFrames()}, info, nil
 }
 
-type counted struct {
+type watched struct {
 	net.Conn
-	of     *connection
-	frames frames
+	of      *connection
+	timeout time.Duration
+	frames  frames
+	since   time.Time   // when the oldest incomplete request began
+	late    *time.Timer // runs while there is one, and closes the connection
 }
 
-// Read reads, and counts what came.
-func (c *counted) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if held := c.frames.read(b[:n]); held != 0 && !c.of.hold(held) {
+// Read reads, and notes what came.
+func (w *watched) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if held := w.frames.read(b[:n], time.Now()); held != 0 && !w.of.hold(held) {
 		return 0, errHolds
 	}
+	if since := w.frames.since(); since != w.since {
+		w.since = since
+		w.setTimer()
+	}
 	return n, err
+}
+
+func (w *watched) setTimer() {
+	left := w.timeout - time.Since(w.since)
+	switch {
+	case w.since.IsZero():
+		w.late.Stop()
+	case w.late == nil:
+		of := w.of // the timer does not keep the frames of a connection that has ended
+		w.late = time.AfterFunc(left, func() { of.Close() })
+	default:
+		w.late.Reset(left)
+	}
 }

@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/tap"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/wire"
 )
@@ -34,7 +33,7 @@ type Options struct {
 	MaxConnectionAge      time.Duration
 	MaxConnectionAgeGrace time.Duration
 
-	// Timeout bounds a rate limit request from its header to its answer; 0: 15 s.
+	// Timeout is how long a request may take to arrive, or its connection is closed; 0: 15 s.
 	Timeout time.Duration
 
 	MaxStreams int // requests at once on a connection; 0: 250
@@ -110,7 +109,6 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 		// streams already.
 		grpc.MaxConcurrentStreams(uint32(s.options.MaxStreams)),
 		grpc.ConnectionTimeout(handshakeTimeout),
-		grpc.InTapHandle(s.withTimeout),
 		// A static window saves the ping with which grpc-go measures the line: messages are small.
 		grpc.StaticStreamWindowSize(window),
 		grpc.StaticConnWindowSize(1 << 20),
@@ -130,19 +128,7 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 	if s.options.TLS != nil {
 		security = credentials.NewTLS(s.options.TLS)
 	}
-	return append(options, grpc.Creds(counting{security}))
-}
-
-// withTimeout bounds the time of a rate limit request, also while it is received. Most clients,
-// such as Envoy, send a shorter time, which grpc-go observes.
-func (s *Server) withTimeout(ctx context.Context, info *tap.Info) (context.Context, error) {
-	latest := time.Now().Add(s.options.Timeout)
-	if end, ok := ctx.Deadline(); ok && end.Before(latest) || info.FullMethodName != method {
-		return ctx, nil
-	}
-	ctx, cancel := context.WithDeadline(ctx, latest) //nolint:gosec // ends with the stream
-	_ = cancel
-	return ctx, nil
+	return append(options, grpc.Creds(watching{security, s.options.Timeout}))
 }
 
 // Serve answers requests on l until the server stops, and closes l. It may be called for several

@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -259,30 +258,6 @@ func TestRoomForARequestIsNotKept(t *testing.T) {
 	}
 	if got := calls.Get().(*call); got == &c {
 		t.Error("a large call was put back")
-	}
-}
-
-// Only rate limit requests have a timeout: a client may watch the health of the server for days.
-func TestTimeoutOfRateLimitRequestsOnly(t *testing.T) {
-	s := New(deciderFunc(echo), Options{Timeout: time.Minute})
-	shorter, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	for _, c := range []struct {
-		of     context.Context //nolint:containedctx // a row of a table
-		method string
-		most   time.Duration // 0: without end
-	}{
-		{t.Context(), method, time.Minute},
-		{shorter, method, time.Second},
-		{t.Context(), "/grpc.health.v1.Health/Watch", 0},
-	} {
-		ctx, err := s.withTimeout(c.of, &tap.Info{FullMethodName: c.method})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if end, ok := ctx.Deadline(); ok != (c.most > 0) || ok && time.Until(end) > c.most {
-			t.Errorf("%s ends at %s (%v); want after %s at most", c.method, end, ok, c.most)
-		}
 	}
 }
 
