@@ -23,7 +23,6 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
-	"github.com/headgate/headgate/cmd/headgate/internal/sample"
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -38,9 +37,8 @@ type Options struct {
 	Overrides *overrides.Table
 	Domains   *envoy.Limiter
 
-	Sample *sample.Sample                // of recent decisions
-	Files  func() ([]config.Text, error) // as they are now
-	Acted  func(actions.Act)             // gets each act and undo
+	Files func() ([]config.Text, error) // as they are now
+	Acted func(actions.Act)             // gets each act and undo
 
 	Store   headgate.Store    // of rules and domains
 	Permits concurrency.Store // of rules
@@ -66,8 +64,6 @@ type Handler struct {
 	guard    *http.CrossOriginProtection
 	loaded   atomic.Pointer[loaded]
 	desk     *actions.Desk
-	asking   chan struct{} // has room for one what-if
-	known    atomic.Int64  // since when all instances are asked for, in Unix ms; 0: nobody looks
 
 	denied  deniedKeys
 	joins   chan joining
@@ -87,7 +83,7 @@ type loaded struct {
 // New makes a Handler.
 func New(o Options) (*Handler, error) {
 	if o.API == nil || o.Engine == nil || o.Overrides == nil || o.Domains == nil || o.Store == nil ||
-		o.Sample == nil || o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil ||
+		o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil ||
 		o.WithoutStore == nil || o.Metrics == nil || o.Statistics == nil {
 		return nil, errors.New("console: options: one is missing; want all but Redis")
 	}
@@ -97,7 +93,7 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{
 		options: o, instance: fmt.Sprintf("%s-%d", host, os.Getpid()),
-		id: rand.Text(), asking: make(chan struct{}, 1),
+		id:  rand.Text(),
 		mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
 		joins: make(chan joining), leaves: make(chan *viewer), ended: make(chan struct{}),
 	}
@@ -123,7 +119,6 @@ func (h *Handler) routes() {
 	h.get("acts", h.serveActs)
 	h.post("acts", h.serveAct)
 	h.post("acts/{id}/undo", h.serveUndo)
-	h.mux.Handle("POST /console/api/what-if", h.data(h.fromHere(h.reading(withJSON(h.serveWhatIf)))))
 }
 
 // get serves what needs the right to read at api/path.

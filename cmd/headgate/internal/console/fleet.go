@@ -23,12 +23,10 @@ const (
 
 // fleet is where instances that share a Redis exchange snapshots while somebody looks:
 //
-//	@watched      exists while an instance has viewers
-//	@wanted       the sample that an instance asks for
-//	@sample:W:ID  the answer of an instance to the want W
-//	@instances    the ids of instances, in a sorted set of which the scores do not count
-//	@now:ID       the snapshot of an instance
-//	@history:ID   its history
+//	@watched     exists while an instance has viewers
+//	@instances   the ids of instances, in a sorted set of which the scores do not count
+//	@now:ID      the snapshot of an instance
+//	@history:ID  its history
 //
 // No limit and no permit has such keys. The braces keep them on one server of a Cluster. The commands
 // are those that a Redis user needs for limits, permits and a redisstore.Fleet.
@@ -55,7 +53,6 @@ type outgoing struct {
 type incoming struct {
 	err       error
 	watched   bool
-	wanted    *wanted // nil: no sample is
 	snapshots []*snapshot
 	histories map[string]*wireHistory // of those whose history is not known
 }
@@ -66,7 +63,7 @@ func (f *fleet) exchange(ctx context.Context, out outgoing) (in incoming) {
 	defer cancel()
 	var ids []string
 	if out.snapshot == nil {
-		in.asked(f.client.MGet(ctx, f.prefix+"watched", f.prefix+"wanted"))
+		in.asked(f.client.MGet(ctx, f.prefix+"watched"))
 	} else {
 		ids = f.write(ctx, out, &in)
 	}
@@ -76,18 +73,11 @@ func (f *fleet) exchange(ctx context.Context, out outgoing) (in incoming) {
 	return in
 }
 
-// asked reads what others want: @watched and @wanted.
+// asked reads whether another instance has viewers.
 func (in *incoming) asked(c *redis.SliceCmd) {
 	values, err := c.Result()
-	if in.err = err; err != nil {
-		return
-	}
-	in.watched = in.watched || values[0] != nil
-	if text, ok := values[1].(string); ok {
-		w := new(wanted)
-		if json.Unmarshal([]byte(text), w) == nil { // else it is of another version
-			in.wanted = w
-		}
+	if in.err = err; err == nil {
+		in.watched = in.watched || values[0] != nil
 	}
 }
 
@@ -99,7 +89,7 @@ func (f *fleet) write(ctx context.Context, out outgoing, in *incoming) (ids []st
 		p.Set(ctx, f.prefix+"watched", 1, watchedTTL)
 		members = p.ZRange(ctx, f.prefix+"instances", 0, maxInstances)
 	}
-	asked := p.MGet(ctx, f.prefix+"watched", f.prefix+"wanted")
+	asked := p.MGet(ctx, f.prefix+"watched")
 	p.Set(ctx, f.prefix+"now:"+out.id, out.snapshot, snapshotTTL)
 	p.ZAdd(ctx, f.prefix+"instances", redis.Z{Member: out.id})
 	p.PExpire(ctx, f.prefix+"instances", instancesTTL)

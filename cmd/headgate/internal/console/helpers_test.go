@@ -15,7 +15,6 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
-	"github.com/headgate/headgate/cmd/headgate/internal/sample"
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -76,7 +75,7 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 		Version: "v1", Viewers: 100, API: api, Engine: engine, Overrides: table, Domains: limiter,
 		Store: store, Redis: redis, StoreAs: "test", StoreUp: func() bool { return true },
 		WithoutStore: func() string { return "closed" },
-		Metrics:      m, Statistics: statistics, Permits: concurrency.NewMemory(), Sample: sample.New(),
+		Metrics:      m, Statistics: statistics, Permits: concurrency.NewMemory(),
 		Acted: func(actions.Act) {},
 		Files: func() ([]config.Text, error) {
 			return []config.Text{{Name: "test", Text: config.Shown([]byte(exampleRules))}}, nil

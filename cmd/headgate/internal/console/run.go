@@ -38,10 +38,9 @@ type runner struct {
 	remote    time.Time // until then, another instance has viewers
 	written   time.Time // when the history was
 	exchanges chan incoming
-	answered  string // the id of the last sample that was wanted
-	due       bool   // an exchange is to begin
-	under     bool   // one is under way
-	failed    error  // of the last one
+	due       bool  // an exchange is to begin
+	under     bool  // one is under way
+	failed    error // of the last one
 }
 
 // peer is another instance.
@@ -83,9 +82,6 @@ func (h *Handler) Run(ctx context.Context) {
 		case in := <-r.exchanges:
 			r.under = false
 			r.receive(in, time.Now())
-			if w, ok := r.toAnswer(in); ok {
-				exchanging.Go(func() { h.answer(ctx, w) })
-			}
 		}
 		if out, ok := r.outgoing(time.Now()); ok {
 			exchanging.Go(func() { r.exchanges <- r.fleet.exchange(ctx, out) })

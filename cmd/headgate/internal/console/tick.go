@@ -68,7 +68,6 @@ func (r *runner) join(v *viewer, now time.Time) bool {
 // begin makes the common history of what this instance knows.
 func (r *runner) begin(now time.Time) {
 	step := stepOf(now)
-	r.handler.known.Store(now.UnixMilli())
 	r.together, r.merged, r.peers = newHistory(step), map[string]int64{}, map[string]peer{}
 	r.sent = stepOf(now.Add(-lateSteps)) - 1
 	r.past, r.decisions, r.failed = nil, nil, nil
@@ -91,7 +90,6 @@ func (r *runner) drop(v *viewer) {
 	}
 	delete(r.viewers, v)
 	if len(r.viewers) == 0 {
-		r.handler.known.Store(0)
 		r.together, r.merged, r.peers = nil, nil, nil
 		r.past, r.latest, r.decisions = nil, nil, nil
 	}
@@ -167,9 +165,6 @@ func (r *runner) state(now time.Time) []byte {
 
 // whyAlone says why nothing could be exchanged.
 func whyAlone(err error) string {
-	if errors.Is(err, errBusy) {
-		return err.Error() + " now"
-	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "the store did not answer in time"
 	}

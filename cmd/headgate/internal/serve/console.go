@@ -6,7 +6,6 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/actions"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/console"
-	"github.com/headgate/headgate/cmd/headgate/internal/sample"
 )
 
 // maxViewers is how many viewers the console has at a time. They keep their connections, of which
@@ -18,14 +17,13 @@ func (s *server) buildConsole() (err error) {
 	if s.o.NoConsole {
 		return nil
 	}
-	s.sample = sample.New()
 	s.console, err = console.New(console.Options{
 		Version: s.o.Version, Viewers: max(1, min(maxViewers, s.o.Connections/2)),
 		API: s.api, Engine: s.engine, Overrides: s.overrides, Domains: s.limiter,
 		Store: s.native, Redis: s.stores.redis, StoreAs: s.stores.name, StoreUp: s.storeUp.Load,
 		WithoutStore: s.stores.withoutStore,
 		Metrics:      s.metrics, Statistics: &s.envoyMetrics.Statistics,
-		Permits: s.stores.permits, Sample: s.sample, Files: s.texts, Acted: s.logAct,
+		Permits: s.stores.permits, Files: s.texts, Acted: s.logAct,
 	})
 	return err
 }

@@ -179,23 +179,6 @@ func TestConsoleOfWrongFile(t *testing.T) {
 	}
 }
 
-// TestWhatIfOfTheServer: the decisions of all ways in are in the sample.
-func TestWhatIfOfTheServer(t *testing.T) {
-	s := instanceOf(t, redistest.Start(t), new(buffer))
-	for range 3 {
-		s.take(t)
-	}
-	s.send(t, "POST", "/v1/take", `{"rule":"login","key":"ip:192.0.2.1"}`, nil)
-	var v struct {
-		Requests, Denied int
-		Replay           struct{ Limits []struct{ Denied int } }
-	}
-	s.send(t, "POST", "/console/api/what-if", `{"rule":"login","limits":["3/h"]}`, &v)
-	if v.Requests != 4 || v.Denied != 2 || len(v.Replay.Limits) != 1 || v.Replay.Limits[0].Denied != 1 {
-		t.Errorf("it is %+v", v)
-	}
-}
-
 // TestResetBeforeTheStart: a reset that another instance has made just before needs no part that is
 // made later.
 func TestResetBeforeTheStart(t *testing.T) {

@@ -147,7 +147,6 @@ func (s *server) serve(ctx context.Context) error {
 	if s.console != nil {
 		// It ends its streams before the drain, and runs once.
 		serving.Go(func() { s.panics(background, "console", s.console.Run) })
-		serving.Go(func() { s.keepRunning(background, "sample", s.sample.Run) })
 	}
 	if s.xds() {
 		serving.Go(func() { s.keepRunning(background, "xds", s.followXDS) })

@@ -23,7 +23,6 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
-	"github.com/headgate/headgate/cmd/headgate/internal/sample"
 	"github.com/headgate/headgate/cmd/headgate/internal/serve/certs"
 	"github.com/headgate/headgate/cmd/headgate/internal/serve/watch"
 	"github.com/headgate/headgate/observe"
@@ -53,7 +52,6 @@ type server struct {
 	api          *httpapi.Handler
 	auth         http.Handler
 	console      *console.Handler // nil: off
-	sample       *sample.Sample   // for the console
 	trusted      atomic.Pointer[trusted]
 	forwarded    atomic.Bool // an X-Forwarded-For without effect has been logged
 	listeners    []listener
@@ -227,7 +225,6 @@ func (s *server) decided(e rules.Event) {
 	s.metrics.Decided(e)
 	if s.console != nil {
 		s.console.Decided(e)
-		s.sample.Add(e)
 	}
 	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
 		return

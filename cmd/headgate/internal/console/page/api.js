@@ -44,9 +44,8 @@ async function ask(path, options = {}) {
   }
 }
 
-const post = (path, body, options = {}) => ask(path, {
+const post = (path, body) => ask(path, {
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
-  ...options,
 });
 
 // getAccess reports what a token allows.
@@ -55,9 +54,6 @@ export const getConfig = () => ask("config");
 export const getActs = () => ask("acts");
 export const act = (request) => post("acts", request);
 export const undo = (id, by) => post(`acts/${encodeURIComponent(id)}/undo`, { by });
-export const whatIf = (rule, limits, lifted) =>
-  post("what-if", { rule, limits, ...(lifted ? { lifted } : {}) },
-    { signal: AbortSignal.timeout(60_000) }); // the server gives up after 50 s, and says why
 
 export function getKey(key, rule) {
   const query = new URLSearchParams(rule ? { rule, key } : { key });

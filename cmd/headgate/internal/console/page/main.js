@@ -9,7 +9,6 @@ import { Events } from "./events.js";
 import { Model } from "./model.js";
 import * as now from "./now.js";
 import * as top from "./top.js";
-import * as whatif from "./whatif.js";
 import * as who from "./who.js";
 import * as why from "./why.js";
 
@@ -35,7 +34,6 @@ const app = {
   choose(rule) {
     this.rule = rule;
     who.resetOrder();
-    whatif.choose(rule);
     now.drawHistory();
     drawState();
   },
@@ -109,7 +107,6 @@ function drawSlow() {
   now.drawHistory();
   acts.draw();
   why.draw();
-  whatif.draw();
   drawState();
 }
 
@@ -148,7 +145,7 @@ function attend() {
 
 document.addEventListener("visibilitychange", attend);
 
-for (const part of [top, now, who, acts, why, whatif, access]) part.start(app);
+for (const part of [top, now, who, acts, why, access]) part.start(app);
 app.acting = new Acting(app);
 addEventListener("refused", ({ detail, target }) => {
   if (!access.explain(detail, target)) app.acting.say(detail);
