@@ -76,7 +76,7 @@ func TestReportData(t *testing.T) {
 		if err := json.Unmarshal(data, &d); err != nil {
 			t.Fatal(err)
 		}
-		if d.Version != 1 || d.Kind != args[0] || d.Size.Requests < 980 || d.Replay.Requests != d.Size.Requests ||
+		if d.Version != report.Version || d.Kind != args[0] || d.Size.Requests < 980 || d.Replay.Requests != d.Size.Requests ||
 			len(d.Limits) != len(d.Replay.Limits) || len(d.Replay.Detail.Keys) != len(d.Limits) {
 			t.Errorf("%q: %+v", args, d)
 		}

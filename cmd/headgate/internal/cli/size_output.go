@@ -188,9 +188,9 @@ func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
 	var lines []string
 	if s := r.StandOut; s != nil {
 		for _, k := range s.Keys[:min(len(s.Keys), maxFarShown)] {
-			lines = append(lines, fmt.Sprintf("%s needs %s: %s (%s) in %s%s%s",
+			lines = append(lines, fmt.Sprintf("%s needs %s: %s (%s), %s to %s UTC%s",
 				printable(string(k.Key)), k.Need, count(k.Requests, "request"), percent(k.Share),
-				count(k.Hours, "hour"), interval(k.Habits), deniedBy(r, k)))
+				k.From.Format(time.DateTime), k.To.Format(time.DateTime), deniedBy(r, k)))
 		}
 		if more := int64(len(s.Keys)) - maxFarShown; more > 0 {
 			lines = append(lines, count(more, "more key")+", listed by --json")
@@ -198,18 +198,6 @@ func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
 		lines = append(lines, fmt.Sprintf("the other %s at most %s, which denies %s (%s) of %s",
 			needing(r.Keys-int64(len(s.Keys))), s.Rest.Limit,
 			count(s.Rest.Denied, "request"), percent2(s.Rest), count(s.Rest.DeniedKeys, "key")))
-	}
-	for _, k := range r.Regular {
-		lines = append(lines, fmt.Sprintf("%s is regular: %s (%s) in %s%s", printable(string(k.Key)),
-			count(k.Requests, "request"), percent(k.Share), count(k.Hours, "hour"), interval(k.Habits)))
-	}
-	for _, m := range r.Moments {
-		lines = append(lines, fmt.Sprintf("%s: %s of the requests; a burst in %s of %s",
-			moment(m), percent(m.Share), thousands(m.Times), count(m.Rounds, m.Cycle)))
-	}
-	if g := r.Growth; g != nil {
-		lines = append(lines, fmt.Sprintf("%s requests a day in the last %d days, %s in the %d before",
-			thousands(int64(g.Late+0.5)), g.Days/2, thousands(int64(g.Early+0.5)), g.Days/2))
 	}
 	if len(lines) == 0 {
 		lines = []string{"nothing"}
@@ -236,23 +224,4 @@ func needing(keys int64) string {
 		return "key needs"
 	}
 	return count(keys, "key") + " need"
-}
-
-func interval(h replay.Habits) string {
-	if h.IntervalS == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", every %s in %s of the cases",
-		short(time.Duration(h.IntervalS)*time.Second), percent(h.Regularity))
-}
-
-// moment names a moment that comes again.
-func moment(m replay.Moment) string {
-	switch m.Cycle {
-	case "minute":
-		return fmt.Sprintf("second %d of the minute", m.Slot)
-	case "hour":
-		return fmt.Sprintf("minute %d of the hour", m.Slot)
-	}
-	return fmt.Sprintf("%02d:00 to %02d:59 UTC", m.Slot, m.Slot)
 }

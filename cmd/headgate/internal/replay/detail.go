@@ -26,9 +26,10 @@ type Detail struct {
 // DetailTimeline is the number of requests over time, in at most [DetailBars] bars. Bars begin at
 // multiples of their width since the Unix epoch.
 type DetailTimeline struct {
-	Timeline
-
-	Denied [][]int64 `json:"denied"` // by limit and bar
+	From     time.Time `json:"from"`
+	WidthS   int64     `json:"width_s"` // seconds
+	Requests []int64   `json:"requests"`
+	Denied   [][]int64 `json:"denied"` // by limit and bar
 }
 
 // DeniedKey is a key that a limit denied.

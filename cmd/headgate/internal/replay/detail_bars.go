@@ -109,7 +109,7 @@ func (b *bars) timeline() *DetailTimeline {
 		return nil
 	}
 	from := time.Unix(b.first*b.width, 0).UTC()
-	return &DetailTimeline{Timeline{from, b.width, b.series[0]}, b.series[1:]}
+	return &DetailTimeline{from, b.width, b.series[0], b.series[1:]}
 }
 
 // addBar adds n to a bar, which is the last or comes after it.

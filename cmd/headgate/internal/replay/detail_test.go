@@ -148,9 +148,9 @@ func recountBars(all []decided, limits int) *replay.DetailTimeline {
 		if n > 2000 {
 			continue
 		}
-		line := &replay.DetailTimeline{Timeline: replay.Timeline{
+		line := &replay.DetailTimeline{
 			From: time.Unix(from/width*width, 0).UTC(), WidthS: width, Requests: make([]int64, n),
-		}}
+		}
 		for range limits {
 			line.Denied = append(line.Denied, make([]int64, n))
 		}

@@ -64,7 +64,7 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 		return nil, err
 	}
 	s := &sizing{
-		config: c, top: reading.Top, names: newNames(), history: newHistory(), moments: newMoments(),
+		config: c, top: reading.Top, names: newNames(), history: newHistory(), times: newLogTimes(),
 	}
 	defer s.history.close()
 	sources, err := read(ctx, reading, sink{names: s.names, use: s.add}, logs)
@@ -80,7 +80,7 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 	}
 	s.report = &SizeReport{
 		Traffic: traffic, DenyKeys: c.DenyKeys, Periods: []Fit{}, Rates: []Fit{},
-		Proposals: []Proposal{}, Regular: []Regular{}, Moments: []Moment{}, Caveats: []Caveat{},
+		Proposals: []Proposal{}, Caveats: []Caveat{},
 	}
 	if traffic.Requests == 0 {
 		return s.report, nil
@@ -141,7 +141,7 @@ type sizing struct {
 	top     int
 	names   *names
 	history *history
-	moments *moments
+	times   *logTimes
 	report  *SizeReport
 
 	far     []uint32 // keys that stand out
@@ -155,7 +155,7 @@ func (s *sizing) add(r record) error {
 		return fmt.Errorf("size: key %q has more than %d requests; size a shorter log",
 			validText(s.names.keys[r.key]), uint32(math.MaxUint32))
 	}
-	s.moments.add(r.at)
+	s.times.add(r.at)
 	return s.history.add(r)
 }
 
@@ -176,10 +176,10 @@ func (s *sizing) fit(ctx context.Context) error {
 	if err := s.fitRates(ctx); err != nil {
 		return err
 	}
-	if err := s.findKeys(ctx); err != nil {
+	if err := s.findTimes(ctx); err != nil {
 		return err
 	}
-	s.describe()
+	s.caveats()
 	return nil
 }
 

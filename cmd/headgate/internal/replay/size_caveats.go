@@ -9,15 +9,9 @@ import (
 // text returns the period as it is written.
 func (f family) text() Period { return Period(time.Duration(f.period) * time.Microsecond) }
 
-// describe fills what the report says about time, and what the logs cannot say.
-func (s *sizing) describe() {
+// caveats fills what the logs cannot say.
+func (s *sizing) caveats() {
 	r := s.report
-	for _, c := range s.moments.cycles {
-		r.Moments = append(r.Moments, c.found(s.requests)...)
-	}
-	r.Growth = s.moments.growth()
-	t := s.moments.timeline
-	r.Timeline = &Timeline{time.Unix(t.first*t.width, 0).UTC(), t.width, t.bars}
 	caveat := func(id, format string, a ...any) {
 		r.Caveats = append(r.Caveats, Caveat{id, fmt.Sprintf(format, a...)})
 	}
@@ -27,14 +21,14 @@ func (s *sizing) describe() {
 			time.UnixMicro(gap.to).UTC().Format(time.DateTime))
 	}
 	caveat("span", "%s", s.spanText())
-	if !s.moments.fraction {
+	if !s.times.fraction {
 		caveat("whole-seconds", "all times are whole seconds, so requests of one second count "+
 			"as made at once: bursts within a second may be smaller than they seem")
 	}
-	for _, m := range r.Moments {
-		if m.Share > 0.9 && m.Cycle != "day" {
-			caveat("rounded-times", "%.0f %% of the requests share one moment of the %s: "+
-				"if the times are rounded, limits for less than several %ss mean nothing", 100*m.Share, m.Cycle, m.Cycle)
+	for _, c := range s.times.clocks {
+		if at, rounded := c.rounded(); rounded {
+			caveat("rounded-times", "nearly all times are at %s %d of the %s: if they are rounded, "+
+				"limits for less than several %ss mean nothing", c.hand, at, c.turn, c.turn)
 		}
 	}
 	if r.Late > 0 {
@@ -49,7 +43,7 @@ func (s *sizing) describe() {
 // gap returns the longest time without a request, if it is at least a day and half of the span.
 func (s *sizing) gap() *pause {
 	const day = int64(24 * time.Hour / time.Microsecond)
-	if gap := s.moments.gap; gap.long() >= max(day, (s.to-s.from)/2) {
+	if gap := s.times.gap; gap.long() >= max(day, (s.to-s.from)/2) {
 		return &gap
 	}
 	return nil

@@ -11,8 +11,6 @@ const (
 	maxFar  = 20 // keys that can stand out
 	farGap  = 3  // times what the rest needs
 	farNeed = 10 // at least
-
-	maxBusy = 100 // keys that can be regular
 )
 
 // farthest returns keys that need much more than the rest, the most first. They are at most a
@@ -55,8 +53,8 @@ func largest(size, n int, compare func(a, b uint32) int) []uint32 {
 	return top
 }
 
-// farKeys sorts and describes the keys that stand out, for so many proposals. Their habits follow
-// in findKeys.
+// farKeys sorts and describes the keys that stand out, for so many proposals. findTimes adds their
+// times.
 func (s *sizing) farKeys(proposals int) []FarKey {
 	f, needs := s.periods.families[s.chosen], s.periods.needs[s.chosen]
 	slices.SortFunc(s.far, func(a, b uint32) int {
@@ -75,98 +73,36 @@ func (s *sizing) farKeys(proposals int) []FarKey {
 	return keys
 }
 
-// findKeys finds the habits of the keys that stand out, and keys that come at fixed intervals
-// among those with the most requests.
-func (s *sizing) findKeys(ctx context.Context) error {
-	busy := largest(len(s.asked), maxBusy, func(a, b uint32) int {
-		return cmp.Compare(s.asked[a], s.asked[b])
-	})
-	h := &habits{wanted: map[uint32]bool{}, found: map[uint32]Habits{}}
-	for _, k := range slices.Concat(s.far, busy) {
-		h.wanted[k] = true
+// findTimes finds the first and the last request of each key that stands out.
+func (s *sizing) findTimes(ctx context.Context) error {
+	if len(s.far) == 0 {
+		return nil
 	}
-	if err := s.history.walk(ctx, h); err != nil {
-		return err
-	}
-	for i, k := range s.far {
-		s.report.StandOut.Keys[i].Habits = h.found[k]
-	}
-	for _, k := range busy {
-		if found := h.found[k]; found.IntervalS > 0 && len(s.report.Regular) < s.top {
-			s.report.Regular = append(s.report.Regular, Regular{
-				Key(s.names.keys[k]), s.asked[k], float64(s.asked[k]) / float64(s.requests), found,
-			})
-		}
-	}
-	return nil
+	t := &keyTimes{far: s.far, keys: s.report.StandOut.Keys}
+	return s.history.walk(ctx, t)
 }
 
-const (
-	regularRequests = 20  // fewer say nothing
-	regularShare    = 0.8 // of the intervals
-	maxIntervals    = 4096
-)
-
-// habits finds when keys come.
-type habits struct {
-	wanted map[uint32]bool
-	found  map[uint32]Habits
-
-	key       uint32
-	from, to  int64
-	hour      int64
-	hours     int64
-	requests  int64
-	intervals map[int64]int64 // seconds: how often
+// keyTimes sets the times of keys, which are described in the order of far.
+type keyTimes struct {
+	far  []uint32
+	keys []FarKey
+	key  *FarKey
 }
 
-func (h *habits) begin(key uint32) bool {
-	if !h.wanted[key] {
+func (t *keyTimes) begin(key uint32) bool {
+	i := slices.Index(t.far, key)
+	if i < 0 {
 		return false
 	}
-	*h = habits{wanted: h.wanted, found: h.found, key: key, intervals: map[int64]int64{}}
+	t.key = &t.keys[i]
 	return true
 }
 
-func (h *habits) see(vs []visits) {
-	for _, v := range vs {
-		seconds := (v.at - h.to + 500_000) / 1e6
-		if h.requests == 0 {
-			h.from = v.at
-		} else if len(h.intervals) < maxIntervals || h.intervals[seconds] > 0 {
-			h.intervals[seconds]++
-		}
-		h.intervals[0] += v.n - 1
-		if hour := v.at / 3600e6; h.requests == 0 || hour != h.hour {
-			h.hour = hour
-			h.hours++
-		}
-		h.requests += v.n
-		h.to = v.at
+func (t *keyTimes) see(vs []visits) {
+	if t.key.From.IsZero() {
+		t.key.From = time.UnixMicro(vs[0].at).UTC()
 	}
+	t.key.To = time.UnixMicro(vs[len(vs)-1].at).UTC()
 }
 
-func (h *habits) end() {
-	found := Habits{From: time.UnixMicro(h.from).UTC(), To: time.UnixMicro(h.to).UTC(), Hours: h.hours}
-	if h.requests >= regularRequests {
-		found.IntervalS, found.Regularity = h.regular()
-	}
-	h.found[h.key] = found
-}
-
-// regular returns the interval between most requests, or 0 if there is none. Intervals of at most a
-// second are traffic, not a schedule.
-func (h *habits) regular() (seconds int64, share float64) {
-	most := int64(0)
-	for s, n := range h.intervals {
-		if s > 1 && (n > most || n == most && s < seconds) {
-			seconds, most = s, n
-		}
-	}
-	near := h.intervals[seconds-1] + h.intervals[seconds] + h.intervals[seconds+1]
-	share = float64(near) / float64(h.requests-1)
-	if seconds == 0 || share < regularShare {
-		return 0, 0
-	}
-	return seconds, share
-}
+func (t *keyTimes) end() {}

@@ -15,10 +15,6 @@ type SizeReport struct {
 	Rates     []Fit      `json:"rates"`     // rate burst b, for each of SizeConfig.Rates
 	Proposals []Proposal `json:"proposals"` // careful, perhaps between, balanced and tight
 	StandOut  *StandOut  `json:"stand_out"` // nil if no key is far from the rest
-	Regular   []Regular  `json:"regular"`   // keys that come at fixed intervals
-	Moments   []Moment   `json:"moments"`   // bursts at fixed moments
-	Growth    *Growth    `json:"growth"`    // nil for fewer than 4 whole days, or if most are empty
-	Timeline  *Timeline  `json:"timeline"`  // nil without requests
 	Caveats   []Caveat   `json:"caveats"`   // what the logs cannot say
 }
 
@@ -97,49 +93,8 @@ type FarKey struct {
 	Share    float64        `json:"share"`  // of all requests, from 0 to 1
 	Need     headgate.Limit `json:"need"`   // the smallest that denies it nothing
 	Denied   []int64        `json:"denied"` // by proposal
-	Habits
-}
-
-// Habits are the times at which a key comes.
-type Habits struct {
-	From       time.Time `json:"from"` // the first request
-	To         time.Time `json:"to"`   // and the last
-	Hours      int64     `json:"hours"`
-	IntervalS  int64     `json:"interval_s"` // seconds between most requests; 0 if not regular
-	Regularity float64   `json:"regularity"` // the share of such intervals, within a second
-}
-
-// Regular is a key that comes at fixed intervals, as monitors do.
-type Regular struct {
-	Key      Key     `json:"key"`
-	Requests int64   `json:"requests"`
-	Share    float64 `json:"share"` // of all requests, from 0 to 1
-	Habits
-}
-
-// Moment is a second of the minute, a minute of the hour (UTC) or an hour of the day (UTC) that
-// often holds at least three times its share.
-type Moment struct {
-	Cycle  string  `json:"cycle"` // minute, hour or day
-	Slot   int     `json:"slot"`  // the second, minute or hour
-	Share  float64 `json:"share"` // of all requests, from 0 to 1
-	Times  int64   `json:"times"` // in so many of
-	Rounds int64   `json:"rounds"`
-}
-
-// Growth is the requests a day in the first and in the second half of the whole days, or of the
-// whole weeks if there are two.
-type Growth struct {
-	Days  int64   `json:"days"` // compared, the last of the span
-	Early float64 `json:"early"`
-	Late  float64 `json:"late"`
-}
-
-// Timeline is the number of requests over time, in at most 500 bars.
-type Timeline struct {
-	From     time.Time `json:"from"`
-	WidthS   int64     `json:"width_s"` // seconds
-	Requests []int64   `json:"requests"`
+	From     time.Time      `json:"from"`   // the first request
+	To       time.Time      `json:"to"`     // the last request
 }
 
 // Caveat is something that the logs cannot say. ID is stable.

@@ -234,23 +234,16 @@ func TestSizeStandOut(t *testing.T) {
 		if i%2 == 0 {
 			all.WriteString(strings.Repeat(at(i*250e3, "200"), 3))
 		}
-		if i%120 == 0 {
-			all.WriteString(at(i*250e3, "201"))
-		}
 	}
 	got := sized(t, replay.SizeConfig{}, all.String())
 	if s := got.StandOut; s == nil || len(s.Keys) != 1 || s.Keys[0].Key != "198.18.0.200" || s.Rest.DeniedKeys != 1 {
 		t.Fatalf("%+v, want one key that stands out", got.StandOut)
 	}
-	if len(got.Regular) != 1 || got.Regular[0].Key != "198.18.0.201" || got.Regular[0].IntervalS != 30 {
-		t.Errorf("%+v, want one key that comes every 30s", got.Regular)
+	first, last := time.Unix(1768176000, 0).UTC(), time.UnixMicro(1768176000e6+3998*250e3).UTC()
+	if k := got.StandOut.Keys[0]; k.From != first || k.To != last {
+		t.Errorf("it comes from %s to %s, want %s to %s", k.From, k.To, first, last)
 	}
-	var withMonitor strings.Builder
-	withMonitor.WriteString(clients.String())
-	for i := int64(0); i < 4000; i += 120 {
-		withMonitor.WriteString(at(i*250e3, "201"))
-	}
-	want := sized(t, replay.SizeConfig{Reorder: time.Hour}, withMonitor.String())
+	want := sized(t, replay.SizeConfig{}, clients.String())
 	for i, fit := range got.Periods {
 		for j, f := range fit.Rest {
 			if w := want.Periods[i].Fits[j]; f.Point.Limit != w.Point.Limit || f.Point.Denied != w.Point.Denied {
@@ -319,7 +312,7 @@ func TestSizeEdges(t *testing.T) {
 	if len(one.Proposals) != 3 || one.Proposals[0].Limit.String() != "1/s" {
 		t.Errorf("one line: %+v", one.Proposals)
 	}
-	if none := sized(t, replay.SizeConfig{}, "\n"); none.Requests != 0 || len(none.Periods) != 0 || none.Timeline != nil {
+	if none := sized(t, replay.SizeConfig{}, "\n"); none.Requests != 0 || len(none.Periods) != 0 {
 		t.Errorf("no line: %+v", none)
 	}
 	if _, err := replay.Size(t.Context(), replay.SizeConfig{}, logsOf("nonsense\n")...); err == nil {
@@ -408,81 +401,49 @@ func TestSizeRecorded(t *testing.T) {
 	}
 }
 
-// momentsOf names the moments and caveats that a log has.
-func momentsOf(t *testing.T, log string) (found string) {
+// caveatsOf names the caveats of a log.
+func caveatsOf(t *testing.T, log string) (found string) {
 	t.Helper()
-	report := sized(t, replay.SizeConfig{}, log)
-	for _, m := range report.Moments {
-		found += fmt.Sprintf("%s %d; ", m.Cycle, m.Slot)
-	}
-	for _, c := range report.Caveats {
+	for _, c := range sized(t, replay.SizeConfig{}, log).Caveats {
 		found += c.ID + "; "
 	}
 	return found
 }
 
-// Traffic without a pattern has none; bursts in one second of each minute, one minute of each hour
-// and one hour of each day are found.
-func TestSizeMoments(t *testing.T) {
-	const minute, hour, day = 60, 3600, 86400
+// Times that are rounded to minutes or hours are noticed; a burst in each minute, or one burst that
+// is nearly all of the log, is no rounding.
+func TestSizeRoundedTimes(t *testing.T) {
+	const minute, hour = 60, 3600
 	for _, c := range []struct {
-		name                string
-		span, every, offset int64
-		want                string
+		name           string
+		every, offset  int64
+		rounds, others int
+		want           string
 	}{
-		{"none", 2 * hour, 2 * hour, 0, "span; "},
-		{"minute", 2 * hour, minute, 8, "minute 8; span; "},
-		{"hour", 30 * hour, hour, 5*minute + 1, "hour 5; span; "},
-		{"day", 10 * day, day, 3*hour + 1, "day 3; span; "},
-		{"one burst", 10 * day, 10 * day, 3*hour + 1, "span; "},
+		{"minutes", minute, 5, 150, 0, "span; whole-seconds; rounded-times; "},
+		{"hours", hour, 5*minute + 7, 20, 0, "span; whole-seconds; rounded-times; rounded-times; "},
+		{"few minutes", minute, 5, 9, 0, "span; whole-seconds; "},
+		{"a burst in each minute", minute, 5, 150, 100, "span; whole-seconds; "},
+		{"one burst", 150 * minute, 5, 1, 100, "span; whole-seconds; "},
 	} {
 		r := rand.New(rand.NewPCG(11, 12))
-		var log strings.Builder
-		step := c.span / 3000
-		for i := int64(0); i < c.span; i += step {
-			if (i-c.offset+c.every)%c.every < step {
-				log.WriteString(strings.Repeat(at(i*1e6+1, "60"), int(min(c.every/step*2, 2000))))
+		var lines []string
+		for i := range int64(c.rounds) {
+			for key := range 30 {
+				lines = append(lines, at((i*c.every+c.offset)*1e6, fmt.Sprint(key)))
 			}
-			log.WriteString(at(i*1e6+1+r.Int64N(step*1e6), fmt.Sprint(r.IntN(50))))
 		}
-		if got := momentsOf(t, log.String()); got != c.want {
+		for range c.others {
+			lines = append(lines, at(r.Int64N(int64(c.rounds)*c.every)*1e6, "1"))
+		}
+		slices.Sort(lines)
+		if got := caveatsOf(t, strings.Join(lines, "")); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	rounded := strings.Builder{}
-	for i := range int64(300) {
-		rounded.WriteString(at((i/2*minute+5)*1e6, fmt.Sprint(i%30)))
-	}
-	if got := momentsOf(t, rounded.String()); got != "minute 5; span; whole-seconds; rounded-times; " {
-		t.Errorf("times rounded to minutes: %q", got)
-	}
 }
 
-// From the fifth day on there are twice as many requests.
-func TestSizeGrowth(t *testing.T) {
-	var log strings.Builder
-	const day = 86400
-	for i := int64(0); i < 10*day; i += 400 {
-		log.WriteString(at(i*1e6, "1"))
-		if i >= 5*day {
-			log.WriteString(at(i*1e6, "2"))
-		}
-	}
-	report := sized(t, replay.SizeConfig{}, log.String())
-	if g := report.Growth; g == nil || *g != (replay.Growth{Days: 8, Early: 216, Late: 432}) {
-		t.Errorf("growth %+v, want from 216 a day to 432", report.Growth)
-	}
-	total := int64(0)
-	for _, n := range report.Timeline.Requests {
-		total += n
-	}
-	bars := report.Timeline
-	if total != report.Requests || len(bars.Requests) != 240 || bars.WidthS != 3600 || bars.From != report.Span.From {
-		t.Errorf("the timeline has %d bars of %d s and %d requests", len(bars.Requests), bars.WidthS, total)
-	}
-}
-
-// Logs of two days that are three years apart have a gap, and no growth.
+// Logs of two days that are three years apart have a gap.
 func TestSizeGap(t *testing.T) {
 	const day = 86400
 	var log strings.Builder
@@ -492,8 +453,8 @@ func TestSizeGap(t *testing.T) {
 		}
 	}
 	got := sized(t, replay.SizeConfig{Periods: []time.Duration{time.Minute, 24 * time.Hour}}, log.String())
-	if got.Growth != nil || got.Periods[1].Enough {
-		t.Errorf("growth %+v; enough for a day: %v", got.Growth, got.Periods[1].Enough)
+	if got.Periods[1].Enough {
+		t.Error("the span is enough for a day")
 	}
 	var texts []string
 	for _, c := range got.Caveats[:2] {

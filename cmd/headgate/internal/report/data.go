@@ -8,7 +8,7 @@ import (
 )
 
 // Version is the version of [Data]. It changes if a field is removed or changes its meaning.
-const Version = 1
+const Version = 2
 
 // Kinds of reports.
 const (

@@ -66,10 +66,6 @@ func fitSize(r *replay.SizeReport, s shown) *replay.SizeReport {
 		}
 		fitted.StandOut = &aside
 	}
-	fitted.Regular = slices.Clone(r.Regular[:min(s.top, len(r.Regular))])
-	for i := range fitted.Regular {
-		cut(&fitted.Regular[i].Key, s.bytes)
-	}
 	return &fitted
 }
 

@@ -1,7 +1,7 @@
 // Keys far from the rest: what each of them needs, and what each limit denies to it.
 (() => {
   "use strict";
-  const { make, number, count, share } = Report;
+  const { make, number, count, share, time } = Report;
   const ROWS = 5, LIMITS = 6;
 
   // deniedTo is how many requests of a key far from the rest a limit denies; null if that is not
@@ -25,11 +25,11 @@
     const box = make("div", { class: "card far" }, Report.scroller("Keys far from the rest",
       make("table", {}, make("caption", {}, "Keys far from the rest"),
         make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Key"), head("Needs"),
-          head("Requests"), make("th", { scope: "col" }, "When"),
+          head("Requests"), make("th", { scope: "col" }, "First to last request"),
           ...limits.map((l) => head(`Denied by ${l.text}`)))),
         make("tbody", {}, ...keys.slice(0, ROWS).map((k) => make("tr", {},
           make("th", { scope: "row" }, Report.name(k.key, 40)), cell(make("b", {}, k.need)),
-          cell(number(k.requests)), make("td", {}, when(k)),
+          cell(number(k.requests)), make("td", {}, time(k.from), " to ", time(k.to)),
           ...limits.map((l) => cell(part(data, l, k)))))))));
     const more = keys.length > ROWS ? ` ${count(keys.length - ROWS, "more such key")} at the end ` +
       "of the page." : "";
@@ -37,9 +37,6 @@
       `key needs at least three times as much as the next key.${more}`));
     return box;
   }
-
-  const when = (k) => `in ${count(k.hours, "hour")}` +
-    (k.interval_s ? `, every ${Report.span(k.interval_s)}` : "");
 
   function part(data, l, k) {
     const denied = deniedTo(data, l, k);
