@@ -16,7 +16,7 @@ func TestAllowDoesNotAllocate(t *testing.T) {
 	ctx := t.Context()
 	measure := func(what string, limits ...Limit) {
 		t.Helper()
-		limiter := must(NewLimiter(NewMemory(1000), limits...))
+		limiter := must(NewLimiter(NewMemorySize(1000), limits...))
 		keys := []string{"one", "two", "three"}
 		i := 0
 		allow := func() {
@@ -40,7 +40,7 @@ func TestAllowDoesNotAllocate(t *testing.T) {
 	measure("eight limits", append(everyAlgorithm(1000, time.Hour), everyAlgorithm(500, time.Minute)[:3]...)...)
 
 	plans := []Limit{steady[0], steady[2]}
-	limiter, _ := NewLimiterFunc(NewMemory(1000), func(context.Context, string) ([]Limit, error) { return plans, nil })
+	limiter, _ := NewLimiterFunc(NewMemorySize(1000), func(context.Context, string) ([]Limit, error) { return plans, nil })
 	if n := testing.AllocsPerRun(1000, func() { must(limiter.Allow(ctx, "k")) }); n != 0 {
 		t.Errorf("limits of each key: %v allocations a decision", n)
 	}
@@ -48,7 +48,7 @@ func TestAllowDoesNotAllocate(t *testing.T) {
 
 // A forced request in memory allocates nothing, fit or not, nor does a group of them.
 func TestForcedRequestsDoNotAllocate(t *testing.T) {
-	m := NewMemory(1000)
+	m := NewMemorySize(1000)
 	var rs []Request
 	for _, l := range everyAlgorithm(5, time.Hour) {
 		rs = append(rs, Request{Key: "k", Limit: l, Cost: 1, Force: true})
@@ -70,7 +70,7 @@ func TestForcedRequestsDoNotAllocate(t *testing.T) {
 // Once, a sliding log whose block was exactly full was moved to the heap, though the expired
 // entries at its front had left room.
 func TestFullSlidingLogDoesNotAllocate(t *testing.T) {
-	m := NewMemory(10)
+	m := NewMemorySize(10)
 	l := SlidingLog(16, 16*time.Microsecond)
 	now := int64(0)
 	allow := func() {
@@ -89,7 +89,7 @@ func TestFullSlidingLogDoesNotAllocate(t *testing.T) {
 
 // A Wait that is granted at once in memory allocates nothing.
 func TestWaitAllocatesNothingInMemory(t *testing.T) {
-	l := must(NewLimiter(NewMemory(1000), PerSecond(1e6).Burst(1e6)))
+	l := must(NewLimiter(NewMemorySize(1000), PerSecond(1e6).Burst(1e6)))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	_ = l.Wait(ctx, "k")

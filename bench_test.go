@@ -28,7 +28,7 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 func benchmark(b *testing.B, l Limit, keys []string) {
-	limiter, err := NewLimiter(NewMemory(1_000_000), l)
+	limiter, err := NewLimiter(NewMemorySize(1_000_000), l)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -59,11 +59,11 @@ func BenchmarkTakeAll(b *testing.B) {
 		for _, known := range []bool{true, false} {
 			b.Run(strconv.Itoa(n)+map[bool]string{true: "/known", false: "/new"}[known], func(b *testing.B) {
 				b.ReportAllocs()
-				m := NewMemory(8000)
+				m := NewMemorySize(8000)
 				for b.Loop() {
 					if !known {
 						b.StopTimer()
-						m = NewMemory(8000)
+						m = NewMemorySize(8000)
 						b.StartTimer()
 					}
 					if err := m.TakeAll(b.Context(), rs, ds); err != nil {
@@ -81,7 +81,7 @@ func BenchmarkTakeAllFull(b *testing.B) {
 	for _, n := range []int{2, 100, 1000, 4000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
 			b.ReportAllocs()
-			m, limit := NewMemory(8000), FixedWindow(1_000_000, 24*time.Hour)
+			m, limit := NewMemorySize(8000), FixedWindow(1_000_000, 24*time.Hour)
 			for i := range 9000 {
 				_, _ = m.Take(b.Context(), Request{Key: "known:" + strconv.Itoa(i), Limit: limit, Cost: 1})
 			}
@@ -128,7 +128,7 @@ func BenchmarkReturn(b *testing.B) {
 }
 
 func BenchmarkPart(b *testing.B) {
-	m := NewMemory(0)
+	m := NewMemory()
 	b.Run("clock", func(b *testing.B) {
 		for b.Loop() {
 			m.clock.Micros()
@@ -150,7 +150,7 @@ func BenchmarkPart(b *testing.B) {
 
 // BenchmarkFullLog refuses what waits for all of a log of 65,535 entries to end.
 func BenchmarkFullLog(b *testing.B) {
-	m := NewMemory(10)
+	m := NewMemorySize(10)
 	l := SlidingLog(maxLog, time.Hour)
 	at := time.Now()
 	for i := range maxLog {

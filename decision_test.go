@@ -14,7 +14,7 @@ func TestLongWaits(t *testing.T) {
 			t.Errorf("%d microseconds are %v, want %v", micros, got, want)
 		}
 	}
-	m := NewMemory(10)
+	m := NewMemorySize(10)
 	l := FixedWindow(1, longest)
 	d := must(m.Take(t.Context(), Request{Key: "k", Limit: l, Cost: 1, At: time.UnixMicro(maxExact - 1e6)}))
 	if !d.Allowed() || d.ResetAfter != time.Second {
@@ -29,7 +29,7 @@ func TestLongWaits(t *testing.T) {
 // Costs at the ends of int64 are costs like others: nothing wraps around.
 func TestCostsAtTheEndsOfInt64(t *testing.T) {
 	for _, l := range everyAlgorithm(5, time.Hour) {
-		play(t, NewMemory(10), l, []row{
+		play(t, NewMemorySize(10), l, []row{
 			{0, math.MaxInt64, false, 5, Never, 0, "all there is"},
 			{0, math.MinInt64, true, 5, 0, 0, "given back to a full one"},
 			{0, 5, true, 0, 0, reset(l), "the whole of it"},

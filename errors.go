@@ -8,8 +8,8 @@ import (
 )
 
 // ErrFull is returned by a full [Memory] that cannot decide. That happens if TakeAll takes new keys
-// that share a state, or if more limits are in use than a shard has spare slots. Give [NewMemory]
-// more keys.
+// that share a state, or if more limits are in use than a shard has spare slots. Give
+// [NewMemorySize] more keys.
 var ErrFull = errors.New("headgate: the memory store is full; create it with more keys")
 
 // ErrBadState reports that the stored value of a key is not a state of its limit. The error of a

@@ -10,7 +10,7 @@ import (
 // How do I limit each user to 100 requests per minute, in bursts of up to 20?
 func Example() {
 	limit := headgate.PerMinute(100).Burst(20)
-	limiter, err := headgate.NewLimiter(headgate.NewMemory(0), limit)
+	limiter, err := headgate.NewLimiter(headgate.NewMemory(), limit)
 	if err != nil {
 		fmt.Println(err)
 		return

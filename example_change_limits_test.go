@@ -12,7 +12,7 @@ import (
 func ExampleLimiter_SetLimits() {
 	ctx := context.Background()
 	limit := headgate.SlidingLog(10, time.Hour).Named("api")
-	limiter, _ := headgate.NewLimiter(headgate.NewMemory(0), limit)
+	limiter, _ := headgate.NewLimiter(headgate.NewMemory(), limit)
 	d, _ := limiter.AllowN(ctx, "user:42", 8)
 	fmt.Println(d.Remaining, "of", d.Limit.Capacity())
 

@@ -10,7 +10,7 @@ import (
 // How do I charge what was used already, even if it is more than is left?
 func ExampleLimiter_Charge() {
 	ctx := context.Background()
-	limiter, _ := headgate.NewLimiter(headgate.NewMemory(0), headgate.PerDay(10_000))
+	limiter, _ := headgate.NewLimiter(headgate.NewMemory(), headgate.PerDay(10_000))
 
 	d, _ := limiter.Peek(ctx, "model") // is anything left?
 	fmt.Println(d.Allowed(), d.Remaining)

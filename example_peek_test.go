@@ -11,7 +11,7 @@ import (
 // How do I show what is left, without charging for it?
 func ExampleLimiter_Peek() {
 	ctx := context.Background()
-	limiter, _ := headgate.NewLimiter(headgate.NewMemory(0), headgate.SlidingLog(3, time.Hour))
+	limiter, _ := headgate.NewLimiter(headgate.NewMemory(), headgate.SlidingLog(3, time.Hour))
 	_, _ = limiter.Allow(ctx, "user:42")
 	for range 2 {
 		d, _ := limiter.Peek(ctx, "user:42")

@@ -17,7 +17,7 @@ func ExampleNewLimiterFunc() {
 		"free": {headgate.FixedWindow(1, 24*time.Hour).Named("quota")},
 		"paid": {headgate.FixedWindow(1000, 24*time.Hour).Named("quota")},
 	}
-	limiter, err := headgate.NewLimiterFunc(headgate.NewMemory(0),
+	limiter, err := headgate.NewLimiterFunc(headgate.NewMemory(),
 		func(ctx context.Context, _ string) ([]headgate.Limit, error) {
 			plan, _ := ctx.Value(planKey{}).(string)
 			return plans[plan], nil // none for others: they are always allowed

@@ -17,7 +17,7 @@ func ExampleRequest_at() {
 		{"2024-03-01T00:00:00Z", "10.0.0.1"},
 		{"2024-03-01T00:00:03Z", "10.0.0.1"},
 	}
-	store, limit := headgate.NewMemory(0), headgate.Per(1, 5*time.Second).Burst(2)
+	store, limit := headgate.NewMemory(), headgate.Per(1, 5*time.Second).Burst(2)
 	for _, r := range recorded {
 		at, _ := time.Parse(time.RFC3339, r.time)
 		d, _ := store.Take(context.Background(), headgate.Request{

@@ -10,7 +10,7 @@ import (
 
 // How do I take from several keys at once: all of them, or none?
 func ExampleMemory_TakeAll() {
-	store := headgate.NewMemory(0)
+	store := headgate.NewMemory()
 	user, team := headgate.FixedWindow(5, 24*time.Hour), headgate.FixedWindow(6, 24*time.Hour)
 	for _, name := range []string{"ann", "bob"} {
 		requests := []headgate.Request{

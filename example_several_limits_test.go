@@ -11,7 +11,7 @@ import (
 // How do I apply several limits at once, such as a burst and a daily quota?
 func ExampleNewLimiter_severalLimits() {
 	ctx := context.Background()
-	limiter, _ := headgate.NewLimiter(headgate.NewMemory(0),
+	limiter, _ := headgate.NewLimiter(headgate.NewMemory(),
 		headgate.PerHour(1).Burst(3).Named("burst"),
 		headgate.FixedWindow(1000, 24*time.Hour).Named("quota"),
 	)

@@ -10,7 +10,7 @@ import (
 
 // How do I grant at most 2 in any hour, wherever it begins?
 func ExampleSlidingLog() {
-	store, limit := headgate.NewMemory(0), headgate.SlidingLog(2, time.Hour)
+	store, limit := headgate.NewMemory(), headgate.SlidingLog(2, time.Hour)
 	noon := time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
 	for _, minute := range []int{0, 50, 59, 60, 61, 110} {
 		d, _ := store.Take(context.Background(), headgate.Request{

@@ -11,7 +11,7 @@ import (
 
 // How do I wait until a limit grants, but no longer than a deadline?
 func ExampleLimiter_Wait() {
-	limiter, _ := headgate.NewLimiter(headgate.NewMemory(0), headgate.PerHour(1))
+	limiter, _ := headgate.NewLimiter(headgate.NewMemory(), headgate.PerHour(1))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 

@@ -13,7 +13,7 @@ import (
 // What was used already is charged, under each limit of the key, and delays what comes after.
 func TestCharge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(NewMemory(1000), PerMinute(60).Burst(10), FixedWindow(100, time.Hour)))
+		l := must(NewLimiter(NewMemorySize(1000), PerMinute(60).Burst(10), FixedWindow(100, time.Hour)))
 		if d := must(l.Charge(t.Context(), "k", 4)); !d.Allowed() || d.Remaining != 6 {
 			t.Errorf("4 of 10: %+v", d)
 		}
@@ -42,11 +42,11 @@ func TestCharge(t *testing.T) {
 
 // A key without limits is charged nothing, and an error of the function is returned.
 func TestChargeOfChosenLimits(t *testing.T) {
-	l := must(NewLimiterFunc(NewMemory(1000), func(context.Context, string) ([]Limit, error) { return nil, nil }))
+	l := must(NewLimiterFunc(NewMemorySize(1000), func(context.Context, string) ([]Limit, error) { return nil, nil }))
 	if d := must(l.Charge(t.Context(), "k", 5)); d != unlimited {
 		t.Errorf("%+v", d)
 	}
-	l = must(NewLimiterFunc(NewMemory(1000), func(context.Context, string) ([]Limit, error) { return nil, ErrFull }))
+	l = must(NewLimiterFunc(NewMemorySize(1000), func(context.Context, string) ([]Limit, error) { return nil, ErrFull }))
 	if d, err := l.Charge(t.Context(), "k", 5); !errors.Is(err, ErrFull) || d != (Decision{}) {
 		t.Errorf("%+v, %v", d, err)
 	}
@@ -55,7 +55,7 @@ func TestChargeOfChosenLimits(t *testing.T) {
 // What was used beyond a reservation is charged at once, whether or not it fits.
 func TestCommitBeyondAReservation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(NewMemory(1000), PerSecond(1).Burst(10), FixedWindow(20, time.Hour)))
+		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Burst(10), FixedWindow(20, time.Hour)))
 		r := must(l.Reserve(t.Context(), "k", 5))
 		if err := r.Commit(t.Context(), 1000); err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestCommitBeyondAReservation(t *testing.T) {
 // keys would pay for it.
 func TestForcedRequestsOfAFullStore(t *testing.T) {
 	for _, l := range everyAlgorithm(10, time.Hour) {
-		m := NewMemory(10)
+		m := NewMemorySize(10)
 		for i := range 10 {
 			ask(t, m, strconv.Itoa(i), l, 10, 0)
 		}

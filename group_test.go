@@ -8,7 +8,7 @@ import (
 // A request that a user, a tenant and everybody's limit share is granted by all or none, and
 // told who refused and for how long.
 func TestAllowAll(t *testing.T) {
-	m := NewMemory(16)
+	m := NewMemorySize(16)
 	ask := func(user string, cost int64) (Decision, int) {
 		d, i, err := AllowAll(t.Context(), m,
 			Request{Key: "user:" + user, Limit: must(ParseLimit("user=2/s")), Cost: cost, At: midnight},

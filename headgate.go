@@ -4,7 +4,7 @@
 // used, and decides: [Memory] in this process, package redisstore in a Redis. A [Limiter] is a
 // store with one or more limits:
 //
-//	store := headgate.NewMemory(0) // room for the default number of keys
+//	store := headgate.NewMemory() // room for 4 million keys
 //	limiter, err := headgate.NewLimiter(store, headgate.PerMinute(100).Burst(20))
 //	...
 //	d, err := limiter.Allow(ctx, "user:42")

@@ -143,7 +143,7 @@ func TestSharesGrantTogether(t *testing.T) {
 		s := l.Share(n)
 		stores := make([]*Memory, n)
 		for i := range stores {
-			stores[i] = NewMemory(100)
+			stores[i] = NewMemorySize(100)
 		}
 		var grants []time.Time
 		at := time.Unix(1<<32, 0)

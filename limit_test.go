@@ -224,7 +224,7 @@ func TestRefillHasABound(t *testing.T) {
 		if back, err := ParseLimit(l.String()); back != l {
 			t.Errorf("and its text does not parse: %v", err)
 		}
-		m := NewMemory(10)
+		m := NewMemorySize(10)
 		granted := 0
 		for range 100 {
 			if take(t, m, "k", l, 1, 0).Allowed() {

@@ -219,7 +219,7 @@ func TestErrorLines(t *testing.T) {
 		r := Request{Limit: fine, At: at.UTC()}
 		line(fmt.Sprintf("Request{At: %d s + %d ns}", at.Unix(), at.Nanosecond()), r.Validate())
 	}
-	m := NewMemory(1)
+	m := NewMemorySize(1)
 	limiter := must(NewLimiter(m, fine))
 	_, err := m.Take(t.Context(), Request{Limit: fine, At: time.Unix(-1, 0).UTC()})
 	line("Take at -1 s", err)

@@ -23,7 +23,7 @@ func TestLimiterMethods(t *testing.T) {
 
 func askEveryMethod(t *testing.T, l Limit) {
 	t.Helper()
-	limiter := must(NewLimiter(NewMemory(100), l))
+	limiter := must(NewLimiter(NewMemorySize(100), l))
 	ctx := t.Context()
 	for i, c := range []struct {
 		call      string
@@ -74,7 +74,7 @@ func TestSeveralLimitsAllOrNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		burst, daily, log := PerSecond(1).Burst(3).Named("burst"), FixedWindow(5, 24*time.Hour).Named("daily"), SlidingLog(9, time.Hour)
-		store := NewMemory(100)
+		store := NewMemorySize(100)
 		limiter := must(NewLimiter(store, burst, daily, log))
 		left := func() (n [3]int64) {
 			for i, l := range []Limit{burst, daily, log} {
@@ -145,7 +145,7 @@ func TestLimitsOfEachKey(t *testing.T) {
 	free, paid := []Limit{FixedWindow(1, time.Hour).Named("plan")}, []Limit{FixedWindow(5, time.Hour).Named("plan"), PerHour(3)}
 	plans := map[string][]Limit{"free": free, "paid": paid, "unlimited": nil}
 	synctest.Test(t, func(t *testing.T) {
-		store := NewMemory(100)
+		store := NewMemorySize(100)
 		limiter, _ := NewLimiterFunc(store, func(_ context.Context, key string) ([]Limit, error) {
 			plan, _, _ := strings.Cut(key, ":")
 			return plans[plan], nil
@@ -186,12 +186,12 @@ func TestLimitsOfEachKey(t *testing.T) {
 func TestBadLimitsOfAKey(t *testing.T) {
 	one, other := FixedWindow(1, time.Hour).Named("plan"), FixedWindow(5, time.Hour).Named("plan")
 	for what, limits := range map[string][]Limit{"one that is not valid": {{}}, "two of one name": {one, other}, "one twice": {one, one}} {
-		limiter, _ := NewLimiterFunc(NewMemory(1), func(context.Context, string) ([]Limit, error) { return limits, nil })
+		limiter, _ := NewLimiterFunc(NewMemorySize(1), func(context.Context, string) ([]Limit, error) { return limits, nil })
 		if _, err := limiter.Allow(t.Context(), "k"); !isInvalid(err) {
 			t.Errorf("%s gives the error %v", what, err)
 		}
 	}
-	limiter, _ := NewLimiterFunc(NewMemory(1), func(context.Context, string) ([]Limit, error) { return []Limit{{}}, nil })
+	limiter, _ := NewLimiterFunc(NewMemorySize(1), func(context.Context, string) ([]Limit, error) { return []Limit{{}}, nil })
 	if err := limiter.Reset(t.Context(), "k"); !isInvalid(err) {
 		t.Errorf("a reset gives the error %v", err)
 	}
@@ -221,7 +221,7 @@ func TestErrorsOfTheStorePassThrough(t *testing.T) {
 
 func TestSetLimitsRefusesAndKeepsWhatItHad(t *testing.T) {
 	l := FixedWindow(1, time.Hour)
-	limiter := must(NewLimiter(NewMemory(10), l))
+	limiter := must(NewLimiter(NewMemorySize(10), l))
 	for _, limits := range [][]Limit{nil, {Limit{}}, {l, FixedWindow(0, time.Hour)}, {l, l}, {l.Named("a"), FixedWindow(2, time.Hour).Named("a")}} {
 		if err := limiter.SetLimits(limits...); !isInvalid(err) {
 			t.Errorf("%v gives the error %v", limits, err)
@@ -274,7 +274,7 @@ func TestSetLimitsKeepsWhatWasConsumed(t *testing.T) {
 func changeLimits(t *testing.T, what string, from, to Limit, used int64) {
 	t.Helper()
 	ctx := t.Context()
-	limiter := must(NewLimiter(NewMemory(100), from))
+	limiter := must(NewLimiter(NewMemorySize(100), from))
 	must(limiter.AllowN(ctx, "k", used))
 	if err := limiter.SetLimits(to); err != nil {
 		t.Fatal(err)
@@ -322,7 +322,7 @@ func TestLimiterByManyGoroutines(t *testing.T) {
 		{PerHour(900).Burst(900).Named("api"), SlidingLog(1000, time.Hour).Named("api")},
 		{FixedWindow(1e6, time.Hour), SlidingWindow(1e5, time.Hour), SteppedTokenBucket(1000, time.Hour).Burst(1000)},
 	}
-	limiter := must(NewLimiter(NewMemory(10_000), sets[0]...))
+	limiter := must(NewLimiter(NewMemorySize(10_000), sets[0]...))
 	var group sync.WaitGroup
 	for g := range 8 {
 		group.Go(func() {
@@ -354,7 +354,7 @@ func TestLimiterByManyGoroutines(t *testing.T) {
 // none.
 func TestAllowEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		two := must(NewLimiter(NewMemory(100), PerMinute(3), FixedWindow(2, time.Hour)))
+		two := must(NewLimiter(NewMemorySize(100), PerMinute(3), FixedWindow(2, time.Hour)))
 		var room [2]Decision
 		for i, c := range []struct {
 			n         int64
@@ -384,7 +384,7 @@ func TestAllowEach(t *testing.T) {
 		if _, err := two.AllowEach(t.Context(), "another", 1, nil); err != nil || kept[1] != was {
 			t.Errorf("%+v became %+v, %v", was, kept[1], err)
 		}
-		one := must(NewLimiter(NewMemory(100), PerMinute(3)))
+		one := must(NewLimiter(NewMemorySize(100), PerMinute(3)))
 		before := []Decision{{Remaining: 9}}
 		if ds, err := one.AllowEach(t.Context(), "k", 3, before); err != nil || len(ds) != 2 || ds[0].Remaining != 9 || !ds[1].Allowed() {
 			t.Errorf("one limit: %+v, %v", ds, err)
@@ -392,7 +392,7 @@ func TestAllowEach(t *testing.T) {
 		if _, err := one.AllowEach(t.Context(), "k", -1, nil); err == nil || err.Error() != "headgate: n is -1; want at least 0; Refund returns tokens" {
 			t.Errorf("a negative cost: %v", err)
 		}
-		none := must(NewLimiterFunc(NewMemory(100), func(context.Context, string) ([]Limit, error) { return nil, nil }))
+		none := must(NewLimiterFunc(NewMemorySize(100), func(context.Context, string) ([]Limit, error) { return nil, nil }))
 		if ds, err := none.AllowEach(t.Context(), "k", 1, before); err != nil || len(ds) != 1 {
 			t.Errorf("no limits: %+v, %v", ds, err)
 		}
@@ -411,12 +411,12 @@ func TestNoStore(t *testing.T) {
 		"AllowAll": func(s Store) error { _, _, err := AllowAll(t.Context(), s, Request{Limit: limit, Cost: 1}); return err },
 	} {
 		for _, none := range []Store{nil, (*Memory)(nil), new(Memory)} {
-			const want = "headgate: store is nil or a zero value; want a Store, such as NewMemory(0)"
+			const want = "headgate: store is nil or a zero value; want a Store, such as NewMemory()"
 			if err := with(none); fmt.Sprint(err) != want {
 				t.Errorf("%s of %T: %v; want %s", name, none, err, want)
 			}
 		}
-		if err := with(NewMemory(1)); err != nil {
+		if err := with(NewMemorySize(1)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -11,9 +11,6 @@ import (
 	"github.com/headgate/headgate/internal/memtable"
 )
 
-// DefaultKeys is the number of keys that NewMemory(0) holds: 4 million.
-const DefaultKeys = 1 << 22
-
 // Memory is the store inside this process. It is sharded and safe for use by many goroutines. It
 // starts no goroutines and needs no closing.
 //
@@ -40,13 +37,13 @@ type Memory struct {
 	shards []memtable.Shard
 }
 
-// NewMemory makes a store with room for the given number of keys, and for at most a tenth more; 0
-// or less means [DefaultKeys]. The store also has slots that new keys share when it is full: one
-// for each limit, and at most a quarter of keys and some 20 in all.
-func NewMemory(keys int) *Memory {
-	if keys <= 0 {
-		keys = DefaultKeys
-	}
+// NewMemory makes a store with room for 4 million keys.
+func NewMemory() *Memory { return NewMemorySize(1 << 22) }
+
+// NewMemorySize makes a store with room for the given number of keys, and up to a tenth more.
+// Fewer than 1 is 1. When full, new keys share extra slots: one for each limit, at most keys/4 + 20.
+func NewMemorySize(keys int) *Memory {
+	keys = max(keys, 1)
 	shards := 64
 	for shards > 1 && keys/shards < 4096 {
 		shards /= 2

@@ -9,7 +9,7 @@ import (
 // The clock of the store and the times of requests are one.
 func TestMemoryHasAClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := NewMemory(10)
+		m := NewMemorySize(10)
 		l := PerSecond(1)
 		allowed := func(at time.Time) bool {
 			return must(m.Take(t.Context(), Request{Key: "k", Limit: l, Cost: 1, At: at})).Allowed()
@@ -41,7 +41,7 @@ func TestMemoryHasAClock(t *testing.T) {
 
 // Parts of a microsecond do not count.
 func TestTimesAreCutToMicroseconds(t *testing.T) {
-	m := NewMemory(10)
+	m := NewMemorySize(10)
 	l := PerSecond(1)
 	for i, c := range []struct {
 		after   time.Duration

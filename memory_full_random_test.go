@@ -40,7 +40,7 @@ type fullStore struct {
 
 func newFullStore(t *testing.T, seed uint64, limit Limit) *fullStore {
 	random := rand.New(rand.NewPCG(seed, 11))
-	f := &fullStore{t: t, random: random, small: NewMemory(1 + random.IntN(3)), big: NewMemory(1000), now: midnight}
+	f := &fullStore{t: t, random: random, small: NewMemorySize(1 + random.IntN(3)), big: NewMemorySize(1000), now: midnight}
 	f.limits = []Limit{limit, limit.Named("other")}
 	f.bounds = make(map[Limit]Limit)
 	for _, l := range f.limits {

@@ -32,7 +32,7 @@ func TestFloodOfNewKeys(t *testing.T) {
 
 func flood(t *testing.T, l Limit, keys int) {
 	t.Helper()
-	m := NewMemory(keys)
+	m := NewMemorySize(keys)
 	mostTaken := keys + keys/10 + keys/4 + 20*len(m.shards)
 	known := []string{"one", "two", "three"}[:min(keys, 3)]
 	for _, key := range known {
@@ -61,7 +61,7 @@ func TestBytesOfAFullStore(t *testing.T) {
 		return s.HeapAlloc
 	}
 	before := bytes()
-	m := NewMemory(keys)
+	m := NewMemorySize(keys)
 	l := FixedWindow(3, time.Hour)
 	for i := range keys + keys/8 {
 		_, _ = m.Take(t.Context(), Request{Key: strconv.Itoa(i), Limit: l, Cost: 1, At: midnight})
@@ -77,7 +77,7 @@ func TestBytesOfAFullStore(t *testing.T) {
 func TestNewKeysOfAFullStoreShareOneBudget(t *testing.T) {
 	for _, l := range everyAlgorithm(5, time.Hour) {
 		t.Run(l.Algorithm().String(), func(t *testing.T) {
-			m := NewMemory(100)
+			m := NewMemorySize(100)
 			for i := range 100 {
 				ask(t, m, "known"+strconv.Itoa(i), l, 1, 0)
 			}
@@ -126,7 +126,7 @@ const spare = 16
 
 // Each limit has an overflow slot of its own.
 func TestNewKeysShareOneBudgetForEachLimit(t *testing.T) {
-	m := NewMemory(1)
+	m := NewMemorySize(1)
 	ask(t, m, "known", FixedWindow(1, time.Hour), 1, 0)
 	for i := range spare - 3 {
 		l := FixedWindow(int64(i+2), time.Hour)
@@ -145,7 +145,7 @@ func TestNewKeysShareOneBudgetForEachLimit(t *testing.T) {
 // ErrFull is the error when a new key needs an overflow slot and none is free. Nothing is
 // charged.
 func TestErrFull(t *testing.T) {
-	m := NewMemory(1)
+	m := NewMemorySize(1)
 	known := FixedWindow(2, time.Hour)
 	ask(t, m, "known", known, 1, 0)
 	full := 0
@@ -180,7 +180,7 @@ func TestErrFull(t *testing.T) {
 // A request far ahead is decided at its time, and expires no state of other keys.
 func TestTimeAheadDropsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := NewMemory(10)
+		m := NewMemorySize(10)
 		l := FixedWindow(5, time.Hour)
 		for i := range 10 {
 			must(m.Take(t.Context(), Request{Key: strconv.Itoa(i), Limit: l, Cost: 5}))
@@ -199,7 +199,7 @@ func TestTimeAheadDropsNothing(t *testing.T) {
 // After a flood, keys that had no part in it are granted, although another new key spent the
 // shared budget of the day.
 func TestNewKeysAfterAFloodAreGranted(t *testing.T) {
-	m := NewMemory(1000)
+	m := NewMemorySize(1000)
 	second, day := FixedWindow(5, time.Second), FixedWindow(100, 24*time.Hour)
 	for i := range 3000 {
 		ask(t, m, fmt.Sprint("flood", i), second, 5, 0)
@@ -219,7 +219,7 @@ func TestNewKeysAfterAFloodAreGranted(t *testing.T) {
 
 // A new key starts its own log with what the overflow slot holds.
 func TestLogOfTheOverflowSlotIsKept(t *testing.T) {
-	m := NewMemory(3)
+	m := NewMemorySize(3)
 	for i := range 3 {
 		ask(t, m, fmt.Sprint("known", i), FixedWindow(1, time.Second), 1, 0)
 	}
@@ -236,7 +236,7 @@ func TestLogOfTheOverflowSlotIsKept(t *testing.T) {
 
 // Revisions of one named limit share an overflow slot: alternating gains nothing.
 func TestOverflowSlotUnderTwoRevisions(t *testing.T) {
-	m := NewMemory(100)
+	m := NewMemorySize(100)
 	pro, free := PerHour(1000).Named("plan"), PerHour(10).Named("plan")
 	for i := range 400 {
 		ask(t, m, fmt.Sprint("flood", i), free, 5, 0)
@@ -256,7 +256,7 @@ func TestOverflowSlotUnderTwoRevisions(t *testing.T) {
 // Once, a group of new keys shared one slot of a full store, and each counted as if it were
 // alone. Now they fail together, and are not charged.
 func TestNewKeysOfAFullStoreAreNotTakenTogether(t *testing.T) {
-	m := NewMemory(10)
+	m := NewMemorySize(10)
 	l := PerHour(10)
 	for i := range 100 {
 		ask(t, m, fmt.Sprint("flood", i), l, 1, 0)
@@ -277,7 +277,7 @@ func TestNewKeysOfAFullStoreAreNotTakenTogether(t *testing.T) {
 func TestADeniedGroupChargesNothingInAFullStore(t *testing.T) {
 	limit, short := PerHour(100), PerSecond(1)
 	for range 50 { // stores place keys differently
-		m := NewMemory(1000)
+		m := NewMemorySize(1000)
 		for i := range 1000 {
 			l := limit
 			if i%25 == 0 {
@@ -312,13 +312,13 @@ func TestGroupOfMoreKeysThanThereIsRoomFor(t *testing.T) {
 		return m.TakeAll(t.Context(), rs, make([]Decision, len(rs)))
 	}
 	for _, n := range []int{2, 10, 11, 12, 40, 4000} { // one of 11 shares the overflow slot with no other
-		m := NewMemory(10)
+		m := NewMemorySize(10)
 		err := group(m, 0, n, 0)
 		if full := n > 11; errors.Is(err, ErrFull) != full || m.Keys() > 11 || full && m.Keys() != 0 {
 			t.Fatalf("a group of %d: %v, %d slots are taken", n, err, m.Keys())
 		}
 	}
-	m := NewMemory(10)
+	m := NewMemorySize(10)
 	if err := group(m, 0, 10, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -335,7 +335,7 @@ func TestGroupOfMoreKeysThanThereIsRoomFor(t *testing.T) {
 func TestVacatedSlotsDoNotHideOthers(t *testing.T) {
 	day, second := FixedWindow(1, 24*time.Hour), FixedWindow(1, time.Second)
 	for range 20 { // stores place keys differently
-		m := NewMemory(1000)
+		m := NewMemorySize(1000)
 		for i := range 40 {
 			ask(t, m, fmt.Sprint("short", i), second, 1, 0)
 		}
@@ -356,7 +356,7 @@ func TestVacatedSlotsDoNotHideOthers(t *testing.T) {
 
 // A key that took part in a flood that is over has no part in the next one.
 func TestAFloodThatIsOverIsForgotten(t *testing.T) {
-	m := NewMemory(3)
+	m := NewMemorySize(3)
 	l := FixedWindow(5, time.Hour)
 	fill := func(after time.Duration) {
 		for i := range 3 {
@@ -386,7 +386,7 @@ func TestSharedBudgetIsKeptInASlotOfItsOwn(t *testing.T) {
 			return must(ds, m.TakeAll(t.Context(), []Request{r}, ds))[0]
 		},
 	} {
-		m := NewMemory(3)
+		m := NewMemorySize(3)
 		for i := range 3 {
 			take(t, m, fmt.Sprint("known", i), short, 1, 0)
 		}
@@ -405,7 +405,7 @@ func TestSharedBudgetIsKeptInASlotOfItsOwn(t *testing.T) {
 
 // So is what was booked in the overflow slot.
 func TestBookingInTheOverflowSlotIsKept(t *testing.T) {
-	m := NewMemory(3)
+	m := NewMemorySize(3)
 	l := FixedWindow(5, time.Hour)
 	for i := range 3 {
 		take(t, m, fmt.Sprint("known", i), PerSecond(1), 1, 0)
@@ -423,7 +423,7 @@ func TestBookingInTheOverflowSlotIsKept(t *testing.T) {
 // Once, a key that left the overflow slot wrote into the log of that slot: 6 of 4 were granted.
 func TestLogOfTheOverflowSlotIsNotWrittenByOthers(t *testing.T) {
 	for name, r := range map[string]Request{"booked": {Cost: 1, MaxWait: time.Minute}, "forced": {Cost: 7, Force: true}} {
-		m := NewMemory(2)
+		m := NewMemorySize(2)
 		l := SlidingLog(4, time.Second)
 		ask(t, m, "A", PerSecond(10), 1, 0)
 		ask(t, m, "B", PerSecond(10), 1, 0)
@@ -440,7 +440,7 @@ func TestLogOfTheOverflowSlotIsNotWrittenByOthers(t *testing.T) {
 // ErrFull is for a table full of states that count; here all have decayed.
 func TestFullOfStaleStatesIsNotFull(t *testing.T) {
 	for try := range 200 {
-		m := NewMemory(1)
+		m := NewMemorySize(1)
 		for i := range 15 {
 			l := FixedWindow(1, time.Second).Named(fmt.Sprintf("limit%d-%d", try, i))
 			take(t, m, fmt.Sprint(i), l, 1, 0)
@@ -456,11 +456,11 @@ func TestFullOfStaleStatesIsNotFull(t *testing.T) {
 	}
 }
 
-// NewMemory(n) has room for at least n keys. Once, a shard's slack of 1/32 was less than the
+// NewMemorySize(n) has room for at least n keys. Once, a shard's slack of 1/32 was less than the
 // spread of a hash over 64 shards of 4,096.
 func TestRoomForAtLeastTheKeysAskedFor(t *testing.T) {
 	const keys = 1 << 18
-	m := NewMemory(keys)
+	m := NewMemorySize(keys)
 	l := FixedWindow(1, time.Hour)
 	refused := 0
 	for i := range keys {
@@ -475,7 +475,7 @@ func TestRoomForAtLeastTheKeysAskedFor(t *testing.T) {
 
 // Once, a new key in a full store could refund the tokens of other keys.
 func TestNewKeyOfAFullStoreCannotRefundOthers(t *testing.T) {
-	m := NewMemory(1)
+	m := NewMemorySize(1)
 	l := FixedWindow(5, time.Hour)
 	take(t, m, "known", l, 1, 0)
 	granted := 0
@@ -494,7 +494,7 @@ func TestNewKeyOfAFullStoreCannotRefundOthers(t *testing.T) {
 // room than the keys that are in use at a time.
 func TestStreamOfKeysThatComeOnce(t *testing.T) {
 	for _, l := range everyAlgorithm(2, 100*time.Millisecond) {
-		m := NewMemory(1000)
+		m := NewMemorySize(1000)
 		shared := 0
 		for i := range 50_000 {
 			key := fmt.Sprint("once", i)
@@ -512,7 +512,7 @@ func TestStreamOfKeysThatComeOnce(t *testing.T) {
 // A stream of keys that come once and expire does not grow the table: what it holds at any time is
 // what counts.
 func TestAStreamOfKeysThatExpireKeepsTheTableSmall(t *testing.T) {
-	m := NewMemory(0)
+	m := NewMemory()
 	limit := PerSecond(1000) // a key is in its initial state after a millisecond
 	heap := func() int64 {
 		var stats runtime.MemStats

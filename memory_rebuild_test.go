@@ -32,5 +32,5 @@ func (s rebuilt) rebuild(key string) {
 
 // A store whose table is rebuilt all the time passes the suite: no state is lost.
 func TestNothingIsLostWhenTheTableIsRebuilt(t *testing.T) {
-	limittest.Run(t, func(*testing.T) headgate.Store { return rebuilt{headgate.NewMemory(0)} })
+	limittest.Run(t, func(*testing.T) headgate.Store { return rebuilt{headgate.NewMemory()} })
 }

@@ -13,7 +13,7 @@ import (
 // Groups of random keys in random order, from many goroutines: no call blocks for
 // ever, and what is granted adds up.
 func TestTakeAllOfRandomGroups(t *testing.T) {
-	m := NewMemory(1 << 20)
+	m := NewMemorySize(1 << 20)
 	if len(m.shards) < 16 {
 		t.Fatalf("only %d shards to lock", len(m.shards))
 	}

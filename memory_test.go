@@ -17,7 +17,7 @@ import (
 func TestMemoryStartsNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 10 {
-		m := NewMemory(1 << 16)
+		m := NewMemorySize(1 << 16)
 		ask(t, m, "k", PerSecond(1), 1, 0)
 	}
 	if now := runtime.NumGoroutine(); now > before {
@@ -26,7 +26,7 @@ func TestMemoryStartsNoGoroutine(t *testing.T) {
 }
 
 func TestTwoStoresPlaceAKeyDifferently(t *testing.T) {
-	a, b := NewMemory(0), NewMemory(0)
+	a, b := NewMemory(), NewMemory()
 	same := 0
 	for i := range 64 {
 		if key := strconv.Itoa(i); a.hash(key) == b.hash(key) {
@@ -40,7 +40,7 @@ func TestTwoStoresPlaceAKeyDifferently(t *testing.T) {
 
 // A key under several limits, and several keys under one, never share a slot.
 func TestSlotsOfKeysAndLimitsDiffer(t *testing.T) {
-	m := NewMemory(0)
+	m := NewMemory()
 	seen := map[[2]uint64]bool{}
 	for i := range 1000 {
 		for n := range int64(20) {
@@ -71,7 +71,7 @@ func TestTableHoldsWhatAMapHolds(t *testing.T) {
 	for i := range limits {
 		limits[i] = pick()
 	}
-	m := NewMemory(200_000)
+	m := NewMemorySize(200_000)
 	model := map[string]*reference{}
 	now := midnight.UnixMicro()
 	for step := range 100_000 {
@@ -133,7 +133,7 @@ func (s *reference) take(l *algorithm.Rule, now, cost int64) algorithm.Verdict {
 // rebuilt to make room for its own first key.
 func TestFirstKeyOfALimitSurvivesItsOwnRebuild(t *testing.T) {
 	t.Run("everything else is stale", func(t *testing.T) {
-		m := NewMemory(1000)
+		m := NewMemorySize(1000)
 		l := PerSecond(1)
 		for i := range 12 {
 			ask(t, m, "old"+strconv.Itoa(i), l, 1, 0)
@@ -141,7 +141,7 @@ func TestFirstKeyOfALimitSurvivesItsOwnRebuild(t *testing.T) {
 		ask(t, m, "new", l, 1, time.Hour)
 	})
 	t.Run("everything else is under another limit", func(t *testing.T) {
-		m := NewMemory(1000)
+		m := NewMemorySize(1000)
 		first, second := PerHour(5), FixedWindow(3, time.Hour)
 		for i := range 12 {
 			ask(t, m, "old"+strconv.Itoa(i), first, 1, 0)
@@ -160,7 +160,7 @@ func TestFirstKeyOfALimitSurvivesItsOwnRebuild(t *testing.T) {
 // More limits than a shard has indices for, one after the other, in a small store: those that
 // no state is counted under any more make room for others.
 func TestMoreLimitsThanIndices(t *testing.T) {
-	m := NewMemory(1000)
+	m := NewMemorySize(1000)
 	for i := range maxIDs + 5000 {
 		after := time.Duration(i) * time.Millisecond
 		l := FixedWindow(3, time.Millisecond).Named("run" + strconv.Itoa(i))
@@ -174,7 +174,7 @@ const maxIDs = 1 << 16
 
 // As many live limits as there are indices: one more fails, and the others stay.
 func TestAllIndicesInUse(t *testing.T) {
-	m := NewMemory(4096 - 1) // one shard
+	m := NewMemorySize(4096 - 1) // one shard
 	m.shards[0].Init(2 * maxIDs)
 	l := FixedWindow(3, time.Hour)
 	named := func(i int) Limit { return l.Named("run" + strconv.Itoa(i)) }
@@ -198,7 +198,7 @@ func TestAllIndicesInUse(t *testing.T) {
 func TestSizes(t *testing.T) {
 	l := PerHour(1)
 	for _, keys := range []int{math.MinInt, -1, 0, 1, 2, 3, 12, 13, 4095, 8191, 8192, 1 << 20, math.MaxInt} {
-		m := NewMemory(keys)
+		m := NewMemorySize(keys)
 		if n := len(m.shards); n&(n-1) != 0 {
 			t.Errorf("%d keys: %d shards", keys, n)
 		}
@@ -216,7 +216,7 @@ func TestSizes(t *testing.T) {
 
 // Once, a sliding window whose count was lowered forgot what had been used.
 func TestSlidingWindowShrinksWithoutForgetting(t *testing.T) {
-	m := NewMemory(10)
+	m := NewMemorySize(10)
 	take(t, m, "k", SlidingWindow(30, time.Minute).Named("api"), 30, 0)
 	if d := take(t, m, "k", SlidingWindow(30, time.Minute).Named("api"), 0, 100e6); d.Remaining != 20 {
 		t.Fatalf("30 x 20/60 are counted: %+v", d)

@@ -13,7 +13,7 @@ import (
 // A reservation has its delay, and is settled once.
 func TestReservations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(NewMemory(1000), PerMinute(100).Named("model")))
+		l := must(NewLimiter(NewMemorySize(1000), PerMinute(100).Named("model")))
 		left := func() int64 { return must(l.Peek(t.Context(), "k")).Remaining }
 		settle := func(want int64, err error) {
 			t.Helper()
@@ -39,7 +39,7 @@ func TestReservations(t *testing.T) {
 // after it, its tokens stay charged.
 func TestACancelledReservationLetsCallersMoveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(NewMemory(1000), PerSecond(1).Burst(2)))
+		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Burst(2)))
 		start := time.Now()
 		first := must(l.Reserve(t.Context(), "k", 2))
 		second := must(l.Reserve(t.Context(), "k", 1))
@@ -60,7 +60,7 @@ func TestACancelledReservationLetsCallersMoveUp(t *testing.T) {
 // A Cancel or Commit is done though its context has ended, and an error of the store is returned.
 func TestACancelIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &networkStore{Store: NewMemory(1000)}
+		s := &networkStore{Store: NewMemorySize(1000)}
 		l := must(NewLimiter(s, PerHour(1).Burst(10)))
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -86,7 +86,7 @@ func TestACancelIsDone(t *testing.T) {
 // cancel behind them took as many times its 5 seconds.
 func TestCancelsThatAreNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &networkStore{Store: NewMemory(1000)}
+		s := &networkStore{Store: NewMemorySize(1000)}
 		l := must(NewLimiter(s, PerHour(60)))
 		must(l.Reserve(t.Context(), "k", 60))
 		var behind []*Reservation
@@ -119,7 +119,7 @@ func (s punctual) Take(ctx context.Context, r Request) (Decision, error) {
 // A deadline bounds the wait of a reservation, and not its settlement.
 func TestAReservationWithADeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(punctual{NewMemory(1000)}, PerSecond(1).Burst(10)))
+		l := must(NewLimiter(punctual{NewMemorySize(1000)}, PerSecond(1).Burst(10)))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		r := must(l.Reserve(ctx, "k", 10))
@@ -140,7 +140,7 @@ func TestAReservationWithADeadline(t *testing.T) {
 // A line is told that a start time cannot be cancelled, because a later one is booked.
 func TestACancelThatIsRefused(t *testing.T) {
 	for _, limits := range [][]Limit{{PerHour(1)}, {PerHour(1), PerDay(100)}} {
-		l := must(NewLimiter(NewMemory(1000), limits...))
+		l := must(NewLimiter(NewMemorySize(1000), limits...))
 		b := must(l.newBooking(t.Context(), "k", 1))
 		var starts [3]waitline.Start
 		for i := range starts {

@@ -9,7 +9,7 @@ const maxLog = 65_535
 
 // As many entries as a log can have: 65,535 grants at as many instants.
 func TestLongestSlidingLog(t *testing.T) {
-	m := NewMemory(10)
+	m := NewMemorySize(10)
 	n := int64(maxLog)
 	if testing.Short() {
 		n = 4095
@@ -33,7 +33,7 @@ func TestLongestSlidingLog(t *testing.T) {
 
 // Grants of more than an entry holds leave all at once.
 func TestLargeCostsInASlidingLog(t *testing.T) {
-	play(t, NewMemory(10), SlidingLog(10_000, time.Second), []row{
+	play(t, NewMemorySize(10), SlidingLog(10_000, time.Second), []row{
 		{0, 5000, true, 5000, 0, time.Second, "three entries"},
 		{0, 3000, true, 2000, 0, time.Second, "more of the same instant"},
 		{10 * micro, 2048, false, 2000, time.Second - 10*micro, time.Second - 10*micro, "too much"},

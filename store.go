@@ -50,7 +50,7 @@ func validateStore(s Store) error {
 	v := reflect.ValueOf(s)
 	m, _ := s.(*Memory)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || m != nil && m.shards == nil {
-		return &InvalidError{Field: "store", Value: "nil or a zero value", Want: "a Store, such as NewMemory(0)"}
+		return &InvalidError{Field: "store", Value: "nil or a zero value", Want: "a Store, such as NewMemory()"}
 	}
 	return nil
 }

@@ -27,12 +27,12 @@ var testedStores = []struct {
 	jitter time.Duration
 	new    func(seed uint64) Store
 }{
-	{"memory", 0, func(uint64) Store { return NewMemory(1000) }},
+	{"memory", 0, func(uint64) Store { return NewMemorySize(1000) }},
 	{"10 ms", 0, func(uint64) Store {
-		return &networkStore{Store: NewMemory(1000), there: 5 * time.Millisecond, back: 5 * time.Millisecond}
+		return &networkStore{Store: NewMemorySize(1000), there: 5 * time.Millisecond, back: 5 * time.Millisecond}
 	}},
 	{"0 to 20 ms", 10 * time.Millisecond, func(seed uint64) Store {
-		return &networkStore{Store: NewMemory(1000), random: rand.New(rand.NewPCG(seed, 1)), there: 5 * time.Millisecond, back: 5 * time.Millisecond}
+		return &networkStore{Store: NewMemorySize(1000), random: rand.New(rand.NewPCG(seed, 1)), there: 5 * time.Millisecond, back: 5 * time.Millisecond}
 	}},
 }
 

@@ -28,7 +28,7 @@ func TestCallersWaitInOrder(t *testing.T) {
 				for part := range strings.SplitSeq(text, ", ") {
 					limits = append(limits, must(ParseLimit(part)))
 				}
-				l := must(NewLimiter(NewMemory(1000), limits...))
+				l := must(NewLimiter(NewMemorySize(1000), limits...))
 				start := time.Now().Truncate(10 * time.Second).Add(10 * time.Second)
 				time.Sleep(time.Until(start))
 				got := make([]float64, len(want))
@@ -56,7 +56,7 @@ func TestCallersWaitInOrder(t *testing.T) {
 // A deadline that cannot be met fails at once and charges nothing.
 func TestWaitFailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := must(NewLimiter(NewMemory(1000), PerSecond(1).Named("api"), Per(100, 24*time.Hour).Named("day")))
+		l := must(NewLimiter(NewMemorySize(1000), PerSecond(1).Named("api"), Per(100, 24*time.Hour).Named("day")))
 		start := time.Now()
 		for range 3 {
 			go func() { _ = l.Wait(t.Context(), "k") }()
@@ -98,7 +98,7 @@ func errorOf(_ *Reservation, err error) error { return err }
 func TestPlacesAreByArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
-		s := &lateFirst{Store: NewMemory(1000), calls: &calls}
+		s := &lateFirst{Store: NewMemorySize(1000), calls: &calls}
 		l := must(NewLimiter(s, PerSecond(10).Burst(1)))
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -151,7 +151,7 @@ func (s *lateFirst) Take(ctx context.Context, r Request) (Decision, error) {
 func TestPlansHaveLinesOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free, pro := Per(1, 10*time.Second).Named("free"), PerSecond(1).Named("pro")
-		s := NewMemory(1000)
+		s := NewMemorySize(1000)
 		fast, slow := must(NewLimiter(s, pro)), must(NewLimiter(s, free))
 		start := time.Now()
 		ctx, leave := context.WithCancel(t.Context())
@@ -181,7 +181,7 @@ func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 			}
 			plans[last] = append(plans[last], must(ParseLimit(last)))
 		}
-		l := must(NewLimiterFunc(NewMemory(1000), func(ctx context.Context, _ string) ([]Limit, error) {
+		l := must(NewLimiterFunc(NewMemorySize(1000), func(ctx context.Context, _ string) ([]Limit, error) {
 			name, _ := ctx.Value(plan{}).(string)
 			return plans[name], nil
 		}))
@@ -202,7 +202,7 @@ func TestPlansOfManyLimitsHaveLinesOfTheirOwn(t *testing.T) {
 // A caller that leaves while a store across a network answers gives its start time back.
 func TestACallerThatLeavesBeforeTheAnswerGivesItsStartBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &networkStore{Store: NewMemory(1000), back: 10 * time.Millisecond}
+		s := &networkStore{Store: NewMemorySize(1000), back: 10 * time.Millisecond}
 		l := must(NewLimiter(s, PerHour(1)))
 		must(l.Reserve(t.Context(), "k", 1))
 		for name, leaves := range map[string]func(ctx context.Context) error{

@@ -39,7 +39,7 @@ func (l limiter) Take(key string) (bool, error) {
 func (l limiter) Close() error { return l.close() }
 
 func openHeadgateMemory(s Setup) (Contender, error) {
-	l, err := headgate.NewLimiter(headgate.NewMemory(s.Keys), s.bucket())
+	l, err := headgate.NewLimiter(headgate.NewMemorySize(s.Keys), s.bucket())
 	return limiter{l, func() error { return nil }}, err
 }
 
@@ -51,7 +51,7 @@ type memoryStore struct {
 }
 
 func openMemoryStore(s Setup) (Contender, error) {
-	return memoryStore{headgate.NewMemory(s.Keys), s.bucket()}, nil
+	return memoryStore{headgate.NewMemorySize(s.Keys), s.bucket()}, nil
 }
 
 func (m memoryStore) Take(key string) (bool, error) {
@@ -61,7 +61,7 @@ func (m memoryStore) Take(key string) (bool, error) {
 }
 
 func headgateMiddleware(s Setup, next http.Handler) (http.Handler, error) {
-	l, err := headgate.NewLimiter(headgate.NewMemory(s.Keys+1), s.bucket())
+	l, err := headgate.NewLimiter(headgate.NewMemorySize(s.Keys+1), s.bucket())
 	if err != nil {
 		return nil, err
 	}

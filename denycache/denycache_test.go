@@ -17,7 +17,7 @@ import (
 )
 
 func TestADenyCacheIsAStore(t *testing.T) {
-	limittest.Vectors(t, must(New(headgate.NewMemory(0), 0)))
+	limittest.Vectors(t, must(New(headgate.NewMemory(), 0)))
 }
 
 func must[T any](v T, err error) T {
@@ -36,7 +36,7 @@ type distant struct {
 }
 
 func newDistant(way time.Duration) *distant {
-	return &distant{Store: headgate.NewMemory(1000), way: way}
+	return &distant{Store: headgate.NewMemorySize(1000), way: way}
 }
 
 func (d *distant) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
@@ -150,7 +150,7 @@ func TestADenyCacheDecidesAsTheStoreAlone(t *testing.T) {
 
 func decidesAsTheStore(t *testing.T, l headgate.Limit, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
-	inner, plain := newDistant(0), headgate.NewMemory(1000)
+	inner, plain := newDistant(0), headgate.NewMemorySize(1000)
 	cache := must(New(inner, 16))
 	denied := int64(0)
 	for i := range 400 {
@@ -390,7 +390,7 @@ func TestAShareOfALimitAndErrorsAreNotRemembered(t *testing.T) {
 
 func TestManyCallersAreNeverGrantedTooMuch(t *testing.T) {
 	l := headgate.FixedWindow(20, 24*time.Hour)
-	cache := must(New(headgate.NewMemory(1000), 8))
+	cache := must(New(headgate.NewMemorySize(1000), 8))
 	var granted [5]atomic.Int64
 	var wg sync.WaitGroup
 	for caller := range 8 {
@@ -454,11 +454,11 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 func TestWrongInputGetsAnError(t *testing.T) {
-	const noStore = "store is nil or a zero value; want a Store, such as NewMemory(0)"
+	const noStore = "store is nil or a zero value; want a Store, such as NewMemory()"
 	_, none := New(nil, 0)
 	_, null := New((*headgate.Memory)(nil), 0)
-	_, negative := New(headgate.NewMemory(1), -1)
-	_, large := New(headgate.NewMemory(1), maxSize+1)
+	_, negative := New(headgate.NewMemorySize(1), -1)
+	_, large := New(headgate.NewMemorySize(1), maxSize+1)
 	for _, c := range []struct {
 		err  error
 		want string
@@ -472,7 +472,7 @@ func TestWrongInputGetsAnError(t *testing.T) {
 			t.Errorf("%v; want %s", c.err, c.want)
 		}
 	}
-	cache := must(New(headgate.NewMemory(1000), 0))
+	cache := must(New(headgate.NewMemorySize(1000), 0))
 	r := headgate.Request{Key: "k", Limit: headgate.FixedWindow(1, 24*time.Hour), Cost: 1}
 	for range 2 {
 		must(cache.Take(t.Context(), r))
@@ -486,7 +486,7 @@ func TestWrongInputGetsAnError(t *testing.T) {
 }
 
 func TestARememberedDenialDoesNotAllocate(t *testing.T) {
-	cache := must(New(headgate.NewMemory(1000), 0))
+	cache := must(New(headgate.NewMemorySize(1000), 0))
 	user := headgate.Request{Key: "user", Limit: headgate.FixedWindow(1, 24*time.Hour), Cost: 1}
 	rs := []headgate.Request{user, {Key: "all", Limit: headgate.PerSecond(10), Cost: 1}}
 	ds := make([]headgate.Decision, 2)
@@ -505,7 +505,7 @@ func TestARememberedDenialDoesNotAllocate(t *testing.T) {
 }
 
 func BenchmarkARememberedDenial(b *testing.B) {
-	cache := must(New(headgate.NewMemory(0), 0))
+	cache := must(New(headgate.NewMemory(), 0))
 	r := headgate.Request{Key: "user:1", Limit: headgate.FixedWindow(1, 24*time.Hour), Cost: 1}
 	for range 2 {
 		must(cache.Take(b.Context(), r))
@@ -593,7 +593,7 @@ func (s *resetting) Take(ctx context.Context, r headgate.Request) (headgate.Deci
 
 // A denial that the store gives while a reset is on its way is not remembered.
 func TestADenialDuringAReset(t *testing.T) {
-	store := &resetting{Store: headgate.NewMemory(10)}
+	store := &resetting{Store: headgate.NewMemorySize(10)}
 	cache := must(New(store, 0))
 	r := headgate.Request{Key: "k", Limit: headgate.PerHour(1), Cost: 1}
 	take(t, cache, r)
@@ -611,7 +611,7 @@ func TestADenialDuringAReset(t *testing.T) {
 // A denial that was asked for in the microsecond of a reset is not remembered.
 func TestADenialInTheMicrosecondOfAReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // no time passes
-		store := &resetting{Store: headgate.NewMemory(10)}
+		store := &resetting{Store: headgate.NewMemorySize(10)}
 		cache := must(New(store, 0))
 		r := headgate.Request{Key: "k", Limit: headgate.PerHour(1), Cost: 1}
 		take(t, cache, r)

@@ -101,7 +101,7 @@ func (p parts) Take(ctx context.Context, r headgate.Request) (headgate.Decision,
 func TestTheCircuitOpensIfMostOfTheStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakable()
-		s := newStore(t, parts{headgate.NewMemory(0), b}, fallback.Options{Mode: fallback.Closed})
+		s := newStore(t, parts{headgate.NewMemory(), b}, fallback.Options{Mode: fallback.Closed})
 		b.how.Store(hangs)
 		var group sync.WaitGroup
 		defer group.Wait()
@@ -319,7 +319,7 @@ func TestACallThatDoesNotReturnIsAFailure(t *testing.T) {
 		"panics": func() { panic("store") }, "exits its goroutine": runtime.Goexit,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &exits{Store: headgate.NewMemory(0), how: how}
+			store := &exits{Store: headgate.NewMemory(), how: how}
 			var changes []string
 			s := newStore(t, store, fallback.Options{
 				Mode:     fallback.Closed,

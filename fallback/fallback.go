@@ -52,7 +52,7 @@ type Options struct {
 	Instances func() int
 
 	// Local is the store for the mode Local. It is charged while the other store answers, too,
-	// so do not use it for other limiters. Default: headgate.NewMemory(0). Invalid for other modes.
+	// so do not use it for other limiters. Default: headgate.NewMemory(). Invalid for other modes.
 	Local headgate.Store
 
 	// Timeout is the time budget of the store for each decision. Give callers more time than
@@ -111,7 +111,7 @@ func New(store headgate.Store, o Options) (*Store, error) {
 	o.Failures = cmp.Or(o.Failures, defaultFailures)
 	o.OpenTimeout = cmp.Or(o.OpenTimeout, defaultOpenTimeout)
 	if o.Mode == Local && o.Local == nil {
-		o.Local = headgate.NewMemory(0)
+		o.Local = headgate.NewMemory()
 	}
 	return &Store{store: store, options: o, circuit: newCircuit(o)}, nil
 }
@@ -134,7 +134,7 @@ func (o *Options) validate(store headgate.Store) error {
 	case o.Mode == Local && o.Instances == nil:
 		return bad("Instances", "nil", "a function, because Mode is Local")
 	case o.Local != nil && !usable(o.Local):
-		return bad("Local", "a zero value", "a Store, such as headgate.NewMemory(0), or nil")
+		return bad("Local", "a zero value", "a Store, such as headgate.NewMemory(), or nil")
 	case o.Timeout < 0:
 		return bad("Timeout", o.Timeout.String(), "more than 0, or 0 for 50ms")
 	case o.Failures < 0:

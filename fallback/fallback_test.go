@@ -69,7 +69,7 @@ func (b *breakable) Reset(ctx context.Context, key string, l headgate.Limit) err
 	return b.do(ctx, func() error { return b.Store.Reset(ctx, key, l) })
 }
 
-func newBreakable() *breakable { return &breakable{Store: headgate.NewMemory(0)} }
+func newBreakable() *breakable { return &breakable{Store: headgate.NewMemory()} }
 
 func of(instances int) func() int { return func() int { return instances } }
 
@@ -85,7 +85,7 @@ func newStore(t testing.TB, s headgate.Store, o fallback.Options) *fallback.Stor
 // newLocal returns a Store in the mode Local that opens its circuit at the first failure.
 func newLocal(t testing.TB, b headgate.Store, instances int) (*fallback.Store, *headgate.Memory) {
 	t.Helper()
-	local := headgate.NewMemory(0)
+	local := headgate.NewMemory()
 	return newStore(t, b, fallback.Options{
 		Mode: fallback.Local, Instances: of(instances), Local: local, Failures: 1,
 	}), local
@@ -125,17 +125,17 @@ func invalid(err error) bool {
 
 func TestVectors(t *testing.T) {
 	for _, mode := range []fallback.Mode{fallback.Closed, fallback.Open} {
-		limittest.Vectors(t, newStore(t, headgate.NewMemory(0), fallback.Options{Mode: mode}))
+		limittest.Vectors(t, newStore(t, headgate.NewMemory(), fallback.Options{Mode: mode}))
 	}
-	local, _ := newLocal(t, headgate.NewMemory(0), 3)
+	local, _ := newLocal(t, headgate.NewMemory(), 3)
 	limittest.Vectors(t, local)
 }
 
 // While the store answers, a fallback returns its answers to random requests and groups unchanged.
 func TestTheStoresAnswersAreReturned(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	s, _ := newLocal(t, headgate.NewMemory(0), 3)
-	alone, at := headgate.NewMemory(0), time.Unix(1e9, 0)
+	s, _ := newLocal(t, headgate.NewMemory(), 3)
+	alone, at := headgate.NewMemory(), time.Unix(1e9, 0)
 	limits := []string{
 		"5/s", "9/s stepped", "4/s fixed-window", "4/s sliding-window", "3/s sliding-log",
 	}
@@ -158,7 +158,7 @@ func TestTheStoresAnswersAreReturned(t *testing.T) {
 }
 
 func TestNewRefusesInvalidOptions(t *testing.T) {
-	memory, zero := headgate.NewMemory(1), new(headgate.Memory)
+	memory, zero := headgate.NewMemorySize(1), new(headgate.Memory)
 	const noStore = "headgate: store is nil or a zero value; " +
 		"want a Store that instances share, such as redisstore's"
 	for _, c := range []struct {
@@ -182,7 +182,7 @@ func TestNewRefusesInvalidOptions(t *testing.T) {
 		},
 		{
 			memory, fallback.Options{Mode: fallback.Local, Instances: of(1), Local: zero},
-			"headgate: Local is a zero value; want a Store, such as headgate.NewMemory(0), or nil",
+			"headgate: Local is a zero value; want a Store, such as headgate.NewMemory(), or nil",
 		},
 		{
 			memory, fallback.Options{Mode: fallback.Closed, Instances: of(1)},

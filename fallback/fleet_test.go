@@ -34,7 +34,7 @@ const (
 // newFleet makes a fleet whose instances assume a number of instances.
 func newFleet(t *testing.T, seed uint64, l headgate.Limit, instances, assumed int) *fleet {
 	t.Helper()
-	f := &fleet{random: rand.New(rand.NewPCG(seed, 1)), shared: headgate.NewMemory(0), limit: l}
+	f := &fleet{random: rand.New(rand.NewPCG(seed, 1)), shared: headgate.NewMemory(), limit: l}
 	for range instances {
 		c := &breakable{Store: f.shared}
 		f.connections = append(f.connections, c)

@@ -95,7 +95,7 @@ func TestArrivalsBehindANetwork(t *testing.T) {
 		}
 	}
 	bucket := func(l headgate.Limit) func() Waiter {
-		return func() Waiter { return must(headgate.NewLimiter(headgate.NewMemory(0), l)).Waiter("api") }
+		return func() Waiter { return must(headgate.NewLimiter(headgate.NewMemory(), l)).Waiter("api") }
 	}
 	for _, test := range []struct {
 		name    string

@@ -54,7 +54,7 @@ func TestReadersShareALimiter(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const rate, seconds = 1_000_000, 5
-				m := headgate.NewMemory(100)
+				m := headgate.NewMemorySize(100)
 				ctx, cancel := context.WithTimeout(t.Context(), seconds*time.Second)
 				defer cancel()
 				var got [2]int64

@@ -161,7 +161,7 @@ func TestAddedValuesStayInTheirResponse(t *testing.T) {
 // However many limits there are, their policies are right, and few of them are kept.
 func TestManyPolicies(t *testing.T) {
 	limits := map[string][]headgate.Limit{}
-	l, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(_ context.Context, key string) ([]headgate.Limit, error) { return limits[key], nil })
+	l, err := headgate.NewLimiterFunc(headgate.NewMemory(), func(_ context.Context, key string) ([]headgate.Limit, error) { return limits[key], nil })
 	if err != nil {
 		t.Fatal(err)
 	}

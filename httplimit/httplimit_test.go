@@ -33,7 +33,7 @@ func newLimiter(t testing.TB, texts ...string) *headgate.Limiter {
 	for _, text := range texts {
 		limits = append(limits, parse(t, text))
 	}
-	l, err := headgate.NewLimiter(headgate.NewMemory(1000), limits...)
+	l, err := headgate.NewLimiter(headgate.NewMemorySize(1000), limits...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestShadow(t *testing.T) {
 }
 
 func TestKeyWithoutLimits(t *testing.T) {
-	l, err := headgate.NewLimiterFunc(headgate.NewMemory(0), func(context.Context, string) ([]headgate.Limit, error) { return nil, nil })
+	l, err := headgate.NewLimiterFunc(headgate.NewMemory(), func(context.Context, string) ([]headgate.Limit, error) { return nil, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func (s unchecked) Take(_ context.Context, r headgate.Request) (headgate.Decisio
 // If a fallback denies without knowing what the client has used, nothing is exceeded.
 func TestUncheckedDenial(t *testing.T) {
 	for instances, want := range map[int]int{0: 503, 1: 429} {
-		l, err := headgate.NewLimiter(unchecked{headgate.NewMemory(0), instances}, headgate.PerHour(5))
+		l, err := headgate.NewLimiter(unchecked{headgate.NewMemory(), instances}, headgate.PerHour(5))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -399,7 +399,7 @@ func TestNewErrors(t *testing.T) {
 func TestPlanInTheContext(t *testing.T) {
 	type planKey struct{}
 	plans := map[string][]headgate.Limit{"free": {parse(t, "api=2/h")}, "pro": {parse(t, "api=10/h")}}
-	l, err := headgate.NewLimiterFunc(headgate.NewMemory(0),
+	l, err := headgate.NewLimiterFunc(headgate.NewMemory(),
 		func(ctx context.Context, _ string) ([]headgate.Limit, error) {
 			plan, _ := ctx.Value(planKey{}).(string)
 			return plans[plan], nil

@@ -81,7 +81,7 @@ func TestPauseLineAfterAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failing bool
 		limits := []headgate.Limit{parse(t, "1000/s")}
-		l, err := headgate.NewLimiterFunc(headgate.NewMemory(100), func(context.Context, string) ([]headgate.Limit, error) {
+		l, err := headgate.NewLimiterFunc(headgate.NewMemorySize(100), func(context.Context, string) ([]headgate.Limit, error) {
 			if failing {
 				failing = false
 				panic("mine")
@@ -125,7 +125,7 @@ func (p *panicking) Take(ctx context.Context, r headgate.Request) (headgate.Deci
 // A request that panics after it has reserved gives its tokens back.
 func TestReservationAfterAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &panicking{Store: headgate.NewMemory(100)}
+		store := &panicking{Store: headgate.NewMemorySize(100)}
 		l, err := headgate.NewLimiter(store, parse(t, "1/s"))
 		if err != nil {
 			t.Fatal(err)

@@ -63,7 +63,7 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 		options: o,
 		limiter: l,
 		shared:  pauses{l.Store()},
-		own:     pauses{headgate.NewMemory(ownPauses)},
+		own:     pauses{headgate.NewMemorySize(ownPauses)},
 	}, nil
 }
 

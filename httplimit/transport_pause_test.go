@@ -32,7 +32,7 @@ func ask(t *testing.T, p pauses, d time.Duration) time.Duration {
 // A pause lasts until the latest of the ends that were asked for, and passes by itself.
 func TestPausesDoNotAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := pauses{headgate.NewMemory(10)}
+		p := pauses{headgate.NewMemorySize(10)}
 		for _, step := range []struct{ after, asked, want int }{
 			{0, 10, 10}, // at 0
 			{0, 10, 10}, // again
@@ -61,7 +61,7 @@ func TestPausesAtTheSameTime(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	synctest.Test(t, func(t *testing.T) {
 		for range 200 {
-			p := pauses{headgate.NewMemory(10)}
+			p := pauses{headgate.NewMemorySize(10)}
 			var all sync.WaitGroup
 			shortest, longest := time.Hour, time.Duration(0)
 			for range 16 {
@@ -159,7 +159,7 @@ func TestPausesOfAFleet(t *testing.T) {
 	const pausesEach = 2000
 	wrong := 0
 	synctest.Test(t, func(t *testing.T) {
-		store := headgate.NewMemory(10)
+		store := headgate.NewMemorySize(10)
 		var mu sync.Mutex
 		var end time.Time // the latest that was asked for
 		var all sync.WaitGroup

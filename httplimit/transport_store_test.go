@@ -32,7 +32,7 @@ func (h *hanging) Take(ctx context.Context, r headgate.Request) (headgate.Decisi
 // pause all the same.
 func TestASlowStoreDelaysAResponseByLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &hanging{Store: headgate.NewMemory(100)}
+		store := &hanging{Store: headgate.NewMemorySize(100)}
 		l, err := headgate.NewLimiter(store, parse(t, "1000/s"))
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +105,7 @@ func TestReservationIsCancelledIfThePeekFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &peekFails{Store: headgate.NewMemory(100), fails: fails}
+				store := &peekFails{Store: headgate.NewMemorySize(100), fails: fails}
 				limit := parse(t, "day=1/s burst 2")
 				l, err := headgate.NewLimiter(store, limit)
 				if err != nil {

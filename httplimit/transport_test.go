@@ -336,7 +336,7 @@ func TestCostOfCalls(t *testing.T) {
 func TestStoreOfCallsFails(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &failing{Store: headgate.NewMemory(100)}
+			store := &failing{Store: headgate.NewMemorySize(100)}
 			l, err := headgate.NewLimiter(store, parse(t, "1/s"))
 			if err != nil {
 				t.Fatal(err)

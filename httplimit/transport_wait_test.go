@@ -35,7 +35,7 @@ func pausing(r *http.Request) *http.Response {
 // Who comes while a line leaves, one after the other, is behind the last of it.
 func TestPauseLineIsNotOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := headgate.NewLimiter(far{headgate.NewMemory(100)}, parse(t, "1000/s"))
+		l, err := headgate.NewLimiter(far{headgate.NewMemorySize(100)}, parse(t, "1000/s"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestPauseLineIsNotOvertaken(t *testing.T) {
 // A pause is kept whatever becomes of the request whose answer asked for it.
 func TestPauseOfACanceledRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := headgate.NewLimiter(far{headgate.NewMemory(100)}, parse(t, "1000/s"))
+		l, err := headgate.NewLimiter(far{headgate.NewMemorySize(100)}, parse(t, "1000/s"))
 		if err != nil {
 			t.Fatal(err)
 		}

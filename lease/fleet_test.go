@@ -35,7 +35,7 @@ type fleet struct {
 type use struct{ at, n int64 }
 
 func newFleet(text string) *fleet {
-	return &fleet{store: headgate.NewMemory(100), limit: must(headgate.ParseLimit(text))}
+	return &fleet{store: headgate.NewMemorySize(100), limit: must(headgate.ParseLimit(text))}
 }
 
 func (f *fleet) used(n int64) {

@@ -17,14 +17,14 @@ import (
 
 // Requests with a time go through a lease.
 func TestALeaseIsAStore(t *testing.T) {
-	limittest.Vectors(t, must(New(headgate.NewMemory(0), Options{})))
+	limittest.Vectors(t, must(New(headgate.NewMemory(), Options{})))
 }
 
 // What is not hot, and what takes no part, costs one call a request.
 func TestOtherRequestsTakeOneCallEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet("1000/s")
-		f.store = headgate.NewMemory(100000)
+		f.store = headgate.NewMemorySize(100000)
 		p := f.process(Options{Keys: 64}, steady)
 		calls := int64(0)
 		take := func(r headgate.Request) {
@@ -327,7 +327,7 @@ func TestALeaseGoesAroundADenyCache(t *testing.T) {
 
 // How much is prefetched of a limit, for how long, and how much flows in meanwhile.
 func TestThePlanOfALimit(t *testing.T) {
-	l := must(New(headgate.NewMemory(1), Options{}))
+	l := must(New(headgate.NewMemorySize(1), Options{}))
 	for text, want := range map[string]plan{
 		"1000/s":                               {max: 50, ttl: 49999 * time.Microsecond, inflow: 51},
 		"1000/s burst 10000":                   {max: 500, ttl: 100 * time.Millisecond, inflow: 101},
@@ -354,9 +354,9 @@ func TestThePlanOfALimit(t *testing.T) {
 }
 
 func TestWrongInputGetsAnError(t *testing.T) {
-	const noStore = "store is nil or a zero value; want a Store, such as NewMemory(0)"
+	const noStore = "store is nil or a zero value; want a Store, such as NewMemory()"
 	const part = "want above 0 and at most 0.25"
-	memory := headgate.NewMemory(1)
+	memory := headgate.NewMemorySize(1)
 	for _, c := range []struct {
 		store headgate.Store
 		o     Options
@@ -376,7 +376,7 @@ func TestWrongInputGetsAnError(t *testing.T) {
 			t.Errorf("%+v: %v; want %s", c.o, err, c.want)
 		}
 	}
-	l := must(New(headgate.NewMemory(1), Options{}))
+	l := must(New(headgate.NewMemorySize(1), Options{}))
 	_, err := l.Take(t.Context(), headgate.Request{Cost: 1})
 	for _, err := range []error{err, l.Reset(t.Context(), "k", headgate.Limit{})} {
 		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok {
@@ -387,7 +387,7 @@ func TestWrongInputGetsAnError(t *testing.T) {
 
 // rich returns a lease that holds tokens of key k.
 func rich() (*Store, headgate.Request) {
-	l := must(New(headgate.NewMemory(100), Options{TTL: time.Minute}))
+	l := must(New(headgate.NewMemorySize(100), Options{TTL: time.Minute}))
 	r := headgate.Request{Key: "k", Limit: headgate.PerHour(1e9), Cost: 1}
 	row, hash := l.hot.row(r.Key, r.Limit)
 	h := newHeld(&r, plan{})

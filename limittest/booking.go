@@ -342,7 +342,7 @@ func rareCancels(t *testing.T, s headgate.Store) {
 	steps, window := parse(t, "3/7s burst 10 stepped"), parse(t, "1/16s fixed-window")
 	log, sliding := parse(t, "2/10s sliding-log"), parse(t, "10/s sliding-window")
 	first, second := parse(t, "api=10/s"), parse(t, "api=3/s burst 20")
-	memory := headgate.NewMemory(0)
+	memory := headgate.NewMemory()
 	for name, groups := range map[string][][]headgate.Request{
 		"steps": {
 			{{Limit: steps, Cost: 10}}, {{Limit: window, Cost: 1}},

@@ -10,7 +10,7 @@ import (
 )
 
 func TestMemory(t *testing.T) {
-	limittest.Run(t, func(*testing.T) headgate.Store { return headgate.NewMemory(0) })
+	limittest.Run(t, func(*testing.T) headgate.Store { return headgate.NewMemory() })
 }
 
 // A store that is observed answers as it did.
@@ -22,7 +22,7 @@ func TestObserved(t *testing.T) {
 				t.Errorf("reported %+v", e)
 			}
 		}
-		s, err := observe.New(headgate.NewMemory(0), observe.Observer{
+		s, err := observe.New(headgate.NewMemory(), observe.Observer{
 			Decided: decided, Called: func(context.Context, observe.Call) {},
 		})
 		if err != nil {

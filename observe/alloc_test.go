@@ -16,7 +16,7 @@ import (
 
 func TestObserveDoesNotAllocate(t *testing.T) {
 	top, called := NewTopDenied(100), 0
-	s := must(New(headgate.NewMemory(1000), Observer{
+	s := must(New(headgate.NewMemorySize(1000), Observer{
 		Decided: top.Decided,
 		Called:  func(context.Context, Call) { called++ },
 	}))

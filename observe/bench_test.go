@@ -26,7 +26,7 @@ func BenchmarkObserve(b *testing.B) {
 		{"both", Observer{Decided: countDecided, Called: countCalled}},
 		{"top denied", Observer{Decided: top.Decided}},
 	} {
-		s := must(New(headgate.NewMemory(0), c.observer))
+		s := must(New(headgate.NewMemory(), c.observer))
 		for _, l := range []headgate.Limit{
 			headgate.Per(1e6, time.Millisecond).Named("allows"),
 			headgate.PerDay(1).Named("denies"),

@@ -12,7 +12,7 @@ import (
 
 func ExampleTopDenied() {
 	top := observe.NewTopDenied(1000)
-	store, err := observe.New(headgate.NewMemory(0), observe.Observer{Decided: top.Decided})
+	store, err := observe.New(headgate.NewMemory(), observe.Observer{Decided: top.Decided})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func observing(t *testing.T, store headgate.Store) (headgate.Store, *ledger) {
 }
 
 func TestWithoutFunctionsNewReturnsTheStore(t *testing.T) {
-	m := headgate.NewMemory(0)
+	m := headgate.NewMemory()
 	if s := must(New(m, Observer{}, Observer{})); s != headgate.Store(m) {
 		t.Errorf("New with no functions is %T; want the store itself", s)
 	}
@@ -100,7 +100,7 @@ func TestNewRefusesWhatIsNoStore(t *testing.T) {
 func TestOutcomeOfEachKindOfRequest(t *testing.T) {
 	for _, limit := range everyAlgorithm(2, time.Minute) {
 		t.Run(limit.Algorithm().String(), func(t *testing.T) {
-			s, l := observing(t, headgate.NewMemory(0))
+			s, l := observing(t, headgate.NewMemory())
 			for _, step := range []struct {
 				request headgate.Request
 				want    Outcome
@@ -141,7 +141,7 @@ func TestOutcomesOfGroups(t *testing.T) {
 	two := headgate.FixedWindow(2, time.Minute).Named("two")
 	slow := headgate.FixedWindow(1, time.Hour).Named("slow")
 	wait := time.Hour
-	s, l := observing(t, headgate.NewMemory(0))
+	s, l := observing(t, headgate.NewMemory())
 	for _, step := range []struct {
 		rs   []headgate.Request
 		want string
@@ -207,7 +207,7 @@ func TestOutcomesOfGroups(t *testing.T) {
 // For random groups, the outcomes agree with what the state of each key and limit became.
 func TestOutcomesAreWhatWasDone(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	m := headgate.NewMemory(0)
+	m := headgate.NewMemory()
 	s, l := observing(t, m)
 	limits := everyAlgorithm(4, time.Minute)
 	met := map[Outcome]int{}
@@ -314,7 +314,7 @@ func TestCallsAreReportedAfterTheirDecisions(t *testing.T) {
 		{errors.New("no answer"), "[error error error]"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s, l := observing(t, &slowStore{headgate.NewMemory(0), 7 * time.Millisecond, c.err})
+			s, l := observing(t, &slowStore{headgate.NewMemory(), 7 * time.Millisecond, c.err})
 			one, two := headgate.FixedWindow(1, time.Minute), headgate.FixedWindow(2, time.Minute)
 			r := headgate.Request{Limit: one, Cost: 1}
 			rs := []headgate.Request{{Key: "k", Limit: one, Cost: 1}, {Key: "k", Limit: two, Cost: 1}}
@@ -362,7 +362,7 @@ func TestEachFunctionOfEachObserverIsCalledForWhatItAskedFor(t *testing.T) {
 		{[]Observer{countDecided, countCalled, countDecided}, 4, 3},
 	} {
 		decided, called = 0, 0
-		s := must(New(headgate.NewMemory(0), c.observers...))
+		s := must(New(headgate.NewMemory(), c.observers...))
 		r := headgate.Request{Limit: l, Cost: 1}
 		must(s.Take(t.Context(), r))
 		all := s.TakeAll(t.Context(), []headgate.Request{r}, make([]headgate.Decision, 1))
@@ -378,7 +378,7 @@ func TestEachFunctionOfEachObserverIsCalledForWhatItAskedFor(t *testing.T) {
 
 // The caller that gets the panic can go on, and so can others.
 func TestAPanicOfAnObserverIsOneOfItsCallerAfterTheDecision(t *testing.T) {
-	m := headgate.NewMemory(0)
+	m := headgate.NewMemory()
 	s := must(New(m, Observer{Decided: func(_ context.Context, e Event) {
 		if e.Request.Key == "bad" {
 			panic("observer")

@@ -198,7 +198,7 @@ func TestTopDeniedTellsLongKeysApart(t *testing.T) {
 // count.
 func TestTopDeniedCountsDenialsOnly(t *testing.T) {
 	top := NewTopDenied(0)
-	s := must(New(headgate.NewMemory(0), Observer{Decided: top.Decided}))
+	s := must(New(headgate.NewMemory(), Observer{Decided: top.Decided}))
 	before := headgate.FixedWindow(1, time.Minute).Named("api")
 	after := headgate.FixedWindow(2, time.Minute).Named("api")
 	wide := headgate.FixedWindow(9, time.Hour)

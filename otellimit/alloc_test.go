@@ -18,7 +18,7 @@ import (
 // Neither Metrics nor the SDK that it calls allocates.
 func TestMetricsDoNotAllocate(t *testing.T) {
 	m := measure(t, otellimit.Options{})
-	s, ctx := m.observe(t, headgate.NewMemory(0)), t.Context()
+	s, ctx := m.observe(t, headgate.NewMemory()), t.Context()
 	l := headgate.FixedWindow(5, time.Hour).Named("api")
 	broken := errors.New("broken")
 	for what, do := range map[string]func(){
@@ -40,7 +40,7 @@ func BenchmarkMetrics(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	memory, on := headgate.NewMemory(0), measure(b, otellimit.Options{})
+	memory, on := headgate.NewMemory(), measure(b, otellimit.Options{})
 	for _, c := range []struct {
 		name     string
 		observer observe.Observer

@@ -142,7 +142,7 @@ func (s *store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, behind := measure(t, otellimit.Options{}), &store{Store: headgate.NewMemory(0)}
+		m, behind := measure(t, otellimit.Options{}), &store{Store: headgate.NewMemory()}
 		s := m.observe(t, behind)
 		api, day := headgate.FixedWindow(2, time.Hour).Named("api"), headgate.PerDay(100)
 		take := func(r headgate.Request) {

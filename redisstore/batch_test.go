@@ -70,7 +70,7 @@ func agree(t *testing.T, s *redisstore.Store, h *held, seed uint64) {
 		limits = append(limits, parse(t, text))
 	}
 	at := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
-	memory := headgate.NewMemory(0)
+	memory := headgate.NewMemory()
 	var answers []<-chan answer
 	var want [][]headgate.Decision
 	for range 200 {

@@ -69,7 +69,7 @@ func TestChangedNumbersProlong(t *testing.T) {
 func TestChangedNumbersAsInMemory(t *testing.T) {
 	redisstore.VirtualTime(t)
 	client := newClient(t)
-	s, memory := newStore(t, client), headgate.NewMemory(0)
+	s, memory := newStore(t, client), headgate.NewMemory()
 	for _, texts := range [][2]string{
 		{"10/20s", "10/10m"}, {"10/2s burst 100", "7/10m burst 33"}, {"1000/m", "1000/d"},
 		{"10/20s stepped", "10/10m stepped"}, {"10/5s burst 40 stepped", "3/10m burst 5 stepped"},

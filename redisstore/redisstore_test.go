@@ -33,7 +33,7 @@ func TestCluster(t *testing.T) {
 // another.
 func TestGroupsOverServers(t *testing.T) {
 	s := newStore(t, newCluster(t))
-	memory := headgate.NewMemory(0)
+	memory := headgate.NewMemory()
 	random := rand.New(rand.NewPCG(1, 2))
 	at := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 	granted := 0

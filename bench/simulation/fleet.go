@@ -67,11 +67,11 @@ type counts struct {
 // newFleet makes a fleet, in the bubble in which it lives.
 func newFleet(p plan) (*fleet, error) {
 	f := &fleet{
-		plan: p, store: headgate.NewMemory(10 * p.keys), start: time.Now(),
+		plan: p, store: headgate.NewMemorySize(10 * p.keys), start: time.Now(),
 		ledgers: map[string]*ledger{}, slots: make([]atomic.Pointer[instance], p.instances),
 	}
 	bucket, window := headgate.PerMinute(3000).Burst(3000), headgate.FixedWindow(3000, time.Minute)
-	ideal := headgate.NewMemory(10 * p.keys)
+	ideal := headgate.NewMemorySize(10 * p.keys)
 	for r := range p.keys {
 		k := &ledger{key: fmt.Sprint("customer:", r+1), limit: bucket, ideal: ideal}
 		if r%2 == 1 {

@@ -18,7 +18,7 @@ func TestLedgerFinds(t *testing.T) {
 		{headgate.FixedWindow(100, 10*time.Second), 10 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			k := &ledger{key: "k", limit: c.limit, ideal: headgate.NewMemory(0)}
+			k := &ledger{key: "k", limit: c.limit, ideal: headgate.NewMemory()}
 			expect := func(what string, over, short int64) {
 				t.Helper()
 				if k.over != over || k.short != short {

@@ -35,7 +35,7 @@ func run(ctx context.Context) error {
 			h.Close()
 		}
 	}()
-	c, err := newCrawler(headgate.NewMemory(0))
+	c, err := newCrawler(headgate.NewMemory())
 	if err != nil {
 		return err
 	}

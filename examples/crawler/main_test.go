@@ -23,7 +23,7 @@ func Example() {
 func TestQueuesAreFair(t *testing.T) {
 	h := startHost()
 	defer h.Close()
-	c, err := newCrawler(headgate.NewMemory(0))
+	c, err := newCrawler(headgate.NewMemory())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestQueuesAreFair(t *testing.T) {
 func TestMissingPage(t *testing.T) {
 	h := startHost()
 	defer h.Close()
-	c, err := newCrawler(headgate.NewMemory(0))
+	c, err := newCrawler(headgate.NewMemory())
 	if err != nil {
 		t.Fatal(err)
 	}

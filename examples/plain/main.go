@@ -24,7 +24,7 @@ func main() {
 }
 
 func newHandler() (http.Handler, error) {
-	limiter, err := headgate.NewLimiter(headgate.NewMemory(0), headgate.PerSecond(10).Burst(20))
+	limiter, err := headgate.NewLimiter(headgate.NewMemory(), headgate.PerSecond(10).Burst(20))
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func main() {
 }
 
 func newHandler() (http.Handler, error) {
-	limiter, err := headgate.NewLimiterFunc(headgate.NewMemory(0), planOf)
+	limiter, err := headgate.NewLimiterFunc(headgate.NewMemory(), planOf)
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func newHandler(trust string) (http.Handler, error) {
 		}
 		proxies = append(proxies, p)
 	}
-	limiter, err := headgate.NewLimiter(headgate.NewMemory(0), headgate.PerSecond(10).Burst(20))
+	limiter, err := headgate.NewLimiter(headgate.NewMemory(), headgate.PerSecond(10).Burst(20))
 	if err != nil {
 		return nil, err
 	}

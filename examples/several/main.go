@@ -25,7 +25,7 @@ func main() {
 }
 
 func newHandler() (http.Handler, error) {
-	limiter, err := headgate.NewLimiter(headgate.NewMemory(0),
+	limiter, err := headgate.NewLimiter(headgate.NewMemory(),
 		headgate.PerSecond(10).Named("second"),
 		headgate.FixedWindow(1000, 24*time.Hour).Named("day"))
 	if err != nil {

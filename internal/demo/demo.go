@@ -1,7 +1,7 @@
 // Package demo serves a page that shows limits at work: two lanes side by side, each with its own
 // limit, decide the same traffic.
 //
-//	page, err := demo.New(headgate.NewMemory(0), demo.Options{})
+//	page, err := demo.New(headgate.NewMemory(), demo.Options{})
 //	...
 //	err = page.Serve(ctx, listener)
 //

@@ -65,7 +65,7 @@ func read[T any](t testing.TB, w *httptest.ResponseRecorder) T {
 }
 
 func TestDocumentedEndpoints(t *testing.T) {
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	const first = `"config":{"capacity":10,"refill_rate":1,"refill_interval":1}}`
 	want(t, "the first", ask(d, "POST", "/test", "", ""), 200, `{"allowed":true,"remaining":9,`+first)
 	want(t, "nothing changed", ask(d, "POST", "/config", "", ""), 200, `{"success":true,`+first)
@@ -104,7 +104,7 @@ func TestExactConfig(t *testing.T) {
 		{"capacity=1&refill_rate=0.001&refill_interval=0.000001", "1/ms stepped"},
 		{"refill_rate=%203%20", "3/s burst 10 stepped"},
 	} {
-		d := newDemo(t, headgate.NewMemory(0))
+		d := newDemo(t, headgate.NewMemory())
 		if w := ask(d, "POST", "/config", form, c.form); w.Code != 200 {
 			t.Errorf("%s: %s", c.form, w.Body)
 		}
@@ -116,7 +116,7 @@ func TestExactConfig(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	const limitForm = `want JSON such as {\"algorithm\": \"token-bucket\", \"capacity\": 10, \"refill\": 5, \"period\": \"1s\"}`
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	before := ask(d, "GET", "/api/state", "", "").Body.String()
 	for _, c := range []struct {
 		path, contentType, body, says string
@@ -195,7 +195,7 @@ func TestEveryAlgorithm(t *testing.T) {
 		"sliding-window": {"10/90s sliding-window", "headgate.SlidingWindow(10, 90*time.Second)"},
 		"sliding-log":    {"10/90s sliding-log", "headgate.SlidingLog(10, 90*time.Second)"},
 	} {
-		d := newDemo(t, headgate.NewMemory(0))
+		d := newDemo(t, headgate.NewMemory())
 		refill := ""
 		if strings.HasPrefix(wants[0], "5/") {
 			refill = `,"refill":"5"`
@@ -225,7 +225,7 @@ func mustJSON(t *testing.T, v any) string {
 }
 
 func TestPathsAndMethods(t *testing.T) {
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	for _, path := range []string{"/", "/index.html", "/style.css", "/main.js", "/icon.svg", "/api/state"} {
 		if w := ask(d, "GET", path, "", ""); w.Code != 200 || w.Body.Len() == 0 {
 			t.Errorf("GET %s: %d", path, w.Code)
@@ -250,7 +250,7 @@ func TestPathsAndMethods(t *testing.T) {
 }
 
 func TestEveryAnswerIsGuarded(t *testing.T) {
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	for _, path := range []string{"/", "/main.js", "/api/state", "/nothing", "/test"} {
 		h := ask(d, "GET", path, "", "").Header()
 		for name, want := range map[string]string{
@@ -267,7 +267,7 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 }
 
 func TestContentTypes(t *testing.T) {
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	for path, want := range map[string]string{
 		"/": "text/html; charset=utf-8", "/index.html": "text/html; charset=utf-8", "/style.css": "text/css; charset=utf-8",
 		"/main.js": "text/javascript; charset=utf-8", "/icon.svg": "image/svg+xml", "/api/state": "application/json", "/nothing": "application/json",
@@ -280,7 +280,7 @@ func TestContentTypes(t *testing.T) {
 
 // Two who change one number each do not undo each other.
 func TestConfigsAtOnce(t *testing.T) {
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	for n := range 300 {
 		var all sync.WaitGroup
 		number := strconv.Itoa(n + 1)
@@ -294,14 +294,14 @@ func TestConfigsAtOnce(t *testing.T) {
 }
 
 func TestLargeBody(t *testing.T) {
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	for _, path := range []string{"/test", "/config", "/api/requests", "/api/reset", "/api/limit/left"} {
 		want(t, path, ask(d, "POST", path, form, strings.Repeat("x", maxBody+1)), 413, `{"success":false,"error":"the body is too large; want at most 4096 bytes"}`)
 	}
 }
 
 func TestStrangers(t *testing.T) {
-	store := headgate.NewMemory(0)
+	store := headgate.NewMemory()
 	for _, c := range []struct {
 		bound, host, origin, site string
 		status                    int
@@ -371,7 +371,7 @@ func (f failing) TakeAll(context.Context, []headgate.Request, []headgate.Decisio
 func (f failing) Reset(context.Context, string, headgate.Limit) error { return f.err }
 
 func TestOptions(t *testing.T) {
-	if _, err := New(headgate.NewMemory(0), Options{Parallel: -1}); err == nil {
+	if _, err := New(headgate.NewMemory(), Options{Parallel: -1}); err == nil {
 		t.Error("less than no parallel requests")
 	}
 	if _, err := New(nil, Options{}); err == nil {
@@ -409,7 +409,7 @@ func TestRedis(t *testing.T) {
 
 // A batch sent ahead of its time is decided at that time, by the store's clock.
 func TestSentAhead(t *testing.T) {
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	at := read[state](t, ask(d, "GET", "/api/state", "", "")).Now + 80
 	b := read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, mustJSON(t, map[string]any{"requests": 1, "at": at})))
 	if b.At < at-1 {
@@ -418,7 +418,7 @@ func TestSentAhead(t *testing.T) {
 }
 
 func TestServe(t *testing.T) {
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -479,7 +479,7 @@ func TestServe(t *testing.T) {
 
 // A client that sends slowly, or nothing, is disconnected; an answer has the time it needs.
 func TestServerTimeouts(t *testing.T) {
-	s := newDemo(t, headgate.NewMemory(0)).server(t.Context())
+	s := newDemo(t, headgate.NewMemory()).server(t.Context())
 	for what, got := range map[string]time.Duration{"the header": s.ReadHeaderTimeout, "the body": s.ReadTimeout, "the next request": s.IdleTimeout} {
 		if got < time.Second || got > time.Minute {
 			t.Errorf("%s may take %s", what, got)

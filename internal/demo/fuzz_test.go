@@ -28,7 +28,7 @@ func FuzzInput(f *testing.F) {
 		if path == "/config" && !strings.HasPrefix(body, "{") {
 			contentType = form
 		}
-		d := newDemo(t, headgate.NewMemory(1000))
+		d := newDemo(t, headgate.NewMemorySize(1000))
 		was := [2]headgate.Limit{d.lanes[0].limit, d.lanes[1].limit}
 		w := ask(d, http.MethodPost, path, contentType, body)
 		if text := w.Body.String(); !json.Valid([]byte(text)) || strings.Count(text, "\n") != 1 {

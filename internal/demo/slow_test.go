@@ -26,7 +26,7 @@ func TestLimitOnStoreThatStandsStill(t *testing.T) {
 
 // The answer to a change has the level of the new limit: a bucket keeps the fraction that is used.
 func TestLevelOfNewLimit(t *testing.T) {
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":4}`))
 	got := read[state](t, ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"token-bucket","capacity":100,"refill":1,"period":"1h"}`)).Lanes[0]
 	if got.Capacity != 100 || got.Remaining != 60 {
@@ -57,7 +57,7 @@ func TestCutBatch(t *testing.T) {
 			}
 		})
 	}
-	if read[batchAnswer](t, ask(newDemo(t, headgate.NewMemory(0)), "POST", "/api/requests", jsonType, `{"requests":1000}`)).Cut {
+	if read[batchAnswer](t, ask(newDemo(t, headgate.NewMemory()), "POST", "/api/requests", jsonType, `{"requests":1000}`)).Cut {
 		t.Error("a batch that was decided is said to be cut")
 	}
 }

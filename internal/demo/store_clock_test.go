@@ -45,7 +45,7 @@ func (s *slow) enter() {
 }
 
 func slowStore(takes time.Duration) *slow {
-	s := &slow{Store: headgate.NewMemory(0)}
+	s := &slow{Store: headgate.NewMemory()}
 	s.takes.Store(int64(takes))
 	return s
 }

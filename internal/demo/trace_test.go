@@ -52,7 +52,7 @@ func TestTraceForgets(t *testing.T) {
 
 // Two readers of the state get the same counts and the same past.
 func TestStateIsTheSameForAll(t *testing.T) {
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":13}`))
 	ask(d, "POST", "/test", "", "")
 	for range 2 {
@@ -81,7 +81,7 @@ func TestStateIsTheSameForAll(t *testing.T) {
 }
 
 func TestNamesOfFields(t *testing.T) {
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	s := read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":11}`)).State
 	var names []string
 	for _, f := range s.Lanes[0].Fields {
@@ -96,7 +96,7 @@ func TestNamesOfFields(t *testing.T) {
 // While requests are decided, limits change and lanes are reset, the counts stay those of one
 // traffic: no lane has more than was sent, and a reset is the end of what was before it.
 func TestResetsWhileRequestsAreDecided(t *testing.T) {
-	d := newDemo(t, headgate.NewMemory(0))
+	d := newDemo(t, headgate.NewMemory())
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
@@ -138,7 +138,7 @@ func TestConfigOfAnotherAlgorithm(t *testing.T) {
 		{"7/h sliding-log", "7", "7/h burst 5 stepped", 0},
 		{"9/h sliding-window", "0", "9/h burst 5 stepped", 5},
 	} {
-		d := newDemo(t, headgate.NewMemory(0))
+		d := newDemo(t, headgate.NewMemory())
 		ask(d, "POST", "/api/limits", jsonType, `{"left":"`+c.left+`","right":"1/s"}`)
 		if c.requests != "0" {
 			read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":`+c.requests+`}`))

@@ -18,7 +18,7 @@ import (
 
 func TestBurstUntilDenied(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	p.setLimit("left", "token-bucket", "10", "1", "10m", "1/10m burst 10")
 	p.click("#one")
 	p.until("one is allowed on both sides", number("left", "allowed")+" === 1 && "+number("right", "allowed")+" === 1")
@@ -37,7 +37,7 @@ func TestBurstUntilDenied(t *testing.T) {
 // Requests that are sent during a reset count, however late the reset is answered.
 func TestSentWhileStartingAfresh(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	p.do(run(`const answer = window.fetch;
 		window.fetch = async (path, options) => {
 			const response = await answer(path, options);
@@ -55,7 +55,7 @@ func TestSentWhileStartingAfresh(t *testing.T) {
 
 func TestRefillIsSeen(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	p.setLimit("left", "token-bucket", "1000", "250", "1s", "250/s burst 1000")
 	p.until("it is full at first", number("left", "remaining")+" === 1000")
 	// What each frame shows, so that nothing is missed on a machine that is busy.
@@ -89,7 +89,7 @@ func TestRefillIsSeen(t *testing.T) {
 
 func TestLimitsAreChangedAndKept(t *testing.T) {
 	t.Parallel()
-	url := serveDemo(t, headgate.NewMemory(0))
+	url := serveDemo(t, headgate.NewMemory())
 	p := open(t, url)
 	for _, c := range []struct{ lane, algorithm, capacity, refill, period, text, code string }{
 		{"right", "sliding-window", "7", "", "1h", "7/h sliding-window", "headgate.SlidingWindow(7, time.Hour)"},
@@ -119,7 +119,7 @@ func TestLimitsAreChangedAndKept(t *testing.T) {
 
 func TestBadNumberIsOneClearError(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	p.enter("#right-capacity", "many")
 	p.click(part("right", "apply"))
 	p.until("the error is shown", `!document.querySelector("#right-error").hidden`)
@@ -174,7 +174,7 @@ func (s *windowTimes) onTime() bool {
 // the same traffic.
 func TestWindowsEdge(t *testing.T) {
 	t.Parallel()
-	store := &windowTimes{Store: headgate.NewMemory(0)}
+	store := &windowTimes{Store: headgate.NewMemory()}
 	p := open(t, serveDemo(t, store))
 	p.setLimit("left", "fixed-window", "10", "", "2s", "10/2s fixed-window")
 	p.setLimit("right", "sliding-log", "10", "", "2s", "10/2s sliding-log")
@@ -201,7 +201,7 @@ func TestWindowsEdge(t *testing.T) {
 
 func TestKeyboardAlone(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	focused := func() string { return value[string](p, `document.activeElement.id`) }
 	press := func(keys string) { p.do(chromedp.KeyEvent(keys)) }
 
@@ -267,7 +267,7 @@ func TestKeyboardAlone(t *testing.T) {
 
 func TestPhone(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
+	p := open(t, serveDemo(t, headgate.NewMemory()), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
 	wide := func(what string) {
 		t.Helper()
 		if w := value[int](p, `document.documentElement.scrollWidth`); w > 360 {
@@ -295,7 +295,7 @@ func TestPhone(t *testing.T) {
 
 func TestDark(t *testing.T) {
 	t.Parallel()
-	url := serveDemo(t, headgate.NewMemory(0))
+	url := serveDemo(t, headgate.NewMemory())
 	for scheme, dark := range map[string]bool{"light": false, "dark": true} {
 		p := open(t, url, prefers("prefers-color-scheme", scheme))
 		got := value[[]float64](p, `(() => {
@@ -335,7 +335,7 @@ func TestDark(t *testing.T) {
 
 func TestLessMotion(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)), prefers("prefers-reduced-motion", "reduce"))
+	p := open(t, serveDemo(t, headgate.NewMemory()), prefers("prefers-reduced-motion", "reduce"))
 	p.click("#one")
 	p.until("it is seen nevertheless", number("left", "allowed")+" === 1 && "+number("left", "remaining")+" === 9")
 	p.click("#tour-start")
@@ -348,7 +348,7 @@ func TestLessMotion(t *testing.T) {
 // drawing meanwhile.
 func TestFastStream(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	p.enter("#rate", "10000")
 	p.do(run(`window.frames = {last: performance.now(), longest: 0, asked: 0};
 		(function frame(now) {

@@ -23,7 +23,7 @@ import (
 // What was written against the demo of the Redis documentation works with ours.
 func TestDocumentedEndpoints(t *testing.T) {
 	t.Parallel()
-	documented(t, serveDemo(t, headgate.NewMemory(0)))
+	documented(t, serveDemo(t, headgate.NewMemory()))
 }
 
 func documented(t *testing.T, at string) {

@@ -76,7 +76,7 @@ func newClient(t *testing.T, texts []string) *client {
 		}
 		c.limits = append(c.limits, l)
 	}
-	limiter, err := headgate.NewLimiter(headgate.NewMemory(0), c.limits...)
+	limiter, err := headgate.NewLimiter(headgate.NewMemory(), c.limits...)
 	if err != nil {
 		t.Fatal(err)
 	}

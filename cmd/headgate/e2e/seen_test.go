@@ -38,7 +38,7 @@ const pixels = `window.pixels = (lane, name) => {
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"light", "dark"} {
-		p := open(t, serveDemo(t, headgate.NewMemory(0)), prefers("prefers-color-scheme", scheme))
+		p := open(t, serveDemo(t, headgate.NewMemory()), prefers("prefers-color-scheme", scheme))
 		p.do(run(pixels))
 		p.setLimit("left", "fixed-window", "7", "", "10s", "7/10s fixed-window")
 		p.setLimit("right", "token-bucket", "10", "1", "1s", "1/s burst 10")
@@ -63,7 +63,7 @@ func TestTimeline(t *testing.T) {
 // Between two answers of the server the level rises by itself.
 func TestLevelBetweenAnswers(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	p.setLimit("left", "token-bucket", "1000", "100", "1s", "100/s burst 1000")
 	p.enter("#burst", "1000")
 	p.click("#send-burst")
@@ -75,7 +75,7 @@ func TestLevelBetweenAnswers(t *testing.T) {
 
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	for _, c := range []struct {
 		name  string
 		texts [2]string
@@ -105,7 +105,7 @@ func TestExamples(t *testing.T) {
 
 func TestCopy(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	p.do(run(`window.copied = []; navigator.clipboard.writeText = async (text) => { copied.push(text); }`))
 	for _, what := range []string{"go", "plain"} {
 		p.click("#right [data-copy=" + what + "]")
@@ -118,7 +118,7 @@ func TestCopy(t *testing.T) {
 
 func TestRateAndSlider(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	told := `document.querySelector("#slider").getAttribute("aria-valuetext")`
 	p.until("the rate at first", told+` === "10 per second"`)
 	p.do(run(`{const s = document.querySelector("#slider"); s.value = 189; s.dispatchEvent(new Event("input", {bubbles: true}))}`))
@@ -173,7 +173,7 @@ func (h *halting) Take(ctx context.Context, r headgate.Request) (headgate.Decisi
 // A store that is gone is told once, and hides nothing that a person did wrong.
 func TestLost(t *testing.T) {
 	t.Parallel()
-	store := &halting{Store: headgate.NewMemory(0)}
+	store := &halting{Store: headgate.NewMemory()}
 	p := open(t, serveDemo(t, store))
 	p.enter("#burst", "many")
 	p.click("#send-burst")
@@ -198,7 +198,7 @@ func TestLost(t *testing.T) {
 // shown.
 func TestOldState(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	p.setLimit("left", "token-bucket", "10", "1", "1h", "1/h burst 10")
 	p.do(run(`window.held = []; window.late = true; window.asked = window.fetch;
 		window.fetch = async (path, options) => {
@@ -223,7 +223,7 @@ func TestOldState(t *testing.T) {
 func TestFewerPictures(t *testing.T) {
 	t.Parallel()
 	for _, motion := range []string{"reduce", "no-preference"} {
-		p := open(t, serveDemo(t, headgate.NewMemory(0)), prefers("prefers-reduced-motion", motion))
+		p := open(t, serveDemo(t, headgate.NewMemory()), prefers("prefers-reduced-motion", motion))
 		p.do(run(`window.pictures = 0; window.begun = performance.now(); {const clear = CanvasRenderingContext2D.prototype.clearRect;
 			CanvasRenderingContext2D.prototype.clearRect = function (...box) { pictures += .5; return clear.apply(this, box); }}`))
 		p.until("there are some pictures", `pictures > 2`)
@@ -240,7 +240,7 @@ func TestFewerPictures(t *testing.T) {
 // than the one on the page is ignored.
 func TestLateAnswers(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	p.do(run(`window.held = []; window.asked = window.fetch;
 		window.fetch = async (path, options) => {
 			const answer = await asked(path, options);

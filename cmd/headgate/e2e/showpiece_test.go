@@ -18,7 +18,7 @@ const counts = `["left", "right"].flatMap((lane) => ["text", "allowed", "denied"
 // The server has the numbers, so a reload and a second tab show the same.
 func TestReloadAndTwoTabsAgree(t *testing.T) {
 	t.Parallel()
-	url := serveDemo(t, headgate.NewMemory(0))
+	url := serveDemo(t, headgate.NewMemory())
 	p := open(t, url)
 	p.setLimit("left", "token-bucket", "10", "1", "1h", "1/h burst 10")
 	p.setLimit("right", "sliding-log", "7", "", "1h", "7/h sliding-log")
@@ -44,7 +44,7 @@ func TestReloadAndTwoTabsAgree(t *testing.T) {
 // Every step sets its limits, sends requests and explains them; all by the keyboard.
 func TestTour(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	p.setLimit("left", "token-bucket", "9", "1", "1h", "1/h burst 9")
 	p.click("#tour-start")
 	for i, step := range []struct{ title, left string }{
@@ -82,7 +82,7 @@ func TestTour(t *testing.T) {
 
 func TestTourToItsEnd(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	p.click("#tour-start")
 	p.click("#tour-dots li:nth-child(5) button")
 	p.until("the last step", `document.querySelector("#tour-next-label").textContent === "Finish"`)
@@ -99,7 +99,7 @@ func TestTourToItsEnd(t *testing.T) {
 // A link carries the limits and the numbers of the traffic.
 func TestLink(t *testing.T) {
 	t.Parallel()
-	url := serveDemo(t, headgate.NewMemory(0))
+	url := serveDemo(t, headgate.NewMemory())
 	p := open(t, url)
 	p.do(run(`window.copied = []; navigator.clipboard.writeText = async (text) => { copied.push(text); }`))
 	p.setLimit("left", "stepped", "8", "3", "10m", "3/10m burst 8 stepped")
@@ -112,7 +112,7 @@ func TestLink(t *testing.T) {
 	if want := url + "/#left=3/10m+burst+8+stepped&right=7/h+sliding-window&burst=33&rate=44"; link != want {
 		t.Fatalf("the link is %s, want %s", link, want)
 	}
-	fresh := serveDemo(t, headgate.NewMemory(0))
+	fresh := serveDemo(t, headgate.NewMemory())
 	again := open(t, fresh+strings.TrimPrefix(link, url))
 	const restored = `["#left [data-part=text]", "#right [data-part=text]"].map((s) => document.querySelector(s).textContent)
 		.concat(["#burst", "#rate", "#slider"].map((s) => document.querySelector(s).value)).join(" | ")`
@@ -128,7 +128,7 @@ func TestLink(t *testing.T) {
 
 func TestBadLink(t *testing.T) {
 	t.Parallel()
-	url := serveDemo(t, headgate.NewMemory(0))
+	url := serveDemo(t, headgate.NewMemory())
 	p := open(t, url+"/#left=10/y")
 	if got := p.text("#traffic-error"); !strings.HasSuffix(got, `: the left limit "10/y": period is "y"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w)`) {
 		t.Errorf("the address of the page: %s", got)
@@ -163,7 +163,7 @@ func TestBadLink(t *testing.T) {
 // On a phone the traffic stays in reach, the forms are folded, and both lanes are in view.
 func TestStickyBar(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)), chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
+	p := open(t, serveDemo(t, headgate.NewMemory()), chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
 	if n := value[int](p, `document.querySelectorAll(".fold[open]").length`); n != 0 {
 		t.Errorf("%d folds are open", n)
 	}
@@ -191,7 +191,7 @@ func TestStickyBar(t *testing.T) {
 // No state of the page is wider than a small phone.
 func TestSmallPhone(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
+	p := open(t, serveDemo(t, headgate.NewMemory()), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
 	for what, do := range map[string]func(){
 		"at first": func() {},
 		"a stream": func() { p.click("#stream"); p.until("it runs", number("left", "denied")+" > 0"); p.click("#stream") },
@@ -217,7 +217,7 @@ func TestSmallPhone(t *testing.T) {
 // What is side by side stays in line, whatever one lane has to say.
 func TestLanesStayAligned(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	const tops = `["bar", "timeline", "most-box", "form", "go"].map((part) =>
 		["left", "right"].map((lane) => document.querySelector("#" + lane + " [data-part=" + part + "]").getBoundingClientRect().top))
 		.filter(([left, right]) => Math.abs(left - right) > 1).length`
@@ -240,7 +240,7 @@ func TestLanesStayAligned(t *testing.T) {
 // A few bursts do not set the scale for the rest; a lone burst does.
 func TestScale(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)))
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	for bins, want := range map[string]int{
 		"[]":                                10,
 		"[3, 8]":                            10,
@@ -263,7 +263,7 @@ func TestScale(t *testing.T) {
 // The page names the endpoints for programs, at its own address, and they respond.
 func TestEndpointsAreNamed(t *testing.T) {
 	t.Parallel()
-	url := serveDemo(t, headgate.NewMemory(0))
+	url := serveDemo(t, headgate.NewMemory())
 	p := open(t, url)
 	text := strings.Join(strings.Fields(p.text(".help")), " ")
 	for _, want := range []string{"curl -X POST " + url + "/test", url + "/config", "POST /config changes the left limit to a stepped bucket"} {
@@ -280,7 +280,7 @@ func TestEndpointsAreNamed(t *testing.T) {
 // Where a page may not copy, the link is in the address.
 func TestLinkThatCannotBeCopied(t *testing.T) {
 	t.Parallel()
-	url := serveDemo(t, headgate.NewMemory(0))
+	url := serveDemo(t, headgate.NewMemory())
 	p := open(t, url)
 	p.do(run(`navigator.clipboard.writeText = async () => { throw new Error("no"); }`))
 	p.click("#one")
@@ -298,7 +298,7 @@ func TestLinkThatCannotBeCopied(t *testing.T) {
 // A person takes over from an example: what stops is the whole script.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory(0)), prefers("prefers-reduced-motion", "reduce"))
+	p := open(t, serveDemo(t, headgate.NewMemory()), prefers("prefers-reduced-motion", "reduce"))
 	p.click("#tour-start")
 	p.until("it streams", `document.querySelector("#stream").getAttribute("aria-pressed") === "true"`)
 	p.do(run(`document.querySelector("#stream").click()`))

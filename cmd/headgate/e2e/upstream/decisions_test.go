@@ -81,7 +81,7 @@ func newPair(t *testing.T, r random) *pair {
 	p.oracle = o
 	p.base = limiter.NewBaseRateLimit(clock{}, nil, 0, local, 0.8, "", manager)
 	p.counts = map[string]uint64{}
-	p.limiter = envoy.New(headgate.NewMemory(1000), nil, options, &p.stats)
+	p.limiter = envoy.New(headgate.NewMemorySize(1000), nil, options, &p.stats)
 	p.limiter.Use(c)
 	return p
 }

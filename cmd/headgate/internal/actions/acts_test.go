@@ -34,7 +34,7 @@ type instance struct {
 func newInstance(t *testing.T, redis *redisstore.Store) *instance {
 	t.Helper()
 	f := &instance{t: t, table: overrides.NewMemory()}
-	f.store = headgate.NewMemory(0)
+	f.store = headgate.NewMemory()
 	if redis != nil {
 		f.store, f.table = redis, overrides.NewRedis(redis, nil)
 	}

@@ -53,7 +53,7 @@ func TestClientLeaves(t *testing.T) {
 func TestNotAnnounced(t *testing.T) {
 	server := redistest.Start(t)
 	a := newInstance(t, open(t, server))
-	a.o.Store = &leaver{headgate.NewMemory(0), server.Stop}
+	a.o.Store = &leaver{headgate.NewMemory(), server.Stop}
 	_, err := a.Do(t.Context(), Order{Act: Reset, Rule: "login", Key: ip, By: "Ann"})
 	if !errors.Is(err, ErrNotAnnounced) {
 		t.Errorf("Do returned %v", err)

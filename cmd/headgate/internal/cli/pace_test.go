@@ -83,7 +83,7 @@ func passGreedily(
 	t *testing.T, l headgate.Limit, random *rand.Rand, span time.Duration,
 ) (all []pass) {
 	t.Helper()
-	memory := headgate.NewMemory(1000)
+	memory := headgate.NewMemorySize(1000)
 	begun := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 	most := min(l.Capacity(), max(l.Capacity()/50, 1))
 	for at := begun; at.Sub(begun) < span; {

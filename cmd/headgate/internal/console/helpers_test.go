@@ -46,7 +46,7 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, table := headgate.NewMemory(0), overrides.NewMemory()
+	store, table := headgate.NewMemory(), overrides.NewMemory()
 	m := metrics.New("v1", nil)
 	m.Use(c.Rules)
 	statistics := &metrics.NewEnvoy(m, false).Statistics

@@ -18,7 +18,7 @@ type fixture struct {
 
 func newFixture(t *testing.T, o Options, text string) *fixture {
 	t.Helper()
-	return newFixtureWith(t, headgate.NewMemory(1000), nil, o, text)
+	return newFixtureWith(t, headgate.NewMemorySize(1000), nil, o, text)
 }
 
 func newFixtureWith(

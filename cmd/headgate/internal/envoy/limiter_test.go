@@ -62,7 +62,7 @@ func TestAllOrNothing(t *testing.T) {
 
 func TestTwoStoresAllOrNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		main, second := headgate.NewMemory(0), headgate.NewMemory(0)
+		main, second := headgate.NewMemory(), headgate.NewMemory()
 		f := newFixtureWith(t, main, second, Options{StopWhenOverLimit: true}, twoLimits)
 		f.want("ok: ok/3,ok/1", desc("a=1"), desc("sec=1"))
 		f.want("ok: ok/2,ok/0", desc("a=1"), desc("sec=1"))

@@ -12,7 +12,7 @@ import (
 func TestSlots(t *testing.T) { synctest.Test(t, slots) }
 
 func slots(t *testing.T) {
-	store, second := headgate.NewMemory(1000), headgate.NewMemory(1000)
+	store, second := headgate.NewMemorySize(1000), headgate.NewMemorySize(1000)
 	f := newFixtureWith(t, store, second, Options{LocalCacheBytes: 1 << 20}, twoLimits)
 	for _, text := range []string{"b=x|y", "sec=1", "text=a=b"} {
 		d := desc(text)

@@ -37,7 +37,7 @@ func (r *recorder) TakeAll(
 
 func TestOneCallOfTheStore(t *testing.T) {
 	for _, stop := range []bool{false, true} {
-		store := &recorder{Store: headgate.NewMemory(0)}
+		store := &recorder{Store: headgate.NewMemory()}
 		f := newFixtureWith(t, store, nil, Options{StopWhenOverLimit: stop}, twoLimits)
 		for range 5 {
 			f.ask(desc("a=1"), desc("b=1"), desc("s=1"), desc("q1=1"), desc("text=1"),
@@ -171,7 +171,7 @@ func FuzzParseFile(f *testing.F) {
 			t.Fatal(err)
 		}
 		var s Statistics
-		l := New(headgate.NewMemory(100), nil, Options{DynamicMetadata: true}, &s)
+		l := New(headgate.NewMemorySize(100), nil, Options{DynamicMetadata: true}, &s)
 		l.Use(c)
 		var resp Response
 		e := Entry{key, value}

@@ -116,7 +116,7 @@ descriptors:
 	if len(faults) > 0 || err != nil {
 		t.Fatal(faults, err)
 	}
-	l := envoy.New(headgate.NewMemory(100), nil, envoy.Options{}, &e.Statistics)
+	l := envoy.New(headgate.NewMemorySize(100), nil, envoy.Options{}, &e.Statistics)
 	l.Use(config)
 	for _, last := range []string{"c", "d", "c"} {
 		entries := []envoy.Entry{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}, {Key: last, Value: "3"}}

@@ -110,7 +110,7 @@ func newFollower(ctx context.Context, names *names, bars *bars) *follower {
 // follow adds a limit with the keys that it follows.
 func (f *follower) follow(l headgate.Limit, keys []uint32) {
 	lines := make([]KeyTimeline, len(keys))
-	store := headgate.NewMemory(roomy)
+	store := headgate.NewMemorySize(roomy)
 	for i, k := range keys {
 		lines[i] = KeyTimeline{Key(f.names.keys[k]), []Bar{}, []Bar{}}
 		f.of[k] = append(f.of[k], followed{l, store, &lines[i]})

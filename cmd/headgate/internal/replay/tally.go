@@ -62,7 +62,7 @@ const roomy = 1 << 30
 func newTally(limits []headgate.Limit, n *names) *tally {
 	t := &tally{names: n}
 	for _, l := range limits {
-		t.trials = append(t.trials, &trial{limit: l, store: headgate.NewMemory(roomy)})
+		t.trials = append(t.trials, &trial{limit: l, store: headgate.NewMemorySize(roomy)})
 	}
 	return t
 }

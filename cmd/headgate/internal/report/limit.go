@@ -60,7 +60,7 @@ var fields = []string{
 // responses returns the header fields that httplimit sends for the first request of a key, and for
 // the first that is denied if all come at once.
 func responses(ctx context.Context, l headgate.Limit, now time.Time) (string, error) {
-	store := headgate.NewMemory(0)
+	store := headgate.NewMemory()
 	take := func(cost int64) (headgate.Decision, error) {
 		return store.Take(ctx, headgate.Request{Key: "k", Limit: l, Cost: cost, At: now})
 	}

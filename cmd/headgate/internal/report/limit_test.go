@@ -72,7 +72,7 @@ func TestHeaders(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			limiter, err := headgate.NewLimiter(headgate.NewMemory(0), l)
+			limiter, err := headgate.NewLimiter(headgate.NewMemory(), l)
 			if err != nil {
 				t.Fatal(err)
 			}

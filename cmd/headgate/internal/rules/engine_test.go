@@ -48,7 +48,7 @@ func (list overrides) Find(rule, key string) (Override, bool) {
 
 func newEngine(t testing.TB, o Options, list ...Rule) *Engine {
 	t.Helper()
-	e := New(headgate.NewMemory(0), nil, o)
+	e := New(headgate.NewMemory(), nil, o)
 	e.Use(newSet(t, list...))
 	return e
 }
@@ -113,7 +113,7 @@ func TestAllRulesOrNone(t *testing.T) {
 }
 
 func TestWithoutRules(t *testing.T) {
-	e := New(headgate.NewMemory(0), nil, Options{})
+	e := New(headgate.NewMemory(), nil, Options{})
 	if v := decide(t, e, &Request{Path: "/"}); !v.Allowed || v.Decisions != nil {
 		t.Errorf("%+v", v)
 	}

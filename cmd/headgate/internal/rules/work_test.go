@@ -27,7 +27,7 @@ func begin(t testing.TB, e *Engine, q *Request) (Verdict, *Work) {
 func TestPermits(t *testing.T) {
 	permits := concurrency.NewMemory()
 	var seen recorder
-	e := New(headgate.NewMemory(0), permits, Options{Observe: seen.observe})
+	e := New(headgate.NewMemory(), permits, Options{Observe: seen.observe})
 	e.Use(newSet(t,
 		Rule{Name: "limited", Limits: per(6)},
 		Rule{Name: "two", Permits: 2},
@@ -76,7 +76,7 @@ func TestPermits(t *testing.T) {
 func TestPanicReleasesPermits(t *testing.T) {
 	permits := concurrency.NewMemory()
 	for _, rule := range []string{"slots", "limited", "trial"} {
-		e := New(headgate.NewMemory(0), permits, Options{Observe: func(e Event) {
+		e := New(headgate.NewMemory(), permits, Options{Observe: func(e Event) {
 			if e.Rule.Name == rule {
 				panic("observe " + rule)
 			}
@@ -195,7 +195,7 @@ func (failingPermits) AcquirePermit(
 
 func TestPermitsFail(t *testing.T) {
 	var seen recorder
-	e := New(headgate.NewMemory(0), failingPermits{}, Options{Observe: seen.observe})
+	e := New(headgate.NewMemory(), failingPermits{}, Options{Observe: seen.observe})
 	e.Use(newSet(t, Rule{Name: "one", Permits: 1}))
 	if _, w, err := e.Begin(t.Context(), &Request{Path: "/"}); !errors.Is(err, errDown) || w != nil {
 		t.Errorf("%v, %v", w, err)
@@ -214,7 +214,7 @@ func TestPermitsFail(t *testing.T) {
 // The event of a denial by permits or a ban has the wait that the client is told.
 func TestEventsHaveTheWait(t *testing.T) {
 	var waits []time.Duration
-	e := New(headgate.NewMemory(0), concurrency.NewMemory(), Options{
+	e := New(headgate.NewMemory(), concurrency.NewMemory(), Options{
 		Overrides: overrides{{Rule: "one", Key: "ip:192.0.2.1", Ban: true}},
 		Observe: func(e Event) {
 			if e.Outcome == Denied {

@@ -34,7 +34,7 @@ func Open(rawURL string) (*Store, error) {
 	switch strings.ToLower(scheme) {
 	case "memory:", "memory":
 		return &Store{
-			Store: headgate.NewMemory(0), Closer: io.NopCloser(nil), Name: "memory:",
+			Store: headgate.NewMemory(), Closer: io.NopCloser(nil), Name: "memory:",
 			Permits: concurrency.NewMemory(),
 		}, nil
 	case "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel":

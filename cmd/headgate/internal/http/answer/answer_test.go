@@ -57,11 +57,11 @@ func TestDeny(t *testing.T) {
 		unavailable         bool
 	}{
 		{
-			verdict(t, headgate.NewMemory(0), 2, 1),
+			verdict(t, headgate.NewMemory(), 2, 1),
 			"3600", "0", "The rule r is exceeded. Retry in 3600 s.", 1, false,
 		},
 		{
-			verdict(t, headgate.NewMemory(0), 1, 2),
+			verdict(t, headgate.NewMemory(), 1, 2),
 			"", "1", "The rule r can never grant a request of this cost.", 1, false,
 		},
 		{

@@ -100,7 +100,7 @@ func TestInputs(t *testing.T) {
 		"query of no rule": {"POST", "http://app/auth?rule=login&uri=/login", nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHandler(t, headgate.NewMemory(0), login(5))
+			h := newHandler(t, headgate.NewMemory(), login(5))
 			r := ask(h, c.method, c.address, c.fields...)
 			want := "none"
 			if c.applies {
@@ -120,7 +120,7 @@ func TestDenial(t *testing.T) {
 		"http://app/auth/nginx": 403, "http://h/auth/nginx/login": 403,
 	} {
 		for _, method := range []string{"GET", "HEAD", "POST", "DELETE", "PROPFIND"} {
-			h := newHandler(t, headgate.NewMemory(0), login(1))
+			h := newHandler(t, headgate.NewMemory(), login(1))
 			fields := []string{"X-Forwarded-Method: POST", "X-Forwarded-Uri: /login"}
 			ask(h, method, address, fields...)
 			// Neither the query nor other fields buy another budget.
@@ -155,7 +155,7 @@ func TestDenial(t *testing.T) {
 }
 
 func TestNotFound(t *testing.T) {
-	h := newHandler(t, headgate.NewMemory(0), login(1))
+	h := newHandler(t, headgate.NewMemory(), login(1))
 	for address, want := range map[string]string{
 		"/auth/none":          "There is no rule none.",
 		"/auth/nginx/none":    "There is no rule none.",
@@ -208,7 +208,7 @@ func TestNewRefuses(t *testing.T) {
 // A proxy may announce a body that never comes. The answer comes at once; a body that was sent
 // leaves the connection usable.
 func TestBodyIsNotWaitedFor(t *testing.T) {
-	server := httptest.NewServer(newHandler(t, headgate.NewMemory(0), login(100)))
+	server := httptest.NewServer(newHandler(t, headgate.NewMemory(), login(100)))
 	defer server.Close()
 	for name, c := range map[string]struct {
 		request string

@@ -49,7 +49,7 @@ func build(t *testing.T, store headgate.Store, s Settings) *server {
 	t.Helper()
 	f := &server{t: t, overrides: overrides.NewMemory()}
 	if store == nil {
-		store = headgate.NewMemory(0)
+		store = headgate.NewMemory()
 	}
 	observe := func(e rules.Event) { f.events = append(f.events, e) }
 	permits := concurrency.NewMemory()

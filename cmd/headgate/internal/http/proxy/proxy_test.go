@@ -54,7 +54,7 @@ func newEdge(t *testing.T, target, trust string, list ...rules.Rule) *edge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &edge{store: headgate.NewMemory(0), permits: concurrency.NewMemory()}
+	e := &edge{store: headgate.NewMemory(), permits: concurrency.NewMemory()}
 	e.engine = rules.New(e.store, e.permits, rules.Options{})
 	e.engine.Use(set)
 	var trusted []netip.Prefix
@@ -240,7 +240,7 @@ func TestSpellingsOfForgedFields(t *testing.T) {
 func TestClientBehindNAT64IsNoProxy(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(echo))
 	defer app.Close()
-	e := rules.New(headgate.NewMemory(0), nil, rules.Options{})
+	e := rules.New(headgate.NewMemory(), nil, rules.Options{})
 	client, err := rules.ClientAddress([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
 	if err != nil {
 		t.Fatal(err)
@@ -389,7 +389,7 @@ func (failing) Take(context.Context, headgate.Request) (headgate.Decision, error
 }
 
 func TestNewRefuses(t *testing.T) {
-	e := rules.New(headgate.NewMemory(0), nil, rules.Options{})
+	e := rules.New(headgate.NewMemory(), nil, rules.Options{})
 	o := Options{Client: func(*http.Request) netip.Addr { return netip.Addr{} }}
 	for _, bad := range []string{
 		"", "app:3000", "ftp://app", "http://", "http://user:p@app", "http://app?x", "http://a b",
