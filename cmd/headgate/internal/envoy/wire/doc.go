@@ -1,7 +1,8 @@
 // Package wire encodes and decodes the messages of Envoy's rate limit protocol, version 3.
 //
 // The binary form is written by hand, because the generated types allocate for every entry and
-// every status. Fuzz tests compare both: they accept the same messages with the same fields. The JSON form follows protojson.
+// every status. Fuzz tests compare both: they accept the same messages with the same fields. The
+// JSON form is read and written with the generated types, because it is not used for speed.
 package wire
 
 import (

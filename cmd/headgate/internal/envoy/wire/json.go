@@ -1,17 +1,56 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 )
 
 // maxJSON bounds the body of a request.
 const maxJSON = 64 << 10
+
+// DecodeJSON reads a RateLimitRequest in the JSON form of protobuf into r, and checks its values.
+func DecodeJSON(text []byte, r *envoy.Request) error {
+	var m rls.RateLimitRequest
+	if err := protojson.Unmarshal(text, &m); err != nil {
+		// protojson sets spaces at random, and repeats values of any length.
+		reason := strings.ReplaceAll(err.Error(), "\u00a0", " ")
+		return fmt.Errorf("ratelimit request: %.200s", strings.TrimPrefix(reason, "proto: "))
+	}
+	message, err := proto.Marshal(&m)
+	if err != nil {
+		return fmt.Errorf("ratelimit request: %w", err)
+	}
+	return Decode(message, r)
+}
+
+// EncodeJSON returns r as a RateLimitResponse in the JSON form of protobuf, in one line.
+func EncodeJSON(r *envoy.Response) ([]byte, error) {
+	var m rls.RateLimitResponse
+	if err := proto.Unmarshal(AppendResponse(nil, r), &m); err != nil {
+		return nil, fmt.Errorf("ratelimit response: %w", err)
+	}
+	text, err := protojson.Marshal(&m)
+	if err != nil {
+		return nil, fmt.Errorf("ratelimit response: %w", err)
+	}
+	var line bytes.Buffer
+	err = json.Compact(&line, text) // protojson sets spaces at random
+	line.WriteByte('\n')
+	return line.Bytes(), err
+}
 
 // JSONHandler answers requests in JSON as upstream's /json does, with any method.
 //
