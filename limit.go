@@ -40,9 +40,11 @@ type Limit struct {
 	rule *algorithm.Rule // nil in the zero Limit; one for all equal limits
 }
 
-// Unlimited is the Limit in the decision for a key without limits. It prints as
-// "unlimited", and no store accepts it.
-var Unlimited = Limit{&algorithm.Rule{}}
+var unlimitedRule algorithm.Rule
+
+// Unlimited returns the Limit in the decision for a key without limits.
+// It prints as "unlimited", and no store accepts it.
+func Unlimited() Limit { return Limit{&unlimitedRule} }
 
 // PerSecond is a token bucket that refills n tokens each second; see [Per].
 func PerSecond(n int64) Limit { return Per(n, time.Second) }
@@ -146,7 +148,7 @@ func (l Limit) Named(name string) Limit {
 // Name is the name given by [Limit.Named], or else the text form of the limit.
 func (l Limit) Name() string {
 	switch {
-	case l == Unlimited:
+	case l == Unlimited():
 		return "unlimited"
 	case l.rule != nil && l.rule.Name != "":
 		return l.rule.Name
@@ -184,15 +186,6 @@ func (l Limit) Refill() int64 { return l.terms().Refill }
 
 // Period is the refill period of a bucket, or the length of a window.
 func (l Limit) Period() time.Duration { return l.terms().Every }
-
-// Rate is the token bucket's refill in lowest terms: rate units arrive each microsecond,
-// and a token is unit units. Both are 0 for other algorithms.
-func (l Limit) Rate() (rate, unit int64) {
-	if l.Algorithm() != AlgorithmTokenBucket || !l.rule.Valid {
-		return 0, 0
-	}
-	return l.rule.Rate, l.rule.Unit
-}
 
 type terms = algorithm.Terms
 

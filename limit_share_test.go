@@ -62,7 +62,7 @@ func TestShareIsNoLimitOfItsOwn(t *testing.T) {
 	if other := s.Named("other"); other != PerSecond(4).Burst(4).Named("other") {
 		t.Errorf("a share by another name is %s, ID %q", other, other.ID())
 	}
-	for _, l := range []Limit{{}, Unlimited, PerSecond(1).Burst(0)} {
+	for _, l := range []Limit{{}, Unlimited(), PerSecond(1).Burst(0)} {
 		if s := l.Share(3); s != l {
 			t.Errorf("the share of %s is %s", l, s)
 		}
@@ -70,7 +70,7 @@ func TestShareIsNoLimitOfItsOwn(t *testing.T) {
 	for _, d := range []struct {
 		limit Limit
 		want  bool
-	}{{Limit{}, false}, {Unlimited, false}, {named, false}, {s, true}, {named.Share(1), true}} {
+	}{{Limit{}, false}, {Unlimited(), false}, {named, false}, {s, true}, {named.Share(1), true}} {
 		if got := (Decision{Limit: d.limit}).Degraded(); got != d.want {
 			t.Errorf("a decision by %s: degraded is %t", d.limit, got)
 		}

@@ -36,8 +36,8 @@ func TestConstructors(t *testing.T) {
 		if l.Algorithm() != c.algorithm || l.Capacity() != c.capacity || l.Refill() != c.refill || l.Period() != c.period {
 			t.Errorf("%s: %v, capacity %d, refill %d, period %v", c.text, l.Algorithm(), l.Capacity(), l.Refill(), l.Period())
 		}
-		if rate, unit := l.Rate(); rate != c.rate || unit != c.unit {
-			t.Errorf("%s: rate %d/%d, want %d/%d", c.text, rate, unit, c.rate, c.unit)
+		if r := l.rule; r.Rate != c.rate || r.Unit != max(c.unit, 1) {
+			t.Errorf("%s: rate %d/%d, want %d/%d", c.text, r.Rate, r.Unit, c.rate, c.unit)
 		}
 		if l.String() != c.text || l.Name() != c.text || l.ID() != c.text {
 			t.Errorf("%s: text %q, name %q, ID %q", c.text, l, l.Name(), l.ID())
@@ -59,9 +59,8 @@ func TestAlgorithmNames(t *testing.T) {
 // Where the zero Limit is asked anything, it answers with nothing.
 func TestZeroLimit(t *testing.T) {
 	var l Limit
-	rate, unit := l.Rate()
-	if l.ID() != "" || l.Algorithm() != 0 || l.Capacity() != 0 || l.Refill() != 0 || l.Period() != 0 || rate != 0 || unit != 0 {
-		t.Errorf("ID %q, %v, capacity %d, refill %d, period %v, rate %d/%d", l.ID(), l.Algorithm(), l.Capacity(), l.Refill(), l.Period(), rate, unit)
+	if l.ID() != "" || l.Algorithm() != 0 || l.Capacity() != 0 || l.Refill() != 0 || l.Period() != 0 {
+		t.Errorf("ID %q, %v, capacity %d, refill %d, period %v", l.ID(), l.Algorithm(), l.Capacity(), l.Refill(), l.Period())
 	}
 	if l.String() != "invalid limit" || l.Validate() == nil {
 		t.Errorf("%v is valid: %v", l, l.Validate())

@@ -250,7 +250,7 @@ func algorithmNamed(word string) Algorithm {
 // String is the text form of l, which [ParseLimit] reads back as an equal Limit; of a share
 // ([Limit.Share]) as one of equal numbers.
 func (l Limit) String() string {
-	if l == Unlimited {
+	if l == Unlimited() {
 		return "unlimited"
 	}
 	if err := l.Validate(); err != nil {
@@ -315,7 +315,7 @@ func appendPeriod(b []byte, micros int64) []byte {
 
 // MarshalText returns the text form, or an error for an invalid limit.
 func (l Limit) MarshalText() ([]byte, error) {
-	if err := l.Validate(); err != nil && l != Unlimited {
+	if err := l.Validate(); err != nil && l != Unlimited() {
 		return nil, err
 	}
 	return []byte(l.String()), nil

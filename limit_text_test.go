@@ -227,7 +227,7 @@ func TestErrorLines(t *testing.T) {
 	line("NewLimiter(nil, 1/s)", err)
 	_, err = NewLimiter((*Memory)(nil), fine)
 	line("NewLimiter((*Memory)(nil), 1/s)", err)
-	_, err = NewLimiter(m, Unlimited)
+	_, err = NewLimiter(m, Unlimited())
 	line("NewLimiter(Unlimited)", err)
 	_, err = NewLimiter(m)
 	line("NewLimiter()", err)

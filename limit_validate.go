@@ -15,7 +15,7 @@ func (l Limit) Validate() error {
 	switch {
 	case l.valid():
 		return nil
-	case l == Unlimited:
+	case l == Unlimited():
 		return &InvalidError{Field: "limit", Value: "Unlimited", Want: "no limits for a key that is not limited"}
 	case l.rule == nil || l.rule.Algorithm == 0:
 		return &InvalidError{Field: "limit", Value: "the zero Limit", Want: "one made by a constructor or ParseLimit"}

@@ -159,7 +159,7 @@ func (l *Limiter) AllowEach(ctx context.Context, key string, n int64, ds []Decis
 	if n < 0 {
 		return ds, invalid("n", n, "at least 0; Refund returns tokens")
 	}
-	limits, err := l.limits(ctx, key)
+	limits, err := l.Limits(ctx, key)
 	switch {
 	case err != nil || len(limits) == 0:
 		return ds, err
@@ -180,7 +180,7 @@ func (l *Limiter) AllowEach(ctx context.Context, key string, n int64, ds []Decis
 
 // Reset puts key back in its initial state under each limit.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
-	limits, err := l.limits(ctx, key)
+	limits, err := l.Limits(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -195,7 +195,8 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 // Store returns the store of l, to use it with other limits.
 func (l *Limiter) Store() Store { return l.store }
 
-func (l *Limiter) limits(ctx context.Context, key string) ([]Limit, error) {
+// Limits returns the limits of key. The caller must not change them.
+func (l *Limiter) Limits(ctx context.Context, key string) ([]Limit, error) {
 	if l.choose != nil {
 		return l.choose(ctx, key)
 	}
@@ -203,7 +204,7 @@ func (l *Limiter) limits(ctx context.Context, key string) ([]Limit, error) {
 }
 
 func (l *Limiter) take(ctx context.Context, key string, cost int64) (Decision, error) {
-	limits, err := l.limits(ctx, key)
+	limits, err := l.Limits(ctx, key)
 	switch {
 	case err != nil:
 		return Decision{}, err
@@ -280,7 +281,7 @@ func (l *Limiter) release(g *group) {
 }
 
 // unlimited is the decision for what has no limits.
-var unlimited = Decision{Limit: Unlimited, Remaining: math.MaxInt64}
+var unlimited = Decision{Limit: Unlimited(), Remaining: math.MaxInt64}
 
 // Strictest returns the strictest of several decisions made together: of those that denied, the one
 // with the longest RetryAfter; if none did, the one with the least Remaining; of equals the first.

@@ -166,7 +166,7 @@ func TestLimitsOfEachKey(t *testing.T) {
 			}
 		}
 		d, err := limiter.Peek(t.Context(), "unlimited:1")
-		if want := (Decision{Limit: Unlimited, Remaining: math.MaxInt64}); d != want || err != nil {
+		if want := (Decision{Limit: Unlimited(), Remaining: math.MaxInt64}); d != want || err != nil {
 			t.Errorf("a key without limits: %+v, %v", d, err)
 		}
 		if err := limiter.Reset(t.Context(), "unlimited:1"); err != nil {

@@ -62,7 +62,7 @@ func (l *Limiter) newBooking(ctx context.Context, key string, n int64) (booking,
 	if err := ctx.Err(); err != nil {
 		return booking{}, err
 	}
-	limits, err := l.limits(ctx, key)
+	limits, err := l.Limits(ctx, key)
 	return booking{limiter: l, key: key, limits: limits, n: n}, err
 }
 

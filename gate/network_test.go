@@ -95,7 +95,7 @@ func TestArrivalsBehindANetwork(t *testing.T) {
 		}
 	}
 	bucket := func(l headgate.Limit) func() Waiter {
-		return func() Waiter { return must(headgate.NewLimiter(headgate.NewMemory(), l)).Waiter("api") }
+		return func() Waiter { return NewKeyWaiter(must(headgate.NewLimiter(headgate.NewMemory(), l)), "api") }
 	}
 	for _, test := range []struct {
 		name    string

@@ -63,7 +63,7 @@ func TestReadersShareALimiter(t *testing.T) {
 					l := must(headgate.NewLimiter(m, must(headgate.ParseLimit(text))))
 					wg.Go(func() {
 						to := struct{ io.Writer }{io.Discard}
-						got[i], _ = io.CopyBuffer(to, NewReader(ctx, endless{}, l.Waiter("all")), make([]byte, 64<<10))
+						got[i], _ = io.CopyBuffer(to, NewReader(ctx, endless{}, NewKeyWaiter(l, "all")), make([]byte, 64<<10))
 					})
 				}
 				wg.Wait()

@@ -8,7 +8,7 @@ import (
 )
 
 // Waiter makes callers wait until they may go on.
-// [Gate], [SharedGate] and the [headgate.Limiter.Waiter] of a key are Waiters.
+// [Gate], [SharedGate] and [KeyWaiter] are Waiters.
 type Waiter interface {
 	// WaitN returns nil when n tokens pass together. If it returns an error, none has passed
 	// and nothing is charged.
@@ -25,7 +25,7 @@ type Waiter interface {
 func missing(w Waiter) error {
 	if w == nil {
 		return &headgate.InvalidError{
-			Field: "waiter", Value: "nil", Want: "a Gate, a SharedGate or the Waiter of a Limiter",
+			Field: "waiter", Value: "nil", Want: "a Gate, a SharedGate or a KeyWaiter",
 		}
 	}
 	return nil

@@ -150,7 +150,7 @@ func appendInteger(text []byte, n int64) []byte {
 
 // unlimited reports whether d has no limit to report to a client.
 func unlimited(d headgate.Decision) bool {
-	return d.Limit == headgate.Unlimited || d.Limit == (headgate.Limit{})
+	return d.Limit == headgate.Unlimited() || d.Limit == (headgate.Limit{})
 }
 
 // untilMore returns the time until more is available than now, if it is known: see Draft10.
@@ -162,7 +162,7 @@ func untilMore(d *headgate.Decision) (wait time.Duration, known bool) {
 	after := max(d.Limit.Capacity()-d.Remaining-1, 0)
 	switch d.Limit.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
-		rate, unit := d.Limit.Rate()
+		rate, unit := fraction(d.Limit)
 		return d.ResetAfter - time.Duration(after*unit/rate)*time.Microsecond, true
 	case headgate.AlgorithmStepped:
 		return d.ResetAfter - time.Duration(after/d.Limit.Refill())*d.Limit.Period(), true

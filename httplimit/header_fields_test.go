@@ -116,7 +116,7 @@ func TestFieldsLeftAlone(t *testing.T) {
 	h := http.Header{}
 	httplimit.AllFields.Write(h, time.Now())
 	httplimit.AllFields.Write(h, time.Now(), headgate.Decision{})
-	httplimit.AllFields.Write(h, time.Now(), headgate.Decision{Limit: headgate.Unlimited, Remaining: 1})
+	httplimit.AllFields.Write(h, time.Now(), headgate.Decision{Limit: headgate.Unlimited(), Remaining: 1})
 	if len(h) != 0 {
 		t.Errorf("fields %v for no limit", h)
 	}

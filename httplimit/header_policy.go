@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/algorithm"
 	"github.com/headgate/headgate/internal/limitmap"
 )
 
@@ -65,12 +66,17 @@ func window(l headgate.Limit) int64 {
 	micros := l.Period().Microseconds()
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
-		rate, unit := l.Rate()
+		rate, unit := fraction(l)
 		micros = ceilDiv(l.Capacity()*unit, rate)
 	case headgate.AlgorithmStepped:
 		micros *= ceilDiv(l.Capacity(), l.Refill())
 	}
 	return ceilDiv(micros, 1_000_000)
+}
+
+// fraction returns the tokens of a microsecond in lowest terms, as rate/unit.
+func fraction(l headgate.Limit) (rate, unit int64) {
+	return algorithm.Fraction(l.Refill(), l.Period().Microseconds())
 }
 
 // ceilDiv returns a/b, rounded up. The products of a valid limit's numbers are below 2^53.

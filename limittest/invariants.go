@@ -102,9 +102,9 @@ func neverShort(t *testing.T, s headgate.Store) {
 			}
 		}
 		// All tokens but the first burst flowed in at refill each period.
-		rate, unit := l.Rate()
+		refill, period := big.NewInt(l.Refill()), big.NewInt(l.Period().Microseconds())
 		needed := big.NewInt(cost*turns - (cost + 1))
-		needed.Mul(needed, big.NewInt(unit)).Add(needed, big.NewInt(rate-1)).Div(needed, big.NewInt(rate))
+		needed.Mul(needed, period).Add(needed, refill).Sub(needed, big.NewInt(1)).Div(needed, refill)
 		exact := time.Duration(needed.Int64()) * time.Microsecond
 		if elapsed != exact {
 			t.Errorf("%s: 10^9 tokens took %s; want %s", text, elapsed, exact)

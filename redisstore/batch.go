@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/algorithm"
 	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/redis/go-redis/v9"
 )
@@ -74,6 +75,17 @@ func (b *batch) add(c *call) {
 	}
 }
 
+// together reports whether the decisions on rs depend on each other: not those with Force.
+func together(rs []headgate.Request) bool {
+	n := 0
+	for i := range rs {
+		if !rs[i].Force || rs[i].Cost < 0 {
+			n++
+		}
+	}
+	return n > 1
+}
+
 // append writes one request.
 func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 	b.set |= 1 << r.Limit.Algorithm()
@@ -120,6 +132,29 @@ func number(p []byte, n int64, size int) []byte {
 		n >>= 8
 	}
 	return p
+}
+
+const max53 = 1<<53 - 1
+
+// within clamps the cost of r to what a double can hold. Every cost above the capacity is denied
+// alike, unless it is charged, and no capacity or state reaches 2^53.
+func within(r *headgate.Request) int64 {
+	if r.Forced() {
+		return min(r.Cost, max53+1)
+	}
+	return min(max(r.Cost, -max53), r.Limit.Capacity()+1)
+}
+
+// numbers are what a limit's algorithm needs besides its capacity.
+func numbers(l headgate.Limit) (a, b int64) {
+	switch l.Algorithm() {
+	case headgate.AlgorithmTokenBucket:
+		return algorithm.Fraction(l.Refill(), l.Period().Microseconds())
+	case headgate.AlgorithmStepped:
+		return l.Refill(), l.Period().Microseconds()
+	default:
+		return l.Period().Microseconds(), 0
+	}
 }
 
 // prepare makes the run of the script, at a time of this process, or 0 for the server's.

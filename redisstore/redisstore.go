@@ -211,26 +211,3 @@ func (s *Store) decideTogether(
 	}
 	return s.explain(c.take(rs, ds))
 }
-
-const max53 = 1<<53 - 1
-
-// within returns the cost of r, reduced to what a double holds: all costs above the capacity have
-// the same answer, unless they are charged, and no capacity or state reaches 2^53.
-func within(r *headgate.Request) int64 {
-	if r.Forced() {
-		return min(r.Cost, max53+1)
-	}
-	return min(max(r.Cost, -max53), r.Limit.Capacity()+1)
-}
-
-// numbers are what a limit's algorithm needs besides its capacity.
-func numbers(l headgate.Limit) (a, b int64) {
-	switch l.Algorithm() {
-	case headgate.AlgorithmTokenBucket:
-		return l.Rate()
-	case headgate.AlgorithmStepped:
-		return l.Refill(), l.Period().Microseconds()
-	default:
-		return l.Period().Microseconds(), 0
-	}
-}

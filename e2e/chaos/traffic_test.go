@@ -128,8 +128,7 @@ func most(l headgate.Limit, d time.Duration) int64 {
 	}
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
-		rate, unit := l.Rate()
-		return l.Capacity() + micros*rate/unit
+		return l.Capacity() + micros*l.Refill()/l.Period().Microseconds()
 	case headgate.AlgorithmStepped:
 		return l.Capacity() + l.Refill()*(periods+1)
 	case headgate.AlgorithmSlidingLog:

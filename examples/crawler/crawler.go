@@ -103,6 +103,6 @@ func (c *crawler) fetch(ctx context.Context, url string) (int, error) {
 	if answer.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("%s: %s", url, answer.Status)
 	}
-	n, err := io.Copy(io.Discard, gate.NewReader(ctx, answer.Body, c.bytes.Waiter("download")))
+	n, err := io.Copy(io.Discard, gate.NewReader(ctx, answer.Body, gate.NewKeyWaiter(c.bytes, "download")))
 	return int(n), err
 }

@@ -82,8 +82,7 @@ func NewRule(t Terms, id string) *Rule {
 	r.maxUsed = MaxExact // in a log, as many as it keeps
 	switch t.Algorithm {
 	case TokenBucket:
-		g := GCD(t.Refill, r.period)
-		r.Unit, r.Rate = r.period/g, t.Refill/g
+		r.Rate, r.Unit = Fraction(t.Refill, r.period)
 		r.perUnit, r.perRate = newDivisor(r.Unit), newDivisor(r.Rate)
 		r.full = t.Capacity * r.Unit
 		r.maxUsed = MaxExact / 2
@@ -122,6 +121,12 @@ func (t *Terms) maxStepped(period int64) int64 {
 		return MaxExact
 	}
 	return steps * t.Refill
+}
+
+// Fraction returns refill/period in lowest terms.
+func Fraction(refill, period int64) (rate, unit int64) {
+	g := GCD(refill, period)
+	return refill / g, period / g
 }
 
 // GCD is the greatest common divisor of a and b.

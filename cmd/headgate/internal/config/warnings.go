@@ -65,11 +65,9 @@ func neverFirst(loose, strict headgate.Limit) bool {
 	default:
 		return loose.Period() == strict.Period()
 	}
-	// Rates as fractions of integers that a limit keeps below 2^53; in float64, a nearly equal
-	// rate may be missed, which is only a warning less.
-	rate, unit := loose.Rate()
-	strictRate, strictUnit := strict.Rate()
-	return float64(rate)/float64(unit) >= float64(strictRate)/float64(strictUnit)
+	// In float64, a nearly equal rate may be missed, which is only a warning less.
+	rate := func(l headgate.Limit) float64 { return float64(l.Refill()) / float64(l.Period()) }
+	return rate(loose) >= rate(strict)
 }
 
 // warnOverrides notes overrides that an earlier one hides: the first that matches is used.

@@ -79,7 +79,7 @@ func (o object) state(d headgate.Decision) object {
 	switch d.Limit {
 	case headgate.Limit{}:
 		o = o.text("limit", "ban").number("capacity", 0).number("remaining", 0)
-	case headgate.Unlimited:
+	case headgate.Unlimited():
 		o = o.text("limit", "unlimited")
 		o = append(append(o.name("capacity"), "null"...).name("remaining"), "null"...)
 	default:

@@ -176,7 +176,7 @@ func (a *answer) strictest() headgate.Decision {
 		end := a.target.banEnds()
 		return headgate.Decision{RetryAfter: end, ResetAfter: end}
 	case len(a.decisions) == 0:
-		return headgate.Decision{Limit: headgate.Unlimited}
+		return headgate.Decision{Limit: headgate.Unlimited()}
 	}
 	return headgate.Strictest(a.decisions)
 }

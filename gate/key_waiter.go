@@ -1,33 +1,36 @@
-package headgate
+package gate
 
 import (
 	"context"
+	"math"
 	"time"
+
+	"github.com/headgate/headgate"
 )
 
-// Waiter returns l for one key, for use with package gate.
-func (l *Limiter) Waiter(key string) *KeyWaiter { return &KeyWaiter{l, key} }
-
-// KeyWaiter is a [Limiter] for one key. It implements gate.Waiter.
+// KeyWaiter is a [Waiter] by the limits of one key of a limiter. Make one with [NewKeyWaiter].
 type KeyWaiter struct {
-	limiter *Limiter
+	limiter *headgate.Limiter
 	key     string
 }
 
-// WaitN is [Limiter.WaitN].
+// NewKeyWaiter returns a Waiter by the limits of key.
+func NewKeyWaiter(l *headgate.Limiter, key string) *KeyWaiter { return &KeyWaiter{l, key} }
+
+// WaitN is [headgate.Limiter.WaitN].
 func (w *KeyWaiter) WaitN(ctx context.Context, n int64) error {
 	return w.limiter.WaitN(ctx, w.key, n)
 }
 
-// limits returns none where they cannot be had: WaitN returns why.
-func (w *KeyWaiter) limits() []Limit {
-	limits, _ := w.limiter.limits(context.Background(), w.key)
+// limits returns none after an error: WaitN returns the error.
+func (w *KeyWaiter) limits() []headgate.Limit {
+	limits, _ := w.limiter.Limits(context.Background(), w.key)
 	return limits
 }
 
 // Burst returns the largest n that all limits of the key ever grant at once.
 func (w *KeyWaiter) Burst() int64 {
-	burst := unlimited.Remaining
+	burst := int64(math.MaxInt64)
 	for _, l := range w.limits() {
 		burst = min(burst, l.Capacity())
 	}

@@ -18,17 +18,6 @@ func oneKey(rs []headgate.Request) bool {
 	return true
 }
 
-// together reports whether the decisions on rs depend on each other: not those with Force.
-func together(rs []headgate.Request) bool {
-	n := 0
-	for i := range rs {
-		if !rs[i].Force || rs[i].Cost < 0 {
-			n++
-		}
-	}
-	return n > 1
-}
-
 // keyGroup is the requests of a group that have one key, and their indices in it.
 type keyGroup struct {
 	indices   []int
