@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
 // access is what a request may do.
@@ -35,7 +36,7 @@ func (h *Handler) access(r *http.Request) access {
 	switch {
 	case !httpapi.IsOwnSite(r): // it cannot read the answer, but could use up the viewers
 		a.Why = httpapi.OtherSite
-		a.err = &httpapi.Problem{Status: http.StatusForbidden, Detail: a.Why}
+		a.err = &problem.Problem{Status: http.StatusForbidden, Detail: a.Why}
 	case err == nil:
 		a.MayRead, a.MayAct, a.token = true, true, name
 	case r.Header.Get("Authorization") != "" && h.options.API.HasTokens():
@@ -45,7 +46,7 @@ func (h *Handler) access(r *http.Request) access {
 		if !a.MayRead {
 			a.Why = notDirect
 		}
-		a.err = &httpapi.Problem{Status: http.StatusForbidden, Detail: a.Why}
+		a.err = &problem.Problem{Status: http.StatusForbidden, Detail: a.Why}
 	case !h.options.API.IsLocal(r):
 		a.Why, a.err = needsOne, err
 	default:
@@ -81,7 +82,7 @@ func (h *Handler) acting(f handlerFunc) handlerFunc {
 func (h *Handler) fromHere(f handlerFunc) handlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := h.guard.Check(r); err != nil {
-			return &httpapi.Problem{Status: http.StatusForbidden, Detail: httpapi.OtherSite}
+			return &problem.Problem{Status: http.StatusForbidden, Detail: httpapi.OtherSite}
 		}
 		return f(w, r)
 	}
@@ -92,7 +93,7 @@ func withJSON(f handlerFunc) handlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		if kind != "application/json" {
-			return &httpapi.Problem{Status: http.StatusUnsupportedMediaType,
+			return &problem.Problem{Status: http.StatusUnsupportedMediaType,
 				Detail: "the body is not JSON; want Content-Type: application/json"}
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)

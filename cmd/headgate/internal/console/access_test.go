@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
 var (
@@ -155,7 +156,7 @@ func TestProblems(t *testing.T) {
 	h := newConsole(t, nil)
 	h.api.Listen(everywhere)
 	w := answer(h, request(t, "GET", ""))
-	var p httpapi.Problem
+	var p problem.Problem
 	if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || !strings.Contains(p.Detail, "api.tokens") {
 		t.Errorf("%v %s", err, w.Body)
 	}

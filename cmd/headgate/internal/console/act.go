@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate/cmd/headgate/internal/actions"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
 // serveActs lists the actions, the newest first.
@@ -87,15 +88,15 @@ func checkFields(o *actions.Order, given []string) error {
 	mine, known := fieldsOf[o.Act]
 	switch {
 	case o.Act == "":
-		return httpapi.BadField("act", "missing", "reset, raise, ban, lift or mode")
+		return problem.BadField("act", "missing", "reset, raise, ban, lift or mode")
 	case !known:
-		return httpapi.BadField("act", strconv.Quote(o.Act), "reset, raise, ban, lift or mode")
+		return problem.BadField("act", strconv.Quote(o.Act), "reset, raise, ban, lift or mode")
 	case o.Rule == "":
-		return httpapi.BadField("rule", "missing", "the name of a rule")
+		return problem.BadField("rule", "missing", "the name of a rule")
 	}
 	for _, name := range given {
 		if !slices.Contains(mine, name) {
-			return httpapi.BadField(name, "not a field of "+o.Act,
+			return problem.BadField(name, "not a field of "+o.Act,
 				"only act, rule, note, by, "+strings.Join(mine, ", "))
 		}
 	}
@@ -103,7 +104,7 @@ func checkFields(o *actions.Order, given []string) error {
 		return nil
 	}
 	if o.Mode == actions.ModeOfFile {
-		return httpapi.BadField("for_s", "not a field of mode file", "none, since it has no end")
+		return problem.BadField("for_s", "not a field of mode file", "none, since it has no end")
 	}
 	return nil
 }
@@ -143,10 +144,10 @@ func problemOf(err error) error {
 		if e.Conflict {
 			status = http.StatusConflict
 		}
-		return &httpapi.Problem{Status: status, Detail: e.Text}
+		return &problem.Problem{Status: status, Detail: e.Text}
 	}
 	if errors.Is(err, actions.ErrNoAct) {
-		return &httpapi.Problem{Status: http.StatusNotFound,
+		return &problem.Problem{Status: http.StatusNotFound,
 			Detail: "the action does not exist; the list keeps the last " + strconv.Itoa(actions.Max)}
 	}
 	if errors.Is(err, actions.ErrNotAnnounced) {

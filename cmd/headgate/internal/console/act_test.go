@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/actions"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/internal/redistest"
@@ -142,7 +142,7 @@ func TestFieldsOfActs(t *testing.T) {
 		`{"act":"raise","rule":"api","key":"ip:1.1.1.1","limits":["9/m"],"for_s":0.0001}`: "for_s is 0.0001; want a number of seconds from 1",
 		`{"act":"ban","rule":"api","key":"ip:1.1.1.1","for_s":1e300}`:                     "for_s is 1e300; want a number of seconds",
 	} {
-		var p httpapi.Problem
+		var p problem.Problem
 		c.act("acts", body, 400, &p)
 		if !strings.Contains(p.Detail, strings.ReplaceAll(want, `\"`, `"`)) || !strings.HasPrefix(p.Detail, p.Field+" is ") {
 			t.Errorf("%s: %+v, want %s", body, p, want)

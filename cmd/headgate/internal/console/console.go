@@ -132,7 +132,7 @@ func (h *Handler) post(path string, f handlerFunc) {
 }
 
 // handlerFunc serves a request, or returns an error before it has written anything: a
-// httpapi.Problem, or an error of the store.
+// problem.Problem, or an error of the store.
 type handlerFunc func(http.ResponseWriter, *http.Request) error
 
 // ServeHTTP serves a request for /console/.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/concurrency"
 )
@@ -49,10 +50,10 @@ func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	name, key := query.Get("rule"), query.Get("key")
 	if len(key) > maxKeyText {
-		return httpapi.BadField("key", strconv.Itoa(len(key))+" bytes long", "at most "+strconv.Itoa(maxKeyText))
+		return problem.BadField("key", strconv.Itoa(len(key))+" bytes long", "at most "+strconv.Itoa(maxKeyText))
 	}
 	if !query.Has("key") {
-		return httpapi.BadField("key", "missing", "a key such as ip:192.0.2.1")
+		return problem.BadField("key", "missing", "a key such as ip:192.0.2.1")
 	}
 	if strings.Contains(name, "/") {
 		return h.serveDomainKey(w, r, name, key)

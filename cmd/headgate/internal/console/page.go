@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/internal/charts"
 )
 
@@ -38,7 +39,7 @@ func (h *Handler) page() {
 }
 
 func noSuchPath(http.ResponseWriter, *http.Request) error {
-	return &httpapi.Problem{Status: http.StatusNotFound,
+	return &problem.Problem{Status: http.StatusNotFound,
 		Detail: "the path does not exist or does not allow this method; want /console/"}
 }
 
@@ -87,7 +88,7 @@ func (h *Handler) data(f handlerFunc) http.Handler {
 
 // unanswered returns the problem for an error of a request that changes nothing.
 func unanswered(err error) error {
-	if _, ok := errors.AsType[*httpapi.Problem](err); ok {
+	if _, ok := errors.AsType[*problem.Problem](err); ok {
 		return err
 	}
 	return httpapi.Unavailable(err, "this cannot be shown now; try again when it answers")
@@ -105,7 +106,7 @@ func (h *Handler) guarded(f http.HandlerFunc) http.Handler {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		if !h.IsOn() {
 			header.Set("Cache-Control", "no-store")
-			httpapi.WriteError(w, &httpapi.Problem{Status: http.StatusNotFound, Detail: "the console is " +
+			httpapi.WriteError(w, &problem.Problem{Status: http.StatusNotFound, Detail: "the console is " +
 				"only for this machine, because there are no tokens; set api.tokens in the rules file, or " +
 				"set --http to a loopback address"})
 			return

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
 // The bounds of a viewer.
@@ -63,13 +63,13 @@ func (h *Handler) join(ctx context.Context) (*viewer, error) {
 		if <-joined {
 			return v, nil
 		}
-		return nil, &httpapi.Problem{Status: http.StatusServiceUnavailable,
+		return nil, &problem.Problem{Status: http.StatusServiceUnavailable,
 			Detail: "there are " + strconv.Itoa(h.options.Viewers) + " viewers, the maximum; " +
 				"close one, and try again"}
 	case <-h.ended:
 	case <-ctx.Done():
 	}
-	return nil, &httpapi.Problem{Status: http.StatusServiceUnavailable,
+	return nil, &problem.Problem{Status: http.StatusServiceUnavailable,
 		Detail: "the server is shutting down"}
 }
 

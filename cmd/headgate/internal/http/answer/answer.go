@@ -2,32 +2,13 @@
 package answer
 
 import (
-	"encoding/json"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/httplimit"
-)
-
-// Problem is a problem document.
-type Problem struct {
-	Type     string   `json:"type"`
-	Title    string   `json:"title"`
-	Status   int      `json:"status"`
-	Detail   string   `json:"detail"`
-	Violated []string `json:"violated-policies,omitempty"`
-}
-
-// Types of draft-ietf-httpapi-ratelimit-headers-10, and the type without a meaning of its own.
-const (
-	quotaExceeded    = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-	reducedCapacity  = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
-	notMoreSpecific  = "about:blank"
-	titleOfExceeded  = "Request cannot be satisfied as assigned quota has been exceeded"
-	titleOfReduction = "Request cannot be satisfied due to temporary server capacity constraints"
 )
 
 // SetFields sets the fields that report v to the client: RateLimit-Policy, RateLimit,
@@ -36,8 +17,8 @@ func SetFields(h http.Header, v *rules.Verdict) {
 	if len(v.Decisions) > 0 {
 		httplimit.AllFields.Write(h, time.Now(), v.Decisions...)
 	}
-	if !v.Allowed && v.Reason != rules.Limits && v.RetryAfter != headgate.Never {
-		h.Set("Retry-After", strconv.FormatInt(seconds(v.RetryAfter), 10))
+	if !v.Allowed && v.Reason != rules.Limits {
+		problem.SetRetryAfter(h, v.RetryAfter)
 	}
 }
 
@@ -63,70 +44,43 @@ func Deny(w http.ResponseWriter, status int, v *rules.Verdict) {
 		return
 	}
 	SetFields(w.Header(), v)
-	p := &Problem{Type: quotaExceeded, Title: titleOfExceeded, Status: status}
 	switch v.Reason {
 	case rules.Ban:
-		p.Type, p.Title = notMoreSpecific, http.StatusText(status)
-		p.Detail = "The rule " + v.Rule + " bans this client."
+		Fail(w, status, "The rule "+v.Rule+" bans this client.")
 	case rules.Permits:
-		p.Violated = []string{v.Rule}
-		p.Detail = "The rule " + v.Rule + " allows no more concurrent requests."
+		detail := "The rule " + v.Rule + " allows no more concurrent requests."
+		problem.Exceeded(status, detail, []string{v.Rule}).Write(w)
 	case rules.Limits, rules.None:
-		p.exceeded(v)
+		exceeded(status, v).Write(w)
 	}
-	p.Write(w)
 }
 
-// exceeded says which limits denied, or that their shares did while the store is unavailable.
-func (p *Problem) exceeded(v *rules.Verdict) {
+// exceeded names the limits that denied. While the store is unavailable, their shares did.
+func exceeded(status int, v *rules.Verdict) *problem.Problem {
+	var violated []string
 	degraded := false
 	for _, d := range v.Decisions {
 		if !d.Allowed() {
-			p.Violated = append(p.Violated, d.Limit.Name())
+			violated = append(violated, d.Limit.Name())
 			degraded = degraded || d.Degraded()
 		}
 	}
-	retry := " Retry in " + strconv.FormatInt(seconds(v.RetryAfter), 10) + " s."
+	rule, retry := "The rule "+v.Rule, " Retry in "+problem.Seconds(v.RetryAfter)+" s."
 	switch {
 	case v.RetryAfter == headgate.Never:
-		p.Detail = "The rule " + v.Rule + " can never grant a request of this cost."
+		detail := rule + " can never grant a request of this cost."
+		return problem.Exceeded(status, detail, violated)
 	case degraded:
-		p.Type, p.Title, p.Violated = reducedCapacity, titleOfReduction, nil
-		p.Detail = "The rule " + v.Rule + " grants only a share at the moment." + retry
+		return problem.Reduced(status, rule+" grants only a share at the moment."+retry)
 	default:
-		p.Detail = "The rule " + v.Rule + " is exceeded." + retry
+		return problem.Exceeded(status, rule+" is exceeded."+retry, violated)
 	}
 }
 
 // Unavailable answers a request that cannot be decided, because the store is unavailable.
-func Unavailable(w http.ResponseWriter) {
-	p := &Problem{
-		Type: reducedCapacity, Title: titleOfReduction, Status: http.StatusServiceUnavailable,
-		Detail: "The limits of this request cannot be checked at the moment.",
-	}
-	p.Write(w)
-}
+func Unavailable(w http.ResponseWriter) { problem.Unavailable(problem.Unchecked).Write(w) }
 
 // Fail answers with a status and a detail.
 func Fail(w http.ResponseWriter, status int, detail string) {
-	p := &Problem{
-		Type: notMoreSpecific, Title: http.StatusText(status), Status: status, Detail: detail,
-	}
-	p.Write(w)
-}
-
-// Write answers with p.
-func (p *Problem) Write(w http.ResponseWriter) {
-	body, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // cannot happen: strings and a number
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(p.Status)
-	_, _ = w.Write(append(body, '\n')) // the client may have disconnected
-}
-
-// seconds returns d in seconds, rounded up.
-func seconds(d time.Duration) int64 {
-	return int64((d + time.Second - 1) / time.Second)
+	(&problem.Problem{Status: status, Detail: detail}).Write(w)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/fallback"
 )
@@ -70,7 +71,7 @@ func TestDeny(t *testing.T) {
 		},
 		{
 			verdict(t, closed, 1, 1),
-			"1", "", "The limits of this request cannot be checked at the moment.", 0, true,
+			"1", "", "the store is unavailable: the limits cannot be checked", 0, true,
 		},
 		{
 			rules.Verdict{Rule: "r", Reason: rules.Permits, RetryAfter: time.Second},
@@ -92,7 +93,7 @@ func TestDeny(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			Deny(w, status, &c.v)
-			var p Problem
+			var p problem.Problem
 			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
 				t.Fatal(err)
 			}

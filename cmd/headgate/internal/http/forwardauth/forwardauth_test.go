@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/answer"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/fallback"
 )
@@ -143,7 +143,7 @@ func TestDenial(t *testing.T) {
 				}
 				continue
 			}
-			var p answer.Problem
+			var p problem.Problem
 			if err := json.Unmarshal([]byte(r.body), &p); err != nil || p.Status != status ||
 				len(p.Violated) != 1 || p.Violated[0] != "login" ||
 				!strings.HasPrefix(p.Detail, "The rule login is exceeded. Retry in ") ||

@@ -2,13 +2,13 @@ package httpapi
 
 import (
 	"encoding/json"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/httplimit"
 )
@@ -174,7 +174,7 @@ func writeFields(h http.Header, allowed bool, answers []answer) {
 	}
 	httplimit.AllFields.Write(h, time.Now(), all...)
 	if !allowed && retry > 0 {
-		setRetryAfter(h, retry)
+		problem.SetRetryAfter(h, retry)
 	}
 }
 
@@ -204,29 +204,11 @@ func denial(body object, answers []answer) object {
 
 // problemMembers puts the members of a problem document before those of body.
 func problemMembers(detail string, violated []string, body object) object {
-	o := newObject().text("type", problemTypes+"quota-exceeded").
-		text("title", "Request cannot be satisfied as assigned quota has been exceeded").
-		number("status", http.StatusTooManyRequests).text("detail", detail)
-	if len(violated) > 0 {
-		list, err := json.Marshal(violated)
-		if err != nil {
-			panic(err) // cannot happen: texts
-		}
-		o = append(o.name("violated-policies"), list...)
-	}
-	return append(append(o, ','), body[1:]...)
+	p := problem.Exceeded(http.StatusTooManyRequests, detail, violated).JSON()
+	return append(append(p[:len(p)-1], ','), body[1:]...)
 }
 
 func replyJSON(w http.ResponseWriter, body object) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body.end()) //nolint:gosec // JSON is no HTML; the client may have disconnected
-}
-
-// setRetryAfter sets the field to wait, rounded up to seconds, unless no wait helps.
-func setRetryAfter(h http.Header, wait time.Duration) {
-	if wait == headgate.Never {
-		h.Del("Retry-After")
-		return
-	}
-	h.Set("Retry-After", strconv.FormatFloat(math.Ceil(wait.Seconds()), 'f', 0, 64))
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strings"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
 // tokens are the hashes of bearer tokens. Hashes have one length, so that comparing them takes
@@ -42,7 +44,7 @@ const (
 // machine.
 func (h *Handler) authorize(r *http.Request, by caller) error {
 	if err := h.guard.Check(r); err != nil {
-		return &Problem{Status: http.StatusForbidden, Detail: OtherSite}
+		return &problem.Problem{Status: http.StatusForbidden, Detail: OtherSite}
 	}
 	known := h.settings.Load().tokens
 	switch {
@@ -50,7 +52,7 @@ func (h *Handler) authorize(r *http.Request, by caller) error {
 		_, err := known.check(r)
 		return err
 	case by == operator && !h.IsLocal(r):
-		return &Problem{Status: http.StatusForbidden, Detail: "without tokens, overrides, resets, " +
+		return &problem.Problem{Status: http.StatusForbidden, Detail: "without tokens, overrides, resets, " +
 			"refunds and reloads are allowed only from this machine: they want a listener on loopback, " +
 			"no proxy, and the host localhost or a loopback address; set api.tokens in the rules file"}
 	}
@@ -69,12 +71,12 @@ func (h *Handler) CheckToken(r *http.Request) (name string, err error) {
 func (t tokens) check(r *http.Request) (name string, err error) {
 	token, ok := bearer(r)
 	if !ok {
-		return "", &Problem{Status: http.StatusUnauthorized, Authenticate: "Bearer",
+		return "", &problem.Problem{Status: http.StatusUnauthorized, Authenticate: "Bearer",
 			Detail: "there is no token; want the header field Authorization: Bearer TOKEN"}
 	}
 	place := t.find(token)
 	if place == 0 {
-		return "", &Problem{Status: http.StatusUnauthorized,
+		return "", &problem.Problem{Status: http.StatusUnauthorized,
 			Authenticate: `Bearer error="invalid_token"`,
 			Detail:       "the token is unknown; want one of api.tokens in the file"}
 	}

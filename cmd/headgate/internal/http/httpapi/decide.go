@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
@@ -68,7 +69,9 @@ func unchecked(answers []answer) error {
 	if retry == 0 {
 		return nil
 	}
-	return unavailable("the store is unavailable: the limits cannot be checked", retry)
+	p := problem.Unavailable(problem.Unchecked)
+	p.RetryAfter = retry
+	return p
 }
 
 // enforce decides those of answers that can deny, together. Unless charge, it only peeks.

@@ -72,16 +72,6 @@ func ParseLimits(texts []string) ([]headgate.Limit, error) { return parseLimits(
 const NotAnnounced = "the key was reset, but other instances may deny it until its retry_after; " +
 	"reset it again"
 
-// Unavailable returns the problem for err. If the store is the cause, the problem says so, and then
-// meaning.
-func Unavailable(err error, meaning string) error {
-	p := toProblem(err)
-	if p.Status == http.StatusServiceUnavailable {
-		p.Detail = "the store is unavailable: " + meaning
-	}
-	return p
-}
-
 // OverrideJSON returns o as PUT /v1/overrides does.
 func OverrideJSON(o *rules.Override) json.RawMessage {
 	return json.RawMessage(append(appendOverride(newObject(), o), '}'))

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/concurrency"
@@ -111,7 +112,7 @@ func (h *Handler) routes() {
 }
 
 func noSuchPath(http.ResponseWriter, *http.Request) error {
-	return &Problem{Status: http.StatusNotFound,
+	return &problem.Problem{Status: http.StatusNotFound,
 		Detail: "the path does not exist; /v1/openapi.yaml lists all paths"}
 }
 
@@ -124,9 +125,8 @@ func (h *Handler) path(pattern, method string, by caller, f handlerFunc) {
 	}
 	h.mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", allow)
-		p := Problem{Status: http.StatusMethodNotAllowed,
-			Detail: "the method is not allowed; want " + allow}
-		p.write(w)
+		WriteError(w, &problem.Problem{Status: http.StatusMethodNotAllowed,
+			Detail: "the method is not allowed; want " + allow})
 	})
 }
 
@@ -144,7 +144,7 @@ func (h *Handler) CleanPaths(next http.Handler) http.Handler {
 			return
 		}
 		h.guarded(program, func(http.ResponseWriter, *http.Request) error {
-			return &Problem{Status: http.StatusNotFound, Detail: "the path is " + quote(was) +
+			return &problem.Problem{Status: http.StatusNotFound, Detail: "the path is " + quote(was) +
 				"; want " + quote(clean) + ", or %2F and %2E for slashes and dots in a key"}
 		}).ServeHTTP(w, r)
 	})

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
 // An id names a reservation or a permit. It holds what the server must know to end it, so that no
@@ -82,7 +84,7 @@ func (k *idKey) unsealSigned(ctx context.Context, id, mark, want string, v any) 
 			return err
 		}
 		if !hmac.Equal(signature, k.sign(text)) {
-			return BadField("id", "unknown: the key of these instances did not sign it", want)
+			return problem.BadField("id", "unknown: the key of these instances did not sign it", want)
 		}
 	}
 	return parseID(id, text, want, v)
@@ -90,7 +92,7 @@ func (k *idKey) unsealSigned(ctx context.Context, id, mark, want string, v any) 
 
 func decodeID(id, mark, want string) (text []byte, err error) {
 	if id == "" {
-		return nil, BadField("id", "missing", want)
+		return nil, problem.BadField("id", "missing", want)
 	}
 	encoded, ok := strings.CutPrefix(id, mark)
 	text, err = encoding.DecodeString(encoded)
@@ -112,4 +114,4 @@ func parseID(id string, text []byte, want string, v any) error {
 	return nil
 }
 
-func badID(id, want string) error { return BadField("id", shorten([]byte(quote(id))), want) }
+func badID(id, want string) error { return problem.BadField("id", shorten([]byte(quote(id))), want) }

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
 // OtherSite is why a request from a page of another site is refused.
@@ -28,9 +30,9 @@ func OnlyOwnPages(a net.Addr, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !IsOwnSite(r):
-			WriteError(w, &Problem{Status: http.StatusForbidden, Detail: OtherSite})
+			WriteError(w, &problem.Problem{Status: http.StatusForbidden, Detail: OtherSite})
 		case loopback && !hasLoopbackHost(r):
-			WriteError(w, &Problem{Status: http.StatusForbidden,
+			WriteError(w, &problem.Problem{Status: http.StatusForbidden,
 				Detail: "the host is " + quote(r.Host) + "; want localhost or a loopback address"})
 		default:
 			next.ServeHTTP(w, r)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
 // The largest bodies and texts that are read.
@@ -34,14 +36,14 @@ type field struct {
 func readBody(w http.ResponseWriter, r *http.Request, most int64, fields ...field) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &Problem{Status: http.StatusRequestEntityTooLarge,
+		return &problem.Problem{Status: http.StatusRequestEntityTooLarge,
 			Detail: "the body is too large; want at most " + strconv.FormatInt(e.Limit, 10) + " bytes"}
 	}
 	if err != nil {
-		return BadField("body", "incomplete", "a whole JSON object")
+		return problem.BadField("body", "incomplete", "a whole JSON object")
 	}
 	if !utf8.Valid(body) {
-		return BadField("body", "not UTF-8", "JSON in UTF-8")
+		return problem.BadField("body", "not UTF-8", "JSON in UTF-8")
 	}
 	return readObject(body, "", fields...)
 }
@@ -55,7 +57,7 @@ func readObject(text []byte, where string, fields ...field) error {
 	}
 	members := scanner{text}
 	if members.next() != '{' {
-		return BadField(name, "not a JSON object", "an object with "+names(fields))
+		return problem.BadField(name, "not a JSON object", "an object with "+names(fields))
 	}
 	members.skip()
 	var seen uint64
@@ -71,11 +73,11 @@ func readObject(text []byte, where string, fields ...field) error {
 		case at < 0:
 			return unknownField(where+key, fields)
 		case seen&(1<<at) != 0:
-			return BadField(where+key, "given twice", "it once")
+			return problem.BadField(where+key, "given twice", "it once")
 		}
 		seen |= 1 << at
 		if want := fields[at].set(raw); want != "" {
-			return BadField(where+key, shorten(raw), want)
+			return problem.BadField(where+key, shorten(raw), want)
 		}
 	}
 	return nil
@@ -90,17 +92,17 @@ func malformed(name string, text []byte) error {
 	}
 	switch {
 	case len(bytes.TrimSpace(text)) == 0:
-		return BadField(name, "empty", "a JSON object")
+		return problem.BadField(name, "empty", "a JSON object")
 	case strings.HasSuffix(why, "after top-level value"):
-		return BadField(name, "followed by more text", "one JSON object")
+		return problem.BadField(name, "followed by more text", "one JSON object")
 	case strings.HasPrefix(why, "unexpected end"):
 		why = "it ends too early"
 	}
-	return BadField(name, "not JSON ("+why+")", "a JSON object")
+	return problem.BadField(name, "not JSON ("+why+")", "a JSON object")
 }
 
 func unknownField(name string, fields []field) error {
-	return &Problem{
+	return &problem.Problem{
 		Status: http.StatusBadRequest, Field: name,
 		Detail: name + " is an unknown field; want " + names(fields),
 	}

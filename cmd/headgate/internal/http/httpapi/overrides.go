@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
@@ -49,7 +50,7 @@ func keyOf(r *rules.Rule, key string) string {
 // checkKey returns a problem if no request can have a key of r.
 func checkKey(r *rules.Rule, key string) error {
 	if err := r.CheckKey(key); err != nil {
-		return &Problem{Status: http.StatusBadRequest, Field: "key", Detail: "key: " + err.Error()}
+		return &problem.Problem{Status: http.StatusBadRequest, Field: "key", Detail: "key: " + err.Error()}
 	}
 	return nil
 }
@@ -73,15 +74,15 @@ func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err
 	case err != nil:
 		return o, err
 	case o.Rule == "":
-		return o, BadField("rule", "missing", "the name of a rule in the file")
+		return o, problem.BadField("rule", "missing", "the name of a rule in the file")
 	case !key:
-		return o, BadField("key", "missing", "a key such as ip:192.0.2.1; * matches any text")
+		return o, problem.BadField("key", "missing", "a key such as ip:192.0.2.1; * matches any text")
 	case o.Ban && texts != nil:
-		return o, BadField("ban", "true with limits", "either limits or a ban")
+		return o, problem.BadField("ban", "true with limits", "either limits or a ban")
 	case !o.Ban && texts == nil:
-		return o, BadField("limits", "missing", `limits such as ["100/m"], or ban: true`)
+		return o, problem.BadField("limits", "missing", `limits such as ["100/m"], or ban: true`)
 	case span > 0 && !o.Until.IsZero():
-		return o, BadField("for", "given with until", "one of for and until")
+		return o, problem.BadField("for", "given with until", "one of for and until")
 	case span > 0:
 		o.Until = time.Now().Add(span).UTC().Truncate(time.Millisecond)
 	}
@@ -112,7 +113,7 @@ func parseLimits(texts []string) ([]headgate.Limit, error) {
 			return nil, &p
 		}
 		if l.Named("") != l {
-			return nil, BadField("limits["+strconv.Itoa(i)+"]", quote(text),
+			return nil, problem.BadField("limits["+strconv.Itoa(i)+"]", quote(text),
 				"a limit without a name; it has that of its rule")
 		}
 		limits[i] = l

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/concurrency"
 )
@@ -117,7 +118,7 @@ func replyPermit(
 		replyJSON(w, body)
 		return
 	}
-	setRetryAfter(w.Header(), d.RetryAfter)
+	problem.SetRetryAfter(w.Header(), d.RetryAfter)
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(http.StatusTooManyRequests)
 	_, _ = w.Write(problemMembers(denial, nil, body).end()) // the client may have disconnected
@@ -140,11 +141,11 @@ func readPermit(
 	request := concurrency.Request{Key: rules.PermitKey(v.Rule, v.Key), TTL: defaultTTL}
 	raw, err := hex.DecodeString(v.ID)
 	if err != nil || len(raw) != len(request.ID) {
-		return concurrency.Request{}, BadField("id", "damaged", want)
+		return concurrency.Request{}, problem.BadField("id", "damaged", want)
 	}
 	request.ID = concurrency.PermitID(raw)
 	if request.ID == (concurrency.PermitID{}) { // which no permit has
-		return concurrency.Request{}, BadField("id", "damaged", want)
+		return concurrency.Request{}, problem.BadField("id", "damaged", want)
 	}
 	return request, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
@@ -55,7 +56,7 @@ func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if used < 0 {
-		return BadField("cost", "missing", "the cost that was used; 0 cancels the reservation")
+		return problem.BadField("cost", "missing", "the cost that was used; 0 cancels the reservation")
 	}
 	var v reservation
 	err = h.ids.unsealSigned(r.Context(), id, reservationMark, "an id that /v1/reserve returned", &v)

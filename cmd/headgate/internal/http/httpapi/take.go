@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
 // maxAhead bounds how long a caller may wait.
@@ -19,7 +21,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if o.force && o.maxWait > 0 {
-		return BadField("max_wait", "given with force", "one of them: force charges at once")
+		return problem.BadField("max_wait", "given with force", "one of them: force charges at once")
 	}
 	answers, _, err := h.decide(r.Context(), []*target{&t}, o)
 	if err != nil {
@@ -85,7 +87,7 @@ func (h *Handler) takeAll(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if len(raws) == 0 {
-		return BadField("requests", "missing", "a list of requests")
+		return problem.BadField("requests", "missing", "a list of requests")
 	}
 	targets, err := h.readTargets(raws)
 	if err != nil {
@@ -117,7 +119,7 @@ func (h *Handler) readTargets(raws []json.RawMessage) ([]*target, error) {
 			id.text = t.terms.Limits[0].ID() // however it is written
 		}
 		if j, twice := first[id]; twice {
-			return nil, BadField(where+"key", quote(t.key)+" as in requests["+strconv.Itoa(j)+"]",
+			return nil, problem.BadField(where+"key", quote(t.key)+" as in requests["+strconv.Itoa(j)+"]",
 				"one request for a key and a limit, with the costs added up")
 		}
 		first[id] = i

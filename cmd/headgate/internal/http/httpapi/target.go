@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
@@ -47,11 +48,11 @@ func (h *Handler) resolve(t *target, where string) error {
 	}
 	switch {
 	case t.key == "" && t.needsKey():
-		return BadField(where+"key", "missing", "a key such as ip:192.0.2.1")
+		return problem.BadField(where+"key", "missing", "a key such as ip:192.0.2.1")
 	case t.permit && t.terms.Permits == 0:
-		return BadField(where+"rule", quote(t.rule)+", which has no permits", "a rule with permits")
+		return problem.BadField(where+"rule", quote(t.rule)+", which has no permits", "a rule with permits")
 	case !t.permit && len(t.terms.Limits) == 0:
-		return BadField(where+"rule", quote(t.rule)+", which has permits and no limits",
+		return problem.BadField(where+"rule", quote(t.rule)+", which has permits and no limits",
 			"a rule with limits, or /v1/acquire")
 	}
 	return nil
@@ -65,9 +66,9 @@ func (t *target) needsKey() bool { return t.rule == "" || len(t.terms.Rule.Key) 
 func (h *Handler) find(t *target, where string) error {
 	switch {
 	case t.rule == "" && t.text == "":
-		return BadField(where+"rule", "missing", "the name of a rule in the file")
+		return problem.BadField(where+"rule", "missing", "the name of a rule in the file")
 	case t.rule != "" && t.text != "":
-		return BadField(where+"limit", quote(t.text)+" with a rule", "one of rule and limit")
+		return problem.BadField(where+"limit", quote(t.text)+" with a rule", "one of rule and limit")
 	case t.text != "":
 		return h.inline(t, where)
 	}
@@ -92,12 +93,12 @@ func (h *Handler) find(t *target, where string) error {
 
 func (h *Handler) inline(t *target, where string) error {
 	if !h.settings.Load().inlineLimits {
-		return &Problem{Status: http.StatusForbidden, Field: where + "limit",
+		return &problem.Problem{Status: http.StatusForbidden, Field: where + "limit",
 			Detail: where + "limit is not allowed; " +
 				"want a rule, or api.allow_inline_limits: true in the file"}
 	}
 	if strings.Contains(t.text, "=") {
-		return BadField(where+"limit", quote(t.text), "a limit without a name; a rule has a name")
+		return problem.BadField(where+"limit", quote(t.text), "a limit without a name; a rule has a name")
 	}
 	l, err := headgate.ParseLimit(t.text)
 	if err != nil {

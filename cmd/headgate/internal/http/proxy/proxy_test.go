@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/answer"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/concurrency"
 )
@@ -156,7 +156,7 @@ func TestLimitsAndFields(t *testing.T) {
 		}
 	}
 	r := get(t, e.url+"/a/b")
-	var p answer.Problem
+	var p problem.Problem
 	if err := json.Unmarshal([]byte(r.text), &p); err != nil ||
 		r.StatusCode != http.StatusTooManyRequests ||
 		p.Status != 429 || r.Header.Get("Retry-After") == "77" || r.Header.Get("Retry-After") == "" {

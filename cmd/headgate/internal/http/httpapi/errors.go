@@ -1,0 +1,36 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+)
+
+// WriteError answers with the problem document for err, an error of the store or of the request.
+func WriteError(w http.ResponseWriter, err error) { toProblem(err).Write(w) }
+
+// Unavailable returns the problem for err. If the store is the cause, the problem says so, and then
+// meaning.
+func Unavailable(err error, meaning string) error {
+	if p := toProblem(err); p.Status != http.StatusServiceUnavailable {
+		return p
+	}
+	return problem.Unavailable(meaning)
+}
+
+func toProblem(err error) *problem.Problem {
+	if p, ok := errors.AsType[*problem.Problem](err); ok {
+		return p
+	}
+	if e, ok := errors.AsType[*headgate.InvalidError](err); ok {
+		return problem.BadField(e.Field, e.Value, e.Want)
+	}
+	if e, ok := errors.AsType[*rules.NoRuleError](err); ok {
+		return &problem.Problem{Status: http.StatusNotFound, Field: "rule",
+			Detail: "rule is " + quote(e.Name) + "; want the name of a rule in the file"}
+	}
+	return problem.Unavailable("nothing was decided, and a cost may have been charged")
+}
