@@ -112,24 +112,17 @@ func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, args []string) 
 		return s.failed(err)
 	}
 	s.Close()
-	return become(path, args)
+	return runCommand(path, args)
 }
 
 // wait waits until the limits allow the command. If ctx ends before, nothing stays charged.
 func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Writer) error {
-	if f.limited && f.timeout == 0 {
-		d, err := l.Allow(ctx, f.key)
-		if err == nil && !d.Allowed() {
-			err = &headgate.DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
-		}
-		return err
-	}
-	turn, err := f.reserve(ctx, l)
+	r, err := f.reserve(ctx, l)
 	if err == nil {
-		if delay := turn.Delay(); delay > time.Second && isTerminal(stderr) {
+		if delay := r.Delay(); delay > time.Second && isTerminal(stderr) {
 			fmt.Fprintf(stderr, "headgate: %s may start %s\n", keyText(f.key), after(delay))
 		}
-		err = awaitStart(ctx, turn)
+		err = awaitStart(ctx, r)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = &interruption{ctx.Err(), "the command was not run"}
@@ -140,6 +133,9 @@ func (f *execFlags) wait(ctx context.Context, l *headgate.Limiter, stderr io.Wri
 func (f *execFlags) reserve(
 	ctx context.Context, l *headgate.Limiter,
 ) (*headgate.Reservation, error) {
+	if f.limited && f.timeout == 0 {
+		return l.ReserveNow(ctx, f.key, 1)
+	}
 	if f.limited {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, f.timeout)

@@ -9,9 +9,9 @@ import (
 	osexec "os/exec"
 )
 
-// become runs a command on systems where it cannot replace this process. An interrupt from the
+// runCommand runs a command on systems where it cannot replace this process. An interrupt from the
 // terminal also interrupts the command.
-func become(path string, args []string) error {
+func runCommand(path string, args []string) error {
 	cmd := osexec.CommandContext(context.Background(), path, args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err := cmd.Run()

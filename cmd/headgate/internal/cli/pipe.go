@@ -31,10 +31,10 @@ With several limits, all of them apply.
 --burst 5 makes 5/s the last of these. Pipes that use the same store and key share the
 limit, first come, first served.
 
-With memory:, the limits hold for the moments at which lines are written, even if the
-machine or the reader is slow. With another store, a line under a single limit without a
-burst counts from just before it is written. Other limits schedule lines by the store's
-clock. A line that is written late may then come closer to the next one.`,
+With memory:, the limits hold for the times at which lines are written, even if the
+machine or the reader is slow. With another store, each line has a start time by the
+store's clock, and the limits hold for these times. A line that is written late may come
+closer to the next one.`,
 		Example: `  seq 1 20 | headgate pipe --limit 5/s
   headgate pipe --limit 1000000/s --bytes <backup.tar >/mnt/backup.tar
   tail -f jobs | headgate pipe --limit 100/m --key jobs --store redis://localhost:6379`,
@@ -51,25 +51,17 @@ clock. A line that is written late may then come closer to the next one.`,
 
 func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) error {
 	t.smooth = byBytes
-	limits, s, err := t.open(cmd)
+	l, limits, s, err := t.limiter(cmd)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	turns, err := newTurns(t.key, limits, s, byBytes)
-	if err != nil {
-		return err
-	}
+	pacer := &pacer{l, t.key, s}
 	p := pipe{
-		in: newInterruptible(ctx, cmd.InOrStdin()),
-		wait: func(n int64) error {
-			if err := turns.wait(ctx, n); err != nil {
-				return s.failed(err)
-			}
-			return nil
-		},
-		write:  func(b []byte) error { return writeUntil(ctx, cmd.OutOrStdout(), b) },
-		passed: turns.passed,
+		in:    newInterruptible(ctx, cmd.InOrStdin()),
+		wait:  func(n int64) error { return pacer.wait(ctx, n) },
+		write: func(b []byte) error { return writeUntil(ctx, cmd.OutOrStdout(), b) },
+		used:  pacer.used,
 	}
 	if byBytes {
 		return p.passBytes(make([]byte, chunk(limits)))
@@ -79,10 +71,10 @@ func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) e
 
 // pipe passes what it reads on, each part after waiting for as many tokens as it costs.
 type pipe struct {
-	in     io.Reader
-	wait   func(n int64) error
-	write  func(b []byte) error
-	passed func() // what was waited for has been written
+	in    io.Reader
+	wait  func(n int64) error
+	write func(b []byte) error
+	used  func(n int64) // the part that has waited for n tokens is written
 }
 
 // longestPart is how much of a line, or of bytes, is held at most.
@@ -106,7 +98,7 @@ func (p *pipe) passLines() error {
 	}
 }
 
-// pass passes a part of a line, the first one in its turn, unless reading it was interrupted.
+// pass passes a part of a line, unless reading it was interrupted. The first part waits.
 func (p *pipe) pass(part []byte, err error, first, last bool) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -123,7 +115,7 @@ func (p *pipe) pass(part []byte, err error, first, last bool) error {
 		return err
 	}
 	if last {
-		p.passed()
+		p.used(1)
 	}
 	return nil
 }
@@ -142,7 +134,7 @@ func (p *pipe) passBytes(room []byte) error {
 			if err := p.write(room[:n]); err != nil {
 				return unpassed(err, "at most "+count(int64(n), "byte"))
 			}
-			p.passed()
+			p.used(int64(n))
 		}
 		if err != nil {
 			return inputError(err)

@@ -53,7 +53,7 @@ func pipes(ctx context.Context, in io.Reader, out io.Writer, args ...string) (co
 	return code, w.String()
 }
 
-// Each line is passed at its turn, to the millisecond, and by a write of its own.
+// Each line is passed at its start time, to the millisecond, and by a write of its own.
 func TestPipeLines(t *testing.T) {
 	for limit, want := range passes {
 		t.Run(limit, func(t *testing.T) {
@@ -175,13 +175,13 @@ func TestPipeOfTwoLimits(t *testing.T) {
 // An interrupt tells what had been read in vain, whatever the pipe waits for.
 func TestPipeInterrupted(t *testing.T) {
 	for _, c := range []struct{ name, text, limit, stderr string }{
-		{"waiting for a turn", "a\nb\nc\nd", "2/h", "2 lines had been read and not passed"},
-		{"waiting for the last turn", "a\nb", "1/h", "1 line had been read and not passed"},
+		{"waiting for a start", "a\nb\nc\nd", "2/h", "2 lines had been read and not passed"},
+		{"waiting for the last start", "a\nb", "1/h", "1 line had been read and not passed"},
 		{"waiting for input", "a\nb\n", "2/h", "all that was read has been passed"},
 		{"in a line", "a\nb\nc", "9/h", "1 line had been read and not passed"},
 		{"in a long line", strings.Repeat("x", longestPart+1), "9/h", "1 line had been read and not passed"},
 		{"waiting for input, bytes", "abc", "9/h --bytes", "all that was read has been passed"},
-		{"waiting for a turn, bytes", "abc", "2/h --bytes", "1 byte had been read and not passed"},
+		{"waiting for a start, bytes", "abc", "2/h --bytes", "1 byte had been read and not passed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

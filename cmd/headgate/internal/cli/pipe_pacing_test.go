@@ -12,8 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/headgate/headgate/concurrency"
-	"github.com/headgate/headgate/gate"
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -93,26 +92,25 @@ func TestPipeIsExact(t *testing.T) {
 	}
 }
 
-// Pipes at a Redis keep one sliding log as a gate.SharedGate does: all of them together, and
-// with programs that wait at the gate of that key.
-func TestPipesShareGate(t *testing.T) {
+// Pipes at a Redis share a limit with each other and with programs, which give it by its text.
+func TestPipesShareLimit(t *testing.T) {
 	s := openRedis(t)
 	begun := time.Now()
 	var all sync.WaitGroup
 	for range 2 {
 		all.Go(func() {
-			code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 10)), io.Discard, "5/100ms", "--key", "gate", "--store", s.name)
+			code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 10)), io.Discard, "5/100ms", "--key", "k", "--store", s.name)
 			if code != 0 {
 				t.Error(code, stderr)
 			}
 		})
 	}
 	all.Wait()
-	g, err := gate.NewShared(s.Store.(concurrency.Store), "gate 5/100ms sliding-log", 5, 100*time.Millisecond)
+	l, err := headgate.NewLimiter(s, headgate.SlidingLog(5, 100*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Wait(t.Context()); err != nil {
+	if err := l.Wait(t.Context(), "k"); err != nil {
 		t.Fatal(err)
 	}
 	if took := time.Since(begun); took < 400*time.Millisecond {
