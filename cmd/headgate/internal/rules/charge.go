@@ -16,7 +16,6 @@ type charge struct {
 	limits []headgate.Limit // after overrides
 	banned bool
 	until  time.Time // of the ban
-	cause  Cause     // of the outcome
 	first  int       // the first of its requests in a group
 
 	granted bool
@@ -32,10 +31,7 @@ func (e *Engine) charge(r *rule, key string, cost int64) charge {
 	if !found {
 		return c
 	}
-	c.banned, c.until, c.cause = o.Ban, o.Until, ByOverride
-	if o.Ban {
-		c.cause = ByBan
-	}
+	c.banned, c.until = o.Ban, o.Until
 	if len(o.Limits) > 0 {
 		c.limits = o.Limits
 		if !isNamed(r.Name, o.Limits) {

@@ -127,7 +127,6 @@ func (e *Engine) decideOneShadow(
 	}
 	if c.cost != 0 {
 		if free, err := s.permit(ctx, c); !free || err != nil {
-			c.cause = ByPermits
 			return d, false, err
 		}
 	}
@@ -168,8 +167,7 @@ func (c *charge) strictest(ds []headgate.Decision) headgate.Decision {
 func (e *Engine) observe(c *charge, o Outcome, d headgate.Decision, err error) {
 	if e.options.Observe != nil {
 		e.options.Observe(Event{
-			Rule: &c.rule.Rule, Key: c.key, Cost: c.cost, Outcome: o, Cause: c.cause, Decision: d,
-			Err: err,
+			Rule: &c.rule.Rule, Key: c.key, Cost: c.cost, Outcome: o, Decision: d, Err: err,
 		})
 	}
 }

@@ -50,7 +50,6 @@ type Event struct {
 	Key     string
 	Cost    int64 // that was asked for; 0: a rule in Shadow peeked, as another had denied
 	Outcome Outcome
-	Cause   Cause // of the outcome
 	// Decision is that of the strictest limit. For a ban and for permits it has only RetryAfter,
 	// and for an error nothing.
 	Decision headgate.Decision
@@ -75,17 +74,6 @@ func (o Outcome) String() string {
 
 // Denies reports whether the rule denied, or would have.
 func (o Outcome) Denies() bool { return o == Denied || o == ShadowDenied }
-
-// Cause is what an outcome comes from.
-type Cause uint8
-
-// The causes.
-const (
-	ByLimits   Cause = iota // of the rule
-	ByOverride              // limits of an override
-	ByBan
-	ByPermits // all are in use
-)
 
 // active is a Set with what the engine needs to decide by it.
 type active struct {
@@ -175,7 +163,6 @@ type Terms struct {
 	Permits int64
 	Banned  bool
 	Until   time.Time // of the ban; zero: without end
-	Cause   Cause     // of what the limits decide
 }
 
 // Terms returns what applies to a key of a rule. It returns a [NoRuleError] if there is no such
@@ -188,7 +175,7 @@ func (e *Engine) Terms(rule, key string) (Terms, error) {
 	c := e.charge(r, key, 1)
 	return Terms{
 		Rule: &r.Rule, Mode: r.Mode, Limits: c.limits, Permits: r.Permits,
-		Banned: c.banned, Until: c.until, Cause: c.cause,
+		Banned: c.banned, Until: c.until,
 	}, nil
 }
 

@@ -86,7 +86,6 @@ func (e *Engine) permitsOf(ctx context.Context, s *scratch) (v Verdict, denied b
 			return Verdict{}, false, err
 		}
 		if !free {
-			c.cause = ByPermits
 			e.observe(c, Denied, headgate.Decision{RetryAfter: permitPause}, nil)
 			return Verdict{Rule: c.rule.Name, Reason: Permits, RetryAfter: permitPause}, true, nil
 		}

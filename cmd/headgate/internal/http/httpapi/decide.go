@@ -204,7 +204,7 @@ func (h *Handler) observe(t *target, o rules.Outcome, d headgate.Decision, err e
 	if t.rule != "" && t.cost > 0 && t.terms.Mode != rules.Off {
 		h.options.Observe(rules.Event{
 			Rule: t.terms.Rule, Key: t.key, Cost: t.cost, Outcome: o,
-			Cause: t.terms.Cause, Decision: d, Err: err,
+			Decision: d, Err: err,
 		})
 	}
 }

@@ -92,9 +92,6 @@ func (h *Handler) observePermit(t *target, d concurrency.Decision) {
 	case t.terms.Mode == rules.Shadow && t.wouldDeny(d):
 		outcome = rules.ShadowDenied
 	}
-	if outcome != rules.Allowed && !t.banned() {
-		t.terms.Cause = rules.ByPermits
-	}
 	h.observe(t, outcome, headgate.Decision{RetryAfter: d.RetryAfter}, nil)
 }
 
