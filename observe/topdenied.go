@@ -13,7 +13,7 @@ import (
 )
 
 // MaxDeniedKey is the number of bytes that a [TopDenied] keeps of a key.
-const MaxDeniedKey = 128
+const MaxDeniedKey = 256
 
 const (
 	defaultEntries = 1000
@@ -34,7 +34,7 @@ const (
 //   - every key that was denied more than N/n times has an entry;
 //   - the Denied of all entries add up to N.
 //
-// It takes about 400 bytes for each entry, key included. It is safe for use by many goroutines. Make
+// It takes at most about 550 bytes for each entry, key included. It is safe for use by many goroutines. Make
 // one with [NewTopDenied].
 type TopDenied struct {
 	seed maphash.Seed
@@ -83,7 +83,12 @@ func (t *TopDenied) Decided(_ context.Context, e Event) {
 	if e.Outcome != Denied || e.Request.Cost <= 0 || e.Request.Limit.ID() == "" {
 		return
 	}
-	id := deniedID{key: e.Request.Key, limit: e.Request.Limit.ID()}
+	t.Add(e.Request.Key, e.Request.Limit, 1)
+}
+
+// Add counts n denials of key by l, for callers without an [Event]. The zero Limit is one, too.
+func (t *TopDenied) Add(key string, l headgate.Limit, n int64) {
+	id := deniedID{key: key, limit: l.ID()}
 	if len(id.key) > MaxDeniedKey { // the seed is secret: clients cannot make keys that count as one
 		id.key, id.hash = id.key[:MaxDeniedKey], maphash.String(t.seed, id.key)
 	}
@@ -93,8 +98,8 @@ func (t *TopDenied) Decided(_ context.Context, e Event) {
 	if d == nil {
 		d = t.enter(id)
 	}
-	d.limit = e.Request.Limit
-	d.count++
+	d.limit = l
+	d.count += n
 	heap.Fix(&t.counts, d.index)
 }
 

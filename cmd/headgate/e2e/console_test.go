@@ -133,6 +133,8 @@ func TestConsoleKeysAreTexts(t *testing.T) {
 	s := operate(t)
 	long := "header:" + strings.Repeat("k", 4000)
 	wide := "header:" + strings.Repeat("m", 200)
+	p := s.console(withToken(), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
+	p.until("keys are counted from now on", says("#who-period", "counted since "))
 	for _, key := range []string{
 		"header:<img src=x onerror=alert(1)>", "header:\u202egnp.exe\u0007", "header:שלום", long, wide,
 	} {
@@ -140,7 +142,6 @@ func TestConsoleKeysAreTexts(t *testing.T) {
 			s.take("agents", key)
 		}
 	}
-	p := s.console(withToken(), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
 	p.until("markup is text", rowOf("header:<img src=x onerror=alert(1)>"))
 	p.until("what cannot be seen is written", rowOf(`header:\u202Egnp.exe\u0007`))
 	p.until("other scripts are as they are", rowOf("header:שלום"))

@@ -2,7 +2,8 @@
 //
 // A sampler reads the counters of this instance. While there are viewers, the instances that share
 // a Redis exchange their counts, and events are sent to all viewers. Without viewers, nothing is
-// encoded, and nothing is written to Redis.
+// encoded, nothing is written to Redis, and a decision costs nothing: denied keys are counted from
+// the first viewer on.
 package console
 
 import (
@@ -65,7 +66,7 @@ type Handler struct {
 	loaded   atomic.Pointer[loaded]
 	desk     *actions.Desk
 
-	denied  deniedKeys
+	denied  atomic.Pointer[deniedKeys] // nil: nobody looks
 	joins   chan joining
 	leaves  chan *viewer
 	ended   chan struct{} // closed when Run has ended
@@ -153,17 +154,20 @@ func (h *Handler) LoadFailed(err error, at time.Time) {
 	h.loaded.Store(&now)
 }
 
-// Decided records a decision of a rule. Call it for every decision.
-func (h *Handler) Decided(e rules.Event) {
-	if e.Outcome == rules.Denied || e.Outcome == rules.ShadowDenied {
-		h.denied.add(ruleID{name: e.Rule.Name}, e.Key, 1, e.Outcome == rules.ShadowDenied)
+// Decided counts a denial of a rule while the console has viewers. Call it for every decision.
+func (h *Handler) Decided(e *rules.Event) {
+	if !e.Outcome.Denies() {
+		return
+	}
+	if d := h.denied.Load(); d != nil {
+		d.add(ruleID{name: e.Rule.Name}, e.Key, 1, e.Outcome == rules.ShadowDenied)
 	}
 }
 
-// OverLimit records that a descriptor of a domain is over its limit.
-func (h *Handler) OverLimit(d envoy.Denial) {
-	if d.Hits > 0 {
-		h.denied.add(idOf(d.Counters), envoy.DescriptorText(d.Key), d.Hits, d.Shadow)
+// OverLimit counts a descriptor of a domain that is over its limit while the console has viewers.
+func (h *Handler) OverLimit(e envoy.Denial) {
+	if d := h.denied.Load(); d != nil && e.Hits > 0 {
+		d.add(idOf(e.Counters), envoy.DescriptorText(e.Key), e.Hits, e.Shadow)
 	}
 }
 

@@ -93,7 +93,7 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 func (c *console) decide(i int, key string, o rules.Outcome) {
 	e := rules.Event{Rule: &c.rules[i], Key: key, Outcome: o}
 	c.metrics.Decided(e)
-	c.Decided(e)
+	c.Decided(&e)
 }
 
 // ask asks the domain edge for a user.

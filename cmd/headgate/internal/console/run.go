@@ -36,6 +36,7 @@ type runner struct {
 
 	peers     map[string]peer
 	remote    time.Time // until then, another instance has viewers
+	looked    time.Time // when an instance had viewers last
 	written   time.Time // when the history was
 	exchanges chan incoming
 	due       bool  // an exchange is to begin

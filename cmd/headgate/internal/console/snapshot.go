@@ -115,7 +115,7 @@ func (r *runner) snapshot() *snapshot {
 		}
 		snap.Rates[name] = c.rate(seconds)
 	}
-	snap.Denied = bounded(h.denied.top(snapshotKeys))
+	snap.Denied = bounded(h.denied.Load().most(snapshotKeys))
 	for name := range snap.Rates {
 		snap.Rules[name] = r.rules.find(name)
 	}

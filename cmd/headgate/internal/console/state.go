@@ -22,6 +22,7 @@ type state struct {
 	Store         storeStatus `json:"store"`
 	Rules         []ruleState `json:"rules"` // those with most decisions in the history first
 	MoreRules     int         `json:"more_rules"`
+	DeniedSince   int64       `json:"denied_since"` // when denied keys began to be counted
 }
 
 // storeStatus is the state of the store as this instance sees it, and the times of all instances.

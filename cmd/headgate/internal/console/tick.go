@@ -8,6 +8,7 @@ import (
 
 // tick reads the counters if it is time, and sends what has changed.
 func (r *runner) tick(now time.Time) {
+	r.countDenied(now)
 	if r.watched(now) || stepOf(now) > stepOf(r.sampler.read) {
 		r.sample(now)
 	}
@@ -20,10 +21,26 @@ func (r *runner) tick(now time.Time) {
 // watched reports whether somebody looks.
 func (r *runner) watched(now time.Time) bool { return r.together != nil || now.Before(r.remote) }
 
+// countDenied lets denied keys be counted while an instance has viewers, and some seconds more:
+// a page that is loaded again goes on.
+func (r *runner) countDenied(now time.Time) {
+	denied := &r.handler.denied
+	if r.watched(now) {
+		r.looked = now
+		if denied.Load() == nil {
+			denied.Store(newDeniedKeys(now))
+		}
+	} else if now.Sub(r.looked) > watchedTTL {
+		denied.Store(nil)
+	}
+}
+
 // sample reads the counters, and makes the snapshot if somebody looks.
 func (r *runner) sample(now time.Time) {
 	r.sampler.sample(now)
-	r.handler.denied.tick(now, r.sampler.span)
+	if d := r.handler.denied.Load(); d != nil {
+		d.tick(now)
+	}
 	if r.watched(now) {
 		r.show(now)
 	}
@@ -71,6 +88,7 @@ func (r *runner) begin(now time.Time) {
 	r.together, r.merged, r.peers = newHistory(step), map[string]int64{}, map[string]peer{}
 	r.sent = stepOf(now.Add(-lateSteps)) - 1
 	r.past, r.decisions, r.failed = nil, nil, nil
+	r.countDenied(now)
 	if now.Sub(r.sampler.read) > fresh {
 		r.sample(now)
 	} else {
@@ -151,6 +169,9 @@ func (r *runner) state(now time.Time) []byte {
 		}
 	}
 	s := merge(&r.rules, r.own, others, r.decisions)
+	if d := r.handler.denied.Load(); d != nil {
+		s.DeniedSince = d.since.UnixMilli()
+	}
 	if r.failed != nil {
 		s.Alone = whyAlone(r.failed)
 	}
@@ -201,6 +222,7 @@ func (r *runner) receive(in incoming, now time.Time) {
 	if in.watched && r.together == nil {
 		began := !r.watched(now)
 		r.remote = now.Add(watchedTTL)
+		r.countDenied(now)
 		if began { // the others wait for the first snapshot
 			r.written, r.due = time.Time{}, true
 			r.sample(now)

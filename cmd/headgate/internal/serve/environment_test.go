@@ -15,7 +15,7 @@ import (
 const oneDomain = "domain: d\ndescriptors: [{key: k, rate_limit: {unit: hour, requests_per_unit: 1}}]\n"
 
 // write writes a file, and returns its name.
-func write(t *testing.T, file, text string) string {
+func write(t testing.TB, file, text string) string {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -224,7 +224,7 @@ func (s *server) observe() (err error) {
 func (s *server) decided(e rules.Event) {
 	s.metrics.Decided(e)
 	if s.console != nil {
-		s.console.Decided(e)
+		s.console.Decided(&e)
 	}
 	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
 		return

@@ -111,7 +111,8 @@ function denials(model, { rules, keys, denied, free, total, idle, now }) {
     banned.length ? `It is banned in ${inRules(banned.map((k) => k.rule))}, but not in ${
       culprit.rule}.` : "",
     culprit ? culprit.caution : `${percent(free / total)} of all decisions. ${
-      percent(worst.free / free)} of these denials come from rule ${worst.name}, for many keys.`,
+      percent(worst.free / free)} of these denials come from rule ${worst.name}, ${
+      areKeysKnown(model) ? "for many keys." : "and their keys are being counted."}`,
     denied - free >= 0.05 ? `Banned keys: another ${rate(denied - free)} denials a second, which `
       + "are not counted here." : "",
     idleText(idle),
@@ -121,6 +122,9 @@ function denials(model, { rules, keys, denied, free, total, idle, now }) {
     detail: parts.filter(Boolean).join(" "),
   };
 }
+
+// areKeysKnown reports whether denied keys have been counted for a second.
+const areKeysKnown = ({ state }) => state.at - state.denied_since >= 1_000;
 
 // keysOf returns the keys that are denied or would be, of all rules.
 function keysOf(model, rules) {

@@ -1,7 +1,7 @@
 // Who: the keys denied most, a search, and what is known of one key.
 
 import { byId, disable, h, onAct, Order, Rows, setText, show } from "./dom.js";
-import { ago, brief, count, cutOff, percent, rate, utc, visible } from "./format.js";
+import { ago, brief, count, cutOff, percent, rate, time, utc, visible } from "./format.js";
 import { Panel } from "./panel.js";
 import { breadth } from "./scope.js";
 import { standing } from "./standing.js";
@@ -67,8 +67,17 @@ export function draw() {
   show(byId("keys-all"), items.length > few);
   setText(byId("keys-all"), all ? `Show ${few} keys` : `Show all ${items.length} keys`);
   show(byId("keys-none"), items.length === 0);
-  setText(byId("keys-none"), app.rule === null ? "No key was denied in the last minutes."
-    : `Rule ${app.rule} denied no key in the last minutes.`);
+  setText(byId("keys-none"), app.rule === null ? "No key was denied in this time."
+    : `Rule ${app.rule} denied no key in this time.`);
+  setText(byId("who-period"), period());
+}
+
+// period says for how long denied keys have been counted: from the first viewer on, and 5 to 10
+// minutes at most.
+function period() {
+  const { at, denied_since: since } = app.model.state;
+  return at - since < 600_000 ? `counted since ${time(since)}, when the console was opened`
+    : "last 5 to 10 minutes";
 }
 
 const id = (item) => `${item.rule} ${item.key}`;
@@ -123,7 +132,7 @@ function makeRow({ rule, key, kind }) {
       setText(per, rate(item.per_s));
       show(would, item.would);
       setText(meta, `${app.rule === null ? `${rule} · ` : ""}${count(sum(item))} `
-        + `${item.would ? "would be denied" : "denied"} in 5–10 min · last ${ago(item.last)}`);
+        + `${item.would ? "would be denied" : "denied"} · last ${ago(item.last)}`);
       const all = app.rule === null ? "all rules deny" : "the rule denies";
       meta.title = `Last denied ${utc(item.last)}; ${percent(item.share)} of what ${all}`;
       bar.classList.toggle("would", item.would);
