@@ -119,6 +119,10 @@ fmt-check: ## Check that every file is as gofmt has it
 fmt: ## Format every file, apply go fix, tidy every go.mod
 	$(call each,go fix ./... && gofmt -w . && go mod tidy)
 
+.PHONY: lines
+lines: ## Count the lines of the library and of the program, and those that are too wide
+	@scripts/lines
+
 # The database of vulnerabilities is on the network. If it cannot be reached, there is nothing to
 # check against: vuln says so, and does not fail.
 .PHONY: vuln
