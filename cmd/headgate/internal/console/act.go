@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate/headgate/cmd/headgate/internal/actions"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
@@ -62,14 +63,17 @@ var fieldsOf = map[string][]string{
 func (h *Handler) readOrder(w http.ResponseWriter, r *http.Request) (o actions.Order, err error) {
 	var by string
 	var limits, given []string
-	some := func(f httpapi.Field) httpapi.Field { return httpapi.Given(httpapi.Nullable(f), &given) }
-	err = httpapi.ReadBody(w, r,
-		httpapi.NoteField("act", &o.Act), httpapi.NoteField("rule", &o.Rule),
-		some(httpapi.KeyField("key", &o.Key)), some(httpapi.LimitsField("limits", &limits)),
-		some(httpapi.SpanField("for_s", &o.For)), some(httpapi.NoteField("mode", &o.Mode)),
-		some(httpapi.FlagField("keep_usage", &o.KeepUsage)),
-		httpapi.Nullable(httpapi.NoteField("note", &o.Note)),
-		httpapi.Nullable(httpapi.ByField("by", &by)))
+	some := func(f jsonbody.Field) jsonbody.Field { return jsonbody.Given(jsonbody.Nullable(f), &given) }
+	err = jsonbody.Read(w, r, httpapi.MaxBody,
+		jsonbody.Text("act", &o.Act, httpapi.MaxNote),
+		jsonbody.Text("rule", &o.Rule, httpapi.MaxNote),
+		some(jsonbody.Text("key", &o.Key, httpapi.MaxKey)),
+		some(httpapi.LimitsField("limits", &limits)),
+		some(httpapi.SpanField("for_s", &o.For)),
+		some(jsonbody.Text("mode", &o.Mode, httpapi.MaxNote)),
+		some(jsonbody.Flag("keep_usage", &o.KeepUsage)),
+		jsonbody.Nullable(jsonbody.Text("note", &o.Note, httpapi.MaxNote)),
+		jsonbody.Nullable(jsonbody.Text("by", &by, httpapi.MaxBy)))
 	if err != nil {
 		return o, err
 	}
@@ -112,7 +116,8 @@ func checkFields(o *actions.Order, given []string) error {
 // serveUndo undoes an action.
 func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request) error {
 	var by string
-	if err := httpapi.ReadBody(w, r, httpapi.Nullable(httpapi.ByField("by", &by))); err != nil {
+	field := jsonbody.Nullable(jsonbody.Text("by", &by, httpapi.MaxBy))
+	if err := jsonbody.Read(w, r, httpapi.MaxBody, field); err != nil {
 		return err
 	}
 	undone, err := h.desk.Undo(r.Context(), r.PathValue("id"), h.by(r, by))

@@ -94,12 +94,10 @@ const byField = "X-Headgate-By"
 // by returns who makes the request r: what it says itself, or a name for its token.
 func (h *Handler) by(r *http.Request) string {
 	if name := r.Header.Get(byField); name != "" {
-		return strings.ToValidUTF8(name[:min(len(name), maxBy)], "")
+		return strings.ToValidUTF8(name[:min(len(name), MaxBy)], "")
 	}
 	if name, err := h.CheckToken(r); err == nil {
 		return "token " + name
 	}
 	return ""
 }
-
-const maxBy = 100

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
@@ -30,7 +31,7 @@ func toProblem(err error) *problem.Problem {
 	}
 	if e, ok := errors.AsType[*rules.NoRuleError](err); ok {
 		return &problem.Problem{Status: http.StatusNotFound, Field: "rule",
-			Detail: "rule is " + quote(e.Name) + "; want the name of a rule in the file"}
+			Detail: "rule is " + jsonbody.Quote(e.Name) + "; want the name of a rule in the file"}
 	}
 	return problem.Unavailable("nothing was decided, and a cost may have been charged")
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
@@ -41,6 +42,15 @@ type Options struct {
 	// Observe is called with what each rule decided, as that of rules.Options. Default: none.
 	Observe func(rules.Event)
 }
+
+// The largest bodies and texts that are read, in bytes.
+const (
+	MaxBody    = 64 << 10
+	maxBodyAll = 512 << 10 // of take-all
+	MaxKey     = 4096
+	MaxNote    = 500
+	MaxBy      = 100 // the name of a person
+)
 
 // Settings are what may change while the server runs.
 type Settings struct {
@@ -144,8 +154,8 @@ func (h *Handler) CleanPaths(next http.Handler) http.Handler {
 			return
 		}
 		h.guarded(program, func(http.ResponseWriter, *http.Request) error {
-			return &problem.Problem{Status: http.StatusNotFound, Detail: "the path is " + quote(was) +
-				"; want " + quote(clean) + ", or %2F and %2E for slashes and dots in a key"}
+			return &problem.Problem{Status: http.StatusNotFound, Detail: "the path is " + jsonbody.Quote(was) +
+				"; want " + jsonbody.Quote(clean) + ", or %2F and %2E for slashes and dots in a key"}
 		}).ServeHTTP(w, r)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
@@ -37,7 +38,7 @@ type permit struct {
 const (
 	reservationMark = "r1."
 	permitMark      = "p1."
-	maxID           = 8*maxKey + 4096 // JSON writes a control character as 6 bytes, and base64 those as 8
+	maxID           = 8*MaxKey + 4096 // JSON writes a control character as 6 bytes, and base64 those as 8
 )
 
 // encoding refuses ids whose unused bits were changed.
@@ -114,4 +115,6 @@ func parseID(id string, text []byte, want string, v any) error {
 	return nil
 }
 
-func badID(id, want string) error { return problem.BadField("id", shorten([]byte(quote(id))), want) }
+func badID(id, want string) error {
+	return problem.BadField("id", jsonbody.Shorten([]byte(jsonbody.Quote(id))), want)
+}

@@ -189,7 +189,7 @@ func TestDamagedKeyOfIDs(t *testing.T) {
 func TestLongestID(t *testing.T) {
 	f := start(t, nil, Settings{})
 	for name, c := range map[string]string{"markup": "<", "text": "é", "control": "\x01"} {
-		key := strings.Repeat(c, maxKey/len(c))
+		key := strings.Repeat(c, MaxKey/len(c))
 		body, err := json.Marshal(map[string]any{"rule": "tokens", "key": key})
 		if err != nil {
 			t.Fatal(err)

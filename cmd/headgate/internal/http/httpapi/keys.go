@@ -25,3 +25,7 @@ func (h *Handler) resetKey(w http.ResponseWriter, r *http.Request) error {
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
+
+// NotAnnounced is the detail of a reset that other instances may not have received.
+const NotAnnounced = "the key was reset, but other instances may deny it until its retry_after; " +
+	"reset it again"

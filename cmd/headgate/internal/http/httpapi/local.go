@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
@@ -33,7 +34,7 @@ func OnlyOwnPages(a net.Addr, next http.Handler) http.Handler {
 			WriteError(w, &problem.Problem{Status: http.StatusForbidden, Detail: OtherSite})
 		case loopback && !hasLoopbackHost(r):
 			WriteError(w, &problem.Problem{Status: http.StatusForbidden,
-				Detail: "the host is " + quote(r.Host) + "; want localhost or a loopback address"})
+				Detail: "the host is " + jsonbody.Quote(r.Host) + "; want localhost or a loopback address"})
 		default:
 			next.ServeHTTP(w, r)
 		}

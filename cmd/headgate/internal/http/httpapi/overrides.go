@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
@@ -58,24 +59,24 @@ func checkKey(r *rules.Rule, key string) error {
 func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err error) {
 	var texts []string
 	var span time.Duration
-	key := false
-	until := field{"until", func(raw json.RawMessage) string {
+	var given []string
+	until := jsonbody.Field{Name: "until", Set: func(raw json.RawMessage) string {
 		if raw[0] != '"' || json.Unmarshal(raw, &o.Until) != nil || o.Until.IsZero() {
 			return "a time such as 2027-01-01T00:00:00Z"
 		}
 		return ""
 	}}
-	keyField := text("key", &o.Key, maxKey)
-	read := keyField.set
-	keyField.set = func(raw json.RawMessage) string { key = true; return read(raw) }
-	err = readBody(w, r, maxBody, text("rule", &o.Rule, maxRule), keyField, LimitsField("limits", &texts),
-		flag("ban", &o.Ban), until, spanField("for", &span), text("note", &o.Note, maxNote))
+	err = jsonbody.Read(w, r, MaxBody,
+		jsonbody.Text("rule", &o.Rule, maxRule),
+		jsonbody.Given(jsonbody.Text("key", &o.Key, MaxKey), &given),
+		LimitsField("limits", &texts), jsonbody.Flag("ban", &o.Ban), until, SpanField("for", &span),
+		jsonbody.Text("note", &o.Note, MaxNote))
 	switch {
 	case err != nil:
 		return o, err
 	case o.Rule == "":
 		return o, problem.BadField("rule", "missing", "the name of a rule in the file")
-	case !key:
+	case given == nil:
 		return o, problem.BadField("key", "missing", "a key such as ip:192.0.2.1; * matches any text")
 	case o.Ban && texts != nil:
 		return o, problem.BadField("ban", "true with limits", "either limits or a ban")
@@ -86,15 +87,25 @@ func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err
 	case span > 0:
 		o.Until = time.Now().Add(span).UTC().Truncate(time.Millisecond)
 	}
-	o.Limits, err = parseLimits(texts)
+	o.Limits, err = ParseLimits(texts)
 	return o, err
 }
 
-// spanField reads for how long a change lasts. 0 would be without end.
-func spanField(name string, to *time.Duration) field {
-	f := seconds(name, to, maxAhead)
-	read := f.set
-	f.set = func(raw json.RawMessage) string {
+// LimitsField reads a list of the texts of limits.
+func LimitsField(name string, to *[]string) jsonbody.Field {
+	return jsonbody.Field{Name: name, Set: func(raw json.RawMessage) string {
+		if json.Unmarshal(raw, to) != nil || len(*to) == 0 {
+			return `a list of limits such as ["100/m"]`
+		}
+		return ""
+	}}
+}
+
+// SpanField reads for how many seconds a change lasts: at least 1.
+func SpanField(name string, to *time.Duration) jsonbody.Field {
+	f := jsonbody.Seconds(name, to, maxAhead)
+	read := f.Set
+	f.Set = func(raw json.RawMessage) string {
 		if read(raw) == "" && *to >= time.Second {
 			return ""
 		}
@@ -103,7 +114,8 @@ func spanField(name string, to *time.Duration) field {
 	return f
 }
 
-func parseLimits(texts []string) ([]headgate.Limit, error) {
+// ParseLimits parses the texts of limits without names. Its error is a [problem.Problem].
+func ParseLimits(texts []string) ([]headgate.Limit, error) {
 	limits := make([]headgate.Limit, len(texts))
 	for i, text := range texts {
 		l, err := headgate.ParseLimit(text)
@@ -113,7 +125,7 @@ func parseLimits(texts []string) ([]headgate.Limit, error) {
 			return nil, &p
 		}
 		if l.Named("") != l {
-			return nil, problem.BadField("limits["+strconv.Itoa(i)+"]", quote(text),
+			return nil, problem.BadField("limits["+strconv.Itoa(i)+"]", jsonbody.Quote(text),
 				"a limit without a name; it has that of its rule")
 		}
 		limits[i] = l
@@ -210,4 +222,19 @@ func (h *Handler) deleteOverride(w http.ResponseWriter, r *http.Request) error {
 	}
 	replyJSON(w, newObject().flag("deleted", had))
 	return nil
+}
+
+// OverrideJSON returns o as PUT /v1/overrides does.
+func OverrideJSON(o *rules.Override) json.RawMessage {
+	return json.RawMessage(append(appendOverride(newObject(), o), '}'))
+}
+
+// OverridesJSON returns the list of GET /v1/overrides, with notes as note shows them.
+func OverridesJSON(t *overrides.Table, note func(string) string) json.RawMessage {
+	return json.RawMessage(append(appendOverrides(object{'['}, t, note), ']'))
+}
+
+// ModesJSON returns the switched modes of GET /v1/overrides, with notes as note shows them.
+func ModesJSON(t *overrides.Table, note func(string) string) json.RawMessage {
+	return json.RawMessage(append(appendModes(object{'['}, t, note), ']'))
 }

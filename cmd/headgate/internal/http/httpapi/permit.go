@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/concurrency"
@@ -20,11 +21,11 @@ const (
 )
 
 // ttlField reads the TTL of a permit.
-func ttlField(to *time.Duration) field {
+func ttlField(to *time.Duration) jsonbody.Field {
 	*to = defaultTTL
-	f := seconds("ttl", to, maxTTL)
-	read := f.set
-	f.set = func(raw json.RawMessage) string {
+	f := jsonbody.Seconds("ttl", to, maxTTL)
+	read := f.Set
+	f.Set = func(raw json.RawMessage) string {
 		if want := read(raw); want != "" || *to < time.Millisecond {
 			return "a number of seconds from 0.001 to 86400"
 		}
@@ -37,7 +38,7 @@ func ttlField(to *time.Duration) field {
 func (h *Handler) acquire(w http.ResponseWriter, r *http.Request) error {
 	t := target{permit: true}
 	var ttl time.Duration
-	fields := []field{text("rule", &t.rule, maxRule), text("key", &t.key, maxKey), ttlField(&ttl)}
+	fields := []jsonbody.Field{jsonbody.Text("rule", &t.rule, maxRule), jsonbody.Text("key", &t.key, MaxKey), ttlField(&ttl)}
 	if err := h.read(w, r, &t, fields...); err != nil {
 		return err
 	}
@@ -123,12 +124,12 @@ func replyPermit(
 
 // readPermit reads the body of a request for a permit that was acquired.
 func readPermit(
-	w http.ResponseWriter, r *http.Request, more ...field,
+	w http.ResponseWriter, r *http.Request, more ...jsonbody.Field,
 ) (concurrency.Request, error) {
 	const want = "an id that /v1/acquire returned"
 	var id string
-	fields := append([]field{text("id", &id, maxID)}, more...)
-	if err := readBody(w, r, maxBody, fields...); err != nil {
+	fields := append([]jsonbody.Field{jsonbody.Text("id", &id, maxID)}, more...)
+	if err := jsonbody.Read(w, r, MaxBody, fields...); err != nil {
 		return concurrency.Request{}, err
 	}
 	var v permit

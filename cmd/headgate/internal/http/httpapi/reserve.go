@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
@@ -14,7 +15,7 @@ import (
 func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) error {
 	var t target
 	var o order
-	fields := append(t.fields(), t.costField(), seconds("max_wait", &o.maxWait, maxAhead))
+	fields := append(t.fields(), t.costField(), jsonbody.Seconds("max_wait", &o.maxWait, maxAhead))
 	if err := h.read(w, r, &t, fields...); err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (a *answer) reservation() reservation {
 func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
 	var id string
 	used := int64(-1)
-	err := readBody(w, r, maxBody, text("id", &id, maxID), number("cost", &used, 0))
+	err := jsonbody.Read(w, r, MaxBody, jsonbody.Text("id", &id, maxID), jsonbody.Number("cost", &used, 0))
 	if err != nil {
 		return err
 	}

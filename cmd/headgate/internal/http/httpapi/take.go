@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
@@ -16,7 +17,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) error {
 	var t target
 	var o order
 	fields := append(t.fields(), t.costField(),
-		seconds("max_wait", &o.maxWait, maxAhead), flag("force", &o.force))
+		jsonbody.Seconds("max_wait", &o.maxWait, maxAhead), jsonbody.Flag("force", &o.force))
 	if err := h.read(w, r, &t, fields...); err != nil {
 		return err
 	}
@@ -65,8 +66,10 @@ func (h *Handler) refund(w http.ResponseWriter, r *http.Request) error {
 }
 
 // read reads the body of r and resolves its target.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request, t *target, fields ...field) error {
-	if err := readBody(w, r, maxBody, fields...); err != nil {
+func (h *Handler) read(
+	w http.ResponseWriter, r *http.Request, t *target, fields ...jsonbody.Field,
+) error {
+	if err := jsonbody.Read(w, r, MaxBody, fields...); err != nil {
 		return err
 	}
 	return h.resolve(t, "")
@@ -77,13 +80,13 @@ const maxTogether = 100
 
 func (h *Handler) takeAll(w http.ResponseWriter, r *http.Request) error {
 	var raws []json.RawMessage
-	list := field{"requests", func(raw json.RawMessage) string {
+	list := jsonbody.Field{Name: "requests", Set: func(raw json.RawMessage) string {
 		if json.Unmarshal(raw, &raws) != nil || len(raws) == 0 || len(raws) > maxTogether {
 			return "a list of 1 to " + strconv.Itoa(maxTogether) + " requests"
 		}
 		return ""
 	}}
-	if err := readBody(w, r, maxBodyAll, list); err != nil {
+	if err := jsonbody.Read(w, r, maxBodyAll, list); err != nil {
 		return err
 	}
 	if len(raws) == 0 {
@@ -108,7 +111,7 @@ func (h *Handler) readTargets(raws []json.RawMessage) ([]*target, error) {
 	for i, raw := range raws {
 		t := &target{}
 		where := "requests[" + strconv.Itoa(i) + "]."
-		if err := readObject(raw, where, append(t.fields(), t.costField())...); err != nil {
+		if err := jsonbody.Object(raw, where, append(t.fields(), t.costField())...); err != nil {
 			return nil, err
 		}
 		if err := h.resolve(t, where); err != nil {
@@ -119,7 +122,7 @@ func (h *Handler) readTargets(raws []json.RawMessage) ([]*target, error) {
 			id.text = t.terms.Limits[0].ID() // however it is written
 		}
 		if j, twice := first[id]; twice {
-			return nil, problem.BadField(where+"key", quote(t.key)+" as in requests["+strconv.Itoa(j)+"]",
+			return nil, problem.BadField(where+"key", jsonbody.Quote(t.key)+" as in requests["+strconv.Itoa(j)+"]",
 				"one request for a key and a limit, with the costs added up")
 		}
 		first[id] = i

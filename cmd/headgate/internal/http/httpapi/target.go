@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
@@ -23,9 +24,11 @@ type target struct {
 }
 
 // fields are those that name a target.
-func (t *target) fields() []field {
-	return []field{
-		text("rule", &t.rule, maxRule), text("limit", &t.text, maxRule), text("key", &t.key, maxKey),
+func (t *target) fields() []jsonbody.Field {
+	return []jsonbody.Field{
+		jsonbody.Text("rule", &t.rule, maxRule),
+		jsonbody.Text("limit", &t.text, maxRule),
+		jsonbody.Text("key", &t.key, MaxKey),
 	}
 }
 
@@ -35,9 +38,9 @@ const maxRule = 200
 const unset = -1
 
 // costField reads the cost of t. Unless given, it is the fixed cost of the rule, or 1.
-func (t *target) costField() field {
+func (t *target) costField() jsonbody.Field {
 	t.cost = unset
-	return number("cost", &t.cost, 1)
+	return jsonbody.Number("cost", &t.cost, 1)
 }
 
 // resolve finds what applies to t, and checks that it has a key and the kind of rule that the
@@ -50,9 +53,9 @@ func (h *Handler) resolve(t *target, where string) error {
 	case t.key == "" && t.needsKey():
 		return problem.BadField(where+"key", "missing", "a key such as ip:192.0.2.1")
 	case t.permit && t.terms.Permits == 0:
-		return problem.BadField(where+"rule", quote(t.rule)+", which has no permits", "a rule with permits")
+		return problem.BadField(where+"rule", jsonbody.Quote(t.rule)+", which has no permits", "a rule with permits")
 	case !t.permit && len(t.terms.Limits) == 0:
-		return problem.BadField(where+"rule", quote(t.rule)+", which has permits and no limits",
+		return problem.BadField(where+"rule", jsonbody.Quote(t.rule)+", which has permits and no limits",
 			"a rule with limits, or /v1/acquire")
 	}
 	return nil
@@ -68,7 +71,7 @@ func (h *Handler) find(t *target, where string) error {
 	case t.rule == "" && t.text == "":
 		return problem.BadField(where+"rule", "missing", "the name of a rule in the file")
 	case t.rule != "" && t.text != "":
-		return problem.BadField(where+"limit", quote(t.text)+" with a rule", "one of rule and limit")
+		return problem.BadField(where+"limit", jsonbody.Quote(t.text)+" with a rule", "one of rule and limit")
 	case t.text != "":
 		return h.inline(t, where)
 	}
@@ -98,7 +101,7 @@ func (h *Handler) inline(t *target, where string) error {
 				"want a rule, or api.allow_inline_limits: true in the file"}
 	}
 	if strings.Contains(t.text, "=") {
-		return problem.BadField(where+"limit", quote(t.text), "a limit without a name; a rule has a name")
+		return problem.BadField(where+"limit", jsonbody.Quote(t.text), "a limit without a name; a rule has a name")
 	}
 	l, err := headgate.ParseLimit(t.text)
 	if err != nil {

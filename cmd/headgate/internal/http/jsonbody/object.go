@@ -1,4 +1,5 @@
-package httpapi
+// Package jsonbody reads the bodies of requests strictly: a JSON object of known fields, none twice.
+package jsonbody
 
 import (
 	"bytes"
@@ -17,23 +18,37 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
-// The largest bodies and texts that are read.
-const (
-	maxBody    = 64 << 10
-	maxBodyAll = 512 << 10 // of take-all
-	maxKey     = 4096
-	maxNote    = 500
-	maxCost    = 1<<53 - 1 // what all languages count exactly
-)
+// maxNumber is the largest whole number, which all languages count exactly.
+const maxNumber = 1<<53 - 1
 
-// field is one member of a JSON object, and what reads its value.
-type field struct {
-	name string
-	set  func(raw json.RawMessage) (want string) // empty: it was read
+// Field is one member of a JSON object, and what reads its value.
+type Field struct {
+	Name string
+	Set  func(raw json.RawMessage) (want string) // empty: it was read
 }
 
-// readBody reads the body of r as an object of fields.
-func readBody(w http.ResponseWriter, r *http.Request, most int64, fields ...field) error {
+// Nullable accepts null for a missing field.
+func Nullable(f Field) Field {
+	return Field{f.Name, func(raw json.RawMessage) string {
+		if string(raw) == "null" {
+			return ""
+		}
+		return f.Set(raw)
+	}}
+}
+
+// Given appends the name of f to names if f is there, and not null.
+func Given(f Field, names *[]string) Field {
+	return Field{f.Name, func(raw json.RawMessage) string {
+		if string(raw) != "null" {
+			*names = append(*names, f.Name)
+		}
+		return f.Set(raw)
+	}}
+}
+
+// Read reads the body of r as an object of fields.
+func Read(w http.ResponseWriter, r *http.Request, most int64, fields ...Field) error {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &problem.Problem{Status: http.StatusRequestEntityTooLarge,
@@ -45,12 +60,12 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64, fields ...fiel
 	if !utf8.Valid(body) {
 		return problem.BadField("body", "not UTF-8", "JSON in UTF-8")
 	}
-	return readObject(body, "", fields...)
+	return Object(body, "", fields...)
 }
 
-// readObject reads text as a JSON object that has no other members than fields, and none twice.
+// Object reads text as a JSON object that has no other members than fields, and none twice.
 // where is put before the names of fields in errors.
-func readObject(text []byte, where string, fields ...field) error {
+func Object(text []byte, where string, fields ...Field) error {
 	name := cmp.Or(strings.TrimSuffix(where, "."), "body")
 	if !json.Valid(text) {
 		return malformed(name, text)
@@ -68,7 +83,7 @@ func readObject(text []byte, where string, fields ...field) error {
 		if members.next() == ',' {
 			members.skip()
 		}
-		at := slices.IndexFunc(fields, func(f field) bool { return f.name == key })
+		at := slices.IndexFunc(fields, func(f Field) bool { return f.Name == key })
 		switch {
 		case at < 0:
 			return unknownField(where+key, fields)
@@ -76,8 +91,8 @@ func readObject(text []byte, where string, fields ...field) error {
 			return problem.BadField(where+key, "given twice", "it once")
 		}
 		seen |= 1 << at
-		if want := fields[at].set(raw); want != "" {
-			return problem.BadField(where+key, shorten(raw), want)
+		if want := fields[at].Set(raw); want != "" {
+			return problem.BadField(where+key, Shorten(raw), want)
 		}
 	}
 	return nil
@@ -101,23 +116,23 @@ func malformed(name string, text []byte) error {
 	return problem.BadField(name, "not JSON ("+why+")", "a JSON object")
 }
 
-func unknownField(name string, fields []field) error {
+func unknownField(name string, fields []Field) error {
 	return &problem.Problem{
 		Status: http.StatusBadRequest, Field: name,
 		Detail: name + " is an unknown field; want " + names(fields),
 	}
 }
 
-func names(fields []field) string {
+func names(fields []Field) string {
 	list := make([]string, len(fields))
 	for i, f := range fields {
-		list[i] = f.name
+		list[i] = f.Name
 	}
 	return strings.Join(list, ", ")
 }
 
-// shorten returns a JSON value for an error text.
-func shorten(raw json.RawMessage) string {
+// Shorten returns a JSON value for an error text.
+func Shorten(raw json.RawMessage) string {
 	const most = 60
 	if len(raw) <= most {
 		return string(raw)
@@ -125,16 +140,18 @@ func shorten(raw json.RawMessage) string {
 	return strings.ToValidUTF8(string(raw[:most]), "") + "…"
 }
 
-func quote(text string) string {
-	if len(text) > maxNote {
-		text = strings.ToValidUTF8(text[:maxNote], "") + "…"
+// Quote returns text, or its beginning, in quotes.
+func Quote(text string) string {
+	const most = 500
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
 	return strconv.Quote(text)
 }
 
-// text reads a string of at most size bytes.
-func text(name string, to *string, size int) field {
-	return field{name, func(raw json.RawMessage) string {
+// Text reads a string of at most size bytes.
+func Text(name string, to *string, size int) Field {
+	return Field{name, func(raw json.RawMessage) string {
 		if raw[0] == '"' {
 			*to = unquote(raw)
 		}
@@ -156,9 +173,9 @@ func hasLoneSurrogate(raw json.RawMessage, text string) bool {
 		!bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`))
 }
 
-// flag reads a boolean.
-func flag(name string, to *bool) field {
-	return field{name, func(raw json.RawMessage) string {
+// Flag reads a boolean.
+func Flag(name string, to *bool) Field {
+	return Field{name, func(raw json.RawMessage) string {
 		if json.Unmarshal(raw, to) != nil || raw[0] == 'n' {
 			return "true or false"
 		}
@@ -166,22 +183,22 @@ func flag(name string, to *bool) field {
 	}}
 }
 
-// number reads a whole number of at least least.
-func number(name string, to *int64, least int64) field {
-	return field{name, func(raw json.RawMessage) string {
+// Number reads a whole number of at least least.
+func Number(name string, to *int64, least int64) Field {
+	return Field{name, func(raw json.RawMessage) string {
 		n, err := strconv.ParseInt(string(raw), 10, 64)
-		if err != nil || n < least || n > maxCost {
+		if err != nil || n < least || n > maxNumber {
 			return "a whole number from " + strconv.FormatInt(least, 10) + " to " +
-				strconv.FormatInt(maxCost, 10)
+				strconv.FormatInt(maxNumber, 10)
 		}
 		*to = n
 		return ""
 	}}
 }
 
-// seconds reads a duration: a number of seconds, rounded to microseconds.
-func seconds(name string, to *time.Duration, most time.Duration) field {
-	return field{name, func(raw json.RawMessage) string {
+// Seconds reads a duration: a number of seconds, rounded to microseconds.
+func Seconds(name string, to *time.Duration, most time.Duration) Field {
+	return Field{name, func(raw json.RawMessage) string {
 		f, err := strconv.ParseFloat(string(raw), 64)
 		if err != nil || !(f >= 0 && f <= most.Seconds()) || raw[0] == '"' {
 			return "a number of seconds from 0 to " + strconv.FormatFloat(most.Seconds(), 'f', -1, 64)
