@@ -9,15 +9,15 @@ import (
 // told who refused and for how long.
 func TestAllowAll(t *testing.T) {
 	m := NewMemorySize(16)
-	ask := func(user string, cost int64) (Decision, int) {
-		d, i, err := AllowAll(t.Context(), m,
+	ask := func(user string, cost int64) (Decision, []Decision) {
+		ds, err := AllowAll(t.Context(), m,
 			Request{Key: "user:" + user, Limit: must(ParseLimit("user=2/s")), Cost: cost, At: midnight},
 			Request{Key: "tenant:a", Limit: must(ParseLimit("tenant=5/m fixed-window")), Cost: cost, At: midnight},
 			Request{Key: "all", Limit: must(ParseLimit("all=100/s")), Cost: 10 * cost, At: midnight})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return d, i
+		return Strictest(ds), ds
 	}
 	for _, c := range []struct {
 		user    string
@@ -35,15 +35,15 @@ func TestAllowAll(t *testing.T) {
 		{"cat", 1, true, 1, "tenant", 0},
 		{"cat", 3, false, 0, "user", Never},
 	} {
-		d, i := ask(c.user, c.cost)
-		if d.Allowed() != c.allowed || i != c.decided || d.Limit.Name() != c.name || d.RetryAfter != c.retry {
-			t.Errorf("%s, %d: request %d decides: %+v; want %+v", c.user, c.cost, i, d, c)
+		d, ds := ask(c.user, c.cost)
+		if d.Allowed() != c.allowed || ds[c.decided] != d || len(ds) != 3 || d.Limit.Name() != c.name || d.RetryAfter != c.retry {
+			t.Errorf("%s, %d: %+v of %+v; want %+v", c.user, c.cost, d, ds, c)
 		}
 	}
-	if d, i, err := AllowAll(t.Context(), m); !d.Allowed() || i != -1 || err != nil {
-		t.Errorf("nothing asked: %+v, %d, %v", d, i, err)
+	if ds, err := AllowAll(t.Context(), m); len(ds) > 0 || err != nil || Strictest(ds) != unlimited {
+		t.Errorf("nothing asked: %+v, %v", ds, err)
 	}
-	if _, _, err := AllowAll(t.Context(), m, Request{Key: "k"}); err == nil {
+	if _, err := AllowAll(t.Context(), m, Request{Key: "k"}); err == nil {
 		t.Error("a request without a limit was decided")
 	}
 }

@@ -232,27 +232,17 @@ func (l *Limiter) takeOne(ctx context.Context, key string, limit Limit, cost int
 // user, per tenant and for all. All are granted, or none is charged. It costs one round trip
 // in a store across a network; see redisstore.Store.TakeAll for keys on several servers.
 //
-// The decision applies to all requests, and i is the index in rs of the one that decided: if they
-// are denied, the one that denied for the longest. After its RetryAfter all of them would be
-// granted if no other request came. Without requests, everything is allowed by [Unlimited], and i
-// is -1.
-func AllowAll(ctx context.Context, store Store, rs ...Request) (d Decision, i int, err error) {
-	if len(rs) == 0 {
-		return unlimited, -1, nil
-	}
+// It returns a decision for each request, and [Strictest] returns the one that applies to all: after
+// its RetryAfter, all of them would be granted if no other request came.
+func AllowAll(ctx context.Context, store Store, rs ...Request) ([]Decision, error) {
 	if err := validateStore(store); err != nil {
-		return Decision{}, 0, err
+		return nil, err
 	}
 	ds := make([]Decision, len(rs))
 	if err := store.TakeAll(ctx, rs, ds); err != nil {
-		return Decision{}, 0, err
+		return nil, err
 	}
-	for j := range ds {
-		if stricter(ds[j], ds[i]) {
-			i = j
-		}
-	}
-	return ds[i], i, nil
+	return ds, nil
 }
 
 // group is room for the requests and decisions of one call.
@@ -285,8 +275,11 @@ var unlimited = Decision{Limit: Unlimited(), Remaining: math.MaxInt64}
 
 // Strictest returns the strictest of several decisions made together: of those that denied, the one
 // with the longest RetryAfter; if none did, the one with the least Remaining; of equals the first.
-// ds must not be empty.
+// Without decisions, it is a grant by [Unlimited].
 func Strictest(ds []Decision) Decision {
+	if len(ds) == 0 {
+		return unlimited
+	}
 	strictest := ds[0]
 	for _, d := range ds[1:] {
 		if stricter(d, strictest) {

@@ -408,7 +408,7 @@ func TestNoStore(t *testing.T) {
 			_, err := NewLimiterFunc(s, func(context.Context, string) ([]Limit, error) { return nil, nil })
 			return err
 		},
-		"AllowAll": func(s Store) error { _, _, err := AllowAll(t.Context(), s, Request{Limit: limit, Cost: 1}); return err },
+		"AllowAll": func(s Store) error { _, err := AllowAll(t.Context(), s, Request{Limit: limit, Cost: 1}); return err },
 	} {
 		for _, none := range []Store{nil, (*Memory)(nil), new(Memory)} {
 			const want = "headgate: store is nil or a zero value; want a Store, such as NewMemory()"

@@ -22,7 +22,7 @@ func TestAPassDoesNotAllocate(t *testing.T) {
 	for what, pass := range map[string]func(){
 		"Wait":    func() { _ = g.Wait(ctx) },
 		"WaitN":   func() { _ = g.WaitN(ctx, 3) },
-		"TryWait": func() { g.TryWait(0) },
+		"TryWait": func() { _, _ = g.TryWait(ctx, 0) },
 		"Peek":    func() { g.Peek() },
 		"a key":   func() { _ = k.Wait(ctx, "k") },
 	} {
@@ -42,7 +42,7 @@ func TestBytesOfGates(t *testing.T) {
 	kept := make([]*Gate, gates)
 	for i := range kept {
 		kept[i] = must(New(100, time.Hour))
-		kept[i].TryWait(0)
+		_, _ = kept[i].TryWait(t.Context(), 0)
 	}
 	t.Logf("%.1f bytes a gate", float64(memory()-before)/gates)
 	runtime.KeepAlive(kept)

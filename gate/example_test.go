@@ -51,8 +51,14 @@ func ExampleGate_Wait_deadline() {
 // How do I go on if it is free, and do something else if not?
 func ExampleGate_TryWait() {
 	g, _ := gate.New(1, time.Hour)
-	fmt.Println(g.TryWait(0), g.TryWait(0), g.TryWait(time.Minute))
-	// Output: true false false
+	for _, timeout := range []time.Duration{0, 0, time.Minute} {
+		passed, err := g.TryWait(context.Background(), timeout)
+		fmt.Println(passed, err)
+	}
+	// Output:
+	// true <nil>
+	// false <nil>
+	// false <nil>
 }
 
 // How do I show when it will be free, without consuming anything?
@@ -71,12 +77,13 @@ func ExampleGate_Peek() {
 func ExampleKeyedGate() {
 	gates, _ := gate.NewKeyed(1, time.Hour)
 	for _, customer := range []string{"ann", "bob", "ann"} {
-		fmt.Println(customer, gates.TryWait(customer, 0))
+		passed, err := gates.TryWait(context.Background(), customer, 0)
+		fmt.Println(customer, passed, err)
 	}
 	// Output:
-	// ann true
-	// bob true
-	// ann false
+	// ann true <nil>
+	// bob true <nil>
+	// ann false <nil>
 }
 
 // How do I go through a sequence no faster than 5 each 50 milliseconds?

@@ -139,23 +139,30 @@ func (g *Gate) WaitN(ctx context.Context, n int64) error {
 }
 
 // TryWait waits for at most timeout and reports whether the caller may go on.
-// It returns false at once, and charges nothing, if the start would come later. A
-// negative timeout waits however long it takes.
-func (g *Gate) TryWait(timeout time.Duration) bool {
-	ctx := context.Background()
-	if timeout < 0 {
-		return g.Wait(ctx) == nil
+// It returns false at once, and charges nothing, if the start would come later. Its errors are those
+// of [Gate.Wait].
+func (g *Gate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
 	}
 	g.mu.Lock()
 	now := nanos()
 	if g.limit > 0 && g.open(1, now) {
 		g.pass(1, now)
-		return true
+		return true, nil
 	}
+	closed := g.closed
 	g.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	if closed {
+		return false, ErrClosed
+	}
+	within, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return g.Wait(ctx) == nil // it fails at once if the start would come too late
+	err = g.Wait(within)
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Peek reports whether a caller could pass now, and otherwise how long it would wait in line. It
@@ -174,8 +181,8 @@ func (g *Gate) Peek() (open bool, in time.Duration) {
 	return false, max(g.forecast(1, now), 1)
 }
 
-// Close makes all current and later waits return [ErrClosed].
-func (g *Gate) Close() {
+// Close makes all current and later waits return [ErrClosed]. It returns nil.
+func (g *Gate) Close() error {
 	g.mu.Lock()
 	g.closed = true
 	first := g.Head
@@ -183,6 +190,7 @@ func (g *Gate) Close() {
 	g.disarm()
 	g.mu.Unlock()
 	wake(first)
+	return nil
 }
 
 func invalid(field string, n int64, want string) error {

@@ -202,8 +202,10 @@ func TestGateCloseWakesAll(t *testing.T) {
 		if err := g.Wait(t.Context()); !errors.Is(err, ErrClosed) {
 			t.Errorf("later: %v; want ErrClosed", err)
 		}
-		if g.TryWait(0) || g.TryWait(time.Second) || g.TryWait(-1) {
-			t.Error("a closed gate lets pass")
+		for _, timeout := range []time.Duration{0, time.Second} {
+			if passed, err := g.TryWait(t.Context(), timeout); passed || !errors.Is(err, ErrClosed) {
+				t.Errorf("TryWait(%s) at a closed gate: %v, %v", timeout, passed, err)
+			}
 		}
 		if open, in := g.Peek(); open || in != headgate.Never {
 			t.Errorf("Peek is %v, %s; want never", open, in)
@@ -306,13 +308,22 @@ func TestGateTryWait(t *testing.T) {
 			{0, false, 0},
 			{time.Second - 1, false, 0}, // cannot be met: at once
 			{time.Second, true, time.Second},
-			{-1, true, 2 * time.Second},
-			{time.Hour, true, 3 * time.Second},
-			{0, false, 3 * time.Second},
+			{-1, false, time.Second},
+			{time.Hour, true, 2 * time.Second},
+			{0, false, 2 * time.Second},
 		} {
-			if got := g.TryWait(c.timeout); got != c.want || time.Since(start) != c.at {
-				t.Errorf("TryWait(%s) is %v at %s; want %v at %s", c.timeout, got, time.Since(start), c.want, c.at)
+			got, err := g.TryWait(t.Context(), c.timeout)
+			if got != c.want || err != nil || time.Since(start) != c.at {
+				t.Errorf("TryWait(%s) is %v, %v at %s; want %v at %s", c.timeout, got, err, time.Since(start), c.want, c.at)
 			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		if passed, err := g.TryWait(ctx, time.Hour); passed || !errors.Is(err, context.Canceled) {
+			t.Errorf("a context that ends while TryWait waits: %v, %v", passed, err)
+		}
+		if passed, err := g.TryWait(ctx, 0); passed || !errors.Is(err, context.Canceled) {
+			t.Errorf("a context that has ended: %v, %v", passed, err)
 		}
 	})
 }
@@ -444,7 +455,7 @@ func TestGateHasNoTimerWhileIdle(t *testing.T) {
 		if armed() || g.timer.Stop() {
 			t.Error("the timer goes on when no caller waits any more")
 		}
-		if !g.TryWait(time.Second) || armed() {
+		if !tries(t, g, time.Second) || armed() {
 			t.Error("a timer after the last one has passed")
 		}
 	})
@@ -479,7 +490,13 @@ func TestNewRefuses(t *testing.T) {
 		t.Errorf("the largest gate, full: %v, %s", open, in)
 	}
 	var zero Gate
-	if _, ok := errors.AsType[*headgate.InvalidError](zero.Wait(t.Context())); !ok || zero.TryWait(time.Second) || zero.TryWait(0) {
+	for _, timeout := range []time.Duration{0, time.Second} {
+		passed, err := zero.TryWait(t.Context(), timeout)
+		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok || passed {
+			t.Errorf("TryWait(%s) at the zero Gate: %v, %v", timeout, passed, err)
+		}
+	}
+	if _, ok := errors.AsType[*headgate.InvalidError](zero.Wait(t.Context())); !ok {
 		t.Error("the zero Gate lets pass")
 	}
 	if open, _ := zero.Peek(); open {

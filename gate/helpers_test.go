@@ -2,6 +2,8 @@ package gate
 
 import (
 	"errors"
+	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
 )
@@ -11,6 +13,25 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// tries reports whether TryWait passes, and fails the test after an error.
+func tries(t *testing.T, g *Gate, timeout time.Duration) bool {
+	t.Helper()
+	passed, err := g.TryWait(t.Context(), timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return passed
+}
+
+func triesKey(t *testing.T, k *KeyedGate, key string) bool {
+	t.Helper()
+	passed, err := k.TryWait(t.Context(), key, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return passed
 }
 
 func isInvalid(err error) bool {

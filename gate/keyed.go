@@ -71,13 +71,18 @@ func (k *KeyedGate) WaitN(ctx context.Context, key string, n int64) error {
 }
 
 // TryWait is [Gate.TryWait] at the gate of key.
-func (k *KeyedGate) TryWait(key string, timeout time.Duration) bool {
+func (k *KeyedGate) TryWait(
+	ctx context.Context, key string, timeout time.Duration,
+) (passed bool, err error) {
+	if k.limit < 1 {
+		return false, invalidTokens(1, k.limit)
+	}
 	s, g := k.enter(key)
 	if g == nil {
-		return false
+		return false, ErrClosed
 	}
 	defer s.leave(g)
-	return g.TryWait(timeout)
+	return g.TryWait(ctx, timeout)
 }
 
 // Peek is [Gate.Peek] at the gate of key.
@@ -97,17 +102,18 @@ func (k *KeyedGate) Peek(key string) (open bool, in time.Duration) {
 	return true, 0
 }
 
-// Close makes all current and later waits at all keys return [ErrClosed].
-func (k *KeyedGate) Close() {
+// Close makes all current and later waits at all keys return [ErrClosed]. It returns nil.
+func (k *KeyedGate) Close() error {
 	for i := range k.shards {
 		s := &k.shards[i]
 		s.mu.Lock()
 		for _, g := range s.gates {
-			g.Close()
+			_ = g.Close()
 		}
 		s.gates, s.closed = nil, true
 		s.mu.Unlock()
 	}
+	return nil
 }
 
 func (k *KeyedGate) shard(key string) *keyedShard {
@@ -117,9 +123,6 @@ func (k *KeyedGate) shard(key string) *keyedShard {
 // enter returns the gate of key, which it makes if there is none, or nil after Close. The caller
 // calls leave when it has passed, so that no gate in use is removed.
 func (k *KeyedGate) enter(key string) (*keyedShard, *keyGate) {
-	if k.limit < 1 {
-		return nil, nil
-	}
 	s := k.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()

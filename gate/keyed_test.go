@@ -41,7 +41,7 @@ func TestKeyedGateLimitsEachKey(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if k.TryWait("user:1", 0) || !k.TryWait("user:50", 0) {
+		if triesKey(t, k, "user:1") || !triesKey(t, k, "user:50") {
 			t.Error("TryWait")
 		}
 		if open, in := k.Peek("user:1"); open || in != time.Second {
@@ -70,7 +70,7 @@ func TestKeyedGateRemovesIdleKeys(t *testing.T) {
 			}
 		}
 		must(0, k.Wait(t.Context(), "7"))
-		if k.TryWait("7", 0) {
+		if triesKey(t, k, "7") {
 			t.Error("a key that came back has no limit")
 		}
 	})
@@ -132,7 +132,7 @@ func TestKeyedGateKeepsGatesInUse(t *testing.T) {
 			must(0, k.Wait(t.Context(), fmt.Sprint(i)))
 		}
 		must(0, g.Wait(t.Context()))
-		if k.TryWait("k", 0) {
+		if triesKey(t, k, "k") {
 			t.Error("two passes in a period")
 		}
 		s.leave(g)
@@ -182,8 +182,11 @@ func TestKeyedGateClose(t *testing.T) {
 				t.Fatalf("a waiter gets %v; want ErrClosed", err)
 			}
 		}
-		if err := k.Wait(t.Context(), "new"); !errors.Is(err, ErrClosed) || k.TryWait("new", 0) {
+		if err := k.Wait(t.Context(), "new"); !errors.Is(err, ErrClosed) {
 			t.Errorf("a new key after Close: %v", err)
+		}
+		if passed, err := k.TryWait(t.Context(), "new", 0); passed || !errors.Is(err, ErrClosed) {
+			t.Errorf("a new key tries after Close: %v, %v", passed, err)
 		}
 		if open, in := k.Peek("new"); open || in != headgate.Never {
 			t.Errorf("Peek is %v, %s; want never", open, in)
@@ -198,7 +201,10 @@ func TestKeyedGateClose(t *testing.T) {
 		if err := zero.Wait(t.Context(), "k"); err == nil {
 			t.Error("the zero KeyedGate lets pass")
 		}
-		if open, _ := zero.Peek("k"); open || zero.TryWait("k", 0) {
+		if passed, err := zero.TryWait(t.Context(), "k", 0); passed || !isInvalid(err) {
+			t.Errorf("the zero KeyedGate: %v, %v", passed, err)
+		}
+		if open, _ := zero.Peek("k"); open {
 			t.Error("the zero KeyedGate is open")
 		}
 	})

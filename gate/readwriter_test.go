@@ -120,7 +120,7 @@ func TestReaderChargesWhatWasRead(t *testing.T) {
 		g := must(New(1280, time.Second)) // chunks of 10
 		r := NewReader(t.Context(), iotest.DataErrReader(iotest.OneByteReader(strings.NewReader("hello"))), g)
 		text := must(io.ReadAll(r))
-		if string(text) != "hello" || !g.passesAtOnce(1275) || g.TryWait(0) {
+		if string(text) != "hello" || !g.passesAtOnce(1275) || tries(t, g, 0) {
 			t.Errorf("%q; want hello for 5 tokens", text)
 		}
 		start := time.Now()
@@ -179,7 +179,7 @@ func TestStreamsBearForeignWaiters(t *testing.T) {
 func TestStreamsEndWithTheirGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(New(256, time.Second)) // chunks of 2
-		time.AfterFunc(time.Second, g.Close)
+		time.AfterFunc(time.Second, func() { _ = g.Close() })
 		var to bytes.Buffer
 		n, err := NewWriter(t.Context(), &to, g).Write(make([]byte, 1000))
 		if n < 250 || n > 264 || to.Len() != n || !errors.Is(err, ErrClosed) {

@@ -110,15 +110,11 @@ func (g *SharedGate) Wait(ctx context.Context) error {
 }
 
 // TryWait waits for at most timeout and reports whether the caller may go on. A timeout of 0 does
-// not wait in line, and a negative one waits however long it takes. Its other errors are those of
-// [SharedGate.Wait].
+// not wait in line. Its errors are those of [SharedGate.Wait].
 func (g *SharedGate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
-	switch {
-	case timeout < 0:
-		err = g.Wait(ctx)
-	case timeout == 0:
+	if timeout <= 0 {
 		err = g.alive(ctx, func(ctx context.Context) error { return g.first(ctx, false) })
-	default:
+	} else {
 		ctx, cancel := context.WithTimeoutCause(ctx, timeout, &headgate.DeadlineError{})
 		defer cancel()
 		err = g.Wait(ctx)
@@ -141,8 +137,11 @@ func (g *SharedGate) Peek(ctx context.Context) (open bool, in time.Duration, err
 }
 
 // Close makes all current and later waits in this process return [ErrClosed]. It does not close the
-// store.
-func (g *SharedGate) Close() { g.end(ErrClosed) }
+// store, and returns nil.
+func (g *SharedGate) Close() error {
+	g.end(ErrClosed)
+	return nil
+}
 
 // alive calls do with a context that ends with the gate, too, and returns why it ended.
 func (g *SharedGate) alive(ctx context.Context, do func(context.Context) error) error {

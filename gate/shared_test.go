@@ -19,7 +19,7 @@ func newTestSharedGate(
 ) *SharedGate {
 	t.Helper()
 	g := must(NewShared(s, "k", n, period))
-	t.Cleanup(g.Close)
+	t.Cleanup(func() { _ = g.Close() })
 	return g
 }
 

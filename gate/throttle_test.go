@@ -58,7 +58,7 @@ func TestThrottleReportsWhyItStopped(t *testing.T) {
 			t.Errorf("%d elements, stopped by %v; want 3 and a cancelled context", len(got), stopped())
 		}
 		numbers, stopped = Throttle(t.Context(), g, count(10))
-		time.AfterFunc(10*time.Second, g.Close)
+		time.AfterFunc(10*time.Second, func() { _ = g.Close() })
 		for i := range numbers {
 			if i == 5 {
 				time.Sleep(10 * time.Second)

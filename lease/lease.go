@@ -240,10 +240,11 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 }
 
 // Close ends prefetching. It waits for the prefetches under way, one TTL at most. Tokens that are
-// held are used until their TTL ends, and then all requests go to the store.
-func (s *Store) Close() {
+// held are used until their TTL ends, and then all requests go to the store. It returns nil.
+func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
 	s.prefetches.Wait()
+	return nil
 }

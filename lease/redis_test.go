@@ -45,7 +45,7 @@ func TestLeasesAroundOneRedis(t *testing.T) {
 		t.Cleanup(func() { _ = client.Close() })
 		store := must(redisstore.New(client, redisstore.Options{Prefix: prefix}))
 		l := must(New(counting{store, &calls}, Options{}))
-		t.Cleanup(l.Close)
+		t.Cleanup(func() { _ = l.Close() })
 		for range 8 {
 			wg.Go(func() {
 				r := headgate.Request{Key: "hot", Limit: limit, Cost: 1}

@@ -38,7 +38,7 @@ func TestTimeoutsOfOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client, _ := s.Client()
+		client := s.Client()
 		if got := timeouts(client); got != want {
 			t.Errorf("%s: dial, read, write, and tries of a dial %d; want %d", url, got, want)
 		}

@@ -183,9 +183,12 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.process(ctx, redis.NewStatusCmd(ctx, "ping"))
 }
 
-// Client returns the client of s, for other uses of the same server, and the prefix of all keys of
-// s. If [Open] made s, then Close closes the client.
-func (s *Store) Client() (client redis.UniversalClient, prefix string) { return s.client, s.prefix }
+// Client returns the client of s, for other uses of the same server. If [Open] made s, then Close
+// closes the client.
+func (s *Store) Client() redis.UniversalClient { return s.client }
+
+// Prefix returns the prefix of all keys of s.
+func (s *Store) Prefix() string { return s.prefix }
 
 func (s *Store) process(ctx context.Context, cmd redis.Cmder) error {
 	return s.explain(redisscript.Process(ctx, s.client, cmd))

@@ -87,7 +87,7 @@ func TestScanMatches(t *testing.T) {
 		take(t, s, headgate.Request{Key: key, Limit: limit, Cost: 1})
 	}
 	take(t, other, headgate.Request{Key: "user:3", Limit: limit, Cost: 1})
-	_, prefix := s.Client()
+	prefix := s.Prefix()
 	for name, value := range map[string]string{
 		prefix + "{user:4}:": "x", prefix + "user:5": "x", prefix + "{user:6}:5/h": "no state",
 		prefix + "{user:7}:@else": "\x03................", prefix + "{user:8}:5/h": "",

@@ -168,7 +168,7 @@ func (i *instance) wrapWhole(t *testing.T) {
 		PrefetchFraction: leaseFraction, TTL: leaseTTL,
 	}))
 	i.Store = i.seen.around(t, leased)
-	i.closers = append(i.closers, func() { _ = i.fleet.Close() }, leased.Close)
+	i.closers = append(i.closers, func() { _ = i.fleet.Close() }, func() { _ = leased.Close() })
 }
 
 // learn lets an instance hear of the others, all of which have been made.

@@ -69,7 +69,7 @@ type redisBook struct {
 }
 
 func newRedisBook(store *redisstore.Store) *redisBook {
-	client, prefix := store.Client()
+	client, prefix := store.Client(), store.Prefix()
 	return &redisBook{client, prefix + "{@console}:@acts", Max}
 }
 

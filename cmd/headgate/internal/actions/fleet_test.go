@@ -121,7 +121,7 @@ func TestListIsBounded(t *testing.T) {
 			t.Errorf("%s: %d are kept, %v", name, len(texts), err)
 		}
 	}
-	client, prefix := store.Client()
+	client, prefix := store.Client(), store.Prefix()
 	ttl := client.PTTL(t.Context(), prefix+"{@console}:@acts").Val()
 	if ttl > keptFor || ttl < keptFor-time.Minute {
 		t.Errorf("the list expires in %v, want %v", ttl, keptFor)

@@ -36,7 +36,7 @@ type fleet struct {
 }
 
 func newFleet(s *redisstore.Store) *fleet {
-	client, prefix := s.Client()
+	client, prefix := s.Client(), s.Prefix()
 	return &fleet{client, prefix + "{@console}:@"}
 }
 

@@ -33,7 +33,7 @@ const within = 2 * time.Second
 // if there is another version. While Redis fails, the last overrides that were read stay in force.
 // report, which may be nil, gets the errors: the first of a series, and bad entries.
 func NewRedis(store *redisstore.Store, report func(error)) *Table {
-	client, prefix := store.Client()
+	client, prefix := store.Client(), store.Prefix()
 	// No limit and no permit has such a key. The braces keep both on one server of a Cluster.
 	hash := prefix + "{@overrides}:@"
 	t := newTable(&redisKeeper{

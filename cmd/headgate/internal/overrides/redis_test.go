@@ -80,7 +80,7 @@ func TestRedis(t *testing.T) {
 	}
 	eventually(t, a, "nothing")
 
-	client, _ := open(t, url).Client()
+	client := open(t, url).Client()
 	if n := client.DBSize(t.Context()).Val(); n != 0 {
 		t.Errorf("%d keys remain in Redis: %v", n, client.Keys(t.Context(), "*").Val())
 	}
@@ -89,7 +89,7 @@ func TestRedis(t *testing.T) {
 // TestRedisExpiry: all keys expire with the last override, unless one is without end.
 func TestRedisExpiry(t *testing.T) {
 	store := open(t, "redis://"+redistest.Start(t).Addr)
-	client, prefix := store.Client()
+	client, prefix := store.Client(), store.Prefix()
 	table := instance(t, store, nil)
 	left := func(want time.Duration) {
 		t.Helper()
@@ -123,7 +123,7 @@ func TestRedisExpiry(t *testing.T) {
 
 func TestRedisBoundAndBadEntries(t *testing.T) {
 	store := open(t, "redis://"+redistest.Start(t).Addr)
-	client, prefix := store.Client()
+	client, prefix := store.Client(), store.Prefix()
 	reports := make(chan error, 10)
 	table := instance(t, store, func(err error) { reports <- err })
 	table.max = 3
@@ -231,7 +231,7 @@ func TestPutThatCannotBeRead(t *testing.T) {
 	url := "redis://" + redistest.Start(t).Addr
 	store := open(t, url)
 	a, b := instance(t, store, nil), instance(t, open(t, url), nil)
-	client, _ := store.Client()
+	client := store.Client()
 	client.AddHook(noReads{})
 	put(t, a, rules.Override{Rule: "login", Key: "ip:192.0.2.*", Ban: true})
 	eventually(t, b, "ban")
@@ -278,7 +278,7 @@ func TestALostAnswer(t *testing.T) {
 func TestNews(t *testing.T) {
 	url := "redis://" + redistest.Start(t).Addr
 	store := open(t, url)
-	client, prefix := store.Client()
+	client, prefix := store.Client(), store.Prefix()
 	a := instance(t, store, nil)
 	reader := newTable(&redisKeeper{client: client, keys: a.keeper.(*redisKeeper).keys}) // does not poll
 	check := func(want ...string) {
@@ -354,7 +354,7 @@ func TestNews(t *testing.T) {
 func TestNewsAfterAFailover(t *testing.T) {
 	for _, more := range []int{0, 1, 2} {
 		store := open(t, "redis://"+redistest.Start(t).Addr)
-		client, _ := store.Client()
+		client := store.Client()
 		a := instance(t, store, nil)
 		keys := a.keeper.(*redisKeeper).keys
 		ban := func(key string) rules.Override { return rules.Override{Rule: "login", Key: key, Ban: true} }

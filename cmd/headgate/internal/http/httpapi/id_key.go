@@ -42,7 +42,7 @@ func newIDKey(store *redisstore.Store) *idKey {
 	k := &idKey{}
 	k.secret.Store(&secret)
 	if store != nil {
-		client, prefix := store.Client()
+		client, prefix := store.Client(), store.Prefix()
 		k.client, k.name = client, prefix+"{@ids}:@key" // no limit and no permit has such a key
 	}
 	return k

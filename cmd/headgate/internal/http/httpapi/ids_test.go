@@ -99,7 +99,7 @@ func TestInstancesShareTheKeyOfIDs(t *testing.T) {
 	a, b := start(t, store, Settings{}), start(t, store, Settings{})
 	b.commit(a.reserve(300), 100).want(t, 200, `"refunded":200`)
 	a.commit(b.reserve(300), 100).want(t, 200, `"refunded":200`)
-	client, prefix := store.Client()
+	client, prefix := store.Client(), store.Prefix()
 	name := prefix + "{@ids}:@key"
 	life := func() time.Duration { return client.PTTL(t.Context(), name).Val() }
 	if got := life(); got <= idKeyLife-time.Hour || got > idKeyLife {
@@ -120,7 +120,7 @@ func TestRedisLosesTheKeyOfIDs(t *testing.T) {
 	redis := redistest.Start(t)
 	store := openStore(t, redis)
 	a, b := start(t, store, Settings{}), start(t, store, Settings{})
-	client, _ := store.Client()
+	client := store.Client()
 	flush := func() {
 		t.Helper()
 		if err := client.FlushAll(t.Context()).Err(); err != nil {
@@ -169,7 +169,7 @@ func TestIDsWithoutRedis(t *testing.T) {
 func TestDamagedKeyOfIDs(t *testing.T) {
 	redis := redistest.Start(t)
 	store := openStore(t, redis)
-	client, _ := store.Client()
+	client := store.Client()
 	for _, damaged := range []string{"", "short", strings.Repeat("x", idKeySize+1)} {
 		k := newIDKey(store)
 		if err := client.Set(t.Context(), k.name, damaged, time.Hour).Err(); err != nil {
