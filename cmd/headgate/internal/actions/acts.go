@@ -1,7 +1,7 @@
 // Package actions carries out, lists and undoes the actions of operators on keys and rules.
 //
 // An action is listed before it is carried out, so that none is missing. An undo restores the
-// previous state, unless it was changed after the action.
+// previous override or mode, unless it was changed after the action. A reset cannot be undone.
 package actions
 
 import (
@@ -90,10 +90,8 @@ type Undone struct {
 type record struct {
 	Act
 
-	From  string `json:"from,omitempty"` // the entry beside the overrides, before and after
-	To    string `json:"to,omitempty"`
-	Reset bool   `json:"reset,omitempty"` // the key was reset
-	Used  []used `json:"used,omitempty"`  // before that
+	From string `json:"from,omitempty"` // the entry beside the overrides, before and after
+	To   string `json:"to,omitempty"`
 
 	kept string // the text of it in the book
 }
@@ -155,7 +153,7 @@ func (d *Desk) Do(ctx context.Context, o Order) (Act, error) {
 	var err error
 	for range tries {
 		var p *plan
-		if p, err = d.plan(ctx, o); err != nil {
+		if p, err = d.plan(o); err != nil {
 			return Act{}, err
 		}
 		// What has begun is brought to an end, also if the client disconnects.
@@ -181,7 +179,7 @@ func (d *Desk) carryOut(ctx context.Context, p *plan) error {
 		_, _ = d.book.swap(ctx, r.ID, note, "") // best effort
 		return err
 	}
-	if r.Reset {
+	if len(p.slots) > 0 {
 		err = d.o.Overrides.Announce(ctx, overrides.Reset{Rule: r.Rule, Key: r.Key})
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNotAnnounced, err)
@@ -235,7 +233,6 @@ func (d *Desk) List(ctx context.Context) ([]Act, error) {
 	list := make([]Act, len(records))
 	for i := range records {
 		list[i] = d.shown(&records[i])
-		list[i].Undoable = list[i].Undoable && laterReset(records, &records[i]) == nil
 		list[i].Ended = d.ended(records, i)
 	}
 	return list, nil

@@ -1,7 +1,6 @@
 package actions
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ type plan struct {
 }
 
 // plan checks o against what is in force, and says what is to be done.
-func (d *Desk) plan(ctx context.Context, o Order) (*plan, error) {
+func (d *Desk) plan(o Order) (*plan, error) {
 	now := time.Now()
 	p := &plan{record: record{Act: Act{
 		ID: d.newID(now), At: now.UnixMilli(), By: o.By, Act: o.Act, Rule: o.Rule, Key: o.Key,
@@ -32,7 +31,7 @@ func (d *Desk) plan(ctx context.Context, o Order) (*plan, error) {
 		p.record.Until = &millis
 	}
 	if strings.Contains(o.Rule, "/") { // which no name of a rule has
-		return p, d.planDomain(ctx, p)
+		return p, d.planDomain(p)
 	}
 	if o.Act == Mode {
 		return p, d.planMode(p, o, until)
@@ -45,9 +44,9 @@ func (d *Desk) plan(ctx context.Context, o Order) (*plan, error) {
 	p.record.To = p.record.From
 	switch o.Act {
 	case Reset:
-		return p, d.planReset(ctx, p, terms)
+		return p, d.planReset(p, terms)
 	case Raise:
-		return p, d.planRaise(ctx, p, terms, o, until)
+		return p, d.planRaise(p, terms, o, until)
 	case Ban:
 		return p, d.planBan(p, terms, until)
 	case Lift:
@@ -74,33 +73,18 @@ func (d *Desk) terms(p *plan, o Order) (rules.Terms, error) {
 }
 
 // planDomain resets a counter of Envoy's dialect.
-func (d *Desk) planDomain(ctx context.Context, p *plan) (err error) {
+func (d *Desk) planDomain(p *plan) error {
 	if p.record.Act.Act != Reset {
 		return refused("rule %q is in Envoy's format, which has no overrides: change its file",
 			p.record.Rule)
 	}
-	p.slots = d.slots(&p.record)
+	if d.o.Domains != nil {
+		p.slots = d.o.Domains.Slots(p.record.Rule, p.record.Key)
+	}
 	if len(p.slots) == 0 {
 		return refused("no domain in the files has the rule %q", p.record.Rule)
 	}
-	p.record.Reset = true
-	p.record.Used, err = d.measure(ctx, p.slots)
-	return err
-}
-
-// slots returns where the key of r has state.
-func (d *Desk) slots(r *record) (slots []envoy.Slot) {
-	if strings.Contains(r.Rule, "/") {
-		if d.o.Domains == nil {
-			return nil
-		}
-		return d.o.Domains.Slots(r.Rule, r.Key)
-	}
-	terms, err := d.o.Engine.Terms(r.Rule, r.Key)
-	if err != nil {
-		return nil
-	}
-	return d.of(r.Key, terms.StateLimits())
+	return nil
 }
 
 // of returns the slots of a key of a rule under limits.
@@ -111,22 +95,18 @@ func (d *Desk) of(key string, limits []headgate.Limit) (slots []envoy.Slot) {
 	return slots
 }
 
-func (d *Desk) planReset(ctx context.Context, p *plan, terms rules.Terms) (err error) {
+func (d *Desk) planReset(p *plan, terms rules.Terms) error {
 	switch {
 	case strings.Contains(p.record.Key, "*"):
 		return refused("key %q matches many keys: reset one key at a time", p.record.Key)
 	case len(terms.StateLimits()) == 0:
 		return refused("rule %q has no limits: permits are free again when they expire", p.record.Rule)
 	}
-	p.record.Reset = true
 	p.slots = d.of(p.record.Key, terms.StateLimits())
-	p.record.Used, err = d.measure(ctx, p.slots)
-	return err
+	return nil
 }
 
-func (d *Desk) planRaise(
-	ctx context.Context, p *plan, terms rules.Terms, o Order, until time.Time,
-) error {
+func (d *Desk) planRaise(p *plan, terms rules.Terms, o Order, until time.Time) error {
 	if len(o.Limits) == 0 {
 		return &headgate.InvalidError{Field: "limits", Value: "missing", Want: `limits such as ["100/m"]`}
 	}
@@ -150,7 +130,7 @@ func (d *Desk) planRaise(
 		return &headgate.InvalidError{Field: "keep_usage", Value: "false",
 			Want: "true for a key with *, because many keys cannot be reset at once"}
 	}
-	if err := d.planReset(ctx, p, terms); err != nil {
+	if err := d.planReset(p, terms); err != nil {
 		return err
 	}
 	p.slots = append(p.slots, d.of(p.record.Key, rules.Named(o.Rule, o.Limits))...)

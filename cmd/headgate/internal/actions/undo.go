@@ -22,7 +22,7 @@ func (d *Desk) Undo(ctx context.Context, id, by string) (Act, error) {
 	if r == nil {
 		return Act{}, ErrNoAct
 	}
-	if err := d.mayUndo(records, r); err != nil {
+	if err := d.mayUndo(r); err != nil {
 		return Act{}, err
 	}
 	undone := *r
@@ -57,30 +57,15 @@ func find(records []record, id string) *record {
 	return nil
 }
 
-// mayUndo returns an error if somebody has changed what r did.
-func (d *Desk) mayUndo(records []record, r *record) error {
+// mayUndo returns an error if r cannot be undone, or if what it did was changed since.
+func (d *Desk) mayUndo(r *record) error {
 	switch {
+	case r.Act.Act == Reset:
+		return refused("a reset cannot be undone")
 	case r.Undone != nil:
 		return errUndone
 	case d.o.Overrides.Kept(r.name()) != overrides.Live(r.To):
 		return conflict("%s was changed after this action: undo the later change first", r.subject())
-	}
-	if later := laterReset(records, r); later != nil {
-		return conflict("%s was reset after this action: undo the later action first", r.subject())
-	}
-	return nil
-}
-
-// laterReset returns an act after r that has reset the same key, if r has reset it.
-func laterReset(records []record, r *record) *record {
-	for i := range records {
-		o := &records[i]
-		if o.ID <= r.ID || !r.Reset {
-			return nil // they are sorted, the newest first
-		}
-		if o.Reset && o.Undone == nil && o.Rule == r.Rule && o.Key == r.Key {
-			return o
-		}
 	}
 	return nil
 }
@@ -92,29 +77,20 @@ func (r *record) subject() string {
 	return "the key " + strconv.Quote(r.Key) + " of rule " + strconv.Quote(r.Rule)
 }
 
-// revert does the opposite of r.
+// revert restores what r has replaced.
 func (d *Desk) revert(ctx context.Context, r *record) error {
-	if r.From != r.To {
-		err := d.swap(ctx, r.name(), r.To, r.From)
-		if errors.Is(err, overrides.ErrChanged) {
-			return conflict("%s was changed at the same time: check it, and try again", r.subject())
-		}
-		if err != nil {
-			return err
-		}
+	if r.From == r.To {
+		return nil
 	}
-	err := d.chargeBack(ctx, r)
-	if err != nil {
-		d.swapBack(ctx, r.name(), r.From, r.To)
+	err := d.swap(ctx, r.name(), r.To, r.From)
+	if errors.Is(err, overrides.ErrChanged) {
+		return conflict("%s was changed at the same time: check it, and try again", r.subject())
 	}
 	return err
 }
 
-// undoable reports whether an undo of r would change anything, and nobody has changed it since.
+// undoable reports whether an undo of r would change anything, and r is still in force.
 func (d *Desk) undoable(r *record) bool {
 	to := overrides.Live(r.To)
-	if r.Undone != nil || d.o.Overrides.Kept(r.name()) != to {
-		return false
-	}
-	return overrides.Live(r.From) != to || len(r.left(time.Now())) > 0
+	return r.Undone == nil && d.o.Overrides.Kept(r.name()) == to && overrides.Live(r.From) != to
 }

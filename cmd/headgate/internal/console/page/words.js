@@ -62,7 +62,7 @@ export function effect(request, model, now = Date.now()) {
     case "lift": return "The override is deleted, and the limits in the file apply to this key "
       + `again. ${all}`;
     case "reset": return "The used tokens of this key are cleared, so that it can send as much "
-      + `as a new key.${model.override(request.rule, request.key)?.ban
+      + `as a new key. This cannot be undone.${model.override(request.rule, request.key)?.ban
         ? " But it stays banned: lift the ban to let it send." : ""}`;
     default: return modeText(request, rule, until, model) + ` ${all}`;
   }
@@ -116,7 +116,7 @@ function raiseText({ rule, key, limits, keep_usage }, until, model, all) {
     : `${now.join(", ")}, which the file says`;
   return `Rule ${rule} allows this key ${limits.join(", ")} ${until}`
     + (now.length ? `, instead of ${instead}. ` : ". ")
-    + (keep_usage ? "Its used tokens still count. " : "Its used tokens are cleared. ") + all;
+    + (keep_usage ? "Its used tokens still count. " : "Its used tokens are cleared, and an undo does not restore them. ") + all;
 }
 
 function modeText({ rule, mode }, state, until, model) {
