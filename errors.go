@@ -17,6 +17,11 @@ var ErrFull = errors.New("headgate: the memory store is full; create it with mor
 // charged. redisstore returns it if another program has written to the key. Reset deletes the value.
 var ErrBadState = errors.New("headgate: the stored value is not a state of the limit")
 
+// ErrNoBooking is returned by a [Store] that does not book ahead, for a request with MaxWait.
+// Nothing was decided. [Limiter.Wait] then waits without a booking, and [Limiter.Reserve] returns
+// the error.
+var ErrNoBooking = errors.New("headgate: the store does not book ahead")
+
 // InvalidError reports which input was wrong, and what would be accepted instead. It is returned by
 // every constructor, [Store] and method that takes input, before anything is charged.
 type InvalidError struct {
@@ -31,12 +36,12 @@ func (e *InvalidError) Error() string {
 }
 
 // Unavailable reports whether err means that the store could not decide.
-// It is false for nil, an [InvalidError] and a [DeadlineError]. A context that has ended can be the
-// cause of any other error: check it first.
+// It is false for nil, [ErrNoBooking], an [InvalidError] and a [DeadlineError]. A context that has
+// ended can be the cause of any other error: check it first.
 func Unavailable(err error) bool {
 	_, invalid := errors.AsType[*InvalidError](err)
 	_, late := errors.AsType[*DeadlineError](err)
-	return err != nil && !invalid && !late
+	return err != nil && !invalid && !late && !errors.Is(err, ErrNoBooking)
 }
 
 func invalid(field string, value int64, want string) error {

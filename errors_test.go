@@ -16,6 +16,7 @@ func TestUnavailable(t *testing.T) {
 		{&InvalidError{Field: "n", Value: "0", Want: "at least 1"}, false},
 		{fmt.Errorf("rule: %w", &InvalidError{}), false},
 		{&DeadlineError{}, false},
+		{ErrNoBooking, false},
 		{errors.New("connection refused"), true},
 		{context.DeadlineExceeded, true}, // such as the time budget of a fallback
 		{ErrFull, true},

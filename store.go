@@ -11,6 +11,9 @@ import (
 //
 // State belongs to the key and the limit's [Limit.ID]. An error means that the store is
 // unavailable or the input is wrong; a denial is a Decision, not an error.
+//
+// A store need not book ahead. It then returns [ErrNoBooking] for a valid request with MaxWait, and
+// decides nothing.
 type Store interface {
 	// Take decides one request and charges it if it is granted, or forced.
 	Take(ctx context.Context, r Request) (Decision, error)

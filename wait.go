@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
 // WaitN takes n tokens of key, and waits until they may be used: first come, first served.
-// It calls the store once, which books the start time: there is no polling.
+// It calls the store once, which books the start time: there is no polling. Only if the store does
+// not book ahead ([ErrNoBooking]), WaitN asks again after each RetryAfter, in no promised order.
 //
 // If the start time would come after the deadline of ctx, WaitN returns a [DeadlineError] at
 // once and nothing is charged. It returns an [InvalidError] for an n below 1, or above what
@@ -32,10 +34,38 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 		return err
 	}
 	c, err := b.join(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNoBooking):
+		return b.poll(ctx)
+	case err != nil:
 		return err
 	}
 	return c.Wait(ctx)
+}
+
+// poll waits for a store that does not book ahead.
+func (b booking) poll(ctx context.Context) error {
+	for {
+		var err error
+		if b.await(ctx, func() { _, err = b.book(ctx, 0) }) {
+			return ctx.Err()
+		}
+		late, denied := errors.AsType[*DeadlineError](err)
+		if !denied || late.Wait > maxWait(ctx) {
+			return err
+		}
+		if err := await.Sleep(ctx, late.Wait); err != nil {
+			return err
+		}
+	}
+}
+
+// maxWait returns how far ahead a start time may be.
+func maxWait(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(max(time.Until(deadline), time.Microsecond), maxAhead)
+	}
+	return maxAhead
 }
 
 // booking is a request for n tokens of key that may have to wait.
@@ -77,10 +107,7 @@ func (b booking) granted(ctx context.Context) bool {
 
 // join joins the line of b, and gets a start time. After an error it has left the line.
 func (b booking) join(ctx context.Context) (*waitline.Caller[lineKey], error) {
-	maxWait := maxAhead
-	if deadline, ok := ctx.Deadline(); ok {
-		maxWait = min(max(time.Until(deadline), time.Microsecond), maxAhead)
-	}
+	maxWait := maxWait(ctx)
 	c, booked := b.limiter.lines.Join(b.line(), time.Now().Add(maxWait), b)
 	if booked {
 		return c, nil

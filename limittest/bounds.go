@@ -43,9 +43,9 @@ func alternating(t *testing.T, s headgate.Store) {
 }
 
 func checkBounds(t *testing.T, s headgate.Store, sets [][]string) {
-	n := uint64(len(sets))
+	n, books := uint64(len(sets)), books(t, s)
 	eachSeed(t, 6*n, func(seed uint64) error {
-		h := &history{Rand: rand.New(rand.NewPCG(seed, 3)), store: s, now: epoch.UnixMicro()}
+		h := &history{Rand: rand.New(rand.NewPCG(seed, 3)), store: s, books: books, now: epoch.UnixMicro()}
 		for _, text := range sets[seed%n] {
 			h.limits = append(h.limits, parse(t, text))
 		}
@@ -81,6 +81,7 @@ type history struct {
 	*rand.Rand
 	mode    mode
 	store   headgate.Store
+	books   bool
 	key     string
 	limits  []headgate.Limit
 	now     int64 // of the clock
@@ -107,6 +108,9 @@ func (h *history) step(t *testing.T) error {
 	r.Cost = 1 + h.Int64N(l.Capacity())
 	switch h.IntN(8) {
 	case 0, 1:
+		if !h.books {
+			break
+		}
 		r.MaxWait = l.Period() * time.Duration(1+h.IntN(3))
 	case 2:
 		h.giveBack(&r)

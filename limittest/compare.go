@@ -19,10 +19,11 @@ func Definitions(t *testing.T, s headgate.Store) { Agreement(t, s, newModel()) }
 
 // Agreement sends the same random requests to two stores, and requires the same decisions.
 func Agreement(t *testing.T, got, want headgate.Store) {
+	books := books(t, got)
 	for _, a := range algorithms {
 		t.Run(a.String(), func(t *testing.T) {
 			eachSeed(t, 48, func(seed uint64) error {
-				random := newSequence(a, seed)
+				random := newSequence(a, seed, books)
 				for i := range 80 {
 					if err := agree(t, random, got, want); err != nil {
 						return fmt.Errorf("request %d: %w", i, err)

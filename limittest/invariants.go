@@ -195,12 +195,16 @@ func allOrNone(t *testing.T, s headgate.Store) {
 	}
 }
 
-// resetIsComplete resets a key that was charged, and booked ahead.
+// resetIsComplete resets a key that was charged, and booked ahead if the store does that.
 func resetIsComplete(t *testing.T, s headgate.Store) {
+	wait := time.Duration(0)
+	if books(t, s) {
+		wait = time.Hour
+	}
 	for _, text := range everyAlgorithm {
 		l := parse(t, text)
 		for range 3 {
-			r := headgate.Request{Key: "reset", Limit: l, Cost: 60, MaxWait: time.Hour, At: epoch}
+			r := headgate.Request{Key: "reset", Limit: l, Cost: 60, MaxWait: wait, At: epoch}
 			take(t, s, r)
 			if d := take(t, s, r); d.RetryAfter == 0 {
 				t.Errorf("%s: 120 of 100: %s", text, describe(d))

@@ -24,14 +24,16 @@ type sequence struct {
 	key    string
 	limits []headgate.Limit // numbers of one named limit
 	limit  headgate.Limit
+	books  bool // takes may book ahead
 	micros int64
 	booked []headgate.Request // the grants that have a start time
 }
 
-func newSequence(a headgate.Algorithm, seed uint64) *sequence {
+func newSequence(a headgate.Algorithm, seed uint64, books bool) *sequence {
 	r := rand.New(rand.NewPCG(seed, uint64(a)))
 	s := &sequence{
 		Rand:   r,
+		books:  books,
 		key:    fmt.Sprintf("random {%s} %d", a, seed),
 		micros: epoch.UnixMicro() + r.Int64N(int64(48*time.Hour/time.Microsecond)),
 	}
@@ -119,7 +121,7 @@ func (s *sequence) request(key string, l headgate.Limit) headgate.Request {
 	r := headgate.Request{Key: key, Limit: l, Cost: s.cost(l.Capacity()), At: time.UnixMicro(s.micros)}
 	if s.IntN(5) == 0 {
 		r.Force = true
-	} else if s.IntN(3) == 0 {
+	} else if s.IntN(3) == 0 && s.books {
 		r.MaxWait = []time.Duration{time.Microsecond, l.Period(), 10 * l.Period(), 1 << 55}[s.IntN(4)]
 	}
 	switch s.IntN(8) {

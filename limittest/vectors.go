@@ -17,13 +17,14 @@ var vectors string
 // Vectors compares the store with testdata/vectors.txt.
 func Vectors(t *testing.T, s headgate.Store) {
 	key, limit := "", headgate.Limit{}
+	books, skip := books(t, s), false // skip is set from the first booking of a key on
 	for number, line := range strings.Split(vectors, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch word {
 		case "":
 		case "limit":
-			key, limit = "vector "+strconv.Itoa(number+1), parse(t, rest)
+			skip, key, limit = false, "vector "+strconv.Itoa(number+1), parse(t, rest)
 		case "change":
 			limit = parse(t, rest)
 		case "reset":
@@ -36,7 +37,9 @@ func Vectors(t *testing.T, s headgate.Store) {
 				t.Fatalf("vectors.txt:%d: %v", number+1, err)
 			}
 			r.Key, r.Limit, want.Limit = key, limit, limit
-			checkVector(t, s, number+1, r, want)
+			if skip = skip || r.MaxWait > 0 && !books; !skip {
+				checkVector(t, s, number+1, r, want)
+			}
 		}
 	}
 }
