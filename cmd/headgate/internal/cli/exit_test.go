@@ -108,7 +108,7 @@ func TestKeysAreWhole(t *testing.T) {
 	for _, key := range []string{"198.18.0.1", "198.18.255.255", "2001:db8:1234:5678::/64", strings.Repeat("k", 36)} {
 		for _, width := range []int{0, 40, 52, 80} {
 			var w bytes.Buffer
-			printTop(&w, replay.Result{Top: []replay.Top{{Key: "x", Denied: 1}, {Key: replay.Key(key), Requests: 1234567, Denied: 1}}}, width)
+			printTop(&w, replay.Result{Top: []replay.TopDenied{{Key: "x", Denied: 1}, {Key: replay.LogKey(key), Requests: 1234567, Denied: 1}}}, width)
 			if !strings.Contains(w.String(), " "+key+"\n") {
 				t.Errorf("%s in %d columns:\n%s", key, width, w.String())
 			}

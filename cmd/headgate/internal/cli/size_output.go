@@ -46,7 +46,7 @@ func head(i int, label string) string {
 }
 
 // printFits prints a table of limits: a row for each period or rate, a column for each share.
-func printFits(w io.Writer, what string, fits []replay.Fit, width int) {
+func printFits(w io.Writer, what string, fits []replay.SmallestLimits, width int) {
 	const left, column = 14, 12
 	fmt.Fprintln(w)
 	printFolded(w, "", what, width)
@@ -90,7 +90,7 @@ func printFits(w io.Writer, what string, fits []replay.Fit, width int) {
 }
 
 // restOf returns fits without the keys that stand out.
-func restOf(fits []replay.Fit) []replay.Fit {
+func restOf(fits []replay.SmallestLimits) []replay.SmallestLimits {
 	fits = slices.Clone(fits)
 	for i := range fits {
 		fits[i].Fits = fits[i].Rest
@@ -102,7 +102,7 @@ func restOf(fits []replay.Fit) []replay.Fit {
 func shareOf(share float64) string { return strconv.FormatFloat(100*share, 'g', 3, 64) + "%" }
 
 // fitText is a limit, or at a rate its burst.
-func fitText(fit replay.Fit, f replay.Fitted) string {
+func fitText(fit replay.SmallestLimits, f replay.SmallestLimit) string {
 	switch {
 	case f.Point == nil:
 		return "none"

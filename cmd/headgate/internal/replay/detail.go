@@ -18,9 +18,9 @@ type Detail struct {
 	Keys            [][]DeniedKey   `json:"keys"`              // by limit; the most denied first
 	DeniedKeysTotal []int64         `json:"denied_keys_total"` // by limit; more than Keys lists
 	KeyTimelines    [][]KeyTimeline `json:"key_timelines"`     // by limit; of the most denied keys
-	Paths           []Group         `json:"paths"`             // nil if the logs have none, as
-	Methods         []Group         `json:"methods"`           // for recorded requests
-	Statuses        []Group         `json:"statuses"`
+	Paths           []Group         `json:"paths"`             // nil if the logs have none
+	Methods         []Group         `json:"methods"`           // nil if the logs have none
+	Statuses        []Group         `json:"statuses"`          // nil if the logs have none
 }
 
 // DetailTimeline is the number of requests over time, in at most [DetailBars] bars. Bars begin at
@@ -34,7 +34,7 @@ type DetailTimeline struct {
 
 // DeniedKey is a key that a limit denied.
 type DeniedKey struct {
-	Key      Key       `json:"key"`
+	Key      LogKey    `json:"key"`
 	Requests int64     `json:"requests"` // of this key
 	Denied   int64     `json:"denied"`   // of those
 	First    time.Time `json:"first"`    // denial
@@ -51,18 +51,18 @@ type DeniedKey struct {
 // KeyTimeline is the requests of one key, in the bars of [Detail.Timeline]. Bars without any are
 // left out.
 type KeyTimeline struct {
-	Key      Key   `json:"key"`
-	Requests []Bar `json:"requests"`
-	Denied   []Bar `json:"denied"`
+	Key      LogKey     `json:"key"`
+	Requests []BarCount `json:"requests"`
+	Denied   []BarCount `json:"denied"`
 }
 
-// Bar is the index of a bar, and how many are in it.
-type Bar [2]int64
+// BarCount is the index of a bar, and how many are in it.
+type BarCount [2]int64
 
 // Group is the requests of one path, method or status. A name of "(none)" stands for requests
 // without one, "(other)" for all that are not listed.
 type Group struct {
-	Name     Key     `json:"name"`
+	Name     LogKey  `json:"name"`
 	Requests int64   `json:"requests"`
 	Denied   []int64 `json:"denied"` // by limit
 

@@ -113,10 +113,10 @@ func (b *bars) timeline() *DetailTimeline {
 }
 
 // addBar adds n to a bar, which is the last or comes after it.
-func addBar(bars []Bar, bar, n int64) []Bar {
+func addBar(bars []BarCount, bar, n int64) []BarCount {
 	if last := len(bars) - 1; last >= 0 && bars[last][0] == bar {
 		bars[last][1] += n
 		return bars
 	}
-	return append(bars, Bar{bar, n})
+	return append(bars, BarCount{bar, n})
 }

@@ -222,7 +222,7 @@ func (k *group) score(denied []int64) (sum float64) {
 func (k *group) group(limits int) Group {
 	denied := make([]int64, limits)
 	copy(denied, k.denied)
-	return Group{Key(k.name), k.requests, denied, k.paths}
+	return Group{LogKey(k.name), k.requests, denied, k.paths}
 }
 
 // filter remembers names in 4 MiB. It may take a name for one that it remembers: one in 2,000 of a

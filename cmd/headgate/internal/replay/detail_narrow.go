@@ -44,8 +44,8 @@ func (d *Detail) widen() {
 }
 
 // joinedBars is joined for bars that leave out those without any.
-func joinedBars(narrow []Bar, to func(bar int64) int64) []Bar {
-	wide := []Bar{}
+func joinedBars(narrow []BarCount, to func(bar int64) int64) []BarCount {
+	wide := []BarCount{}
 	for _, b := range narrow {
 		wide = addBar(wide, to(b[0]), b[1])
 	}

@@ -13,13 +13,14 @@ type detailing struct {
 	denied   []bool // by limit, of the request that is decided
 	bars     *bars  // requests, then denied by limit
 	lockouts []lockouts
-	facets   *facets  // nil if requests come from no log
-	history  *history // as facets
+	facets   *facets
+	history  *history
 }
 
 func newDetailing(limits int) *detailing {
 	return &detailing{
 		denied: make([]bool, limits), bars: newBars(1 + limits), lockouts: make([]lockouts, limits),
+		facets: newFacets(), history: newHistory(),
 	}
 }
 
@@ -35,18 +36,12 @@ func (d *detailing) add(r record) error {
 			d.lockouts[i].allow(r.key, r.at)
 		}
 	}
-	if d.facets == nil {
-		return nil
-	}
 	d.facets.add(r.facets, d.denied)
 	return d.history.add(r)
 }
 
-// detailed returns the Detail of what was added. again gives the follower the same requests once
-// more, those of a key in the order of time.
-func (t *tally) detailed(
-	ctx context.Context, again func(context.Context, *follower) error,
-) (*Detail, error) {
+// detailed returns the Detail of what was added.
+func (t *tally) detailed(ctx context.Context) (*Detail, error) {
 	d := t.detail
 	d.bars.finish()
 	detail := &Detail{Timeline: d.bars.timeline()}
@@ -63,12 +58,10 @@ func (t *tally) detailed(
 		f.follow(trial.limit, ids[:min(len(ids), DetailFollows)])
 		totals[i] = trial.total
 	}
-	if d.facets != nil {
-		detail.Paths, detail.Methods = d.facets.paths.list(totals), d.facets.methods.list(totals)
-		detail.Statuses = d.facets.statuses.list(totals)
-	}
+	detail.Paths, detail.Methods = d.facets.paths.list(totals), d.facets.methods.list(totals)
+	detail.Statuses = d.facets.statuses.list(totals)
 	if len(f.of) > 0 {
-		if err := again(ctx, f); err != nil {
+		if err := d.history.walk(ctx, f); err != nil {
 			return nil, err
 		}
 	}
@@ -78,7 +71,7 @@ func (t *tally) detailed(
 
 // deniedKey describes a key that was denied.
 func (l *trial) deniedKey(t *tally, id uint32, times *lockouts) DeniedKey {
-	d := DeniedKey{Key: Key(t.names.keys[id]), Requests: t.asked[id], Denied: l.denied[id]}
+	d := DeniedKey{Key: LogKey(t.names.keys[id]), Requests: t.asked[id], Denied: l.denied[id]}
 	times.describe(&d, id)
 	return d
 }
@@ -112,19 +105,19 @@ func (f *follower) follow(l headgate.Limit, keys []uint32) {
 	lines := make([]KeyTimeline, len(keys))
 	store := headgate.NewMemorySize(roomy)
 	for i, k := range keys {
-		lines[i] = KeyTimeline{Key(f.names.keys[k]), []Bar{}, []Bar{}}
+		lines[i] = KeyTimeline{LogKey(f.names.keys[k]), []BarCount{}, []BarCount{}}
 		f.of[k] = append(f.of[k], followed{l, store, &lines[i]})
 	}
 	f.lines = append(f.lines, lines)
 }
 
 // request decides a request.
-func (f *follower) request(r record, cost int64) {
+func (f *follower) request(r record) {
 	bar := f.bars.bar(r.at / 1e6)
 	for _, k := range f.of[r.key] {
 		k.line.Requests = addBar(k.line.Requests, bar, 1)
 		d, err := k.store.Take(f.ctx, headgate.Request{
-			Key: f.names.keys[r.key], Limit: k.limit, Cost: cost, At: time.UnixMicro(r.at),
+			Key: f.names.keys[r.key], Limit: k.limit, Cost: 1, At: time.UnixMicro(r.at),
 		})
 		if err != nil {
 			f.err = fmt.Errorf("limit %s: %w", k.limit, err)
@@ -142,7 +135,7 @@ func (f *follower) begin(key uint32) bool {
 func (f *follower) see(vs []visits) {
 	for _, v := range vs {
 		for range v.n {
-			f.request(record{at: v.at, key: f.key}, 1)
+			f.request(record{at: v.at, key: f.key})
 		}
 	}
 }

@@ -90,7 +90,7 @@ func sum(counts []int64) (n int64) {
 	return n
 }
 
-func sumBars(bars []replay.Bar) (n int64) {
+func sumBars(bars []replay.BarCount) (n int64) {
 	for _, b := range bars {
 		n += b[1]
 	}
@@ -111,7 +111,7 @@ func recount(all []decided, limits int) *replay.Detail {
 		d.Keys = append(d.Keys, keys[:min(len(keys), 1000)])
 		lines := []replay.KeyTimeline{}
 		for _, k := range keys[:min(len(keys), 5)] {
-			line := replay.KeyTimeline{Key: k.Key, Requests: []replay.Bar{}, Denied: []replay.Bar{}}
+			line := replay.KeyTimeline{Key: k.Key, Requests: []replay.BarCount{}, Denied: []replay.BarCount{}}
 			own := slices.DeleteFunc(slices.Clone(all), func(r decided) bool { return r.key != string(k.Key) })
 			for bar := range int64(len(d.Timeline.Requests)) {
 				requests, denied := int64(0), int64(0)
@@ -124,10 +124,10 @@ func recount(all []decided, limits int) *replay.Detail {
 					}
 				}
 				if requests > 0 {
-					line.Requests = append(line.Requests, replay.Bar{bar, requests})
+					line.Requests = append(line.Requests, replay.BarCount{bar, requests})
 				}
 				if denied > 0 {
-					line.Denied = append(line.Denied, replay.Bar{bar, denied})
+					line.Denied = append(line.Denied, replay.BarCount{bar, denied})
 				}
 			}
 			lines = append(lines, line)
@@ -174,7 +174,7 @@ func recountKeys(all []decided, limit int) []replay.DeniedKey {
 		if keys[r.key] != nil {
 			continue
 		}
-		k := &replay.DeniedKey{Key: replay.Key(r.key)}
+		k := &replay.DeniedKey{Key: replay.LogKey(r.key)}
 		keys[r.key] = k
 		for j, o := range all {
 			if o.key != r.key {
@@ -225,7 +225,7 @@ func recountGroups(all []decided, limits int, name func(decided) string) []repla
 	for _, r := range all {
 		n := cmp.Or(name(r), "(none)")
 		if groups[n] == nil {
-			groups[n] = &replay.Group{Name: replay.Key(n), Denied: make([]int64, limits)}
+			groups[n] = &replay.Group{Name: replay.LogKey(n), Denied: make([]int64, limits)}
 		}
 		groups[n].Requests++
 		for i, denied := range r.denied {
@@ -297,7 +297,7 @@ func scenario(r *rand.Rand, requests, keys, paths int, step int64, rules []func(
 	return log.String(), all
 }
 
-// The Detail of random logs is what its definition says, also if it comes from recorded requests.
+// The Detail of random logs is what its definition says.
 func TestDetailByDefinition(t *testing.T) {
 	limits := []string{"6/m burst 3", "2/10s fixed-window", "20/h sliding-log", "api=5/m sliding-window", "1000000/s"}
 	rules := []func() rule{
@@ -316,32 +316,7 @@ func TestDetailByDefinition(t *testing.T) {
 	} {
 		log, all := scenario(r, c.requests, c.keys, c.paths, c.step, rules)
 		report := detailed(t, config(t, "ip", limits...), log)
-		want := recount(all, len(limits))
-		mustBeSameDetail(t, round, report.Detail, want)
-
-		var requests []replay.Request
-		for _, d := range all {
-			requests = append(requests, replay.Request{At: time.UnixMicro(d.at), Key: d.key, Cost: 1})
-		}
-		r.Shuffle(len(requests), func(i, j int) {
-			if !requests[i].At.Equal(requests[j].At) {
-				requests[i], requests[j] = requests[j], requests[i]
-			}
-		})
-		want.Paths, want.Methods, want.Statuses = nil, nil, nil
-		conf := config(t, "ip", limits...)
-		conf.Detail = true
-		again, err := replay.RunRequests(t.Context(), conf, requests)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustAddUp(t, again)
-		mustBeSameDetail(t, round, again.Detail, want)
-		report.Detail, again.Detail = nil, nil
-		report.Files, again.Files = nil, nil
-		if !reflect.DeepEqual(report, again) {
-			t.Errorf("round %d: of the log %+v, of the requests %+v", round, report, again)
-		}
+		mustBeSameDetail(t, round, report.Detail, recount(all, len(limits)))
 	}
 }
 
@@ -374,34 +349,6 @@ func mustBeSameDetail(t *testing.T, round int, got, want *replay.Detail) {
 		}
 	}
 	t.Fatalf("round %d: got %s\nwant %s", round, a, b)
-}
-
-// Costs count as tokens: a bucket of 10 grants 6 and then 4, but not 5.
-func TestRunRequestsCosts(t *testing.T) {
-	at := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	c := config(t, "ip", "10/h")
-	c.Detail = true
-	report, err := replay.RunRequests(t.Context(), c, []replay.Request{
-		{at, "a", 6}, {at, "a", 5}, {at, "a", 4}, {at, "a", 1}, {at, "b", 11}, {at, "b", 10},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustAddUp(t, report)
-	if l := report.Limits[0]; l.Denied != 3 || report.Lines != 6 || report.Detail.Keys[0][0].Denied != 2 {
-		t.Errorf("%+v", report)
-	}
-	for _, r := range []replay.Request{{at, "a", 0}, {at, "a", -1}, {time.Time{}, "a", 1}, {at.AddDate(300, 0, 0), "a", 1}} {
-		if _, err := replay.RunRequests(t.Context(), c, []replay.Request{r}); err == nil || !strings.Contains(err.Error(), "of a request") {
-			t.Errorf("%+v: %v", r, err)
-		}
-	}
-	if report, err = replay.RunRequests(t.Context(), c, nil); err != nil || report.Detail.Timeline != nil || report.Span != nil {
-		t.Errorf("of none: %+v, %v", report, err)
-	}
-	if _, err = replay.RunRequests(t.Context(), replay.Config{}, nil); err == nil {
-		t.Error("no limit: no error")
-	}
 }
 
 // Times with the zones of summer and winter are one line of time; lines in no order, and lines that
@@ -475,14 +422,11 @@ func TestDetailWidths(t *testing.T) {
 		{0, 1}, {1999, 1}, {2000, 2}, {3999, 2}, {9999, 5}, {19999, 10}, {29999, 15}, {59999, 30}, {60000, 60},
 		{7*day + 1, 600}, {30 * day, 1800}, {365 * day, 6 * 3600}, {1999 * day, day}, {2000 * day, 7 * day}, {20000 * day, 14 * day},
 	} {
-		var requests []replay.Request
+		var log strings.Builder
 		for _, s := range []int64{0, c.span / 3, c.span / 3, c.span / 2, c.span} {
-			requests = append(requests, replay.Request{At: time.Unix(28*day*600+s, 0), Key: "a", Cost: 1})
+			fmt.Fprintf(&log, `{"ts":%d,"ip":"198.18.0.1"}`+"\n", 28*day*600+s)
 		}
-		report, err := replay.RunRequests(t.Context(), replay.Config{Limits: limit, Detail: true}, requests)
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := detailed(t, replay.Config{Limits: limit}, log.String())
 		line := report.Detail.Timeline
 		if line.WidthS != c.width || int64(len(line.Requests)) != c.span/c.width+1 {
 			t.Errorf("a span of %d s: %d bars of %d s, want of %d", c.span, len(line.Requests), line.WidthS, c.width)

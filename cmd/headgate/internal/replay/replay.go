@@ -8,7 +8,7 @@
 //	report, err := replay.Run(ctx, replay.Config{Limits: []headgate.Limit{limit}},
 //		replay.Log{Name: "access.log", Reader: file})
 //
-// [Size] finds the limits that logs need, and [RunRequests] replays requests without a log.
+// [Size] finds the limits that logs need.
 //
 // A log is read once, from its beginning to its end. Memory grows with the number of different
 // keys (about 160 bytes each, for a short key and one limit), but not with the number of lines.
@@ -79,10 +79,9 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 		return nil, err
 	}
 	tally := newTally(c.Limits, newNames())
-	to := sink{names: tally.names, use: func(r record) error { return tally.add(ctx, r, 1) }}
+	to := sink{names: tally.names, use: func(r record) error { return tally.add(ctx, r) }}
 	if c.Detail {
 		tally.detail = newDetailing(len(c.Limits))
-		tally.detail.facets, tally.detail.history = newFacets(), newHistory()
 		to.facets = tally.detail.facets
 		defer tally.detail.history.close()
 	}
@@ -94,9 +93,7 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 	if err != nil || !c.Detail {
 		return report, err
 	}
-	report.Detail, err = tally.detailed(ctx, func(ctx context.Context, f *follower) error {
-		return tally.detail.history.walk(ctx, f)
-	})
+	report.Detail, err = tally.detailed(ctx)
 	return report, err
 }
 

@@ -70,22 +70,22 @@ type Result struct {
 	Keys       int64          `json:"keys"`
 	DeniedKeys int64          `json:"denied_keys"` // keys that were denied at least once
 	Skipped    int64          `json:"skipped"`     // lines of the logs that were not replayed
-	Top        []Top          `json:"top"`         // the most denied first, then by key
+	Top        []TopDenied    `json:"top"`         // the most denied first, then by key
 }
 
-// Top is one of the keys that a limit denied most.
-type Top struct {
-	Key      Key     `json:"key"`
+// TopDenied is one of the keys that a limit denied most.
+type TopDenied struct {
+	Key      LogKey  `json:"key"`
 	Requests int64   `json:"requests"` // of this key
 	Denied   int64   `json:"denied"`   // of those
 	Share    float64 `json:"share"`    // of all that the limit denied, from 0 to 1
 }
 
-// Key is a key from a log. It may hold any bytes.
-type Key string
+// LogKey is a key from a log. It may hold any bytes.
+type LogKey string
 
 // MarshalText writes bytes that are not UTF-8 as \xNN, so that different keys stay different.
-func (k Key) MarshalText() ([]byte, error) { return []byte(validText(string(k))), nil }
+func (k LogKey) MarshalText() ([]byte, error) { return []byte(validText(string(k))), nil }
 
 func validText(s string) string {
 	if utf8.ValidString(s) {

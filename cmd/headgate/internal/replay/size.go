@@ -11,8 +11,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// DefaultPeriods are the default of [SizeConfig.Periods].
-func DefaultPeriods() []time.Duration {
+// defaultPeriods are the default of [SizeConfig.Periods].
+func defaultPeriods() []time.Duration {
 	return []time.Duration{time.Second, 10 * time.Second, time.Minute, 15 * time.Minute, time.Hour}
 }
 
@@ -22,7 +22,7 @@ const maxFamilies = 20
 // SizeConfig configures [Size]. No field is required.
 type SizeConfig struct {
 	// Periods are the periods for which limits of the form n/period are found. Default:
-	// DefaultPeriods.
+	// defaultPeriods.
 	Periods []time.Duration
 
 	// Rates are token buckets whose rate is kept, while the smallest burst is found. Default:
@@ -79,7 +79,7 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 		return nil, err
 	}
 	s.report = &SizeReport{
-		Traffic: traffic, DenyKeys: c.DenyKeys, Periods: []Fit{}, Rates: []Fit{},
+		Traffic: traffic, DenyKeys: c.DenyKeys, Periods: []SmallestLimits{}, Rates: []SmallestLimits{},
 		Proposals: []Proposal{}, Caveats: []Caveat{},
 	}
 	if traffic.Requests == 0 {
@@ -94,7 +94,7 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 // fill sets the defaults of c, and returns an error if it is invalid.
 func (c *SizeConfig) fill() error {
 	if len(c.Periods) == 0 {
-		c.Periods = DefaultPeriods()
+		c.Periods = defaultPeriods()
 	}
 	if n := max(len(c.Periods), len(c.Rates)); n > maxFamilies {
 		return &headgate.InvalidError{

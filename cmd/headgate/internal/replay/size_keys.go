@@ -63,7 +63,7 @@ func (s *sizing) farKeys(proposals int) []FarKey {
 	var keys []FarKey
 	for _, k := range s.far {
 		keys = append(keys, FarKey{
-			Key:      Key(s.names.keys[k]),
+			Key:      LogKey(s.names.keys[k]),
 			Requests: s.asked[k],
 			Share:    float64(s.asked[k]) / float64(s.requests),
 			Need:     f.limit(f.exact(int64(needs[k]))),

@@ -143,11 +143,11 @@ func (s *sizing) result(p *probe) Result {
 		Keys:       s.report.Keys,
 		DeniedKeys: p.deniedKeys,
 		Skipped:    s.report.Skipped,
-		Top:        []Top{},
+		Top:        []TopDenied{},
 	}
 	for _, d := range p.keys[:min(s.top, len(p.keys))] {
-		r.Top = append(r.Top, Top{
-			Key:      Key(s.names.keys[d.key]),
+		r.Top = append(r.Top, TopDenied{
+			Key:      LogKey(s.names.keys[d.key]),
 			Requests: s.asked[d.key],
 			Denied:   d.denied,
 			Share:    float64(d.denied) / float64(p.denied),
@@ -160,7 +160,7 @@ func (s *sizing) result(p *probe) Result {
 const curvePoints = 16
 
 // fits returns what a search found, with curves. It runs extra probes in the same walk.
-func (s *sizing) fits(ctx context.Context, found *search, extra []*probe) ([]Fit, error) {
+func (s *sizing) fits(ctx context.Context, found *search, extra []*probe) ([]SmallestLimits, error) {
 	all := slices.Clone(extra)
 	curves := make([][]*probe, len(found.needs))
 	for i := range found.needs {
@@ -172,10 +172,10 @@ func (s *sizing) fits(ctx context.Context, found *search, extra []*probe) ([]Fit
 	if err := found.walk(ctx, all); err != nil {
 		return nil, err
 	}
-	fits := []Fit{}
+	fits := []SmallestLimits{}
 	for i, f := range found.families[:len(found.needs)] {
-		fit := Fit{
-			Period: f.text(), Enough: s.enough(f), Fits: found.fitted(i), Curve: []Point{},
+		fit := SmallestLimits{
+			Period: f.text(), Enough: s.enough(f), Fits: found.fitted(i), Curve: []TriedLimit{},
 			Needs: count125(found.needs[i]),
 		}
 		if f.rate > 0 {
@@ -193,9 +193,9 @@ func (s *sizing) fits(ctx context.Context, found *search, extra []*probe) ([]Fit
 }
 
 // fitted returns the results of family i.
-func (s *search) fitted(i int) (fits []Fitted) {
+func (s *search) fitted(i int) (fits []SmallestLimit) {
 	for j, t := range s.targets[i] {
-		fitted := Fitted{MaxShare: t.share}
+		fitted := SmallestLimit{MaxShare: t.share}
 		if p := s.result(i, j); p != nil {
 			point := p.point(s.families[i])
 			fitted.Point = &point
@@ -205,8 +205,8 @@ func (s *search) fitted(i int) (fits []Fitted) {
 	return fits
 }
 
-func (p *probe) point(f family) Point {
-	return Point{f.limit(p.size), p.size, p.denied, p.deniedKeys}
+func (p *probe) point(f family) TriedLimit {
+	return TriedLimit{f.limit(p.size), p.size, p.denied, p.deniedKeys}
 }
 
 // curve returns sizes of family i to draw: from a quarter of that of the largest target to that
@@ -231,8 +231,8 @@ func (s *search) curve(i int) (sizes []int64) {
 }
 
 // count125 counts keys by what they need, in steps of 1, 2, 5, 10.
-func count125(needs []uint32) []Needs {
-	counts := []Needs{{From: 1, To: 1}}
+func count125(needs []uint32) []KeysByNeed {
+	counts := []KeysByNeed{{From: 1, To: 1}}
 	for most := int64(slices.Max(needs)); counts[len(counts)-1].To < most; {
 		last := counts[len(counts)-1].To
 		next := 2 * last
@@ -241,10 +241,10 @@ func count125(needs []uint32) []Needs {
 				next = 5 * power
 			}
 		}
-		counts = append(counts, Needs{From: last + 1, To: next})
+		counts = append(counts, KeysByNeed{From: last + 1, To: next})
 	}
 	for _, n := range needs {
-		i, _ := slices.BinarySearchFunc(counts, int64(n), func(c Needs, n int64) int {
+		i, _ := slices.BinarySearchFunc(counts, int64(n), func(c KeysByNeed, n int64) int {
 			return cmp.Compare(c.To, n)
 		})
 		counts[i].Keys++

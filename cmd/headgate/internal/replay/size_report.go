@@ -10,23 +10,23 @@ import (
 type SizeReport struct {
 	Traffic
 
-	DenyKeys  *int64     `json:"deny_keys"` // as in SizeConfig
-	Periods   []Fit      `json:"periods"`   // n/period, for each of SizeConfig.Periods
-	Rates     []Fit      `json:"rates"`     // rate burst b, for each of SizeConfig.Rates
-	Proposals []Proposal `json:"proposals"` // careful, perhaps between, balanced and tight
-	StandOut  *StandOut  `json:"stand_out"` // nil if no key is far from the rest
-	Caveats   []Caveat   `json:"caveats"`   // what the logs cannot say
+	DenyKeys  *int64           `json:"deny_keys"` // as in SizeConfig
+	Periods   []SmallestLimits `json:"periods"`   // n/period, for each of SizeConfig.Periods
+	Rates     []SmallestLimits `json:"rates"`     // rate burst b, for each of SizeConfig.Rates
+	Proposals []Proposal       `json:"proposals"` // careful, perhaps between, balanced and tight
+	StandOut  *StandOut        `json:"stand_out"` // nil if no key is far from the rest
+	Caveats   []Caveat         `json:"caveats"`   // what the logs cannot say
 }
 
-// Fit is the smallest limits of one period, or of one rate.
-type Fit struct {
-	Period Period   `json:"period"`
-	Rate   string   `json:"rate"`   // such as 60/m; empty if the size is the rate and the burst
-	Enough bool     `json:"enough"` // the span is at least 10 periods
-	Fits   []Fitted `json:"fits"`   // for 0, 0.01, 0.1 and 1 % of the requests
-	Rest   []Fitted `json:"rest"`   // the same without the keys that stand out; nil if none does
-	Curve  []Point  `json:"curve"`  // what limits of other sizes would have denied, the smallest first
-	Needs  []Needs  `json:"needs"`  // how many keys need which limit, the smallest first
+// SmallestLimits are those of one period, or of one rate.
+type SmallestLimits struct {
+	Period Period          `json:"period"`
+	Rate   string          `json:"rate"`   // such as 60/m; empty if the size is the rate and the burst
+	Enough bool            `json:"enough"` // the span is at least 10 periods
+	Fits   []SmallestLimit `json:"fits"`   // for 0, 0.01, 0.1 and 1 % of the requests
+	Rest   []SmallestLimit `json:"rest"`   // the same without the keys that stand out; nil if none does
+	Curve  []TriedLimit    `json:"curve"`  // what limits of other sizes would have denied, the smallest first
+	Needs  []KeysByNeed    `json:"needs"`  // how many keys need which limit, the smallest first
 }
 
 // Period is a duration that is written as in the text form of a limit.
@@ -45,23 +45,23 @@ func (p Period) String() string {
 	return text
 }
 
-// Fitted is the smallest limit that denies at most a share of the requests.
-type Fitted struct {
-	MaxShare float64 `json:"max_share"` // of the requests, from 0 to 1
-	Point    *Point  `json:"point"`     // nil if no limit that can be counted exactly does
+// SmallestLimit is the smallest limit that denies at most a share of the requests.
+type SmallestLimit struct {
+	MaxShare float64     `json:"max_share"` // of the requests, from 0 to 1
+	Point    *TriedLimit `json:"point"`     // nil if no limit that can be counted exactly does
 }
 
-// Point is a limit and what it would have denied.
-type Point struct {
+// TriedLimit is a limit and what it would have denied.
+type TriedLimit struct {
 	Limit      headgate.Limit `json:"limit"`
 	Size       int64          `json:"size"`   // the burst of Limit
 	Denied     int64          `json:"denied"` // of the keys that count
 	DeniedKeys int64          `json:"denied_keys"`
 }
 
-// Needs counts the keys that need a limit of a size from From to To so that none of their requests
+// KeysByNeed counts the keys that need a limit of a size from From to To so that none of their requests
 // is denied.
-type Needs struct {
+type KeysByNeed struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`
 	Keys int64 `json:"keys"`
@@ -88,7 +88,7 @@ type StandOut struct {
 
 // FarKey is a key that is far from the rest.
 type FarKey struct {
-	Key      Key            `json:"key"`
+	Key      LogKey         `json:"key"`
 	Requests int64          `json:"requests"`
 	Share    float64        `json:"share"`  // of all requests, from 0 to 1
 	Need     headgate.Limit `json:"need"`   // the smallest that denies it nothing

@@ -168,7 +168,7 @@ func TestSizeOneInTenThousand(t *testing.T) {
 	}
 }
 
-func mustBeFirst(t *testing.T, log string, fit replay.Fit, requests int64) {
+func mustBeFirst(t *testing.T, log string, fit replay.SmallestLimits, requests int64) {
 	t.Helper()
 	var all []headgate.Limit
 	for n := range fit.Fits[0].Point.Size {

@@ -68,9 +68,9 @@ func newTally(limits []headgate.Limit, n *names) *tally {
 }
 
 // add decides r, which is not earlier than the record before.
-func (t *tally) add(ctx context.Context, r record, cost int64) error {
+func (t *tally) add(ctx context.Context, r record) error {
 	t.count.add(r)
-	q := headgate.Request{Key: t.names.keys[r.key], Cost: cost, At: time.UnixMicro(r.at)}
+	q := headgate.Request{Key: t.names.keys[r.key], Cost: 1, At: time.UnixMicro(r.at)}
 	for i, trial := range t.trials {
 		q.Limit = trial.limit
 		d, err := trial.store.Take(ctx, q)
@@ -131,13 +131,13 @@ func (l *trial) result(t *tally, skipped int64, top int) Result {
 		Denied:   l.total,
 		Keys:     int64(len(t.asked)),
 		Skipped:  skipped,
-		Top:      []Top{},
+		Top:      []TopDenied{},
 	}
 	ids, total := l.mostDenied(t.names, top)
 	r.DeniedKeys = total
 	for _, id := range ids {
-		r.Top = append(r.Top, Top{
-			Key:      Key(t.names.keys[id]),
+		r.Top = append(r.Top, TopDenied{
+			Key:      LogKey(t.names.keys[id]),
 			Requests: t.asked[id],
 			Denied:   l.denied[id],
 			Share:    float64(l.denied[id]) / float64(l.total),

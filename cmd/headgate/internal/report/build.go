@@ -90,7 +90,7 @@ func (b *Build) size(ctx context.Context, d *Data) error {
 		return err
 	}
 	if b.Kind == KindReplay && len(c.Rates) == 0 {
-		d.Size.Rates = []replay.Fit{} // those of the proposals, which are not shown
+		d.Size.Rates = []replay.SmallestLimits{} // those of the proposals, which are not shown
 	}
 	return nil
 }

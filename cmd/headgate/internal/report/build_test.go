@@ -224,7 +224,7 @@ func TestCut(t *testing.T) {
 		"short": "short", strings.Repeat("ä", 100): strings.Repeat("ä", 20) + " … (200 bytes)",
 		"x" + strings.Repeat("ä", 100): "x" + strings.Repeat("ä", 19) + " … (201 bytes)",
 	} {
-		key := replay.Key(name)
+		key := replay.LogKey(name)
 		if cut(&key, 40); string(key) != want {
 			t.Errorf("%q is cut to %q, want %q", name, key, want)
 		}

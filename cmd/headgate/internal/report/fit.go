@@ -118,7 +118,7 @@ func fitFiles(files []replay.File, most int) []replay.File {
 }
 
 // cut makes a name at most so many bytes long, and then says how long it was.
-func cut(name *replay.Key, most int) {
+func cut(name *replay.LogKey, most int) {
 	n := most
 	if len(*name) <= n+len(" … (1048576 bytes)") {
 		return
@@ -126,5 +126,5 @@ func cut(name *replay.Key, most int) {
 	for n > most-utf8.UTFMax && !utf8.RuneStart((*name)[n]) {
 		n--
 	}
-	*name = replay.Key(fmt.Sprintf("%s … (%d bytes)", (*name)[:n], len(*name)))
+	*name = replay.LogKey(fmt.Sprintf("%s … (%d bytes)", (*name)[:n], len(*name)))
 }
