@@ -102,21 +102,21 @@ func parse(files []file, o Options) (*Config, error) {
 	l := loader{
 		env: o.Env, now: o.Now, mergeDomains: o.MergeDomains,
 		config: &Config{Hash: hash(files)},
-		set:    map[string]place{},
-		named:  map[string]place{},
-		limits: map[string]place{},
+		set:    map[string]Place{},
+		named:  map[string]Place{},
+		limits: map[string]Place{},
 	}
 	for _, f := range files {
 		l.config.Files = append(l.config.Files, f.name)
 		l.file(f)
 	}
-	l.checkTogether()
+	l.crossCheck()
 	if len(l.faults) > 0 {
 		return nil, errors.Join(l.faults...)
 	}
 	l.warn()
 	for _, o := range l.rules {
-		l.config.Places = append(l.config.Places, Place{o.file, o.line})
+		l.config.Places = append(l.config.Places, o.Place)
 	}
 	return l.config, nil
 }

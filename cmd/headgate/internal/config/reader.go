@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,17 +9,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// place is a line of a file.
-type place struct {
-	file string
-	line int
-}
-
-func (p place) String() string { return p.file + ":" + strconv.Itoa(p.line) }
-
 // origin is where a value was given.
 type origin struct {
-	place
+	Place
 
 	field string
 }
@@ -34,22 +25,22 @@ type loader struct {
 
 	mergeDomains bool
 
-	set    map[string]place // the scalars that were given, by field
-	named  map[string]place // the rules, by name
-	limits map[string]place // the names of limits
+	set    map[string]Place // the scalars that were given, by field
+	named  map[string]Place // the rules, by name
+	limits map[string]Place // the names of limits
 
 	rules     []origin // of config.Rules
 	overrides []origin // of config.Overrides
 }
 
-func (l *loader) fault(at place, field, text string) {
+func (l *loader) fault(at Place, field, text string) {
 	if field != "" {
 		text = field + ": " + text
 	}
-	l.faults = append(l.faults, errors.New(at.String()+": "+text))
+	l.faults = append(l.faults, &Fault{Place: at, Text: text})
 }
 
-func (l *loader) warnAt(at place, field, text string) {
+func (l *loader) warnAt(at Place, field, text string) {
 	if field != "" {
 		text = field + ": " + text
 	}
@@ -62,7 +53,7 @@ type reader struct {
 	file string
 }
 
-func (r *reader) at(n *yaml.Node) place { return place{r.file, n.Line} }
+func (r *reader) at(n *yaml.Node) Place { return Place{File: r.file, Line: n.Line} }
 
 func (r *reader) faultf(n *yaml.Node, field, format string, values ...any) {
 	r.fault(r.at(n), field, fmt.Sprintf(format, values...))
@@ -190,7 +181,8 @@ func (r *reader) connection(n *yaml.Node, path string) (string, bool) {
 		}
 		name, tail, closed := strings.Cut(after, "}")
 		if !closed || !isVariable(name) {
-			r.faultf(n, path, "${ does not begin a variable; want ${NAME}, of letters, digits and _")
+			r.faultf(n, path,
+				"${ does not begin a variable; want ${NAME}, of letters, digits and _")
 			return "", false
 		}
 		value, _ := r.env(name)

@@ -17,7 +17,7 @@ func (l *loader) warn() {
 		l.warnRule(&l.config.Rules[i], l.rules[i])
 	}
 	l.warnOverrides()
-	if at, given := l.set["instances"]; given && l.set["when_store_fails"] != (place{}) &&
+	if at, given := l.set["instances"]; given && l.set["when_store_fails"] != (Place{}) &&
 		l.config.WhenStoreFails != Share {
 		l.warnAt(at, "instances", "has no effect; want when_store_fails: share")
 	}
@@ -39,13 +39,13 @@ func (l *loader) warnRule(r *rules.Rule, at origin) {
 	for i, loose := range r.Limits {
 		for j, strict := range r.Limits {
 			if i != j && neverFirst(loose, strict) && (i > j || !neverFirst(strict, loose)) {
-				l.warnAt(at.place, at.field, fmt.Sprintf("limit %s never denies what %s grants",
+				l.warnAt(at.Place, at.field, fmt.Sprintf("limit %s never denies what %s grants",
 					loose.Named(""), strict.Named("")))
 				break
 			}
 		}
 		if r.Cost.Fixed > loose.Capacity() {
-			l.warnAt(at.place, at.field, fmt.Sprintf(
+			l.warnAt(at.Place, at.field, fmt.Sprintf(
 				"a cost of %d never fits limit %s: every request is denied",
 				r.Cost.Fixed, loose.Named("")))
 		}
@@ -84,10 +84,10 @@ func (l *loader) warnOverrides() {
 		}
 		switch at := l.overrides[i]; {
 		case hidden:
-			l.warnAt(at.place, at.field, fmt.Sprintf("%q is never used: %q at %s matches first",
-				o.Key, l.config.Overrides[first].Key, l.overrides[first].place))
+			l.warnAt(at.Place, at.field, fmt.Sprintf("%q is never used: %q at %s matches first",
+				o.Key, l.config.Overrides[first].Key, l.overrides[first].Place))
 		case !o.Until.IsZero() && !o.Until.After(l.now):
-			l.warnAt(at.place, at.field, fmt.Sprintf("%q has no effect: it ended at %s",
+			l.warnAt(at.Place, at.field, fmt.Sprintf("%q has no effect: it ended at %s",
 				o.Key, o.Until.Format(time.RFC3339)))
 		case !o.Until.IsZero(): // which hides nothing in the end
 		case strings.Contains(o.Key, "*"):

@@ -2,7 +2,6 @@ package envoy
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 )
 
@@ -78,7 +77,7 @@ type builder struct {
 }
 
 func (b *builder) failf(line int, format string, args ...any) {
-	b.errs = append(b.errs, &FileError{File: b.file, Line: line, Text: fmt.Sprintf(format, args...)})
+	b.errs = append(b.errs, faultf(b.file, line, format, args...))
 }
 
 func (b *builder) add(d *Domain, merge bool) {
@@ -214,8 +213,8 @@ func (d *Domain) collisions(specs []Spec) []string {
 		}
 		for at := range len(key) {
 			if key[at] == '_' && keys[key[:at]] {
-				f := FileError{d.File, specs[i].Line, fmt.Sprintf("%s an entry with key '%s' and value '%s'",
-					what, key[:at], name[at+1:])}
+				f := faultf(d.File, specs[i].Line, "%s an entry with key '%s' and value '%s'",
+					what, key[:at], name[at+1:])
 				warnings = append(warnings, f.Error())
 			}
 		}

@@ -31,12 +31,7 @@ func (r *reader) check(n *yaml.Node) {
 	}
 }
 
-func (r *reader) checkValue(value *yaml.Node) {
-	n := r.enter(value)
-	if n == nil {
-		return
-	}
-	defer r.leave(value)
+func (r *reader) checkValue(n *yaml.Node) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		r.check(n)
@@ -66,14 +61,9 @@ func (r *reader) decodes(n *yaml.Node) bool {
 }
 
 // checkItem is checkValue for the items of a list, which must be maps.
-func (r *reader) checkItem(item *yaml.Node) {
-	n := r.enter(item)
-	if n == nil {
-		return
-	}
-	defer r.leave(item)
+func (r *reader) checkItem(n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
-		r.failf(item, "config error, yaml file contains list of type other than map: %s", show(n))
+		r.failf(n, "config error, yaml file contains list of type other than map: %s", show(n))
 		return
 	}
 	r.check(n)

@@ -12,20 +12,20 @@ import (
 func ParseFile(file string, text []byte) (*Domain, []error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, []error{SyntaxError(file, err)}
+		return nil, []error{syntaxError(file, err)}
 	}
 	return ParseDomain(file, &doc)
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
-// SyntaxError is err of the YAML library with the file and the line where the dialect has them.
-func SyntaxError(file string, err error) error {
-	f := &FileError{File: file, Text: "error loading config file: " + err.Error()}
+// syntaxError is err of the YAML library with the file and the line where the dialect has them.
+func syntaxError(file string, err error) error {
+	line := 0
 	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		f.Line, _ = strconv.Atoi(m[1])
+		line, _ = strconv.Atoi(m[1])
 	}
-	return f
+	return faultf(file, line, "error loading config file: %s", err)
 }
 
 // ParseDomain reads a document of upstream's dialect. The errors are its faults in the order in
@@ -36,10 +36,10 @@ func ParseDomain(file string, doc *yaml.Node) (*Domain, []error) {
 	if doc.Kind == yaml.DocumentNode && len(doc.Content) == 1 {
 		doc = doc.Content[0]
 	}
-	if doc.Kind == yaml.AliasNode {
-		doc = doc.Alias
-	}
+	doc, err := expanded(file, doc)
 	switch {
+	case err != nil:
+		return nil, []error{err}
 	case doc.Kind == yaml.MappingNode:
 		r.check(doc)
 		if len(r.errs) == 0 {
@@ -59,7 +59,7 @@ func ParseDomain(file string, doc *yaml.Node) (*Domain, []error) {
 }
 
 func (r *reader) domain(n *yaml.Node, d *Domain) {
-	for _, p := range r.allPairs(nil, n) {
+	for _, p := range r.allPairs(n) {
 		switch p.key.Value {
 		case "domain":
 			d.Line = p.key.Line
@@ -72,24 +72,15 @@ func (r *reader) domain(n *yaml.Node, d *Domain) {
 	}
 }
 
-// list calls each with the mappings of the list in value.
-func (r *reader) list(value *yaml.Node, of string, each func(*yaml.Node)) {
-	n := r.enter(value)
-	if n == nil {
-		return
-	}
-	defer r.leave(value)
-	if n.Kind != yaml.SequenceNode {
-		if !null(n) {
-			r.mismatch(n, of)
+// list calls each with the mappings of list n.
+func (r *reader) list(n *yaml.Node, of string, each func(*yaml.Node)) {
+	switch {
+	case n.Kind == yaml.SequenceNode:
+		for _, item := range n.Content {
+			each(item)
 		}
-		return
-	}
-	for _, item := range n.Content {
-		if m := r.enter(item); m != nil {
-			each(m)
-			r.leave(item)
-		}
+	case !null(n):
+		r.mismatch(n, of)
 	}
 }
 
@@ -97,7 +88,7 @@ func (r *reader) descriptors(value *yaml.Node) []Spec {
 	var specs []Spec
 	r.list(value, "[]config.YamlDescriptor", func(n *yaml.Node) {
 		s := Spec{Line: n.Line}
-		for _, p := range r.allPairs(nil, n) {
+		for _, p := range r.allPairs(n) {
 			r.descriptor(p, &s)
 		}
 		specs = append(specs, s)
@@ -137,12 +128,7 @@ func (r *reader) descriptor(p pair, s *Spec) {
 	}
 }
 
-func (r *reader) rateLimit(value *yaml.Node, s *Spec) {
-	n := r.enter(value)
-	if n == nil {
-		return
-	}
-	defer r.leave(value)
+func (r *reader) rateLimit(n *yaml.Node, s *Spec) {
 	if n.Kind != yaml.MappingNode {
 		s.RateLimit = nil
 		if !null(n) {
@@ -153,8 +139,8 @@ func (r *reader) rateLimit(value *yaml.Node, s *Spec) {
 	if s.RateLimit == nil {
 		s.RateLimit = &RateLimit{}
 	}
-	s.RateLimit.Line = value.Line
-	for _, p := range r.allPairs(nil, n) {
+	s.RateLimit.Line = n.Line
+	for _, p := range r.allPairs(n) {
 		r.limitField(p, s.RateLimit)
 	}
 }
@@ -169,7 +155,8 @@ func (r *reader) limitField(p pair, l *RateLimit) {
 	case "unit_multiplier":
 		r.count(p.value, &l.UnitMultiplier)
 		if l.UnitMultiplier == 0 {
-			r.failf(p.value, "unit_multiplier is %q; want a whole number of at least 1", p.value.Value)
+			r.failf(p.value, "unit_multiplier is %q; want a whole number of at least 1",
+				p.value.Value)
 		}
 	case "unlimited":
 		r.boolean(p.value, &l.Unlimited)
@@ -188,7 +175,7 @@ func (r *reader) limitField(p pair, l *RateLimit) {
 }
 
 func (r *reader) replaces(n *yaml.Node) (name string) {
-	for _, p := range r.allPairs(nil, n) {
+	for _, p := range r.allPairs(n) {
 		if p.key.Value == "name" {
 			r.text(p.value, &name)
 		} else {
@@ -239,12 +226,7 @@ func (r *reader) count(value *yaml.Node, to *uint32) {
 }
 
 // scalar reads a scalar by set, or calls unset if it is null.
-func (r *reader) scalar(value *yaml.Node, want string, set func(*yaml.Node) bool, unset func()) {
-	n := r.enter(value)
-	if n == nil {
-		return
-	}
-	defer r.leave(value)
+func (r *reader) scalar(n *yaml.Node, want string, set func(*yaml.Node) bool, unset func()) {
 	switch {
 	case n.Kind != yaml.ScalarNode:
 		r.mismatch(n, want)
@@ -265,5 +247,6 @@ func (r *reader) mismatch(n *yaml.Node, want string) {
 		}
 		value = " `" + value + "`"
 	}
-	r.failf(n, "error loading config file: yaml: cannot unmarshal %s%s into %s", kind(n), value, want)
+	r.failf(n, "error loading config file: yaml: cannot unmarshal %s%s into %s",
+		kind(n), value, want)
 }

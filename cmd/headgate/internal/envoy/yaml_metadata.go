@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -9,10 +8,10 @@ import (
 )
 
 // metadata reads any mapping as JSON would hold it.
-func (r *reader) metadata(value *yaml.Node) map[string]any {
-	v, err := r.anything(value)
+func (r *reader) metadata(n *yaml.Node) map[string]any {
+	v, err := r.anything(n)
 	if err != nil {
-		r.failf(value, "error parsing metadata: %s", err.Error())
+		r.failf(n, "error parsing metadata: %s", err.Error())
 		return nil
 	}
 	if v == nil {
@@ -20,27 +19,16 @@ func (r *reader) metadata(value *yaml.Node) map[string]any {
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		n := value
-		if n.Kind == yaml.AliasNode {
-			n = n.Alias
-		}
 		r.mismatch(n, "map[string]interface {}")
 	}
 	return m
 }
 
-var errAliases = errors.New("an alias is too deep or too large")
-
-func (r *reader) anything(value *yaml.Node) (any, error) {
-	n := r.enter(value)
-	if n == nil {
-		return nil, errAliases
-	}
-	defer r.leave(value)
+func (r *reader) anything(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		m := make(map[string]any, len(n.Content)/2)
-		for _, p := range r.allPairs(nil, n) {
+		for _, p := range r.allPairs(n) {
 			v, err := r.anything(p.value)
 			if err != nil {
 				return nil, err

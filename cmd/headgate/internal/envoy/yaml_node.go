@@ -2,87 +2,64 @@ package envoy
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/yamlnode"
 )
 
 // maxAliased bounds how many nodes aliases may add to a document.
 const maxAliased = 1_000_000
 
+// expanded returns the tree of doc. Later fields count more, as in upstream's library.
+func expanded(file string, doc *yaml.Node) (*yaml.Node, error) {
+	const failed = "error loading config file: yaml: "
+	e := yamlnode.Expander{
+		Most:     maxAliased + count(doc),
+		TooMany:  failed + "document contains excessive aliasing",
+		InItself: failed + "anchor '%s' value contains itself",
+		NoMerge:  failed + "map merge requires map or sequence of maps as the value",
+	}
+	return e.Expand(file, doc)
+}
+
+func count(n *yaml.Node) int {
+	nodes := 1
+	for _, child := range n.Content {
+		nodes += count(child)
+	}
+	return nodes
+}
+
 // reader walks the nodes of one file. It reads values as YAML 1.1 has them, as upstream's library
 // does: yes and off are booleans, and a later duplicate of a key sets its field again.
 type reader struct {
-	file    string
-	errs    []error
-	warned  []string
-	aliased int
-	inAlias int
-	open    []*yaml.Node // aliases that are being followed
+	file   string
+	errs   []error
+	warned []string
 }
 
 func (r *reader) failf(n *yaml.Node, format string, args ...any) {
-	r.errs = append(r.errs, &FileError{File: r.file, Line: n.Line, Text: fmt.Sprintf(format, args...)})
+	r.errs = append(r.errs, faultf(r.file, n.Line, format, args...))
 }
 
 func (r *reader) warnf(n *yaml.Node, format string, args ...any) {
-	f := FileError{File: r.file, Line: n.Line, Text: fmt.Sprintf(format, args...)}
-	r.warned = append(r.warned, f.Error())
+	r.warned = append(r.warned, faultf(r.file, n.Line, format, args...).Error())
 }
 
-// FileError is an error in a file of configuration.
-type FileError struct {
-	File string
-	Line int // 0: not known
-	Text string
-}
-
-// Error returns the place and the text.
-func (f *FileError) Error() string {
-	if f.Line == 0 {
-		return f.File + ": " + f.Text
-	}
-	return f.File + ":" + strconv.Itoa(f.Line) + ": " + f.Text
-}
-
-// enter follows an alias. The caller must call leave with what it returns, if that is not nil.
-func (r *reader) enter(n *yaml.Node) *yaml.Node {
-	if n.Kind != yaml.AliasNode {
-		if r.inAlias > 0 {
-			r.aliased++
-		}
-		if r.aliased == maxAliased {
-			r.failf(n, "error loading config file: yaml: document contains excessive aliasing")
-		}
-		if r.aliased >= maxAliased {
-			return nil
-		}
-		return n
-	}
-	if slices.Contains(r.open, n.Alias) {
-		r.failf(n, "error loading config file: yaml: anchor '%s' value contains itself", n.Value)
-		return nil
-	}
-	r.open = append(r.open, n.Alias)
-	r.inAlias++
-	return n.Alias
-}
-
-func (r *reader) leave(n *yaml.Node) {
-	if n.Kind == yaml.AliasNode {
-		r.inAlias--
-		r.open = r.open[:len(r.open)-1]
+func faultf(file string, line int, format string, args ...any) error {
+	return &yamlnode.Fault{
+		Place: yamlnode.Place{File: file, Line: line}, Text: fmt.Sprintf(format, args...),
 	}
 }
 
-// pair is a key of a mapping, a scalar, and its value, which may be an alias.
+// pair is a key of a mapping, a scalar, and its value.
 type pair struct{ key, value *yaml.Node }
 
-// pairs returns what mapping n holds, with merge keys resolved. Of equal keys, the last one
-// counts.
+// pairs returns what mapping n holds. Of equal keys, the last one counts.
 func (r *reader) pairs(n *yaml.Node) []pair {
-	ps := r.allPairs(nil, n)
+	ps := r.allPairs(n)
 	last := make(map[string]int, len(ps))
 	for i, p := range ps {
 		last[p.key.Value+p.key.ShortTag()] = i
@@ -96,42 +73,14 @@ func (r *reader) pairs(n *yaml.Node) []pair {
 	return kept
 }
 
-func (r *reader) allPairs(ps []pair, n *yaml.Node) []pair {
+func (r *reader) allPairs(n *yaml.Node) (ps []pair) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		if key.Kind == yaml.AliasNode {
-			key = key.Alias
-		}
-		switch {
-		case key.Kind != yaml.ScalarNode:
+		if key := n.Content[i]; key.Kind == yaml.ScalarNode {
+			ps = append(ps, pair{key, n.Content[i+1]})
+		} else {
 			r.failf(key, "error loading config file: yaml: invalid map key: %s", show(key))
-		case key.ShortTag() == "!!merge":
-			ps = r.merge(ps, value)
-		default:
-			ps = append(ps, pair{key, value})
 		}
 	}
-	return ps
-}
-
-// merge adds the pairs of the mapping, or of the list of mappings, that a merge key names.
-func (r *reader) merge(ps []pair, value *yaml.Node) []pair {
-	n := r.enter(value)
-	if n == nil {
-		return ps
-	}
-	defer r.leave(value)
-	switch n.Kind {
-	case yaml.MappingNode:
-		return r.allPairs(ps, n)
-	case yaml.SequenceNode:
-		for _, item := range slices.Backward(n.Content) { // the first one counts most
-			ps = r.merge(ps, item)
-		}
-		return ps
-	}
-	r.failf(value, "error loading config file: yaml: "+
-		"map merge requires map or sequence of maps as the value")
 	return ps
 }
 

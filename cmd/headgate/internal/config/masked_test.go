@@ -161,11 +161,11 @@ func TestFaultPlaces(t *testing.T) {
 
 func TestPlaces(t *testing.T) {
 	c, err := Parse("a.yaml", []byte("rules:\n- {name: a, limits: 5/m}\n- name: b\n  permits: 2\n"), Options{})
-	if err != nil || len(c.Places) != 2 || c.Places[0] != (Place{"a.yaml", 2}) || c.Places[1] != (Place{"a.yaml", 3}) {
+	if err != nil || len(c.Places) != 2 || c.Places[0] != (Place{File: "a.yaml", Line: 2}) || c.Places[1] != (Place{File: "a.yaml", Line: 3}) {
 		t.Errorf("the places are %v, %v", c.Places, err)
 	}
 	for text, want := range map[string]Place{
-		"\n\nrules: [{name: a}]": {"a.yaml", 3}, "a: [": {"a.yaml", 2}, "\nstore: postgres://u:p@h": {"a.yaml", 2},
+		"\n\nrules: [{name: a}]": {File: "a.yaml", Line: 3}, "a: [": {File: "a.yaml", Line: 2}, "\nstore: postgres://u:p@h": {File: "a.yaml", Line: 2},
 	} {
 		_, err := Parse("a.yaml", []byte(text), Options{})
 		if err == nil {

@@ -13,8 +13,8 @@ func wantTime(text string) error {
 	return fmt.Errorf("%q is not a time; want one such as 2027-01-01T00:00:00Z", text)
 }
 
-// checkTogether checks what only all files together can show.
-func (l *loader) checkTogether() {
+// crossCheck checks what only all files together can show.
+func (l *loader) crossCheck() {
 	l.checkOverrides()
 	l.checkTLS()
 	domains, err := envoy.NewConfig(l.config.Domains, l.mergeDomains)
@@ -35,11 +35,11 @@ func (l *loader) checkOverrides() {
 		switch {
 		case o.Rule == "" || o.Key == "": // which has been reported
 		case rule == nil:
-			l.fault(at.place, at.field+".rule", strconv.Quote(o.Rule)+
+			l.fault(at.Place, at.field+".rule", strconv.Quote(o.Rule)+
 				" is not the name of a rule; want one that is in the files")
 		case !slices.Equal(rule.Key, unknownKey):
 			if err := rule.CheckKey(o.Key); err != nil {
-				l.fault(at.place, at.field+".key", err.Error())
+				l.fault(at.Place, at.field+".key", err.Error())
 			}
 		}
 	}
