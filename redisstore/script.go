@@ -9,8 +9,8 @@ import (
 	"github.com/headgate/headgate/internal/redisscript"
 )
 
-// files are the parts of the scripts: each algorithm beside its Go twin in the
-// root package, what they share before them, what calls them after.
+// files are the parts of the scripts: the algorithms, whose Go twins are in internal/algorithm, the
+// prelude before them, and what calls them after.
 //
 //go:embed *.lua
 var files embed.FS
@@ -18,11 +18,11 @@ var files embed.FS
 // parts names the file of each algorithm.
 var parts = [...]string{
 	0:                               "slowpath",
-	headgate.AlgorithmTokenBucket:   "tokenbucket",
-	headgate.AlgorithmStepped:       "steppedtokenbucket",
-	headgate.AlgorithmFixedWindow:   "fixedwindow",
-	headgate.AlgorithmSlidingWindow: "slidingwindow",
-	headgate.AlgorithmSlidingLog:    "slidinglog",
+	headgate.AlgorithmTokenBucket:   "token_bucket",
+	headgate.AlgorithmStepped:       "stepped_token_bucket",
+	headgate.AlgorithmFixedWindow:   "fixed_window",
+	headgate.AlgorithmSlidingWindow: "sliding_window",
+	headgate.AlgorithmSlidingLog:    "sliding_log",
 }
 
 // algorithms is a set of algorithms: bit a stands for algorithm a, and bit 0 for the slow path.

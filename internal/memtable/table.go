@@ -23,7 +23,7 @@ type Shard struct {
 	tries     int    // new keys since the last rebuild that found the table full, or nearly
 	overflows int32  // overflow slots in use
 	due       int32  // with how many limits those that are not in use are forgotten
-	guests    filter // the keys that were granted something by an overflow slot
+	charged   filter // the keys that were charged to an overflow slot
 
 	ids     map[*algorithm.Rule]uint16 // the index in limits
 	logs    logs
@@ -101,8 +101,8 @@ func (s *Shard) Take(l *algorithm.Rule, h uint64, o algorithm.Order, charge bool
 	return v
 }
 
-// Shared marks the key of hash own as granted something by the overflow slot.
-func (s *Shard) Shared(own uint64) { s.guests.add(own) }
+// Shared marks the key of hash own as charged to the overflow slot.
+func (s *Shard) Shared(own uint64) { s.charged.add(own) }
 
 // account is what is kept in t, as l counts it, or if t is nil what the key begins with.
 func (s *Shard) account(t *slot, l *algorithm.Rule, h uint64) algorithm.Account {

@@ -1,5 +1,5 @@
 -- tokenbucket decides by a bucket that refills continuously. used counts the units missing
--- from a full bucket at the instant at, full those that it holds. Twin of tokenbucket.go.
+-- from a full bucket at the instant at, full those that it holds. Twin of token_bucket.go.
 local function tokenbucket(state, now, cost, charge, capacity, rate, unit)
   local full = capacity * unit
   local at, used, expires = 0, 0, 0

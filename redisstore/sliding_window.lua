@@ -1,6 +1,6 @@
 -- slidingwindow decides by the grants in the window that now is in, plus those of the window
 -- before weighed by how much of it a window ending now would still cover. used counts the
--- grants in the window of at, previous those in the one before. Twin of slidingwindow.go.
+-- grants in the window of at, previous those in the one before. Twin of sliding_window.go.
 local function slidingwindow(state, now, cost, charge, capacity, period)
   local at, used, previous, expires = 0, 0, 0, 0
   if state then

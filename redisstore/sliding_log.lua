@@ -1,6 +1,6 @@
 -- slidinglog decides by the grants of the last window, kept in order of time: those at times
 -- t with now - t < period. The state has the total of those it keeps, and for each its time and
--- count, in 9 bytes. Twin of slidinglog.go.
+-- count, in 9 bytes. Twin of sliding_log.go.
 local HEADSIZE, ENTRYSIZE, MAXLOG, MAXBOOKED = 16, 9, 65535, 131070
 
 -- slidinglogwait is the time until grants of need in all have left the window.

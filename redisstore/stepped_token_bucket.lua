@@ -1,7 +1,7 @@
 -- steppedtokenbucket decides by a bucket that gains refill tokens at once, at each whole
 -- period since it was last full. used counts the tokens missing from a full bucket; step is
 -- the latest step, or the moment at which the bucket was first taken from. The state has the
--- numbers that it was charged under. Twin of steppedtokenbucket.go.
+-- numbers that it was charged under. Twin of stepped_token_bucket.go.
 local function steppedtokenbucket(state, now, cost, charge, capacity, refill, period)
   local at, used, step, expires = 0, 0, 0, 0
   if state then

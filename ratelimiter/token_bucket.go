@@ -82,7 +82,7 @@ type verdict struct {
 	full      time.Time     // when the bucket will be full
 }
 
-//go:embed tokenbucket.lua
+//go:embed token_bucket.lua
 var text string
 
 var script = redisscript.New(text)

@@ -90,8 +90,8 @@ func (s *Shard) room(l *algorithm.Rule, h uint64, now int64) bool {
 // sample is how many slots are looked at to estimate how many are free.
 const sample = 32
 
-// freeInSample counts the slots that are expired or vacated in a sample: those beginning at the
-// home of h, which is as good as random.
+// freeInSample counts the slots that are expired or vacated in a sample of slots that starts at h's
+// home slot, which is effectively random.
 func (s *Shard) freeInSample(h uint64, now int64) (free int) {
 	for i := range min(sample, len(s.slots)) {
 		t := &s.slots[(s.home(h)+i)%len(s.slots)]
@@ -133,7 +133,7 @@ func (s *Shard) rebuild(next *algorithm.Rule, now int64, size int) bool {
 		t.a, t.b = old.a, old.b
 	}
 	if s.overflows == 0 {
-		s.guests = nil
+		s.charged = nil
 	}
 	s.due = int32(2*len(s.limits) + spareLimits)
 	return s.Register(next)

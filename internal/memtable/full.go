@@ -2,9 +2,9 @@ package memtable
 
 import "github.com/headgate/headgate/internal/algorithm"
 
-// When a shard is full of keys that still count for something, new keys share one slot for
-// each limit: the overflow slot. A key that was granted something by it begins with all
-// that the slot has used when it gets a slot of its own, so a flood wins no fresh budgets.
+// A full shard is one whose slots all belong to keys that are not in their initial state. New keys
+// then share one slot for each limit: the overflow slot. When a key that was charged to it gets a
+// slot of its own, it begins with all that the overflow slot has used: a flood gets no fresh budgets.
 
 // overflow is the slot that new keys share under l.
 func overflow(l *algorithm.Rule) uint64 {
@@ -13,9 +13,9 @@ func overflow(l *algorithm.Rule) uint64 {
 
 func (t *slot) isOverflow(l *algorithm.Rule) bool { return (t.tag^overflow(l))>>idBits == 0 }
 
-// shared is the overflow slot of l if the key of hash h was granted something by it, or nil.
+// shared returns the overflow slot of l if the key of hash h was charged to it, or nil.
 func (s *Shard) shared(l *algorithm.Rule, h uint64) *slot {
-	if s.overflows == 0 || !s.guests.has(h) {
+	if s.overflows == 0 || !s.charged.has(h) {
 		return nil
 	}
 	return s.find(overflow(l))
@@ -23,7 +23,7 @@ func (s *Shard) shared(l *algorithm.Rule, h uint64) *slot {
 
 // Begins returns the slot whose account a key of hash h begins with: its own, or the overflow slot.
 func (s *Shard) Begins(l *algorithm.Rule, h uint64) uint64 {
-	if s.guests.has(h) && !s.Known(h) {
+	if s.charged.has(h) && !s.Known(h) {
 		return overflow(l)
 	}
 	return h

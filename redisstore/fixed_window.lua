@@ -1,5 +1,5 @@
 -- fixedwindow decides by the grants in the window that now is in; windows are aligned to the
--- Unix epoch. used counts the grants in the window of at. Twin of fixedwindow.go.
+-- Unix epoch. used counts the grants in the window of at. Twin of fixed_window.go.
 local function fixedwindow(state, now, cost, charge, capacity, period)
   local at, used, expires = 0, 0, 0
   if state then
