@@ -1,12 +1,14 @@
-// Package charts holds the charts of Headgate's pages: uPlot and a layer over it.
+// Package charts holds what Headgate's pages share: elements, formats, colors and charts.
 //
-// The scripts are plain ones that share the global Charts: Charts.time, Charts.curves
-// and Charts.histogram, each documented in its file of js. They have no inline handlers and
+// js/dom.js and js/format.js are modules, which pages import. JS has them, uPlot and the charts as
+// a plain script with one global: Charts.dom, Charts.format, Charts.time, Charts.curves and
+// Charts.histogram, each documented in its file of js. The scripts have no inline handlers and
 // evaluate nothing, so that a page may forbid both, and call no other host.
 package charts
 
 import (
 	"embed"
+	"regexp"
 	"strings"
 )
 
@@ -15,7 +17,16 @@ var files embed.FS
 
 // scripts are the files of the layer, in the order in which they must run.
 var scripts = []string{
-	"theme", "format", "plot", "time", "marks", "curves", "histogram",
+	"theme", "dom", "format", "axis", "plot", "time", "marks", "curves", "histogram",
+}
+
+// Shared returns the files that a page of modules loads, by name.
+func Shared() map[string]string {
+	return map[string]string{
+		"theme.css": read("theme.css"),
+		"dom.js":    read("js/dom.js"),
+		"format.js": read("js/format.js"),
+	}
 }
 
 // JS returns the script of uPlot and of the charts, with the licence of uPlot as a comment.
@@ -24,18 +35,31 @@ func JS() string {
 	b.WriteString("/*!\nuPlot:\n\n" + read("uplot/LICENSE") + "\n*/\n")
 	b.WriteString(read("uplot/uPlot.iife.min.js"))
 	for _, name := range scripts {
-		b.WriteString("\n" + read("js/"+name+".js"))
+		b.WriteString("\n" + plain(name))
 	}
 	return b.String()
 }
 
-// CSS returns the style sheet of uPlot and of the charts, with that of Theme.
-func CSS() string {
-	return read("uplot/uPlot.min.css") + "\n" + Theme() + "\n" + read("charts.css")
+var exported = regexp.MustCompile(`(?m)^export (?:const|function) (\w+)`)
+
+// plain returns a script of the layer. What a module exports is in Charts, by the module's name.
+func plain(name string) string {
+	text := read("js/" + name + ".js")
+	var names []string
+	for _, found := range exported.FindAllStringSubmatch(text, -1) {
+		names = append(names, found[1])
+	}
+	if names == nil {
+		return text
+	}
+	return "Charts." + name + " = (() => {\n" + strings.ReplaceAll(text, "\nexport ", "\n") +
+		"return { " + strings.Join(names, ", ") + " };\n})();\n"
 }
 
-// Theme returns the style sheet that all pages share, those without charts too.
-func Theme() string { return read("theme.css") }
+// CSS returns the style sheet of uPlot and of the charts, with the theme of all pages.
+func CSS() string {
+	return read("uplot/uPlot.min.css") + "\n" + read("theme.css") + "\n" + read("charts.css")
+}
 
 func read(name string) string {
 	text, err := files.ReadFile(name)

@@ -55,12 +55,19 @@ func TestAllScriptsAreInJS(t *testing.T) {
 	}
 	all := JS()
 	for _, e := range entries {
-		if !strings.Contains(all, read("js/"+e.Name())) {
+		if !strings.Contains(all, plain(strings.TrimSuffix(e.Name(), ".js"))) {
 			t.Errorf("js/%s is not in JS()", e.Name())
 		}
 	}
 	if !strings.Contains(all, "The MIT License") {
 		t.Error("the licence of uPlot is not in JS()")
+	}
+}
+
+// A plain script imports and exports nothing: a browser would refuse all of it.
+func TestModulesAreMadePlain(t *testing.T) {
+	if found := regexp.MustCompile(`(?m)^(import|export)\b.*`).FindAllString(JS(), -1); found != nil {
+		t.Errorf("the script holds %q", found)
 	}
 }
 

@@ -38,7 +38,9 @@ func addFiles(mux *http.ServeMux) {
 			mux.Handle("/{$}", serve)
 		}
 	}
-	mux.Handle("/theme.css", file("theme.css", []byte(charts.Theme())))
+	for name, text := range charts.Shared() {
+		mux.Handle("/"+name, file(name, []byte(text)))
+	}
 }
 
 // file serves one file.

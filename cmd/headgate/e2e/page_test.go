@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -111,7 +112,7 @@ func (p *page) listen(own func(asked string) bool) func(any) {
 		case *runtime.EventConsoleAPICalled:
 			p.troubles = append(p.troubles, "console "+e.Type.String())
 		case *runtime.EventExceptionThrown:
-			p.troubles = append(p.troubles, "exception "+e.ExceptionDetails.Text)
+			p.troubles = append(p.troubles, fmt.Sprintf("exception %s %+v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
 		case *log.EventEntryAdded:
 			if e.Entry.Source == "network" && (strings.Contains(e.Entry.Text, " 400 ") || strings.Contains(e.Entry.Text, " 503 ")) {
 				p.refusals++

@@ -13,7 +13,7 @@
 // On a log axis with zero, 0 is one decade below the smallest power of ten that is needed.
 (() => {
   "use strict";
-  const { theme, format, Plot, marks } = window.Charts;
+  const { theme, axis, Plot, marks } = window.Charts;
 
   function curves(host, options) {
     const plot = new Plot(host, spec(options));
@@ -21,18 +21,18 @@
       destroy: () => plot.destroy(), plot };
   }
 
-  // axis returns how values lie on an axis, from least to most.
-  function axis(o, values) {
+  // scale returns how values lie on an axis, from least to most.
+  function scale(o, values) {
     const positive = values.filter((v) => v > 0);
     const least = positive.length ? Math.min(...positive) : 1;
     const most = positive.length ? Math.max(...positive) : 1;
-    if (!o.log) return { fwd: (v) => v, bwd: (v) => v, least: 0, most, ticks: format.linear };
+    if (!o.log) return { fwd: (v) => v, bwd: (v) => v, least: 0, most, ticks: axis.linear };
     const floor = o.zero ? 10 ** Math.floor(Math.log10(least)) : least;
     const shift = o.zero ? 1 : 0;
     const fwd = (v) => v <= 0 ? 0 : Math.log10(v / floor) + shift;
     const bwd = (v) => o.zero && v < .5 ? 0 : floor * 10 ** (v - shift);
     return { fwd, bwd, least: o.zero ? 0 : least, most, floor, ticks: (a, b, n) => {
-      const some = format.logarithmic(o.zero ? floor : Math.max(bwd(a), 1e-12), bwd(b) * 1.0001,
+      const some = axis.logarithmic(o.zero ? floor : Math.max(bwd(a), 1e-12), bwd(b) * 1.0001,
         o.zero ? n - 1 : n);
       return (o.zero ? [0, ...some] : some).map(fwd);
     } };
@@ -41,7 +41,7 @@
   function spec(o) {
     const points = [...o.curves.flatMap((c) => c.points), ...(o.marks ?? []).map((m) =>
       [m.x, m.y])];
-    const x = axis(o.x, points.map((p) => p[0])), y = axis(o.y, points.map((p) => p[1]));
+    const x = scale(o.x, points.map((p) => p[0])), y = scale(o.y, points.map((p) => p[1]));
     const pad = o.x.log ? .04 : (x.most - x.least) * .02;
     const full = [x.fwd(x.least) - pad, x.fwd(x.most) + pad];
     if (full[1] - full[0] < .1) { full[0] -= .1; full[1] += .1; }

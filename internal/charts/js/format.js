@@ -1,146 +1,69 @@
-// Numbers, times, ticks and texts of clients as text.
-(() => {
-  "use strict";
+// Numbers, shares, spans of time and texts of clients as text for people.
 
-  const number = (n, digits = 0) =>
-    n.toLocaleString("en-US", { maximumFractionDigits: digits });
+const tenths = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
-  // short is a number for an axis: 1.5k, 20M.
-  function short(n) {
-    for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
-      if (Math.abs(n) >= size) {
-        const base = unit === "k" ? 1e3 : size;
-        return number(n / base, 1) + unit;
-      }
-    }
-    return number(n, Math.abs(n) < 10 ? 2 : 0);
+// number formats a number with at most so many digits after the point.
+export const number = (n, digits = 0) => n.toLocaleString("en", { maximumFractionDigits: digits });
+
+// plural formats a number of things.
+export const plural = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;
+
+// percent formats a part of all: never 0% of something, nor 100% of less than all.
+export function percent(part, all = 1) {
+  if (!(part > 0) || !(all > 0)) return "0%";
+  if (part === all) return "100%";
+  const p = (100 * part) / all;
+  if (p < 0.0001) return "<0.0001%";
+  if (p > 99.99) return ">99.99%";
+  return `${Number(p.toPrecision(p < 1 ? 2 : p < 99.9 ? 3 : 4))}%`;
+}
+
+// rate formats a number per second.
+export function rate(n) {
+  if (!n) return "0";
+  if (n < 0.05) return "<0.1";
+  return n < 9.95 ? tenths.format(n) : number(n);
+}
+
+// latency formats microseconds.
+export function latency(us) {
+  if (!(us > 0)) return "–";
+  if (us < 1000) return `${number(us)} µs`;
+  const ms = us / 1000;
+  return `${ms < 9.95 ? tenths.format(ms) : number(ms)} ms`;
+}
+
+const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+
+// parts are the largest unit of a time in seconds, and the next one if it is not 0.
+function parts(seconds) {
+  let rest = Math.max(0, Math.round(seconds));
+  const first = Math.max(0, units.findIndex(([, size]) => rest >= size));
+  return units.slice(first, first + 2).flatMap(([unit, size]) => {
+    const n = Math.floor(rest / size);
+    rest -= n * size;
+    return n ? [[n, unit]] : [];
+  });
+}
+
+// span formats seconds in little room, such as "1h 30m", "10s" or "1.5s".
+export function span(seconds) {
+  if (seconds > 0 && seconds < 9.95 && !Number.isInteger(seconds)) {
+    return seconds < 0.05 ? "<0.1s" : `${seconds.toFixed(1)}s`;
   }
+  return parts(seconds).map(([n, unit]) => n + unit[0]).join(" ") || "0s";
+}
 
-  // share is a part of 1 as a percentage: never 0 % of something, nor 100 % of less than all.
-  function share(v) {
-    if (v === 0 || v === 1) return `${100 * v}%`;
-    const p = 100 * v;
-    if (p < 0.0001) return "<0.0001%";
-    if (p > 99.99) return ">99.99%";
-    return `${Number(p.toPrecision(p < 1 ? 2 : p < 99.9 ? 3 : 4))}%`;
-  }
+// longSpan formats seconds in words, such as "10 minutes" or "1 hour 30 minutes".
+export function longSpan(seconds) {
+  return parts(seconds).map(([n, unit]) => plural(n, unit)).join(" ") || "0 seconds";
+}
 
-  const UNITS = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
+// Characters that cannot be seen, or that change the order in which others are drawn.
+const unseen = new RegExp("[\\u0000-\\u001f\\u007f-\\u00a0\\u00ad\\u061c\\u180e\\u200b-\\u200f" +
+  "\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb]", "gu");
+const escapes = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-  // span is a number of seconds: 1h 30m, 10s.
-  function span(seconds) {
-    const parts = [];
-    let rest = Math.round(seconds);
-    for (const [size, unit] of UNITS) {
-      if (rest >= size && parts.length < 2) {
-        parts.push(Math.floor(rest / size) + unit);
-        rest %= size;
-      } else if (parts.length === 1) {
-        break;
-      }
-    }
-    return parts.join(" ") || (seconds > 0 ? "<1s" : "0s");
-  }
-
-  const two = (n) => String(n).padStart(2, "0");
-  const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
-
-  // fields of a time in seconds, in UTC or in the zone of the reader.
-  function fields(t, utc) {
-    const d = new Date(t * 1000);
-    const get = (name) => d[(utc ? "getUTC" : "get") + name]();
-    return { year: get("FullYear"), month: MONTHS[get("Month")], day: get("Date"),
-      clock: `${two(get("Hours"))}:${two(get("Minutes"))}`, second: two(get("Seconds")) };
-  }
-  const dayOf = (f) => `${f.day} ${f.month}`;
-
-  // moment is a time, to the second if that matters.
-  function moment(t, utc, seconds) {
-    const f = fields(t, utc);
-    return `${dayOf(f)} ${f.year} ${f.clock}${seconds ? ":" + f.second : ""}`;
-  }
-
-  // range is the time from a to b without what both share.
-  function range(a, b, utc) {
-    const seconds = b - a < 600 || a % 60 !== 0 || b % 60 !== 0;
-    const start = fields(a, utc), end = fields(b, utc);
-    const clock = (f) => f.clock + (seconds && b - a < 7200 ? ":" + f.second : "");
-    const zone = utc ? " UTC" : "";
-    if (start.year !== end.year) return `${moment(a, utc)} – ${moment(b, utc)}${zone}`;
-    if (dayOf(start) === dayOf(end)) {
-      return `${dayOf(start)} ${start.year} ${clock(start)} – ${clock(end)}${zone}`;
-    }
-    return `${dayOf(start)} ${clock(start)} – ${dayOf(end)} ${end.year} ${clock(end)}${zone}`;
-  }
-
-  // timeTicks are the labels of times: what changes less often, such as the day, is once below its
-  // first. The year is there if it is not the same for all.
-  function timeTicks(ticks, utc) {
-    const all = ticks.map((t) => fields(t, utc));
-    const step = ticks.length > 1 ? ticks[1] - ticks[0] : 0;
-    const years = all.length > 0 && all[0].year !== all.at(-1).year;
-    let last = "";
-    const below = (text, under) => {
-      const first = under !== last;
-      last = under;
-      return first ? `${text}\n${under}` : text;
-    };
-    const midnight = all.every((f) => f.clock === "00:00" && f.second === "00");
-    return all.map((f) => {
-      if (step > 360 * 86400) return String(f.year);
-      if (step >= 28 * 86400) return below(f.month, String(f.year));
-      if (midnight && (step >= 86400 || ticks.length === 1)) {
-        return years ? below(dayOf(f), String(f.year)) : dayOf(f);
-      }
-      return below(f.clock + (step > 0 && step < 60 ? ":" + f.second : ""),
-        dayOf(f) + (years ? ` ${f.year}` : ""));
-    });
-  }
-
-  // linear are at most n round numbers from min to max.
-  function linear(min, max, n, whole) {
-    if (!(max > min)) return [min];
-    let step = 10 ** Math.floor(Math.log10((max - min) / Math.max(1, n)));
-    // As fine as n allows, but at least one step wide.
-    const factors = [1, 2, 5, 10];
-    const i = factors.findIndex((f) => (max - min) / (step * f) <= n);
-    step *= (max - min) / (step * factors[i]) < 1 ? factors[i - 1] : factors[i];
-    if (whole) step = Math.max(1, step);
-    const ticks = [];
-    for (let v = Math.ceil(min / step - 1e-9) * step; v <= max + step * 1e-9; v += step) {
-      ticks.push(Number(v.toPrecision(12)));
-    }
-    return ticks;
-  }
-
-  // logarithmic are at most n round numbers from min to max, evenly spaced on a log axis.
-  function logarithmic(min, max, n) {
-    if (max / min < 4) return linear(min, max, n, true);
-    for (const steps of [[1, 1.5, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]) {
-      const ticks = [];
-      for (let p = 10 ** Math.floor(Math.log10(min)); p <= max; p *= 10) {
-        for (const s of steps) {
-          const v = Number((p * s).toPrecision(3));
-          if (v >= min && v <= max && (v >= 1 && Number.isInteger(v) || v < 1)) ticks.push(v);
-        }
-      }
-      if (ticks.length <= n || steps.length === 1) {
-        const every = Math.ceil(ticks.length / Math.max(1, n));
-        return ticks.filter((_, i) => i % every === 0);
-      }
-    }
-    return [];
-  }
-
-  // Characters that cannot be seen, or that change the order in which others are drawn.
-  const unseen = new RegExp("[\\u0000-\\u001f\\u007f-\\u00a0\\u00ad\\u061c\\u180e\\u200b-\\u200f" +
-    "\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb]", "gu");
-  const escapes = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
-
-  // visible writes a text so that all of it can be seen: \u202E in place of such a character.
-  const visible = (text) => text.toWellFormed().replace(unseen, (c) => escapes[c] ??
-    `\\u${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`);
-
-  window.Charts.format = { visible, number, short, share, span, moment, range, timeTicks, linear,
-    logarithmic };
-})();
+// visible writes a text so that all of it can be seen: \u202E in place of such a character.
+export const visible = (text) => text.toWellFormed().replace(unseen, (c) => escapes[c] ??
+  `\\u${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`);

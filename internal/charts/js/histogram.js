@@ -12,7 +12,7 @@
 // Both axes are logarithmic: one is as visible as ten thousand.
 (() => {
   "use strict";
-  const { theme, format, Plot, marks } = window.Charts;
+  const { theme, format, axis, Plot, marks } = window.Charts;
 
   function histogram(host, options) {
     const plot = new Plot(host, spec(options));
@@ -47,11 +47,11 @@
       series: [{ points: { show: false }, width: 0, fill: () => theme.colour("--s1-fill"),
         stroke: () => theme.colour("--s1"), paths: (u) => paths(u, o) }],
       view: () => view,
-      xTicks: (min, max, n) => format.logarithmic(Math.max(1, bwd(min)), bwd(max), n).map((v) =>
+      xTicks: (min, max, n) => axis.logarithmic(Math.max(1, bwd(min)), bwd(max), n).map((v) =>
         Math.log10(v)),
       xLabels: (ticks) => ticks.map((v) => o.x.format(Math.round(bwd(v)))),
-      yTicks: (max, n) => [0, ...format.logarithmic(1, Math.max(1, down(max)), n).map(up)],
-      yLabels: (ticks) => ticks.map((v) => format.short(Math.round(down(v)))),
+      yTicks: (max, n) => [0, ...axis.logarithmic(1, Math.max(1, down(max)), n).map(up)],
+      yLabels: (ticks) => ticks.map((v) => axis.short(Math.round(down(v)))),
       overlay: (u) => overlay(u, o),
     };
   }
@@ -110,7 +110,7 @@
     for (const b of o.bins) {
       const left = u.valToPos(fwd(b.from - .5), "x", true);
       const right = u.valToPos(fwd(b.to + .5), "x", true);
-      const text = format.short(b.count), wide = c.measureText(text).width;
+      const text = axis.short(b.count), wide = c.measureText(text).width;
       if (!b.count || wide > right - left - 2 * r) continue;
       const x = (left + right) / 2, y = u.valToPos(up(b.count), "y", true) - 2 * r;
       c.fillStyle = theme.colour("--card");

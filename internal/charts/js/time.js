@@ -17,7 +17,7 @@
 // Bars that are too thin to see are put together; zooming in shows them one by one.
 (() => {
   "use strict";
-  const { theme, format, Plot } = window.Charts;
+  const { theme, format, axis, Plot } = window.Charts;
   const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600,
     43200, 86400, 172800, 432000, 864000, 2592000, 7776000, 31536000];
 
@@ -54,9 +54,9 @@
       series: o.series.map(barSeries),
       view: (min, max, width) => view(o, count, min, max, width),
       xTicks: (min, max, n) => timeTicks(o, min, max, n),
-      xLabels: (ticks) => format.timeTicks(ticks, o.utc),
-      yTicks: (max, n) => format.linear(0, max, n, true),
-      yLabels: (ticks) => ticks.map(format.short),
+      xLabels: (ticks) => axis.timeTicks(ticks, o.utc),
+      yTicks: (max, n) => axis.linear(0, max, n, true),
+      yLabels: (ticks) => ticks.map(axis.short),
     };
   }
 
@@ -83,10 +83,10 @@
     const end = (i) => Math.min(xs[i] + width1, o.from + count * o.step);
     return { xs, data: [xs, ...stacked], top: top * 1.06 || 1,
       at: (i) => (start(i) + end(i)) / 2,
-      title: (i) => o.compact ? format.moment(start(i), o.utc) :
-        format.range(start(i), end(i), o.utc),
+      title: (i) => o.compact ? axis.moment(start(i), o.utc) :
+        axis.range(start(i), end(i), o.utc),
       values: (i) => all.map((values) => format.number(values[i])),
-      total: o.compact ? "" : `${format.range(min, max, o.utc)}, each bar ${format.span(width1)}`,
+      total: o.compact ? "" : `${axis.range(min, max, o.utc)}, each bar ${format.span(width1)}`,
       totals: o.series.map((s) => format.number(sum(s.values.slice(
         Math.max(0, Math.floor((min - o.from) / o.step + 1e-6)),
         Math.ceil((max - o.from) / o.step - 1e-6))))) };

@@ -2,6 +2,7 @@
 // above the line and denied below it. Both share an axis of fifteen seconds.
 
 import { Births } from "./births.js";
+import { number } from "./format.js";
 
 export const span = 15_000;
 const width = 200; // of a bin, in milliseconds
@@ -141,7 +142,7 @@ export class Chart {
       if (n === 0) continue;
       if (n <= top && radius >= smallest) this.#drawDots(frame, at, side, n, bin.start);
       else this.#drawBar(frame, bin.start, side, Math.min(n, top) / top);
-      if (n > wanted) labels.push([at, middle + side * half, n.toLocaleString("en-GB"), side]);
+      if (n > wanted) labels.push([at, middle + side * half, number(n), side]);
     }
   }
 
@@ -202,7 +203,6 @@ export class Chart {
       g.fillText(text, x, y);
     };
     const quiet = this.#colours.quiet;
-    const number = (n) => n.toLocaleString("en-GB");
     say(`${number(capacity)} left`, 6, 22, quiet);
     say("0", 6, split + 3, quiet);
     for (const [x, y, text, side] of labels) {

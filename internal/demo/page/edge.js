@@ -1,6 +1,6 @@
 // One burst just before the edge of a fixed window, and one just after it.
 
-import { seconds } from "./level.js";
+import { span } from "./format.js";
 import { pause } from "./pause.js";
 
 const ahead = 1000; // the server waits for the last second, more exactly than a browser does
@@ -14,7 +14,7 @@ export function plan(lanes) {
   }
   const period = lane.edges();
   if (period < 1000 || period > 60_000) {
-    const lasts = `The ${lane.name} window is ${seconds(period)} long.`;
+    const lasts = `The ${lane.name} window is ${span(period / 1000)} long.`;
     throw new Error(`${lasts} Bursts across an edge need a window of 1s to 1m.`);
   }
   const burst = Math.min(lane.state.capacity, 10_000);
@@ -27,7 +27,7 @@ export function plan(lanes) {
 export async function run({ period, burst, before, after }, { now, send, tell, signal }) {
   const edge = Math.ceil((now() + before + 100) / period) * period;
   for (let rest = edge - before - now(); rest > ahead; rest = edge - before - now()) {
-    tell(`The edge of the window is in ${seconds(rest + before)}`);
+    tell(`The edge of the window is in ${span((rest + before) / 1000)}`);
     await pause(Math.min(100, rest - ahead), signal);
   }
   tell("One burst before the edge, one after it");

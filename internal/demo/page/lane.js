@@ -2,8 +2,9 @@
 
 import { Chart, span } from "./chart.js";
 import { copyFrom } from "./copy.js";
+import { number } from "./format.js";
 import { LaneForm } from "./lane_form.js";
-import { boundText, levelAt, nextText, thousands } from "./level.js";
+import { boundText, levelAt, nextText } from "./level.js";
 
 export const algorithmNames = {
   "token-bucket": "Token bucket",
@@ -81,7 +82,7 @@ export class Lane {
     set(this.#part.text, limit);
     set(this.#part.plain, limit);
     set(this.#part.go, go);
-    set(this.#part.of, `of ${thousands(capacity)} left`);
+    set(this.#part.of, `of ${number(capacity)} left`);
     this.#part.remaining.classList.toggle("long", capacity >= 1e6);
     this.#part.bar.setAttribute("aria-valuemax", capacity);
     this.#part.bar.classList.toggle("cells", capacity <= 50);
@@ -91,10 +92,10 @@ export class Lane {
   #showCounts() {
     const { allowed, denied, most, bound, settings } = this.state;
     const over = most > bound;
-    set(this.#part.allowed, thousands(allowed));
-    set(this.#part.denied, thousands(denied));
+    set(this.#part.allowed, number(allowed));
+    set(this.#part.denied, number(denied));
     set(this.#part["most-label"], `Most in any ${settings.period}`);
-    set(this.#part.most, most > 0 ? `${thousands(most)} of ${thousands(bound)}` : "–");
+    set(this.#part.most, most > 0 ? `${number(most)} of ${number(bound)}` : "–");
     set(this.#part["most-note"], boundText(this.state));
     this.#part["most-box"].classList.toggle("exceeded", over);
     this.#part.over.hidden = !over;
@@ -120,7 +121,7 @@ export class Lane {
     const level = levelAt(this.state, elapsed);
     const { capacity, refill, period, settings } = this.state;
     const whole = Math.floor(level + 1e-9);
-    set(this.#part.remaining, thousands(whole));
+    set(this.#part.remaining, number(whole));
     set(this.#part.next, nextText(this.state, elapsed));
     this.#part.fill.style.width = `${(100 * level) / capacity}%`;
     this.#part.bar.setAttribute("aria-valuenow", whole);
@@ -154,8 +155,8 @@ export class Lane {
   // sentence says the lane for those who hear the page.
   sentence() {
     const { allowed, denied, capacity } = this.state;
-    return `${this.title}: ${thousands(allowed)} allowed, ${thousands(denied)} denied, ` +
-      `${this.#part.remaining.textContent} of ${thousands(capacity)} left.`;
+    return `${this.title}: ${number(allowed)} allowed, ${number(denied)} denied, ` +
+      `${this.#part.remaining.textContent} of ${number(capacity)} left.`;
   }
 }
 

@@ -2,6 +2,8 @@
 // exact for buckets and fixed windows; the others change in ways that only the
 // store knows, and keep their level until the next answer.
 
+import { number, span } from "./format.js";
+
 export function levelAt(lane, elapsed) {
   const { capacity, refill, period, remaining } = lane;
   const rest = lane.reset - elapsed;
@@ -23,32 +25,22 @@ export function nextText(lane, elapsed) {
   const rest = lane.reset - elapsed;
   switch (lane.settings.algorithm) {
     case "token-bucket":
-      return rest > 0 ? `full in ${seconds(rest)}` : "full";
+      return rest > 0 ? `full in ${span(rest / 1000)}` : "full";
     case "stepped": {
       const step = rest - Math.floor(rest / lane.period) * lane.period;
       if (rest <= 0) return "full";
-      return `next ${thousands(lane.refill)} in ${seconds(step || lane.period)}`;
+      return `next ${number(lane.refill)} in ${span((step || lane.period) / 1000)}`;
     }
     case "fixed-window":
-      return rest > 0 ? `new window in ${seconds(rest)}` : "nothing used";
+      return rest > 0 ? `new window in ${span(rest / 1000)}` : "nothing used";
     default:
-      return rest > 0 ? `all free in ${seconds(rest)}` : "nothing used";
+      return rest > 0 ? `all free in ${span(rest / 1000)}` : "nothing used";
   }
 }
 
 // boundText explains the most that the limit allows in one period.
 export function boundText({ capacity, refill, settings }) {
-  if (!refill) return `the limit is ${thousands(capacity)} in ${settings.period}`;
-  const [held, arriving] = [thousands(capacity), thousands(refill)];
+  if (!refill) return `the limit is ${number(capacity)} in ${settings.period}`;
+  const [held, arriving] = [number(capacity), number(refill)];
   return `${held} at once, then ${arriving} in ${settings.period}`;
-}
-
-export function seconds(ms) {
-  if (ms >= 3_600_000) return `${(ms / 3_600_000).toFixed(1)} h`;
-  if (ms >= 60_000) return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`;
-  return `${(Math.max(ms, 0) / 1000).toFixed(1)} s`;
-}
-
-export function thousands(n) {
-  return n.toLocaleString("en-GB");
 }

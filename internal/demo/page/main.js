@@ -1,6 +1,7 @@
 // Puts the page together: who sends what, and when it is drawn.
 
 import { copyText } from "./copy.js";
+import { byId as $ } from "./dom.js";
 import { examples } from "./examples.js";
 import { Lane } from "./lane.js";
 import { linkOf, read } from "./link.js";
@@ -11,7 +12,6 @@ import { Summary } from "./summary.js";
 import { Tour } from "./tour.js";
 import { alertIn, complain, Traffic } from "./traffic.js";
 
-const $ = (id) => document.getElementById(id);
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const wide = matchMedia("(min-width: 60rem)");
 
@@ -202,8 +202,9 @@ function wireFolds() {
   }
 }
 
-// draw shows the present: thirty times a second while something moves, which is each
-// pixel of the axis, ten times a second otherwise, and twice if less motion is wished for. The scale glides to a new one.
+// draw shows the present: thirty times a second while something moves, which is each pixel of the
+// axis, ten times a second otherwise, and twice if the reader prefers less motion. The scale
+// glides to a new one.
 let drawn = 0;
 let dirty = true;
 let top = 10;

@@ -1,10 +1,9 @@
 // The guided tour: a step for each algorithm, which sets both limits, sends traffic,
 // and explains what there is to see.
 
+import { byId as $, h } from "./dom.js";
 import { Stopped } from "./pause.js";
 import { steps } from "./tour_steps.js";
-
-const $ = (id) => document.getElementById(id);
 
 export class Tour {
   #at = -1;
@@ -27,13 +26,9 @@ export class Tour {
   }
 
   #dot(i, step) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.setAttribute("aria-label", `Step ${i + 1}: ${step.title}`);
-    button.addEventListener("click", () => this.#go(i));
-    const item = document.createElement("li");
-    item.append(button);
-    return item;
+    const label = `Step ${i + 1}: ${step.title}`;
+    const button = h("button", { type: "button", "aria-label": label, click: () => this.#go(i) });
+    return h("li", {}, button);
   }
 
   start() {

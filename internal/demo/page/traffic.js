@@ -1,12 +1,12 @@
 // The traffic bar: single requests, bursts, a stream, bursts across an edge, a reset.
 
+import { byId as $ } from "./dom.js";
 import * as edge from "./edge.js";
-import { thousands } from "./level.js";
+import { number } from "./format.js";
 import { pause, Stopped } from "./pause.js";
 import { rateAt, stepOf, steps } from "./rate.js";
 import { Stream } from "./stream.js";
 
-const $ = (id) => document.getElementById(id);
 const second = 1000;
 
 export class Traffic {
@@ -52,7 +52,7 @@ export class Traffic {
   }
 
   burst() {
-    return this.#send(number($("burst"), "Requests"));
+    return this.#send(entered($("burst"), "Requests"));
   }
 
   async toggleStream() {
@@ -60,7 +60,7 @@ export class Traffic {
       this.stop();
       return;
     }
-    this.#stream.rate = number($("rate"), "Per second");
+    this.#stream.rate = entered($("rate"), "Per second");
     this.tell("");
     complain();
     await this.#run();
@@ -147,14 +147,14 @@ export class Traffic {
     if (!this.#stream.running) return "";
     const last = this.#decided.filter(([at]) => at >= now - second);
     const n = last.reduce((sum, [, requests]) => sum + requests, 0);
-    return `${thousands(n)} decided in the last second`;
+    return `${number(n)} decided in the last second`;
   }
 
   #followRate() {
     try {
-      this.#stream.rate = number($("rate"), "Per second");
+      this.#stream.rate = entered($("rate"), "Per second");
       $("slider").value = stepOf(this.#stream.rate);
-      $("slider").setAttribute("aria-valuetext", `${thousands(this.#stream.rate)} per second`);
+      $("slider").setAttribute("aria-valuetext", `${number(this.#stream.rate)} per second`);
       complain();
     } catch (error) { // said, but a person who has left the field is not taken back
       complain(error.message);
@@ -182,14 +182,14 @@ export function alertIn(element, message = "") {
 }
 
 function decidedOf(batch, n) {
-  const each = batch.lanes.map((b) => `${thousands(b.allowed + b.denied)}`);
+  const each = batch.lanes.map((b) => `${number(b.allowed + b.denied)}`);
   const same = each[0] === each[1];
   const decided = same ? each[0] : each.join(" on the left and ") + " on the right";
-  return `${decided} of ${thousands(n)} requests were decided; the others do not count`;
+  return `${decided} of ${number(n)} requests were decided; the others do not count`;
 }
 
-// number reads a field, or throws what to enter.
-function number(input, name) {
+// entered reads a field, or throws what to enter.
+function entered(input, name) {
   const text = input.value.trim().replaceAll(",", "");
   const ok = /^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= 10_000;
   input.setAttribute("aria-invalid", String(!ok));

@@ -33,8 +33,9 @@ func (h *Handler) page() {
 		panic(err) // cannot happen: the name is valid
 	}
 	h.files("/console/", files)
-	h.mux.Handle("GET /console/charts.js", h.file("charts.js", charts.JS()))
-	h.mux.Handle("GET /console/charts.css", h.file("charts.css", charts.CSS()))
+	for name, text := range charts.Shared() {
+		h.mux.Handle("GET /console/"+name, h.file(name, text))
+	}
 	h.mux.Handle("/console/", h.data(noSuchPath))
 }
 

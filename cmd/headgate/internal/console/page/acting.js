@@ -1,9 +1,9 @@
 // Act: a dialog that says what an act will do, and a line below that says whether it worked.
 
 import { act as send, getKey, undo } from "./api.js";
-import { build } from "./forms.js";
 import { byId, h, setText } from "./dom.js";
-import { plural, span } from "./format.js";
+import { longSpan, plural } from "./format.js";
+import { build } from "./forms.js";
 import { inRules } from "./scope.js";
 import { describe, outcome } from "./words.js";
 
@@ -57,7 +57,8 @@ export class Acting {
     if (shown !== this.#shown) return;
     this.#show(inForce && !failed.length ? "good" : "bad", inForce
       ? `${text} ${inForce} Confirmed after ${took(started)}.`
-      : `${text} It has not taken effect on this instance after ${span(patience / 1000)}.`, done);
+      : `${text} It has not taken effect on this instance after ${
+        longSpan(patience / 1000)}.`, done);
   }
 
   // focus goes back to what opened the dialog, or to the result if that is gone.
@@ -143,7 +144,7 @@ export class Acting {
 
 const rulesOf = (acts) => acts.map((act) => act.rule);
 
-const took = (started) => span(Math.max(1, (performance.now() - started) / 1000));
+const took = (started) => longSpan(Math.max(1, (performance.now() - started) / 1000));
 
 // keyShows returns what the state of a key says of an act, or null while it does not show it. Idle
 // is a ban that denies nothing.

@@ -1,8 +1,12 @@
 // What was done, newest first, and what is in force because of it.
 
-import { byId, disable, h, onAct, Rows, setAttribute, setText, show } from "./dom.js";
-import { brief, plural, time, utc, visible } from "./format.js";
+import { disable, onAct } from "./controls.js";
+import { byId, h, setAttribute, setText, show } from "./dom.js";
+import { plural } from "./format.js";
+import { brief, keyText } from "./key_text.js";
+import { Rows } from "./rows.js";
 import { idleText, untilText } from "./standing.js";
+import { time, utc } from "./times.js";
 import { outcome } from "./words.js";
 
 const few = 6;
@@ -41,10 +45,10 @@ function makeRow(act) {
     app.acting.undo([act]));
   const text = outcome(act);
   back.setAttribute("aria-label", `Undo: ${text}`);
-  const note = act.note ? h("q", {}, h("bdi", {}, visible(act.note))) : null;
+  const note = act.note ? h("q", {}, h("bdi", {}, keyText(act.note))) : null;
   const element = h("li", { class: "act-row" }, when,
-    h("div", {}, h("p", { class: "act-text", title: visible(act.key ?? "") }, text),
-      h("p", { class: "quiet" }, note, note ? " " : null, h("bdi", {}, `by ${visible(act.by)}`)),
+    h("div", {}, h("p", { class: "act-text", title: keyText(act.key ?? "") }, text),
+      h("p", { class: "quiet" }, note, note ? " " : null, h("bdi", {}, `by ${keyText(act.by)}`)),
       state), back);
   return {
     element,
@@ -71,9 +75,9 @@ function replacedText({ key, ban, limits, until }) {
 
 // stateText says that an act is not in force any more.
 function stateText({ undone, ended, replaced }) {
-  if (undone) return `Undone at ${time(undone.at)} by ${visible(undone.by)}`;
+  if (undone) return `Undone at ${time(undone.at)} by ${keyText(undone.by)}`;
   if (!ended) return replaced ? replacedText(replaced) : "";
-  const by = ended.by && ended.why !== "expired" ? ` by ${visible(ended.by)}` : "";
+  const by = ended.by && ended.why !== "expired" ? ` by ${keyText(ended.by)}` : "";
   return `${ends[ended.why] ?? "Ended"}${ended.at ? ` at ${time(ended.at)}` : ""}${by}`;
 }
 
@@ -95,7 +99,7 @@ function makeOverride(o) {
     (o.isMode ? app.acting.open("mode", { rule: o.rule })
       : app.acting.open("lift", { rule: o.rule, key: o.key })));
   const name = o.isMode ? h("strong", {}, h("bdi", {}, o.rule))
-    : h("bdi", {}, h("code", { title: visible(o.key) }, brief(o.key)));
+    : h("bdi", {}, h("code", { title: keyText(o.key) }, brief(o.key)));
   const element = h("li", { class: "override" },
     h("div", {}, h("p", {}, name, " ", h("span", { class: "badge" }, what)), until), back);
   return {

@@ -1,7 +1,7 @@
 // The form of each act, inside of the dialog.
 
 import { h, setText, show } from "./dom.js";
-import { visible } from "./format.js";
+import { keyText } from "./key_text.js";
 import { split } from "./limits.js";
 import { breadth, listOf, siblings } from "./scope.js";
 import { standingText } from "./standing.js";
@@ -74,7 +74,7 @@ export function build(app, act, { rule, key }, on) {
 function about(app, rule, key) {
   if (key === undefined) return h("p", { class: "about" }, h("strong", {}, h("bdi", {}, rule)));
   const now = standingText(app.model, rule, key);
-  return h("p", { class: "about" }, h("bdi", {}, h("code", {}, visible(key))),
+  return h("p", { class: "about" }, h("bdi", {}, h("code", {}, keyText(key))),
     h("span", { class: "quiet" }, " in rule ", h("strong", {}, h("bdi", {}, rule))),
     now ? " " : null, now ? h("span", { class: "badge" }, now) : null);
 }

@@ -2,11 +2,11 @@
 
 import * as access from "./access.js";
 import { Acting } from "./acting.js";
-import * as acts from "./acts.js";
 import { getActs, getConfig } from "./api.js";
 import { byId } from "./dom.js";
 import { Events } from "./events.js";
 import { Model } from "./model.js";
+import * as acts from "./acts.js";
 import * as now from "./now.js";
 import * as top from "./top.js";
 import * as who from "./who.js";

@@ -1,11 +1,14 @@
 // Now: the verdict, the numbers, and the rules.
 
-import { byId, disable, h, onAct, Order, Rows, setAttribute, setText, show } from "./dom.js";
-import { brief, cutOff, latency, percent, rate, visible } from "./format.js";
+import { disable, onAct } from "./controls.js";
+import { byId, h, setAttribute, setText, show } from "./dom.js";
+import { latency, percent, rate } from "./format.js";
+import { brief, cutOff, keyText } from "./key_text.js";
+import { Order, Rows } from "./rows.js";
 import { Spark } from "./spark.js";
 import { standing } from "./standing.js";
-import * as timeline from "./timeline.js";
 import { judge } from "./verdict.js";
+import * as timeline from "./timeline.js";
 
 const few = 10; // rules that are shown at first
 const signs = { none: "·", calm: "✓", warn: "!", bad: "!" };
@@ -65,7 +68,7 @@ function drawVerdict() {
   setText(byId("culprit-share"), culprit.banned ? "Key "
     : `${culprit.share > 0.95 ? "Nearly all" : percent(culprit.share)} of them are from one key: `);
   setText(byId("culprit-key"), brief(culprit.key));
-  byId("culprit-key").title = visible(culprit.key);
+  byId("culprit-key").title = keyText(culprit.key);
   setText(byId("culprit-rule"), culprit.rule);
   drawCulpritActs();
 }

@@ -1,8 +1,10 @@
 // What is known of one key: its state under each limit, and what can be done about it.
 
 import { getKey } from "./api.js";
-import { disable, h, onAct, setAttribute, setText } from "./dom.js";
-import { brief, count, plural, shortSpan, visible } from "./format.js";
+import { disable, onAct } from "./controls.js";
+import { h, setAttribute, setText } from "./dom.js";
+import { number, plural, span } from "./format.js";
+import { brief, keyText } from "./key_text.js";
 import { standing } from "./standing.js";
 
 const interval = 2_000;
@@ -71,9 +73,9 @@ export class Panel {
       this.#shape = shape;
       this.#parts = answer.rules.map((r) => new RulePart(this, answer.key, r));
       this.element.replaceChildren(...this.#parts.map((part) => part.element));
-      if (this.opener === null || brief(answer.key) !== visible(answer.key)) {
+      if (this.opener === null || brief(answer.key) !== keyText(answer.key)) {
         this.element.prepend(h("p", { class: "key-full", tabindex: 0 },
-          h("bdi", {}, h("code", {}, visible(answer.key)))));
+          h("bdi", {}, h("code", {}, keyText(answer.key)))));
       }
       if (answer.rules.length === 0) {
         this.element.append(h("p", { class: "quiet" }, "No rule has such keys. A key looks like "
@@ -140,7 +142,7 @@ class RulePart {
 }
 
 const permitText = (p) => (typeof p === "object"
-  ? `${count(p.in_use)} of ${plural(p.limit, "permit")} in use` : `${p} permits`);
+  ? `${number(p.in_use)} of ${plural(p.limit, "permit")} in use` : `${p} permits`);
 
 function makeLimit() {
   const name = h("code");
@@ -164,11 +166,12 @@ function makeLimit() {
 }
 
 function limitText({ capacity, remaining, retry_after_s, reset_after_s, allowed }, banned, mode) {
-  const left = `${count(remaining)} of ${count(capacity)} remain`;
+  const left = `${number(remaining)} of ${number(capacity)} remain`;
   if (banned) {
     return mode === "enforce" ? `denied by the ban; ${left}`
       : `banned, but nothing is denied in mode ${mode}`;
   }
-  if (!allowed) return `${left}, next in ${shortSpan(retry_after_s)}`;
-  return reset_after_s > 0 ? `${left}, full in ${shortSpan(reset_after_s)}` : left;
+  if (!allowed && retry_after_s === null) return `${left}, never allowed`;
+  if (!allowed) return `${left}, next in ${span(retry_after_s)}`;
+  return reset_after_s > 0 ? `${left}, full in ${span(reset_after_s)}` : left;
 }

@@ -1,6 +1,6 @@
 // How many clients a key stands for, and in which other rules it is a key, too.
 
-import { count, plural } from "./format.js";
+import { number, plural } from "./format.js";
 import { matches } from "./model.js";
 
 export const isPattern = (key) => key.includes("*");
@@ -34,7 +34,7 @@ export function breadth(model, rule, key) {
 function ofPattern(model, rule, key) {
   const listed = model.rules().find((r) => r.name === rule)?.denied_keys ?? [];
   const found = listed.filter((k) => matches(key, k.key)).length;
-  const some = listed.length === 0 ? "" : ` ${count(found)} of the ${
+  const some = listed.length === 0 ? "" : ` ${number(found)} of the ${
     plural(listed.length, "key")} in the list of denied keys match it.`;
   const everybody = key.split("|").every(isAny);
   return {

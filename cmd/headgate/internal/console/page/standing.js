@@ -1,7 +1,8 @@
 // What is in force for one key, said beside it, with the way back.
 
-import { disable, h, onAct, setText } from "./dom.js";
-import { time, utc } from "./format.js";
+import { disable, onAct } from "./controls.js";
+import { h, setText } from "./dom.js";
+import { time, utc } from "./times.js";
 
 // untilText says until when an override counts.
 export const untilText = (until) => (until ? `until ${time(Date.parse(until))}` : "until lifted");

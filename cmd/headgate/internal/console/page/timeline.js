@@ -1,8 +1,9 @@
 // The 15 minutes of all rules or of one, with a scale, a cursor and the numbers below it.
 
 import { byId, h, setAttribute, setText } from "./dom.js";
-import { plural, rate, time, timeOfDay } from "./format.js";
+import { plural, rate } from "./format.js";
 import { Spark } from "./spark.js";
+import { time, timeOfDay } from "./times.js";
 import { describe } from "./words.js";
 
 const spark = new Spark(130);

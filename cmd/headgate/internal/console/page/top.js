@@ -1,7 +1,9 @@
 // The top of the page: instances, the store, the configuration, and what is wrong with them.
 
-import { byId, h, Rows, setAttribute, setText, show } from "./dom.js";
-import { ago, count, latency, plural, time, timeOfDay, utc } from "./format.js";
+import { byId, h, setAttribute, setText, show } from "./dom.js";
+import { latency, number, plural } from "./format.js";
+import { Rows } from "./rows.js";
+import { ago, time, timeOfDay, utc } from "./times.js";
 
 const stores = { up: "up", slow: "slow", down: "down", memory: "up" };
 
@@ -97,7 +99,7 @@ function makeRow({ name }) {
     update(i) {
       setText(self, i.self ? "(this one)" : "");
       setText(store, i.store);
-      setText(decisions, count(i.decisions_per_s));
+      setText(decisions, number(i.decisions_per_s));
       setText(p50, latency(i.p50_us));
       setText(p99, latency(i.p99_us));
       setText(rules, `${brief(i.config.hash)}, ${ago(i.config.loaded_at)}${

@@ -1,7 +1,8 @@
 // The first sentence of the page: is it bad, since when, which rule, and who.
 
-import { percent, rate, span, time } from "./format.js";
+import { longSpan, percent, rate } from "./format.js";
 import { breadth, inRules } from "./scope.js";
+import { time } from "./times.js";
 
 const loud = 1; // denials a second, below which nobody is troubled
 const share = 0.05; // of all decisions, above which denials are many
@@ -104,7 +105,7 @@ function denials(model, { rules, keys, denied, free, total, idle, now }) {
     .reduce((a, b) => (b.free > a.free ? b : a));
   const start = since(model, rules, free);
   const long = start === null ? "for at least 15 minutes"
-    : `since ${time(start, now)} (${span(minutes(now - start))})`;
+    : `since ${time(start, now)} (${longSpan(minutes(now - start))})`;
   const culprit = top && { ...top, advice: top.caution ? "look" : "ban" };
   const banned = keys.filter((k) => culprit && k.key === culprit.key && k.banned);
   const parts = [

@@ -1,10 +1,14 @@
 // Who: the keys denied most, a search, and what is known of one key.
 
-import { byId, disable, h, onAct, Order, Rows, setText, show } from "./dom.js";
-import { ago, brief, count, cutOff, percent, rate, time, utc, visible } from "./format.js";
+import { disable, onAct } from "./controls.js";
+import { byId, h, setText, show } from "./dom.js";
+import { number, percent, rate } from "./format.js";
+import { brief, cutOff, keyText } from "./key_text.js";
 import { Panel } from "./panel.js";
+import { Order, Rows } from "./rows.js";
 import { breadth } from "./scope.js";
 import { standing } from "./standing.js";
+import { ago, time, utc } from "./times.js";
 
 const few = 12; // keys that are shown at first
 
@@ -103,7 +107,7 @@ const sum = (item) => item.denied + item.shadow_denied;
 
 function makeRow({ rule, key, kind }) {
   const name = h("button", {
-    type: "button", class: "key-name", title: visible(key), "aria-expanded": "false",
+    type: "button", class: "key-name", title: keyText(key), "aria-expanded": "false",
   }, h("bdi", {}, h("code", {}, brief(key))));
   const meta = h("span", { class: "key-meta" });
   const state = h("span", { class: "standing" });
@@ -131,7 +135,7 @@ function makeRow({ rule, key, kind }) {
     update(item) {
       setText(per, rate(item.per_s));
       show(would, item.would);
-      setText(meta, `${app.rule === null ? `${rule} · ` : ""}${count(sum(item))} `
+      setText(meta, `${app.rule === null ? `${rule} · ` : ""}${number(sum(item))} `
         + `${item.would ? "would be denied" : "denied"} · last ${ago(item.last)}`);
       const all = app.rule === null ? "all rules deny" : "the rule denies";
       meta.title = `Last denied ${utc(item.last)}; ${percent(item.share)} of what ${all}`;

@@ -1,7 +1,9 @@
 // Why: the rules in force beside the files, and the last error with its line.
 
-import { byId, h, Rows, setText, show } from "./dom.js";
-import { ago, plural, time, utc } from "./format.js";
+import { byId, h, setText, show } from "./dom.js";
+import { plural } from "./format.js";
+import { Rows } from "./rows.js";
+import { ago, time, utc } from "./times.js";
 
 let app, rows;
 let shown = ""; // the files that are shown

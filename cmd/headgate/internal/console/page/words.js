@@ -1,8 +1,10 @@
 // What acts do, in words.
 
-import { brief, count, plural, rate, span, time } from "./format.js";
+import { longSpan, number, plural, rate } from "./format.js";
+import { brief } from "./key_text.js";
 import { areUnderstood, isLower } from "./limits.js";
 import { breadth, inRules, listOf, siblings } from "./scope.js";
+import { time } from "./times.js";
 
 export const durations = [
   [600, "10 minutes"], [3600, "1 hour"], [86400, "1 day"], [null, "until lifted"],
@@ -38,7 +40,7 @@ export function outcome({ act, rule, key, limits, mode, until }, rules = [rule])
 
 // button is the text of the button that does it.
 export function button(request) {
-  const end = request.for_s ? ` for ${span(request.for_s)}` : "";
+  const end = request.for_s ? ` for ${longSpan(request.for_s)}` : "";
   const where = request.also?.length ? ` in ${request.also.length + 1} rules` : "";
   switch (request.act) {
     case "ban": return `Ban${where}${end || " until lifted"}`;
@@ -89,7 +91,7 @@ export function caution({ act, rule, key, limits }, model) {
 
 function fleet(model) {
   const n = Math.max(model.fleet, model.state.instances.length);
-  return n > 1 ? `It takes effect on all ${count(n)} instances within a second.`
+  return n > 1 ? `It takes effect on all ${number(n)} instances within a second.`
     : "It takes effect within a second.";
 }
 

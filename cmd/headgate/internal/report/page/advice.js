@@ -1,7 +1,7 @@
 // Which limit to begin with, and why; or what to decide before.
 (() => {
   "use strict";
-  const { count, share, number } = Report;
+  const { number, percent, plural } = Charts.format;
 
   // BALANCED is the share of the requests of ordinary keys that a limit may deny, as that of the
   // balanced proposal. FEW requests are too few for an advice.
@@ -18,8 +18,8 @@
 
   function fewRequests(data, l) {
     return { best: null, shown: l, title: "Too few requests to choose a limit",
-      why: `The logs have ${count(data.size.requests, "request")} from ` +
-        `${count(data.size.keys, "key")}. ${l.text} denies ` +
+      why: `The logs have ${plural(data.size.requests, "request")} from ` +
+        `${plural(data.size.keys, "key")}. ${l.text} denies ` +
         `${l.result.denied ? number(l.result.denied) : "none"} of them.`, caution: "" };
   }
 
@@ -45,11 +45,11 @@
         `most ${rest.limit}. ${look(keys)}` };
   }
 
-  const decide = (far) => `First decide about ${count(far.length, "key")}`;
+  const decide = (far) => `First decide about ${plural(far.length, "key")}`;
 
   function ofOne(data, l) {
     const { denied, requests } = l.result;
-    const title = denied ? `${l.text} denies ${share(denied, requests)} of the requests` :
+    const title = denied ? `${l.text} denies ${percent(denied, requests)} of the requests` :
       `${l.text} denies nothing`;
     return { best: null, shown: l, title, ...reasons(data, l) };
   }
@@ -83,22 +83,22 @@
   function reasons(data, l) {
     const { denied, requests, keys, denied_keys: deniedKeys } = l.result;
     if (!denied) return { why: nothing(l), caution: data.kind === "size" ? ROOM : "" };
-    const all = `It would have denied ${number(denied)} of ${count(requests, "request")} ` +
-      `(${share(denied, requests)}). `;
+    const all = `It would have denied ${number(denied)} of ${plural(requests, "request")} ` +
+      `(${percent(denied, requests)}). `;
     const far = data.size.stand_out?.keys ?? [], toFar = denied - l.restDenied;
     if (!far.length || toFar <= 0) {
       const of = keys === 1 ? "the only key" : deniedKeys === keys ? `all ${number(keys)} keys` :
-        `${count(deniedKeys, "key")} of ${number(keys)}`;
+        `${plural(deniedKeys, "key")} of ${number(keys)}`;
       return { why: `${all}They come from ${of}.`, caution: "" };
     }
     const some = toFar === denied ? "All" : number(toFar);
     return { caution: look(far), why: `${all}${some} of these come from` +
-      ` ${count(deniedKeys - l.restKeys, "key")} far from the rest. ` +
+      ` ${plural(deniedKeys - l.restKeys, "key")} far from the rest. ` +
       others(data, l, keys - far.length) };
   }
 
   const nothing = ({ result }) => `It would have denied none of the ` +
-    `${count(result.requests, "request")} from ${count(result.keys, "key")}.`;
+    `${plural(result.requests, "request")} from ${plural(result.keys, "key")}.`;
 
   const ROOM = "This limit has no reserve: it denies the first client that is a little busier " +
     "than those in the log. Choose a higher limit, up to twice this one, " +
@@ -111,9 +111,10 @@
   function others(data, l, rest) {
     const who = rest === 1 ? "The other key" : `The other ${number(rest)} keys`;
     if (!l.restDenied) return `${who} ${rest === 1 ? "is" : "are"} never denied.`;
-    const of = rest === 1 ? "" : `, from ${count(l.restKeys, "key")}`;
-    return `${who} would have lost ${count(l.restDenied, "request")} ` +
-      `(${share(l.restDenied, ordinary(data))} of ${rest === 1 ? "its" : "their"} requests)${of}.`;
+    const of = rest === 1 ? "" : `, from ${plural(l.restKeys, "key")}`;
+    return `${who} would have lost ${plural(l.restDenied, "request")} ` +
+      `(${percent(l.restDenied, ordinary(data))} of ${rest === 1 ? "its" : "their"} ` +
+      `requests)${of}.`;
   }
 
   function look(far) {

@@ -1,8 +1,7 @@
 // Denied share against burst: a curve for each rate, with the limits as points.
 (() => {
   "use strict";
-  const { make, share, number } = Report;
-  const { format } = Charts;
+  const { h } = Charts.dom, { number, percent } = Charts.format;
   const MAX_CURVES = 6;
 
   function burstSection(model, part) {
@@ -51,7 +50,7 @@
       label: "Requests denied for each burst, with a curve for each rate",
       height: 340, zoom: true, marks, about: "Requests denied, by burst",
       x: { name: "burst", log: true, format: (v) => number(v) },
-      y: { name: "denied", log: true, zero: true, format: format.share },
+      y: { name: "denied", log: true, zero: true, format: (v) => percent(v) },
       curves: shown.map((i) => ({ name: rates[i].rate, style: styleOf(i),
         strong: curveOf(rates, chosen) === i, points: pointsOf(model, rates, i, total) })),
     };
@@ -74,7 +73,7 @@
     const some = rates.length > MAX_CURVES ? `The chart shows ${MAX_CURVES} of ${rates.length} ` +
       "rates, those near the selected limit. " : "";
     const at = `${some}${l.text} has a burst of ${number(l.bucket.burst)} and denies ` +
-      `${share(l.result.denied, total)}.`;
+      `${percent(l.result.denied, total)}.`;
     const least = rates[i].curve.find((p) => p.denied === 0);
     if (!l.result.denied) {
       if (!least || least.size >= l.bucket.burst) return at;
@@ -97,13 +96,13 @@
       return;
     }
     const heads = all[0].fits.map((f) => `${Number((100 * f.max_share).toPrecision(3))}%`);
-    const table = (of, pick, what) => Report.scroller(what, make("table", {},
-      make("caption", {}, what), make("thead", {}, make("tr", {},
-        make("th", { scope: "col" }, of === size.periods ? "Period" : "Rate"),
-        ...heads.map((h) => make("th", { scope: "col", class: "n" }, h)))),
-      make("tbody", {}, ...of.map((fit) => make("tr", {},
-        make("th", { scope: "row" }, fit.rate || fit.period + (fit.enough ? "" : " *")),
-        ...pick(fit).map((f) => make("td", { class: "n" }, !f.point ? "none" : fit.rate ?
+    const table = (of, pick, what) => Report.scroller(what, h("table", {},
+      h("caption", {}, what), h("thead", {}, h("tr", {},
+        h("th", { scope: "col" }, of === size.periods ? "Period" : "Rate"),
+        ...heads.map((head) => h("th", { scope: "col", class: "n" }, head)))),
+      h("tbody", {}, ...of.map((fit) => h("tr", {},
+        h("th", { scope: "row" }, fit.rate || fit.period + (fit.enough ? "" : " *")),
+        ...pick(fit).map((f) => h("td", { class: "n" }, !f.point ? "none" : fit.rate ?
           `burst ${number(f.point.size)}` : f.point.limit)))))));
     const aside = size.stand_out ? " (without the keys far from the rest)" : "";
     if (size.periods?.length) {
@@ -116,7 +115,7 @@
         `Smallest burst that denies at most${aside}`));
     }
     if (size.periods?.some((f) => !f.enough)) {
-      host.append(make("p", { class: "note" }, "* The logs cover less than 10 of these periods."));
+      host.append(h("p", { class: "note" }, "* The logs cover less than 10 of these periods."));
     }
   }
 

@@ -1,7 +1,7 @@
 // Keys far from the rest: what each of them needs, and what each limit denies to it.
 (() => {
   "use strict";
-  const { make, number, count, share, time } = Report;
+  const { h } = Charts.dom, { number, percent, plural } = Charts.format, { time } = Report;
   const ROWS = 5, LIMITS = 6;
 
   // deniedTo is how many requests of a key far from the rest a limit denies; null if that is not
@@ -20,20 +20,21 @@
     const keys = data.size.stand_out?.keys ?? [];
     if (!all.some((l) => l.result.denied > l.restDenied)) return null;
     const limits = all.length > LIMITS ? [] : all;
-    const head = (text) => make("th", { scope: "col", class: "n" }, text);
-    const cell = (...content) => make("td", { class: "n" }, ...content);
-    const box = make("div", { class: "card far" }, Report.scroller("Keys far from the rest",
-      make("table", {}, make("caption", {}, "Keys far from the rest"),
-        make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Key"), head("Needs"),
-          head("Requests"), make("th", { scope: "col" }, "First to last request"),
+    const head = (text) => h("th", { scope: "col", class: "n" }, text);
+    const cell = (...content) => h("td", { class: "n" }, ...content);
+    const box = h("div", { class: "card far" }, Report.scroller("Keys far from the rest",
+      h("table", {}, h("caption", {}, "Keys far from the rest"),
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Key"), head("Needs"),
+          head("Requests"), h("th", { scope: "col" }, "First to last request"),
           ...limits.map((l) => head(`Denied by ${l.text}`)))),
-        make("tbody", {}, ...keys.slice(0, ROWS).map((k) => make("tr", {},
-          make("th", { scope: "row" }, Report.name(k.key, 40)), cell(make("b", {}, k.need)),
-          cell(number(k.requests)), make("td", {}, time(k.from), " to ", time(k.to)),
+        h("tbody", {}, ...keys.slice(0, ROWS).map((k) => h("tr", {},
+          h("th", { scope: "row" }, Report.name(k.key, 40)), cell(h("b", {}, k.need)),
+          cell(number(k.requests)), h("td", {}, time(k.from), " to ", time(k.to)),
           ...limits.map((l) => cell(part(data, l, k)))))))));
-    const more = keys.length > ROWS ? ` ${count(keys.length - ROWS, "more such key")} at the end ` +
+    const left = keys.length - ROWS;
+    const more = left > 0 ? ` ${plural(left, "more such key")} at the end ` +
       "of the page." : "";
-    box.append(make("p", { class: "note quiet" }, "Far from the rest: for some period, such a " +
+    box.append(h("p", { class: "note quiet" }, "Far from the rest: for some period, such a " +
       `key needs at least three times as much as the next key.${more}`));
     return box;
   }
@@ -41,7 +42,7 @@
   function part(data, l, k) {
     const denied = deniedTo(data, l, k);
     if (denied === null) return "–";
-    return denied ? make("b", {}, share(denied, k.requests)) : "0%";
+    return denied ? h("b", {}, percent(denied, k.requests)) : "0%";
   }
 
   // choice says for which answer about these keys a limit is right.
@@ -52,7 +53,7 @@
     }
     const denied = keys.filter((k) => deniedTo(data, l, k) > 0);
     const spared = keys.filter((k) => !denied.includes(k));
-    const others = l.restDenied ? `, and ${count(l.restDenied, "request")} of other keys` : "";
+    const others = l.restDenied ? `, and ${plural(l.restDenied, "request")} of other keys` : "";
     const lead = data.kind === "size" ? "Choose it if" : "Only if";
     if (!denied.length && data.kind !== "size") return "Denies none of these keys.";
     if (!denied.length) {

@@ -1,7 +1,7 @@
 // What would be denied: by path, method and status.
 (() => {
   "use strict";
-  const { make, number, share, count } = Report;
+  const { h } = Charts.dom, { number, percent, plural } = Charts.format;
   const SHOWN = 10;
   const plurals = { Path: "paths", Method: "methods", Status: "statuses" };
 
@@ -28,8 +28,8 @@
     if (!missed.length) return "";
     const part = missed.reduce((sum, s) => sum + s.denied[l.index], 0);
     if (!part) return "None of the denied requests had a 4xx status in the log.";
-    const which = part === denied ? `All of the ${count(denied, "denied request")} had ` :
-      `${number(part)} of the ${count(denied, "denied request")} (${share(part, denied)}) had `;
+    const which = part === denied ? `All of the ${plural(denied, "denied request")} had ` :
+      `${number(part)} of the ${plural(denied, "denied request")} (${percent(part, denied)}) had `;
     return which + "a 4xx status in the log. A high percentage suggests scanners or broken " +
       "clients, not customers.";
   }
@@ -39,42 +39,42 @@
     const total = l.result.denied;
     const sorted = groups.filter((g) => of(g) > 0).sort((a, b) =>
       (a.name === "(other)") - (b.name === "(other)") || of(b) - of(a));
-    const rows = sorted.map((g, i) => make("tr", { class: i >= SHOWN && "extra" },
-      make("th", { scope: "row" }, nameOf(g, label)),
-      make("td", { class: "n" }, number(of(g))),
-      make("td", { class: "n" }, share(of(g), total)),
-      make("td", { class: "wide" }, Report.bar(of(g), total)),
-      make("td", { class: "n" }, share(of(g), g.requests))));
+    const rows = sorted.map((g, i) => h("tr", { class: i >= SHOWN && "extra" },
+      h("th", { scope: "row" }, nameOf(g, label)),
+      h("td", { class: "n" }, number(of(g))),
+      h("td", { class: "n" }, percent(of(g), total)),
+      h("td", { class: "wide" }, Report.bar(of(g), total)),
+      h("td", { class: "n" }, percent(of(g), g.requests))));
     const without = groups.length - sorted.length;
-    const box = make("div", { class: open.has(label) ? "group open" : "group" },
-      Report.scroller(`Denied requests by ${label.toLowerCase()}`, make("table", {},
-        make("thead", {}, make("tr", {}, make("th", { scope: "col" }, label),
-          make("th", { scope: "col", class: "n" }, "Denied"),
-          make("th", { scope: "col", class: "n", title: "Percentage of all denied requests" },
+    const box = h("div", { class: open.has(label) ? "group open" : "group" },
+      Report.scroller(`Denied requests by ${label.toLowerCase()}`, h("table", {},
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, label),
+          h("th", { scope: "col", class: "n" }, "Denied"),
+          h("th", { scope: "col", class: "n", title: "Percentage of all denied requests" },
             "Share of denials"),
-          make("th", { scope: "col", class: "wide" }, make("span", { class: "hidden" }, "Bar")),
-          make("th", { scope: "col", class: "n",
+          h("th", { scope: "col", class: "wide" }, h("span", { class: "hidden" }, "Bar")),
+          h("th", { scope: "col", class: "n",
             title: `Denied percentage of the requests of this ${label.toLowerCase()}` },
             "Denied %"))),
-        make("tbody", {}, ...rows))));
+        h("tbody", {}, ...rows))));
     if (sorted.length > SHOWN) {
-      box.append(make("button", { type: "button", class: "toggle", "aria-expanded":
-        open.has(label), on: { click: (e) => toggle(e.target, box, label, open, sorted.length) } },
+      box.append(h("button", { type: "button", class: "toggle", "aria-expanded":
+        open.has(label), click: (e) => toggle(e.target, box, label, open, sorted.length) },
         open.has(label) ? "Show fewer" : `Show all ${number(sorted.length)} rows`));
     }
     if (without > 0) {
-      box.append(make("p", { class: "note quiet" }, `${number(without)} other ` +
+      box.append(h("p", { class: "note quiet" }, `${number(without)} other ` +
         `${without === 1 ? label.toLowerCase() : plurals[label]}: no denied requests.`));
     }
     return box;
   }
 
   function nameOf(g, label) {
-    if (g.name === "(other)") return make("i", { class: "quiet" }, `all other ${plurals[label]}`);
-    if (g.name === "(none)") return make("i", { class: "quiet" }, "none");
+    if (g.name === "(other)") return h("i", { class: "quiet" }, `all other ${plurals[label]}`);
+    if (g.name === "(none)") return h("i", { class: "quiet" }, "none");
     if (g.paths) {
-      return make("span", {}, Report.name(g.name, 60), " ",
-        make("i", { class: "quiet" }, `${number(g.paths)} ${plurals[label]}`));
+      return h("span", {}, Report.name(g.name, 60), " ",
+        h("i", { class: "quiet" }, `${number(g.paths)} ${plurals[label]}`));
     }
     return Report.name(g.name, 70);
   }

@@ -1,7 +1,8 @@
 // The head of the page: the answer, the limits as cards, and what was read.
 (() => {
   "use strict";
-  const { make, number, count, share, visible, time } = Report;
+  const { h } = Charts.dom, { number, percent, plural, span, visible } = Charts.format;
+  const { time } = Report;
 
   const CARDS = 6;
 
@@ -28,52 +29,52 @@
 
   // pickOf is a button that chooses a limit.
   function pickOf(model, l) {
-    const pick = make("button", { type: "button", class: "pick", "aria-pressed": "false",
-      on: { click: () => model.choose(l) } }, l.text);
+    const pick = h("button", { type: "button", class: "pick", "aria-pressed": "false",
+      click: () => model.choose(l) }, l.text);
     model.onChoose(() => pick.setAttribute("aria-pressed", model.limit === l));
     return pick;
   }
 
   const badgeOf = (model, l) => model.advice?.best === l &&
-    make("span", { class: "badge" }, "✓ recommended");
+    h("span", { class: "badge" }, "✓ recommended");
 
   // table shows what limits deny that are too many for cards.
   function table(model) {
     const far = Boolean(model.data.size.stand_out);
-    const head = (text, span) => make("th", { scope: "col", colspan: span, class: "n" }, text);
-    const cell = (...content) => make("td", { class: "n" }, ...content);
-    return make("div", { class: "card limits" }, Report.scroller("Limits", make("table", {},
-      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Limit"),
+    const head = (text, span) => h("th", { scope: "col", colspan: span, class: "n" }, text);
+    const cell = (...content) => h("td", { class: "n" }, ...content);
+    return h("div", { class: "card limits" }, Report.scroller("Limits", h("table", {},
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Limit"),
         head("Requests denied", 2), head("Keys denied", 2),
         far && head("Denied of other keys", 1))),
-      make("tbody", {}, ...model.all.map((l) => make("tr", {},
-        make("th", { scope: "row" }, pickOf(model, l), " ", badgeOf(model, l)),
-        cell(make("b", {}, share(l.result.denied, l.result.requests))),
+      h("tbody", {}, ...model.all.map((l) => h("tr", {},
+        h("th", { scope: "row" }, pickOf(model, l), " ", badgeOf(model, l)),
+        cell(h("b", {}, percent(l.result.denied, l.result.requests))),
         cell(number(l.result.denied)),
-        cell(make("b", {}, share(l.result.denied_keys, l.result.keys))),
+        cell(h("b", {}, percent(l.result.denied_keys, l.result.keys))),
         cell(number(l.result.denied_keys)), far && cell(number(l.restDenied))))))));
   }
 
   // card shows what one limit denies.
   function card(model, l) {
     const { result } = l, best = model.advice?.best === l;
-    const lines = make("dl", { class: "lines" }, ...lineOf("requests denied",
+    const lines = h("dl", { class: "lines" }, ...lineOf("requests denied",
       result.denied, result.requests), ...lineOf("keys denied", result.denied_keys, result.keys));
     if (model.data.size.stand_out) {
-      lines.append(make("dt", {}, "denied of other keys"), make("dd", {},
-        l.restDenied ? make("b", {}, count(l.restDenied, "request")) : "none",
-        l.restDenied ? ` from ${count(l.restKeys, "key")}` : ""));
+      lines.append(h("dt", {}, "denied of other keys"), h("dd", {},
+        l.restDenied ? h("b", {}, plural(l.restDenied, "request")) : "none",
+        l.restDenied ? ` from ${plural(l.restKeys, "key")}` : ""));
     }
-    return make("article", { class: best ? "limit best" : "limit" },
-      make("p", { class: "label" }, make("span", {}, l.names.join(", ") || "limit"),
+    return h("article", { class: best ? "limit best" : "limit" },
+      h("p", { class: "label" }, h("span", {}, l.names.join(", ") || "limit"),
         badgeOf(model, l)),
-      make("div", {}, make("h2", {}, pickOf(model, l)), make("p", { class: "quiet" }, inWords(l))),
-      model.advice?.asks && make("p", { class: "choose" }, Report.choice(model.data, l)),
+      h("div", {}, h("h2", {}, pickOf(model, l)), h("p", { class: "quiet" }, inWords(l))),
+      model.advice?.asks && h("p", { class: "choose" }, Report.choice(model.data, l)),
       Report.bar(result.denied, result.requests), lines);
   }
 
-  const lineOf = (label, part, all) => [make("dt", {}, label), make("dd", {},
-    make("b", {}, share(part, all)), ` ${number(part)} of ${number(all)}`)];
+  const lineOf = (label, part, all) => [h("dt", {}, label), h("dd", {},
+    h("b", {}, percent(part, all)), ` ${number(part)} of ${number(all)}`)];
 
   // inWords is what a token bucket grants.
   const inWords = (l) => l.bucket ? `${number(l.bucket.count)} per ${l.bucket.per}, at most ` +
@@ -81,49 +82,49 @@
 
   // bar is a share as a length; what it says is in the text beside it.
   Report.bar = (part, all) => {
-    const fill = make("span", { class: "fill" });
+    const fill = h("span", { class: "fill" });
     fill.hidden = part <= 0;
     fill.style.width = part > 0 ? `max(3px, ${100 * part / Math.max(1, all)}%)` : "0";
-    return make("span", { class: "meter", "aria-hidden": "true" }, fill);
+    return h("span", { class: "meter", "aria-hidden": "true" }, fill);
   };
 
   function facts(data) {
     const t = data.size;
     const add = (label, ...values) => document.getElementById("facts").append(
-      make("div", {}, make("dt", {}, label), make("dd", {}, ...values)));
-    const quiet = (...text) => make("span", { class: "quiet" }, ...text);
-    add("Requests", make("b", {}, number(t.requests)));
-    add("Keys", make("b", {}, number(t.keys)), " ", quiet("by ", visible(String(t.by))));
+      h("div", {}, h("dt", {}, label), h("dd", {}, ...values)));
+    const quiet = (...text) => h("span", { class: "quiet" }, ...text);
+    add("Requests", h("b", {}, number(t.requests)));
+    add("Keys", h("b", {}, number(t.keys)), " ", quiet("by ", visible(String(t.by))));
     if (t.span) {
       const width = Report.seconds(t.span.to) - Report.seconds(t.span.from);
-      add("Span", make("b", {}, Report.span(width)), " ",
+      add("Span", h("b", {}, span(width)), " ",
         quiet(time(t.span.from), " to ", time(t.span.to)), quiet(Report.gap(t)));
-      add("Busiest second", make("b", {}, count(t.peak.requests, "request")), " ",
+      add("Busiest second", h("b", {}, plural(t.peak.requests, "request")), " ",
         quiet(time(t.peak.at)));
     }
     const [first] = data.kind === "size" ? data.size.proposals : [];
     const period = first && Report.parse(String(first.limit))?.of;
     if (period) {
-      add("Period", make("b", {}, period.replace(/^(?=\D)/, "1")), " ",
+      add("Period", h("b", {}, period.replace(/^(?=\D)/, "1")), " ",
         quiet("least burst times rate"));
     }
-    add("Skipped", make("b", {}, count(t.skipped, "line")), " ",
+    add("Skipped", h("b", {}, plural(t.skipped, "line")), " ",
       quiet(t.skipped ? skipped(t) : `of ${number(t.lines)}`));
-    if (t.late) add("Late", make("b", {}, count(t.late, "request")), " ", quiet("out of order"));
+    if (t.late) add("Late", h("b", {}, plural(t.late, "request")), " ", quiet("out of order"));
     const [file, ...more] = t.files;
-    add(more.length ? "Files" : "File", make("b", {}, Report.name(file?.name ?? "none", 60)), " ",
-      quiet(file ? `${file.format}, ${count(file.lines, "line")}` : ""),
-      more.length > 0 && make("details", { class: "files" },
-        make("summary", {}, `${number(more.length)} more`),
-        make("ul", {}, ...more.map((f) => make("li", {}, Report.name(f.name, 60), " ",
-          quiet(`${f.format}, ${count(f.lines, "line")}`))))));
+    add(more.length ? "Files" : "File", h("b", {}, Report.name(file?.name ?? "none", 60)), " ",
+      quiet(file ? `${file.format}, ${plural(file.lines, "line")}` : ""),
+      more.length > 0 && h("details", { class: "files" },
+        h("summary", {}, `${number(more.length)} more`),
+        h("ul", {}, ...more.map((f) => h("li", {}, Report.name(f.name, 60), " ",
+          quiet(`${f.format}, ${plural(f.lines, "line")}`))))));
   }
 
   function skipped(t) {
     const [first, ...more] = t.skipped_reasons;
     if (!first) return "";
     return `${number(first.lines)}: ${Report.short(first.reason, 80)}` +
-      (more.length ? `; ${count(more.length, "more reason")}` : "");
+      (more.length ? `; ${plural(more.length, "more reason")}` : "");
   }
 
   Report.head = head;

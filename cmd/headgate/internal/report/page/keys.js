@@ -1,7 +1,8 @@
 // The denied keys: a table to search and to sort.
 (() => {
   "use strict";
-  const { make, number, count, share, time, seconds } = Report;
+  const { h } = Charts.dom, { number, percent, plural, span, visible } = Charts.format;
+  const { time, seconds } = Report;
   const PAGE = 20, PRINTED = 100;
 
   const COLUMNS = [
@@ -9,7 +10,7 @@
     { id: "denied", label: "Denied", of: (k) => k.denied, cell: (k) => number(k.denied) },
     { id: "requests", label: "Requests", of: (k) => k.requests, cell: (k) => number(k.requests) },
     { id: "share", label: "Denied %", of: (k) => k.denied / k.requests,
-      cell: (k) => share(k.denied, k.requests) },
+      cell: (k) => percent(k.denied, k.requests) },
     { id: "first", label: "First denial", of: (k) => seconds(k.first), cell: (k) => time(k.first) },
     { id: "last", label: "Last denial", of: (k) => seconds(k.last), cell: (k) => time(k.last) },
     { id: "locked", label: "Longest lockout", of: (k) => k.locked_out_s,
@@ -18,9 +19,9 @@
 
   // lockout is a time; if the key was never allowed after, it may have been longer.
   function lockout(k) {
-    const time = k.locked_out_s < 1 ? "under 1s" : Report.span(k.locked_out_s);
-    return k.to_last ? make("span", {}, k.locked_out_s < 1 ? "" : `${time}, `,
-      make("span", { class: "quiet" }, "to its last request")) : time;
+    const locked = k.locked_out_s < 1 ? "under 1s" : span(k.locked_out_s);
+    return k.to_last ? h("span", {}, k.locked_out_s < 1 ? "" : `${locked}, `,
+      h("span", { class: "quiet" }, "to its last request")) : locked;
   }
 
   function keysSection(model, part) {
@@ -51,7 +52,7 @@
 
   function lead(l, state) {
     if (!state.keys.length) return `${l.text} denies no key.`;
-    const all = `${count(l.result.denied_keys, "key")} of ${number(l.result.keys)} would have ` +
+    const all = `${plural(l.result.denied_keys, "key")} of ${number(l.result.keys)} would have ` +
       "been denied at least once. The longest lockout is the longest time from a denial to the " +
       "next allowed request of the key, or to its last request if none was allowed after.";
     return state.more > 0 ? `${all} The table lists the top ${number(state.keys.length)}; ` +
@@ -59,24 +60,24 @@
   }
 
   function build(host, state, redraw) {
-    const input = make("input", { type: "search", id: "search", autocomplete: "off",
+    const input = h("input", { type: "search", id: "search", autocomplete: "off",
       spellcheck: "false", placeholder: "Part of a key",
-      on: { input: () => { state.search = input.value; state.shown = PAGE; redraw(); } } });
-    const found = make("p", { class: "found", role: "status" });
+      input: () => { state.search = input.value; state.shown = PAGE; redraw(); } });
+    const found = h("p", { class: "found", role: "status" });
     const heads = COLUMNS.map((c) => {
-      const button = make("button", { type: "button", class: "sort",
-        on: { click: () => sortBy(state, c, redraw) } }, c.label,
-        make("span", { class: "arrow", "aria-hidden": "true" }));
-      return make("th", { scope: "col", class: c.text ? "" : "n" }, button);
+      const button = h("button", { type: "button", class: "sort",
+        click: () => sortBy(state, c, redraw) }, c.label,
+        h("span", { class: "arrow", "aria-hidden": "true" }));
+      return h("th", { scope: "col", class: c.text ? "" : "n" }, button);
     });
-    const body = make("tbody", {});
-    const more = make("button", { type: "button", class: "toggle",
-      on: { click: () => { state.shown += 4 * PAGE; redraw(); } } });
-    const rest = make("p", { class: "note paper" });
-    host.append(make("div", { class: "search" },
-      make("label", { for: "search" }, "Search"), input, found),
-      Report.scroller("Denied keys", make("table", { class: "denied-keys" },
-        make("thead", {}, make("tr", {}, ...heads)), body)), more, rest);
+    const body = h("tbody", {});
+    const more = h("button", { type: "button", class: "toggle",
+      click: () => { state.shown += 4 * PAGE; redraw(); } });
+    const rest = h("p", { class: "note paper" });
+    host.append(h("div", { class: "search" },
+      h("label", { for: "search" }, "Search"), input, found),
+      Report.scroller("Denied keys", h("table", { class: "denied-keys" },
+        h("thead", {}, h("tr", {}, ...heads)), body)), more, rest);
     return { heads, body, more, found, rest };
   }
 
@@ -91,7 +92,7 @@
     COLUMNS.forEach((c, i) => heads[i].setAttribute("aria-sort",
       c !== column ? "none" : state.down ? "descending" : "ascending"));
     const wanted = state.search.trim().toLowerCase();
-    const keys = state.keys.filter((k) => Report.visible(k.key).toLowerCase().includes(wanted));
+    const keys = state.keys.filter((k) => visible(k.key).toLowerCase().includes(wanted));
     const sign = state.down ? -1 : 1;
     keys.sort((a, b) => {
       const x = column.of(a), y = column.of(b);
@@ -103,14 +104,14 @@
     more.hidden = left <= 0;
     more.textContent = left <= 0 ? "Show more" :
       `Show ${number(Math.min(left, 4 * PAGE))} more of ${number(left)}`;
-    rest.textContent = left > 0 ? `And ${count(left, "more key")}.` : "";
-    found.textContent = !wanted ? "" : keys.length ? `${count(keys.length, "key")} found` :
+    rest.textContent = left > 0 ? `And ${plural(left, "more key")}.` : "";
+    found.textContent = !wanted ? "" : keys.length ? `${plural(keys.length, "key")} found` :
       state.more > 0 ? "No listed key matches. Keys that are not listed may match." :
         "No denied key matches.";
   }
 
-  const row = (k) => make("tr", {}, ...COLUMNS.map((c) => c.text ?
-    make("th", { scope: "row" }, c.cell(k)) : make("td", { class: "n" }, c.cell(k))));
+  const row = (k) => h("tr", {}, ...COLUMNS.map((c) => c.text ?
+    h("th", { scope: "row" }, c.cell(k)) : h("td", { class: "n" }, c.cell(k))));
 
   Report.keysSection = keysSection;
 })();

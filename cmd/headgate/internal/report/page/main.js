@@ -1,6 +1,7 @@
 // The page: one limit is chosen for all sections.
 (() => {
   "use strict";
+  const { h } = Charts.dom;
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = data.size.requests > 0 ? Report.limits(data) : [];
   const advice = all.length ? Report.advise(data, all) : null;
@@ -35,7 +36,7 @@
   } else {
     document.getElementById("choice").hidden = all.length < 2;
     const names = all.map((l) => l.names.length ?
-      [Report.make("i", {}, `${l.names.join(", ")} `), l.text] : [l.text]);
+      [h("i", {}, `${l.names.join(", ")} `), l.text] : [l.text]);
     const box = document.getElementById("limits");
     box.append(...Report.segments("limit", names, all.indexOf(model.limit), (i) =>
       model.choose(all[i])));

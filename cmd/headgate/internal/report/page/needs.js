@@ -1,7 +1,7 @@
 // Keys by peak rate: how many keys need a limit of which size, for a period.
 (() => {
   "use strict";
-  const { make, count, number } = Report;
+  const { number, plural } = Charts.format;
 
   function needsSection(model, part) {
     const periods = (model.data.size.periods ?? []).filter((p) => p.needs?.length);
@@ -74,7 +74,7 @@
   function note(l, fit) {
     const denied = l.result.denied_keys;
     const keys = denied === l.result.keys ? `${l.text} denies requests of all ${number(denied)} ` +
-      "keys." : denied ? `${l.text} denies requests of ${count(denied, "key")}; the other ` +
+      "keys." : denied ? `${l.text} denies requests of ${plural(denied, "key")}; the other ` +
       `${number(l.result.keys - denied)} are never denied.` : `${l.text} denies no key.`;
     if (!l.bucket) return `${keys} It is not a token bucket, so it is not in this chart.`;
     const { from, to } = place(l, periodOf(fit).seconds);

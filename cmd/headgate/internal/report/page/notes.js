@@ -1,8 +1,7 @@
 // What stands out, and what the log cannot say.
 (() => {
   "use strict";
-  const { make, number, count, share, time } = Report;
-  const percent = (v) => Charts.format.share(v);
+  const { h } = Charts.dom, { number, percent, plural } = Charts.format, { time } = Report;
 
   function notesSection(model, part) {
     const { size } = model.data;
@@ -10,9 +9,9 @@
       ["What the log cannot say", (size.caveats ?? []).map((c) => [upper(c.text) + "."])],
       ["Skipped lines", skips(size)]];
     const full = blocks.filter(([, items]) => items.length);
-    part("lists").append(...full.map(([title, items]) => make("div", {}, make("h3", {}, title),
-      make("ul", {}, ...items.map((item) => make("li", {}, ...item))))));
-    if (!full.length) part("lists").append(make("p", {}, "The logs have no requests."));
+    part("lists").append(...full.map(([title, items]) => h("div", {}, h("h3", {}, title),
+      h("ul", {}, ...items.map((item) => h("li", {}, ...item))))));
+    if (!full.length) part("lists").append(h("p", {}, "The logs have no requests."));
     return () => {};
   }
 
@@ -21,17 +20,17 @@
   function far(size) {
     const s = size.stand_out;
     if (!s) return [];
-    const items = s.keys.map((k) => [Report.name(k.key, 60), " needs ", make("b", {}, k.need),
-      `: ${count(k.requests, "request")} (${percent(k.share)}), `, time(k.from), " to ",
+    const items = s.keys.map((k) => [Report.name(k.key, 60), " needs ", h("b", {}, k.need),
+      `: ${plural(k.requests, "request")} (${percent(k.share)}), `, time(k.from), " to ",
       time(k.to)]);
     const rest = size.keys - s.keys.length;
-    items.push([`The other ${count(rest, "key")} ${rest === 1 ? "needs" : "need"} at most `,
-      make("b", {}, s.rest.limit), `. That limit denies ${count(s.rest.denied, "request")} ` +
-      `(${share(s.rest.denied, s.rest.requests)}) from ${count(s.rest.denied_keys, "key")}.`]);
+    items.push([`The other ${plural(rest, "key")} ${rest === 1 ? "needs" : "need"} at most `,
+      h("b", {}, s.rest.limit), `. That limit denies ${plural(s.rest.denied, "request")} ` +
+      `(${percent(s.rest.denied, s.rest.requests)}) from ${plural(s.rest.denied_keys, "key")}.`]);
     return items;
   }
 
-  const skips = (size) => (size.skipped_reasons ?? []).map((k) => [`${count(k.lines, "line")}: `,
+  const skips = (size) => (size.skipped_reasons ?? []).map((k) => [`${plural(k.lines, "line")}: `,
     Report.name(k.reason, 80), " – first in ", Report.name(k.file, 60),
     `, line ${number(k.first_line)}`]);
 

@@ -1,7 +1,7 @@
 // Requests over time: of all keys, and of those that are denied most.
 (() => {
   "use strict";
-  const { make, count, seconds } = Report;
+  const { h } = Charts.dom, { plural, span } = Charts.format, { seconds } = Report;
 
   function timeSection(model, part) {
     const { timeline } = model.data.replay.detail;
@@ -12,7 +12,7 @@
     const from = seconds(timeline.from), step = timeline.width_s;
     if (timeline.requests.length < 2) {
       part("lead").textContent = "All requests are within " +
-        `${Report.span(step)}, so there is no chart over time.`;
+        `${span(step)}, so there is no chart over time.`;
       return () => {};
     }
     let chart = null, small = [];
@@ -38,8 +38,8 @@
 
   function lead(l) {
     const { denied, requests } = l.result;
-    if (!denied) return [`${l.text} allows all of the ${count(requests, "request")}.`];
-    return [`Requests that ${l.text} allows and denies. `, make("span", { class: "screen" },
+    if (!denied) return [`${l.text} allows all of the ${plural(requests, "request")}.`];
+    return [`Requests that ${l.text} allows and denies. `, h("span", { class: "screen" },
       "Drag across the chart to zoom in.")];
   }
 
@@ -58,8 +58,8 @@
     const bars = detail.timeline.requests.length;
     return lines.map((k) => {
       const requests = dense(k.requests, bars), denied = dense(k.denied, bars);
-      const host = make("div", {});
-      part("keys").append(make("figure", {}, make("figcaption", {}, Report.name(k.key, 60)), host));
+      const host = h("div", {});
+      part("keys").append(h("figure", {}, h("figcaption", {}, Report.name(k.key, 60)), host));
       return Charts.time(host, { label: `Requests of ${Report.short(k.key)} over time`, from, step,
         utc: true, compact: true, height: 120, paper: 330, series: [
           { name: "allowed", style: "allowed", values: requests.map((n, i) => n - denied[i]) },

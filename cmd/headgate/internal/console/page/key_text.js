@@ -1,0 +1,23 @@
+// Keys as text for people.
+
+import { visible } from "./format.js";
+
+// keyText writes a key so that all of it can be seen.
+export const keyText = (key) => (key === "" ? "(empty)" : visible(key));
+
+const longest = 120;
+
+// brief is the start and the end of a key that is too long for a row.
+export function brief(key) {
+  const text = keyText(key);
+  if (text.length <= longest) return text;
+  return `${text.slice(0, longest - 20)}…${text.slice(-12)}`;
+}
+
+const kept = 256; // bytes of a denied key that the server keeps; it marks the end of others
+
+// cutOff says that a key that was denied is the beginning of a longer one, or "".
+export function cutOff(key) {
+  return key.endsWith("…") && new TextEncoder().encode(key).length >= kept
+    ? "Only the first 256 bytes of this key are known: find the whole key" : "";
+}
