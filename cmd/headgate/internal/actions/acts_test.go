@@ -1,9 +1,11 @@
 package actions
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +40,10 @@ func newInstance(t *testing.T, redis *redisstore.Store) *instance {
 	if redis != nil {
 		f.store, f.table = redis, overrides.NewRedis(redis, nil)
 	}
-	t.Cleanup(func() { f.table.Close() })
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { f.table.Run(ctx, nil) })
+	t.Cleanup(func() { cancel(); running.Wait() })
 	f.engine = rules.New(f.store, nil, rules.Options{Overrides: f.table})
 	set, err := rules.NewSet([]rules.Rule{
 		{Name: "login", Limits: limits(t, "5/m", "100/d fixed-window"), Key: []rules.KeyPart{{Source: "ip"}}},

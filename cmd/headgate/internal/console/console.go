@@ -69,6 +69,7 @@ type Handler struct {
 	denied  atomic.Pointer[deniedKeys] // nil: nobody looks
 	joins   chan joining
 	leaves  chan *viewer
+	watched chan struct{} // another instance has viewers
 	ended   chan struct{} // closed when Run has ended
 	encoded atomic.Int64  // events and snapshots
 }
@@ -96,7 +97,7 @@ func New(o Options) (*Handler, error) {
 		options: o, instance: fmt.Sprintf("%s-%d", host, os.Getpid()),
 		id:  rand.Text(),
 		mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
-		joins: make(chan joining), leaves: make(chan *viewer), ended: make(chan struct{}),
+		joins: make(chan joining), leaves: make(chan *viewer), watched: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	if o.Redis != nil {
 		h.fleet = newFleet(o.Redis)

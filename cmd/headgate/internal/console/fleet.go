@@ -43,8 +43,8 @@ func newFleet(s *redisstore.Store) *fleet {
 // outgoing is what an instance asks the others, and shows to them.
 type outgoing struct {
 	id       string
-	viewers  bool            // it has viewers, and wants to know the others
-	snapshot []byte          // nil: nobody looks
+	viewers  bool // it has viewers, and wants to know the others
+	snapshot []byte
 	history  []byte          // nil: not now
 	known    map[string]bool // ids whose history it knows
 }
@@ -52,58 +52,56 @@ type outgoing struct {
 // incoming is what the others show.
 type incoming struct {
 	err       error
-	watched   bool
 	snapshots []*snapshot
 	histories map[string]*wireHistory // of those whose history is not known
 }
 
-// exchange writes and reads what is in Redis. While nobody looks that is one MGET.
+// Ask lets a round trip also ask whether another instance has viewers. It is for overrides.Table.
+func (h *Handler) Ask(ctx context.Context, p redis.Pipeliner) (after func()) {
+	if h.fleet == nil {
+		return func() {}
+	}
+	watched := p.Get(ctx, h.fleet.prefix+"watched")
+	return func() {
+		if watched.Err() != nil { // there are none, or Redis fails
+			return
+		}
+		select {
+		case h.watched <- struct{}{}:
+		default: // Run has not read the last one
+		}
+	}
+}
+
+// exchange writes and reads what is in Redis while an instance has viewers.
 func (f *fleet) exchange(ctx context.Context, out outgoing) (in incoming) {
 	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
 	defer cancel()
-	var ids []string
-	if out.snapshot == nil {
-		in.asked(f.client.MGet(ctx, f.prefix+"watched"))
-	} else {
-		ids = f.write(ctx, out, &in)
-	}
-	if in.err == nil && out.viewers {
+	ids, err := f.write(ctx, out)
+	if in.err = err; err == nil && out.viewers {
 		in.err = f.read(ctx, out, ids, &in)
 	}
 	return in
 }
 
-// asked reads whether another instance has viewers.
-func (in *incoming) asked(c *redis.SliceCmd) {
-	values, err := c.Result()
-	if in.err = err; err == nil {
-		in.watched = in.watched || values[0] != nil
-	}
-}
-
-// write writes what an instance shows, and returns the ids of all.
-func (f *fleet) write(ctx context.Context, out outgoing, in *incoming) (ids []string) {
+// write writes what an instance shows. If it has viewers, it returns the ids of all instances.
+func (f *fleet) write(ctx context.Context, out outgoing) (ids []string, err error) {
 	p := f.client.Pipeline()
 	var members *redis.StringSliceCmd
-	if in.watched = out.viewers; out.viewers {
+	if out.viewers {
 		p.Set(ctx, f.prefix+"watched", 1, watchedTTL)
 		members = p.ZRange(ctx, f.prefix+"instances", 0, maxInstances)
 	}
-	asked := p.MGet(ctx, f.prefix+"watched")
 	p.Set(ctx, f.prefix+"now:"+out.id, out.snapshot, snapshotTTL)
 	p.ZAdd(ctx, f.prefix+"instances", redis.Z{Member: out.id})
 	p.PExpire(ctx, f.prefix+"instances", instancesTTL)
 	if out.history != nil {
 		p.Set(ctx, f.prefix+"history:"+out.id, out.history, historyTTL)
 	}
-	if _, in.err = p.Exec(ctx); in.err != nil {
-		return nil
+	if _, err := p.Exec(ctx); err != nil || members == nil {
+		return nil, err
 	}
-	in.asked(asked)
-	if members != nil {
-		return members.Val()
-	}
-	return nil
+	return members.Val(), nil
 }
 
 // read reads the snapshots of the others, and the histories that are not known.

@@ -80,6 +80,8 @@ func (h *Handler) Run(ctx context.Context) {
 			j.joined <- r.join(j.viewer, time.Now())
 		case v := <-h.leaves:
 			r.drop(v)
+		case <-h.watched:
+			r.watch(time.Now())
 		case in := <-r.exchanges:
 			r.under = false
 			r.receive(in, time.Now())

@@ -4,19 +4,34 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
-// run runs c until the test ends.
+// run runs c until the test ends, and asks for the others as a table of overrides does.
 func (c *console) run() (stop func()) {
 	ctx, cancel := context.WithCancel(c.t.Context())
 	go c.Run(ctx)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for c.fleet != nil && ctx.Err() == nil {
+			p := c.fleet.client.Pipeline()
+			after := c.Ask(ctx, p)
+			_, _ = p.Exec(ctx)
+			after()
+			select {
+			case <-ctx.Done():
+			case <-time.After(overrides.Interval):
+			}
+		}
+	})
 	synctest.Wait()
-	return func() { cancel(); <-c.ended }
+	return func() { cancel(); <-c.ended; asking.Wait() }
 }
 
 func (c *console) look() *viewer {

@@ -194,15 +194,11 @@ func whyAlone(err error) string {
 
 // outgoing returns what is to be exchanged, if it is time.
 func (r *runner) outgoing(now time.Time) (out outgoing, ok bool) {
-	if r.fleet == nil || !r.due || r.under {
+	if r.fleet == nil || !r.due || r.under || !r.watched(now) {
 		return out, false
 	}
 	r.due, r.under = false, true
-	out = outgoing{id: r.id, viewers: r.together != nil}
-	if !r.watched(now) {
-		return out, true
-	}
-	out.snapshot = r.handler.encode(r.own)
+	out = outgoing{id: r.id, viewers: r.together != nil, snapshot: r.handler.encode(r.own)}
 	if now.Sub(r.written) >= historyInterval {
 		out.history, r.written = r.handler.encode(r.sampler.history.wire()), now
 	}
@@ -219,20 +215,25 @@ func (r *runner) receive(in incoming, now time.Time) {
 	if in.err != nil {
 		r.written = time.Time{}
 	}
-	if in.watched && r.together == nil {
-		began := !r.watched(now)
-		r.remote = now.Add(watchedTTL)
-		r.countDenied(now)
-		if began { // the others wait for the first snapshot
-			r.written, r.due = time.Time{}, true
-			r.sample(now)
-		}
-	}
 	if r.together == nil {
 		return
 	}
 	r.learn(in, now)
 	r.emit(now)
+}
+
+// watch notes that another instance has viewers.
+func (r *runner) watch(now time.Time) {
+	if r.together != nil {
+		return
+	}
+	began := !r.watched(now)
+	r.remote = now.Add(watchedTTL)
+	if began { // the others wait for the first snapshot
+		r.countDenied(now)
+		r.written, r.due = time.Time{}, true
+		r.sample(now)
+	}
 }
 
 // learn takes the snapshots and histories of others.

@@ -207,24 +207,16 @@ func (k *kept) value(name string) string {
 	return k.fields[name].value
 }
 
-// inForce returns the modes that have not expired, by the names of rules, and when the next one
-// does; zero: none does.
-func (k *kept) inForce(now time.Time) (modes []Mode, next time.Time) {
+// inForce returns the modes that have not expired, by the names of rules.
+func (k *kept) inForce(now time.Time) (modes []Mode) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(k.modes)) {
-		m := k.modes[name]
-		if !m.Until.IsZero() {
-			if !now.Before(m.Until) {
-				continue
-			}
-			if next.IsZero() || m.Until.Before(next) {
-				next = m.Until
-			}
+		if m := k.modes[name]; m.Until.IsZero() || now.Before(m.Until) {
+			modes = append(modes, m)
 		}
-		modes = append(modes, m)
 	}
-	return modes, next
+	return modes
 }
 
 // countPatterns counts the overrides with a wildcard that have not expired.

@@ -16,7 +16,7 @@ func newMemory() *memory {
 	return &memory{fields: map[string]string{}, fresh: map[string]string{}}
 }
 
-func (m *memory) news(context.Context, string) (news, error) {
+func (m *memory) news(context.Context, string, Also) (news, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := news{fields: m.fresh}

@@ -42,8 +42,7 @@ func (e *entry) mode(name string) (Mode, error) {
 
 // Modes lists the modes in force, by the names of rules.
 func (t *Table) Modes() []Mode {
-	modes, _ := t.kept.inForce(time.Now())
-	return modes
+	return t.kept.inForce(time.Now())
 }
 
 // Reset is a key that was reset, so that instances that have cached its denials forget them.
@@ -62,14 +61,13 @@ func (t *Table) Announce(ctx context.Context, r Reset) error {
 
 // followers are told of what the store holds beside overrides.
 type followers struct {
-	modes   func(map[string]rules.Mode)
-	resets  func(Reset)
-	told    map[string]rules.Mode
-	expires *time.Timer // of the next mode
+	modes  func(map[string]rules.Mode)
+	resets func(Reset)
+	told   map[string]rules.Mode
 }
 
-// Follow calls modes with the modes in force, now and after each change of them, and resets with
-// each later reset of another instance or this one. The functions are called one at a time.
+// Follow calls modes now and after every change of a mode, and resets after every reset on any
+// instance. The functions are called one at a time.
 func (t *Table) Follow(modes func(map[string]rules.Mode), resets func(Reset)) {
 	t.reading.Lock()
 	defer t.reading.Unlock()
@@ -83,31 +81,16 @@ func (t *Table) tell(resets []Reset) {
 	if f.modes == nil {
 		return
 	}
-	now := time.Now()
-	list, next := t.kept.inForce(now)
+	list := t.Modes()
 	modes := make(map[string]rules.Mode, len(list))
 	for _, m := range list {
 		modes[m.Rule] = m.Mode
 	}
 	if !maps.Equal(modes, f.told) {
-		f.told = modes
 		f.modes(modes)
-	}
-	f.close()
-	if !next.IsZero() {
-		f.expires = time.AfterFunc(next.Sub(now), func() {
-			t.reading.Lock()
-			defer t.reading.Unlock()
-			t.tell(nil)
-		})
+		f.told = modes // last: after a panic, it is called again
 	}
 	for _, r := range resets {
 		f.resets(r)
-	}
-}
-
-func (f *followers) close() {
-	if f.expires != nil {
-		f.expires.Stop()
 	}
 }

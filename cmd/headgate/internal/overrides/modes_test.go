@@ -64,6 +64,7 @@ func shadowOf(rule string, span time.Duration) string {
 func TestModesExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := NewMemory()
+		running(t, table)
 		f := follow(table)
 		if err := table.Swap(t.Context(), ModeName("login"), "", shadowOf("login", time.Minute)); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/redis/go-redis/v9"
 )
 
 // The largest numbers of overrides that a table keeps.
@@ -21,8 +22,11 @@ const (
 	MaxPatterns = 1_000 // with a wildcard: each is compared with each key of its rule
 )
 
-// Interval is how often a table in Redis looks for changes of other instances.
+// Interval is how often [Table.Run] looks for changes.
 const Interval = 500 * time.Millisecond
+
+// within bounds one look for changes.
+const within = 2 * time.Second
 
 // Table finds the override of a key. It is safe for use by many goroutines.
 type Table struct {
@@ -34,16 +38,14 @@ type Table struct {
 	reading sync.Mutex // one refresh at a time
 	version string     // of the news that were applied
 	report  func(error)
-
-	stop func() // ends the goroutine, and waits for it
-
-	follow followers
+	follow  followers
 }
 
 // keeper stores overrides as fields and values.
 type keeper interface {
-	// news returns the changes since a version. Only one call runs at a time.
-	news(ctx context.Context, version string) (news, error)
+	// news returns the changes since a version, and calls also if it is not nil. Only one call runs
+	// at a time.
+	news(ctx context.Context, version string, also Also) (news, error)
 
 	// change applies c as one step.
 	change(ctx context.Context, c change) (outcome, error)
@@ -87,7 +89,7 @@ func NewMemory() *Table { return newTable(newMemory()) }
 func newTable(k keeper) *Table {
 	t := &Table{
 		keeper: k, kept: newKept(), max: Max, version: unread,
-		report: func(error) {}, stop: func() {},
+		report: func(error) {},
 	}
 	t.file.Store(newIndex(nil))
 	return t
@@ -131,26 +133,45 @@ func (t *Table) Delete(ctx context.Context, rule, key string) (bool, error) {
 	return got == changed, nil
 }
 
-// Refresh reads the changes of the overrides at once.
-func (t *Table) Refresh(ctx context.Context) error {
-	t.reading.Lock()
-	defer t.reading.Unlock()
-	n, err := t.keeper.news(ctx, t.version)
-	if err != nil {
-		return fmt.Errorf("overrides: read: %w", err)
+// Also adds commands to a round trip to Redis. It returns what to call when the trip is over.
+type Also func(context.Context, redis.Pipeliner) (after func())
+
+// Run looks for changes of other instances every [Interval] until ctx ends: one round trip, and
+// another one if something has changed. also, which may be nil, adds commands to the first one.
+// While Redis fails, the last overrides that were read stay in force.
+func (t *Table) Run(ctx context.Context, also Also) {
+	tick := time.NewTicker(Interval)
+	defer tick.Stop()
+	failing := false
+	for {
+		err := t.look(ctx, also)
+		if err != nil && !failing && ctx.Err() == nil {
+			t.report(err)
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
 	}
-	if n.all || len(n.fields) > 0 {
-		t.tell(t.kept.apply(n, t.report))
-	}
-	t.version = n.version // last: after a panic, the news are read again
-	return nil
 }
 
-// Close ends the goroutine of a table in Redis.
-func (t *Table) Close() error {
-	t.stop()
+// Refresh reads the changes of the overrides at once.
+func (t *Table) Refresh(ctx context.Context) error { return t.look(ctx, nil) }
+
+// look reads what has changed, and tells the followers. Modes expire also while Redis fails.
+func (t *Table) look(ctx context.Context, also Also) error {
 	t.reading.Lock()
 	defer t.reading.Unlock()
-	t.follow.close()
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	n, err := t.keeper.news(ctx, t.version, also)
+	if err != nil {
+		t.tell(nil)
+		return fmt.Errorf("overrides: read: %w", err)
+	}
+	t.tell(t.kept.apply(n, t.report))
+	t.version = n.version // last: after a panic, the news are read again
 	return nil
 }

@@ -237,5 +237,5 @@ var errDown = errors.New("down")
 
 type failing struct{}
 
-func (failing) news(context.Context, string) (news, error)      { return news{}, errDown }
-func (failing) change(context.Context, change) (outcome, error) { return unchanged, errDown }
+func (failing) news(context.Context, string, Also) (news, error) { return news{}, errDown }
+func (failing) change(context.Context, change) (outcome, error)  { return unchanged, errDown }

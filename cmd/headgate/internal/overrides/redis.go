@@ -6,8 +6,6 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/headgate/headgate/redisstore"
@@ -25,13 +23,9 @@ var (
 	newsScript   = redis.NewScript(newsText)
 )
 
-// within bounds one look for changes.
-const within = 2 * time.Second
-
 // NewRedis returns a table that is kept in the Redis of store, and shared by all instances with
-// the same prefix. It looks for changes every [Interval] until Close: one GET, and what has changed
-// if there is another version. While Redis fails, the last overrides that were read stay in force.
-// report, which may be nil, gets the errors: the first of a series, and bad entries.
+// the same prefix. report, which may be nil, gets bad entries and the errors of [Table.Run]: the
+// first of a series.
 func NewRedis(store *redisstore.Store, report func(error)) *Table {
 	client, prefix := store.Client(), store.Prefix()
 	// No limit and no permit has such a key. The braces keep both on one server of a Cluster.
@@ -42,35 +36,7 @@ func NewRedis(store *redisstore.Store, report func(error)) *Table {
 	if report != nil {
 		t.report = report
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var polling sync.WaitGroup
-	polling.Go(func() { t.poll(ctx) })
-	t.stop = func() { cancel(); polling.Wait() }
 	return t
-}
-
-func (t *Table) poll(ctx context.Context) {
-	tick := time.NewTicker(Interval)
-	defer tick.Stop()
-	failing := false
-	for {
-		err := t.refreshWithin(ctx)
-		if err != nil && !failing && ctx.Err() == nil {
-			t.report(err)
-		}
-		failing = err != nil
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-func (t *Table) refreshWithin(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	return t.Refresh(ctx)
 }
 
 // redisKeeper keeps overrides in a hash, beside its version and the names of what changed last.
@@ -79,8 +45,16 @@ type redisKeeper struct {
 	keys   []string // the hash, the version, the names
 }
 
-func (k *redisKeeper) news(ctx context.Context, known string) (n news, err error) {
-	version, err := k.client.Get(ctx, k.keys[1]).Result()
+func (k *redisKeeper) news(ctx context.Context, known string, also Also) (n news, err error) {
+	p := k.client.Pipeline()
+	get := p.Get(ctx, k.keys[1])
+	after := func() {}
+	if also != nil {
+		after = also(ctx, p)
+	}
+	_, _ = p.Exec(ctx) // each command has its own error
+	after()
+	version, err := get.Result()
 	if errors.Is(err, redis.Nil) {
 		err = nil // never put, all have expired, or Redis has lost it
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,11 +27,20 @@ func open(t *testing.T, url string) *redisstore.Store {
 	return store
 }
 
+// running runs a table until the test ends.
+func running(t testing.TB, table *Table) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	ended.Go(func() { table.Run(ctx, nil) })
+	t.Cleanup(func() { cancel(); ended.Wait() })
+}
+
 // instance is a table of its own, as each process has one.
 func instance(t *testing.T, store *redisstore.Store, report func(error)) *Table {
 	t.Helper()
 	table := NewRedis(store, report)
-	t.Cleanup(func() { table.Close() })
+	running(t, table)
 	if err := table.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -204,24 +214,21 @@ func TestRedisACL(t *testing.T) {
 	}
 }
 
-// noReads fails all GETs, and nothing else.
+// noReads fails all pipelines, by which a table reads, and nothing else.
 type noReads struct{ redis.Hook }
 
-func (noReads) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "get" {
+func (noReads) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(_ context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
 			cmd.SetErr(errNoReads)
-			return errNoReads
 		}
-		return next(ctx, cmd)
+		return errNoReads
 	}
 }
 
 func (noReads) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (noReads) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
+func (noReads) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
 var errNoReads = errors.New("no reads")
 

@@ -1,12 +1,14 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +25,17 @@ func instanceOf(t *testing.T, redis *redistest.Server, log *buffer) *server {
 	s := newTestServer(t, "store: redis://"+redis.Addr+"\napi: {tokens: ["+consoleToken+"]}\n"+
 		"rules: [{name: login, key: ip, limits: 2/h}]\n", log)
 	s.api.Listen(&net.TCPAddr{IP: net.IPv6loopback})
+	s.follow(t)
 	return s
+}
+
+// follow lets s follow other instances until the test ends, as while it serves.
+func (s *server) follow(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var following sync.WaitGroup
+	following.Go(func() { s.keepRunning(ctx, "overrides", s.followOthers) })
+	t.Cleanup(func() { cancel(); following.Wait() })
 }
 
 // send sends a request with the token, and reads the answer into v.
@@ -189,7 +201,6 @@ func TestResetBeforeTheStart(t *testing.T) {
 	}
 	t.Cleanup(func() { store.Close() })
 	table := overrides.NewRedis(store, nil)
-	t.Cleanup(func() { table.Close() })
 	reset := overrides.Reset{Rule: "domain/key", Key: "k"} // of Envoy's dialect
 	if err := table.Announce(t.Context(), reset); err != nil {
 		t.Fatal(err)

@@ -8,8 +8,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
 )
 
 // metricsOf returns the metrics page of s.
@@ -106,5 +113,54 @@ func TestPanicOfATask(t *testing.T) {
 	})
 	if page := metricsOf(t, s); !strings.Contains(page, `headgate_panics_total{part="files"} 4`) {
 		t.Error("the panics are not counted")
+	}
+}
+
+// A panic of what follows the overrides does not end the process: it is logged and counted, and what
+// it has missed is told again.
+func TestPanicOfAFollower(t *testing.T) {
+	var log buffer
+	s := instanceOf(t, redistest.Start(t), &log)
+	var panicked, told atomic.Int32
+	s.overrides.Follow(func(modes map[string]rules.Mode) {
+		if len(modes) > 0 && panicked.Add(1) == 1 {
+			panic("a defect")
+		}
+		told.Store(int32(len(modes)))
+	}, func(overrides.Reset) {})
+	other := overrides.NewRedis(s.stores.redis, nil)
+	shadow := overrides.EncodeMode(overrides.Mode{Rule: "login", Mode: rules.Shadow})
+	if err := other.Swap(t.Context(), overrides.ModeName("login"), "", shadow); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(20 * time.Second); told.Load() == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it panicked %d times, and is not told of the mode", panicked.Load())
+		}
+	}
+	if page := metricsOf(t, s); !strings.Contains(page, `headgate_panics_total{part="overrides"} 1`) {
+		t.Error("the panic is not counted")
+	}
+	if text := log.String(); !strings.Contains(text, "a defect") {
+		t.Errorf("the panic is not logged: %s", text)
+	}
+}
+
+// The overrides of the store are in force for the first request.
+func TestOverridesAreReadBeforeTheFirstRequest(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	store, err := redisstore.Open("redis://" + redis.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	ban := rules.Override{Rule: "api", Key: "ip:127.0.0.1", Ban: true}
+	if err := overrides.NewRedis(store, nil).Put(t.Context(), ban); err != nil {
+		t.Fatal(err)
+	}
+	r := serveHTTP(t, Options{Store: "redis://" + redis.Addr})
+	if status, _ := r.get("/auth/api"); status != http.StatusTooManyRequests {
+		t.Errorf("a banned key is answered with %d", status)
 	}
 }

@@ -130,9 +130,17 @@ func (s *server) tls(files certs.Files, protocols ...string) (*tls.Config, error
 
 // serve serves on all listeners until ctx ends or one of them fails.
 func (s *server) serve(ctx context.Context) error {
-	s.shareKey(ctx) // first: other instances refuse ids that are made before
 	failed := make(chan error, len(s.listeners))
 	var serving sync.WaitGroup
+	background, stop := context.WithCancel(ctx)
+	defer stop()
+	// First: the overrides of the store are in force for the first request, and other instances
+	// accept the ids that are made for it.
+	s.panics(ctx, "overrides", func(ctx context.Context) { _ = s.overrides.Refresh(ctx) })
+	following, leave := context.WithCancel(context.WithoutCancel(ctx)) // also during the drain
+	defer leave()
+	serving.Go(func() { s.keepRunning(following, "overrides", s.followOthers) })
+	s.shareKey(ctx)
 	for _, l := range s.listeners {
 		serving.Go(func() {
 			if err := l.serve(l.on); err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -140,8 +148,6 @@ func (s *server) serve(ctx context.Context) error {
 			}
 		})
 	}
-	background, stop := context.WithCancel(ctx)
-	defer stop()
 	serving.Go(func() { s.keepRunning(background, "files", s.watcher.Run) })
 	serving.Go(func() { s.keepRunning(background, "store", s.watchStore) })
 	if s.console != nil {
@@ -161,6 +167,7 @@ func (s *server) serve(ctx context.Context) error {
 	s.log.Info("shutting down", "grace", s.o.Grace)
 	until := time.Now().Add(s.o.Grace)
 	s.drain(context.WithoutCancel(ctx))
+	leave()
 	s.await(&serving, until)
 	return err
 }

@@ -162,11 +162,19 @@ func (s *server) openOverrides() *overrides.Table {
 	if s.stores.redis == nil {
 		return overrides.NewMemory()
 	}
-	t := overrides.NewRedis(s.stores.redis, func(err error) {
+	return overrides.NewRedis(s.stores.redis, func(err error) {
 		s.log.Error("overrides: read failed; the current ones stay in force", "error", err)
 	})
-	s.stores.closers = append(s.stores.closers, t)
-	return t
+}
+
+// followOthers reads what other instances change until ctx ends: overrides, modes, resets, and
+// whether the console has viewers.
+func (s *server) followOthers(ctx context.Context) {
+	var also overrides.Also
+	if s.console != nil {
+		also = s.console.Ask
+	}
+	s.overrides.Run(ctx, also)
 }
 
 // switchModes gives rules other modes than the files.

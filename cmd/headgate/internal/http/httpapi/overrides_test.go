@@ -162,7 +162,6 @@ func TestChangesWithoutAnAnswer(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	f := start(t, nil, Settings{})
 	f.handler.options.Overrides = overrides.NewRedis(store, nil)
-	t.Cleanup(func() { f.handler.options.Overrides.Close() })
 	redis.Stop()
 	const maybe = "the override may or may not have been changed"
 	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"k","ban":true}`).want(t, 503, maybe)
