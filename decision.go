@@ -41,7 +41,9 @@ func (d Decision) Allowed() bool { return d.RetryAfter == 0 && d.Limit.rule != n
 
 // Within reports whether the request may go ahead after at most wait. With the MaxWait of the
 // request, it reports whether the request was granted.
-func (d Decision) Within(wait time.Duration) bool { return d.RetryAfter <= wait && d.Limit.rule != nil }
+func (d Decision) Within(wait time.Duration) bool {
+	return d.RetryAfter <= wait && d.Limit.rule != nil
+}
 
 // Degraded reports that a fallback, not the store, decided. Limit is then this
 // instance's share of the limit ([Limit.Share]), and Remaining and the waits are of that
@@ -57,11 +59,11 @@ func (d Decision) Unchecked() bool {
 
 // decision is v for the caller.
 func decision(l Limit, v algorithm.Verdict) Decision {
-	retry := Never
+	d := Decision{l, v.Remaining, Never, duration(v.Reset)}
 	if v.Retry != algorithm.Never {
-		retry = duration(v.Retry)
+		d.RetryAfter = duration(v.Retry)
 	}
-	return Decision{Limit: l, Remaining: v.Remaining, RetryAfter: retry, ResetAfter: duration(v.Reset)}
+	return d
 }
 
 // duration turns microseconds into a Duration; a wait past 285 years is shown as that.

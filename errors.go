@@ -13,8 +13,8 @@ import (
 var ErrFull = errors.New("headgate: the memory store is full; create it with more keys")
 
 // ErrBadState reports that the stored value of a key is not a state of its limit. The error of a
-// [Store] wraps it, and concerns that key alone: the store is available, and the request was not
-// charged. redisstore returns it if another program has written to the key. Reset deletes the value.
+// [Store] wraps it, and concerns that key alone: the request was not charged. redisstore returns it
+// if another program has written to the key. Reset deletes the value.
 var ErrBadState = errors.New("headgate: the stored value is not a state of the limit")
 
 // ErrNoBooking is returned by a [Store] that does not book ahead, for a request with MaxWait.
@@ -44,8 +44,12 @@ func Unavailable(err error) bool {
 	return err != nil && !invalid && !late && !errors.Is(err, ErrNoBooking)
 }
 
+func wrong(field, value, want string) error {
+	return &InvalidError{Field: field, Value: value, Want: want}
+}
+
 func invalid(field string, value int64, want string) error {
-	return &InvalidError{Field: field, Value: strconv.FormatInt(value, 10), Want: want}
+	return wrong(field, strconv.FormatInt(value, 10), want)
 }
 
 // DeadlineError is returned at once by methods that wait, such as [Limiter.Wait], if the start

@@ -73,9 +73,8 @@ func Per(n int64, period time.Duration) Limit {
 	return newLimit(terms{Algorithm: algorithm.TokenBucket, Capacity: n, Refill: n, Every: period})
 }
 
-// SteppedTokenBucket is a token bucket whose n tokens arrive together, at each whole
-// period since the bucket was last full and first taken from. It holds n tokens, or as
-// many as [Limit.Burst] says.
+// SteppedTokenBucket is a token bucket whose n tokens arrive together, every period, counted from
+// the first take from a full bucket. It holds n tokens, or as many as [Limit.Burst] says.
 func SteppedTokenBucket(n int64, period time.Duration) Limit {
 	return newLimit(terms{Algorithm: algorithm.Stepped, Capacity: n, Refill: n, Every: period})
 }
@@ -118,7 +117,7 @@ func (l Limit) Burst(n int64) Limit {
 	return newLimit(t)
 }
 
-// Named returns l under a name of its own. State belongs to the name and the algorithm, so a named
+// Named returns l with the given name. State belongs to the name and the algorithm, so a named
 // limit whose numbers change keeps what is used: a bucket keeps the fraction of it that is used, a
 // window its count. The change applies at the next grant. The change itself gives no fresh budget,
 // and denies no key longer than the limit says. A window of another length is another limit, and

@@ -8,9 +8,9 @@ import (
 )
 
 // Share returns the part of l that one of several instances may grant by itself, so that
-// together they keep l while they cannot reach the store. Fewer than one instance means that
-// the number is unknown: the share has the numbers of l, and [Decision.Unchecked] reports it. Do not
-// decide by that share: a fallback marks with it what it did not check. The share keeps the name and the ID of l; [Decision.Degraded] distinguishes them.
+// together they keep l while they cannot reach the store. It keeps the name and the ID of l;
+// [Decision.Degraded] distinguishes them. Fewer than one instance means that the number is unknown:
+// do not decide by that share. A fallback marks unchecked decisions with it ([Decision.Unchecked]).
 //
 // A bucket's capacity is divided and rounded down. The rate of a token bucket is divided exactly;
 // the steps of a stepped one and the count of a window are rounded down. A share has at least one

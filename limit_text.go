@@ -1,6 +1,7 @@
 package headgate
 
 import (
+	"cmp"
 	"errors"
 	"math/bits"
 	"slices"
@@ -27,7 +28,10 @@ var units = []struct {
 
 const (
 	wholeLimit = "limit" // the field of an error that quotes all of the text
-	wantLimit  = `a form like "100/m", "10/s burst 50", "5/15m sliding-log" or "api=1000/d fixed-window"`
+	wantLimit  = `a form like "100/m", "10/s burst 50", "5/15m sliding-log" or ` +
+		`"api=1000/d fixed-window"`
+	wantCount = "a whole or decimal number, at least 1 in 285 years and at most " +
+		"9007199254740991, without exponent"
 	wantPeriod = "a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w)"
 )
 
@@ -55,34 +59,24 @@ func parseLimit(text string) (Limit, error) {
 		name, rest = "", text
 	}
 	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return Limit{}, &InvalidError{Field: wholeLimit, Value: strconv.Quote(text), Want: wantLimit}
-	}
-	count, per, ok := strings.Cut(fields[0], "/")
+	count, period, ok := strings.Cut(append(fields, "")[0], "/")
 	if !ok {
-		return Limit{}, &InvalidError{Field: wholeLimit, Value: strconv.Quote(text), Want: wantLimit}
+		return Limit{}, wrong(wholeLimit, strconv.Quote(text), wantLimit)
 	}
-	p := parsedLimit{}
-	if err := p.parseCount(count); err != nil {
-		return Limit{}, err
-	}
-	if err := p.parsePeriod(per); err != nil {
-		return Limit{}, err
-	}
-	if err := p.parseOptions(fields[1:]); err != nil {
+	var p parsedLimit
+	err := cmp.Or(p.parseCount(count), p.parsePeriod(period), p.parseOptions(fields[1:]))
+	if err != nil {
 		return Limit{}, err
 	}
 	l, err := p.limit()
 	if err != nil {
 		return Limit{}, err
 	}
-	if named {
-		name = strings.TrimSpace(name)
-		if name == "" {
-			return Limit{}, &InvalidError{Field: "limit name", Value: "empty", Want: "a name before '='"}
-		}
-		l = l.Named(name)
+	name = strings.TrimSpace(name)
+	if named && name == "" {
+		return Limit{}, wrong("limit name", "empty", "a name before '='")
 	}
+	l = l.Named(name)
 	if err := l.Validate(); err != nil {
 		return Limit{}, err
 	}
@@ -102,146 +96,103 @@ func (p *parsedLimit) parseCount(s string) error {
 	whole, fraction, point := strings.Cut(s, ".")
 	digits := whole + fraction
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || whole == "" || point && fraction == "" || !isDigit(digits[len(digits)-1]) || len(fraction) > 9 || n > maxExact || !allDigits(strings.TrimPrefix(digits, "-")) {
-		return &InvalidError{Field: "count", Value: strconv.Quote(s), Want: "a whole or decimal number, at least 1 in 285 years and at most 9007199254740991, without exponent"}
+	if err != nil || n > maxExact || !allDigits(strings.TrimPrefix(digits, "-")) ||
+		whole == "" || point && fraction == "" || len(fraction) > 9 {
+		return wrong("count", strconv.Quote(s), wantCount)
 	}
-	p.text, p.count, p.scale = s, n, 1
+	if n < 1 {
+		return wrong("count", s, "more than 0")
+	}
+	scale := int64(1)
 	for range fraction {
-		p.scale *= 10
+		scale *= 10
 	}
-	g := algorithm.GCD(max(p.count, 1), p.scale)
-	if p.count > 0 {
-		p.count, p.scale = p.count/g, p.scale/g
-	}
-	if p.count < 1 {
-		return &InvalidError{Field: "count", Value: s, Want: "more than 0"}
-	}
+	p.text = s
+	p.count, p.scale = algorithm.Fraction(n, scale)
 	return nil
 }
 
 func (p *parsedLimit) parsePeriod(s string) error {
-	bad := &InvalidError{Field: "period", Value: strconv.Quote(s), Want: wantPeriod}
-	if u := unitMicros(s); u > 0 {
-		p.period = u
-		return nil
-	}
-	for rest := s; rest != ""; {
-		digits := 0
-		for digits < len(rest) && isDigit(rest[digits]) {
-			digits++
-		}
-		letters := digits
-		for letters < len(rest) && !isDigit(rest[letters]) {
-			letters++
-		}
+	p.period = unitMicros(s)
+	for rest := s; rest != "" && unitMicros(s) == 0; {
+		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		letters := digits + strings.IndexAny(rest[digits:]+"0", "0123456789")
 		n, err := strconv.ParseInt(rest[:digits], 10, 64)
 		u := unitMicros(rest[digits:letters])
-		hi, lo := bits.Mul64(uint64(max(n, 0)), uint64(u))
 		if u == 0 || err != nil && !errors.Is(err, strconv.ErrRange) {
-			return bad
+			return wrong("period", strconv.Quote(s), wantPeriod)
 		}
+		hi, lo := bits.Mul64(uint64(n), uint64(u))
 		if err != nil || hi != 0 || lo > maxExact || p.period+int64(lo) > maxExact {
-			bad.Want = "at most 285 years"
-			return bad
+			return wrong("period", strconv.Quote(s), "at most 285 years")
 		}
 		p.period += int64(lo)
 		rest = rest[letters:]
 	}
-	if s == "" {
-		return bad
-	}
-	if p.period == 0 {
-		bad.Want = "at least 1us"
-		return bad
+	switch {
+	case s == "":
+		return wrong("period", strconv.Quote(s), wantPeriod)
+	case p.period == 0:
+		return wrong("period", strconv.Quote(s), "at least 1us")
 	}
 	return nil
 }
 
 func (p *parsedLimit) parseOptions(words []string) error {
 	for len(words) > 0 {
-		word := words[0]
-		words = words[1:]
-		if word == "burst" {
-			if len(words) == 0 {
-				return &InvalidError{Field: "burst", Value: "missing its number", Want: `"burst" followed by a whole number`}
-			}
-			if p.burst != 0 {
-				return &InvalidError{Field: "burst", Value: "given twice", Want: "one burst"}
-			}
-			n, err := strconv.ParseInt(words[0], 10, 64)
-			if err != nil || n < 1 || !allDigits(words[0]) {
-				return &InvalidError{Field: "burst", Value: strconv.Quote(words[0]), Want: "a whole number of at least 1"}
-			}
-			p.burst, words = n, words[1:]
-			continue
+		word, rest := words[0], words[1:]
+		a := Algorithm(slices.Index(algorithmNames[1:], word) + 1)
+		if word == "gcra" || word == "leaky-bucket" {
+			a = AlgorithmTokenBucket
 		}
-		a := algorithmNamed(word)
-		if a != 0 && p.algorithm != 0 {
-			return &InvalidError{Field: "algorithm", Value: strconv.Quote(word) + " after another", Want: "one algorithm"}
+		switch {
+		case word == "burst" && len(rest) == 0:
+			return wrong("burst", "missing its number", `"burst" followed by a whole number`)
+		case word == "burst" && p.burst != 0:
+			return wrong("burst", "given twice", "one burst")
+		case word == "burst":
+			n, err := strconv.ParseInt(rest[0], 10, 64)
+			if err != nil || n < 1 || !allDigits(rest[0]) {
+				return wrong("burst", strconv.Quote(rest[0]), "a whole number of at least 1")
+			}
+			p.burst, rest = n, rest[1:]
+		case a == 0:
+			names := strings.Join(algorithmNames[1:], ", ")
+			return wrong("option", strconv.Quote(word), "burst N, or one of "+names)
+		case p.algorithm != 0:
+			return wrong("algorithm", strconv.Quote(word)+" after another", "one algorithm")
+		default:
+			p.algorithm = a
 		}
-		if a == 0 {
-			return &InvalidError{Field: "option", Value: strconv.Quote(word), Want: "burst N, or one of " + strings.Join(algorithmNames[1:], ", ")}
-		}
-		p.algorithm = a
+		words = rest
 	}
 	return nil
 }
 
 func (p *parsedLimit) limit() (Limit, error) {
-	if p.algorithm == 0 {
-		p.algorithm = AlgorithmTokenBucket
-	}
-	t := terms{Algorithm: algorithm.Name(p.algorithm), Capacity: p.count}
-	if !t.IsBucket() {
-		if p.burst != 0 {
-			return Limit{}, &InvalidError{Field: "burst", Value: strconv.FormatInt(p.burst, 10), Want: "none: only buckets have a burst"}
-		}
-		if p.scale != 1 {
-			return Limit{}, &InvalidError{Field: "count", Value: p.text, Want: "a whole number: only buckets count fractions"}
-		}
-	} else {
-		t.Refill = p.count
-		t.Capacity = (p.count + p.scale - 1) / p.scale
-		if p.burst != 0 {
-			t.Capacity = p.burst
-		}
-		if p.period > maxExact/p.scale {
-			return Limit{}, &InvalidError{Field: "count", Value: p.text, Want: "fewer decimals, or a shorter period"}
-		}
+	name := algorithm.Name(cmp.Or(p.algorithm, AlgorithmTokenBucket))
+	t := terms{Algorithm: name, Capacity: p.count}
+	switch {
+	case t.IsBucket() && p.period > maxExact/p.scale:
+		return Limit{}, wrong("count", p.text, "fewer decimals, or a shorter period")
+	case t.IsBucket():
+		t.Refill, t.Capacity = p.count, cmp.Or(p.burst, (p.count+p.scale-1)/p.scale)
 		p.period *= p.scale
+	case p.burst != 0:
+		return Limit{}, invalid("burst", p.burst, "none: only buckets have a burst")
+	case p.scale != 1:
+		return Limit{}, wrong("count", p.text, "a whole number: only buckets count fractions")
 	}
 	t.Every = duration(p.period)
 	return newLimit(t), nil
 }
 
-func allDigits(s string) bool {
-	for i := range len(s) {
-		if !isDigit(s[i]) {
-			return false
-		}
-	}
-	return s != ""
-}
+func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 func unitMicros(s string) int64 {
 	for _, u := range units {
-		if s == u.name {
+		if s == u.name || slices.Contains(u.also, s) {
 			return u.micros
-		}
-		if slices.Contains(u.also, s) {
-			return u.micros
-		}
-	}
-	return 0
-}
-
-func algorithmNamed(word string) Algorithm {
-	if word == "gcra" || word == "leaky-bucket" {
-		return AlgorithmTokenBucket
-	}
-	for a := AlgorithmTokenBucket; int(a) < len(algorithmNames); a++ {
-		if a.String() == word {
-			return a
 		}
 	}
 	return 0
@@ -253,7 +204,7 @@ func (l Limit) String() string {
 	if l == Unlimited() {
 		return "unlimited"
 	}
-	if err := l.Validate(); err != nil {
+	if !l.valid() {
 		return "invalid limit"
 	}
 	if l.rule.Name == "" {
@@ -264,23 +215,17 @@ func (l Limit) String() string {
 
 // text is the text form without a name.
 func text(t *terms) string {
-	b := make([]byte, 0, 32)
-	count := t.Capacity
+	count, burst, suffix := t.Capacity, "", ""
 	if t.IsBucket() {
 		count = t.Refill
 	}
-	b = strconv.AppendInt(b, count, 10)
-	b = append(b, '/')
-	b = appendPeriod(b, t.Every.Microseconds())
-	if t.IsBucket() && t.Capacity != t.Refill {
-		b = append(b, " burst "...)
-		b = strconv.AppendInt(b, t.Capacity, 10)
+	if count != t.Capacity {
+		burst = " burst " + strconv.FormatInt(t.Capacity, 10)
 	}
 	if t.Algorithm != algorithm.TokenBucket {
-		b = append(b, ' ')
-		b = append(b, Algorithm(t.Algorithm).String()...)
+		suffix = " " + Algorithm(t.Algorithm).String()
 	}
-	return string(b)
+	return strconv.FormatInt(count, 10) + "/" + periodText(t) + burst + suffix
 }
 
 // id is what state belongs to; see [Limit.ID].
@@ -292,25 +237,23 @@ func id(t *terms) string {
 		return text(t)
 	case t.Algorithm == algorithm.TokenBucket:
 		return t.Name
+	case t.IsBucket():
+		return t.Name + " " + Algorithm(t.Algorithm).String()
 	}
-	b := append([]byte(t.Name), ' ')
-	if !t.IsBucket() {
-		b = append(appendPeriod(b, t.Every.Microseconds()), ' ')
-	}
-	return string(append(b, Algorithm(t.Algorithm).String()...))
+	return t.Name + " " + periodText(t) + " " + Algorithm(t.Algorithm).String()
 }
 
-// appendPeriod writes micros in the largest unit that divides it.
-func appendPeriod(b []byte, micros int64) []byte {
+// periodText writes the period in the largest unit that divides it.
+func periodText(t *terms) string {
+	micros := t.Every.Microseconds()
 	for _, u := range units {
-		if micros%u.micros == 0 && micros > 0 {
-			if n := micros / u.micros; n != 1 {
-				b = strconv.AppendInt(b, n, 10)
-			}
-			return append(b, u.name...)
+		if n := micros / u.micros; micros%u.micros == 0 && n > 1 {
+			return strconv.FormatInt(n, 10) + u.name
+		} else if micros == u.micros {
+			return u.name
 		}
 	}
-	return append(b, "0s"...)
+	return "0s"
 }
 
 // MarshalText returns the text form, or an error for an invalid limit.
@@ -324,9 +267,8 @@ func (l Limit) MarshalText() ([]byte, error) {
 // UnmarshalText reads the text form, as [ParseLimit] does.
 func (l *Limit) UnmarshalText(text []byte) error {
 	parsed, err := ParseLimit(string(text))
-	if err != nil {
-		return err
+	if err == nil {
+		*l = parsed
 	}
-	*l = parsed
-	return nil
+	return err
 }

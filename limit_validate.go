@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate/internal/algorithm"
@@ -16,9 +17,9 @@ func (l Limit) Validate() error {
 	case l.valid():
 		return nil
 	case l == Unlimited():
-		return &InvalidError{Field: "limit", Value: "Unlimited", Want: "no limits for a key that is not limited"}
+		return wrong("limit", "Unlimited", "no limits for a key that is not limited")
 	case l.rule == nil || l.rule.Algorithm == 0:
-		return &InvalidError{Field: "limit", Value: "the zero Limit", Want: "one made by a constructor or ParseLimit"}
+		return wrong("limit", "the zero Limit", "one made by a constructor or ParseLimit")
 	}
 	t := l.terms()
 	return check(&t)
@@ -32,25 +33,27 @@ func check(t *terms) error {
 	}
 	switch {
 	case t.Name != "" && !validName(t.Name):
-		return &InvalidError{"limit name", strconv.Quote(t.Name), "1 to 64 letters, digits, '.', '-' and '_', beginning with a letter"}
-	case t.Capacity < 1 && t.Capacity == t.Refill: // no burst was given
-		return invalid("count", t.Capacity, "a whole number of at least 1")
+		return wrong("limit name", strconv.Quote(t.Name),
+			"1 to 64 letters, digits, '.', '-' and '_', beginning with a letter")
 	case t.Capacity < 1:
+		if t.Capacity == t.Refill { // no burst was given
+			count = "count"
+		}
 		return invalid(count, t.Capacity, "a whole number of at least 1")
 	case !t.IsBucket() && t.Refill != 0:
 		return invalid("burst", t.Refill, "none: only buckets have a burst")
 	case t.IsBucket() && (t.Refill < 1 || t.Refill > maxExact):
 		return invalid("refill", t.Refill, "a whole number from 1 to "+strconv.Itoa(maxExact))
 	case t.Every < time.Microsecond:
-		return &InvalidError{period, t.Every.String(), "at least 1µs"}
+		return wrong(period, t.Every.String(), "at least 1µs")
 	case t.Every%time.Microsecond != 0:
-		return &InvalidError{period, t.Every.String(), "whole microseconds"}
+		return wrong(period, t.Every.String(), "whole microseconds")
 	case t.Every.Microseconds() > maxExact:
-		return &InvalidError{period, t.Every.String(), "at most 285 years"}
+		return wrong(period, t.Every.String(), "at most 285 years")
 	}
 	most := t.MaxCapacity()
 	if most < 1 {
-		return &InvalidError{period, t.Every.String(), "a shorter one, " + reason(t)}
+		return wrong(period, t.Every.String(), "a shorter one, "+reason(t))
 	}
 	if t.Capacity > most {
 		return invalid(count, t.Capacity, "at most "+strconv.FormatInt(most, 10)+" "+reason(t))
@@ -62,7 +65,8 @@ func check(t *terms) error {
 func reason(t *terms) string {
 	switch t.Algorithm {
 	case algorithm.TokenBucket:
-		return "to count this rate exactly; a rounder rate, such as " + strconv.FormatInt(rounder(t.Refill), 10) + ", allows more"
+		rounder := strconv.FormatInt(rounder(t.Refill), 10)
+		return "to count this rate exactly; a rounder rate, such as " + rounder + ", allows more"
 	case algorithm.Stepped:
 		return "to count a period this long exactly; a token bucket allows more"
 	case algorithm.SlidingWindow:
@@ -84,17 +88,7 @@ func rounder(n int64) int64 {
 }
 
 func validName(s string) bool {
-	if len(s) > 64 || s == "" || !isLetter(s[0]) {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if !isLetter(c) && !isDigit(c) && c != '.' && c != '-' && c != '_' {
-			return false
-		}
-	}
-	return true
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	rest := strings.TrimLeft(s, letters)
+	return len(s) <= 64 && len(rest) < len(s) && strings.Trim(rest, letters+"0123456789.-_") == ""
 }
-
-func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-func isDigit(c byte) bool  { return '0' <= c && c <= '9' }

@@ -3,9 +3,9 @@ package headgate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -27,8 +27,8 @@ type Limiter struct {
 	lines  waitline.Lines[lineKey] // callers that wait
 }
 
-// LimitsFunc returns the limits of a key, as the store uses it. ctx is the caller's: a middleware can
-// put the plan of a customer there.
+// LimitsFunc returns the limits of a key. ctx is the caller's: a middleware can put the plan of a
+// customer there.
 type LimitsFunc = func(ctx context.Context, key string) ([]Limit, error)
 
 // NewLimiter makes a limiter that applies the same limits to every key. It returns an
@@ -55,7 +55,7 @@ func NewLimiter(store Store, limits ...Limit) (*Limiter, error) {
 // should keep what it has used.
 func NewLimiterFunc(store Store, limits LimitsFunc) (*Limiter, error) {
 	if limits == nil {
-		return nil, &InvalidError{Field: "limits", Value: "nil", Want: "a function of the key"}
+		return nil, wrong("limits", "nil", "a function of the key")
 	}
 	return newLimiter(store, limits)
 }
@@ -74,7 +74,8 @@ func newLimiter(store Store, choose LimitsFunc) (*Limiter, error) {
 // made by [NewLimiterFunc].
 func (l *Limiter) SetLimits(limits ...Limit) error {
 	if l.choose != nil {
-		return &InvalidError{Field: "limiter", Value: "made by NewLimiterFunc", Want: "one made by NewLimiter; let the function return other limits"}
+		return wrong("limiter", "made by NewLimiterFunc",
+			"one made by NewLimiter; let the function return other limits")
 	}
 	if err := validateLimits(limits); err != nil {
 		return err
@@ -86,20 +87,18 @@ func (l *Limiter) SetLimits(limits ...Limit) error {
 
 func validateLimits(limits []Limit) error {
 	if len(limits) == 0 {
-		return &InvalidError{Field: "limits", Value: "empty", Want: "at least one limit"}
+		return wrong("limits", "empty", "at least one limit")
 	}
 	for i, l := range limits {
 		err := l.Validate()
 		if first := slices.IndexFunc(limits[:i], l.sameState); err == nil && first >= 0 {
-			err = &InvalidError{
-				Field: "name", Value: strconv.Quote(l.Name()) + ", as of limit " + strconv.Itoa(first+1),
-				Want: "a different name for each limit",
-			}
+			value := fmt.Sprintf("%q, as of limit %d", l.Name(), first+1)
+			err = wrong("name", value, "a different name for each limit")
+		}
+		if e, ok := errors.AsType[*InvalidError](err); ok && len(limits) > 1 {
+			e.Field = fmt.Sprintf("limit %d of %d: %s", i+1, len(limits), e.Field)
 		}
 		if err != nil {
-			if e, ok := errors.AsType[*InvalidError](err); ok && len(limits) > 1 {
-				e.Field = "limit " + strconv.Itoa(i+1) + " of " + strconv.Itoa(len(limits)) + ": " + e.Field
-			}
 			return err
 		}
 	}
@@ -155,7 +154,9 @@ func (l *Limiter) Charge(ctx context.Context, key string, n int64) (Decision, er
 // limit: it appends the decision of each limit to ds, in their order, and none for a key
 // without limits. If one of them denied, nothing was charged; the other decisions say whether
 // that limit alone would have granted.
-func (l *Limiter) AllowEach(ctx context.Context, key string, n int64, ds []Decision) ([]Decision, error) {
+func (l *Limiter) AllowEach(
+	ctx context.Context, key string, n int64, ds []Decision,
+) ([]Decision, error) {
 	if n < 0 {
 		return ds, invalid("n", n, "at least 0; Refund returns tokens")
 	}
@@ -221,7 +222,9 @@ func (l *Limiter) take(ctx context.Context, key string, cost int64) (Decision, e
 	return Strictest(g.decisions), nil
 }
 
-func (l *Limiter) takeOne(ctx context.Context, key string, limit Limit, cost int64) (Decision, error) {
+func (l *Limiter) takeOne(
+	ctx context.Context, key string, limit Limit, cost int64,
+) (Decision, error) {
 	if l.memory != nil {
 		return l.memory.take(key, limit, cost)
 	}
@@ -232,8 +235,8 @@ func (l *Limiter) takeOne(ctx context.Context, key string, limit Limit, cost int
 // user, per tenant and for all. All are granted, or none is charged. It costs one round trip
 // in a store across a network; see redisstore.Store.TakeAll for keys on several servers.
 //
-// It returns a decision for each request, and [Strictest] returns the one that applies to all: after
-// its RetryAfter, all of them would be granted if no other request came.
+// It returns a decision for each request. [Strictest] returns the one that applies to all: after its
+// RetryAfter, all of them would be granted if no other request came.
 func AllowAll(ctx context.Context, store Store, rs ...Request) ([]Decision, error) {
 	if err := validateStore(store); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ type Memory struct {
 func NewMemory() *Memory { return NewMemorySize(1 << 22) }
 
 // NewMemorySize makes a store with room for the given number of keys, and up to a tenth more.
-// Fewer than 1 is 1. When full, new keys share extra slots: one for each limit, at most keys/4 + 20.
+// When full, new keys share extra slots: one for each limit, at most keys/4 + 20.
 func NewMemorySize(keys int) *Memory {
 	keys = max(keys, 1)
 	shards := 64

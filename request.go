@@ -35,11 +35,10 @@ type Request struct {
 
 	// Start is nil, or points to a start time by the clock of the store. The store sets it
 	// when it grants a request with MaxWait. A refund that points to a start time other than
-	// the zero time cancels that grant: it is done only if nothing has been granted or
-	// refunded after that start, and otherwise RetryAfter is [Never] and nothing changes. A
-	// cancel before the start also frees the start time, if the state shows the one before it.
-	// It must use the limit that booked, and the cost that was granted. No store remembers
-	// cancels: one that is sent twice may refund twice. A [Reservation] sends one.
+	// the zero time cancels that grant. The cancel fails if anything was granted or refunded
+	// after that start: RetryAfter is then [Never]. A cancel before the start also frees the
+	// start time, if the state shows the one before it. It must use the limit that booked, and
+	// the cost that was granted. A cancel that is sent twice may refund twice.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock, which is what live traffic
@@ -57,16 +56,17 @@ func (r *Request) Validate() error {
 		return err
 	}
 	if r.MaxWait < 0 || r.MaxWait > maxAhead {
-		return &InvalidError{Field: "max wait", Value: r.MaxWait.String(), Want: "0 to 285 years"}
+		return wrong("max wait", r.MaxWait.String(), "0 to 285 years")
 	}
 	if r.Force && r.MaxWait > 0 {
-		return &InvalidError{Field: "max wait", Value: r.MaxWait.String(), Want: "0 with Force, which charges at once"}
+		return wrong("max wait", r.MaxWait.String(), "0 with Force, which charges at once")
 	}
 	if !r.At.IsZero() && !countable(r.At) {
-		return &InvalidError{Field: "at", Value: r.At.Format(time.RFC3339), Want: wantTime + " for the store's clock"}
+		return wrong("at", r.At.Format(time.RFC3339), wantTime+" for the store's clock")
 	}
 	if r.cancels() && !countable(*r.Start) {
-		return &InvalidError{Field: "start", Value: r.Start.Format(time.RFC3339), Want: wantTime + " for a refund that cancels nothing"}
+		return wrong("start", r.Start.Format(time.RFC3339),
+			wantTime+" for a refund that cancels nothing")
 	}
 	return nil
 }
@@ -87,7 +87,9 @@ func (r *Request) cancels() bool { return r.Cost < 0 && r.Start != nil && !r.Sta
 
 // order is what r asks, at now unless r says when.
 func (r *Request) order(now int64) algorithm.Order {
-	o := algorithm.Order{Now: now, Cost: r.Cost, MaxWait: r.MaxWait.Microseconds(), Force: r.Forced()}
+	o := algorithm.Order{
+		Now: now, Cost: r.Cost, MaxWait: r.MaxWait.Microseconds(), Force: r.Forced(),
+	}
 	if !r.At.IsZero() {
 		o.Now = r.At.UnixMicro()
 	}
@@ -126,7 +128,9 @@ func ValidateAll(rs []Request, ds []Decision) error {
 		}
 	}
 	if i := repeated(rs); i >= 0 {
-		return &InvalidError{Field: "limit", Value: strconv.Quote(rs[i].Limit.Name()) + " twice for one key", Want: "one request for each key and limit, with the costs added up, or another name for one of the limits"}
+		return wrong("limit", strconv.Quote(rs[i].Limit.Name())+" twice for one key",
+			"one request for each key and limit, with the costs added up, "+
+				"or another name for one of the limits")
 	}
 	return nil
 }

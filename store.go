@@ -31,8 +31,8 @@ type Store interface {
 	Reset(ctx context.Context, key string, l Limit) error
 }
 
-// Granted reports whether a TakeAll that filled ds granted all of rs but the forced ones. It is for implementers of a
-// [Store] around another one. There must be a decision for each request.
+// Granted reports whether a TakeAll that filled ds granted all of rs but the forced ones. It is for
+// implementers of a [Store] around another one. There must be a decision for each request.
 func Granted(rs []Request, ds []Decision) bool {
 	patience := Never
 	for i := range rs {
@@ -41,7 +41,8 @@ func Granted(rs []Request, ds []Decision) bool {
 		}
 	}
 	for i := range rs {
-		if rs[i].Cost > 0 && !rs[i].Force && !ds[i].Within(patience) || rs[i].Cost < 0 && ds[i].RetryAfter == Never {
+		denied := rs[i].Cost > 0 && !rs[i].Force && !ds[i].Within(patience)
+		if denied || rs[i].Cost < 0 && ds[i].RetryAfter == Never {
 			return false
 		}
 	}
@@ -53,7 +54,7 @@ func validateStore(s Store) error {
 	v := reflect.ValueOf(s)
 	m, _ := s.(*Memory)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() || m != nil && m.shards == nil {
-		return &InvalidError{Field: "store", Value: "nil or a zero value", Want: "a Store, such as NewMemory()"}
+		return wrong("store", "nil or a zero value", "a Store, such as NewMemory()")
 	}
 	return nil
 }

@@ -3,7 +3,7 @@ package headgate
 import (
 	"context"
 	"errors"
-	"strconv"
+	"fmt"
 	"time"
 
 	"github.com/headgate/headgate/internal/await"
@@ -142,8 +142,8 @@ func (b booking) book(ctx context.Context, maxWait time.Duration) (waitline.Star
 	case err != nil:
 		return waitline.Start{}, err
 	case d.RetryAfter == Never && b.n > d.Limit.Capacity():
-		burst := strconv.FormatInt(d.Limit.Capacity(), 10)
-		return waitline.Start{}, invalid("n", b.n, "at most "+burst+", the burst of "+d.Limit.Name())
+		want := fmt.Sprintf("at most %d, the burst of %s", d.Limit.Capacity(), d.Limit.Name())
+		return waitline.Start{}, invalid("n", b.n, want)
 	case d.RetryAfter > maxWait:
 		return waitline.Start{}, &DeadlineError{Limit: d.Limit, Wait: d.RetryAfter}
 	}
