@@ -71,6 +71,7 @@ func TestBrokenStore(t *testing.T) {
 
 // A store that has no room for one more client fails, and does so in words.
 func TestFullStore(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, "--maxclients", "1")
 	for full := false; !full; {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Addr)

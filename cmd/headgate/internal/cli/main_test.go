@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"flag"
 	"image"
@@ -57,7 +58,8 @@ func TestScripts(t *testing.T) {
 			return writeInputs(env.WorkDir)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"json": isJSON,
+			"json":  isJSON,
+			"usage": usage,
 		},
 	})
 }
@@ -69,6 +71,24 @@ func isJSON(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if json.Valid([]byte(ts.ReadFile(args[0]))) == neg {
 		ts.Fatalf("%s is JSON: %v", args[0], neg)
+	}
+}
+
+// usage is the script command usage ARGS: the command line ARGS is wrong. What is then printed is
+// added to usage.txt. It runs no process, which takes much longer than to find out.
+func usage(ts *testscript.TestScript, _ bool, args []string) {
+	nothing, err := os.Open(os.DevNull)
+	ts.Check(err)
+	defer nothing.Close()
+	printed, err := os.OpenFile(ts.MkAbs("usage.txt"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	ts.Check(err)
+	defer printed.Close()
+	var stdout bytes.Buffer
+	if code := exec(context.Background(), args, nothing, &stdout, printed); code != exitUsage {
+		ts.Fatalf("exit code %d, want %d", code, exitUsage)
+	}
+	if stdout.Len() > 0 {
+		ts.Fatalf("on stdout: %s", stdout.String())
 	}
 }
 

@@ -79,21 +79,26 @@ func TestPipeIsExact(t *testing.T) {
 			}
 		}()
 	}
+	var all sync.WaitGroup
 	for _, args := range [][]string{{"5/50ms"}, {"5/50ms", "-l", "100/s burst 100"}, {"9/90ms", "-l", "5/50ms"}} {
-		out := new(seen)
-		if code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 20)), out, args...); code != 0 {
-			t.Error(code, stderr)
-		}
-		for i := 5; i < len(out.began); i++ {
-			if gap := out.began[i].Sub(out.ended[i-5]); gap < 50*time.Millisecond {
-				t.Errorf("%s: line %d comes %s after line %d", args, i, gap, i-5)
+		all.Go(func() {
+			out := new(seen)
+			if code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 20)), out, args...); code != 0 {
+				t.Error(code, stderr)
 			}
-		}
+			for i := 5; i < len(out.began); i++ {
+				if gap := out.began[i].Sub(out.ended[i-5]); gap < 50*time.Millisecond {
+					t.Errorf("%s: line %d comes %s after line %d", args, i, gap, i-5)
+				}
+			}
+		})
 	}
+	all.Wait()
 }
 
 // Pipes at a Redis share a limit with each other and with programs, which give it by its text.
 func TestPipesShareLimit(t *testing.T) {
+	t.Parallel()
 	s := openRedis(t)
 	begun := time.Now()
 	var all sync.WaitGroup

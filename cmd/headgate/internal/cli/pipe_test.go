@@ -79,9 +79,9 @@ func TestPipeLines(t *testing.T) {
 // what else the machine does: TestPipeLines tests that on a synthetic clock.)
 func TestPipeIsNeverEarly(t *testing.T) {
 	for limit, want := range map[string][]float64{
-		"10/s burst 10": {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, .1, .2, .3, .4, .5},
-		"10/s burst 1":  {0, .1, .2, .3, .4, .5, .6, .7},
-		"5/s":           {0, 0, 0, 0, 0, 1, 1, 1, 1, 1},
+		"20/s burst 10": {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, .05, .1, .15, .2, .25},
+		"20/s burst 1":  {0, .05, .1, .15, .2, .25, .3, .35},
+		"5/400ms":       {0, 0, 0, 0, 0, .4, .4, .4, .4, .4},
 	} {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +104,7 @@ func TestPipeIsNeverEarly(t *testing.T) {
 			for lines := bufio.NewScanner(out); lines.Scan() && n < len(want); n++ {
 				at := time.Since(begun).Seconds()
 				if lines.Text() != fmt.Sprint(n+1) || at < want[n] {
-					t.Errorf("line %d is %q after %.3f s; want %.1f s", n, lines.Text(), at, want[n])
+					t.Errorf("line %d is %q after %.3f s; want %.2f s", n, lines.Text(), at, want[n])
 				}
 			}
 			if err := cmd.Wait(); err != nil || n != len(want) {

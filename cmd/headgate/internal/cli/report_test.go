@@ -97,6 +97,7 @@ func TestReportData(t *testing.T) {
 
 // headgate serve --check accepts each rule of a page, for every key and algorithm.
 func TestReportRules(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 64)
 	limits := []string{
 		"10/m", "1252/h burst 7", "1.5/s", "5/15m fixed-window", "60/90m sliding-window", "60/m sliding-log",

@@ -205,6 +205,7 @@ func TestLimitsDoNotMeet(t *testing.T) {
 
 // Many keys at once lose nothing: each is allowed once.
 func TestManyKeys(t *testing.T) {
+	t.Parallel()
 	var log strings.Builder
 	const keys = 100_000
 	for range 2 {

@@ -137,6 +137,7 @@ func needByDefinition(f family, vs []visits) int64 {
 
 // A size is the smallest that can be counted.
 func TestExact(t *testing.T) {
+	t.Parallel()
 	for _, period := range []time.Duration{time.Hour, 24 * time.Hour, 365 * 24 * time.Hour, 86399999999 * time.Microsecond, time.Microsecond} {
 		f := family{period: period.Microseconds()}
 		for _, size := range []int64{1, 7, 50_000, 52_125, 100_003, 1_250_999, 1_251_001} {

@@ -144,6 +144,7 @@ func randomLog(r *rand.Rand, requests, keys int, whole bool) string {
 // Each limit is the first of all of its period, or rate, that denies no more than the share: all
 // are tried by replay, from 1.
 func TestSizeByNaiveSearch(t *testing.T) {
+	t.Parallel()
 	periods := []time.Duration{time.Second, 7 * time.Second, time.Minute, time.Hour, 1234567 * time.Microsecond}
 	rates := []headgate.Limit{headgate.PerSecond(1), headgate.Per(7, 3*time.Minute), headgate.PerHour(11)}
 	r := rand.New(rand.NewPCG(3, 4))
@@ -160,6 +161,7 @@ func TestSizeByNaiveSearch(t *testing.T) {
 
 // In a log of 10,000 requests, 0.01 % is one.
 func TestSizeOneInTenThousand(t *testing.T) {
+	t.Parallel()
 	log := randomLog(rand.New(rand.NewPCG(15, 16)), 10_500, 9, false)
 	report := sized(t, replay.SizeConfig{Periods: []time.Duration{time.Minute}}, log)
 	mustBeFirst(t, log, report.Periods[0], report.Requests)
@@ -198,6 +200,7 @@ func mustBeFirst(t *testing.T, log string, fit replay.SmallestLimits, requests i
 
 // With a bound on the keys that are denied, the first limit that keeps both bounds.
 func TestSizeDenyKeys(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
 	for round := range 4 {
 		log := randomLog(r, 1200, 9, false)
@@ -225,6 +228,7 @@ func TestSizeDenyKeys(t *testing.T) {
 
 // A bot among many clients is set aside: without its lines, the log needs the same.
 func TestSizeStandOut(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))
 	var clients, all strings.Builder
 	for i := range int64(4000) {
@@ -257,6 +261,7 @@ func TestSizeStandOut(t *testing.T) {
 // Of a bot and a busy office, the office is denied by no limit before balanced: one between denies
 // the bot only. Two keys that need about the same are not taken apart.
 func TestSizeBetween(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(9, 10))
 	log := func(bot int) string {
 		var log strings.Builder
@@ -358,6 +363,7 @@ func TestSizeClocks(t *testing.T) {
 }
 
 func TestSizeManyKeys(t *testing.T) {
+	t.Parallel()
 	var log strings.Builder
 	const keys = 50_000
 	for range 2 {
@@ -373,6 +379,7 @@ func TestSizeManyKeys(t *testing.T) {
 
 // Recorded logs, and those of $HEADGATE_LOGS, a pattern of file names.
 func TestSizeRecorded(t *testing.T) {
+	t.Parallel()
 	files := []string{shopDay, "testdata/blog-slice.log"}
 	more, err := filepath.Glob(os.Getenv("HEADGATE_LOGS"))
 	if err != nil {

@@ -101,6 +101,7 @@ func TestBuild(t *testing.T) {
 
 // A page of proposals also has the limit that the keys need that are not far from the rest.
 func TestBuildHasTheLimitOfTheRest(t *testing.T) {
+	t.Parallel()
 	var log strings.Builder
 	for second := range int64(4000) {
 		log.WriteString(line(second*1e6, fmt.Sprintf("198.18.0.%d", second%50), "/"))
@@ -157,6 +158,7 @@ func TestBuildOfLogsThatChange(t *testing.T) {
 // However long names are and however many limits, keys and bars there are, the data is bounded,
 // and what is shown stays exact.
 func TestFit(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 8))
 	for _, c := range []struct {
 		name             string
@@ -259,6 +261,7 @@ func (c *crowd) Read(b []byte) (int, error) {
 
 // The page of a log of many keys is below 1 MB. With $HEADGATE_LOGS they are 2 million.
 func TestPageOfManyKeys(t *testing.T) {
+	t.Parallel()
 	keys := 20_000
 	if os.Getenv("HEADGATE_LOGS") != "" {
 		keys = 2_000_000

@@ -34,6 +34,7 @@ func parsed(t *testing.T, text string) headgate.Limit {
 
 // A program of the Go expressions makes the same limits.
 func TestGo(t *testing.T) {
+	t.Parallel()
 	var program strings.Builder
 	program.WriteString("package main\n\nimport (\n\"fmt\"\n\"time\"\n\"github.com/headgate/headgate\"\n)\n\n" +
 		"const _ = time.Second\n\nfunc main() {\n")
@@ -65,6 +66,7 @@ func TestGo(t *testing.T) {
 // The header fields are those of the middleware, for the first request of a client and for the
 // first that is denied.
 func TestHeaders(t *testing.T) {
+	t.Parallel()
 	for _, text := range limitTexts {
 		synctest.Test(t, func(t *testing.T) {
 			l := parsed(t, text)
