@@ -10,8 +10,8 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/grpcserver"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/xds"
+	"github.com/headgate/headgate/cmd/headgate/internal/listen"
 	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
-	"github.com/headgate/headgate/cmd/headgate/internal/serve/listen"
 )
 
 // decider decides requests of Envoy's protocol, and measures them.
@@ -117,7 +117,7 @@ func (s *server) openGRPC(ctx context.Context) error {
 		return err
 	}
 	bounds := listen.Bounds{Connections: s.o.Connections, Quiet: grpcQuiet}
-	on, err := listen.On(ctx, "--grpc", s.o.GRPC, bounds, nil)
+	on, err := listen.On(ctx, "--grpc", s.o.GRPC, bounds)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,8 @@ func (s *server) openGRPC(ctx context.Context) error {
 	}
 	server := grpcserver.New(decider{s, s.limiter}, o)
 	s.health.tell(server.SetReady)
-	s.listeners = append(s.listeners, listener{"grpc", on, server.Serve, server.GracefulStop})
+	serve := func() error { return server.Serve(on) }
+	s.listeners = append(s.listeners, listener{"grpc", on, serve, server.GracefulStop})
 	return nil
 }
 

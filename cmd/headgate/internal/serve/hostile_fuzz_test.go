@@ -104,7 +104,7 @@ func FuzzRequestsOnTheWire(f *testing.F) {
 		s.addHTTP(name, l, h)
 		added := s.listeners[len(s.listeners)-1]
 		served := make(chan error, 1)
-		go func() { served <- added.serve(l) }()
+		go func() { served <- added.serve() }()
 		f.Cleanup(func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()

@@ -50,7 +50,7 @@ func TestPanicOfAHandler(t *testing.T) {
 		panic("a defect")
 	}))
 	url, served := "http://"+l.Addr().String(), make(chan error, 1)
-	go func() { served <- s.listeners[0].serve(l) }()
+	go func() { served <- s.listeners[0].serve() }()
 	for path, want := range map[string]int{
 		"/": 500, "/early": 500, "/written": 0, "/flushed": 0, "/abort": 0,
 	} {

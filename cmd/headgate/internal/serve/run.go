@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
+	"github.com/headgate/headgate/cmd/headgate/internal/listen"
 	"github.com/headgate/headgate/cmd/headgate/internal/serve/certs"
-	"github.com/headgate/headgate/cmd/headgate/internal/serve/listen"
 )
 
 // How long a client of the HTTP listener may take to send a request, and to receive the answer from
@@ -30,7 +30,7 @@ const (
 type listener struct {
 	name     string // for messages
 	on       net.Listener
-	serve    func(net.Listener) error
+	serve    func() error
 	shutdown func(context.Context) error
 }
 
@@ -90,9 +90,13 @@ func (s *server) open(ctx context.Context) error {
 		if w.address == Off {
 			continue
 		}
-		on, err := listen.On(ctx, w.flag, w.address, bounds, config)
+		var on net.Listener
+		on, err := listen.On(ctx, w.flag, w.address, bounds)
 		if err != nil {
 			return err
+		}
+		if config != nil {
+			on = tls.NewListener(on, config)
 		}
 		switch w.name {
 		case "http":
@@ -118,7 +122,8 @@ func (s *server) addHTTP(name string, on net.Listener, h http.Handler) {
 		}
 		return err
 	}
-	s.listeners = append(s.listeners, listener{name, on, server.Serve, shutdown})
+	serve := func() error { return server.Serve(on) }
+	s.listeners = append(s.listeners, listener{name, on, serve, shutdown})
 }
 
 func (s *server) tls(files certs.Files, protocols ...string) (*tls.Config, error) {
@@ -143,7 +148,7 @@ func (s *server) serve(ctx context.Context) error {
 	s.shareKey(ctx)
 	for _, l := range s.listeners {
 		serving.Go(func() {
-			if err := l.serve(l.on); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			if err := l.serve(); err != nil && !errors.Is(err, http.ErrServerClosed) {
 				failed <- fmt.Errorf("%s listener: %w", l.name, err)
 			}
 		})

@@ -62,7 +62,7 @@ func BenchmarkServer(b *testing.B) {
 				return reply, err
 			}}},
 		}, nil)
-		benchmarkCalls(b, listen(b, floor))
+		benchmarkCalls(b, listenFor(b, floor))
 	})
 	b.Run("headgate", func(b *testing.B) {
 		_, address := serve(b, deciderFunc(granted), Options{})
@@ -71,7 +71,7 @@ func BenchmarkServer(b *testing.B) {
 	b.Run("generated", func(b *testing.B) {
 		s := grpc.NewServer()
 		rls.RegisterRateLimitServiceServer(s, generatedServer{})
-		benchmarkCalls(b, listen(b, s))
+		benchmarkCalls(b, listenFor(b, s))
 	})
 }
 
@@ -95,7 +95,7 @@ func (generatedServer) ShouldRateLimit(
 	return response, nil
 }
 
-func listen(b *testing.B, s *grpc.Server) string {
+func listenFor(b *testing.B, s *grpc.Server) string {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
 	if err != nil {

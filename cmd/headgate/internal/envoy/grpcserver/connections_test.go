@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,8 +47,9 @@ func watchedPipe(t *testing.T, timeout time.Duration) (send func(uint32, bool), 
 	t.Helper()
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close() })
-	w, _, err := watching{insecure.NewCredentials(), timeout}.ServerHandshake(
-		&connection{Conn: server, connections: &connections{}})
+	w, _, err := watching{
+		insecure.NewCredentials(), timeout, func() int { return 1 }, new(atomic.Int64),
+	}.ServerHandshake(server)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -267,17 +267,17 @@ func TestMemoryOfIncompleteRequests(t *testing.T) {
 			t.Errorf("meanwhile: %v", err)
 		}
 		const most = 2*maxHeld + connections*(32<<10)
-		if held := s.connections.held.Load(); held > most {
+		if held := s.held.Load(); held > most {
 			t.Fatalf("%d bytes are held; want at most %d of %d", held, most, connections*streams*size)
 		}
 	}
 	eventually(t, "a connection that holds much is closed", func() bool {
-		return s.connections.count.Load() <= connections
+		return s.count() <= connections
 	})
 	for _, r := range all {
 		r.conn.Close()
 	}
-	eventually(t, "nothing is held", func() bool { return s.connections.held.Load() == 0 })
+	eventually(t, "nothing is held", func() bool { return s.held.Load() == 0 })
 }
 
 // eventually waits until ok is true.
@@ -306,7 +306,7 @@ func TestWholeRequestsHoldNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if held := s.connections.held.Load(); held != 0 {
+	if held := s.held.Load(); held != 0 {
 		t.Errorf("%d bytes are held after all answers", held)
 	}
 }
@@ -325,11 +325,11 @@ func TestIncompleteRequestsBesideWholeOnes(t *testing.T) {
 			t.Fatalf("a whole request ended with %q", got)
 		}
 	}
-	if held := s.connections.held.Load(); held < streamSize+10_000 || held > streamSize+11_000 {
+	if held := s.held.Load(); held < streamSize+10_000 || held > streamSize+11_000 {
 		t.Errorf("%d bytes are held", held)
 	}
 	r.do(r.framer.WriteRSTStream(1, http2.ErrCodeCancel))
-	eventually(t, "nothing is held", func() bool { return s.connections.held.Load() == 0 })
+	eventually(t, "nothing is held", func() bool { return s.held.Load() == 0 })
 }
 
 func TestPingFlood(t *testing.T) {

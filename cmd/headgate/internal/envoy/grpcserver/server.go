@@ -6,7 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"math"
-	"net"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/wire"
+	"github.com/headgate/headgate/cmd/headgate/internal/listen"
 )
 
 // Decider decides requests. See [wire.Decider] for how long a request is valid.
@@ -72,7 +73,8 @@ type Server struct {
 	health  *health.Server
 	options Options
 
-	connections connections
+	connections atomic.Pointer[listen.Listener]
+	held        atomic.Int64 // bytes of incomplete requests
 
 	stopping context.Context //nolint:containedctx // GracefulStop ends it, and streams with it
 	stop     context.CancelFunc
@@ -87,7 +89,6 @@ func New(d Decider, o Options) *Server {
 		o.Timeout = requestTimeout
 	}
 	s := &Server{health: health.NewServer(), options: o}
-	s.connections.open = make(map[*connection]struct{})
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(s.serverOptions()...)
 	s.grpc.RegisterService(rateLimitService(d, s.recovered), nil)
@@ -128,16 +129,25 @@ func (s *Server) serverOptions() []grpc.ServerOption {
 	if s.options.TLS != nil {
 		security = credentials.NewTLS(s.options.TLS)
 	}
-	return append(options, grpc.Creds(watching{security, s.options.Timeout}))
+	return append(options, grpc.Creds(watching{security, s.options.Timeout, s.count, &s.held}))
 }
 
-// Serve answers requests on l until the server stops, and closes l. It may be called for several
-// listeners, which bound their connections. It returns nil if the server was stopped.
-func (s *Server) Serve(l net.Listener) error {
-	if err := s.grpc.Serve(listener{l, &s.connections}); err != nil {
+// Serve answers requests on l until the server stops, and closes l. It returns nil if the server
+// was stopped.
+func (s *Server) Serve(l *listen.Listener) error {
+	s.connections.Store(l)
+	if err := s.grpc.Serve(l); err != nil {
 		return fmt.Errorf("grpc: serving %s: %w", l.Addr(), err)
 	}
 	return nil
+}
+
+// count returns the number of open connections.
+func (s *Server) count() int {
+	if l := s.connections.Load(); l != nil {
+		return l.Count()
+	}
+	return 0
 }
 
 // SetReady tells clients of grpc.health.v1 whether to send requests. Requests are answered anyway.
@@ -156,7 +166,10 @@ func (s *Server) SetReady(ready bool) {
 func (s *Server) GracefulStop(ctx context.Context) error {
 	s.health.Shutdown()
 	s.stop()
-	s.connections.closeSilent()
+	l := s.connections.Load()
+	if l != nil {
+		l.CloseSilent() // grpc-go would wait for a preface
+	}
 	stopped := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()
@@ -167,7 +180,9 @@ func (s *Server) GracefulStop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 	}
-	s.connections.closeAll()
+	if l != nil {
+		l.CloseAll()
+	}
 	s.grpc.Stop()
 	return fmt.Errorf("grpc: requests in progress were cut off: %w", context.Cause(ctx))
 }

@@ -3,9 +3,9 @@ package grpcserver
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +22,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/listen"
 )
 
 type deciderFunc func(context.Context, *envoy.Request, *envoy.Response) error
@@ -77,7 +78,8 @@ func echo(_ context.Context, request *envoy.Request, response *envoy.Response) e
 // serve starts a server on a port of its own and returns it and its address.
 func serve(t testing.TB, d Decider, o Options) (*Server, string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it returns at once
+	l, err := listen.On(t.Context(), "--grpc", "127.0.0.1:0",
+		listen.Bounds{Connections: 10_000, Quiet: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -263,9 +265,8 @@ func TestRoomForARequestIsNotKept(t *testing.T) {
 
 // While there is room, a connection may hold more than its share.
 func TestShareOfWhatIsHeld(t *testing.T) {
-	all := &connections{}
-	all.count.Store(4)
-	one, other := &connection{connections: all}, &connection{connections: all}
+	all := watching{count: func() int { return 4 }, held: new(atomic.Int64)}
+	one, other := &watched{of: all}, &watched{of: all}
 	if !one.hold(maxHeld/2) || !other.hold(maxHeld/4) {
 		t.Error("a connection is refused while there is room")
 	}

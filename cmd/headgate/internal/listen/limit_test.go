@@ -2,6 +2,7 @@ package listen
 
 import (
 	"bufio"
+	"container/heap"
 	"context"
 	"errors"
 	"io"
@@ -45,7 +46,7 @@ func closed(c net.Conn) bool {
 // In a burst of more connections than there are places, further ones wait: no request is lost.
 func TestABurstOfConnectionsWaits(t *testing.T) {
 	t.Parallel()
-	l, err := On(context.Background(), "--http", "127.0.0.1:0", Bounds{Connections: 10}, nil)
+	l, err := On(context.Background(), "--http", "127.0.0.1:0", Bounds{Connections: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestABurstOfConnectionsWaits(t *testing.T) {
 // that is idle longest first.
 func TestANewConnectionReplacesAnIdleOne(t *testing.T) {
 	t.Parallel()
-	l, err := On(context.Background(), "--http", "127.0.0.1:0", Bounds{Connections: 3}, nil)
+	l, err := On(context.Background(), "--http", "127.0.0.1:0", Bounds{Connections: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func TestANewConnectionReplacesAnIdleOne(t *testing.T) {
 func TestANewConnectionWaitsForOneInUse(t *testing.T) {
 	t.Parallel()
 	l, err := On(context.Background(), "--grpc", "127.0.0.1:0",
-		Bounds{Connections: 1, Quiet: time.Hour}, nil)
+		Bounds{Connections: 1, Quiet: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,4 +165,35 @@ func TestANewConnectionWaitsForOneInUse(t *testing.T) {
 	_ = l.Close()
 	<-ended
 	_ = used.Close()
+}
+
+// Among connections that were used in another order than they were opened, the one that is idle
+// longest is found, whichever were looked at before.
+func TestIdlest(t *testing.T) {
+	start := time.Now()
+	l := &Listener{quiet: time.Minute}
+	all := make([]*conn, 10)
+	for i := range all {
+		c := &conn{of: l}
+		all[i] = c
+		c.used.Store(start.UnixNano())
+		c.idleFrom = c.idleAt(start)
+		heap.Push(&l.open, c)
+		c.heard.Store(true)
+		c.used.Store(start.Add(time.Duration(i*7%10) * time.Second).UnixNano())
+	}
+	all[0].serving.Add(1) // else the first
+	if c := l.open.idlest(start.Add(time.Minute)); c != nil {
+		t.Error("a connection in use is idle")
+	}
+	for i := 1; i < len(all); i++ {
+		c := l.open.idlest(start.Add(2 * time.Minute))
+		if c != all[i*3%10] {
+			t.Fatalf("connection %d is not the one that is idle longest", i)
+		}
+		heap.Remove(&l.open, c.place)
+	}
+	if c := l.open.idlest(start.Add(time.Hour)); c != nil {
+		t.Error("the connection of a request that is served is idle")
+	}
 }

@@ -79,7 +79,7 @@ func TestSlowHeader(t *testing.T) {
 
 func TestOn(t *testing.T) {
 	t.Parallel()
-	first, err := On(t.Context(), "--http", "127.0.0.1:0", Bounds{Connections: 1}, nil)
+	first, err := On(t.Context(), "--http", "127.0.0.1:0", Bounds{Connections: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestOn(t *testing.T) {
 		first.Addr().String(): "--http " + first.Addr().String() + ": the address is in use; ",
 		"nonsense":            "; want host:port of this machine",
 	} {
-		if l, err := On(t.Context(), "--http", address, Bounds{Connections: 1}, nil); err == nil {
+		if l, err := On(t.Context(), "--http", address, Bounds{Connections: 1}); err == nil {
 			l.Close()
 			t.Errorf("%s is accepted", address)
 		} else if !strings.Contains(err.Error(), want) {
@@ -107,12 +107,12 @@ func TestSocket(t *testing.T) {
 	}
 	left.SetUnlinkOnClose(false)
 	left.Close()
-	l, err := On(t.Context(), "--grpc", "unix:"+path, Bounds{Connections: 1}, nil)
+	l, err := On(t.Context(), "--grpc", "unix:"+path, Bounds{Connections: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	second, err := On(t.Context(), "--grpc", "unix:"+path, Bounds{Connections: 1}, nil)
+	second, err := On(t.Context(), "--grpc", "unix:"+path, Bounds{Connections: 1})
 	if err == nil {
 		second.Close()
 		t.Error("a socket that is served is replaced")
@@ -121,7 +121,7 @@ func TestSocket(t *testing.T) {
 	if err := os.WriteFile(file, []byte("kept"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if l, err := On(t.Context(), "--grpc", "unix:"+file, Bounds{Connections: 1}, nil); err == nil {
+	if l, err := On(t.Context(), "--grpc", "unix:"+file, Bounds{Connections: 1}); err == nil {
 		l.Close()
 		t.Error("a file is replaced by a socket")
 	}

@@ -3,7 +3,6 @@ package listen
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -33,9 +32,7 @@ type Bounds struct {
 // On opens a listener on address. Flag names what to change if the address cannot be used. An
 // address that begins with unix: is the path of a socket; one that nobody serves any more is
 // replaced.
-func On(
-	ctx context.Context, flag, address string, bounds Bounds, config *tls.Config,
-) (net.Listener, error) {
+func On(ctx context.Context, flag, address string, bounds Bounds) (*Listener, error) {
 	network := "tcp"
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		network, address = "unix", path
@@ -49,11 +46,7 @@ func On(
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; want host:port of this machine", flag, err)
 	}
-	l = limit(l, bounds.Connections, bounds.Quiet)
-	if config != nil {
-		l = tls.NewListener(l, config)
-	}
-	return l, nil
+	return limit(l, bounds), nil
 }
 
 // removeStale removes a socket at path on which no process listens.

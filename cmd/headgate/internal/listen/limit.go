@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"container/heap"
 	"context"
 	"crypto/tls"
 	"net"
@@ -10,42 +11,63 @@ import (
 	"time"
 )
 
-// limited is a listener with at most so many connections at a time. While there are as many, a new
-// one replaces the one that is idle longest. So a flood of connections that ask nothing keeps
-// nobody out.
-type limited struct {
+// Listener has at most so many connections at a time. While there are as many, a new one replaces
+// the one that is idle longest. So a flood of connections that ask nothing keeps nobody out.
+type Listener struct {
 	net.Listener
 
 	most  int
 	quiet time.Duration // after which a connection that was read from is idle
 
 	mu    sync.Mutex
-	open  map[*conn]struct{}
+	open  byIdle
 	ended chan struct{} // receives if a connection was closed
 
 	closing sync.Once
 	closed  chan struct{}
 }
 
-func limit(l net.Listener, most int, quiet time.Duration) *limited {
-	return &limited{
-		Listener: l, most: most, quiet: quiet,
-		open: make(map[*conn]struct{}), ended: make(chan struct{}, 1),
-		closed: make(chan struct{}),
+func limit(l net.Listener, bounds Bounds) *Listener {
+	return &Listener{
+		Listener: l, most: bounds.Connections, quiet: bounds.Quiet,
+		ended: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 }
 
 // Close ends Accept.
-func (l *limited) Close() error {
+func (l *Listener) Close() error {
 	l.closing.Do(func() { close(l.closed) })
 	return l.Listener.Close()
+}
+
+// Count returns the number of open connections.
+func (l *Listener) Count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open)
+}
+
+// CloseSilent closes the connections on which nothing was received.
+func (l *Listener) CloseSilent() { l.closeThose(func(c *conn) bool { return !c.heard.Load() }) }
+
+// CloseAll closes all connections.
+func (l *Listener) CloseAll() { l.closeThose(func(*conn) bool { return true }) }
+
+func (l *Listener) closeThose(which func(*conn) bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.open {
+		if which(c) {
+			_ = c.Conn.Close() // its server notices
+		}
+	}
 }
 
 // retryInterval is how often connections are looked through while all of them are in use.
 const retryInterval = 50 * time.Millisecond
 
 // Accept waits for a connection, and for its place.
-func (l *limited) Accept() (net.Conn, error) {
+func (l *Listener) Accept() (net.Conn, error) {
 	raw, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -65,48 +87,46 @@ func (l *limited) Accept() (net.Conn, error) {
 }
 
 // add adds c if there is a place, or if it can make one.
-func (l *limited) add(c *conn) bool {
+func (l *Listener) add(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) >= l.most {
-		idle := l.idlest(time.Now())
+		idle := l.open.idlest(time.Now())
 		if idle == nil {
 			return false
 		}
-		delete(l.open, idle)
+		heap.Remove(&l.open, idle.place)
 		_ = idle.Conn.Close() // its server notices
 	}
-	l.open[c] = struct{}{}
+	c.idleFrom = c.idleAt(time.Now())
+	heap.Push(&l.open, c)
 	return true
 }
 
-// idlest returns the connection that is idle longest, or nil if all are in use.
-func (l *limited) idlest(now time.Time) (found *conn) {
-	for c := range l.open {
-		if c.idle(now) && (found == nil || c.used.Load() < found.used.Load()) {
-			found = c
-		}
-	}
-	return found
-}
-
-// conn is a connection of a limited listener.
+// conn is a connection of a Listener.
 type conn struct {
 	net.Conn
 
-	of      *limited
+	of      *Listener
 	used    atomic.Int64 // when it was last read from or written to, in nanoseconds since 1970
 	heard   atomic.Bool  // something was read from it
 	serving atomic.Int32 // requests that are being answered, if the server says so
+
+	idleFrom int64 // at most idleAt
+	place    int   // in the heap; -1: it has none
 }
 
-// idle reports whether c can be closed without a loss.
-func (c *conn) idle(now time.Time) bool {
+// idleAt returns from when on c can be closed without a loss, in nanoseconds since 1970.
+func (c *conn) idleAt(now time.Time) int64 {
 	quiet := settle
 	if c.heard.Load() {
 		quiet = max(quiet, c.of.quiet)
 	}
-	return c.serving.Load() == 0 && now.UnixNano()-c.used.Load() >= int64(quiet)
+	used := c.used.Load()
+	if c.serving.Load() > 0 {
+		used = now.UnixNano()
+	}
+	return used + int64(quiet)
 }
 
 // settle is how long a connection without a byte keeps its place: its server may not have read the
@@ -134,7 +154,9 @@ func (c *conn) Write(b []byte) (int, error) {
 // Close closes the connection and makes a place for another.
 func (c *conn) Close() error {
 	c.of.mu.Lock()
-	delete(c.of.open, c)
+	if c.place >= 0 {
+		heap.Remove(&c.of.open, c.place)
+	}
 	c.of.mu.Unlock()
 	select {
 	case c.of.ended <- struct{}{}:
