@@ -36,9 +36,9 @@ func (f *instance) eventually(rule, key, want string) {
 func TestFleet(t *testing.T) {
 	server := redistest.Start(t)
 	a, b := newInstance(t, open(t, server)), newInstance(t, open(t, server))
-	ban := a.do(Order{Act: Ban, Rule: "login", Key: ip, For: time.Hour, Note: "scan"})
+	ban := a.do(Order{Kind: Ban, Rule: "login", Key: ip, For: time.Hour, Note: "scan"})
 	b.eventually("login", ip, "ban")
-	shadow := b.do(Order{Act: Mode, Rule: "login", Mode: "shadow"})
+	shadow := b.do(Order{Kind: Mode, Rule: "login", Mode: "shadow"})
 	b.undo(ban)
 	a.eventually("login", ip, "5 of 5, 100 of 100")
 	a.undoRefused(ban, "already undone")
@@ -62,11 +62,11 @@ func TestFleet(t *testing.T) {
 // what is listed as not undone is in force.
 func TestRace(t *testing.T) {
 	server := redistest.Start(t)
-	desks := []*instance{newInstance(t, open(t, server)), newInstance(t, open(t, server))}
-	first := desks[0].do(Order{Act: Ban, Rule: "any", Key: "k"})
+	executors := []*instance{newInstance(t, open(t, server)), newInstance(t, open(t, server))}
+	first := executors[0].do(Order{Kind: Ban, Rule: "any", Key: "k"})
 	var undone atomic.Int32
 	var all sync.WaitGroup
-	for _, f := range desks {
+	for _, f := range executors {
 		for i := range 4 {
 			all.Go(func() {
 				if _, err := f.Undo(t.Context(), first.ID, "x"); err == nil {
@@ -74,7 +74,7 @@ func TestRace(t *testing.T) {
 				}
 				for range 5 {
 					l := headgate.PerMinute(int64(20 + i))
-					a, err := f.Do(t.Context(), Order{Act: Raise, Rule: "any", Key: "k", Limits: []headgate.Limit{l}})
+					a, err := f.Do(t.Context(), Order{Kind: Raise, Rule: "any", Key: "k", Limits: []headgate.Limit{l}})
 					if err == nil && i%2 == 0 {
 						_, _ = f.Undo(t.Context(), a.ID, "x")
 					}
@@ -86,7 +86,7 @@ func TestRace(t *testing.T) {
 	if n := undone.Load(); n > 1 {
 		t.Errorf("one act was undone %d times", n)
 	}
-	f := desks[0]
+	f := executors[0]
 	if err := f.table.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestRace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := f.table.Kept(records[0].name())
+	now := f.table.Stored(records[0].name())
 	reached := false
 	for _, r := range records {
 		reached = reached || r.Undone == nil && r.To == now || r.Undone != nil && r.From == now
@@ -107,7 +107,7 @@ func TestRace(t *testing.T) {
 // TestListIsBounded: to the newest, and it expires.
 func TestListIsBounded(t *testing.T) {
 	store := open(t, redistest.Start(t))
-	for name, b := range map[string]book{"memory": newMemoryBook(), "redis": newRedisBook(store)} {
+	for name, b := range map[string]log{"memory": newMemoryLog(), "redis": newRedisLog(store)} {
 		for i := range Max + 5 {
 			if ok, err := b.swap(t.Context(), fmt.Sprintf("%05d", i), "", "x"); !ok || err != nil {
 				t.Fatal(ok, err)
@@ -135,12 +135,12 @@ func TestStoreFails(t *testing.T) {
 	f.use("login", ip, 2)
 	server.Stop()
 	for _, o := range []Order{
-		{Act: Ban, Rule: "login", Key: ip}, {Act: Reset, Rule: "login", Key: ip}, {Act: Mode, Rule: "login", Mode: "shadow"},
+		{Kind: Ban, Rule: "login", Key: ip}, {Kind: Reset, Rule: "login", Key: ip}, {Kind: Mode, Rule: "login", Mode: "shadow"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		if _, err := f.Do(ctx, o); err == nil || strings.Contains(err.Error(), "try again") {
-			t.Errorf("without Redis, %s returned %v", o.Act, err)
+			t.Errorf("without Redis, %s returned %v", o.Kind, err)
 		}
 	}
 	if terms, _ := f.engine.Terms("login", ip); terms.Banned || terms.Mode != rules.Enforce {
@@ -160,7 +160,7 @@ func TestResetFails(t *testing.T) {
 	f := newInstance(t, nil)
 	f.o.Store = failing{f.store}
 	f.use("login", ip, 2)
-	if _, err := f.Do(t.Context(), Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "9/m")}); !errors.Is(err, errDown) {
+	if _, err := f.Do(t.Context(), Order{Kind: Raise, Rule: "login", Key: ip, Limits: limits(t, "9/m")}); !errors.Is(err, errDown) {
 		t.Errorf("the error is %v", err)
 	}
 	f.want("login", ip, "3 of 5, 98 of 100")
@@ -172,8 +172,8 @@ func TestResetFails(t *testing.T) {
 // TestOtherVersions: what another version has noted does not hide the rest.
 func TestOtherVersions(t *testing.T) {
 	f := newInstance(t, nil)
-	ban := f.do(Order{Act: Ban, Rule: "login", Key: ip})
-	memory, _ := f.book.(*memoryBook)
+	ban := f.do(Order{Kind: Ban, Rule: "login", Key: ip})
+	memory, _ := f.log.(*memoryLog)
 	memory.texts["x"] = "[]"
 	text := strings.Replace(memory.texts[ban.ID], "{", `{"new":1,`, 1)
 	memory.texts[ban.ID] = text
@@ -214,15 +214,15 @@ func TestLeastRights(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	f := newInstance(t, store)
 	f.use("any", "k", 3)
-	f.do(Order{Act: Reset, Rule: "any", Key: "k"})
-	f.undo(f.do(Order{Act: Ban, Rule: "any", Key: "k", For: time.Hour}))
-	f.undo(f.do(Order{Act: Mode, Rule: "any", Mode: "shadow"}))
+	f.do(Order{Kind: Reset, Rule: "any", Key: "k"})
+	f.undo(f.do(Order{Kind: Ban, Rule: "any", Key: "k", For: time.Hour}))
+	f.undo(f.do(Order{Kind: Mode, Rule: "any", Mode: "shadow"}))
 	for range 10 {
-		f.do(Order{Act: Ban, Rule: "any", Key: "k", For: time.Hour})
+		f.do(Order{Kind: Ban, Rule: "any", Key: "k", For: time.Hour})
 	}
-	b, _ := f.book.(*redisBook)
+	b, _ := f.log.(*redisLog)
 	b.most = 5 // so that the oldest are deleted
-	f.do(Order{Act: Lift, Rule: "any", Key: "k"})
+	f.do(Order{Kind: Lift, Rule: "any", Key: "k"})
 	if list, err := f.List(t.Context()); err != nil || len(list) != 5 {
 		t.Errorf("the list is %+v, %v", list, err)
 	}
@@ -248,8 +248,8 @@ func TestALostAnswer(t *testing.T) {
 	for _, word := range []string{"{@console}:@acts", "login " + ip} { // of the list, of the override
 		server := redistest.Start(t)
 		a := newInstance(t, open(t, server))
-		a.do(Order{Act: Ban, Rule: "any", Key: "k"}) // the server knows the scripts
-		order := Order{Act: Ban, Rule: "login", Key: ip, By: "Ann"}
+		a.do(Order{Kind: Ban, Rule: "any", Key: "k"}) // the server knows the scripts
+		order := Order{Kind: Ban, Rule: "login", Key: ip, By: "Ann"}
 		lossy := newInstance(t, losing(t, server, word))
 		if done, err := lossy.Do(t.Context(), order); err == nil {
 			t.Errorf("%s: the act is %+v without an error", word, done)

@@ -34,7 +34,7 @@ func TestClientLeaves(t *testing.T) {
 	a.use("login", ip, 5)
 	ctx, leave := context.WithCancel(t.Context())
 	a.o.Store = &leaver{a.store, leave}
-	done, err := a.Do(ctx, Order{Act: Reset, Rule: "login", Key: ip, By: "Ann"})
+	done, err := a.Do(ctx, Order{Kind: Reset, Rule: "login", Key: ip, By: "Ann"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestNotAnnounced(t *testing.T) {
 	server := redistest.Start(t)
 	a := newInstance(t, open(t, server))
 	a.o.Store = &leaver{headgate.NewMemory(), server.Stop}
-	_, err := a.Do(t.Context(), Order{Act: Reset, Rule: "login", Key: ip, By: "Ann"})
+	_, err := a.Do(t.Context(), Order{Kind: Reset, Rule: "login", Key: ip, By: "Ann"})
 	if !errors.Is(err, ErrNotAnnounced) {
 		t.Errorf("Do returned %v", err)
 	}

@@ -18,53 +18,53 @@ type plan struct {
 }
 
 // plan checks o against what is in force, and says what is to be done.
-func (d *Desk) plan(o Order) (*plan, error) {
+func (x *Executor) plan(o Order) (*plan, error) {
 	now := time.Now()
 	p := &plan{record: record{Act: Act{
-		ID: d.newID(now), At: now.UnixMilli(), By: o.By, Act: o.Act, Rule: o.Rule, Key: o.Key,
+		ID: x.newID(now), At: now.UnixMilli(), By: o.By, Kind: o.Kind, Rule: o.Rule, Key: o.Key,
 		Limits: []string{}, Note: o.Note,
 	}}}
 	until := time.Time{}
-	if o.For > 0 && (o.Act == Raise || o.Act == Ban || o.Act == Mode) {
+	if o.For > 0 && (o.Kind == Raise || o.Kind == Ban || o.Kind == Mode) {
 		until = now.Add(o.For).UTC().Truncate(time.Millisecond)
 		millis := until.UnixMilli()
 		p.record.Until = &millis
 	}
 	if strings.Contains(o.Rule, "/") { // which no name of a rule has
-		return p, d.planDomain(p)
+		return p, x.planDomain(p)
 	}
-	if o.Act == Mode {
-		return p, d.planMode(p, o, until)
+	if o.Kind == Mode {
+		return p, x.planMode(p, o, until)
 	}
-	terms, err := d.terms(p, o)
+	terms, err := x.terms(p, o)
 	if err != nil {
 		return nil, err
 	}
-	p.record.From = d.o.Overrides.Kept(p.record.name())
+	p.record.From = x.o.Overrides.Stored(p.record.name())
 	p.record.To = p.record.From
-	switch o.Act {
+	switch o.Kind {
 	case Reset:
-		return p, d.planReset(p, terms)
+		return p, x.planReset(p, terms)
 	case Raise:
-		return p, d.planRaise(p, terms, o, until)
+		return p, x.planRaise(p, terms, o, until)
 	case Ban:
-		return p, d.planBan(p, terms, until)
+		return p, x.planBan(p, terms, until)
 	case Lift:
-		return p, d.planLift(p)
+		return p, x.planLift(p)
 	}
-	return nil, &headgate.InvalidError{Field: "act", Value: strconv.Quote(o.Act),
+	return nil, &headgate.InvalidError{Field: "act", Value: strconv.Quote(o.Kind),
 		Want: "reset, raise, ban, lift or mode"}
 }
 
 // terms returns what applies to the key of o, which must be one of its rule.
-func (d *Desk) terms(p *plan, o Order) (rules.Terms, error) {
-	terms, err := d.o.Engine.Terms(o.Rule, o.Key)
+func (x *Executor) terms(p *plan, o Order) (rules.Terms, error) {
+	terms, err := x.o.Engine.Terms(o.Rule, o.Key)
 	if err != nil {
 		return terms, err
 	}
 	if o.Key == "" && len(terms.Rule.Key) == 0 {
 		p.record.Key = rules.KeyOfAll
-		return d.o.Engine.Terms(o.Rule, rules.KeyOfAll)
+		return x.o.Engine.Terms(o.Rule, rules.KeyOfAll)
 	}
 	if err := terms.Rule.CheckKey(o.Key); err != nil {
 		return terms, refused("%v", err)
@@ -73,13 +73,13 @@ func (d *Desk) terms(p *plan, o Order) (rules.Terms, error) {
 }
 
 // planDomain resets a counter of Envoy's dialect.
-func (d *Desk) planDomain(p *plan) error {
-	if p.record.Act.Act != Reset {
+func (x *Executor) planDomain(p *plan) error {
+	if p.record.Kind != Reset {
 		return refused("rule %q is in Envoy's format, which has no overrides: change its file",
 			p.record.Rule)
 	}
-	if d.o.Domains != nil {
-		p.slots = d.o.Domains.Slots(p.record.Rule, p.record.Key)
+	if x.o.Domains != nil {
+		p.slots = x.o.Domains.Slots(p.record.Rule, p.record.Key)
 	}
 	if len(p.slots) == 0 {
 		return refused("no domain in the files has the rule %q", p.record.Rule)
@@ -88,25 +88,25 @@ func (d *Desk) planDomain(p *plan) error {
 }
 
 // of returns the slots of a key of a rule under limits.
-func (d *Desk) of(key string, limits []headgate.Limit) (slots []envoy.Slot) {
+func (x *Executor) of(key string, limits []headgate.Limit) (slots []envoy.Slot) {
 	for _, l := range limits {
-		slots = append(slots, envoy.Slot{Store: d.o.Store, Key: key, Limit: l})
+		slots = append(slots, envoy.Slot{Store: x.o.Store, Key: key, Limit: l})
 	}
 	return slots
 }
 
-func (d *Desk) planReset(p *plan, terms rules.Terms) error {
+func (x *Executor) planReset(p *plan, terms rules.Terms) error {
 	switch {
 	case strings.Contains(p.record.Key, "*"):
 		return refused("key %q matches many keys: reset one key at a time", p.record.Key)
 	case len(terms.StateLimits()) == 0:
 		return refused("rule %q has no limits: permits are free again when they expire", p.record.Rule)
 	}
-	p.slots = d.of(p.record.Key, terms.StateLimits())
+	p.slots = x.of(p.record.Key, terms.StateLimits())
 	return nil
 }
 
-func (d *Desk) planRaise(p *plan, terms rules.Terms, o Order, until time.Time) error {
+func (x *Executor) planRaise(p *plan, terms rules.Terms, o Order, until time.Time) error {
 	if len(o.Limits) == 0 {
 		return &headgate.InvalidError{Field: "limits", Value: "missing", Want: `limits such as ["100/m"]`}
 	}
@@ -116,7 +116,7 @@ func (d *Desk) planRaise(p *plan, terms rules.Terms, o Order, until time.Time) e
 	if err := checkRaise(terms.Rule, o.Limits); err != nil {
 		return err
 	}
-	if err := d.planOverride(p, rules.Override{Limits: o.Limits}, until); err != nil {
+	if err := x.planOverride(p, rules.Override{Limits: o.Limits}, until); err != nil {
 		return err
 	}
 	if p.record.replacesBan() {
@@ -130,15 +130,15 @@ func (d *Desk) planRaise(p *plan, terms rules.Terms, o Order, until time.Time) e
 		return &headgate.InvalidError{Field: "keep_usage", Value: "false",
 			Want: "true for a key with *, because many keys cannot be reset at once"}
 	}
-	if err := d.planReset(p, terms); err != nil {
+	if err := x.planReset(p, terms); err != nil {
 		return err
 	}
-	p.slots = append(p.slots, d.of(p.record.Key, rules.Named(o.Rule, o.Limits))...)
+	p.slots = append(p.slots, x.of(p.record.Key, rules.Named(o.Rule, o.Limits))...)
 	return nil
 }
 
-func (d *Desk) planBan(p *plan, terms rules.Terms, until time.Time) error {
-	if err := d.planOverride(p, rules.Override{Ban: true}, until); err != nil {
+func (x *Executor) planBan(p *plan, terms rules.Terms, until time.Time) error {
+	if err := x.planOverride(p, rules.Override{Ban: true}, until); err != nil {
 		return err
 	}
 	r := &p.record
@@ -167,21 +167,21 @@ func (r *record) replacesBan() bool {
 }
 
 // planOverride puts o for the key of p.
-func (d *Desk) planOverride(p *plan, o rules.Override, until time.Time) (err error) {
+func (x *Executor) planOverride(p *plan, o rules.Override, until time.Time) (err error) {
 	r := &p.record
-	if _, found := d.o.Overrides.OfFile(r.Rule, r.Key); found {
+	if _, found := x.o.Overrides.OfFile(r.Rule, r.Key); found {
 		return refused("the file has an override for %q under rule %q, which takes precedence: "+
 			"change the file", r.Key, r.Rule)
 	}
-	r.Replaced = d.inForce(r.Rule, r.Key)
+	r.Replaced = x.inForce(r.Rule, r.Key)
 	o.Rule, o.Key, o.Until, o.Note, o.By = r.Rule, r.Key, until, r.Note, r.By
 	r.To, err = overrides.Encode(o)
 	return err
 }
 
 // inForce returns the override that counts for a key.
-func (d *Desk) inForce(rule, key string) *Replaced {
-	o, found := d.o.Overrides.Find(rule, key)
+func (x *Executor) inForce(rule, key string) *Replaced {
+	o, found := x.o.Overrides.Find(rule, key)
 	if !found || strings.Contains(key, "*") && o.Key != key { // many keys, of which it covers some
 		return nil
 	}
@@ -196,13 +196,13 @@ func (d *Desk) inForce(rule, key string) *Replaced {
 	return r
 }
 
-func (d *Desk) planLift(p *plan) error {
+func (x *Executor) planLift(p *plan) error {
 	r := &p.record
 	if r.From != "" {
 		r.To = ""
 		return nil
 	}
-	if _, found := d.o.Overrides.OfFile(r.Rule, r.Key); found {
+	if _, found := x.o.Overrides.OfFile(r.Rule, r.Key); found {
 		return refused("the override for %q under rule %q is in the file: change the file",
 			r.Key, r.Rule)
 	}
@@ -210,12 +210,12 @@ func (d *Desk) planLift(p *plan) error {
 		r.Key, r.Rule)
 }
 
-func (d *Desk) planMode(p *plan, o Order, until time.Time) error {
-	rule, found := d.rule(o.Rule)
+func (x *Executor) planMode(p *plan, o Order, until time.Time) error {
+	rule, found := x.rule(o.Rule)
 	r := &p.record
-	r.From, r.Key, r.Mode = d.o.Overrides.Kept(r.name()), "", o.Mode
+	r.From, r.Key, r.Mode = x.o.Overrides.Stored(r.name()), "", o.Mode
 	if o.Mode == rules.Shadow.String() || o.Mode == ModeOfFile && rule.FileMode != rules.Enforce {
-		r.IdleBans = d.bans(o.Rule)
+		r.IdleBans = x.bans(o.Rule)
 	}
 	if o.Mode == ModeOfFile {
 		r.Until = nil
@@ -248,8 +248,8 @@ func (d *Desk) planMode(p *plan, o Order, until time.Time) error {
 }
 
 // bans counts the bans of a rule.
-func (d *Desk) bans(rule string) (n int) {
-	file, put := d.o.Overrides.List()
+func (x *Executor) bans(rule string) (n int) {
+	file, put := x.o.Overrides.List()
 	for _, list := range [][]rules.Override{file, put} {
 		for i := range list {
 			if list[i].Rule == rule && list[i].Ban {
@@ -261,8 +261,8 @@ func (d *Desk) bans(rule string) (n int) {
 }
 
 // rule returns the rule of this name.
-func (d *Desk) rule(name string) (rules.InForce, bool) {
-	for _, r := range d.o.Engine.Rules() {
+func (x *Executor) rule(name string) (rules.InForce, bool) {
+	for _, r := range x.o.Engine.Rules() {
 		if r.Name == name {
 			return r, true
 		}

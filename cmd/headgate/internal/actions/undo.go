@@ -10,11 +10,11 @@ import (
 )
 
 // Undo reverts the action id.
-func (d *Desk) Undo(ctx context.Context, id, by string) (Act, error) {
-	if err := d.o.Overrides.Refresh(ctx); err != nil {
+func (x *Executor) Undo(ctx context.Context, id, by string) (Act, error) {
+	if err := x.o.Overrides.Refresh(ctx); err != nil {
 		return Act{}, err
 	}
-	records, err := d.records(ctx)
+	records, err := x.records(ctx)
 	if err != nil {
 		return Act{}, err
 	}
@@ -22,29 +22,29 @@ func (d *Desk) Undo(ctx context.Context, id, by string) (Act, error) {
 	if r == nil {
 		return Act{}, ErrNoAct
 	}
-	if err := d.mayUndo(r); err != nil {
+	if err := x.mayUndo(r); err != nil {
 		return Act{}, err
 	}
 	undone := *r
 	undone.Undone = &Undone{At: time.Now().UnixMilli(), By: by}
 	// The note comes first here, too: of two who undo the same act, one is refused.
 	ctx = context.WithoutCancel(ctx) // as in Do
-	noted, err := d.book.swap(ctx, id, r.kept, undone.text())
+	noted, err := x.log.swap(ctx, id, r.kept, undone.text())
 	if err == nil {
 		if !noted {
 			return Act{}, errUndone
 		}
-		err = d.revert(ctx, r)
+		err = x.revert(ctx, r)
 	}
 	if err != nil { // the note may have been written
-		_, _ = d.book.swap(ctx, id, undone.text(), r.kept) // best effort
+		_, _ = x.log.swap(ctx, id, undone.text(), r.kept) // best effort
 		return Act{}, err
 	}
-	return d.shown(&undone), nil
+	return x.shown(&undone), nil
 }
 
 // ErrNoAct is returned for the id of an act that is not in the list.
-var ErrNoAct = errors.New("acts: the action does not exist")
+var ErrNoAct = errors.New("actions: the action does not exist")
 
 var errUndone = conflict("the action was already undone")
 
@@ -58,31 +58,31 @@ func find(records []record, id string) *record {
 }
 
 // mayUndo returns an error if r cannot be undone, or if what it did was changed since.
-func (d *Desk) mayUndo(r *record) error {
+func (x *Executor) mayUndo(r *record) error {
 	switch {
-	case r.Act.Act == Reset:
+	case r.Kind == Reset:
 		return refused("a reset cannot be undone")
 	case r.Undone != nil:
 		return errUndone
-	case d.o.Overrides.Kept(r.name()) != overrides.Live(r.To):
+	case x.o.Overrides.Stored(r.name()) != overrides.Live(r.To):
 		return conflict("%s was changed after this action: undo the later change first", r.subject())
 	}
 	return nil
 }
 
 func (r *record) subject() string {
-	if r.Act.Act == Mode {
+	if r.Kind == Mode {
 		return "the mode of rule " + strconv.Quote(r.Rule)
 	}
 	return "the key " + strconv.Quote(r.Key) + " of rule " + strconv.Quote(r.Rule)
 }
 
 // revert restores what r has replaced.
-func (d *Desk) revert(ctx context.Context, r *record) error {
+func (x *Executor) revert(ctx context.Context, r *record) error {
 	if r.From == r.To {
 		return nil
 	}
-	err := d.swap(ctx, r.name(), r.To, r.From)
+	err := x.swap(ctx, r.name(), r.To, r.From)
 	if errors.Is(err, overrides.ErrChanged) {
 		return conflict("%s was changed at the same time: check it, and try again", r.subject())
 	}
@@ -90,7 +90,7 @@ func (d *Desk) revert(ctx context.Context, r *record) error {
 }
 
 // undoable reports whether an undo of r would change anything, and r is still in force.
-func (d *Desk) undoable(r *record) bool {
+func (x *Executor) undoable(r *record) bool {
 	to := overrides.Live(r.To)
-	return r.Undone == nil && d.o.Overrides.Kept(r.name()) == to && overrides.Live(r.From) != to
+	return r.Undone == nil && x.o.Overrides.Stored(r.name()) == to && overrides.Live(r.From) != to
 }

@@ -64,7 +64,7 @@ type Handler struct {
 	mux      *http.ServeMux
 	guard    *http.CrossOriginProtection
 	loaded   atomic.Pointer[loaded]
-	desk     *actions.Desk
+	executor *actions.Executor
 
 	denied  atomic.Pointer[deniedKeys] // nil: nobody looks
 	joins   chan joining
@@ -102,7 +102,7 @@ func New(o Options) (*Handler, error) {
 	if o.Redis != nil {
 		h.fleet = newFleet(o.Redis)
 	}
-	h.desk = actions.New(actions.Options{
+	h.executor = actions.New(actions.Options{
 		Store: o.Store, Engine: o.Engine, Overrides: o.Overrides, Redis: o.Redis,
 		Domains: o.Domains,
 	})

@@ -29,7 +29,7 @@ type runner struct {
 	latest  []byte // the last state event
 	past    []byte // the history event; nil: not encoded yet
 
-	together  *history         // of all instances; nil: there are no viewers
+	common    *history         // of all instances; nil: there are no viewers
 	merged    map[string]int64 // the last step of each instance in it
 	decisions map[string]uint64
 	sent      int64 // the last step that was sent

@@ -265,7 +265,7 @@ func TestTheLastViewerIsDropped(t *testing.T) {
 			r.tick(now.Add(after))
 			r.tick(now.Add(2 * after))
 			r.tick(now.Add(3 * after))
-			if len(r.viewers) != 0 || r.together != nil {
+			if len(r.viewers) != 0 || r.common != nil {
 				t.Errorf("room for %d, after %v: %d viewers", left, after, len(r.viewers))
 			}
 		}

@@ -129,7 +129,7 @@ func swap(t *testing.T, table *Table) {
 	try(ban, raise, nil) // from an expired one, which is none
 	try(raise, "", nil)
 	put(t, table, rules.Override{Rule: "other", Key: "k", Ban: true})
-	if got := table.Kept(KeyName("login", "k")); got != "" {
+	if got := table.Stored(KeyName("login", "k")); got != "" {
 		t.Fatalf("it keeps %s", got)
 	}
 	if err := table.Swap(t.Context(), ModeName("login"), "", shadowOf("login", 0)); err != nil {
@@ -187,7 +187,7 @@ func TestModesAndResetsAreNotCounted(t *testing.T) {
 			other := func() {
 				for i := range 3 {
 					rule := fmt.Sprint("r", i)
-					if table.Kept(ModeName(rule)) == "" {
+					if table.Stored(ModeName(rule)) == "" {
 						if err := table.Swap(t.Context(), ModeName(rule), "", shadowOf(rule, 0)); err != nil {
 							t.Fatal(err)
 						}

@@ -30,8 +30,8 @@ const within = 2 * time.Second
 
 // Table finds the override of a key. It is safe for use by many goroutines.
 type Table struct {
-	file atomic.Pointer[index]
-	kept *kept // of the store
+	file   atomic.Pointer[index]
+	loaded *loaded // what was read from the store
 
 	keeper  keeper
 	max     int
@@ -88,7 +88,7 @@ func NewMemory() *Table { return newTable(newMemory()) }
 
 func newTable(k keeper) *Table {
 	t := &Table{
-		keeper: k, kept: newKept(), max: Max, version: unread,
+		keeper: k, loaded: newLoaded(), max: Max, version: unread,
 		report: func(error) {},
 	}
 	t.file.Store(newIndex(nil))
@@ -104,13 +104,13 @@ func (t *Table) Find(rule, key string) (rules.Override, bool) {
 	if o, ok := t.file.Load().find(rule, key); ok {
 		return o, true
 	}
-	return t.kept.find(rule, key)
+	return t.loaded.find(rule, key)
 }
 
 // List returns the overrides that have not expired: of the file, and those that were put.
 func (t *Table) List() (file, put []rules.Override) {
 	now := time.Now()
-	return t.file.Load().valid(now), t.kept.valid(now)
+	return t.file.Load().valid(now), t.loaded.valid(now)
 }
 
 // Put keeps o instead of the override of the same rule and key. The limits of o get the names of
@@ -171,7 +171,7 @@ func (t *Table) look(ctx context.Context, also Also) error {
 		t.tell(nil)
 		return fmt.Errorf("overrides: read: %w", err)
 	}
-	t.tell(t.kept.apply(n, t.report))
+	t.tell(t.loaded.apply(n, t.report))
 	t.version = n.version // last: after a panic, the news are read again
 	return nil
 }

@@ -107,7 +107,7 @@ func TestPutReplacesAndDelete(t *testing.T) {
 	if got := found(table, "k"); got != "nothing" {
 		t.Fatalf("k has %s after the delete", got)
 	}
-	if n := table.kept.overrides.Load(); n != 0 {
+	if n := table.loaded.overrides.Load(); n != 0 {
 		t.Errorf("it counts %d overrides after the delete", n)
 	}
 }
@@ -115,7 +115,7 @@ func TestPutReplacesAndDelete(t *testing.T) {
 // TestReplaceTheOnlyOne: the readers see the old override or the new one.
 func TestReplaceTheOnlyOne(t *testing.T) {
 	for _, key := range []string{"k", "k*"} {
-		k, name := newKept(), KeyName("login", key)
+		k, name := newLoaded(), KeyName("login", key)
 		ban := &rules.Override{Rule: "login", Key: key, Ban: true}
 		k.setOverride(name, ban)
 		ended := make(chan struct{})
@@ -221,7 +221,7 @@ func TestInvalid(t *testing.T) {
 func TestKeeperFails(t *testing.T) {
 	table := newTable(failing{})
 	ban := encode(rules.Override{Rule: "login", Key: "k", Ban: true})
-	table.kept.apply(news{fields: map[string]string{KeyName("login", "k"): ban}}, table.report)
+	table.loaded.apply(news{fields: map[string]string{KeyName("login", "k"): ban}}, table.report)
 	if err := table.Refresh(t.Context()); !errors.Is(err, errDown) {
 		t.Errorf("Refresh returned %v", err)
 	}

@@ -15,7 +15,7 @@ import (
 //go:embed overrides.lua
 var changeText string
 
-//go:embed news.lua
+//go:embed changes.lua
 var newsText string
 
 var (

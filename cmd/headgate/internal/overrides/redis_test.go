@@ -275,8 +275,8 @@ func TestALostAnswer(t *testing.T) {
 	if err := lossy.Swap(t.Context(), name, value, ""); err == nil || errors.Is(err, ErrChanged) {
 		t.Errorf("Swap returned %v; want that there was no answer", err)
 	}
-	if err := table.Refresh(t.Context()); err != nil || table.Kept(name) != "" {
-		t.Errorf("it keeps %q, %v; want that it was deleted", table.Kept(name), err)
+	if err := table.Refresh(t.Context()); err != nil || table.Stored(name) != "" {
+		t.Errorf("it keeps %q, %v; want that it was deleted", table.Stored(name), err)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestNews(t *testing.T) {
 	put(t, a, ban("1"))
 	put(t, a, ban("2"))
 	check("1", "2")
-	if n := len(reader.kept.fields); n != 3 {
+	if n := len(reader.loaded.fields); n != 3 {
 		t.Errorf("it keeps %d entries, want 3 with the one that expired", n)
 	}
 	put(t, a, ban("3"))
@@ -320,10 +320,10 @@ func TestNews(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("1", "3")
-	a.kept.swept = time.Time{} // so that it looks for what has expired
+	a.loaded.swept = time.Time{} // so that it looks for what has expired
 	put(t, a, ban("4"))
 	check("1", "3", "4")
-	if n := len(reader.kept.fields); n != 3 {
+	if n := len(reader.loaded.fields); n != 3 {
 		t.Errorf("it keeps %d entries, want 3 without the one that expired", n)
 	}
 	if _, err := a.Delete(t.Context(), "login", "1"); err != nil {

@@ -13,8 +13,8 @@ import (
 // ErrChanged is returned by [Table.Swap] if the stored entry is not the expected one.
 var ErrChanged = errors.New("overrides: the entry was changed at the same time")
 
-// Kept returns the value in force under a name of [KeyName] or [ModeName]; empty: none.
-func (t *Table) Kept(name string) string { return live(name, t.kept.value(name)) }
+// Stored returns the value in force under a name of [KeyName] or [ModeName]; empty: none.
+func (t *Table) Stored(name string) string { return live(name, t.loaded.value(name)) }
 
 // live returns value, or nothing if it has expired.
 func live(name, value string) string {
@@ -28,7 +28,7 @@ func live(name, value string) string {
 	return value
 }
 
-// Live returns a value of [Table.Kept], or nothing if it has expired since.
+// Live returns a value of [Table.Stored], or nothing if it has expired since.
 func Live(value string) string { return live("", value) }
 
 // Swap keeps the value to under name instead of from, each of which is empty for none. If the store
@@ -40,7 +40,7 @@ func (t *Table) Swap(ctx context.Context, name, from, to string) error {
 	if !errors.Is(err, ErrChanged) {
 		return err
 	}
-	now := t.kept.value(name) // put has read it again
+	now := t.loaded.value(name) // put has read it again
 	if now == from || live(name, now) != live(name, from) {
 		return err
 	}
@@ -50,7 +50,7 @@ func (t *Table) Swap(ctx context.Context, name, from, to string) error {
 // put changes an entry from one value to another.
 func (t *Table) put(ctx context.Context, name, from, to string) error {
 	now := time.Now()
-	c := change{field: name, from: from, value: to, expired: t.kept.expired(now, t.max)}
+	c := change{field: name, from: from, value: to, expired: t.loaded.expired(now, t.max)}
 	if isOverride(name) {
 		c.max = t.max
 	}
@@ -59,7 +59,7 @@ func (t *Table) put(ctx context.Context, name, from, to string) error {
 		if err != nil {
 			return err
 		}
-		if err := t.kept.checkPattern(name, &e, now); err != nil {
+		if err := t.loaded.checkPattern(name, &e, now); err != nil {
 			return err
 		}
 		if !e.Until.IsZero() {
@@ -85,9 +85,9 @@ func (t *Table) put(ctx context.Context, name, from, to string) error {
 }
 
 // checkPattern reports that there are too many overrides with a wildcard for one more.
-func (k *kept) checkPattern(name string, e *entry, now time.Time) error {
-	if isOverride(name) && isPattern(e.Key) && k.value(name) == "" &&
-		k.countPatterns(now) >= MaxPatterns {
+func (l *loaded) checkPattern(name string, e *entry, now time.Time) error {
+	if isOverride(name) && isPattern(e.Key) && l.value(name) == "" &&
+		l.countPatterns(now) >= MaxPatterns {
 		return &headgate.InvalidError{Field: "override", Value: "above the maximum of keys with *",
 			Want: fmt.Sprintf("at most %d of them; delete one first", MaxPatterns)}
 	}

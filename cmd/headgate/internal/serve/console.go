@@ -30,7 +30,7 @@ func (s *server) buildConsole() (err error) {
 
 // logAct logs what an operator has done or undone.
 func (s *server) logAct(a actions.Act) {
-	s.log.Warn("operator action in the console", "act", a.Act, "rule", a.Rule, "key", a.Key,
+	s.log.Warn("operator action in the console", "act", a.Kind, "rule", a.Rule, "key", a.Key,
 		"limits", a.Limits, "mode", a.Mode, "by", a.By, "note", a.Note, "undone", a.Undone != nil)
 }
 

@@ -89,7 +89,7 @@ func TestActs(t *testing.T) {
 	text := c.read("acts", 200, &list)
 	var got strings.Builder
 	for _, a := range list.Acts {
-		fmt.Fprint(&got, a.Act, " ", a.Undoable, ", ")
+		fmt.Fprint(&got, a.Kind, " ", a.Undoable, ", ")
 	}
 	if want := "reset false, lift true, raise false, mode true, ban false, "; got.String() != want {
 		t.Errorf("the list is %s, want %s", got.String(), want)
@@ -148,7 +148,7 @@ func TestFieldsOfActs(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", body, p, want)
 		}
 	}
-	if list, err := c.desk.List(t.Context()); err != nil || len(list) != 0 {
+	if list, err := c.executor.List(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("%+v was done, %v", list, err)
 	}
 }
@@ -351,7 +351,7 @@ func TestDomain(t *testing.T) {
 // state is all that acts can change.
 func (c *console) stateText() string {
 	c.t.Helper()
-	list, err := c.desk.List(c.t.Context())
+	list, err := c.executor.List(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ const ModeOfFile = "file"
 
 // Order is an action that an operator requests.
 type Order struct {
-	Act       string
+	Kind      string
 	Rule      string
 	Key       string
 	Limits    []headgate.Limit // of a raise
@@ -55,7 +55,7 @@ type Act struct {
 	ID       string   `json:"id"`
 	At       int64    `json:"at"` // Unix milliseconds, as all times
 	By       string   `json:"by"`
-	Act      string   `json:"act"`
+	Kind     string   `json:"act"`
 	Rule     string   `json:"rule"`
 	Key      string   `json:"key"`
 	Limits   []string `json:"limits"`
@@ -93,7 +93,7 @@ type record struct {
 	From string `json:"from,omitempty"` // the entry beside the overrides, before and after
 	To   string `json:"to,omitempty"`
 
-	kept string // the text of it in the book
+	kept string // the text of it in the log
 }
 
 // Error is the reason why an order conflicts with the active configuration or state.
@@ -106,7 +106,7 @@ type Error struct {
 func (e *Error) Error() string { return e.Text }
 
 // ErrNotAnnounced reports that a key was reset, but other instances may still deny it.
-var ErrNotAnnounced = errors.New("acts: the key was reset, but other instances may still deny it")
+var ErrNotAnnounced = errors.New("actions: the key was reset, but other instances may still deny it")
 
 func refused(format string, values ...any) error {
 	return &Error{Text: fmt.Sprintf(format, values...)}
@@ -116,7 +116,7 @@ func conflict(format string, values ...any) error {
 	return &Error{Conflict: true, Text: fmt.Sprintf(format, values...)}
 }
 
-// Options configures a [Desk]. All fields but Redis and Domains are required.
+// Options configures a [Executor]. All fields but Redis and Domains are required.
 type Options struct {
 	Store     headgate.Store // of the rules
 	Engine    *rules.Engine
@@ -125,20 +125,20 @@ type Options struct {
 	Redis     *redisstore.Store // keeps the list for all instances; nil: this process keeps it
 }
 
-// Desk carries out orders. It is safe for use by many goroutines.
-type Desk struct {
+// Executor carries out orders. It is safe for use by many goroutines.
+type Executor struct {
 	o    Options
-	book book
+	log  log
 	last atomic.Int64 // microseconds of the last id
 }
 
-// New makes a Desk.
-func New(o Options) *Desk {
-	d := &Desk{o: o, book: newMemoryBook()}
+// New makes a Executor.
+func New(o Options) *Executor {
+	x := &Executor{o: o, log: newMemoryLog()}
 	if o.Redis != nil {
-		d.book = newRedisBook(o.Redis)
+		x.log = newRedisLog(o.Redis)
 	}
-	return d
+	return x
 }
 
 // tries is how often an order is tried if others change the same key meanwhile.
@@ -146,19 +146,19 @@ const tries = 3
 
 // Do carries out o. Errors are an [Error], a headgate.InvalidError, a rules.NoRuleError, or one of
 // the store.
-func (d *Desk) Do(ctx context.Context, o Order) (Act, error) {
-	if err := d.o.Overrides.Refresh(ctx); err != nil {
+func (x *Executor) Do(ctx context.Context, o Order) (Act, error) {
+	if err := x.o.Overrides.Refresh(ctx); err != nil {
 		return Act{}, err
 	}
 	var err error
 	for range tries {
 		var p *plan
-		if p, err = d.plan(o); err != nil {
+		if p, err = x.plan(o); err != nil {
 			return Act{}, err
 		}
 		// What has begun is brought to an end, also if the client disconnects.
-		if err = d.carryOut(context.WithoutCancel(ctx), p); err == nil {
-			return d.shown(&p.record), nil
+		if err = x.carryOut(context.WithoutCancel(ctx), p); err == nil {
+			return x.shown(&p.record), nil
 		}
 		if !errors.Is(err, overrides.ErrChanged) {
 			return Act{}, err
@@ -169,18 +169,18 @@ func (d *Desk) Do(ctx context.Context, o Order) (Act, error) {
 
 // carryOut records p and does it. If it fails, it deletes the record. After an error of the store,
 // a step may have been done, so it undoes that step, too.
-func (d *Desk) carryOut(ctx context.Context, p *plan) error {
+func (x *Executor) carryOut(ctx context.Context, p *plan) error {
 	r, note := &p.record, p.record.text()
-	_, err := d.book.swap(ctx, r.ID, "", note)
+	_, err := x.log.swap(ctx, r.ID, "", note)
 	if err == nil {
-		err = d.apply(ctx, p)
+		err = x.apply(ctx, p)
 	}
 	if err != nil {
-		_, _ = d.book.swap(ctx, r.ID, note, "") // best effort
+		_, _ = x.log.swap(ctx, r.ID, note, "") // best effort
 		return err
 	}
 	if len(p.slots) > 0 {
-		err = d.o.Overrides.Announce(ctx, overrides.Reset{Rule: r.Rule, Key: r.Key})
+		err = x.o.Overrides.Announce(ctx, overrides.Reset{Rule: r.Rule, Key: r.Key})
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNotAnnounced, err)
 		}
@@ -188,16 +188,16 @@ func (d *Desk) carryOut(ctx context.Context, p *plan) error {
 	return nil
 }
 
-func (d *Desk) apply(ctx context.Context, p *plan) error {
+func (x *Executor) apply(ctx context.Context, p *plan) error {
 	r := &p.record
 	if r.From != r.To {
-		if err := d.swap(ctx, r.name(), r.From, r.To); err != nil {
+		if err := x.swap(ctx, r.name(), r.From, r.To); err != nil {
 			return err
 		}
 	}
 	for _, s := range p.slots {
 		if err := s.Store.Reset(ctx, s.Key, s.Limit); err != nil {
-			d.swapBack(ctx, r.name(), r.To, r.From)
+			x.swapBack(ctx, r.name(), r.To, r.From)
 			return err
 		}
 	}
@@ -205,42 +205,42 @@ func (d *Desk) apply(ctx context.Context, p *plan) error {
 }
 
 // swap changes an entry. An error of the store may come after the change, so swap then restores it.
-func (d *Desk) swap(ctx context.Context, name, from, to string) error {
-	err := d.o.Overrides.Swap(ctx, name, from, to)
+func (x *Executor) swap(ctx context.Context, name, from, to string) error {
+	err := x.o.Overrides.Swap(ctx, name, from, to)
 	if err != nil && !errors.Is(err, overrides.ErrChanged) {
-		d.swapBack(ctx, name, to, from)
+		x.swapBack(ctx, name, to, from)
 	}
 	return err
 }
 
 // swapBack brings an entry back after what should follow has failed. If it fails, too, the store is
 // unavailable, and the note of the act is likely to stay.
-func (d *Desk) swapBack(ctx context.Context, name, from, to string) {
+func (x *Executor) swapBack(ctx context.Context, name, from, to string) {
 	if from != to {
-		_ = d.o.Overrides.Swap(ctx, name, from, to)
+		_ = x.o.Overrides.Swap(ctx, name, from, to)
 	}
 }
 
 // List returns the acts, the newest first.
-func (d *Desk) List(ctx context.Context) ([]Act, error) {
-	records, err := d.records(ctx)
+func (x *Executor) List(ctx context.Context) ([]Act, error) {
+	records, err := x.records(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.o.Overrides.Refresh(ctx); err != nil { // after the records, which come first
+	if err := x.o.Overrides.Refresh(ctx); err != nil { // after the records, which come first
 		return nil, err
 	}
 	list := make([]Act, len(records))
 	for i := range records {
-		list[i] = d.shown(&records[i])
-		list[i].Ended = d.ended(records, i)
+		list[i] = x.shown(&records[i])
+		list[i].Ended = x.ended(records, i)
 	}
 	return list, nil
 }
 
 // records returns what is kept, the newest first.
-func (d *Desk) records(ctx context.Context) ([]record, error) {
-	kept, err := d.book.all(ctx)
+func (x *Executor) records(ctx context.Context) ([]record, error) {
+	kept, err := x.log.all(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -262,9 +262,9 @@ func (d *Desk) records(ctx context.Context) ([]record, error) {
 }
 
 // shown returns the act of r as it is now.
-func (d *Desk) shown(r *record) Act {
+func (x *Executor) shown(r *record) Act {
 	a := r.Act
-	a.Undoable = d.undoable(r)
+	a.Undoable = x.undoable(r)
 	return a
 }
 
@@ -280,18 +280,18 @@ func (r *record) text() string {
 
 // name is the name of what r changes beside the overrides.
 func (r *record) name() string {
-	if r.Act.Act == Mode {
+	if r.Kind == Mode {
 		return overrides.ModeName(r.Rule)
 	}
 	return overrides.KeyName(r.Rule, r.Key)
 }
 
 // newID returns an id that sorts after those before.
-func (d *Desk) newID(now time.Time) string {
+func (x *Executor) newID(now time.Time) string {
 	micros := now.UnixMicro()
-	for last := d.last.Load(); ; last = d.last.Load() {
+	for last := x.last.Load(); ; last = x.last.Load() {
 		micros = max(micros, last+1)
-		if d.last.CompareAndSwap(last, micros) {
+		if x.last.CompareAndSwap(last, micros) {
 			break
 		}
 	}

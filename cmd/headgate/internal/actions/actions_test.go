@@ -17,9 +17,9 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// instance is a desk, and what it works on.
+// instance is an executor, and what it works on.
 type instance struct {
-	*Desk
+	*Executor
 
 	t      *testing.T
 	store  headgate.Store
@@ -56,7 +56,7 @@ func newInstance(t *testing.T, redis *redisstore.Store) *instance {
 	}
 	f.engine.Use(set)
 	f.table.Follow(f.engine.Switch, func(overrides.Reset) {})
-	f.Desk = New(Options{Store: f.store, Engine: f.engine, Overrides: f.table, Redis: redis})
+	f.Executor = New(Options{Store: f.store, Engine: f.engine, Overrides: f.table, Redis: redis})
 	return f
 }
 
@@ -81,7 +81,7 @@ func (f *instance) do(o Order) Act {
 	if err != nil {
 		f.t.Fatalf("%+v: %v", o, err)
 	}
-	if a.Act != o.Act || a.Rule != o.Rule || a.By != o.By || a.Note != o.Note || a.Undone != nil {
+	if a.Kind != o.Kind || a.Rule != o.Rule || a.By != o.By || a.Note != o.Note || a.Undone != nil {
 		f.t.Fatalf("the act is %+v, want %+v", a, o)
 	}
 	return a
@@ -178,7 +178,7 @@ func TestEachActAndItsUndo(t *testing.T) {
 		f.use("login", ip, 4)
 		f.want("login", ip, "1 of 5, 96 of 100")
 
-		reset := f.do(Order{Act: Reset, Rule: "login", Key: ip, Note: "a customer called"})
+		reset := f.do(Order{Kind: Reset, Rule: "login", Key: ip, Note: "a customer called"})
 		f.want("login", ip, "5 of 5, 100 of 100")
 		if reset.Undoable {
 			t.Errorf("the reset is %+v", reset)
@@ -188,25 +188,25 @@ func TestEachActAndItsUndo(t *testing.T) {
 		f.use("login", ip, 4)
 		f.want("login", ip, "1 of 5, 96 of 100")
 
-		ban := f.do(Order{Act: Ban, Rule: "login", Key: ip, For: time.Hour})
+		ban := f.do(Order{Kind: Ban, Rule: "login", Key: ip, For: time.Hour})
 		f.want("login", ip, "ban")
 		f.undo(ban)
 		f.want("login", ip, "1 of 5, 96 of 100")
 
-		raise := f.do(Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "50/m")})
+		raise := f.do(Order{Kind: Raise, Rule: "login", Key: ip, Limits: limits(t, "50/m")})
 		f.want("login", ip, "50 of 50")
 		f.undo(raise) // the override ends; what was used before stays cleared
 		f.want("login", ip, "5 of 5, 100 of 100")
 		f.use("login", ip, 4)
 
-		keep := f.do(Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "50/m"), KeepUsage: true})
+		keep := f.do(Order{Kind: Raise, Rule: "login", Key: ip, Limits: limits(t, "50/m"), KeepUsage: true})
 		f.want("login", ip, "10 of 50")
 		f.undo(keep)
 		f.want("login", ip, "1 of 5, 96 of 100")
 
-		raise = f.do(Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "50/m"), KeepUsage: true})
-		ban = f.do(Order{Act: Ban, Rule: "login", Key: ip})
-		lift := f.do(Order{Act: Lift, Rule: "login", Key: ip})
+		raise = f.do(Order{Kind: Raise, Rule: "login", Key: ip, Limits: limits(t, "50/m"), KeepUsage: true})
+		ban = f.do(Order{Kind: Ban, Rule: "login", Key: ip})
+		lift := f.do(Order{Kind: Lift, Rule: "login", Key: ip})
 		f.want("login", ip, "1 of 5, 96 of 100")
 		f.undoRefused(raise, "was changed after this action")
 		f.undo(lift)
@@ -219,11 +219,11 @@ func TestEachActAndItsUndo(t *testing.T) {
 
 		f.checkModes()
 		list, err := f.List(t.Context())
-		if err != nil || len(list) != 10 || list[0].Act != Mode || list[9].Note != "a customer called" {
+		if err != nil || len(list) != 10 || list[0].Kind != Mode || list[9].Note != "a customer called" {
 			t.Fatalf("the list is %+v, %v", list, err)
 		}
 		for _, a := range list {
-			if (a.Undone == nil) != (a.Act == Reset) || a.Undoable || a.By != "Ann" {
+			if (a.Undone == nil) != (a.Kind == Reset) || a.Undoable || a.By != "Ann" {
 				t.Errorf("the list has %+v", a)
 			}
 		}
@@ -238,17 +238,17 @@ func (f *instance) checkModes() {
 			f.t.Errorf("the mode is %v, %v, want %v", terms.Mode, err, want)
 		}
 	}
-	shadow := f.do(Order{Act: Mode, Rule: "login", Mode: "shadow", Note: "too tight"})
+	shadow := f.do(Order{Kind: Mode, Rule: "login", Mode: "shadow", Note: "too tight"})
 	mode(rules.Shadow)
 	if m := f.table.Modes(); len(m) != 1 || m[0].By != "Ann" || m[0].Note != "too tight" || m[0].At.UnixMilli() != shadow.At {
 		f.t.Errorf("the modes are %+v", m)
 	}
-	file := f.do(Order{Act: Mode, Rule: "login", Mode: ModeOfFile})
+	file := f.do(Order{Kind: Mode, Rule: "login", Mode: ModeOfFile})
 	mode(rules.Enforce)
 	f.undoRefused(shadow, `the mode of rule "login" was changed`)
 	f.undo(file)
 	mode(rules.Shadow)
-	enforce := f.do(Order{Act: Mode, Rule: "login", Mode: "enforce"}) // as in the file: the switch ends
+	enforce := f.do(Order{Kind: Mode, Rule: "login", Mode: "enforce"}) // as in the file: the switch ends
 	if m := f.table.Modes(); len(m) != 0 {
 		f.t.Errorf("the modes are %+v", m)
 	}
@@ -265,14 +265,14 @@ func TestRefused(t *testing.T) {
 			o    Order
 			want string
 		}{
-			{Order{Act: Ban, Rule: "login", Key: "192.0.2.1"}, `want one such as "ip:..."`},
-			{Order{Act: Ban, Rule: "login", Key: ""}, `want one such as "ip:..."`},
-			{Order{Act: Ban, Rule: "login", Key: "ip:10.0.0.1"}, "takes precedence: change the file"},
-			{Order{Act: Reset, Rule: "login", Key: "ip:192.*"}, "reset one key at a time"},
-			{Order{Act: Reset, Rule: "jobs", Key: "k"}, "has no limits"},
-			{Order{Act: Lift, Rule: "login", Key: "ip:10.0.0.1"}, "is in the file"},
-			{Order{Act: Ban, Rule: "edge/remote_address", Key: "k"}, "Envoy's format, which has no overrides"},
-			{Order{Act: Mode, Rule: "edge/remote_address", Mode: "shadow"}, "Envoy's format"},
+			{Order{Kind: Ban, Rule: "login", Key: "192.0.2.1"}, `want one such as "ip:..."`},
+			{Order{Kind: Ban, Rule: "login", Key: ""}, `want one such as "ip:..."`},
+			{Order{Kind: Ban, Rule: "login", Key: "ip:10.0.0.1"}, "takes precedence: change the file"},
+			{Order{Kind: Reset, Rule: "login", Key: "ip:192.*"}, "reset one key at a time"},
+			{Order{Kind: Reset, Rule: "jobs", Key: "k"}, "has no limits"},
+			{Order{Kind: Lift, Rule: "login", Key: "ip:10.0.0.1"}, "is in the file"},
+			{Order{Kind: Ban, Rule: "edge/remote_address", Key: "k"}, "Envoy's format, which has no overrides"},
+			{Order{Kind: Mode, Rule: "edge/remote_address", Mode: "shadow"}, "Envoy's format"},
 		} {
 			_, err := f.Do(t.Context(), c.o)
 			f.refused(err, false, c.want)
@@ -281,18 +281,18 @@ func TestRefused(t *testing.T) {
 			o    Order
 			want string
 		}{
-			{Order{Act: Lift, Rule: "login", Key: ip}, "there is no override"},
-			{Order{Act: Mode, Rule: "login", Mode: "enforce"}, "the file says enforce"},
-			{Order{Act: Mode, Rule: "login", Mode: ModeOfFile}, "already in the mode of the file"},
+			{Order{Kind: Lift, Rule: "login", Key: ip}, "there is no override"},
+			{Order{Kind: Mode, Rule: "login", Mode: "enforce"}, "the file says enforce"},
+			{Order{Kind: Mode, Rule: "login", Mode: ModeOfFile}, "already in the mode of the file"},
 		} {
 			_, err := f.Do(t.Context(), c.o)
 			f.refused(err, true, c.want)
 		}
 		for want, o := range map[string]Order{
-			"act is":        {Act: "burn", Rule: "login", Key: ip},
-			"limits is":     {Act: Raise, Rule: "login", Key: ip},
-			"keep_usage is": {Act: Raise, Rule: "login", Key: "ip:192.*", Limits: limits(t, "9/m")},
-			"mode is":       {Act: Mode, Rule: "login", Mode: "off"},
+			"act is":        {Kind: "burn", Rule: "login", Key: ip},
+			"limits is":     {Kind: Raise, Rule: "login", Key: ip},
+			"keep_usage is": {Kind: Raise, Rule: "login", Key: "ip:192.*", Limits: limits(t, "9/m")},
+			"mode is":       {Kind: Mode, Rule: "login", Mode: "off"},
 		} {
 			_, err := f.Do(t.Context(), o)
 			if _, ok := errors.AsType[*headgate.InvalidError](err); !ok || !strings.Contains(err.Error(), want) {
@@ -300,8 +300,8 @@ func TestRefused(t *testing.T) {
 			}
 		}
 		for _, o := range []Order{
-			{Act: Ban, Rule: "nobody", Key: ip}, {Act: Mode, Rule: "nobody", Mode: "shadow"},
-			{Act: Mode, Rule: "nobody", Mode: ModeOfFile},
+			{Kind: Ban, Rule: "nobody", Key: ip}, {Kind: Mode, Rule: "nobody", Mode: "shadow"},
+			{Kind: Mode, Rule: "nobody", Mode: ModeOfFile},
 		} {
 			_, err := f.Do(t.Context(), o)
 			if _, ok := errors.AsType[*rules.NoRuleError](err); !ok {
@@ -323,7 +323,7 @@ func TestKeysAreAnyText(t *testing.T) {
 		for _, key := range []string{
 			"a b", "a/../b", "<script>alert(1)</script>", "Ключ 鍵 🔑", `"'\`, "@reset x", "a\nb", "%2F", "", "*",
 		} {
-			act := Order{Act: Ban, Rule: "any", Key: key, Note: "<b>" + key, By: "Ann </b>"}
+			act := Order{Kind: Ban, Rule: "any", Key: key, Note: "<b>" + key, By: "Ann </b>"}
 			ban := f.do(act)
 			if key == "" {
 				key = rules.KeyOfAll
@@ -335,7 +335,7 @@ func TestKeysAreAnyText(t *testing.T) {
 				continue
 			}
 			f.use("any", key, 3)
-			f.do(Order{Act: Reset, Rule: "any", Key: key})
+			f.do(Order{Kind: Reset, Rule: "any", Key: key})
 			f.want("any", key, "10 of 10")
 		}
 	})
@@ -344,9 +344,9 @@ func TestKeysAreAnyText(t *testing.T) {
 // TestWildcards: a ban of many keys, which ends for the key that has an override of its own.
 func TestWildcards(t *testing.T) {
 	both(t, func(_ *testing.T, f *instance) {
-		ban := f.do(Order{Act: Ban, Rule: "login", Key: "ip:192.0.2.*", For: time.Minute})
+		ban := f.do(Order{Kind: Ban, Rule: "login", Key: "ip:192.0.2.*", For: time.Minute})
 		f.want("login", ip, "ban")
-		raise := f.do(Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "9/m")})
+		raise := f.do(Order{Kind: Raise, Rule: "login", Key: ip, Limits: limits(t, "9/m")})
 		f.want("login", ip, "9 of 9")
 		f.want("login", "ip:192.0.2.2", "ban")
 		f.undo(ban)
@@ -361,9 +361,9 @@ func TestWildcards(t *testing.T) {
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newInstance(t, nil)
-		raise := f.do(Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "9/m"), KeepUsage: true, For: time.Hour})
-		ban := f.do(Order{Act: Ban, Rule: "login", Key: ip, For: time.Minute})
-		shadow := f.do(Order{Act: Mode, Rule: "login", Mode: "shadow", For: time.Minute})
+		raise := f.do(Order{Kind: Raise, Rule: "login", Key: ip, Limits: limits(t, "9/m"), KeepUsage: true, For: time.Hour})
+		ban := f.do(Order{Kind: Ban, Rule: "login", Key: ip, For: time.Minute})
+		shadow := f.do(Order{Kind: Mode, Rule: "login", Mode: "shadow", For: time.Minute})
 		if *ban.Until-ban.At != 60_000 || !ban.Undoable || !shadow.Undoable {
 			t.Errorf("the ban is %+v", ban)
 		}
@@ -388,7 +388,7 @@ func TestExpiry(t *testing.T) {
 // TestUndoAfterAnotherHand: an override that was put through /v1/overrides is not overwritten.
 func TestUndoAfterAnotherHand(t *testing.T) {
 	both(t, func(t *testing.T, f *instance) {
-		ban := f.do(Order{Act: Ban, Rule: "login", Key: ip})
+		ban := f.do(Order{Kind: Ban, Rule: "login", Key: ip})
 		if err := f.table.Put(t.Context(), rules.Override{Rule: "login", Key: ip, Limits: limits(t, "8/m")}); err != nil {
 			t.Fatal(err)
 		}

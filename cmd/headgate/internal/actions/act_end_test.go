@@ -42,31 +42,31 @@ func TestEnded(t *testing.T) {
 				t.Errorf("the ends are %q, want %q", got, list)
 			}
 		}
-		f.do(Order{Act: Ban, Rule: "login", Key: ip, For: time.Minute})
+		f.do(Order{Kind: Ban, Rule: "login", Key: ip, For: time.Minute})
 		want("-")
 		time.Sleep(2 * time.Minute)
 		want("expired after 1m0s")
 
-		ban := f.do(Order{Act: Ban, Rule: "login", Key: ip})
+		ban := f.do(Order{Kind: Ban, Rule: "login", Key: ip})
 		time.Sleep(3 * time.Second)
-		lift := f.do(Order{Act: Lift, Rule: "login", Key: ip, By: "Bob"})
+		lift := f.do(Order{Kind: Lift, Rule: "login", Key: ip, By: "Bob"})
 		want("-", "lift by Bob after 3s", "expired after 1m0s")
 		f.undo(lift)
 		want("-", "-", "expired after 1m0s")
 		f.undo(ban)
 
-		f.do(Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "9/m"), For: time.Hour})
+		f.do(Order{Kind: Raise, Rule: "login", Key: ip, Limits: limits(t, "9/m"), For: time.Hour})
 		time.Sleep(time.Second)
-		again := f.do(Order{Act: Ban, Rule: "login", Key: ip, For: time.Minute})
+		again := f.do(Order{Kind: Ban, Rule: "login", Key: ip, For: time.Minute})
 		want("-", "ban by Ann after 1s", "-", "-", "expired after 1m0s")
 		time.Sleep(time.Minute)
 		want("expired after 1m0s", "ban by Ann after 1s", "-", "-", "expired after 1m0s")
 		f.undo(again)
 		want("-", "-", "-", "-", "expired after 1m0s")
 
-		f.do(Order{Act: Mode, Rule: "any", Mode: "shadow"})
+		f.do(Order{Kind: Mode, Rule: "any", Mode: "shadow"})
 		time.Sleep(time.Second)
-		f.do(Order{Act: Mode, Rule: "any", Mode: ModeOfFile})
+		f.do(Order{Kind: Mode, Rule: "any", Mode: ModeOfFile})
 		if got := f.ends(); got[0] != "-" || got[1] != "mode by Ann after 1s" {
 			t.Errorf("of a switch: %q", got)
 		}
@@ -85,27 +85,27 @@ func TestEnded(t *testing.T) {
 func TestReplaced(t *testing.T) {
 	both(t, func(t *testing.T, f *instance) {
 		raise := func(text, key string) Order {
-			return Order{Act: Raise, Rule: "login", Key: key, Limits: limits(t, text), KeepUsage: true}
+			return Order{Kind: Raise, Rule: "login", Key: key, Limits: limits(t, text), KeepUsage: true}
 		}
 		if a := f.do(raise("9/m", ip)); a.Replaced != nil {
 			t.Errorf("the first replaces %+v", a.Replaced)
 		}
-		a := f.do(Order{Act: Ban, Rule: "login", Key: ip, For: time.Hour, Note: "scan"})
+		a := f.do(Order{Kind: Ban, Rule: "login", Key: ip, For: time.Hour, Note: "scan"})
 		if r := a.Replaced; r == nil || r.Ban || fmt.Sprint(r.Limits) != "[9/m]" || r.Key != ip || r.Until != nil || r.By != "Ann" {
 			t.Errorf("the ban replaces %+v", r)
 		}
 		_, err := f.Do(t.Context(), raise("10/m", ip))
 		f.refused(err, true, "lift the ban first")
-		_, err = f.Do(t.Context(), Order{Act: Ban, Rule: "login", Key: ip, For: time.Minute})
+		_, err = f.Do(t.Context(), Order{Kind: Ban, Rule: "login", Key: ip, For: time.Minute})
 		f.refused(err, true, "for longer already, until 2")
-		a = f.do(Order{Act: Ban, Rule: "login", Key: ip})
+		a = f.do(Order{Kind: Ban, Rule: "login", Key: ip})
 		if r := a.Replaced; r == nil || !r.Ban || r.Until == nil || r.Note != "scan" {
 			t.Errorf("the second ban replaces %+v", r)
 		}
-		_, err = f.Do(t.Context(), Order{Act: Ban, Rule: "login", Key: ip, For: time.Minute})
+		_, err = f.Do(t.Context(), Order{Kind: Ban, Rule: "login", Key: ip, For: time.Minute})
 		f.refused(err, true, "for longer already, without end")
 
-		f.do(Order{Act: Ban, Rule: "login", Key: "ip:198.51.*"})
+		f.do(Order{Kind: Ban, Rule: "login", Key: "ip:198.51.*"})
 		a = f.do(raise("9/m", "ip:198.51.100.1")) // the ban of the others stays
 		if r := a.Replaced; r == nil || !r.Ban || r.Key != "ip:198.51.*" {
 			t.Errorf("of a key that a pattern bans, it replaces %+v", r)
@@ -124,7 +124,7 @@ func TestRaiseIsMore(t *testing.T) {
 		"10/h": true, "11/h": true, "10/h burst 20": true, "60/m sliding-window": true, "5/s burst 1": true, "1/h burst 50": true,
 		"9/h": false, "1/m burst 5": true, "10/h burst 9": false, "10/d": false, "1/h sliding-log": false,
 	} {
-		_, err := f.Do(t.Context(), Order{Act: Raise, Rule: "any", Key: "k", Limits: limits(t, text)})
+		_, err := f.Do(t.Context(), Order{Kind: Raise, Rule: "any", Key: "k", Limits: limits(t, text)})
 		if ok && err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -132,7 +132,7 @@ func TestRaiseIsMore(t *testing.T) {
 			f.refused(err, false, text+` allows less than the limits of rule "any", 10/h`)
 		}
 	}
-	_, err := f.Do(t.Context(), Order{Act: Raise, Rule: "login", Key: ip, Limits: limits(t, "50/m", "4/d")})
+	_, err := f.Do(t.Context(), Order{Kind: Raise, Rule: "login", Key: ip, Limits: limits(t, "50/m", "4/d")})
 	f.refused(err, false, `the limits of rule "login", 5/m, 100/d fixed-window`)
 }
 
@@ -142,13 +142,13 @@ func TestIdleBans(t *testing.T) {
 	f.table.UseFile([]rules.Override{{Rule: "login", Key: "ip:192.0.2.7", Ban: true}})
 	ban := func(rule, key string, want int) {
 		t.Helper()
-		if a := f.do(Order{Act: Ban, Rule: rule, Key: key}); a.IdleBans != want {
+		if a := f.do(Order{Kind: Ban, Rule: rule, Key: key}); a.IdleBans != want {
 			t.Errorf("%d bans of %s are idle, want %d", a.IdleBans, rule, want)
 		}
 	}
 	mode := func(rule, mode string, want int) {
 		t.Helper()
-		if a := f.do(Order{Act: Mode, Rule: rule, Mode: mode}); a.IdleBans != want {
+		if a := f.do(Order{Kind: Mode, Rule: rule, Mode: mode}); a.IdleBans != want {
 			t.Errorf("%d bans of %s are idle in %s, want %d", a.IdleBans, rule, mode, want)
 		}
 	}

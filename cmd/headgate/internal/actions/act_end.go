@@ -19,16 +19,16 @@ const (
 const settling = 2 * time.Second
 
 // ended returns the end of the i-th record, or nil.
-func (d *Desk) ended(records []record, i int) *Ended {
+func (x *Executor) ended(records []record, i int) *Ended {
 	r := &records[i]
-	if r.Undone != nil || r.To == "" || r.From == r.To || d.o.Overrides.Kept(r.name()) == r.To {
+	if r.Undone != nil || r.To == "" || r.From == r.To || x.o.Overrides.Stored(r.name()) == r.To {
 		return nil
 	}
 	later := successor(records[:i], r)
 	now := time.Now().UnixMilli()
 	switch {
 	case later != nil && (r.Until == nil || later.At < *r.Until):
-		return &Ended{At: &later.At, By: later.By, Why: later.Act.Act}
+		return &Ended{At: &later.At, By: later.By, Why: later.Kind}
 	case r.Until != nil && *r.Until <= now:
 		return &Ended{At: r.Until, Why: expired}
 	case now-r.At < settling.Milliseconds():
@@ -43,7 +43,7 @@ func successor(after []record, r *record) *record {
 	for i := len(after) - 1; i >= 0; i-- {
 		o := &after[i]
 		if o.Undone == nil && o.From == r.To && o.To != r.To && o.Rule == r.Rule && o.Key == r.Key &&
-			(o.Act.Act == Mode) == (r.Act.Act == Mode) {
+			(o.Kind == Mode) == (r.Kind == Mode) {
 			return o
 		}
 	}

@@ -14,23 +14,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// book keeps the texts of at most [Max] acts by their ids, which sort by time.
-type book interface {
+// log keeps the texts of at most [Max] acts by their ids, which sort by time.
+type log interface {
 	// swap keeps to instead of from, each of which is empty for none. It reports false, and changes
 	// nothing, if another text is kept.
 	swap(ctx context.Context, id, from, to string) (bool, error)
 	all(ctx context.Context) (map[string]string, error)
 }
 
-// memoryBook keeps acts in this process.
-type memoryBook struct {
+// memoryLog keeps acts in this process.
+type memoryLog struct {
 	mu    sync.Mutex
 	texts map[string]string
 }
 
-func newMemoryBook() *memoryBook { return &memoryBook{texts: map[string]string{}} }
+func newMemoryLog() *memoryLog { return &memoryLog{texts: map[string]string{}} }
 
-func (b *memoryBook) swap(_ context.Context, id, from, to string) (bool, error) {
+func (b *memoryLog) swap(_ context.Context, id, from, to string) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.texts[id] != from {
@@ -47,13 +47,13 @@ func (b *memoryBook) swap(_ context.Context, id, from, to string) (bool, error) 
 	return true, nil
 }
 
-func (b *memoryBook) all(context.Context) (map[string]string, error) {
+func (b *memoryLog) all(context.Context) (map[string]string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return maps.Clone(b.texts), nil
 }
 
-//go:embed book.lua
+//go:embed action_log.lua
 var source string
 
 var script = redisscript.New(source) // never sent twice
@@ -61,31 +61,31 @@ var script = redisscript.New(source) // never sent twice
 // keptFor is how long the list is kept after the last act: every key in Redis expires.
 const keptFor = 90 * 24 * time.Hour
 
-// redisBook keeps acts in a hash, for all instances with the same prefix.
-type redisBook struct {
+// redisLog keeps acts in a hash, for all instances with the same prefix.
+type redisLog struct {
 	client redis.UniversalClient
 	key    string
 	most   int // acts
 }
 
-func newRedisBook(store *redisstore.Store) *redisBook {
+func newRedisLog(store *redisstore.Store) *redisLog {
 	client, prefix := store.Client(), store.Prefix()
-	return &redisBook{client, prefix + "{@console}:@acts", Max}
+	return &redisLog{client, prefix + "{@console}:@acts", Max}
 }
 
-func (b *redisBook) swap(ctx context.Context, id, from, to string) (bool, error) {
+func (b *redisLog) swap(ctx context.Context, id, from, to string) (bool, error) {
 	numbers, err := script.Run(ctx, b.client, []string{b.key},
 		[]any{id, from, to, b.most, keptFor.Milliseconds()})
 	if err != nil {
-		return false, fmt.Errorf("acts: write: %w", err)
+		return false, fmt.Errorf("actions: write: %w", err)
 	}
 	return len(numbers) == 1 && numbers[0] == 1, nil
 }
 
-func (b *redisBook) all(ctx context.Context) (map[string]string, error) {
+func (b *redisLog) all(ctx context.Context) (map[string]string, error) {
 	texts, err := b.client.HGetAll(ctx, b.key).Result()
 	if err != nil {
-		return nil, fmt.Errorf("acts: read: %w", err)
+		return nil, fmt.Errorf("actions: read: %w", err)
 	}
 	return texts, nil
 }

@@ -17,7 +17,7 @@ import (
 
 // serveActs lists the actions, the newest first.
 func (h *Handler) serveActs(w http.ResponseWriter, r *http.Request) error {
-	list, err := h.desk.List(r.Context())
+	list, err := h.executor.List(r.Context())
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (h *Handler) serveAct(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	done, err := h.desk.Do(r.Context(), o)
+	done, err := h.executor.Do(r.Context(), o)
 	if err != nil {
 		return problemOf(err)
 	}
@@ -65,7 +65,7 @@ func (h *Handler) readOrder(w http.ResponseWriter, r *http.Request) (o actions.O
 	var limits, given []string
 	some := func(f jsonbody.Field) jsonbody.Field { return jsonbody.Given(jsonbody.Nullable(f), &given) }
 	err = jsonbody.Read(w, r, httpapi.MaxBody,
-		jsonbody.Text("act", &o.Act, httpapi.MaxNote),
+		jsonbody.Text("act", &o.Kind, httpapi.MaxNote),
 		jsonbody.Text("rule", &o.Rule, httpapi.MaxNote),
 		some(jsonbody.Text("key", &o.Key, httpapi.MaxKey)),
 		some(httpapi.LimitsField("limits", &limits)),
@@ -89,18 +89,18 @@ func (h *Handler) readOrder(w http.ResponseWriter, r *http.Request) (o actions.O
 
 // checkFields returns a problem if o lacks a field, or has one that would have no effect.
 func checkFields(o *actions.Order, given []string) error {
-	mine, known := fieldsOf[o.Act]
+	mine, known := fieldsOf[o.Kind]
 	switch {
-	case o.Act == "":
+	case o.Kind == "":
 		return problem.BadField("act", "missing", "reset, raise, ban, lift or mode")
 	case !known:
-		return problem.BadField("act", strconv.Quote(o.Act), "reset, raise, ban, lift or mode")
+		return problem.BadField("act", strconv.Quote(o.Kind), "reset, raise, ban, lift or mode")
 	case o.Rule == "":
 		return problem.BadField("rule", "missing", "the name of a rule")
 	}
 	for _, name := range given {
 		if !slices.Contains(mine, name) {
-			return problem.BadField(name, "not a field of "+o.Act,
+			return problem.BadField(name, "not a field of "+o.Kind,
 				"only act, rule, note, by, "+strings.Join(mine, ", "))
 		}
 	}
@@ -120,7 +120,7 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request) error {
 	if err := jsonbody.Read(w, r, httpapi.MaxBody, field); err != nil {
 		return err
 	}
-	undone, err := h.desk.Undo(r.Context(), r.PathValue("id"), h.by(r, by))
+	undone, err := h.executor.Undo(r.Context(), r.PathValue("id"), h.by(r, by))
 	if err != nil {
 		return problemOf(err)
 	}

@@ -19,7 +19,7 @@ func (r *runner) tick(now time.Time) {
 }
 
 // watched reports whether somebody looks.
-func (r *runner) watched(now time.Time) bool { return r.together != nil || now.Before(r.remote) }
+func (r *runner) watched(now time.Time) bool { return r.common != nil || now.Before(r.remote) }
 
 // countDenied lets denied keys be counted while an instance has viewers, and some seconds more:
 // a page that is loaded again goes on.
@@ -50,8 +50,8 @@ func (r *runner) sample(now time.Time) {
 func (r *runner) show(now time.Time) {
 	r.rules.refresh()
 	r.own = r.snapshot()
-	if r.together != nil {
-		r.together.advance(stepOf(now))
+	if r.common != nil {
+		r.common.advance(stepOf(now))
 		r.mergeSteps(r.id, r.own.Steps)
 	}
 }
@@ -61,7 +61,7 @@ func (r *runner) mergeSteps(id string, list []stepCounts) {
 	for _, s := range list {
 		step := s.At / int64(stepTime/time.Second)
 		if last, known := r.merged[id]; !known || step > last {
-			r.together.addStep(s)
+			r.common.addStep(s)
 			r.merged[id] = step
 		}
 	}
@@ -85,7 +85,7 @@ func (r *runner) join(v *viewer, now time.Time) bool {
 // begin makes the common history of what this instance knows.
 func (r *runner) begin(now time.Time) {
 	step := stepOf(now)
-	r.together, r.merged, r.peers = newHistory(step), map[string]int64{}, map[string]peer{}
+	r.common, r.merged, r.peers = newHistory(step), map[string]int64{}, map[string]peer{}
 	r.sent = stepOf(now.Add(-lateSteps)) - 1
 	r.past, r.decisions, r.failed = nil, nil, nil
 	r.countDenied(now)
@@ -95,7 +95,7 @@ func (r *runner) begin(now time.Time) {
 		r.show(now)
 	}
 	delete(r.merged, r.id) // the snapshot has the last steps only
-	r.together = newHistory(step)
+	r.common = newHistory(step)
 	r.mergeSteps(r.id, r.sampler.history.wire().steps())
 	r.latest = r.state(now)
 	r.due = true
@@ -108,7 +108,7 @@ func (r *runner) drop(v *viewer) {
 	}
 	delete(r.viewers, v)
 	if len(r.viewers) == 0 {
-		r.together, r.merged, r.peers = nil, nil, nil
+		r.common, r.merged, r.peers = nil, nil, nil
 		r.past, r.latest, r.decisions = nil, nil, nil
 	}
 }
@@ -130,7 +130,7 @@ func (r *runner) send(event []byte) {
 
 // emit sends the steps that are over, and the state.
 func (r *runner) emit(now time.Time) {
-	if r.together == nil {
+	if r.common == nil {
 		return
 	}
 	last := stepOf(now.Add(-lateSteps)) - 1
@@ -138,12 +138,12 @@ func (r *runner) emit(now time.Time) {
 		r.sent, r.past = last, nil
 		r.send(r.history())
 	}
-	for r.sent < last && r.together != nil { // send may drop the last viewer
+	for r.sent < last && r.common != nil { // send may drop the last viewer
 		r.sent++
 		r.past, r.decisions = nil, nil
-		r.send(r.handler.event(stepEvent, r.together.step(r.sent)))
+		r.send(r.handler.event(stepEvent, r.common.step(r.sent)))
 	}
-	if r.together != nil {
+	if r.common != nil {
 		r.latest = r.state(now)
 		r.send(r.latest)
 	}
@@ -152,7 +152,7 @@ func (r *runner) emit(now time.Time) {
 // history returns the history event.
 func (r *runner) history() []byte {
 	if r.past == nil {
-		r.past = r.handler.event(historyEvent, r.together.past(r.sent, r.together.decisions()))
+		r.past = r.handler.event(historyEvent, r.common.past(r.sent, r.common.decisions()))
 	}
 	return r.past
 }
@@ -160,7 +160,7 @@ func (r *runner) history() []byte {
 // state returns the state event.
 func (r *runner) state(now time.Time) []byte {
 	if r.decisions == nil {
-		r.decisions = r.together.decisions()
+		r.decisions = r.common.decisions()
 	}
 	var others []*snapshot
 	for _, p := range r.peers {
@@ -198,7 +198,7 @@ func (r *runner) outgoing(now time.Time) (out outgoing, ok bool) {
 		return out, false
 	}
 	r.due, r.under = false, true
-	out = outgoing{id: r.id, viewers: r.together != nil, snapshot: r.handler.encode(r.own)}
+	out = outgoing{id: r.id, viewers: r.common != nil, snapshot: r.handler.encode(r.own)}
 	if now.Sub(r.written) >= historyInterval {
 		out.history, r.written = r.handler.encode(r.sampler.history.wire()), now
 	}
@@ -215,7 +215,7 @@ func (r *runner) receive(in incoming, now time.Time) {
 	if in.err != nil {
 		r.written = time.Time{}
 	}
-	if r.together == nil {
+	if r.common == nil {
 		return
 	}
 	r.learn(in, now)
@@ -224,7 +224,7 @@ func (r *runner) receive(in incoming, now time.Time) {
 
 // watch notes that another instance has viewers.
 func (r *runner) watch(now time.Time) {
-	if r.together != nil {
+	if r.common != nil {
 		return
 	}
 	began := !r.watched(now)

@@ -1,4 +1,4 @@
--- book.lua: keeps the text of an act, if the one that is kept now is the expected one.
+-- action_log.lua: keeps the text of an act, if the one that is kept now is the expected one.
 -- KEYS: the hash of acts.
 -- ARGV: id, expected text ('' none), text ('' deletes), most acts, ttl in milliseconds.
 -- Returns 1 if it was kept, 0 if another text is there.
