@@ -235,8 +235,8 @@ func (l *Limiter) takeOne(
 // user, per tenant and for all. All are granted, or none is charged. It costs one round trip
 // in a store across a network; see redisstore.Store.TakeAll for keys on several servers.
 //
-// It returns a decision for each request. [Strictest] returns the one that applies to all: after its
-// RetryAfter, all of them would be granted if no other request came.
+// It returns a decision for each request. [Strictest] returns the one that applies to all: after
+// its RetryAfter, all of them would be granted if no other request came.
 func AllowAll(ctx context.Context, store Store, rs ...Request) ([]Decision, error) {
 	if err := validateStore(store); err != nil {
 		return nil, err

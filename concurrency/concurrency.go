@@ -56,7 +56,8 @@ func New(store Store, limit int64, ttl time.Duration) (*Limiter, error) {
 	v := reflect.ValueOf(store)
 	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, &headgate.InvalidError{
-			Field: "store", Value: "nil", Want: "a concurrency.Store, such as concurrency.NewMemory()",
+			Field: "store", Value: "nil",
+			Want: "a concurrency.Store, such as concurrency.NewMemory()",
 		}
 	}
 	if ttl < minTTL || ttl > maxTTL {

@@ -139,7 +139,8 @@ func (m *Memory) lock(r *Request) (s *shard, now int64, err error) {
 	}
 	s = m.shard(r.Key)
 	s.mu.Lock()
-	return s, r.micros(m.clock.Micros()), nil // under the lock, so that it never runs back for a key
+	// under the lock, so that it never runs back for a key
+	return s, r.micros(m.clock.Micros()), nil
 }
 
 // put replaces the permits of a key.

@@ -122,7 +122,8 @@ func (o *Options) validate(store headgate.Store) error {
 	}
 	switch {
 	case !usable(store):
-		return bad("store", "nil or a zero value", "a Store that instances share, such as redisstore's")
+		return bad("store", "nil or a zero value",
+			"a Store that instances share, such as redisstore's")
 	case o.Mode == 0:
 		return bad("Mode", "not set", "Closed (deny), Open (grant) or Local (grant a share)")
 	case o.Mode > Local:

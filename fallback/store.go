@@ -47,7 +47,8 @@ func (s *Store) TakeAll(
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err
 	}
-	why := s.circuit.do(ctx, func(ctx context.Context) error { return s.store.TakeAll(ctx, rs, ds) })
+	why := s.circuit.do(ctx,
+		func(ctx context.Context) error { return s.store.TakeAll(ctx, rs, ds) })
 	if why == nil {
 		granted := headgate.Granted(rs, ds)
 		for i := range rs {

@@ -139,8 +139,8 @@ func (g *Gate) WaitN(ctx context.Context, n int64) error {
 }
 
 // TryWait waits for at most timeout and reports whether the caller may go on.
-// It returns false at once, and charges nothing, if the start would come later. Its errors are those
-// of [Gate.Wait].
+// It returns false at once, and charges nothing, if the start would come later. Its errors are
+// those of [Gate.Wait].
 func (g *Gate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err

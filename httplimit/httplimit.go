@@ -46,8 +46,8 @@ type Options struct {
 	// Denied writes the status and the body of the response to a denied request. The header
 	// fields are already set. denied holds the decisions of the limits that denied, at
 	// least one. It is not called if a fallback denies without having checked the limit, as
-	// fallback.Closed does: nothing is exceeded, and the response is a 503. Default: status 429 with
-	// a problem document (RFC 9457).
+	// fallback.Closed does: nothing is exceeded, and the response is a 503. Default: status 429
+	// with a problem document (RFC 9457).
 	Denied func(w http.ResponseWriter, r *http.Request, denied []headgate.Decision)
 
 	// FailClosed answers with status 503 if a request cannot be decided: the store is unavailable,

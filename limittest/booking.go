@@ -99,7 +99,8 @@ func noOvertaking(t *testing.T, s headgate.Store) {
 		for _, back := range []time.Duration{0, -time.Second, start - time.Microsecond} {
 			for _, cost := range []int64{0, 1, 40} {
 				if d := ask(cost, back, 0); d.RetryAfter < start-back || d.Remaining != 0 {
-					t.Errorf("%s: a cost of %d at %s, before %s: %s", text, cost, back, start, describe(d))
+					t.Errorf("%s: a cost of %d at %s, before %s: %s", text, cost, back, start,
+						describe(d))
 				}
 			}
 			if d := ask(-1, back, 0); !d.Allowed() || d.Remaining != 0 {
@@ -114,7 +115,8 @@ func noOvertaking(t *testing.T, s headgate.Store) {
 
 // commonStart books groups of two limits of which now one and now the other comes last.
 func commonStart(t *testing.T, s headgate.Store) {
-	starts := []time.Duration{0, time.Second, 2 * time.Second, time.Minute, 61 * time.Second, 62 * time.Second, 2 * time.Minute}
+	starts := []time.Duration{0, time.Second, 2 * time.Second, time.Minute, 61 * time.Second,
+		62 * time.Second, 2 * time.Minute}
 	second, minute := parse(t, "second=1/s"), parse(t, "minute=3/m fixed-window")
 	rs := []headgate.Request{
 		{Key: "group", Limit: second, Cost: 1, At: epoch, MaxWait: 2 * time.Minute},
@@ -167,7 +169,9 @@ func refusedCancel(t *testing.T, s headgate.Store) {
 	}
 }
 
-func wantParts(t *testing.T, text string, ds []headgate.Decision, retry [3]time.Duration, remaining [3]int64) {
+func wantParts(
+	t *testing.T, text string, ds []headgate.Decision, retry [3]time.Duration, remaining [3]int64,
+) {
 	t.Helper()
 	for i, d := range ds {
 		if d.RetryAfter != retry[i] || d.Remaining != remaining[i] {
@@ -243,7 +247,8 @@ func lateStarts(t *testing.T, s headgate.Store) {
 	book := func(slow string, cost int64) headgate.Request {
 		other := headgate.Request{Key: "late", Limit: parse(t, slow), Cost: 1, At: epoch}
 		take(t, s, other)
-		r := headgate.Request{Key: "late", Limit: l, Cost: cost, At: epoch, MaxWait: time.Minute, Start: new(time.Time)}
+		r := headgate.Request{Key: "late", Limit: l, Cost: cost, At: epoch, MaxWait: time.Minute,
+			Start: new(time.Time)}
 		other.MaxWait = time.Minute
 		takeAll(t, s, r, other)
 		r.Cost, r.MaxWait = -cost, 0
@@ -264,7 +269,8 @@ func lateStarts(t *testing.T, s headgate.Store) {
 // booked. If that moved time back, two callers would have the same start time.
 func cancelAfterReset(t *testing.T, s headgate.Store) {
 	for _, text := range everyAlgorithm {
-		r := headgate.Request{Key: "reset " + text, Limit: parse(t, text), Cost: 60, MaxWait: year, At: epoch}
+		r := headgate.Request{Key: "reset " + text, Limit: parse(t, text), Cost: 60, MaxWait: year,
+			At: epoch}
 		book := func() time.Time {
 			r.Start = new(time.Time)
 			take(t, s, r)
@@ -280,7 +286,8 @@ func cancelAfterReset(t *testing.T, s headgate.Store) {
 		book()
 		last := book()
 		cancel := headgate.Request{Key: r.Key, Limit: r.Limit, Cost: -60, Start: &before, At: epoch}
-		if d := take(t, s, cancel); d.RetryAfter != headgate.Never || !last.After(epoch) || !before.After(last) {
+		if d := take(t, s, cancel); d.RetryAfter != headgate.Never || !last.After(epoch) ||
+			!before.After(last) {
 			t.Errorf("%s: a cancel of %s, while %s is booked: %s", text, before, last, describe(d))
 		}
 		if next := book(); !next.After(last) {
@@ -289,8 +296,8 @@ func cancelAfterReset(t *testing.T, s headgate.Store) {
 	}
 }
 
-// cancelByAnEarlierClock books at 11 s and cancels at 6 s. The grant at 0 s was dropped at 11 s, and
-// counts at 6 s.
+// cancelByAnEarlierClock books at 11 s and cancels at 6 s. The grant at 0 s was dropped at 11 s,
+// and counts at 6 s.
 func cancelByAnEarlierClock(t *testing.T, s headgate.Store) {
 	l := parse(t, "2/10s sliding-log")
 	ask := func(cost int64, after, wait time.Duration, start *time.Time) headgate.Decision {
@@ -318,7 +325,8 @@ func groupAfterTheClockSteppedBack(t *testing.T, s headgate.Store) {
 	busy := parse(t, "busy=1/ms burst 1")
 	for _, text := range everyAlgorithm {
 		behind := epoch.Add(-time.Hour)
-		r := headgate.Request{Key: "stepped back " + text, Limit: parse(t, text), Cost: 2, At: epoch}
+		r := headgate.Request{Key: "stepped back " + text, Limit: parse(t, text), Cost: 2,
+			At: epoch}
 		other := headgate.Request{Key: r.Key, Limit: busy, Cost: 1, At: behind}
 		take(t, s, r)
 		take(t, s, other)
@@ -353,7 +361,8 @@ func rareCancels(t *testing.T, s headgate.Store) {
 			{{Limit: log, Cost: 1, At: epoch.Add(-2 * time.Second)}},
 			{{Limit: log, Cost: 1, At: epoch.Add(5 * time.Second)}},
 			{{Limit: log, Cost: -1, At: epoch.Add(5 * time.Second)}},
-			{{Limit: log, Cost: 2, MaxWait: year}}, {{Limit: log, Cost: -2}}, {{Limit: log, Cost: 1}},
+			{{Limit: log, Cost: 2, MaxWait: year}}, {{Limit: log, Cost: -2}}, {{Limit: log,
+				Cost: 1}},
 		},
 		"numbers": {
 			{{Limit: first, Cost: 10}}, {{Limit: first, Cost: 4, MaxWait: year}},
@@ -378,7 +387,8 @@ func rareCancels(t *testing.T, s headgate.Store) {
 				ds[i] = takeAll(t, store, rs...)
 			}
 			if !slices.Equal(ds[0], ds[1]) || !starts[0].Equal(starts[1]) {
-				t.Errorf("%s, step %d: %v, start %s; want %v, %s", name, step, ds[0], starts[0], ds[1], starts[1])
+				t.Errorf("%s, step %d: %v, start %s; want %v, %s", name, step, ds[0], starts[0],
+					ds[1], starts[1])
 			}
 		}
 	}

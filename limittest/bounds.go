@@ -45,7 +45,8 @@ func alternating(t *testing.T, s headgate.Store) {
 func checkBounds(t *testing.T, s headgate.Store, sets [][]string) {
 	n, books := uint64(len(sets)), books(t, s)
 	eachSeed(t, 6*n, func(seed uint64) error {
-		h := &history{Rand: rand.New(rand.NewPCG(seed, 3)), store: s, books: books, now: epoch.UnixMicro()}
+		h := &history{Rand: rand.New(rand.NewPCG(seed, 3)), store: s, books: books,
+			now: epoch.UnixMicro()}
 		for _, text := range sets[seed%n] {
 			h.limits = append(h.limits, parse(t, text))
 		}
@@ -100,7 +101,8 @@ func (h *history) step(t *testing.T) error {
 	if h.IntN(30) == 0 {
 		jump := (h.Int64N(2*20) - 20) * token
 		if jump < 0 && h.mode != refundsOnly && l.Refill() > 0 {
-			jump = 0 // a cancel may move the time of a bucket back as well: the bound could not follow
+			// a cancel may move the time of a bucket back as well: the bound could not follow
+			jump = 0
 		}
 		h.now += jump
 	}
@@ -118,7 +120,8 @@ func (h *history) step(t *testing.T) error {
 		r.Cost = 1
 	case 5:
 		// A log forgets grants for what is forced, and a refund of that does not bring them back.
-		r.Force = h.IntN(3) == 0 && (h.mode == cancels || l.Algorithm() != headgate.AlgorithmSlidingLog)
+		r.Force = h.IntN(3) == 0 &&
+			(h.mode == cancels || l.Algorithm() != headgate.AlgorithmSlidingLog)
 	}
 	r.At = time.UnixMicro(h.now)
 	d, err := h.take(t, r)
@@ -214,7 +217,8 @@ type event struct {
 }
 
 func newBound(limits []headgate.Limit) *bound {
-	b := &bound{limits: limits, level: new(big.Rat), speed: new(big.Rat), capacity: big.NewRat(1, 1)}
+	b := &bound{limits: limits, level: new(big.Rat), speed: new(big.Rat),
+		capacity: big.NewRat(1, 1)}
 	step := new(big.Rat)
 	for _, l := range limits {
 		refill := big.NewRat(l.Refill(), l.Capacity())
@@ -265,7 +269,8 @@ func (b *bound) add(e event) error {
 		return b.checkWindow(e.limit)
 	}
 	if b.level.Cmp(b.capacity) > 0 {
-		return fmt.Errorf("over: in some interval %s buckets more than refilled", b.level.FloatString(6))
+		return fmt.Errorf("over: in some interval %s buckets more than refilled",
+			b.level.FloatString(6))
 	}
 	return nil
 }

@@ -12,8 +12,9 @@ import (
 
 // cancelledChains books many grants, and cancels them from the last to the first: a line of
 // callers of which all leave. A twin of the key books nothing. A bucket and a sliding log end
-// as they were, and so does a stepped bucket of small steps. Of a window only the starts in the last one are given back: it
-// never has more than its twin, and from the last start on less by at most what was booked.
+// as they were, and so does a stepped bucket of small steps. Of a window only the starts in the
+// last one are given back: it never has more than its twin, and from the last start on less by at
+// most what was booked.
 func cancelledChains(t *testing.T, s headgate.Store) {
 	for _, text := range []string{
 		"100/m", "7/h burst 20", "3/s burst 10", "999983/s burst 1000", "2/10s stepped burst 20",
@@ -105,10 +106,12 @@ func (c *chain) compare(t *testing.T, last time.Time) error {
 	}
 	for i := range 41 {
 		c.at = from.Add(span / 40 * time.Duration(i)).Truncate(time.Microsecond)
-		d, twin := take(t, c.store, c.request(c.key, 0)), take(t, c.store, c.request(c.key+" twin", 0))
+		d, twin := take(t, c.store, c.request(c.key, 0)), take(t, c.store,
+			c.request(c.key+" twin", 0))
 		short := twin.Remaining - d.Remaining
 		if c.exact() && d != twin || short < 0 || short > booked && !c.at.Before(last) {
-			return fmt.Errorf("%s: at %s: %s; never booked: %s", c.key, c.at.Sub(epoch), describe(d), describe(twin))
+			return fmt.Errorf("%s: at %s: %s; never booked: %s", c.key, c.at.Sub(epoch),
+				describe(d), describe(twin))
 		}
 	}
 	return nil

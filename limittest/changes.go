@@ -38,14 +38,16 @@ func changeIsNoReset(t *testing.T, s headgate.Store) {
 			r.Limit, r.Cost = after, after.Capacity()
 			d := take(t, s, r)
 			if after.Refill() > 0 && d.Remaining > 0 || d.Allowed() {
-				t.Errorf("all of %s used, then %s: %s; want nothing left", before, after, describe(d))
+				t.Errorf("all of %s used, then %s: %s; want nothing left", before, after,
+					describe(d))
 			}
 			full := 2 * after.Period()
 			if after.Refill() > 0 {
 				full = after.Period() * time.Duration(ceilDiv(after.Capacity(), after.Refill()))
 			}
 			if d.RetryAfter > full {
-				t.Errorf("all of %s used, then %s: %s; want at most %s", before, after, describe(d), full)
+				t.Errorf("all of %s used, then %s: %s; want at most %s", before, after, describe(d),
+					full)
 			}
 			r.At = epoch.Add(d.RetryAfter)
 			if d := take(t, s, r); !d.Allowed() {
@@ -59,7 +61,8 @@ func changeIsNoReset(t *testing.T, s headgate.Store) {
 func stateOfItsOwn(t *testing.T, s headgate.Store) {
 	texts := []string{
 		"api=5/m", "api=5/m stepped", "api=5/m fixed-window", "api=5/h fixed-window",
-		"api=5/m sliding-window", "api=5/h sliding-window", "api=5/m sliding-log", "api=5/h sliding-log",
+		"api=5/m sliding-window", "api=5/h sliding-window",
+		"api=5/m sliding-log", "api=5/h sliding-log",
 		"other=5/m", "5/m",
 	}
 	ids := map[string]string{}
@@ -85,7 +88,8 @@ func deniedChange(t *testing.T, s headgate.Store) {
 				wait = 0
 			}
 			key := fmt.Sprint("denied ", large, small)
-			return take(t, s, headgate.Request{Key: key, Limit: l, Cost: cost, MaxWait: wait, At: epoch})
+			return take(t, s, headgate.Request{Key: key, Limit: l, Cost: cost, MaxWait: wait,
+				At: epoch})
 		}
 		ask(large, large.Capacity()-1, 0)
 		before := ask(large, 0, 0)
@@ -96,7 +100,8 @@ func deniedChange(t *testing.T, s headgate.Store) {
 			ask(small, small.Capacity()+1, time.Hour)
 		}
 		if after := ask(large, 0, 0); after != before {
-			t.Errorf("%s, denied under %s: %s; want %s", large, small, describe(after), describe(before))
+			t.Errorf("%s, denied under %s: %s; want %s", large, small, describe(after),
+				describe(before))
 		}
 	}
 }

@@ -47,7 +47,8 @@ func severalKeys(t *testing.T, s headgate.Store) {
 			var rs []headgate.Request
 			for j := range 1 + random.IntN(4) {
 				key, l := fmt.Sprint("several ", seed, j), parse(t, everyAlgorithm[random.IntN(5)])
-				rs = append(rs, headgate.Request{Key: key, Limit: l, Cost: random.Int64N(60), Force: random.IntN(4) == 0, At: at})
+				rs = append(rs, headgate.Request{Key: key, Limit: l, Cost: random.Int64N(60),
+					Force: random.IntN(4) == 0, At: at})
 			}
 			if _, err := same(t, s, model, rs); err != nil {
 				return fmt.Errorf("request %d: %w", i, err)
@@ -114,7 +115,9 @@ func agree(t *testing.T, random *sequence, got, want headgate.Store) error {
 }
 
 // same puts rs to both stores, and returns those to which both gave a start time.
-func same(t *testing.T, got, want headgate.Store, rs []headgate.Request) (booked []headgate.Request, err error) {
+func same(
+	t *testing.T, got, want headgate.Store, rs []headgate.Request,
+) (booked []headgate.Request, err error) {
 	gs, gotStarts, err := put(t, got, rs)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", show(rs[0]), err)
@@ -125,7 +128,8 @@ func same(t *testing.T, got, want headgate.Store, rs []headgate.Request) (booked
 	}
 	for i := range rs {
 		if gs[i] != ws[i] || !gotStarts[i].Equal(wantStarts[i]) {
-			return nil, fmt.Errorf("%d of %d: %s:\n got  %s, start %s\n want %s, start %s", i+1, len(rs),
+			return nil, fmt.Errorf("%d of %d: %s:\n got  %s, start %s\n want %s, start %s", i+1,
+				len(rs),
 				show(rs[i]), describe(gs[i]), gotStarts[i], describe(ws[i]), wantStarts[i])
 		}
 		if !wantStarts[i].IsZero() && rs[i].Cost > 0 {
@@ -140,7 +144,8 @@ func same(t *testing.T, got, want headgate.Store, rs []headgate.Request) (booked
 func put(t *testing.T, s headgate.Store, rs []headgate.Request) (
 	ds []headgate.Decision, starts []time.Time, err error,
 ) {
-	rs, ds, starts = slices.Clone(rs), make([]headgate.Decision, len(rs)), make([]time.Time, len(rs))
+	rs, ds, starts = slices.Clone(rs), make([]headgate.Decision, len(rs)), make([]time.Time,
+		len(rs))
 	for i := range rs {
 		if rs[i].Start != nil {
 			starts[i] = *rs[i].Start

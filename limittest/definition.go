@@ -20,7 +20,8 @@ type state struct {
 	used   int64          // buckets: what is missing at that time, in units or tokens
 	step   int64          // stepped: the latest step, or when the bucket was first taken from
 	grants []grant        // windows and logs: all of them, in order of time
-	since  int64          // logs: when the last booking was made, before which time cannot move back
+	// logs: when the last booking was made, before which time cannot move back
+	since int64
 }
 
 type grant struct{ at, count int64 }
@@ -78,7 +79,8 @@ func (s *state) stepped(l headgate.Limit, t int64) (missing, step int64) {
 	}
 	period := l.Period().Microseconds()
 	steps := (t - step) / period
-	missing = lowered(scaled(s.used, s.limit.Capacity(), l.Capacity(), mostUsed(l)), steps, l.Refill())
+	missing = lowered(scaled(s.used, s.limit.Capacity(), l.Capacity(), mostUsed(l)), steps,
+		l.Refill())
 	if missing == 0 {
 		return 0, t
 	}
@@ -86,8 +88,9 @@ func (s *state) stepped(l headgate.Limit, t int64) (missing, step int64) {
 }
 
 // scaled carries used over from a bucket of size from to one of size to: the same fraction,
-// rounded up, at most all of it, or if it was more than all of it at most most. Lua has only doubles: the sizes are divided by what divides
-// both, and 1 is added where the product passes 2^53 nonetheless.
+// rounded up, at most all of it, or if it was more than all of it at most most. Lua has only
+// doubles: the sizes are divided by what divides both, and 1 is added where the product passes 2^53
+// nonetheless.
 func scaled(used, from, to, most int64) int64 {
 	if from == to {
 		return min(used, most)

@@ -27,7 +27,8 @@ var invariants = []check{
 	{"bad input", badInput},
 }
 
-var everyAlgorithm = []string{"100/m", "100/m stepped", "100/m fixed-window", "100/m sliding-window", "100/m sliding-log"}
+var everyAlgorithm = []string{"100/m", "100/m stepped", "100/m fixed-window",
+	"100/m sliding-window", "100/m sliding-log"}
 
 // neverOverAtOnce lets many callers race for a limit while no time passes: they
 // get all of it, and no more.
@@ -41,7 +42,9 @@ func neverOverAtOnce(t *testing.T, s headgate.Store) {
 }
 
 // race lets callers take each turns times, at once, and counts what is granted.
-func race(t *testing.T, s headgate.Store, callers, turns int, request func(i int) headgate.Request) int64 {
+func race(
+	t *testing.T, s headgate.Store, callers, turns int, request func(i int) headgate.Request,
+) int64 {
 	t.Helper()
 	var granted atomic.Int64
 	var wg sync.WaitGroup
@@ -104,7 +107,8 @@ func neverShort(t *testing.T, s headgate.Store) {
 		// All tokens but the first burst flowed in at refill each period.
 		refill, period := big.NewInt(l.Refill()), big.NewInt(l.Period().Microseconds())
 		needed := big.NewInt(cost*turns - (cost + 1))
-		needed.Mul(needed, period).Add(needed, refill).Sub(needed, big.NewInt(1)).Div(needed, refill)
+		needed.Mul(needed, period).Add(needed, refill).Sub(needed, big.NewInt(1)).Div(needed,
+			refill)
 		exact := time.Duration(needed.Int64()) * time.Microsecond
 		if elapsed != exact {
 			t.Errorf("%s: 10^9 tokens took %s; want %s", text, elapsed, exact)
@@ -123,9 +127,12 @@ func neverBack(t *testing.T, s headgate.Store) {
 		}
 		ask(0, 60)
 		before := ask(0, 0)
-		for _, back := range []time.Duration{time.Microsecond, time.Second, time.Minute, 59 * time.Minute} {
-			if d := ask(-back, 0); d.Remaining != before.Remaining || d.ResetAfter != before.ResetAfter+back {
-				t.Errorf("%s: %s back: %s; want remaining %d, reset after %s", text, back, describe(d), before.Remaining, before.ResetAfter+back)
+		for _, back := range []time.Duration{time.Microsecond, time.Second, time.Minute,
+			59 * time.Minute} {
+			if d := ask(-back, 0); d.Remaining != before.Remaining ||
+				d.ResetAfter != before.ResetAfter+back {
+				t.Errorf("%s: %s back: %s; want remaining %d, reset after %s", text, back,
+					describe(d), before.Remaining, before.ResetAfter+back)
 			}
 		}
 		if d := ask(-time.Minute, 40); !d.Allowed() || d.Remaining != 0 {
@@ -150,7 +157,8 @@ func denialTouchesNothing(t *testing.T, s headgate.Store) {
 		ask("denied", 95)
 		before := ask("denied", 0)
 		for range 10 {
-			if d := ask("denied", 6); d.Allowed() || d.Remaining != 5 || d.ResetAfter != before.ResetAfter {
+			if d := ask("denied", 6); d.Allowed() || d.Remaining != 5 ||
+				d.ResetAfter != before.ResetAfter {
 				t.Fatalf("%s: 6 of 5: %s", text, describe(d))
 			}
 			ask("denied", 101)
@@ -178,7 +186,8 @@ func allOrNone(t *testing.T, s headgate.Store) {
 			t.Fatalf("keys %v, both fit: %s; %s", keys, describe(ds[0]), describe(ds[1]))
 		}
 		ds = takeAll(t, s, rs...)
-		if !ds[0].Allowed() || ds[0].Remaining != 8 || ds[1].Allowed() || ds[1].RetryAfter != time.Minute {
+		if !ds[0].Allowed() || ds[0].Remaining != 8 || ds[1].Allowed() ||
+			ds[1].RetryAfter != time.Minute {
 			t.Errorf("keys %v, the second refuses: %s; %s", keys, describe(ds[0]), describe(ds[1]))
 		}
 		rs[0], rs[1] = rs[1], rs[0]
@@ -186,7 +195,8 @@ func allOrNone(t *testing.T, s headgate.Store) {
 		if ds[0].Allowed() || !ds[1].Allowed() || ds[1].Remaining != 8 {
 			t.Errorf("keys %v, the first refuses: %s; %s", keys, describe(ds[0]), describe(ds[1]))
 		}
-		if d := take(t, s, headgate.Request{Key: keys[0], Limit: large, At: epoch}); d.Remaining != 8 {
+		if d := take(t, s, headgate.Request{Key: keys[0], Limit: large,
+			At: epoch}); d.Remaining != 8 {
 			t.Errorf("keys %v: the sibling was charged by a refusal: %s", keys, describe(d))
 		}
 	}
@@ -228,25 +238,52 @@ func badInput(t *testing.T, s headgate.Store) {
 		spoil func(r *headgate.Request)
 		words []string
 	}{
-		{"zero limit", func(r *headgate.Request) { r.Limit = headgate.Limit{} }, []string{"limit", "zero"}},
-		{"no capacity", func(r *headgate.Request) { r.Limit = headgate.FixedWindow(0, time.Second) }, []string{"count", "0", "at least 1"}},
-		{"no window", func(r *headgate.Request) { r.Limit = headgate.FixedWindow(1, 0) }, []string{"window", "0s"}},
-		{"no refill", func(r *headgate.Request) { r.Limit = headgate.PerSecond(0).Burst(1) }, []string{"refill", "0"}},
-		{"negative wait", func(r *headgate.Request) { r.MaxWait = -1 }, []string{"max wait", "-1ns", "0 to 285 years"}},
-		{"long wait", func(r *headgate.Request) { r.MaxWait = 1<<63 - 1 }, []string{"max wait", "0 to 285 years"}},
-		{"before 1970", func(r *headgate.Request) { r.At = time.Unix(-1, 0) }, []string{"at", "1969", "1970"}},
-		{"after 2255", func(r *headgate.Request) { r.At = time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC) }, []string{"at", "2300", "2255"}},
-		{"cancels before 1970", func(r *headgate.Request) { start := time.Unix(-1, 0); r.Cost, r.Start = -1, &start }, []string{"start", "1969", "1970"}},
-		{"cancels after 2255", func(r *headgate.Request) { start := time.UnixMicro(1<<56 + 5); r.Cost, r.Start = -1, &start }, []string{"start", "4253", "2255"}},
+		{"zero limit", func(r *headgate.Request) { r.Limit = headgate.Limit{} },
+			[]string{"limit", "zero"}},
+		{"no capacity",
+			func(r *headgate.Request) {
+				r.Limit = headgate.FixedWindow(0,
+					time.Second)
+			}, []string{"count", "0", "at least 1"}},
+		{"no window", func(r *headgate.Request) { r.Limit = headgate.FixedWindow(1, 0) },
+			[]string{"window", "0s"}},
+		{"no refill", func(r *headgate.Request) { r.Limit = headgate.PerSecond(0).Burst(1) },
+			[]string{"refill", "0"}},
+		{"negative wait", func(r *headgate.Request) { r.MaxWait = -1 },
+			[]string{"max wait", "-1ns", "0 to 285 years"}},
+		{"long wait", func(r *headgate.Request) { r.MaxWait = 1<<63 - 1 },
+			[]string{"max wait", "0 to 285 years"}},
+		{"before 1970", func(r *headgate.Request) { r.At = time.Unix(-1, 0) },
+			[]string{"at", "1969", "1970"}},
+		{"after 2255",
+			func(r *headgate.Request) {
+				r.At = time.Date(2300, 1, 1, 0, 0, 0, 0,
+					time.UTC)
+			}, []string{"at", "2300", "2255"}},
+		{"cancels before 1970", func(r *headgate.Request) {
+			start := time.Unix(-1, 0)
+			r.Cost,
+				r.Start = -1, &start
+		}, []string{"start", "1969", "1970"}},
+		{"cancels after 2255",
+			func(r *headgate.Request) {
+				start := time.UnixMicro(1<<56 + 5)
+				r.Cost, r.Start = -1,
+					&start
+			}, []string{"start", "4253", "2255"}},
 	} {
 		r := good
 		c.spoil(&r)
 		_, err := s.Take(t.Context(), r)
 		wantInvalid(t, c.name, err, c.words...)
-		wantInvalid(t, c.name+", together", s.TakeAll(t.Context(), []headgate.Request{good, r}, make([]headgate.Decision, 2)), c.words...)
+		wantInvalid(t, c.name+", together",
+			s.TakeAll(t.Context(), []headgate.Request{good, r},
+				make([]headgate.Decision, 2)), c.words...)
 	}
-	wantInvalid(t, "lengths", s.TakeAll(t.Context(), []headgate.Request{good}, nil), "decisions", "0", "1")
-	wantInvalid(t, "twice", s.TakeAll(t.Context(), []headgate.Request{good, good}, make([]headgate.Decision, 2)), "10/s", "twice")
+	wantInvalid(t, "lengths", s.TakeAll(t.Context(), []headgate.Request{good}, nil), "decisions",
+		"0", "1")
+	wantInvalid(t, "twice", s.TakeAll(t.Context(), []headgate.Request{good, good},
+		make([]headgate.Decision, 2)), "10/s", "twice")
 	several := make([]headgate.Request, 40)
 	for i := range several {
 		several[i] = good
@@ -254,9 +291,11 @@ func badInput(t *testing.T, s headgate.Store) {
 		several[i].Limit = good.Limit.Named("twice")
 	}
 	several[39].Key, several[39].Limit = "20", parse(t, "twice=7/h")
-	wantInvalid(t, "twice of many", s.TakeAll(t.Context(), several, make([]headgate.Decision, 40)), "twice")
+	wantInvalid(t, "twice of many", s.TakeAll(t.Context(), several, make([]headgate.Decision, 40)),
+		"twice")
 	many := make([]headgate.Request, 4001)
-	wantInvalid(t, "many", s.TakeAll(t.Context(), many, make([]headgate.Decision, len(many))), "requests", "4001", "4000")
+	wantInvalid(t, "many", s.TakeAll(t.Context(), many, make([]headgate.Decision, len(many))),
+		"requests", "4001", "4000")
 	wantInvalid(t, "reset", s.Reset(t.Context(), "k", headgate.Limit{}), "limit", "zero")
 	if d := take(t, s, good); d.Remaining != 9 {
 		t.Errorf("after bad input: %s", describe(d))

@@ -29,7 +29,8 @@ var lessons = []check{
 func oldTimestamps(t *testing.T, s headgate.Store) {
 	l := parse(t, "10/s")
 	granted := race(t, s, 2, 500, func(i int) headgate.Request {
-		return headgate.Request{Key: "apart", Limit: l, Cost: 1, At: epoch.Add(time.Duration(i%2) * time.Second)}
+		return headgate.Request{Key: "apart", Limit: l, Cost: 1,
+			At: epoch.Add(time.Duration(i%2) * time.Second)}
 	})
 	if granted < 10 || granted > 20 {
 		t.Errorf("%d granted of a bucket of 10 and a second of refill; want 10 to 20", granted)
@@ -76,7 +77,8 @@ func noDrift(t *testing.T, s headgate.Store) {
 
 // hugeRates: 2e9 per second became an interval of 0, and so no limit at all.
 func hugeRates(t *testing.T, s headgate.Store) {
-	r := headgate.Request{Key: "huge", Limit: parse(t, "2000000000/s"), Cost: 2_000_000_000, At: epoch}
+	r := headgate.Request{Key: "huge", Limit: parse(t, "2000000000/s"), Cost: 2_000_000_000,
+		At: epoch}
 	if !take(t, s, r).Allowed() {
 		t.Fatal("the whole burst refused")
 	}
@@ -133,8 +135,10 @@ func keyNames() []string {
 func hugeCosts(t *testing.T, s headgate.Store) {
 	for _, text := range everyAlgorithm {
 		r := headgate.Request{Key: "costs", Limit: parse(t, text), At: epoch}
-		for _, r.Cost = range []int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 62, 1<<53 + 1, 1 << 53, 101} {
-			if d := take(t, s, r); d.Allowed() || d.RetryAfter != headgate.Never || d.Remaining != 100 {
+		for _, r.Cost = range []int64{math.MaxInt64, math.MaxInt64 - 1, 1 << 62, 1<<53 + 1, 1 << 53,
+			101} {
+			if d := take(t, s, r); d.Allowed() || d.RetryAfter != headgate.Never ||
+				d.Remaining != 100 {
 				t.Errorf("%s: cost %d: %s", text, r.Cost, describe(d))
 			}
 		}
@@ -163,10 +167,12 @@ func refunds(t *testing.T, s headgate.Store) {
 			ask("refunded", time.Second, 7)
 			ask("refunded", time.Second, -7)
 		}
-		for _, at := range []time.Duration{time.Second, 30 * time.Second, 61 * time.Second, 3 * time.Minute} {
+		for _, at := range []time.Duration{time.Second, 30 * time.Second, 61 * time.Second,
+			3 * time.Minute} {
 			plain, refunded := ask("plain", at, 0), ask("refunded", at, 0)
 			if plain != refunded {
-				t.Errorf("%s: at %s: %s; without refunds %s", text, at, describe(refunded), describe(plain))
+				t.Errorf("%s: at %s: %s; without refunds %s", text, at, describe(refunded),
+					describe(plain))
 			}
 		}
 		ask("refunded", 4*time.Minute, 3)

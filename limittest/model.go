@@ -130,7 +130,8 @@ func (p *part) waitFor(ask int64) int64 {
 	start := first(p.time(), func(t int64) bool { return p.state.left(p.Limit, t) >= ask })
 	wait := start - p.now
 	booked := wait <= p.MaxWait.Microseconds() // a denial lengthens no log
-	if books := p.held() || p.Cost > 0 && p.MaxWait > 0; books && (start >= 1<<53 || booked && p.tooLong(ask)) {
+	if books := p.held() || p.Cost > 0 && p.MaxWait > 0; books &&
+		(start >= 1<<53 || booked && p.tooLong(ask)) {
 		return never
 	}
 	return wait

@@ -89,9 +89,11 @@ func permitsByDefinition(t *testing.T, s concurrency.Store) {
 		at := epoch.UnixMicro() + random.Int64N(1e12)
 		m := permitModel{}
 		for step := range 500 {
-			at += []int64{0, 0, random.Int64N(30), random.Int64N(1000), -random.Int64N(300)}[random.IntN(5)]
+			at += []int64{0, 0, random.Int64N(30), random.Int64N(1000),
+				-random.Int64N(300)}[random.IntN(5)]
 			r := concurrency.Request{
-				Key: key, Limit: random.Int64N(8), At: time.UnixMicro(at), Notify: random.IntN(2) == 0,
+				Key: key, Limit: random.Int64N(8),
+				At: time.UnixMicro(at), Notify: random.IntN(2) == 0,
 				TTL: time.Duration(1+random.Int64N(1000)) * time.Microsecond,
 			}
 			if id := random.IntN(16); id > 0 {
@@ -221,7 +223,8 @@ func releasePermit(t *testing.T, p *concurrency.Permit) {
 // of its ID, and the low byte of its expiry.
 func permitsWithSimilarIDs(t *testing.T, s concurrency.Store) {
 	first := concurrency.Request{
-		Key: "k", ID: concurrency.PermitID{1}, Limit: 9, TTL: time.Second, At: time.UnixMicro(1 << 52),
+		Key: "k", ID: concurrency.PermitID{1}, Limit: 9, TTL: time.Second,
+		At: time.UnixMicro(1 << 52),
 	}
 	if d, err := s.AcquirePermit(t.Context(), first); !d.Allowed() || err != nil {
 		t.Fatal(d, err)
@@ -333,13 +336,17 @@ func invalidPermits(t *testing.T, s concurrency.Store) {
 		change func(r *request)
 		words  []string
 	}{
-		"limit below 0":   {func(r *request) { r.Limit = -1 }, []string{"limit is -1", "65535"}},
-		"limit too large": {func(r *request) { r.Limit = math.MaxInt64 }, []string{"limit is", "65535"}},
-		"no TTL":          {func(r *request) { r.TTL = 0 }, []string{"ttl is 0s", "1µs"}},
-		"TTL too long":    {func(r *request) { r.TTL = math.MaxInt64 }, []string{"ttl is", "8760h"}},
-		"before 1970":     {func(r *request) { r.At = time.Unix(-1, 0) }, []string{"at", "1969", "1970"}},
-		"at 1970":         {func(r *request) { r.At = time.Unix(0, 0) }, []string{"at", "1970"}},
-		"far future":      {func(r *request) { r.At = time.Unix(1<<40, 0) }, []string{"at", "2255"}},
+		"limit below 0": {func(r *request) { r.Limit = -1 }, []string{"limit is -1", "65535"}},
+		"limit too large": {func(r *request) { r.Limit = math.MaxInt64 },
+			[]string{"limit is", "65535"}},
+		"no TTL": {func(r *request) { r.TTL = 0 }, []string{"ttl is 0s", "1µs"}},
+		"TTL too long": {func(r *request) { r.TTL = math.MaxInt64 },
+			[]string{"ttl is", "8760h"}},
+		"before 1970": {func(r *request) { r.At = time.Unix(-1, 0) },
+			[]string{"at", "1969", "1970"}},
+		"at 1970": {func(r *request) { r.At = time.Unix(0, 0) }, []string{"at", "1970"}},
+		"far future": {func(r *request) { r.At = time.Unix(1<<40, 0) },
+			[]string{"at", "2255"}},
 	} {
 		r := valid
 		c.change(&r)
@@ -426,7 +433,7 @@ func callersOfSeveralLimiters(t *testing.T, s concurrency.Store) {
 					t.Error(err)
 					return
 				}
-				releasePermit(t, p) //nolint:contextcheck // it must be released, whatever has become of ctx
+				releasePermit(t, p) //nolint:contextcheck // released even if ctx has ended
 			})
 		}
 		eventually(t, "four callers wait", func() bool { return l.Waiting("k") == 4 })

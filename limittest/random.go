@@ -118,11 +118,13 @@ func (s *sequence) next() []headgate.Request {
 }
 
 func (s *sequence) request(key string, l headgate.Limit) headgate.Request {
-	r := headgate.Request{Key: key, Limit: l, Cost: s.cost(l.Capacity()), At: time.UnixMicro(s.micros)}
+	r := headgate.Request{Key: key, Limit: l, Cost: s.cost(l.Capacity()),
+		At: time.UnixMicro(s.micros)}
 	if s.IntN(5) == 0 {
 		r.Force = true
 	} else if s.IntN(3) == 0 && s.books {
-		r.MaxWait = []time.Duration{time.Microsecond, l.Period(), 10 * l.Period(), 1 << 55}[s.IntN(4)]
+		r.MaxWait = []time.Duration{time.Microsecond, l.Period(), 10 * l.Period(),
+			1 << 55}[s.IntN(4)]
 	}
 	switch s.IntN(8) {
 	case 0:
@@ -188,7 +190,8 @@ func (s *sequence) cost(capacity int64) int64 {
 	case 5, 6:
 		return 0
 	case 7:
-		return []int64{math.MaxInt64, math.MinInt64, math.MinInt64 + 1, 1<<53 + 1, -1 << 53, math.MaxInt32}[s.IntN(6)]
+		return []int64{math.MaxInt64, math.MinInt64, math.MinInt64 + 1, 1<<53 + 1, -1 << 53,
+			math.MaxInt32}[s.IntN(6)]
 	case 8, 9, 10, 11:
 		return 1 + s.Int64N(capacity)
 	default:

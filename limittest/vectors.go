@@ -44,17 +44,22 @@ func Vectors(t *testing.T, s headgate.Store) {
 	}
 }
 
-func checkVector(t *testing.T, s headgate.Store, line int, r headgate.Request, want headgate.Decision) {
+func checkVector(
+	t *testing.T, s headgate.Store, line int, r headgate.Request, want headgate.Decision,
+) {
 	t.Helper()
 	if r.MaxWait > 0 {
 		r.Start = new(time.Time)
 	}
 	got := take(t, s, r)
 	if got != want {
-		t.Errorf("vectors.txt:%d: %s\n got  %s\n want %s", line, show(r), describe(got), describe(want))
+		t.Errorf("vectors.txt:%d: %s\n got  %s\n want %s", line, show(r), describe(got),
+			describe(want))
 	}
-	if r.MaxWait > 0 && got.Within(r.MaxWait) && got.RetryAfter > 0 && !r.Start.Equal(r.At.Add(got.RetryAfter)) {
-		t.Errorf("vectors.txt:%d: %s\n start %s, retry after %s", line, show(r), r.Start, got.RetryAfter)
+	if r.MaxWait > 0 && got.Within(r.MaxWait) && got.RetryAfter > 0 &&
+		!r.Start.Equal(r.At.Add(got.RetryAfter)) {
+		t.Errorf("vectors.txt:%d: %s\n start %s, retry after %s", line, show(r), r.Start,
+			got.RetryAfter)
 	}
 }
 
@@ -118,7 +123,8 @@ func describe(d headgate.Decision) string {
 	if d.RetryAfter == headgate.Never {
 		retry = "never"
 	}
-	return fmt.Sprintf("remaining %d, retry after %s, reset after %s (%s)", d.Remaining, retry, d.ResetAfter, d.Limit)
+	return fmt.Sprintf("remaining %d, retry after %s, reset after %s (%s)", d.Remaining, retry,
+		d.ResetAfter, d.Limit)
 }
 
 func show(r headgate.Request) string {

@@ -34,8 +34,8 @@ const (
 //   - every key that was denied more than N/n times has an entry;
 //   - the Denied of all entries add up to N.
 //
-// It takes at most about 550 bytes for each entry, key included. It is safe for use by many goroutines. Make
-// one with [NewTopDenied].
+// It takes at most about 550 bytes for each entry, key included. It is safe for use by many
+// goroutines. Make one with [NewTopDenied].
 type TopDenied struct {
 	seed maphash.Seed
 	size int
@@ -89,7 +89,8 @@ func (t *TopDenied) Decided(_ context.Context, e Event) {
 // Add counts n denials of key by l, for callers without an [Event]. The zero Limit is one, too.
 func (t *TopDenied) Add(key string, l headgate.Limit, n int64) {
 	id := deniedID{key: key, limit: l.ID()}
-	if len(id.key) > MaxDeniedKey { // the seed is secret: clients cannot make keys that count as one
+	// the seed is secret: clients cannot make keys that count as one
+	if len(id.key) > MaxDeniedKey {
 		id.key, id.hash = id.key[:MaxDeniedKey], maphash.String(t.seed, id.key)
 	}
 	t.mu.Lock()

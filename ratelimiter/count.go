@@ -32,26 +32,32 @@ type numbers struct {
 // count validates a configuration that has its defaults, and converts it to numbers.
 func count(cfg TokenBucketConfig) (numbers, error) {
 	if cfg.Capacity < 1 || int64(cfg.Capacity) > maxParts {
-		return numbers{}, invalid("Capacity", strconv.Itoa(cfg.Capacity), "from 1 to "+strconv.FormatInt(maxParts, 10)+", or 0 for 10")
+		return numbers{}, invalid("Capacity", strconv.Itoa(cfg.Capacity),
+			"from 1 to "+strconv.FormatInt(maxParts, 10)+", or 0 for 10")
 	}
 	if !(cfg.RefillRate > 0) || math.IsInf(cfg.RefillRate, 0) {
-		return numbers{}, invalid("RefillRate", rateText(cfg.RefillRate), "a number of tokens above 0, or 0 for 1")
+		return numbers{}, invalid("RefillRate", rateText(cfg.RefillRate),
+			"a number of tokens above 0, or 0 for 1")
 	}
 	if cfg.RefillInterval < time.Microsecond {
-		return numbers{}, invalid("RefillInterval", cfg.RefillInterval.String(), "at least 1µs, or 0 for 1s")
+		return numbers{}, invalid("RefillInterval", cfg.RefillInterval.String(),
+			"at least 1µs, or 0 for 1s")
 	}
 	capacity := int64(cfg.Capacity)
 	// Tokens that do not fit into the bucket make no difference.
 	amount, unit, ok := fraction(min(cfg.RefillRate, float64(capacity)))
 	if !ok || unit > maxParts/capacity {
 		return numbers{}, invalid("RefillRate", rateText(cfg.RefillRate),
-			"a rounder number, such as 0.1 or 1.0/3: with this capacity, a token is counted in at most "+strconv.FormatInt(maxParts/capacity, 10)+" parts")
+			"a rounder number, such as 0.1 or 1.0/3: with this capacity, a token is counted "+
+				"in at most "+strconv.FormatInt(maxParts/capacity, 10)+" parts")
 	}
-	n := numbers{full: capacity * unit, unit: unit, amount: amount, interval: ceilDiv(int64(cfg.RefillInterval), 1000)}
+	n := numbers{full: capacity * unit, unit: unit, amount: amount,
+		interval: ceilDiv(int64(cfg.RefillInterval), 1000)}
 	steps := ceilDiv(n.full, n.amount)
 	if n.interval > longestFill/steps {
 		return numbers{}, invalid("RefillInterval", cfg.RefillInterval.String(),
-			"at most "+(time.Duration(longestFill/steps)*time.Microsecond).String()+", so that the bucket fills within 142 years")
+			"at most "+(time.Duration(longestFill/steps)*time.Microsecond).String()+
+				", so that the bucket fills within 142 years")
 	}
 	n.life = 2*ceilDiv(steps*n.interval, 1000) + lifeGrace
 	return n, nil

@@ -58,7 +58,8 @@ func serveDemo(ctx context.Context, port int, redisHost string, redisPort int) e
 	if err := page.Ping(ctx, 5*time.Second); err != nil {
 		return fmt.Errorf("cannot reach Redis at %s: %w", addr, err)
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp",
+		net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return err
 	}

@@ -14,14 +14,15 @@ var ErrBusy error = busyError{}
 type busyError struct{}
 
 func (busyError) Error() string {
-	return "redisstore: too many callers wait for the server; raise Options.Queue, or queue in the URL"
+	return "redisstore: too many callers wait for the server; " +
+		"raise Options.Queue, or queue in the URL"
 }
 
 // Busy reports that the request was rejected locally, whatever the state of the server.
 func (busyError) Busy() bool { return true }
 
-// ErrNotSent is wrapped by the error of Take and TakeAll of a [Store] if the context ended before the
-// request was sent. Nothing is charged then. Without it, the error of a context means that the
+// ErrNotSent is wrapped by the error of Take and TakeAll of a [Store] if the context ended before
+// the request was sent. Nothing is charged then. Without it, the error of a context means that the
 // request was sent, or waits for a connection, and may still be charged; a TakeAll over several
 // servers is refunded in the background.
 var ErrNotSent = errors.New("redisstore: the request was not sent")

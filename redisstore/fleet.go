@@ -20,8 +20,8 @@ const fleetCommands = "EVALSHA, EVAL, ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCAR
 	"and DEL"
 
 const (
-	// ttlIntervals is how many intervals an instance counts after its last heartbeat, and how many a
-	// count is kept if smaller ones follow.
+	// ttlIntervals is how many intervals an instance counts after its last heartbeat, and how many
+	// a count is kept if smaller ones follow.
 	ttlIntervals = 3
 
 	defaultInterval = 5 * time.Second
@@ -106,7 +106,8 @@ func (o *FleetOptions) validate(s *Store) error {
 	case o.Interval != 0 && (o.Interval < minInterval || o.Interval > maxInterval):
 		return invalid("Interval", o.Interval.String(), "1ms to 24h, or 0 for 5s")
 	case o.MinInstances < 0:
-		return invalid("MinInstances", strconv.Itoa(o.MinInstances), "at least 1, or 0 if it is unknown")
+		return invalid("MinInstances", strconv.Itoa(o.MinInstances),
+			"at least 1, or 0 if it is unknown")
 	}
 	return nil
 }

@@ -20,9 +20,10 @@ const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " 
 const wantEscaped = "; in a password write %25 for %, %20 for a space, " +
 	"%2F for /, %23 for #, %3F for ?, %26 for &"
 
-// With these, a call that comes alone to a single server that hangs gets an error in under a second:
-// the timeout of a dial, a read and a write, and how often a dial is tried. After more than one try,
-// the context of a caller would have ended, so its error could not say that it was refused.
+// With these, a call that comes alone to a single server that hangs gets an error in under a
+// second: the timeout of a dial, a read and a write, and how often a dial is tried. After more than
+// one try, the context of a caller would have ended, so its error could not say that it was
+// refused.
 const (
 	defaultTimeout = "400ms"
 	dialerRetries  = 1
@@ -85,7 +86,8 @@ func parseURL(rawURL string) (u *url.URL, kind string, err error) {
 	switch {
 	case !ok:
 		return nil, "", invalid("store URL", "without a scheme", wantURL)
-	case plain != "redis" && plain != "rediss", kind != "" && kind != "cluster" && kind != "sentinel":
+	case plain != "redis" && plain != "rediss",
+		kind != "" && kind != "cluster" && kind != "sentinel":
 		return nil, "", invalid("store URL", "of scheme "+strconv.Quote(scheme), wantURL)
 	}
 	hosts, tail := rest, ""
@@ -97,7 +99,8 @@ func parseURL(rawURL string) (u *url.URL, kind string, err error) {
 	if u, err = url.Parse(plain + "://" + hosts[:at] + first + tail); err != nil {
 		return nil, "", malformedURL(rawURL)
 	}
-	if port, err := strconv.Atoi(u.Port()); u.Port() != "" && (err != nil || port < 1 || port > 65535) {
+	if port, err := strconv.Atoi(u.Port()); u.Port() != "" &&
+		(err != nil || port < 1 || port > 65535) {
 		return nil, "", invalid("port of the store", strconv.Quote(u.Port()), "1 to 65535")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
@@ -211,7 +214,8 @@ func newSentinel(u *url.URL) (redis.UniversalClient, error) {
 	}
 	u.Path, u.RawQuery = db, query.Encode()
 	if query.Get("master_name") == "" {
-		return nil, invalid("store URL", "without a master", "redis+sentinel://host:port/master-name")
+		return nil, invalid("store URL", "without a master",
+			"redis+sentinel://host:port/master-name")
 	}
 	o, err := redis.ParseFailoverURL(u.String())
 	if err != nil {

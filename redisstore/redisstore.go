@@ -169,8 +169,8 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 	return nil
 }
 
-// Reset implements headgate.Store. It deletes the key in Redis, whatever its value. A lost answer is
-// an error.
+// Reset implements headgate.Store. It deletes the key in Redis, whatever its value. A lost answer
+// is an error.
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err

@@ -166,7 +166,8 @@ func (s *State) decodeUsed(value string) bool {
 			return false
 		}
 		s.Used = decodeNumber(value[8:11])
-	case s.Algorithm < 1, int(s.Algorithm) >= len(stateSizes), len(value) != stateSizes[s.Algorithm]:
+	case s.Algorithm < 1, int(s.Algorithm) >= len(stateSizes),
+		len(value) != stateSizes[s.Algorithm]:
 		return false
 	default:
 		s.Used = decodeNumber(value[8:15])

@@ -13,8 +13,9 @@ type servers struct {
 	single bool   // one server holds all keys
 	common *queue // of that server, or of all until they are known
 
-	known    atomic.Bool // a Cluster has answered, so that asking which server has a key takes no time
-	byServer sync.Map    // address -> *queue
+	// a Cluster has answered, so that asking which server has a key takes no time
+	known    atomic.Bool
+	byServer sync.Map // address -> *queue
 }
 
 func (s *Store) initServers() {

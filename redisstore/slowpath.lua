@@ -152,7 +152,7 @@ local function slow(r, charge)
     return 0, NEVER, later + retry
   elseif not charge then
     return remaining, retry, reset + (from - now)
-  elseif retry > 0 and at <= start then -- else the clock stepped back, and another of the group waits
+  elseif retry > 0 and at <= start then -- else the clock stepped back
     left, next = 0, marked(next, mark)
   end
   return left, retry, later + retry, next, renewed

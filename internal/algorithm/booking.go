@@ -83,7 +83,9 @@ func (l *Rule) decide(k Account, now, since, cost int64, charge Charge) (Account
 }
 
 // book finds the start of o: the first moment at which it fits after all that was granted.
-func (l *Rule) book(k Account, o Order, ahead, charge bool) (next Account, v Verdict, changed bool) {
+func (l *Rule) book(
+	k Account, o Order, ahead, charge bool,
+) (next Account, v Verdict, changed bool) {
 	now := o.Now
 	if ahead {
 		now = k.At
@@ -133,7 +135,9 @@ func (l *Rule) refuseCancel(k Account, o Order, ahead bool) (Account, Verdict, b
 
 // refundAhead is a refund while time stands at k.At, and stays there: a refund returns tokens,
 // not time. A cancel returns its start as well.
-func (l *Rule) refundAhead(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
+func (l *Rule) refundAhead(
+	k Account, o Order, charge bool,
+) (next Account, v Verdict, changed bool) {
 	next, v = l.decide(k, k.At, o.Now, o.Cost, o.charge(charge))
 	if next.At == 0 {
 		next.State = State{At: k.At, Step: k.At}

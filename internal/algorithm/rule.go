@@ -77,7 +77,8 @@ type Rule struct {
 
 // NewRule computes the rule for terms whose numbers can be counted exactly, and for id.
 func NewRule(t Terms, id string) *Rule {
-	r := &Rule{Terms: t, ID: id, Valid: true, Hash: mix(fnv1a(id)), Unit: 1, period: t.Every.Microseconds(), full: t.Capacity}
+	r := &Rule{Terms: t, ID: id, Valid: true, Hash: mix(fnv1a(id)), Unit: 1,
+		period: t.Every.Microseconds(), full: t.Capacity}
 	r.perPeriod = newDivisor(r.period)
 	r.maxUsed = MaxExact // in a log, as many as it keeps
 	switch t.Algorithm {

@@ -23,7 +23,8 @@ const maxBooked = 2 * MaxLog
 func (l *Rule) slidingLog(k Account, now, since, cost int64, charge Charge) (Account, Verdict) {
 	skew := max(k.At-now, 0)
 	now += skew
-	log, kept := k.Log[expired(k.Log, now, l.period):], k.Log[expired(k.Log, min(since, now), l.period):]
+	log := k.Log[expired(k.Log, now, l.period):]
+	kept := k.Log[expired(k.Log, min(since, now), l.period):]
 	used := total(log)
 	ask := l.ask(cost)
 	tooLong := since < now && total(kept)+ask > maxBooked

@@ -69,7 +69,8 @@ func (l *Rule) Adopt(old *Rule, s State) (adopted State, scaled bool) {
 	if l.Algorithm == TokenBucket {
 		return s, old.full != l.full
 	}
-	if scaled = old.Capacity != l.Capacity || old.Refill != l.Refill || old.period != l.period; scaled {
+	if scaled = old.Capacity != l.Capacity || old.Refill != l.Refill ||
+		old.period != l.period; scaled {
 		s.Step = s.At
 	}
 	return s, scaled

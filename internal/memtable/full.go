@@ -4,7 +4,8 @@ import "github.com/headgate/headgate/internal/algorithm"
 
 // A full shard is one whose slots all belong to keys that are not in their initial state. New keys
 // then share one slot for each limit: the overflow slot. When a key that was charged to it gets a
-// slot of its own, it begins with all that the overflow slot has used: a flood gets no fresh budgets.
+// slot of its own, it begins with all that the overflow slot has used: a flood gets no fresh
+// budgets.
 
 // overflow is the slot that new keys share under l.
 func overflow(l *algorithm.Rule) uint64 {

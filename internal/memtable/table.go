@@ -65,9 +65,12 @@ func Hash(key uint64, l *algorithm.Rule) uint64 { return key ^ l.Hash | 1<<idBit
 
 // TakePlain decides the request of most callers: a key that is known, under the limit that
 // it was last charged under, with nothing booked ahead. It reports false if this is another.
-func (s *Shard) TakePlain(l *algorithm.Rule, h uint64, now, cost int64) (v algorithm.Verdict, ok bool) {
+func (s *Shard) TakePlain(
+	l *algorithm.Rule, h uint64, now, cost int64,
+) (v algorithm.Verdict, ok bool) {
 	t := s.find(h)
-	if t == nil || s.limits[t.tag&idMask] != l || t.a&booked != 0 || l.Algorithm == algorithm.SlidingLog {
+	if t == nil || s.limits[t.tag&idMask] != l || t.a&booked != 0 ||
+		l.Algorithm == algorithm.SlidingLog {
 		return v, false
 	}
 	charge := algorithm.Nothing
@@ -84,7 +87,9 @@ func (s *Shard) TakePlain(l *algorithm.Rule, h uint64, now, cost int64) (v algor
 
 // Take decides o for the slot h, which Prepare has returned, and charges it if charge is
 // set and it is granted.
-func (s *Shard) Take(l *algorithm.Rule, h uint64, o algorithm.Order, charge bool) algorithm.Verdict {
+func (s *Shard) Take(
+	l *algorithm.Rule, h uint64, o algorithm.Order, charge bool,
+) algorithm.Verdict {
 	t := s.find(h)
 	forced := o.Force
 	if h == overflow(l) {

@@ -54,7 +54,8 @@ func (e *serverError) Unwrap() error { return e.err }
 
 func (e *serverError) Error() string {
 	text := e.err.Error()
-	if i := strings.LastIndex(text, " script: "); i >= 0 && strings.Contains(text[i:], "@user_script") {
+	if i := strings.LastIndex(text, " script: "); i >= 0 &&
+		strings.Contains(text[i:], "@user_script") {
 		text = text[:i] // Redis adds where in the script it happened
 	}
 	text = strings.TrimSuffix(strings.ReplaceAll(text, "\n", " "), ".")

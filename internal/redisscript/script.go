@@ -1,4 +1,5 @@
-// Package redisscript runs Lua scripts in Redis so that a script that changes something is sent once.
+// Package redisscript runs Lua scripts in Redis so that a script that changes something is sent
+// once.
 package redisscript
 
 import (
@@ -119,7 +120,8 @@ func (b *bytes) String() string { return string(*b) }
 func (r *Run) Prepare(s Script, keys []string, now int64, limits, requests []byte, size int) {
 	r.script, r.now, r.limits, r.requests = s, now, limits, requests
 	r.words = append(words(r.words[:0], "evalsha", s.sha, keys), now, &r.limits, &r.requests)
-	if room := size + len("\r\n"); cap(r.reply) < room { // with the end of the line it is read at once
+	// with the end of the line it is read at once
+	if room := size + len("\r\n"); cap(r.reply) < room {
 		r.reply = make([]byte, room)
 	} else {
 		r.reply = r.reply[:room]

@@ -31,7 +31,9 @@ const (
 type once struct{ *redis.Cmd }
 
 // Once makes a command of words. The client sends it only once.
-func Once(ctx context.Context, words ...any) redis.Cmder { return once{redis.NewCmd(ctx, words...)} }
+func Once(ctx context.Context, words ...any) redis.Cmder {
+	return once{redis.NewCmd(ctx, words...)}
+}
 
 // NoRetry implements redis.Cmder.
 func (once) NoRetry() bool { return true }

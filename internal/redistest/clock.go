@@ -40,12 +40,15 @@ func clockAhead(ctx context.Context, dir string, ahead time.Duration) ([]string,
 		return nil, errors.New("redistest: only on Linux can a server have a clock of its own")
 	}
 	library := filepath.Join(dir, "clock.so")
-	cmd := exec.CommandContext(ctx, compiler(), "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", library)
+	cmd := exec.CommandContext(ctx, compiler(), "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o",
+		library)
 	cmd.Stdin = bytes.NewReader(clock)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("redistest: a clock takes a C compiler, which make deps installs: %w\n%s", err, out)
+		return nil, fmt.Errorf(
+			"redistest: a clock takes a C compiler, which make deps installs: %w\n%s", err, out)
 	}
-	return []string{"LD_PRELOAD=" + library, "REDISTEST_AHEAD=" + strconv.FormatInt(ahead.Microseconds(), 10)}, nil
+	return []string{"LD_PRELOAD=" + library, "REDISTEST_AHEAD=" +
+		strconv.FormatInt(ahead.Microseconds(), 10)}, nil
 }
 
 func compiler() string {

@@ -48,7 +48,9 @@ func StartReplicatedCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), clusterTimeout)
 	defer cancel()
-	c, err := runCluster(ctx, 2*nodes, append([]string{"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0", "--repl-ping-replica-period", "1"}, args...))
+	c, err := runCluster(ctx, 2*nodes,
+		append([]string{"--cluster-node-timeout", "1000", "--cluster-replica-validity-factor", "0",
+			"--repl-ping-replica-period", "1"}, args...))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -71,7 +73,9 @@ func RunCluster(ctx context.Context, args ...string) (*Cluster, error) {
 func runCluster(ctx context.Context, servers int, args []string) (*Cluster, error) {
 	c := new(Cluster)
 	for range servers {
-		s, err := Run(ctx, append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000"}, args...)...)
+		s, err := Run(ctx,
+			append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "2000"},
+				args...)...)
 		if err != nil {
 			c.Stop()
 			return nil, err
@@ -134,11 +138,13 @@ func (c *Cluster) replicate(ctx context.Context) error {
 		}
 	}
 	for i, s := range c.Servers[nodes:] {
-		if err := s.awaitInfo(ctx, "replication", "role:slave", "master_link_status:up\r\n"); err != nil {
+		if err := s.awaitInfo(ctx, "replication", "role:slave",
+			"master_link_status:up\r\n"); err != nil {
 			return err
 		}
 		// A primary whose replica the others do not know of is not replaced.
-		if err := c.Servers[(i+1)%nodes].awaitReply(ctx, []string{"CLUSTER", "SLOTS"}, s.port()); err != nil {
+		if err := c.Servers[(i+1)%nodes].awaitReply(ctx, []string{"CLUSTER", "SLOTS"},
+			s.port()); err != nil {
 			return err
 		}
 	}
@@ -210,7 +216,8 @@ func (s *Server) migrate(ctx context.Context, slot string, target *Server) error
 			return err
 		}
 		for key := range strings.SplitSeq(keys, "\n") {
-			if _, err := s.Do(ctx, "MIGRATE", loopback, target.port(), key, "0", "5000"); err != nil {
+			if _, err := s.Do(ctx, "MIGRATE", loopback, target.port(), key, "0",
+				"5000"); err != nil {
 				return fmt.Errorf("redistest: migrate: %w", err)
 			}
 		}
@@ -235,5 +242,6 @@ func addSlots(first, end int) []string {
 // awaitCluster returns once the node knows all others and says that all is well.
 func (s *Server) awaitCluster(ctx context.Context, servers int) error {
 	return s.awaitReply(ctx, []string{"CLUSTER", "INFO"}, "cluster_state:ok",
-		fmt.Sprintf("cluster_size:%d\r\n", nodes), fmt.Sprintf("cluster_known_nodes:%d\r\n", servers))
+		fmt.Sprintf("cluster_size:%d\r\n", nodes), fmt.Sprintf("cluster_known_nodes:%d\r\n",
+			servers))
 }

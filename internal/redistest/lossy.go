@@ -29,7 +29,8 @@ func LoseAnAnswer(tb testing.TB, addr string, words ...string) string {
 // lose drops the answer to a command that contains one of words, if loses returns true.
 func lose(tb testing.TB, addr string, words []string, loses func() bool) string {
 	tb.Helper()
-	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", net.JoinHostPort(loopback, "0"))
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp",
+		net.JoinHostPort(loopback, "0"))
 	if err != nil {
 		tb.Fatal(err)
 	}

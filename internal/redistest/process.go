@@ -15,7 +15,8 @@ import (
 )
 
 // ErrNotInstalled says that there is no Redis server to start.
-var ErrNotInstalled = errors.New("redistest: no redis-server or valkey-server in PATH: install it with make deps, " +
+var ErrNotInstalled = errors.New("redistest: no redis-server or valkey-server in PATH: " +
+	"install it with make deps, " +
 	"or name one in HEADGATE_REDIS_SERVER")
 
 // errPortTaken says that another process has bound the port.
@@ -63,7 +64,7 @@ func start(dir string, env, args []string) (*process, error) {
 		return nil, err
 	}
 	args = append([]string{"-c", keeper, "redistest", dir, path}, args...)
-	cmd := exec.Command("sh", args...) //nolint:noctx // the keeper's input bounds its life, not a context
+	cmd := exec.Command("sh", args...) //nolint:noctx // the keeper's input bounds its life
 	cmd.Env = append(os.Environ(), env...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

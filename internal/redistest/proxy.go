@@ -32,11 +32,13 @@ type proxyFault struct {
 // StartProxy starts a proxy to the server at addr that ends with the test.
 func StartProxy(tb testing.TB, addr string) *Proxy {
 	tb.Helper()
-	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", net.JoinHostPort(loopback, "0"))
+	listener, err := new(net.ListenConfig).Listen(tb.Context(), "tcp",
+		net.JoinHostPort(loopback, "0"))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	p := &Proxy{Addr: listener.Addr().String(), server: addr, listener: listener, closed: make(chan struct{})}
+	p := &Proxy{Addr: listener.Addr().String(), server: addr, listener: listener,
+		closed: make(chan struct{})}
 	p.wg.Go(p.accept)
 	tb.Cleanup(func() {
 		close(p.closed)

@@ -115,7 +115,9 @@ func runKind(ctx context.Context, k kind) (*Server, error) {
 
 // runAtFree starts a server at an address that free finds, and at another one if
 // that has been taken since.
-func runAtFree(ctx context.Context, free func(context.Context) (string, error), k kind) (*Server, error) {
+func runAtFree(
+	ctx context.Context, free func(context.Context) (string, error), k kind,
+) (*Server, error) {
 	for try := 1; ; try++ {
 		addr, err := free(ctx)
 		if err != nil {
@@ -141,7 +143,8 @@ func run(ctx context.Context, addr string, k kind) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	s := &Server{Addr: addr, password: option(k.args, "--requirepass"), tls: k.tls, dir: dir, process: p}
+	s := &Server{Addr: addr, password: option(k.args, "--requirepass"), tls: k.tls, dir: dir,
+		process: p}
 	if err := s.await(ctx); err != nil {
 		s.Stop()
 		return nil, err
@@ -202,7 +205,8 @@ func (s *Server) await(ctx context.Context) error {
 		case <-s.process.ended:
 			return s.process.obituary()
 		case <-ctx.Done():
-			return fmt.Errorf("redistest: %s does not answer: %w\n%s", s.Addr, ctx.Err(), s.Output())
+			return fmt.Errorf("redistest: %s does not answer: %w\n%s", s.Addr, ctx.Err(),
+				s.Output())
 		}
 	}
 }

@@ -28,7 +28,8 @@ func runReplica(ctx context.Context, primary *Server, k kind) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redistest: %w", err)
 	}
-	k.args = append([]string{"--replicaof", host + " " + port, "--masterauth", primary.password, "--requirepass", primary.password}, k.args...)
+	k.args = append([]string{"--replicaof", host + " " + port, "--masterauth", primary.password,
+		"--requirepass", primary.password}, k.args...)
 	s, err := runKind(ctx, k)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,8 @@ func (s *Server) awaitReply(ctx context.Context, command []string, words ...stri
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("redistest: %s does not say %q: %w\n%s", s.Addr, words, errors.Join(ctx.Err(), err), reply)
+			return fmt.Errorf("redistest: %s does not say %q: %w\n%s", s.Addr, words,
+				errors.Join(ctx.Err(), err), reply)
 		}
 	}
 }

@@ -45,7 +45,9 @@ func StartSentinel(tb testing.TB, replicas int, ahead time.Duration, args ...str
 	return s
 }
 
-func (s *Sentinel) start(ctx context.Context, replicas int, ahead time.Duration, args []string) (err error) {
+func (s *Sentinel) start(
+	ctx context.Context, replicas int, ahead time.Duration, args []string,
+) (err error) {
 	if s.Primary, err = Run(ctx, args...); err != nil {
 		return err
 	}
@@ -69,7 +71,8 @@ func (s *Sentinel) start(ctx context.Context, replicas int, ahead time.Duration,
 	}
 	for _, sentinel := range s.Sentinels {
 		err := sentinel.awaitReply(ctx, []string{"SENTINEL", "MASTER", SentinelMaster},
-			"num-slaves\n"+strconv.Itoa(replicas)+"\n", "num-other-sentinels\n"+strconv.Itoa(sentinels-1)+"\n")
+			"num-slaves\n"+strconv.Itoa(replicas)+"\n",
+			"num-other-sentinels\n"+strconv.Itoa(sentinels-1)+"\n")
 		if err != nil {
 			return err
 		}
@@ -84,7 +87,8 @@ func (s *Server) monitor(ctx context.Context, addr string) error {
 		return fmt.Errorf("redistest: %w", err)
 	}
 	// Redis 7 can ask and tell more often than each second or two; others take longer to begin.
-	_, _ = s.Do(ctx, "SENTINEL", "DEBUG", "PUBLISH-PERIOD", "200", "INFO-PERIOD", "200", "PING-PERIOD", "500", "TILT-PERIOD", "1000")
+	_, _ = s.Do(ctx, "SENTINEL", "DEBUG", "PUBLISH-PERIOD", "200", "INFO-PERIOD", "200",
+		"PING-PERIOD", "500", "TILT-PERIOD", "1000")
 	for _, command := range [][]string{
 		{"SENTINEL", "MONITOR", SentinelMaster, host, port, strconv.Itoa(sentinels/2 + 1)},
 		{"SENTINEL", "SET", SentinelMaster, "down-after-milliseconds", "500"},

@@ -36,7 +36,8 @@ func StartTLS(tb testing.TB, args ...string) (*Server, *tls.Config) {
 	tb.Cleanup(s.Stop)
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
-	return s, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: []tls.Certificate{client}}
+	return s, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots,
+		Certificates: []tls.Certificate{client}}
 }
 
 // authority signs certificates that are good for an hour.
@@ -105,7 +106,8 @@ func marshalKey(tb testing.TB, c tls.Certificate) []byte {
 func writePEM(tb testing.TB, dir, name, kind string, der []byte) string {
 	tb.Helper()
 	file := filepath.Join(dir, name+".pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}),
+		0o600); err != nil {
 		tb.Fatal(err)
 	}
 	return file
