@@ -177,14 +177,18 @@ func TestConsoleWidths(t *testing.T) {
 	s := operate(t)
 	s.flood("api", bot, 20*time.Millisecond)
 	s.flood("next", bot, 50*time.Millisecond)
+	p := s.console(withToken())
+	p.until("it says who", `!document.querySelector("#culprit-acts").hidden`)
+	p.do(run(`document.querySelector("#fact-fleet").click(); document.querySelector(".key-name").click()`))
+	p.until("a key is opened", `document.querySelector(".rule-part")`)
 	for _, width := range []int{360, 768, 1024, 1600} {
-		p := s.console(withToken(), chromedp.EmulateViewport(int64(width), 800))
-		p.until("it says who", `!document.querySelector("#culprit-acts").hidden`)
-		p.do(run(`document.querySelector("#fact-fleet").click(); document.querySelector(".key-name").click()`))
-		p.until("a key is opened", `document.querySelector(".rule-part")`)
+		p.do(chromedp.EmulateViewport(int64(width), 800))
 		p.checkWidth(width)
 		p.do(run(`document.querySelector("#keys .rule-part button").click()`))
+		p.until("the dialog is open", `document.querySelector("#act[open]")`)
 		p.checkWidth(width)
+		p.do(chromedp.KeyEvent(kb.Escape))
+		p.until("the dialog is closed", `!document.querySelector("#act[open]")`)
 	}
 }
 
@@ -193,8 +197,9 @@ func TestConsoleScheme(t *testing.T) {
 	t.Parallel()
 	s := operate(t)
 	seen := map[string]bool{}
+	p := s.console()
 	for _, scheme := range []string{"light", "dark"} {
-		p := s.console(prefers("prefers-color-scheme", scheme))
+		p.do(prefers("prefers-color-scheme", scheme))
 		seen[value[string](p, `getComputedStyle(document.body).backgroundColor`)] = true
 	}
 	if len(seen) != 2 {

@@ -295,9 +295,9 @@ func TestPhone(t *testing.T) {
 
 func TestDark(t *testing.T) {
 	t.Parallel()
-	url := serveDemo(t, headgate.NewMemory())
+	p := open(t, serveDemo(t, headgate.NewMemory()))
 	for scheme, dark := range map[string]bool{"light": false, "dark": true} {
-		p := open(t, url, prefers("prefers-color-scheme", scheme))
+		p.do(prefers("prefers-color-scheme", scheme))
 		got := value[[]float64](p, `(() => {
 			const light = (c) => {
 				const [r, g, b] = c.match(/[\d.]+/g).map((v) => { v /= 255; return v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; });

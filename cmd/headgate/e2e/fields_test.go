@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 // fields and by hand, and does as they say: for every algorithm, and for two limits at
 // once.
 func TestHeaderFields(t *testing.T) {
+	t.Parallel()
+	var clients sync.WaitGroup // together, in the place of one test: they only wait
 	for name, texts := range map[string][]string{
 		"token bucket":   {"2/s"},
 		"stepped":        {"3/2s stepped"},
@@ -28,11 +31,11 @@ func TestHeaderFields(t *testing.T) {
 		"sliding log":    {"3/2s sliding-log"},
 		"two limits":     {"second=5/s burst 3", "hour=1000/h fixed-window"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			obey(t, texts)
+		clients.Go(func() {
+			t.Run(name, func(t *testing.T) { obey(t, texts) })
 		})
 	}
+	clients.Wait()
 }
 
 // obey asks until it is denied, waits as it was told, and is granted; then waits until

@@ -92,22 +92,29 @@ func layoutReports(t *testing.T) map[string]string {
 	}
 }
 
+// The same page is shown on screens, and then printed.
 func TestReportFitsIntoItsWindow(t *testing.T) {
 	t.Parallel()
 	for name, url := range layoutReports(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := openReport(t, url)
-			for _, width := range []int64{360, 768, 1600} {
-				for _, scheme := range []string{"light", "dark"} {
-					p.do(chromedp.EmulateViewport(width, 900), media("screen", scheme))
-					p.until("the charts have the width", chartsFit)
-					if faults := value[string](p, layoutFaults); faults != "" {
-						t.Errorf("%d wide, %s:\n%s", width, scheme, faults)
-					}
-				}
-			}
+			p.fitsScreens()
+			p.fitsPaper()
 		})
+	}
+}
+
+func (p *page) fitsScreens() {
+	p.t.Helper()
+	for _, width := range []int64{360, 768, 1600} {
+		for _, scheme := range []string{"light", "dark"} {
+			p.do(chromedp.EmulateViewport(width, 900), media("screen", scheme))
+			p.until("the charts have the width", chartsFit)
+			if faults := value[string](p, layoutFaults); faults != "" {
+				p.t.Errorf("%d wide, %s:\n%s", width, scheme, faults)
+			}
+		}
 	}
 }
 
@@ -119,31 +126,25 @@ const chartsFit = `[...document.querySelectorAll(".chart-plot")].every((e) => {
 
 const ink = `getComputedStyle(document.body).color`
 
-func TestReportOnPaper(t *testing.T) {
-	t.Parallel()
-	for name, url := range layoutReports(t) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := openReport(t, url, media("", "dark"))
-			p.do(chromedp.EmulateViewport(718, 1000), media("print", "dark"))
-			p.do(run(`dispatchEvent(new Event("beforeprint"))`))
-			p.until("the page is light", ink+` === "rgb(20, 35, 44)"`)
-			if faults := value[string](p, layoutFaults); faults != "" {
-				t.Error(faults)
-			}
-			expect(p, "controls in sight", `[...document.querySelectorAll(
-				"#choice, .copy, .toggle, .more, .chart-buttons, .search")]
-				.filter((e) => e.checkVisibility()).length`, 0)
-			expect(p, "parts that are folded",
-				`document.querySelectorAll("details:not([open])").length`, 0)
-			expect(p, "rows that are hidden", `[...document.querySelectorAll("tbody tr")]
-				.filter((e) => !e.checkVisibility()).length`, 0)
-			expect(p, "charts that are wider than paper", `[...document.querySelectorAll(".uplot")]
-				.filter((e) => e.offsetWidth > 718).length`, 0)
-			p.do(run(`dispatchEvent(new Event("afterprint"))`), media("screen", "dark"))
-			p.until("the page is dark again", ink+` === "rgb(230, 238, 242)"`)
-		})
+func (p *page) fitsPaper() {
+	p.t.Helper()
+	p.do(chromedp.EmulateViewport(718, 1000), media("print", "dark"))
+	p.do(run(`dispatchEvent(new Event("beforeprint"))`))
+	p.until("the page is light", ink+` === "rgb(20, 35, 44)"`)
+	if faults := value[string](p, layoutFaults); faults != "" {
+		p.t.Error(faults)
 	}
+	expect(p, "controls in sight", `[...document.querySelectorAll(
+		"#choice, .copy, .toggle, .more, .chart-buttons, .search")]
+		.filter((e) => e.checkVisibility()).length`, 0)
+	expect(p, "parts that are folded",
+		`document.querySelectorAll("details:not([open])").length`, 0)
+	expect(p, "rows that are hidden", `[...document.querySelectorAll("tbody tr")]
+		.filter((e) => !e.checkVisibility()).length`, 0)
+	expect(p, "charts that are wider than paper", `[...document.querySelectorAll(".uplot")]
+		.filter((e) => e.offsetWidth > 718).length`, 0)
+	p.do(run(`dispatchEvent(new Event("afterprint"))`), media("screen", "dark"))
+	p.until("the page is dark again", ink+` === "rgb(230, 238, 242)"`)
 }
 
 // TestReportAsPDF prints a report as a browser does for its user.
