@@ -42,7 +42,8 @@ func (x *Executor) ended(records []record, i int) *Ended {
 func successor(after []record, r *record) *record {
 	for i := len(after) - 1; i >= 0; i-- {
 		o := &after[i]
-		if o.Undone == nil && o.From == r.To && o.To != r.To && o.Rule == r.Rule && o.Key == r.Key &&
+		if o.Undone == nil && o.From == r.To && o.To != r.To &&
+			o.Rule == r.Rule && o.Key == r.Key &&
 			(o.Kind == Mode) == (r.Kind == Mode) {
 			return o
 		}

@@ -70,7 +70,8 @@ type Act struct {
 	Ended    *Ended    `json:"ended"`     // null: in force, undone, or an act that nothing ends
 }
 
-// Replaced is the override that counted for a key before an act: its own, or that of many keys.
+// Replaced is the override that was in force for a key before an act: its own, or that of many
+// keys.
 type Replaced struct {
 	Key    string   `json:"key"`
 	Ban    bool     `json:"ban"`
@@ -106,7 +107,8 @@ type Error struct {
 func (e *Error) Error() string { return e.Text }
 
 // ErrNotAnnounced reports that a key was reset, but other instances may still deny it.
-var ErrNotAnnounced = errors.New("actions: the key was reset, but other instances may still deny it")
+var ErrNotAnnounced = errors.New(
+	"actions: the key was reset, but other instances may still deny it")
 
 func refused(format string, values ...any) error {
 	return &Error{Text: fmt.Sprintf(format, values...)}

@@ -100,7 +100,8 @@ func (x *Executor) planReset(p *plan, terms rules.Terms) error {
 	case strings.Contains(p.record.Key, "*"):
 		return refused("key %q matches many keys: reset one key at a time", p.record.Key)
 	case len(terms.StateLimits()) == 0:
-		return refused("rule %q has no limits: permits are free again when they expire", p.record.Rule)
+		return refused("rule %q has no limits: permits are free again when they expire",
+			p.record.Rule)
 	}
 	p.slots = x.of(p.record.Key, terms.StateLimits())
 	return nil
@@ -108,7 +109,8 @@ func (x *Executor) planReset(p *plan, terms rules.Terms) error {
 
 func (x *Executor) planRaise(p *plan, terms rules.Terms, o Order, until time.Time) error {
 	if len(o.Limits) == 0 {
-		return &headgate.InvalidError{Field: "limits", Value: "missing", Want: `limits such as ["100/m"]`}
+		return &headgate.InvalidError{Field: "limits", Value: "missing",
+			Want: `limits such as ["100/m"]`}
 	}
 	for _, l := range o.Limits {
 		p.record.Limits = append(p.record.Limits, l.Named("").String())
@@ -142,7 +144,8 @@ func (x *Executor) planBan(p *plan, terms rules.Terms, until time.Time) error {
 		return err
 	}
 	r := &p.record
-	if b := r.Replaced; r.replacesBan() && r.Until != nil && (b.Until == nil || *b.Until > *r.Until) {
+	if b := r.Replaced; r.replacesBan() && r.Until != nil &&
+		(b.Until == nil || *b.Until > *r.Until) {
 		return conflict("%q is banned under rule %q for longer already, %s: lift that ban first",
 			r.Key, r.Rule, end(b.Until))
 	}

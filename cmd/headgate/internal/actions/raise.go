@@ -19,8 +19,8 @@ func checkRaise(r *rules.Rule, to []headgate.Limit) error {
 	if newBurst > burst || newRate > rate || newBurst == burst && newRate == rate {
 		return nil
 	}
-	return refused("%s allows less than the limits of rule %q, %s; want a higher burst or rate; to "+
-		"lower the limits of a key, use overrides in the file or /v1/overrides",
+	return refused("%s allows less than the limits of rule %q, %s; want a higher burst or rate; "+
+		"to lower the limits of a key, use overrides in the file or /v1/overrides",
 		texts(to), r.Name, texts(r.Limits))
 }
 

@@ -65,7 +65,8 @@ func (x *Executor) mayUndo(r *record) error {
 	case r.Undone != nil:
 		return errUndone
 	case x.o.Overrides.Stored(r.name()) != overrides.Live(r.To):
-		return conflict("%s was changed after this action: undo the later change first", r.subject())
+		return conflict("%s was changed after this action: undo the later change first",
+			r.subject())
 	}
 	return nil
 }

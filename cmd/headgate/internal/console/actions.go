@@ -1,12 +1,14 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/actions"
@@ -15,16 +17,54 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 )
 
+// actionList is the list of actions as it was read last. Each open page asks for it every few
+// seconds, so that one reading serves all of them for a second.
+type actionList struct {
+	mu   sync.Mutex
+	at   time.Time // zero: read again
+	acts []actions.Act
+	err  error
+}
+
+// How long a list of actions serves other requests, and how long its reading may take.
+const (
+	listTTL     = time.Second
+	listTimeout = 3 * time.Second
+)
+
 // serveActs lists the actions, the newest first.
 func (h *Handler) serveActs(w http.ResponseWriter, r *http.Request) error {
-	list, err := h.executor.List(r.Context())
+	acts, err := h.listActions(r.Context())
 	if err != nil {
 		return err
 	}
-	for i := range list {
-		h.maskNotes(&list[i])
+	return reply(w, map[string]any{"acts": acts})
+}
+
+func (h *Handler) listActions(ctx context.Context) ([]actions.Act, error) {
+	l := &h.actions
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.at) < listTTL {
+		return l.acts, l.err
 	}
-	return reply(w, map[string]any{"acts": list})
+	// Others wait for it, too: the client that began may leave.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTimeout)
+	defer cancel()
+	l.acts, l.err = h.executor.List(ctx)
+	for i := range l.acts {
+		h.maskNotes(&l.acts[i])
+	}
+	l.at = time.Now()
+	return l.acts, l.err
+}
+
+// acted logs what an operator has done, and lets the list be read again.
+func (h *Handler) acted(a actions.Act) {
+	h.options.Acted(a)
+	h.actions.mu.Lock()
+	defer h.actions.mu.Unlock()
+	h.actions.at = time.Time{}
 }
 
 // serveAct carries out an order.
@@ -37,7 +77,7 @@ func (h *Handler) serveAct(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problemOf(err)
 	}
-	h.options.Acted(done)
+	h.acted(done)
 	h.maskNotes(&done)
 	return reply(w, done)
 }
@@ -63,7 +103,9 @@ var fieldsOf = map[string][]string{
 func (h *Handler) readOrder(w http.ResponseWriter, r *http.Request) (o actions.Order, err error) {
 	var by string
 	var limits, given []string
-	some := func(f jsonbody.Field) jsonbody.Field { return jsonbody.Given(jsonbody.Nullable(f), &given) }
+	some := func(f jsonbody.Field) jsonbody.Field {
+		return jsonbody.Given(jsonbody.Nullable(f), &given)
+	}
 	err = jsonbody.Read(w, r, httpapi.MaxBody,
 		jsonbody.Text("act", &o.Kind, httpapi.MaxNote),
 		jsonbody.Text("rule", &o.Rule, httpapi.MaxNote),
@@ -124,7 +166,7 @@ func (h *Handler) serveUndo(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problemOf(err)
 	}
-	h.options.Acted(undone)
+	h.acted(undone)
 	h.maskNotes(&undone)
 	return reply(w, undone)
 }
@@ -153,7 +195,8 @@ func problemOf(err error) error {
 	}
 	if errors.Is(err, actions.ErrNoAct) {
 		return &problem.Problem{Status: http.StatusNotFound,
-			Detail: "the action does not exist; the list keeps the last " + strconv.Itoa(actions.Max)}
+			Detail: "the action does not exist; the list keeps the last " +
+				strconv.Itoa(actions.Max)}
 	}
 	if errors.Is(err, actions.ErrNotAnnounced) {
 		return httpapi.Unavailable(err, httpapi.NotAnnounced)

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -123,6 +124,45 @@ func TestActs(t *testing.T) {
 			t.Errorf("the answer to %.80s is %s", body, text)
 		}
 	}
+}
+
+// TestListIsReadOnceASecond: for all open pages together, and again after an action.
+func TestListIsReadOnceASecond(t *testing.T) {
+	redis := redistest.Start(t)
+	reads := func() (n int) {
+		text, err := redis.Do(t.Context(), "INFO", "commandstats")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(text, "cmdstat_hgetall:calls=")
+		_, _ = fmt.Sscan(strings.SplitN(rest, ",", 2)[0], &n) // 0: none yet
+		return n
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := newConsole(t, opened(t, redis.URL()), secret)
+		const ban = `{"act":"ban","rule":"api","key":"ip:192.0.2.1"}`
+		list := func(want int) {
+			t.Helper()
+			r := request(t, "GET", "api/acts", "Authorization", "Bearer "+secret)
+			if got := strings.Count(c.readAs(r, 200, nil), `"id"`); got != want {
+				t.Errorf("%d actions are listed, want %d", got, want)
+			}
+		}
+		list(0)
+		c.act("acts", ban, 200, nil)
+		before := reads()
+		for range 20 {
+			list(1)
+		}
+		if n := reads() - before; n != 1 {
+			t.Errorf("20 pages read the list %d times", n)
+		}
+		time.Sleep(listTTL)
+		list(1)
+		if n := reads() - before; n != 2 {
+			t.Errorf("after a second, it was read %d times", n)
+		}
+	})
 }
 
 // TestFieldsOfActs: what would have no effect is refused, and so are times that are none.

@@ -47,8 +47,8 @@ type Options struct {
 	StoreAs string            // the name of the store, without a password
 	StoreUp func() bool       // whether it answers
 
-	// WithoutStore returns what decides while Redis fails: a policy, "unknown" while the policy share
-	// does not know the number of instances, or "" if requests fail.
+	// WithoutStore returns what decides while Redis fails: a policy, "unknown" while the policy
+	// share does not know the number of instances, or "" if requests fail.
 	WithoutStore func() string
 
 	Metrics    *metrics.Metrics
@@ -64,9 +64,10 @@ type Handler struct {
 	mux      *http.ServeMux
 	guard    *http.CrossOriginProtection
 	loaded   atomic.Pointer[loaded]
+	actions  actionList
 	executor *actions.Executor
 
-	denied  atomic.Pointer[deniedKeys] // nil: nobody looks
+	denied  atomic.Pointer[deniedKeys] // nil: no instance has viewers
 	joins   chan joining
 	leaves  chan *viewer
 	watched chan struct{} // another instance has viewers
@@ -84,7 +85,8 @@ type loaded struct {
 
 // New makes a Handler.
 func New(o Options) (*Handler, error) {
-	if o.API == nil || o.Engine == nil || o.Overrides == nil || o.Domains == nil || o.Store == nil ||
+	if o.API == nil || o.Engine == nil || o.Overrides == nil || o.Domains == nil ||
+		o.Store == nil ||
 		o.Files == nil || o.Acted == nil || o.Permits == nil || o.StoreUp == nil ||
 		o.WithoutStore == nil || o.Metrics == nil || o.Statistics == nil {
 		return nil, errors.New("console: options: one is missing; want all but Redis")
@@ -97,7 +99,8 @@ func New(o Options) (*Handler, error) {
 		options: o, instance: fmt.Sprintf("%s-%d", host, os.Getpid()),
 		id:  rand.Text(),
 		mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
-		joins: make(chan joining), leaves: make(chan *viewer), watched: make(chan struct{}, 1), ended: make(chan struct{}),
+		joins: make(chan joining), leaves: make(chan *viewer), watched: make(chan struct{}, 1),
+		ended: make(chan struct{}),
 	}
 	if o.Redis != nil {
 		h.fleet = newFleet(o.Redis)

@@ -34,7 +34,7 @@ func (h *Handler) encode(v any) []byte {
 // pastEvent is the history, with a list of counts for each outcome.
 type pastEvent struct {
 	Step  int64                `json:"step_s"`
-	From  int64                `json:"from"` // the beginning of the first step, in seconds since 1970
+	From  int64                `json:"from"` // start of the first step, in seconds since 1970
 	Rules map[string]pastCount `json:"rules"`
 	Total pastCount            `json:"total"`
 }

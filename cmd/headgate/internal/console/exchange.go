@@ -21,15 +21,15 @@ const (
 	maxInstances    = 500
 )
 
-// fleet is where instances that share a Redis exchange snapshots while somebody looks:
+// fleet is where instances that share a Redis exchange snapshots while one of them has viewers:
 //
 //	@watched     exists while an instance has viewers
 //	@instances   the ids of instances, in a sorted set of which the scores do not count
 //	@now:ID      the snapshot of an instance
 //	@history:ID  its history
 //
-// No limit and no permit has such keys. The braces keep them on one server of a Cluster. The commands
-// are those that a Redis user needs for limits, permits and a redisstore.Fleet.
+// No limit and no permit has such keys. The braces keep them on one server of a Cluster. The
+// commands are those that a Redis user needs for limits, permits and a redisstore.Fleet.
 type fleet struct {
 	client redis.UniversalClient
 	prefix string

@@ -44,13 +44,14 @@ type permitState struct {
 
 const maxKeyText = 4096
 
-// serveKey shows the state of a key under the rule that is asked for, or under every rule whose keys
+// serveKey shows the state of a key under the rule of the request, or under every rule whose keys
 // can look like it. Nothing is charged.
 func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	name, key := query.Get("rule"), query.Get("key")
 	if len(key) > maxKeyText {
-		return problem.BadField("key", strconv.Itoa(len(key))+" bytes long", "at most "+strconv.Itoa(maxKeyText))
+		return problem.BadField("key", strconv.Itoa(len(key))+" bytes long",
+			"at most "+strconv.Itoa(maxKeyText))
 	}
 	if !query.Has("key") {
 		return problem.BadField("key", "missing", "a key such as ip:192.0.2.1")
@@ -89,7 +90,8 @@ func (h *Handler) peek(
 		return s, false, err
 	}
 	s = keyState{
-		Rule: rule.Name, Mode: terms.Mode.String(), Banned: terms.Banned, Until: millis(terms.Until),
+		Rule: rule.Name, Mode: terms.Mode.String(), Banned: terms.Banned,
+		Until:  millis(terms.Until),
 		Limits: []limitState{},
 	}
 	if o, found := h.options.Overrides.Find(rule.Name, key); found {
@@ -140,8 +142,9 @@ func (h *Handler) serveDomainKey(w http.ResponseWriter, r *http.Request, name, k
 func stateOf(l headgate.Limit, d headgate.Decision) limitState {
 	return limitState{
 		Limit: l.Named("").String(), Capacity: l.Capacity(), Remaining: d.Remaining,
-		RetryAfter: inSeconds(d.RetryAfter), ResetAfter: inSeconds(d.ResetAfter), Allowed: d.Allowed(),
-		fresh: d.ResetAfter == 0,
+		RetryAfter: inSeconds(d.RetryAfter), ResetAfter: inSeconds(d.ResetAfter),
+		Allowed: d.Allowed(),
+		fresh:   d.ResetAfter == 0,
 	}
 }
 

@@ -18,7 +18,7 @@ func (r *runner) tick(now time.Time) {
 	r.due = true
 }
 
-// watched reports whether somebody looks.
+// watched reports whether any instance has a viewer.
 func (r *runner) watched(now time.Time) bool { return r.common != nil || now.Before(r.remote) }
 
 // countDenied lets denied keys be counted while an instance has viewers, and some seconds more:
@@ -35,7 +35,7 @@ func (r *runner) countDenied(now time.Time) {
 	}
 }
 
-// sample reads the counters, and makes the snapshot if somebody looks.
+// sample reads the counters, and makes the snapshot if any instance has a viewer.
 func (r *runner) sample(now time.Time) {
 	r.sampler.sample(now)
 	if d := r.handler.denied.Load(); d != nil {

@@ -61,7 +61,8 @@ type merger struct {
 // each rule in the history.
 func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint64) *state {
 	m := merger{
-		rules: map[string]*ruleState{}, rates: map[string]rates{}, calls: make([]uint64, len(own.Calls)),
+		rules: map[string]*ruleState{}, rates: map[string]rates{},
+		calls: make([]uint64, len(own.Calls)),
 	}
 	for i, r := range l.first(shownRules) {
 		m.rules[r.Name] = &ruleState{rule: r, place: i}
@@ -121,7 +122,8 @@ func (m *merger) add(snap *snapshot) {
 }
 
 func (r *ruleState) set(of rates) {
-	r.Allowed, r.Denied, r.ShadowDenied = tenth(of[allowed]), tenth(of[denied]), tenth(of[shadowDenied])
+	r.Allowed, r.Denied = tenth(of[allowed]), tenth(of[denied])
+	r.ShadowDenied = tenth(of[shadowDenied])
 	r.Failed, r.Degraded = tenth(of[failed]), tenth(of[degraded])
 }
 

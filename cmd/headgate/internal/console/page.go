@@ -95,7 +95,8 @@ func unanswered(err error) error {
 	return httpapi.Unavailable(err, "this cannot be shown now; try again when it answers")
 }
 
-// guarded sets the header fields of all answers. Beyond loopback there is no console without tokens.
+// guarded sets the header fields of all answers. Beyond loopback, a server without tokens has no
+// console.
 func (h *Handler) guarded(f http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -107,9 +108,9 @@ func (h *Handler) guarded(f http.HandlerFunc) http.Handler {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		if !h.IsOn() {
 			header.Set("Cache-Control", "no-store")
-			httpapi.WriteError(w, &problem.Problem{Status: http.StatusNotFound, Detail: "the console is " +
-				"only for this machine, because there are no tokens; set api.tokens in the rules file, or " +
-				"set --http to a loopback address"})
+			httpapi.WriteError(w, &problem.Problem{Status: http.StatusNotFound,
+				Detail: "the console is only for this machine, because there are no tokens; " +
+					"set api.tokens in the rules file, or set --http to a loopback address"})
 			return
 		}
 		f(w, r)

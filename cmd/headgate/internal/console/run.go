@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// interval is how often the counters are read while somebody looks. Otherwise that is once in a step.
+// interval is how often the counters are read while an instance has viewers. Without viewers, they
+// are read once in a step.
 const interval = time.Second
 
 // How old things may be.

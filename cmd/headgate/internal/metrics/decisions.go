@@ -37,7 +37,8 @@ func newDecisions() *decisions {
 		}, []string{"rule"}),
 		byKey: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_key_decisions_total",
-			Help: "Decisions by key, for rules with label_keys. Keys above the maximum count as other.",
+			Help: "Decisions by key, for rules with label_keys. Keys above the maximum count as " +
+				"other.",
 		}, []string{"rule", "key", "outcome"}),
 		keys: make(map[string]map[string]bool),
 	}

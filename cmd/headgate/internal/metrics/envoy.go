@@ -72,7 +72,8 @@ func (e *Envoy) Collect(ch chan<- prometheus.Metric) {
 	})
 	for s, value := range values {
 		desc := prometheus.NewDesc("ratelimit_service_rate_limit_"+s.name,
-			"Hits of a rule in the format of envoyproxy/ratelimit.", []string{"domain", "key1", "key2"}, nil)
+			"Hits of a rule in the format of envoyproxy/ratelimit.",
+			[]string{"domain", "key1", "key2"}, nil)
 		send(ch, desc, value, s.domain, s.key1, s.key2)
 	}
 	desc := prometheus.NewDesc("ratelimit_service_total_requests",

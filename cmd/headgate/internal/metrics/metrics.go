@@ -79,13 +79,15 @@ func New(version string, extra map[string]string) *Metrics {
 	info.WithLabelValues(version).Set(1)
 	m.loads.WithLabelValues("success")
 	m.loads.WithLabelValues("error")
-	for _, part := range []string{"http", "grpc", "proxy"} { // so that the first panic is an increase
+	// The first panic is then an increase.
+	for _, part := range []string{"http", "grpc", "proxy"} {
 		m.panics.WithLabelValues(part)
 	}
 	m.register.MustRegister(
 		m.decisions.total, m.decisions.degraded, m.decisions.byKey, m.calls,
 		m.loads, m.loaded, m.loadedAt, m.config, m.switched, m.panics, info,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
 }
@@ -95,7 +97,8 @@ func (m *Metrics) Register(c prometheus.Collector) { m.register.MustRegister(c) 
 
 // reserved are the labels of the metrics themselves.
 var reserved = []string{
-	"rule", "outcome", "key", "result", "hash", "version", "le", "domain", "key1", "key2", "err_type",
+	"rule", "outcome", "key", "result", "hash", "version", "le", "domain", "key1", "key2",
+	"err_type",
 	"grpc_method", "quantile", "part",
 }
 

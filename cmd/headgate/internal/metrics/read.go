@@ -15,7 +15,9 @@ func (m *Metrics) Rules(f func(rule string, c Counts)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for rule := range d.rules {
-		of := func(o rules.Outcome) uint64 { return value(d.total.WithLabelValues(rule, o.String())) }
+		of := func(o rules.Outcome) uint64 {
+			return value(d.total.WithLabelValues(rule, o.String()))
+		}
 		f(rule, Counts{
 			Allowed: of(rules.Allowed), Denied: of(rules.Denied),
 			ShadowDenied: of(rules.ShadowDenied), Failed: of(rules.Failed),
@@ -32,7 +34,8 @@ func value(c prometheus.Counter) uint64 {
 	return uint64(read.GetCounter().GetValue())
 }
 
-// CallBounds are the upper bounds of the buckets of Calls, in seconds. One more bucket has no bound.
+// CallBounds are the upper bounds of the buckets of Calls, in seconds. One more bucket has no
+// bound.
 func CallBounds() []float64 { return buckets }
 
 // Calls adds the number of store calls in each latency bucket to counts.

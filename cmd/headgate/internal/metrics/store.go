@@ -27,7 +27,8 @@ func (m *Metrics) RegisterStore(s Store) {
 	if s.Fallback != nil {
 		gauge("headgate_breaker_state", "1 while the circuit to the store is open, 0 otherwise.",
 			func() float64 { return number(s.Fallback().Degraded) })
-		counter("headgate_fallback_decisions_total", "Decisions that the fallback made, over all protocols.",
+		counter("headgate_fallback_decisions_total",
+			"Decisions that the fallback made, over all protocols.",
 			func() float64 { return float64(s.Fallback().Decisions) })
 		counter("headgate_store_failures_total", "Calls of the store that failed.",
 			func() float64 { return float64(s.Fallback().Failures) })

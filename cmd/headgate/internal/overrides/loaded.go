@@ -12,8 +12,8 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
-// loaded holds the entries that a table has read from the store. A change of one entry takes the same
-// time however many there are, except with a wildcard, and at the maximum.
+// loaded holds the entries that a table has read from the store. A change of one entry takes the
+// same time however many there are, except with a wildcard, and at the maximum.
 type loaded struct {
 	overrides atomic.Int64 // how many
 	exact     sync.Map     // *rules.Override by ruleKey

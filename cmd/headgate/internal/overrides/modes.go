@@ -22,7 +22,8 @@ func ModeName(rule string) string { return rule }
 // EncodeMode returns the value of m in the store.
 func EncodeMode(m Mode) string {
 	e := entry{
-		Rule: m.Rule, Mode: m.Mode.String(), At: m.At.UTC(), Until: m.Until.UTC(), Note: m.Note, By: m.By,
+		Rule: m.Rule, Mode: m.Mode.String(), At: m.At.UTC(), Until: m.Until.UTC(),
+		Note: m.Note, By: m.By,
 	}
 	return e.text()
 }
@@ -31,7 +32,8 @@ func EncodeMode(m Mode) string {
 func (e *entry) mode(name string) (Mode, error) {
 	mode, err := rules.ParseMode(e.Mode)
 	if err != nil || e.Mode == "" || e.Rule != name {
-		return Mode{}, fmt.Errorf("overrides: entry %q in the store: mode %q of rule %q is not valid",
+		return Mode{}, fmt.Errorf(
+			"overrides: entry %q in the store: mode %q of rule %q is not valid",
 			name, e.Mode, e.Rule)
 	}
 	return Mode{Rule: e.Rule, Mode: mode, At: e.At, Until: e.Until, Note: e.Note, By: e.By}, nil

@@ -2,7 +2,7 @@
 //
 // Overrides come from the file, and from the HTTP interface. The latter are kept in the store: in
 // Redis all instances share them, and they survive a restart; in memory they end with the process.
-// Beside them are kept the modes of rules that were switched, and, for some seconds, resets of keys.
+// The store also has the modes of rules that were switched, and, for some seconds, resets of keys.
 package overrides
 
 import (
