@@ -66,8 +66,8 @@ with --burst 5, a token bucket starts 5 at once, then 5 a minute. To look at the
 The command replaces headgate: it gets its input, output and signals, and its exit code is
 that of the command. If the command is not run, the exit code is 1 if it could not start
 in time, 126 if it cannot be run, 127 if it is not found.`,
-		Example: `  headgate exec --limit 5/m --key deploys --store redis://localhost:6379 -- ./deploy
-  headgate exec --limit 1/h --timeout 0s --store redis://localhost:6379 -- mail -s disk root`,
+		Example: `  headgate exec --limit 5/m --key deploys --store redis://localhost -- ./deploy
+  headgate exec --limit 1/h --timeout 0s --store redis://localhost -- mail root`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:

@@ -56,7 +56,7 @@ type target struct {
 
 func (t *target) flags(cmd *cobra.Command) {
 	limitsFlag(cmd, &t.limits, "apply the limit `TEXT`, such as \"10/s burst 50\"; "+
-		"repeat it to apply\nseveral limits together")
+		"repeat it to apply several limits together")
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&t.key, "key", "default", "limit the key `K`, such as user:42")

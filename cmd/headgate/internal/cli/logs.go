@@ -29,7 +29,7 @@ type logFlags struct {
 func (f *logFlags) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.by, "by", "ip",
-		"limit by `PARTS`: ip, path, method, host, header:NAME,\n"+
+		"limit by `PARTS`: ip, path, method, host, header:NAME, "+
 			"several of them joined by commas, or all")
 	flags.StringVar(&f.format, "format", "auto",
 		"read logs in `FORMAT`: auto, combined, common, json or w3c")

@@ -37,7 +37,7 @@ store's clock, and the limits hold for these times. A line that is written late 
 closer to the next one.`,
 		Example: `  seq 1 20 | headgate pipe --limit 5/s
   headgate pipe --limit 1000000/s --bytes <backup.tar >/mnt/backup.tar
-  tail -f jobs | headgate pipe --limit 100/m --key jobs --store redis://localhost:6379`,
+  tail -f jobs | headgate pipe -l 100/m --key jobs --store redis://localhost`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runPipe(cmd.Context(), cmd, &t, byBytes)

@@ -23,7 +23,7 @@ type reportFlag struct {
 func (f *reportFlag) flag(cmd *cobra.Command, args []string) {
 	f.args = args
 	cmd.Flags().StringVar(&f.name, "report", "",
-		"also write the report to `FILE`, as an HTML page with\ncharts; this reads the logs twice")
+		"also write the report to `FILE`, as an HTML page with charts; this reads the logs twice")
 }
 
 func (*reportFlag) wanted(cmd *cobra.Command) bool { return cmd.Flags().Changed("report") }

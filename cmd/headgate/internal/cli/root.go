@@ -67,6 +67,7 @@ func newRoot(args []string) *cobra.Command {
 		return flagError(cmd, err)
 	})
 	root.SetHelpCommand(newHelp())
+	foldHelp(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newServe(), newDemo(), newReplay(args), newSize(args), newCheck(), newPeek(), newReset(),
 		newKeys(), newTop(), newPipe(), newExec(), newVersion(),

@@ -68,20 +68,20 @@ func newServe() *cobra.Command {
 		"check the files given as arguments or by --config, and exit")
 	flags.BoolVar(&f.schema, "print-schema", false, "print the JSON Schema of the rules file and exit")
 	flags.StringVar(&f.o.Store, "store", "",
-		"keep state in the store at `URL`: memory:, redis://, rediss://,\n"+
+		"keep state in the store at `URL`: memory:, redis://, rediss://, "+
 			"redis+cluster:// or redis+sentinel://")
 	flags.StringVar(&f.o.HTTP, "http", "",
 		"serve HTTP on `ADDR` (off: disabled; default "+serve.DefaultHTTP+")")
 	flags.StringVar(&f.o.GRPC, "grpc", "",
 		"serve gRPC on `ADDR` (off: disabled; default "+serve.DefaultGRPC+")")
 	flags.StringVar(&f.o.Debug, "debug", "",
-		"serve counters and profiles on `ADDR` (off: disabled;\ndefault "+serve.DefaultDebug+")")
+		"serve counters and profiles on `ADDR` (off: disabled; default "+serve.DefaultDebug+")")
 	flags.StringVar(&f.o.Metrics, "metrics", "",
 		"serve Prometheus metrics on `ADDR` (default: /metrics of --http)")
 	flags.StringVar(&f.console, "console", "on",
-		"serve the operator's console at /console/ of --http: on or off\n(`STATE`)")
+		"serve the operator's console at /console/ of --http: on or off (`STATE`)")
 	flags.StringArrayVar(&f.proxies, "proxy", nil,
-		"listen on ADDR, and forward allowed requests to URL\n(`ADDR=URL`); may be repeated")
+		"listen on ADDR, and forward allowed requests to URL (`ADDR=URL`); may be repeated")
 	flags.BoolVar(&f.envoyEnv, "envoy-env", false,
 		"read the environment variables of envoyproxy/ratelimit")
 	flags.DurationVar(&f.o.Grace, "grace", serve.DefaultGrace,

@@ -53,10 +53,10 @@ func newSize(args []string) *cobra.Command {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringArrayVar(&f.pers, "per", nil,
-		"find n/`PERIOD`, such as 1m or 1h30m; repeat it for several\n"+
+		"find n/`PERIOD`, such as 1m or 1h30m; repeat it for several "+
 			"(default 1s, 10s, 1m, 15m and 1h)")
 	flags.StringArrayVar(&f.rates, "rate", nil,
-		"find the burst for `RATE`, such as 10/s; repeat it for several\n"+
+		"find the burst for `RATE`, such as 10/s; repeat it for several "+
 			"(default the rates of the proposals and of the rest)")
 	flags.Int64Var(&f.denyKeys, "deny-keys", 0,
 		"find limits that also deny at most `N` keys (default any number)")

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Help has at most 80 columns, or as many as the terminal has.
+func TestHelpFitsTheTerminal(t *testing.T) {
+	for columns, want := range map[string]int{"": 80, "60": 60, "200": 80} {
+		t.Setenv("COLUMNS", columns)
+		for _, verb := range append(strings.Split(verbs, ", "), "help", "limits", "") {
+			var out, stderr bytes.Buffer
+			args := strings.Fields(verb + " --help")
+			if code := exec(t.Context(), args, nil, &out, &stderr); code != 0 || stderr.Len() > 0 {
+				t.Fatalf("%s: exit %d, %s", verb, code, stderr.String())
+			}
+			for line := range strings.Lines(out.String()) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > want {
+					t.Errorf("%s in %d columns: %d: %s", verb, want, n, line)
+				}
+			}
+		}
+	}
+}
+
+// Examples are not folded, so that they can be copied.
+func TestExamplesFit(t *testing.T) {
+	for _, cmd := range append(newRoot(nil).Commands(), newRoot(nil)) {
+		for line := range strings.Lines(cmd.Example) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > helpWidth {
+				t.Errorf("%s: %d columns: %s", cmd.Name(), n, line)
+			}
+		}
+	}
+}
+
+func TestPrintHelp(t *testing.T) {
+	const text = "one two\nthree four\n  a   first second\n  bb  third\nlast"
+	want := "one two\nthree four\n  a   first\n      second\n  bb  third\nlast\n"
+	var out strings.Builder
+	if printHelp(&out, text, 12); out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
