@@ -24,9 +24,9 @@ func printSize(w io.Writer, r *replay.SizeReport, width int) {
 	}
 	printFits(w, what, r.Periods, width)
 	if r.StandOut != nil {
-		aside := "the same without " + count(int64(len(r.StandOut.Keys)), "key") + " far from the rest"
+		aside := "the same, without " + standingOut(int64(len(r.StandOut.Keys)))
 		printFits(w, aside, restOf(r.Periods), width)
-		printFits(w, strings.Replace(what, "limits", "bursts", 1)+", without them", restOf(r.Rates), width)
+		printFits(w, "smallest bursts, without the keys that stand out", restOf(r.Rates), width)
 	} else {
 		printFits(w, strings.Replace(what, "limits", "bursts", 1), r.Rates, width)
 	}
@@ -152,20 +152,21 @@ func printDecision(w io.Writer, r *replay.SizeReport, width int) {
 	if !slices.ContainsFunc(r.Proposals, func(p replay.Proposal) bool { return p.OfRest }) {
 		return
 	}
-	printFolded(w, "", "balanced and tight deny at most 0.1% and 1% of the requests of the rest: "+
-		"of all keys but those far from the rest", width)
+	printFolded(w, "", "balanced denies at most 0.1%, tight at most 1%, of the requests of keys "+
+		"that do not stand out", width)
 	if p := r.Proposals[1]; p.Name == "between" {
-		printFolded(w, "", "between denies only "+furthest(p.DeniedKeys), width)
+		printFolded(w, "", "between denies only the "+standingOut(p.DeniedKeys)+" most", width)
 	}
-	printFolded(w, "", "to choose, decide whether the keys far from the rest (below: stands out) "+
-		"may be denied; a log cannot say whether they are bots or customers", width)
+	printFolded(w, "", "to choose, decide whether the keys that stand out (below) may be denied; "+
+		"a log cannot say whether they are bots or customers", width)
 }
 
-func furthest(keys int64) string {
-	if keys == 1 {
-		return "the key that is furthest from the rest"
+// standingOut names n keys: 1 key that stands out, 2 keys that stand out.
+func standingOut(n int64) string {
+	if n == 1 {
+		return "1 key that stands out"
 	}
-	return fmt.Sprintf("the %d keys that are furthest from the rest", keys)
+	return count(n, "key") + " that stand out"
 }
 
 // rest returns text as a column if there are keys that stand out, and so a rest.
@@ -182,7 +183,7 @@ func percent2(r replay.Result) string {
 
 const maxFarShown = 10
 
-// printStandOut prints what is far from the rest.
+// printStandOut prints the keys that stand out.
 func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
 	fmt.Fprintln(w)
 	var lines []string

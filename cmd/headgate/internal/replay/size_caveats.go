@@ -36,7 +36,7 @@ func (s *sizing) caveats() {
 			"and are counted at a later time", r.Late)
 	}
 	if r.Keys < 10 {
-		caveat("few-keys", "fewer than 10 keys: no key can be said to be far from the rest")
+		caveat("few-keys", "fewer than 10 keys: no key can be said to stand out")
 	}
 }
 
