@@ -21,31 +21,6 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-func TestCovers(t *testing.T) {
-	for _, c := range []struct {
-		pattern, text string
-		want          bool
-	}{
-		{"a", "a", true},
-		{"a", "b", false},
-		{"*", "", true},
-		{"*", "a*", true},
-		{"a*", "a", true},
-		{"a*", "ab*", true},
-		{"ab*", "a*", false},
-		{"a*c", "abc", true},
-		{"a*c", "ab*", false},
-		{"a*b*c", "a-b-c", true},
-		{"a*b*c", "a-c-b", false},
-		{"aa*aa", "aaa", false},
-		{"*a*a*", "a", false},
-	} {
-		if got := covers(c.pattern, c.text); got != c.want {
-			t.Errorf("covers(%q, %q) = %t", c.pattern, c.text, got)
-		}
-	}
-}
-
 func TestReport(t *testing.T) {
 	at := tree(t, map[string]string{
 		"rules.yaml": `

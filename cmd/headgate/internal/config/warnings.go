@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 )
 
 // warn notes what is accepted and likely wrong.
@@ -78,7 +78,7 @@ func (l *loader) warnOverrides() {
 	for i, o := range l.config.Overrides {
 		first, hidden := exact[key{o.Rule, o.Key}]
 		for _, j := range patterns[o.Rule] {
-			if !hidden && covers(l.config.Overrides[j].Key, o.Key) {
+			if !hidden && wildcard.Match(l.config.Overrides[j].Key, o.Key) {
 				first, hidden = j, true
 			}
 		}
@@ -90,28 +90,10 @@ func (l *loader) warnOverrides() {
 			l.warnAt(at.Place, at.field, fmt.Sprintf("%q has no effect: it ended at %s",
 				o.Key, o.Until.Format(time.RFC3339)))
 		case !o.Until.IsZero(): // which hides nothing in the end
-		case strings.Contains(o.Key, "*"):
+		case wildcard.Has(o.Key):
 			patterns[o.Rule] = append(patterns[o.Rule], i)
 		default:
 			exact[key{o.Rule, o.Key}] = i
 		}
 	}
-}
-
-// covers reports whether pattern, where * stands for any text, matches all that text matches.
-func covers(pattern, text string) bool {
-	first, rest, wild := strings.Cut(pattern, "*")
-	if !wild {
-		return pattern == text
-	}
-	text, found := strings.CutPrefix(text, first)
-	for found {
-		var part string
-		part, rest, wild = strings.Cut(rest, "*")
-		if !wild {
-			return strings.HasSuffix(text, part)
-		}
-		_, text, found = strings.Cut(text, part)
-	}
-	return false
 }

@@ -3,6 +3,8 @@ package envoy
 import (
 	"errors"
 	"strings"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 )
 
 // Config is a set of domains, ready for lookup. It does not change; one [Limiter] uses it.
@@ -18,7 +20,6 @@ type node struct {
 	name      string           // key, or key_value; of a root the domain
 	children  map[string]*node // by name
 	wildcards []*node          // the children with * in their name, in the order of the file
-	parts     []string         // name, split at *
 	rule      *rule            // nil: the node only groups
 	share     bool
 	valued    bool // value_to_metric
@@ -134,8 +135,7 @@ func (n *node) adopt(child *node) {
 		n.children = make(map[string]*node)
 	}
 	n.children[child.name] = child
-	if strings.Contains(child.name, "*") {
-		child.parts = strings.Split(child.name, "*")
+	if wildcard.Has(child.name) {
 		n.wildcards = append(n.wildcards, child)
 	}
 }

@@ -1,8 +1,9 @@
 package envoy
 
 import (
-	"bytes"
 	"strings"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 )
 
 // step is what one entry of a descriptor matched.
@@ -83,48 +84,11 @@ func (n *node) child(e *Entry, glued []byte) step {
 		return step{c, byValue}
 	}
 	for _, c := range n.wildcards {
-		if c.fits(glued) {
+		if wildcard.Match(c.name, glued) {
 			return step{c, byWildcard}
 		}
 	}
 	return step{n.children[e.Key], byKey}
-}
-
-// fits reports whether the name of n, in which * stands for any text, fits s.
-func (n *node) fits(s []byte) bool {
-	first, last := n.parts[0], n.parts[len(n.parts)-1]
-	if len(s) < len(first)+len(last) || string(s[:len(first)]) != first ||
-		string(s[len(s)-len(last):]) != last {
-		return false
-	}
-	s = s[len(first) : len(s)-len(last)]
-	for _, part := range n.parts[1 : len(n.parts)-1] {
-		at := index(s, part)
-		if at < 0 {
-			return false
-		}
-		s = s[at+len(part):]
-	}
-	return true
-}
-
-func index(s []byte, part string) int {
-	if part == "" {
-		return 0
-	}
-	for at := 0; ; at++ {
-		next := bytes.IndexByte(s[at:], part[0])
-		if next < 0 {
-			return -1
-		}
-		at += next
-		if len(s)-at < len(part) {
-			return -1
-		}
-		if string(s[at:at+len(part)]) == part {
-			return at
-		}
-	}
 }
 
 // pattern is the value that stands for the value of e in the key of a shared counter.

@@ -1,33 +1,8 @@
 package envoy
 
 import (
-	"strings"
 	"testing"
 )
-
-func TestWildcards(t *testing.T) {
-	for _, c := range []struct {
-		name, text string
-		want       bool
-	}{
-		{"k_*", "k_", true},
-		{"k_*", "k", false},
-		{"k_a*", "k_b", false},
-		{"*", "", true},
-		{"k_a*b", "k_ab", true},
-		{"k_a*a", "k_a", false}, // the parts do not overlap
-		{"k_a*b*c", "k_a-b-c", true},
-		{"k_a*b*c", "k_a-c-b", false},
-		{"k_a*bb*b", "k_abbb", true},
-		{"k_a*bb*bb", "k_abbb", false},
-		{"k_**x", "k_aax", true},
-	} {
-		n := &node{name: c.name, parts: strings.Split(c.name, "*")}
-		if got := n.fits([]byte(c.text)); got != c.want {
-			t.Errorf("%s fits %s: %t", c.name, c.text, got)
-		}
-	}
-}
 
 // TestLookup follows the rules of the tree: the exact name, then wildcards in the order of the
 // file, then the key alone; and never back.

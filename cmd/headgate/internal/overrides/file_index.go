@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 )
 
 // index finds the first override of a list that matches. It does not change.
@@ -23,7 +24,7 @@ func newIndex(list []rules.Override) *index {
 		list: slices.Clone(list), exact: map[ruleKey][]int{}, byRule: map[string][]int{},
 	}
 	for i, o := range x.list {
-		if isPattern(o.Key) {
+		if wildcard.Has(o.Key) {
 			x.byRule[o.Rule] = append(x.byRule[o.Rule], i)
 		} else {
 			k := ruleKey{o.Rule, o.Key}
@@ -49,7 +50,7 @@ func (x *index) find(rule, key string) (rules.Override, bool) {
 		if i > best {
 			break
 		}
-		if matches(x.list[i].Key, key) && !expired(&x.list[i], now) {
+		if wildcard.Match(x.list[i].Key, key) && !expired(&x.list[i], now) {
 			best = i
 		}
 	}
@@ -73,7 +74,7 @@ func expired(o *rules.Override, now time.Time) bool {
 // sortBySpecificity puts exact keys first, then wildcards, the longest first.
 func sortBySpecificity(list []rules.Override) {
 	slices.SortFunc(list, func(a, b rules.Override) int {
-		if p, q := isPattern(a.Key), isPattern(b.Key); p != q {
+		if p, q := wildcard.Has(a.Key), wildcard.Has(b.Key); p != q {
 			if q {
 				return -1
 			}
@@ -88,28 +89,3 @@ func sortBySpecificity(list []rules.Override) {
 }
 
 func literals(pattern string) int { return len(pattern) - strings.Count(pattern, "*") }
-
-func isPattern(key string) bool { return strings.Contains(key, "*") }
-
-// matches reports whether key is pattern, where each * stands for any text.
-func matches(pattern, key string) bool {
-	first, rest, wild := strings.Cut(pattern, "*")
-	if !wild {
-		return pattern == key
-	}
-	key, ok := strings.CutPrefix(key, first)
-	if !ok {
-		return false
-	}
-	for {
-		part, more, wild := strings.Cut(rest, "*")
-		if !wild {
-			return strings.HasSuffix(key, rest)
-		}
-		_, after, ok := strings.Cut(key, part)
-		if !ok {
-			return false
-		}
-		key, rest = after, more
-	}
-}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 )
 
 // loaded holds the entries that a table has read from the store. A change of one entry takes the
@@ -100,7 +101,7 @@ func (l *loaded) setOverride(name string, o *rules.Override) {
 	rule, key, _ := strings.Cut(name, " ")
 	var had bool
 	switch id := (ruleKey{rule, key}); {
-	case isPattern(key):
+	case wildcard.Has(key):
 		had = l.setPattern(rule, key, o)
 	case o == nil:
 		_, had = l.exact.LoadAndDelete(id)
@@ -149,7 +150,7 @@ func (l *loaded) find(rule, key string) (rules.Override, bool) {
 		}
 	}
 	for _, o := range l.ofRule(rule) {
-		if matches(o.Key, key) && !expired(o, now) {
+		if wildcard.Match(o.Key, key) && !expired(o, now) {
 			return *o, true
 		}
 	}

@@ -43,30 +43,6 @@ func found(table *Table, key string) string {
 	}
 }
 
-func TestMatches(t *testing.T) {
-	for _, c := range []struct {
-		pattern, key string
-		want         bool
-	}{
-		{"ip:192.0.2.*", "ip:192.0.2.1", true},
-		{"ip:192.0.2.*", "ip:192.0.2.", true}, // * is any text, the empty one too
-		{"ip:192.0.2.*", "ip:192.0.20.1", false},
-		{"*", "", true},
-		{"a*a", "a", false}, // the two ends do not overlap
-		{"a*a", "aa", true},
-		{"*b*", "abc", true},
-		{"*b*c", "abcbc", true},
-		{"a*b*c", "acb", false},
-		{"a**c", "abc", true},
-		{"exact", "exact", true},
-		{"exact", "exactly", false},
-	} {
-		if got := matches(c.pattern, c.key); got != c.want {
-			t.Errorf("matches(%q, %q) = %v", c.pattern, c.key, got)
-		}
-	}
-}
-
 func TestOrder(t *testing.T) {
 	table := NewMemory()
 	put(t, table, rules.Override{Rule: "login", Key: "*", Limits: []headgate.Limit{limit(t, "1/m")}})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 )
 
 // ErrChanged is returned by [Table.Swap] if the stored entry is not the expected one.
@@ -86,7 +87,7 @@ func (t *Table) put(ctx context.Context, name, from, to string) error {
 
 // checkPattern reports that there are too many overrides with a wildcard for one more.
 func (l *loaded) checkPattern(name string, e *entry, now time.Time) error {
-	if isOverride(name) && isPattern(e.Key) && l.value(name) == "" &&
+	if isOverride(name) && wildcard.Has(e.Key) && l.value(name) == "" &&
 		l.countPatterns(now) >= MaxPatterns {
 		return &headgate.InvalidError{Field: "override", Value: "above the maximum of keys with *",
 			Want: fmt.Sprintf("at most %d of them; delete one first", MaxPatterns)}
