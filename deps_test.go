@@ -3,8 +3,11 @@ package headgate
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -113,6 +116,53 @@ func TestRootModuleRequiresLittle(t *testing.T) {
 	}
 	if len(mod.Replace) > 0 || len(mod.Exclude) > 0 {
 		t.Errorf("go.mod replaces %v and excludes %v, which programs that import it do not see", mod.Replace, mod.Exclude)
+	}
+}
+
+// testsOfRequirements are modules that no program links: go mod tidy keeps their sums for the tests
+// of the requirements.
+var testsOfRequirements = []string{
+	"github.com/bsm/ginkgo/v2", "github.com/bsm/gomega", "github.com/klauspost/cpuid/v2",
+	"github.com/stretchr/testify", "github.com/zeebo/xxh3", "go.yaml.in/yaml/v3",
+}
+
+// A program that limits in Redis inherits go-redis and the breaker, and nothing else.
+func TestProgramInheritsLittle(t *testing.T) {
+	library, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"main.go": `package main
+
+import (
+	_ "github.com/headgate/headgate"
+	_ "github.com/headgate/headgate/redisstore"
+)
+
+func main() {}
+`,
+		"go.mod": "module program\n\nrequire github.com/headgate/headgate v0.0.0\n\n" +
+			"replace github.com/headgate/headgate => " + strconv.Quote(library) + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	output(t, "-C", dir, "mod", "tidy")
+	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(sums)) {
+		path, _, _ := strings.Cut(line, " ")
+		if requirements[path] == "" && !slices.Contains(testsOfRequirements, path) {
+			t.Errorf("go.sum of a program has %s: %s", path, whyNot(path))
+		}
+	}
+	if !strings.Contains(string(sums), "github.com/redis/go-redis/v9 ") {
+		t.Error("go.sum has no go-redis: this shows nothing")
 	}
 }
 
