@@ -28,24 +28,41 @@ func New(text string) Script {
 func (s Script) Run(
 	ctx context.Context, client redis.UniversalClient, keys []string, args []any,
 ) ([]int64, error) {
-	var numbers []int64
-	err := Await(ctx, func() (err error) {
-		numbers, err = s.run(ctx, client, keys, args)
+	return run(ctx, s, client, keys, args, (*redis.Cmd).Int64Slice)
+}
+
+// Texts is [Script.Run] for a script that answers texts.
+func (s Script) Texts(
+	ctx context.Context, client redis.UniversalClient, keys []string, args []any,
+) ([]string, error) {
+	return run(ctx, s, client, keys, args, (*redis.Cmd).StringSlice)
+}
+
+func run[T any](
+	ctx context.Context, s Script, client redis.UniversalClient, keys []string, args []any,
+	read func(*redis.Cmd) ([]T, error),
+) ([]T, error) {
+	var answer []T
+	err := Await(ctx, func() error {
+		cmd, err := s.send(ctx, client, keys, args)
 		for pause := FirstPause; pause < LastPause && Moving(err) && ctx.Err() == nil; pause *= 2 {
 			time.Sleep(pause)
-			numbers, err = s.run(ctx, client, keys, args)
+			cmd, err = s.send(ctx, client, keys, args)
+		}
+		if err == nil {
+			answer, err = read(cmd)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return numbers, nil
+	return answer, nil
 }
 
-func (s Script) run(
+func (s Script) send(
 	ctx context.Context, client redis.UniversalClient, keys []string, args []any,
-) ([]int64, error) {
+) (*redis.Cmd, error) {
 	words := append(words(nil, "evalsha", s.sha, keys), args...)
 	cmd := once{redis.NewCmd(ctx, words...)}
 	cmd.SetFirstKeyPos(firstKey)
@@ -56,10 +73,7 @@ func (s Script) run(
 		cmd.SetFirstKeyPos(firstKey)
 		err = process(ctx, client, cmd)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return cmd.Int64Slice()
+	return cmd.Cmd, err
 }
 
 // firstKey is the place of the first key among the words of a command.

@@ -20,7 +20,7 @@ var newsText string
 
 var (
 	changeScript = redisscript.New(changeText) // never sent twice: the first may have changed it
-	newsScript   = redis.NewScript(newsText)
+	newsScript   = redisscript.New(newsText)
 )
 
 // NewRedis returns a table that is kept in the Redis of store, and shared by all instances with
@@ -61,7 +61,7 @@ func (k *redisKeeper) news(ctx context.Context, known string, also Also) (n news
 	if err != nil || version == known {
 		return news{version: known}, err
 	}
-	texts, err := newsScript.Run(ctx, k.client, k.keys, known).StringSlice()
+	texts, err := newsScript.Texts(ctx, k.client, k.keys, []any{known})
 	if err != nil {
 		return n, err
 	}
