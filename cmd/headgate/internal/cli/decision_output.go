@@ -89,7 +89,8 @@ func (q *query) printDecision(w io.Writer, s *store, decisions []headgate.Decisi
 			waits += ", retry " + after(d.RetryAfter)
 		}
 		line("limit", "%s%s", d.Limit, decimal(q.limits[i]))
-		line("", "%s of %s remaining%s", thousands(d.Remaining), thousands(d.Limit.Capacity()), waits)
+		capacity := thousands(d.Limit.Capacity())
+		line("", "%s of %s remaining%s", thousands(d.Remaining), capacity, waits)
 	}
 }
 

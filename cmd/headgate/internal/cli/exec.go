@@ -56,10 +56,11 @@ type execFlags struct {
 func newExec() *cobra.Command {
 	var f execFlags
 	cmd := &cobra.Command{
-		Use:   "exec --limit TEXT [--burst N] [--key K] [--store URL] [--timeout D] [--] CMD [ARG...]",
+		Use: "exec --limit TEXT [--burst N] [--key K] [--store URL] [--timeout D] " +
+			"[--] CMD [ARG...]",
 		Short: "Run a command when a limit allows it",
-		Long: `Wait until the limits allow a command, and run it. Commands that use the same store and
-key wait for each other, first come, first served. 5/m starts at most 5 in any minute;
+		Long: `Wait until the limits allow a command, and run it. Commands that use the same
+store and key wait for each other, first come, first served. 5/m starts at most 5 in any minute;
 with --burst 5, a token bucket starts 5 at once, then 5 a minute. To look at the state of
 5/m, or to reset it, use --limit "5/m sliding-log".
 
@@ -105,8 +106,8 @@ func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, args []string) 
 		return unfit(args[0], err) // before it is charged
 	}
 	if !cmd.Flags().Changed("store") {
-		fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: no store is given, so this command waits for "+
-			"no other; add --store or set %s: %s\n", variable("store"), wantStore)
+		fmt.Fprintf(cmd.ErrOrStderr(), "headgate: warning: no store is given, so this command "+
+			"waits for no other; add --store or set %s: %s\n", variable("store"), wantStore)
 	}
 	if err := f.wait(ctx, l, cmd.ErrOrStderr()); err != nil {
 		return s.failed(err)

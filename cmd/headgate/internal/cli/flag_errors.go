@@ -67,7 +67,8 @@ func wantOf(flag *pflag.Flag, err error) string {
 func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 	name, short := e.GetSpecifiedName(), e.GetSpecifiedShortnames()
 	if cmd.Name() == "serve" && slices.Contains(fileFields, name) {
-		return usagef(cmd, "unknown flag %q; it is a field of the file that --config names", "--"+name)
+		return usagef(cmd, "unknown flag %q; it is a field of the file that --config names",
+			"--"+name)
 	}
 	if short == "" {
 		if like := resembling(name, flagNames(cmd)); len(like) > 0 {

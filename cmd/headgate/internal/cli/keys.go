@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const keysHelp = `List the keys of a store, each with its state under a limit, as peek shows it. Nothing is
-charged. Keys that are in their initial state are not kept, and so not listed.
+const keysHelp = `List the keys of a store, each with its state under a limit, as peek shows it.
+Nothing is charged. Keys that are in their initial state are not kept, and so not listed.
 
 A limit without a name is known by its text. Of a limit with a name, the store has only
 the name, so give the limit by --limit, such as login=5/h; otherwise the listing shows what

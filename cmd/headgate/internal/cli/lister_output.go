@@ -61,7 +61,8 @@ func printJSONLine(w io.Writer, v any) error {
 const narrowList = 80
 
 // text formats k: its limit, its state and the key, which comes last, so that a long one moves no
-// column. column is the width of the limit. In few columns, the key comes first, in a line of its own.
+// column. column is the width of the limit. In few columns, the key comes first, in a line of its
+// own.
 func (k *listedKey) text(width, column int) string {
 	if width > 0 && width < narrowList {
 		var b strings.Builder

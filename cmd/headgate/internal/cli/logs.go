@@ -78,7 +78,7 @@ func (f *logFlags) print(cmd *cobra.Command, found any, text func(w io.Writer, w
 	return nil
 }
 
-// openLogs opens files, of which - is standard input, as are no files if a log is piped in. size is
+// openLogs opens files: - and, if a log is piped in, no files mean standard input. size is
 // that of all files together, or -1 if it is not known.
 func openLogs(
 	cmd *cobra.Command, files []string,

@@ -21,8 +21,8 @@ func newPipe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pipe --limit TEXT [--burst N] [--key K] [--store URL] [--bytes]",
 		Short: "Copy stdin to stdout at a limited rate",
-		Long: `Copy standard input to standard output, in order, at a limited rate of lines or bytes.
-With several limits, all of them apply.
+		Long: `Copy standard input to standard output, in order, at a limited rate of lines
+or bytes. With several limits, all of them apply.
 
   5/s              never more than 5 in any second
   5/s burst 1      one every 200 ms

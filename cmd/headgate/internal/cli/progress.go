@@ -66,7 +66,7 @@ func (p *progress) show() {
 	if then, ok := p.then.Load().(string); ok {
 		p.bar.Describe(then)
 	}
-	p.bar.Set64(p.read.Load()) //nolint:errcheck // a bar that cannot be drawn is not a reason to stop
+	p.bar.Set64(p.read.Load()) //nolint:errcheck // the work goes on without a bar
 }
 
 // clear removes the bar from the terminal.

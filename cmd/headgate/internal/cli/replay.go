@@ -9,12 +9,12 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
 
-const replayHelp = `Run the requests of access logs against limits that are not live yet, each at the time
-it was recorded, and report which keys would have been denied. Several limits are
+const replayHelp = `Run the requests of access logs against limits that are not live yet, each
+at the time it was recorded, and report which keys would have been denied. Several limits are
 compared side by side.
 
 Logs may be in the combined or common format, JSON lines or W3C, plain or gzip. The format
-of each is detected. - is standard input; if a log is piped in, FILE may be omitted.
+of each is detected. Use - for standard input. If a log is piped in, FILE may be omitted.
 
 Files are merged by time and may be named in any order. The lines of each file must be
 in order: rotated logs that were joined, by zcat *.gz for example, are not. If over 1 % of

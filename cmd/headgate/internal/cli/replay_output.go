@@ -35,12 +35,14 @@ func printLog(w io.Writer, r *replay.Traffic, width int) {
 		line("requests", "%s from %s by %s",
 			thousands(r.Requests), count(r.Keys, "key"), printable(r.By.String()))
 		line("span", "%s to %s UTC", from, to)
-		line("peak", "%s in the second %s", thousands(r.Peak.Requests), r.Peak.At.Format(time.DateTime))
+		line("peak", "%s in the second %s",
+			thousands(r.Peak.Requests), r.Peak.At.Format(time.DateTime))
 	}
 	switch {
 	case tooLate(r):
 		line("late", "%s of %s (%s) out of order: do not trust these numbers",
-			thousands(r.Late), count(r.Requests, "line"), percent(float64(r.Late)/float64(r.Requests)))
+			thousands(r.Late), count(r.Requests, "line"),
+			percent(float64(r.Late)/float64(r.Requests)))
 	case r.Late > 0:
 		line("late", "%s out of order; see --reorder", count(r.Late, "line"))
 	}
@@ -90,8 +92,9 @@ func printLimits(w io.Writer, r *replay.Report, width int) {
 	const numbers = 12 + 12 + 9 + 13
 	if width > 0 && name+numbers > width {
 		for _, l := range r.Limits {
-			fmt.Fprintf(w, "%s\n  allowed      %s\n  denied       %s (%s)\n  keys denied  %s\n", l.Limit,
-				thousands(l.Allowed), thousands(l.Denied), percent(denied(l)), thousands(l.DeniedKeys))
+			fmt.Fprintf(w, "%s\n  allowed      %s\n  denied       %s (%s)\n  keys denied  %s\n",
+				l.Limit, thousands(l.Allowed), thousands(l.Denied), percent(denied(l)),
+				thousands(l.DeniedKeys))
 		}
 		return
 	}
@@ -121,7 +124,8 @@ func printTop(w io.Writer, l replay.Result, width int) {
 		requestsWidth = max(requestsWidth, len(thousands(t.Requests)))
 		keyWidth = max(keyWidth, utf8.RuneCountInString(keys[i]))
 	}
-	head := fmt.Sprintf("  %*s  %6s  %*s", deniedWidth, "denied", "share", requestsWidth, "requests")
+	head := fmt.Sprintf("  %*s  %6s  %*s",
+		deniedWidth, "denied", "share", requestsWidth, "requests")
 	before, room := "  ", 0
 	if width > 0 && len(head+before)+keyWidth > width {
 		before = "\n    "

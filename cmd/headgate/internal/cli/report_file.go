@@ -80,12 +80,14 @@ func checkOld(cmd *cobra.Command, name string, info os.FileInfo, logs []replay.L
 	case info.IsDir():
 		return usagef(cmd, "--report %s is a directory; want a file, such as report.html", name)
 	case !info.Mode().IsRegular():
-		return usagef(cmd, "--report %s is not a regular file; want a file, such as report.html", name)
+		return usagef(cmd, "--report %s is not a regular file; want a file, such as report.html",
+			name)
 	}
 	for _, log := range logs {
 		other, err := logFile(log).Stat()
 		if err == nil && os.SameFile(info, other) {
-			return usagef(cmd, "--report %s is also a log; want another file, such as report.html", name)
+			return usagef(cmd, "--report %s is also a log; want another file, such as report.html",
+				name)
 		}
 	}
 	old, err := os.OpenFile(name, os.O_RDWR, 0)

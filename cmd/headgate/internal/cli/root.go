@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-const rootHelp = `Headgate is a rate limiter. Serve limits to other programs, test limits on access logs, decide
-requests from scripts, and limit the rate of pipes and commands.
+const rootHelp = `Headgate is a rate limiter. Serve limits to other programs, test limits on
+access logs, decide requests from scripts, and limit the rate of pipes and commands.
 
 A limit is written as count/period, with an optional burst and algorithm:
   100/m    10/s burst 50    1000/d fixed-window    60/m sliding-log
@@ -44,7 +44,7 @@ const verbs = "check, demo, exec, keys, peek, pipe, replay, reset, serve, size, 
 func newRoot(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:     "headgate",
-		Short:   "A rate limiter: a server, tools for scripts and pipes, and a test bench for limits",
+		Short:   "A rate limiter: a server, tools for scripts and pipes, and tests of limits",
 		Long:    rootHelp,
 		Version: version(),
 		Example: `  headgate demo
@@ -69,8 +69,8 @@ func newRoot(args []string) *cobra.Command {
 	root.SetHelpCommand(newHelp())
 	foldHelp(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServe(), newDemo(), newReplay(args), newSize(args), newCheck(), newPeek(), newReset(),
-		newKeys(), newTop(), newPipe(), newExec(), newVersion(),
+	root.AddCommand(newServe(), newDemo(), newReplay(args), newSize(args), newCheck(), newPeek(),
+		newReset(), newKeys(), newTop(), newPipe(), newExec(), newVersion(),
 		&cobra.Command{Use: "limits", Short: "How a limit is written", Long: limitsHelp})
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -129,7 +129,8 @@ func unknownVerb(root *cobra.Command, args []string) error {
 		return usagef(root, "no verb given; want one of %s", verbs)
 	}
 	if like := resembling(args[0], strings.Split(verbs, ", ")); len(like) > 0 {
-		return usagef(root, "unknown verb %q; did you mean %s?", args[0], strings.Join(like, " or "))
+		return usagef(root, "unknown verb %q; did you mean %s?",
+			args[0], strings.Join(like, " or "))
 	}
 	return usagef(root, "unknown verb %q; want one of %s", args[0], verbs)
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/serve"
 )
 
-const serveHelp = `Serve limits to every language and gateway: Envoy's rate limit protocol, HTTP/JSON,
-forward auth for nginx, Caddy, HAProxy and Traefik, and a reverse proxy. Without --config,
+const serveHelp = `Serve limits to every language and gateway: Envoy's rate limit protocol,
+HTTP/JSON, forward auth for nginx, Caddy, HAProxy and Traefik, and a reverse proxy.
+Without --config,
 serve one example rule from memory and print commands to try.
 
 Each flag has an environment variable: HEADGATE_STORE for --store. Separate the values of a
@@ -50,7 +51,8 @@ type serveFlags struct {
 func newServe() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
-		Use:   "serve [--config PATH]... [--store URL] [--proxy ADDR=URL]... | serve --check PATH...",
+		Use: "serve [--config PATH]... [--store URL] [--proxy ADDR=URL]... | " +
+			"serve --check PATH...",
 		Short: "Serve limits over gRPC and HTTP, and as a proxy",
 		Long:  serveHelp,
 		Example: `  headgate serve
@@ -58,7 +60,9 @@ func newServe() *cobra.Command {
   headgate serve --check rules.yaml
   headgate serve --config rules.yaml --proxy :80=http://localhost:3000`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), cmd, args)
+		},
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
@@ -66,7 +70,8 @@ func newServe() *cobra.Command {
 		"read rules from `PATH`, a file or a directory; may be repeated")
 	flags.BoolVar(&f.check, "check", false,
 		"check the files given as arguments or by --config, and exit")
-	flags.BoolVar(&f.schema, "print-schema", false, "print the JSON Schema of the rules file and exit")
+	flags.BoolVar(&f.schema, "print-schema", false,
+		"print the JSON Schema of the rules file and exit")
 	flags.StringVar(&f.o.Store, "store", "",
 		"keep state in the store at `URL`: memory:, redis://, rediss://, "+
 			"redis+cluster:// or redis+sentinel://")
@@ -139,7 +144,8 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 	for _, text := range f.proxies {
 		address, target, ok := strings.Cut(text, "=")
 		if !ok || address == "" || target == "" {
-			return usagef(cmd, "--proxy is %q; want ADDR=URL, such as :80=http://localhost:3000", text)
+			return usagef(cmd, "--proxy is %q; want ADDR=URL, such as :80=http://localhost:3000",
+				text)
 		}
 		f.o.Proxies = append(f.o.Proxies, serve.Proxy{Listen: address, Target: target})
 	}
@@ -160,7 +166,8 @@ func (f *serveFlags) checkAddresses(cmd *cobra.Command) error {
 		{"http", f.o.HTTP}, {"grpc", f.o.GRPC}, {"debug", f.o.Debug}, {"metrics", f.o.Metrics},
 	} {
 		_, _, err := net.SplitHostPort(a.value)
-		if a.value == "" || a.value == serve.Off || strings.HasPrefix(a.value, "unix:") || err == nil {
+		if err == nil || a.value == "" || a.value == serve.Off ||
+			strings.HasPrefix(a.value, "unix:") {
 			continue
 		}
 		name := "--" + a.flag
@@ -168,7 +175,8 @@ func (f *serveFlags) checkAddresses(cmd *cobra.Command) error {
 			name = variable(a.flag)
 		}
 		if _, err := strconv.ParseUint(a.value, 10, 16); err == nil {
-			return usagef(cmd, "%s is %q; want HOST:PORT, such as 127.0.0.1:%s, or :%s for all addresses",
+			return usagef(cmd, "%s is %q; want HOST:PORT, such as 127.0.0.1:%s, or :%s for "+
+				"all addresses",
 				name, a.value, a.value, a.value)
 		}
 		return usagef(cmd, "%s is %q; want HOST:PORT, :PORT, unix:PATH or off", name, a.value)

@@ -12,15 +12,16 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
 
-const sizeHelp = `Find the smallest limits that the requests of access logs need: those that deny at most 0,
-0.01, 0.1 and 1 % of the requests. Propose three or four of them, and report what each would
+const sizeHelp = `Find the smallest limits that the requests of access logs need: those that
+deny at most 0, 0.01, 0.1 and 1 % of the requests. Propose three or four of them, and report
+what each would
 have denied. The results are exact: headgate replay denies the same requests.
 
 Limits are token buckets. For each period, size finds the smallest n for n/period; for a
 rate, the smallest burst. It proposes limits of the period with the smallest burst x rate.
 
 Logs are read as by headgate replay: combined or common format, JSON lines or W3C, plain
-or gzip. - is standard input; if a log is piped in, FILE may be omitted. Files are merged
+or gzip. Use - for standard input. If a log is piped in, FILE may be omitted. Files are merged
 by time and may be named in any order. If over 1 % of the lines are out of order, the
 numbers are wrong, and the exit code is 3.
 

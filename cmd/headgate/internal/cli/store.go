@@ -51,7 +51,8 @@ func (f *storeFlag) open(cmd *cobra.Command) (*store, error) {
 	}
 	switch named := cmd.Flags().Changed("store"); {
 	case !named && f.kept:
-		return nil, usagef(cmd, "no store given; add --store or set %s: %s", variable("store"), wantStore)
+		return nil, usagef(cmd, "no store given; add --store or set %s: %s",
+			variable("store"), wantStore)
 	case !named:
 		f.url = "memory:"
 	}
@@ -60,7 +61,8 @@ func (f *storeFlag) open(cmd *cobra.Command) (*store, error) {
 		e.Field = variable("store") + ": " + e.Field
 	}
 	if err == nil && f.kept && s.memory() {
-		return nil, usagef(cmd, "store is %q, which is not kept between runs; want %s", f.url, wantStore)
+		return nil, usagef(cmd, "store is %q, which is not kept between runs; want %s",
+			f.url, wantStore)
 	}
 	return s, err
 }

@@ -45,7 +45,7 @@ func fitting(s string, width int) string {
 func printFolded(w io.Writer, head, text string, width int) {
 	line := head
 	for i, word := range strings.Split(text, " ") {
-		if i > 0 && width > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+		if i > 0 && width > 0 && utf8.RuneCountInString(line+" "+word) > width {
 			fmt.Fprintln(w, line)
 			line = strings.Repeat(" ", len(head)) + word
 			continue

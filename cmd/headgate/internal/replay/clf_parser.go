@@ -89,7 +89,8 @@ func client(b []byte) (host, addr []byte) {
 		return nil, first
 	}
 	third, rest := word(rest)
-	if len(rest) > 0 && len(third) == 1 && third[0] == '-' || isAddress(second) && !isAddress(first) {
+	if len(rest) > 0 && len(third) == 1 && third[0] == '-' ||
+		isAddress(second) && !isAddress(first) {
 		return first, second
 	}
 	return nil, first

@@ -14,7 +14,10 @@ var barWidths = []int64{
 // of the one before. If a span is too long for the most bars of one of them, the width of the
 // result is a multiple of the next.
 var countWidths = []int64{
-	1, 5, 15, 30, 60, 5 * 60, 15 * 60, 30 * 60, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 7 * 86400,
+	1, 5, 15, 30,
+	60, 5 * 60, 15 * 60, 30 * 60,
+	3600, 3 * 3600, 6 * 3600, 12 * 3600,
+	86400, 7 * 86400,
 }
 
 // countBars is the most bars while counting: the largest step of countWidths is 7.

@@ -50,19 +50,23 @@ func named(name []byte, in place) (f field, rank uint8) {
 	switch string(name) {
 	case "timestamp", "time", "ts", "timelocal", "timeiso8601", "starttime", "startutc":
 		return fieldTime, 0
-	case "edgestarttimestamp", "datetime", "date", "msec", "startlocal", "eventtime", "timems", "timeunix", "t":
+	case "edgestarttimestamp", "datetime", "date", "msec", "startlocal", "eventtime",
+		"timems", "timeunix", "t":
 		return fieldTime, 1
-	case "requesttime", "requesttimeepoch", "requesttimestamp", "accessdate", "receivedat", "asctime":
+	case "requesttime", "requesttimeepoch", "requesttimestamp", "accessdate",
+		"receivedat", "asctime":
 		return fieldTime, 2
 	case "clientip", "clientaddr", "clientaddress", "clienthost":
 		return fieldAddr, 0
-	case "remoteaddr", "remoteip", "remotehost", "remoteaddress", "remote", "downstreamremoteaddress", "sourceip", "srcip":
+	case "remoteaddr", "remoteip", "remotehost", "remoteaddress", "remote",
+		"downstreamremoteaddress", "sourceip", "srcip":
 		return fieldAddr, 1
 	case "ip", "ipaddress", "ipaddr", "peer", "peeraddr", "addr":
 		return fieldAddr, 2
 	case "client", "source":
 		return fieldClient, 3
-	case "method", "requestmethod", "httpmethod", "httprequestmethod", "clientrequestmethod", "verb":
+	case "method", "requestmethod", "httpmethod", "httprequestmethod",
+		"clientrequestmethod", "verb":
 		return fieldMethod, 0
 	default:
 		return namedRequest(name)
@@ -81,7 +85,8 @@ func namedRequest(name []byte) (f field, rank uint8) {
 		return fieldURL, 3
 	case "requestline":
 		return fieldLine, 4
-	case "httphost", "requesthost", "clientrequesthost", "authority", "vhost", "virtualhost", "urldomain":
+	case "httphost", "requesthost", "clientrequesthost", "authority", "vhost", "virtualhost",
+		"urldomain":
 		return fieldHost, 0
 	case "host":
 		return fieldHost, 1

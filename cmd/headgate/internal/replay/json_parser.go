@@ -203,7 +203,8 @@ func (p *jsonParser) header(name []byte, in place) int {
 		}
 		name = []byte("useragent")
 	case atTop:
-		for _, prefix := range []string{"http", "requestheader", "request", "header", "clientrequest"} {
+		prefixes := []string{"http", "requestheader", "request", "header", "clientrequest"}
+		for _, prefix := range prefixes {
 			if rest, ok := bytes.CutPrefix(name, []byte(prefix)); ok && p.headerIndex(rest) >= 0 {
 				return p.headerIndex(rest)
 			}

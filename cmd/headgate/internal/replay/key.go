@@ -53,12 +53,16 @@ func ParseBy(text string) (By, error) {
 			return By{}, &headgate.InvalidError{Field: "by", Value: quoted(text), Want: byNames}
 		}
 		if slices.ContainsFunc(by.parts, p.same) {
-			return By{}, &headgate.InvalidError{Field: "by", Value: quoted(text), Want: "each part once"}
+			return By{}, &headgate.InvalidError{
+				Field: "by", Value: quoted(text), Want: "each part once",
+			}
 		}
 		by.parts = append(by.parts, p)
 	}
 	if len(by.parts) > 1 && slices.Contains(by.parts, part{kind: byAll}) {
-		return By{}, &headgate.InvalidError{Field: "by", Value: quoted(text), Want: `"all" by itself`}
+		return By{}, &headgate.InvalidError{
+			Field: "by", Value: quoted(text), Want: `"all" by itself`,
+		}
 	}
 	return by, nil
 }

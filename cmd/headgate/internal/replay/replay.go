@@ -139,7 +139,9 @@ func (c *Config) fill() error {
 // fillReading does the same for all but the limits.
 func (c *Config) fillReading() error {
 	if c.Format > W3C {
-		return &headgate.InvalidError{Field: "format", Value: fmt.Sprint(uint8(c.Format)), Want: formatNames}
+		return &headgate.InvalidError{
+			Field: "format", Value: fmt.Sprint(uint8(c.Format)), Want: formatNames,
+		}
 	}
 	if c.Reorder == 0 {
 		c.Reorder = DefaultReorder

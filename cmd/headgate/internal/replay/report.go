@@ -20,7 +20,7 @@ type Traffic struct {
 	Keys           int64  `json:"keys"`
 	Skipped        int64  `json:"skipped"`
 	SkippedReasons []Skip `json:"skipped_reasons"` // the most frequent first
-	Late           int64  `json:"late"`            // requests that ran later than recorded, see Config.Reorder
+	Late           int64  `json:"late"`            // requests decided later than recorded
 	Span           *Span  `json:"span"`            // nil without requests
 	Peak           *Peak  `json:"peak"`            // nil without requests
 }
@@ -142,7 +142,8 @@ func (t *count) traffic(by By, sources []*source) (Traffic, error) {
 func nothingUsed(skips []Skip) error {
 	for _, k := range skips {
 		if k.Reason != whyBlank && k.Reason != whyHeader {
-			return fmt.Errorf("%s: no line can be replayed; line %d: %s", k.File, k.FirstLine, k.Reason)
+			return fmt.Errorf("%s: no line can be replayed; line %d: %s",
+				k.File, k.FirstLine, k.Reason)
 		}
 	}
 	return nil

@@ -56,7 +56,9 @@ var shares = []int64{0, 1, 10, 100}
 // and by 1 to 4 bytes for a request, up to 256 MiB; what exceeds that goes to a temporary file.
 // Errors are those of Run, and those of the file.
 func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
-	reading := Config{By: c.By, Format: c.Format, Reorder: c.Reorder, Top: c.Top, Progress: c.Progress}
+	reading := Config{
+		By: c.By, Format: c.Format, Reorder: c.Reorder, Top: c.Top, Progress: c.Progress,
+	}
 	if err := reading.fillReading(); err != nil {
 		return nil, err
 	}
@@ -79,8 +81,8 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 		return nil, err
 	}
 	s.report = &SizeReport{
-		Traffic: traffic, DenyKeys: c.DenyKeys, Periods: []SmallestLimits{}, Rates: []SmallestLimits{},
-		Proposals: []Proposal{}, Caveats: []Caveat{},
+		Traffic: traffic, DenyKeys: c.DenyKeys, Periods: []SmallestLimits{},
+		Rates: []SmallestLimits{}, Proposals: []Proposal{}, Caveats: []Caveat{},
 	}
 	if traffic.Requests == 0 {
 		return s.report, nil

@@ -27,8 +27,9 @@ func (s *sizing) caveats() {
 	}
 	for _, c := range s.times.clocks {
 		if at, rounded := c.rounded(); rounded {
-			caveat("rounded-times", "nearly all times are at %s %d of the %s: if they are rounded, "+
-				"limits for less than several %ss mean nothing", c.hand, at, c.turn, c.turn)
+			caveat("rounded-times", "nearly all times are at %s %d of the %s: if they are "+
+				"rounded, limits for less than several %ss mean nothing",
+				c.hand, at, c.turn, c.turn)
 		}
 	}
 	if r.Late > 0 {

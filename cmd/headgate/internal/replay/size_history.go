@@ -166,7 +166,7 @@ func (h *history) write(r *run) (err error) {
 		if h.file, err = os.CreateTemp("", "headgate-size-*"); err != nil {
 			return err
 		}
-		os.Remove(h.file.Name()) // an open file is kept, and disappears even if the process is killed
+		os.Remove(h.file.Name()) // the open file disappears even if the process is killed
 	}
 	r.at, r.size = h.written, int64(len(r.bytes))
 	if _, err := h.file.WriteAt(r.bytes, r.at); err != nil {

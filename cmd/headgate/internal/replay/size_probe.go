@@ -110,6 +110,7 @@ func (p *probes) end() {
 // sortDenied sorts keys by what was denied, the most first, and then by name.
 func sortDenied(keys []deniedKey, names *names) {
 	slices.SortFunc(keys, func(a, b deniedKey) int {
-		return cmp.Or(cmp.Compare(b.denied, a.denied), cmp.Compare(names.keys[a.key], names.keys[b.key]))
+		return cmp.Or(cmp.Compare(b.denied, a.denied),
+			cmp.Compare(names.keys[a.key], names.keys[b.key]))
 	})
 }

@@ -93,11 +93,13 @@ func (s *sizing) drafts() (drafts []draft) {
 			from = basis
 		}
 		if p.rest && between > 0 {
-			drafts = append(drafts, draft{Proposal{Name: "between", OfRest: true}, s.listing(between)})
+			p := Proposal{Name: "between", OfRest: true}
+			drafts = append(drafts, draft{p, s.listing(between)})
 			between = 0
 		}
 		drafts = append(drafts, draft{Proposal{
-			Name: p.name, MaxShare: s.periods.targets[s.chosen][p.share].share, OfRest: from != s.chosen,
+			Name: p.name, OfRest: from != s.chosen,
+			MaxShare: s.periods.targets[s.chosen][p.share].share,
 		}, s.listing(s.periods.result(from, p.share).size)})
 	}
 	return drafts
@@ -160,7 +162,9 @@ func (s *sizing) result(p *probe) Result {
 const curvePoints = 16
 
 // fits returns what a search found, with curves. It runs extra probes in the same walk.
-func (s *sizing) fits(ctx context.Context, found *search, extra []*probe) ([]SmallestLimits, error) {
+func (s *sizing) fits(
+	ctx context.Context, found *search, extra []*probe,
+) ([]SmallestLimits, error) {
 	all := slices.Clone(extra)
 	curves := make([][]*probe, len(found.needs))
 	for i := range found.needs {
@@ -224,7 +228,8 @@ func (s *search) curve(i int) (sizes []int64) {
 	low = max(low/4, 1)
 	for j := range curvePoints {
 		part := float64(j) / (curvePoints - 1)
-		sizes = append(sizes, f.exact(int64(float64(low)*math.Pow(float64(high)/float64(low), part)+0.5)))
+		size := float64(low) * math.Pow(float64(high)/float64(low), part)
+		sizes = append(sizes, f.exact(int64(size+0.5)))
 	}
 	slices.Sort(sizes)
 	return slices.Compact(sizes)

@@ -21,11 +21,11 @@ type SizeReport struct {
 // SmallestLimits are those of one period, or of one rate.
 type SmallestLimits struct {
 	Period Period          `json:"period"`
-	Rate   string          `json:"rate"`   // such as 60/m; empty if the size is the rate and the burst
+	Rate   string          `json:"rate"`   // such as 60/m; empty for a period
 	Enough bool            `json:"enough"` // the span is at least 10 periods
 	Fits   []SmallestLimit `json:"fits"`   // for 0, 0.01, 0.1 and 1 % of the requests
-	Rest   []SmallestLimit `json:"rest"`   // the same without the keys that stand out; nil if none does
-	Curve  []TriedLimit    `json:"curve"`  // what limits of other sizes would have denied, the smallest first
+	Rest   []SmallestLimit `json:"rest"`   // without the keys that stand out; nil if none does
+	Curve  []TriedLimit    `json:"curve"`  // limits of other sizes, the smallest first
 	Needs  []KeysByNeed    `json:"needs"`  // how many keys need which limit, the smallest first
 }
 
@@ -59,8 +59,8 @@ type TriedLimit struct {
 	DeniedKeys int64          `json:"denied_keys"`
 }
 
-// KeysByNeed counts the keys that need a limit of a size from From to To so that none of their requests
-// is denied.
+// KeysByNeed counts the keys that need a limit of a size from From to To so that none of their
+// requests is denied.
 type KeysByNeed struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"`

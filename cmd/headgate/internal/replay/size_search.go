@@ -139,7 +139,8 @@ func (s *search) measure(ctx context.Context) error {
 // size that can be counted exactly meets the target.
 func (s *search) result(i, j int) *probe {
 	p := s.known[i][s.families[i].exact(s.brackets[i][j].high)]
-	if p.denied > s.targets[i][j].denied || s.denyKeys >= 0 && !p.rest && p.deniedKeys > s.denyKeys {
+	if p.denied > s.targets[i][j].denied ||
+		s.denyKeys >= 0 && !p.rest && p.deniedKeys > s.denyKeys {
 		return nil
 	}
 	return p

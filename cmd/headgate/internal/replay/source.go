@@ -150,7 +150,8 @@ func (s *source) checkFormat() error {
 	case s.format != Guess:
 		return fmt.Errorf("no line is in the %s format%s", s.format, hint)
 	}
-	return fmt.Errorf("no line is in a known log format (combined, common, JSON lines, W3C)%s", hint)
+	return fmt.Errorf("no line is in a known log format (combined, common, JSON lines, W3C)%s",
+		hint)
 }
 
 func (s *source) skip(why string) {

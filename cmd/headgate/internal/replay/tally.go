@@ -149,7 +149,8 @@ func (l *trial) result(t *tally, skipped int64, top int) Result {
 // mostDenied returns the n keys that were denied most, then by name, and how many were denied.
 func (l *trial) mostDenied(names *names, n int) (ids []uint32, total int64) {
 	order := func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(l.denied[b], l.denied[a]), cmp.Compare(names.keys[a], names.keys[b]))
+		return cmp.Or(cmp.Compare(l.denied[b], l.denied[a]),
+			cmp.Compare(names.keys[a], names.keys[b]))
 	}
 	full := false // ids[n-1] is the last that counts
 	for id, denied := range l.denied {

@@ -54,7 +54,8 @@ func readTime(b []byte) (at int64, ok bool) {
 	if s.bad || len(s.rest) > 0 || !s.isDate() || hour > 23 || minute > 59 || second > 60 {
 		return 0, false
 	}
-	sec := int64(daysSinceEpoch(s.year, s.month, s.day))*86400 + int64(hour*3600+minute*60+second-east)
+	sec := int64(daysSinceEpoch(s.year, s.month, s.day))*86400 +
+		int64(hour*3600+minute*60+second-east)
 	return sec*1_000_000 + int64(micros), true
 }
 
