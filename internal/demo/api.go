@@ -128,7 +128,7 @@ func (l *lane) state(peeked headgate.Decision, at time.Time) laneState {
 		Period:    milliseconds(l.limit.Period()),
 		Remaining: peeked.Remaining, Reset: milliseconds(peeked.ResetAfter),
 		Allowed: l.trace.allowed, Denied: l.trace.denied, Bins: l.trace.sorted(),
-		Most: l.most.found, Bound: l.most.bound, Fields: l.fields,
+		Most: l.largest.found, Bound: l.largest.bound, Fields: l.fields,
 	}
 }
 

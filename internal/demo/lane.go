@@ -19,12 +19,12 @@ type lane struct {
 	name    string
 	limiter *headgate.Limiter
 
-	mu     sync.Mutex
-	limit  headgate.Limit // without its name
-	config config         // the limit in the terms of the documentation's demo
-	most   *most
-	trace  *trace
-	fields []field // that the last decision would have sent
+	mu      sync.Mutex
+	limit   headgate.Limit // without its name
+	config  config         // the limit in the terms of the documentation's demo
+	largest *largestWindow
+	trace   *trace
+	fields  []field // that the last decision would have sent
 
 	configuring sync.Mutex // held by POST /config, which reads the limit and then changes it
 }
@@ -35,7 +35,7 @@ func newLane(store headgate.Store, name string, limit headgate.Limit) (*lane, er
 		return nil, err
 	}
 	return &lane{name: name, limiter: limiter, limit: limit, config: configOf(limit),
-		most: newMost(limit), trace: newTrace()}, nil
+		largest: newLargestWindow(limit), trace: newTrace()}, nil
 }
 
 // change replaces the limit. The name stays, so the key keeps what it has consumed unless the
@@ -46,7 +46,7 @@ func (l *lane) change(limit headgate.Limit, c config) error {
 	if err := l.limiter.SetLimits(limit.Named(l.name)); err != nil {
 		return err
 	}
-	l.limit, l.config, l.most = limit, c, newMost(limit)
+	l.limit, l.config, l.largest = limit, c, newLargestWindow(limit)
 	return nil
 }
 
@@ -63,7 +63,7 @@ func (l *lane) reset(ctx context.Context) error {
 func (l *lane) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.most, l.trace, l.fields = newMost(l.limit), newTrace(), nil
+	l.largest, l.trace, l.fields = newLargestWindow(l.limit), newTrace(), nil
 }
 
 // outcome is a decision, and the time during which it was made.
@@ -88,14 +88,14 @@ func peek(ctx context.Context, limiter *headgate.Limiter) (outcome, error) {
 
 // results are what a batch adds its outcomes to: those of the lane when the batch began.
 type results struct {
-	most  *most
-	trace *trace
+	largest *largestWindow
+	trace   *trace
 }
 
 func (l *lane) results() results {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return results{l.most, l.trace}
+	return results{l.largest, l.trace}
 }
 
 // note records the outcomes of a batch. A reset since its beginning has dropped its counts, and a
@@ -106,10 +106,10 @@ func (l *lane) note(begun results, outcomes []outcome, ahead time.Duration) {
 	if begun.trace == l.trace {
 		l.trace.add(outcomes, ahead)
 	}
-	if begun.most != l.most || len(outcomes) == 0 {
+	if begun.largest != l.largest || len(outcomes) == 0 {
 		return
 	}
-	l.most.add(outcomes)
+	l.largest.add(outcomes)
 	last := slices.MaxFunc(outcomes, func(a, b outcome) int { return a.to.Compare(b.to) })
 	l.fields = headerFields(last.to, last.decision)
 }

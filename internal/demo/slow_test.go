@@ -52,7 +52,7 @@ func TestCutBatch(t *testing.T) {
 			if (b.State == nil) != stands {
 				t.Errorf("the state is %v", b.State)
 			}
-			if most := d.lanes[1].most.found; most == 0 {
+			if most := d.lanes[1].largest.found; most == 0 {
 				t.Error("what was granted does not count")
 			}
 		})

@@ -1,7 +1,7 @@
 // The chart of a lane: the tokens that are left, and below them the requests, allowed
 // above the line and denied below it. Both share an axis of fifteen seconds.
 
-import { Births } from "./births.js";
+import { DotAnimation } from "./dot_animation.js";
 import { number } from "./format.js";
 
 export const span = 15_000;
@@ -14,7 +14,7 @@ export class Chart {
   #colours = {};
   #font = "";
   #hatch;
-  #births = new Births();
+  #animation = new DotAnimation();
   #view;
 
   constructor(canvas) {
@@ -49,7 +49,7 @@ export class Chart {
     this.#view = view;
     const frame = this.#frame(view);
     if (!frame) return;
-    this.#births.note(view.bins, view.moving);
+    this.#animation.note(view.bins, view.moving);
     this.#drawGrid(frame);
     this.#drawLevel(frame, view);
     this.#drawEdges(frame, view);
@@ -59,7 +59,7 @@ export class Chart {
   }
 
   get busy() {
-    return this.#births.busy;
+    return this.#animation.busy;
   }
 
   #frame({ end, top }) {
@@ -152,7 +152,7 @@ export class Chart {
     g.strokeStyle = this.#colours.denied;
     g.lineWidth = radius < 2.5 ? 1.2 : 2;
     for (let i = 0; i < n; i++) {
-      const age = this.#births.progress(start, side, i);
+      const age = this.#animation.progress(start, side, i);
       if (age === 0) continue;
       const y = middle + side * (step * (i + 0.5) + 1.5) * age;
       const r = radius * (0.4 + 0.6 * age);
@@ -173,7 +173,7 @@ export class Chart {
 
   #drawBar({ g, w, middle, half, x }, start, side, share) {
     const wide = Math.max(1.5, (w * width) / span - 1);
-    const grown = 0.3 + 0.7 * this.#births.progress(start, side, 0);
+    const grown = 0.3 + 0.7 * this.#animation.progress(start, side, 0);
     const tall = Math.max(2, share * half * grown); // a few are never none
     g.fillStyle = side < 0 ? this.#colours.allowed : this.#hatched(g);
     g.fillRect(x(start) + 0.5, side < 0 ? middle - tall : middle, wide, tall);

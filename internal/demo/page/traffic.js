@@ -1,7 +1,7 @@
 // The traffic bar: single requests, bursts, a stream, bursts across an edge, a reset.
 
 import { byId as $ } from "./dom.js";
-import * as edge from "./edge.js";
+import * as windowEdge from "./window_edge.js";
 import { number } from "./format.js";
 import { pause, Stopped } from "./pause.js";
 import { rateAt, stepOf, steps } from "./rate.js";
@@ -84,13 +84,13 @@ export class Traffic {
 
   async acrossTheEdge(signal) {
     if ($("edge").getAttribute("aria-disabled") === "true") return;
-    const bursts = edge.plan(this.#lanes);
+    const bursts = windowEdge.plan(this.#lanes);
     complain();
     this.stop();
     $("edge").setAttribute("aria-disabled", "true");
     try {
       await this.#session.reset();
-      await edge.run(bursts, {
+      await windowEdge.run(bursts, {
         now: () => this.#session.now(), send: (n, at) => this.#send(n, at),
         tell: (text) => this.tell(text), signal,
       });

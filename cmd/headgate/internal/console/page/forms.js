@@ -1,10 +1,10 @@
 // The form of each act, inside of the dialog.
 
 import { h, setText, show } from "./dom.js";
+import { breadth, listOf, siblings } from "./key_breadth.js";
+import { overrideText } from "./key_override.js";
 import { keyText } from "./key_text.js";
 import { split } from "./limits.js";
-import { breadth, listOf, siblings } from "./scope.js";
-import { standingText } from "./standing.js";
 import { button, caution, durations, effect } from "./words.js";
 
 const titles = {
@@ -73,7 +73,7 @@ export function build(app, act, { rule, key }, on) {
 
 function about(app, rule, key) {
   if (key === undefined) return h("p", { class: "about" }, h("strong", {}, h("bdi", {}, rule)));
-  const now = standingText(app.model, rule, key);
+  const now = overrideText(app.model, rule, key);
   return h("p", { class: "about" }, h("bdi", {}, h("code", {}, keyText(key))),
     h("span", { class: "quiet" }, " in rule ", h("strong", {}, h("bdi", {}, rule))),
     now ? " " : null, now ? h("span", { class: "badge" }, now) : null);

@@ -1,16 +1,16 @@
 // The console: it keeps a connection to the server and draws what comes.
 
 import * as access from "./access.js";
-import { Acting } from "./acting.js";
+import { ActionDialog } from "./action_dialog.js";
+import * as actionLog from "./action_log.js";
+import * as activeRules from "./active_rules.js";
 import { getActs, getConfig } from "./api.js";
+import * as deniedKeys from "./denied_keys.js";
 import { byId } from "./dom.js";
 import { Events } from "./events.js";
+import * as live from "./live.js";
 import { Model } from "./model.js";
-import * as acts from "./acts.js";
-import * as now from "./now.js";
 import * as top from "./top.js";
-import * as who from "./who.js";
-import * as why from "./why.js";
 
 const slow = 5_000; // how often the configuration and the acts are read
 const late = 4_000; // without a state, what is shown is old
@@ -33,12 +33,12 @@ const app = {
 
   choose(rule) {
     this.rule = rule;
-    who.resetOrder();
-    now.drawHistory();
+    deniedKeys.resetOrder();
+    live.drawHistory();
     drawState();
   },
 
-  look: (key, rule) => who.look(key, rule),
+  look: (key, rule) => deniedKeys.look(key, rule),
 
   async refresh() {
     const [config, list] = await Promise.all([
@@ -72,11 +72,11 @@ let watch = 0;
 const events = new Events({
   history(data) {
     app.model.setHistory(data);
-    now.drawHistory();
+    live.drawHistory();
   },
   step(data) {
     app.model.addStep(data);
-    now.drawHistory();
+    live.drawHistory();
   },
   state(data) {
     if (!app.model.addState(data)) return;
@@ -98,15 +98,15 @@ function lost(error) {
 
 function drawState() {
   top.draw();
-  now.draw();
-  who.draw();
+  live.draw();
+  deniedKeys.draw();
   document.documentElement.dataset.ready = String(Boolean(app.model.state && app.model.config));
 }
 
 function drawSlow() {
-  now.drawHistory();
-  acts.draw();
-  why.draw();
+  live.drawHistory();
+  actionLog.draw();
+  activeRules.draw();
   drawState();
 }
 
@@ -145,8 +145,8 @@ function attend() {
 
 document.addEventListener("visibilitychange", attend);
 
-for (const part of [top, now, who, acts, why, access]) part.start(app);
-app.acting = new Acting(app);
+for (const part of [top, live, deniedKeys, actionLog, activeRules, access]) part.start(app);
+app.acting = new ActionDialog(app);
 addEventListener("refused", ({ detail, target }) => {
   if (!access.explain(detail, target)) app.acting.say(detail);
 });

@@ -4,8 +4,8 @@ import { getKey } from "./api.js";
 import { disable, onAct } from "./controls.js";
 import { h, setAttribute, setText } from "./dom.js";
 import { number, plural, span } from "./format.js";
+import { keyOverride } from "./key_override.js";
 import { brief, keyText } from "./key_text.js";
-import { standing } from "./standing.js";
 
 const interval = 2_000;
 
@@ -130,7 +130,7 @@ class RulePart {
   }
 
   draw() {
-    const has = standing(this.app, this.standing, this.rule, this.key);
+    const has = keyOverride(this.app, this.standing, this.rule, this.key);
     const [ban, raise, reset] = this.buttons;
     reset.hidden = this.isPattern;
     const override = has ? this.app.model.override(this.rule, this.key) : null;

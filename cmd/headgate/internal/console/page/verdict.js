@@ -1,7 +1,7 @@
 // The first sentence of the page: is it bad, since when, which rule, and who.
 
 import { longSpan, percent, rate } from "./format.js";
-import { breadth, inRules } from "./scope.js";
+import { breadth, inRules } from "./key_breadth.js";
 import { time } from "./times.js";
 
 const loud = 1; // denials a second, below which nobody is troubled

@@ -1,9 +1,9 @@
 // What acts do, in words.
 
 import { longSpan, number, plural, rate } from "./format.js";
+import { breadth, inRules, listOf, siblings } from "./key_breadth.js";
 import { brief } from "./key_text.js";
 import { areUnderstood, isLower } from "./limits.js";
-import { breadth, inRules, listOf, siblings } from "./scope.js";
 import { time } from "./times.js";
 
 export const durations = [

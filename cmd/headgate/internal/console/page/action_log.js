@@ -1,11 +1,11 @@
-// What was done, newest first, and what is in force because of it.
+// The actions of operators, newest first, and the overrides that they left.
 
 import { disable, onAct } from "./controls.js";
 import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { plural } from "./format.js";
+import { idleText, untilText } from "./key_override.js";
 import { brief, keyText } from "./key_text.js";
 import { Rows } from "./rows.js";
-import { idleText, untilText } from "./standing.js";
 import { time, utc } from "./times.js";
 import { outcome } from "./words.js";
 

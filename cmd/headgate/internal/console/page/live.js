@@ -1,14 +1,14 @@
-// Now: the verdict, the numbers, and the rules.
+// The live part: the verdict, the numbers, and the rules.
 
 import { disable, onAct } from "./controls.js";
 import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { latency, percent, rate } from "./format.js";
+import { keyOverride } from "./key_override.js";
 import { brief, cutOff, keyText } from "./key_text.js";
 import { Order, Rows } from "./rows.js";
 import { Spark } from "./spark.js";
-import { standing } from "./standing.js";
-import { judge } from "./verdict.js";
 import * as timeline from "./timeline.js";
+import { judge } from "./verdict.js";
 
 const few = 10; // rules that are shown at first
 const signs = { none: "·", calm: "✓", warn: "!", bad: "!" };
@@ -91,7 +91,7 @@ function drawCulpritActs() {
   disable(byId("culprit-mode"), app.cannotAct(culprit.kind));
   show(byId("culprit-domain"), isDomain);
   disable(ban, app.cannotAct(culprit.kind) || cutOff(culprit.key));
-  standing(app, byId("culprit-standing"), culprit.rule, culprit.key);
+  keyOverride(app, byId("culprit-standing"), culprit.rule, culprit.key);
 }
 
 function showTry(visible) {

@@ -1,13 +1,13 @@
-// Who: the keys denied most, a search, and what is known of one key.
+// The top denied keys, a search, and the state of one key.
 
 import { disable, onAct } from "./controls.js";
 import { byId, h, setText, show } from "./dom.js";
 import { number, percent, rate } from "./format.js";
+import { breadth } from "./key_breadth.js";
+import { keyOverride } from "./key_override.js";
 import { brief, cutOff, keyText } from "./key_text.js";
 import { Panel } from "./panel.js";
 import { Order, Rows } from "./rows.js";
-import { breadth } from "./scope.js";
-import { standing } from "./standing.js";
 import { ago, time, utc } from "./times.js";
 
 const few = 12; // keys that are shown at first
@@ -141,7 +141,7 @@ function makeRow({ rule, key, kind }) {
       meta.title = `Last denied ${utc(item.last)}; ${percent(item.share)} of what ${all}`;
       bar.classList.toggle("would", item.would);
       bar.style.width = `${item.share * 100}%`;
-      show(ban, !standing(app, state, rule, key) && !isShared());
+      show(ban, !keyOverride(app, state, rule, key) && !isShared());
       disable(ban, app.cannotAct(kind) || cut);
       panel.draw();
     },

@@ -1,4 +1,4 @@
-// How many clients a key stands for, and in which other rules it is a key, too.
+// How many clients share a key, and which other rules use the same kind of key.
 
 import { number, plural } from "./format.js";
 import { matches } from "./model.js";

@@ -1,4 +1,4 @@
-// Why: the rules in force beside the files, and the last error with its line.
+// The active rules next to the files, and the last error with its line.
 
 import { byId, h, setText, show } from "./dom.js";
 import { plural } from "./format.js";

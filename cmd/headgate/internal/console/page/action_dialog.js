@@ -1,10 +1,10 @@
-// Act: a dialog that says what an act will do, and a line below that says whether it worked.
+// A dialog that says what an action will do, and a line that says whether it worked.
 
 import { act as send, getKey, undo } from "./api.js";
 import { byId, h, setText } from "./dom.js";
 import { longSpan, plural } from "./format.js";
 import { build } from "./forms.js";
-import { inRules } from "./scope.js";
+import { inRules } from "./key_breadth.js";
 import { describe, outcome } from "./words.js";
 
 const place = "headgate-console-by";
@@ -15,7 +15,7 @@ const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text)
   ? "" : "."}`;
 
-export class Acting {
+export class ActionDialog {
   #shown = 0; // the number of the result that is shown
 
   constructor(app) {

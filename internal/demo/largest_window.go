@@ -7,14 +7,14 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// most finds the largest number of grants in any window of the limit's length. There the
+// largestWindow finds the largest number of grants in any window of the limit's length. There the
 // algorithms differ: a fixed window may grant twice its count around an edge, a sliding log never
 // does.
 //
 // Only the store knows when exactly it decided. Seen from outside, that was between the request
 // and the response. So grants count as in one window only if they certainly are, and the result is
 // never too high.
-type most struct {
+type largestWindow struct {
 	window time.Duration
 	grain  time.Duration
 	bound  int64 // the most that the limit allows
@@ -32,28 +32,28 @@ type run struct {
 // unless a store is very slow.
 const maxRuns = 4096
 
-func newMost(l headgate.Limit) *most {
-	return &most{window: l.Period(), grain: l.Period() / 1000, bound: l.Capacity() + l.Refill()}
+func newLargestWindow(l headgate.Limit) *largestWindow {
+	return &largestWindow{window: l.Period(), grain: l.Period() / 1000, bound: l.Capacity() + l.Refill()}
 }
 
 // add counts the grants among outcomes.
-func (m *most) add(outcomes []outcome) {
+func (w *largestWindow) add(outcomes []outcome) {
 	grants := slices.DeleteFunc(slices.Clone(outcomes), func(o outcome) bool { return !o.decision.Allowed() })
 	slices.SortFunc(grants, func(a, b outcome) int { return a.from.Compare(b.from) })
-	first := max(len(m.runs)-1, 0)
+	first := max(len(w.runs)-1, 0)
 	for _, o := range grants {
-		m.join(o)
+		w.join(o)
 	}
-	for last := first; last < len(m.runs); last++ {
-		m.found = max(m.found, m.ending(last))
+	for last := first; last < len(w.runs); last++ {
+		w.found = max(w.found, w.ending(last))
 	}
-	m.forget()
+	w.forget()
 }
 
 // join adds a grant to the last run if it is close to its beginning, or else begins another run.
-func (m *most) join(o outcome) {
-	if n := len(m.runs); n > 0 && o.from.Sub(m.runs[n-1].from).Abs() <= m.grain {
-		r := &m.runs[n-1]
+func (w *largestWindow) join(o outcome) {
+	if n := len(w.runs); n > 0 && o.from.Sub(w.runs[n-1].from).Abs() <= w.grain {
+		r := &w.runs[n-1]
 		r.grants++
 		if o.to.After(r.to) {
 			r.to = o.to
@@ -63,33 +63,33 @@ func (m *most) join(o outcome) {
 		}
 		return
 	}
-	m.runs = append(m.runs, run{o.from, o.to, 1})
+	w.runs = append(w.runs, run{o.from, o.to, 1})
 }
 
 // ending returns how many grants were in the window that ends with the run last. A window includes
 // its beginning and not its end, and stores count whole microseconds.
-func (m *most) ending(last int) int64 {
-	from, to, grants := m.runs[last].from, m.runs[last].to, int64(0)
+func (w *largestWindow) ending(last int) int64 {
+	from, to, grants := w.runs[last].from, w.runs[last].to, int64(0)
 	for i := last; i >= 0; i-- {
-		if m.runs[i].from.Before(from) {
-			from = m.runs[i].from
+		if w.runs[i].from.Before(from) {
+			from = w.runs[i].from
 		}
-		if m.runs[i].to.After(to) {
-			to = m.runs[i].to
+		if w.runs[i].to.After(to) {
+			to = w.runs[i].to
 		}
-		if to.Sub(from) >= m.window-time.Microsecond {
+		if to.Sub(from) >= w.window-time.Microsecond {
 			break
 		}
-		grants += m.runs[i].grants
+		grants += w.runs[i].grants
 	}
 	return grants
 }
 
 // forget drops the runs that no later window can reach.
-func (m *most) forget() {
-	keep := max(len(m.runs)-maxRuns, 0)
-	for keep < len(m.runs)-1 && m.runs[len(m.runs)-1].from.Sub(m.runs[keep].from) > m.window {
+func (w *largestWindow) forget() {
+	keep := max(len(w.runs)-maxRuns, 0)
+	for keep < len(w.runs)-1 && w.runs[len(w.runs)-1].from.Sub(w.runs[keep].from) > w.window {
 		keep++
 	}
-	m.runs = slices.Delete(m.runs, 0, keep)
+	w.runs = slices.Delete(w.runs, 0, keep)
 }

@@ -1,4 +1,4 @@
-// What is in force for one key, said beside it, with the way back.
+// The override of one key, shown next to it with a button to undo it.
 
 import { disable, onAct } from "./controls.js";
 import { h, setText } from "./dom.js";
@@ -13,8 +13,8 @@ export function idleText(model, rule) {
   return mode === "enforce" ? "" : `not denied: the rule is in mode ${mode}`;
 }
 
-// standingText says what is in force for a key, or "".
-export function standingText(model, rule, key) {
+// overrideText says what is in force for a key, or "".
+export function overrideText(model, rule, key) {
   const override = model.override(rule, key);
   if (!override) return "";
   const what = override.ban ? "banned" : `raised to ${override.limits.join(", ")}`;
@@ -23,10 +23,10 @@ export function standingText(model, rule, key) {
   return `${what}${by} ${untilText(override.until)}${idle ? `, but ${idle}` : ""}`;
 }
 
-// standing fills element with the override of a key and a button to undo it.
-export function standing(app, element, rule, key) {
+// keyOverride fills element with the override of a key and a button to undo it.
+export function keyOverride(app, element, rule, key) {
   const override = app.model.override(rule, key);
-  const text = standingText(app.model, rule, key);
+  const text = overrideText(app.model, rule, key);
   const act = override && app.model.lastAct(rule, key);
   const id = override ? `${text} ${act?.id} ${app.cannotAct()}` : "";
   if (element.dataset.shows === id) return Boolean(override);

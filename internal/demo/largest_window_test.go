@@ -8,7 +8,7 @@ import (
 )
 
 // Times are in milliseconds. A decision takes no time unless the row says so.
-func TestMost(t *testing.T) {
+func TestLargestWindow(t *testing.T) {
 	for name, c := range map[string]struct {
 		grants [][2]int // from, to
 		want   int64
@@ -30,7 +30,7 @@ func TestMost(t *testing.T) {
 			from, to := begun.Add(time.Duration(g[0])*time.Millisecond), begun.Add(time.Duration(g[1])*time.Millisecond)
 			outcomes = append(outcomes, outcome{from, to, d}, outcome{from, to, headgate.Decision{Limit: limit, RetryAfter: 1}})
 		}
-		together, apart := newMost(limit), newMost(limit)
+		together, apart := newLargestWindow(limit), newLargestWindow(limit)
 		together.add(outcomes)
 		if together.found != c.want {
 			t.Errorf("%s: %d, want %d", name, together.found, c.want)
@@ -45,9 +45,9 @@ func TestMost(t *testing.T) {
 }
 
 // Answers of a slow store come in any order, and join no run then.
-func TestMostIsBounded(t *testing.T) {
+func TestLargestWindowIsBounded(t *testing.T) {
 	limit := headgate.PerSecond(10)
-	m, begun := newMost(limit), time.Now()
+	m, begun := newLargestWindow(limit), time.Now()
 	for i := range 2 * maxRuns {
 		at := begun.Add(time.Duration(i%2) * 500 * time.Millisecond)
 		m.add([]outcome{{at, at, headgate.Decision{Limit: limit}}})
@@ -58,9 +58,9 @@ func TestMostIsBounded(t *testing.T) {
 }
 
 // What no later window can reach is forgotten, and nothing else.
-func TestMostForgets(t *testing.T) {
+func TestLargestWindowForgets(t *testing.T) {
 	limit := headgate.PerSecond(10)
-	m, begun := newMost(limit), time.Now()
+	m, begun := newLargestWindow(limit), time.Now()
 	for i := range 1000 {
 		at := begun.Add(time.Duration(i) * 10 * time.Millisecond)
 		m.add([]outcome{{at, at, headgate.Decision{Limit: limit}}})

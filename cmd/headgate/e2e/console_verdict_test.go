@@ -43,8 +43,8 @@ func (s *operated) act(what map[string]any) {
 // reload loads the page again, as a second tab would.
 func (p *page) reload() {
 	p.t.Helper()
-	p.do(run(`document.documentElement.dataset.ready = "again"; location.reload()`))
-	p.until("the page is ready", `document.documentElement?.dataset.ready === "true"`)
+	p.do(chromedp.Reload())
+	p.until("the page is ready", `document.documentElement.dataset.ready === "true"`)
 }
 
 // A key that an operator has raised is not proposed for a ban, and a raise starts from its limits.

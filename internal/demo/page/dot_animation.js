@@ -3,18 +3,18 @@
 const grows = 320; // milliseconds
 const apart = 220; // between the first and the last dot of a batch
 
-export class Births {
+export class DotAnimation {
   #bins = new Map(); // by start: for each side, the dots' times
   #now = 0;
   #last = 0;
-  #begun = false;
+  #started = false;
 
-  // note takes the bins of a frame at the time moving, in milliseconds, or at 0 if
-  // nothing may move. What the first bins hold is old.
+  // note takes the bins of a frame at the time moving, in milliseconds, or at 0 if nothing may
+  // move. Dots of the first bins do not move.
   note(bins, moving) {
     this.#now = moving;
-    const old = !this.#begun || !moving;
-    this.#begun = true;
+    const old = !this.#started || !moving;
+    this.#started = true;
     const seen = new Set();
     for (const bin of bins) {
       seen.add(bin.start);
@@ -33,16 +33,16 @@ export class Births {
     if (more > 0 && !old) this.#last = this.#now + apart + grows;
   }
 
-  // busy is whether a dot is still on its way.
+  // busy is true while a dot moves.
   get busy() {
     return this.#now < this.#last;
   }
 
-  // progress is how far the dot i on a side of a bin is on its way, from 0 to 1.
+  // progress is the part of its way that the dot i on a side of a bin has moved, from 0 to 1.
   progress(start, side, i) {
-    const born = this.#bins.get(start)?.[side][Math.min(i, 199)] ?? -grows;
+    const appeared = this.#bins.get(start)?.[side][Math.min(i, 199)] ?? -grows;
     if (!this.#now) return 1;
-    const part = Math.min(1, Math.max(0, (this.#now - born) / grows));
+    const part = Math.min(1, Math.max(0, (this.#now - appeared) / grows));
     return 1 - (1 - part) ** 3;
   }
 }
