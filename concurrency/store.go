@@ -31,8 +31,8 @@ type Request struct {
 	// at most 8760h. Fractions of a microsecond are dropped.
 	TTL time.Duration
 
-	// Notify asks the store to notify the watchers of the key of the next release, if this
-	// request is denied. See WatchPermits.
+	// Notify: if this request is denied, the next release of a permit of the key wakes its
+	// watchers. See WatchPermits.
 	Notify bool
 
 	// At is the time of the request, as in [headgate.Request]. Zero means the store's clock.

@@ -29,9 +29,8 @@ const (
 // a denied request may be retried, it denies the same cost or a larger one of the same key and
 // limit in this process. Make one with [New]. It is safe for use by many goroutines.
 //
-// In a remembered denial RetryAfter and ResetAfter have counted down, both are at most what the
-// store would answer, and Remaining is 0. A request is never denied for longer than the store
-// said. A refund, a reset or changed numbers of the limit end a denial at once if they come through
+// In a remembered denial, RetryAfter and ResetAfter count down, and never exceed the store's own
+// answer; Remaining is 0. A refund, a reset or changed numbers of the limit end a denial at once if they come through
 // this Store. Those of another process take effect when the wait is over, or at [Store.Forget].
 // Until then, remembered requests are denied even while the store is unavailable. While two
 // revisions of a limit alternate on a key in one process, each request drops the other's denial.

@@ -73,8 +73,8 @@ func (s *Store) decideBlindly(r *headgate.Request, why error) (headgate.Decision
 	return d, nil
 }
 
-// judge returns d, the decision of this instance's share on r, unless the cost is one that the
-// share never holds and the limit does.
+// judge returns d, the decision of this instance's share on r. It postpones r if its cost fits the
+// limit but never the share.
 func (s *Store) judge(
 	r *headgate.Request, d headgate.Decision, why error,
 ) (headgate.Decision, error) {

@@ -12,7 +12,7 @@ import (
 //
 // Readers and writers that share one w get equal parts, if they always have something to do and
 // their buffers hold a chunk: at most 4 KiB, and at most 1/128 of what passes in a period. A single
-// stream also passes evenly, and not a whole burst or period at once.
+// stream is spread evenly over the period instead of coming in bursts.
 //
 // Read reads first and then waits, so it takes tokens only for bytes that it has read. If waiting
 // fails, because ctx has ended or w was closed, Read returns that error, and the bytes that it has

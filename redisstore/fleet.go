@@ -36,10 +36,10 @@ type FleetOptions struct {
 	// Default: 5 s.
 	Interval time.Duration
 
-	// MinInstances is how many instances are started together. Instances returns it at once, and
-	// never less, except 0 while more are registered and do not count this one. That is also so
-	// after a crash, until the registration of the dead instance expires. Default: 0, which means
-	// that the number is unknown until the others count this instance.
+	// MinInstances is the lower bound of Instances, and its value before the first heartbeat. Set
+	// it to the number of instances started together. Instances is 0 while more are registered and
+	// do not count this one, also after a crash until the dead instance expires. Default: 0, the
+	// number is unknown until the others count this instance.
 	MinInstances int
 }
 

@@ -20,9 +20,8 @@ const (
 	// one, the other travels. With fewer, one larger batch costs less.
 	manyCalls = 48
 
-	// After this time, the calls that wait no longer wait for a batch under way: what delays it
-	// may be its connection alone. The next call that comes notices it, for at most maxLate batches
-	// at once.
+	// After this time, waiting calls stop waiting for a batch in flight: it may be only its
+	// connection that is slow. The next call notices it, for at most maxLate batches at once.
 	defaultPatience = 200 * time.Millisecond
 	maxLate         = 4
 )

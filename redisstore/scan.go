@@ -20,8 +20,8 @@ type State struct {
 	// Algorithm is that of the limit; 0 for permits.
 	Algorithm headgate.Algorithm
 
-	// Used is what was used at the time Changed: of a token bucket in units, of which a full
-	// bucket has Full. Of permits it is how many have not expired.
+	// Used is what was used at the time Changed. A token bucket counts in units, and has Full of
+	// them when it is full. For permits, Used is how many have not expired.
 	Used, Full int64
 
 	// Changed is when the state was last charged, by the clock of the store. It is in the future

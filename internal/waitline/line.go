@@ -136,9 +136,9 @@ func (l *line[K]) insert(s Start) {
 	}
 }
 
-// wait puts c, for which there is one more start time now, behind the callers that arrived
-// before it. But it overtakes as many as it must to pass in time, and none that arrived after
-// it is put off beyond the time it has.
+// wait puts c, for which there is one more start time now, after the callers that arrived before
+// it. It overtakes as few of them as its deadline requires, and never makes a later caller miss its
+// own.
 func (l *line[K]) wait(c *Caller[K]) {
 	before, i := l.waiting.Tail, l.n
 	for before != nil && (l.starts[i].Due.After(c.by) ||
