@@ -25,9 +25,8 @@ type Decision struct {
 	// fit, it is 0 or below: minus the tokens that are used beyond the capacity.
 	Remaining int64
 
-	// RetryAfter is 0 if the request may go ahead, and otherwise the shortest wait after
-	// which the same request would be granted if no other request came, to the microsecond;
-	// or [Never].
+	// RetryAfter is 0 if the request may go ahead, and otherwise the shortest wait after which the
+	// same request would be granted if no other request came, to the microsecond; or [Never].
 	RetryAfter time.Duration
 
 	// ResetAfter is the wait until the key is back in its initial state if no other request
@@ -45,9 +44,8 @@ func (d Decision) Within(wait time.Duration) bool {
 	return d.RetryAfter <= wait && d.Limit.rule != nil
 }
 
-// Degraded reports that a fallback, not the store, decided. Limit is then this
-// instance's share of the limit ([Limit.Share]), and Remaining and the waits are of that
-// share.
+// Degraded reports that a fallback, not the store, decided. Limit is then this instance's share of
+// the limit ([Limit.Share]), and Remaining and the waits are of that share.
 func (d Decision) Degraded() bool { return d.Limit.rule != nil && d.Limit.rule.ShareOf != "" }
 
 // Unchecked reports whether a fallback decided without checking a limit. Neither the store nor a

@@ -39,12 +39,11 @@ const (
 //
 //	[name=]count/period [burst capacity] [algorithm]
 //
-// The count is a whole number, or a decimal such as 1.5 for buckets. The period
-// is a unit (us, ms, s, m, h, d, w, or second, minute, hour, day, week), or whole
-// numbers with units: 15m, 1h30m. The algorithm is token-bucket unless given;
-// stepped, fixed-window, sliding-window and sliding-log are the others, and gcra and
-// leaky-bucket are read as token-bucket. The capacity of a bucket is its count, rounded up,
-// unless given as burst. Errors are [InvalidError]s.
+// The count is a whole number, or a decimal such as 1.5 for buckets. The period is a unit (us, ms,
+// s, m, h, d, w, or second, minute, hour, day, week), or whole numbers with units: 15m, 1h30m. The
+// algorithm is token-bucket unless given; stepped, fixed-window, sliding-window and sliding-log are
+// the others, and gcra and leaky-bucket are read as token-bucket. The capacity of a bucket is its
+// count, rounded up, unless given as burst. Errors are [InvalidError]s.
 func ParseLimit(text string) (Limit, error) {
 	l, err := parseLimit(text)
 	if e, ok := errors.AsType[*InvalidError](err); ok && e.Field != wholeLimit {

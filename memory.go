@@ -27,10 +27,9 @@ import (
 // fixed-window. Keys that have a slot are not affected. New keys that share a state cannot be taken
 // together: [ErrFull]. A forced request ([Request.Force]) that does not fit is not charged to it.
 //
-// Make the store large enough for the keys that come within the longest window, or within the
-// time in which the slowest bucket refills, attackers included. The default of 4 million keys
-// takes 130 MB when full. Limit IPv6 clients by /64, as httplimit does. docs/memory.md has
-// examples.
+// Make the store large enough for the keys that come within the longest window, or within the time
+// in which the slowest bucket refills, attackers included. The default of 4 million keys takes 130
+// MB when full. Limit IPv6 clients by /64, as httplimit does. docs/memory.md has examples.
 type Memory struct {
 	clock  clock.Clock
 	seed   maphash.Seed
@@ -187,8 +186,7 @@ type spot struct {
 	order  algorithm.Order
 }
 
-// take decides r, whose start is not before the wait of its group, and charges it if charge
-// is set.
+// take decides r, whose start is not before the wait of its group, and charges it if charge is set.
 func (p *spot) take(r *Request, wait int64, charge bool) algorithm.Verdict {
 	o := p.order
 	if wait > 0 && o.Cost > 0 {

@@ -110,8 +110,7 @@ func (r *Request) booked(o algorithm.Order, v algorithm.Verdict) {
 // 8,000 keys.
 const maxTogether = 4000
 
-// ValidateAll reports what is wrong with the arguments of a TakeAll, for implementers of
-// [Store].
+// ValidateAll reports what is wrong with the arguments of a TakeAll, for implementers of [Store].
 func ValidateAll(rs []Request, ds []Decision) error {
 	if len(rs) != len(ds) {
 		return invalid("decisions", int64(len(ds)), strconv.Itoa(len(rs))+", one for each request")

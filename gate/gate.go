@@ -69,10 +69,9 @@ const (
 	settled = int64(minLeeway / 2)
 )
 
-// New returns a gate through which at most n tokens pass in any window of length period.
-// It returns a [headgate.InvalidError] unless n is from 1 to 2^50 and period above 0 and at
-// most 285 years. With short periods fewer than n pass: prefer 1000 in 100 ms to 1 in 100
-// microseconds.
+// New returns a gate through which at most n tokens pass in any window of length period. It returns
+// a [headgate.InvalidError] unless n is from 1 to 2^50 and period above 0 and at most 285 years.
+// With short periods fewer than n pass: prefer 1000 in 100 ms to 1 in 100 microseconds.
 //
 // A gate made in a [testing/synctest] bubble adds no leeway to its period, because time
 // does not advance there while code runs: tests can count on whole periods.
@@ -113,15 +112,13 @@ func (g *Gate) Burst() int64 { return g.limit }
 // Rate returns the n of [New] and the period, leeway included.
 func (g *Gate) Rate() (n int64, period time.Duration) { return g.limit, time.Duration(g.period) }
 
-// Wait waits until the caller passes.
-// It returns an error, and charges nothing, if ctx ends first, if the start would come after
-// the deadline of ctx (a [headgate.DeadlineError], at once where that is known), or if
-// the gate is closed ([ErrClosed]).
+// Wait waits until the caller passes. It returns an error, and charges nothing, if ctx ends first,
+// if the start would come after the deadline of ctx (a [headgate.DeadlineError], at once where that
+// is known), or if the gate is closed ([ErrClosed]).
 func (g *Gate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
 
-// WaitN waits until n tokens pass together. While it is first in line, later callers
-// wait, even for fewer tokens. It returns a [headgate.InvalidError] unless n is from 1 to
-// the n of [New].
+// WaitN waits until n tokens pass together. While it is first in line, later callers wait, even for
+// fewer tokens. It returns a [headgate.InvalidError] unless n is from 1 to the n of [New].
 func (g *Gate) WaitN(ctx context.Context, n int64) error {
 	if n < 1 || n > g.limit {
 		return invalidTokens(n, g.limit)
@@ -138,9 +135,8 @@ func (g *Gate) WaitN(ctx context.Context, n int64) error {
 	return g.enqueue(ctx, n, now)
 }
 
-// TryWait waits for at most timeout and reports whether the caller may go on.
-// It returns false at once, and charges nothing, if the start would come later. Its errors are
-// those of [Gate.Wait].
+// TryWait waits for at most timeout and reports whether the caller may go on. It returns false at
+// once, and charges nothing, if the start would come later. Its errors are those of [Gate.Wait].
 func (g *Gate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err

@@ -7,8 +7,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// Waiter makes callers wait until they may go on.
-// [Gate], [SharedGate] and [KeyWaiter] are Waiters.
+// Waiter makes callers wait until they may go on. [Gate], [SharedGate] and [KeyWaiter] are Waiters.
 type Waiter interface {
 	// WaitN returns nil when n tokens pass together. If it returns an error, none has passed
 	// and nothing is charged.

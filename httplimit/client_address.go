@@ -33,10 +33,9 @@ var remote = addresses{bits: 64}
 
 // ClientAddress makes keys from the client's address, also behind trusted proxies.
 //
-// The client is the other end of the connection; or, if that is a trusted proxy, the last
-// address in the forwarding field that is not trusted. So a client cannot choose its key by
-// sending the field. If an entry cannot be read as an address, the key is that of the last
-// proxy after it.
+// The client is the other end of the connection; or, if that is a trusted proxy, the last address
+// in the forwarding field that is not trusted. So a client cannot choose its key by sending the
+// field. If an entry cannot be read as an address, the key is that of the last proxy after it.
 //
 // Ports and zones are dropped. An IPv4 address inside an IPv6 address counts as IPv4: mapped,
 // translated by NAT64 (64:ff9b::/96) or as the owner of a 6to4 prefix (2002::/16).
@@ -146,8 +145,7 @@ func ipv4Host(s string) (host string, ok bool) {
 	return "", false
 }
 
-// isPort reports whether s is a colon and a number. In Forwarded, a port may be hidden as
-// _name.
+// isPort reports whether s is a colon and a number. In Forwarded, a port may be hidden as _name.
 func isPort(s string) bool {
 	if len(s) < 2 || s[0] != ':' {
 		return false

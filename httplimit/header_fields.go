@@ -16,9 +16,8 @@ import (
 type Fields uint8
 
 const (
-	// Draft10 is RateLimit-Policy and RateLimit as in
-	// draft-ietf-httpapi-ratelimit-headers-10. The draft still changes; a later version
-	// will be another value.
+	// Draft10 is RateLimit-Policy and RateLimit as in draft-ietf-httpapi-ratelimit-headers-10. The
+	// draft still changes; a later version will be another value.
 	//
 	// A policy is the limit's name with q, its capacity, and w, the seconds in which an
 	// empty bucket fills or the length of the window, rounded up. RateLimit has r, the

@@ -15,8 +15,7 @@ type TransportOptions struct {
 	// Base sends the requests. Default: http.DefaultTransport.
 	Base http.RoundTripper
 
-	// Key returns the key of a request, such as an account of the API. Default:
-	// [TargetHost].
+	// Key returns the key of a request, such as an account of the API. Default: [TargetHost].
 	Key KeyFunc
 
 	// Cost returns how many tokens a request takes. A request of cost 0 waits only for the

@@ -16,8 +16,7 @@ type pauses struct{ store headgate.Store }
 // longestPause is the capacity of the bucket.
 const longestPause = 365 * 24 * time.Hour
 
-// pauseLimit shares its keys with the limits of the user, so it has a name that none of those
-// has.
+// pauseLimit shares its keys with the limits of the user, so it has a name that none of those has.
 var pauseLimit = headgate.Per(1, time.Microsecond).
 	Burst(longestPause.Microseconds()).Named("httplimit.pause")
 

@@ -126,8 +126,7 @@ func (t *Transport) observe(r *http.Request, pause time.Duration, err error) {
 }
 
 // pauseLines line up the requests that wait for the pause of a key. The first of a line sleeps
-// until the pause is over, so that they go on one after the other, in the order in which they
-// came.
+// until the pause is over, so that they go on one after the other, in the order in which they came.
 type pauseLines struct {
 	mu   sync.Mutex
 	keys map[string]*pauseLine

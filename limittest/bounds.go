@@ -189,8 +189,7 @@ func (h *history) record(r headgate.Request, d headgate.Decision) error {
 	return nil
 }
 
-// forget starts a new bound after a refund that left the initial state, which remembers no
-// time.
+// forget starts a new bound after a refund that left the initial state, which remembers no time.
 func (h *history) forget(d headgate.Decision) {
 	if d.ResetAfter == 0 {
 		h.bound, h.booked = newBound(h.limits), nil

@@ -9,9 +9,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// state is what one key has used of one limit, kept the naive way. Nothing here is shared
-// with the stores. Times are microseconds since the Unix epoch. The zero state is the
-// initial one.
+// state is what one key has used of one limit, kept the naive way. Nothing here is shared with the
+// stores. Times are microseconds since the Unix epoch. The zero state is the initial one.
 type state struct {
 	limit  headgate.Limit // the numbers of the last grant or refund
 	at     int64          // the time of the last grant or refund, or the start time booked last
@@ -87,10 +86,9 @@ func (s *state) stepped(l headgate.Limit, t int64) (missing, step int64) {
 	return missing, step + steps*period
 }
 
-// scaled carries used over from a bucket of size from to one of size to: the same fraction,
-// rounded up, at most all of it, or if it was more than all of it at most most. Lua has only
-// doubles: the sizes are divided by what divides both, and 1 is added where the product passes 2^53
-// nonetheless.
+// scaled carries used over from a bucket of size from to one of size to: the same fraction, rounded
+// up, at most all of it, or if it was more than all of it at most most. Lua has only doubles: the
+// sizes are divided by what divides both, and 1 is added where the product passes 2^53 nonetheless.
 func scaled(used, from, to, most int64) int64 {
 	if from == to {
 		return min(used, most)

@@ -152,8 +152,7 @@ func hugeCosts(t *testing.T, s headgate.Store) {
 	}
 }
 
-// refunds: a refund left the bucket lower, or higher, than if it had never been
-// taken from.
+// refunds: a refund left the bucket lower, or higher, than if it had never been taken from.
 func refunds(t *testing.T, s headgate.Store) {
 	for _, text := range everyAlgorithm {
 		l := parse(t, text)

@@ -1,14 +1,12 @@
-// Package limittest is the suite that every headgate.Store passes. The test of a
-// store is one call:
+// Package limittest is the suite that every headgate.Store passes. The test of a store is one call:
 //
 //	func TestStore(t *testing.T) {
 //		limittest.Run(t, func(t *testing.T) headgate.Store { return newStore(t) })
 //	}
 //
-// It compares the store with the vectors in testdata/vectors.txt and with a naive model
-// of the definitions, field by field, and it checks the invariants and the defects that
-// other limiters have had. If the store answers headgate.ErrNoBooking, it leaves out what books
-// ahead.
+// It compares the store with the vectors in testdata/vectors.txt and with a naive model of the
+// definitions, field by field, and it checks the invariants and the defects that other limiters
+// have had. If the store answers headgate.ErrNoBooking, it leaves out what books ahead.
 //
 // The random tests use fixed seeds. With HEADGATE_SOAK set to a duration, each of them
 // uses random seeds for that long; HEADGATE_SEED repeats one seed.

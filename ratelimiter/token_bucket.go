@@ -19,8 +19,7 @@ type TokenBucketConfig struct {
 	// context has no deadline. Its retries do not apply.
 	Client redis.UniversalClient
 
-	// Capacity is how many tokens a full bucket holds, which is the largest burst.
-	// Default: 10.
+	// Capacity is how many tokens a full bucket holds, which is the largest burst. Default: 10.
 	Capacity int
 
 	// RefillRate is how many tokens arrive each RefillInterval. It may be a fraction:

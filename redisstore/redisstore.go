@@ -124,9 +124,8 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 	return ds[0], err
 }
 
-// TakeAll implements headgate.Store.
-// On a single server, and wherever all requests have one key, it is one atomic step in one round
-// trip.
+// TakeAll implements headgate.Store. On a single server, and wherever all requests have one key, it
+// is one atomic step in one round trip.
 //
 // Otherwise the keys may be on several servers. Then the requests of each key are taken together,
 // key after key. If a later key denies, charges are refunded, and the cost of a cancel is charged

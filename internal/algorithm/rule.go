@@ -60,9 +60,8 @@ type Rule struct {
 	Hash  uint64 // of ID, for Memory
 	Valid bool
 
-	// Unit and Rate are those of the token bucket: refill/period reduced to rate/unit, so
-	// that a token is Unit units and Rate units arrive each microsecond. Otherwise a token
-	// is 1.
+	// Unit and Rate are those of the token bucket: refill/period reduced to rate/unit, so that a
+	// token is Unit units and Rate units arrive each microsecond. Otherwise a token is 1.
 	Unit, Rate int64
 
 	period int64 // Every in microseconds

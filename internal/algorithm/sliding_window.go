@@ -42,9 +42,8 @@ func (l *Rule) slidingWindow(s State, now, cost int64, charge Charge) (State, Ve
 	return State{At: now, Used: used, Previous: previous}, v
 }
 
-// slidingWindowWait is the time until a cost that was refused fits: later in this window
-// if the last one is in the way, else some way into the next, where the count of this one
-// is in the way.
+// slidingWindowWait is the time until a cost that was refused fits: later in this window if the
+// last one is in the way, else some way into the next, where the count of this one is in the way.
 func (l *Rule) slidingWindowWait(used, previous, weight, ask int64) int64 {
 	if room := l.Capacity - used - ask; room >= 0 {
 		return weight - room*l.period/previous

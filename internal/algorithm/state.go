@@ -41,9 +41,8 @@ func (v Verdict) Within(wait int64) bool { return v.Retry != Never && v.Retry <=
 // otherwise that must not be written. It is not for sliding logs. Remaining is below 0 if more
 // than the capacity is used.
 //
-// A time before s.At counts as s.At: a clock that steps back grants nothing extra and
-// takes nothing away. The skew between them is added to the waits, which are measured
-// from now.
+// A time before s.At counts as s.At: a clock that steps back grants nothing extra and takes nothing
+// away. The skew between them is added to the waits, which are measured from now.
 func (l *Rule) Decide(s State, now, cost int64, charge Charge) (State, Verdict) {
 	switch l.Algorithm {
 	case TokenBucket:
@@ -103,8 +102,7 @@ func scale(part, from, to, most int64) int64 {
 	return int64(min(scaled, float64(most)))
 }
 
-// ask is the cost to decide by: a peek asks for 1, and more than everything cannot be
-// refunded.
+// ask is the cost to decide by: a peek asks for 1, and more than everything cannot be refunded.
 func (l *Rule) ask(cost int64) int64 {
 	if cost == 0 {
 		return 1

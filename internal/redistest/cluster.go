@@ -21,17 +21,15 @@ const (
 // two seconds, so it takes a little more than that.
 const clusterTimeout = 30 * time.Second
 
-// Cluster is a Redis Cluster of three primaries that share all slots evenly, the
-// lowest slots on the first, and in the end replicas in the order of their primaries, if
-// they were asked for.
+// Cluster is a Redis Cluster of three primaries that share all slots evenly, the lowest slots on
+// the first, and in the end replicas in the order of their primaries, if they were asked for.
 type Cluster struct {
 	Servers []*Server
 	Addrs   []string // of the servers, in their order
 }
 
-// StartCluster starts a cluster that stops when the test ends. It takes over two
-// seconds, so tests do well to share one. args are given to every server, as in
-// [Start].
+// StartCluster starts a cluster that stops when the test ends. It takes over two seconds, so tests
+// do well to share one. args are given to every server, as in [Start].
 func StartCluster(tb testing.TB, args ...string) *Cluster {
 	tb.Helper()
 	c, err := RunCluster(tb.Context(), args...)

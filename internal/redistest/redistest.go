@@ -9,14 +9,12 @@
 //		store := open(t, redis.URL())
 //		…
 //
-// The binary is redis-server, else valkey-server, found in PATH;
-// HEADGATE_REDIS_SERVER names another one, so that the same tests can be run
-// against another version:
+// The binary is redis-server, else valkey-server, found in PATH; HEADGATE_REDIS_SERVER names
+// another one, so that the same tests can be run against another version:
 //
 //	HEADGATE_REDIS_SERVER=/opt/valkey/bin/valkey-server go test ./...
 //
-// The package uses the standard library only, so that every module of the
-// project can import it.
+// The package uses the standard library only, so that every module of the project can import it.
 package redistest
 
 import (
@@ -77,9 +75,8 @@ func Start(tb testing.TB, args ...string) *Server {
 // shared is the server of Shared. Nobody stops it: it ends with the process.
 var shared = sync.OnceValues(func() (*Server, error) { return Run(context.Background()) })
 
-// Shared returns the one server that all tests of a test binary share. Tests that
-// use it choose their own keys, and leave FLUSHALL, CONFIG SET and the like to
-// servers of their own.
+// Shared returns the one server that all tests of a test binary share. Tests that use it choose
+// their own keys, and leave FLUSHALL, CONFIG SET and the like to servers of their own.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	s, err := shared()
@@ -89,9 +86,8 @@ func Shared(tb testing.TB) *Server {
 	return s
 }
 
-// Run starts a server without a test, and returns once it answers. ctx bounds the
-// start alone: the server runs until Stop, or until this process ends. args are
-// those of [Start].
+// Run starts a server without a test, and returns once it answers. ctx bounds the start alone: the
+// server runs until Stop, or until this process ends. args are those of [Start].
 //
 // An error says what the server itself said.
 func Run(ctx context.Context, args ...string) (*Server, error) {
@@ -220,9 +216,8 @@ func (s *Server) URL() string {
 	return u.String()
 }
 
-// Do sends one command over a connection of its own and returns the reply as
-// text, the elements of an array one to a line. What Redis refuses is a
-// [ReplyError].
+// Do sends one command over a connection of its own and returns the reply as text, the elements of
+// an array one to a line. What Redis refuses is a [ReplyError].
 func (s *Server) Do(ctx context.Context, args ...string) (string, error) {
 	network, addr := "tcp", s.Addr
 	if s.tls {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// ReplyError is a command refused by Redis, in its words: "NOAUTH Authentication
-// required."
+// ReplyError is a command refused by Redis, in its words: "NOAUTH Authentication required."
 type ReplyError string
 
 func (e ReplyError) Error() string { return "redistest: Redis says: " + string(e) }

@@ -29,10 +29,9 @@ type Sentinel struct {
 	Addrs     []string // of the sentinels
 }
 
-// StartSentinel starts a primary with so many replicas, whose clocks are ahead of the
-// primary's, and returns when the sentinels know each other and all of them. It takes
-// a second or two. args are given to the primary and the replicas, as in [Start]; a
-// password is for tests of their own.
+// StartSentinel starts a primary with so many replicas, whose clocks are ahead of the primary's,
+// and returns when the sentinels know each other and all of them. It takes a second or two. args
+// are given to the primary and the replicas, as in [Start]; a password is for tests of their own.
 func StartSentinel(tb testing.TB, replicas int, ahead time.Duration, args ...string) *Sentinel {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), clusterTimeout)
