@@ -167,7 +167,8 @@ func (b Budget) row(r *Results) string {
 	} else {
 		than = ""
 	}
-	return fmt.Sprintf("| %s | %s %s | %s%s | %s |", b.What, bound, short(b.Bound), s, than, verdict)
+	return fmt.Sprintf("| %s | %s %s | %s%s | %s |",
+		b.What, bound, short(b.Bound), s, than, verdict)
 }
 
 // short writes a bound without the thousandth that counts allow for the harness.

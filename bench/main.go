@@ -88,7 +88,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return func(text string) error { *to = strings.Split(text, ","); return nil }
 	}
 	fs.Func("only", "measure the `PARTS`, separated by commas: "+partNames(), words(&o.parts))
-	fs.Func("contenders", "measure those whose name contains one of the `WORDS`", words(&o.contenders))
+	fs.Func("contenders", "measure those whose name contains one of the `WORDS`",
+		words(&o.contenders))
 	fs.Func("callers", "ask Redis by these `NUMBERS` of callers", o.parseCallers)
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -135,7 +136,8 @@ func publish(o options, r *Results, about string, stdout io.Writer) error {
 	var report bytes.Buffer
 	writeReport(&report, r, about, bs)
 	if o.out != "" {
-		if err := os.WriteFile(o.out, report.Bytes(), 0o644); err != nil { //nolint:gosec // not secret
+		err := os.WriteFile(o.out, report.Bytes(), 0o644) //nolint:gosec // not secret
+		if err != nil {
 			return err
 		}
 	}

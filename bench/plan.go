@@ -34,9 +34,9 @@ var parts = []part{
 		"for a decision.", []string{redisRateName}, plan.redis},
 	{scriptPart, "Script", "Callers are the requests of a batch.",
 		[]string{prototypeName}, plan.script},
-	{servicePart, "Service", "Callers ask over 4 gRPC connections, or over HTTP. \"server us\" is " +
-		"the CPU time of the rate limit server for a decision. Servers with and without the console " +
-		"are measured in turns.", []string{upstreamName, consoleOffName}, plan.service},
+	{servicePart, "Service", "Callers ask over 4 gRPC connections, or over HTTP. \"server us\" " +
+		"is the CPU time of the rate limit server for a decision. Servers with and without the " +
+		"console are measured in turns.", []string{upstreamName, consoleOffName}, plan.service},
 	{replayPart, "Replay", "Bytes are the peak of memory for each line more.", nil, plan.replay},
 }
 
@@ -67,8 +67,9 @@ type plan struct {
 
 func (o *options) plan() plan {
 	p := plan{
-		rounds: o.rounds, memoryKeys: 1_000_000, hotPasses: 4096, clients: 100_000, redisKeys: 10_000,
-		callers: []int{1, 8, 16, 64, 256, 1024}, span: 500 * time.Millisecond, decisions: 25_600,
+		rounds: o.rounds, memoryKeys: 1_000_000, hotPasses: 4096, clients: 100_000,
+		redisKeys: 10_000, callers: []int{1, 8, 16, 64, 256, 1024},
+		span: 500 * time.Millisecond, decisions: 25_600,
 		replayLines: 1_000_000, serviceCallers: []int{1, 16, 64, 256}, serviceSpan: 2 * time.Second,
 	}
 	if o.quick {

@@ -15,8 +15,8 @@ import (
 // accessLog is a log of n lines in the combined format: 500 requests a second of 5,000 clients,
 // some of them busier than others.
 func accessLog(n int) []byte {
-	const agent = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) " +
-		"Chrome/131.0.0.0 Safari/537.36"
+	const agent = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 " +
+		"(KHTML, like Gecko) Chrome/131.0.0.0 Safari/537.36"
 	r := random(3)
 	at := time.Date(2026, 1, 12, 7, 0, 0, 0, time.UTC)
 	var log bytes.Buffer

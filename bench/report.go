@@ -13,9 +13,9 @@ import (
 
 // writeReport writes the comparison with budgets, if there are any, and all tables, as Markdown.
 func writeReport(w io.Writer, r *Results, setting string, bs []Budget) {
-	fmt.Fprintf(w, "# Results\n\nWritten by `make bench`; do not edit. [README.md](README.md) says "+
-		"how this is measured.\nNumbers are medians over the rounds, with the extremes in parentheses. "+
-		"A ratio is taken within each round.\n\n%s", setting)
+	fmt.Fprintf(w, "# Results\n\nWritten by `make bench`; do not edit. [README.md](README.md) "+
+		"says how this is measured.\nNumbers are medians over the rounds, with the extremes in "+
+		"parentheses. A ratio is taken within each round.\n\n%s", setting)
 	if met, missed, rows := compare(r, bs); len(rows) > 0 {
 		fmt.Fprintf(w, "\n## Budgets: %d met, %d missed\n\n| what | budget | measured | |\n"+
 			"|---|---|---|---|\n%s\n", met, missed, strings.Join(rows, "\n"))
@@ -52,10 +52,11 @@ func setting(ctx context.Context, args []string, rounds int) string {
 	}
 	load, _ := os.ReadFile("/proc/loadavg")
 	redis, _, _ := strings.Cut(output(ctx, "redis-server", "--version"), " sha=")
-	return fmt.Sprintf("- Date: %s\n- Commit: %s\n- Command: `go run . %s` in bench/\n- Rounds: %d\n"+
-		"- Machine: %s, %d cores, %s/%s; load average before: %.14s\n- %s; %s\n",
-		time.Now().UTC().Format("January 2, 2006, 15:04 UTC"), commit, strings.Join(args, " "), rounds,
-		processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, load, runtime.Version(), redis)
+	return fmt.Sprintf("- Date: %s\n- Commit: %s\n- Command: `go run . %s` in bench/\n"+
+		"- Rounds: %d\n- Machine: %s, %d cores, %s/%s; load average before: %.14s\n- %s; %s\n",
+		time.Now().UTC().Format("January 2, 2006, 15:04 UTC"), commit, strings.Join(args, " "),
+		rounds, processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, load,
+		runtime.Version(), redis)
 }
 
 // output is the first line that a command prints, or nothing if it fails.

@@ -54,7 +54,8 @@ func (r *serviceRun) overHTTP(
 	ctx context.Context, load serviceLoad,
 ) (*serviceProcess, Contender, error) {
 	file := filepath.Join(r.programs.dir, "rules.yaml")
-	rule := "rules:\n  - {name: bench, key: [\"header:X-User\"], limits: [\"2000000000/m fixed-window\"]}\n"
+	rule := "rules:\n  - {name: bench, key: [\"header:X-User\"], " +
+		"limits: [\"2000000000/m fixed-window\"]}\n"
 	if err := os.WriteFile(file, []byte(rule), 0o644); err != nil { //nolint:gosec // not secret
 		return nil, nil, err
 	}
@@ -179,7 +180,9 @@ func serveFloor(ctx context.Context, address string) error {
 		return err
 	}
 	granted := []byte{1 << 3, 1}
-	answer := func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	answer := func(
+		_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor,
+	) (any, error) {
 		var request []byte
 		return &granted, decode(&request)
 	}

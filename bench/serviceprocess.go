@@ -113,7 +113,8 @@ func (r *serviceRun) startServer(
 		return nil, err
 	}
 	file := filepath.Join(config, "limits.yaml")
-	if err := os.WriteFile(file, []byte(load.limits()), 0o644); err != nil { //nolint:gosec // not secret
+	err = os.WriteFile(file, []byte(load.limits()), 0o644) //nolint:gosec // not secret
+	if err != nil {
 		return nil, err
 	}
 	ports, err := freePorts(ctx, 3)
@@ -125,7 +126,8 @@ func (r *serviceRun) startServer(
 		cache = "1000000"
 	}
 	env := append([]string{
-		"PATH=" + os.Getenv("PATH"), "HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "DEBUG_HOST=127.0.0.1",
+		"PATH=" + os.Getenv("PATH"),
+		"HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "DEBUG_HOST=127.0.0.1",
 		"GRPC_PORT=" + ports[0], "PORT=" + ports[1], "DEBUG_PORT=" + ports[2],
 		"REDIS_SOCKET_TYPE=tcp", "REDIS_URL=" + r.redis.Addr, "USE_STATSD=false", "LOG_LEVEL=WARN",
 		"RUNTIME_ROOT=" + dir, "RUNTIME_SUBDIRECTORY=limits", "RUNTIME_WATCH_ROOT=false",
@@ -172,7 +174,8 @@ func (s *serviceProcess) waitReady(ctx context.Context) error {
 
 // stop ends the server, and kills it if it takes long.
 func (s *serviceProcess) stop() error {
-	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	err := s.cmd.Process.Signal(syscall.SIGTERM)
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	select {

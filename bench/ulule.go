@@ -20,7 +20,8 @@ func openUlule(s Setup) (Contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ululeLimiter{ulule.New(store, ulule.Rate{Limit: s.Burst, Period: s.Period()}), client}, nil
+	rate := ulule.Rate{Limit: s.Burst, Period: s.Period()}
+	return ululeLimiter{ulule.New(store, rate), client}, nil
 }
 
 func (u ululeLimiter) Take(key string) (bool, error) {

@@ -42,7 +42,8 @@ type askingKey struct{}
 func (i *instance) ask(ctx context.Context, k *ledger, cost int64) {
 	k.ask()
 	var a asking
-	d, err := i.store.Take(context.WithValue(ctx, askingKey{}, &a), headgate.Request{Key: k.key, Limit: k.limit, Cost: cost})
+	d, err := i.store.Take(context.WithValue(ctx, askingKey{}, &a),
+		headgate.Request{Key: k.key, Limit: k.limit, Cost: cost})
 	c := &i.fleet.counts
 	switch {
 	case err != nil:
@@ -78,7 +79,8 @@ type wire struct{ *instance }
 // errLost is what a caller gets whose question or answer got lost.
 var errLost = errors.New("lost")
 
-// stall is how late a request may arrive that no caller waits for: long after its limits have reset.
+// stall is how late a request may arrive that no caller waits for: long after its limits have
+// reset.
 const stall = 30 * time.Second
 
 // way is how long a message is on its way: mostly about a millisecond, and less than a batch lasts.
@@ -91,7 +93,8 @@ func way() time.Duration {
 
 func upTo(d time.Duration) time.Duration { return time.Duration(rand.Int64N(int64(d))) }
 
-// send makes a call of the store for k. If its caller is cut off meanwhile, late may be called instead.
+// send makes a call of the store for k. If its caller is cut off meanwhile, late may be called
+// instead.
 func (w wire) send(k *ledger, call func() error, late func()) error {
 	k.call()
 	w.fleet.called()

@@ -27,7 +27,8 @@ var kinds = [...]color.RGBA{orange, blue}
 
 // dark turns the picture, which is drawn on white, for those who like it dark, and names fonts that
 // are at hand.
-const dark = `<style>text{font-family:"Liberation Sans",Arial,Helvetica,sans-serif!important}@media(prefers-color-scheme:dark){svg{filter:invert(.93) hue-rotate(180deg)}}</style>`
+const dark = `<style>text{font-family:"Liberation Sans",Arial,Helvetica,sans-serif!important}` +
+	`@media(prefers-color-scheme:dark){svg{filter:invert(.93) hue-rotate(180deg)}}</style>`
 
 // picture draws what happened to f, as SVG.
 func (f *fleet) picture() ([]byte, error) {
@@ -37,7 +38,10 @@ func (f *fleet) picture() ([]byte, error) {
 	all.SetColor(color.White)
 	all.Fill(all.Path())
 	panels := []func(*plot.Plot) error{f.drawLoad, f.drawCalls, f.drawGrants, f.drawShort}
-	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadY: vg.Points(14), PadTop: vg.Points(6), PadBottom: vg.Points(4), PadLeft: vg.Points(4), PadRight: vg.Points(10)}
+	tiles := draw.Tiles{
+		Rows: len(panels), Cols: 1, PadY: vg.Points(14), PadTop: vg.Points(6),
+		PadBottom: vg.Points(4), PadLeft: vg.Points(4), PadRight: vg.Points(10),
+	}
 	plots := make([][]*plot.Plot, len(panels))
 	for i, drawPanel := range panels {
 		p := plot.New()
@@ -60,10 +64,13 @@ func (f *fleet) picture() ([]byte, error) {
 
 // style gives p the fonts and the room that all have.
 func style(p *plot.Plot) {
-	sans := func(size vg.Length) font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size} }
+	sans := func(size vg.Length) font.Font {
+		return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
+	}
 	p.Title.TextStyle.Font, p.Title.Padding = sans(12), vg.Points(6)
 	p.Legend.TextStyle.Font, p.Legend.Padding = sans(10), vg.Points(2)
-	p.Legend.Top, p.Legend.Left, p.Legend.XOffs = true, true, 5.2*vg.Inch // there is room, however wide the font is
+	// There is room, whatever the width of the font.
+	p.Legend.Top, p.Legend.Left, p.Legend.XOffs = true, true, 5.2*vg.Inch
 	for _, a := range []*plot.Axis{&p.X, &p.Y} {
 		a.Label.TextStyle.Font, a.Tick.Label.Font, a.Padding = sans(10), sans(10), 0
 	}
@@ -95,7 +102,9 @@ func (f *fleet) drawCalls(p *plot.Plot) error {
 	p.Y.Label.Text = "calls"
 	byRank(p, f)
 	upright(p, 140, 20)
-	return f.addKinds(p, func(k *ledger) float64 { return 100 * float64(k.calls) / float64(k.asked) })
+	return f.addKinds(p, func(k *ledger) float64 {
+		return 100 * float64(k.calls) / float64(k.asked)
+	})
 }
 
 // drawGrants shows what was asked for and granted beside the bound.
@@ -117,13 +126,16 @@ func (f *fleet) drawShort(p *plot.Plot) error {
 	p.Y.Label.Text = "% of the limit"
 	byRank(p, f)
 	upright(p, 50, 10)
-	return f.addKinds(p, func(k *ledger) float64 { return percent(max(k.short, 0), k.limit.Capacity()) })
+	return f.addKinds(p, func(k *ledger) float64 {
+		return percent(max(k.short, 0), k.limit.Capacity())
+	})
 }
 
 // byRank lets the ranks of keys lie along p, as powers.
 func byRank(p *plot.Plot, f *fleet) {
 	p.X.Label.Text = "rank"
-	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, ticks(1, float64(f.keys), func(r float64) float64 { return 10 * r })
+	p.X.Scale = plot.LogScale{}
+	p.X.Tick.Marker = ticks(1, float64(f.keys), func(r float64) float64 { return 10 * r })
 	p.X.Min, p.X.Max = 0.9, float64(f.keys)
 }
 
@@ -147,7 +159,8 @@ func (f *fleet) addKinds(p *plot.Plot, of func(*ledger) float64) error {
 	return nil
 }
 
-// shown says whether a rank is drawn: all of the first, and of the rest as many as can be told apart.
+// shown reports whether a rank is drawn: all of the first, and of the rest as many as can be told
+// apart.
 func shown(r int) bool {
 	step := int(math.Pow(10, math.Floor(math.Log10(float64(r+1)))) / 20)
 	return step <= 1 || (r/2)%step == 0

@@ -28,8 +28,8 @@ var page = template.Must(template.New("simulation").Funcs(template.FuncMap{
 	"less":    func(a, b int64) int64 { return a - b },
 }).Parse(pageText))
 
-// writePage writes the page about two runs: in one the requests of a key go to few instances, in the
-// other to any.
+// writePage writes the page about two runs: in one the requests of a key go to few instances, in
+// the other to any.
 func writePage(w io.Writer, few, anywhere *fleet) error {
 	return page.Execute(w, map[string]summary{"Few": few.summary(), "Any": anywhere.summary()})
 }
@@ -46,9 +46,10 @@ type summary struct {
 	Asked, ByLease, ByDenyCache, ByStore, Unanswered int64 // requests
 	Calls, Takes, Prefetches, Drains                 int64 // calls
 	Granted, Could, Waste                            int64 // tokens
-	Over, Pressed, Refused                           int64 // keys: over the bound, at 95% of it or more at their fullest, refused at all
-	Deaths, Partitions                               int64
-	Rows                                             []row
+	// Keys: over the bound, at 95% of it or more at their fullest, refused at all.
+	Over, Pressed, Refused int64
+	Deaths, Partitions     int64
+	Rows                   []row
 }
 
 // row tells about the key of a rank.
@@ -65,19 +66,22 @@ var told = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 30, 50, 100, 1000}
 func (f *fleet) summary() summary {
 	c := &f.counts
 	s := summary{
-		Instances: int64(f.instances), Keys: int64(f.keys), Homes: int64(f.homes), Rate: int64(f.rate),
-		Length: f.length, Life: f.life, Calm: f.calm, Tide: tide, Zipf: zipf, Fraction: fraction, TTL: ttl, TableKeys: tableKeys,
+		Instances: int64(f.instances), Keys: int64(f.keys), Homes: int64(f.homes),
+		Rate: int64(f.rate), Length: f.length, Life: f.life, Calm: f.calm,
+		Tide: tide, Zipf: zipf, Fraction: fraction, TTL: ttl, TableKeys: tableKeys,
 		Bucket: f.byRank[0].limit, Window: f.byRank[1].limit,
-		ByLease: c.byLease.Load(), ByDenyCache: c.byDenyCache.Load(), ByStore: c.byStore.Load(), Unanswered: c.unanswered.Load(),
-		Takes: c.takes.Load(), Prefetches: c.prefetches.Load(), Drains: c.drains.Load(),
+		ByLease: c.byLease.Load(), ByDenyCache: c.byDenyCache.Load(), ByStore: c.byStore.Load(),
+		Unanswered: c.unanswered.Load(),
+		Takes:      c.takes.Load(), Prefetches: c.prefetches.Load(), Drains: c.drains.Load(),
 		Deaths: c.deaths.Load(), Partitions: c.partitions.Load(),
 	}
 	for r, k := range f.byRank {
 		s.count(k)
 		if slices.Contains(told, r+1) {
 			s.Rows = append(s.Rows, row{
-				Rank: int64(r + 1), Limit: k.limit, Asked: k.asked, Calls: k.calls, Granted: k.granted, Could: k.could,
-				Waste: k.waste, Short: max(k.short, 0), Capacity: k.limit.Capacity(),
+				Rank: int64(r + 1), Limit: k.limit, Asked: k.asked, Calls: k.calls,
+				Granted: k.granted, Could: k.could, Waste: k.waste,
+				Short: max(k.short, 0), Capacity: k.limit.Capacity(),
 			})
 		}
 	}
@@ -88,7 +92,9 @@ func (f *fleet) summary() summary {
 func (s *summary) count(k *ledger) {
 	s.Asked, s.Calls = s.Asked+k.asked, s.Calls+k.calls
 	s.Granted, s.Could, s.Waste = s.Granted+k.granted, s.Could+k.could, s.Waste+k.waste
-	for n, is := range map[*int64]bool{&s.Over: k.over > 0, &s.Pressed: k.fill() >= 95, &s.Refused: k.refused > 0} {
+	for n, is := range map[*int64]bool{
+		&s.Over: k.over > 0, &s.Pressed: k.fill() >= 95, &s.Refused: k.refused > 0,
+	} {
 		if is {
 			*n++
 		}

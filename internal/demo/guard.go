@@ -16,14 +16,16 @@ import (
 const maxBody = 4 << 10
 
 // policy lets the page load only its own files, and lets no page frame it.
-const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; " +
+	"frame-ancestors 'none'; object-src 'none'"
 
 // guarded rejects requests from pages of other sites, which a browser would send here, and for
 // host names of others that point to this machine.
 func guarded(h http.Handler, host string) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusForbidden, "the request comes from a page of another site; only the page of the demo may send it")
+		refuse(w, http.StatusForbidden, "the request comes from a page of another site; "+
+			"only the page of the demo may send it")
 	}))
 	h = cross.Handler(h)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -36,7 +38,8 @@ func guarded(h http.Handler, host string) http.Handler {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Cache-Control", "no-store")
 		if !known(r.Host, host) {
-			refuse(w, http.StatusMisdirectedRequest, "the host is "+strconv.Quote(r.Host)+"; want the address that the demo printed")
+			refuse(w, http.StatusMisdirectedRequest,
+				"the host is "+strconv.Quote(r.Host)+"; want the address that the demo printed")
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -58,7 +61,8 @@ func known(asked, bound string) bool {
 		return false
 	}
 	machine, _ := os.Hostname()
-	return err == nil || name == strings.ToLower(bound) || name != "" && name == strings.ToLower(machine)
+	return err == nil || name == strings.ToLower(bound) ||
+		name != "" && name == strings.ToLower(machine)
 }
 
 func isLoopback(host string) bool {
@@ -86,7 +90,8 @@ func only(method string, h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != method && (method != http.MethodGet || r.Method != http.MethodHead) {
 			w.Header().Set("Allow", allow)
-			refuse(w, http.StatusMethodNotAllowed, "the method is "+strconv.Quote(r.Method)+"; want "+allow)
+			refuse(w, http.StatusMethodNotAllowed,
+				"the method is "+strconv.Quote(r.Method)+"; want "+allow)
 			return
 		}
 		if !readBody(w, r) {
@@ -100,7 +105,8 @@ func only(method string, h http.HandlerFunc) http.Handler {
 func readBody(w http.ResponseWriter, r *http.Request) bool {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		refuse(w, http.StatusRequestEntityTooLarge, "the body is too large; want at most "+strconv.Itoa(maxBody)+" bytes")
+		refuse(w, http.StatusRequestEntityTooLarge,
+			"the body is too large; want at most "+strconv.Itoa(maxBody)+" bytes")
 		return false
 	}
 	if err != nil {

@@ -33,12 +33,15 @@ type run struct {
 const maxRuns = 4096
 
 func newLargestWindow(l headgate.Limit) *largestWindow {
-	return &largestWindow{window: l.Period(), grain: l.Period() / 1000, bound: l.Capacity() + l.Refill()}
+	return &largestWindow{
+		window: l.Period(), grain: l.Period() / 1000, bound: l.Capacity() + l.Refill(),
+	}
 }
 
 // add counts the grants among outcomes.
 func (w *largestWindow) add(outcomes []outcome) {
-	grants := slices.DeleteFunc(slices.Clone(outcomes), func(o outcome) bool { return !o.decision.Allowed() })
+	denied := func(o outcome) bool { return !o.decision.Allowed() }
+	grants := slices.DeleteFunc(slices.Clone(outcomes), denied)
 	slices.SortFunc(grants, func(a, b outcome) int { return a.from.Compare(b.from) })
 	first := max(len(w.runs)-1, 0)
 	for _, o := range grants {

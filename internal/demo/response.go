@@ -34,7 +34,8 @@ func fail(w http.ResponseWriter, err error) {
 func write(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil { // cannot happen: the values are all made here
-		status, body = http.StatusInternalServerError, []byte(`{"success":false,"error":"the response cannot be written"}`)
+		status = http.StatusInternalServerError
+		body = []byte(`{"success":false,"error":"the response cannot be written"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -58,7 +58,7 @@ func (d *Demo) server(ctx context.Context) *http.Server {
 		MaxHeaderBytes:    maxHeader,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      maxAhead + 4*patience, // to read, to ask for the time, to decide, to peek
+		WriteTimeout:      maxAhead + 4*patience, // to read, to get the time, to decide, to peek
 		IdleTimeout:       time.Minute,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}

@@ -19,7 +19,8 @@ type settings struct {
 
 // limit returns the limit, or an error for the first invalid field.
 func (s settings) limit() (headgate.Limit, error) {
-	bucket := s.Algorithm == headgate.AlgorithmTokenBucket.String() || s.Algorithm == headgate.AlgorithmStepped.String()
+	bucket := s.Algorithm == headgate.AlgorithmTokenBucket.String() ||
+		s.Algorithm == headgate.AlgorithmStepped.String()
 	count, per := "count", "window"
 	if bucket {
 		count, per = "capacity", "period"
@@ -34,7 +35,10 @@ func (s settings) limit() (headgate.Limit, error) {
 			return headgate.Limit{}, err
 		}
 	} else if s.Refill != "" {
-		return headgate.Limit{}, &headgate.InvalidError{Field: "refill", Value: strconv.Quote(string(s.Refill)), Want: "none, because only buckets refill"}
+		return headgate.Limit{}, &headgate.InvalidError{
+			Field: "refill", Value: strconv.Quote(string(s.Refill)),
+			Want: "none, because only buckets refill",
+		}
 	}
 	every, err := period(per, s.Period)
 	if err != nil {
@@ -47,7 +51,9 @@ func (s settings) limit() (headgate.Limit, error) {
 	return limit, limit.Validate()
 }
 
-func limitOf(algorithm string, capacity, refill int64, every time.Duration) (headgate.Limit, error) {
+func limitOf(
+	algorithm string, capacity, refill int64, every time.Duration,
+) (headgate.Limit, error) {
 	switch algorithm {
 	case "token-bucket":
 		return headgate.Per(refill, every).Burst(capacity), nil
@@ -60,12 +66,18 @@ func limitOf(algorithm string, capacity, refill int64, every time.Duration) (hea
 	case "sliding-log":
 		return headgate.SlidingLog(capacity, every), nil
 	}
-	return headgate.Limit{}, &headgate.InvalidError{Field: "algorithm", Value: strconv.Quote(algorithm),
-		Want: "token-bucket, stepped, fixed-window, sliding-window or sliding-log"}
+	return headgate.Limit{}, &headgate.InvalidError{
+		Field: "algorithm", Value: strconv.Quote(algorithm),
+		Want: "token-bucket, stepped, fixed-window, sliding-window or sliding-log",
+	}
 }
 
 func settingsOf(l headgate.Limit) settings {
-	s := settings{Algorithm: l.Algorithm().String(), Capacity: input(strconv.FormatInt(l.Capacity(), 10)), Period: input(short(l.Period()))}
+	s := settings{
+		Algorithm: l.Algorithm().String(),
+		Capacity:  input(strconv.FormatInt(l.Capacity(), 10)),
+		Period:    input(short(l.Period())),
+	}
 	if l.Refill() > 0 {
 		s.Refill = input(strconv.FormatInt(l.Refill(), 10))
 	}
@@ -76,14 +88,18 @@ func settingsOf(l headgate.Limit) settings {
 func whole(field string, text input) (int64, error) {
 	n, err := strconv.ParseInt(string(text), 10, 64)
 	if err != nil || n < 1 {
-		return 0, &headgate.InvalidError{Field: field, Value: strconv.Quote(string(text)), Want: "a whole number of at least 1"}
+		return 0, &headgate.InvalidError{
+			Field: field, Value: strconv.Quote(string(text)), Want: "a whole number of at least 1",
+		}
 	}
 	return n, nil
 }
 
 // period reads a period as in the text form of limits.
 func period(field string, text input) (time.Duration, error) {
-	bad := &headgate.InvalidError{Field: field, Value: strconv.Quote(string(text)), Want: "a time such as 500ms, 1s or 15m"}
+	bad := &headgate.InvalidError{
+		Field: field, Value: strconv.Quote(string(text)), Want: "a time such as 500ms, 1s or 15m",
+	}
 	if strings.ContainsAny(string(text), "/= \t\n") {
 		return 0, bad
 	}
