@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -121,7 +123,33 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 		return f.checkFiles(cmd)
 	}
 	f.o.Version = version()
+	var stop func()
+	f.o.Reload, stop = hangups()
+	defer stop()
 	return serve.Run(ctx, f.o)
+}
+
+// hangups returns a channel that receives when the process gets a SIGHUP, which ends the process
+// before hangups is called and after stop is.
+func hangups() (reload <-chan struct{}, stop func()) {
+	signals, requests := make(chan os.Signal, 1), make(chan struct{})
+	ended := make(chan struct{})
+	signal.Notify(signals, syscall.SIGHUP)
+	go func() {
+		for {
+			select {
+			case <-signals:
+			case <-ended:
+				return
+			}
+			select {
+			case requests <- struct{}{}:
+			case <-ended:
+				return
+			}
+		}
+	}()
+	return requests, func() { signal.Stop(signals); close(ended) }
 }
 
 // complete checks the flags and makes the options of them.

@@ -416,3 +416,19 @@ func TestServeHintsNameTheStore(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// A SIGHUP while the server starts does not end the process, and is not lost.
+func TestEarlyHangup(t *testing.T) {
+	reload, stop := hangups()
+	defer stop()
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := self.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		<-reload
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
@@ -47,7 +46,7 @@ type Options struct {
 	// Environment holds the variables of envoyproxy/ratelimit; nil: they do not count.
 	Environment *Environment
 
-	hangups <-chan os.Signal // each one reads the files again
+	Reload <-chan struct{} // the files are read again at each receive; nil: never
 }
 
 // Proxy says where requests are limited and then passed on to.

@@ -104,7 +104,7 @@ func (s *server) newWatcher() *watch.Watcher {
 		Load:        s.reload,
 		Report:      s.reported,
 		Loaded:      s.first.Hash,
-		Signals:     s.o.hangups,
+		Requests:    s.o.Reload,
 	}
 	if s.builtIn() || s.xds() {
 		o.Directories = func() []string { return nil }

@@ -6,11 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -115,24 +112,8 @@ func TestFaultsAreLogged(t *testing.T) {
 	}
 }
 
-// hangup sends the process a SIGHUP when the first line is logged.
-type hangup struct {
-	slog.Handler
-
-	once sync.Once
-}
-
-func (h *hangup) Handle(ctx context.Context, r slog.Record) error {
-	h.once.Do(func() {
-		if p, err := os.FindProcess(os.Getpid()); err == nil {
-			_ = p.Signal(syscall.SIGHUP)
-		}
-	})
-	return h.Handler.Handle(ctx, r)
-}
-
-// A SIGHUP while the server starts does not end the process, and is not lost.
-func TestEarlyHangup(t *testing.T) {
+// A reload that is asked for before the server starts is not lost.
+func TestEarlyReload(t *testing.T) {
 	t.Parallel()
 	var log buffer
 	ctx, cancel := context.WithCancel(t.Context())
@@ -141,9 +122,11 @@ func TestEarlyHangup(t *testing.T) {
 	o := Options{
 		Files: []string{write(t, filepath.Join(t.TempDir(), "d.yaml"), oneDomain)},
 		Store: "memory:", HTTP: "127.0.0.1:0", GRPC: Off, Debug: Off, Metrics: Off,
-		Log:         slog.New(&hangup{Handler: slog.NewTextHandler(&log, nil)}),
-		Environment: environmentOf(t, "CACHE_KEY_PREFIX=has no effect, which is logged"),
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
 	}
+	reload := make(chan struct{}, 1)
+	reload <- struct{}{}
+	o.Reload = reload
 	go func() { ended <- Run(ctx, o) }()
 	for until := time.Now().Add(10 * time.Second); !strings.Contains(log.String(), "was loaded"); {
 		if time.Now().After(until) {

@@ -8,10 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
@@ -40,10 +37,6 @@ func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP) // at first: it would end the process
-	defer signal.Stop(hangups)
-	o.hangups = hangups
 	s, err := newServer(o) //nolint:contextcheck // a fleet ends when it is closed, and not before
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ package watch
 
 import (
 	"context"
-	"os"
 	"sync"
 	"time"
 )
@@ -19,7 +18,7 @@ type Options struct {
 	Load        func() error    // reads the files and uses them, or keeps what is in use
 	Report      func(error)     // is told of each Load, nil if it succeeded
 
-	Signals <-chan os.Signal // each one loads as Reload does; nil: none
+	Requests <-chan struct{} // each one loads as Reload does; nil: none
 
 	Warn   func(error) // is told if files are only compared, as no events come; nil: ignored
 	Loaded string      // the hash of what is in use; empty: none
@@ -48,7 +47,7 @@ func (w *Watcher) Run(ctx context.Context) {
 	defer n.close()
 	n.watch(w.o.Directories())
 	n.notify() // of what changed before
-	w.loop(ctx, n.events, w.o.Signals, func() { n.watch(w.o.Directories()) })
+	w.loop(ctx, n.events, w.o.Requests, func() { n.watch(w.o.Directories()) })
 }
 
 // Reload loads the files now, also if they did not change, and returns the error of Load.
@@ -65,10 +64,10 @@ func (w *Watcher) load() error {
 	return err
 }
 
-// loop loads after events and signals, and if a comparison finds a change. Before each comparison,
+// loop loads after events and requests, and if a comparison finds a change. Before each comparison,
 // it calls follow, because a directory may have been replaced.
 func (w *Watcher) loop(
-	ctx context.Context, events <-chan struct{}, signals <-chan os.Signal, follow func(),
+	ctx context.Context, events, requests <-chan struct{}, follow func(),
 ) {
 	poll := time.NewTicker(interval)
 	defer poll.Stop()
@@ -80,7 +79,7 @@ func (w *Watcher) loop(
 		select {
 		case <-ctx.Done():
 			return
-		case <-signals:
+		case <-requests:
 			_ = w.Reload() // which reports it
 			continue
 		case <-settled.C:

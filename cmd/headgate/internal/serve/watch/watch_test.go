@@ -3,10 +3,8 @@ package watch
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +12,12 @@ import (
 
 // bench runs a Watcher over a content in memory, and notes when it loads what.
 type bench struct {
-	content atomic.Value
-	fault   error // of loading "bad"
-	start   time.Time
-	loads   []load
-	events  chan struct{}
-	signals chan os.Signal
+	content  atomic.Value
+	fault    error // of loading "bad"
+	start    time.Time
+	loads    []load
+	events   chan struct{}
+	requests chan struct{}
 	*Watcher
 }
 
@@ -34,7 +32,7 @@ func start(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{
 		fault: errors.New("line 3"), start: time.Now(),
-		events: make(chan struct{}), signals: make(chan os.Signal),
+		events: make(chan struct{}), requests: make(chan struct{}),
 	}
 	b.content.Store("a")
 	now := func() string { return b.content.Load().(string) }
@@ -53,7 +51,7 @@ func start(t *testing.T) *bench {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
-	go b.loop(ctx, b.events, b.signals, func() {})
+	go b.loop(ctx, b.events, b.requests, func() {})
 	return b
 }
 
@@ -147,7 +145,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("Reload = %v; want %v", err, b.fault)
 		}
 		time.Sleep(time.Minute) // no comparison loads it again
-		b.signals <- syscall.SIGHUP
+		b.requests <- struct{}{}
 		b.want(t, load{0, "a", nil}, load{0, "bad", b.fault}, load{time.Minute, "bad", b.fault})
 	})
 }
