@@ -68,7 +68,7 @@ func (l *Limiter) status(it *item) Status {
 		return Status{Code: OK}
 	}
 	u := it.usage()
-	s := Status{Code: OK, HasLimit: true, Limit: it.rule.limit, Reset: it.reset(u.over)}
+	s := Status{Code: OK, HasLimit: true, Limit: it.rule.shown, Reset: it.reset(u.over)}
 	if u.over {
 		s.Code = OverLimit
 	} else {

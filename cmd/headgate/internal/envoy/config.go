@@ -144,7 +144,7 @@ func (n *node) adopt(child *node) {
 func (b *builder) rule(s *Spec, domain, key string) *rule {
 	l := s.RateLimit
 	r := &rule{
-		domain: domain, key: key, limit: Limit{Name: l.Name}, unlimited: l.Unlimited,
+		domain: domain, key: key, shown: Limit{Name: l.Name}, unlimited: l.Unlimited,
 		shadow: s.ShadowMode, quota: s.QuotaMode, detailed: s.DetailedMetric,
 		replaces: l.Replaces, metadata: s.Metadata,
 	}
@@ -153,7 +153,7 @@ func (b *builder) rule(s *Spec, domain, key string) *rule {
 		switch name {
 		case "":
 			b.failf(l.Line, "should not have an empty replaces entry")
-		case r.limit.Name:
+		case r.shown.Name:
 			b.failf(l.Line, "replaces should not contain name of same descriptor")
 		}
 	}
@@ -171,7 +171,7 @@ func (b *builder) numbers(r *rule, l *RateLimit) {
 	case l.Unlimited && l.UnitMultiplier != 0:
 		b.failf(l.Line, "should not specify unit_multiplier when unlimited")
 	case l.Unlimited:
-		r.limit.RequestsPerUnit = l.RequestsPerUnit
+		r.shown.RequestsPerUnit = l.RequestsPerUnit
 	case unit == UnitUnknown:
 		b.failf(l.Line, "invalid rate limit unit '%s'", l.Unit)
 	default:
@@ -187,12 +187,12 @@ func (b *builder) text(r *rule, l *RateLimit) {
 			"as well; want either limit or these", l.Text)
 		return
 	}
-	name := r.limit.Name
+	name := r.shown.Name
 	if err := r.setText(l.Text); err != nil {
 		b.failf(l.Line, "limit '%s': %s", l.Text, strings.TrimPrefix(err.Error(), "headgate: "))
 	}
 	if name != "" {
-		r.limit.Name = name
+		r.shown.Name = name
 	}
 }
 

@@ -20,19 +20,19 @@ func (r *rule) appendTo(b []byte) []byte {
 	b = append(b, '.')
 	b = append(b, r.key...)
 	b = append(b, ": unit="...)
-	b = append(b, r.limit.Unit.String()...)
+	b = append(b, r.shown.Unit.String()...)
 	b = append(b, " requests_per_unit="...)
-	b = strconv.AppendUint(b, uint64(r.limit.RequestsPerUnit), 10)
-	if r.limit.Multiplier > 0 {
+	b = strconv.AppendUint(b, uint64(r.shown.RequestsPerUnit), 10)
+	if r.shown.Multiplier > 0 {
 		b = append(b, " unit_multiplier="...)
-		b = strconv.AppendUint(b, uint64(r.limit.Multiplier), 10)
+		b = strconv.AppendUint(b, uint64(r.shown.Multiplier), 10)
 	}
 	b = append(b, ", shadow_mode: "...)
 	b = strconv.AppendBool(b, r.shadow)
 	b = append(b, ", quota_mode: "...)
 	b = strconv.AppendBool(b, r.quota)
 	if r.window == 0 && !r.unlimited {
-		text := r.gate.String() // name=text
+		text := r.limit.String() // name=text
 		b = append(b, ", limit: "...)
 		b = append(b, text[strings.IndexByte(text, '=')+1:]...)
 	}
@@ -41,5 +41,5 @@ func (r *rule) appendTo(b []byte) []byte {
 
 // replacedBy reports whether any of names is the name of r.
 func (r *rule) replacedBy(names []string) bool {
-	return r.limit.Name != "" && slices.Contains(names, r.limit.Name)
+	return r.shown.Name != "" && slices.Contains(names, r.shown.Name)
 }

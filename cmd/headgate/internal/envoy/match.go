@@ -69,7 +69,7 @@ func (c *Config) Find(domain string, d *Descriptor) (Found, bool) {
 	if r == nil {
 		return Found{}, false
 	}
-	f := Found{r.limit, r.unlimited, r.shadow, r.quota, r.replaces, r.key, ""}
+	f := Found{r.shown, r.unlimited, r.shadow, r.quota, r.replaces, r.key, ""}
 	if !ownPath(r, d, steps) {
 		f.Path = string(appendPath(nil, r, d, steps))
 	}

@@ -21,8 +21,8 @@ const maxSeconds = (1 << 53) / 1_000_000
 type rule struct {
 	domain string
 	key    string // of statistics, below the domain: key_value.key_value
-	limit  Limit  // as answers show it
-	gate   headgate.Limit
+	shown  Limit  // the limit in answers
+	limit  headgate.Limit
 	window int64 // seconds of a window by units; 0: the limit is in Headgate's text form
 	most   int64 // the largest cost
 
@@ -78,8 +78,8 @@ func (r *rule) setWindow(n uint32, u Unit, multiplier uint32) error {
 	r.window = seconds * max(int64(multiplier), 1)
 	r.most = int64(n)
 	r.perSecond = u == Second
-	r.limit.RequestsPerUnit, r.limit.Unit, r.limit.Multiplier = n, u, multiplier
-	r.gate = r.windowOf(max(int64(n), 1)) // a limit of 0 counts its hits as well
+	r.shown.RequestsPerUnit, r.shown.Unit, r.shown.Multiplier = n, u, multiplier
+	r.limit = r.windowOf(max(int64(n), 1)) // a limit of 0 counts its hits as well
 	return nil
 }
 
@@ -95,16 +95,16 @@ func (r *rule) setText(text string) error {
 	if err != nil {
 		return err
 	}
-	r.limit.Name = l.Name()
+	r.shown.Name = l.Name()
 	n := l.Refill()
 	if n == 0 {
 		n = l.Capacity()
 	}
-	r.limit.Unit, r.limit.Multiplier, n = protocolUnit(l.Period(), n)
-	r.limit.RequestsPerUnit = uint32(min(n, math.MaxUint32))
+	r.shown.Unit, r.shown.Multiplier, n = protocolUnit(l.Period(), n)
+	r.shown.RequestsPerUnit = uint32(min(n, math.MaxUint32))
 	r.most = l.Capacity()
-	r.gate = l.Named(stateName)
-	return r.gate.Validate()
+	r.limit = l.Named(stateName)
+	return r.limit.Validate()
 }
 
 // protocolUnit is n for each period in units. A period that is not of whole seconds is shown as

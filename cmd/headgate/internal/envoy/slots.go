@@ -26,12 +26,12 @@ func (l *Limiter) Slots(rule, text string) (slots []Slot) {
 	type state struct{ domain, id string }
 	seen := map[state]bool{}
 	for _, r := range c.rules {
-		id := state{r.domain, r.gate.ID()}
+		id := state{r.domain, r.limit.ID()}
 		if r.unlimited || seen[id] || !strings.HasPrefix(rule, sanitize(r.domain)+"/") {
 			continue
 		}
 		seen[id] = true
-		s := Slot{Store: l.store, Key: CounterKey(r.domain, text), Limit: r.gate, window: r.window}
+		s := Slot{Store: l.store, Key: CounterKey(r.domain, text), Limit: r.limit, window: r.window}
 		if l.perSecond != nil && r.perSecond {
 			s.Store = l.perSecond
 		}

@@ -81,7 +81,7 @@ func (l *Limiter) round(ctx context.Context, w *work, second bool) (more bool, e
 			continue
 		}
 		alone, joined = alone || lone, joined || it.together
-		r := headgate.Request{Key: it.key, Limit: it.rule.gate, Cost: it.cost, Force: it.force}
+		r := headgate.Request{Key: it.key, Limit: it.rule.limit, Cost: it.cost, Force: it.force}
 		if it.together && w.held {
 			r.Cost = 0
 		}
@@ -103,7 +103,7 @@ func (l *Limiter) round(ctx context.Context, w *work, second bool) (more bool, e
 // has reports whether the counter of it is in this round already.
 func (w *work) has(it *item) bool {
 	for i := range w.requests {
-		if r := &w.requests[i]; r.Key == it.key && r.Limit.ID() == it.rule.gate.ID() {
+		if r := &w.requests[i]; r.Key == it.key && r.Limit.ID() == it.rule.limit.ID() {
 			return true
 		}
 	}
@@ -162,7 +162,7 @@ func (l *Limiter) refund(ctx context.Context, it *item) error {
 	if l.perSecond != nil && it.rule.perSecond {
 		store = l.perSecond
 	}
-	r := headgate.Request{Key: it.key, Limit: it.rule.gate, Cost: -it.cost}
+	r := headgate.Request{Key: it.key, Limit: it.rule.limit, Cost: -it.cost}
 	var err error
 	it.charged = false
 	it.decision, err = store.Take(ctx, r)

@@ -76,14 +76,14 @@ func number(text string) (n int64, ok bool) {
 
 // scratch is the memory of a decision, which the next one uses again.
 type scratch struct {
-	engine   *Engine
-	active   *active
-	found    []*rule
-	enforced []charge
-	shadow   []charge
-	requests []headgate.Request
-	answers  []headgate.Decision // of rules in shadow
-	work     *Work               // nil for callers that do not see the end of the request
+	engine    *Engine
+	active    *active
+	found     []*rule
+	enforced  []charge
+	shadow    []charge
+	requests  []headgate.Request
+	answers   []headgate.Decision // of rules in shadow
+	admission *Admission          // nil for callers that do not see the end of the request
 }
 
 func (e *Engine) prepare() *scratch {
@@ -98,7 +98,7 @@ func (e *Engine) free(s *scratch) {
 	clear(s.enforced)
 	clear(s.shadow)
 	clear(s.requests[:cap(s.requests)])
-	s.active, s.work = nil, nil
+	s.active, s.admission = nil, nil
 	s.found, s.enforced, s.shadow = s.found[:0], s.enforced[:0], s.shadow[:0]
 	s.requests, s.answers = s.requests[:0], s.answers[:0]
 	e.scratch.Put(s)

@@ -17,7 +17,7 @@ func TestSettledRulesAreNotCached(t *testing.T) {
 		"  - {name: plain, key: ip, match: {path: /plain}, limits: 1/h}\n"
 	a, b := newTestServer(t, text, new(buffer)), newTestServer(t, text, new(buffer))
 	client := netip.MustParseAddr("192.0.2.1")
-	begin := func(s *server) (rules.Verdict, *rules.Work) {
+	begin := func(s *server) (rules.Verdict, *rules.Admission) {
 		v, w, err := s.engine.Begin(t.Context(), &rules.Request{Path: "/", Client: client})
 		if err != nil {
 			t.Fatal(err)

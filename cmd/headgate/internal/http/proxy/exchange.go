@@ -13,11 +13,11 @@ import (
 
 // exchange is a request that is passed on, with its response.
 type exchange struct {
-	trusted  bool // a trusted proxy says who the client is
-	verdict  rules.Verdict
-	work     *rules.Work
-	body     *pacedBody
-	response *http.Response // nil until there is one
+	trusted   bool // a trusted proxy says who the client is
+	verdict   rules.Verdict
+	admission *rules.Admission
+	body      *pacedBody
+	response  *http.Response // nil until there is one
 }
 
 type exchangeKey struct{}
@@ -40,15 +40,15 @@ func modifyResponse(r *http.Response) error {
 		}
 		answer.SetFields(r.Header, &x.verdict)
 	}
-	x.work.Settle(r.Request.Context(), r.Header)
+	x.admission.Settle(r.Request.Context(), r.Header)
 	return nil
 }
 
 // end charges the costs that are in the trailer, and releases the permits.
 func (x *exchange) end(ctx context.Context) {
-	defer x.work.End(ctx)
+	defer x.admission.End(ctx)
 	if x.response != nil {
-		x.work.Settle(ctx, x.response.Trailer)
+		x.admission.Settle(ctx, x.response.Trailer)
 	}
 }
 

@@ -112,7 +112,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Client: h.options.Client(r),
 	}
 	var err error
-	x.verdict, x.work, err = h.engine.Begin(r.Context(), &q)
+	x.verdict, x.admission, err = h.engine.Begin(r.Context(), &q)
 	switch {
 	case err != nil:
 		paced.dropBody(r)

@@ -11,9 +11,10 @@ import (
 	"github.com/headgate/headgate/concurrency"
 )
 
-// Work is a request that was allowed and is under way. Its caller calls [Work.Settle] once the cost
-// is known, and [Work.End] in the end. One goroutine at a time may use it.
-type Work struct {
+// Admission is a request that was allowed and is under way, with its permits and its costs that are
+// not known yet. Its caller calls [Admission.Settle] once a cost is known, and [Admission.End] in
+// the end. One goroutine at a time may use it.
+type Admission struct {
 	engine *Engine
 	late   []charge // whose cost is in the response
 	held   []held
@@ -33,18 +34,18 @@ const permitPause = time.Second
 const endTimeout = 5 * time.Second
 
 // Begin is [Engine.Decide] for callers that see the end of the request: it also acquires the
-// permits of rules. The Work is nil if the request was denied.
-func (e *Engine) Begin(ctx context.Context, q *Request) (v Verdict, begun *Work, err error) {
+// permits of rules. The Admission is nil if the request was denied.
+func (e *Engine) Begin(ctx context.Context, q *Request) (v Verdict, begun *Admission, err error) {
 	s := e.prepare()
 	defer e.free(s)
 	s.match(q)
-	w := &Work{engine: e}
+	a := &Admission{engine: e}
 	defer func() {
 		if begun == nil { // also after a panic
-			w.release(ctx)
+			a.release(ctx)
 		}
 	}()
-	s.work = w
+	s.admission = a
 	v, err = e.decide(ctx, s)
 	if err != nil || !v.Allowed {
 		return v, nil, err
@@ -52,17 +53,17 @@ func (e *Engine) Begin(ctx context.Context, q *Request) (v Verdict, begun *Work,
 	for _, charges := range [][]charge{s.enforced, s.shadow} {
 		for _, c := range charges {
 			if c.rule.Cost.ResponseHeader != "" && c.granted {
-				w.late = append(w.late, c)
+				a.late = append(a.late, c)
 			}
 		}
 	}
-	return v, w, nil
+	return v, a, nil
 }
 
 // permit acquires a permit for c, if its rule has permits and the caller holds them.
 func (s *scratch) permit(ctx context.Context, c *charge) (free bool, err error) {
 	l := s.active.permits[c.rule]
-	if l == nil || s.work == nil {
+	if l == nil || s.admission == nil {
 		return true, nil
 	}
 	p, _, err := l.Acquire(ctx, PermitKey(c.rule.Name, c.key))
@@ -72,7 +73,7 @@ func (s *scratch) permit(ctx context.Context, c *charge) (free bool, err error) 
 	// If the store fails for longer than the permit lasts, another request may have the place. The
 	// request goes on: to cut it off would help nobody.
 	_, stop := p.Keep(context.WithoutCancel(ctx))
-	s.work.held = append(s.work.held, held{p, stop})
+	s.admission.held = append(s.admission.held, held{p, stop})
 	return true, nil
 }
 
@@ -96,16 +97,16 @@ func (e *Engine) permitsOf(ctx context.Context, s *scratch) (v Verdict, denied b
 // Settle charges the costs that response holds, whether or not they fit, and reports whether all
 // were there. A cost that is not there stays pending: it may be in a trailer. What is never
 // settled, or is no number, stays at 1. It goes on if ctx ends.
-func (w *Work) Settle(ctx context.Context, response http.Header) (all bool) {
+func (a *Admission) Settle(ctx context.Context, response http.Header) (all bool) {
 	var known []charge
-	w.late = slices.DeleteFunc(w.late, func(c charge) bool {
+	a.late = slices.DeleteFunc(a.late, func(c charge) bool {
 		values := response.Values(c.rule.Cost.ResponseHeader)
 		if len(values) == 0 {
 			return false
 		}
 		cost, ok := number(values[0])
 		if !ok {
-			w.engine.observe(&c, Failed, headgate.Decision{}, fmt.Errorf(
+			a.engine.observe(&c, Failed, headgate.Decision{}, fmt.Errorf(
 				"rules: the cost in %s is %.40q; want a whole number from 0 to %d",
 				c.rule.Cost.ResponseHeader, values[0], int64(maxCost)))
 			return true
@@ -117,13 +118,13 @@ func (w *Work) Settle(ctx context.Context, response http.Header) (all bool) {
 		return true
 	})
 	if len(known) > 0 {
-		w.charge(ctx, known)
+		a.charge(ctx, known)
 	}
-	return len(w.late) == 0
+	return len(a.late) == 0
 }
 
 // charge charges more than was taken before the request, or refunds it.
-func (w *Work) charge(ctx context.Context, charges []charge) {
+func (a *Admission) charge(ctx context.Context, charges []charge) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	var requests []headgate.Request
@@ -133,24 +134,24 @@ func (w *Work) charge(ctx context.Context, charges []charge) {
 				headgate.Request{Key: c.key, Limit: l, Cost: c.cost, Force: c.cost > 0})
 		}
 	}
-	err := Take(ctx, w.engine.store, requests, make([]headgate.Decision, len(requests)))
+	err := Take(ctx, a.engine.store, requests, make([]headgate.Decision, len(requests)))
 	for i := 0; i < len(charges) && err != nil; i++ {
-		w.engine.observe(&charges[i], Failed, headgate.Decision{}, err)
+		a.engine.observe(&charges[i], Failed, headgate.Decision{}, err)
 	}
 }
 
 // End releases the permits. It goes on if ctx ends.
-func (w *Work) End(ctx context.Context) { w.release(ctx) }
+func (a *Admission) End(ctx context.Context) { a.release(ctx) }
 
-func (w *Work) release(ctx context.Context) {
-	if len(w.held) == 0 {
+func (a *Admission) release(ctx context.Context) {
+	if len(a.held) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	for _, h := range w.held {
+	for _, h := range a.held {
 		h.stop()
 		_ = h.permit.Release(ctx) // if that fails, the permit expires
 	}
-	w.held = nil
+	a.held = nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/headgate/headgate/concurrency"
 )
 
-func begin(t testing.TB, e *Engine, q *Request) (Verdict, *Work) {
+func begin(t testing.TB, e *Engine, q *Request) (Verdict, *Admission) {
 	t.Helper()
 	v, w, err := e.Begin(t.Context(), q)
 	if err != nil || v.Allowed != (w != nil) {
