@@ -30,6 +30,7 @@ func (s *sizing) caveats() {
 			caveat("rounded-times", "nearly all times are at %s %d of the %s: if they are "+
 				"rounded, limits for less than several %ss mean nothing",
 				c.hand, at, c.turn, c.turn)
+			break // what is rounded to hours is also rounded to minutes
 		}
 	}
 	if r.Late > 0 {

@@ -428,7 +428,7 @@ func TestSizeRoundedTimes(t *testing.T) {
 		want           string
 	}{
 		{"minutes", minute, 5, 150, 0, "span; whole-seconds; rounded-times; "},
-		{"hours", hour, 5*minute + 7, 20, 0, "span; whole-seconds; rounded-times; rounded-times; "},
+		{"hours", hour, 5*minute + 7, 20, 0, "span; whole-seconds; rounded-times; "},
 		{"few minutes", minute, 5, 9, 0, "span; whole-seconds; "},
 		{"a burst in each minute", minute, 5, 150, 100, "span; whole-seconds; "},
 		{"one burst", 150 * minute, 5, 1, 100, "span; whole-seconds; "},

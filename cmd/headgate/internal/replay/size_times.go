@@ -2,8 +2,8 @@ package replay
 
 // logTimes is what a sizing notes of the times in the logs.
 type logTimes struct {
-	fraction bool // a time is not a whole second
-	clocks   []*clockHand
+	fraction bool         // a time is not a whole second
+	clocks   []*clockHand // the slowest first
 
 	last int64
 	gap  pause
@@ -16,8 +16,8 @@ func (p pause) long() int64 { return p.to - p.from }
 
 func newLogTimes() *logTimes {
 	return &logTimes{clocks: []*clockHand{
-		{hand: "second", turn: "minute", seconds: 1, last: -1},
 		{hand: "minute", turn: "hour", seconds: 60, last: -1},
+		{hand: "second", turn: "minute", seconds: 1, last: -1},
 	}}
 }
 

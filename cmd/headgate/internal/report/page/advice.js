@@ -100,11 +100,11 @@
   const nothing = ({ result }) => `It would have denied none of the ` +
     `${plural(result.requests, "request")} from ${plural(result.keys, "key")}.`;
 
-  const ROOM = "This limit has no reserve: it denies the first client that is a little busier " +
+  const ROOM = "This limit leaves no room: it denies the first client that is a little busier " +
     "than those in the log. Choose a higher limit, up to twice this one, " +
     "and test it with headgate replay.";
 
-  const RESERVE = "A limit that a client just needs has no reserve: it denies that client when " +
+  const RESERVE = "A limit that a client just needs leaves no room: it denies that client when " +
     "it is a little busier than in the log. Choose a higher limit, up to twice this one, " +
     "and test it with headgate replay.";
 
