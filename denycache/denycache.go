@@ -30,10 +30,11 @@ const (
 // limit in this process. Make one with [New]. It is safe for use by many goroutines.
 //
 // In a remembered denial, RetryAfter and ResetAfter count down, and never exceed the store's own
-// answer; Remaining is 0. A refund, a reset or changed numbers of the limit end a denial at once if they come through
-// this Store. Those of another process take effect when the wait is over, or at [Store.Forget].
-// Until then, remembered requests are denied even while the store is unavailable. While two
-// revisions of a limit alternate on a key in one process, each request drops the other's denial.
+// answer; Remaining is 0. A refund, a reset or changed numbers of the limit end a denial at once if
+// they come through this Store. Those of another process take effect when the wait is over, or at
+// [Store.Forget]. Until then, remembered requests are denied even while the store is unavailable.
+// While two revisions of a limit alternate on a key in one process, each request drops the other's
+// denial.
 //
 // A group ([Store.TakeAll]) is denied from memory if one of its requests is. The decisions of its
 // other requests then mean only that these were not the reason: they are allowed, with Remaining 0

@@ -7,8 +7,8 @@ import (
 )
 
 // Value returns the value of the first cookie of that name, and "" if there is none. Quotes around
-// it are removed. net/http takes a cookie such as {"a":1} or café for none, so that its owner would
-// share a key with all clients without one.
+// it are removed. net/http takes a cookie such as {"a":1} or café for none, so that its owner
+// would share a key with all clients without one.
 func Value(h http.Header, name string) string {
 	for _, line := range h["Cookie"] {
 		for pair := range strings.SplitSeq(line, ";") {
