@@ -45,14 +45,15 @@ func (p programs) build(ctx context.Context) error {
 
 // buildHeadgate builds this tree's program.
 func (p programs) buildHeadgate(ctx context.Context) error {
-	_, err := runGo(ctx, "build", "-C", "../cmd/headgate", "-o", p.headgate, ".")
+	_, err := runGo(ctx, workspace, "build", "-C", "../cmd/headgate", "-o", p.headgate, ".")
 	return err
 }
 
 // buildUpstream builds the peer from its module, with the versions that the module names.
 func (p programs) buildUpstream(ctx context.Context) error {
 	const peer = "github.com/envoyproxy/ratelimit"
-	text, err := runGo(ctx, "-C", "../cmd/headgate/e2e/upstream", "mod", "download", "-json", peer)
+	const user = "../cmd/headgate/e2e/upstream"
+	text, err := runGo(ctx, noWorkspace, "-C", user, "mod", "download", "-json", peer)
 	if err != nil {
 		return err
 	}
@@ -62,14 +63,21 @@ func (p programs) buildUpstream(ctx context.Context) error {
 	if err := json.Unmarshal(text, &module); err != nil {
 		return err
 	}
-	_, err = runGo(ctx, "build", "-C", module.Dir, "-o", p.upstream, "./src/service_cmd")
+	_, err = runGo(ctx, noWorkspace, "build", "-C", module.Dir, "-o", p.upstream, "./src/service_cmd")
 	return err
 }
 
-// runGo runs a go command outside the workspace, whose modules share versions.
-func runGo(ctx context.Context, args ...string) ([]byte, error) {
+// The values of GOWORK. The modules of a workspace share versions, so the peer is built outside it.
+// This tree's program is built in it: all that the tests have compiled is used again.
+const (
+	workspace   = ""
+	noWorkspace = "off"
+)
+
+// runGo runs a go command with a value of GOWORK.
+func runGo(ctx context.Context, work string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOWORK="+work)
 	text, err := cmd.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("%w\n%s", err, failed.Stderr)
