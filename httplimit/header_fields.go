@@ -161,8 +161,8 @@ func untilMore(d *headgate.Decision) (wait time.Duration, known bool) {
 	after := max(d.Limit.Capacity()-d.Remaining-1, 0)
 	switch d.Limit.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
-		rate, unit := fraction(d.Limit)
-		return d.ResetAfter - time.Duration(after*unit/rate)*time.Microsecond, true
+		micros, _ := refillTime(d.Limit, after)
+		return d.ResetAfter - time.Duration(micros)*time.Microsecond, true
 	case headgate.AlgorithmStepped:
 		return d.ResetAfter - time.Duration(after/d.Limit.Refill())*d.Limit.Period(), true
 	case headgate.AlgorithmFixedWindow:

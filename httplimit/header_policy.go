@@ -1,10 +1,10 @@
 package httplimit
 
 import (
+	"math/bits"
 	"strconv"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/algorithm"
 	"github.com/headgate/headgate/internal/limitmap"
 )
 
@@ -66,17 +66,27 @@ func window(l headgate.Limit) int64 {
 	micros := l.Period().Microseconds()
 	switch l.Algorithm() {
 	case headgate.AlgorithmTokenBucket:
-		rate, unit := fraction(l)
-		micros = ceilDiv(l.Capacity()*unit, rate)
+		var rest int64
+		if micros, rest = refillTime(l, l.Capacity()); rest > 0 {
+			micros++
+		}
 	case headgate.AlgorithmStepped:
 		micros *= ceilDiv(l.Capacity(), l.Refill())
 	}
 	return ceilDiv(micros, 1_000_000)
 }
 
-// fraction returns the tokens of a microsecond in lowest terms, as rate/unit.
-func fraction(l headgate.Limit) (rate, unit int64) {
-	return algorithm.Fraction(l.Refill(), l.Period().Microseconds())
+// refillTime returns the microseconds in which n tokens arrive, rounded down, and the remainder of
+// the division. For the capacity of a limit they are below 2^53; more is cut off there, because a
+// store of somebody else may answer any number.
+func refillTime(l headgate.Limit, n int64) (micros, rest int64) {
+	high, low := bits.Mul64(uint64(n), uint64(l.Period().Microseconds()))
+	refill := uint64(l.Refill())
+	if high >= refill {
+		return 1 << 53, 0
+	}
+	quotient, remainder := bits.Div64(high, low, refill)
+	return int64(min(quotient, 1<<53)), int64(remainder)
 }
 
 // ceilDiv returns a/b, rounded up. The products of a valid limit's numbers are below 2^53.
