@@ -70,7 +70,8 @@ func find(paths []string, runtime *Runtime) (names []string, err error) {
 func findAt(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: cannot be read: %w; want a file or a directory", path, cause(err))
+		return nil, fmt.Errorf("%s: cannot be read: %w; want a file or a directory", path,
+			cause(err))
 	}
 	if !info.IsDir() {
 		return []string{path}, nil

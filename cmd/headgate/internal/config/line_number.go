@@ -10,7 +10,7 @@ import (
 type Place = yamlnode.Place
 
 // Fault is one of the faults that an error of [Load] joins.
-type Fault = yamlnode.Fault
+type Fault = yamlnode.Fault //nolint:errname // as there
 
 // PlaceOf returns the place of the first fault in err, an error of [Load].
 func PlaceOf(err error) (p Place, ok bool) {

@@ -165,7 +165,8 @@ func (it *item) reset(over bool) time.Duration {
 // remember keeps in the local cache that it is over its limit until the window ends.
 func (l *Limiter) remember(it *item, over bool) {
 	d := it.decision
-	if l.cache == nil || !over || it.cached || it.rule.window == 0 || d.Remaining > 0 || d.Degraded() {
+	if l.cache == nil || !over || it.cached || it.rule.window == 0 || d.Remaining > 0 ||
+		d.Degraded() {
 		return
 	}
 	until := time.Now().Add(d.ResetAfter)

@@ -122,8 +122,9 @@ func (b *builder) load(parent *node, domain, path string, specs []Spec) {
 			n.rule = b.rule(s, domain, key)
 		}
 		if s.ShareThreshold && !strings.Contains(name, "*") {
-			b.failf(s.Line, "share_threshold can only be used with wildcard values (containing '*'), "+
-				"but found key '%s'", name)
+			b.failf(s.Line,
+				"share_threshold can only be used with wildcard values (containing '*'), "+
+					"but found key '%s'", name)
 		}
 		parent.adopt(n)
 		b.load(n, domain, key+".", s.Descriptors)

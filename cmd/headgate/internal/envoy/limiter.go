@@ -18,8 +18,8 @@ type Options struct {
 	QuotaMode         bool    // treat every descriptor as if it had quota_mode
 	DynamicMetadata   bool    // answer with the request and the metadata of what passed
 
-	// OverLimit is called with each descriptor that is over its limit. It must be quick, and may not
-	// keep the parts of a Denial. Default: none.
+	// OverLimit is called with each descriptor that is over its limit. It must be quick, and may
+	// not keep the parts of a Denial. Default: none.
 	OverLimit func(Denial)
 
 	// The names of the header fields for the client. Fields are sent if LimitHeader is not empty.
@@ -119,7 +119,7 @@ type work struct {
 	requests []headgate.Request
 	decided  []headgate.Decision
 	sent     []int // the items of requests
-	held     bool  // a descriptor is over its limit, so nothing is charged for those that go together
+	held     bool  // a descriptor is over its limit: those that go together charge nothing
 	recalled bool  // by the local cache
 }
 
@@ -151,7 +151,8 @@ func (l *Limiter) release(w *work) {
 	clear(w.replaced)
 	clear(w.requests)
 	*w = work{
-		items: w.items[:0], steps: w.steps[:0], text: w.text[:0], keys: w.keys[:0], sent: w.sent[:0],
+		items: w.items[:0], steps: w.steps[:0], text: w.text[:0], keys: w.keys[:0],
+		sent:     w.sent[:0],
 		replaced: w.replaced[:0], requests: w.requests[:0], decided: w.decided[:0],
 	}
 	if cap(w.keys) <= 1<<16 && cap(w.items) <= 64 {
@@ -169,7 +170,8 @@ func (l *Limiter) prepare(w *work, c *Config, req *Request) error {
 	case c == nil:
 		return errNoConfig
 	case len(req.Descriptors) > MaxDescriptors:
-		return RequestError(fmt.Sprintf("rate limit descriptor list has %d descriptors; want at most %d",
+		return RequestError(fmt.Sprintf(
+			"rate limit descriptor list has %d descriptors; want at most %d",
 			len(req.Descriptors), MaxDescriptors))
 	}
 	if cap(w.items) < len(req.Descriptors) {

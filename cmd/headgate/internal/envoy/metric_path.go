@@ -14,7 +14,8 @@ func ownPath(r *rule, d *Descriptor, steps []step) bool {
 				return false
 			}
 		case byWildcard:
-			if s.node.valued && !s.node.share || len(withoutKey(s.node.name, e.Key)) == len(s.node.name) {
+			if s.node.valued && !s.node.share ||
+				len(withoutKey(s.node.name, e.Key)) == len(s.node.name) {
 				return false
 			}
 		case byKey:

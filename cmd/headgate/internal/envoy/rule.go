@@ -70,10 +70,12 @@ func unitNamed(s string) Unit {
 func (r *rule) setWindow(n uint32, u Unit, multiplier uint32) error {
 	seconds := u.seconds()
 	if seconds == 0 {
-		return fmt.Errorf("rate limit unit is %s; want SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR", u)
+		return fmt.Errorf(
+			"rate limit unit is %s; want SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR", u)
 	}
 	if most := maxSeconds / seconds; int64(multiplier) > most {
-		return fmt.Errorf("unit_multiplier is %d; want at most %d with unit %s", multiplier, most, u)
+		return fmt.Errorf("unit_multiplier is %d; want at most %d with unit %s", multiplier, most,
+			u)
 	}
 	r.window = seconds * max(int64(multiplier), 1)
 	r.most = int64(n)

@@ -138,7 +138,8 @@ func (s *Statistics) use(c *Config) {
 	for _, r := range c.rules {
 		key := statKey{r.domain, r.key}
 		if s.rules[key] == nil {
-			s.rules[key] = &ruleStats{own: s.locked(r.domain, r.key), paths: paths{other: r.key + "_other"}}
+			s.rules[key] = &ruleStats{own: s.locked(r.domain, r.key),
+				paths: paths{other: r.key + "_other"}}
 		}
 		r.stats = s.rules[key]
 	}
@@ -158,7 +159,8 @@ const maxKeptCounters = 10_000
 
 // forget drops the statistics of rules and domains that c does not have. s.mu must be held.
 func (s *Statistics) forget(c *Config) {
-	s.rules, s.overrides, s.counters = map[statKey]*ruleStats{}, map[string]*paths{}, map[statKey]*Counters{}
+	s.rules, s.overrides = map[statKey]*ruleStats{}, map[string]*paths{}
+	s.counters = map[statKey]*Counters{}
 	keep := func(n *Counters) { s.counters[statKey{n.Domain, n.Path}] = n }
 	for _, r := range c.rules {
 		s.rules[statKey{r.domain, r.key}] = r.stats

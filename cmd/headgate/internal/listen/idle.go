@@ -6,7 +6,7 @@ import (
 )
 
 // byIdle is a heap of connections by the time from which on they are idle. A connection that is
-// used changes its place only when idlest comes across it, so that reading and writing take no lock.
+// used changes its place only when idlest comes across it: reading and writing take no lock.
 type byIdle []*conn
 
 // idlest returns the connection that is idle longest, or nil if all are in use.
@@ -28,15 +28,16 @@ func (h *byIdle) idlest(now time.Time) *conn {
 }
 
 // Len is of heap.Interface, as the methods below.
-func (h byIdle) Len() int { return len(h) }
+func (h *byIdle) Len() int { return len(*h) }
 
 // Less compares two connections.
-func (h byIdle) Less(i, j int) bool { return h[i].idleFrom < h[j].idleFrom }
+func (h *byIdle) Less(i, j int) bool { return (*h)[i].idleFrom < (*h)[j].idleFrom }
 
 // Swap swaps two connections.
-func (h byIdle) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
+func (h *byIdle) Swap(i, j int) {
+	list := *h
+	list[i], list[j] = list[j], list[i]
+	list[i].place, list[j].place = i, j
 }
 
 // Push appends a connection.

@@ -40,8 +40,8 @@ func On(ctx context.Context, flag, address string, bounds Bounds) (*Listener, er
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, network, address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s %s: the address is in use; choose another, or any free port with :0",
-			flag, address)
+		return nil, fmt.Errorf(
+			"%s %s: the address is in use; choose another, or any free port with :0", flag, address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; want host:port of this machine", flag, err)

@@ -179,8 +179,8 @@ func (e *Engine) Terms(rule, key string) (Terms, error) {
 	}, nil
 }
 
-// StateLimits returns the limits under which a key of the rule may have state: those of t, and those
-// of the rule that an override replaces.
+// StateLimits returns the limits under which a key of the rule may have state: those of t, and
+// those of the rule that an override replaces.
 func (t *Terms) StateLimits() []headgate.Limit {
 	limits := t.Limits
 	for _, l := range Named(t.Rule.Name, t.Rule.Limits) {

@@ -91,7 +91,8 @@ func checkPath(path string) error {
 	}
 	if expression, found := strings.CutPrefix(path, "re:"); found {
 		if _, err := regexp.Compile(expression); err != nil {
-			return fmt.Errorf("%q is not a regular expression: %w; want RE2 syntax", expression, err)
+			return fmt.Errorf("%q is not a regular expression: %w; want RE2 syntax", expression,
+				err)
 		}
 		return nil
 	}

@@ -41,7 +41,8 @@ func (s *server) openOTel() (observe.Observer, error) {
 		return observe.Observer{}, fmt.Errorf("opentelemetry: %w", err)
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(
-		attribute.String("service.name", "headgate"), attribute.String("service.version", s.o.Version),
+		attribute.String("service.name", "headgate"),
+		attribute.String("service.version", s.o.Version),
 	), resource.WithTelemetrySDK(), resource.WithFromEnv()) // which names it otherwise
 	if err != nil {
 		return observe.Observer{}, fmt.Errorf("opentelemetry: OTEL_RESOURCE_ATTRIBUTES: %w", err)

@@ -47,7 +47,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	if len(s.listeners) == 0 {
-		return errors.New("all listeners are off; want --http, --grpc, --debug, --metrics or --proxy")
+		return errors.New(
+			"all listeners are off; want --http, --grpc, --debug, --metrics or --proxy")
 	}
 	s.announce()
 	if s.firstErr != nil {

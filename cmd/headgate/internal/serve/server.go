@@ -298,7 +298,8 @@ func (s *server) watchStore(ctx context.Context) {
 		case err == nil && failed:
 			s.log.Warn("the store answers again", "store", s.stores.name)
 		}
-		if err == nil && (failed || s.keyErr != nil || time.Since(s.keyShared) > httpapi.IDKeyInterval) {
+		if err == nil &&
+			(failed || s.keyErr != nil || time.Since(s.keyShared) > httpapi.IDKeyInterval) {
 			s.shareKey(ctx)
 		}
 		if failed = err != nil; failed {
@@ -327,7 +328,7 @@ func (s *server) shareKey(ctx context.Context) {
 	s.keyShared, s.keyErr = time.Now(), err
 }
 
-// called measures a call of a store. The first one that fails lets watchStore ask the store at once.
+// called measures a call of a store. The first that fails lets watchStore ask the store at once.
 func (s *server) called(ctx context.Context, c observe.Call) {
 	s.metrics.Called(ctx, c)
 	if c.Err != nil && ctx.Err() == nil && s.storeUp.Load() {

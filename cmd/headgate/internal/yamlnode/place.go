@@ -18,7 +18,7 @@ func (p Place) String() string {
 }
 
 // Fault is an error in a file.
-type Fault struct {
+type Fault struct { //nolint:errname // the word of the documentation
 	Place
 
 	Text string

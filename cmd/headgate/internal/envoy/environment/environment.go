@@ -141,7 +141,8 @@ func (v *variables) tls() TLS {
 		ClientSAN: v.text("GRPC_CLIENT_TLS_SAN", ""),
 	}
 	if t.Cert == "" || t.Key == "" {
-		v.failf("GRPC_SERVER_USE_TLS is true without GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY; " +
+		v.failf("GRPC_SERVER_USE_TLS is true without GRPC_SERVER_TLS_CERT and " +
+			"GRPC_SERVER_TLS_KEY; " +
 			"want the paths of both files")
 	}
 	if t.ClientSAN != "" && t.ClientCA == "" {

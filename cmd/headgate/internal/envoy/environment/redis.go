@@ -58,14 +58,15 @@ func (v *variables) redis(prefix string) Redis {
 	case "SENTINEL":
 		r.Master, r.Addresses = r.Addresses[0], r.Addresses[1:]
 		if len(r.Addresses) == 0 {
-			v.wrong(prefix+"URL", "the name of the master and its sentinels: mymaster,host:port,host:port")
+			v.wrong(prefix+"URL",
+				"the name of the master and its sentinels: mymaster,host:port,host:port")
 		}
 	}
 	return r
 }
 
-// dials is how often a connection is tried. Further tries wait in between, and the caller with them;
-// the next request tries again anyway.
+// dials is how often a connection is tried. Further tries wait in between, and the caller with
+// them; the next request tries again anyway.
 const dials = 1
 
 // Client makes a client, which connects when it is first used.
@@ -95,7 +96,8 @@ func (r *Redis) Client() (redis.UniversalClient, error) {
 	return redis.NewClient(&redis.Options{
 		Network: r.Network, Addr: r.Addresses[0], Username: user, Password: password,
 		PoolSize: r.PoolSize, DialTimeout: r.Timeout, ReadTimeout: r.Timeout,
-		WriteTimeout: r.Timeout, TLSConfig: config, ContextTimeoutEnabled: true, DialerRetries: dials,
+		WriteTimeout: r.Timeout, TLSConfig: config, ContextTimeoutEnabled: true,
+		DialerRetries: dials,
 	}), nil
 }
 
@@ -120,7 +122,8 @@ func (r *Redis) tlsConfig() (*tls.Config, error) {
 	}
 	config, err := certs.Client(r.CA, r.Cert, r.Key)
 	if err != nil {
-		return nil, fmt.Errorf("REDIS_TLS_CACERT, REDIS_TLS_CLIENT_CERT, REDIS_TLS_CLIENT_KEY: %w", err)
+		return nil, fmt.Errorf("REDIS_TLS_CACERT, REDIS_TLS_CLIENT_CERT, REDIS_TLS_CLIENT_KEY: %w",
+			err)
 	}
 	if r.SkipHostnameVerify {
 		config.InsecureSkipVerify = true // the certificate is verified below, its name is not

@@ -33,7 +33,8 @@ var unsupported = []struct{ name, instead string }{
 	{"RUNTIME_IGNOREDOTFILES", "files that begin with a dot are always ignored"},
 	{"REDIS_PIPELINE_WINDOW", "requests that arrive together share a round trip"},
 	{"REDIS_PIPELINE_LIMIT", "requests that arrive together share a round trip"},
-	{"REDIS_CLUSTER_PIPELINE_PARALLELISM", "the servers of a cluster are always called in parallel"},
+	{"REDIS_CLUSTER_PIPELINE_PARALLELISM",
+		"the servers of a cluster are always called in parallel"},
 	{"REDIS_POOL_ON_EMPTY_BEHAVIOR", "a caller always waits for a connection"},
 	{"REDIS_STARTUP_INITIAL_INTERVAL", "the server always starts without Redis"},
 	{"REDIS_STARTUP_MAX_INTERVAL", "the server always starts without Redis"},
@@ -64,7 +65,8 @@ func (v *variables) unsupported() (warnings []string) {
 	statsd := v.flag("USE_STATSD", true)
 	if _, ok := v.lookup("USE_STATSD"); !ok && statsd {
 		warnings = append(warnings, "USE_STATSD is true by default and not supported: "+
-			"scrape Prometheus metrics (USE_PROMETHEUS=true); USE_STATSD=false removes this warning")
+			"scrape Prometheus metrics (USE_PROMETHEUS=true); "+
+			"USE_STATSD=false removes this warning")
 	} else if statsd {
 		warnings = append(warnings, "USE_STATSD is set and not supported: "+
 			"scrape Prometheus metrics (USE_PROMETHEUS=true)")
@@ -74,7 +76,8 @@ func (v *variables) unsupported() (warnings []string) {
 		if !ok || value == "" || asksForNothing(u.name, value) {
 			continue
 		}
-		warnings = append(warnings, fmt.Sprintf("%s is set and not supported: %s", u.name, u.instead))
+		warnings = append(warnings,
+			fmt.Sprintf("%s is set and not supported: %s", u.name, u.instead))
 	}
 	return warnings
 }

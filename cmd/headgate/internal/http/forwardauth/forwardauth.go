@@ -28,7 +28,8 @@ type Options struct {
 func New(e *rules.Engine, o Options) (http.Handler, error) {
 	switch {
 	case e == nil:
-		return nil, &headgate.InvalidError{Field: "engine", Value: "nil", Want: "one from rules.New"}
+		return nil, &headgate.InvalidError{Field: "engine", Value: "nil",
+			Want: "one from rules.New"}
 	case o.Client == nil:
 		return nil, &headgate.InvalidError{
 			Field: "Client", Value: "nil", Want: "a function such as rules.ClientAddress",

@@ -117,7 +117,8 @@ func (h *Handler) routes() {
 	h.path("/v1/overrides/{rule}/{key...}", http.MethodDelete, operator, h.deleteOverride)
 	h.mux.HandleFunc("GET /v1/openapi.yaml", serveOpenAPI)
 	for _, pattern := range []string{"/v1/keys/{rule}", "/v1/overrides/{rule}", "/"} {
-		h.mux.Handle(pattern, h.guarded(program, noSuchPath)) // the mux would redirect the first two
+		// The mux would redirect the first two.
+		h.mux.Handle(pattern, h.guarded(program, noSuchPath))
 	}
 }
 
@@ -154,8 +155,10 @@ func (h *Handler) CleanPaths(next http.Handler) http.Handler {
 			return
 		}
 		h.guarded(program, func(http.ResponseWriter, *http.Request) error {
-			return &problem.Problem{Status: http.StatusNotFound, Detail: "the path is " + jsonbody.Quote(was) +
-				"; want " + jsonbody.Quote(clean) + ", or %2F and %2E for slashes and dots in a key"}
+			return &problem.Problem{Status: http.StatusNotFound,
+				Detail: "the path is " + jsonbody.Quote(was) +
+					"; want " + jsonbody.Quote(clean) +
+					", or %2F and %2E for slashes and dots in a key"}
 		}).ServeHTTP(w, r)
 	})
 }

@@ -55,7 +55,7 @@ func (k *idKey) sign(text []byte) []byte {
 	return mac.Sum(nil)[:signatureSize]
 }
 
-// share puts the key into Redis if there is none, prolongs its life, and uses the one that is there.
+// share puts the key into Redis if there is none, prolongs its life, and uses the one in Redis.
 func (k *idKey) share(ctx context.Context) error {
 	if k.client == nil {
 		return nil

@@ -38,7 +38,7 @@ type permit struct {
 const (
 	reservationMark = "r1."
 	permitMark      = "p1."
-	maxID           = 8*MaxKey + 4096 // JSON writes a control character as 6 bytes, and base64 those as 8
+	maxID           = 8*MaxKey + 4096 // a control character has 6 bytes in JSON, then 8 in base64
 )
 
 // encoding refuses ids whose unused bits were changed.
@@ -85,7 +85,8 @@ func (k *idKey) unsealSigned(ctx context.Context, id, mark, want string, v any) 
 			return err
 		}
 		if !hmac.Equal(signature, k.sign(text)) {
-			return problem.BadField("id", "unknown: the key of these instances did not sign it", want)
+			return problem.BadField("id", "unknown: the key of these instances did not sign it",
+				want)
 		}
 	}
 	return parseID(id, text, want, v)

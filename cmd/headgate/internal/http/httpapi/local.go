@@ -34,7 +34,8 @@ func OnlyOwnPages(a net.Addr, next http.Handler) http.Handler {
 			WriteError(w, &problem.Problem{Status: http.StatusForbidden, Detail: OtherSite})
 		case loopback && !hasLoopbackHost(r):
 			WriteError(w, &problem.Problem{Status: http.StatusForbidden,
-				Detail: "the host is " + jsonbody.Quote(r.Host) + "; want localhost or a loopback address"})
+				Detail: "the host is " + jsonbody.Quote(r.Host) +
+					"; want localhost or a loopback address"})
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -50,8 +51,8 @@ func IsOwnSite(r *http.Request) bool {
 	return false
 }
 
-// isDirect reports whether r comes from a client of this machine, and not through a proxy, as far as
-// r says so. By default, nginx adds no field, but many versions of it send HTTP/1.0.
+// isDirect reports whether r comes from a client of this machine, and not through a proxy that adds
+// a field. By default, nginx adds no field, but many versions of it send HTTP/1.0.
 func isDirect(r *http.Request) bool {
 	for name := range r.Header {
 		switch name {

@@ -37,8 +37,8 @@ func (h *Handler) putOverride(w http.ResponseWriter, r *http.Request) error {
 }
 
 // maybeChanged is the detail of a failed change. The answer of the store may have been lost.
-const maybeChanged = "the override may or may not have been changed; when the store answers again, " +
-	"list the overrides"
+const maybeChanged = "the override may or may not have been changed; " +
+	"when the store answers again, list the overrides"
 
 // keyOf returns key, or that of all requests if r has no key and key is empty.
 func keyOf(r *rules.Rule, key string) string {
@@ -51,7 +51,8 @@ func keyOf(r *rules.Rule, key string) string {
 // checkKey returns a problem if no request can have a key of r.
 func checkKey(r *rules.Rule, key string) error {
 	if err := r.CheckKey(key); err != nil {
-		return &problem.Problem{Status: http.StatusBadRequest, Field: "key", Detail: "key: " + err.Error()}
+		return &problem.Problem{Status: http.StatusBadRequest, Field: "key",
+			Detail: "key: " + err.Error()}
 	}
 	return nil
 }
@@ -77,7 +78,8 @@ func readOverride(w http.ResponseWriter, r *http.Request) (o rules.Override, err
 	case o.Rule == "":
 		return o, problem.BadField("rule", "missing", "the name of a rule in the file")
 	case given == nil:
-		return o, problem.BadField("key", "missing", "a key such as ip:192.0.2.1; * matches any text")
+		return o, problem.BadField("key", "missing",
+			"a key such as ip:192.0.2.1; * matches any text")
 	case o.Ban && texts != nil:
 		return o, problem.BadField("ban", "true with limits", "either limits or a ban")
 	case !o.Ban && texts == nil:
@@ -109,7 +111,8 @@ func SpanField(name string, to *time.Duration) jsonbody.Field {
 		if read(raw) == "" && *to >= time.Second {
 			return ""
 		}
-		return fmt.Sprintf("a number of seconds from 1 to %.0f, or none for no end", maxAhead.Seconds())
+		return fmt.Sprintf("a number of seconds from 1 to %.0f, or none for no end",
+			maxAhead.Seconds())
 	}
 	return f
 }
@@ -133,8 +136,8 @@ func ParseLimits(texts []string) ([]headgate.Limit, error) {
 	return limits, nil
 }
 
-// listOverrides lists the overrides in force, in the order in which they are searched, and the modes
-// of rules that were switched.
+// listOverrides lists the overrides in force, in the order of the search, and the modes of rules
+// that were switched.
 func (h *Handler) listOverrides(w http.ResponseWriter, _ *http.Request) error {
 	o := append(newObject().name("overrides"), '[')
 	o = append(appendOverrides(o, h.options.Overrides, asIs), ']')
@@ -168,7 +171,8 @@ func appendModes(list object, t *overrides.Table, note func(string) string) obje
 		if i > 0 {
 			list = append(list, ',')
 		}
-		o := newObject().text("rule", m.Rule).text("mode", m.Mode.String()).time("at", m.At).time("until", m.Until)
+		o := newObject().text("rule", m.Rule).text("mode", m.Mode.String()).
+			time("at", m.At).time("until", m.Until)
 		list = append(append(list, o.origin(note(m.Note), m.By)...), '}')
 	}
 	return list

@@ -38,7 +38,8 @@ func ttlField(to *time.Duration) jsonbody.Field {
 func (h *Handler) acquire(w http.ResponseWriter, r *http.Request) error {
 	t := target{permit: true}
 	var ttl time.Duration
-	fields := []jsonbody.Field{jsonbody.Text("rule", &t.rule, maxRule), jsonbody.Text("key", &t.key, MaxKey), ttlField(&ttl)}
+	fields := []jsonbody.Field{jsonbody.Text("rule", &t.rule, maxRule),
+		jsonbody.Text("key", &t.key, MaxKey), ttlField(&ttl)}
 	if err := h.read(w, r, &t, fields...); err != nil {
 		return err
 	}

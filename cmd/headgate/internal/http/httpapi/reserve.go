@@ -27,7 +27,8 @@ func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) error {
 	a := &answers[0]
 	body := a.append(newObject())
 	if a.allowed {
-		body = body.seconds("wait", a.wait).text("id", h.ids.sealSigned(reservationMark, a.reservation()))
+		body = body.seconds("wait", a.wait).
+			text("id", h.ids.sealSigned(reservationMark, a.reservation()))
 	}
 	reply(w, r, a.allowed, body, answers...)
 	return nil
@@ -52,15 +53,18 @@ func (a *answer) reservation() reservation {
 func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
 	var id string
 	used := int64(-1)
-	err := jsonbody.Read(w, r, MaxBody, jsonbody.Text("id", &id, maxID), jsonbody.Number("cost", &used, 0))
+	err := jsonbody.Read(w, r, MaxBody, jsonbody.Text("id", &id, maxID),
+		jsonbody.Number("cost", &used, 0))
 	if err != nil {
 		return err
 	}
 	if used < 0 {
-		return problem.BadField("cost", "missing", "the cost that was used; 0 cancels the reservation")
+		return problem.BadField("cost", "missing",
+			"the cost that was used; 0 cancels the reservation")
 	}
 	var v reservation
-	err = h.ids.unsealSigned(r.Context(), id, reservationMark, "an id that /v1/reserve returned", &v)
+	err = h.ids.unsealSigned(r.Context(), id, reservationMark, "an id that /v1/reserve returned",
+		&v)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,8 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if o.force && o.maxWait > 0 {
-		return problem.BadField("max_wait", "given with force", "one of them: force charges at once")
+		return problem.BadField("max_wait", "given with force",
+			"one of them: force charges at once")
 	}
 	answers, _, err := h.decide(r.Context(), []*target{&t}, o)
 	if err != nil {
@@ -122,7 +123,8 @@ func (h *Handler) readTargets(raws []json.RawMessage) ([]*target, error) {
 			id.text = t.terms.Limits[0].ID() // however it is written
 		}
 		if j, twice := first[id]; twice {
-			return nil, problem.BadField(where+"key", jsonbody.Quote(t.key)+" as in requests["+strconv.Itoa(j)+"]",
+			return nil, problem.BadField(where+"key",
+				jsonbody.Quote(t.key)+" as in requests["+strconv.Itoa(j)+"]",
 				"one request for a key and a limit, with the costs added up")
 		}
 		first[id] = i

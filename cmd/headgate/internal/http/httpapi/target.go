@@ -53,9 +53,11 @@ func (h *Handler) resolve(t *target, where string) error {
 	case t.key == "" && t.needsKey():
 		return problem.BadField(where+"key", "missing", "a key such as ip:192.0.2.1")
 	case t.permit && t.terms.Permits == 0:
-		return problem.BadField(where+"rule", jsonbody.Quote(t.rule)+", which has no permits", "a rule with permits")
+		return problem.BadField(where+"rule", jsonbody.Quote(t.rule)+", which has no permits",
+			"a rule with permits")
 	case !t.permit && len(t.terms.Limits) == 0:
-		return problem.BadField(where+"rule", jsonbody.Quote(t.rule)+", which has permits and no limits",
+		return problem.BadField(where+"rule",
+			jsonbody.Quote(t.rule)+", which has permits and no limits",
 			"a rule with limits, or /v1/acquire")
 	}
 	return nil
@@ -71,7 +73,8 @@ func (h *Handler) find(t *target, where string) error {
 	case t.rule == "" && t.text == "":
 		return problem.BadField(where+"rule", "missing", "the name of a rule in the file")
 	case t.rule != "" && t.text != "":
-		return problem.BadField(where+"limit", jsonbody.Quote(t.text)+" with a rule", "one of rule and limit")
+		return problem.BadField(where+"limit", jsonbody.Quote(t.text)+" with a rule",
+			"one of rule and limit")
 	case t.text != "":
 		return h.inline(t, where)
 	}
@@ -101,7 +104,8 @@ func (h *Handler) inline(t *target, where string) error {
 				"want a rule, or api.allow_inline_limits: true in the file"}
 	}
 	if strings.Contains(t.text, "=") {
-		return problem.BadField(where+"limit", jsonbody.Quote(t.text), "a limit without a name; a rule has a name")
+		return problem.BadField(where+"limit", jsonbody.Quote(t.text),
+			"a limit without a name; a rule has a name")
 	}
 	l, err := headgate.ParseLimit(t.text)
 	if err != nil {

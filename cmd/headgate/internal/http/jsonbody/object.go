@@ -1,4 +1,4 @@
-// Package jsonbody reads the bodies of requests strictly: a JSON object of known fields, none twice.
+// Package jsonbody reads the bodies of requests strictly: JSON objects of known fields, none twice.
 package jsonbody
 
 import (
@@ -52,7 +52,8 @@ func Read(w http.ResponseWriter, r *http.Request, most int64, fields ...Field) e
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &problem.Problem{Status: http.StatusRequestEntityTooLarge,
-			Detail: "the body is too large; want at most " + strconv.FormatInt(e.Limit, 10) + " bytes"}
+			Detail: "the body is too large; want at most " + strconv.FormatInt(e.Limit, 10) +
+				" bytes"}
 	}
 	if err != nil {
 		return problem.BadField("body", "incomplete", "a whole JSON object")
@@ -201,7 +202,8 @@ func Seconds(name string, to *time.Duration, most time.Duration) Field {
 	return Field{name, func(raw json.RawMessage) string {
 		f, err := strconv.ParseFloat(string(raw), 64)
 		if err != nil || !(f >= 0 && f <= most.Seconds()) || raw[0] == '"' {
-			return "a number of seconds from 0 to " + strconv.FormatFloat(most.Seconds(), 'f', -1, 64)
+			return "a number of seconds from 0 to " +
+				strconv.FormatFloat(most.Seconds(), 'f', -1, 64)
 		}
 		*to = time.Duration(math.Round(f*1e6)) * time.Microsecond
 		return ""

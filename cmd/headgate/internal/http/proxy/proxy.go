@@ -46,7 +46,8 @@ func New(e *rules.Engine, target string, o Options) (http.Handler, error) {
 	case err != nil:
 		return nil, err
 	case e == nil:
-		return nil, &headgate.InvalidError{Field: "engine", Value: "nil", Want: "one from rules.New"}
+		return nil, &headgate.InvalidError{Field: "engine", Value: "nil",
+			Want: "one from rules.New"}
 	case o.Client == nil:
 		return nil, &headgate.InvalidError{
 			Field: "Client", Value: "nil", Want: "a function such as rules.ClientAddress",
@@ -94,7 +95,8 @@ type handler struct {
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodConnect {
-		answer.Fail(w, http.StatusNotImplemented, "This proxy forwards requests to one server only.")
+		answer.Fail(w, http.StatusNotImplemented,
+			"This proxy forwards requests to one server only.")
 		return
 	}
 	if r.URL.Host != "" && r.URL.Path == "" {

@@ -25,7 +25,7 @@ type Options struct {
 }
 
 const (
-	debounce = 200 * time.Millisecond // after the last event, so that a half-written file is not read
+	debounce = 200 * time.Millisecond // after the last event: the file may be half written
 	patience = time.Second            // after the first event, while events never end
 	interval = 10 * time.Second       // between comparisons without an event
 )
