@@ -40,14 +40,18 @@ func newRelay(t *testing.T, to string) *relay {
 	return r
 }
 
+// listen listens on address. A process that is being started at this moment has the listener that
+// was there before for an instant more.
 func (r *relay) listen(t *testing.T, address string) {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.listener = l
-	go r.serve(l)
+	until(t, "the relay listens", func() bool {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", address)
+		if err == nil {
+			r.listener = l
+			go r.serve(l)
+		}
+		return err == nil
+	})
 }
 
 func (r *relay) serve(l net.Listener) {
