@@ -63,7 +63,8 @@ func (p programs) buildUpstream(ctx context.Context) error {
 	if err := json.Unmarshal(text, &module); err != nil {
 		return err
 	}
-	_, err = runGo(ctx, noWorkspace, "build", "-C", module.Dir, "-o", p.upstream, "./src/service_cmd")
+	_, err = runGo(ctx, noWorkspace,
+		"build", "-C", module.Dir, "-o", p.upstream, "./src/service_cmd")
 	return err
 }
 

@@ -103,6 +103,7 @@ func (c *crawler) fetch(ctx context.Context, url string) (int, error) {
 	if answer.StatusCode != http.StatusOK {
 		return 0, fmt.Errorf("%s: %s", url, answer.Status)
 	}
-	n, err := io.Copy(io.Discard, gate.NewReader(ctx, answer.Body, gate.NewKeyWaiter(c.bytes, "download")))
+	bandwidth := gate.NewKeyWaiter(c.bytes, "download")
+	n, err := io.Copy(io.Discard, gate.NewReader(ctx, answer.Body, bandwidth))
 	return int(n), err
 }

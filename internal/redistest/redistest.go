@@ -263,10 +263,12 @@ const (
 	portCount = 5000
 )
 
-// lastPort is where the last search for a free port of this process began.
-var lastPort atomic.Int64
-
-func init() { lastPort.Store(rand.Int64N(portCount)) }
+// lastPort counts the ports that this process has looked at; the first is random.
+var lastPort = func() *atomic.Int64 {
+	first := new(atomic.Int64)
+	first.Store(rand.Int64N(portCount))
+	return first
+}()
 
 // FreeAddr returns a loopback address that is free, as is its bus port.
 func FreeAddr(ctx context.Context) (string, error) {

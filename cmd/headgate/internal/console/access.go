@@ -23,7 +23,8 @@ type access struct {
 const (
 	noTokens  = "changes need a token, and there are no tokens; set api.tokens in the rules file"
 	notDirect = "without tokens, only this machine may read, by a listener on loopback, not " +
-		"through a proxy, with the host localhost or a loopback address; set api.tokens in the rules file"
+		"through a proxy, with the host localhost or a loopback address; set api.tokens in the " +
+		"rules file"
 	noToken  = "changes need a token: one of api.tokens in the rules file"
 	needsOne = "a token is needed: one of api.tokens in the rules file"
 )

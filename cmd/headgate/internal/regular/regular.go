@@ -22,7 +22,8 @@ func Read(name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("it is not a regular file")}
+		err := errors.New("it is not a regular file")
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return io.ReadAll(f)
 }
