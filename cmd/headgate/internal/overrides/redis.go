@@ -12,10 +12,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-//go:embed overrides.lua
+//go:embed change.lua
 var changeText string
 
-//go:embed changes.lua
+//go:embed news.lua
 var newsText string
 
 var (

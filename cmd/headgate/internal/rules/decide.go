@@ -98,47 +98,6 @@ func (e *Engine) banned(charges []charge) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// decideShadow decides each rule in shadow by itself. It charges them if the request was allowed,
-// and peeks if not, because then the request is not carried out. An error denies nothing.
-func (e *Engine) decideShadow(ctx context.Context, s *scratch, allowed bool) {
-	for i := range s.shadow {
-		c := &s.shadow[i]
-		if !allowed {
-			c.cost = 0
-		}
-		d, granted, err := e.decideOneShadow(ctx, s, c)
-		switch {
-		case err != nil:
-			e.observe(c, Failed, headgate.Decision{}, err)
-		case granted:
-			c.granted = allowed
-			e.observe(c, Allowed, d, nil)
-		default:
-			e.observe(c, ShadowDenied, d, nil)
-		}
-	}
-}
-
-func (e *Engine) decideOneShadow(
-	ctx context.Context, s *scratch, c *charge,
-) (d headgate.Decision, granted bool, err error) {
-	if c.banned {
-		return d, false, nil
-	}
-	if c.cost != 0 {
-		if free, err := s.permit(ctx, c); !free || err != nil {
-			return d, false, err
-		}
-	}
-	requests := s.groupOne(c)
-	s.answers = append(s.answers[:0], make([]headgate.Decision, len(requests))...)
-	if err := Take(ctx, e.store, requests, s.answers); err != nil {
-		return d, false, err
-	}
-	d = c.strictest(s.answers)
-	return d, c.allowed(d), nil
-}
-
 // Take decides any number of requests together, in one trip.
 func Take(
 	ctx context.Context, s headgate.Store, rs []headgate.Request, ds []headgate.Decision,

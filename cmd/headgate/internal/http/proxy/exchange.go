@@ -3,9 +3,6 @@ package proxy
 import (
 	"context"
 	"net/http"
-	"slices"
-	"strings"
-	"unicode"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/answer"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
@@ -50,18 +47,4 @@ func (x *exchange) end(ctx context.Context) {
 	if x.response != nil {
 		x.admission.Settle(ctx, x.response.Trailer)
 	}
-}
-
-// forwardingField reports whether name is a field in which proxies describe the client. Plain is
-// the name as CGI and its successors read it: to them, X_Real_IP and X-Real-IP are one field.
-func forwardingField(name string) (plain string, is bool) {
-	plain = http.CanonicalHeaderKey(strings.Map(func(c rune) rune {
-		if unicode.IsLetter(c) || unicode.IsDigit(c) {
-			return c
-		}
-		return '-'
-	}, name))
-	const prefix = "X-Forwarded-"
-	return plain, len(plain) > len(prefix) && strings.HasPrefix(plain, prefix) || slices.Contains(
-		[]string{"X-Real-Ip", "X-Original-Uri", "X-Original-Method"}, plain)
 }

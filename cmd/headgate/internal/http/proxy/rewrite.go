@@ -4,8 +4,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // rewrite makes the request to the server: that of the client, with its host and its query as they
@@ -29,15 +31,6 @@ func (h *handler) rewrite(p *httputil.ProxyRequest) {
 		keep(p, "X-Forwarded-Proto")
 		keep(p, "Forwarded")
 	}
-}
-
-// dropTunnels removes the fields that ask for another protocol than websocket. Requests inside it
-// would not be limited.
-func dropTunnels(h http.Header) {
-	if to := h["Upgrade"]; len(to) != 1 || !strings.EqualFold(to[0], "websocket") {
-		delete(h, "Upgrade")
-	}
-	delete(h, "Http2-Settings")
 }
 
 // keep passes a field on, which httputil has removed.
@@ -67,4 +60,18 @@ func newTransport() *http.Transport {
 		DisableCompression:     true, // bodies go through as they are
 		ForceAttemptHTTP2:      true,
 	}
+}
+
+// forwardingField reports whether name is a field in which proxies describe the client. Plain is
+// the name as CGI and its successors read it: to them, X_Real_IP and X-Real-IP are one field.
+func forwardingField(name string) (plain string, is bool) {
+	plain = http.CanonicalHeaderKey(strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) {
+			return c
+		}
+		return '-'
+	}, name))
+	const prefix = "X-Forwarded-"
+	return plain, len(plain) > len(prefix) && strings.HasPrefix(plain, prefix) || slices.Contains(
+		[]string{"X-Real-Ip", "X-Original-Uri", "X-Original-Method"}, plain)
 }

@@ -1,4 +1,4 @@
--- overrides.lua: puts or deletes one entry, and notes the names of all entries that it changes.
+-- change.lua: puts or deletes one entry, and notes the names of all entries that it changes.
 -- KEYS: the hash of entries, its version, the list of the names that were changed last.
 -- ARGV: field, value ('' deletes), ttl in milliseconds (0: without end), the most overrides (0: any
 -- number), the value that the field must have ('' none, '*' any), a new random text; then fields

@@ -1,5 +1,5 @@
 -- news.lua: returns the entries that have changed since a version.
--- KEYS: as in overrides.lua.
+-- KEYS: as in change.lua.
 -- ARGV: the version.
 -- Returns the version now, 'some' or 'all', and names with their values; '' is deleted.
 local now = redis.call('GET', KEYS[2]) or ''
