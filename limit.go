@@ -112,7 +112,7 @@ func (l Limit) Burst(n int64) Limit {
 	if t.IsBucket() {
 		t.Capacity = n
 	} else {
-		t.Refill = n // which check refuses
+		t.Refill = n // check refuses this refill
 	}
 	return newLimit(t)
 }

@@ -77,8 +77,8 @@ func window(l headgate.Limit) int64 {
 }
 
 // refillTime returns the microseconds in which n tokens arrive, rounded down, and the remainder of
-// the division. For the capacity of a limit they are below 2^53; more is cut off there, because a
-// store of somebody else may answer any number.
+// the division. For the capacity of a limit they are below 2^53; more is cut off there, because
+// another implementation of Store may return any number.
 func refillTime(l headgate.Limit, n int64) (micros, rest int64) {
 	high, low := bits.Mul64(uint64(n), uint64(l.Period().Microseconds()))
 	refill := uint64(l.Refill())

@@ -36,7 +36,7 @@ func Agreement(t *testing.T, got, want headgate.Store) {
 }
 
 // severalKeys takes groups of several keys, which may lie on several servers. A group that
-// is refused there moves the time of a key on, so the clock does not step back.
+// is denied there moves the time of a key forward, so the clock does not step back.
 func severalKeys(t *testing.T, s headgate.Store) {
 	model := newModel()
 	eachSeed(t, 20, func(seed uint64) error {

@@ -205,7 +205,7 @@ func newCluster(u *url.URL) (redis.UniversalClient, error) {
 	return redis.NewClusterClient(o), nil
 }
 
-// newSentinel moves the name of the master from the path to the query, as go-redis has it.
+// newSentinel moves the name of the master from the path to the query, where go-redis expects it.
 func newSentinel(u *url.URL) (redis.UniversalClient, error) {
 	name, db, _ := strings.Cut(strings.Trim(u.Path, "/"), "/")
 	query := u.Query()

@@ -29,7 +29,7 @@ func (s *Store) send(calls []*call) {
 	}
 }
 
-// sendAgain sends batches until their keys have moved, or gives up.
+// sendAgain sends batches again while their keys are moving, for a limited number of times.
 func (s *Store) sendAgain(batches []*batch) {
 	for pause := redisscript.FirstPause; len(batches) > 0; pause *= 2 {
 		time.Sleep(pause)

@@ -52,7 +52,7 @@ type summary struct {
 	Rows                   []row
 }
 
-// row tells about the key of a rank.
+// row holds the results of the key of a rank.
 type row struct {
 	Rank                         int64
 	Limit                        headgate.Limit

@@ -28,8 +28,8 @@ func (c *Clock) Run(
 	return numbers, err
 }
 
-// Now is the time to give to a script: 0 for the server's, or this process's in
-// microseconds since the Unix epoch.
+// Now returns the time for a script: 0 for the server's clock, or microseconds since the Unix
+// epoch.
 func (c *Clock) Now() int64 {
 	if c.refused.Load() {
 		return time.Now().UnixMicro()

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// LoseAnswers starts a proxy to the server at addr and returns its address. The
-// proxy closes a connection instead of passing on the answer to a command in which
-// one of words stands, when the server has run it. It ends with the test.
+// LoseAnswers starts a proxy to the server at addr and returns its address. The proxy lets the
+// server run a command that contains one of words, and then closes the connection instead of
+// passing on the answer. It ends with the test.
 func LoseAnswers(tb testing.TB, addr string, words ...string) string {
 	tb.Helper()
 	return lose(tb, addr, words, func() bool { return true })

@@ -109,8 +109,8 @@ func runKind(ctx context.Context, k kind) (*Server, error) {
 	return runAtFree(ctx, FreeAddr, k)
 }
 
-// runAtFree starts a server at an address that free finds, and at another one if
-// that has been taken since.
+// runAtFree starts a server at a free address. If another process takes the address first, it tries
+// another.
 func runAtFree(
 	ctx context.Context, free func(context.Context) (string, error), k kind,
 ) (*Server, error) {

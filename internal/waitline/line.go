@@ -8,7 +8,7 @@ import (
 
 // Lines holds the callers of this process that wait for start times, a line for each K.
 //
-// All callers of one line ask for the same: any start time suits any of them. So the store
+// All callers of one line request the same n, so any start time suits any of them. So the store
 // only decides which start times this process has; who gets which is decided here. Of the
 // callers that have been answered, the first to arrive has the first start time, and so on.
 // When a caller leaves, those behind it move up and the last start time becomes spare. A
@@ -36,8 +36,8 @@ type Start struct {
 	Times []time.Time // what the store calls it, under each limit
 }
 
-// line is the callers that wait, in the order of their places, and the start times, in
-// their order. The i-th caller has the i-th start time. What lies beyond is spare.
+// line is the callers that wait, in the order of their places, and the start times, in their order.
+// The i-th caller has the i-th start time. Start times beyond the last caller are spare.
 type line[K comparable] struct {
 	all        *Lines[K]
 	key        K

@@ -34,7 +34,7 @@ export function nextText(lane, elapsed) {
     case "fixed-window":
       return rest > 0 ? `new window in ${span(rest / 1000)}` : "nothing used";
     default:
-      return rest > 0 ? `all free in ${span(rest / 1000)}` : "nothing used";
+      return rest > 0 ? `full in ${span(rest / 1000)}` : "nothing used";
   }
 }
 

@@ -47,7 +47,7 @@ in the store of --store.`,
 	flags.IntVar(&f.port, "port", 8080, "serve on port `N` (0: any free port)")
 	flags.StringVar(&f.host, "host", "127.0.0.1",
 		"serve on the address `HOST` of this machine; 0.0.0.0 is all of them. "+
-			"Any HOST but the default lets other machines connect")
+			"An address that is not loopback lets other machines connect")
 	f.store.flag(cmd)
 	flags.StringVar(&f.redis, "redis", "", "keep limits in the Redis at `URL`, as --store does")
 	flags.StringVar(&f.redisHost, "redis-host", "",

@@ -86,7 +86,7 @@ in time, 126 if it cannot be run, 127 if it is not found.`,
 	f.flags(cmd)
 	f.paceFlags(cmd)
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0,
-		"fail at once if the command could not start within `D` (0s: now)")
+		"exit with 1 if the command cannot start within `D` (0s: at once)")
 	cmd.Flags().Lookup("timeout").DefValue = "" // the default is no timeout
 	cmd.Flags().SetInterspersed(false)          // flags after CMD are those of CMD
 	return cmd

@@ -52,7 +52,7 @@ func (p *pacer) used(n int64) {
 func (t *target) paceFlags(cmd *cobra.Command) {
 	t.paces = true
 	cmd.Flags().Int64Var(&t.burst, "burst", 0,
-		"let `N` pass at once, from a bucket that the limit refills")
+		"use a token bucket with a burst of `N`")
 	cmd.Flags().Lookup("burst").DefValue = "" // the default is no bucket
 }
 

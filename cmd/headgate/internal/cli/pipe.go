@@ -28,7 +28,7 @@ or bytes. With several limits, all of them apply.
   5/s burst 1      one every 200 ms
   5/s burst 5      5 at once, then one every 200 ms: 9 in the first second
 
---burst 5 makes 5/s the last of these. Pipes that use the same store and key share the
+With --burst 5, 5/s means 5/s burst 5. Pipes that use the same store and key share the
 limit, first come, first served.
 
 With memory:, the limits hold for the times at which lines are written, even if the
@@ -152,7 +152,7 @@ func inputError(err error) error {
 
 // unpassed adds to err, an interruption or a failure, how much was read and not passed.
 func unpassed(err error, what string) error {
-	undone := what + " had been read and not passed"
+	undone := what + " had been read, but not written"
 	if strings.HasPrefix(what, "0 ") {
 		undone = "all that was read has been passed"
 	}

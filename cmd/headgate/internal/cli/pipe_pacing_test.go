@@ -149,7 +149,7 @@ func TestPipeLosesStore(t *testing.T) {
 				_, _ = io.WriteString(w, "b\nc\nd")
 			}()
 			code, stderr := pipes(t.Context(), in, out, limit, "--store", "redis://"+server.Addr)
-			if code != exitFailed || !strings.HasPrefix(stderr, "headgate: redis://") || !strings.HasSuffix(stderr, "; 3 lines had been read and not passed\n") || strings.Count(stderr, "\n") != 1 {
+			if code != exitFailed || !strings.HasPrefix(stderr, "headgate: redis://") || !strings.HasSuffix(stderr, "; 3 lines had been read, but not written\n") || strings.Count(stderr, "\n") != 1 {
 				t.Errorf("exit %d, %q", code, stderr)
 			}
 		})
@@ -167,9 +167,9 @@ func (s stuck) Write(b []byte) (int, error) {
 // An interrupt ends a pipe whose reader has stalled, even if the error goes there, too.
 func TestPipeStalled(t *testing.T) {
 	for args, want := range map[string]string{
-		"9/h":               "3 lines had been read and not passed",
-		"9/h --bytes":       "at most 1 byte had been read and not passed",
-		"1000000/s --bytes": "at most 6 bytes had been read and not passed",
+		"9/h":               "3 lines had been read, but not written",
+		"9/h --bytes":       "at most 1 byte had been read, but not written",
+		"1000000/s --bytes": "at most 6 bytes had been read, but not written",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())

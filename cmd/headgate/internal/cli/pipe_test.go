@@ -175,13 +175,13 @@ func TestPipeOfTwoLimits(t *testing.T) {
 // An interrupt tells what had been read in vain, whatever the pipe waits for.
 func TestPipeInterrupted(t *testing.T) {
 	for _, c := range []struct{ name, text, limit, stderr string }{
-		{"waiting for a start", "a\nb\nc\nd", "2/h", "2 lines had been read and not passed"},
-		{"waiting for the last start", "a\nb", "1/h", "1 line had been read and not passed"},
+		{"waiting for a start", "a\nb\nc\nd", "2/h", "2 lines had been read, but not written"},
+		{"waiting for the last start", "a\nb", "1/h", "1 line had been read, but not written"},
 		{"waiting for input", "a\nb\n", "2/h", "all that was read has been passed"},
-		{"in a line", "a\nb\nc", "9/h", "1 line had been read and not passed"},
-		{"in a long line", strings.Repeat("x", longestPart+1), "9/h", "1 line had been read and not passed"},
+		{"in a line", "a\nb\nc", "9/h", "1 line had been read, but not written"},
+		{"in a long line", strings.Repeat("x", longestPart+1), "9/h", "1 line had been read, but not written"},
 		{"waiting for input, bytes", "abc", "9/h --bytes", "all that was read has been passed"},
-		{"waiting for a start, bytes", "abc", "2/h --bytes", "1 byte had been read and not passed"},
+		{"waiting for a start, bytes", "abc", "2/h --bytes", "1 byte had been read, but not written"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

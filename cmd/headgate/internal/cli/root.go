@@ -20,7 +20,7 @@ The store is named by --store or by the environment variable HEADGATE_STORE, whi
 password out of the list of processes.
 
 Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read, a
-store is unavailable), 130 interrupted, 143 terminated.`
+store is unavailable), 130 interrupted, 143 terminated (demo, serve and top: 0).`
 
 const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [ALGORITHM]:
 
@@ -31,7 +31,7 @@ const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [
   1000/d fixed-window    1000 in each day (UTC)
   60/m sliding-window    about 60 in any minute
   5/1h30m sliding-log    never more than 5 in any 90 minutes
-  api=100/m              a limit with the name api: its numbers may change
+  api=100/m              a limit with the name api, which keeps its state if its numbers change
 
 ALGORITHM is token-bucket unless given; gcra and leaky-bucket are other names of it. PERIOD is
 a unit or whole numbers with units: us, ms, s, m, h, d, w. For pipe and exec, COUNT/PERIOD alone
@@ -137,7 +137,7 @@ func unknownVerb(root *cobra.Command, args []string) error {
 
 // resembling returns the names that resemble word, which may be mistyped.
 func resembling(word string, names []string) []string {
-	distance := min((len(word)+1)/3, 2) // short words resemble many
+	distance := min((len(word)+1)/3, 2) // a short word resembles too many names
 	parent := &cobra.Command{SuggestionsMinimumDistance: distance}
 	for _, name := range names {
 		parent.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})

@@ -114,7 +114,7 @@ func TestSignalsEndStalledPipe(t *testing.T) {
 			if got := cmd.ProcessState.ExitCode(); got != want || time.Since(sent) > 3*time.Second {
 				t.Errorf("%s: exit %d after %s; want %d", signal, got, time.Since(sent), want)
 			}
-			if !regexp.MustCompile(`^headgate: interrupted; [0-9,]+ lines had been read and not passed\n$`).Match(stderr.Bytes()) {
+			if !regexp.MustCompile(`^headgate: interrupted; [0-9,]+ lines had been read, but not written\n$`).Match(stderr.Bytes()) {
 				t.Errorf("%s: %s", signal, stderr.Bytes())
 			}
 		})

@@ -196,7 +196,7 @@ func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
 		if more := int64(len(s.Keys)) - maxFarShown; more > 0 {
 			lines = append(lines, count(more, "more key")+", listed by --json")
 		}
-		lines = append(lines, fmt.Sprintf("the other %s at most %s, which denies %s (%s) of %s",
+		lines = append(lines, fmt.Sprintf("the other %s at most %s, which denies %s (%s) from %s",
 			needing(r.Keys-int64(len(s.Keys))), s.Rest.Limit,
 			count(s.Rest.Denied, "request"), percent2(s.Rest), count(s.Rest.DeniedKeys, "key")))
 	}

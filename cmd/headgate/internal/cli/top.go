@@ -51,9 +51,9 @@ func newTop() *cobra.Command {
 	f.flags(cmd)
 	flags := cmd.Flags()
 	flags.IntVar(&f.top, "top", 20, "show at most `N` keys")
-	flags.DurationVar(&f.interval, "interval", 2*time.Second, "look every `D`")
-	flags.BoolVar(&f.once, "once", false, "look once and exit")
-	flags.BoolVar(&f.json, "json", false, "print JSON, an object in a line for each look")
+	flags.DurationVar(&f.interval, "interval", 2*time.Second, "read the store every `D`")
+	flags.BoolVar(&f.once, "once", false, "print one list and exit")
+	flags.BoolVar(&f.json, "json", false, "print JSON, one object in a line for each reading")
 	return cmd
 }
 

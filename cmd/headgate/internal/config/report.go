@@ -37,7 +37,7 @@ func (c *Config) Report() string {
 func writeRule(b *strings.Builder, r *rules.Rule) {
 	fmt.Fprintf(b, "rule %s: %s", r.Name, strings.Join(LimitTexts(r), ", "))
 	if key := KeyText(r.Key); key == "" {
-		b.WriteString(" for all together, or for each key that a program sends")
+		b.WriteString(" for all requests of gateways together; on /v1/, for each key")
 	} else {
 		fmt.Fprintf(b, " for each %s", key)
 	}

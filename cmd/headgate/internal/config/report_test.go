@@ -46,7 +46,7 @@ overrides:
 	}
 	const want = `file edge.yaml
 file rules.yaml
-rule all: 1000/s for all together, or for each key that a program sends
+rule all: 1000/s for all requests of gateways together; on /v1/, for each key
 rule login: 5/m, 900/m for each ip/48, header:X-Key of POST or PUT x.org /login` +
 		`, cost response:Used, shadow
 rule work: 9/m, 3 permits for each ip

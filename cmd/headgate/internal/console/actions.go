@@ -67,7 +67,7 @@ func (h *Handler) acted(a actions.Act) {
 	h.actions.at = time.Time{}
 }
 
-// serveAct carries out an order.
+// serveAct performs an action.
 func (h *Handler) serveAct(w http.ResponseWriter, r *http.Request) error {
 	o, err := h.readOrder(w, r)
 	if err != nil {

@@ -49,7 +49,7 @@ type outgoing struct {
 	known    map[string]bool // ids whose history it knows
 }
 
-// incoming is what the others show.
+// incoming holds the snapshots of the other instances.
 type incoming struct {
 	err       error
 	snapshots []*snapshot

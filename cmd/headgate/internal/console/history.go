@@ -21,7 +21,7 @@ func stepOf(t time.Time) int64 { return t.Unix() / int64(stepTime/time.Second) }
 // stepStart returns when a step begins, in seconds since 1970.
 func stepStart(step int64) int64 { return step * int64(stepTime/time.Second) }
 
-// series are the counts of the last steps, each at the place of its number modulo kept.
+// series holds the counts of the last steps. Step n is at index n modulo kept.
 type series [kept]counts
 
 func (s *series) at(step int64) *counts { return &s[step%kept] }

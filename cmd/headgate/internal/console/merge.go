@@ -14,15 +14,15 @@ func (r *runner) tick(now time.Time) {
 	}
 	if r.fleet == nil || r.under {
 		r.emit(now)
-	} // else it sends when the others have answered
+	} // otherwise the merge sends it, after the other instances have answered
 	r.due = true
 }
 
 // watched reports whether any instance has a viewer.
 func (r *runner) watched(now time.Time) bool { return r.common != nil || now.Before(r.remote) }
 
-// countDenied lets denied keys be counted while an instance has viewers, and some seconds more:
-// a page that is loaded again goes on.
+// countDenied counts denied keys while an instance has viewers. It stops some seconds after the
+// last has left, so that a page that is reloaded keeps its counts.
 func (r *runner) countDenied(now time.Time) {
 	denied := &r.handler.denied
 	if r.watched(now) {

@@ -129,8 +129,8 @@ func (w *work) send(ctx context.Context, store headgate.Store) (err error) {
 	return store.TakeAll(ctx, w.requests, w.decided)
 }
 
-// settle gives the items their decisions. If one that goes together with others was denied, it
-// returns what earlier rounds charged for them.
+// settle assigns the decisions to the items. If an item of a group was denied, settle returns what
+// earlier rounds charged for the group.
 func (l *Limiter) settle(ctx context.Context, w *work) error {
 	denied := false
 	for j, i := range w.sent {

@@ -66,7 +66,7 @@ func (e *Envoy) Collect(ch chan<- prometheus.Metric) {
 		if c.Value == 0 && c.Name == "over_limit_with_local_cache" {
 			return // scripts that look for over_limit find it as well
 		}
-		// Deeper paths count for the same series, as the mapper of envoyproxy/ratelimit has it.
+		// Deeper paths count for the same series, as in the mapper of envoyproxy/ratelimit.
 		keys := append(strings.SplitN(c.Path, ".", 3), "", "")
 		values[series{c.Name, c.Domain, keys[0], keys[1]}] += c.Value
 	})

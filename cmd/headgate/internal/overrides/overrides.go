@@ -51,7 +51,7 @@ type keeper interface {
 	change(ctx context.Context, c change) (outcome, error)
 }
 
-// news are fields that have changed, with their values; an empty one is deleted.
+// changed holds the new values of fields; an empty value deletes the field.
 type news struct {
 	version string // after them
 	fields  map[string]string
@@ -133,7 +133,7 @@ func (t *Table) Delete(ctx context.Context, rule, key string) (bool, error) {
 	return got == changed, nil
 }
 
-// Also adds commands to a round trip to Redis. It returns what to call when the trip is over.
+// Also adds commands to a round trip to Redis. It returns a function to call after the trip.
 type Also func(context.Context, redis.Pipeliner) (after func())
 
 // Run looks for changes of other instances every [Interval] until ctx ends: one round trip, and

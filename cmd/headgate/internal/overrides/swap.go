@@ -32,7 +32,7 @@ func live(name, value string) string {
 // Live returns a value of [Table.Stored], or nothing if it has expired since.
 func Live(value string) string { return live("", value) }
 
-// Swap keeps the value to under name instead of from, each of which is empty for none. If the store
+// Swap replaces the value from by to under name. An empty from or to means no value. If the store
 // holds another value than from, it changes nothing and returns ErrChanged. A value that has
 // expired counts as none.
 func (t *Table) Swap(ctx context.Context, name, from, to string) error {

@@ -35,7 +35,7 @@ type parser interface {
 	// parse reads line into e, which is empty. It returns "", or the reason why the line
 	// cannot be used. Such a line may still be in the format: see known.
 	parse(line []byte, e *entry) (why string)
-	// known reports whether a line so far proved that the log is in the format.
+	// known reports whether a line that was read proves that the log is in the format.
 	known() bool
 }
 

@@ -55,7 +55,7 @@ func (f family) multiple(size, d int64) int64 {
 	return n
 }
 
-// most returns the largest bucket that can be counted at the rate of size.
+// most returns the largest bucket, at the rate of size, that can be counted exactly.
 func (f family) most(size int64) int64 {
 	t := algorithm.Terms{
 		Algorithm: algorithm.TokenBucket,

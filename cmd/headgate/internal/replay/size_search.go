@@ -97,7 +97,7 @@ func (s *search) run(ctx context.Context) error {
 	}
 }
 
-// narrow uses what is known, and reports whether a bracket changed.
+// narrow shrinks the brackets by the known results, and reports whether one changed.
 func (s *search) narrow() (changed bool) {
 	for i, f := range s.families {
 		for j := range s.brackets[i] {

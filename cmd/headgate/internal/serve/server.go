@@ -58,7 +58,7 @@ type server struct {
 	storeUp      atomic.Bool
 	storeFailed  chan struct{} // a call has failed since the store was asked
 	keyShared    time.Time     // when the key of ids was last prolonged
-	keyErr       error         // why it could not be
+	keyErr       error         // of the last attempt to share the key
 	watcher      *watch.Watcher
 }
 
@@ -357,7 +357,7 @@ func (s *server) ping(ctx context.Context) error {
 // instance for some seconds more.
 func (s *server) close() {
 	if err := s.stores.close(); err != nil {
-		s.log.Warn("the store was not closed well", "error", err)
+		s.log.Warn("closing the store failed", "error", err)
 	}
 }
 

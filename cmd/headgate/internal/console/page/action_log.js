@@ -32,7 +32,7 @@ export function draw() {
   setText(byId("acts-none"), app.model.actsLost ? `The store has lost the list of ${
     plural(app.model.actsLost, "action")}. Check whether the bans, raises and mode switches that
     you need are still active.` : "No actions yet. Bans, raises, resets and mode switches are "
-    + "listed here. All but resets can be undone.");
+    + "listed here. You can undo every action except a reset.");
   show(byId("acts-all"), acts.length > few);
   setText(byId("acts-all"), all ? `Show ${few}` : `Show all ${acts.length}`);
   drawOverrides(config);

@@ -38,9 +38,9 @@ function ofPattern(model, rule, key) {
     plural(listed.length, "key")} in the list of denied keys match it.`;
   const everybody = key.split("|").every(isAny);
   return {
-    text: everybody ? `This pattern matches every key of rule ${rule}, so it is everybody.`
+    text: everybody ? `This pattern matches every key of rule ${rule}: all clients.`
       : `This is a pattern: it stands for all keys that match it, also for new ones.${some}`,
-    confirm: everybody ? "Deny everybody" : "Deny all keys that match",
+    confirm: everybody ? "Deny all clients" : "Deny all keys that match",
   };
 }
 

@@ -19,5 +19,5 @@ const kept = 256; // bytes of a denied key that the server keeps; it marks the e
 // cutOff says that a key that was denied is the beginning of a longer one, or "".
 export function cutOff(key) {
   return key.endsWith("…") && new TextEncoder().encode(key).length >= kept
-    ? "Only the first 256 bytes of this key are known: find the whole key" : "";
+    ? "The list has only the first 256 bytes of this key. Enter the whole key to find it" : "";
 }

@@ -82,7 +82,7 @@ const events = new Events({
     if (!app.model.addState(data)) return;
     app.model.connection = { live: true, error: "", at: data.at };
     clearTimeout(watch);
-    watch = setTimeout(() => lost(new Error("the server is silent")), late);
+    watch = setTimeout(() => lost(new Error("the server has stopped sending events")), late);
     top.drawConnection();
     drawState();
   },

@@ -124,7 +124,7 @@ class RulePart {
     setText(this.mode, r.mode === "enforce" ? "" : r.mode);
     this.limits.forEach((limit, i) => limit.update(r.limits[i], r));
     this.permits.hidden = !r.permits && !this.isPattern;
-    if (this.isPattern) setText(this.permits, "* matches any text: this is many keys.");
+    if (this.isPattern) setText(this.permits, "* matches any text, so this stands for many keys.");
     else if (r.permits) setText(this.permits, permitText(r.permits));
     this.draw();
   }

@@ -115,7 +115,7 @@ function raiseText({ rule, key, limits, keep_usage }, until, model, all) {
   if (!areUnderstood(limits)) return "Enter limits such as 100/m burst 20, or 10/s, 500/h.";
   const { now, override } = model.limits(rule, key);
   const instead = override?.limits?.length ? `${now.join(", ")}, to which it was raised`
-    : `${now.join(", ")}, which the file says`;
+    : `${now.join(", ")}, as in the file`;
   return `Rule ${rule} allows this key ${limits.join(", ")} ${until}`
     + (now.length ? `, instead of ${instead}. ` : ". ")
     + (keep_usage ? "Its used tokens still count. " : "Its used tokens are cleared, and an undo does not restore them. ") + all;
@@ -127,7 +127,7 @@ function modeText({ rule, mode }, state, until, model) {
   const denied = rate(state.denied + state.shadow_denied);
   const bans = model.bans(rule);
   const idle = bans === 0 ? "" : ` Its ${plural(bans, "ban")} ${bans === 1 ? "has" : "have"
-  } no effect then: banned keys are let through.`;
+  } no effect then: requests of banned keys are allowed.`;
   switch (wanted) {
     case "enforce": return `Rule ${rule} denies requests over its limits${changed}; `
       + `now that would be about ${denied} a second.`;

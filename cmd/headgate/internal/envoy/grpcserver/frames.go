@@ -22,7 +22,7 @@ type incomplete struct {
 	since time.Time
 }
 
-// streamSize is what an open stream holds besides its message, about.
+// streamSize is about what an open stream holds besides its message, in bytes.
 const streamSize = 16 << 10
 
 func newFrames() frames {

@@ -53,7 +53,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	rule, status, found := parseAddress(r.URL.Path)
 	if !found {
 		answer.Fail(w, http.StatusNotFound,
-			"There is nothing here; want /auth, /auth/RULE, /auth/nginx or /auth/nginx/RULE.")
+			"The path does not exist; want /auth, /auth/RULE, /auth/nginx or /auth/nginx/RULE.")
 		return
 	}
 	var v rules.Verdict

@@ -159,9 +159,9 @@ func TestNotFound(t *testing.T) {
 	for address, want := range map[string]string{
 		"/auth/none":          "There is no rule none.",
 		"/auth/nginx/none":    "There is no rule none.",
-		"/auth/login/x":       "There is nothing here; want /auth",
-		"/auth/nginx/login/x": "There is nothing here; want /auth",
-		"/authority":          "There is nothing here; want /auth",
+		"/auth/login/x":       "The path does not exist; want /auth",
+		"/auth/nginx/login/x": "The path does not exist; want /auth",
+		"/authority":          "The path does not exist; want /auth",
 	} {
 		r := ask(h, "GET", address)
 		if r.status != http.StatusNotFound || !strings.Contains(r.body, want) {

@@ -33,5 +33,5 @@ func toProblem(err error) *problem.Problem {
 		return &problem.Problem{Status: http.StatusNotFound, Field: "rule",
 			Detail: "rule is " + jsonbody.Quote(e.Name) + "; want the name of a rule in the file"}
 	}
-	return problem.Unavailable("nothing was decided, and a cost may have been charged")
+	return problem.Unavailable("the request was not decided, but its cost may have been charged")
 }

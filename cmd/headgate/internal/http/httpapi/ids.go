@@ -85,7 +85,7 @@ func (k *idKey) unsealSigned(ctx context.Context, id, mark, want string, v any) 
 			return err
 		}
 		if !hmac.Equal(signature, k.sign(text)) {
-			return problem.BadField("id", "unknown: the key of these instances did not sign it",
+			return problem.BadField("id", "not signed with the key of these instances",
 				want)
 		}
 	}

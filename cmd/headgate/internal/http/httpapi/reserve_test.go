@@ -125,7 +125,7 @@ func TestInvalidIDs(t *testing.T) {
 		permit:                "want an id that /v1/reserve returned",
 		signed(reservation{}): "rule is missing",
 		signed(permit):        "want an id that",
-		reservationMark:       "id is unknown",
+		reservationMark:       "id is not signed",
 		reservationMark + "!": "want an id that",
 		inline:                "limit is not allowed",
 		signed(reservation{Rule: "gone", Cost: 1}): `rule is \"gone\"`,

@@ -15,7 +15,7 @@
       "UTC. All times are in UTC.");
     document.title = `${advice ? advice.title : "No requests"} – Headgate report`;
     put("answer", advice ? advice.title : "The logs have no requests");
-    put("why", advice ? advice.why : "A limit needs requests to be measured against.");
+    put("why", advice ? advice.why : "Choose logs that have requests.");
     const caution = document.getElementById("caution");
     caution.hidden = !advice?.caution;
     caution.textContent = advice?.caution ?? "";
@@ -46,7 +46,7 @@
     return h("div", { class: "card limits" }, Report.scroller("Limits", h("table", {},
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Limit"),
         head("Requests denied", 2), head("Keys denied", 2),
-        far && head("Denied of other keys", 1))),
+        far && head("Denied requests of other keys", 1))),
       h("tbody", {}, ...model.all.map((l) => h("tr", {},
         h("th", { scope: "row" }, pickOf(model, l), " ", badgeOf(model, l)),
         cell(h("b", {}, percent(l.result.denied, l.result.requests))),

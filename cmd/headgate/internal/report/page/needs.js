@@ -82,7 +82,7 @@
     const { unit } = periodOf(fit);
     return `${keys} In this chart it is a band. It never denies keys that need at most ` +
       `${number(from)}/${unit}, and denies requests of all keys that need more than ` +
-      `${number(to)}/${unit}. Between the two, the times of the requests decide.`;
+      `${number(to)}/${unit}. For keys between the two, it depends on the times of their requests.`;
   }
 
   Report.needsSection = needsSection;
