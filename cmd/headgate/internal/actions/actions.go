@@ -118,7 +118,7 @@ func conflict(format string, values ...any) error {
 	return &Error{Conflict: true, Text: fmt.Sprintf(format, values...)}
 }
 
-// Options configures a [Executor]. All fields but Redis and Domains are required.
+// Options configures an [Executor]. All fields but Redis and Domains are required.
 type Options struct {
 	Store     headgate.Store // of the rules
 	Engine    *rules.Engine
@@ -134,7 +134,7 @@ type Executor struct {
 	last atomic.Int64 // microseconds of the last id
 }
 
-// New makes a Executor.
+// New makes an Executor.
 func New(o Options) *Executor {
 	x := &Executor{o: o, log: newMemoryLog()}
 	if o.Redis != nil {

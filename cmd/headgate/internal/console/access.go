@@ -103,5 +103,9 @@ func withJSON(f handlerFunc) handlerFunc {
 }
 
 func (h *Handler) serveAccess(w http.ResponseWriter, r *http.Request) error {
-	return reply(w, h.access(r))
+	a := h.access(r)
+	if !a.MayRead {
+		a.Instance = ""
+	}
+	return reply(w, a)
 }

@@ -146,6 +146,9 @@ func checkSaid(t *testing.T, h *Handler, read, act bool, fields []string) {
 	if said.MayRead != read || said.MayAct != act && !otherOrigin || (said.Why == "") != said.MayAct {
 		t.Errorf("%s, and it may read: %t, act: %t", w.Body, read, act)
 	}
+	if (said.Instance != "") != said.MayRead {
+		t.Errorf("%s: only a client that may read gets the name of the instance", w.Body)
+	}
 	if strings.Contains(w.Body.String(), secret) {
 		t.Errorf("the answer has the token: %s", w.Body)
 	}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
@@ -62,7 +63,8 @@ func (l *loaded) state() configState {
 	}
 	if l.err != nil {
 		text := config.WithoutPasswords(l.err.Error())
-		c.Error = &loadError{Text: text[:min(len(text), maxErrorText)], At: l.errAt.UnixMilli()}
+		text = strings.ToValidUTF8(text[:min(len(text), maxErrorText)], "") // the end may be cut
+		c.Error = &loadError{Text: text, At: l.errAt.UnixMilli()}
 	}
 	return c
 }

@@ -41,6 +41,8 @@ func TestStrict(t *testing.T) {
 		{"take", `{"rule":"login","key":"` + strings.Repeat("k", 4097) + `"}`, "key", "want a text of at most 4096 bytes"},
 		{"take", "{\"rule\":\"login\",\"key\":\"\xff\"}", "body", "body is not UTF-8"},
 		{"take", `{"rule":"login","key":"\ud800"}`, "key", "want a text without lone surrogates"},
+		{"take", `{"rule":"login","key":"\ufffd\ud800"}`, "key", "want a text without lone surrogates"},
+		{"take", `{"rule":"login","key":"\\ufffd\ud800"}`, "key", "want a text without lone surrogates"},
 		{"peek", `{"rule":"login","cost":1}`, "cost", "cost is an unknown field; want rule, limit, key"},
 		{"refund", `{"rule":"login","cost":-1}`, "cost", "cost is -1; want"},
 	} {

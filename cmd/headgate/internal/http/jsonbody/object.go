@@ -170,8 +170,12 @@ func Text(name string, to *string, size int) Field {
 // U+FFFD, so that different keys would become one.
 func hasLoneSurrogate(raw json.RawMessage, text string) bool {
 	const replacement = "\uFFFD"
-	return strings.Contains(text, replacement) && !bytes.Contains(raw, []byte(replacement)) &&
-		!bytes.Contains(bytes.ToLower(raw), []byte(`\ufffd`))
+	read := strings.Count(text, replacement)
+	if read == 0 {
+		return false
+	}
+	written := bytes.ToLower(bytes.ReplaceAll(raw, []byte(`\\`), nil))
+	return read > bytes.Count(written, []byte(replacement))+bytes.Count(written, []byte(`\ufffd`))
 }
 
 // Flag reads a boolean.
