@@ -374,7 +374,7 @@ func TestConsolePattern(t *testing.T) {
 	p := openAt(t, proxy.URL, "/ops/console/", withToken())
 	p.enter("#search-key", "ip:203.0.113.*")
 	p.do(chromedp.KeyEvent(kb.Enter))
-	p.until("it is said", says("#found", "this is many keys"))
+	p.until("it is said", says("#found", "stands for many keys"))
 	p.do(run(`document.querySelector("#found .buttons button").click()`))
 	p.until("it is many keys", says("#act-caution", "all keys that match it"))
 	p.click("#act .primary")
