@@ -105,7 +105,8 @@ func (r *row) check(t *testing.T, f fault) {
 	if f.name != "restarted" && r.late < budget/2 && r.slow > r.requests/10 {
 		t.Errorf("%d of %d requests took much more than %v, one %v", r.slow, r.requests, budget, r.stall)
 	}
-	if most := f.recovers + 4*r.late; r.recovered > most {
+	// The clients of Redis retry after pauses of up to half a second, which are random.
+	if most := f.recovers + 500*time.Millisecond + 4*r.late; r.recovered > most {
 		t.Errorf("recovered after %v; want at most %v", r.recovered, most)
 	}
 }

@@ -145,6 +145,8 @@ func TestConsoleKeysAreTexts(t *testing.T) {
 	p.until("markup is text", rowOf("header:<img src=x onerror=alert(1)>"))
 	p.until("what cannot be seen is written", rowOf(`header:\u202Egnp.exe\u0007`))
 	p.until("other scripts are as they are", rowOf("header:שלום"))
+	p.until("the long keys are listed", `document.querySelector(".key-name[title*=kkkk]") &&
+		document.querySelector(".key-name[title*=mmmm]")`)
 	p.do(run(`document.querySelector(".key-name[title*=kkkk]").click()`))
 	p.until("a long key is shown", `document.querySelector(".key-full")`)
 	p.until("the part that is known cannot be banned",

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -168,23 +169,42 @@ func TestFitting(t *testing.T) {
 	}
 }
 
+// drawing collects what a bar draws, in a goroutine of its own, too.
+type drawing struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (d *drawing) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.Write(p)
+}
+
+func (d *drawing) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.String()
+}
+
 // A bar fits its terminal, and nothing is drawn without a terminal.
 func TestProgress(t *testing.T) {
 	for _, c := range []struct {
 		size  int64
 		width int
 	}{{100, 40}, {100, 80}, {-1, 40}, {-1, 80}, {0, 80}} {
-		var w bytes.Buffer
+		var w drawing
 		bar := newBar(&w, "replay", c.size, c.width)
 		if err := bar.Set64(50); err != nil {
 			t.Error(err)
 		}
-		for frame := range strings.SplitSeq(w.String(), "\r") {
+		frames := w.String()
+		for frame := range strings.SplitSeq(frames, "\r") {
 			if frame = strings.ReplaceAll(frame, "\x1b[2K", ""); len(frame) > c.width || strings.Contains(frame, "\n") {
 				t.Errorf("size %d in %d columns: %q", c.size, c.width, frame)
 			}
 		}
-		if w.Len() == 0 {
+		if frames == "" {
 			t.Errorf("size %d in %d columns: nothing drawn", c.size, c.width)
 		}
 	}
