@@ -133,7 +133,7 @@ func (h *hider) below(n *yaml.Node, end int) {
 }
 
 // nextLine returns the line of the child i of n, which ends before a line. Between [] or {}, the
-// child before may end on the same line: then nothing more of n is told apart.
+// child before may end on the same line: the rest of n is then treated as one part.
 func nextLine(n *yaml.Node, i, end int) int {
 	if i >= len(n.Content) || n.Style&yaml.FlowStyle != 0 {
 		return end

@@ -62,8 +62,8 @@ type Client struct {
 	streams int     // that ended early, in a row
 }
 
-// New returns a Client that calls use with each configuration. If use returns an error, the server
-// is told, and its next configuration is awaited.
+// New returns a Client that calls use with each configuration. If use returns an error, the Client
+// rejects the configuration, and waits for the next one of the server.
 func New(o Options, use func([]*envoy.Domain) error, log *slog.Logger) (*Client, error) {
 	node, err := encodeNode(o.NodeID, o.Metadata)
 	if err != nil {
