@@ -10,7 +10,7 @@
 --
 -- Returns for each request '<I7i7I7': what remains, the microseconds until a retry (0 if it is
 -- granted at once, or one of the codes below 0), and until the initial state; and if
--- slowpath.lua is there, the clock '<I7'.
+-- group.lua is there, the clock '<I7'.
 --
 -- Every number is a whole number below 2^53, which a double holds exactly. The quotient of two
 -- such numbers, rounded down or up, is exact as well.
@@ -45,5 +45,5 @@ if clock == 0 then
   clock, servers = time[1] * 1000000 + time[2], true
 end
 
--- slowly decides what is rare, if slowpath.lua is there.
+-- slowly decides what is rare, if group.lua is there.
 local slowly

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"embed"
-	"strings"
 	"sync"
 
 	"github.com/headgate/headgate"
@@ -15,14 +14,14 @@ import (
 //go:embed *.lua
 var files embed.FS
 
-// parts names the file of each algorithm.
-var parts = [...]string{
-	0:                               "slowpath",
-	headgate.AlgorithmTokenBucket:   "token_bucket",
-	headgate.AlgorithmStepped:       "stepped_token_bucket",
-	headgate.AlgorithmFixedWindow:   "fixed_window",
-	headgate.AlgorithmSlidingWindow: "sliding_window",
-	headgate.AlgorithmSlidingLog:    "sliding_log",
+// parts names the files of each algorithm, and at 0 those of the slow path.
+var parts = [...][]string{
+	0:                               {"booking", "group"},
+	headgate.AlgorithmTokenBucket:   {"token_bucket"},
+	headgate.AlgorithmStepped:       {"stepped_token_bucket"},
+	headgate.AlgorithmFixedWindow:   {"fixed_window"},
+	headgate.AlgorithmSlidingWindow: {"sliding_window"},
+	headgate.AlgorithmSlidingLog:    {"sliding_log"},
 }
 
 // algorithms is a set of algorithms: bit a stands for algorithm a, and bit 0 for the slow path.
@@ -46,17 +45,17 @@ func scriptFor(set algorithms) redisscript.Script {
 }
 
 // source is the text of the script for a set.
-func source(set algorithms) string {
-	var b strings.Builder
-	b.WriteString(file("prelude"))
+func source(set algorithms) (text string) {
+	names := []string{"prelude"}
 	for a, part := range parts {
 		if set&(1<<a) != 0 {
-			b.WriteString(file(part))
+			names = append(names, part...)
 		}
 	}
-	b.WriteString(file("take"))
-	b.WriteString(file("expiry"))
-	return b.String()
+	for _, name := range append(names, "take", "write") {
+		text += file(name)
+	}
+	return text
 }
 
 func file(name string) string {
