@@ -20,11 +20,10 @@ import (
 	"crypto/rand"
 	"reflect"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/waitline"
 )
 
 // Limiter allows a limited number of permits of each key in use at a time. It is safe for use by
@@ -40,9 +39,7 @@ type Limiter struct {
 	ttl   time.Duration
 	limit int64
 
-	waiting atomic.Int64 // in all queues
-	mu      sync.Mutex
-	queues  map[string]*queue // of the keys with callers that wait
+	lines waitline.Turnstiles // callers that wait: the first of a line asks the store
 }
 
 // minTTL is the shortest TTL that Keep can renew in time. Stores accept shorter ones.
@@ -72,7 +69,7 @@ func New(store Store, limit int64, ttl time.Duration) (*Limiter, error) {
 	}
 	return &Limiter{
 		store: store, ttl: ttl.Truncate(time.Microsecond), limit: limit,
-		queues: make(map[string]*queue),
+		lines: waitline.Turnstiles{Watch: store.WatchPermits},
 	}, nil
 }
 

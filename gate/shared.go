@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -39,11 +38,7 @@ type SharedGate struct {
 	period time.Duration
 	leeway time.Duration // added to the period: a caller may see its pass later
 
-	line    waitline.Turnstile // the first asks the store
-	wake    chan struct{}      // a permit may have been released
-	mu      sync.Mutex
-	waiting int    // callers in line
-	unwatch func() // ends the reports to wake; set while callers wait
+	lines waitline.Turnstiles // of the one key: the first caller asks the store
 
 	life context.Context //nolint:containedctx // ends when the gate is closed
 	end  context.CancelCauseFunc
@@ -75,7 +70,7 @@ func NewShared(
 	}
 	g := &SharedGate{
 		store: store, key: key, n: n, period: period, leeway: leeway,
-		wake: make(chan struct{}, 1),
+		lines: waitline.Turnstiles{Watch: store.WatchPermits},
 	}
 	g.life, g.end = context.WithCancelCause(context.Background())
 	return g, nil
@@ -99,13 +94,12 @@ func (g *SharedGate) WaitN(ctx context.Context, n int64) error {
 // ends before, if the gate is closed ([ErrClosed]), or if the store is unavailable.
 func (g *SharedGate) Wait(ctx context.Context) error {
 	return g.alive(ctx, func(ctx context.Context) error {
-		g.join()
-		defer g.leave()
-		if err := g.line.Enter(ctx); err != nil {
+		wake, leave, err := g.lines.Enter(ctx, g.key)
+		if err != nil {
 			return err
 		}
-		defer g.line.Leave()
-		return g.first(ctx, true)
+		defer leave()
+		return g.first(ctx, wake)
 	})
 }
 
@@ -113,7 +107,7 @@ func (g *SharedGate) Wait(ctx context.Context) error {
 // not wait in line. Its errors are those of [SharedGate.Wait].
 func (g *SharedGate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
 	if timeout <= 0 {
-		err = g.alive(ctx, func(ctx context.Context) error { return g.first(ctx, false) })
+		err = g.alive(ctx, func(ctx context.Context) error { return g.first(ctx, nil) })
 	} else {
 		ctx, cancel := context.WithTimeoutCause(ctx, timeout, &headgate.DeadlineError{})
 		defer cancel()
@@ -162,33 +156,15 @@ func (g *SharedGate) alive(ctx context.Context, do func(context.Context) error) 
 	return err
 }
 
-// join counts a caller in line. The store reports releases while there is one.
-func (g *SharedGate) join() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.waiting == 0 {
-		g.unwatch = g.store.WatchPermits(g.key, g.wake)
-	}
-	g.waiting++
-}
-
-func (g *SharedGate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.waiting--; g.waiting == 0 {
-		g.unwatch()
-	}
-}
-
 func (g *SharedGate) request() concurrency.Request {
 	return concurrency.Request{Key: g.key, Limit: g.n, TTL: 2*g.period + expiryMargin}
 }
 
-// first acquires a permit for the first in line, and passes. Unless it may wait, it returns a
-// DeadlineError if no permit is free.
-func (g *SharedGate) first(ctx context.Context, wait bool) error {
+// first acquires a permit for the first in line, and passes. It waits for one with the wake of the
+// line. Without, it returns a DeadlineError if no permit is free.
+func (g *SharedGate) first(ctx context.Context, wake <-chan struct{}) error {
 	r := g.request()
-	r.Notify = wait
+	r.Notify = wake != nil
 	for denied := time.Duration(1); ; denied++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -206,23 +182,25 @@ func (g *SharedGate) first(ctx context.Context, wait bool) error {
 			}
 			continue
 		}
-		if !wait {
+		if wake == nil {
 			return &headgate.DeadlineError{Wait: d.RetryAfter}
 		}
-		g.pause(ctx, denied, d.RetryAfter)
+		g.pause(ctx, wake, denied, d.RetryAfter)
 	}
 }
 
 // pause waits until a permit may be free. When one is released it waits for another half of the
 // leeway, divided by how often the caller was denied: the one that waits longest asks first, also
 // if it is farther from the store.
-func (g *SharedGate) pause(ctx context.Context, denied, expiry time.Duration) {
+func (g *SharedGate) pause(
+	ctx context.Context, wake <-chan struct{}, denied, expiry time.Duration,
+) {
 	timer := time.NewTimer(expiry)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-g.wake:
+	case <-wake:
 		_ = await.Sleep(ctx, g.leeway/2/denied)
 	}
 }

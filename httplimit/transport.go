@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/waitline"
 )
 
 // TransportOptions configures [NewTransport]. The zero TransportOptions limits each host at a
@@ -104,9 +105,9 @@ const ownPauses = 1 << 16
 type Transport struct {
 	options TransportOptions
 	limiter *headgate.Limiter
-	shared  pauses // of all processes that share the store
-	own     pauses // of this process, in case the store is slow or unavailable
-	lines   pauseLines
+	shared  pauses              // of all processes that share the store
+	own     pauses              // of this process, in case the store is slow or unavailable
+	lines   waitline.Turnstiles // the first of a line waits for the pause
 }
 
 // RoundTrip waits until r may be sent, and sends it.

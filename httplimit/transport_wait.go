@@ -3,12 +3,10 @@ package httplimit
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/await"
-	"github.com/headgate/headgate/internal/waitline"
 )
 
 // fresh is how long after checking for a pause a request may be sent without checking again.
@@ -39,14 +37,17 @@ func (t *Transport) reserve(
 ) (reservation *headgate.Reservation, checked time.Time, err error) {
 	ctx := r.Context()
 	left, err := t.pauseLeft(r, key)
-	if err == nil && (left > 0 || t.lines.busy(key)) {
+	if err == nil && (left > 0 || t.lines.Callers(key) > 0) {
 		if err := endsInTime(ctx, left); err != nil {
 			return nil, checked, err
 		}
-		leave, entered := t.lines.enter(ctx, key)
+		_, leave, err := t.lines.Enter(ctx, key)
+		if err != nil {
+			return nil, checked, err
+		}
 		defer leave() // only at the end: the next one of the line would reserve before
-		if err = entered; err == nil {
-			err = t.waitForPause(r, key)
+		if err := t.waitForPause(r, key); err != nil {
+			return nil, checked, err
 		}
 	}
 	if err != nil || cost == 0 {
@@ -122,56 +123,5 @@ func (t *Transport) failed(r *http.Request, err error) error {
 func (t *Transport) observe(r *http.Request, pause time.Duration, err error) {
 	if t.options.Observe != nil {
 		t.options.Observe(r, pause, err)
-	}
-}
-
-// pauseLines line up the requests that wait for the pause of a key. The first of a line sleeps
-// until the pause is over, so that they go on one after the other, in the order in which they came.
-type pauseLines struct {
-	mu   sync.Mutex
-	keys map[string]*pauseLine
-}
-
-type pauseLine struct {
-	turnstile waitline.Turnstile
-	callers   int // in the line, or about to enter it
-}
-
-// busy reports whether a request waits for the pause of key.
-func (l *pauseLines) busy(key string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.keys[key] != nil
-}
-
-// enter waits until the caller is the first of the line. The caller then calls leave.
-func (l *pauseLines) enter(ctx context.Context, key string) (leave func(), err error) {
-	l.mu.Lock()
-	line := l.keys[key]
-	if line == nil {
-		if l.keys == nil {
-			l.keys = make(map[string]*pauseLine)
-		}
-		line = new(pauseLine)
-		l.keys[key] = line
-	}
-	line.callers++
-	l.mu.Unlock()
-	if err := line.turnstile.Enter(ctx); err != nil {
-		l.forget(key, line)
-		return func() {}, err
-	}
-	return func() {
-		line.turnstile.Leave()
-		l.forget(key, line)
-	}, nil
-}
-
-// forget deletes the line when the last caller has left it.
-func (l *pauseLines) forget(key string, line *pauseLine) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if line.callers--; line.callers == 0 {
-		delete(l.keys, key)
 	}
 }
