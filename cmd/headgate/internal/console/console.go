@@ -140,9 +140,6 @@ func (h *Handler) post(path string, f handlerFunc) {
 // problem.Problem, or an error of the store.
 type handlerFunc func(http.ResponseWriter, *http.Request) error
 
-// ServeHTTP serves a request for /console/.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
-
 // IsOn reports whether there is a console: beyond loopback, there is none without tokens.
 func (h *Handler) IsOn() bool { return h.options.API.ServesOperators() }
 
