@@ -1,17 +1,12 @@
 package config
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
-
-func wantTime(text string) error {
-	return fmt.Errorf("%q is not a time; want one such as 2027-01-01T00:00:00Z", text)
-}
 
 // crossCheck checks what only all files together can show.
 func (l *loader) crossCheck() {

@@ -29,10 +29,10 @@ rules:
   - name: login
     match: {method: [POST, PUT], host: x.org, path: /login}
     key: [ip/48, header:x-key]
-    limits: [5/m, 900/m]
+    limits: [5/m, 900/h]
     mode: shadow
     cost: response:used
-  - {name: work, key: ip, limits: 9/m, permits: 3}
+  - {name: work, key: ip, limits: 9/m, permits: 3, cost: 10}
 overrides:
   - {rule: all, key: all, limits: 9/s burst 20, until: 2027-01-01T01:00:00+01:00}
   - {rule: work, key: "ip:192.0.2.*", ban: true}
@@ -47,13 +47,13 @@ overrides:
 	const want = `file edge.yaml
 file rules.yaml
 rule all: 1000/s for all requests of gateways together; on /v1/, for each key
-rule login: 5/m, 900/m for each ip/48, header:X-Key of POST or PUT x.org /login` +
+rule login: 5/m, 900/h for each ip/48, header:X-Key of POST or PUT x.org /login` +
 		`, cost response:Used, shadow
-rule work: 9/m, 3 permits for each ip
+rule work: 9/m, 3 permits for each ip, cost 10
 override of all for all: 9/s burst 20 until 2027-01-01T00:00:00Z
 override of work for ip:192.0.2.*: ban
 domain d.k: unit=DAY requests_per_unit=7, shadow_mode: false, quota_mode: false
-warning: rules.yaml:4: rules[1]: limit 900/m never denies what 5/m grants
+warning: rules.yaml:10: rules[2]: a cost of 10 never fits limit 9/m: every request is denied
 valid: 2 files, 3 rules, 2 overrides, 1 domain, 1 warning
 `
 	got := c.Report()

@@ -211,7 +211,7 @@ func (r *reader) until(n *yaml.Node, path string) time.Time {
 	return parsed(r, n, path, func(text string) (time.Time, error) {
 		t, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return t, wantTime(text)
+			return t, fmt.Errorf("%q is not a time; want one such as 2027-01-01T00:00:00Z", text)
 		}
 		return t, nil
 	})

@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 )
 
@@ -41,6 +42,17 @@ func (l *loader) file(f file) {
 		field{"overrides", func(n *yaml.Node, path string) { r.list(n, path, r.override) }},
 		field{"domains", func(n *yaml.Node, path string) { r.list(n, path, r.domain) }},
 	)
+}
+
+// domain reads a document in the dialect of envoyproxy/ratelimit. Its faults have their places.
+func (r *reader) domain(n *yaml.Node, _ string) {
+	d, faults := envoy.ParseDomain(r.file, n)
+	if len(faults) > 0 {
+		r.faults = append(r.faults, faults...)
+		return
+	}
+	r.config.Warnings = append(r.config.Warnings, d.Warnings...)
+	r.config.Domains = append(r.config.Domains, d)
 }
 
 // isDomain reports whether root is a file of envoyproxy/ratelimit.

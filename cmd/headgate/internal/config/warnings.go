@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 )
@@ -36,38 +35,13 @@ func isLoopback(address string) bool {
 }
 
 func (l *loader) warnRule(r *rules.Rule, at origin) {
-	for i, loose := range r.Limits {
-		for j, strict := range r.Limits {
-			if i != j && neverFirst(loose, strict) && (i > j || !neverFirst(strict, loose)) {
-				l.warnAt(at.Place, at.field, fmt.Sprintf("limit %s never denies what %s grants",
-					loose.Named(""), strict.Named("")))
-				break
-			}
-		}
-		if r.Cost.Fixed > loose.Capacity() {
+	for _, limit := range r.Limits {
+		if r.Cost.Fixed > limit.Capacity() {
 			l.warnAt(at.Place, at.field, fmt.Sprintf(
 				"a cost of %d never fits limit %s: every request is denied",
-				r.Cost.Fixed, loose.Named("")))
+				r.Cost.Fixed, limit.Named("")))
 		}
 	}
-}
-
-// neverFirst reports whether all that strict grants is granted by loose, too. It knows only limits
-// of one algorithm.
-func neverFirst(loose, strict headgate.Limit) bool {
-	if loose.Algorithm() != strict.Algorithm() || loose.Capacity() < strict.Capacity() {
-		return false
-	}
-	switch loose.Algorithm() {
-	case headgate.AlgorithmTokenBucket:
-	case headgate.AlgorithmStepped: // their steps come at different times
-		return loose == strict.Named(loose.Name())
-	default:
-		return loose.Period() == strict.Period()
-	}
-	// In float64, a nearly equal rate may be missed, which is only a warning less.
-	rate := func(l headgate.Limit) float64 { return float64(l.Refill()) / float64(l.Period()) }
-	return rate(loose) >= rate(strict)
 }
 
 // warnOverrides notes overrides that an earlier one hides: the first that matches is used.
