@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 )
 
 // storeTimeout is how long a store may take to answer.
@@ -121,13 +122,13 @@ func (q *query) requests(limits []headgate.Limit) []headgate.Request {
 
 // decide decides requests, and prints the decisions under the given limits.
 func (q *query) decide(
-	ctx context.Context, cmd *cobra.Command, s *store, requests []headgate.Request,
+	ctx context.Context, cmd *cobra.Command, s *storeurl.Store, requests []headgate.Request,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	decisions := make([]headgate.Decision, len(requests))
 	if err := s.TakeAll(ctx, requests, decisions); err != nil {
-		return s.failed(err)
+		return storeError(s, err)
 	}
 	decisions = decisions[:len(q.limits)]
 	if err := q.print(cmd.OutOrStdout(), s, decisions); err != nil && !readerClosed(err) {
@@ -139,7 +140,7 @@ func (q *query) decide(
 	return nil
 }
 
-func (q *query) print(w io.Writer, s *store, decisions []headgate.Decision) error {
+func (q *query) print(w io.Writer, s *storeurl.Store, decisions []headgate.Decision) error {
 	if q.json {
 		return printJSON(w, q.jsonDecision(s, decisions))
 	}
@@ -158,16 +159,16 @@ func (q *query) reset(ctx context.Context, cmd *cobra.Command) error {
 	defer cancel()
 	for _, l := range limits {
 		if err := s.Reset(ctx, q.key, l); err != nil {
-			return s.failed(err)
+			return storeError(s, err)
 		}
 	}
 	w := cmd.OutOrStdout()
 	if q.json {
-		return printJSON(w, jsonReset{true, q.key, limits, s.name})
+		return printJSON(w, jsonReset{true, q.key, limits, s.Name})
 	}
 	out := bufio.NewWriter(w)
 	for _, l := range limits {
-		text := fmt.Sprintf("%s of %s, store %s", l, keyText(q.key), s.name)
+		text := fmt.Sprintf("%s of %s, store %s", l, keyText(q.key), s.Name)
 		printFolded(out, "reset    ", text, columns(w))
 	}
 	return out.Flush()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 )
 
 // jsonDecision is a decision as JSON. Times are in seconds.
@@ -34,9 +35,9 @@ type jsonReset struct {
 	Store  string           `json:"store"`
 }
 
-func (q *query) jsonDecision(s *store, decisions []headgate.Decision) jsonDecision {
+func (q *query) jsonDecision(s *storeurl.Store, decisions []headgate.Decision) jsonDecision {
 	a := jsonDecision{
-		Allowed: headgate.Strictest(decisions).Allowed(), Key: q.key, Cost: q.cost, Store: s.name,
+		Allowed: headgate.Strictest(decisions).Allowed(), Key: q.key, Cost: q.cost, Store: s.Name,
 	}
 	for _, d := range decisions {
 		a.Limits = append(a.Limits, newJSONLimit(d))
@@ -64,7 +65,9 @@ func keyText(key string) string {
 	return printable(key)
 }
 
-func (q *query) printDecision(w io.Writer, s *store, decisions []headgate.Decision, width int) {
+func (q *query) printDecision(
+	w io.Writer, s *storeurl.Store, decisions []headgate.Decision, width int,
+) {
 	verdict := "denied"
 	if headgate.Strictest(decisions).Allowed() {
 		verdict = "allowed"
@@ -79,7 +82,7 @@ func (q *query) printDecision(w io.Writer, s *store, decisions []headgate.Decisi
 	line := func(label, format string, a ...any) {
 		printFolded(w, fmt.Sprintf("%-9s", label), fmt.Sprintf(format, a...), width)
 	}
-	line(verdict, "%s, %s, store %s", keyText(q.key), what, s.name)
+	line(verdict, "%s, %s, store %s", keyText(q.key), what, s.Name)
 	for i, d := range decisions {
 		waits := ""
 		if d.ResetAfter > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 	"github.com/headgate/headgate/internal/demo"
 )
 
@@ -61,7 +62,7 @@ in the store of --store.`,
 }
 
 // open opens the store that the flags name.
-func (f *demoFlags) open(cmd *cobra.Command) (*store, error) {
+func (f *demoFlags) open(cmd *cobra.Command) (*storeurl.Store, error) {
 	flags := cmd.Flags()
 	byHost := flags.Changed("redis-host") || flags.Changed("redis-port")
 	switch {
@@ -74,7 +75,7 @@ func (f *demoFlags) open(cmd *cobra.Command) (*store, error) {
 		return nil, usagef(cmd, "--redis is %q; want %s, or no --redis to keep limits in memory",
 			f.redis, wantStore)
 	case flags.Changed("redis"):
-		return openStore(f.redis)
+		return storeurl.Open(f.redis)
 	case !byHost:
 		return f.store.open(cmd)
 	}
@@ -84,7 +85,7 @@ func (f *demoFlags) open(cmd *cobra.Command) (*store, error) {
 	if f.redisHost == "" {
 		f.redisHost = "localhost"
 	}
-	return openStore("redis://" + net.JoinHostPort(f.redisHost, strconv.Itoa(f.redisPort)))
+	return storeurl.Open("redis://" + net.JoinHostPort(f.redisHost, strconv.Itoa(f.redisPort)))
 }
 
 // serve serves the page until ctx ends.
@@ -102,12 +103,12 @@ func (f *demoFlags) serve(cmd *cobra.Command) error {
 		return err
 	}
 	defer s.Close()
-	page, err := demo.New(s.Store, demo.Options{Store: s.demoName(), Host: f.host})
+	page, err := demo.New(s.Store, demo.Options{Store: demoName(s), Host: f.host})
 	if err != nil {
 		return err
 	}
 	if err := page.Ping(cmd.Context(), storeTimeout); err != nil {
-		return s.failed(err)
+		return storeError(s, err)
 	}
 	address := net.JoinHostPort(f.host, strconv.Itoa(f.port))
 	l, err := new(net.ListenConfig).Listen(cmd.Context(), "tcp", address)
@@ -118,14 +119,14 @@ func (f *demoFlags) serve(cmd *cobra.Command) error {
 		return err
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "headgate demo at http://%s (store %s; Ctrl-C ends it)\n",
-		demo.Address(l), s.demoName())
+		demo.Address(l), demoName(s))
 	return page.Serve(cmd.Context(), l)
 }
 
 // demoName returns the name of the store for the page.
-func (s *store) demoName() string {
-	if s.memory() {
+func demoName(s *storeurl.Store) string {
+	if s.Memory() {
 		return "memory"
 	}
-	return s.name
+	return s.Name
 }

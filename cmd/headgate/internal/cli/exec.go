@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	osexec "os/exec"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,8 +23,7 @@ const (
 	exitNotFound      = 127
 )
 
-// unfitError is the error of a command that cannot be run, or that exited with another code
-// than 0 where it ran as another process.
+// unfitError is the error of a command that cannot be run.
 type unfitError struct {
 	code int
 	err  error
@@ -110,10 +112,11 @@ func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, args []string) 
 			"waits for no other; add --store or set %s: %s\n", variable("store"), wantStore)
 	}
 	if err := f.wait(ctx, l, cmd.ErrOrStderr()); err != nil {
-		return s.failed(err)
+		return storeError(s, err)
 	}
 	s.Close()
-	return runCommand(path, args)
+	signal.Reset() // signals that were ignored before stay ignored
+	return unfit(args[0], syscall.Exec(path, args, os.Environ()))
 }
 
 // wait waits until the limits allow the command. If ctx ends before, nothing stays charged.

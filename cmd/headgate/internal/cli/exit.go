@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"syscall"
@@ -54,46 +53,6 @@ func (e *usageError) Unwrap() error { return e.err }
 // usagef makes a usageError of the verb cmd.
 func usagef(cmd *cobra.Command, format string, a ...any) error {
 	return &usageError{fmt.Errorf(format, a...), cmd.CommandPath()}
-}
-
-// output is standard output. Its errors differ from others, such as those of the connection
-// to a store.
-type output struct{ io.Writer }
-
-func (o output) Write(b []byte) (int, error) {
-	n, err := o.Writer.Write(b)
-	if err != nil {
-		err = &outputError{err}
-	}
-	return n, err
-}
-
-// outputError is an error of writing to standard output.
-type outputError struct{ err error }
-
-func (e *outputError) Error() string { return "standard output: " + e.err.Error() }
-func (e *outputError) Unwrap() error { return e.err }
-
-// readerClosed reports whether err means that the reader of our output, such as head, has
-// closed it.
-func readerClosed(err error) bool {
-	e, ok := errors.AsType[*outputError](err)
-	return ok && errors.Is(e, syscall.EPIPE)
-}
-
-// exec runs the command line args and returns the exit code.
-func exec(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root := newRoot(args) //nolint:contextcheck // verbs get ctx from ExecuteContext
-	root.SetArgs(args)
-	root.SetIn(stdin)
-	root.SetOut(output{stdout})
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	code := exitCode(ctx, err)
-	if line := errorLine(code, err); line != "" {
-		_ = writeUntil(ctx, stderr, []byte("headgate: "+line+"\n"))
-	}
-	return code
 }
 
 func exitCode(ctx context.Context, err error) int {

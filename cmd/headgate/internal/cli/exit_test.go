@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/replay"
+	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -62,8 +62,8 @@ func TestBrokenOutput(t *testing.T) {
 // A store whose connection broke has not said yes, whatever broke it.
 func TestBrokenStore(t *testing.T) {
 	for _, reason := range []syscall.Errno{syscall.EPIPE, syscall.ECONNRESET} {
-		s := &store{name: "redis://h"}
-		err := s.failed(&net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", reason)})
+		s := &storeurl.Store{Name: "redis://h"}
+		err := storeError(s, &net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("write", reason)})
 		if code := exitCode(t.Context(), err); code != exitFailed {
 			t.Errorf("%v: exit %d, want %d", err, code, exitFailed)
 		}
@@ -105,24 +105,6 @@ func TestNoIsNoUnread(t *testing.T) {
 	}
 }
 
-// Whatever a key is, it is whole where a line can hold it.
-func TestKeysAreWhole(t *testing.T) {
-	for _, key := range []string{"198.18.0.1", "198.18.255.255", "2001:db8:1234:5678::/64", strings.Repeat("k", 36)} {
-		for _, width := range []int{0, 40, 52, 80} {
-			var w bytes.Buffer
-			printTop(&w, replay.Result{Top: []replay.TopDenied{{Key: "x", Denied: 1}, {Key: replay.LogKey(key), Requests: 1234567, Denied: 1}}}, width)
-			if !strings.Contains(w.String(), " "+key+"\n") {
-				t.Errorf("%s in %d columns:\n%s", key, width, w.String())
-			}
-			for line := range strings.Lines(w.String()) {
-				if width > 0 && len(line) > width+1 {
-					t.Errorf("over %d columns: %q", width, line)
-				}
-			}
-		}
-	}
-}
-
 func TestShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		time.Second: "1s", 90 * time.Second: "1m30s", time.Minute: "1m", 10 * time.Minute: "10m", time.Hour: "1h", 61 * time.Minute: "1h1m",
@@ -153,18 +135,6 @@ func TestThousands(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -100: "-100", -123456: "-123,456"} {
 		if got := thousands(n); got != want {
 			t.Errorf("%d is %s, want %s", n, got, want)
-		}
-	}
-}
-
-func TestFitting(t *testing.T) {
-	for _, c := range []struct {
-		text  string
-		width int
-		want  string
-	}{{"abc", 0, "abc"}, {"abc", 3, "abc"}, {"abcd", 3, "ab…"}, {"äöü", 2, "ä…"}, {"abc", 1, "…"}} {
-		if got := fitting(c.text, c.width); got != c.want {
-			t.Errorf("%q in %d is %q, want %q", c.text, c.width, got, c.want)
 		}
 	}
 }

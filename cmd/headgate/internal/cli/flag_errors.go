@@ -65,42 +65,20 @@ func wantOf(flag *pflag.Flag, err error) string {
 
 // unknownFlag returns the error for a flag that does not exist.
 func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
-	name, short := e.GetSpecifiedName(), e.GetSpecifiedShortnames()
+	name, given := e.GetSpecifiedName(), "--"+e.GetSpecifiedName()
 	if cmd.Name() == "serve" && slices.Contains(fileFields, name) {
-		return usagef(cmd, "unknown flag %q; it is a field of the file that --config names",
-			"--"+name)
+		return usagef(cmd, "unknown flag %q; it is a field of the file that --config names", given)
 	}
-	if short == "" {
-		if like := resembling(name, flagNames(cmd)); len(like) > 0 {
-			return usagef(cmd, "unknown flag %q; did you mean \"--%s\"?",
-				"--"+name, strings.Join(like, `" or "--`))
-		}
-		return usagef(cmd, "unknown flag %q; want one of --%s",
-			"--"+name, strings.Join(flagNames(cmd), ", --"))
+	if short := e.GetSpecifiedShortnames(); short != "" { // as after -json
+		name, _, _ = strings.Cut(short, "=")
+		given = "-" + name
 	}
-	if long := singleDashed(cmd, short); long != "" {
-		return notDoubleDash(cmd, long)
+	if like := resembling(name, flagNames(cmd)); len(like) > 0 {
+		return usagef(cmd, "unknown flag %q; did you mean \"--%s\"?",
+			given, strings.Join(like, `" or "--`))
 	}
 	return usagef(cmd, "unknown flag %q; want one of --%s",
-		"-"+name, strings.Join(flagNames(cmd), ", --"))
-}
-
-// singleDashed returns the flag of which short is the text after a single dash, or after the
-// shorthand that it begins with, as -version begins with -v.
-func singleDashed(cmd *cobra.Command, short string) string {
-	short, _, _ = strings.Cut(short, "=")
-	long := ""
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Name == short || f.Shorthand != "" && f.Name == f.Shorthand+short {
-			long = f.Name
-		}
-	})
-	return long
-}
-
-// notDoubleDash returns the error for the flag name, given with a single dash.
-func notDoubleDash(cmd *cobra.Command, name string) error {
-	return usagef(cmd, "unknown flag %q; did you mean %q?", "-"+name, "--"+name)
+		given, strings.Join(flagNames(cmd), ", --"))
 }
 
 // flagNames returns the flags of cmd that its help lists.

@@ -15,14 +15,11 @@ const helpWidth = 80
 
 // foldHelp makes the help of root and its verbs fit its width.
 func foldHelp(root *cobra.Command) {
-	usage := root.UsageTemplate()
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
 		w, width := cmd.OutOrStdout(), helpWidth
 		if n := columns(w); n > 0 {
 			width = min(n, helpWidth)
 		}
-		wrapped := fmt.Sprintf(".FlagUsagesWrapped %d ", width)
-		root.SetUsageTemplate(strings.ReplaceAll(usage, ".FlagUsages ", wrapped))
 		text := cmp.Or(cmd.Long, cmd.Short) + "\n\n" + strings.TrimSpace(cmd.UsageString())
 		for i, paragraph := range strings.Split(text, "\n\n") {
 			if i > 0 {

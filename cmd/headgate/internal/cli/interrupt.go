@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"github.com/headgate/headgate/internal/await"
 )
 
 // interruptible reads from r until ctx ends. A read that hangs then is left running until the
@@ -12,19 +14,11 @@ type interruptible struct {
 	ctx  context.Context //nolint:containedctx // a Reader gets no other
 	r    io.Reader
 	room []byte // not the caller's, which a read that hangs must not touch
-	done chan readResult
-	err  error // of the last read
-}
-
-type readResult struct {
-	n   int
-	err error
+	err  error  // of the last read
 }
 
 func newInterruptible(ctx context.Context, r io.Reader) *interruptible {
-	return &interruptible{
-		ctx: ctx, r: r, room: make([]byte, longestPart), done: make(chan readResult, 1),
-	}
+	return &interruptible{ctx: ctx, r: r, room: make([]byte, longestPart)}
 }
 
 func (i *interruptible) Read(b []byte) (int, error) {
@@ -35,18 +29,14 @@ func (i *interruptible) Read(b []byte) (int, error) {
 		return 0, i.err
 	}
 	room := i.room[:min(len(b), len(i.room))]
-	go func() {
-		n, err := i.r.Read(room)
-		i.done <- readResult{n, err}
-	}()
-	var r readResult
-	select {
-	case r = <-i.done:
-	case <-i.ctx.Done():
-		r.err = i.ctx.Err()
+	var n int
+	var err error
+	if left := await.Do(i.ctx, func() { n, err = i.r.Read(room) }); left {
+		i.err = i.ctx.Err()
+		return 0, i.err
 	}
-	i.err = r.err
-	return copy(b, room[:r.n]), r.err
+	i.err = err
+	return copy(b, room[:n]), err
 }
 
 // lastWrite is how long a write may still take when it is interrupted.

@@ -82,11 +82,11 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 	}
 	defer l.store.Close()
 	out, n := cmd.OutOrStdout(), 0
-	width, column := columns(out), limitColumn
+	column := limitColumn
 	err = l.list(ctx, func(k listedKey) error {
 		n++
 		column = max(column, utf8.RuneCountInString(k.limitText())) // those after it are below it
-		return f.print(out, k, width, column)
+		return f.print(out, k, column)
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -97,10 +97,10 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 	return err
 }
 
-func (f *keysFlags) print(w io.Writer, k listedKey, width, column int) error {
+func (f *keysFlags) print(w io.Writer, k listedKey, column int) error {
 	if f.json {
 		return printJSONLine(w, k.json())
 	}
-	_, err := io.WriteString(w, k.text(width, column))
+	_, err := io.WriteString(w, k.text(column))
 	return err
 }

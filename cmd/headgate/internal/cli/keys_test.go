@@ -37,7 +37,7 @@ func TestKeysInterrupted(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		out := interrupting{end: end}
 		var stderr bytes.Buffer
-		code := exec(ctx, []string{verb, "--store", s.name}, nil, &out, &stderr)
+		code := exec(ctx, []string{verb, "--store", s.Name}, nil, &out, &stderr)
 		printed := bytes.Count(out.Bytes(), []byte("\n"))
 		switch {
 		case printed == 0 || printed >= all:

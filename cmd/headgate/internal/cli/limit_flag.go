@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 )
 
 // limitsFlag adds --limit to cmd, which may be repeated.
@@ -13,27 +14,16 @@ func limitsFlag(cmd *cobra.Command, texts *[]string, help string) {
 	cmd.Flags().StringArrayVarP(texts, "limit", "l", nil, help)
 }
 
-// singleDash returns an error for -limit, which the flag package reads as -l with the value "imit".
-func singleDash(cmd *cobra.Command) error {
-	texts, _ := cmd.Flags().GetStringArray("limit")
-	for _, text := range texts {
-		if text == "imit" || strings.HasPrefix(text, "imit=") {
-			return notDoubleDash(cmd, "limit")
-		}
-	}
-	return nil
-}
-
 // parseLimits reads the values of --limit, at least one.
 func parseLimits(cmd *cobra.Command, texts []string) ([]headgate.Limit, error) {
-	if err := singleDash(cmd); err != nil {
-		return nil, err
-	}
 	if len(texts) == 0 {
 		return nil, usagef(cmd, "no limit given; add one such as --limit 60/m")
 	}
 	limits := make([]headgate.Limit, 0, len(texts))
 	for _, text := range texts {
+		if name, _, _ := strings.Cut(text, "="); name == "imit" { // -limit is read as -l imit
+			return nil, usagef(cmd, `unknown flag "-limit"; did you mean "--limit"?`)
+		}
 		l, err := headgate.ParseLimit(text)
 		if err != nil {
 			return nil, err
@@ -64,7 +54,7 @@ func (t *target) flags(cmd *cobra.Command) {
 }
 
 // open reads the limits and opens the store.
-func (t *target) open(cmd *cobra.Command) ([]headgate.Limit, *store, error) {
+func (t *target) open(cmd *cobra.Command) ([]headgate.Limit, *storeurl.Store, error) {
 	limits, err := parseLimits(cmd, t.limits)
 	if err != nil {
 		return nil, nil, err
@@ -82,7 +72,9 @@ func (t *target) open(cmd *cobra.Command) ([]headgate.Limit, *store, error) {
 }
 
 // limiter makes a limiter of the limits and the store.
-func (t *target) limiter(cmd *cobra.Command) (*headgate.Limiter, []headgate.Limit, *store, error) {
+func (t *target) limiter(
+	cmd *cobra.Command,
+) (*headgate.Limiter, []headgate.Limit, *storeurl.Store, error) {
 	limits, s, err := t.open(cmd)
 	if err != nil {
 		return nil, nil, nil, err

@@ -2,16 +2,16 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 	"github.com/headgate/headgate/redisstore"
 )
 
 // lister lists the keys of a store.
 type lister struct {
-	store  *store
+	store  *storeurl.Store
 	match  string
 	limits map[string]headgate.Limit // by ID; if there are any, others are left out
 }
@@ -38,14 +38,10 @@ func (l *lister) setLimits(limits []headgate.Limit) {
 
 // list calls each with every key that matches.
 func (l *lister) list(ctx context.Context, each func(listedKey) error) error {
-	redis, ok := l.store.Store.(*redisstore.Store)
-	if !ok {
-		return errors.New("the store cannot list its keys")
-	}
 	keys := make([]listedKey, 0, peeksAtOnce)
-	for state, err := range redis.Scan(ctx, l.match) {
+	for state, err := range l.store.Redis.Scan(ctx, l.match) {
 		if err != nil {
-			return l.store.failed(err)
+			return storeError(l.store, err)
 		}
 		if k, ok := l.listed(state); ok {
 			keys = append(keys, k)
@@ -93,7 +89,7 @@ func (l *lister) pass(ctx context.Context, keys []listedKey, each func(listedKey
 	peeks.Wait()
 	for i, k := range keys {
 		if errs[i] != nil {
-			return l.store.failed(errs[i])
+			return storeError(l.store, errs[i])
 		}
 		if k.known && k.decision.ResetAfter == 0 {
 			continue

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -57,19 +56,9 @@ func printJSONLine(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// narrowList is the width below which a listed key has lines of its own.
-const narrowList = 80
-
 // text formats k: its limit, its state and the key, which comes last, so that a long one moves no
-// column. column is the width of the limit. In few columns, the key comes first, in a line of its
-// own.
-func (k *listedKey) text(width, column int) string {
-	if width > 0 && width < narrowList {
-		var b strings.Builder
-		fmt.Fprintln(&b, keyText(k.Key))
-		printFolded(&b, "  ", k.limitText()+": "+k.state(), width)
-		return b.String()
-	}
+// column. column is the width of the limit.
+func (k *listedKey) text(column int) string {
 	return fmt.Sprintf("%-*s  %-38s  %s\n", column, k.limitText(), k.state(), keyText(k.Key))
 }
 

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
+	"github.com/headgate/headgate/internal/await"
 )
 
 // logFlags are the flags of verbs that read access logs.
@@ -22,12 +21,13 @@ type logFlags struct {
 	format  string
 	reorder time.Duration
 	top     int
+	report  reportFlag
 	json    bool
 }
 
-// flags adds all but --json, which is the last of a verb.
-func (f *logFlags) flags(cmd *cobra.Command) {
+func (f *logFlags) flags(cmd *cobra.Command, args []string) {
 	flags := cmd.Flags()
+	flags.SortFlags = false
 	flags.StringVar(&f.by, "by", "ip",
 		"limit by `PARTS`: ip, path, method, host, header:NAME, "+
 			"several of them joined by commas, or all")
@@ -36,10 +36,12 @@ func (f *logFlags) flags(cmd *cobra.Command) {
 	flags.DurationVar(&f.reorder, "reorder", replay.DefaultReorder,
 		"reorder lines that are up to `TIME` late")
 	flags.IntVar(&f.top, "top", replay.DefaultTop, "list the `N` keys that were denied most")
+	f.report.flag(cmd, args)
+	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 }
 
-// config returns a Config without limits.
-func (f *logFlags) config(cmd *cobra.Command) (c replay.Config, err error) {
+// config returns how to read the logs.
+func (f *logFlags) config(cmd *cobra.Command) (c replay.SizeConfig, err error) {
 	if c.By, err = replay.ParseBy(f.by); err != nil {
 		return c, err
 	}
@@ -52,7 +54,7 @@ func (f *logFlags) config(cmd *cobra.Command) (c replay.Config, err error) {
 	if f.top < 0 {
 		return c, usagef(cmd, "--top is %d; want 0 or more", f.top)
 	}
-	// In a Config, 0 is the default, and a negative number is none.
+	// In a SizeConfig, 0 is the default, and a negative number is none.
 	c.Reorder, c.Top = f.reorder, f.top
 	if c.Reorder == 0 {
 		c.Reorder = -1
@@ -61,21 +63,6 @@ func (f *logFlags) config(cmd *cobra.Command) (c replay.Config, err error) {
 		c.Top = -1
 	}
 	return c, nil
-}
-
-// print prints what a verb found, as text or JSON.
-func (f *logFlags) print(cmd *cobra.Command, found any, text func(w io.Writer, width int)) error {
-	out := bufio.NewWriter(cmd.OutOrStdout())
-	var err error
-	if f.json {
-		err = printJSON(out, found)
-	} else {
-		text(out, columns(cmd.OutOrStdout()))
-	}
-	if err := cmp.Or(err, out.Flush()); err != nil && !readerClosed(err) {
-		return err
-	}
-	return nil
 }
 
 // openLogs opens files: - and, if a log is piped in, no files mean standard input. size is
@@ -143,21 +130,12 @@ func checkNames(cmd *cobra.Command, files []string) error {
 
 // openFile opens a file, until ctx ends: opening a named pipe that has no writer never returns.
 func openFile(ctx context.Context, name string) (*os.File, error) {
-	type result struct {
-		file *os.File
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		f, err := os.Open(name)
-		done <- result{f, err}
-	}()
-	select {
-	case r := <-done:
-		return r.file, r.err
-	case <-ctx.Done():
+	var f *os.File
+	var err error
+	if left := await.Do(ctx, func() { f, err = os.Open(name) }); left {
 		return nil, context.Cause(ctx)
 	}
+	return f, err
 }
 
 // addSize adds the size of r to that of the logs before it.

@@ -3,6 +3,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -24,6 +25,21 @@ func Main() {
 		os.Exit(exitBySignal(&signalError{<-signals})) // a second one: at once, whatever hangs
 	}()
 	os.Exit(exec(ctx, arguments(os.Args), os.Stdin, os.Stdout, os.Stderr))
+}
+
+// exec runs the command line args and returns the exit code.
+func exec(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot(args) //nolint:contextcheck // verbs get ctx from ExecuteContext
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(output{stdout})
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	code := exitCode(ctx, err)
+	if line := errorLine(code, err); line != "" {
+		_ = writeUntil(ctx, stderr, []byte("headgate: "+line+"\n"))
+	}
+	return code
 }
 
 // arguments returns the command line. A program named ratelimit takes the place of

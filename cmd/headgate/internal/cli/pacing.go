@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 	"github.com/headgate/headgate/internal/await"
 )
 
@@ -15,7 +16,7 @@ type pacer struct {
 	*headgate.Limiter
 
 	key   string
-	store *store
+	store *storeurl.Store
 }
 
 // wait returns nil when n tokens may be used, or the error of ctx if that ends before.
@@ -24,7 +25,7 @@ func (p *pacer) wait(ctx context.Context, n int64) error {
 	if err == nil {
 		err = awaitStart(ctx, r)
 	}
-	return p.store.failed(err)
+	return storeError(p.store, err)
 }
 
 // awaitStart waits for the start of r, and cancels r if ctx ends before. Unlike r.Wait it returns
@@ -40,7 +41,7 @@ func awaitStart(ctx context.Context, r *headgate.Reservation) error {
 // used charges n tokens from now instead of from their start time, if no other process uses the
 // store. So the limits hold for when a part was written, even if that was late or took long.
 func (p *pacer) used(n int64) {
-	if !p.store.memory() {
+	if !p.store.Memory() {
 		return
 	}
 	ctx := context.Background()

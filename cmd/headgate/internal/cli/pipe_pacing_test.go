@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -104,7 +105,7 @@ func TestPipesShareLimit(t *testing.T) {
 	var all sync.WaitGroup
 	for range 2 {
 		all.Go(func() {
-			code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 10)), io.Discard, "5/100ms", "--key", "k", "--store", s.name)
+			code, stderr := pipes(t.Context(), strings.NewReader(strings.Repeat("a\n", 10)), io.Discard, "5/100ms", "--key", "k", "--store", s.Name)
 			if code != 0 {
 				t.Error(code, stderr)
 			}
@@ -123,9 +124,9 @@ func TestPipesShareLimit(t *testing.T) {
 	}
 }
 
-func openRedis(t *testing.T) *store {
+func openRedis(t *testing.T) *storeurl.Store {
 	t.Helper()
-	s, err := openStore("redis://" + redistest.Start(t).Addr)
+	s, err := storeurl.Open("redis://" + redistest.Start(t).Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"io"
-
 	"github.com/spf13/cobra"
 
-	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
 
@@ -32,7 +29,6 @@ type replayFlags struct {
 	logFlags
 
 	limits []string
-	report reportFlag
 }
 
 func newReplay(args []string) *cobra.Command {
@@ -46,78 +42,21 @@ func newReplay(args []string) *cobra.Command {
 	}
 	limitsFlag(cmd, &f.limits,
 		"test the limit `TEXT`, such as \"10/s burst 50\"; repeat it to compare several")
-	flags := cmd.Flags()
-	flags.SortFlags = false
-	f.flags(cmd)
-	f.report.flag(cmd, args)
-	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
+	f.flags(cmd, args)
 	return cmd
 }
 
 func (f *replayFlags) run(cmd *cobra.Command, files []string) error {
-	config, err := f.config(cmd)
+	limits, err := parseLimits(cmd, f.limits)
 	if err != nil {
 		return err
 	}
-	logs, size, closeAll, err := openLogs(cmd, files)
+	c, err := f.config(cmd)
 	if err != nil {
 		return err
 	}
-	defer closeAll()
-	if f.report.wanted(cmd) {
-		return f.runReport(cmd, config, logs, size)
-	}
-	bar := newProgress(cmd.ErrOrStderr(), "replay", size)
-	r, err := withProgress(cmd.Context(), bar, func() (*replay.Report, error) {
-		config.Progress = bar.read.Store
-		return replay.Run(cmd.Context(), config, logs...)
-	})
-	if err != nil {
-		return err
-	}
-	if err := f.printReplay(cmd, r); err != nil {
-		return err
-	}
-	return lateError(&r.Traffic, f.reorder)
-}
-
-// runReport also writes the page of --report.
-func (f *replayFlags) runReport(
-	cmd *cobra.Command, c replay.Config, logs []replay.Log, size int64,
-) error {
-	if n := len(c.Limits); n > report.MaxLimits {
+	if n := len(limits); n > report.MaxLimits && f.report.wanted(cmd) {
 		return usagef(cmd, "--report shows at most %d limits; %d are given", report.MaxLimits, n)
 	}
-	page, err := f.report.begin(cmd, report.KindReplay, logs, size)
-	if err != nil {
-		return err
-	}
-	defer page.file.remove()
-	data, err := f.report.build(cmd.Context(), page, &report.Build{
-		Limits: c.Limits,
-		Size:   replay.SizeConfig{By: c.By, Format: c.Format, Reorder: c.Reorder, Top: c.Top},
-	})
-	if err != nil {
-		return err
-	}
-	plain := *data.Replay
-	plain.Detail = nil // which is on the page
-	if err := f.printReplay(cmd, &plain); err != nil {
-		return err
-	}
-	return f.finish(cmd, page, data)
-}
-
-func (f *replayFlags) printReplay(cmd *cobra.Command, r *replay.Report) error {
-	return f.print(cmd, r, func(w io.Writer, width int) { printReport(w, r, width) })
-}
-
-func (f *replayFlags) config(cmd *cobra.Command) (c replay.Config, err error) {
-	if c.Limits, err = parseLimits(cmd, f.limits); err != nil {
-		return c, err
-	}
-	limits := c.Limits
-	c, err = f.logFlags.config(cmd)
-	c.Limits = limits
-	return c, err
+	return f.analyse(cmd, files, &report.Build{Kind: report.KindReplay, Limits: limits, Size: c})
 }

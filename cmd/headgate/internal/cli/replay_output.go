@@ -5,21 +5,20 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 )
 
-// printReport writes r as text, at most width columns wide if width is not 0.
+// printReport writes r as text, with prose at most width columns wide if width is not 0.
 func printReport(w io.Writer, r *replay.Report, width int) {
 	printLog(w, &r.Traffic, width)
 	if r.Requests == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	printLimits(w, r, width)
+	printLimits(w, r)
 	for _, l := range r.Limits {
-		printTop(w, l, width)
+		printTop(w, l)
 	}
 }
 
@@ -83,20 +82,11 @@ func short(d time.Duration) string {
 	return s
 }
 
-// printLimits prints the numbers of each limit, in a table if there is room.
-func printLimits(w io.Writer, r *replay.Report, width int) {
+// printLimits prints a table of the limits.
+func printLimits(w io.Writer, r *replay.Report) {
 	name := len("limit")
 	for _, l := range r.Limits {
 		name = max(name, len(l.Limit.String()))
-	}
-	const numbers = 12 + 12 + 9 + 13
-	if width > 0 && name+numbers > width {
-		for _, l := range r.Limits {
-			fmt.Fprintf(w, "%s\n  allowed      %s\n  denied       %s (%s)\n  keys denied  %s\n",
-				l.Limit, thousands(l.Allowed), thousands(l.Denied), percent(denied(l)),
-				thousands(l.DeniedKeys))
-		}
-		return
 	}
 	fmt.Fprintf(w, "%-*s%12s%12s%9s%13s\n",
 		name, "limit", "allowed", "denied", "denied %", "keys denied")
@@ -109,31 +99,21 @@ func printLimits(w io.Writer, r *replay.Report, width int) {
 func denied(l replay.Result) float64 { return float64(l.Denied) / float64(l.Requests) }
 
 // printTop prints the keys that a limit denied most. The key comes last, so that a long one
-// moves no column; it gets a line of its own if there is no room, because keys that are cut
-// short may look alike.
-func printTop(w io.Writer, l replay.Result, width int) {
+// moves no column.
+func printTop(w io.Writer, l replay.Result) {
 	if len(l.Top) == 0 {
 		return
 	}
 	fmt.Fprintf(w, "\ntop denied keys under %s\n", l.Limit)
-	keys := make([]string, len(l.Top))
-	deniedWidth, requestsWidth, keyWidth := len("denied"), len("requests"), len("key")
-	for i, t := range l.Top {
-		keys[i] = printable(string(t.Key))
+	deniedWidth, requestsWidth := len("denied"), len("requests")
+	for _, t := range l.Top {
 		deniedWidth = max(deniedWidth, len(thousands(t.Denied)))
 		requestsWidth = max(requestsWidth, len(thousands(t.Requests)))
-		keyWidth = max(keyWidth, utf8.RuneCountInString(keys[i]))
 	}
-	head := fmt.Sprintf("  %*s  %6s  %*s",
-		deniedWidth, "denied", "share", requestsWidth, "requests")
-	before, room := "  ", 0
-	if width > 0 && len(head+before)+keyWidth > width {
-		before = "\n    "
-		room = max(width-4, 8)
-	}
-	fmt.Fprintln(w, head+before+"key")
-	for i, t := range l.Top {
-		fmt.Fprintf(w, "  %*s  %6s  %*s%s%s\n", deniedWidth, thousands(t.Denied), percent(t.Share),
-			requestsWidth, thousands(t.Requests), before, fitting(keys[i], room))
+	const row = "  %*s  %6s  %*s  %s\n"
+	fmt.Fprintf(w, row, deniedWidth, "denied", "share", requestsWidth, "requests", "key")
+	for _, t := range l.Top {
+		fmt.Fprintf(w, row, deniedWidth, thousands(t.Denied), percent(t.Share),
+			requestsWidth, thousands(t.Requests), printable(string(t.Key)))
 	}
 }

@@ -95,7 +95,7 @@ func (r *reporting) read(reading int) ([]replay.Log, error) {
 	return logs, nil
 }
 
-// finish writes the page of what was found and printed.
+// finish writes the page, and prints a line about it.
 func (f *logFlags) finish(cmd *cobra.Command, r *reporting, d *report.Data) error {
 	size, err := r.file.write(d)
 	if err != nil {
@@ -105,10 +105,10 @@ func (f *logFlags) finish(cmd *cobra.Command, r *reporting, d *report.Data) erro
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nreport    %s (%s KB)\n",
 			printable(r.file.name), thousands((size+999)/1000))
 	}
-	if err != nil && !readerClosed(err) {
-		return err
+	if readerClosed(err) {
+		return nil
 	}
-	return lateError(&d.Replay.Traffic, f.reorder)
+	return err
 }
 
 // commandLine returns args as a shell reads them.

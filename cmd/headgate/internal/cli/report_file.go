@@ -38,7 +38,7 @@ func createReport(cmd *cobra.Command, name string, logs []replay.Log) (*reportFi
 	mode := os.FileMode(0o666)
 	info, err := os.Stat(name)
 	if err == nil {
-		if err := checkOld(cmd, name, info, logs); err != nil {
+		if err := checkOld(cmd, name, info); err != nil {
 			return nil, err
 		}
 		mode = info.Mode().Perm()
@@ -75,34 +75,23 @@ const headBytes = 2048
 
 // checkOld returns an error if the file that a page would replace is not a page: a log that is
 // named in the wrong place must not be lost.
-func checkOld(cmd *cobra.Command, name string, info os.FileInfo, logs []replay.Log) error {
-	switch {
-	case info.IsDir():
-		return usagef(cmd, "--report %s is a directory; want a file, such as report.html", name)
-	case !info.Mode().IsRegular():
+func checkOld(cmd *cobra.Command, name string, info os.FileInfo) error {
+	if !info.Mode().IsRegular() {
 		return usagef(cmd, "--report %s is not a regular file; want a file, such as report.html",
 			name)
-	}
-	for _, log := range logs {
-		other, err := logFile(log).Stat()
-		if err == nil && os.SameFile(info, other) {
-			return usagef(cmd, "--report %s is also a log; want another file, such as report.html",
-				name)
-		}
 	}
 	old, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return reportError(name, err)
 	}
 	defer old.Close()
-	head := make([]byte, headBytes)
-	n, err := io.ReadFull(old, head)
-	if n > 0 && !bytes.Contains(head[:n], []byte("<title>Headgate report</title>")) {
+	head, err := io.ReadAll(io.LimitReader(old, headBytes))
+	if err != nil {
+		return reportError(name, err)
+	}
+	if len(head) > 0 && !bytes.Contains(head, []byte("<title>Headgate report</title>")) {
 		return usagef(cmd,
 			"--report %s exists and is not a report; want another file, such as report.html", name)
-	}
-	if n == 0 && err != io.EOF { //nolint:errorlint // ReadFull returns io.EOF itself
-		return reportError(name, err)
 	}
 	return nil
 }

@@ -146,9 +146,6 @@ func resembling(word string, names []string) []string {
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
-	if err := singleDash(cmd); err != nil {
-		return err
-	}
 	if len(args) > 0 {
 		return usagef(cmd, "unexpected argument %q; want flags only", args[0])
 	}

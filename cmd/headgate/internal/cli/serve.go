@@ -20,8 +20,7 @@ import (
 
 const serveHelp = `Serve limits to every language and gateway: Envoy's rate limit protocol,
 HTTP/JSON, forward auth for nginx, Caddy, HAProxy and Traefik, and a reverse proxy.
-Without --config,
-serve one example rule from memory and print commands to try.
+Without --config, serve one example rule from memory and print commands to try.
 
 Each flag has an environment variable: HEADGATE_STORE for --store. Separate the values of a
 list with commas. A flag overrides its variable, a variable overrides the rules file, and the
@@ -123,33 +122,17 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 		return f.checkFiles(cmd)
 	}
 	f.o.Version = version()
-	var stop func()
-	f.o.Reload, stop = hangups()
-	defer stop()
+	reload := hangups()
+	defer signal.Stop(reload)
+	f.o.Reload = reload
 	return serve.Run(ctx, f.o)
 }
 
-// hangups returns a channel that receives when the process gets a SIGHUP, which ends the process
-// before hangups is called and after stop is.
-func hangups() (reload <-chan struct{}, stop func()) {
-	signals, requests := make(chan os.Signal, 1), make(chan struct{})
-	ended := make(chan struct{})
+// hangups returns a channel that receives each SIGHUP, which ends the process before.
+func hangups() chan os.Signal {
+	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
-	go func() {
-		for {
-			select {
-			case <-signals:
-			case <-ended:
-				return
-			}
-			select {
-			case requests <- struct{}{}:
-			case <-ended:
-				return
-			}
-		}
-	}()
-	return requests, func() { signal.Stop(signals); close(ended) }
+	return signals
 }
 
 // complete checks the flags and makes the options of them.

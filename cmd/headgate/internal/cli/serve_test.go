@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	osexec "os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -419,8 +420,8 @@ func TestServeHintsNameTheStore(t *testing.T) {
 
 // A SIGHUP while the server starts does not end the process, and is not lost.
 func TestEarlyHangup(t *testing.T) {
-	reload, stop := hangups()
-	defer stop()
+	reload := hangups()
+	defer signal.Stop(reload)
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
 		t.Fatal(err)

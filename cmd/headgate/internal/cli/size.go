@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"io"
 	"strings"
 	"time"
 
@@ -13,9 +12,9 @@ import (
 )
 
 const sizeHelp = `Find the smallest limits that the requests of access logs need: those that
-deny at most 0, 0.01, 0.1 and 1 % of the requests. Propose three or four of them, and report
-what each would
-have denied. The results are exact: headgate replay denies the same requests.
+deny at most 0, 0.01, 0.1 and 1 % of the requests. Propose three or four of them, and
+report what each would have denied. The results are exact: headgate replay denies the
+same requests.
 
 Limits are token buckets. For each period, size finds the smallest n for n/period; for a
 rate, the smallest burst. It proposes limits of the period with the smallest burst x rate.
@@ -39,7 +38,6 @@ type sizeFlags struct {
 	pers     []string
 	rates    []string
 	denyKeys int64
-	report   reportFlag
 }
 
 func newSize(args []string) *cobra.Command {
@@ -52,7 +50,6 @@ func newSize(args []string) *cobra.Command {
 		RunE:    f.run,
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.StringArrayVar(&f.pers, "per", nil,
 		"find n/`PERIOD`, such as 1m or 1h30m; repeat it for several "+
 			"(default 1s, 10s, 1m, 15m and 1h)")
@@ -61,69 +58,22 @@ func newSize(args []string) *cobra.Command {
 			"(default the rates of the proposals and of the rest)")
 	flags.Int64Var(&f.denyKeys, "deny-keys", 0,
 		"find limits that also deny at most `N` keys (default any number)")
-	f.flags(cmd)
-	f.report.flag(cmd, args)
-	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
+	f.flags(cmd, args)
 	return cmd
 }
 
 func (f *sizeFlags) run(cmd *cobra.Command, files []string) error {
-	config, err := f.config(cmd)
+	c, err := f.config(cmd)
 	if err != nil {
 		return err
 	}
-	logs, size, closeAll, err := openLogs(cmd, files)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	if f.report.wanted(cmd) {
-		return f.runReport(cmd, config, logs, size)
-	}
-	bar := newProgress(cmd.ErrOrStderr(), "size", size)
-	r, err := withProgress(cmd.Context(), bar, func() (*replay.SizeReport, error) {
-		config.Progress = bar.read.Store
-		config.Searching = func() { bar.then.Store("size: search") }
-		return replay.Size(cmd.Context(), config, logs...)
-	})
-	if err != nil {
-		return err
-	}
-	if err := f.printSize(cmd, r); err != nil {
-		return err
-	}
-	return lateError(&r.Traffic, f.reorder)
-}
-
-// runReport also writes the page of --report.
-func (f *sizeFlags) runReport(
-	cmd *cobra.Command, c replay.SizeConfig, logs []replay.Log, size int64,
-) error {
-	page, err := f.report.begin(cmd, report.KindSize, logs, size)
-	if err != nil {
-		return err
-	}
-	defer page.file.remove()
-	data, err := f.report.build(cmd.Context(), page, &report.Build{Size: c})
-	if err != nil {
-		return err
-	}
-	if err := f.printSize(cmd, data.Size); err != nil {
-		return err
-	}
-	return f.finish(cmd, page, data)
-}
-
-func (f *sizeFlags) printSize(cmd *cobra.Command, r *replay.SizeReport) error {
-	return f.print(cmd, r, func(w io.Writer, width int) { printSize(w, r, width) })
+	return f.analyse(cmd, files, &report.Build{Kind: report.KindSize, Size: c})
 }
 
 func (f *sizeFlags) config(cmd *cobra.Command) (c replay.SizeConfig, err error) {
-	reading, err := f.logFlags.config(cmd)
-	if err != nil {
+	if c, err = f.logFlags.config(cmd); err != nil {
 		return c, err
 	}
-	c.By, c.Format, c.Reorder, c.Top = reading.By, reading.Format, reading.Reorder, reading.Top
 	for _, text := range f.pers {
 		p, err := parsePeriod(cmd, text)
 		if err != nil {
@@ -136,15 +86,9 @@ func (f *sizeFlags) config(cmd *cobra.Command) (c replay.SizeConfig, err error) 
 		if err != nil {
 			return c, err
 		}
-		if l.Algorithm() != headgate.AlgorithmTokenBucket {
-			return c, usagef(cmd, "--rate is %q; want a token bucket, such as 10/s", text)
-		}
 		c.Rates = append(c.Rates, l)
 	}
 	if cmd.Flags().Changed("deny-keys") {
-		if f.denyKeys < 0 {
-			return c, usagef(cmd, "--deny-keys is %d; want 0 or more", f.denyKeys)
-		}
 		c.DenyKeys = &f.denyKeys
 	}
 	return c, nil

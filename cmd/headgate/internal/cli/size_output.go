@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 )
 
-// printSize writes r as text, at most width columns wide if width is not 0.
+// printSize writes r as text, with prose at most width columns wide if width is not 0.
 func printSize(w io.Writer, r *replay.SizeReport, width int) {
 	printLog(w, &r.Traffic, width)
 	if r.Requests == 0 {
@@ -50,39 +50,28 @@ func printFits(w io.Writer, what string, fits []replay.SmallestLimits, width int
 	const left, column = 14, 12
 	fmt.Fprintln(w)
 	printFolded(w, "", what, width)
-	wide := width == 0 || width >= left+column*len(fits[0].Fits)
-	if wide {
-		label := "period"
-		if fits[0].Rate != "" {
-			label = "rate"
-		}
-		fmt.Fprintf(w, "%-*s", left, label)
-		for _, f := range fits[0].Fits {
-			fmt.Fprintf(w, "%*s", column, shareOf(f.MaxShare))
-		}
-		fmt.Fprintln(w)
+	label, short := "period", false
+	if fits[0].Rate != "" {
+		label = "rate"
 	}
-	short := false
+	fmt.Fprintf(w, "%-*s", left, label)
+	for _, f := range fits[0].Fits {
+		fmt.Fprintf(w, "%*s", column, shareOf(f.MaxShare))
+	}
+	fmt.Fprintln(w)
 	for _, fit := range fits {
-		label := fit.Period.String()
+		label = fit.Period.String()
 		if fit.Rate != "" {
 			label = fit.Rate
 		} else if !fit.Enough {
 			label += " *"
 			short = true
 		}
-		if wide {
-			fmt.Fprintf(w, "%-*s", left, label)
-			for _, f := range fit.Fits {
-				fmt.Fprintf(w, "%*s", column, fitText(fit, f))
-			}
-			fmt.Fprintln(w)
-			continue
-		}
-		fmt.Fprintln(w, label)
+		fmt.Fprintf(w, "%-*s", left, label)
 		for _, f := range fit.Fits {
-			fmt.Fprintf(w, "  %-8s%12s\n", shareOf(f.MaxShare), fitText(fit, f))
+			fmt.Fprintf(w, "%*s", column, fitText(fit, f))
 		}
+		fmt.Fprintln(w)
 	}
 	if short {
 		printFolded(w, "", "* the span is shorter than 10 of these periods", width)
@@ -119,36 +108,25 @@ func printProposals(w io.Writer, r *replay.SizeReport, width int) {
 	for _, p := range r.Proposals {
 		name = max(name, len(p.Limit.String()))
 	}
-	const label, numbers = 10, 12 + 10 + 13 + 14
-	if wide := width == 0 || label+name+numbers <= width; wide {
-		fmt.Fprintf(w, "%-*s%-*s%12s%10s%13s%s\n", label, "proposal", name, "limit",
-			"denied", "denied %", "keys denied", rest(r, "of the rest"))
-		for _, p := range r.Proposals {
-			fmt.Fprintf(w, "%-*s%-*s%12s%10s%13s%s\n", label, p.Name, name, p.Limit,
-				thousands(p.Denied), percent2(p.Result), thousands(p.DeniedKeys),
-				rest(r, thousands(p.RestDenied)))
-		}
-	} else {
-		for _, p := range r.Proposals {
-			fmt.Fprintf(w, "%s\n  %s\n  denied       %s (%s)\n  keys denied  %s\n", p.Name, p.Limit,
-				thousands(p.Denied), percent2(p.Result), thousands(p.DeniedKeys))
-			if r.StandOut != nil {
-				fmt.Fprintf(w, "  of the rest  %s\n", thousands(p.RestDenied))
-			}
-		}
+	const row = "%-10s%-*s%12s%10s%13s%s\n"
+	fmt.Fprintf(w, row, "proposal", name, "limit", "denied", "denied %", "keys denied",
+		rest(r, "of the rest"))
+	for _, p := range r.Proposals {
+		fmt.Fprintf(w, row, p.Name, name, p.Limit, thousands(p.Denied), percent2(p.Result),
+			thousands(p.DeniedKeys), rest(r, thousands(p.RestDenied)))
 	}
-	printDecision(w, r, width)
+	printChoice(w, r, width)
 	var last headgate.Limit
 	for _, p := range r.Proposals {
 		if p.Limit != last {
-			printTop(w, p.Result, width)
+			printTop(w, p.Result)
 		}
 		last = p.Limit
 	}
 }
 
-// printDecision prints what the choice between the proposals depends on.
-func printDecision(w io.Writer, r *replay.SizeReport, width int) {
+// printChoice prints what the choice between the proposals depends on.
+func printChoice(w io.Writer, r *replay.SizeReport, width int) {
 	if !slices.ContainsFunc(r.Proposals, func(p replay.Proposal) bool { return p.OfRest }) {
 		return
 	}

@@ -3,29 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 )
-
-// store is a headgate.Store by its URL.
-type store struct {
-	headgate.Store
-	io.Closer
-	name string // the URL without its password
-}
-
-// openStore opens the store at rawURL. It connects at the first request.
-func openStore(rawURL string) (*store, error) {
-	s, err := storeurl.Open(rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return &store{s.Store, s.Closer, s.Name}, nil
-}
 
 const wantStore = "a URL such as redis://localhost:6379"
 
@@ -44,7 +27,7 @@ func (f *storeFlag) flag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.url, "store", "", help+")")
 }
 
-func (f *storeFlag) open(cmd *cobra.Command) (*store, error) {
+func (f *storeFlag) open(cmd *cobra.Command) (*storeurl.Store, error) {
 	given := cmd.Flags().Changed("store")
 	if err := fromEnvironment(cmd, "store"); err != nil {
 		return nil, err
@@ -56,28 +39,22 @@ func (f *storeFlag) open(cmd *cobra.Command) (*store, error) {
 	case !named:
 		f.url = "memory:"
 	}
-	s, err := openStore(f.url)
+	s, err := storeurl.Open(f.url)
 	if e, ok := errors.AsType[*headgate.InvalidError](err); ok && !given {
 		e.Field = variable("store") + ": " + e.Field
 	}
-	if err == nil && f.kept && s.memory() {
+	if err == nil && f.kept && s.Memory() {
 		return nil, usagef(cmd, "store is %q, which is not kept between runs; want %s",
 			f.url, wantStore)
 	}
 	return s, err
 }
 
-// memory reports whether the state of s ends with the command.
-func (s *store) memory() bool {
-	_, ok := s.Store.(*headgate.Memory)
-	return ok
-}
-
-// failed adds the name of the store to err, if the store has failed.
-func (s *store) failed(err error) error {
+// storeError adds the name of s to err, if s has failed.
+func storeError(s *storeurl.Store, err error) error {
 	_, ended := errors.AsType[*interruption](err)
 	if ended || !headgate.Unavailable(err) {
 		return err
 	}
-	return fmt.Errorf("%s: %w", s.name, err)
+	return fmt.Errorf("%s: %w", s.Name, err)
 }

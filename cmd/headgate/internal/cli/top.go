@@ -103,7 +103,7 @@ func byWaitLongest(a, b listedKey) int {
 
 // look reads the keys of the store.
 func (f *topFlags) look(ctx context.Context, l *lister) (*snapshot, error) {
-	s := &snapshot{At: time.Now().UTC(), Store: l.store.name}
+	s := &snapshot{At: time.Now().UTC(), Store: l.store.Name}
 	err := l.list(ctx, func(k listedKey) error {
 		switch {
 		case k.Limit == "": // permits
@@ -156,7 +156,7 @@ func (f *topFlags) show(w io.Writer, s *snapshot) error {
 		column = max(column, utf8.RuneCountInString(s.top[i].limitText()))
 	}
 	for _, k := range s.top {
-		row := k.text(width, column)
+		row := k.text(column)
 		if screen && screenLines(text.String()+row, width) >= height {
 			break
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
@@ -46,7 +47,7 @@ type Options struct {
 	// Environment holds the variables of envoyproxy/ratelimit; nil: they do not count.
 	Environment *Environment
 
-	Reload <-chan struct{} // the files are read again at each receive; nil: never
+	Reload <-chan os.Signal // the files are read again at each receive; nil: never
 }
 
 // Proxy says where requests are limited and then passed on to.

@@ -6,8 +6,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -124,8 +126,8 @@ func TestEarlyReload(t *testing.T) {
 		Store: "memory:", HTTP: "127.0.0.1:0", GRPC: Off, Debug: Off, Metrics: Off,
 		Log: slog.New(slog.NewTextHandler(&log, nil)),
 	}
-	reload := make(chan struct{}, 1)
-	reload <- struct{}{}
+	reload := make(chan os.Signal, 1)
+	reload <- syscall.SIGHUP
 	o.Reload = reload
 	go func() { ended <- Run(ctx, o) }()
 	for until := time.Now().Add(10 * time.Second); !strings.Contains(log.String(), "was loaded"); {

@@ -7,6 +7,7 @@ package watch
 
 import (
 	"context"
+	"os"
 	"sync"
 	"time"
 )
@@ -18,7 +19,7 @@ type Options struct {
 	Load        func() error    // reads the files and uses them, or keeps what is in use
 	Report      func(error)     // is told of each Load, nil if it succeeded
 
-	Requests <-chan struct{} // each one loads as Reload does; nil: none
+	Requests <-chan os.Signal // each one loads as Reload does; nil: none
 
 	Warn   func(error) // is told if files are only compared, as no events come; nil: ignored
 	Loaded string      // the hash of what is in use; empty: none
@@ -67,7 +68,7 @@ func (w *Watcher) load() error {
 // loop loads after events and requests, and if a comparison finds a change. Before each comparison,
 // it calls follow, because a directory may have been replaced.
 func (w *Watcher) loop(
-	ctx context.Context, events, requests <-chan struct{}, follow func(),
+	ctx context.Context, events <-chan struct{}, requests <-chan os.Signal, follow func(),
 ) {
 	poll := time.NewTicker(interval)
 	defer poll.Stop()

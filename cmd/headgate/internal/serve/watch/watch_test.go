@@ -3,8 +3,10 @@ package watch
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +19,7 @@ type bench struct {
 	start    time.Time
 	loads    []load
 	events   chan struct{}
-	requests chan struct{}
+	requests chan os.Signal
 	*Watcher
 }
 
@@ -32,7 +34,7 @@ func start(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{
 		fault: errors.New("line 3"), start: time.Now(),
-		events: make(chan struct{}), requests: make(chan struct{}),
+		events: make(chan struct{}), requests: make(chan os.Signal),
 	}
 	b.content.Store("a")
 	now := func() string { return b.content.Load().(string) }
@@ -145,7 +147,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("Reload = %v; want %v", err, b.fault)
 		}
 		time.Sleep(time.Minute) // no comparison loads it again
-		b.requests <- struct{}{}
+		b.requests <- syscall.SIGHUP
 		b.want(t, load{0, "a", nil}, load{0, "bad", b.fault}, load{time.Minute, "bad", b.fault})
 	})
 }

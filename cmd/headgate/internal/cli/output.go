@@ -2,15 +2,42 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 )
+
+// output is standard output. Its errors differ from others, such as those of the connection
+// to a store.
+type output struct{ io.Writer }
+
+func (o output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err != nil {
+		err = &outputError{err}
+	}
+	return n, err
+}
+
+// outputError is an error of writing to standard output.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string { return "standard output: " + e.err.Error() }
+func (e *outputError) Unwrap() error { return e.err }
+
+// readerClosed reports whether err means that the reader of our output, such as head, has
+// closed it.
+func readerClosed(err error) bool {
+	e, ok := errors.AsType[*outputError](err)
+	return ok && errors.Is(e, syscall.EPIPE)
+}
 
 // printable escapes everything in s that could move a cursor, hide text or break a line:
 // keys and file names hold any bytes.
@@ -30,14 +57,6 @@ func printable(s string) string {
 		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 	}
 	return b.String()
-}
-
-// fitting cuts printable text to width columns, if width is not 0.
-func fitting(s string, width int) string {
-	if width <= 0 || utf8.RuneCountInString(s) <= width {
-		return s
-	}
-	return string([]rune(s)[:max(width-1, 0)]) + "…"
 }
 
 // printFolded writes text after head, folded between words into lines of at most width. If
