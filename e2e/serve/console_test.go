@@ -204,8 +204,11 @@ func agree(t *testing.T, servers []*server, views []*viewer, seconds int) {
 			if from.Before(began) || to.After(samples[len(samples)-1].to) {
 				continue
 			}
-			compared++
 			least, most := between(samples, from, to)
+			if most == 0 {
+				continue // on a busy machine, Prometheus was not asked twice in that time
+			}
+			compared++
 			if got := s.decided(); got < least*0.99 || got > most*1.01 {
 				t.Errorf("instance %d: %.0f decisions a second; want %.0f to %.0f, as in Prometheus",
 					place, got, least, most)
