@@ -135,7 +135,7 @@ func (p *page) fitsPaper() {
 		p.t.Error(faults)
 	}
 	expect(p, "controls in sight", `[...document.querySelectorAll(
-		"#choice, .copy, .toggle, .more, .chart-buttons, .search")]
+		"#choice, .copy, .toggle, .more, .search")]
 		.filter((e) => e.checkVisibility()).length`, 0)
 	expect(p, "parts that are folded",
 		`document.querySelectorAll("details:not([open])").length`, 0)

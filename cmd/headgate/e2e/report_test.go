@@ -139,44 +139,18 @@ func TestReportCopies(t *testing.T) {
 	expect(p, "the message", `document.querySelector("#said").textContent`, "YAML: selected")
 }
 
-func TestReportZoomsByKeyboard(t *testing.T) {
+func TestReportReadsBarsByKeyboard(t *testing.T) {
 	t.Parallel()
 	p := openSize(t)
 	const when = `document.querySelector("#time .chart-when").textContent`
 	const live = `document.querySelector("#time .chart-live").textContent`
 	all := value[string](p, when)
-	p.do(chromedp.Focus(chromedp.CSS("#time .chart-plot")), chromedp.KeyEvent("+"))
-	p.until("it is zoomed in", when+" !== "+quoted(all))
-	zoomed := value[string](p, when)
-	if said := value[string](p, live); !strings.HasPrefix(said, zoomed+". allowed ") {
-		t.Errorf("a reader of the screen hears %q of %q", said, zoomed)
-	}
-	p.do(chromedp.KeyEvent(kb.ArrowRight))
+	p.do(chromedp.Focus(chromedp.CSS("#time .chart-plot")), chromedp.KeyEvent(kb.ArrowRight))
 	p.until("a bar is read", live+`.match(/^2 Nov 2026 .* UTC, allowed \d+, denied \d+$/)`)
 	first := value[string](p, live)
 	p.do(chromedp.KeyEvent(kb.ArrowRight))
 	p.until("so is the next", live+" !== "+quoted(first))
-	p.do(chromedp.KeyEvent(kb.Escape), chromedp.KeyEvent("0"))
-	p.until("all is shown again", when+" === "+quoted(all))
-	p.do(run(`document.querySelector('#time [aria-label="Zoom in"]').click()`))
-	p.until("the button zooms, too", when+" === "+quoted(zoomed))
-}
-
-func TestReportZoomsByDrag(t *testing.T) {
-	t.Parallel()
-	p := openSize(t)
-	const when = `document.querySelector("#time .chart-when").textContent`
-	all := value[string](p, when)
-	p.do(run(`document.querySelector("#time .u-over").scrollIntoView({block: "center"})`))
-	at := value[[]float64](p, `(() => {
-		const r = document.querySelector("#time .u-over").getBoundingClientRect();
-		return [r.left + r.width / 4, r.left + r.width / 2, r.top + r.height / 2];
-	})()`)
-	p.do(chromedp.DragAndDropXY(at[0], at[2], at[1], at[2]))
-	const away = `document.querySelector("#time .u-over").dispatchEvent(new MouseEvent("mouseleave"))`
-	p.do(run(away))
-	p.until("it is zoomed in", when+".match(/09:.*10:|09:.*11:/) && "+when+" !== "+quoted(all))
-	p.do(run(`document.querySelector('#time [aria-label="Show everything"]').click()`), run(away))
+	p.do(chromedp.KeyEvent(kb.Escape))
 	p.until("all is shown again", when+" === "+quoted(all))
 }
 

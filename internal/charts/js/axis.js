@@ -18,38 +18,36 @@
   const two = (n) => String(n).padStart(2, "0");
   const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
-  // fields of a time in seconds, in UTC or in the zone of the reader.
-  function fields(t, utc) {
+  // fields of a time in seconds, in UTC.
+  function fields(t) {
     const d = new Date(t * 1000);
-    const get = (name) => d[(utc ? "getUTC" : "get") + name]();
-    return { year: get("FullYear"), month: MONTHS[get("Month")], day: get("Date"),
-      clock: `${two(get("Hours"))}:${two(get("Minutes"))}`, second: two(get("Seconds")) };
+    return { year: d.getUTCFullYear(), month: MONTHS[d.getUTCMonth()], day: d.getUTCDate(),
+      clock: `${two(d.getUTCHours())}:${two(d.getUTCMinutes())}`, second: two(d.getUTCSeconds()) };
   }
   const dayOf = (f) => `${f.day} ${f.month}`;
 
-  // moment is a time, to the second if that matters.
-  function moment(t, utc, seconds) {
-    const f = fields(t, utc);
-    return `${dayOf(f)} ${f.year} ${f.clock}${seconds ? ":" + f.second : ""}`;
+  // moment is a time, to the minute.
+  function moment(t) {
+    const f = fields(t);
+    return `${dayOf(f)} ${f.year} ${f.clock}`;
   }
 
   // range is the time from a to b without what both share.
-  function range(a, b, utc) {
+  function range(a, b) {
     const seconds = b - a < 600 || a % 60 !== 0 || b % 60 !== 0;
-    const start = fields(a, utc), end = fields(b, utc);
+    const start = fields(a), end = fields(b);
     const clock = (f) => f.clock + (seconds && b - a < 7200 ? ":" + f.second : "");
-    const zone = utc ? " UTC" : "";
-    if (start.year !== end.year) return `${moment(a, utc)} – ${moment(b, utc)}${zone}`;
+    if (start.year !== end.year) return `${moment(a)} – ${moment(b)} UTC`;
     if (dayOf(start) === dayOf(end)) {
-      return `${dayOf(start)} ${start.year} ${clock(start)} – ${clock(end)}${zone}`;
+      return `${dayOf(start)} ${start.year} ${clock(start)} – ${clock(end)} UTC`;
     }
-    return `${dayOf(start)} ${clock(start)} – ${dayOf(end)} ${end.year} ${clock(end)}${zone}`;
+    return `${dayOf(start)} ${clock(start)} – ${dayOf(end)} ${end.year} ${clock(end)} UTC`;
   }
 
   // timeTicks are the labels of times: what changes less often, such as the day, is once below its
   // first. The year is there if it is not the same for all.
-  function timeTicks(ticks, utc) {
-    const all = ticks.map((t) => fields(t, utc));
+  function timeTicks(ticks) {
+    const all = ticks.map(fields);
     const step = ticks.length > 1 ? ticks[1] - ticks[0] : 0;
     const years = all.length > 0 && all[0].year !== all.at(-1).year;
     let last = "";

@@ -2,31 +2,26 @@
 //
 //   const chart = Charts.curves(element, {
 //     label: "Denied share against burst",
-//     x: {name: "burst", log: true, format: (v) => text},
-//     y: {name: "denied", log: true, zero: true, format: (v) => text},  // zero: 0 is on the axis
+//     x: {name: "burst", format: (v) => text},
+//     y: {name: "denied", zero: true, format: (v) => text},  // zero: 0 is on the axis
 //     curves: [{name: "60/m", style: "s1", points: [[x, y], ...], strong: true}],  // sorted by x
 //     marks: [{x, y, name: "60/m burst 100", style: "s1", strong: true}],
-//     height: 320, zoom: true, about: "Share denied, by burst",   // optional
+//     height: 320, about: "Share denied, by burst",   // optional
 //   });
-//   chart.update(options); chart.destroy();
+//   chart.destroy();
 //
-// On a log axis with zero, 0 is one decade below the smallest power of ten that is needed.
+// On an axis with zero, 0 is one decade below the smallest power of ten that is needed.
 (() => {
   "use strict";
   const { theme, axis, Plot, marks } = window.Charts;
 
-  function curves(host, options) {
-    const plot = new Plot(host, spec(options));
-    return { update: (o) => plot.update(spec(o)), zoom: (a, b) => plot.zoom(a, b),
-      destroy: () => plot.destroy(), plot };
-  }
+  const curves = (host, options) => new Plot(host, spec(options));
 
   // scale returns how values lie on an axis, from least to most.
   function scale(o, values) {
     const positive = values.filter((v) => v > 0);
     const least = positive.length ? Math.min(...positive) : 1;
     const most = positive.length ? Math.max(...positive) : 1;
-    if (!o.log) return { fwd: (v) => v, bwd: (v) => v, least: 0, most, ticks: axis.linear };
     const floor = o.zero ? 10 ** Math.floor(Math.log10(least)) : least;
     const shift = o.zero ? 1 : 0;
     const fwd = (v) => v <= 0 ? 0 : Math.log10(v / floor) + shift;
@@ -42,20 +37,18 @@
     const points = [...o.curves.flatMap((c) => c.points), ...(o.marks ?? []).map((m) =>
       [m.x, m.y])];
     const x = scale(o.x, points.map((p) => p[0])), y = scale(o.y, points.map((p) => p[1]));
-    const pad = o.x.log ? .04 : (x.most - x.least) * .02;
-    const full = [x.fwd(x.least) - pad, x.fwd(x.most) + pad];
-    if (full[1] - full[0] < .1) { full[0] -= .1; full[1] += .1; }
+    const range = [x.fwd(x.least) - .04, x.fwd(x.most) + .04];
+    if (range[1] - range[0] < .1) { range[0] -= .1; range[1] += .1; }
     const places = [...new Set(points.map((p) => p[0]))].sort((a, b) => a - b);
     const xs = places.map(x.fwd);
     const lines = o.curves.map((c) => values(c, places));
-    const top = (o.y.log ? Math.ceil(y.fwd(y.most) - 1e-9) : y.fwd(y.most) * 1.04) || 1;
+    const top = Math.ceil(y.fwd(y.most) - 1e-9) || 1;
     const view = { xs, data: [xs, ...lines.map((l) => l.map((v) => v === null ? null : y.fwd(v)))],
       top, at: (i) => xs[i], title: (i) => `${o.x.name} ${o.x.format(places[i])}`,
       values: (i) => lines.map((l) => l[i] === null ? "" : o.y.format(l[i])),
       total: o.about ?? "", totals: lines.map(() => "") };
     return {
-      label: o.label, height: o.height ?? 320, full: () => full, xGrid: true,
-      zoom: o.zoom ? .1 : 0, paper: o.paper,
+      label: o.label, height: o.height ?? 320, range, xGrid: true, paper: o.paper,
       legend: o.curves.map((c) => ({ name: c.name, style: c.style, kind: "line" })),
       series: o.curves.map((c) => line(c)),
       view: () => view,
@@ -96,13 +89,11 @@
     const r = uPlot.pxRatio, c = u.ctx;
     const place = (px, py) => ({ x: u.valToPos(x.fwd(px), "x", true),
       y: u.valToPos(y.fwd(py), "y", true) });
-    const inside = (p) => p.x >= u.bbox.left - 1 && p.x <= u.bbox.left + u.bbox.width + 1;
     const list = [];
     c.save();
     c.setLineDash([]);
     for (const m of [...(o.marks ?? [])].sort((a, b) => Boolean(a.strong) - Boolean(b.strong))) {
       const p = place(m.x, m.y), style = theme.styleOf(m.style);
-      if (!inside(p)) continue;
       marks.marker(c, style.marker === "cross" ? "circle" : style.marker, p.x, p.y,
         (m.strong ? 7 : 5) * r);
       c.fillStyle = theme.colour(m.strong ? style.colour : "--card");

@@ -7,17 +7,14 @@
 //     marks: [{from: 60, to: 60, name: "60/m", strong: true}],  // a line, or from < to: a band
 //     height: 260, about: "Number of keys",                   // optional
 //   });
-//   chart.update(options); chart.destroy();
+//   chart.destroy();
 //
 // Both axes are logarithmic: one is as visible as ten thousand.
 (() => {
   "use strict";
   const { theme, format, axis, Plot, marks } = window.Charts;
 
-  function histogram(host, options) {
-    const plot = new Plot(host, spec(options));
-    return { update: (o) => plot.update(spec(o)), destroy: () => plot.destroy(), plot };
-  }
+  const histogram = (host, options) => new Plot(host, spec(options));
 
   // A bin from a to b is drawn from a - .5 to b + .5, since sizes are whole numbers.
   const fwd = (v) => Math.log10(Math.max(.5, v));
@@ -29,7 +26,7 @@
   function spec(o) {
     const least = Math.min(o.bins[0].from - .5, ...o.marks.map((m) => m.from));
     const most = Math.max(o.bins.at(-1).to + .5, ...o.marks.map((m) => m.to * 1.15));
-    const full = [fwd(least) - .02, fwd(most) + .02];
+    const range = [fwd(least) - .02, fwd(most) + .02];
     const total = o.bins.reduce((sum, b) => sum + b.count, 0);
     const size = (b) => b.from === b.to ? o.x.format(b.from) :
       `${o.x.format(b.from)} to ${o.x.format(b.to)}`;
@@ -41,8 +38,7 @@
       values: (i) => [format.number(o.bins[i].count)],
       total: o.about ?? "", totals: [format.number(total)] };
     return {
-      label: o.label, height: o.height ?? 260, full: () => full, zoom: 0,
-      paper: o.paper,
+      label: o.label, height: o.height ?? 260, range, paper: o.paper,
       legend: [{ name: o.unit, style: "s1", kind: "area" }],
       series: [{ points: { show: false }, width: 0, fill: () => theme.colour("--s1-fill"),
         stroke: () => theme.colour("--s1"), paths: (u) => paths(u, o) }],

@@ -1,16 +1,15 @@
-// Plot draws one chart with uPlot in an element, with a legend that shows values, a cursor for
-// mouse and keyboard, and zoom by drag, keyboard and buttons. The kinds of charts are specs for it:
+// Plot draws one chart with uPlot in an element, with a legend that shows values, and a cursor for
+// mouse and keyboard. The kinds of charts are specs for it:
 //
 //   label     what the chart shows, for those who do not see it
 //   height    of the plot, in CSS pixels
-//   full()    [min, max] of x
-//   view(min, max, width)  what to draw there: {xs, data, title(i), values(i), at(i), total,
+//   range     [min, max] of x
+//   view(width)  what to draw in so many pixels: {xs, data, title(i), values(i), at(i), total,
 //             totals, top}; data as uPlot's, values and totals as many as the legend has entries
 //   legend    [{name, style, kind: "area" or "line"}]
 //   series    uPlot's, without the first
 //   xTicks(min, max, n), xLabels(ticks), yTicks(max, n), yLabels(ticks)
-//   overlay(u, view)  draws above the series
-//   zoom      the least width of a zoomed x; 0: no zoom
+//   overlay(u)  draws above the series
 (() => {
   "use strict";
   const { theme } = window.Charts;
@@ -29,8 +28,6 @@
     constructor(host, spec) {
       this.host = host;
       this.spec = spec;
-      this.range = spec.full();
-      this.cursor = null;
       this.build();
       this.watch();
     }
@@ -51,14 +48,12 @@
         return value;
       });
       head.append(this.when, this.legend);
-      if (spec.zoom) head.append(this.buttons());
       this.box = element("div", "chart-plot");
       this.box.tabIndex = 0;
       this.box.setAttribute("role", "application");
       this.box.setAttribute("aria-roledescription", "chart");
-      const zoom = ", plus and minus zoom, shift with an arrow key moves, 0 shows everything";
-      this.box.setAttribute("aria-label", `${spec.label}. Left and right arrow keys read the ` +
-        `values${spec.zoom ? zoom : ""}.`);
+      this.box.setAttribute("aria-label",
+        `${spec.label}. Left and right arrow keys read the values.`);
       this.box.addEventListener("keydown", (e) => this.key(e));
       this.box.addEventListener("blur", () => this.point(null));
       this.live = element("p", "chart-live hidden");
@@ -66,35 +61,16 @@
       this.host.append(head, this.box, this.live);
     }
 
-    buttons() {
-      const group = element("div", "chart-buttons");
-      group.setAttribute("role", "group");
-      group.setAttribute("aria-label", `Zoom: ${this.spec.label}`);
-      const add = (text, label, act) => {
-        const b = element("button", "", text);
-        b.type = "button";
-        b.title = label;
-        b.setAttribute("aria-label", label);
-        b.addEventListener("click", act);
-        group.append(b);
-        return b;
-      };
-      this.pans = [["‹", "Earlier", -.5], ["›", "Later", .5]].map(([text, label, part]) =>
-        add(text, label, () => this.pan(part)));
-      this.less = add("−", "Zoom out", () => this.scale(2));
-      this.more = add("+", "Zoom in", () => this.scale(.5));
-      this.reset = add("All", "Show everything", () => this.zoom());
-      return group;
-    }
-
     watch() {
       let queued = 0;
       this.observer = new ResizeObserver(() => {
         cancelAnimationFrame(queued);
-        queued = requestAnimationFrame(() => { if (!theme.printing()) this.draw(); });
+        queued = requestAnimationFrame(() => {
+          if (!theme.printing() && this.width() !== this.u?.width) this.draw();
+        });
       });
       this.observer.observe(this.box);
-      this.unwatch = theme.onRefresh(() => this.draw(true));
+      this.unwatch = theme.onRefresh(() => this.draw());
       this.draw();
     }
 
@@ -103,28 +79,15 @@
       return Math.floor(theme.printing() ? Math.min(width, this.spec.paper ?? PAPER) : width);
     }
 
-    // draw draws the chart, if it has a width. A chart that exists is updated.
-    draw(anew) {
+    // draw draws the chart anew, if it has a width.
+    draw() {
       const width = this.width();
       if (width < 40) return;
-      this.make(width);
-      if (anew && this.u) {
-        this.u.destroy();
-        this.u = null;
-      }
-      if (!this.u) {
-        this.box.replaceChildren();
-        this.u = new uPlot(this.options(width), this.view.data, this.box);
-      } else {
-        if (this.u.width !== width) this.u.setSize({ width, height: this.spec.height });
-        this.u.setData(this.view.data, false);
-        this.u.setScale("x", { min: this.range[0], max: this.range[1] });
-      }
+      this.cursor = null;
+      this.view = this.spec.view(Math.max(40, width - 60));
+      this.u?.destroy();
+      this.u = new uPlot(this.options(width), this.view.data, this.box);
       this.show();
-    }
-
-    make(width) {
-      this.view = this.spec.view(this.range[0], this.range[1], Math.max(40, width - 60));
     }
 
     options(width) {
@@ -135,13 +98,12 @@
       return {
         width, height: spec.height, legend: { show: false }, padding: [14, PAD, 0, 0],
         scales: {
-          x: { time: false, range: () => this.range },
+          x: { time: false, range: () => this.spec.range },
           y: { range: () => [0, this.view.top] },
         },
         cursor: {
           y: false, points: { show: false },
-          drag: { x: Boolean(spec.zoom), y: false, setScale: false },
-          bind: { dblclick: () => () => { if (spec.zoom) this.zoom(); } },
+          drag: { x: false, y: false },
           move: (u, left, top) => { this.hover(u, left); return [left, top]; },
         },
         series: [{}, ...spec.series],
@@ -157,8 +119,7 @@
             values: (u, ticks) => spec.yLabels(ticks) },
         ],
         hooks: {
-          draw: [(u) => spec.overlay?.(u, this.view, this.cursor)],
-          setSelect: [(u) => this.selected(u)],
+          draw: [(u) => spec.overlay?.(u)],
           ready: [(u) => u.over.addEventListener("mouseleave", () => this.point(null))],
         },
       };
@@ -166,7 +127,7 @@
 
     // apart leaves out labels of x that would touch the one before, or leave the chart.
     apart(u, ticks, labels) {
-      const [min, max] = this.range, c = u.ctx;
+      const [min, max] = this.spec.range, c = u.ctx;
       const wide = u.bbox.width / uPlot.pxRatio || u.width - 90;
       c.save();
       c.font = FONT;
@@ -180,14 +141,6 @@
       });
       c.restore();
       return kept;
-    }
-
-    selected(u) {
-      const { left, width } = u.select;
-      if (width < 4) return;
-      const from = u.posToVal(left, "x"), to = u.posToVal(left + width, "x");
-      u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-      this.zoom(from, to);
     }
 
     // hover shows the values below the mouse.
@@ -227,49 +180,11 @@
 
     // show writes the values at the cursor, or the sums, into the legend.
     show() {
-      const { view } = this;
-      if (!view) return;
-      if (this.cursor !== null && this.cursor >= view.xs.length) this.cursor = null;
-      const at = this.cursor;
+      const { view, cursor: at } = this;
       this.when.textContent = at === null ? view.total : view.title(at);
       const values = at === null ? view.totals : view.values(at);
       this.values.forEach((e, i) => { e.textContent = values[i] ?? ""; });
       this.host.classList.toggle("chart-pointed", at !== null);
-      if (!this.spec.zoom) return;
-      const [min, max] = this.spec.full();
-      const all = this.range[0] <= min && this.range[1] >= max;
-      for (const b of [...this.pans, this.less, this.reset]) b.setAttribute("aria-disabled", all);
-      const least = this.range[1] - this.range[0] <= this.spec.zoom * 1.001;
-      this.more.setAttribute("aria-disabled", least);
-    }
-
-    // zoom shows x from one value to another; without them, everything.
-    zoom(from, to) {
-      const [min, max] = this.spec.full();
-      if (from === undefined) {
-        this.range = [min, max];
-      } else {
-        const width = Math.min(max - min, Math.max(this.spec.zoom, to - from));
-        const start = Math.min(max - width, Math.max(min, (from + to) / 2 - width / 2));
-        this.range = [start, start + width];
-      }
-      this.cursor = null;
-      this.draw();
-      this.spec.onZoom?.(this.range[0], this.range[1]);
-    }
-
-    scale(factor) {
-      const [a, b] = this.range;
-      const middle = this.cursor === null ? (a + b) / 2 : this.view.at(this.cursor);
-      const half = (b - a) * factor / 2;
-      this.zoom(middle - half, middle + half);
-    }
-
-    pan(part) {
-      const [a, b] = this.range;
-      const [min, max] = this.spec.full();
-      const shift = Math.min(max - b, Math.max(min - a, (b - a) * part));
-      if (shift !== 0) this.zoom(a + shift, b + shift);
     }
 
     key(e) {
@@ -277,10 +192,7 @@
       const count = this.view?.xs.length ?? 0;
       const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 }[e.key];
       const middle = Math.floor(count / 2);
-      if (this.spec.zoom && this.zoomKey(e)) {
-        this.live.textContent = `${this.view.total}. ` + this.spec.legend.map((entry, i) =>
-          `${entry.name} ${this.view.totals[i]}`).join(", ");
-      } else if (step && count) {
+      if (step && count) {
         const from = this.cursor ?? (Math.abs(step) > 1 ? middle : middle - step);
         this.point(Math.min(count - 1, Math.max(0, from + step)), true);
       } else if (e.key === "Home" && count) {
@@ -293,37 +205,6 @@
         return;
       }
       e.preventDefault();
-    }
-
-    zoomKey(e) {
-      if (e.key === "+" || e.key === "=") this.scale(.5);
-      else if (e.key === "-" || e.key === "_") this.scale(2);
-      else if (e.key === "0") this.zoom();
-      else if (e.shiftKey && e.key === "ArrowLeft") this.pan(-.25);
-      else if (e.shiftKey && e.key === "ArrowRight") this.pan(.25);
-      else return false;
-      return true;
-    }
-
-    // update draws another spec of the same kind, and keeps the zoom.
-    update(spec) {
-      const [min, max] = this.spec.full();
-      const all = this.range[0] <= min && this.range[1] >= max;
-      const same = spec.series.length === this.spec.series.length &&
-        spec.legend.every((entry, i) => entry.name === this.spec.legend[i]?.name &&
-          entry.style === this.spec.legend[i].style);
-      this.spec = spec;
-      if (all || !spec.zoom) this.range = spec.full();
-      if (!same) {
-        const focused = document.activeElement === this.box;
-        this.u?.destroy();
-        this.u = null;
-        this.observer.disconnect();
-        this.build();
-        this.observer.observe(this.box);
-        if (focused) this.box.focus();
-      }
-      this.draw();
     }
 
     destroy() {

@@ -1,4 +1,4 @@
-// Charts.time draws values over time.
+// Charts.time draws values over time, in UTC.
 //
 //   const chart = Charts.time(element, {
 //     label: "Requests over time",     // for those who do not see it
@@ -7,54 +7,45 @@
 //       {name: "allowed", style: "allowed", values: [...]},
 //       {name: "denied", style: "denied", values: [...]},
 //     ],
-//     utc: true,                       // else times are of the reader's zone
-//     height: 220, zoom: true,
-//     onZoom: (from, to) => {},                       // optional
-//     compact: true,                                  // optional: a head of one line
+//     height: 220, compact: true,      // optional: compact has a head of one line
 //   });
-//   chart.update(options); chart.zoom(from, to); chart.zoom(); chart.destroy();
+//   chart.destroy();
 //
-// Bars that are too thin to see are put together; zooming in shows them one by one.
+// Bars that are too thin to see are put together.
 (() => {
   "use strict";
   const { theme, format, axis, Plot } = window.Charts;
   const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600,
     43200, 86400, 172800, 432000, 864000, 2592000, 7776000, 31536000];
 
-  function time(host, options) {
-    const plot = new Plot(host, spec(options));
-    return { update: (o) => plot.update(spec(o)), zoom: (a, b) => plot.zoom(a, b),
-      destroy: () => plot.destroy(), plot };
-  }
+  const time = (host, options) => new Plot(host, spec(options));
 
   const sum = (values) => values.reduce((a, b) => a + b, 0);
 
   // widthOf is how many bars are put together, so that at most so many are drawn, of a round width.
-  function widthOf(o, shown, most) {
+  function widthOf(o, count, most) {
     const round = STEPS.map((s) => s / o.step).filter(Number.isInteger);
-    return [1, ...round].find((f) => shown / f <= most) ?? Math.ceil(shown / most);
+    return [1, ...round].find((f) => count / f <= most) ?? Math.ceil(count / most);
   }
 
-  // gather puts values from first to last together, so many at a time. first may be below 0.
-  function gather(values, first, last, factor) {
+  // gather puts values from first on together, so many at a time. first may be below 0.
+  function gather(values, first, factor) {
     const result = [];
-    for (let i = first; i < last; i += factor) {
-      result.push(sum(values.slice(Math.max(0, i), Math.min(i + factor, last))));
+    for (let i = first; i < values.length; i += factor) {
+      result.push(sum(values.slice(Math.max(0, i), i + factor)));
     }
     return result;
   }
 
   function spec(o) {
     const count = Math.max(1, ...o.series.map((s) => s.values.length));
-    const full = [o.from, o.from + count * o.step];
+    const range = [o.from, o.from + count * o.step];
     return {
-      label: o.label, compact: o.compact, height: o.height ?? 220, full: () => full,
-      zoom: o.zoom ? o.step * Math.min(8, count) : 0, paper: o.paper, onZoom: o.onZoom,
+      label: o.label, compact: o.compact, height: o.height ?? 220, range, paper: o.paper,
       legend: o.series.map((s) => ({ name: s.name, style: s.style, kind: "area" })),
       series: o.series.map(barSeries),
-      view: (min, max, width) => view(o, count, min, max, width),
-      xTicks: (min, max, n) => timeTicks(o, min, max, n),
-      xLabels: (ticks) => axis.timeTicks(ticks, o.utc),
+      view: (width) => view(o, count, range, width),
+      xTicks: timeTicks, xLabels: axis.timeTicks,
       yTicks: (max, n) => axis.linear(0, max, n, true),
       yLabels: (ticks) => ticks.map(axis.short),
     };
@@ -62,16 +53,13 @@
 
   const least = 3; // pixels of a bar
 
-  function view(o, count, min, max, width) {
-    const shown = (max - min) / o.step;
-    const factor = widthOf(o, shown, width / least);
+  function view(o, count, [from, to], width) {
+    const factor = widthOf(o, count, width / least);
     // Bars begin at multiples of their width.
-    const offset = Number.isInteger(o.from / o.step) ? o.from / o.step % factor : 0;
-    const first = Math.floor(((min - o.from) / o.step + offset) / factor) * factor - offset;
-    const last = Math.min(count, Math.ceil((max - o.from) / o.step));
-    const all = o.series.map((s) => gather(s.values, first, last, factor));
+    const first = Number.isInteger(from / o.step) ? -(from / o.step % factor) : 0;
+    const all = o.series.map((s) => gather(s.values, first, factor));
     const xs = [];
-    for (let i = first; i < last; i += factor) xs.push(o.from + i * o.step);
+    for (let i = first; i < count; i += factor) xs.push(from + i * o.step);
     const stacked = [];
     for (const values of all) {
       const below = stacked.at(-1);
@@ -79,26 +67,23 @@
     }
     const top = stacked.at(-1).reduce((a, b) => Math.max(a, b), 0);
     const width1 = o.step * factor;
-    const start = (i) => Math.max(xs[i], o.from);
-    const end = (i) => Math.min(xs[i] + width1, o.from + count * o.step);
+    const start = (i) => Math.max(xs[i], from);
+    const end = (i) => Math.min(xs[i] + width1, to);
     return { xs, data: [xs, ...stacked], top: top * 1.06 || 1,
       at: (i) => (start(i) + end(i)) / 2,
-      title: (i) => o.compact ? axis.moment(start(i), o.utc) :
-        axis.range(start(i), end(i), o.utc),
+      title: (i) => o.compact ? axis.moment(start(i)) : axis.range(start(i), end(i)),
       values: (i) => all.map((values) => format.number(values[i])),
-      total: o.compact ? "" : `${axis.range(min, max, o.utc)}, each bar ${format.span(width1)}`,
-      totals: o.series.map((s) => format.number(sum(s.values.slice(
-        Math.max(0, Math.floor((min - o.from) / o.step + 1e-6)),
-        Math.ceil((max - o.from) / o.step - 1e-6))))) };
+      total: o.compact ? "" : `${axis.range(from, to)}, each bar ${format.span(width1)}`,
+      totals: o.series.map((s) => format.number(sum(s.values))) };
   }
 
   // timeTicks are at most n times from min to max, evenly spaced or at the first of months.
-  function timeTicks(o, min, max, n) {
+  function timeTicks(min, max, n) {
     const fits = TICKS.findIndex((step) => (max - min) / step.seconds <= n);
     const at = fits < 0 ? TICKS.length - 1 : fits;
-    const ticks = ticksOf(o, min, max, TICKS[at]);
+    const ticks = ticksOf(min, max, TICKS[at]);
     if (ticks.length > 1 || at === 0) return ticks;
-    const finer = ticksOf(o, min, max, TICKS[at - 1]), each = Math.ceil(finer.length / n);
+    const finer = ticksOf(min, max, TICKS[at - 1]), each = Math.ceil(finer.length / n);
     return finer.filter((_, i) => i % each === 0);
   }
 
@@ -107,20 +92,18 @@
     ...[1, 2, 3, 6, 12, 24, 60, 120, 240, 600, 1200].map((months) => ({ months,
       seconds: months * MONTH }))];
 
-  function ticksOf(o, min, max, { seconds: step, months }) {
+  function ticksOf(min, max, { seconds: step, months }) {
     const ticks = [];
     if (months) {
       const date = new Date(min * 1000);
-      const year = o.utc ? date.getUTCFullYear() : date.getFullYear();
-      const month = o.utc ? date.getUTCMonth() : date.getMonth();
-      const first = Math.floor((year * 12 + month) / months) * months;
-      const begin = (m) => (o.utc ? Date.UTC(Math.floor(m / 12), m % 12) :
-        new Date(Math.floor(m / 12), m % 12).getTime()) / 1000;
-      for (let m = first; begin(m) <= max; m += months) if (begin(m) >= min) ticks.push(begin(m));
+      const month = date.getUTCFullYear() * 12 + date.getUTCMonth();
+      const begin = (m) => Date.UTC(Math.floor(m / 12), m % 12) / 1000;
+      for (let m = Math.floor(month / months) * months; begin(m) <= max; m += months) {
+        if (begin(m) >= min) ticks.push(begin(m));
+      }
       return ticks;
     }
-    const zone = o.utc ? 0 : -new Date(min * 1000).getTimezoneOffset() * 60;
-    for (let t = Math.ceil((min + zone) / step) * step - zone; t <= max; t += step) ticks.push(t);
+    for (let t = Math.ceil(min / step) * step; t <= max; t += step) ticks.push(t);
     return ticks;
   }
 

@@ -21,9 +21,8 @@
       "Where a line reaches 0%, no request is denied.";
     let chart = null;
     return (l) => {
-      const options = chartOf(model, rates, l);
-      if (chart) chart.update(options);
-      else chart = Charts.curves(part("chart"), options);
+      chart?.destroy();
+      chart = Charts.curves(part("chart"), chartOf(model, rates, l));
       part("note").textContent = note(rates, l, size.requests);
     };
   }
@@ -48,9 +47,9 @@
       style: styleOf(curveOf(rates, l)) }));
     return {
       label: "Requests denied for each burst, with a curve for each rate",
-      height: 340, zoom: true, marks, about: "Requests denied, by burst",
-      x: { name: "burst", log: true, format: (v) => number(v) },
-      y: { name: "denied", log: true, zero: true, format: (v) => percent(v) },
+      height: 340, marks, about: "Requests denied, by burst",
+      x: { name: "burst", format: (v) => number(v) },
+      y: { name: "denied", zero: true, format: (v) => percent(v) },
       curves: shown.map((i) => ({ name: rates[i].rate, style: styleOf(i),
         strong: curveOf(rates, chosen) === i, points: pointsOf(model, rates, i, total) })),
     };

@@ -16,9 +16,8 @@
       "logarithmic.";
     let chart = null, chosen = periods[start(model, periods)];
     const draw = (l) => {
-      const options = chartOf(model, chosen, l);
-      if (chart) chart.update(options);
-      else chart = Charts.histogram(part("chart"), options);
+      chart?.destroy();
+      chart = Charts.histogram(part("chart"), chartOf(model, chosen, l));
       part("note").textContent = note(l, chosen);
     };
     part("periods").append(...Report.segments("period", periods.map((p) => String(p.period)),

@@ -15,33 +15,24 @@
         `${span(step)}, so there is no chart over time.`;
       return () => {};
     }
-    let chart = null, small = [];
+    let charts = [];
     const options = (l) => {
       const denied = timeline.denied[l.index];
-      return { label: `Requests over time, allowed and denied by ${l.text}`, from, step, utc: true,
-        zoom: true, height: 240, series: [
+      return { label: `Requests over time, allowed and denied by ${l.text}`, from, step,
+        height: 240, series: [
           { name: "allowed", style: "allowed",
             values: timeline.requests.map((n, i) => n - denied[i]) },
-          { name: "denied", style: "denied", values: denied }],
-        onZoom: (a, b) => small.forEach((s) => s.zoom(a, b)) };
+          { name: "denied", style: "denied", values: denied }] };
     };
     return (l) => {
-      part("lead").replaceChildren(...lead(l), gap(model.data.size));
-      if (chart) chart.update(options(l));
-      else chart = Charts.time(part("chart"), options(l));
-      small.forEach((s) => s.destroy());
-      small = keyCharts(model, l, part, from, step);
-      const { range } = chart.plot;
-      small.forEach((s) => s.zoom(range[0], range[1]));
+      part("lead").textContent = lead(l) + gap(model.data.size);
+      for (const chart of charts) chart.destroy();
+      charts = [Charts.time(part("chart"), options(l)), ...keyCharts(model, l, part, from, step)];
     };
   }
 
-  function lead(l) {
-    const { denied, requests } = l.result;
-    if (!denied) return [`${l.text} allows all of the ${plural(requests, "request")}.`];
-    return [`Requests that ${l.text} allows and denies. `, h("span", { class: "screen" },
-      "Drag across the chart to zoom in.")];
-  }
+  const lead = (l) => l.result.denied ? `Requests that ${l.text} allows and denies.` :
+    `${l.text} allows all of the ${plural(l.result.requests, "request")}.`;
 
   // gap says when there was no request for most of the span.
   function gap(size) {
@@ -61,7 +52,7 @@
       const host = h("div", {});
       part("keys").append(h("figure", {}, h("figcaption", {}, Report.name(k.key, 60)), host));
       return Charts.time(host, { label: `Requests of ${Report.short(k.key)} over time`, from, step,
-        utc: true, compact: true, height: 120, paper: 330, series: [
+        compact: true, height: 120, paper: 330, series: [
           { name: "allowed", style: "allowed", values: requests.map((n, i) => n - denied[i]) },
           { name: "denied", style: "denied", values: denied }] });
     });
