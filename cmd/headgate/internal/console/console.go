@@ -72,7 +72,6 @@ type Handler struct {
 	leaves  chan *viewer
 	watched chan struct{} // another instance has viewers
 	ended   chan struct{} // closed when Run has ended
-	encoded atomic.Int64  // events and snapshots
 }
 
 // loaded is the configuration in force, and the error of the last load.

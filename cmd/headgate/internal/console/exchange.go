@@ -53,7 +53,7 @@ type outgoing struct {
 type incoming struct {
 	err       error
 	snapshots []*snapshot
-	histories map[string]*wireHistory // of those whose history is not known
+	histories map[string][]stepCounts // of those whose history is not known
 }
 
 // Ask lets a round trip also ask whether another instance has viewers. It is for overrides.Table.
@@ -146,7 +146,7 @@ func (f *fleet) read(ctx context.Context, out outgoing, ids []string, in *incomi
 }
 
 func (f *fleet) readHistories(ctx context.Context, ids []string, in *incoming) error {
-	in.histories = make(map[string]*wireHistory, len(ids))
+	in.histories = make(map[string][]stepCounts, len(ids))
 	for _, id := range ids {
 		text, err := f.client.Get(ctx, f.prefix+"history:"+id).Bytes()
 		if errors.Is(err, redis.Nil) {
@@ -155,72 +155,11 @@ func (f *fleet) readHistories(ctx context.Context, ids []string, in *incoming) e
 		if err != nil {
 			return err
 		}
-		w := new(wireHistory)
-		if json.Unmarshal(text, w) != nil {
+		var list []stepCounts
+		if json.Unmarshal(text, &list) != nil {
 			continue // as above
 		}
-		in.histories[id] = w
+		in.histories[id] = list
 	}
 	return nil
-}
-
-// wireHistory is the history of an instance as it is written: for each outcome a list of counts, or
-// none if all are zero.
-type wireHistory struct {
-	First int64              `json:"first"` // step
-	Rules map[string]columns `json:"rules"`
-	Total columns            `json:"total"`
-}
-
-type columns [5][]uint64
-
-// wire returns the steps of h that are over.
-func (h *history) wire() *wireHistory {
-	w := &wireHistory{First: h.newest - steps, Rules: make(map[string]columns, len(h.rules))}
-	w.Total = wireColumns(&h.total, w.First)
-	for name, s := range h.rules {
-		w.Rules[name] = wireColumns(s, w.First)
-	}
-	return w
-}
-
-func wireColumns(s *series, first int64) (c columns) {
-	for i := range int64(steps) {
-		for outcome, n := range s.at(first + i) {
-			if n > 0 && c[outcome] == nil {
-				c[outcome] = make([]uint64, steps)
-			}
-			if n > 0 {
-				c[outcome][i] = n
-			}
-		}
-	}
-	return c
-}
-
-// steps returns w step by step.
-func (w *wireHistory) steps() []stepCounts {
-	list := make([]stepCounts, steps)
-	for i := range list {
-		list[i] = stepCounts{
-			At: stepStart(w.First + int64(i)), Rules: map[string]counts{}, Total: w.Total.at(i),
-		}
-	}
-	for name, c := range w.Rules {
-		for i := range list {
-			if n := c.at(i); !n.isZero() {
-				list[i].Rules[name] = n
-			}
-		}
-	}
-	return list
-}
-
-func (c *columns) at(i int) (n counts) {
-	for outcome, list := range c {
-		if i < len(list) {
-			n[outcome] = list[i]
-		}
-	}
-	return n
 }

@@ -169,7 +169,7 @@ func TestNobodyLooksAtTheFleet(t *testing.T) {
 		defer other.run()()
 		unwatched := func() {
 			t.Helper()
-			before, encoded := commands(), c.encoded.Load()+other.encoded.Load()
+			before, states := commands(), c.states.Load()+other.states.Load()
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			for name, n := range commands() {
@@ -177,8 +177,8 @@ func TestNobodyLooksAtTheFleet(t *testing.T) {
 					t.Errorf("%d commands %s in a minute", more, name)
 				}
 			}
-			if more := c.encoded.Load() + other.encoded.Load() - encoded; more > 0 {
-				t.Errorf("%d texts were encoded", more)
+			if more := c.states.Load() + other.states.Load() - states; more > 0 {
+				t.Errorf("%d states were made", more)
 			}
 		}
 		time.Sleep(2 * time.Second) // they have connected

@@ -3,7 +3,9 @@ package console
 import (
 	"encoding/json"
 	"net"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +29,7 @@ type console struct {
 	metrics *metrics.Metrics
 	api     *httpapi.Handler
 	rules   []rules.Rule
+	states  *atomic.Int64 // that were made for viewers
 }
 
 const exampleRules = `
@@ -71,11 +74,15 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 		t.Fatal(err)
 	}
 	limiter.Use(domains)
+	states := new(atomic.Int64)
 	h, err = New(Options{
 		Version: "v1", Viewers: 100, API: api, Engine: engine, Overrides: table, Domains: limiter,
 		Store: store, Redis: redis, StoreAs: "test", StoreUp: func() bool { return true },
-		WithoutStore: func() string { return "closed" },
-		Metrics:      m, Statistics: statistics, Permits: concurrency.NewMemory(),
+		WithoutStore: func() string {
+			states.Add(1)
+			return "closed"
+		},
+		Metrics: m, Statistics: statistics, Permits: concurrency.NewMemory(),
 		Acted: func(actions.Act) {},
 		Files: func() ([]config.Text, error) {
 			return []config.Text{{Name: "test", Text: config.Shown([]byte(exampleRules))}}, nil
@@ -86,7 +93,7 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 	}
 	api.Listen(&net.UnixAddr{Net: "unix"})
 	h.Use(c, time.Now())
-	return &console{h, t, m, api, c.Rules}
+	return &console{h, t, m, api, c.Rules, states}
 }
 
 // decide counts a decision of the i-th rule.
@@ -157,13 +164,7 @@ func (s *seen) take(t *testing.T, event string) {
 
 // total returns what was decided by a rule in the history and the steps after it.
 func (s *seen) total(rule string) (c counts) {
-	of := s.past.Rules[rule]
-	for i := range steps {
-		counts{
-			of.Allowed[i], of.Denied[i], of.ShadowDenied[i], of.Failed[i], of.Degraded[i],
-		}.addTo(&c)
-	}
-	for _, step := range s.steps {
+	for _, step := range slices.Concat(s.past.Steps, s.steps) {
 		step.Rules[rule].addTo(&c)
 	}
 	return c

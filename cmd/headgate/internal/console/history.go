@@ -100,6 +100,18 @@ func (h *history) step(step int64) stepCounts {
 	return s
 }
 
+// upTo returns the last steps up to one, the oldest first.
+func (h *history) upTo(last int64) []stepCounts {
+	list := make([]stepCounts, 0, steps)
+	for step := last - steps + 1; step <= last; step++ {
+		list = append(list, h.step(step))
+	}
+	return list
+}
+
+// over returns the steps that are over.
+func (h *history) over() []stepCounts { return h.upTo(h.newest - 1) }
+
 // addStep adds the counts of a step of another instance.
 func (h *history) addStep(s stepCounts) {
 	step := s.At / int64(stepTime/time.Second)

@@ -45,7 +45,7 @@ func TestHistory(t *testing.T) {
 }
 
 // What an instance writes is what another one reads: all steps that are over, once.
-func TestWireHistory(t *testing.T) {
+func TestHistoryOfAnInstance(t *testing.T) {
 	h := newHistory(5000)
 	for i := range int64(200) {
 		h.advance(5000 + i)
@@ -53,16 +53,16 @@ func TestWireHistory(t *testing.T) {
 		h.add(5000+i, "b", counts{degraded: uint64(i % 2)})
 		counts{failed: 3}.addTo(h.total.at(5000 + i)) // of no rule
 	}
-	text, err := json.Marshal(h.wire())
+	text, err := json.Marshal(h.over())
 	if err != nil {
 		t.Fatal(err)
 	}
-	var w wireHistory
-	if err := json.Unmarshal(text, &w); err != nil {
+	var over []stepCounts
+	if err := json.Unmarshal(text, &over); err != nil {
 		t.Fatal(err)
 	}
 	other := newHistory(h.newest)
-	for _, s := range w.steps() {
+	for _, s := range over {
 		other.addStep(s)
 	}
 	for step := h.newest - steps; step < h.newest; step++ {
@@ -73,13 +73,8 @@ func TestWireHistory(t *testing.T) {
 	if got := other.step(h.newest); !got.Total.isZero() {
 		t.Errorf("the step that is not over was written: %+v", got)
 	}
-	for _, broken := range []wireHistory{
-		{First: -1 << 62, Rules: map[string]columns{"x": {{1}}}},
-		{First: 1 << 62, Rules: map[string]columns{"x": {{1}}}},
-	} {
-		for _, s := range broken.steps() {
-			other.addStep(s)
-		}
+	for _, at := range []int64{-1 << 62, 1 << 62} {
+		other.addStep(stepCounts{At: at, Rules: map[string]counts{"x": {1}}, Total: counts{1}})
 	}
 	if other.rules["x"] != nil {
 		t.Error("steps of other times were counted")

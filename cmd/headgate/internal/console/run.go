@@ -101,3 +101,53 @@ func untilTick(now time.Time) time.Duration {
 	}
 	return left
 }
+
+// tick reads the counters if it is time, and sends what has changed.
+func (r *runner) tick(now time.Time) {
+	r.countDenied(now)
+	if r.watched(now) || stepOf(now) > stepOf(r.sampler.read) {
+		r.sample(now)
+	}
+	if r.fleet == nil || r.under {
+		r.emit(now)
+	} // otherwise the merge sends it, after the other instances have answered
+	r.due = true
+}
+
+// watched reports whether any instance has a viewer.
+func (r *runner) watched(now time.Time) bool { return r.common != nil || now.Before(r.remote) }
+
+// countDenied counts denied keys while an instance has viewers. It stops some seconds after the
+// last has left, so that a page that is reloaded keeps its counts.
+func (r *runner) countDenied(now time.Time) {
+	denied := &r.handler.denied
+	if r.watched(now) {
+		r.looked = now
+		if denied.Load() == nil {
+			denied.Store(newDeniedKeys(now))
+		}
+	} else if now.Sub(r.looked) > watchedTTL {
+		denied.Store(nil)
+	}
+}
+
+// sample reads the counters, and makes the snapshot if any instance has a viewer.
+func (r *runner) sample(now time.Time) {
+	r.sampler.sample(now)
+	if d := r.handler.denied.Load(); d != nil {
+		d.tick(now)
+	}
+	if r.watched(now) {
+		r.show(now)
+	}
+}
+
+// show makes the snapshot of this instance.
+func (r *runner) show(now time.Time) {
+	r.rules.refresh()
+	r.own = r.snapshot()
+	if r.common != nil {
+		r.common.advance(stepOf(now))
+		r.mergeSteps(r.id, r.own.Steps)
+	}
+}

@@ -95,7 +95,7 @@ func TestAViewerSeesEveryDecisionOnce(t *testing.T) {
 				t.Fatalf("the step %d follows %d", step.At, s.steps[i].At)
 			}
 		}
-		if end := s.past.From + steps*5; s.steps[0].At != end {
+		if end := s.past.Steps[steps-1].At + 5; s.steps[0].At != end {
 			t.Errorf("the history ends at %d, and the first step is %d", end, s.steps[0].At)
 		}
 	})
@@ -146,26 +146,26 @@ func TestState(t *testing.T) {
 	})
 }
 
-// While nobody looks, nothing is encoded.
+// While nobody looks, no state is made.
 func TestNobodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newConsole(t, nil)
 		defer c.run()()
 		time.Sleep(time.Minute)
-		if n := c.encoded.Load(); n != 0 {
-			t.Errorf("%d texts were encoded", n)
+		if n := c.states.Load(); n != 0 {
+			t.Errorf("%d states were made", n)
 		}
 		v := c.look()
 		time.Sleep(3 * time.Second)
-		if c.encoded.Load() < 4 {
-			t.Errorf("%d texts were encoded for a viewer", c.encoded.Load())
+		if c.states.Load() < 3 {
+			t.Errorf("%d states were made for a viewer", c.states.Load())
 		}
 		c.leave(v)
 		synctest.Wait()
-		n := c.encoded.Load()
+		n := c.states.Load()
 		time.Sleep(time.Minute)
-		if more := c.encoded.Load() - n; more != 0 {
-			t.Errorf("%d texts were encoded after the viewer left", more)
+		if more := c.states.Load() - n; more != 0 {
+			t.Errorf("%d states were made after the viewer left", more)
 		}
 	})
 }
@@ -183,15 +183,18 @@ func TestViewersAreBounded(t *testing.T) {
 		if _, err := c.join(t.Context()); err == nil {
 			t.Fatal("there is a viewer beyond the bound")
 		}
-		before := c.encoded.Load()
 		reader := viewers[0]
+		if a, b := <-reader.events, <-viewers[1].events; &a[0] != &b[0] {
+			t.Error("the history was encoded for each viewer")
+		}
+		before := c.states.Load()
 		var s seen
 		for range 2 * viewerQueue {
 			time.Sleep(time.Second)
 			s.read(t, reader)
 		}
-		if n := c.encoded.Load() - before; n > 3*viewerQueue {
-			t.Errorf("%d texts were encoded in %d s for %d viewers", n, 2*viewerQueue, len(viewers))
+		if n := c.states.Load() - before; n > 2*viewerQueue {
+			t.Errorf("%d states were made in %d s for %d viewers", n, 2*viewerQueue, len(viewers))
 		}
 		for i, v := range viewers[1:] {
 			n := 0
@@ -237,7 +240,7 @@ func TestSuspended(t *testing.T) {
 	if strings.Join(s.kinds, ", ") != "history, state, "+"state, history, state" {
 		t.Errorf("%v", s.kinds)
 	}
-	if end := s.past.From + steps*5; end < now.Add(time.Hour-10*time.Second).Unix() {
+	if end := s.past.Steps[steps-1].At + 5; end < now.Add(time.Hour-10*time.Second).Unix() {
 		t.Errorf("the history ends at %d", end)
 	}
 }
@@ -260,7 +263,7 @@ func TestTheLastViewerIsDropped(t *testing.T) {
 			for len(v.events) < viewerQueue-left {
 				v.events <- nil
 			}
-			in := incoming{histories: map[string]*wireHistory{"b": {}}}
+			in := incoming{histories: map[string][]stepCounts{"b": {}}}
 			r.receive(in, now.Add(after))
 			r.tick(now.Add(after))
 			r.tick(now.Add(2 * after))

@@ -91,7 +91,7 @@ function drawCulpritActs() {
   disable(byId("culprit-mode"), app.cannotAct(culprit.kind));
   show(byId("culprit-domain"), isDomain);
   disable(ban, app.cannotAct(culprit.kind) || cutOff(culprit.key));
-  keyOverride(app, byId("culprit-standing"), culprit.rule, culprit.key);
+  keyOverride(app, byId("culprit-override"), culprit.rule, culprit.key);
 }
 
 function showTry(visible) {
@@ -176,7 +176,8 @@ function makeRow({ name }) {
       element.classList.toggle("chosen", app.rule === name);
       drawMode(mode, rule);
       setText(note, notes(rule));
-      spark.draw(app.model.history(name).counts, app.model.history(name).gaps);
+      const { counts, gaps } = app.model.history(name);
+      spark.draw(counts, gaps);
     },
   };
 }

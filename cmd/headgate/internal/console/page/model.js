@@ -4,8 +4,6 @@ const steps = 180;
 const averaged = 5; // seconds: one second by itself jumps too much to be read
 export const series = ["allowed", "denied", "shadow_denied", "error", "degraded"];
 
-const none = () => Object.fromEntries(series.map((name) => [name, new Array(steps).fill(0)]));
-
 export class Model {
   access = { may_read: false, may_act: false, why: "", instance: "" };
   config = null;
@@ -14,8 +12,9 @@ export class Model {
   connection = { live: false, error: "", at: 0 };
   fleet = 0; // instances when all were known; 0: they never were
   #states = [];
-  #partial = new Set(); // the steps in which other instances were not known
-  #history = { step_s: 5, from: 0, rules: new Map(), total: none() };
+  #partial = new Set(); // when the steps began in which other instances were not known
+  #step_s = 5;
+  #steps = new Array(steps).fill({ at: 0, rules: {}, total: [] });
 
   // state is the newest one, or null.
   get state() {
@@ -34,24 +33,14 @@ export class Model {
     this.acts = acts;
   }
 
-  setHistory({ step_s, from, rules, total }) {
-    this.#history = { step_s, from, rules: new Map(Object.entries(rules)), total };
+  setHistory({ step_s, steps: list }) {
+    [this.#step_s, this.#steps] = [step_s, list];
   }
 
-  addStep({ at, rules, total }) {
-    const history = this.#history;
-    if (!history.from) history.from = at - (steps - 1) * history.step_s;
-    const place = Math.round((at - history.from) / history.step_s);
-    if (place < 0) return;
-    if (this.isPartial) this.#partial.add(at);
-    const shift = Math.max(0, place - steps + 1);
-    for (const name of Object.keys(rules)) {
-      if (!history.rules.has(name)) history.rules.set(name, none());
-    }
-    history.from += shift * history.step_s;
-    for (const old of this.#partial) if (old < history.from) this.#partial.delete(old);
-    for (const [name, counts] of history.rules) put(counts, rules[name], place - shift, shift);
-    put(history.total, total, place - shift, shift);
+  addStep(step) {
+    this.#steps = [...this.#steps.slice(1), step];
+    if (this.isPartial) this.#partial.add(step.at);
+    for (const old of this.#partial) if (old < this.#steps[0].at) this.#partial.delete(old);
   }
 
   // addState reports whether state is not the one that is known.
@@ -66,9 +55,12 @@ export class Model {
 
   // history returns the counts of a rule, or of all.
   history(rule) {
-    const { step_s, from, rules, total } = this.#history;
-    const gaps = Array.from({ length: steps }, (_, i) => this.#partial.has(from + i * step_s));
-    return { step_s, from, gaps, counts: rule === null ? total : rules.get(rule) ?? none() };
+    const list = this.#steps.map(({ rules, total }) => (rule === null ? total : rules[rule]) ?? []);
+    const counts = series.map((name, i) => [name, list.map((values) => values[i] ?? 0)]);
+    return {
+      step_s: this.#step_s, from: this.#steps[0].at, counts: Object.fromEntries(counts),
+      gaps: this.#steps.map((step) => this.#partial.has(step.at)),
+    };
   }
 
   // rules returns those of the newest state, each with its rates over the last seconds.
@@ -81,6 +73,12 @@ export class Model {
       const rates = series.map((name) => [name, sum[name] / sum.seconds]);
       return { ...rule, denied_keys: rule.denied_keys ?? [], ...Object.fromEntries(rates) };
     });
+  }
+
+  // rule returns a rule by its name: the state lists those with the most decisions only.
+  rule(name) {
+    const isIt = (r) => r.name === name;
+    return this.rules().find(isIt) ?? this.config?.rules.find(isIt);
   }
 
   // override returns the one that counts for a key: those of the file come first, and the key's own
@@ -111,16 +109,6 @@ export class Model {
     const act = this.acts?.find((a) => a.rule === rule && a.key === key && !a.undone);
     return act?.undoable ? act : null;
   }
-}
-
-function put(counts, values, place, shift) {
-  series.forEach((name, i) => {
-    if (shift > 0) {
-      counts[name].splice(0, shift);
-      while (counts[name].length < steps) counts[name].push(0);
-    }
-    counts[name][place] = values?.[i] ?? 0;
-  });
 }
 
 function add(sums, rule) {

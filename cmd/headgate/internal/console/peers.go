@@ -1,0 +1,95 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// outgoing returns what is to be exchanged, if it is time.
+func (r *runner) outgoing(now time.Time) (out outgoing, ok bool) {
+	if r.fleet == nil || !r.due || r.under || !r.watched(now) {
+		return out, false
+	}
+	r.due, r.under = false, true
+	out = outgoing{id: r.id, viewers: r.common != nil, snapshot: encode(r.own)}
+	if now.Sub(r.written) >= historyInterval {
+		out.history, r.written = encode(r.sampler.history.over()), now
+	}
+	out.known = make(map[string]bool, len(r.merged))
+	for id := range r.merged {
+		out.known[id] = true
+	}
+	return out, true
+}
+
+// receive takes what the others show.
+func (r *runner) receive(in incoming, now time.Time) {
+	r.failed = in.err
+	if in.err != nil {
+		r.written = time.Time{}
+	}
+	if r.common == nil {
+		return
+	}
+	r.learn(in, now)
+	r.emit(now)
+}
+
+// watch notes that another instance has viewers.
+func (r *runner) watch(now time.Time) {
+	if r.common != nil {
+		return
+	}
+	began := !r.watched(now)
+	r.remote = now.Add(watchedTTL)
+	if began { // the others wait for the first snapshot
+		r.countDenied(now)
+		r.written, r.due = time.Time{}, true
+		r.sample(now)
+	}
+}
+
+// learn takes the snapshots and histories of others.
+func (r *runner) learn(in incoming, now time.Time) {
+	for id, list := range in.histories {
+		r.mergeSteps(id, list)
+	}
+	peers := make(map[string]peer, len(in.snapshots))
+	for _, snap := range in.snapshots {
+		p := peer{snap, now}
+		if before, ok := r.peers[snap.ID]; ok && before.snapshot.Instance.At == snap.Instance.At {
+			p.heard = before.heard
+		}
+		peers[snap.ID] = p
+		if _, known := r.merged[snap.ID]; known {
+			r.mergeSteps(snap.ID, snap.Steps)
+		}
+	}
+	if in.err == nil {
+		r.peers = peers
+	}
+	if len(in.histories) > 0 {
+		r.past, r.decisions = nil, nil
+		r.send(r.history())
+	}
+}
+
+// mergeSteps adds the steps of an instance that are not in the common history yet.
+func (r *runner) mergeSteps(id string, list []stepCounts) {
+	for _, s := range list {
+		step := s.At / int64(stepTime/time.Second)
+		if last, known := r.merged[id]; !known || step > last {
+			r.common.addStep(s)
+			r.merged[id] = step
+		}
+	}
+}
+
+// whyAlone says why nothing could be exchanged.
+func whyAlone(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "the store did not answer in time"
+	}
+	return "the store does not answer: " + err.Error()
+}

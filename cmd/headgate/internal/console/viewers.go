@@ -1,0 +1,119 @@
+package console
+
+import "time"
+
+// join gives v a place, and what the others have seen already.
+func (r *runner) join(v *viewer, now time.Time) bool {
+	if len(r.viewers) >= r.handler.options.Viewers {
+		return false
+	}
+	r.viewers[v] = struct{}{}
+	if len(r.viewers) == 1 {
+		r.begin(now)
+	}
+	v.events <- r.history() // there is room
+	v.events <- r.latest
+	return true
+}
+
+// begin makes the common history of what this instance knows.
+func (r *runner) begin(now time.Time) {
+	step := stepOf(now)
+	r.common, r.merged, r.peers = newHistory(step), map[string]int64{}, map[string]peer{}
+	r.sent = stepOf(now.Add(-lateSteps)) - 1
+	r.past, r.decisions, r.failed = nil, nil, nil
+	r.countDenied(now)
+	if now.Sub(r.sampler.read) > fresh {
+		r.sample(now)
+	} else {
+		r.show(now)
+	}
+	delete(r.merged, r.id) // the snapshot has the last steps only
+	r.common = newHistory(step)
+	r.mergeSteps(r.id, r.sampler.history.over())
+	r.latest = r.state(now)
+	r.due = true
+}
+
+// drop takes the place of v. With the last viewer, all that is for viewers goes.
+func (r *runner) drop(v *viewer) {
+	if _, ok := r.viewers[v]; !ok {
+		return
+	}
+	delete(r.viewers, v)
+	if len(r.viewers) == 0 {
+		r.common, r.merged, r.peers = nil, nil, nil
+		r.past, r.latest, r.decisions = nil, nil, nil
+	}
+}
+
+// send sends an event to all viewers, and drops those that are too slow.
+func (r *runner) send(event []byte) {
+	if event == nil {
+		return
+	}
+	for v := range r.viewers {
+		select {
+		case v.events <- event:
+		default:
+			close(v.events)
+			r.drop(v)
+		}
+	}
+}
+
+// emit sends the steps that are over, and the state.
+func (r *runner) emit(now time.Time) {
+	if r.common == nil {
+		return
+	}
+	last := stepOf(now.Add(-lateSteps)) - 1
+	if last-r.sent > 2 { // the machine was suspended
+		r.sent, r.past = last, nil
+		r.send(r.history())
+	}
+	for r.sent < last && r.common != nil { // send may drop the last viewer
+		r.sent++
+		r.past, r.decisions = nil, nil
+		r.send(event(stepEvent, r.common.step(r.sent)))
+	}
+	if r.common != nil {
+		r.latest = r.state(now)
+		r.send(r.latest)
+	}
+}
+
+// history returns the history event.
+func (r *runner) history() []byte {
+	if r.past == nil {
+		r.past = event(historyEvent, pastEvent{int64(stepTime.Seconds()), r.common.upTo(r.sent)})
+	}
+	return r.past
+}
+
+// state returns the state event.
+func (r *runner) state(now time.Time) []byte {
+	if r.decisions == nil {
+		r.decisions = r.common.decisions()
+	}
+	var others []*snapshot
+	for _, p := range r.peers {
+		if now.Sub(p.heard) <= silence {
+			others = append(others, p.snapshot)
+		}
+	}
+	s := merge(&r.rules, r.own, others, r.decisions)
+	if d := r.handler.denied.Load(); d != nil {
+		s.DeniedSince = d.since.UnixMilli()
+	}
+	if r.failed != nil {
+		s.Alone = whyAlone(r.failed)
+	}
+	o := r.handler.options
+	s.Store.Kind, s.Store.Name, s.Store.State = "redis", o.StoreAs, r.own.Instance.Store
+	s.Store.Then = o.WithoutStore()
+	if o.Redis == nil {
+		s.Store.Kind, s.Store.State = "memory", storeUp
+	}
+	return event(stateEvent, s)
+}
