@@ -49,11 +49,11 @@ func TestConsoleBan(t *testing.T) {
 	p.until("it worked", says("#result", "Every request of this key in rule api is denied now."))
 	p.until("the verdict says so", says("#verdict-title", "The top denied key is banned"))
 	p.until("the row says so", rowOf(bot)+`.textContent.includes("banned until")`)
-	p.until("the list says so", says("#acts-rows", "Banned "+bot+" in rule api"))
+	p.until("the list says so", says("#actions-rows", "Banned "+bot+" in rule api"))
 	p.click("#result button")
 	p.until("it is undone", says("#result", "Undone: ban of "+bot))
 	p.until("the row says so", `!`+rowOf(bot)+`.textContent.includes("banned")`)
-	p.until("the list says so", says("#acts-rows", "Undone at "))
+	p.until("the list says so", says("#actions-rows", "Undone at "))
 }
 
 // All of a ban by the keyboard.
@@ -134,7 +134,7 @@ func TestConsoleKeysAreTexts(t *testing.T) {
 	long := "header:" + strings.Repeat("k", 4000)
 	wide := "header:" + strings.Repeat("m", 200)
 	p := s.console(withToken(), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
-	p.until("keys are counted from now on", says("#who-period", "counted since "))
+	p.until("keys are counted from now on", says("#denied-keys-period", "counted since "))
 	for _, key := range []string{
 		"header:<img src=x onerror=alert(1)>", "header:\u202egnp.exe\u0007", "header:שלום", long, wide,
 	} {
@@ -246,7 +246,7 @@ func TestConsoleModeAndFile(t *testing.T) {
 	p.click("#result button")
 	p.until("it is undone", mode("api")+`.textContent === "enforce"`)
 
-	p.until("the rules are shown", says("#in-force", "6/h")+" && !"+says("#files", operatorToken))
+	p.until("the rules are shown", says("#active-rules-rows", "6/h")+" && !"+says("#files", operatorToken))
 	s.write(strings.Replace(consoleRules, "[6/h]", "[6/x]", 1))
 	p.until("the error is shown", says("#config-error-text", "6/x"))
 	p.until("its line is marked", says("#files .wrong", "6/x"))
@@ -295,15 +295,15 @@ func TestConsoleGate(t *testing.T) {
 	through := network.Headers{"X-Forwarded-For": "192.0.2.1"} // as of a proxy
 	p := s.console(call(network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: through}))
 	p.expected = []string{" 401 "}
-	p.until("it asks for a token", `!document.querySelector("#gate-form").hidden`)
+	p.until("it asks for a token", `document.querySelector("#gate form")`)
 	if value[bool](p, `document.body.textContent.includes(`+quoted(bot)+`)`) {
 		t.Error("keys are shown without a token")
 	}
-	p.enter("#gate-token", "wrong")
-	p.click("#gate-form .primary")
-	p.until("a wrong token is refused", `!document.querySelector("#gate-error").hidden`)
-	p.enter("#gate-token", operatorToken)
-	p.click("#gate-form .primary")
+	p.enter("#access-token", "wrong")
+	p.click("#gate .primary")
+	p.until("a wrong token is refused", `!document.querySelector("#gate .problem").hidden`)
+	p.enter("#access-token", operatorToken)
+	p.click("#gate .primary")
 	p.until("it shows who", says("#culprit-key", bot))
 }
 

@@ -7,12 +7,9 @@ let app;
 
 export function start(theApp) {
   app = theApp;
-  byId("gate-form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    enter(byId("gate-token").value.trim());
-  });
   byId("viewing-button").addEventListener("click", () => open());
   byId("access-button").addEventListener("click", () => open());
+  byId("access").addEventListener("close", () => byId("access").replaceChildren());
 }
 
 // check asks what this person may do, and starts the page or says what is missing.
@@ -45,42 +42,28 @@ const sentence = (text) => (text
   ? `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}` : "");
 
 // gate hides the page and says why.
-export function gate(title, text, form = false) {
+export function gate(title, text, needsToken = false) {
   app.end();
   show(byId("main"), false);
   show(byId("viewing"), false);
   show(byId("access-button"), false);
   setText(byId("gate-title"), title);
   setText(byId("gate-text"), text);
-  show(byId("gate-form"), form);
+  byId("gate-form").replaceChildren(...needsToken ? [form([], use)] : []);
   show(byId("gate"), true);
   document.documentElement.dataset.ready = "true";
-  if (form) byId("gate-token").focus();
+  byId("gate").querySelector("input[type=password]")?.focus();
 }
 
-// enter tries a token in the gate.
+// enter tries a token, and returns what it allows.
 async function enter(bearer) {
-  const problem = byId("gate-error");
-  problem.hidden = true;
-  try {
-    const access = await tried(bearer);
-    token.set(bearer);
-    byId("gate-token").value = "";
-    use(access);
-  } catch (error) {
-    setText(problem, sentence(error.message));
-    problem.hidden = false;
-    byId("gate-token").select();
-  }
-}
-
-async function tried(bearer) {
   if (!/^[\x21-\x7e]+$/.test(bearer)) {
     throw new Error(bearer ? "A token has only ASCII characters and no spaces."
       : "Enter one of api.tokens in the rules file.");
   }
   const access = await getAccess(bearer);
-  if (!access.may_read) throw new Error(sentence(access.why));
+  if (!access.may_act) throw new Error(sentence(access.why));
+  token.set(bearer);
   return access;
 }
 
@@ -101,57 +84,56 @@ function draw() {
 export function explain(why, refused) {
   if (app.model.access.may_act || !app.isOn) return false;
   if (app.model.access.why.includes("no tokens")) return false;
-  open(refused);
-  byId("access").querySelector("p").prepend(`${sentence(why)} `);
+  open(refused, `${sentence(why)} `);
   return true;
 }
 
-function open(refused) {
+function open(refused = null, why = "") {
   const dialog = byId("access");
-  dialog.replaceChildren(app.model.access.may_act ? leave(dialog) : form(dialog, refused));
+  const button = (text, click) => h("button", { type: "button", click }, text);
+  const title = (text) => h("h2", { id: "access-title" }, text);
+  if (app.model.access.may_act) {
+    dialog.replaceChildren(h("form", {}, title("Signed in"),
+      h("p", {}, "This tab keeps the token until it is closed."), h("p", { class: "buttons" },
+        button("Forget the token", () => { token.clear(); location.reload(); }),
+        button("Close", () => dialog.close()))));
+  } else {
+    const text = h("p", {}, why, "One of ", h("code", {}, "api.tokens"),
+      " in the rules file. This tab keeps it until it is closed.");
+    dialog.replaceChildren(form([title("Enter a token"), text], (access) => {
+      dialog.close();
+      goOn(access, refused);
+    }, button("Cancel", () => dialog.close())));
+  }
   dialog.showModal();
 }
 
-function leave(dialog) {
-  return h("form", { submit: (event) => event.preventDefault() },
-    h("h2", { id: "access-title" }, "Signed in"),
-    h("p", {}, "This tab keeps the token until it is closed."),
-    h("p", { class: "buttons" },
-      h("button", { type: "button", click: () => { token.clear(); location.reload(); } },
-        "Forget the token"),
-      h("button", { type: "button", click: () => dialog.close() }, "Close")));
+// goOn clicks again on what needed a token.
+async function goOn(access, refused) {
+  use(access);
+  if (!document.activeElement.checkVisibility() || document.activeElement === document.body) {
+    byId("access-button").focus();
+  }
+  await app.refresh();
+  refused?.focus();
+  refused?.click();
 }
 
-function form(dialog, refused) {
+// form asks for a token, and calls then with what it allows.
+function form(head, then, ...buttons) {
   const field = h("input", {
     id: "access-token", type: "password", autocomplete: "current-password",
   });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
-  const element = h("form", { novalidate: true },
-    h("h2", { id: "access-title" }, "Enter a token"),
-    h("p", {}, "One of ", h("code", {}, "api.tokens"), " in the rules file. This tab keeps it "
-      + "until it is closed."),
+  const element = h("form", { novalidate: true }, ...head,
     h("input", { autocomplete: "username", value: "Headgate", hidden: true }),
     h("div", { class: "field grow" }, h("label", { for: "access-token" }, "Token"), field),
-    problem,
-    h("p", { class: "buttons" }, h("button", { class: "primary" }, "Continue"),
-      h("button", { type: "button", click: () => dialog.close() }, "Cancel")));
+    problem, h("p", { class: "buttons" }, h("button", { class: "primary" }, "Continue"), ...buttons));
   element.addEventListener("submit", async (event) => {
     event.preventDefault();
     problem.hidden = true;
     try {
-      const bearer = field.value.trim();
-      const access = await tried(bearer);
-      if (!access.may_act) throw new Error(sentence(access.why));
-      token.set(bearer);
-      dialog.close();
-      use(access);
-      if (!document.activeElement.checkVisibility() || document.activeElement === document.body) {
-        byId("access-button").focus();
-      }
-      await app.refresh();
-      refused?.focus();
-      refused?.click();
+      then(await enter(field.value.trim()));
     } catch (error) {
       setText(problem, sentence(error.message));
       problem.hidden = false;

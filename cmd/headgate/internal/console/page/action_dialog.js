@@ -1,6 +1,6 @@
 // A dialog that says what an action will do, and a line that says whether it worked.
 
-import { act as send, getKey, undo } from "./api.js";
+import { act as send, getConfig, getKey, undo } from "./api.js";
 import { byId, h, setText } from "./dom.js";
 import { longSpan, plural } from "./format.js";
 import { build } from "./forms.js";
@@ -75,7 +75,7 @@ export class ActionDialog {
   async #inForce(done) {
     for (const end = performance.now() + patience; performance.now() < end; await wait(pause)) {
       try {
-        const said = await Promise.all(done.map((act) => (act.act === "mode" ? this.#modeIs(act)
+        const said = await Promise.all(done.map((act) => (act.act === "mode" ? modeIs(act)
           : keyShows(act, rulesOf(done)))));
         if (said.every(Boolean)) return (said.find((one) => one.idle) ?? said[0]).text;
       } catch {
@@ -83,15 +83,6 @@ export class ActionDialog {
       }
     }
     return "";
-  }
-
-  #modeIs({ rule, mode, idle_bans: idle }) {
-    const now = this.app.model.state.rules.find((r) => r.name === rule);
-    const wanted = mode === "file" ? now?.file_mode : mode;
-    if (now?.mode !== wanted) return null;
-    const bans = idle && wanted !== "enforce"
-      ? ` Its ${plural(idle, "ban")} ${idle === 1 ? "has" : "have"} no effect.` : "";
-    return { text: `The rule is in mode ${wanted} now.${bans}` };
   }
 
   // undo undoes acts that were done together, the last one first.
@@ -138,13 +129,23 @@ export class ActionDialog {
 
   #hide() {
     this.result.hidden = true;
-    byId("main").querySelector("#who").focus({ preventScroll: true });
+    byId("main").querySelector("#denied-keys").focus({ preventScroll: true });
   }
 }
 
 const rulesOf = (acts) => acts.map((act) => act.rule);
 
 const took = (started) => longSpan(Math.max(1, (performance.now() - started) / 1000));
+
+// modeIs returns what the active rules say of a switch, or null while they do not show it.
+async function modeIs({ rule, mode, idle_bans: idle }) {
+  const now = (await getConfig()).rules.find((r) => r.name === rule);
+  const wanted = mode === "file" ? now?.file_mode : mode;
+  if (now?.mode !== wanted) return null;
+  const bans = idle && wanted !== "enforce"
+    ? ` Its ${plural(idle, "ban")} ${idle === 1 ? "has" : "have"} no effect.` : "";
+  return { text: `The rule is in mode ${wanted} now.${bans}` };
+}
 
 // keyShows returns what the state of a key says of an act, or null while it does not show it. Idle
 // is a ban that denies nothing.

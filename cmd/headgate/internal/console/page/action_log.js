@@ -16,9 +16,9 @@ let all = false;
 
 export function start(theApp) {
   app = theApp;
-  rows = new Rows(byId("acts-rows"), makeRow);
+  rows = new Rows(byId("actions-rows"), makeRow);
   overrides = new Rows(byId("overrides"), makeOverride);
-  byId("acts-all").addEventListener("click", () => {
+  byId("actions-all").addEventListener("click", () => {
     all = !all;
     draw();
   });
@@ -28,13 +28,13 @@ export function draw() {
   const { acts, config } = app.model;
   if (acts === null) return;
   rows.set(all ? acts : acts.slice(0, few), (act) => act.id);
-  show(byId("acts-none"), acts.length === 0);
-  setText(byId("acts-none"), app.model.actsLost ? `The store has lost the list of ${
+  show(byId("actions-none"), acts.length === 0);
+  setText(byId("actions-none"), app.model.actsLost ? `The store has lost the list of ${
     plural(app.model.actsLost, "action")}. Check whether the bans, raises and mode switches that
     you need are still active.` : "No actions yet. Bans, raises, resets and mode switches are "
     + "listed here. You can undo every action except a reset.");
-  show(byId("acts-all"), acts.length > few);
-  setText(byId("acts-all"), all ? `Show ${few}` : `Show all ${acts.length}`);
+  show(byId("actions-all"), acts.length > few);
+  setText(byId("actions-all"), all ? `Show ${few}` : `Show all ${acts.length}`);
   drawOverrides(config);
 }
 

@@ -13,8 +13,8 @@ const few = 20; // rules that are shown at first
 
 export function start(theApp) {
   app = theApp;
-  rows = new Rows(byId("in-force"), makeRow);
-  byId("in-force-all").addEventListener("click", () => {
+  rows = new Rows(byId("active-rules-rows"), makeRow);
+  byId("active-rules-all").addEventListener("click", () => {
     all = !all;
     draw();
   });
@@ -22,12 +22,12 @@ export function start(theApp) {
 
 export function draw() {
   const { config } = app.model;
-  show(byId("why"), config !== null);
+  show(byId("active-rules"), config !== null);
   if (!config) return;
   drawLoaded(config);
   rows.set(all ? config.rules : config.rules.slice(0, few), (rule) => rule.name);
-  show(byId("in-force-all"), config.rules.length > few);
-  setText(byId("in-force-all"), all ? `Show ${few} rules`
+  show(byId("active-rules-all"), config.rules.length > few);
+  setText(byId("active-rules-all"), all ? `Show ${few} rules`
     : `Show all ${config.rules.length} rules`);
   const files = JSON.stringify([config.files, config.error]);
   if (files === shown) return;

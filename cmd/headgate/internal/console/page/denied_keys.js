@@ -28,7 +28,7 @@ export function start(theApp) {
   byId("search-key").addEventListener("input", () => {
     if (byId("search-key").value === "") found.close();
   });
-  byId("who-rule").addEventListener("click", () => app.choose(null));
+  byId("denied-keys-rule").addEventListener("click", () => app.choose(null));
   byId("keys-all").addEventListener("click", () => {
     all = !all;
     order.reset();
@@ -49,7 +49,7 @@ export function look(key, rule = null) {
   if (key === "") return found.close();
   byId("search-key").value = key;
   found.open(key, rule, Boolean(rule?.includes("/")));
-  byId("who").scrollIntoView({ block: "start" });
+  byId("denied-keys").scrollIntoView({ block: "start" });
 }
 
 export function resetOrder() {
@@ -64,7 +64,7 @@ export function draw() {
   const kept = order.sort(items, id);
   const shown = all ? kept : kept.slice(0, few);
   rows.set(shown, id);
-  const chip = byId("who-rule");
+  const chip = byId("denied-keys-rule");
   show(chip, app.rule !== null);
   setText(chip, `rule ${app.rule} ×`);
   chip.setAttribute("aria-label", `Only rule ${app.rule}. Show all rules`);
@@ -73,7 +73,7 @@ export function draw() {
   show(byId("keys-none"), items.length === 0);
   setText(byId("keys-none"), app.rule === null ? "No key was denied in this time."
     : `Rule ${app.rule} denied no key in this time.`);
-  setText(byId("who-period"), period());
+  setText(byId("denied-keys-period"), period());
 }
 
 // period says for how long denied keys have been counted: from the first viewer on, and 5 to 10
@@ -110,7 +110,7 @@ function makeRow({ rule, key, kind }) {
     type: "button", class: "key-name", title: keyText(key), "aria-expanded": "false",
   }, h("bdi", {}, h("code", {}, brief(key))));
   const meta = h("span", { class: "key-meta" });
-  const state = h("span", { class: "standing" });
+  const state = h("span", { class: "key-override" });
   const per = h("b");
   const would = h("span", { class: "key-would" }, "shadow");
   const bar = h("i", { class: "bar" });

@@ -4,7 +4,6 @@ import { h, setText, show } from "./dom.js";
 import { breadth, listOf, siblings } from "./key_breadth.js";
 import { overrideText } from "./key_override.js";
 import { keyText } from "./key_text.js";
-import { split } from "./limits.js";
 import { button, caution, durations, effect } from "./words.js";
 
 const titles = {
@@ -109,6 +108,9 @@ function banFields(app, rule, key, duration, seconds) {
   };
 }
 
+// split takes a list of limits apart. The server decides what is valid.
+const split = (text) => text.split(",").map((part) => part.trim()).filter(Boolean);
+
 function raiseFields(app, rule, key, duration, seconds) {
   const { now, file, override } = app.model.limits(rule, key);
   const limits = input("act-limits", {
@@ -128,7 +130,7 @@ function raiseFields(app, rule, key, duration, seconds) {
 }
 
 function modeFields(app, rule, duration, seconds) {
-  const state = app.model.rules().find((r) => r.name === rule);
+  const state = app.model.rule(rule);
   const mode = choice("mode", "Mode", [
     ["enforce", "enforce"], ["shadow", "shadow"], ["file", `as in the file (${state.file_mode})`],
   ], state.mode === "enforce" ? "shadow" : "enforce");

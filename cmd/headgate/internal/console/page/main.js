@@ -6,7 +6,7 @@ import * as actionLog from "./action_log.js";
 import * as activeRules from "./active_rules.js";
 import { getActs, getConfig } from "./api.js";
 import * as deniedKeys from "./denied_keys.js";
-import { byId } from "./dom.js";
+import { byId, copyFrom } from "./dom.js";
 import { Events } from "./events.js";
 import * as live from "./live.js";
 import { Model } from "./model.js";
@@ -110,23 +110,6 @@ function drawSlow() {
   drawState();
 }
 
-function copyButtons() {
-  for (const button of document.querySelectorAll("[data-copy]")) {
-    button.addEventListener("click", () => copy(byId(button.dataset.copy), button));
-  }
-}
-
-async function copy(element, button) {
-  try {
-    await navigator.clipboard.writeText(element.textContent);
-    button.textContent = "Copied";
-  } catch {
-    getSelection().selectAllChildren(element);
-    button.textContent = "Selected";
-  }
-  setTimeout(() => { button.textContent = "Copy"; }, 2_000);
-}
-
 let hidden = 0;
 
 // rest lets the server be. What is shown is old from now on, and so is a sign in the title.
@@ -150,8 +133,8 @@ app.acting = new ActionDialog(app);
 addEventListener("refused", ({ detail, target }) => {
   if (!access.explain(detail, target)) app.acting.say(detail);
 });
+byId("try-copy").addEventListener("click", ({ target }) => copyFrom(byId("try-code"), target));
 byId("retry").addEventListener("click", () => events.start());
-copyButtons();
 // The stream of events never ends: begun earlier, it would be a part of what the browser loads.
 if (document.readyState === "complete") access.check();
 else addEventListener("load", () => setTimeout(access.check));

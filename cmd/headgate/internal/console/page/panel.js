@@ -104,7 +104,7 @@ class RulePart {
     Object.assign(this, { app, why, key, rule });
     this.kind = app.model.rules().find((r) => r.name === rule)?.kind ?? "rule";
     this.mode = h("span", { class: "quiet" });
-    this.standing = h("span", { class: "standing" });
+    this.override = h("span", { class: "key-override" });
     this.isPattern = this.kind === "rule" && key.includes("*");
     this.limits = this.isPattern ? [] : limits.map(() => makeLimit());
     this.permits = h("p", { class: "quiet" });
@@ -115,7 +115,7 @@ class RulePart {
     });
     this.element = h("section", { class: "rule-part" },
       h("p", { class: "rule-part-head" }, h("strong", {}, h("bdi", {}, rule)), this.mode,
-        this.standing),
+        this.override),
       ...this.limits.map((l) => l.element), this.permits,
       h("p", { class: "buttons" }, ...this.buttons));
   }
@@ -130,7 +130,7 @@ class RulePart {
   }
 
   draw() {
-    const has = keyOverride(this.app, this.standing, this.rule, this.key);
+    const has = keyOverride(this.app, this.override, this.rule, this.key);
     const [ban, raise, reset] = this.buttons;
     reset.hidden = this.isPattern;
     const override = has ? this.app.model.override(this.rule, this.key) : null;

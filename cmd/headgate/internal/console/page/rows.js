@@ -10,10 +10,6 @@ export class Rows {
     this.make = make;
   }
 
-  get size() {
-    return this.#rows.size;
-  }
-
   set(items, name) {
     const rest = new Map(this.#rows);
     const order = items.map((item) => {
@@ -39,7 +35,7 @@ export class Rows {
 const canHover = matchMedia("(hover: hover)");
 
 // isBusy reports whether a person is about to click in an element, or is typing in it.
-export function isBusy(element) {
+function isBusy(element) {
   return (canHover.matches && element.matches(":hover"))
     || element.contains(document.activeElement);
 }

@@ -1,7 +1,7 @@
 // The 15 minutes of all rules or of one, with a scale, a cursor and the numbers below it.
 
 import { byId, h, setAttribute, setText } from "./dom.js";
-import { plural, rate } from "./format.js";
+import { rate } from "./format.js";
 import { Spark } from "./spark.js";
 import { time, timeOfDay } from "./times.js";
 import { describe } from "./words.js";
@@ -14,7 +14,6 @@ let cursor = null; // the step that a person looks at
 export function start() {
   const plot = byId("plot");
   plot.prepend(spark.element);
-  new ResizeObserver(() => shown && drawActs()).observe(plot);
   plot.addEventListener("pointermove", (event) => {
     const box = plot.getBoundingClientRect();
     look(Math.floor((event.clientX - box.left) / box.width * steps()));
@@ -59,50 +58,16 @@ function drawTicks({ from, step_s }) {
   });
 }
 
-const labelWidth = 92; // pixels, of the longest label
-
-// place is where an act is on the plot, from 0 to 1.
-const place = (act) => (act.at / 1000 - shown.from) / (steps() * shown.step_s);
-
-// drawActs marks the acts, so that it can be seen what changed with them. Where labels would
-// overlap, one says how many acts there are.
+// drawActs marks when the acts were done, so that it can be seen what changed with them.
 function drawActs() {
-  const width = byId("plot").clientWidth;
-  const marks = done.filter((act) => place(act) > 0 && place(act) <= 1)
-    .map((act) => ({ act, x: place(act) * width })).sort((a, b) => b.x - a.x);
-  byId("acts-marks").replaceChildren(...cluster(marks, width).flatMap(drawCluster));
-}
-
-// cluster groups marks, which are sorted from right to left, so that the labels have room.
-function cluster(marks, width) {
-  const groups = [];
-  let end = width; // of the room that is left
-  for (const mark of marks) {
-    const last = groups.at(-1);
-    if (last && mark.x + labelWidth > end) {
-      last.acts.push(mark);
-      // A label to the right of its line begins at the first act.
-      end = last.left ? Math.min(end, mark.x) : mark.x;
-      continue;
-    }
-    const left = mark.x + labelWidth > end; // only the first: its label is to the left
-    groups.push({ acts: [mark], left });
-    end = left ? mark.x - labelWidth : mark.x;
-  }
-  return groups;
-}
-
-function drawCluster({ acts, left }) {
-  const [newest] = acts;
-  const text = acts.length > 1 ? plural(acts.length, "action")
-    : newest.act.undone ? `${newest.act.act}, undone` : newest.act.act;
-  const labelled = left ? newest : acts.at(-1);
-  return acts.map((mark) => {
-    const line = h("span", { class: left ? "left" : null },
-      mark === labelled ? h("b", {}, text) : null);
-    line.style.left = `${mark.x}px`;
-    return line;
-  });
+  const { from, step_s } = shown;
+  byId("actions-marks").replaceChildren(...done.flatMap((act) => {
+    const place = (act.at / 1000 - from) / (steps() * step_s);
+    if (place <= 0 || place > 1) return [];
+    const mark = h("span", { title: describe(act) });
+    mark.style.left = `${place * 100}%`;
+    return [mark];
+  }));
 }
 
 function look(step, aloud = false) {

@@ -3,7 +3,6 @@
 import { longSpan, number, plural, rate } from "./format.js";
 import { breadth, inRules, listOf, siblings } from "./key_breadth.js";
 import { brief } from "./key_text.js";
-import { areUnderstood, isLower } from "./limits.js";
 import { time } from "./times.js";
 
 export const durations = [
@@ -52,9 +51,9 @@ export function button(request) {
   }
 }
 
-// effect says what a request will do, in sentences. rule is that of the newest state.
+// effect says what a request will do, in sentences.
 export function effect(request, model, now = Date.now()) {
-  const rule = model.rules().find((r) => r.name === request.rule);
+  const rule = model.rule(request.rule);
   const until = request.for_s ? `until ${time(now + request.for_s * 1000, now)}`
     : `until it is ${request.act === "mode" ? "changed" : "lifted"}`;
   const all = fleet(model);
@@ -71,22 +70,11 @@ export function effect(request, model, now = Date.now()) {
 }
 
 // caution warns of what a person may not expect of a request, or is "".
-export function caution({ act, rule, key, limits }, model) {
-  if (key === undefined) return "";
-  const { now, file, override } = model.limits(rule, key);
-  if (act === "raise" && override?.ban) {
-    return override.key === key ? "This key is banned. Lift the ban first, then raise it."
-      : `This key is banned by ${override.key}. The raise lets it through until it ends.`;
-  }
-  if (act === "raise" && isLower(limits, now)) {
-    const source = override ? " (a raise)" : "";
-    return `This is lower than ${now.join(", ")}${source}, which is in force: more requests of `
-      + "this key would be denied.";
-  }
-  if (act === "raise" && override && isLower(limits, file)) {
-    return `This is lower than the limits in the file, ${file.join(", ")}.`;
-  }
-  return "";
+export function caution({ act, rule, key }, model) {
+  const override = act === "raise" ? model.override(rule, key) : null;
+  if (!override?.ban) return "";
+  return override.key === key ? "This key is banned. Lift the ban first, then raise it."
+    : `This key is banned by ${override.key}. The raise lets it through until it ends.`;
 }
 
 function fleet(model) {
@@ -112,7 +100,7 @@ function banText({ rule, key, also }, state, until, model) {
 }
 
 function raiseText({ rule, key, limits, keep_usage }, until, model, all) {
-  if (!areUnderstood(limits)) return "Enter limits such as 100/m burst 20, or 10/s, 500/h.";
+  if (!limits.length) return "Enter limits such as 100/m burst 20, or 10/s, 500/h.";
   const { now, override } = model.limits(rule, key);
   const instead = override?.limits?.length ? `${now.join(", ")}, to which it was raised`
     : `${now.join(", ")}, as in the file`;
@@ -124,7 +112,7 @@ function raiseText({ rule, key, limits, keep_usage }, until, model, all) {
 function modeText({ rule, mode }, state, until, model) {
   const wanted = mode === "file" ? state.file_mode : mode;
   const changed = mode === "file" ? "" : ` ${until}`;
-  const denied = rate(state.denied + state.shadow_denied);
+  const denied = rate((state.denied ?? 0) + (state.shadow_denied ?? 0));
   const bans = model.bans(rule);
   const idle = bans === 0 ? "" : ` Its ${plural(bans, "ban")} ${bans === 1 ? "has" : "have"
   } no effect then: requests of banned keys are allowed.`;
