@@ -31,3 +31,26 @@ export const byId = (id) => document.getElementById(id);
 export function show(element, visible) {
   if (element.hidden === visible) element.hidden = !visible;
 }
+
+// copyText copies a text, and says so on the button for a moment. It reports whether it could.
+export const copyText = async (text, button) => {
+  const label = button.dataset.label ??= button.firstChild.data;
+  setTimeout(() => { button.firstChild.data = label; }, 2_000);
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    return false;
+  }
+  button.firstChild.data = "Copied";
+  return true;
+};
+
+// copyFrom copies the text of an element, or selects it where a page may not copy. It returns what
+// it says on the button.
+export const copyFrom = async (element, button) => {
+  if (!await copyText(element.textContent, button)) {
+    getSelection().selectAllChildren(element);
+    button.firstChild.data = "Selected";
+  }
+  return button.firstChild.data;
+};

@@ -1,7 +1,7 @@
 // Texts to copy, and other parts that sections share.
 (() => {
   "use strict";
-  const { h } = Charts.dom;
+  const { copyFrom, h } = Charts.dom;
 
   // copyable is a text with a button that copies it, or selects it where that is forbidden.
   function copyable(label, text) {
@@ -9,16 +9,8 @@
     const button = h("button", { type: "button", class: "copy" }, "Copy",
       h("span", { class: "hidden" }, ` ${label}`));
     button.addEventListener("click", async () => {
-      let done = "Copied";
-      try {
-        await navigator.clipboard.writeText(text);
-      } catch {
-        getSelection().selectAllChildren(pre);
-        done = "Selected";
-      }
-      button.firstChild.textContent = done;
+      const done = await copyFrom(pre, button);
       document.getElementById("said").textContent = `${label}: ${done.toLowerCase()}`;
-      setTimeout(() => { button.firstChild.textContent = "Copy"; }, 2000);
     });
     return h("div", { class: "copyable" }, pre, button);
   }

@@ -12,7 +12,7 @@ const Report = {};
     if (all === "") return h("bdi", { class: "quiet" }, "(empty)");
     if (all.length <= long) return h("bdi", { class: "name", dir: "ltr" }, all);
     const part = h("bdi", { class: "name", dir: "ltr" }, all.slice(0, long) + "…");
-    const more = h("button", { type: "button", class: "more", "aria-expanded": "false" },
+    const more = h("button", { type: "button", class: "more link", "aria-expanded": "false" },
       "show all");
     more.addEventListener("click", () => {
       const open = more.getAttribute("aria-expanded") !== "true";
