@@ -308,3 +308,15 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations a decision, want at most 3", got)
 	}
 }
+// What a decision leaves for the next one holds no key of a client, also beyond its length.
+func TestFreeKeepsNoKeys(t *testing.T) {
+	t.Parallel()
+	var e Engine
+	s := &scratch{requests: slices.Repeat([]headgate.Request{{Key: "ip:192.0.2.1"}}, 4)[:1]}
+	e.free(s)
+	for i, r := range s.requests[:cap(s.requests)] {
+		if r.Key != "" {
+			t.Errorf("request %d of the scratch still has the key %q", i, r.Key)
+		}
+	}
+}

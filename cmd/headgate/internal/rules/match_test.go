@@ -184,6 +184,19 @@ func TestTargetPath(t *testing.T) {
 	}
 }
 
+// Expressions are also tried with the slash that a path has at its end.
+func TestSlashAtTheEnd(t *testing.T) {
+	t.Parallel()
+	for p, want := range map[string]bool{
+		"/a": false, "/a/": true, "/a//b": false, "/a/./": true, "/a;x": false, "/a;x/": true,
+		"": true, "/": true, "/.": true, "//": true, "/a/..": true,
+	} {
+		if clean, slash := cleanPath(p); slash != want {
+			t.Errorf("%q becomes %q, slash %v; want %v", p, clean, slash, want)
+		}
+	}
+}
+
 func FuzzTargetPath(f *testing.F) {
 	for _, s := range []string{"", "/a/../b", "/%2e%2E/x;y/", "http://h/a?b", "*", "%", "/%zz//."} {
 		f.Add(s)
