@@ -1,7 +1,6 @@
 package listen
 
 import (
-	"container/heap"
 	"context"
 	"crypto/tls"
 	"net"
@@ -12,7 +11,7 @@ import (
 )
 
 // Listener has at most so many connections at a time. While there are as many, a new one replaces
-// the one that is idle longest. So a flood of connections that ask nothing keeps nobody out.
+// one that has been idle for long. So a flood of connections that ask nothing keeps nobody out.
 type Listener struct {
 	net.Listener
 
@@ -20,7 +19,7 @@ type Listener struct {
 	quiet time.Duration // after which a connection that was read from is idle
 
 	mu    sync.Mutex
-	open  byIdle
+	open  map[*conn]struct{}
 	ended chan struct{} // receives if a connection was closed
 
 	closing sync.Once
@@ -29,7 +28,7 @@ type Listener struct {
 
 func limit(l net.Listener, bounds Bounds) *Listener {
 	return &Listener{
-		Listener: l, most: bounds.Connections, quiet: bounds.Quiet,
+		Listener: l, most: bounds.Connections, quiet: bounds.Quiet, open: map[*conn]struct{}{},
 		ended: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 }
@@ -56,7 +55,7 @@ func (l *Listener) CloseAll() { l.closeThose(func(*conn) bool { return true }) }
 func (l *Listener) closeThose(which func(*conn) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, c := range l.open {
+	for c := range l.open {
 		if which(c) {
 			_ = c.Conn.Close() // its server notices
 		}
@@ -91,16 +90,32 @@ func (l *Listener) add(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.open) >= l.most {
-		idle := l.open.idlest(time.Now())
+		idle := l.idlest(time.Now())
 		if idle == nil {
 			return false
 		}
-		heap.Remove(&l.open, idle.place)
+		delete(l.open, idle)
 		_ = idle.Conn.Close() // its server notices
 	}
-	c.idleFrom = c.idleAt(time.Now())
-	heap.Push(&l.open, c)
+	l.open[c] = struct{}{}
 	return true
+}
+
+// sample is how many connections are compared: with all of them, a flood would cost much.
+const sample = 16
+
+// idlest returns the connection that is idle longest of some, or nil if all are in use.
+func (l *Listener) idlest(now time.Time) (idlest *conn) {
+	looked, longest := 0, now.UnixNano()
+	for c := range l.open { // in random order
+		if from := c.idleAt(now); from <= longest {
+			idlest, longest = c, from
+		}
+		if looked++; looked >= sample && idlest != nil {
+			break
+		}
+	}
+	return idlest
 }
 
 // conn is a connection of a Listener.
@@ -111,9 +126,6 @@ type conn struct {
 	used    atomic.Int64 // when it was last read from or written to, in nanoseconds since 1970
 	heard   atomic.Bool  // something was read from it
 	serving atomic.Int32 // requests that are being answered, if the server says so
-
-	idleFrom int64 // at most idleAt
-	place    int   // in the heap; -1: it has none
 }
 
 // idleAt returns from when on c can be closed without a loss, in nanoseconds since 1970.
@@ -154,9 +166,7 @@ func (c *conn) Write(b []byte) (int, error) {
 // Close closes the connection and makes a place for another.
 func (c *conn) Close() error {
 	c.of.mu.Lock()
-	if c.place >= 0 {
-		heap.Remove(&c.of.open, c.place)
-	}
+	delete(c.of.open, c)
 	c.of.mu.Unlock()
 	select {
 	case c.of.ended <- struct{}{}:

@@ -2,7 +2,6 @@ package listen
 
 import (
 	"bufio"
-	"container/heap"
 	"context"
 	"errors"
 	"io"
@@ -167,33 +166,57 @@ func TestANewConnectionWaitsForOneInUse(t *testing.T) {
 	_ = used.Close()
 }
 
-// Among connections that were used in another order than they were opened, the one that is idle
-// longest is found, whichever were looked at before.
+// The connection that is idle longest is found, whatever the order of opening.
 func TestIdlest(t *testing.T) {
 	start := time.Now()
-	l := &Listener{quiet: time.Minute}
+	l := &Listener{quiet: time.Minute, open: map[*conn]struct{}{}}
 	all := make([]*conn, 10)
 	for i := range all {
-		c := &conn{of: l}
-		all[i] = c
-		c.used.Store(start.UnixNano())
-		c.idleFrom = c.idleAt(start)
-		heap.Push(&l.open, c)
-		c.heard.Store(true)
-		c.used.Store(start.Add(time.Duration(i*7%10) * time.Second).UnixNano())
+		all[i] = &conn{of: l}
+		all[i].heard.Store(true)
+		all[i].used.Store(start.Add(time.Duration(i*7%10) * time.Second).UnixNano())
+		l.open[all[i]] = struct{}{}
 	}
 	all[0].serving.Add(1) // else the first
-	if c := l.open.idlest(start.Add(time.Minute)); c != nil {
+	if c := l.idlest(start.Add(time.Minute)); c != nil {
 		t.Error("a connection in use is idle")
 	}
 	for i := 1; i < len(all); i++ {
-		c := l.open.idlest(start.Add(2 * time.Minute))
+		c := l.idlest(start.Add(2 * time.Minute))
 		if c != all[i*3%10] {
 			t.Fatalf("connection %d is not the one that is idle longest", i)
 		}
-		heap.Remove(&l.open, c.place)
+		delete(l.open, c)
 	}
-	if c := l.open.idlest(start.Add(time.Hour)); c != nil {
+	if c := l.idlest(start.Add(time.Hour)); c != nil {
 		t.Error("the connection of a request that is served is idle")
+	}
+}
+
+// Of many connections, only some are compared. The only one that is idle is found, and of idle ones
+// one that has been idle for long.
+func TestIdlestOfMany(t *testing.T) {
+	now := time.Now()
+	l := &Listener{open: map[*conn]struct{}{}}
+	all := make([]*conn, 1000)
+	for i := range all {
+		all[i] = &conn{of: l}
+		all[i].serving.Store(1)
+		l.open[all[i]] = struct{}{}
+	}
+	all[500].serving.Store(0)
+	if l.idlest(now) != all[500] {
+		t.Error("the only connection that is idle is not found")
+	}
+	for i, c := range all {
+		c.serving.Store(0)
+		c.used.Store(int64(i))
+	}
+	sum := int64(0)
+	for range 100 {
+		sum += l.idlest(now).used.Load()
+	}
+	if mean := sum / 100; mean > 200 { // the mean of the smallest of 16 is 59
+		t.Errorf("of 1000, the connections that are found have place %d on average", mean)
 	}
 }

@@ -22,7 +22,7 @@ const (
 
 // Bounds are the bounds of a listener.
 type Bounds struct {
-	Connections int // at a time; a further one replaces the one that is idle longest, or waits
+	Connections int // at a time; a further one replaces one that has been idle for long, or waits
 
 	// Quiet is after how long without a byte a connection is idle, for servers that are not made by
 	// Server, which says which of its connections are.
