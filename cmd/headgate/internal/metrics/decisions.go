@@ -3,6 +3,7 @@ package metrics
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,13 +21,22 @@ type decisions struct {
 	degraded *prometheus.CounterVec
 	byKey    *prometheus.CounterVec
 
-	mu    sync.Mutex
-	keys  map[string]map[string]bool // of each rule, those with a series
-	rules map[string]bool            // those in use, and whether they label keys
+	used atomic.Pointer[map[string]*ruleSeries] // by the names of the rules in use
+
+	mu   sync.Mutex
+	keys map[string]map[string]bool // of each rule, those with a series
+}
+
+// ruleSeries are the counters of a rule. A decision that ends after the rule was removed counts
+// here, and does not make the series of the rule again.
+type ruleSeries struct {
+	outcomes  [rules.Failed + 1]prometheus.Counter
+	degraded  prometheus.Counter
+	labelKeys bool
 }
 
 func newDecisions() *decisions {
-	return &decisions{
+	d := &decisions{
 		total: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "headgate_decisions_total",
 			Help: "Decisions of a rule, by outcome: allowed, denied, shadow_denied or error.",
@@ -42,66 +52,74 @@ func newDecisions() *decisions {
 		}, []string{"rule", "key", "outcome"}),
 		keys: make(map[string]map[string]bool),
 	}
+	d.used.Store(&map[string]*ruleSeries{})
+	return d
 }
 
-// Decided counts what a rule decided. It is for rules.Options.
+// Decided counts what a rule in use decided. It is for rules.Options.
 func (m *Metrics) Decided(e rules.Event) {
-	d, rule, outcome := m.decisions, e.Rule.Name, e.Outcome.String()
-	d.total.WithLabelValues(rule, outcome).Inc()
-	if e.Decision.Degraded() {
-		d.degraded.WithLabelValues(rule).Inc()
+	d := m.decisions
+	r := (*d.used.Load())[e.Rule.Name]
+	if r == nil {
+		return
 	}
-	if e.Rule.LabelKeys {
-		d.byKey.WithLabelValues(rule, d.label(rule, e.Key), outcome).Inc()
+	r.outcomes[e.Outcome].Inc()
+	if e.Decision.Degraded() {
+		r.degraded.Inc()
+	}
+	if r.labelKeys {
+		d.countKey(e.Rule.Name, e.Key, e.Outcome.String())
 	}
 }
 
-// label returns key as UTF-8, as Prometheus wants it, or otherKeys if the rule has too many.
-func (d *decisions) label(rule, key string) string {
-	key = strings.ToValidUTF8(key, "\ufffd")
+// countKey counts a decision of a key, unless [Metrics.Use] has removed the rule meanwhile.
+func (d *decisions) countKey(rule, key, outcome string) {
+	key = strings.ToValidUTF8(key, "\ufffd") // as Prometheus wants it
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	keys := d.keys[rule]
 	switch {
-	case keys[key]:
-		return key
-	case len(keys) >= maxKeys:
-		return otherKeys
 	case keys == nil:
-		keys = make(map[string]bool)
-		d.keys[rule] = keys
+		return
+	case keys[key]:
+	case len(keys) >= maxKeys:
+		key = otherKeys
+	default:
+		keys[key] = true
 	}
-	keys[key] = true
-	return key
+	d.byKey.WithLabelValues(rule, key, outcome).Inc()
 }
 
 // Use makes the series of the rules of list, which begin with 0. It drops those of rules that are
 // gone, and the series by key of rules that do not ask for them any more.
 func (m *Metrics) Use(list []rules.Rule) {
 	d := m.decisions
-	labelled := make(map[string]bool, len(list))
-	for _, r := range list {
-		labelled[r.Name] = r.LabelKeys
-		d.degraded.WithLabelValues(r.Name)
-		for o := rules.Allowed; o <= rules.Failed; o++ {
-			d.total.WithLabelValues(r.Name, o.String())
-		}
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for rule := range d.rules {
-		if _, stays := labelled[rule]; !stays {
+	used := make(map[string]*ruleSeries, len(list))
+	for _, r := range list {
+		s := &ruleSeries{degraded: d.degraded.WithLabelValues(r.Name), labelKeys: r.LabelKeys}
+		for o := range s.outcomes {
+			s.outcomes[o] = d.total.WithLabelValues(r.Name, rules.Outcome(o).String())
+		}
+		used[r.Name] = s
+		if r.LabelKeys && d.keys[r.Name] == nil {
+			d.keys[r.Name] = make(map[string]bool)
+		}
+	}
+	for rule := range *d.used.Load() {
+		if used[rule] == nil {
 			d.total.DeletePartialMatch(prometheus.Labels{"rule": rule})
 			d.degraded.DeleteLabelValues(rule)
 		}
 	}
-	d.rules = labelled
 	for rule := range d.keys {
-		if !labelled[rule] {
+		if used[rule] == nil || !used[rule].labelKeys {
 			delete(d.keys, rule)
 			d.byKey.DeletePartialMatch(prometheus.Labels{"rule": rule})
 		}
 	}
+	d.used.Store(&used)
 }
 
 // UseModes shows which rules are in another mode than in the file.

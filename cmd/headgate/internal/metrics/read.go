@@ -11,17 +11,11 @@ type Counts struct{ Allowed, Denied, ShadowDenied, Failed, Degraded uint64 }
 
 // Rules calls f with the counts of each rule in use, as Prometheus sees them.
 func (m *Metrics) Rules(f func(rule string, c Counts)) {
-	d := m.decisions
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for rule := range d.rules {
-		of := func(o rules.Outcome) uint64 {
-			return value(d.total.WithLabelValues(rule, o.String()))
-		}
+	for rule, s := range *m.decisions.used.Load() {
 		f(rule, Counts{
-			Allowed: of(rules.Allowed), Denied: of(rules.Denied),
-			ShadowDenied: of(rules.ShadowDenied), Failed: of(rules.Failed),
-			Degraded: value(d.degraded.WithLabelValues(rule)),
+			Allowed: value(s.outcomes[rules.Allowed]), Denied: value(s.outcomes[rules.Denied]),
+			ShadowDenied: value(s.outcomes[rules.ShadowDenied]),
+			Failed:       value(s.outcomes[rules.Failed]), Degraded: value(s.degraded),
 		})
 	}
 }
