@@ -23,7 +23,7 @@ type loaded struct {
 	mu     sync.Mutex
 	fields map[string]field
 	modes  map[string]Mode // by the names of rules
-	swept  time.Time       // when expired last looked
+	swept  time.Time       // when sweep last looked
 }
 
 // field is an entry as it is in the store.
@@ -181,9 +181,9 @@ const (
 	maxSwept      = 1000
 )
 
-// expired returns the names and values of entries that have expired. It looks for them once in a
+// sweep returns the names and values of entries that have expired. It looks for them once in a
 // while, and when there are at least most overrides.
-func (l *loaded) expired(now time.Time, most int) (namesAndValues []string) {
+func (l *loaded) sweep(now time.Time, most int) (namesAndValues []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now.Sub(l.swept) < sweepInterval && int(l.overrides.Load()) < most {

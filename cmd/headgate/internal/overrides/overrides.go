@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
-	"github.com/redis/go-redis/v9"
 )
 
 // The largest numbers of overrides that a table keeps.
@@ -21,12 +20,6 @@ const (
 	Max         = 10_000
 	MaxPatterns = 1_000 // with a wildcard: each is compared with each key of its rule
 )
-
-// Interval is how often [Table.Run] looks for changes.
-const Interval = 500 * time.Millisecond
-
-// within bounds one look for changes.
-const within = 2 * time.Second
 
 // Table finds the override of a key. It is safe for use by many goroutines.
 type Table struct {
@@ -51,7 +44,7 @@ type keeper interface {
 	change(ctx context.Context, c change) (outcome, error)
 }
 
-// changed holds the new values of fields; an empty value deletes the field.
+// news are the new values of fields; an empty value deletes the field.
 type news struct {
 	version string // after them
 	fields  map[string]string
@@ -107,6 +100,12 @@ func (t *Table) Find(rule, key string) (rules.Override, bool) {
 	return t.loaded.find(rule, key)
 }
 
+// OfFile returns the override of the file that is in force for key under rule, before any that is
+// kept in the store.
+func (t *Table) OfFile(rule, key string) (rules.Override, bool) {
+	return t.file.Load().find(rule, key)
+}
+
 // List returns the overrides that have not expired: of the file, and those that were put.
 func (t *Table) List() (file, put []rules.Override) {
 	now := time.Now()
@@ -131,47 +130,4 @@ func (t *Table) Delete(ctx context.Context, rule, key string) (bool, error) {
 	}
 	_ = t.Refresh(ctx) // it is deleted: if that could not be read now, the next look reads it
 	return got == changed, nil
-}
-
-// Also adds commands to a round trip to Redis. It returns a function to call after the trip.
-type Also func(context.Context, redis.Pipeliner) (after func())
-
-// Run looks for changes of other instances every [Interval] until ctx ends: one round trip, and
-// another one if something has changed. also, which may be nil, adds commands to the first one.
-// While Redis fails, the last overrides that were read stay in force.
-func (t *Table) Run(ctx context.Context, also Also) {
-	tick := time.NewTicker(Interval)
-	defer tick.Stop()
-	failing := false
-	for {
-		err := t.look(ctx, also)
-		if err != nil && !failing && ctx.Err() == nil {
-			t.report(err)
-		}
-		failing = err != nil
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-// Refresh reads the changes of the overrides at once.
-func (t *Table) Refresh(ctx context.Context) error { return t.look(ctx, nil) }
-
-// look reads what has changed, and tells the followers. Modes expire also while Redis fails.
-func (t *Table) look(ctx context.Context, also Also) error {
-	t.reading.Lock()
-	defer t.reading.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	n, err := t.keeper.news(ctx, t.version, also)
-	if err != nil {
-		t.tell(nil)
-		return fmt.Errorf("overrides: read: %w", err)
-	}
-	t.tell(t.loaded.apply(n, t.report))
-	t.version = n.version // last: after a panic, the news are read again
-	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 )
 
@@ -51,7 +50,7 @@ func (t *Table) Swap(ctx context.Context, name, from, to string) error {
 // put changes an entry from one value to another.
 func (t *Table) put(ctx context.Context, name, from, to string) error {
 	now := time.Now()
-	c := change{field: name, from: from, value: to, expired: t.loaded.expired(now, t.max)}
+	c := change{field: name, from: from, value: to, expired: t.loaded.sweep(now, t.max)}
 	if isOverride(name) {
 		c.max = t.max
 	}
@@ -93,10 +92,4 @@ func (l *loaded) checkPattern(name string, e *entry, now time.Time) error {
 			Want: fmt.Sprintf("at most %d of them; delete one first", MaxPatterns)}
 	}
 	return nil
-}
-
-// OfFile returns the override of the file that is in force for key under rule, before any that is
-// kept in the store.
-func (t *Table) OfFile(rule, key string) (rules.Override, bool) {
-	return t.file.Load().find(rule, key)
 }

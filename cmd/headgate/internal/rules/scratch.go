@@ -1,0 +1,76 @@
+package rules
+
+import "github.com/headgate/headgate"
+
+// scratch is the memory of a decision, which the next one uses again.
+type scratch struct {
+	engine    *Engine
+	active    *active
+	found     []*rule
+	enforced  []charge
+	shadow    []charge
+	requests  []headgate.Request
+	answers   []headgate.Decision // of rules in shadow
+	admission *Admission          // nil for callers that do not see the end of the request
+}
+
+func (e *Engine) prepare() *scratch {
+	s := e.scratch.Get().(*scratch) //nolint:forcetypeassert // the pool holds nothing else
+	s.engine, s.active = e, e.active.Load()
+	return s
+}
+
+// free keeps the memory of s, and none of what it points to.
+func (e *Engine) free(s *scratch) {
+	clear(s.found)
+	clear(s.enforced)
+	clear(s.shadow)
+	clear(s.requests[:cap(s.requests)])
+	s.active, s.admission = nil, nil
+	s.found, s.enforced, s.shadow = s.found[:0], s.enforced[:0], s.shadow[:0]
+	s.requests, s.answers = s.requests[:0], s.answers[:0]
+	e.scratch.Put(s)
+}
+
+// match adds the charges of all rules that match q.
+func (s *scratch) match(q *Request) {
+	t := newTarget(q)
+	s.found = s.active.index.match(&t, s.found)
+	for _, r := range s.found {
+		s.add(r, r.key(&t), r.cost(&t))
+	}
+}
+
+// add adds a charge. A rule that is off has none.
+func (s *scratch) add(r *rule, key string, cost int64) {
+	switch r.Mode {
+	case Enforce:
+		s.enforced = append(s.enforced, s.engine.charge(r, key, cost))
+	case Shadow:
+		s.shadow = append(s.shadow, s.engine.charge(r, key, cost))
+	case Off:
+	}
+}
+
+// group returns the requests of charges, one for each limit.
+func (s *scratch) group(charges []charge) []headgate.Request {
+	s.requests = s.requests[:0]
+	for i := range charges {
+		s.append(&charges[i])
+	}
+	return s.requests
+}
+
+// groupOne returns the requests of c.
+func (s *scratch) groupOne(c *charge) []headgate.Request {
+	s.requests = s.requests[:0]
+	s.append(c)
+	return s.requests
+}
+
+func (s *scratch) append(c *charge) {
+	c.first = len(s.requests)
+	for _, l := range c.limits {
+		s.requests = append(s.requests, headgate.Request{Key: c.key, Limit: l, Cost: c.cost})
+	}
+}
