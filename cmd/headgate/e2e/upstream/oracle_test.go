@@ -11,6 +11,7 @@ import (
 	"github.com/envoyproxy/ratelimit/src/settings"
 	"github.com/envoyproxy/ratelimit/src/stats"
 	gostats "github.com/lyft/gostats"
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
@@ -46,7 +47,11 @@ func loadUpstream(files []file, merge bool) (o oracle, err error) {
 func loadOurs(files []file, merge bool) (*envoy.Config, []error) {
 	var domains []*envoy.Domain
 	for _, f := range files {
-		d, errs := envoy.ParseFile(f.name, []byte(f.text))
+		var doc yaml.Node
+		if err := yaml.Unmarshal([]byte(f.text), &doc); err != nil {
+			return nil, []error{err}
+		}
+		d, errs := envoy.ParseDomain(f.name, &doc)
 		if errs != nil {
 			return nil, errs
 		}

@@ -1,7 +1,7 @@
 package envoy
 
-// Domain is what one file says about one domain. Make one with [ParseDomain] or [ParseFile], or
-// fill it from another source of configuration; [NewConfig] checks it.
+// Domain is what one file says about one domain. Make one with [ParseDomain], or fill it from
+// another source of configuration; [NewConfig] checks it.
 type Domain struct {
 	Name        string
 	Descriptors []Spec

@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,9 +36,4 @@ func (r *rule) appendTo(b []byte) []byte {
 		b = append(b, text[strings.IndexByte(text, '=')+1:]...)
 	}
 	return append(b, '\n')
-}
-
-// replacedBy reports whether any of names is the name of r.
-func (r *rule) replacedBy(names []string) bool {
-	return r.shown.Name != "" && slices.Contains(names, r.shown.Name)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
+	"go.yaml.in/yaml/v3"
 )
 
 // fixture is a limiter over a Memory store.
@@ -31,9 +32,18 @@ func newFixtureWith(
 	return f
 }
 
+// parseFile is ParseDomain for the text of a file.
+func parseFile(file string, text []byte) (*Domain, []error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, []error{err}
+	}
+	return ParseDomain(file, &doc)
+}
+
 func configOf(t *testing.T, text string) *Config {
 	t.Helper()
-	d, errs := ParseFile("f.yaml", []byte(text))
+	d, errs := parseFile("f.yaml", []byte(text))
 	if errs != nil {
 		t.Fatal(errs)
 	}

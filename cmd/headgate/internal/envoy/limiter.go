@@ -3,6 +3,7 @@ package envoy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -147,9 +148,9 @@ type item struct {
 // release puts w back. What it points to may go.
 func (l *Limiter) release(w *work) {
 	clear(w.items)
-	clear(w.steps)
+	clear(w.steps[:cap(w.steps)]) // of other descriptors, too
 	clear(w.replaced)
-	clear(w.requests)
+	clear(w.requests[:cap(w.requests)]) // of other rounds, too
 	*w = work{
 		items: w.items[:0], steps: w.steps[:0], text: w.text[:0], keys: w.keys[:0],
 		sent:     w.sent[:0],
@@ -264,7 +265,9 @@ func (it *item) charge(req *Request, d *Descriptor) {
 // replace drops the limits that others of the same request replace.
 func (w *work) replace() {
 	for i := range w.items {
-		if it := &w.items[i]; it.rule != nil && it.rule.replacedBy(w.replaced) {
+		it := &w.items[i]
+		if it.rule != nil && it.rule.shown.Name != "" &&
+			slices.Contains(w.replaced, it.rule.shown.Name) {
 			it.rule = nil
 		}
 	}

@@ -344,3 +344,35 @@ func TestLocalCache(t *testing.T) {
 		f.want("ok: ok/1", desc("b=1"))
 	})
 }
+
+// What a request leaves in memory that is used again points to nothing, also after a request of
+// two rounds, the second of which is shorter.
+func TestReleasedWorkHoldsNothing(t *testing.T) {
+	f := newFixture(t, Options{}, `
+domain: d
+descriptors:
+  - {key: a, rate_limit: {unit: hour, requests_per_unit: 5}}
+  - {key: b, limit: 5/h, descriptors: [{key: c}]}
+`)
+	req := Request{Domain: "d", Descriptors: []Descriptor{
+		desc("b=1, c=1"), desc("a=1"), desc("b=1"), desc("b=2"),
+	}}
+	w := new(work)
+	if err := f.prepare(w, f.Config(), &req); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.take(t.Context(), w); err != nil {
+		t.Fatal(err)
+	}
+	f.release(w)
+	for _, r := range w.requests[:cap(w.requests)] {
+		if r.Key != "" {
+			t.Errorf("the request for %q is kept", r.Key)
+		}
+	}
+	for _, s := range w.steps[:cap(w.steps)] {
+		if s.node != nil {
+			t.Errorf("the descriptor %q of the configuration is kept", s.node.name)
+		}
+	}
+}

@@ -66,7 +66,7 @@ func same(a, b Descriptor) bool {
 }
 
 func TestWarnings(t *testing.T) {
-	d, errs := ParseFile("f.yaml", []byte("domain: d\ndescriptors:\n"+
+	d, errs := parseFile("f.yaml", []byte("domain: d\ndescriptors:\n"+
 		"  - key: a\n  - key: a_b\n    value: c\n  - key: ab\n"))
 	want := "f.yaml:4: key 'a_b' and value 'c' also match an entry with key 'a' and value 'b_c'"
 	if errs != nil || len(d.Warnings) != 1 || d.Warnings[0] != want {

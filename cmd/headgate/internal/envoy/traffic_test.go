@@ -159,7 +159,7 @@ func FuzzParseFile(f *testing.F) {
 	f.Add([]byte("domain: d\ndescriptors: [{<<: [{key: a}, &y {key: b, "+
 		"metadata: {c: [1, ~, {d: !!binary aGk=}]}}], value: v}]"), "b", "v")
 	f.Fuzz(func(t *testing.T, text []byte, key, value string) {
-		d, errs := ParseFile("f", text)
+		d, errs := parseFile("f", text)
 		if len(errs) > 0 {
 			if d != nil {
 				t.Error("a domain and faults")

@@ -2,31 +2,9 @@ package envoy
 
 import (
 	"math"
-	"regexp"
-	"strconv"
 
 	"go.yaml.in/yaml/v3"
 )
-
-// ParseFile is ParseDomain for the text of a file.
-func ParseFile(file string, text []byte) (*Domain, []error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, []error{syntaxError(file, err)}
-	}
-	return ParseDomain(file, &doc)
-}
-
-var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
-
-// syntaxError is err of the YAML library with the file and the line where the dialect has them.
-func syntaxError(file string, err error) error {
-	line := 0
-	if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-		line, _ = strconv.Atoi(m[1])
-	}
-	return faultf(file, line, "error loading config file: %s", err)
-}
 
 // ParseDomain reads a document of upstream's dialect. The errors are its faults in the order in
 // which they were found; each is one line and begins with file and line.

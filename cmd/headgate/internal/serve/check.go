@@ -3,8 +3,8 @@ package serve
 import (
 	"errors"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/certs"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
-	"github.com/headgate/headgate/cmd/headgate/internal/serve/certs"
 )
 
 // Check reads the files as Run does, and returns what they say. The error joins all faults. It also

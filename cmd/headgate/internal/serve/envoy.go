@@ -46,20 +46,7 @@ func (s *server) buildEnvoy() {
 	var o envoy.Options
 	milliseconds := false
 	if s.env != nil {
-		l := s.env.Limiter
-		o = envoy.Options{
-			NearLimitRatio:    float32(l.NearLimitRatio),
-			LocalCacheBytes:   l.LocalCacheBytes,
-			StopWhenOverLimit: l.StopWhenOver,
-			ShadowMode:        l.Shadow,
-			QuotaMode:         l.Quota,
-			DynamicMetadata:   l.Metadata,
-		}
-		if l.Headers {
-			o.LimitHeader, o.RemainingHeader = l.LimitHeader, l.RemainingHeader
-			o.ResetHeader = l.ResetHeader
-		}
-		milliseconds = s.env.MillisecondTimes
+		o, milliseconds = s.env.Limiter, s.env.MillisecondTimes
 	}
 	if !s.o.NoConsole {
 		o.OverLimit = func(d envoy.Denial) { s.console.OverLimit(d) } // which is made later
@@ -81,7 +68,7 @@ func (s *server) useDomains(domains []*envoy.Domain) error {
 
 // followXDS uses the configurations of a server until ctx ends.
 func (s *server) followXDS(ctx context.Context) {
-	c, err := xds.New(xds.Options(*s.env.XDS), s.useXDS, s.log)
+	c, err := xds.New(*s.env.XDS, s.useXDS, s.log)
 	if err != nil {
 		s.log.Error("xds: the client cannot start", "error", err)
 		return

@@ -34,8 +34,7 @@ func (s *server) loadOptions() config.Options {
 	o := config.Options{MergeDomains: s.env.MergeDomains}
 	// The default directory need not exist where files are given.
 	if _, ok := s.o.Environment.lookup("RUNTIME_ROOT"); ok || len(s.o.Files) == 0 {
-		r := config.Runtime(s.env.Runtime)
-		o.Runtime = &r
+		o.Runtime = &s.env.Runtime
 	}
 	return o
 }
@@ -53,10 +52,10 @@ func (s *server) apply(c *config.Config) error {
 		return err
 	}
 	s.stores.later.use(c.Rules)
+	s.metrics.Use(c.Rules) // before the engine: decisions of other rules are not counted
 	s.engine.Use(set)
 	s.overrides.UseFile(c.Overrides)
 	s.api.Use(apiSettings(c))
-	s.metrics.Use(c.Rules)
 	s.metrics.UseModes(s.engine.Rules())
 	s.metrics.Loaded(c.Hash, time.Now(), nil)
 	s.showLoaded(c)
@@ -76,22 +75,26 @@ func apiSettings(c *config.Config) httpapi.Settings {
 
 // warnOfUnused logs the settings of c that have no effect, or no effect before a restart.
 func (s *server) warnOfUnused(c *config.Config) {
-	if s.env != nil {
-		if s.o.Store == "" && (c.Store != "" || c.WhenStoreFails != "" || c.Instances != 0) {
-			s.log.Warn("store, when_store_fails and instances of the file have no effect: " +
-				"the REDIS_ variables name the Redis, and its errors are returned to the client")
-		}
-		return
+	fallback := s.env == nil || s.o.Store != "" // else the variables name the store
+	if !fallback && (c.Store != "" || c.WhenStoreFails != "" || c.Instances != 0) {
+		s.log.Warn("store, when_store_fails and instances of the file have no effect: " +
+			"the REDIS_ variables name the Redis, and its errors are returned to the client")
 	}
-	for field, changed := range map[string]bool{
-		"store":            c.Store != s.first.Store,
-		"when_store_fails": c.WhenStoreFails != s.first.WhenStoreFails,
-		"instances":        c.Instances != s.first.Instances,
-		"listen":           c.Listen != s.first.Listen,
-		"tls":              c.TLS != s.first.TLS,
+	if s.env != nil && c.Listen != (config.Listen{}) {
+		s.log.Warn("listen of the file has no effect: the variables name the addresses")
+	}
+	for _, setting := range []struct {
+		field   string
+		changed bool
+	}{
+		{"store", s.env == nil && s.o.Store == "" && c.Store != s.first.Store},
+		{"when_store_fails", fallback && c.WhenStoreFails != s.first.WhenStoreFails},
+		{"instances", fallback && c.Instances != s.first.Instances},
+		{"listen", s.env == nil && c.Listen != s.first.Listen},
+		{"tls", c.TLS != s.first.TLS},
 	} {
-		if changed {
-			s.log.Warn("the change takes effect after a restart", "field", field)
+		if setting.changed {
+			s.log.Warn("the change takes effect after a restart", "field", setting.field)
 		}
 	}
 }

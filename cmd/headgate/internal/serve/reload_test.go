@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
 	"github.com/headgate/headgate/cmd/headgate/internal/serve/watch"
 )
 
@@ -32,10 +34,9 @@ func TestReloadWithXDS(t *testing.T) {
 	s := startEnvironment(t, Options{
 		Store: "memory:", Log: slog.New(slog.NewTextHandler(&log, nil)),
 	}, "CONFIG_TYPE=GRPC_XDS_SOTW")
-	domain, faults := envoy.ParseFile("f", []byte(strings.ReplaceAll(oneDomain, "domain: d", "domain: x")))
-	if faults != nil {
-		t.Fatal(faults)
-	}
+	domain := &envoy.Domain{Name: "x", Descriptors: []envoy.Spec{
+		{Key: "k", RateLimit: &envoy.RateLimit{Unit: "hour", RequestsPerUnit: 1}},
+	}}
 	if err := s.useXDS([]*envoy.Domain{domain}); err != nil {
 		t.Fatal(err)
 	}
@@ -139,5 +140,44 @@ func TestEarlyReload(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// The log says, in one order, which settings have no effect, and which have none before a restart.
+func TestSettingsWithoutEffect(t *testing.T) {
+	t.Parallel()
+	const ofStore = "store, when_store_fails and instances of the file have no effect"
+	const ofListen = "listen of the file has no effect"
+	c := config.Config{
+		Store: "redis://127.0.0.1:2", WhenStoreFails: config.Open, Instances: 3,
+		Listen: config.Listen{HTTP: "127.0.0.1:2"}, TLS: config.TLS{Cert: "c", Key: "k"},
+	}
+	for name, test := range map[string]struct {
+		env   *environment.Settings
+		store string
+		want  []string // a field, or the beginning of a line
+	}{
+		"file":      {nil, "", []string{"store", "when_store_fails", "instances", "listen", "tls"}},
+		"variables": {&environment.Settings{}, "", []string{ofStore, ofListen, "tls"}},
+		"variables and a store": {&environment.Settings{}, "memory:",
+			[]string{ofListen, "when_store_fails", "instances", "tls"}},
+	} {
+		var log buffer
+		s := &server{
+			env: test.env, o: Options{Store: test.store}, first: &config.Config{},
+			log: slog.New(slog.NewTextHandler(&log, nil)),
+		}
+		s.warnOfUnused(&c)
+		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+		if len(lines) != len(test.want) {
+			t.Errorf("%s: the log is\n%s\nwant %q", name, log.String(), test.want)
+			continue
+		}
+		for i, want := range test.want {
+			if !strings.HasSuffix(lines[i], "a restart\" field="+want) &&
+				!strings.Contains(lines[i], `msg="`+want) {
+				t.Errorf("%s: line %d is %s; want %q", name, i, lines[i], want)
+			}
+		}
 	}
 }

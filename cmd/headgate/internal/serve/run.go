@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/certs"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
 	"github.com/headgate/headgate/cmd/headgate/internal/listen"
-	"github.com/headgate/headgate/cmd/headgate/internal/serve/certs"
 )
 
 // How long a client of the HTTP listener may take to send a request, and to receive the answer from

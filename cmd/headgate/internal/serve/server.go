@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/certs"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/console"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
@@ -23,7 +24,6 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
-	"github.com/headgate/headgate/cmd/headgate/internal/serve/certs"
 	"github.com/headgate/headgate/cmd/headgate/internal/serve/watch"
 	"github.com/headgate/headgate/observe"
 )
@@ -252,7 +252,7 @@ func (s *server) openStores() (*stores, error) {
 	if s.env != nil && s.o.Store == "" {
 		return openEnvironment(s.env)
 	}
-	if s.env != nil && s.env.Limiter.KeyPrefix != "" {
+	if s.env != nil && s.env.KeyPrefix != "" {
 		s.log.Warn("CACHE_KEY_PREFIX is set and has no effect: --store is given as well")
 	}
 	url := cmp.Or(s.o.Store, s.first.Store, "memory:")
@@ -379,6 +379,5 @@ func (s *server) grpcCertificates() certs.Files {
 	if s.env == nil {
 		return s.certificates()
 	}
-	t := s.env.TLS
-	return certs.Files{Cert: t.Cert, Key: t.Key, ClientCA: t.ClientCA, ClientSAN: t.ClientSAN}
+	return s.env.TLS
 }

@@ -136,13 +136,13 @@ func (s *stores) withoutStore() string {
 func openEnvironment(e *environment.Settings) (*stores, error) {
 	logging.Disable() // its errors also come as errors
 	s := &stores{name: e.Redis.Name()}
-	first, err := s.connect(&e.Redis, e.Limiter.KeyPrefix)
+	first, err := s.connect(&e.Redis, e.KeyPrefix)
 	if err != nil {
 		return nil, err
 	}
 	s.redis, s.permits, s.bare = first, first, first
 	if e.PerSecond != nil {
-		second, err := s.connect(e.PerSecond, e.Limiter.KeyPrefix)
+		second, err := s.connect(e.PerSecond, e.KeyPrefix)
 		if err != nil {
 			s.close()
 			return nil, err

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/headgate/headgate/cmd/headgate/internal/serve/certs"
+	"github.com/headgate/headgate/cmd/headgate/internal/certs"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -76,29 +76,22 @@ func (r *Redis) Client() (redis.UniversalClient, error) {
 		return nil, err
 	}
 	user, password := split(r.Auth)
+	sentinelUser, sentinelPassword := split(r.SentinelAuth)
+	o := &redis.UniversalOptions{
+		Addrs: r.Addresses, Username: user, Password: password, PoolSize: r.PoolSize,
+		MasterName: r.Master, SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
+		DialTimeout: r.Timeout, ReadTimeout: r.Timeout, WriteTimeout: r.Timeout,
+		TLSConfig: config, ContextTimeoutEnabled: true, DialerRetries: dials,
+	}
 	switch r.Type {
 	case "CLUSTER":
-		return redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: r.Addresses, Username: user, Password: password, PoolSize: r.PoolSize,
-			DialTimeout: r.Timeout, ReadTimeout: r.Timeout, WriteTimeout: r.Timeout,
-			TLSConfig: config, ContextTimeoutEnabled: true, DialerRetries: dials,
-		}), nil
+		return redis.NewClusterClient(o.Cluster()), nil
 	case "SENTINEL":
-		sentinelUser, sentinelPassword := split(r.SentinelAuth)
-		return redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: r.Master, SentinelAddrs: r.Addresses,
-			SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
-			Username: user, Password: password, PoolSize: r.PoolSize,
-			DialTimeout: r.Timeout, ReadTimeout: r.Timeout, WriteTimeout: r.Timeout,
-			TLSConfig: config, ContextTimeoutEnabled: true, DialerRetries: dials,
-		}), nil
+		return redis.NewFailoverClient(o.Failover()), nil
 	}
-	return redis.NewClient(&redis.Options{
-		Network: r.Network, Addr: r.Addresses[0], Username: user, Password: password,
-		PoolSize: r.PoolSize, DialTimeout: r.Timeout, ReadTimeout: r.Timeout,
-		WriteTimeout: r.Timeout, TLSConfig: config, ContextTimeoutEnabled: true,
-		DialerRetries: dials,
-	}), nil
+	single := o.Simple()
+	single.Network = r.Network
+	return redis.NewClient(single), nil
 }
 
 // Name returns the addresses, for messages.

@@ -1,29 +1,13 @@
 package environment
 
-import "time"
+import (
+	"time"
 
-// XDS says from which server the configuration comes.
-type XDS struct {
-	Server     string // host:port
-	NodeID     string
-	Metadata   map[string]string // of the node
-	Headers    map[string]string // of each stream
-	Retry      time.Duration     // between attempts to connect
-	MaxMessage int               // bytes; 0: as gRPC has it
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy/xds"
+)
 
-	BackoffInitial time.Duration
-	BackoffMax     time.Duration
-	BackoffRandom  float64 // the part of an interval that is random
-	Jitter         bool
-
-	TLS       bool
-	Cert, Key string // files
-	ServerCA  string
-	ServerSAN string
-}
-
-func (v *variables) xds() *XDS {
-	return &XDS{
+func (v *variables) xds() *xds.Options {
+	return &xds.Options{
 		Server:         v.text("CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000"),
 		NodeID:         v.text("CONFIG_GRPC_XDS_NODE_ID", "default"),
 		Metadata:       v.pairs("CONFIG_GRPC_XDS_NODE_METADATA", "="),

@@ -11,16 +11,19 @@ import (
 	"math/rand/v2"
 	"time"
 
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/headgate/headgate/cmd/headgate/internal/certs"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
-	"github.com/headgate/headgate/cmd/headgate/internal/serve/certs"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
 )
-
-const method = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
 
 // A server that is gone without a word would keep the stream open for ever. gRPC servers refuse
 // pings more often than each 5 minutes unless told otherwise.
@@ -56,7 +59,7 @@ type Client struct {
 	o       Options
 	use     func([]*envoy.Domain) error
 	log     *slog.Logger
-	node    []byte
+	node    *core.Node
 	version string  // that was accepted last
 	refused *string // the version of the last configuration, if it was refused
 	streams int     // that ended early, in a row
@@ -65,13 +68,18 @@ type Client struct {
 // New returns a Client that calls use with each configuration. If use returns an error, the Client
 // rejects the configuration, and waits for the next one of the server.
 func New(o Options, use func([]*envoy.Domain) error, log *slog.Logger) (*Client, error) {
-	node, err := encodeNode(o.NodeID, o.Metadata)
+	fields := make(map[string]any, len(o.Metadata))
+	for name, value := range o.Metadata {
+		fields[name] = value
+	}
+	about, err := structpb.NewStruct(fields)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("xds: the metadata of the node: %w", err)
 	}
 	if _, err := o.credentials(); err != nil {
 		return nil, err
 	}
+	node := &core.Node{Id: o.NodeID, Metadata: about}
 	return &Client{o: o, use: use, log: log, node: node}, nil
 }
 
@@ -125,30 +133,31 @@ func (c *Client) stream(ctx context.Context) (worked bool, err error) {
 	}
 	defer conn.Close()
 	ctx = metadata.NewOutgoingContext(ctx, metadata.New(c.o.Headers))
-	options := []grpc.CallOption{grpc.ForceCodecV2(codec{})}
+	var options []grpc.CallOption
 	if c.o.MaxMessage > 0 {
 		options = append(options, grpc.MaxCallRecvMsgSize(c.o.MaxMessage))
 	}
-	desc := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
-	s, err := conn.NewStream(ctx, desc, method, options...)
+	client := discovery.NewAggregatedDiscoveryServiceClient(conn)
+	s, err := client.StreamAggregatedResources(ctx, options...)
 	if err != nil {
 		return false, err
 	}
-	next := request{version: c.version, node: c.node}
+	next := c.request("")
+	next.Node = c.node // in the first request only
 	for {
-		if err := s.SendMsg(next.encode()); err != nil {
+		if err := s.Send(next); err != nil {
 			if errors.Is(err, io.EOF) {
-				err = s.RecvMsg(new([]byte)) // which knows why the stream has ended
+				_, err = s.Recv() // which knows why the stream has ended
 			}
 			return worked, err
 		}
-		var message []byte
-		if err := s.RecvMsg(&message); err != nil {
+		r, err := s.Recv()
+		if err != nil {
 			return worked, err
 		}
 		worked = true
 		var again bool
-		if next, again = c.received(message); again {
+		if next, again = c.received(r); again {
 			// Some servers send a refused configuration again, or another such one, at once.
 			select {
 			case <-ctx.Done():
@@ -158,42 +167,49 @@ func (c *Client) stream(ctx context.Context) (worked bool, err error) {
 	}
 }
 
+// request returns the request that follows a response with this nonce.
+func (c *Client) request(nonce string) *discovery.DiscoveryRequest {
+	return &discovery.DiscoveryRequest{
+		TypeUrl: typeURL, VersionInfo: c.version, ResponseNonce: nonce,
+	}
+}
+
 // received uses a response, and returns the request that accepts or refuses it. Again reports that
 // the one before was refused as well.
-func (c *Client) received(message []byte) (next request, again bool) {
-	r, err := decodeResponse(message)
-	if err == nil {
-		err = c.apply(&r)
-	}
-	last := c.refused
+func (c *Client) received(
+	r *discovery.DiscoveryResponse,
+) (next *discovery.DiscoveryRequest, again bool) {
+	version, last := r.GetVersionInfo(), c.refused
+	err := c.apply(r)
 	if c.refused = nil; err == nil {
-		c.version = r.version
-		c.log.Info("xds: the configuration was loaded", "version", r.version,
-			"domains", len(r.resources))
-		return request{version: c.version, nonce: r.nonce}, false
+		c.version = version
+		c.log.Info("xds: the configuration was loaded", "version", version,
+			"domains", len(r.GetResources()))
+		return c.request(r.GetNonce()), false
 	}
-	c.refused = &r.version
-	if last == nil || *last != r.version || r.version == "" {
+	c.refused = &version
+	if last == nil || *last != version || version == "" {
 		message := "xds: the configuration is invalid; the current one stays in force"
 		if c.version == "" {
 			message = "xds: the configuration is invalid; there is none in force"
 		}
-		c.log.Error(message, "version", r.version, "error", err)
+		c.log.Error(message, "version", version, "error", err)
 	}
-	return request{version: c.version, nonce: r.nonce, err: err}, last != nil
+	next = c.request(r.GetNonce())
+	next.ErrorDetail = status.New(codes.InvalidArgument, err.Error()).Proto()
+	return next, last != nil
 }
 
-func (c *Client) apply(r *response) error {
+func (c *Client) apply(r *discovery.DiscoveryResponse) error {
+	if kind := r.GetTypeUrl(); kind != "" && kind != typeURL {
+		return fmt.Errorf("the response has the type %q; want %q", kind, typeURL)
+	}
 	var domains []*envoy.Domain
-	for _, resource := range r.resources {
-		kind, value, err := decodeAny(resource)
-		if err != nil {
-			return err
-		}
-		if kind != typeURL {
+	for _, resource := range r.GetResources() {
+		if kind := resource.GetTypeUrl(); kind != typeURL {
 			return fmt.Errorf("a resource has the type %q; want %q", kind, typeURL)
 		}
-		d, err := decodeDomain(value)
+		d, err := decodeDomain(resource.GetValue())
 		if err != nil {
 			return err
 		}

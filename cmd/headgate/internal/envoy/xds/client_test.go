@@ -224,6 +224,14 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+func appendText(b []byte, number protowire.Number, text string) []byte {
+	return appendBytes(b, number, []byte(text))
+}
+
+func appendBytes(b []byte, number protowire.Number, value []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, number, protowire.BytesType), value)
+}
+
 // What go-control-plane encodes is decoded, with the fields that its types do not have yet.
 func TestDecode(t *testing.T) {
 	inner := &ratelimit.RateLimitDescriptor{
@@ -332,21 +340,30 @@ func TestPauseAfterRefusals(t *testing.T) {
 	c := Client{
 		use: func([]*envoy.Domain) error { return nil }, log: slog.New(slog.DiscardHandler),
 	}
-	bad := func(version string) []byte {
-		b, err := proto.Marshal(&discovery.DiscoveryResponse{
+	bad := func(version string) *discovery.DiscoveryResponse {
+		return &discovery.DiscoveryResponse{
 			VersionInfo: version, Resources: []*anypb.Any{{TypeUrl: "other"}},
-		})
-		if err != nil {
-			t.Fatal(err)
 		}
-		return b
 	}
 	for i, step := range []struct {
-		message []byte
-		again   bool
+		response *discovery.DiscoveryResponse
+		again    bool
 	}{{bad(""), false}, {bad(""), true}, {bad("2"), true}, {nil, false}, {bad("3"), false}, {bad("3"), true}} {
-		if _, again := c.received(step.message); again != step.again {
+		if _, again := c.received(step.response); again != step.again {
 			t.Errorf("step %d: again is %t", i, again)
+		}
+	}
+}
+
+// A response about other resources is refused. Without resources, it would end all limits.
+func TestResponseOfAnotherType(t *testing.T) {
+	c := Client{
+		use: func([]*envoy.Domain) error { return nil }, log: slog.New(slog.DiscardHandler),
+	}
+	for kind, accepted := range map[string]bool{"": true, typeURL: true, "other": false} {
+		next, _ := c.received(&discovery.DiscoveryResponse{TypeUrl: kind})
+		if (next.GetErrorDetail() == nil) != accepted {
+			t.Errorf("type %q: accepted is %t", kind, !accepted)
 		}
 	}
 }

@@ -4,13 +4,14 @@ import (
 	"errors"
 	"fmt"
 
+	ratelimit "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// typeURL is that of the resources: ratelimit.config.ratelimit.v3.RateLimitConfig.
+// typeURL is that of the resources.
 const typeURL = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig"
 
 // maxDepth bounds how deep descriptors are nested.
@@ -18,132 +19,75 @@ const maxDepth = 100
 
 var errTooDeep = errors.New("descriptors are nested too deep; want at most 100 levels")
 
-// field is one field of a message: bytes or number, by its type.
-type field struct {
-	number protowire.Number
-	bytes  []byte
-	value  uint64
-}
-
-// fields calls f for each field of a message that has bytes or a varint. Others are skipped, as
-// those of later versions.
-func fields(message []byte, f func(field) error) error {
-	for len(message) > 0 {
-		number, kind, n := protowire.ConsumeTag(message)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		message = message[n:]
-		found := field{number: number}
-		switch kind {
-		case protowire.BytesType:
-			found.bytes, n = protowire.ConsumeBytes(message)
-		case protowire.VarintType:
-			found.value, n = protowire.ConsumeVarint(message)
-		default:
-			if n = protowire.ConsumeFieldValue(number, kind, message); n >= 0 {
-				message = message[n:]
-				continue
-			}
-		}
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		message = message[n:]
-		if err := f(found); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // decodeDomain decodes a RateLimitConfig.
 func decodeDomain(message []byte) (*envoy.Domain, error) {
-	d := &envoy.Domain{File: "xds"}
-	err := fields(message, func(f field) error {
-		switch f.number {
-		case 1:
-			d.File = "xds resource " + string(f.bytes)
-		case 2:
-			d.Name = string(f.bytes)
-		case 3:
-			spec, err := decodeSpec(f.bytes, 1)
-			d.Descriptors = append(d.Descriptors, spec)
-			return err
-		}
-		return nil
-	})
-	if err != nil {
+	var c ratelimit.RateLimitConfig
+	if err := proto.Unmarshal(message, &c); err != nil {
+		return nil, fmt.Errorf("xds resource: %w", err)
+	}
+	d := &envoy.Domain{Name: c.GetDomain(), File: "xds resource " + c.GetName()}
+	var err error
+	if d.Descriptors, err = specs(c.GetDescriptors(), 1); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.File, err)
 	}
 	return d, nil
 }
 
-// decodeSpec decodes a RateLimitDescriptor.
-func decodeSpec(message []byte, depth int) (s envoy.Spec, err error) {
-	if depth > maxDepth {
-		return s, errTooDeep
+// specs converts descriptors at a depth.
+func specs(list []*ratelimit.RateLimitDescriptor, depth int) (all []envoy.Spec, err error) {
+	if len(list) > 0 && depth > maxDepth {
+		return nil, errTooDeep
 	}
-	err = fields(message, func(f field) (err error) {
-		switch f.number {
-		case 1:
-			s.Key = string(f.bytes)
-		case 2:
-			s.Value = string(f.bytes)
-		case 3:
-			s.RateLimit, err = decodeRateLimit(f.bytes)
-		case 4:
-			var inner envoy.Spec
-			inner, err = decodeSpec(f.bytes, depth+1)
-			s.Descriptors = append(s.Descriptors, inner)
-		case 5:
-			s.ShadowMode = f.value != 0
-		case 6:
-			s.DetailedMetric = f.value != 0
-		case 7:
-			s.QuotaMode = f.value != 0
-		case 8:
-			s.Metadata, err = decodeStruct(f.bytes)
+	for _, d := range list {
+		s := envoy.Spec{
+			Key: d.GetKey(), Value: d.GetValue(), RateLimit: rateLimit(d.GetRateLimit()),
+			ShadowMode: d.GetShadowMode(), DetailedMetric: d.GetDetailedMetric(),
 		}
-		return err
-	})
-	return s, err
+		if s.Descriptors, err = specs(d.GetDescriptors(), depth+1); err != nil {
+			return nil, err
+		}
+		if err := addNewer(&s, d.ProtoReflect().GetUnknown()); err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
 }
 
-// decodeRateLimit decodes a RateLimitPolicy.
-func decodeRateLimit(message []byte) (*envoy.RateLimit, error) {
-	l := new(envoy.RateLimit)
-	var unit envoy.Unit
-	err := fields(message, func(f field) error {
-		switch f.number {
-		case 1:
-			unit = envoy.Unit(int32(f.value)) // as protobuf decodes it
-		case 2:
-			l.RequestsPerUnit = uint32(f.value) // as protobuf decodes it
-		case 3:
-			l.Unlimited = f.value != 0
-		case 4:
-			l.Name = string(f.bytes)
-		case 5:
-			return fields(f.bytes, func(f field) error {
-				if f.number == 1 {
-					l.Replaces = append(l.Replaces, string(f.bytes))
-				}
-				return nil
-			})
+// addNewer sets the fields that the generated type does not have yet: quota_mode and metadata.
+func addNewer(s *envoy.Spec, unknown []byte) error {
+	for len(unknown) > 0 { // all of it is well-formed, or proto.Unmarshal had failed
+		number, kind, n := protowire.ConsumeTag(unknown)
+		unknown = unknown[n:]
+		switch {
+		case number == 7 && kind == protowire.VarintType:
+			on, _ := protowire.ConsumeVarint(unknown)
+			s.QuotaMode = on != 0
+		case number == 8 && kind == protowire.BytesType:
+			encoded, _ := protowire.ConsumeBytes(unknown)
+			var metadata structpb.Struct
+			if err := proto.Unmarshal(encoded, &metadata); err != nil {
+				return fmt.Errorf("metadata: %w", err)
+			}
+			s.Metadata = metadata.AsMap()
 		}
+		unknown = unknown[protowire.ConsumeFieldValue(number, kind, unknown):]
+	}
+	return nil
+}
+
+func rateLimit(p *ratelimit.RateLimitPolicy) *envoy.RateLimit {
+	if p == nil {
 		return nil
-	})
-	if unit != envoy.UnitUnknown || !l.Unlimited {
+	}
+	l := &envoy.RateLimit{
+		RequestsPerUnit: p.GetRequestsPerUnit(), Unlimited: p.GetUnlimited(), Name: p.GetName(),
+	}
+	if unit := envoy.Unit(p.GetUnit()); unit != envoy.UnitUnknown || !l.Unlimited {
 		l.Unit = unit.String()
 	}
-	return l, err
-}
-
-func decodeStruct(message []byte) (map[string]any, error) {
-	var s structpb.Struct
-	if err := proto.Unmarshal(message, &s); err != nil {
-		return nil, fmt.Errorf("metadata: %w", err)
+	for _, r := range p.GetReplaces() {
+		l.Replaces = append(l.Replaces, r.GetName())
 	}
-	return s.AsMap(), nil
+	return l
 }

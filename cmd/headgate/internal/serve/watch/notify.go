@@ -1,10 +1,6 @@
 package watch
 
-import (
-	"fmt"
-
-	"github.com/fsnotify/fsnotify"
-)
+import "github.com/fsnotify/fsnotify"
 
 // notifier turns the events of the file system into signals without content.
 type notifier struct {
@@ -12,14 +8,10 @@ type notifier struct {
 	watcher *fsnotify.Watcher
 }
 
-// newNotifier starts a notifier. If that fails, it warns why, and files are only compared.
-func newNotifier(warn func(error)) *notifier {
+// newNotifier starts a notifier. If that fails, files are only compared.
+func newNotifier() *notifier {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		if warn != nil {
-			warn(fmt.Errorf("watch: change events are unavailable: %w; files are compared every %s",
-				err, interval))
-		}
 		return &notifier{}
 	}
 	n := &notifier{make(chan struct{}, 1), watcher}

@@ -1,8 +1,8 @@
 // Package watch loads files again when they change.
 //
 // It watches directories, not files: editors and Kubernetes replace files, and a ConfigMap is
-// changed by one symbolic link, ..data. A watch can miss changes, as on network file systems, so
-// the files are also compared regularly.
+// changed by one symbolic link, ..data. A watch can miss changes, as on network file systems, and the
+// system may have no watches left. So the files are also compared regularly.
 package watch
 
 import (
@@ -21,8 +21,7 @@ type Options struct {
 
 	Requests <-chan os.Signal // each one loads as Reload does; nil: none
 
-	Warn   func(error) // is told if files are only compared, as no events come; nil: ignored
-	Loaded string      // the hash of what is in use; empty: none
+	Loaded string // the hash of what is in use; empty: none
 }
 
 const (
@@ -44,7 +43,7 @@ func New(o Options) *Watcher { return &Watcher{o: o, loaded: o.Loaded} }
 
 // Run watches until ctx ends.
 func (w *Watcher) Run(ctx context.Context) {
-	n := newNotifier(w.o.Warn)
+	n := newNotifier()
 	defer n.close()
 	n.watch(w.o.Directories())
 	n.notify() // of what changed before

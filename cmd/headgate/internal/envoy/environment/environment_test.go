@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -34,11 +36,8 @@ func TestDefaults(t *testing.T) {
 	want := &Settings{
 		HTTP: "0.0.0.0:8080", GRPC: "0.0.0.0:8081", Debug: "0.0.0.0:6070", MetricsPath: "/metrics",
 		MaxAge: 24 * time.Hour, MaxAgeGrace: time.Hour, LogLevel: slog.LevelWarn,
-		Runtime: Runtime{Root: "/srv/runtime_data/current", AppDirectory: "config", WatchRoot: true},
-		Limiter: Limiter{
-			NearLimitRatio: 0.8, LimitHeader: "RateLimit-Limit",
-			RemainingHeader: "RateLimit-Remaining", ResetHeader: "RateLimit-Reset",
-		},
+		Runtime: config.Runtime{Root: "/srv/runtime_data/current", AppDirectory: "config", WatchRoot: true},
+		Limiter: envoy.Options{NearLimitRatio: 0.8},
 		Redis: Redis{
 			Type: "SINGLE", Network: "unix", Addresses: []string{"/var/run/nutcracker/ratelimit.sock"},
 			PoolSize: 10, Timeout: 10 * time.Second,
@@ -46,6 +45,18 @@ func TestDefaults(t *testing.T) {
 	}
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v\nwant %+v", s, want)
+	}
+}
+
+// The names of the header fields have defaults, and count only if fields are sent.
+func TestHeaders(t *testing.T) {
+	s, err := Read(reader("LIMIT_RESPONSE_HEADERS_ENABLED=true", "LIMIT_RESET_HEADER=Reset"))
+	want := envoy.Options{
+		NearLimitRatio: 0.8, LimitHeader: "RateLimit-Limit",
+		RemainingHeader: "RateLimit-Remaining", ResetHeader: "Reset",
+	}
+	if err != nil || !reflect.DeepEqual(s.Limiter, want) {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

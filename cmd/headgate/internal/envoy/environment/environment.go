@@ -9,6 +9,11 @@ import (
 	"net"
 	"strconv"
 	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/certs"
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy/xds"
 )
 
 // Settings are what the variables say, with the defaults of envoyproxy/ratelimit.
@@ -20,52 +25,25 @@ type Settings struct {
 	Metrics  string // empty: off
 
 	MetricsPath      string
-	TLS              TLS
+	TLS              certs.Files   // of the gRPC listener; without Cert there is none
 	MaxAge           time.Duration // of a gRPC connection
 	MaxAgeGrace      time.Duration
 	LogLevel         slog.Level
 	LogJSON          bool
-	Runtime          Runtime
+	Runtime          config.Runtime
 	MergeDomains     bool
 	ForceStart       bool
-	HealthByStore    bool // not ready while Redis does not answer
-	HealthByDomain   bool // not ready while the configuration has no domain
-	XDS              *XDS // nil: the configuration is in files
-	Limiter          Limiter
+	HealthByStore    bool         // not ready while Redis does not answer
+	HealthByDomain   bool         // not ready while the configuration has no domain
+	XDS              *xds.Options // nil: the configuration is in files
+	Limiter          envoy.Options
 	Redis            Redis
+	KeyPrefix        string
 	PerSecond        *Redis // nil: limits by second are in Redis, as all others
 	ExtraTags        map[string]string
 	MillisecondTimes bool // response times in Prometheus are in milliseconds
 
 	Warnings []string // one for each variable that is set and not honoured
-}
-
-// TLS is that of the gRPC listener. Without Cert there is none.
-type TLS struct {
-	Cert, Key string
-	ClientCA  string // clients must show a certificate that it signed
-	ClientSAN string // and that has this name
-}
-
-// Runtime says where the files of the configuration are.
-type Runtime struct {
-	Root, Subdirectory, AppDirectory string
-	WatchRoot                        bool // Root is a symbolic link that is replaced as a whole
-}
-
-// Limiter holds the settings of the limiter.
-type Limiter struct {
-	NearLimitRatio  float64
-	LocalCacheBytes int
-	KeyPrefix       string
-	Shadow          bool
-	Quota           bool
-	StopWhenOver    bool // charge no descriptor of a request that is over a limit
-	Metadata        bool
-	Headers         bool
-	LimitHeader     string
-	RemainingHeader string
-	ResetHeader     string
 }
 
 // Read reads the variables that lookup finds. The error joins all faults.
@@ -89,7 +67,8 @@ func Read(lookup func(string) (string, bool)) (*Settings, error) {
 		MillisecondTimes: v.flag("PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS", false),
 		Limiter:          v.limiter(),
 		Redis:            v.redis("REDIS_"),
-		Runtime: Runtime{
+		KeyPrefix:        v.text("CACHE_KEY_PREFIX", ""),
+		Runtime: config.Runtime{
 			Root:         v.text("RUNTIME_ROOT", "/srv/runtime_data/current"),
 			Subdirectory: v.text("RUNTIME_SUBDIRECTORY", ""),
 			AppDirectory: v.text("RUNTIME_APPDIRECTORY", "config"),
@@ -116,25 +95,26 @@ func Read(lookup func(string) (string, bool)) (*Settings, error) {
 	return s, errors.Join(v.errs...)
 }
 
-func (v *variables) limiter() Limiter {
-	l := Limiter{
-		NearLimitRatio:  v.ratio("NEAR_LIMIT_RATIO", 0.8),
-		LocalCacheBytes: v.number("LOCAL_CACHE_SIZE_IN_BYTES", 0),
-		KeyPrefix:       v.text("CACHE_KEY_PREFIX", ""),
-		Shadow:          v.flag("SHADOW_MODE", false),
-		Quota:           v.flag("QUOTA_MODE", false),
-		StopWhenOver:    v.flag("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", false),
-		Metadata:        v.flag("RESPONSE_DYNAMIC_METADATA", false),
-		Headers:         v.flag("LIMIT_RESPONSE_HEADERS_ENABLED", false),
-		LimitHeader:     v.text("LIMIT_LIMIT_HEADER", "RateLimit-Limit"),
-		RemainingHeader: v.text("LIMIT_REMAINING_HEADER", "RateLimit-Remaining"),
-		ResetHeader:     v.text("LIMIT_RESET_HEADER", "RateLimit-Reset"),
+func (v *variables) limiter() envoy.Options {
+	o := envoy.Options{
+		NearLimitRatio:    float32(v.ratio("NEAR_LIMIT_RATIO", 0.8)),
+		LocalCacheBytes:   v.number("LOCAL_CACHE_SIZE_IN_BYTES", 0),
+		ShadowMode:        v.flag("SHADOW_MODE", false),
+		QuotaMode:         v.flag("QUOTA_MODE", false),
+		StopWhenOverLimit: v.flag("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", false),
+		DynamicMetadata:   v.flag("RESPONSE_DYNAMIC_METADATA", false),
 	}
-	return l
+	limit := v.text("LIMIT_LIMIT_HEADER", "RateLimit-Limit")
+	remaining := v.text("LIMIT_REMAINING_HEADER", "RateLimit-Remaining")
+	reset := v.text("LIMIT_RESET_HEADER", "RateLimit-Reset")
+	if v.flag("LIMIT_RESPONSE_HEADERS_ENABLED", false) {
+		o.LimitHeader, o.RemainingHeader, o.ResetHeader = limit, remaining, reset
+	}
+	return o
 }
 
-func (v *variables) tls() TLS {
-	t := TLS{
+func (v *variables) tls() certs.Files {
+	t := certs.Files{
 		Cert:      v.text("GRPC_SERVER_TLS_CERT", ""),
 		Key:       v.text("GRPC_SERVER_TLS_KEY", ""),
 		ClientCA:  v.text("GRPC_CLIENT_TLS_CACERT", ""),
