@@ -112,9 +112,7 @@ func (x *Executor) planRaise(p *plan, terms rules.Terms, o Order, until time.Tim
 		return &headgate.InvalidError{Field: "limits", Value: "missing",
 			Want: `limits such as ["100/m"]`}
 	}
-	for _, l := range o.Limits {
-		p.record.Limits = append(p.record.Limits, l.Named("").String())
-	}
+	p.record.Limits = rules.LimitTexts(o.Limits)
 	if err := checkRaise(terms.Rule, o.Limits); err != nil {
 		return err
 	}
@@ -188,9 +186,8 @@ func (x *Executor) inForce(rule, key string) *Replaced {
 	if !found || strings.Contains(key, "*") && o.Key != key { // many keys, of which it covers some
 		return nil
 	}
-	r := &Replaced{Key: o.Key, Ban: o.Ban, Limits: []string{}, Note: o.Note, By: o.By}
-	for _, l := range o.Limits {
-		r.Limits = append(r.Limits, l.Named("").String())
+	r := &Replaced{
+		Key: o.Key, Ban: o.Ban, Limits: rules.LimitTexts(o.Limits), Note: o.Note, By: o.By,
 	}
 	if !o.Until.IsZero() {
 		millis := o.Until.UnixMilli()

@@ -21,7 +21,8 @@ func checkRaise(r *rules.Rule, to []headgate.Limit) error {
 	}
 	return refused("%s allows less than the limits of rule %q, %s; want a higher burst or rate; "+
 		"to lower the limits of a key, use overrides in the file or /v1/overrides",
-		texts(to), r.Name, texts(r.Limits))
+		strings.Join(rules.LimitTexts(to), ", "), r.Name,
+		strings.Join(rules.LimitTexts(r.Limits), ", "))
 }
 
 // bounds returns what limits allow together: the burst, and the rate per second.
@@ -36,12 +37,4 @@ func bounds(limits []headgate.Limit) (burst int64, rate float64) {
 		rate = min(rate, float64(tokens)/l.Period().Seconds())
 	}
 	return burst, rate
-}
-
-func texts(limits []headgate.Limit) string {
-	list := make([]string, len(limits))
-	for i, l := range limits {
-		list[i] = l.Named("").String()
-	}
-	return strings.Join(list, ", ")
 }

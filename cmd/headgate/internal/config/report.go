@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
@@ -78,7 +77,7 @@ func MatchText(m *rules.Match) string {
 }
 
 func writeOverride(b *strings.Builder, o *rules.Override) {
-	bounds := texts(o.Limits)
+	bounds := rules.LimitTexts(o.Limits)
 	if o.Ban {
 		bounds = []string{"ban"}
 	}
@@ -91,20 +90,11 @@ func writeOverride(b *strings.Builder, o *rules.Override) {
 
 // LimitTexts returns the limits of r, and its permits, as texts.
 func LimitTexts(r *rules.Rule) []string {
-	bounds := texts(r.Limits)
+	bounds := rules.LimitTexts(r.Limits)
 	if r.Permits > 0 {
 		bounds = append(bounds, count(int(r.Permits), "permit"))
 	}
 	return bounds
-}
-
-// texts returns limits as the file has them, without the name of their rule.
-func texts(limits []headgate.Limit) []string {
-	all := make([]string, len(limits))
-	for i, l := range limits {
-		all[i] = l.Named("").String()
-	}
-	return all
 }
 
 // count returns "1 file" or "2 files".

@@ -271,7 +271,7 @@ func TestKey(t *testing.T) {
 	c.act("acts", `{"act":"ban","rule":"api","key":"ip:192.0.2.*","for_s":60,"note":"<b>"}`, 200, nil)
 	got := look("rule=api&key=ip:192.0.2.1")
 	if len(got.Rules) != 1 || !got.Rules[0].Banned || *got.Rules[0].Until < time.Now().UnixMilli() ||
-		!strings.Contains(string(got.Rules[0].Override), `"key":"ip:192.0.2.*","ban":true,"until":"`) {
+		got.Rules[0].Override.Key != "ip:192.0.2.*" || !got.Rules[0].Override.Ban || got.Rules[0].Override.Until == nil {
 		t.Errorf("of a banned key: %+v", got)
 	}
 	if p := look("key=header:a").Rules; len(p) != 1 || p[0].Permits == nil || p[0].Permits.Limit != 2 || p[0].Permits.InUse != 0 {
@@ -305,9 +305,10 @@ func TestConfig(t *testing.T) {
 	if fmt.Sprint(v.Rules[0]) != fmt.Sprint(want) {
 		t.Errorf("the rule is %+v, want %+v", v.Rules[0], want)
 	}
-	if !strings.Contains(string(v.Overrides), `"key":"ip:192.0.2.9","ban":true`) ||
-		!strings.Contains(string(v.Modes), `"rule":"api","mode":"shadow","at":"`) || !strings.Contains(string(v.Modes), "Ann (token ") {
-		t.Errorf("beside it: %s, %s", v.Overrides, v.Modes)
+	if len(v.Overrides) != 1 || v.Overrides[0].Key != "ip:192.0.2.9" || !v.Overrides[0].Ban ||
+		len(v.Modes) != 1 || v.Modes[0].Rule != "api" || v.Modes[0].Mode != "shadow" ||
+		v.Modes[0].At == nil || !strings.HasPrefix(v.Modes[0].By, "Ann (token ") {
+		t.Errorf("beside it: %+v, %+v", v.Overrides, v.Modes)
 	}
 	_, err := config.Parse("a.yaml", []byte("rules: []\nstore: postgres://u:"+secret+"@h\nx: 1\n"), config.Options{})
 	c.LoadFailed(err, time.UnixMilli(77))

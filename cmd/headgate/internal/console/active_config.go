@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
@@ -10,13 +9,14 @@ import (
 
 // configView is the configuration in force, beside the files.
 type configView struct {
-	Files     []config.Text   `json:"files"` // as they are now
-	Hash      string          `json:"hash"`
-	LoadedAt  *int64          `json:"loaded_at"`
-	Error     *loadFault      `json:"error"` // null: the last load succeeded
-	Rules     []ruleView      `json:"rules"`
-	Overrides json.RawMessage `json:"overrides"`
-	Modes     json.RawMessage `json:"modes"`
+	Files    []config.Text `json:"files"` // as they are now
+	Hash     string        `json:"hash"`
+	LoadedAt *int64        `json:"loaded_at"`
+	Error    *loadFault    `json:"error"` // null: the last load succeeded
+	Rules    []ruleView    `json:"rules"`
+
+	Overrides []httpapi.Override `json:"overrides"`
+	Modes     []httpapi.Mode     `json:"modes"`
 }
 
 // loadFault is why the files are not in force.
@@ -54,8 +54,8 @@ func (h *Handler) serveConfig(w http.ResponseWriter, _ *http.Request) error {
 	now := h.loaded.Load()
 	v := configView{
 		Hash: now.config.Hash, LoadedAt: millis(now.at), Rules: h.ruleViews(now.config),
-		Overrides: httpapi.OverridesJSON(h.options.Overrides, now.config.Masked),
-		Modes:     httpapi.ModesJSON(h.options.Overrides, now.config.Masked),
+		Overrides: httpapi.Overrides(h.options.Overrides, now.config.Masked),
+		Modes:     httpapi.Modes(h.options.Overrides, now.config.Masked),
 	}
 	files, err := h.options.Files()
 	if v.Files = files; files == nil {

@@ -59,12 +59,9 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 		t.Fatal(err)
 	}
 	engine.Use(set)
-	api, err := httpapi.New(httpapi.Options{
+	api := httpapi.New(httpapi.Options{
 		Store: store, Permits: concurrency.NewMemory(), Rules: engine, Overrides: table,
 	}, httpapi.Settings{Tokens: tokens})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var h *Handler
 	limiter := envoy.New(store, nil, envoy.Options{
 		OverLimit: func(d envoy.Denial) { h.OverLimit(d) },

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,13 +16,13 @@ import (
 
 // keyState is what applies to a key, and what it has used.
 type keyState struct {
-	Rule     string          `json:"rule"`
-	Mode     string          `json:"mode"`
-	Banned   bool            `json:"banned"`
-	Until    *int64          `json:"until"`    // of the ban
-	Override json.RawMessage `json:"override"` // as in /v1/overrides; null: none
-	Limits   []limitState    `json:"limits"`
-	Permits  *permitState    `json:"permits"` // null: the rule has none
+	Rule     string            `json:"rule"`
+	Mode     string            `json:"mode"`
+	Banned   bool              `json:"banned"`
+	Until    *int64            `json:"until"`    // of the ban
+	Override *httpapi.Override `json:"override"` // as in /v1/overrides; null: none
+	Limits   []limitState      `json:"limits"`
+	Permits  *permitState      `json:"permits"` // null: the rule has none
 }
 
 type limitState struct {
@@ -96,7 +95,8 @@ func (h *Handler) peek(
 	}
 	if o, found := h.options.Overrides.Find(rule.Name, key); found {
 		o.Note = h.loaded.Load().config.Masked(o.Note)
-		s.Override, used = httpapi.OverrideJSON(&o), true
+		shown := httpapi.NewOverride(&o)
+		s.Override, used = &shown, true
 	}
 	for _, l := range terms.Limits {
 		d, err := h.options.Store.Take(ctx, headgate.Request{Key: key, Limit: l})

@@ -31,10 +31,8 @@ func KeyName(rule, key string) string { return rule + " " + key }
 // encode returns the value of o. Equal overrides have equal values.
 func encode(o rules.Override) string {
 	e := entry{
-		Rule: o.Rule, Key: o.Key, Ban: o.Ban, Until: o.Until.UTC(), Note: o.Note, By: o.By,
-	}
-	for _, l := range o.Limits {
-		e.Limits = append(e.Limits, l.Named("").String())
+		Rule: o.Rule, Key: o.Key, Limits: rules.LimitTexts(o.Limits), Ban: o.Ban,
+		Until: o.Until.UTC(), Note: o.Note, By: o.By,
 	}
 	return e.text()
 }

@@ -95,6 +95,15 @@ func Named(rule string, limits []headgate.Limit) []headgate.Limit {
 	return named
 }
 
+// LimitTexts returns the texts of limits without names.
+func LimitTexts(limits []headgate.Limit) []string {
+	texts := make([]string, len(limits))
+	for i, l := range limits {
+		texts[i] = l.Named("").String()
+	}
+	return texts
+}
+
 const (
 	maxName   = 60 // leaves room for the number of a limit
 	maxLimits = 16

@@ -97,7 +97,7 @@ func newServer(o Options) (*server, error) {
 }
 
 // build makes the parts that decide, and gives them the configuration.
-func (s *server) build() (err error) {
+func (s *server) build() error {
 	if err := s.observe(); err != nil {
 		return err
 	}
@@ -105,20 +105,14 @@ func (s *server) build() (err error) {
 	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
 		Overrides: s.overrides, Observe: s.decided,
 	})
-	s.api, err = httpapi.New(httpapi.Options{
+	s.api = httpapi.New(httpapi.Options{
 		Store: s.native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
 		Redis: s.stores.redis, Observe: s.decided,
 	}, apiSettings(s.first))
-	if err != nil {
-		return err
-	}
 	if err := s.trust(s.first.Trust); err != nil {
 		return err
 	}
-	s.auth, err = forwardauth.New(s.engine, forwardauth.Options{Client: s.client})
-	if err != nil {
-		return err
-	}
+	s.auth = forwardauth.New(s.engine, s.client)
 	s.buildEnvoy()
 	s.overrides.Follow(s.switchModes, s.forgetDenials) // after all that they use
 	s.registerStore()

@@ -12,30 +12,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/answer"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
-// Options configures [New].
-type Options struct {
-	// Client finds the address of the client; see [rules.ClientAddress]. Required.
-	Client func(*http.Request) netip.Addr
-}
-
-// New makes the handler of /auth and of all below it. Nothing is read from the query or the body: a
-// proxy may pass those of the client.
-func New(e *rules.Engine, o Options) (http.Handler, error) {
-	switch {
-	case e == nil:
-		return nil, &headgate.InvalidError{Field: "engine", Value: "nil",
-			Want: "one from rules.New"}
-	case o.Client == nil:
-		return nil, &headgate.InvalidError{
-			Field: "Client", Value: "nil", Want: "a function such as rules.ClientAddress",
-		}
-	}
-	return &handler{engine: e, client: o.Client}, nil
+// New makes the handler of /auth and of all below it. The function client finds the address of the
+// client; see [rules.ClientAddress]. Nothing is read from the query or the body: a proxy may pass
+// those of the client.
+func New(e *rules.Engine, client func(*http.Request) netip.Addr) http.Handler {
+	return &handler{engine: e, client: client}
 }
 
 type handler struct {

@@ -212,3 +212,12 @@ func replyJSON(w http.ResponseWriter, body object) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body.end()) //nolint:gosec // JSON is no HTML; the client may have disconnected
 }
+
+// replyValue answers with v, a struct.
+func replyValue(w http.ResponseWriter, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // cannot happen: texts and times, which were read as JSON or YAML
+	}
+	replyJSON(w, text[:len(text)-1])
+}

@@ -69,13 +69,10 @@ func build(t *testing.T, store headgate.Store, s Settings) *server {
 	}
 	engine.Use(set)
 	redis, _ := store.(*redisstore.Store)
-	f.handler, err = New(Options{
+	f.handler = New(Options{
 		Store: store, Permits: permits, Rules: engine, Overrides: f.overrides, Observe: observe,
 		Redis: redis,
 	}, s)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := f.handler.ShareKey(t.Context()); err != nil {
 		t.Fatal(err)
 	}

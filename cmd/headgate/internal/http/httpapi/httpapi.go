@@ -7,7 +7,6 @@ package httpapi
 
 import (
 	_ "embed"
-	"errors"
 	"net/http"
 	"path"
 	"strings"
@@ -78,11 +77,7 @@ type settings struct {
 var openAPI []byte
 
 // New makes a Handler. It treats the listener as public until [Handler.Listen] is called.
-func New(o Options, s Settings) (*Handler, error) {
-	if o.Store == nil || o.Permits == nil || o.Rules == nil || o.Overrides == nil {
-		return nil, errors.New("httpapi: options: one is missing; " +
-			"want a store, permits, rules and overrides")
-	}
+func New(o Options, s Settings) *Handler {
 	if o.Observe == nil {
 		o.Observe = func(rules.Event) {}
 	}
@@ -93,7 +88,7 @@ func New(o Options, s Settings) (*Handler, error) {
 	h.Use(s)
 	h.routes()
 	h.serve = h.CleanPaths(h.mux)
-	return h, nil
+	return h
 }
 
 // Use replaces the settings.

@@ -1,9 +1,13 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
+	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 )
 
 // resetKey puts a key back in its initial state under all limits of a rule, and of its override.
@@ -13,13 +17,24 @@ func (h *Handler) resetKey(w http.ResponseWriter, r *http.Request) error {
 	if err := h.resolve(&t, ""); err != nil {
 		return err
 	}
-	for _, l := range t.terms.StateLimits() {
-		if err := h.options.Store.Reset(r.Context(), t.key, l); err != nil {
-			return err
-		}
+	if err := checkKey(t.terms.Rule, t.key); err != nil {
+		return err
 	}
-	err := h.options.Overrides.Announce(r.Context(), overrides.Reset{Rule: t.rule, Key: t.key})
-	if err != nil {
+	if len(t.terms.Rule.Key) > 0 && wildcard.Has(t.key) {
+		return problem.BadField("key", jsonbody.Quote(t.key), "one key: a reset takes no pattern")
+	}
+	limits := t.terms.StateLimits()
+	var failed error
+	for i := 0; i < len(limits) && failed == nil; i++ {
+		failed = h.options.Store.Reset(r.Context(), t.key, limits[i])
+	}
+	// Also after a failure, because some limits may be reset.
+	err := h.options.Overrides.Announce(context.WithoutCancel(r.Context()),
+		overrides.Reset{Rule: t.rule, Key: t.key})
+	switch {
+	case failed != nil:
+		return failed
+	case err != nil:
 		return Unavailable(err, NotAnnounced)
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -32,7 +32,7 @@ func (h *Handler) putOverride(w http.ResponseWriter, r *http.Request) error {
 	if err := h.options.Overrides.Put(r.Context(), o); err != nil {
 		return Unavailable(err, maybeChanged)
 	}
-	replyJSON(w, appendOverride(newObject(), &o))
+	replyValue(w, NewOverride(&o))
 	return nil
 }
 
@@ -139,79 +139,76 @@ func ParseLimits(texts []string) ([]headgate.Limit, error) {
 // listOverrides lists the overrides in force, in the order of the search, and the modes of rules
 // that were switched.
 func (h *Handler) listOverrides(w http.ResponseWriter, _ *http.Request) error {
-	o := append(newObject().name("overrides"), '[')
-	o = append(appendOverrides(o, h.options.Overrides, asIs), ']')
-	o = append(o.name("modes"), '[')
-	o = append(appendModes(o, h.options.Overrides, asIs), ']')
-	replyJSON(w, o)
+	asIs := func(note string) string { return note } // a client of /v1 may read all
+	replyValue(w, struct {
+		Overrides []Override `json:"overrides"`
+		Modes     []Mode     `json:"modes"`
+	}{Overrides(h.options.Overrides, asIs), Modes(h.options.Overrides, asIs)})
 	return nil
 }
 
-// asIs is what shows a note to a client of /v1, who may read all.
-func asIs(note string) string { return note }
+// Override is an override, as answers have it.
+type Override struct {
+	Rule   string     `json:"rule"`
+	Key    string     `json:"key"`
+	Ban    bool       `json:"ban,omitempty"`
+	Limits []string   `json:"limits,omitempty"`
+	Until  *time.Time `json:"until"`
+	Note   string     `json:"note,omitempty"`
+	By     string     `json:"by,omitempty"`
+	Source string     `json:"source,omitempty"` // file or put, in lists
+}
 
-func appendOverrides(list object, t *overrides.Table, note func(string) string) object {
+// Mode is the mode of a rule that was switched, as answers have it.
+type Mode struct {
+	Rule  string     `json:"rule"`
+	Mode  string     `json:"mode"`
+	At    *time.Time `json:"at"`
+	Until *time.Time `json:"until"`
+	Note  string     `json:"note,omitempty"`
+	By    string     `json:"by,omitempty"`
+}
+
+// NewOverride returns o as PUT /v1/overrides does.
+func NewOverride(o *rules.Override) Override {
+	return Override{
+		Rule: o.Rule, Key: o.Key, Ban: o.Ban, Limits: rules.LimitTexts(o.Limits),
+		Until: timeOrNull(o.Until), Note: o.Note, By: o.By,
+	}
+}
+
+// Overrides returns the list of GET /v1/overrides, with notes as note shows them.
+func Overrides(t *overrides.Table, note func(string) string) []Override {
 	file, put := t.List()
+	list := make([]Override, 0, len(file)+len(put))
 	for i, o := range append(file, put...) {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		source := "put"
-		if i < len(file) {
-			source = "file"
-		}
 		o.Note = note(o.Note)
-		list = append(append(list, appendOverride(newObject(), &o).text("source", source)...), '}')
+		one := NewOverride(&o)
+		if one.Source = "put"; i < len(file) {
+			one.Source = "file"
+		}
+		list = append(list, one)
 	}
 	return list
 }
 
-func appendModes(list object, t *overrides.Table, note func(string) string) object {
-	for i, m := range t.Modes() {
-		if i > 0 {
-			list = append(list, ',')
-		}
-		o := newObject().text("rule", m.Rule).text("mode", m.Mode.String()).
-			time("at", m.At).time("until", m.Until)
-		list = append(append(list, o.origin(note(m.Note), m.By)...), '}')
+// Modes returns the switched modes of GET /v1/overrides, with notes as note shows them.
+func Modes(t *overrides.Table, note func(string) string) []Mode {
+	list := []Mode{}
+	for _, m := range t.Modes() {
+		list = append(list, Mode{
+			m.Rule, m.Mode.String(), timeOrNull(m.At), timeOrNull(m.Until), note(m.Note), m.By,
+		})
 	}
 	return list
 }
 
-func appendOverride(o object, v *rules.Override) object {
-	o = o.text("rule", v.Rule).text("key", v.Key)
-	if v.Ban {
-		o = o.flag("ban", true)
-	} else {
-		o = append(o.name("limits"), '[')
-		for i, l := range v.Limits {
-			if i > 0 {
-				o = append(o, ',')
-			}
-			o = strconv.AppendQuote(o, l.Named("").String())
-		}
-		o = append(o, ']')
-	}
-	return o.time("until", v.Until).origin(v.Note, v.By)
-}
-
-// time appends a time; null for none.
-func (o object) time(name string, t time.Time) object {
+func timeOrNull(t time.Time) *time.Time {
 	if t.IsZero() {
-		return append(o.name(name), "null"...)
+		return nil
 	}
-	return o.text(name, t.UTC().Format(time.RFC3339Nano))
-}
-
-// origin appends who made a change, and why.
-func (o object) origin(note, by string) object {
-	if note != "" {
-		o = o.text("note", note)
-	}
-	if by != "" {
-		o = o.text("by", by)
-	}
-	return o
+	t = t.UTC()
+	return &t
 }
 
 // deleteOverride deletes an override that was put.
@@ -226,19 +223,4 @@ func (h *Handler) deleteOverride(w http.ResponseWriter, r *http.Request) error {
 	}
 	replyJSON(w, newObject().flag("deleted", had))
 	return nil
-}
-
-// OverrideJSON returns o as PUT /v1/overrides does.
-func OverrideJSON(o *rules.Override) json.RawMessage {
-	return json.RawMessage(append(appendOverride(newObject(), o), '}'))
-}
-
-// OverridesJSON returns the list of GET /v1/overrides, with notes as note shows them.
-func OverridesJSON(t *overrides.Table, note func(string) string) json.RawMessage {
-	return json.RawMessage(append(appendOverrides(object{'['}, t, note), ']'))
-}
-
-// ModesJSON returns the switched modes of GET /v1/overrides, with notes as note shows them.
-func ModesJSON(t *overrides.Table, note func(string) string) json.RawMessage {
-	return json.RawMessage(append(appendModes(object{'['}, t, note), ']'))
 }

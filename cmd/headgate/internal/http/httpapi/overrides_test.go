@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/internal/redistest"
@@ -139,6 +142,37 @@ func TestResetKey(t *testing.T) {
 	}
 	f.send("DELETE", "/v1/keys/nobody/k", "").want(t, 404, "nobody")
 	f.send("DELETE", "/v1/keys/visits/", "").want(t, 400, "key is missing")
+	// Else an operator believes that a client was reset.
+	f.send("DELETE", "/v1/keys/visits/192.0.2.1", "").want(t, 400, `want one such as \"ip:...\"`)
+	f.send("DELETE", "/v1/keys/visits/ip:*", "").want(t, 400, "a reset takes no pattern")
+	f.send("DELETE", "/v1/keys/visits/ip:192.0.2.1", "").wantEmpty(t)
+}
+
+// resetOnce is a store that fails after one reset.
+type resetOnce struct {
+	headgate.Store
+
+	done bool
+}
+
+func (s *resetOnce) Reset(ctx context.Context, key string, l headgate.Limit) error {
+	if s.done {
+		return errBroken
+	}
+	s.done = true
+	return s.Store.Reset(ctx, key, l)
+}
+
+// TestPartialReset: instances forget the denials of a key of which only one limit was reset.
+func TestPartialReset(t *testing.T) {
+	f := start(t, &resetOnce{Store: headgate.NewMemory()}, Settings{})
+	var heard []overrides.Reset
+	f.overrides.Follow(func(map[string]rules.Mode) {},
+		func(r overrides.Reset) { heard = append(heard, r) })
+	f.send("DELETE", "/v1/keys/login/k", "").want(t, 503, "the store is unavailable")
+	if want := []overrides.Reset{{Rule: "login", Key: "k"}}; !slices.Equal(heard, want) {
+		t.Errorf("the resets that were announced are %v, want %v", heard, want)
+	}
 }
 
 // TestOverrideOfAll: a rule without key counts all requests under one key, which may be empty in the

@@ -62,7 +62,7 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request) error {
 	}
 	if d.Allowed() {
 		id := permit{Rule: t.rule, Key: t.key, ID: request.ID.String()}
-		body = body.seconds("ttl", ttl).text("id", seal(permitMark, id))
+		body = body.seconds("ttl", ttl).text("id", h.ids.seal(permitID, id))
 	}
 	h.observePermit(&t, d)
 	replyPermit(w, r, body, d, "All permits of the key are in use.")
@@ -124,27 +124,25 @@ func replyPermit(
 }
 
 // readPermit reads the body of a request for a permit that was acquired.
-func readPermit(
+func (h *Handler) readPermit(
 	w http.ResponseWriter, r *http.Request, more ...jsonbody.Field,
 ) (concurrency.Request, error) {
-	const want = "an id that /v1/acquire returned"
 	var id string
 	fields := append([]jsonbody.Field{jsonbody.Text("id", &id, maxID)}, more...)
 	if err := jsonbody.Read(w, r, MaxBody, fields...); err != nil {
 		return concurrency.Request{}, err
 	}
 	var v permit
-	if err := unseal(id, permitMark, want, &v); err != nil {
+	if err := h.ids.unseal(r.Context(), id, permitID, &v); err != nil {
 		return concurrency.Request{}, err
 	}
 	request := concurrency.Request{Key: rules.PermitKey(v.Rule, v.Key), TTL: defaultTTL}
 	raw, err := hex.DecodeString(v.ID)
-	if err != nil || len(raw) != len(request.ID) {
-		return concurrency.Request{}, problem.BadField("id", "damaged", want)
+	if err == nil && len(raw) == len(request.ID) {
+		request.ID = concurrency.PermitID(raw)
 	}
-	request.ID = concurrency.PermitID(raw)
 	if request.ID == (concurrency.PermitID{}) { // which no permit has
-		return concurrency.Request{}, problem.BadField("id", "damaged", want)
+		return concurrency.Request{}, problem.BadField("id", "damaged", permitID.want)
 	}
 	return request, nil
 }
@@ -152,7 +150,7 @@ func readPermit(
 // renew makes a permit expire later.
 func (h *Handler) renew(w http.ResponseWriter, r *http.Request) error {
 	var ttl time.Duration
-	request, err := readPermit(w, r, ttlField(&ttl))
+	request, err := h.readPermit(w, r, ttlField(&ttl))
 	if err != nil {
 		return err
 	}
@@ -167,7 +165,7 @@ func (h *Handler) renew(w http.ResponseWriter, r *http.Request) error {
 
 // release returns a permit.
 func (h *Handler) release(w http.ResponseWriter, r *http.Request) error {
-	request, err := readPermit(w, r)
+	request, err := h.readPermit(w, r)
 	if err != nil {
 		return err
 	}

@@ -27,8 +27,7 @@ func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) error {
 	a := &answers[0]
 	body := a.append(newObject())
 	if a.allowed {
-		body = body.seconds("wait", a.wait).
-			text("id", h.ids.sealSigned(reservationMark, a.reservation()))
+		body = body.seconds("wait", a.wait).text("id", h.ids.seal(reservationID, a.reservation()))
 	}
 	reply(w, r, a.allowed, body, answers...)
 	return nil
@@ -63,9 +62,7 @@ func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
 			"the cost that was used; 0 cancels the reservation")
 	}
 	var v reservation
-	err = h.ids.unsealSigned(r.Context(), id, reservationMark, "an id that /v1/reserve returned",
-		&v)
-	if err != nil {
+	if err := h.ids.unseal(r.Context(), id, reservationID, &v); err != nil {
 		return err
 	}
 	t := &target{rule: v.Rule, text: v.Limit, key: v.Key}

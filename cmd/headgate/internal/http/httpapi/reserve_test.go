@@ -117,17 +117,17 @@ func TestReserveInShadow(t *testing.T) {
 func TestInvalidIDs(t *testing.T) {
 	f := start(t, nil, Settings{})
 	permit := f.post("/v1/acquire", `{"rule":"exports","key":"k"}`).id(t)
-	signed := func(v any) string { return f.handler.ids.sealSigned(reservationMark, v) }
+	signed := func(v any) string { return f.handler.ids.seal(reservationID, v) }
 	inline := signed(reservation{Limit: "5/m", Key: "k", Cost: 1})
 	for id, want := range map[string]string{
-		"":                    `id is missing; want an id that /v1/reserve returned`,
-		"x":                   "id is ",
-		permit:                "want an id that /v1/reserve returned",
-		signed(reservation{}): "rule is missing",
-		signed(permit):        "want an id that",
-		reservationMark:       "id is not signed",
-		reservationMark + "!": "want an id that",
-		inline:                "limit is not allowed",
+		"":                       `id is missing; want an id that /v1/reserve returned`,
+		"x":                      "id is ",
+		permit:                   "want an id that /v1/reserve returned",
+		signed(reservation{}):    "rule is missing",
+		signed(permit):           "want an id that",
+		reservationID.mark:       "id is not signed",
+		reservationID.mark + "!": "want an id that",
+		inline:                   "limit is not allowed",
 		signed(reservation{Rule: "gone", Cost: 1}): `rule is \"gone\"`,
 	} {
 		got := f.post("/v1/commit", `{"id":"`+id+`","cost":1}`)
@@ -138,9 +138,9 @@ func TestInvalidIDs(t *testing.T) {
 	}
 	f.post("/v1/commit", `{"id":"x"}`).want(t, 400, "cost is missing")
 	for _, id := range []string{
-		"", "x", inline, permitMark, seal(permitMark, "x"), seal(permitMark, map[string]string{"i": "00"}),
-		seal(permitMark, map[string]string{"i": strings.Repeat("0", 32)}),
-		seal(permitMark, map[string]string{"i": strings.Repeat("f", 34)}),
+		"", "x", inline, permitID.mark, f.handler.ids.seal(permitID, "x"), f.handler.ids.seal(permitID, map[string]string{"i": "00"}),
+		f.handler.ids.seal(permitID, map[string]string{"i": strings.Repeat("0", 32)}),
+		f.handler.ids.seal(permitID, map[string]string{"i": strings.Repeat("f", 34)}),
 	} {
 		f.post("/v1/release", `{"id":"`+id+`"}`).want(t, 400, `"field":"id"`, "want an id that /v1/acquire returned")
 	}

@@ -42,16 +42,8 @@ const defaultStall = time.Minute
 // allow them. Target may have a path, which is put in front of each request's.
 func New(e *rules.Engine, target string, o Options) (http.Handler, error) {
 	to, err := parseTarget(target)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case e == nil:
-		return nil, &headgate.InvalidError{Field: "engine", Value: "nil",
-			Want: "one from rules.New"}
-	case o.Client == nil:
-		return nil, &headgate.InvalidError{
-			Field: "Client", Value: "nil", Want: "a function such as rules.ClientAddress",
-		}
 	}
 	if o.Trusted == nil {
 		o.Trusted = func(*http.Request) bool { return false }

@@ -400,12 +400,6 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
-	if _, err := New(nil, "http://app", o); err == nil {
-		t.Error("no engine")
-	}
-	if _, err := New(e, "http://app", Options{}); err == nil {
-		t.Error("no Client")
-	}
 }
 
 // What is no path for the rules does not reach the server, which may read a path in it.

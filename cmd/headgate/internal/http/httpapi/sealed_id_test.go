@@ -39,6 +39,9 @@ func (f *server) wantRemaining(n int) {
 	f.post("/v1/peek", `{"rule":"tokens","key":"k"}`).want(f.t, 200, fmt.Sprintf(`"remaining":%d,`, n))
 }
 
+// unsigned are reservations without a signature.
+var unsigned = idKind{mark: reservationID.mark}
+
 // An id that the server did not make refunds nothing.
 func TestForgedID(t *testing.T) {
 	f := start(t, nil, Settings{})
@@ -46,22 +49,36 @@ func TestForgedID(t *testing.T) {
 	forged := reservation{Rule: "tokens", Key: "k", Cost: 1000}
 	other := newIDKey(nil)
 	for name, id := range map[string]string{
-		"unsigned":             seal(reservationMark, forged),
-		"of another key":       other.sealSigned(reservationMark, forged),
+		"unsigned":             f.handler.ids.seal(unsigned, forged),
+		"of another key":       other.seal(reservationID, forged),
 		"with an empty key":    sealWith(nil, forged),
-		"shorter than the sum": reservationMark + encoding.EncodeToString([]byte("{}")),
-		"signed as a permit":   f.handler.ids.sealSigned(permitMark, forged),
+		"shorter than the sum": reservationID.mark + encoding.EncodeToString([]byte("{}")),
+		"signed as a permit":   f.handler.ids.seal(idKind{mark: permitID.mark, signed: true}, forged),
 	} {
 		t.Run(name, func(*testing.T) { f.wantRefused(id, 0) })
 	}
 	f.wantRefused(sealWith(make([]byte, idKeySize), forged), 0)
 }
 
+// Instances of other versions read and make the same ids.
+func TestBytesOfIDs(t *testing.T) {
+	k := newIDKey(nil)
+	v := reservation{Rule: "tokens", Key: "<k>", Cost: 3, Starts: []int64{7}}
+	if got, want := k.seal(reservationID, v), sealWith(*k.secret.Load(), v); got != want {
+		t.Errorf("the id of a reservation is %s, want %s", got, want)
+	}
+	const text = `{"r":"exports","k":"<k>","i":"00ff"}`
+	got, want := k.seal(permitID, permit{"exports", "<k>", "00ff"}), "p1."+encoding.EncodeToString([]byte(text))
+	if got != want {
+		t.Errorf("the id of a permit is %s, want %s", got, want)
+	}
+}
+
 func sealWith(key []byte, v any) string {
 	text := idText(v)
 	mac := hmac.New(sha256.New, key)
 	mac.Write(text)
-	return reservationMark + encoding.EncodeToString(append(text, mac.Sum(nil)[:signatureSize]...))
+	return "r1." + encoding.EncodeToString(append(text, mac.Sum(nil)[:signatureSize]...))
 }
 
 // An id of which any character is another is refused, and so is a part of it.
@@ -129,7 +146,7 @@ func TestRedisLosesTheKeyOfIDs(t *testing.T) {
 	}
 	flush()
 	b.commit(a.reserve(300), 100).want(t, 200, `"refunded":200`)
-	b.wantRefused(seal(reservationMark, reservation{Rule: "tokens", Key: "k", Cost: 100}), 900)
+	b.wantRefused(b.handler.ids.seal(unsigned, reservation{Rule: "tokens", Key: "k", Cost: 100}), 900)
 	if err := a.handler.ShareKey(t.Context()); err != nil { // as when Redis answers again
 		t.Fatal(err)
 	}
@@ -155,12 +172,12 @@ func TestIDsWithoutRedis(t *testing.T) {
 		t.Error("the key is shared without Redis")
 	}
 	var v reservation
-	id := f.handler.ids.sealSigned(reservationMark, reservation{Key: "k"})
-	if err := f.handler.ids.unsealSigned(t.Context(), id, reservationMark, "", &v); err != nil || v.Key != "k" {
+	id := f.handler.ids.seal(reservationID, reservation{Key: "k"})
+	if err := f.handler.ids.unseal(t.Context(), id, reservationID, &v); err != nil || v.Key != "k" {
 		t.Errorf("%+v %v", v, err)
 	}
-	id = proxied.sealSigned(reservationMark, reservation{})
-	if err := f.handler.ids.unsealSigned(t.Context(), id, reservationMark, "", &v); toProblem(err).Status != 503 {
+	id = proxied.seal(reservationID, reservation{})
+	if err := f.handler.ids.unseal(t.Context(), id, reservationID, &v); toProblem(err).Status != 503 {
 		t.Errorf("%v, want 503", err)
 	}
 }
