@@ -65,6 +65,34 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// The first override of the file that matches and has not expired counts, whether it has a wildcard.
+func TestOrderInTheFile(t *testing.T) {
+	past, future := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	set := func(text string) []headgate.Limit {
+		return rules.Named("login", []headgate.Limit{limit(t, text)})
+	}
+	table := NewMemory()
+	table.UseFile([]rules.Override{
+		{Rule: "login", Key: "ip:a", Ban: true, Until: past},
+		{Rule: "login", Key: "ip:a", Limits: set("1/m"), Until: future},
+		{Rule: "login", Key: "ip:a", Limits: set("2/m")}, // comes after one that is in force
+		{Rule: "login", Key: "ip:b*", Ban: true, Until: past},
+		{Rule: "login", Key: "ip:bc", Limits: set("3/m")},
+		{Rule: "login", Key: "ip:*", Limits: set("4/m")},
+		{Rule: "login", Key: "ip:d", Ban: true}, // comes after a wildcard that matches
+		{Rule: "other", Key: "ip:e", Ban: true},
+		{Rule: "login", Key: "user:*", Ban: true, Until: past},
+	})
+	for key, want := range map[string]string{
+		"ip:a": "login=1/m", "ip:bc": "login=3/m", "ip:bd": "login=4/m", "ip:d": "login=4/m",
+		"ip:e": "login=4/m", "user:1": "nothing",
+	} {
+		if got := found(table, key); got != want {
+			t.Errorf("key %q has %s, want %s", key, got, want)
+		}
+	}
+}
+
 func TestPutReplacesAndDelete(t *testing.T) {
 	table := NewMemory()
 	put(t, table, rules.Override{Rule: "login", Key: "k", Limits: []headgate.Limit{limit(t, "3/m")}})
