@@ -308,6 +308,7 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations a decision, want at most 3", got)
 	}
 }
+
 // What a decision leaves for the next one holds no key of a client, also beyond its length.
 func TestFreeKeepsNoKeys(t *testing.T) {
 	t.Parallel()
