@@ -2,12 +2,11 @@ package config
 
 import (
 	"fmt"
-	"net"
-	"net/netip"
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
+	"github.com/headgate/headgate/internal/loopback"
 )
 
 // warn notes what is accepted and likely wrong.
@@ -21,17 +20,10 @@ func (l *loader) warn() {
 		l.warnAt(at, "instances", "has no effect; want when_store_fails: share")
 	}
 	if at, given := l.set["listen.http"]; given && len(l.config.API.Tokens) == 0 &&
-		!isLoopback(l.config.Listen.HTTP) {
+		l.config.Listen.HTTP != "off" && !loopback.IsHost(l.config.Listen.HTTP) {
 		l.warnAt(at, "listen.http", "every host that can connect to "+l.config.Listen.HTTP+
 			" can charge keys, and operators are refused; want api.tokens, or a loopback address")
 	}
-}
-
-// isLoopback reports whether an address of a listener is reached from this machine alone.
-func isLoopback(address string) bool {
-	host, _, _ := net.SplitHostPort(address)
-	at, err := netip.ParseAddr(host)
-	return address == "off" || host == "localhost" || err == nil && at.IsLoopback()
 }
 
 func (l *loader) warnRule(r *rules.Rule, at origin) {

@@ -3,11 +3,11 @@ package httpapi
 import (
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
+	"github.com/headgate/headgate/internal/loopback"
 )
 
 // OtherSite is why a request from a page of another site is refused.
@@ -27,12 +27,12 @@ func (h *Handler) IsLocal(r *http.Request) bool { return h.loopback && isDirect(
 // listens on a. On loopback, the host must be a loopback name, because other names may be owned by
 // others and point to this machine.
 func OnlyOwnPages(a net.Addr, next http.Handler) http.Handler {
-	loopback := isLoopback(a)
+	isLocal := isLoopback(a)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !IsOwnSite(r):
 			WriteError(w, &problem.Problem{Status: http.StatusForbidden, Detail: OtherSite})
-		case loopback && !hasLoopbackHost(r):
+		case isLocal && !loopback.IsHost(r.Host):
 			WriteError(w, &problem.Problem{Status: http.StatusForbidden,
 				Detail: "the host is " + jsonbody.Quote(r.Host) +
 					"; want localhost or a loopback address"})
@@ -63,19 +63,7 @@ func isDirect(r *http.Request) bool {
 			return false
 		}
 	}
-	return r.ProtoAtLeast(1, 1) && hasLoopbackHost(r)
-}
-
-// hasLoopbackHost reports whether the host of r can only be this machine. Other parties may own any
-// other name, and let it point to this machine.
-func hasLoopbackHost(r *http.Request) bool {
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	ip, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+	return r.ProtoAtLeast(1, 1) && loopback.IsHost(r.Host)
 }
 
 // isLoopback reports whether only this machine can connect to a.
