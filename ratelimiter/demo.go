@@ -51,7 +51,8 @@ func serveDemo(ctx context.Context, port int, redisHost string, redisPort int) e
 		return err
 	}
 	defer store.Close()
-	page, err := demo.New(store, demo.Options{Store: "Redis at " + addr})
+	now := func(ctx context.Context) (time.Time, error) { return store.Client().Time(ctx).Result() }
+	page, err := demo.New(store, demo.Options{Store: "Redis at " + addr, Now: now})
 	if err != nil {
 		return err
 	}

@@ -27,22 +27,22 @@ type state struct {
 
 // laneState is the state of a lane.
 type laneState struct {
-	At        float64  `json:"at"` // when it was so, by the clock of the store
-	Name      string   `json:"name"`
-	Limit     string   `json:"limit"` // as text
-	Go        string   `json:"go"`    // as code
-	Settings  settings `json:"settings"`
-	Capacity  int64    `json:"capacity"`
-	Refill    int64    `json:"refill"`
-	Period    float64  `json:"period"`
-	Remaining int64    `json:"remaining"`
-	Reset     float64  `json:"reset"`
-	Allowed   int64    `json:"allowed"` // since the last reset
-	Denied    int64    `json:"denied"`
-	Most      int64    `json:"most"`  // granted in any period, since the limit or the reset
-	Bound     int64    `json:"bound"` // of that
-	Fields    []field  `json:"fields"`
-	Bins      []bin    `json:"bins"` // the last seconds
+	At        float64 `json:"at"` // when it was so, by the clock of the store
+	Name      string  `json:"name"`
+	Limit     string  `json:"limit"` // as text
+	Go        string  `json:"go"`    // as code
+	Algorithm string  `json:"algorithm"`
+	Capacity  int64   `json:"capacity"`
+	Refill    int64   `json:"refill"`
+	Period    float64 `json:"period"`
+	Remaining int64   `json:"remaining"`
+	Reset     float64 `json:"reset"`
+	Allowed   int64   `json:"allowed"` // since the last reset
+	Denied    int64   `json:"denied"`
+	Most      int64   `json:"most"`  // granted in any period, since the limit or the reset
+	Bound     int64   `json:"bound"` // of that
+	Fields    []field `json:"fields"`
+	Bins      []bin   `json:"bins"` // the last seconds
 }
 
 // batchAnswer is the result of a batch, and the state after it.
@@ -63,42 +63,23 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 func epoch(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 
-func (d *Demo) getState(w http.ResponseWriter, r *http.Request) {
-	ctx, stop := context.WithTimeout(r.Context(), patience)
-	defer stop()
-	d.answerState(ctx, w)
-}
-
-func (d *Demo) answerState(ctx context.Context, w http.ResponseWriter) {
-	s, err := d.state(ctx)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	answer(w, s)
-}
+func (d *Demo) getState(r *http.Request) (state, error) { return d.state(r.Context()) }
 
 func (d *Demo) state(ctx context.Context) (state, error) {
-	outcomes, err := d.snapshot(ctx, d.lanes[0].limiter, d.lanes[1].limiter)
+	outcomes, err := d.snapshot(ctx, [2]*headgate.Limiter{d.lanes[0].limiter, d.lanes[1].limiter})
 	if err != nil {
 		return state{}, err
 	}
 	return d.stateOf(outcomes), nil
 }
 
-// snapshot returns the time of the store and peeks at the limiters.
+// snapshot requests the time of the store and peeks at the limiters.
 func (d *Demo) snapshot(
-	ctx context.Context, limiters ...*headgate.Limiter,
+	ctx context.Context, limiters [2]*headgate.Limiter,
 ) (outcomes [2]outcome, err error) {
-	if err := d.clock.adjust(ctx); err != nil {
-		return outcomes, err
-	}
+	d.clock.adjust(ctx)
 	for i, limiter := range limiters {
-		err := d.inSlot(ctx, func() (err error) {
-			outcomes[i], err = peek(ctx, limiter)
-			return err
-		})
-		if err != nil {
+		if outcomes[i], err = peek(ctx, limiter); err != nil {
 			return outcomes, err
 		}
 	}
@@ -123,8 +104,9 @@ func (l *lane) state(peeked headgate.Decision, at time.Time) laneState {
 	l.trace.see(at, l.limit, peeked)
 	return laneState{
 		At: epoch(at), Name: l.name,
-		Limit: l.limit.String(), Go: gocode.Limit(l.limit), Settings: settingsOf(l.limit),
-		Capacity: l.limit.Capacity(), Refill: l.limit.Refill(),
+		Limit: l.limit.String(), Go: gocode.Limit(l.limit),
+		Algorithm: l.limit.Algorithm().String(),
+		Capacity:  l.limit.Capacity(), Refill: l.limit.Refill(),
 		Period:    milliseconds(l.limit.Period()),
 		Remaining: peeked.Remaining, Reset: milliseconds(peeked.ResetAfter),
 		Allowed: l.trace.allowed, Denied: l.trace.denied, Bins: l.trace.sorted(),
@@ -133,30 +115,22 @@ func (l *lane) state(peeked headgate.Decision, at time.Time) laneState {
 }
 
 // postRequests sends requests through both lanes, now or at a time soon.
-func (d *Demo) postRequests(w http.ResponseWriter, r *http.Request) {
+func (d *Demo) postRequests(r *http.Request) (batchAnswer, error) {
 	var want struct {
 		Requests int     `json:"requests"`
 		At       float64 `json:"at"` // by the clock of the store; now if it has passed
 	}
 	if err := readJSON(r, &want, `{"requests": 10}`); err != nil {
-		fail(w, err)
-		return
+		return batchAnswer{}, err
 	}
 	if want.Requests < 1 || want.Requests > maxRequests {
-		fail(w, &headgate.InvalidError{Field: "requests",
-			Value: strconv.Itoa(want.Requests), Want: "1 to " + strconv.Itoa(maxRequests)})
-		return
+		return batchAnswer{}, &headgate.InvalidError{Field: "requests",
+			Value: strconv.Itoa(want.Requests), Want: "1 to " + strconv.Itoa(maxRequests)}
 	}
 	if err := d.await(r.Context(), want.At); err != nil {
-		fail(w, err)
-		return
+		return batchAnswer{}, err
 	}
-	a, err := d.batch(r.Context(), want.Requests)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	answer(w, a)
+	return d.batch(r.Context(), want.Requests)
 }
 
 // await returns at a time of the store's clock, or now if that has passed.
@@ -166,9 +140,7 @@ func (d *Demo) await(ctx context.Context, at float64) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, maxAhead+patience)
 	defer stop()
-	if err := d.clock.adjust(ctx); err != nil {
-		return err
-	}
+	d.clock.adjust(ctx)
 	rest := at - epoch(d.clock.at(time.Now()))
 	if rest <= 0 {
 		return nil
@@ -217,22 +189,4 @@ func summed(outcomes []outcome) laneBatch {
 	}
 	b.Denied = len(outcomes) - b.Allowed
 	return b
-}
-
-func (d *Demo) postReset(w http.ResponseWriter, r *http.Request) {
-	if r.ContentLength != 0 {
-		if err := readJSON(r, &struct{}{}, "{}"); err != nil {
-			fail(w, err)
-			return
-		}
-	}
-	ctx, stop := context.WithTimeout(r.Context(), patience)
-	defer stop()
-	for _, l := range d.lanes {
-		if err := d.inSlot(ctx, func() error { return l.reset(ctx) }); err != nil {
-			fail(w, err)
-			return
-		}
-	}
-	d.answerState(ctx, w)
 }

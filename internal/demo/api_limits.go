@@ -8,79 +8,31 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// postLimit changes the limit of a lane. It changes nothing if the limit is invalid or the store is
-// unavailable.
-func (d *Demo) postLimit(side int) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var s settings
-		const like = `{"algorithm": "token-bucket", "capacity": 10, "refill": 5, "period": "1s"}`
-		if err := readJSON(r, &s, like); err != nil {
-			fail(w, err)
-			return
-		}
-		limit, err := s.limit()
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		ctx, stop := context.WithTimeout(r.Context(), patience)
-		defer stop()
-		changed, err := d.change(ctx, side, limit)
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		answer(w, changed)
-	}
-}
-
-// change peeks at limit, and only then sets it.
-func (d *Demo) change(ctx context.Context, side int, limit headgate.Limit) (state, error) {
-	l := d.lanes[side]
-	next, err := headgate.NewLimiter(d.clock.store, limit.Named(l.name))
-	if err != nil {
-		return state{}, err
-	}
-	limiters := [2]*headgate.Limiter{d.lanes[0].limiter, d.lanes[1].limiter}
-	limiters[side] = next
-	outcomes, err := d.snapshot(ctx, limiters[:]...)
-	if err != nil {
-		return state{}, err
-	}
-	if err := l.change(limit, configOf(limit)); err != nil {
-		return state{}, err
-	}
-	return d.stateOf(outcomes), nil
-}
-
-// postLimits sets both limits, given as text, and resets both lanes: an example, a step of the tour
-// or a link begins with it. It changes nothing if a limit is invalid or the store is unavailable.
-func (d *Demo) postLimits(w http.ResponseWriter, r *http.Request) {
+// postLimits sets the limits that the body has, as text, and resets both lanes if it says so: an
+// example, a step of the tour or a link begins with a reset. It changes nothing if a limit is
+// invalid or the store is unavailable.
+func (d *Demo) postLimits(r *http.Request) (state, error) {
 	var want struct {
-		Left  string `json:"left"`
-		Right string `json:"right"`
+		Left  *string `json:"left"`
+		Right *string `json:"right"`
+		Reset bool    `json:"reset"`
 	}
-	const like = `{"left": "1/s burst 10", "right": "10/10s fixed-window"}`
+	const like = `{"left": "1/s burst 10", "right": "10/10s fixed-window", "reset": true}`
 	if err := readJSON(r, &want, like); err != nil {
-		fail(w, err)
-		return
+		return state{}, err
 	}
-	var limits [2]headgate.Limit
-	for i, text := range []string{want.Left, want.Right} {
-		limit, err := limitFromText(laneNames[i], text)
-		if err != nil {
-			fail(w, err)
-			return
+	var limits [2]*headgate.Limit
+	for i, text := range []*string{want.Left, want.Right} {
+		if text == nil {
+			continue
 		}
-		limits[i] = limit
+		limit, err := limitFromText(laneNames[i], *text)
+		if err != nil {
+			return state{}, err
+		}
+		limits[i] = &limit
 	}
-	ctx, stop := context.WithTimeout(r.Context(), patience)
-	defer stop()
-	if err := d.restart(ctx, limits); err != nil {
-		fail(w, err)
-		return
-	}
-	d.answerState(ctx, w)
+	return d.change(r.Context(), limits, want.Reset)
 }
 
 // limitFromText reads the text form of the limit of a lane.
@@ -96,22 +48,40 @@ func limitFromText(lane, text string) (headgate.Limit, error) {
 	return limit, err
 }
 
-// restart resets the key under the new limits, and only then sets them.
-func (d *Demo) restart(ctx context.Context, limits [2]headgate.Limit) error {
+// change sets the limits that are not nil. It resets the key or peeks at it first, and only then
+// changes a lane.
+func (d *Demo) change(
+	ctx context.Context, limits [2]*headgate.Limit, reset bool,
+) (state, error) {
+	var limiters [2]*headgate.Limiter
 	for i, l := range d.lanes {
-		next, err := headgate.NewLimiter(d.clock.store, limits[i].Named(l.name))
-		if err != nil {
-			return err
+		limiters[i] = l.limiter
+		if limits[i] != nil {
+			next, err := headgate.NewLimiter(d.store, limits[i].Named(l.name))
+			if err != nil {
+				return state{}, err
+			}
+			limiters[i] = next
 		}
-		if err := d.inSlot(ctx, func() error { return next.Reset(ctx, key) }); err != nil {
-			return err
+		if reset {
+			if err := limiters[i].Reset(ctx, key); err != nil {
+				return state{}, err
+			}
 		}
 	}
-	for i, l := range d.lanes {
-		if err := l.change(limits[i], configOf(limits[i])); err != nil {
-			return err
-		}
-		l.clear()
+	outcomes, err := d.snapshot(ctx, limiters)
+	if err != nil {
+		return state{}, err
 	}
-	return nil
+	for i, l := range d.lanes {
+		if limits[i] != nil {
+			if err := l.change(*limits[i], configOf(*limits[i])); err != nil {
+				return state{}, err
+			}
+		}
+		if reset {
+			l.clear()
+		}
+	}
+	return d.stateOf(outcomes), nil
 }

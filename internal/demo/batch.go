@@ -7,16 +7,21 @@ import (
 	"sync/atomic"
 )
 
-// maxBatches bounds how many batches are decided at the same time, and so their memory. Other
-// batches wait.
-const maxBatches = 8
+const (
+	// maxBatches bounds how many batches are decided at the same time, and so their memory. Other
+	// batches wait.
+	maxBatches = 8
+
+	// parallel is how many requests of a batch are decided at the same time. A store across a
+	// network is slow with few.
+	parallel = 16
+)
 
 // batch holds the outcomes of requests that were sent together, in each lane.
 type batch [2][]outcome
 
-// decide sends n requests through both lanes. Each request is decided separately, and over all
-// batches no more at the same time than there are slots. If the store fails or is late, it returns
-// an error and the requests that were decided before.
+// decide sends n requests through both lanes. Each request is decided separately. If the store
+// fails or is late, it returns an error and the requests that were decided before.
 func (d *Demo) decide(ctx context.Context, n int) (batch, error) {
 	ctx, end := context.WithTimeout(ctx, patience)
 	defer end()
@@ -32,7 +37,7 @@ func (d *Demo) decide(ctx context.Context, n int) (batch, error) {
 	done := batch{make([]outcome, n), make([]outcome, n)}
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range min(n, cap(d.slots)) {
+	for range min(n, parallel) {
 		workers.Go(func() {
 			for i := next.Add(1) - 1; i < int64(n) && ctx.Err() == nil; i = next.Add(1) - 1 {
 				if err := d.decideOne(ctx, done, i); err != nil {
@@ -51,25 +56,12 @@ func (d *Demo) decide(ctx context.Context, n int) (batch, error) {
 
 // decideOne sends one request through both lanes.
 func (d *Demo) decideOne(ctx context.Context, into batch, i int64) error {
-	return d.inSlot(ctx, func() error {
-		for side, l := range d.lanes {
-			o, err := l.take(ctx)
-			if err != nil {
-				return err
-			}
-			into[side][i] = o
+	for side, l := range d.lanes {
+		o, err := l.take(ctx)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-}
-
-// inSlot calls f when there is a free slot.
-func (d *Demo) inSlot(ctx context.Context, f func() error) error {
-	select {
-	case d.slots <- struct{}{}:
-		defer func() { <-d.slots }()
-		return f()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		into[side][i] = o
 	}
+	return nil
 }

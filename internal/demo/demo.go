@@ -13,7 +13,6 @@ package demo
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -29,18 +28,18 @@ type Options struct {
 	// and for any IP address. Default: loopback only.
 	Host string
 
-	// Parallel is how many requests are decided at the same time. A store across a network is
-	// slow with few. Default: 1 for a Memory, else 16.
-	Parallel int
+	// Now returns the time of the store, whose clock decides where windows have their edges.
+	// Default: the clock of this process.
+	Now func(ctx context.Context) (time.Time, error)
 }
 
 // Demo serves the page and its API. It is safe for concurrent use. Make one with [New].
 type Demo struct {
 	handler http.Handler
 	options Options
+	store   headgate.Store
 	lanes   [2]*lane // left and right
 	clock   storeClock
-	slots   chan struct{} // one for each request that is being decided
 	batches chan struct{} // one for each batch that is being decided
 }
 
@@ -53,21 +52,11 @@ var (
 
 // New makes a Demo whose limits are kept in store.
 func New(store headgate.Store, options Options) (*Demo, error) {
-	if options.Parallel < 0 {
-		return nil, &headgate.InvalidError{Field: "parallel",
-			Value: strconv.Itoa(options.Parallel), Want: "0 for the default, or more"}
-	}
-	_, memory := store.(*headgate.Memory)
 	if options.Store == "" {
 		options.Store = "memory"
 	}
-	if options.Parallel == 0 && memory {
-		options.Parallel = 1
-	} else if options.Parallel == 0 {
-		options.Parallel = 16
-	}
-	d := &Demo{options: options, clock: storeClock{store: store},
-		slots: make(chan struct{}, options.Parallel), batches: make(chan struct{}, maxBatches)}
+	d := &Demo{options: options, store: store, clock: storeClock{now: options.Now},
+		batches: make(chan struct{}, maxBatches)}
 	for i, limit := range []headgate.Limit{firstLeft, firstRight} {
 		l, err := newLane(store, laneNames[i], limit)
 		if err != nil {
@@ -94,18 +83,10 @@ func (d *Demo) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.Ser
 func (d *Demo) routes() http.Handler {
 	mux := http.NewServeMux()
 	addFiles(mux)
-	mux.Handle("/test", only(http.MethodPost, d.postTest))
-	mux.Handle("/config", only(http.MethodPost, d.postConfig))
-	mux.Handle("/api/state", only(http.MethodGet, d.getState))
-	mux.Handle("/api/requests", only(http.MethodPost, d.postRequests))
-	mux.Handle("/api/reset", only(http.MethodPost, d.postReset))
-	mux.Handle("/api/limits", only(http.MethodPost, d.postLimits))
-	for side, l := range d.lanes {
-		mux.Handle("/api/limit/"+l.name, only(http.MethodPost, d.postLimit(side)))
-	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound,
-			"path "+strconv.Quote(r.URL.Path)+" does not exist; the page is at /")
-	})
+	mux.Handle("POST /test", handle(patience, d.postTest))
+	mux.Handle("POST /config", handle(patience, d.postConfig))
+	mux.Handle("GET /api/state", handle(patience, d.getState))
+	mux.Handle("POST /api/limits", handle(patience, d.postLimits))
+	mux.Handle("POST /api/requests", handle(maxAhead+3*patience, d.postRequests))
 	return mux
 }

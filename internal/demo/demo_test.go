@@ -89,7 +89,7 @@ func TestDocumentedEndpoints(t *testing.T) {
 		`{"success":true,"config":{"capacity":4,"refill_rate":0.25,"refill_interval":60}}`)
 	want(t, "one field", ask(d, "POST", "/config", form, "capacity=5"), 200,
 		`{"success":true,"config":{"capacity":5,"refill_rate":0.25,"refill_interval":60}}`)
-	if w := ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"fixed-window","capacity":7,"period":"1m"}`); w.Code != 200 {
+	if w := ask(d, "POST", "/api/limits", jsonType, `{"left":"7/m fixed-window"}`); w.Code != 200 {
 		t.Error(w.Body)
 	}
 	want(t, "a window in those words", ask(d, "POST", "/test", "", ""), 200,
@@ -115,7 +115,7 @@ func TestExactConfig(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	const limitForm = `want JSON such as {\"algorithm\": \"token-bucket\", \"capacity\": 10, \"refill\": 5, \"period\": \"1s\"}`
+	const limits = `want JSON such as {\"left\": \"1/s burst 10\", \"right\": \"10/10s fixed-window\", \"reset\": true}`
 	d := newDemo(t, headgate.NewMemory())
 	before := ask(d, "GET", "/api/state", "", "").Body.String()
 	for _, c := range []struct {
@@ -123,35 +123,33 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"/config", form, "capacity=0", `capacity is \"0\"; want a number above 0, such as 10 or 0.5`},
 		{"/config", form, "capacity=-1", `capacity is \"-1\"; want a number above 0, such as 10 or 0.5`},
-		{"/config", form, "capacity=1.5", `capacity is 1.5; want a whole number of at least 1`},
+		{"/config", form, "capacity=1.5", `capacity is \"1.5\"; want a whole number of at least 1`},
 		{"/config", form, "capacity=", `capacity is \"\"; want a number above 0, such as 10 or 0.5`},
 		{"/config", form, "capacity=1&capacity=2", `capacity is given twice; want one number`},
-		{"/config", form, "refill_rate=1e9", `refill_rate is \"1e9\"; want a number above 0, such as 10 or 0.5`},
+		{"/config", form, "refill_rate=1e999", `refill_rate is \"1e999\"; want a number above 0, such as 10 or 0.5`},
+		{"/config", form, "refill_rate=0.0000000001", `refill_rate is \"0.0000000001\"; want a whole or decimal number, at least 1 in 285 years and at most 9007199254740991, without exponent`},
+		{"/config", form, "refill_interval=0.0000001", `refill_interval is 0.0000001; want seconds with at most 6 decimals, within 285 years`},
+		{"/config", form, "refill_interval=1e17", `refill_interval is 100000000000000000; want seconds with at most 6 decimals, within 285 years`},
+		{"/config", form, "refill_interval=9100000000", `refill_interval is \"9100000000000000us\"; want at most 285 years`},
+		{"/config", form, "capacity=9e15&refill_interval=1000000", `capacity is 9000000000000000; want at most 9007 to count a period this long exactly; a token bucket allows more`},
 		{"/config", form, "refill_rate=1/3", `refill_rate is \"1/3\"; want a number above 0, such as 10 or 0.5`},
 		{"/config", form, "refill_rate=NaN", `refill_rate is \"NaN\"; want a number above 0, such as 10 or 0.5`},
-		{"/config", form, "refill_interval=0.3333333", `refill_interval is 0.3333333; want a time after which whole tokens arrive in whole microseconds, within 285 years`},
-		{"/config", form, "refill_rate=0.0000000001&refill_interval=1000", `refill_interval is 1000; want a time after which whole tokens arrive in whole microseconds, within 285 years`},
-		{"/config", form, "capacity=99999999999999999999", `capacity is 99999999999999999999; want a whole number of at least 1`},
+		{"/config", form, "refill_interval=0.3333333", `refill_interval is 0.3333333; want seconds with at most 6 decimals, within 285 years`},
+		{"/config", form, "capacity=99999999999999999999", `capacity is \"99999999999999999999\"; want a number above 0, such as 10 or 0.5`},
 		{"/config", form, "rate=1", `field is \"rate\"; want capacity, refill_rate and refill_interval`},
 		{"/config", form, "%zz=1", `form is not understood; want capacity=10\u0026refill_rate=1\u0026refill_interval=1`},
 		{"/config", jsonType, `{"capacity":-5}`, `capacity is \"-5\"; want a number above 0, such as 10 or 0.5`},
 		{"/config", jsonType, `{"rate":5}`, `field is \"rate\"; want capacity, refill_rate and refill_interval`},
 		{"/config", jsonType, `[5]`, `body is not understood (it is a array); want JSON such as {\"capacity\": 10, \"refill_rate\": 1, \"refill_interval\": 1}`},
 		{"/config", "text/plain", `capacity=5`, `Content-Type is \"text/plain\"; want application/x-www-form-urlencoded or application/json`},
-		{"/api/limit/left", jsonType, "", `body is not understood (it is empty); ` + limitForm},
-		{"/api/limit/left", jsonType, "[]", `body is not understood (it is a array); ` + limitForm},
-		{"/api/limit/left", jsonType, `{"algorithm":1}`, `body is not understood (\"algorithm\" is a number); ` + limitForm},
-		{"/api/limit/left", jsonType, `{"speed":1}`, `body is not understood (unknown field \"speed\"); ` + limitForm},
-		{"/api/limit/left", jsonType, `{} {}`, `body is more than one value; ` + limitForm},
-		{"/api/limit/left", form, `{}`, `Content-Type is \"application/x-www-form-urlencoded\"; want application/json`},
-		{"/api/limit/left", jsonType, `{"algorithm":"magic","capacity":1,"period":"1s"}`, `algorithm is \"magic\"; want token-bucket, stepped, fixed-window, sliding-window or sliding-log`},
-		{"/api/limit/left", jsonType, `{"algorithm":"stepped","capacity":"ten","refill":1,"period":"1s"}`, `capacity is \"ten\"; want a whole number of at least 1`},
-		{"/api/limit/left", jsonType, `{"algorithm":"stepped","capacity":10,"refill":0,"period":"1s"}`, `refill is \"0\"; want a whole number of at least 1`},
-		{"/api/limit/left", jsonType, `{"algorithm":"stepped","capacity":10,"refill":1,"period":"soon"}`, `period is \"soon\"; want a time such as 500ms, 1s or 15m`},
-		{"/api/limit/left", jsonType, `{"algorithm":"sliding-log","capacity":10,"period":"0s"}`, `window is \"0s\"; want at least 1us`},
-		{"/api/limit/left", jsonType, `{"algorithm":"sliding-log","capacity":10,"period":"1s burst 3"}`, `window is \"1s burst 3\"; want a time such as 500ms, 1s or 15m`},
-		{"/api/limit/right", jsonType, `{"algorithm":"sliding-log","capacity":70000,"period":"1s"}`, `count is 70000; want at most 65535 because a log keeps every grant; a sliding window allows more`},
-		{"/api/limit/right", jsonType, `{"algorithm":"sliding-log","capacity":7,"refill":5,"period":"1s"}`, `refill is \"5\"; want none, because only buckets refill`},
+		{"/api/limits", jsonType, "", `body is not understood (it is empty); ` + limits},
+		{"/api/limits", jsonType, "[]", `body is not understood (it is a array); ` + limits},
+		{"/api/limits", jsonType, `{"left":1}`, `body is not understood (\"left\" is a number); ` + limits},
+		{"/api/limits", jsonType, `{"speed":1}`, `body is not understood (unknown field \"speed\"); ` + limits},
+		{"/api/limits", jsonType, `{} {}`, `body is more than one value; ` + limits},
+		{"/api/limits", form, `{}`, `Content-Type is \"application/x-www-form-urlencoded\"; want application/json`},
+		{"/api/limits", jsonType, `{"left":"ten/s"}`, `the left limit \"ten/s\": count is \"ten\"; want a whole or decimal number, at least 1 in 285 years and at most 9007199254740991, without exponent`},
+		{"/api/limits", jsonType, `{"right":"7/s burst 5 sliding-log"}`, `the right limit \"7/s burst 5 sliding-log\": burst is 5; want none: only buckets have a burst`},
 		{"/config?capacity=5", form, "", `query is \"capacity=5\"; want none; numbers are sent in the body`},
 		{"/config?capacity=5", form, "refill_rate=2", `query is \"capacity=5\"; want none; numbers are sent in the body`},
 		{"/test", form, "%zz", `form is not understood; want capacity=10\u0026refill_rate=1\u0026refill_interval=1`},
@@ -159,12 +157,10 @@ func TestBadInput(t *testing.T) {
 		{"/test", jsonType, `{"requests":5}`, `body is not empty; want nothing, or {}`},
 		{"/test", "text/plain", "x", `Content-Type is \"text/plain\"; want application/x-www-form-urlencoded or application/json`},
 		{"/api/limits", jsonType, `{"left":"10/s","right":"10/x"}`, `the right limit \"10/x\": period is \"x\"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w)`},
-		{"/api/limits", jsonType, `{"left":"10/s"}`, `the right limit is \"\"; want a form like \"100/m\", \"10/s burst 50\", \"5/15m sliding-log\" or \"api=1000/d fixed-window\"`},
+		{"/api/limits", jsonType, `{"left":"10/s","right":""}`, `the right limit is \"\"; want a form like \"100/m\", \"10/s burst 50\", \"5/15m sliding-log\" or \"api=1000/d fixed-window\"`},
 		{"/api/limits", jsonType, `{"left":"70000/s sliding-log","right":"1/s"}`, `the left limit \"70000/s sliding-log\": count is 70000; want at most 65535 because a log keeps every grant; a sliding window allows more`},
-		{"/api/limits", jsonType, `{"middle":"10/s"}`, `body is not understood (unknown field \"middle\"); want JSON such as {\"left\": \"1/s burst 10\", \"right\": \"10/10s fixed-window\"}`},
-		{"/api/reset", jsonType, "nonsense", `body is not understood (invalid character 'o' in literal null (expecting 'u')); want JSON such as {}`},
-		{"/api/reset", jsonType, `{"lane":"left"}`, `body is not understood (unknown field \"lane\"); want JSON such as {}`},
-		{"/api/reset", form, "a=b", `Content-Type is \"application/x-www-form-urlencoded\"; want application/json`},
+		{"/api/limits", jsonType, `{"middle":"10/s"}`, `body is not understood (unknown field \"middle\"); ` + limits},
+		{"/api/limits", jsonType, "nonsense", `body is not understood (invalid character 'o' in literal null (expecting 'u')); ` + limits},
 		{"/api/requests", jsonType, `{"requests":0}`, `requests is 0; want 1 to 10000`},
 		{"/api/requests", jsonType, `{"requests":10001}`, `requests is 10001; want 1 to 10000`},
 		{"/api/requests", jsonType, `{"requests":1.5}`, `body is not understood (\"requests\" is a number 1.5); want JSON such as {\"requests\": 10}`},
@@ -196,17 +192,9 @@ func TestEveryAlgorithm(t *testing.T) {
 		"sliding-log":    {"10/90s sliding-log", "headgate.SlidingLog(10, 90*time.Second)"},
 	} {
 		d := newDemo(t, headgate.NewMemory())
-		refill := ""
-		if strings.HasPrefix(wants[0], "5/") {
-			refill = `,"refill":"5"`
-		}
-		got := read[state](t, ask(d, "POST", "/api/limit/right", jsonType, `{"algorithm":"`+algorithm+`","capacity":"10"`+refill+`,"period":"90s"}`)).Lanes[1]
-		if got.Limit != wants[0] || got.Go != wants[1] {
-			t.Errorf("%s: %s, %s; want %s", algorithm, got.Limit, got.Go, wants)
-		}
-		again := read[state](t, ask(d, "POST", "/api/limit/right", jsonType, mustJSON(t, got.Settings))).Lanes[1]
-		if again.Limit != got.Limit {
-			t.Errorf("the form of %s makes %s", got.Limit, again.Limit)
+		got := read[state](t, ask(d, "POST", "/api/limits", jsonType, `{"right":"`+wants[0]+`"}`)).Lanes[1]
+		if got.Limit != wants[0] || got.Go != wants[1] || got.Algorithm != algorithm {
+			t.Errorf("%s: %s, %s; want %s", got.Algorithm, got.Limit, got.Go, wants)
 		}
 		b := read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":25}`)).Lanes[1]
 		if b.Allowed != 10 || b.Denied != 15 {
@@ -233,19 +221,24 @@ func TestPathsAndMethods(t *testing.T) {
 		if w := ask(d, "HEAD", path, "", ""); w.Code != 200 {
 			t.Errorf("HEAD %s: %d", path, w.Code)
 		}
-		want(t, "DELETE "+path, ask(d, "DELETE", path, "", ""), 405, `{"success":false,"error":"the method is \"DELETE\"; want GET, HEAD"}`)
+		notAllowed(t, d, "DELETE", path, "GET, HEAD")
 	}
-	for _, path := range []string{"/test", "/config", "/api/requests", "/api/reset", "/api/limit/left", "/api/limit/right", "/api/limits"} {
-		w := ask(d, "GET", path, "", "")
-		want(t, "GET "+path, w, 405, `{"success":false,"error":"the method is \"GET\"; want POST"}`)
-		if allow := w.Header().Get("Allow"); allow != "POST" {
-			t.Errorf("%s allows %s", path, allow)
-		}
+	for _, path := range []string{"/test", "/config", "/api/requests", "/api/limits"} {
+		notAllowed(t, d, "GET", path, "POST")
 	}
-	for _, path := range []string{"/nothing", "/api/", "/api/limit/middle", "/page/", "/index.html/", "/tes"} {
-		if w := ask(d, "GET", path, "", ""); w.Code != 404 || !strings.HasPrefix(w.Body.String(), `{"success":false,"error":"path `) {
+	for _, path := range []string{"/nothing", "/api/", "/api/limits/left", "/page/", "/index.html/", "/tes"} {
+		if w := ask(d, "GET", path, "", ""); w.Code != 404 {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
+	}
+}
+
+// notAllowed fails unless the path refuses the method and names those that it allows.
+func notAllowed(t *testing.T, d *Demo, method, path, allow string) {
+	t.Helper()
+	w := ask(d, method, path, "", "")
+	if got := w.Header().Get("Allow"); w.Code != http.StatusMethodNotAllowed || got != allow {
+		t.Errorf("%s %s: %d, allows %q; want 405, %q", method, path, w.Code, got, allow)
 	}
 }
 
@@ -270,7 +263,7 @@ func TestContentTypes(t *testing.T) {
 	d := newDemo(t, headgate.NewMemory())
 	for path, want := range map[string]string{
 		"/": "text/html; charset=utf-8", "/index.html": "text/html; charset=utf-8", "/style.css": "text/css; charset=utf-8",
-		"/main.js": "text/javascript; charset=utf-8", "/icon.svg": "image/svg+xml", "/api/state": "application/json", "/nothing": "application/json",
+		"/main.js": "text/javascript; charset=utf-8", "/icon.svg": "image/svg+xml", "/api/state": "application/json", "/nothing": "text/plain; charset=utf-8",
 	} {
 		if got := ask(d, "GET", path, "", "").Header().Get("Content-Type"); got != want {
 			t.Errorf("%s is %s, want %s", path, got, want)
@@ -295,8 +288,20 @@ func TestConfigsAtOnce(t *testing.T) {
 
 func TestLargeBody(t *testing.T) {
 	d := newDemo(t, headgate.NewMemory())
-	for _, path := range []string{"/test", "/config", "/api/requests", "/api/reset", "/api/limit/left"} {
-		want(t, path, ask(d, "POST", path, form, strings.Repeat("x", maxBody+1)), 413, `{"success":false,"error":"the body is too large; want at most 4096 bytes"}`)
+	large := strings.Repeat("x", maxBody+1)
+	for _, path := range []string{"/test", "/config", "/api/requests", "/api/limits"} {
+		want(t, path, ask(d, "POST", path, form, large), 413, `{"success":false,"error":"the body is too large; want at most 4096 bytes"}`)
+	}
+	// Of a body that does not tell its length, no more is read.
+	for path, c := range map[string][2]string{"/config": {form, "capacity="}, "/api/limits": {jsonType, `{"left":"`}} {
+		body := strings.NewReader(c[1] + large + large)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:8080"+path, io.MultiReader(body))
+		r.Header.Set("Content-Type", c[0])
+		w := httptest.NewRecorder()
+		d.ServeHTTP(w, r)
+		if w.Code != 400 || body.Len() == 0 || strings.Count(w.Body.String(), "\n") != 1 {
+			t.Errorf("%s: %d %s, %d bytes are left", path, w.Code, w.Body, body.Len())
+		}
 	}
 }
 
@@ -351,7 +356,7 @@ func TestStoreThatFails(t *testing.T) {
 	}
 	for path, c := range map[string][3]string{
 		"/api/state": {"GET", "", ""}, "/api/requests": {"POST", jsonType, `{"requests":1000}`},
-		"/api/reset": {"POST", jsonType, "{}"}, "/test": {"POST", "", ""},
+		"/api/limits": {"POST", jsonType, `{"reset":true}`}, "/test": {"POST", "", ""},
 	} {
 		want(t, path, ask(d, c[0], path, c[1], c[2]), 503, `{"success":false,"error":"the store is unavailable: no route"}`)
 	}
@@ -371,9 +376,6 @@ func (f failing) TakeAll(context.Context, []headgate.Request, []headgate.Decisio
 func (f failing) Reset(context.Context, string, headgate.Limit) error { return f.err }
 
 func TestOptions(t *testing.T) {
-	if _, err := New(headgate.NewMemory(), Options{Parallel: -1}); err == nil {
-		t.Error("less than no parallel requests")
-	}
 	if _, err := New(nil, Options{}); err == nil {
 		t.Error("no store")
 	}
@@ -387,14 +389,19 @@ func TestRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	d := newDemo(t, store)
-	read[state](t, ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"fixed-window","capacity":100,"period":"1d"}`))
-	read[state](t, ask(d, "POST", "/api/limit/right", jsonType, `{"algorithm":"sliding-log","capacity":70,"period":"1h"}`))
+	d, err := New(store, Options{Now: func(ctx context.Context) (time.Time, error) { return store.Client().Time(ctx).Result() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read[state](t, ask(d, "POST", "/api/limits", jsonType, `{"left":"100/d fixed-window","right":"70/h sliding-log"}`))
 	b := read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":500}`))
 	if b.Lanes[0].Allowed != 100 || b.Lanes[1].Allowed != 70 || b.Lanes[0].Denied != 400 {
 		t.Errorf("%+v", b.Lanes)
 	}
-	s := read[state](t, ask(d, "POST", "/api/reset", "", ""))
+	if keys, err := server.Do(t.Context(), "DBSIZE"); err != nil || keys != "2" {
+		t.Errorf("%s keys in Redis, %v; want one for each lane", keys, err)
+	}
+	s := read[state](t, ask(d, "POST", "/api/limits", jsonType, `{"reset":true}`))
 	if s.Lanes[0].Remaining != 100 || s.Lanes[0].Allowed+s.Lanes[0].Denied != 0 || s.Lanes[0].Most != 0 || len(s.Lanes[0].Fields) != 0 {
 		t.Errorf("after a reset %+v", s.Lanes[0])
 	}
@@ -500,24 +507,5 @@ func TestAddress(t *testing.T) {
 			t.Errorf("%s is found at %s", bound, got)
 		}
 		l.Close()
-	}
-}
-
-func TestAhead(t *testing.T) {
-	noon := time.Unix(12*3600, 0)
-	for _, c := range []struct {
-		now  time.Time
-		rest time.Duration
-		want time.Duration
-	}{
-		{noon, 12 * time.Hour, 0},
-		{noon, 12*time.Hour - time.Second, time.Second},
-		{noon, 12*time.Hour + time.Minute, -time.Minute},
-		{time.Unix(86399, 0), 24*time.Hour - time.Second, 2 * time.Second},
-		{time.Unix(86401, 0), time.Second, -2 * time.Second},
-	} {
-		if got := ahead(c.now, c.rest); got != c.want {
-			t.Errorf("at %s with %s of the day left: %s ahead, want %s", c.now.UTC(), c.rest, got, c.want)
-		}
 	}
 }

@@ -12,10 +12,10 @@ import (
 // FuzzInput posts anything to every endpoint. The answer is one line of JSON, a
 // refusal says why and changes no limit, and what is accepted works.
 func FuzzInput(f *testing.F) {
-	paths := []string{"/test", "/config", "/api/requests", "/api/reset", "/api/limit/left", "/api/limit/right", "/api/limits"}
+	paths := []string{"/test", "/config", "/api/requests", "/api/limits"}
 	for i, body := range []string{
-		"", "capacity=10&refill_rate=2.5&refill_interval=0.1", `{"requests":10}`, "",
-		`{"algorithm":"token-bucket","capacity":10,"refill":"5","period":"1s"}`, `{"algorithm":"sliding-log","capacity":"65535","period":"15m"}`, `{"left":"1/s burst 10","right":"10/10s fixed-window"}`,
+		"", "capacity=10&refill_rate=2.5&refill_interval=0.1", `{"requests":10}`, `{"left":"1/s burst 10","right":"10/10s fixed-window","reset":true}`,
+		`{"requests":"1"}`, `{"capacity":"10","refill_rate":1e3}`, `{"requests":1e3}`, `{"right":"65535/15m sliding-log"}`,
 	} {
 		f.Add(uint8(i), body)
 	}

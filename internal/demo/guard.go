@@ -1,15 +1,13 @@
 package demo
 
 import (
-	"bytes"
-	"errors"
-	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/headgate/headgate/internal/loopback"
 )
 
 // maxBody bounds the body of a request, at ten times the longest that makes sense.
@@ -27,7 +25,7 @@ func guarded(h http.Handler, host string) http.Handler {
 		refuse(w, http.StatusForbidden, "the request comes from a page of another site; "+
 			"only the page of the demo may send it")
 	}))
-	h = cross.Handler(h)
+	h = cross.Handler(http.MaxBytesHandler(h, maxBody))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("Content-Security-Policy", policy)
@@ -42,6 +40,11 @@ func guarded(h http.Handler, host string) http.Handler {
 				"the host is "+strconv.Quote(r.Host)+"; want the address that the demo printed")
 			return
 		}
+		if r.ContentLength > maxBody {
+			refuse(w, http.StatusRequestEntityTooLarge,
+				"the body is too large; want at most "+strconv.Itoa(maxBody)+" bytes")
+			return
+		}
 		h.ServeHTTP(w, r)
 	})
 }
@@ -49,70 +52,15 @@ func guarded(h http.Handler, host string) http.Handler {
 // known reports whether a page that is served on the host bound may respond to a request for the
 // host asked. Anyone may own a name that is not known.
 func known(asked, bound string) bool {
-	name := hostname(asked)
-	if name == "localhost" {
+	if loopback.IsHost(asked) {
 		return true
 	}
-	ip, err := netip.ParseAddr(name)
-	if err == nil && ip.IsLoopback() {
-		return true
-	}
-	if isLoopback(bound) {
+	if bound == "" || loopback.IsHost(bound) {
 		return false
 	}
+	name := loopback.Hostname(asked)
+	_, err := netip.ParseAddr(name)
 	machine, _ := os.Hostname()
 	return err == nil || name == strings.ToLower(bound) ||
 		name != "" && name == strings.ToLower(machine)
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "" || host == "localhost" || err == nil && ip.IsLoopback()
-}
-
-// hostname returns the host of host:port, in lower case and without brackets.
-func hostname(host string) string {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if bare, ok := strings.CutPrefix(host, "["); ok {
-		host = strings.TrimSuffix(bare, "]")
-	}
-	return strings.ToLower(host)
-}
-
-// only accepts one method, HEAD like GET, and bounds the body.
-func only(method string, h http.HandlerFunc) http.Handler {
-	allow := method
-	if method == http.MethodGet {
-		allow = "GET, HEAD"
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != method && (method != http.MethodGet || r.Method != http.MethodHead) {
-			w.Header().Set("Allow", allow)
-			refuse(w, http.StatusMethodNotAllowed,
-				"the method is "+strconv.Quote(r.Method)+"; want "+allow)
-			return
-		}
-		if !readBody(w, r) {
-			return
-		}
-		h(w, r)
-	})
-}
-
-// readBody reads the whole body, so that no handler can forget its bound.
-func readBody(w http.ResponseWriter, r *http.Request) bool {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		refuse(w, http.StatusRequestEntityTooLarge,
-			"the body is too large; want at most "+strconv.Itoa(maxBody)+" bytes")
-		return false
-	}
-	if err != nil {
-		refuse(w, http.StatusBadRequest, "the body is incomplete")
-		return false
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return true
 }

@@ -54,21 +54,3 @@ func wantType(r *http.Request, types ...string) error {
 	}
 	return nil
 }
-
-// input is a value that a user typed: a JSON string, or a number as it is written.
-type input string
-
-// UnmarshalJSON reads a string or a number.
-func (i *input) UnmarshalJSON(b []byte) error {
-	var s string
-	if err := json.Unmarshal(b, &s); err == nil {
-		*i = input(strings.TrimSpace(s))
-		return nil
-	}
-	var n json.Number
-	if err := json.Unmarshal(b, &n); err != nil {
-		return errors.New("a value is neither a text nor a number")
-	}
-	*i = input(n)
-	return nil
-}

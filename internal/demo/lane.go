@@ -50,15 +50,6 @@ func (l *lane) change(limit headgate.Limit, c config) error {
 	return nil
 }
 
-// reset resets the key, and forgets the results.
-func (l *lane) reset(ctx context.Context) error {
-	if err := l.limiter.Reset(ctx, key); err != nil {
-		return err
-	}
-	l.clear()
-	return nil
-}
-
 // clear forgets the results.
 func (l *lane) clear() {
 	l.mu.Lock()

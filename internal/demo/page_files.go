@@ -33,19 +33,19 @@ func addFiles(mux *http.ServeMux) {
 			panic(err) // as above
 		}
 		serve := file(entry.Name(), content)
-		mux.Handle("/"+entry.Name(), serve)
+		mux.Handle("GET /"+entry.Name(), serve)
 		if entry.Name() == "index.html" {
-			mux.Handle("/{$}", serve)
+			mux.Handle("GET /{$}", serve)
 		}
 	}
 	for name, text := range charts.Shared() {
-		mux.Handle("/"+name, file(name, []byte(text)))
+		mux.Handle("GET /"+name, file(name, []byte(text)))
 	}
 }
 
 // file serves one file.
 func file(name string, content []byte) http.Handler {
-	return only(http.MethodGet, func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentTypes[path.Ext(name)])
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 	})

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"encoding/json"
 	"math/big"
 	"net/http"
 	"net/url"
@@ -31,44 +32,29 @@ func (l *lane) documented() config {
 }
 
 // postTest sends one request through the left lane alone.
-func (d *Demo) postTest(w http.ResponseWriter, r *http.Request) {
+func (d *Demo) postTest(r *http.Request) (testAnswer, error) {
 	if err := wantEmptyForm(r); err != nil {
-		fail(w, err)
-		return
+		return testAnswer{}, err
 	}
-	ctx, stop := context.WithTimeout(r.Context(), patience)
-	defer stop()
 	l := d.lanes[0]
 	begun, c := l.results(), l.documented()
-	var o outcome
-	err := d.inSlot(ctx, func() (err error) {
-		o, err = l.take(ctx)
-		return err
-	})
+	o, err := l.take(r.Context())
 	if err != nil {
-		fail(w, err)
-		return
+		return testAnswer{}, err
 	}
 	l.note(begun, []outcome{o}, d.clock.offset())
-	answer(w, testAnswer{o.decision.Allowed(), o.decision.Remaining, c})
+	return testAnswer{o.decision.Allowed(), o.decision.Remaining, c}, nil
 }
 
 // postConfig makes the left lane a stepped bucket, as that of the documentation is. Fields that the
 // body leaves out keep their values.
-func (d *Demo) postConfig(w http.ResponseWriter, r *http.Request) {
+func (d *Demo) postConfig(r *http.Request) (configAnswer, error) {
 	form, err := readForm(r)
 	if err != nil {
-		fail(w, err)
-		return
+		return configAnswer{}, err
 	}
-	ctx, stop := context.WithTimeout(r.Context(), patience)
-	defer stop()
-	c, err := d.configure(ctx, d.lanes[0], form)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	answer(w, configAnswer{true, c})
+	c, err := d.configure(r.Context(), d.lanes[0], form)
+	return configAnswer{true, c}, err
 }
 
 // configure changes the fields that the body gives.
@@ -84,8 +70,7 @@ func (d *Demo) configure(ctx context.Context, l *lane, form url.Values) (config,
 	if err != nil {
 		return c, err
 	}
-	err = d.inSlot(ctx, func() error { return l.carryOver(ctx, d.clock.store, limit) })
-	if err != nil {
+	if err := l.carryOver(ctx, d.store, limit); err != nil {
 		return c, err
 	}
 	return c, l.change(limit, c)
@@ -155,14 +140,14 @@ func readForm(r *http.Request) (url.Values, error) {
 
 // readObject reads a JSON object of numbers, or of numbers as text.
 func readObject(r *http.Request) (url.Values, error) {
-	var object map[string]input
+	var object map[string]json.Number // which a text may hold, too
 	err := readJSON(r, &object, `{"capacity": 10, "refill_rate": 1, "refill_interval": 1}`)
 	if err != nil {
 		return nil, err
 	}
 	form := url.Values{}
 	for name, value := range object {
-		form.Set(name, string(value))
+		form.Set(name, value.String())
 	}
 	return form, nil
 }

@@ -1,8 +1,8 @@
 package demo
 
 import (
-	"encoding/json"
-	"math/big"
+	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -13,9 +13,9 @@ import (
 
 // config is a stepped bucket in the terms of that demo.
 type config struct {
-	Capacity json.Number `json:"capacity"`
-	Rate     json.Number `json:"refill_rate"`     // tokens, in each
-	Interval json.Number `json:"refill_interval"` // seconds
+	Capacity float64 `json:"capacity"`
+	Rate     float64 `json:"refill_rate"`     // tokens, in each
+	Interval float64 `json:"refill_interval"` // seconds
 }
 
 // configOf returns l in those terms. A window is like a bucket that gets all of its tokens at once.
@@ -24,16 +24,12 @@ func configOf(l headgate.Limit) config {
 	if rate == 0 {
 		rate = l.Capacity()
 	}
-	return config{
-		Capacity: json.Number(strconv.FormatInt(l.Capacity(), 10)),
-		Rate:     json.Number(strconv.FormatInt(rate, 10)),
-		Interval: json.Number(strconv.FormatFloat(l.Period().Seconds(), 'f', -1, 64)),
-	}
+	return config{float64(l.Capacity()), float64(rate), l.Period().Seconds()}
 }
 
 // with returns c with the values of the form.
 func (c config) with(form url.Values) (config, error) {
-	fields := map[string]*json.Number{
+	fields := map[string]*float64{
 		"capacity": &c.Capacity, "refill_rate": &c.Rate, "refill_interval": &c.Interval,
 	}
 	for name, values := range form {
@@ -45,67 +41,41 @@ func (c config) with(form url.Values) (config, error) {
 		if len(values) != 1 {
 			return c, &headgate.InvalidError{Field: name, Value: "given twice", Want: "one number"}
 		}
-		n, err := decimal(name, strings.TrimSpace(values[0]))
-		if err != nil {
-			return c, err
+		n, err := strconv.ParseFloat(strings.TrimSpace(values[0]), 64)
+		if err != nil || !(n > 0 && n < 1e18) {
+			return c, &headgate.InvalidError{Field: name, Value: strconv.Quote(values[0]),
+				Want: "a number above 0, such as 10 or 0.5"}
 		}
-		*into = json.Number(written(n))
+		*into = n
 	}
 	return c, nil
 }
 
+// textFields are the names that the fields have in the text form of a limit.
+var textFields = map[string]string{
+	"count": "refill_rate", "refill": "refill_rate", "period": "refill_interval",
+	"burst": "capacity",
+}
+
 // limit returns the exact bucket: 2.5 tokens each second are 5 each 2 seconds.
 func (c config) limit() (headgate.Limit, error) {
-	capacity, err := decimal("capacity", string(c.Capacity))
-	if err != nil {
-		return headgate.Limit{}, err
-	}
-	if !capacity.IsInt() || !capacity.Num().IsInt64() {
-		return headgate.Limit{}, &headgate.InvalidError{Field: "capacity",
-			Value: string(c.Capacity), Want: "a whole number of at least 1"}
-	}
-	rate, err := decimal("refill_rate", string(c.Rate))
-	if err != nil {
-		return headgate.Limit{}, err
-	}
-	interval, err := decimal("refill_interval", string(c.Interval))
-	if err != nil {
-		return headgate.Limit{}, err
-	}
-	// rate is refill/steps in lowest terms, so refill arrive each steps intervals.
-	refill, steps := rate.Num(), new(big.Rat).SetInt(rate.Denom())
-	micros := steps.Mul(steps, interval).Mul(steps, big.NewRat(1e6, 1))
-	const most = int64(1<<63-1) / int64(time.Microsecond)
-	if !micros.IsInt() || !micros.Num().IsInt64() || micros.Num().Int64() > most {
+	interval := decimal(c.Interval)
+	every, err := time.ParseDuration(interval + "s")
+	if err != nil || every%time.Microsecond != 0 {
 		return headgate.Limit{}, &headgate.InvalidError{Field: "refill_interval",
-			Value: string(c.Interval),
-			Want:  "a time after which whole tokens arrive in whole microseconds, within 285 years"}
+			Value: interval, Want: "seconds with at most 6 decimals, within 285 years"}
 	}
-	if !refill.IsInt64() {
-		return headgate.Limit{}, &headgate.InvalidError{Field: "refill_rate",
-			Value: string(c.Rate), Want: "a smaller number"}
+	limit, err := headgate.ParseLimit(fmt.Sprintf("%s/%dus burst %s stepped",
+		decimal(c.Rate), every.Microseconds(), decimal(c.Capacity)))
+	if e, ok := errors.AsType[*headgate.InvalidError](err); ok {
+		named := e.Field[strings.LastIndexByte(e.Field, ' ')+1:]
+		if field, ok := textFields[named]; ok {
+			named = field
+		}
+		return limit, &headgate.InvalidError{Field: named, Value: e.Value, Want: e.Want}
 	}
-	every := time.Duration(micros.Num().Int64()) * time.Microsecond
-	limit := headgate.SteppedTokenBucket(refill.Int64(), every).Burst(capacity.Num().Int64())
-	return limit, limit.Validate()
+	return limit, err
 }
 
-// decimal reads a number above 0, such as 10, 0.5 or 2.50, as it is written.
-func decimal(field, text string) (*big.Rat, error) {
-	bad := &headgate.InvalidError{Field: field, Value: strconv.Quote(text),
-		Want: "a number above 0, such as 10 or 0.5"}
-	if len(text) > 32 || strings.Trim(text, "0123456789.") != "" {
-		return nil, bad
-	}
-	n, ok := new(big.Rat).SetString(text)
-	if !ok || n.Sign() <= 0 {
-		return nil, bad
-	}
-	return n, nil
-}
-
-// written is n with all of its decimals and no more.
-func written(n *big.Rat) string {
-	digits, _ := n.FloatPrec()
-	return n.FloatString(digits)
-}
+// decimal returns n without an exponent.
+func decimal(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

@@ -1,10 +1,12 @@
 package demo
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/headgate/headgate"
 )
@@ -15,7 +17,19 @@ type refusal struct {
 	Error   string `json:"error"`
 }
 
-func answer(w http.ResponseWriter, v any) { write(w, http.StatusOK, v) }
+// handle answers with what f returns within a time, as JSON.
+func handle[T any](within time.Duration, f func(*http.Request) (T, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, stop := context.WithTimeout(r.Context(), within)
+		defer stop()
+		v, err := f(r.WithContext(ctx))
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		write(w, http.StatusOK, v)
+	})
+}
 
 // refuse writes an error in one line.
 func refuse(w http.ResponseWriter, status int, why string) {

@@ -1,6 +1,9 @@
 package demo
 
 import (
+	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,14 +11,46 @@ import (
 	"github.com/headgate/headgate"
 )
 
+// slow is a store that takes its time for each answer.
+type slow struct {
+	headgate.Store
+
+	mu      sync.Mutex   // of highest
+	takes   atomic.Int64 // nanoseconds, for one answer
+	under   atomic.Int64 // answers under way
+	highest atomic.Int64 // of them, at the same time
+}
+
+func (s *slow) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	s.enter()
+	defer s.under.Add(-1)
+	select {
+	case <-time.After(time.Duration(s.takes.Load())):
+	case <-ctx.Done():
+		return headgate.Decision{}, ctx.Err()
+	}
+	return s.Store.Take(ctx, r)
+}
+
+func (s *slow) enter() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.highest.Store(max(s.highest.Load(), s.under.Add(1)))
+}
+
+func slowStore(takes time.Duration) *slow {
+	s := &slow{Store: headgate.NewMemory()}
+	s.takes.Store(int64(takes))
+	return s
+}
+
 // A limit is changed only if the answer says so.
 func TestLimitOnStoreThatStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := slowStore(0)
 		d := newDemo(t, store)
-		read[state](t, ask(d, "GET", "/api/state", "", ""))
 		store.takes.Store(int64(time.Hour))
-		if w := ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"fixed-window","capacity":7,"period":"1m"}`); w.Code != 503 {
+		if w := ask(d, "POST", "/api/limits", jsonType, `{"left":"7/m fixed-window"}`); w.Code != 503 {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 		if d.lanes[0].limit != firstLeft {
@@ -28,7 +63,7 @@ func TestLimitOnStoreThatStandsStill(t *testing.T) {
 func TestLevelOfNewLimit(t *testing.T) {
 	d := newDemo(t, headgate.NewMemory())
 	read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":4}`))
-	got := read[state](t, ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"token-bucket","capacity":100,"refill":1,"period":"1h"}`)).Lanes[0]
+	got := read[state](t, ask(d, "POST", "/api/limits", jsonType, `{"left":"1/h burst 100"}`)).Lanes[0]
 	if got.Capacity != 100 || got.Remaining != 60 {
 		t.Errorf("%d of %d are left, want 60 of 100", got.Remaining, got.Capacity)
 	}
@@ -46,7 +81,7 @@ func TestCutBatch(t *testing.T) {
 			}
 			b := read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":1000}`))
 			decided := b.Lanes[0].Allowed + b.Lanes[0].Denied
-			if !b.Cut || decided < cap(d.slots) || decided > 10*cap(d.slots) {
+			if !b.Cut || decided < parallel || decided > 10*parallel {
 				t.Errorf("%+v", b)
 			}
 			if (b.State == nil) != stands {
@@ -65,10 +100,7 @@ func TestCutBatch(t *testing.T) {
 // Each lane has the time at which it was so, however slow the store is.
 func TestTimeOfLanes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := slowStore(0)
-		d := newDemo(t, store)
-		read[state](t, ask(d, "GET", "/api/state", "", ""))
-		store.takes.Store(int64(2 * time.Second))
+		d := newDemo(t, slowStore(2*time.Second))
 		begun := epoch(time.Now())
 		s := read[state](t, ask(d, "GET", "/api/state", "", ""))
 		for what, c := range map[string][2]float64{"left": {s.Lanes[0].At, 1000}, "right": {s.Lanes[1].At, 3000}, "now": {s.Now, 4000}} {

@@ -68,11 +68,11 @@ func TestStateIsTheSameForAll(t *testing.T) {
 		}
 	}
 	// A change of the limit keeps the counts, because the other lane keeps its own.
-	ask(d, "POST", "/api/limit/left", jsonType, `{"algorithm":"token-bucket","capacity":20,"refill":1,"period":"1s"}`)
+	ask(d, "POST", "/api/limits", jsonType, `{"left":"1/s burst 20"}`)
 	if l := read[state](t, ask(d, "GET", "/api/state", "", "")).Lanes[0]; l.Allowed != 10 || l.Most != 0 {
 		t.Errorf("after a change %d allowed, most %d", l.Allowed, l.Most)
 	}
-	s := read[state](t, ask(d, "POST", "/api/limits", jsonType, `{"left":"x=2/s burst 5","right":"7/m sliding-log"}`))
+	s := read[state](t, ask(d, "POST", "/api/limits", jsonType, `{"left":"x=2/s burst 5","right":"7/m sliding-log","reset":true}`))
 	for i, text := range []string{"2/s burst 5", "7/m sliding-log"} {
 		if l := s.Lanes[i]; l.Limit != text || l.Allowed+l.Denied+l.Most != 0 || l.Remaining != l.Capacity || len(l.Bins) != 1 {
 			t.Errorf("after a new beginning %+v", l)
@@ -103,7 +103,7 @@ func TestResetsWhileRequestsAreDecided(t *testing.T) {
 			for n := range 30 {
 				switch i {
 				case 0:
-					ask(d, "POST", "/api/limits", jsonType, `{"left":"`+strconv.Itoa(n+1)+`/s","right":"5/s"}`)
+					ask(d, "POST", "/api/limits", jsonType, `{"left":"`+strconv.Itoa(n+1)+`/s","right":"5/s","reset":true}`)
 				case 1:
 					ask(d, "POST", "/config", form, "capacity="+strconv.Itoa(n+1))
 				default:
@@ -119,7 +119,7 @@ func TestResetsWhileRequestsAreDecided(t *testing.T) {
 			t.Errorf("%s: %d of %d requests", l.Name, n, 2*30*20)
 		}
 	}
-	s = read[state](t, ask(d, "POST", "/api/limits", jsonType, `{"left":"3/h","right":"5/h sliding-log"}`))
+	s = read[state](t, ask(d, "POST", "/api/limits", jsonType, `{"left":"3/h","right":"5/h sliding-log","reset":true}`))
 	if l := s.Lanes[0]; l.Limit != "3/h" || l.Allowed+l.Denied != 0 || l.Remaining != 3 {
 		t.Errorf("after the last reset %+v", l)
 	}
@@ -139,7 +139,7 @@ func TestConfigOfAnotherAlgorithm(t *testing.T) {
 		{"9/h sliding-window", "0", "9/h burst 5 stepped", 5},
 	} {
 		d := newDemo(t, headgate.NewMemory())
-		ask(d, "POST", "/api/limits", jsonType, `{"left":"`+c.left+`","right":"1/s"}`)
+		ask(d, "POST", "/api/limits", jsonType, `{"left":"`+c.left+`","right":"1/s","reset":true}`)
 		if c.requests != "0" {
 			read[batchAnswer](t, ask(d, "POST", "/api/requests", jsonType, `{"requests":`+c.requests+`}`))
 		}

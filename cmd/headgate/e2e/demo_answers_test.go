@@ -13,7 +13,7 @@ import (
 func TestLevelBetweenAnswers(t *testing.T) {
 	t.Parallel()
 	p := open(t, serveDemo(t, headgate.NewMemory()))
-	p.setLimit("left", "token-bucket", "1000", "100", "1s", "100/s burst 1000")
+	p.setLimit("left", "100/s burst 1000")
 	p.enter("#burst", "1000")
 	p.click("#send-burst")
 	p.until("it is taken", number("left", "allowed")+" === 1000")
@@ -65,7 +65,7 @@ func TestLost(t *testing.T) {
 func TestOldState(t *testing.T) {
 	t.Parallel()
 	p := open(t, serveDemo(t, headgate.NewMemory()))
-	p.setLimit("left", "token-bucket", "10", "1", "1h", "1/h burst 10")
+	p.setLimit("left", "1/h burst 10")
 	p.do(run(`window.held = []; window.late = true; window.asked = window.fetch;
 		window.fetch = async (path, options) => {
 			const mine = path === "/api/state" && late;
@@ -94,7 +94,7 @@ func TestLateAnswers(t *testing.T) {
 		window.fetch = async (path, options) => {
 			const answer = await asked(path, options);
 			if (path === "/api/requests") await new Promise((go) => held.push(go));
-			if (path === "/api/reset") setTimeout(() => (window.wasReset = true), 200);
+			if (path === "/api/limits") setTimeout(() => (window.wasReset = true), 200);
 			return answer;
 		}`))
 	p.enter("#burst", "100")

@@ -57,8 +57,8 @@ func TestTimeline(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		p := open(t, serveDemo(t, headgate.NewMemory()), prefers("prefers-color-scheme", scheme))
 		p.do(run(pixels))
-		p.setLimit("left", "fixed-window", "7", "", "10s", "7/10s fixed-window")
-		p.setLimit("right", "token-bucket", "10", "1", "1s", "1/s burst 10")
+		p.setLimit("left", "7/10s fixed-window")
+		p.setLimit("right", "1/s burst 10")
 		const colours = `["allowed", "denied"].map((c) => pixels("left", c) + "," + pixels("right", c)).join(" ")`
 		p.until("it is drawn", `pixels("left", "allowed")[0] > 0`)
 		empty := value[string](p, colours)

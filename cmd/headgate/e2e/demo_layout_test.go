@@ -78,7 +78,7 @@ func TestLanesStayAligned(t *testing.T) {
 		}
 	}
 	aligned("at first")
-	p.enter("#left-capacity", strings.Repeat("9", 200))
+	p.enter("#left-limit", strings.Repeat("9", 200))
 	p.click(part("left", "apply"))
 	p.until("an error", `!document.querySelector("#left-error").hidden`)
 	aligned("with an error")

@@ -13,8 +13,8 @@ func TestLink(t *testing.T) {
 	url := serveDemo(t, headgate.NewMemory())
 	p := open(t, url)
 	p.do(run(`window.copied = []; navigator.clipboard.writeText = async (text) => { copied.push(text); }`))
-	p.setLimit("left", "stepped", "8", "3", "10m", "3/10m burst 8 stepped")
-	p.setLimit("right", "sliding-window", "7", "", "1h", "7/h sliding-window")
+	p.setLimit("left", "3/10m burst 8 stepped")
+	p.setLimit("right", "7/h sliding-window")
 	p.enter("#burst", "33")
 	p.enter("#rate", "44")
 	p.click("#copy-link")
@@ -26,8 +26,8 @@ func TestLink(t *testing.T) {
 	fresh := serveDemo(t, headgate.NewMemory())
 	again := open(t, fresh+strings.TrimPrefix(link, url))
 	const restored = `["#left [data-part=text]", "#right [data-part=text]"].map((s) => document.querySelector(s).textContent)
-		.concat(["#burst", "#rate", "#slider"].map((s) => document.querySelector(s).value)).join(" | ")`
-	if got := value[string](again, restored); got != "3/10m burst 8 stepped | 7/h sliding-window | 33 | 44 | 43" {
+		.concat(["#burst", "#rate"].map((s) => document.querySelector(s).value)).join(" | ")`
+	if got := value[string](again, restored); got != "3/10m burst 8 stepped | 7/h sliding-window | 33 | 44" {
 		t.Errorf("the link restores %s", got)
 	}
 	if got := value[string](again, `location.href`); got != fresh+"/" {

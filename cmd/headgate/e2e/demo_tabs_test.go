@@ -18,8 +18,8 @@ func TestReloadAndTwoTabsAgree(t *testing.T) {
 	t.Parallel()
 	url := serveDemo(t, headgate.NewMemory())
 	p := open(t, url)
-	p.setLimit("left", "token-bucket", "10", "1", "1h", "1/h burst 10")
-	p.setLimit("right", "sliding-log", "7", "", "1h", "7/h sliding-log")
+	p.setLimit("left", "1/h burst 10")
+	p.setLimit("right", "7/h sliding-log")
 	p.click("#send-burst")
 	p.until("the burst is decided", number("left", "allowed")+" === 10 && "+number("right", "denied")+" === 13")
 	const want = "1/h burst 10 | 10 | 10 | 10 of 11 | 0 | 7/h sliding-log | 7 | 13 | 7 of 7 | 0"
@@ -33,7 +33,7 @@ func TestReloadAndTwoTabsAgree(t *testing.T) {
 
 	again.click("#one")
 	p.until("the first tab sees what the second sends", number("left", "denied")+" === 11 && "+number("right", "denied")+" === 14")
-	again.setLimit("left", "fixed-window", "5", "", "1h", "5/h fixed-window")
+	again.setLimit("left", "5/h fixed-window")
 	p.until("it says that the limit was changed", `document.querySelector("#status").textContent === "The left limit was changed in another tab or program to 5/h fixed-window"`)
 	again.click("#reset")
 	p.until("a reset is one for all", counts+` === "5/h fixed-window | 0 | 0 | – | 5 | 7/h sliding-log | 0 | 0 | – | 7"`)

@@ -19,7 +19,7 @@ import (
 func TestBurstUntilDenied(t *testing.T) {
 	t.Parallel()
 	p := open(t, serveDemo(t, headgate.NewMemory()))
-	p.setLimit("left", "token-bucket", "10", "1", "10m", "1/10m burst 10")
+	p.setLimit("left", "1/10m burst 10")
 	p.click("#one")
 	p.until("one is allowed on both sides", number("left", "allowed")+" === 1 && "+number("right", "allowed")+" === 1")
 	p.enter("#burst", "14")
@@ -41,7 +41,7 @@ func TestSentWhileStartingAfresh(t *testing.T) {
 	p.do(run(`const answer = window.fetch;
 		window.fetch = async (path, options) => {
 			const response = await answer(path, options);
-			if (path === "/api/reset") {
+			if (path === "/api/limits") {
 				await new Promise((late) => setTimeout(late, 300));
 				setTimeout(() => { window.begun = true; }, 100);
 			}
@@ -56,7 +56,7 @@ func TestSentWhileStartingAfresh(t *testing.T) {
 func TestRefillIsSeen(t *testing.T) {
 	t.Parallel()
 	p := open(t, serveDemo(t, headgate.NewMemory()))
-	p.setLimit("left", "token-bucket", "1000", "250", "1s", "250/s burst 1000")
+	p.setLimit("left", "250/s burst 1000")
 	p.until("it is full at first", number("left", "remaining")+" === 1000")
 	// What each frame shows, so that nothing is missed on a machine that is busy.
 	p.do(run(`window.levels = [];
@@ -91,11 +91,11 @@ func TestLimitsAreChangedAndKept(t *testing.T) {
 	t.Parallel()
 	url := serveDemo(t, headgate.NewMemory())
 	p := open(t, url)
-	for _, c := range []struct{ lane, algorithm, capacity, refill, period, text, code string }{
-		{"right", "sliding-window", "7", "", "1h", "7/h sliding-window", "headgate.SlidingWindow(7, time.Hour)"},
-		{"left", "stepped", "8", "3", "10m", "3/10m burst 8 stepped", "headgate.SteppedTokenBucket(3, 10*time.Minute).Burst(8)"},
+	for _, c := range []struct{ lane, text, code string }{
+		{"right", "7/h sliding-window", "headgate.SlidingWindow(7, time.Hour)"},
+		{"left", "3/10m burst 8 stepped", "headgate.SteppedTokenBucket(3, 10*time.Minute).Burst(8)"},
 	} {
-		p.setLimit(c.lane, c.algorithm, c.capacity, c.refill, c.period, c.text)
+		p.setLimit(c.lane, c.text)
 		if got := p.text(part(c.lane, "go")); got != c.code {
 			t.Errorf("%s in Go is %s, want %s", c.text, got, c.code)
 		}
@@ -106,33 +106,64 @@ func TestLimitsAreChangedAndKept(t *testing.T) {
 
 	// New numbers keep the fraction that is used, rounded up: 5 of 8 become 4 of 6. Another visitor
 	// sees them.
-	p.setLimit("left", "stepped", "6", "3", "10m", "3/10m burst 6 stepped")
+	p.setLimit("left", "3/10m burst 6 stepped")
 	p.until("2 of 6 are left", number("left", "remaining")+" === 2")
 	again := open(t, url)
-	again.until("the limit is kept", number("left", "remaining")+` === 2 && document.querySelector("#left-capacity").value === "6"`)
+	again.until("the limit is kept", number("left", "remaining")+` === 2 && document.querySelector("#left-limit").value === "3/10m burst 6 stepped"`)
 	if got := value[string](again, `document.querySelector("#right-algorithm").value`); got != "sliding-window" {
 		t.Errorf("the form on the right shows %s", got)
 	}
-	again.setLimit("left", "stepped", "9", "3", "10m", "3/10m burst 9 stepped")
-	p.until("the first page hears of it", `document.querySelector("#left-capacity").value === "9"`)
+	again.setLimit("left", "3/10m burst 9 stepped")
+	p.until("the first page hears of it", `document.querySelector("#left-limit").value === "3/10m burst 9 stepped"`)
+}
+
+// The list changes the algorithm in the text of the limit, and shows the one that is there.
+func TestListOfAlgorithms(t *testing.T) {
+	t.Parallel()
+	p := open(t, serveDemo(t, headgate.NewMemory()))
+	form := func() string {
+		return value[string](p, `document.querySelector("#left-algorithm").value + ": " + document.querySelector("#left-limit").value`)
+	}
+	p.enter("#left-limit", "5/90s burst 20")
+	for _, c := range []struct{ choose, want string }{
+		{"stepped", "stepped: 5/90s burst 20 stepped"},
+		{"token-bucket", "token-bucket: 5/90s burst 20"},
+		{"sliding-log", "sliding-log: 5/90s sliding-log"},
+		{"fixed-window", "fixed-window: 5/90s fixed-window"},
+		{"token-bucket", "token-bucket: 5/90s"},
+	} {
+		p.choose("#left-algorithm", c.choose)
+		if got := form(); got != c.want {
+			t.Errorf("%s: the form has %s, want %s", c.choose, got, c.want)
+		}
+	}
+	p.enter("#left-limit", "7/h sliding-window")
+	if got := form(); got != "sliding-window: 7/h sliding-window" {
+		t.Errorf("what is typed makes the form %s", got)
+	}
+	p.setLimit("right", "9/h fixed-window")
+	if got := form(); got != "sliding-window: 7/h sliding-window" {
+		t.Errorf("what was typed became %s when the other limit changed", got)
+	}
+	p.setLimit("left", "7/h sliding-window")
 }
 
 func TestBadNumberIsOneClearError(t *testing.T) {
 	t.Parallel()
 	p := open(t, serveDemo(t, headgate.NewMemory()))
-	p.enter("#right-capacity", "many")
+	p.enter("#right-limit", "many/s")
 	p.click(part("right", "apply"))
 	p.until("the error is shown", `!document.querySelector("#right-error").hidden`)
-	if got := p.text("#right-error"); got != `count is "many"; want a whole number of at least 1` {
+	if got := p.text("#right-error"); got != `the right limit "many/s": count is "many"; want a whole or decimal number, at least 1 in 285 years and at most 9007199254740991, without exponent` {
 		t.Errorf("the error is %s", got)
 	}
-	if got := value[string](p, `document.activeElement.id + " " + document.activeElement.getAttribute("aria-invalid")`); got != "right-capacity true" {
+	if got := value[string](p, `document.activeElement.id + " " + document.activeElement.getAttribute("aria-invalid")`); got != "right-limit true" {
 		t.Errorf("the focus is on %s", got)
 	}
 	if got := p.text(part("right", "text")); got != "10/10s fixed-window" {
 		t.Errorf("the limit became %s", got)
 	}
-	p.setLimit("right", "sliding-log", "4", "", "10s", "4/10s sliding-log")
+	p.setLimit("right", "4/10s sliding-log")
 	p.until("the error is gone", `document.querySelector("#right-error").hidden`)
 	if p.refusals != 1 {
 		t.Errorf("%d requests were refused, want 1", p.refusals)
@@ -176,8 +207,8 @@ func TestWindowsEdge(t *testing.T) {
 	t.Parallel()
 	store := &windowTimes{Store: headgate.NewMemory()}
 	p := open(t, serveDemo(t, store))
-	p.setLimit("left", "fixed-window", "10", "", "2s", "10/2s fixed-window")
-	p.setLimit("right", "sliding-log", "10", "", "2s", "10/2s sliding-log")
+	p.setLimit("left", "10/2s fixed-window")
+	p.setLimit("right", "10/2s sliding-log")
 	for try := 1; !store.onTime(); try++ {
 		if try > 20 {
 			t.Fatalf("the bursts were decided in the windows %v", store.windows)
@@ -207,7 +238,7 @@ func TestKeyboardAlone(t *testing.T) {
 
 	// Every control is reached by Tab, shows its focus, and has a name.
 	seen := map[string]bool{}
-	for range 60 {
+	for range 36 {
 		press("\t")
 		if id := focused(); id != "" {
 			seen[id] = true
@@ -217,7 +248,7 @@ func TestKeyboardAlone(t *testing.T) {
 			if (e === document.body) return "";
 			const name = e.getAttribute("aria-label") || e.labels?.[0]?.textContent || e.textContent;
 			if (!name.trim()) return "no name: " + e.outerHTML;
-			if (e.type !== "range" && getComputedStyle(e).outlineStyle === "none") return "no ring: " + e.outerHTML;
+			if (getComputedStyle(e).outlineStyle === "none") return "no ring: " + e.outerHTML;
 			return "";
 		})()`)
 		if problem != "" {
@@ -225,44 +256,27 @@ func TestKeyboardAlone(t *testing.T) {
 		}
 	}
 	for _, id := range []string{
-		"one", "burst", "send-burst", "rate", "slider", "stream", "edge", "reset", "shortcuts", "copy-link", "tour-start",
-		"left-algorithm", "left-capacity", "left-refill", "left-period", "right-algorithm", "right-capacity", "right-period",
+		"one", "burst", "send-burst", "rate", "stream", "edge", "reset", "copy-link", "tour-start",
+		"left-algorithm", "left-limit", "right-algorithm", "right-limit",
 	} {
 		if !seen[id] {
 			t.Errorf("Tab does not reach %s", id)
 		}
 	}
 
-	p.do(run(`document.activeElement.blur()`))
-	press("s")
-	p.until("S sends one", number("left", "allowed")+" === 1")
-	press("b")
-	p.until("B sends a burst", number("left", "allowed")+" + "+number("left", "denied")+" === 21")
-	press("t")
-	p.until("T streams", `document.querySelector("#stream").getAttribute("aria-pressed") === "true"`)
-	press("t")
-	p.until("T stops", `document.querySelector("#stream").getAttribute("aria-pressed") === "false"`)
-	p.setLimit("left", "fixed-window", "10", "", "1s", "10/s fixed-window")
-	p.do(run(`document.activeElement.blur()`))
-	press("e")
-	p.until("E bursts across the edge", number("left", "most")+" > 0 && "+number("left", "allowed")+" + "+number("left", "denied")+" === 20")
-	press("r")
-	p.until("R resets", number("left", "allowed")+" === 0")
-	press("2")
-	p.until("2 goes to the right limit", `document.activeElement.id === "right-algorithm"`)
+	p.do(chromedp.Focus(chromedp.CSS("#one")))
+	press("\r")
+	p.until("Enter sends one", number("left", "allowed")+" === 1")
+	p.do(chromedp.Focus(chromedp.CSS("#right-algorithm")))
 	press(kb.ArrowDown + kb.ArrowDown) // from fixed window over sliding window to sliding log
 	press("\t")
-	press("12s")
-	p.until("keys are text in a field", number("left", "allowed")+` === 0 && document.activeElement.id === "right-capacity"`)
 	p.do(run(`document.activeElement.select()`))
-	press("12\r")
-	p.until("Enter applies", `document.querySelector(`+quoted(part("right", "text"))+`).textContent === "12/10s sliding-log"`)
-	p.do(chromedp.Focus(chromedp.CSS("#shortcuts")))
-	press(" s")
-	p.do(run(`document.activeElement.blur()`))
-	press("s")
-	p.click("#one")
-	p.until("keys can be switched off", number("left", "allowed")+" === 1")
+	press("12/9s" + " sliding-log")
+	press("\r")
+	p.until("Enter applies", `document.querySelector(`+quoted(part("right", "text"))+`).textContent === "12/9s sliding-log"`)
+	if got := value[int](p, number("left", "allowed")); got != 1 {
+		t.Errorf("%d are allowed, want 1: keys are text in a field", got)
+	}
 }
 
 func TestPhone(t *testing.T) {
@@ -277,12 +291,12 @@ func TestPhone(t *testing.T) {
 	wide("at first")
 	p.do(run(`document.querySelectorAll(".fold, #traffic").forEach((e) => { e.open = true; }); document.querySelector("#more").click()`))
 	wide("unfolded")
-	p.setLimit("left", "fixed-window", "123456789012", "", "1d", "123456789012/d fixed-window")
+	p.setLimit("left", "123456789012/d fixed-window")
 	p.enter("#burst", "10000")
 	p.click("#send-burst")
 	p.until("many are allowed", number("left", "allowed")+" === 10000")
 	wide("with large numbers")
-	p.enter(part("left", "capacity"), strings.Repeat("9", 60))
+	p.enter(part("left", "limit"), strings.Repeat("9", 60))
 	p.click(part("left", "apply"))
 	p.until("an error", `!document.querySelector("#left-error").hidden`)
 	wide("with a long error")
@@ -401,7 +415,7 @@ func TestRedis(t *testing.T) {
 	}
 	t.Cleanup(func() { store.Close() })
 	p := open(t, serveDemo(t, store))
-	p.setLimit("left", "fixed-window", "30", "", "1d", "30/d fixed-window")
+	p.setLimit("left", "30/d fixed-window")
 	p.enter("#burst", "50")
 	p.click("#send-burst")
 	p.until("30 are allowed", number("left", "allowed")+" === 30 && "+number("left", "denied")+" === 20")

@@ -15,7 +15,7 @@ import (
 func TestTour(t *testing.T) {
 	t.Parallel()
 	p := open(t, serveDemo(t, headgate.NewMemory()))
-	p.setLimit("left", "token-bucket", "9", "1", "1h", "1/h burst 9")
+	p.setLimit("left", "1/h burst 9")
 	p.click("#tour-start")
 	for i, step := range []struct{ title, left string }{
 		{"Token bucket", "2/s burst 10"},

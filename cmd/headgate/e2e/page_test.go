@@ -217,15 +217,10 @@ func number(lane, name string) string {
 	return `parseInt(document.querySelector(` + quoted(part(lane, name)) + `).textContent.replaceAll(",", ""))`
 }
 
-// setLimit fills the form of a lane, applies it and waits until the limit is text.
-func (p *page) setLimit(lane, algorithm, capacity, refill, period, text string) {
+// setLimit enters the limit of a lane as text, applies it and waits until it is in force.
+func (p *page) setLimit(lane, text string) {
 	p.t.Helper()
-	p.choose(part(lane, "algorithm"), algorithm)
-	p.enter(part(lane, "capacity"), capacity)
-	if refill != "" {
-		p.enter(part(lane, "refill"), refill)
-	}
-	p.enter(part(lane, "period"), period)
+	p.enter(part(lane, "limit"), text)
 	p.click(part(lane, "apply"))
 	p.until("the limit is "+text, `document.querySelector(`+quoted(part(lane, "text"))+`).textContent === `+quoted(text))
 }

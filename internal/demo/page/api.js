@@ -21,9 +21,8 @@ function post(path, body) {
 }
 
 export const getState = () => ask("/api/state");
-export const reset = () => post("/api/reset", {});
-// setLimits sets both limits, given as text, and resets both lanes.
-export const setLimits = (left, right) => post("/api/limits", { left, right });
-export const setLimit = (lane, settings) => post(`/api/limit/${lane}`, settings);
+// change has the limits that change, as text: left, right or both. With reset: true, both lanes
+// are reset.
+export const setLimits = (change) => post("/api/limits", change);
 // at is a time of the store, in milliseconds since 1970: the server waits for it.
 export const send = (requests, at = 0) => post("/api/requests", { requests, at });

@@ -1,7 +1,6 @@
 // The chart of a lane: the tokens that are left, and below them the requests, allowed
 // above the line and denied below it. Both share an axis of fifteen seconds.
 
-import { DotAnimation } from "./dot_animation.js";
 import { number } from "./format.js";
 
 export const span = 15_000;
@@ -14,7 +13,6 @@ export class Chart {
   #colours = {};
   #font = "";
   #hatch;
-  #animation = new DotAnimation();
   #view;
 
   constructor(canvas) {
@@ -43,23 +41,17 @@ export class Chart {
   }
 
   // draw shows what is in view: the bins, the points of the level from 0 to 1 and its
-  // inflow, the end of the axis, the scale (top) and the one it glides to (wanted), the
-  // period of fixed windows or 0 (edges), and the time of the frame if dots may move.
+  // inflow, the end of the axis, the scale (top), and the period of fixed windows or 0 (edges).
   draw(view) {
     this.#view = view;
     const frame = this.#frame(view);
     if (!frame) return;
-    this.#animation.note(view.bins, view.moving);
     this.#drawGrid(frame);
     this.#drawLevel(frame, view);
     this.#drawEdges(frame, view);
     const labels = [];
     for (const bin of view.bins) this.#drawBin(frame, bin, view, labels);
     this.#drawWords(frame, view, labels);
-  }
-
-  get busy() {
-    return this.#animation.busy;
   }
 
   #frame({ end, top }) {
@@ -134,34 +126,31 @@ export class Chart {
     g.setLineDash([]);
   }
 
-  #drawBin(frame, bin, { top, wanted }, labels) {
+  #drawBin(frame, bin, { top }, labels) {
     const { middle, half, radius, x } = frame;
     const at = x(bin.start + width / 2);
     if (at < -10) return;
     for (const [side, n] of [[-1, bin.allowed], [1, bin.denied]]) {
       if (n === 0) continue;
-      if (n <= top && radius >= smallest) this.#drawDots(frame, at, side, n, bin.start);
+      if (n <= top && radius >= smallest) this.#drawDots(frame, at, side, n);
       else this.#drawBar(frame, bin.start, side, Math.min(n, top) / top);
-      if (n > wanted) labels.push([at, middle + side * half, number(n), side]);
+      if (n > top) labels.push([at, middle + side * half, number(n), side]);
     }
   }
 
   // Dots are stacked away from the line: discs for allowed, crosses for denied.
-  #drawDots({ g, middle, step, radius }, at, side, n, start) {
+  #drawDots({ g, middle, step, radius }, at, side, n) {
     g.fillStyle = this.#colours.allowed;
     g.strokeStyle = this.#colours.denied;
     g.lineWidth = radius < 2.5 ? 1.2 : 2;
     for (let i = 0; i < n; i++) {
-      const age = this.#animation.progress(start, side, i);
-      if (age === 0) continue;
-      const y = middle + side * (step * (i + 0.5) + 1.5) * age;
-      const r = radius * (0.4 + 0.6 * age);
+      const y = middle + side * (step * (i + 0.5) + 1.5);
       g.beginPath();
       if (side < 0) {
-        g.arc(at, y, r, 0, 2 * Math.PI);
+        g.arc(at, y, radius, 0, 2 * Math.PI);
         g.fill();
       } else {
-        const arm = r * 0.85;
+        const arm = radius * 0.85;
         g.moveTo(at - arm, y - arm);
         g.lineTo(at + arm, y + arm);
         g.moveTo(at + arm, y - arm);
@@ -173,8 +162,7 @@ export class Chart {
 
   #drawBar({ g, w, middle, half, x }, start, side, share) {
     const wide = Math.max(1.5, (w * width) / span - 1);
-    const grown = 0.3 + 0.7 * this.#animation.progress(start, side, 0);
-    const tall = Math.max(2, share * half * grown); // a few are never none
+    const tall = Math.max(2, share * half); // a few are never none
     g.fillStyle = side < 0 ? this.#colours.allowed : this.#hatched(g);
     g.fillRect(x(start) + 0.5, side < 0 ? middle - tall : middle, wide, tall);
   }
@@ -191,7 +179,7 @@ export class Chart {
     return this.#hatch;
   }
 
-  #drawWords({ g, w, h, middle, half, split }, { wanted, bins, capacity }, labels) {
+  #drawWords({ g, w, h, middle, half, split }, { top, bins, capacity }, labels) {
     const say = (text, x, y, colour, align = "left", weight = 400) => {
       g.font = `${weight} 11px ${this.#font}`;
       g.textAlign = align;
@@ -210,8 +198,8 @@ export class Chart {
       say(text, Math.min(x, w - 4), y + 4, colour, x > w - 24 ? "right" : "center", 700);
     }
     if (bins.some((bin) => bin.allowed + bin.denied > 0)) {
-      say(number(wanted), 6, middle - half + 8, quiet);
-      say(number(wanted), 6, h - 6, quiet);
+      say(number(top), 6, middle - half + 8, quiet);
+      say(number(top), 6, h - 6, quiet);
       return;
     }
     const { allowed, denied } = this.#colours;

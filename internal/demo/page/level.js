@@ -8,7 +8,7 @@ export function levelAt(lane, elapsed) {
   const { capacity, refill, period, remaining } = lane;
   const rest = lane.reset - elapsed;
   if (rest <= 0) return capacity;
-  switch (lane.settings.algorithm) {
+  switch (lane.algorithm) {
     case "token-bucket": // what is missing flows in until the reset
       return Math.max(0, Math.min(capacity, capacity - (rest * refill) / period));
     case "stepped": {
@@ -23,7 +23,7 @@ export function levelAt(lane, elapsed) {
 // nextText says what happens next, and when.
 export function nextText(lane, elapsed) {
   const rest = lane.reset - elapsed;
-  switch (lane.settings.algorithm) {
+  switch (lane.algorithm) {
     case "token-bucket":
       return rest > 0 ? `full in ${span(rest / 1000)}` : "full";
     case "stepped": {
@@ -39,8 +39,8 @@ export function nextText(lane, elapsed) {
 }
 
 // boundText explains the most that the limit allows in one period.
-export function boundText({ capacity, refill, settings }) {
-  if (!refill) return `the limit is ${number(capacity)} in ${settings.period}`;
-  const [held, arriving] = [number(capacity), number(refill)];
-  return `${held} at once, then ${arriving} in ${settings.period}`;
+export function boundText({ capacity, refill, period }) {
+  const each = span(period / 1000);
+  if (!refill) return `the limit is ${number(capacity)} in ${each}`;
+  return `${number(capacity)} at once, then ${number(refill)} in ${each}`;
 }

@@ -1,7 +1,7 @@
 // Puts the page together: who sends what, and when it is drawn.
 
 import { copyText } from "./copy.js";
-import { byId as $ } from "./dom.js";
+import { byId as $, setText } from "./dom.js";
 import { examples } from "./examples.js";
 import { Lane } from "./lane.js";
 import { linkOf, read } from "./link.js";
@@ -44,15 +44,15 @@ function limits() {
   return lanes.map((l) => l.state?.limit);
 }
 
-async function apply(name, settings) {
-  await session.setLimit(name, settings);
+async function apply(name, text) {
+  await session.setLimit(name, text);
   const lane = lanes[name === "left" ? 0 : 1];
   summary.tell(() => `The ${name} limit is now ${lane.state.limit}.`);
 }
 
-// begin sets both limits, and resets both lanes.
+// begin sets the limits that are given, and resets both lanes.
 async function begin(left, right) {
-  await session.begin(left, right);
+  await session.reset(left, right);
   lanes.forEach((l) => l.restore());
 }
 
@@ -84,11 +84,6 @@ async function playExample(chip) {
   });
 }
 
-async function reset() {
-  player.stop();
-  await session.reset();
-}
-
 // follow applies the settings that the address carries, and removes them from it, so
 // that a reload does not begin again.
 async function follow() {
@@ -96,10 +91,7 @@ async function follow() {
     const settings = read(location.hash);
     if (!settings) return;
     stop();
-    const [left, right] = limits();
-    if (settings.left || settings.right) {
-      await begin(settings.left ?? left, settings.right ?? right);
-    }
+    if (settings.left || settings.right) await begin(settings.left, settings.right);
     if (settings.burst) $("burst").value = settings.burst;
     if (settings.rate) traffic.setRate(settings.rate);
     history.replaceState(null, "", location.pathname + location.search);
@@ -125,45 +117,29 @@ function reveal() {
   scrollBy({ top: by, behavior: calm.matches ? "auto" : "smooth" });
 }
 
-function wireKeys(actions) {
-  document.addEventListener("keydown", (event) => {
-    const typing = event.target.closest?.("input:not([type=checkbox]), select, textarea");
-    if (event.key === "Escape" && tour.running) {
-      tour.leave();
-      return;
-    }
-    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const action = actions[key];
-    if (!action || typing || event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
-    if (!$("shortcuts").checked || (key.startsWith("Arrow") && !tour.running)) return;
-    event.preventDefault();
-    action();
-  });
-}
-
 function wire() {
-  const attempt = (action) => () => traffic.attempt(action);
-  const one = attempt(() => traffic.one());
-  const burst = attempt(() => traffic.burst());
-  const stream = attempt(() => {
+  const on = (id, type, action) => $(id).addEventListener(type, (event) => {
+    event.preventDefault();
+    traffic.attempt(action);
+  });
+  on("one", "click", () => traffic.one());
+  on("burst-form", "submit", () => traffic.burst());
+  on("stream-form", "submit", () => {
+    // Enter in the rate changes a stream that runs, and does not stop it.
+    const entered = document.activeElement === $("rate");
+    if (entered && $("stream").getAttribute("aria-pressed") === "true") return undefined;
     player.stop(); // whose stream it may be
     return traffic.toggleStream();
   });
-  const edge = attempt(() => {
+  on("edge", "click", () => {
     player.stop();
     return traffic.acrossTheEdge();
   });
-  const afresh = attempt(reset);
-  $("one").addEventListener("click", one);
-  $("edge").addEventListener("click", edge);
-  $("reset").addEventListener("click", afresh);
-  $("copy-link").addEventListener("click", copyLink);
-  onSubmit($("burst-form"), burst);
-  onSubmit($("stream-form"), () => {
-    // Enter in the rate changes a stream that runs, and does not stop it.
-    const entered = document.activeElement === $("rate");
-    if (!entered || $("stream").getAttribute("aria-pressed") !== "true") stream();
+  on("reset", "click", () => {
+    player.stop();
+    return session.reset();
   });
+  $("copy-link").addEventListener("click", copyLink);
   for (const chip of chips) {
     chip.addEventListener("click", () => playExample(chip));
   }
@@ -171,19 +147,7 @@ function wire() {
     const open = $("traffic").classList.toggle("open");
     $("more").setAttribute("aria-expanded", String(open));
   });
-  wireKeys({
-    s: one, b: burst, t: stream, e: edge, r: afresh,
-    1: () => lanes[0].focus(), 2: () => lanes[1].focus(),
-    ArrowRight: () => tour.next(), ArrowLeft: () => tour.back(),
-  });
   addEventListener("hashchange", follow);
-}
-
-function onSubmit(form, action) {
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    action();
-  });
 }
 
 // wireFolds opens the folds on a wide screen, where both lanes open and close theirs
@@ -203,11 +167,9 @@ function wireFolds() {
 }
 
 // draw shows the present: thirty times a second while something moves, which is each pixel of the
-// axis, ten times a second otherwise, and twice if the reader prefers less motion. The scale
-// glides to a new one.
+// axis, ten times a second otherwise, and twice if the reader prefers less motion.
 let drawn = 0;
 let dirty = true;
-let top = 10;
 
 function draw(frame) {
   requestAnimationFrame(draw);
@@ -217,14 +179,9 @@ function draw(frame) {
   drawn = frame;
   dirty = false;
   const end = calm.matches ? Math.floor(now / 1000) * 1000 + 1000 : now;
-  const wanted = scaleOf(lanes.map((l) => l.bins(end)));
-  const near = Math.abs(wanted - top) < 0.05 * wanted;
-  top = calm.matches || near ? wanted : top + 0.28 * (wanted - top);
-  lanes.forEach((l) => l.draw({ now, end, top, wanted, moving: calm.matches ? 0 : frame }));
-  const status = traffic.status();
-  for (const place of [$("status"), $("tour-status")]) {
-    if (place.textContent !== status) place.textContent = status;
-  }
+  const top = scaleOf(lanes.map((l) => l.bins(end)));
+  for (const lane of lanes) lane.draw({ now, end, top });
+  for (const place of [$("status"), $("tour-status")]) setText(place, traffic.status());
 }
 
 async function start() {

@@ -61,21 +61,14 @@ export class Session {
     }
   }
 
-  setLimit(lane, settings) {
-    return this.#change(api.setLimit(lane, settings));
+  setLimit(lane, text) {
+    return this.#change(api.setLimits({ [lane]: text }));
   }
 
-  reset() {
-    return this.#inOrder(api.reset);
-  }
-
-  // begin sets both limits, and resets both lanes.
-  begin(left, right) {
-    return this.#inOrder(() => api.setLimits(left, right));
-  }
-
-  // inOrder asks after the reset before it, so that the last one decides.
-  #inOrder(ask) {
+  // reset resets both lanes, and sets the limits that are given. It asks after the reset
+  // before it, so that the last one decides.
+  reset(left, right) {
+    const ask = () => api.setLimits({ left, right, reset: true });
     this.#resetting = this.#resetting.catch(() => {}).then(ask);
     return this.#change(this.#resetting);
   }

@@ -19,10 +19,20 @@ export class Tour {
     $("tour-again").addEventListener("click", () => this.#show());
     $("tour-leave").addEventListener("click", () => this.leave());
     for (const [i, step] of steps.entries()) $("tour-dots").append(this.#dot(i, step));
+    document.addEventListener("keydown", (event) => this.#press(event));
   }
 
   get running() {
     return this.#at >= 0;
+  }
+
+  // Arrows change the step, but not in a field, where they move the cursor.
+  #press(event) {
+    if (!this.running || event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
+    const typing = event.target.closest?.("input, select");
+    if (event.key === "Escape") this.leave();
+    else if (event.key === "ArrowRight" && !typing) this.next();
+    else if (event.key === "ArrowLeft" && !typing) this.back();
   }
 
   #dot(i, step) {

@@ -4,7 +4,6 @@ import { byId as $ } from "./dom.js";
 import * as windowEdge from "./window_edge.js";
 import { number } from "./format.js";
 import { pause, Stopped } from "./pause.js";
-import { rateAt, stepOf, steps } from "./rate.js";
 import { Stream } from "./stream.js";
 
 const second = 1000;
@@ -23,7 +22,7 @@ export class Traffic {
     this.#lanes = lanes;
     this.#sent = sent;
     this.#stream = new Stream((n) => this.#send(n));
-    this.#wireRate();
+    $("rate").addEventListener("change", () => this.#followRate());
   }
 
   async #send(n, at) {
@@ -79,7 +78,7 @@ export class Traffic {
 
   #showStream() {
     $("stream").setAttribute("aria-pressed", String(this.#stream.running));
-    $("stream-label").textContent = this.#stream.running ? "Stop stream" : "Start stream";
+    $("stream").textContent = this.#stream.running ? "Stop stream" : "Start stream";
   }
 
   async acrossTheEdge(signal) {
@@ -104,13 +103,11 @@ export class Traffic {
     }
   }
 
-  // controls are what a script plays on: the fields and buttons of a person, and each
-  // button lights up when it is used.
+  // controls are what a script plays on: the fields and buttons of a person.
   controls() {
     return {
       burst: (n) => {
         $("burst").value = n;
-        flash($("send-burst"));
         return this.#send(n);
       },
       stream: async (rate, seconds, signal) => {
@@ -124,10 +121,7 @@ export class Traffic {
         }
         await run;
       },
-      edge: (signal) => {
-        flash($("edge"));
-        return this.acrossTheEdge(signal);
-      },
+      edge: (signal) => this.acrossTheEdge(signal),
     };
   }
 
@@ -153,20 +147,10 @@ export class Traffic {
   #followRate() {
     try {
       this.#stream.rate = entered($("rate"), "Per second");
-      $("slider").value = stepOf(this.#stream.rate);
-      $("slider").setAttribute("aria-valuetext", `${number(this.#stream.rate)} per second`);
       complain();
     } catch (error) { // said, but a person who has left the field is not taken back
       complain(error.message);
     }
-  }
-
-  // The slider is logarithmic: each hundred of its steps is a power of ten.
-  #wireRate() {
-    $("slider").max = steps;
-    $("slider").addEventListener("input", () => this.setRate(rateAt(Number($("slider").value))));
-    $("rate").addEventListener("change", () => this.#followRate());
-    this.#followRate();
   }
 }
 
@@ -196,10 +180,4 @@ function entered(input, name) {
   if (ok) return Number(text);
   const message = `${name}: enter a whole number from 1 to 10,000, not "${input.value}".`;
   throw Object.assign(new Error(message), { field: input });
-}
-
-function flash(button) {
-  button.classList.remove("played");
-  requestAnimationFrame(() => button.classList.add("played"));
-  setTimeout(() => button.classList.remove("played"), 900);
 }

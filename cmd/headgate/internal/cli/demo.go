@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -103,7 +105,13 @@ func (f *demoFlags) serve(cmd *cobra.Command) error {
 		return err
 	}
 	defer s.Close()
-	page, err := demo.New(s.Store, demo.Options{Store: demoName(s), Host: f.host})
+	options := demo.Options{Store: demoName(s), Host: f.host}
+	if !s.Memory() {
+		options.Now = func(ctx context.Context) (time.Time, error) {
+			return s.Redis.Client().Time(ctx).Result()
+		}
+	}
+	page, err := demo.New(s.Store, options)
 	if err != nil {
 		return err
 	}
