@@ -48,14 +48,14 @@ func (t *tally) detailed(ctx context.Context) (*Detail, error) {
 	f := newFollower(ctx, t.names, d.bars)
 	totals := make([]int64, len(t.trials))
 	for i, trial := range t.trials {
-		ids, total := trial.mostDenied(t.names, DetailKeys)
+		denied := t.names.mostDenied(DetailKeys, trial.deniedKeys)
 		keys := []DeniedKey{}
-		for _, id := range ids {
-			keys = append(keys, trial.deniedKey(t, id, &d.lockouts[i]))
+		for _, k := range denied {
+			keys = append(keys, t.deniedKey(k, &d.lockouts[i]))
 		}
 		detail.Keys = append(detail.Keys, keys)
-		detail.DeniedKeysTotal = append(detail.DeniedKeysTotal, total)
-		f.follow(trial.limit, ids[:min(len(ids), DetailFollows)])
+		detail.DeniedKeysTotal = append(detail.DeniedKeysTotal, trial.keys)
+		f.follow(trial.limit, denied[:min(len(denied), DetailFollows)])
 		totals[i] = trial.total
 	}
 	detail.Paths, detail.Methods = d.facets.paths.list(totals), d.facets.methods.list(totals)
@@ -70,9 +70,11 @@ func (t *tally) detailed(ctx context.Context) (*Detail, error) {
 }
 
 // deniedKey describes a key that was denied.
-func (l *trial) deniedKey(t *tally, id uint32, times *lockouts) DeniedKey {
-	d := DeniedKey{Key: LogKey(t.names.keys[id]), Requests: t.asked[id], Denied: l.denied[id]}
-	times.describe(&d, id)
+func (t *tally) deniedKey(k deniedKey, times *lockouts) DeniedKey {
+	d := DeniedKey{
+		Key: LogKey(t.names.keys[k.key]), Requests: t.asked[k.key], Denied: k.denied,
+	}
+	times.describe(&d, k.key)
 	return d
 }
 
@@ -101,12 +103,12 @@ func newFollower(ctx context.Context, names *names, bars *bars) *follower {
 }
 
 // follow adds a limit with the keys that it follows.
-func (f *follower) follow(l headgate.Limit, keys []uint32) {
+func (f *follower) follow(l headgate.Limit, keys []deniedKey) {
 	lines := make([]KeyTimeline, len(keys))
 	store := headgate.NewMemorySize(roomy)
 	for i, k := range keys {
-		lines[i] = KeyTimeline{LogKey(f.names.keys[k]), []BarCount{}, []BarCount{}}
-		f.of[k] = append(f.of[k], followed{l, store, &lines[i]})
+		lines[i] = KeyTimeline{LogKey(f.names.keys[k.key]), []BarCount{}, []BarCount{}}
+		f.of[k.key] = append(f.of[k.key], followed{l, store, &lines[i]})
 	}
 	f.lines = append(f.lines, lines)
 }

@@ -22,7 +22,8 @@ func (s *stored) Read(b []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return s.opened.Read(b)
+	n, err := s.opened.Read(b)
+	return n, inWords(err)
 }
 
 const gzipMagic = "\x1f\x8b"
@@ -46,65 +47,26 @@ func (s *stored) open() error {
 			return errors.New("is " + f.name + "; decompress it first")
 		}
 	}
-	if bytes.HasPrefix(magic, []byte(gzipMagic)) {
-		s.opened = &members{raw: s.raw}
-	} else {
+	if !bytes.HasPrefix(magic, []byte(gzipMagic)) {
 		s.opened = s.raw
+		return nil
 	}
-	return nil
-}
-
-// members reads gzip data member by member. gzip.Reader by itself would take anything after the
-// last member for another one that was cut off.
-type members struct {
-	raw  *bufio.Reader
-	zip  *gzip.Reader // nil before the first member
-	rest bool         // the next member has not begun
-}
-
-func (m *members) Read(b []byte) (int, error) {
-	if m.zip == nil || m.rest {
-		if err := m.begin(); err != nil {
-			return 0, err
-		}
-	}
-	n, err := m.zip.Read(b)
-	if errors.Is(err, io.EOF) {
-		m.rest, err = true, nil
-	}
-	return n, inWords(err)
-}
-
-// begin begins the next member. It returns io.EOF if there is none.
-func (m *members) begin() error {
-	magic, err := m.raw.Peek(len(gzipMagic))
-	switch {
-	case len(magic) == 0 || err != nil && !errors.Is(err, io.EOF):
-		return err
-	case string(magic) != gzipMagic:
-		return errors.New("the gzip data is followed by something else")
-	case m.zip == nil:
-		m.zip, err = gzip.NewReader(m.raw)
-	default:
-		err = m.zip.Reset(m.raw)
-	}
+	zip, err := gzip.NewReader(s.raw)
 	if err != nil {
 		return inWords(err)
 	}
-	m.zip.Multistream(false)
-	m.rest = false
+	s.opened = zip
 	return nil
 }
 
-// inWords returns an error of the gzip reader in plain words.
+// inWords returns an error of the gzip reader in plain words. The reader takes anything after the
+// last member for another one.
 func inWords(err error) error {
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("the gzip data ends too soon; the file has been cut off")
+		return errors.New("the gzip data has been cut off, or is followed by something else")
 	case errors.Is(err, gzip.ErrHeader):
-		return errors.New("the gzip data is damaged: its header is wrong")
+		return errors.New("the gzip data is damaged, or is followed by something else")
 	case errors.Is(err, gzip.ErrChecksum):
 		return errors.New("the gzip data is damaged: its checksum is wrong")
 	}

@@ -12,7 +12,7 @@ const (
 )
 
 // errTooLong is the error of [lines.next] for a line that was skipped.
-var errTooLong = errors.New("longer than 1 MiB")
+var errTooLong = errors.New(whyTooLong)
 
 // lines splits a stream into lines. Its memory is bounded by longestLine.
 type lines struct {

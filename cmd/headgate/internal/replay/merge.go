@@ -1,9 +1,11 @@
 package replay
 
+import "container/heap"
+
 // merge merges logs, each of which is in the order of time, into one such stream. Records of the
 // same time keep the order of the logs.
 type merge struct {
-	heads []head // a heap, the earliest on top
+	heads earliest[head]
 }
 
 // head is the next record of a log.
@@ -29,9 +31,7 @@ func newMerge(sources []*source) (*merge, error) {
 			m.heads = append(m.heads, head{r, s})
 		}
 	}
-	for i := len(m.heads)/2 - 1; i >= 0; i-- {
-		m.sink(i)
-	}
+	heap.Init(&m.heads)
 	return m, nil
 }
 
@@ -46,28 +46,28 @@ func (m *merge) next() (r record, ok bool, err error) {
 	if err != nil {
 		return record{}, false, err
 	}
-	if !ok {
-		last := len(m.heads) - 1
-		m.heads[0] = m.heads[last]
-		m.heads = m.heads[:last]
+	if ok {
+		heap.Fix(&m.heads, 0)
+	} else {
+		heap.Pop(&m.heads)
 	}
-	m.sink(0)
 	return r, true, nil
 }
 
-// sink moves the head at i down the heap.
-func (m *merge) sink(i int) {
-	for {
-		least := i
-		for down := 2*i + 1; down <= 2*i+2 && down < len(m.heads); down++ {
-			if m.heads[down].before(m.heads[least]) {
-				least = down
-			}
-		}
-		if least == i {
-			return
-		}
-		m.heads[i], m.heads[least] = m.heads[least], m.heads[i]
-		i = least
-	}
+// earliest is a heap, for container/heap, with the earliest element first.
+type earliest[T interface{ before(o T) bool }] []T
+
+func (e earliest[T]) Len() int           { return len(e) }
+func (e earliest[T]) Less(i, j int) bool { return e[i].before(e[j]) }
+func (e earliest[T]) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+
+// Push adds v at the end.
+func (e *earliest[T]) Push(v any) { *e = append(*e, v.(T)) } //nolint:forcetypeassert // it is a T
+
+// Pop removes the last element.
+func (e *earliest[T]) Pop() any {
+	last := len(*e) - 1
+	v := (*e)[last]
+	*e = (*e)[:last]
+	return v
 }

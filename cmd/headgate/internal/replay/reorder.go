@@ -1,5 +1,7 @@
 package replay
 
+import "container/heap"
+
 // record is one request between the log and the limiter. It holds only what the decision needs,
 // because a reorder may hold many.
 type record struct {
@@ -27,7 +29,7 @@ type reorder struct {
 	reached int64 // no record leaves with an earlier time
 	late    int64 // records whose time was changed to reached
 	inOrder queue
-	behind  heap
+	behind  earliest[record]
 }
 
 // push adds the record of the next line.
@@ -43,7 +45,7 @@ func (o *reorder) push(r record) {
 	if o.inOrder.len() == 0 || !r.before(o.inOrder.last()) {
 		o.inOrder.push(r)
 	} else {
-		o.behind.push(r)
+		heap.Push(&o.behind, r)
 	}
 	if o.len() >= o.max {
 		o.reached = max(o.reached, o.first().at)
@@ -64,7 +66,7 @@ func (o *reorder) first() record {
 
 func (o *reorder) pop() record {
 	if o.behindFirst() {
-		return o.behind.pop()
+		return heap.Pop(&o.behind).(record) //nolint:forcetypeassert // it holds no other
 	}
 	return o.inOrder.pop()
 }
@@ -104,41 +106,4 @@ func (q *queue) grow() {
 		ring[i] = q.ring[(q.head+i)&uint(len(q.ring)-1)]
 	}
 	q.ring, q.head, q.tail = ring, 0, n
-}
-
-// heap returns the earliest record first.
-type heap []record
-
-func (h *heap) push(r record) {
-	s := append(*h, r)
-	*h = s
-	for i := len(s) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !s[i].before(s[up]) {
-			return
-		}
-		s[i], s[up] = s[up], s[i]
-		i = up
-	}
-}
-
-func (h *heap) pop() record {
-	s := *h
-	r, n := s[0], len(s)-1
-	s[0] = s[n]
-	s = s[:n]
-	*h = s
-	for i := 0; ; {
-		least := i
-		for down := 2*i + 1; down <= 2*i+2 && down < n; down++ {
-			if s[down].before(s[least]) {
-				least = down
-			}
-		}
-		if least == i {
-			return r
-		}
-		s[i], s[least] = s[least], s[i]
-		i = least
-	}
 }

@@ -111,8 +111,11 @@ func (t *tally) report(c Config, sources []*source) (*Report, error) {
 		return nil, err
 	}
 	r := &Report{Traffic: traffic}
-	for _, trial := range t.trials {
-		r.Limits = append(r.Limits, trial.result(t, r.Skipped, c.Top))
+	for _, l := range t.trials {
+		numbers := Result{
+			Limit: l.limit, Denied: l.total, DeniedKeys: l.keys, Skipped: r.Skipped,
+		}
+		r.Limits = append(r.Limits, t.result(numbers, c.Top, l.deniedKeys))
 	}
 	return r, nil
 }

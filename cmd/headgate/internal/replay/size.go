@@ -66,7 +66,8 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 		return nil, err
 	}
 	s := &sizing{
-		config: c, top: reading.Top, names: newNames(), history: newHistory(), times: newLogTimes(),
+		count:  count{names: newNames()},
+		config: c, top: reading.Top, history: newHistory(), times: newLogTimes(),
 	}
 	defer s.history.close()
 	sources, err := read(ctx, reading, sink{names: s.names, use: s.add}, logs)
@@ -141,7 +142,6 @@ type sizing struct {
 
 	config  SizeConfig
 	top     int
-	names   *names
 	history *history
 	times   *logTimes
 	report  *SizeReport

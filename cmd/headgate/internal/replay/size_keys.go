@@ -16,14 +16,21 @@ const (
 // farthest returns keys that need much more than the rest, the most first. They are at most a
 // tenth of the keys.
 func farthest(needs []uint32) (far []uint32) {
-	top := largest(len(needs), maxFar+1, func(a, b uint32) int {
-		return cmp.Compare(needs[a], needs[b])
+	keys := func(yield func(uint32) bool) {
+		for k := range needs {
+			if !yield(uint32(k)) {
+				return
+			}
+		}
+	}
+	most := top(maxFar+1, keys, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(needs[b], needs[a]), cmp.Compare(a, b))
 	})
 	gap := float64(farGap)
-	for i := 1; i < len(top) && i <= len(needs)/10; i++ {
-		above, below := needs[top[i-1]], needs[top[i]]
+	for i := 1; i < len(most) && i <= len(needs)/10; i++ {
+		above, below := needs[most[i-1]], needs[most[i]]
 		if ratio := float64(above) / float64(below); above >= farNeed && ratio >= gap {
-			gap, far = ratio, top[:i]
+			gap, far = ratio, most[:i]
 		}
 	}
 	return far
@@ -36,21 +43,6 @@ func allFar(needs [][]uint32) (all []uint32) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// largest returns the indices of the n largest of size numbers, the largest first.
-func largest(size, n int, compare func(a, b uint32) int) []uint32 {
-	order := func(a, b uint32) int { return cmp.Or(compare(b, a), cmp.Compare(a, b)) }
-	var top []uint32
-	for i := range uint32(size) {
-		if len(top) == n && order(i, top[n-1]) > 0 {
-			continue
-		}
-		at, _ := slices.BinarySearchFunc(top, i, order)
-		top = slices.Insert(top, at, i)
-		top = top[:min(len(top), n)]
-	}
-	return top
 }
 
 // farKeys sorts and describes the keys that stand out, for so many proposals. findTimes adds their

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/headgate/headgate/internal/algorithm"
@@ -22,11 +21,6 @@ type probe struct {
 	denied, deniedKeys int64
 	list               bool // whether to keep
 	keys               []deniedKey
-}
-
-type deniedKey struct {
-	key    uint32
-	denied int64
 }
 
 // newProbe makes a probe of a family whose needs have index i.
@@ -105,12 +99,4 @@ func (p *probes) end() {
 	for _, probe := range p.active {
 		probe.finish(p.key)
 	}
-}
-
-// sortDenied sorts keys by what was denied, the most first, and then by name.
-func sortDenied(keys []deniedKey, names *names) {
-	slices.SortFunc(keys, func(a, b deniedKey) int {
-		return cmp.Or(cmp.Compare(b.denied, a.denied),
-			cmp.Compare(names.keys[a.key], names.keys[b.key]))
-	})
 }

@@ -1,48 +1,17 @@
 package replay
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/headgate/headgate"
 )
 
-// names numbers the keys in the order of their first occurrence.
-type names struct {
-	ids  map[string]uint32
-	keys []string
-}
-
-func newNames() *names { return &names{ids: map[string]uint32{}} }
-
-func (n *names) id(key []byte) uint32 {
-	if id, ok := n.ids[string(key)]; ok {
-		return id
-	}
-	id, name := uint32(len(n.keys)), string(key)
-	n.ids[name] = id
-	n.keys = append(n.keys, name)
-	return id
-}
-
-// count counts the requests, by key and in all.
-type count struct {
-	asked    []int64 // by key
-	requests int64
-	from, to int64 // the first and the last record
-	second   int64 // of the last record,
-	inSecond int64 // and the records in it
-	peak     Peak
-}
-
 // tally decides each record under all limits and counts the decisions.
 type tally struct {
 	count
 
-	names  *names
 	trials []*trial
 	detail *detailing // nil unless it is wanted
 }
@@ -54,13 +23,14 @@ type trial struct {
 	store  headgate.Store
 	denied []int64 // by key; shorter if those after were never denied
 	total  int64
+	keys   int64 // that were denied
 }
 
 // roomy is more keys than any log has: a full store would be wrong about new keys.
 const roomy = 1 << 30
 
 func newTally(limits []headgate.Limit, n *names) *tally {
-	t := &tally{names: n}
+	t := &tally{count: count{names: n}}
 	for _, l := range limits {
 		t.trials = append(t.trials, &trial{limit: l, store: headgate.NewMemorySize(roomy)})
 	}
@@ -90,83 +60,20 @@ func (t *tally) add(ctx context.Context, r record) error {
 	return nil
 }
 
-// add counts r, which is not earlier than the record before.
-func (t *count) add(r record) {
-	if t.requests == 0 {
-		t.from = r.at
-	}
-	t.requests++
-	t.to = r.at
-	t.asked = grown(t.asked, r.key)
-	t.asked[r.key]++
-	if second := r.at / 1_000_000; second != t.second {
-		t.second, t.inSecond = second, 0
-	}
-	t.inSecond++
-	if t.inSecond > t.peak.Requests {
-		t.peak = Peak{At: time.Unix(t.second, 0).UTC(), Requests: t.inSecond}
-	}
-}
-
 func (l *trial) deny(key uint32) {
 	l.denied = grown(l.denied, key)
+	if l.denied[key] == 0 {
+		l.keys++
+	}
 	l.denied[key]++
 	l.total++
 }
 
-// grown returns s with room for index i.
-func grown(s []int64, i uint32) []int64 {
-	if n := int(i) + 1 - len(s); n > 0 {
-		return append(s, make([]int64, n)...)
-	}
-	return s
-}
-
-// result returns the numbers of a limit and the keys that it denied most.
-func (l *trial) result(t *tally, skipped int64, top int) Result {
-	r := Result{
-		Limit:    l.limit,
-		Requests: t.requests,
-		Allowed:  t.requests - l.total,
-		Denied:   l.total,
-		Keys:     int64(len(t.asked)),
-		Skipped:  skipped,
-		Top:      []TopDenied{},
-	}
-	ids, total := l.mostDenied(t.names, top)
-	r.DeniedKeys = total
-	for _, id := range ids {
-		r.Top = append(r.Top, TopDenied{
-			Key:      LogKey(t.names.keys[id]),
-			Requests: t.asked[id],
-			Denied:   l.denied[id],
-			Share:    float64(l.denied[id]) / float64(l.total),
-		})
-	}
-	return r
-}
-
-// mostDenied returns the n keys that were denied most, then by name, and how many were denied.
-func (l *trial) mostDenied(names *names, n int) (ids []uint32, total int64) {
-	order := func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(l.denied[b], l.denied[a]),
-			cmp.Compare(names.keys[a], names.keys[b]))
-	}
-	full := false // ids[n-1] is the last that counts
-	for id, denied := range l.denied {
-		if denied == 0 {
-			continue
-		}
-		total++
-		if n == 0 || full && order(uint32(id), ids[n-1]) > 0 {
-			continue
-		}
-		ids = append(ids, uint32(id))
-		if len(ids)/2 >= n { // to sort all of millions would take longer than to replay them
-			slices.SortFunc(ids, order)
-			ids, full = ids[:n], true
+// deniedKeys yields the keys that were denied.
+func (l *trial) deniedKeys(yield func(deniedKey) bool) {
+	for key, n := range l.denied {
+		if n > 0 && !yield(deniedKey{uint32(key), n}) {
+			return
 		}
 	}
-	slices.SortFunc(ids, order)
-	return ids[:min(n, len(ids))], total
 }

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"strconv"
+	"time"
 )
 
 // latest is the last time that a [headgate.Request] can carry, in microseconds.
@@ -51,11 +52,12 @@ func readTime(b []byte) (at int64, ok bool) {
 	hour, minute, second := s.number(2, ':'), s.number(2, ':'), s.number(2, 0)
 	micros := s.fraction()
 	east := s.zone()
-	if s.bad || len(s.rest) > 0 || !s.isDate() || hour > 23 || minute > 59 || second > 60 {
+	day := time.Date(s.year, time.Month(s.month), s.day, 0, 0, 0, 0, time.UTC)
+	isDate := day.Day() == s.day && day.Month() == time.Month(s.month)
+	if s.bad || len(s.rest) > 0 || !isDate || hour > 23 || minute > 59 || second > 60 {
 		return 0, false
 	}
-	sec := int64(daysSinceEpoch(s.year, s.month, s.day))*86400 +
-		int64(hour*3600+minute*60+second-east)
+	sec := day.Unix() + int64(hour*3600+minute*60+second-east)
 	return sec*1_000_000 + int64(micros), true
 }
 
@@ -143,37 +145,6 @@ func (s *stamp) zone() (east int) {
 		east = -east
 	}
 	return east
-}
-
-func (s *stamp) isDate() bool {
-	return s.month >= 1 && s.month <= 12 && s.day >= 1 && s.day <= daysIn(s.year, s.month)
-}
-
-func daysIn(year, month int) int {
-	switch month {
-	case 4, 6, 9, 11:
-		return 30
-	case 2:
-		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
-			return 29
-		}
-		return 28
-	}
-	return 31
-}
-
-// daysSinceEpoch counts the days from 1970-01-01 in the Gregorian calendar: years
-// begin in March, so that the leap day comes last, and repeat after 400.
-// https://howardhinnant.github.io/date_algorithms.html#days_from_civil
-func daysSinceEpoch(year, month, day int) int {
-	if month <= 2 {
-		year--
-		month += 12
-	}
-	era := year / 400
-	ofEra := year - era*400
-	ofYear := (153*(month-3)+2)/5 + day - 1
-	return era*146097 + ofEra*365 + ofEra/4 - ofEra/100 + ofYear - 719468
 }
 
 // readEpoch reads seconds since the Unix epoch, exact to the microsecond. Numbers

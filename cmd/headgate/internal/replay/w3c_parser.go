@@ -50,7 +50,7 @@ func (p *w3cParser) parse(line []byte, e *entry) string {
 		if fields, ok := bytes.CutPrefix(line, []byte("#Fields:")); ok {
 			p.readFields(string(fields))
 		}
-		return "W3C header"
+		return whyHeader
 	}
 	if p.columns == nil {
 		return "before the #Fields of the W3C format"

@@ -1,0 +1,57 @@
+package replay
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+)
+
+// names numbers the keys in the order of their first occurrence.
+type names struct {
+	ids  map[string]uint32
+	keys []string
+}
+
+func newNames() *names { return &names{ids: map[string]uint32{}} }
+
+func (n *names) id(key []byte) uint32 {
+	if id, ok := n.ids[string(key)]; ok {
+		return id
+	}
+	id, name := uint32(len(n.keys)), string(key)
+	n.ids[name] = id
+	n.keys = append(n.keys, name)
+	return id
+}
+
+// deniedKey is how many requests of a key were denied.
+type deniedKey struct {
+	key    uint32
+	denied int64
+}
+
+// mostDenied returns the most of keys that were denied most, then by name.
+func (n *names) mostDenied(most int, keys iter.Seq[deniedKey]) []deniedKey {
+	return top(most, keys, func(a, b deniedKey) int {
+		return cmp.Or(cmp.Compare(b.denied, a.denied), cmp.Compare(n.keys[a.key], n.keys[b.key]))
+	})
+}
+
+// top returns the first n of all in an order. It holds at most 2n of them: to sort all of millions
+// would take longer than to replay them.
+func top[T any](n int, all iter.Seq[T], order func(a, b T) int) []T {
+	var first []T
+	full := false // first[n-1] is the last that counts
+	for v := range all {
+		if n == 0 || full && order(v, first[n-1]) > 0 {
+			continue
+		}
+		first = append(first, v)
+		if len(first)/2 >= n {
+			slices.SortFunc(first, order)
+			first, full = first[:n], true
+		}
+	}
+	slices.SortFunc(first, order)
+	return first[:min(n, len(first))]
+}
