@@ -333,21 +333,29 @@ func TestGroupOfMoreKeysThanThereIsRoomFor(t *testing.T) {
 // A search goes on past a slot that was vacated. Few slots expire, so that new keys use those that
 // their searches pass, and the table is not rebuilt.
 func TestVacatedSlotsDoNotHideOthers(t *testing.T) {
-	day, second := FixedWindow(1, 24*time.Hour), FixedWindow(1, time.Second)
+	const day = 24 * time.Hour
+	vacatedDoNotHide(t, FixedWindow(1, time.Second), 0, FixedWindow(1, day))
+	oneADay := PerDay(1)
+	vacatedDoNotHide(t, oneADay, time.Second-day, oneADay) // a store that knows one limit only
+}
+
+// vacatedDoNotHide fills stores with keys that expire a second after midnight and others.
+func vacatedDoNotHide(t *testing.T, short Limit, began time.Duration, long Limit) {
+	t.Helper()
 	for range 20 { // stores place keys differently
 		m := NewMemorySize(1000)
 		for i := range 40 {
-			ask(t, m, fmt.Sprint("short", i), second, 1, 0)
+			ask(t, m, fmt.Sprint("short", i), short, 1, began)
 		}
 		for i := range 960 {
-			ask(t, m, fmt.Sprint("long", i), day, 1, 0)
+			ask(t, m, fmt.Sprint("long", i), long, 1, 0)
 		}
-		ask(t, m, "look", day, 0, 0) // rebuilds the table while nothing has expired
+		ask(t, m, "look", long, 0, 0) // rebuilds the table while nothing has expired
 		for i := range 30 {
-			ask(t, m, fmt.Sprint("look", i), day, 0, time.Minute)
+			ask(t, m, fmt.Sprint("look", i), long, 0, time.Minute)
 		}
 		for i := range 960 {
-			if d := ask(t, m, fmt.Sprint("long", i), day, 0, time.Minute); d.Allowed() {
+			if d := ask(t, m, fmt.Sprint("long", i), long, 0, time.Minute); d.Allowed() {
 				t.Fatalf("long%d is forgotten", i)
 			}
 		}
