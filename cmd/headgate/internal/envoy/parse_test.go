@@ -16,6 +16,10 @@ func TestRefusals(t *testing.T) {
 			"domain: d\ndescriptors:\n  - {key: k, value: v}\n  - {key: k, value: v}",
 			"4: duplicate descriptor composite key 'd.k_v'",
 		},
+		"duplicate key in base64": {
+			"domain: d\ndescriptors:\n  - {key: k, value: !!binary dg==}\n  - {key: k, value: v}",
+			"4: duplicate descriptor composite key 'd.k_v'",
+		},
 		"empty domain": {
 			"descriptors:\n  - key: k",
 			"1: config file cannot have empty domain",
