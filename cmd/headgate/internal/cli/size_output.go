@@ -159,19 +159,19 @@ func percent2(r replay.Result) string {
 	return strconv.FormatFloat(100*denied(r), 'f', 2, 64) + "%"
 }
 
-const maxFarShown = 10
+const maxStandOutShown = 10
 
 // printStandOut prints the keys that stand out.
 func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
 	fmt.Fprintln(w)
 	var lines []string
 	if s := r.StandOut; s != nil {
-		for _, k := range s.Keys[:min(len(s.Keys), maxFarShown)] {
+		for _, k := range s.Keys[:min(len(s.Keys), maxStandOutShown)] {
 			lines = append(lines, fmt.Sprintf("%s needs %s: %s (%s), %s to %s UTC%s",
 				printable(string(k.Key)), k.Need, count(k.Requests, "request"), percent(k.Share),
 				k.From.Format(time.DateTime), k.To.Format(time.DateTime), deniedBy(r, k)))
 		}
-		if more := int64(len(s.Keys)) - maxFarShown; more > 0 {
+		if more := int64(len(s.Keys)) - maxStandOutShown; more > 0 {
 			lines = append(lines, count(more, "more key")+", listed by --json")
 		}
 		lines = append(lines, fmt.Sprintf("the other %s at most %s, which denies %s (%s) from %s",
@@ -188,7 +188,7 @@ func printStandOut(w io.Writer, r *replay.SizeReport, width int) {
 }
 
 // deniedBy names the first proposal that denies requests of k.
-func deniedBy(r *replay.SizeReport, k replay.FarKey) string {
+func deniedBy(r *replay.SizeReport, k replay.StandOutKey) string {
 	for i, n := range k.Denied {
 		if n > 0 {
 			return fmt.Sprintf("; %s denies %s of them", r.Proposals[i].Name,

@@ -146,9 +146,9 @@ type sizing struct {
 	times   *logTimes
 	report  *SizeReport
 
-	far     []uint32 // keys that stand out
-	periods *search
-	chosen  int // the period of the proposals
+	standOut []uint32 // keys
+	periods  *search
+	chosen   int // the period of the proposals
 }
 
 func (s *sizing) add(r record) error {
@@ -196,13 +196,13 @@ func (s *sizing) search(ctx context.Context, families []family) (*search, error)
 		found.denyKeys = *s.config.DenyKeys
 	}
 	if s.periods == nil {
-		s.far = allFar(n.sizes)
+		s.standOut = allStandOut(n.sizes)
 	}
-	found.far = s.far
+	found.standOut = s.standOut
 	for i, f := range families {
 		found.add(f, int64(slices.Max(n.sizes[i])), targets(s.requests))
 	}
-	if len(s.far) > 0 {
+	if len(s.standOut) > 0 {
 		s.addRest(found)
 	}
 	return found, found.run(ctx)
@@ -211,13 +211,13 @@ func (s *sizing) search(ctx context.Context, families []family) (*search, error)
 // addRest adds the families of found again, with the keys that stand out set aside.
 func (s *sizing) addRest(found *search) {
 	requests := s.requests
-	for _, k := range s.far {
+	for _, k := range s.standOut {
 		requests -= s.asked[k]
 	}
 	for i, needs := range found.needs {
 		most := uint32(0)
 		for k, n := range needs {
-			if n > most && !slices.Contains(s.far, uint32(k)) {
+			if n > most && !slices.Contains(s.standOut, uint32(k)) {
 				most = n
 			}
 		}

@@ -35,7 +35,7 @@ func (s *sizing) fits(
 		if f.rate > 0 {
 			fit.Rate, _, _ = strings.Cut(f.limit(1).String(), " burst")
 		}
-		if len(found.far) > 0 {
+		if len(found.standOut) > 0 {
 			fit.Rest = found.fitted(found.rest(i))
 		}
 		for _, p := range curves[i] {
@@ -67,7 +67,7 @@ func (p *probe) point(f family) TriedLimit {
 // which denies nothing, evenly on a scale of logarithms.
 func (s *search) curve(i int) (sizes []int64) {
 	f, brackets := s.families[i], slices.Clone(s.brackets[i])
-	if len(s.far) > 0 {
+	if len(s.standOut) > 0 {
 		brackets = append(brackets, s.brackets[s.rest(i)]...)
 	}
 	low, high := brackets[0].high, brackets[0].high

@@ -8,53 +8,53 @@ import (
 )
 
 const (
-	maxFar  = 20 // keys that can stand out
-	farGap  = 3  // times what the rest needs
-	farNeed = 10 // at least
+	maxStandOut  = 20 // keys that can stand out
+	standOutGap  = 3  // times what the rest needs
+	standOutNeed = 10 // at least
 )
 
-// farthest returns keys that need much more than the rest, the most first. They are at most a
+// standOut returns keys that need much more than the rest, the most first. They are at most a
 // tenth of the keys.
-func farthest(needs []uint32) (far []uint32) {
-	keys := func(yield func(uint32) bool) {
+func standOut(needs []uint32) (keys []uint32) {
+	all := func(yield func(uint32) bool) {
 		for k := range needs {
 			if !yield(uint32(k)) {
 				return
 			}
 		}
 	}
-	most := top(maxFar+1, keys, func(a, b uint32) int {
+	most := top(maxStandOut+1, all, func(a, b uint32) int {
 		return cmp.Or(cmp.Compare(needs[b], needs[a]), cmp.Compare(a, b))
 	})
-	gap := float64(farGap)
+	gap := float64(standOutGap)
 	for i := 1; i < len(most) && i <= len(needs)/10; i++ {
 		above, below := needs[most[i-1]], needs[most[i]]
-		if ratio := float64(above) / float64(below); above >= farNeed && ratio >= gap {
-			gap, far = ratio, most[:i]
+		if ratio := float64(above) / float64(below); above >= standOutNeed && ratio >= gap {
+			gap, keys = ratio, most[:i]
 		}
 	}
-	return far
+	return keys
 }
 
-// allFar returns the keys that are far from the rest for some period.
-func allFar(needs [][]uint32) (all []uint32) {
+// allStandOut returns the keys that stand out for some period.
+func allStandOut(needs [][]uint32) (all []uint32) {
 	for _, n := range needs {
-		all = append(all, farthest(n)...)
+		all = append(all, standOut(n)...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// farKeys sorts and describes the keys that stand out, for so many proposals. findTimes adds their
-// times.
-func (s *sizing) farKeys(proposals int) []FarKey {
+// standOutKeys sorts and describes the keys that stand out, for so many proposals. findTimes adds
+// their times.
+func (s *sizing) standOutKeys(proposals int) []StandOutKey {
 	f, needs := s.periods.families[s.chosen], s.periods.needs[s.chosen]
-	slices.SortFunc(s.far, func(a, b uint32) int {
+	slices.SortFunc(s.standOut, func(a, b uint32) int {
 		return cmp.Or(cmp.Compare(needs[b], needs[a]), cmp.Compare(a, b))
 	})
-	var keys []FarKey
-	for _, k := range s.far {
-		keys = append(keys, FarKey{
+	var keys []StandOutKey
+	for _, k := range s.standOut {
+		keys = append(keys, StandOutKey{
 			Key:      LogKey(s.names.keys[k]),
 			Requests: s.asked[k],
 			Share:    float64(s.asked[k]) / float64(s.requests),
@@ -67,22 +67,22 @@ func (s *sizing) farKeys(proposals int) []FarKey {
 
 // findTimes finds the first and the last request of each key that stands out.
 func (s *sizing) findTimes(ctx context.Context) error {
-	if len(s.far) == 0 {
+	if len(s.standOut) == 0 {
 		return nil
 	}
-	t := &keyTimes{far: s.far, keys: s.report.StandOut.Keys}
+	t := &keyTimes{standOut: s.standOut, keys: s.report.StandOut.Keys}
 	return s.history.walk(ctx, t)
 }
 
-// keyTimes sets the times of keys, which are described in the order of far.
+// keyTimes sets the times of keys, which are described in the order of standOut.
 type keyTimes struct {
-	far  []uint32
-	keys []FarKey
-	key  *FarKey
+	standOut []uint32
+	keys     []StandOutKey
+	key      *StandOutKey
 }
 
 func (t *keyTimes) begin(key uint32) bool {
-	i := slices.Index(t.far, key)
+	i := slices.Index(t.standOut, key)
 	if i < 0 {
 		return false
 	}

@@ -67,18 +67,18 @@ func (p *probe) finish(key uint32) {
 // probes runs probes in one walk. A key that needs no more than the size of a probe is denied
 // nothing by it, so only the others are read.
 type probes struct {
-	all    []*probe
-	needs  [][]uint32 // by family and key
-	far    []uint32   // keys that stand out
-	key    uint32
-	active []*probe // for the key
+	all      []*probe
+	needs    [][]uint32 // by family and key
+	standOut []uint32   // keys
+	key      uint32
+	active   []*probe // for the key
 }
 
 func (p *probes) begin(key uint32) bool {
 	p.key, p.active = key, p.active[:0]
-	far := slices.Contains(p.far, key)
+	standsOut := slices.Contains(p.standOut, key)
 	for _, probe := range p.all {
-		aside := far && probe.rest
+		aside := standsOut && probe.rest
 		if !aside && int64(p.needs[probe.family][key]) > probe.size {
 			probe.reset()
 			p.active = append(p.active, probe)

@@ -55,12 +55,12 @@ func (s *sizing) propose(ctx context.Context) error {
 		return err
 	}
 	s.report.Periods = fits
-	far := s.farKeys(len(drafts))
+	keys := s.standOutKeys(len(drafts))
 	for i, d := range drafts {
 		d.proposal.Result = s.result(d.probe)
 		for _, k := range d.probe.keys {
-			if at := slices.Index(s.far, k.key); at >= 0 {
-				far[at].Denied[i] = k.denied
+			if at := slices.Index(s.standOut, k.key); at >= 0 {
+				keys[at].Denied[i] = k.denied
 				continue
 			}
 			d.proposal.RestDenied += k.denied
@@ -68,9 +68,9 @@ func (s *sizing) propose(ctx context.Context) error {
 		}
 		s.report.Proposals = append(s.report.Proposals, d.proposal)
 	}
-	if len(far) > 0 {
+	if len(keys) > 0 {
 		s.report.StandOut = &StandOut{
-			Period: fits[s.chosen].Period, Rest: s.result(rest), Keys: far,
+			Period: fits[s.chosen].Period, Rest: s.result(rest), Keys: keys,
 		}
 	}
 	return nil
@@ -103,19 +103,19 @@ func (s *sizing) drafts() (drafts []draft) {
 	return drafts
 }
 
-// between returns a size that denies only the keys furthest from the rest: those above the largest
-// gap among the keys that stand out. It is 0 if no gap is of three times.
+// between returns a size that denies only the keys that stand out most: those above the largest gap
+// among the keys that stand out. It is 0 if no gap is of three times.
 func (s *sizing) between() (size int64) {
-	if s.config.DenyKeys != nil || len(s.far) == 0 {
+	if s.config.DenyKeys != nil || len(s.standOut) == 0 {
 		return 0
 	}
 	var needs []int64
-	for _, k := range s.far {
+	for _, k := range s.standOut {
 		needs = append(needs, int64(s.periods.needs[s.chosen][k]))
 	}
 	slices.Sort(needs)
 	rest := s.periods.result(s.periods.rest(s.chosen), 0).size
-	gap := float64(farGap)
+	gap := float64(standOutGap)
 	for i, below := range needs[:len(needs)-1] {
 		exact := s.periods.families[s.chosen].exact(below)
 		if ratio := float64(needs[i+1]) / float64(exact); exact > rest && ratio >= gap {

@@ -14,7 +14,7 @@ type SizeReport struct {
 	Periods   []SmallestLimits `json:"periods"`   // n/period, for each of SizeConfig.Periods
 	Rates     []SmallestLimits `json:"rates"`     // rate burst b, for each of SizeConfig.Rates
 	Proposals []Proposal       `json:"proposals"` // careful, perhaps between, balanced and tight
-	StandOut  *StandOut        `json:"stand_out"` // nil if no key is far from the rest
+	StandOut  *StandOut        `json:"stand_out"` // nil if no key stands out
 	Caveats   []Caveat         `json:"caveats"`   // what the logs cannot say
 }
 
@@ -81,13 +81,13 @@ type Proposal struct {
 // StandOut is the keys that for some period need a limit of at least three times what the rest
 // needs. They are at most 20 for each period.
 type StandOut struct {
-	Period Period   `json:"period"`
-	Keys   []FarKey `json:"keys"` // those that need most first
-	Rest   Result   `json:"rest"` // the smallest limit of the period that denies no other key
+	Period Period        `json:"period"`
+	Keys   []StandOutKey `json:"keys"` // those that need most first
+	Rest   Result        `json:"rest"` // the smallest limit of the period that denies no other key
 }
 
-// FarKey is a key that is far from the rest.
-type FarKey struct {
+// StandOutKey is a key that stands out.
+type StandOutKey struct {
 	Key      LogKey         `json:"key"`
 	Requests int64          `json:"requests"`
 	Share    float64        `json:"share"`  // of all requests, from 0 to 1

@@ -13,9 +13,9 @@ type target struct {
 
 // search finds the smallest size of each family that meets each target.
 type search struct {
-	families []family   // in the order of needs, and again with far set aside if there are any
+	families []family   // in the order of needs, and again with standOut set aside if any
 	needs    [][]uint32 // by family and key
-	far      []uint32   // keys that stand out
+	standOut []uint32   // keys
 	targets  [][]target // by family
 	denyKeys int64      // -1: any number
 	history  *history
@@ -48,12 +48,12 @@ func (s *search) probe(i int, size int64) *probe {
 
 // walk runs probes.
 func (s *search) walk(ctx context.Context, all []*probe) error {
-	return s.history.walk(ctx, &probes{all: all, needs: s.needs, far: s.far})
+	return s.history.walk(ctx, &probes{all: all, needs: s.needs, standOut: s.standOut})
 }
 
-// rest returns the index of family i with far set aside, or i if no key is far.
+// rest returns the index of family i with standOut set aside, or i if no key stands out.
 func (s *search) rest(i int) int {
-	if len(s.far) == 0 {
+	if len(s.standOut) == 0 {
 		return i
 	}
 	return i + len(s.needs)
