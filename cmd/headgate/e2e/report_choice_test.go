@@ -35,9 +35,9 @@ func officeLog() string {
 	return log.String()
 }
 
-// A limit that denies keys far from the rest is not recommended: the reader decides about them, and
+// A limit that denies keys that stand out is not recommended: the reader decides about them, and
 // sees what each limit denies to them. One limit denies the bot only.
-func TestReportAsksAboutKeysFarFromTheRest(t *testing.T) {
+func TestReportAsksAboutKeysThatStandOut(t *testing.T) {
 	t.Parallel()
 	p := openReport(t, writeReport(t, report.Build{Kind: report.KindSize}, officeLog()))
 	expect(p, "the answer", `document.querySelector("#answer").textContent`,
@@ -50,9 +50,9 @@ func TestReportAsksAboutKeysFarFromTheRest(t *testing.T) {
 		.join("\n")`, "Choose it if neither of these keys may be denied.\n"+
 		"Choose it if "+scanner+" may be denied, but not 192.0.2.1.\n"+
 		"Choose it if both keys may be denied.")
-	expect(p, "keys", `[...document.querySelectorAll(".far tbody th")].map((e) => e.textContent)
+	expect(p, "keys", `[...document.querySelectorAll(".stand-out tbody th")].map((e) => e.textContent)
 		.join(" ")`, scanner+" 192.0.2.1")
-	expect(p, "what is denied to them", `[...document.querySelectorAll(".far tbody tr")].map((e) =>
+	expect(p, "what is denied to them", `[...document.querySelectorAll(".stand-out tbody tr")].map((e) =>
 		[...e.querySelectorAll("td.n")].slice(2).map((e) => e.textContent !== "0%" ? 1 : 0).join(""))
 		.join(" ")`, "011 001")
 }

@@ -99,7 +99,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// A page of proposals also has the limit that the keys need that are not far from the rest.
+// A page of proposals also has the limit that the keys need that do not stand out.
 func TestBuildHasTheLimitOfTheRest(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder

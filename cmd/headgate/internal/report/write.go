@@ -17,8 +17,8 @@ var page embed.FS
 
 // scripts are the files of the page, in the order in which they must run.
 var scripts = []string{
-	"text", "model", "advice", "copy", "far", "head", "time", "burst", "needs", "groups", "keys",
-	"notes", "main",
+	"text", "model", "advice", "copy", "stand_out", "head", "time", "burst", "needs", "groups",
+	"keys", "notes", "main",
 }
 
 // Write writes d as one HTML file that needs no other file and no other host. All text of d is

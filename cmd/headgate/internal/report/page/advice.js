@@ -8,7 +8,7 @@
   const BALANCED = .001, FEW = 100;
 
   // advise returns {best, shown, title, why, caution}: best is null if no limit is recommended. If
-  // a limit denies keys that are far from the rest, nobody but the reader knows whether it may.
+  // a limit denies keys that stand out, nobody but the reader knows whether it may.
   function advise(data, all) {
     if (data.size.requests < FEW) return fewRequests(data, all[0]);
     if (data.kind === "size") return ofProposals(data, all);
@@ -23,17 +23,17 @@
         `${l.result.denied ? number(l.result.denied) : "none"} of them.`, caution: "" };
   }
 
-  // ofProposals recommends to deny nothing, unless the proposals deny keys far from the rest.
+  // ofProposals recommends to deny nothing, unless the proposals deny keys that stand out.
   function ofProposals(data, all) {
-    if (all.some(deniesFar)) return question(data, all);
+    if (all.some(deniesStandOut)) return question(data, all);
     const best = all.find((l) => l.names.includes("careful")) ?? all[0];
     const { why, caution } = reasons(data, best);
     const calm = data.size.stand_out ? "" :
-      " No key is far from the rest, so the logs give no reason for a stricter limit.";
+      " No key stands out, so the logs give no reason for a stricter limit.";
     return { best, shown: best, title: `Start with ${best.text}`, why: why + calm, caution };
   }
 
-  const deniesFar = (l) => l.result.denied > l.restDenied;
+  const deniesStandOut = (l) => l.result.denied > l.restDenied;
 
   // question asks for the decision that the choice between the proposals depends on.
   function question(data, all) {
@@ -45,7 +45,7 @@
         `most ${rest.limit}. ${look(keys)}` };
   }
 
-  const decide = (far) => `First decide about ${plural(far.length, "key")}`;
+  const decide = (keys) => `First decide about ${plural(keys.length, "key")}`;
 
   function ofOne(data, l) {
     const { denied, requests } = l.result;
@@ -56,12 +56,12 @@
 
   // ofSeveral recommends the strictest limit that spares ordinary keys.
   function ofSeveral(data, all) {
-    const whom = data.size.stand_out ? "keys that are not far from the rest" : "the keys";
+    const whom = data.size.stand_out ? "keys that do not stand out" : "the keys";
     const most = BALANCED * ordinary(data);
     const fine = all.filter((l) => l.restDenied <= most);
     if (fine.length) {
       const best = fine.reduce((a, b) => b.result.denied > a.result.denied ? b : a);
-      const { why, caution } = reasons(data, best), asks = deniesFar(best);
+      const { why, caution } = reasons(data, best), asks = deniesStandOut(best);
       return { best: asks ? null : best, shown: best, asks, caution,
         title: asks ? decide(data.size.stand_out.keys) : `Start with ${best.text}`,
         why: `${best.text} is the strictest of these limits that denies at most 0.1% of the ` +
@@ -85,16 +85,17 @@
     if (!denied) return { why: nothing(l), caution: data.kind === "size" ? ROOM : "" };
     const all = `It would have denied ${number(denied)} of ${plural(requests, "request")} ` +
       `(${percent(denied, requests)}). `;
-    const far = data.size.stand_out?.keys ?? [], toFar = denied - l.restDenied;
-    if (!far.length || toFar <= 0) {
+    const standOut = data.size.stand_out?.keys ?? [], ofThem = denied - l.restDenied;
+    if (!standOut.length || ofThem <= 0) {
       const of = keys === 1 ? "the only key" : deniedKeys === keys ? `all ${number(keys)} keys` :
         `${plural(deniedKeys, "key")} of ${number(keys)}`;
       return { why: `${all}They come from ${of}.`, caution: "" };
     }
-    const some = toFar === denied ? "All" : number(toFar);
-    return { caution: look(far), why: `${all}${some} of these come from` +
-      ` ${plural(deniedKeys - l.restKeys, "key")} far from the rest. ` +
-      others(data, l, keys - far.length) };
+    const some = ofThem === denied ? "All" : number(ofThem);
+    const out = deniedKeys - l.restKeys;
+    return { caution: look(standOut), why: `${all}${some} of these come from` +
+      ` ${plural(out, "key")} that ${out === 1 ? "stands" : "stand"} out. ` +
+      others(data, l, keys - standOut.length) };
   }
 
   const nothing = ({ result }) => `It would have denied none of the ` +
@@ -117,9 +118,9 @@
       `requests)${of}.`;
   }
 
-  function look(far) {
-    const names = far.slice(0, 3).map((k) => Report.short(k.key));
-    if (far.length > 3) names.push(`${number(far.length - 3)} more`);
+  function look(keys) {
+    const names = keys.slice(0, 3).map((k) => Report.short(k.key));
+    if (keys.length > 3) names.push(`${number(keys.length - 3)} more`);
     return `Check the requests of ${Report.list(names)} before you deny them: a log cannot show ` +
       "whether such a key is a bot, an office behind one address, or your best customer.";
   }

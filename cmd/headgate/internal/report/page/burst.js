@@ -82,7 +82,7 @@
     const rest = rates[i].rest?.[0].point;
     if (rest && rest.size < least.size) {
       return `${at} At this rate, a burst of ${number(rest.size)} is enough for all keys but ` +
-        `those far from the rest; ${number(least.size)} would deny nothing at all.`;
+        `those that stand out; ${number(least.size)} would deny nothing at all.`;
     }
     return `${at} At this rate, a burst of ${number(least.size)} would deny nothing.`;
   }
@@ -103,7 +103,7 @@
         h("th", { scope: "row" }, fit.rate || fit.period + (fit.enough ? "" : " *")),
         ...pick(fit).map((f) => h("td", { class: "n" }, !f.point ? "none" : fit.rate ?
           `burst ${number(f.point.size)}` : f.point.limit)))))));
-    const aside = size.stand_out ? " (without the keys far from the rest)" : "";
+    const aside = size.stand_out ? " (without the keys that stand out)" : "";
     if (size.periods?.length) {
       host.append(table(size.periods, (f) => f.fits, "Smallest limit that denies at most"));
       if (aside) host.append(table(size.periods, (f) => f.rest,

@@ -22,7 +22,7 @@
     const cards = document.getElementById("cards");
     if (all.length > CARDS) cards.replaceWith(table(model));
     else cards.append(...all.map((l) => card(model, l)));
-    document.getElementById("far").append(...[Report.farTable(model)].filter(Boolean));
+    document.getElementById("stand-out").append(...[Report.standOutTable(model)].filter(Boolean));
     facts(data);
     document.getElementById("command").append(Report.copyable("Command", data.command));
   }
@@ -40,19 +40,19 @@
 
   // table shows what limits deny that are too many for cards.
   function table(model) {
-    const far = Boolean(model.data.size.stand_out);
+    const aside = Boolean(model.data.size.stand_out);
     const head = (text, span) => h("th", { scope: "col", colspan: span, class: "n" }, text);
     const cell = (...content) => h("td", { class: "n" }, ...content);
     return h("div", { class: "card limits" }, Report.scroller("Limits", h("table", {},
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Limit"),
         head("Requests denied", 2), head("Keys denied", 2),
-        far && head("Denied requests of other keys", 1))),
+        aside && head("Denied requests of other keys", 1))),
       h("tbody", {}, ...model.all.map((l) => h("tr", {},
         h("th", { scope: "row" }, pickOf(model, l), " ", badgeOf(model, l)),
         cell(h("b", {}, percent(l.result.denied, l.result.requests))),
         cell(number(l.result.denied)),
         cell(h("b", {}, percent(l.result.denied_keys, l.result.keys))),
-        cell(number(l.result.denied_keys)), far && cell(number(l.restDenied))))))));
+        cell(number(l.result.denied_keys)), aside && cell(number(l.restDenied))))))));
   }
 
   // card shows what one limit denies.

@@ -47,8 +47,8 @@
     if (l.proposal && data.size.stand_out) {
       return { restDenied: l.proposal.rest_denied, restKeys: l.proposal.rest_denied_keys };
     }
-    const far = new Set((data.size.stand_out?.keys ?? []).map((k) => k.key));
-    const aside = (data.replay.detail.keys[l.index] ?? []).filter((k) => far.has(k.key));
+    const standOut = new Set((data.size.stand_out?.keys ?? []).map((k) => k.key));
+    const aside = (data.replay.detail.keys[l.index] ?? []).filter((k) => standOut.has(k.key));
     return { restDenied: l.result.denied - aside.reduce((sum, k) => sum + k.denied, 0),
       restKeys: l.result.denied_keys - aside.length };
   }

@@ -5,7 +5,7 @@
 
   function notesSection(model, part) {
     const { size } = model.data;
-    const blocks = [["Keys far from the rest", far(size)],
+    const blocks = [["Keys that stand out", standOut(size)],
       ["What the log cannot say", (size.caveats ?? []).map((c) => [upper(c.text) + "."])],
       ["Skipped lines", skips(size)]];
     const full = blocks.filter(([, items]) => items.length);
@@ -17,7 +17,7 @@
 
   const upper = (s) => s.charAt(0).toUpperCase() + s.slice(1);
 
-  function far(size) {
+  function standOut(size) {
     const s = size.stand_out;
     if (!s) return [];
     const items = s.keys.map((k) => [Report.name(k.key, 60), " needs ", h("b", {}, k.need),

@@ -1,11 +1,11 @@
-// Keys far from the rest: what each of them needs, and what each limit denies to it.
+// Keys that stand out: what each of them needs, and what each limit denies to it.
 (() => {
   "use strict";
   const { h } = Charts.dom, { number, percent, plural } = Charts.format, { time } = Report;
   const ROWS = 5, LIMITS = 6;
 
-  // deniedTo is how many requests of a key far from the rest a limit denies; null if that is not
-  // in the data.
+  // deniedTo is how many requests of a key that stands out a limit denies; null if that is not in
+  // the data.
   function deniedTo(data, l, k) {
     if (l.proposal) return k.denied[l.index];
     const listed = data.replay.detail.keys[l.index] ?? [];
@@ -14,16 +14,16 @@
     return listed.length === data.replay.detail.denied_keys_total[l.index] ? 0 : null;
   }
 
-  // farTable is a card with the keys, or null if no limit denies any of them.
-  function farTable(model) {
+  // standOutTable is a card with the keys, or null if no limit denies any of them.
+  function standOutTable(model) {
     const { data, all } = model;
     const keys = data.size.stand_out?.keys ?? [];
     if (!all.some((l) => l.result.denied > l.restDenied)) return null;
     const limits = all.length > LIMITS ? [] : all;
     const head = (text) => h("th", { scope: "col", class: "n" }, text);
     const cell = (...content) => h("td", { class: "n" }, ...content);
-    const box = h("div", { class: "card far" }, Report.scroller("Keys far from the rest",
-      h("table", {}, h("caption", {}, "Keys far from the rest"),
+    const box = h("div", { class: "card stand-out" }, Report.scroller("Keys that stand out",
+      h("table", {}, h("caption", {}, "Keys that stand out"),
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Key"), head("Needs"),
           head("Requests"), h("th", { scope: "col" }, "First to last request"),
           ...limits.map((l) => head(`Denied by ${l.text}`)))),
@@ -34,8 +34,8 @@
     const left = keys.length - ROWS;
     const more = left > 0 ? ` ${plural(left, "more such key")} at the end ` +
       "of the page." : "";
-    box.append(h("p", { class: "note quiet" }, "Far from the rest: for some period, such a " +
-      `key needs at least three times as much as the next key.${more}`));
+    box.append(h("p", { class: "note quiet" }, "A key stands out if it needs, for some " +
+      `period, at least three times as much as the next key.${more}`));
     return box;
   }
 
@@ -70,5 +70,5 @@
 
   const some = (keys, text) => keys.length === 1 ? Report.short(keys[0].key) : text;
 
-  Object.assign(Report, { farTable, choice });
+  Object.assign(Report, { standOutTable, choice });
 })();
