@@ -80,7 +80,7 @@ func writeReport(t *testing.T, b report.Build, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, err = d.Fit(); err != nil {
+	if err := d.Fit(); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "report.html")

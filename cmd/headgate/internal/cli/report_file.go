@@ -98,12 +98,11 @@ func checkOld(cmd *cobra.Command, name string, info os.FileInfo) error {
 
 // write writes the page, gives the file its name, and returns its size.
 func (f *reportFile) write(d *report.Data) (size int64, err error) {
-	fitted, err := d.Fit()
-	if err != nil {
+	if err := d.Fit(); err != nil {
 		return 0, reportError(f.name, err)
 	}
 	w := bufio.NewWriter(f.tmp)
-	if err = report.Write(w, fitted); err == nil {
+	if err = report.Write(w, d); err == nil {
 		err = w.Flush()
 	}
 	if err != nil {

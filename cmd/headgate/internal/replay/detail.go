@@ -4,7 +4,7 @@ import "time"
 
 // Bounds of a Detail.
 const (
-	DetailBars    = 2000 // of its timeline
+	DetailBars    = 500  // of its timeline; fewer with more than three limits
 	DetailKeys    = 1000 // listed for each limit
 	DetailFollows = 5    // keys with a timeline of their own, for each limit
 	DetailGroups  = 40   // paths, methods or statuses

@@ -81,18 +81,20 @@ func joined(counts []int64, to func(bar int64) int64) []int64 {
 	return wide
 }
 
-// finish makes the bars as narrow as they can be for DetailBars.
+// finish makes the bars as narrow as they can be. Many limits have fewer bars, since each has
+// several series.
 func (b *bars) finish() {
 	if len(b.series[0]) == 0 {
 		return
 	}
+	most := min(DetailBars, 3*DetailBars/int64(len(b.series)-1))
 	for _, w := range barWidths {
-		if w%b.width == 0 && b.count(w) <= DetailBars {
+		if w%b.width == 0 && b.count(w) <= most {
 			b.widen(w)
 			return
 		}
 	}
-	for b.count(b.width) > DetailBars {
+	for b.count(b.width) > most {
 		b.widen(2 * b.width)
 	}
 }

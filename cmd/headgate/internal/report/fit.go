@@ -3,128 +3,110 @@ package report
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 )
 
-// shown is what a page shows at most.
-type shown struct {
-	keys  int // for each limit
-	bars  int
-	bytes int // of a key or another name
-	top   int // of lists of keys in the reports
-}
+// Bounds of a page, in bytes of JSON but for the number of files.
+const (
+	maxKeys    = 420_000 // the denied keys of all limits
+	maxName    = 1024    // a name, on a page of one limit
+	minName    = 200     // a name, on a page of many limits
+	maxCommand = 4000
+	maxFiles   = 20
+)
 
-// sizes are tried in this order.
-var sizes = []shown{
-	{1000, 2000, 4096, 100}, {1000, 2000, 1024, 20}, {500, 2000, 1024, 20}, {500, 1000, 512, 10},
-	{200, 1000, 512, 10}, {200, 500, 256, 10}, {100, 500, 256, 10}, {100, 250, 256, 10},
-	{100, 120, 128, 5}, {50, 120, 128, 5}, {50, 60, 64, 3}, {20, 30, 64, 3},
-}
-
-// Fit returns d with so much left out that its page is below 1 MB: first keys that were denied
-// least, then bars and long names. Counts stay exact. It does not change d.
-func (d *Data) Fit() (*Data, error) {
-	bytes := 0
-	for _, s := range sizes {
-		fitted := *d
-		if len(d.Command) > maxCommand {
-			fitted.Command = strings.ToValidUTF8(d.Command[:maxCommand], "") + " …"
-		}
-		fitted.Size, fitted.Replay = fitSize(d.Size, s), fitReplay(d.Replay, s)
-		text, err := json.Marshal(&fitted)
-		if err != nil {
-			return nil, err
-		}
-		if bytes = len(text); bytes <= MaxDataBytes {
-			return &fitted, nil
+// Fit leaves out so much of d that its page is below 1 MB: the keys that were denied least, and the
+// ends of long names. Counts stay exact.
+func (d *Data) Fit() error {
+	limits := max(1, len(d.Limits))
+	name := max(minName, maxName/limits)
+	d.Command = cut(d.Command, maxCommand)
+	d.Size.Files, d.Replay.Files = fitFiles(d.Size.Files, name), fitFiles(d.Replay.Files, name)
+	for i := range d.Size.Proposals {
+		d.Size.Proposals[i].Top = nil // the page has other lists
+	}
+	for i := range d.Replay.Limits {
+		d.Replay.Limits[i].Top = nil
+	}
+	if s := d.Size.StandOut; s != nil {
+		s.Rest.Top = nil
+		for i := range s.Keys {
+			s.Keys[i].Key = cut(s.Keys[i].Key, name)
 		}
 	}
-	return nil, fmt.Errorf("the report would have %d KB of data; the maximum is %d KB: "+
-		"use fewer limits or files", bytes/1000, MaxDataBytes/1000)
+	fitDetail(d.Replay.Detail, maxKeys/limits, name)
+	text, err := json.Marshal(d)
+	if err == nil && len(text) > MaxDataBytes {
+		err = fmt.Errorf("the report would have %d KB of data; the maximum is %d KB: "+
+			"use fewer limits or files", len(text)/1000, MaxDataBytes/1000)
+	}
+	return err
 }
 
-const maxCommand = 4000 // bytes
-
-// fitSize copies what it changes of r.
-func fitSize(r *replay.SizeReport, s shown) *replay.SizeReport {
-	fitted := *r
-	fitted.Files = fitFiles(r.Files, 5*s.top)
-	fitted.Proposals = slices.Clone(r.Proposals)
-	for i := range fitted.Proposals {
-		fitResult(&fitted.Proposals[i].Result, s)
-	}
-	if r.StandOut != nil {
-		aside := *r.StandOut
-		fitResult(&aside.Rest, s)
-		aside.Keys = slices.Clone(aside.Keys)
-		for i := range aside.Keys {
-			cut(&aside.Keys[i].Key, s.bytes)
-		}
-		fitted.StandOut = &aside
-	}
-	return &fitted
-}
-
-func fitReplay(r *replay.Report, s shown) *replay.Report {
-	fitted := *r
-	fitted.Files = fitFiles(r.Files, 5*s.top)
-	fitted.Limits = slices.Clone(r.Limits)
-	for i := range fitted.Limits {
-		fitResult(&fitted.Limits[i], s)
-	}
-	fitted.Detail = fitDetail(r.Detail, s)
-	return &fitted
-}
-
-func fitDetail(d *replay.Detail, s shown) *replay.Detail {
-	fitted := d.Narrowed(s.keys, s.bars)
-	for i := range fitted.Keys {
-		for j := range fitted.Keys[i] {
-			cut(&fitted.Keys[i][j].Key, s.bytes)
-		}
-		for j := range fitted.KeyTimelines[i] {
-			cut(&fitted.KeyTimelines[i][j].Key, s.bytes)
+// fitDetail leaves so many bytes for the keys of each limit, and for a name.
+func fitDetail(d *replay.Detail, keys, name int) {
+	for i := range d.Keys {
+		d.Keys[i] = fitKeys(d.Keys[i], keys, name)
+		for j := range d.KeyTimelines[i] {
+			line := &d.KeyTimelines[i][j]
+			line.Key = cut(line.Key, name)
 		}
 	}
-	for _, groups := range [][]replay.Group{fitted.Paths, fitted.Methods, fitted.Statuses} {
+	for _, groups := range [][]replay.Group{d.Paths, d.Methods, d.Statuses} {
 		for i := range groups {
-			cut(&groups[i].Name, s.bytes)
+			groups[i].Name = cut(groups[i].Name, name)
 		}
 	}
-	return fitted
 }
 
-func fitResult(r *replay.Result, s shown) {
-	r.Top = slices.Clone(r.Top[:min(s.top, len(r.Top))])
-	for i := range r.Top {
-		cut(&r.Top[i].Key, s.bytes)
+// fitKeys returns the first keys that have room in so many bytes.
+func fitKeys(keys []replay.DeniedKey, bytes, name int) []replay.DeniedKey {
+	for i := range keys {
+		keys[i].Key = cut(keys[i].Key, name)
+		if bytes -= size(keys[i]) + len(","); bytes < 0 {
+			return keys[:i]
+		}
 	}
+	return keys
 }
 
 // fitFiles replaces the files after the first by one entry.
-func fitFiles(files []replay.File, most int) []replay.File {
-	if len(files) <= most {
-		return files
+func fitFiles(files []replay.File, name int) []replay.File {
+	if len(files) > maxFiles {
+		rest := replay.File{Name: fmt.Sprintf("and %d more files", len(files)-maxFiles)}
+		for _, f := range files[maxFiles:] {
+			rest.Lines += f.Lines
+		}
+		files = append(files[:maxFiles:maxFiles], rest)
 	}
-	rest := replay.File{Name: fmt.Sprintf("and %d more files", len(files)-most)}
-	for _, f := range files[most:] {
-		rest.Lines += f.Lines
+	for i := range files {
+		files[i].Name = cut(files[i].Name, name)
 	}
-	return append(slices.Clone(files[:most]), rest)
+	return files
 }
 
-// cut makes a name at most so many bytes long, and then says how long it was.
-func cut(name *replay.LogKey, most int) {
-	n := most
-	if len(*name) <= n+len(" … (1048576 bytes)") {
-		return
+// cut shortens a name that has more than most bytes, and then says how long it was.
+func cut[T ~string](name T, most int) T {
+	if 6*len(name) <= most { // a byte has at most six
+		return name
 	}
-	for n > most-utf8.UTFMax && !utf8.RuneStart((*name)[n]) {
-		n--
+	for i := 0; i < len(name); {
+		_, n := utf8.DecodeRuneInString(string(name[i:]))
+		if most -= size(replay.LogKey(name[i:i+n])) - len(`""`); most < 0 {
+			return T(fmt.Sprintf("%s … (%d bytes)", string(name[:i]), len(name)))
+		}
+		i += n
 	}
-	*name = replay.LogKey(fmt.Sprintf("%s … (%d bytes)", (*name)[:n], len(*name)))
+	return name
+}
+
+// size returns how many bytes v has as JSON.
+func size(v any) int {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // cannot happen: texts, numbers and times
+	}
+	return len(text)
 }
