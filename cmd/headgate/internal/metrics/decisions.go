@@ -35,21 +35,16 @@ type ruleSeries struct {
 	labelKeys bool
 }
 
-func newDecisions() *decisions {
+func newDecisions(m *Metrics) *decisions {
 	d := &decisions{
-		total: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_decisions_total",
-			Help: "Decisions of a rule, by outcome: allowed, denied, shadow_denied or error.",
-		}, []string{"rule", "outcome"}),
-		degraded: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_degraded_decisions_total",
-			Help: "Decisions of a rule that were made while the store failed.",
-		}, []string{"rule"}),
-		byKey: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_key_decisions_total",
-			Help: "Decisions by key, for rules with label_keys. Keys above the maximum count as " +
-				"other.",
-		}, []string{"rule", "key", "outcome"}),
+		total: m.counter("headgate_decisions_total",
+			"Decisions of a rule, by outcome: allowed, denied, shadow_denied or error.",
+			"rule", "outcome"),
+		degraded: m.counter("headgate_degraded_decisions_total",
+			"Decisions of a rule that were made while the store failed.", "rule"),
+		byKey: m.counter("headgate_key_decisions_total",
+			"Decisions by key, for rules with label_keys. Keys above the maximum count as other.",
+			"rule", "key", "outcome"),
 		keys: make(map[string]map[string]bool),
 	}
 	d.used.Store(&map[string]*ruleSeries{})

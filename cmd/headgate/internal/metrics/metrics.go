@@ -40,56 +40,50 @@ var buckets = []float64{
 func New(version string, extra map[string]string) *Metrics {
 	registry := prometheus.NewRegistry()
 	m := &Metrics{
-		registry:  registry,
-		register:  prometheus.WrapRegistererWith(usable(extra), registry),
-		decisions: newDecisions(),
-		calls: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "headgate_decision_seconds",
-			Help:    "Time that the store took for a decision.",
-			Buckets: buckets,
-		}, []string{"result"}),
-		loads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "headgate_config_loads_total",
-			Help: "Loads of the configuration, by result: success or error.",
-		}, []string{"result"}),
-		loaded: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "headgate_config_last_load_success",
-			Help: "1 if the last load of the configuration succeeded, 0 if not.",
-		}),
-		loadedAt: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "headgate_config_last_load_timestamp_seconds",
-			Help: "Time of the last load that succeeded.",
-		}),
-		config: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "headgate_config_info",
-			Help: "1 for the hash of the configuration in force.",
-		}, []string{"hash"}),
+		registry: registry, register: prometheus.WrapRegistererWith(usable(extra), registry),
 	}
-	m.switched = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "headgate_rule_mode_switched",
-		Help: "1 if the rule is in another mode than in the file, by a switch in the console.",
-	}, []string{"rule"})
-	m.panics = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "headgate_panics_total",
-		Help: "Panics that the server recovered from, by the part that failed.",
-	}, []string{"part"})
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "headgate_build_info", Help: "1 for the version of the program.",
-	}, []string{"version"})
-	info.WithLabelValues(version).Set(1)
+	m.decisions = newDecisions(m)
+	m.calls = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "headgate_decision_seconds", Help: "Time that the store took for a decision.",
+		Buckets: buckets,
+	}, []string{"result"})
+	m.register.MustRegister(m.calls, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.loads = m.counter("headgate_config_loads_total",
+		"Loads of the configuration, by result: success or error.", "result")
+	m.loaded = m.gauge("headgate_config_last_load_success",
+		"1 if the last load of the configuration succeeded, 0 if not.").WithLabelValues()
+	m.loadedAt = m.gauge("headgate_config_last_load_timestamp_seconds",
+		"Time of the last load that succeeded.").WithLabelValues()
+	m.config = m.gauge("headgate_config_info", "1 for the hash of the configuration in force.",
+		"hash")
+	m.switched = m.gauge("headgate_rule_mode_switched",
+		"1 if the rule is in another mode than in the file, by a switch in the console.", "rule")
+	m.panics = m.counter("headgate_panics_total",
+		"Panics that the server recovered from, by the part that failed.", "part")
+	m.gauge("headgate_build_info", "1 for the version of the program.", "version").
+		WithLabelValues(version).Set(1)
 	m.loads.WithLabelValues("success")
 	m.loads.WithLabelValues("error")
 	// The first panic is then an increase.
 	for _, part := range []string{"http", "grpc", "proxy"} {
 		m.panics.WithLabelValues(part)
 	}
-	m.register.MustRegister(
-		m.decisions.total, m.decisions.degraded, m.decisions.byKey, m.calls,
-		m.loads, m.loaded, m.loadedAt, m.config, m.switched, m.panics, info,
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
 	return m
+}
+
+// counter adds a counter for each value of the labels.
+func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.register.MustRegister(c)
+	return c
+}
+
+// gauge adds a gauge for each value of the labels.
+func (m *Metrics) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	m.register.MustRegister(g)
+	return g
 }
 
 // Register adds a collector. Its names must be new.
