@@ -181,8 +181,16 @@ func TestConsoleUnderLoad(t *testing.T) {
 	until(t, "both instances are seen from both", func() bool {
 		return len(views[0].last().instances()) == 2 && len(views[1].last().instances()) == 2
 	})
-	agree(t, servers, views, pick(6, 20))
-	actsHold(t, clients, views)
+	t.Run("together", func(t *testing.T) { // returns when both have ended
+		t.Run("agree", func(t *testing.T) {
+			t.Parallel()
+			agree(t, servers, views, pick(6, 20))
+		})
+		t.Run("acts", func(t *testing.T) {
+			t.Parallel()
+			actsHold(t, clients, views)
+		})
+	})
 	t.Logf("%d requests a second of %d decisions each; timers were %v late at most",
 		requests, wideRules+1, late.value())
 }
