@@ -31,7 +31,7 @@ func TestKey(t *testing.T) {
 		q := &Request{
 			Method: "get", Host: "API.example.com:80", Path: "//a/b/",
 			Header: http.Header{
-				"X-Key": {"first", "second"}, "X-Odd": {"a|b%c"}, "X-Long": {strings.Repeat("x", 129)},
+				"X-Key": {"first", "second"}, "X-Odd": {"a|b%c"}, "X-Long": {strings.Repeat("x", maxValue+1)}, "X-Fits": {strings.Repeat("x", maxValue)},
 				"Cookie": {"sid=42; other=1"}, "X-Hash": {"sha256:00"}, "X-Bytes": {"a\xff"},
 			},
 		}
@@ -54,6 +54,7 @@ func TestKey(t *testing.T) {
 		{"", "ip", "ip:unknown"},
 		{"", "header:x-key", "header:first"},
 		{"", "header:X-Missing", "header:"},
+		{"", "header:X-Fits", "header:" + strings.Repeat("x", maxValue)},
 		{"", "header:host", "header:api.example.com"},
 		{"", "header:X-Odd", "header:a|b%c"},
 		{"", "header:X-Odd const:all", "header:a%7Cb%25c|const:all"},
