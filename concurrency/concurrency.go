@@ -51,26 +51,23 @@ const minTTL = time.Millisecond
 // [headgate.InvalidError] for other numbers, or if store is nil.
 func New(store Store, limit int64, ttl time.Duration) (*Limiter, error) {
 	v := reflect.ValueOf(store)
-	if !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
-		return nil, &headgate.InvalidError{
-			Field: "store", Value: "nil",
-			Want: "a concurrency.Store, such as concurrency.NewMemory()",
-		}
-	}
-	if ttl < minTTL || ttl > maxTTL {
-		return nil, &headgate.InvalidError{
-			Field: "ttl", Value: ttl.String(), Want: "at least 1ms and at most 8760h",
-		}
-	}
-	if limit < 1 || limit > maxLimit {
-		return nil, &headgate.InvalidError{
-			Field: "limit", Value: strconv.FormatInt(limit, 10), Want: "from 1 to 65535",
-		}
+	switch {
+	case !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil():
+		return nil, invalid("store", "nil",
+			"a concurrency.Store, such as concurrency.NewMemory()")
+	case ttl < minTTL || ttl > maxTTL:
+		return nil, invalid("ttl", ttl.String(), "at least 1ms and at most 8760h")
+	case limit < 1 || limit > maxLimit:
+		return nil, invalid("limit", strconv.FormatInt(limit, 10), "from 1 to 65535")
 	}
 	return &Limiter{
 		store: store, ttl: ttl.Truncate(time.Microsecond), limit: limit,
 		lines: waitline.Turnstiles{Watch: store.WatchPermits},
 	}, nil
+}
+
+func invalid(field, value, want string) error {
+	return &headgate.InvalidError{Field: field, Value: value, Want: want}
 }
 
 // Limit returns how many permits of each key may be in use at a time.

@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"strconv"
 	"time"
-
-	"github.com/headgate/headgate"
 )
 
 // PermitID identifies one permit of a key. It is random.
@@ -90,24 +88,17 @@ const (
 
 // Validate reports the first field of r that no store accepts.
 func (r *Request) Validate() error {
-	if r.Limit < 0 || r.Limit > maxLimit {
-		return &headgate.InvalidError{
-			Field: "limit", Value: strconv.FormatInt(r.Limit, 10),
-			Want: "from 0 to 65535, because each call reads all permits of its key",
-		}
+	switch {
+	case r.Limit < 0 || r.Limit > maxLimit:
+		return invalid("limit", strconv.FormatInt(r.Limit, 10),
+			"from 0 to 65535, because each call reads all permits of its key")
+	case r.TTL < time.Microsecond || r.TTL > maxTTL:
+		return invalid("ttl", r.TTL.String(), "at least 1µs and at most 8760h")
+	case !r.At.IsZero() && (r.At.UnixMicro() <= 0 || r.At.Unix() >= maxTime/1_000_000):
+		return invalid("at", r.At.Format(time.RFC3339),
+			"a time after 1970-01-01 and before 2255-06-05, or zero for the store's clock")
 	}
-	if r.TTL < time.Microsecond || r.TTL > maxTTL {
-		return &headgate.InvalidError{
-			Field: "ttl", Value: r.TTL.String(), Want: "at least 1µs and at most 8760h",
-		}
-	}
-	if r.At.IsZero() || r.At.UnixMicro() > 0 && r.At.Unix() < maxTime/1_000_000 {
-		return nil
-	}
-	return &headgate.InvalidError{
-		Field: "at", Value: r.At.Format(time.RFC3339),
-		Want: "a time after 1970-01-01 and before 2255-06-05, or zero for the store's clock",
-	}
+	return nil
 }
 
 // micros returns At, or now if At is zero.

@@ -78,11 +78,12 @@ const (
 func New(n int64, period time.Duration) (*Gate, error) {
 	switch {
 	case n < 1 || n > maxTokens:
-		return nil, invalid("n", n, "from 1 to "+strconv.FormatInt(maxTokens, 10))
+		return nil, invalid("n", strconv.FormatInt(n, 10),
+			"from 1 to "+strconv.FormatInt(maxTokens, 10))
 	case period <= 0:
-		return nil, invalidPeriod(period, "more than 0")
+		return nil, invalid("period", period.String(), "more than 0")
 	case period > maxPeriod:
-		return nil, invalidPeriod(period, "at most 285 years")
+		return nil, invalid("period", period.String(), "at most 285 years")
 	}
 	return &Gate{limit: n, period: int64(period + leeway(period))}, nil
 }
@@ -120,6 +121,10 @@ func (g *Gate) Wait(ctx context.Context) error { return g.WaitN(ctx, 1) }
 // WaitN waits until n tokens pass together. While it is first in line, later callers wait, even for
 // fewer tokens. It returns a [headgate.InvalidError] unless n is from 1 to the n of [New].
 func (g *Gate) WaitN(ctx context.Context, n int64) error {
+	return g.waitAtMost(ctx, headgate.Never, n)
+}
+
+func (g *Gate) waitAtMost(ctx context.Context, timeout time.Duration, n int64) error {
 	if n < 1 || n > g.limit {
 		return invalidTokens(n, g.limit)
 	}
@@ -132,29 +137,18 @@ func (g *Gate) WaitN(ctx context.Context, n int64) error {
 		g.pass(n, now)
 		return nil
 	}
+	if timeout != headgate.Never {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
 	return g.enqueue(ctx, n, now)
 }
 
 // TryWait waits for at most timeout and reports whether the caller may go on. It returns false at
 // once, and charges nothing, if the start would come later. Its errors are those of [Gate.Wait].
 func (g *Gate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	g.mu.Lock()
-	now := nanos()
-	if g.limit > 0 && g.open(1, now) {
-		g.pass(1, now)
-		return true, nil
-	}
-	closed := g.closed
-	g.mu.Unlock()
-	if closed {
-		return false, ErrClosed
-	}
-	within, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	err = g.Wait(within)
+	err = g.waitAtMost(ctx, timeout, 1)
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return false, nil
 	}
@@ -189,22 +183,17 @@ func (g *Gate) Close() error {
 	return nil
 }
 
-func invalid(field string, n int64, want string) error {
-	return &headgate.InvalidError{Field: field, Value: strconv.FormatInt(n, 10), Want: want}
-}
-
-func invalidPeriod(period time.Duration, want string) error {
-	return &headgate.InvalidError{Field: "period", Value: period.String(), Want: want}
+func invalid(field, value, want string) error {
+	return &headgate.InvalidError{Field: field, Value: value, Want: want}
 }
 
 // invalidTokens is the error for n tokens at a gate of that limit.
 func invalidTokens(n, limit int64) error {
 	if limit < 1 {
-		return &headgate.InvalidError{
-			Field: "gate", Value: "the zero value", Want: "one made by New, NewKeyed or NewShared",
-		}
+		return invalid("gate", "the zero value", "one made by New, NewKeyed or NewShared")
 	}
-	return invalid("n", n, "from 1 to "+strconv.FormatInt(limit, 10)+", the burst of the gate")
+	return invalid("n", strconv.FormatInt(n, 10),
+		"from 1 to "+strconv.FormatInt(limit, 10)+", the burst of the gate")
 }
 
 // idle reports whether no pass of the last period is recorded.

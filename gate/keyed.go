@@ -63,9 +63,6 @@ func (k *KeyedGate) WaitN(ctx context.Context, key string, n int64) error {
 		return err
 	}
 	s, g := k.enter(key)
-	if g == nil {
-		return ErrClosed
-	}
 	defer s.leave(g)
 	return g.WaitN(ctx, n)
 }
@@ -78,9 +75,6 @@ func (k *KeyedGate) TryWait(
 		return false, invalidTokens(1, k.limit)
 	}
 	s, g := k.enter(key)
-	if g == nil {
-		return false, ErrClosed
-	}
 	defer s.leave(g)
 	return g.TryWait(ctx, timeout)
 }
@@ -93,13 +87,8 @@ func (k *KeyedGate) Peek(key string) (open bool, in time.Duration) {
 	s := k.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return false, headgate.Never
-	}
-	if g := s.gates[key]; g != nil {
-		return g.Peek()
-	}
-	return true, 0
+	g, _ := k.gate(s, key)
+	return g.Peek()
 }
 
 // Close makes all current and later waits at all keys return [ErrClosed]. It returns nil.
@@ -120,21 +109,25 @@ func (k *KeyedGate) shard(key string) *keyedShard {
 	return &k.shards[maphash.String(k.seed, key)%keyedShards]
 }
 
-// enter returns the gate of key, which it makes if there is none, or nil after Close. The caller
-// calls leave when it has passed, so that no gate in use is removed.
+// gate returns the gate of key, or a new one, which s does not hold yet.
+func (k *KeyedGate) gate(s *keyedShard, key string) (g *keyGate, held bool) {
+	if g = s.gates[key]; g != nil {
+		return g, true
+	}
+	return &keyGate{Gate: Gate{limit: k.limit, period: k.period, closed: s.closed}}, false
+}
+
+// enter returns the gate of key, which s holds from now on unless it is closed. The caller calls
+// leave when it has passed, so that no gate in use is removed.
 func (k *KeyedGate) enter(key string) (*keyedShard, *keyGate) {
 	s := k.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, nil
-	}
-	g := s.gates[key]
-	if g == nil {
+	g, held := k.gate(s, key)
+	if !held && !s.closed {
 		if len(s.gates) >= s.sweepAt {
 			s.sweep()
 		}
-		g = &keyGate{Gate: Gate{limit: k.limit, period: k.period}}
 		s.gates[key] = g
 	}
 	g.callers++

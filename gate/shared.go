@@ -62,7 +62,7 @@ func NewShared(
 	store concurrency.Store, key string, n int64, period time.Duration,
 ) (*SharedGate, error) {
 	if period <= 0 || period > maxShared {
-		return nil, invalidPeriod(period, "more than 0, and at most 4000h")
+		return nil, invalid("period", period.String(), "more than 0, and at most 4000h")
 	}
 	leeway := max(min(period/sharedLeewayPart, maxSharedLeeway), minLeeway)
 	if _, err := concurrency.New(store, n, 2*period+expiryMargin); err != nil {

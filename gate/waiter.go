@@ -3,8 +3,6 @@ package gate
 import (
 	"context"
 	"time"
-
-	"github.com/headgate/headgate"
 )
 
 // Waiter makes callers wait until they may go on. [Gate], [SharedGate] and [KeyWaiter] are Waiters.
@@ -23,9 +21,7 @@ type Waiter interface {
 // missing is the error for a Waiter that is nil.
 func missing(w Waiter) error {
 	if w == nil {
-		return &headgate.InvalidError{
-			Field: "waiter", Value: "nil", Want: "a Gate, a SharedGate or a KeyWaiter",
-		}
+		return invalid("waiter", "nil", "a Gate, a SharedGate or a KeyWaiter")
 	}
 	return nil
 }
