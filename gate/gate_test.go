@@ -76,28 +76,36 @@ func TestGateLeavesLeewayOutsideOfABubble(t *testing.T) {
 	})
 }
 
-// The same by a real clock. What a busy machine may do to a caller is allowed for: no
-// action is more than 20 ms early, which is how much the first may be late to look
-// at the clock, or 200 ms late.
+// The same by a real clock. No action is more than 20 ms early, which is how much the first may be
+// late to look at the clock, or 200 ms late. A busy machine is late itself: it has five tries.
 func TestGateLetsPassInStepsOfARealClock(t *testing.T) {
 	t.Parallel()
 	const period = 300 * time.Millisecond
 	for _, c := range []struct{ n, actions int }{{2, 10}, {5, 20}} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			g := must(New(int64(c.n), period))
-			var seen []time.Time
-			for range c.actions {
-				if err := g.Wait(t.Context()); err != nil {
-					t.Fatal(err)
+			late := time.Hour
+			for try := 0; try < 5 && late > 200*time.Millisecond; try++ {
+				g := must(New(int64(c.n), period))
+				var first time.Time
+				late = 0
+				for i := range c.actions {
+					if err := g.Wait(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					now := time.Now()
+					if i == 0 {
+						first = now
+					}
+					step := now.Sub(first) - time.Duration(i/c.n)*period
+					late = max(late, step)
+					if step < -20*time.Millisecond {
+						t.Fatalf("%d a period: action %d is %s early", c.n, i, -step)
+					}
 				}
-				seen = append(seen, time.Now())
 			}
-			for i, at := range seen {
-				step := time.Duration(i/c.n) * period
-				if late := at.Sub(seen[0]) - step; late > 200*time.Millisecond || late < -20*time.Millisecond {
-					t.Errorf("%d a period: action %d is %s late", c.n, i, late)
-				}
+			if late > 200*time.Millisecond {
+				t.Errorf("%d a period: %s late", c.n, late)
 			}
 		})
 	}
