@@ -104,13 +104,16 @@ func (s *Store) TakeAll(
 // Reset implements [headgate.Store].
 func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	err := s.store.Reset(ctx, key, l)
-	s.forget(identity{key, l.ID()})
+	s.Forget(key, l)
 	return err
 }
 
 // Forget drops the cached denial of key under l, whatever the numbers of l. Call it when another
 // process has reset the key.
-func (s *Store) Forget(key string, l headgate.Limit) { s.forget(identity{key, l.ID()}) }
+func (s *Store) Forget(key string, l headgate.Limit) {
+	id := identity{key, l.ID()}
+	s.shard(id).forget(id, s.clock.Micros())
+}
 
 // remembers reports whether denials of r are remembered.
 func remembers(r *headgate.Request) bool {
@@ -137,13 +140,11 @@ func (s *Store) recallAll(rs []headgate.Request, ds []headgate.Decision, now int
 	if len(rs) != len(ds) {
 		return false
 	}
+	denied := false
 	for i := range rs {
 		if !remembers(&rs[i]) {
 			return false
 		}
-	}
-	denied := false
-	for i := range rs {
 		d, ok := s.recall(&rs[i], now)
 		ds[i], denied = d, denied || ok
 	}
@@ -155,18 +156,13 @@ func (s *Store) learn(r *headgate.Request, d headgate.Decision, err error, asked
 	id := identity{r.Key, r.Limit.ID()}
 	switch {
 	case r.Cost < 0:
-		s.forget(id)
+		s.Forget(r.Key, r.Limit)
 	case err == nil && remembers(r) && d.RetryAfter > 0 && d.Limit == r.Limit: // not a share
 		s.shard(id).remember(id, denial{
 			limit: r.Limit, cost: r.Cost, until: asked + d.RetryAfter.Microseconds(),
 			reset: asked + d.ResetAfter.Microseconds(),
 		}, asked)
 	}
-}
-
-// forget drops what is remembered of id, and what is being asked now.
-func (s *Store) forget(id identity) {
-	s.shard(id).forget(id, s.clock.Micros())
 }
 
 func (s *Store) shard(id identity) *shard {

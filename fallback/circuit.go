@@ -137,23 +137,21 @@ func (c *circuit) note(counted error) {
 // report records the state of the breaker after a counted call, and calls onChange if the circuit
 // opened or closed. Only counted calls change that, and there is one at a time.
 func (c *circuit) report(state gobreaker.State) {
-	if changed, err := c.record(state); changed && c.onChange != nil {
-		c.onChange(state != gobreaker.StateClosed, err)
-	}
-}
-
-func (c *circuit) record(state gobreaker.State) (changed bool, err error) {
+	open := state != gobreaker.StateClosed
+	var err error
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if state == gobreaker.StateOpen {
 		// The breaker is still open at the very end of its timeout.
 		c.retryAt = time.Now().Add(c.openTimeout + time.Microsecond)
 	}
-	wasOpen := c.open
-	if c.open = state != gobreaker.StateClosed; c.open {
+	changed := c.open != open
+	if c.open = open; open {
 		err = c.err
 	}
-	return c.open != wasOpen, err
+	c.mu.Unlock()
+	if changed && c.onChange != nil {
+		c.onChange(open, err)
+	}
 }
 
 func (c *circuit) lastFailure() error {

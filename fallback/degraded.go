@@ -117,8 +117,5 @@ func (s *shares) of(l headgate.Limit, instances int) headgate.Limit {
 		last = &sharesOfOne{instances, limitmap.New(maxShares, share)}
 		s.last.Store(last)
 	}
-	if share, ok := last.kept.Get(l); ok {
-		return share
-	}
-	return l.Share(instances)
+	return last.kept.Of(l)
 }

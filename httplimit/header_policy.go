@@ -29,12 +29,10 @@ func newPolicies() *policies { return &policies{limitmap.New(maxPolicies, newPol
 
 // of returns the policy of l.
 func (p *policies) of(l headgate.Limit) *policy {
-	if p != nil {
-		if known, ok := p.Get(l); ok {
-			return known
-		}
+	if p == nil {
+		return newPolicy(l)
 	}
-	return newPolicy(l)
+	return p.Of(l)
 }
 
 // appendPolicies appends the List of RateLimit-Policy.

@@ -3,6 +3,7 @@ package httplimit
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/headgate/headgate"
@@ -41,13 +42,7 @@ func writeDenial(w http.ResponseWriter, _ *http.Request, denied []headgate.Decis
 
 // denials returns those of ds that denied.
 func denials(ds []headgate.Decision) []headgate.Decision {
-	var denied []headgate.Decision
-	for _, d := range ds {
-		if !d.Allowed() {
-			denied = append(denied, d)
-		}
-	}
-	return denied
+	return slices.DeleteFunc(slices.Clone(ds), headgate.Decision.Allowed)
 }
 
 // writeUnavailable writes the response for when the store is unavailable.

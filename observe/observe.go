@@ -113,15 +113,13 @@ func (s *observed) Reset(ctx context.Context, key string, l headgate.Limit) erro
 func (s *observed) reportGroup(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision, err error,
 ) {
-	if err != nil {
-		for i := range rs {
-			s.reportDecision(ctx, &rs[i], headgate.Decision{}, Failed, err)
-		}
-		return
-	}
-	patience, refused := patienceOf(rs), !headgate.Granted(rs, ds)
+	patience, refused := patienceOf(rs), err == nil && !headgate.Granted(rs, ds)
 	for i := range rs {
-		s.reportDecision(ctx, &rs[i], ds[i], outcome(&rs[i], ds[i], patience, refused, nil), nil)
+		var d headgate.Decision
+		if err == nil {
+			d = ds[i]
+		}
+		s.reportDecision(ctx, &rs[i], d, outcome(&rs[i], d, patience, refused, err), err)
 	}
 }
 

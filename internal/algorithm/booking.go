@@ -36,16 +36,19 @@ func (l *Rule) Take(k Account, o Order, charge bool) (next Account, v Verdict, c
 
 func (l *Rule) take(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
 	charge = charge && o.Cost != 0
-	ahead := k.Booked && k.At > o.Now
+	ahead, now := k.Booked && k.At > o.Now, o.Now
+	if ahead {
+		now = k.At
+	}
 	switch {
 	case o.Cancel != 0 && (k.At > o.Cancel || ahead && k.At < o.Cancel):
-		return l.refuseCancel(k, o, ahead)
+		return l.refuseCancel(k, o, now)
 	case ahead && o.Cost < 0:
 		return l.refundAhead(k, o, charge)
 	case ahead && o.Force && charge && o.Cost > 0:
 		return l.forceAhead(k, o)
 	case ahead || o.MaxWait > 0 && o.Cost > 0:
-		return l.book(k, o, ahead, charge)
+		return l.book(k, o, now, charge)
 	default:
 		next, v = l.decide(k, o.Now, MaxExact, o.Cost, o.charge(charge))
 		return next, v, charge && (v.Granted() || o.Force)
@@ -82,14 +85,12 @@ func (l *Rule) decide(k Account, now, since, cost int64, charge Charge) (Account
 	return Account{State: s}, v
 }
 
-// book finds the start of o: the first moment at which it fits after all that was granted.
+// book finds the start of o: the first moment at which it fits after all that was granted, where
+// time stands at now.
 func (l *Rule) book(
-	k Account, o Order, ahead, charge bool,
+	k Account, o Order, now int64, charge bool,
 ) (next Account, v Verdict, changed bool) {
-	now := o.Now
-	if ahead {
-		now = k.At
-	}
+	ahead := now > o.Now
 	_, v = l.decide(k, now, now, o.Cost, Nothing)
 	start := max(now+v.Retry, o.After)
 	if v.Retry == Never || start > MaxExact {

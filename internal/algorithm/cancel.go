@@ -4,11 +4,7 @@ package algorithm
 // the time of the key; otherwise that time moves back to the start before.
 
 // refuseCancel is the verdict on a cancel of a grant that is not the last one.
-func (l *Rule) refuseCancel(k Account, o Order, ahead bool) (Account, Verdict, bool) {
-	now := o.Now
-	if ahead {
-		now = k.At
-	}
+func (l *Rule) refuseCancel(k Account, o Order, now int64) (Account, Verdict, bool) {
 	_, v := l.decide(k, now, now, 0, Nothing)
 	v.Retry = Never
 	return k, v.after(now - o.Now), false

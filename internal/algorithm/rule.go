@@ -5,7 +5,10 @@
 // and the double of Lua agree. Each function here has a twin in redisstore.
 package algorithm
 
-import "time"
+import (
+	"hash/fnv"
+	"time"
+)
 
 // Name is the name of an algorithm.
 type Name uint8
@@ -76,7 +79,9 @@ type Rule struct {
 
 // NewRule computes the rule for terms whose numbers can be counted exactly, and for id.
 func NewRule(t Terms, id string) *Rule {
-	r := &Rule{Terms: t, ID: id, Valid: true, Hash: mix(fnv1a(id)), Unit: 1,
+	hash := fnv.New64a() // mixed with a keyed hash of the key before it chooses a slot
+	_, _ = hash.Write([]byte(id))
+	r := &Rule{Terms: t, ID: id, Valid: true, Hash: mix(hash.Sum64()), Unit: 1,
 		period: t.Every.Microseconds(), full: t.Capacity}
 	r.perPeriod = newDivisor(r.period)
 	r.maxUsed = MaxExact // in a log, as many as it keeps
@@ -143,14 +148,4 @@ func mix(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb
 	return h ^ h>>31
-}
-
-// fnv1a is the 64-bit FNV-1a hash. It only sees the IDs of limits, and is mixed with a
-// keyed hash of the key before it chooses a slot.
-func fnv1a(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
-	}
-	return h
 }

@@ -35,6 +35,14 @@ func (m *Map[K, V]) Get(key K) (value V, ok bool) {
 	return m.add(key)
 }
 
+// Of returns the value of key, made anew if the Map is full and does not keep key.
+func (m *Map[K, V]) Of(key K) V {
+	if value, ok := m.Get(key); ok {
+		return value
+	}
+	return m.create(key)
+}
+
 func (m *Map[K, V]) add(key K) (value V, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
