@@ -30,37 +30,35 @@ type keyGroup struct {
 // come after charges, and refunds last. The store may refuse a cancel but never a refund, so no
 // refund has to be undone.
 func byKey(rs []headgate.Request) (forced, others []*keyGroup) {
+	const force, cost, cancel, refund = 0, 1, 2, 3
 	type part struct {
-		key                      string
-		forced, cancels, refunds bool
+		key  string
+		kind int
 	}
-	var cancels, refunds []*keyGroup
+	var kinds [4][]*keyGroup
 	of := make(map[part]*keyGroup)
 	for i, r := range rs {
-		c := r.Cost < 0 && r.Start != nil && !r.Start.IsZero()
-		p := part{r.Key, r.Forced(), c, r.Cost < 0 && !c}
+		p := part{r.Key, cost}
+		switch {
+		case r.Forced():
+			p.kind = force
+		case r.Cost < 0 && r.Start != nil && !r.Start.IsZero():
+			p.kind = cancel
+		case r.Cost < 0:
+			p.kind = refund
+		}
 		g := of[p]
 		if g == nil {
 			g = &keyGroup{mode: settle}
 			of[p] = g
-			switch {
-			case p.forced:
-				forced = append(forced, g)
-			case p.cancels:
-				cancels = append(cancels, g)
-			case p.refunds:
-				refunds = append(refunds, g)
-			default:
-				others = append(others, g)
-			}
+			kinds[p.kind] = append(kinds[p.kind], g)
 		}
 		g.indices = append(g.indices, i)
 		g.requests = append(g.requests, r)
 		g.decisions = append(g.decisions, headgate.Decision{})
 	}
-	others = slices.Concat(others, cancels, refunds)
-	slices.Concat(forced, others)[0].mode = charge // the queue lets the first one in, or none
-	return forced, others
+	slices.Concat(kinds[:]...)[0].mode = charge // the queue lets the first one in, or none
+	return kinds[force], slices.Concat(kinds[cost:]...)
 }
 
 // takeForced takes groups that do not depend on each other, all in one trip.

@@ -12,10 +12,8 @@ local function fixedwindow(state, now, cost, charge, capacity, period)
       return
     end
   end
-  local skew = 0
-  if at > now then
-    now, skew = at, at - now
-  end
+  local skew = at > now and at - now or 0
+  now = now + skew
   local elapsed = now % period
   if now - elapsed > at then
     used = 0

@@ -24,30 +24,17 @@ var permitScript = sync.OnceValue(func() redisscript.Script {
 func (s *Store) AcquirePermit(
 	ctx context.Context, r concurrency.Request,
 ) (concurrency.Decision, error) {
-	if err := r.Validate(); err != nil {
+	a, err := s.awaitPermit(ctx, "acquire", r)
+	if err != nil {
 		return concurrency.Decision{}, err
-	}
-	var a permitAnswer
-	var settled atomic.Bool // by the answer or by the caller that leaves, whichever is first
-	err := redisscript.Await(ctx, func() error {
-		a = s.callPermit(ctx, "acquire", r)
-		if !settled.CompareAndSwap(false, true) && a.held {
-			s.callPermit(ctx, "release", r)
-		}
-		return nil
-	})
-	if settled.CompareAndSwap(false, true) {
-		return concurrency.Decision{}, s.explain(err)
-	}
-	if a.err != nil {
-		return concurrency.Decision{}, s.explain(a.err)
 	}
 	return concurrency.Decision{Limit: r.Limit, InUse: a.inUse, RetryAfter: a.retry}, nil
 }
 
 // RenewPermit implements concurrency.Store in one round trip.
 func (s *Store) RenewPermit(ctx context.Context, r concurrency.Request) (held bool, err error) {
-	return s.awaitPermit(ctx, "renew", r)
+	a, err := s.awaitPermit(ctx, "renew", r)
+	return a.held, err
 }
 
 // ReleasePermit implements concurrency.Store in one round trip. If the answer is lost, the permit
@@ -57,7 +44,8 @@ func (s *Store) ReleasePermit(ctx context.Context, r concurrency.Request) (held 
 		go s.callPermit(ctx, "release", r)
 		return false, s.explain(err)
 	}
-	return s.awaitPermit(ctx, "release", r)
+	a, err := s.awaitPermit(ctx, "release", r)
+	return a.held, err
 }
 
 // WatchPermits implements concurrency.Store. While there are watchers, one more connection
@@ -76,22 +64,26 @@ type permitAnswer struct {
 	err   error
 }
 
-// awaitPermit is callPermit until ctx ends.
+// awaitPermit is callPermit until ctx ends. A permit that is acquired after that is released.
 func (s *Store) awaitPermit(
 	ctx context.Context, op string, r concurrency.Request,
-) (held bool, err error) {
+) (permitAnswer, error) {
 	if err := r.Validate(); err != nil {
-		return false, err
+		return permitAnswer{}, err
 	}
 	var a permitAnswer
-	err = redisscript.Await(ctx, func() error {
+	var settled atomic.Bool // by the answer or by the caller that leaves, whichever is first
+	err := redisscript.Await(ctx, func() error {
 		a = s.callPermit(ctx, op, r)
-		return a.err
+		if !settled.CompareAndSwap(false, true) && op == "acquire" && a.held {
+			s.callPermit(ctx, "release", r)
+		}
+		return nil
 	})
-	if err != nil {
-		return false, s.explain(err) // the call may still write to a
+	if settled.CompareAndSwap(false, true) {
+		return permitAnswer{}, s.explain(err) // the call may still write to a
 	}
-	return a.held, nil
+	return a, s.explain(a.err)
 }
 
 // callPermit runs the script. It does not end with ctx.

@@ -92,7 +92,8 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 		patience:   defaultPatience,
 	}
 	s.advices = advices(s.prefix, commands)
-	s.initServers()
+	_, s.single = client.(*redis.Client)
+	s.common = &queue{store: s}
 	return s, nil
 }
 

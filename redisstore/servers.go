@@ -18,11 +18,6 @@ type servers struct {
 	byServer sync.Map // address -> *queue
 }
 
-func (s *Store) initServers() {
-	_, s.single = s.client.(*redis.Client)
-	s.common = &queue{store: s}
-}
-
 // queue returns the queue of the server that has the key called name in Redis.
 func (s *Store) queue(name string) *queue {
 	if s.single {

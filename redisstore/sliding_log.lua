@@ -66,10 +66,8 @@ local function slidinglog(state, now, cost, charge, capacity, period)
   else
     state = ''
   end
-  local skew, first = 0, HEADSIZE + 1
-  if at > now then
-    now, skew = at, at - now
-  end
+  local skew, first = at > now and at - now or 0, HEADSIZE + 1
+  now = now + skew
   local kept, total = first, used
   while first < #state do
     local t, count = unpack('<I7I2', state, first)

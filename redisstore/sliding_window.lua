@@ -13,10 +13,8 @@ local function slidingwindow(state, now, cost, charge, capacity, period)
       return
     end
   end
-  local skew = 0
-  if at > now then
-    now, skew = at, at - now
-  end
+  local skew = at > now and at - now or 0
+  now = now + skew
   local elapsed = now % period
   local start = now - elapsed
   if at < start - period then

@@ -36,10 +36,8 @@ local function steppedtokenbucket(state, now, cost, charge, capacity, refill, pe
       end
     end
   end
-  local skew = 0
-  if at > now then
-    now, skew = at, at - now
-  end
+  local skew = at > now and at - now or 0
+  now = now + skew
   local steps = floor((now - step) / period)
   if steps > floor(used / refill) or used <= steps * refill then
     step, used = now, 0

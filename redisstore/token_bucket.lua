@@ -30,10 +30,8 @@ local function tokenbucket(state, now, cost, charge, capacity, rate, unit)
       end
     end
   end
-  local skew = 0
-  if at > now then
-    now, skew = at, at - now
-  end
+  local skew = at > now and at - now or 0
+  now = now + skew
   used = used - (now - at) * rate
   if used < 0 then
     used = 0

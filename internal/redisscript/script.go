@@ -62,25 +62,22 @@ func run[T any](
 
 func (s Script) send(
 	ctx context.Context, client redis.UniversalClient, keys []string, args []any,
-) (*redis.Cmd, error) {
-	words := append(words(nil, "evalsha", s.sha, keys), args...)
-	cmd := once{redis.NewCmd(ctx, words...)}
-	cmd.SetFirstKeyPos(firstKey)
-	err := process(ctx, client, cmd)
-	if unknown(err) {
-		words[0], words[1] = "eval", s.text
-		cmd = once{redis.NewCmd(ctx, words...)}
+) (cmd *redis.Cmd, err error) {
+	for _, form := range [][2]any{{"evalsha", s.sha}, {"eval", s.text}} {
+		cmd = redis.NewCmd(ctx, append(words(nil, form[0], form[1], keys), args...)...)
 		cmd.SetFirstKeyPos(firstKey)
-		err = process(ctx, client, cmd)
+		if err = process(ctx, client, once{cmd}); !unknown(err) {
+			break
+		}
 	}
-	return cmd.Cmd, err
+	return cmd, err
 }
 
 // firstKey is the place of the first key among the words of a command.
 const firstKey = 3
 
 // words appends the words of a command to those given, up to the arguments.
-func words(all []any, name string, body any, keys []string) []any {
+func words(all []any, name, body any, keys []string) []any {
 	all = append(all, name, body, len(keys))
 	for _, key := range keys {
 		all = append(all, key)
