@@ -141,42 +141,25 @@ func (m *Memory) TakeAll(_ context.Context, rs []Request, ds []Decision) error {
 	if err != nil {
 		return err
 	}
-	t := together{patience: algorithm.MaxExact}
+	wait := int64(0) // until the latest of their starts
 	for i := range rs {
 		v := spots[i].take(&rs[i], 0, rs[i].Forced())
 		ds[i] = decision(rs[i].Limit, v)
-		t.add(&rs[i], v)
+		if rs[i].Cost > 0 && !rs[i].Force {
+			wait = max(wait, v.Retry)
+		}
 	}
-	if t.denied || t.wait > t.patience {
+	if !Granted(rs, ds) {
 		return nil
 	}
 	for i := range rs {
 		if !rs[i].Forced() {
-			v := spots[i].take(&rs[i], t.wait, true)
+			v := spots[i].take(&rs[i], wait, true)
 			rs[i].booked(spots[i].order, v)
 			ds[i] = decision(rs[i].Limit, v)
 		}
 	}
 	return nil
-}
-
-// together finds the start of a group: the latest of the starts of its requests.
-type together struct {
-	wait     int64
-	patience int64 // the least MaxWait
-	denied   bool
-}
-
-// add is for a request whose own verdict is v.
-func (t *together) add(r *Request, v algorithm.Verdict) {
-	if r.Cost == 0 || r.Forced() {
-		return
-	}
-	t.denied = t.denied || v.Retry == algorithm.Never
-	if r.Cost > 0 {
-		t.wait = max(t.wait, v.Retry)
-		t.patience = min(t.patience, r.MaxWait.Microseconds())
-	}
 }
 
 // spot is where a request of a group is decided, and when.

@@ -135,25 +135,17 @@ func (p *Permit) keep(ctx context.Context) error {
 		if err != nil {
 			pause = min(ttl/20, left) // the store may answer again
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-p.ended:
-			timer.Stop()
 			return p.why()
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
 		}
-		err = p.renewInTime(ctx)
+		inTime, cancel := context.WithDeadline(ctx, p.ExpiresAt())
+		err = p.Renew(inTime)
+		cancel()
 	}
-}
-
-// renewInTime renews the permit by a call that ends when the permit may expire.
-func (p *Permit) renewInTime(ctx context.Context) error {
-	ctx, cancel := context.WithDeadline(ctx, p.ExpiresAt())
-	defer cancel()
-	return p.Renew(ctx)
 }
 
 // end notes why the permit is not in use any more. The first reason counts.

@@ -40,13 +40,11 @@ func (l *Limiter) lead(ctx context.Context, key string, wake <-chan struct{}) (*
 		if err != nil || p != nil {
 			return p, err
 		}
-		timer := time.NewTimer(d.RetryAfter)
 		select {
 		case <-wake:
-		case <-timer.C:
+		case <-time.After(d.RetryAfter):
 		case <-ctx.Done():
 		}
-		timer.Stop()
 	}
 }
 

@@ -195,10 +195,8 @@ func (g *SharedGate) first(ctx context.Context, wake <-chan struct{}) error {
 func (g *SharedGate) pause(
 	ctx context.Context, wake <-chan struct{}, denied, expiry time.Duration,
 ) {
-	timer := time.NewTimer(expiry)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(expiry):
 	case <-ctx.Done():
 	case <-wake:
 		_ = await.Sleep(ctx, g.leeway/2/denied)

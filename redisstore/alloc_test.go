@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -53,7 +54,7 @@ func TestCommandsCanBePrinted(t *testing.T) {
 	b := newBatch()
 	b.add(s.newCall([]headgate.Request{r}, charge))
 	b.prepare(0)
-	b.run.Send(t.Context(), s.client)
+	redisscript.Send(t.Context(), s.client, &b.run)
 	if text := b.run.String(); !strings.Contains(text, " 1 hg:{user:1}:1000000/s 0 ") || strings.Contains(text, "0xc") {
 		t.Errorf("printed as %q", text)
 	}

@@ -153,7 +153,7 @@ func (q *queue) length() int64 {
 func (q *queue) join(ctx context.Context, c *call) (number int, err error) {
 	if err := ctx.Err(); err != nil {
 		q.store.stats.notSent.Add(1)
-		return 0, q.store.notSent(err)
+		return 0, &notSentError{err}
 	}
 	shard := c.shard()
 	q.mu.Lock()
@@ -226,7 +226,7 @@ func (q *queue) leave(c *call, err error) error {
 		i := slices.Index(q.waiting[shard], c)
 		q.waiting[shard] = slices.Delete(q.waiting[shard], i, i+1)
 		q.store.stats.notSent.Add(1)
-		return q.store.notSent(err)
+		return &notSentError{err}
 	}
 	select {
 	case <-c.done: // just now

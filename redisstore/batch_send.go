@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -50,26 +49,16 @@ func (s *Store) trip(batches []*batch, last bool) (moving []*batch) {
 			if err != nil {
 				b.answer(nil, err)
 			}
-			if !slices.Contains(moving, b) {
+			if !last && redisscript.Moving(b.err) {
+				moving = append(moving, b)
+			} else {
 				b.finish()
 			}
 		}
 	}()
 	s.decide(batches)
 	s.count(batches)
-	if !last {
-		moving = movingOf(batches)
-	}
 	err = nil
-	return moving
-}
-
-func movingOf(batches []*batch) (moving []*batch) {
-	for _, b := range batches {
-		if redisscript.Moving(b.err) {
-			moving = append(moving, b)
-		}
-	}
 	return moving
 }
 
@@ -91,18 +80,13 @@ func (s *Store) decide(batches []*batch) {
 
 // run runs the script once for each batch, at a time of this process, or 0 for the server's.
 func (s *Store) run(batches []*batch, now int64) {
+	var room [1]*redisscript.Run
+	runs := room[:0]
 	for _, b := range batches {
 		b.prepare(now)
+		runs = append(runs, &b.run)
 	}
-	if len(batches) == 1 {
-		batches[0].run.Send(context.Background(), s.client)
-	} else {
-		runs := make([]*redisscript.Run, len(batches))
-		for i, b := range batches {
-			runs[i] = &b.run
-		}
-		redisscript.SendAll(context.Background(), s.client, runs)
-	}
+	redisscript.Send(context.Background(), s.client, runs...)
 	for _, b := range batches {
 		text, err := b.run.Reply()
 		if b.answer(text, err); err == nil && !s.known.Load() {

@@ -95,7 +95,7 @@ func (s *Store) takeForced(ctx context.Context, all []*keyGroup) (err error) {
 func (s *Store) takeMultiKey(ctx context.Context, all []*keyGroup) error {
 	if err := ctx.Err(); err != nil {
 		s.stats.notSent.Add(1)
-		return s.notSent(err)
+		return &notSentError{err}
 	}
 	return s.explain(redisscript.Await(ctx, func() error { return s.takeGroups(ctx, all) }))
 }

@@ -27,11 +27,7 @@ func (busyError) Busy() bool { return true }
 // servers is refunded in the background.
 var ErrNotSent = errors.New("redisstore: the request was not sent")
 
-// notSent is the error of a call whose context ended with err.
-func (s *Store) notSent(err error) error {
-	return &notSentError{err}
-}
-
+// notSentError is the error of a call whose context ended with err.
 type notSentError struct{ err error }
 
 func (e *notSentError) Error() string {
@@ -44,12 +40,7 @@ const commands = "EVALSHA, EVAL, MGET, EXISTS, GET, SET, SETRANGE, PTTL, DEL and
 
 // explain makes an error of the server or the client one line that says what to do.
 func (s *Store) explain(err error) error {
-	return s.explainFor(err, s.advices)
-}
-
-// explainFor explains errors of commands that a Store does not send.
-func (s *Store) explainFor(err error, advices []redisscript.Advice) error {
-	return redisscript.Explain("redisstore", err, advices)
+	return redisscript.Explain("redisstore", err, s.advices)
 }
 
 // advices are for errors of scripts that need commands on the keys of a prefix.

@@ -131,11 +131,10 @@ func takeOptions(u *url.URL) (o Options, err error) {
 			return o, err
 		}
 	}
-	if query.Get("dial_timeout") == "" {
-		query.Set("dial_timeout", defaultTimeout)
-	}
-	if query.Get("read_timeout") == "" {
-		query.Set("read_timeout", defaultTimeout) // and write_timeout follows
+	for _, name := range []string{"dial_timeout", "read_timeout"} { // and write_timeout follows
+		if query.Get(name) == "" {
+			query.Set(name, defaultTimeout)
+		}
 	}
 	u.RawQuery = query.Encode()
 	return o, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -50,9 +51,8 @@ func (s *Store) Scan(ctx context.Context, match string) iter.Seq2[State, error] 
 	}
 }
 
-// explainScan explains an error of the commands that Scan needs.
 func (s *Store) explainScan(err error) error {
-	return s.explainFor(err, advices(s.prefix, "SCAN and GET"))
+	return redisscript.Explain("redisstore", err, advices(s.prefix, "SCAN and GET"))
 }
 
 // clients returns a client of each server that has keys of its own.

@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -31,11 +32,9 @@ func Explain(who string, err error, more []Advice) error {
 	if _, explained := errors.AsType[*serverError](err); explained {
 		return err
 	}
-	for _, list := range [][]Advice{more, advices} {
-		for _, a := range list {
-			if redis.HasErrorPrefix(err, a.Prefix) {
-				return &serverError{who, err, "; " + a.Text}
-			}
+	for _, a := range slices.Concat(more, advices) {
+		if redis.HasErrorPrefix(err, a.Prefix) {
+			return &serverError{who, err, "; " + a.Text}
 		}
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

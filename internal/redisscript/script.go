@@ -172,29 +172,25 @@ func (r *Run) Reply() ([]byte, error) {
 	return r.cmd.Bytes(), nil
 }
 
-// Send runs r, in a second trip if the server does not know the script. It does not look at ctx,
-// which is for hooks of the client.
-func (r *Run) Send(ctx context.Context, client redis.UniversalClient) {
-	_ = process(ctx, client, r.cmd)
-	if r.again() { //nolint:contextcheck // Process passes ctx to the hooks
-		_ = process(ctx, client, r.cmd)
-	}
-}
-
-// SendAll does so for several, in one trip, or two. Each keeps its own error.
-func SendAll(ctx context.Context, client redis.UniversalClient, all []*Run) {
+// Send runs all in one trip, or in two if the server does not know a script. Each keeps its own
+// error. Send does not look at ctx, which is for hooks of the client.
+func Send(ctx context.Context, client redis.UniversalClient, all ...*Run) {
 	for len(all) > 0 {
-		pipe := client.Pipeline()
-		for _, r := range all {
-			_ = pipe.Process(ctx, r.cmd)
+		if len(all) == 1 {
+			_ = client.Process(ctx, all[0].cmd)
+		} else {
+			pipe := client.Pipeline()
+			for _, r := range all {
+				_ = pipe.Process(ctx, r.cmd)
+			}
+			_, _ = pipe.Exec(ctx)
 		}
-		_, _ = pipe.Exec(ctx)
 		var again []*Run
 		for _, r := range all {
 			if err := r.cmd.Err(); err != nil {
 				reload(ctx, client, err)
 			}
-			if r.words[0] == "evalsha" && r.again() { //nolint:contextcheck // as in Send
+			if r.words[0] == "evalsha" && r.again() { //nolint:contextcheck // ctx is for the hooks
 				again = append(again, r)
 			}
 		}
