@@ -254,7 +254,6 @@ type group struct {
 	decisions []Decision
 }
 
-// group makes the requests of one call.
 func (l *Limiter) group(key string, limits []Limit, cost int64) *group {
 	g, _ := l.groups.Get().(*group)
 	if g == nil {

@@ -176,7 +176,6 @@ func (b booking) request(i int, cost int64, maxWait time.Duration, starts []time
 	return r
 }
 
-// line is the line of b.
 func (b booking) line() lineKey {
 	k := lineKey{key: b.key, n: b.n}
 	if copy(k.limits[:], b.limits) < len(b.limits) {

@@ -96,7 +96,6 @@ func (l *Limiter) Peek(ctx context.Context, key string) (Decision, error) {
 	return l.store.AcquirePermit(ctx, Request{Key: key, Limit: l.limit, TTL: l.ttl})
 }
 
-// acquire asks the store for a permit of key.
 func (l *Limiter) acquire(
 	ctx context.Context, key string, limit int64, notify bool,
 ) (*Permit, Decision, error) {

@@ -143,7 +143,6 @@ func (m *Memory) lock(r *Request) (s *shard, now int64, err error) {
 	return s, r.micros(m.clock.Micros()), nil
 }
 
-// put replaces the permits of a key.
 func (s *shard) put(key string, ps permits) {
 	if len(ps) > 0 {
 		s.keys[key] = ps

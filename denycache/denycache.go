@@ -115,7 +115,6 @@ func (s *Store) Forget(key string, l headgate.Limit) {
 	s.shard(id).forget(id, s.clock.Micros())
 }
 
-// remembers reports whether denials of r are remembered.
 func remembers(r *headgate.Request) bool {
 	return r.Cost > 0 && r.Cost <= r.Limit.Capacity() && r.MaxWait == 0 && r.At.IsZero() &&
 		!r.Force && len(r.Key) <= maxKeyLen

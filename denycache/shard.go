@@ -8,7 +8,6 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// shard holds the denials of some keys.
 type shard struct {
 	mu      sync.Mutex
 	size    int   // of denials, at most

@@ -121,7 +121,6 @@ func busy(err error) bool {
 	return ok && e.Busy()
 }
 
-// note records a failure.
 func (c *circuit) note(counted error) {
 	if counted == nil || errors.Is(counted, errUncounted) {
 		return

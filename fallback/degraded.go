@@ -34,7 +34,6 @@ func (s *Store) takeDegraded(
 	return s.judge(&r, d, why)
 }
 
-// takeAllDegraded decides rs without the store, which failed with why.
 func (s *Store) takeAllDegraded(
 	ctx context.Context, rs []headgate.Request, ds []headgate.Decision, why error,
 ) (err error) {

@@ -12,7 +12,6 @@ import (
 // context.Canceled or context.DeadlineExceeded only if the caller's own context ended.
 var ErrDegraded = errors.New("fallback: store unavailable")
 
-// degradedError is ErrDegraded with the reason.
 type degradedError struct{ why error }
 
 func (e *degradedError) Error() string { return ErrDegraded.Error() + ": " + e.why.Error() }

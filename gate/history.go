@@ -29,7 +29,6 @@ const (
 
 func (h *history) slot(i uint32) *pass { return &h.ring[i&uint32(len(h.ring)-1)] }
 
-// used returns how many tokens are recorded.
 func (h *history) used() int64 {
 	if h.first == h.end {
 		return 0

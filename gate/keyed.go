@@ -26,7 +26,6 @@ const (
 	firstSweep  = 16
 )
 
-// keyedShard holds the gates of some keys.
 type keyedShard struct {
 	mu      sync.Mutex
 	gates   map[string]*keyGate

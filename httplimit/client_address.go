@@ -64,7 +64,6 @@ func ClientAddress(o AddressOptions) (KeyFunc, error) {
 	return a.key, nil
 }
 
-// addresses makes keys from addresses.
 type addresses struct {
 	bits      int            // of the prefix by which IPv6 is grouped
 	trusted   []netip.Prefix // the proxies
@@ -91,7 +90,6 @@ func (a *addresses) key(r *http.Request) string {
 	return a.group(at)
 }
 
-// group returns the key of at.
 func (a *addresses) group(at netip.Addr) string {
 	at = embeddedIPv4(at)
 	var room [64]byte

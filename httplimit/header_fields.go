@@ -142,7 +142,6 @@ func (p *policy) appendLimit(text []byte, d *headgate.Decision, digits []byte) [
 // maxInteger is the largest Integer of RFC 9651.
 const maxInteger = 999_999_999_999_999
 
-// appendInteger appends an Integer of RFC 9651.
 func appendInteger(text []byte, n int64) []byte {
 	return strconv.AppendInt(text, min(n, maxInteger), 10)
 }

@@ -27,7 +27,6 @@ const maxPolicies = 1000
 
 func newPolicies() *policies { return &policies{limitmap.New(maxPolicies, newPolicy)} }
 
-// of returns the policy of l.
 func (p *policies) of(l headgate.Limit) *policy {
 	if p == nil {
 		return newPolicy(l)

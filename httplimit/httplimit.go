@@ -215,7 +215,6 @@ func costOf(r *http.Request, cost func(*http.Request) int64) int64 {
 // second, which is the precision of the header fields.
 type wallClock struct{ last atomic.Pointer[time.Time] }
 
-// unixNano returns the Unix time in nanoseconds.
 func (c *wallClock) unixNano() int64 {
 	if last := c.last.Load(); last != nil {
 		if since := time.Since(*last); since < time.Second {

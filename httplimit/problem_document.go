@@ -40,7 +40,6 @@ func writeDenial(w http.ResponseWriter, _ *http.Request, denied []headgate.Decis
 	p.write(w)
 }
 
-// denials returns those of ds that denied.
 func denials(ds []headgate.Decision) []headgate.Decision {
 	return slices.DeleteFunc(slices.Clone(ds), headgate.Decision.Allowed)
 }

@@ -83,7 +83,6 @@ func (t *Transport) use(
 	return err == nil && left == 0, err
 }
 
-// waitForPause returns when the pause of key is over.
 func (t *Transport) waitForPause(r *http.Request, key string) error {
 	for {
 		left, err := t.pauseLeft(r, key)

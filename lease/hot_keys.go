@@ -94,7 +94,6 @@ func (r *row) drop(hash uint64) {
 	}
 }
 
-// count counts a grant of cost tokens.
 func (c *counter) count(cost, now, span int64) {
 	if past := now - c.since; past >= span {
 		c.last = tally{}

@@ -59,7 +59,6 @@ func (h *held) spend(cost, now int64) bool {
 	return true
 }
 
-// add adds the tokens of a prefetch.
 func (h *held) add(b batch) {
 	if h.batches[0].tokens == 0 {
 		h.batches[0] = b

@@ -17,7 +17,6 @@ type plan struct {
 	drain  headgate.Limit
 }
 
-// plan returns how l is prefetched.
 func (s *Store) plan(l headgate.Limit) plan {
 	p := plan{max: int64(s.fraction * float64(l.Capacity()))}
 	p.ttl = min(s.ttl, refillTime(l, p.max)).Truncate(time.Microsecond)

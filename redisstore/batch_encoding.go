@@ -59,7 +59,6 @@ const (
 	forced
 )
 
-// add appends the requests of c.
 func (b *batch) add(c *call) {
 	b.calls = append(b.calls, c)
 	group := together(c.requests)
@@ -86,7 +85,6 @@ func together(rs []headgate.Request) bool {
 	return n > 1
 }
 
-// append writes one request.
 func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 	b.set |= 1 << r.Limit.Algorithm()
 	if r.Forced() {

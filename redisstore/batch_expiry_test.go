@@ -65,7 +65,7 @@ func (l *batchLife) step() {
 	l.client.Del(l.Context(), "time")
 	l.client.RPush(l.Context(), "time", l.now.Unix(), l.now.Nanosecond()/1000)
 	for _, key := range l.keys {
-		name := l.store.key(key, l.limits[0])
+		name := l.store.key(key, l.limits[0].ID())
 		if !l.now.Before(l.expires[name]) {
 			l.client.Del(l.Context(), name)
 		}
@@ -100,7 +100,7 @@ func (l *batchLife) step() {
 
 // check wants key to live for as long as it is needed under the revision that needs it least.
 func (l *batchLife) check(key string, unset time.Duration) (needed time.Duration) {
-	name := l.store.key(key, l.limits[0])
+	name := l.store.key(key, l.limits[0].ID())
 	if left := l.client.PTTL(l.Context(), name).Val(); left < 0 {
 		l.expires[name] = time.Time{}
 	} else if left < unset-time.Hour {

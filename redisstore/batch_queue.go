@@ -57,7 +57,7 @@ func (s *Store) newCall(rs []headgate.Request, m mode) *call {
 	}
 	copy(c.requests, rs)
 	for i := range rs {
-		c.names[i] = s.key(rs[i].Key, rs[i].Limit)
+		c.names[i] = s.key(rs[i].Key, rs[i].Limit.ID())
 		if rs[i].Start != nil {
 			start := *rs[i].Start // the caller may leave
 			c.requests[i].Start = &start
@@ -142,7 +142,6 @@ func (q *queue) wait(ctx context.Context, c *call) error {
 	}
 }
 
-// length counts the calls that wait.
 func (q *queue) length() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -121,7 +121,6 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// count counts a trip.
 func (s *Store) count(batches []*batch) {
 	s.stats.batches.Add(1)
 	for _, b := range batches {

@@ -11,7 +11,7 @@ import (
 )
 
 // Name is the key in Redis for the state of key under l.
-func (s *Store) Name(key string, l headgate.Limit) string { return s.key(key, l) }
+func (s *Store) Name(key string, l headgate.Limit) string { return s.key(key, l.ID()) }
 
 // QueueLimit is how many calls may wait in a queue.
 func (s *Store) QueueLimit() int { return s.queueLimit }

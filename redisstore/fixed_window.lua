@@ -1,12 +1,11 @@
 -- fixedwindow decides by the grants in the window that now is in; windows are aligned to the
 -- Unix epoch. used counts the grants in the window of at. Twin of fixed_window.go.
 local function fixedwindow(state, now, cost, charge, capacity, period)
-  local at, used, expires = 0, 0, 0
+  local tag, at, used, expires = 3, 0, 0, 0
   if state then
     if #state ~= 20 then
       return
     end
-    local tag
     tag, at, used, expires = unpack('<I1I7I7I5', state)
     if tag ~= 3 then
       return

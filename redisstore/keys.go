@@ -1,25 +1,16 @@
 package redisstore
 
-import (
-	"strings"
+import "strings"
 
-	"github.com/headgate/headgate"
-)
-
-// key is the key in Redis for the state of key under l: prefix{key}:id. A Cluster hashes what is
+// key is the key in Redis for key and the ID of a limit: prefix{key}:id. A Cluster hashes what is
 // between the first brace and the next, so that all limits of a key are on one server. The key may
 // hold any bytes: its closing braces and percent signs are escaped, so that no two names collide.
-func (s *Store) key(key string, l headgate.Limit) string {
-	return s.prefix + "{" + escape(key) + "}:" + l.ID()
+func (s *Store) key(key, id string) string {
+	return s.prefix + "{" + escape(key) + "}:" + id
 }
 
-// permitsID stands in the place of a limit's ID. No limit has an ID that begins with @.
+// permitsID is the id of the key of permits. No limit has an ID that begins with @.
 const permitsID = "@permits"
-
-// permitKey is the key in Redis of the permits of key.
-func (s *Store) permitKey(key string) string {
-	return s.prefix + "{" + escape(key) + "}:" + permitsID
-}
 
 // parseName returns the key and the ID of a limit of a key in Redis.
 func (s *Store) parseName(name string) (key, id string, ok bool) {
@@ -33,7 +24,6 @@ func (s *Store) pattern(match string) string {
 	return quoter.Replace(s.prefix) + "{" + escape(match) + "}:*"
 }
 
-// quoter quotes a text in a pattern.
 var quoter = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
 
 var (
@@ -52,7 +42,6 @@ func escape(key string) string {
 	return escaper.Replace(key)
 }
 
-// unescape is the inverse of escape.
 func unescape(key string) string {
 	if key == "%" {
 		return ""

@@ -15,7 +15,7 @@ func FuzzKey(f *testing.F) {
 		f.Add(key, "a:b")
 	}
 	s := &Store{prefix: DefaultPrefix}
-	plain, named := headgate.FixedWindow(1, 1e9), headgate.FixedWindow(1, 1e9).Named("x")
+	plain, named := headgate.FixedWindow(1, 1e9).ID(), headgate.FixedWindow(1, 1e9).Named("x").ID()
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if (s.key(a, plain) == s.key(b, plain)) != (a == b) || s.key(a, plain) == s.key(b, named) {
 			t.Errorf("%q and %q collide", a, b)

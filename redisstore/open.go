@@ -166,7 +166,6 @@ func badParameter(name, value, want string) error {
 	return invalid(name+" in the store URL", strconv.Quote(value), want)
 }
 
-// newClient makes a client of a kind.
 func newClient(u *url.URL, kind string) (client redis.UniversalClient, err error) {
 	defer func() {
 		if p := recover(); p != nil { // at parameters that do not fit together

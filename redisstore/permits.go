@@ -53,7 +53,7 @@ func (s *Store) ReleasePermit(ctx context.Context, r concurrency.Request) (held 
 // receives the releases of one shard only. Watchers are also notified when the subscription begins,
 // and after the connection was lost, because a release may have been missed.
 func (s *Store) WatchPermits(key string, wake chan<- struct{}) (stop func()) {
-	return s.listener.watch(s.client, s.permitKey(key), wake)
+	return s.listener.watch(s.client, s.key(key, permitsID), wake)
 }
 
 // permitAnswer is what the script returned, or why it did not.
@@ -92,7 +92,7 @@ func (s *Store) callPermit(ctx context.Context, op string, r concurrency.Request
 	if r.ID == (concurrency.PermitID{}) {
 		id = nil
 	}
-	key, ctx := s.permitKey(r.Key), context.WithoutCancel(ctx)
+	key, ctx := s.key(r.Key, permitsID), context.WithoutCancel(ctx)
 	numbers, err := s.clock.Run(ctx, s.client, permitScript(), []string{key},
 		func(now int64) []any {
 			if !r.At.IsZero() {

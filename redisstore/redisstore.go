@@ -175,7 +175,7 @@ func (s *Store) Reset(ctx context.Context, key string, l headgate.Limit) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	return s.process(ctx, redisscript.Once(ctx, "del", s.key(key, l)))
+	return s.process(ctx, redisscript.Once(ctx, "del", s.key(key, l.ID())))
 }
 
 // Ping returns an error if the server does not answer.
@@ -194,7 +194,6 @@ func (s *Store) process(ctx context.Context, cmd redis.Cmder) error {
 	return s.explain(redisscript.Process(ctx, s.client, cmd))
 }
 
-// mode is how a call is decided.
 type mode uint8
 
 const (

@@ -44,7 +44,6 @@ func scriptFor(set algorithms) redisscript.Script {
 	return s
 }
 
-// source is the text of the script for a set.
 func source(set algorithms) (text string) {
 	names := []string{"prelude"}
 	for a, part := range parts {

@@ -52,7 +52,6 @@ func (s *Store) address(name string) string {
 	return server.Options().Addr
 }
 
-// waiting counts the calls that wait to be sent.
 func (s *servers) waiting() int64 {
 	n := s.common.length()
 	s.byServer.Range(func(_, found any) bool {

@@ -53,12 +53,11 @@ local function record(state, first, now, cost)
 end
 
 local function slidinglog(state, now, cost, charge, capacity, period)
-  local at, used, expires = 0, 0, 0
+  local tag, at, used, expires = 5, 0, 0, 0
   if state then
     if #state < HEADSIZE or (#state - HEADSIZE) % ENTRYSIZE ~= 0 then
       return
     end
-    local tag
     tag, at, used, expires = unpack('<I1I7I3I5', state)
     if tag ~= 5 then
       return

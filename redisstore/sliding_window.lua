@@ -2,12 +2,11 @@
 -- before weighed by how much of it a window ending now would still cover. used counts the
 -- grants in the window of at, previous those in the one before. Twin of sliding_window.go.
 local function slidingwindow(state, now, cost, charge, capacity, period)
-  local at, used, previous, expires = 0, 0, 0, 0
+  local tag, at, used, previous, expires = 4, 0, 0, 0, 0
   if state then
     if #state ~= 27 then
       return
     end
-    local tag
     tag, at, used, previous, expires = unpack('<I1I7I7I7I5', state)
     if tag ~= 4 then
       return

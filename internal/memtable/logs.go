@@ -56,7 +56,6 @@ func (a *logs) alloc(n int) block {
 	return name | block(index)
 }
 
-// release frees b.
 func (a *logs) release(b block) {
 	if b == 0 {
 		return

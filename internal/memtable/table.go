@@ -186,7 +186,6 @@ func (t *slot) put(l *algorithm.Rule, next algorithm.State) {
 
 func (t *slot) vacant() bool { return t.tag>>idBits == 0 }
 
-// empty reports whether t holds the initial state.
 func (t *slot) empty() bool { return t.a == 0 && t.b == 0 }
 
 func (t *slot) block() block { return block(t.a & (1<<blockBits - 1)) }
