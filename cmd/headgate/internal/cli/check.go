@@ -79,7 +79,7 @@ func (q *query) flags(cmd *cobra.Command) {
 
 // take charges q.cost under every limit, and prints the decisions.
 func (q *query) take(ctx context.Context, cmd *cobra.Command) error {
-	limits, s, err := q.open(cmd)
+	_, limits, s, err := q.open(cmd)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (q *query) peek(ctx context.Context, cmd *cobra.Command) error {
 		return usagef(cmd, "--cost is %d; want 1 or more", q.cost)
 	}
 	q.peeks = true
-	limits, s, err := q.open(cmd)
+	_, limits, s, err := q.open(cmd)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (q *query) print(w io.Writer, s *storeurl.Store, decisions []headgate.Decis
 }
 
 func (q *query) reset(ctx context.Context, cmd *cobra.Command) error {
-	limits, s, err := q.open(cmd)
+	_, limits, s, err := q.open(cmd)
 	if err != nil {
 		return err
 	}

@@ -98,7 +98,7 @@ func (f *execFlags) run(ctx context.Context, cmd *cobra.Command, args []string) 
 	if f.timeout < 0 {
 		return usagef(cmd, "--timeout is %s; want 0s or more", f.timeout)
 	}
-	l, _, s, err := f.limiter(cmd)
+	l, _, s, err := f.open(cmd)
 	if err != nil {
 		return err
 	}

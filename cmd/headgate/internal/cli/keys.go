@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/headgate/headgate"
 )
 
 const keysHelp = `List the keys of a store, each with its state under a limit, as peek shows it.
@@ -62,10 +64,13 @@ func (f *keysFlags) open(cmd *cobra.Command) (*lister, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := eachOnce(cmd, limits); err != nil {
-			return nil, err
+		l.limits = map[string]headgate.Limit{}
+		for _, limit := range limits {
+			if _, twice := l.limits[limit.ID()]; twice {
+				return nil, usagef(cmd, "limit %q is given twice; give it once", limit.ID())
+			}
+			l.limits[limit.ID()] = limit
 		}
-		l.setLimits(limits)
 	}
 	s, err := f.store.open(cmd)
 	if err != nil {

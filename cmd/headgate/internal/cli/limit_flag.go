@@ -53,29 +53,18 @@ func (t *target) flags(cmd *cobra.Command) {
 	t.store.flag(cmd)
 }
 
-// open reads the limits and opens the store.
-func (t *target) open(cmd *cobra.Command) ([]headgate.Limit, *storeurl.Store, error) {
-	limits, err := parseLimits(cmd, t.limits)
-	if err != nil {
-		return nil, nil, err
-	}
-	if t.paces {
-		if err := t.pace(cmd, limits); err != nil {
-			return nil, nil, err
-		}
-	}
-	if err := eachOnce(cmd, limits); err != nil {
-		return nil, nil, err
-	}
-	s, err := t.store.open(cmd)
-	return limits, s, err
-}
-
-// limiter makes a limiter of the limits and the store.
-func (t *target) limiter(
+// open opens the store, and makes a limiter of it and the limits.
+func (t *target) open(
 	cmd *cobra.Command,
 ) (*headgate.Limiter, []headgate.Limit, *storeurl.Store, error) {
-	limits, s, err := t.open(cmd)
+	limits, err := parseLimits(cmd, t.limits)
+	if err == nil && t.paces {
+		err = t.pace(cmd, limits)
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s, err := t.store.open(cmd)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -84,20 +73,4 @@ func (t *target) limiter(
 		s.Close()
 	}
 	return l, limits, s, err
-}
-
-// eachOnce returns an error if two limits would share their state.
-func eachOnce(cmd *cobra.Command, limits []headgate.Limit) error {
-	seen := map[string]headgate.Limit{}
-	for _, l := range limits {
-		other, again := seen[l.ID()]
-		switch {
-		case again && other == l:
-			return usagef(cmd, "--limit %q is given twice; give it once", l)
-		case again:
-			return usagef(cmd, "--limit %q and %q have the same name; give each its own", other, l)
-		}
-		seen[l.ID()] = l
-	}
-	return nil
 }

@@ -29,13 +29,6 @@ type listedKey struct {
 // peeksAtOnce is how many keys are peeked at together, which is one batch of the store.
 const peeksAtOnce = 64
 
-func (l *lister) setLimits(limits []headgate.Limit) {
-	l.limits = make(map[string]headgate.Limit, len(limits))
-	for _, limit := range limits {
-		l.limits[limit.ID()] = limit
-	}
-}
-
 // list calls each with every key that matches.
 func (l *lister) list(ctx context.Context, each func(listedKey) error) error {
 	keys := make([]listedKey, 0, peeksAtOnce)

@@ -72,14 +72,11 @@ func (t *target) pace(cmd *cobra.Command, limits []headgate.Limit) error {
 			"such as 5/s, or the burst in the limit", t.limits[0])
 	case given:
 		limits[0] = limits[0].Burst(t.burst)
-		return limits[0].Validate()
+		return nil
 	}
 	for i, text := range t.limits {
 		if isPlain(text) {
 			limits[i] = paced(limits[i], t.smooth)
-		}
-		if err := limits[i].Validate(); err != nil {
-			return err
 		}
 	}
 	return nil

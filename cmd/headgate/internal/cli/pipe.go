@@ -51,7 +51,7 @@ closer to the next one.`,
 
 func runPipe(ctx context.Context, cmd *cobra.Command, t *target, byBytes bool) error {
 	t.smooth = byBytes
-	l, limits, s, err := t.limiter(cmd)
+	l, limits, s, err := t.open(cmd)
 	if err != nil {
 		return err
 	}
