@@ -176,7 +176,7 @@ func (s *Statistics) forget(c *Config) {
 
 // notFound counts a request for a domain that is not configured.
 func (s *Statistics) notFound(domain string) {
-	s.unknown.get(s, domain, nil).NotFound.Add(1)
+	s.unknown.get(s, "", []byte(domain)).NotFound.Add(1)
 }
 
 // locked returns the counters of a path. Two rules may share a path. s.mu must be held.
@@ -196,24 +196,20 @@ func (s *Statistics) locked(domain, path string) *Counters {
 // paths finds the counters of the paths that requests bring, without a lock for known ones.
 type paths struct {
 	known atomic.Pointer[map[string]*Counters]
-	other string // the path of what comes when known is full; empty: path is a domain
+	other string // the path of what comes when known is full; empty: the paths are domains
 }
 
-// get returns the counters of path in domain. If path is nil, the domain itself is counted.
+// get returns the counters of path in domain.
 func (p *paths) get(s *Statistics, domain string, path []byte) *Counters {
 	if known := p.known.Load(); known != nil {
-		if path == nil {
-			if c := (*known)[domain]; c != nil {
-				return c
-			}
-		} else if c := (*known)[string(path)]; c != nil {
+		if c := (*known)[string(path)]; c != nil {
 			return c
 		}
 		if len(*known) > maxPaths {
 			return (*known)["\xff"]
 		}
 	}
-	return p.add(s, strings.Clone(domain), string(path), path == nil)
+	return p.add(s, strings.Clone(domain), string(path))
 }
 
 func (p *paths) each(f func(*Counters)) {
@@ -224,7 +220,7 @@ func (p *paths) each(f func(*Counters)) {
 	}
 }
 
-func (p *paths) add(s *Statistics, domain, path string, isDomain bool) *Counters {
+func (p *paths) add(s *Statistics, domain, path string) *Counters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := map[string]*Counters{}
@@ -232,18 +228,16 @@ func (p *paths) add(s *Statistics, domain, path string, isDomain bool) *Counters
 		known = maps.Clone(*old)
 	}
 	name := path
-	if isDomain {
-		name = domain
-	}
 	switch c := known[name]; {
 	case c != nil:
 		return c
 	case len(known) > maxPaths:
 		return known["\xff"]
-	case len(known) == maxPaths && isDomain:
-		name, domain = "\xff", "other"
 	case len(known) == maxPaths:
-		name, path = "\xff", p.other
+		name, path = "\xff", cmp.Or(p.other, "other")
+	}
+	if p.other == "" {
+		domain, path = path, ""
 	}
 	known[name] = s.locked(domain, path)
 	p.known.Store(&known)

@@ -129,8 +129,9 @@ func (s *server) serveStats(w http.ResponseWriter, _ *http.Request) {
 
 // serveLimits prints the limits of Envoy's dialect.
 func (s *server) serveLimits(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	text := ""
 	if c := s.limiter.Config(); c != nil {
-		_, _ = w.Write([]byte(c.String()))
+		text = c.String()
 	}
+	writeText(w, http.StatusOK, text)
 }

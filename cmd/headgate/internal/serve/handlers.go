@@ -1,7 +1,7 @@
 package serve
 
 import (
-	"fmt"
+	"io"
 	"net/http"
 	"net/http/pprof"
 	"os"
@@ -33,26 +33,29 @@ func (s *server) http() http.Handler {
 
 // indexHTTP lists the paths of the HTTP listener.
 func (s *server) indexHTTP(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprint(w, "Headgate: /v1/openapi.yaml /auth /json /healthcheck /-/healthy /-/reload")
+	text := "Headgate: /v1/openapi.yaml /auth /json /healthcheck /-/healthy /-/reload"
 	if s.o.Metrics == Off {
-		fmt.Fprint(w, " /metrics")
+		text += " /metrics"
 	}
 	if s.console != nil && s.console.IsOn() {
-		fmt.Fprint(w, " /console/")
+		text += " /console/"
 	}
-	fmt.Fprintln(w)
+	writeText(w, http.StatusOK, text+"\n")
+}
+
+func writeText(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // the client may have disconnected
 }
 
 // serveReload reads the files again and answers with the error, if there is one.
 func (s *server) serveReload(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if err := s.watcher.Reload(); err != nil {
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		fmt.Fprintln(w, err)
+		writeText(w, http.StatusUnprocessableEntity, err.Error()+"\n")
 		return
 	}
-	fmt.Fprintln(w, "OK")
+	writeText(w, http.StatusOK, "OK\n")
 }
 
 // metricsOnly returns what the listener of metrics serves.
@@ -83,13 +86,11 @@ func (s *server) debug() http.Handler {
 // commandName is what pprof serves as the command line, without the arguments: they may contain the
 // password of the store.
 func commandName(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprint(w, os.Args[0]) //nolint:gosec // plain text
+	writeText(w, http.StatusOK, os.Args[0])
 }
 
 // index lists the pages of the debug listener.
 func index(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	fmt.Fprint(w, "/stats          counters\n/rlconfig       limits of domains\n"+
+	writeText(w, http.StatusOK, "/stats          counters\n/rlconfig       limits of domains\n"+
 		"/debug/pprof/   profiles\n")
 }

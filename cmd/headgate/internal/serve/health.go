@@ -63,18 +63,13 @@ func (h *health) reason() string {
 
 // ServeHTTP answers 200 if the server is ready, and 500 with the reason if not.
 func (h *health) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	if reason := h.reason(); reason != "" {
-		w.WriteHeader(http.StatusInternalServerError)
-		_, _ = w.Write([]byte(reason + "\n"))
+		writeText(w, http.StatusInternalServerError, reason+"\n")
 		return
 	}
-	_, _ = w.Write([]byte("OK"))
+	writeText(w, http.StatusOK, "OK")
 }
 
 // alive answers 200 as long as the process serves.
-func alive(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("OK"))
-}
+func alive(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "OK") }

@@ -80,7 +80,7 @@ func (e *Environment) LogLevel() (level slog.Level, json bool) {
 func (o *Options) complete(listen config.Listen) {
 	if e := o.Environment; e != nil {
 		o.take(&o.HTTP, "--http", e.settings.HTTP, "HOST", "PORT")
-		o.take(&o.GRPC, "--grpc", e.grpc(), "GRPC_HOST", "GRPC_PORT", "GRPC_UDS")
+		o.take(&o.GRPC, "--grpc", e.settings.GRPC, "GRPC_HOST", "GRPC_PORT", "GRPC_UDS")
 		o.take(&o.Debug, "--debug", e.settings.Debug, "DEBUG_HOST", "DEBUG_PORT")
 		o.take(&o.Metrics, "--metrics", cmp.Or(e.settings.Metrics, Off), "PROMETHEUS_ADDR")
 	}
@@ -101,12 +101,4 @@ func (o *Options) take(option *string, flag, value string, names ...string) {
 			o.Log.Warn(name + " has no effect: " + flag + " overrides it")
 		}
 	}
-}
-
-// grpc returns the address of the gRPC listener.
-func (e *Environment) grpc() string {
-	if e.settings.GRPCUnix != "" {
-		return "unix:" + e.settings.GRPCUnix
-	}
-	return e.settings.GRPC
 }

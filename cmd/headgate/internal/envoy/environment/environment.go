@@ -18,11 +18,10 @@ import (
 
 // Settings are what the variables say, with the defaults of envoyproxy/ratelimit.
 type Settings struct {
-	HTTP     string // host:port
-	GRPC     string
-	GRPCUnix string // the path of a socket, instead of GRPC
-	Debug    string
-	Metrics  string // empty: off
+	HTTP    string // host:port
+	GRPC    string // or unix:PATH
+	Debug   string
+	Metrics string // empty: off
 
 	MetricsPath      string
 	TLS              certs.Files   // of the gRPC listener; without Cert there is none
@@ -52,7 +51,6 @@ func Read(lookup func(string) (string, bool)) (*Settings, error) {
 	s := &Settings{
 		HTTP:             v.address("HOST", "0.0.0.0", "PORT", 8080),
 		GRPC:             v.address("GRPC_HOST", "0.0.0.0", "GRPC_PORT", 8081),
-		GRPCUnix:         v.text("GRPC_UDS", ""),
 		Debug:            v.address("DEBUG_HOST", "0.0.0.0", "DEBUG_PORT", 6070),
 		MetricsPath:      v.text("PROMETHEUS_PATH", "/metrics"),
 		MaxAge:           v.duration("GRPC_MAX_CONNECTION_AGE", 24*time.Hour),
@@ -74,6 +72,9 @@ func Read(lookup func(string) (string, bool)) (*Settings, error) {
 			AppDirectory: v.text("RUNTIME_APPDIRECTORY", "config"),
 			WatchRoot:    v.flag("RUNTIME_WATCH_ROOT", true),
 		},
+	}
+	if socket := v.text("GRPC_UDS", ""); socket != "" {
+		s.GRPC = "unix:" + socket
 	}
 	if v.flag("USE_PROMETHEUS", false) {
 		s.Metrics = v.listenAddress("PROMETHEUS_ADDR", ":9090")

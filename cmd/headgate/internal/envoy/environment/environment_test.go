@@ -69,7 +69,7 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.HTTP != "[::]:80" || s.GRPCUnix != "/run/rl.sock" || s.LogLevel != slog.LevelDebug || !s.LogJSON ||
+	if s.HTTP != "[::]:80" || s.GRPC != "unix:/run/rl.sock" || s.LogLevel != slog.LevelDebug || !s.LogJSON ||
 		s.Metrics != ":19001" || s.ExtraTags["c"] != "d" || s.Limiter.NearLimitRatio != 0.5 {
 		t.Errorf("%+v", s)
 	}

@@ -6,46 +6,41 @@ import (
 )
 
 // unsupported are the variables of envoyproxy/ratelimit that have no effect, and what to do.
-var unsupported = []struct{ name, instead string }{
-	{"MEMCACHE_HOST_PORT", "use Redis and REDIS_URL"},
-	{"MEMCACHE_MAX_IDLE_CONNS", "use Redis and REDIS_URL"},
-	{"MEMCACHE_SRV", "use Redis and REDIS_URL"},
-	{"MEMCACHE_SRV_REFRESH", "use Redis and REDIS_URL"},
-	{"MEMCACHE_TLS", "use Redis and REDIS_URL"},
-	{"MEMCACHE_TLS_CACERT", "use Redis and REDIS_URL"},
-	{"MEMCACHE_TLS_CLIENT_CERT", "use Redis and REDIS_URL"},
-	{"MEMCACHE_TLS_CLIENT_KEY", "use Redis and REDIS_URL"},
-	{"MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION", "use Redis and REDIS_URL"},
-	{"STATSD_HOST", "scrape Prometheus metrics (USE_PROMETHEUS=true)"},
-	{"STATSD_PORT", "scrape Prometheus metrics (USE_PROMETHEUS=true)"},
-	{"USE_DOG_STATSD", "scrape Prometheus metrics (USE_PROMETHEUS=true)"},
-	{"USE_DOG_STATSD_MOGRIFIERS", "scrape Prometheus metrics (USE_PROMETHEUS=true)"},
-	{"STATS_FLUSH_INTERVAL", "metrics are read when they are scraped"},
-	{"DISABLE_STATS", "metrics are always kept, and never sent"},
-	{"PROMETHEUS_MAPPER_YAML", "metrics have the names of the default mapper"},
-	{"TRACING_ENABLED", "there are no traces; use metrics and the decision log"},
-	{"TRACING_SERVICE_NAME", "there are no traces"},
-	{"TRACING_SERVICE_NAMESPACE", "there are no traces"},
-	{"TRACING_SERVICE_INSTANCE_ID", "there are no traces"},
-	{"TRACING_EXPORTER_PROTOCOL", "there are no traces"},
-	{"TRACING_SAMPLING_RATE", "there are no traces"},
-	{"EXPIRATION_JITTER_MAX_SECONDS", "expiry has no jitter"},
-	{"RUNTIME_IGNOREDOTFILES", "files that begin with a dot are always ignored"},
-	{"REDIS_PIPELINE_WINDOW", "requests that arrive together share a round trip"},
-	{"REDIS_PIPELINE_LIMIT", "requests that arrive together share a round trip"},
-	{"REDIS_CLUSTER_PIPELINE_PARALLELISM",
-		"the servers of a cluster are always called in parallel"},
-	{"REDIS_POOL_ON_EMPTY_BEHAVIOR", "a caller always waits for a connection"},
-	{"REDIS_STARTUP_INITIAL_INTERVAL", "the server always starts without Redis"},
-	{"REDIS_STARTUP_MAX_INTERVAL", "the server always starts without Redis"},
-	{"REDIS_STARTUP_MAX_ELAPSED_TIME", "the server always starts without Redis"},
-	{"REDIS_PERSECOND_PIPELINE_WINDOW", "requests that arrive together share a round trip"},
-	{"REDIS_PERSECOND_PIPELINE_LIMIT", "requests that arrive together share a round trip"},
-	{
-		"REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
-		"the servers of a cluster are always called in parallel",
-	},
-	{"REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR", "a caller always waits for a connection"},
+var unsupported = []struct {
+	instead string
+	names   []string
+}{
+	{"use Redis and REDIS_URL", []string{
+		"MEMCACHE_HOST_PORT", "MEMCACHE_MAX_IDLE_CONNS", "MEMCACHE_SRV", "MEMCACHE_SRV_REFRESH",
+		"MEMCACHE_TLS", "MEMCACHE_TLS_CACERT", "MEMCACHE_TLS_CLIENT_CERT",
+		"MEMCACHE_TLS_CLIENT_KEY", "MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION",
+	}},
+	{"scrape Prometheus metrics (USE_PROMETHEUS=true)", []string{
+		"STATSD_HOST", "STATSD_PORT", "USE_DOG_STATSD", "USE_DOG_STATSD_MOGRIFIERS",
+	}},
+	{"metrics are read when they are scraped", []string{"STATS_FLUSH_INTERVAL"}},
+	{"metrics are always kept, and never sent", []string{"DISABLE_STATS"}},
+	{"metrics have the names of the default mapper", []string{"PROMETHEUS_MAPPER_YAML"}},
+	{"there are no traces; use metrics and the decision log", []string{
+		"TRACING_ENABLED", "TRACING_SERVICE_NAME", "TRACING_SERVICE_NAMESPACE",
+		"TRACING_SERVICE_INSTANCE_ID", "TRACING_EXPORTER_PROTOCOL", "TRACING_SAMPLING_RATE",
+	}},
+	{"expiry has no jitter", []string{"EXPIRATION_JITTER_MAX_SECONDS"}},
+	{"files that begin with a dot are always ignored", []string{"RUNTIME_IGNOREDOTFILES"}},
+	{"requests that arrive together share a round trip", []string{
+		"REDIS_PIPELINE_WINDOW", "REDIS_PIPELINE_LIMIT",
+		"REDIS_PERSECOND_PIPELINE_WINDOW", "REDIS_PERSECOND_PIPELINE_LIMIT",
+	}},
+	{"the servers of a cluster are always called in parallel", []string{
+		"REDIS_CLUSTER_PIPELINE_PARALLELISM", "REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
+	}},
+	{"a caller always waits for a connection", []string{
+		"REDIS_POOL_ON_EMPTY_BEHAVIOR", "REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR",
+	}},
+	{"the server always starts without Redis", []string{
+		"REDIS_STARTUP_INITIAL_INTERVAL", "REDIS_STARTUP_MAX_INTERVAL",
+		"REDIS_STARTUP_MAX_ELAPSED_TIME",
+	}},
 }
 
 // harmless are values that ask for what happens anyway.
@@ -72,16 +67,13 @@ func (v *variables) unsupported() (warnings []string) {
 			"scrape Prometheus metrics (USE_PROMETHEUS=true)")
 	}
 	for _, u := range unsupported {
-		value, ok := v.lookup(u.name)
-		if !ok || value == "" || asksForNothing(u.name, value) {
-			continue
+		for _, name := range u.names {
+			value, ok := v.lookup(name)
+			if ok && value != "" && !slices.Contains(harmless[name], value) {
+				warnings = append(warnings,
+					fmt.Sprintf("%s is set and not supported: %s", name, u.instead))
+			}
 		}
-		warnings = append(warnings,
-			fmt.Sprintf("%s is set and not supported: %s", u.name, u.instead))
 	}
 	return warnings
-}
-
-func asksForNothing(name, value string) bool {
-	return slices.Contains(harmless[name], value)
 }

@@ -108,19 +108,18 @@ func permitMembers(t *target, d concurrency.Decision) object {
 func replyPermit(
 	w http.ResponseWriter, r *http.Request, body object, d concurrency.Decision, denial string,
 ) {
-	if !prefersStatus(r) {
-		replyJSON(w, body)
-		return
+	if prefersStatus(r) {
+		w.Header().Set("Preference-Applied", "status")
+		if !d.Allowed() {
+			problem.SetRetryAfter(w.Header(), d.RetryAfter)
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusTooManyRequests)
+			// The client may have disconnected.
+			_, _ = w.Write(problemMembers(denial, nil, body).end())
+			return
+		}
 	}
-	w.Header().Set("Preference-Applied", "status")
-	if d.Allowed() {
-		replyJSON(w, body)
-		return
-	}
-	problem.SetRetryAfter(w.Header(), d.RetryAfter)
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(http.StatusTooManyRequests)
-	_, _ = w.Write(problemMembers(denial, nil, body).end()) // the client may have disconnected
+	replyJSON(w, body)
 }
 
 // readPermit reads the body of a request for a permit that was acquired.
