@@ -68,6 +68,7 @@ func runTests(m *testing.M) int {
 // chromium finds the browser, where scripts/deps does.
 func chromium() (string, error) {
 	names := []string{
+		"chromium-headless-shell", // has no windows, and takes half of the time
 		"chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
 		"/Applications/Chromium.app/Contents/MacOS/Chromium",
 		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
