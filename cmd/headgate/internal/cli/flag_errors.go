@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/spelling"
 )
 
 // once is the value of a flag that may be given once.
@@ -73,7 +75,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 		name, _, _ = strings.Cut(short, "=")
 		given = "-" + name
 	}
-	if like := resembling(name, flagNames(cmd)); len(like) > 0 {
+	if like := spelling.Like(name, flagNames(cmd)); len(like) > 0 {
 		return usagef(cmd, "unknown flag %q; did you mean \"--%s\"?",
 			given, strings.Join(like, `" or "--`))
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/spelling"
 )
 
 const rootHelp = `Headgate is a rate limiter. Serve limits to other programs, test limits on
@@ -128,21 +130,11 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usagef(root, "no verb given; want one of %s", verbs)
 	}
-	if like := resembling(args[0], strings.Split(verbs, ", ")); len(like) > 0 {
+	if like := spelling.Like(args[0], strings.Split(verbs, ", ")); len(like) > 0 {
 		return usagef(root, "unknown verb %q; did you mean %s?",
 			args[0], strings.Join(like, " or "))
 	}
 	return usagef(root, "unknown verb %q; want one of %s", args[0], verbs)
-}
-
-// resembling returns the names that resemble word, which may be mistyped.
-func resembling(word string, names []string) []string {
-	distance := min((len(word)+1)/3, 2) // a short word resembles too many names
-	parent := &cobra.Command{SuggestionsMinimumDistance: distance}
-	for _, name := range names {
-		parent.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
-	}
-	return parent.SuggestionsFor(word)
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {

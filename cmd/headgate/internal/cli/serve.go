@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -218,33 +217,25 @@ func (f *serveFlags) setLog(cmd *cobra.Command) error {
 	return nil
 }
 
+// newLog makes a log. In JSON, durations are in seconds and headgate.Never is null.
 func newLog(w io.Writer, level slog.Level, json bool) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
+		switch isNever := a.Value.Kind() == slog.KindDuration &&
+			a.Value.Duration() == headgate.Never; {
+		case isNever && json:
+			a.Value = slog.AnyValue(nil)
+		case isNever:
+			a.Value = slog.StringValue("never")
+		case json && a.Value.Kind() == slog.KindDuration:
+			a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+		}
+		return a
+	}
 	if json {
-		return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
-			Level: level,
-			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-				return durationAs(a, nil, func(d time.Duration) any { return d.Seconds() })
-			},
-		}))
+		return slog.New(slog.NewJSONHandler(w, options))
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{
-		Level: level,
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			return durationAs(a, "never", func(d time.Duration) any { return d })
-		},
-	}))
-}
-
-// durationAs returns a with never instead of headgate.Never, and another duration by convert.
-func durationAs(a slog.Attr, never any, convert func(time.Duration) any) slog.Attr {
-	switch {
-	case a.Value.Kind() != slog.KindDuration:
-	case a.Value.Duration() == headgate.Never:
-		a.Value = slog.AnyValue(never)
-	default:
-		a.Value = slog.AnyValue(convert(a.Value.Duration()))
-	}
-	return a
+	return slog.New(slog.NewTextHandler(w, options))
 }
 
 // checkFiles prints what the files say, or fails with all faults.

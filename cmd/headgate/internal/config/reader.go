@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/spelling"
 )
 
 // origin is where a value was given.
@@ -68,14 +70,14 @@ type field struct {
 // mapping reads the fields of n, which is at path.
 func (r *reader) mapping(n *yaml.Node, path string, accepted ...field) {
 	if n.Kind != yaml.MappingNode {
-		r.faultf(n, path, "is %s; want a mapping with %s", kind(n), names(accepted))
+		r.faultf(n, path, "is %s; want a mapping with %s", kind(n), list(accepted))
 		return
 	}
 	lines := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
-			r.faultf(key, path, "the name of a field is %s; want %s", kind(key), names(accepted))
+			r.faultf(key, path, "the name of a field is %s; want %s", kind(key), list(accepted))
 			continue
 		}
 		at := join(path, key.Value)
@@ -100,9 +102,9 @@ func (r *reader) field(key, value *yaml.Node, path string, accepted []field) {
 		f.read(value, path)
 		return
 	}
-	text := "unknown field; want " + names(accepted)
-	if near := nearest(key.Value, accepted); near != "" {
-		text += "; did you mean " + near + "?"
+	text := "unknown field; want " + list(accepted)
+	if like := spelling.Like(key.Value, names(accepted)); len(like) > 0 {
+		text += "; did you mean " + strings.Join(like, " or ") + "?"
 	}
 	r.faultf(key, path, "%s", text)
 }
@@ -269,42 +271,12 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-func names(fields []field) string {
+func names(fields []field) []string {
 	all := make([]string, len(fields))
 	for i, f := range fields {
 		all[i] = f.name
 	}
-	return strings.Join(all, ", ")
+	return all
 }
 
-// nearest returns the field whose name is at most two changes away from name, or "".
-func nearest(name string, fields []field) string {
-	best, least := "", 3
-	for _, f := range fields {
-		if d := distance(strings.ToLower(name), f.name); d < least && d < len(f.name) {
-			best, least = f.name, d
-		}
-	}
-	return best
-}
-
-// distance is the number of insertions, deletions and replacements of bytes between a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
+func list(fields []field) string { return strings.Join(names(fields), ", ") }

@@ -35,9 +35,9 @@ func (t *count) add(r record) {
 }
 
 // grown returns s with room for index i.
-func grown(s []int64, i uint32) []int64 {
+func grown[T any](s []T, i uint32) []T {
 	if n := int(i) + 1 - len(s); n > 0 {
-		return append(s, make([]int64, n)...)
+		return append(s, make([]T, n)...)
 	}
 	return s
 }

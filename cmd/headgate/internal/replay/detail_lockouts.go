@@ -19,9 +19,7 @@ type lockout struct {
 }
 
 func (l *lockouts) deny(key uint32, at int64) {
-	if n := int(key) + 1 - len(l.slots); n > 0 {
-		l.slots = append(l.slots, make([]uint32, n)...)
-	}
+	l.slots = grown(l.slots, key)
 	if l.slots[key] == 0 {
 		l.all = append(l.all, lockout{first: at})
 		l.slots[key] = uint32(len(l.all))
