@@ -42,7 +42,7 @@ const sentence = (text) => (text
   ? `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}` : "");
 
 // gate hides the page and says why.
-export function gate(title, text, needsToken = false) {
+function gate(title, text, needsToken = false) {
   app.end();
   show(byId("main"), false);
   show(byId("viewing"), false);

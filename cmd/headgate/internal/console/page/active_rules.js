@@ -43,8 +43,6 @@ function drawLoaded({ hash, loaded_at, error }) {
   byId("loaded").title = utc(at);
 }
 
-const words = (value) => (Array.isArray(value) ? value.join(", ") : value ?? "");
-
 function makeRow({ name }) {
   const names = ["Applies to", "Key", "Limits", "Cost", "Mode", "File and line"];
   const cells = names.map((label) => h("td", { role: "cell", "data-label": label }));
@@ -55,10 +53,10 @@ function makeRow({ name }) {
   return {
     element,
     update(rule) {
-      setText(match, words(rule.match) || "every request");
-      setText(key, words(rule.key) || "one for all");
-      setText(limits, words(rule.limits));
-      setText(cost, words(rule.cost) || "1");
+      setText(match, rule.match || "every request");
+      setText(key, rule.key || "one for all");
+      setText(limits, rule.limits.join(", "));
+      setText(cost, rule.cost || "1");
       setText(mode, rule.mode === rule.file_mode ? rule.mode
         : `${rule.mode} (file: ${rule.file_mode})`);
       drawPlace(place, rule);
@@ -67,10 +65,10 @@ function makeRow({ name }) {
 }
 
 function drawPlace(cell, { file, line }) {
-  const base = (file ?? "").split("/").at(-1);
+  const base = file.split("/").at(-1);
   const text = line ? `${base}:${line}` : base;
   if (cell.textContent === text) return;
-  cell.title = file ?? "";
+  cell.title = file;
   cell.replaceChildren(line ? h("button", {
     type: "button", class: "link", click: () => goTo(file, line),
   }, text) : text);
@@ -79,7 +77,7 @@ function drawPlace(cell, { file, line }) {
 const lineId = (file, line) => `line-${file}-${line}`;
 
 // goTo opens a file at a line.
-export function goTo(file, line) {
+function goTo(file, line) {
   const element = document.getElementById(lineId(file, line));
   if (!element) return;
   element.closest("details").open = true;
@@ -91,18 +89,8 @@ export function goTo(file, line) {
 }
 
 // faultsOf returns the errors of a file, each with its line.
-function faultsOf(name, error) {
-  if (!error) return [];
-  const all = error.faults ?? error.text.split("\n").map(faultOf);
-  return all.filter((fault) => fault.line > 0
-    && (fault.file === name || !error.faults && name.endsWith(`/${fault.file}`)));
-}
-
-// faultOf takes a line of an error apart, as another version of the server has it.
-function faultOf(line) {
-  const [, file, at, text] = /^(.*?):(\d+): (.*)$/.exec(line) ?? [];
-  return { file, line: Number(at ?? 0), text };
-}
+const faultsOf = (name, error) => (error?.faults ?? [])
+  .filter((fault) => fault.line > 0 && fault.file === name);
 
 function makeFile({ name, text }, error) {
   const faults = faultsOf(name, error);

@@ -2,7 +2,7 @@
 
 const steps = 180;
 const averaged = 5; // seconds: one second by itself jumps too much to be read
-export const series = ["allowed", "denied", "shadow_denied", "error", "degraded"];
+const series = ["allowed", "denied", "shadow_denied", "error", "degraded"];
 
 export class Model {
   access = { may_read: false, may_act: false, why: "", instance: "" };

@@ -141,8 +141,7 @@ class RulePart {
   }
 }
 
-const permitText = (p) => (typeof p === "object"
-  ? `${number(p.in_use)} of ${plural(p.limit, "permit")} in use` : `${p} permits`);
+const permitText = (p) => `${number(p.in_use)} of ${plural(p.limit, "permit")} in use`;
 
 function makeLimit() {
   const name = h("code");
