@@ -240,3 +240,22 @@ func TestConsoleStoreDown(t *testing.T) {
 	p.until("there is a gap", `document.querySelector("#plot .spark-gap").getAttribute("d") !== "" &&
 		!document.querySelector("#legend-gap").hidden`)
 }
+
+// The mode of a rule that the page does not list, because others decide more, can be changed, too.
+func TestConsoleRuleBeyondTheList(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	var many strings.Builder
+	for i := range 210 {
+		fmt.Fprintf(&many, "  - {name: r%03d, key: ip, limits: [6/h]}\n", i)
+	}
+	s.write(strings.Replace(consoleRules, "domains:", many.String()+"domains:", 1))
+	p := s.console(withToken())
+	p.until("the rules are loaded", says("#active-rules-all", "Show all 214 rules"))
+	s.act(map[string]any{"act": "mode", "rule": "r209", "mode": "shadow"})
+	p.until("the switch is listed", says("#overrides", "r209"))
+	p.click("#overrides button")
+	p.until("the effect is said", says("#act-effect", "Rule r209 denies requests over its limits"))
+	p.click("#act .primary")
+	p.until("it worked", says("#result", "The rule is in mode enforce now."))
+}

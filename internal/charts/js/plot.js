@@ -12,17 +12,10 @@
 //   overlay(u)  draws above the series
 (() => {
   "use strict";
-  const { theme } = window.Charts;
+  const { theme, dom: { h } } = window.Charts;
   const PAD = 28; // pixels at the right
   const FONT = "12px system-ui, -apple-system, \"Segoe UI\", Roboto, \"DejaVu Sans\", sans-serif";
   const PAPER = 700; // CSS pixels of the text of a printed page
-
-  function element(name, className, text) {
-    const e = document.createElement(name);
-    if (className) e.className = className;
-    if (text !== undefined) e.textContent = text;
-    return e;
-  }
 
   class Plot {
     constructor(host, spec) {
@@ -37,28 +30,17 @@
       this.host.replaceChildren();
       this.host.classList.add("chart");
       this.host.classList.toggle("chart-compact", Boolean(spec.compact));
-      const head = element("div", "chart-head");
-      this.when = element("span", "chart-when");
-      this.legend = element("ul", "chart-legend");
-      this.values = spec.legend.map((entry) => {
-        const item = element("li");
-        const value = element("b");
-        item.append(theme.swatch(entry.style, entry.kind), element("span", "", entry.name), value);
-        this.legend.append(item);
-        return value;
-      });
-      head.append(this.when, this.legend);
-      this.box = element("div", "chart-plot");
-      this.box.tabIndex = 0;
-      this.box.setAttribute("role", "application");
-      this.box.setAttribute("aria-roledescription", "chart");
-      this.box.setAttribute("aria-label",
-        `${spec.label}. Left and right arrow keys read the values.`);
-      this.box.addEventListener("keydown", (e) => this.key(e));
-      this.box.addEventListener("blur", () => this.point(null));
-      this.live = element("p", "chart-live hidden");
-      this.live.setAttribute("role", "status");
-      this.host.append(head, this.box, this.live);
+      this.when = h("span", { class: "chart-when" });
+      this.values = spec.legend.map(() => h("b"));
+      const legend = h("ul", { class: "chart-legend" }, ...spec.legend.map((entry, i) =>
+        h("li", {}, theme.swatch(entry.style, entry.kind), h("span", {}, entry.name),
+          this.values[i])));
+      this.box = h("div", { class: "chart-plot", tabindex: 0, role: "application",
+        "aria-roledescription": "chart",
+        "aria-label": `${spec.label}. Left and right arrow keys read the values.`,
+        keydown: (e) => this.key(e), blur: () => this.point(null) });
+      this.live = h("p", { class: "chart-live hidden", role: "status" });
+      this.host.append(h("div", { class: "chart-head" }, this.when, legend), this.box, this.live);
     }
 
     watch() {
