@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
 	"github.com/headgate/headgate/cmd/headgate/internal/serve"
 )
 
@@ -160,7 +161,7 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 		f.o.Proxies = append(f.o.Proxies, serve.Proxy{Listen: address, Target: target})
 	}
 	if f.envoyEnv {
-		e, err := serve.ReadEnvironment(os.LookupEnv)
+		e, err := environment.Read(os.LookupEnv)
 		if err != nil {
 			return usagef(cmd, "%w", err)
 		}
@@ -205,12 +206,11 @@ func (f *serveFlags) setLog(cmd *cobra.Command) error {
 	}
 	json := f.logFormat == "json"
 	if f.o.Environment != nil {
-		envLevel, envJSON := f.o.Environment.LogLevel()
 		if !cmd.Flags().Changed("log-level") {
-			level = envLevel
+			level = f.o.Environment.LogLevel
 		}
 		if !cmd.Flags().Changed("log-format") {
-			json = envJSON
+			json = f.o.Environment.LogJSON
 		}
 	}
 	f.o.Log = newLog(cmd.ErrOrStderr(), level, json)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
 	"github.com/headgate/headgate/internal/redistest"
 )
 
@@ -24,9 +25,9 @@ func write(t testing.TB, file, text string) string {
 }
 
 // environmentOf reads variables, each as "NAME=value".
-func environmentOf(t *testing.T, variables ...string) *Environment {
+func environmentOf(t *testing.T, variables ...string) *environment.Settings {
 	t.Helper()
-	e, err := ReadEnvironment(func(name string) (string, bool) {
+	e, err := environment.Read(func(name string) (string, bool) {
 		for _, v := range variables {
 			if value, ok := strings.CutPrefix(v, name+"="); ok {
 				return value, true

@@ -45,7 +45,7 @@ type Options struct {
 	Out io.Writer // for what to try next
 
 	// Environment holds the variables of envoyproxy/ratelimit; nil: they do not count.
-	Environment *Environment
+	Environment *environment.Settings
 
 	Reload <-chan os.Signal // the files are read again at each receive; nil: never
 }
@@ -56,33 +56,13 @@ type Proxy struct {
 	Target string // a URL
 }
 
-// Environment holds the settings of envoyproxy/ratelimit.
-type Environment struct {
-	settings *environment.Settings
-	lookup   func(string) (string, bool)
-}
-
-// ReadEnvironment reads the environment variables of envoyproxy/ratelimit.
-func ReadEnvironment(lookup func(string) (string, bool)) (*Environment, error) {
-	s, err := environment.Read(lookup)
-	if err != nil {
-		return nil, err
-	}
-	return &Environment{s, lookup}, nil
-}
-
-// LogLevel returns the level of the log, and whether it is in JSON.
-func (e *Environment) LogLevel() (level slog.Level, json bool) {
-	return e.settings.LogLevel, e.settings.LogJSON
-}
-
 // complete adds what the file says, and then the defaults.
 func (o *Options) complete(listen config.Listen) {
 	if e := o.Environment; e != nil {
-		o.take(&o.HTTP, "--http", e.settings.HTTP, "HOST", "PORT")
-		o.take(&o.GRPC, "--grpc", e.settings.GRPC, "GRPC_HOST", "GRPC_PORT", "GRPC_UDS")
-		o.take(&o.Debug, "--debug", e.settings.Debug, "DEBUG_HOST", "DEBUG_PORT")
-		o.take(&o.Metrics, "--metrics", cmp.Or(e.settings.Metrics, Off), "PROMETHEUS_ADDR")
+		o.take(&o.HTTP, "--http", e.HTTP, "HOST", "PORT")
+		o.take(&o.GRPC, "--grpc", e.GRPC, "GRPC_HOST", "GRPC_PORT", "GRPC_UDS")
+		o.take(&o.Debug, "--debug", e.Debug, "DEBUG_HOST", "DEBUG_PORT")
+		o.take(&o.Metrics, "--metrics", cmp.Or(e.Metrics, Off), "PROMETHEUS_ADDR")
 	}
 	o.HTTP = cmp.Or(o.HTTP, listen.HTTP, DefaultHTTP)
 	o.GRPC = cmp.Or(o.GRPC, listen.GRPC, DefaultGRPC)
@@ -97,7 +77,7 @@ func (o *Options) take(option *string, flag, value string, names ...string) {
 		return
 	}
 	for _, name := range names {
-		if _, ok := o.Environment.lookup(name); ok {
+		if o.Environment.IsSet(name) {
 			o.Log.Warn(name + " has no effect: " + flag + " overrides it")
 		}
 	}

@@ -33,7 +33,7 @@ func (s *server) loadOptions() config.Options {
 	}
 	o := config.Options{MergeDomains: s.env.MergeDomains}
 	// The default directory need not exist where files are given.
-	if _, ok := s.o.Environment.lookup("RUNTIME_ROOT"); ok || len(s.o.Files) == 0 {
+	if s.env.IsSet("RUNTIME_ROOT") || len(s.o.Files) == 0 {
 		o.Runtime = &s.env.Runtime
 	}
 	return o

@@ -64,10 +64,11 @@ type server struct {
 
 // newServer reads the configuration and makes all parts.
 func newServer(o Options) (*server, error) {
-	s := &server{o: o, log: o.Log, health: &health{}, storeFailed: make(chan struct{}, 1)}
+	s := &server{
+		o: o, env: o.Environment, log: o.Log, health: &health{}, storeFailed: make(chan struct{}, 1),
+	}
 	var labels map[string]string
-	if o.Environment != nil {
-		s.env = o.Environment.settings
+	if s.env != nil {
 		for _, w := range s.env.Warnings {
 			s.log.Warn(w)
 		}

@@ -43,12 +43,21 @@ type Settings struct {
 	MillisecondTimes bool // response times in Prometheus are in milliseconds
 
 	Warnings []string // one for each variable that is set and not honoured
+
+	lookup func(string) (string, bool)
+}
+
+// IsSet reports whether the environment has a variable.
+func (s *Settings) IsSet(name string) bool {
+	_, found := s.lookup(name)
+	return found
 }
 
 // Read reads the variables that lookup finds. The error joins all faults.
 func Read(lookup func(string) (string, bool)) (*Settings, error) {
 	v := &variables{lookup: lookup}
 	s := &Settings{
+		lookup:           lookup,
 		HTTP:             v.address("HOST", "0.0.0.0", "PORT", 8080),
 		GRPC:             v.address("GRPC_HOST", "0.0.0.0", "GRPC_PORT", 8081),
 		Debug:            v.address("DEBUG_HOST", "0.0.0.0", "DEBUG_PORT", 6070),

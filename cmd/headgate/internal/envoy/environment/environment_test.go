@@ -43,7 +43,7 @@ func TestDefaults(t *testing.T) {
 			PoolSize: 10, Timeout: 10 * time.Second,
 		},
 	}
-	if !reflect.DeepEqual(s, want) {
+	if s.lookup = nil; !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v\nwant %+v", s, want)
 	}
 }
