@@ -12,11 +12,16 @@ package demo
 
 import (
 	"context"
+	"embed"
 	"net/http"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/charts"
 )
+
+//go:embed page
+var files embed.FS
 
 // Options configures [New]. The zero value is valid.
 type Options struct {
@@ -82,7 +87,7 @@ func (d *Demo) ServeHTTP(w http.ResponseWriter, r *http.Request) { d.handler.Ser
 // routes are the paths that exist.
 func (d *Demo) routes() http.Handler {
 	mux := http.NewServeMux()
-	addFiles(mux)
+	charts.Handle(mux, "/", files)
 	mux.Handle("POST /test", handle(patience, d.postTest))
 	mux.Handle("POST /config", handle(patience, d.postConfig))
 	mux.Handle("GET /api/state", handle(patience, d.getState))

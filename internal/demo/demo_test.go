@@ -214,7 +214,7 @@ func mustJSON(t *testing.T, v any) string {
 
 func TestPathsAndMethods(t *testing.T) {
 	d := newDemo(t, headgate.NewMemory())
-	for _, path := range []string{"/", "/index.html", "/style.css", "/main.js", "/icon.svg", "/api/state"} {
+	for _, path := range []string{"/", "/style.css", "/theme.css", "/main.js", "/icon.svg", "/api/state"} {
 		if w := ask(d, "GET", path, "", ""); w.Code != 200 || w.Body.Len() == 0 {
 			t.Errorf("GET %s: %d", path, w.Code)
 		}
@@ -244,11 +244,11 @@ func notAllowed(t *testing.T, d *Demo, method, path, allow string) {
 
 func TestEveryAnswerIsGuarded(t *testing.T) {
 	d := newDemo(t, headgate.NewMemory())
-	for _, path := range []string{"/", "/main.js", "/api/state", "/nothing", "/test"} {
+	for path, cache := range map[string]string{"/": "no-cache", "/main.js": "no-cache", "/api/state": "no-store", "/nothing": "no-store", "/test": "no-store"} {
 		h := ask(d, "GET", path, "", "").Header()
 		for name, want := range map[string]string{
-			"Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'",
-			"X-Content-Type-Options":  "nosniff", "Cache-Control": "no-store",
+			"Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
+			"X-Content-Type-Options":  "nosniff", "Cache-Control": cache,
 			"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
 			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
 		} {
@@ -262,7 +262,7 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 func TestContentTypes(t *testing.T) {
 	d := newDemo(t, headgate.NewMemory())
 	for path, want := range map[string]string{
-		"/": "text/html; charset=utf-8", "/index.html": "text/html; charset=utf-8", "/style.css": "text/css; charset=utf-8",
+		"/": "text/html; charset=utf-8", "/style.css": "text/css; charset=utf-8",
 		"/main.js": "text/javascript; charset=utf-8", "/icon.svg": "image/svg+xml", "/api/state": "application/json", "/nothing": "text/plain; charset=utf-8",
 	} {
 		if got := ask(d, "GET", path, "", "").Header().Get("Content-Type"); got != want {

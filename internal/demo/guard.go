@@ -7,15 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/headgate/headgate/internal/charts"
 	"github.com/headgate/headgate/internal/loopback"
 )
 
 // maxBody bounds the body of a request, at ten times the longest that makes sense.
 const maxBody = 4 << 10
-
-// policy lets the page load only its own files, and lets no page frame it.
-const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; " +
-	"frame-ancestors 'none'; object-src 'none'"
 
 // guarded rejects requests from pages of other sites, which a browser would send here, and for
 // host names of others that point to this machine.
@@ -27,14 +24,8 @@ func guarded(h http.Handler, host string) http.Handler {
 	}))
 	h = cross.Handler(http.MaxBytesHandler(h, maxBody))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		header := w.Header()
-		header.Set("Content-Security-Policy", policy)
-		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("X-Frame-Options", "DENY")
-		header.Set("Referrer-Policy", "no-referrer")
-		header.Set("Cross-Origin-Opener-Policy", "same-origin")
-		header.Set("Cross-Origin-Resource-Policy", "same-origin")
-		header.Set("Cache-Control", "no-store")
+		charts.Protect(w.Header())
+		w.Header().Set("Cache-Control", "no-store")
 		if !known(r.Host, host) {
 			refuse(w, http.StatusMisdirectedRequest,
 				"the host is "+strconv.Quote(r.Host)+"; want the address that the demo printed")

@@ -1,8 +1,7 @@
 // One lane of the page: its level, its chart, its counts, and the form of its limit.
 
 import { Chart, span as inView } from "./chart.js";
-import { copyFrom } from "./copy.js";
-import { setText } from "./dom.js";
+import { copyFrom, setText } from "./dom.js";
 import { number, span } from "./format.js";
 import { LaneForm } from "./lane_form.js";
 import { boundText, levelAt, nextText } from "./level.js";

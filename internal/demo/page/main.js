@@ -1,7 +1,6 @@
 // Puts the page together: who sends what, and when it is drawn.
 
-import { copyText } from "./copy.js";
-import { byId as $, setText } from "./dom.js";
+import { byId as $, copyText, setText } from "./dom.js";
 import { examples } from "./examples.js";
 import { Lane } from "./lane.js";
 import { linkOf, read } from "./link.js";

@@ -1,1 +1,0 @@
-export { copyFrom, copyText } from "./dom.js";
