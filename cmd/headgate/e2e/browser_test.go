@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
@@ -85,15 +91,70 @@ func chromium() (string, error) {
 	return "", fmt.Errorf("none of %q is here: install a browser with make deps, or name one in HEADGATE_CHROMIUM", names)
 }
 
-// newTab opens a tab until the test ends.
+// tab is a window of the browser.
+type tab struct {
+	ctx     context.Context //nolint:containedctx // chromedp keeps tabs in contexts
+	shut    func()
+	scripts []cdppage.ScriptIdentifier // of atStart
+}
+
+// tabOf is the key of the tab in a context.
+type tabOf struct{}
+
+// blank are the tabs of tests that are over. To open a window costs more than most tests do in it.
+var blank = make(chan *tab, 8)
+
+// newTab returns a blank tab until the test ends.
 func newTab(t *testing.T) context.Context {
 	t.Helper()
-	ctx, stop := chromedp.NewContext(browser)
-	t.Cleanup(stop)
-	if err := chromedp.Do(ctx); err != nil { // before there is a timeout, which would be the tab's own
-		t.Fatal(err)
+	w := &tab{}
+	select {
+	case w = <-blank:
+	default:
+		w.ctx, w.shut = chromedp.NewContext(context.WithValue(browser, tabOf{}, w))
+		if err := chromedp.Do(w.ctx); err != nil { // before there is a timeout, which would be the tab's own
+			w.shut()
+			t.Fatal(err)
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	t.Cleanup(func() {
+		if t.Failed() || w.clear() != nil {
+			w.shut()
+			return
+		}
+		select {
+		case blank <- w:
+		default:
+			w.shut()
+		}
+	})
+	ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// atStart runs a script before those of the page.
+func atStart(script string) action {
+	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		added, err := chromedp.Call(ctx, cdppage.AddScriptToEvaluateOnNewDocument,
+			cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+		w := ctx.Value(tabOf{}).(*tab) //nolint:errcheck // newTab sets it
+		w.scripts = append(w.scripts, added.Identifier)
+		return err
+	})
+}
+
+// clear removes the page, and what a test has set for it.
+func (w *tab) clear() error {
+	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+	defer cancel()
+	err := chromedp.Do(ctx, chromedp.Navigate("about:blank"),
+		call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{}),
+		call(network.Disable, cdp.Empty{}), call(log.Disable, cdp.Empty{}))
+	for _, id := range w.scripts {
+		err = errors.Join(err, chromedp.Do(ctx, call(cdppage.RemoveScriptToEvaluateOnNewDocument,
+			cdppage.RemoveScriptToEvaluateOnNewDocumentParams{Identifier: id})))
+	}
+	w.scripts = nil
+	return err
 }

@@ -12,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	browserpage "github.com/chromedp/cdproto/page"
-	"github.com/chromedp/chromedp"
-
 	"github.com/headgate/headgate/cmd/headgate/internal/serve"
 )
 
@@ -174,13 +171,7 @@ func (s *operated) flood(rule, key string, each time.Duration) {
 
 // withToken gives the page the token of the operator, as if it had been entered before.
 func withToken() action {
-	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Call(ctx, browserpage.AddScriptToEvaluateOnNewDocument,
-			browserpage.AddScriptToEvaluateOnNewDocumentParams{
-				Source: `sessionStorage.setItem("headgate-console-token", "` + operatorToken + `")`,
-			})
-		return err
-	})
+	return atStart(`sessionStorage.setItem("headgate-console-token", "` + operatorToken + `")`)
 }
 
 // console opens the console of s.

@@ -40,7 +40,7 @@ func (h *halting) Take(ctx context.Context, r headgate.Request) (headgate.Decisi
 func TestLost(t *testing.T) {
 	t.Parallel()
 	store := &halting{Store: headgate.NewMemory()}
-	p := open(t, serveDemo(t, store))
+	p := open(t, serveDemo(t, store), calm)
 	p.enter("#burst", "many")
 	p.click("#send-burst")
 	p.until("the error is told", `!document.querySelector("#traffic-error").hidden`)

@@ -9,7 +9,9 @@ import (
 // A few bursts do not set the scale for the rest; a lone burst does.
 func TestScale(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory()))
+	p := open(t, serveDemo(t, headgate.NewMemory()), calm)
+	p.do(run(`import("/scale.js").then((m) => { window.scaleOf = m.scaleOf; })`))
+	p.until("it is loaded", `window.scaleOf`)
 	for bins, want := range map[string]int{
 		"[]":                                10,
 		"[3, 8]":                            10,
@@ -21,9 +23,7 @@ func TestScale(t *testing.T) {
 		"[...Array(40).fill(40), 500, 450]": 100,
 		"Array(20).fill(2000)":              2000,
 	} {
-		p.do(run(`window.scale = 0; import("/scale.js").then((m) => { scale = m.scaleOf([(` + bins + `).map((n) => ({allowed: n, denied: 1}))]); })`))
-		p.until("it is known", `scale > 0`)
-		if got := value[int](p, `scale`); got != want {
+		if got := value[int](p, `scaleOf([(`+bins+`).map((n) => ({allowed: n, denied: 1}))])`); got != want {
 			t.Errorf("%s has the scale %d, want %d", bins, got, want)
 		}
 	}

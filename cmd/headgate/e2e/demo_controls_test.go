@@ -10,7 +10,7 @@ import (
 
 func TestCopy(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory()))
+	p := open(t, serveDemo(t, headgate.NewMemory()), calm)
 	p.do(run(`window.copied = []; navigator.clipboard.writeText = async (text) => { copied.push(text); }`))
 	p.click(part("right", "copy"))
 	p.until("it says so", `document.querySelector(`+quoted(part("right", "copy"))+`).textContent === "Copied"`)
@@ -22,7 +22,7 @@ func TestCopy(t *testing.T) {
 // The stream is as fast as the rate that it is given while it runs.
 func TestRate(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory()))
+	p := open(t, serveDemo(t, headgate.NewMemory()), calm)
 	p.click("#stream")
 	p.until("it runs", number("right", "denied")+" > 0")
 	p.enter("#rate", "10000")

@@ -13,7 +13,7 @@ import (
 // On a phone the traffic stays in reach, the forms are folded, and both lanes are in view.
 func TestStickyBar(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory()), chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
+	p := open(t, serveDemo(t, headgate.NewMemory()), chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile), calm)
 	if n := value[int](p, `document.querySelectorAll(".fold[open]").length`); n != 0 {
 		t.Errorf("%d folds are open", n)
 	}
@@ -67,7 +67,7 @@ func TestSmallPhone(t *testing.T) {
 // What is side by side stays in line, whatever one lane has to say.
 func TestLanesStayAligned(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory()))
+	p := open(t, serveDemo(t, headgate.NewMemory()), calm)
 	const tops = `["bar", "timeline", "most-box", "form", "go"].map((part) =>
 		["left", "right"].map((lane) => document.querySelector("#" + lane + " [data-part=" + part + "]").getBoundingClientRect().top))
 		.filter(([left, right]) => Math.abs(left - right) > 1).length`

@@ -11,7 +11,7 @@ import (
 func TestLink(t *testing.T) {
 	t.Parallel()
 	url := serveDemo(t, headgate.NewMemory())
-	p := open(t, url)
+	p := open(t, url, calm)
 	p.do(run(`window.copied = []; navigator.clipboard.writeText = async (text) => { copied.push(text); }`))
 	p.setLimit("left", "3/10m burst 8 stepped")
 	p.setLimit("right", "7/h sliding-window")
@@ -24,7 +24,7 @@ func TestLink(t *testing.T) {
 		t.Fatalf("the link is %s, want %s", link, want)
 	}
 	fresh := serveDemo(t, headgate.NewMemory())
-	again := open(t, fresh+strings.TrimPrefix(link, url))
+	again := open(t, fresh+strings.TrimPrefix(link, url), calm)
 	const restored = `["#left [data-part=text]", "#right [data-part=text]"].map((s) => document.querySelector(s).textContent)
 		.concat(["#burst", "#rate"].map((s) => document.querySelector(s).value)).join(" | ")`
 	if got := value[string](again, restored); got != "3/10m burst 8 stepped | 7/h sliding-window | 33 | 44" {
@@ -40,7 +40,7 @@ func TestLink(t *testing.T) {
 func TestBadLink(t *testing.T) {
 	t.Parallel()
 	url := serveDemo(t, headgate.NewMemory())
-	p := open(t, url+"/#left=10/y")
+	p := open(t, url+"/#left=10/y", calm)
 	if got := p.text("#traffic-error"); !strings.HasSuffix(got, `: the left limit "10/y": period is "y"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w)`) {
 		t.Errorf("the address of the page: %s", got)
 	}
@@ -75,7 +75,7 @@ func TestBadLink(t *testing.T) {
 func TestLinkThatCannotBeCopied(t *testing.T) {
 	t.Parallel()
 	url := serveDemo(t, headgate.NewMemory())
-	p := open(t, url)
+	p := open(t, url, calm)
 	p.do(run(`navigator.clipboard.writeText = async () => { throw new Error("no"); }`))
 	p.click("#one")
 	p.until("it counts", number("left", "allowed")+" === 1")

@@ -113,7 +113,7 @@ func TestRunDemoServer(t *testing.T) {
 	line, end := program(t, "./testdata/rundemo", "-port", "0", "-redis-host", host, "-redis-port", port)
 	at := address.FindString(line)
 	documented(t, at)
-	p := open(t, at)
+	p := open(t, at, calm)
 	p.click("#reset")
 	p.click("#one")
 	p.until("it decides", number("left", "allowed")+" === 1")
@@ -147,7 +147,7 @@ func TestRunDemoServerWithoutRedis(t *testing.T) {
 func TestDemoVerb(t *testing.T) {
 	t.Parallel()
 	line, end := program(t, "github.com/headgate/headgate/cmd/headgate", "demo", "--port", "0")
-	p := open(t, address.FindString(line))
+	p := open(t, address.FindString(line), calm)
 	p.click("#one")
 	p.until("it decides", number("left", "allowed")+" === 1")
 	p.do(run(`window.fetch = () => new Promise(() => {})`)) // it does not ask a server that has ended

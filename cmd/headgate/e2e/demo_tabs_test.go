@@ -43,7 +43,7 @@ func TestReloadAndTwoTabsAgree(t *testing.T) {
 func TestEndpointsAreNamed(t *testing.T) {
 	t.Parallel()
 	url := serveDemo(t, headgate.NewMemory())
-	p := open(t, url)
+	p := open(t, url, calm)
 	text := strings.Join(strings.Fields(p.text(".help")), " ")
 	for _, want := range []string{"curl -X POST " + url + "/test", url + "/config", "POST /config changes the left limit to a stepped bucket"} {
 		if !strings.Contains(text, want) {

@@ -18,7 +18,7 @@ import (
 
 func TestBurstUntilDenied(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory()))
+	p := open(t, serveDemo(t, headgate.NewMemory()), calm)
 	p.setLimit("left", "1/10m burst 10")
 	p.click("#one")
 	p.until("one is allowed on both sides", number("left", "allowed")+" === 1 && "+number("right", "allowed")+" === 1")
@@ -90,7 +90,7 @@ func TestRefillIsSeen(t *testing.T) {
 func TestLimitsAreChangedAndKept(t *testing.T) {
 	t.Parallel()
 	url := serveDemo(t, headgate.NewMemory())
-	p := open(t, url)
+	p := open(t, url, calm)
 	for _, c := range []struct{ lane, text, code string }{
 		{"right", "7/h sliding-window", "headgate.SlidingWindow(7, time.Hour)"},
 		{"left", "3/10m burst 8 stepped", "headgate.SteppedTokenBucket(3, 10*time.Minute).Burst(8)"},
@@ -108,7 +108,7 @@ func TestLimitsAreChangedAndKept(t *testing.T) {
 	// sees them.
 	p.setLimit("left", "3/10m burst 6 stepped")
 	p.until("2 of 6 are left", number("left", "remaining")+" === 2")
-	again := open(t, url)
+	again := open(t, url, calm)
 	again.until("the limit is kept", number("left", "remaining")+` === 2 && document.querySelector("#left-limit").value === "3/10m burst 6 stepped"`)
 	if got := value[string](again, `document.querySelector("#right-algorithm").value`); got != "sliding-window" {
 		t.Errorf("the form on the right shows %s", got)
@@ -120,7 +120,7 @@ func TestLimitsAreChangedAndKept(t *testing.T) {
 // The list changes the algorithm in the text of the limit, and shows the one that is there.
 func TestListOfAlgorithms(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory()))
+	p := open(t, serveDemo(t, headgate.NewMemory()), calm)
 	form := func() string {
 		return value[string](p, `document.querySelector("#left-algorithm").value + ": " + document.querySelector("#left-limit").value`)
 	}
@@ -150,7 +150,7 @@ func TestListOfAlgorithms(t *testing.T) {
 
 func TestBadNumberIsOneClearError(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory()))
+	p := open(t, serveDemo(t, headgate.NewMemory()), calm)
 	p.enter("#right-limit", "many/s")
 	p.click(part("right", "apply"))
 	p.until("the error is shown", `!document.querySelector("#right-error").hidden`)
@@ -206,7 +206,7 @@ func (s *windowTimes) onTime() bool {
 func TestWindowsEdge(t *testing.T) {
 	t.Parallel()
 	store := &windowTimes{Store: headgate.NewMemory()}
-	p := open(t, serveDemo(t, store))
+	p := open(t, serveDemo(t, store), calm)
 	p.setLimit("left", "10/2s fixed-window")
 	p.setLimit("right", "10/2s sliding-log")
 	for try := 1; !store.onTime(); try++ {
@@ -281,7 +281,7 @@ func TestKeyboardAlone(t *testing.T) {
 
 func TestPhone(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory()), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile))
+	p := open(t, serveDemo(t, headgate.NewMemory()), chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile), calm)
 	wide := func(what string) {
 		t.Helper()
 		if w := value[int](p, `document.documentElement.scrollWidth`); w > 360 {
@@ -414,7 +414,7 @@ func TestRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	p := open(t, serveDemo(t, store))
+	p := open(t, serveDemo(t, store), calm)
 	p.setLimit("left", "30/d fixed-window")
 	p.enter("#burst", "50")
 	p.click("#send-burst")

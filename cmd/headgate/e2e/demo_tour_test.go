@@ -52,7 +52,7 @@ func TestTour(t *testing.T) {
 
 func TestTourToItsEnd(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory()))
+	p := open(t, serveDemo(t, headgate.NewMemory()), calm)
 	p.click("#tour-start")
 	p.click("#tour-dots li:nth-child(5) button")
 	p.until("the last step", `document.querySelector("#tour-next-label").textContent === "Finish"`)
@@ -84,7 +84,7 @@ func TestTakeOver(t *testing.T) {
 
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory()))
+	p := open(t, serveDemo(t, headgate.NewMemory()), calm)
 	for _, c := range []struct {
 		name  string
 		texts [2]string

@@ -190,15 +190,17 @@ func (p *page) text(selector string) string {
 	return value[string](p, `document.querySelector(`+quoted(selector)+`).textContent`)
 }
 
-// until waits for a condition to be true.
+// until waits for a condition to be true. It looks less often the longer it waits, because each look
+// costs the time of a browser that other tests share.
 func (p *page) until(what, condition string) {
 	p.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline, pause := time.Now().Add(20*time.Second), 10*time.Millisecond
 	for !value[bool](p, `Boolean(`+condition+`)`) {
 		if time.Now().After(deadline) {
 			p.t.Fatalf("never: %s; the page says\n%s", what, value[string](p, `document.body.innerText.replaceAll(/\n\s*/g, "\n").slice(0, 4000)`))
 		}
-		<-time.After(20 * time.Millisecond)
+		<-time.After(pause)
+		pause = min(2*pause, 100*time.Millisecond)
 	}
 }
 
@@ -224,6 +226,10 @@ func (p *page) setLimit(lane, text string) {
 	p.click(part(lane, "apply"))
 	p.until("the limit is "+text, `document.querySelector(`+quoted(part(lane, "text"))+`).textContent === `+quoted(text))
 }
+
+// calm makes the demo draw twice a second, and not thirty times: most of the time of a browser goes
+// into pictures, and most tests read texts.
+var calm = prefers("prefers-reduced-motion", "reduce")
 
 func prefers(feature, value string) action {
 	return call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

@@ -1,13 +1,11 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
@@ -98,15 +96,6 @@ func yearsLog() string {
 		}
 	}
 	return log.String()
-}
-
-// atStart runs a script before those of the page.
-func atStart(script string) action {
-	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		_, err := chromedp.Call(ctx, cdppage.AddScriptToEvaluateOnNewDocument,
-			cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script})
-		return err
-	})
 }
 
 // labelsOfCharts records the texts that are written into charts, and where.
