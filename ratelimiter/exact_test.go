@@ -104,6 +104,7 @@ func (m *model) full() int64 {
 // TestAsDefined compares with the model, call by call, at random times of which many lie
 // on an edge. A retry that a denial names is due: not a microsecond before.
 func TestAsDefined(t *testing.T) {
+	t.Parallel()
 	for i, c := range rates {
 		random := rand.New(rand.NewPCG(1, uint64(i)))
 		limiter, _, key := bucket(t, ratelimiter.TokenBucketConfig{Capacity: c.capacity, RefillRate: c.rate, RefillInterval: c.interval})

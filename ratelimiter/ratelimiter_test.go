@@ -205,6 +205,7 @@ func TestChargedOnce(t *testing.T) {
 
 // TestCluster spreads keys over the servers of a Cluster.
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs})
 	t.Cleanup(func() { _ = client.Close() })

@@ -84,13 +84,15 @@ func agree(t *testing.T, s *redisstore.Store, h *held, seed uint64) {
 		answers = append(answers, ask(t.Context(), s, rs...))
 	}
 	for i := range answers {
-		for len(answers[i]) == 0 {
+		var a answer
+		for answered := false; !answered; {
 			select {
 			case h.free <- struct{}{}:
-			default:
+			case a = <-answers[i]:
+				answered = true
 			}
 		}
-		if a := <-answers[i]; a.err != nil || !slices.Equal(a.ds, want[i]) {
+		if a.err != nil || !slices.Equal(a.ds, want[i]) {
 			t.Errorf("group %d: %+v, error %v; want %+v", i, a.ds, a.err, want[i])
 		}
 	}
