@@ -58,7 +58,6 @@ func runTests(m *testing.M) int {
 		// To begin a process costs more than most tests do in it.
 		chromedp.Flag("renderer-process-limit", "4"),
 		chromedp.Flag("disable-site-isolation-trials", true),
-		chromedp.Flag("in-process-gpu", true), // saves a tenth of the CPU time
 	)
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	defer stop()
