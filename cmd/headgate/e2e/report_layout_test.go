@@ -87,7 +87,7 @@ func layoutReports(t *testing.T) map[string]string {
 				"a-name-of-a-limit-that-is-long=600/15m sliding-window", "1000/h fixed-window"),
 		}, trafficLog()),
 		"hostile": writeReport(t, report.Build{
-			Kind: report.KindReplay, Limits: limitsOf(t, "1/m"), Size: replay.SizeConfig{By: byKey},
+			Kind: report.KindReplay, Limits: limitsOf(t, "1/m"), Size: replay.SizeConfig{Reading: replay.Reading{By: byKey}},
 		}, hostileLog(t)),
 	}
 }

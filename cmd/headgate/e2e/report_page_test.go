@@ -73,6 +73,7 @@ func limitsOf(t *testing.T, texts ...string) (limits []headgate.Limit) {
 func writeReport(t *testing.T, b report.Build, text string) string {
 	t.Helper()
 	b.Command, b.Made = "headgate "+b.Kind+" --report report.html access.log", time.Now()
+	b.Size.Reorder, b.Size.Top = replay.DefaultReorder, replay.DefaultTop
 	b.Logs = func(int) ([]replay.Log, error) {
 		return []replay.Log{{Name: "access.log", Reader: strings.NewReader(text)}}, nil
 	}

@@ -161,7 +161,7 @@ func TestReportTakesHostileTextAsText(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := openReport(t, writeReport(t, report.Build{
-		Kind: report.KindReplay, Limits: limitsOf(t, "1/m"), Size: replay.SizeConfig{By: by},
+		Kind: report.KindReplay, Limits: limitsOf(t, "1/m"), Size: replay.SizeConfig{Reading: replay.Reading{By: by}},
 	}, hostileLog(t)))
 	expect(p, "elements from the log",
 		`document.querySelectorAll("img, iframe, main script, th b, figcaption b").length`, 0)

@@ -54,10 +54,7 @@ func readOnce(
 		d.Size, err = replay.Size(ctx, c, logs...)
 		return d, err
 	}
-	d.Replay, err = replay.Run(ctx, replay.Config{
-		Limits: b.Limits, By: c.By, Format: c.Format, Reorder: c.Reorder, Top: c.Top,
-		Progress: c.Progress,
-	}, logs...)
+	d.Replay, err = replay.Run(ctx, replay.Config{Reading: c.Reading, Limits: b.Limits}, logs...)
 	return d, err
 }
 

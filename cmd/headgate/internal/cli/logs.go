@@ -40,8 +40,8 @@ func (f *logFlags) flags(cmd *cobra.Command, args []string) {
 	flags.BoolVar(&f.json, "json", false, "print the report as JSON")
 }
 
-// config returns how to read the logs.
-func (f *logFlags) config(cmd *cobra.Command) (c replay.SizeConfig, err error) {
+// reading returns how to read the logs.
+func (f *logFlags) reading(cmd *cobra.Command) (c replay.Reading, err error) {
 	if c.By, err = replay.ParseBy(f.by); err != nil {
 		return c, err
 	}
@@ -54,14 +54,7 @@ func (f *logFlags) config(cmd *cobra.Command) (c replay.SizeConfig, err error) {
 	if f.top < 0 {
 		return c, usagef(cmd, "--top is %d; want 0 or more", f.top)
 	}
-	// In a SizeConfig, 0 is the default, and a negative number is none.
 	c.Reorder, c.Top = f.reorder, f.top
-	if c.Reorder == 0 {
-		c.Reorder = -1
-	}
-	if c.Top == 0 {
-		c.Top = -1
-	}
 	return c, nil
 }
 

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
 
@@ -51,12 +52,14 @@ func (f *replayFlags) run(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := f.config(cmd)
+	reading, err := f.reading(cmd)
 	if err != nil {
 		return err
 	}
 	if n := len(limits); n > report.MaxLimits && f.report.wanted(cmd) {
 		return usagef(cmd, "--report shows at most %d limits; %d are given", report.MaxLimits, n)
 	}
-	return f.analyse(cmd, files, &report.Build{Kind: report.KindReplay, Limits: limits, Size: c})
+	return f.analyse(cmd, files, &report.Build{
+		Kind: report.KindReplay, Limits: limits, Size: replay.SizeConfig{Reading: reading},
+	})
 }

@@ -71,7 +71,7 @@ func (f *sizeFlags) run(cmd *cobra.Command, files []string) error {
 }
 
 func (f *sizeFlags) config(cmd *cobra.Command) (c replay.SizeConfig, err error) {
-	if c, err = f.logFlags.config(cmd); err != nil {
+	if c.Reading, err = f.reading(cmd); err != nil {
 		return c, err
 	}
 	for _, text := range f.pers {

@@ -243,7 +243,7 @@ func TestOutOfOrderLog(t *testing.T) {
 	if !strings.Contains(got, `"late":0`) {
 		t.Error("lines of the blog were late")
 	}
-	c.Reorder = -1
+	c.Reorder = 0
 	if got = run(t, c, string(log)); got == want || strings.Contains(got, `"late":0,`) {
 		t.Errorf("without reordering, no line was late: %s", got)
 	}

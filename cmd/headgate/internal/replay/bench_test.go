@@ -83,10 +83,13 @@ func compressed(b []byte) []byte {
 	return z.Bytes()
 }
 
+// usual is the reading of the command without flags.
+var usual = replay.Reading{Reorder: replay.DefaultReorder, Top: replay.DefaultTop}
+
 // config is a Config of texts.
 func config(t testing.TB, by string, limits ...string) replay.Config {
 	t.Helper()
-	var c replay.Config
+	c := replay.Config{Reading: usual}
 	for _, text := range limits {
 		l, err := headgate.ParseLimit(text)
 		if err != nil {

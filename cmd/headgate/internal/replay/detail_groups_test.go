@@ -166,7 +166,7 @@ func TestDetailFacets(t *testing.T) {
 		for _, log := range []string{c.log, c.log + "\n" + c.log[strings.LastIndexByte(c.log, '\n')+1:]} {
 			f := newFacets()
 			used := 0
-			_, err := read(t.Context(), Config{By: limit, Reorder: time.Second}, sink{
+			_, err := read(t.Context(), Reading{By: limit, Reorder: time.Second}, sink{
 				names: newNames(), facets: f,
 				use: func(r record) error { used++; f.add(r.facets, nil); return nil },
 			}, []Log{{Name: "a", Reader: strings.NewReader(log)}})

@@ -18,7 +18,7 @@ import (
 
 func detailed(t *testing.T, c replay.Config, texts ...string) *replay.Report {
 	t.Helper()
-	c.Detail = true
+	c.Detail, c.Reorder, c.Top = true, usual.Reorder, usual.Top
 	report, err := replay.Run(t.Context(), c, logsOf(texts...)...)
 	if err != nil {
 		t.Fatal(err)

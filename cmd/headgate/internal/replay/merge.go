@@ -14,7 +14,7 @@ type head struct {
 	source *source
 }
 
-func (h head) before(o head) bool {
+func (h head) before(o head) bool { //nolint:unused // by earliest
 	return h.at < o.at || h.at == o.at && h.source.index < o.source.index
 }
 

@@ -24,18 +24,14 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// DefaultReorder is the default of [Config.Reorder].
+// DefaultReorder is a [Reading.Reorder] that fits most logs.
 const DefaultReorder = time.Minute
 
-// DefaultTop is the default of [Config.Top].
+// DefaultTop is a [Reading.Top] that fits a screen.
 const DefaultTop = 10
 
-// Config configures [Run]. Only Limits is required.
-type Config struct {
-	// Limits are tested side by side, each by itself: a request that one denies still counts
-	// for the others. At least one is required.
-	Limits []headgate.Limit
-
+// Reading is how [Run] and [Size] read logs. No field is required.
+type Reading struct {
 	// By makes the key of each request. Default: the client address.
 	By By
 
@@ -45,21 +41,28 @@ type Config struct {
 
 	// Reorder is how late a line may come and still be sorted by its time. A line that comes
 	// later is decided at a time later than its own, and counted as late. At most a million
-	// requests of a log are held for sorting. Default: DefaultReorder; a negative value sorts
-	// no lines.
+	// requests of a log are held for sorting.
 	Reorder time.Duration
 
-	// Top is how many of the most denied keys are listed for each limit. Default:
-	// DefaultTop; a negative value lists none.
+	// Top is how many of the most denied keys are listed for each limit.
 	Top int
-
-	// Detail adds a [Detail] to the report. It needs 1 to 4 bytes of memory for each request. What
-	// exceeds 256 MiB goes to a temporary file.
-	Detail bool
 
 	// Progress, if not nil, is called from time to time with the number of bytes read from
 	// all logs so far; of a compressed log, of compressed bytes.
 	Progress func(bytes int64)
+}
+
+// Config configures [Run]. Only Limits is required.
+type Config struct {
+	Reading
+
+	// Limits are tested side by side, each by itself: a request that one denies still counts
+	// for the others. At least one is required.
+	Limits []headgate.Limit
+
+	// Detail adds a [Detail] to the report. It needs 1 to 4 bytes of memory for each request. What
+	// exceeds 256 MiB goes to a temporary file.
+	Detail bool
 }
 
 // Log is one access log: plain text, or the same compressed by gzip.
@@ -85,7 +88,7 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 		to.facets = tally.detail.facets
 		defer tally.detail.history.close()
 	}
-	sources, err := read(ctx, c, to, logs)
+	sources, err := read(ctx, c.Reading, to, logs)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +108,7 @@ type sink struct {
 }
 
 // read gives each request of logs to a sink, in the order of time.
-func read(ctx context.Context, c Config, to sink, logs []Log) ([]*source, error) {
+func read(ctx context.Context, c Reading, to sink, logs []Log) ([]*source, error) {
 	progress := &progress{ended: ctx.Err, report: c.Progress}
 	sources := make([]*source, len(logs))
 	for i, log := range logs {
@@ -133,24 +136,16 @@ func (c *Config) fill() error {
 			return err
 		}
 	}
-	return c.fillReading()
+	return c.Reading.fill()
 }
 
-// fillReading does the same for all but the limits.
-func (c *Config) fillReading() error {
+// fill sets the default of By, and returns an error if c is invalid.
+func (c *Reading) fill() error {
 	if c.Format > W3C {
 		return &headgate.InvalidError{
 			Field: "format", Value: fmt.Sprint(uint8(c.Format)), Want: formatNames,
 		}
 	}
-	if c.Reorder == 0 {
-		c.Reorder = DefaultReorder
-	}
-	c.Reorder = max(c.Reorder, 0)
-	if c.Top == 0 {
-		c.Top = DefaultTop
-	}
-	c.Top = max(c.Top, 0)
 	if len(c.By.parts) == 0 {
 		c.By = ByIP
 	}

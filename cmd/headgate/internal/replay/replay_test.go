@@ -115,7 +115,7 @@ func TestBadConfig(t *testing.T) {
 		{},
 		{Limits: []headgate.Limit{{}}},
 		{Limits: []headgate.Limit{headgate.FixedWindow(0, time.Second)}},
-		{Limits: []headgate.Limit{headgate.FixedWindow(1, time.Second)}, Format: 99},
+		{Limits: []headgate.Limit{headgate.FixedWindow(1, time.Second)}, Reading: replay.Reading{Format: 99}},
 	} {
 		_, err := replay.Run(t.Context(), c)
 		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok {

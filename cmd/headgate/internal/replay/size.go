@@ -21,6 +21,8 @@ const maxFamilies = 20
 
 // SizeConfig configures [Size]. No field is required.
 type SizeConfig struct {
+	Reading
+
 	// Periods are the periods for which limits of the form n/period are found. Default:
 	// defaultPeriods.
 	Periods []time.Duration
@@ -32,14 +34,6 @@ type SizeConfig struct {
 	// DenyKeys, if not nil, is how many keys a limit may deny at most, besides the share of the
 	// requests. Then no key is set aside for the proposals.
 	DenyKeys *int64
-
-	// By, Format, Reorder and Progress are as in Config. Top is how many of the most denied keys
-	// are listed for each proposal.
-	By       By
-	Format   Format
-	Reorder  time.Duration
-	Top      int
-	Progress func(bytes int64)
 
 	// Searching, if not nil, is called once, after all logs are read.
 	Searching func()
@@ -56,28 +50,22 @@ var shares = []int64{0, 1, 10, 100}
 // and by 1 to 4 bytes for a request, up to 256 MiB; what exceeds that goes to a temporary file.
 // Errors are those of Run, and those of the file.
 func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
-	reading := Config{
-		By: c.By, Format: c.Format, Reorder: c.Reorder, Top: c.Top, Progress: c.Progress,
-	}
-	if err := reading.fillReading(); err != nil {
-		return nil, err
-	}
 	if err := c.fill(); err != nil {
 		return nil, err
 	}
 	s := &sizing{
 		count:  count{names: newNames()},
-		config: c, top: reading.Top, history: newHistory(), times: newLogTimes(),
+		config: c, history: newHistory(), times: newLogTimes(),
 	}
 	defer s.history.close()
-	sources, err := read(ctx, reading, sink{names: s.names, use: s.add}, logs)
+	sources, err := read(ctx, c.Reading, sink{names: s.names, use: s.add}, logs)
 	if err != nil {
 		return nil, err
 	}
 	if c.Searching != nil {
 		c.Searching()
 	}
-	traffic, err := s.traffic(reading.By, sources)
+	traffic, err := s.traffic(c.By, sources)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +118,7 @@ func (c *SizeConfig) fill() error {
 			Field: "deny keys", Value: strconv.FormatInt(*c.DenyKeys, 10), Want: "0 or more",
 		}
 	}
-	return nil
+	return c.Reading.fill()
 }
 
 // maxPeriod bounds periods, so that sizes of any number of requests can be counted exactly.
@@ -141,7 +129,6 @@ type sizing struct {
 	count
 
 	config  SizeConfig
-	top     int
 	history *history
 	times   *logTimes
 	report  *SizeReport

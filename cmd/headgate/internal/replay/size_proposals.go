@@ -138,5 +138,5 @@ func (s *sizing) result(p *probe) Result {
 		Limit:  s.periods.families[p.family].limit(p.size),
 		Denied: p.denied, DeniedKeys: p.deniedKeys, Skipped: s.report.Skipped,
 	}
-	return s.count.result(numbers, s.top, slices.Values(p.keys))
+	return s.count.result(numbers, s.config.Top, slices.Values(p.keys))
 }

@@ -22,6 +22,7 @@ import (
 
 func sized(t *testing.T, c replay.SizeConfig, texts ...string) *replay.SizeReport {
 	t.Helper()
+	c.Reading = usual
 	report, err := replay.Size(t.Context(), c, logsOf(texts...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +33,7 @@ func sized(t *testing.T, c replay.SizeConfig, texts ...string) *replay.SizeRepor
 // denials replays a log under limits.
 func denials(t *testing.T, log string, limits ...headgate.Limit) []replay.Result {
 	t.Helper()
-	report, err := replay.Run(t.Context(), replay.Config{Limits: limits, Top: -1}, logsOf(log)...)
+	report, err := replay.Run(t.Context(), replay.Config{Limits: limits, Reading: usual}, logsOf(log)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -486,7 +487,7 @@ func TestSizeBadConfig(t *testing.T) {
 		{Rates: []headgate.Limit{{}}},
 		{Rates: []headgate.Limit{headgate.FixedWindow(1, time.Second)}},
 		{DenyKeys: &less},
-		{Format: 99},
+		{Reading: replay.Reading{Format: 99}},
 	} {
 		if _, err := replay.Size(t.Context(), c); err == nil {
 			t.Errorf("%+v: no error", c)

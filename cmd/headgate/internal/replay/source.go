@@ -34,7 +34,7 @@ type source struct {
 	binary bool   // a line was not text: any format found is chance
 }
 
-func newSource(log Log, c Config, to sink, p *progress) *source {
+func newSource(log Log, c Reading, to sink, p *progress) *source {
 	s := &source{
 		name:   log.Name,
 		lines:  newLines(newStored(counted{log.Reader, p})),

@@ -116,8 +116,7 @@ func (b *Build) replay(ctx context.Context, d *Data, limits []headgate.Limit) er
 	}
 	runtime.GC() // or else what the first reading left takes memory until the heap has doubled
 	d.Replay, err = replay.Run(ctx, replay.Config{
-		Limits: limits, By: b.Size.By, Format: b.Size.Format, Reorder: b.Size.Reorder,
-		Top: b.Size.Top, Detail: true, Progress: b.Size.Progress,
+		Reading: b.Size.Reading, Limits: limits, Detail: true,
 	}, logs...)
 	if err != nil {
 		return err

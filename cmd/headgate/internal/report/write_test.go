@@ -63,7 +63,8 @@ func hostilePage(t *testing.T) (*Data, string) {
 	}
 	d := dataOf(t, Build{
 		Kind: KindReplay, Command: "headgate replay " + strings.Join(hostile, " "),
-		Limits: []headgate.Limit{headgate.PerMinute(1)}, Size: replay.SizeConfig{By: by},
+		Limits: []headgate.Limit{headgate.PerMinute(1)},
+		Size:   replay.SizeConfig{Reading: replay.Reading{By: by}},
 	}, hostileLog(t))
 	var page bytes.Buffer
 	if err := Write(&page, d); err != nil {
