@@ -46,7 +46,7 @@ func (s *server) indexHTTP(w http.ResponseWriter, _ *http.Request) {
 func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) // the client may have disconnected
+	_, _ = io.WriteString(w, text) //nolint:gosec // no HTML; the client may have disconnected
 }
 
 // serveReload reads the files again and answers with the error, if there is one.

@@ -65,7 +65,8 @@ type server struct {
 // newServer reads the configuration and makes all parts.
 func newServer(o Options) (*server, error) {
 	s := &server{
-		o: o, env: o.Environment, log: o.Log, health: &health{}, storeFailed: make(chan struct{}, 1),
+		o: o, env: o.Environment, log: o.Log, health: &health{},
+		storeFailed: make(chan struct{}, 1),
 	}
 	var labels map[string]string
 	if s.env != nil {

@@ -224,8 +224,9 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-func appendText(b []byte, number protowire.Number, text string) []byte {
-	return appendBytes(b, number, []byte(text))
+// field returns a message with one field of text.
+func field(number protowire.Number, text string) []byte {
+	return appendBytes(nil, number, []byte(text))
 }
 
 func appendBytes(b []byte, number protowire.Number, value []byte) []byte {
@@ -285,9 +286,9 @@ func TestDecode(t *testing.T) {
 
 // A configuration that cannot be used is an error, whatever it holds.
 func TestDecodeBad(t *testing.T) {
-	deep := appendText(nil, 1, "k")
+	deep := field(1, "k")
 	for range maxDepth + 1 {
-		deep = appendBytes(appendText(nil, 1, "k"), 4, deep)
+		deep = appendBytes(field(1, "k"), 4, deep)
 	}
 	for name, message := range map[string][]byte{
 		"cut off":  {0x0a, 0x05, 'a'},
@@ -299,7 +300,7 @@ func TestDecodeBad(t *testing.T) {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
-	noUnit, err := decodeDomain(appendBytes(appendText(nil, 2, "d"), 3, appendBytes(appendText(nil, 1, "k"), 3, nil)))
+	noUnit, err := decodeDomain(appendBytes(field(2, "d"), 3, appendBytes(field(1, "k"), 3, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,8 @@
 // Package watch loads files again when they change.
 //
 // It watches directories, not files: editors and Kubernetes replace files, and a ConfigMap is
-// changed by one symbolic link, ..data. A watch can miss changes, as on network file systems, and the
-// system may have no watches left. So the files are also compared regularly.
+// changed by one symbolic link, ..data. A watch can miss changes, as on network file systems, and
+// the system may have no watches left. So the files are also compared regularly.
 package watch
 
 import (
