@@ -55,7 +55,6 @@ func (d Decision) Unchecked() bool {
 	return d.RetryAfter != Never && d.Limit.rule != nil && d.Limit.rule.Unknown
 }
 
-// decision is v for the caller.
 func decision(l Limit, v algorithm.Verdict) Decision {
 	d := Decision{l, v.Remaining, Never, duration(v.Reset)}
 	if v.Retry != algorithm.Never {

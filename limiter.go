@@ -272,7 +272,6 @@ func (l *Limiter) release(g *group) {
 	l.groups.Put(g)
 }
 
-// unlimited is the decision for what has no limits.
 var unlimited = Decision{Limit: Unlimited(), Remaining: math.MaxInt64}
 
 // Strictest returns the strictest of several decisions made together: of those that denied, the one

@@ -102,10 +102,9 @@ func (l *Limiter) acquire(
 	if err := ctx.Err(); err != nil {
 		return nil, Decision{}, err
 	}
-	var id PermitID
+	r := Request{Key: key, Limit: limit, TTL: l.ttl, Notify: notify}
 	// The system's generator never fails, and differs between copies of a virtual machine.
-	_, _ = rand.Read(id[:])
-	r := Request{Key: key, ID: id, Limit: limit, TTL: l.ttl, Notify: notify}
+	_, _ = rand.Read(r.ID[:])
 	start := time.Now()
 	d, err := l.store.AcquirePermit(ctx, r)
 	if err != nil || !d.Allowed() {

@@ -139,8 +139,10 @@ func (m *Memory) lock(r *Request) (s *shard, now int64, err error) {
 	}
 	s = m.shard(r.Key)
 	s.mu.Lock()
-	// under the lock, so that it never runs back for a key
-	return s, r.micros(m.clock.Micros()), nil
+	if !r.At.IsZero() {
+		return s, r.At.UnixMicro(), nil
+	}
+	return s, m.clock.Micros(), nil // under the lock, so that it never runs back for a key
 }
 
 func (s *shard) put(key string, ps permits) {
@@ -174,7 +176,6 @@ type permit struct {
 	expires int64 // microseconds since the Unix epoch
 }
 
-// expire removes the permits that have expired.
 func (ps permits) expire(now int64) permits {
 	n := 0
 	for n < len(ps) && ps[n].expires <= now {
@@ -183,7 +184,6 @@ func (ps permits) expire(now int64) permits {
 	return slices.Delete(ps, 0, n)
 }
 
-// index returns the index of a permit, or -1.
 func (ps permits) index(id PermitID) int {
 	return slices.IndexFunc(ps, func(p permit) bool { return p.id == id })
 }

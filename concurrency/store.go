@@ -100,11 +100,3 @@ func (r *Request) Validate() error {
 	}
 	return nil
 }
-
-// micros returns At, or now if At is zero.
-func (r *Request) micros(now int64) int64 {
-	if r.At.IsZero() {
-		return now
-	}
-	return r.At.UnixMicro()
-}

@@ -185,7 +185,6 @@ func (g *Gate) disarm() {
 	}
 }
 
-// expire is what the timer does.
 func (g *Gate) expire() {
 	g.mu.Lock()
 	g.armed = false

@@ -85,11 +85,15 @@ func (f Fields) write(h http.Header, now int64, ds []headgate.Decision, known *p
 	all := string(text)
 	v := &[4]string{all[:remaining], all[remaining:reset], all[reset:limits], all[limits:]}
 	if f&Draft10 != 0 {
-		policy := p.policy
+		policy, limits := p.policy, v[2:3:3]
 		if len(ds) > 1 {
 			policy = v[3:4:4]
 		}
-		setDraft10(h, policy, v[2:3:3])
+		if len(h) > 0 { // with the values of another limiter before
+			policy = append(slices.Clip(h[policyField]), policy...)
+			limits = append(slices.Clip(h[rateLimitField]), limits...)
+		}
+		h[policyField], h[rateLimitField] = policy, limits
 	}
 	if f&XRateLimit != 0 {
 		h[limitField], h[remainingField], h[resetField] = p.limit, v[0:1:1], v[1:2:2]
@@ -97,15 +101,6 @@ func (f Fields) write(h http.Header, now int64, ds []headgate.Decision, known *p
 	if f&RetryAfter != 0 && denied && strictest.RetryAfter != headgate.Never {
 		h[retryAfterField] = []string{strconv.FormatInt(seconds(strictest.RetryAfter), 10)}
 	}
-}
-
-// setDraft10 sets the fields of Draft10, after the values of another limiter.
-func setDraft10(h http.Header, policy, limits []string) {
-	if len(h) > 0 {
-		policy = append(slices.Clip(h[policyField]), policy...)
-		limits = append(slices.Clip(h[rateLimitField]), limits...)
-	}
-	h[policyField], h[rateLimitField] = policy, limits
 }
 
 // appendLimits appends the List of RateLimit: of all, or of those that denied.

@@ -44,7 +44,6 @@ func denials(ds []headgate.Decision) []headgate.Decision {
 	return slices.DeleteFunc(slices.Clone(ds), headgate.Decision.Allowed)
 }
 
-// writeUnavailable writes the response for when the store is unavailable.
 func writeUnavailable(w http.ResponseWriter) {
 	document{
 		Type:   problemTypes + "temporary-reduced-capacity",

@@ -28,19 +28,15 @@ func readRetryAfter(h http.Header, now time.Time) time.Duration {
 	if n, ok := parseSeconds(value); ok {
 		return n
 	}
-	if at, err := http.ParseTime(value); err == nil {
-		return min(max(at.Sub(sentAt(h, now)), 0), longestPause)
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
 	}
-	return 0
-}
-
-// sentAt returns the time of the response by the server's clock, which is in Date, or else
-// by ours, in whole seconds.
-func sentAt(h http.Header, now time.Time) time.Time {
-	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		return date
+	sent, err := http.ParseTime(h.Get("Date")) // by the server's clock
+	if err != nil {
+		sent = now.Truncate(time.Second)
 	}
-	return now.Truncate(time.Second)
+	return min(max(at.Sub(sent), 0), longestPause)
 }
 
 // readRateLimit returns the longest t of the limits in RateLimit with r=0.

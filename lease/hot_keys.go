@@ -53,7 +53,6 @@ func (t *hotKeys) row(key string, l headgate.Limit) (*row, uint64) {
 	return &t.rows[hash%uint64(len(t.rows))], hash
 }
 
-// find returns the counter of hash, or nil.
 func (r *row) find(hash uint64) *counter {
 	for i := range r.counters {
 		if c := &r.counters[i]; c.hash == hash {

@@ -40,7 +40,6 @@ func (b *batch) left(now int64) int64 {
 	return b.tokens
 }
 
-// left returns the tokens that may be used now.
 func (h *held) left(now int64) int64 {
 	if h.batches[0].left(now) == 0 {
 		h.batches = [2]batch{h.batches[1]}

@@ -81,9 +81,7 @@ func (s *observed) Take(ctx context.Context, r headgate.Request) (headgate.Decis
 	start := s.now()
 	d, err := s.store.Take(ctx, r)
 	call := Call{Method: "Take", Requests: 1, Took: s.now().Sub(start), Err: err}
-	if len(s.decided) > 0 {
-		s.reportDecision(ctx, &r, d, outcome(&r, d, r.MaxWait, false, err), err)
-	}
+	s.reportDecision(ctx, &r, d, outcome(&r, d, r.MaxWait, false, err), err)
 	s.reportCall(ctx, call)
 	return d, err
 }

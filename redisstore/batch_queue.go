@@ -79,21 +79,16 @@ func (c *call) copyStarts(rs []headgate.Request) {
 	}
 }
 
-// take gives the caller the answer, and ends c.
+// take gives the caller the answer, and lets c be used again. No queue may hold it.
 func (c *call) take(rs []headgate.Request, ds []headgate.Decision) error {
 	copy(ds, c.decisions)
 	err := c.err
 	if err == nil {
 		c.copyStarts(rs)
 	}
-	c.free()
-	return err
-}
-
-// free lets c be used again. No queue may hold it.
-func (c *call) free() {
 	*c = call{done: c.done}
 	calls.Put(c)
+	return err
 }
 
 // queue holds the calls to one server that wait for the batch under way. There is no timer: a

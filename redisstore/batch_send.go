@@ -57,7 +57,12 @@ func (s *Store) trip(batches []*batch, last bool) (moving []*batch) {
 		}
 	}()
 	s.decide(batches)
-	s.count(batches)
+	s.stats.batches.Add(1)
+	for _, b := range batches {
+		for _, c := range b.calls {
+			s.stats.requests.Add(int64(len(c.requests)))
+		}
+	}
 	err = nil
 	return moving
 }
@@ -118,14 +123,5 @@ func (s *Store) Stats() Stats {
 		Busy:       s.stats.busy.Load(),
 		NotSent:    s.stats.notSent.Load(),
 		Unanswered: s.stats.unanswered.Load(),
-	}
-}
-
-func (s *Store) count(batches []*batch) {
-	s.stats.batches.Add(1)
-	for _, b := range batches {
-		for _, c := range b.calls {
-			s.stats.requests.Add(int64(len(c.requests)))
-		}
 	}
 }

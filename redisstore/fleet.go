@@ -69,7 +69,6 @@ type Fleet struct {
 	counted bool      // by all others
 }
 
-// heartbeat is the server's answer to one.
 type heartbeat struct {
 	count       int64 // of the instances
 	forgotten   bool  // the server did not know this one

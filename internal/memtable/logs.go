@@ -38,7 +38,6 @@ func (a *logs) entries(b block) []algorithm.Entry {
 	return a.blocks[b.size()][start : start+room : start+room]
 }
 
-// alloc returns a block with room for n entries.
 func (a *logs) alloc(n int) block {
 	size := 0
 	for smallestBlock<<size < n {

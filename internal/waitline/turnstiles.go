@@ -68,24 +68,19 @@ func (t *Turnstiles) join(key string, p *place) *turnstile {
 	defer t.mu.Unlock()
 	l := t.lines[key]
 	if l == nil {
-		l = t.newLine(key)
+		l = &turnstile{wake: make(chan struct{}, 1), stop: func() {}}
+		if t.Watch != nil {
+			l.stop = t.Watch(key, l.wake)
+		}
+		if t.lines == nil {
+			t.lines = make(map[string]*turnstile)
+		}
+		t.lines[key] = l
 		close(p.first)
 	}
 	l.Push(p)
 	l.callers++
 	t.callers.Add(1)
-	return l
-}
-
-func (t *Turnstiles) newLine(key string) *turnstile {
-	l := &turnstile{wake: make(chan struct{}, 1), stop: func() {}}
-	if t.Watch != nil {
-		l.stop = t.Watch(key, l.wake)
-	}
-	if t.lines == nil {
-		t.lines = make(map[string]*turnstile)
-	}
-	t.lines[key] = l
 	return l
 }
 
