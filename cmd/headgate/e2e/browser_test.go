@@ -137,7 +137,7 @@ func atStart(script string) action {
 	return chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
 		added, err := chromedp.Call(ctx, cdppage.AddScriptToEvaluateOnNewDocument,
 			cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: script})
-		w := ctx.Value(tabOf{}).(*tab) //nolint:errcheck // newTab sets it
+		w := ctx.Value(tabOf{}).(*tab)
 		w.scripts = append(w.scripts, added.Identifier)
 		return err
 	})
