@@ -20,15 +20,6 @@ var scripts = []string{
 	"theme", "dom", "format", "axis", "plot", "time", "marks", "curves", "histogram",
 }
 
-// Shared returns the files that a page of modules loads, by name.
-func Shared() map[string]string {
-	return map[string]string{
-		"theme.css": read("theme.css"),
-		"dom.js":    read("js/dom.js"),
-		"format.js": read("js/format.js"),
-	}
-}
-
 // JS returns the script of uPlot and of the charts, with the licence of uPlot as a comment.
 func JS() string {
 	var b strings.Builder

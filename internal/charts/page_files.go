@@ -36,8 +36,8 @@ func Handle(mux *http.ServeMux, prefix string, dir embed.FS) {
 		}
 		mux.Handle("GET "+pattern, file(entry.Name(), string(text)))
 	}
-	for name, text := range Shared() {
-		mux.Handle("GET "+prefix+name, file(name, text))
+	for _, name := range []string{"theme.css", "js/dom.js", "js/format.js"} {
+		mux.Handle("GET "+prefix+path.Base(name), file(name, read(name)))
 	}
 }
 

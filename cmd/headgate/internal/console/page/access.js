@@ -128,7 +128,8 @@ function form(head, then, ...buttons) {
   const element = h("form", { novalidate: true }, ...head,
     h("input", { autocomplete: "username", value: "Headgate", hidden: true }),
     h("div", { class: "field grow" }, h("label", { for: "access-token" }, "Token"), field),
-    problem, h("p", { class: "buttons" }, h("button", { class: "primary" }, "Continue"), ...buttons));
+    problem,
+    h("p", { class: "buttons" }, h("button", { class: "primary" }, "Continue"), ...buttons));
   element.addEventListener("submit", async (event) => {
     event.preventDefault();
     problem.hidden = true;

@@ -106,7 +106,8 @@ function raiseText({ rule, key, limits, keep_usage }, until, model, all) {
     : `${now.join(", ")}, as in the file`;
   return `Rule ${rule} allows this key ${limits.join(", ")} ${until}`
     + (now.length ? `, instead of ${instead}. ` : ". ")
-    + (keep_usage ? "Its used tokens still count. " : "Its used tokens are cleared, and an undo does not restore them. ") + all;
+    + (keep_usage ? "Its used tokens still count. "
+      : "Its used tokens are cleared, and an undo does not restore them. ") + all;
 }
 
 function modeText({ rule, mode }, state, until, model) {
