@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
 	"github.com/headgate/headgate/cmd/headgate/internal/serve"
 )
@@ -108,7 +109,7 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 	}
 	switch {
 	case f.schema:
-		_, err := cmd.OutOrStdout().Write(serve.Schema())
+		_, err := cmd.OutOrStdout().Write(config.Schema)
 		return err
 	case len(args) > 0 && !f.check:
 		return usagef(cmd, "unexpected argument %q; want flags only, such as --config %s",

@@ -31,7 +31,10 @@ type Table struct {
 	reading sync.Mutex // one refresh at a time
 	version string     // of the news that were applied
 	report  func(error)
-	follow  followers
+
+	useModes  func(map[string]rules.Mode) // of Follow
+	useReset  func(Reset)
+	usedModes map[string]rules.Mode
 }
 
 // keeper stores overrides as fields and values.

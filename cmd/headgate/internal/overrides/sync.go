@@ -41,7 +41,8 @@ func (t *Table) Run(ctx context.Context, also Also) {
 // Refresh reads the changes of the overrides at once.
 func (t *Table) Refresh(ctx context.Context) error { return t.look(ctx, nil) }
 
-// look reads what has changed, and tells the followers. Modes expire also while Redis fails.
+// look reads what has changed, and tells the functions of [Table.Follow]. Modes expire also while
+// Redis fails.
 func (t *Table) look(ctx context.Context, also Also) error {
 	t.reading.Lock()
 	defer t.reading.Unlock()

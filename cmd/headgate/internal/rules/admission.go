@@ -42,7 +42,7 @@ func (e *Engine) Begin(ctx context.Context, q *Request) (v Verdict, begun *Admis
 	a := &Admission{engine: e}
 	defer func() {
 		if begun == nil { // also after a panic
-			a.release(ctx)
+			a.End(ctx)
 		}
 	}()
 	s.admission = a
@@ -141,9 +141,7 @@ func (a *Admission) charge(ctx context.Context, charges []charge) {
 }
 
 // End releases the permits. It goes on if ctx ends.
-func (a *Admission) End(ctx context.Context) { a.release(ctx) }
-
-func (a *Admission) release(ctx context.Context) {
+func (a *Admission) End(ctx context.Context) {
 	if len(a.held) == 0 {
 		return
 	}

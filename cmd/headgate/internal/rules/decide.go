@@ -76,7 +76,11 @@ func (e *Engine) enforce(ctx context.Context, s *scratch) (Verdict, error) {
 		}
 	}
 	if v.Allowed {
-		e.granted(s.enforced, v.Decisions)
+		for i := range s.enforced {
+			c := &s.enforced[i]
+			c.granted = true
+			e.observe(c, Allowed, c.strictest(v.Decisions), nil)
+		}
 	}
 	return v, nil
 }
@@ -128,14 +132,5 @@ func (e *Engine) observe(c *charge, o Outcome, d headgate.Decision, err error) {
 		e.options.Observe(Event{
 			Rule: &c.rule.Rule, Key: c.key, Cost: c.cost, Outcome: o, Decision: d, Err: err,
 		})
-	}
-}
-
-// granted notes that all of charges were granted.
-func (e *Engine) granted(charges []charge, ds []headgate.Decision) {
-	for i := range charges {
-		c := &charges[i]
-		c.granted = true
-		e.observe(c, Allowed, c.strictest(ds), nil)
 	}
 }

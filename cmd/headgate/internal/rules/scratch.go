@@ -56,21 +56,11 @@ func (s *scratch) add(r *rule, key string, cost int64) {
 func (s *scratch) group(charges []charge) []headgate.Request {
 	s.requests = s.requests[:0]
 	for i := range charges {
-		s.append(&charges[i])
+		c := &charges[i]
+		c.first = len(s.requests)
+		for _, l := range c.limits {
+			s.requests = append(s.requests, headgate.Request{Key: c.key, Limit: l, Cost: c.cost})
+		}
 	}
 	return s.requests
-}
-
-// groupOne returns the requests of c.
-func (s *scratch) groupOne(c *charge) []headgate.Request {
-	s.requests = s.requests[:0]
-	s.append(c)
-	return s.requests
-}
-
-func (s *scratch) append(c *charge) {
-	c.first = len(s.requests)
-	for _, l := range c.limits {
-		s.requests = append(s.requests, headgate.Request{Key: c.key, Limit: l, Cost: c.cost})
-	}
 }

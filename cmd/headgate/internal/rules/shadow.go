@@ -14,7 +14,7 @@ func (e *Engine) decideShadow(ctx context.Context, s *scratch, allowed bool) {
 		if !allowed {
 			c.cost = 0
 		}
-		d, granted, err := e.decideOneShadow(ctx, s, c)
+		d, granted, err := e.decideOneShadow(ctx, s, i)
 		switch {
 		case err != nil:
 			e.observe(c, Failed, headgate.Decision{}, err)
@@ -28,8 +28,9 @@ func (e *Engine) decideShadow(ctx context.Context, s *scratch, allowed bool) {
 }
 
 func (e *Engine) decideOneShadow(
-	ctx context.Context, s *scratch, c *charge,
+	ctx context.Context, s *scratch, i int,
 ) (d headgate.Decision, granted bool, err error) {
+	c := &s.shadow[i]
 	if c.banned {
 		return d, false, nil
 	}
@@ -38,7 +39,7 @@ func (e *Engine) decideOneShadow(
 			return d, false, err
 		}
 	}
-	requests := s.groupOne(c)
+	requests := s.group(s.shadow[i : i+1])
 	s.answers = append(s.answers[:0], make([]headgate.Decision, len(requests))...)
 	if err := Take(ctx, e.store, requests, s.answers); err != nil {
 		return d, false, err

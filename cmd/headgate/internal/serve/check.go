@@ -25,6 +25,3 @@ func Check(files []string, e *environment.Settings) (string, error) {
 	}
 	return s.first.Report(), nil
 }
-
-// Schema returns the JSON Schema of the file of rules.
-func Schema() []byte { return config.Schema }
