@@ -59,6 +59,9 @@ func TestTurnstilesLetACallerWhoseContextEndsLeaveTheLine(t *testing.T) {
 		if err := <-left; !errors.Is(err, context.Canceled) {
 			t.Errorf("the one that left: %v", err)
 		}
+		if n := line.Callers("k"); n != 2 {
+			t.Errorf("%d callers when one of three has left", n)
+		}
 		if _, _, err := line.Enter(ctx, "k"); !errors.Is(err, context.Canceled) {
 			t.Errorf("entering with a context that has ended: %v", err)
 		}
