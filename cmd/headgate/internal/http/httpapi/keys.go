@@ -4,24 +4,16 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
-	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 )
 
 // resetKey puts a key back in its initial state under all limits of a rule, and of its override.
-// All instances forget its denials.
+// All instances forget its denials. Each key that can be taken can be reset, also one that the rule
+// itself would not make, because a program may name its keys as it likes.
 func (h *Handler) resetKey(w http.ResponseWriter, r *http.Request) error {
 	t := target{rule: r.PathValue("rule"), key: r.PathValue("key")}
 	if err := h.resolve(&t, ""); err != nil {
 		return err
-	}
-	if err := checkKey(t.terms.Rule, t.key); err != nil {
-		return err
-	}
-	if len(t.terms.Rule.Key) > 0 && wildcard.Has(t.key) {
-		return problem.BadField("key", jsonbody.Quote(t.key), "one key: a reset takes no pattern")
 	}
 	limits := t.terms.StateLimits()
 	var failed error

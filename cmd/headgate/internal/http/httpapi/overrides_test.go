@@ -142,10 +142,11 @@ func TestResetKey(t *testing.T) {
 	}
 	f.send("DELETE", "/v1/keys/nobody/k", "").want(t, 404, "nobody")
 	f.send("DELETE", "/v1/keys/visits/", "").want(t, 400, "key is missing")
-	// Else an operator believes that a client was reset.
-	f.send("DELETE", "/v1/keys/visits/192.0.2.1", "").want(t, 400, `want one such as \"ip:...\"`)
-	f.send("DELETE", "/v1/keys/visits/ip:*", "").want(t, 400, "a reset takes no pattern")
-	f.send("DELETE", "/v1/keys/visits/ip:192.0.2.1", "").wantEmpty(t)
+	for _, key := range []string{"made-by-a-program", "ip:*", "ip:192.0.2.1"} {
+		body := `{"rule": "visits", "key": "` + key + `"}`
+		f.send("POST", "/v1/take", body).want(t, 200, `"allowed":true`)
+		f.send("DELETE", "/v1/keys/visits/"+key, "").wantEmpty(t)
+	}
 }
 
 // resetOnce is a store that fails after one reset.
