@@ -71,11 +71,16 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 	if cmd.Name() == "serve" && slices.Contains(fileFields, name) {
 		return usagef(cmd, "unknown flag %q; it is a field of the file that --config names", given)
 	}
-	if short := e.GetSpecifiedShortnames(); short != "" { // as after -json
+	short := e.GetSpecifiedShortnames() // -x, or the rest of -json or -version
+	if short != "" {
 		name, _, _ = strings.Cut(short, "=")
 		given = "-" + name
 	}
-	if like := spelling.Like(name, flagNames(cmd)); len(like) > 0 {
+	like := spelling.Like(name, flagNames(cmd))
+	switch {
+	case len(like) > 0 && short != "":
+		return usagef(cmd, "a flag has two dashes; did you mean \"--%s\"?", strings.Join(like, `" or "--`))
+	case len(like) > 0:
 		return usagef(cmd, "unknown flag %q; did you mean \"--%s\"?",
 			given, strings.Join(like, `" or "--`))
 	}

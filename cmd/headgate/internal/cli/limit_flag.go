@@ -22,7 +22,7 @@ func parseLimits(cmd *cobra.Command, texts []string) ([]headgate.Limit, error) {
 	limits := make([]headgate.Limit, 0, len(texts))
 	for _, text := range texts {
 		if name, _, _ := strings.Cut(text, "="); name == "imit" { // -limit is read as -l imit
-			return nil, usagef(cmd, `unknown flag "-limit"; did you mean "--limit"?`)
+			return nil, usagef(cmd, `a flag has two dashes; did you mean "--limit"?`)
 		}
 		l, err := headgate.ParseLimit(text)
 		if err != nil {
