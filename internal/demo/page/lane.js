@@ -137,10 +137,11 @@ export class Lane {
     return this.state.algorithm === "fixed-window" ? this.state.period : 0;
   }
 
-  // sentence says the lane for those who hear the page.
-  sentence() {
-    const { allowed, denied, capacity } = this.state;
+  // sentence says the lane for those who hear the page. What is drawn may be older.
+  sentence(now) {
+    const { allowed, denied, capacity, at } = this.state;
+    const left = Math.floor(levelAt(this.state, Math.max(0, now - at)) + 1e-9);
     return `${this.title}: ${number(allowed)} allowed, ${number(denied)} denied, ` +
-      `${this.#part.remaining.textContent} of ${number(capacity)} left.`;
+      `${number(left)} of ${number(capacity)} left.`;
   }
 }

@@ -20,7 +20,7 @@ const session = new Session(show, (message) => alertIn($("lost"), message));
 const summary = new Summary($("summary"));
 const traffic = new Traffic(session, lanes, () => {
   dirty = true;
-  summary.tell(() => lanes.map((l) => l.sentence()).join(" "));
+  summary.tell(() => lanes.map((l) => l.sentence(session.now())).join(" "));
 });
 const player = new Player(traffic.controls());
 const fail = (error) => complain(error.message);
