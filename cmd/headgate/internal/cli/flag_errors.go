@@ -79,7 +79,8 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 	like := spelling.Like(name, flagNames(cmd))
 	switch {
 	case len(like) > 0 && short != "":
-		return usagef(cmd, "a flag has two dashes; did you mean \"--%s\"?", strings.Join(like, `" or "--`))
+		return usagef(cmd, "a flag has two dashes; did you mean \"--%s\"?",
+			strings.Join(like, `" or "--`))
 	case len(like) > 0:
 		return usagef(cmd, "unknown flag %q; did you mean \"--%s\"?",
 			given, strings.Join(like, `" or "--`))
