@@ -37,8 +37,8 @@ var ErrClosed = errors.New("gate: closed")
 //
 // Most callers want [Gate.Wait]. The promise holds for the moments at which callers see Wait
 // return, even if the scheduler wakes them late: a pass counts from when its caller runs.
-// docs/design/gate.md explains how. With periods of 100 ms and more, about 99.5 % of n pass in a
-// period; with 1 ms, 90 % (go test -bench Throughput ./gate).
+// docs/design/gate.md explains how. With periods of 100 ms and more, about 99.5% of n pass in a
+// period; with 1 ms, 90% (go test -bench Throughput ./gate).
 //
 // A Gate has no goroutine, and a timer only while callers wait. It is safe for use
 // by many goroutines and must not be copied. Make one with [New].

@@ -43,7 +43,7 @@ func TestSharedGateKeepsItsPromiseAcrossProcesses(t *testing.T) {
 	})
 }
 
-// Once, four processes with two spinning goroutines each on two cores passed 0.8 % of n in a
+// Once, four processes with two spinning goroutines each on two cores passed 0.8% of n in a
 // period, and most waits failed. docs/design/gate.md has the rate of a machine that does nothing
 // else; this test runs beside others.
 func TestSharedGateKeepsItsPromiseOnABusyMachine(t *testing.T) {

@@ -99,7 +99,7 @@ func passes(t *testing.T, callers int, span time.Duration, gates ...*SharedGate)
 }
 
 // Once, a caller whose answer or whose timer was later than a slack of a few milliseconds lost its
-// start, and a busy machine left 0.8 % of the rate. The delays are those of answers and timers in four
+// start, and a busy machine left 0.8% of the rate. The delays are those of answers and timers in four
 // processes with two spinning goroutines each on two cores. Some are longer than a permit lasts.
 func TestSharedGateKeepsHalfOfItsRateOnABusyMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,7 @@ func TestPaced(t *testing.T) {
 }
 
 // Whenever parts come, no period holds more than the count of a paced limit, and a caller that
-// always has something to pass gets at least 97 % of it.
+// always has something to pass gets at least 97% of it.
 func TestPacedIsNeverOver(t *testing.T) {
 	const period = time.Second
 	for _, text := range []string{"5/s", "1000/s", "70000/s", "1000000/s"} {

@@ -52,7 +52,7 @@ func printLog(w io.Writer, r *replay.Traffic, width int) {
 	}
 }
 
-// tooLate reports whether more than 1 % of the requests were decided at a wrong time, so that
+// tooLate reports whether more than 1% of the requests were decided at a wrong time, so that
 // the report means nothing.
 func tooLate(r *replay.Traffic) bool { return r.Late > 0 && 100*r.Late > r.Requests }
 

@@ -43,7 +43,7 @@ type SizeConfig struct {
 var shares = []int64{0, 1, 10, 100}
 
 // Size finds the smallest token buckets that logs need: those that deny at most 0, 0.01, 0.1 and
-// 1 % of the requests. The results are exact: [Run] denies the same requests, and a bucket of one
+// 1% of the requests. The results are exact: [Run] denies the same requests, and a bucket of one
 // token less denies more than the share.
 //
 // The logs are read once. Memory grows with the number of different keys (about 200 bytes each)

@@ -160,7 +160,7 @@ func TestSizeByNaiveSearch(t *testing.T) {
 	}
 }
 
-// In a log of 10,000 requests, 0.01 % is one.
+// In a log of 10,000 requests, 0.01% is one.
 func TestSizeOneInTenThousand(t *testing.T) {
 	t.Parallel()
 	log := randomLog(rand.New(rand.NewPCG(15, 16)), 10_500, 9, false)

@@ -51,7 +51,7 @@ func (c *clockHand) add(second int64) {
 	}
 }
 
-// rounded returns the place at which over 90 % of the times are, if there are enough of them.
+// rounded returns the place at which over 90% of the times are, if there are enough of them.
 func (c *clockHand) rounded() (place int, rounded bool) {
 	for i, n := range c.counts {
 		if c.total >= 10 && 10*n > 9*c.total {
