@@ -76,8 +76,8 @@ func TestGateLeavesLeewayOutsideOfABubble(t *testing.T) {
 	})
 }
 
-// The same by a real clock. No action is more than 20 ms early, which is how much the first may be
-// late to look at the clock, or 200 ms late. A busy machine is late itself: it has five tries.
+// The same by a real clock. No action is more than 20 ms early, because the first may read the
+// clock that late, or more than 200 ms late. A busy machine is late itself, so it has five tries.
 func TestGateLetsPassInStepsOfARealClock(t *testing.T) {
 	t.Parallel()
 	const period = 300 * time.Millisecond

@@ -8,16 +8,16 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// KeyWaiter is a [Waiter] by the limits of one key of a limiter. Make one with [NewKeyWaiter].
+// KeyWaiter is a [Waiter] that waits for the limits of one key. Make one with [NewKeyWaiter].
 type KeyWaiter struct {
 	limiter *headgate.Limiter
 	key     string
 }
 
-// NewKeyWaiter returns a Waiter by the limits of key.
+// NewKeyWaiter returns a Waiter that waits for the limits of key.
 func NewKeyWaiter(l *headgate.Limiter, key string) *KeyWaiter { return &KeyWaiter{l, key} }
 
-// WaitN is [headgate.Limiter.WaitN].
+// WaitN calls [headgate.Limiter.WaitN] for the key.
 func (w *KeyWaiter) WaitN(ctx context.Context, n int64) error {
 	return w.limiter.WaitN(ctx, w.key, n)
 }

@@ -89,7 +89,7 @@ func (f Fields) write(h http.Header, now int64, ds []headgate.Decision, known *p
 		if len(ds) > 1 {
 			policy = v[3:4:4]
 		}
-		if len(h) > 0 { // with the values of another limiter before
+		if len(h) > 0 { // an outer limiter may have set these fields
 			policy = append(slices.Clip(h[policyField]), policy...)
 			limits = append(slices.Clip(h[rateLimitField]), limits...)
 		}

@@ -14,7 +14,7 @@ const fresh = 10 * time.Millisecond
 
 // wait returns when r may be sent. It reserves after the pause, because all requests that
 // waited for the pause would otherwise have start times in the past at its end. If another
-// pause began before the start time, it begins again.
+// pause began before the start time, it waits and reserves again.
 func (t *Transport) wait(r *http.Request, key string) error {
 	cost := costOf(r, t.options.Cost)
 	for {

@@ -99,7 +99,7 @@ func seeds(t *testing.T, n uint64) <-chan uint64 {
 	return next
 }
 
-// agree puts one step of the sequence to both stores: requests that go together, or a reset.
+// agree sends one step of the sequence to both stores: a group of requests, or a reset.
 func agree(t *testing.T, random *sequence, got, want headgate.Store) error {
 	rs := random.next()
 	if random.IntN(60) == 0 {

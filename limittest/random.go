@@ -99,7 +99,7 @@ func randomMicros(r *rand.Rand) int64 {
 	return 1 + r.Int64N(1<<(1+r.IntN(36)))
 }
 
-// next makes the next requests, which go together. The time moves by about what a few tokens take.
+// next makes the next group of requests. The time moves by about the time of a few tokens.
 func (s *sequence) next() []headgate.Request {
 	s.micros = max(s.micros+s.step(), epoch.UnixMicro()-int64(time.Hour/time.Microsecond))
 	if s.IntN(20) == 0 {

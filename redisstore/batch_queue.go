@@ -79,7 +79,7 @@ func (c *call) copyStarts(rs []headgate.Request) {
 	}
 }
 
-// take gives the caller the answer, and lets c be used again. No queue may hold it.
+// take copies the answer to ds, and frees c for reuse. No queue may hold c.
 func (c *call) take(rs []headgate.Request, ds []headgate.Decision) error {
 	copy(ds, c.decisions)
 	err := c.err

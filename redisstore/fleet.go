@@ -20,8 +20,8 @@ const fleetCommands = "EVALSHA, EVAL, ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCAR
 	"and DEL"
 
 const (
-	// ttlIntervals is how many intervals an instance counts after its last heartbeat, and how many
-	// a count is kept if smaller ones follow.
+	// ttlIntervals is for how many intervals an instance counts after its last heartbeat. A count
+	// is kept for as many intervals if smaller counts follow.
 	ttlIntervals = 3
 
 	defaultInterval = 5 * time.Second
@@ -111,7 +111,7 @@ func (o *FleetOptions) validate(s *Store) error {
 	return nil
 }
 
-// timeout is of a heartbeat of the goroutine, which so begins one in each interval.
+// timeout bounds a heartbeat, so that the goroutine begins one in each interval.
 func (o *FleetOptions) timeout() time.Duration { return o.Interval / 2 }
 
 // Instances returns how many instances there are, this one included. It returns 0 while the number
@@ -148,8 +148,8 @@ func (f *Fleet) Heartbeat(ctx context.Context) error {
 	if h.forgotten { // and so may be others, whose next heartbeat is to come
 		h.count = max(h.count, known)
 	}
-	// The answer that told it to be new may be lost, or come later than the next. An earlier expiry
-	// is of a key that was made anew.
+	// The answer that reports this instance as new may be lost, or arrive after the next one. An
+	// earlier expiry belongs to a new key.
 	if h.forgotten || f.joined.IsZero() || h.expiry < f.expiry {
 		f.joined, f.expiry = now, h.expiry
 	}

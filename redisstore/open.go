@@ -20,10 +20,9 @@ const wantURL = "redis://[user:password@]host[:port][/db], rediss:// for TLS, " 
 const wantEscaped = "; in a password write %25 for %, %20 for a space, " +
 	"%2F for /, %23 for #, %3F for ?, %26 for &"
 
-// With these, a call that comes alone to a single server that hangs gets an error in under a
-// second: the timeout of a dial, a read and a write, and how often a dial is tried. After more than
-// one try, the context of a caller would have ended, so its error could not say that it was
-// refused.
+// These are the timeout of a dial, a read and a write, and how often a dial is tried. With them, a
+// call that is alone fails within a second if a single server hangs. With more than one try, the
+// context of the caller would end first, so its error could not say that a connection was refused.
 const (
 	defaultTimeout = "400ms"
 	dialerRetries  = 1

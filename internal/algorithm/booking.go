@@ -85,8 +85,8 @@ func (l *Rule) decide(k Account, now, since, cost int64, charge Charge) (Account
 	return Account{State: s}, v
 }
 
-// book finds the start of o: the first moment at which it fits after all that was granted, where
-// time stands at now.
+// book finds the start of o: the first moment, at now or later, at which it fits after all earlier
+// grants.
 func (l *Rule) book(
 	k Account, o Order, now int64, charge bool,
 ) (next Account, v Verdict, changed bool) {

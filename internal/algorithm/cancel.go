@@ -10,8 +10,8 @@ func (l *Rule) refuseCancel(k Account, o Order, now int64) (Account, Verdict, bo
 	return k, v.after(now - o.Now), false
 }
 
-// refundAhead is a refund while time stands at k.At, and stays there: a refund returns tokens,
-// not time. A cancel returns its start as well.
+// refundAhead refunds at k.At, which is ahead, and leaves the time of k as it is: a refund returns
+// tokens, not time. A cancel returns its start as well.
 func (l *Rule) refundAhead(
 	k Account, o Order, charge bool,
 ) (next Account, v Verdict, changed bool) {
@@ -31,8 +31,8 @@ func (l *Rule) refundAhead(
 	return next, v.after(next.At - o.Now), true
 }
 
-// late reports whether a cancel of a grant that is booked after k might move time back past
-// the start of k: that was later than it had to be, or of other numbers.
+// late reports whether a cancel of a grant that is booked after k might move time back past the
+// start of k. That start was later than it had to be, or the limit had other numbers.
 func (l *Rule) late(k Account, now int64) bool {
 	return k.Late || k.Scaled || l.before(k, now).At < k.At
 }

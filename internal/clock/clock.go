@@ -1,6 +1,6 @@
 // Package clock reads the time in microseconds, never backwards.
 //
-// What a store does when a caller's or a server's clock steps back is skew in internal/algorithm.
+// If the clock of a caller or a server steps back, skew in internal/algorithm decides.
 package clock
 
 import (

@@ -292,7 +292,7 @@ func TestLargeBody(t *testing.T) {
 	for _, path := range []string{"/test", "/config", "/api/requests", "/api/limits"} {
 		want(t, path, ask(d, "POST", path, form, large), 413, `{"success":false,"error":"the body is too large; want at most 4096 bytes"}`)
 	}
-	// Of a body that does not tell its length, no more is read.
+	// A body without a Content-Length is read only up to the maximum.
 	for path, c := range map[string][2]string{"/config": {form, "capacity="}, "/api/limits": {jsonType, `{"left":"`}} {
 		body := strings.NewReader(c[1] + large + large)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:8080"+path, io.MultiReader(body))

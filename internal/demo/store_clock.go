@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// storeClock knows the time of the store, which may be another machine's. The edges of windows
+// storeClock returns the time of the store, which may be on another machine. The edges of windows
 // depend on it.
 type storeClock struct {
 	now   func(context.Context) (time.Time, error) // nil: the store has our clock
 	ahead atomic.Int64                             // of our clock, in nanoseconds
 }
 
-// adjust requests the time of the store. Without an answer, the one before it stays: a store that
-// has failed reports that when it decides, and a server may refuse to tell its time.
+// adjust requests the time of the store. Without an answer, it keeps the last offset: a store
+// that has failed reports that when it decides, and a server may refuse to return its time.
 func (c *storeClock) adjust(ctx context.Context) {
 	if c.now == nil {
 		return

@@ -35,7 +35,7 @@ func (m *Map[K, V]) Get(key K) (value V, ok bool) {
 	return m.add(key)
 }
 
-// Of returns the value of key, made anew if the Map is full and does not keep key.
+// Of returns the value of key. If the Map is full and does not keep key, it makes a new value.
 func (m *Map[K, V]) Of(key K) V {
 	if value, ok := m.Get(key); ok {
 		return value

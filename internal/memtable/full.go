@@ -7,9 +7,10 @@ import "github.com/headgate/headgate/internal/algorithm"
 // slot of its own, it begins with all that the overflow slot has used: a flood gets no fresh
 // budgets.
 
-// Prepare makes sure that l has an index, and finds the slot for a key: its own, h, which
-// it has or has room to take, or the overflow slot of l. What has expired at now may be dropped:
-// that must not be ahead of the clock. It reports false if not even the overflow slot has room.
+// Prepare makes sure that l has an index, and finds the slot for a key. That is its own, h, if it
+// has one or there is room for one, and otherwise the overflow slot of l. States that have expired
+// at now may be dropped, so now must not be ahead of the clock. It reports false if even the
+// overflow slot has no room.
 func (s *Shard) Prepare(l *algorithm.Rule, h uint64, now int64) (uint64, bool) {
 	known := s.Register(l)
 	if (!known || len(s.limits) > int(s.due)) && !s.rebuild(l, now, len(s.slots)) {
@@ -18,7 +19,7 @@ func (s *Shard) Prepare(l *algorithm.Rule, h uint64, now int64) (uint64, bool) {
 	if s.Known(h) || s.room(l, h, now) {
 		return h, true
 	}
-	if s.taken+s.pending >= len(s.slots)-1 { // one is never taken, to end every search
+	if s.taken+s.pending >= len(s.slots)-1 { // one slot stays free, to end every search
 		if s.rebuild(l, now, len(s.slots)); s.taken+s.pending >= len(s.slots)-1 {
 			return 0, false
 		}
@@ -40,12 +41,13 @@ func (s *Shard) Hold(h uint64, now int64, n int) {
 	}
 }
 
-// EndGroup ends what Hold counts.
+// EndGroup sets the count of Hold back to 0.
 func (s *Shard) EndGroup() { s.pending = 0 }
 
-// room reports whether a new key may have a slot. If need be it drops what has expired, and grows
-// the table unless that is half of it. To drop costs a pass over the table, so if the table cannot
-// grow it is done once in as many new keys as a 16th of the slots, or if an eighth has expired.
+// room reports whether a new key may have a slot. If a sample of a full table shows that half has
+// expired, it drops the expired states; otherwise it grows the table. A drop costs a pass over the
+// table. So at its largest size there is one only after as many new keys as a 16th of the slots, or
+// if an eighth of the sample has expired.
 func (s *Shard) room(l *algorithm.Rule, h uint64, now int64) bool {
 	s.tries++
 	if s.taken+s.pending < s.bound() {

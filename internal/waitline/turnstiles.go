@@ -9,8 +9,8 @@ import (
 // Turnstiles lines up the callers of each key so that the first of a line acts and the others wait
 // to become the first. The zero Turnstiles has no lines. It must not be copied after its first use.
 type Turnstiles struct {
-	// Watch, if not nil, is called for the first caller of a line, with the wake that Enter returns
-	// to all its callers, and stop when the last one has left.
+	// Watch, if not nil, is called when a line begins, with the wake that Enter returns to its
+	// callers. stop is called when the last caller has left.
 	Watch func(key string, wake chan<- struct{}) (stop func())
 
 	callers atomic.Int64 // in all lines

@@ -100,7 +100,7 @@ type tab struct {
 // tabOf is the key of the tab in a context.
 type tabOf struct{}
 
-// blank are the tabs of tests that are over. To open a window costs more than most tests do in it.
+// blank holds the tabs of tests that are over. Opening a window costs more than most tests.
 var blank = make(chan *tab, 8)
 
 // newTab returns a blank tab until the test ends.
@@ -143,7 +143,7 @@ func atStart(script string) action {
 	})
 }
 
-// clear removes the page, and what a test has set for it.
+// clear removes the page and the settings of its test.
 func (w *tab) clear() error {
 	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
 	defer cancel()

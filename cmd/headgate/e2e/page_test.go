@@ -190,8 +190,8 @@ func (p *page) text(selector string) string {
 	return value[string](p, `document.querySelector(`+quoted(selector)+`).textContent`)
 }
 
-// until waits for a condition to be true. It looks less often the longer it waits, because each look
-// costs the time of a browser that other tests share.
+// until waits for a condition to be true. The longer it waits, the less often it looks, because
+// each look takes time of a browser that other tests share.
 func (p *page) until(what, condition string) {
 	p.t.Helper()
 	deadline, pause := time.Now().Add(20*time.Second), 10*time.Millisecond

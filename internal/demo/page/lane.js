@@ -12,7 +12,7 @@ export class Lane {
   #chart;
   #form;
 
-  // apply(name, text) asks for another limit; it throws what is wrong with it.
+  // apply(name, text) requests another limit; it throws if the limit is wrong.
   constructor(name, apply) {
     this.name = name;
     this.title = name === "left" ? "Left" : "Right";
@@ -137,7 +137,7 @@ export class Lane {
     return this.state.algorithm === "fixed-window" ? this.state.period : 0;
   }
 
-  // sentence says the lane for those who hear the page. What is drawn may be older.
+  // sentence returns the lane as text for screen readers. The drawing may be older.
   sentence(now) {
     const { allowed, denied, capacity, at } = this.state;
     const left = Math.floor(levelAt(this.state, Math.max(0, now - at)) + 1e-9);

@@ -4,7 +4,7 @@ export class LaneForm {
   #part;
   #limit; // that is in force
 
-  // apply(text) asks for another limit; it throws what is wrong with it.
+  // apply(text) requests another limit; it throws if the limit is wrong.
   constructor(name, part, apply) {
     this.#part = part;
     part.error.id = `${name}-error`;

@@ -143,7 +143,7 @@ func TestFleetRates(t *testing.T) {
 	})
 }
 
-// While nobody looks, an instance only asks whether somebody does.
+// Without viewers, an instance only asks whether another instance has any.
 func TestNobodyLooksAtTheFleet(t *testing.T) {
 	redis := redistest.Start(t)
 	do := func(args ...string) string {

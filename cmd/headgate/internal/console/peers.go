@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// outgoing returns what is to be exchanged, if it is time.
+// outgoing returns what this instance sends to the others, if an exchange is due.
 func (r *runner) outgoing(now time.Time) (out outgoing, ok bool) {
 	if r.fleet == nil || !r.due || r.under || !r.watched(now) {
 		return out, false
@@ -23,7 +23,7 @@ func (r *runner) outgoing(now time.Time) (out outgoing, ok bool) {
 	return out, true
 }
 
-// receive takes what the others show.
+// receive stores the result of an exchange with the other instances.
 func (r *runner) receive(in incoming, now time.Time) {
 	r.failed = in.err
 	if in.err != nil {
@@ -36,7 +36,7 @@ func (r *runner) receive(in incoming, now time.Time) {
 	r.emit(now)
 }
 
-// watch notes that another instance has viewers.
+// watch records that another instance has viewers.
 func (r *runner) watch(now time.Time) {
 	if r.common != nil {
 		return
@@ -50,7 +50,7 @@ func (r *runner) watch(now time.Time) {
 	}
 }
 
-// learn takes the snapshots and histories of others.
+// learn stores the snapshots and histories of other instances.
 func (r *runner) learn(in incoming, now time.Time) {
 	for id, list := range in.histories {
 		r.mergeSteps(id, list)
@@ -86,7 +86,7 @@ func (r *runner) mergeSteps(id string, list []stepCounts) {
 	}
 }
 
-// whyAlone says why nothing could be exchanged.
+// whyAlone returns why the exchange failed.
 func whyAlone(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "the store did not answer in time"

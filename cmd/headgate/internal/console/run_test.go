@@ -146,7 +146,7 @@ func TestState(t *testing.T) {
 	})
 }
 
-// While nobody looks, no state is made.
+// Without viewers, no state is made.
 func TestNobodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newConsole(t, nil)

@@ -2,7 +2,7 @@ package console
 
 import "time"
 
-// join gives v a place, and what the others have seen already.
+// join adds v, and sends it the history and the newest state. It reports false if there is no room.
 func (r *runner) join(v *viewer, now time.Time) bool {
 	if len(r.viewers) >= r.handler.options.Viewers {
 		return false
@@ -16,7 +16,7 @@ func (r *runner) join(v *viewer, now time.Time) bool {
 	return true
 }
 
-// begin makes the common history of what this instance knows.
+// begin makes the common history from the counts of this instance.
 func (r *runner) begin(now time.Time) {
 	step := stepOf(now)
 	r.common, r.merged, r.peers = newHistory(step), map[string]int64{}, map[string]peer{}
@@ -35,7 +35,7 @@ func (r *runner) begin(now time.Time) {
 	r.due = true
 }
 
-// drop takes the place of v. With the last viewer, all that is for viewers goes.
+// drop removes v. After the last viewer, it drops all data that is kept for viewers.
 func (r *runner) drop(v *viewer) {
 	if _, ok := r.viewers[v]; !ok {
 		return

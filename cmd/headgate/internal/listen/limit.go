@@ -11,7 +11,7 @@ import (
 )
 
 // Listener has at most so many connections at a time. While there are as many, a new one replaces
-// one that has been idle for long. So a flood of connections that ask nothing keeps nobody out.
+// one that has been idle for long. So a flood of idle connections keeps no client out.
 type Listener struct {
 	net.Listener
 

@@ -103,8 +103,8 @@ func (t *Table) Find(rule, key string) (rules.Override, bool) {
 	return t.loaded.find(rule, key)
 }
 
-// OfFile returns the override of the file that is in force for key under rule, before any that is
-// kept in the store.
+// OfFile returns the override of the file that applies to key under rule. It precedes all overrides
+// in the store.
 func (t *Table) OfFile(rule, key string) (rules.Override, bool) {
 	return t.file.Load().find(rule, key)
 }

@@ -11,7 +11,7 @@ import (
 // Interval is how often [Table.Run] looks for changes.
 const Interval = 500 * time.Millisecond
 
-// within bounds one look for changes.
+// within is the longest time of one look for changes.
 const within = 2 * time.Second
 
 // Also adds commands to a round trip to Redis. It returns a function to call after the trip.
@@ -41,8 +41,8 @@ func (t *Table) Run(ctx context.Context, also Also) {
 // Refresh reads the changes of the overrides at once.
 func (t *Table) Refresh(ctx context.Context) error { return t.look(ctx, nil) }
 
-// look reads what has changed, and tells the functions of [Table.Follow]. Modes expire also while
-// Redis fails.
+// look reads the changes, and calls the functions of [Table.Follow] with them. Modes also expire
+// while Redis fails.
 func (t *Table) look(ctx context.Context, also Also) error {
 	t.reading.Lock()
 	defer t.reading.Unlock()

@@ -3,7 +3,7 @@ package replay
 import "strings"
 
 // folder returns what a path that is not listed is counted by: its first segment, such as
-// "/images/", or if it has no other its extension, such as "*.php". It is empty if it has neither.
+// "/images/", or if it has only one, its extension, such as "*.php". It is empty if it has neither.
 func folder(path string) string {
 	if !strings.HasPrefix(path, "/") {
 		return ""

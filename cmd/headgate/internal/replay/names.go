@@ -37,8 +37,8 @@ func (n *names) mostDenied(most int, keys iter.Seq[deniedKey]) []deniedKey {
 	})
 }
 
-// top returns the first n of all in an order. It holds at most 2n of them: to sort all of millions
-// would take longer than to replay them.
+// top returns the first n of all in an order. It holds at most 2n of them, because sorting millions
+// would take longer than the replay.
 func top[T any](n int, all iter.Seq[T], order func(a, b T) int) []T {
 	var first []T
 	full := false // first[n-1] is the last that counts

@@ -63,8 +63,8 @@ func (p *probe) point(f family) TriedLimit {
 	return TriedLimit{f.limit(p.size), p.size, p.denied, p.deniedKeys}
 }
 
-// curve returns sizes of family i to draw: from a quarter of that of the largest target to that
-// which denies nothing, evenly on a scale of logarithms.
+// curve returns sizes of family i to draw, evenly on a logarithmic scale. They go from a quarter of
+// the size for the largest target to the size that denies nothing.
 func (s *search) curve(i int) (sizes []int64) {
 	f, brackets := s.families[i], slices.Clone(s.brackets[i])
 	if len(s.standOut) > 0 {

@@ -104,7 +104,7 @@ func (s *sizing) drafts() (drafts []draft) {
 }
 
 // between returns a size that denies only the keys that stand out most: those above the largest gap
-// among the keys that stand out. It is 0 if no gap is of three times.
+// among the keys that stand out. It is 0 if no need is three times the next smaller one.
 func (s *sizing) between() (size int64) {
 	if s.config.DenyKeys != nil || len(s.standOut) == 0 {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 )
 
-// Bounds of a page, in bytes of JSON but for the number of files.
+// Bounds of a page, in bytes of JSON. maxFiles is a number of files.
 const (
 	maxKeys    = 420_000 // the denied keys of all limits
 	maxName    = 1024    // a name, on a page of one limit
@@ -45,7 +45,7 @@ func (d *Data) Fit() error {
 	return err
 }
 
-// fitDetail leaves so many bytes for the keys of each limit, and for a name.
+// fitDetail leaves at most keys bytes of keys for each limit, and name bytes for each name.
 func fitDetail(d *replay.Detail, keys, name int) {
 	for i := range d.Keys {
 		d.Keys[i] = fitKeys(d.Keys[i], keys, name)
@@ -87,9 +87,9 @@ func fitFiles(files []replay.File, name int) []replay.File {
 	return files
 }
 
-// cut shortens a name that has more than most bytes, and then says how long it was.
+// cut shortens a name of more than most bytes, and adds how long it was.
 func cut[T ~string](name T, most int) T {
-	if 6*len(name) <= most { // a byte has at most six
+	if 6*len(name) <= most { // JSON has at most six bytes for one
 		return name
 	}
 	for i := 0; i < len(name); {

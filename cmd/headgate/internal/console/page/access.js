@@ -108,7 +108,7 @@ function open(refused = null, why = "") {
   dialog.showModal();
 }
 
-// goOn clicks again on what needed a token.
+// goOn uses the token, and clicks the button again that needed it.
 async function goOn(access, refused) {
   use(access);
   if (!document.activeElement.checkVisibility() || document.activeElement === document.body) {
@@ -119,7 +119,7 @@ async function goOn(access, refused) {
   refused?.click();
 }
 
-// form asks for a token, and calls then with what it allows.
+// form asks for a token, and calls then with the access that the token gives.
 function form(head, then, ...buttons) {
   const field = h("input", {
     id: "access-token", type: "password", autocomplete: "current-password",

@@ -137,7 +137,7 @@ const rulesOf = (acts) => acts.map((act) => act.rule);
 
 const took = (started) => longSpan(Math.max(1, (performance.now() - started) / 1000));
 
-// modeIs returns what the active rules say of a switch, or null while they do not show it.
+// modeIs returns a sentence about the new mode, or null until the active rules have it.
 async function modeIs({ rule, mode, idle_bans: idle }) {
   const now = (await getConfig()).rules.find((r) => r.name === rule);
   const wanted = mode === "file" ? now?.file_mode : mode;

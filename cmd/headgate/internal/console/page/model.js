@@ -12,7 +12,7 @@ export class Model {
   connection = { live: false, error: "", at: 0 };
   fleet = 0; // instances when all were known; 0: they never were
   #states = [];
-  #partial = new Set(); // when the steps began in which other instances were not known
+  #partial = new Set(); // starts of the steps without data from other instances
   #step_s = 5;
   #steps = new Array(steps).fill({ at: 0, rules: {}, total: [] });
 
@@ -75,7 +75,7 @@ export class Model {
     });
   }
 
-  // rule returns a rule by its name: the state lists those with the most decisions only.
+  // rule finds a rule by its name. The state lists only the rules with the most decisions.
   rule(name) {
     const isIt = (r) => r.name === name;
     return this.rules().find(isIt) ?? this.config?.rules.find(isIt);

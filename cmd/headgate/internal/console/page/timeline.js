@@ -58,7 +58,7 @@ function drawTicks({ from, step_s }) {
   });
 }
 
-// drawActs marks when the acts were done, so that it can be seen what changed with them.
+// drawActs marks the times of the actions, so that the reader sees what changed after each.
 function drawActs() {
   const { from, step_s } = shown;
   byId("actions-marks").replaceChildren(...done.flatMap((act) => {

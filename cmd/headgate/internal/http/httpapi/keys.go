@@ -8,8 +8,8 @@ import (
 )
 
 // resetKey puts a key back in its initial state under all limits of a rule, and of its override.
-// All instances forget its denials. Each key that can be taken can be reset, also one that the rule
-// itself would not make, because a program may name its keys as it likes.
+// All instances forget its denials. Keys that the rule itself would not make can be reset, too,
+// because a program may take from any key.
 func (h *Handler) resetKey(w http.ResponseWriter, r *http.Request) error {
 	t := target{rule: r.PathValue("rule"), key: r.PathValue("key")}
 	if err := h.resolve(&t, ""); err != nil {
@@ -20,7 +20,7 @@ func (h *Handler) resetKey(w http.ResponseWriter, r *http.Request) error {
 	for i := 0; i < len(limits) && failed == nil; i++ {
 		failed = h.options.Store.Reset(r.Context(), t.key, limits[i])
 	}
-	// Also after a failure, because some limits may be reset.
+	// After a failure too, because some limits may have been reset.
 	err := h.options.Overrides.Announce(context.WithoutCancel(r.Context()),
 		overrides.Reset{Rule: t.rule, Key: t.key})
 	switch {

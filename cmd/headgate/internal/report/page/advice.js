@@ -8,7 +8,7 @@
   const BALANCED = .001, FEW = 100;
 
   // advise returns {best, shown, title, why, caution}: best is null if no limit is recommended. If
-  // a limit denies keys that stand out, nobody but the reader knows whether it may.
+  // a limit denies keys that stand out, only the reader knows whether it may.
   function advise(data, all) {
     if (data.size.requests < FEW) return fewRequests(data, all[0]);
     if (data.kind === "size") return ofProposals(data, all);
