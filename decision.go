@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/internal/algorithm"
 )
 
-// Never is the RetryAfter of a request that is never granted, because its cost is larger than the
-// limit can ever hold.
+// Never is the RetryAfter of a denial that no wait changes. The cost is larger than the limit can
+// ever hold, or the request is a cancel that failed.
 const Never time.Duration = math.MaxInt64
 
 // Decision is the answer to a [Request]. Its fields describe the state after the request, with the

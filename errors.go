@@ -52,8 +52,8 @@ func invalid(field string, value int64, want string) error {
 	return wrong(field, strconv.FormatInt(value, 10), want)
 }
 
-// DeadlineError is returned at once by methods that wait, such as [Limiter.Wait], if the start
-// time would come after the deadline. Nothing was charged. It is a context.DeadlineExceeded.
+// DeadlineError reports that a start time would come after the deadline. Methods that wait, such as
+// [Limiter.Wait], return it at once. Nothing was charged. It is a context.DeadlineExceeded.
 type DeadlineError struct {
 	Limit Limit         // the limit with the longest wait; the zero Limit at a gate
 	Wait  time.Duration // until the start time; 0 if that is not known

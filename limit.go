@@ -73,8 +73,9 @@ func Per(n int64, period time.Duration) Limit {
 	return newLimit(terms{Algorithm: algorithm.TokenBucket, Capacity: n, Refill: n, Every: period})
 }
 
-// SteppedTokenBucket is a token bucket whose n tokens arrive together, every period, counted from
-// the first take from a full bucket. It holds n tokens, or as many as [Limit.Burst] says.
+// SteppedTokenBucket is a token bucket whose n tokens arrive together, every period. Periods are
+// counted from the first take from a full bucket. It holds n tokens, or as many as [Limit.Burst]
+// says.
 func SteppedTokenBucket(n int64, period time.Duration) Limit {
 	return newLimit(terms{Algorithm: algorithm.Stepped, Capacity: n, Refill: n, Every: period})
 }
@@ -96,8 +97,8 @@ func SlidingWindow(n int64, window time.Duration) Limit {
 	return newLimit(terms{Algorithm: algorithm.SlidingWindow, Capacity: n, Every: window})
 }
 
-// SlidingLog remembers each grant for as long as window, and never grants more than n in
-// any window, wherever it begins. It keeps up to n entries a key; n is at most 65,535.
+// SlidingLog never grants more than n in any window, wherever it begins. It remembers each grant
+// for as long as window. It keeps up to n entries a key; n is at most 65,535.
 func SlidingLog(n int64, window time.Duration) Limit {
 	return newLimit(terms{Algorithm: algorithm.SlidingLog, Capacity: n, Every: window})
 }
@@ -171,8 +172,8 @@ func (l Limit) ID() string {
 // Algorithm is how l counts.
 func (l Limit) Algorithm() Algorithm { return Algorithm(l.terms().Algorithm) }
 
-// Capacity is the largest cost that can ever be granted at once: the size of a bucket, the
-// count of a window.
+// Capacity returns the largest cost that can ever be granted at once. That is the size of a
+// bucket, or the count of a window.
 func (l Limit) Capacity() int64 {
 	if l.rule == nil {
 		return 0

@@ -197,8 +197,8 @@ func unitMicros(s string) int64 {
 	return 0
 }
 
-// String is the text form of l, which [ParseLimit] reads back as an equal Limit; of a share
-// ([Limit.Share]) as one of equal numbers.
+// String returns the text form of l. [ParseLimit] reads it back as an equal Limit. For a share
+// ([Limit.Share]), it reads back a Limit with equal numbers.
 func (l Limit) String() string {
 	if l == Unlimited() {
 		return "unlimited"

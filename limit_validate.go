@@ -10,8 +10,8 @@ import (
 
 const maxExact = algorithm.MaxExact
 
-// Validate returns nil, or an [InvalidError] that names the first number of l that cannot
-// be counted exactly, and what would be accepted.
+// Validate returns an [InvalidError] if l is not valid, and otherwise nil. The error names the
+// first wrong value, and what would be accepted.
 func (l Limit) Validate() error {
 	switch {
 	case l.valid():

@@ -68,10 +68,10 @@ func newLimiter(store Store, choose LimitsFunc) (*Limiter, error) {
 	return &Limiter{store: store, memory: memory, choose: choose}, nil
 }
 
-// SetLimits replaces the limits of a limiter made by [NewLimiter], at once and for all keys.
-// Limits that keep their name and algorithm keep what has been used; see [Limit.Named]. It
-// returns an [InvalidError] and changes nothing in the cases of NewLimiter, and for a limiter
-// made by [NewLimiterFunc].
+// SetLimits replaces the limits of a limiter made by [NewLimiter]. It applies at once to all keys.
+// Limits that keep their name and algorithm keep what has been used; see [Limit.Named]. It returns
+// an [InvalidError] and changes nothing in the cases of NewLimiter, and for a limiter made by
+// [NewLimiterFunc].
 func (l *Limiter) SetLimits(limits ...Limit) error {
 	if l.choose != nil {
 		return wrong("limiter", "made by NewLimiterFunc",
@@ -150,10 +150,9 @@ func (l *Limiter) Charge(ctx context.Context, key string, n int64) (Decision, er
 	return b.take(ctx, n, 0, nil)
 }
 
-// AllowEach is AllowN, or Peek if n is 0, for callers that show more than the strictest
-// limit: it appends the decision of each limit to ds, in their order, and none for a key
-// without limits. If one of them denied, nothing was charged; the other decisions say whether
-// that limit alone would have granted.
+// AllowEach is AllowN with a decision for each limit. If n is 0, it is Peek. It appends the
+// decisions to ds, in the order of the limits, and none for a key without limits. If one of them
+// denied, nothing was charged; the other decisions say whether that limit alone would have granted.
 func (l *Limiter) AllowEach(
 	ctx context.Context, key string, n int64, ds []Decision,
 ) ([]Decision, error) {
@@ -274,8 +273,9 @@ func (l *Limiter) release(g *group) {
 
 var unlimited = Decision{Limit: Unlimited(), Remaining: math.MaxInt64}
 
-// Strictest returns the strictest of several decisions made together: of those that denied, the one
-// with the longest RetryAfter; if none did, the one with the least Remaining; of equals the first.
+// Strictest returns the strictest of several decisions made together. Of those that denied, that is
+// the one with the longest RetryAfter. If none denied, it is the one with the least Remaining. Of
+// equal decisions, it is the first.
 // Without decisions, it is a grant by [Unlimited].
 func Strictest(ds []Decision) Decision {
 	if len(ds) == 0 {

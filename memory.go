@@ -39,8 +39,8 @@ type Memory struct {
 // NewMemory makes a store with room for 4 million keys.
 func NewMemory() *Memory { return NewMemorySize(1 << 22) }
 
-// NewMemorySize makes a store with room for the given number of keys, and up to a tenth more.
-// When full, new keys share extra slots: one for each limit, at most keys/4 + 20.
+// NewMemorySize makes a store with room for the given number of keys. There is room for up to a
+// tenth more. When full, new keys share extra slots: one for each limit, at most keys/4 + 20.
 func NewMemorySize(keys int) *Memory {
 	keys = max(keys, 1)
 	shards := 64
@@ -270,8 +270,8 @@ func (m *Memory) Reset(_ context.Context, key string, l Limit) error {
 	return nil
 }
 
-// Keys returns the number of slots in use: keys that are not in their initial state, and some keys
-// whose slot has not been reused yet.
+// Keys returns the number of slots in use. These are keys that are not in their initial state, and
+// some keys whose slot has not been reused yet.
 func (m *Memory) Keys() int {
 	n := 0
 	for i := range m.shards {

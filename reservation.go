@@ -17,12 +17,12 @@ type Reservation struct {
 	settled atomic.Bool
 }
 
-// Reserve takes n tokens of key, at the first moment at which they fit after all that was
-// granted before, and does not wait: call [Reservation.Wait], or act after
-// [Reservation.Delay]. If they are not needed, call [Reservation.Cancel]; if the cost is known
-// only afterwards, call [Reservation.Commit]. A reservation that is never settled counts as
-// fully used. The errors are those of [Limiter.WaitN]: if the start would come after the deadline
-// of ctx, Reserve returns a [DeadlineError] at once and charges nothing.
+// Reserve takes n tokens of key at a start time, and does not wait for it. The start time is the
+// first moment at which they fit after all earlier grants. Call [Reservation.Wait], or act after
+// [Reservation.Delay]. If they are not needed, call [Reservation.Cancel]; if the cost is known only
+// afterwards, call [Reservation.Commit]. A reservation that is never settled counts as fully used.
+// The errors are those of [Limiter.WaitN]: if the start would come after the deadline of ctx,
+// Reserve returns a [DeadlineError] at once and charges nothing.
 func (l *Limiter) Reserve(ctx context.Context, key string, n int64) (*Reservation, error) {
 	b, err := l.newBooking(ctx, key, n)
 	if err != nil {
@@ -40,7 +40,7 @@ func (l *Limiter) Reserve(ctx context.Context, key string, n int64) (*Reservatio
 	return r, nil
 }
 
-// ReserveNow is [Limiter.Reserve] for callers that cannot wait: unless the tokens are granted now,
+// ReserveNow is [Limiter.Reserve] for callers that cannot wait. If the tokens are not granted now,
 // it returns a [DeadlineError] with the wait until they would be, and charges nothing.
 func (l *Limiter) ReserveNow(ctx context.Context, key string, n int64) (*Reservation, error) {
 	b, err := l.newBooking(ctx, key, n)

@@ -45,9 +45,9 @@ type Limiter struct {
 // minTTL is the shortest TTL that Keep can renew in time. Stores accept shorter ones.
 const minTTL = time.Millisecond
 
-// New returns a Limiter that allows at most limit permits of each key, from 1 to 65,535, with the
-// given TTL. The TTL is at least 1ms and at most 8760h. Choose one that is longer than any pause of
-// a working process, because it is also how long a dead process keeps its permits. New returns a
+// New returns a Limiter that allows at most limit permits of each key. limit is from 1 to 65,535.
+// The TTL of a permit is at least 1ms and at most 8760h. Choose one that is longer than any pause
+// of a working process, because it is also how long a dead process keeps its permits. New returns a
 // [headgate.InvalidError] for other numbers, or if store is nil.
 func New(store Store, limit int64, ttl time.Duration) (*Limiter, error) {
 	v := reflect.ValueOf(store)

@@ -39,9 +39,9 @@ func (p *Permit) Key() string { return p.request.Key }
 // ID identifies the permit among those of its key.
 func (p *Permit) ID() PermitID { return p.request.ID }
 
-// ExpiresAt returns the earliest time at which the permit can expire, by the clock of this
-// process: one TTL after the last successful call to the store began. It assumes that the clock
-// of the store runs at the same speed.
+// ExpiresAt returns the earliest time at which the permit can expire. By the clock of this process,
+// that is one TTL after the last successful call to the store began. It assumes that the clock of
+// the store runs at the same speed.
 func (p *Permit) ExpiresAt() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,8 +37,7 @@ func (w *KeyWaiter) Burst() int64 {
 	return burst
 }
 
-// Rate returns the rate of the slowest limit of the key, as n in each period; 0 if there is
-// no limit.
+// Rate returns the rate of the slowest limit of the key: n in each period. Without a limit, n is 0.
 func (w *KeyWaiter) Rate() (n int64, period time.Duration) {
 	for _, l := range w.limits() {
 		tokens := l.Capacity()

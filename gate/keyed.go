@@ -40,8 +40,8 @@ type keyGate struct {
 	callers int
 }
 
-// NewKeyed returns a gate for each key, through which at most n tokens pass in any window of
-// length period. It returns the errors of [New].
+// NewKeyed returns a gate for each key. At most n tokens pass through each in any window of length
+// period. It returns the errors of [New].
 func NewKeyed(n int64, period time.Duration) (*KeyedGate, error) {
 	g, err := New(n, period)
 	if err != nil {

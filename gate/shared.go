@@ -55,7 +55,7 @@ const (
 	maxSharedLeeway  = 5 * time.Millisecond
 )
 
-// NewShared returns a gate for all processes that name the same key in store, such as a
+// NewShared returns a gate for all processes that name the same key in store. The store can be a
 // redisstore.Store. All must give the same n and period. n is at most 65,535 and period at most
 // 4000h. It returns a [headgate.InvalidError] for other arguments.
 func NewShared(
@@ -120,8 +120,8 @@ func (g *SharedGate) TryWait(ctx context.Context, timeout time.Duration) (passed
 	return passed, err
 }
 
-// Peek reports whether a caller could pass now, and otherwise the longest time that it would wait
-// if no other caller came. It does not count callers that wait.
+// Peek reports whether a caller could pass now. If not, it returns the longest time that the caller
+// would wait if no other caller came. It does not count callers that wait.
 func (g *SharedGate) Peek(ctx context.Context) (open bool, in time.Duration, err error) {
 	if g.life.Err() != nil {
 		return false, headgate.Never, ErrClosed

@@ -25,8 +25,8 @@ type AddressOptions struct {
 	IPv6Bits int
 }
 
-// RemoteAddress returns the address of the other end of the connection as a key, IPv6
-// grouped by /64. Behind a proxy that is the proxy: use [ClientAddress] there.
+// RemoteAddress makes keys from the address of the other end of the connection. IPv6 addresses are
+// grouped by /64. Behind a proxy, that address is the proxy's: use [ClientAddress] there.
 func RemoteAddress(r *http.Request) string { return remote.key(r) }
 
 var remote = addresses{bits: 64}

@@ -31,7 +31,7 @@ func Header(name string) KeyFunc {
 	return func(r *http.Request) string { return tagged(tag, strings.Join(r.Header[name], ",")) }
 }
 
-// Cookie makes keys from the value of the first cookie of that name, whatever its bytes. As with
+// Cookie makes keys from the first cookie of that name, whatever the bytes of its value. As with
 // [Header], use it for values that were verified.
 func Cookie(name string) KeyFunc {
 	tag := "cookie:" + name + ":"
@@ -45,8 +45,8 @@ func Path() KeyFunc {
 	return func(r *http.Request) string { return tagged("path:", path.Clean("/"+r.URL.Path)) }
 }
 
-// Method makes keys from the method: one for each method of RFC 9110 and PATCH, and one for
-// all others.
+// Method makes keys from the method. There is one key for each method of RFC 9110, one for PATCH,
+// and one for all others.
 func Method() KeyFunc {
 	return func(r *http.Request) string {
 		switch r.Method {
@@ -73,8 +73,8 @@ func Join(keys ...KeyFunc) KeyFunc {
 	}
 }
 
-// FirstOf returns the first key that is not "", such as an API key or else the address of
-// the client.
+// FirstOf returns the first key that is not "". For example, that is an API key, or without one
+// the address of the client.
 func FirstOf(keys ...KeyFunc) KeyFunc {
 	return func(r *http.Request) string {
 		for _, key := range keys {

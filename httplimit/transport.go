@@ -133,8 +133,8 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// TargetHost returns the host that a request is sent to as a key, with its port unless that is
-// the default of the scheme. Upper case and a dot at the end make no difference.
+// TargetHost returns the host that a request is sent to as a key. It contains the port unless that
+// is the default of the scheme. Upper case and a dot at the end make no difference.
 func TargetHost(r *http.Request) string {
 	if r.URL == nil {
 		return ""

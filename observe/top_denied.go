@@ -121,8 +121,7 @@ func (t *TopDenied) enter(id deniedID) *deniedEntry {
 	return d
 }
 
-// Top returns all entries, those denied most first; of equals, the one with the largest AtLeast
-// first.
+// Top returns all entries, those denied most first. Of equals, the largest AtLeast comes first.
 func (t *TopDenied) Top() []DeniedKey {
 	t.mu.Lock()
 	defer t.mu.Unlock()

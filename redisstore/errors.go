@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/internal/redisscript"
 )
 
-// ErrBusy is returned by Take and TakeAll of a [Store] if more callers wait for a server than
-// [Options].Queue allows. Nothing was sent. Its method Busy reports that to a fallback.Store.
+// ErrBusy reports that more callers wait for a server than [Options].Queue allows. Take and TakeAll
+// of a [Store] return it. Nothing was sent. Its method Busy reports that to a fallback.Store.
 var ErrBusy error = busyError{}
 
 type busyError struct{}
@@ -21,10 +21,10 @@ func (busyError) Error() string {
 // Busy reports that the request was rejected locally, whatever the state of the server.
 func (busyError) Busy() bool { return true }
 
-// ErrNotSent is wrapped by the error of Take and TakeAll of a [Store] if the context ended before
-// the request was sent. Nothing is charged then. Without it, the error of a context means that the
-// request was sent, or waits for a connection, and may still be charged; a TakeAll over several
-// servers is refunded in the background.
+// ErrNotSent reports that the context ended before the request was sent. The errors of Take and
+// TakeAll of a [Store] wrap it. Nothing is charged then. Without it, the error of a context means
+// that the request was sent, or waits for a connection, and may still be charged; a TakeAll over
+// several servers is refunded in the background.
 var ErrNotSent = errors.New("redisstore: the request was not sent")
 
 // notSentError is the error of a call whose context ended with err.

@@ -33,8 +33,8 @@ type State struct {
 // scanStep is how many keys a server looks at in one step.
 const scanStep = 500
 
-// Scan returns the states of the keys that match a pattern: * is any text, ? any byte, [ab] one of
-// several, and a backslash quotes. It takes many short steps and blocks no server. Keys that
+// Scan returns the states of the keys that match a pattern. In it, * is any text, ? any byte, [ab]
+// one of several, and a backslash quotes. It takes many short steps and blocks no server. Keys that
 // change while it runs may be missed or come twice. After an error it ends.
 func (s *Store) Scan(ctx context.Context, match string) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
