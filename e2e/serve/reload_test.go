@@ -17,7 +17,7 @@ const (
 	domainTokens = 100
 )
 
-// reloaded is the n-th version of a file of rules. The limits whose grants are counted are the
+// reloaded is the n-th version of a rules file. The limits whose grants are counted are the
 // same in all of them. All else changes.
 func reloaded(n int) string {
 	return fmt.Sprintf(`rules:

@@ -47,7 +47,7 @@ func (o *output) String() string {
 
 var listening = regexp.MustCompile(`msg=listening listener=(\w+) address=(\S+)`)
 
-// serve starts headgate serve with a file of rules. It has to end well with the test.
+// serve starts headgate serve with a rules file. It must exit with 0 when the test ends.
 func serve(t *testing.T, rules string, args ...string) *server {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rules.yaml")

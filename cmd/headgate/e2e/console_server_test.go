@@ -18,7 +18,7 @@ import (
 // operatorToken is the token of the servers of these tests.
 const operatorToken = "of-the-operator"
 
-// consoleRules is a file of rules. What has a burst of 5 is soon denied.
+// consoleRules is a rules file. What has a burst of 5 is soon denied.
 const consoleRules = `
 api: {tokens: [of-the-operator]}
 rules:

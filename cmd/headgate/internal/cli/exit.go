@@ -105,7 +105,7 @@ func errorLine(code int, err error) string {
 	return line
 }
 
-// faults returns the errors that err joins, as those of a file of rules, or err itself.
+// faults returns the errors that err joins, as those of a rules file, or err itself.
 func faults(err error) []error {
 	inner := err
 	if e, ok := errors.AsType[*usageError](err); ok {

@@ -33,7 +33,7 @@ variables of envoyproxy/ratelimit, and uses its defaults.
 By default, listeners accept connections from this machine only. SIGHUP reloads the files.
 SIGTERM and SIGINT stop the server after the requests in progress.`
 
-// fileFields are fields of the file of rules that look like flags.
+// fileFields are fields of the rules file that look like flags.
 var fileFields = []string{
 	"when-store-fails", "trust", "listen", "tls", "api", "rules", "overrides", "domains",
 }

@@ -1,4 +1,4 @@
-// Package config reads the file of rules.
+// Package config reads the rules file.
 //
 // Everything in a file is checked, and all faults are reported together, each as
 // "file:line: field: what is wrong; want ...". A file with a domain at its top is a file of

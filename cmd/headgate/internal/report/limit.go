@@ -33,7 +33,7 @@ func newLimit(
 	}, nil
 }
 
-// yaml returns a file of rules with one rule, that has the limit l for the keys that by makes.
+// yaml returns a rules file with one rule: the limit l for the keys that by makes.
 func yaml(rule string, l headgate.Limit, by replay.By) string {
 	switch strings.ToLower(rule) {
 	case "true", "false", "null": // which are no text in YAML

@@ -1,4 +1,4 @@
-// Package storeurl opens the stores that a command line or a file of rules names by URL.
+// Package storeurl opens the stores that a command line or a rules file names by URL.
 package storeurl
 
 import (
