@@ -46,7 +46,7 @@ func TestConsoleBan(t *testing.T) {
 	p.click("#culprit-ban")
 	p.until("the effect is said before", says("#act-effect", "Every request of this key that rule api applies to is denied until "))
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "Every request of this key in rule api is denied now."))
+	p.until("it worked", says("#result", "Banned "+bot+" in rule api"))
 	p.until("the verdict says so", says("#verdict-title", "The top denied key is banned"))
 	p.until("the row says so", rowOf(bot)+`.textContent.includes("banned until")`)
 	p.until("the list says so", says("#actions-rows", "Banned "+bot+" in rule api"))
@@ -74,7 +74,7 @@ func TestConsoleKeyboard(t *testing.T) {
 	p.do(chromedp.KeyEvent(kb.ArrowRight))
 	p.until("an hour is chosen", says("#act .primary", "Ban for 1 hour"))
 	p.do(chromedp.KeyEvent(kb.Enter))
-	p.until("it worked", says("#result", "Every request of this key in rule api is denied now."))
+	p.until("it worked", says("#result", "Banned "+bot+" in rule api"))
 	p.do(run(`document.querySelector("#plot").focus()`), chromedp.KeyEvent(kb.ArrowLeft))
 	p.until("moments are read", says("#plot-live", "denied"))
 }
@@ -124,7 +124,7 @@ func TestConsoleTokenOnTheWay(t *testing.T) {
 	p.until("it goes on", `document.querySelector("#act").open && !document.querySelector("#access").open`)
 	p.until("with the key", says("#act .about", bot))
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "Every request of this key in rule api is denied now."))
+	p.until("it worked", says("#result", "Banned "+bot+" in rule api"))
 }
 
 // Keys are texts, whatever is in them.
@@ -230,6 +230,7 @@ func TestConsoleModeAndFile(t *testing.T) {
 	t.Parallel()
 	s := operate(t)
 	s.flood("api", bot, 20*time.Millisecond)
+	s.act(map[string]any{"act": "ban", "rule": "api", "key": bot})
 	p := s.console(withToken())
 	mode := func(name string) string {
 		return fmt.Sprintf(`[...document.querySelectorAll("#rules-rows tr")].find((r) => r.querySelector(".rule-name").textContent === %q)?.querySelector(".mode")`, name)
@@ -238,7 +239,8 @@ func TestConsoleModeAndFile(t *testing.T) {
 	p.do(run(mode("api") + `.click()`))
 	p.until("the effect is said", says("#act-effect", "denies nothing"))
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "The rule is in mode shadow now."))
+	p.until("it worked", says("#result", "Switched rule api to mode shadow."))
+	p.until("it says that the ban does nothing", says("#result", "so its ban has no effect."))
 	if !s.take("api", bot) {
 		t.Error("a rule in shadow denies")
 	}
@@ -272,7 +274,7 @@ func TestConsoleResetRaise(t *testing.T) {
 	}
 	press("Reset…")
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "It may send requests again."))
+	p.until("it worked", says("#result", "Reset ip:192.0.2.7 in rule api."))
 	p.until("its state is shown", says("#found", "6 of 6 remain"))
 	if !s.take("api", "ip:192.0.2.7") {
 		t.Error("a key is denied after a reset")
@@ -283,7 +285,7 @@ func TestConsoleResetRaise(t *testing.T) {
 	p.until("a bad limit is refused", says("#act .problem", "no limit"))
 	p.enter("#act-limits", "50/h")
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "Its limit is 50/h now."))
+	p.until("it worked", says("#result", "Raised ip:192.0.2.7 in rule api to 50/h until "))
 	p.until("it is in force", says("#overrides", "50/h"))
 }
 
@@ -383,7 +385,7 @@ func TestConsolePattern(t *testing.T) {
 	p.until("it asks again", says("#act .problem", "Confirm it first"))
 	p.click("#act-sure")
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "Every request of this key in rule api is denied now."))
+	p.until("it worked", says("#result", "Banned ip:203.0.113.* in rule api"))
 	if s.take("api", bot) {
 		t.Error("a key of the pattern is allowed")
 	}

@@ -153,7 +153,7 @@ func TestConsoleBanOfOneRule(t *testing.T) {
 	p.click("#act-also")
 	p.until("it is said", says("#act .primary", "Ban in 2 rules for 10 minutes"))
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "Every request of this key in rules api and wide is denied now."))
+	p.until("it worked", says("#result", "Banned "+bot+" in rules api and wide"))
 	if s.take("wide", bot) {
 		t.Error("the key is allowed in the other rule")
 	}
@@ -257,5 +257,5 @@ func TestConsoleRuleBeyondTheList(t *testing.T) {
 	p.click("#overrides button")
 	p.until("the effect is said", says("#act-effect", "Rule r209 denies requests over its limits"))
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "The rule is in mode enforce now."))
+	p.until("it worked", says("#result", "Switched rule r209 to mode enforce."))
 }

@@ -37,6 +37,12 @@ export function outcome({ act, rule, key, limits, mode, until }, rules = [rule])
   }
 }
 
+// idleBans says that bans deny nothing because their rule does not enforce, or is "".
+export function idleBans({ rule, idle_bans: bans }) {
+  return bans ? `Rule ${rule} does not enforce, so its ${bans === 1 ? "ban has"
+    : `${number(bans)} bans have`} no effect.` : "";
+}
+
 // button is the text of the button that does it.
 export function button(request) {
   const end = request.for_s ? ` for ${longSpan(request.for_s)}` : "";
