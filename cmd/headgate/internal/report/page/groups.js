@@ -2,7 +2,6 @@
 (() => {
   "use strict";
   const { h } = Charts.dom, { number, percent, plural } = Charts.format;
-  const SHOWN = 10;
   const plurals = { Path: "paths", Method: "methods", Status: "statuses" };
 
   function groupsSection(model, part) {
@@ -13,11 +12,10 @@
       part("lead").textContent = "The logs have no paths, methods or statuses.";
       return () => {};
     }
-    const open = new Set();
     return (l) => {
       part("lead").textContent = lead(detail, l);
       part("tables").replaceChildren(...(l.result.denied ? kinds.map(([label, groups]) =>
-        table(label, groups, l, open)) : []));
+        table(label, groups, l)) : []));
     };
   }
 
@@ -34,19 +32,19 @@
       "clients, not customers.";
   }
 
-  function table(label, groups, l, open) {
+  function table(label, groups, l) {
     const of = (g) => g.denied[l.index];
     const total = l.result.denied;
     const sorted = groups.filter((g) => of(g) > 0).sort((a, b) =>
       (a.name === "(other)") - (b.name === "(other)") || of(b) - of(a));
-    const rows = sorted.map((g, i) => h("tr", { class: i >= SHOWN && "extra" },
+    const rows = sorted.map((g) => h("tr", {},
       h("th", { scope: "row" }, nameOf(g, label)),
       h("td", { class: "n" }, number(of(g))),
       h("td", { class: "n" }, percent(of(g), total)),
       h("td", { class: "wide" }, Report.bar(of(g), total)),
       h("td", { class: "n" }, percent(of(g), g.requests))));
     const without = groups.length - sorted.length;
-    const box = h("div", { class: open.has(label) ? "group open" : "group" },
+    const box = h("div", { class: "group" },
       Report.scroller(`Denied requests by ${label.toLowerCase()}`, h("table", {},
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, label),
           h("th", { scope: "col", class: "n" }, "Denied"),
@@ -57,11 +55,6 @@
             title: `Denied percentage of the requests of this ${label.toLowerCase()}` },
             "Denied %"))),
         h("tbody", {}, ...rows))));
-    if (sorted.length > SHOWN) {
-      box.append(h("button", { type: "button", class: "toggle", "aria-expanded":
-        open.has(label), click: (e) => toggle(e.target, box, label, open, sorted.length) },
-        open.has(label) ? "Show fewer" : `Show all ${number(sorted.length)} rows`));
-    }
     if (without > 0) {
       box.append(h("p", { class: "note quiet" }, `${number(without)} other ` +
         `${without === 1 ? label.toLowerCase() : plurals[label]}: no denied requests.`));
@@ -77,15 +70,6 @@
         h("i", { class: "quiet" }, `${number(g.paths)} ${plurals[label]}`));
     }
     return Report.name(g.name, 70);
-  }
-
-  function toggle(button, box, label, open, size) {
-    if (open.has(label)) open.delete(label);
-    else open.add(label);
-    box.classList.toggle("open", open.has(label));
-    button.setAttribute("aria-expanded", open.has(label));
-    button.textContent = open.has(label) ? "Show fewer" :
-      `Show all ${number(size)} rows`;
   }
 
   Report.groupsSection = groupsSection;
