@@ -4,8 +4,6 @@
   const { h } = Charts.dom, { number, percent, plural, span, visible } = Charts.format;
   const { time } = Report;
 
-  const CARDS = 6;
-
   function head(model) {
     const { data, all, advice } = model;
     const put = (id, text) => { document.getElementById(id).textContent = text; };
@@ -19,9 +17,7 @@
     const caution = document.getElementById("caution");
     caution.hidden = !advice?.caution;
     caution.textContent = advice?.caution ?? "";
-    const cards = document.getElementById("cards");
-    if (all.length > CARDS) cards.replaceWith(table(model));
-    else cards.append(...all.map((l) => card(model, l)));
+    document.getElementById("cards").append(...all.map((l) => card(model, l)));
     document.getElementById("stand-out").append(...[Report.standOutTable(model)].filter(Boolean));
     facts(data);
     document.getElementById("command").append(Report.copyable("Command", data.command));
@@ -33,26 +29,6 @@
       click: () => model.choose(l) }, l.text);
     model.onChoose(() => pick.setAttribute("aria-pressed", model.limit === l));
     return pick;
-  }
-
-  const badgeOf = (model, l) => model.advice?.best === l &&
-    h("span", { class: "badge" }, "✓ recommended");
-
-  // table shows what limits deny that are too many for cards.
-  function table(model) {
-    const aside = Boolean(model.data.size.stand_out);
-    const head = (text, span) => h("th", { scope: "col", colspan: span, class: "n" }, text);
-    const cell = (...content) => h("td", { class: "n" }, ...content);
-    return h("div", { class: "card limits" }, Report.scroller("Limits", h("table", {},
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Limit"),
-        head("Requests denied", 2), head("Keys denied", 2),
-        aside && head("Denied requests of other keys", 1))),
-      h("tbody", {}, ...model.all.map((l) => h("tr", {},
-        h("th", { scope: "row" }, pickOf(model, l), " ", badgeOf(model, l)),
-        cell(h("b", {}, percent(l.result.denied, l.result.requests))),
-        cell(number(l.result.denied)),
-        cell(h("b", {}, percent(l.result.denied_keys, l.result.keys))),
-        cell(number(l.result.denied_keys)), aside && cell(number(l.restDenied))))))));
   }
 
   // card shows what one limit denies.
@@ -67,7 +43,7 @@
     }
     return h("article", { class: best ? "limit best" : "limit" },
       h("p", { class: "label" }, h("span", {}, l.names.join(", ") || "limit"),
-        badgeOf(model, l)),
+        best && h("span", { class: "badge" }, "✓ recommended")),
       h("div", {}, h("h2", {}, pickOf(model, l)), h("p", { class: "quiet" }, inWords(l))),
       model.advice?.asks && h("p", { class: "choose" }, Report.choice(model.data, l)),
       Report.bar(result.denied, result.requests), lines);
