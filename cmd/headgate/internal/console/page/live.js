@@ -32,8 +32,6 @@ export function start(theApp) {
   onAct(byId("culprit-ban"), () => app.acting.open("ban", culprit));
   onAct(byId("culprit-mode"), () => app.acting.open("mode", { rule: culprit.rule }));
   byId("culprit-look").addEventListener("click", () => app.look(culprit.key, culprit.rule));
-  byId("try-code").textContent =
-    `curl -i ${new URL("../auth/example", document.baseURI).href}`;
 }
 
 export function draw() {
@@ -61,7 +59,6 @@ function drawVerdict() {
   show(byId("verdict-detail"), verdict.detail !== "");
   show(byId("culprit"), culprit !== null);
   show(byId("culprit-acts"), culprit !== null);
-  showTry(verdict.level === "none");
   document.title = `${verdict.level === "bad" ? "(!) " : ""}Headgate console`;
   speak(verdict);
   if (!culprit) return;
@@ -92,16 +89,6 @@ function drawCulpritActs() {
   show(byId("culprit-domain"), isDomain);
   disable(ban, app.cannotAct(culprit.kind) || cutOff(culprit.key));
   keyOverride(app, byId("culprit-override"), culprit.rule, culprit.key);
-}
-
-function showTry(visible) {
-  const code = byId("try-code");
-  const rule = app.model.state.rules.find((r) => r.kind === "rule");
-  if (rule) {
-    const url = new URL(`../auth/${encodeURIComponent(rule.name)}`, document.baseURI);
-    setText(code, `curl -i ${url.href}`);
-  }
-  show(byId("try"), visible && Boolean(rule));
 }
 
 function drawNumbers(rules) {

@@ -6,7 +6,7 @@ import * as actionLog from "./action_log.js";
 import * as activeRules from "./active_rules.js";
 import { getActs, getConfig } from "./api.js";
 import * as deniedKeys from "./denied_keys.js";
-import { byId, copyFrom } from "./dom.js";
+import { byId } from "./dom.js";
 import { Events } from "./events.js";
 import * as live from "./live.js";
 import { Model } from "./model.js";
@@ -133,7 +133,6 @@ app.acting = new ActionDialog(app);
 addEventListener("refused", ({ detail, target }) => {
   if (!access.explain(detail, target)) app.acting.say(detail);
 });
-byId("try-copy").addEventListener("click", ({ target }) => copyFrom(byId("try-code"), target));
 byId("retry").addEventListener("click", () => events.start());
 // The stream of events never ends: begun earlier, it would be a part of what the browser loads.
 if (document.readyState === "complete") access.check();
