@@ -2,7 +2,6 @@
 
 import { disable, onAct } from "./controls.js";
 import { byId, h, setAttribute, setText, show } from "./dom.js";
-import { plural } from "./format.js";
 import { idleText, untilText } from "./key_override.js";
 import { brief, keyText } from "./key_text.js";
 import { Rows } from "./rows.js";
@@ -29,10 +28,6 @@ export function draw() {
   if (acts === null) return;
   rows.set(all ? acts : acts.slice(0, few), (act) => act.id);
   show(byId("actions-none"), acts.length === 0);
-  setText(byId("actions-none"), app.model.actsLost ? `The store has lost the list of ${
-    plural(app.model.actsLost, "action")}. Check whether the bans, raises and mode switches that
-    you need are still active.` : "No actions yet. Bans, raises, resets and mode switches are "
-    + "listed here. You can undo every action except a reset.");
   show(byId("actions-all"), acts.length > few);
   setText(byId("actions-all"), all ? `Show ${few}` : `Show all ${acts.length}`);
   drawOverrides(config);

@@ -8,7 +8,6 @@ export class Model {
   access = { may_read: false, may_act: false, why: "", instance: "" };
   config = null;
   acts = null;
-  actsLost = 0; // how many were known when the store had none any more
   connection = { live: false, error: "", at: 0 };
   fleet = 0; // instances when all were known; 0: they never were
   #states = [];
@@ -24,13 +23,6 @@ export class Model {
   // isPartial is whether there are instances of which nothing is known now.
   get isPartial() {
     return Boolean(this.state?.alone) && this.fleet !== 1;
-  }
-
-  // setActs keeps how many acts there were, since a store can lose them.
-  setActs(acts) {
-    if (acts.length === 0 && this.acts?.length) this.actsLost = this.acts.length;
-    if (acts.length > 0) this.actsLost = 0;
-    this.acts = acts;
   }
 
   setHistory({ step_s, steps: list }) {
