@@ -8,15 +8,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 )
 
 // Main runs the command line of this process, and ends the process.
 func Main() {
-	// go-redis prints each failed dial to stderr as well, and headgate reports it as an error.
-	redis.SetLogger(logging.NewBlacklistLogger([]string{"connection pool: failed to dial after"}))
 	ctx, end := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

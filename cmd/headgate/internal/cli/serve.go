@@ -187,9 +187,8 @@ func (f *serveFlags) checkAddresses(cmd *cobra.Command) error {
 			name = variable(a.flag)
 		}
 		if _, err := strconv.ParseUint(a.value, 10, 16); err == nil {
-			return usagef(cmd, "%s is %q; want HOST:PORT, such as 127.0.0.1:%s, or :%s for "+
-				"all addresses",
-				name, a.value, a.value, a.value)
+			return usagef(cmd, "%s is %q; want HOST:PORT, such as 127.0.0.1:%[2]s, "+
+				"or :%[2]s for all addresses", name, a.value)
 		}
 		return usagef(cmd, "%s is %q; want HOST:PORT, :PORT, unix:PATH or off", name, a.value)
 	}

@@ -80,9 +80,7 @@ func New(store, perSecond headgate.Store, o Options, s *Statistics) *Limiter {
 
 // Use makes l decide by c from now on. What was consumed is kept.
 func (l *Limiter) Use(c *Config) {
-	if c != nil {
-		l.stats.use(c)
-	}
+	l.stats.use(c)
 	l.config.Store(c)
 }
 

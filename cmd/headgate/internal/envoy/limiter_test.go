@@ -303,7 +303,7 @@ func TestRequestErrors(t *testing.T) {
 			t.Errorf("got %q; want %q", got, c.want)
 		}
 	}
-	f.Use(nil)
+	f.config.Store(nil) // as before the first Use
 	got := f.fails(Request{Domain: "d", Descriptors: a})
 	if got != "no rate limit configuration loaded" {
 		t.Error(got)

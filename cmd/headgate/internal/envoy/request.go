@@ -60,8 +60,7 @@ type Response struct {
 	Code     Code
 	Statuses []Status // one for each descriptor, in their order
 	Headers  []Header // for the client
-	RawBody  []byte
-	Metadata []byte // an encoded google.protobuf.Struct; nil if not asked for
+	Metadata []byte   // an encoded google.protobuf.Struct; nil if not asked for
 }
 
 // Status is the answer for one descriptor.
@@ -91,5 +90,5 @@ func (r *Request) Reset() {
 
 // Reset empties r and keeps its memory.
 func (r *Response) Reset() {
-	*r = Response{Statuses: r.Statuses[:0], Headers: r.Headers[:0], RawBody: r.RawBody[:0]}
+	*r = Response{Statuses: r.Statuses[:0], Headers: r.Headers[:0]}
 }

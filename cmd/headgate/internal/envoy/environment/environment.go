@@ -132,8 +132,7 @@ func (v *variables) tls() certs.Files {
 	}
 	if t.Cert == "" || t.Key == "" {
 		v.failf("GRPC_SERVER_USE_TLS is true without GRPC_SERVER_TLS_CERT and " +
-			"GRPC_SERVER_TLS_KEY; " +
-			"want the paths of both files")
+			"GRPC_SERVER_TLS_KEY; want the paths of both files")
 	}
 	if t.ClientSAN != "" && t.ClientCA == "" {
 		v.failf("GRPC_CLIENT_TLS_SAN is set without GRPC_CLIENT_TLS_CACERT; " +

@@ -22,10 +22,6 @@ func AppendResponse(b []byte, r *envoy.Response) []byte {
 		b = appendText(b, 2, h.Value)
 		b = closed(b, header)
 	}
-	if len(r.RawBody) > 0 {
-		b = protowire.AppendTag(b, 5, protowire.BytesType)
-		b = protowire.AppendBytes(b, r.RawBody)
-	}
 	if r.Metadata != nil {
 		b = protowire.AppendTag(b, 6, protowire.BytesType)
 		b = protowire.AppendBytes(b, r.Metadata)

@@ -71,7 +71,7 @@ func toGenerated(r *envoy.Request) *rls.RateLimitRequest {
 // responseFromGenerated is what a response of the generated type says, in our type.
 func responseFromGenerated(t *testing.T, m *rls.RateLimitResponse) envoy.Response {
 	t.Helper()
-	r := envoy.Response{Code: envoy.Code(m.GetOverallCode()), RawBody: m.GetRawBody()}
+	r := envoy.Response{Code: envoy.Code(m.GetOverallCode())}
 	for _, s := range m.GetStatuses() {
 		r.Statuses = append(r.Statuses, statusFromGenerated(t, s))
 	}
@@ -203,12 +203,6 @@ func (r *random) response(t *testing.T) envoy.Response {
 	}
 	for range r.n(3) {
 		out.Headers = append(out.Headers, envoy.Header{Key: r.text(), Value: r.text()})
-	}
-	if r.n(3) == 1 {
-		out.RawBody = []byte(r.text())
-	}
-	if len(out.RawBody) == 0 {
-		out.RawBody = nil
 	}
 	if r.n(3) == 1 {
 		s, err := structpb.NewStruct(map[string]any{

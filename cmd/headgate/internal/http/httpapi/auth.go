@@ -53,9 +53,8 @@ func (h *Handler) authorize(r *http.Request, by caller) error {
 		return err
 	case by == operator && !h.IsLocal(r):
 		return &problem.Problem{Status: http.StatusForbidden,
-			Detail: "without tokens, overrides, resets, " +
-				"refunds and reloads are allowed only from this machine: " +
-				"they want a listener on loopback, no proxy, " +
+			Detail: "without tokens, overrides, resets, refunds and reloads are allowed only " +
+				"from this machine: they want a listener on loopback, no proxy, " +
 				"and the host localhost or a loopback address; set api.tokens in the rules file"}
 	}
 	return nil
