@@ -22,10 +22,6 @@ var (
 	yamlLine = regexp.MustCompile(`line (\d+): `)
 	anchor   = regexp.MustCompile(`unknown anchor '(.*)' referenced`)
 
-	indentedByTab = regexp.MustCompile(`^ *\t`)
-	unquoted      = regexp.MustCompile(`mapping values are not allowed|cannot start any token|` +
-		`unknown anchor|did not find expected (alphabetic|key)`)
-
 	// The library counts the lines of these errors from 0, and those of all others from 1.
 	misplaced = regexp.MustCompile(`did not find expected (<|'|key|node)|` +
 		`found (undefined tag|duplicate %|incompatible)`)
@@ -89,22 +85,7 @@ func (l *loader) syntax(f file, err error) {
 			line++
 		}
 	}
-	l.fault(Place{File: f.name, Line: line}, "",
-		"error loading config file: "+text+"; want "+wantedInstead(f, line, text))
-}
-
-// wantedInstead says what to write instead of the line that has an error of the YAML parser.
-func wantedInstead(f file, line int, message string) string {
-	lines := bytes.Split(f.text, []byte("\n"))
-	switch {
-	case line <= len(lines) && indentedByTab.Match(lines[line-1]):
-		return "spaces instead of the tab at the start of the line"
-	case strings.Contains(message, "'-' indicator"):
-		return "one indent for all lines of the list that begins here"
-	case unquoted.MatchString(message):
-		return "YAML, with quotes around a value that has a colon at an end, or * or { in it"
-	}
-	return "YAML"
+	l.fault(Place{File: f.name, Line: line}, "", "error loading config file: "+text+"; want YAML")
 }
 
 // lineWithout returns the line of an error that the library gives none: it is in the first line,
