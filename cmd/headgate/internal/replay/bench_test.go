@@ -84,7 +84,9 @@ func compressed(b []byte) []byte {
 }
 
 // usual is the reading of the command without flags.
-var usual = replay.Reading{Reorder: replay.DefaultReorder, Top: replay.DefaultTop}
+var usual = replay.Reading{
+	By: replay.ByIP, Reorder: replay.DefaultReorder, Top: replay.DefaultTop,
+}
 
 // config is a Config of texts.
 func config(t testing.TB, by string, limits ...string) replay.Config {

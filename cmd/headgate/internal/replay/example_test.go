@@ -17,8 +17,10 @@ func Example() {
 		log.Fatal(err)
 	}
 	report, err := replay.Run(context.Background(), replay.Config{
-		Limits:  []headgate.Limit{headgate.PerMinute(60).Burst(60)},
-		Reading: replay.Reading{Reorder: replay.DefaultReorder, Top: replay.DefaultTop},
+		Limits: []headgate.Limit{headgate.PerMinute(60).Burst(60)},
+		Reading: replay.Reading{
+			By: replay.ByIP, Reorder: replay.DefaultReorder, Top: replay.DefaultTop,
+		},
 	}, replay.Log{Name: file.Name(), Reader: file})
 	if err != nil {
 		log.Fatal(err)

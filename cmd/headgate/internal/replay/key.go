@@ -12,8 +12,7 @@ import (
 
 const byNames = "ip, path, method, host, header:NAME, several of them joined by commas, or all"
 
-// By defines the key of a request. Requests with equal keys share their limits. The zero By is
-// [ByIP].
+// By defines the key of a request. Requests with equal keys share their limits.
 //
 // A key of several parts joins them by commas. A comma or backslash inside a part is escaped by a
 // backslash, so that different parts never make the same key.
@@ -99,9 +98,6 @@ func (p part) String() string {
 
 // String returns the text that [ParseBy] reads.
 func (b By) String() string {
-	if len(b.parts) == 0 {
-		return ByIP.String()
-	}
 	names := make([]string, len(b.parts))
 	for i, p := range b.parts {
 		names[i] = p.String()

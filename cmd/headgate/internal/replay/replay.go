@@ -5,8 +5,9 @@
 //
 //	limit, err := headgate.ParseLimit("60/m")
 //	...
-//	report, err := replay.Run(ctx, replay.Config{Limits: []headgate.Limit{limit}},
-//		replay.Log{Name: "access.log", Reader: file})
+//	report, err := replay.Run(ctx, replay.Config{
+//		Reading: replay.Reading{By: replay.ByIP}, Limits: []headgate.Limit{limit},
+//	}, replay.Log{Name: "access.log", Reader: file})
 //
 // [Size] finds the limits that logs need.
 //
@@ -30,9 +31,9 @@ const DefaultReorder = time.Minute
 // DefaultTop is a [Reading.Top] that fits a screen.
 const DefaultTop = 10
 
-// Reading is how [Run] and [Size] read logs. No field is required.
+// Reading is how [Run] and [Size] read logs. Only By is required.
 type Reading struct {
-	// By makes the key of each request. Default: the client address.
+	// By makes the key of each request.
 	By By
 
 	// Format is the format of all logs. Default: detected for each log from its first line
@@ -52,12 +53,12 @@ type Reading struct {
 	Progress func(bytes int64)
 }
 
-// Config configures [Run]. Only Limits is required.
+// Config configures [Run].
 type Config struct {
 	Reading
 
 	// Limits are tested side by side, each by itself: a request that one denies still counts
-	// for the others. At least one is required.
+	// for the others. At least one is required, and all must be valid.
 	Limits []headgate.Limit
 
 	// Detail adds a [Detail] to the report. It needs 1 to 4 bytes of memory for each request. What
@@ -74,13 +75,10 @@ type Log struct {
 // Run replays logs against the limits of c. The logs are merged by time;
 // requests of the same microsecond keep the order of the logs and their lines.
 //
-// Lines that cannot be used are skipped and counted in the Report. Run returns an error if c is
-// invalid ([headgate.InvalidError]), ctx ends, a log cannot be read to its end, or a log has no
-// line in a known format. It returns soon after ctx ends, unless a Reader blocks.
+// Lines that cannot be used are skipped and counted in the Report. Run returns an error if ctx
+// ends, a log cannot be read to its end, or a log has no line in a known format. It returns soon
+// after ctx ends, unless a Reader blocks.
 func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
-	if err := c.fill(); err != nil {
-		return nil, err
-	}
 	tally := newTally(c.Limits, newNames())
 	to := sink{names: tally.names, use: func(r record) error { return tally.add(ctx, r) }}
 	if c.Detail {
@@ -124,32 +122,6 @@ func read(ctx context.Context, c Reading, to sink, logs []Log) ([]*source, error
 		err = to.use(r)
 	}
 	return sources, err
-}
-
-// fill sets the defaults of c, and returns an error if it is invalid.
-func (c *Config) fill() error {
-	if len(c.Limits) == 0 {
-		return &headgate.InvalidError{Field: "limits", Value: "empty", Want: "at least one limit"}
-	}
-	for _, l := range c.Limits {
-		if err := l.Validate(); err != nil {
-			return err
-		}
-	}
-	return c.Reading.fill()
-}
-
-// fill sets the default of By, and returns an error if c is invalid.
-func (c *Reading) fill() error {
-	if c.Format > W3C {
-		return &headgate.InvalidError{
-			Field: "format", Value: fmt.Sprint(uint8(c.Format)), Want: formatNames,
-		}
-	}
-	if len(c.By.parts) == 0 {
-		c.By = ByIP
-	}
-	return nil
 }
 
 // progress counts the bytes read from all logs, and ends reading when ctx ends.

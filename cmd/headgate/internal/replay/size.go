@@ -19,7 +19,7 @@ func defaultPeriods() []time.Duration {
 // maxFamilies bounds the periods, and the rates.
 const maxFamilies = 20
 
-// SizeConfig configures [Size]. No field is required.
+// SizeConfig configures [Size]. Only Reading.By is required. Periods and Rates must be valid.
 type SizeConfig struct {
 	Reading
 
@@ -94,9 +94,6 @@ func (c *SizeConfig) fill() error {
 		}
 	}
 	for _, p := range c.Periods {
-		if err := headgate.Per(1, p).Validate(); err != nil {
-			return err
-		}
 		if p > maxPeriod {
 			return &headgate.InvalidError{
 				Field: "period", Value: p.String(), Want: "at most " + maxPeriod.String(),
@@ -104,9 +101,6 @@ func (c *SizeConfig) fill() error {
 		}
 	}
 	for _, l := range c.Rates {
-		if err := l.Validate(); err != nil {
-			return err
-		}
 		if l.Algorithm() != headgate.AlgorithmTokenBucket {
 			return &headgate.InvalidError{
 				Field: "rate", Value: l.String(), Want: "a token bucket, such as 10/s",
@@ -118,7 +112,7 @@ func (c *SizeConfig) fill() error {
 			Field: "deny keys", Value: strconv.FormatInt(*c.DenyKeys, 10), Want: "0 or more",
 		}
 	}
-	return c.Reading.fill()
+	return nil
 }
 
 // maxPeriod bounds periods, so that sizes of any number of requests can be counted exactly.

@@ -49,6 +49,7 @@ func traffic(requests, keys int) string {
 func building(kind, log string, limits ...headgate.Limit) *Build {
 	return &Build{
 		Kind: kind, Command: "headgate " + kind, Made: time.Unix(1768176000, 0).UTC(), Limits: limits,
+		Size: replay.SizeConfig{Reading: replay.Reading{By: replay.ByIP}},
 		Logs: func(int) ([]replay.Log, error) {
 			return []replay.Log{{Name: "a", Reader: strings.NewReader(log)}}, nil
 		},
