@@ -13,6 +13,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
 )
@@ -44,7 +45,7 @@ func newInstance(t *testing.T, redis *redisstore.Store) *instance {
 	var running sync.WaitGroup
 	running.Go(func() { f.table.Run(ctx, nil) })
 	t.Cleanup(func() { cancel(); running.Wait() })
-	f.engine = rules.New(f.store, nil, rules.Options{Overrides: f.table})
+	f.engine = rules.New(f.store, concurrency.NewMemory(), rules.Options{Overrides: f.table})
 	set, err := rules.NewSet([]rules.Rule{
 		{Name: "login", Limits: limits(t, "5/m", "100/d fixed-window"), Key: []rules.KeyPart{{Source: "ip"}}},
 		{Name: "any", Limits: limits(t, "10/h")},

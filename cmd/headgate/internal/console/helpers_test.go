@@ -53,7 +53,7 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 	m := metrics.New("v1", nil)
 	m.Use(c.Rules)
 	statistics := &metrics.NewEnvoy(m, false).Statistics
-	engine := rules.New(store, nil, rules.Options{Overrides: table})
+	engine := rules.New(store, concurrency.NewMemory(), rules.Options{Overrides: table})
 	set, err := rules.NewSet(c.Rules)
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +61,7 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 	engine.Use(set)
 	api := httpapi.New(httpapi.Options{
 		Store: store, Permits: concurrency.NewMemory(), Rules: engine, Overrides: table,
+		Observe: func(rules.Event) {},
 	}, httpapi.Settings{Tokens: tokens})
 	var h *Handler
 	limiter := envoy.New(store, nil, envoy.Options{
@@ -72,7 +73,7 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 	}
 	limiter.Use(domains)
 	states := new(atomic.Int64)
-	h, err = New(Options{
+	h = New(Options{
 		Version: "v1", Viewers: 100, API: api, Engine: engine, Overrides: table, Domains: limiter,
 		Store: store, Redis: redis, StoreAs: "test", StoreUp: func() bool { return true },
 		WithoutStore: func() string {
@@ -85,9 +86,6 @@ func newConsole(t testing.TB, redis *redisstore.Store, tokens ...string) *consol
 			return []config.Text{{Name: "test", Text: config.Shown([]byte(exampleRules))}}, nil
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	api.Listen(&net.UnixAddr{Net: "unix"})
 	h.Use(c, time.Now())
 	return &console{h, t, m, api, c.Rules, states}

@@ -84,11 +84,8 @@ type active struct {
 
 const defaultPermitTTL = 30 * time.Second
 
-// New makes an Engine without rules. With nil permits, they are kept in this process.
+// New makes an Engine without rules. Permits may be nil if no rule has any.
 func New(store headgate.Store, permits concurrency.Store, o Options) *Engine {
-	if permits == nil {
-		permits = concurrency.NewMemory()
-	}
 	if o.PermitTTL <= 0 {
 		o.PermitTTL = defaultPermitTTL
 	}

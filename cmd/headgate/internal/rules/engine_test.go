@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 )
 
 // recorder notes what the rules decided.
@@ -48,7 +49,7 @@ func (list overrides) Find(rule, key string) (Override, bool) {
 
 func newEngine(t testing.TB, o Options, list ...Rule) *Engine {
 	t.Helper()
-	e := New(headgate.NewMemory(), nil, o)
+	e := New(headgate.NewMemory(), concurrency.NewMemory(), o)
 	e.Use(newSet(t, list...))
 	return e
 }

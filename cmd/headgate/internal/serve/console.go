@@ -13,11 +13,11 @@ import (
 const maxViewers = 100
 
 // buildConsole makes the operator's page.
-func (s *server) buildConsole() (err error) {
+func (s *server) buildConsole() {
 	if s.o.NoConsole {
-		return nil
+		return
 	}
-	s.console, err = console.New(console.Options{
+	s.console = console.New(console.Options{
 		Version: s.o.Version, Viewers: max(1, min(maxViewers, s.o.Connections/2)),
 		API: s.api, Engine: s.engine, Overrides: s.overrides, Domains: s.limiter,
 		Store: s.native, Redis: s.stores.redis, StoreAs: s.stores.name, StoreUp: s.storeUp.Load,
@@ -25,7 +25,6 @@ func (s *server) buildConsole() (err error) {
 		Metrics:      s.metrics, Statistics: &s.envoyMetrics.Statistics,
 		Permits: s.stores.permits, Files: s.texts, Acted: s.logAct,
 	})
-	return err
 }
 
 // logAct logs what an operator has done or undone.

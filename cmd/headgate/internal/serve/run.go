@@ -34,9 +34,6 @@ type listener struct {
 // Run serves until ctx ends. Then it is not ready any more, waits for what is under way as long as
 // Options.Grace, and returns nil.
 func Run(ctx context.Context, o Options) error {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
 	s, err := newServer(o) //nolint:contextcheck // a fleet ends when it is closed, and not before
 	if err != nil {
 		return err

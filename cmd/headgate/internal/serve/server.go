@@ -118,9 +118,7 @@ func (s *server) build() error {
 	s.buildEnvoy()
 	s.overrides.Follow(s.switchModes, s.forgetDenials) // after all that they use
 	s.registerStore()
-	if err := s.buildConsole(); err != nil {
-		return err
-	}
+	s.buildConsole()
 	s.watcher = s.newWatcher()
 	if s.env != nil && s.env.ForceStart {
 		s.health.set(waitsForConfig, false)

@@ -27,7 +27,7 @@ type Rules interface {
 	Terms(rule, key string) (rules.Terms, error)
 }
 
-// Options configures a [Handler]. All fields but Redis and Observe are required.
+// Options configures a [Handler]. All fields but Redis are required.
 type Options struct {
 	Store     headgate.Store
 	Permits   concurrency.Store
@@ -38,7 +38,7 @@ type Options struct {
 	// other instances.
 	Redis *redisstore.Store
 
-	// Observe is called with what each rule decided, as that of rules.Options. Default: none.
+	// Observe is called with what each rule decided, as that of rules.Options.
 	Observe func(rules.Event)
 }
 
@@ -78,9 +78,6 @@ var openAPI []byte
 
 // New makes a Handler. It treats the listener as public until [Handler.Listen] is called.
 func New(o Options, s Settings) *Handler {
-	if o.Observe == nil {
-		o.Observe = func(rules.Event) {}
-	}
 	h := &Handler{
 		options: o, mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
 		ids: newIDKey(o.Redis),
@@ -151,8 +148,7 @@ func (h *Handler) CleanPaths(next http.Handler) http.Handler {
 		}
 		h.guarded(program, func(http.ResponseWriter, *http.Request) error {
 			return &problem.Problem{Status: http.StatusNotFound,
-				Detail: "the path is " + jsonbody.Quote(was) +
-					"; want " + jsonbody.Quote(clean) +
+				Detail: "the path is " + jsonbody.Quote(was) + "; want " + jsonbody.Quote(clean) +
 					", or %2F and %2E for slashes and dots in a key"}
 		}).ServeHTTP(w, r)
 	})

@@ -25,14 +25,14 @@ type Options struct {
 	Client func(*http.Request) netip.Addr
 
 	// Trusted reports whether a trusted proxy sent a request; see [rules.IsFrom]. Its fields about
-	// the client go on. Default: none is.
+	// the client go on. Required.
 	Trusted func(*http.Request) bool
 
 	// Stall is how long a client may take to send or to receive the next part of a body.
 	// Default: 60 s.
 	Stall time.Duration
 
-	// Log gets a line for each request that the server did not answer. Default: none.
+	// Log gets a line for each request that the server did not answer. Required.
 	Log *slog.Logger
 }
 
@@ -45,14 +45,8 @@ func New(e *rules.Engine, target string, o Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Trusted == nil {
-		o.Trusted = func(*http.Request) bool { return false }
-	}
 	if o.Stall <= 0 {
 		o.Stall = defaultStall
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &handler{options: o, engine: e, target: to}
 	h.proxy = &httputil.ReverseProxy{

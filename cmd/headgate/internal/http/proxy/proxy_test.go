@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -67,6 +68,7 @@ func newEdge(t *testing.T, target, trust string, list ...rules.Rule) *edge {
 	}
 	o := Options{
 		Client: client, Trusted: func(r *http.Request) bool { return rules.IsFrom(r, trusted) },
+		Log: slog.New(slog.DiscardHandler),
 	}
 	if e.handler, err = New(e.engine, target, o); err != nil {
 		t.Fatal(err)
@@ -245,7 +247,9 @@ func TestClientBehindNAT64IsNoProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := New(e, app.URL, Options{Client: client})
+	h, err := New(e, app.URL, Options{
+		Client: client, Trusted: nobody, Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +375,10 @@ func TestStoreFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Use(set)
-	h, err := New(e, app.URL, Options{Client: func(*http.Request) netip.Addr { return netip.Addr{} }})
+	h, err := New(e, app.URL, Options{
+		Client:  func(*http.Request) netip.Addr { return netip.Addr{} },
+		Trusted: nobody, Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -381,6 +388,9 @@ func TestStoreFails(t *testing.T) {
 		t.Errorf("%d", w.Code)
 	}
 }
+
+// nobody is a trusted proxy.
+func nobody(*http.Request) bool { return false }
 
 type failing struct{ headgate.Store }
 
