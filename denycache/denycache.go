@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"context"
 	"hash/maphash"
+	"slices"
 	"strconv"
 	"time"
 
@@ -136,14 +137,12 @@ func (s *Store) recall(r *headgate.Request, now int64) (headgate.Decision, bool)
 
 // recallAll fills ds if one of rs is remembered as denied.
 func (s *Store) recallAll(rs []headgate.Request, ds []headgate.Decision, now int64) bool {
-	if len(rs) != len(ds) {
+	if len(rs) != len(ds) ||
+		slices.ContainsFunc(rs, func(r headgate.Request) bool { return !remembers(&r) }) {
 		return false
 	}
 	denied := false
 	for i := range rs {
-		if !remembers(&rs[i]) {
-			return false
-		}
 		d, ok := s.recall(&rs[i], now)
 		ds[i], denied = d, denied || ok
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// refusal is the body of every error, in the form of the demo in the Redis documentation.
+// refusal is the body of an error, in the form of the demo in the Redis documentation.
 type refusal struct {
 	Success bool   `json:"success"`
 	Error   string `json:"error"`

@@ -157,7 +157,7 @@ func (f *fleet) readHistories(ctx context.Context, ids []string, in *incoming) e
 		}
 		var list []stepCounts
 		if json.Unmarshal(text, &list) != nil {
-			continue // as above
+			list = nil // of another version: its history begins now
 		}
 		in.histories[id] = list
 	}

@@ -53,6 +53,7 @@ func (r *runner) watch(now time.Time) {
 // learn stores the snapshots and histories of other instances.
 func (r *runner) learn(in incoming, now time.Time) {
 	for id, list := range in.histories {
+		r.merged[id] = max(r.merged[id], 0) // known, though its list may be empty
 		r.mergeSteps(id, list)
 	}
 	peers := make(map[string]peer, len(in.snapshots))

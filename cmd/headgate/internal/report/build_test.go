@@ -9,6 +9,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -232,6 +233,48 @@ func TestCut(t *testing.T) {
 }
 
 // crowd is a log of many keys, each with a few requests.
+// The worst log and the most that a command can ask for still make a page.
+func TestFitOfTheMost(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	for i := range 6000 {
+		who := i % 1500
+		if i%2 == 0 {
+			who = i % 40 // these stand out
+		}
+		name := fmt.Sprint(who, strings.Repeat("&", 1000))
+		log.WriteString(line(int64(i)*1e6, name, "/"+name))
+	}
+	for _, limits := range []int{1, 3} {
+		b := building(KindReplay, log.String())
+		for i := range limits {
+			b.Limits = append(b.Limits, headgate.Per(int64(i+1), 24*time.Hour))
+		}
+		for i := range 20 {
+			b.Size.Periods = append(b.Size.Periods, time.Duration(i+1)*time.Minute)
+			b.Size.Rates = append(b.Size.Rates, headgate.Per(int64(i+1), time.Hour))
+		}
+		logs := b.Logs
+		b.Logs = func(n int) ([]replay.Log, error) {
+			all, err := logs(n)
+			for i := range 30 {
+				name := strings.Repeat("f", 1000) + strconv.Itoa(i)
+				all = append(all, replay.Log{Name: name, Reader: strings.NewReader("")})
+			}
+			return all, err
+		}
+		d := built(t, b)
+		if err := d.Fit(); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(encoded(d)); n > MaxDataBytes || len(d.Replay.Detail.Keys[0]) == 0 {
+			t.Errorf("%d limits: %d bytes; %d keys", limits, n, len(d.Replay.Detail.Keys[0]))
+		} else {
+			t.Logf("%d limits: %d bytes; %d keys, %d stand out", limits, n, len(d.Replay.Detail.Keys[0]), len(d.Size.StandOut.Keys))
+		}
+	}
+}
+
 type crowd struct {
 	keys, lines int
 	r           *rand.Rand

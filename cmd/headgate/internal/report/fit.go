@@ -10,9 +10,8 @@ import (
 
 // Bounds of a page, in bytes of JSON. maxFiles is a number of files.
 const (
-	maxKeys    = 420_000 // the denied keys of all limits
-	maxName    = 1024    // a name, on a page of one limit
-	minName    = 200     // a name, on a page of many limits
+	maxName    = 500 // a name, on a page of one limit
+	minName    = 200 // a name, on a page of many limits
 	maxCommand = 4000
 	maxFiles   = 20
 )
@@ -36,19 +35,23 @@ func (d *Data) Fit() error {
 			s.Keys[i].Key = cut(s.Keys[i].Key, name)
 		}
 	}
-	fitDetail(d.Replay.Detail, maxKeys/limits, name)
-	text, err := json.Marshal(d)
-	if err == nil && len(text) > MaxDataBytes {
+	cutNames(d.Replay.Detail, name)
+	keys := d.Replay.Detail.Keys
+	d.Replay.Detail.Keys = make([][]replay.DeniedKey, len(keys))
+	rest, err := json.Marshal(d)
+	if err == nil && len(rest) > MaxDataBytes {
 		err = fmt.Errorf("the report would have %d KB of data; the maximum is %d KB: "+
-			"use fewer limits or files", len(text)/1000, MaxDataBytes/1000)
+			"use fewer limits or files", len(rest)/1000, MaxDataBytes/1000)
+	}
+	for i := range keys { // share what the others leave
+		d.Replay.Detail.Keys[i] = fitKeys(keys[i], (MaxDataBytes-len(rest))/limits, name)
 	}
 	return err
 }
 
-// fitDetail leaves at most keys bytes of keys for each limit, and name bytes for each name.
-func fitDetail(d *replay.Detail, keys, name int) {
-	for i := range d.Keys {
-		d.Keys[i] = fitKeys(d.Keys[i], keys, name)
+// cutNames leaves name bytes of each name but those of the denied keys.
+func cutNames(d *replay.Detail, name int) {
+	for i := range d.KeyTimelines {
 		for j := range d.KeyTimelines[i] {
 			line := &d.KeyTimelines[i][j]
 			line.Key = cut(line.Key, name)

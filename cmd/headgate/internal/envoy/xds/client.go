@@ -205,13 +205,13 @@ func (c *Client) apply(r *discovery.DiscoveryResponse) error {
 		return fmt.Errorf("the response has the type %q; want %q", kind, typeURL)
 	}
 	var domains []*envoy.Domain
-	for _, resource := range r.GetResources() {
+	for i, resource := range r.GetResources() {
 		if kind := resource.GetTypeUrl(); kind != typeURL {
 			return fmt.Errorf("a resource has the type %q; want %q", kind, typeURL)
 		}
 		d, err := decodeDomain(resource.GetValue())
 		if err != nil {
-			return err
+			return fmt.Errorf("resource %d: %w", i+1, err)
 		}
 		domains = append(domains, d)
 	}
