@@ -15,7 +15,7 @@ Logs may be in the combined or common format, JSON lines or W3C, plain or gzip. 
 of each is detected. Use - for standard input. If a log is piped in, FILE may be omitted.
 
 Files are merged by time and may be named in any order. The lines of each file must be
-in order: rotated logs that were joined, by zcat *.gz for example, are not. If over 1 % of
+in order: rotated logs that were joined, by zcat *.gz for example, are not. If over 1% of
 the lines are out of order, the numbers are wrong, and the exit code is 3.
 
 IPv6 clients are limited by their /64 network.`

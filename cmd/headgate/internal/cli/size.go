@@ -12,7 +12,7 @@ import (
 )
 
 const sizeHelp = `Find the smallest limits that the requests of access logs need: those that
-deny at most 0, 0.01, 0.1 and 1 % of the requests. Propose three or four of them, and
+deny at most 0, 0.01, 0.1 and 1% of the requests. Propose three or four of them, and
 report what each would have denied. The results are exact: headgate replay denies the
 same requests.
 
@@ -21,7 +21,7 @@ rate, the smallest burst. It proposes limits of the period with the smallest bur
 
 Logs are read as by headgate replay: combined or common format, JSON lines or W3C, plain
 or gzip. Use - for standard input. If a log is piped in, FILE may be omitted. Files are merged
-by time and may be named in any order. If over 1 % of the lines are out of order, the
+by time and may be named in any order. If over 1% of the lines are out of order, the
 numbers are wrong, and the exit code is 3.
 
 IPv6 clients are limited by their /64 network.`

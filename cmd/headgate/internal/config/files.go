@@ -89,7 +89,7 @@ func findAt(path string) ([]string, error) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("%s: has no files of rules; want *.yaml or *.yml in it", path)
+		return nil, fmt.Errorf("%s: has no rules files; want *.yaml or *.yml in it", path)
 	}
 	return names, nil
 }

@@ -134,7 +134,7 @@ func TestUnreadable(t *testing.T) {
 	}
 	got := strings.ReplaceAll(err.Error(), at+"/", "")
 	const want = `none.yaml: cannot be read: no such file or directory; want a file or a directory
-empty: has no files of rules; want *.yaml or *.yml in it
+empty: has no rules files; want *.yaml or *.yml in it
 gone: cannot be read: no such file or directory; want a directory, by RUNTIME_ROOT, ` +
 		`RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY`
 	if got != want {

@@ -189,7 +189,7 @@ func (r *reader) connection(n *yaml.Node, path string) (string, bool) {
 		}
 		value, _ := r.env(name)
 		if value == "" {
-			r.faultf(n, path, "${%s} is not set or empty; want a value in the environment", name)
+			r.faultf(n, path, "${%s} is unset or empty; want a value in the environment", name)
 			return "", false
 		}
 		b.WriteString(value)
