@@ -47,9 +47,12 @@ deps: ## Install what the tests need beside Go, if it is not there (see scripts/
 	@scripts/deps grpc-js
 	@scripts/deps h2load
 
+# Many tests wait for servers and browsers, so each core has the tests of two packages.
+BUSY = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+
 .PHONY: test
 test: deps ## Run the tests of every module
-	@go test $(TESTFLAGS) $(PACKAGES)
+	@go test -p $(BUSY) $(TESTFLAGS) $(PACKAGES)
 
 # How long soak takes, about: seconds, or a number with s, m or h.
 SOAK ?= 2m
