@@ -7,6 +7,7 @@ import (
 
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // maxKeys is how many keys of a rule with label_keys have series of their own.
@@ -127,4 +128,26 @@ func (m *Metrics) UseModes(list []rules.InForce) {
 		}
 		m.switched.WithLabelValues(r.Name).Set(switched)
 	}
+}
+
+// Counts are the decisions of a rule since the server started or the rule was added.
+type Counts struct{ Allowed, Denied, ShadowDenied, Failed, Degraded uint64 }
+
+// Rules calls f with the counts of each rule in use, as Prometheus sees them.
+func (m *Metrics) Rules(f func(rule string, c Counts)) {
+	for rule, s := range *m.decisions.used.Load() {
+		f(rule, Counts{
+			Allowed: value(s.outcomes[rules.Allowed]), Denied: value(s.outcomes[rules.Denied]),
+			ShadowDenied: value(s.outcomes[rules.ShadowDenied]),
+			Failed:       value(s.outcomes[rules.Failed]), Degraded: value(s.degraded),
+		})
+	}
+}
+
+func value(c prometheus.Counter) uint64 {
+	var read dto.Metric
+	if err := c.Write(&read); err != nil {
+		return 0 // cannot happen: it is a counter
+	}
+	return uint64(read.GetCounter().GetValue())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Metrics are the metrics of one server.
@@ -144,3 +145,26 @@ func (m *Metrics) Loaded(hash string, at time.Time, err error) {
 
 // Panicked counts a panic in a part of the server: a listener or a task.
 func (m *Metrics) Panicked(part string) { m.panics.WithLabelValues(part).Inc() }
+
+// CallBounds are the upper bounds of the buckets of Calls, in seconds. One more bucket has no
+// bound.
+func CallBounds() []float64 { return buckets }
+
+// Calls adds the number of store calls in each latency bucket to counts.
+func (m *Metrics) Calls(counts []uint64) {
+	collected := make(chan prometheus.Metric, 2) // one for each result
+	m.calls.Collect(collected)
+	close(collected)
+	for c := range collected {
+		var read dto.Metric
+		if err := c.Write(&read); err != nil {
+			continue // cannot happen: it is a histogram
+		}
+		below := uint64(0)
+		for i, b := range read.GetHistogram().GetBucket() {
+			counts[i] += b.GetCumulativeCount() - below
+			below = b.GetCumulativeCount()
+		}
+		counts[len(buckets)] += read.GetHistogram().GetSampleCount() - below
+	}
+}
