@@ -47,6 +47,37 @@ func limitOf(steps []step) *rule {
 	return steps[len(steps)-1].node.rule
 }
 
+// Found is the limit that applies to a descriptor.
+type Found struct {
+	Limit     Limit
+	Unlimited bool
+	Shadow    bool
+	Quota     bool
+	Replaces  []string
+	Path      string // of its statistics, below the domain
+	Key       string // of its counter, without the prefix
+}
+
+// Find returns the limit of c that applies to d, which brings none of its own. It is for the
+// comparison with upstream.
+func (c *Config) Find(domain string, d *Descriptor) (Found, bool) {
+	root := c.domains[domain]
+	if root == nil {
+		return Found{}, false
+	}
+	steps, _ := match(root, d, nil, nil)
+	r := limitOf(steps)
+	if r == nil {
+		return Found{}, false
+	}
+	f := Found{r.shown, r.unlimited, r.shadow, r.quota, r.replaces, r.key, ""}
+	if !ownPath(r, d, steps) {
+		f.Path = string(appendPath(nil, r, d, steps))
+	}
+	f.Key = string(appendKey(nil, domain, d, steps))
+	return f, true
+}
+
 // child is the child of n for entry e, whose key and value glued are in glued. The gluing is
 // upstream's: key a_b matches the entry a, b.
 func (n *node) child(e *Entry, glued []byte) step {

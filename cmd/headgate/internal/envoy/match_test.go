@@ -22,14 +22,13 @@ descriptors:
 		"k=z, x=1": 0, "k=cc, y=1": 0, "k_c=": 5, "other=1": 0, "k=cc, x=1, x=1": 0,
 	} {
 		d := desc(text)
-		steps, _ := match(c.domains["d"], &d, nil, nil)
-		var got uint32
-		if r := limitOf(steps); r != nil {
-			got = r.shown.RequestsPerUnit
+		f, ok := c.Find("d", &d)
+		if f.Limit.RequestsPerUnit != want || ok != (want > 0) {
+			t.Errorf("%s: %d, %t; want %d", text, f.Limit.RequestsPerUnit, ok, want)
 		}
-		if got != want {
-			t.Errorf("%s: %d; want %d", text, got, want)
-		}
+	}
+	if _, ok := c.Find("e", &Descriptor{}); ok {
+		t.Error("another domain has a limit")
 	}
 }
 
