@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -74,6 +75,9 @@ func writeReport(t *testing.T, b report.Build, text string) string {
 	t.Helper()
 	b.Command, b.Made = "headgate "+b.Kind+" --report report.html access.log", time.Now()
 	b.Size.Reorder, b.Size.Top = replay.DefaultReorder, replay.DefaultTop
+	if reflect.ValueOf(b.Size.By).IsZero() {
+		b.Size.By = replay.ByIP
+	}
 	b.Logs = func(int) ([]replay.Log, error) {
 		return []replay.Log{{Name: "access.log", Reader: strings.NewReader(text)}}, nil
 	}

@@ -10,8 +10,8 @@ import (
 
 // Bounds of a page, in bytes of JSON. maxFiles is a number of files.
 const (
-	maxName    = 500 // a name, on a page of one limit
-	minName    = 200 // a name, on a page of many limits
+	maxName    = 1024 // a name, on a page of one limit
+	minName    = 200  // a name, on a page of many limits
 	maxCommand = 4000
 	maxFiles   = 20
 )
