@@ -241,7 +241,7 @@ func TestCloseEndsPrefetching(t *testing.T) {
 	})
 }
 
-// faulty is a store that fails, or decides by a share of the limit, while it is told to.
+// faulty is a store that fails, or decides by a share of the limit, as the test sets it.
 type faulty struct {
 	*headgate.Memory
 	fails, shares atomic.Bool

@@ -23,7 +23,7 @@ import (
 //go:embed testdata/guide.lua
 var guide string
 
-// settings are what both sides are told.
+// settings are what both sides use.
 type settings struct {
 	capacity int
 	rate     float64

@@ -256,7 +256,7 @@ func TestNotInstalled(t *testing.T) {
 	}
 }
 
-// fakeTB keeps what Fatal is told, and panics where Fatal would end the test.
+// fakeTB keeps what Fatal gets, and panics where Fatal would end the test.
 type fakeTB struct {
 	testing.TB
 

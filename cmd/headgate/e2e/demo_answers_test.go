@@ -22,7 +22,7 @@ func TestLevelBetweenAnswers(t *testing.T) {
 	p.until("many levels are shown without an answer", `levels.size > 8`)
 }
 
-// halting is a store that fails for as long as it is told to.
+// halting is a store that fails until the test heals it.
 type halting struct {
 	headgate.Store
 
@@ -36,14 +36,14 @@ func (h *halting) Take(ctx context.Context, r headgate.Request) (headgate.Decisi
 	return h.Store.Take(ctx, r)
 }
 
-// A store that is gone is told once, and hides nothing that a person did wrong.
+// The error of a store that is gone is shown once, and hides nothing that a person did wrong.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	store := &halting{Store: headgate.NewMemory()}
 	p := open(t, serveDemo(t, store), calm)
 	p.enter("#burst", "many")
 	p.click("#send-burst")
-	p.until("the error is told", `!document.querySelector("#traffic-error").hidden`)
+	p.until("the error is shown", `!document.querySelector("#traffic-error").hidden`)
 	p.do(run(`window.written = 0; new MutationObserver((all) => written += all.length).observe(document.querySelector("#lost"), {childList: true, characterData: true, subtree: true})`))
 	store.halted.Store(true)
 	p.until("it is lost", `document.querySelector("#lost").textContent === "the store is unavailable: no route" && !document.querySelector("#lost").hidden`)

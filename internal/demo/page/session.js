@@ -46,7 +46,7 @@ export class Session {
 
   // send sends n requests, at a time of the store or now, and returns their batch.
   async send(n, at) {
-    await this.#resetting.catch(() => {}); // whoever asked for the reset is told why not
+    await this.#resetting.catch(() => {}); // whoever asked for the reset gets the error
     const batch = await api.send(n, at);
     if (batch.state) this.#take(batch.state, true);
     return batch;

@@ -113,7 +113,7 @@ export class Traffic {
       stream: async (rate, seconds, signal) => {
         this.setRate(rate);
         const run = this.#run();
-        run.catch(() => {}); // it is told below, unless the script was stopped before
+        run.catch(() => {}); // it is shown below, unless the script was stopped before
         try {
           await Promise.race([pause(seconds * second, signal), run]);
         } finally {

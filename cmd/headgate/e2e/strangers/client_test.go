@@ -20,7 +20,7 @@ const (
 	checkHealth     = "/grpc.health.v1.Health/Check"
 )
 
-// task is what a client is told to do.
+// task is what a client has to do.
 type task struct {
 	Address  string `json:"address"`
 	Channels int    `json:"channels"`

@@ -180,7 +180,7 @@ func TestADecisionCostsNothingWhileNobodyLooks(t *testing.T) {
 		r.tick(now.Add(time.Duration(2+i) * time.Second))
 	}
 	if r.join(v, now.Add(4*time.Second)); c.denied.Load() != counted {
-		t.Error("a page that is loaded again begins anew")
+		t.Error("a page that is loaded again starts new counts")
 	}
 	r.drop(v)
 	for i := range 8 {

@@ -211,7 +211,7 @@ func TestPermitsFail(t *testing.T) {
 	}
 }
 
-// The event of a denial by permits or a ban has the wait that the client is told.
+// The event of a denial by permits or a ban has the wait that the client gets.
 func TestEventsHaveTheWait(t *testing.T) {
 	var waits []time.Duration
 	e := New(headgate.NewMemory(), concurrency.NewMemory(), Options{

@@ -184,7 +184,7 @@ func TestWebsocket(t *testing.T) {
 		})
 }
 
-// A client that stops in the middle of its body is told so, and the server is let go.
+// A client that stops in the middle of its body gets an error, and the server is free again.
 func TestBodyStalls(t *testing.T) {
 	var failed error
 	app := func(_ http.ResponseWriter, r *http.Request) { _, failed = io.ReadAll(r.Body) }

@@ -17,7 +17,7 @@ type Options struct {
 	Directories func() []string // where a change may be a change of the files
 	Hash        func() string   // of the files' contents as they are now
 	Load        func() error    // reads the files and uses them, or keeps what is in use
-	Report      func(error)     // is told of each Load, nil if it succeeded
+	Report      func(error)     // gets the error of each Load, or nil
 
 	Requests <-chan os.Signal // each one loads as Reload does; nil: none
 
