@@ -24,7 +24,7 @@ func TestSingle(t *testing.T) {
 }
 
 // The script is that of TestSingle. What differs is the way to the servers: TestBatchesAgree,
-// TestGroupsOverServers and the tests of servers_test.go compare that.
+// TestGroupsOverServers and the tests of cluster_servers_test.go compare that.
 func TestCluster(t *testing.T) {
 	limittest.Vectors(t, newStore(t, newCluster(t)))
 }
