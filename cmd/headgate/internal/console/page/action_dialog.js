@@ -1,9 +1,9 @@
 // A dialog that says what an action will do, and a line that says whether it worked.
 
+import { describe, idleBans, outcome } from "./action_text.js";
 import { act as send, undo } from "./api.js";
 import { byId, h, setText } from "./dom.js";
 import { build } from "./forms.js";
-import { describe, idleBans, outcome } from "./words.js";
 
 const place = "headgate-console-by";
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text)

@@ -1,12 +1,12 @@
 // The actions of operators, newest first, and the overrides that they left.
 
+import { outcome } from "./action_text.js";
 import { disable, onAct } from "./controls.js";
 import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { idleText, untilText } from "./key_override.js";
 import { brief, keyText } from "./key_text.js";
 import { Rows } from "./rows.js";
 import { time, utc } from "./times.js";
-import { outcome } from "./words.js";
 
 const few = 6;
 

@@ -5,8 +5,8 @@ import { byId, h, setText, show } from "./dom.js";
 import { number, percent, rate } from "./format.js";
 import { breadth } from "./key_breadth.js";
 import { keyOverride } from "./key_override.js";
+import { Panel } from "./key_panel.js";
 import { brief, cutOff, keyText } from "./key_text.js";
-import { Panel } from "./panel.js";
 import { Order, Rows } from "./rows.js";
 import { ago, time, utc } from "./times.js";
 

@@ -1,10 +1,10 @@
 // The form of each act, inside of the dialog.
 
+import { button, caution, durations, effect } from "./action_text.js";
 import { h, setText, show } from "./dom.js";
 import { breadth, listOf, siblings } from "./key_breadth.js";
 import { overrideText } from "./key_override.js";
 import { keyText } from "./key_text.js";
-import { button, caution, durations, effect } from "./words.js";
 
 const titles = {
   ban: "Ban this key", raise: "Raise the limits of this key", reset: "Reset this key",

@@ -7,10 +7,10 @@ import * as activeRules from "./active_rules.js";
 import { getActs, getConfig } from "./api.js";
 import * as deniedKeys from "./denied_keys.js";
 import { byId } from "./dom.js";
-import { Events } from "./events.js";
-import * as live from "./live.js";
+import { Events } from "./event_stream.js";
 import { Model } from "./model.js";
-import * as top from "./top.js";
+import * as overview from "./overview.js";
+import * as status from "./status.js";
 
 const slow = 5_000; // how often the configuration and the acts are read
 const late = 4_000; // without a state, what is shown is old
@@ -34,7 +34,7 @@ const app = {
   choose(rule) {
     this.rule = rule;
     deniedKeys.resetOrder();
-    live.drawHistory();
+    overview.drawHistory();
     drawState();
   },
 
@@ -72,18 +72,18 @@ let watch = 0;
 const events = new Events({
   history(data) {
     app.model.setHistory(data);
-    live.drawHistory();
+    overview.drawHistory();
   },
   step(data) {
     app.model.addStep(data);
-    live.drawHistory();
+    overview.drawHistory();
   },
   state(data) {
     if (!app.model.addState(data)) return;
     app.model.connection = { live: true, error: "", at: data.at };
     clearTimeout(watch);
     watch = setTimeout(() => lost(new Error("the server has stopped sending events")), late);
-    top.drawConnection();
+    status.drawConnection();
     drawState();
   },
   lost,
@@ -92,19 +92,19 @@ const events = new Events({
 
 function lost(error) {
   app.model.connection = { ...app.model.connection, live: false, error: error.message };
-  top.drawConnection();
+  status.drawConnection();
   drawState();
 }
 
 function drawState() {
-  top.draw();
-  live.draw();
+  status.draw();
+  overview.draw();
   deniedKeys.draw();
   document.documentElement.dataset.ready = String(Boolean(app.model.state && app.model.config));
 }
 
 function drawSlow() {
-  live.drawHistory();
+  overview.drawHistory();
   actionLog.draw();
   activeRules.draw();
   drawState();
@@ -128,7 +128,7 @@ function attend() {
 
 document.addEventListener("visibilitychange", attend);
 
-for (const part of [top, live, deniedKeys, actionLog, activeRules, access]) part.start(app);
+for (const part of [status, overview, deniedKeys, actionLog, activeRules, access]) part.start(app);
 app.acting = new ActionDialog(app);
 addEventListener("refused", ({ detail, target }) => {
   if (!access.explain(detail, target)) app.acting.say(detail);

@@ -1,10 +1,10 @@
 // The 15 minutes of all rules or of one, with a scale, a cursor and the numbers below it.
 
+import { describe } from "./action_text.js";
 import { byId, h, setAttribute, setText } from "./dom.js";
 import { rate } from "./format.js";
 import { Spark } from "./spark.js";
 import { time, timeOfDay } from "./times.js";
-import { describe } from "./words.js";
 
 const spark = new Spark(130);
 let shown = null; // the history that is drawn
