@@ -155,7 +155,7 @@ fuzz: deps ## Run every fuzz target for FUZZTIME
 BENCHFLAGS ?=
 
 .PHONY: bench
-bench: deps ## Measure the budgets beside other limiters, into bench/RESULTS.md (6 minutes)
+bench: deps ## Measure the budgets beside other limiters, into bench/RESULTS.md (a quarter of an hour)
 	@cd bench && go run . -out RESULTS.md $(BENCHFLAGS)
 
 .PHONY: bench-quick

@@ -46,7 +46,7 @@ var budgets = append([]Budget{
 		Metric: Bytes, Bound: 120},
 	{What: "replay: lines/s on one core", Of: replayCell, Metric: Rate, AtLeast: true, Bound: 3e6},
 	{What: "replay: bytes of peak memory for a line more", Of: replayCell, Metric: Bytes, Bound: 4},
-}, slices.Concat(redisBudgets(), scriptBudgets(), serviceBudgets())...)
+}, slices.Concat(redisBudgets(), networkBudgets(), scriptBudgets(), serviceBudgets())...)
 
 var (
 	hotKeyCell = Cell{memoryPart, hotKeyName, 1, headgateName}
@@ -82,6 +82,27 @@ func redisBudgets() (bs []Budget) {
 	add(256, Rate, redisRateName, true, 5.5)
 	add(64, RedisCPU, redisRateName, false, 0.25)
 	add(1, RedisCPU, redisRateName, false, 1)
+	return bs
+}
+
+// networkBudgets are those of decisions over each network, at each rate.
+func networkBudgets() (bs []Budget) {
+	for _, delay := range delays {
+		for _, rate := range rates {
+			add := func(name string, m Metric, bound float64) {
+				bs = append(bs, Budget{
+					What: fmt.Sprintf("network, %s, %d a second: %s, ratio to %s",
+						eachWay(delay), rate, name, rueidisName),
+					Of:     Cell{networkPart, eachWay(delay), rate, headgateName},
+					Metric: m, Than: rueidisName, Bound: bound,
+				})
+			}
+			add("median", P50, 1.15)
+			add("p99", P99, 1.2)
+			add("server CPU", RedisCPU, 1.1)
+			add("client CPU", ClientCPU, 1.3)
+		}
+	}
 	return bs
 }
 

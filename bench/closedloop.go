@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -45,15 +46,19 @@ func runClosedLoop(
 func (l closedLoop) quantiles() (p50, p99 float64) {
 	sorted := slices.Concat(l.latencies...)
 	slices.Sort(sorted)
-	at := func(percent int) float64 { return float64(sorted[len(sorted)*percent/100]) / 1e3 }
-	return at(50), at(99)
+	return percentile(sorted, 50), percentile(sorted, 99)
+}
+
+// percentile is that of sorted latencies in nanoseconds, in microseconds.
+func percentile(sorted []uint32, percent int) float64 {
+	return float64(sorted[len(sorted)*percent/100]) / 1e3
 }
 
 // caller asks until end, and once at least. It begins at its own place in the sequence.
 func (l closedLoop) caller(i int, end time.Time) (a Answers, err error) {
 	at, kept := l.seq.Len()*i/len(l.latencies), &l.latencies[i]
 	for n, last := 0, time.Now(); n == 0 || last.Before(end); n++ {
-		allowed, err := l.contender.Take(l.seq.Key((at + n) % l.seq.Len()))
+		allowed, err := l.contender.Take(context.Background(), l.seq.Key((at+n)%l.seq.Len()))
 		if err != nil {
 			return a, err
 		}

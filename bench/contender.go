@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"slices"
 	"time"
@@ -9,7 +10,7 @@ import (
 // Contender is one limiter to measure. It limits each key by the Terms it was opened with, and
 // many goroutines call Take at once.
 type Contender interface {
-	Take(key string) (allowed bool, err error)
+	Take(ctx context.Context, key string) (allowed bool, err error)
 }
 
 // Terms are the limit for each key: a bucket of Burst tokens, full initially, that gets one token
@@ -84,6 +85,15 @@ func redisField() []Entry {
 		{Name: ululeName, Open: openUlule},
 		{Name: rueidisName, Open: openRueidisLimiter, RedisKeys: 2},
 		{Name: "throttled", Open: openThrottled},
+	}
+}
+
+// networkField is the contenders over a network. The first two run as a fleet, too.
+func networkField() []Entry {
+	return []Entry{
+		{Name: headgateName, Open: openHeadgateRedis},
+		{Name: rueidisName, Open: openRueidisLimiter, RedisKeys: 2},
+		{Name: redisRateName, Open: openRedisRate},
 	}
 }
 

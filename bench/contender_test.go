@@ -30,7 +30,9 @@ func TestContendersGrantExactlyN(t *testing.T) {
 		t.Run("http/"+e.Name, func(t *testing.T) { grantsExactly(t, e, "", clients, n) })
 	}
 	server := redistest.Start(t)
-	for i, e := range slices.Concat(redisField(), denyField()[:1], leaseField()[:1]) {
+	for i, e := range slices.Concat(
+		redisField(), denyField()[:1], leaseField()[:1], []Entry{fleetOf(3, redisField()[0])},
+	) {
 		own := fmt.Sprint(i)
 		keys := []string{own + "alone:1", own + "alone:2", own + "at once"}
 		t.Run("redis/"+e.Name, func(t *testing.T) { grantsExactly(t, e, server.Addr, keys, n) })
@@ -71,7 +73,7 @@ func granted(t *testing.T, c Contender, key string, callers, each int) int64 {
 	for range callers {
 		wg.Go(func() {
 			for range each {
-				ok, err := c.Take(key)
+				ok, err := c.Take(t.Context(), key)
 				if err != nil {
 					t.Error(err)
 					return
@@ -127,7 +129,9 @@ type liar struct {
 	answer func(take int) bool
 }
 
-func (l *liar) Take(string) (bool, error) { return l.answer(int(l.takes.Add(1))), nil }
+func (l *liar) Take(context.Context, string) (bool, error) {
+	return l.answer(int(l.takes.Add(1))), nil
+}
 
 func lying(answer func(take int) bool) Entry {
 	return Entry{Name: "liar", Open: func(Setup) (Contender, error) {

@@ -19,8 +19,8 @@ func openGoLimiter(s Setup) (Contender, error) {
 	return goLimiter{store}, err
 }
 
-func (g goLimiter) Take(key string) (bool, error) {
-	_, _, _, ok, err := g.store.Take(context.Background(), key) //nolint:dogsled // its signature
+func (g goLimiter) Take(ctx context.Context, key string) (bool, error) {
+	_, _, _, ok, err := g.store.Take(ctx, key) //nolint:dogsled // its signature
 	return ok, err
 }
 

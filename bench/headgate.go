@@ -31,8 +31,8 @@ type limiter struct {
 	close func() error
 }
 
-func (l limiter) Take(key string) (bool, error) {
-	d, err := l.Allow(context.Background(), key)
+func (l limiter) Take(ctx context.Context, key string) (bool, error) {
+	d, err := l.Allow(ctx, key)
 	return d.Allowed(), err
 }
 
@@ -54,9 +54,9 @@ func openMemoryStore(s Setup) (Contender, error) {
 	return memoryStore{headgate.NewMemorySize(s.Keys), s.bucket()}, nil
 }
 
-func (m memoryStore) Take(key string) (bool, error) {
+func (m memoryStore) Take(ctx context.Context, key string) (bool, error) {
 	r := headgate.Request{Key: key, Limit: m.limit, Cost: 1}
-	d, err := m.Memory.Take(context.Background(), r)
+	d, err := m.Memory.Take(ctx, r)
 	return d.Allowed(), err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -33,7 +34,7 @@ type server struct {
 	exchanges sync.Pool // of *exchange
 }
 
-func (c *server) Take(address string) (bool, error) {
+func (c *server) Take(_ context.Context, address string) (bool, error) {
 	x, _ := c.exchanges.Get().(*exchange)
 	if x == nil {
 		x = newExchange()

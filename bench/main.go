@@ -39,6 +39,9 @@ func runOrServe(ctx context.Context) error {
 	if address := os.Getenv(floorVariable); address != "" {
 		return serveFloor(ctx, address)
 	}
+	if settings := os.Getenv(delayVariable); settings != "" {
+		return serveDelay(ctx, settings)
+	}
 	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
 

@@ -13,6 +13,7 @@ const (
 	memoryPart  = "memory"
 	httpPart    = "http"
 	redisPart   = "redis"
+	networkPart = "network"
 	scriptPart  = "script"
 	replayPart  = "replay"
 	servicePart = "service"
@@ -32,6 +33,10 @@ var parts = []part{
 		[]string{httprateName}, plan.http},
 	{redisPart, "Redis", "Callers ask as fast as they can. \"redis us\" is the server's CPU time " +
 		"for a decision.", []string{redisRateName}, plan.redis},
+	{networkPart, "Network", "A proxy delays every byte, each way. Callers are decisions a " +
+		"second, at random times (Poisson), with contexts that can be cancelled. Latencies count " +
+		"from the planned time. \"client us\" is the CPU time of the client's process for a " +
+		"decision, without the thread that makes the calls.", []string{rueidisName}, plan.network},
 	{scriptPart, "Script", "Callers are the requests of a batch.",
 		[]string{prototypeName}, plan.script},
 	{servicePart, "Service", "Callers ask over 4 gRPC connections, or over HTTP. \"server us\" " +
@@ -63,6 +68,11 @@ type plan struct {
 
 	serviceCallers []int
 	serviceSpan    time.Duration
+
+	delays      []time.Duration // of networks, each way
+	rates       []int           // of calls over each, a second
+	fleet       int             // clients that share a Redis
+	networkSpan time.Duration   // of each contender at each rate, in a round
 }
 
 func (o *options) plan() plan {
@@ -71,12 +81,14 @@ func (o *options) plan() plan {
 		redisKeys: 10_000, callers: []int{1, 8, 16, 64, 256, 1024},
 		span: 500 * time.Millisecond, decisions: 25_600,
 		replayLines: 1_000_000, serviceCallers: []int{1, 16, 64, 256}, serviceSpan: 2 * time.Second,
+		delays: delays, rates: rates, fleet: 10, networkSpan: 2 * time.Second,
 	}
 	if o.quick {
 		p = plan{
 			rounds: 1, memoryKeys: 10_000, hotPasses: 8, clients: 1000, redisKeys: 1000,
 			callers: p.callers, span: 20 * time.Millisecond, decisions: 2560, replayLines: 10_000,
 			serviceCallers: []int{1, 64}, serviceSpan: 100 * time.Millisecond,
+			delays: delays[:1], rates: rates[:1], fleet: 2, networkSpan: 100 * time.Millisecond,
 		}
 	}
 	if len(o.callers) > 0 {

@@ -49,7 +49,7 @@ func (r redisRun) round(ctx context.Context, n int) error {
 
 // measure runs callers in a closed loop, and checks the answers and the number of keys.
 func (r redisRun) measure(ctx context.Context, e Entry, w Workload, callers int) error {
-	return r.warm(ctx, e, w, w.redisTerms(), func(c Contender) error {
+	return r.server.warm(ctx, e, w, w.redisTerms(), func(c Contender) error {
 		runtime.GC()
 		before, err := r.server.cpuMicros(ctx)
 		if err != nil {
@@ -72,7 +72,8 @@ func (r redisRun) measure(ctx context.Context, e Entry, w Workload, callers int)
 // weigh measures the memory of a key in Redis.
 func (r redisRun) weigh(ctx context.Context, e Entry) error {
 	w, takes := uniform(1000, keyOf), 10
-	return r.warm(ctx, e, w, Terms{Burst: int64(takes), Every: refill}, func(c Contender) error {
+	terms := Terms{Burst: int64(takes), Every: refill}
+	return r.server.warm(ctx, e, w, terms, func(c Contender) error {
 		for range takes - 1 {
 			if err := takeTogether(c, w.Seq); err != nil {
 				return err
@@ -87,13 +88,13 @@ func (r redisRun) weigh(ctx context.Context, e Entry) error {
 
 // warm opens e on an empty database, takes each key once, calls measure, and checks that there
 // are as many keys in Redis as were taken.
-func (r redisRun) warm(
+func (s redisServer) warm(
 	ctx context.Context, e Entry, w Workload, t Terms, measure func(Contender) error,
 ) error {
-	if err := r.server.admin.FlushAll(ctx).Err(); err != nil {
+	if err := s.admin.FlushAll(ctx).Err(); err != nil {
 		return err
 	}
-	c, err := e.Open(Setup{Terms: t, Keys: w.Keys, Addr: r.server.Addr})
+	c, err := e.Open(Setup{Terms: t, Keys: w.Keys, Addr: s.Addr})
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (r redisRun) warm(
 		err = measure(c)
 	}
 	if err == nil {
-		err = r.server.checkSize(ctx, e.redisKeys(w.Keys), e.ExtraKeys)
+		err = s.checkSize(ctx, e.redisKeys(w.Keys), e.ExtraKeys)
 	}
 	return errors.Join(err, closeContender(c))
 }

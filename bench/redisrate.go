@@ -36,8 +36,8 @@ func (t Terms) redisRateLimit() redis_rate.Limit {
 	return redis_rate.Limit{Rate: 1, Period: t.Every, Burst: int(t.Burst)}
 }
 
-func (r redisRate) Take(key string) (bool, error) {
-	answer, err := r.l.Allow(context.Background(), key, r.limit)
+func (r redisRate) Take(ctx context.Context, key string) (bool, error) {
+	answer, err := r.l.Allow(ctx, key, r.limit)
 	if err != nil {
 		return false, err
 	}

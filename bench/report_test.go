@@ -12,14 +12,14 @@ import (
 // build: make bench-quick runs that as well.
 func TestQuickRunMeasuresAll(t *testing.T) {
 	var text bytes.Buffer
-	args := []string{"-quick", "-callers", "4", "-only", "memory,http,redis,script,replay"}
+	args := []string{"-quick", "-callers", "4", "-only", "memory,http,redis,network,script,replay"}
 	if err := run(t.Context(), args, &text, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	tables := strings.Split(text.String(), "\n## ")[1:]
 	fields := [][]Entry{
 		memoryField(), httpField(), slices.Concat(redisField(), denyField(), leaseField()),
-		{{Name: headgateName}, {Name: prototypeName}}, {{Name: headgateName}},
+		networkField(), {{Name: headgateName}, {Name: prototypeName}}, {{Name: headgateName}},
 	}
 	if len(tables) != len(fields) {
 		t.Fatalf("%d tables, want %d", len(tables), len(fields))
@@ -47,6 +47,9 @@ func TestBudgetsAreMeasured(t *testing.T) {
 	}
 	for _, l := range p.redisLoads() {
 		add(redisPart, l.Name, l.callers, l.field)
+	}
+	for _, l := range p.networkLoads() {
+		add(networkPart, l.name, l.rates, l.field)
 	}
 	add(redisPart, usageName, []int{0}, redisField())
 	add(memoryPart, hotKeyName, coreCounts, memoryField())

@@ -14,6 +14,7 @@ const (
 	P99       Metric = "p99 us"    // 99th percentile of the latency
 	RedisCPU  Metric = "redis us"  // CPU time of the Redis server for a decision
 	ServerCPU Metric = "server us" // CPU time of a rate limit server for a decision
+	ClientCPU Metric = "client us" // CPU time of the client's process for a decision
 	Script    Metric = "script us" // run time of the script for a decision
 	Bytes     Metric = "bytes"     // memory of a key, or allocated for one more line
 )
@@ -24,7 +25,7 @@ type Sample map[Metric]float64
 // Cell names what is measured. It has a sample for each round.
 type Cell struct {
 	Part, Workload string
-	Callers        int // goroutines at once, or the size of batches; 0 if there is none
+	Callers        int // goroutines at once, calls a second, or the size of batches; 0: none
 	Contender      string
 }
 

@@ -31,8 +31,8 @@ func openRueidisLimiter(s Setup) (Contender, error) {
 	return rueidisLimiter{l, client}, err
 }
 
-func (r rueidisLimiter) Take(key string) (bool, error) {
-	answer, err := r.l.Allow(context.Background(), key)
+func (r rueidisLimiter) Take(ctx context.Context, key string) (bool, error) {
+	answer, err := r.l.Allow(ctx, key)
 	return answer.Allowed, err
 }
 

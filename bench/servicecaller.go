@@ -106,10 +106,10 @@ func calledByGRPC(s *serviceProcess, err error) (*serviceProcess, Contender, err
 }
 
 // Take asks about one descriptor with the entry (user, key).
-func (c grpcCaller) Take(key string) (bool, error) {
+func (c grpcCaller) Take(ctx context.Context, key string) (bool, error) {
 	request, answer := rateLimitRequest(key), []byte(nil)
 	conn := c.conns[c.next.Add(1)%uint32(len(c.conns))]
-	if err := conn.Invoke(context.Background(), shouldRateLimit, &request, &answer); err != nil {
+	if err := conn.Invoke(ctx, shouldRateLimit, &request, &answer); err != nil {
 		return false, err
 	}
 	// An answer begins with its overall code, 1 for OK and 2 for OVER_LIMIT.
@@ -144,10 +144,10 @@ type httpCaller struct {
 }
 
 // Take asks for one token of the rule bench.
-func (c httpCaller) Take(key string) (bool, error) {
+func (c httpCaller) Take(ctx context.Context, key string) (bool, error) {
 	body := `{"rule":"bench","key":"header:` + key + `"}`
 	request, err := http.NewRequestWithContext(
-		context.Background(), http.MethodPost, c.url, bytes.NewReader([]byte(body)))
+		ctx, http.MethodPost, c.url, bytes.NewReader([]byte(body)))
 	if err != nil {
 		return false, err
 	}

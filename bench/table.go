@@ -24,9 +24,10 @@ var columns = []column{
 	{"contender", func(_ *Results, c, _ Cell) string { return c.Contender }},
 	number(Nanos, "%.1f", 1), ratio(Nanos),
 	number(Rate, "%.1f", 1e3), ratio(Rate),
-	number(P50, "%.0f", 1), number(P99, "%.0f", 1), ratio(P99),
+	number(P50, "%.0f", 1), ratio(P50), number(P99, "%.0f", 1), ratio(P99),
 	number(ServerCPU, "%.1f", 1), ratio(ServerCPU),
 	number(RedisCPU, "%.2f", 1), ratio(RedisCPU),
+	number(ClientCPU, "%.1f", 1), ratio(ClientCPU),
 	number(Script, "%.2f", 1), ratio(Script),
 	number(Allocs, "%.1f", 1), number(Scaling, "%.2f", 1), number(Bytes, "%.1f", 1),
 }

@@ -31,8 +31,8 @@ func openThrottled(s Setup) (Contender, error) {
 	return throttledLimiter{l, client}, nil
 }
 
-func (t throttledLimiter) Take(key string) (bool, error) {
-	limited, _, err := t.l.RateLimitCtx(context.Background(), key, 1)
+func (t throttledLimiter) Take(ctx context.Context, key string) (bool, error) {
+	limited, _, err := t.l.RateLimitCtx(ctx, key, 1)
 	return !limited, err
 }
 

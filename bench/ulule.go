@@ -24,8 +24,8 @@ func openUlule(s Setup) (Contender, error) {
 	return ululeLimiter{ulule.New(store, rate), client}, nil
 }
 
-func (u ululeLimiter) Take(key string) (bool, error) {
-	answer, err := u.l.Get(context.Background(), key)
+func (u ululeLimiter) Take(ctx context.Context, key string) (bool, error) {
+	answer, err := u.l.Get(ctx, key)
 	return !answer.Reached, err
 }
 

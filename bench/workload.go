@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ func takeAll(c Contender, seq Sequence, lo, hi, passes int) (a Answers, err erro
 	var granted, takes int64 // not in a: the loop is timed
 	for range passes {
 		for i := lo; i < hi; i++ {
-			ok, err := c.Take(seq.Key(i))
+			ok, err := c.Take(context.Background(), seq.Key(i))
 			if err != nil {
 				return a, fmt.Errorf("key %q: %w", seq.Key(i), err)
 			}
@@ -107,7 +108,7 @@ func takeAll(c Contender, seq Sequence, lo, hi, passes int) (a Answers, err erro
 // timed runs: otherwise contenders with an object for each key would find them in order in memory.
 func warmUp(c Contender, seq Sequence) (a Answers, err error) {
 	for _, i := range random(2).Perm(seq.Len()) {
-		ok, err := c.Take(strings.Clone(seq.Key(i)))
+		ok, err := c.Take(context.Background(), strings.Clone(seq.Key(i)))
 		if err != nil {
 			return a, err
 		}
