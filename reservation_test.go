@@ -137,7 +137,7 @@ func TestAReservationWithADeadline(t *testing.T) {
 	})
 }
 
-// A line is told that a start time cannot be cancelled, because a later one is booked.
+// A start time cannot be cancelled if a later one is booked; the line gets this refusal.
 func TestACancelThatIsRefused(t *testing.T) {
 	for _, limits := range [][]Limit{{PerHour(1)}, {PerHour(1), PerDay(100)}} {
 		l := must(NewLimiter(NewMemorySize(1000), limits...))

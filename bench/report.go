@@ -51,12 +51,23 @@ func setting(ctx context.Context, args []string, rounds int) string {
 		commit += ", with changes"
 	}
 	load, _ := os.ReadFile("/proc/loadavg")
-	redis, _, _ := strings.Cut(output(ctx, "redis-server", "--version"), " sha=")
 	return fmt.Sprintf("- Date: %s\n- Commit: %s\n- Command: `go run . %s` in bench/\n"+
 		"- Rounds: %d\n- Machine: %s, %d cores, %s/%s; load average before: %.14s\n- %s; %s\n",
 		time.Now().UTC().Format("January 2, 2006, 15:04 UTC"), commit, strings.Join(args, " "),
 		rounds, processor(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, load,
-		runtime.Version(), redis)
+		runtime.Version(), redisVersion(ctx))
+}
+
+// redisVersion asks a server of its own, because its program may have any name.
+func redisVersion(ctx context.Context) string {
+	version := "no Redis"
+	_ = withRedis(ctx, func(s redisServer) error {
+		_, rest, _ := strings.Cut(s.admin.Info(ctx, "server").Val(), "redis_version:")
+		version, _, _ = strings.Cut(rest, "\r")
+		version = "Redis " + version
+		return nil
+	})
+	return version
 }
 
 // output is the first line that a command prints, or nothing if it fails.

@@ -50,9 +50,8 @@ func (c *crowd) passUntil(ctx context.Context, n int64) {
 }
 
 // The promise, under load: thousands of goroutines, some for several tokens, some that give up
-// or have a deadline, and wake-ups that are late by anything up to three periods. As
-// pass is told when it runs, the time between waking and recording is exactly
-// what is dangerous.
+// or have a deadline, and wake-ups that are late by up to three periods. pass gets the
+// time at which it runs, so the time between waking and recording is what can break the promise.
 func TestGateHoldsItsPromiseWhenWokenLate(t *testing.T) {
 	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {

@@ -209,8 +209,8 @@ func TestOldTimestamps(t *testing.T) {
 	}
 }
 
-// TestFarAhead comes to a bucket that was emptied by a clock hours ahead. It is told to
-// wait until the key ends, not for hours, and does not put that off.
+// TestFarAhead comes to a bucket that was emptied by a clock hours ahead. The answer
+// is to wait until the key ends, not for hours, and the request does not put that end off.
 func TestFarAhead(t *testing.T) {
 	server := redistest.Shared(t)
 	s := settings{10, 1, time.Second}

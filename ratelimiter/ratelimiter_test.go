@@ -85,7 +85,7 @@ func TestAllow(t *testing.T) {
 }
 
 // TestGoroutinesShareABucket lets 20 goroutines ask at one time: 10 are allowed, and each
-// is told another number.
+// gets another number of remaining tokens.
 func TestGoroutinesShareABucket(t *testing.T) {
 	limiter, _, key := bucket(t, ratelimiter.TokenBucketConfig{Capacity: 10, RefillRate: 1, RefillInterval: time.Hour})
 	var mu sync.Mutex

@@ -231,8 +231,8 @@ func agree(t *testing.T, servers []*server, views []*viewer, seconds int) {
 	}
 }
 
-// agreement is how old what a state tells may be: the second it tells of, the second until the next
-// one is told, and one more for what another instance has told.
+// agreement is how old the numbers of a state may be: the second that they count, the second until
+// the next state is sent, and one more for the numbers of another instance.
 const agreement = 3500 * time.Millisecond
 
 // actsHold lets an operator act at the first instance, and looks at both.

@@ -1,4 +1,4 @@
-// Package charts holds what Headgate's pages share: elements, formats, colors and charts.
+// Package charts holds what Headgate's pages share: elements, formats, colours and charts.
 //
 // js/dom.js and js/format.js are modules, which pages import. JS has them, uPlot and the charts as
 // a plain script with one global: Charts.dom, Charts.format, Charts.time, Charts.curves and

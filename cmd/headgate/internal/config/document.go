@@ -85,7 +85,11 @@ func (l *loader) syntax(f file, err error) {
 			line++
 		}
 	}
-	l.fault(Place{File: f.name, Line: line}, "", "error loading config file: "+text+"; want YAML")
+	want := "YAML"
+	if strings.Contains(text, "cannot start any token") {
+		want = "spaces instead of tabs, and quotes around text that begins with @, ` or %"
+	}
+	l.fault(Place{File: f.name, Line: line}, "", "error loading config file: "+text+"; want "+want)
 }
 
 // lineWithout returns the line of an error that the library gives none: it is in the first line,

@@ -22,8 +22,7 @@ func PlaceOf(err error) (p Place, ok bool) {
 
 // Faults returns the faults in err, in their order.
 func Faults(err error) (list []Fault) {
-	several, ok := err.(interface{ Unwrap() []error }) // only the outermost
-	if ok {
+	if several, ok := err.(interface{ Unwrap() []error }); ok { // only the outermost
 		for _, e := range several.Unwrap() {
 			list = append(list, Faults(e)...)
 		}

@@ -58,7 +58,7 @@ func TestSecretsAreHidden(t *testing.T) {
 		{"rules:\n- name: ключ\u2028  limits: 5/m\nstore: §\n", notShown},
 		{"rules: []\rstore: §\r", notShown},
 		{"{rules: [{name: ключ 鍵}], store: \"§\"}\n", "store: (hidden)\n"},
-		// What cannot be told from the rest is not shown.
+		// A value whose end is not clear is not shown.
 		{"store: [§\n", notShown},
 		{"\tstore: §\n", notShown},
 		{"api: {tokens: {§: 1}}\n", "api: (hidden)\n"},

@@ -46,10 +46,10 @@ Ctrl-C stops the server.
 func (s *server) announceConsole(http, address string) {
 	switch {
 	case !s.api.ServesOperators():
-		s.log.Warn("the console is off, and overrides, resets, refunds and reloads are refused: "+
-			"an address that is not loopback needs tokens, "+
-			"and without them every program that can connect can charge any key; "+
-			"set api.tokens in the rules file, or --http to a loopback address", "address", address)
+		s.log.Warn("the console is off, and overrides, resets, refunds and reloads are refused, "+
+			"because the address is not loopback and api.tokens is not set",
+			"address", address, "danger", "any program that connects can charge any key",
+			"remedy", "set api.tokens in the rules file, or --http to a loopback address")
 	case s.console == nil:
 	case !strings.HasPrefix(s.o.HTTP, "unix:"):
 		s.log.Info("serving the console", "url", http+"/console/")

@@ -36,7 +36,7 @@ func (s *server) recovered(part string, h http.Handler) http.Handler {
 				panic(http.ErrAbortHandler)
 			}
 			clear(w.Header()) // the fields may belong to another answer, as its length
-			answer.Fail(w, http.StatusInternalServerError, "The server failed at this request.")
+			answer.Fail(w, http.StatusInternalServerError, "An internal error ended this request.")
 		}()
 		h.ServeHTTP(begun, r)
 	})

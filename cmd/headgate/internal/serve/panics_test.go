@@ -116,8 +116,8 @@ func TestPanicOfATask(t *testing.T) {
 	}
 }
 
-// A panic of what follows the overrides does not end the process: it is logged and counted, and what
-// it has missed is told again.
+// A panic of a function that follows the overrides does not end the process: it is logged and
+// counted, and the function gets the changes that it has missed.
 func TestPanicOfAFollower(t *testing.T) {
 	var log buffer
 	s := instanceOf(t, redistest.Start(t), &log)

@@ -316,8 +316,8 @@ func (s *server) watchStore(ctx context.Context) {
 func (s *server) shareKey(ctx context.Context) {
 	err := s.api.ShareKey(ctx)
 	if err != nil && s.keyErr == nil && ctx.Err() == nil {
-		s.log.Error("other instances refuse the reservations of this one: the key of their ids "+
-			"is not shared", "error", err)
+		s.log.Error("other instances cannot settle reservations that were made at this one: "+
+			"the key that signs their ids is not shared", "error", err)
 	}
 	s.keyShared, s.keyErr = time.Now(), err
 }

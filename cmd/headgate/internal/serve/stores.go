@@ -88,8 +88,8 @@ func (s *stores) addFallback(policy config.Policy, instances int, log *slog.Logg
 			case !degraded:
 				log.Warn("the store decides again", "store", s.name)
 			case s.withoutStore() == shareUnknown:
-				log.Error("the store failed; all requests are denied, because the other instances "+
-					"do not count this one yet; to decide at once, set instances in the rules file",
+				log.Error("the store failed; all requests are denied, because the number of "+
+					"instances is not known; set instances in the rules file to allow a share",
 					"store", s.name, "error", err, "policy", string(policy))
 			default:
 				log.Error("the store failed; the fallback decides",

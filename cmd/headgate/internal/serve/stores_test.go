@@ -117,7 +117,7 @@ func TestShareOfAnInstanceThatStartsWithoutRedis(t *testing.T) {
 		allowed         int
 		decides, logged string
 	}{
-		{0, 0, "unknown", "do not count this one yet"},
+		{0, 0, "unknown", "the number of instances is not known"},
 		{4, 25, "share", "the fallback decides"},
 	} {
 		var log buffer

@@ -124,10 +124,10 @@ function modeText({ rule, mode }, state, until, model) {
   const idle = bans === 0 ? "" : ` Its ${plural(bans, "ban")} ${bans === 1 ? "has" : "have"
   } no effect then: requests of banned keys are allowed.`;
   switch (wanted) {
-    case "enforce": return `Rule ${rule} denies requests over its limits${changed}; `
-      + `now that would be about ${denied} a second.`;
-    case "shadow": return `Rule ${rule} counts what it would deny${changed}, but denies nothing; `
-      + `now it denies ${denied} a second.${idle}`;
+    case "enforce": return `Rule ${rule} denies requests over its limits${changed}. `
+      + `With the present traffic, that is about ${denied} requests a second.`;
+    case "shadow": return `Rule ${rule} counts what it would deny${changed}, but denies nothing. `
+      + `At present, it denies ${denied} requests a second.${idle}`;
     default: return `Rule ${rule} does not count or deny anything${changed}.${idle}`;
   }
 }

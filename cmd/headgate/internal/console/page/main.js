@@ -25,7 +25,7 @@ const app = {
   cannotAct(kind = "rule") {
     if (!this.model.access.may_act) {
       return this.model.access.why.includes("no tokens")
-        ? "Nobody can act: the file of rules has no api.tokens" : "A token is needed for this";
+        ? "Actions are off: the rules file has no api.tokens" : "This action needs a token";
     }
     if (!this.model.connection.live) return "There is no connection";
     return kind === "domain" ? "Rules in Envoy's format have no overrides: change the file" : "";

@@ -85,15 +85,15 @@ const withoutStore = {
   open: "Requests are allowed without limits (when_store_fails: open).",
   share: "Each instance decides in its own memory by its share of each limit "
     + "(when_store_fails: share).",
-  unknown: "This instance denies all requests that need it: the others did not count this instance "
-    + "before the store failed (when_store_fails: share, without instances).",
+  unknown: "This instance denies all requests that need it, because it does not know how many "
+    + "instances share each limit (when_store_fails: share, without instances).",
 };
 
 function storeDown(model, errors, degraded) {
   const how = withoutStore[model.state.store.when_store_fails] ?? "Requests that need it fail.";
   return {
     level: "bad", title: "The store is down", culprit: null,
-    detail: how + (degraded > 0 ? ` ${rate(degraded)} decisions a second are made so.` : "")
+    detail: how + (degraded > 0 ? ` ${rate(degraded)} decisions a second are made this way.` : "")
       + (errors > 0 ? ` ${rate(errors)} a second fail.` : "")
       + (model.state.alone ? " The numbers below are of this instance only." : ""),
   };

@@ -25,7 +25,7 @@ import (
 // Decider decides requests. See [wire.Decider] for how long a request is valid.
 type Decider = wire.Decider
 
-// Options are what a server may be told. The zero Options are useful.
+// Options configures a server. The zero Options are useful.
 type Options struct {
 	TLS *tls.Config // nil: plain text
 
@@ -206,7 +206,7 @@ func (s *Server) recovered(err *error) {
 	}
 	if p := recover(); p != nil {
 		s.options.Panicked(p)
-		*err = status.Error(codes.Internal, "the server failed at this request")
+		*err = status.Error(codes.Internal, "an internal error ended this request")
 	}
 }
 

@@ -71,7 +71,7 @@ func exceeded(status int, v *rules.Verdict) *problem.Problem {
 		detail := rule + " can never grant a request of this cost."
 		return problem.Exceeded(status, detail, violated)
 	case degraded:
-		return problem.Reduced(status, rule+" grants only a share at the moment."+retry)
+		return problem.Reduced(status, rule+" grants only a share: the store is unavailable."+retry)
 	default:
 		return problem.Exceeded(status, rule+" is exceeded."+retry, violated)
 	}

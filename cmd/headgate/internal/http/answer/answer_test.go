@@ -67,7 +67,7 @@ func TestDeny(t *testing.T) {
 		},
 		{
 			verdict(t, share, 2, 1),
-			"3600", "0", "The rule r grants only a share at the moment. Retry in 3600 s.", 0, false,
+			"3600", "0", "The rule r grants only a share: the store is unavailable. Retry in 3600 s.", 0, false,
 		},
 		{
 			verdict(t, closed, 1, 1),

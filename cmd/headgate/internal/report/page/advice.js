@@ -101,19 +101,17 @@
   const nothing = ({ result }) => `It would have denied none of the ` +
     `${plural(result.requests, "request")} from ${plural(result.keys, "key")}.`;
 
+  const HIGHER = "Choose a higher limit, up to twice this one, and test it with headgate replay.";
   const ROOM = "This limit leaves no room: it denies the first client that is a little busier " +
-    "than those in the log. Choose a higher limit, up to twice this one, " +
-    "and test it with headgate replay.";
-
-  const RESERVE = "A limit that a client just needs leaves no room: it denies that client when " +
-    "it is a little busier than in the log. Choose a higher limit, up to twice this one, " +
-    "and test it with headgate replay.";
+    `than those in the log. ${HIGHER}`;
+  const RESERVE = "The smallest limit that fits a client leaves no room: it denies that client " +
+    `when it is a little busier than in the log. ${HIGHER}`;
 
   function others(data, l, rest) {
     const who = rest === 1 ? "The other key" : `The other ${number(rest)} keys`;
     if (!l.restDenied) return `${who} ${rest === 1 ? "is" : "are"} never denied.`;
     const of = rest === 1 ? "" : `, from ${plural(l.restKeys, "key")}`;
-    return `${who} would have lost ${plural(l.restDenied, "request")} ` +
+    return `${who} would have been denied ${plural(l.restDenied, "request")} ` +
       `(${percent(l.restDenied, ordinary(data))} of ${rest === 1 ? "its" : "their"} ` +
       `requests)${of}.`;
   }

@@ -11,9 +11,9 @@
       part("lead").textContent = oneKey(periods);
       return () => {};
     }
-    part("lead").textContent = "The number of keys for each limit that is just high enough to " +
-      "deny them nothing. A limit never denies the keys to the left of its line. Both axes are " +
-      "logarithmic.";
+    part("lead").textContent = "Each bar counts the keys for which this is the smallest limit " +
+      "that denies them nothing. A limit never denies the keys to the left of its line. Both " +
+      "axes are logarithmic.";
     let chart = null, chosen = periods[start(model, periods)];
     const draw = (l) => {
       chart?.destroy();
@@ -76,12 +76,11 @@
       "keys." : denied ? `${l.text} denies requests of ${plural(denied, "key")}; the other ` +
       `${number(l.result.keys - denied)} are never denied.` : `${l.text} denies no key.`;
     if (!l.bucket) return `${keys} It is not a token bucket, so it is not in this chart.`;
-    const { from, to } = place(l, periodOf(fit).seconds);
+    const { seconds, unit } = periodOf(fit), { from, to } = place(l, seconds);
     if (from === to) return keys;
-    const { unit } = periodOf(fit);
-    return `${keys} In this chart it is a band. It never denies keys that need at most ` +
-      `${number(from)}/${unit}, and denies requests of all keys that need more than ` +
-      `${number(to)}/${unit}. For keys between the two, it depends on the times of their requests.`;
+    return `${keys} The chart shows it as a band. It never denies keys that need at most ` +
+      `${number(from)}/${unit}. It denies requests of all keys that need more than ` +
+      `${number(to)}/${unit}. Between the two, it depends on how close together the requests are.`;
   }
 
   Report.needsSection = needsSection;
