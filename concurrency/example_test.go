@@ -52,11 +52,11 @@ func ExamplePermit_Keep() {
 	// Output: worked: <nil> <nil>
 }
 
-// How do I send at most 10 requests a second to an API that counts them as they arrive? Hold a
-// permit until a second after the response: delays of the network then do not matter.
-func ExampleLimiter_Wait_strictAPI() {
+// How do I send at most 10 requests a second to an API that counts them as they arrive? Release a
+// permit a second after the response: delays of the network then do not matter.
+func ExamplePermit_ReleaseAfter() {
 	ctx := context.Background()
-	const ttl = 30 * time.Second // longer than a call and a second
+	const ttl = 30 * time.Second // at least a second and the longest delay of a request
 	slots, err := concurrency.New(concurrency.NewMemory(), 10, ttl)
 	if err != nil {
 		fmt.Println(err)
@@ -72,9 +72,14 @@ func ExampleLimiter_Wait_strictAPI() {
 		if err := call(ctx); err != nil {
 			continue // the request may still arrive, so the permit expires
 		}
-		time.AfterFunc(time.Second, func() { _ = permit.Release(ctx) })
+		if err := permit.ReleaseAfter(ctx, time.Second); err != nil {
+			fmt.Println(err)
+		}
 	}
 	d, err := slots.Peek(ctx, "api.example.com")
 	fmt.Println("another call now:", d.Allowed(), err)
-	// Output: another call now: false <nil>
+	fmt.Println("in a second:", d.RetryAfter <= time.Second)
+	// Output:
+	// another call now: false <nil>
+	// in a second: true
 }

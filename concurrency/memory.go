@@ -89,6 +89,9 @@ func (m *Memory) ReleasePermit(_ context.Context, r Request) (held bool, err err
 	i := ps.index(r.ID)
 	if i >= 0 {
 		ps = slices.Delete(ps, i, i+1)
+		if r.After > 0 {
+			ps = ps.insert(PermitID{}, now+r.After.Microseconds()) // which no call names
+		}
 		for _, c := range s.watchers[r.Key] {
 			wake(c)
 		}
@@ -185,7 +188,7 @@ func (ps permits) expire(now int64) permits {
 }
 
 func (ps permits) index(id PermitID) int {
-	return slices.IndexFunc(ps, func(p permit) bool { return p.id == id })
+	return slices.IndexFunc(ps, func(p permit) bool { return p.id == id && id != PermitID{} })
 }
 
 // insert adds a permit after those that expire no later.

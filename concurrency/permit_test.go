@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
 )
 
@@ -70,6 +71,43 @@ func TestKeepRenewsUntilTheRelease(t *testing.T) {
 		<-kept.Done()
 		if err := context.Cause(kept); !errors.Is(err, concurrency.ErrReleased) {
 			t.Errorf("ended by %v", err)
+		}
+	})
+}
+
+func TestAPermitReleasedLaterIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, concurrency.NewMemory(), 1, 10*time.Second)
+		p := acquire(t, l)
+		kept, cancel := p.Keep(t.Context())
+		defer cancel()
+		time.Sleep(15 * time.Second)
+		served := make(chan time.Duration)
+		released := time.Now()
+		go func() {
+			_, err := l.Wait(t.Context(), "k")
+			if err != nil {
+				t.Error(err)
+			}
+			served <- time.Since(released)
+		}()
+		synctest.Wait()
+		if _, invalid := errors.AsType[*headgate.InvalidError](p.ReleaseAfter(t.Context(), -1)); !invalid || kept.Err() != nil {
+			t.Errorf("released before now: want an error, and a permit that is kept: %v", context.Cause(kept))
+		}
+		if err := p.ReleaseAfter(t.Context(), 25*time.Second); err != nil {
+			t.Error(err)
+		}
+		<-kept.Done()
+		for _, err := range []error{
+			context.Cause(kept), p.Release(t.Context()), p.ReleaseAfter(t.Context(), time.Hour), p.Renew(t.Context()),
+		} {
+			if !errors.Is(err, concurrency.ErrReleased) {
+				t.Errorf("after the release: %v; want %v", err, concurrency.ErrReleased)
+			}
+		}
+		if took := <-served; took != 25*time.Second {
+			t.Errorf("the next caller was served %s after the release; want 25s", took)
 		}
 	})
 }

@@ -29,6 +29,10 @@ type Request struct {
 	// at most 8760h. Fractions of a microsecond are dropped.
 	TTL time.Duration
 
+	// After is how long a permit that is released stays in use, from 0 to 8760h. Only
+	// ReleasePermit reads it. Fractions of a microsecond are dropped.
+	After time.Duration
+
 	// Notify: if this request is denied, the next release of a permit of the key wakes its
 	// watchers. See WatchPermits.
 	Notify bool
@@ -71,7 +75,8 @@ type Store interface {
 	RenewPermit(ctx context.Context, r Request) (held bool, err error)
 
 	// ReleasePermit releases that permit and no other. If it was not in use any more, held is
-	// false. If ctx has ended, the permit is released nevertheless.
+	// false. If ctx has ended, the permit is released nevertheless. With After, the permit
+	// stays in use for that time instead of its TTL, and loses its ID: no call changes it.
 	ReleasePermit(ctx context.Context, r Request) (held bool, err error)
 
 	// WatchPermits sends to wake, without blocking, when a permit of key may have been
@@ -94,6 +99,8 @@ func (r *Request) Validate() error {
 			"from 0 to 65535, because each call reads all permits of its key")
 	case r.TTL < time.Microsecond || r.TTL > maxTTL:
 		return invalid("ttl", r.TTL.String(), "at least 1µs and at most 8760h")
+	case r.After < 0 || r.After > maxTTL:
+		return invalid("after", r.After.String(), "from 0 to 8760h")
 	case !r.At.IsZero() && (r.At.UnixMicro() <= 0 || r.At.Unix() >= maxTime/1_000_000):
 		return invalid("at", r.At.Format(time.RFC3339),
 			"a time after 1970-01-01 and before 2255-06-05, or zero for the store's clock")

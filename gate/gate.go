@@ -6,8 +6,8 @@
 //
 // A pass is the moment at which Wait returns. Behind a network, delays differ: up to 2n requests
 // can arrive within a period. If the receiver counts strictly, make the period longer by twice the
-// largest delay, or hold a permit until a period after the response:
-// docs/waiting.md, "A strict API".
+// largest delay, or use permits and concurrency.Permit.ReleaseAfter: docs/waiting.md,
+// "A strict API".
 package gate
 
 import (

@@ -31,11 +31,13 @@ func RunPermits(t *testing.T, open OpenPermits) {
 		{"never over the limit by the store's clock", permitsLive},
 		{"a permit is found by its whole ID", permitsWithSimilarIDs},
 		{"an expired permit stays expired", permitsExpire},
+		{"a permit that is released later", permitsReleasedLater},
 		{"a clock that steps back", permitsWithClockBack},
 		{"keys are apart", permitsOfKeys},
 		{"invalid input", invalidPermits},
 		{"a release with a context that has ended", releaseWithEndedContext},
 		{"a release wakes a caller", releaseWakes},
+		{"a later release wakes a caller", laterReleaseWakes},
 		{"callers of several limiters", callersOfSeveralLimiters},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
@@ -51,6 +53,15 @@ func (m permitModel) expire(now int64) {
 
 func (m permitModel) renew(r concurrency.Request, now int64) {
 	m[r.ID] = max(m[r.ID], now+r.TTL.Microseconds())
+}
+
+// release leaves the place of a permit in use for r.After, under an ID that no call has.
+func (m permitModel) release(r concurrency.Request, now int64) {
+	if _, held := m[r.ID]; held && r.After > 0 {
+		other := concurrency.PermitID{0xff, byte(now), byte(now >> 8), byte(len(m)), r.ID[0]}
+		m[other] = now + r.After.Microseconds()
+	}
+	delete(m, r.ID)
 }
 
 func (m permitModel) acquire(r concurrency.Request, now int64) concurrency.Decision {
@@ -96,6 +107,9 @@ func permitsByDefinition(t *testing.T, s concurrency.Store) {
 				At: time.UnixMicro(at), Notify: random.IntN(2) == 0,
 				TTL: time.Duration(1+random.Int64N(1000)) * time.Microsecond,
 			}
+			if random.IntN(2) == 0 {
+				r.After = time.Duration(random.Int64N(1500)) * time.Microsecond
+			}
 			if id := random.IntN(16); id > 0 {
 				r.ID = concurrency.PermitID{byte(id), 0, 0xff, 15: byte(seed)}
 			}
@@ -124,7 +138,7 @@ func samePermits(
 	call, name := s.RenewPermit, "renew"
 	if op == 1 {
 		call, name = s.ReleasePermit, "release"
-		delete(m, r.ID)
+		m.release(r, now)
 	} else if want {
 		m.renew(r, now)
 	}
@@ -285,6 +299,55 @@ func permitsExpire(t *testing.T, s concurrency.Store) {
 	acquire(5, 80*time.Second, 51*time.Second, 2)
 }
 
+// permitsReleasedLater is a timeline of one key with a limit of 2 and a TTL of a minute. A permit
+// stays in use for the time that its release names, and no call changes that any more.
+func permitsReleasedLater(t *testing.T, s concurrency.Store) {
+	request := func(id byte, at time.Duration) concurrency.Request {
+		return concurrency.Request{
+			Key: "k", ID: concurrency.PermitID{id}, Limit: 2, TTL: time.Minute, At: epoch.Add(at),
+		}
+	}
+	acquire := func(id byte, at, retry time.Duration, inUse int64) {
+		t.Helper()
+		want := concurrency.Decision{Limit: 2, InUse: inUse, RetryAfter: retry}
+		if d, err := s.AcquirePermit(t.Context(), request(id, at)); d != want || err != nil {
+			t.Errorf("acquire %d at %s: %+v, %v; want %+v", id, at, d, err, want)
+		}
+	}
+	release := func(id byte, at, after time.Duration, want bool) {
+		t.Helper()
+		r := request(id, at)
+		r.After = after
+		if held, err := s.ReleasePermit(t.Context(), r); held != want || err != nil {
+			t.Errorf("release %d at %s: %t, %v; want %t", id, at, held, err, want)
+		}
+	}
+	acquire(1, 0, 0, 1)
+	acquire(2, 0, 0, 2)
+	release(1, 10*time.Second, 5*time.Second, true) // sooner than its TTL
+	release(2, 11*time.Second, time.Hour, true)     // later than its TTL
+	acquire(3, 11*time.Second, 4*time.Second, 2)
+	release(1, 11*time.Second, 0, false)
+	release(2, 11*time.Second, 0, false)
+	if held, err := s.RenewPermit(t.Context(), request(1, 11*time.Second)); held || err != nil {
+		t.Errorf("renewed after the release: %t, %v", held, err)
+	}
+	d, err := s.AcquirePermit(t.Context(), request(0, 11*time.Second))
+	if d.InUse != 2 || err != nil {
+		t.Errorf("a look: %+v, %v; want two in use", d, err)
+	}
+	acquire(3, 15*time.Second-time.Microsecond, time.Microsecond, 2)
+	acquire(3, 15*time.Second, 0, 2)
+	acquire(1, 16*time.Second, 59*time.Second, 2)
+	acquire(1, 75*time.Second, 0, 2)
+	acquire(4, 76*time.Second, 59*time.Second, 2)
+	release(1, 77*time.Second, 0, true)
+	acquire(4, 77*time.Second, 0, 2)
+	acquire(5, 140*time.Second, 0, 2)
+	acquire(6, 140*time.Second, time.Minute, 2)
+	acquire(6, time.Hour+11*time.Second, 0, 1)
+}
+
 // permitsWithClockBack steps back in time: an expired permit stays expired, and none is granted.
 func permitsWithClockBack(t *testing.T, s concurrency.Store) {
 	request := func(id byte, at time.Duration) concurrency.Request {
@@ -342,6 +405,10 @@ func invalidPermits(t *testing.T, s concurrency.Store) {
 		"no TTL": {func(r *request) { r.TTL = 0 }, []string{"ttl is 0s", "1µs"}},
 		"TTL too long": {func(r *request) { r.TTL = math.MaxInt64 },
 			[]string{"ttl is", "8760h"}},
+		"released before now": {func(r *request) { r.After = -1 },
+			[]string{"after is -1ns", "8760h"}},
+		"released too late": {func(r *request) { r.After = math.MaxInt64 },
+			[]string{"after is", "8760h"}},
 		"before 1970": {func(r *request) { r.At = time.Unix(-1, 0) },
 			[]string{"at", "1969", "1970"}},
 		"at 1970": {func(r *request) { r.At = time.Unix(0, 0) }, []string{"at", "1970"}},
@@ -412,6 +479,45 @@ func releaseWakes(t *testing.T, s concurrency.Store) {
 		releasePermit(t, holder)
 		<-next
 		holder = p
+	}
+}
+
+// laterReleaseWakes makes callers of several limiters wait for permits whose TTL is longer than any
+// test. They get the permits a period after those were released, and not before.
+func laterReleaseWakes(t *testing.T, s concurrency.Store) {
+	const limit, period = 3, 20 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var mu sync.Mutex
+	var starts []time.Time
+	var wg sync.WaitGroup
+	for range 4 {
+		l := newPermits(t, s, limit)
+		for range 6 {
+			wg.Go(func() {
+				p, err := l.Wait(ctx, "k")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				starts = append(starts, time.Now())
+				mu.Unlock()
+				if err := p.ReleaseAfter(ctx, period); err != nil {
+					t.Error(err)
+				}
+				if err := p.Release(ctx); !errors.Is(err, concurrency.ErrReleased) {
+					t.Errorf("released again: %v", err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	slices.SortFunc(starts, time.Time.Compare)
+	for i := limit; i < len(starts); i++ {
+		if span := starts[i].Sub(starts[i-limit]); span < period-time.Microsecond { // its unit
+			t.Errorf("%d starts within %s", limit+1, span)
+		}
 	}
 }
 

@@ -92,13 +92,17 @@ func (s *Store) callPermit(ctx context.Context, op string, r concurrency.Request
 	if r.ID == (concurrency.PermitID{}) {
 		id = nil
 	}
+	ttl := r.TTL
+	if op == "release" {
+		ttl = r.After
+	}
 	key, ctx := s.key(r.Key, permitsID), context.WithoutCancel(ctx)
 	numbers, err := s.clock.Run(ctx, s.client, permitScript(), []string{key},
 		func(now int64) []any {
 			if !r.At.IsZero() {
 				now = r.At.UnixMicro()
 			}
-			return []any{op, id, now, r.TTL.Microseconds(), r.Limit, r.Notify}
+			return []any{op, id, now, ttl.Microseconds(), r.Limit, r.Notify}
 		})
 	if err == nil && len(numbers) != 3 {
 		err = fmt.Errorf("script returned %d numbers for a permit, want 3", len(numbers))

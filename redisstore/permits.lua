@@ -5,7 +5,7 @@
 -- ARGV[1]: acquire, renew or release.
 -- ARGV[2]: the permit's ID of 16 bytes, or empty to acquire nothing.
 -- ARGV[3]: the time in microseconds, or 0 for the clock of this server.
--- ARGV[4]: the TTL in microseconds.
+-- ARGV[4]: the TTL in microseconds; in a release, how long the place stays in use, or 0.
 -- ARGV[5]: how many permits may be in use.
 -- ARGV[6]: 1 to be notified of the next release, if the request is denied.
 --
@@ -96,6 +96,10 @@ local held = at and 1 or 0
 local released = at and op == 'release'
 if released then
   replace(at, 1, '')
+  if ttl > 0 then
+    id = string.rep('\0', 16) -- which no call names
+    insert(min(now + ttl, MAX))
+  end
   notify = false
 elseif at then
   local expiry = max(expires(at), min(now + ttl, MAX))

@@ -282,6 +282,14 @@ func TestLostAnswerToARelease(t *testing.T) {
 	if err := p.Release(t.Context()); err != nil || permitsInUse(t, l) != 0 {
 		t.Errorf("released again: %v, and %d in use; want 0", err, permitsInUse(t, l))
 	}
+	p = acquirePermit(t, l)
+	loses.next = true
+	if err := p.ReleaseAfter(t.Context(), time.Hour); !errors.Is(err, io.EOF) || loses.next {
+		t.Errorf("release later: %v; want the client's error", err)
+	}
+	if err := p.Release(t.Context()); err != nil || permitsInUse(t, l) != 1 {
+		t.Errorf("released after that: %v, and %d in use; want 1 for an hour", err, permitsInUse(t, l))
+	}
 }
 
 // losesNext loses the answer to the next command.
