@@ -124,19 +124,26 @@ export class Client {
     return (await this.#send("POST", "renew", { id, ttl })).renewed;
   }
 
-  /** Releases a permit. Returns false if it had expired. */
-  async release(id) {
-    return (await this.#send("POST", "release", { id })).released;
+  /** Releases a permit, after so many seconds. Returns false if it had expired. */
+  async release(id, after) {
+    return (await this.#send("POST", "release", { id, after })).released;
   }
 
-  /** Acquires a permit, calls f(permit), returns what f returns, and releases the permit. */
-  async withPermit(request, f) {
+  /**
+   * Acquires a permit: { rule, key, ttl, after }. Calls f(permit), returns what f returns, and
+   * releases the permit. For an API that counts requests as they arrive, after is the period of its
+   * limit: the permit stays in use that many seconds longer; if f throws, until its TTL has passed.
+   */
+  async withPermit({ after, ...request }, f) {
     const permit = await this.acquire(request);
     if (!permit.allowed) throw new DeniedError(permit);
+    let arrived = !after;
     try {
-      return await f(permit);
+      const result = await f(permit);
+      arrived = true;
+      return result;
     } finally {
-      await this.release(permit.id).catch(() => {}); // it expires
+      if (arrived) await this.release(permit.id, after).catch(() => {}); // it expires
     }
   }
 

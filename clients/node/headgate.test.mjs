@@ -84,6 +84,20 @@ test("permits", async () => {
   assert.equal((await limits.acquire(request)).in_use, 1);
 });
 
+test("a permit released later", async () => {
+  const request = { rule: "exports", key: "node:later", ttl: 200, after: 100 };
+  assert.equal(await limits.withPermit(request, () => "done"), "done");
+  await assert.rejects(limits.withPermit(request, () => Promise.reject(new RangeError())), RangeError);
+  await assert.rejects(limits.withPermit(request, assert.fail), (error) => {
+    return error instanceof DeniedError && error.answer.retry_after <= 100;
+  });
+  const other = { rule: "exports", key: "node:other" };
+  const { id } = await limits.acquire(other);
+  assert.equal(await limits.release(id, 100), true);
+  assert.equal(await limits.release(id), false);
+  assert.equal((await limits.acquire(other)).in_use, 2);
+});
+
 test("errors", async () => {
   await assert.rejects(limits.take({ rule: "login", key: "k", cost: 0 }), (error) => {
     return error instanceof InvalidError && error.status === 400 && error.field === "cost" &&

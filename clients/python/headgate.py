@@ -106,16 +106,23 @@ class Reservation(Answer):
 
 
 class Permit(Answer):
-    """A permit. Leaving a with statement releases it. It expires after its TTL."""
+    """A permit. Leaving a with statement releases it. It expires after its TTL.
+
+    If it was acquired with after, it stays in use that many seconds longer; after an exception, until
+    its TTL has passed.
+    """
 
     def renew(self, ttl=None):
         """Extend the permit to at least ttl seconds from now. Return False if it has expired."""
         ttl = self.ttl if ttl is None else ttl
         return self._client._post("renew", {"id": self.id, "ttl": ttl})["renewed"]
 
-    def release(self):
-        """Release the permit. Return False if it had expired."""
-        return self._client._post("release", {"id": self.id})["released"]
+    def release(self, after=0):
+        """Release the permit after so many seconds. Return False if it had expired."""
+        body = {"id": self.id}
+        if after:
+            body["after"] = after
+        return self._client._post("release", body)["released"]
 
     def __enter__(self):
         if not self.allowed:
@@ -123,8 +130,10 @@ class Permit(Answer):
         return self
 
     def __exit__(self, kind, value, traceback):
+        if kind is not None and self._after:
+            return  # the request may still arrive
         try:
-            self.release()
+            self.release(self._after)
         except Unavailable:
             pass  # it expires
 
@@ -182,9 +191,14 @@ class Client:
             body["max_wait"] = max_wait
         return self._own(Reservation(self._post("reserve", body)))
 
-    def acquire(self, rule, key="", ttl=60):
-        """Acquire a permit. Use it in a with statement."""
-        return self._own(Permit(self._post("acquire", {"rule": rule, "key": key, "ttl": ttl})))
+    def acquire(self, rule, key="", ttl=60, after=0):
+        """Acquire a permit. Use it in a with statement.
+
+        For an API that counts requests as they arrive, after is the period of its limit.
+        """
+        permit = Permit(self._post("acquire", {"rule": rule, "key": key, "ttl": ttl}))
+        permit.__dict__["_after"] = after
+        return self._own(permit)
 
     def reset(self, rule, key):
         """Reset key to its initial state under a rule."""

@@ -110,6 +110,20 @@ class ClientTest(unittest.TestCase):
         self.assertFalse(first.release())
         self.assertEqual(self.limits.acquire("exports", self.key).in_use, 1)
 
+    def test_permit_released_later(self):
+        with self.limits.acquire("exports", self.key, after=100):
+            pass
+        with self.assertRaises(KeyError):
+            with self.limits.acquire("exports", self.key, ttl=200, after=100):
+                raise KeyError
+        denied = self.limits.acquire("exports", self.key)
+        self.assertFalse(denied)
+        self.assertTrue(0 < denied.retry_after <= 100, denied)
+        other = self.limits.acquire("exports", self.key + ":other")
+        self.assertTrue(other.release(after=100))
+        self.assertFalse(other.release())
+        self.assertEqual(self.limits.acquire("exports", self.key + ":other").in_use, 2)
+
     def test_invalid(self):
         with self.assertRaises(headgate.Invalid) as wrong:
             self.limits.take("login", self.key, cost=0)

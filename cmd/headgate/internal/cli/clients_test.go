@@ -21,6 +21,7 @@ rules:
   - {name: login, key: [ip], limits: [5/h]}
   - {name: tokens, key: ["header:x-user"], limits: [1000/h]}
   - {name: exports, key: ["header:x-user"], permits: 2}
+  - {name: partner, permits: 10}
 `
 
 // startAPI starts a server with apiRules, and returns its URL. Unless tokens is empty, it is a list
@@ -118,7 +119,7 @@ func wantDenied(t *testing.T, out string) {
 func wantREADME(t *testing.T, out string) {
 	t.Helper()
 	for _, want := range []string{
-		"[ *4, *980 *]\n", "start in 720 s\n", "\n980\n", "one of 2\n",
+		"[ *4, *980 *]\n", "start in 720 s\n", "\n980\n", "one of 2\n", "response\n",
 	} {
 		if !regexp.MustCompile(strings.NewReplacer("[", `\[`, "]", `\]`).Replace(want)).MatchString(out) {
 			t.Errorf("the README prints\n%s\nwant %s", out, want)

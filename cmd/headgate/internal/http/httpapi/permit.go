@@ -162,12 +162,14 @@ func (h *Handler) renew(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// release returns a permit.
+// release releases a permit, at once or later.
 func (h *Handler) release(w http.ResponseWriter, r *http.Request) error {
-	request, err := h.readPermit(w, r)
+	var after time.Duration
+	request, err := h.readPermit(w, r, jsonbody.Seconds("after", &after, maxTTL))
 	if err != nil {
 		return err
 	}
+	request.After = after
 	held, err := h.options.Permits.ReleasePermit(r.Context(), request)
 	if err != nil {
 		return err

@@ -32,6 +32,25 @@ func TestPermits(t *testing.T) {
 	})
 }
 
+// A permit that is released later stays in use until then, whatever else is asked for it.
+func TestPermitReleasedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := build(t, nil, Settings{})
+		const k = `{"rule":"exports","key":"k"}`
+		id := f.call("/v1/acquire", k).id(t)
+		f.call("/v1/acquire", k).want(t, 200, `{"allowed":true`)
+		f.call("/v1/release", `{"id":"`+id+`","after":-1}`).want(t, 400, `"field":"after"`,
+			"after is -1; want a number of seconds from 0 to 86400")
+		f.call("/v1/release", `{"id":"`+id+`","after":"1s"}`).want(t, 400, "want a number of seconds")
+		f.call("/v1/release", `{"id":"`+id+`","after":1.5}`).want(t, 200, `{"released":true}`)
+		f.call("/v1/release", `{"id":"`+id+`"}`).want(t, 200, `{"released":false}`)
+		f.call("/v1/renew", `{"id":"`+id+`"}`).want(t, 200, `{"renewed":false}`)
+		f.call("/v1/acquire", k).want(t, 200, `{"allowed":false`, `"in_use":2,"retry_after":1.5}`)
+		time.Sleep(1500 * time.Millisecond)
+		f.call("/v1/acquire", k).want(t, 200, `{"allowed":true`, `"in_use":2`)
+	})
+}
+
 // A rule in shadow gives more permits than it has, and says which it would have denied.
 func TestPermitsInShadow(t *testing.T) {
 	f := start(t, nil, Settings{})
