@@ -72,7 +72,6 @@ func (l *Listener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: raw, of: l}
-	c.used.Store(time.Now().UnixNano())
 	for !l.add(c) {
 		select {
 		case <-l.ended:
@@ -97,6 +96,7 @@ func (l *Listener) add(c *conn) bool {
 		delete(l.open, idle)
 		_ = idle.Conn.Close() // its server notices
 	}
+	c.use() // its server reads from it only now, however long it waited
 	l.open[c] = struct{}{}
 	return true
 }
@@ -145,11 +145,13 @@ func (c *conn) idleAt(now time.Time) int64 {
 // request yet, or not have sent the answer.
 const settle = 2 * retryInterval
 
+func (c *conn) use() { c.used.Store(time.Now().UnixNano()) }
+
 // Read reads, and remembers when.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		c.used.Store(time.Now().UnixNano())
+		c.use()
 		if !c.heard.Load() {
 			c.heard.Store(true)
 		}
@@ -159,7 +161,7 @@ func (c *conn) Read(b []byte) (int, error) {
 
 // Write writes, and remembers when.
 func (c *conn) Write(b []byte) (int, error) {
-	c.used.Store(time.Now().UnixNano())
+	c.use()
 	return c.Conn.Write(b)
 }
 
@@ -190,7 +192,10 @@ func serving(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
 			c.serving.Add(1)
-			defer c.serving.Add(-1)
+			defer func() {
+				c.use() // the answer is not sent yet
+				c.serving.Add(-1)
+			}()
 		}
 		h.ServeHTTP(w, r)
 	})

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -42,37 +43,36 @@ func closed(c net.Conn) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// In a burst of more connections than there are places, further ones wait: no request is lost.
+// In a burst of more connections than there are places, further ones wait: no request is lost, even
+// if its client sends it late, if it waits for its place for long, or if its answer takes long.
 func TestABurstOfConnectionsWaits(t *testing.T) {
 	t.Parallel()
-	l, err := On(context.Background(), "--http", "127.0.0.1:0", Bounds{Connections: 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := Server(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Connection", "close")
-		_, _ = io.WriteString(w, "answer")
-	}))
-	go func() { _ = server.Serve(l) }()
-	t.Cleanup(func() { _ = server.Close() })
-	var all sync.WaitGroup
-	for range 40 {
-		all.Go(func() {
-			for range 20 {
-				c, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
-				if err != nil {
-					t.Error(err)
-					return
+	synctest.Test(t, func(t *testing.T) {
+		l := make(pipes)
+		server := Server(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Connection", "close")
+			time.Sleep(3 * settle)
+			_, _ = io.WriteString(w, "answer")
+		}))
+		go func() { _ = server.Serve(limit(l, Bounds{Connections: 10})) }()
+		defer server.Close() // once l is closed
+		defer close(l)
+		var all sync.WaitGroup
+		for i := range 40 {
+			all.Go(func() {
+				for range 20 {
+					c, end := net.Pipe()
+					l <- end
+					time.Sleep(time.Duration(i) * settle / 40)
+					if got := get(t, c, "/"); got != "answer" {
+						t.Error(got)
+					}
+					_ = c.Close()
 				}
-				_ = c.SetDeadline(time.Now().Add(30 * time.Second))
-				if got := get(t, c, "/"); got != "answer" {
-					t.Error(got)
-				}
-				_ = c.Close()
-			}
-		})
-	}
-	all.Wait()
+			})
+		}
+		all.Wait()
+	})
 }
 
 // A connection whose request is being answered keeps its place. The others lose theirs, the one
@@ -177,7 +177,7 @@ func TestIdlest(t *testing.T) {
 		all[i].used.Store(start.Add(time.Duration(i*7%10) * time.Second).UnixNano())
 		l.open[all[i]] = struct{}{}
 	}
-	all[0].serving.Add(1) // else the first
+	all[0].serving.Store(1) // else the first
 	if c := l.idlest(start.Add(time.Minute)); c != nil {
 		t.Error("a connection in use is idle")
 	}
