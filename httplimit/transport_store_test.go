@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -131,4 +132,76 @@ func TestReservationIsCancelledIfThePeekFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// noBooking is a store that does not book ahead, and is unavailable while it fails.
+type noBooking struct {
+	headgate.Store
+
+	fails atomic.Bool
+}
+
+func (n *noBooking) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	switch {
+	case r.MaxWait > 0:
+		return headgate.Decision{}, headgate.ErrNoBooking
+	case n.fails.Load() && r.Limit.Name() == "api":
+		return headgate.Decision{}, errors.New("the store is gone")
+	}
+	return n.Store.Take(ctx, r)
+}
+
+// Over a store that does not book ahead, requests wait as over any other.
+func TestTransportWithoutBooking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &noBooking{Store: headgate.NewMemorySize(100)}
+		l, err := headgate.NewLimiter(store, parse(t, "api=1/s"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, observed := &api{answer: func(r *http.Request) *http.Response {
+			if r.URL.Path == "/pause" {
+				time.Sleep(time.Second / 2)
+			}
+			return pausing(r)
+		}}, 0
+		o := httplimit.TransportOptions{Observe: func(_ *http.Request, _ time.Duration, err error) {
+			if err != nil {
+				observed++
+			}
+		}}
+		client := newClient(t, l, a, o)
+		for range 3 {
+			call(t.Context(), client, "http://api.example/")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second-1)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://api.example/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = client.Do(r) //nolint:bodyclose // it fails
+		if late, ok := errors.AsType[*headgate.DeadlineError](err); !ok || late.Wait != time.Second {
+			t.Errorf("a deadline before the wait is over: %v", err)
+		}
+
+		time.Sleep(time.Second)
+		var all sync.WaitGroup
+		all.Go(func() { call(t.Context(), client, "http://api.example/pause") })
+		synctest.Wait()
+		call(t.Context(), client, "http://api.example/after") // the pause comes while it waits
+		all.Wait()
+		wantCalls(t, a, "/ 0s", "/ 1s", "/ 2s", "/pause 3s", "/after 33.5s")
+
+		store.fails.Store(true)
+		if got := call(t.Context(), client, "http://api.example/"); observed != 1 {
+			t.Errorf("an error of the store: %s; %d observed", got, observed)
+		}
+		time.AfterFunc(time.Second, func() { store.fails.Store(false) })
+		o.FailOpen = true
+		open := newClient(t, l, a, o)
+		if got := call(t.Context(), open, "http://api.example/"); got != "200" || observed != 2 {
+			t.Errorf("FailOpen: %s; %d observed", got, observed)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -54,10 +55,31 @@ func (t *Transport) reserve(
 		return nil, checked, err
 	}
 	checked = time.Now()
-	if reservation, err = t.limiter.Reserve(ctx, key, cost); err != nil {
+	reservation, err = t.limiter.Reserve(ctx, key, cost)
+	if errors.Is(err, headgate.ErrNoBooking) {
+		reservation, err = t.poll(ctx, key, cost)
+	}
+	if err != nil {
 		return nil, checked, t.failed(r, err)
 	}
 	return reservation, checked, nil
+}
+
+// poll reserves at a store that does not book ahead: it asks again after each RetryAfter.
+func (t *Transport) poll(
+	ctx context.Context, key string, cost int64,
+) (*headgate.Reservation, error) {
+	for {
+		reservation, err := t.limiter.ReserveNow(ctx, key, cost)
+		late, denied := errors.AsType[*headgate.DeadlineError](err)
+		deadline, ok := ctx.Deadline()
+		if !denied || late.Wait == headgate.Never || ok && late.Wait > time.Until(deadline) {
+			return reservation, err
+		}
+		if err := await.Sleep(ctx, late.Wait); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // use waits for the start of the reservation, and reports whether r may be sent then. If not, and
