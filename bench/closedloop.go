@@ -15,10 +15,11 @@ type closedLoop struct {
 	latencies [][]uint32 // of each caller, in nanoseconds; the last ones, if there are many
 }
 
-// runClosedLoop lets callers ask for as long as span.
+// runClosedLoop lets callers ask for as long as span, with a context that cannot be cancelled.
 func runClosedLoop(
-	c Contender, seq Sequence, callers int, span time.Duration,
+	ctx context.Context, c Contender, seq Sequence, callers int, span time.Duration,
 ) (Sample, Answers, error) {
+	ctx = context.WithoutCancel(ctx)
 	l := closedLoop{c, seq, make([][]uint32, callers)}
 	for i := range l.latencies {
 		l.latencies[i] = make([]uint32, 0, (1<<20)/callers)
@@ -27,7 +28,7 @@ func runClosedLoop(
 	var wg sync.WaitGroup
 	start := time.Now()
 	for i := range callers {
-		wg.Go(func() { all[i], errs[i] = l.caller(i, start.Add(span)) })
+		wg.Go(func() { all[i], errs[i] = l.caller(ctx, i, start.Add(span)) })
 	}
 	wg.Wait()
 	elapsed := time.Since(start)
@@ -55,10 +56,12 @@ func percentile(sorted []uint32, percent int) float64 {
 }
 
 // caller asks until end, and once at least. It begins at its own place in the sequence.
-func (l closedLoop) caller(i int, end time.Time) (a Answers, err error) {
+func (l closedLoop) caller(
+	ctx context.Context, i int, end time.Time,
+) (a Answers, err error) {
 	at, kept := l.seq.Len()*i/len(l.latencies), &l.latencies[i]
 	for n, last := 0, time.Now(); n == 0 || last.Before(end); n++ {
-		allowed, err := l.contender.Take(context.Background(), l.seq.Key((at+n)%l.seq.Len()))
+		allowed, err := l.contender.Take(ctx, l.seq.Key((at+n)%l.seq.Len()))
 		if err != nil {
 			return a, err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -71,7 +72,7 @@ func (p inProcess) measure(e Entry, w Workload) error {
 // exhausted checks that the buckets, sized to the takes so far, are all empty now: that each key
 // was taken, and that the contender counted every take.
 func exhausted(c Contender, w Workload) error {
-	a, err := takeAll(c, w.Seq, 0, w.Seq.Len(), 1)
+	a, err := takeAll(context.Background(), c, w.Seq, 0, w.Seq.Len(), 1)
 	if err != nil {
 		return err
 	}
@@ -87,12 +88,13 @@ func timed(c Contender, w Workload, cores int) (Sample, Answers, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
 	all, errs := make([]Answers, cores), make([]error, cores)
 	var before, after runtime.MemStats
+	ctx := context.Background()
 	var wg sync.WaitGroup
 	runtime.ReadMemStats(&before)
 	start := time.Now()
 	for i := range cores {
 		lo, hi := w.Seq.Len()*i/cores, w.Seq.Len()*(i+1)/cores
-		wg.Go(func() { all[i], errs[i] = takeAll(c, w.Seq, lo, hi, w.Passes) })
+		wg.Go(func() { all[i], errs[i] = takeAll(ctx, c, w.Seq, lo, hi, w.Passes) })
 	}
 	wg.Wait()
 	elapsed := time.Since(start)

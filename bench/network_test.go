@@ -8,6 +8,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 // Bytes come in order on each of several connections, and none comes before the delay. The end of
 // a connection comes after its bytes.
 func TestDelayer(t *testing.T) {
-	const delay, pieces = 2 * time.Millisecond, 500
+	const delay, pieces = 30 * time.Millisecond, 500
 	server, proxy := listen(t), listen(t)
 	var echoes sync.WaitGroup
 	echoes.Go(func() {
@@ -44,7 +45,7 @@ func TestDelayer(t *testing.T) {
 	var clients sync.WaitGroup
 	for n := range 3 {
 		clients.Go(func() {
-			c, err := net.Dial("tcp", proxy.Addr().String())
+			c, err := new(net.Dialer).DialContext(ctx, "tcp", proxy.Addr().String())
 			if err != nil {
 				t.Error(err)
 				return
@@ -79,7 +80,7 @@ func TestDelayer(t *testing.T) {
 
 func listen(t *testing.T) net.Listener {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +139,15 @@ type crowd struct {
 }
 
 func (c *crowd) Take(ctx context.Context, _ string) (bool, error) {
-	c.most.Store(max(c.most.Load(), c.now.Add(1)))
+	now := c.now.Add(1)
 	defer c.now.Add(-1)
+	for most := c.most.Load(); now > most && !c.most.CompareAndSwap(most, now); {
+		most = c.most.Load()
+	}
 	if c.calls.Add(1) == c.size {
+		for range 10_000 { // so that a call too many would come
+			runtime.Gosched()
+		}
 		close(c.full)
 	}
 	if ctx.Done() == nil {

@@ -55,7 +55,7 @@ func (r redisRun) measure(ctx context.Context, e Entry, w Workload, callers int)
 		if err != nil {
 			return err
 		}
-		sample, answers, err := runClosedLoop(c, w.Seq, callers, r.span)
+		sample, answers, err := runClosedLoop(ctx, c, w.Seq, callers, r.span)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (r redisRun) weigh(ctx context.Context, e Entry) error {
 	terms := Terms{Burst: int64(takes), Every: refill}
 	return r.server.warm(ctx, e, w, terms, func(c Contender) error {
 		for range takes - 1 {
-			if err := takeTogether(c, w.Seq); err != nil {
+			if err := takeTogether(ctx, c, w.Seq); err != nil {
 				return err
 			}
 		}
@@ -98,7 +98,7 @@ func (s redisServer) warm(
 	if err != nil {
 		return err
 	}
-	err = takeTogether(c, w.Seq)
+	err = takeTogether(ctx, c, w.Seq)
 	if err == nil {
 		err = measure(c)
 	}
@@ -110,13 +110,14 @@ func (s redisServer) warm(
 
 // takeTogether makes one pass through seq by 64 callers, all granted, so that connections are
 // open, scripts are loaded and keys are there.
-func takeTogether(c Contender, seq Sequence) error {
+func takeTogether(ctx context.Context, c Contender, seq Sequence) error {
 	const callers = 64
+	ctx = context.WithoutCancel(ctx)
 	var wg sync.WaitGroup
 	errs := make([]error, callers)
 	for i := range callers {
 		wg.Go(func() {
-			a, err := takeAll(c, seq, seq.Len()*i/callers, seq.Len()*(i+1)/callers, 1)
+			a, err := takeAll(ctx, c, seq, seq.Len()*i/callers, seq.Len()*(i+1)/callers, 1)
 			errs[i] = errors.Join(err, a.check(false))
 		})
 	}

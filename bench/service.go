@@ -88,7 +88,7 @@ func (r *serviceRun) measure(ctx context.Context, load serviceLoad, e serviceEnt
 		return err
 	}
 	defer func() { err = errors.Join(err, closeContender(client), server.stop()) }()
-	if err := takeTogether(client, load.Seq); err != nil {
+	if err := takeTogether(ctx, client, load.Seq); err != nil {
 		return err
 	}
 	for _, callers := range load.callers {
@@ -113,7 +113,7 @@ func (r *serviceRun) sample(
 	if err != nil {
 		return nil, err
 	}
-	sample, answers, err := runClosedLoop(c, load.Seq, callers, r.span)
+	sample, answers, err := runClosedLoop(ctx, c, load.Seq, callers, r.span)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (r *serviceRun) console(ctx context.Context, load serviceLoad, n int) (err 
 	for slice := range consoleSlices {
 		for i := range field {
 			w := field[(i+slice+n)%len(field)]
-			if err := w.ask(load, r.span/consoleSlices); err != nil {
+			if err := w.ask(ctx, load, r.span/consoleSlices); err != nil {
 				return fmt.Errorf("%s, %s: %w", w.name, load.Name, err)
 			}
 		}
@@ -121,7 +121,7 @@ func (w *watched) start(ctx context.Context, r *serviceRun, load serviceLoad) (e
 			return errors.Join(errors.New("no event comes"), w.stop())
 		}
 	}
-	if err := takeTogether(w.client, load.Seq); err != nil {
+	if err := takeTogether(ctx, w.client, load.Seq); err != nil {
 		return errors.Join(err, w.stop())
 	}
 	return nil
@@ -155,13 +155,13 @@ func (c byteCounter) Write(b []byte) (int, error) {
 }
 
 // ask lets the callers ask for a while.
-func (w *watched) ask(load serviceLoad, span time.Duration) error {
+func (w *watched) ask(ctx context.Context, load serviceLoad, span time.Duration) error {
 	used, err := w.server.cpuMicros()
 	if err != nil {
 		return err
 	}
 	started := time.Now()
-	_, answers, err := runClosedLoop(w.client, load.Seq, consoleCallers, span)
+	_, answers, err := runClosedLoop(ctx, w.client, load.Seq, consoleCallers, span)
 	if err != nil {
 		return err
 	}

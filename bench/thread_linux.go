@@ -10,8 +10,11 @@ import (
 // goroutine. The timers of the runtime are as coarse as a millisecond when nothing else runs.
 func ownThread() {
 	runtime.LockOSThread()
-	// By default the kernel may wake a thread 50 us late. If it refuses, that stays.
-	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_TIMERSLACK, 1, 0)
+	// By default the kernel may wake a thread 50 us late.
+	_, _, failed := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_TIMERSLACK, 1, 0)
+	if failed != 0 {
+		panic(failed) // cannot happen: every process may set it
+	}
 }
 
 // sleepUntil returns at t, on a thread of its own. A signal may end one nanosleep early.

@@ -86,11 +86,13 @@ func (a *Answers) check(denied bool) error {
 }
 
 // takeAll takes from the keys lo to hi of seq, passes times.
-func takeAll(c Contender, seq Sequence, lo, hi, passes int) (a Answers, err error) {
+func takeAll(
+	ctx context.Context, c Contender, seq Sequence, lo, hi, passes int,
+) (a Answers, err error) {
 	var granted, takes int64 // not in a: the loop is timed
 	for range passes {
 		for i := lo; i < hi; i++ {
-			ok, err := c.Take(context.Background(), seq.Key(i))
+			ok, err := c.Take(ctx, seq.Key(i))
 			if err != nil {
 				return a, fmt.Errorf("key %q: %w", seq.Key(i), err)
 			}
