@@ -59,12 +59,15 @@ test("reservations", async () => {
 
 test("withReservation waits for the start", async () => {
   const request = { limit: "5/s", key: "node:ahead" };
-  await limits.take({ ...request, cost: 5 });
-  const began = performance.now();
-  await limits.withReservation({ ...request, max_wait: 60 }, (reservation) => {
-    assert.ok(reservation.wait > 0);
-    assert.ok(performance.now() - began >= reservation.wait * 1000);
-  });
+  for (let tries = 0, wait = 0; wait === 0; tries++) { // a busy machine may be late, but not each time
+    assert.ok(tries < 20);
+    await limits.take({ ...request, cost: 5 });
+    const began = performance.now();
+    await limits.withReservation({ ...request, max_wait: 60 }, (reservation) => {
+      wait = reservation.wait;
+      assert.ok(performance.now() - began >= wait * 1000);
+    });
+  }
 });
 
 test("permits", async () => {

@@ -81,13 +81,16 @@ class ClientTest(unittest.TestCase):
         def ahead():
             return self.limits.reserve(limit="5/s", key=self.key, max_wait=60)
 
-        self.limits.take(limit="5/s", key=self.key, cost=5)
-        began = time.monotonic()
-        with ahead() as reservation:
-            self.assertGreater(reservation.wait, 0)
-            self.assertGreaterEqual(time.monotonic() - began, reservation.wait)
-            with ahead() as second:
-                second.commit(1)
+        for _ in range(20):  # a busy machine may be late, but not each time
+            self.limits.take(limit="5/s", key=self.key, cost=5)
+            began = time.monotonic()
+            with ahead() as reservation:
+                self.assertGreaterEqual(time.monotonic() - began, reservation.wait)
+                with ahead() as second:
+                    second.commit(1)
+            if reservation.wait > 0:
+                break
+        self.assertGreater(reservation.wait, 0)
         sleep = time.sleep
         try:
             time.sleep = lambda seconds: 1 / 0

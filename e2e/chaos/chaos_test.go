@@ -37,7 +37,7 @@ type fault struct {
 	bound string
 
 	// sees are texts that callers of the bare store must find in errors, and then those of the others decisions
-	// that are not the store's, so that the fault is known to have been felt; quiet is that they must find no error but that of their deadline.
+	// that are not the store's, so that the fault is known to have been felt; quiet is that they must find no error but that an answer is late.
 	sees  []string
 	quiet bool
 }
