@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/redis/go-redis/v9"
@@ -147,7 +148,7 @@ var texts = []string{
 // orNone are the parameters of which -1 stands for none.
 var orNone = []string{"max_redirects", "max_retries", "pipeline_pool_size"}
 
-// checkNumber rejects numbers at which go-redis panics, when it makes a client or much later.
+// checkNumber rejects negative timeouts, and numbers at which go-redis panics, now or much later.
 func checkNumber(name, value string) error {
 	const largest = 1 << 20
 	least := 0
@@ -155,6 +156,9 @@ func checkNumber(name, value string) error {
 		least = -1
 	}
 	n, err := strconv.Atoi(value)
+	if d, isDuration := time.ParseDuration(value); isDuration == nil && d < 0 {
+		n, err = -1, nil // else there would be no timeout, or none that can be met
+	}
 	if err == nil && (n < least || n > largest) && !slices.Contains(texts, name) {
 		return badParameter(name, value, strconv.Itoa(least)+" to "+strconv.Itoa(largest))
 	}

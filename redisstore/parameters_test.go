@@ -21,6 +21,11 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		"redis+cluster://127.0.0.1:1?pool_size=-1":      `pool_size in the store URL is "-1"; want 0 to 1048576`,
 		"redis://h?max_retries=-2":                      `max_retries in the store URL is "-2"; want -1 to 1048576`,
 		"redis://h?read_timeout=99999999999":            `read_timeout in the store URL is "99999999999"; want 0 to 1048576`,
+		"redis://h?read_timeout=-1":                     `read_timeout in the store URL is "-1"; want 0 to 1048576`,
+		"redis://h?read_timeout=-1s":                    `read_timeout in the store URL is "-1s"; want 0 to 1048576`,
+		"redis://h?pool_timeout=-2ns":                   `pool_timeout in the store URL is "-2ns"; want 0 to 1048576`,
+		"redis+cluster://a:1?write_timeout=-0.5s":       `write_timeout in the store URL is "-0.5s"; want 0 to 1048576`,
+		"redis+sentinel://h/m?dial_timeout=-1h":         `dial_timeout in the store URL is "-1h"; want 0 to 1048576`,
 		"redis+cluster://a:1?pool_timeout=soon":         `store URL is invalid: invalid pool_timeout duration: time: invalid duration "soon"; want ` + wantURL,
 		"redis://h?pool_fifo=perhaps":                   `store URL is invalid: invalid pool_fifo boolean: expected true/false/1/0 or an empty string, got "perhaps"; want ` + wantURL,
 		"redis+sentinel://h/m?route_by_latency=1":       `store URL is invalid: to route commands by latency, use NewFailoverClusterClient; want ` + wantURL,
@@ -55,7 +60,7 @@ func TestOpenTakesParameters(t *testing.T) {
 		"redis://h?pool_size=0&min_idle_conns=0&max_active_conns=65535&protocol=2&max_retries=-1&dial_timeout=0&read_timeout=2&write_timeout=1h&pool_fifo=true&pipeline_pool_size=-1",
 		"redis+cluster://a:1,b:2/?max_redirects=-1&dialer_retries=1&dialer_retry_timeout=5ms&read_only=0", "redis+cluster://a:1?addr=b:2&addr=c:3",
 		"redis+sentinel://a:1,b:2/m?password=p%40ss&username=u&db=3", "rediss://h?skip_verify=1", "redis://[::1]", "redis://[::1]:65535/2",
-		"Redis://h", "RedisS+Cluster://a:1", "redis+sentinel://a:1/m?password=12345678", "redis://h?client_name=-5",
+		"Redis://h", "RedisS+Cluster://a:1", "redis+sentinel://a:1/m?password=12345678", "redis://h?client_name=-5", "redis://h?client_name=-5s",
 	} {
 		s, err := redisstore.Open(url)
 		if err != nil {
