@@ -1,6 +1,7 @@
 package headgate
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"math"
@@ -37,12 +38,16 @@ type Memory struct {
 }
 
 // NewMemory makes a store with room for 4 million keys.
-func NewMemory() *Memory { return NewMemorySize(1 << 22) }
+func NewMemory() *Memory { return NewMemorySize(0) }
 
-// NewMemorySize makes a store with room for the given number of keys. There is room for up to a
-// tenth more. When full, new keys share extra slots: one for each limit, at most keys/4 + 20.
+// NewMemorySize makes a store with room for the given number of keys, 0 for 4 million. It panics if
+// keys is negative. There is room for up to a tenth more. When full, new keys share extra slots: one
+// for each limit, at most keys/4 + 20.
 func NewMemorySize(keys int) *Memory {
-	keys = max(keys, 1)
+	if keys < 0 {
+		panic(invalid("keys", int64(keys), "at least 0"))
+	}
+	keys = cmp.Or(keys, 1<<22)
 	shards := 64
 	for shards > 1 && keys/shards < 4096 {
 		shards /= 2

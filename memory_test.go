@@ -194,10 +194,10 @@ func TestAllIndicesInUse(t *testing.T) {
 	}
 }
 
-// A store of whatever size is asked for works.
+// A store of any size works.
 func TestSizes(t *testing.T) {
 	l := PerHour(1)
-	for _, keys := range []int{math.MinInt, -1, 0, 1, 2, 3, 12, 13, 4095, 8191, 8192, 1 << 20, math.MaxInt} {
+	for _, keys := range []int{0, 1, 2, 3, 12, 13, 4095, 8191, 8192, 1 << 20, math.MaxInt} {
 		m := NewMemorySize(keys)
 		if n := len(m.shards); n&(n-1) != 0 {
 			t.Errorf("%d keys: %d shards", keys, n)
@@ -224,4 +224,19 @@ func TestSlidingWindowShrinksWithoutForgetting(t *testing.T) {
 	if d := take(t, m, "k", SlidingWindow(4, time.Minute).Named("api"), 1, 100e6); d.Allowed() {
 		t.Errorf("10 are still counted, and one more of 4 is granted: %+v", d)
 	}
+}
+
+// A size that was computed wrong, or read from a variable that is not set, is not a store of few
+// keys, which would deny new clients.
+func TestSizesThatNobodyMeans(t *testing.T) {
+	if got, want := len(NewMemorySize(0).shards), len(NewMemory().shards); got != want {
+		t.Errorf("a size of 0 makes %d shards; want %d", got, want)
+	}
+	defer func() {
+		err, _ := recover().(error)
+		if want := "headgate: keys is -7; want at least 0"; err == nil || err.Error() != want {
+			t.Errorf("a negative size: %v; want %s", err, want)
+		}
+	}()
+	NewMemorySize(-7)
 }
