@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -21,7 +22,7 @@ var prototype string
 // batchSizes are the batches whose script time is measured.
 var batchSizes = []int{1, 4, 64}
 
-// A request in a batch is '<I1I3I3' (see redisstore/prelude.lua): what it has besides its key and
+// A request in a batch is '<I1I3I3' (see redisstore/batch.lua): what it has besides its key and
 // its limit, and their indices. An answer is '<I7i7I7', of which the second number is 0 if granted.
 const answerWidth = 21
 
@@ -29,10 +30,11 @@ func request(key int) string {
 	return string([]byte{0, byte(key), byte(key >> 8), byte(key >> 16), 1, 0, 0})
 }
 
-// scriptCall is a script that decides batches of requests under one limit.
+// scriptCall is a script that decides batches of requests under one limit, and one that decides a
+// lone request by one argument, if there is such a script.
 type scriptCall struct {
-	name, sha   string
-	now, limits any
+	name, sha, loneSHA string
+	limits, alone      any
 }
 
 // spy keeps the arguments of the last EVALSHA of a client.
@@ -70,17 +72,24 @@ func (s redisServer) scriptCalls(ctx context.Context) ([]scriptCall, error) {
 	}
 	defer store.Close()
 	limit := headgate.PerSecond(1_000_000) // refills between takes: states are as in a steady load
-	if _, err := store.Take(ctx, headgate.Request{Key: "k", Limit: limit, Cost: 1}); err != nil {
+	r := headgate.Request{Key: "k", Limit: limit, Cost: 1}
+	if _, err := store.Take(ctx, r); err != nil {
 		return nil, err
 	}
-	args := seen.args // evalsha sha 1 key now limits requests
-	if len(args) != 7 || fmt.Sprintf("%s", args[6]) != request(1) {
-		return nil, fmt.Errorf("a decision sent %q; want one request as '<I1I3I3'", args)
+	alone := slices.Clone(seen.args) // evalsha sha 1 key request
+	r.Force = true                   // so that several requests are a batch, not a group
+	rs := []headgate.Request{r, {Key: "l", Limit: limit, Cost: 1, Force: true}}
+	if err := store.TakeAll(ctx, rs, make([]headgate.Decision, len(rs))); err != nil {
+		return nil, err
+	}
+	args := seen.args // evalsha sha 2 key key limits requests
+	if len(alone) != 5 || len(args) != 7 {
+		return nil, fmt.Errorf("decisions sent %q and %q; want one key and two", alone, args)
 	}
 	sha, err := s.admin.ScriptLoad(ctx, prototype).Result()
 	return []scriptCall{
-		{headgateName, fmt.Sprint(args[1]), args[4], args[5]},
-		{prototypeName, sha, args[4], args[5]},
+		{headgateName, fmt.Sprint(args[1]), fmt.Sprint(alone[1]), args[5], alone[4]},
+		{prototypeName, sha, "", args[5], nil},
 	}, err
 }
 
@@ -143,7 +152,13 @@ func (s redisServer) runBatches(ctx context.Context, c scriptCall, size, decisio
 		for j := range size {
 			args = append(args, keyOf((i*size+j)%scriptKeys))
 		}
-		answers[i] = pipe.Do(ctx, append(args, c.now, c.limits, requests.String())...)
+		if size == 1 && c.alone != nil {
+			args[1] = c.loneSHA
+			args = append(args, c.alone)
+		} else {
+			args = append(args, c.limits, requests.String())
+		}
+		answers[i] = pipe.Do(ctx, args...)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return err

@@ -55,7 +55,7 @@ func TestCommandsCanBePrinted(t *testing.T) {
 	b.add(s.newCall([]headgate.Request{r}, charge))
 	b.prepare(0)
 	redisscript.Send(t.Context(), s.client, &b.run)
-	if text := b.run.String(); !strings.Contains(text, " 1 hg:{user:1}:1000000/s 0 ") || strings.Contains(text, "0xc") {
+	if text := b.run.String(); !strings.Contains(text, " 1 hg:{user:1}:1000000/s ") || strings.Contains(text, "0xc") {
 		t.Errorf("printed as %q", text)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// batch is what one run of the script decides: calls for the same server. See prelude.lua
-// for the arguments.
+// batch is what one run of the script decides: calls for the same server. See batch.lua and
+// lone.lua for the arguments.
 type batch struct {
 	calls    []*call
 	set      algorithms
@@ -49,7 +49,7 @@ func (b *batch) finish() {
 	batches.Put(b)
 }
 
-// What a request has, in prelude.lua.
+// What a request has, in batch.lua.
 const (
 	peeks = 1 << iota
 	costs
@@ -160,18 +160,38 @@ func (b *batch) prepare(now int64) {
 	if now != 0 {
 		b.set |= slowPath
 	}
+	if r := b.lone(); r != nil {
+		b.packed = number(appendLimit(b.packed[:0], r.Limit), within(r), 7)
+		b.run.Prepare(scriptFor(b.set|lone), b.names.all, now, answerSize, b.packed)
+		return
+	}
 	p := b.packed[:0]
 	for _, l := range b.limits.all {
-		x, y := numbers(l)
-		p = append(p, byte(l.Algorithm()))
-		p = number(number(number(p, l.Capacity(), 7), x, 7), y, 7)
+		p = appendLimit(append(p, byte(l.Algorithm())), l)
 	}
 	b.packed = p
-	b.run.Prepare(scriptFor(b.set), b.names.all, now, b.packed, b.requests, b.answerSize())
+	b.run.Prepare(scriptFor(b.set), b.names.all, now, b.answerSize(), b.packed, b.requests)
 }
 
-// The sizes of a limit, an answer and the clock, in prelude.lua.
-const limitSize, answerSize, clockSize = 22, 21, 7
+// lone returns the request of b if it is the only one and plain, so that lone.lua decides it.
+func (b *batch) lone() *headgate.Request {
+	if len(b.calls) > 1 || b.set&slowPath != 0 {
+		return nil
+	}
+	if rs := b.calls[0].requests; len(rs) == 1 && !rs[0].Forced() {
+		return &rs[0]
+	}
+	return nil
+}
+
+// appendLimit appends the numbers of a limit.
+func appendLimit(p []byte, l headgate.Limit) []byte {
+	x, y := numbers(l)
+	return number(number(number(p, l.Capacity(), 7), x, 7), y, 7)
+}
+
+// The sizes of an answer and the clock, in batch.lua.
+const answerSize, clockSize = 21, 7
 
 func (b *batch) answerSize() (size int) {
 	for _, c := range b.calls {

@@ -64,9 +64,8 @@ local function refundahead(limit, value, mark, at, r, charge)
   if not reset then
     return 0, BADSTATE, 0
   end
-  since = r.now
-  _, _, reset, state, expires = decide(value, at, r.cost, charge, capacity, a, b)
-  since = nil
+  _, _, reset, state, expires =
+    decide(value, at, r.cost, charge, capacity, a, b, r.grace, r.now)
   if r.cancel == 0 or not charge then
     return 0, 0, reset + (at - r.now), state and marked(state, mark), expires
   end
@@ -85,7 +84,8 @@ end
 -- last start leaves time where it is.
 local function forceahead(limit, value, at, r)
   local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
-  local _, _, reset, state, expires = decide(value, at, r.cost, 'force', capacity, a, b)
+  local _, _, reset, state, expires =
+    decide(value, at, r.cost, 'force', capacity, a, b, r.grace)
   if not reset or at > MAX then
     return 0, BADSTATE, 0
   end
@@ -96,7 +96,6 @@ local function forceahead(limit, value, at, r)
 end
 
 local function slow(r, charge)
-  k = r.k
   local limit, value = limits[r.l], changed[r.k]
   local decide, capacity, a, b = limit[1], limit[2], limit[3], limit[4]
   local ahead, at, now, mark = false, 0, r.now, 0
@@ -105,7 +104,7 @@ local function slow(r, charge)
   elseif value == '' then
     value = nil
   end
-  charge, grace = charge and r.charge, r.grace
+  charge = charge and r.charge
   if value and #value > 8 then
     at = unpack('<I7', value, 2)
     mark = value:byte() - value:byte() % 8
@@ -126,7 +125,7 @@ local function slow(r, charge)
   local plain = not ahead and (r.wait == 0 or r.cost <= 0)
   local from = ahead and at or now
   local remaining, retry, reset, state, expires =
-    decide(value, from, r.cost, plain and charge, capacity, a, b)
+    decide(value, from, r.cost, plain and charge, capacity, a, b, r.grace)
   if not remaining or from > MAX or retry > MAX then
     return 0, BADSTATE, 0
   elseif plain then
@@ -145,9 +144,8 @@ local function slow(r, charge)
     return remaining, retry, reset + (from - now)
   end
   mark = ahead and late(value, mark, now, capacity, a, b) and LATE or BOOKED
-  since = ahead and now or max(now, at)
-  local left, full, later, next, renewed = decide(value, start, r.cost, charge, capacity, a, b)
-  since = nil
+  local left, full, later, next, renewed = decide(value, start, r.cost, charge, capacity, a, b,
+    r.grace, ahead and now or max(now, at))
   if full == NEVER then
     return 0, NEVER, later + retry
   elseif not charge then

@@ -238,22 +238,33 @@ func calls(t *testing.T, client *redis.Client, command string) (n int) {
 	return n
 }
 
-// A key that lost its expiry blocks no user for ever, and the next grant sets one.
+// A key that lost its expiry blocks no user for ever, and gets it back soon: a batch at once, lone
+// requests by one write of sixteen, of a thousand nearly certainly.
 func TestLostExpiry(t *testing.T) {
 	client := newClient(t)
 	s := newStore(t, client)
 	for _, text := range everyAlgorithm {
-		r := headgate.Request{Key: "k", Limit: parse(t, text), Cost: 1}
+		r := headgate.Request{Key: "k", Limit: parse(t, text), Cost: 50}
 		key := t.Name() + ":{k}:" + r.Limit.ID()
-		for range 3 {
-			take(t, s, r)
-			client.Persist(t.Context(), key)
+		take(t, s, r)
+		client.Persist(t.Context(), key)
+		for cost, n := int64(1), 0; client.PTTL(t.Context(), key).Val() <= 0; cost = -cost {
+			r.Cost = cost
 			if d := take(t, s, r); !d.Allowed() {
 				t.Fatalf("%s: %+v", text, d)
 			}
-			if left := client.PTTL(t.Context(), key).Val(); left <= 0 {
-				t.Errorf("%s: the key has no expiry after a grant", text)
+			if n++; n > 1000 {
+				t.Fatalf("%s: the key has no expiry after a thousand grants and refunds", text)
 			}
+		}
+		client.Persist(t.Context(), key)
+		other := headgate.Request{Key: "other", Limit: r.Limit, Cost: 1, Force: true}
+		r.Force, r.Cost = true, 1
+		if err := s.TakeAll(t.Context(), []headgate.Request{r, other}, make([]headgate.Decision, 2)); err != nil {
+			t.Fatal(err)
+		}
+		if client.PTTL(t.Context(), key).Val() <= 0 {
+			t.Errorf("%s: the key has no expiry after a grant in a batch", text)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func SameShard(a, b string) bool {
 func VirtualTime(t *testing.T) {
 	t.Helper()
 	for a := headgate.AlgorithmTokenBucket; int(a) < len(parts); a++ {
-		for _, set := range []algorithms{1 << a, 1<<a | slowPath} {
+		for _, set := range []algorithms{1 << a, 1<<a | slowPath, 1<<a | lone} {
 			text := strings.Replace(source(set), "redis.pcall('TIME')", "redis.pcall('LRANGE', 'time', '0', '-1')", 1)
 			scripts.Store(set, redisscript.New(text))
 		}

@@ -1,6 +1,6 @@
 -- fixedwindow decides by the grants in the window that now is in; windows are aligned to the
 -- Unix epoch. used counts the grants in the window of at. Twin of fixed_window.go.
-local function fixedwindow(state, now, cost, charge, capacity, period)
+local function fixedwindow(state, now, cost, charge, capacity, period, _, grace, since)
   local tag, at, used, expires = 3, 0, 0, 0
   if state then
     if #state ~= 20 then
@@ -21,10 +21,13 @@ local function fixedwindow(state, now, cost, charge, capacity, period)
   local retry, reset = 0, 0
   if ask > 0 and ask > capacity - used then
     charge = charge == 'force'
-    used = charge and min(used + ask, MAX) or used
+    used = charge and math.min(used + ask, MAX) or used
     retry = ask > capacity and NEVER or skew + period - elapsed
   elseif charge then
-    used = max(used + ask, 0)
+    used = used + ask
+    if used < 0 then
+      used = 0
+    end
   end
   if used > 0 then
     reset = skew + period - elapsed
@@ -35,12 +38,10 @@ local function fixedwindow(state, now, cost, charge, capacity, period)
   elseif used == 0 and not since then
     return remaining, retry, reset, ''
   end
-  local needed = (now + reset - skew + grace) / 1000000
+  local needed = (now + reset - skew + (grace or 0)) / 1000000
   if needed <= expires then
     return remaining, retry, reset, pack('<I1I7I7I5', 3, now, used, expires)
   end
-  expires = ceil(needed + reset / 4000000) + 1
+  expires = math.ceil(needed + reset / 4000000) + 1
   return remaining, retry, reset, pack('<I1I7I7I5', 3, now, used, expires), expires
 end
-
-algorithms[3] = fixedwindow

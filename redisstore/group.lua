@@ -1,5 +1,15 @@
+-- prolong lets the key of r live as long as changed numbers of its limit need.
+local function prolong(r)
+  if prolonged then
+    local kept = changed[r.k] or values[r.k]
+    changed[r.k], expiries = kept:sub(1, -6) .. pack('<I5', prolonged), expiries or {}
+    expiries[r.k], prolonged = prolonged, nil
+  end
+end
+
 -- answer notes the verdict on r, and the state that follows.
 local function answer(r, remaining, retry, reset, state, expires)
+  prolong(r)
   if state then
     changed[r.k], expiries = state, expiries or {}
     expiries[r.k] = expires or expiries[r.k]
@@ -13,6 +23,7 @@ local function together(group)
   local wait, patience, granted, verdicts = 0, MAX, true, {}
   for i, r in ipairs(group) do
     verdicts[i] = {slow(r, false)}
+    prolong(r)
     if not values[r.k] and not changed[r.k] and call('EXISTS', KEYS[r.k]) == 1 then
       verdicts[i] = {0, WRONGTYPE, 0}
     end
@@ -47,11 +58,11 @@ slowly = function(place, what, k, l, cost, charge)
     wait = 0, cancel = 0, after = 0, grace = servers and 0 or 60000000,
   }
   if what % 8 >= TIMED then
-    r.now, place = unpack('<I7', ARGV[3], place)
+    r.now, place = unpack('<I7', ARGV[2], place)
     r.grace = 60000000 + max(clock - r.now, 0)
   end
   if what % 16 >= BOOKS then
-    r.wait, r.cancel, place = unpack('<I7I7', ARGV[3], place)
+    r.wait, r.cancel, place = unpack('<I7I7', ARGV[2], place)
   end
   if what >= JOINED or group then
     group = group or {}
@@ -63,6 +74,5 @@ slowly = function(place, what, k, l, cost, charge)
   else
     answer(r, slow(r, not r.peeks))
   end
-  grace = 0
   return place, group ~= nil
 end

@@ -2,32 +2,37 @@ package redisstore
 
 import (
 	"embed"
+	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/redisscript"
 )
 
-// files are the parts of the scripts: the algorithms, whose Go twins are in internal/algorithm, the
-// prelude before them, and what calls them after.
+// files are the parts of the scripts: the prelude, the algorithms, whose Go twins are in
+// internal/algorithm, and what calls them.
 //
 //go:embed *.lua
 var files embed.FS
 
-// parts names the files of each algorithm, and at 0 those of the slow path.
-var parts = [...][]string{
-	0:                               {"booking", "group"},
-	headgate.AlgorithmTokenBucket:   {"token_bucket"},
-	headgate.AlgorithmStepped:       {"stepped_token_bucket"},
-	headgate.AlgorithmFixedWindow:   {"fixed_window"},
-	headgate.AlgorithmSlidingWindow: {"sliding_window"},
-	headgate.AlgorithmSlidingLog:    {"sliding_log"},
+// parts names the file of each algorithm. Its function has the same name, without underscores.
+var parts = [...]string{
+	headgate.AlgorithmTokenBucket:   "token_bucket",
+	headgate.AlgorithmStepped:       "stepped_token_bucket",
+	headgate.AlgorithmFixedWindow:   "fixed_window",
+	headgate.AlgorithmSlidingWindow: "sliding_window",
+	headgate.AlgorithmSlidingLog:    "sliding_log",
 }
 
-// algorithms is a set of algorithms: bit a stands for algorithm a, and bit 0 for the slow path.
+// algorithms is a set of algorithms: bit a stands for algorithm a, bit 0 for the slow path, and the
+// highest bit for a lone request.
 type algorithms uint8
 
-const slowPath algorithms = 1
+const (
+	slowPath algorithms = 1
+	lone     algorithms = 1 << 7
+)
 
 // scripts holds a script for each set that was used. One with all of them would do as well,
 // but Redis runs a script from its first line each time, and to define an algorithm that is
@@ -44,17 +49,24 @@ func scriptFor(set algorithms) redisscript.Script {
 	return s
 }
 
-func source(set algorithms) (text string) {
-	names := []string{"prelude"}
+func source(set algorithms) string {
+	text, decide := file("prelude"), ""
 	for a, part := range parts {
-		if set&(1<<a) != 0 {
-			names = append(names, part...)
+		if a == 0 || set&(1<<a) == 0 {
+			continue
 		}
+		text += file(part)
+		function := strings.ReplaceAll(part, "_", "")
+		if set&lone != 0 {
+			return text + "local decide = " + function + "\n" + file("lone")
+		}
+		decide += fmt.Sprintf("[%d] = %s, ", a, function)
 	}
-	for _, name := range append(names, "take", "write") {
-		text += file(name)
+	text += "local algorithms = {" + decide + "}\n" + file("batch")
+	if set&slowPath != 0 {
+		text += file("booking") + file("group")
 	}
-	return text
+	return text + file("take") + file("write")
 }
 
 func file(name string) string {

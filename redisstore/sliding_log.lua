@@ -52,7 +52,7 @@ local function record(state, first, now, cost)
   return state:sub(first, last) .. pack('<I7I2', now, cost)
 end
 
-local function slidinglog(state, now, cost, charge, capacity, period)
+local function slidinglog(state, now, cost, charge, capacity, period, _, grace, since)
   local tag, at, used, expires = 5, 0, 0, 0
   if state then
     if #state < HEADSIZE or (#state - HEADSIZE) % ENTRYSIZE ~= 0 then
@@ -90,10 +90,10 @@ local function slidinglog(state, now, cost, charge, capacity, period)
   if ask > 0 and (ask > capacity - used or toolong) then
     charge = charge == 'force'
     if charge then -- the oldest beyond twice the capacity are forgotten
-      local most = max(min(2 * capacity, MAXLOG), used)
-      local n = min(ask, most)
+      local most = math.max(math.min(2 * capacity, MAXLOG), used)
+      local n = math.min(ask, most)
       entries = record(forget(state, first, used + n - most), 1, now, n)
-      used, first = min(used + n, most), 1
+      used, first = math.min(used + n, most), 1
       total = used
     end
     retry = NEVER
@@ -101,12 +101,12 @@ local function slidinglog(state, now, cost, charge, capacity, period)
       retry = skew + slidinglogwait(entries, first, used + ask - capacity, period, now)
     end
   elseif charge then
-    ask = max(ask, -used)
+    ask = math.max(ask, -used)
     total, used = total + ask, used + ask
     entries = ask > 0 and record(state, kept, now, ask) or unrecord(state, kept, -ask)
     if since and since < now and (kept > #state or state:sub(kept + 7, kept + 8) ~= '\0\0') then
       -- an entry of no tokens: a cancel does not move time back before since
-      entries = pack('<I7I2', max(since - period, 0), 0) .. entries
+      entries = pack('<I7I2', math.max(since - period, 0), 0) .. entries
     end
   end
   if used > 0 and #entries >= ENTRYSIZE then
@@ -118,9 +118,7 @@ local function slidinglog(state, now, cost, charge, capacity, period)
   elseif total == 0 and not since then
     return remaining, retry, reset, ''
   end
-  local needed = (now + reset - skew + grace) / 1000000
-  expires = max(expires, ceil(needed + reset / 4000000) + 1)
+  local needed = (now + reset - skew + (grace or 0)) / 1000000
+  expires = math.max(expires, math.ceil(needed + reset / 4000000) + 1)
   return remaining, retry, reset, pack('<I1I7I3I5', 5, now, total, expires) .. entries, expires
 end
-
-algorithms[5] = slidinglog

@@ -1,7 +1,7 @@
 -- slidingwindow decides by the grants in the window that now is in, plus those of the window
 -- before weighed by how much of it a window ending now would still cover. used counts the
 -- grants in the window of at, previous those in the one before. Twin of sliding_window.go.
-local function slidingwindow(state, now, cost, charge, capacity, period)
+local function slidingwindow(state, now, cost, charge, capacity, period, _, grace, since)
   local tag, at, used, previous, expires = 4, 0, 0, 0, 0
   if state then
     if #state ~= 27 then
@@ -26,36 +26,34 @@ local function slidingwindow(state, now, cost, charge, capacity, period)
   local retry, reset = 0, 0
   if ask > capacity or ask > 0 and previous * weight > (capacity - used - ask) * period then
     charge = charge == 'force'
-    used = charge and min(used + ask, 4294967295, floor(MAX / period)) or used
+    used = charge and math.min(used + ask, 4294967295, math.floor(MAX / period)) or used
     local room = capacity - used - ask
     if ask > capacity then
       retry = NEVER
     elseif room >= 0 then -- the last window is in the way, and counts for less later in this one
-      retry = skew + weight - floor(room * period / previous)
+      retry = skew + weight - math.floor(room * period / previous)
     else -- this window is in the way, and counts for less some way into the next one
-      retry = skew + weight + period - floor((capacity - ask) * period / used)
+      retry = skew + weight + period - math.floor((capacity - ask) * period / used)
     end
   elseif charge then
-    previous = max(previous + min(used + ask, 0), 0)
-    used = max(used + ask, 0)
+    previous = math.max(previous + math.min(used + ask, 0), 0)
+    used = math.max(used + ask, 0)
   end
   if used > 0 then
     reset = skew + weight + period
   elseif previous > 0 then
     reset = skew + weight
   end
-  local remaining, renewed = capacity - used - ceil(previous * weight / period), nil
+  local remaining, renewed = capacity - used - math.ceil(previous * weight / period), nil
   if not charge then
     return remaining, retry, reset
   elseif reset == 0 and not since then
     return remaining, retry, reset, ''
   end
-  local needed = (now + reset - skew + grace) / 1000000
+  local needed = (now + reset - skew + (grace or 0)) / 1000000
   if needed > expires then
-    expires = ceil(needed + reset / 4000000) + 1
+    expires = math.ceil(needed + reset / 4000000) + 1
     renewed = expires
   end
   return remaining, retry, reset, pack('<I1I7I7I7I5', 4, now, used, previous, expires), renewed
 end
-
-algorithms[4] = slidingwindow

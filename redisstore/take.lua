@@ -1,11 +1,11 @@
-local list = ARGV[2]
+local list = ARGV[1]
 for at = 1, #list, 22 do
   local algorithm, capacity, a, b = unpack('<I1I7I7I7', list, at)
   limits[#limits + 1] = {algorithms[algorithm], capacity, a, b}
 end
 values = call('MGET', spread(KEYS))
 
-local requests, n, place, joined = ARGV[3], 0, 1, false
+local requests, n, place, joined = ARGV[2], 0, 1, false
 while place <= #requests do
   local what, l, cost, charge = nil, nil, 1, true
   what, k, l, place = unpack('<I1I3I3', requests, place)
@@ -24,6 +24,10 @@ while place <= #requests do
       limit[1](state, clock, cost, charge, limit[2], limit[3], limit[4])
   end
   if remaining then
+    if prolonged then
+      state = state or (changed[k] or values[k]):sub(1, -6) .. pack('<I5', prolonged)
+      expires, prolonged = expires or prolonged, nil
+    end
     if expires then
       expiries = expiries or {}
       expiries[k] = expires

@@ -5,11 +5,12 @@
 -- exist. A key that lost its expiry gets it back: the first one written in place is checked.
 -- A server at maxmemory refuses all writes but DEL; a denial stands without its longer life.
 local refused, checked = nil, false
-for k, state in pairs(changed) do
-  local key, expires, done = KEYS[k], expiries and expiries[k], true
+for k = 1, #KEYS do
+  local state, key, done = changed[k], KEYS[k], true
+  local expires = expiries and expiries[k]
   if state == '' then
     done = values[k] and call('DEL', key) or call('EXISTS', key) == 0
-  else
+  elseif state then
     if not expires and not checked then
       checked, expires = true, call('PTTL', key) == -1 and unpack('<I5', state, #state - 4)
     end
@@ -18,10 +19,10 @@ for k, state in pairs(changed) do
     elseif expires then
       done = redis.pcall('SET', key, state, 'EX', ceil(expires - clock / 1000000))
     else
-      done = redis.pcall('SETRANGE', key, '0', state) -- at less than half of the cost
+      call('SETRANGE', key, '0', state) -- at less than half of the cost
     end
   end
-  local err = type(done) == 'table' and done.err
+  local err = done ~= true and type(done) == 'table' and done.err
   if err and not err:find('OOM command', 1, true) then
     return redis.error_reply((err:gsub('^@user_script: %d+: %-', '')))
   elseif not done or err and state:sub(1, -6) ~= (values[k] or ''):sub(1, -6) then

@@ -10,12 +10,12 @@ local spread, unpack, pack, floor, ceil, max = unpack, struct.unpack, struct.pac
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 local L = {}
-for at = 1, #ARGV[2], 22 do
-  local a, c, x, y = unpack('<I1I7I7I7', ARGV[2], at)
+for at = 1, #ARGV[1], 22 do
+  local a, c, x, y = unpack('<I1I7I7I7', ARGV[1], at)
   L[#L+1] = {c, x, y, c*y}
 end
 local vals = redis.call('MGET', spread(KEYS))
-local out, R, n, p = {}, ARGV[3], 0, 1
+local out, R, n, p = {}, ARGV[2], 0, 1
 local changed = {}
 while p <= #R do
   local what, k, l

@@ -108,13 +108,11 @@ func reload(ctx context.Context, client redis.UniversalClient, err error) {
 // Run is one run of a script that answers a string. A Run can be used again, and then reuses its
 // memory. The zero Run is ready for [Run.Prepare].
 type Run struct {
-	script   Script
-	words    []any
-	now      int64
-	limits   bytes
-	requests bytes
-	reply    []byte
-	cmd      *redis.ZeroCopyStringCmd // which the client does not send again, as once
+	script Script
+	words  []any
+	args   [2]bytes
+	reply  []byte
+	cmd    *redis.ZeroCopyStringCmd // which the client does not send again, as once
 }
 
 // bytes is an argument that is sent as it is. A pointer to it becomes an interface without a copy.
@@ -126,11 +124,18 @@ func (b *bytes) MarshalBinary() ([]byte, error) { return *b, nil }
 // String is for hooks of the client that print commands.
 func (b *bytes) String() string { return string(*b) }
 
-// Prepare sets what is run: a script on keys, at a time, with two arguments, for a reply of a size.
-// The caller keeps keys, limits and requests as they are until the reply is there.
-func (r *Run) Prepare(s Script, keys []string, now int64, limits, requests []byte, size int) {
-	r.script, r.now, r.limits, r.requests = s, now, limits, requests
-	r.words = append(words(r.words[:0], "evalsha", s.sha, keys), now, &r.limits, &r.requests)
+// Prepare sets what is run: a script on keys, for a reply of a size, with at most two arguments,
+// and after them the time, unless that is 0. The caller keeps keys and args as they are until the
+// reply is there.
+func (r *Run) Prepare(s Script, keys []string, now int64, size int, args ...[]byte) {
+	r.script, r.words = s, words(r.words[:0], "evalsha", s.sha, keys)
+	for i, arg := range args {
+		r.args[i] = arg
+		r.words = append(r.words, &r.args[i])
+	}
+	if now != 0 {
+		r.words = append(r.words, now)
+	}
 	// with the end of the line it is read at once
 	if room := size + len("\r\n"); cap(r.reply) < room {
 		r.reply = make([]byte, room)
@@ -143,7 +148,7 @@ func (r *Run) Prepare(s Script, keys []string, now int64, limits, requests []byt
 // Clear drops what a Run that will be used again refers to.
 func (r *Run) Clear() {
 	clear(r.words)
-	r.cmd, r.limits, r.requests = nil, nil, nil
+	r.cmd, r.args = nil, [2]bytes{}
 }
 
 func (r *Run) build() {
