@@ -6,7 +6,8 @@
 //
 // It compares the store with the vectors in testdata/vectors.txt and with a naive model of the
 // definitions, field by field, and it checks the invariants and the defects that other limiters
-// have had. If the store answers headgate.ErrNoBooking, it leaves out what books ahead.
+// have had. If the store answers headgate.ErrNoBooking, it leaves out what books ahead, and checks
+// that nothing is charged then.
 //
 // The random tests use fixed seeds. With HEADGATE_SOAK set to a duration, each of them
 // uses random seeds for that long; HEADGATE_SEED repeats one seed.
@@ -31,6 +32,8 @@ func Run(t *testing.T, open Open) {
 	t.Run("invariants", func(t *testing.T) { runAll(t, open, invariants) })
 	if books(t, open(t)) {
 		t.Run("booking", func(t *testing.T) { runAll(t, open, bookings) })
+	} else if err := chargesNothing(t, open(t)); err != nil {
+		t.Error(err)
 	}
 	t.Run("force", func(t *testing.T) { runAll(t, open, forces) })
 	t.Run("changed numbers", func(t *testing.T) { runAll(t, open, changes) })
