@@ -11,9 +11,6 @@
 //	}
 //	defer permit.Release(ctx)
 //
-// For an API that counts requests as they arrive, release each permit a period after the response:
-// [Permit.ReleaseAfter].
-//
 // [NewMemory] counts permits in one process. A redisstore.Store counts them for all processes
 // that share a Redis.
 package concurrency

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/internal/waitline"
 )
 
@@ -27,6 +28,16 @@ type TransportOptions struct {
 	// MaxPause is the longest pause that a response can cause, at most a year. A longer one
 	// is shortened to it. Default: [DefaultMaxPause].
 	MaxPause time.Duration
+
+	// Permits paces calls of an API that counts requests as they arrive. A request keeps a
+	// permit of its key until a Period after the response, so no window of a Period has more
+	// arrivals than Permits allows. Without a response, the permit expires: its TTL must be at
+	// least a Period and the longest time until a request arrives. The Base, if it is an
+	// http.Transport, then repeats no request when a connection breaks. Default: none.
+	Permits *concurrency.Limiter
+
+	// Period is the period of the API's limit. Required with Permits.
+	Period time.Duration
 
 	// FailOpen sends requests without waiting while the store is unavailable; pauses that
 	// this process was asked for still apply. Default: RoundTrip returns the error of the
@@ -51,6 +62,9 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 	case o.MaxPause < 0 || o.MaxPause > longestPause:
 		return nil, invalid("MaxPause", o.MaxPause.String(),
 			"more than 0 and at most a year, or 0 for an hour")
+	case o.Period < 0 || o.Period > longestPause || (o.Period > 0) != (o.Permits != nil):
+		return nil, invalid("Period", o.Period.String(),
+			"more than 0 and at most a year with Permits, or 0 without")
 	}
 	if o.Base == nil {
 		o.Base = http.DefaultTransport
@@ -102,7 +116,7 @@ const ownPauses = 1 << 16
 // # Round trips to the store
 //
 // A request asks the store for a pause and for a reservation, and for a pause once more if it
-// had to wait. A response that asks for a pause takes two more.
+// had to wait. A response that asks for a pause takes two more. A permit is acquired and released.
 type Transport struct {
 	options TransportOptions
 	limiter *headgate.Limiter
@@ -114,15 +128,19 @@ type Transport struct {
 // RoundTrip waits until r may be sent, and sends it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	key := t.options.Key(r)
-	if err := t.wait(r, key); err != nil {
+	permit, err := t.wait(r, key)
+	if err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close() // as a RoundTripper has to
 		}
 		return nil, err
 	}
+	if permit != nil {
+		r = once(r)
+	}
 	response, err := t.options.Base.RoundTrip(r)
 	if err == nil {
-		t.recordPause(r, key, response)
+		t.answered(r, key, response, permit)
 	}
 	return response, err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 )
 
 // pauses keeps the pauses of keys in a store, so that all processes that share it keep them. A
@@ -63,14 +64,17 @@ func (t *Transport) pauseLeft(r *http.Request, key string) (time.Duration, error
 	return max(left, own), err
 }
 
-// maxRecording is how long recording a pause in the store may delay a response.
+// maxRecording is how long calls of the store may delay a response.
 const maxRecording = 100 * time.Millisecond
 
-// recordPause keeps the pause that the response asks for, also if r was canceled meanwhile.
-func (t *Transport) recordPause(r *http.Request, key string, response *http.Response) {
+// answered releases the permit of r, which has arrived if there is a response, and keeps the pause
+// that the response asks for. It does so also if r was canceled meanwhile.
+func (t *Transport) answered(
+	r *http.Request, key string, response *http.Response, permit *concurrency.Permit,
+) {
 	pause := min(t.options.MaxPause,
 		requestedPause(response.StatusCode, response.Header, time.Now()))
-	if pause <= 0 {
+	if pause <= 0 && permit == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), maxRecording)
@@ -81,7 +85,13 @@ func (t *Transport) recordPause(r *http.Request, key string, response *http.Resp
 			_ = response.Body.Close()
 		}
 	}()
-	_ = t.own.extend(ctx, key, pause) // a Memory with room for the key; otherwise the store has it
-	t.observe(r, pause, t.shared.extend(ctx, key, pause))
+	if permit != nil {
+		_ = t.failed(r, permit.ReleaseAfter(ctx, t.options.Period)) // otherwise it expires
+	}
+	if pause > 0 {
+		// A Memory with room for the key; otherwise the store has it.
+		_ = t.own.extend(ctx, key, pause)
+		t.observe(r, pause, t.shared.extend(ctx, key, pause))
+	}
 	recorded = true
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/httplimit"
 )
 
@@ -428,6 +429,8 @@ func TestTransportErrors(t *testing.T) {
 		{nil, httplimit.TransportOptions{}, "headgate: limiter is nil; want one made by headgate.NewLimiter"},
 		{l, httplimit.TransportOptions{MaxPause: -time.Second}, "headgate: MaxPause is -1s; want more than 0 and at most a year, or 0 for an hour"},
 		{l, httplimit.TransportOptions{MaxPause: 366 * 24 * time.Hour}, "headgate: MaxPause is 8784h0m0s; want more than 0 and at most a year, or 0 for an hour"},
+		{l, httplimit.TransportOptions{Permits: newPermits(t, concurrency.NewMemory(), 1, time.Second)}, "headgate: Period is 0s; want more than 0 and at most a year with Permits, or 0 without"},
+		{l, httplimit.TransportOptions{Period: time.Second}, "headgate: Period is 1s; want more than 0 and at most a year with Permits, or 0 without"},
 	} {
 		if _, err := httplimit.NewTransport(c.l, c.o); err == nil || err.Error() != c.want {
 			t.Errorf("error %v; want %s", err, c.want)

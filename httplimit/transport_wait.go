@@ -3,10 +3,14 @@ package httplimit
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/internal/await"
 )
 
@@ -15,17 +19,18 @@ const fresh = 10 * time.Millisecond
 
 // wait returns when r may be sent. It reserves after the pause, because all requests that
 // waited for the pause would otherwise have start times in the past at its end. If another
-// pause began before the start time, it waits and reserves again.
-func (t *Transport) wait(r *http.Request, key string) error {
+// pause began before the start time, it waits and reserves again. The permit is the last to be
+// acquired, because its TTL passes.
+func (t *Transport) wait(r *http.Request, key string) (*concurrency.Permit, error) {
 	cost := costOf(r, t.options.Cost)
 	for {
 		reservation, checked, err := t.reserve(r, key, cost)
 		if err != nil || reservation == nil {
-			return err
+			return nil, err
 		}
-		sends, err := t.use(r, key, reservation, checked)
+		permit, sends, err := t.use(r, key, reservation, checked)
 		if sends || err != nil {
-			return err
+			return permit, err
 		}
 	}
 }
@@ -82,27 +87,49 @@ func (t *Transport) poll(
 	}
 }
 
-// use waits for the start of the reservation, and reports whether r may be sent then. If not, and
-// after a panic of Observe, it cancels the reservation.
+// use waits for the start of the reservation and for a permit, and reports whether r may be sent
+// then. If not, and after a panic of Observe, it cancels the reservation and releases the permit.
 func (t *Transport) use(
 	r *http.Request, key string, reservation *headgate.Reservation, checked time.Time,
-) (sends bool, err error) {
+) (permit *concurrency.Permit, sends bool, err error) {
 	ctx := r.Context()
 	defer func() {
 		if !sends {
 			// In the background, because the store may be slow or the context may have ended. If
 			// the store cannot cancel it, the reservation stays charged.
-			go func() { _ = reservation.Cancel(context.WithoutCancel(ctx)) }()
+			go func() {
+				_ = reservation.Cancel(context.WithoutCancel(ctx))
+				if permit != nil {
+					_ = permit.Release(ctx) // even if ctx has ended
+				}
+			}()
 		}
 	}()
 	if err := reservation.Wait(ctx); err != nil {
-		return false, err
+		return nil, false, err
+	}
+	if t.options.Permits != nil {
+		if permit, err = t.options.Permits.Wait(ctx, key); err != nil {
+			err = t.failed(r, err)
+			return nil, err == nil, err
+		}
 	}
 	if time.Since(checked) < fresh {
-		return true, nil
+		return permit, true, nil
 	}
 	left, err := t.pauseLeft(r, key)
-	return err == nil && left == 0, err
+	return permit, err == nil && left == 0, err
+}
+
+// once returns a copy of r that http.Transport does not send again if a connection breaks.
+func once(r *http.Request) *http.Request {
+	r = r.WithContext(r.Context())
+	r.GetBody = nil
+	none := r.Body == nil || r.Body == http.NoBody
+	if none && slices.Contains([]string{"", "GET", "HEAD", "OPTIONS"}, r.Method) {
+		r.Body = io.NopCloser(strings.NewReader("")) // not sent, but cannot be repeated
+	}
+	return r
 }
 
 func (t *Transport) waitForPause(r *http.Request, key string) error {
