@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +23,8 @@ type visit struct {
 	leaves   time.Duration // 0: never
 	n        int64
 	reserves bool
+	came     time.Duration // when it called
+	in       time.Duration // when it had its place in the line
 	passed   time.Duration
 	err      error
 }
@@ -31,6 +34,38 @@ type crowd struct {
 	limiter *headgate.Limiter
 	key     string
 	visits  []visit
+	answers *answers
+}
+
+// answers is a store that records when the calls of visits were answered.
+type answers struct {
+	headgate.Store
+
+	mu sync.Mutex
+	at map[*visit]time.Time
+}
+
+type visitKey struct{}
+
+// to returns when v was answered, or otherwise if the store was not asked.
+func (a *answers) to(v *visit, otherwise time.Time) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if at, asked := a.at[v]; asked {
+		return at
+	}
+	return otherwise
+}
+
+// Take implements headgate.Store.
+func (a *answers) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	d, err := a.Store.Take(ctx, r)
+	if v, ok := ctx.Value(visitKey{}).(*visit); ok {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.at[v] = time.Now()
+	}
+	return d, err
 }
 
 // waitRate and waitBurst are the limit of the crowds.
@@ -60,7 +95,19 @@ func TestWaitWhileCallersLeave(t *testing.T) {
 	seed := uint64(1)
 	for until := time.Now().Add(soak); ; seed = rand.Uint64() {
 		for _, kind := range []string{"paused", "awake", "answers lost"} {
-			t.Run(fmt.Sprint(kind, ", seed ", seed), func(t *testing.T) { waitWhileCallersLeave(t, kind, seed) })
+			t.Run(fmt.Sprint(kind, ", seed ", seed), func(t *testing.T) {
+				for try := 1; ; try++ {
+					late, problems := waitWhileCallersLeave(t, kind, seed)
+					if len(problems) == 0 {
+						return
+					}
+					text := strings.Join(problems, "\n")
+					if late < tooLate || try == 5 {
+						t.Fatalf("on a machine that is late by %s:\n%s", late, text)
+					}
+					t.Logf("again, because the machine is late by %s:\n%s", late, text)
+				}
+			})
 		}
 		if time.Now().After(until) || t.Failed() {
 			return
@@ -68,7 +115,14 @@ func TestWaitWhileCallersLeave(t *testing.T) {
 	}
 }
 
-func waitWhileCallersLeave(t *testing.T, kind string, seed uint64) {
+// tooLate is how late a machine is whose results prove nothing against the store. It is less late
+// without other load.
+const tooLate = 20 * time.Millisecond
+
+func waitWhileCallersLeave(
+	t *testing.T, kind string, seed uint64,
+) (late time.Duration, problems []string) {
+	t.Helper()
 	server := sharedServer(t)
 	addr, proxy := server.Addr, (*redistest.Proxy)(nil)
 	if kind == "answers lost" {
@@ -85,7 +139,8 @@ func waitWhileCallersLeave(t *testing.T, kind string, seed uint64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := headgate.NewLimiter(s, limit)
+		a := &answers{Store: s, at: map[*visit]time.Time{}}
+		l, err := headgate.NewLimiter(a, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +149,7 @@ func waitWhileCallersLeave(t *testing.T, kind string, seed uint64) {
 			key = crowds[4].key
 		}
 		take(t, s, headgate.Request{Key: "warm", Limit: limit, MaxWait: time.Minute}) // loads the script
-		crowds[i] = crowd{l, key, randomVisits(random, i)}
+		crowds[i] = crowd{l, key, randomVisits(random, i), a}
 	}
 	if kind == "paused" {
 		client.Do(t.Context(), "CLIENT", "PAUSE", "10000", "WRITE")
@@ -103,16 +158,19 @@ func waitWhileCallersLeave(t *testing.T, kind string, seed uint64) {
 	if proxy != nil {
 		proxy.Cut(5)
 	}
-	late := attend(crowds)
+	late = attend(t, server, crowds)
 	if proxy != nil {
 		proxy.Heal()
 	}
 	for i, c := range crowds {
-		c.check(t, i, kind, late)
+		for _, p := range c.check(i, kind, late) {
+			problems = append(problems, fmt.Sprintf("crowd %d: %s", i, p))
+		}
 	}
 	if n := over(slices.Concat(crowds[4].visits, crowds[5].visits), late); n > 0 {
-		t.Errorf("two processes on one key: over by %g", n)
+		problems = append(problems, fmt.Sprintf("two processes on one key: over by %g", n))
 	}
+	return late, problems
 }
 
 // randomVisits are a crowd of which half leaves, and later callers. Those of crowd 3 need 1 or 2
@@ -135,8 +193,11 @@ func randomVisits(random *rand.Rand, crowd int) []visit {
 	return visits
 }
 
-// attend makes all visits, and returns by how much this machine was late meanwhile.
-func attend(crowds []crowd) (late time.Duration) {
+// attend makes all visits, and returns by how much this machine, or the server on it, was late
+// meanwhile.
+func attend(t *testing.T, server *redistest.Server, crowds []crowd) (late time.Duration) {
+	t.Helper()
+	direct := connect(t, server)
 	start, stop := time.Now(), make(chan struct{})
 	var all, probe sync.WaitGroup
 	probe.Go(func() {
@@ -144,6 +205,7 @@ func attend(crowds []crowd) (late time.Duration) {
 			from := time.Now()
 			select {
 			case <-time.After(time.Millisecond):
+				direct.Ping(context.Background())
 				late = max(late, time.Since(from)-time.Millisecond)
 			case <-stop:
 				return
@@ -155,13 +217,16 @@ func attend(crowds []crowd) (late time.Duration) {
 			v := &c.visits[i]
 			all.Go(func() {
 				time.Sleep(v.at)
-				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+				ctx := context.WithValue(context.Background(), visitKey{}, v)
+				ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 				defer cancel()
 				if v.leaves > 0 {
 					time.AfterFunc(v.leaves-v.at, cancel)
 				}
+				v.came = time.Since(start)
 				v.err = c.wait(ctx, v)
 				v.passed = time.Since(start)
+				v.in = c.answers.to(v, start.Add(v.came)).Sub(start)
 			})
 		}
 	}
@@ -185,22 +250,24 @@ func (c crowd) wait(ctx context.Context, v *visit) error {
 // answerLate is by how much one answer may be later than another.
 const answerLate = 20 * time.Millisecond
 
-func (c crowd) check(t *testing.T, i int, kind string, late time.Duration) {
-	t.Helper()
+func (c crowd) check(i int, kind string, late time.Duration) (problems []string) {
+	problem := func(format string, args ...any) {
+		problems = append(problems, fmt.Sprintf(format, args...))
+	}
 	if n := over(c.visits, late); n > 0 {
-		t.Errorf("crowd %d: over by %g, on a machine that is late by %s", i, n, late)
+		problem("over by %g", n)
 	}
 	stayed, overtaken, last := c.passed(late)
 	if overtaken > 0 {
-		t.Errorf("crowd %d: later callers overtook %d of %d", i, overtaken, stayed)
+		problem("later callers overtook %d of %d", overtaken, stayed)
 	}
 	if kind == "answers lost" || i >= plainCrowds {
 		// A start time cannot be cancelled after which a reservation, another cost or another
 		// process has booked, or whose answer was lost.
-		return
+		return problems
 	}
 	if stayed < crowdSize/2+laterCallers {
-		t.Errorf("crowd %d: %d passed; want all %d that stayed", i, stayed, crowdSize/2+laterCallers)
+		problem("%d passed; want all %d that stayed", stayed, crowdSize/2+laterCallers)
 	}
 	ideal := time.Duration(stayed) * time.Second / waitRate
 	if kind == "paused" {
@@ -208,12 +275,13 @@ func (c crowd) check(t *testing.T, i int, kind string, late time.Duration) {
 	}
 	ideal = max(ideal, laterAt+maxShift+laterCallers*time.Second/waitRate)
 	if last > ideal+late+100*time.Millisecond {
-		t.Errorf("crowd %d: the last of %d passed after %s; want %s", i, stayed, last, ideal)
+		problem("the last of %d passed after %s; want %s", stayed, last, ideal)
 	}
+	return problems
 }
 
-// passed counts the visits that passed, and those in the line that a later caller overtook.
-// Reservations keep their start times, and do not move up.
+// passed counts the visits that passed, and those in the line that a caller overtook who came after
+// they had their place. Reservations keep their start times, and do not move up.
 func (c crowd) passed(late time.Duration) (n, overtaken int, last time.Duration) {
 	for i, v := range c.visits {
 		if v.err != nil {
@@ -221,7 +289,7 @@ func (c crowd) passed(late time.Duration) (n, overtaken int, last time.Duration)
 		}
 		n, last = n+1, max(last, v.passed)
 		if i < crowdSize && !v.reserves && slices.ContainsFunc(c.visits[crowdSize:], func(w visit) bool {
-			return w.err == nil && w.n == v.n && w.passed+late+answerLate < v.passed
+			return w.err == nil && w.n == v.n && w.came > v.in && w.passed+late+answerLate < v.passed
 		}) {
 			overtaken++
 		}
