@@ -13,10 +13,10 @@ import (
 // WriteError answers with the problem document for err, an error of the store or of the request.
 func WriteError(w http.ResponseWriter, err error) { toProblem(err).Write(w) }
 
-// Unavailable returns the problem for err. If the store is the cause, the problem says so, and then
-// meaning.
+// Unavailable returns the problem for err, or err if it is one. If the store is the cause, the
+// problem says so, and then meaning.
 func Unavailable(err error, meaning string) error {
-	if p := toProblem(err); p.Status != http.StatusServiceUnavailable {
+	if p := toProblem(err); p.Status != http.StatusServiceUnavailable || errors.Is(err, p) {
 		return p
 	}
 	return problem.Unavailable(meaning)

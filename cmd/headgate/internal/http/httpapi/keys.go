@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 )
 
@@ -11,7 +12,11 @@ import (
 // All instances forget its denials. Keys that the rule itself would not make can be reset, too,
 // because a program may take from any key.
 func (h *Handler) resetKey(w http.ResponseWriter, r *http.Request) error {
-	t := target{rule: r.PathValue("rule"), key: r.PathValue("key")}
+	var t target
+	var err error
+	if t.rule, t.key, err = fromPath(r); err != nil {
+		return err
+	}
 	if err := h.resolve(&t, ""); err != nil {
 		return err
 	}
@@ -21,16 +26,26 @@ func (h *Handler) resetKey(w http.ResponseWriter, r *http.Request) error {
 		failed = h.options.Store.Reset(r.Context(), t.key, limits[i])
 	}
 	// After a failure too, because some limits may have been reset.
-	err := h.options.Overrides.Announce(context.WithoutCancel(r.Context()),
+	err = h.options.Overrides.Announce(context.WithoutCancel(r.Context()),
 		overrides.Reset{Rule: t.rule, Key: t.key})
 	switch {
 	case failed != nil:
-		return failed
+		return Unavailable(failed, "the key may or may not have been reset; reset it again")
 	case err != nil:
 		return Unavailable(err, NotAnnounced)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// fromPath returns the rule and the key in the path of r. A query would be the rest of a key.
+func fromPath(r *http.Request) (rule, key string, err error) {
+	rule, key = r.PathValue("rule"), r.PathValue("key")
+	if r.URL.RawQuery != "" || r.URL.ForceQuery {
+		err = &problem.Problem{Status: http.StatusBadRequest, Field: "key",
+			Detail: "the path takes no parameters; in a key, write %3F for ?"}
+	}
+	return rule, key, err
 }
 
 // NotAnnounced is the detail of a reset that other instances may not have received.

@@ -213,7 +213,10 @@ func timeOrNull(t time.Time) *time.Time {
 
 // deleteOverride deletes an override that was put.
 func (h *Handler) deleteOverride(w http.ResponseWriter, r *http.Request) error {
-	rule, key := r.PathValue("rule"), r.PathValue("key")
+	rule, key, err := fromPath(r)
+	if err != nil {
+		return err
+	}
 	if terms, err := h.options.Rules.Terms(rule, key); err == nil { // else the rule is gone
 		key = keyOf(terms.Rule, key)
 	}

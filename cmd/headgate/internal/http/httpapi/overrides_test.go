@@ -149,6 +149,22 @@ func TestResetKey(t *testing.T) {
 	}
 }
 
+// TestQueryAfterAKey: a ? in a key that is not encoded would reset another key, or delete another
+// override.
+func TestQueryAfterAKey(t *testing.T) {
+	f := start(t, nil, Settings{})
+	f.post("/v1/take", `{"rule":"login","key":"a","cost":5}`).want(t, 200, `"allowed":true`)
+	f.send("PUT", "/v1/overrides", `{"rule":"visits","key":"ip:192.0.2.1","ban":true}`).want(t, 200)
+	for _, path := range []string{
+		"/v1/keys/login/a?b=c", "/v1/keys/login/a?", "/v1/overrides/visits/ip:192.0.2.1?q=1",
+	} {
+		f.send("DELETE", path, "").want(t, 400, `"field":"key"`, "write %3F")
+	}
+	f.post("/v1/take", `{"rule":"login","key":"a"}`).want(t, 200, `"allowed":false`)
+	f.post("/v1/take", `{"rule":"visits","key":"ip:192.0.2.1"}`).want(t, 200, `"limit":"ban"`)
+	f.send("DELETE", "/v1/keys/login/a%3Fb=c", "").wantEmpty(t)
+}
+
 // resetOnce is a store that fails after one reset.
 type resetOnce struct {
 	headgate.Store

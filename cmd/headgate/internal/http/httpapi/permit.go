@@ -54,7 +54,8 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request) error {
 	d, err := h.options.Permits.AcquirePermit(r.Context(), request)
 	if err != nil {
 		h.observe(&t, rules.Failed, headgate.Decision{}, err)
-		return err
+		return Unavailable(err,
+			"the request was not decided, but a permit may be in use until its ttl ends")
 	}
 	body := permitMembers(&t, d)
 	if t.terms.Mode == rules.Shadow {
@@ -156,7 +157,7 @@ func (h *Handler) renew(w http.ResponseWriter, r *http.Request) error {
 	request.TTL = ttl
 	held, err := h.options.Permits.RenewPermit(r.Context(), request)
 	if err != nil {
-		return err
+		return Unavailable(err, "the permit may or may not have been renewed")
 	}
 	replyJSON(w, newObject().flag("renewed", held))
 	return nil
@@ -172,7 +173,7 @@ func (h *Handler) release(w http.ResponseWriter, r *http.Request) error {
 	request.After = after
 	held, err := h.options.Permits.ReleasePermit(r.Context(), request)
 	if err != nil {
-		return err
+		return Unavailable(err, "the permit may or may not have been released; if not, it expires")
 	}
 	replyJSON(w, newObject().flag("released", held))
 	return nil

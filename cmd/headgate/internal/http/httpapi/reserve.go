@@ -71,7 +71,7 @@ func (h *Handler) commit(w http.ResponseWriter, r *http.Request) error {
 	}
 	a, refunded, err := h.settle(r.Context(), t, v, used)
 	if err != nil {
-		return err
+		return Unavailable(err, "the reservation may or may not have been settled")
 	}
 	body := newObject().number("reserved", v.Cost).number("used", used)
 	body = body.number("refunded", refunded).number("charged", max(used-v.Cost, 0))

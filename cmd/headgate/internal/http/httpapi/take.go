@@ -45,7 +45,7 @@ func (h *Handler) peek(w http.ResponseWriter, r *http.Request) error {
 	}
 	answers, _, err := h.decide(r.Context(), []*target{&t}, order{})
 	if err != nil {
-		return err
+		return Unavailable(err, problem.Unchecked)
 	}
 	a := &answers[0]
 	reply(w, r, a.allowed, a.eachLimit(a.append(newObject())), answers...)
@@ -60,7 +60,7 @@ func (h *Handler) refund(w http.ResponseWriter, r *http.Request) error {
 	t.cost = -t.cost
 	answers, _, err := h.decide(r.Context(), []*target{&t}, order{})
 	if err != nil {
-		return err
+		return Unavailable(err, "the cost may or may not have been refunded")
 	}
 	reply(w, r, true, answers[0].append(newObject()), answers...)
 	return nil

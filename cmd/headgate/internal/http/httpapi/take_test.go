@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/fallback"
 )
 
@@ -139,20 +140,49 @@ func (broken) TakeAll(context.Context, []headgate.Request, []headgate.Decision) 
 
 func (broken) Reset(context.Context, string, headgate.Limit) error { return errBroken }
 
+// brokenPermits is a store of permits that fails.
+type brokenPermits struct{ concurrency.Store }
+
+func (brokenPermits) AcquirePermit(
+	context.Context, concurrency.Request,
+) (concurrency.Decision, error) {
+	return concurrency.Decision{}, errBroken
+}
+
+func (brokenPermits) RenewPermit(context.Context, concurrency.Request) (bool, error) {
+	return false, errBroken
+}
+
+func (brokenPermits) ReleasePermit(context.Context, concurrency.Request) (bool, error) {
+	return false, errBroken
+}
+
+// A problem says what may have happened.
 func TestStoreFails(t *testing.T) {
 	f := start(t, broken{}, Settings{})
-	for path, body := range map[string]string{
-		"/v1/take":     `{"rule":"login","key":"k"}`,
-		"/v1/peek":     `{"rule":"tokens","key":"k"}`,
-		"/v1/take-all": `{"requests":[{"rule":"login","key":"k"}]}`,
+	f.handler.options.Permits = brokenPermits{}
+	const charged = "the request was not decided, but its cost may have been charged"
+	reservation := f.handler.ids.seal(reservationID, reservation{Rule: "tokens", Key: "k", Cost: 2})
+	held := f.handler.ids.seal(permitID, permit{Rule: "exports", Key: "k", ID: strings.Repeat("1", 32)})
+	for _, c := range []struct{ path, body, says string }{
+		{"/v1/take", `{"rule":"login","key":"k"}`, charged},
+		{"/v1/take-all", `{"requests":[{"rule":"login","key":"k"}]}`, charged},
+		{"/v1/reserve", `{"rule":"login","key":"k"}`, charged},
+		{"/v1/peek", `{"rule":"tokens","key":"k"}`, "the limits cannot be checked"},
+		{"/v1/refund", `{"rule":"login","key":"k"}`, "the cost may or may not have been refunded"},
+		{"/v1/commit", `{"id":"` + reservation + `","cost":1}`, "may or may not have been settled"},
+		{"/v1/acquire", `{"rule":"exports","key":"k"}`, "a permit may be in use until its ttl ends"},
+		{"/v1/renew", `{"id":"` + held + `"}`, "the permit may or may not have been renewed"},
+		{"/v1/release", `{"id":"` + held + `"}`, "may or may not have been released; if not, it expires"},
 	} {
-		got := f.post(path, body)
-		got.want(t, 503, `"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"`, `"status":503`)
+		got := f.post(c.path, c.body)
+		got.want(t, 503, `"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"`,
+			`"status":503`, c.says)
 		if strings.Contains(got.text, "broken") || got.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("the answer is %v %s", got.Header, got.text)
 		}
 	}
-	f.send("DELETE", "/v1/keys/login/k", "").want(t, 503)
+	f.send("DELETE", "/v1/keys/login/k", "").want(t, 503, "the key may or may not have been reset")
 	f.post("/v1/take", `{"rule":"trial","key":"k"}`).want(t, 200, `"allowed":true`) // in shadow
 }
 
