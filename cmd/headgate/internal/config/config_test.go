@@ -197,10 +197,13 @@ func noVariables(string) (string, bool) { return "", false }
 // TestAllFaultsAtOnce: faults hide no others, and a fault of a key causes none in the overrides of
 // its rule.
 func TestAllFaultsAtOnce(t *testing.T) {
-	const text = "stor: memory\nwhen_store_fails: no\n" +
+	text := "stor: memory\nwhen_store_fails: no\n" +
 		"rules:\n  - name: a\n    limits: [5/x, 6/y]\n    keys: ip\n" +
 		"  - {name: b, key: ip, limits: 5/x}\n" +
 		"  - {name: c, key: [ip, user], limits: 5/m}\n" +
+		"  - {name: 1d, limits: 5/m, mode: x}\n" +
+		"  - {name: e, key: x y, cost: -1, limits: [" + strings.Repeat("1/m,", 50) + "]}\n" +
+		"  - {limits: []}\n" +
 		"overrides:\n" +
 		"  - {rule: a, key: \"ip:192.0.2.1\", ban: true}\n" +
 		"  - {rule: b, key: 192.0.2.1, ban: true}\n" +
@@ -215,7 +218,8 @@ func TestAllFaultsAtOnce(t *testing.T) {
 		place, _, _ := strings.Cut(line, ": ")
 		at = append(at, place)
 	}
-	want := []string{"f:1", "f:2", "f:5", "f:5", "f:6", "f:7", "f:8", "f:11"}
+	want := []string{"f:1", "f:2", "f:5", "f:5", "f:6", "f:7", "f:8",
+		"f:9", "f:9", "f:10", "f:10", "f:10", "f:11", "f:11", "f:14"}
 	if !reflect.DeepEqual(at, want) {
 		t.Errorf("faults at %v; want %v:\n%v", at, want, err)
 	}

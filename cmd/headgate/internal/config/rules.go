@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,9 +39,12 @@ func (r *reader) rule(n *yaml.Node, path string) {
 	if !has(n, "limits") && !has(n, "permits") {
 		r.missing(n, path, "limits", `limits such as [5/m, 100/d], or permits`)
 	}
-	if len(r.faults) == before {
-		r.validate(n, path, &rule)
+	checked := rule
+	if len(r.faults) > before { // those of single fields, which are reported once
+		checked = rules.Rule{Name: cmp.Or(rule.Name, "none"), Permits: 1,
+			Limits: slices.Repeat([]headgate.Limit{headgate.PerSecond(1)}, len(rule.Limits))}
 	}
+	r.validate(n, path, &checked)
 	if len(r.faults) > before && len(rule.Key) == 0 {
 		rule.Key = unknownKey // there may be one under a wrong name
 	}

@@ -2,8 +2,10 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/cmd/headgate/internal/wildcard"
 	"github.com/headgate/headgate/internal/loopback"
@@ -27,7 +29,13 @@ func (l *loader) warn() {
 }
 
 func (l *loader) warnRule(r *rules.Rule, at origin) {
-	for _, limit := range r.Limits {
+	for i, limit := range r.Limits {
+		if slices.ContainsFunc(r.Limits[:i], func(l headgate.Limit) bool {
+			return l.Named("") == limit.Named("")
+		}) {
+			l.warnAt(at.Place, at.field, fmt.Sprintf(
+				"limit %s is given twice: each request is charged twice", limit.Named("")))
+		}
 		if r.Cost.Fixed > limit.Capacity() {
 			l.warnAt(at.Place, at.field, fmt.Sprintf(
 				"a cost of %d never fits limit %s: every request is denied",
