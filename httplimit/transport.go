@@ -29,11 +29,11 @@ type TransportOptions struct {
 	// is shortened to it. Default: [DefaultMaxPause].
 	MaxPause time.Duration
 
-	// Permits paces calls of an API that counts requests as they arrive. A request keeps a
-	// permit of its key until a Period after the response, so no window of a Period has more
-	// arrivals than Permits allows. Without a response, the permit expires: its TTL must be at
-	// least a Period and the longest time until a request arrives. The Base, if it is an
-	// http.Transport, then repeats no request when a connection breaks. Default: none.
+	// Permits paces calls of an API that counts requests as they arrive. A request that has a
+	// cost waits for a permit of its key and keeps it until a Period after the response, so no
+	// window of a Period has more arrivals than Permits allows. Without a response, the permit
+	// expires: its TTL must be at least a Period and the longest time until a request arrives.
+	// If Base is an http.Transport, it repeats none of these requests. Default: none.
 	Permits *concurrency.Limiter
 
 	// Period is the period of the API's limit. Required with Permits.

@@ -127,7 +127,7 @@ func once(r *http.Request) *http.Request {
 	r.GetBody = nil
 	none := r.Body == nil || r.Body == http.NoBody
 	if none && slices.Contains([]string{"", "GET", "HEAD", "OPTIONS"}, r.Method) {
-		r.Body = io.NopCloser(strings.NewReader("")) // not sent, but cannot be repeated
+		r.Body = io.NopCloser(strings.NewReader("")) // HTTP/1.1 sends none, HTTP/2 an empty one
 	}
 	return r
 }
