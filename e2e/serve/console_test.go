@@ -76,7 +76,7 @@ func mixed(ctx context.Context) asking {
 	}
 }
 
-// sample is the sum of a counter of Prometheus over the fleet, between the two times of asking.
+// sample is what an instance has decided by its metrics, at some time from from to to.
 type sample struct {
 	from, to time.Time
 	decided  float64
@@ -85,18 +85,16 @@ type sample struct {
 var decisions = regexp.MustCompile(
 	`(?m)^headgate_decisions_total\{outcome="([a-z_]+)",rule="([^"]+)"\} (\S+)$`)
 
-// scrape adds up what all servers have decided.
-func scrape(t *testing.T, servers []*server) sample {
+// scrape asks an instance for its metrics.
+func scrape(t *testing.T, one *server) sample {
 	t.Helper()
 	s := sample{from: time.Now()}
-	for _, one := range servers {
-		for _, found := range decisions.FindAllStringSubmatch(get(t, "http://"+one.http+"/metrics"), -1) {
-			n, err := strconv.ParseFloat(found[3], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.decided += n
+	for _, found := range decisions.FindAllStringSubmatch(get(t, "http://"+one.http+"/metrics"), -1) {
+		n, err := strconv.ParseFloat(found[3], 64)
+		if err != nil {
+			t.Fatal(err)
 		}
+		s.decided += n
 	}
 	s.to = time.Now()
 	return s
@@ -186,7 +184,7 @@ func TestConsoleUnderLoad(t *testing.T) {
 	t.Run("together", func(t *testing.T) { // returns when both have ended
 		t.Run("agree", func(t *testing.T) {
 			t.Parallel()
-			agree(t, servers, views, pick(6, 20))
+			agree(t, servers, views, late)
 		})
 		t.Run("acts", func(t *testing.T) {
 			t.Parallel()
@@ -197,38 +195,79 @@ func TestConsoleUnderLoad(t *testing.T) {
 		requests, wideRules+1, late.value())
 }
 
-// agree looks for some seconds at what the console tells, and compares it with Prometheus: each state
-// has to be a rate that Prometheus also has within the seconds before it came.
-func agree(t *testing.T, servers []*server, views []*viewer, seconds int) {
+// agree compares what the console shows for some seconds with Prometheus. It does so again if they
+// differ on a machine that was late: the console then counts for less or more than a second.
+func agree(t *testing.T, servers []*server, views []*viewer, late *lateness) {
 	t.Helper()
-	var samples []sample
+	for try := 1; ; try++ {
+		late.reset()
+		problems := compare(t, servers, views, pick(6, 20))
+		if len(problems) == 0 {
+			return
+		}
+		text := strings.Join(problems, "\n")
+		if late.value() < tooLate || try == 5 {
+			t.Errorf("on a machine that is late by %v:\n%s", late.value(), text)
+			return
+		}
+		t.Logf("again, because the machine is late by %v:\n%s", late.value(), text)
+	}
+}
+
+// tooLate is how late a machine is on which the console may count for another time than a second.
+const tooLate = 20 * time.Millisecond
+
+// compare returns how the states of some seconds differ from Prometheus. Each of them has to be the
+// sum of rates that the instances also have there within the seconds before it came.
+func compare(t *testing.T, servers []*server, views []*viewer, seconds int) (problems []string) {
+	t.Helper()
+	samples := make([][]sample, len(servers))
 	began := time.Now()
+	asked := began // when all instances were asked last
 	for end := began.Add(time.Duration(seconds) * time.Second); time.Now().Before(end); {
-		samples = append(samples, scrape(t, servers))
+		asked = time.Now()
+		for i, one := range servers {
+			samples[i] = append(samples[i], scrape(t, one))
+		}
 		time.Sleep(50 * time.Millisecond) // the real servers decide meanwhile
 	}
 	for place, v := range views {
 		compared := 0
 		for _, s := range v.seen() {
 			from, to := s.came.Add(-agreement), s.came
-			if from.Before(began) || to.After(samples[len(samples)-1].to) {
+			if from.Before(began) || to.After(asked) {
 				continue
 			}
-			least, most := between(samples, from, to)
-			if most == 0 {
+			least, most, enough := allBetween(samples, from, to)
+			if !enough {
 				continue // on a busy machine, Prometheus was not asked twice in that time
 			}
 			compared++
 			if got := s.decided(); got < least*0.99 || got > most*1.01 {
-				t.Errorf("instance %d: %.0f decisions a second; want %.0f to %.0f, as in Prometheus",
-					place, got, least, most)
+				problems = append(problems, fmt.Sprintf(
+					"instance %d: %.0f decisions a second; want %.0f to %.0f, as in Prometheus",
+					place, got, least, most))
 			}
 		}
 		if compared == 0 {
-			t.Errorf("no state of instance %d was compared", place)
+			problems = append(problems, fmt.Sprintf("no state of instance %d was compared", place))
 		}
-		t.Logf("%d states of instance %d agree with Prometheus", compared, place)
+		t.Logf("%d states of instance %d were compared with Prometheus", compared, place)
 	}
+	return problems
+}
+
+// allBetween adds up the least and the most of all instances: the console adds up what it last
+// received from each, which is not of the same second.
+func allBetween(samples [][]sample, from, to time.Time) (least, most float64, enough bool) {
+	for _, of := range samples {
+		l, m := between(of, from, to)
+		if m == 0 {
+			return 0, 0, false
+		}
+		least, most = least+l, most+m
+	}
+	return least, most, true
 }
 
 // agreement is how old the numbers of a state may be: the second that they count, the second until
