@@ -35,9 +35,10 @@ func (e *InvalidError) Error() string {
 	return "headgate: " + e.Field + " is " + e.Value + "; want " + e.Want
 }
 
-// Unavailable reports whether err means that the store could not decide.
-// It is false for nil, [ErrNoBooking], an [InvalidError] and a [DeadlineError]. A context that has
-// ended can be the cause of any other error: check it first.
+// Unavailable reports whether err, an error of a [Store], means that it could not decide.
+// It is false for nil, [ErrNoBooking], an [InvalidError] and a [DeadlineError], else true. So check
+// first what is not of a store: a context that has ended, gate.ErrClosed, concurrency.ErrExpired and
+// ErrReleased, and the errors of a [LimitsFunc] of yours.
 func Unavailable(err error) bool {
 	_, invalid := errors.AsType[*InvalidError](err)
 	_, late := errors.AsType[*DeadlineError](err)

@@ -40,9 +40,9 @@ type Memory struct {
 // NewMemory makes a store with room for 4 million keys.
 func NewMemory() *Memory { return NewMemorySize(0) }
 
-// NewMemorySize makes a store with room for the given number of keys, 0 for 4 million. It panics if
-// keys is negative. There is room for up to a tenth more. When full, new keys share extra slots: one
-// for each limit, at most keys/4 + 20.
+// NewMemorySize makes a store with room for the given number of keys, 0 for 4 million. There is
+// room for up to a tenth more. When full, new keys share extra slots: one for each limit, at most
+// keys/4 + 20. A negative number panics.
 func NewMemorySize(keys int) *Memory {
 	if keys < 0 {
 		panic(invalid("keys", int64(keys), "at least 0"))

@@ -146,8 +146,12 @@ func (g *Gate) waitAtMost(ctx context.Context, timeout time.Duration, n int64) e
 }
 
 // TryWait waits for at most timeout and reports whether the caller may go on. It returns false at
-// once, and charges nothing, if the start would come later. Its errors are those of [Gate.Wait].
+// once, and charges nothing, if the start would come later. A negative timeout is a
+// [headgate.InvalidError]. Other errors are those of [Gate.Wait].
 func (g *Gate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
+	if timeout < 0 {
+		return false, invalid("timeout", timeout.String(), "at least 0")
+	}
 	err = g.waitAtMost(ctx, timeout, 1)
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return false, nil

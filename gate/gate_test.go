@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 )
 
 // The steps of the RateGate article: 2 a second over 10 actions, and 5 a second over a
@@ -303,6 +304,32 @@ func TestGateForecastOfTheLargestNumbers(t *testing.T) {
 	}
 }
 
+// A timeout that is negative, such as the time until a deadline that has passed, takes no pass.
+func TestNegativeTimeouts(t *testing.T) {
+	keyed := must(NewKeyed(1, time.Second))
+	shared := must(NewShared(concurrency.NewMemory(), "k", 1, time.Second))
+	t.Cleanup(func() { _ = shared.Close() })
+	for name, try := range map[string]func(time.Duration) (bool, error){
+		"Gate": func(d time.Duration) (bool, error) {
+			return must(New(1, time.Second)).TryWait(t.Context(), d)
+		},
+		"KeyedGate": func(d time.Duration) (bool, error) {
+			return keyed.TryWait(t.Context(), "k", d)
+		},
+		"SharedGate": func(d time.Duration) (bool, error) {
+			return shared.TryWait(t.Context(), d)
+		},
+	} {
+		passed, err := try(-1)
+		if _, ok := errors.AsType[*headgate.InvalidError](err); !ok || passed {
+			t.Errorf("%s: %v, %v", name, passed, err)
+		}
+		if passed, err := try(0); !passed || err != nil {
+			t.Errorf("%s, after it: %v, %v", name, passed, err)
+		}
+	}
+}
+
 func TestGateTryWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := must(New(1, time.Second))
@@ -316,7 +343,6 @@ func TestGateTryWait(t *testing.T) {
 			{0, false, 0},
 			{time.Second - 1, false, 0}, // cannot be met: at once
 			{time.Second, true, time.Second},
-			{-1, false, time.Second},
 			{time.Hour, true, 2 * time.Second},
 			{0, false, 2 * time.Second},
 		} {

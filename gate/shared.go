@@ -104,11 +104,15 @@ func (g *SharedGate) Wait(ctx context.Context) error {
 }
 
 // TryWait waits for at most timeout and reports whether the caller may go on. A timeout of 0 does
-// not wait in line. Its errors are those of [SharedGate.Wait].
+// not wait in line, and a negative one is a [headgate.InvalidError]. Other errors are those of
+// [SharedGate.Wait].
 func (g *SharedGate) TryWait(ctx context.Context, timeout time.Duration) (passed bool, err error) {
-	if timeout <= 0 {
+	switch {
+	case timeout < 0:
+		return false, invalid("timeout", timeout.String(), "at least 0")
+	case timeout == 0:
 		err = g.alive(ctx, func(ctx context.Context) error { return g.first(ctx, nil) })
-	} else {
+	default:
 		ctx, cancel := context.WithTimeoutCause(ctx, timeout, &headgate.DeadlineError{})
 		defer cancel()
 		err = g.Wait(ctx)

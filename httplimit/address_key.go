@@ -25,8 +25,8 @@ type AddressOptions struct {
 	IPv6Bits int
 }
 
-// RemoteAddress makes keys from the address of the other end of the connection. IPv6 addresses are
-// grouped by /64. Behind a proxy, that address is the proxy's: use [ClientAddress] there.
+// RemoteAddress makes keys from the address of the other end of the connection: ip:192.0.2.1, and
+// IPv6 by /64, ip:2001:db8::/64. Behind a proxy, that address is the proxy's: use [ClientAddress].
 func RemoteAddress(r *http.Request) string { return remote.key(r) }
 
 var remote = addresses{bits: 64}

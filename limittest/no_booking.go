@@ -29,7 +29,7 @@ func chargesNothing(t *testing.T, s headgate.Store) error {
 	}
 	for name, err := range answers {
 		if !errors.Is(err, headgate.ErrNoBooking) {
-			return fmt.Errorf("%s with MaxWait: %v; want ErrNoBooking, as for Take of a peek", name, err)
+			return fmt.Errorf("%s with MaxWait: %v; want ErrNoBooking, as for a peek", name, err)
 		}
 	}
 	for _, key := range []string{"waits", "plain"} {
