@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// A batch has at most this many requests of each shard, unless one call alone has more: above
-	// some fifty little is gained, and the server serves no other client while it decides.
+	// A trip has at most this many requests, unless one call alone has more: above some fifty
+	// little is gained, and the server serves no other client while it decides.
 	maxBatch = 256
 
-	// From this many waiting calls on, two batches are under way at once: while the server decides
-	// one, the other travels. With fewer, one larger batch costs less.
-	manyCalls = 48
-
-	// After this time, waiting calls stop waiting for a batch in flight: it may be only its
-	// connection that is slow. The next call notices it, for at most maxLate batches at once.
+	// After this time, calls wait no longer for a trip under way: it may be only its connection
+	// that is slow. The next call notices it, for at most maxLate trips at once.
 	defaultPatience = 200 * time.Millisecond
 	maxLate         = 4
+
+	// Each key belongs to a shard. With some hundred calls under way, few keys share one.
+	shards = 4096
 )
 
 // call is one caller's requests, which are decided together. It holds copies, because the caller
@@ -36,7 +35,9 @@ type call struct {
 
 	err  error
 	done chan struct{} // receives once the call is answered
-	sent bool          // under the lock of its queue
+
+	shard uint16 // of its queue
+	sent  bool   // under the lock of its queue
 
 	request  [1]headgate.Request
 	name     [1]string
@@ -55,6 +56,7 @@ func (s *Store) newCall(rs []headgate.Request, m mode) *call {
 		c.names = make([]string, len(rs))
 		c.decisions = make([]headgate.Decision, len(rs))
 	}
+	c.shard = shardOf(rs[0].Key)
 	copy(c.requests, rs)
 	for i := range rs {
 		c.names[i] = s.key(rs[i].Key, rs[i].Limit.ID())
@@ -91,38 +93,52 @@ func (c *call) take(rs []headgate.Request, ds []headgate.Decision) error {
 	return err
 }
 
-// queue holds the calls to one server that wait for the batch under way. There is no timer: a
-// caller that finds no batch under way sends one.
+// queue holds the calls to one server that wait to be sent. There is no timer: calls leave when one
+// joins, or when a trip ends.
 //
-// Each key belongs to one of two shards, and a group to that of its first key. A shard has at most
-// one batch under way, so that the requests of a key are decided in the order of their calls,
-// unless a batch is late.
+// A call belongs to the shard of its first key. The calls of a shard wait for the trip under way
+// that has others of it, so that the requests of a key are decided in the order of their calls,
+// unless a trip is late. All others leave together once one more trip is worthwhile.
 type queue struct {
 	store *Store
 
-	mu      sync.Mutex
-	waiting [2][]*call   // by shard
-	busy    [2]int       // the number of the batch under way, 0 if there is none
-	sent    [2]time.Time // when it began
-	last    int          // the last number given to a batch
-	late    int          // batches under way that are waited for no longer
+	mu       sync.Mutex
+	pace     pace
+	waiting  int           // calls that are not sent
+	ready    []*call       // of shards that have no trip under way
+	starting bool          // a trip is about to take those
+	underWay []*trip       // the oldest first
+	late     int           // trips under way that are waited for no longer
+	busy     [shards]*trip // under way
 }
 
-var shardSeed = maphash.MakeSeed()
+// trip is calls that are sent together.
+type trip struct {
+	calls  []*call
+	shards []uint16 // of the calls
+	behind []*call  // that wait for it
+	sent   time.Time
+	late   bool
+}
 
-func (c *call) shard() int { return int(maphash.String(shardSeed, c.requests[0].Key) & 1) }
+var (
+	trips     = sync.Pool{New: func() any { return new(trip) }}
+	shardSeed = maphash.MakeSeed()
+)
+
+func shardOf(key string) uint16 { return uint16(maphash.String(shardSeed, key) % shards) }
 
 // do returns when c is answered or ctx ends.
 func (q *queue) do(ctx context.Context, c *call) error {
-	number, err := q.join(ctx, c)
+	mustSend, err := q.join(ctx, c)
 	switch {
 	case err != nil:
 		return err
-	case number == 0:
+	case !mustSend:
 	case ctx.Done() == nil: // this goroutine has nothing else to do
-		q.sendOne(number) //nolint:contextcheck // a batch is of many callers, and outlives each
+		q.run() //nolint:contextcheck // a trip is of many callers, and outlives each
 	default:
-		go q.run(number) //nolint:contextcheck // as above
+		go q.run() //nolint:contextcheck // as above
 	}
 	return q.wait(ctx, c)
 }
@@ -140,85 +156,61 @@ func (q *queue) wait(ctx context.Context, c *call) error {
 func (q *queue) length() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return int64(len(q.waiting[0]) + len(q.waiting[1]))
+	return int64(q.waiting)
 }
 
-// join puts c in the queue. If its caller must send a batch, join returns the batch's number.
-func (q *queue) join(ctx context.Context, c *call) (number int, err error) {
+// join puts c in the queue, and reports whether its caller must send a trip.
+func (q *queue) join(ctx context.Context, c *call) (mustSend bool, err error) {
 	if err := ctx.Err(); err != nil {
 		q.store.stats.notSent.Add(1)
-		return 0, &notSentError{err}
+		return false, &notSentError{err}
 	}
-	shard := c.shard()
+	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting[0])+len(q.waiting[1]) >= q.store.queueLimit && c.mode == charge {
+	if q.waiting >= q.store.queueLimit && c.mode == charge {
 		q.store.stats.busy.Add(1)
-		return 0, ErrBusy
+		return false, ErrBusy
 	}
 	q.store.stats.callers.Add(1)
-	q.waiting[shard] = append(q.waiting[shard], c)
-	for i, number := range q.busy { // few calls wait for the batch of the other shard, too
-		late := number != 0 && number == q.busy[i] && time.Since(q.sent[i]) > q.store.patience
-		if late && q.late < maxLate {
-			q.release(number)
-			q.late++
-		}
+	q.waiting++
+	for len(q.underWay) > 0 && q.late < maxLate && now.Sub(q.underWay[0].sent) > q.store.patience {
+		q.underWay[0].late = true
+		q.late++
+		q.release(q.underWay[0])
 	}
-	return q.begin(), nil
+	line := q.line(c)
+	*line = append(*line, c)
+	return q.begin(now), nil
 }
 
-// begin starts a batch, if one may be sent now, and returns its number, or 0.
-func (q *queue) begin() int {
-	const both = 2
-	shard := both
-	if waiting := len(q.waiting[0]) + len(q.waiting[1]); waiting == 0 {
-		return 0
-	} else if waiting >= manyCalls {
-		shard = q.longer()
-	} else if q.busy != [2]int{} {
-		return 0
+// line is where c waits.
+func (q *queue) line(c *call) *[]*call {
+	if t := q.busy[c.shard]; t != nil {
+		return &t.behind
 	}
-	if shard != both && (q.busy[shard] != 0 || len(q.waiting[shard]) == 0) {
-		return 0
-	}
-	q.last++
-	now := time.Now()
-	for i := range q.busy {
-		if shard == both || shard == i {
-			q.busy[i], q.sent[i] = q.last, now
-		}
-	}
-	return q.last
+	return &q.ready
 }
 
-// longer is the shard that has more calls waiting, of those that have no batch under way.
-func (q *queue) longer() int {
-	if q.busy[1] == 0 && (q.busy[0] != 0 || len(q.waiting[1]) > len(q.waiting[0])) {
-		return 1
+// begin reports whether a trip must be sent now.
+func (q *queue) begin(now time.Time) bool {
+	if q.starting || len(q.ready) == 0 {
+		return false
 	}
-	return 0
-}
-
-// release ends the wait for a batch, and reports whether there was one.
-func (q *queue) release(number int) (waited bool) {
-	for i := range q.busy {
-		if q.busy[i] == number {
-			q.busy[i] = 0
-			waited = true
-		}
-	}
-	return waited
+	n := len(q.underWay)
+	q.starting = n == 0 || q.pace.allows(n, len(q.ready), now.Sub(q.underWay[n-1].sent))
+	return q.starting
 }
 
 // leave is called when the context of c's caller has ended with err.
 func (q *queue) leave(c *call, err error) error {
-	shard := c.shard()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !c.sent {
-		i := slices.Index(q.waiting[shard], c)
-		q.waiting[shard] = slices.Delete(q.waiting[shard], i, i+1)
+		line := q.line(c)
+		i := slices.Index(*line, c)
+		*line = slices.Delete(*line, i, i+1)
+		q.waiting--
 		q.store.stats.notSent.Add(1)
 		return &notSentError{err}
 	}
@@ -231,68 +223,74 @@ func (q *queue) leave(c *call, err error) error {
 	}
 }
 
-// sendOne sends a batch, and leaves the next to a goroutine.
-func (q *queue) sendOne(number int) {
-	defer func() {
-		if next := q.end(number); next != 0 {
-			go q.run(next)
+// run sends a trip, and leaves the next to a goroutine.
+func (q *queue) run() {
+	t := q.fill()
+	defer func() { // also if a hook of the client ends this goroutine
+		took := time.Since(t.sent)
+		runtime.Gosched() // callers that are answered, and call again at once, share the next trip
+		if q.end(t, took) {
+			go q.run()
 		}
 	}()
-	var few [8]*call
-	q.store.send(q.take(number, few[:0]))
+	q.store.send(t.calls)
 }
 
-// run sends batches until none is to be sent. The answered callers run before the next batch is
-// made, because those that call again at once then share it.
-func (q *queue) run(number int) {
-	var calls []*call
-	for number != 0 {
-		calls = q.take(number, calls[:0])
-		q.store.send(calls)
-		clear(calls)
-		runtime.Gosched()
-		number = q.end(number)
-	}
-}
-
-// end ends a batch and begins the next. It returns 0 if there is none to send.
-func (q *queue) end(number int) (next int) {
+// fill moves the calls that are ready to a trip. If there are more than fit, others follow.
+func (q *queue) fill() *trip {
+	t, _ := trips.Get().(*trip)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.release(number) {
+	stay, requests, full := q.ready[:0], 0, false
+	for _, c := range q.ready {
+		full = full || requests > 0 && requests+len(c.requests) > maxBatch
+		switch {
+		case !full:
+			c.sent, q.busy[c.shard] = true, t
+			t.calls, t.shards = append(t.calls, c), append(t.shards, c.shard)
+			requests += len(c.requests)
+		case q.busy[c.shard] == t:
+			t.behind = append(t.behind, c)
+		default:
+			stay = append(stay, c)
+		}
+	}
+	clear(q.ready[len(stay):])
+	t.sent = time.Now()
+	q.ready, q.starting, q.underWay = stay, false, append(q.underWay, t)
+	q.waiting -= len(t.calls)
+	if q.begin(t.sent) {
+		go q.run()
+	}
+	return t
+}
+
+// release has nobody wait for t any more.
+func (q *queue) release(t *trip) {
+	for _, shard := range t.shards {
+		q.busy[shard] = nil
+	}
+	q.ready = append(q.ready, t.behind...)
+	i := slices.Index(q.underWay, t)
+	q.underWay = slices.Delete(q.underWay, i, i+1)
+}
+
+// end ends a trip that took some time, and reports whether another one must be sent.
+func (q *queue) end(t *trip, took time.Duration) (next bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t.late {
 		q.late--
-		return 0
+	} else {
+		q.release(t)
 	}
-	return q.begin()
-}
-
-// take moves the calls of a batch that has begun from the queue to calls. If enough others wait,
-// it has a second batch sent at the same time.
-func (q *queue) take(number int, calls []*call) []*call {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for i := range q.waiting {
-		if q.busy[i] == number {
-			calls = takeShard(&q.waiting[i], calls)
-		}
+	now := t.sent.Add(took)
+	if len(t.calls) > 0 { // else all callers have left
+		q.pace.ended(now, took)
 	}
-	if other := q.begin(); other != 0 {
-		go q.run(other)
-	}
-	return calls
-}
-
-// takeShard moves at most maxBatch requests.
-func takeShard(waiting *[]*call, calls []*call) []*call {
-	taken, requests := 0, 0
-	for _, c := range *waiting {
-		if requests += len(c.requests); requests > maxBatch && len(calls) > 0 {
-			break
-		}
-		taken++
-		c.sent = true
-		calls = append(calls, c)
-	}
-	*waiting = slices.Delete(*waiting, 0, taken)
-	return calls
+	clear(t.calls)
+	clear(t.behind)
+	*t = trip{calls: t.calls[:0], shards: t.shards[:0], behind: t.behind[:0]}
+	trips.Put(t)
+	return q.begin(now)
 }

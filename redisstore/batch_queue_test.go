@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -95,8 +96,8 @@ func TestFullQueue(t *testing.T) {
 	}
 }
 
-// A batch that is not answered in time delays its shard no longer: the next caller sends all that
-// wait. That happens to a few batches at once, and the calls after them wait.
+// A trip that is not answered in time delays others no longer: the next caller sends all that wait.
+// That happens to a few trips at once, and the calls after them wait.
 func TestLateBatches(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{})
@@ -130,9 +131,10 @@ func TestLateBatches(t *testing.T) {
 	}
 }
 
-// A batch that is late delays the other shard no longer, either: while few wait, its calls would
-// wait for that batch, too.
-func TestALateBatchOfTheOtherShard(t *testing.T) {
+// Calls wait for the trip under way that has others of their key, so that the requests of a key are
+// decided in the order of their calls. Next door, other keys wait as well, until so many calls are
+// ready that a second trip is worthwhile.
+func TestTripsNextDoor(t *testing.T) {
 	client := newClient(t)
 	s := patient(t, client, redisstore.Options{})
 	request := func(key string) headgate.Request {
@@ -140,24 +142,52 @@ func TestALateBatchOfTheOtherShard(t *testing.T) {
 	}
 	take(t, s, request("warm")) // the server knows the script now
 	until(t, "the queue is idle", func() bool { return s.Idle("warm") })
-	other := 0
-	for redisstore.SameShard("k", strconv.Itoa(other)) {
-		other++
-	}
+	s.SetPace("warm", 0)
 	h := holdUp(client)
 	answers := []<-chan answer{ask(t.Context(), s, request("k"))}
 	<-h.arrived
-	for range 50 {
+	for range 60 {
 		answers = append(answers, ask(t.Context(), s, request("k")))
 	}
-	s.SetPatience(0)
-	answers = append(answers, ask(t.Context(), s, request("k")))
-	<-h.arrived // 51 of one shard
-	answers = append(answers, ask(t.Context(), s, request(strconv.Itoa(other))))
-	select {
-	case <-h.arrived:
-	case <-time.After(5 * time.Second):
-		t.Error("a call waits for a late batch of the other shard")
+	var others []<-chan answer
+	for range 47 {
+		others = append(others, ask(t.Context(), s, request("other")))
+	}
+	if len(h.arrived) > 0 {
+		t.Error("a second trip left for 47 calls that are ready, and 60 that are not")
+	}
+	others = append(others, ask(t.Context(), s, request("other")))
+	<-h.arrived
+	close(h.free)
+	for key, answers := range map[string][]<-chan answer{"k": answers, "other": others} {
+		for i := range answers {
+			if a := <-answers[i]; a.err != nil || a.ds[0].Remaining != 499-int64(i) {
+				t.Errorf("call %d of %s: %+v", i, key, a)
+			}
+		}
+	}
+}
+
+// Over a network, calls of other keys leave at once, until so many trips are under way that the
+// next one leaves some time later.
+func TestTripsOverANetwork(t *testing.T) {
+	client := newClient(t)
+	s := patient(t, client, redisstore.Options{})
+	request := func(i int) headgate.Request {
+		return headgate.Request{Key: strconv.Itoa(i), Limit: parse(t, "500/h"), Cost: 1}
+	}
+	take(t, s, request(0)) // the server knows the script now
+	until(t, "the queue is idle", func() bool { return s.Idle("0") })
+	s.SetPace("0", time.Hour)
+	h := holdUp(client)
+	var answers []<-chan answer
+	for i := range 8 {
+		answers = append(answers, ask(t.Context(), s, request(i)))
+		<-h.arrived
+	}
+	answers = append(answers, ask(t.Context(), s, request(0)), ask(t.Context(), s, request(9)))
+	if n := s.Stats().Waiting; n != 2 || len(h.arrived) > 0 {
+		t.Errorf("%d wait; want one of a key that is under way, and one while eight trips are", n)
 	}
 	close(h.free)
 	for i := range answers {
@@ -167,48 +197,33 @@ func TestALateBatchOfTheOtherShard(t *testing.T) {
 	}
 }
 
-// Many calls that wait have a second batch sent beside the one under way, of other keys, so that
-// the requests of a key are decided in the order of their calls.
-func TestTwoBatches(t *testing.T) {
-	client := newClient(t)
+// Over a slow network, on which many trips are under way, the requests of each key are decided in
+// the order of their calls.
+func TestOrderOverANetwork(t *testing.T) {
+	proxy := redistest.StartProxy(t, sharedServer(t).Addr)
+	client := redis.NewClient(&redis.Options{Addr: proxy.Addr})
+	t.Cleanup(func() { _ = client.Close() })
 	s := patient(t, client, redisstore.Options{})
-	limit := parse(t, "500/h")
-	take(t, s, headgate.Request{Key: "warm", Limit: limit}) // the server knows the script now
-	until(t, "the queue is idle", func() bool { return s.Idle("warm") })
-	h := holdUp(client)
-	request := func(key string) headgate.Request { return headgate.Request{Key: key, Limit: limit, Cost: 1} }
-	other := 0
-	for redisstore.SameShard("k", strconv.Itoa(other)) {
-		other++
+	limit := parse(t, "50000/h fixed-window")
+	take(t, s, headgate.Request{Key: "warm", Limit: limit})
+	proxy.Delay(3 * time.Millisecond)
+	trips := new(together)
+	client.AddHook(trips)
+	random := rand.New(rand.NewPCG(1, 2))
+	byKey := make(map[string][]<-chan answer)
+	for range 4000 {
+		key := strconv.Itoa(int(random.ExpFloat64() * 20))
+		byKey[key] = append(byKey[key], ask(t.Context(), s, headgate.Request{Key: key, Limit: limit, Cost: 1}))
 	}
-	answers := []<-chan answer{ask(t.Context(), s, request("k"))}
-	<-h.arrived
-	for range 50 {
-		answers = append(answers, ask(t.Context(), s, request("k")))
-	}
-	if len(h.arrived) > 0 {
-		t.Error("a batch was sent beside one under way, though its first batch is of both shards")
-	}
-	h.free <- struct{}{}
-	<-h.arrived // 50 of one shard
-	answers = append(answers, ask(t.Context(), s, request("k")))
-	few := ask(t.Context(), s, request(strconv.Itoa(other)))
-	if len(h.arrived) > 0 {
-		t.Error("a second batch was sent for two calls")
-	}
-	for range 60 {
-		answers = append(answers, ask(t.Context(), s, request("k")))
-	}
-	many := ask(t.Context(), s, request(strconv.Itoa(other)))
-	<-h.arrived
-	close(h.free)
-	for i := range answers {
-		if a := <-answers[i]; a.err != nil || a.ds[0].Remaining != 499-int64(i) {
-			t.Errorf("call %d: %+v", i, a)
+	for key, answers := range byKey {
+		for i := range answers {
+			if a := <-answers[i]; a.err != nil || a.ds[0].Remaining != 49999-int64(i) {
+				t.Fatalf("call %d of %s: %+v", i, key, a)
+			}
 		}
 	}
-	if a, b := <-few, <-many; a.err != nil || b.err != nil || a.ds[0].Remaining != 499 || b.ds[0].Remaining != 498 {
-		t.Errorf("of the other shard: %+v, %+v", a, b)
+	if n := trips.most.Load(); n < 3 {
+		t.Errorf("%d trips were under way at once; want some", n)
 	}
 }
 
@@ -311,34 +326,46 @@ func TestSilentShard(t *testing.T) {
 }
 
 // A hook of the client that panics, or ends its goroutine, becomes the error of all calls of the
-// batch, and the queue goes on.
+// trip, and the queue goes on. A caller whose context cannot end sends in its own goroutine.
 func TestPanickingHook(t *testing.T) {
 	for _, exits := range []bool{false, true} {
-		client := newClient(t)
-		s := patient(t, client, redisstore.Options{})
-		r := headgate.Request{Key: "k", Limit: parse(t, "50/h"), Cost: 1}
-		take(t, s, r)
-		until(t, "the queue is idle", func() bool { return s.Idle("k") })
-		h := holdUp(client)
-		answers := []<-chan answer{ask(context.Background(), s, r)}
-		<-h.arrived
-		for range 3 {
-			answers = append(answers, ask(t.Context(), s, r))
+		for _, ctx := range []context.Context{context.Background(), t.Context()} {
+			hookThatFails(t, ctx, exits)
 		}
-		h.panics.Store(!exits)
-		h.exits.Store(exits)
-		h.free <- struct{}{}
-		if a := <-answers[0]; a.exited != exits || !exits && !strings.Contains(a.err.Error(), "panicked: hook") {
-			t.Errorf("the caller that sent: %+v", a)
-		}
-		h.panics.Store(false)
-		h.exits.Store(false)
-		close(h.free)
-		for i := range answers[1:] {
-			if a := <-answers[i+1]; a.err != nil {
-				t.Errorf("caller %d: %+v", i, a)
-			}
-		}
-		until(t, "the queue is idle", func() bool { return s.Idle("k") })
 	}
+}
+
+//nolint:revive,contextcheck // the context is one of the cases
+func hookThatFails(t *testing.T, ctx context.Context, exits bool) {
+	t.Helper()
+	client := newClient(t)
+	s := patient(t, client, redisstore.Options{})
+	r := headgate.Request{Key: "k", Limit: parse(t, "50/h"), Cost: 1}
+	take(t, s, r)
+	until(t, "the queue is idle", func() bool { return s.Idle("k") })
+	h := holdUp(client)
+	answers := []<-chan answer{ask(ctx, s, r)}
+	<-h.arrived
+	for range 3 {
+		answers = append(answers, ask(t.Context(), s, r))
+	}
+	h.panics.Store(!exits)
+	h.exits.Store(exits)
+	h.free <- struct{}{}
+	want := "panicked: hook"
+	if exits {
+		want = "ended its goroutine"
+	}
+	if a := <-answers[0]; a.exited != (exits && ctx.Done() == nil) || !a.exited && !strings.Contains(a.err.Error(), want) {
+		t.Errorf("the caller that sent: %+v", a)
+	}
+	h.panics.Store(false)
+	h.exits.Store(false)
+	close(h.free)
+	for i := range answers[1:] {
+		if a := <-answers[i+1]; a.err != nil {
+			t.Errorf("caller %d: %+v", i, a)
+		}
+	}
+	until(t, "the queue is idle", func() bool { return s.Idle("k") })
 }

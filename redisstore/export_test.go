@@ -24,7 +24,7 @@ func (s *Store) Idle(name string) bool {
 	q := s.queue(name)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.busy == [2]int{} && q.late == 0
+	return len(q.underWay) == 0 && !q.starting && q.late == 0
 }
 
 // NeedsSlowPath reports whether rs, sent together, are decided by more than the plain script.
@@ -36,8 +36,7 @@ func (s *Store) NeedsSlowPath(rs ...headgate.Request) bool {
 
 // Full reports whether one more call in a mode is rejected by a full queue.
 func (s *Store) Full(settling bool) bool {
-	q := &queue{store: s, busy: [2]int{1, 1}}
-	q.waiting[0] = make([]*call, s.queueLimit)
+	q := &queue{store: s, waiting: s.queueLimit}
 	m := charge
 	if settling {
 		m = settle
@@ -54,10 +53,13 @@ func (s *Store) SameQueue(a, b string) bool {
 // Server is the address of the server that a key is sent to.
 func (s *Store) Server(key string) string { return s.address(s.prefix + "{" + escape(key) + "}") }
 
-// SameShard reports whether two keys share a shard.
-func SameShard(a, b string) bool {
-	shard := func(key string) int { return (&call{requests: []headgate.Request{{Key: key}}}).shard() }
-	return shard(a) == shard(b)
+// SetPace sets how long the trips of the queue of name take, as far as it knows. The time between
+// the last trips and the next one does not count.
+func (s *Store) SetPace(name string, trip time.Duration) {
+	q := s.queue(name)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.pace = pace{network: trip, next: trip, since: time.Now(), recent: trip}
 }
 
 // VirtualTime lets the scripts take the list "time" in Redis, of seconds and microseconds, for the

@@ -164,3 +164,21 @@ func (c *canceller) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		return err
 	}
 }
+
+// together counts the scripts that are under way at once.
+type together struct {
+	counter
+	now, most atomic.Int64
+}
+
+func (g *together) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		n := g.now.Add(1)
+		defer g.now.Add(-1)
+		for {
+			if old := g.most.Load(); n <= old || g.most.CompareAndSwap(old, n) {
+				return next(ctx, cmd)
+			}
+		}
+	}
+}

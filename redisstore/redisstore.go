@@ -1,9 +1,10 @@
 // Package redisstore is a headgate store in Redis or Valkey, shared by all processes that use the
 // same server and prefix. It decides as headgate.Memory does, to the microsecond.
 //
-// Concurrent callers share round trips: while the server decides, further requests wait, and the
-// next run of the script decides all of them. The script reads, decides and writes in one atomic
-// step, by the clock of the server. Requests for a key are decided in the order of their calls.
+// Concurrent callers share round trips. A request for a key waits for the trip under way that has
+// another one for it, so requests for a key are decided in the order of their calls. Other requests
+// leave at once over a network, and with the next trip where the server is next door or busy. The
+// script reads, decides and writes in one atomic step, by the clock of the server.
 // There is no timer: if the server is idle, a request is sent at once.
 //
 // Every key expires, at most a quarter of its lifetime and two seconds after it was last needed. A
@@ -56,7 +57,7 @@ type Store struct {
 	client     redis.UniversalClient
 	prefix     string
 	queueLimit int           // calls that may wait in a queue
-	patience   time.Duration // after which a batch is late, see queue
+	patience   time.Duration // after which a trip is late, see queue
 	owned      bool          // Close closes the client
 	closed     atomic.Bool   // by Close
 	advices    []redisscript.Advice

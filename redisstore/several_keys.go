@@ -64,15 +64,15 @@ func byKey(rs []headgate.Request) (forced, others []*keyGroup) {
 // takeForced takes groups that do not depend on each other, all in one trip.
 func (s *Store) takeForced(ctx context.Context, all []*keyGroup) (err error) {
 	calls, queues := make([]*call, len(all)), make([]*queue, len(all))
-	numbers, errs := make([]int, len(all)), make([]error, len(all))
+	mustSend, errs := make([]bool, len(all)), make([]error, len(all))
 	for i, g := range all {
 		calls[i] = s.newCall(g.requests, g.mode)
 		queues[i] = s.queue(calls[i].names[0]) //nolint:contextcheck // as in decideTogether
-		numbers[i], errs[i] = queues[i].join(ctx, calls[i])
+		mustSend[i], errs[i] = queues[i].join(ctx, calls[i])
 	}
-	for i, number := range numbers {
-		if number != 0 {
-			go queues[i].run(number) //nolint:contextcheck // as in queue.do
+	for i := range all {
+		if mustSend[i] {
+			go queues[i].run() //nolint:contextcheck // as in queue.do
 		}
 	}
 	for i, g := range all {

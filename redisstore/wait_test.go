@@ -94,7 +94,7 @@ func TestWaitWhileCallersLeave(t *testing.T) {
 	soak, _ := time.ParseDuration(os.Getenv("HEADGATE_SOAK"))
 	seed := uint64(1)
 	for until := time.Now().Add(soak); ; seed = rand.Uint64() {
-		for _, kind := range []string{"paused", "awake", "answers lost"} {
+		for _, kind := range []string{"paused", "awake", "far away", "answers lost"} {
 			t.Run(fmt.Sprint(kind, ", seed ", seed), func(t *testing.T) {
 				for try := 1; ; try++ {
 					late, problems := waitWhileCallersLeave(t, kind, seed)
@@ -125,7 +125,7 @@ func waitWhileCallersLeave(
 	t.Helper()
 	server := sharedServer(t)
 	addr, proxy := server.Addr, (*redistest.Proxy)(nil)
-	if kind == "answers lost" {
+	if kind == "answers lost" || kind == "far away" {
 		proxy = redistest.StartProxy(t, server.Addr)
 		addr = proxy.Addr
 	}
@@ -155,8 +155,11 @@ func waitWhileCallersLeave(
 		client.Do(t.Context(), "CLIENT", "PAUSE", "10000", "WRITE")
 		time.AfterFunc(pauseFor, func() { client.Do(context.Background(), "CLIENT", "UNPAUSE") })
 	}
-	if proxy != nil {
+	switch kind {
+	case "answers lost":
 		proxy.Cut(5)
+	case "far away":
+		proxy.Delay(3 * time.Millisecond)
 	}
 	late = attend(t, server, crowds)
 	if proxy != nil {
