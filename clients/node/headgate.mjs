@@ -53,6 +53,9 @@ export class Client {
     if (!["http:", "https:"].includes(parsed?.protocol)) {
       throw new TypeError(`url is "${url}"; want http://HOST:PORT or https://HOST:PORT`);
     }
+    if (!(timeout > 0)) {
+      throw new TypeError(`timeout is ${timeout}; want more than 0 seconds`);
+    }
     this.#url = parsed.href.replace(/\/$/, "") + "/v1/";
     this.#timeout = timeout * 1000;
     if (token) this.#headers.authorization = `Bearer ${token}`;

@@ -113,6 +113,10 @@ test("errors", async () => {
     const message = `url is "${bad}"; want http://HOST:PORT or https://HOST:PORT`;
     assert.throws(() => new Client(bad), { name: "TypeError", message });
   }
+  for (const timeout of [-1, 0, NaN]) {
+    const message = `timeout is ${timeout}; want more than 0 seconds`;
+    assert.throws(() => new Client(url, { timeout }), { name: "TypeError", message });
+  }
 });
 
 test("connections are kept, and a server that does not answer is unavailable", async (t) => {

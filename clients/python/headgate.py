@@ -146,6 +146,8 @@ class Client:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError("url is %r; want http://HOST:PORT or https://HOST:PORT" % url)
+        if timeout is not None and not timeout > 0:
+            raise ValueError("timeout is %r; want more than 0 seconds, or None for none" % timeout)
         self._path = parts.path.rstrip("/") + "/v1/"
         self._parts, self._timeout, self._context = parts, timeout, context
         self._headers = {"Content-Type": "application/json"}

@@ -143,6 +143,10 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(wrong.exception.status, 401)
         with self.assertRaises(ValueError):
             headgate.Client("127.0.0.1:8080")
+        for bad in (-1, 0, float("nan")):
+            with self.assertRaisesRegex(ValueError, "timeout is .*; want more than 0"):
+                headgate.Client(URL, timeout=bad)
+        headgate.Client(URL, timeout=None)
 
     def test_connection_is_kept(self):
         self.limits.take("tokens", self.key)

@@ -37,9 +37,9 @@ func readJSON(r *http.Request, v any, like string) error {
 func reason(err error) string {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if e.Field == "" {
-			return "it is a " + e.Value
+			return "unexpected " + e.Value
 		}
-		return strconv.Quote(e.Field) + " is a " + e.Value
+		return strconv.Quote(e.Field) + " is an unexpected " + e.Value
 	}
 	if errors.Is(err, io.EOF) {
 		return "it is empty"

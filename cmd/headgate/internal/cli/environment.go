@@ -15,6 +15,14 @@ func variable(flag string) string {
 	return "HEADGATE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
+// nameOf returns the name by which a flag got that value: its own, or that of its variable.
+func nameOf(flag, value string) string {
+	if os.Getenv(variable(flag)) == value {
+		return variable(flag)
+	}
+	return "--" + flag
+}
+
 // fromEnvironment sets each flag of names, or each flag if there are no names, to its variable, if
 // that is set and the flag is not given.
 func fromEnvironment(cmd *cobra.Command, names ...string) error {

@@ -20,7 +20,10 @@ func foldHelp(root *cobra.Command) {
 		if n := columns(w); n > 0 {
 			width = min(n, helpWidth)
 		}
-		text := cmp.Or(cmd.Long, cmd.Short) + "\n\n" + strings.TrimSpace(cmd.UsageString())
+		text := cmp.Or(cmd.Long, cmd.Short)
+		if cmd.Runnable() {
+			text += "\n\n" + strings.TrimSpace(cmd.UsageString())
+		}
 		for i, paragraph := range strings.Split(text, "\n\n") {
 			if i > 0 {
 				fmt.Fprintln(w)

@@ -26,6 +26,15 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 	}
 }
 
+// The help of limits, which is no verb, has no usage.
+func TestHelpOfLimitsHasNoUsage(t *testing.T) {
+	var out, stderr bytes.Buffer
+	exec(t.Context(), []string{"help", "limits"}, nil, &out, &stderr)
+	if text := out.String(); strings.Contains(text, "Usage:") || strings.Contains(text, "--help") {
+		t.Errorf("the help ends with %q", text[max(0, len(text)-200):])
+	}
+}
+
 // Examples are not folded, so that they can be copied.
 func TestExamplesFit(t *testing.T) {
 	for _, cmd := range append(newRoot(nil).Commands(), newRoot(nil)) {

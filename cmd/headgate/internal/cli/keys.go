@@ -21,7 +21,8 @@ was used when the key was last charged. --limit also leaves out all other limits
 PATTERN is * for any text, ? for any character, [ab] for one of several.
 
 The store is read in short steps and is not blocked. Keys that change meanwhile may be
-missed or listed twice. With --json, each line is an object.`
+missed or listed twice. Values that are no states, as another program may write them, are
+left out; check reports them. With --json, each line is an object.`
 
 // keysFlags are the flags of keys and top as given.
 type keysFlags struct {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -140,14 +141,18 @@ func hangups() chan os.Signal {
 func (f *serveFlags) complete(cmd *cobra.Command) error {
 	switch {
 	case f.o.Grace < 0:
-		return usagef(cmd, "--grace is %s; want 0s or more", f.o.Grace)
+		text := f.o.Grace.String()
+		return usagef(cmd, "%s is %s; want 0s or more", nameOf("grace", text), text)
 	case f.o.Connections < 1:
-		return usagef(cmd, "--max-connections is %d; want 1 or more", f.o.Connections)
+		text := strconv.Itoa(f.o.Connections)
+		return usagef(cmd, "%s is %s; want 1 or more", nameOf("max-connections", text), text)
 	case !(f.o.LogDecisions >= 0 && f.o.LogDecisions <= 1):
-		return usagef(cmd, "--log-decisions is %g; want a fraction from 0 to 1", f.o.LogDecisions)
+		text := fmt.Sprint(f.o.LogDecisions)
+		return usagef(cmd, "%s is %s; want a fraction from 0 to 1",
+			nameOf("log-decisions", text), text)
 	}
 	if f.console != "on" && f.console != serve.Off {
-		return usagef(cmd, "--console is %q; want on or off", f.console)
+		return usagef(cmd, "%s is %q; want on or off", nameOf("console", f.console), f.console)
 	}
 	f.o.NoConsole = f.console == serve.Off
 	if err := f.checkAddresses(cmd); err != nil {
@@ -156,8 +161,8 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 	for _, text := range f.proxies {
 		address, target, ok := strings.Cut(text, "=")
 		if !ok || address == "" || target == "" {
-			return usagef(cmd, "--proxy is %q; want ADDR=URL, such as :80=http://localhost:3000",
-				text)
+			return usagef(cmd, "%s is %q; want ADDR=URL, such as :80=http://localhost:3000",
+				nameOf("proxy", text), text)
 		}
 		f.o.Proxies = append(f.o.Proxies, serve.Proxy{Listen: address, Target: target})
 	}
@@ -182,10 +187,7 @@ func (f *serveFlags) checkAddresses(cmd *cobra.Command) error {
 			strings.HasPrefix(a.value, "unix:") {
 			continue
 		}
-		name := "--" + a.flag
-		if os.Getenv(variable(a.flag)) == a.value {
-			name = variable(a.flag)
-		}
+		name := nameOf(a.flag, a.value)
 		if _, err := strconv.ParseUint(a.value, 10, 16); err == nil {
 			return usagef(cmd, "%s is %q; want HOST:PORT, such as 127.0.0.1:%[2]s, "+
 				"or :%[2]s for all addresses", name, a.value)
@@ -199,10 +201,12 @@ func (f *serveFlags) checkAddresses(cmd *cobra.Command) error {
 func (f *serveFlags) setLog(cmd *cobra.Command) error {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
-		return usagef(cmd, "--log-level is %q; want debug, info, warn or error", f.logLevel)
+		return usagef(cmd, "%s is %q; want debug, info, warn or error",
+			nameOf("log-level", f.logLevel), f.logLevel)
 	}
 	if f.logFormat != "text" && f.logFormat != "json" {
-		return usagef(cmd, "--log-format is %q; want text or json", f.logFormat)
+		return usagef(cmd, "%s is %q; want text or json",
+			nameOf("log-format", f.logFormat), f.logFormat)
 	}
 	json := f.logFormat == "json"
 	if f.o.Environment != nil {
