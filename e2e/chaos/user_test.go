@@ -93,7 +93,7 @@ func encrypted(t *testing.T) *scene {
 	return &scene{
 		open: openClient(t, redis.Options{Addr: s.Addr, TLSConfig: config}),
 		inject: func(over <-chan struct{}) {
-			every(over, 50*time.Millisecond, func() { do(t, s, "CLIENT", "KILL", "TYPE", "normal") })
+			every(over, 250*time.Millisecond, func() { do(t, s, "CLIENT", "KILL", "TYPE", "normal") })
 		},
 		heal: func() {},
 	}
