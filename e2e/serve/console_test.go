@@ -76,7 +76,7 @@ func mixed(ctx context.Context) asking {
 	}
 }
 
-// sample is what an instance has decided by its metrics, at some time from from to to.
+// sample is what an instance has decided by its metrics, at some moment between two times.
 type sample struct {
 	from, to time.Time
 	decided  float64
