@@ -161,7 +161,11 @@ func (b *batch) prepare(now int64) {
 		b.set |= slowPath
 	}
 	if r := b.lone(); r != nil {
-		b.packed = number(appendLimit(b.packed[:0], r.Limit), within(r), 7)
+		force := int64(0)
+		if r.Forced() {
+			force = 1
+		}
+		b.packed = number(number(appendLimit(b.packed[:0], r.Limit), within(r), 7), force, 1)
 		b.run.Prepare(scriptFor(b.set|lone), b.names.all, now, answerSize, b.packed)
 		return
 	}
@@ -178,7 +182,7 @@ func (b *batch) lone() *headgate.Request {
 	if len(b.calls) > 1 || b.set&slowPath != 0 {
 		return nil
 	}
-	if rs := b.calls[0].requests; len(rs) == 1 && !rs[0].Forced() {
+	if rs := b.calls[0].requests; len(rs) == 1 {
 		return &rs[0]
 	}
 	return nil

@@ -4,15 +4,16 @@
 -- the server refuses to write.
 --
 -- KEYS[1]: the key.
--- ARGV[1]: '<I7I7I7i7': the capacity and two more numbers of the limit, and the cost.
+-- ARGV[1]: '<I7I7I7i7I1': the capacity and two more numbers of the limit, the cost, and 1 if it
+-- is charged whether or not it fits.
 --
 -- Returns '<I7i7I7' as for a batch. A key that lost its expiry gets it back: one write in place of
 -- sixteen checks it, by the clock.
 local key, call = KEYS[1], redis.pcall
 local value = call('GET', key) or nil -- of another type, a table: no state
-local capacity, a, b, cost = unpack('<I7I7I7i7', ARGV[1])
-local remaining, retry, reset, state, expires =
-  decide(value, clock, cost, cost ~= 0, capacity, a, b)
+local capacity, a, b, cost, force = unpack('<I7I7I7i7I1', ARGV[1])
+local charge = force == 1 and 'force' or cost ~= 0
+local remaining, retry, reset, state, expires = decide(value, clock, cost, charge, capacity, a, b)
 local done = remaining and not prolonged
 if not done or not state then -- nothing is written
 elseif state == '' then

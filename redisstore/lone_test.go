@@ -117,7 +117,7 @@ func (w *twins) step(name string, limit headgate.Limit) (byItself int) {
 	if w.IntN(3) > 0 {
 		w.now = w.now.Add(time.Duration(w.Int64N(int64(10 * time.Minute)))).Truncate(time.Microsecond)
 	}
-	if b.set&slowPath == 0 && !r.Force {
+	if b.set&slowPath == 0 {
 		return 1
 	}
 	return 0
