@@ -9,9 +9,9 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// chargesNothing returns an error unless s answers each request with MaxWait, alone or in a group,
-// with ErrNoBooking, and charges nothing then: [headgate.Limiter.Wait] asks again without MaxWait.
-func chargesNothing(t *testing.T, s headgate.Store) error {
+// withoutBooking returns what is wrong unless s answers each request with MaxWait, alone or in a
+// group, with ErrNoBooking, and charges nothing then: Limiter.Wait asks again without MaxWait.
+func withoutBooking(t *testing.T, s headgate.Store) (fault string) {
 	l := parse(t, "10/m")
 	waits := headgate.Request{Key: "waits", Limit: l, Cost: 3, MaxWait: time.Second, At: epoch}
 	plain := headgate.Request{Key: "plain", Limit: l, Cost: 3, At: epoch}
@@ -29,15 +29,15 @@ func chargesNothing(t *testing.T, s headgate.Store) error {
 	}
 	for name, err := range answers {
 		if !errors.Is(err, headgate.ErrNoBooking) {
-			return fmt.Errorf("%s with MaxWait: %v; want ErrNoBooking, as for a peek", name, err)
+			return fmt.Sprintf("%s with MaxWait: %v; want ErrNoBooking, as for a peek", name, err)
 		}
 	}
 	for _, key := range []string{"waits", "plain"} {
 		d := take(t, s, headgate.Request{Key: key, Limit: l, At: epoch})
 		if d.Remaining != 10 {
-			return fmt.Errorf("ErrNoBooking, but %d of 10 were charged to %q; want none",
+			return fmt.Sprintf("ErrNoBooking, but %d of 10 were charged to %q; want none",
 				10-d.Remaining, key)
 		}
 	}
-	return nil
+	return ""
 }
