@@ -78,7 +78,7 @@ func (w *twins) step(name string, limit headgate.Limit) (byItself int) {
 	case 5:
 		r.MaxWait = time.Hour
 	case 6:
-		r.Force = true
+		r.Force, r.Cost = true, 1+w.Int64N(2*limit.Capacity())
 	case 7:
 		other := []string{"not a state", "", "\x03 not a state either."}[w.IntN(3)]
 		w.client.Set(w.Context(), value(name+"lone"), other, unset)
