@@ -73,6 +73,9 @@ func invalid(field, value, want string) error {
 // Limit returns how many permits of each key may be in use at a time.
 func (l *Limiter) Limit() int64 { return l.limit }
 
+// TTL returns how long a permit lasts that is neither renewed nor released.
+func (l *Limiter) TTL() time.Duration { return l.ttl }
+
 // Acquire returns a permit of key if one is free, and never waits for one. If none is free, the
 // permit is nil and Decision.RetryAfter is the time to retry. Callers that wait for key in this
 // Limiter come first.

@@ -33,7 +33,8 @@ type TransportOptions struct {
 	// cost waits for a permit of its key and keeps it until a Period after the response, so no
 	// window of a Period has more arrivals than Permits allows. Without a response, the permit
 	// expires: its TTL must be at least a Period and the longest time until a request arrives.
-	// If Base is an http.Transport, it repeats none of these requests. Default: none.
+	// If Base is an http.Transport, it repeats none of these requests, unless one that has no body
+	// has an Idempotency-Key. Default: none.
 	Permits *concurrency.Limiter
 
 	// Period is the period of the API's limit. Required with Permits.
@@ -65,6 +66,9 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 	case o.Period < 0 || o.Period > longestPause || (o.Period > 0) != (o.Permits != nil):
 		return nil, invalid("Period", o.Period.String(),
 			"more than 0 and at most a year with Permits, or 0 without")
+	case o.Permits != nil && o.Permits.TTL() < o.Period:
+		return nil, invalid("Permits", "a limiter with a TTL of "+o.Permits.TTL().String(),
+			"a TTL of at least the Period, because a request without a response keeps its permit")
 	}
 	if o.Base == nil {
 		o.Base = http.DefaultTransport

@@ -118,7 +118,6 @@ type trip struct {
 	shards []uint16 // of the calls
 	behind []*call  // that wait for it
 	sent   time.Time
-	late   bool
 }
 
 var (
@@ -131,14 +130,11 @@ func shardOf(key string) uint16 { return uint16(maphash.String(shardSeed, key) %
 // do returns when c is answered or ctx ends.
 func (q *queue) do(ctx context.Context, c *call) error {
 	mustSend, err := q.join(ctx, c)
-	switch {
-	case err != nil:
+	if mustSend {
+		go q.run() //nolint:contextcheck // a trip is of many callers, and outlives each
+	}
+	if err != nil {
 		return err
-	case !mustSend:
-	case ctx.Done() == nil: // this goroutine has nothing else to do
-		q.run() //nolint:contextcheck // a trip is of many callers, and outlives each
-	default:
-		go q.run() //nolint:contextcheck // as above
 	}
 	return q.wait(ctx, c)
 }
@@ -159,7 +155,7 @@ func (q *queue) length() int64 {
 	return int64(q.waiting)
 }
 
-// join puts c in the queue, and reports whether its caller must send a trip.
+// join puts c in the queue, unless it fails, and reports whether its caller must have a trip sent.
 func (q *queue) join(ctx context.Context, c *call) (mustSend bool, err error) {
 	if err := ctx.Err(); err != nil {
 		q.store.stats.notSent.Add(1)
@@ -168,17 +164,16 @@ func (q *queue) join(ctx context.Context, c *call) (mustSend bool, err error) {
 	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for len(q.underWay) > 0 && q.late < maxLate && now.Sub(q.underWay[0].sent) > q.store.patience {
+		q.release(q.underWay[0])
+		q.late++
+	}
 	if q.waiting >= q.store.queueLimit && c.mode == charge {
 		q.store.stats.busy.Add(1)
-		return false, ErrBusy
+		return q.begin(now), ErrBusy
 	}
 	q.store.stats.callers.Add(1)
 	q.waiting++
-	for len(q.underWay) > 0 && q.late < maxLate && now.Sub(q.underWay[0].sent) > q.store.patience {
-		q.underWay[0].late = true
-		q.late++
-		q.release(q.underWay[0])
-	}
 	line := q.line(c)
 	*line = append(*line, c)
 	return q.begin(now), nil
@@ -225,15 +220,15 @@ func (q *queue) leave(c *call, err error) error {
 
 // run sends a trip, and leaves the next to a goroutine.
 func (q *queue) run() {
-	t := q.fill()
+	t, answered := q.fill(), false
 	defer func() { // also if a hook of the client ends this goroutine
 		took := time.Since(t.sent)
 		runtime.Gosched() // callers that are answered, and call again at once, share the next trip
-		if q.end(t, took) {
+		if q.end(t, took, answered) {
 			go q.run()
 		}
 	}()
-	q.store.send(t.calls)
+	answered = q.store.send(t.calls)
 }
 
 // fill moves the calls that are ready to a trip. If there are more than fit, others follow.
@@ -265,27 +260,29 @@ func (q *queue) fill() *trip {
 	return t
 }
 
-// release has nobody wait for t any more.
-func (q *queue) release(t *trip) {
+// release has nobody wait for t any more, and reports whether somebody did.
+func (q *queue) release(t *trip) (waited bool) {
+	i := slices.Index(q.underWay, t)
+	if i < 0 {
+		return false
+	}
 	for _, shard := range t.shards {
 		q.busy[shard] = nil
 	}
-	q.ready = append(q.ready, t.behind...)
-	i := slices.Index(q.underWay, t)
+	q.ready = slices.Insert(q.ready, 0, t.behind...) // they came first
 	q.underWay = slices.Delete(q.underWay, i, i+1)
+	return true
 }
 
 // end ends a trip that took some time, and reports whether another one must be sent.
-func (q *queue) end(t *trip, took time.Duration) (next bool) {
+func (q *queue) end(t *trip, took time.Duration, answered bool) (next bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if t.late {
+	if !q.release(t) {
 		q.late--
-	} else {
-		q.release(t)
 	}
 	now := t.sent.Add(took)
-	if len(t.calls) > 0 { // else all callers have left
+	if answered {
 		q.pace.ended(now, took)
 	}
 	clear(t.calls)

@@ -279,6 +279,57 @@ func TestGivingBackToAFullQueue(t *testing.T) {
 	}
 }
 
+// Forced requests over several servers are all sent, or none, and the error says which: if the first
+// queue is full, none is charged; if the second server hangs, the first is charged.
+func TestForcedOverServersThatFail(t *testing.T) {
+	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": sharedServer(t).Addr, "b": redistest.Start(t).Addr}})
+	t.Cleanup(func() { _ = client.Close() })
+	s := patient(t, client, redisstore.Options{Queue: 1})
+	limit := parse(t, "5/h")
+	rs := []headgate.Request{{Key: "{1}", Limit: limit, Cost: 1, Force: true}, {Key: "{2}", Limit: limit, Cost: 1, Force: true}}
+	for i := 3; s.SameQueue(rs[0].Key, rs[1].Key); i++ {
+		rs[1].Key = "{" + strconv.Itoa(i) + "}"
+	}
+	for _, r := range rs {
+		r.Cost = 0
+		take(t, s, r) // both servers know the script now
+		until(t, "the queue is idle", func() bool { return s.Idle(s.Name(r.Key, limit)) })
+	}
+	g := &gated{keys: map[string]chan struct{}{}, held: make(chan string, 100)}
+	for _, r := range rs {
+		g.keys[s.Name(r.Key, limit)] = make(chan struct{})
+	}
+	client.AddHook(g)
+	first, second := g.keys[s.Name(rs[0].Key, limit)], g.keys[s.Name(rs[1].Key, limit)]
+	full := []<-chan answer{ask(t.Context(), s, rs[0])}
+	<-g.held
+	full = append(full, ask(t.Context(), s, rs[0]))
+	if err := s.TakeAll(t.Context(), rs, make([]headgate.Decision, 2)); !errors.Is(err, redisstore.ErrBusy) {
+		t.Errorf("the first queue is full: %v", err)
+	}
+	close(first)
+	for i := range full {
+		if a := <-full[i]; a.err != nil {
+			t.Error(a.err)
+		}
+	}
+	hung := ask(t.Context(), s, rs[1])
+	until(t, "the second is asked", func() bool { return <-g.held == s.Name(rs[1].Key, limit) })
+	ctx, cancel := context.WithCancel(t.Context())
+	both := ask(ctx, s, rs...)
+	until(t, "the first is charged", func() bool {
+		return s.Stats().Waiting == 1 && take(t, s, headgate.Request{Key: rs[0].Key, Limit: limit}).Remaining == 2
+	})
+	cancel()
+	if a := <-both; !errors.Is(a.err, context.Canceled) || errors.Is(a.err, redisstore.ErrNotSent) {
+		t.Errorf("the second server hangs: %v", a.err)
+	}
+	close(second)
+	if a := <-hung; a.err != nil || a.ds[0].Remaining != 4 {
+		t.Errorf("%+v; want one charge", a)
+	}
+}
+
 // A TakeAll over several servers of which nothing was sent says so, too.
 func TestGroupNotSent(t *testing.T) {
 	client := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": sharedServer(t).Addr}})
@@ -326,46 +377,34 @@ func TestSilentShard(t *testing.T) {
 }
 
 // A hook of the client that panics, or ends its goroutine, becomes the error of all calls of the
-// trip, and the queue goes on. A caller whose context cannot end sends in its own goroutine.
+// trip, and the queue goes on.
 func TestPanickingHook(t *testing.T) {
-	for _, exits := range []bool{false, true} {
-		for _, ctx := range []context.Context{context.Background(), t.Context()} {
-			hookThatFails(t, ctx, exits)
+	for want, exits := range map[string]bool{"panicked: hook": false, "ended its goroutine": true} {
+		client := newClient(t)
+		s := patient(t, client, redisstore.Options{})
+		r := headgate.Request{Key: "k", Limit: parse(t, "50/h"), Cost: 1}
+		take(t, s, r)
+		until(t, "the queue is idle", func() bool { return s.Idle("k") })
+		h := holdUp(client)
+		answers := []<-chan answer{ask(context.Background(), s, r)}
+		<-h.arrived
+		for range 3 {
+			answers = append(answers, ask(t.Context(), s, r))
 		}
-	}
-}
-
-//nolint:revive,contextcheck // the context is one of the cases
-func hookThatFails(t *testing.T, ctx context.Context, exits bool) {
-	t.Helper()
-	client := newClient(t)
-	s := patient(t, client, redisstore.Options{})
-	r := headgate.Request{Key: "k", Limit: parse(t, "50/h"), Cost: 1}
-	take(t, s, r)
-	until(t, "the queue is idle", func() bool { return s.Idle("k") })
-	h := holdUp(client)
-	answers := []<-chan answer{ask(ctx, s, r)}
-	<-h.arrived
-	for range 3 {
-		answers = append(answers, ask(t.Context(), s, r))
-	}
-	h.panics.Store(!exits)
-	h.exits.Store(exits)
-	h.free <- struct{}{}
-	want := "panicked: hook"
-	if exits {
-		want = "ended its goroutine"
-	}
-	if a := <-answers[0]; a.exited != (exits && ctx.Done() == nil) || !a.exited && !strings.Contains(a.err.Error(), want) {
-		t.Errorf("the caller that sent: %+v", a)
-	}
-	h.panics.Store(false)
-	h.exits.Store(false)
-	close(h.free)
-	for i := range answers[1:] {
-		if a := <-answers[i+1]; a.err != nil {
-			t.Errorf("caller %d: %+v", i, a)
+		h.panics.Store(!exits)
+		h.exits.Store(exits)
+		h.free <- struct{}{}
+		if a := <-answers[0]; a.err == nil || !strings.Contains(a.err.Error(), want) {
+			t.Errorf("the caller of the trip: %+v", a)
 		}
+		h.panics.Store(false)
+		h.exits.Store(false)
+		close(h.free)
+		for i := range answers[1:] {
+			if a := <-answers[i+1]; a.err != nil {
+				t.Errorf("caller %d: %+v", i, a)
+			}
+		}
+		until(t, "the queue is idle", func() bool { return s.Idle("k") })
 	}
-	until(t, "the queue is idle", func() bool { return s.Idle("k") })
 }

@@ -10,36 +10,39 @@ import (
 )
 
 // send has calls decided in one trip to the servers, and answers them. Calls whose keys are moving
-// to another server of a Cluster are answered later, so that the others need not wait.
-func (s *Store) send(calls []*call) {
+// to another server of a Cluster are answered later, so that the others need not wait. send
+// reports whether the servers answered.
+func (s *Store) send(calls []*call) (answered bool) {
 	if len(calls) == 0 { // all callers have left
-		return
+		return false
 	}
 	if s.single {
 		b := newBatch()
 		for _, c := range calls {
 			b.add(c)
 		}
-		s.trip([]*batch{b}, true)
-		return
+		_, answered = s.trip([]*batch{b}, true)
+		return answered
 	}
-	if moving := s.trip(batchesByKey(calls), false); len(moving) > 0 {
+	moving, answered := s.trip(batchesByKey(calls), false)
+	if len(moving) > 0 {
 		go s.sendAgain(moving)
 	}
+	return answered
 }
 
 // sendAgain sends batches again while their keys are moving, for a limited number of times.
 func (s *Store) sendAgain(batches []*batch) {
 	for pause := redisscript.FirstPause; len(batches) > 0; pause *= 2 {
 		time.Sleep(pause)
-		batches = s.trip(batches, 2*pause >= redisscript.LastPause)
+		batches, _ = s.trip(batches, 2*pause >= redisscript.LastPause)
 	}
 }
 
 // trip has batches decided, answers their calls, and counts them. Unless it is the last attempt,
-// it returns the batches whose keys are moving, without an answer. A panic of a hook of the client
-// becomes the error of the calls.
-func (s *Store) trip(batches []*batch, last bool) (moving []*batch) {
+// it returns the batches whose keys are moving, without an answer. It reports whether a server has
+// decided. A panic of a hook of the client becomes the error of the calls.
+func (s *Store) trip(batches []*batch, last bool) (moving []*batch, decided bool) {
 	err := redisscript.ErrExited
 	defer func() {
 		if p := recover(); p != nil {
@@ -49,6 +52,7 @@ func (s *Store) trip(batches []*batch, last bool) (moving []*batch) {
 			if err != nil {
 				b.answer(nil, err)
 			}
+			decided = decided || b.err == nil
 			if !last && redisscript.Moving(b.err) {
 				moving = append(moving, b)
 			} else {
@@ -64,7 +68,7 @@ func (s *Store) trip(batches []*batch, last bool) (moving []*batch) {
 		}
 	}
 	err = nil
-	return moving
+	return moving, decided
 }
 
 // decide runs the script for each batch. A run is repeated only if its answer proves that nothing

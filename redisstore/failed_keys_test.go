@@ -158,6 +158,31 @@ func TestNoRoomIsPerRequest(t *testing.T) {
 	}
 }
 
+// A server at maxmemory fails a grant that overwrites a value in place, and nothing else of its batch.
+func TestNoRoomInPlace(t *testing.T) {
+	client := connect(t, redistest.Start(t))
+	s := patient(t, client, redisstore.Options{})
+	granted := headgate.Request{Key: "granted", Limit: parse(t, "9/h fixed-window"), Cost: 1}
+	denied := headgate.Request{Key: "denied", Limit: parse(t, "1/h"), Cost: 1}
+	take(t, s, granted)
+	take(t, s, denied)
+	client.ConfigSet(t.Context(), "maxmemory", "1")
+	s.SetPace("denied", 0) // one trip at a time
+	h := holdUp(client)
+	first := ask(t.Context(), s, denied)
+	<-h.arrived
+	answers := []<-chan answer{ask(t.Context(), s, denied), ask(t.Context(), s, granted)}
+	close(h.free)
+	for _, a := range []answer{<-first, <-answers[0]} {
+		if a.err != nil || a.ds[0].Allowed() {
+			t.Errorf("denied: %+v", a)
+		}
+	}
+	if a := <-answers[1]; a.err == nil || !strings.HasPrefix(a.err.Error(), "redisstore: OOM ") {
+		t.Errorf("granted: %+v; want OOM", a)
+	}
+}
+
 // An error is about maxmemory by its code, not by the rest of its text: from Redis 7.2 on, an error
 // names the user.
 func TestNoRoomIsRecognizedByItsCode(t *testing.T) {

@@ -6,8 +6,8 @@ const (
 	// tripCost is about what a trip costs both sides, whatever it carries.
 	tripCost = 50 * time.Microsecond
 
-	// From this many trips on, they are spread over the time of one.
-	manyTrips = 8
+	maxTrips  = 16
+	manyTrips = 8 // from here on, they are spread over the time of one
 
 	// This many calls are worth a second trip: one travels while the server decides the other.
 	manyCalls = 48
@@ -32,9 +32,10 @@ func (p *pace) allows(underWay, ready int, last time.Duration) bool {
 	if underWay == 1 && ready >= manyCalls {
 		return true
 	}
-	room := float64(p.network)/float64(tripCost) - 1
-	room *= max(2-float64(p.recent)/float64(p.network), 0)
-	return float64(underWay) < room && (underWay < manyTrips || last >= p.recent/manyTrips)
+	costs := min(int(p.network/tripCost)-1, maxTrips)     // that the round trip has room for
+	quick := max(2*p.network-max(p.recent, p.network), 0) // what trips take longer, less
+	room := costs * int(quick) / max(int(p.network), 1)
+	return underWay < room && (underWay < manyTrips || last >= p.recent/manyTrips)
 }
 
 // ended counts a trip.

@@ -33,12 +33,14 @@ func TestPace(t *testing.T) {
 		{40 * time.Microsecond, time.Millisecond, 1, 1},      // and a busy server
 		{100 * time.Microsecond, 100 * time.Microsecond, 1, 1},
 		{200 * time.Microsecond, 200 * time.Microsecond, 3, 3},
-		{360 * time.Microsecond, 360 * time.Microsecond, 7, 7},
-		{time.Millisecond, time.Millisecond, 8, 19},
-		{time.Millisecond, 1500 * time.Microsecond, 8, 10},
-		{time.Millisecond, 1900 * time.Microsecond, 2, 2},
+		{360 * time.Microsecond, 360 * time.Microsecond, 6, 6},
+		{time.Millisecond, time.Millisecond, 8, 16},
+		{time.Millisecond, 100 * time.Microsecond, 8, 16},
+		{time.Millisecond, 1500 * time.Microsecond, 8, 8},
+		{time.Millisecond, 1800 * time.Microsecond, 3, 3},
 		{time.Millisecond, 2 * time.Millisecond, 1, 1},
 		{time.Millisecond, time.Second, 1, 1},
+		{time.Hour, time.Hour, 8, 16},
 	} {
 		p := pace{recent: test.recent, network: test.network}
 		if at, later := p.most(0), p.most(time.Hour); at != test.at || later != test.later {

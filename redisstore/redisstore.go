@@ -22,6 +22,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -155,11 +156,14 @@ func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgat
 	if !together(rs) {
 		forced, others = slices.Concat(forced, others), nil
 	}
-	err := s.takeForced(ctx, forced)
-	if err == nil && len(others) > 0 {
-		err = s.takeMultiKey(ctx, others)
+	var errs []error
+	if len(forced) > 0 {
+		errs = append(errs, s.takeForced(ctx, forced))
 	}
-	if err != nil {
+	if len(others) > 0 && errors.Join(errs...) == nil {
+		errs = append(errs, s.takeMultiKey(ctx, others))
+	}
+	if err := s.ofSome(errs); err != nil {
 		return err
 	}
 	for _, g := range slices.Concat(forced, others) {

@@ -61,19 +61,26 @@ func byKey(rs []headgate.Request) (forced, others []*keyGroup) {
 	return kinds[force], slices.Concat(kinds[cost:]...)
 }
 
-// takeForced takes groups that do not depend on each other, all in one trip.
-func (s *Store) takeForced(ctx context.Context, all []*keyGroup) (err error) {
+// takeForced takes groups that do not depend on each other, all in one trip. If the queue refuses
+// the first, none is sent.
+func (s *Store) takeForced(ctx context.Context, all []*keyGroup) error {
 	calls, queues := make([]*call, len(all)), make([]*queue, len(all))
 	mustSend, errs := make([]bool, len(all)), make([]error, len(all))
 	for i, g := range all {
 		calls[i] = s.newCall(g.requests, g.mode)
 		queues[i] = s.queue(calls[i].names[0]) //nolint:contextcheck // as in decideTogether
 		mustSend[i], errs[i] = queues[i].join(ctx, calls[i])
+		if errs[0] != nil {
+			break
+		}
 	}
 	for i := range all {
 		if mustSend[i] {
 			go queues[i].run() //nolint:contextcheck // as in queue.do
 		}
+	}
+	if errs[0] != nil {
+		return errs[0]
 	}
 	for i, g := range all {
 		if errs[i] == nil {
@@ -82,11 +89,26 @@ func (s *Store) takeForced(ctx context.Context, all []*keyGroup) (err error) {
 		if errs[i] == nil {
 			errs[i] = s.explain(calls[i].take(g.requests, g.decisions))
 		}
-		if err == nil {
-			err = errs[i]
+	}
+	return s.ofSome(errs)
+}
+
+// ofSome is the first error of calls of one group. Unless none was sent, it is not [ErrNotSent].
+func (s *Store) ofSome(errs []error) error {
+	var first error
+	notSent := 0
+	for _, err := range errs {
+		if first == nil {
+			first = err
+		}
+		if errors.Is(err, ErrNotSent) {
+			notSent++
 		}
 	}
-	return err
+	if left, ok := errors.AsType[*notSentError](first); ok && notSent < len(errs) {
+		return s.explain(left.err)
+	}
+	return first
 }
 
 // takeMultiKey takes the groups one after the other. If one denies, or fails, what was taken before

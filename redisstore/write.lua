@@ -19,7 +19,7 @@ for k = 1, #KEYS do
     elseif expires then
       done = redis.pcall('SET', key, state, 'EX', ceil(expires - clock / 1000000))
     else
-      call('SETRANGE', key, '0', state) -- at less than half of the cost
+      done = redis.pcall('SETRANGE', key, '0', state) -- at less than half of the cost
     end
   end
   local err = done ~= true and type(done) == 'table' and done.err
