@@ -23,7 +23,7 @@ type pace struct {
 	network time.Duration // the shortest trip of this spell and the last one
 	next    time.Duration // the shortest trip of this spell
 	since   time.Time     // the start of this spell
-	recent  time.Duration // the shortest of the latest trips: it grows by a sixteenth with each
+	recent  time.Duration // the shortest of the latest trips: it grows by a 32nd with each
 }
 
 // allows reports whether one more trip may leave, when some are under way, the last of them for a
@@ -43,7 +43,7 @@ func (p *pace) ended(now time.Time, took time.Duration) {
 	if p.recent == 0 {
 		*p = pace{network: took, next: took, since: now, recent: took}
 	}
-	p.recent = min(took, p.recent+p.recent/16)
+	p.recent = min(took, p.recent+p.recent/32)
 	p.network, p.next = min(p.network, took), min(p.next, took)
 	if now.Sub(p.since) > spell {
 		p.network, p.next, p.since = p.next, took, now

@@ -92,7 +92,7 @@ func TestPaceOfABusyServer(t *testing.T) {
 	if n := p.most(0); n != manyTrips {
 		t.Errorf("%d trips when every other takes long; want %d", n, manyTrips)
 	}
-	now = p.trips(now, 12, 20*took)
+	now = p.trips(now, 24, 20*took)
 	if n := p.most(0); n != 1 {
 		t.Errorf("%d trips when all take long; want 1", n)
 	}
