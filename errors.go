@@ -37,8 +37,8 @@ func (e *InvalidError) Error() string {
 
 // Unavailable reports whether err, an error of a [Store], means that it could not decide.
 // It is false for nil, [ErrNoBooking], an [InvalidError] and a [DeadlineError], else true. So first
-// check what is not of a store: a context that has ended, gate.ErrClosed, concurrency.ErrExpired
-// and ErrReleased, and the errors of a [LimitsFunc] of yours.
+// check errors that do not come from a store: a context that has ended, gate.ErrClosed,
+// concurrency.ErrExpired and ErrReleased, and the errors of a [LimitsFunc] of yours.
 func Unavailable(err error) bool {
 	_, invalid := errors.AsType[*InvalidError](err)
 	_, late := errors.AsType[*DeadlineError](err)

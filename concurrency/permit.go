@@ -58,13 +58,14 @@ func (p *Permit) ExpiresAt() time.Time {
 // returns the error of ctx and releases the permit in the background.
 func (p *Permit) Release(ctx context.Context) error { return p.ReleaseAfter(ctx, 0) }
 
-// ReleaseAfter is Release, but the permit stays in use for a period from now, whatever its TTL. The
+// ReleaseAfter releases the permit, which stays in use for a period from now, whatever its TTL. The
 // period is from 0 to 8760h.
 //
 // It keeps the limit of an API that counts requests as they arrive. If each call has one of n
 // permits and calls ReleaseAfter when it has the response, no window of a period contains more than
 // n arrivals, however long requests take. A request without a response may still arrive: let its
-// permit expire. The TTL must be at least the period and the longest time until a request arrives.
+// permit expire. The TTL must be at least the sum of the period and the longest time from the
+// acquisition until a request arrives.
 func (p *Permit) ReleaseAfter(ctx context.Context, period time.Duration) error {
 	r := p.request
 	r.After = period

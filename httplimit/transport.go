@@ -29,12 +29,12 @@ type TransportOptions struct {
 	// is shortened to it. Default: [DefaultMaxPause].
 	MaxPause time.Duration
 
-	// Permits paces calls of an API that counts requests as they arrive. A request that has a
-	// cost waits for a permit of its key and keeps it until a Period after the response, so no
-	// window of a Period has more arrivals than Permits allows. Without a response, the permit
-	// expires: its TTL must be at least a Period and the longest time until a request arrives.
-	// If Base is an http.Transport, it repeats none of these requests, unless one that has no body
-	// has an Idempotency-Key. Default: none.
+	// Permits limits how many requests arrive at an API in any window of a Period. A request that
+	// has a cost waits for a permit of its key and keeps it until a Period after the response, so
+	// no window of a Period has more arrivals than Permits allows. Without a response, the permit
+	// expires: its TTL must be at least the sum of a Period and the longest time from the
+	// acquisition until a request arrives. An http.Transport as Base sends each of these requests
+	// once, except TRACE and one without a body that has an Idempotency-Key. Default: none.
 	Permits *concurrency.Limiter
 
 	// Period is the period of the API's limit. Required with Permits.
@@ -120,7 +120,7 @@ const ownPauses = 1 << 16
 // # Round trips to the store
 //
 // A request asks the store for a pause and for a reservation, and for a pause once more if it
-// had to wait. A response that asks for a pause takes two more. A permit is acquired and released.
+// had to wait. A response that asks for a pause takes two more, and so do Permits.
 type Transport struct {
 	options TransportOptions
 	limiter *headgate.Limiter

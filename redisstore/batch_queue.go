@@ -277,7 +277,7 @@ func (q *queue) release(t *trip) (waited bool) {
 	for _, shard := range t.shards {
 		q.busy[shard] = nil
 	}
-	q.ready = slices.Insert(q.ready, 0, t.behind...) // they came first
+	q.ready = append(q.ready, t.behind...)
 	q.underWay = slices.Delete(q.underWay, i, i+1)
 	return true
 }
@@ -290,8 +290,8 @@ func (q *queue) end(t *trip, took time.Duration, answered bool) (next bool) {
 		q.late--
 	}
 	now := t.sent.Add(took)
-	if answered {
-		q.pace.ended(now, took)
+	if len(t.calls) > 0 { // else all callers have left
+		q.pace.ended(now, took, answered)
 	}
 	clear(t.calls)
 	clear(t.behind)

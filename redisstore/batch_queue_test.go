@@ -131,6 +131,60 @@ func TestLateBatches(t *testing.T) {
 	}
 }
 
+// A call that a full queue rejects still notices a late trip, and those that wait are sent.
+func TestFullQueueNoticesALateTrip(t *testing.T) {
+	client := newClient(t)
+	s := patient(t, client, redisstore.Options{Queue: 1})
+	r := headgate.Request{Key: "k", Limit: parse(t, "50/h"), Cost: 1}
+	h := holdUp(client)
+	answers := []<-chan answer{ask(t.Context(), s, r)}
+	<-h.arrived
+	answers = append(answers, ask(t.Context(), s, r))
+	s.SetPatience(0)
+	if _, err := s.Take(t.Context(), r); !errors.Is(err, redisstore.ErrBusy) {
+		t.Errorf("one more than the queue holds: %v", err)
+	}
+	<-h.arrived
+	close(h.free)
+	for i := range answers {
+		if a := <-answers[i]; a.err != nil {
+			t.Error(a.err)
+		}
+	}
+}
+
+// While so many ask for one key that a trip is full of it, another key has its turn.
+func TestAHotKeyLeavesRoom(t *testing.T) {
+	client := newClient(t)
+	s := patient(t, client, redisstore.Options{})
+	limit := parse(t, "50000/h fixed-window")
+	hot, cold := headgate.Request{Key: "hot", Limit: limit, Cost: 1}, headgate.Request{Key: "cold", Limit: limit, Cost: 1}
+	take(t, s, hot)
+	until(t, "the queue is idle", func() bool { return s.Idle("hot") })
+	h := holdUp(client)
+	answers := []<-chan answer{ask(t.Context(), s, hot)}
+	<-h.arrived
+	for range 600 {
+		answers = append(answers, ask(t.Context(), s, hot))
+	}
+	s.SetPace("hot", time.Microsecond) // one trip at a time
+	cold1 := ask(t.Context(), s, cold)
+	for range 2 { // the trip under way, and one of 256 for the hot key at most
+		h.free <- struct{}{}
+		<-h.arrived
+	}
+	h.free <- struct{}{}
+	if a := <-cold1; a.err != nil {
+		t.Error(a.err)
+	}
+	close(h.free)
+	for i := range answers {
+		if a := <-answers[i]; a.err != nil || a.ds[0].Remaining != 49998-int64(i) {
+			t.Errorf("call %d: %+v", i, a)
+		}
+	}
+}
+
 // Calls wait for the trip under way that has others of their key, so that the requests of a key are
 // decided in the order of their calls. Next door, other keys wait as well, until so many calls are
 // ready that a second trip is worthwhile.
@@ -142,7 +196,7 @@ func TestTripsNextDoor(t *testing.T) {
 	}
 	take(t, s, request("warm")) // the server knows the script now
 	until(t, "the queue is idle", func() bool { return s.Idle("warm") })
-	s.SetPace("warm", 0)
+	s.SetPace("warm", time.Microsecond)
 	h := holdUp(client)
 	answers := []<-chan answer{ask(t.Context(), s, request("k"))}
 	<-h.arrived
@@ -224,17 +278,6 @@ func TestOrderOverANetwork(t *testing.T) {
 	}
 	if n := trips.most.Load(); n < 3 {
 		t.Errorf("%d trips were under way at once; want some", n)
-	}
-}
-
-// A refund enters a full queue, so that what a group took does not stay taken.
-func TestGivingBackIsLetIn(t *testing.T) {
-	s := patient(t, newClient(t), redisstore.Options{Queue: 1})
-	if !s.Full(false) {
-		t.Error("one more enters a full queue")
-	}
-	if s.Full(true) {
-		t.Error("a refund does not enter a full queue")
 	}
 }
 

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -32,17 +31,6 @@ func (s *Store) NeedsSlowPath(rs ...headgate.Request) bool {
 	b := newBatch()
 	b.add(s.newCall(rs, charge))
 	return b.set&slowPath != 0
-}
-
-// Full reports whether one more call in a mode is rejected by a full queue.
-func (s *Store) Full(settling bool) bool {
-	q := &queue{store: s, waiting: s.queueLimit}
-	m := charge
-	if settling {
-		m = settle
-	}
-	_, err := q.join(context.Background(), s.newCall(make([]headgate.Request, 1), m))
-	return err != nil
 }
 
 // SameQueue reports whether two keys are sent to one server, as far as is known.

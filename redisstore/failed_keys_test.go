@@ -167,7 +167,7 @@ func TestNoRoomInPlace(t *testing.T) {
 	take(t, s, granted)
 	take(t, s, denied)
 	client.ConfigSet(t.Context(), "maxmemory", "1")
-	s.SetPace("denied", 0) // one trip at a time
+	s.SetPace("denied", time.Microsecond) // one trip at a time
 	h := holdUp(client)
 	first := ask(t.Context(), s, denied)
 	<-h.arrived

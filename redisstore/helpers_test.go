@@ -72,10 +72,8 @@ func patient(t *testing.T, client redis.UniversalClient, o redisstore.Options) *
 
 // answer is what a call returned.
 type answer struct {
-	ds       []headgate.Decision
-	err      error
-	panicked any
-	exited   bool // the caller's goroutine ended in the call
+	ds  []headgate.Decision
+	err error
 }
 
 // ask asks for rs in a goroutine of its own, and returns once they are in their queue.
@@ -83,14 +81,9 @@ func ask(ctx context.Context, s *redisstore.Store, rs ...headgate.Request) <-cha
 	before := s.Stats().Callers
 	answers := make(chan answer, 1)
 	go func() {
-		a := answer{ds: make([]headgate.Decision, len(rs)), exited: true}
-		defer func() {
-			a.panicked = recover()
-			a.exited = a.exited && a.panicked == nil
-			answers <- a
-		}()
+		a := answer{ds: make([]headgate.Decision, len(rs))}
 		a.err = s.TakeAll(ctx, rs, a.ds)
-		a.exited = false
+		answers <- a
 	}()
 	for s.Stats().Callers == before {
 		runtime.Gosched()

@@ -32,14 +32,18 @@ func (p *pace) allows(underWay, ready int, last time.Duration) bool {
 	if underWay == 1 && ready >= manyCalls {
 		return true
 	}
-	costs := min(int(p.network/tripCost)-1, maxTrips)     // that the round trip has room for
-	quick := max(2*p.network-max(p.recent, p.network), 0) // what trips take longer, less
-	room := costs * int(quick) / max(int(p.network), 1)
-	return underWay < room && (underWay < manyTrips || last >= p.recent/manyTrips)
+	quick := max(2-max(float64(p.recent)/float64(p.network), 1), 0) // 0: trips take twice as long
+	room := (float64(p.network)/float64(tripCost) - 1) * quick
+	return p.network > 0 && underWay < int(min(room, maxTrips)) &&
+		(underWay < manyTrips || last >= p.recent/manyTrips)
 }
 
-// ended counts a trip.
-func (p *pace) ended(now time.Time, took time.Duration) {
+// ended counts a trip. One that was not answered says nothing about the network.
+func (p *pace) ended(now time.Time, took time.Duration, answered bool) {
+	if !answered {
+		p.recent += p.recent / 32
+		return
+	}
 	if p.recent == 0 {
 		*p = pace{network: took, next: took, since: now, recent: took}
 	}

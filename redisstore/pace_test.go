@@ -18,7 +18,7 @@ func (p *pace) most(last time.Duration) int {
 func (p *pace) trips(now time.Time, n int, took time.Duration) time.Time {
 	for range n {
 		now = now.Add(took)
-		p.ended(now, took)
+		p.ended(now, took, true)
 	}
 	return now
 }
@@ -36,7 +36,7 @@ func TestPace(t *testing.T) {
 		{360 * time.Microsecond, 360 * time.Microsecond, 6, 6},
 		{time.Millisecond, time.Millisecond, 8, 16},
 		{time.Millisecond, 100 * time.Microsecond, 8, 16},
-		{time.Millisecond, 1500 * time.Microsecond, 8, 8},
+		{time.Millisecond, 1500 * time.Microsecond, 8, 9},
 		{time.Millisecond, 1800 * time.Microsecond, 3, 3},
 		{time.Millisecond, 2 * time.Millisecond, 1, 1},
 		{time.Millisecond, time.Second, 1, 1},
@@ -96,8 +96,18 @@ func TestPaceOfABusyServer(t *testing.T) {
 	if n := p.most(0); n != 1 {
 		t.Errorf("%d trips when all take long; want 1", n)
 	}
-	p.trips(now, 1, took)
+	now = p.trips(now, 1, took)
 	if n := p.most(0); n != manyTrips {
 		t.Errorf("%d trips after a short one; want %d", n, manyTrips)
+	}
+	for range 24 { // refused at once, or timed out
+		p.ended(now, time.Microsecond, false)
+	}
+	if n := p.most(0); n != 1 {
+		t.Errorf("%d trips when none is answered; want 1", n)
+	}
+	p.trips(now, 1, took)
+	if n := p.most(0); n != manyTrips {
+		t.Errorf("%d trips after an answer; want %d: failures say nothing about the network", n, manyTrips)
 	}
 }

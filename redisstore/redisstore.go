@@ -1,11 +1,11 @@
 // Package redisstore is a headgate store in Redis or Valkey, shared by all processes that use the
 // same server and prefix. It decides as headgate.Memory does, to the microsecond.
 //
-// Concurrent callers share round trips. A request for a key waits for the trip under way that has
-// another one for it, so requests for a key are decided in the order of their calls. Other requests
-// leave at once over a network, and with the next trip where the server is next door or busy. The
-// script reads, decides and writes in one atomic step, by the clock of the server.
-// There is no timer: if the server is idle, a request is sent at once.
+// Concurrent callers share round trips. A request waits for a trip under way that has the same key,
+// so requests for a key are decided in the order of their calls. Other requests wait only if enough
+// trips are under way: one if the round trip is short or the server is busy, up to 16 over a
+// network. There is no timer: if no trip is under way, a request is sent at once. The script reads,
+// decides and writes in one atomic step, by the clock of the server.
 //
 // Every key expires, at most a quarter of its lifetime and two seconds after it was last needed. A
 // denial writes nothing, unless changed numbers of the limit need the state for longer. The package
