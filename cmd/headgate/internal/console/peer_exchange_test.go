@@ -192,6 +192,7 @@ func TestNobodyLooksAtTheFleet(t *testing.T) {
 			t.Errorf("while somebody looks: %s", keys)
 		}
 		c.leave(v)
+		time.Sleep(10 * time.Second)        // an exchange that was under way has ended
 		do("DEL", "hg:{@console}:@watched") // which Redis does by its own clock
 		time.Sleep(10 * time.Second)
 		unwatched()
