@@ -82,7 +82,7 @@ func (s redisServer) scriptCalls(ctx context.Context) ([]scriptCall, error) {
 	if err := store.TakeAll(ctx, rs, make([]headgate.Decision, len(rs))); err != nil {
 		return nil, err
 	}
-	args := seen.args // evalsha sha 2 key key limits requests
+	args := seen.args // evalsha, sha, 2, the two keys, limits, requests
 	if len(alone) != 5 || len(args) != 7 {
 		return nil, fmt.Errorf("decisions sent %q and %q; want one key and two", alone, args)
 	}

@@ -96,7 +96,8 @@ const ownPauses = 1 << 16
 // Requests of a key are sent in the order in which they came, unless the store does not book ahead
 // ([headgate.ErrNoBooking]): then each asks again after a RetryAfter. If a request could not be
 // sent before the deadline of its context, which includes the Timeout of the http.Client, RoundTrip
-// fails at once with a [headgate.DeadlineError], and charges nothing. A loop that sends the next
+// fails at once with a [headgate.DeadlineError], and charges nothing; with Permits, it may wait for
+// a permit until its deadline, and fails with the error of its context. A loop that sends the next
 // request at once then uses a whole CPU: end it, or pause it.
 //
 // # Pauses

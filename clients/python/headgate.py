@@ -117,9 +117,13 @@ class Permit(Answer):
         ttl = self.ttl if ttl is None else ttl
         return self._client._post("renew", {"id": self.id, "ttl": ttl})["renewed"]
 
-    def release(self, after=0):
-        """Release the permit after so many seconds. Return False if it had expired."""
+    def release(self, after=None):
+        """Release the permit after so many seconds, by default those of acquire.
+
+        Return False if it had expired.
+        """
         body = {"id": self.id}
+        after = self._after if after is None else after
         if after:
             body["after"] = after
         return self._client._post("release", body)["released"]
@@ -133,7 +137,7 @@ class Permit(Answer):
         if kind is not None and self._after:
             return  # the request may still arrive
         try:
-            self.release(self._after)
+            self.release()
         except Unavailable:
             pass  # it expires
 

@@ -122,8 +122,8 @@ class ClientTest(unittest.TestCase):
         denied = self.limits.acquire("exports", self.key)
         self.assertFalse(denied)
         self.assertTrue(0 < denied.retry_after <= 100, denied)
-        other = self.limits.acquire("exports", self.key + ":other")
-        self.assertTrue(other.release(after=100))
+        other = self.limits.acquire("exports", self.key + ":other", ttl=200, after=100)
+        self.assertTrue(other.release())
         self.assertFalse(other.release())
         self.assertEqual(self.limits.acquire("exports", self.key + ":other").in_use, 2)
 

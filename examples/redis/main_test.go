@@ -36,7 +36,7 @@ func TestHandler(t *testing.T) {
 			w := httptest.NewRecorder()
 			servers[i%2].ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 			switch {
-			case w.Code == http.StatusOK && w.Header().Get("RateLimit") == "":
+			case w.Code == http.StatusOK && w.Header().Get("Ratelimit") == "":
 				without++
 			case w.Code == http.StatusOK:
 				granted++
