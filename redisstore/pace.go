@@ -32,10 +32,10 @@ func (p *pace) allows(underWay, ready int, last time.Duration) bool {
 	if underWay == 1 && ready >= manyCalls {
 		return true
 	}
-	quick := max(2-max(float64(p.recent)/float64(p.network), 1), 0) // 0: trips take twice as long
-	room := (float64(p.network)/float64(tripCost) - 1) * quick
-	return p.network > 0 && underWay < int(min(room, maxTrips)) &&
-		(underWay < manyTrips || last >= p.recent/manyTrips)
+	room := min(int64(p.network/tripCost)-1, maxTrips) // rounded down, so that one leaves next door
+	quick := max(2*p.network-max(p.recent, p.network), 0)
+	room = room * int64(quick) / max(int64(p.network), 1)
+	return int64(underWay) < room && (underWay < manyTrips || last >= p.recent/manyTrips)
 }
 
 // ended counts a trip. One that was not answered says nothing about the network.

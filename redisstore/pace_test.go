@@ -36,7 +36,7 @@ func TestPace(t *testing.T) {
 		{360 * time.Microsecond, 360 * time.Microsecond, 6, 6},
 		{time.Millisecond, time.Millisecond, 8, 16},
 		{time.Millisecond, 100 * time.Microsecond, 8, 16},
-		{time.Millisecond, 1500 * time.Microsecond, 8, 9},
+		{time.Millisecond, 1500 * time.Microsecond, 8, 8},
 		{time.Millisecond, 1800 * time.Microsecond, 3, 3},
 		{time.Millisecond, 2 * time.Millisecond, 1, 1},
 		{time.Millisecond, time.Second, 1, 1},
