@@ -41,7 +41,7 @@ func (p *pace) allows(underWay, ready int, last time.Duration) bool {
 // ended counts a trip. One that was not answered says nothing about the network.
 func (p *pace) ended(now time.Time, took time.Duration, answered bool) {
 	if !answered {
-		p.recent += p.recent / 32
+		p.recent = min(p.recent+p.recent/32, 2*p.network) // more would change nothing
 		return
 	}
 	if p.recent == 0 {
