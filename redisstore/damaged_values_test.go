@@ -58,7 +58,7 @@ func TestGarbageChargesNoSibling(t *testing.T) {
 	}
 }
 
-// garbage puts a value at name that take left, but for some of its bytes.
+// garbage puts a value at name that take left, with some of its bytes changed.
 func garbage(t *testing.T, random *rand.Rand, client *redis.Client, name string, take func(headgate.Request)) []byte {
 	t.Helper()
 	client.Del(t.Context(), name)

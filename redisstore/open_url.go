@@ -23,7 +23,7 @@ const wantEscaped = "; in a password write %25 for %, %20 for a space, " +
 
 // These are the timeout of a dial, a read and a write, and how often a dial is tried. With them, a
 // call that is alone fails within a second if a single server hangs. With more than one try, the
-// context of the caller would end first, so its error could not say that a connection was refused.
+// context of the caller would end first, so its error would not name a refused connection.
 const (
 	defaultTimeout = "400ms"
 	dialerRetries  = 1

@@ -38,7 +38,7 @@ func TestTrouble(t *testing.T) {
 				t.Errorf("error %q; want one line with %q", err, c.word)
 			}
 			if d.Allowed() {
-				t.Error("allowed by a store that could not say")
+				t.Error("allowed although the store did not answer")
 			}
 		})
 	}

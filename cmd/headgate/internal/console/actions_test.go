@@ -413,7 +413,7 @@ func (c *console) stateText() string {
 	return text.String()
 }
 
-// FuzzWithoutTokenNothingChanges: whoever has no token, a wrong one, comes from another site, or
+// FuzzWithoutTokenNothingChanges: a caller that has no token, a wrong one, comes from another site, or
 // sends no JSON changes nothing, whatever is sent.
 func FuzzWithoutTokenNothingChanges(f *testing.F) {
 	const ban = `{"act":"ban","rule":"api","key":"ip:192.0.2.1"}`

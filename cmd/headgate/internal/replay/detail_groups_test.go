@@ -167,7 +167,7 @@ func TestDetailFacets(t *testing.T) {
 			f := newFacets()
 			used := 0
 			_, err := read(t.Context(), Reading{By: limit, Reorder: time.Second}, sink{
-				names: newNames(), facets: f,
+				names: newKeyIDs(), facets: f,
 				use: func(r record) error { used++; f.add(r.facets, nil); return nil },
 			}, []Log{{Name: "a", Reader: strings.NewReader(log)}})
 			if err != nil || used == 0 {

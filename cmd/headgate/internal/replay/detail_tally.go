@@ -81,7 +81,7 @@ func (t *tally) deniedKey(k deniedKey, times *lockouts) DeniedKey {
 // follower decides the requests of some keys once more, and counts them over time. It is a walker.
 type follower struct {
 	ctx   context.Context //nolint:containedctx // a walker's methods have none
-	names *names
+	names *keyIDs
 	bars  *bars
 	of    map[uint32][]followed // by key
 	lines [][]KeyTimeline       // by limit
@@ -96,7 +96,7 @@ type followed struct {
 	line  *KeyTimeline
 }
 
-func newFollower(ctx context.Context, names *names, bars *bars) *follower {
+func newFollower(ctx context.Context, names *keyIDs, bars *bars) *follower {
 	return &follower{
 		ctx: ctx, names: names, bars: bars, of: map[uint32][]followed{}, lines: [][]KeyTimeline{},
 	}

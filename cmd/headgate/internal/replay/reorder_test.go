@@ -114,7 +114,7 @@ func testSource(text string) *source {
 		log.WriteString(`198.18.0.1 - - [17/Dec/2025:09:03:` + string([]rune{'0' + (c-'a')/10, '0' + (c-'a')%10}) + " +0000] \"GET / HTTP/1.1\" 200 1\n")
 	}
 	c := Reading{By: ByIP, Reorder: 2e9}
-	return newSource(Log{Name: text, Reader: strings.NewReader(log.String())}, c, sink{names: newNames()}, &progress{ended: func() error { return nil }})
+	return newSource(Log{Name: text, Reader: strings.NewReader(log.String())}, c, sink{names: newKeyIDs()}, &progress{ended: func() error { return nil }})
 }
 
 func TestMerge(t *testing.T) {

@@ -79,7 +79,7 @@ type Log struct {
 // ends, a log cannot be read to its end, or a log has no line in a known format. It returns soon
 // after ctx ends, unless a Reader blocks.
 func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
-	tally := newTally(c.Limits, newNames())
+	tally := newTally(c.Limits, newKeyIDs())
 	to := sink{names: tally.names, use: func(r record) error { return tally.add(ctx, r) }}
 	if c.Detail {
 		tally.detail = newDetailing(len(c.Limits))
@@ -100,7 +100,7 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 
 // sink is where the requests of logs go.
 type sink struct {
-	names  *names
+	names  *keyIDs
 	facets *facets // nil unless they are counted
 	use    func(record) error
 }

@@ -54,7 +54,7 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 		return nil, err
 	}
 	s := &sizing{
-		count:  count{names: newNames()},
+		count:  count{names: newKeyIDs()},
 		config: c, history: newHistory(), times: newLogTimes(),
 	}
 	defer s.history.close()

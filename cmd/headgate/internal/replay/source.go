@@ -25,7 +25,7 @@ type source struct {
 	format Format
 	entry  entry
 	keyer  keyer
-	names  *names
+	names  *keyIDs
 	facets *facets // nil unless they are counted
 	order  reorder
 	ended  bool

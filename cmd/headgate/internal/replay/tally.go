@@ -30,7 +30,7 @@ type trial struct {
 // roomy is more keys than any log has: a full store would be wrong about new keys.
 const roomy = 1 << 30
 
-func newTally(limits []headgate.Limit, n *names) *tally {
+func newTally(limits []headgate.Limit, n *keyIDs) *tally {
 	t := &tally{count: count{names: n}}
 	for _, l := range limits {
 		t.trials = append(t.trials, &trial{limit: l, store: headgate.NewMemorySize(roomy)})
@@ -81,7 +81,7 @@ func (l *trial) deniedKeys(yield func(deniedKey) bool) {
 
 // count counts the requests, by key and in all.
 type count struct {
-	names    *names
+	names    *keyIDs
 	asked    []int64 // by key
 	requests int64
 	from, to int64 // the first and the last record

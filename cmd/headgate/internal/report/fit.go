@@ -16,8 +16,8 @@ const (
 	maxFiles   = 20
 )
 
-// Fit leaves out so much of d that its page is below 1 MB: the keys that were denied least, and the
-// ends of long names. Counts stay exact.
+// Fit shortens d until its page is below 1 MB. It leaves out the keys that were denied least, and
+// the ends of long names. Counts stay exact.
 func (d *Data) Fit() error {
 	limits := max(1, len(d.Limits))
 	name := max(minName, maxName/limits)

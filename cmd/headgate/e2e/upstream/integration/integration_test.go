@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// names are upstream's integration tests but for the three that need memcached, which Headgate
+// names are upstream's integration tests except the three that need memcached, which Headgate
 // has no store for.
 var names = flag.String("names", "TestBasicConfig TestShareThreshold TestBasicAuthConfig "+
 	"TestBasicConfig_ExtraTags TestBasicReloadConfig TestXdsProviderBasicConfig "+

@@ -108,7 +108,7 @@ func TestModesAreListed(t *testing.T) {
 }
 
 // TestOverrideKeys: an override of a rule with a key is for keys that the rule makes, because a ban
-// that matches nobody is worse than none.
+// that matches no key is worse than none.
 func TestOverrideKeys(t *testing.T) {
 	f := start(t, nil, Settings{})
 	for key, want := range map[string]string{

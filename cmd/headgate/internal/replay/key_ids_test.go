@@ -13,7 +13,7 @@ import (
 func TestMostDenied(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		names := newNames()
+		names := newKeyIDs()
 		l := &trial{}
 		var all []deniedKey
 		for i := range r.IntN(60) {

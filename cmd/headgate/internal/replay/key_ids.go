@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// names numbers the keys in the order of their first occurrence.
-type names struct {
+// keyIDs numbers the keys in the order of their first occurrence.
+type keyIDs struct {
 	ids  map[string]uint32
 	keys []string
 }
 
-func newNames() *names { return &names{ids: map[string]uint32{}} }
+func newKeyIDs() *keyIDs { return &keyIDs{ids: map[string]uint32{}} }
 
-func (n *names) id(key []byte) uint32 {
+func (n *keyIDs) id(key []byte) uint32 {
 	if id, ok := n.ids[string(key)]; ok {
 		return id
 	}
@@ -31,7 +31,7 @@ type deniedKey struct {
 }
 
 // mostDenied returns the most of keys that were denied most, then by name.
-func (n *names) mostDenied(most int, keys iter.Seq[deniedKey]) []deniedKey {
+func (n *keyIDs) mostDenied(most int, keys iter.Seq[deniedKey]) []deniedKey {
 	return top(most, keys, func(a, b deniedKey) int {
 		return cmp.Or(cmp.Compare(b.denied, a.denied), cmp.Compare(n.keys[a.key], n.keys[b.key]))
 	})
