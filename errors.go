@@ -17,8 +17,8 @@ var ErrFull = errors.New("headgate: the memory store is full; create it with mor
 // if another program has written to the key. Reset deletes the value.
 var ErrBadState = errors.New("headgate: the stored value is not a state of the limit")
 
-// ErrNoBooking is returned by a [Store] that does not book ahead, for a request with MaxWait.
-// Nothing was decided. [Limiter.Wait] then waits without a booking, as an httplimit.Transport does,
+// ErrNoBooking is returned by a [Store] that does not book ahead, for a request with MaxWait, and by
+// every Store for a request with MaxWait and Headroom. Nothing was decided. [Limiter.Wait] then waits without a booking, as an httplimit.Transport does,
 // and [Limiter.Reserve] returns the error.
 var ErrNoBooking = errors.New("headgate: the store does not book ahead")
 

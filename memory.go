@@ -73,7 +73,7 @@ func shardRoom(keys, shards int) int {
 // Take implements [Store]. It returns an error for bad input, and [ErrFull] as described
 // there. The context is not used.
 func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
-	if r.MaxWait == 0 && r.Start == nil && r.At.IsZero() {
+	if int64(r.MaxWait)|r.Headroom == 0 && r.Start == nil && r.At.IsZero() {
 		if d, err := m.take(r.Key, r.Limit, r.Cost); d.RetryAfter == 0 || !r.Force {
 			return d, err
 		}

@@ -2,6 +2,7 @@ package headgate
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"time"
 
@@ -32,6 +33,15 @@ type Request struct {
 	// combined with MaxWait. The usage of a key is bounded, in a fixed window by 2^53 - 1; see
 	// docs/design/exactness.md for the other algorithms.
 	Force bool
+
+	// Headroom is how many tokens the request leaves for others: it is granted only if at least
+	// that many remain afterwards. Only Cost is charged. So classes of callers share one state,
+	// such as critical ones with 0 and batch jobs with half of the capacity. It is strict: callers
+	// that leave headroom starve while others use it up. A peek reports whether a cost of 1 with
+	// this headroom would be granted. If cost and headroom are above the capacity, RetryAfter is
+	// [Never]. At least 0, and 0 with Force or for a refund. With MaxWait, the error is
+	// [ErrNoBooking]: a start time that is booked ahead would take what is left for others.
+	Headroom int64
 
 	// Start is nil, or points to a start time by the clock of the store. The store sets it
 	// when it grants a request with MaxWait. A refund that points to a start time other than
@@ -68,6 +78,23 @@ func (r *Request) Validate() error {
 		return wrong("start", r.Start.Format(time.RFC3339),
 			wantTime+" for a refund that cancels nothing")
 	}
+	if r.Headroom != 0 {
+		return r.validateHeadroom()
+	}
+	return nil
+}
+
+func (r *Request) validateHeadroom() error {
+	switch {
+	case r.Headroom < 0:
+		return invalid("headroom", r.Headroom, "0 or more tokens")
+	case r.Force:
+		return invalid("headroom", r.Headroom, "0 with Force, which charges what does not fit")
+	case r.Cost < 0:
+		return invalid("headroom", r.Headroom, "0 for a refund")
+	case r.MaxWait > 0:
+		return ErrNoBooking
+	}
 	return nil
 }
 
@@ -82,6 +109,13 @@ func countable(t time.Time) bool {
 // Forced reports whether r is charged even if it does not fit. It is for implementers of [Store].
 func (r *Request) Forced() bool { return r.Force && r.Cost > 0 }
 
+// Needs returns how many tokens must remain for r to be granted: its cost, which is 1 for a peek,
+// and its headroom. It is for implementers of [Store].
+func (r *Request) Needs() int64 {
+	cost := max(r.Cost, 1)
+	return cost + min(r.Headroom, math.MaxInt64-cost)
+}
+
 // cancels reports whether r is a refund that cancels a grant.
 func (r *Request) cancels() bool { return r.Cost < 0 && r.Start != nil && !r.Start.IsZero() }
 
@@ -92,6 +126,9 @@ func (r *Request) order(now int64) algorithm.Order {
 	}
 	if !r.At.IsZero() {
 		o.Now = r.At.UnixMicro()
+	}
+	if r.Headroom > 0 {
+		o.Needs = r.Needs()
 	}
 	if r.cancels() {
 		o.Cancel = r.Start.UnixMicro()

@@ -47,8 +47,12 @@ func severalKeys(t *testing.T, s headgate.Store) {
 			var rs []headgate.Request
 			for j := range 1 + random.IntN(4) {
 				key, l := fmt.Sprint("several ", seed, j), parse(t, everyAlgorithm[random.IntN(5)])
-				rs = append(rs, headgate.Request{Key: key, Limit: l, Cost: random.Int64N(60),
-					Force: random.IntN(4) == 0, At: at})
+				r := headgate.Request{Key: key, Limit: l, Cost: random.Int64N(60),
+					Force: random.IntN(4) == 0, At: at}
+				if !r.Force && random.IntN(3) == 0 {
+					r.Headroom = random.Int64N(110)
+				}
+				rs = append(rs, r)
 			}
 			if _, err := same(t, s, model, rs); err != nil {
 				return fmt.Errorf("request %d: %w", i, err)

@@ -36,6 +36,7 @@ func Run(t *testing.T, open Open) {
 		t.Error(fault)
 	}
 	t.Run("force", func(t *testing.T) { runAll(t, open, forces) })
+	t.Run("headroom", func(t *testing.T) { runAll(t, open, headrooms) })
 	t.Run("changed numbers", func(t *testing.T) { runAll(t, open, changes) })
 	t.Run("lessons", func(t *testing.T) { runAll(t, open, lessons) })
 }

@@ -109,7 +109,7 @@ func (p *part) decide() {
 	if p.At.IsZero() {
 		p.now = time.Now().UnixMicro()
 	}
-	ask := max(p.Cost, 1)
+	ask := p.Needs()
 	switch {
 	case p.Cost < 0:
 		if p.cancels() && !p.last() {

@@ -131,7 +131,21 @@ func (s *sequence) request(key string, l headgate.Limit) headgate.Request {
 	case 1, 2, 3, 4:
 		r.Start = new(time.Time)
 	}
+	if r.Cost >= 0 && !r.Force && r.MaxWait == 0 && s.IntN(3) == 0 {
+		r.Headroom = s.headroom(l.Capacity())
+	}
 	return r
+}
+
+func (s *sequence) headroom(capacity int64) int64 {
+	switch s.IntN(8) {
+	case 0:
+		return []int64{capacity, math.MaxInt64, 1<<53 - 1, 1 << 53}[s.IntN(4)]
+	case 1, 2:
+		return 1
+	default:
+		return s.Int64N(capacity)
+	}
 }
 
 // cancel makes r a cancel of a late grant of the same name, under the numbers that it was

@@ -89,8 +89,14 @@ func parseVector(line string) (r headgate.Request, d headgate.Decision, err erro
 	return r, d, err
 }
 
-// parseCost reads "cost", "cost!", "cost~wait" or "cost@start".
+// parseCost reads "cost", "cost!", "cost+headroom", "cost~wait" or "cost@start".
 func parseCost(text string, r *headgate.Request) (err error) {
+	text, headroom, leaves := strings.Cut(text, "+")
+	if leaves {
+		if r.Headroom, err = strconv.ParseInt(headroom, 10, 64); err != nil {
+			return err
+		}
+	}
 	cost, start, cancels := strings.Cut(text, "@")
 	cost, wait, books := strings.Cut(cost, "~")
 	cost, _, r.Force = strings.Cut(cost, "!")
@@ -134,6 +140,9 @@ func show(r headgate.Request) string {
 	}
 	if r.MaxWait > 0 {
 		text += fmt.Sprintf(", max wait %s", r.MaxWait)
+	}
+	if r.Headroom != 0 {
+		text += fmt.Sprintf(", headroom %d", r.Headroom)
 	}
 	if r.Start != nil && !r.Start.IsZero() {
 		text += fmt.Sprintf(", start %s", r.Start.Sub(epoch))

@@ -96,7 +96,7 @@ func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 		what |= timed
 	}
 	cancel := r.Cost < 0 && r.Start != nil && !r.Start.IsZero()
-	if r.MaxWait > 0 || cancel {
+	if r.MaxWait > 0 || r.Headroom > 0 || cancel {
 		what |= books
 	}
 	if what&^(costs|forced) != 0 {
@@ -113,12 +113,12 @@ func (b *batch) append(r *headgate.Request, what byte, name, limit int) {
 		p = number(p, r.At.UnixMicro(), 7)
 	}
 	if what&books != 0 {
-		start := int64(0)
+		last := min(r.Headroom, r.Limit.Capacity())
 		if cancel {
-			start = r.Start.UnixMicro()
+			last = r.Start.UnixMicro()
 		}
 		p = number(p, r.MaxWait.Microseconds(), 7)
-		p = number(p, start, 7)
+		p = number(p, last, 7)
 	}
 	b.requests = p
 }

@@ -28,10 +28,26 @@ func TestProcessesAreGrantedTheLimitAtOneInstant(t *testing.T) {
 		instantChild(t, addr)
 		return
 	}
-	var wg sync.WaitGroup
 	granted := make([]atomic.Int64, len(everyAlgorithm))
+	inProcesses(t, processes, func(line string) {
+		var limit, n int64
+		if found, _ := fmt.Sscanf(line, "limit %d granted %d", &limit, &n); found == 2 {
+			granted[limit].Add(n)
+		}
+	})
+	for i, text := range everyAlgorithm {
+		if n := granted[i].Load(); n != 100 {
+			t.Errorf("%s: %d of 640 granted; want 100", text, n)
+		}
+	}
+}
+
+// inProcesses runs the test in n processes at once, and calls read with each line that they print.
+func inProcesses(t *testing.T, n int, read func(line string)) {
+	t.Helper()
+	var wg sync.WaitGroup
 	addr := sharedServer(t).Addr
-	for range processes {
+	for range n {
 		wg.Go(func() {
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // this test binary, by itself
 			cmd.Env = append(os.Environ(), childAddr+"="+addr)
@@ -40,19 +56,11 @@ func TestProcessesAreGrantedTheLimitAtOneInstant(t *testing.T) {
 				t.Errorf("process: %v\n%s", err, out)
 			}
 			for line := range strings.Lines(string(out)) {
-				var limit, n int64
-				if found, _ := fmt.Sscanf(line, "limit %d granted %d", &limit, &n); found == 2 {
-					granted[limit].Add(n)
-				}
+				read(line)
 			}
 		})
 	}
 	wg.Wait()
-	for i, text := range everyAlgorithm {
-		if n := granted[i].Load(); n != 100 {
-			t.Errorf("%s: %d of 640 granted; want 100", text, n)
-		}
-	}
 }
 
 // instantChild is one of the processes.

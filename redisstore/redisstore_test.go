@@ -42,7 +42,8 @@ func TestGroupsOverServers(t *testing.T) {
 		var rs []headgate.Request
 		for _, k := range random.Perm(6)[:1+random.IntN(4)] {
 			limit := parse(t, []string{"7/3s", "6/s fixed-window", "9/2s sliding-log"}[k%3])
-			rs = append(rs, headgate.Request{Key: strconv.Itoa(k), Limit: limit, Cost: random.Int64N(4), At: at})
+			rs = append(rs, headgate.Request{Key: strconv.Itoa(k), Limit: limit, Cost: random.Int64N(4),
+				Headroom: max(random.Int64N(8)-4, 0), At: at})
 		}
 		got, want := make([]headgate.Decision, len(rs)), make([]headgate.Decision, len(rs))
 		if err := errors.Join(s.TakeAll(t.Context(), rs, got), memory.TakeAll(t.Context(), rs, want)); err != nil {

@@ -149,6 +149,7 @@ func (s *Store) refund(ctx context.Context, taken []*keyGroup) error {
 		back := slices.Clone(g.requests)
 		for i := range back {
 			back[i].Cost, back[i].Start, back[i].Force = -back[i].Cost, nil, true
+			back[i].Headroom = 0
 		}
 		err := s.decideTogether(ctx, back, make([]headgate.Decision, len(back)), settle)
 		all = errors.Join(all, err)

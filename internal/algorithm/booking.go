@@ -20,6 +20,7 @@ type Order struct {
 	Force     bool  // the cost is charged whether or not it fits
 	After     int64 // the start is not before this, which the group decides; or 0
 	Cancel    int64 // of a refund: the start time that it cancels, or 0
+	Needs     int64 // with a headroom: what must remain for the cost to be charged, or 0
 }
 
 // Take decides o, and returns the account that follows, which must be written if changed
@@ -35,6 +36,12 @@ func (l *Rule) Take(k Account, o Order, charge bool) (next Account, v Verdict, c
 }
 
 func (l *Rule) take(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
+	if needs := o; o.Needs > 0 {
+		needs.Cost, needs.Needs = o.Needs, 0
+		if _, v, _ = l.take(k, needs, false); !v.Granted() {
+			return k, v, false
+		}
+	}
 	charge = charge && o.Cost != 0
 	ahead, now := k.Booked && k.At > o.Now, o.Now
 	if ahead {
