@@ -28,7 +28,9 @@ const (
 
 // Store is a [headgate.Store] that remembers the denials of a remote store. Until the time at which
 // a denied request may be retried, it denies the same cost or a larger one of the same key and
-// limit in this process. Make one with [New]. It is safe for use by many goroutines.
+// limit in this process. A headroom counts like a cost: so what was denied to a caller that leaves
+// headroom is not denied to one that needs less. Make one with [New]. It is safe for use by many
+// goroutines.
 //
 // In a remembered denial, RetryAfter and ResetAfter count down, and never exceed the store's own
 // answer; Remaining is 0. A refund, a reset or changed numbers of the limit end a denial at once if
@@ -41,8 +43,8 @@ const (
 // other requests then mean only that these were not the reason: they are allowed, with Remaining 0
 // and no waits. RetryAfter of the group may be too short if another limit would deny for longer.
 //
-// Peeks, refunds, costs above the capacity, requests with MaxWait, At or Force, and keys of over
-// 1,024 bytes go to the store. So does every group that contains one of these.
+// Peeks, refunds, costs (with headroom) above the capacity, requests with MaxWait, At or Force, and
+// keys of over 1,024 bytes go to the store. So does every group that contains one of these.
 //
 // A lease goes around a denycache, and a fallback goes inside. What a fallback denies by a share
 // of a limit is not remembered.
@@ -117,8 +119,8 @@ func (s *Store) Forget(key string, l headgate.Limit) {
 }
 
 func remembers(r *headgate.Request) bool {
-	return r.Cost > 0 && r.Cost <= r.Limit.Capacity() && r.MaxWait == 0 && r.At.IsZero() &&
-		!r.Force && len(r.Key) <= maxKeyLen
+	return r.Cost > 0 && r.Needs() <= r.Limit.Capacity() && r.MaxWait == 0 && r.At.IsZero() &&
+		!r.Force && r.Headroom >= 0 && len(r.Key) <= maxKeyLen
 }
 
 // recall returns the remembered denial of r, if there is one.
@@ -127,7 +129,7 @@ func (s *Store) recall(r *headgate.Request, now int64) (headgate.Decision, bool)
 		return headgate.Decision{}, false
 	}
 	id := identity{r.Key, r.Limit.ID()}
-	retry, reset := s.shard(id).recall(id, r.Limit, r.Cost, now)
+	retry, reset := s.shard(id).recall(id, r.Limit, r.Needs(), now)
 	return headgate.Decision{
 		Limit:      r.Limit,
 		RetryAfter: time.Duration(retry) * time.Microsecond,
@@ -157,7 +159,7 @@ func (s *Store) learn(r *headgate.Request, d headgate.Decision, err error, asked
 		s.Forget(r.Key, r.Limit)
 	case err == nil && remembers(r) && d.RetryAfter > 0 && d.Limit == r.Limit: // not a share
 		s.shard(id).remember(id, denial{
-			limit: r.Limit, cost: r.Cost, until: asked + d.RetryAfter.Microseconds(),
+			limit: r.Limit, needs: r.Needs(), until: asked + d.RetryAfter.Microseconds(),
 			reset: asked + d.ResetAfter.Microseconds(),
 		}, asked)
 	}

@@ -20,13 +20,13 @@ type identity struct{ key, limitID string }
 
 // denial has times in microseconds by the clock of the Store.
 type denial struct {
-	limit              headgate.Limit
-	cost, until, reset int64
+	limit               headgate.Limit
+	needs, until, reset int64 // needs is the cost and the headroom that were denied
 }
 
 // recall returns the waits of a remembered denial, in microseconds; retry is 0 if there is none. A
 // denial under other numbers of l is forgotten: a grant under the new numbers may end it.
-func (s *shard) recall(id identity, l headgate.Limit, cost, now int64) (retry, reset int64) {
+func (s *shard) recall(id identity, l headgate.Limit, needs, now int64) (retry, reset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d, ok := s.denials[id]
@@ -37,7 +37,7 @@ func (s *shard) recall(id identity, l headgate.Limit, cost, now int64) (retry, r
 	// The clocks of the store and of this process count whole microseconds that begin at
 	// different moments, so up to one more may have passed for the store.
 	now++
-	if !ok || cost < d.cost || now >= d.until {
+	if !ok || needs < d.needs || now >= d.until {
 		return 0, 0
 	}
 	return d.until - now, d.reset - now

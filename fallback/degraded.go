@@ -2,6 +2,7 @@ package fallback
 
 import (
 	"context"
+	"math/bits"
 	"sync/atomic"
 
 	"github.com/headgate/headgate"
@@ -25,8 +26,7 @@ func (s *Store) takeDegraded(
 	if instances == 0 {
 		return s.decideBlindly(&r, why)
 	}
-	own := r
-	own.Limit = s.shares.of(r.Limit, instances)
+	own := s.ofShare(r, instances)
 	d, err := s.options.Local.Take(ctx, own)
 	if err != nil {
 		return headgate.Decision{}, err
@@ -46,14 +46,25 @@ func (s *Store) takeAllDegraded(
 	}
 	own := make([]headgate.Request, len(rs))
 	for i, r := range rs {
-		own[i] = r
-		own[i].Limit = s.shares.of(r.Limit, instances)
+		own[i] = s.ofShare(r, instances)
 	}
 	err = s.options.Local.TakeAll(ctx, own, ds)
 	for i := 0; i < len(rs) && err == nil; i++ {
 		ds[i], err = s.judge(&rs[i], ds[i], why)
 	}
 	return err
+}
+
+// ofShare is r at this instance's share. Its headroom is the same part of the share, rounded up.
+func (s *Store) ofShare(r headgate.Request, instances int) headgate.Request {
+	whole := r.Limit.Capacity()
+	r.Limit = s.shares.of(r.Limit, instances)
+	if r.Headroom > 0 && r.Headroom <= whole {
+		high, low := bits.Mul64(uint64(r.Headroom), uint64(r.Limit.Capacity()))
+		quotient, rest := bits.Div64(high, low, uint64(whole))
+		r.Headroom = int64(quotient + min(rest, 1))
+	}
+	return r
 }
 
 // decideBlindly decides r without any state.
@@ -64,7 +75,7 @@ func (s *Store) decideBlindly(r *headgate.Request, why error) (headgate.Decision
 		d.Remaining = d.Limit.Capacity()
 	}
 	switch {
-	case r.Cost > d.Limit.Capacity():
+	case r.Needs() > d.Limit.Capacity():
 		d.RetryAfter = headgate.Never
 	case !open && r.Cost >= 0:
 		return s.postpone(r, d, why)
@@ -73,11 +84,11 @@ func (s *Store) decideBlindly(r *headgate.Request, why error) (headgate.Decision
 }
 
 // judge returns d, the decision of this instance's share on r. It postpones r if its cost fits the
-// limit but never the share.
+// limit but never the share, with its headroom.
 func (s *Store) judge(
 	r *headgate.Request, d headgate.Decision, why error,
 ) (headgate.Decision, error) {
-	if d.RetryAfter == headgate.Never && r.Cost > 0 && r.Cost <= r.Limit.Capacity() {
+	if d.RetryAfter == headgate.Never && r.Cost >= 0 && r.Needs() <= r.Limit.Capacity() {
 		d.Limit = s.unknown.of(r.Limit, 0)
 		return s.postpone(r, d, why)
 	}

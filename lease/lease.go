@@ -60,9 +60,10 @@ type Options struct {
 // on a hot key finds less than the capacity, by 1 to 16% in the measurements of
 // docs/design/lease.md, and a key whose requests equal its limit is granted up to 3% less.
 //
-// Tokens are prefetched for requests of [Store.Take] with a positive cost, no MaxWait, At or Force,
-// under token buckets, stepped ones and fixed windows whose capacity is at least
-// 16 / PrefetchFraction. All others go to the store. Sliding windows and logs would forget tokens
+// Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
+// At or Force, under token buckets, stepped ones and fixed windows whose capacity is at least
+// 16 / PrefetchFraction. All others go to the store. A request with Headroom finds there what is left
+// after the prefetches: tokens that processes hold count as taken. Sliding windows and logs would forget tokens
 // before they are used.
 //
 // A denycache and a fallback go inside. A denycache outside would deny requests that the lease
@@ -136,7 +137,7 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // prefetchable reports whether r may be decided by prefetched tokens.
 func prefetchable(r *headgate.Request) bool {
 	a := r.Limit.Algorithm()
-	return r.Cost > 0 && !r.Force && r.MaxWait == 0 && r.At.IsZero() &&
+	return r.Cost > 0 && !r.Force && int64(r.MaxWait)|r.Headroom == 0 && r.At.IsZero() &&
 		(a == headgate.AlgorithmTokenBucket || a == headgate.AlgorithmStepped ||
 			a == headgate.AlgorithmFixedWindow)
 }

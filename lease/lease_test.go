@@ -42,7 +42,7 @@ func TestOtherRequestsTakeOneCallEach(t *testing.T) {
 			for _, r := range []headgate.Request{
 				{Limit: f.limit}, {Limit: f.limit, Cost: -1},
 				{Limit: f.limit, Cost: 1, At: time.Now()}, {Limit: f.limit, Cost: 1, MaxWait: 1},
-				{Limit: f.limit, Cost: 1, Force: true},
+				{Limit: f.limit, Cost: 1, Force: true}, {Limit: f.limit, Cost: 1, Headroom: 1},
 				{Limit: headgate.PerSecond(300), Cost: 1}, // too small
 				{Limit: headgate.SlidingWindow(1000, time.Second), Cost: 1},
 				{Limit: headgate.SlidingLog(1000, time.Second), Cost: 1},

@@ -33,6 +33,16 @@ func (s *Store) NeedsSlowPath(rs ...headgate.Request) bool {
 	return b.set&slowPath != 0
 }
 
+// PlainScripts returns the scripts of all algorithms for a lone request and for a batch.
+func PlainScripts() []string {
+	all := algorithms(1<<len(parts) - 2)
+	texts := []string{source(all)}
+	for a := range len(parts) - 1 {
+		texts = append(texts, source(lone|2<<a))
+	}
+	return texts
+}
+
 // SameQueue reports whether two keys are sent to one server, as far as is known.
 func (s *Store) SameQueue(a, b string) bool {
 	return s.queue(s.prefix+"{"+escape(a)+"}") == s.queue(s.prefix+"{"+escape(b)+"}")

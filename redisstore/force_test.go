@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/redisstore"
 )
 
 // forced makes a request of each key under each algorithm.
@@ -22,6 +23,20 @@ func forced(t *testing.T, keys int) []headgate.Request {
 	}
 	rs[1].Cost = 0 // a peek
 	return rs
+}
+
+// A request with headroom is for the slow path, and the plain scripts know nothing of it.
+func TestHeadroomIsNotInThePlainScripts(t *testing.T) {
+	s := newStore(t, newClient(t))
+	if r := forced(t, 1)[0]; s.NeedsSlowPath(headgate.Request{Limit: r.Limit, Cost: 1}) ||
+		!s.NeedsSlowPath(headgate.Request{Limit: r.Limit, Cost: 1, Headroom: 1}) {
+		t.Error("the wrong script decides requests with headroom")
+	}
+	for _, text := range redisstore.PlainScripts() {
+		if strings.Contains(text, "headroom") {
+			t.Errorf("a plain script has headroom in it:\n%s", text)
+		}
+	}
 }
 
 // Forced requests together take one command, as many single ones in a batch do, and only the plain
