@@ -18,8 +18,9 @@ var ErrFull = errors.New("headgate: the memory store is full; create it with mor
 var ErrBadState = errors.New("headgate: the stored value is not a state of the limit")
 
 // ErrNoBooking is returned by a [Store] that does not book ahead, for a request with MaxWait. Every
-// Store returns it for a request with MaxWait and Headroom. Nothing was decided. [Limiter.Wait] then
-// waits without a booking, as an httplimit.Transport does, and [Limiter.Reserve] returns the error.
+// Store returns it for a request with MaxWait and Headroom. Nothing was decided. [Limiter.Wait]
+// then waits without a booking, as an httplimit.Transport does, and [Limiter.Reserve] returns the
+// error.
 var ErrNoBooking = errors.New("headgate: the store does not book ahead")
 
 // InvalidError reports which input was wrong, and what would be accepted instead. It is returned by
