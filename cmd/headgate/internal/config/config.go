@@ -73,6 +73,7 @@ type API struct {
 type Options struct {
 	Runtime      *Runtime                    // the directories of envoyproxy/ratelimit; nil: none
 	MergeDomains bool                        // a domain may be in several files
+	NoProxy      bool                        // no request is passed on: statuses stay unknown
 	Env          func(string) (string, bool) // for ${VAR}; nil: os.LookupEnv
 	Now          time.Time                   // for what has expired; zero: the current time
 }
@@ -100,7 +101,7 @@ func parse(files []file, o Options) (*Config, error) {
 		o.Now = time.Now()
 	}
 	l := loader{
-		env: o.Env, now: o.Now, mergeDomains: o.MergeDomains,
+		env: o.Env, now: o.Now, mergeDomains: o.MergeDomains, noProxy: o.NoProxy,
 		config: &Config{Hash: hash(files)},
 		set:    map[string]Place{},
 		named:  map[string]Place{},

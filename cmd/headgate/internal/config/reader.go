@@ -26,6 +26,7 @@ type loader struct {
 	faults []error
 
 	mergeDomains bool
+	noProxy      bool
 
 	set    map[string]Place // the scalars that were given, by field
 	named  map[string]Place // the rules, by name

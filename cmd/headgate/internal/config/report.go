@@ -46,6 +46,9 @@ func writeRule(b *strings.Builder, r *rules.Rule) {
 	if cost := r.Cost.String(); cost != "1" {
 		fmt.Fprintf(b, ", cost %s", cost)
 	}
+	if counted := r.Count.String(); counted != "" {
+		fmt.Fprintf(b, ", counts %s", counted)
+	}
 	if r.Mode != rules.Enforce {
 		fmt.Fprintf(b, ", %s", r.Mode)
 	}

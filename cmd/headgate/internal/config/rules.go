@@ -29,6 +29,7 @@ func (r *reader) rule(n *yaml.Node, path string) {
 			rule.Mode = parsed(r, n, path, rules.ParseMode)
 		}},
 		field{"cost", func(n *yaml.Node, path string) { rule.Cost = r.cost(n, path) }},
+		field{"count", func(n *yaml.Node, path string) { rule.Count = r.count(n, path) }},
 		field{"label_keys", func(n *yaml.Node, path string) {
 			rule.LabelKeys, _ = r.boolean(n, path)
 		}},
@@ -176,12 +177,39 @@ func (r *reader) limitTexts(n *yaml.Node, path string) (limits []headgate.Limit)
 func withoutComponent(err error) string { return strings.TrimPrefix(err.Error(), "headgate: ") }
 
 func (r *reader) cost(n *yaml.Node, path string) rules.Cost {
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!int" {
-		text := *n
-		text.Tag = "!!str"
-		n = &text
+	return parsed(r, numberAsText(n), path, rules.ParseCost)
+}
+
+// numberAsText returns n, which is text if it was a whole number.
+func numberAsText(n *yaml.Node) *yaml.Node {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!int" {
+		return n
 	}
-	return parsed(r, n, path, rules.ParseCost)
+	text := *n
+	text.Tag = "!!str"
+	return &text
+}
+
+func (r *reader) count(n *yaml.Node, path string) (c rules.Count) {
+	entries := *numberAsText(n)
+	entries.Content = slices.Clone(n.Content)
+	for i, entry := range entries.Content {
+		entries.Content[i] = numberAsText(entry)
+	}
+	r.texts(&entries, path, "a status such as 401, or denied",
+		func(text string, n *yaml.Node, path string) {
+			one, err := rules.ParseCount(text)
+			if err != nil {
+				r.faultf(n, path, "%v", err)
+			}
+			c.Statuses = append(c.Statuses, one.Statuses...)
+			c.Denied = c.Denied || one.Denied
+		})
+	if r.noProxy && len(c.Statuses) > 0 {
+		r.faultf(n, path, "%s needs the status of the response, which only the proxy sees; "+
+			"want --proxy ADDR=URL, or count: denied", c)
+	}
+	return c
 }
 
 func (r *reader) override(n *yaml.Node, path string) {

@@ -15,9 +15,10 @@ import (
 // not known yet. Its caller calls [Admission.Settle] once a cost is known, and [Admission.End] in
 // the end. One goroutine at a time may use it.
 type Admission struct {
-	engine *Engine
-	late   []charge // whose cost is in the response
-	held   []held
+	engine  *Engine
+	late    []charge // whose cost is in the response
+	counted []charge // which the status of the response may refund
+	held    []held
 }
 
 // held is a permit that is renewed until stop is called.
@@ -54,6 +55,10 @@ func (e *Engine) Begin(ctx context.Context, q *Request) (v Verdict, begun *Admis
 		for _, c := range charges {
 			if c.rule.Cost.ResponseHeader != "" && c.granted {
 				a.late = append(a.late, c)
+			}
+			if len(c.rule.Count.Statuses) > 0 && c.granted &&
+				(c.rule.Mode == Shadow || !c.strictest(v.Decisions).Unchecked()) {
+				a.counted = append(a.counted, c)
 			}
 		}
 	}

@@ -12,7 +12,8 @@ type Verdict struct {
 	Allowed bool
 
 	// Decisions are those of the limits of all rules that enforce, in the order of the rules. There
-	// is none if a ban or a permit denied, and if no rule applies.
+	// is none if a ban or a permit denied, and if no rule applies. Those of rules that count denials
+	// are there only if one of these rules denied, and then alone.
 	Decisions []headgate.Decision
 
 	// Rule is the name of the rule that denied; of several, the one that denied for the longest.
@@ -38,11 +39,11 @@ const (
 // decide decides the charges of s: first those of rules that enforce, all or none, and then those
 // of each rule in shadow.
 func (e *Engine) decide(ctx context.Context, s *scratch) (Verdict, error) {
-	v, err := e.enforce(ctx, s)
+	v, err := e.guarded(ctx, s)
 	if err != nil {
 		return Verdict{}, err
 	}
-	e.decideShadow(ctx, s, v.Allowed)
+	e.decideShadow(ctx, s, &v)
 	return v, nil
 }
 
@@ -53,19 +54,29 @@ func (e *Engine) enforce(ctx context.Context, s *scratch) (Verdict, error) {
 	if v, denied, err := e.permitsOf(ctx, s); denied || err != nil {
 		return v, err
 	}
-	requests := s.group(s.enforced)
+	v, err := e.take(ctx, s.enforced, s.group(s.enforced))
+	if v.Allowed {
+		e.grant(s.enforced, v.Decisions)
+	}
+	return v, err
+}
+
+// take decides the requests of charges together, and observes denials.
+func (e *Engine) take(
+	ctx context.Context, charges []charge, requests []headgate.Request,
+) (Verdict, error) {
 	v := Verdict{Allowed: true}
 	if len(requests) > 0 {
 		v.Decisions = make([]headgate.Decision, len(requests))
 	}
 	if err := Take(ctx, e.store, requests, v.Decisions); err != nil {
-		for i := range s.enforced {
-			e.observe(&s.enforced[i], Failed, headgate.Decision{}, err)
+		for i := range charges {
+			e.observe(&charges[i], Failed, headgate.Decision{}, err)
 		}
 		return Verdict{}, err
 	}
-	for i := range s.enforced {
-		c := &s.enforced[i]
+	for i := range charges {
+		c := &charges[i]
 		d := c.strictest(v.Decisions)
 		if c.allowed(d) {
 			continue
@@ -75,14 +86,16 @@ func (e *Engine) enforce(ctx context.Context, s *scratch) (Verdict, error) {
 			v.Allowed, v.Rule, v.Reason, v.RetryAfter = false, c.rule.Name, Limits, d.RetryAfter
 		}
 	}
-	if v.Allowed {
-		for i := range s.enforced {
-			c := &s.enforced[i]
-			c.granted = true
-			e.observe(c, Allowed, c.strictest(v.Decisions), nil)
-		}
-	}
 	return v, nil
+}
+
+// grant notes and observes that charges were granted.
+func (e *Engine) grant(charges []charge, ds []headgate.Decision) {
+	for i := range charges {
+		c := &charges[i]
+		c.granted = true
+		e.observe(c, Allowed, c.strictest(ds), nil)
+	}
 }
 
 // banned returns the denial of the first key that is banned.

@@ -32,6 +32,7 @@ type Rule struct {
 	Permits int64            // requests at once; 0: no bound
 	Mode    Mode
 	Cost    Cost
+	Count   Count
 	// LabelKeys lets metrics carry the keys of this rule, up to a bound.
 	LabelKeys bool
 }

@@ -7,7 +7,8 @@ type scratch struct {
 	engine    *Engine
 	active    *active
 	found     []*rule
-	enforced  []charge
+	guards    []charge // of rules that enforce, and count denials
+	enforced  []charge // of the others
 	shadow    []charge
 	requests  []headgate.Request
 	answers   []headgate.Decision // of rules in shadow
@@ -23,11 +24,13 @@ func (e *Engine) prepare() *scratch {
 // free keeps the memory of s, and none of what it points to.
 func (e *Engine) free(s *scratch) {
 	clear(s.found)
+	clear(s.guards)
 	clear(s.enforced)
 	clear(s.shadow)
 	clear(s.requests[:cap(s.requests)])
 	s.active, s.admission = nil, nil
-	s.found, s.enforced, s.shadow = s.found[:0], s.enforced[:0], s.shadow[:0]
+	s.found, s.guards = s.found[:0], s.guards[:0]
+	s.enforced, s.shadow = s.enforced[:0], s.shadow[:0]
 	s.requests, s.answers = s.requests[:0], s.answers[:0]
 	e.scratch.Put(s)
 }
@@ -43,12 +46,13 @@ func (s *scratch) match(q *Request) {
 
 // add adds a charge. A rule that is off has none.
 func (s *scratch) add(r *rule, key string, cost int64) {
-	switch r.Mode {
-	case Enforce:
+	switch {
+	case r.Mode == Enforce && r.Count.Denied:
+		s.guards = append(s.guards, s.engine.charge(r, key, cost))
+	case r.Mode == Enforce:
 		s.enforced = append(s.enforced, s.engine.charge(r, key, cost))
-	case Shadow:
+	case r.Mode == Shadow:
 		s.shadow = append(s.shadow, s.engine.charge(r, key, cost))
-	case Off:
 	}
 }
 

@@ -141,6 +141,7 @@ func (r *Rule) Validate() error {
 	}
 	_, err = ParseCost(r.Cost.String())
 	fault("cost", err)
+	fault("count", r.Count.check(r))
 	return errors.Join(faults...)
 }
 

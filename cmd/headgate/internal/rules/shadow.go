@@ -7,11 +7,16 @@ import (
 )
 
 // decideShadow decides each rule in shadow by itself. It charges them if the request was allowed,
-// and peeks if not, because then the request is not carried out. An error denies nothing.
-func (e *Engine) decideShadow(ctx context.Context, s *scratch, allowed bool) {
+// and peeks if not, because then the request is not carried out. For a rule that counts denials, it
+// is the reverse. An error denies nothing.
+func (e *Engine) decideShadow(ctx context.Context, s *scratch, v *Verdict) {
 	for i := range s.shadow {
 		c := &s.shadow[i]
-		if !allowed {
+		counts := v.Allowed
+		if c.rule.Count.Denied {
+			counts = s.countsDenial(v)
+		}
+		if !counts {
 			c.cost = 0
 		}
 		d, granted, err := e.decideOneShadow(ctx, s, i)
@@ -19,7 +24,7 @@ func (e *Engine) decideShadow(ctx context.Context, s *scratch, allowed bool) {
 		case err != nil:
 			e.observe(c, Failed, headgate.Decision{}, err)
 		case granted:
-			c.granted = allowed
+			c.granted = counts
 			e.observe(c, Allowed, d, nil)
 		default:
 			e.observe(c, ShadowDenied, d, nil)

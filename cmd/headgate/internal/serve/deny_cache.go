@@ -11,7 +11,8 @@ import (
 )
 
 // settledLater is a store around a cache of denials. It does not use the cache for rules whose cost
-// is in the response, because tokens that a response returns may end a denial of another instance.
+// or outcome is in the response, because tokens that a response returns may end a denial of another
+// instance.
 type settledLater struct {
 	headgate.Store // the cache
 
@@ -23,7 +24,7 @@ type settledLater struct {
 func (s *settledLater) use(list []rules.Rule) {
 	var names *[]string
 	for _, r := range list {
-		if r.Cost.ResponseHeader == "" {
+		if r.Cost.ResponseHeader == "" && len(r.Count.Statuses) == 0 {
 			continue
 		}
 		if names == nil {

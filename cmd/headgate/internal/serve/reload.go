@@ -28,10 +28,11 @@ func (s *server) load() (*config.Config, error) {
 }
 
 func (s *server) loadOptions() config.Options {
+	o := config.Options{NoProxy: len(s.o.Proxies) == 0}
 	if s.env == nil {
-		return config.Options{}
+		return o
 	}
-	o := config.Options{MergeDomains: s.env.MergeDomains}
+	o.MergeDomains = s.env.MergeDomains
 	// The default directory need not exist where files are given.
 	if s.env.IsSet("RUNTIME_ROOT") || len(s.o.Files) == 0 {
 		o.Runtime = &s.env.Runtime

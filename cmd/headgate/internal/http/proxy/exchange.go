@@ -37,6 +37,7 @@ func modifyResponse(r *http.Response) error {
 		}
 		answer.SetFields(r.Header, &x.verdict)
 	}
+	x.admission.Outcome(r.Request.Context(), r.StatusCode)
 	x.admission.Settle(r.Request.Context(), r.Header)
 	return nil
 }
