@@ -39,6 +39,24 @@ type Options struct {
 	// ContentLength of a body of unknown length, counts as 1. Default: 1.
 	Cost func(*http.Request) int64
 
+	// Count reports whether a response with this status counts, such as a failed login:
+	//
+	//	Count: func(status int) bool { return status == http.StatusUnauthorized }
+	//
+	// The cost is taken before the handler runs, so that requests at the same time cannot pass the
+	// limit, and refunded when the handler writes another status: before the response is sent, so
+	// that it waits for the store once more. As many slow requests as the limit holds deny the next
+	// one, even if none of them counts in the end. The header fields of the response show the level
+	// with its cost taken.
+	//
+	// A handler that writes nothing has the status 200, one that hijacks the connection 101.
+	// Informational statuses such as 103 are no outcome. A request stays charged if its handler
+	// panics, if its context ends before the status is written, because the client has left, and if
+	// the refund fails, which Observe sees. Count is called by the goroutine of the handler. With
+	// Count, a handler gets an [http.Flusher], [http.Hijacker] and io.ReaderFrom, and the rest by
+	// [http.ResponseController]; there is no [http.Pusher]. Default: every request counts.
+	Count func(status int) bool
+
 	// Skip reports whether a request passes without being counted, such as a health check.
 	// Default: no request.
 	Skip func(*http.Request) bool
@@ -170,6 +188,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.Denied(w, r, denials(ds))
 			return
 		}
+	}
+	if h.Count != nil && cost > 0 && d.Allowed() && !d.Unchecked() {
+		h.serveCounted(w, r, cost)
+		return
 	}
 	h.next.ServeHTTP(w, r)
 }

@@ -247,7 +247,7 @@ func (f *serveFlags) checkFiles(cmd *cobra.Command) error {
 	if len(f.o.Files) == 0 && f.o.Environment == nil {
 		return usagef(cmd, "--check has no files; name them after it")
 	}
-	text, err := serve.Check(f.o.Files, f.o.Environment)
+	text, err := serve.Check(f.o)
 	if err != nil {
 		return err
 	}

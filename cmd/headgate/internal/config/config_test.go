@@ -29,6 +29,7 @@ rules:
     key: [ip/64, header:x-api-key]
     limits: [5/m, 100/d fixed-window]
     mode: shadow
+    count: [401, 5xx]
     label_keys: true
   - name: tokens
     match: {path: /v1/chat/*}
@@ -91,7 +92,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 				Limits: []headgate.Limit{
 					limit(t, "login=5/m"), limit(t, "login.2=100/d fixed-window"),
 				},
-				Mode: rules.Shadow, LabelKeys: true,
+				Mode: rules.Shadow, LabelKeys: true, Count: rules.Count{Statuses: []int{401, 5}},
 			},
 			{
 				Name: "tokens", Match: rules.Match{Path: "/v1/chat/*"},
@@ -117,6 +118,21 @@ func TestEveryFieldIsRead(t *testing.T) {
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+}
+
+// Without a proxy, nobody sees the status of a response: a rule that counts statuses is refused.
+func TestCountWithoutProxy(t *testing.T) {
+	const text = "rules:\n- {name: a, limits: 5/m, count: denied}\n- name: b\n  limits: 5/m\n" +
+		"  count: [401, 4xx]\n"
+	if _, err := Parse("f", []byte(text), Options{}); err != nil {
+		t.Error(err)
+	}
+	_, err := Parse("f", []byte(text), Options{NoProxy: true})
+	const want = "f:5: rules[1].count: 401, 4xx needs the status of the response, which only the " +
+		"proxy sees; want --proxy ADDR=URL, or count: denied"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v; want %s", err, want)
 	}
 }
 

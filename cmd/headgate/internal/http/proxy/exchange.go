@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/answer"
@@ -40,6 +42,15 @@ func modifyResponse(r *http.Response) error {
 	x.admission.Outcome(r.Request.Context(), r.StatusCode)
 	x.admission.Settle(r.Request.Context(), r.Header)
 	return nil
+}
+
+// refused notes the outcome of a request that did not reach the server, because there is no
+// connection. A request that the server may have seen stays charged: what it was answered to is
+// unknown.
+func (x *exchange) refused(ctx context.Context, err error) {
+	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" {
+		x.admission.Outcome(ctx, http.StatusBadGateway)
+	}
 }
 
 // end charges the costs that are in the trailer, and releases the permits.

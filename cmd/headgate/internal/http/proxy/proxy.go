@@ -133,6 +133,7 @@ func (h *handler) serveError(w http.ResponseWriter, r *http.Request, err error) 
 		return
 	}
 	if r.Context().Err() == nil { // the client has not left
+		x.refused(r.Context(), err)
 		h.options.Log.Warn("the server behind the proxy does not answer",
 			"target", h.target.Host, "error", err)
 	}

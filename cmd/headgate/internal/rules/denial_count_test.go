@@ -1,0 +1,173 @@
+package rules
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
+)
+
+func window(t *testing.T, text string) []headgate.Limit {
+	t.Helper()
+	l, err := headgate.ParseLimit(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []headgate.Limit{l}
+}
+
+// Who asks 100 times a second beyond 1/s is blocked after 20 denials, for an hour at most: no denial
+// of the rule itself is counted.
+func TestRepeatersAreBlocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Hour - time.Duration(time.Now().UnixNano())%time.Hour)
+		e := newEngine(t, Options{},
+			Rule{Name: "calls", Limits: window(t, "1/s")},
+			Rule{Name: "repeaters", Limits: window(t, "20/h fixed-window"), Count: Count{Denied: true}},
+		)
+		q := &Request{Path: "/"}
+		began, denials := time.Now(), 0
+		for v := decide(t, e, q); v.Rule != "repeaters"; v = decide(t, e, q) {
+			if !v.Allowed {
+				denials++
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if denials != 20 {
+			t.Errorf("blocked after %d denials", denials)
+		}
+		for end := began.Add(time.Hour); time.Now().Before(end); time.Sleep(time.Second) {
+			v := decide(t, e, q)
+			if v.Allowed || v.Rule != "repeaters" || v.Reason != Limits || len(v.Decisions) != 1 ||
+				v.RetryAfter != time.Until(end) {
+				t.Fatalf("%s: %+v", time.Since(began), v)
+			}
+		}
+		if v := decide(t, e, q); !v.Allowed || len(v.Decisions) != 1 {
+			t.Errorf("after the hour: %+v", v)
+		}
+		if n := left(t, e, "repeaters", "all"); n != 20 {
+			t.Errorf("%d remain of 20", n)
+		}
+	})
+}
+
+// What is charged, by rule, if another rule denies or does not.
+func TestWhatCountsAsDenial(t *testing.T) {
+	list := []Rule{
+		{Name: "guard", Limits: per(9), Count: Count{Denied: true}},
+		{Name: "strict", Limits: per(1), Count: Count{Denied: true}, Match: Match{Path: "/guards"}},
+		{Name: "trial", Limits: per(9), Count: Count{Denied: true}, Mode: Shadow},
+		{Name: "one", Limits: per(1), Match: Match{Path: "/limit"}},
+		{Name: "other", Limits: per(9), Match: Match{Path: "/limit"}},
+		{Name: "slot", Permits: 1, Match: Match{Path: "/permit"}},
+		{Name: "free", Limits: per(9), Match: Match{Path: "/free"}},
+		{Name: "shadow", Limits: per(1), Mode: Shadow, Match: Match{Path: "/shadow"}},
+		{Name: "banned", Limits: per(9), Match: Match{Path: "/ban"}},
+		{Name: "guarded", Limits: per(1), Match: Match{Path: "/guards"}},
+	}
+	for _, c := range []struct {
+		path    string
+		last    string // what denied the last of 4 requests
+		charges int64  // of guard and trial
+	}{
+		{"/free", "", 0},
+		{"/limit", "one", 3},
+		{"/permit", "slot", 3},
+		{"/shadow", "", 0},
+		{"/ban", "banned", 0},
+		{"/guards", "strict", 1}, // the denials of another guard are not counted
+	} {
+		var seen recorder
+		e := newEngine(t, Options{
+			Observe: seen.observe, Overrides: overrides{{Rule: "banned", Key: "all", Ban: true}},
+		}, list...)
+		var last Verdict
+		for range 4 {
+			last, _ = begin(t, e, &Request{Path: c.path}) // which keeps its permit
+		}
+		if last.Rule != c.last {
+			t.Errorf("%s: %+v", c.path, last)
+		}
+		for _, rule := range []string{"guard", "trial"} {
+			if got := 9 - left(t, e, rule, "all"); got != c.charges {
+				t.Errorf("%s: %s is charged %d, want %d", c.path, rule, got, c.charges)
+			}
+		}
+		if got := left(t, e, "other", "all"); c.path == "/limit" && got != 8 {
+			t.Errorf("%d remain: a denial is charged to other rules", got)
+		}
+	}
+}
+
+// A blocked client charges no other rule, and its own ban or a store that fails counts nothing.
+func TestBlockedChargesNothing(t *testing.T) {
+	var seen recorder
+	e := newEngine(t, Options{Observe: seen.observe},
+		Rule{Name: "guard", Limits: per(1), Count: Count{Denied: true}},
+		Rule{Name: "calls", Limits: per(1)},
+	)
+	q := &Request{Path: "/"}
+	store := e.store
+	e.store = closed{store}
+	decide(t, e, q)
+	e.store = failing{}
+	if _, err := e.Decide(t.Context(), q); err == nil {
+		t.Error("no error")
+	}
+	if e.store = store; left(t, e, "guard", "all") != 1 {
+		t.Error("a request without a decision is counted")
+	}
+	seen.since()
+	ctx, leave := context.WithCancel(t.Context())
+	leave() // a client that has left is counted
+	for range 3 {
+		if _, err := e.Decide(ctx, q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := seen.since(); got != "calls allowed, guard allowed, calls denied, guard denied" {
+		t.Error(got)
+	}
+	if v, err := e.DecideRule(t.Context(), "guard", q); err != nil || v.Allowed {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// closed is a store that fails, with a fallback that denies everything.
+type closed struct{ headgate.Store }
+
+func (closed) Take(_ context.Context, r headgate.Request) (headgate.Decision, error) {
+	d := headgate.Decision{Limit: r.Limit.Share(0)}
+	if r.Cost > 0 {
+		d.RetryAfter = time.Second
+	}
+	return d, nil
+}
+
+// A guard whose charge fails denies as the other rule did, and the failure is observed.
+func TestDenialThatIsNotCounted(t *testing.T) {
+	var seen recorder
+	e := New(refusing{headgate.NewMemory()}, concurrency.NewMemory(), Options{Observe: seen.observe})
+	e.Use(newSet(t, Rule{Name: "guard", Limits: per(3), Count: Count{Denied: true}},
+		Rule{Name: "calls", Limits: per(1)}))
+	for range 2 {
+		decide(t, e, &Request{Path: "/"})
+	}
+	if got := seen.since(); got != "calls allowed, guard allowed, calls denied, guard error" {
+		t.Error(got)
+	}
+}
+
+// refusing is a store that fails to charge the limit of guards.
+type refusing struct{ headgate.Store }
+
+func (s refusing) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if r.Limit.Name() == "guard" && r.Cost > 0 {
+		return failing{}.Take(ctx, r)
+	}
+	return s.Store.Take(ctx, r)
+}
