@@ -20,7 +20,8 @@ const refundTimeout = 5 * time.Second
 // counts. A handler that panics leaves r charged.
 func (h *handler) serveCounted(w http.ResponseWriter, r *http.Request, cost int64) {
 	c := &countedWriter{
-		ResponseWriter: w, handler: h, request: r.WithContext(r.Context()), key: h.Key(r), cost: cost,
+		ResponseWriter: w, handler: h, request: r.WithContext(r.Context()),
+		key: h.Key(r), cost: cost,
 	}
 	h.next.ServeHTTP(c, r)
 	c.outcome(http.StatusOK) // which net/http sends if the handler wrote nothing

@@ -12,8 +12,8 @@ type Verdict struct {
 	Allowed bool
 
 	// Decisions are those of the limits of all rules that enforce, in the order of the rules. There
-	// is none if a ban or a permit denied, and if no rule applies. Those of rules that count denials
-	// are there only if one of these rules denied, and then alone.
+	// is none if a ban or a permit denied, and if no rule applies. If a rule that counts denials
+	// denied, they are those of such rules, which are not there otherwise.
 	Decisions []headgate.Decision
 
 	// Rule is the name of the rule that denied; of several, the one that denied for the longest.

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 )
 
-// Check reads the files of o as Run does, and returns what they say. The error joins all faults. It also
-// reads the certificates that the files name, because Run fails without them.
+// Check reads the files of o as Run does, and returns what they say. The error joins all faults. It
+// also reads the certificates that the files name, because Run fails without them.
 func Check(o Options) (string, error) {
 	s := server{o: o, env: o.Environment}
 	var err error
