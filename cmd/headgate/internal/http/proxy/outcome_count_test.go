@@ -234,4 +234,3 @@ func TestOutcomeAndCostOfResponse(t *testing.T) {
 		}
 	}
 }
-
