@@ -6,7 +6,7 @@ import "strings"
 // between the first brace and the next, so that all limits of a key are on one server. The key may
 // hold any bytes: its closing braces and percent signs are escaped, so that no two names collide.
 func (s *Store) key(key, id string) string {
-	return s.prefix + "{" + escape(key) + "}:" + id
+	return s.prefix + "{" + escape(s.StoredKey(key)) + "}:" + id
 }
 
 // permitsID is the id of the key of permits. No limit has an ID that begins with @.

@@ -57,6 +57,7 @@ type Options struct {
 type Store struct {
 	client     redis.UniversalClient
 	prefix     string
+	hash       *keyHash      // nil: keys are stored as they are
 	queueLimit int           // calls that may wait in a queue
 	patience   time.Duration // after which a trip is late, see queue
 	owned      bool          // Close closes the client

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/seal"
 	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
@@ -65,17 +66,18 @@ const keptFor = 90 * 24 * time.Hour
 type redisLog struct {
 	client redis.UniversalClient
 	key    string
-	most   int // acts
+	most   int       // acts
+	box    *seal.Box // nil: texts are clear
 }
 
-func newRedisLog(store *redisstore.Store) *redisLog {
+func newRedisLog(store *redisstore.Store, box *seal.Box) *redisLog {
 	client, prefix := store.Client(), store.Prefix()
-	return &redisLog{client, prefix + "{@console}:@acts", Max}
+	return &redisLog{client, prefix + "{@console}:@" + box.Mark() + "acts", Max, box}
 }
 
 func (b *redisLog) swap(ctx context.Context, id, from, to string) (bool, error) {
 	numbers, err := script.Run(ctx, b.client, []string{b.key},
-		[]any{id, from, to, b.most, keptFor.Milliseconds()})
+		[]any{id, b.box.Seal(from), b.box.Seal(to), b.most, keptFor.Milliseconds()})
 	if err != nil {
 		return false, fmt.Errorf("actions: write: %w", err)
 	}
@@ -86,6 +88,9 @@ func (b *redisLog) all(ctx context.Context) (map[string]string, error) {
 	texts, err := b.client.HGetAll(ctx, b.key).Result()
 	if err != nil {
 		return nil, fmt.Errorf("actions: read: %w", err)
+	}
+	for id, sealed := range texts {
+		texts[id], _ = b.box.Open(sealed) // what was not sealed is left out, as of another version
 	}
 	return texts, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/cmd/headgate/internal/seal"
 	"github.com/headgate/headgate/redisstore"
 )
 
@@ -118,13 +119,14 @@ func conflict(format string, values ...any) error {
 	return &Error{Conflict: true, Text: fmt.Sprintf(format, values...)}
 }
 
-// Options configures an [Executor]. All fields but Redis and Domains are required.
+// Options configures an [Executor]. All fields but Redis, Box and Domains are required.
 type Options struct {
 	Store     headgate.Store // of the rules
 	Engine    *rules.Engine
 	Overrides *overrides.Table
 	Domains   *envoy.Limiter    // nil: there are none
 	Redis     *redisstore.Store // keeps the list for all instances; nil: this process keeps it
+	Box       *seal.Box         // seals the list; nil: it is clear
 }
 
 // Executor carries out orders. It is safe for use by many goroutines.
@@ -138,7 +140,7 @@ type Executor struct {
 func New(o Options) *Executor {
 	x := &Executor{o: o, log: newMemoryLog()}
 	if o.Redis != nil {
-		x.log = newRedisLog(o.Redis)
+		x.log = newRedisLog(o.Redis, o.Box)
 	}
 	return x
 }

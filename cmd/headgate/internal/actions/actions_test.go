@@ -39,7 +39,7 @@ func newInstance(t *testing.T, redis *redisstore.Store) *instance {
 	f := &instance{t: t, table: overrides.NewMemory()}
 	f.store = headgate.NewMemory()
 	if redis != nil {
-		f.store, f.table = redis, overrides.NewRedis(redis, nil)
+		f.store, f.table = redis, overrides.NewRedis(redis, nil, nil)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

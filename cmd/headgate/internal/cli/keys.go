@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,9 @@ the name, so give the limit by --limit, such as login=5/h; otherwise the listing
 was used when the key was last charged. --limit also leaves out all other limits.
 
 PATTERN is * for any text, ? for any character, [ab] for one of several.
+
+If HEADGATE_KEY_SECRET has the secret of hashed keys, the listing has hashes, and --match
+takes a whole key instead of a pattern.
 
 The store is read in short steps and is not blocked. Keys that change meanwhile may be
 missed or listed twice. Values that are no states, as another program may write them, are
@@ -78,6 +82,14 @@ func (f *keysFlags) open(cmd *cobra.Command) (*lister, error) {
 		return nil, err
 	}
 	l.store = s
+	if f.store.hashed && f.match != "*" {
+		if strings.ContainsAny(f.match, "*?[") {
+			s.Close()
+			return nil, usagef(cmd, "--match is %q, but the store has hashes of keys; "+
+				"want a whole key", f.match)
+		}
+		l.match = s.Redis.StoredKey(f.match)
+	}
 	return &l, nil
 }
 

@@ -173,6 +173,7 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 		}
 		f.o.Environment = e
 	}
+	f.o.KeySecret = os.Getenv(keySecret)
 	f.o.Out = cmd.OutOrStdout()
 	return f.setLog(cmd)
 }

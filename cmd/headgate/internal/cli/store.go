@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,8 @@ const wantStore = "a URL such as redis://localhost:6379"
 type storeFlag struct {
 	url  string
 	kept bool // a store that ends with the command is an error
+
+	hashed bool // Redis holds hashes instead of keys
 }
 
 func (f *storeFlag) flag(cmd *cobra.Command) {
@@ -47,7 +50,30 @@ func (f *storeFlag) open(cmd *cobra.Command) (*storeurl.Store, error) {
 		return nil, usagef(cmd, "store is %q, which is not kept between runs; want %s",
 			f.url, wantStore)
 	}
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	return s, f.hashKeys(s)
+}
+
+// keySecret is the environment variable of the secret of hashed keys, as key_secret of serve.
+const keySecret = "HEADGATE_KEY_SECRET" //nolint:gosec // a name
+
+// hashKeys lets s find keys by their hashes, if there is a secret.
+func (f *storeFlag) hashKeys(s *storeurl.Store) error {
+	secret := os.Getenv(keySecret)
+	if secret == "" || s.Memory() {
+		return nil
+	}
+	f.hashed = true
+	err := s.Redis.HashKeys([]byte(secret))
+	if err != nil {
+		s.Close()
+	}
+	if e, ok := errors.AsType[*headgate.InvalidError](err); ok {
+		e.Field = keySecret
+	}
+	return err
 }
 
 // storeError adds the name of s to err, if s has failed.

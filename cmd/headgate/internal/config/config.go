@@ -19,6 +19,7 @@ import (
 // Config is what the files say, checked. It does not change after it was read.
 type Config struct {
 	Store          string         // the URL of the store; empty: memory:
+	KeySecret      string         // of hashed keys; empty: Redis holds the keys
 	WhenStoreFails Policy         // empty: not given
 	Instances      int            // that share the store; 0: not given
 	Trust          []netip.Prefix // proxies whose X-Forwarded-For counts

@@ -87,7 +87,7 @@ var open = []string{
 
 // secret are the fields that are hidden at any place: in another field they are by mistake, as by a
 // wrong indentation.
-var secret = []string{"store", "tls", "api", "tokens"}
+var secret = []string{"store", "key_secret", "tls", "api", "tokens"}
 
 // hider hides lines.
 type hider struct {
@@ -196,7 +196,7 @@ func masked(text string, secrets []string) string {
 // Masked returns a text, such as a note of an override, without the values of c that [Shown] hides
 // in the files.
 func (c *Config) Masked(text string) string {
-	secrets := []string{c.Store, c.TLS.Cert, c.TLS.Key, c.TLS.ClientCA}
+	secrets := []string{c.Store, c.KeySecret, c.TLS.Cert, c.TLS.Key, c.TLS.ClientCA}
 	return masked(text, append(secrets, c.API.Tokens...))
 }
 

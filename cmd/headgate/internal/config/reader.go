@@ -150,7 +150,8 @@ func (r *reader) textFor(n *yaml.Node, path, want string) (string, bool) {
 		return "", false
 	}
 	if strings.Contains(n.Value, "${") {
-		r.faultf(n, path, "%q: variables are replaced only in store, listen, tls and api.tokens; "+
+		r.faultf(n, path, "%q: variables are replaced only in store, key_secret, listen, "+
+			"tls and api.tokens; "+
 			"want the value itself", n.Value)
 		return "", false
 	}

@@ -14,6 +14,9 @@ func (c *Config) Report() string {
 	for _, name := range c.Files {
 		fmt.Fprintf(&b, "file %s\n", name)
 	}
+	if c.KeySecret != "" {
+		b.WriteString("key_secret: Redis holds hashes instead of keys\n")
+	}
 	for i := range c.Rules {
 		writeRule(&b, &c.Rules[i])
 	}

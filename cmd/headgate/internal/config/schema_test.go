@@ -186,7 +186,7 @@ func TestExamplesOfTheDocs(t *testing.T) {
 		t.Fatalf("%d examples", len(blocks))
 	}
 	checkErrorsOfTheDocs(t, text, string(blocks[0][1]))
-	env := func(string) (string, bool) { return "value", true }
+	env := func(string) (string, bool) { return "value-of-a-variable", true }
 	for _, block := range blocks {
 		c, err := Parse("config.md", block[1], Options{Env: env, Now: now})
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
+	"github.com/headgate/headgate/redisstore"
 )
 
 // file reads one file: of rules, or with a domain at its top.
@@ -28,6 +29,7 @@ func (l *loader) file(f file) {
 	}
 	r.mapping(root, "",
 		field{"store", r.store},
+		field{"key_secret", r.keySecret},
 		field{"when_store_fails", r.whenStoreFails},
 		field{"instances", func(n *yaml.Node, path string) {
 			if v, ok := r.whole(n, path, 1, maxInstances); ok && r.once(n, path) {
@@ -81,6 +83,23 @@ func (r *reader) store(n *yaml.Node, path string) {
 	}
 	_ = opened.Close() // it has not connected
 	r.config.Store = url
+}
+
+// keySecret reads the secret of hashes. No message repeats it.
+func (r *reader) keySecret(n *yaml.Node, path string) {
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
+		r.faultf(n, path, "is not text; want a secret in quotes, or ${NAME}")
+		return
+	}
+	text, ok := r.connection(n, path)
+	if !ok || !r.once(n, path) {
+		return
+	}
+	if len(text) < redisstore.MinKeySecret {
+		r.faultf(n, path, "has %d bytes; want at least %d, such as those of openssl rand -hex 32",
+			len(text), redisstore.MinKeySecret)
+	}
+	r.config.KeySecret = text
 }
 
 // maxInstances is the largest number of instances that a file can give.

@@ -23,11 +23,12 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/metrics"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/cmd/headgate/internal/seal"
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/redisstore"
 )
 
-// Options configures a [Handler]. All fields but Redis are required.
+// Options configures a [Handler]. All fields but Redis and Box are required.
 type Options struct {
 	Version string // of the program
 	Viewers int    // at a time
@@ -43,6 +44,7 @@ type Options struct {
 	Store   headgate.Store    // of rules and domains
 	Permits concurrency.Store // of rules
 	Redis   *redisstore.Store // nil in memory
+	Box     *seal.Box         // seals what instances exchange; nil: it is clear
 	StoreAs string            // the name of the store, without a password
 	StoreUp func() bool       // whether it answers
 
@@ -95,11 +97,11 @@ func New(o Options) *Handler {
 		ended: make(chan struct{}),
 	}
 	if o.Redis != nil {
-		h.fleet = newFleet(o.Redis)
+		h.fleet = newFleet(o.Redis, o.Box)
 	}
 	h.executor = actions.New(actions.Options{
 		Store: o.Store, Engine: o.Engine, Overrides: o.Overrides, Redis: o.Redis,
-		Domains: o.Domains,
+		Domains: o.Domains, Box: o.Box,
 	})
 	h.loaded.Store(&loaded{config: new(config.Config)})
 	h.routes()

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/redisstore"
 )
 
 // keyState is what applies to a key, and what it has used.
@@ -61,7 +62,8 @@ func (h *Handler) serveKey(w http.ResponseWriter, r *http.Request) error {
 	found := []keyState{}
 	known := name == ""
 	for _, rule := range h.options.Engine.Rules() {
-		if name != "" && rule.Name != name || name == "" && rule.CheckKey(key) != nil {
+		if name != "" && rule.Name != name ||
+			name == "" && rule.CheckKey(key) != nil && !redisstore.IsHash(key) {
 			continue
 		}
 		known = true

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/seal"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
 )
@@ -33,11 +34,12 @@ const (
 type fleet struct {
 	client redis.UniversalClient
 	prefix string
+	box    *seal.Box // for snapshots and histories; nil: they are clear
 }
 
-func newFleet(s *redisstore.Store) *fleet {
+func newFleet(s *redisstore.Store, box *seal.Box) *fleet {
 	client, prefix := s.Client(), s.Prefix()
-	return &fleet{client, prefix + "{@console}:@"}
+	return &fleet{client, prefix + "{@console}:@" + box.Mark(), box}
 }
 
 // outgoing is what an instance asks the others, and shows to them.
@@ -92,11 +94,11 @@ func (f *fleet) write(ctx context.Context, out outgoing) (ids []string, err erro
 		p.Set(ctx, f.prefix+"watched", 1, watchedTTL)
 		members = p.ZRange(ctx, f.prefix+"instances", 0, maxInstances)
 	}
-	p.Set(ctx, f.prefix+"now:"+out.id, out.snapshot, snapshotTTL)
+	p.Set(ctx, f.prefix+"now:"+out.id, f.box.Seal(string(out.snapshot)), snapshotTTL)
 	p.ZAdd(ctx, f.prefix+"instances", redis.Z{Member: out.id})
 	p.PExpire(ctx, f.prefix+"instances", instancesTTL)
 	if out.history != nil {
-		p.Set(ctx, f.prefix+"history:"+out.id, out.history, historyTTL)
+		p.Set(ctx, f.prefix+"history:"+out.id, f.box.Seal(string(out.history)), historyTTL)
 	}
 	if _, err := p.Exec(ctx); err != nil || members == nil {
 		return nil, err
@@ -127,6 +129,7 @@ func (f *fleet) read(ctx context.Context, out outgoing, ids []string, in *incomi
 			gone = append(gone, others[i])
 			continue
 		}
+		text, _ = f.box.Open(text) // "" if it is not sealed
 		snap := new(snapshot)
 		if json.Unmarshal([]byte(text), snap) != nil {
 			continue // of a version that writes another form
@@ -148,7 +151,7 @@ func (f *fleet) read(ctx context.Context, out outgoing, ids []string, in *incomi
 func (f *fleet) readHistories(ctx context.Context, ids []string, in *incoming) error {
 	in.histories = make(map[string][]stepCounts, len(ids))
 	for _, id := range ids {
-		text, err := f.client.Get(ctx, f.prefix+"history:"+id).Bytes()
+		text, err := f.client.Get(ctx, f.prefix+"history:"+id).Result()
 		if errors.Is(err, redis.Nil) {
 			continue // it comes with one of the next snapshots
 		}
@@ -156,7 +159,8 @@ func (f *fleet) readHistories(ctx context.Context, ids []string, in *incoming) e
 			return err
 		}
 		var list []stepCounts
-		if json.Unmarshal(text, &list) != nil {
+		text, _ = f.box.Open(text)
+		if json.Unmarshal([]byte(text), &list) != nil {
 			list = nil // of another version: its history begins now
 		}
 		in.histories[id] = list

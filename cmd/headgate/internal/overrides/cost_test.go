@@ -96,7 +96,7 @@ func BenchmarkPut(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.Cleanup(func() { store.Close() })
-				return NewRedis(store, nil)
+				return NewRedis(store, nil, nil)
 			}, before)
 		})
 	}

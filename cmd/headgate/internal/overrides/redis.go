@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/seal"
 	"github.com/headgate/headgate/internal/redisscript"
 	"github.com/headgate/headgate/redisstore"
 	"github.com/redis/go-redis/v9"
@@ -24,14 +25,14 @@ var (
 )
 
 // NewRedis returns a table that is kept in the Redis of store, and shared by all instances with
-// the same prefix. report, which may be nil, gets bad entries and the errors of [Table.Run]: the
-// first of a series.
-func NewRedis(store *redisstore.Store, report func(error)) *Table {
-	client, prefix := store.Client(), store.Prefix()
+// the same prefix and box, which seals entries; nil: they are clear. report, which may be nil, gets
+// bad entries and the errors of [Table.Run]: the first of a series.
+func NewRedis(store *redisstore.Store, box *seal.Box, report func(error)) *Table {
 	// No limit and no permit has such a key. The braces keep both on one server of a Cluster.
-	hash := prefix + "{@overrides}:@"
+	hash := store.Prefix() + "{@overrides}:@" + box.Mark()
 	t := newTable(&redisKeeper{
-		client: client, keys: []string{hash + "hash", hash + "version", hash + "changes"},
+		client: store.Client(), keys: []string{hash + "hash", hash + "version", hash + "changes"},
+		sealed: newSealedFields(store, box),
 	})
 	if report != nil {
 		t.report = report
@@ -43,6 +44,7 @@ func NewRedis(store *redisstore.Store, report func(error)) *Table {
 type redisKeeper struct {
 	client redis.UniversalClient
 	keys   []string // the hash, the version, the names
+	sealed *sealedFields
 }
 
 func (k *redisKeeper) news(ctx context.Context, known string, also Also) (n news, err error) {
@@ -70,7 +72,8 @@ func (k *redisKeeper) news(ctx context.Context, known string, also Also) (n news
 	}
 	n.version, n.all, n.fields = texts[0], texts[1] == "all", map[string]string{}
 	for i := 2; i+1 < len(texts); i += 2 {
-		n.fields[texts[i]] = texts[i+1]
+		name, value := k.sealed.open(texts[i], texts[i+1])
+		n.fields[name] = value
 	}
 	return n, nil
 }
@@ -80,9 +83,12 @@ func (k *redisKeeper) change(ctx context.Context, c change) (outcome, error) {
 	if c.ttl > 0 {
 		ttl++ // rounded up: 0 is without end
 	}
-	args := []any{c.field, c.value, ttl, c.max, c.from, rand.Text()}
-	for _, text := range c.expired {
-		args = append(args, text)
+	args := []any{
+		k.sealed.name(c.field), k.sealed.value(c.value), ttl, c.max, k.sealed.value(c.from),
+		rand.Text(),
+	}
+	for i := 0; i < len(c.expired); i += 2 {
+		args = append(args, k.sealed.name(c.expired[i]), k.sealed.value(c.expired[i+1]))
 	}
 	numbers, err := changeScript.Run(ctx, k.client, k.keys, args)
 	if err != nil {

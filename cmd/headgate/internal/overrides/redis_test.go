@@ -39,7 +39,7 @@ func running(t testing.TB, table *Table) {
 // instance is a table of its own, as each process has one.
 func instance(t *testing.T, store *redisstore.Store, report func(error)) *Table {
 	t.Helper()
-	table := NewRedis(store, report)
+	table := NewRedis(store, nil, report)
 	running(t, table)
 	if err := table.Refresh(t.Context()); err != nil {
 		t.Fatal(err)

@@ -20,7 +20,8 @@ func (s *server) buildConsole() {
 	s.console = console.New(console.Options{
 		Version: s.o.Version, Viewers: max(1, min(maxViewers, s.o.Connections/2)),
 		API: s.api, Engine: s.engine, Overrides: s.overrides, Domains: s.limiter,
-		Store: s.native, Redis: s.stores.redis, StoreAs: s.stores.name, StoreUp: s.storeUp.Load,
+		Store: s.native, Redis: s.stores.redis, Box: s.stores.box,
+		StoreAs: s.stores.name, StoreUp: s.storeUp.Load,
 		WithoutStore: s.stores.withoutStore,
 		Metrics:      s.metrics, Statistics: &s.envoyMetrics.Statistics,
 		Permits: s.stores.permits, Files: s.texts, Acted: s.logAct,
@@ -29,7 +30,11 @@ func (s *server) buildConsole() {
 
 // logAct logs what an operator has done or undone.
 func (s *server) logAct(a actions.Act) {
-	s.log.Warn("operator action in the console", "act", a.Kind, "rule", a.Rule, "key", a.Key,
+	key := a.Key
+	if s.stores.box != nil {
+		key = s.stores.redis.StoredKey(key)
+	}
+	s.log.Warn("operator action in the console", "act", a.Kind, "rule", a.Rule, "key", key,
 		"limits", a.Limits, "mode", a.Mode, "by", a.By, "note", a.Note, "undone", a.Undone != nil)
 }
 

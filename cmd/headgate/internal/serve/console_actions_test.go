@@ -200,7 +200,7 @@ func TestResetBeforeTheStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	table := overrides.NewRedis(store, nil)
+	table := overrides.NewRedis(store, nil, nil)
 	reset := overrides.Reset{Rule: "domain/key", Key: "k"} // of Envoy's dialect
 	if err := table.Announce(t.Context(), reset); err != nil {
 		t.Fatal(err)

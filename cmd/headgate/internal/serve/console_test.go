@@ -36,7 +36,9 @@ domains: [{domain: d, descriptors: [{key: k, rate_limit: {unit: hour, requests_p
 // serveHTTP starts a server.
 func serveHTTP(t *testing.T, o Options) *running {
 	t.Helper()
-	o.Files = []string{write(t, filepath.Join(t.TempDir(), "rules.yaml"), consoleRules)}
+	if o.Files == nil {
+		o.Files = []string{write(t, filepath.Join(t.TempDir(), "rules.yaml"), consoleRules)}
+	}
 	o.HTTP, o.GRPC, o.Debug = "127.0.0.1:0", Off, cmp.Or(o.Debug, Off)
 	o.Log, o.Grace = slog.New(slog.DiscardHandler), DefaultGrace
 	if o.Connections == 0 {
@@ -93,6 +95,7 @@ func (r *running) open(method, path, body string) *http.Response {
 		r.t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+consoleToken) // if the file has it
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -26,9 +26,13 @@ const Off = "off"
 // Options are the settings of Run. What is empty is taken from the files, then from the
 // environment of envoyproxy/ratelimit if it counts, then from the defaults above.
 type Options struct {
-	Files   []string // files or directories of rules; none: one example rule
-	Store   string   // the URL of the store
-	HTTP    string   // addresses; Off: not opened
+	Files []string // files or directories of rules; none: one example rule
+	Store string   // the URL of the store
+
+	// KeySecret, of at least 16 bytes, lets Redis hold hashes instead of keys.
+	KeySecret string
+
+	HTTP    string // addresses; Off: not opened
 	GRPC    string
 	Debug   string
 	Metrics string // default: Off, because the HTTP listener also serves metrics

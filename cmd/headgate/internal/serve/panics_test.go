@@ -128,7 +128,7 @@ func TestPanicOfAFollower(t *testing.T) {
 		}
 		told.Store(int32(len(modes)))
 	}, func(overrides.Reset) {})
-	other := overrides.NewRedis(s.stores.redis, nil)
+	other := overrides.NewRedis(s.stores.redis, nil, nil)
 	shadow := overrides.EncodeMode(overrides.Mode{Rule: "login", Mode: rules.Shadow})
 	if err := other.Swap(t.Context(), overrides.ModeName("login"), "", shadow); err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestOverridesAreReadBeforeTheFirstRequest(t *testing.T) {
 	}
 	t.Cleanup(func() { store.Close() })
 	ban := rules.Override{Rule: "api", Key: "ip:127.0.0.1", Ban: true}
-	if err := overrides.NewRedis(store, nil).Put(t.Context(), ban); err != nil {
+	if err := overrides.NewRedis(store, nil, nil).Put(t.Context(), ban); err != nil {
 		t.Fatal(err)
 	}
 	r := serveHTTP(t, Options{Store: "redis://" + redis.Addr})

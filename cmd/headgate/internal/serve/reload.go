@@ -89,6 +89,7 @@ func (s *server) warnOfUnused(c *config.Config) {
 		changed bool
 	}{
 		{"store", s.env == nil && s.o.Store == "" && c.Store != s.first.Store},
+		{"key_secret", s.o.KeySecret == "" && c.KeySecret != s.first.KeySecret},
 		{"when_store_fails", fallback && c.WhenStoreFails != s.first.WhenStoreFails},
 		{"instances", fallback && c.Instances != s.first.Instances},
 		{"listen", s.env == nil && c.Listen != s.first.Listen},

@@ -156,7 +156,7 @@ func (s *server) openOverrides() *overrides.Table {
 	if s.stores.redis == nil {
 		return overrides.NewMemory()
 	}
-	return overrides.NewRedis(s.stores.redis, func(err error) {
+	return overrides.NewRedis(s.stores.redis, s.stores.box, func(err error) {
 		s.log.Error("overrides: read failed; the current ones stay in force", "error", err)
 	})
 }
@@ -224,10 +224,13 @@ func (s *server) observe() (err error) {
 
 // decided counts and, for a fraction of all, logs what a rule decided.
 func (s *server) decided(e rules.Event) {
-	s.metrics.Decided(e)
 	if s.console != nil {
 		s.console.Decided(&e)
 	}
+	if s.stores.box != nil && (e.Rule.LabelKeys || s.o.LogDecisions > 0) {
+		e.Key = s.stores.redis.StoredKey(e.Key)
+	}
+	s.metrics.Decided(e)
 	if s.o.LogDecisions == 0 || rand.Float64() >= s.o.LogDecisions {
 		return
 	}
@@ -243,6 +246,17 @@ func (s *server) decided(e rules.Event) {
 }
 
 func (s *server) openStores() (*stores, error) {
+	opened, err := s.openClearStores()
+	if err == nil {
+		if err = opened.hashKeys(cmp.Or(s.o.KeySecret, s.first.KeySecret)); err != nil {
+			opened.close()
+		}
+	}
+	return opened, err
+}
+
+// openClearStores opens the stores, whose keys are not hashed yet.
+func (s *server) openClearStores() (*stores, error) {
 	if s.env != nil && s.o.Store == "" {
 		return openEnvironment(s.env)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
+	"github.com/headgate/headgate/cmd/headgate/internal/seal"
 	"github.com/headgate/headgate/cmd/headgate/internal/storeurl"
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/denycache"
@@ -25,6 +26,7 @@ type stores struct {
 	name    string
 	redis   *redisstore.Store // nil in memory
 	permits concurrency.Store
+	box     *seal.Box // for what is kept besides limits; nil: keys are not hashed
 
 	bare      headgate.Store // with the fallback, if there is one
 	cached    headgate.Store // bare, with a cache of denials if it is across a network
@@ -164,6 +166,20 @@ func (s *stores) connect(r *environment.Redis, prefix string) (*redisstore.Store
 	}
 	s.closers = append(s.closers, client)
 	return store, nil
+}
+
+// hashKeys lets Redis hold no clear key from now on, unless secret is empty.
+func (s *stores) hashKeys(secret string) error {
+	if secret == "" || s.redis == nil {
+		return nil
+	}
+	s.box = seal.New(secret)
+	if second, ok := s.perSecond.(*redisstore.Store); ok {
+		if err := second.HashKeys([]byte(secret)); err != nil {
+			return err
+		}
+	}
+	return s.redis.HashKeys([]byte(secret))
 }
 
 // ping returns an error if a Redis does not answer.

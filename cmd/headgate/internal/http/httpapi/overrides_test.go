@@ -212,7 +212,7 @@ func TestChangesWithoutAnAnswer(t *testing.T) {
 	}
 	t.Cleanup(func() { store.Close() })
 	f := start(t, nil, Settings{})
-	f.handler.options.Overrides = overrides.NewRedis(store, nil)
+	f.handler.options.Overrides = overrides.NewRedis(store, nil, nil)
 	redis.Stop()
 	const maybe = "the override may or may not have been changed"
 	f.send("PUT", "/v1/overrides", `{"rule":"login","key":"k","ban":true}`).want(t, 503, maybe)

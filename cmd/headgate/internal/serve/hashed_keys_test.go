@@ -1,0 +1,239 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+	"github.com/redis/go-redis/v9"
+)
+
+// person is in all keys and notes of the test.
+const person = "person42"
+
+const hashedRules = `
+api: {tokens: [` + consoleToken + `]}
+rules:
+  - {name: api, match: {path: /api}, key: header:X-Key, limits: 3/h, label_keys: true}
+  - {name: work, match: {path: /work}, key: header:X-Key, permits: 1}
+overrides: [{rule: api, key: "header:file-*", limits: 1/h}]
+domains:
+  - domain: d
+    descriptors:
+      - {key: k, detailed_metric: true, rate_limit: {unit: hour, requests_per_unit: 1}}
+`
+
+// With a secret, nothing that Redis holds or carries has a clear key, while two instances decide,
+// put overrides, act, announce resets, and exchange what the console shows. Without one, all of it
+// has, so that the test would see a key that is left.
+func TestRedisHasNoClearKey(t *testing.T) {
+	for _, secret := range []string{"", "0123456789abcdef"} {
+		redis := redistest.Start(t)
+		traffic := monitor(t, redis.Addr)
+		file := write(t, filepath.Join(t.TempDir(), "rules.yaml"), hashedRules)
+		o := Options{Files: []string{file}, Store: "redis://" + redis.Addr, KeySecret: secret}
+		a, b := serveHTTP(t, o), serveHTTP(t, o)
+		useAll(t, a, b)
+		held := contents(t, redis.Addr)
+		for _, part := range []string{
+			"{@overrides}:", "acts", "now:", "}:api", "}:@permits", "hash:",
+		} {
+			clear := false
+			for name, text := range held {
+				clear = clear || strings.Contains(name, part) && strings.Contains(name+text, person)
+			}
+			if clear != (secret == "" && part != "hash:") {
+				t.Errorf("secret %q: %q is clear: %v", secret, part, clear)
+			}
+		}
+		for name, text := range held {
+			isJSON := strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[{")
+			if secret != "" && (isJSON || strings.Contains(name+text, person)) {
+				t.Errorf("%q: %.300q", name, text)
+			}
+		}
+		if len(held) < 12 {
+			t.Errorf("secret %q: only %d keys: %q", secret, len(held), held)
+		}
+		if found := strings.Contains(traffic.String(), person); found != (secret == "") {
+			t.Errorf("secret %q: in the traffic: %v", secret, found)
+		}
+		_, text := a.get("/metrics")
+		if found := strings.Contains(text, `key="header:`+person); found != (secret == "") {
+			t.Errorf("secret %q: in the metrics: %v", secret, found)
+		}
+	}
+}
+
+// useAll uses every kind of key on two instances that share a Redis.
+func useAll(t *testing.T, a, b *running) {
+	t.Helper()
+	viewer := b.stream()
+	must := func(s *running, want int, method, path, body string) {
+		t.Helper()
+		if status, text := s.do(method, path, body); status != want {
+			t.Fatalf("%s %s %s: %d, want %d: %s", method, path, body, status, want, text)
+		}
+	}
+	key := "header:" + person
+	until(t, "the denied keys reach the console of the other instance", func() bool {
+		a.keyed("/auth/api", person)
+		a.ask(`{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"` + person + `"}]}]}`)
+		return viewer.shows(person)
+	})
+	must(a, 200, "POST", "/v1/acquire", `{"rule":"work","key":"`+key+`","ttl":60}`)
+	must(a, 200, "PUT", "/v1/overrides", `{"rule":"api","key":"`+key+`-*","limits":["1/h"]}`)
+	must(a, 200, "PUT", "/v1/overrides", `{"rule":"api","key":"`+key+`-gone","ban":true}`)
+	must(a, 200, "POST", "/console/api/acts",
+		`{"act":"ban","rule":"api","key":"`+key+`-bad","note":"`+person+` asked for it"}`)
+	until(t, "a ban of the other instance", func() bool { return b.keyed("/auth/api", person+"-bad") == 429 })
+	until(t, "a pattern of the other instance", func() bool { return b.keyed("/auth/api", person+"-x") == 429 })
+	must(b, 200, "DELETE", "/v1/overrides/api/"+key+"-gone", "")
+	until(t, "the end of a ban", func() bool { return a.keyed("/auth/api", person+"-gone") == 200 })
+	until(t, "a denial", func() bool { return a.keyed("/auth/api", person) == 429 })
+	must(b, 204, "DELETE", "/v1/keys/api/"+key, "")
+	until(t, "a reset of the other instance", func() bool { return a.keyed("/auth/api", person) == 200 })
+	until(t, "its own list of actions", func() bool {
+		_, text := b.get("/console/api/acts")
+		return strings.Contains(text, person+" asked")
+	})
+	if s := a.stores; s.box != nil {
+		hash := s.redis.StoredKey(key)
+		_, byName := a.get("/console/api/key?key=" + url.QueryEscape(key))
+		_, byHash := a.get("/console/api/key?key=" + url.QueryEscape(hash))
+		if used := `"remaining":2`; !strings.Contains(byName, used) || !strings.Contains(byHash, used) {
+			t.Errorf("the console shows %s and by its hash %s", byName, byHash)
+		}
+	}
+	until(t, "a history", func() bool {
+		for name := range contents(t, strings.TrimPrefix(a.o.Store, "redis://")) {
+			if strings.Contains(name, "history:") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// until waits for what another instance does.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(what + ": not seen")
+		}
+	}
+}
+
+// keyed sends a request with a key, and returns the status.
+func (r *running) keyed(path, key string) int {
+	r.t.Helper()
+	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.url+path, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("X-Key", key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// shows reads one more state, and reports whether it has a text.
+func (s *stream) shows(text string) bool {
+	found := false
+	s.until("a state", func(shown) bool {
+		found = strings.Contains(s.lines.Text(), text)
+		return true
+	})
+	return found
+}
+
+// monitor records the commands that Redis runs, also those of scripts.
+func monitor(t *testing.T, addr string) *buffer {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	seen := new(buffer)
+	go func() {
+		chunk := make([]byte, 1<<16)
+		for {
+			n, err := conn.Read(chunk)
+			_, _ = seen.Write(chunk[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return seen
+}
+
+// contents returns all that a Redis holds, as texts by the names of keys.
+func contents(t *testing.T, addr string) map[string]string {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	ctx, all := context.Background(), map[string]string{}
+	names, err := client.Keys(ctx, "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		var list []string
+		switch client.Type(ctx, name).Val() {
+		case "string":
+			list = []string{client.Get(ctx, name).Val()}
+		case "hash":
+			for field, value := range client.HGetAll(ctx, name).Val() {
+				list = append(list, field, value)
+			}
+		case "list":
+			list = client.LRange(ctx, name, 0, -1).Val()
+		case "zset":
+			list = client.ZRange(ctx, name, 0, -1).Val()
+		case "none": // it has expired
+		default:
+			t.Fatalf("%s: a type that the test does not read", name)
+		}
+		all[name] = strings.Join(list, "\n")
+	}
+	return all
+}
+
+// A secret that is too short is an error, and a change of it takes effect after a restart.
+func TestKeySecret(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	rules := "rules: [{name: r, limits: 1/h}]\n"
+	o := Options{Files: []string{write(t, file, rules)}, Store: "redis://127.0.0.1:1", KeySecret: "short"}
+	if _, err := newServer(o); err == nil || !strings.Contains(err.Error(), "at least 16") {
+		t.Errorf("got %v", err)
+	}
+	var log buffer
+	s := newTestServer(t, "store: redis://127.0.0.1:1\nkey_secret: 0123456789abcdef\n"+rules, &log)
+	if key := s.stores.redis.StoredKey("k"); !strings.HasPrefix(key, "hash:") || len(key) != 27 {
+		t.Errorf("the secret of the file: the key is %q", key)
+	}
+	write(t, s.o.Files[0], "store: redis://127.0.0.1:1\nkey_secret: 0123456789abcdeX\n"+rules)
+	if err := s.watcher.Reload(); err != nil || !strings.Contains(log.String(), "field=key_secret") {
+		t.Errorf("%v, %s", err, &log)
+	}
+	var same redisstore.Store
+	if key := same.StoredKey("k"); key != "k" {
+		t.Errorf("without a secret, the key is %q", key)
+	}
+}

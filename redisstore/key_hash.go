@@ -1,0 +1,70 @@
+package redisstore
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"hash"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// MinKeySecret is the least length of the secret of [Store.HashKeys], in bytes.
+const MinKeySecret = 16
+
+// hashMark begins keys that are hashes, and hashSize is their length in bytes.
+const (
+	hashMark = "hash:"
+	hashSize = 16
+)
+
+// HashKeys lets Redis hold a keyed hash of each key instead of the key: "hash:" and the first 128
+// bits of its HMAC-SHA256 under secret, in base64url. A key that has this form is used as it is, so
+// that the keys of [Store.Scan] can be used. Names of limits are not hashed.
+//
+// Call it before any other use of s. With another secret, all keys have new state. It returns a
+// headgate.InvalidError if secret has less than [MinKeySecret] bytes.
+func (s *Store) HashKeys(secret []byte) error {
+	if len(secret) < MinKeySecret {
+		return invalid("key secret", strconv.Itoa(len(secret))+" bytes long",
+			"at least "+strconv.Itoa(MinKeySecret)+" random bytes")
+	}
+	h := &keyHash{}
+	h.macs.New = func() any { return hmac.New(sha256.New, secret) }
+	s.hash = h
+	return nil
+}
+
+// StoredKey returns key as it is in Redis: its hash after [Store.HashKeys], otherwise key.
+func (s *Store) StoredKey(key string) string {
+	if s.hash == nil {
+		return key
+	}
+	return s.hash.of(key)
+}
+
+// keyHash hashes keys.
+type keyHash struct{ macs sync.Pool }
+
+func (h *keyHash) of(key string) string {
+	if IsHash(key) {
+		return key
+	}
+	mac, _ := h.macs.Get().(hash.Hash)
+	defer h.macs.Put(mac)
+	mac.Reset()
+	mac.Write([]byte(key))
+	var room [sha256.Size]byte
+	return hashMark + base64.RawURLEncoding.EncodeToString(mac.Sum(room[:0])[:hashSize])
+}
+
+// IsHash reports whether key has the form of the hashes of [Store.HashKeys].
+func IsHash(key string) bool {
+	text, marked := strings.CutPrefix(key, hashMark)
+	if !marked || len(text) != base64.RawURLEncoding.EncodedLen(hashSize) {
+		return false
+	}
+	_, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	return err == nil
+}
