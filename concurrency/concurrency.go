@@ -84,9 +84,27 @@ func (l *Limiter) TTL() time.Duration { return l.ttl }
 // store's. A permit that was acquired although Acquire returned an error is released in the
 // background, or else expires.
 func (l *Limiter) Acquire(ctx context.Context, key string) (*Permit, Decision, error) {
-	p, d, err := l.acquire(ctx, key, max(l.limit-l.Waiting(key), 0), false)
+	return l.AcquireLeaving(ctx, key, 0)
+}
+
+// AcquireLeaving is [Limiter.Acquire] if at least headroom permits of key are free afterwards. So
+// callers of several classes share the permits: critical ones leave 0, and batch jobs some. It is
+// strict: callers that leave headroom get no permit while others use the rest. If headroom is the
+// limit or more, RetryAfter is [headgate.Never]. A negative headroom is a
+// [headgate.InvalidError].
+func (l *Limiter) AcquireLeaving(
+	ctx context.Context, key string, headroom int64,
+) (*Permit, Decision, error) {
+	if headroom < 0 {
+		return nil, Decision{}, invalid("headroom", strconv.FormatInt(headroom, 10), "0 or more")
+	}
+	others := l.Waiting(key) + min(headroom, l.limit)
+	p, d, err := l.acquire(ctx, key, max(l.limit-others, 0), false)
 	if err == nil {
 		d.Limit = l.limit
+		if headroom >= l.limit {
+			d.RetryAfter = headgate.Never
+		}
 	}
 	return p, d, err
 }
