@@ -62,14 +62,15 @@ export class Client {
   }
 
   /**
-   * Takes cost tokens of a key: { rule, key, cost, max_wait, force }. An inline limit can replace
-   * rule: { limit, key }. With max_wait, wait answer.wait seconds before you use the grant.
+   * Takes cost tokens of a key: { rule, key, cost, headroom, max_wait, force }. An inline limit can
+   * replace rule: { limit, key }. With max_wait, wait answer.wait seconds before you use the grant.
+   * With headroom, it is granted only if that many tokens are left afterwards.
    */
   take(request) {
     return this.#send("POST", "take", request);
   }
 
-  /** Takes all requests of a list of { rule, key, cost }, or none. */
+  /** Takes all requests of a list of { rule, key, cost, headroom }, or none. */
   takeAll(requests) {
     return this.#send("POST", "take-all", { requests });
   }
@@ -117,7 +118,7 @@ export class Client {
     return used;
   }
 
-  /** Acquires a permit of a key: { rule, key, ttl }. */
+  /** Acquires a permit of a key, if headroom permits are left: { rule, key, ttl, headroom }. */
   acquire(request) {
     return this.#send("POST", "acquire", request);
   }

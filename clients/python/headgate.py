@@ -159,12 +159,14 @@ class Client:
             self._headers["Authorization"] = "Bearer " + token
         self._local = threading.local()
 
-    def take(self, rule=None, key="", cost=None, limit=None, max_wait=0, force=False):
+    def take(self, rule=None, key="", cost=None, limit=None, max_wait=0, force=False,
+             headroom=None):
         """Take cost tokens of key, under a rule of the server or an inline limit.
 
-        With max_wait, sleep answer.wait seconds before you use the grant.
+        With max_wait, sleep answer.wait seconds before you use the grant. With headroom, it is
+        granted only if that many tokens are left afterwards.
         """
-        body = _target(rule, limit, key, cost=cost)
+        body = _target(rule, limit, key, cost=cost, headroom=headroom)
         if max_wait:
             body["max_wait"] = max_wait
         if force:
@@ -172,14 +174,14 @@ class Client:
         return self._post("take", body)
 
     def take_all(self, requests):
-        """Take all requests of a list, or none. Each is a dict with rule, key and cost."""
+        """Take all requests of a list, or none. Each is a dict with rule, key, cost, headroom."""
         answer = self._post("take-all", {"requests": list(requests)})
         answer["results"] = [Answer(r) for r in answer["results"]]
         return answer
 
-    def peek(self, rule=None, key="", limit=None):
+    def peek(self, rule=None, key="", limit=None, headroom=None):
         """Report the state of key. Nothing is charged."""
-        answer = self._post("peek", _target(rule, limit, key))
+        answer = self._post("peek", _target(rule, limit, key, headroom=headroom))
         answer["limits"] = [Answer(state) for state in answer["limits"]]
         return answer
 
@@ -197,12 +199,13 @@ class Client:
             body["max_wait"] = max_wait
         return self._own(Reservation(self._post("reserve", body)))
 
-    def acquire(self, rule, key="", ttl=60, after=0):
-        """Acquire a permit. Use it in a with statement.
+    def acquire(self, rule, key="", ttl=60, after=0, headroom=None):
+        """Acquire a permit, if headroom permits are free afterwards. Use it in a with statement.
 
         For an API that counts requests as they arrive, after is the period of its limit.
         """
-        permit = Permit(self._post("acquire", {"rule": rule, "key": key, "ttl": ttl}))
+        body = dict(_target(rule, None, key, headroom=headroom), ttl=ttl)
+        permit = Permit(self._post("acquire", body))
         permit.__dict__["_after"] = after
         return self._own(permit)
 

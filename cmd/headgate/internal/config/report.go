@@ -52,6 +52,9 @@ func writeRule(b *strings.Builder, r *rules.Rule) {
 	if counted := r.Count.String(); counted != "" {
 		fmt.Fprintf(b, ", counts %s", counted)
 	}
+	if headroom := r.Headroom.String(); headroom != "" {
+		fmt.Fprintf(b, ", headroom %s", headroom)
+	}
 	if r.Mode != rules.Enforce {
 		fmt.Fprintf(b, ", %s", r.Mode)
 	}

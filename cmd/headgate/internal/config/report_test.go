@@ -32,7 +32,8 @@ rules:
     limits: [5/m, 900/h]
     mode: shadow
     cost: response:used
-  - {name: work, key: ip, limits: 9/m, permits: 3, cost: 10, count: [401, 5xx]}
+  - {name: work, key: ip, limits: 9/m, permits: 3, cost: 10, count: [401, 5xx],
+     headroom: {header: x-class, batch: 50%}}
 overrides:
   - {rule: all, key: all, limits: 9/s burst 20, until: 2027-01-01T01:00:00+01:00}
   - {rule: work, key: "ip:192.0.2.*", ban: true}
@@ -49,7 +50,7 @@ file rules.yaml
 rule all: 1000/s for all requests of gateways together; on /v1/, for each key
 rule login: 5/m, 900/h for each ip/48, header:X-Key of POST or PUT x.org /login` +
 		`, cost response:Used, shadow
-rule work: 9/m, 3 permits for each ip, cost 10, counts 401, 5xx
+rule work: 9/m, 3 permits for each ip, cost 10, counts 401, 5xx, headroom batch 50% by X-Class
 override of all for all: 9/s burst 20 until 2027-01-01T00:00:00Z
 override of work for ip:192.0.2.*: ban
 domain d.k: unit=DAY requests_per_unit=7, shadow_mode: false, quota_mode: false

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -30,6 +31,9 @@ func (r *reader) rule(n *yaml.Node, path string) {
 		}},
 		field{"cost", func(n *yaml.Node, path string) { rule.Cost = r.cost(n, path) }},
 		field{"count", func(n *yaml.Node, path string) { rule.Count = r.count(n, path) }},
+		field{"headroom", func(n *yaml.Node, path string) {
+			rule.Headroom = r.headroom(n, path)
+		}},
 		field{"label_keys", func(n *yaml.Node, path string) {
 			rule.LabelKeys, _ = r.boolean(n, path)
 		}},
@@ -210,6 +214,29 @@ func (r *reader) count(n *yaml.Node, path string) (c rules.Count) {
 			"want --proxy ADDR=URL, or count: denied", c)
 	}
 	return c
+}
+
+// headroom reads the header field of the class, and what the classes leave: any other field.
+func (r *reader) headroom(n *yaml.Node, path string) (h rules.Headroom) {
+	fields := []field{{"header", func(n *yaml.Node, path string) {
+		text, _ := r.text(n, path)
+		h.Header = http.CanonicalHeaderKey(text)
+	}}}
+	for i := 0; i < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
+		name := n.Content[i].Value
+		if name == "header" {
+			continue
+		}
+		fields = append(fields, field{name, func(n *yaml.Node, path string) {
+			percent := parsed(r, n, path, rules.ParsePercent)
+			h.Classes = append(h.Classes, rules.Class{Name: name, Percent: percent})
+		}})
+	}
+	r.mapping(n, path, fields...)
+	if !has(n, "header") {
+		r.missing(n, path, "header", "the header field that holds the class, such as X-Class")
+	}
+	return h
 }
 
 func (r *reader) override(n *yaml.Node, path string) {

@@ -41,6 +41,20 @@ func (l *loader) warnRule(r *rules.Rule, at origin) {
 				"a cost of %d never fits limit %s: every request is denied",
 				r.Cost.Fixed, limit.Named("")))
 		}
+		l.warnHeadroom(r, at, max(r.Cost.Fixed, 1), limit.Capacity(), limit.Named("").String())
+	}
+	if r.Permits > 0 {
+		l.warnHeadroom(r, at, 1, r.Permits, count(int(r.Permits), "permit"))
+	}
+}
+
+// warnHeadroom notes classes that leave so much of a limit that a request never fits.
+func (l *loader) warnHeadroom(r *rules.Rule, at origin, cost, capacity int64, limit string) {
+	for _, c := range r.Headroom.Classes {
+		if left := c.Of(capacity); cost <= capacity && cost+left > capacity {
+			l.warnAt(at.Place, at.field, fmt.Sprintf("class %s leaves %d of %s, and a cost of %d "+
+				"never fits: each of its requests is denied", c.Name, left, limit, cost))
+		}
 	}
 }
 

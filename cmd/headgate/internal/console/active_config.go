@@ -45,6 +45,7 @@ type ruleView struct {
 	Key      string   `json:"key"`   // empty: all requests together
 	Limits   []string `json:"limits"`
 	Cost     string   `json:"cost"`
+	Headroom string   `json:"headroom"` // empty: none
 	File     string   `json:"file"`
 	Line     int      `json:"line"`
 }
@@ -84,6 +85,7 @@ func (h *Handler) ruleViews(c *config.Config) []ruleView {
 			Name: r.Name, Kind: kindRule, Mode: r.Mode.String(), FileMode: r.FileMode.String(),
 			Match: config.MatchText(&r.Match), Key: config.KeyText(r.Key),
 			Limits: config.LimitTexts(r.Rule), Cost: r.Cost.String(),
+			Headroom: r.Headroom.String(),
 		}
 		if i < len(c.Places) && c.Rules[i].Name == r.Name {
 			v.File, v.Line = c.Places[i].File, c.Places[i].Line

@@ -71,7 +71,8 @@ func (s *scratch) permit(ctx context.Context, c *charge) (free bool, err error) 
 	if l == nil || s.admission == nil {
 		return true, nil
 	}
-	p, _, err := l.Acquire(ctx, PermitKey(c.rule.Name, c.key))
+	p, _, err := l.AcquireLeaving(ctx, PermitKey(c.rule.Name, c.key),
+		partOf(c.percent, c.rule.Permits))
 	if p == nil {
 		return false, err
 	}

@@ -148,7 +148,7 @@ func (e *Engine) DecideRule(ctx context.Context, name string, q *Request) (Verdi
 		return Verdict{}, &NoRuleError{Name: name}
 	}
 	t := newTarget(q)
-	s.add(r, r.key(&t), r.cost(&t))
+	s.add(r, &t)
 	return e.decide(ctx, s)
 }
 

@@ -33,6 +33,8 @@ type Rule struct {
 	Mode    Mode
 	Cost    Cost
 	Count   Count
+	// Headroom is what classes of requests leave to others.
+	Headroom Headroom
 	// LabelKeys lets metrics carry the keys of this rule, up to a bound.
 	LabelKeys bool
 }

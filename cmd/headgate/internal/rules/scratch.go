@@ -40,19 +40,24 @@ func (s *scratch) match(q *Request) {
 	t := newTarget(q)
 	s.found = s.active.index.match(&t, s.found)
 	for _, r := range s.found {
-		s.add(r, r.key(&t), r.cost(&t))
+		s.add(r, &t)
 	}
 }
 
-// add adds a charge. A rule that is off has none.
-func (s *scratch) add(r *rule, key string, cost int64) {
+// add adds what r charges for q. A rule that is off charges nothing.
+func (s *scratch) add(r *rule, q *target) {
+	if r.Mode == Off {
+		return
+	}
+	c := s.engine.charge(r, r.key(q), r.cost(q))
+	c.percent = r.Headroom.percent(q.Header)
 	switch {
-	case r.Mode == Enforce && r.Count.Denied:
-		s.guards = append(s.guards, s.engine.charge(r, key, cost))
-	case r.Mode == Enforce:
-		s.enforced = append(s.enforced, s.engine.charge(r, key, cost))
 	case r.Mode == Shadow:
-		s.shadow = append(s.shadow, s.engine.charge(r, key, cost))
+		s.shadow = append(s.shadow, c)
+	case r.Count.Denied:
+		s.guards = append(s.guards, c)
+	default:
+		s.enforced = append(s.enforced, c)
 	}
 }
 
@@ -63,7 +68,8 @@ func (s *scratch) group(charges []charge) []headgate.Request {
 		c := &charges[i]
 		c.first = len(s.requests)
 		for _, l := range c.limits {
-			s.requests = append(s.requests, headgate.Request{Key: c.key, Limit: l, Cost: c.cost})
+			s.requests = append(s.requests, headgate.Request{Key: c.key, Limit: l, Cost: c.cost,
+				Headroom: partOf(c.percent, l.Capacity())})
 		}
 	}
 	return s.requests

@@ -142,6 +142,7 @@ func (r *Rule) Validate() error {
 	_, err = ParseCost(r.Cost.String())
 	fault("cost", err)
 	fault("count", r.Count.check(r))
+	fault("headroom", r.Headroom.Validate())
 	return errors.Join(faults...)
 }
 

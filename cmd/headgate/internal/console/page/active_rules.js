@@ -56,7 +56,8 @@ function makeRow({ name }) {
       setText(match, rule.match || "every request");
       setText(key, rule.key || "one for all");
       setText(limits, rule.limits.join(", "));
-      setText(cost, rule.cost || "1");
+      const headroom = rule.headroom ? `, headroom ${rule.headroom}` : "";
+      setText(cost, (rule.cost || "1") + headroom);
       setText(mode, rule.mode === rule.file_mode ? rule.mode
         : `${rule.mode} (file: ${rule.file_mode})`);
       drawPlace(place, rule);

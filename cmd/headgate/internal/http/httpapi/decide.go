@@ -139,7 +139,9 @@ func (a *answer) appendRequests(rs []headgate.Request, o order, charge bool) []h
 		a.starts = make([]time.Time, len(limits))
 	}
 	for i, l := range limits {
-		r := headgate.Request{Key: a.target.key, Limit: l, Cost: a.target.cost}
+		r := headgate.Request{
+			Key: a.target.key, Limit: l, Cost: a.target.cost, Headroom: a.target.headroom,
+		}
 		switch {
 		case !charge && r.Cost > 0:
 			r.Cost = 0

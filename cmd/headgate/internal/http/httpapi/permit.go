@@ -39,7 +39,7 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request) error {
 	t := target{permit: true}
 	var ttl time.Duration
 	fields := []jsonbody.Field{jsonbody.Text("rule", &t.rule, maxRule),
-		jsonbody.Text("key", &t.key, MaxKey), ttlField(&ttl)}
+		jsonbody.Text("key", &t.key, MaxKey), ttlField(&ttl), t.headroomField()}
 	if err := h.read(w, r, &t, fields...); err != nil {
 		return err
 	}
@@ -57,6 +57,9 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request) error {
 		return Unavailable(err,
 			"the request was not decided, but a permit may be in use until its ttl ends")
 	}
+	if request.Limit == 0 {
+		d.RetryAfter = headgate.Never // more permits are to be free than there are
+	}
 	body := permitMembers(&t, d)
 	if t.terms.Mode == rules.Shadow {
 		body = body.flag("shadow_denied", t.wouldDeny(d))
@@ -73,7 +76,7 @@ func (h *Handler) acquire(w http.ResponseWriter, r *http.Request) error {
 // newPermit returns the request for a permit of t. A rule that does not enforce denies none.
 func newPermit(t *target, ttl time.Duration) concurrency.Request {
 	r := concurrency.Request{
-		Key: rules.PermitKey(t.rule, t.key), Limit: t.terms.Permits, TTL: ttl,
+		Key: rules.PermitKey(t.rule, t.key), Limit: max(t.terms.Permits-t.headroom, 0), TTL: ttl,
 	}
 	if !t.enforced() {
 		r.Limit = rules.MaxPermits
@@ -84,7 +87,7 @@ func newPermit(t *target, ttl time.Duration) concurrency.Request {
 
 // wouldDeny reports whether t would have denied d if it were not in shadow.
 func (t *target) wouldDeny(d concurrency.Decision) bool {
-	return t.banned() || d.InUse > t.terms.Permits
+	return t.banned() || d.InUse > t.terms.Permits-t.headroom
 }
 
 func (h *Handler) observePermit(t *target, d concurrency.Decision) {

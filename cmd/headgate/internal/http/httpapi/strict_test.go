@@ -11,7 +11,7 @@ func TestStrict(t *testing.T) {
 	f := start(t, nil, Settings{})
 	for _, c := range []struct{ path, body, field, detail string }{
 		{"take", ``, "body", "body is empty; want a JSON object"},
-		{"take", `[]`, "body", "body is not a JSON object; want an object with rule, limit, key, cost, max_wait"},
+		{"take", `[]`, "body", "body is not a JSON object; want an object with rule, limit, key, cost, headroom, max_wait"},
 		{"take", ` {"rule" : "login" , "cost" : { "a" : [ "}" ] } } `, "cost", "cost is {"},
 		{"take", `{"cost":[1,{"\"":2}],"rule":"login"}`, "cost", "want a whole number"},
 		{"take", `"x"`, "body", "body is not a JSON object"},

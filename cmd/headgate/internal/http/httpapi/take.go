@@ -16,7 +16,7 @@ const maxAhead = 366 * 24 * time.Hour
 func (h *Handler) take(w http.ResponseWriter, r *http.Request) error {
 	var t target
 	var o order
-	fields := append(t.fields(), t.costField(),
+	fields := append(t.fields(), t.costField(), t.headroomField(),
 		jsonbody.Seconds("max_wait", &o.maxWait, maxAhead), jsonbody.Flag("force", &o.force))
 	if err := h.read(w, r, &t, fields...); err != nil {
 		return err
@@ -24,6 +24,10 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) error {
 	if o.force && o.maxWait > 0 {
 		return problem.BadField("max_wait", "given with force",
 			"one of them: force charges at once")
+	}
+	if t.headroom > 0 && (o.force || o.maxWait > 0) {
+		return problem.BadField("headroom", "given with force or max_wait",
+			"neither of them: what is forced or booked ahead leaves nothing to others")
 	}
 	answers, _, err := h.decide(r.Context(), []*target{&t}, o)
 	if err != nil {
@@ -40,7 +44,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) peek(w http.ResponseWriter, r *http.Request) error {
 	var t target
-	if err := h.read(w, r, &t, t.fields()...); err != nil {
+	if err := h.read(w, r, &t, append(t.fields(), t.headroomField())...); err != nil {
 		return err
 	}
 	answers, _, err := h.decide(r.Context(), []*target{&t}, order{})
@@ -112,7 +116,8 @@ func (h *Handler) readTargets(raws []json.RawMessage) ([]*target, error) {
 	for i, raw := range raws {
 		t := &target{}
 		where := "requests[" + strconv.Itoa(i) + "]."
-		if err := jsonbody.Object(raw, where, append(t.fields(), t.costField())...); err != nil {
+		fields := append(t.fields(), t.costField(), t.headroomField())
+		if err := jsonbody.Object(raw, where, fields...); err != nil {
 			return nil, err
 		}
 		if err := h.resolve(t, where); err != nil {

@@ -79,7 +79,7 @@ func TestTakeAll(t *testing.T) {
 		`{"requests":[{"rule":"login","key":"k","cost":0}]}`:                            `requests[0].cost is 0; want`,
 		`{"requests":[]}`: `requests is []; want a list of 1 to 100`,
 		`{}`:              `requests is missing`,
-		`{"requests":[{"rule":"login","max_wait":1}]}`:        `requests[0].max_wait is an unknown field; want rule, limit, key, cost`,
+		`{"requests":[{"rule":"login","max_wait":1}]}`:        `requests[0].max_wait is an unknown field; want rule, limit, key, cost, headroom`,
 		`{"requests":[` + strings.Repeat(`{},`, 100) + `{}]}`: `want a list of 1 to 100`,
 	} {
 		got := f.post("/v1/take-all", body)

@@ -18,6 +18,8 @@ type target struct {
 	key  string
 	cost int64
 
+	headroom int64 // tokens or permits that are left to others
+
 	permit bool // a permit is asked for, not tokens
 
 	terms rules.Terms
@@ -41,6 +43,11 @@ const unset = -1
 func (t *target) costField() jsonbody.Field {
 	t.cost = unset
 	return jsonbody.Number("cost", &t.cost, 1)
+}
+
+// headroomField reads the headroom of t.
+func (t *target) headroomField() jsonbody.Field {
+	return jsonbody.Number("headroom", &t.headroom, 0)
 }
 
 // resolve finds what applies to t, and checks that it has a key and the kind of rule that the
