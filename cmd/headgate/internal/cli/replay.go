@@ -18,10 +18,17 @@ Files are merged by time and may be named in any order. The lines of each file m
 in order: rotated logs that were joined, by zcat *.gz for example, are not. If over 1% of
 the lines are out of order, the numbers are wrong, and the exit code is 3.
 
-IPv6 clients are limited by their /64 network.`
+IPv6 clients are limited by their /64 network.
+
+With --config and --against, compare two versions of the rules of headgate serve: report who
+would be denied that was not. The exit code is 1 if more clients than --max-denied are.
+Rules that an access log cannot decide are named, and the exit code is 3: those with a
+header field, a cookie, a cost or count by the response, or permits. --exclude leaves a rule
+or a domain out of both versions.`
 
 const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
   headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log
+  headgate replay --config new.yaml --against old.yaml access.log
   headgate replay --limit 5/15m --json access.log access.log.*.gz
   kubectl logs deploy/web | headgate replay --limit 60/m`
 
@@ -30,12 +37,13 @@ type replayFlags struct {
 	logFlags
 
 	limits []string
+	review reviewFlags
 }
 
 func newReplay(args []string) *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
-		Use:     "replay --limit TEXT... [FILE...|-]",
+		Use:     "replay --limit TEXT... | --config NEW --against OLD [FILE...|-]",
 		Short:   "Test limits on access logs",
 		Long:    replayHelp,
 		Example: replayExample,
@@ -43,11 +51,15 @@ func newReplay(args []string) *cobra.Command {
 	}
 	limitsFlag(cmd, &f.limits,
 		"test the limit `TEXT`, such as \"10/s burst 50\"; repeat it to compare several")
+	f.review.flags(cmd)
 	f.flags(cmd, args)
 	return cmd
 }
 
 func (f *replayFlags) run(cmd *cobra.Command, files []string) error {
+	if f.review.wanted(cmd) {
+		return f.compare(cmd, files)
+	}
 	limits, err := parseLimits(cmd, f.limits)
 	if err != nil {
 		return err

@@ -38,6 +38,8 @@ const (
 	byHost
 	byHeader
 	byAll
+
+	byRequest // all that rules decide by; for Review
 )
 
 var kinds = [...]string{"ip", "path", "method", "host", "header", "all"}
@@ -112,7 +114,7 @@ func (b By) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 func (b By) wanted() (w wanted) {
 	for _, p := range b.parts {
 		switch p.kind {
-		case byPath, byMethod:
+		case byPath, byMethod, byRequest:
 			w.request = true
 		case byHeader:
 			w.headers = append(w.headers, headerName(p.header))
@@ -164,6 +166,8 @@ func (k *keyer) part(kind kind, e *entry) []byte {
 		return present(e.method)
 	case byHost:
 		return k.lower(withoutPort(present(e.host)))
+	case byRequest:
+		return k.request(e)
 	default:
 		return allKey
 	}
@@ -172,8 +176,11 @@ func (k *keyer) part(kind kind, e *entry) []byte {
 var allKey = []byte("all")
 
 func (p part) missing() string {
-	if p.kind == byIP {
+	switch p.kind {
+	case byIP:
 		return "no client address"
+	case byRequest:
+		return "no address of a client, or no request"
 	}
 	return "no " + p.String()
 }

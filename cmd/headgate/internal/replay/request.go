@@ -1,0 +1,52 @@
+package replay
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+)
+
+// byRequests makes a key of each client, method, host and path, with which rules decide.
+var byRequests = By{[]part{{kind: byRequest}}}
+
+// request returns what rules decide by, or nothing if there is no address or request.
+func (k *keyer) request(e *entry) []byte {
+	addr, method := present(e.addr), present(e.method)
+	at, ok := netip.Addr{}, false
+	if len(addr) > 0 {
+		at, ok = readAddress(addr)
+	}
+	if !ok || len(method) == 0 {
+		return nil
+	}
+	target := e.target
+	if i := bytes.IndexAny(target, "?#"); i >= 0 {
+		target = target[:i]
+	}
+	k.tmp = append(at.AppendTo(k.tmp[:0]), 0)
+	k.tmp = append(append(k.tmp, method...), 0)
+	k.tmp = append(append(k.tmp, present(e.host)...), 0)
+	return append(k.tmp, target...)
+}
+
+// recorded is a request of a log, and the client by which it is counted.
+type recorded struct {
+	rules.Request
+
+	client string // an address; of IPv6, its /64 network
+}
+
+// readRequest reads what [keyer.request] has written.
+func readRequest(key string) recorded {
+	parts := strings.SplitN(key, "\x00", 4)
+	at, _ := netip.ParseAddr(parts[0])
+	var k keyer
+	return recorded{
+		Request: rules.Request{
+			Client: at, Method: parts[1], Host: parts[2], Path: rules.TargetPath(parts[3]),
+		},
+		client: string(k.network(at)),
+	}
+}
