@@ -45,6 +45,7 @@ deps: ## Install what the tests need beside Go, if it is not there (see scripts/
 	@scripts/deps curl
 	@scripts/deps grpcio
 	@scripts/deps grpc-js
+	@scripts/deps lua
 	@scripts/deps h2load
 
 # Many tests wait for servers and browsers, so each core has the tests of two packages.

@@ -79,3 +79,34 @@ func (f *Fleet) Age(d time.Duration) {
 	defer f.mu.Unlock()
 	f.joined = f.joined.Add(-d)
 }
+
+// Script returns the script that decides calls in one trip, on the slow path or if possible without
+// it, with its keys and arguments.
+func (s *Store) Script(slow bool, calls ...[]headgate.Request) (text string, keys, args []string) {
+	b := &batch{}
+	for _, rs := range calls {
+		b.add(s.newCall(rs, charge))
+	}
+	if slow {
+		b.set |= slowPath
+	}
+	if r := b.lone(); r != nil {
+		force := int64(0)
+		if r.Forced() {
+			force = 1
+		}
+		arg := number(number(appendLimit(nil, r.Limit), within(r), 7), force, 1)
+		return source(b.set | lone), b.names.all, []string{string(arg)}
+	}
+	var limits []byte
+	for _, l := range b.limits.all {
+		limits = appendLimit(append(limits, byte(l.Algorithm())), l)
+	}
+	return source(b.set), b.names.all, []string{string(limits), string(b.requests)}
+}
+
+// PermitScript is the script of permits.
+func PermitScript() string { return file("permits") }
+
+// PermitName is the key in Redis for the permits of key.
+func (s *Store) PermitName(key string) string { return s.key(key, permitsID) }

@@ -115,7 +115,7 @@ elseif op == 'acquire' then
   elseif count == 0 then
     retry = ttl
   else
-    retry = expires(min(count - limit, count - 1)) - now
+    retry = floor(expires(min(count - limit, count - 1)) - now)
     notify = was_notify or ARGV[6] == '1'
   end
 end
