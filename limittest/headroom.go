@@ -3,7 +3,9 @@ package limittest
 import (
 	"errors"
 	"math"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ var headrooms = []check{
 	{"a peek with headroom", headroomPeek},
 	{"headroom near 2^63", hugeHeadroom},
 	{"headroom that no store accepts", badHeadroom},
+	{"as many as there are", upTo},
 }
 
 // classes lets the class that leaves most come first: it gets the capacity less its headroom, and
@@ -58,6 +61,39 @@ func keptForOthers(t *testing.T, s headgate.Store) {
 			})
 		}
 		wg.Wait()
+	}
+}
+
+// upTo lets callers race for up to 7 tokens each, under two limits: they get all of the smaller one
+// together, each limit is charged what was granted, and only who finds nothing gets nothing.
+func upTo(t *testing.T, s headgate.Store) {
+	for _, text := range everyAlgorithm {
+		large := parse(t, strings.Replace(text, "/m", "/50w", 1)).Named("large")
+		small := parse(t, strings.Replace(text, "100/m", "60/50w", 1)).Named("small")
+		l, err := headgate.NewLimiter(s, large, small)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var granted atomic.Int64
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				n, d, err := l.AllowUpTo(t.Context(), "up to", 7)
+				if granted.Add(n); err != nil || n > 7 || d.Allowed() != (n > 0) {
+					t.Errorf("%s: %d of 7: %s, %v", text, n, describe(d), err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := granted.Load(); n != 60 {
+			t.Errorf("%s: 16 callers of 7 were granted %d of 60", text, n)
+		}
+		for limit, left := range map[headgate.Limit]int64{large: 40, small: 0} {
+			d := take(t, s, headgate.Request{Key: "up to", Limit: limit})
+			if d.Remaining != left {
+				t.Errorf("%s: %s; want %d remaining", text, describe(d), left)
+			}
+		}
 	}
 }
 

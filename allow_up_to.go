@@ -1,0 +1,32 @@
+package headgate
+
+import "context"
+
+// AllowUpTo takes as many of n tokens of key as there are, and returns how many were granted: 0 to
+// n. Only these are charged. n must be at least 1. If none was granted, RetryAfter is the wait for
+// one token.
+//
+// It calls the store once if n tokens are left, and otherwise a few times. Between two calls,
+// callers that take tokens make it ask for fewer, and it does not ask for tokens that arrive
+// meanwhile. So what is granted is what some moment of the call had left.
+func (l *Limiter) AllowUpTo(ctx context.Context, key string, n int64) (int64, Decision, error) {
+	if n < 1 {
+		return 0, Decision{}, invalid("n", n, "at least 1")
+	}
+	for {
+		d, err := l.take(ctx, key, n)
+		switch {
+		case err != nil:
+			return 0, Decision{}, err
+		case d.Allowed():
+			return n, d, nil
+		}
+		if d.Remaining < 1 && n > 1 { // a deny cache does not know how many are left
+			d, err = l.take(ctx, key, 0)
+		}
+		if err != nil || d.Remaining < 1 {
+			return 0, d, err
+		}
+		n = min(n, d.Remaining)
+	}
+}
