@@ -87,6 +87,9 @@ func (h *Handler) ruleViews(c *config.Config) []ruleView {
 			Limits: config.LimitTexts(r.Rule), Cost: r.Cost.String(),
 			Headroom: r.Headroom.String(),
 		}
+		if counted := r.Count.String(); counted != "" {
+			v.Cost += ", counts " + counted
+		}
 		if i < len(c.Places) && c.Rules[i].Name == r.Name {
 			v.File, v.Line = c.Places[i].File, c.Places[i].Line
 		}

@@ -37,7 +37,10 @@ func (h *Handler) decide(
 		answers[i].target = t
 		banned = banned || t.enforced() && t.banned() && t.cost > 0
 	}
-	granted, err = h.enforce(ctx, answers, o, !banned)
+	blocked, err := h.blocked(ctx, answers)
+	if err == nil {
+		granted, err = h.enforce(ctx, answers, o, !banned && !blocked)
+	}
 	if err != nil {
 		for _, t := range targets {
 			h.observe(t, rules.Failed, headgate.Decision{}, err)
@@ -50,7 +53,11 @@ func (h *Handler) decide(
 		}
 		h.report(&answers[i], granted)
 	}
-	return answers, granted, unchecked(answers)
+	err = unchecked(answers)
+	if !granted && !banned && !blocked && err == nil {
+		h.countDenial(ctx, answers)
+	}
+	return answers, granted, err
 }
 
 // unchecked returns an error if a fallback denied, and has not checked a limit: the store is
@@ -143,7 +150,7 @@ func (a *answer) appendRequests(rs []headgate.Request, o order, charge bool) []h
 			Key: a.target.key, Limit: l, Cost: a.target.cost, Headroom: a.target.headroom,
 		}
 		switch {
-		case !charge && r.Cost > 0:
+		case (!charge || a.target.countsDenials()) && r.Cost > 0:
 			r.Cost = 0
 		case r.Cost > 0:
 			r.MaxWait, r.Force = o.maxWait, o.force

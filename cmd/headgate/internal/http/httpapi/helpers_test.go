@@ -35,6 +35,8 @@ type server struct {
 //	unused   1/m, off
 //	costly   100/h, of which a request takes 5
 //	visits   5/m for each ip
+//	guard    3/h of denials
+//	watch    9/h of denials, in shadow
 func start(t *testing.T, store headgate.Store, s Settings) *server {
 	t.Helper()
 	f := build(t, store, s)
@@ -62,6 +64,8 @@ func build(t *testing.T, store headgate.Store, s Settings) *server {
 		{Name: "trial", Limits: limits(t, "1/m"), Mode: rules.Shadow},
 		{Name: "unused", Limits: limits(t, "1/m"), Mode: rules.Off},
 		{Name: "costly", Limits: limits(t, "100/h"), Cost: rules.Cost{Fixed: 5}},
+		{Name: "guard", Limits: limits(t, "3/h"), Count: rules.Count{Denied: true}},
+		{Name: "watch", Limits: limits(t, "9/h"), Count: rules.Count{Denied: true}, Mode: rules.Shadow},
 		{Name: "visits", Limits: limits(t, "5/m"), Key: []rules.KeyPart{{Source: "ip"}}},
 	})
 	if err != nil {

@@ -19,6 +19,10 @@ func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) error {
 	if err := h.read(w, r, &t, fields...); err != nil {
 		return err
 	}
+	if t.countsDenials() {
+		return problem.BadField("rule", jsonbody.Quote(t.rule)+", which counts denials",
+			"another rule")
+	}
 	o.starts = o.maxWait > 0
 	answers, _, err := h.decide(r.Context(), []*target{&t}, o)
 	if err != nil {
