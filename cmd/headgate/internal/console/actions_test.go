@@ -305,6 +305,9 @@ func TestConfig(t *testing.T) {
 	if fmt.Sprint(v.Rules[0]) != fmt.Sprint(want) {
 		t.Errorf("the rule is %+v, want %+v", v.Rules[0], want)
 	}
+	if got := v.Rules[1].Cost; got != "1, counts 401, 5xx" {
+		t.Errorf("the cost is %q", got)
+	}
 	if len(v.Overrides) != 1 || v.Overrides[0].Key != "ip:192.0.2.9" || !v.Overrides[0].Ban ||
 		len(v.Modes) != 1 || v.Modes[0].Rule != "api" || v.Modes[0].Mode != "shadow" ||
 		v.Modes[0].At == nil || !strings.HasPrefix(v.Modes[0].By, "Ann (token ") {

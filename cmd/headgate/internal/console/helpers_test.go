@@ -35,7 +35,7 @@ type console struct {
 const exampleRules = `
 rules:
   - {name: api, key: ip, limits: 5/m}
-  - {name: trial, key: ip, limits: 5/m, mode: shadow}
+  - {name: trial, key: ip, limits: 5/m, mode: shadow, count: [401, 5xx]}
 domains:
   - domain: edge
     descriptors:

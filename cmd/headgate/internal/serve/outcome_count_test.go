@@ -1,0 +1,111 @@
+package serve
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/headgate/headgate/internal/redistest"
+)
+
+// call asks h as the client at 192.0.2.1.
+func call(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	return w
+}
+
+// A denial that is repeated from the cache is counted, and forward auth blocks a client for it.
+func TestDenialsOfTheCacheAreCounted(t *testing.T) {
+	redis := redistest.Start(t)
+	s := newTestServer(t, "store: redis://"+redis.Addr+"\nrules:\n"+
+		"  - {name: calls, key: ip, limits: 1/h}\n"+
+		"  - {name: repeaters, key: ip, limits: 3/h, count: denied}\n", new(buffer))
+	denies := func(rule string) {
+		t.Helper()
+		w := call(t, s.http(), "/auth")
+		if w.Code != http.StatusTooManyRequests || !strings.Contains(w.Body.String(), "The rule "+rule) {
+			t.Fatalf("%d %s, want a denial by %s", w.Code, w.Body, rule)
+		}
+	}
+	if w := call(t, s.http(), "/auth"); w.Code != http.StatusOK {
+		t.Fatal(w.Code)
+	}
+	denies("calls")
+	n, err := redis.Do(t.Context(), "DEL", "hg:{ip:192.0.2.1}:calls")
+	if err != nil || n != "1" {
+		t.Fatal(n, err)
+	}
+	denies("calls") // from the cache
+	denies("calls")
+	denies("repeaters")
+	denies("repeaters")
+}
+
+// Of 1,000 wrong guesses through two instances, 5 reach the server. Tokens that come back through
+// one instance are there for the other at once.
+func TestOutcomesOfTwoInstances(t *testing.T) {
+	redis := redistest.Start(t)
+	file := filepath.Join(t.TempDir(), "rules.yaml")
+	text := "store: redis://" + redis.Addr + "\nrules: [{name: logins, key: ip, limits: 5/h, count: 401}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var reached atomic.Int64
+	started, answer := make(chan struct{}, 5), make(chan int, 5)
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		reached.Add(1)
+		started <- struct{}{}
+		w.WriteHeader(<-answer)
+	}))
+	defer app.Close()
+	var edges [2]http.Handler
+	for i := range edges {
+		p := Proxy{Listen: "127.0.0.1:0", Target: app.URL}
+		s, err := newServer(Options{
+			Files: []string{file}, Proxies: []Proxy{p}, Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.close)
+		if edges[i], err = s.proxy(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round, status := range []int{http.StatusOK, http.StatusUnauthorized, 0} {
+		var denied atomic.Int64
+		allDenied := make(chan struct{})
+		want := int64(995)
+		if status == 0 {
+			want = 1000
+		}
+		var guesses sync.WaitGroup
+		for i := range 1000 {
+			guesses.Go(func() {
+				if call(t, edges[i%2], "/").Code == http.StatusTooManyRequests && denied.Add(1) == want {
+					close(allDenied)
+				}
+			})
+		}
+		<-allDenied
+		for range 1000 - want {
+			<-started
+			answer <- status
+		}
+		guesses.Wait()
+		if denied.Load() != want {
+			t.Errorf("round %d: %d are denied, want %d", round, denied.Load(), want)
+		}
+	}
+	if n := reached.Load(); n != 10 {
+		t.Errorf("%d reach the server, want 10", n)
+	}
+}
