@@ -20,6 +20,47 @@ import (
 
 func failures(status int) bool { return status >= http.StatusBadRequest }
 
+// Count sees one status of each request: the first that is no information.
+func TestCountSees(t *testing.T) {
+	var seen []int
+	limit, err := httplimit.New(newLimiter(t, "9/h"), httplimit.Options{
+		Count: func(status int) bool { seen = append(seen, status); return true },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, h := range map[int]http.HandlerFunc{
+		101: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(101) },
+		200: func(http.ResponseWriter, *http.Request) {},
+		404: func(w http.ResponseWriter, _ *http.Request) {
+			for _, status := range []int{100, 102, 103, 404, 200} {
+				w.WriteHeader(status)
+			}
+		},
+		1101: func(w http.ResponseWriter, _ *http.Request) {
+			if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+				_ = conn.Close()
+			}
+		},
+	} {
+		ended := make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer close(ended)
+			limit(h).ServeHTTP(w, r)
+		}))
+		if r, err := http.DefaultTransport.RoundTrip(
+			httptest.NewRequestWithContext(t.Context(), "GET", server.URL, nil)); err == nil {
+			_ = r.Body.Close()
+		}
+		<-ended
+		server.Close()
+		if len(seen) != 1 || seen[0] != want%1000 {
+			t.Errorf("Count has seen %d, want %d", seen, want%1000)
+		}
+		seen = nil
+	}
+}
+
 // counted puts a limiter that counts failures in front of h.
 func counted(
 	t *testing.T, l *headgate.Limiter, o httplimit.Options, h http.HandlerFunc,
@@ -48,12 +89,14 @@ func TestCountRefundsWhatWasTaken(t *testing.T) {
 	l := newLimiter(t, "hour=9/h", "day=9/d")
 	status := http.StatusOK
 	h := counted(t, l, httplimit.Options{
+		Key:  func(r *http.Request) string { return r.Header.Get("Key") },
 		Cost: func(r *http.Request) int64 { return int64(len(r.URL.RawQuery)) },
 	}, func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context())
 		cancel()
 		*r = *r.WithContext(ctx)
-		r.RemoteAddr, r.URL.RawQuery = "198.51.100.1:1", ""
+		r.Header.Set("Key", "other")
+		r.URL.RawQuery = ""
 		w.WriteHeader(status)
 	})
 	for _, c := range []struct {
@@ -62,7 +105,10 @@ func TestCountRefundsWhatWasTaken(t *testing.T) {
 		left   int64
 	}{{200, "abc", 9}, {404, "abc", 6}, {200, "", 6}, {500, "", 6}, {200, "abcdef", 6}} {
 		status = c.status
-		get(t, h, func(r *http.Request) { r.URL.RawQuery = c.query })
+		get(t, h, func(r *http.Request) {
+			r.Header.Set("Key", "ip:192.0.2.1")
+			r.URL.RawQuery = c.query
+		})
 		if got := remaining(t, l); got != c.left {
 			t.Errorf("%d at a cost of %d: %d remain, want %d", c.status, len(c.query), got, c.left)
 		}

@@ -113,7 +113,9 @@ func TestBlockedChargesNothing(t *testing.T) {
 	q := &Request{Path: "/"}
 	store := e.store
 	e.store = closed{store}
-	decide(t, e, q)
+	if v := decide(t, e, q); v.Allowed {
+		t.Error("the fallback allows")
+	}
 	e.store = failing{}
 	if _, err := e.Decide(t.Context(), q); err == nil {
 		t.Error("no error")
@@ -124,6 +126,7 @@ func TestBlockedChargesNothing(t *testing.T) {
 	seen.since()
 	ctx, leave := context.WithCancel(t.Context())
 	leave() // a client that has left is counted
+	e.store = refusing{store}
 	for range 3 {
 		if _, err := e.Decide(ctx, q); err != nil {
 			t.Fatal(err)
@@ -137,23 +140,23 @@ func TestBlockedChargesNothing(t *testing.T) {
 	}
 }
 
-// closed is a store that fails, with a fallback that denies everything.
+// closed is a store that fails for the limit calls, with a fallback that denies.
 type closed struct{ headgate.Store }
 
-func (closed) Take(_ context.Context, r headgate.Request) (headgate.Decision, error) {
-	d := headgate.Decision{Limit: r.Limit.Share(0)}
-	if r.Cost > 0 {
-		d.RetryAfter = time.Second
+func (s closed) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if r.Limit.Name() != "calls" {
+		return s.Store.Take(ctx, r)
 	}
-	return d, nil
+	return headgate.Decision{Limit: r.Limit.Share(0), RetryAfter: time.Second}, nil
 }
 
 // A guard whose charge fails denies as the other rule did, and the failure is observed.
 func TestDenialThatIsNotCounted(t *testing.T) {
 	var seen recorder
-	e := New(refusing{headgate.NewMemory()}, concurrency.NewMemory(), Options{Observe: seen.observe})
+	e := New(headgate.NewMemory(), concurrency.NewMemory(), Options{Observe: seen.observe})
 	e.Use(newSet(t, Rule{Name: "guard", Limits: per(3), Count: Count{Denied: true}},
 		Rule{Name: "calls", Limits: per(1)}))
+	e.store = failingGuard{e.store}
 	for range 2 {
 		decide(t, e, &Request{Path: "/"})
 	}
@@ -162,12 +165,36 @@ func TestDenialThatIsNotCounted(t *testing.T) {
 	}
 }
 
-// refusing is a store that fails to charge the limit of guards.
-type refusing struct{ headgate.Store }
+// failingGuard is a store that fails to charge the limit of guards.
+type failingGuard struct{ headgate.Store }
 
-func (s refusing) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+func (s failingGuard) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
 	if r.Limit.Name() == "guard" && r.Cost > 0 {
 		return failing{}.Take(ctx, r)
 	}
 	return s.Store.Take(ctx, r)
+}
+
+// refusing is a store that charges no guard if ctx has ended.
+type refusing struct{ headgate.Store }
+
+func (s refusing) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if r.Limit.Name() == "guard" && r.Cost > 0 && ctx.Err() != nil {
+		return headgate.Decision{}, ctx.Err()
+	}
+	return s.Store.Take(ctx, r)
+}
+
+// A ban of a rule that counts denials, or of another one, denies without a question to the store.
+func TestBansComeFirst(t *testing.T) {
+	for _, banned := range []string{"guard", "calls"} {
+		e := newEngine(t, Options{Overrides: overrides{{Rule: banned, Key: "all", Ban: true}}},
+			Rule{Name: "guard", Limits: per(1), Count: Count{Denied: true}},
+			Rule{Name: "calls", Limits: per(1)},
+		)
+		e.store = failing{}
+		if v := decide(t, e, &Request{Path: "/"}); v.Rule != banned || v.Reason != Ban {
+			t.Errorf("%s: %+v", banned, v)
+		}
+	}
 }

@@ -80,6 +80,23 @@ func TestOutcomesOfTwoInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	var slow sync.WaitGroup
+	for range 5 {
+		slow.Go(func() { call(t, edges[0], "/") })
+		<-started
+	}
+	if w := call(t, edges[1], "/"); w.Code != http.StatusTooManyRequests {
+		t.Error(w.Code)
+	}
+	for range 5 {
+		answer <- http.StatusOK
+	}
+	slow.Wait()
+	answer <- http.StatusOK
+	if w := call(t, edges[1], "/"); w.Code != http.StatusOK {
+		t.Errorf("after 5 right guesses: %d", w.Code)
+	}
+	<-started
 	for round, status := range []int{http.StatusOK, http.StatusUnauthorized, 0} {
 		var denied atomic.Int64
 		allDenied := make(chan struct{})
@@ -105,7 +122,7 @@ func TestOutcomesOfTwoInstances(t *testing.T) {
 			t.Errorf("round %d: %d are denied, want %d", round, denied.Load(), want)
 		}
 	}
-	if n := reached.Load(); n != 10 {
-		t.Errorf("%d reach the server, want 10", n)
+	if n := reached.Load(); n != 16 {
+		t.Errorf("%d reach the server, want 16", n)
 	}
 }
