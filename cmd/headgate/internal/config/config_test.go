@@ -36,6 +36,8 @@ rules:
     key: header:Authorization
     limits: 100000/h
     permits: 3
+    max_wait: 1.5s
+    max_waiting: 20
     cost: response:x-tokens-used
 overrides:
   - rule: login
@@ -98,7 +100,8 @@ func TestEveryFieldIsRead(t *testing.T) {
 				Name: "tokens", Match: rules.Match{Path: "/v1/chat/*"},
 				Key:    []rules.KeyPart{{Source: "header", Name: "Authorization"}},
 				Limits: []headgate.Limit{limit(t, "tokens=100000/h")}, Permits: 3,
-				Cost: rules.Cost{ResponseHeader: "X-Tokens-Used"},
+				Cost: rules.Cost{ResponseHeader: "X-Tokens-Used"}, MaxWait: 1500 * time.Millisecond,
+				MaxWaiting: 20,
 			},
 		},
 		Overrides: []rules.Override{

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -55,6 +56,9 @@ func writeRule(b *strings.Builder, r *rules.Rule) {
 	if headroom := r.Headroom.String(); headroom != "" {
 		fmt.Fprintf(b, ", headroom %s", headroom)
 	}
+	if hold := HoldText(r); hold != "" {
+		fmt.Fprintf(b, ", %s", hold)
+	}
 	if r.Mode != rules.Enforce {
 		fmt.Fprintf(b, ", %s", r.Mode)
 	}
@@ -104,6 +108,15 @@ func LimitTexts(r *rules.Rule) []string {
 		bounds = append(bounds, count(int(r.Permits), "permit"))
 	}
 	return bounds
+}
+
+// HoldText returns how r holds requests, as text; empty: it does not.
+func HoldText(r *rules.Rule) string {
+	if r.MaxWait == 0 {
+		return ""
+	}
+	most := cmp.Or(r.MaxWaiting, rules.DefaultMaxWaiting)
+	return fmt.Sprintf("%d wait for at most %s", most, r.MaxWait)
 }
 
 // count returns "1 file" or "2 files".

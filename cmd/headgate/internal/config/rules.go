@@ -37,6 +37,13 @@ func (r *reader) rule(n *yaml.Node, path string) {
 		field{"label_keys", func(n *yaml.Node, path string) {
 			rule.LabelKeys, _ = r.boolean(n, path)
 		}},
+		field{"max_wait", func(n *yaml.Node, path string) {
+			rule.MaxWait = r.maxWait(n, path)
+		}},
+		field{"max_waiting", func(n *yaml.Node, path string) {
+			most, _ := r.whole(n, path, 1, rules.MaxMaxWaiting)
+			rule.MaxWaiting = int(most)
+		}},
 	)
 	if !has(n, "name") {
 		r.missing(n, path, "name", "a name for state and metrics")
@@ -237,6 +244,13 @@ func (r *reader) headroom(n *yaml.Node, path string) (h rules.Headroom) {
 		r.missing(n, path, "header", "the header field that holds the class, such as X-Class")
 	}
 	return h
+}
+
+func (r *reader) maxWait(n *yaml.Node, path string) time.Duration {
+	if !r.isText(n, path, "a time such as 2s") {
+		return 0
+	}
+	return parsed(r, n, path, rules.ParseMaxWait)
 }
 
 func (r *reader) override(n *yaml.Node, path string) {

@@ -206,6 +206,29 @@ func TestExamplesOfTheDocs(t *testing.T) {
 	}
 }
 
+// The rules of docs/waiting.md are valid.
+func TestRulesOfTheDocs(t *testing.T) {
+	text, err := os.ReadFile("../../../../docs/waiting.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte("```yaml\n"))
+	text, _, found := bytes.Cut(text, []byte("```"))
+	c, err := Parse("rules.yaml", text, Options{})
+	if err != nil || !found {
+		t.Fatal(err)
+	}
+	var n yaml.Node
+	if err := yaml.Unmarshal(text, &n); err != nil || schema(t).Validate(plain(n.Content[0])) != nil {
+		t.Errorf("%v, or it is not valid by the schema", err)
+	}
+	const want = "rule model: 10/s burst 1 for each header:X-Api-Key of /v1/*, " +
+		"500 wait for at most 2s\n"
+	if got := c.Report(); !strings.Contains(got, want) {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 // checkErrorsOfTheDocs makes two mistakes in the first example, and compares the errors.
 func checkErrorsOfTheDocs(t *testing.T, page []byte, example string) {
 	t.Helper()

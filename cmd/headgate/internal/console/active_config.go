@@ -46,6 +46,7 @@ type ruleView struct {
 	Limits   []string `json:"limits"`
 	Cost     string   `json:"cost"`
 	Headroom string   `json:"headroom"` // empty: none
+	Hold     string   `json:"hold"`     // how requests wait; empty: they do not
 	File     string   `json:"file"`
 	Line     int      `json:"line"`
 }
@@ -86,6 +87,7 @@ func (h *Handler) ruleViews(c *config.Config) []ruleView {
 			Match: config.MatchText(&r.Match), Key: config.KeyText(r.Key),
 			Limits: config.LimitTexts(r.Rule), Cost: r.Cost.String(),
 			Headroom: r.Headroom.String(),
+			Hold:     config.HoldText(r.Rule),
 		}
 		if counted := r.Count.String(); counted != "" {
 			v.Cost += ", counts " + counted

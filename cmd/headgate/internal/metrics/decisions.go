@@ -116,6 +116,12 @@ func (m *Metrics) Use(list []rules.Rule) {
 		}
 	}
 	d.used.Store(&used)
+	m.limits.Reset()
+	for _, r := range list {
+		for _, l := range r.Limits {
+			m.limits.WithLabelValues(r.Name, l.Named("").String()).Set(float64(l.Capacity()))
+		}
+	}
 }
 
 // UseModes shows which rules are in another mode than in the file.

@@ -29,6 +29,7 @@ type Metrics struct {
 	loadedAt  prometheus.Gauge
 	config    *prometheus.GaugeVec
 	switched  *prometheus.GaugeVec // by rule
+	limits    *prometheus.GaugeVec // by rule and limit
 	panics    *prometheus.CounterVec
 }
 
@@ -60,6 +61,8 @@ func New(version string, extra map[string]string) *Metrics {
 		"hash")
 	m.switched = m.gauge("headgate_rule_mode_switched",
 		"1 if the rule is in another mode than in the file, by a switch in the console.", "rule")
+	m.limits = m.gauge("headgate_limit",
+		"What a limit of a rule holds at most, by its text, without overrides.", "rule", "limit")
 	m.panics = m.counter("headgate_panics_total",
 		"Panics that the server recovered from, by the part that failed.", "part")
 	m.gauge("headgate_build_info", "1 for the version of the program.", "version").
@@ -92,7 +95,7 @@ func (m *Metrics) Register(c prometheus.Collector) { m.register.MustRegister(c) 
 
 // reserved are the labels of the metrics themselves.
 var reserved = []string{
-	"rule", "outcome", "key", "result", "hash", "version", "le", "domain", "key1", "key2",
+	"rule", "limit", "outcome", "key", "result", "hash", "version", "le", "domain", "key1", "key2",
 	"err_type",
 	"grpc_method", "quantile", "part",
 }

@@ -55,6 +55,23 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+// The limits follow the rules, and so do the requests that wait.
+func TestLimitsAndWaiting(t *testing.T) {
+	m := New("", map[string]string{"limit": "not this"})
+	m.Register(Waiting(func(each func(string, int64)) { each("login", 3) }))
+	m.Use([]rules.Rule{{Name: "gone", Limits: []headgate.Limit{headgate.PerSecond(1)}}})
+	m.Use([]rules.Rule{{Name: "login", Limits: rules.Named("login", []headgate.Limit{
+		headgate.PerMinute(5).Burst(20), headgate.FixedWindow(100, 24*time.Hour),
+	})}})
+	page := scrape(t, m)
+	wants(t, page, `headgate_limit{limit="5/m burst 20",rule="login"} 20`,
+		`headgate_limit{limit="100/d fixed-window",rule="login"} 100`,
+		`headgate_rule_waiting{rule="login"} 3`)
+	if strings.Contains(page, "gone") {
+		t.Error("a limit outlives its rule")
+	}
+}
+
 // Labels by key are bounded, and end with the rule that asked for them.
 func TestKeysAreBounded(t *testing.T) {
 	m := New("", nil)

@@ -19,6 +19,7 @@ type Admission struct {
 	late    []charge // whose cost is in the response
 	counted []charge // which the status of the response may refund
 	held    []held
+	waited  time.Duration // for permits
 }
 
 // held is a permit that is renewed until stop is called.
@@ -73,6 +74,9 @@ func (s *scratch) permit(ctx context.Context, c *charge) (free bool, err error) 
 	}
 	p, _, err := l.AcquireLeaving(ctx, PermitKey(c.rule.Name, c.key),
 		partOf(c.percent, c.rule.Permits))
+	if p == nil && err == nil && c.percent == 0 && c.rule.holds() {
+		p, err = s.waitForPermit(ctx, c, l)
+	}
 	if p == nil {
 		return false, err
 	}

@@ -55,38 +55,58 @@ func (e *Engine) enforce(ctx context.Context, s *scratch) (Verdict, error) {
 		return v, err
 	}
 	v, err := e.take(ctx, s.enforced, s.group(s.enforced))
+	if err == nil && !v.Allowed && len(s.active.waiting) > 0 {
+		v, err = e.hold(ctx, s, v)
+	}
+	e.refuse(s.enforced, &v, err)
 	if v.Allowed {
 		e.grant(s.enforced, v.Decisions)
 	}
 	return v, err
 }
 
-// take decides the requests of charges together, and observes denials.
+// take decides the requests of charges together.
 func (e *Engine) take(
 	ctx context.Context, charges []charge, requests []headgate.Request,
 ) (Verdict, error) {
-	v := Verdict{Allowed: true}
+	var ds []headgate.Decision
 	if len(requests) > 0 {
-		v.Decisions = make([]headgate.Decision, len(requests))
+		ds = make([]headgate.Decision, len(requests))
 	}
-	if err := Take(ctx, e.store, requests, v.Decisions); err != nil {
-		for i := range charges {
-			e.observe(&charges[i], Failed, headgate.Decision{}, err)
-		}
+	if err := Take(ctx, e.store, requests, ds); err != nil {
 		return Verdict{}, err
 	}
+	return verdict(charges, ds), nil
+}
+
+// verdict returns what ds, the decisions of charges, mean together.
+func verdict(charges []charge, ds []headgate.Decision) Verdict {
+	v := Verdict{Allowed: true, Decisions: ds}
 	for i := range charges {
 		c := &charges[i]
-		d := c.strictest(v.Decisions)
-		if c.allowed(d) {
-			continue
-		}
-		e.observe(c, Denied, d, nil)
-		if v.Allowed || d.RetryAfter > v.RetryAfter {
+		d := c.strictest(ds)
+		if !c.allowed(d) && (v.Allowed || d.RetryAfter > v.RetryAfter) {
 			v.Allowed, v.Rule, v.Reason, v.RetryAfter = false, c.rule.Name, Limits, d.RetryAfter
 		}
 	}
-	return v, nil
+	return v
+}
+
+// refuse observes which of charges denied, or that err kept them from deciding.
+func (e *Engine) refuse(charges []charge, v *Verdict, err error) {
+	for i := range charges {
+		c := &charges[i]
+		switch {
+		case err != nil:
+			e.observe(c, Failed, headgate.Decision{}, err)
+		case v.Allowed:
+			return
+		default:
+			if d := c.strictest(v.Decisions); !c.allowed(d) {
+				e.observe(c, Denied, d, nil)
+			}
+		}
+	}
 }
 
 // grant notes and observes that charges were granted.

@@ -25,6 +25,7 @@ func (e *Engine) guarded(ctx context.Context, s *scratch) (Verdict, error) {
 		peeks[i].Cost = 0
 	}
 	guard, err := e.take(ctx, s.guards, peeks)
+	e.refuse(s.guards, &guard, err)
 	if err != nil || !guard.Allowed {
 		return guard, err
 	}

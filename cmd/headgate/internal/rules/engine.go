@@ -19,6 +19,7 @@ type Engine struct {
 	options Options
 	active  atomic.Pointer[active]
 	scratch sync.Pool // of *scratch
+	holds   holds
 
 	using sync.Mutex      // of what follows
 	set   *Set            // as it was given to Use
@@ -80,6 +81,7 @@ type active struct {
 	*Set
 
 	permits map[*rule]*concurrency.Limiter
+	waiting map[string]*atomic.Int64 // requests that wait, by the names of rules that hold them
 }
 
 const defaultPermitTTL = 30 * time.Second
@@ -90,6 +92,7 @@ func New(store headgate.Store, permits concurrency.Store, o Options) *Engine {
 		o.PermitTTL = defaultPermitTTL
 	}
 	e := &Engine{store: store, permits: permits, options: o, set: &Set{}}
+	e.holds = newHolds(store)
 	e.scratch.New = func() any { return new(scratch) }
 	e.active.Store(&active{Set: e.set})
 	return e
@@ -108,6 +111,7 @@ func (e *Engine) Use(s *Set) {
 func (e *Engine) activate() {
 	s := e.set.inModes(e.modes)
 	a := &active{Set: s, permits: make(map[*rule]*concurrency.Limiter)}
+	a.waiting = s.countWaiting(e.active.Load().waiting)
 	for _, r := range s.rules {
 		if r.Permits == 0 || r.Mode == Off {
 			continue

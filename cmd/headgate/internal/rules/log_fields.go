@@ -23,6 +23,9 @@ func (r *Rule) NotInLog() string {
 	if len(r.Count.Statuses) > 0 { // a rule that counts denials is decided
 		lacks = append(lacks, "count "+r.Count.String())
 	}
+	if r.MaxWait > 0 {
+		lacks = append(lacks, "max_wait")
+	}
 	if r.Headroom.Header != "" {
 		lacks = append(lacks, "headroom by "+r.Headroom.Header)
 	}

@@ -35,6 +35,10 @@ type Rule struct {
 	Count   Count
 	// Headroom is what classes of requests leave to others.
 	Headroom Headroom
+	// MaxWait, above 0, holds requests that the rule would deny, until their turn, for at most this
+	// long: 1ms to 20s. At most MaxWaiting wait at once in this process; 0 means 100.
+	MaxWait    time.Duration
+	MaxWaiting int
 	// LabelKeys lets metrics carry the keys of this rule, up to a bound.
 	LabelKeys bool
 }

@@ -143,6 +143,8 @@ func (r *Rule) Validate() error {
 	fault("cost", err)
 	fault("count", r.Count.check(r))
 	fault("headroom", r.Headroom.Validate())
+	fault("max_wait", r.checkMaxWait())
+	fault("max_waiting", r.checkMaxWaiting())
 	return errors.Join(faults...)
 }
 

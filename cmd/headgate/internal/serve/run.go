@@ -160,6 +160,7 @@ func (s *server) serve(ctx context.Context) error {
 	}
 	stop()
 	s.health.set(isEnding, true)
+	s.engine.EndHolds()
 	s.log.Info("shutting down", "grace", s.o.Grace)
 	until := time.Now().Add(s.o.Grace)
 	s.drain(context.WithoutCancel(ctx))

@@ -107,6 +107,7 @@ func (s *server) build() error {
 	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
 		Overrides: s.overrides, Observe: s.decided,
 	})
+	s.metrics.Register(metrics.Waiting(s.engine.Waiting))
 	s.api = httpapi.New(httpapi.Options{
 		Store: s.native, Permits: s.stores.permits, Rules: s.engine, Overrides: s.overrides,
 		Redis: s.stores.redis, Observe: s.decided,

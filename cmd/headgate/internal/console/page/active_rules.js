@@ -58,8 +58,9 @@ function makeRow({ name }) {
       setText(limits, rule.limits.join(", "));
       const headroom = rule.headroom ? `, headroom ${rule.headroom}` : "";
       setText(cost, (rule.cost || "1") + headroom);
-      setText(mode, rule.mode === rule.file_mode ? rule.mode
-        : `${rule.mode} (file: ${rule.file_mode})`);
+      const inForce = rule.mode === rule.file_mode ? rule.mode
+        : `${rule.mode} (file: ${rule.file_mode})`;
+      setText(mode, rule.hold ? `${inForce}, ${rule.hold}` : inForce);
       drawPlace(place, rule);
     },
   };

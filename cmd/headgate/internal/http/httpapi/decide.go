@@ -24,6 +24,7 @@ type order struct {
 	maxWait time.Duration
 	starts  bool // note the start times
 	force   bool // charge what does not fit, too
+	hold    bool // of one target: wait if its rule holds requests
 }
 
 // decide charges targets: those that enforce together, all or none; then those in shadow, each by
@@ -40,6 +41,9 @@ func (h *Handler) decide(
 	blocked, err := h.blocked(ctx, answers)
 	if err == nil {
 		granted, err = h.enforce(ctx, answers, o, !banned && !blocked)
+	}
+	if err == nil && !granted && o.hold && !blocked {
+		granted, err = h.hold(ctx, &answers[0])
 	}
 	if err != nil {
 		for _, t := range targets {
@@ -124,6 +128,16 @@ func distribute(
 			a.wait = start
 		}
 	}
+}
+
+// hold waits for the turn of a, if its rule holds requests.
+func (h *Handler) hold(ctx context.Context, a *answer) (granted bool, err error) {
+	t := a.target
+	if t.rule == "" || t.cost <= 0 || t.headroom > 0 || t.banned() || !t.enforced() {
+		return false, nil
+	}
+	a.allowed, err = h.options.Rules.Hold(ctx, &t.terms, t.key, t.cost, a.decisions)
+	return a.allowed, err
 }
 
 // shadow decides a target that cannot deny.

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
@@ -34,6 +35,7 @@ type server struct {
 //	trial    1/m in shadow
 //	unused   1/m, off
 //	costly   100/h, of which a request takes 5
+//	held     1/s, for which requests wait
 //	visits   5/m for each ip
 //	guard    3/h of denials
 //	watch    9/h of denials, in shadow
@@ -66,6 +68,7 @@ func build(t *testing.T, store headgate.Store, s Settings) *server {
 		{Name: "costly", Limits: limits(t, "100/h"), Cost: rules.Cost{Fixed: 5}},
 		{Name: "guard", Limits: limits(t, "3/h"), Count: rules.Count{Denied: true}},
 		{Name: "watch", Limits: limits(t, "9/h"), Count: rules.Count{Denied: true}, Mode: rules.Shadow},
+		{Name: "held", Limits: limits(t, "1/s"), MaxWait: 2 * time.Second},
 		{Name: "visits", Limits: limits(t, "5/m"), Key: []rules.KeyPart{{Source: "ip"}}},
 	})
 	if err != nil {

@@ -6,6 +6,7 @@
 package httpapi
 
 import (
+	"context"
 	_ "embed"
 	"net/http"
 	"path"
@@ -21,10 +22,12 @@ import (
 	"github.com/headgate/headgate/redisstore"
 )
 
-// Rules finds what applies to a key of a rule. It returns a rules.NoRuleError if there is no such
-// rule.
+// Rules finds what applies to a key of a rule, and waits for its turn. Terms returns a
+// rules.NoRuleError if there is no such rule.
 type Rules interface {
 	Terms(rule, key string) (rules.Terms, error)
+	Hold(ctx context.Context, t *rules.Terms, key string, cost int64,
+		ds []headgate.Decision) (granted bool, err error)
 }
 
 // Options configures a [Handler]. All fields but Redis are required.

@@ -23,7 +23,7 @@ func (h *Handler) reserve(w http.ResponseWriter, r *http.Request) error {
 		return problem.BadField("rule", jsonbody.Quote(t.rule)+", which counts denials",
 			"another rule")
 	}
-	o.starts = o.maxWait > 0
+	o.starts, o.hold = o.maxWait > 0, o.maxWait == 0
 	answers, _, err := h.decide(r.Context(), []*target{&t}, o)
 	if err != nil {
 		return err

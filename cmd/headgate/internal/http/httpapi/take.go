@@ -29,6 +29,7 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request) error {
 		return problem.BadField("headroom", "given with force or max_wait",
 			"neither of them: what is forced or booked ahead leaves nothing to others")
 	}
+	o.hold = o.maxWait == 0 && !o.force && t.headroom == 0
 	answers, _, err := h.decide(r.Context(), []*target{&t}, o)
 	if err != nil {
 		return err

@@ -42,20 +42,29 @@ func serve(t *testing.T, app http.HandlerFunc, trust string, list ...rules.Rule)
 
 func serveTarget(t *testing.T, target, trust string, list ...rules.Rule) *edge {
 	t.Helper()
-	e := newEdge(t, target, trust, list...)
+	return serveStore(t, headgate.NewMemory(), target, trust, list...)
+}
+
+func serveStore(
+	t *testing.T, store headgate.Store, target, trust string, list ...rules.Rule,
+) *edge {
+	t.Helper()
+	e := newEdge(t, store, target, trust, list...)
 	server := httptest.NewServer(e.handler)
 	t.Cleanup(server.Close)
 	e.url = server.URL
 	return e
 }
 
-func newEdge(t *testing.T, target, trust string, list ...rules.Rule) *edge {
+func newEdge(
+	t *testing.T, store headgate.Store, target, trust string, list ...rules.Rule,
+) *edge {
 	t.Helper()
 	set, err := rules.NewSet(list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &edge{store: headgate.NewMemory(), permits: concurrency.NewMemory()}
+	e := &edge{store: store, permits: concurrency.NewMemory()}
 	e.engine = rules.New(e.store, e.permits, rules.Options{})
 	e.engine.Use(set)
 	var trusted []netip.Prefix

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 )
 
@@ -53,7 +54,7 @@ func bubble(
 	synctest.Test(t, func(t *testing.T) {
 		behind, front := make(network), make(network)
 		behind.serve(t, app)
-		e := newEdge(t, "http://app", "", rule)
+		e := newEdge(t, headgate.NewMemory(), "http://app", "", rule)
 		transport := e.handler.(*handler).proxy.Transport.(*http.Transport)
 		transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
 			return behind.dial(), nil

@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/redistest"
+	"github.com/headgate/headgate/redisstore"
+)
+
+// stores returns a store in memory and one in Redis.
+func stores(t *testing.T) map[string]headgate.Store {
+	t.Helper()
+	redis, err := redisstore.Open(redistest.Start(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { redis.Close() })
+	return map[string]headgate.Store{"memory": headgate.NewMemory(), "Redis": redis}
+}
+
+// booking counts the turns that a store has booked.
+type booking struct {
+	headgate.Store
+
+	booked atomic.Int64
+}
+
+func (s *booking) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if r.MaxWait > 0 {
+		defer s.booked.Add(1)
+	}
+	return s.Store.Take(ctx, r)
+}
+
+// waiting returns how many requests wait.
+func (e *edge) waiting() (n int64) {
+	e.engine.Waiting(func(_ string, count int64) { n += count })
+	return n
+}
+
+// hold sends requests for the paths, one after the other has its turn booked, and returns the
+// answers of those whose client does not leave.
+func (e *edge) hold(
+	ctx context.Context, t *testing.T, paths ...string,
+) (answers map[string]int, wait func()) {
+	t.Helper()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	store := e.store.(*booking) //nolint:forcetypeassert // by the tests
+	answers = make(map[string]int)
+	for _, path := range paths {
+		before := store.booked.Load()
+		all.Go(func() {
+			r, err := http.DefaultTransport.RoundTrip(request(ctx, t, e.url+path))
+			if err != nil {
+				return
+			}
+			defer r.Body.Close()
+			mu.Lock()
+			defer mu.Unlock()
+			answers[path] = r.StatusCode
+		})
+		until(t, path+" waits", func() bool { return store.booked.Load() > before })
+	}
+	return answers, all.Wait
+}
+
+// Requests over the limit reach the server in the order in which they came, and those of clients
+// that leave do not.
+func TestHeldRequestsKeepTheirOrder(t *testing.T) {
+	for name, store := range stores(t) {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var order []string
+			app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, strings.TrimPrefix(r.URL.Path, "/"))
+			}))
+			defer app.Close()
+			e := serveStore(t, &booking{Store: store}, app.URL, "", rules.Rule{
+				Name: "held", MaxWait: 15 * time.Second,
+				Limits: []headgate.Limit{headgate.PerSecond(4).Burst(1)},
+			})
+			get(t, e.url+"/first")
+			ctx, leave := context.WithCancel(t.Context())
+			answers, wait := e.hold(t.Context(), t, "/a", "/b")
+			_, gone := e.hold(ctx, t, "/x", "/y")
+			more, waitForMore := e.hold(t.Context(), t, "/c", "/d")
+			leave()
+			gone()
+			until(t, "two have left", func() bool { return e.waiting() <= 4 })
+			wait()
+			waitForMore()
+			mu.Lock()
+			defer mu.Unlock()
+			if want := []string{"first", "a", "b", "c", "d"}; !slices.Equal(order, want) {
+				t.Errorf("the server got %v; want %v", order, want)
+			}
+			for _, path := range []string{"/a", "/b", "/c", "/d"} {
+				if answers[path]+more[path] != http.StatusOK {
+					t.Errorf("%s was answered %d", path, answers[path]+more[path])
+				}
+			}
+		})
+	}
+}
+
+// A server that stops answers those that wait, and so does one whose rule has no room.
+func TestHeldRequestsAreDenied(t *testing.T) {
+	for name, store := range stores(t) {
+		t.Run(name, func(t *testing.T) {
+			e := serveStore(t, &booking{Store: store}, "http://127.0.0.1:1", "", rules.Rule{
+				Name: "held", MaxWait: 20 * time.Second, MaxWaiting: 2,
+				Limits: []headgate.Limit{headgate.Per(1, 9*time.Second)},
+			})
+			get(t, e.url+"/first")
+			answers, wait := e.hold(t.Context(), t, "/a", "/b")
+			r := get(t, e.url+"/c")
+			if r.StatusCode != http.StatusTooManyRequests || r.Header.Get("Retry-After") == "" ||
+				!strings.Contains(r.text, "The rule held is exceeded.") {
+				t.Errorf("the third: %d %v %s", r.StatusCode, r.Header, r.text)
+			}
+			e.engine.EndHolds()
+			wait()
+			if answers["/a"] != 429 || answers["/b"] != 429 || e.waiting() != 0 {
+				t.Errorf("%v, %d wait", answers, e.waiting())
+			}
+		})
+	}
+}
