@@ -226,7 +226,8 @@ func (e *Engine) wait(
 	defer cancel()
 	defer context.AfterFunc(e.holds.ending, cancel)()
 	err = f(ctx)
-	if _, late := errors.AsType[*headgate.DeadlineError](err); late || err != nil && ctx.Err() != nil {
+	_, late := errors.AsType[*headgate.DeadlineError](err)
+	if late || err != nil && ctx.Err() != nil {
 		return false, nil
 	}
 	return err == nil, err
