@@ -1,0 +1,67 @@
+package usage
+
+import (
+	"bytes"
+	"io"
+)
+
+// Request is what a request says about how many tokens it may use.
+type Request struct {
+	Bounded   bool  // MaxOutput is known
+	MaxOutput int64 // the largest of the bounds in the request
+	Bytes     int64 // of the body
+}
+
+// maxPeek is how many bytes of a request are read for its bound.
+const maxPeek = 1 << 20
+
+// bounds are where requests bound the tokens of their answers.
+var bounds = map[path]bool{
+	{"max_tokens"}:            true,
+	{"max_completion_tokens"}: true,
+	{"max_output_tokens"}:     true,
+	// Gemini accepts both spellings.
+	{"generationConfig", "maxOutputTokens"}:    true,
+	{"generationConfig", "max_output_tokens"}:  true,
+	{"generation_config", "maxOutputTokens"}:   true,
+	{"generation_config", "max_output_tokens"}: true,
+}
+
+var boundNames = namesOf(bounds)
+
+// Peek reads what the request of body says, from the first MiB at most. Length is that of the body,
+// or -1. The body that Peek returns is the whole one, with the error at which reading has stopped.
+func Peek(body io.ReadCloser, length int64) (Request, io.ReadCloser) {
+	start, err := io.ReadAll(io.LimitReader(body, maxPeek))
+	rest := []io.Reader{bytes.NewReader(start), body}
+	if err != nil {
+		rest[1] = failing{err}
+	}
+	return read(start, length), replayed{io.MultiReader(rest...), body}
+}
+
+// read returns what the beginning of a body says.
+func read(start []byte, length int64) Request {
+	r := Request{Bytes: max(length, int64(len(start)))}
+	s := scanner{names: boundNames, end: func() {}}
+	s.value = func(at path, text []byte) {
+		if n, ok := count(text); ok && bounds[at] {
+			r.Bounded, r.MaxOutput = true, max(r.MaxOutput, n)
+		}
+	}
+	for _, b := range start {
+		s.next(b)
+	}
+	return r
+}
+
+// replayed is a body of which a part has been read.
+type replayed struct {
+	io.Reader
+	io.Closer
+}
+
+// failing is the rest of a body that cannot be read.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
