@@ -115,6 +115,11 @@ func TestPeek(t *testing.T) {
 			}
 		}
 	}
+	// What was read to its end is not read again, because a server may have closed it.
+	_, body := Peek(io.NopCloser(&closing{text: "{}", err: broken}), 2)
+	if got, err := io.ReadAll(body); string(got) != "{}" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
 	if r, _ := Peek(io.NopCloser(strings.NewReader("{}")), 100e6); r.Bytes != 100e6 {
 		t.Errorf("%+v", r)
 	}
@@ -129,4 +134,19 @@ func (o *once) Read([]byte) (int, error) {
 		return 0, err
 	}
 	return 0, io.EOF
+}
+
+// closing is a body that fails after its end.
+type closing struct {
+	text string
+	err  error
+}
+
+func (c *closing) Read(p []byte) (int, error) {
+	if c.text == "" {
+		return 0, c.err
+	}
+	n := copy(p, c.text)
+	c.text = ""
+	return n, io.EOF
 }

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 )
 
@@ -33,11 +34,11 @@ var boundNames = namesOf(bounds)
 // or -1. The body that Peek returns is the whole one, with the error at which reading has stopped.
 func Peek(body io.ReadCloser, length int64) (Request, io.ReadCloser) {
 	start, err := io.ReadAll(io.LimitReader(body, maxPeek))
-	rest := []io.Reader{bytes.NewReader(start), body}
-	if err != nil {
-		rest[1] = failing{err}
+	rest := io.Reader(body)
+	if err != nil || len(start) < maxPeek || int64(len(start)) == length {
+		rest = ended{cmp.Or(err, io.EOF)} // a server may have closed the body meanwhile
 	}
-	return read(start, length), replayed{io.MultiReader(rest...), body}
+	return read(start, length), replayed{io.MultiReader(bytes.NewReader(start), rest), body}
 }
 
 // read returns what the beginning of a body says.
@@ -61,7 +62,7 @@ type replayed struct {
 	io.Closer
 }
 
-// failing is the rest of a body that cannot be read.
-type failing struct{ err error }
+// ended is the rest of a body that was read to its end, or to an error.
+type ended struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (e ended) Read([]byte) (int, error) { return 0, e.err }

@@ -122,7 +122,7 @@ func TestHangUp(t *testing.T) {
 			}
 		}
 	}
-	a := seen(t, "anthropic.sse", "", io.ErrUnexpectedEOF, transcript(t, "anthropic.sse")[:900])
+	a := seen(t, "anthropic.sse", "", io.ErrUnexpectedEOF, transcript(t, "anthropic.sse")[:400])
 	if got, _ := cost.After(700, a); got != 2343+4 {
 		t.Errorf("after message_start: %d of %+v", got, a)
 	}

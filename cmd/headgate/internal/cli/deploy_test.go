@@ -36,7 +36,8 @@ func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	s.get("http", "/auth/a")
 	_, page := s.get("http", "/metrics")
 	labelled := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"),
-		"rules: [{name: a, key: ip, limits: 5/m, label_keys: true, max_wait: 1s}]\n")
+		"rules: [{name: a, key: ip, limits: 5/m, label_keys: true, max_wait: 1s, "+
+			"cost: {tokens: {estimate: 1}}}]\n")
 	inMemory := startServer(t, nil, append([]string{"headgate"}, append(serveOn, "--config", labelled)...)...)
 	inMemory.get("http", "/auth/a")
 	_, more := inMemory.get("http", "/metrics")

@@ -34,6 +34,8 @@ rules:
     cost: response:used
   - {name: work, key: ip, limits: 9/m, permits: 3, cost: 10, count: [401, 5xx],
      headroom: {header: x-class, batch: 50%}}
+  - {name: model, limits: 9000/m, cost: {tokens: {estimate: 2000, output: 4}}}
+  - {name: late, limits: 9000/m, cost: {response: used, estimate: 500}}
 overrides:
   - {rule: all, key: all, limits: 9/s burst 20, until: 2027-01-01T01:00:00+01:00}
   - {rule: work, key: "ip:192.0.2.*", ban: true}
@@ -51,11 +53,15 @@ rule all: 1000/s for all requests of gateways together; on /v1/, for each key
 rule login: 5/m, 900/h for each ip/48, header:X-Key of POST or PUT x.org /login` +
 		`, cost response:Used, shadow
 rule work: 9/m, 3 permits for each ip, cost 10, counts 401, 5xx, headroom batch 50% by X-Class
+rule model: 9000/m for all requests of gateways together; on /v1/, for each key` +
+		`, cost tokens estimate 2000 input 1 output 4 cached 0
+rule late: 9000/m for all requests of gateways together; on /v1/, for each key` +
+		`, cost response:Used estimate 500
 override of all for all: 9/s burst 20 until 2027-01-01T00:00:00Z
 override of work for ip:192.0.2.*: ban
 domain d.k: unit=DAY requests_per_unit=7, shadow_mode: false, quota_mode: false
 warning: rules.yaml:10: rules[2]: a cost of 10 never fits limit 9/m: every request is denied
-valid: 2 files, 3 rules, 2 overrides, 1 domain, 1 warning
+valid: 2 files, 5 rules, 2 overrides, 1 domain, 1 warning
 `
 	got := c.Report()
 	if got = strings.ReplaceAll(got, at+"/", ""); got != want {

@@ -188,6 +188,9 @@ func (r *reader) limitTexts(n *yaml.Node, path string) (limits []headgate.Limit)
 func withoutComponent(err error) string { return strings.TrimPrefix(err.Error(), "headgate: ") }
 
 func (r *reader) cost(n *yaml.Node, path string) rules.Cost {
+	if n.Kind == yaml.MappingNode {
+		return r.lateCost(n, path)
+	}
 	return parsed(r, numberAsText(n), path, rules.ParseCost)
 }
 

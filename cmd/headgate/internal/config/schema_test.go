@@ -174,18 +174,29 @@ func TestSchemaOfDomains(t *testing.T) {
 	}
 }
 
-// TestExamplesOfTheDocs loads the YAML of docs/serve/config.md, and checks it by the schema.
+var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// TestExamplesOfTheDocs loads the YAML of docs/serve/config.md and docs/tokens.md, and checks it by
+// the schema.
 func TestExamplesOfTheDocs(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "serve", "config.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := schema(t)
-	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1)
+	blocks := yamlBlock.FindAllSubmatch(text, -1)
 	if len(blocks) < 4 {
 		t.Fatalf("%d examples", len(blocks))
 	}
 	checkErrorsOfTheDocs(t, text, string(blocks[0][1]))
+	tokens, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "tokens.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := yamlBlock.FindAllSubmatch(tokens, -1)
+	if blocks = append(blocks, more...); len(more) != 1 {
+		t.Fatalf("docs/tokens.md has %d examples", len(more))
+	}
 	env := func(string) (string, bool) { return "value-of-a-variable", true }
 	for _, block := range blocks {
 		c, err := Parse("config.md", block[1], Options{Env: env, Now: now})

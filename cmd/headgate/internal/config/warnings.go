@@ -41,6 +41,11 @@ func (l *loader) warnRule(r *rules.Rule, at origin) {
 				"a cost of %d never fits limit %s: every request is denied",
 				r.Cost.Fixed, limit.Named("")))
 		}
+		if r.Cost.IsLate() && r.Cost.Known() > limit.Capacity() {
+			l.warnAt(at.Place, at.field, fmt.Sprintf(
+				"an estimate of %d does not fit limit %s: each request takes all of the limit",
+				r.Cost.Known(), limit.Named("")))
+		}
 		l.warnHeadroom(r, at, max(r.Cost.Fixed, 1), limit.Capacity(), limit.Named("").String())
 	}
 	if r.Permits > 0 {

@@ -21,6 +21,7 @@ type decisions struct {
 	total    *prometheus.CounterVec
 	degraded *prometheus.CounterVec
 	byKey    *prometheus.CounterVec
+	tokens   *tokens
 
 	used atomic.Pointer[map[string]*ruleSeries] // by the names of the rules in use
 
@@ -33,6 +34,7 @@ type decisions struct {
 type ruleSeries struct {
 	outcomes  [rules.Failed + 1]prometheus.Counter
 	degraded  prometheus.Counter
+	tokens    *tokenSeries // nil: the cost is known before the response
 	labelKeys bool
 }
 
@@ -46,7 +48,8 @@ func newDecisions(m *Metrics) *decisions {
 		byKey: m.counter("headgate_key_decisions_total",
 			"Decisions by key, for rules with label_keys. Keys above the maximum count as other.",
 			"rule", "key", "outcome"),
-		keys: make(map[string]map[string]bool),
+		keys:   make(map[string]map[string]bool),
+		tokens: newTokens(m),
 	}
 	d.used.Store(&map[string]*ruleSeries{})
 	return d
@@ -98,6 +101,9 @@ func (m *Metrics) Use(list []rules.Rule) {
 		for o := range s.outcomes {
 			s.outcomes[o] = d.total.WithLabelValues(r.Name, rules.Outcome(o).String())
 		}
+		if r.Cost.IsLate() {
+			s.tokens = d.tokens.series(r.Name)
+		}
 		used[r.Name] = s
 		if r.LabelKeys && d.keys[r.Name] == nil {
 			d.keys[r.Name] = make(map[string]bool)
@@ -107,6 +113,9 @@ func (m *Metrics) Use(list []rules.Rule) {
 		if used[rule] == nil {
 			d.total.DeletePartialMatch(prometheus.Labels{"rule": rule})
 			d.degraded.DeleteLabelValues(rule)
+		}
+		if used[rule] == nil || used[rule].tokens == nil {
+			d.tokens.remove(rule)
 		}
 	}
 	for rule := range d.keys {

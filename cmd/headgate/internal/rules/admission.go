@@ -12,8 +12,8 @@ import (
 )
 
 // Admission is a request that was allowed and is under way, with its permits and its costs that are
-// not known yet. Its caller calls [Admission.Settle] once a cost is known, and [Admission.End] in
-// the end. One goroutine at a time may use it.
+// not known yet. Its caller calls [Admission.Settle] once a cost is known, [Admission.SettleUsage]
+// after the response, and [Admission.End] in the end. One goroutine at a time may use it.
 type Admission struct {
 	engine  *Engine
 	late    []charge // whose cost is in the response
@@ -54,8 +54,8 @@ func (e *Engine) Begin(ctx context.Context, q *Request) (v Verdict, begun *Admis
 	}
 	for _, charges := range [][]charge{s.enforced, s.shadow} {
 		for _, c := range charges {
-			if c.rule.Cost.ResponseHeader != "" && c.granted {
-				a.late = append(a.late, c)
+			if c.rule.late && c.granted {
+				a.late = append(a.late, c.charged(v.Decisions))
 			}
 			if len(c.rule.Count.Statuses) > 0 && c.granted &&
 				(c.rule.Mode == Shadow || !c.strictest(v.Decisions).Unchecked()) {
@@ -106,7 +106,7 @@ func (e *Engine) permitsOf(ctx context.Context, s *scratch) (v Verdict, denied b
 
 // Settle charges the costs that response holds, whether or not they fit, and reports whether all
 // were there. A cost that is not there stays pending: it may be in a trailer. What is never
-// settled, or is no number, stays at 1. It goes on if ctx ends.
+// settled, or is no number, stays at the estimate. It goes on if ctx ends.
 func (a *Admission) Settle(ctx context.Context, response http.Header) (all bool) {
 	var known []charge
 	a.late = slices.DeleteFunc(a.late, func(c charge) bool {
@@ -121,8 +121,7 @@ func (a *Admission) Settle(ctx context.Context, response http.Header) (all bool)
 				c.rule.Cost.ResponseHeader, values[0], int64(maxCost)))
 			return true
 		}
-		c.cost = cost - 1 // 1 was charged before the request
-		if c.cost != 0 {
+		if a.engine.settle(&c, cost, true) {
 			known = append(known, c)
 		}
 		return true

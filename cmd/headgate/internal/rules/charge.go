@@ -60,6 +60,9 @@ func (r *rule) cost(q *target) int64 {
 		n, _ := number(q.Header.Get(name))
 		return max(n, 1)
 	}
+	if r.late {
+		return r.estimate(q)
+	}
 	return max(r.Cost.Fixed, 1)
 }
 

@@ -35,6 +35,9 @@ type Options struct {
 	// quick. Default: none.
 	Observe func(Event)
 
+	// Settled is called with each cost that is in a response, and must be as quick. Default: none.
+	Settled func(Settlement)
+
 	// PermitTTL is the time after which the permits of a process that died are free again.
 	// Default: 30 s.
 	PermitTTL time.Duration
@@ -134,7 +137,7 @@ func (e *NoRuleError) Error() string {
 }
 
 // Decide decides q by all rules that match it, together. A rule whose cost is in the response takes
-// 1. Permits are not acquired: see [Engine.Begin]. An error means that the store is unavailable.
+// its estimate. Permits are not acquired: see [Engine.Begin]. An error means that the store is unavailable.
 func (e *Engine) Decide(ctx context.Context, q *Request) (Verdict, error) {
 	s := e.prepare()
 	defer e.free(s)

@@ -109,7 +109,8 @@ func checkPath(path string) error {
 	return nil
 }
 
-// ParseCost reads a cost: a number of at least 1, header:NAME (of the request) or response:NAME.
+// ParseCost reads a cost: a number of at least 1, header:NAME (of the request), response:NAME, or
+// what [Cost.String] returns of one with an estimate.
 func ParseCost(text string) (Cost, error) {
 	source, name, named := strings.Cut(text, ":")
 	switch {
@@ -119,13 +120,18 @@ func ParseCost(text string) (Cost, error) {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 1 {
 			return Cost{Fixed: n}, nil
 		}
+		if c, ok := parseTokenCost(text); ok {
+			return c, nil
+		}
 	case source == "header" && isToken(name):
 		return Cost{RequestHeader: http.CanonicalHeaderKey(name)}, nil
-	case source == "response" && isToken(name):
-		return Cost{ResponseHeader: http.CanonicalHeaderKey(name)}, nil
+	case source == "response":
+		if c, ok := parseResponseCost(name); ok {
+			return c, nil
+		}
 	}
-	return Cost{}, fmt.Errorf(
-		"%q is not a cost; want a whole number of at least 1, header:NAME or response:NAME", text)
+	return Cost{}, fmt.Errorf("%q is not a cost; want a whole number of at least 1, header:NAME, "+
+		"response:NAME, or a mapping with tokens or response", text)
 }
 
 // String returns the text form of c.
@@ -133,8 +139,13 @@ func (c Cost) String() string {
 	switch {
 	case c.RequestHeader != "":
 		return "header:" + c.RequestHeader
+	case c.ResponseHeader != "" && c.Estimate != 0:
+		return fmt.Sprintf("response:%s estimate %d", c.ResponseHeader, c.Estimate)
 	case c.ResponseHeader != "":
 		return "response:" + c.ResponseHeader
+	case c.Tokens != nil:
+		t := c.Tokens
+		return fmt.Sprintf(tokenCostText, t.Estimate, t.Input, t.Output, t.Cached)
 	}
 	return strconv.FormatInt(max(c.Fixed, 1), 10)
 }

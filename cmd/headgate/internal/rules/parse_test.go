@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -43,12 +44,28 @@ func TestParseCost(t *testing.T) {
 		"20":                     {Fixed: 20},
 		"header:x-cost":          {RequestHeader: "X-Cost"},
 		"response:x-tokens-used": {ResponseHeader: "X-Tokens-Used"},
+		"response:X estimate 50": {ResponseHeader: "X", Estimate: 50},
+		"response:X estimate 1":  {ResponseHeader: "X", Estimate: 1},
+		"tokens estimate 2000 input 1 output 4 cached 0": {
+			Tokens: &TokenCost{Estimate: 2000, Input: 1, Output: 4},
+		},
 	} {
-		if got, err := ParseCost(text); err != nil || got != want {
+		got, err := ParseCost(text)
+		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
+		if again, err := ParseCost(got.String()); err != nil || got != (Cost{}) &&
+			got.Tokens == nil && again != got || again.String() != got.String() {
+			t.Errorf("%q: %q: %+v, %v", text, got.String(), again, err)
+		}
 	}
-	for _, bad := range []string{"0", "-1", "1.5", "many", "header:", "query:cost", "response:a b"} {
+	for _, bad := range []string{
+		"0", "-1", "1.5", "many", "header:", "query:cost", "response:a b", "header:X estimate 5",
+		"response:X estimate 0", "response:X estimate -5", "response:X estimate", "response: estimate 5",
+		"tokens", "tokens estimate 2000", "tokens estimate 0 input 1 output 4 cached 0",
+		"tokens estimate 1 input 0 output 0 cached 0", "tokens estimate 1 input 1 output 1 cached 1 x",
+		" tokens estimate 1 input 1 output 1 cached 1", "tokens estimate 1 input 1 output 1 cached -1",
+	} {
 		if c, err := ParseCost(bad); err == nil || !strings.Contains(err.Error(), "; want ") {
 			t.Errorf("%q: %+v, %v", bad, c, err)
 		}

@@ -20,6 +20,7 @@ type Request struct {
 	Path   string // decoded, without the query; see [TargetPath]
 	Header http.Header
 	Client netip.Addr // after trusted proxies; see [ClientAddress]
+	Body   Body       // nil: its callers do not see it
 }
 
 // Rule says which requests get which limits.
@@ -68,11 +69,13 @@ type KeyPart struct {
 	Bits   int    // of an IPv6 address that count; 0: 64
 }
 
-// Cost says how many tokens a request takes. At most one field is set.
+// Cost says how many tokens a request takes. At most one field is set, besides Estimate.
 type Cost struct {
 	Fixed          int64  // 0: 1
 	RequestHeader  string // the header field that holds the cost; less than 1 counts as 1
-	ResponseHeader string // 1 is charged before the request, the rest after the response
+	ResponseHeader string // that holds the cost; Estimate is charged before the request
+	Estimate       int64  // of ResponseHeader; 0: 1
+	Tokens         *TokenCost
 }
 
 // Override gives keys of a rule other limits, or bans them.

@@ -51,6 +51,9 @@ func (s *scratch) add(r *rule, q *target) {
 	}
 	c := s.engine.charge(r, r.key(q), r.cost(q))
 	c.percent = r.Headroom.percent(q.Header)
+	if r.late {
+		c.fit()
+	}
 	switch {
 	case r.Mode == Shadow:
 		s.shadow = append(s.shadow, c)

@@ -22,7 +22,8 @@ type Set struct {
 type rule struct {
 	Rule
 
-	place   int // in the list
+	place   int  // in the list
+	late    bool // its cost is in the response
 	limits  []headgate.Limit
 	path    *regexp.Regexp // of a Match by regular expression
 	endings []string       // of Hosts such as *.example.com, with the dot
@@ -67,7 +68,7 @@ func NewSet(list []Rule) (*Set, error) {
 
 func compile(r Rule) *rule {
 	r.Match, _ = ParseMatch(r.Match.Methods, r.Match.Hosts, r.Match.Path) // valid, by Validate
-	c := &rule{Rule: r, limits: Named(r.Name, r.Limits)}
+	c := &rule{Rule: r, limits: Named(r.Name, r.Limits), late: r.Cost.IsLate()}
 	if expression, found := strings.CutPrefix(r.Match.Path, "re:"); found {
 		c.path = regexp.MustCompile(expression) // valid, by Validate
 	}
@@ -139,8 +140,12 @@ func (r *Rule) Validate() error {
 	if len(r.Limits) == 0 && r.Permits == 0 {
 		fault("limits", errors.New(`is missing; want at least one such as "100/m", or permits`))
 	}
-	_, err = ParseCost(r.Cost.String())
-	fault("cost", err)
+	if r.Cost.Tokens != nil {
+		fault("cost.tokens", r.Cost.Tokens.Validate())
+	} else {
+		_, err = ParseCost(r.Cost.String())
+		fault("cost", err)
+	}
 	fault("count", r.Count.check(r))
 	fault("headroom", r.Headroom.Validate())
 	fault("max_wait", r.checkMaxWait())

@@ -24,7 +24,7 @@ type settledLater struct {
 func (s *settledLater) use(list []rules.Rule) {
 	var names *[]string
 	for _, r := range list {
-		if r.Cost.ResponseHeader == "" && len(r.Count.Statuses) == 0 {
+		if !r.Cost.IsLate() && len(r.Count.Statuses) == 0 {
 			continue
 		}
 		if names == nil {

@@ -105,7 +105,7 @@ func (s *server) build() error {
 	}
 	s.overrides = s.openOverrides()
 	s.engine = rules.New(s.native, s.stores.permits, rules.Options{
-		Overrides: s.overrides, Observe: s.decided,
+		Overrides: s.overrides, Observe: s.decided, Settled: s.metrics.Settled,
 	})
 	s.metrics.Register(metrics.Waiting(s.engine.Waiting))
 	s.api = httpapi.New(httpapi.Options{

@@ -226,3 +226,20 @@ func TestBodyIsNotWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+// The body of the request and the response are not seen: a rule of tokens takes its estimate, but no
+// more than its limit can hold.
+func TestTokenCost(t *testing.T) {
+	rule := func(name string, n int64) rules.Rule {
+		return rules.Rule{Name: name, Limits: []headgate.Limit{headgate.PerHour(n)},
+			Cost: rules.Cost{Tokens: &rules.TokenCost{Estimate: 300, Input: 1}}}
+	}
+	h := newHandler(t, headgate.NewMemory(), rule("model", 500))
+	if r := ask(h, "POST", "http://app/auth"); r.status != http.StatusOK || remaining(r) != "200" {
+		t.Errorf("%+v", r)
+	}
+	h = newHandler(t, headgate.NewMemory(), rule("model", 100))
+	if r := ask(h, "POST", "http://app/auth"); r.status != http.StatusOK || remaining(r) != "0" {
+		t.Errorf("%+v", r)
+	}
+}

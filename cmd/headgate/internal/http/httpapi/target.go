@@ -99,7 +99,7 @@ func (h *Handler) find(t *target, where string) error {
 	}
 	t.terms = terms
 	if t.cost == unset {
-		t.cost = max(terms.Rule.Cost.Fixed, 1)
+		t.cost = terms.Rule.Cost.Known()
 	}
 	return nil
 }

@@ -2,12 +2,12 @@ package proxy
 
 import (
 	"context"
-	"errors"
-	"net"
+	"io"
 	"net/http"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/answer"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
+	"github.com/headgate/headgate/internal/usage"
 )
 
 // exchange is a request that is passed on, with its response.
@@ -17,6 +17,12 @@ type exchange struct {
 	admission *rules.Admission
 	body      *pacedBody
 	response  *http.Response // nil until there is one
+	unsent    bool           // there is none, as the server cannot be reached
+
+	length   int64         // of body; -1: unknown
+	passed   io.ReadCloser // all of body, after a part was read; nil: none was
+	expected usage.Request
+	usage    *usage.Body // of response; nil: no rule needs it
 }
 
 type exchangeKey struct{}
@@ -41,6 +47,7 @@ func modifyResponse(r *http.Response) error {
 	}
 	x.admission.Outcome(r.Request.Context(), r.StatusCode)
 	x.admission.Settle(r.Request.Context(), r.Header)
+	x.readUsage(r)
 	return nil
 }
 
@@ -48,7 +55,8 @@ func modifyResponse(r *http.Response) error {
 // connection. A request that the server may have seen stays charged: what it was answered to is
 // unknown.
 func (x *exchange) refused(ctx context.Context, err error) {
-	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Op == "dial" {
+	if usage.Unsent(err) {
+		x.unsent = true
 		x.admission.Outcome(ctx, http.StatusBadGateway)
 	}
 }
@@ -59,4 +67,5 @@ func (x *exchange) end(ctx context.Context) {
 	if x.response != nil {
 		x.admission.Settle(ctx, x.response.Trailer)
 	}
+	x.admission.SettleUsage(ctx, x.answer())
 }

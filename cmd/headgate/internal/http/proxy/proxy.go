@@ -94,14 +94,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	paced := newPacedWriter(w, h.options.Stall)
 	defer paced.finish()
-	x := &exchange{trusted: h.options.Trusted(r)}
+	x := &exchange{
+		trusted: h.options.Trusted(r), length: r.ContentLength,
+		body: &pacedBody{ReadCloser: r.Body, controller: paced.controller, stall: h.options.Stall},
+	}
 	q := rules.Request{
 		Method: r.Method, Host: r.Host, Path: r.URL.Path, Header: r.Header,
-		Client: h.options.Client(r),
+		Client: h.options.Client(r), Body: x,
 	}
 	var err error
 	x.verdict, x.admission, err = h.engine.Begin(r.Context(), &q)
 	switch {
+	case err != nil && x.body.failed.Load(): // which ends the context of the decision
+		answer.Fail(paced, http.StatusRequestTimeout, noBody)
+		return
 	case err != nil:
 		paced.dropBody(r)
 		answer.Unavailable(w)
@@ -112,15 +118,19 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer x.end(r.Context())
-	x.body = &pacedBody{ReadCloser: r.Body, controller: paced.controller, stall: h.options.Stall}
 	passed := r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
 	if r.ContentLength != 0 {
 		passed.Body = x.body
+	}
+	if x.passed != nil {
+		passed.Body = x.passed
 	}
 	passed.Trailer = nil // httputil sends none, and fails at some names
 	dropTunnels(passed.Header)
 	h.proxy.ServeHTTP(paced, passed)
 }
+
+const noBody = "The body of the request did not arrive."
 
 // serveError answers a request that the server did not answer.
 func (h *handler) serveError(w http.ResponseWriter, r *http.Request, err error) {
@@ -129,7 +139,7 @@ func (h *handler) serveError(w http.ResponseWriter, r *http.Request, err error) 
 		answer.SetFields(w.Header(), &x.verdict)
 	}
 	if x.body.failed.Load() {
-		answer.Fail(w, http.StatusRequestTimeout, "The body of the request did not arrive.")
+		answer.Fail(w, http.StatusRequestTimeout, noBody)
 		return
 	}
 	if r.Context().Err() == nil { // the client has not left

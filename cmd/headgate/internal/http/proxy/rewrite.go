@@ -16,7 +16,11 @@ func (h *handler) rewrite(p *httputil.ProxyRequest) {
 	p.SetURL(h.target)
 	p.Out.Host = p.In.Host
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
-	trusted := exchangeOf(p.In).trusted
+	x := exchangeOf(p.In)
+	if x.admission.ReadsUsage() {
+		p.Out.Header.Set("Accept-Encoding", "identity") // a client could hide its usage by another
+	}
+	trusted := x.trusted
 	for name := range p.Out.Header {
 		if plain, is := forwardingField(name); is && (!trusted || name != plain) {
 			delete(p.Out.Header, name)

@@ -1,0 +1,36 @@
+package proxy
+
+import (
+	"net/http"
+
+	"github.com/headgate/headgate/internal/usage"
+)
+
+// This file reads the costs that are in bodies. Both bodies pass unchanged.
+
+// Expected implements [rules.Body].
+func (x *exchange) Expected() usage.Request {
+	if x.passed == nil && x.length != 0 {
+		x.expected, x.passed = usage.Peek(x.body, x.length)
+	}
+	return x.expected
+}
+
+// readUsage reads the usage of a response while its body passes, if a rule needs it.
+func (x *exchange) readUsage(r *http.Response) {
+	if x.admission.ReadsUsage() && r.StatusCode != http.StatusSwitchingProtocols {
+		x.usage = usage.NewBody(r)
+		r.Body = x.usage
+	}
+}
+
+// answer returns what was seen of the response.
+func (x *exchange) answer() usage.Answer {
+	switch {
+	case x.usage != nil:
+		return x.usage.Answer()
+	case x.response != nil:
+		return usage.Answer{Failed: x.response.StatusCode >= http.StatusBadRequest}
+	}
+	return usage.Answer{Failed: x.unsent}
+}

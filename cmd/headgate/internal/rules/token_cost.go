@@ -1,0 +1,141 @@
+package rules
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/usage"
+)
+
+// TokenCost is a weighted sum of the tokens that a model has used. A part of it is taken before the
+// request, and corrected after the response.
+type TokenCost = usage.Cost
+
+// DefaultWeights are the weights of a [TokenCost] that has none of its own.
+var DefaultWeights = TokenCost{Input: 1, Output: 1}
+
+// Body is the body of a request to a model.
+type Body interface {
+	// Expected returns what the body says. It may wait for a part of the body.
+	Expected() usage.Request
+}
+
+// Settlement is what a request cost whose cost is in the response.
+type Settlement struct {
+	Rule      *Rule
+	Estimated int64 // charged before the request
+	Used      int64 // charged in all
+	Known     bool  // by the response
+}
+
+// IsLate reports whether the response has the cost.
+func (c *Cost) IsLate() bool { return c.ResponseHeader != "" || c.Tokens != nil }
+
+// Known returns the cost of a request without its fields and its body.
+func (c *Cost) Known() int64 {
+	if c.Tokens != nil {
+		return c.Tokens.Estimate
+	}
+	return max(c.Fixed, c.Estimate, 1)
+}
+
+// estimate returns what is taken for q before the response.
+func (r *rule) estimate(q *target) int64 {
+	if r.Cost.Tokens == nil || q.Body == nil || r.Mode == Off {
+		return r.Cost.Known()
+	}
+	return r.Cost.Tokens.Before(q.Body.Expected())
+}
+
+// fit lowers an estimate to what the limits can hold beside the headroom, so that a small limit is
+// not closed to all.
+func (c *charge) fit() {
+	for _, l := range c.limits {
+		c.cost = max(min(c.cost, l.Capacity()-partOf(c.percent, l.Capacity())), 1)
+	}
+}
+
+// charged returns c with the cost that was charged: none, if a fallback granted it unchecked.
+func (c *charge) charged(ds []headgate.Decision) charge {
+	taken := *c
+	if c.rule.Mode == Enforce && c.strictest(ds).Unchecked() {
+		taken.cost = 0
+	}
+	return taken
+}
+
+// ReadsUsage reports whether the body of the response has a cost. A may be nil.
+func (a *Admission) ReadsUsage() bool {
+	for i := 0; a != nil && i < len(a.late); i++ {
+		if a.late[i].rule.Cost.Tokens != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// SettleUsage charges what [Admission.Settle] did not, after the end of the response: what seen
+// says, or what was taken before the request. A failure gives back an estimate.
+func (a *Admission) SettleUsage(ctx context.Context, seen usage.Answer) {
+	var changed []charge
+	for _, c := range a.late {
+		used, known := c.cost, false
+		if c.rule.Cost.Tokens != nil {
+			used, known = c.rule.Cost.Tokens.After(c.cost, seen)
+		} else if c.rule.Cost.Estimate > 1 && seen.Failed {
+			used = 0
+		}
+		if a.engine.settle(&c, used, known) {
+			changed = append(changed, c)
+		}
+	}
+	a.late = nil
+	if len(changed) > 0 {
+		a.charge(ctx, changed)
+	}
+}
+
+// settle makes the cost of c what is still to be charged, and reports whether there is any.
+func (e *Engine) settle(c *charge, used int64, known bool) bool {
+	if e.options.Settled != nil {
+		e.options.Settled(Settlement{&c.rule.Rule, c.cost, used, known})
+	}
+	c.cost = used - c.cost
+	return c.cost != 0
+}
+
+const tokenCostText = "tokens estimate %d input %d output %d cached %d"
+
+// parseTokenCost reads the text form of a TokenCost.
+func parseTokenCost(text string) (Cost, bool) {
+	var t TokenCost
+	c := Cost{Tokens: &t}
+	_, err := fmt.Sscanf(text, tokenCostText, &t.Estimate, &t.Input, &t.Output, &t.Cached)
+	return c, err == nil && c.String() == text && t.Validate() == nil
+}
+
+// parseResponseCost reads NAME or NAME estimate N.
+func parseResponseCost(text string) (c Cost, ok bool) {
+	name, digits, estimated := strings.Cut(text, " estimate ")
+	if estimated {
+		c.Estimate, ok = number(digits)
+		if !ok || c.Estimate < 1 {
+			return Cost{}, false
+		}
+	}
+	var err error
+	c.ResponseHeader, err = ParseFieldName(name)
+	return c, err == nil
+}
+
+// ParseFieldName reads the name of a header field.
+func ParseFieldName(text string) (string, error) {
+	if !isToken(text) {
+		return "", fmt.Errorf("%q is not the name of a header field; want one such as "+
+			"X-Tokens-Used", text)
+	}
+	return http.CanonicalHeaderKey(text), nil
+}

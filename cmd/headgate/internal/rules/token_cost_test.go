@@ -1,0 +1,94 @@
+package rules
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/usage"
+)
+
+// body is a body that says what it expects, and counts how often it is read.
+type body struct {
+	usage.Request
+
+	read int
+}
+
+func (b *body) Expected() usage.Request {
+	b.read++
+	return b.Request
+}
+
+func TestSettleUsage(t *testing.T) {
+	var settled []Settlement
+	e := newEngine(t, Options{Settled: func(s Settlement) { settled = append(settled, s) }},
+		Rule{Name: "input", Limits: []headgate.Limit{headgate.PerDay(5000), headgate.PerDay(1000)},
+			Cost: Cost{Tokens: &TokenCost{Estimate: 50, Input: 1}}},
+		Rule{Name: "output", Limits: []headgate.Limit{headgate.PerDay(5000)},
+			Cost: Cost{Tokens: &TokenCost{Estimate: 50, Output: 1, Cached: 1}}},
+		Rule{Name: "trial", Mode: Shadow, Limits: []headgate.Limit{headgate.PerDay(10)},
+			Cost: Cost{Tokens: &TokenCost{Estimate: 50, Input: 1}}},
+		Rule{Name: "off", Mode: Off, Limits: []headgate.Limit{headgate.PerDay(10)},
+			Cost: Cost{Tokens: &TokenCost{Estimate: 50, Input: 1}}},
+		Rule{Name: "plain", Limits: []headgate.Limit{headgate.PerDay(5000)}},
+	)
+	expected := &body{Request: usage.Request{Bounded: true, MaxOutput: 700, Bytes: 8000}}
+	v, a := begin(t, e, &Request{Path: "/", Body: expected})
+	if !v.Allowed || !a.ReadsUsage() || expected.read != 3 {
+		t.Fatalf("%+v, read %d times", v, expected.read)
+	}
+	for name, want := range map[string]int64{"input": 4000, "output": 4300, "trial": 0, "plain": 4999} {
+		if got := left(t, e, name, "all"); got != want {
+			t.Errorf("before: %s has %d; want %d", name, got, want)
+		}
+	}
+	a.SettleUsage(t.Context(), usage.Answer{
+		Counts: usage.Counts{Input: 20, Output: 900, Cached: 3}, Complete: true,
+	})
+	for name, want := range map[string]int64{"input": 4980, "output": 4097, "trial": 0, "plain": 4999} {
+		if got := left(t, e, name, "all"); got != want {
+			t.Errorf("after: %s has %d; want %d", name, got, want)
+		}
+	}
+	a.SettleUsage(t.Context(), usage.Answer{Failed: true}) // which is settled already
+	if got := left(t, e, "input", "all"); got != 4980 || a.ReadsUsage() {
+		t.Errorf("settled twice: %d", got)
+	}
+	var got []string
+	for _, s := range settled {
+		if s.Estimated < 10 || !s.Known {
+			t.Errorf("%+v", s)
+		}
+		got = append(got, s.Rule.Name)
+	}
+	if !slices.Equal(got, []string{"input", "output", "trial"}) {
+		t.Errorf("settled: %q", got)
+	}
+	var none *Admission
+	if none.ReadsUsage() {
+		t.Error("a denied request reads usage")
+	}
+}
+
+// An override is what an estimate has to fit.
+func TestEstimateFitsOverride(t *testing.T) {
+	e := newEngine(t, Options{Overrides: overrides{{Rule: "model", Key: "all", Limits: []headgate.Limit{headgate.PerDay(9)}}}},
+		Rule{Name: "model", Limits: []headgate.Limit{headgate.PerDay(1000)},
+			Cost: Cost{Tokens: &TokenCost{Estimate: 500, Output: 1}}})
+	if v, _ := begin(t, e, &Request{Path: "/"}); !v.Allowed || left(t, e, "model", "all") != 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// So is what the headroom of a class leaves.
+func TestEstimateFitsBesideHeadroom(t *testing.T) {
+	e := newEngine(t, Options{}, Rule{Name: "model", Limits: []headgate.Limit{headgate.PerDay(1000)},
+		Cost:     Cost{Tokens: &TokenCost{Estimate: 5000, Output: 1}},
+		Headroom: Headroom{Header: "X-Class", Classes: []Class{{Name: "batch", Percent: 40}}}})
+	q := &Request{Path: "/", Header: http.Header{"X-Class": {"batch"}}}
+	if v, _ := begin(t, e, q); !v.Allowed || left(t, e, "model", "all") != 400 {
+		t.Errorf("%+v, %d remain", v, left(t, e, "model", "all"))
+	}
+}
