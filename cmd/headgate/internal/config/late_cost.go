@@ -33,7 +33,9 @@ func (r *reader) lateCost(n *yaml.Node, path string) (c rules.Cost) {
 func (r *reader) tokenCost(n *yaml.Node, path string) *rules.TokenCost {
 	t := rules.DefaultWeights
 	number := func(name string, to *int64, least, most int64) field {
-		return field{name, func(n *yaml.Node, path string) { *to, _ = r.whole(n, path, least, most) }}
+		return field{name, func(n *yaml.Node, path string) {
+			*to, _ = r.whole(n, path, least, most)
+		}}
 	}
 	r.mapping(n, path,
 		number("estimate", &t.Estimate, 1, usage.MaxCount),

@@ -137,7 +137,8 @@ func (e *NoRuleError) Error() string {
 }
 
 // Decide decides q by all rules that match it, together. A rule whose cost is in the response takes
-// its estimate. Permits are not acquired: see [Engine.Begin]. An error means that the store is unavailable.
+// its estimate. Permits are not acquired: see [Engine.Begin]. An error means that the store is
+// unavailable.
 func (e *Engine) Decide(ctx context.Context, q *Request) (Verdict, error) {
 	s := e.prepare()
 	defer e.free(s)
