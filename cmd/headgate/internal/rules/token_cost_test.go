@@ -92,3 +92,18 @@ func TestEstimateFitsBesideHeadroom(t *testing.T) {
 		t.Errorf("%+v, %d remain", v, left(t, e, "model", "all"))
 	}
 }
+
+// A request that a fallback let through was not charged: it is charged what it has used, and its
+// estimate is not given back.
+func TestUncheckedIsChargedInAll(t *testing.T) {
+	e := newEngine(t, Options{}, Rule{Name: "model", Limits: []headgate.Limit{headgate.PerDay(1000)},
+		Cost: Cost{Tokens: &TokenCost{Estimate: 500, Output: 1}}})
+	store := e.store
+	e.store = open{store}
+	_, a := begin(t, e, &Request{Path: "/"})
+	e.store = store
+	a.SettleUsage(t.Context(), usage.Answer{Counts: usage.Counts{Output: 30}, Complete: true})
+	if got := left(t, e, "model", "all"); got != 970 {
+		t.Errorf("%d remain; want 970", got)
+	}
+}
