@@ -1,6 +1,7 @@
 package httplimit_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"net/http"
@@ -28,11 +29,11 @@ func ExampleOptions_failedLogins() {
 		}
 	}))
 	for _, password := range []string{"secret", "1", "secret", "2", "secret", "3", "secret"} {
-		r := httptest.NewRequest(http.MethodPost, "/login", nil)
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/login", nil)
 		r.SetBasicAuth("ann", password)
 		w := httptest.NewRecorder()
 		login.ServeHTTP(w, r)
-		fmt.Println(w.Code, w.Header().Get("X-RateLimit-Remaining"))
+		fmt.Println(w.Code, w.Header().Get("X-Ratelimit-Remaining"))
 	}
 	// Output:
 	// 200 2

@@ -24,6 +24,7 @@ func (h *handler) serveCounted(w http.ResponseWriter, r *http.Request, cost int6
 		key: h.Key(r), cost: cost,
 	}
 	h.next.ServeHTTP(c, r)
+	//nolint:contextcheck // c has the context of r
 	c.outcome(http.StatusOK) // which net/http sends if the handler wrote nothing
 }
 

@@ -30,7 +30,7 @@ func TestCountSees(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, h := range map[int]http.HandlerFunc{
-		101: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(101) },
+		101: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusSwitchingProtocols) },
 		200: func(http.ResponseWriter, *http.Request) {},
 		404: func(w http.ResponseWriter, _ *http.Request) {
 			for _, status := range []int{100, 102, 103, 404, 200} {
@@ -223,7 +223,7 @@ func (s *stuck) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 }
 
 // A handler can do with its response what it can do without Count.
-func TestCountKeepsTheResponse(t *testing.T) {
+func TestCountKeepsTheResponse(t *testing.T) { //nolint:gocognit // one case after the other
 	l := newLimiter(t, "9/h")
 	h := counted(t, l, httplimit.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		c := http.NewResponseController(w)
@@ -239,13 +239,13 @@ func TestCountKeepsTheResponse(t *testing.T) {
 		switch r.URL.Path {
 		case "/flush":
 			_, _ = io.WriteString(w, "a")
-			w.(http.Flusher).Flush() //nolint:forcetypeassert // as handlers do
+			w.(http.Flusher).Flush()
 			if err := c.Flush(); err != nil {
 				t.Error(err)
 			}
 			<-r.Context().Done() // the client has the first byte, and leaves
 		case "/hijack":
-			conn, both, err := w.(http.Hijacker).Hijack() //nolint:forcetypeassert // as handlers do
+			conn, both, err := w.(http.Hijacker).Hijack()
 			if err != nil {
 				t.Error(err)
 				return
@@ -264,7 +264,7 @@ func TestCountKeepsTheResponse(t *testing.T) {
 	for path, want := range map[string]string{
 		"/flush": "a", "/hijack": "HTTP/1.1 101 ", "/copy": "copied",
 	} {
-		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}

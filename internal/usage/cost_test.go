@@ -100,7 +100,7 @@ func TestPeek(t *testing.T) {
 	for _, size := range []int{0, 1, 1000, maxPeek - 1, maxPeek, maxPeek + 1, 3 * maxPeek} {
 		for _, end := range []error{nil, broken} {
 			text := []byte(`{"max_tokens":7,"a":"` + strings.Repeat("x", size))
-			from := io.Reader(iotest.HalfReader(bytes.NewReader(text)))
+			from := iotest.HalfReader(bytes.NewReader(text))
 			if end != nil {
 				from = io.MultiReader(from, &once{end})
 			}

@@ -54,7 +54,7 @@ func (u *unzip) inflate(to *reader, from io.Reader) error {
 		n, err := z.Read(part[:])
 		to.push(part[:n])
 		out += int64(n)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {

@@ -38,7 +38,7 @@ func transcript(t testing.TB, name string) []byte {
 }
 
 // answer is a response with a body, of the type that name ends with.
-func answer(name, encoding string, status int, body io.Reader) *Body {
+func answer(name, encoding string, body io.Reader) *Body {
 	media := "application/json; charset=utf-8"
 	if strings.HasSuffix(name, ".sse") {
 		media = "text/event-stream"
@@ -47,7 +47,7 @@ func answer(name, encoding string, status int, body io.Reader) *Body {
 	if encoding != "" {
 		h.Set("Content-Encoding", encoding)
 	}
-	return NewBody(&http.Response{StatusCode: status, Header: h, Body: io.NopCloser(body)})
+	return NewBody(&http.Response{StatusCode: http.StatusOK, Header: h, Body: io.NopCloser(body)})
 }
 
 // seen reads the parts one after the other, until the error, and returns what was seen of them.
@@ -60,7 +60,7 @@ func seen(t *testing.T, name, encoding string, err error, parts ...[]byte) Answe
 	if err != nil {
 		from = append(from, iotest.ErrReader(err))
 	}
-	b := answer(name, encoding, http.StatusOK, io.MultiReader(from...))
+	b := answer(name, encoding, io.MultiReader(from...))
 	got, failed := io.ReadAll(b)
 	if !bytes.Equal(got, bytes.Join(parts, nil)) || !errors.Is(failed, err) {
 		t.Fatalf("%s: the body has changed: %q, %v", name, got, failed)
@@ -198,12 +198,12 @@ func TestMalice(t *testing.T) {
 
 func TestAnswersThatAreNotRead(t *testing.T) {
 	content := transcript(t, "openai-chat.json")
-	b := answer("x.json", "br", http.StatusOK, bytes.NewReader(content))
+	b := answer("x.json", "br", bytes.NewReader(content))
 	_, _ = io.Copy(io.Discard, b)
 	if got := b.Answer(); got != (Answer{}) {
 		t.Errorf("br: %+v", got)
 	}
-	b = NewBody(&http.Response{StatusCode: 404, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(content))})
+	b = NewBody(&http.Response{StatusCode: http.StatusNotFound, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(content))})
 	_, _ = io.Copy(io.Discard, b)
 	if got := b.Answer(); got != (Answer{Failed: true}) {
 		t.Errorf("no type: %+v", got)
@@ -216,7 +216,7 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 	if got := seen(t, "x.json", "gzip", nil, damaged); got.Complete {
 		t.Errorf("damaged: %+v", got)
 	}
-	b = answer("x.json", "gzip", http.StatusOK, bytes.NewReader(zipped(t, content)))
+	b = answer("x.json", "gzip", bytes.NewReader(zipped(t, content)))
 	if got := b.Answer(); got != (Answer{}) {
 		t.Errorf("closed at once: %+v", got)
 	}
@@ -270,7 +270,7 @@ func TestLargeAnswers(t *testing.T) {
 	} {
 		var a Answer
 		total := allocated(func() {
-			b := answer(c.kind, "", http.StatusOK, &endless{c.begin, c.middle, c.end, 100e6 / len(c.middle)})
+			b := answer(c.kind, "", &endless{c.begin, c.middle, c.end, 100e6 / len(c.middle)})
 			if _, err := io.Copy(io.Discard, b); err != nil {
 				t.Fatal(err)
 			}

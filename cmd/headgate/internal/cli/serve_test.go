@@ -154,7 +154,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil { //nolint:gosec,nolintlint // of the test
 		t.Fatal(err)
 	}
 	return name

@@ -7,7 +7,7 @@ import (
 
 // The secret of hashed keys is in no text that the server shows.
 func TestKeySecretIsHidden(t *testing.T) {
-	const secret = "kept-from-all-eyes"
+	const secret = "kept-from-all-eyes" //nolint:gosec,nolintlint // of the test
 	text := "rules: [{name: r, limits: 1/h}] # " + secret + "\nkey_secret: " + secret + "\n"
 	c, err := Parse("f", []byte(text), Options{})
 	if err != nil || c.KeySecret != secret {

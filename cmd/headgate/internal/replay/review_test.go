@@ -54,7 +54,7 @@ func randomRevision(t *testing.T, random *rand.Rand) (r Revision) {
 
 // A review counts what a server with the same rules decides about the same requests at the same
 // times.
-func TestReviewDecidesAsServe(t *testing.T) {
+func TestReviewDecidesAsServe(t *testing.T) { //nolint:gocognit // one log after the other
 	more := 0
 	for seed := range uint64(30) {
 		synctest.Test(t, func(t *testing.T) {

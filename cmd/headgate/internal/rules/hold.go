@@ -61,7 +61,7 @@ func (r *rule) holds() bool { return r.MaxWait > 0 && r.Mode == Enforce }
 // holds is what an [Engine] holds requests with.
 type holds struct {
 	limiter *headgate.Limiter // of any limits: see turn
-	ending  context.Context   // ends with Engine.EndHolds
+	ending  context.Context   //nolint:containedctx // ends with Engine.EndHolds
 	end     context.CancelFunc
 }
 
@@ -134,7 +134,7 @@ func (e *Engine) hold(ctx context.Context, s *scratch, v Verdict) (_ Verdict, er
 				return await.Sleep(ctx, c.strictest(v.Decisions).RetryAfter)
 			}
 			t := &turn{Context: ctx, limits: c.limits, by: since.Add(c.rule.MaxWait)}
-			return e.holds.limiter.WaitN(t, c.key, c.cost)
+			return e.holds.limiter.WaitN(t, c.key, c.cost) //nolint:contextcheck // t has ctx
 		})
 		if err != nil || !granted {
 			return v, err
@@ -224,7 +224,7 @@ func (e *Engine) wait(
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(e.holds.ending, cancel)()
+	defer context.AfterFunc(e.holds.ending, cancel)() //nolint:contextcheck // the end of all
 	err = f(ctx)
 	_, late := errors.AsType[*headgate.DeadlineError](err)
 	if late || err != nil && ctx.Err() != nil {

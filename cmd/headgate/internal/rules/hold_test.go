@@ -25,10 +25,10 @@ var byUser = []KeyPart{{Source: "header", Name: "User"}}
 
 func of(user string) http.Header { return http.Header{"User": {user}} }
 
-// waiting returns how many requests wait in a rule.
-func waiting(e *Engine, rule string) (n int64) {
+// waiting returns how many requests wait in the rule api.
+func waiting(e *Engine) (n int64) {
 	e.Waiting(func(name string, count int64) {
-		if name == rule {
+		if name == "api" {
 			n = count
 		}
 	})
@@ -80,7 +80,7 @@ func TestHoldKeepsTheOrder(t *testing.T) {
 		for i := range 5 {
 			p.request(t.Context(), e, strconv.Itoa(i), &Request{Path: "/"})
 		}
-		if n := waiting(e, "api"); n != 3 {
+		if n := waiting(e); n != 3 {
 			t.Errorf("%d wait; want 3", n)
 		}
 		time.Sleep(time.Minute)
@@ -89,7 +89,7 @@ func TestHoldKeepsTheOrder(t *testing.T) {
 		if got := p.text(); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
-		if n := waiting(e, "api"); n != 0 {
+		if n := waiting(e); n != 0 {
 			t.Errorf("%d wait in the end", n)
 		}
 		if got := seen.since(); got != "api allowed, api denied, api allowed, api allowed, api allowed" {
@@ -214,7 +214,7 @@ func TestMaxWaiting(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		p.request(t.Context(), e, "6", &Request{Header: of("a")})
-		if n := waiting(e, "api"); n != 1 {
+		if n := waiting(e); n != 1 {
 			t.Errorf("%d wait; want 1", n)
 		}
 		time.Sleep(time.Minute)
@@ -230,7 +230,7 @@ func TestDefaultMaxWaiting(t *testing.T) {
 		for range 110 {
 			p.request(t.Context(), e, "one", &Request{Path: "/"})
 		}
-		if n := waiting(e, "api"); n != 100 {
+		if n := waiting(e); n != 100 {
 			t.Errorf("%d wait; want 100", n)
 		}
 		time.Sleep(time.Minute)
@@ -257,7 +257,7 @@ func TestTenThousandWaitAndLeave(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if count := waiting(e, "api"); count != n {
+		if count := waiting(e); count != n {
 			t.Errorf("%d wait; want %d", count, n)
 		}
 		each := (inUse() - before) / n
@@ -271,8 +271,8 @@ func TestTenThousandWaitAndLeave(t *testing.T) {
 		cancel()
 		done.Wait()
 		time.Sleep(time.Millisecond) // the one token that was used is there again
-		if v := decide(t, e, &Request{Path: "/"}); !v.Allowed || waiting(e, "api") != 0 {
-			t.Errorf("after all have left: %+v, %d wait", v, waiting(e, "api"))
+		if v := decide(t, e, &Request{Path: "/"}); !v.Allowed || waiting(e) != 0 {
+			t.Errorf("after all have left: %+v, %d wait", v, waiting(e))
 		}
 	})
 }
@@ -317,7 +317,7 @@ func TestReloadWhileRequestsWait(t *testing.T) {
 		}
 		e.Use(newSet(t, Rule{Name: "api", Limits: single(), MaxWait: time.Second, MaxWaiting: 3}))
 		p.request(t.Context(), e, "new", &Request{Path: "/"})
-		if n := waiting(e, "api"); n != 3 {
+		if n := waiting(e); n != 3 {
 			t.Errorf("%d wait; want 3", n)
 		}
 		time.Sleep(1500 * time.Millisecond)

@@ -55,7 +55,7 @@ func (c Count) String() string {
 
 // check reports what is wrong with c in r.
 func (c Count) check(r *Rule) error {
-	for _, text := range strings.Split(c.String(), ", ") {
+	for text := range strings.SplitSeq(c.String(), ", ") {
 		if _, err := ParseCount(text); err != nil && text != "" {
 			return err
 		}

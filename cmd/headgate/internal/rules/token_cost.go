@@ -32,10 +32,10 @@ type Settlement struct {
 }
 
 // IsLate reports whether the response has the cost.
-func (c *Cost) IsLate() bool { return c.ResponseHeader != "" || c.Tokens != nil }
+func (c Cost) IsLate() bool { return c.ResponseHeader != "" || c.Tokens != nil }
 
 // Known returns the cost of a request without its fields and its body.
-func (c *Cost) Known() int64 {
+func (c Cost) Known() int64 {
 	if c.Tokens != nil {
 		return c.Tokens.Estimate
 	}

@@ -24,7 +24,7 @@ func TestServerThatStopsAnswersThoseThatWait(t *testing.T) {
 	text = strings.Replace(text, "10/s burst 1", "1/10s", 1)
 	text = strings.Replace(text, "max_wait: 2s", "max_wait: 20s", 1)
 	file := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil { //nolint:gosec,nolintlint // of the test
 		t.Fatal(err)
 	}
 	s, err := newServer(Options{

@@ -15,7 +15,7 @@ func TestHeadroom(t *testing.T) {
 		want(t, 200, `{"allowed":false,"retry_after":3.5`, `"remaining":500`, `"remaining":5`)
 	f.post("/v1/take", `{"rule":"tokens","key":"k","cost":500}`).want(t, 200, `"allowed":true`, `"remaining":0`)
 	f.post("/v1/take", `{"rule":"tokens","key":"k","headroom":1000}`).want(t, 200, `"retry_after":null`)
-	for body, want := range map[string]string{
+	for body, want := range map[string]string{ //nolint:gosec,nolintlint // of the test
 		`{"rule":"tokens","key":"k","headroom":-1}`:               `headroom is -1; want a whole number from 0`,
 		`{"rule":"tokens","key":"k","headroom":1,"force":true}`:   `headroom is given with force or max_wait; want`,
 		`{"rule":"tokens","key":"k","headroom":1,"max_wait":0.5}`: `headroom is given with force or max_wait; want`,

@@ -56,7 +56,7 @@ func (e *edge) hold(
 	t.Helper()
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	store := e.store.(*booking) //nolint:forcetypeassert // by the tests
+	store := e.store.(*booking)
 	answers = make(map[string]int)
 	for _, path := range paths {
 		before := store.booked.Load()

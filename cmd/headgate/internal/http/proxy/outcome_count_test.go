@@ -139,7 +139,7 @@ var outcomes = []struct {
 		_, _ = io.Copy(w, strings.NewReader("in"))
 	}, false},
 	{"a stream", func(w http.ResponseWriter, _ *http.Request) {
-		w.(http.Flusher).Flush() //nolint:forcetypeassert // as handlers do
+		w.(http.Flusher).Flush()
 		w.WriteHeader(http.StatusUnauthorized)
 	}, false},
 	{"103, 401", status(http.StatusEarlyHints, http.StatusUnauthorized), true},
