@@ -11,15 +11,17 @@ type Algorithm uint8
 
 // The algorithms. See the constructors of [Limit] for what each one grants.
 const (
-	AlgorithmTokenBucket   = Algorithm(algorithm.TokenBucket)
-	AlgorithmStepped       = Algorithm(algorithm.Stepped)
-	AlgorithmFixedWindow   = Algorithm(algorithm.FixedWindow)
-	AlgorithmSlidingWindow = Algorithm(algorithm.SlidingWindow)
-	AlgorithmSlidingLog    = Algorithm(algorithm.SlidingLog)
+	AlgorithmTokenBucket    = Algorithm(algorithm.TokenBucket)
+	AlgorithmStepped        = Algorithm(algorithm.Stepped)
+	AlgorithmFixedWindow    = Algorithm(algorithm.FixedWindow)
+	AlgorithmSlidingWindow  = Algorithm(algorithm.SlidingWindow)
+	AlgorithmSlidingLog     = Algorithm(algorithm.SlidingLog)
+	AlgorithmCalendarWindow = Algorithm(algorithm.CalendarWindow)
 )
 
 var algorithmNames = [...]string{
 	"none", "token-bucket", "stepped", "fixed-window", "sliding-window", "sliding-log",
+	"calendar-window",
 }
 
 func (a Algorithm) String() string {
@@ -106,16 +108,13 @@ func SlidingLog(n int64, window time.Duration) Limit {
 // Burst returns the bucket l with room for n tokens: the most that it grants at once.
 // A window has no burst: its Burst is not valid.
 func (l Limit) Burst(n int64) Limit {
-	if l.rule == nil {
-		return l
-	}
-	t := l.terms()
-	if t.IsBucket() {
-		t.Capacity = n
-	} else {
-		t.Refill = n // check refuses this refill
-	}
-	return newLimit(t)
+	return l.with(func(t *terms) {
+		if t.IsBucket() {
+			t.Capacity = n
+		} else {
+			t.Refill = n // check refuses this refill
+		}
+	})
 }
 
 // Named returns l with the given name. State belongs to the name and the algorithm, so a named
@@ -137,11 +136,16 @@ func (l Limit) Burst(n int64) Limit {
 // A name is 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter.
 // The empty name makes l unnamed. Naming a [Limit.Share] makes it an ordinary limit.
 func (l Limit) Named(name string) Limit {
+	return l.with(func(t *terms) { t.Name, t.ShareOf, t.Unknown = name, "", false })
+}
+
+// with returns l with changed terms.
+func (l Limit) with(change func(*terms)) Limit {
 	if l.rule == nil {
 		return l
 	}
 	t := l.terms()
-	t.Name, t.ShareOf, t.Unknown = name, "", false
+	change(&t)
 	return newLimit(t)
 }
 
@@ -161,7 +165,7 @@ func (l Limit) Name() string {
 
 // ID identifies the state of l, together with the key. For an unnamed limit it is the text form.
 // For a named limit it is the name, followed by the algorithm unless that is the token bucket, and
-// by the length of a window. Stores build their keys from it. It is empty if l is not valid.
+// by the length of a window or the unit of a calendar. Stores build their keys from it. It is empty if l is not valid.
 func (l Limit) ID() string {
 	if l.rule == nil {
 		return ""
@@ -184,7 +188,8 @@ func (l Limit) Capacity() int64 {
 // Refill is the number of tokens that a bucket gains each Period; 0 for windows.
 func (l Limit) Refill() int64 { return l.terms().Refill }
 
-// Period is the refill period of a bucket, or the length of a window.
+// Period is the refill period of a bucket, or the length of a window. Of a calendar it is the
+// longest that its windows are by the date: 24 hours, 7, 31 or 366 days.
 func (l Limit) Period() time.Duration { return l.terms().Every }
 
 type terms = algorithm.Terms

@@ -45,6 +45,9 @@ func divide(t *terms, n int64) {
 	case t.Algorithm == algorithm.SlidingWindow && count < n:
 		prolong(t, (n+count-1)/count, maxExact/2)
 	case count < n:
+		if t.Algorithm == algorithm.CalendarWindow { // a fixed window can be longer than its unit
+			t.Algorithm, t.Zone, t.Month, t.Day = algorithm.FixedWindow, "", 0, 0
+		}
 		prolong(t, (n+count-1)/count, maxExact)
 	}
 	t.Capacity = min(t.Capacity, t.MaxCapacity())

@@ -38,12 +38,18 @@ const (
 // ParseLimit reads the text form of a limit:
 //
 //	[name=]count/period [burst capacity] [algorithm]
+//	[name=]count/unit [tz zone] [anchor day]
 //
 // The count is a whole number, or a decimal such as 1.5 for buckets. The period is a unit (us, ms,
 // s, m, h, d, w, or second, minute, hour, day, week), or whole numbers with units: 15m, 1h30m. The
 // algorithm is token-bucket unless given; stepped, fixed-window, sliding-window and sliding-log are
 // the others, and gcra and leaky-bucket are read as token-bucket. The capacity of a bucket is its
-// count, rounded up, unless given as burst. Errors are [InvalidError]s.
+// count, rounded up, unless given as burst.
+//
+// The second form is a calendar: its unit is month or year, or day or week with a zone (tz UTC). The
+// zone is UTC unless given. The day is 17 of a month, or 04-17 of a year. See [Daily].
+//
+// Errors are [InvalidError]s.
 func ParseLimit(text string) (Limit, error) {
 	l, err := parseLimit(text)
 	if e, ok := errors.AsType[*InvalidError](err); ok && e.Field != wholeLimit {
@@ -62,12 +68,7 @@ func parseLimit(text string) (Limit, error) {
 	if !ok {
 		return Limit{}, wrong(wholeLimit, strconv.Quote(text), wantLimit)
 	}
-	var p parsedLimit
-	err := cmp.Or(p.parseCount(count), p.parsePeriod(period), p.parseOptions(fields[1:]))
-	if err != nil {
-		return Limit{}, err
-	}
-	l, err := p.limit()
+	l, err := limitOf(count, period, fields[1:])
 	if err != nil {
 		return Limit{}, err
 	}
@@ -80,6 +81,22 @@ func parseLimit(text string) (Limit, error) {
 		return Limit{}, err
 	}
 	return l, nil
+}
+
+func limitOf(count, period string, options []string) (Limit, error) {
+	if algorithm.IsCalendar(period, options) {
+		t, fault := algorithm.ParseCalendar(count, period, options)
+		if fault != nil {
+			return Limit{}, (*InvalidError)(fault)
+		}
+		return newLimit(t), nil
+	}
+	var p parsedLimit
+	err := cmp.Or(p.parseCount(count), p.parsePeriod(period), p.parseOptions(options))
+	if err != nil {
+		return Limit{}, err
+	}
+	return p.limit()
 }
 
 // parsedLimit is the text form taken apart: count/scale each period.
@@ -214,6 +231,9 @@ func (l Limit) String() string {
 
 // text is the text form without a name.
 func text(t *terms) string {
+	if t.Algorithm == algorithm.CalendarWindow {
+		return t.CalendarText()
+	}
 	count, burst, suffix := t.Capacity, "", ""
 	if t.IsBucket() {
 		count = t.Refill
@@ -239,7 +259,11 @@ func id(t *terms) string {
 	case t.IsBucket():
 		return t.Name + " " + Algorithm(t.Algorithm).String()
 	}
-	return t.Name + " " + periodText(t) + " " + Algorithm(t.Algorithm).String()
+	period := t.Unit()
+	if period == "" {
+		period = periodText(t)
+	}
+	return t.Name + " " + period + " " + Algorithm(t.Algorithm).String()
 }
 
 // periodText writes the period in the largest unit that divides it.

@@ -51,6 +51,9 @@ func check(t *terms) error {
 	case t.Every.Microseconds() > maxExact:
 		return wrong(period, t.Every.String(), "at most 285 years")
 	}
+	if fault := t.CalendarFault(); fault != nil {
+		return (*InvalidError)(fault)
+	}
 	most := t.MaxCapacity()
 	if most < 1 {
 		return wrong(period, t.Every.String(), "a shorter one, "+reason(t))

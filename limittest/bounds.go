@@ -300,7 +300,7 @@ func (b *bound) checkWindow(l headgate.Limit) error {
 	}
 	latest := b.events[len(b.events)-1].at
 	period := l.Period().Microseconds()
-	since := latest - latest%period
+	since := windowStart(l, latest)
 	if l.Algorithm() == headgate.AlgorithmSlidingLog {
 		since = latest - period + 1
 	}

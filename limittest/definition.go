@@ -16,7 +16,7 @@ type state struct {
 	at     int64          // the time of the last grant or refund, or the start time booked last
 	booked bool           // at was ahead of the request that was granted
 	late   bool           // booked, and a cancel leaves time where it is
-	used   int64          // buckets: what is missing at that time, in units or tokens
+	used   int64          // buckets: what is missing at that time, in units or tokens; calendars
 	step   int64          // stepped: the latest step, or when the bucket was first taken from
 	grants []grant        // windows and logs: all of them, in order of time
 	// logs: when the last booking was made, before which time cannot move back
@@ -38,6 +38,8 @@ func (s *state) left(l headgate.Limit, t int64) int64 {
 		return l.Capacity() - missing
 	case headgate.AlgorithmFixedWindow:
 		return l.Capacity() - s.count(t-t%period)
+	case headgate.AlgorithmCalendarWindow:
+		return l.Capacity() - s.counted(l, t)
 	case headgate.AlgorithmSlidingWindow:
 		start := t - t%period
 		current := s.count(start)
@@ -127,6 +129,15 @@ func (s *state) count(since int64) int64 {
 	return n
 }
 
+// counted is what a calendar counts at t: what was used at s.at, if that is in the same window, also
+// if the zone or the anchor was another one then.
+func (s *state) counted(l headgate.Limit, t int64) int64 {
+	if s.at < windowStart(l, t) {
+		return 0
+	}
+	return s.used
+}
+
 // clean reports whether nothing that was granted makes a difference at t or later.
 func (s *state) clean(l headgate.Limit, t int64) bool {
 	period := l.Period().Microseconds()
@@ -138,6 +149,8 @@ func (s *state) clean(l headgate.Limit, t int64) bool {
 		return missing == 0
 	case headgate.AlgorithmFixedWindow:
 		return s.count(t-t%period) == 0
+	case headgate.AlgorithmCalendarWindow:
+		return s.counted(l, t) == 0
 	case headgate.AlgorithmSlidingWindow:
 		return s.count(t-t%period-period) == 0
 	default:
@@ -169,6 +182,8 @@ func (s *state) charged(l headgate.Limit, t, cost int64) state {
 	case headgate.AlgorithmStepped:
 		next.used, next.step = s.stepped(l, t)
 		next.used += cost
+	case headgate.AlgorithmCalendarWindow:
+		next.used = s.counted(l, t) + cost
 	default:
 		next.grants = append(append(next.grants, s.grants...), grant{t, cost})
 	}
@@ -189,6 +204,8 @@ func (s *state) refunded(l headgate.Limit, t, n int64) state {
 		next.used = lowered(next.used, n, 1)
 	case headgate.AlgorithmFixedWindow:
 		next.grants = without(s.grants, min(n, s.count(t-t%period)))
+	case headgate.AlgorithmCalendarWindow:
+		next.used = lowered(s.counted(l, t), n, 1)
 	case headgate.AlgorithmSlidingWindow:
 		next.grants = without(s.grants, min(n, s.count(t-t%period-period)))
 	default:

@@ -18,6 +18,8 @@ func (s *state) forced(l headgate.Limit, t, cost int64) state {
 	case headgate.AlgorithmStepped:
 		next.used, next.step = s.stepped(l, t)
 		next.used = raised(next.used, cost, 1, most)
+	case headgate.AlgorithmCalendarWindow:
+		next.used = raised(s.counted(l, t), cost, 1, most)
 	case headgate.AlgorithmFixedWindow, headgate.AlgorithmSlidingWindow:
 		cost = min(cost, most-s.count(t-t%period))
 		next.grants = append(append(next.grants, s.grants...), grant{t, cost})
@@ -40,7 +42,7 @@ func mostUsed(l headgate.Limit) int64 {
 		return 1<<52 - 1
 	case headgate.AlgorithmStepped:
 		return max(l.Capacity(), raised(0, (1<<52-1)/period, min(l.Refill(), 1000), 1<<52-1))
-	case headgate.AlgorithmFixedWindow:
+	case headgate.AlgorithmFixedWindow, headgate.AlgorithmCalendarWindow:
 		return 1<<53 - 1
 	case headgate.AlgorithmSlidingWindow:
 		return min(1<<32-1, (1<<53-1)/period)

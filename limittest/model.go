@@ -131,7 +131,7 @@ func (p *part) waitFor(ask int64) int64 {
 	wait := start - p.now
 	booked := wait <= p.MaxWait.Microseconds() // a denial lengthens no log
 	if books := p.held() || p.Cost > 0 && p.MaxWait > 0; books &&
-		(start >= 1<<53 || booked && p.tooLong(ask)) {
+		(start >= 1<<53 || booked && (p.tooLong(ask) || p.tooFar(start))) {
 		return never
 	}
 	return wait
@@ -148,6 +148,12 @@ func (p *part) tooLong(ask int64) bool {
 		}
 	}
 	return ask > 2*65535
+}
+
+// tooFar reports whether a start is after the next window of a calendar.
+func (p *part) tooFar(start int64) bool {
+	return p.Limit.Algorithm() == headgate.AlgorithmCalendarWindow &&
+		start >= windowBound(p.Limit, p.now, 2)
 }
 
 // together is how long a group waits for its common start, and whether it is granted.

@@ -15,6 +15,7 @@ var algorithms = []headgate.Algorithm{
 	headgate.AlgorithmFixedWindow,
 	headgate.AlgorithmSlidingWindow,
 	headgate.AlgorithmSlidingLog,
+	headgate.AlgorithmCalendarWindow,
 }
 
 // sequence makes random requests for one key. Its clock mostly goes on, and sometimes jumps
@@ -26,6 +27,7 @@ type sequence struct {
 	limit  headgate.Limit
 	books  bool // takes may book ahead
 	micros int64
+	latest int64              // calendars: the latest micros
 	booked []headgate.Request // the grants that have a start time
 }
 
@@ -42,12 +44,23 @@ func newSequence(a headgate.Algorithm, seed uint64, books bool) *sequence {
 	}
 	// One differs in its capacity alone, as most changes do.
 	s.limits[1] = resized(s.limits[0], s.limits[1].Capacity())
+	for i, l := range s.limits[2:] { // so that no start is ahead of all bounds of another zone
+		if a == headgate.AlgorithmCalendarWindow && l.ID() == s.limits[0].ID() {
+			s.limits[2+i] = resized(s.limits[0], l.Capacity())
+		}
+	}
+	if a == headgate.AlgorithmCalendarWindow && s.limits[2].ID() == s.limits[3].ID() {
+		s.limits[3] = resized(s.limits[2], s.limits[3].Capacity())
+	}
 	s.limit = s.limits[0]
 	return s
 }
 
 // randomLimit is a valid limit of a, often an odd one.
 func randomLimit(r *rand.Rand, a headgate.Algorithm) headgate.Limit {
+	if a == headgate.AlgorithmCalendarWindow {
+		return randomCalendar(r)
+	}
 	for {
 		period := time.Duration(randomMicros(r)) * time.Microsecond
 		if l := newLimit(a, randomCount(r), randomCount(r), period); l.Validate() == nil {
@@ -73,6 +86,9 @@ func newLimit(a headgate.Algorithm, capacity, refill int64, period time.Duration
 
 // resized is l with another capacity, or l if that would not be valid.
 func resized(l headgate.Limit, capacity int64) headgate.Limit {
+	if l.Algorithm() == headgate.AlgorithmCalendarWindow {
+		return withCapacity(l, capacity).Named(l.Name())
+	}
 	other := newLimit(l.Algorithm(), capacity, l.Refill(), l.Period())
 	if other.Validate() != nil {
 		return l
@@ -102,6 +118,9 @@ func randomMicros(r *rand.Rand) int64 {
 // next makes the next group of requests. The time moves by about the time of a few tokens.
 func (s *sequence) next() []headgate.Request {
 	s.micros = max(s.micros+s.step(), epoch.UnixMicro()-int64(time.Hour/time.Microsecond))
+	if s.limit.Algorithm() == headgate.AlgorithmCalendarWindow {
+		s.stayInWindow()
+	}
 	if s.IntN(20) == 0 {
 		s.limit = s.limits[s.IntN(len(s.limits))]
 	}
@@ -114,6 +133,16 @@ func (s *sequence) next() []headgate.Request {
 			s.request(s.key, headgate.SlidingLog(40, time.Minute)))
 	}
 	return rs
+}
+
+// stayInWindow keeps the clock from stepping back over a boundary, because Redis knows only the next
+// two, and in the years of the almanacs.
+func (s *sequence) stayInWindow() {
+	s.micros = min(s.micros, time.Date(lastYear-6, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
+	s.latest = max(s.latest, s.micros)
+	for _, l := range s.limits {
+		s.micros = max(s.micros, windowStart(l, s.latest))
+	}
 }
 
 func (s *sequence) request(key string, l headgate.Limit) headgate.Request {
@@ -174,6 +203,7 @@ func (s *sequence) cancel(r *headgate.Request) {
 
 func (s *sequence) step() int64 {
 	period := s.limit.Period().Microseconds()
+	edge := windowBound(s.limit, s.micros, 1) - s.micros
 	switch s.IntN(20) {
 	case 0:
 		return 0
@@ -182,9 +212,9 @@ func (s *sequence) step() int64 {
 	case 2:
 		return 3 * s.Int64N(period+1)
 	case 3:
-		return period - s.micros%period // to the edge of the next window
+		return edge // to the edge of the next window
 	case 4:
-		return period - s.micros%period - 1
+		return edge - 1
 	default:
 		return s.Int64N(period/s.limit.Capacity() + 2)
 	}

@@ -104,8 +104,12 @@ func (l *Rule) book(
 		v.Retry = Never
 		return k, v.after(now - o.Now), false
 	}
+	unknown := l.unknown(now+v.Retry, o.Now)
 	v.Retry = start - o.Now
 	if v.Retry > o.MaxWait {
+		return k, v.after(now - o.Now), false
+	} else if unknown {
+		v.Retry = Never
 		return k, v.after(now - o.Now), false
 	}
 	wait, since := v.Retry, o.Now

@@ -38,12 +38,12 @@ func (l *Rule) late(k Account, now int64) bool {
 }
 
 // before is k as it was before its last start, whose tokens have been refunded: time stands at
-// the start before that one, or at now. The state at later times is the same. A fixed window
-// does not know what was used before it: there time stays where it is.
+// the start before that one, or at now. The state at later times is the same. A fixed or
+// calendar window does not know what was used before it: there time stays where it is.
 func (l *Rule) before(k Account, now int64) Account {
 	at := k.At
 	switch {
-	case l.Algorithm == FixedWindow:
+	case l.Algorithm == FixedWindow, l.Algorithm == CalendarWindow:
 	case l.Algorithm == TokenBucket:
 		back := l.perRate.floor(l.full - k.Used)
 		if k.Used == 0 { // it was full before

@@ -20,6 +20,7 @@ const (
 	FixedWindow
 	SlidingWindow
 	SlidingLog
+	CalendarWindow
 )
 
 const (
@@ -48,7 +49,10 @@ type Terms struct {
 	Algorithm Name
 	Capacity  int64         // the most tokens held at once, or the most grants in a window
 	Refill    int64         // tokens that arrive each period; buckets only
-	Every     time.Duration // the refill period, or the window
+	Every     time.Duration // the refill period, or the window; of a calendar: its unit
+	Zone      string        // calendars only: the time zone
+	Month     time.Month    // of a yearly calendar: the month of its anchor
+	Day       int           // of a monthly or yearly calendar: the day of its anchor
 	ShareOf   string        // of a share: the ID of the limit that it is a part of
 	Unknown   bool          // of a share: the number of instances is unknown
 }
@@ -75,6 +79,8 @@ type Rule struct {
 	maxRefund int64 // tokens that are more than any use
 
 	perPeriod, perRefill, perUnit, perRate divisor
+
+	calendar *calendar // nil for other algorithms
 }
 
 // NewRule computes the rule for terms whose numbers can be counted exactly, and for id.
@@ -97,6 +103,8 @@ func NewRule(t Terms, id string) *Rule {
 		r.maxUsed = max(t.Capacity, min(MaxExact/2/r.period*min(t.Refill, maxPerStep), MaxExact/2))
 	case SlidingWindow:
 		r.maxUsed = min(maxPair, MaxExact/r.period)
+	case CalendarWindow:
+		r.calendar = newCalendar(&t)
 	}
 	r.maxRefund = MaxExact / r.Unit
 	return r

@@ -51,8 +51,10 @@ func (l *Rule) Decide(s State, now, cost int64, charge Charge) (State, Verdict) 
 		return l.steppedTokenBucket(s, now, cost, charge)
 	case FixedWindow:
 		return l.fixedWindow(s, now, cost, charge)
-	default:
+	case SlidingWindow:
 		return l.slidingWindow(s, now, cost, charge)
+	default:
+		return l.calendarWindow(s, now, cost, charge)
 	}
 }
 

@@ -1,0 +1,56 @@
+package headgate
+
+import (
+	"time"
+
+	"github.com/headgate/headgate/internal/algorithm"
+)
+
+// Daily grants n in each day of a calendar: from midnight to midnight, in UTC unless [Limit.In] says
+// where. RetryAfter and ResetAfter end with the day, which may have 23 or 25 hours there. A request
+// with MaxWait may be granted in the next window, but not later: then it is denied with [Never].
+func Daily(n int64) Limit { return calendar(n, algorithm.Day) }
+
+// Weekly grants n in each week of a calendar, which begins on Monday; see [Daily].
+func Weekly(n int64) Limit { return calendar(n, algorithm.Week) }
+
+// Monthly grants n in each month of a calendar; see [Daily], [Limit.Anchored].
+func Monthly(n int64) Limit { return calendar(n, algorithm.Month) }
+
+// Yearly grants n in each year of a calendar; see [Daily], [Limit.AnchoredOn].
+func Yearly(n int64) Limit { return calendar(n, algorithm.Year) }
+
+func calendar(n int64, unit time.Duration) Limit {
+	return newLimit(algorithm.Calendar(n, unit))
+}
+
+// In returns the calendar l in a time zone: UTC, or a name that [time.LoadLocation] knows, such as
+// "Europe/Zurich". "Local" is not valid, because it differs between processes.
+//
+// State does not belong to the zone and the anchor of a named limit. If they change, the count is
+// kept until the next boundary.
+func (l Limit) In(zone string) Limit {
+	return l.with(func(t *terms) { t.Zone = zone })
+}
+
+// Anchored returns the monthly calendar l with windows that begin on a day, from 1 to 31. In months
+// that lack it they begin on the last day.
+func (l Limit) Anchored(day int) Limit {
+	return l.with(func(t *terms) { t.Month, t.Day = 0, day })
+}
+
+// AnchoredOn returns the yearly calendar l with windows that begin on a date. In years that lack
+// February 29, they begin on February 28.
+func (l Limit) AnchoredOn(month time.Month, day int) Limit {
+	return l.with(func(t *terms) { t.Month, t.Day = month, day })
+}
+
+// Bounds returns where the window of the calendar l that t is in begins, where the next one does,
+// and the one after that. For other limits they are zero.
+func (l Limit) Bounds(t time.Time) (start, next, last time.Time) {
+	if !l.valid() || l.rule.Algorithm != algorithm.CalendarWindow {
+		return start, next, last
+	}
+	a, b, c := l.rule.Bounds(t.UnixMicro())
+	return time.UnixMicro(a), time.UnixMicro(b), time.UnixMicro(c)
+}
