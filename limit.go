@@ -165,7 +165,8 @@ func (l Limit) Name() string {
 
 // ID identifies the state of l, together with the key. For an unnamed limit it is the text form.
 // For a named limit it is the name, followed by the algorithm unless that is the token bucket, and
-// by the length of a window or the unit of a calendar. Stores build their keys from it. It is empty if l is not valid.
+// by the length of a window or the unit of a calendar. Stores build their keys from it. It is empty
+// if l is not valid.
 func (l Limit) ID() string {
 	if l.rule == nil {
 		return ""

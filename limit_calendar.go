@@ -6,9 +6,9 @@ import (
 	"github.com/headgate/headgate/internal/algorithm"
 )
 
-// Daily grants n in each day of a calendar: from midnight to midnight, in UTC unless [Limit.In] says
-// where. RetryAfter and ResetAfter end with the day, which may have 23 or 25 hours there. A request
-// with MaxWait may be granted in the next window, but not later: then it is denied with [Never].
+// Daily grants n in each day of a calendar: from midnight to midnight, in UTC unless [Limit.In]
+// says where. RetryAfter and ResetAfter end with the day, which may have 23 or 25 hours there. A
+// request with MaxWait may start in this window or the next; later ones are denied with [Never].
 func Daily(n int64) Limit { return calendar(n, algorithm.Day) }
 
 // Weekly grants n in each week of a calendar, which begins on Monday; see [Daily].

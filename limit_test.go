@@ -48,7 +48,7 @@ func TestConstructors(t *testing.T) {
 func TestAlgorithmNames(t *testing.T) {
 	for a, want := range map[Algorithm]string{
 		0: "none", AlgorithmTokenBucket: "token-bucket", AlgorithmStepped: "stepped", AlgorithmFixedWindow: "fixed-window",
-		AlgorithmSlidingWindow: "sliding-window", AlgorithmSlidingLog: "sliding-log", 6: "none", 255: "none",
+		AlgorithmSlidingWindow: "sliding-window", AlgorithmSlidingLog: "sliding-log", AlgorithmCalendarWindow: "calendar-window", 7: "none", 255: "none",
 	} {
 		if a.String() != want {
 			t.Errorf("algorithm %d is %q, want %q", uint8(a), a.String(), want)

@@ -159,7 +159,7 @@ func untilMore(d *headgate.Decision) (wait time.Duration, known bool) {
 		return d.ResetAfter - time.Duration(micros)*time.Microsecond, true
 	case headgate.AlgorithmStepped:
 		return d.ResetAfter - time.Duration(after/d.Limit.Refill())*d.Limit.Period(), true
-	case headgate.AlgorithmFixedWindow:
+	case headgate.AlgorithmFixedWindow, headgate.AlgorithmCalendarWindow:
 		return d.ResetAfter, true
 	}
 	return 0, d.ResetAfter == 0

@@ -49,7 +49,9 @@ func (p *policies) appendPolicies(text []byte, ds []headgate.Decision) []byte {
 func newPolicy(l headgate.Limit) *policy {
 	name := `"` + l.Name() + `"`
 	text := appendInteger([]byte(name+";q="), l.Capacity())
-	text = appendInteger(append(text, ";w="...), window(l))
+	if l.Algorithm() != headgate.AlgorithmCalendarWindow { // its windows differ in length
+		text = appendInteger(append(text, ";w="...), window(l))
+	}
 	return &policy{
 		policy:    []string{string(text)},
 		limit:     []string{strconv.FormatInt(l.Capacity(), 10)},

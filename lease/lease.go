@@ -61,7 +61,7 @@ type Options struct {
 // docs/design/lease.md, and a key whose requests equal its limit is granted up to 3% less.
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
-// At or Force, under token buckets, stepped ones and fixed windows whose capacity is at least
+// At or Force, under token buckets, stepped ones, fixed windows and calendars whose capacity is at least
 // 16 / PrefetchFraction. All others go to the store, where prefetched tokens count as taken: a
 // request with Headroom leaves that many besides them. Sliding windows and logs would forget tokens
 // before they are used.
@@ -138,8 +138,7 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 func prefetchable(r *headgate.Request) bool {
 	a := r.Limit.Algorithm()
 	return r.Cost > 0 && !r.Force && int64(r.MaxWait)|r.Headroom == 0 && r.At.IsZero() &&
-		(a == headgate.AlgorithmTokenBucket || a == headgate.AlgorithmStepped ||
-			a == headgate.AlgorithmFixedWindow)
+		(a == headgate.AlgorithmTokenBucket || a == headgate.AlgorithmStepped || window(r.Limit))
 }
 
 // spend decides r by prefetched tokens, if there are enough.

@@ -23,11 +23,17 @@ func (s *Store) plan(l headgate.Limit) plan {
 	if p.max < hotTakes || p.ttl < s.ttl/8 {
 		return plan{}
 	}
-	if l.Algorithm() != headgate.AlgorithmFixedWindow {
+	if !window(l) {
 		p.inflow = inflow(l, p.ttl)
 		p.drain = drainLimit(l, p.inflow)
 	}
 	return p
+}
+
+// window reports whether tokens of l that are prefetched are forgotten at a time that is known.
+func window(l headgate.Limit) bool {
+	a := l.Algorithm()
+	return a == headgate.AlgorithmFixedWindow || a == headgate.AlgorithmCalendarWindow
 }
 
 // drainLimit returns the limit of what all processes drain from buckets of l: n tokens, and what
@@ -48,7 +54,7 @@ func refillTime(l headgate.Limit, n int64) time.Duration {
 		if n == 0 {
 			return 0
 		}
-	case headgate.AlgorithmFixedWindow:
+	case headgate.AlgorithmFixedWindow, headgate.AlgorithmCalendarWindow:
 		refill = l.Capacity()
 	}
 	d := float64(n) / float64(refill) * float64(l.Period())
@@ -86,7 +92,7 @@ func (p *plan) size(granted tally, span time.Duration) int64 {
 // refill until the batch ends without being fuller than if all tokens had been taken when used.
 func (p *plan) batch(n int64, d headgate.Decision, asked int64) batch {
 	b := batch{tokens: min(n, p.max), end: asked + usable(p.ttl)}
-	if d.Limit.Algorithm() == headgate.AlgorithmFixedWindow {
+	if window(d.Limit) {
 		b.end = min(b.end, asked+usable(d.ResetAfter))
 	} else {
 		b.tokens = max(min(b.tokens, d.Limit.Capacity()-d.Remaining-p.inflow), 0)

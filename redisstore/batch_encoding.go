@@ -20,7 +20,8 @@ type batch struct {
 	set      algorithms
 	names    index[string]
 	limits   index[headgate.Limit]
-	packed   []byte // the limits
+	times    map[int]int64 // of calendars that are decided at another time, by their number
+	packed   []byte        // the limits
 	requests []byte
 	err      error // why none was decided
 	run      redisscript.Run
@@ -44,6 +45,7 @@ func (b *batch) finish() {
 	clear(b.calls)
 	b.names.clear()
 	b.limits.clear()
+	clear(b.times)
 	b.run.Clear()
 	b.calls, b.requests, b.set, b.err = b.calls[:0], b.requests[:0], 0, nil
 	batches.Put(b)
@@ -70,8 +72,25 @@ func (b *batch) add(c *call) {
 		if group && i < len(c.requests)-1 {
 			what |= joined
 		}
-		b.append(&c.requests[i], what, b.names.of(c.names[i]), b.limits.of(c.requests[i].Limit))
+		r := &c.requests[i]
+		limit := 0
+		if r.At.IsZero() || r.Limit.Algorithm() != headgate.AlgorithmCalendarWindow {
+			limit = b.limits.of(r.Limit)
+		} else {
+			limit = b.calendarAt(r)
+		}
+		b.append(r, what, b.names.of(c.names[i]), limit)
 	}
+}
+
+// calendarAt adds the calendar of r with the bounds at its time, and returns its number.
+func (b *batch) calendarAt(r *headgate.Request) int {
+	b.limits.all = append(b.limits.all, r.Limit)
+	if b.times == nil {
+		b.times = make(map[int]int64)
+	}
+	b.times[len(b.limits.all)] = r.At.UnixMicro()
+	return len(b.limits.all)
 }
 
 // together reports whether the decisions on rs depend on each other: not those with Force.
@@ -143,9 +162,17 @@ func within(r *headgate.Request) int64 {
 	return min(max(r.Cost, -max53), r.Limit.Capacity()+1)
 }
 
-// numbers are what a limit's algorithm needs besides its capacity.
-func numbers(l headgate.Limit) (a, b int64) {
+// numbers are what a limit's algorithm needs besides its capacity. A calendar needs its bounds at
+// now, or if that is 0 at the time of this process.
+func numbers(l headgate.Limit, now int64) (a, b int64) {
 	switch l.Algorithm() {
+	case headgate.AlgorithmCalendarWindow:
+		if now == 0 {
+			now = time.Now().UnixMicro()
+		}
+		start, next, last := l.Bounds(time.UnixMicro(now))
+		first, second := next.Sub(start)/time.Second, last.Sub(next)/time.Second
+		return start.UnixMicro(), int64(first<<26 + second) // see calendar_window.lua
 	case headgate.AlgorithmTokenBucket:
 		return algorithm.Fraction(l.Refill(), l.Period().Microseconds())
 	case headgate.AlgorithmStepped:
@@ -165,13 +192,13 @@ func (b *batch) prepare(now int64) {
 		if r.Forced() {
 			force = 1
 		}
-		b.packed = number(number(appendLimit(b.packed[:0], r.Limit), within(r), 7), force, 1)
+		b.packed = number(number(appendLimit(b.packed[:0], r.Limit, 0), within(r), 7), force, 1)
 		b.run.Prepare(scriptFor(b.set|lone), b.names.all, now, answerSize, b.packed)
 		return
 	}
 	p := b.packed[:0]
-	for _, l := range b.limits.all {
-		p = appendLimit(append(p, byte(l.Algorithm())), l)
+	for i, l := range b.limits.all {
+		p = appendLimit(append(p, byte(l.Algorithm())), l, b.times[i+1])
 	}
 	b.packed = p
 	b.run.Prepare(scriptFor(b.set), b.names.all, now, b.answerSize(), b.packed, b.requests)
@@ -188,9 +215,9 @@ func (b *batch) lone() *headgate.Request {
 	return nil
 }
 
-// appendLimit appends the numbers of a limit.
-func appendLimit(p []byte, l headgate.Limit) []byte {
-	x, y := numbers(l)
+// appendLimit appends the numbers of a limit, which a calendar has at now.
+func appendLimit(p []byte, l headgate.Limit, now int64) []byte {
+	x, y := numbers(l, now)
 	return number(number(number(p, l.Capacity(), 7), x, 7), y, 7)
 }
 

@@ -132,6 +132,7 @@ local function slow(r, charge)
     return remaining, retry, reset, state, expires
   end
   local start = max(from + retry, r.after)
+  local own = from + retry
   if retry == NEVER or start > MAX then
     retry = NEVER
   else
@@ -139,6 +140,10 @@ local function slow(r, charge)
   end
   if ahead then
     remaining = 0
+  end
+  if retry <= r.wait and decide == algorithms[6] -- no start is after the bounds of a calendar
+      and own >= a + (floor(b / 67108864) + b % 67108864) * 1000000 then
+    retry = NEVER
   end
   if retry == NEVER or retry > r.wait then
     return remaining, retry, reset + (from - now)

@@ -35,6 +35,7 @@ func TestLoneAsInBatch(t *testing.T) {
 		{"1000/h burst 20"}, {"20/h", "10/h burst 5", "60/h burst 30"},
 		{"20/100s burst 40 stepped"}, {"20/100s burst 40 stepped", "3/7s burst 10 stepped"},
 		{"20/h fixed-window", "10/h fixed-window"}, {"20/h sliding-window", "30/h sliding-window"}, {"20/h sliding-log"},
+		{"20/day tz UTC", "10/day tz UTC"}, {"20/month anchor 31", "9/month anchor 31"},
 	} {
 		var revisions []headgate.Limit
 		for _, text := range texts {

@@ -152,10 +152,11 @@ const (
 )
 
 var stateSizes = [...]int{
-	headgate.AlgorithmTokenBucket:   27,
-	headgate.AlgorithmStepped:       48,
-	headgate.AlgorithmFixedWindow:   20,
-	headgate.AlgorithmSlidingWindow: 27,
+	headgate.AlgorithmTokenBucket:    27,
+	headgate.AlgorithmStepped:        48,
+	headgate.AlgorithmFixedWindow:    20,
+	headgate.AlgorithmSlidingWindow:  27,
+	headgate.AlgorithmCalendarWindow: 20,
 }
 
 // decodeUsed decodes the state of a limit, and returns false if it is none.

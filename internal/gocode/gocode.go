@@ -4,6 +4,7 @@ package gocode
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -21,9 +22,34 @@ func Limit(l headgate.Limit) string {
 		return fmt.Sprintf("headgate.FixedWindow(%d, %s)", l.Capacity(), every)
 	case headgate.AlgorithmSlidingWindow:
 		return fmt.Sprintf("headgate.SlidingWindow(%d, %s)", l.Capacity(), every)
+	case headgate.AlgorithmCalendarWindow:
+		return calendar(l)
 	default:
 		return fmt.Sprintf("headgate.SlidingLog(%d, %s)", l.Capacity(), every)
 	}
+}
+
+// calendar returns the expression of a calendar, from its text.
+func calendar(l headgate.Limit) string {
+	words := strings.Fields(l.Named("").String())
+	_, unit, _ := strings.Cut(words[0], "/")
+	maker := map[string]string{"day": "Daily", "week": "Weekly", "month": "Monthly", "year": "Yearly"}
+	code := fmt.Sprintf("headgate.%s(%d)", maker[unit], l.Capacity())
+	for i := 1; i < len(words); i += 2 {
+		value := words[i+1]
+		month, day, date := strings.Cut(value, "-")
+		switch {
+		case words[i] == "tz" && value == "UTC":
+		case words[i] == "tz":
+			code += fmt.Sprintf(".In(%q)", value)
+		case date:
+			m, _ := strconv.Atoi(month)
+			code += fmt.Sprintf(".AnchoredOn(time.%s, %s)", time.Month(m), strings.TrimLeft(day, "0"))
+		default:
+			code += ".Anchored(" + value + ")"
+		}
+	}
+	return code
 }
 
 // rate returns the constructor of a token bucket.
