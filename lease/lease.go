@@ -61,8 +61,8 @@ type Options struct {
 // docs/design/lease.md, and a key whose requests equal its limit is granted up to 3% less.
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
-// At or Force, under token buckets, stepped ones, fixed windows and calendars whose capacity is at least
-// 16 / PrefetchFraction. All others go to the store, where prefetched tokens count as taken: a
+// At or Force, under token buckets, stepped ones, fixed windows and calendars whose capacity is at
+// least 16 / PrefetchFraction. All others go to the store, where prefetched tokens count as taken: a
 // request with Headroom leaves that many besides them. Sliding windows and logs would forget tokens
 // before they are used.
 //

@@ -131,8 +131,8 @@ local function slow(r, charge)
   elseif plain then
     return remaining, retry, reset, state, expires
   end
-  local start = max(from + retry, r.after)
   local own = from + retry
+  local start = max(own, r.after)
   if retry == NEVER or start > MAX then
     retry = NEVER
   else
