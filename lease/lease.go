@@ -62,9 +62,9 @@ type Options struct {
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
 // At or Force, under token buckets, stepped ones, fixed windows and calendars whose capacity is at
-// least 16 / PrefetchFraction. All others go to the store, where prefetched tokens count as taken: a
-// request with Headroom leaves that many besides them. Sliding windows and logs would forget tokens
-// before they are used.
+// least 16 / PrefetchFraction. All others go to the store, where prefetched tokens count as taken:
+// a request with Headroom leaves that many besides them. Sliding windows and logs would forget
+// tokens before they are used.
 //
 // A denycache and a fallback go inside. A denycache outside would deny requests that the lease
 // could serve.

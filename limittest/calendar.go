@@ -20,15 +20,16 @@ type almanac struct {
 	date []int
 }
 
-// The almanacs of the model go from the one year to the other, where clocks are set at whole quarters
-// of an hour.
+// The almanacs of the model go from the one year to the other, where clocks are set at whole
+// quarters of an hour.
 const firstYear, lastYear, quarter = 2098, 2150, 900
 
 var almanacs sync.Map // a zone -> func() *almanac
 
 func almanacOf(zone string) *almanac {
-	make := sync.OnceValue(func() *almanac { return newAlmanac(zone, firstYear, lastYear, quarter) })
-	once, _ := almanacs.LoadOrStore(zone, make)
+	once, _ := almanacs.LoadOrStore(zone, sync.OnceValue(func() *almanac {
+		return newAlmanac(zone, firstYear, lastYear, quarter)
+	}))
 	f, _ := once.(func() *almanac)
 	return f()
 }

@@ -129,8 +129,8 @@ func (s *state) count(since int64) int64 {
 	return n
 }
 
-// counted is what a calendar counts at t: what was used at s.at, if that is in the same window, also
-// if the zone or the anchor was another one then.
+// counted is what a calendar counts at t: what was used at s.at, if that is in the same window,
+// also if the zone or the anchor was another one then.
 func (s *state) counted(l headgate.Limit, t int64) int64 {
 	if s.at < windowStart(l, t) {
 		return 0

@@ -135,8 +135,8 @@ func (s *sequence) next() []headgate.Request {
 	return rs
 }
 
-// stayInWindow keeps the clock from stepping back over a boundary, because Redis knows only the next
-// two, and in the years of the almanacs.
+// stayInWindow keeps the clock from stepping back over a boundary, because Redis knows only the
+// next two, and in the years of the almanacs.
 func (s *sequence) stayInWindow() {
 	s.micros = min(s.micros, time.Date(lastYear-6, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
 	s.latest = max(s.latest, s.micros)

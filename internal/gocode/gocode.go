@@ -33,7 +33,9 @@ func Limit(l headgate.Limit) string {
 func calendar(l headgate.Limit) string {
 	words := strings.Fields(l.Named("").String())
 	_, unit, _ := strings.Cut(words[0], "/")
-	maker := map[string]string{"day": "Daily", "week": "Weekly", "month": "Monthly", "year": "Yearly"}
+	maker := map[string]string{
+		"day": "Daily", "week": "Weekly", "month": "Monthly", "year": "Yearly",
+	}
 	code := fmt.Sprintf("headgate.%s(%d)", maker[unit], l.Capacity())
 	for i := 1; i < len(words); i += 2 {
 		value := words[i+1]
@@ -44,7 +46,8 @@ func calendar(l headgate.Limit) string {
 			code += fmt.Sprintf(".In(%q)", value)
 		case date:
 			m, _ := strconv.Atoi(month)
-			code += fmt.Sprintf(".AnchoredOn(time.%s, %s)", time.Month(m), strings.TrimLeft(day, "0"))
+			d, _ := strconv.Atoi(day)
+			code += fmt.Sprintf(".AnchoredOn(time.%s, %d)", time.Month(m), d)
 		default:
 			code += ".Anchored(" + value + ")"
 		}
