@@ -2,6 +2,10 @@
 // and limits the rate of pipes and commands. See headgate --help.
 package main
 
-import "github.com/headgate/headgate/cmd/headgate/internal/cli"
+import (
+	_ "time/tzdata" // calendars have the same zones on systems that have none
+
+	"github.com/headgate/headgate/cmd/headgate/internal/cli"
+)
 
 func main() { cli.Main() }
