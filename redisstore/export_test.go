@@ -95,12 +95,12 @@ func (s *Store) Script(slow bool, calls ...[]headgate.Request) (text string, key
 		if r.Forced() {
 			force = 1
 		}
-		arg := number(number(appendLimit(nil, r.Limit), within(r), 7), force, 1)
+		arg := number(number(appendLimit(nil, r.Limit, time.Now().UnixMicro()), within(r), 7), force, 1)
 		return source(b.set | lone), b.names.all, []string{string(arg)}
 	}
 	var limits []byte
 	for _, l := range b.limits.all {
-		limits = appendLimit(append(limits, byte(l.Algorithm())), l)
+		limits = appendLimit(append(limits, byte(l.Algorithm())), l, time.Now().UnixMicro())
 	}
 	return source(b.set), b.names.all, []string{string(limits), string(b.requests)}
 }
