@@ -67,9 +67,8 @@ func (a *almanac) bounds(l headgate.Limit) (all []int64) {
 	if i := strings.LastIndex(text, "="); i >= 0 {
 		text = text[i+1:]
 	}
-	unit, anchor := "", "1"
-	fields := strings.Fields(text)
-	_, unit, _ = strings.Cut(fields[0], "/")
+	anchor, fields := "1", strings.Fields(text)
+	_, unit, _ := strings.Cut(fields[0], "/")
 	if i := slices.Index(fields, "anchor"); i >= 0 {
 		anchor = fields[i+1]
 	} else if unit == "year" {

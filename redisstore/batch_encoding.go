@@ -73,7 +73,7 @@ func (b *batch) add(c *call) {
 			what |= joined
 		}
 		r := &c.requests[i]
-		limit := 0
+		var limit int
 		if r.At.IsZero() || r.Limit.Algorithm() != headgate.AlgorithmCalendarWindow {
 			limit = b.limits.of(r.Limit)
 		} else {

@@ -36,23 +36,23 @@ func calendar(l headgate.Limit) string {
 	maker := map[string]string{
 		"day": "Daily", "week": "Weekly", "month": "Monthly", "year": "Yearly",
 	}
-	code := fmt.Sprintf("headgate.%s(%d)", maker[unit], l.Capacity())
+	code := []string{fmt.Sprintf("headgate.%s(%d)", maker[unit], l.Capacity())}
 	for i := 1; i < len(words); i += 2 {
 		value := words[i+1]
 		month, day, date := strings.Cut(value, "-")
 		switch {
 		case words[i] == "tz" && value == "UTC":
 		case words[i] == "tz":
-			code += fmt.Sprintf(".In(%q)", value)
+			code = append(code, fmt.Sprintf(".In(%q)", value))
 		case date:
 			m, _ := strconv.Atoi(month)
 			d, _ := strconv.Atoi(day)
-			code += fmt.Sprintf(".AnchoredOn(time.%s, %d)", time.Month(m), d)
+			code = append(code, fmt.Sprintf(".AnchoredOn(time.%s, %d)", time.Month(m), d))
 		default:
-			code += ".Anchored(" + value + ")"
+			code = append(code, ".Anchored("+value+")")
 		}
 	}
-	return code
+	return strings.Join(code, "")
 }
 
 // rate returns the constructor of a token bucket.
