@@ -25,6 +25,7 @@ func TestCalendarsAsClocksShow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			days := daysShown(zone)
 			for l, begins := range map[Limit]func(date time.Time) bool{
 				Daily(9):                func(time.Time) bool { return true },
 				Weekly(9):               func(d time.Time) bool { return d.Weekday() == time.Monday },
@@ -38,23 +39,35 @@ func TestCalendarsAsClocksShow(t *testing.T) {
 					return d.Month() == time.April && d.Day() == 6
 				},
 			} {
-				compareBounds(t, l.In(name), windowsShown(zone, begins))
+				compareBounds(t, l.In(name), windowsShown(days, begins))
 			}
 		})
 	}
 }
 
-// windowsShown returns the moments from 1995 to 2025 at which a window begins.
-func windowsShown(zone *time.Location, begins func(date time.Time) bool) []time.Time {
-	var starts []time.Time
+// dayShown is a date, and the moment at which clocks show it or a later one.
+type dayShown struct{ at, date time.Time }
+
+// daysShown returns the days from 1995 to 2025.
+func daysShown(zone *time.Location) []dayShown {
+	var days []dayShown
 	at := time.Date(1994, 12, 30, 0, 0, 0, 0, time.UTC)
 	shown := dateShown(at, zone)
 	for ; at.Year() < 2026; at = at.Add(15 * time.Minute) {
 		for now := dateShown(at, zone); shown.Before(now); {
 			shown = shown.AddDate(0, 0, 1)
-			if n := len(starts); begins(shown) && (n == 0 || starts[n-1] != at) {
-				starts = append(starts, at)
-			}
+			days = append(days, dayShown{at, shown})
+		}
+	}
+	return days
+}
+
+// windowsShown returns the moments at which a window begins.
+func windowsShown(days []dayShown, begins func(date time.Time) bool) []time.Time {
+	var starts []time.Time
+	for _, d := range days {
+		if n := len(starts); begins(d.date) && (n == 0 || starts[n-1] != d.at) {
+			starts = append(starts, d.at)
 		}
 	}
 	return starts

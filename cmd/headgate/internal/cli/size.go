@@ -97,7 +97,8 @@ func (f *sizeFlags) config(cmd *cobra.Command) (c replay.SizeConfig, err error) 
 // parsePeriod reads a period of --per as in the text form of a limit, such as m or 1h30m.
 func parsePeriod(cmd *cobra.Command, text string) (time.Duration, error) {
 	l, err := headgate.ParseLimit("1/" + text)
-	if err != nil || strings.ContainsAny(text, " \t") {
+	if err != nil || strings.ContainsAny(text, " \t") ||
+		l.Algorithm() == headgate.AlgorithmCalendarWindow {
 		return 0, usagef(cmd, "--per is %q; want a period such as s, 15m, 1h30m or d", text)
 	}
 	return l.Period(), nil

@@ -49,8 +49,8 @@ func TestDenialsOfTheCacheAreCounted(t *testing.T) {
 	denies("repeaters")
 }
 
-// Of 1,000 wrong guesses through two instances, 5 reach the server. Tokens that come back through
-// one instance are there for the other at once.
+// Five requests that wait for their answers use up a limit of five of two instances. Tokens that
+// come back through one instance are there for the other at once.
 func TestOutcomesOfTwoInstances(t *testing.T) {
 	redis := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), "rules.yaml")
@@ -96,33 +96,7 @@ func TestOutcomesOfTwoInstances(t *testing.T) {
 	if w := call(t, edges[1], "/"); w.Code != http.StatusOK {
 		t.Errorf("after 5 right guesses: %d", w.Code)
 	}
-	<-started
-	for round, status := range []int{http.StatusOK, http.StatusUnauthorized, 0} {
-		var denied atomic.Int64
-		allDenied := make(chan struct{})
-		want := int64(995)
-		if status == 0 {
-			want = 1000
-		}
-		var guesses sync.WaitGroup
-		for i := range 1000 {
-			guesses.Go(func() {
-				if call(t, edges[i%2], "/").Code == http.StatusTooManyRequests && denied.Add(1) == want {
-					close(allDenied)
-				}
-			})
-		}
-		<-allDenied
-		for range 1000 - want {
-			<-started
-			answer <- status
-		}
-		guesses.Wait()
-		if denied.Load() != want {
-			t.Errorf("round %d: %d are denied, want %d", round, denied.Load(), want)
-		}
-	}
-	if n := reached.Load(); n != 16 {
-		t.Errorf("%d reach the server, want 16", n)
+	if n := reached.Load(); n != 6 {
+		t.Errorf("%d reach the server, want 6", n)
 	}
 }
