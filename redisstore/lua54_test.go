@@ -57,11 +57,11 @@ func startLua54(t *testing.T) *lua54 {
 func (l *lua54) run(t *testing.T, text string, keys, args []string) (answer string, states []string) {
 	t.Helper()
 	fields := append([]string{text, strconv.Itoa(len(keys))}, keys...)
-	line := ""
+	var line strings.Builder
 	for _, field := range append(fields, args...) {
-		line += " ." + hex.EncodeToString([]byte(field))
+		line.WriteString(" ." + hex.EncodeToString([]byte(field)))
 	}
-	if _, err := io.WriteString(l.in, line+"\n"); err != nil {
+	if _, err := io.WriteString(l.in, line.String()+"\n"); err != nil {
 		t.Fatal(err)
 	}
 	if !l.out.Scan() {
