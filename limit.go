@@ -144,7 +144,7 @@ func (l Limit) with(change func(*terms)) Limit {
 	if l.rule == nil {
 		return l
 	}
-	t := l.terms()
+	t := *l.terms()
 	change(&t)
 	return newLimit(t)
 }
@@ -159,8 +159,7 @@ func (l Limit) Name() string {
 	case l.rule != nil && l.rule.Valid:
 		return l.rule.ID // the text, made once
 	}
-	t := l.terms()
-	return text(&t)
+	return text(l.terms())
 }
 
 // ID identifies the state of l, together with the key. For an unnamed limit it is the text form.
@@ -179,12 +178,7 @@ func (l Limit) Algorithm() Algorithm { return Algorithm(l.terms().Algorithm) }
 
 // Capacity returns the largest cost that can ever be granted at once. That is the size of a
 // bucket, or the count of a window.
-func (l Limit) Capacity() int64 {
-	if l.rule == nil {
-		return 0
-	}
-	return l.rule.Capacity
-}
+func (l Limit) Capacity() int64 { return l.terms().Capacity }
 
 // Refill is the number of tokens that a bucket gains each Period; 0 for windows.
 func (l Limit) Refill() int64 { return l.terms().Refill }
@@ -205,11 +199,14 @@ func newRule(t terms) *algorithm.Rule {
 	return algorithm.NewRule(t, id(&t))
 }
 
-func (l Limit) terms() terms {
+var noTerms terms
+
+// terms returns the terms of l, which are only read: every decision asks for some of them.
+func (l Limit) terms() *terms {
 	if l.rule == nil {
-		return terms{}
+		return &noTerms
 	}
-	return l.rule.Terms
+	return &l.rule.Terms
 }
 
 func (l Limit) valid() bool { return l.rule != nil && l.rule.Valid }

@@ -24,7 +24,7 @@ func (l Limit) Share(instances int) Limit {
 	if !l.valid() {
 		return l
 	}
-	t := l.terms()
+	t := *l.terms()
 	t.ShareOf, t.Unknown = l.rule.ID, instances < 1
 	divide(&t, min(max(int64(instances), 1), maxExact))
 	return newLimit(t)

@@ -21,8 +21,7 @@ func (l Limit) Validate() error {
 	case l.rule == nil || l.rule.Algorithm == 0:
 		return wrong("limit", "the zero Limit", "one made by a constructor or ParseLimit")
 	}
-	t := l.terms()
-	return check(&t)
+	return check(l.terms())
 }
 
 // check finds the first fault in t. It returns nil, not a nil *InvalidError.

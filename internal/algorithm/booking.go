@@ -36,9 +36,8 @@ func (l *Rule) Take(k Account, o Order, charge bool) (next Account, v Verdict, c
 }
 
 func (l *Rule) take(k Account, o Order, charge bool) (next Account, v Verdict, changed bool) {
-	if needs := o; o.Needs > 0 {
-		needs.Cost, needs.Needs = o.Needs, 0
-		if _, v, _ = l.take(k, needs, false); !v.Granted() {
+	if o.Needs > 0 {
+		if v = l.leaving(k, o); !v.Granted() {
 			return k, v, false
 		}
 	}
@@ -60,6 +59,13 @@ func (l *Rule) take(k Account, o Order, charge bool) (next Account, v Verdict, c
 		next, v = l.decide(k, o.Now, MaxExact, o.Cost, o.charge(charge))
 		return next, v, charge && (v.Granted() || o.Force)
 	}
+}
+
+// leaving decides whether what o needs remains.
+func (l *Rule) leaving(k Account, o Order) Verdict {
+	o.Cost, o.Needs = o.Needs, 0
+	_, v, _ := l.take(k, o, false)
+	return v
 }
 
 // charge is what o charges, if it is to charge.
