@@ -1,39 +1,25 @@
 package envoy
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 )
 
 // String lists the limits, one on a line, as /rlconfig prints them.
 func (c *Config) String() string {
-	var b []byte
+	var b strings.Builder
 	for _, r := range c.rules {
-		b = r.appendTo(b)
+		fmt.Fprintf(&b, "%s.%s: unit=%s requests_per_unit=%d",
+			r.domain, r.key, r.shown.Unit, r.shown.RequestsPerUnit)
+		if r.shown.Multiplier > 0 {
+			fmt.Fprintf(&b, " unit_multiplier=%d", r.shown.Multiplier)
+		}
+		fmt.Fprintf(&b, ", shadow_mode: %t, quota_mode: %t", r.shadow, r.quota)
+		if r.window == 0 && !r.unlimited {
+			_, text, _ := strings.Cut(r.limit.String(), "=") // name=text
+			fmt.Fprintf(&b, ", limit: %s", text)
+		}
+		b.WriteByte('\n')
 	}
-	return string(b)
-}
-
-func (r *rule) appendTo(b []byte) []byte {
-	b = append(b, r.domain...)
-	b = append(b, '.')
-	b = append(b, r.key...)
-	b = append(b, ": unit="...)
-	b = append(b, r.shown.Unit.String()...)
-	b = append(b, " requests_per_unit="...)
-	b = strconv.AppendUint(b, uint64(r.shown.RequestsPerUnit), 10)
-	if r.shown.Multiplier > 0 {
-		b = append(b, " unit_multiplier="...)
-		b = strconv.AppendUint(b, uint64(r.shown.Multiplier), 10)
-	}
-	b = append(b, ", shadow_mode: "...)
-	b = strconv.AppendBool(b, r.shadow)
-	b = append(b, ", quota_mode: "...)
-	b = strconv.AppendBool(b, r.quota)
-	if r.window == 0 && !r.unlimited {
-		text := r.limit.String() // name=text
-		b = append(b, ", limit: "...)
-		b = append(b, text[strings.IndexByte(text, '=')+1:]...)
-	}
-	return append(b, '\n')
+	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate"
+	"golang.org/x/net/http/httpguts"
 )
 
 const byNames = "ip, path, method, host, header:NAME, several of them joined by commas, or all"
@@ -71,20 +72,11 @@ func ParseBy(text string) (By, error) {
 func parsePart(name string) (part, bool) {
 	word, header, hasHeader := strings.Cut(name, ":")
 	i := slices.Index(kinds[:], strings.ToLower(word))
-	if i < 0 || hasHeader != (kind(i) == byHeader) || hasHeader && !isHeader(header) {
+	if i < 0 || hasHeader != (kind(i) == byHeader) ||
+		hasHeader && !httpguts.ValidHeaderFieldName(header) {
 		return part{}, false
 	}
 	return part{kind(i), header}, true
-}
-
-// isHeader reports whether s is the name of a header field: a token of RFC 9110.
-func isHeader(s string) bool {
-	for _, c := range []byte(s) {
-		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
-			return false
-		}
-	}
-	return s != ""
 }
 
 func (p part) same(o part) bool {

@@ -69,8 +69,8 @@ func TestLinesHoldLittle(t *testing.T) {
 	if _, err := l.next(); !errors.Is(err, errTooLong) {
 		t.Fatal(err)
 	}
-	if len(l.buf) > 2*longestLine {
-		t.Errorf("%d bytes held of an endless line", len(l.buf))
+	if cap(l.long) > 2*longestLine {
+		t.Errorf("%d bytes held of an endless line", cap(l.long))
 	}
 }
 

@@ -35,18 +35,18 @@ func (k *keyer) request(e *entry) []byte {
 type recorded struct {
 	rules.Request
 
-	client string // an address; of IPv6, its /64 network
+	client uint32 // an address; of IPv6, its /64 network
 }
 
 // readRequest reads what [keyer.request] has written.
-func readRequest(key string) recorded {
+func readRequest(key string, clients *keyIDs) *recorded {
 	parts := strings.SplitN(key, "\x00", 4)
 	at, _ := netip.ParseAddr(parts[0])
 	var k keyer
-	return recorded{
+	return &recorded{
 		Request: rules.Request{
 			Client: at, Method: parts[1], Host: parts[2], Path: rules.TargetPath(parts[3]),
 		},
-		client: string(k.network(at)),
+		client: clients.id(k.network(at)),
 	}
 }

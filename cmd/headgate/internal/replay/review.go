@@ -1,10 +1,10 @@
 package replay
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -19,47 +19,41 @@ type Revision struct {
 	Overrides []rules.Override
 }
 
-// Review is how the decisions of a new revision differ from those of an old one.
+// Review is what a new revision denies that an old one did not. Its keys are clients: addresses,
+// of IPv6 /64 networks.
 type Review struct {
 	Traffic
 
-	Rules       []Change `json:"rules"`        // those with a difference, in the order of the files
+	Rules       []Change `json:"rules"`        // that deny more, in the order of the files
 	MoreClients int64    `json:"more_clients"` // that any rule denies more, each once
-	NoHost      int64    `json:"-"`            // requests of which the logs have no host
 }
 
-// Change is what a rule denies that the old revision did not, and the reverse. A request that
-// several rules deny counts for the one that denies it for the longest.
+// Change is what a rule denies that the old revision did not. A request that several rules deny
+// counts for the one that denies it for the longest.
 type Change struct {
-	Rule  string  `json:"rule"`
-	More  Denials `json:"more"`
-	Fewer Denials `json:"fewer"`
-}
-
-// Denials are requests that only one of two revisions denies.
-type Denials struct {
+	Rule     string         `json:"rule"`
 	Requests int64          `json:"requests"`
 	Clients  int64          `json:"clients"`
-	First    *time.Time     `json:"first"` // nil: none
-	Top      []ClientDenial `json:"top"`   // the clients with most of them first
-
-	by map[string]int64
+	First    time.Time      `json:"first"`
+	Top      []ClientDenial `json:"top"` // the clients with most of them first
 }
 
-// ClientDenial is how many requests of a client only one of two revisions denies.
+// ClientDenial is how many more requests of a client are denied.
 type ClientDenial struct {
 	Client   string `json:"client"`
 	Requests int64  `json:"requests"`
 }
 
 // Compare decides each request of logs by two revisions, as a server that has only the one or the
-// other, and returns the difference. Rules must be decidable by a log. Memory grows with the number
-// of different requests.
+// other, and returns the difference. Rules must be decidable by a log; it returns an error if they
+// need the host, and a request has none. Memory grows with the number of different requests.
 func Compare(
 	ctx context.Context, c Reading, before, after Revision, logs ...Log,
 ) (*Review, error) {
 	c.By = byRequests
-	v := reviewing{count: count{names: newKeyIDs()}, changes: map[string]*Change{}}
+	v := reviewing{
+		count: count{names: newKeyIDs()}, targets: newKeyIDs(), changes: map[string]*change{},
+	}
 	var err error
 	if v.before, err = newServerOf(before); err == nil {
 		v.after, err = newServerOf(after)
@@ -67,12 +61,18 @@ func Compare(
 	if err != nil {
 		return nil, err
 	}
-	to := sink{names: v.names, use: func(r record) error { return v.add(ctx, r) }}
+	all := slices.Concat(after.Rules, before.Rules)
+	for _, rule := range all {
+		if rule.NeedsHost() && !slices.Contains(v.byHost, rule.Name) {
+			v.byHost = append(v.byHost, rule.Name)
+		}
+	}
+	to := sink{names: v.targets, use: func(r record) error { return v.add(ctx, r) }}
 	sources, err := read(ctx, c, to, logs)
 	if err != nil {
 		return nil, err
 	}
-	return v.review(c, sources, slices.Concat(after.Rules, before.Rules))
+	return v.review(c, sources, all)
 }
 
 // server decides requests by a revision at the times of a log.
@@ -117,69 +117,63 @@ func (c *recordedClock) TakeAll(
 	return c.Store.TakeAll(ctx, rs, ds)
 }
 
-// decide decides q at a time, and returns the name of the rule that denies it, or "".
-func (s *server) decide(ctx context.Context, q *rules.Request, at time.Time) (string, error) {
+// decide decides q at a time.
+func (s *server) decide(
+	ctx context.Context, q *rules.Request, at time.Time,
+) (rules.Verdict, error) {
 	s.clock.at = at
-	v, err := s.engine.Decide(ctx, q)
-	if err != nil || v.Allowed {
-		return "", err
-	}
-	return v.Rule, nil
+	return s.engine.Decide(ctx, q)
 }
 
-// reviewing compares the decisions of two revisions.
+// reviewing compares the decisions of two revisions. It counts by client.
 type reviewing struct {
 	count
 
 	before, after *server
-	requests      []*recorded // by key
-	changes       map[string]*Change
-	noHost        int64
+	byHost        []string // rules that need the host
+
+	targets  *keyIDs
+	requests []*recorded // by target
+	changes  map[string]*change
+	all      denials
+}
+
+// change is a Change while it is counted.
+type change struct {
+	denials
+	first time.Time
 }
 
 // add decides r, which is not earlier than the record before.
 func (v *reviewing) add(ctx context.Context, r record) error {
-	v.count.add(r)
 	if v.requests = grown(v.requests, r.key); v.requests[r.key] == nil {
-		read := readRequest(v.names.keys[r.key])
-		v.requests[r.key] = &read
+		v.requests[r.key] = readRequest(v.targets.keys[r.key], v.names)
 	}
 	q, at := v.requests[r.key], time.UnixMicro(r.at)
-	if q.Host == "" {
-		v.noHost++
+	r.key = q.client
+	v.count.add(r)
+	if q.Host == "" && len(v.byHost) > 0 {
+		return fmt.Errorf("a log without hosts cannot decide %s; exclude them by --exclude NAME",
+			strings.Join(v.byHost, ", "))
 	}
 	was, err := v.before.decide(ctx, &q.Request, at)
 	if err != nil {
 		return fmt.Errorf("the old rules: %w", err)
 	}
 	is, err := v.after.decide(ctx, &q.Request, at)
-	switch {
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("the new rules: %w", err)
-	case was == "" && is != "":
-		v.change(is).More.add(q.client, at)
-	case was != "" && is == "":
-		v.change(was).Fewer.add(q.client, at)
+	}
+	if was.Allowed && !is.Allowed {
+		c := v.changes[is.Rule]
+		if c == nil {
+			c = &change{first: at.UTC()}
+			v.changes[is.Rule] = c
+		}
+		c.deny(r.key)
+		v.all.deny(r.key)
 	}
 	return nil
-}
-
-func (v *reviewing) change(rule string) *Change {
-	c := v.changes[rule]
-	if c == nil {
-		c = &Change{Rule: rule}
-		v.changes[rule] = c
-	}
-	return c
-}
-
-func (d *Denials) add(client string, at time.Time) {
-	if d.by == nil {
-		first := at.UTC()
-		d.by, d.First = map[string]int64{}, &first
-	}
-	d.by[client]++
-	d.Requests++
 }
 
 // review returns what was found, in the order of rules.
@@ -188,37 +182,18 @@ func (v *reviewing) review(c Reading, sources []*source, order []rules.Rule) (*R
 	if err != nil {
 		return nil, err
 	}
-	clients, more := map[string]bool{}, map[string]bool{}
-	for _, q := range v.requests {
-		clients[q.client] = true
-	}
-	traffic.Keys = int64(len(clients))
-	r := &Review{Traffic: traffic, NoHost: v.noHost, Rules: []Change{}}
+	r := &Review{Traffic: traffic, Rules: []Change{}, MoreClients: v.all.keys}
 	for _, rule := range order {
-		change := v.changes[rule.Name]
-		if change == nil {
+		found := v.changes[rule.Name]
+		if found == nil {
 			continue
 		}
 		delete(v.changes, rule.Name) // it may be in both revisions
-		for client := range change.More.by {
-			more[client] = true
+		change := Change{rule.Name, found.total, found.keys, found.first, []ClientDenial{}}
+		for _, d := range v.names.mostDenied(c.Top, found.deniedKeys) {
+			change.Top = append(change.Top, ClientDenial{v.names.keys[d.key], d.denied})
 		}
-		change.More.sum(c.Top)
-		change.Fewer.sum(c.Top)
-		r.Rules = append(r.Rules, *change)
+		r.Rules = append(r.Rules, change)
 	}
-	r.MoreClients = int64(len(more))
 	return r, nil
-}
-
-// sum counts the clients, and lists the first n of them.
-func (d *Denials) sum(n int) {
-	d.Clients, d.Top = int64(len(d.by)), []ClientDenial{}
-	for client, requests := range d.by {
-		d.Top = append(d.Top, ClientDenial{client, requests})
-	}
-	slices.SortFunc(d.Top, func(a, b ClientDenial) int {
-		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Client, b.Client))
-	})
-	d.Top = slices.Clip(d.Top[:min(n, len(d.Top))])
 }

@@ -52,8 +52,8 @@ func randomRevision(t *testing.T, random *rand.Rand) (r Revision) {
 	return r
 }
 
-// A review counts what a server with the same rules decides about the same requests at the same
-// times.
+// A review counts what a server with the new rules denies that one with the old rules does not, of
+// the same requests at the same times.
 func TestReviewDecidesAsServe(t *testing.T) { //nolint:gocognit // one log after the other
 	more := 0
 	for seed := range uint64(30) {
@@ -71,7 +71,7 @@ func TestReviewDecidesAsServe(t *testing.T) { //nolint:gocognit // one log after
 				engines[i] = rules.New(headgate.NewMemory(), nil, rules.Options{Overrides: table})
 				engines[i].Use(set)
 			}
-			want := map[string]int64{} // by more or fewer, rule and client
+			want := map[string]int64{} // by rule and client
 			var log strings.Builder
 			clients := map[string]bool{}
 			for range 400 {
@@ -99,11 +99,8 @@ func TestReviewDecidesAsServe(t *testing.T) { //nolint:gocognit // one log after
 					client = netip.PrefixFrom(q.Client, 64).Masked().String()
 				}
 				clients[client] = true
-				switch {
-				case denied[0] == "" && denied[1] != "":
-					want["more "+denied[1]+" "+client]++
-				case denied[0] != "" && denied[1] == "":
-					want["fewer "+denied[0]+" "+client]++
+				if denied[0] == "" && denied[1] != "" {
+					want[denied[1]+" "+client]++
 				}
 			}
 			r, err := Compare(t.Context(), Reading{Reorder: time.Minute, Top: 100}, revisions[0], revisions[1],
@@ -113,12 +110,9 @@ func TestReviewDecidesAsServe(t *testing.T) { //nolint:gocognit // one log after
 			}
 			got, denied := map[string]int64{}, map[string]bool{}
 			for _, c := range r.Rules {
-				for _, top := range c.More.Top {
-					got["more "+c.Rule+" "+top.Client] = top.Requests
+				for _, top := range c.Top {
+					got[c.Rule+" "+top.Client] = top.Requests
 					denied[top.Client] = true
-				}
-				for _, top := range c.Fewer.Top {
-					got["fewer "+c.Rule+" "+top.Client] = top.Requests
 				}
 			}
 			if !maps.Equal(got, want) {
@@ -162,14 +156,14 @@ name.example - - [22/Nov/2026:09:14:02 +0000] "GET / HTTP/1.1" 200 1
 	if len(r.Rules) != 1 || r.MoreClients != 1 || r.Keys != 2 || r.Skipped != 3 {
 		t.Fatalf("got %+v", r)
 	}
-	d := r.Rules[0].More
+	d := r.Rules[0]
 	if d.Requests != 2 || d.Clients != 1 || !d.First.Equal(at) || !slices.Equal(d.Top, []ClientDenial{{"192.0.2.2", 2}}) {
 		t.Errorf("got %+v", d)
 	}
 	if r = compare(2, 2); len(r.Rules) != 0 || r.MoreClients != 0 {
 		t.Errorf("of no change: %+v", r)
 	}
-	if r = compare(1, 2); len(r.Rules) != 1 || r.MoreClients != 0 || r.Rules[0].Fewer.Requests != 1 {
+	if r = compare(1, 2); len(r.Rules) != 0 || r.MoreClients != 0 {
 		t.Errorf("of a larger limit: %+v", r)
 	}
 }

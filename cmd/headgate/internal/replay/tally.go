@@ -20,8 +20,13 @@ type tally struct {
 // trial is one of the limits. It has its own store, so that limits with the same name do not
 // share state.
 type trial struct {
-	limit  headgate.Limit
-	store  headgate.Store
+	limit headgate.Limit
+	store headgate.Store
+	denials
+}
+
+// denials counts denied requests, by key and in all.
+type denials struct {
 	denied []int64 // by key; shorter if those after were never denied
 	total  int64
 	keys   int64 // that were denied
@@ -61,18 +66,18 @@ func (t *tally) add(ctx context.Context, r record) error {
 	return nil
 }
 
-func (l *trial) deny(key uint32) {
-	l.denied = grown(l.denied, key)
-	if l.denied[key] == 0 {
-		l.keys++
+func (d *denials) deny(key uint32) {
+	d.denied = grown(d.denied, key)
+	if d.denied[key] == 0 {
+		d.keys++
 	}
-	l.denied[key]++
-	l.total++
+	d.denied[key]++
+	d.total++
 }
 
 // deniedKeys yields the keys that were denied.
-func (l *trial) deniedKeys(yield func(deniedKey) bool) {
-	for key, n := range l.denied {
+func (d *denials) deniedKeys(yield func(deniedKey) bool) {
+	for key, n := range d.denied {
 		if n > 0 && !yield(deniedKey{uint32(key), n}) {
 			return
 		}

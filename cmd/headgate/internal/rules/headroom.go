@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // Headroom lets classes of callers leave a part of each limit, and of the permits, to others. The
@@ -38,7 +40,7 @@ func (h *Headroom) Validate() error {
 	switch {
 	case h.Header == "" && len(h.Classes) == 0:
 		return nil
-	case !isToken(h.Header):
+	case !httpguts.ValidHeaderFieldName(h.Header):
 		return fmt.Errorf("header %q is not a header field; want one such as X-Class", h.Header)
 	case len(h.Classes) == 0:
 		return errors.New("has no class; want at least one, such as batch: 50%")

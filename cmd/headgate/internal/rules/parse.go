@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // The functions of this file read the text forms of the configuration. Their errors name the text
@@ -26,7 +28,7 @@ func ParseKeyPart(text string) (KeyPart, error) {
 		}
 		return KeyPart{Source: source}, nil
 	case "header", "cookie":
-		if !isToken(name) {
+		if !httpguts.ValidHeaderFieldName(name) {
 			return KeyPart{}, bad
 		}
 		if source == "header" {
@@ -65,7 +67,7 @@ func (p KeyPart) String() string {
 func ParseMatch(methods, hosts []string, path string) (Match, error) {
 	m := Match{Path: path}
 	for _, method := range methods {
-		if !isToken(method) {
+		if !httpguts.ValidHeaderFieldName(method) {
 			return Match{}, fmt.Errorf("%q is not a method; want one such as GET", method)
 		}
 		m.Methods = append(m.Methods, strings.ToUpper(method))
@@ -123,7 +125,7 @@ func ParseCost(text string) (Cost, error) {
 		if c, ok := parseTokenCost(text); ok {
 			return c, nil
 		}
-	case source == "header" && isToken(name):
+	case source == "header" && httpguts.ValidHeaderFieldName(name):
 		return Cost{RequestHeader: http.CanonicalHeaderKey(name)}, nil
 	case source == "response":
 		if c, ok := parseResponseCost(name); ok {
@@ -172,15 +174,4 @@ func (m Mode) String() string {
 		return "shadow"
 	}
 	return "off"
-}
-
-// isToken reports whether s is a token of RFC 9110, such as a method or the name of a field.
-func isToken(s string) bool {
-	for _, c := range []byte(s) {
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
-		if !letter && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
-			return false
-		}
-	}
-	return s != ""
 }

@@ -1,7 +1,9 @@
 package rules
 
 import (
+	"encoding/hex"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -30,32 +32,17 @@ func TargetPath(target string) string {
 	return unescape(target)
 }
 
+var escape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
+
 // unescape decodes each escape of s once.
 func unescape(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s
 	}
-	b := make([]byte, 0, len(s))
-	for i := 0; i < len(s); i++ {
-		if s[i] == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]) {
-			b = append(b, hexValue(s[i+1])<<4|hexValue(s[i+2]))
-			i += 2
-			continue
-		}
-		b = append(b, s[i])
-	}
-	return string(b)
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
-}
-
-func hexValue(c byte) byte {
-	if c <= '9' {
-		return c - '0'
-	}
-	return c | 0x20 - 'a' + 10
+	return escape.ReplaceAllStringFunc(s, func(e string) string {
+		c, _ := hex.DecodeString(e[1:])
+		return string(c)
+	})
 }
 
 // cleanPath returns the form of a decoded path by which rules match: without empty segments, dots,

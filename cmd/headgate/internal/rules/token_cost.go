@@ -8,6 +8,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/usage"
+	"golang.org/x/net/http/httpguts"
 )
 
 // TokenCost is a weighted sum of the tokens that a model has used. A part of it is taken before the
@@ -133,7 +134,7 @@ func parseResponseCost(text string) (c Cost, ok bool) {
 
 // ParseFieldName reads the name of a header field.
 func ParseFieldName(text string) (string, error) {
-	if !isToken(text) {
+	if !httpguts.ValidHeaderFieldName(text) {
 		return "", fmt.Errorf("%q is not the name of a header field; want one such as "+
 			"X-Tokens-Used", text)
 	}

@@ -42,34 +42,25 @@ func Decode(message []byte, r *envoy.Request) error {
 
 func decodeRequest(f fields, r *envoy.Request) error {
 	r.Reset()
-	for len(f) > 0 {
-		number, kind, err := f.tag()
-		if err != nil {
-			return err
-		}
+	return f.each(func(number protowire.Number, kind protowire.Type) (known bool, err error) {
 		switch {
 		case number == 1 && kind == protowire.BytesType:
 			r.Domain, err = f.text()
-			err = at("domain", err)
+			return true, at("domain", err)
 		case number == 2 && kind == protowire.BytesType:
-			var b []byte
 			i := len(r.Descriptors)
-			if b, err = f.bytes(); err == nil {
+			b, err := f.bytes()
+			if err == nil {
 				err = decodeDescriptor(b, nextDescriptor(r))
 			}
-			err = atIndex("descriptors", i, err)
+			return true, atIndex("descriptors", i, err)
 		case number == 3 && kind == protowire.VarintType:
-			var v uint64
-			v, err = f.varint()
+			v, err := f.varint()
 			r.HitsAddend = uint32(v)
-		default:
-			err = f.skip(number, kind)
+			return true, err
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return false, nil
+	})
 }
 
 // nextDescriptor makes r longer by an empty descriptor, whose entries keep their memory.
@@ -86,29 +77,21 @@ func nextDescriptor(r *envoy.Request) *envoy.Descriptor {
 }
 
 func decodeDescriptor(f fields, d *envoy.Descriptor) error {
-	for len(f) > 0 {
-		number, kind, err := f.tag()
-		if err != nil {
-			return err
-		}
-		var b []byte
+	return f.each(func(number protowire.Number, kind protowire.Type) (known bool, err error) {
 		switch {
 		case number <= 3 && kind == protowire.BytesType:
-			if b, err = f.bytes(); err == nil {
+			b, err := f.bytes()
+			if err == nil {
 				err = decodeDescriptorPart(number, b, d)
 			}
+			return true, err
 		case number == 4 && kind == protowire.VarintType:
-			var v uint64
-			v, err = f.varint()
+			v, err := f.varint()
 			d.Negative = v != 0
-		default:
-			err = f.skip(number, kind)
+			return true, err
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return false, nil
+	})
 }
 
 // decodeDescriptorPart reads one of the messages in a descriptor. A limit or a number of hits that
@@ -131,56 +114,39 @@ func decodeDescriptorPart(number protowire.Number, f fields, d *envoy.Descriptor
 }
 
 func decodeEntry(f fields, e *envoy.Entry) error {
-	for len(f) > 0 {
-		number, kind, err := f.tag()
-		if err != nil {
-			return err
-		}
+	return f.each(func(number protowire.Number, kind protowire.Type) (known bool, err error) {
 		switch {
 		case number == 1 && kind == protowire.BytesType:
 			e.Key, err = f.text()
-			err = at("key", err)
+			return true, at("key", err)
 		case number == 2 && kind == protowire.BytesType:
 			e.Value, err = f.text()
-			err = at("value", err)
-		default:
-			err = f.skip(number, kind)
+			return true, at("value", err)
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return false, nil
+	})
 }
 
 func decodeOverride(f fields, o *envoy.Override) error {
-	for len(f) > 0 {
-		number, kind, err := f.tag()
-		if err != nil {
-			return err
-		}
+	return f.each(func(number protowire.Number, kind protowire.Type) (known bool, err error) {
 		switch {
-		case number <= 2 && kind == protowire.VarintType:
-			var v uint64
-			v, err = f.varint()
-			if number == 1 {
-				o.RequestsPerUnit = uint32(v)
-			} else {
-				o.Unit = envoy.Unit(v)
-			}
+		case number == 1 && kind == protowire.VarintType:
+			v, err := f.varint()
+			o.RequestsPerUnit = uint32(v)
+			return true, err
+		case number == 2 && kind == protowire.VarintType:
+			v, err := f.varint()
+			o.Unit = envoy.Unit(v)
+			return true, err
 		case number == 3 && kind == protowire.BytesType:
+			v := uint64(o.Multiplier)
 			var b fields
 			if b, err = f.bytes(); err == nil {
-				v := uint64(o.Multiplier)
 				err = b.wrapped(&v)
-				o.Multiplier = uint32(v)
 			}
-		default:
-			err = f.skip(number, kind)
+			o.Multiplier = uint32(v)
+			return true, err
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return false, nil
+	})
 }

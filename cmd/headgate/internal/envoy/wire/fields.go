@@ -98,16 +98,15 @@ func (f *fields) parts(each func(protowire.Number, fields) error) error {
 	return nil
 }
 
-// wrapped reads a wrapper such as google.protobuf.UInt64Value, whose field 1 is a number.
-func (f *fields) wrapped(into *uint64) error {
+// each calls read with each field of f, until an error. It skips what read does not know.
+func (f *fields) each(read func(protowire.Number, protowire.Type) (known bool, err error)) error {
 	for len(*f) > 0 {
 		number, kind, err := f.tag()
 		if err != nil {
 			return err
 		}
-		if number == 1 && kind == protowire.VarintType {
-			*into, err = f.varint()
-		} else {
+		known, err := read(number, kind)
+		if err == nil && !known {
 			err = f.skip(number, kind)
 		}
 		if err != nil {
@@ -115,4 +114,14 @@ func (f *fields) wrapped(into *uint64) error {
 		}
 	}
 	return nil
+}
+
+// wrapped reads a wrapper such as google.protobuf.UInt64Value, whose field 1 is a number.
+func (f *fields) wrapped(into *uint64) error {
+	return f.each(func(number protowire.Number, kind protowire.Type) (known bool, err error) {
+		if known = number == 1 && kind == protowire.VarintType; known {
+			*into, err = f.varint()
+		}
+		return known, err
+	})
 }
