@@ -22,11 +22,15 @@ func (l *Limiter) AllowUpTo(ctx context.Context, key string, n int64) (int64, De
 			return n, d, nil
 		}
 		if d.Remaining < 1 && n > 1 { // a deny cache does not know how many are left
-			d, err = l.take(ctx, key, 0)
+			left, err := l.take(ctx, key, 0)
+			if err != nil || left.Remaining >= n { // they came meanwhile, or around the cache
+				return 0, d, err
+			}
+			d = left
 		}
-		if err != nil || d.Remaining < 1 {
-			return 0, d, err
+		if d.Remaining < 1 {
+			return 0, d, nil
 		}
-		n = min(n, d.Remaining)
+		n = d.Remaining
 	}
 }

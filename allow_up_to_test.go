@@ -59,3 +59,31 @@ func TestAllowUpTo(t *testing.T) {
 		t.Errorf("up to 0: %v", err)
 	}
 }
+
+// A deny cache may deny what the store would grant, if tokens came back around it. Then nothing is
+// granted, and the call ends.
+func TestAllowUpToBesideADenyCache(t *testing.T) {
+	memory := headgate.NewMemory()
+	cached, err := denycache.New(memory, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := headgate.NewLimiter(cached, headgate.PerDay(10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := l.AllowN(t.Context(), "k", 6); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := memory.Reset(t.Context(), "k", headgate.PerDay(10)); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ n, granted int64 }{{6, 0}, {5, 5}, {9, 5}, {5, 0}} {
+		n, d, err := l.AllowUpTo(t.Context(), "k", step.n)
+		if err != nil || n != step.granted || n == 0 && d.RetryAfter <= 0 {
+			t.Errorf("up to %d: %d, %+v, %v", step.n, n, d, err)
+		}
+	}
+}

@@ -158,8 +158,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var room [4]headgate.Decision
-	cost := costOf(r, h.Cost)
-	ds, err := h.decide(r, cost, room[:0])
+	key, cost := h.Key(r), costOf(r, h.Cost)
+	ds, err := h.decide(r, key, cost, room[:0])
 	if err != nil {
 		h.serveUndecided(w, r, err)
 		return
@@ -190,7 +190,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if h.Count != nil && cost > 0 && d.Allowed() && !d.Unchecked() {
-		h.serveCounted(w, r, cost)
+		h.serveCounted(w, r, key, cost)
 		return
 	}
 	h.next.ServeHTTP(w, r)
@@ -211,7 +211,7 @@ func (h *handler) serveUndecided(w http.ResponseWriter, r *http.Request, err err
 }
 
 func (h *handler) decide(
-	r *http.Request, cost int64, ds []headgate.Decision,
+	r *http.Request, key string, cost int64, ds []headgate.Decision,
 ) ([]headgate.Decision, error) {
 	ctx := r.Context()
 	if h.Timeout > 0 {
@@ -219,7 +219,7 @@ func (h *handler) decide(
 		ctx, cancel = context.WithTimeout(ctx, h.Timeout)
 		defer cancel()
 	}
-	return h.limiter.AllowEach(ctx, h.Key(r), cost, ds)
+	return h.limiter.AllowEach(ctx, key, cost, ds)
 }
 
 // costOf returns the cost of r: that of the given function, or 1.

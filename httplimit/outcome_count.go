@@ -18,10 +18,9 @@ const refundTimeout = 5 * time.Second
 
 // serveCounted calls the handler, and refunds the cost of r unless the status of the response
 // counts. A handler that panics leaves r charged.
-func (h *handler) serveCounted(w http.ResponseWriter, r *http.Request, cost int64) {
+func (h *handler) serveCounted(w http.ResponseWriter, r *http.Request, key string, cost int64) {
 	c := &countedWriter{
-		ResponseWriter: w, handler: h, request: r.WithContext(r.Context()),
-		key: h.Key(r), cost: cost,
+		ResponseWriter: w, handler: h, request: r.WithContext(r.Context()), key: key, cost: cost,
 	}
 	h.next.ServeHTTP(c, r)
 	//nolint:contextcheck // c has the context of r

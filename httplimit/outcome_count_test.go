@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -290,5 +291,18 @@ func TestCountKeepsTheResponse(t *testing.T) { //nolint:gocognit // one case aft
 	}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
 	if got := remaining(t, l); got != 8 || w.Code != http.StatusUpgradeRequired {
 		t.Errorf("%d remain, want 8; status %d", got, w.Code)
+	}
+}
+
+// The key is asked for once, so that what is given back is what was taken.
+func TestCountAsksForTheKeyOnce(t *testing.T) {
+	l, asked := newLimiter(t, "1/h"), 0
+	h := counted(t, l, httplimit.Options{Key: func(*http.Request) string {
+		asked++
+		return strconv.Itoa(asked)
+	}}, func(http.ResponseWriter, *http.Request) {})
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
+	if d, err := l.Peek(t.Context(), "1"); asked != 1 || err != nil || d.Remaining != 1 {
+		t.Errorf("asked %d times, then %+v, %v", asked, d, err)
 	}
 }

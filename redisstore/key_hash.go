@@ -65,6 +65,6 @@ func IsHash(key string) bool {
 	if !marked || len(text) != base64.RawURLEncoding.EncodedLen(hashSize) {
 		return false
 	}
-	_, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	return err == nil
+	sum, err := base64.RawURLEncoding.Strict().DecodeString(text) // which skips line ends
+	return err == nil && len(sum) == hashSize
 }

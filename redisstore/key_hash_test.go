@@ -42,7 +42,10 @@ func TestHashedKeysDecideAsAll(t *testing.T) {
 func TestHashedKeys(t *testing.T) {
 	s, hashOf := hashedStore(t, "0123456789abcdef")
 	l := parse(t, "10/h")
-	for _, key := range []string{"", "user:42", "}{%", "hash:not", strings.Repeat("x", 500)} {
+	for _, key := range []string{
+		"", "user:42", "}{%", "hash:not", "hash:" + strings.Repeat("A", 20) + "\r\n",
+		strings.Repeat("x", 500),
+	} {
 		take(t, s, headgate.Request{Key: key, Limit: l, Cost: 3})
 		if stored := s.StoredKey(key); stored != hashOf(key) {
 			t.Errorf("%q is stored as %q; want %q", key, stored, hashOf(key))
@@ -60,7 +63,7 @@ func TestHashedKeys(t *testing.T) {
 		t.Fatal(d, err)
 	}
 	names, err := s.Client().Keys(t.Context(), s.Prefix()+"*").Result()
-	if err != nil || len(names) != 6 {
+	if err != nil || len(names) != 7 {
 		t.Errorf("Redis has %q, %v", names, err)
 	}
 	for _, name := range names {

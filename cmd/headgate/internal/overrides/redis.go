@@ -71,6 +71,9 @@ func (k *redisKeeper) news(ctx context.Context, known string, also Also) (n news
 		return n, fmt.Errorf("the script returned %d texts; want at least 2", len(texts))
 	}
 	n.version, n.all, n.fields = texts[0], texts[1] == "all", map[string]string{}
+	if n.all {
+		k.sealed.forget()
+	}
 	for i := 2; i+1 < len(texts); i += 2 {
 		name, value := k.sealed.open(texts[i], texts[i+1])
 		n.fields[name] = value

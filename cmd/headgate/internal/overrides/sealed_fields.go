@@ -40,6 +40,13 @@ func (f *sealedFields) value(value string) string {
 	return f.box.Seal(value)
 }
 
+// forget forgets all names, before all fields are opened again.
+func (f *sealedFields) forget() {
+	if f != nil {
+		clear(f.names)
+	}
+}
+
 // open returns the clear form of a field. What was not sealed stays as it is, and is reported as a
 // bad entry. One goroutine at a time calls it.
 func (f *sealedFields) open(stored, sealed string) (name, value string) {

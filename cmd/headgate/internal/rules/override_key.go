@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/headgate/headgate/redisstore"
 )
 
 // CheckKey reports why an override of r for key, in which * stands for any text, matches no key
 // that r makes.
 func (r *Rule) CheckKey(key string) error {
-	if len(r.Key) == 0 {
-		return nil // programs choose the keys
+	if len(r.Key) == 0 { // programs choose the keys
+		if redisstore.IsHash(key) {
+			return fmt.Errorf("%q is the hash of a key; want the key itself", key)
+		}
+		return nil
 	}
 	want := make([]string, len(r.Key))
 	for i, p := range r.Key {

@@ -31,6 +31,11 @@ func TestCheckKey(t *testing.T) {
 		{nil, "all", ""},
 		{nil, "*", ""},
 		{nil, "user:42", ""},
+		{nil, "hash:of", ""},
+		{
+			nil, "hash:AAAAAAAAAAAAAAAAAAAAAA", // with hashed keys, it would replace that of the key
+			`"hash:AAAAAAAAAAAAAAAAAAAAAA" is the hash of a key; want the key itself`,
+		},
 		{[]string{"method"}, "method:get", `"method:get" is not a key of rule "r"; want "method:GET"`},
 		{[]string{"host"}, "host:A.com", `"host:A.com" is not a key of rule "r"; want "host:a.com"`},
 		{[]string{"ip"}, "ip:192.0.2.1", ""},
