@@ -13,7 +13,8 @@
 // [KeyFunc]), its cost, and what happens while the store is unavailable.
 //
 // [NewTransport] makes an http.RoundTripper that keeps a client within the limits of a
-// server: it waits before it sends.
+// server: it waits before it sends. With [TransportOptions.Tokens], it keeps a budget of
+// the tokens of a model.
 package httplimit
 
 import (

@@ -2,12 +2,14 @@ package httplimit
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/internal/usage"
 	"github.com/headgate/headgate/internal/waitline"
 )
 
@@ -24,6 +26,11 @@ type TransportOptions struct {
 	// end of a pause. A negative cost, such as the ContentLength of a body of unknown
 	// length, counts as 1. Default: 1.
 	Cost func(*http.Request) int64
+
+	// Tokens makes a request to a model cost the tokens that the model uses: an estimate is
+	// reserved before, and settled by the response; see [Transport]. A request whose Cost is 0
+	// costs nothing; other values of Cost do not count. Default: requests cost their Cost.
+	Tokens *TokenCost
 
 	// MaxPause is the longest pause that a response can cause, at most a year. A longer one
 	// is shortened to it. Default: [DefaultMaxPause].
@@ -60,6 +67,9 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 	switch {
 	case l == nil:
 		return nil, invalid("limiter", "nil", "one made by headgate.NewLimiter")
+	case o.Tokens != nil && usage.Cost(*o.Tokens).Validate() != nil:
+		return nil, invalid("Tokens", fmt.Sprintf("%+v", *o.Tokens), "an Estimate of at least 1, "+
+			"and weights from 0 to 1,000,000, one of them above 0")
 	case o.MaxPause < 0 || o.MaxPause > longestPause:
 		return nil, invalid("MaxPause", o.MaxPause.String(),
 			"more than 0 and at most a year, or 0 for an hour")
@@ -118,10 +128,29 @@ const ownPauses = 1 << 16
 // again, which waits. Recording a pause delays a response by at most 100 ms. If the store takes
 // longer, this process alone keeps the pause.
 //
+// # Tokens
+//
+// With Tokens, a request to OpenAI, Anthropic, Gemini, or to a server with one of their APIs
+// reserves Output x its max_tokens (max_completion_tokens, max_output_tokens, maxOutputTokens) +
+// Input x a quarter of the bytes of its body, and without such a field the Estimate; but at most
+// what the limits can hold. RoundTrip reads the first MiB of the body for that, and sends it
+// unchanged.
+//
+// When the body of the response has been read or is closed, the usage that it reports is charged
+// instead of what was reserved: what was not used is returned, and what was used beyond it delays
+// later requests. Each part of the body passes at once; the end waits for the store for at most
+// 100 ms. A response without usage, a body that is closed before its end, and an error of the Base
+// cost what was reserved, or what was reported until then if that is more. A status of 400 or above
+// without usage, and a server to which there is no connection, cost nothing.
+//
+// Without refill, what is used of N tokens is at most N, if no response uses more than was reserved
+// for it, and otherwise at most N plus the sum of what exceeded it. A request that waits keeps its
+// start time: tokens that are returned meanwhile let the requests after it start earlier.
+//
 // # Round trips to the store
 //
 // A request asks the store for a pause and for a reservation, and for a pause once more if it
-// had to wait. A response that asks for a pause takes two more, and so do Permits.
+// had to wait. A response that asks for a pause takes two more, and so do Permits. Tokens take one.
 type Transport struct {
 	options TransportOptions
 	limiter *headgate.Limiter
@@ -133,7 +162,12 @@ type Transport struct {
 // RoundTrip waits until r may be sent, and sends it.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	key := t.options.Key(r)
-	permit, err := t.wait(r, key)
+	r, cost, err := t.estimate(r, key)
+	var reservation *headgate.Reservation
+	var permit *concurrency.Permit
+	if err == nil {
+		reservation, permit, err = t.wait(r, key, cost)
+	}
 	if err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close() // as a RoundTripper has to
@@ -144,6 +178,10 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = once(r)
 	}
 	response, err := t.options.Base.RoundTrip(r)
+	if t.options.Tokens != nil && reservation != nil {
+		s := &spending{transport: t, request: r, reservation: reservation, reserved: cost}
+		s.responded(response, err)
+	}
 	if err == nil {
 		t.answered(r, key, response, permit)
 	}

@@ -431,6 +431,7 @@ func TestTransportErrors(t *testing.T) {
 		{l, httplimit.TransportOptions{MaxPause: 366 * 24 * time.Hour}, "headgate: MaxPause is 8784h0m0s; want more than 0 and at most a year, or 0 for an hour"},
 		{l, httplimit.TransportOptions{Permits: newPermits(t, concurrency.NewMemory(), 1, time.Second)}, "headgate: Period is 0s; want more than 0 and at most a year with Permits, or 0 without"},
 		{l, httplimit.TransportOptions{Permits: newPermits(t, concurrency.NewMemory(), 1, time.Second), Period: 2 * time.Second}, "headgate: Permits is a limiter with a TTL of 1s; want a TTL of at least the Period, because a request without a response keeps its permit"},
+		{l, httplimit.TransportOptions{Tokens: &httplimit.TokenCost{Estimate: 1}}, "headgate: Tokens is {Estimate:1 Input:0 Output:0 Cached:0}; want an Estimate of at least 1, and weights from 0 to 1,000,000, one of them above 0"},
 		{l, httplimit.TransportOptions{Period: time.Second}, "headgate: Period is 1s; want more than 0 and at most a year with Permits, or 0 without"},
 	} {
 		if _, err := httplimit.NewTransport(c.l, c.o); err == nil || err.Error() != c.want {

@@ -21,16 +21,17 @@ const fresh = 10 * time.Millisecond
 // waited for the pause would otherwise have start times in the past at its end. If another
 // pause began before the start time, it waits and reserves again. The permit is the last to be
 // acquired, because its TTL passes.
-func (t *Transport) wait(r *http.Request, key string) (*concurrency.Permit, error) {
-	cost := costOf(r, t.options.Cost)
+func (t *Transport) wait(
+	r *http.Request, key string, cost int64,
+) (*headgate.Reservation, *concurrency.Permit, error) {
 	for {
 		reservation, checked, err := t.reserve(r, key, cost)
 		if err != nil || reservation == nil {
-			return nil, err
+			return nil, nil, err
 		}
 		permit, sends, err := t.use(r, key, reservation, checked)
 		if sends || err != nil {
-			return permit, err
+			return reservation, permit, err
 		}
 	}
 }

@@ -71,10 +71,8 @@ func (b *Body) Answer() Answer {
 	if b.reader == nil {
 		return a
 	}
-	whole := b.ended
-	if b.zipped != nil {
-		whole = b.zipped.close() && whole
-	}
+	intact := b.zipped == nil || b.zipped.close()
+	whole := intact && (b.ended || b.reader.done)
 	a.Counts = b.reader.counts()
 	a.Complete = whole && b.reader.counted.final && !b.reader.bad
 	b.reader = nil

@@ -105,6 +105,6 @@ func (s *scanner) close() {
 			return
 		}
 	}
-	s.array = false
 	s.end()
+	s.array = false
 }

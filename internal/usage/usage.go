@@ -72,6 +72,7 @@ type reader struct {
 
 	document tally // that is being read
 	counted  tally // of documents that have ended
+	done     bool  // the answer has nothing more to say, even if it goes on
 	bad      bool  // a number cannot be one of tokens
 }
 
@@ -128,8 +129,11 @@ func (r *reader) value(at path, text []byte) {
 	r.bad = r.bad || !ok
 }
 
-// end counts a document that has ended.
+// end counts a document that has ended. OpenAI ends a stream by [DONE], and many clients read no
+// further; and none needs to read further than a document that is the answer.
 func (r *reader) end() {
+	s := &r.scanner
+	r.done = r.done || r.events == nil || s.array && string(s.word()) == "DONE"
 	for f, found := range r.document.found {
 		if found {
 			r.counted.numbers[f] = r.document.numbers[f]

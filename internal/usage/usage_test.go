@@ -115,7 +115,7 @@ func TestHangUp(t *testing.T) {
 					a := seen(t, name, encoding, err, content[:i])
 					got, known := cost.After(700, a)
 					whole := cost.Input*want.Input + cost.Output*want.Output
-					if known && (err != nil || got > whole) || !known && (got < 700 || got > max(whole, 700)) {
+					if known && (err != nil && got != whole || got > whole) || !known && (got < 700 || got > max(whole, 700)) {
 						t.Fatalf("%s %s, %v after %d of %d: %d, %t", encoding, name, err, i, len(content), got, known)
 					}
 				}
@@ -125,6 +125,34 @@ func TestHangUp(t *testing.T) {
 	a := seen(t, "anthropic.sse", "", io.ErrUnexpectedEOF, transcript(t, "anthropic.sse")[:400])
 	if got, _ := cost.After(700, a); got != 2343+4 {
 		t.Errorf("after message_start: %d of %+v", got, a)
+	}
+}
+
+// Many clients read no further than the end of the document, or than [DONE].
+func TestAnswersThatAreNotReadToTheirEnd(t *testing.T) {
+	const ok = `{"usage":{"input_tokens":10,"output_tokens":5}}`
+	for _, c := range []struct {
+		name, text string
+		want       bool
+	}{
+		{"x.json", ok, true},
+		{"x.json", "[" + ok, false},
+		{"x.json", "[" + ok + "]", true},
+		{"x.sse", "data: " + ok + "\n\n", false},
+		{"x.sse", "data: " + ok + "\n\ndata: [DONE", false},
+		{"x.sse", "data: " + ok + "\n\ndata: [DONE]", true},
+		{"x.sse", "data: [DONE]\n\n", false},
+		{"x.sse", "data: " + ok + "\n\ndata: {\"a\":\"DONE\"}\n\n", false},
+		{"x.sse", "data: " + ok + "\n\ndata: {\"a\":[DONE]}\n\n", false},
+		{"x.sse", "data: " + ok + "\n\ndata: \"[DONE]\"\n\n", false},
+	} {
+		got := seen(t, c.name, "", io.ErrUnexpectedEOF, []byte(c.text))
+		if got.Complete != c.want {
+			t.Errorf("%q: %+v", c.text, got)
+		}
+	}
+	if got := seen(t, "x.json", "gzip", io.ErrUnexpectedEOF, zipped(t, []byte(ok))[:60]); got.Complete {
+		t.Errorf("a part of a compressed document: %+v", got)
 	}
 }
 

@@ -1,0 +1,111 @@
+package httplimit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/usage"
+)
+
+// TokenCost is what a request to a model costs: a weighted sum of the tokens that it uses.
+type TokenCost struct {
+	// Estimate is reserved for a request that does not bound its answer, as max_tokens does. At
+	// least 1.
+	Estimate int64
+
+	// Input, Output and Cached are the weights of the tokens that the model reads, of those that it
+	// writes, and of those that the provider reads from its cache: from 0 to 1,000,000, and one of
+	// them above 0.
+	Input, Output, Cached int64
+}
+
+// estimate returns what to reserve for r, which is its cost if that is not one of tokens. It is at
+// most what the limits can hold. The request that it returns has the body of r.
+func (t *Transport) estimate(r *http.Request, key string) (*http.Request, int64, error) {
+	cost := costOf(r, t.options.Cost)
+	if t.options.Tokens == nil || cost == 0 {
+		return r, cost, nil
+	}
+	limits, err := t.limiter.Limits(r.Context(), key)
+	if err != nil {
+		return r, 0, t.failed(r, err)
+	}
+	var expected usage.Request
+	if r.Body != nil && r.Body != http.NoBody {
+		body := r.Body
+		stop := context.AfterFunc(r.Context(), func() { _ = body.Close() })
+		defer stop()
+		r = r.WithContext(r.Context())
+		expected, r.Body = usage.Peek(body, cmp.Or(r.ContentLength, -1))
+	}
+	cost = usage.Cost(*t.options.Tokens).Before(expected)
+	for _, l := range limits {
+		cost = min(cost, l.Capacity())
+	}
+	return r, cost, nil
+}
+
+// spending is the cost of a request to a model that was sent.
+type spending struct {
+	transport   *Transport
+	request     *http.Request
+	reservation *headgate.Reservation
+	reserved    int64
+}
+
+// settle settles what was reserved at what the answer says. It waits for the store for at most
+// maxRecording.
+func (s *spending) settle(seen usage.Answer) {
+	t := s.transport
+	used, _ := usage.Cost(*t.options.Tokens).After(s.reserved, seen)
+	ctx := context.WithoutCancel(s.request.Context())
+	waits, cancel := context.WithTimeout(ctx, maxRecording)
+	defer cancel()
+	await.Do(waits, func() { _ = t.failed(s.request, s.reservation.Commit(ctx, used)) })
+}
+
+// responded settles s after the body of response, or at once if there is none.
+func (s *spending) responded(response *http.Response, err error) {
+	switch {
+	case err != nil:
+		s.settle(usage.Answer{Failed: usage.Unsent(err)})
+	case response.StatusCode != http.StatusSwitchingProtocols:
+		response.Body = &settlingBody{Body: usage.NewBody(response), spending: s}
+	}
+}
+
+// settlingBody is the body of a response that settles a cost when it has been read or closed.
+type settlingBody struct {
+	*usage.Body
+
+	spending *spending
+	settled  sync.Once
+}
+
+// Read implements io.Reader. No part of the body waits for the store: the end comes by itself.
+func (b *settlingBody) Read(p []byte) (int, error) {
+	n, err := b.Body.Read(p)
+	if n > 0 && errors.Is(err, io.EOF) {
+		return n, nil
+	}
+	if err != nil {
+		b.settle()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *settlingBody) Close() error {
+	defer b.settle()
+	return b.Body.Close()
+}
+
+func (b *settlingBody) settle() {
+	b.settled.Do(func() { b.spending.settle(b.Answer()) })
+}
