@@ -198,3 +198,27 @@ func TestBansComeFirst(t *testing.T) {
 		}
 	}
 }
+
+// A class leaves a part of a rule that counts denials, too: what it is denied blocks the class, and
+// not the others that share its key. Without a class there, it blocks all.
+func TestDenialsOfAClass(t *testing.T) {
+	for _, c := range []struct {
+		classes Headroom
+		counted int64
+		others  string // what denies another class
+	}{{classes, 5, ""}, {Headroom{}, 10, "guard"}} {
+		e := newEngine(t, Options{},
+			Rule{Name: "calls", Limits: per(100), Headroom: classes},
+			Rule{Name: "guard", Limits: per(10), Headroom: c.classes, Count: Count{Denied: true}})
+		last := Verdict{}
+		for range 50 + 20 {
+			last = decide(t, e, byClass("batch"))
+		}
+		if last.Rule != "guard" || 10-left(t, e, "guard", "all") != c.counted {
+			t.Errorf("%s: %+v, and %d of 10 are left", &c.classes, last, left(t, e, "guard", "all"))
+		}
+		if v := decide(t, e, byClass("")); v.Rule != c.others || v.Allowed != (c.others == "") {
+			t.Errorf("%s: another class gets %+v", &c.classes, v)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -320,5 +321,38 @@ func TestFreeKeepsNoKeys(t *testing.T) {
 		if r.Key != "" {
 			t.Errorf("request %d of the scratch still has the key %q", i, r.Key)
 		}
+	}
+}
+
+// What a decision leaves in the pool points to nothing: no key, no limits, and no rule that a reload
+// has removed.
+func TestPoolKeepsNothing(t *testing.T) {
+	e := newEngine(t, Options{},
+		Rule{Name: "guard", Limits: per(9), Count: Count{Denied: true}},
+		Rule{Name: "calls", Limits: per(9)}, Rule{Name: "trial", Limits: per(9), Mode: Shadow})
+	s := e.prepare()
+	s.match(&Request{Path: "/"})
+	if _, err := e.decide(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	kept := *s
+	e.free(s)
+	for name, part := range map[string]any{
+		"found": kept.found[:cap(kept.found)], "guards": kept.guards[:cap(kept.guards)],
+		"enforced": kept.enforced[:cap(kept.enforced)], "shadow": kept.shadow[:cap(kept.shadow)],
+		"requests": kept.requests[:cap(kept.requests)],
+	} {
+		all := reflect.ValueOf(part)
+		for i := range all.Len() {
+			if !all.Index(i).IsZero() {
+				t.Errorf("%s[%d] is %+v", name, i, all.Index(i))
+			}
+		}
+		if all.Len() == 0 {
+			t.Errorf("%s was not used", name)
+		}
+	}
+	if s.active != nil || s.admission != nil {
+		t.Errorf("kept: %+v", s)
 	}
 }
