@@ -1,5 +1,5 @@
 -- calendarwindow decides by the grants in the window of the calendar that now is in. used counts
--- the grants in the window of at. Twin of calendar_window.go.
+-- the grants in the window of at. Twin of fixed_window.go.
 --
 -- The process sends when its window began, in microseconds, and the lengths of that and the next
 -- one, in seconds: the first x 2^26 + the second. Before that, all that is kept counts. After it,

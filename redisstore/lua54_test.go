@@ -34,7 +34,7 @@ func startLua54(t *testing.T) *lua54 {
 	if err != nil {
 		t.Fatalf("%v: install Lua 5.4 with scripts/deps lua", err)
 	}
-	cmd := exec.CommandContext(t.Context(), path, "testdata/lua54.lua")
+	cmd := exec.CommandContext(t.Context(), path, "../internal/redistest/lua54.lua")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -59,6 +59,16 @@ func (l *Rule) Bounds(now int64) (start, next, last int64) {
 	return b[0], b[1], b[2]
 }
 
+// unknown reports whether a start time that is booked at now is after all boundaries that are sent
+// to Redis. So that both stores decide alike, none is booked there.
+func (l *Rule) unknown(start, now int64) bool {
+	if l.calendar == nil {
+		return false
+	}
+	_, _, last := l.Bounds(now)
+	return start >= last
+}
+
 // around computes the bounds at now, from 0 to MaxExact. Where clocks are set back past a boundary,
 // the window goes on: their date is of the window before for a while.
 func (c *calendar) around(now int64) *bounds {

@@ -1,13 +1,13 @@
 package algorithm
 
-// fixedWindow decides by the grants in the window that now is in; windows are aligned to
-// the Unix epoch. used counts the grants in the window of at.
+// fixedWindow decides by the grants in the window that now is in: one of a calendar, or one that is
+// aligned to the Unix epoch. used counts the grants in the window of at.
 func (l *Rule) fixedWindow(s State, now, cost int64, charge Charge) (State, Verdict) {
 	skew := max(s.At-now, 0)
 	now += skew
-	elapsed := l.perPeriod.rest(now)
+	start, end := l.window(now)
 	used := s.Used
-	if now-elapsed > s.At {
+	if start > s.At {
 		used = 0
 	}
 	ask := l.ask(cost)
@@ -19,7 +19,7 @@ func (l *Rule) fixedWindow(s State, now, cost int64, charge Charge) (State, Verd
 		}
 		v.Retry = Never
 		if ask <= l.Capacity {
-			v.Retry = skew + l.period - elapsed
+			v.Retry = skew + end - now
 		}
 	case charge != Nothing:
 		used = max(used+ask, 0)
@@ -28,6 +28,15 @@ func (l *Rule) fixedWindow(s State, now, cost int64, charge Charge) (State, Verd
 	if used == 0 {
 		return State{}, v
 	}
-	v.Reset = skew + l.period - elapsed
+	v.Reset = skew + end - now
 	return State{At: now, Used: used}, v
+}
+
+// window returns the start and the end of the window that now is in.
+func (l *Rule) window(now int64) (start, end int64) {
+	if l.calendar != nil {
+		return l.calendar.window(now)
+	}
+	start = now - l.perPeriod.rest(now)
+	return start, start + l.period
 }

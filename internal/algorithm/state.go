@@ -49,12 +49,10 @@ func (l *Rule) Decide(s State, now, cost int64, charge Charge) (State, Verdict) 
 		return l.tokenBucket(s, now, cost, charge)
 	case Stepped:
 		return l.steppedTokenBucket(s, now, cost, charge)
-	case FixedWindow:
-		return l.fixedWindow(s, now, cost, charge)
 	case SlidingWindow:
 		return l.slidingWindow(s, now, cost, charge)
 	default:
-		return l.calendarWindow(s, now, cost, charge)
+		return l.fixedWindow(s, now, cost, charge)
 	}
 }
 
