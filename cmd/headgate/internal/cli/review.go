@@ -73,7 +73,7 @@ func (f *replayFlags) compare(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
-	r := &reviewed{found, append([]string{}, f.review.exclude...), most}
+	r := &reviewed{found, append([]string{}, f.review.exclude...), most, f.review.maxDenied}
 	out := bufio.NewWriter(cmd.OutOrStdout())
 	if f.json {
 		err = printJSON(out, r)
@@ -104,12 +104,11 @@ func (f *reviewFlags) check(cmd *cobra.Command) (most *float64, err error) {
 		return nil, nil //nolint:nilnil // there is no bound
 	}
 	text, ok := strings.CutSuffix(f.maxDenied, "%")
-	share, err := strconv.ParseFloat(text, 64)
-	if !ok || err != nil || !(share >= 0 && share <= 100) {
+	share, err := strconv.ParseFloat(text+"e-2", 64) // as exact as a quotient
+	if !ok || err != nil || !(share >= 0 && share <= 1) {
 		return nil, usagef(cmd, "--max-denied is %q; want a share from 0%% to 100%%, such as 0.1%%",
 			f.maxDenied)
 	}
-	share /= 100
 	return &share, nil
 }
 
@@ -149,11 +148,12 @@ type reviewed struct {
 
 	Excluded  []string `json:"excluded"`
 	MaxDenied *float64 `json:"max_denied"` // a fraction; null: no bound
+	bound     string   // the same as it was given
 }
 
 // above reports whether more clients are denied than allowed by --max-denied.
 func (r *reviewed) above() bool {
-	return r.MaxDenied != nil && float64(r.MoreClients) > *r.MaxDenied*float64(r.Keys)
+	return r.MaxDenied != nil && float64(r.MoreClients)/float64(r.Keys) > *r.MaxDenied
 }
 
 // printReview writes r as text, with prose at most width columns wide if width is not 0.
@@ -178,7 +178,7 @@ func printReview(w io.Writer, r *reviewed, width int) {
 		if r.above() {
 			word = "above"
 		}
-		fmt.Fprintf(w, ", %s --max-denied %g%%", word, 100**r.MaxDenied)
+		fmt.Fprintf(w, ", %s --max-denied %s", word, r.bound)
 	}
 	fmt.Fprintln(w)
 }
