@@ -41,18 +41,25 @@ func Peek(body io.ReadCloser, length int64) (Request, io.ReadCloser) {
 	return read(start, length), replayed{io.MultiReader(bytes.NewReader(start), rest), body}
 }
 
-// read returns what the beginning of a body says.
+// read returns what the beginning of a body says. If a part of that is not clear, a server may read
+// another bound, so that there is none.
 func read(start []byte, length int64) Request {
 	r := Request{Bytes: max(length, int64(len(start)))}
-	s := scanner{names: boundNames, end: func() {}}
+	s, isClear := scanner{names: boundNames, end: func() {}}, true
 	s.value = func(at path, text []byte) {
-		if n, ok := count(text); ok && bounds[at] {
-			r.Bounded, r.MaxOutput = true, max(r.MaxOutput, n)
+		n, ok := count(text)
+		switch {
+		case at[0] == unclear, at[0] != "" && at[1] == unclear:
+			isClear = false
+		case !bounds[at], string(text) == "null":
+		default:
+			r.Bounded, r.MaxOutput, isClear = true, max(r.MaxOutput, n), isClear && ok
 		}
 	}
 	for _, b := range start {
 		s.next(b)
 	}
+	r.Bounded = r.Bounded && isClear
 	return r
 }
 

@@ -1,15 +1,22 @@
 package usage
 
+import "unicode/utf8"
+
 // path is the place of a value in a JSON document: the names that lead to it. An element of an
-// array has no name, and a name that no provider uses is empty.
+// array has no name, and a name that no provider uses is empty, or unclear.
 type path [4]string
 
-// scanner reads values out of JSON that comes byte by byte, in constant memory. It does not
-// validate. It reads nothing inside strings, and an outermost array is not part of a path.
-type scanner struct {
-	names map[string]string // those that providers use
+// unclear is a name with an escape or a letter beyond ASCII, which may be any name to a server.
+const unclear = "\\"
 
-	// value is called with each number, true, false and null that has one of the names.
+// scanner reads values out of JSON that comes byte by byte, in constant memory. It does not
+// validate. It reads nothing inside strings, and an outermost array is not part of a path. Names
+// are the same in upper and lower case, as some servers read them.
+type scanner struct {
+	names map[string]string // those that providers use, by their lower case
+
+	// value is called with each number, true, false and null that has one of the names, and with
+	// "string" for each string.
 	value func(at path, text []byte)
 	end   func() // of a document
 
@@ -18,6 +25,7 @@ type scanner struct {
 	array   bool // the outermost value is an array
 	quoted  bool // inside a string
 	escaped bool // after a backslash
+	odd     bool // the string is unclear as a name
 	literal bool // inside a number or another literal
 	text    [32]byte
 	length  int // of text; more than fits: too long for a name or a number
@@ -28,12 +36,13 @@ func (s *scanner) next(b byte) {
 	case s.escaped:
 		s.escaped = false
 	case s.quoted && b == '\\':
-		s.escaped, s.length = true, len(s.text) // no name that providers use has an escape
-		s.keep(b)
+		s.escaped, s.odd = true, true
 	case b == '"':
 		s.quoted, s.literal = !s.quoted, false
 		if s.quoted {
-			s.length = 0
+			s.length, s.odd = 0, false
+		} else if s.named() {
+			s.value(s.at, []byte("string"))
 		}
 	case s.quoted:
 		s.keep(b)
@@ -42,8 +51,17 @@ func (s *scanner) next(b byte) {
 	}
 }
 
-// keep adds b to the text.
+// named reports whether the value that is read has one of the names.
+func (s *scanner) named() bool {
+	return s.depth > 0 && s.depth <= len(s.at) && s.at[s.depth-1] != ""
+}
+
+// keep adds b to the text, in lower case.
 func (s *scanner) keep(b byte) {
+	s.odd = s.odd || b >= utf8.RuneSelf
+	if 'A' <= b && b <= 'Z' {
+		b += 'a' - 'A'
+	}
 	if s.length < len(s.text) {
 		s.text[s.length] = b
 	}
@@ -62,7 +80,7 @@ func (s *scanner) word() []byte {
 func (s *scanner) token(b byte) {
 	switch b {
 	case '{', '[', '}', ']', ',', ' ', '\t', '\r', '\n':
-		if s.literal && s.depth > 0 && s.depth <= len(s.at) && s.at[s.depth-1] != "" {
+		if s.literal && s.named() {
 			s.value(s.at, s.word())
 		}
 		s.literal = false
@@ -70,7 +88,11 @@ func (s *scanner) token(b byte) {
 	switch b {
 	case ' ', '\t', '\r', '\n':
 	case ':':
-		s.name(s.names[string(s.word())])
+		if s.odd {
+			s.name(unclear)
+		} else {
+			s.name(s.names[string(s.word())])
+		}
 	case ',':
 		s.name("")
 	case '{', '[':

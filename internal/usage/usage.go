@@ -3,7 +3,10 @@
 // responses), Anthropic and Gemini. It has no tokenizer and no prices.
 package usage
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Counts are the tokens of an answer. Each token is in one of the fields.
 type Counts struct {
@@ -53,14 +56,14 @@ const (
 
 var answerNames = namesOf(places, inResponse, inMessage)
 
-// namesOf returns the names in the places, and more.
+// namesOf returns the names in the places, and more, by their lower case.
 func namesOf[V any](places map[path]V, more ...string) map[string]string {
 	names := make(map[string]string)
 	for at := range places {
 		more = append(more, at[:]...)
 	}
 	for _, name := range more {
-		names[name] = name
+		names[strings.ToLower(name)] = name
 	}
 	return names
 }
@@ -133,7 +136,7 @@ func (r *reader) value(at path, text []byte) {
 // further; and none needs to read further than a document that is the answer.
 func (r *reader) end() {
 	s := &r.scanner
-	r.done = r.done || r.events == nil || s.array && string(s.word()) == "DONE"
+	r.done = r.done || r.events == nil || s.array && string(s.word()) == "done"
 	for f, found := range r.document.found {
 		if found {
 			r.counted.numbers[f] = r.document.numbers[f]

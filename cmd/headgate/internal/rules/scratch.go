@@ -49,7 +49,10 @@ func (s *scratch) add(r *rule, q *target) {
 	if r.Mode == Off {
 		return
 	}
-	c := s.engine.charge(r, r.key(q), r.cost(q))
+	c := s.engine.charge(r, r.key(q), 0)
+	if !c.banned { // a body is not read for those
+		c.cost = r.cost(q)
+	}
 	c.percent = r.Headroom.percent(q.Header)
 	if r.late {
 		c.fit()

@@ -86,7 +86,7 @@ func (a *Admission) SettleUsage(ctx context.Context, seen usage.Answer) {
 		used, known := c.cost, false
 		if c.rule.Cost.Tokens != nil {
 			used, known = c.rule.Cost.Tokens.After(c.cost, seen)
-		} else if c.rule.Cost.Estimate > 1 && seen.Failed {
+		} else if c.rule.Cost.Estimate > 0 && seen.Failed {
 			used = 0
 		}
 		if a.engine.settle(&c, used, known) {

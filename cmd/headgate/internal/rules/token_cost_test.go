@@ -107,3 +107,27 @@ func TestUncheckedIsChargedInAll(t *testing.T) {
 		t.Errorf("%d remain; want 970", got)
 	}
 }
+
+// The body of a client that is banned is not read.
+func TestBannedBodyIsNotRead(t *testing.T) {
+	e := newEngine(t, Options{Overrides: overrides{{Rule: "model", Key: "all", Ban: true}}},
+		Rule{Name: "model", Limits: []headgate.Limit{headgate.PerDay(1000)},
+			Cost: Cost{Tokens: &TokenCost{Estimate: 500, Output: 1}}})
+	unread := new(body)
+	if v, _ := begin(t, e, &Request{Path: "/", Body: unread}); v.Allowed || unread.read != 0 {
+		t.Errorf("%+v, read %d times", v, unread.read)
+	}
+}
+
+// A failure gives back an estimate of a cost in a field, also one of 1, but not a cost without one.
+func TestFailureGivesBackAnEstimate(t *testing.T) {
+	for estimate, want := range map[int64]int64{0: 999, 1: 1000, 50: 1000} {
+		e := newEngine(t, Options{}, Rule{Name: "late", Limits: []headgate.Limit{headgate.PerDay(1000)},
+			Cost: Cost{ResponseHeader: "X-Cost", Estimate: estimate}})
+		_, a := begin(t, e, &Request{Path: "/"})
+		a.SettleUsage(t.Context(), usage.Answer{Failed: true})
+		if got := left(t, e, "late", "all"); got != want {
+			t.Errorf("an estimate of %d: %d remain; want %d", estimate, got, want)
+		}
+	}
+}
