@@ -55,7 +55,7 @@ func (s *scratch) add(r *rule, q *target) {
 	}
 	c.percent = r.Headroom.percent(q.Header)
 	if r.late {
-		c.fit()
+		c.cost = fit(c.cost, c.limits, c.percent, 0)
 	}
 	switch {
 	case r.Mode == Shadow:

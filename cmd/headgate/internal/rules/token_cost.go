@@ -52,11 +52,20 @@ func (r *rule) estimate(q *target) int64 {
 }
 
 // fit lowers an estimate to what the limits can hold beside the headroom, so that a small limit is
-// not closed to all.
-func (c *charge) fit() {
-	for _, l := range c.limits {
-		c.cost = max(min(c.cost, l.Capacity()-partOf(c.percent, l.Capacity())), 1)
+// not closed to all. The headroom is a part of each limit, and a number of tokens.
+func fit(estimate int64, limits []headgate.Limit, percent, tokens int64) int64 {
+	for _, l := range limits {
+		estimate = min(estimate, l.Capacity()-partOf(percent, l.Capacity())-tokens)
 	}
+	return max(estimate, 1)
+}
+
+// DefaultCost returns what a key is charged whose caller does not say its cost.
+func (t *Terms) DefaultCost(headroom int64) int64 {
+	if !t.Rule.Cost.IsLate() {
+		return t.Rule.Cost.Known()
+	}
+	return fit(t.Rule.Cost.Known(), t.Limits, 0, headroom)
 }
 
 // charged returns c with the cost that was charged: none, if a fallback granted it unchecked.

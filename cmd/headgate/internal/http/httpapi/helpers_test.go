@@ -35,6 +35,7 @@ type server struct {
 //	trial    1/m in shadow
 //	unused   1/m, off
 //	costly   100/h, of which a request takes 5
+//	model    1000/h, of tokens, with an estimate of 2000
 //	held     1/s, for which requests wait
 //	visits   5/m for each ip
 //	guard    3/h of denials
@@ -66,6 +67,9 @@ func build(t *testing.T, store headgate.Store, s Settings) *server {
 		{Name: "trial", Limits: limits(t, "1/m"), Mode: rules.Shadow},
 		{Name: "unused", Limits: limits(t, "1/m"), Mode: rules.Off},
 		{Name: "costly", Limits: limits(t, "100/h"), Cost: rules.Cost{Fixed: 5}},
+		{Name: "model", Limits: limits(t, "1000/h"), Cost: rules.Cost{
+			Tokens: &rules.TokenCost{Estimate: 2000, Input: 1},
+		}},
 		{Name: "guard", Limits: limits(t, "3/h"), Count: rules.Count{Denied: true}},
 		{Name: "watch", Limits: limits(t, "9/h"), Count: rules.Count{Denied: true}, Mode: rules.Shadow},
 		{Name: "held", Limits: limits(t, "1/s"), MaxWait: 2 * time.Second},

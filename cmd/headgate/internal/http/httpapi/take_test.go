@@ -250,7 +250,8 @@ func TestInlineLimits(t *testing.T) {
 	f.post("/v1/take", `{"limit":"9/fortnight","key":"k"}`).want(t, 400, `"field":"limit"`, `limit \"9/fortnight\": period`)
 }
 
-// Without a cost, a request is charged the fixed cost of its rule.
+// Without a cost, a request is charged the fixed cost of its rule, or its estimate, but no more than
+// the limit can hold beside the headroom.
 func TestCostOfTheRule(t *testing.T) {
 	f := start(t, nil, Settings{AllowInlineLimits: true})
 	for _, c := range []struct{ path, body, want string }{
@@ -260,6 +261,10 @@ func TestCostOfTheRule(t *testing.T) {
 		{"/v1/reserve", `{"rule": "costly", "key": "k"}`, `"remaining":84,`},
 		{"/v1/refund", `{"rule": "costly", "key": "k"}`, `"remaining":89,`},
 		{"/v1/peek", `{"rule": "costly", "key": "k"}`, `"remaining":89,`},
+		{"/v1/take", `{"rule": "model", "key": "a"}`, `"remaining":0,`},
+		{"/v1/take", `{"rule": "model", "key": "b", "headroom": 400}`, `"remaining":400,`},
+		{"/v1/take", `{"rule": "model", "key": "c", "cost": 2000}`, `"allowed":false,`},
+		{"/v1/reserve", `{"rule": "model", "key": "c"}`, `"remaining":0,`},
 		{"/v1/take", `{"limit": "10/h", "key": "k"}`, `"remaining":9,`},
 		{"/v1/take", `{"rule": "tokens", "key": "k"}`, `"remaining":999,`},
 	} {

@@ -39,7 +39,7 @@ const maxRule = 200
 // unset is the cost of a target that is charged what its rule says.
 const unset = -1
 
-// costField reads the cost of t. Unless given, it is the fixed cost of the rule, or 1.
+// costField reads the cost of t. Unless given, it is [rules.Terms.DefaultCost], or 1.
 func (t *target) costField() jsonbody.Field {
 	t.cost = unset
 	return jsonbody.Number("cost", &t.cost, 1)
@@ -99,7 +99,7 @@ func (h *Handler) find(t *target, where string) error {
 	}
 	t.terms = terms
 	if t.cost == unset {
-		t.cost = terms.Rule.Cost.Known()
+		t.cost = terms.DefaultCost(t.headroom)
 	}
 	return nil
 }

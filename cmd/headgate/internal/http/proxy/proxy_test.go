@@ -180,6 +180,28 @@ func TestLimitsAndFields(t *testing.T) {
 	}
 }
 
+// A server behind https gets its own host, which its certificate has. The rules see the client's.
+func TestHostOfHTTPS(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, r.Host, " for ", r.Header.Get("X-Forwarded-Host"), " ", r.URL)
+	}))
+	defer server.Close()
+	e := newEdge(t, headgate.NewMemory(), server.URL+"/api", "", rules.Rule{
+		Name: "host", Match: rules.Match{Hosts: []string{"client.example"}}, Limits: per(1),
+	})
+	e.handler.(*handler).proxy.Transport = server.Client().Transport
+	for _, want := range []string{
+		"200 " + server.Listener.Addr().String() + " for client.example /api/v1?a", "429 {",
+	} {
+		w := httptest.NewRecorder()
+		e.handler.ServeHTTP(w, httptest.NewRequestWithContext(
+			t.Context(), http.MethodGet, "http://client.example/v1?a", nil))
+		if got := fmt.Sprint(w.Code, " ", w.Body); !strings.HasPrefix(got, want) {
+			t.Errorf("%s; want %s", got, want)
+		}
+	}
+}
+
 // echo answers with the fields that it got.
 func echo(w http.ResponseWriter, r *http.Request) {
 	b, err := json.Marshal(r.Header)

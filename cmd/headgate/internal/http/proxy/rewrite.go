@@ -10,11 +10,14 @@ import (
 	"unicode"
 )
 
-// rewrite makes the request to the server: that of the client, with its host and its query as they
-// came. What it says about who it comes from is kept only if a trusted proxy says it.
+// rewrite makes the request to the server: that of the client, with its query as it came. A server
+// behind https gets the host of its certificate, another that of the client. What the request says
+// about who it comes from is kept only if a trusted proxy says it.
 func (h *handler) rewrite(p *httputil.ProxyRequest) {
 	p.SetURL(h.target)
-	p.Out.Host = p.In.Host
+	if h.target.Scheme == "http" {
+		p.Out.Host = p.In.Host
+	}
 	p.Out.URL.RawQuery = p.In.URL.RawQuery
 	x := exchangeOf(p.In)
 	if x.admission.ReadsUsage() {

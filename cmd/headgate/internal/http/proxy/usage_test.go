@@ -158,6 +158,49 @@ func TestTokenCostElsewhere(t *testing.T) {
 	until(t, "a field that is missing", func() bool { return e.left(t, "field", "all") == 500 })
 }
 
+// Tokens of a response that does not count cost nothing, even if it reports them. Others cost what
+// they do without count, and a request that no response answers costs its estimate.
+func TestTokenCostAndOutcome(t *testing.T) {
+	for _, mode := range []rules.Mode{rules.Enforce, rules.Shadow} {
+		rule := budget(10_000)
+		rule.Mode, rule.Count = mode, rules.Count{Statuses: []int{2, 429}}
+		e := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			switch r.URL.Path {
+			case "/used":
+				_, _ = io.WriteString(w, done)
+			case "/none":
+				_, _ = io.WriteString(w, "{}")
+			case "/error/used":
+				w.WriteHeader(http.StatusInternalServerError)
+				_, _ = io.WriteString(w, done)
+			case "/busy":
+				w.WriteHeader(http.StatusTooManyRequests)
+			case "/busy/used":
+				w.WriteHeader(http.StatusTooManyRequests)
+				_, _ = io.WriteString(w, done)
+			default:
+				panic(http.ErrAbortHandler)
+			}
+		}, "", rule)
+		left := int64(10_000)
+		for _, c := range []struct {
+			path string
+			cost int64
+		}{
+			{"/used", 30}, {"/none", 200}, {"/error/used", 0}, {"/busy", 0}, {"/busy/used", 30}, {"/cut", 200},
+		} {
+			chat(t, e.url+c.path, strings.NewReader("{}"))
+			left -= c.cost
+			until(t, c.path, func() bool { return e.permits.Keys() == 0 })
+			if got := e.left(t, "tokens", "all"); got != left {
+				t.Errorf("%v %s: %d remain; want %d", mode, c.path, got, left)
+				left = got
+			}
+		}
+	}
+}
+
 // The estimate of a cost in a field stays after a hang-up, and is given back for a failure.
 func TestEstimateOfField(t *testing.T) {
 	arrived := make(chan struct{}, 1)
