@@ -56,9 +56,7 @@ func read(start []byte, length int64) Request {
 			r.Bounded, r.MaxOutput, isClear = true, max(r.MaxOutput, n), isClear && ok
 		}
 	}
-	for _, b := range start {
-		s.next(b)
-	}
+	s.push(start)
 	r.Bounded = r.Bounded && isClear
 	return r
 }

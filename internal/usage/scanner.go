@@ -31,6 +31,18 @@ type scanner struct {
 	length  int // of text; more than fits: too long for a name or a number
 }
 
+// push reads p. Of a string that is too long for a name, it only looks for the end.
+func (s *scanner) push(p []byte) {
+	for i := 0; i < len(p); i++ {
+		if s.quoted && !s.escaped && s.length > len(s.text) {
+			for i < len(p)-1 && p[i] != '"' && p[i] != '\\' {
+				i++
+			}
+		}
+		s.next(p[i])
+	}
+}
+
 func (s *scanner) next(b byte) {
 	switch {
 	case s.escaped:

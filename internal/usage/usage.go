@@ -103,17 +103,18 @@ func (r *reader) begin() {
 }
 
 func (r *reader) push(p []byte) {
+	if r.events == nil {
+		r.scanner.push(p)
+		return
+	}
 	for _, b := range p {
-		if r.events != nil {
-			data, end := r.events.next(b)
-			if end {
-				r.begin()
-			}
-			if !data {
-				continue
-			}
+		data, end := r.events.next(b)
+		if end {
+			r.begin()
 		}
-		r.scanner.next(b)
+		if data {
+			r.scanner.next(b)
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func serveStore(
 }
 
 func newEdge(
-	t *testing.T, store headgate.Store, target, trust string, list ...rules.Rule,
+	t testing.TB, store headgate.Store, target, trust string, list ...rules.Rule,
 ) *edge {
 	t.Helper()
 	set, err := rules.NewSet(list)
@@ -183,7 +183,7 @@ func TestLimitsAndFields(t *testing.T) {
 // A server behind https gets its own host, which its certificate has. The rules see the client's.
 func TestHostOfHTTPS(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprint(w, r.Host, " for ", r.Header.Get("X-Forwarded-Host"), " ", r.URL)
+		w.Header().Set("X-Got", r.Host+" for "+r.Header.Get("X-Forwarded-Host")+" "+r.URL.String())
 	}))
 	defer server.Close()
 	e := newEdge(t, headgate.NewMemory(), server.URL+"/api", "", rules.Rule{
@@ -191,12 +191,12 @@ func TestHostOfHTTPS(t *testing.T) {
 	})
 	e.handler.(*handler).proxy.Transport = server.Client().Transport
 	for _, want := range []string{
-		"200 " + server.Listener.Addr().String() + " for client.example /api/v1?a", "429 {",
+		"200 " + server.Listener.Addr().String() + " for client.example /api/v1?a", "429 ",
 	} {
 		w := httptest.NewRecorder()
 		e.handler.ServeHTTP(w, httptest.NewRequestWithContext(
 			t.Context(), http.MethodGet, "http://client.example/v1?a", nil))
-		if got := fmt.Sprint(w.Code, " ", w.Body); !strings.HasPrefix(got, want) {
+		if got := fmt.Sprint(w.Code, " ", w.Header().Get("X-Got")); got != want {
 			t.Errorf("%s; want %s", got, want)
 		}
 	}
