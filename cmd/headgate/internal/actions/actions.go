@@ -6,13 +6,10 @@ package actions
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -131,9 +128,8 @@ type Options struct {
 
 // Executor carries out orders. It is safe for use by many goroutines.
 type Executor struct {
-	o    Options
-	log  log
-	last atomic.Int64 // microseconds of the last id
+	o   Options
+	log log
 }
 
 // New makes an Executor.
@@ -288,18 +284,4 @@ func (r *record) name() string {
 		return overrides.ModeName(r.Rule)
 	}
 	return overrides.KeyName(r.Rule, r.Key)
-}
-
-// newID returns an id that sorts after those before.
-func (x *Executor) newID(now time.Time) string {
-	micros := now.UnixMicro()
-	for last := x.last.Load(); ; last = x.last.Load() {
-		micros = max(micros, last+1)
-		if x.last.CompareAndSwap(last, micros) {
-			break
-		}
-	}
-	var random [6]byte
-	_, _ = rand.Read(random[:]) // never fails
-	return fmt.Sprintf("%015x", micros) + hex.EncodeToString(random[:])
 }

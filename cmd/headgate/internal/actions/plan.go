@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
@@ -21,7 +22,9 @@ type plan struct {
 func (x *Executor) plan(o Order) (*plan, error) {
 	now := time.Now()
 	p := &plan{record: record{Act: Act{
-		ID: x.newID(now), At: now.UnixMilli(), By: o.By, Kind: o.Kind, Rule: o.Rule, Key: o.Key,
+		// It sorts after those before.
+		ID: uuid.Must(uuid.NewV7()).String(), At: now.UnixMilli(),
+		By: o.By, Kind: o.Kind, Rule: o.Rule, Key: o.Key,
 		Limits: []string{}, Note: o.Note,
 	}}}
 	until := time.Time{}

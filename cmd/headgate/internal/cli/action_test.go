@@ -114,6 +114,18 @@ func TestAction(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
+	// clone is a checkout without history, as the action of GitHub makes it, of what is changed here.
+	clone := func(t *testing.T, from string) string {
+		t.Helper()
+		at := filepath.Join(t.TempDir(), "clone")
+		git("clone", "-q", "--depth", "1", "file://"+from, at)
+		changed, err := os.ReadFile(filepath.Join(from, "limits/rules.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(at, "limits/rules.yaml"), string(changed))
+		return at
+	}
 	rules := func(limit string) {
 		t.Helper()
 		writeFile(t, filepath.Join(repository, "limits/rules.yaml"), "rules:\n  - {name: shop, key: ip, limits: "+limit+"}\n"+
@@ -136,6 +148,7 @@ func TestAction(t *testing.T) {
 	git("commit", "-qm", "rules")
 	base := git("rev-parse", "HEAD")
 	const check, compare = "Check the rules", "Compare with the rules in force"
+	git("commit", "-qam", "newer", "--allow-empty")
 	for i, c := range []struct {
 		limit, against, max, exclude, logs string
 		failed, summary                    string
@@ -150,16 +163,23 @@ func TestAction(t *testing.T) {
 		{"1/d", "HEAD^{tree}", "0%", "api", "day.log", compare, ""},
 	} {
 		rules(c.limit)
-		use := command
-		if i == 0 {
+		use, at := command, repository
+		switch i {
+		case 0:
 			use = "" // it is built
+		case 1:
+			at = clone(t, repository)
 		}
-		failed, summary := a.review(t, root, repository, map[string]string{
+		failed, summary := a.review(t, root, at, map[string]string{
 			"config": "limits/rules.yaml", "against": c.against, "max-denied": c.max, "exclude": c.exclude,
 			"logs": c.logs, "headgate": use,
 		})
 		if failed != c.failed || !strings.Contains(summary, c.summary) || (summary == "") != (c.summary == "") {
 			t.Errorf("%+v: %q failed; the summary is\n%s", c, failed, summary)
 		}
+	}
+	failed, _ := a.review(t, root, repository, map[string]string{"config": "limits", "headgate": command})
+	if failed != check {
+		t.Errorf("a directory: %q failed", failed)
 	}
 }

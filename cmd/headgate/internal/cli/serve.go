@@ -48,6 +48,7 @@ type serveFlags struct {
 	schema    bool
 	console   string
 	logLevel  string
+	level     slog.Level
 	logFormat string
 }
 
@@ -139,20 +140,25 @@ func hangups() chan os.Signal {
 
 // complete checks the flags and makes the options of them.
 func (f *serveFlags) complete(cmd *cobra.Command) error {
-	switch {
-	case f.o.Grace < 0:
-		text := f.o.Grace.String()
-		return usagef(cmd, "%s is %s; want 0s or more", nameOf("grace", text), text)
-	case f.o.Connections < 1:
-		text := strconv.Itoa(f.o.Connections)
-		return usagef(cmd, "%s is %s; want 1 or more", nameOf("max-connections", text), text)
-	case !(f.o.LogDecisions >= 0 && f.o.LogDecisions <= 1):
-		text := fmt.Sprint(f.o.LogDecisions)
-		return usagef(cmd, "%s is %s; want a fraction from 0 to 1",
-			nameOf("log-decisions", text), text)
-	}
-	if f.console != "on" && f.console != serve.Off {
-		return usagef(cmd, "%s is %q; want on or off", nameOf("console", f.console), f.console)
+	for _, c := range []struct {
+		flag  string
+		value any
+		good  bool
+		want  string
+	}{
+		{"grace", f.o.Grace, f.o.Grace >= 0, "0s or more"},
+		{"max-connections", f.o.Connections, f.o.Connections >= 1, "1 or more"},
+		{"log-decisions", f.o.LogDecisions, f.o.LogDecisions >= 0 && f.o.LogDecisions <= 1,
+			"a fraction from 0 to 1"},
+		{"console", f.console, f.console == "on" || f.console == serve.Off, "on or off"},
+		{"log-format", f.logFormat, f.logFormat == "text" || f.logFormat == "json",
+			"text or json"},
+		{"log-level", f.logLevel, f.level.UnmarshalText([]byte(f.logLevel)) == nil,
+			"debug, info, warn or error"},
+	} {
+		if text := fmt.Sprint(c.value); !c.good {
+			return usagef(cmd, "%s is %q; want %s", nameOf(c.flag, text), text, c.want)
+		}
 	}
 	f.o.NoConsole = f.console == serve.Off
 	if err := f.checkAddresses(cmd); err != nil {
@@ -175,7 +181,8 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 	}
 	f.o.KeySecret = os.Getenv(keySecret)
 	f.o.Out = cmd.OutOrStdout()
-	return f.setLog(cmd)
+	f.setLog(cmd)
+	return nil
 }
 
 // checkAddresses checks the addresses of listeners, and names the flag or variable of a wrong one.
@@ -199,17 +206,8 @@ func (f *serveFlags) checkAddresses(cmd *cobra.Command) error {
 }
 
 // setLog makes the log, by the environment if the flags are not given.
-func (f *serveFlags) setLog(cmd *cobra.Command) error {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(f.logLevel)); err != nil {
-		return usagef(cmd, "%s is %q; want debug, info, warn or error",
-			nameOf("log-level", f.logLevel), f.logLevel)
-	}
-	if f.logFormat != "text" && f.logFormat != "json" {
-		return usagef(cmd, "%s is %q; want text or json",
-			nameOf("log-format", f.logFormat), f.logFormat)
-	}
-	json := f.logFormat == "json"
+func (f *serveFlags) setLog(cmd *cobra.Command) {
+	level, json := f.level, f.logFormat == "json"
 	if f.o.Environment != nil {
 		if !cmd.Flags().Changed("log-level") {
 			level = f.o.Environment.LogLevel
@@ -219,7 +217,6 @@ func (f *serveFlags) setLog(cmd *cobra.Command) error {
 		}
 	}
 	f.o.Log = newLog(cmd.ErrOrStderr(), level, json)
-	return nil
 }
 
 // newLog makes a log. In JSON, durations are in seconds and headgate.Never is null.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -171,43 +172,28 @@ func (r *reader) isText(n *yaml.Node, path, want string) bool {
 	return true
 }
 
+var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*\})?`)
+
 // connection reads a text in which ${VAR} is replaced by the environment.
 func (r *reader) connection(n *yaml.Node, path string) (string, bool) {
 	if !r.isText(n, path, "text") {
 		return "", false
 	}
-	var b strings.Builder
-	for rest := n.Value; ; {
-		before, after, more := strings.Cut(rest, "${")
-		b.WriteString(before)
-		if !more {
-			return b.String(), true
-		}
-		name, tail, closed := strings.Cut(after, "}")
-		if !closed || !isVariable(name) {
+	before := len(r.faults)
+	text := reference.ReplaceAllStringFunc(n.Value, func(variable string) string {
+		name := strings.Trim(variable, "${}")
+		value, _ := r.env(name)
+		switch {
+		case len(r.faults) > before: // the first is reported
+		case name == "":
 			r.faultf(n, path,
 				"${ does not begin a variable; want ${NAME}, of letters, digits and _")
-			return "", false
-		}
-		value, _ := r.env(name)
-		if value == "" {
+		case value == "":
 			r.faultf(n, path, "${%s} is unset or empty; want a value in the environment", name)
-			return "", false
 		}
-		b.WriteString(value)
-		rest = tail
-	}
-}
-
-func isVariable(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return s != ""
+		return value
+	})
+	return text, len(r.faults) == before
 }
 
 func (r *reader) boolean(n *yaml.Node, path string) (value, ok bool) {

@@ -44,23 +44,17 @@ func writeRule(b *strings.Builder, r *rules.Rule) {
 	} else {
 		fmt.Fprintf(b, " for each %s", key)
 	}
-	if m := MatchText(&r.Match); m != "" {
-		fmt.Fprintf(b, " of %s", m)
-	}
-	if cost := r.Cost.String(); cost != "1" {
-		fmt.Fprintf(b, ", cost %s", cost)
-	}
-	if counted := r.Count.String(); counted != "" {
-		fmt.Fprintf(b, ", counts %s", counted)
-	}
-	if headroom := r.Headroom.String(); headroom != "" {
-		fmt.Fprintf(b, ", headroom %s", headroom)
-	}
-	if hold := HoldText(r); hold != "" {
-		fmt.Fprintf(b, ", %s", hold)
-	}
-	if r.Mode != rules.Enforce {
-		fmt.Fprintf(b, ", %s", r.Mode)
+	for _, part := range []struct{ before, text, usual string }{
+		{" of ", MatchText(&r.Match), ""},
+		{", cost ", r.Cost.String(), "1"},
+		{", counts ", r.Count.String(), ""},
+		{", headroom ", r.Headroom.String(), ""},
+		{", ", HoldText(r), ""},
+		{", ", r.Mode.String(), rules.Enforce.String()},
+	} {
+		if part.text != part.usual {
+			b.WriteString(part.before + part.text)
+		}
 	}
 	b.WriteByte('\n')
 }

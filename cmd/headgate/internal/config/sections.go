@@ -59,16 +59,7 @@ func (r *reader) domain(n *yaml.Node, _ string) {
 
 // isDomain reports whether root is a file of envoyproxy/ratelimit.
 func isDomain(root *yaml.Node) bool {
-	if root.Kind != yaml.MappingNode {
-		return false
-	}
-	for i := 0; i < len(root.Content); i += 2 {
-		switch root.Content[i].Value {
-		case "domain", "descriptors":
-			return true
-		}
-	}
-	return false
+	return has(root, "domain") || has(root, "descriptors")
 }
 
 func (r *reader) store(n *yaml.Node, path string) {

@@ -1,5 +1,7 @@
 package replay
 
+import "strings"
+
 // field is the part of a request that a member of a JSON log line holds.
 type field uint8
 
@@ -32,108 +34,62 @@ const (
 	inAgent
 )
 
-// named returns the field that a member holds, by its canonical name. If a line has several
+// members are the canonical names of members, by what they hold and where. If a line has several
 // members for one field, the one of the lowest rank counts. The names are those of nginx and
 // Apache configurations in use, Caddy, Traefik, Envoy, HAProxy, the Elastic Common Schema,
 // Google Cloud, Cloudflare and the common Node and Python loggers.
-func named(name []byte, in place) (f field, rank uint8) {
-	switch in {
-	case inClient:
-		return namedInClient(name)
-	case inResponse:
-		return namedInResponse(name)
-	case inURL:
-		return namedInURL(name)
-	case inHeaders, inAgent:
-		return noField, 0
-	}
-	switch string(name) {
-	case "timestamp", "time", "ts", "timelocal", "timeiso8601", "starttime", "startutc":
-		return fieldTime, 0
-	case "edgestarttimestamp", "datetime", "date", "msec", "startlocal", "eventtime",
-		"timems", "timeunix", "t":
-		return fieldTime, 1
-	case "requesttime", "requesttimeepoch", "requesttimestamp", "accessdate",
-		"receivedat", "asctime":
-		return fieldTime, 2
-	case "clientip", "clientaddr", "clientaddress", "clienthost":
-		return fieldAddr, 0
-	case "remoteaddr", "remoteip", "remotehost", "remoteaddress", "remote",
-		"downstreamremoteaddress", "sourceip", "srcip":
-		return fieldAddr, 1
-	case "ip", "ipaddress", "ipaddr", "peer", "peeraddr", "addr":
-		return fieldAddr, 2
-	case "client", "source":
-		return fieldClient, 3
-	case "method", "requestmethod", "httpmethod", "httprequestmethod",
-		"clientrequestmethod", "verb":
-		return fieldMethod, 0
-	default:
-		return namedRequest(name)
-	}
+var members = []struct {
+	in    place
+	field field
+	rank  uint8
+	names string
+}{
+	{atTop, fieldTime, 0, "timestamp time ts timelocal timeiso8601 starttime startutc"},
+	{atTop, fieldTime, 1, "edgestarttimestamp datetime date msec startlocal eventtime timems " +
+		"timeunix t"},
+	{atTop, fieldTime, 2, "requesttime requesttimeepoch requesttimestamp accessdate receivedat " +
+		"asctime"},
+	{atTop, fieldAddr, 0, "clientip clientaddr clientaddress clienthost"},
+	{atTop, fieldAddr, 1, "remoteaddr remoteip remotehost remoteaddress remote " +
+		"downstreamremoteaddress sourceip srcip"},
+	{atTop, fieldAddr, 2, "ip ipaddress ipaddr peer peeraddr addr"},
+	{atTop, fieldClient, 3, "client source"},
+	{atTop, fieldMethod, 0, "method requestmethod httpmethod httprequestmethod " +
+		"clientrequestmethod verb"},
+	{atTop, fieldTarget, 0, "requesturi requesttarget clientrequesturi originalurl target " +
+		"urloriginal"},
+	{atTop, fieldTarget, 1, "uri path requestpath urlpath clientrequestpath uripath"},
+	{atTop, fieldTarget, 2, "requesturl fullurl urlfull"},
+	{atTop, fieldURL, 3, "url"},
+	{atTop, fieldLine, 4, "requestline"},
+	{atTop, fieldHost, 0, "httphost requesthost clientrequesthost authority vhost virtualhost " +
+		"urldomain"},
+	{atTop, fieldHost, 1, "host"},
+	{atTop, fieldHost, 2, "servername domain"},
+	{atTop, fieldRequest, 5, "request req httprequest http"},
+	{atTop, fieldStatus, 0, "status statuscode responsestatus responsestatuscode responsecode " +
+		"httpstatus httpstatuscode httpresponsestatuscode edgeresponsestatus downstreamstatus " +
+		"scstatus"},
+	{atTop, fieldStatus, 1, "originstatus upstreamstatus originresponsestatus code"},
+	{atTop, fieldResponse, 0, "response res"},
+	{atTop, fieldHeaders, 0, "headers header requestheaders reqheaders"},
+	{atTop, fieldAgent, 0, "useragent"},
+	{inClient, fieldAddr, 0, "ip address addr host remoteaddress"},
+	{inResponse, fieldStatus, 0, "status statuscode"},
+	{inURL, fieldTarget, 0, "original raw full"},
+	{inURL, fieldTarget, 1, "path"},
+	{inURL, fieldHost, 0, "domain host hostname"},
 }
 
-func namedRequest(name []byte) (f field, rank uint8) {
-	switch string(name) {
-	case "requesturi", "requesttarget", "clientrequesturi", "originalurl", "target", "urloriginal":
-		return fieldTarget, 0
-	case "uri", "path", "requestpath", "urlpath", "clientrequestpath", "uripath":
-		return fieldTarget, 1
-	case "requesturl", "fullurl", "urlfull":
-		return fieldTarget, 2
-	case "url":
-		return fieldURL, 3
-	case "requestline":
-		return fieldLine, 4
-	case "httphost", "requesthost", "clientrequesthost", "authority", "vhost", "virtualhost",
-		"urldomain":
-		return fieldHost, 0
-	case "host":
-		return fieldHost, 1
-	case "servername", "domain":
-		return fieldHost, 2
-	case "request", "req", "httprequest", "http":
-		return fieldRequest, 5
-	case "status", "statuscode", "responsestatus", "responsestatuscode", "responsecode",
-		"httpstatus", "httpstatuscode", "httpresponsestatuscode", "edgeresponsestatus",
-		"downstreamstatus", "scstatus":
-		return fieldStatus, 0
-	case "originstatus", "upstreamstatus", "originresponsestatus", "code":
-		return fieldStatus, 1
-	case "response", "res":
-		return fieldResponse, 0
-	case "headers", "header", "requestheaders", "reqheaders":
-		return fieldHeaders, 0
-	case "useragent":
-		return fieldAgent, 0
+// meanings are members by place and name.
+var meanings = func() (all [inAgent + 1]map[string]meaning) {
+	for in := range all {
+		all[in] = map[string]meaning{}
 	}
-	return noField, 0
-}
-
-func namedInClient(name []byte) (f field, rank uint8) {
-	switch string(name) {
-	case "ip", "address", "addr", "host", "remoteaddress":
-		return fieldAddr, 0
+	for _, m := range members {
+		for name := range strings.FieldsSeq(m.names) {
+			all[m.in][name] = meaning{m.field, m.rank, -1}
+		}
 	}
-	return noField, 0
-}
-
-func namedInResponse(name []byte) (f field, rank uint8) {
-	switch string(name) {
-	case "status", "statuscode":
-		return fieldStatus, 0
-	}
-	return noField, 0
-}
-
-func namedInURL(name []byte) (f field, rank uint8) {
-	switch string(name) {
-	case "original", "raw", "full":
-		return fieldTarget, 0
-	case "path":
-		return fieldTarget, 1
-	case "domain", "host", "hostname":
-		return fieldHost, 0
-	}
-	return noField, 0
-}
+	return all
+}()

@@ -3,7 +3,7 @@ package replay
 import "bytes"
 
 // jsonParser reads a line that is one JSON object. It finds the request under the names that
-// servers and loggers use, see [named].
+// servers and loggers use, see [members].
 type jsonParser struct {
 	wanted
 	times timestamps
@@ -119,9 +119,8 @@ func (p *jsonParser) next(in place) (m meaning, ok bool) {
 }
 
 func (p *jsonParser) meaning(name []byte, in place) meaning {
-	m := nothing
-	m.field, m.rank = named(name, in)
-	if !p.status && (m.field == fieldStatus || m.field == fieldResponse) {
+	m, known := meanings[in][string(name)]
+	if !known || !p.status && (m.field == fieldStatus || m.field == fieldResponse) {
 		m = nothing
 	}
 	if len(p.headers) > 0 {

@@ -93,18 +93,10 @@ func appendValue(b []byte, value string, joined bool) []byte {
 		sum := sha256.Sum256([]byte(value))
 		return hex.AppendEncode(append(b, hashMark...), sum[:])
 	}
-	if !joined {
-		return append(b, value...)
+	if joined {
+		value = escapes.Replace(value)
 	}
-	for _, c := range []byte(value) {
-		switch c {
-		case '%':
-			b = append(b, "%25"...)
-		case '|':
-			b = append(b, "%7C"...)
-		default:
-			b = append(b, c)
-		}
-	}
-	return b
+	return append(b, value...)
 }
+
+var escapes = strings.NewReplacer("%", "%25", "|", "%7C")

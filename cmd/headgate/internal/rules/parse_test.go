@@ -113,16 +113,9 @@ func TestParseMatchRefuses(t *testing.T) {
 
 func TestNewSetRefuses(t *testing.T) {
 	limits := []headgate.Limit{headgate.PerSecond(1)}
-	two := []headgate.Limit{headgate.PerSecond(1), headgate.PerHour(5)}
 	keyed := Rule{Name: "a", Permits: 1, Key: []KeyPart{{Source: "user"}}}
 	costly := Rule{Name: "a", Permits: 1, Cost: Cost{RequestHeader: "a b"}}
 	for want, list := range map[string][]Rule{
-		`rule "a": the name is used twice; want different names`: {
-			{Name: "a", Limits: limits}, {Name: "a", Limits: limits},
-		},
-		`rule "a.2": its limit "a.2" is one of rule "a", too`: {
-			{Name: "a", Limits: two}, {Name: "a.2", Limits: limits},
-		},
 		`rule "": name: "" has 0 bytes`:           {{Limits: limits}},
 		`rule "a b": name: "a b" is not a name`:   {{Name: "a b", Limits: limits}},
 		`rule "nginx": name: "nginx" is reserved`: {{Name: "nginx", Limits: limits}},

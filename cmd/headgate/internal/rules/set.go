@@ -30,11 +30,10 @@ type rule struct {
 	hosts   []string       // the other Hosts
 }
 
-// NewSet compiles rules. Its error joins those of [Rule.Validate], and names what two rules may
-// not share.
+// NewSet compiles rules, whose names and limits must differ: see package config. Its error joins
+// those of [Rule.Validate].
 func NewSet(list []Rule) (*Set, error) {
 	s := &Set{byName: make(map[string]*rule, len(list))}
-	limitNames := make(map[string]string)
 	var faults []error
 	for i := range list {
 		if err := list[i].Validate(); err != nil {
@@ -42,19 +41,6 @@ func NewSet(list []Rule) (*Set, error) {
 			continue
 		}
 		r := compile(list[i])
-		if s.byName[r.Name] != nil {
-			faults = append(faults,
-				fmt.Errorf("rule %q: the name is used twice; want different names", r.Name))
-			continue
-		}
-		for _, l := range r.limits {
-			if other, found := limitNames[l.Name()]; found {
-				faults = append(faults, fmt.Errorf(
-					"rule %q: its limit %q is one of rule %q, too; want another name for the rule",
-					r.Name, l.Name(), other))
-			}
-			limitNames[l.Name()] = r.Name
-		}
 		r.place = len(s.rules)
 		s.rules = append(s.rules, r)
 		s.byName[r.Name] = r

@@ -50,17 +50,8 @@ func (o object) seconds(name string, d time.Duration) object {
 }
 
 func appendSeconds(b []byte, d time.Duration) []byte {
-	micros := int64(d / time.Microsecond)
-	if d%time.Microsecond > 0 {
-		micros++ // a wait that is shown must not be too short
-	}
-	b = strconv.AppendInt(b, micros/1e6, 10)
-	rest := micros % 1e6
-	if rest == 0 {
-		return b
-	}
-	digits := strconv.AppendInt(nil, 1e6+rest, 10)
-	return append(append(b, '.'), strings.TrimRight(string(digits[1:]), "0")...)
+	micros := (d + time.Microsecond - 1) / time.Microsecond // a wait must not be too short
+	return strconv.AppendFloat(b, float64(micros)/1e6, 'f', -1, 64)
 }
 
 func (o object) end() []byte { return append(o, '}', '\n') }
