@@ -179,8 +179,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response, err := t.options.Base.RoundTrip(r)
 	if t.options.Tokens != nil && reservation != nil {
-		s := &spending{transport: t, request: r, reservation: reservation, reserved: cost}
-		s.responded(response, err)
+		t.settleBy(response, err, r, reservation, cost)
 	}
 	if err == nil {
 		t.answered(r, key, response, permit)

@@ -51,41 +51,31 @@ func (t *Transport) estimate(r *http.Request, key string) (*http.Request, int64,
 	return r, cost, nil
 }
 
-// spending is the cost of a request to a model that was sent.
-type spending struct {
-	transport   *Transport
-	request     *http.Request
-	reservation *headgate.Reservation
-	reserved    int64
-}
-
-// settle settles what was reserved at what the answer says. It waits for the store for at most
-// maxRecording.
-func (s *spending) settle(seen usage.Answer) {
-	t := s.transport
-	used, _ := usage.Cost(*t.options.Tokens).After(s.reserved, seen)
-	ctx := context.WithoutCancel(s.request.Context())
-	waits, cancel := context.WithTimeout(ctx, maxRecording)
-	defer cancel()
-	await.Do(waits, func() { _ = t.failed(s.request, s.reservation.Commit(ctx, used)) })
-}
-
-// responded settles s after the body of response, or at once if there is none.
-func (s *spending) responded(response *http.Response, err error) {
+// settleBy makes response settle what was reserved for r: once its body has been read or closed, or
+// at once if there is none.
+func (t *Transport) settleBy(
+	response *http.Response, err error, r *http.Request, b *headgate.Reservation, reserved int64,
+) {
+	settle := func(seen usage.Answer) {
+		used, _ := usage.Cost(*t.options.Tokens).After(reserved, seen)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), maxRecording)
+		defer cancel()
+		await.Do(ctx, func() { _ = t.failed(r, b.Commit(ctx, used)) })
+	}
 	switch {
 	case err != nil:
-		s.settle(usage.Answer{Failed: usage.Unsent(err)})
+		settle(usage.Answer{Failed: usage.Unsent(err)})
 	case response.StatusCode != http.StatusSwitchingProtocols:
-		response.Body = &settlingBody{Body: usage.NewBody(response), spending: s}
+		response.Body = &settlingBody{Body: usage.NewBody(response), settle: settle}
 	}
 }
 
-// settlingBody is the body of a response that settles a cost when it has been read or closed.
+// settlingBody is the body of a response that settles a cost once it has been read or closed.
 type settlingBody struct {
 	*usage.Body
 
-	spending *spending
-	settled  sync.Once
+	settle func(usage.Answer)
+	once   sync.Once
 }
 
 // Read implements io.Reader. No part of the body waits for the store: the end comes by itself.
@@ -95,17 +85,15 @@ func (b *settlingBody) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	if err != nil {
-		b.settle()
+		b.end()
 	}
 	return n, err
 }
 
 // Close implements io.Closer.
 func (b *settlingBody) Close() error {
-	defer b.settle()
+	defer b.end()
 	return b.Body.Close()
 }
 
-func (b *settlingBody) settle() {
-	b.settled.Do(func() { b.spending.settle(b.Answer()) })
-}
+func (b *settlingBody) end() { b.once.Do(func() { b.settle(b.Answer()) }) }

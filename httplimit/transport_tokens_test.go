@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
@@ -178,6 +179,19 @@ func TestTransportTokens(t *testing.T) {
 	if got := m.left(t); got != left-85 {
 		t.Errorf("closed at once: %d remain; want %d", got, left-85)
 	}
+	left -= 85
+	// One that reads no further than [DONE], or than the status of a failure, costs what was used.
+	_ = m.send(t.Context(), t, "/bad", strings.NewReader(bounded)).Body.Close()
+	stream := m.send(t.Context(), t, "/stream", strings.NewReader(bounded))
+	for lines := bufio.NewScanner(stream.Body); lines.Text() != "data: [DONE]"; {
+		if !lines.Scan() {
+			t.Fatal(lines.Err())
+		}
+	}
+	_ = stream.Body.Close()
+	if left -= 30; m.left(t) != left {
+		t.Errorf("closed at [DONE]: %d remain; want %d", m.left(t), left)
+	}
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, m.URL+"/gzip", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -189,8 +203,8 @@ func TestTransportTokens(t *testing.T) {
 	}
 	_, _ = io.Copy(io.Discard, res.Body)
 	_ = res.Body.Close()
-	if got := m.left(t); got != left-85-30 {
-		t.Errorf("gzip that the client reads: %d remain; want %d", got, left-85-30)
+	if got := m.left(t); got != left-30 {
+		t.Errorf("gzip that the client reads: %d remain; want %d", got, left-30)
 	}
 }
 
@@ -302,7 +316,8 @@ func TestTransportTokensOfStalledBody(t *testing.T) {
 	}
 }
 
-// The server gets the body as it was, also after a redirect.
+// The server gets the body as it was, also after a redirect. What is reserved counts all its bytes,
+// or the first MiB if their number is not known.
 func TestTransportTokensAndBodies(t *testing.T) {
 	var got atomic.Value
 	m := newModel(t, headgate.NewMemory(), 1e12, func(w http.ResponseWriter, r *http.Request) {
@@ -310,30 +325,36 @@ func TestTransportTokensAndBodies(t *testing.T) {
 		got.Store(fmt.Sprintf("%d %s", r.ContentLength, body))
 		if r.URL.Path == "/again" {
 			http.Redirect(w, r, "/", http.StatusTemporaryRedirect)
-			return
 		}
-		_, _ = io.WriteString(w, used)
 	})
-	for _, text := range []string{
-		"", "x", bounded, bounded + strings.Repeat(" ", 1<<20-len(bounded)), strings.Repeat("x", 3<<20),
+	const mib = 1 << 20
+	left := int64(1e12)
+	for _, c := range []struct {
+		path, text  string
+		known, cost int64 // with a Content-Length, and without
+	}{
+		{"/", "", 200, 200},
+		{"/", "x", 200, 200},
+		{"/", bounded, 85, 85},
+		{"/", bounded + strings.Repeat(" ", mib-len(bounded)), 80 + mib/4, 80 + mib/4},
+		{"/", bounded + strings.Repeat("x", 2*mib-len(bounded)), 80 + 2*mib/4, 80 + mib/4},
+		{"/again", bounded, 170, 0},
+		{"/again", bounded + strings.Repeat("x", 2*mib-len(bounded)), 160 + 4*mib/4, 0},
 	} {
-		for _, path := range []string{"/", "/again"} {
-			for _, body := range []io.Reader{
-				strings.NewReader(text), io.MultiReader(strings.NewReader(text)),
-			} {
-				_, again := body.(*strings.Reader)
-				if path == "/again" && !again {
-					continue
-				}
-				_ = m.send(t.Context(), t, path, body).Body.Close()
-				length := len(text)
-				if !again {
-					length = -1
-				}
-				if want := fmt.Sprintf("%d %s", length, text); got.Load() != want {
-					t.Errorf("%s: the server got %.30q of %d bytes, not %.30q", path, got.Load(),
-						len(got.Load().(string)), want)
-				}
+		for _, known := range []bool{true, false} {
+			length, cost, body := len(c.text), c.known, io.Reader(strings.NewReader(c.text))
+			if !known {
+				length, cost, body = -1, c.cost, io.MultiReader(body)
+			}
+			if cost == 0 { // it cannot be sent again
+				continue
+			}
+			_ = m.send(t.Context(), t, c.path, body).Body.Close()
+			if want := fmt.Sprintf("%d %s", length, c.text); got.Load() != want {
+				t.Errorf("%s: the server got %.30q, not %.30q", c.path, got.Load(), want)
+			}
+			if left -= cost; m.left(t) != left {
+				t.Errorf("%s %.20q: %d more remain", c.path, c.text, m.left(t)-left)
 			}
 		}
 	}
@@ -374,7 +395,7 @@ func generations(rng *rand.Rand, n int64, exceed bool) []generation {
 
 // 50 streams share a budget of n tokens: what they use in all is at most n, and what exceeded
 // their estimates. Every fifth client hangs up.
-func TestTransportTokensAreNeverOver(t *testing.T) {
+func TestTransportTokensAreNeverOver(t *testing.T) { //nolint:gocognit // one run after the other
 	for name, store := range stores(t) {
 		for seed := range uint64(8) {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
@@ -393,15 +414,19 @@ func TestTransportTokensAreNeverOver(t *testing.T) {
 					asked.Add(1)
 					total.Add(g.used)
 					exceeded.Add(max(g.used-g.estimate, 0))
+					hangsUp := i%5 == 0
+					if hangsUp {
+						charged.Add(g.estimate)
+					} else {
+						charged.Add(g.used)
+					}
 					w.Header().Set("Content-Type", "text/event-stream")
 					_, _ = io.WriteString(w, "data: {\"choices\":[]}\n\n")
 					_ = http.NewResponseController(w).Flush()
-					if i%5 == 0 {
-						charged.Add(g.estimate)
+					if hangsUp {
 						<-r.Context().Done()
 						return
 					}
-					charged.Add(g.used)
 					_, _ = fmt.Fprintf(w, "data: {\"usage\":{\"prompt_tokens\":%d}}\n\n", g.used)
 				})
 				if err := m.limiter.Reset(t.Context(), "all"); err != nil {
@@ -632,4 +657,76 @@ func (w *whole) Read(p []byte) (int, error) {
 	n := copy(p, w.text)
 	w.text = w.text[n:]
 	return n, io.EOF
+}
+
+// A response that asks for a pause, and says no usage, gives back what was reserved. Waiting,
+// pauses and permits are those of other requests.
+func TestTransportTokensAndPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, "100/10s")
+		a := &api{answer: func(r *http.Request) *http.Response {
+			switch r.URL.Path {
+			case "/busy":
+				return reply(http.StatusTooManyRequests, "Retry-After: 30")
+			case "/whole":
+				return nil // without usage
+			}
+			answer := reply(http.StatusOK, "Content-Type: application/json")
+			answer.Body = io.NopCloser(&whole{`{"usage":{"prompt_tokens":10}}`})
+			return answer
+		}}
+		client := newClient(t, l, a, httplimit.TransportOptions{
+			Tokens:  &httplimit.TokenCost{Estimate: 100, Input: 1},
+			Permits: newPermits(t, concurrency.NewMemory(), 1, time.Minute), Period: time.Second,
+		})
+		for _, path := range []string{"/busy", "/a", "/whole", "/b"} {
+			r, err := http.NewRequestWithContext(
+				t.Context(), http.MethodPost, "http://api.example"+path, strings.NewReader("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, answer.Body)
+			_ = answer.Body.Close()
+		}
+		// 10 of 100 tokens need a second, and all of them 10 s.
+		wantCalls(t, a, "/busy 0s", "/a 30s", "/whole 31s", "/b 41s")
+	})
+}
+
+// An error of the store when a cost is settled is observed, and changes nothing for the client.
+func TestTransportTokensObserveErrors(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		l, err := headgate.NewLimiter(lostRefunds{headgate.NewMemory()}, parse(t, "1000/m"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := newModel(t, headgate.NewMemory(), 1000, answerAs)
+		m.limiter = l
+		var seen []error
+		m.use(t, httplimit.TransportOptions{FailOpen: open,
+			Observe: func(_ *http.Request, _ time.Duration, err error) { seen = append(seen, err) }})
+		r := m.send(t.Context(), t, "/", strings.NewReader(bounded))
+		if got, err := io.ReadAll(r.Body); string(got) != used || err != nil || r.Body.Close() != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		if len(seen) != 1 || !errors.Is(seen[0], errLost) {
+			t.Errorf("%v were observed", seen)
+		}
+	}
+}
+
+var errLost = errors.New("the refund is lost")
+
+// lostRefunds is a store that fails to settle a cost.
+type lostRefunds struct{ headgate.Store }
+
+func (s lostRefunds) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if r.Cost < 0 {
+		return headgate.Decision{}, errLost
+	}
+	return s.Store.Take(ctx, r)
 }
