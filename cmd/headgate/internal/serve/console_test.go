@@ -40,7 +40,10 @@ func serveHTTP(t *testing.T, o Options) *running {
 		o.Files = []string{write(t, filepath.Join(t.TempDir(), "rules.yaml"), consoleRules)}
 	}
 	o.HTTP, o.GRPC, o.Debug = "127.0.0.1:0", Off, cmp.Or(o.Debug, Off)
-	o.Log, o.Grace = slog.New(slog.DiscardHandler), DefaultGrace
+	o.Grace = DefaultGrace
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	if o.Connections == 0 {
 		o.Connections = DefaultConnections
 	}

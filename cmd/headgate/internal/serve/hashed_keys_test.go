@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -18,7 +19,10 @@ import (
 )
 
 // person is in all keys and notes of the test.
-const person = "person42"
+const (
+	person = "person42"
+	note   = person + " asked for it"
+)
 
 const hashedRules = `
 api: {tokens: [` + consoleToken + `]}
@@ -40,7 +44,11 @@ func TestRedisHasNoClearKey(t *testing.T) {
 		redis := redistest.Start(t)
 		traffic := monitor(t, redis.Addr)
 		file := write(t, filepath.Join(t.TempDir(), "rules.yaml"), hashedRules)
-		o := Options{Files: []string{file}, Store: "redis://" + redis.Addr, KeySecret: secret}
+		var log buffer
+		o := Options{
+			Files: []string{file}, Store: "redis://" + redis.Addr, KeySecret: secret,
+			Log: slog.New(slog.NewTextHandler(&log, nil)), LogDecisions: 1,
+		}
 		a, b := serveHTTP(t, o), serveHTTP(t, o)
 		useAll(t, a, b)
 		held := map[string]string{}
@@ -77,6 +85,42 @@ func TestRedisHasNoClearKey(t *testing.T) {
 		if found := strings.Contains(text, `key="header:`+person); found != (secret == "") {
 			t.Errorf("secret %q: in the metrics: %v", secret, found)
 		}
+		logged := strings.ReplaceAll(log.String(), note, "") // which is logged as it was written
+		if found := strings.Contains(logged, person); found != (secret == "") ||
+			!strings.Contains(logged, "msg=decision") || !strings.Contains(logged, "act=ban") {
+			t.Errorf("secret %q: in the log: %v", secret, found)
+		}
+		o.KeySecret = "another secret of 26 bytes"
+		startsEmpty(t, serveHTTP(t, o), a)
+	}
+}
+
+// startsEmpty checks that a server with a new secret has nothing of what useAll has left to old.
+func startsEmpty(t *testing.T, s, old *running) {
+	t.Helper()
+	peek := `{"rule":"api","key":"header:` + person + `"}`
+	for which, full := range map[*running]bool{s: true, old: false} {
+		_, text := which.do("POST", "/v1/peek", peek)
+		if strings.Contains(text, `"remaining":3`) != full {
+			t.Errorf("the new secret %v: %s", full, text)
+		}
+	}
+	for path, kept := range map[string]string{
+		"/v1/overrides": `"source":"put"`, "/console/api/acts": `"act":"ban"`,
+	} {
+		if _, text := s.get(path); strings.Contains(text, kept) {
+			t.Errorf("%s with a new secret: %s", path, text)
+		}
+		if _, text := old.get(path); !strings.Contains(text, kept) {
+			t.Errorf("%s with the old secret: %s", path, text)
+		}
+	}
+	if status := s.keyed(person + "-bad"); status != http.StatusOK {
+		t.Errorf("a ban of the old secret is in force: %d", status)
+	}
+	const permit = `{"rule":"work","key":"header:` + person + `","ttl":60}`
+	if _, text := s.do("POST", "/v1/acquire", permit); !strings.Contains(text, `"allowed":true`) {
+		t.Errorf("a permit of the old secret is in use: %s", text)
 	}
 }
 
@@ -100,7 +144,7 @@ func useAll(t *testing.T, a, b *running) {
 	must(a, 200, "PUT", "/v1/overrides", `{"rule":"api","key":"`+key+`-*","limits":["1/h"]}`)
 	must(a, 200, "PUT", "/v1/overrides", `{"rule":"api","key":"`+key+`-gone","ban":true}`)
 	must(a, 200, "POST", "/console/api/acts",
-		`{"act":"ban","rule":"api","key":"`+key+`-bad","note":"`+person+` asked for it"}`)
+		`{"act":"ban","rule":"api","key":"`+key+`-bad","note":"`+note+`"}`)
 	until(t, "a ban of the other instance", func() bool { return b.keyed(person+"-bad") == 429 })
 	until(t, "a pattern of the other instance", func() bool { return b.keyed(person+"-x") == 429 })
 	must(b, 200, "DELETE", "/v1/overrides/api/"+key+"-gone", "")
@@ -239,6 +283,15 @@ func TestKeySecret(t *testing.T) {
 	write(t, s.o.Files[0], "store: redis://127.0.0.1:1\nkey_secret: 0123456789abcdeX\n"+rules)
 	if err := s.watcher.Reload(); err != nil || !strings.Contains(log.String(), "field=key_secret") {
 		t.Errorf("%v, %s", err, &log)
+	}
+	second, err := redisstore.Open("redis://127.0.0.1:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	both := stores{redis: s.stores.redis, perSecond: second}
+	if err := both.hashKeys("0123456789abcdef"); err != nil || !redisstore.IsHash(second.StoredKey("k")) {
+		t.Errorf("the Redis of limits by second: %v", err)
 	}
 	var same redisstore.Store
 	if key := same.StoredKey("k"); key != "k" {
