@@ -126,11 +126,15 @@ func (r *Rule) Validate() error {
 	if len(r.Limits) == 0 && r.Permits == 0 {
 		fault("limits", errors.New(`is missing; want at least one such as "100/m", or permits`))
 	}
-	if r.Cost.Tokens != nil {
-		fault("cost.tokens", r.Cost.Tokens.Validate())
+	if cost := r.Cost; cost.Tokens != nil {
+		fault("cost.tokens", cost.Tokens.Validate())
 	} else {
-		_, err = ParseCost(r.Cost.String())
+		cost.Estimate = 0
+		_, err = ParseCost(cost.String())
 		fault("cost", err)
+	}
+	if n := r.Cost.Estimate; n < 0 || n > maxCost {
+		fault("cost.estimate", fmt.Errorf("is %d; want 0 to %d", n, int64(maxCost)))
 	}
 	fault("count", r.Count.check(r))
 	fault("headroom", r.Headroom.Validate())

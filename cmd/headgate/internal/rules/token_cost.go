@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/usage"
@@ -115,30 +114,6 @@ func (e *Engine) settle(c *charge, used int64, known bool) bool {
 	}
 	c.cost = used - c.cost
 	return c.cost != 0
-}
-
-const tokenCostText = "tokens estimate %d input %d output %d cached %d"
-
-// parseTokenCost reads the text form of a TokenCost.
-func parseTokenCost(text string) (Cost, bool) {
-	var t TokenCost
-	c := Cost{Tokens: &t}
-	_, err := fmt.Sscanf(text, tokenCostText, &t.Estimate, &t.Input, &t.Output, &t.Cached)
-	return c, err == nil && c.String() == text && t.Validate() == nil
-}
-
-// parseResponseCost reads NAME or NAME estimate N.
-func parseResponseCost(text string) (c Cost, ok bool) {
-	name, digits, estimated := strings.Cut(text, " estimate ")
-	if estimated {
-		c.Estimate, ok = number(digits)
-		if !ok || c.Estimate < 1 {
-			return Cost{}, false
-		}
-	}
-	var err error
-	c.ResponseHeader, err = ParseFieldName(name)
-	return c, err == nil
 }
 
 // ParseFieldName reads the name of a header field.

@@ -74,28 +74,21 @@ func (f *fields) skip(number protowire.Number, kind protowire.Type) error {
 	return nil
 }
 
-// parts calls each with the fields of f that have a length, until it returns an error or f is no
+// parts calls use with the fields of f that have a length, until it returns an error or f is no
 // message. It reads f to that place.
-func (f *fields) parts(each func(protowire.Number, fields) error) error {
-	for len(*f) > 0 {
-		number, kind, err := f.tag()
-		var part fields
-		if err == nil && kind == protowire.BytesType {
-			part, err = f.bytes()
-		} else if err == nil {
-			err = f.skip(number, kind)
-		}
-		if err != nil {
-			return nil //nolint:nilerr // decoding says what is wrong
-		}
+func (f *fields) parts(use func(protowire.Number, fields) error) (failed error) {
+	_ = f.each(func(number protowire.Number, kind protowire.Type) (known bool, err error) {
 		if kind != protowire.BytesType {
-			continue
+			return false, nil
 		}
-		if err := each(number, part); err != nil {
-			return err
+		part, err := f.bytes()
+		if err == nil {
+			failed = use(number, part)
+			err = failed
 		}
-	}
-	return nil
+		return true, err
+	}) // decoding says what is wrong
+	return failed
 }
 
 // each calls read with each field of f, until an error. It skips what read does not know.

@@ -6,6 +6,7 @@
 package forwardauth
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -89,21 +90,11 @@ func parseAddress(path string) (rule string, status int, found bool) {
 // describe returns the request that the proxy describes.
 func (h *handler) describe(r *http.Request) rules.Request {
 	uri := first(r.Header, "X-Forwarded-Uri", "X-Original-Uri")
-	if uri == "" {
-		uri = r.URL.EscapedPath()
-	}
-	method := first(r.Header, "X-Forwarded-Method", "X-Original-Method")
-	if method == "" {
-		method = r.Method
-	}
-	host := first(r.Header, "X-Forwarded-Host")
-	if host == "" {
-		host = r.Host
-	}
+	host := cmp.Or(first(r.Header, "X-Forwarded-Host"), r.Host)
 	return rules.Request{
-		Method: method,
+		Method: cmp.Or(first(r.Header, "X-Forwarded-Method", "X-Original-Method"), r.Method),
 		Host:   strings.TrimSpace(host[strings.LastIndexByte(host, ',')+1:]),
-		Path:   rules.TargetPath(uri),
+		Path:   rules.TargetPath(cmp.Or(uri, r.URL.EscapedPath())),
 		Header: r.Header,
 		Client: h.client(r),
 	}
