@@ -26,46 +26,43 @@ type query struct {
 }
 
 func newCheck() *cobra.Command {
-	var q query
-	cmd := &cobra.Command{
-		Use:   "check --limit TEXT --store URL [--key K] [--cost N]",
-		Short: "Decide one request, and charge it if it is allowed",
-		Long: `Decide one request, and charge it if it is allowed. With several limits, all of them
-must allow it, or none is charged. The exit code is 0 if allowed, 1 if denied.`,
-		Example: `  headgate check --limit 10/s --key user:42 --store redis://localhost:6379`,
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return q.take(cmd.Context(), cmd) },
-	}
-	q.flags(cmd)
+	q := new(query)
+	cmd := q.command("check", " [--cost N]", q.take)
+	cmd.Short = "Decide one request, and charge it if it is allowed"
+	cmd.Long = `Decide one request, and charge it if it is allowed. With several limits, all of them
+must allow it, or none is charged. The exit code is 0 if allowed, 1 if denied.`
 	cmd.Flags().Int64Var(&q.cost, "cost", 1, "charge `N` tokens (0: peek, negative: refund)")
 	return cmd
 }
 
 func newPeek() *cobra.Command {
-	var q query
-	cmd := &cobra.Command{
-		Use:   "peek --limit TEXT --store URL [--key K] [--cost N]",
-		Short: "Show whether a request would be allowed, and charge nothing",
-		Long: `Show whether a request would be allowed, and charge nothing. The exit code is 0 if it
-would be allowed, 1 if denied.`,
-		Example: `  headgate peek --limit 10/s --key user:42 --store redis://localhost:6379`,
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return q.peek(cmd.Context(), cmd) },
-	}
-	q.flags(cmd)
+	q := new(query)
+	cmd := q.command("peek", " [--cost N]", q.peek)
+	cmd.Short = "Show whether a request would be allowed, and charge nothing"
+	cmd.Long = `Show whether a request would be allowed, and charge nothing. The exit code is 0 if
+it would be allowed, 1 if denied.`
 	cmd.Flags().Int64Var(&q.cost, "cost", 1, "ask for `N` tokens")
 	return cmd
 }
 
 func newReset() *cobra.Command {
-	var q query
+	q := new(query)
+	cmd := q.command("reset", "", q.reset)
+	cmd.Short = "Reset a key to its initial state"
+	cmd.Long = `Reset a key to its initial state under the given limits.`
+	return cmd
+}
+
+// command returns the command of a verb that runs f.
+func (q *query) command(
+	verb, more string, f func(context.Context, *cobra.Command) error,
+) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "reset --limit TEXT --store URL [--key K]",
-		Short:   "Reset a key to its initial state",
-		Long:    `Reset a key to its initial state under the given limits.`,
-		Example: `  headgate reset --limit 10/s --key user:42 --store redis://localhost:6379`,
-		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return q.reset(cmd.Context(), cmd) },
+		Use: verb + " --limit TEXT --store URL [--key K]" + more,
+		Example: "  headgate " + verb +
+			" --limit 10/s --key user:42 --store redis://localhost:6379",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f(cmd.Context(), cmd) },
 	}
 	q.flags(cmd)
 	return cmd

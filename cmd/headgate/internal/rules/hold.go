@@ -36,11 +36,11 @@ func ParseMaxWait(text string) (time.Duration, error) {
 }
 
 func (r *Rule) checkMaxWait() error {
-	if r.MaxWait != 0 && r.Count.Denied {
-		return errors.New("is given with count: denied; want it in the rules whose denials count")
-	}
 	if r.MaxWait == 0 {
 		return nil
+	}
+	if r.Count.Denied {
+		return errors.New("is given with count: denied; want it in the rules whose denials count")
 	}
 	_, err := ParseMaxWait(r.MaxWait.String())
 	return err

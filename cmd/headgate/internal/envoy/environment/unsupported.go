@@ -3,44 +3,32 @@ package environment
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // unsupported are the variables of envoyproxy/ratelimit that have no effect, and what to do.
-var unsupported = []struct {
-	instead string
-	names   []string
-}{
-	{"use Redis and REDIS_URL", []string{
-		"MEMCACHE_HOST_PORT", "MEMCACHE_MAX_IDLE_CONNS", "MEMCACHE_SRV", "MEMCACHE_SRV_REFRESH",
-		"MEMCACHE_TLS", "MEMCACHE_TLS_CACERT", "MEMCACHE_TLS_CLIENT_CERT",
-		"MEMCACHE_TLS_CLIENT_KEY", "MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION",
-	}},
-	{"scrape Prometheus metrics (USE_PROMETHEUS=true)", []string{
-		"STATSD_HOST", "STATSD_PORT", "USE_DOG_STATSD", "USE_DOG_STATSD_MOGRIFIERS",
-	}},
-	{"metrics are read when they are scraped", []string{"STATS_FLUSH_INTERVAL"}},
-	{"metrics are always kept, and never sent", []string{"DISABLE_STATS"}},
-	{"metrics have the names of the default mapper", []string{"PROMETHEUS_MAPPER_YAML"}},
-	{"there are no traces; use metrics and the decision log", []string{
-		"TRACING_ENABLED", "TRACING_SERVICE_NAME", "TRACING_SERVICE_NAMESPACE",
-		"TRACING_SERVICE_INSTANCE_ID", "TRACING_EXPORTER_PROTOCOL", "TRACING_SAMPLING_RATE",
-	}},
-	{"expiry has no jitter", []string{"EXPIRATION_JITTER_MAX_SECONDS"}},
-	{"files that begin with a dot are always ignored", []string{"RUNTIME_IGNOREDOTFILES"}},
-	{"requests that arrive together share a round trip", []string{
-		"REDIS_PIPELINE_WINDOW", "REDIS_PIPELINE_LIMIT",
-		"REDIS_PERSECOND_PIPELINE_WINDOW", "REDIS_PERSECOND_PIPELINE_LIMIT",
-	}},
-	{"the servers of a cluster are always called in parallel", []string{
-		"REDIS_CLUSTER_PIPELINE_PARALLELISM", "REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
-	}},
-	{"a caller always waits for a connection", []string{
-		"REDIS_POOL_ON_EMPTY_BEHAVIOR", "REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR",
-	}},
-	{"the server always starts without Redis", []string{
-		"REDIS_STARTUP_INITIAL_INTERVAL", "REDIS_STARTUP_MAX_INTERVAL",
-		"REDIS_STARTUP_MAX_ELAPSED_TIME",
-	}},
+var unsupported = []struct{ instead, names string }{
+	{"use Redis and REDIS_URL", "MEMCACHE_HOST_PORT MEMCACHE_MAX_IDLE_CONNS MEMCACHE_SRV " +
+		"MEMCACHE_SRV_REFRESH MEMCACHE_TLS MEMCACHE_TLS_CACERT MEMCACHE_TLS_CLIENT_CERT " +
+		"MEMCACHE_TLS_CLIENT_KEY MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION"},
+	{"scrape Prometheus metrics (USE_PROMETHEUS=true)",
+		"STATSD_HOST STATSD_PORT USE_DOG_STATSD USE_DOG_STATSD_MOGRIFIERS"},
+	{"metrics are read when they are scraped", "STATS_FLUSH_INTERVAL"},
+	{"metrics are always kept, and never sent", "DISABLE_STATS"},
+	{"metrics have the names of the default mapper", "PROMETHEUS_MAPPER_YAML"},
+	{"there are no traces; use metrics and the decision log", "TRACING_ENABLED " +
+		"TRACING_SERVICE_NAME TRACING_SERVICE_NAMESPACE TRACING_SERVICE_INSTANCE_ID " +
+		"TRACING_EXPORTER_PROTOCOL TRACING_SAMPLING_RATE"},
+	{"expiry has no jitter", "EXPIRATION_JITTER_MAX_SECONDS"},
+	{"files that begin with a dot are always ignored", "RUNTIME_IGNOREDOTFILES"},
+	{"requests that arrive together share a round trip", "REDIS_PIPELINE_WINDOW " +
+		"REDIS_PIPELINE_LIMIT REDIS_PERSECOND_PIPELINE_WINDOW REDIS_PERSECOND_PIPELINE_LIMIT"},
+	{"the servers of a cluster are always called in parallel",
+		"REDIS_CLUSTER_PIPELINE_PARALLELISM REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM"},
+	{"a caller always waits for a connection",
+		"REDIS_POOL_ON_EMPTY_BEHAVIOR REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR"},
+	{"the server always starts without Redis", "REDIS_STARTUP_INITIAL_INTERVAL " +
+		"REDIS_STARTUP_MAX_INTERVAL REDIS_STARTUP_MAX_ELAPSED_TIME"},
 }
 
 // harmless are values that ask for what happens anyway.
@@ -67,7 +55,7 @@ func (v *variables) unsupported() (warnings []string) {
 			"scrape Prometheus metrics (USE_PROMETHEUS=true)")
 	}
 	for _, u := range unsupported {
-		for _, name := range u.names {
+		for name := range strings.FieldsSeq(u.names) {
 			value, ok := v.lookup(name)
 			if ok && value != "" && !slices.Contains(harmless[name], value) {
 				warnings = append(warnings,
