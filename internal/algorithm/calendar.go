@@ -1,6 +1,7 @@
 package algorithm
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -26,13 +27,25 @@ type calendar struct {
 // bounds are where a window begins, where the next one does, and the one after that.
 type bounds [3]int64
 
-// newCalendar returns nil if the zone is unknown, which the check of the terms refuses.
+// newCalendar returns the calendar of terms that were checked.
 func newCalendar(t *Terms) *calendar {
-	zone, err := time.LoadLocation(t.Zone)
-	if err != nil {
-		return nil
-	}
+	zone, _ := loadZone(t.Zone)
 	return &calendar{unit: t.Every, zone: zone, month: t.Month, day: t.Day}
+}
+
+var zones sync.Map // that were loaded, by name
+
+// loadZone loads each zone once: a zone that was checked is there later, also if no file can be
+// opened then.
+func loadZone(name string) (*time.Location, error) {
+	if zone, found := zones.Load(name); found {
+		return zone.(*time.Location), nil //nolint:forcetypeassert // stored below
+	}
+	zone, err := time.LoadLocation(name)
+	if err == nil {
+		zones.Store(name, zone)
+	}
+	return zone, err
 }
 
 // window returns the start and the end of the window that now is in.

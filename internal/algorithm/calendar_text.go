@@ -39,7 +39,7 @@ func (t *Terms) CalendarFault() *Fault {
 		}
 		return nil
 	}
-	if _, err := time.LoadLocation(t.Zone); err != nil || t.Zone == "" || t.Zone == "Local" {
+	if _, err := loadZone(t.Zone); err != nil || t.Zone == "" || t.Zone == "Local" {
 		return &Fault{"time zone", strconv.Quote(t.Zone), wantZone}
 	}
 	date := time.Date(2024, t.Month, t.Day, 0, 0, 0, 0, time.UTC) // a year that has every date
