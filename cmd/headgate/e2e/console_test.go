@@ -239,7 +239,7 @@ func TestConsoleModeAndFile(t *testing.T) {
 	p.do(run(mode("api") + `.click()`))
 	p.until("the effect is said", says("#act-effect", "denies nothing"))
 	p.click("#act .primary")
-	p.until("it worked", says("#result", "Switched rule api to mode shadow."))
+	p.until("it worked", says("#result", "Switched rule api to mode shadow until "))
 	p.until("it says that the ban does nothing", says("#result", "so its ban has no effect."))
 	if !s.take("api", bot) {
 		t.Error("a rule in shadow denies")

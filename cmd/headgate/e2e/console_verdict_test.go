@@ -259,3 +259,26 @@ func TestConsoleRuleBeyondTheList(t *testing.T) {
 	p.click("#act .primary")
 	p.until("it worked", says("#result", "Switched rule r209 to mode enforce."))
 }
+
+// A lower limit in the files is named as the cause, and no client is blamed for it.
+func TestConsoleNamesTheChange(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	s.flood("wide", "ip:192.0.2.1", 20*time.Millisecond)
+	p := s.console(withToken())
+	p.until("it is calm", says("#verdict-title", "Nothing unusual"))
+	s.write(strings.Replace(consoleRules, "1000000/s", "2/h", 1))
+	p.until("it says what began it", says("#verdict-title", " the rules changed"))
+	p.until("it shows the change", `!document.querySelector("#culprit-change").hidden`)
+	p.until("no ban is proposed", `document.querySelector("#culprit-ban").hidden &&
+		document.querySelector("#culprit-raise").hidden`)
+	p.click("#culprit-change")
+	p.until("both lines are shown", says("#change-lines del", "rule wide: 1000000/s for each ip")+" && "+
+		says("#change-lines ins", "rule wide: 2/h for each ip"))
+	p.until("a mark says when", `[...document.querySelectorAll("#actions-marks span")].some((m) => m.title === "the rules changed")`)
+	p.click("#culprit-mode")
+	p.click("#act .primary")
+	p.until("it is switched", says("#result", "Switched rule wide to mode shadow until "))
+	p.until("the page is not calm", says("#verdict-title", "Rule wide is switched by hand")+
+		` && document.body.dataset.level === "warn"`)
+}

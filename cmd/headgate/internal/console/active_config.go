@@ -14,6 +14,7 @@ type configView struct {
 	LoadedAt *int64        `json:"loaded_at"`
 	Error    *loadFault    `json:"error"` // null: the last load succeeded
 	Rules    []ruleView    `json:"rules"`
+	Changes  []change      `json:"changes"` // the last ones, the oldest first
 
 	Overrides []httpapi.Override `json:"overrides"`
 	Modes     []httpapi.Mode     `json:"modes"`
@@ -58,6 +59,7 @@ func (h *Handler) serveConfig(w http.ResponseWriter, _ *http.Request) error {
 		Hash: now.config.Hash, LoadedAt: millis(now.at), Rules: h.ruleViews(now.config),
 		Overrides: httpapi.Overrides(h.options.Overrides, now.config.Masked),
 		Modes:     httpapi.Modes(h.options.Overrides, now.config.Masked),
+		Changes:   append([]change{}, now.changes...), // a list, and not null
 	}
 	files, err := h.options.Files()
 	if v.Files = files; files == nil {

@@ -60,6 +60,7 @@ type Options struct {
 type Handler struct {
 	options  Options
 	instance string // the name of this instance
+	started  time.Time
 	id       string // of this process
 	fleet    *fleet // nil in memory
 	mux      *http.ServeMux
@@ -81,6 +82,9 @@ type loaded struct {
 	at     time.Time
 	err    error // of a load after it
 	errAt  time.Time
+
+	lines   []string // that changes are found by
+	changes []change // the oldest first
 }
 
 // New makes a Handler.
@@ -90,7 +94,7 @@ func New(o Options) *Handler {
 		host = "unknown"
 	}
 	h := &Handler{
-		options: o, instance: fmt.Sprintf("%s-%d", host, os.Getpid()),
+		options: o, instance: fmt.Sprintf("%s-%d", host, os.Getpid()), started: time.Now(),
 		id:  rand.Text(),
 		mux: http.NewServeMux(), guard: http.NewCrossOriginProtection(),
 		joins: make(chan joining), leaves: make(chan *viewer), watched: make(chan struct{}, 1),
@@ -139,7 +143,9 @@ func (h *Handler) IsOn() bool { return h.options.API.ServesOperators() }
 
 // Use sets c as the active configuration.
 func (h *Handler) Use(c *config.Config, at time.Time) {
-	h.loaded.Store(&loaded{config: c, at: at})
+	h.loaded.Store(&loaded{
+		config: c, at: at, lines: inForce(c), changes: h.loaded.Load().changedBy(c, at),
+	})
 }
 
 // LoadFailed records that the files could not be loaded. The active configuration stays.

@@ -3,7 +3,7 @@ package console
 import "math"
 
 // counts are how often a rule decided how, in the order of outcomes below.
-type counts [5]uint64
+type counts [6]uint64
 
 // The places in counts.
 const (
@@ -12,6 +12,7 @@ const (
 	shadowDenied
 	failed
 	degraded // also one of the others
+	banned   // also denied
 )
 
 func (c counts) isZero() bool { return c == counts{} }
@@ -37,7 +38,7 @@ func (c counts) since(before counts) counts {
 func (c counts) decisions() uint64 { return c[allowed] + c[denied] + c[shadowDenied] + c[failed] }
 
 // rates are counts for each second.
-type rates [5]float64
+type rates [6]float64
 
 // rate returns c for each of so many seconds, to the tenth.
 func (c counts) rate(seconds float64) (r rates) {

@@ -60,7 +60,7 @@ type deniedTable struct {
 type deniedCount struct {
 	now, before int64
 	rate        float64
-	last        int64 // milliseconds since 1970
+	first, last int64 // milliseconds since 1970; first: in the generations that are held
 }
 
 func newDeniedKeys(now time.Time) *deniedKeys {
@@ -161,7 +161,7 @@ func (t *deniedTable) measure(now time.Time, since time.Duration) {
 	for key, c := range t.keys {
 		more := c.now
 		if o := old[key]; o != nil {
-			c.rate, c.last = o.rate, o.last
+			c.rate, c.first, c.last = o.rate, o.first, o.last
 			if more >= o.now { // else the key has lost its entry, and has a new one
 				more -= o.now
 			}
@@ -169,6 +169,7 @@ func (t *deniedTable) measure(now time.Time, since time.Duration) {
 		c.rate += share * (float64(more)/since.Seconds() - c.rate)
 		if more > 0 {
 			c.last = now.UnixMilli()
+			c.first = cmp.Or(c.first, now.Add(-since).UnixMilli())
 		}
 	}
 }
@@ -189,7 +190,8 @@ type deniedKey struct {
 	Denied uint64  `json:"denied"` // at least
 	Shadow uint64  `json:"shadow_denied"`
 	Rate   float64 `json:"per_s"`
-	Last   int64   `json:"last"` // milliseconds since 1970
+	First  int64   `json:"first"` // milliseconds since 1970; of those in Denied and Shadow
+	Last   int64   `json:"last"`
 }
 
 // most returns the n keys that each rule denied most, as of the last tick.
@@ -203,7 +205,7 @@ func (d *deniedKeys) most(n int) map[string][]deniedKey {
 	for id, t := range d.all() {
 		name := id.rule.String()
 		for key, c := range t.keys {
-			k := deniedKey{Key: key, Rate: c.rate / reached, Last: c.last}
+			k := deniedKey{Key: key, Rate: c.rate / reached, First: c.first, Last: c.last}
 			if id.shadow {
 				k.Shadow = uint64(c.now + c.before)
 			} else {
@@ -226,7 +228,7 @@ func mostDenied(keys []deniedKey, n int) []deniedKey {
 		if last := len(joined) - 1; last >= 0 && joined[last].Key == k.Key {
 			j := &joined[last]
 			j.Denied, j.Shadow, j.Rate = j.Denied+k.Denied, j.Shadow+k.Shadow, j.Rate+k.Rate
-			j.Last = max(j.Last, k.Last)
+			j.First, j.Last = min(j.First, k.First), max(j.Last, k.Last)
 			continue
 		}
 		joined = append(joined, k)

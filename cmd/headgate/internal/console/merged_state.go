@@ -46,6 +46,7 @@ type ruleState struct {
 	ShadowDenied float64     `json:"shadow_denied"`
 	Failed       float64     `json:"error"`
 	Degraded     float64     `json:"degraded"`
+	Banned       float64     `json:"banned"` // of Denied, those of keys that are banned
 	DeniedKeys   []deniedKey `json:"denied_keys"`
 }
 
@@ -125,6 +126,7 @@ func (r *ruleState) set(of rates) {
 	r.Allowed, r.Denied = tenth(of[allowed]), tenth(of[denied])
 	r.ShadowDenied = tenth(of[shadowDenied])
 	r.Failed, r.Degraded = tenth(of[failed]), tenth(of[degraded])
+	r.Banned = tenth(of[banned])
 }
 
 // order sorts rules and instances, and keeps those that are shown.

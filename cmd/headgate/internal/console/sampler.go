@@ -49,7 +49,7 @@ func (s *sampler) sample(now time.Time) {
 	clear(s.now)
 	s.metrics.Rules(func(rule string, c metrics.Counts) {
 		s.count(step, ruleID{name: rule},
-			counts{c.Allowed, c.Denied, c.ShadowDenied, c.Failed, c.Degraded})
+			counts{c.Allowed, c.Denied, c.ShadowDenied, c.Failed, c.Degraded, c.Banned})
 	})
 	s.statistics.Rules(func(c *envoy.Counters) { s.count(step, idOf(c), countsOf(c)) })
 	failures := s.statistics.RedisError.Load()

@@ -33,6 +33,7 @@ type instance struct {
 	Name    string      `json:"name"`
 	Self    bool        `json:"self"`
 	At      int64       `json:"at"` // of its snapshot, in milliseconds since 1970
+	Started int64       `json:"started_at"`
 	Version string      `json:"version"`
 	Config  configState `json:"config"`
 	Store   string      `json:"store"` // up, slow, down or memory
@@ -103,7 +104,8 @@ func (r *runner) snapshot() *snapshot {
 	snap := &snapshot{
 		ID: r.id, Viewers: len(r.viewers), Calls: calls,
 		Instance: instance{
-			Name: h.instance, At: s.read.UnixMilli(), Version: h.options.Version,
+			Name: h.instance, At: s.read.UnixMilli(), Started: h.started.UnixMilli(),
+			Version: h.options.Version,
 			Config: h.loaded.Load().state(), Store: h.storeState(p99), P50: p50, P99: p99,
 		},
 		Rates: make(map[string]rates, len(s.now)), Rules: map[string]rule{},

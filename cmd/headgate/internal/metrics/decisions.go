@@ -20,6 +20,7 @@ const otherKeys = "other"
 type decisions struct {
 	total    *prometheus.CounterVec
 	degraded *prometheus.CounterVec
+	banned   *prometheus.CounterVec
 	byKey    *prometheus.CounterVec
 	tokens   *tokens
 
@@ -34,6 +35,7 @@ type decisions struct {
 type ruleSeries struct {
 	outcomes  [rules.Failed + 1]prometheus.Counter
 	degraded  prometheus.Counter
+	banned    prometheus.Counter
 	tokens    *tokenSeries // nil: the cost is known before the response
 	labelKeys bool
 }
@@ -45,6 +47,8 @@ func newDecisions(m *Metrics) *decisions {
 			"rule", "outcome"),
 		degraded: m.counter("headgate_degraded_decisions_total",
 			"Decisions of a rule that were made while the store failed.", "rule"),
+		banned: m.counter("headgate_ban_denials_total",
+			"Denials of a rule because the key is banned.", "rule"),
 		byKey: m.counter("headgate_key_decisions_total",
 			"Decisions by key, for rules with label_keys. Keys above the maximum count as other.",
 			"rule", "key", "outcome"),
@@ -65,6 +69,9 @@ func (m *Metrics) Decided(e rules.Event) {
 	r.outcomes[e.Outcome].Inc()
 	if e.Decision.Degraded() {
 		r.degraded.Inc()
+	}
+	if e.Banned {
+		r.banned.Inc()
 	}
 	if r.labelKeys {
 		d.countKey(e.Rule.Name, e.Key, e.Outcome.String())
@@ -97,7 +104,10 @@ func (m *Metrics) Use(list []rules.Rule) {
 	defer d.mu.Unlock()
 	used := make(map[string]*ruleSeries, len(list))
 	for _, r := range list {
-		s := &ruleSeries{degraded: d.degraded.WithLabelValues(r.Name), labelKeys: r.LabelKeys}
+		s := &ruleSeries{
+			degraded: d.degraded.WithLabelValues(r.Name),
+			banned:   d.banned.WithLabelValues(r.Name), labelKeys: r.LabelKeys,
+		}
 		for o := range s.outcomes {
 			s.outcomes[o] = d.total.WithLabelValues(r.Name, rules.Outcome(o).String())
 		}
@@ -113,6 +123,7 @@ func (m *Metrics) Use(list []rules.Rule) {
 		if used[rule] == nil {
 			d.total.DeletePartialMatch(prometheus.Labels{"rule": rule})
 			d.degraded.DeleteLabelValues(rule)
+			d.banned.DeleteLabelValues(rule)
 		}
 		if used[rule] == nil || used[rule].tokens == nil {
 			d.tokens.remove(rule)
@@ -146,7 +157,7 @@ func (m *Metrics) UseModes(list []rules.InForce) {
 }
 
 // Counts are the decisions of a rule since the server started or the rule was added.
-type Counts struct{ Allowed, Denied, ShadowDenied, Failed, Degraded uint64 }
+type Counts struct{ Allowed, Denied, ShadowDenied, Failed, Degraded, Banned uint64 }
 
 // Rules calls f with the counts of each rule in use, as Prometheus sees them.
 func (m *Metrics) Rules(f func(rule string, c Counts)) {
@@ -155,6 +166,7 @@ func (m *Metrics) Rules(f func(rule string, c Counts)) {
 			Allowed: value(s.outcomes[rules.Allowed]), Denied: value(s.outcomes[rules.Denied]),
 			ShadowDenied: value(s.outcomes[rules.ShadowDenied]),
 			Failed:       value(s.outcomes[rules.Failed]), Degraded: value(s.degraded),
+			Banned: value(s.banned),
 		})
 	}
 }

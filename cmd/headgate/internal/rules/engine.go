@@ -57,6 +57,7 @@ type Event struct {
 	// Decision is that of the strictest limit. For a ban and for permits it has only RetryAfter,
 	// and for an error nothing.
 	Decision headgate.Decision
+	Banned   bool // the key is, and so the request is denied
 	Err      error
 }
 

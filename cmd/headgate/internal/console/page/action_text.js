@@ -118,7 +118,7 @@ function raiseText({ rule, key, limits, keep_usage }, until, model, all) {
 
 function modeText({ rule, mode }, state, until, model) {
   const wanted = mode === "file" ? state.file_mode : mode;
-  const changed = mode === "file" ? "" : ` ${until}`;
+  const changed = wanted === state.file_mode ? "" : ` ${until}`;
   const denied = rate((state.denied ?? 0) + (state.shadow_denied ?? 0));
   const bans = model.bans(rule);
   const idle = bans === 0 ? "" : ` Its ${plural(bans, "ban")} ${bans === 1 ? "has" : "have"

@@ -3,7 +3,7 @@
 import { byId, h, setText, show } from "./dom.js";
 import { plural } from "./format.js";
 import { Rows } from "./rows.js";
-import { ago, time, utc } from "./times.js";
+import { ago, time, timeOfDay, utc } from "./times.js";
 
 let app, rows;
 let shown = ""; // the files that are shown
@@ -25,6 +25,7 @@ export function draw() {
   show(byId("active-rules"), config !== null);
   if (!config) return;
   drawLoaded(config);
+  drawChange(config.changes.at(-1));
   rows.set(all ? config.rules : config.rules.slice(0, few), (rule) => rule.name);
   show(byId("active-rules-all"), config.rules.length > few);
   setText(byId("active-rules-all"), all ? `Show ${few} rules`
@@ -41,6 +42,24 @@ function drawLoaded({ hash, loaded_at, error }) {
   setText(byId("loaded"), `Loaded ${ago(at)}, at ${time(at)}; version ${hash.slice(0, 8)}.`
     + (error ? " The files have changed since, and have an error." : ""));
   byId("loaded").title = utc(at);
+}
+
+// drawChange shows what the last load changed.
+function drawChange(change) {
+  show(byId("change"), Boolean(change));
+  if (!change || byId("change").dataset.at === String(change.at)) return;
+  byId("change").dataset.at = change.at;
+  setText(byId("change-at"), `What changed at ${timeOfDay(change.at)}`);
+  byId("change-lines").replaceChildren(
+    ...change.removed.map((line) => h("li", {}, h("del", {}, line))),
+    ...change.added.map((line) => h("li", {}, h("ins", {}, line))));
+}
+
+// showChange opens what the last load changed.
+export function showChange() {
+  byId("change").open = true;
+  byId("change").scrollIntoView({ block: "center" });
+  byId("change-at").focus({ preventScroll: true });
 }
 
 function makeRow({ name }) {

@@ -86,7 +86,7 @@ const labelled = (text, control) => h("div", { class: "field grow" },
 // fieldsOf returns {elements, values(), first} of what an act needs to know.
 function fieldsOf(app, act, rule, key) {
   const duration = choice("for", "Duration", durations.map(([s, text]) =>
-    [String(s), act === "mode" && !s ? "until changed" : text]), act === "mode" ? "null" : "600");
+    [String(s), act === "mode" && !s ? "until changed" : text]), act === "mode" ? "3600" : "600");
   const seconds = () => (duration.value() === "null" ? null : Number(duration.value()));
   switch (act) {
     case "ban": return banFields(app, rule, key, duration, seconds);
@@ -137,8 +137,9 @@ function modeFields(app, rule, duration, seconds) {
   return {
     elements: [mode.element, duration.element], first: mode.first,
     values: () => {
-      duration.element.hidden = mode.value() === "file";
-      return { mode: mode.value(), ...(mode.value() === "file" ? {} : { for_s: seconds() }) };
+      const isBack = ["file", state.file_mode].includes(mode.value()); // that has no end
+      duration.element.hidden = isBack;
+      return { mode: mode.value(), ...(isBack ? {} : { for_s: seconds() }) };
     },
   };
 }

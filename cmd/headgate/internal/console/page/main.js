@@ -39,6 +39,7 @@ const app = {
   },
 
   look: (key, rule) => deniedKeys.look(key, rule),
+  showChange: () => activeRules.showChange(),
 
   async refresh() {
     const [config, list] = await Promise.all([

@@ -2,7 +2,7 @@
 
 const steps = 180;
 const averaged = 5; // seconds: one second by itself jumps too much to be read
-const series = ["allowed", "denied", "shadow_denied", "error", "degraded"];
+const series = ["allowed", "denied", "shadow_denied", "error", "degraded", "banned"];
 
 export class Model {
   access = { may_read: false, may_act: false, why: "", instance: "" };
@@ -10,6 +10,7 @@ export class Model {
   acts = null;
   connection = { live: false, error: "", at: 0 };
   fleet = 0; // instances when all were known; 0: they never were
+  comings = []; // when instances started, or were gone, as causes
   #states = [];
   #partial = new Set(); // starts of the steps without data from other instances
   #step_s = 5;
@@ -39,10 +40,23 @@ export class Model {
   addState(state) {
     if (state.at === this.state?.at) return false;
     if (state.at < this.state?.at) this.#states = []; // of another instance, whose clock is behind
+    this.#noteInstances(state);
     this.#states.push(state);
     if (!state.alone) this.fleet = state.instances.length + (state.more_instances ?? 0);
     if (this.#states.length > averaged) this.#states.shift();
     return true;
+  }
+
+  // noteInstances notes which instances came and went since the last state, or lately.
+  #noteInstances({ at, alone, instances }) {
+    const oldest = at - steps * this.#step_s * 1000;
+    const started = instances.filter((i) => i.started_at > oldest)
+      .map((i) => ({ at: i.started_at, rules: null, text: `${i.name} started` }));
+    const gone = alone || this.state?.alone ? [] : (this.state?.instances ?? [])
+      .filter((old) => !instances.some((i) => i.name === old.name))
+      .map((i) => ({ at, rules: null, text: `${i.name} was gone` }));
+    const before = this.comings.filter((c) => c.at > oldest && !started.some((s) => s.text === c.text));
+    this.comings = [...before, ...started, ...gone];
   }
 
   // history returns the counts of a rule, or of all.

@@ -1,5 +1,7 @@
 // The live part: the verdict, the numbers, and the rules.
 
+import { describe } from "./action_text.js";
+import { causes } from "./causes.js";
 import { disable, onAct } from "./controls.js";
 import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { latency, percent, rate } from "./format.js";
@@ -16,6 +18,7 @@ const signs = { none: "·", calm: "✓", warn: "!", bad: "!" };
 let app, rows, order;
 let all = false;
 let culprit = null;
+let rule = null; // that the verdict is about
 
 export function start(theApp) {
   app = theApp;
@@ -30,7 +33,9 @@ export function start(theApp) {
     draw();
   });
   onAct(byId("culprit-ban"), () => app.acting.open("ban", culprit));
-  onAct(byId("culprit-mode"), () => app.acting.open("mode", { rule: culprit.rule }));
+  onAct(byId("culprit-raise"), () => app.acting.open("raise", culprit));
+  onAct(byId("culprit-mode"), () => app.acting.open("mode", { rule }));
+  byId("culprit-change").addEventListener("click", () => app.showChange());
   byId("culprit-look").addEventListener("click", () => app.look(culprit.key, culprit.rule));
 }
 
@@ -43,31 +48,33 @@ export function draw() {
 }
 
 export function drawHistory() {
-  const { model, rule } = app;
-  const acts = (model.acts ?? []).filter((act) => rule === null || act.rule === rule);
-  timeline.draw(model.history(rule), rule === null ? "all rules" : `rule ${rule}`, acts);
-  show(byId("legend-gap"), model.history(rule).gaps.includes(true));
+  const { model, rule: chosen } = app;
+  const acts = (model.acts ?? []).filter((act) => chosen === null || act.rule === chosen);
+  const marks = causes(model).filter((c) => !chosen || !c.rules || c.rules.has(chosen));
+  timeline.draw(model.history(chosen), chosen === null ? "all rules" : `rule ${chosen}`,
+    [...acts.map((act) => ({ at: act.at, text: describe(act) })), ...marks]);
+  show(byId("legend-gap"), model.history(chosen).gaps.includes(true));
 }
 
 function drawVerdict() {
   const verdict = judge(app.model);
-  culprit = verdict.culprit;
+  ({ culprit, rule } = verdict);
   document.body.dataset.level = verdict.level;
   setText(byId("verdict-sign"), signs[verdict.level]);
   setText(byId("verdict-title"), verdict.title);
   setText(byId("verdict-detail"), verdict.detail);
   show(byId("verdict-detail"), verdict.detail !== "");
   show(byId("culprit"), culprit !== null);
-  show(byId("culprit-acts"), culprit !== null);
+  show(byId("culprit-acts"), culprit !== null || verdict.advice !== "");
   document.title = `${verdict.level === "bad" ? "(!) " : ""}Headgate console`;
   speak(verdict);
+  drawAdvice(verdict);
   if (!culprit) return;
   setText(byId("culprit-share"), culprit.banned ? "Key "
     : `${culprit.share > 0.95 ? "Nearly all" : percent(culprit.share)} of them are from one key: `);
   setText(byId("culprit-key"), brief(culprit.key));
   byId("culprit-key").title = keyText(culprit.key);
   setText(byId("culprit-rule"), culprit.rule);
-  drawCulpritActs();
 }
 
 let spoken = "";
@@ -80,15 +87,23 @@ function speak({ level, title, culprit: key }) {
   setText(byId("verdict-live"), key ? `${title}. ${brief(key.key)} in rule ${key.rule}` : title);
 }
 
-function drawCulpritActs() {
-  const ban = byId("culprit-ban");
-  const isDomain = culprit.kind === "domain";
-  show(ban, culprit.advice === "ban" && !isDomain);
-  show(byId("culprit-mode"), culprit.advice === "mode");
-  disable(byId("culprit-mode"), app.cannotAct(culprit.kind));
-  show(byId("culprit-domain"), isDomain);
-  disable(ban, app.cannotAct(culprit.kind) || cutOff(culprit.key));
-  keyOverride(app, byId("culprit-override"), culprit.rule, culprit.key);
+function drawAdvice({ advice }) {
+  const kind = culprit?.kind ?? app.model.rule(rule)?.kind;
+  const isDomain = kind === "domain";
+  const why = app.cannotAct(kind);
+  for (const id of ["culprit-ban", "culprit-raise"]) {
+    show(byId(id), advice === "ban" && !isDomain);
+    disable(byId(id), why || (culprit ? cutOff(culprit.key) : ""));
+  }
+  show(byId("culprit-change"), advice === "change");
+  show(byId("culprit-mode"), advice === "mode" || (advice === "change" && !isDomain));
+  setText(byId("culprit-mode"), advice === "change" ? `Switch ${rule} to shadow…`
+    : "Change the mode…");
+  disable(byId("culprit-mode"), why);
+  show(byId("culprit-look"), culprit !== null);
+  show(byId("culprit-domain"), isDomain && culprit !== null);
+  show(byId("culprit-override"), culprit !== null);
+  if (culprit) keyOverride(app, byId("culprit-override"), culprit.rule, culprit.key);
 }
 
 function drawNumbers(rules) {

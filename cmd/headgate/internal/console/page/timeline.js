@@ -1,6 +1,5 @@
 // The 15 minutes of all rules or of one, with a scale, a cursor and the numbers below it.
 
-import { describe } from "./action_text.js";
 import { byId, h, setAttribute, setText } from "./dom.js";
 import { rate } from "./format.js";
 import { Spark } from "./spark.js";
@@ -8,7 +7,7 @@ import { time, timeOfDay } from "./times.js";
 
 const spark = new Spark(130);
 let shown = null; // the history that is drawn
-let done = []; // the acts that are marked
+let marked = []; // what was done and what changed, as {at, text}
 let cursor = null; // the step that a person looks at
 
 export function start() {
@@ -31,16 +30,16 @@ export function start() {
 
 const steps = () => shown?.counts.allowed.length ?? 180;
 
-// draw draws the history of what, which is a rule or "all rules", and when acts were done.
-export function draw(history, what, acts) {
-  [shown, done] = [history, acts];
+// draw draws the history of what, which is a rule or "all rules", with marks.
+export function draw(history, what, marks) {
+  [shown, marked] = [history, marks];
   const { up, down, base } = spark.draw(history.counts, history.gaps);
   setText(byId("plot-what"), what);
   setText(byId("scale-up"), up ? `${rate(up / history.step_s)}/s` : "");
   setText(byId("scale-down"), down ? `${rate(down / history.step_s)}/s` : "");
   byId("plot-box").style.setProperty("--base", `${base * 100}%`);
   drawTicks(history);
-  drawActs();
+  drawMarks();
   setAttribute(byId("plot"), "aria-label",
     `15 minutes of ${what}. Use the arrow keys to read other times.`);
   sayCursor();
@@ -58,13 +57,13 @@ function drawTicks({ from, step_s }) {
   });
 }
 
-// drawActs marks the times of the actions, so that the reader sees what changed after each.
-function drawActs() {
+// drawMarks marks the times, so that the reader sees what changed after each.
+function drawMarks() {
   const { from, step_s } = shown;
-  byId("actions-marks").replaceChildren(...done.flatMap((act) => {
-    const place = (act.at / 1000 - from) / (steps() * step_s);
+  byId("actions-marks").replaceChildren(...marked.flatMap(({ at, text }) => {
+    const place = (at / 1000 - from) / (steps() * step_s);
     if (place <= 0 || place > 1) return [];
-    const mark = h("span", { title: describe(act) });
+    const mark = h("span", { title: text });
     mark.style.left = `${place * 100}%`;
     return [mark];
   }));
@@ -93,7 +92,7 @@ function sayStep(i) {
   if (counts.degraded[i]) parts.push(`without the store ${per("degraded")}/s`);
   if (counts.error[i]) parts.push(`errors ${per("error")}/s`);
   if (shown.gaps[i]) parts.splice(0, parts.length, "other instances are not known");
-  const near = done.filter((act) => Math.abs(act.at / 1000 - from - (i + 0.5) * step_s) < step_s);
-  parts.push(...near.slice(0, 2).map((act) => describe(act)));
+  const near = marked.filter(({ at }) => Math.abs(at / 1000 - from - (i + 0.5) * step_s) < step_s);
+  parts.push(...near.slice(0, 2).map(({ text }) => text));
   return `${timeOfDay((from + i * step_s) * 1000)}  ${parts.join(", ")}`;
 }

@@ -1,58 +1,70 @@
-// The first sentence of the page: is it bad, since when, which rule, and who.
+// The first sentences of the page: is it bad, since when, which rule, who, and what began it.
 
+import { after, causeOf } from "./causes.js";
 import { longSpan, percent, rate } from "./format.js";
 import { breadth, inRules } from "./key_breadth.js";
-import { time } from "./times.js";
+import { time, timeOfDay } from "./times.js";
 
 const loud = 1; // denials a second, below which nobody is troubled
-const share = 0.05; // of all decisions, above which denials are many
-const culpable = 0.3; // of all denials, above which one key is at fault
-const doubt = 0.1; // of the rates of banned keys, which are not of the same seconds as the rule's
-const listed = 20; // keys of a rule that the server lists at most
+const share = 0.05; // of the decisions of a rule, above which denials are many
+const culpable = 0.3; // of the denials of a rule, above which one key is at fault
+const notable = 0.1; // of them, above which a further key is named
 
-// judge returns {level, title, detail, culprit}: level is none, calm, warn or bad. The culprit says
-// by its advice what can be done: "ban", "look" or "mode"; it is "" for a banned key.
+// judge returns {level, title, detail, culprit, rule, advice}: level is none, calm, warn or bad.
+// Culprit is the key at fault, or null. Advice says what can be done with it or with the rule:
+// "ban", "look", "mode" or "change"; "" is nothing.
 export function judge(model, now = Date.now()) {
+  return { detail: "", culprit: null, rule: null, advice: "", ...judged(model, now) };
+}
+
+function judged(model, now) {
   const rules = model.rules();
   const sum = (name) => rules.reduce((total, rule) => total + rule[name], 0);
-  const denied = sum("denied");
+  const [denied, banned] = [sum("denied"), sum("banned")];
   const total = sum("allowed") + denied + sum("shadow_denied");
   if (model.state.store.state === "down") return storeDown(model, sum("error"), sum("degraded"));
   if (isSilent(model.history(null)) && total + sum("error") === 0) {
-    return {
-      level: "none", title: "No decisions in the last 15 minutes", detail: "", culprit: null,
-    };
+    return { level: "none", title: "No decisions in the last 15 minutes" };
   }
   const keys = keysOf(model, rules);
-  const free = rules.reduce((n, rule) => n + notBanned(rule, keys), 0);
   const idle = keys.filter((k) => k.banned && k.mode !== "enforce" && k.per_s >= loud);
-  const { counts, step_s } = model.history(null);
-  const usual = median(counts.denied) / step_s;
-  if (free >= loud && (free >= 3 * usual || free > share * total)) {
-    return denials(model, { rules, keys, denied, free, total, idle, now });
-  }
+  const found = incidents(model, rules, keys);
+  if (found.length > 0) return denials(model, found, { total, banned, idle, now });
   if (idle.length > 0) return idleBan(idle);
-  if (model.state.store.state === "slow") {
-    return storeSlow(sum("degraded"), { denied, free });
-  }
-  return calm(keys, { denied, free, total });
+  if (model.state.store.state === "slow") return storeSlow(model, sum("degraded"), { denied, banned, now });
+  return calm(rules, keys, { denied, banned, total });
 }
 
-function calm(keys, { denied, free, total }) {
-  const held = mostDenied(keys.filter((k) => k.banned && k.mode === "enforce"), denied);
+function calm(rules, keys, { denied, banned, total }) {
+  const switched = rules.filter((r) => r.mode !== r.file_mode);
+  if (switched.length > 0) return switchedByHand(switched);
+  const held = mostDenied(keys.filter((k) => k.banned && k.mode === "enforce"), banned);
   if (held && held.per_s >= loud) {
     const open = keys.filter((k) => k.key === held.key && !k.banned).map((k) => k.rule);
     return {
-      level: "calm", title: "The top denied key is banned", culprit: { ...held, advice: "" },
+      level: "calm", title: "The top denied key is banned", culprit: held, rule: held.rule,
       detail: `Rule ${held.rule} denies all of its requests, ${rate(held.per_s)} a second. `
         + (open.length ? `It is not banned in ${inRules(open)}. ` : "")
-        + `Keys that are not banned: ${rate(free)} denials a second.`,
+        + `Keys that are not banned: ${rate(Math.max(0, denied - banned))} denials a second.`,
     };
   }
   return {
-    level: "calm", title: "Nothing unusual", culprit: null,
+    level: "calm", title: "Nothing unusual",
     detail: total === 0 ? "No decisions in the last seconds."
       : `${percent(denied / total)} of ${rate(total)} decisions a second are denials.`,
+  };
+}
+
+// switchedByHand is about rules that are in another mode than in the file.
+function switchedByHand(rules) {
+  const [first] = [...rules].sort((a, b) => b.shadow_denied - a.shadow_denied);
+  return {
+    level: "warn", rule: first.name, advice: "mode",
+    title: `${rules.length === 1 ? `Rule ${first.name} is` : `${rules.length} rules are`
+    } switched by hand`,
+    detail: rules.slice(0, 3).map((r) => `Rule ${r.name} is in mode ${r.mode}, and ${r.file_mode
+    } in the file${r.mode === "shadow" ? `: it would deny ${rate(r.shadow_denied)} requests a second` : ""}.`)
+      .join(" "),
   };
 }
 
@@ -60,8 +72,8 @@ function calm(keys, { denied, free, total }) {
 function idleBan(keys) {
   const top = keys.reduce((a, b) => (b.per_s > a.per_s ? b : a));
   return {
-    level: "warn", title: "A banned key is not denied", culprit: { ...top, advice: "mode" },
-    detail: idleText(keys),
+    level: "warn", title: "A banned key is not denied", culprit: top, rule: top.rule,
+    advice: "mode", detail: idleText(keys),
   };
 }
 
@@ -69,14 +81,17 @@ const idleText = (keys) => keys.slice(0, 3).map((k) =>
   `Rule ${k.rule} is in mode ${k.mode}, so its ban of ${k.key} has no effect: ${
     rate(k.per_s)} of its requests a second pass the rule.`).join(" ");
 
-function storeSlow(degraded, { denied, free }) {
+function storeSlow(model, degraded, { denied, banned, now }) {
+  const { counts, step_s, from } = model.history(null);
+  const first = rising(counts.degraded, degraded * step_s, 1);
+  const start = degraded > 0 && first > 0 ? ` since ${time((from + first * step_s) * 1000, now)}` : "";
   return {
-    level: "warn", title: "The store is slow", culprit: null,
+    level: "warn", title: `The store is slow${start}`,
     detail: (degraded > 0 ? `Requests wait for it, and ${rate(degraded)} decisions a second are `
       + "made without it."
       : "Requests wait for it. If it gets slower, they are decided without it.")
-      + (denied >= 0.05 ? ` Denials a second: ${rate(denied - free)} of banned keys, ${
-        rate(free)} of others.` : ""),
+      + (denied >= 0.05 ? ` Denials a second: ${rate(banned)} of banned keys, ${
+        rate(Math.max(0, denied - banned))} of others.` : ""),
   };
 }
 
@@ -92,36 +107,73 @@ const withoutStore = {
 function storeDown(model, errors, degraded) {
   const how = withoutStore[model.state.store.when_store_fails] ?? "Requests that need it fail.";
   return {
-    level: "bad", title: "The store is down", culprit: null,
+    level: "bad", title: "The store is down",
     detail: how + (degraded > 0 ? ` ${rate(degraded)} decisions a second are made this way.` : "")
       + (errors > 0 ? ` ${rate(errors)} a second fail.` : "")
       + (model.state.alone ? " The numbers below are of this instance only." : ""),
   };
 }
 
-function denials(model, { rules, keys, denied, free, total, idle, now }) {
-  const top = mostDenied(keys.filter((k) => !k.banned && k.mode === "enforce"), free);
-  const worst = rules.map((r) => ({ name: r.name, free: notBanned(r, keys) }))
-    .reduce((a, b) => (b.free > a.free ? b : a));
-  const start = since(model, rules, free);
-  const long = start === null ? "for at least 15 minutes"
-    : `since ${time(start, now)} (${longSpan(minutes(now - start))})`;
-  const culprit = top && { ...top, advice: top.caution ? "look" : "ban" };
-  const banned = keys.filter((k) => culprit && k.key === culprit.key && k.banned);
+// incidents returns what troubles clients, the worst first: rules with many denials of keys that are
+// not banned, or if there are none all rules together.
+function incidents(model, rules, keys) {
+  const open = keys.filter((k) => !k.banned && k.mode === "enforce");
+  const found = rules.map((rule) => ({
+    rule, free: notBanned(rule), history: model.history(rule.name), decisions: decisions(rule),
+    keys: open.filter((k) => k.rule === rule.name),
+  })).sort((a, b) => b.free - a.free);
+  const high = found.filter(isHigh);
+  if (high.length > 0 || found.length === 0) return high;
+  const sum = (name) => found.reduce((total, f) => total + f[name], 0);
+  const all = {
+    ...found[0], free: sum("free"), decisions: sum("decisions"), history: model.history(null),
+    worst: found[0].free, keys: open,
+  };
+  return isHigh(all) ? [all] : [];
+}
+
+const notBanned = (rule) => Math.max(0, rule.denied - rule.banned);
+const decisions = (rule) => rule.allowed + rule.denied + rule.shadow_denied;
+
+function isHigh({ free, history, decisions: total }) {
+  const usual = median(openDenials(history)) / history.step_s;
+  return free >= loud && (free >= 3 * usual || free > share * total);
+}
+
+// openDenials are the denials of keys that were not banned, in each step.
+const openDenials = ({ counts }) => counts.denied.map((n, i) => Math.max(0, n - counts.banned[i]));
+
+function denials(model, [worst, ...more], { total, banned, idle, now }) {
+  const top = mostDenied(worst.keys, worst.free);
+  const { text, cause } = since(model, worst, top, now);
+  const advice = cause?.lines ? "change" : !top ? "" : top.caution ? "look" : "ban";
+  const elsewhere = keysOf(model, model.rules())
+    .filter((k) => top && k.key === top.key && k.banned).map((k) => k.rule);
+  const others = worst.keys.filter((k) => k.key !== top?.key && k.per_s > notable * worst.free);
   const parts = [
-    banned.length ? `It is banned in ${inRules(banned.map((k) => k.rule))}, but not in ${
-      culprit.rule}.` : "",
-    culprit ? culprit.caution : `${percent(free / total)} of all decisions. ${
-      percent(worst.free / free)} of these denials come from rule ${worst.name}, ${
-      areKeysKnown(model) ? "for many keys." : "and their keys are being counted."}`,
-    denied - free >= 0.05 ? `Banned keys: another ${rate(denied - free)} denials a second, which `
-      + "are not counted here." : "",
+    elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
+    top ? top.caution : `${percent(worst.free / total)} of all decisions. ${
+      percent((worst.worst ?? worst.free) / worst.free)} of these denials come from rule ${
+      worst.rule.name}, ${areKeysKnown(model) ? "for many keys."
+      : "and their keys are being counted."}`,
+    ...others.slice(0, 2).map((k) => `Another ${percent(k.per_s / worst.free)} are from ${k.key}.`),
+    ...more.slice(0, 3).map((m) => also(model, m, now)),
+    banned >= 0.05 ? `Banned keys: another ${rate(banned)} denials a second, which are not counted `
+      + "here." : "",
     idleText(idle),
   ];
   return {
-    level: "bad", title: `${rate(free)} denials a second ${long}`, culprit,
-    detail: parts.filter(Boolean).join(" "),
+    level: "bad", title: `${rate(worst.free)} denials a second ${text}`, culprit: top, advice,
+    rule: worst.rule.name, cause, detail: parts.filter(Boolean).join(" "),
   };
+}
+
+// also is the sentence about a further incident.
+function also(model, incident, now) {
+  const top = mostDenied(incident.keys, incident.free);
+  return `Rule ${incident.rule.name} denies ${rate(incident.free)} a second ${
+    since(model, incident, top, now).text}${top ? `, ${percent(top.share)} of them from ${top.key}`
+    : ""}.`;
 }
 
 // areKeysKnown reports whether denied keys have been counted for a second.
@@ -149,18 +201,6 @@ function cautionOf(model, rule, key, override) {
   return wide ? `${wide.text} Look for what sends so much.` : "";
 }
 
-// notBanned is how many of the denials of a rule are not those of banned keys. The rates of keys
-// and of the rule are measured apart: their relation counts, and the sums agree.
-function notBanned(rule, keys) {
-  const mine = keys.filter((k) => k.rule === rule.name && k.mode === "enforce");
-  const per = (list) => list.reduce((n, k) => n + k.per_s, 0);
-  const banned = per(mine.filter((k) => k.banned));
-  const open = per(mine.filter((k) => !k.banned));
-  if (banned === 0) return rule.denied;
-  const part = rule.denied * open / (open + banned);
-  return mine.length < listed ? part : Math.max(part, rule.denied - (1 + doubt) * banned);
-}
-
 // mostDenied returns the key that has most of the denials, if one has so many.
 function mostDenied(keys, denied) {
   if (keys.length === 0) return null;
@@ -169,16 +209,24 @@ function mostDenied(keys, denied) {
   return { ...most, share: Math.min(1, most.per_s / denied) };
 }
 
-// since returns when the denials began, or null if that was before the history. What a rule that
-// denies would have denied while it was in shadow counts, too: an act is no new beginning.
-function since(model, rules, now) {
-  const { counts, step_s, from } = model.history(null);
-  const sums = [...counts.denied];
-  for (const rule of rules.filter((r) => r.mode === "enforce")) {
-    model.history(rule.name).counts.shadow_denied.forEach((n, i) => { sums[i] += n; });
+// since says since when an incident lasts, and what began it. If one key is at fault, it lasts since
+// the first denial of this key. What a rule would have denied while it was in shadow counts, too: an
+// act is no new beginning.
+function since(model, { rule, free, history, worst }, top, now) {
+  const { counts, step_s, from } = history;
+  const sums = openDenials(history);
+  if (!worst && rule.mode === "enforce") counts.shadow_denied.forEach((n, i) => { sums[i] += n; });
+  const first = rising(sums, free * step_s, loud * step_s);
+  let start = first === 0 ? null : (from + first * step_s) * 1000;
+  const isCounted = top?.first > model.state.denied_since + 2_000; // else it may be older
+  if (isCounted && !(top.first < start)) start = top.first;
+  if (start === null) return { text: "for at least 15 minutes", cause: null };
+  const cause = causeOf(model, rule.name, start);
+  if (cause) {
+    start = Math.max(start, cause.at);
+    return { text: `since ${timeOfDay(start)}, ${after(cause, start)}`, cause };
   }
-  const first = rising(sums, now * step_s, loud * step_s);
-  return first === 0 ? null : (from + first * step_s) * 1000;
+  return { text: `since ${time(start, now)} (${longSpan(minutes(now - start))})`, cause: null };
 }
 
 const calmSteps = 12; // a minute with few denials ends what was before

@@ -227,7 +227,7 @@ func (h *Handler) observe(t *target, o rules.Outcome, d headgate.Decision, err e
 	if t.rule != "" && t.cost > 0 && t.terms.Mode != rules.Off {
 		h.options.Observe(rules.Event{
 			Rule: t.terms.Rule, Key: t.key, Cost: t.cost, Outcome: o,
-			Decision: d, Err: err,
+			Decision: d, Banned: t.banned() && o == rules.Denied, Err: err,
 		})
 	}
 }

@@ -1,0 +1,41 @@
+// What may have begun denials, and when: the rules changed, an instance started or is gone, a ban
+// ended. They are marks in the chart, and the headline names the one before it.
+
+import { brief } from "./key_text.js";
+
+const early = 6_000; // milliseconds by which a step of the history may begin before its cause
+const late = 15_000; // between a cause and what it began
+
+// causes returns {at, text, rules, lines}, the oldest first: rules is null for all, and lines are
+// those of the rules that changed.
+export function causes(model) {
+  const changes = (model.config?.changes ?? []).map((c) => ({
+    at: c.at, text: "the rules changed", lines: [...c.removed, ...c.added],
+    rules: namesIn([...c.removed, ...c.added]), removed: c.removed, added: c.added,
+  }));
+  const ends = (model.acts ?? []).filter((a) => a.ended?.why === "expired")
+    .map((a) => ({
+      at: a.ended.at ?? a.until, rules: new Set([a.rule]),
+      text: a.act === "mode" ? `the switch of rule ${a.rule} ended`
+        : `the ${a.act} of ${brief(a.key ?? "")} ended`,
+    }));
+  return [...changes, ...ends, ...model.comings].sort((a, b) => a.at - b.at);
+}
+
+// namesIn returns the rules that lines of a change are about, or null if it is about all.
+function namesIn(lines) {
+  const names = lines.map((line) => /^(?:rule|override of) ([^: ]+)/.exec(line)?.[1]);
+  return names.includes(undefined) ? null : new Set(names);
+}
+
+// causeOf returns the last cause for a rule just before start, or null.
+export function causeOf(model, rule, start) {
+  return causes(model).findLast((c) => (c.rules === null || c.rules.has(rule))
+    && c.at - early <= start && start <= c.at + late) ?? null;
+}
+
+// after says how long after a cause something began.
+export function after({ at, text }, start) {
+  const seconds = Math.round((start - at) / 1000);
+  return seconds < 1 ? `as ${text}` : `${seconds === 1 ? "a second" : `${seconds} seconds`} after ${text}`;
+}
