@@ -163,8 +163,8 @@ func TestConsoleBanOfOneRule(t *testing.T) {
 	p.do(run(rowOf(bot) + `.querySelector(".key-name").click()`))
 	p.until("all its rules are shown", `document.querySelectorAll("#keys .rule-part").length === 3`)
 	p.until("a banned key is no full bar", `document.querySelector("#keys .meter.banned i").style.width === "0%"`)
-	p.until("a mark says what was done", `document.querySelector("#actions-marks").children.length === 2 &&
-		document.querySelector("#actions-marks span").title.startsWith("ban of `+bot+` in rule ")`)
+	p.until("a mark says what was done", `[...document.querySelectorAll("#actions-marks span")].filter((m) =>
+		m.title.startsWith("ban of `+bot+` in rule ")).length === 2`)
 	p.do(run(`document.documentElement.style.scrollBehavior = "auto"; scrollTo(0, 1e6)`))
 	p.until("the result covers nothing", `document.querySelector("#active-rules").getBoundingClientRect().bottom <=
 		document.querySelector("#result").getBoundingClientRect().top`)

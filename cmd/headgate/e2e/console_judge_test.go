@@ -1,0 +1,111 @@
+package e2e
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// judgeScript defines model(rules, past, more), whose history ends now: past has a list of the
+// denials of keys that were not banned, of those that were, and of what was allowed, for each rule
+// and each of the last steps.
+const judgeScript = `
+	const { Model } = await import("./model.js");
+	const { judge } = await import("./verdict.js");
+	const now = 1_800_000_000_000;
+	const model = (rules, past, more = {}) => {
+		const m = new Model();
+		const steps = Array.from({ length: 180 }, (_, i) => {
+			const counts = Object.fromEntries(Object.entries(past).map(([name, list]) => {
+				const [open, banned, allowed] = list.at(i - 180) ?? list[0];
+				return [name, [allowed, open + banned, 0, 0, 0, banned]];
+			}));
+			const total = Object.values(counts).reduce((a, b) => a.map((n, j) => n + b[j]), [0, 0, 0, 0, 0, 0]);
+			return { at: now / 1000 - (180 - i) * 5, rules: counts, total };
+		});
+		m.setHistory({ step_s: 5, steps });
+		m.config = { rules: [], overrides: more.overrides ?? [], changes: more.changes ?? [] };
+		m.addState({
+			at: now, instances: [{ name: "a", started_at: now - 1e9 }], denied_since: now - 600_000,
+			store: { state: "up" }, ...more.state,
+			rules: Object.entries(rules).map(([name, r]) => ({
+				name, kind: "rule", mode: "enforce", file_mode: "enforce", allowed: 0, denied: 0,
+				shadow_denied: 0, error: 0, degraded: 0, banned: 0, denied_keys: [], ...r,
+			})),
+		});
+		return m;
+	};
+	const key = (name, per_s, ago) => ({ key: name, per_s, first: now - ago * 1000, denied: 1, last: now });
+	const steps = (n, counts) => Array.from({ length: n }, () => counts);
+	const ban = (rule, key) => ({ rule, key, ban: true, limits: [] });
+	const said = (m) => { const v = judge(m, now); return [v.level, v.title, v.detail, v.culprit?.key ?? "", v.advice].join(" | "); };
+`
+
+// The headline is of one incident: its rule, its key, its time, and what began it.
+func TestConsoleJudges(t *testing.T) {
+	t.Parallel()
+	p := operate(t).console(withToken())
+	for name, c := range map[string]struct{ script, want string }{
+		"denials of a banned key are not the beginning of others": {
+			`model({ login: { denied: 40, banned: 40, denied_keys: [key("ip:bot", 40, 500)] },
+				pages: { allowed: 50, denied: 24, denied_keys: [key("ip:office", 24, 60)] } },
+				{ login: [...steps(80, [0, 0, 0]), ...steps(50, [200, 0, 0]), ...steps(50, [0, 200, 0])],
+				pages: [...steps(168, [0, 0, 250]), ...steps(12, [120, 0, 250])] },
+				{ overrides: [ban("login", "ip:bot")] })`,
+			"bad | 24 denials a second since TIME (1 minute) | Banned keys: another 40 denials a second, which are not counted here. | ip:office | ban",
+		},
+		"a banned bot hides nothing": {
+			`model({ pages: { allowed: 1200, denied: 79, banned: 40, denied_keys: [key("ip:bot", 40, 500), key("ip:new", 39, 100)] } },
+				{ pages: [...steps(160, [0, 200, 6000]), ...steps(20, [195, 200, 6000])] },
+				{ overrides: [ban("pages", "ip:bot")] })`,
+			"bad | 39 denials a second since TIME (1 minute) | Banned keys: another 40 denials a second, which are not counted here. | ip:new | ban",
+		},
+		"a new key in a rule that denied others": {
+			`model({ pages: { allowed: 20, denied: 60, denied_keys: [key("ip:new", 50, 120), key("ip:old", 10, 800)] } },
+				{ pages: [...steps(100, [0, 0, 100]), ...steps(80, [200, 0, 100])] })`,
+			"bad | 60 denials a second since TIME (2 minutes) | Another 16.7% are from ip:old. | ip:new | ban",
+		},
+		"two causes are two sentences": {
+			`model({ login: { denied: 71, denied_keys: [key("ip:bot", 71, 300)] },
+				pages: { allowed: 9, denied: 29, denied_keys: [key("ip:office", 29, 60)] } },
+				{ login: [...steps(120, [0, 0, 0]), ...steps(60, [355, 0, 0])], pages: [...steps(168, [0, 0, 45]), ...steps(12, [145, 0, 45])] })`,
+			"bad | 71 denials a second since TIME (5 minutes) | Rule pages denies 29 a second since TIME (1 minute), 100% of them from ip:office. | ip:bot | ban",
+		},
+		"a change of the rule is the cause": {
+			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 60, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },
+				{ changes: [{ at: now - 60_000, removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] }] })`,
+			"bad | 82 denials a second since TIME, a second after the rules changed |  | ip:a | change",
+		},
+		"a change of another rule is not": {
+			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 60, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },
+				{ changes: [{ at: now - 60_000, removed: [], added: ["rule other: 12/m"] }] })`,
+			"bad | 82 denials a second since TIME (59 seconds) |  | ip:a | ban",
+		},
+		"a switch by hand is not calm": {
+			`model({ pages: { allowed: 100, shadow_denied: 101, mode: "shadow" } }, { pages: steps(180, [0, 0, 1000]) })`,
+			"warn | Rule pages is switched by hand | Rule pages is in mode shadow, and enforce in the file: it would deny 101 requests a second. |  | mode",
+		},
+		"calm": {
+			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) })`,
+			"calm | Nothing unusual | 0% of 100 decisions a second are denials. |  | ",
+		},
+		"a slow store": {
+			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) }, { state: { store: { state: "slow" } } })`,
+			"warn | The store is slow | Requests wait for it. If it gets slower, they are decided without it. |  | ",
+		},
+	} {
+		got, err := chromedp.Run(p.tab, chromedp.Evaluate[string](
+			"(async () => {"+judgeScript+"return said("+c.script+");})()", chromedp.EvalAwaitPromise))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if got = clockTimes.ReplaceAllString(got, "TIME"); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+var clockTimes = regexp.MustCompile(`(\d+ \w+, )?\d\d:\d\d(:\d\d)?`)
