@@ -296,9 +296,15 @@ const (
 // watchStore asks the store whether it answers, until ctx ends.
 func (s *server) watchStore(ctx context.Context) {
 	var asked time.Time // when a failed call last led to a ping
+	failures := failureLog{log: func(text string, failed uint64) {
+		s.log.Warn(text, "store", s.stores.name, "failed", failed)
+	}}
 	for failed := false; ; {
 		err := s.ping(ctx)
 		wait, sooner := pingInterval, s.storeFailed
+		if s.stores.fallback != nil {
+			failures.look(s.stores.fallback.Stats())
+		}
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -19,7 +19,19 @@ export function causes(model) {
       text: a.act === "mode" ? `the switch of rule ${a.rule} ended`
         : `the ${a.act} of ${brief(a.key ?? "")} ended`,
     }));
-  return [...changes, ...ends, ...model.comings].sort((a, b) => a.at - b.at);
+  return [...changes, ...ends, ...model.comings, ...outages(model)].sort((a, b) => a.at - b.at);
+}
+
+const pause = 6; // steps without a decision of the kind, after which the store is well again
+
+// outages says when decisions without the store began and ended.
+function outages(model) {
+  const { counts: { degraded }, from, step_s } = model.history(null);
+  const isOut = degraded.map((_, i) => degraded.slice(Math.max(0, i - pause), i + 1).some(Boolean));
+  return isOut.flatMap((out, i) => (i === 0 || out === isOut[i - 1] ? [] : [{
+    at: (from + i * step_s) * 1000, rules: null,
+    text: out ? "the store failed, or was too slow" : "the store decided everything again",
+  }]));
 }
 
 // namesIn returns the rules that lines of a change are about, or null if it is about all.

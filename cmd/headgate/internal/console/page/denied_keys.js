@@ -114,9 +114,10 @@ function makeRow({ rule, key, kind }) {
   const per = h("b");
   const would = h("span", { class: "key-would" }, "shadow");
   const bar = h("i", { class: "bar" });
-  const ban = onAct(h("button", { type: "button", class: "small ban" }, "Ban…"), () =>
-    app.acting.open("ban", { rule, key }));
-  ban.setAttribute("aria-label", `Ban ${brief(key)} in rule ${rule}…`);
+  const [ban, raise] = ["Ban", "Raise"].map((act) => onAct(h("button", {
+    type: "button", class: `small ${act.toLowerCase()}`,
+    "aria-label": `${act} ${brief(key)} in rule ${rule}…`,
+  }, `${act}…`), () => app.acting.open(act.toLowerCase(), { rule, key })));
   const details = h("div", { class: "key-panel", hidden: true });
   const cut = cutOff(key);
   const panel = new Panel(app, details, name, cut);
@@ -129,7 +130,8 @@ function makeRow({ rule, key, kind }) {
   });
   const element = h("li", { class: "key-row" },
     h("div", { class: "key-text" }, name, meta, state),
-    h("p", { class: "key-rate" }, would, per, "/s"), ban, bar, details);
+    h("p", { class: "key-rate" }, would, per, "/s"),
+    h("p", { class: "key-acts" }, raise, ban), bar, details);
   return {
     element,
     update(item) {
@@ -141,8 +143,11 @@ function makeRow({ rule, key, kind }) {
       meta.title = `Last denied ${utc(item.last)}; ${percent(item.share)} of what ${all}`;
       bar.classList.toggle("would", item.would);
       bar.style.width = `${item.share * 100}%`;
-      show(ban, !keyOverride(app, state, rule, key) && !isShared());
-      disable(ban, app.cannotAct(kind) || cut);
+      const isFree = !keyOverride(app, state, rule, key) && !isShared();
+      for (const button of [ban, raise]) {
+        show(button, isFree);
+        disable(button, app.cannotAct(kind) || cut);
+      }
       panel.draw();
     },
   };

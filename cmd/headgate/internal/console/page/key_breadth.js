@@ -8,8 +8,7 @@ export const isPattern = (key) => key.includes("*");
 // isShared reports whether a key is that of all requests of its rule, or of all that lack a header
 // or a cookie: nobody is behind it who could be banned.
 export function isShared(model, rule, key) {
-  const parts = ruleOf(model, rule)?.key ?? null;
-  if (parts === "" && key === "all") return true;
+  if (key === "all") return true; // also of a rule that has a key by now: keys begin with a source
   return key.split("|").every((part) => part.startsWith("const:") || isMissing(part));
 }
 

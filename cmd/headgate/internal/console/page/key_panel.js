@@ -110,7 +110,9 @@ class RulePart {
     this.permits = h("p", { class: "quiet" });
     const acts = [["ban", "Ban…"], ["raise", "Raise…"], ["reset", "Reset…"]];
     this.buttons = acts.map(([act, text]) => {
-      const button = h("button", { type: "button", class: "small" }, text);
+      const button = h("button", {
+        type: "button", class: "small", "aria-label": `${text.slice(0, -1)} ${brief(key)} in rule ${rule}…`,
+      }, text);
       return onAct(button, () => app.acting.open(act, { rule, key }));
     });
     this.element = h("section", { class: "rule-part" },
@@ -172,5 +174,5 @@ function limitText({ capacity, remaining, retry_after_s, reset_after_s, allowed 
   }
   if (!allowed && retry_after_s === null) return `${left}, never allowed`;
   if (!allowed) return `${left}, next in ${span(retry_after_s)}`;
-  return reset_after_s > 0 ? `${left}, full in ${span(reset_after_s)}` : left;
+  return reset_after_s >= 1 ? `${left}, full in ${span(reset_after_s)}` : left;
 }

@@ -21,7 +21,8 @@ export function start(theApp) {
 
 export function draw() {
   const { state, access } = app.model;
-  setText(byId("instance"), access.instance);
+  const self = state?.instances.find((i) => i.self); // another one after a restart
+  setText(byId("instance"), self?.name ?? access.instance);
   if (!state) return;
   drawFleet(state);
   show(byId("alone"), Boolean(state.alone));
@@ -54,7 +55,7 @@ function drawFleet(state) {
 function drawStore({ kind, name, state, p99_us }) {
   const element = byId("fact-store");
   const text = kind === "memory" ? "Store memory" : `Redis ${stores[state]}`;
-  setText(element, state === "down" ? text : `${text}, p99 ${latency(p99_us)}`);
+  setText(element, state === "down" ? text : `${text}, decisions p99 ${latency(p99_us)}`);
   element.title = name;
   element.dataset.state = { up: "good", slow: "warn", down: "bad" }[state] ?? "good";
 }
