@@ -106,7 +106,7 @@ func (r *runner) snapshot() *snapshot {
 		Instance: instance{
 			Name: h.instance, At: s.read.UnixMilli(), Started: h.started.UnixMilli(),
 			Version: h.options.Version,
-			Config: h.loaded.Load().state(), Store: h.storeState(p99), P50: p50, P99: p99,
+			Config:  h.loaded.Load().state(), Store: h.storeState(p99), P50: p50, P99: p99,
 		},
 		Rates: make(map[string]rates, len(s.now)), Rules: map[string]rule{},
 	}
