@@ -18,12 +18,7 @@ func (c *Config) Report() string {
 	if c.KeySecret != "" {
 		b.WriteString("key_secret: Redis holds hashes instead of keys\n")
 	}
-	for i := range c.Rules {
-		writeRule(&b, &c.Rules[i])
-	}
-	for _, o := range c.Overrides {
-		writeOverride(&b, &o)
-	}
+	b.WriteString(c.RuleLines())
 	for line := range strings.Lines(c.domains.String()) {
 		fmt.Fprintf(&b, "domain %s", line)
 	}
@@ -34,6 +29,18 @@ func (c *Config) Report() string {
 		count(len(c.Files), "file"), count(len(c.Rules), "rule"),
 		count(len(c.Overrides), "override"), count(c.domains.Domains(), "domain"),
 		count(len(c.Warnings), "warning"))
+	return b.String()
+}
+
+// RuleLines returns one line for each rule and override. None has a secret.
+func (c *Config) RuleLines() string {
+	var b strings.Builder
+	for i := range c.Rules {
+		writeRule(&b, &c.Rules[i])
+	}
+	for _, o := range c.Overrides {
+		writeOverride(&b, &o)
+	}
 	return b.String()
 }
 

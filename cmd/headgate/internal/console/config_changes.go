@@ -22,9 +22,9 @@ type change struct {
 	Added   []string `json:"added"`
 }
 
-// changedBy returns the changes up to c, which is loaded at that time.
-func (l *loaded) changedBy(c *config.Config, at time.Time) []change {
-	before, after := l.lines, inForce(c)
+// changedBy returns the changes up to that time, after which the lines after are in force.
+func (l *loaded) changedBy(after []string, at time.Time) []change {
+	before := l.lines
 	if l.at.IsZero() || slices.Equal(before, after) {
 		return l.changes
 	}
@@ -35,12 +35,11 @@ func (l *loaded) changedBy(c *config.Config, at time.Time) []change {
 }
 
 // inForce returns the lines of a report that are about rules, overrides and domains.
-func inForce(c *config.Config) (lines []string) {
-	for line := range strings.Lines(c.Report()) {
-		for _, kind := range []string{"rule ", "override ", "domain "} {
-			if strings.HasPrefix(line, kind) {
-				lines = append(lines, strings.TrimSpace(line))
-			}
+func (h *Handler) inForce(c *config.Config) []string {
+	lines := slices.Collect(strings.SplitSeq(strings.TrimSpace(c.RuleLines()), "\n"))
+	if domains := h.options.Domains.Config(); domains != nil {
+		for line := range strings.Lines(domains.String()) {
+			lines = append(lines, "domain "+strings.TrimSpace(line))
 		}
 	}
 	return lines

@@ -143,8 +143,9 @@ func (h *Handler) IsOn() bool { return h.options.API.ServesOperators() }
 
 // Use sets c as the active configuration.
 func (h *Handler) Use(c *config.Config, at time.Time) {
+	lines := h.inForce(c)
 	h.loaded.Store(&loaded{
-		config: c, at: at, lines: inForce(c), changes: h.loaded.Load().changedBy(c, at),
+		config: c, at: at, lines: lines, changes: h.loaded.Load().changedBy(lines, at),
 	})
 }
 
