@@ -35,23 +35,8 @@ func (e *Engine) charge(r *rule, key string, cost int64) charge {
 	c.banned, c.until = o.Ban, o.Until
 	if len(o.Limits) > 0 {
 		c.limits = o.Limits
-		if !isNamed(r.Name, o.Limits) {
-			c.limits = Named(r.Name, o.Limits)
-		}
 	}
 	return c
-}
-
-// isNamed reports whether limits have the names of r's limits already, which costs less than
-// naming them.
-func isNamed(rule string, limits []headgate.Limit) bool {
-	for i, l := range limits {
-		ending, found := strings.CutPrefix(l.Name(), rule)
-		if !found || i == 0 && ending != "" || i > 0 && ending != "."+strconv.Itoa(i+1) {
-			return false
-		}
-	}
-	return true
 }
 
 // cost returns the cost of q that is known before the response.

@@ -45,7 +45,9 @@ func (list overrides) Find(rule, key string) (Override, bool) {
 	if i < 0 {
 		return Override{}, false
 	}
-	return list[i], true
+	o := list[i]
+	o.Limits = Named(rule, o.Limits) // as package overrides has them
+	return o, true
 }
 
 func newEngine(t testing.TB, o Options, list ...Rule) *Engine {

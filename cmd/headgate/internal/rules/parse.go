@@ -1,9 +1,11 @@
 package rules
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -146,26 +148,16 @@ func (c Cost) String() string {
 	return strconv.FormatInt(max(c.Fixed, 1), 10)
 }
 
+var modes = []string{Enforce: "enforce", Shadow: "shadow", Off: "off"}
+
 // ParseMode reads enforce, shadow or off. The empty text is enforce.
 func ParseMode(text string) (Mode, error) {
-	switch text {
-	case "", "enforce":
-		return Enforce, nil
-	case "shadow":
-		return Shadow, nil
-	case "off":
-		return Off, nil
+	i := slices.Index(modes, cmp.Or(text, modes[Enforce]))
+	if i < 0 {
+		return 0, fmt.Errorf("%q is not a mode; want enforce, shadow or off", text)
 	}
-	return 0, fmt.Errorf("%q is not a mode; want enforce, shadow or off", text)
+	return Mode(i), nil
 }
 
 // String returns the text form of m.
-func (m Mode) String() string {
-	switch m {
-	case Enforce:
-		return "enforce"
-	case Shadow:
-		return "shadow"
-	}
-	return "off"
-}
+func (m Mode) String() string { return modes[m] }

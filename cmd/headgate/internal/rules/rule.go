@@ -82,7 +82,7 @@ type Cost struct {
 type Override struct {
 	Rule   string
 	Key    string           // the text of a key, such as ip:192.0.2.1; * stands for any text
-	Limits []headgate.Limit // instead of the rule's
+	Limits []headgate.Limit // instead of the rule's, with their names
 	Ban    bool
 	Until  time.Time // zero: without end
 	Note   string
