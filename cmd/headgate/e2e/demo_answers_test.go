@@ -108,3 +108,25 @@ func TestLateAnswers(t *testing.T) {
 		t.Errorf("it shows %s", got)
 	}
 }
+
+// What was decided is said in words, until a reset or another step of the tour.
+func TestDecisionInWords(t *testing.T) {
+	t.Parallel()
+	p := open(t, serveDemo(t, headgate.NewMemory()), calm)
+	status := func(want string) string { return `document.querySelector("#status").textContent === ` + quoted(want) }
+	p.setLimit("left", "1/h burst 10")
+	p.setLimit("right", "1/h burst 30")
+	p.click("#one")
+	p.until("one is allowed", status("Left: ALLOWED · Right: ALLOWED"))
+	p.enter("#burst", "20")
+	p.click("#send-burst")
+	p.until("some are denied", status("Left: 9 ALLOWED, 11 DENIED · Right: 20 ALLOWED"))
+	p.click("#one")
+	p.until("one is denied", status("Left: DENIED · Right: ALLOWED"))
+	p.click("#reset")
+	p.until("it is forgotten", status(""))
+	p.click("[data-example=edge]")
+	p.until("the edge is told", `document.querySelector("#status").textContent.startsWith("Across the edge")`)
+	p.click("#tour-start")
+	p.until("the tour does not show it", `document.querySelector("#tour-status").textContent === ""`)
+}

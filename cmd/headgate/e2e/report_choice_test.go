@@ -196,15 +196,31 @@ func TestReportOnAPhone(t *testing.T) {
 		.some((e) => e.checkVisibility())`, true)
 }
 
-// A key that was denied within one second, and never came again, was not locked out for 0s.
-func TestReportLockoutToTheLastRequest(t *testing.T) {
+// A lockout is the run of denials that a client felt, and when it could have retried: not the
+// minutes in which it sent nothing.
+func TestReportLockout(t *testing.T) {
 	t.Parallel()
-	const line = "192.0.2.1 - - [02/Nov/2026:08:%02d:00 +0000] \"GET / HTTP/1.1\" 200 512 \"-\" \"-\"\n"
-	log := strings.Repeat(fmt.Sprintf(line, 0), 24) +
-		strings.ReplaceAll(fmt.Sprintf(line+line+line, 1, 1, 9), "192.0.2.1", "192.0.2.2")
+	const line = "192.0.2.1 - - [02/Nov/2026:08:%02d:%02d +0000] \"GET / HTTP/1.1\" 200 512 \"-\" \"-\"\n"
+	log := fmt.Sprintf(line+line+line+line, 0, 0, 0, 10, 0, 20, 59, 0)
 	p := openReport(t, writeReport(t, report.Build{
 		Kind: report.KindReplay, Limits: limitsOf(t, "1/m"),
 	}, log))
 	expect(p, "lockouts", `[...document.querySelectorAll("#keys tbody td:last-child")].map((e) =>
-		e.textContent).join(", ")`, "to its last request, 8m")
+		e.textContent).join(", ")`, "10s, retry 40s later")
+}
+
+// Paths without denials are counted, not the rows that have several of them.
+func TestReportCountsPaths(t *testing.T) {
+	t.Parallel()
+	const line = "192.0.2.%d - - [02/Nov/2026:08:00:00 +0000] \"GET /%s HTTP/1.1\" 200 512 \"-\" \"-\"\n"
+	var log strings.Builder
+	log.WriteString(strings.Repeat(fmt.Sprintf(line, 1, "denied"), 30))
+	for i := range 100 {
+		fmt.Fprintf(&log, line, 2+i, fmt.Sprintf("image/%d", i))
+	}
+	p := openReport(t, writeReport(t, report.Build{
+		Kind: report.KindReplay, Limits: limitsOf(t, "5/m"),
+	}, log.String()))
+	expect(p, "paths", `document.querySelector("#groups .group .note").textContent`,
+		"100 other paths: no denied requests.")
 }

@@ -209,9 +209,9 @@ func TestReportsOfLittle(t *testing.T) {
 			"one key",
 			report.Build{Kind: report.KindReplay, Limits: limitsOf(t, "1/s")}, oneKey.String(),
 			"1/s denies 60% of the requests", "#keys .lead",
-			"1 key of 1 would have been denied at least once. The longest lockout is " +
-				"the longest time from a denial to the next allowed request of the key, or to its " +
-				"last request if none was allowed after.", 3,
+			"1 key of 1 would have been denied at least once. A run is the time " +
+				"from the first to the last denial without an allowed request between them. The " +
+				"next request would have been allowed so much later.", 3,
 		},
 		{
 			"no denial", report.Build{Kind: report.KindReplay, Limits: limitsOf(t, "1000/s")},

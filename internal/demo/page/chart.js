@@ -184,7 +184,7 @@ export class Chart {
       g.font = `${weight} 11px ${this.#font}`;
       g.textAlign = align;
       g.lineJoin = "round";
-      g.lineWidth = 3;
+      g.lineWidth = 7; // no line shows between letters
       g.strokeStyle = this.#colours.sunk;
       g.strokeText(text, x, y);
       g.fillStyle = colour;

@@ -136,6 +136,7 @@ function wire() {
   });
   on("reset", "click", () => {
     player.stop();
+    traffic.tell("", 0);
     return session.reset();
   });
   $("copy-link").addEventListener("click", copyLink);

@@ -32,6 +32,7 @@ export class Traffic {
     this.#decided.push([now, n]);
     this.#sent();
     if (batch.cut) throw new Error(`The store was too slow: ${decidedOf(batch, n)}.`);
+    return batch;
   }
 
   // attempt does something that a person asked for, and shows what went wrong.
@@ -47,11 +48,20 @@ export class Traffic {
   }
 
   one() {
-    return this.#send(1);
+    return this.#ask(1);
   }
 
   burst() {
-    return this.#send(entered($("burst"), "Requests"));
+    return this.#ask(entered($("burst"), "Requests"));
+  }
+
+  // ask sends n requests, and says how they were decided.
+  async #ask(n) {
+    const { lanes } = await this.#send(n);
+    const words = ({ allowed, denied }) => [[allowed, "ALLOWED"], [denied, "DENIED"]]
+      .filter(([count]) => count > 0)
+      .map(([count, word]) => (n === 1 ? word : `${number(count)} ${word}`)).join(", ");
+    this.tell(lanes.map((l, i) => `${this.#lanes[i].title}: ${words(l)}`).join(" · "), 10_000);
   }
 
   async toggleStream() {
@@ -60,7 +70,7 @@ export class Traffic {
       return;
     }
     this.#stream.rate = entered($("rate"), "Per second");
-    this.tell("");
+    this.tell("", 0);
     complain();
     await this.#run();
   }
@@ -71,7 +81,9 @@ export class Traffic {
     await ended.finally(() => this.#showStream());
   }
 
+  // stop also clears the status line, which is about what was before.
   stop() {
+    this.tell("", 0);
     this.#stream.stop();
     this.#showStream();
   }
@@ -94,7 +106,7 @@ export class Traffic {
         tell: (text) => this.tell(text), signal,
       });
       const sums = this.#lanes.map((l) => `${l.name} ${l.state.most} of ${l.state.bound}`);
-      this.tell(`Across the edge: ${sums.join(", ")}`, 10_000);
+      if (!signal?.aborted) this.tell(`Across the edge: ${sums.join(", ")}`, 10_000);
     } catch (error) {
       this.tell("");
       throw error;
@@ -108,7 +120,7 @@ export class Traffic {
     return {
       burst: (n) => {
         $("burst").value = n;
-        return this.#send(n);
+        return this.#ask(n);
       },
       stream: async (rate, seconds, signal) => {
         this.setRate(rate);

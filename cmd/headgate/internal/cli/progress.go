@@ -52,7 +52,7 @@ func withProgress[T any](ctx context.Context, p *progress, work func() (T, error
 func newProgress(w io.Writer, verb string, size int64) *progress {
 	p := &progress{begun: time.Now()}
 	if isTerminal(w) {
-		p.bar = newBar(w, verb, size, columns(w))
+		p.bar = newBar(w, verb, size)
 	}
 	return p
 }
@@ -76,17 +76,15 @@ func (p *progress) clear() {
 	}
 }
 
-// newBar makes a bar of a verb for size bytes, without the parts for which a narrow terminal has no
-// room.
-func newBar(w io.Writer, verb string, size int64, width int) *progressbar.ProgressBar {
-	roomy := width == 0 || width >= 70
+// newBar makes a bar of a verb for size bytes.
+func newBar(w io.Writer, verb string, size int64) *progressbar.ProgressBar {
 	options := []progressbar.Option{
 		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetDescription(verb),
 		progressbar.OptionSetWidth(20),
 		progressbar.OptionSetTheme(progressbar.ThemeASCII),
-		progressbar.OptionSetElapsedTime(roomy),
-		progressbar.OptionSetPredictTime(roomy),
+		progressbar.OptionSetElapsedTime(false), // without words, nobody knows which time it is
+		progressbar.OptionSetPredictTime(false),
 		progressbar.OptionShowBytes(false),
 		progressbar.OptionUseANSICodes(true),
 	}

@@ -40,12 +40,12 @@ type DeniedKey struct {
 	First    time.Time `json:"first"`    // denial
 	Last     time.Time `json:"last"`     // denial
 
-	// LockedOutS is the longest time, in seconds, from a denial to the next granted request of
-	// the key, or to its last request if none was granted after.
-	LockedOutS float64 `json:"locked_out_s"`
+	// DeniedRunS is the longest time, in seconds, from a denial to a later one without a granted
+	// request of the key between them. 0 stands for denials at one time.
+	DeniedRunS float64 `json:"denied_run_s"`
 
-	// ToLast reports whether this time ends at the last request of the key: it was denied, too.
-	ToLast bool `json:"to_last"`
+	// RetryAfterS is how many seconds after the end of this run a request would be granted.
+	RetryAfterS float64 `json:"retry_after_s"`
 }
 
 // KeyTimeline is the requests of one key, in the bars of [Detail.Timeline]. Bars without any are

@@ -1,8 +1,6 @@
 package replay
 
-import (
-	"time"
-)
+import "time"
 
 // lockouts records when a limit denied each key. It takes memory for denied keys only, besides 4
 // bytes for a key.
@@ -11,14 +9,16 @@ type lockouts struct {
 	all   []lockout
 }
 
-// lockout is the times of the denials of a key. Times are never 0.
+// lockout is the denials of a key. Times are never 0.
 type lockout struct {
 	first, last int64
 	since       int64 // the first denial after the last grant; 0 if none
-	longest     int64
+	longest     int64 // from the first to the last denial without a grant between
+	retry       time.Duration
 }
 
-func (l *lockouts) deny(key uint32, at int64) {
+// deny records a denial that a request may retry after so long.
+func (l *lockouts) deny(key uint32, at int64, retry time.Duration) {
 	l.slots = grown(l.slots, key)
 	if l.slots[key] == 0 {
 		l.all = append(l.all, lockout{first: at})
@@ -29,25 +29,20 @@ func (l *lockouts) deny(key uint32, at int64) {
 	if k.since == 0 {
 		k.since = at
 	}
+	if run := at - k.since; run > k.longest || run == k.longest && retry > k.retry {
+		k.longest, k.retry = run, retry
+	}
 }
 
-func (l *lockouts) allow(key uint32, at int64) {
-	if int(key) >= len(l.slots) || l.slots[key] == 0 {
-		return
-	}
-	k := &l.all[l.slots[key]-1]
-	if k.since > 0 {
-		k.longest = max(k.longest, at-k.since)
-		k.since = 0
+func (l *lockouts) allow(key uint32) {
+	if int(key) < len(l.slots) && l.slots[key] > 0 {
+		l.all[l.slots[key]-1].since = 0
 	}
 }
 
 // describe sets the times of a key that was denied.
 func (l *lockouts) describe(d *DeniedKey, key uint32) {
 	k := l.all[l.slots[key]-1]
-	if k.since > 0 && k.last-k.since >= k.longest { // its last request was denied
-		k.longest, d.ToLast = k.last-k.since, true
-	}
 	d.First, d.Last = time.UnixMicro(k.first).UTC(), time.UnixMicro(k.last).UTC()
-	d.LockedOutS = float64(k.longest) / 1e6
+	d.DeniedRunS, d.RetryAfterS = float64(k.longest)/1e6, k.retry.Seconds()
 }

@@ -10,8 +10,9 @@ import (
 
 // detailing collects a Detail while a tally decides.
 type detailing struct {
-	denied   []bool // by limit, of the request that is decided
-	bars     *bars  // requests, then denied by limit
+	denied   []bool          // by limit, of the request that is decided
+	retry    []time.Duration // by limit, if it is denied
+	bars     *bars           // requests, then denied by limit
 	lockouts []lockouts
 	facets   *facets
 	history  *history
@@ -19,7 +20,8 @@ type detailing struct {
 
 func newDetailing(limits int) *detailing {
 	return &detailing{
-		denied: make([]bool, limits), bars: newBars(1 + limits), lockouts: make([]lockouts, limits),
+		denied: make([]bool, limits), retry: make([]time.Duration, limits),
+		bars: newBars(1 + limits), lockouts: make([]lockouts, limits),
 		facets: newFacets(), history: newHistory(),
 	}
 }
@@ -31,9 +33,9 @@ func (d *detailing) add(r record) error {
 	for i, denied := range d.denied {
 		if denied {
 			d.bars.add(1 + i)
-			d.lockouts[i].deny(r.key, r.at)
+			d.lockouts[i].deny(r.key, r.at, d.retry[i])
 		} else {
-			d.lockouts[i].allow(r.key, r.at)
+			d.lockouts[i].allow(r.key)
 		}
 	}
 	d.facets.add(r.facets, d.denied)

@@ -188,10 +188,7 @@ func recountKeys(all []decided, limit int) []replay.DeniedKey {
 			if k.Last = time.UnixMicro(o.at).UTC(); k.First.IsZero() {
 				k.First = k.Last
 			}
-			end, toLast := lockedUntil(all[j:], limit)
-			if out := float64(end-o.at) / 1e6; out > k.LockedOutS || out == k.LockedOutS && toLast {
-				k.LockedOutS, k.ToLast = out, toLast
-			}
+			k.DeniedRunS = max(k.DeniedRunS, float64(deniedUntil(all[j:], limit)-o.at)/1e6)
 		}
 	}
 	list := []replay.DeniedKey{}
@@ -206,17 +203,30 @@ func recountKeys(all []decided, limit int) []replay.DeniedKey {
 	return list
 }
 
-// lockedUntil returns when the key of the first request is granted again, or made its last request.
-func lockedUntil(all []decided, limit int) (end int64, toLast bool) {
+// deniedUntil returns the last denial of the key of the first request before its next grant.
+func deniedUntil(all []decided, limit int) (end int64) {
 	for _, next := range all {
-		if next.key != all[0].key {
-			continue
+		if next.key == all[0].key && !next.denied[limit] {
+			break
 		}
-		if end = next.at; !next.denied[limit] {
-			return end, false
+		if next.key == all[0].key {
+			end = next.at
 		}
 	}
-	return end, true
+	return end
+}
+
+// A client that is denied for ten seconds and comes back after three days was not locked out for
+// three days.
+func TestDetailLockout(t *testing.T) {
+	var log strings.Builder
+	for _, second := range []int64{0, 10, 20, 3 * 86400} {
+		log.WriteString(at((1768176000+second)*1e6, "x"))
+	}
+	k := detailed(t, config(t, "ip", "1/m"), log.String()).Detail.Keys[0][0]
+	if k.DeniedRunS != 10 || k.RetryAfterS != 40 {
+		t.Errorf("%+v, want denials for 10 s, and a retry 40 s later", k)
+	}
 }
 
 func recountGroups(all []decided, limits int, name func(decided) string) []replay.Group {
@@ -316,6 +326,11 @@ func TestDetailByDefinition(t *testing.T) {
 	} {
 		log, all := scenario(r, c.requests, c.keys, c.paths, c.step, rules)
 		report := detailed(t, config(t, "ip", limits...), log)
+		for _, keys := range report.Detail.Keys {
+			for i := range keys {
+				keys[i].RetryAfterS = 0 // TestDetailLockout has it
+			}
+		}
 		mustBeSameDetail(t, round, report.Detail, recount(all, len(limits)))
 	}
 }
@@ -374,7 +389,7 @@ func TestDetailClocks(t *testing.T) {
 		}
 	}
 	want := replay.DeniedKey{
-		Key: "198.18.0.1", Requests: 240, Denied: 239, LockedOutS: 238 * 60, ToLast: true,
+		Key: "198.18.0.1", Requests: 240, Denied: 239, DeniedRunS: 238 * 60, RetryAfterS: 72060,
 		First: time.Date(2025, 10, 25, 23, 1, 0, 0, time.UTC), Last: time.Date(2025, 10, 26, 2, 59, 0, 0, time.UTC),
 	}
 	if got := report.Detail.Keys[1][0]; got != want {
@@ -389,7 +404,7 @@ func TestDetailClocks(t *testing.T) {
 	}
 	for i, keys := range report.Detail.Keys {
 		for _, k := range keys {
-			if k.First.After(k.Last) || k.First.Before(report.Span.From) || k.Last.After(report.Span.To) || k.LockedOutS < 0 {
+			if k.First.After(k.Last) || k.First.Before(report.Span.From) || k.Last.After(report.Span.To) || k.DeniedRunS < 0 {
 				t.Errorf("limit %d: %+v is outside of %+v", i, k, report.Span)
 			}
 		}

@@ -57,7 +57,7 @@ func (t *tally) add(ctx context.Context, r record) error {
 			trial.deny(r.key)
 		}
 		if t.detail != nil {
-			t.detail.denied[i] = !d.Allowed()
+			t.detail.denied[i], t.detail.retry[i] = !d.Allowed(), d.RetryAfter
 		}
 	}
 	if t.detail != nil {

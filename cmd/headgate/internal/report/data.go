@@ -8,7 +8,7 @@ import (
 )
 
 // Version is the version of [Data]. It changes if a field is removed or changes its meaning.
-const Version = 2
+const Version = 3
 
 // Kinds of reports.
 const (

@@ -43,7 +43,9 @@
       h("td", { class: "n" }, percent(of(g), total)),
       h("td", { class: "wide" }, Report.bar(of(g), total)),
       h("td", { class: "n" }, percent(of(g), g.requests))));
-    const without = groups.length - sorted.length;
+    const without = groups.filter((g) => !of(g) && g.name !== "(other)")
+      .reduce((sum, g) => sum + (g.paths || 1), 0);
+    const partly = groups.some((g) => g.name === "(other)" || g.paths && of(g));
     const box = h("div", { class: "group" },
       Report.scroller(`Denied requests by ${label.toLowerCase()}`, h("table", {},
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, label),
@@ -56,8 +58,8 @@
             "Denied %"))),
         h("tbody", {}, ...rows))));
     if (without > 0) {
-      box.append(h("p", { class: "note quiet" }, `${number(without)} other ` +
-        `${without === 1 ? label.toLowerCase() : plurals[label]}: no denied requests.`));
+      box.append(h("p", { class: "note quiet" }, `${partly ? "At least " : ""}` +
+        `${number(without)} other ${without === 1 ? label.toLowerCase() : plurals[label]}: no denied requests.`));
     }
     return box;
   }

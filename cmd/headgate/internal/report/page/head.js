@@ -26,7 +26,7 @@
   // pickOf is a button that chooses a limit.
   function pickOf(model, l) {
     const pick = h("button", { type: "button", class: "pick", "aria-pressed": "false",
-      click: () => model.choose(l) }, l.text);
+      "aria-label": [l.text, ...l.names].join(", "), click: () => model.choose(l) }, l.text);
     model.onChoose(() => pick.setAttribute("aria-pressed", model.limit === l));
     return pick;
   }
@@ -77,12 +77,6 @@
         quiet(time(t.span.from), " to ", time(t.span.to)), quiet(Report.gap(t)));
       add("Busiest second", h("b", {}, plural(t.peak.requests, "request")), " ",
         quiet(time(t.peak.at)));
-    }
-    const [first] = data.kind === "size" ? data.size.proposals : [];
-    const period = first && Report.parse(String(first.limit))?.of;
-    if (period) {
-      add("Period", h("b", {}, period.replace(/^(?=\D)/, "1")), " ",
-        quiet("least burst times rate"));
     }
     add("Skipped", h("b", {}, plural(t.skipped, "line")), " ",
       quiet(t.skipped ? skipped(t) : `of ${number(t.lines)}`));

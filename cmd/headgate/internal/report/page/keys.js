@@ -13,15 +13,14 @@
       cell: (k) => percent(k.denied, k.requests) },
     { id: "first", label: "First denial", of: (k) => seconds(k.first), cell: (k) => time(k.first) },
     { id: "last", label: "Last denial", of: (k) => seconds(k.last), cell: (k) => time(k.last) },
-    { id: "locked", label: "Longest lockout", of: (k) => k.locked_out_s,
-      cell: lockout },
+    { id: "locked", label: "Longest run of denials", of: (k) => k.denied_run_s, cell: lockout },
   ];
 
-  // lockout is a time; if the key was never allowed after, it may have been longer.
+  // lockout is what a client felt: how long all was denied, and when it could have retried.
   function lockout(k) {
-    const locked = k.locked_out_s < 1 ? "under 1s" : span(k.locked_out_s);
-    return k.to_last ? h("span", {}, k.locked_out_s < 1 ? "" : `${locked}, `,
-      h("span", { class: "quiet" }, "to its last request")) : locked;
+    const run = k.denied_run_s < 1 ? "under 1s" : span(k.denied_run_s);
+    return h("span", {}, `${run}, `, h("span", { class: "quiet" },
+      `retry ${span(k.retry_after_s)} later`));
   }
 
   function keysSection(model, part) {
@@ -53,8 +52,8 @@
   function lead(l, state) {
     if (!state.keys.length) return `${l.text} denies no key.`;
     const all = `${plural(l.result.denied_keys, "key")} of ${number(l.result.keys)} would have ` +
-      "been denied at least once. The longest lockout is the longest time from a denial to the " +
-      "next allowed request of the key, or to its last request if none was allowed after.";
+      "been denied at least once. A run is the time from the first to the last denial without " +
+      "an allowed request between them. The next request would have been allowed so much later.";
     return state.more > 0 ? `${all} The table lists the top ${number(state.keys.length)}; ` +
       `${number(state.more)} more are not listed.` : all;
   }
