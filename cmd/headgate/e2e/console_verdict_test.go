@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -47,7 +48,7 @@ func (p *page) reload() {
 	p.until("the page is ready", `document.documentElement.dataset.ready === "true"`)
 }
 
-// A key that an operator has raised is not proposed for a ban, and a raise starts from its limits.
+// A key that an operator has raised is not proposed for a ban, and a raise says what is in force.
 func TestConsoleRaisedKey(t *testing.T) {
 	t.Parallel()
 	s := operate(t)
@@ -66,7 +67,7 @@ func TestConsoleRaisedKey(t *testing.T) {
 		r.querySelector("strong").textContent === "api")?.querySelectorAll(".buttons button")[1]`
 	p.until("the key is shown", button)
 	p.do(run(button + `.focus(); ` + button + `.click()`))
-	p.until("it starts from the limit in force", `document.querySelector("#act-limits").value === "9/h"`)
+	p.until("it starts from what the key needs", `/^[1-9]\d{4,}\/h$/.test(document.querySelector("#act-limits").value)`)
 	p.enter("#act-limits", "8/h")
 	p.until("the effect is that of the change", says("#act-effect", "instead of 9/h, to which it was raised"))
 	p.enter("#act-limits", "4/h")
@@ -281,4 +282,63 @@ func TestConsoleNamesTheChange(t *testing.T) {
 	p.until("it is switched", says("#result", "Switched rule wide to mode shadow until "))
 	p.until("the page is not calm", says("#verdict-title", "Rule wide is switched by hand")+
 		` && document.body.dataset.level === "warn"`)
+}
+
+// What a denied key asked for is shown, as text, and a raise starts from what it needs.
+func TestConsoleShowsRequests(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() {
+		for ctx.Err() == nil {
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/auth", nil)
+			if err != nil {
+				return
+			}
+			r.Header.Set("User-Agent", "<script>alert(1)</script>")
+			r.Header.Set("X-Forwarded-Uri", "/%3Cimg%20src=x%3E")
+			if answer, err := http.DefaultClient.Do(r); err == nil {
+				answer.Body.Close()
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	p := s.console(withToken())
+	p.until("the headline says what it asked for", says("#verdict-detail", "noted: GET /<img src=x>; user agents <script>alert(1)</script>."))
+	key := "header:<script>alert(1)</script>"
+	p.until("the key is listed", rowOf(key))
+	p.do(run(rowOf(key) + `.querySelector(".key-name").click()`))
+	p.until("its details say it", says("#keys .key-seen", "noted: GET /<img src=x>"))
+	p.click("#culprit-ban")
+	p.until("the effect is said", says("#act-effect", "the ban also stops the 1/h that still pass"))
+	p.do(chromedp.KeyEvent(kb.Escape))
+	p.click("#culprit-raise")
+	p.until("it starts from what the key needs", `Number.parseInt(document.querySelector("#act-limits").value) > 10_000 &&
+		document.querySelector("#act-limits").value.endsWith("/h")`)
+	p.until("what it asks for is said", says("#act", "the key asks for "))
+}
+
+// With --console keys, nothing of a request is shown.
+func TestConsoleKeysOnly(t *testing.T) {
+	t.Parallel()
+	s := operate(t, func(o *serve.Options) { o.ConsoleKeysOnly = true })
+	for range 20 {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/auth", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := http.DefaultClient.Do(r); err == nil {
+			answer.Body.Close()
+		}
+	}
+	p := s.console(withToken())
+	s.flood("agents", "header:x", 20*time.Millisecond)
+	p.until("a key is listed", rowOf("header:x"))
+	if value[bool](p, `document.body.textContent.includes("noted:")`) {
+		t.Error("requests are shown")
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -88,7 +89,8 @@ func newServe() *cobra.Command {
 	flags.StringVar(&f.o.Metrics, "metrics", "",
 		"serve Prometheus metrics on `ADDR` (default: /metrics of --http)")
 	flags.StringVar(&f.console, "console", "on",
-		"serve the operator's console at /console/ of --http: on or off (`STATE`)")
+		"serve the operator's console at /console/ of --http: on, off, or keys: without the "+
+			"paths and user agents of denied requests (`STATE`)")
 	flags.StringArrayVar(&f.proxies, "proxy", nil,
 		"listen on ADDR, and forward allowed requests to URL (`ADDR=URL`); may be repeated")
 	flags.BoolVar(&f.envoyEnv, "envoy-env", false,
@@ -138,6 +140,9 @@ func hangups() chan os.Signal {
 	return signals
 }
 
+// consoles are the values of --console.
+var consoles = []string{"on", serve.Off, "keys"}
+
 // complete checks the flags and makes the options of them.
 func (f *serveFlags) complete(cmd *cobra.Command) error {
 	for _, c := range []struct {
@@ -150,7 +155,7 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 		{"max-connections", f.o.Connections, f.o.Connections >= 1, "1 or more"},
 		{"log-decisions", f.o.LogDecisions, f.o.LogDecisions >= 0 && f.o.LogDecisions <= 1,
 			"a fraction from 0 to 1"},
-		{"console", f.console, f.console == "on" || f.console == serve.Off, "on or off"},
+		{"console", f.console, slices.Contains(consoles, f.console), "on, off or keys"},
 		{"log-format", f.logFormat, f.logFormat == "text" || f.logFormat == "json",
 			"text or json"},
 		{"log-level", f.logLevel, f.level.UnmarshalText([]byte(f.logLevel)) == nil,
@@ -160,7 +165,7 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 			return usagef(cmd, "%s is %q; want %s", nameOf(c.flag, text), text, c.want)
 		}
 	}
-	f.o.NoConsole = f.console == serve.Off
+	f.o.NoConsole, f.o.ConsoleKeysOnly = f.console == serve.Off, f.console == "keys"
 	if err := f.checkAddresses(cmd); err != nil {
 		return err
 	}

@@ -33,6 +33,8 @@ type Options struct {
 	Version string // of the program
 	Viewers int    // at a time
 
+	KeysOnly bool // show keys, and nothing of their requests
+
 	API       *httpapi.Handler // decides who may do what
 	Engine    *rules.Engine
 	Overrides *overrides.Table
@@ -162,14 +164,18 @@ func (h *Handler) Decided(e *rules.Event) {
 		return
 	}
 	if d := h.denied.Load(); d != nil {
-		d.add(ruleID{name: e.Rule.Name}, e.Key, 1, e.Outcome == rules.ShadowDenied)
+		q := e.Request
+		if h.options.KeysOnly {
+			q = nil
+		}
+		d.add(ruleID{name: e.Rule.Name}, e.Key, 1, e.Outcome == rules.ShadowDenied, q)
 	}
 }
 
 // OverLimit counts a descriptor of a domain that is over its limit while the console has viewers.
 func (h *Handler) OverLimit(e envoy.Denial) {
 	if d := h.denied.Load(); d != nil && e.Hits > 0 {
-		d.add(idOf(e.Counters), envoy.DescriptorText(e.Key), e.Hits, e.Shadow)
+		d.add(idOf(e.Counters), envoy.DescriptorText(e.Key), e.Hits, e.Shadow, nil)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/observe"
 )
 
@@ -54,6 +55,7 @@ type deniedID struct {
 type deniedTable struct {
 	now, before *observe.TopDenied
 	keys        map[string]*deniedCount
+	requests    deniedRequests
 }
 
 // deniedCount is how often a key was denied in each generation, as of the last tick.
@@ -70,27 +72,32 @@ func newDeniedKeys(now time.Time) *deniedKeys {
 	}
 }
 
-// add counts n denials of key.
-func (d *deniedKeys) add(rule ruleID, key string, n uint64, shadow bool) {
-	if top := d.top(rule, shadow); top != nil {
-		top.Add(cutKey(key), headgate.Limit{}, int64(min(n, math.MaxInt64)))
+// add counts n denials of key, and notes the request if it is not nil.
+func (d *deniedKeys) add(rule ruleID, key string, n uint64, shadow bool, q *rules.Request) {
+	top, requests := d.top(rule, shadow)
+	if top == nil {
+		return
+	}
+	top.Add(cutKey(key), headgate.Limit{}, int64(min(n, math.MaxInt64)))
+	if q != nil {
+		requests.add(time.Now(), key, q)
 	}
 }
 
-// top returns what counts the keys of a rule, or nil if there are too many rules.
-func (d *deniedKeys) top(rule ruleID, shadow bool) *observe.TopDenied {
+// top returns what counts the keys of a rule, and its requests, or nil if there are too many rules.
+func (d *deniedKeys) top(rule ruleID, shadow bool) (*observe.TopDenied, *deniedRequests) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := d.tables[deniedID{rule, shadow}]
 	if t == nil {
 		if len(d.tables) >= maxTables {
-			return nil
+			return nil, nil
 		}
 		t = &deniedTable{now: newTop(), before: newTop()}
 		rule = ruleID{strings.Clone(rule.domain), strings.Clone(rule.name)}
 		d.tables[deniedID{rule, shadow}] = t
 	}
-	return t.now
+	return t.now, &t.requests
 }
 
 func newTop() *observe.TopDenied { return observe.NewTopDenied(maxEntries) }
@@ -192,6 +199,8 @@ type deniedKey struct {
 	Rate   float64 `json:"per_s"`
 	First  int64   `json:"first"` // milliseconds since 1970; of those in Denied and Shadow
 	Last   int64   `json:"last"`
+
+	Seen *requestsSeen `json:"seen,omitempty"`
 }
 
 // most returns the n keys that each rule denied most, as of the last tick.
@@ -217,6 +226,11 @@ func (d *deniedKeys) most(n int) map[string][]deniedKey {
 	for name, keys := range list {
 		list[name] = mostDenied(keys, n)
 	}
+	for id, t := range d.all() {
+		if !id.shadow {
+			t.requests.seen(list[id.rule.String()])
+		}
+	}
 	return list
 }
 
@@ -229,6 +243,7 @@ func mostDenied(keys []deniedKey, n int) []deniedKey {
 			j := &joined[last]
 			j.Denied, j.Shadow, j.Rate = j.Denied+k.Denied, j.Shadow+k.Shadow, j.Rate+k.Rate
 			j.First, j.Last = min(j.First, k.First), max(j.Last, k.Last)
+			j.Seen = j.Seen.join(k.Seen)
 			continue
 		}
 		joined = append(joined, k)

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +28,7 @@ func TestDeniedKeys(t *testing.T) {
 			key = fmt.Sprint("bot:", random.IntN(10))
 		}
 		want[key]++
-		d.add(ruleID{name: "api"}, key, 1, false)
+		d.add(ruleID{name: "api"}, key, 1, false, nil)
 	}
 	d.tick(now.Add(time.Second))
 	top := d.most(20)["api"]
@@ -46,10 +47,10 @@ func TestDeniedKeysAreForgotten(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0).Truncate(generation)
 	d := newDeniedKeys(start)
 	rule := ruleID{"edge", "user"}
-	d.add(rule, "k", 3, false)
-	d.add(rule, "k", 4, true)
+	d.add(rule, "k", 3, false, nil)
+	d.add(rule, "k", 4, true, nil)
 	d.tick(start.Add(generation))
-	d.add(rule, "k", 5, false)
+	d.add(rule, "k", 5, false, nil)
 	d.tick(start.Add(generation + time.Second))
 	if got := d.most(9)["edge/user"]; len(got) != 1 || got[0].Denied != 8 || got[0].Shadow != 4 {
 		t.Errorf("over two generations: %+v", got)
@@ -73,7 +74,7 @@ func TestRateOfAKey(t *testing.T) {
 	rate := func(seconds int, n uint64) float64 {
 		for range seconds {
 			if n > 0 {
-				d.add(ruleID{name: "api"}, "k", n, false)
+				d.add(ruleID{name: "api"}, "k", n, false, nil)
 			}
 			now = now.Add(time.Second)
 			d.tick(now)
@@ -97,7 +98,7 @@ func TestRateOfAKeyThatComesBack(t *testing.T) {
 	d := newDeniedKeys(now)
 	for range 20 {
 		for i := range 10 * maxEntries {
-			d.add(ruleID{name: "api"}, fmt.Sprint(i), 1, false)
+			d.add(ruleID{name: "api"}, fmt.Sprint(i), 1, false, nil)
 		}
 		now = now.Add(time.Second)
 		d.tick(now)
@@ -116,8 +117,8 @@ func TestDeniedKeysAreBounded(t *testing.T) {
 	for i := range 4 {
 		adding.Go(func() {
 			for j := range 5000 {
-				d.add(ruleID{"edge", fmt.Sprint(j % 400)}, strings.Repeat("ü", 200)+fmt.Sprint(i), 1, false)
-				d.add(ruleID{name: "api"}, fmt.Sprint(i, j), 1, false)
+				d.add(ruleID{"edge", fmt.Sprint(j % 400)}, strings.Repeat("ü", 200)+fmt.Sprint(i), 1, false, nil)
+				d.add(ruleID{name: "api"}, fmt.Sprint(i, j), 1, false, nil)
 			}
 		})
 	}
@@ -139,8 +140,8 @@ func TestDeniedKeysAreBounded(t *testing.T) {
 func TestADenialDoesNotAllocate(t *testing.T) {
 	d := newDeniedKeys(time.Unix(1_800_000_000, 0))
 	e := ruleID{"edge", "user"}
-	d.add(e, "k", 1, false)
-	if n := testing.AllocsPerRun(1000, func() { d.add(e, "k", 1, false) }); n != 0 {
+	d.add(e, "k", 1, false, nil)
+	if n := testing.AllocsPerRun(1000, func() { d.add(e, "k", 1, false, nil) }); n != 0 {
 		t.Errorf("%v allocations for a denial", n)
 	}
 }
@@ -203,12 +204,13 @@ func BenchmarkDenial(b *testing.B) {
 	for i := range keys {
 		keys[i] = fmt.Sprint("ip:192.0.2.", i)
 	}
+	request := &rules.Request{Method: "GET", Path: "/", Header: http.Header{"User-Agent": {"curl"}}}
 	for _, n := range []int{10, 1000} { // with and without a place for each
 		b.Run(fmt.Sprint(n, " keys"), func(b *testing.B) {
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				d.add(ruleID{name: "api"}, keys[i%n], 1, false)
+				d.add(ruleID{name: "api"}, keys[i%n], 1, false, request)
 				i++
 			}
 		})

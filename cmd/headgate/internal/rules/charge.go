@@ -19,6 +19,7 @@ type charge struct {
 	first  int       // the first of its requests in a group
 
 	granted bool
+	request *Request
 	percent int64 // of each limit that the request leaves to others
 }
 

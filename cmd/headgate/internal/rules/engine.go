@@ -51,6 +51,7 @@ type Overrides interface {
 // Event is what a rule decided about a request.
 type Event struct {
 	Rule    *Rule
+	Request *Request // nil: the caller of the API does not say; it must not be kept
 	Key     string
 	Cost    int64 // that was asked for; 0: a rule in Shadow peeked, as another had denied
 	Outcome Outcome

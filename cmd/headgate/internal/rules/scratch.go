@@ -53,7 +53,7 @@ func (s *scratch) add(r *rule, q *target) {
 	if !c.banned { // a body is not read for those
 		c.cost = r.cost(q)
 	}
-	c.percent = r.Headroom.percent(q.Header)
+	c.request, c.percent = q.Request, r.Headroom.percent(q.Header)
 	if r.late {
 		c.cost = fit(c.cost, c.limits, c.percent, 0)
 	}

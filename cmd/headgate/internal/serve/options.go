@@ -43,6 +43,9 @@ type Options struct {
 	LogDecisions float64       // the fraction of decisions that is logged
 	NoConsole    bool          // do not serve /console/
 
+	// ConsoleKeysOnly lets the console show denied keys, but nothing of their requests.
+	ConsoleKeysOnly bool
+
 	Version string // of the program, for metrics
 
 	Log *slog.Logger

@@ -2,6 +2,7 @@
 
 import { longSpan, number, plural, rate } from "./format.js";
 import { breadth, inRules, listOf, siblings } from "./key_breadth.js";
+import { deniedKey } from "./key_requests.js";
 import { brief } from "./key_text.js";
 import { time } from "./times.js";
 
@@ -102,7 +103,15 @@ function banText({ rule, key, also }, state, until, model) {
   const others = siblings(model, rule, key).map((r) => r.name)
     .filter((name) => !also?.includes(name));
   return text + (others.length ? ` The key can still use ${listOf(others)}.` : "")
-    + " Other keys are not affected.";
+    + " Other keys are not affected." + passing(rule, key, model);
+}
+
+// passing says what a ban stops besides what is denied already.
+function passing(rule, key, model) {
+  const { now } = model.limits(rule, key);
+  const n = deniedKey(model, rule, key)?.per_s ?? 0;
+  return n > 0 && now.length > 0 ? ` It is denied ${rate(n)} requests a second already: the ban also stops the ${
+    now.join(", ")} that still pass.` : "";
 }
 
 function raiseText({ rule, key, limits, keep_usage }, until, model, all) {

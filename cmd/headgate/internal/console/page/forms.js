@@ -2,8 +2,10 @@
 
 import { button, caution, durations, effect } from "./action_text.js";
 import { h, setText, show } from "./dom.js";
+import { rate } from "./format.js";
 import { breadth, listOf, siblings } from "./key_breadth.js";
 import { overrideText } from "./key_override.js";
+import { deniedKey, wanted } from "./key_requests.js";
 import { keyText } from "./key_text.js";
 
 const titles = {
@@ -113,15 +115,17 @@ const split = (text) => text.split(",").map((part) => part.trim()).filter(Boolea
 
 function raiseFields(app, rule, key, duration, seconds) {
   const { now, file, override } = app.model.limits(rule, key);
+  const asked = deniedKey(app.model, rule, key)?.per_s ?? 0;
   const limits = input("act-limits", {
-    value: now.join(", "), spellcheck: "false", autocapitalize: "none",
+    value: wanted(now, asked).join(", "), spellcheck: "false", autocapitalize: "none",
   });
   const keep = h("input", { type: "checkbox", checked: key.includes("*") }); // many keys
   const inForce = !now.length ? "" : override?.limits?.length
     ? `; now ${now.join(", ")} by a raise, in the file ${file.join(", ")}`
     : `; now ${now.join(", ")}`;
+  const asks = asked > 0 ? `; the key asks for ${rate(asked)} a second more` : "";
   return {
-    elements: [labelled(`Limits, such as 100/m burst 20, 500/h${inForce}`, limits),
+    elements: [labelled(`Limits, such as 100/m burst 20, 500/h${inForce}${asks}`, limits),
       duration.element,
       h("label", { class: "check" }, keep, "Keep the used tokens")],
     first: limits,

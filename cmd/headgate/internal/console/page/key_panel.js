@@ -5,6 +5,7 @@ import { disable, onAct } from "./controls.js";
 import { h, setAttribute, setText } from "./dom.js";
 import { number, plural, span } from "./format.js";
 import { keyOverride } from "./key_override.js";
+import { deniedKey, seenText } from "./key_requests.js";
 import { brief, keyText } from "./key_text.js";
 
 const interval = 2_000;
@@ -108,6 +109,7 @@ class RulePart {
     this.isPattern = this.kind === "rule" && key.includes("*");
     this.limits = this.isPattern ? [] : limits.map(() => makeLimit());
     this.permits = h("p", { class: "quiet" });
+    this.seen = h("p", { class: "quiet key-seen" });
     const acts = [["ban", "Ban…"], ["raise", "Raise…"], ["reset", "Reset…"]];
     this.buttons = acts.map(([act, text]) => {
       const button = h("button", {
@@ -118,7 +120,7 @@ class RulePart {
     this.element = h("section", { class: "rule-part" },
       h("p", { class: "rule-part-head" }, h("strong", {}, h("bdi", {}, rule)), this.mode,
         this.override),
-      ...this.limits.map((l) => l.element), this.permits,
+      ...this.limits.map((l) => l.element), this.permits, this.seen,
       h("p", { class: "buttons" }, ...this.buttons));
   }
 
@@ -133,6 +135,7 @@ class RulePart {
 
   draw() {
     const has = keyOverride(this.app, this.override, this.rule, this.key);
+    setText(this.seen, seenText(deniedKey(this.app.model, this.rule, this.key)));
     const [ban, raise, reset] = this.buttons;
     reset.hidden = this.isPattern;
     const override = has ? this.app.model.override(this.rule, this.key) : null;

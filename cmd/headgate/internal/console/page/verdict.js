@@ -3,6 +3,7 @@
 import { after, causeOf } from "./causes.js";
 import { longSpan, percent, rate } from "./format.js";
 import { breadth, inRules } from "./key_breadth.js";
+import { seenText } from "./key_requests.js";
 import { time, timeOfDay } from "./times.js";
 
 const loud = 1; // denials a second, below which nobody is troubled
@@ -152,6 +153,7 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
   const others = worst.keys.filter((k) => k.key !== top?.key && k.per_s > notable * worst.free);
   const parts = [
     elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
+    seenText(top),
     top ? top.caution : `${percent(worst.free / total)} of all decisions. ${
       percent((worst.worst ?? worst.free) / worst.free)} of these denials come from rule ${
       worst.rule.name}, ${areKeysKnown(model) ? "for many keys."
