@@ -77,7 +77,7 @@ func (l *deniedRequests) seen(keys []deniedKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range keys[:min(len(keys), shownRequests)] {
-		all := requestsSeen{Methods: map[string]int{}, Paths: map[string]int{}, Agents: map[string]int{}}
+		all := requestsSeen{0, map[string]int{}, map[string]int{}, map[string]int{}}
 		for _, r := range l.ring {
 			if r.key == keys[i].Key {
 				all.Requests++
@@ -98,7 +98,8 @@ func (s *requestsSeen) join(other *requestsSeen) *requestsSeen {
 		return cmp.Or(s, other)
 	}
 	sum := requestsSeen{
-		s.Requests + other.Requests, maps.Clone(s.Methods), maps.Clone(s.Paths), maps.Clone(s.Agents),
+		s.Requests + other.Requests,
+		maps.Clone(s.Methods), maps.Clone(s.Paths), maps.Clone(s.Agents),
 	}
 	for _, both := range [][2]map[string]int{
 		{sum.Methods, other.Methods}, {sum.Paths, other.Paths}, {sum.Agents, other.Agents},

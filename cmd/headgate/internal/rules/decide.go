@@ -163,8 +163,8 @@ func (c *charge) strictest(ds []headgate.Decision) headgate.Decision {
 func (e *Engine) observe(c *charge, o Outcome, d headgate.Decision, err error) {
 	if e.options.Observe != nil {
 		e.options.Observe(Event{
-			Rule: &c.rule.Rule, Request: c.request, Key: c.key, Cost: c.cost, Outcome: o, Decision: d,
-			Banned: c.banned && o == Denied, Err: err,
+			Rule: &c.rule.Rule, Request: c.request, Key: c.key, Cost: c.cost,
+			Outcome: o, Decision: d, Banned: c.banned && o == Denied, Err: err,
 		})
 	}
 }
