@@ -48,11 +48,11 @@ func TestReportAsksAboutKeysThatStandOut(t *testing.T) {
 		.join("\n")`, "Choose it if neither of these keys may be denied.\n"+
 		"Choose it if "+scanner+" may be denied, but not 192.0.2.1.\n"+
 		"Choose it if both keys may be denied.")
-	expect(p, "keys", `[...document.querySelectorAll(".stand-out tbody th")].map((e) => e.textContent)
+	expect(p, "keys", `[...document.querySelectorAll(".evidence h3 bdi")].map((e) => e.textContent)
 		.join(" ")`, scanner+" 192.0.2.1")
-	expect(p, "what is denied to them", `[...document.querySelectorAll(".stand-out tbody tr")].map((e) =>
-		[...e.querySelectorAll("td.n")].slice(2).map((e) => e.textContent !== "0%" ? 1 : 0).join(""))
-		.join(" ")`, "011 001")
+	expect(p, "what is denied to them", `[...document.querySelectorAll(".evidence dd:last-child")]
+		.map((e) => e.textContent.split(" · ").map((d) => d.endsWith(": 0%") ? 0 : 1).join("")).join(" ")`,
+		"011 001")
 }
 
 // The limit that the answer names has a card, and can be chosen and copied, also if no proposal is

@@ -64,6 +64,9 @@ type Config struct {
 	// Detail adds a [Detail] to the report. It needs 1 to 4 bytes of memory for each request. What
 	// exceeds 256 MiB goes to a temporary file.
 	Detail bool
+
+	// Evidence are keys whose requests are described in the Detail, at most [MaxEvidence].
+	Evidence []LogKey
 }
 
 // Log is one access log: plain text, or the same compressed by gzip.
@@ -83,7 +86,7 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 	to := sink{names: tally.names, use: func(r record) error { return tally.add(ctx, r) }}
 	if c.Detail {
 		tally.detail = newDetailing(len(c.Limits))
-		to.facets = tally.detail.facets
+		to.facets, to.saw = tally.detail.facets, newWitness(c.Evidence)
 		defer tally.detail.history.close()
 	}
 	sources, err := read(ctx, c.Reading, to, logs)
@@ -94,14 +97,17 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 	if err != nil || !c.Detail {
 		return report, err
 	}
-	report.Detail, err = tally.detailed(ctx)
+	if report.Detail, err = tally.detailed(ctx); err == nil {
+		report.Detail.Evidence = to.saw.evidence()
+	}
 	return report, err
 }
 
 // sink is where the requests of logs go.
 type sink struct {
 	names  *keyIDs
-	facets *facets // nil unless they are counted
+	facets *facets  // nil unless they are counted
+	saw    *witness // nil unless there are keys to describe
 	use    func(record) error
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Reasons for skipping lines that are correct.
@@ -27,6 +28,8 @@ type source struct {
 	keyer  keyer
 	names  *keyIDs
 	facets *facets // nil unless they are counted
+	saw    *witness
+	agent  int // index of the user agent in entry.headers, if there is a witness
 	order  reorder
 	ended  bool
 	skips  map[string]*Skip
@@ -43,11 +46,20 @@ func newSource(log Log, c Reading, to sink, p *progress) *source {
 		keyer:  keyer{by: c.By},
 		names:  to.names,
 		facets: to.facets,
+		saw:    to.saw,
 		order:  reorder{window: c.Reorder.Microseconds(), max: maxHeld},
 		skips:  map[string]*Skip{},
 	}
 	if s.facets != nil {
 		s.wanted.request, s.wanted.status = true, true
+	}
+	if s.saw != nil {
+		s.agent = len(s.wanted.headers)
+		if i := slices.Index(s.wanted.headers, "useragent"); i >= 0 {
+			s.agent = i
+		} else {
+			s.wanted.headers = append(s.wanted.headers, "useragent")
+		}
 	}
 	s.entry.headers = make([][]byte, len(s.wanted.headers))
 	return s
@@ -87,6 +99,9 @@ func (s *source) read() error {
 		return nil
 	}
 	r := record{at: s.entry.at, line: s.lines.number, key: s.names.id(key)}
+	if s.saw != nil {
+		s.saw.see(key, &s.entry, s.entry.headers[s.agent])
+	}
 	if s.facets != nil {
 		r.facets = s.facets.of(&s.entry)
 	}

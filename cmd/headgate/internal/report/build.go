@@ -55,7 +55,7 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 			Traffic: d.Size.Traffic, Limits: []replay.Result{},
 			Detail: &replay.Detail{
 				Keys: [][]replay.DeniedKey{}, DeniedKeysTotal: []int64{},
-				KeyTimelines: [][]replay.KeyTimeline{},
+				KeyTimelines: [][]replay.KeyTimeline{}, Evidence: []replay.Evidence{},
 			},
 		}
 		return d, nil
@@ -116,12 +116,23 @@ func (b *Build) replay(ctx context.Context, d *Data, limits []headgate.Limit) er
 	}
 	runtime.GC() // or else what the first reading left takes memory until the heap has doubled
 	d.Replay, err = replay.Run(ctx, replay.Config{
-		Reading: b.Size.Reading, Limits: limits, Detail: true,
+		Reading: b.Size.Reading, Limits: limits, Detail: true, Evidence: standOut(d.Size),
 	}, logs...)
 	if err != nil {
 		return err
 	}
 	return sameLogs(&d.Size.Traffic, &d.Replay.Traffic)
+}
+
+// standOut returns the keys that stand out.
+func standOut(r *replay.SizeReport) (keys []replay.LogKey) {
+	if r.StandOut == nil {
+		return nil
+	}
+	for _, k := range r.StandOut.Keys {
+		keys = append(keys, k.Key)
+	}
+	return keys
 }
 
 // sameLogs returns an error if two readings of the logs differ.

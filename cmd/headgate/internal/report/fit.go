@@ -57,6 +57,9 @@ func cutNames(d *replay.Detail, name int) {
 			line.Key = cut(line.Key, name)
 		}
 	}
+	for i := range d.Evidence {
+		d.Evidence[i].Key = cut(d.Evidence[i].Key, name)
+	}
 	for _, groups := range [][]replay.Group{d.Paths, d.Methods, d.Statuses} {
 		for i := range groups {
 			groups[i].Name = cut(groups[i].Name, name)

@@ -28,16 +28,21 @@ func Write(w io.Writer, d *Data) error {
 	if err != nil {
 		return fmt.Errorf("report: encode data: %w", err)
 	}
-	return write(w, string(data))
+	var standOut strings.Builder
+	if err := writeStatic(&standOut, "stand-out", d); err != nil {
+		return err
+	}
+	return write(w, string(data), standOut.String())
 }
 
-func write(w io.Writer, data string) error {
+func write(w io.Writer, data, standOut string) error {
 	style, script := charts.CSS()+"\n"+file("report.css"), scriptOfPage()
 	html := strings.NewReplacer(
 		"{{policy}}", policy(style, script),
 		"{{style}}", style,
 		"{{script}}", script,
 		"{{data}}", data,
+		"{{stand-out}}", standOut,
 	)
 	if _, err := html.WriteString(w, file("page.html")); err != nil {
 		return fmt.Errorf("report: write page: %w", err)

@@ -18,7 +18,6 @@
     caution.hidden = !advice?.caution;
     caution.textContent = advice?.caution ?? "";
     document.getElementById("cards").append(...all.map((l) => card(model, l)));
-    document.getElementById("stand-out").append(...[Report.standOutTable(model)].filter(Boolean));
     facts(data);
     document.getElementById("command").append(Report.copyable("Command", data.command));
   }

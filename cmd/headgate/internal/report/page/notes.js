@@ -1,11 +1,11 @@
 // What stands out, and what the log cannot say.
 (() => {
   "use strict";
-  const { h } = Charts.dom, { number, percent, plural } = Charts.format, { time } = Report;
+  const { h } = Charts.dom, { number, percent, plural } = Charts.format;
 
   function notesSection(model, part) {
     const { size } = model.data;
-    const blocks = [["Keys that stand out", standOut(size)],
+    const blocks = [["Keys that do not stand out", others(size)],
       ["What the log cannot say", (size.caveats ?? []).map((c) => [upper(c.text) + "."])],
       ["Skipped lines", skips(size)]];
     const full = blocks.filter(([, items]) => items.length);
@@ -17,17 +17,14 @@
 
   const upper = (s) => s.charAt(0).toUpperCase() + s.slice(1);
 
-  function standOut(size) {
+  // others says what the keys need that do not stand out.
+  function others(size) {
     const s = size.stand_out;
     if (!s) return [];
-    const items = s.keys.map((k) => [Report.name(k.key, 60), " needs ", h("b", {}, k.need),
-      `: ${plural(k.requests, "request")} (${percent(k.share)}), `, time(k.from), " to ",
-      time(k.to)]);
     const rest = size.keys - s.keys.length;
-    items.push([`The other ${plural(rest, "key")} ${rest === 1 ? "needs" : "need"} at most `,
+    return [[`The other ${plural(rest, "key")} ${rest === 1 ? "needs" : "need"} at most `,
       h("b", {}, s.rest.limit), `. That limit denies ${plural(s.rest.denied, "request")} ` +
-      `(${percent(s.rest.denied, s.rest.requests)}) from ${plural(s.rest.denied_keys, "key")}.`]);
-    return items;
+      `(${percent(s.rest.denied, s.rest.requests)}) from ${plural(s.rest.denied_keys, "key")}.`]];
   }
 
   const skips = (size) => (size.skipped_reasons ?? []).map((k) => [`${plural(k.lines, "line")}: `,

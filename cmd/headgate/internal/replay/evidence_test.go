@@ -1,0 +1,50 @@
+package replay_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/replay"
+)
+
+// Evidence counts what a key asked for, in every format, and only for the keys that are wanted.
+func TestEvidence(t *testing.T) {
+	combined := strings.Repeat(`198.18.0.1 - - [12/Jan/2026:00:00:00 +0000] "GET /a?q=1 HTTP/1.1" 200 5 "-" "curl/8"`+"\n", 3) +
+		`198.18.0.1 - - [12/Jan/2026:00:00:01 +0000] "PROPFIND /b HTTP/1.1" 404 5 "-" "-"` + "\n" +
+		`198.18.0.2 - - [12/Jan/2026:00:00:01 +0000] "POST /c HTTP/1.1" 500 5 "-" "wget"` + "\n"
+	object := strings.Repeat(`{"ts":1768176000,"ip":"198.18.0.1","method":"GET","uri":"/a","status":200,"user_agent":"curl/8"}`+"\n", 3) +
+		`{"ts":1768176000,"ip":"198.18.0.1","method":"PROPFIND","uri":"/b","status":404}` + "\n" +
+		`{"ts":1768176000,"ip":"198.18.0.2","method":"POST","uri":"/c","status":500}` + "\n"
+	list := func(top ...replay.NameCount) replay.AskedFor {
+		return replay.AskedFor{Top: top, Names: int64(len(top))}
+	}
+	want := []replay.Evidence{{
+		Key: "198.18.0.1", Requests: 4, Paths: list(replay.NameCount{Name: "/a", Requests: 3}, replay.NameCount{Name: "/b", Requests: 1}),
+		Methods:  list(replay.NameCount{Name: "GET", Requests: 3}, replay.NameCount{Name: "PROPFIND", Requests: 1}),
+		Statuses: list(replay.NameCount{Name: "200", Requests: 3}, replay.NameCount{Name: "404", Requests: 1}),
+		Agents:   list(replay.NameCount{Name: "curl/8", Requests: 3}),
+	}}
+	for _, log := range []string{combined, object} {
+		c := config(t, "ip", "1/m")
+		c.Evidence = []replay.LogKey{"198.18.0.1"}
+		if got := detailed(t, c, log).Detail.Evidence; !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+}
+
+// Names that have no room are counted, and said to be missing.
+func TestEvidenceIsBounded(t *testing.T) {
+	var log strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&log, `{"ts":1768176000,"ip":"198.18.0.1","uri":"/%d"}`+"\n", i)
+	}
+	c := config(t, "ip", "1/m")
+	c.Evidence = []replay.LogKey{"198.18.0.1"}
+	e := detailed(t, c, log.String()).Detail.Evidence[0]
+	if e.Requests != 20_000 || len(e.Paths.Top) != 3 || e.Paths.Names != 1<<14 || e.Paths.Unlisted != 20_000-1<<14 {
+		t.Errorf("%+v", e)
+	}
+}
