@@ -308,7 +308,7 @@ func TestConsoleShowsRequests(t *testing.T) {
 		}
 	}()
 	p := s.console(withToken())
-	p.until("the headline says what it asked for", says("#verdict-detail", "noted: GET /<img src=x>; user agents <script>alert(1)</script>."))
+	p.until("the headline says what it asked for", says("#culprit-seen", "noted: GET /<img src=x>; user agents <script>alert(1)</script>."))
 	key := "header:<script>alert(1)</script>"
 	p.until("the key is listed", rowOf(key))
 	p.do(run(rowOf(key) + `.querySelector(".key-name").click()`))

@@ -64,6 +64,8 @@ function drawVerdict() {
   setText(byId("verdict-title"), verdict.title);
   setText(byId("verdict-detail"), verdict.detail);
   show(byId("verdict-detail"), verdict.detail !== "");
+  setText(byId("culprit-seen"), verdict.seen);
+  show(byId("culprit-seen"), verdict.seen !== "");
   show(byId("culprit"), culprit !== null);
   show(byId("culprit-acts"), culprit !== null || verdict.advice !== "");
   document.title = `${verdict.level === "bad" ? "(!) " : ""}Headgate console`;

@@ -11,11 +11,11 @@ const share = 0.05; // of the decisions of a rule, above which denials are many
 const culpable = 0.3; // of the denials of a rule, above which one key is at fault
 const notable = 0.1; // of them, above which a further key is named
 
-// judge returns {level, title, detail, culprit, rule, advice}: level is none, calm, warn or bad.
-// Culprit is the key at fault, or null. Advice says what can be done with it or with the rule:
+// judge returns {level, title, detail, culprit, seen, rule, advice}: level is none, calm, warn or
+// bad. Culprit is the key at fault, or null, and seen what it asked for. Advice says what can be done with it or with the rule:
 // "ban", "look", "mode" or "change"; "" is nothing.
 export function judge(model, now = Date.now()) {
-  return { detail: "", culprit: null, rule: null, advice: "", ...judged(model, now) };
+  return { detail: "", culprit: null, seen: "", rule: null, advice: "", ...judged(model, now) };
 }
 
 function judged(model, now) {
@@ -153,7 +153,6 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
   const others = worst.keys.filter((k) => k.key !== top?.key && k.per_s > notable * worst.free);
   const parts = [
     elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
-    seenText(top),
     top ? top.caution : `${percent(worst.free / total)} of all decisions. ${
       percent((worst.worst ?? worst.free) / worst.free)} of these denials come from rule ${
       worst.rule.name}, ${areKeysKnown(model) ? "for many keys."
@@ -166,7 +165,7 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
   ];
   return {
     level: "bad", title: `${rate(worst.free)} denials a second ${text}`, culprit: top, advice,
-    rule: worst.rule.name, cause, detail: parts.filter(Boolean).join(" "),
+    rule: worst.rule.name, detail: parts.filter(Boolean).join(" "), seen: seenText(top),
   };
 }
 
