@@ -153,7 +153,7 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
   const others = worst.keys.filter((k) => k.key !== top?.key && k.per_s > notable * worst.free);
   const parts = [
     elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
-    top ? top.caution : `${percent(worst.free / total)} of all decisions. ${
+    top ? (advice === "change" ? "" : top.caution) : `${percent(worst.free / total)} of all decisions. ${
       percent((worst.worst ?? worst.free) / worst.free)} of these denials come from rule ${
       worst.rule.name}, ${areKeysKnown(model) ? "for many keys."
       : "and their keys are being counted."}`,
