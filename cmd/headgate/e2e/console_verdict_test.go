@@ -176,6 +176,27 @@ func TestConsoleBanOfOneRule(t *testing.T) {
 	}
 }
 
+// The address of a view shows it again: the chosen rule, and the key that is looked at.
+func TestConsoleAddress(t *testing.T) {
+	t.Parallel()
+	s := operate(t)
+	s.flood("api", bot, 20*time.Millisecond)
+	p := s.console(withToken())
+	chosen := `document.querySelector("#denied-keys-rule").textContent === "rule api ×" &&
+		!document.querySelector("#denied-keys-rule").hidden`
+	p.until("the rule is there", `document.querySelector("#rules-rows .rule-name")`)
+	p.do(run(`[...document.querySelectorAll("#rules-rows .rule-name")].find((b) => b.textContent === "api").click()`))
+	p.until("the rule is chosen", chosen)
+	p.until("it can be looked at", `!document.querySelector("#culprit-look").hidden`)
+	p.click("#culprit-look")
+	p.until("the key is shown", says("#found", "6/h"))
+	p.reload()
+	p.until("the rule is chosen again", chosen)
+	p.until("the key is shown again", says("#found", "6/h")+` && document.querySelector("#search-key").value === `+quoted(bot))
+	p.click("#denied-keys-rule")
+	p.until("the address is plain", `location.hash === ""`)
+}
+
 // Each error is at its line.
 func TestConsoleFaults(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ export function start(theApp) {
   found = new Panel(app, byId("found"));
   byId("search").addEventListener("submit", (event) => {
     event.preventDefault();
-    look(completed(byId("search-key").value));
+    app.look(completed(byId("search-key").value), null);
   });
   byId("search-key").addEventListener("input", () => {
     if (byId("search-key").value === "") found.close();

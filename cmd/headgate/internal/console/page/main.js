@@ -4,6 +4,7 @@ import * as access from "./access.js";
 import { ActionDialog } from "./action_dialog.js";
 import * as actionLog from "./action_log.js";
 import * as activeRules from "./active_rules.js";
+import * as address from "./address.js";
 import { getActs, getConfig } from "./api.js";
 import * as deniedKeys from "./denied_keys.js";
 import { byId } from "./dom.js";
@@ -33,12 +34,26 @@ const app = {
 
   choose(rule) {
     this.rule = rule;
+    address.write({ rule, key: null });
     deniedKeys.resetOrder();
     overview.drawHistory();
     drawState();
   },
 
-  look: (key, rule) => deniedKeys.look(key, rule),
+  // look shows a key under rule, or under all if that is null.
+  look(key, rule) {
+    address.write({ rule: this.rule, key: key || null });
+    deniedKeys.look(key, rule);
+  },
+
+  // restore shows what the address says, once.
+  restore() {
+    const { rule, key } = address.read();
+    this.restore = () => {};
+    if (rule !== null) this.choose(rule);
+    if (key !== null) this.look(key, rule);
+  },
+
   showChange: () => activeRules.showChange(),
 
   async refresh() {
@@ -86,6 +101,7 @@ const events = new Events({
     watch = setTimeout(() => lost(new Error("the server has stopped sending events")), late);
     status.drawConnection();
     drawState();
+    app.restore();
   },
   lost,
   refused: access.check,
