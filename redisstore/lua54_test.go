@@ -180,10 +180,11 @@ func TestScriptsUnderLua54(t *testing.T) {
 	interpreter, client := startLua54(t), newClient(t)
 	var limits []headgate.Limit
 	for _, text := range []string{
-		"100/d", "7/d burst 3", "1000003/d burst 11", "b=10/d burst 20", "b=3/d burst 7", "90/d stepped",
+		"100/d", "7/d burst 3", "1000003/4000d burst 11", "b=10/d burst 20", "b=3/d burst 7", "90/d stepped",
 		"s=5/d stepped burst 9", "s=4/2d stepped burst 30", "40/d fixed-window", "f=9/2d fixed-window",
 		"f=20/2d fixed-window", "40/d sliding-window", "w=7/d sliding-window", "w=1000/d sliding-window",
-		"12/d sliding-log", "l=30/d sliding-log", "l=5/d sliding-log",
+		"12/d sliding-log", "l=30/d sliding-log", "l=5/d sliding-log", "40/day tz Asia/Tokyo",
+		"c=9/week tz UTC", "c=30/week tz America/New_York", "20/month anchor 24",
 	} {
 		limits = append(limits, parse(t, text))
 	}
@@ -214,7 +215,7 @@ func TestScriptsUnderLua54(t *testing.T) {
 			kinds[fmt.Sprintf("slow %v, lone %v", slow, len(args) == 1)]++
 		}
 	}
-	if kinds["left"] < 10 || kinds["slow true, lone false"] < 250 || kinds["slow false, lone true"] < 100 ||
+	if kinds["left"] < 5 || kinds["slow true, lone false"] < 250 || kinds["slow false, lone true"] < 100 ||
 		kinds["slow false, lone false"] < 50 {
 		t.Errorf("too few of a kind: %v", kinds)
 	}

@@ -153,10 +153,11 @@ function denials(model, [worst, ...more], { total, banned, idle, now }) {
   const others = worst.keys.filter((k) => k.key !== top?.key && k.per_s > notable * worst.free);
   const parts = [
     elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
-    top ? (advice === "change" ? "" : top.caution) : `${percent(worst.free / total)} of all decisions. ${
+    top ? top.caution : `${percent(worst.free / total)} of all decisions. ${
       percent((worst.worst ?? worst.free) / worst.free)} of these denials come from rule ${
       worst.rule.name}, ${areKeysKnown(model) ? "for many keys."
       : "and their keys are being counted."}`,
+    advice === "look" && top.isWide ? "Look for what sends so much." : "",
     ...others.slice(0, 2).map((k) => `Another ${percent(k.per_s / worst.free)} are from ${k.key}.`),
     ...more.slice(0, 3).map((m) => also(model, m, now)),
     banned >= 0.05 ? `Banned keys: another ${rate(banned)} denials a second, which are not counted `
@@ -186,7 +187,7 @@ function keysOf(model, rules) {
     const override = model.override(rule.name, key.key);
     return {
       ...key, rule: rule.name, kind: rule.kind, mode: rule.mode, banned: Boolean(override?.ban),
-      caution: cautionOf(model, rule, key.key, override),
+      caution: cautionOf(model, rule, key.key, override), isWide: isWide(model, rule, key.key),
     };
   }));
 }
@@ -198,9 +199,11 @@ function cautionOf(model, rule, key, override) {
     return `It was raised to ${override.limits.join(", ")}${override.until
       ? ` until ${time(Date.parse(override.until))}` : ""}, and sends more than that.`;
   }
-  const wide = rule.kind === "domain" ? null : breadth(model, rule.name, key);
-  return wide ? `${wide.text} Look for what sends so much.` : "";
+  return isWide(model, rule, key) ? breadth(model, rule.name, key).text : "";
 }
+
+const isWide = (model, rule, key) => rule.kind !== "domain"
+  && breadth(model, rule.name, key) !== null;
 
 // mostDenied returns the key that has most of the denials, if one has so many.
 function mostDenied(keys, denied) {
