@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
@@ -47,12 +48,13 @@ func TestReportAsksAboutKeysThatStandOut(t *testing.T) {
 	expect(p, "choices", `[...document.querySelectorAll(".choose")].map((e) => e.textContent)
 		.join("\n")`, "Choose it if neither of these keys may be denied.\n"+
 		"Choose it if "+scanner+" may be denied, but not 192.0.2.1.\n"+
+		"Choose it if both keys may be denied.\n"+ // with reserve for the others
 		"Choose it if both keys may be denied.")
 	expect(p, "keys", `[...document.querySelectorAll(".evidence h3 bdi")].map((e) => e.textContent)
 		.join(" ")`, scanner+" 192.0.2.1")
 	expect(p, "what is denied to them", `[...document.querySelectorAll(".evidence dd:last-child")]
 		.map((e) => e.textContent.split(" · ").map((d) => d.endsWith(": 0%") ? 0 : 1).join("")).join(" ")`,
-		"011 001")
+		"0111 0011")
 }
 
 // The limit that the answer names has a card, and can be chosen and copied, also if no proposal is
@@ -69,19 +71,48 @@ func TestReportOffersTheLimitOfTheRest(t *testing.T) {
 	log.WriteString(strings.Repeat(busier, 9))
 	p := openReport(t, writeReport(t, report.Build{Kind: report.KindSize}, log.String()))
 	expect(p, "cards", `[...document.querySelectorAll("article .label")].map((e) => e.textContent)
-		.join(" ")`, "careful rest balanced tight")
+		.join(" ")`, "careful reserve rest balanced tight")
 	expect(p, "the limit that is chosen", `document.querySelector('.pick[aria-pressed="true"]')
-		.closest(".limit").querySelector(".label").textContent`, "rest")
-	expect(p, "the answer names it", `document.querySelector("#why").textContent.includes(
-		"need at most " + document.querySelector('.pick[aria-pressed="true"]').textContent + ".")`, true)
+		.closest(".limit").querySelector(".label").textContent`, "reserve")
+	expect(p, "the answer names it, and what is needed", `document.querySelector("#why").textContent
+		.match(/need at most (\d+).*\. (\d+).* is twice that/).slice(1).reduce((a, b) => b / a)`, 2)
 	expect(p, "denied of other keys", `document.querySelector('.pick[aria-pressed="true"]')
 		.closest(".limit").querySelector(".lines dd:last-child").textContent`, "none")
 	expect(p, "it can be copied", `document.querySelector("#copy pre").textContent ===
 		document.querySelector('.pick[aria-pressed="true"]').textContent`, true)
 	expect(p, "its burst is in the chart", `document.querySelector("#burst [data-part=note]")
-		.textContent.includes(" has a burst of ")`, true)
+		.textContent.endsWith("Its rate has no line in this chart.")`, true)
 	expect(p, "the button for more keys, while there are none",
 		`document.querySelector("#keys .toggle").textContent`, "Show more")
+}
+
+// The slider begins at twice what is needed, and has the limit to copy and its effect.
+func TestReportReserve(t *testing.T) {
+	t.Parallel()
+	p := openSize(t)
+	const text, effect = `document.querySelector("#reserve pre").textContent`, `document.querySelector("#reserve .note").textContent`
+	reserve := `[...document.querySelectorAll("article")].find((e) =>
+		e.querySelector(".label").textContent === "reserve").querySelector(".pick").textContent`
+	expect(p, "the limit is the one with reserve", text+" === "+reserve, true)
+	expect(p, "its effect", effect+`.includes("could send 100% more.")`, true)
+	before := value[string](p, text)
+	p.do(run(`{ const e = document.querySelector("#reserve input"); e.value = 3; e.dispatchEvent(new Event("input")); }`))
+	expect(p, "three times is another", text+" !== "+quoted(before), true)
+	expect(p, "its effect", effect+`.includes("could send 200% more.")`, true)
+	p.do(run(`{ const e = document.querySelector("#reserve input"); e.value = 1; e.dispatchEvent(new Event("input")); }`))
+	expect(p, "no reserve", effect+`.endsWith("A key that is a little busier is denied.")`, true)
+}
+
+// Where no script runs, the answer, the limits and the keys are there, and nothing is that is empty.
+func TestReportWithoutScript(t *testing.T) {
+	t.Parallel()
+	url := writeReport(t, report.Build{Kind: report.KindSize}, officeLog())
+	p := openReport(t, url)
+	p.do(call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}), chromedp.Navigate(url))
+	expect(p, "what is seen", `document.querySelector("#answer").checkVisibility() &&
+		document.querySelectorAll("#limits-table tbody tr").length === 5 &&
+		document.querySelectorAll(".evidence li").length === 2 &&
+		!document.querySelector("main").checkVisibility()`, true)
 }
 
 // yearsLog is two days of traffic, ten years apart.

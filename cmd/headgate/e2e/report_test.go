@@ -35,7 +35,7 @@ func TestReportHasAllSections(t *testing.T) {
 		"time burst needs groups keys copy notes")
 	expect(p, "the answer", `document.querySelector("#answer").textContent`,
 		"First decide about 1 key")
-	expect(p, "limits", `document.querySelectorAll("#cards .limit").length`, 3)
+	expect(p, "limits", `document.querySelectorAll("#cards .limit").length`, 4)
 	expect(p, "recommended limits", `document.querySelectorAll(".badge").length`, 0)
 	if text := p.text("#why"); !strings.Contains(text, scanner) {
 		t.Errorf("the reason is %q, and not who stands out", text)

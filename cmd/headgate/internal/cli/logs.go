@@ -15,6 +15,9 @@ import (
 	"github.com/headgate/headgate/internal/await"
 )
 
+// stdinName is the name of standard input as a log.
+const stdinName = "standard input"
+
 // logFlags are the flags of verbs that read access logs.
 type logFlags struct {
 	by      string
@@ -76,7 +79,7 @@ func openLogs(
 		return nil, 0, nil, err
 	}
 	for _, name := range files {
-		log := replay.Log{Name: "standard input", Reader: cmd.InOrStdin()}
+		log := replay.Log{Name: stdinName, Reader: cmd.InOrStdin()}
 		if name != "-" {
 			f, err := openFile(cmd.Context(), name)
 			if err != nil {

@@ -35,6 +35,34 @@ func printSize(w io.Writer, r *replay.SizeReport, width int) {
 	for i, c := range r.Caveats {
 		printFolded(w, head(i, "unknown"), c.Text, width)
 	}
+	printDecision(w, r, width)
+}
+
+// printDecision ends with what to decide, which limit follows, and how to try it.
+func printDecision(w io.Writer, r *replay.SizeReport, width int) {
+	needed, reserve := r.Needed()
+	decide, others := "nothing: no key stands out", "the keys need"
+	if s := r.StandOut; s != nil {
+		decide = "may " + printable(string(s.Keys[0].Key)) + " be denied?"
+		if more := len(s.Keys) - 1; more > 0 {
+			decide = fmt.Sprintf("may %s and %s be denied?", printable(string(s.Keys[0].Key)),
+				count(int64(more), "more key"))
+		}
+		decide += " --report shows what a key requested"
+		others = "the other " + needing(r.Keys-int64(len(s.Keys)))
+	}
+	try := []string{"replay", "--limit", reserve.String(), "--by", r.By.String()}
+	for _, f := range r.Files {
+		if f.Name == stdinName {
+			f.Name = "-"
+		}
+		try = append(try, f.Name)
+	}
+	fmt.Fprintln(w)
+	printFolded(w, head(0, "decide"), decide, width)
+	limit := fmt.Sprintf("%s is twice the %s that %s", reserve, needed, others)
+	printFolded(w, head(0, "limit"), limit, width)
+	printFolded(w, head(0, "try"), printable(commandLine(try)), width)
 }
 
 // head returns the label of a list before its first item, and as much space before the others.

@@ -18,6 +18,25 @@ type SizeReport struct {
 	Caveats   []Caveat         `json:"caveats"`   // what the logs cannot say
 }
 
+// Needed returns the smallest limit that denies nothing to keys that do not stand out, and twice
+// this limit, which has reserve for a client that is busier than in the log. Without requests, both
+// are the zero Limit. If twice as much cannot be counted exactly, reserve is needed itself.
+func (r *SizeReport) Needed() (needed, reserve headgate.Limit) {
+	switch {
+	case r.StandOut != nil:
+		needed = r.StandOut.Rest.Limit
+	case len(r.Proposals) > 0:
+		needed = r.Proposals[0].Limit
+	default:
+		return needed, needed
+	}
+	reserve = headgate.Per(2*needed.Refill(), needed.Period())
+	if reserve.Validate() != nil {
+		return needed, needed
+	}
+	return needed, reserve
+}
+
 // SmallestLimits are those of one period, or of one rate.
 type SmallestLimits struct {
 	Period Period          `json:"period"`

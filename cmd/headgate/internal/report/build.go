@@ -64,13 +64,17 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 }
 
 // found returns the proposals and, unless it is one of them, the smallest limit that denies nothing
-// to keys that do not stand out.
+// to keys that do not stand out. The last is twice that limit: it is recommended, since a client
+// may be busier than in the log.
 func found(r *replay.SizeReport) (limits []headgate.Limit, names []string) {
 	for _, p := range r.Proposals {
 		limits, names = append(limits, p.Limit), append(names, p.Name)
 	}
 	if s := r.StandOut; s != nil && !slices.Contains(limits, s.Rest.Limit) {
 		limits, names = append(limits, s.Rest.Limit), append(names, "rest")
+	}
+	if _, twice := r.Needed(); len(limits) > 0 && !slices.Contains(limits, twice) {
+		limits, names = append(limits, twice), append(names, "reserve")
 	}
 	return limits, names
 }

@@ -116,18 +116,21 @@ func TestBuildHasTheLimitOfTheRest(t *testing.T) {
 		}
 	}
 	d := built(t, building(KindSize, log.String()))
-	last := len(d.Limits) - 1
+	last := len(d.Limits) - 2 // before twice that limit
 	rest := d.Size.StandOut.Rest
 	if last != len(d.Size.Proposals) || d.Limits[last].Name != "rest" ||
 		!reflect.DeepEqual(rest, d.Replay.Limits[last]) {
 		t.Fatalf("limits %+v, want %s last", d.Limits, rest.Limit)
+	}
+	if twice := d.Limits[last+1]; twice.Name != "reserve" || twice.Limit != headgate.Per(2*rest.Limit.Refill(), rest.Limit.Period()).String() {
+		t.Errorf("%+v, want twice %s", twice, rest.Limit)
 	}
 	rate, _, _ := strings.Cut(rest.Limit.String(), " ")
 	if got := d.Size.Rates[len(d.Size.Rates)-1].Rate; got != rate {
 		t.Errorf("the last curve is of %s, want %s", got, rate)
 	}
 	d = built(t, building(KindSize, strings.ReplaceAll(log.String(), "198.18.1.1", "198.18.9.9")))
-	if len(d.Limits) != len(d.Size.Proposals) {
+	if len(d.Limits) != len(d.Size.Proposals)+1 {
 		t.Errorf("%s is proposed, and once more on the page", d.Size.StandOut.Rest.Limit)
 	}
 }

@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"html/template"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,12 +17,40 @@ var static = template.Must(template.New("static.html").Funcs(template.FuncMap{
 	"period": func(k replay.StandOutKey) string { return when(k.From, k.To) },
 }).ParseFS(page, "page/static.html"))
 
-// writeStatic writes the part of a name.
-func writeStatic(w io.Writer, name string, d *Data) error {
-	if err := static.ExecuteTemplate(w, name, d); err != nil {
-		return fmt.Errorf("report: write page: %w", err)
+// Title is the answer of the page, without a script.
+func (d *Data) Title() string {
+	first := "No limit"
+	if len(d.Limits) > 0 {
+		first = d.Limits[0].Limit
 	}
-	return nil
+	switch s := d.Size.StandOut; {
+	case d.Size.Requests == 0:
+		return "The logs have no requests"
+	case d.Size.Requests < fewRequests:
+		return "Too few requests to choose a limit"
+	case d.Kind == KindReplay && len(d.Limits) == 1:
+		l := d.Replay.Limits[0]
+		return first + " denies " + percent(l.Denied, l.Requests) + " of the requests"
+	case s != nil:
+		return "First decide about " + plural(int64(len(s.Keys)), "key", "keys")
+	case d.Kind == KindReplay:
+		return "What " + number(int64(len(d.Limits))) + " limits would have denied"
+	}
+	return "Start with " + d.Limits[len(d.Limits)-1].Limit
+}
+
+// fewRequests are too few for an advice, as in the script.
+const fewRequests = 100
+
+// Why says what the answer comes from.
+func (d *Data) Why() string {
+	if s := d.Size.StandOut; s != nil {
+		rest := d.Size.Keys - int64(len(s.Keys))
+		return "The other " + plural(rest, "key needs", "keys need") + " at most " +
+			s.Rest.Limit.String() + ". Look at what the keys that stand out requested: a scanner " +
+			"or a bot may be denied, an office behind one address or a customer may not."
+	}
+	return "No key stands out."
 }
 
 // KeyEvidence is a key that stands out, with what it requested and what each limit denies to it.

@@ -57,11 +57,18 @@ func pageOf(t *testing.T, b *Build) string {
 // user agents and times.
 func TestEvidenceTellsKeysApart(t *testing.T) {
 	page := pageOf(t, building(KindSize, mixed()))
+	for _, want := range []string{
+		`<h1 id="answer">First decide about 3 keys</h1>`, "need at most 1/15m.", `2/15m <i>reserve</i>`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q", want)
+		}
+	}
 	items := strings.Split(page, "<li>")
 	for key, wants := range map[string][]string{
-		"198.51.100.7": {"/admin%24</bdi> 2,700", "PROPFIND", "404", "sqlmap/1.8", "12 Jan 2026, 01:00–01:04"},
-		"192.0.2.1":    {"/shop/0</bdi> 540", "17 more", "GET", "200", "Browser 0", "26 more", "00:00–05:59"},
-		"192.0.2.77":   {"/price.json</bdi> 21,600", "python-requests/2.31</bdi> 21,600", "00:00–05:59"},
+		"198.51.100.7": {"/admin%24</bdi> (2,700)", "PROPFIND", "404", "sqlmap/1.8", "12 Jan 2026, 01:00–01:04"},
+		"192.0.2.1":    {"/shop/0</bdi> (540)", "17 more", "GET", "200", "Browser 0", "26 more", "00:00–05:59"},
+		"192.0.2.77":   {"/price.json</bdi> (21,600)", "python-requests/2.31</bdi> (21,600)", "00:00–05:59"},
 	} {
 		i := slices.IndexFunc(items, func(s string) bool { return strings.Contains(s, ">"+key+"<") })
 		if i < 0 {

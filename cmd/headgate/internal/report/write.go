@@ -17,8 +17,8 @@ var page embed.FS
 
 // scripts are the files of the page, in the order in which they must run.
 var scripts = []string{
-	"text", "model", "advice", "copy", "stand_out", "head", "time", "burst", "needs", "groups",
-	"keys", "notes", "main",
+	"text", "model", "advice", "copy", "stand_out", "reserve", "head", "time", "burst", "needs",
+	"groups", "keys", "notes", "main",
 }
 
 // Write writes d as one HTML file that needs no other file and no other host. All text of d is
@@ -28,22 +28,25 @@ func Write(w io.Writer, d *Data) error {
 	if err != nil {
 		return fmt.Errorf("report: encode data: %w", err)
 	}
-	var standOut strings.Builder
-	if err := writeStatic(&standOut, "stand-out", d); err != nil {
-		return err
+	parts := []string{"{{data}}", string(data)}
+	for _, name := range []string{"answer", "stand-out", "limits"} {
+		var part strings.Builder
+		if err := static.ExecuteTemplate(&part, name, d); err != nil {
+			return fmt.Errorf("report: write page: %w", err)
+		}
+		parts = append(parts, "{{"+name+"}}", part.String())
 	}
-	return write(w, string(data), standOut.String())
+	return write(w, parts...)
 }
 
-func write(w io.Writer, data, standOut string) error {
+// write writes the page with parts, which are names and texts.
+func write(w io.Writer, parts ...string) error {
 	style, script := charts.CSS()+"\n"+file("report.css"), scriptOfPage()
-	html := strings.NewReplacer(
+	html := strings.NewReplacer(append(parts,
 		"{{policy}}", policy(style, script),
 		"{{style}}", style,
 		"{{script}}", script,
-		"{{data}}", data,
-		"{{stand-out}}", standOut,
-	)
+	)...)
 	if _, err := html.WriteString(w, file("page.html")); err != nil {
 		return fmt.Errorf("report: write page: %w", err)
 	}

@@ -170,7 +170,7 @@ func TestPolicyAllowsTheScriptAndTheStyleAlone(t *testing.T) {
 // TestPageIsBelowOneMegabyte adds what a page has without data to the most that data has.
 func TestPageIsBelowOneMegabyte(t *testing.T) {
 	var page bytes.Buffer
-	if err := write(&page, "{}", ""); err != nil {
+	if err := write(&page, "{{data}}", "{}"); err != nil {
 		t.Fatal(err)
 	}
 	if most := page.Len() + MaxDataBytes; most >= 1_000_000 {

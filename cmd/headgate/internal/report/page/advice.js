@@ -26,11 +26,14 @@
   // ofProposals recommends to deny nothing, unless the proposals deny keys that stand out.
   function ofProposals(data, all) {
     if (all.some(deniesStandOut)) return question(data, all);
-    const best = all.find((l) => l.names.includes("careful")) ?? all[0];
+    const named = (name) => all.find((l) => l.names.includes(name));
+    const need = named("careful") ?? all[0], best = named("reserve") ?? need;
     const { why, caution } = reasons(data, best);
     const calm = data.size.stand_out ? "" :
       " No key stands out, so the logs give no reason for a stricter limit.";
-    return { best, shown: best, title: `Start with ${best.text}`, why: why + calm, caution };
+    return { best, shown: best, title: `Start with ${best.text}`, caution,
+      why: `${best === need ? "" : `It is twice ${need.text}, the smallest limit that would have ` +
+        "denied nothing: a client may be busier than in the log. "}${why}${calm}` };
   }
 
   const deniesStandOut = (l) => l.result.denied > l.restDenied;
@@ -39,11 +42,13 @@
   function question(data, all) {
     const { keys, rest } = data.size.stand_out, others = data.size.keys - keys.length;
     const named = (name) => all.find((l) => l.names.includes(name));
-    const shown = named("between") ?? named("rest") ?? named("balanced") ?? all[0];
-    return { best: null, shown, asks: true, title: decide(keys), caution: RESERVE,
+    const shown = named("between") ?? named("reserve") ?? named("balanced") ?? all[0];
+    return { best: null, shown, asks: true, title: decide(keys), caution: "",
       why: `${others === 1 ? "The other key needs" : `The other ${number(others)} keys need`} at ` +
-        `most ${rest.limit}. ${look(keys)}` };
+        `most ${rest.limit}. ${twice(named("reserve"))}${look(keys)}` };
   }
+
+  const twice = (l) => l ? `${l.text} is twice that, so that they may be busier than in the log. ` : "";
 
   const decide = (keys) => `First decide about ${plural(keys.length, "key")}`;
 
@@ -82,7 +87,7 @@
   // reasons says what a limit denies, and to whom.
   function reasons(data, l) {
     const { denied, requests, keys, denied_keys: deniedKeys } = l.result;
-    if (!denied) return { why: nothing(l), caution: data.kind === "size" ? ROOM : "" };
+    if (!denied) return { why: nothing(l), caution: "" };
     const all = `It would have denied ${number(denied)} of ${plural(requests, "request")} ` +
       `(${percent(denied, requests)}). `;
     const standOut = data.size.stand_out?.keys ?? [], ofThem = denied - l.restDenied;
@@ -100,12 +105,6 @@
 
   const nothing = ({ result }) => `It would have denied none of the ` +
     `${plural(result.requests, "request")} from ${plural(result.keys, "key")}.`;
-
-  const HIGHER = "Choose a higher limit, up to twice this one, and test it with headgate replay.";
-  const ROOM = "This limit leaves no room: it denies the first client that is a little busier " +
-    `than those in the log. ${HIGHER}`;
-  const RESERVE = "The smallest limit that fits a client leaves no room: it denies that client " +
-    `when it is a little busier than in the log. ${HIGHER}`;
 
   function others(data, l, rest) {
     const who = rest === 1 ? "The other key" : `The other ${number(rest)} keys`;

@@ -68,7 +68,10 @@
   function note(rates, l, total) {
     if (!l.bucket) return `${l.text} is not a token bucket, so it is not in this chart.`;
     const i = curveOf(rates, l);
-    if (i < 0) return "";
+    if (i < 0) {
+      return `${l.text} denies ${percent(l.result.denied, total)}. ` +
+        "Its rate has no line in this chart.";
+    }
     const some = rates.length > MAX_CURVES ? `The chart shows ${MAX_CURVES} of ${rates.length} ` +
       "rates, those near the selected limit. " : "";
     const at = `${some}${l.text} has a burst of ${number(l.bucket.burst)} and denies ` +

@@ -17,7 +17,9 @@
     const caution = document.getElementById("caution");
     caution.hidden = !advice?.caution;
     caution.textContent = advice?.caution ?? "";
+    document.getElementById("limits-table")?.remove(); // the cards say more
     document.getElementById("cards").append(...all.map((l) => card(model, l)));
+    if (advice && data.kind === "size") Report.reserve(model);
     facts(data);
     document.getElementById("command").append(Report.copyable("Command", data.command));
   }

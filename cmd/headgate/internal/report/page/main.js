@@ -1,6 +1,7 @@
 // The page: one limit is chosen for all sections.
 (() => {
   "use strict";
+  document.documentElement.classList.add("scripted");
   const { h } = Charts.dom;
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = data.size.requests > 0 ? Report.limits(data) : [];
