@@ -4,7 +4,7 @@ import "context"
 
 // AllowUpTo takes as many of n tokens of key as there are, and returns how many were granted: 0 to
 // n. Only these are charged. n must be at least 1. If none was granted, RetryAfter is the wait for
-// one token.
+// one token; if tokens came meanwhile, or around a deny cache that remembers a denial, for n.
 //
 // It calls the store once if n tokens are left, and otherwise a few times. Between two calls,
 // callers that take tokens make it ask for fewer, and it does not ask for tokens that arrive

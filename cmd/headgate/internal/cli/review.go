@@ -97,8 +97,8 @@ func (f *reviewFlags) check(cmd *cobra.Command) (most *float64, err error) {
 		}
 	}
 	if len(f.after) == 0 || len(f.before) == 0 {
-		return nil, usagef(cmd, "--config and --against belong together; want the new rules "+
-			"by --config, and those in force by --against")
+		return nil, usagef(cmd, "--config needs --against; want the new rules by --config, "+
+			"and those in force by --against")
 	}
 	if f.maxDenied == "" {
 		return nil, nil //nolint:nilnil // there is no bound
