@@ -104,8 +104,11 @@ func TestReportReserve(t *testing.T) {
 }
 
 // Where no script runs, the answer, the limits and the keys are there, and nothing is that is empty.
+//
+// It runs alone: while one tab runs no scripts, others that open do not start theirs.
+//
+//nolint:paralleltest // see above
 func TestReportWithoutScript(t *testing.T) {
-	t.Parallel()
 	url := writeReport(t, report.Build{Kind: report.KindSize}, officeLog())
 	p := openReport(t, url)
 	p.do(call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}), chromedp.Navigate(url))
@@ -113,6 +116,7 @@ func TestReportWithoutScript(t *testing.T) {
 		document.querySelectorAll("#limits-table tbody tr").length === 5 &&
 		document.querySelectorAll(".evidence li").length === 2 &&
 		!document.querySelector("main").checkVisibility()`, true)
+	p.do(call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: false}))
 }
 
 // yearsLog is two days of traffic, ten years apart.
