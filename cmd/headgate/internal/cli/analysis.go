@@ -75,7 +75,7 @@ func (f *logFlags) print(cmd *cobra.Command, d *report.Data) (*replay.Traffic, e
 	case f.json:
 		err = printJSON(out, found)
 	case d.Kind == report.KindSize:
-		printSize(out, d.Size, width)
+		printSize(out, d.Size, f.readingFlags(), width)
 	default:
 		printReport(out, d.Replay, width)
 	}

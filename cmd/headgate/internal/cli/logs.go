@@ -61,6 +61,18 @@ func (f *logFlags) reading(cmd *cobra.Command) (c replay.Reading, err error) {
 	return c, nil
 }
 
+// readingFlags returns the flags that read logs as f does, without defaults but that of --by.
+func (f *logFlags) readingFlags() []string {
+	flags := []string{"--by", f.by}
+	if f.format != "auto" {
+		flags = append(flags, "--format", f.format)
+	}
+	if f.reorder != replay.DefaultReorder {
+		flags = append(flags, "--reorder", short(f.reorder))
+	}
+	return flags
+}
+
 // openLogs opens files: - and, if a log is piped in, no files mean standard input. size is
 // that of all files together, or -1 if it is not known.
 func openLogs(

@@ -12,8 +12,9 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 )
 
-// printSize writes r as text, with prose at most width columns wide if width is not 0.
-func printSize(w io.Writer, r *replay.SizeReport, width int) {
+// printSize writes r as text, with prose at most width columns wide if width is not 0. reading are
+// the flags by which the logs were read.
+func printSize(w io.Writer, r *replay.SizeReport, reading []string, width int) {
 	printLog(w, &r.Traffic, width)
 	if r.Requests == 0 {
 		return
@@ -35,11 +36,11 @@ func printSize(w io.Writer, r *replay.SizeReport, width int) {
 	for i, c := range r.Caveats {
 		printFolded(w, head(i, "unknown"), c.Text, width)
 	}
-	printDecision(w, r, width)
+	printDecision(w, r, reading, width)
 }
 
 // printDecision ends with what to decide, which limit follows, and how to try it.
-func printDecision(w io.Writer, r *replay.SizeReport, width int) {
+func printDecision(w io.Writer, r *replay.SizeReport, reading []string, width int) {
 	needed, reserve := r.Needed()
 	decide, others := "nothing: no key stands out", "the keys need"
 	if s := r.StandOut; s != nil {
@@ -51,7 +52,7 @@ func printDecision(w io.Writer, r *replay.SizeReport, width int) {
 		decide += " --report shows what a key requested"
 		others = "the other " + needing(r.Keys-int64(len(s.Keys)))
 	}
-	try := []string{"replay", "--limit", reserve.String(), "--by", r.By.String()}
+	try := append([]string{"replay", "--limit", reserve.String()}, reading...)
 	for _, f := range r.Files {
 		if f.Name == stdinName {
 			f.Name = "-"

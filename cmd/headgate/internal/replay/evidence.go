@@ -11,7 +11,7 @@ const (
 
 	evidenceTop   = 3       // names of each kind that are listed
 	evidenceNames = 1 << 16 // held at a time, for all keys and kinds
-	evidenceBytes = 160     // of a name; longer names with the same beginning count as one
+	evidenceBytes = 160     // of a name; longer ones that begin alike are one, and end in …
 )
 
 // Evidence is what a key requested. Kinds that the log does not have are empty.
@@ -43,6 +43,7 @@ type witness struct {
 	keys map[string]*asked
 	room int // names of a kind
 	list []*asked
+	long []byte // a name that is cut
 }
 
 // asked counts the names of a key: paths, methods, statuses and user agents.
@@ -83,7 +84,10 @@ func (w *witness) see(key []byte, e *entry, agent []byte) {
 		if len(name) == 0 {
 			continue
 		}
-		name = name[:min(len(name), evidenceBytes)]
+		if len(name) > evidenceBytes {
+			w.long = append(append(w.long[:0], name[:evidenceBytes]...), "…"...)
+			name = w.long
+		}
 		if _, ok := a.names[i][string(name)]; ok || len(a.names[i]) < w.room {
 			a.names[i][string(name)]++
 		} else {

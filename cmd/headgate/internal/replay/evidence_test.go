@@ -35,6 +35,22 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
+// A name that is cut ends in a mark. Two with the same beginning are one.
+func TestEvidenceMarksWhatIsCut(t *testing.T) {
+	var log strings.Builder
+	for _, n := range []int{159, 160, 160, 300} {
+		fmt.Fprintf(&log, `{"ts":1768176000,"ip":"198.18.0.1","uri":"/%s"}`+"\n", strings.Repeat("a", n))
+	}
+	c := config(t, "ip", "1/m")
+	c.Evidence = []replay.LogKey{"198.18.0.1"}
+	top := detailed(t, c, log.String()).Detail.Evidence[0].Paths.Top
+	whole := "/" + strings.Repeat("a", 159)
+	want := []replay.NameCount{{Name: replay.LogKey(whole + "…"), Requests: 3}, {Name: replay.LogKey(whole), Requests: 1}}
+	if !reflect.DeepEqual(top, want) {
+		t.Errorf("%+v, want %+v", top, want)
+	}
+}
+
 // Names that have no room are counted, and said to be missing.
 func TestEvidenceIsBounded(t *testing.T) {
 	var log strings.Builder
