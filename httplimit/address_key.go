@@ -1,7 +1,6 @@
 package httplimit
 
 import (
-	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -27,7 +26,7 @@ type AddressOptions struct {
 
 // RemoteAddress makes keys from the address of the other end of the connection: ip:192.0.2.1, and
 // IPv6 by /64, ip:2001:db8::/64. Behind a proxy, that address is the proxy's: use [ClientAddress].
-func RemoteAddress(r *http.Request) string { return remote.key(r) }
+func RemoteAddress(r Request) string { return remote.key(r) }
 
 var remote = addresses{bits: 64}
 
@@ -72,15 +71,16 @@ type addresses struct {
 	addressIn func(element string) string
 }
 
-func (a *addresses) key(r *http.Request) string {
+func (a *addresses) key(r Request) string {
+	remote := r.RemoteAddr()
 	if len(a.trusted) == 0 {
-		if host, ok := ipv4Host(r.RemoteAddr); ok { // the most frequent case
+		if host, ok := ipv4Host(remote); ok { // the most frequent case
 			return "ip:" + host
 		}
 	}
-	at, ok := parseAddress(r.RemoteAddr)
-	if len(a.trusted) > 0 && (ok && a.trusts(at) || isSocket(r.RemoteAddr)) {
-		if client, found := a.client(r.Header[a.field]); found {
+	at, ok := parseAddress(remote)
+	if len(a.trusted) > 0 && (ok && a.trusts(at) || isSocket(remote)) {
+		if client, found := a.client(r.Field(a.field)); found {
 			at, ok = client, true
 		}
 	}
@@ -156,7 +156,7 @@ func isPort(s string) bool {
 	return true
 }
 
-// isSocket reports whether net/http gave the address of a Unix socket, which is often empty.
+// isSocket reports whether the server gave the address of a Unix socket, which is often empty.
 func isSocket(remoteAddr string) bool {
 	return remoteAddr == "" || remoteAddr[0] == '@' || remoteAddr[0] == '/'
 }

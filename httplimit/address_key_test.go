@@ -30,13 +30,13 @@ func request(remote string, fields ...string) *http.Request {
 	return r
 }
 
-func clientAddress(t testing.TB, o httplimit.AddressOptions) httplimit.KeyFunc {
+func clientAddress(t testing.TB, o httplimit.AddressOptions) func(*http.Request) string {
 	t.Helper()
 	key, err := httplimit.ClientAddress(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key
+	return httplimit.Key(key)
 }
 
 func TestAddressErrors(t *testing.T) {
@@ -133,7 +133,7 @@ func TestClientAddress(t *testing.T) {
 			if got := clientAddress(t, c.o)(c.r); got != c.want {
 				t.Errorf("key %q; want %q", got, c.want)
 			}
-			if got := httplimit.RemoteAddress(c.r); len(c.o.Trusted) == 0 && c.o.IPv6Bits == 0 && got != c.want {
+			if got := httplimit.Key(httplimit.RemoteAddress)(c.r); len(c.o.Trusted) == 0 && c.o.IPv6Bits == 0 && got != c.want {
 				t.Errorf("key of the other end %q; want %q", got, c.want)
 			}
 		})
@@ -171,7 +171,7 @@ func FuzzForgedForwarding(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line, start string) {
 		const want = "ip:192.0.2.1"
 		for _, c := range []struct {
-			key httplimit.KeyFunc
+			key func(*http.Request) string
 			r   *http.Request
 		}{
 			{plain, request("10.0.0.1:1", "X-Forwarded-For: "+line, "X-Forwarded-For: "+start+", 192.0.2.1, 10.2.2.2", "Forwarded: "+line, "X-Real-Ip: "+line)},

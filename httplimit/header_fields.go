@@ -1,7 +1,6 @@
 package httplimit
 
 import (
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -53,15 +52,15 @@ const (
 	retryAfterField = "Retry-After"
 )
 
-// Write sets the fields of f in h for the decisions on one request, made at now. The
-// fields of [Draft10] are added to those of another limiter that h may hold.
-func (f Fields) Write(h http.Header, now time.Time, ds ...headgate.Decision) {
+// Write sets the fields of f in h, such as an http.Header, for the decisions on one request, made
+// at now. The fields of [Draft10] are added to those of another limiter that h may hold.
+func (f Fields) Write(h map[string][]string, now time.Time, ds ...headgate.Decision) {
 	f.write(h, now.UnixNano(), ds, nil)
 }
 
 // write is Write at a Unix time in nanoseconds. The values that are made for this response
 // are parts of one string, so that all of them take two allocations.
-func (f Fields) write(h http.Header, now int64, ds []headgate.Decision, known *policies) {
+func (f Fields) write(h map[string][]string, now int64, ds []headgate.Decision, known *policies) {
 	if len(ds) == 0 || slices.ContainsFunc(ds, unlimited) || f&AllFields == 0 {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"net/textproto"
 	"path"
 	"strconv"
 	"strings"
@@ -11,48 +12,49 @@ import (
 	"github.com/headgate/headgate/internal/cookie"
 )
 
-// KeyFunc returns the key of a request. Requests of equal keys share their limits.
+// KeyFunc returns the key of a request of any server; [Key] makes it that of net/http. Requests of
+// equal keys share their limits.
 //
 // The functions of this package begin each key with its kind, so that the value of a header cannot
 // be mistaken for an address. They return "" for a request without the header, cookie or address.
 // "" is a key like any other, which all such requests share; see [FirstOf].
-type KeyFunc func(*http.Request) string
+type KeyFunc func(Request) string
 
 // Header makes keys from the value of a header field, such as an API key. A client that may
 // send any value gets a fresh budget with each, so use it for values that were verified. The key
 // is "header:NAME:=VALUE", also for the function of NewLimiterFunc. To choose plans by the bare
 // value, write a KeyFunc of your own, as examples/plans does, or put the plan into the context.
 func Header(name string) KeyFunc {
-	name = http.CanonicalHeaderKey(name)
+	name = textproto.CanonicalMIMEHeaderKey(name)
 	tag := "header:" + name + ":"
 	if name == "Host" { // which net/http does not keep in Header
-		return func(r *http.Request) string { return tagged(tag, r.Host) }
+		return func(r Request) string { return tagged(tag, r.Host()) }
 	}
-	return func(r *http.Request) string { return tagged(tag, strings.Join(r.Header[name], ",")) }
+	return func(r Request) string { return tagged(tag, strings.Join(r.Field(name), ",")) }
 }
 
 // Cookie makes keys from the first cookie of that name, whatever the bytes of its value. As with
 // [Header], use it for values that were verified.
 func Cookie(name string) KeyFunc {
 	tag := "cookie:" + name + ":"
-	return func(r *http.Request) string { return tagged(tag, cookie.Value(r.Header, name)) }
+	return func(r Request) string { return tagged(tag, cookie.Value(r.Field("Cookie"), name)) }
 }
 
 // Path makes keys from the cleaned path of the URL (see path.Clean). A client gets a fresh
-// budget with each path that it invents. Inside a ServeMux, a KeyFunc that returns
+// budget with each path that it invents. Inside a ServeMux, a function that returns
 // r.Pattern has only as many keys as there are patterns.
 func Path() KeyFunc {
-	return func(r *http.Request) string { return tagged("path:", path.Clean("/"+r.URL.Path)) }
+	return func(r Request) string { return tagged("path:", path.Clean("/"+r.Path())) }
 }
 
 // Method makes keys from the method. There is one key for each method of RFC 9110, one for PATCH,
 // and one for all others.
 func Method() KeyFunc {
-	return func(r *http.Request) string {
-		switch r.Method {
+	return func(r Request) string {
+		switch method := r.Method(); method {
 		case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
 			http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
-			return "method:=" + r.Method
+			return "method:=" + method
 		}
 		return "method:other"
 	}
@@ -61,7 +63,7 @@ func Method() KeyFunc {
 // Join makes one key from several, such as an address and a path. Different lists of parts
 // always make different keys.
 func Join(keys ...KeyFunc) KeyFunc {
-	return func(r *http.Request) string {
+	return func(r Request) string {
 		var b strings.Builder
 		for _, key := range keys {
 			part := key(r)
@@ -76,7 +78,7 @@ func Join(keys ...KeyFunc) KeyFunc {
 // FirstOf returns the first key that is not "". For example, that is an API key, or without one
 // the address of the client.
 func FirstOf(keys ...KeyFunc) KeyFunc {
-	return func(r *http.Request) string {
+	return func(r Request) string {
 		for _, key := range keys {
 			if k := key(r); k != "" {
 				return k

@@ -15,7 +15,7 @@ func TestKeys(t *testing.T) {
 	r.Host = "example.com"
 	invented := request("192.0.2.1:1")
 	invented.Method = "INVENTED"
-	if got := httplimit.Method()(invented); got != "method:other" {
+	if got := httplimit.Key(httplimit.Method())(invented); got != "method:other" {
 		t.Errorf("an invented method: %q", got)
 	}
 	address := httplimit.RemoteAddress
@@ -38,7 +38,7 @@ func TestKeys(t *testing.T) {
 		{"a long value", httplimit.Header("X-Long"), "header:X-Long:sha256:c38c2bf3055c516a98ac5d97f30e7c364e827bc0199e1c3415b794afbe55dcad"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.key(r); got != c.want {
+			if got := httplimit.Key(c.key)(r); got != c.want {
 				t.Errorf("key %q; want %q", got, c.want)
 			}
 		})
@@ -64,7 +64,7 @@ func TestCookie(t *testing.T) {
 	} {
 		r := request("192.0.2.1:1")
 		r.Header["Cookie"] = strings.Split(c.fields, "\n")
-		if got := httplimit.Cookie("session")(r); got != c.want {
+		if got := httplimit.Key(httplimit.Cookie("session"))(r); got != c.want {
 			t.Errorf("%q: key %q; want %q", c.fields, got, c.want)
 		}
 	}
@@ -72,7 +72,7 @@ func TestCookie(t *testing.T) {
 
 // No two requests that differ in a part share a key, however the parts are cut.
 func TestKeysDoNotCollide(t *testing.T) {
-	two := httplimit.Join(httplimit.Header("A"), httplimit.Header("B"))
+	two := httplimit.Key(httplimit.Join(httplimit.Header("A"), httplimit.Header("B")))
 	seen := map[string]string{}
 	for _, a := range []string{"", "user", "user_x", "x", "6 user_x", "header:B:=y", strings.Repeat("z", 200)} {
 		for _, b := range []string{"", "y", "x_y", "_x_y", "header:A:=user"} {
@@ -85,12 +85,13 @@ func TestKeysDoNotCollide(t *testing.T) {
 		}
 	}
 	// A header cannot pass for an address, nor a value for the hash of one.
-	api := httplimit.FirstOf(httplimit.Header("X-Api-Key"), httplimit.RemoteAddress)
+	api := httplimit.Key(httplimit.FirstOf(httplimit.Header("X-Api-Key"), httplimit.RemoteAddress))
 	if a, b := api(request("192.0.2.1:1")), api(request("192.0.2.9:1", "X-Api-Key: ip:192.0.2.1")); a == b {
 		t.Errorf("a header passes for the address %q", a)
 	}
-	long := httplimit.Header("X")(request("", "X: "+strings.Repeat("x", 500)))
-	if forged := httplimit.Header("X")(request("", "X: "+strings.TrimPrefix(long, "header:X:"))); forged == long {
+	header := httplimit.Key(httplimit.Header("X"))
+	long := header(request("", "X: "+strings.Repeat("x", 500)))
+	if forged := header(request("", "X: "+strings.TrimPrefix(long, "header:X:"))); forged == long {
 		t.Error("a value passes for the hash of another")
 	}
 }

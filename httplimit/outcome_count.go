@@ -2,25 +2,16 @@ package httplimit
 
 import (
 	"bufio"
-	"cmp"
-	"context"
 	"io"
 	"net"
 	"net/http"
-	"time"
-
-	"github.com/headgate/headgate"
 )
-
-// refundTimeout bounds the refund of a request whose outcome does not count, unless
-// [Options.Timeout] does.
-const refundTimeout = 5 * time.Second
 
 // serveCounted calls the handler, and refunds the cost of r unless the status of the response
 // counts. A handler that panics leaves r charged.
-func (h *handler) serveCounted(w http.ResponseWriter, r *http.Request, key string, cost int64) {
+func (h *handler) serveCounted(w http.ResponseWriter, r *http.Request, v Verdict) {
 	c := &countedWriter{
-		ResponseWriter: w, handler: h, request: r.WithContext(r.Context()), key: key, cost: cost,
+		ResponseWriter: w, handler: h, request: r.WithContext(r.Context()), verdict: v,
 	}
 	h.next.ServeHTTP(c, r)
 	//nolint:contextcheck // c has the context of r
@@ -33,28 +24,15 @@ type countedWriter struct {
 
 	handler *handler
 	request *http.Request // a copy, because a handler may change its own
-	key     string
-	cost    int64
+	verdict Verdict
 	known   bool // the first status is the outcome
 }
 
-// outcome refunds the cost if status does not count. The client waits for that: its next request
-// finds the tokens. A client that has left cannot make a request free.
+// outcome decides whether the request counts, once.
 func (w *countedWriter) outcome(status int) {
-	if w.known {
-		return
-	}
-	w.known = true
-	h, ctx := w.handler, w.request.Context()
-	if ctx.Err() != nil || h.Count(status) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(
-		context.WithoutCancel(ctx), cmp.Or(h.Timeout, refundTimeout))
-	defer cancel()
-	_, err := h.limiter.Refund(ctx, w.key, w.cost)
-	if err != nil && h.Observe != nil {
-		h.Observe(w.request, headgate.Decision{}, err)
+	if !w.known {
+		w.known = true
+		w.handler.Outcome(w.request.Context(), w.request, w.verdict, status)
 	}
 }
 

@@ -20,7 +20,7 @@ type TransportOptions struct {
 	Base http.RoundTripper
 
 	// Key returns the key of a request, such as an account of the API. Default: [TargetHost].
-	Key KeyFunc
+	Key func(*http.Request) string
 
 	// Cost returns how many tokens a request takes. A request of cost 0 waits only for the
 	// end of a pause. A negative cost, such as the ContentLength of a body of unknown

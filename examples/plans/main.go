@@ -40,9 +40,7 @@ func newHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := httplimit.New(limiter, httplimit.Options{
-		Key: httplimit.FirstOf(customer, httplimit.RemoteAddress),
-	})
+	limit, err := httplimit.New(limiter, httplimit.Options{Key: keyOf})
 	if err != nil {
 		return nil, err
 	}
@@ -57,13 +55,16 @@ func planOf(_ context.Context, key string) ([]headgate.Limit, error) {
 	return free, nil
 }
 
-// customer is the API key if it is that of a customer: an invented key gets no fresh budget.
-func customer(r *http.Request) string {
+var address = httplimit.Key(httplimit.RemoteAddress)
+
+// keyOf returns the API key of a customer, or else the address of the client: an invented API key
+// gets no fresh budget.
+func keyOf(r *http.Request) string {
 	key := r.Header.Get("X-Api-Key")
-	if _, ok := customers[key]; !ok {
-		return ""
+	if _, ok := customers[key]; ok {
+		return key
 	}
-	return key
+	return address(r)
 }
 
 func hello(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }

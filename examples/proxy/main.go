@@ -46,7 +46,7 @@ func newHandler(trust string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := httplimit.New(limiter, httplimit.Options{Key: address})
+	limit, err := httplimit.New(limiter, httplimit.Options{Key: httplimit.Key(address)})
 	if err != nil {
 		return nil, err
 	}

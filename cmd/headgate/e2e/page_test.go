@@ -149,9 +149,20 @@ func (p *page) do(actions ...action) {
 	}
 }
 
+// click clicks on an element with the mouse, and again if the page moved it away meanwhile.
 func (p *page) click(selector string) {
 	p.t.Helper()
-	p.do(chromedp.Click(chromedp.CSS(selector)))
+	e := `document.querySelector(` + quoted(selector) + `)`
+	p.until(selector+" is shown", e+`?.checkVisibility()`)
+	p.do(run(`window.hit = false;
+		document.addEventListener("click", (c) => { hit ||= Boolean(c.target.closest(` + quoted(selector) + `)); }, {capture: true})`))
+	for range 3 {
+		p.do(chromedp.Click(chromedp.CSS(selector)))
+		if value[bool](p, `window.hit !== false`) { // a click may have opened another page
+			return
+		}
+	}
+	p.t.Fatalf("%s cannot be clicked: it moves, or something covers it", selector)
 }
 
 // enter puts text into a field, in place of what is there.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 // access is what a request may do.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 var (

@@ -14,7 +14,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/actions"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
 	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 // actionList is the list of actions as it was read last. Each open page asks for it every few

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 // The bounds of a viewer.

@@ -6,8 +6,8 @@ import (
 	"net/http"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/httpapi"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/internal/charts"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 //go:embed page

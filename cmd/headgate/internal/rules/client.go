@@ -17,8 +17,9 @@ func ClientAddress(trusted []netip.Prefix) (func(*http.Request) netip.Addr, erro
 	if err != nil {
 		return nil, err
 	}
+	of := httplimit.Key(key)
 	return func(r *http.Request) netip.Addr {
-		at, err := netip.ParseAddr(strings.TrimPrefix(key(r), "ip:"))
+		at, err := netip.ParseAddr(strings.TrimPrefix(of(r), "ip:"))
 		if err != nil { // ip:unknown
 			return netip.Addr{}
 		}

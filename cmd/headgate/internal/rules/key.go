@@ -60,7 +60,7 @@ func (p KeyPart) value(q *target) string {
 		// a key that its server accepts, and have a new budget.
 		return q.Header.Get(p.Name)
 	case "cookie":
-		return cookie.Value(q.Header, p.Name)
+		return cookie.Value(q.Header["Cookie"], p.Name)
 	case "path":
 		return q.path
 	case "host":

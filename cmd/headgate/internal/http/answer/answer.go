@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 // SetFields sets the fields that report v to the client: RateLimit-Policy, RateLimit,

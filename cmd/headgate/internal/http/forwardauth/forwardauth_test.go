@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/fallback"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 func newHandler(t *testing.T, store headgate.Store, list ...rules.Rule) http.Handler {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/httplimit"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 // object builds a JSON object.

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 // tokens are the hashes of bearer tokens. Hashes have one length, so that comparing them takes

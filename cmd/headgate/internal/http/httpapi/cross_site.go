@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/internal/loopback"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 // OtherSite is why a request from a page of another site is refused.

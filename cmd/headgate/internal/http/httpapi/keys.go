@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 // resetKey puts a key back in its initial state under all limits of a rule, and of its override.

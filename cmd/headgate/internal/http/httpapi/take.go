@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/http/jsonbody"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 // maxAhead bounds how long a caller may wait.

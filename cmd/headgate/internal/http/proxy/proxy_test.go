@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/http/problem"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/internal/problem"
 )
 
 // edge is a proxy in front of a server.

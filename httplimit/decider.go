@@ -1,0 +1,203 @@
+package httplimit
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/problem"
+)
+
+// Request is what a [KeyFunc] reads of a request, whichever server received it.
+type Request interface {
+	Context() context.Context
+	RemoteAddr() string         // the other end of the connection; a port is ignored
+	Method() string             // of HTTP
+	Host() string               // as the client wrote it
+	Path() string               // decoded
+	Field(name string) []string // the values of a header field, by its name as net/http spells it
+}
+
+// Decider decides the requests of any kind of server. It is the part of a middleware that knows no
+// server: [New] makes one for net/http, and ginlimit, echolimit, fiberlimit, grpclimit and
+// connectlimit for theirs. R is the server's request, and D the function that denies one.
+type Decider[R, D any] struct {
+	OptionsOf[R, D]
+	limiter  *headgate.Limiter
+	policies *policies
+	clock    wallClock
+}
+
+// Verdict is what a middleware does with a request.
+type Verdict struct {
+	// Status is 0 if the request passes, 429 if limits deny it, and 503 if it cannot be decided.
+	Status int
+
+	// Denied holds the decisions of the limits that denied, if Status is 429.
+	Denied []headgate.Decision
+
+	// Counted reports that [Decider.Outcome] decides, by the response, whether the request counts.
+	Counted bool
+
+	key  string
+	cost int64
+}
+
+// NewDecider makes a Decider. Its options must have a Key. It returns a [headgate.InvalidError] if
+// l is nil or the options are invalid.
+func NewDecider[R, D any](l *headgate.Limiter, o OptionsOf[R, D]) (*Decider[R, D], error) {
+	switch {
+	case l == nil:
+		return nil, invalid("limiter", "nil", "one made by headgate.NewLimiter")
+	case o.Key == nil:
+		return nil, invalid("Key", "nil", "a function")
+	case o.Timeout < 0:
+		return nil, invalid("Timeout", o.Timeout.String(), "more than 0, or 0 for none")
+	case o.Fields&^(AllFields|NoFields) != 0:
+		return nil, invalid("Fields", strconv.Itoa(int(o.Fields)),
+			"a set of Draft10, XRateLimit and RetryAfter, or NoFields")
+	case o.Shadow && o.Observe == nil:
+		return nil, invalid("Observe", "nil", "a function, because Shadow has no other effect")
+	}
+	o.Fields = cmp.Or(o.Fields, AllFields)
+	return &Decider[R, D]{OptionsOf: o, limiter: l, policies: newPolicies()}, nil
+}
+
+func invalid(field, value, want string) error {
+	return &headgate.InvalidError{Field: field, Value: value, Want: want}
+}
+
+// Decide decides r, and sets the header fields of its response in fields, such as an http.Header.
+func (d *Decider[R, D]) Decide(ctx context.Context, r R, fields map[string][]string) Verdict {
+	if d.Skip != nil && d.Skip(r) {
+		return Verdict{}
+	}
+	var room [4]headgate.Decision
+	v := Verdict{key: d.Key(r), cost: costOf(r, d.Cost)}
+	ds, err := d.allow(ctx, v.key, v.cost, room[:0])
+	if err != nil {
+		v.Status = d.undecided(ctx, r, err)
+		return v
+	}
+	if len(ds) == 0 { // a key without limits
+		return v
+	}
+	if v.cost == 0 {
+		for i := range ds {
+			ds[i].RetryAfter = 0 // a free request is never denied
+		}
+	}
+	strictest := headgate.Strictest(ds)
+	if d.Observe != nil && v.cost > 0 {
+		d.Observe(r, strictest, nil)
+	}
+	v.Counted = d.Count != nil && v.cost > 0 && strictest.Allowed() && !strictest.Unchecked()
+	switch {
+	case d.Shadow:
+	case !strictest.Allowed() && strictest.Unchecked():
+		(d.Fields & RetryAfter).Write(fields, time.Now(), ds...)
+		v.Status = http.StatusServiceUnavailable
+	default:
+		d.Fields.write(fields, d.clock.unixNano(), ds, d.policies)
+		if !strictest.Allowed() {
+			v.Status = http.StatusTooManyRequests
+			v.Denied = slices.DeleteFunc(slices.Clone(ds), headgate.Decision.Allowed)
+		}
+	}
+	return v
+}
+
+// undecided returns the status of r if it cannot be decided. A request whose context has ended is
+// not passed on: a client could cancel its requests in order to be served uncharged. Nor is one
+// whose limits are not valid: that is a mistake in the program, not a store that is unavailable.
+func (d *Decider[R, D]) undecided(ctx context.Context, r R, err error) (status int) {
+	if d.Observe != nil {
+		d.Observe(r, headgate.Decision{}, err)
+	}
+	if !d.Shadow && (d.FailClosed || !headgate.Unavailable(err) || ctx.Err() != nil) {
+		return http.StatusServiceUnavailable
+	}
+	return 0
+}
+
+func (d *Decider[R, D]) allow(
+	ctx context.Context, key string, cost int64, ds []headgate.Decision,
+) ([]headgate.Decision, error) {
+	if d.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, d.Timeout)
+		defer cancel()
+	}
+	return d.limiter.AllowEach(ctx, key, cost, ds)
+}
+
+// refundTimeout bounds the refund of a request whose outcome does not count, unless
+// [OptionsOf.Timeout] does.
+const refundTimeout = 5 * time.Second
+
+// Outcome refunds the cost of a request that v counted, unless the status of its response counts.
+// The client waits for that: its next request finds the tokens. A client that has left, so that ctx
+// has ended, cannot make a request free.
+func (d *Decider[R, D]) Outcome(ctx context.Context, r R, v Verdict, status int) {
+	if ctx.Err() != nil || d.Count(status) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(
+		context.WithoutCancel(ctx), cmp.Or(d.Timeout, refundTimeout))
+	defer cancel()
+	_, err := d.limiter.Refund(ctx, v.key, v.cost)
+	if err != nil && d.Observe != nil {
+		d.Observe(r, headgate.Decision{}, err)
+	}
+}
+
+// Problem returns the document for the response to a request that does not pass: RFC 9457, of type
+// application/problem+json, with the types of draft-ietf-httpapi-ratelimit-headers-10.
+func (v *Verdict) Problem() []byte {
+	if v.Status == http.StatusServiceUnavailable {
+		return problem.Reduced(v.Status,
+			"The server cannot check the limits of this request at the moment.").JSON()
+	}
+	var violated []string
+	for _, d := range v.Denied {
+		violated = append(violated, d.Limit.Name())
+	}
+	d := headgate.Strictest(v.Denied)
+	detail := "The limit " + d.Limit.Name() + " can never grant a request of this cost."
+	if d.RetryAfter != headgate.Never {
+		detail = "The limit " + d.Limit.Name() + " is exceeded. Retry in " +
+			problem.Seconds(d.RetryAfter) + " s."
+	}
+	return problem.Exceeded(v.Status, detail, violated).JSON()
+}
+
+// costOf returns the cost of r: that of the given function, or 1.
+func costOf[R any](r R, cost func(R) int64) int64 {
+	if cost != nil {
+		if n := cost(r); n >= 0 {
+			return n
+		}
+	}
+	return 1
+}
+
+// wallClock is a wall clock that reads only the monotonic clock, at half the cost of
+// time.Now. Once a second it reads both, so a step of the wall clock takes effect within a
+// second, which is the precision of the header fields.
+type wallClock struct{ last atomic.Pointer[time.Time] }
+
+func (c *wallClock) unixNano() int64 {
+	if last := c.last.Load(); last != nil {
+		if since := time.Since(*last); since < time.Second {
+			return last.UnixNano() + int64(since)
+		}
+	}
+	now := time.Now()
+	c.last.Store(&now)
+	return now.UnixNano()
+}

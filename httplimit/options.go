@@ -1,0 +1,85 @@
+package httplimit
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/headgate/headgate"
+)
+
+// Options configures [New].
+type Options = OptionsOf[*http.Request, DenyFunc]
+
+// DenyFunc denies a request of net/http: see [OptionsOf.Denied].
+type DenyFunc = func(w http.ResponseWriter, r *http.Request, denied []headgate.Decision)
+
+// OptionsOf are the options of every kind of server. R is its request, and D the function that
+// denies one. The zero OptionsOf limits each client address at a cost of 1 per request, sets all
+// header fields, and lets requests pass while the store is unavailable.
+type OptionsOf[R, D any] struct {
+	// Key returns the key of a request: a function of yours, or for net/http [Key] of one of this
+	// package, such as Key(Header("X-Api-Key")). Default: [RemoteAddress]. Behind a proxy that is
+	// the address of the proxy: use [ClientAddress] there.
+	Key func(R) string
+
+	// Cost returns how many tokens a request takes. 0 lets the request pass uncharged, and
+	// its header fields show the limits as they are. A negative cost, such as the
+	// ContentLength of a body of unknown length, counts as 1. Default: 1.
+	Cost func(R) int64
+
+	// Count reports whether a response with this status counts, such as a failed login:
+	//
+	//	Count: func(status int) bool { return status == http.StatusUnauthorized }
+	//
+	// The cost is taken before the handler runs, so that requests at the same time cannot pass the
+	// limit, and refunded when the handler writes another status: before the response is sent, so
+	// that it waits for the store once more. As many slow requests as the limit holds deny the next
+	// one, even if none of them counts in the end. The header fields of the response show the level
+	// with its cost taken.
+	//
+	// A handler that writes nothing has the status 200, one that hijacks the connection 101.
+	// Informational statuses such as 103 are no outcome. A request stays charged if its handler
+	// panics, if its context ends before the status is written, because the client has left, and if
+	// the refund fails, which Observe sees. Count is called by the goroutine of the handler. With
+	// Count, a handler gets an [http.Flusher], [http.Hijacker] and io.ReaderFrom, and the rest by
+	// [http.ResponseController]; there is no [http.Pusher]. Default: every request counts.
+	Count func(status int) bool
+
+	// Skip reports whether a request passes without being counted, such as a health check.
+	// Default: no request.
+	Skip func(R) bool
+
+	// Denied writes the status and the body of the response to a denied request. The header
+	// fields are already set. denied holds the decisions of the limits that denied, at
+	// least one. It is not called if a fallback denies without having checked the limit, as
+	// fallback.Closed does: nothing is exceeded, and the response is a 503. Default: status 429
+	// with a problem document (RFC 9457).
+	Denied D
+
+	// FailClosed answers with status 503 if a request cannot be decided: the store is unavailable,
+	// or the function of NewLimiterFunc failed. Default: such requests pass uncharged, except
+	// those whose own context has ended, and those whose limits are not valid. Set it if the
+	// function can fail. A fallback.Store decides while its store is unavailable, so only errors of
+	// the function remain. Under fallback.Closed the response is a 503, too, and under
+	// fallback.Local the header fields show this instance's share of the limit.
+	FailClosed bool
+
+	// Timeout is how long a decision may take until the store counts as unavailable. The request
+	// may still be charged. Set it for a store across a network, to 50 ms for example, but not for
+	// a fallback.Store, which has its own. Default: only the timeout of the store's client: for
+	// redisstore.Open under a second, and seconds if thousands of requests come together; for a
+	// client of your own with the defaults of go-redis up to 10 s.
+	Timeout time.Duration
+
+	// Shadow decides and charges, but denies no request and sets no header field. Use it to
+	// try limits on live traffic. It requires Observe.
+	Shadow bool
+
+	// Observe is called with each decision, that of the strictest limit, before it takes
+	// effect, and with each error of the store. It is not called for a request of cost 0.
+	// It must be safe for concurrent use. Default: none.
+	Observe func(r R, d headgate.Decision, err error)
+
+	// Fields are the header fields to set. Default: [AllFields].
+	Fields Fields
+}
