@@ -63,18 +63,21 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 	return d, b.replay(ctx, d, limits)
 }
 
-// found returns the proposals and, unless it is one of them, the smallest limit that denies nothing
-// to keys that do not stand out. The last is twice that limit: it is recommended, since a client
-// may be busier than in the log.
+// found returns the proposals, each limit once, and twice the smallest limit that denies nothing to
+// keys that do not stand out: it is recommended, since a client may be busier than in the log.
 func found(r *replay.SizeReport) (limits []headgate.Limit, names []string) {
+	add := func(l headgate.Limit, name string) {
+		if i := slices.Index(limits, l); i >= 0 {
+			names[i] += ", " + name
+			return
+		}
+		limits, names = append(limits, l), append(names, name)
+	}
 	for _, p := range r.Proposals {
-		limits, names = append(limits, p.Limit), append(names, p.Name)
+		add(p.Limit, p.Name)
 	}
-	if s := r.StandOut; s != nil && !slices.Contains(limits, s.Rest.Limit) {
-		limits, names = append(limits, s.Rest.Limit), append(names, "rest")
-	}
-	if _, twice := r.Needed(); len(limits) > 0 && !slices.Contains(limits, twice) {
-		limits, names = append(limits, twice), append(names, "reserve")
+	if need, twice := r.Needed(); need != twice {
+		add(twice, "reserve")
 	}
 	return limits, names
 }

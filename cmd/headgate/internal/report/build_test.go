@@ -73,8 +73,9 @@ func built(t *testing.T, b *Build) *Data {
 func TestBuild(t *testing.T) {
 	log := traffic(3000, 30)
 	d := built(t, building(KindSize, log))
-	for i, p := range d.Size.Proposals {
-		if !reflect.DeepEqual(p.Result, d.Replay.Limits[i]) || d.Limits[i].Name != p.Name {
+	for _, p := range d.Size.Proposals {
+		i := d.named(p.Name)
+		if i < 0 || !reflect.DeepEqual(p.Result, d.Replay.Limits[i]) || d.Limits[i].Limit != p.Limit.String() {
 			t.Errorf("%s: sized %+v, replayed %+v", p.Name, p.Result, d.Replay.Limits[i])
 		}
 		if denied := d.Replay.Detail.Timeline.Denied[i]; len(denied) == 0 || d.Replay.Detail.Paths == nil {
@@ -102,36 +103,18 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// A page of proposals also has the limit that the keys need that do not stand out.
-func TestBuildHasTheLimitOfTheRest(t *testing.T) {
+// A page of proposals has each limit once, and twice the limit that the keys need that do not stand out.
+func TestBuildHasReserve(t *testing.T) {
 	t.Parallel()
-	var log strings.Builder
-	for second := range int64(4000) {
-		log.WriteString(line(second*1e6, fmt.Sprintf("198.18.0.%d", second%50), "/"))
-		if second == 2000 {
-			log.WriteString(strings.Repeat(line(second*1e6, "198.18.1.1", "/"), 8))
-		}
-		if second < 1000 {
-			log.WriteString(strings.Repeat(line(second*1e6, "198.18.9.9", "/"), 20))
-		}
+	d := built(t, building(KindSize, mixed()))
+	var got []string
+	for _, i := range d.order() {
+		got = append(got, d.Limits[i].Name+" "+d.Limits[i].Limit)
 	}
-	d := built(t, building(KindSize, log.String()))
-	last := len(d.Limits) - 2 // before twice that limit
-	rest := d.Size.StandOut.Rest
-	if last != len(d.Size.Proposals) || d.Limits[last].Name != "rest" ||
-		!reflect.DeepEqual(rest, d.Replay.Limits[last]) {
-		t.Fatalf("limits %+v, want %s last", d.Limits, rest.Limit)
-	}
-	if twice := d.Limits[last+1]; twice.Name != "reserve" || twice.Limit != headgate.Per(2*rest.Limit.Refill(), rest.Limit.Period()).String() {
-		t.Errorf("%+v, want twice %s", twice, rest.Limit)
-	}
-	rate, _, _ := strings.Cut(rest.Limit.String(), " ")
-	if got := d.Size.Rates[len(d.Size.Rates)-1].Rate; got != rate {
-		t.Errorf("the last curve is of %s, want %s", got, rate)
-	}
-	d = built(t, building(KindSize, strings.ReplaceAll(log.String(), "198.18.1.1", "198.18.9.9")))
-	if len(d.Limits) != len(d.Size.Proposals)+1 {
-		t.Errorf("%s is proposed, and once more on the page", d.Size.StandOut.Rest.Limit)
+	rest := d.Size.StandOut.Rest.Limit
+	reserve := fmt.Sprintf("reserve %s", headgate.Per(2*rest.Refill(), rest.Period()))
+	if want := []string{"careful 452/m", "between 30/m", reserve, "balanced, tight 5/m"}; !slices.Equal(got, want) {
+		t.Errorf("limits %q, want %q", got, want)
 	}
 }
 

@@ -8,12 +8,12 @@ import (
 )
 
 // Version is the version of [Data]. It changes if a field is removed or changes its meaning.
-const Version = 3
+const Version = 4
 
 // Kinds of reports.
 const (
 	KindReplay = "replay" // of limits that were given
-	KindSize   = "size"   // of the limits that were proposed, and the one of the rest
+	KindSize   = "size"   // of the limits that were proposed, and the one with reserve
 )
 
 // MaxDataBytes is the maximum size of a Data as JSON. It keeps the page below 1 MB.
@@ -32,7 +32,7 @@ type Data struct {
 
 // Limit is a limit as texts to copy.
 type Limit struct {
-	Name    string `json:"name"`    // of a proposal, rest, or of the limit; may be empty
+	Name    string `json:"name"`    // of the limit, or of proposals: balanced, tight; may be empty
 	Limit   string `json:"limit"`   // as headgate.ParseLimit reads it
 	Go      string `json:"go"`      // an expression
 	YAML    string `json:"yaml"`    // a file for headgate serve

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -8,49 +9,89 @@ import (
 	"strings"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 )
 
 // static are the parts of the page that need no script. All text of logs goes through visible.
 var static = template.Must(template.New("static.html").Funcs(template.FuncMap{
-	"number": number, "plural": plural, "percent": percent, "visible": visible, "when": when,
-	"period": func(k replay.StandOutKey) string { return when(k.From, k.To) },
+	"number": number, "plural": plural, "percent": percent, "when": when,
+	"visible": func(name any) string { return visible(replay.LogKey(fmt.Sprint(name))) },
+	"upper":   func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 }).ParseFS(page, "page/static.html"))
 
-// Title is the answer of the page, without a script.
-func (d *Data) Title() string {
-	first := "No limit"
-	if len(d.Limits) > 0 {
-		first = d.Limits[0].Limit
-	}
-	switch s := d.Size.StandOut; {
-	case d.Size.Requests == 0:
-		return "The logs have no requests"
-	case d.Size.Requests < fewRequests:
-		return "Too few requests to choose a limit"
-	case d.Kind == KindReplay && len(d.Limits) == 1:
-		l := d.Replay.Limits[0]
-		return first + " denies " + percent(l.Denied, l.Requests) + " of the requests"
-	case s != nil:
-		return "First decide about " + plural(int64(len(s.Keys)), "key", "keys")
-	case d.Kind == KindReplay:
-		return "What " + number(int64(len(d.Limits))) + " limits would have denied"
-	}
-	return "Start with " + d.Limits[len(d.Limits)-1].Limit
+// view is what static shows.
+type view struct {
+	*Data
+	answer
 }
 
-// fewRequests are too few for an advice, as in the script.
-const fewRequests = 100
+// Card is one of the limits.
+type Card struct {
+	replay.Result
 
-// Why says what the answer comes from.
-func (d *Data) Why() string {
-	if s := d.Size.StandOut; s != nil {
-		rest := d.Size.Keys - int64(len(s.Keys))
-		return "The other " + plural(rest, "key needs", "keys need") + " at most " +
-			s.Rest.Limit.String() + ". Look at what the keys that stand out requested: a scanner " +
-			"or a bot may be denied, an office behind one address or a customer may not."
+	Limit        Limit
+	Index        int
+	Words        string // what a token bucket grants
+	Choice       string // for which answer about the keys that stand out the limit is right
+	Best, Shown  bool
+	Rest, OfRest int64 // requests, and their keys, that are denied and do not stand out
+}
+
+// Cards returns the limits, the strictest proposal last.
+func (v view) Cards() (all []Card) {
+	for _, i := range v.order() {
+		c := Card{
+			Result: v.Replay.Limits[i], Limit: v.Limits[i], Index: i,
+			Words: words(v.Replay.Limits[i].Limit), Best: i == v.best, Shown: i == v.shown,
+		}
+		c.Rest, c.OfRest = v.rest(i)
+		if v.asks {
+			c.Choice = v.choice(i)
+		}
+		all = append(all, c)
 	}
-	return "No key stands out."
+	return all
+}
+
+// order returns the indices of the limits as they are shown.
+func (d *Data) order() (all []int) {
+	for i := range d.Limits {
+		all = append(all, i)
+	}
+	if d.Kind == KindSize {
+		slices.SortStableFunc(all, func(a, b int) int {
+			return cmp.Compare(d.Replay.Limits[a].Denied, d.Replay.Limits[b].Denied)
+		})
+	}
+	return all
+}
+
+// words says what a token bucket grants.
+func words(l headgate.Limit) string {
+	if l.Algorithm() != headgate.AlgorithmTokenBucket {
+		return ""
+	}
+	per := replay.Period(l.Period()).String()
+	if unit, ok := units[per]; ok {
+		per = unit
+	}
+	return fmt.Sprintf("%s per %s, at most %s at once",
+		number(l.Refill()), per, number(l.Capacity()))
+}
+
+var units = map[string]string{
+	"1s": "second", "1m": "minute", "1h": "hour", "1d": "day", "1w": "week",
+}
+
+// Cautions are what the logs cannot say and the answer depends on.
+func (d *Data) Cautions() (texts []string) {
+	for _, c := range d.Size.Caveats {
+		if c.ID != "span" && c.ID != "whole-seconds" { // which are so in most logs
+			texts = append(texts, c.Text)
+		}
+	}
+	return texts
 }
 
 // KeyEvidence is a key that stands out, with what it requested and what each limit denies to it.
@@ -58,17 +99,14 @@ type KeyEvidence struct {
 	replay.StandOutKey
 
 	Asked  []AskedKind
-	Denied []string // such as 10/m: 84%
+	Denied []string // such as 84% by 10/m
 }
 
 // AskedKind is a kind of names that a key asked for, such as its paths.
 type AskedKind struct {
-	Kind, Kinds string
+	One, Many string
 	replay.AskedFor
 }
-
-// More is how many names are not listed.
-func (a AskedKind) More() int64 { return a.Names - int64(len(a.Top)) }
 
 // Evidence returns the keys that stand out, the one that needs most first.
 func (d *Data) Evidence() (all []KeyEvidence) {
@@ -77,12 +115,11 @@ func (d *Data) Evidence() (all []KeyEvidence) {
 	}
 	for i, k := range d.Size.StandOut.Keys {
 		e := KeyEvidence{StandOutKey: k}
-		for l, limit := range d.Limits {
-			if n := d.deniedTo(l, k); n >= 0 {
-				e.Denied = append(e.Denied, limit.Limit+": "+percent(n, k.Requests))
+		for _, l := range d.order() {
+			if n := d.deniedTo(l, k); n > 0 {
+				e.Denied = append(e.Denied, percent(n, k.Requests)+" by "+d.Limits[l].Limit)
 			}
 		}
-		e.Denied = slices.Compact(e.Denied)
 		if seen := d.Replay.Detail.Evidence; i < len(seen) {
 			for _, a := range []AskedKind{
 				{"path", "paths", seen[i].Paths}, {"method", "methods", seen[i].Methods},
@@ -97,23 +134,6 @@ func (d *Data) Evidence() (all []KeyEvidence) {
 		all = append(all, e)
 	}
 	return all
-}
-
-// deniedTo returns how many requests of a key that stands out a limit denies, or -1 if that is not
-// in the data.
-func (d *Data) deniedTo(limit int, k replay.StandOutKey) int64 {
-	if d.Kind == KindSize && limit < len(k.Denied) {
-		return k.Denied[limit]
-	}
-	listed := d.Replay.Detail.Keys[limit]
-	i := slices.IndexFunc(listed, func(l replay.DeniedKey) bool { return l.Key == k.Key })
-	switch {
-	case i >= 0:
-		return listed[i].Denied
-	case int64(len(listed)) < d.Replay.Detail.DeniedKeysTotal[limit]:
-		return -1
-	}
-	return 0
 }
 
 // number formats n with commas between thousands.
@@ -151,14 +171,14 @@ func percent(part, all int64) string {
 	}
 }
 
-// when formats a time from and to in UTC, such as 1 May 2026, 19:28–19:33.
+// when formats a time from and to in UTC, such as 1 May 2026, 19:28 to 19:33.
 func when(from, to time.Time) string {
 	const day, clock = "2 Jan 2006", "15:04"
 	end := to.Format(clock)
 	if from.Format(day) != to.Format(day) {
 		end = to.Format(day + ", " + clock)
 	}
-	return from.Format(day+", "+clock) + "–" + end
+	return from.Format(day+", "+clock) + " to " + end
 }
 
 // visible writes a name so that all of it can be seen: \u202E in place of such a character.
@@ -176,4 +196,12 @@ func visible(k replay.LogKey) string {
 		}
 	}
 	return b.String()
+}
+
+// short is the beginning of a name.
+func short(k replay.LogKey) string {
+	if text := []rune(visible(k)); len(text) > 40 {
+		return string(text[:40]) + "…"
+	}
+	return visible(k)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"html"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -18,24 +19,39 @@ func request(second int, ip, method, path, status, agent string) string {
 	return fmt.Sprintf("%s - - [%s] %q %s 512 \"-\" %q\n", ip, at, method+" "+path+" HTTP/1.1", status, agent)
 }
 
-// mixed is a log of 100 clients, with a scanner, an office behind one address, and a bot.
+// mixed is three hours of a shop with 80 clients, a scanner, an office behind one address, and a bot.
 func mixed() string {
-	var log strings.Builder
-	for second := range 6 * 3600 {
-		if second%10 == 0 {
-			log.WriteString(request(second, fmt.Sprintf("203.0.113.%d", second/10%100), "GET", "/shop", "200", "Firefox"))
-		}
-		if second%2 == 0 {
-			page := fmt.Sprintf("/shop/%d", second%40)
-			log.WriteString(request(second, "192.0.2.1", "GET", page, "200", fmt.Sprintf("Browser %d", second%58)))
-		}
-		if second >= 3600 && second < 3900 {
-			scan := request(second, "198.51.100.7", "PROPFIND", "/admin%24", "404", "sqlmap/1.8")
-			log.WriteString(strings.Repeat(scan, 9))
-		}
-		log.WriteString(request(second, "192.0.2.77", "GET", "/price.json", "200", "python-requests/2.31"))
+	r := rand.New(rand.NewPCG(18, 18))
+	agents := []string{"Firefox/145.0", "Chrome/142.0", "Safari/26.1", "Edg/142.0", "Chrome/141.0 Mobile"}
+	lines := make([][]string, 3*3600) // by second
+	add := func(second int, ip, method, path, status, agent string) {
+		lines[second] = append(lines[second], request(second, ip, method, path, status, agent))
 	}
-	return log.String()
+	visit := func(ip, agent string) { // a page every few seconds
+		for second := r.IntN(len(lines) - 600); r.IntN(12) > 0; second += 2 + r.IntN(30) {
+			path := fmt.Sprintf("/shop/%d", r.IntN(40))
+			add(second, ip, "GET", path, []string{"200", "200", "304"}[r.IntN(3)], agent)
+			if r.IntN(8) == 0 {
+				add(second+1, ip, "POST", "/cart", "302", agent)
+			}
+		}
+	}
+	for client := range 80 {
+		visit(fmt.Sprintf("203.0.113.%d", client), agents[client%len(agents)])
+	}
+	for person := range 160 {
+		visit("192.0.2.1", fmt.Sprintf("%s.%d", agents[person%len(agents)], person%23))
+	}
+	for second := 0; second < len(lines); second += 2 {
+		add(second, "192.0.2.77", "GET", "/price.json", "200", "python-requests/2.31")
+	}
+	for second := range 300 {
+		for i := range 9 {
+			path := fmt.Sprintf("/%s%d", []string{"admin", "backup", "wp-login.php?", ".env"}[i%4], r.IntN(500))
+			add(3600+second, "198.51.100.7", []string{"GET", "HEAD", "PROPFIND"}[i%3], path, "404", "sqlmap/1.8")
+		}
+	}
+	return strings.Join(slices.Concat(lines...), "")
 }
 
 // pageOf returns the page of a log without its scripts and data.
@@ -54,11 +70,15 @@ func pageOf(t *testing.T, b *Build) string {
 }
 
 // The page tells a scanner, an office and a bot apart without a script: by paths, methods, statuses,
-// user agents and times.
+// user agents and times. It says which limit is right for which answer about them.
 func TestEvidenceTellsKeysApart(t *testing.T) {
 	page := pageOf(t, building(KindSize, mixed()))
 	for _, want := range []string{
-		`<h1 id="answer">First decide about 3 keys</h1>`, "need at most 1/15m.", `2/15m <i>reserve</i>`,
+		`<h1 id="answer">First decide about 3 keys</h1>`,
+		"The other 72 keys need at most 6/m. 12/m is twice that: a client may be busier than in the log.",
+		"To spare a key, choose at least what it needs.", "<h2>12/m</h2>", "Choose it if none of these keys may be denied.",
+		"Choose it if 198.51.100.7 may be denied, but not the other 2.", "Choose it if all 3 keys may be denied.",
+		"Choose it if all 3 keys may be denied, and 1 request of other keys.", "The span is 2h59m",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
@@ -66,9 +86,16 @@ func TestEvidenceTellsKeysApart(t *testing.T) {
 	}
 	items := strings.Split(page, "<li>")
 	for key, wants := range map[string][]string{
-		"198.51.100.7": {"/admin%24</bdi> (2,700)", "PROPFIND", "404", "sqlmap/1.8", "12 Jan 2026, 01:00–01:04"},
-		"192.0.2.1":    {"/shop/0</bdi> (540)", "17 more", "GET", "200", "Browser 0", "26 more", "00:00–05:59"},
-		"192.0.2.77":   {"/price.json</bdi> (21,600)", "python-requests/2.31</bdi> (21,600)", "00:00–05:59"},
+		"198.51.100.7": {
+			"needs 452/m", "1,129 paths", "/wp-login.php</bdi> (600)", "PROPFIND", "404</bdi> (2,700)", "1 user agent<", "sqlmap/1.8",
+			"12 Jan 2026, 01:00 to 01:04", "93.4% by 30/m · 97.4% by 12/m",
+		},
+		"192.0.2.1": {
+			"needs 25/m", "41 paths", "/cart</bdi> (214)", "POST", "200</bdi> (1,053)", "108 user agents", "00:02 to 02:50", "14.8% by 12/m",
+		},
+		"192.0.2.77": {
+			"needs 30/m", "1 path<", "/price.json</bdi> (5,400)", "1 status<", "python-requests/2.31</bdi> (5,400)", "00:00 to 02:59",
+		},
 	} {
 		i := slices.IndexFunc(items, func(s string) bool { return strings.Contains(s, ">"+key+"<") })
 		if i < 0 {
@@ -79,6 +106,46 @@ func TestEvidenceTellsKeysApart(t *testing.T) {
 			if !strings.Contains(items[i], want) {
 				t.Errorf("%s: no %q in\n%s", key, want, items[i])
 			}
+		}
+	}
+}
+
+// The answer for each kind of page and log.
+func TestAnswer(t *testing.T) {
+	ordinary := traffic(3000, 30)
+	rounded := strings.Repeat(line(0, "198.18.0.1", "/"), 150)
+	for _, c := range []struct {
+		name, log string
+		limits    string // of a replay
+		title     string
+		why       string // a part of it
+		caution   string
+	}{
+		{"nothing", "", "", "The logs have no requests", "Choose logs", ""},
+		{"little", line(0, "198.18.0.1", "/"), "", "Too few requests to choose a limit", "The logs have 1 request from 1 key. 1/s denies 0 of them.", "fewer than 10 keys"},
+		{"ordinary", ordinary, "", "Start with 8/10s", "4/10s is the smallest limit that would have denied none of the 3,000 requests from 41 keys. " +
+			"8/10s is twice that: a client may be busier than in the log. No key stands out", ""},
+		{"few keys", rounded, "", "Start with 300/s", "150/s is the smallest", "fewer than 10 keys: no key can be said to stand out"},
+		{"a limit", ordinary, "3/10s", "3/10s denies 0.5% of the requests", "It would have denied 15 of 3,000 requests (0.5%), from 4 of 41 keys.", ""},
+		{"a large limit", ordinary, "9/s", "9/s denies nothing", "9/s would have denied none of the 3,000 requests from 41 keys.", ""},
+		{"limits", ordinary, "1/m,9/s,8/s", "Start with 9/s", "9/s is the strictest of these limits that denies at most 0.1% of the requests of the keys. ", ""},
+		{"strict limits", ordinary, "1/m,2/m", "2/m denies the fewest requests", "Each of these limits denies more than 0.1%", ""},
+		{"a limit that denies them", mixed(), "12/m", "12/m denies 55.7% of the requests", "It would have denied 6,128 of 10,999 requests (55.7%): " +
+			"6,128 from 3 keys that stand out, and none of the other 72 keys. Before you deny a key", ""},
+		{"a strict one", mixed(), "5/m", "5/m denies 74.5% of the requests", "and 1 from 1 of the other 72 keys. Before", ""},
+		{"two that deny them", mixed(), "12/m,452/m", "First decide about 3 keys", "12/m is the strictest", ""},
+	} {
+		b := building(KindSize, c.log)
+		if c.limits != "" {
+			b.Kind = KindReplay
+			for l := range strings.SplitSeq(c.limits, ",") {
+				b.Limits = append(b.Limits, parsed(t, l))
+			}
+		}
+		d := built(t, b)
+		a := d.answer()
+		if caution := strings.Join(d.Cautions(), " "); a.Title != c.title || !strings.Contains(a.Why, c.why) || !strings.Contains(caution, c.caution) {
+			t.Errorf("%s: %q, %q, caution %q; want %q, %q, %q", c.name, a.Title, a.Why, caution, c.title, c.why, c.caution)
 		}
 	}
 }

@@ -17,8 +17,7 @@ var page embed.FS
 
 // scripts are the files of the page, in the order in which they must run.
 var scripts = []string{
-	"text", "model", "advice", "copy", "stand_out", "reserve", "head", "time", "burst", "needs",
-	"groups", "keys", "notes", "main",
+	"text", "model", "copy", "reserve", "head", "time", "burst", "needs", "groups", "keys", "main",
 }
 
 // Write writes d as one HTML file that needs no other file and no other host. All text of d is
@@ -29,9 +28,9 @@ func Write(w io.Writer, d *Data) error {
 		return fmt.Errorf("report: encode data: %w", err)
 	}
 	parts := []string{"{{data}}", string(data)}
-	for _, name := range []string{"answer", "stand-out", "limits"} {
+	for _, name := range []string{"head", "notes"} {
 		var part strings.Builder
-		if err := static.ExecuteTemplate(&part, name, d); err != nil {
+		if err := static.ExecuteTemplate(&part, name, view{d, d.answer()}); err != nil {
 			return fmt.Errorf("report: write page: %w", err)
 		}
 		parts = append(parts, "{{"+name+"}}", part.String())

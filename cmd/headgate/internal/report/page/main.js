@@ -4,11 +4,10 @@
   document.documentElement.classList.add("scripted");
   const { h } = Charts.dom;
   const data = JSON.parse(document.getElementById("data").textContent);
-  const all = data.size.requests > 0 ? Report.limits(data) : [];
-  const advice = all.length ? Report.advise(data, all) : null;
+  const all = Report.limits(data);
   const listeners = [];
   const model = {
-    data, all, advice, limit: advice?.shown ?? null,
+    data, all, limit: all.find((l) => "shown" in l.card.dataset),
     onChoose: (f) => listeners.push(f),
     choose(l) {
       model.limit = l;
@@ -28,16 +27,10 @@
   };
 
   Report.head(model);
-  if (!all.length) {
-    document.getElementById("choice").hidden = true;
-    for (const id of ["time", "burst", "needs", "groups", "keys", "copy"]) {
-      document.getElementById(id).hidden = true;
-    }
-    Report.notesSection(model, (name) => document.querySelector(`#notes [data-part="${name}"]`));
-  } else {
+  document.getElementById("sections").hidden = !all.length;
+  if (all.length) {
     document.getElementById("choice").hidden = all.length < 2;
-    const names = all.map((l) => l.names.length ?
-      [h("i", {}, `${l.names.join(", ")} `), l.text] : [l.text]);
+    const names = all.map((l) => [h("i", {}, l.name, " "), l.text]);
     const box = document.getElementById("limits");
     box.append(...Report.segments("limit", names, all.indexOf(model.limit), (i) =>
       model.choose(all[i])));
@@ -52,7 +45,6 @@
     section("groups", Report.groupsSection);
     section("keys", Report.keysSection);
     section("copy", Report.copySection);
-    section("notes", Report.notesSection);
     model.choose(model.limit);
   }
   const closed = [];

@@ -34,14 +34,5 @@ const Report = {};
   }
   const seconds = (text) => Date.parse(text) / 1000;
 
-  // list joins words: a, b and c.
-  function list(words) {
-    if (words.length < 2) return words.join("");
-    return `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
-  }
-
-  // gap is what the report says about a time without requests that is most of the span.
-  const gap = (size) => size.caveats?.find((c) => c.id === "gap")?.text ?? "";
-
-  Object.assign(Report, { name, short, time, seconds, list, gap });
+  Object.assign(Report, { name, short, time, seconds });
 })();

@@ -25,7 +25,7 @@
           { name: "denied", style: "denied", values: denied }] };
     };
     return (l) => {
-      part("lead").textContent = lead(l) + gap(model.data.size);
+      part("lead").textContent = lead(l);
       for (const chart of charts) chart.destroy();
       charts = [Charts.time(part("chart"), options(l)), ...keyCharts(model, l, part, from, step)];
     };
@@ -33,12 +33,6 @@
 
   const lead = (l) => l.result.denied ? `Requests that ${l.text} allows and denies.` :
     `${l.text} allows all of the ${plural(l.result.requests, "request")}.`;
-
-  // gap says when there was no request for most of the span.
-  function gap(size) {
-    const text = Report.gap(size);
-    return text ? ` ${text.charAt(0).toUpperCase()}${text.slice(1)}.` : "";
-  }
 
   function keyCharts(model, l, part, from, step) {
     const { detail } = model.data.replay;
