@@ -55,7 +55,7 @@ func newSize(args []string) *cobra.Command {
 			"(default 1s, 10s, 1m, 15m and 1h)")
 	flags.StringArrayVar(&f.rates, "rate", nil,
 		"find the burst for `RATE`, such as 10/s; repeat it for several "+
-			"(default the rates of the proposals and of the rest)")
+			"(default the rates of the proposals and the reserve)")
 	flags.Int64Var(&f.denyKeys, "deny-keys", 0,
 		"find limits that also deny at most `N` keys (default any number)")
 	f.flags(cmd, args)

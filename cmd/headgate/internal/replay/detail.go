@@ -7,7 +7,7 @@ const (
 	DetailBars    = 500  // of its timeline; fewer with more than three limits
 	DetailKeys    = 1000 // listed for each limit
 	DetailFollows = 5    // keys with a timeline of their own, for each limit
-	DetailGroups  = 40   // paths, methods or statuses
+	DetailGroups  = 15   // paths, methods or statuses
 	DetailFolders = 20   // groups of the paths that are not listed
 )
 

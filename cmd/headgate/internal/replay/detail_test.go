@@ -263,7 +263,7 @@ func recountGroups(all []decided, limits int, name func(decided) string) []repla
 	list := []replay.Group{}
 	rest := replay.Group{Name: "(other)", Denied: make([]int64, limits)}
 	for i, g := range sorted {
-		if i < 40 {
+		if i < replay.DetailGroups {
 			list = append(list, *g)
 			continue
 		}

@@ -28,7 +28,7 @@ type SizeConfig struct {
 	Periods []time.Duration
 
 	// Rates are token buckets whose rate is kept, while the smallest burst is found. Default:
-	// the rates of the proposals, and of the limit that denies nothing to ordinary keys.
+	// the rates of the proposals, and of the limit with reserve: see [SizeReport.Needed].
 	Rates []headgate.Limit
 
 	// DenyKeys, if not nil, is how many keys a limit may deny at most, besides the share of the
@@ -237,7 +237,7 @@ func (s *sizing) fitRates(ctx context.Context) error {
 	return err
 }
 
-// rates returns the rates of the configuration, or else of the proposals and of the rest.
+// rates returns the rates of the configuration, or else of the proposals and with reserve.
 func (s *sizing) rates() []headgate.Limit {
 	if len(s.config.Rates) > 0 {
 		return s.config.Rates
@@ -246,8 +246,6 @@ func (s *sizing) rates() []headgate.Limit {
 	for _, p := range s.report.Proposals {
 		rates = append(rates, p.Limit)
 	}
-	if s.report.StandOut != nil {
-		rates = append(rates, s.report.StandOut.Rest.Limit)
-	}
-	return rates
+	_, reserve := s.report.Needed()
+	return append(rates, reserve)
 }
