@@ -140,11 +140,11 @@ func (d *Decider[R, D]) allow(
 // [OptionsOf.Timeout] does.
 const refundTimeout = 5 * time.Second
 
-// Outcome refunds the cost of a request that v counted, unless the status of its response counts.
-// The client waits for that: its next request finds the tokens. A client that has left, so that ctx
-// has ended, cannot make a request free.
+// Outcome refunds the cost of a request, unless the status of its response counts. It does nothing
+// unless v is Counted. The client waits for it: its next request finds the tokens. A client that
+// has left, so that ctx has ended, cannot make a request free.
 func (d *Decider[R, D]) Outcome(ctx context.Context, r R, v Verdict, status int) {
-	if ctx.Err() != nil || d.Count(status) {
+	if !v.Counted || ctx.Err() != nil || d.Count(status) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(
@@ -160,20 +160,26 @@ func (d *Decider[R, D]) Outcome(ctx context.Context, r R, v Verdict, status int)
 // application/problem+json, with the types of draft-ietf-httpapi-ratelimit-headers-10.
 func (v *Verdict) Problem() []byte {
 	if v.Status == http.StatusServiceUnavailable {
-		return problem.Reduced(v.Status,
-			"The server cannot check the limits of this request at the moment.").JSON()
+		return problem.Reduced(v.Status, v.Detail()).JSON()
 	}
 	var violated []string
 	for _, d := range v.Denied {
 		violated = append(violated, d.Limit.Name())
 	}
-	d := headgate.Strictest(v.Denied)
-	detail := "The limit " + d.Limit.Name() + " can never grant a request of this cost."
-	if d.RetryAfter != headgate.Never {
-		detail = "The limit " + d.Limit.Name() + " is exceeded. Retry in " +
-			problem.Seconds(d.RetryAfter) + " s."
+	return problem.Exceeded(v.Status, v.Detail(), violated).JSON()
+}
+
+// Detail returns the sentence that tells the client why its request does not pass.
+func (v *Verdict) Detail() string {
+	if v.Status == http.StatusServiceUnavailable {
+		return "The server cannot check the limits of this request at the moment."
 	}
-	return problem.Exceeded(v.Status, detail, violated).JSON()
+	d := headgate.Strictest(v.Denied)
+	if d.RetryAfter == headgate.Never {
+		return "The limit " + d.Limit.Name() + " can never grant a request of this cost."
+	}
+	return "The limit " + d.Limit.Name() + " is exceeded. Retry in " +
+		problem.Seconds(d.RetryAfter) + " s."
 }
 
 // costOf returns the cost of r: that of the given function, or 1.

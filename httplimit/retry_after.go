@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/headgate/headgate/internal/pause"
 )
 
 // This file reads the fields of a response that say when to call again. A value that
@@ -22,7 +24,7 @@ func requestedPause(status int, h http.Header, now time.Time) time.Duration {
 }
 
 // readRetryAfter reads Retry-After: seconds, or a date in one of its three forms. It returns
-// at most longestPause.
+// at most pause.Longest.
 func readRetryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(h.Get(retryAfterField)) // another RoundTripper may have left spaces
 	if n, ok := parseSeconds(value); ok {
@@ -36,7 +38,7 @@ func readRetryAfter(h http.Header, now time.Time) time.Duration {
 	if err != nil {
 		sent = now.Truncate(time.Second)
 	}
-	return min(max(at.Sub(sent), 0), longestPause)
+	return min(max(at.Sub(sent), 0), pause.Longest)
 }
 
 // readRateLimit returns the longest t of the limits in RateLimit with r=0.
@@ -77,14 +79,14 @@ func limitPause(item string) time.Duration {
 	return max(wait, 0)
 }
 
-// parseSeconds reads a whole number of seconds without a sign. It returns at most longestPause.
+// parseSeconds reads a whole number of seconds without a sign. It returns at most pause.Longest.
 func parseSeconds(s string) (time.Duration, bool) {
 	if s == "" || strings.Trim(s, "0123456789") != "" {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil { // out of range, since all are digits
-		return longestPause, true
+		return pause.Longest, true
 	}
-	return time.Duration(min(n, int64(longestPause/time.Second))) * time.Second, true
+	return time.Duration(min(n, int64(pause.Longest/time.Second))) * time.Second, true
 }

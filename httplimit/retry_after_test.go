@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/headgate/headgate/internal/pause"
 )
 
 // answeredAt is the time of the answers of these tests, by their Date.
@@ -101,7 +103,7 @@ func FuzzRequestedPause(f *testing.F) {
 		h := fields("Retry-After: "+retry, "RateLimit: "+item)
 		for _, status := range []int{200, 429} {
 			d := requestedPause(status, h, answeredAt)
-			if d < 0 || d > longestPause || d%time.Millisecond != 0 {
+			if d < 0 || d > pause.Longest || d%time.Millisecond != 0 {
 				t.Errorf("%v: %s", h, d)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/internal/pause"
 	"github.com/headgate/headgate/internal/usage"
 	"github.com/headgate/headgate/internal/waitline"
 )
@@ -70,10 +71,10 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 	case o.Tokens != nil && usage.Cost(*o.Tokens).Validate() != nil:
 		return nil, invalid("Tokens", fmt.Sprintf("%+v", *o.Tokens), "an Estimate of at least 1, "+
 			"and weights from 0 to 1,000,000, one of them above 0")
-	case o.MaxPause < 0 || o.MaxPause > longestPause:
+	case o.MaxPause < 0 || o.MaxPause > pause.Longest:
 		return nil, invalid("MaxPause", o.MaxPause.String(),
 			"more than 0 and at most a year, or 0 for an hour")
-	case o.Period < 0 || o.Period > longestPause || (o.Period > 0) != (o.Permits != nil):
+	case o.Period < 0 || o.Period > pause.Longest || (o.Period > 0) != (o.Permits != nil):
 		return nil, invalid("Period", o.Period.String(),
 			"more than 0 and at most a year with Permits, or 0 without")
 	case o.Permits != nil && o.Permits.TTL() < o.Period:
@@ -86,17 +87,11 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 	if o.Key == nil {
 		o.Key = TargetHost
 	}
-	o.MaxPause = cmp.Or(o.MaxPause, DefaultMaxPause)
-	return &Transport{
-		options: o,
-		limiter: l,
-		shared:  pauses{l.Store()},
-		own:     pauses{headgate.NewMemorySize(ownPauses)},
-	}, nil
+	p := pause.Pauses[*http.Request]{
+		Max: cmp.Or(o.MaxPause, DefaultMaxPause), FailOpen: o.FailOpen, Observe: o.Observe,
+	}
+	return &Transport{options: o, limiter: l, pauses: p.In(l.Store())}, nil
 }
-
-// ownPauses is how many keys a process keeps its own pauses of.
-const ownPauses = 1 << 16
 
 // Transport is an http.RoundTripper that waits until its limits allow a request, and until the
 // pauses that the server asked for are over. Make one with [NewTransport]:
@@ -154,8 +149,7 @@ const ownPauses = 1 << 16
 type Transport struct {
 	options TransportOptions
 	limiter *headgate.Limiter
-	shared  pauses              // of all processes that share the store
-	own     pauses              // of this process, in case the store is slow or unavailable
+	pauses  *pause.Pauses[*http.Request]
 	lines   waitline.Turnstiles // the first of a line waits for the pause
 }
 

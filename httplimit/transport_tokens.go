@@ -10,6 +10,7 @@ import (
 
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/pause"
 	"github.com/headgate/headgate/internal/usage"
 )
 
@@ -34,7 +35,7 @@ func (t *Transport) estimate(r *http.Request, key string) (*http.Request, int64,
 	}
 	limits, err := t.limiter.Limits(r.Context(), key)
 	if err != nil {
-		return r, 0, t.failed(r, err)
+		return r, 0, t.pauses.Failed(r.Context(), r, err)
 	}
 	var expected usage.Request
 	if r.Body != nil && r.Body != http.NoBody {
@@ -58,9 +59,12 @@ func (t *Transport) settleBy(
 ) {
 	settle := func(seen usage.Answer) {
 		used, _ := usage.Cost(*t.options.Tokens).After(reserved, seen)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), maxRecording)
+		ctx, cancel := pause.Recording(r.Context())
 		defer cancel()
-		await.Do(ctx, func() { _ = t.failed(r, b.Commit(ctx, used)) })
+		await.Do(ctx, func() {
+			err := b.Commit(ctx, used)
+			_ = t.pauses.Failed(r.Context(), r, err) //nolint:contextcheck // was r canceled?
+		})
 	}
 	switch {
 	case err != nil:

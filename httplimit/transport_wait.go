@@ -12,6 +12,7 @@ import (
 	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/internal/pause"
 )
 
 // fresh is how long after checking for a pause a request may be sent without checking again.
@@ -43,9 +44,9 @@ func (t *Transport) reserve(
 	r *http.Request, key string, cost int64,
 ) (reservation *headgate.Reservation, checked time.Time, err error) {
 	ctx := r.Context()
-	left, err := t.pauseLeft(r, key)
+	left, err := t.pauses.Left(ctx, r, key)
 	if err == nil && (left > 0 || t.lines.Callers(key) > 0) {
-		if err := endsInTime(ctx, left); err != nil {
+		if err := pause.EndsInTime(ctx, left); err != nil {
 			return nil, checked, err
 		}
 		_, leave, err := t.lines.Enter(ctx, key)
@@ -53,7 +54,7 @@ func (t *Transport) reserve(
 			return nil, checked, err
 		}
 		defer leave() // only at the end: the next one of the line would reserve before
-		if err := t.waitForPause(r, key); err != nil {
+		if err := t.pauses.Wait(ctx, r, key); err != nil {
 			return nil, checked, err
 		}
 	}
@@ -66,7 +67,7 @@ func (t *Transport) reserve(
 		reservation, err = t.poll(ctx, key, cost)
 	}
 	if err != nil {
-		return nil, checked, t.failed(r, err)
+		return nil, checked, t.pauses.Failed(ctx, r, err)
 	}
 	return reservation, checked, nil
 }
@@ -111,14 +112,14 @@ func (t *Transport) use(
 	}
 	if t.options.Permits != nil {
 		if permit, err = t.options.Permits.Wait(ctx, key); err != nil {
-			err = t.failed(r, err)
+			err = t.pauses.Failed(ctx, r, err)
 			return nil, err == nil, err
 		}
 	}
 	if time.Since(checked) < fresh {
 		return permit, true, nil
 	}
-	left, err := t.pauseLeft(r, key)
+	left, err := t.pauses.Left(ctx, r, key)
 	return permit, err == nil && left == 0, err
 }
 
@@ -133,44 +134,29 @@ func once(r *http.Request) *http.Request {
 	return r
 }
 
-func (t *Transport) waitForPause(r *http.Request, key string) error {
-	for {
-		left, err := t.pauseLeft(r, key)
-		if err != nil || left == 0 {
-			return err
+// answered releases the permit of r, which has arrived if there is a response, and keeps the pause
+// that the response asks for. It does so also if r was canceled meanwhile.
+func (t *Transport) answered(
+	r *http.Request, key string, response *http.Response, permit *concurrency.Permit,
+) {
+	requested := requestedPause(response.StatusCode, response.Header, time.Now())
+	if requested <= 0 && permit == nil {
+		return
+	}
+	ctx, cancel := pause.Recording(r.Context())
+	defer cancel()
+	recorded := false
+	defer func() {
+		if !recorded { // after a panic of Observe, nobody else closes it
+			_ = response.Body.Close()
 		}
-		if err := endsInTime(r.Context(), left); err != nil {
-			return err
-		}
-		if err := await.Sleep(r.Context(), left); err != nil {
-			return err
-		}
+	}()
+	if permit != nil {
+		err := permit.ReleaseAfter(ctx, t.options.Period)
+		_ = t.pauses.Failed(r.Context(), r, err) // otherwise it expires
 	}
-}
-
-// endsInTime returns an error for a pause that ends after the deadline.
-func endsInTime(ctx context.Context, pause time.Duration) error {
-	if deadline, ok := ctx.Deadline(); ok && pause > time.Until(deadline) {
-		return &headgate.DeadlineError{Limit: pauseLimit, Wait: pause}
+	if requested > 0 {
+		t.pauses.Extend(ctx, r, key, requested)
 	}
-	return nil
-}
-
-// failed returns what RoundTrip returns for an error of the store: nothing with FailOpen, if
-// the store is unavailable.
-func (t *Transport) failed(r *http.Request, err error) error {
-	if !headgate.Unavailable(err) || r.Context().Err() != nil {
-		return err
-	}
-	t.observe(r, 0, err)
-	if t.options.FailOpen {
-		return nil
-	}
-	return err
-}
-
-func (t *Transport) observe(r *http.Request, pause time.Duration, err error) {
-	if t.options.Observe != nil {
-		t.options.Observe(r, pause, err)
-	}
+	recorded = true
 }

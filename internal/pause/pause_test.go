@@ -1,4 +1,4 @@
-package httplimit
+package pause
 
 import (
 	"context"
@@ -17,12 +17,12 @@ import (
 func inSeconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
 // ask extends a pause and says what is left of it then.
-func ask(t *testing.T, p pauses, d time.Duration) time.Duration {
+func ask(t *testing.T, p Store, d time.Duration) time.Duration {
 	t.Helper()
-	if err := p.extend(t.Context(), "k", d); err != nil {
+	if err := p.Extend(t.Context(), "k", d); err != nil {
 		t.Fatal(err)
 	}
-	left, err := p.left(t.Context(), "k")
+	left, err := p.Left(t.Context(), "k")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func ask(t *testing.T, p pauses, d time.Duration) time.Duration {
 // A pause lasts until the latest of the ends that were asked for, and passes by itself.
 func TestPausesDoNotAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := pauses{headgate.NewMemorySize(10)}
+		p := Store{headgate.NewMemorySize(10)}
 		for _, step := range []struct{ after, asked, want int }{
 			{0, 10, 10}, // at 0
 			{0, 10, 10}, // again
@@ -61,20 +61,20 @@ func TestPausesAtTheSameTime(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	synctest.Test(t, func(t *testing.T) {
 		for range 200 {
-			p := pauses{headgate.NewMemorySize(10)}
+			p := Store{headgate.NewMemorySize(10)}
 			var all sync.WaitGroup
 			shortest, longest := time.Hour, time.Duration(0)
 			for range 16 {
 				d := time.Duration(1+random.IntN(40)) * time.Second
 				shortest, longest = min(shortest, d), max(longest, d)
 				all.Go(func() {
-					if err := p.extend(t.Context(), "k", d); err != nil {
+					if err := p.Extend(t.Context(), "k", d); err != nil {
 						t.Error(err)
 					}
 				})
 			}
 			all.Wait()
-			left, err := p.left(t.Context(), "k")
+			left, err := p.Left(t.Context(), "k")
 			if left = left.Round(time.Millisecond); err != nil || left < shortest || left > longest {
 				t.Fatalf("%s are left of %s to %s (%v)", left, shortest, longest, err)
 			}
@@ -83,16 +83,16 @@ func TestPausesAtTheSameTime(t *testing.T) {
 }
 
 // openStores opens a server as several processes do.
-func openStores(t *testing.T, server *redistest.Server, n int) []pauses {
+func openStores(t *testing.T, server *redistest.Server, n int) []Store {
 	t.Helper()
-	var stores []pauses
+	var stores []Store
 	for range n {
 		store, err := redisstore.Open(server.URL())
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = store.Close() })
-		stores = append(stores, pauses{store})
+		stores = append(stores, Store{store})
 	}
 	return stores
 }
@@ -126,13 +126,13 @@ func TestPausesAtTheSameTimeInRedis(t *testing.T) {
 			d := time.Duration(1+random.IntN(40)) * time.Second
 			shortest, longest = min(shortest, d), max(longest, d)
 			all.Go(func() {
-				if err := stores[i%4].extend(t.Context(), key, d); err != nil {
+				if err := stores[i%4].Extend(t.Context(), key, d); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		all.Wait()
-		left, err := stores[0].left(t.Context(), key)
+		left, err := stores[0].Left(t.Context(), key)
 		late := time.Since(begun)
 		if err != nil || left > longest+late || left < shortest-late {
 			t.Fatalf("%s are left of %s to %s after at most %s, %v", left, shortest, longest, late, err)
@@ -175,8 +175,8 @@ func TestPausesOfAFleet(t *testing.T) {
 						end = own
 					}
 					mu.Unlock()
-					ask(t, pauses{slowStore{store, random}}, d)
-					left, err := pauses{store}.left(t.Context(), "k")
+					ask(t, Store{slowStore{store, random}}, d)
+					left, err := Store{store}.Left(t.Context(), "k")
 					if err != nil {
 						t.Error(err)
 					}

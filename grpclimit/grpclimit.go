@@ -1,0 +1,191 @@
+// Package grpclimit limits the calls of gRPC servers and clients.
+//
+// [New] makes interceptors that put a headgate.Limiter in front of the handlers of a server:
+//
+//	limit, err := grpclimit.New(limiter, grpclimit.Options{})
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	server := grpc.NewServer(
+//		grpc.ChainUnaryInterceptor(limit.Unary),
+//		grpc.ChainStreamInterceptor(limit.Stream),
+//	)
+//
+// They limit each client address, report the limits in metadata, and answer calls over a limit with
+// RESOURCE_EXHAUSTED. [NewClient] makes interceptors that keep a client within the limits of a
+// server: they wait before they send.
+package grpclimit
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/httplimit"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// Options configures [New]. The status that Count gets is the code of the call. Denied returns the
+// error of a denied call; default: [Exhausted].
+type Options = httplimit.OptionsOf[*Call, func(*Call, []headgate.Decision) error]
+
+// Call is a call that a server received.
+type Call struct {
+	FullMethod string          // such as /package.Service/Method
+	Message    any             // the request; nil when a stream begins
+	ctx        context.Context //nolint:containedctx // as in http.Request
+}
+
+// Context returns the context of the call.
+func (c *Call) Context() context.Context { return c.ctx }
+
+// Key makes a key function of httplimit that of a call. Header fields are its metadata, and the
+// path is its FullMethod.
+func Key(k httplimit.KeyFunc) func(*Call) string {
+	return func(c *Call) string { return k(request{c}) }
+}
+
+// request is a Request of httplimit.
+type request struct{ *Call }
+
+func (r request) Method() string { return http.MethodPost } // as every call in HTTP
+func (r request) Host() string   { return strings.Join(r.Field(":authority"), ",") }
+func (r request) Path() string   { return r.FullMethod }
+func (r request) Field(name string) []string {
+	return metadata.ValueFromIncomingContext(r.ctx, name)
+}
+func (r request) RemoteAddr() string {
+	if p, ok := peer.FromContext(r.ctx); ok && p.Addr != nil {
+		return p.Addr.String()
+	}
+	return ""
+}
+
+// Server has the interceptors of a server.
+type Server struct {
+	decider *httplimit.Decider[*Call, func(*Call, []headgate.Decision) error]
+}
+
+// New makes the interceptors of a server. It returns a [headgate.InvalidError] if l is nil or the
+// options are invalid.
+func New(l *headgate.Limiter, o Options) (*Server, error) {
+	if o.Key == nil {
+		o.Key = Key(httplimit.RemoteAddress)
+	}
+	if o.Denied == nil {
+		o.Denied = Exhausted
+	}
+	d, err := httplimit.NewDecider(l, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{d}, nil
+}
+
+// Exhausted returns the status RESOURCE_EXHAUSTED with the RetryInfo of the longest wait. There is
+// no RetryInfo if no wait helps, because the cost can never fit.
+func Exhausted(_ *Call, denied []headgate.Decision) error {
+	v := httplimit.Verdict{Status: http.StatusTooManyRequests, Denied: denied}
+	s := status.New(codes.ResourceExhausted, v.Detail())
+	if wait := headgate.Strictest(denied).RetryAfter; wait != headgate.Never {
+		with, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
+		if err == nil { // always: a duration can be encoded
+			s = with
+		}
+	}
+	return s.Err()
+}
+
+// Unary is a grpc.UnaryServerInterceptor that limits unary calls.
+func (s *Server) Unary(
+	ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
+) (any, error) {
+	c := &Call{FullMethod: info.FullMethod, Message: message, ctx: ctx}
+	v, err := s.decide(c, func(md metadata.MD) error { return grpc.SetHeader(ctx, md) })
+	if err != nil {
+		return nil, err
+	}
+	response, err := handler(ctx, message) // a panic leaves the call charged
+	s.decider.Outcome(ctx, c, v, codeOf(err))
+	return response, err
+}
+
+// Stream is a grpc.StreamServerInterceptor that limits how many streams begin. A stream that has
+// begun may carry any number of messages; see [Server.Messages].
+func (s *Server) Stream(
+	service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
+) error {
+	c := &Call{FullMethod: info.FullMethod, ctx: stream.Context()}
+	v, err := s.decide(c, stream.SetHeader)
+	if err != nil {
+		return err
+	}
+	err = handler(service, stream)
+	s.decider.Outcome(c.ctx, c, v, codeOf(err))
+	return err
+}
+
+// Messages is a grpc.StreamServerInterceptor that limits the messages that a stream receives, and
+// not the stream. RecvMsg returns the error of a message that is denied, and the handler should
+// return it. Every message counts, whatever the status of the stream; metadata tells nothing of it.
+func (s *Server) Messages(
+	service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
+) error {
+	return handler(service, &messages{stream, s, info.FullMethod})
+}
+
+type messages struct {
+	grpc.ServerStream
+
+	server     *Server
+	fullMethod string
+}
+
+func (m *messages) RecvMsg(message any) error {
+	if err := m.ServerStream.RecvMsg(message); err != nil {
+		return err
+	}
+	c := &Call{FullMethod: m.fullMethod, Message: message, ctx: m.Context()}
+	_, err := m.server.decide(c, nil)
+	return err
+}
+
+// decide decides c, and returns the error of a call that does not pass.
+func (s *Server) decide(
+	c *Call, setHeader func(metadata.MD) error,
+) (v httplimit.Verdict, err error) {
+	fields := make(map[string][]string, 6)
+	v = s.decider.Decide(c.ctx, c, fields)
+	if setHeader != nil && len(fields) > 0 {
+		md := make(metadata.MD, len(fields))
+		for name, values := range fields {
+			md.Append(name, values...)
+		}
+		_ = setHeader(md) // an error: the header is sent already
+	}
+	switch {
+	case v.Status == 0:
+		return v, nil
+	case v.Status == http.StatusTooManyRequests:
+		return v, s.decider.Denied(c, v.Denied)
+	case c.ctx.Err() != nil:
+		return v, status.FromContextError(c.ctx.Err()).Err()
+	}
+	return v, status.Error(codes.Unavailable, v.Detail())
+}
+
+// codeOf returns the code that the server sends for the error of a handler.
+func codeOf(err error) int {
+	s, ok := status.FromError(err)
+	if !ok {
+		s = status.FromContextError(err)
+	}
+	return int(s.Code())
+}

@@ -1,0 +1,136 @@
+// Package pause keeps the pauses that servers ask their clients for.
+package pause
+
+import (
+	"context"
+	"time"
+
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/internal/await"
+)
+
+// Store keeps the pauses of keys in a store, so that all processes that share it keep them. A
+// pause is a token bucket that gains one token each microsecond: the tokens that it lacks are
+// the microseconds that are left. So a pause ends by itself, at the same time for everyone.
+type Store struct{ In headgate.Store }
+
+// Longest is the longest pause: the capacity of the bucket.
+const Longest = 365 * 24 * time.Hour
+
+// Limit shares its keys with the limits of the user, so it has a name that none of those has.
+var Limit = headgate.Per(1, time.Microsecond).
+	Burst(Longest.Microseconds()).Named("httplimit.pause")
+
+// Left returns the time until the pause of key is over, 0 if there is none.
+func (p Store) Left(ctx context.Context, key string) (time.Duration, error) {
+	d, err := p.In.Take(ctx, headgate.Request{Key: key, Limit: Limit})
+	return d.ResetAfter, err
+}
+
+// Extend makes the pause of key last for d from now, unless it lasts longer already. Callers
+// that extend it at the same time refund what is too much, so that pauses do not add up. The
+// first of them refunds nothing, so the pause is at least as long as its own; it may be shorter
+// than the longest of them.
+func (p Store) Extend(ctx context.Context, key string, d time.Duration) error {
+	d = d.Round(time.Millisecond)
+	left, err := p.Left(ctx, key)
+	if err != nil || left >= d {
+		return err
+	}
+	r := headgate.Request{Key: key, Limit: Limit, Cost: (d - left).Microseconds()}
+	taken, err := p.In.Take(ctx, r)
+	tooMuch := (taken.ResetAfter - d).Microseconds()
+	if err != nil || !taken.Allowed() || tooMuch <= 0 {
+		return err
+	}
+	r.Cost = -min(r.Cost, tooMuch)
+	_, err = p.In.Take(ctx, r)
+	return err
+}
+
+// EndsInTime returns a [headgate.DeadlineError] for a pause that ends after the deadline of ctx.
+func EndsInTime(ctx context.Context, left time.Duration) error {
+	if deadline, ok := ctx.Deadline(); ok && left > time.Until(deadline) {
+		return &headgate.DeadlineError{Limit: Limit, Wait: left}
+	}
+	return nil
+}
+
+// Pauses are the pauses of a client: in the store of its limits and, in case that is slow or
+// unavailable, in this process. R is a request of the client.
+type Pauses[R any] struct {
+	Max      time.Duration // longer ones are shortened to it
+	FailOpen bool          // ignores a store that is unavailable
+	Observe  func(r R, pause time.Duration, err error)
+
+	shared, own Store
+}
+
+// ownKeys is how many keys a process keeps its own pauses of.
+const ownKeys = 1 << 16
+
+// In returns p with its pauses in a store.
+func (p Pauses[R]) In(store headgate.Store) *Pauses[R] {
+	p.shared, p.own = Store{store}, Store{headgate.NewMemorySize(ownKeys)}
+	return &p
+}
+
+// Left returns what is left of the pause of key.
+func (p *Pauses[R]) Left(ctx context.Context, r R, key string) (time.Duration, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	left, err := p.shared.Left(ctx, key)
+	if err := p.Failed(ctx, r, err); err != nil {
+		return 0, err
+	}
+	own, err := p.own.Left(ctx, key)
+	return max(left, own), err
+}
+
+// Wait returns when there is no pause of key.
+func (p *Pauses[R]) Wait(ctx context.Context, r R, key string) error {
+	for {
+		left, err := p.Left(ctx, r, key)
+		if err != nil || left == 0 {
+			return err
+		}
+		if err := EndsInTime(ctx, left); err != nil {
+			return err
+		}
+		if err := await.Sleep(ctx, left); err != nil {
+			return err
+		}
+	}
+}
+
+// Extend makes the pause of key last for d, in a context of [Recording].
+func (p *Pauses[R]) Extend(ctx context.Context, r R, key string, d time.Duration) {
+	d = min(d, p.Max)
+	_ = p.own.Extend(ctx, key, d) // a Memory with room for the key; otherwise the store has it
+	p.observe(r, d, p.shared.Extend(ctx, key, d))
+}
+
+// Recording returns a context for what is recorded of a response, also if the request was canceled:
+// the store may delay a response by 100 ms.
+func Recording(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
+}
+
+// Failed returns an error of the store, or nil for one that FailOpen ignores.
+func (p *Pauses[R]) Failed(ctx context.Context, r R, err error) error {
+	if err == nil || !headgate.Unavailable(err) || ctx.Err() != nil {
+		return err
+	}
+	p.observe(r, 0, err)
+	if p.FailOpen {
+		return nil
+	}
+	return err
+}
+
+func (p *Pauses[R]) observe(r R, pause time.Duration, err error) {
+	if p.Observe != nil {
+		p.Observe(r, pause, err)
+	}
+}
