@@ -45,6 +45,15 @@ func TestSmallPhone(t *testing.T) {
 	for what, do := range map[string]func(){
 		"at first": func() {},
 		"a stream": func() { p.click("#stream"); p.until("it runs", number("left", "denied")+" > 0"); p.click("#stream") },
+		"a burst": func() {
+			p.do(run(`document.querySelector("#reset").click()`))
+			p.until("it is reset", number("left", "allowed")+` === 0 && !document.querySelector("#status").textContent`)
+			p.do(run(`document.querySelector("#burst").value = "1000"; document.querySelector("#send-burst").click()`))
+			p.until("it is told", `/\d ALLOWED.*\d ALLOWED/.test(document.querySelector("#status").textContent)`)
+			if n := value[int](p, `(({scrollWidth, clientWidth}) => scrollWidth - clientWidth)(document.querySelector("#status"))`); n > 0 {
+				t.Errorf("%d pixels of what was decided are cut", n)
+			}
+		},
 		"unfolded": func() {
 			p.do(run(`document.querySelectorAll(".fold").forEach((e) => { e.open = true; }); document.querySelector("#more").click()`))
 		},
@@ -53,6 +62,9 @@ func TestSmallPhone(t *testing.T) {
 			p.until("it sends", number("left", "allowed")+" > 0")
 			if got := value[float64](p, `document.querySelector("#left").getBoundingClientRect().bottom - document.querySelector("#tour").getBoundingClientRect().top`); got > 0 {
 				t.Errorf("the tour covers %.0f pixels of the left lane", got)
+			}
+			if !value[bool](p, `document.querySelector("h1").checkVisibility()`) {
+				t.Error("the tour hides the title from screen readers")
 			}
 			p.do(chromedp.KeyEvent(kb.Escape))
 		},

@@ -64,6 +64,8 @@ func TestReportChoosesReserve(t *testing.T) {
 		.join(" ")`, "careful reserve balanced tight")
 	expect(p, "the limit that is chosen", `document.querySelector('.pick[aria-pressed="true"]')
 		.closest(".limit").querySelector(".label").textContent`, "reserve")
+	expect(p, "limits that are headings, with their names", `[...document.querySelectorAll("article h2 > .pick")]
+		.map((e) => e.ariaLabel.replace(/^.*, /, "")).join(" ")`, "careful reserve balanced tight")
 	expect(p, "the answer names it, and what is needed", `document.querySelector("#why").textContent
 		.match(/need at most (\d+).*\. (\d+).* is twice that/).slice(1).reduce((a, b) => b / a)`, 2)
 	expect(p, "denied of other keys", `document.querySelector('.pick[aria-pressed="true"]')
