@@ -85,9 +85,6 @@ func writeReport(t *testing.T, b report.Build, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Fit(); err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(t.TempDir(), "report.html")
 	f, err := os.Create(path)
 	if err != nil {

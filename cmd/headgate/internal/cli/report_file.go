@@ -98,9 +98,6 @@ func checkOld(cmd *cobra.Command, name string, info os.FileInfo) error {
 
 // write writes the page, gives the file its name, and returns its size.
 func (f *reportFile) write(d *report.Data) (size int64, err error) {
-	if err := d.Fit(); err != nil {
-		return 0, reportError(f.name, err)
-	}
 	w := bufio.NewWriter(f.tmp)
 	if err = report.Write(w, d); err == nil {
 		err = w.Flush()

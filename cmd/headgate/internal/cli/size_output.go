@@ -154,7 +154,7 @@ func printProposals(w io.Writer, r *replay.SizeReport, width int) {
 	}
 }
 
-// printChoice prints what the choice between the proposals depends on.
+// printChoice says what the proposals are that deny keys that stand out.
 func printChoice(w io.Writer, r *replay.SizeReport, width int) {
 	if !slices.ContainsFunc(r.Proposals, func(p replay.Proposal) bool { return p.OfRest }) {
 		return
@@ -164,8 +164,6 @@ func printChoice(w io.Writer, r *replay.SizeReport, width int) {
 	if p := r.Proposals[1]; p.Name == "between" {
 		printFolded(w, "", "between denies only the "+standingOut(p.DeniedKeys)+" most", width)
 	}
-	printFolded(w, "", "to choose, decide whether the keys that stand out (below) may be denied; "+
-		"a log cannot say whether they are bots or customers", width)
 }
 
 // standingOut names n keys: 1 key that stands out, 2 keys that stand out.

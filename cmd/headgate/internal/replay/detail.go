@@ -21,7 +21,7 @@ type Detail struct {
 	Paths           []Group         `json:"paths"`             // nil if the logs have none
 	Methods         []Group         `json:"methods"`           // nil if the logs have none
 	Statuses        []Group         `json:"statuses"`          // nil if the logs have none
-	Evidence        []Evidence      `json:"evidence"`          // in the order of Config.Evidence
+	Evidence        []Evidence      `json:"-"`                 // in the order of Config.Evidence
 }
 
 // DetailTimeline is the number of requests over time, in at most [DetailBars] bars. Bars begin at

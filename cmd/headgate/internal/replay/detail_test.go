@@ -104,7 +104,6 @@ func recount(all []decided, limits int) *replay.Detail {
 		Paths:    recountGroups(all, limits, func(r decided) string { return r.path }),
 		Methods:  recountGroups(all, limits, func(r decided) string { return r.method }),
 		Statuses: recountGroups(all, limits, func(r decided) string { return r.status }),
-		Evidence: []replay.Evidence{},
 	}
 	for i := range limits {
 		keys := recountKeys(all, i)

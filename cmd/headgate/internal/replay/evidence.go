@@ -14,28 +14,27 @@ const (
 	evidenceBytes = 160     // of a name; longer ones that begin alike are one, and end in …
 )
 
-// Evidence is what a key requested. Kinds that the log does not have are empty.
-type Evidence struct {
-	Key      LogKey   `json:"key"`
-	Requests int64    `json:"requests"`
-	Paths    AskedFor `json:"paths"`
-	Methods  AskedFor `json:"methods"`
-	Statuses AskedFor `json:"statuses"`
-	Agents   AskedFor `json:"agents"`
+// Evidence is what a key requested. Kinds of names that the log does not have are left out.
+type Evidence []AskedFor
+
+// askedKinds are the kinds of names, one and several.
+var askedKinds = [...][2]string{
+	{"path", "paths"}, {"method", "methods"}, {"status", "statuses"}, {"user agent", "user agents"},
 }
 
 // AskedFor is the names of one kind in the requests of a key. The counts of names are exact. Names
 // that first came when there was room for no more, which takes thousands, are only in Unlisted.
 type AskedFor struct {
-	Top      []NameCount `json:"top"`      // the most frequent first
-	Names    int64       `json:"names"`    // different ones, without those that had no room
-	Unlisted int64       `json:"unlisted"` // requests whose name had no room
+	Kind     [2]string   // such as path, paths
+	Top      []NameCount // the most frequent first
+	Names    int64       // different ones, without those that had no room
+	Unlisted int64       // requests whose name had no room
 }
 
 // NameCount is how many requests have a name.
 type NameCount struct {
-	Name     LogKey `json:"name"`
-	Requests int64  `json:"requests"`
+	Name     LogKey
+	Requests int64
 }
 
 // witness collects the Evidence of some keys while logs are read.
@@ -48,10 +47,8 @@ type witness struct {
 
 // asked counts the names of a key: paths, methods, statuses and user agents.
 type asked struct {
-	key      string
-	requests int64
-	names    [4]map[string]int64
-	unlisted [4]int64
+	names    [len(askedKinds)]map[string]int64
+	unlisted [len(askedKinds)]int64
 }
 
 // newWitness returns a witness of keys, or nil without any.
@@ -62,11 +59,11 @@ func newWitness(keys []LogKey) *witness {
 	keys = keys[:min(len(keys), MaxEvidence)]
 	w := &witness{keys: map[string]*asked{}, room: evidenceNames / len(keys) / len(asked{}.names)}
 	for _, k := range keys {
-		a := &asked{key: string(k)}
+		a := &asked{}
 		for i := range a.names {
 			a.names[i] = map[string]int64{}
 		}
-		w.keys[a.key] = a
+		w.keys[string(k)] = a
 		w.list = append(w.list, a)
 	}
 	return w
@@ -78,7 +75,6 @@ func (w *witness) see(key []byte, e *entry, agent []byte) {
 	if a == nil {
 		return
 	}
-	a.requests++
 	names := [...][]byte{path(e.target), present(e.method), present(e.status), present(agent)}
 	for i, name := range names {
 		if len(name) == 0 {
@@ -97,27 +93,29 @@ func (w *witness) see(key []byte, e *entry, agent []byte) {
 }
 
 // evidence returns what was seen, in the order of the keys.
-func (w *witness) evidence() []Evidence {
-	all := []Evidence{}
+func (w *witness) evidence() (all []Evidence) {
 	if w == nil {
-		return all
+		return nil
 	}
 	for _, a := range w.list {
-		all = append(all, Evidence{
-			LogKey(a.key), a.requests, a.askedFor(0), a.askedFor(1), a.askedFor(2), a.askedFor(3),
-		})
+		var e Evidence
+		for kind, names := range a.names {
+			if len(names) > 0 {
+				e = append(e, AskedFor{
+					askedKinds[kind], mostAsked(names), int64(len(names)), a.unlisted[kind],
+				})
+			}
+		}
+		all = append(all, e)
 	}
 	return all
 }
 
-func (a *asked) askedFor(kind int) AskedFor {
-	names := a.names[kind]
-	most := top(evidenceTop, maps.Keys(names), func(a, b string) int {
+func mostAsked(names map[string]int64) (all []NameCount) {
+	for _, name := range top(evidenceTop, maps.Keys(names), func(a, b string) int {
 		return cmp.Or(cmp.Compare(names[b], names[a]), cmp.Compare(a, b))
-	})
-	found := AskedFor{[]NameCount{}, int64(len(names)), a.unlisted[kind]}
-	for _, name := range most {
-		found.Top = append(found.Top, NameCount{LogKey(name), names[name]})
+	}) {
+		all = append(all, NameCount{LogKey(name), names[name]})
 	}
-	return found
+	return all
 }

@@ -17,14 +17,14 @@ func TestEvidence(t *testing.T) {
 	object := strings.Repeat(`{"ts":1768176000,"ip":"198.18.0.1","method":"GET","uri":"/a","status":200,"user_agent":"curl/8"}`+"\n", 3) +
 		`{"ts":1768176000,"ip":"198.18.0.1","method":"PROPFIND","uri":"/b","status":404}` + "\n" +
 		`{"ts":1768176000,"ip":"198.18.0.2","method":"POST","uri":"/c","status":500}` + "\n"
-	list := func(top ...replay.NameCount) replay.AskedFor {
-		return replay.AskedFor{Top: top, Names: int64(len(top))}
+	list := func(one, many string, top ...replay.NameCount) replay.AskedFor {
+		return replay.AskedFor{Kind: [2]string{one, many}, Top: top, Names: int64(len(top))}
 	}
 	want := []replay.Evidence{{
-		Key: "198.18.0.1", Requests: 4, Paths: list(replay.NameCount{Name: "/a", Requests: 3}, replay.NameCount{Name: "/b", Requests: 1}),
-		Methods:  list(replay.NameCount{Name: "GET", Requests: 3}, replay.NameCount{Name: "PROPFIND", Requests: 1}),
-		Statuses: list(replay.NameCount{Name: "200", Requests: 3}, replay.NameCount{Name: "404", Requests: 1}),
-		Agents:   list(replay.NameCount{Name: "curl/8", Requests: 3}),
+		list("path", "paths", replay.NameCount{Name: "/a", Requests: 3}, replay.NameCount{Name: "/b", Requests: 1}),
+		list("method", "methods", replay.NameCount{Name: "GET", Requests: 3}, replay.NameCount{Name: "PROPFIND", Requests: 1}),
+		list("status", "statuses", replay.NameCount{Name: "200", Requests: 3}, replay.NameCount{Name: "404", Requests: 1}),
+		list("user agent", "user agents", replay.NameCount{Name: "curl/8", Requests: 3}),
 	}}
 	for _, log := range []string{combined, object} {
 		c := config(t, "ip", "1/m")
@@ -43,7 +43,7 @@ func TestEvidenceMarksWhatIsCut(t *testing.T) {
 	}
 	c := config(t, "ip", "1/m")
 	c.Evidence = []replay.LogKey{"198.18.0.1"}
-	top := detailed(t, c, log.String()).Detail.Evidence[0].Paths.Top
+	top := detailed(t, c, log.String()).Detail.Evidence[0][0].Top
 	whole := "/" + strings.Repeat("a", 159)
 	want := []replay.NameCount{{Name: replay.LogKey(whole + "…"), Requests: 3}, {Name: replay.LogKey(whole), Requests: 1}}
 	if !reflect.DeepEqual(top, want) {
@@ -59,8 +59,8 @@ func TestEvidenceIsBounded(t *testing.T) {
 	}
 	c := config(t, "ip", "1/m")
 	c.Evidence = []replay.LogKey{"198.18.0.1"}
-	e := detailed(t, c, log.String()).Detail.Evidence[0]
-	if e.Requests != 20_000 || len(e.Paths.Top) != 3 || e.Paths.Names != 1<<14 || e.Paths.Unlisted != 20_000-1<<14 {
+	e := detailed(t, c, log.String()).Detail.Evidence[0][0]
+	if len(e.Top) != 3 || e.Names != 1<<14 || e.Unlisted != 20_000-1<<14 {
 		t.Errorf("%+v", e)
 	}
 }

@@ -55,7 +55,7 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 			Traffic: d.Size.Traffic, Limits: []replay.Result{},
 			Detail: &replay.Detail{
 				Keys: [][]replay.DeniedKey{}, DeniedKeysTotal: []int64{},
-				KeyTimelines: [][]replay.KeyTimeline{}, Evidence: []replay.Evidence{},
+				KeyTimelines: [][]replay.KeyTimeline{},
 			},
 		}
 		return d, nil

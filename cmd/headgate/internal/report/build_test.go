@@ -173,7 +173,7 @@ func TestFit(t *testing.T) {
 			limits = append(limits, headgate.Per(1, time.Duration(i+1)*time.Hour))
 		}
 		d := built(t, building(KindReplay, log.String(), limits...))
-		if err := d.Fit(); err != nil {
+		if _, err := d.fit(); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		if n := len(encoded(d)); n > MaxDataBytes {
@@ -218,7 +218,6 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// crowd is a log of many keys, each with a few requests.
 // The worst log and the most that a command can ask for still make a page.
 func TestFitOfTheMost(t *testing.T) {
 	t.Parallel()
@@ -229,7 +228,9 @@ func TestFitOfTheMost(t *testing.T) {
 			who = i % 40 // these stand out
 		}
 		name := fmt.Sprint(who, strings.Repeat("&", 1000))
-		log.WriteString(line(int64(i)*1e6, name, "/"+name))
+		log.WriteString(encoded(map[string]any{
+			"ts": 1768176000 + i, "ip": name, "uri": "/" + name, "method": name, "status": 200, "user_agent": fmt.Sprint(i%7, name),
+		}) + "\n")
 	}
 	for _, limits := range []int{1, 3} {
 		b := building(KindReplay, log.String())
@@ -250,17 +251,14 @@ func TestFitOfTheMost(t *testing.T) {
 			return all, err
 		}
 		d := built(t, b)
-		if err := d.Fit(); err != nil {
-			t.Fatal(err)
-		}
-		if n := len(encoded(d)); n > MaxDataBytes || len(d.Replay.Detail.Keys[0]) == 0 {
-			t.Errorf("%d limits: %d bytes; %d keys", limits, n, len(d.Replay.Detail.Keys[0]))
-		} else {
-			t.Logf("%d limits: %d bytes; %d keys, %d stand out", limits, n, len(d.Replay.Detail.Keys[0]), len(d.Size.StandOut.Keys))
+		var page bytes.Buffer
+		if err := Write(&page, d); err != nil || page.Len() >= 1_000_000 || len(d.Replay.Detail.Keys[0]) == 0 || len(d.Evidence()) == 0 {
+			t.Errorf("%d limits: %d bytes; %d keys, %v", limits, page.Len(), len(d.Replay.Detail.Keys[0]), err)
 		}
 	}
 }
 
+// crowd is a log of many keys, each with a few requests.
 type crowd struct {
 	keys, lines int
 	r           *rand.Rand
@@ -294,9 +292,6 @@ func TestPageOfManyKeys(t *testing.T) {
 			return []replay.Log{{Name: "a", Reader: &crowd{keys, 3 * keys, rand.New(rand.NewPCG(3, 4)), nil}}}, nil
 		}
 		d := built(t, b)
-		if err := d.Fit(); err != nil {
-			t.Fatal(err)
-		}
 		var page bytes.Buffer
 		if err := Write(&page, d); err != nil || page.Len() > 1_000_000 {
 			t.Errorf("%s: a page of %d bytes, %v", b.Kind, page.Len(), err)

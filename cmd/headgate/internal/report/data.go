@@ -16,7 +16,7 @@ const (
 	KindSize   = "size"   // of the limits that were proposed, and the one with reserve
 )
 
-// MaxDataBytes is the maximum size of a Data as JSON. It keeps the page below 1 MB.
+// MaxDataBytes is the maximum size of a Data as JSON and HTML. It keeps the page below 1 MB.
 const MaxDataBytes = 750_000
 
 // Data is what a page shows. Its JSON is in the page.

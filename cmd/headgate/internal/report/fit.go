@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
@@ -16,9 +17,10 @@ const (
 	maxFiles   = 20
 )
 
-// Fit shortens d until its page is below 1 MB. It leaves out the keys that were denied least, and
-// the ends of long names. Counts stay exact.
-func (d *Data) Fit() error {
+// fit shortens d until its page is below 1 MB, and returns the parts of the page that need no
+// script. It leaves out the keys that were denied least, and the ends of long names. Counts stay
+// exact.
+func (d *Data) fit() (parts []string, err error) {
 	limits := max(1, len(d.Limits))
 	name := max(minName, maxName/limits)
 	d.Command = cut(d.Command, maxCommand)
@@ -36,29 +38,34 @@ func (d *Data) Fit() error {
 		}
 	}
 	cutNames(d.Replay.Detail, name)
+	if parts, err = d.parts(); err != nil {
+		return nil, err
+	}
 	keys := d.Replay.Detail.Keys
 	d.Replay.Detail.Keys = make([][]replay.DeniedKey, len(keys))
-	rest, err := json.Marshal(d)
-	if err == nil && len(rest) > MaxDataBytes {
-		err = fmt.Errorf("the report would have %d KB of data; the maximum is %d KB: "+
-			"use fewer limits or files", len(rest)/1000, MaxDataBytes/1000)
+	most := MaxDataBytes - size(d) - len(strings.Join(parts, ""))
+	if most < 0 {
+		return nil, fmt.Errorf("the report would have %d KB too much: use fewer limits or files",
+			-most/1000+1)
 	}
 	for i := range keys { // share what the others leave
-		d.Replay.Detail.Keys[i] = fitKeys(keys[i], (MaxDataBytes-len(rest))/limits, name)
+		d.Replay.Detail.Keys[i] = fitKeys(keys[i], most/limits)
 	}
-	return err
+	return parts, nil
 }
 
-// cutNames leaves name bytes of each name but those of the denied keys.
+// cutNames leaves name bytes of each name.
 func cutNames(d *replay.Detail, name int) {
+	for _, keys := range d.Keys {
+		for i := range keys {
+			keys[i].Key = cut(keys[i].Key, name)
+		}
+	}
 	for i := range d.KeyTimelines {
 		for j := range d.KeyTimelines[i] {
 			line := &d.KeyTimelines[i][j]
 			line.Key = cut(line.Key, name)
 		}
-	}
-	for i := range d.Evidence {
-		d.Evidence[i].Key = cut(d.Evidence[i].Key, name)
 	}
 	for _, groups := range [][]replay.Group{d.Paths, d.Methods, d.Statuses} {
 		for i := range groups {
@@ -68,9 +75,8 @@ func cutNames(d *replay.Detail, name int) {
 }
 
 // fitKeys returns the first keys that have room in so many bytes.
-func fitKeys(keys []replay.DeniedKey, bytes, name int) []replay.DeniedKey {
+func fitKeys(keys []replay.DeniedKey, bytes int) []replay.DeniedKey {
 	for i := range keys {
-		keys[i].Key = cut(keys[i].Key, name)
 		if bytes -= size(keys[i]) + len(","); bytes < 0 {
 			return keys[:i]
 		}

@@ -98,14 +98,8 @@ func (d *Data) Cautions() (texts []string) {
 type KeyEvidence struct {
 	replay.StandOutKey
 
-	Asked  []AskedKind
+	Asked  replay.Evidence
 	Denied []string // such as 84% by 10/m
-}
-
-// AskedKind is a kind of names that a key asked for, such as its paths.
-type AskedKind struct {
-	One, Many string
-	replay.AskedFor
 }
 
 // Evidence returns the keys that stand out, the one that needs most first.
@@ -121,15 +115,7 @@ func (d *Data) Evidence() (all []KeyEvidence) {
 			}
 		}
 		if seen := d.Replay.Detail.Evidence; i < len(seen) {
-			for _, a := range []AskedKind{
-				{"path", "paths", seen[i].Paths}, {"method", "methods", seen[i].Methods},
-				{"status", "statuses", seen[i].Statuses},
-				{"user agent", "user agents", seen[i].Agents},
-			} {
-				if len(a.Top) > 0 {
-					e.Asked = append(e.Asked, a)
-				}
-			}
+			e.Asked = seen[i]
 		}
 		all = append(all, e)
 	}

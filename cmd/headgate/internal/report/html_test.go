@@ -58,9 +58,6 @@ func mixed() string {
 func pageOf(t *testing.T, b *Build) string {
 	t.Helper()
 	d := built(t, b)
-	if err := d.Fit(); err != nil {
-		t.Fatal(err)
-	}
 	var page bytes.Buffer
 	if err := Write(&page, d); err != nil {
 		t.Fatal(err)

@@ -21,21 +21,29 @@ var scripts = []string{
 }
 
 // Write writes d as one HTML file that needs no other file and no other host. All text of d is
-// text in the page, whatever it holds.
+// text in the page, whatever it holds. It shortens d until the page is below 1 MB.
 func Write(w io.Writer, d *Data) error {
+	parts, err := d.fit()
+	if err != nil {
+		return err
+	}
 	data, err := json.Marshal(d) // escapes <, > and &, and so cannot end the element that holds it
 	if err != nil {
 		return fmt.Errorf("report: encode data: %w", err)
 	}
-	parts := []string{"{{data}}", string(data)}
+	return write(w, append(parts, "{{data}}", string(data))...)
+}
+
+// parts returns what needs no script, as names and texts.
+func (d *Data) parts() (parts []string, err error) {
 	for _, name := range []string{"head", "notes"} {
 		var part strings.Builder
 		if err := static.ExecuteTemplate(&part, name, view{d, d.answer()}); err != nil {
-			return fmt.Errorf("report: write page: %w", err)
+			return nil, fmt.Errorf("report: write page: %w", err)
 		}
 		parts = append(parts, "{{"+name+"}}", part.String())
 	}
-	return write(w, parts...)
+	return parts, nil
 }
 
 // write writes the page with parts, which are names and texts.
