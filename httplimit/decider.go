@@ -160,13 +160,25 @@ func (d *Decider[R, D]) Outcome(ctx context.Context, r R, v Verdict, status int)
 // application/problem+json, with the types of draft-ietf-httpapi-ratelimit-headers-10.
 func (v *Verdict) Problem() []byte {
 	if v.Status == http.StatusServiceUnavailable {
-		return problem.Reduced(v.Status, v.Detail()).JSON()
+		return append(problem.Reduced(v.Status, v.Detail()).JSON(), '\n')
 	}
 	var violated []string
 	for _, d := range v.Denied {
 		violated = append(violated, d.Limit.Name())
 	}
-	return problem.Exceeded(v.Status, v.Detail(), violated).JSON()
+	return append(problem.Exceeded(v.Status, v.Detail(), violated).JSON(), '\n')
+}
+
+// Write writes the document, in place of the page that is not sent.
+func (v *Verdict) Write(w http.ResponseWriter) {
+	h := w.Header()
+	// Fields about that page. Fields that an outer handler set for every response stay.
+	for _, stale := range []string{"Content-Length", "Content-Range", "ETag", "Last-Modified"} {
+		h.Del(stale)
+	}
+	h.Set("Content-Type", "application/problem+json")
+	w.WriteHeader(v.Status)
+	_, _ = w.Write(v.Problem()) // the client may have disconnected
 }
 
 // Detail returns the sentence that tells the client why its request does not pass.

@@ -61,25 +61,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case v.Status == http.StatusTooManyRequests && h.Denied != nil:
 		h.Denied(w, r, v.Denied)
 	case v.Status != 0:
-		writeProblem(w, &v)
+		v.Write(w)
 	case v.Counted:
 		h.serveCounted(w, r, v)
 	default:
 		h.next.ServeHTTP(w, r)
 	}
-}
-
-// writeProblem writes the problem document of v in place of a page.
-func writeProblem(w http.ResponseWriter, v *Verdict) {
-	h := w.Header()
-	// Fields about the page that is not sent. Fields that an outer handler set for every
-	// response stay.
-	for _, stale := range []string{"Content-Length", "Content-Range", "ETag", "Last-Modified"} {
-		h.Del(stale)
-	}
-	h.Set("Content-Type", "application/problem+json")
-	w.WriteHeader(v.Status)
-	_, _ = w.Write(append(v.Problem(), '\n')) // the client may have disconnected
 }
 
 // Key makes a KeyFunc the key function of net/http.

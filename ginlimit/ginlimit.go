@@ -1,0 +1,60 @@
+// Package ginlimit limits the requests of Gin servers, as httplimit does those of net/http.
+//
+//	limit, err := ginlimit.New(limiter, ginlimit.Options{})
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	engine := gin.New()
+//	engine.Use(limit)
+package ginlimit
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/httplimit"
+)
+
+// Options configures [New]. Their functions get the context of Gin: its route, parameters and
+// values, such as the user that an earlier middleware found.
+type Options = httplimit.OptionsOf[*gin.Context, DenyFunc]
+
+// DenyFunc denies a request: see [httplimit.OptionsOf.Denied]. The handlers after the middleware
+// are aborted already.
+type DenyFunc = func(c *gin.Context, denied []headgate.Decision)
+
+// Key makes a key function of httplimit that of Gin. The address of the client is that of
+// httplimit: Gin's own ClientIP believes every client unless its proxies are set.
+func Key(k httplimit.KeyFunc) func(*gin.Context) string {
+	key := httplimit.Key(k)
+	return func(c *gin.Context) string { return key(c.Request) }
+}
+
+// New makes a middleware. A request that is denied aborts: no handler after it runs. With Count,
+// the cost is refunded when the handlers have returned; what they have sent by then does not wait
+// for it. It returns a [headgate.InvalidError] if l is nil or the options are invalid.
+func New(l *headgate.Limiter, o Options) (gin.HandlerFunc, error) {
+	if o.Key == nil {
+		o.Key = Key(httplimit.RemoteAddress)
+	}
+	d, err := httplimit.NewDecider(l, o)
+	if err != nil {
+		return nil, err
+	}
+	return func(c *gin.Context) {
+		ctx := c.Request.Context() // which a handler may replace
+		v := d.Decide(ctx, c, c.Writer.Header())
+		switch {
+		case v.Status == 0:
+			c.Next()
+			d.Outcome(ctx, c, v, c.Writer.Status())
+		case v.Status == http.StatusTooManyRequests && d.Denied != nil:
+			c.Abort()
+			d.Denied(c, v.Denied)
+		default:
+			c.Abort()
+			v.Write(c.Writer)
+		}
+	}, nil
+}
