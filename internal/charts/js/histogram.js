@@ -108,13 +108,8 @@
       const right = u.valToPos(fwd(b.to + .5), "x", true);
       const text = axis.short(b.count), wide = c.measureText(text).width;
       if (!b.count || wide > right - left - 2 * r) continue;
-      const x = (left + right) / 2, y = u.valToPos(up(b.count), "y", true) - 2 * r;
-      c.fillStyle = theme.colour("--card");
-      c.globalAlpha = .85;
-      c.fillRect(x - wide / 2 - 2 * r, y - 14 * r, wide + 4 * r, 14 * r);
-      c.globalAlpha = 1;
-      c.fillStyle = theme.colour("--ink");
-      c.fillText(text, x, y);
+      marks.write(c, text, (left + right) / 2, u.valToPos(up(b.count), "y", true) - 2 * r,
+        theme.colour("--ink"));
     }
   }
 

@@ -24,6 +24,17 @@
   const font = (ratio, bold) =>
     (bold ? "600 " : "") + FONT.replace("12px", `${Math.round(12 * ratio)}px`);
 
+  // write writes a text with a halo around its letters, so that the chart behind it stays in sight.
+  function write(c, text, x, y, colour) {
+    c.strokeStyle = theme.colour("--card");
+    c.lineWidth = 5 * uPlot.pxRatio;
+    c.lineJoin = "round";
+    c.setLineDash([]);
+    c.strokeText(text, x, y);
+    c.fillStyle = colour;
+    c.fillText(text, x, y);
+  }
+
   // labels writes texts beside points, moved so that none covers another, or a point of size, or
   // leaves the area. Labels are {x, y, text, colour, bold, size}; the first come first.
   function labels(u, list) {
@@ -40,12 +51,7 @@
       const place = find(l, wide, high, area, taken, r, list);
       if (!place) continue;
       taken.push(place);
-      c.fillStyle = theme.colour("--card");
-      c.globalAlpha = .85;
-      c.fillRect(place.x, place.y, wide, high);
-      c.globalAlpha = 1;
-      c.fillStyle = l.colour;
-      c.fillText(l.text, place.x + 3 * r, place.y + high / 2 + .5 * r);
+      write(c, l.text, place.x + 3 * r, place.y + high / 2 + .5 * r, l.colour);
     }
     c.restore();
   }
@@ -90,12 +96,7 @@
     c.textAlign = "left";
     for (const f of list) {
       c.font = font(r, f.bold);
-      c.fillStyle = theme.colour("--card");
-      c.globalAlpha = .85;
-      c.fillRect(f.start + 2 * r, f.y, f.wide - 4 * r, 15 * r);
-      c.globalAlpha = 1;
-      c.fillStyle = f.colour;
-      c.fillText(f.text, f.start + 4 * r, f.y + 8 * r);
+      write(c, f.text, f.start + 4 * r, f.y + 8 * r, f.colour);
     }
     c.restore();
   }
@@ -127,5 +128,5 @@
     return null;
   }
 
-  window.Charts.marks = { marker, labels, flags, writeFlags, font };
+  window.Charts.marks = { marker, labels, flags, writeFlags, write, font };
 })();
