@@ -79,7 +79,7 @@ func writeReport(t *testing.T, b report.Build, text string) string {
 		b.Size.By = replay.ByIP
 	}
 	b.Logs = func(int) ([]replay.Log, error) {
-		return []replay.Log{{Name: "access.log", Reader: strings.NewReader(text)}}, nil
+		return []replay.Log{{Name: "httpd.sorted.log", Reader: strings.NewReader(text)}}, nil
 	}
 	d, err := b.Run(t.Context())
 	if err != nil {

@@ -38,8 +38,10 @@ func TestReportHasAllSections(t *testing.T) {
 	expect(p, "limits", `document.querySelectorAll("#cards .limit").length`, 4)
 	expect(p, "recommended limits", `document.querySelectorAll(".badge").length`, 0)
 	expect(p, "who stands out", `document.querySelector(".evidence h3 bdi").textContent`, scanner)
-	if files := p.text("#facts"); !strings.Contains(files, "access.log") {
-		t.Errorf("the facts are %q", files)
+	for _, width := range []int64{360, 768, 1440} {
+		p.do(chromedp.EmulateViewport(width, 900))
+		expect(p, "the file in one line", `(() => { const name = document.querySelector("#facts > :last-child dd").firstChild, r = document.createRange();
+			r.selectNodeContents(name); return name.data.trim() + r.getClientRects().length; })()`, "httpd.sorted.log1")
 	}
 	// What canvases show is looked at by people; that they show something is counted.
 	expect(p, "charts that are blank", `[...document.querySelectorAll(".chart canvas")]
