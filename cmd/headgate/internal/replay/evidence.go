@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// MaxEvidence is the maximum number of keys of [Config.Evidence] that are described.
+	// MaxEvidence is how many keys of [Config.Evidence] have their requests described.
 	MaxEvidence = 20
 
 	evidenceTop   = 3       // names of each kind that are listed
@@ -14,8 +14,11 @@ const (
 	evidenceBytes = 160     // of a name; longer ones that begin alike are one, and end in …
 )
 
-// Evidence is what a key requested. Kinds of names that the log does not have are left out.
-type Evidence []AskedFor
+// Evidence is what a key requested, and what was denied to it.
+type Evidence struct {
+	Asked  []AskedFor // without kinds that the log does not have; nil after MaxEvidence keys
+	Denied []int64    // by limit
+}
 
 // askedKinds are the kinds of names, one and several.
 var askedKinds = [...][2]string{
@@ -37,7 +40,7 @@ type NameCount struct {
 	Requests int64
 }
 
-// witness collects the Evidence of some keys while logs are read.
+// witness collects what some keys ask for while logs are read.
 type witness struct {
 	keys map[string]*asked
 	room int // names of a kind
@@ -92,30 +95,37 @@ func (w *witness) see(key []byte, e *entry, agent []byte) {
 	}
 }
 
-// evidence returns what was seen, in the order of the keys.
-func (w *witness) evidence() (all []Evidence) {
-	if w == nil {
-		return nil
-	}
-	for _, a := range w.list {
-		var e Evidence
-		for kind, names := range a.names {
-			if len(names) > 0 {
-				e = append(e, AskedFor{
-					askedKinds[kind], mostAsked(names), int64(len(names)), a.unlisted[kind],
-				})
+// evidence returns what w saw of keys, and what was denied to them.
+func (t *tally) evidence(keys []LogKey, w *witness) (all []Evidence) {
+	for i, k := range keys {
+		e := Evidence{Denied: make([]int64, len(t.trials))}
+		id := t.names.ids[string(k)]
+		for l, trial := range t.trials {
+			if int(id) < len(trial.denied) {
+				e.Denied[l] = trial.denied[id]
 			}
+		}
+		if i < len(w.list) {
+			e.Asked = w.list[i].most()
 		}
 		all = append(all, e)
 	}
 	return all
 }
 
-func mostAsked(names map[string]int64) (all []NameCount) {
-	for _, name := range top(evidenceTop, maps.Keys(names), func(a, b string) int {
-		return cmp.Or(cmp.Compare(names[b], names[a]), cmp.Compare(a, b))
-	}) {
-		all = append(all, NameCount{LogKey(name), names[name]})
+// most returns the most frequent names of each kind.
+func (a *asked) most() (all []AskedFor) {
+	for kind, names := range a.names {
+		if len(names) == 0 {
+			continue
+		}
+		f := AskedFor{Kind: askedKinds[kind], Names: int64(len(names)), Unlisted: a.unlisted[kind]}
+		for _, name := range top(evidenceTop, maps.Keys(names), func(a, b string) int {
+			return cmp.Or(cmp.Compare(names[b], names[a]), cmp.Compare(a, b))
+		}) {
+			f.Top = append(f.Top, NameCount{LogKey(name), names[name]})
+		}
+		all = append(all, f)
 	}
 	return all
 }

@@ -20,12 +20,12 @@ func TestEvidence(t *testing.T) {
 	list := func(one, many string, top ...replay.NameCount) replay.AskedFor {
 		return replay.AskedFor{Kind: [2]string{one, many}, Top: top, Names: int64(len(top))}
 	}
-	want := []replay.Evidence{{
+	want := []replay.Evidence{{Denied: []int64{3}, Asked: []replay.AskedFor{
 		list("path", "paths", replay.NameCount{Name: "/a", Requests: 3}, replay.NameCount{Name: "/b", Requests: 1}),
 		list("method", "methods", replay.NameCount{Name: "GET", Requests: 3}, replay.NameCount{Name: "PROPFIND", Requests: 1}),
 		list("status", "statuses", replay.NameCount{Name: "200", Requests: 3}, replay.NameCount{Name: "404", Requests: 1}),
 		list("user agent", "user agents", replay.NameCount{Name: "curl/8", Requests: 3}),
-	}}
+	}}}
 	for _, log := range []string{combined, object} {
 		c := config(t, "ip", "1/m")
 		c.Evidence = []replay.LogKey{"198.18.0.1"}
@@ -43,7 +43,7 @@ func TestEvidenceMarksWhatIsCut(t *testing.T) {
 	}
 	c := config(t, "ip", "1/m")
 	c.Evidence = []replay.LogKey{"198.18.0.1"}
-	top := detailed(t, c, log.String()).Detail.Evidence[0][0].Top
+	top := detailed(t, c, log.String()).Detail.Evidence[0].Asked[0].Top
 	whole := "/" + strings.Repeat("a", 159)
 	want := []replay.NameCount{{Name: replay.LogKey(whole + "…"), Requests: 3}, {Name: replay.LogKey(whole), Requests: 1}}
 	if !reflect.DeepEqual(top, want) {
@@ -59,7 +59,7 @@ func TestEvidenceIsBounded(t *testing.T) {
 	}
 	c := config(t, "ip", "1/m")
 	c.Evidence = []replay.LogKey{"198.18.0.1"}
-	e := detailed(t, c, log.String()).Detail.Evidence[0][0]
+	e := detailed(t, c, log.String()).Detail.Evidence[0].Asked[0]
 	if len(e.Top) != 3 || e.Names != 1<<14 || e.Unlisted != 20_000-1<<14 {
 		t.Errorf("%+v", e)
 	}

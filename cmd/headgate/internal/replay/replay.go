@@ -65,7 +65,7 @@ type Config struct {
 	// exceeds 256 MiB goes to a temporary file.
 	Detail bool
 
-	// Evidence are keys whose requests are described in the Detail, at most [MaxEvidence].
+	// Evidence are keys of the logs that are described in the Detail.
 	Evidence []LogKey
 }
 
@@ -98,7 +98,7 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 		return report, err
 	}
 	if report.Detail, err = tally.detailed(ctx); err == nil {
-		report.Detail.Evidence = to.saw.evidence()
+		report.Detail.Evidence = tally.evidence(c.Evidence, to.saw)
 	}
 	return report, err
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 )
 
 // answer is the head of a page: which limit to begin with, and why; or what to decide before.
@@ -167,11 +166,9 @@ func (d *Data) reasons(limit int) string {
 // rest returns what a limit denies to the keys that do not stand out, and to how many of them.
 func (d *Data) rest(limit int) (denied, keys int64) {
 	denied, keys = d.Replay.Limits[limit].Denied, d.Replay.Limits[limit].DeniedKeys
-	if d.Size.StandOut != nil {
-		for _, k := range d.Size.StandOut.Keys {
-			if n := d.deniedTo(limit, k); n > 0 {
-				denied, keys = denied-n, keys-1
-			}
+	for _, e := range d.Replay.Detail.Evidence {
+		if n := e.Denied[limit]; n > 0 {
+			denied, keys = denied-n, keys-1
 		}
 	}
 	return denied, keys
@@ -182,34 +179,13 @@ func (d *Data) deniesStandOut(limit int) bool {
 	return rest < d.Replay.Limits[limit].Denied
 }
 
-// deniedTo returns how many requests of a key that stands out a limit denies, or -1 if that is not
-// in the data.
-func (d *Data) deniedTo(limit int, k replay.StandOutKey) int64 {
-	proposed := func(p replay.Proposal) bool { return p.Limit == d.Replay.Limits[limit].Limit }
-	if i := slices.IndexFunc(d.Size.Proposals, proposed); i >= 0 {
-		return k.Denied[i]
-	}
-	listed := d.Replay.Detail.Keys[limit]
-	i := slices.IndexFunc(listed, func(l replay.DeniedKey) bool { return l.Key == k.Key })
-	switch {
-	case i >= 0:
-		return listed[i].Denied
-	case int64(len(listed)) < d.Replay.Detail.DeniedKeysTotal[limit]:
-		return -1
-	}
-	return 0
-}
-
 // choice says for which answer about the keys that stand out a limit is right.
 func (d *Data) choice(limit int) string {
 	var denied, spared []string
-	for _, k := range d.Size.StandOut.Keys {
-		switch n := d.deniedTo(limit, k); {
-		case n < 0:
-			return "The page does not list all keys that this limit denies."
-		case n > 0:
+	for i, k := range d.Size.StandOut.Keys {
+		if d.Replay.Detail.Evidence[i].Denied[limit] > 0 {
 			denied = append(denied, short(k.Key))
-		default:
+		} else {
 			spared = append(spared, short(k.Key))
 		}
 	}

@@ -98,26 +98,21 @@ func (d *Data) Cautions() (texts []string) {
 type KeyEvidence struct {
 	replay.StandOutKey
 
-	Asked  replay.Evidence
+	Asked  []replay.AskedFor
 	Denied []string // such as 84% by 10/m
 }
 
 // Evidence returns the keys that stand out, the one that needs most first.
 func (d *Data) Evidence() (all []KeyEvidence) {
-	if d.Size.StandOut == nil {
-		return nil
-	}
-	for i, k := range d.Size.StandOut.Keys {
-		e := KeyEvidence{StandOutKey: k}
+	for i, e := range d.Replay.Detail.Evidence {
+		k := KeyEvidence{StandOutKey: d.Size.StandOut.Keys[i], Asked: e.Asked}
 		for _, l := range d.order() {
-			if n := d.deniedTo(l, k); n > 0 {
-				e.Denied = append(e.Denied, percent(n, k.Requests)+" by "+d.Limits[l].Limit)
+			if e.Denied[l] > 0 {
+				text := percent(e.Denied[l], k.Requests) + " by " + d.Limits[l].Limit
+				k.Denied = append(k.Denied, text)
 			}
 		}
-		if seen := d.Replay.Detail.Evidence; i < len(seen) {
-			e.Asked = seen[i]
-		}
-		all = append(all, e)
+		all = append(all, k)
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate"
 	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 )
 
@@ -103,6 +104,24 @@ func TestEvidenceTellsKeysApart(t *testing.T) {
 			if !strings.Contains(items[i], want) {
 				t.Errorf("%s: no %q in\n%s", key, want, items[i])
 			}
+		}
+	}
+}
+
+// What is denied to a key that stands out is exact, also if more keys than are listed are denied more.
+func TestEvidenceOfAKeyThatIsNotListed(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	for round := range int64(12) {
+		for key := range int64(replay.DetailKeys + 100) {
+			log.WriteString(line((round*7200+key)*1e6, fmt.Sprint("198.18.", key/250, ".", key%250), "/"))
+		}
+	}
+	log.WriteString(strings.Repeat(line(86_000e6, "198.51.100.7", "/"), 11))
+	page := pageOf(t, building(KindReplay, log.String(), headgate.Per(1, 24*time.Hour)))
+	for _, want := range []string{"90.9% by 1/d", "10 from 1 key that stands out, and 12,100 from 1,100 of the other 1,100 keys"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in\n%s", want, page[strings.Index(page, "<h1"):min(len(page), strings.Index(page, "<h1")+1500)])
 		}
 	}
 }
