@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -280,6 +281,17 @@ func TestConsoleRuleBeyondTheList(t *testing.T) {
 	p.until("the effect is said", says("#act-effect", "Rule r209 denies requests over its limits"))
 	p.click("#act .primary")
 	p.until("it worked", says("#result", "Switched rule r209 to mode enforce."))
+}
+
+// The chart links to a dashboard at the same time, whatever the address of that has already.
+func TestConsoleGrafana(t *testing.T) {
+	t.Parallel()
+	p := operate(t, func(o *serve.Options) { o.Grafana = "https://grafana.example/d/headgate?orgId=1&from=now-1h" }).console(withToken())
+	p.until("there is a link", `!document.querySelector("#grafana").hidden`)
+	link := value[string](p, `document.querySelector("#grafana").href`)
+	if !regexp.MustCompile(`^https://grafana\.example/d/headgate\?orgId=1&from=\d{13}&to=\d{13}$`).MatchString(link) {
+		t.Error(link)
+	}
 }
 
 // A lower limit in the files is named as the cause, and no client is blamed for it.

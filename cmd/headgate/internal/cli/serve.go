@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -91,6 +92,8 @@ func newServe() *cobra.Command {
 	flags.StringVar(&f.console, "console", "on",
 		"serve the operator's console at /console/ of --http: on, off, or keys: without the "+
 			"paths and user agents of denied requests (`STATE`)")
+	flags.StringVar(&f.o.Grafana, "grafana", "",
+		"link the console to the Grafana dashboard at `URL`, at the same time")
 	flags.StringArrayVar(&f.proxies, "proxy", nil,
 		"listen on ADDR, and forward allowed requests to URL (`ADDR=URL`); may be repeated")
 	flags.BoolVar(&f.envoyEnv, "envoy-env", false,
@@ -133,6 +136,12 @@ func (f *serveFlags) run(ctx context.Context, cmd *cobra.Command, args []string)
 	return serve.Run(ctx, f.o)
 }
 
+// isPage reports whether text is the URL of a page, and no script.
+func isPage(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
 // hangups returns a channel that receives each SIGHUP, which ends the process before.
 func hangups() chan os.Signal {
 	signals := make(chan os.Signal, 1)
@@ -156,6 +165,8 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 		{"log-decisions", f.o.LogDecisions, f.o.LogDecisions >= 0 && f.o.LogDecisions <= 1,
 			"a fraction from 0 to 1"},
 		{"console", f.console, slices.Contains(consoles, f.console), "on, off or keys"},
+		{"grafana", f.o.Grafana, f.o.Grafana == "" || isPage(f.o.Grafana),
+			"a URL that begins with http:// or https://"},
 		{"log-format", f.logFormat, f.logFormat == "text" || f.logFormat == "json",
 			"text or json"},
 		{"log-level", f.logLevel, f.level.UnmarshalText([]byte(f.logLevel)) == nil,

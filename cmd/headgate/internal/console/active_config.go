@@ -15,6 +15,7 @@ type configView struct {
 	Error    *loadFault    `json:"error"` // null: the last load succeeded
 	Rules    []ruleView    `json:"rules"`
 	Changes  []change      `json:"changes"` // the last ones, the oldest first
+	Grafana  string        `json:"grafana,omitempty"`
 
 	Overrides []httpapi.Override `json:"overrides"`
 	Modes     []httpapi.Mode     `json:"modes"`
@@ -60,6 +61,7 @@ func (h *Handler) serveConfig(w http.ResponseWriter, _ *http.Request) error {
 		Overrides: httpapi.Overrides(h.options.Overrides, now.config.Masked),
 		Modes:     httpapi.Modes(h.options.Overrides, now.config.Masked),
 		Changes:   append([]change{}, now.changes...), // a list, and not null
+		Grafana:   h.options.Grafana,
 	}
 	files, err := h.options.Files()
 	if v.Files = files; files == nil {

@@ -33,7 +33,8 @@ type Options struct {
 	Version string // of the program
 	Viewers int    // at a time
 
-	KeysOnly bool // show keys, and nothing of their requests
+	KeysOnly bool   // show keys, and nothing of their requests
+	Grafana  string // the URL of a dashboard; "": none
 
 	API       *httpapi.Handler // decides who may do what
 	Engine    *rules.Engine

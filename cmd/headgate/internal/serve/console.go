@@ -18,8 +18,8 @@ func (s *server) buildConsole() {
 		return
 	}
 	s.console = console.New(console.Options{
-		KeysOnly: s.o.ConsoleKeysOnly,
-		Version:  s.o.Version, Viewers: max(1, min(maxViewers, s.o.Connections/2)),
+		KeysOnly: s.o.ConsoleKeysOnly, Grafana: s.o.Grafana,
+		Version: s.o.Version, Viewers: max(1, min(maxViewers, s.o.Connections/2)),
 		API: s.api, Engine: s.engine, Overrides: s.overrides, Domains: s.limiter,
 		Store: s.native, Redis: s.stores.redis, Box: s.stores.box,
 		StoreAs: s.stores.name, StoreUp: s.storeUp.Load,

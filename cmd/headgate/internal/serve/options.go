@@ -46,6 +46,8 @@ type Options struct {
 	// ConsoleKeysOnly lets the console show denied keys, but nothing of their requests.
 	ConsoleKeysOnly bool
 
+	Grafana string // the URL of a dashboard, to which the console links; "": none
+
 	Version string // of the program, for metrics
 
 	Log *slog.Logger

@@ -53,6 +53,7 @@ export function drawHistory() {
   const marks = causes(model).filter((c) => !chosen || !c.rules || c.rules.has(chosen));
   timeline.draw(model.history(chosen), chosen === null ? "all rules" : `rule ${chosen}`,
     [...acts.map((act) => ({ at: act.at, text: describe(act) })), ...marks]);
+  timeline.link(model.config?.grafana);
   show(byId("legend-gap"), model.history(chosen).gaps.includes(true));
 }
 

@@ -30,6 +30,16 @@ export function start() {
 
 const steps = () => shown?.counts.allowed.length ?? 180;
 
+// link links to the same time in Grafana.
+export function link(dashboard) {
+  byId("grafana").hidden = !dashboard || !shown?.from;
+  if (byId("grafana").hidden) return;
+  const at = new URL(dashboard);
+  at.searchParams.set("from", shown.from * 1000);
+  at.searchParams.set("to", (shown.from + steps() * shown.step_s) * 1000);
+  byId("grafana").href = at;
+}
+
 // draw draws the history of what, which is a rule or "all rules", with marks.
 export function draw(history, what, marks) {
   [shown, marked] = [history, marks];
