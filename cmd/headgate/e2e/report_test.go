@@ -203,7 +203,7 @@ func TestReportsOfLittle(t *testing.T) {
 		{
 			"one line", report.Build{Kind: report.KindSize}, lines[0],
 			"Too few requests to choose a limit", "#time .lead",
-			"All requests are within 1s, so there is no chart over time.", 0,
+			"All requests are within 1s, so there is no chart over time.", 1,
 		},
 		{
 			"one key",
@@ -211,11 +211,11 @@ func TestReportsOfLittle(t *testing.T) {
 			"1/s denies 60% of the requests", "#keys .lead",
 			"1 key of 1 would have been denied at least once. A run is the time " +
 				"from the first to the last denial without an allowed request between them. The " +
-				"next request would have been allowed so much later.", 3,
+				"next request would have been allowed so much later.", 4,
 		},
 		{
 			"no denial", report.Build{Kind: report.KindReplay, Limits: limitsOf(t, "1000/s")},
-			oneKey.String(), "1000/s denies nothing", "#keys .lead", "1000/s denies no key.", 2,
+			oneKey.String(), "1000/s denies nothing", "#keys .lead", "1000/s denies no key.", 3,
 		},
 		{
 			"no token bucket",

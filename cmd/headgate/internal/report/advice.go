@@ -65,7 +65,7 @@ func (d *Data) ofProposals() answer {
 		}
 		return answer{Title: d.decide(), Why: why + look, best: -1, shown: shown, asks: true}
 	}
-	if d.Size.StandOut == nil {
+	if d.Size.StandOut == nil && len(d.Cautions()) == 0 {
 		why += "No key stands out, so the logs give no reason for a stricter limit."
 	}
 	return answer{Title: "Start with " + d.Limits[best].Limit, Why: why, best: best, shown: best}

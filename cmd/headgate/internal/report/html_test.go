@@ -160,6 +160,9 @@ func TestAnswer(t *testing.T) {
 		}
 		d := built(t, b)
 		a := d.answer()
+		if c.caution != "" && strings.Contains(a.Why, "No key stands out") {
+			t.Errorf("%s: %q, with %q", c.name, a.Why, c.caution)
+		}
 		if caution := strings.Join(d.Cautions(), " "); a.Title != c.title || !strings.Contains(a.Why, c.why) || !strings.Contains(caution, c.caution) {
 			t.Errorf("%s: %q, %q, caution %q; want %q, %q, %q", c.name, a.Title, a.Why, caution, c.title, c.why, c.caution)
 		}

@@ -7,7 +7,8 @@
     document.title = `${document.getElementById("answer").textContent} – Headgate report`;
     for (const l of model.all) {
       const pick = h("button", { type: "button", class: "pick", "aria-pressed": "false",
-        "aria-label": l.name ? `${l.text}, ${l.name}` : l.text, click: () => model.choose(l) }, l.text);
+        "aria-label": l.name ? `${l.text}, ${l.name}` : l.text,
+        click: () => model.choose(l) }, l.text);
       model.onChoose((chosen) => pick.setAttribute("aria-pressed", chosen === l));
       l.card.querySelector("h2").replaceChildren(pick);
       l.card.querySelector("dl").before(Report.bar(l.result.denied, l.result.requests));

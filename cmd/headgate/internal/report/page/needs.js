@@ -6,11 +6,7 @@
   function needsSection(model, part) {
     const periods = (model.data.size.periods ?? []).filter((p) => p.needs?.length);
     const form = part("periods").closest("form");
-    form.hidden = periods.length < 2 || model.data.size.keys === 1;
-    if (model.data.size.keys === 1) {
-      part("lead").textContent = oneKey(periods);
-      return () => {};
-    }
+    form.hidden = periods.length < 2;
     part("lead").textContent = "Each bar counts the keys for which this is the smallest limit " +
       "that denies them nothing. A limit never denies the keys to the left of its line. Both " +
       "axes are logarithmic.";
@@ -26,13 +22,6 @@
         draw(model.limit);
       }));
     return draw;
-  }
-
-  // oneKey says what the only key needs: a chart would have one bar.
-  function oneKey(periods) {
-    const needs = periods.map((p) => p.fits[0]?.point?.limit).filter(Boolean);
-    return `There is one key. For each period, the smallest limit that denies it nothing is: ` +
-      `${needs.join(", ")}.`;
   }
 
   // start is the period of the limit that is shown first, or else the one in the middle.

@@ -23,16 +23,11 @@ const Report = {};
     return h("span", { class: "long" }, part, " ", more);
   }
 
-  const short = (text, long = 40) => {
-    const all = visible(text);
-    return all.length > long ? all.slice(0, long) + "…" : all;
-  };
-
   // time is a moment in UTC to the second.
   function time(text) {
     return h("time", { datetime: text }, `${text.slice(0, 10)} ${text.slice(11, 19)}`);
   }
   const seconds = (text) => Date.parse(text) / 1000;
 
-  Object.assign(Report, { name, short, time, seconds });
+  Object.assign(Report, { name, time, seconds });
 })();

@@ -1,7 +1,7 @@
 // Requests over time: of all keys, and of those that are denied most.
 (() => {
   "use strict";
-  const { h } = Charts.dom, { plural, span } = Charts.format, { seconds } = Report;
+  const { h } = Charts.dom, { plural, span, visible } = Charts.format, { seconds } = Report;
 
   function timeSection(model, part) {
     const { timeline } = model.data.replay.detail;
@@ -45,7 +45,8 @@
       const requests = dense(k.requests, bars), denied = dense(k.denied, bars);
       const host = h("div", {});
       part("keys").append(h("figure", {}, h("figcaption", {}, Report.name(k.key, 60)), host));
-      return Charts.time(host, { label: `Requests of ${Report.short(k.key)} over time`, from, step,
+      const label = `Requests of ${visible(k.key).slice(0, 40)} over time`;
+      return Charts.time(host, { label, from, step,
         compact: true, height: 120, paper: 330, series: [
           { name: "allowed", style: "allowed", values: requests.map((n, i) => n - denied[i]) },
           { name: "denied", style: "denied", values: denied }] });
