@@ -183,8 +183,8 @@ func (l Limit) Capacity() int64 { return l.terms().Capacity }
 // Refill is the number of tokens that a bucket gains each Period; 0 for windows.
 func (l Limit) Refill() int64 { return l.terms().Refill }
 
-// Period is the refill period of a bucket, or the length of a window. Of a calendar it is the
-// longest that its windows are by the date: 24 hours, 7, 31 or 366 days.
+// Period returns the refill period of a bucket, or the length of a window. For a calendar window
+// it returns the longest possible length: 24 hours, 7, 31 or 366 days.
 func (l Limit) Period() time.Duration { return l.terms().Every }
 
 type terms = algorithm.Terms

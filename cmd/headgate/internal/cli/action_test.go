@@ -158,7 +158,7 @@ func TestAction(t *testing.T) {
 		{"30/m", base, "5%", "", "*.log", compare, "an access log cannot decide api (header:X-Api-Key)"},
 		{"30/x", base, "5%", "api", "*.log", check, ""},
 		{"30/m", base, "5%", "api", "", "", ""},
-		{"1000/m", empty, "0%", "api", "day.log", "", "in all: 0 more clients denied"},
+		{"1000/m", empty, "0%", "api", "day.log", "", "total: 0 more clients denied"},
 		{"1/d", empty, "0%", "api", "day.log", compare, "more clients denied, of 92"},
 		{"1/d", "HEAD^{tree}", "0%", "api", "day.log", compare, ""},
 	} {

@@ -27,9 +27,9 @@ type reviewFlags struct {
 func (f *reviewFlags) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.after, "config", nil,
-		"compare the rules in `PATH`, a file or a directory; may be repeated")
+		"read the new rules from `PATH`, a file or a directory; may be repeated")
 	flags.StringArrayVar(&f.before, "against", nil,
-		"with those in `PATH`, which are in force; may be repeated")
+		"compare with the rules in `PATH` that are in force now; may be repeated")
 	flags.StringArrayVar(&f.exclude, "exclude", nil,
 		"leave the rule or domain `NAME` out of both; may be repeated")
 	flags.StringVar(&f.maxDenied, "max-denied", "",
@@ -171,7 +171,7 @@ func printReview(w io.Writer, r *reviewed, width int) {
 		}
 	}
 	share := 100 * float64(r.MoreClients) / float64(max(r.Keys, 1))
-	fmt.Fprintf(w, "in all: %s, of %s (%.2f%%)", newlyDenied(r.MoreClients),
+	fmt.Fprintf(w, "total: %s, of %s (%.2f%%)", newlyDenied(r.MoreClients),
 		thousands(r.Keys), share)
 	if r.MaxDenied != nil {
 		word := "within"

@@ -7,8 +7,8 @@ import (
 	"github.com/headgate/headgate/internal/usage"
 )
 
-// lateCost reads a cost that is in the response: {tokens: {estimate: 2000, output: 4}}, or
-// {response: NAME, estimate: 500}.
+// lateCost reads a cost that is known only from the response. Its forms are
+// {tokens: {estimate: 2000, output: 4}} and {response: NAME, estimate: 500}.
 func (r *reader) lateCost(n *yaml.Node, path string) (c rules.Cost) {
 	r.mapping(n, path,
 		field{"tokens", func(n *yaml.Node, path string) { c.Tokens = r.tokenCost(n, path) }},

@@ -5,20 +5,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// tokens counts what requests cost whose cost is in the response.
+// tokens has the metrics of rules whose cost is known only from the response.
 type tokens struct{ estimated, used, unknown *prometheus.CounterVec }
 
-// tokenSeries are the counters of a rule.
+// tokenSeries are the counters of one rule.
 type tokenSeries struct{ estimated, used, unknown prometheus.Counter }
 
 func newTokens(m *Metrics) *tokens {
 	return &tokens{
 		estimated: m.counter("headgate_rule_tokens_estimated_total",
-			"Tokens that were charged before requests whose cost is in the response.", "rule"),
+			"Tokens charged before requests whose cost is known only from the response.", "rule"),
 		used: m.counter("headgate_rule_tokens_used_total",
-			"Tokens that these requests were charged in all.", "rule"),
+			"Tokens charged for these requests after their responses.", "rule"),
 		unknown: m.counter("headgate_rule_tokens_unknown_total",
-			"Responses that did not say what these requests have used.", "rule"),
+			"Responses of these requests without a cost.", "rule"),
 	}
 }
 
@@ -33,7 +33,7 @@ func (t *tokens) remove(rule string) {
 	}
 }
 
-// Settled counts what a request cost under a rule in use. It is for rules.Options.
+// Settled counts the estimated and the final cost of a request. It is for rules.Options.
 func (m *Metrics) Settled(s rules.Settlement) {
 	r := (*m.decisions.used.Load())[s.Rule.Name]
 	if r == nil || r.tokens == nil {

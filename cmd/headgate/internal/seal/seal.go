@@ -1,5 +1,5 @@
-// Package seal encrypts what instances keep in Redis besides limits: the keys in it are not hashed,
-// because all instances need them.
+// Package seal encrypts data that instances share in Redis and that contains clear keys. Such keys
+// cannot be hashed, because all instances must read them.
 package seal
 
 import (
@@ -12,15 +12,15 @@ import (
 	"errors"
 )
 
-// Box encrypts texts with AES-256-GCM, by keys that are derived from a secret. A nil Box leaves
-// texts as they are. It is safe for use by many goroutines.
+// Box encrypts texts with AES-256-GCM. Its keys are derived from a secret. A nil Box returns texts
+// unchanged. A Box is safe for concurrent use.
 type Box struct {
 	aead   cipher.AEAD
-	nonces []byte // the key that nonces are made with
+	nonces []byte // the HMAC key that derives nonces
 	mark   string
 }
 
-// New returns a Box for a secret; nil if it is empty.
+// New returns a Box for secret, or nil if secret is empty.
 func New(secret string) *Box {
 	if secret == "" {
 		return nil
@@ -44,8 +44,8 @@ func New(secret string) *Box {
 	return &Box{aead: aead, nonces: derive("nonce"), mark: mark + ":"}
 }
 
-// Mark is for names of keys in Redis, so that instances with different secrets share nothing that
-// is sealed.
+// Mark returns a prefix for names of keys in Redis. It depends on the secret, so that instances
+// with different secrets do not read each other's sealed texts.
 func (b *Box) Mark() string {
 	if b == nil {
 		return ""
@@ -53,8 +53,8 @@ func (b *Box) Mark() string {
 	return b.mark
 }
 
-// Seal encrypts text. Equal texts have equal results, because Redis compares them. No text is
-// sealed as none.
+// Seal encrypts text. Equal texts have equal results, because Redis compares them. Seal returns an
+// empty text unchanged.
 func (b *Box) Seal(text string) string {
 	if b == nil || text == "" {
 		return text
