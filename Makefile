@@ -33,7 +33,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: test gateways alerts upstream race vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick soak ## Do all that CI does
+check: test gateways alerts upstream race cross vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak ## Do all that CI does
 
 .PHONY: deps
 deps: ## Install what the tests need beside Go, if it is not there (see scripts/deps)
@@ -97,6 +97,28 @@ race: deps ## Run the tests of every module, shortened, under the race detector
 .PHONY: redises
 redises: ## Run the Redis tests against the servers of other Debian suites (a quarter of an hour)
 	@scripts/redises
+
+# What somebody imports. The tests of 32 bits need a processor that runs programs of 32 bits.
+LIBRARY = . ./internal/algorithm ./internal/memtable ./internal/usage ./gate ./concurrency ./denycache \
+	./lease ./observe ./fallback ./httplimit ./limittest ./redisstore
+
+ADAPTERS = $(patsubst %,./%/...,$(wildcard *limit))
+
+.PHONY: cross
+cross: deps ## Run the tests of the library with 32 bits, and vet it and the command for Windows and macOS
+	@GOARCH=386 CGO_ENABLED=0 go test -short $(LIBRARY)
+	@GOOS=windows go vet $(LIBRARY) $(ADAPTERS) ./cmd/headgate/...
+	@GOOS=darwin go vet $(LIBRARY) $(ADAPTERS) ./cmd/headgate/...
+
+.PHONY: release-check
+release-check: ## Prove that each module can be had by a version, without go.work (see scripts/release)
+	@go run ./scripts/release -check
+
+APIDIFF = golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
+
+.PHONY: api-check
+api-check: ## Compare the API of the library with that of the last tag
+	@scripts/api-check $(APIDIFF)
 
 .PHONY: vet
 vet: ## Run go vet

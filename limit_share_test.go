@@ -1,6 +1,7 @@
 package headgate
 
 import (
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"testing"
@@ -29,11 +30,11 @@ func TestShare(t *testing.T) {
 		{"3/s sliding-window", 4, "1/2s sliding-window"},
 		{"5/15m sliding-log", 2, "2/15m sliding-log"},
 		{"1/15m sliding-log", 4, "1/h sliding-log"},
-		{"100003/d burst 52124", 2, "100003/2d burst 26062"},                   // at the edge of what can be counted
-		{"100003/d burst 3", 1_000_000, "1/863974080778us"},                    // beyond it: rounded
-		{"1/7000w", 1_000_000, "1/4503599627370495us"},                         // the slowest there is
-		{"1/d fixed-window", 1 << 60, "1/9007199254740991us fixed-window"},     // the longest there is
-		{"1/d sliding-window", 1 << 60, "1/4503599627370495us sliding-window"}, // the longest that can be weighed
+		{"100003/d burst 52124", 2, "100003/2d burst 26062"},                       // at the edge of what can be counted
+		{"100003/d burst 3", 1_000_000, "1/863974080778us"},                        // beyond it: rounded
+		{"1/7000w", 1_000_000, "1/4503599627370495us"},                             // the slowest there is
+		{"1/d fixed-window", math.MaxInt, "1/9007199254740991us fixed-window"},     // the longest there is
+		{"1/d sliding-window", math.MaxInt, "1/4503599627370495us sliding-window"}, // the longest that can be weighed
 	} {
 		l := must(ParseLimit(c.limit))
 		s := l.Share(c.instances)

@@ -218,7 +218,7 @@ func TestErrorLines(t *testing.T) {
 	}
 
 	fine := FixedWindow(1, time.Second)
-	for _, at := range []time.Time{time.Unix(-1, 0), time.Unix(0, 0), time.Unix(0, 999), time.UnixMicro(maxExact), time.Unix(math.MaxInt64/2, 0), time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)} {
+	for _, at := range []time.Time{time.Unix(-1, 0), time.Unix(0, 0), time.Unix(0, 999), time.UnixMicro(maxExact), time.Unix(1<<50, 0), time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		r := Request{Limit: fine, At: at.UTC()}
 		line(fmt.Sprintf("Request{At: %d s + %d ns}", at.Unix(), at.Nanosecond()), r.Validate())
 	}

@@ -42,7 +42,8 @@ func check(t *terms) error {
 	case !t.IsBucket() && t.Refill != 0:
 		return invalid("burst", t.Refill, "none: only buckets have a burst")
 	case t.IsBucket() && (t.Refill < 1 || t.Refill > maxExact):
-		return invalid("refill", t.Refill, "a whole number from 1 to "+strconv.Itoa(maxExact))
+		return invalid("refill", t.Refill,
+			"a whole number from 1 to "+strconv.FormatInt(maxExact, 10))
 	case t.Every < time.Microsecond:
 		return wrong(period, t.Every.String(), "at least 1µs")
 	case t.Every%time.Microsecond != 0:

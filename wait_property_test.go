@@ -1,6 +1,7 @@
 package headgate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -63,7 +64,7 @@ func attend(l *Limiter, visits []visit) {
 // passed returns the visits that passed, in the order in which they did.
 func passed(visits []visit) []visit {
 	all := slices.DeleteFunc(slices.Clone(visits), func(v visit) bool { return v.err != nil })
-	slices.SortStableFunc(all, func(a, b visit) int { return int(a.passed - b.passed) })
+	slices.SortStableFunc(all, func(a, b visit) int { return cmp.Compare(a.passed, b.passed) })
 	return all
 }
 
@@ -274,7 +275,7 @@ func randomVisits(random *rand.Rand, n int, mixed bool, burst int64) []visit {
 // ideal is when the last of those that passed would have, had only they come.
 func ideal(l Limit, visits []visit) time.Duration {
 	all := passed(visits)
-	slices.SortFunc(all, func(a, b visit) int { return int(a.at - b.at) })
+	slices.SortFunc(all, func(a, b visit) int { return cmp.Compare(a.at, b.at) })
 	rate := float64(l.Refill()) / float64(l.Period())
 	level, now := 0., time.Duration(0)
 	for _, v := range all {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -124,7 +125,7 @@ func TestFailuresThatOpenTheCircuit(t *testing.T) {
 		every, failures int // every so many calls fail; Options.Failures
 		opens           bool
 	}{
-		{1, 5, true}, {2, 5, true}, {10, 5, false}, {1, 1 << 32, false},
+		{1, 5, true}, {2, 5, true}, {10, 5, false}, {1, math.MaxInt, false},
 	} {
 		b := newBreakable()
 		s := newStore(t, b, fallback.Options{Mode: fallback.Closed, Failures: c.failures})

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -89,7 +90,7 @@ func (i *ideal) use(at, n int64) (over int64) {
 func (f *fleet) over() (worst int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	slices.SortStableFunc(f.uses, func(a, b use) int { return int(a.at - b.at) })
+	slices.SortStableFunc(f.uses, func(a, b use) int { return cmp.Compare(a.at, b.at) })
 	i := ideal{limit: f.limit, last: f.uses[0].at}
 	for _, u := range f.uses {
 		worst = max(worst, i.use(u.at, u.n))

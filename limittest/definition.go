@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"sort"
 
 	"github.com/headgate/headgate"
 )
@@ -167,9 +166,15 @@ func first(t int64, ok func(t int64) bool) int64 {
 	for !ok(t + far) {
 		far *= 2
 	}
-	near := far / 2
-	more := sort.Search(int(far-near), func(i int) bool { return ok(t + near + int64(i)) })
-	return t + near + int64(more)
+	near := far / 2 // too early, or 0
+	for far-near > 1 {
+		if middle := near + (far-near)/2; ok(t + middle) {
+			far = middle
+		} else {
+			near = middle
+		}
+	}
+	return t + far
 }
 
 // charged is the state after a grant of cost at t.

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -106,7 +107,7 @@ type grant struct {
 // checkIntervals checks each interval, by the grants that were certainly decided in it.
 func checkIntervals(t *testing.T, l headgate.Limit, grants []grant, restarts []span) {
 	t.Helper()
-	slices.SortFunc(grants, func(a, b grant) int { return int(a.to - b.to) })
+	slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.to, b.to) })
 	for _, first := range grants {
 		total := int64(0)
 		for _, g := range grants {

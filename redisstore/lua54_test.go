@@ -197,7 +197,7 @@ func TestScriptsUnderLua54(t *testing.T) {
 		}
 		at := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
 		for range 250 {
-			at = at.Add(time.Duration(random.IntN(4_000_000_000)-100_000_000) * time.Microsecond)
+			at = at.Add(time.Duration(random.Int64N(4_000_000_000)-100_000_000) * time.Microsecond)
 			calls, slow := randomCalls(random, at, limits)
 			if len(calls) == 0 {
 				continue

@@ -16,11 +16,11 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	const known = "prefix, queue, or one of go-redis, such as dial_timeout, read_timeout or pool_size"
 	for url, want := range map[string]string{
 		"redis://h?pool_size=-1":                        `pool_size in the store URL is "-1"; want 0 to 1048576`,
-		"redis://h?pool_size=99999999999":               `pool_size in the store URL is "99999999999"; want 0 to 1048576`,
+		"redis://h?pool_size=2147483647":                `pool_size in the store URL is "2147483647"; want 0 to 1048576`,
 		"redis+sentinel://h/m?pool_size=-1":             `pool_size in the store URL is "-1"; want 0 to 1048576`,
 		"redis+cluster://127.0.0.1:1?pool_size=-1":      `pool_size in the store URL is "-1"; want 0 to 1048576`,
 		"redis://h?max_retries=-2":                      `max_retries in the store URL is "-2"; want -1 to 1048576`,
-		"redis://h?read_timeout=99999999999":            `read_timeout in the store URL is "99999999999"; want 0 to 1048576`,
+		"redis://h?read_timeout=2147483647":             `read_timeout in the store URL is "2147483647"; want 0 to 1048576`,
 		"redis://h?read_timeout=-1":                     `read_timeout in the store URL is "-1"; want 0 to 1048576`,
 		"redis://h?read_timeout=-1s":                    `read_timeout in the store URL is "-1s"; want 0 to 1048576`,
 		"redis://h?pool_timeout=-2ns":                   `pool_timeout in the store URL is "-2ns"; want 0 to 1048576`,

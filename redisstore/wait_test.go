@@ -1,6 +1,7 @@
 package redisstore_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -304,7 +305,7 @@ func (c crowd) passed(late time.Duration) (n, overtaken int, last time.Duration)
 // when it receives a start time, and when it wakes the caller.
 func over(visits []visit, late time.Duration) (most float64) {
 	all := slices.DeleteFunc(slices.Clone(visits), func(v visit) bool { return v.err != nil })
-	slices.SortFunc(all, func(a, b visit) int { return int(a.passed - b.passed) })
+	slices.SortFunc(all, func(a, b visit) int { return cmp.Compare(a.passed, b.passed) })
 	level, last := 0., time.Duration(0)
 	for _, v := range all {
 		level = max(level-waitRate*(v.passed-last).Seconds(), 0) + float64(v.n)

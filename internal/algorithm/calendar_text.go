@@ -99,7 +99,7 @@ func ParseCalendar(count, period string, words []string) (Terms, *Fault) {
 	switch {
 	case err != nil || n < 1 || n > MaxExact:
 		return Terms{}, &Fault{"count", strconv.Quote(count),
-			"a whole number from 1 to " + strconv.Itoa(MaxExact) + " for a calendar"}
+			"a whole number from 1 to " + strconv.FormatInt(MaxExact, 10) + " for a calendar"}
 	case unit == 0:
 		return Terms{}, &Fault{"period", strconv.Quote(period),
 			"day, week, month or year for a calendar"}

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -94,6 +95,6 @@ func (t *trace) sorted() []bin {
 	for _, b := range t.bins {
 		bins = append(bins, *b)
 	}
-	slices.SortFunc(bins, func(a, b bin) int { return int(a.Start - b.Start) })
+	slices.SortFunc(bins, func(a, b bin) int { return cmp.Compare(a.Start, b.Start) })
 	return bins
 }

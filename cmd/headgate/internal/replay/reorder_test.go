@@ -80,7 +80,7 @@ func checkOrder(t *testing.T, in, out []record, late int64) {
 	if len(out) != len(in) {
 		t.Fatalf("%d in, %d out", len(in), len(out))
 	}
-	if !slices.IsSortedFunc(out, func(a, b record) int { return int(a.at - b.at) }) {
+	if !slices.IsSortedFunc(out, func(a, b record) int { return cmp.Compare(a.at, b.at) }) {
 		t.Fatal("not in order")
 	}
 	moved := int64(0)
