@@ -33,7 +33,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: test gateways alerts upstream race cross vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick release-check api-check soak ## Do all that CI does
+check: test gateways alerts upstream race cross vet lint fix-check tidy-check fmt-check vuln fuzz bench-quick chart-check release-check api-check soak ## Do all that CI does
 
 .PHONY: deps
 deps: ## Install what the tests need beside Go, if it is not there (see scripts/deps)
@@ -113,6 +113,23 @@ cross: deps ## Run the tests of the library with 32 bits, and vet it and the com
 .PHONY: release-check
 release-check: ## Prove that each module can be had by a version, without go.work (see scripts/release)
 	@go run ./scripts/release -check
+
+HELM = helm.sh/helm/v3/cmd/helm@v3.22.0
+
+.PHONY: chart-check
+chart-check: ## Check the Helm chart with helm, and compare it with the manifest
+	@go run $(HELM) lint deploy/helm/headgate
+	@made=$$(mktemp) && go run $(HELM) template headgate deploy/helm/headgate --kube-version 1.30.0 >"$$made" && \
+		go test -count=1 -run TestChartIsTheManifest ./cmd/headgate/internal/cli -chart "$$made"; \
+		code=$$?; rm -f "$$made"; exit $$code
+
+GORELEASER = github.com/goreleaser/goreleaser/v2@v2.13.0
+
+# Images and lists of contents need programs that Go does not have (docker, syft).
+.PHONY: dist-check
+dist-check: ## Check the configuration of releases, and build all but images (minutes)
+	@go run $(GORELEASER) check
+	@go run $(GORELEASER) release --snapshot --clean --skip=docker,sbom
 
 APIDIFF = golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 

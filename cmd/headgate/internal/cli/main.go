@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 // Main runs the command line of this process, and ends the process.
@@ -21,6 +23,9 @@ func Main() {
 	}()
 	os.Exit(exec(ctx, arguments(os.Args), os.Stdin, os.Stdout, os.Stderr))
 }
+
+// Command returns the command with all verbs, for its manual.
+func Command() *cobra.Command { return newRoot(nil) }
 
 // exec runs the command line args and returns the exit code.
 func exec(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
