@@ -176,7 +176,7 @@ func TestSchemaOfDomains(t *testing.T) {
 
 var yamlBlock = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// TestExamplesOfTheDocs loads the YAML of docs/serve/config.md and docs/tokens.md, and checks it by
+// TestExamplesOfTheDocs loads the YAML of docs/serve/config.md, tokens.md and tenants.md, and checks it by
 // the schema.
 func TestExamplesOfTheDocs(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "serve", "config.md"))
@@ -189,13 +189,15 @@ func TestExamplesOfTheDocs(t *testing.T) {
 		t.Fatalf("%d examples", len(blocks))
 	}
 	checkErrorsOfTheDocs(t, text, string(blocks[0][1]))
-	tokens, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", "tokens.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	more := yamlBlock.FindAllSubmatch(tokens, -1)
-	if blocks = append(blocks, more...); len(more) != 1 {
-		t.Fatalf("docs/tokens.md has %d examples", len(more))
+	for _, page := range []string{"tokens.md", "tenants.md"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", page)) //nolint:gosec,nolintlint // a page
+		if err != nil {
+			t.Fatal(err)
+		}
+		more := yamlBlock.FindAllSubmatch(text, -1)
+		if blocks = append(blocks, more...); len(more) != 1 {
+			t.Fatalf("%s has %d examples", page, len(more))
+		}
 	}
 	env := func(string) (string, bool) { return "value-of-a-variable", true }
 	for _, block := range blocks {
