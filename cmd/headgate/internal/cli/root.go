@@ -116,8 +116,14 @@ func newVersion() *cobra.Command {
 	}
 }
 
+// release is the version, where the build sets it; see .goreleaser.yaml.
+var release string
+
 // version returns the version of this module as it was built.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(devel)"
