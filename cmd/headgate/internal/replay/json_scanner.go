@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -165,10 +166,9 @@ func codePoint(b []byte) (r rune, n int) {
 		return hi, 4
 	}
 	if len(b) >= 10 && b[4] == '\\' && b[5] == 'u' {
-		if lo, ok := hex4(b[6:]); ok {
-			if r := utf16.DecodeRune(hi, lo); r != utf8.RuneError {
-				return r, 10
-			}
+		lo, _ := hex4(b[6:])
+		if r := utf16.DecodeRune(hi, lo); r != utf8.RuneError {
+			return r, 10
 		}
 	}
 	return utf8.RuneError, 4
@@ -178,16 +178,6 @@ func hex4(b []byte) (r rune, ok bool) {
 	if len(b) < 4 {
 		return 0, false
 	}
-	for _, c := range b[:4] {
-		switch {
-		case isDigit(c):
-			c -= '0'
-		case 'a' <= c|0x20 && c|0x20 <= 'f':
-			c = c | 0x20 - 'a' + 10
-		default:
-			return 0, false
-		}
-		r = r<<4 | rune(c)
-	}
-	return r, true
+	n, err := strconv.ParseUint(string(b[:4]), 16, 16)
+	return rune(n), err == nil
 }

@@ -237,13 +237,8 @@ func isAddress(b []byte) bool {
 // withoutPort removes the port from a name.
 func withoutPort(b []byte) []byte {
 	i := bytes.LastIndexByte(b, ':')
-	if i < 0 || i+1 == len(b) {
+	if i < 0 || i+1 == len(b) || len(bytes.TrimLeft(b[i+1:], "0123456789")) > 0 {
 		return b
-	}
-	for _, c := range b[i+1:] {
-		if !isDigit(c) {
-			return b
-		}
 	}
 	return b[:i]
 }
@@ -277,13 +272,7 @@ func path(target []byte) []byte {
 
 // headerName returns one form for all spellings of a header: User-Agent, user_agent, userAgent.
 func headerName(s string) string {
-	b := make([]byte, 0, len(s))
-	for i := range len(s) {
-		if c := s[i]; c != '-' && c != '_' {
-			b = append(b, c)
-		}
-	}
-	name := strings.ToLower(string(b))
+	name := strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s))
 	if name == "referrer" {
 		return "referer"
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 const (
@@ -85,10 +86,7 @@ func (h *history) flush() error {
 
 // sort fills order with the requests by key, those of a key in the order of time.
 func (h *history) sort() {
-	last := uint32(0)
-	for _, k := range h.keys {
-		last = max(last, k)
-	}
+	last := slices.Max(h.keys)
 	h.nextKey = append(h.nextKey[:0], make([]uint32, int(last)+2)...)
 	for _, k := range h.keys {
 		h.nextKey[k+1]++
