@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
 
 // output is standard output. Its errors differ from others, such as those of the connection
@@ -78,17 +80,7 @@ func printFolded(w io.Writer, head, text string, width int) {
 }
 
 // thousands formats n with commas: 1,234,567.
-func thousands(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	var b strings.Builder
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 && digits[i-1] != '-' {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
-	}
-	return b.String()
-}
+func thousands(n int64) string { return report.Number(n) }
 
 // count formats n and its noun: 1 line, 2 lines.
 func count(n int64, noun string) string {

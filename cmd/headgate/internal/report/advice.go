@@ -34,7 +34,7 @@ func (d *Data) answer() answer {
 			Title: "Too few requests to choose a limit", best: -1,
 			Why: fmt.Sprintf("The logs have %s from %s. %s denies %s of them.",
 				plural(d.Size.Requests, "request", "requests"), plural(d.Size.Keys, "key", "keys"),
-				d.Limits[0].Limit, number(d.Replay.Limits[0].Denied)),
+				d.Limits[0].Limit, Number(d.Replay.Limits[0].Denied)),
 		}
 	case d.Kind == KindSize:
 		return d.ofProposals()
@@ -148,18 +148,18 @@ func (d *Data) reasons(limit int) string {
 			requests, plural(r.Keys, "key", "keys"))
 	}
 	rest, restKeys := d.rest(limit)
-	all := fmt.Sprintf("It would have denied %s of %s (%s)", number(r.Denied), requests,
+	all := fmt.Sprintf("It would have denied %s of %s (%s)", Number(r.Denied), requests,
 		percent(r.Denied, r.Requests))
 	if rest == r.Denied {
-		return fmt.Sprintf("%s, from %s of %s.", all, number(r.DeniedKeys),
+		return fmt.Sprintf("%s, from %s of %s.", all, Number(r.DeniedKeys),
 			plural(r.Keys, "key", "keys"))
 	}
 	others := "none of the other " + plural(d.others(), "key", "keys")
 	if rest > 0 {
-		others = fmt.Sprintf("%s from %s of the other %s", number(rest), number(restKeys),
+		others = fmt.Sprintf("%s from %s of the other %s", Number(rest), Number(restKeys),
 			plural(d.others(), "key", "keys"))
 	}
-	return fmt.Sprintf("%s: %s from %s, and %s. %s", all, number(r.Denied-rest),
+	return fmt.Sprintf("%s: %s from %s, and %s. %s", all, Number(r.Denied-rest),
 		plural(r.DeniedKeys-restKeys, "key that stands out", "keys that stand out"), others, look)
 }
 

@@ -15,7 +15,7 @@ import (
 
 // static are the parts of the page that need no script. All text of logs goes through visible.
 var static = template.Must(template.New("static.html").Funcs(template.FuncMap{
-	"number": number, "plural": plural, "percent": percent, "when": when,
+	"number": Number, "plural": plural, "percent": percent, "when": when,
 	"visible": func(name any) string { return visible(replay.LogKey(fmt.Sprint(name))) },
 	"upper":   func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 }).ParseFS(page, "page/static.html"))
@@ -77,7 +77,7 @@ func words(l headgate.Limit) string {
 		per = unit
 	}
 	return fmt.Sprintf("%s per %s, at most %s at once",
-		number(l.Refill()), per, number(l.Capacity()))
+		Number(l.Refill()), per, Number(l.Capacity()))
 }
 
 var units = map[string]string{
@@ -117,10 +117,10 @@ func (d *Data) Evidence() (all []KeyEvidence) {
 	return all
 }
 
-// number formats n with commas between thousands.
-func number(n int64) string {
+// Number formats n with commas: 1,234,567.
+func Number(n int64) string {
 	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0; i -= 3 {
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
 		text = text[:i] + "," + text[i:]
 	}
 	return text
@@ -130,7 +130,7 @@ func plural(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return number(n) + " " + many
+	return Number(n) + " " + many
 }
 
 // percent formats a part of all: never 0% of something, nor 100% of less than all.
