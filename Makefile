@@ -128,8 +128,8 @@ GORELEASER = github.com/goreleaser/goreleaser/v2@v2.15.0
 # Images and lists of contents need programs that Go does not have (docker, syft).
 .PHONY: dist-check
 dist-check: ## Check the configuration of releases, and build all but images (minutes)
-	@go run $(GORELEASER) check
-	@go run $(GORELEASER) release --snapshot --clean --skip=docker,sbom
+	@IMAGE=headgate go run $(GORELEASER) check
+	@IMAGE=headgate go run $(GORELEASER) release --snapshot --clean --skip=docker,sbom
 
 APIDIFF = golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 
