@@ -203,7 +203,7 @@ bench-quick: deps ## Run every benchmark briefly, to see that it runs
 	@cd bench && go run . -quick
 
 .PHONY: simulate
-simulate: ## Simulate an hour of 1,000 instances, and write docs/simulation.* about it (minutes)
+simulate: ## Simulate 1,000 instances and three regions, and write docs/simulation.* and regions.md (minutes)
 	@cd bench && go test -count=1 -timeout 1h -run Simulation ./simulation -docs "$(CURDIR)/docs"
 
 .PHONY: clean

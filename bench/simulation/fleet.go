@@ -113,7 +113,12 @@ func (f *fleet) random(stream uint64) *rand.Rand {
 
 // each calls do at random moments, on average one each gap, until the traffic ends.
 func (f *fleet) each(random *rand.Rand, gap func() time.Duration, do func()) {
-	for end := f.start.Add(f.length); ; do() {
+	each(random, f.start.Add(f.length), gap, do)
+}
+
+// each calls do at random moments, on average one each gap, until end.
+func each(random *rand.Rand, end time.Time, gap func() time.Duration, do func()) {
+	for ; ; do() {
 		time.Sleep(time.Duration(random.ExpFloat64() * float64(gap())))
 		if !time.Now().Before(end) {
 			return

@@ -50,16 +50,28 @@ type ledger struct {
 	short   int64 // by how many tokens, at worst, a cost was refused that would have fitted
 }
 
-// decide takes note of a decision, at the moment at which it counts.
+// decide takes note of a decision, at the moment at which it counts, and asks the ideal.
 func (k *ledger) decide(ctx context.Context, cost int64, granted bool) {
-	now, period := time.Now().UnixMicro(), k.limit.Period().Microseconds()
-	full := k.limit.Capacity() * period
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.askIdeal(ctx, cost)
+	k.settle(cost, granted)
+}
+
+// askIdeal asks the ideal, and reports whether it grants.
+func (k *ledger) askIdeal(ctx context.Context, cost int64) bool {
 	d, err := k.ideal.Take(ctx, headgate.Request{Key: k.key, Limit: k.limit, Cost: cost})
-	if err == nil && d.Allowed() {
+	granted := err == nil && d.Allowed()
+	if granted {
 		k.could += cost
 	}
+	return granted
+}
+
+// settle takes note of a decision.
+func (k *ledger) settle(cost int64, granted bool) {
+	now, period := time.Now().UnixMicro(), k.limit.Period().Microseconds()
+	full := k.limit.Capacity() * period
 	if granted {
 		k.granted += cost
 		k.used.add(k.limit, now, cost)

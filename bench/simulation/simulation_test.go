@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-var docs = flag.String("docs", "", "simulate an hour of 1,000 instances, and write about it into this `directory`")
+var docs = flag.String("docs", "", "simulate an hour of 1,000 instances, and three regions, and write about it into this `directory`")
 
 // hour is what the docs tell about, brief is for every change.
 var (
@@ -49,6 +49,7 @@ func TestSimulation(t *testing.T) {
 		write(t, "simulation.md", text.Bytes())
 		write(t, "simulation.svg", svg)
 	}
+	isPage(t, "simulation.md", text.String())
 }
 
 func simulate(t *testing.T, p plan) (f *fleet) {
