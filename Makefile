@@ -134,7 +134,7 @@ dist-check: ## Check the configuration of releases, and build all but images (mi
 APIDIFF = golang.org/x/exp/cmd/apidiff@v0.0.0-20261014143641-f0251eb4aa3e
 
 .PHONY: api-check
-api-check: ## Compare the API of the library with that of the last tag
+api-check: ## Compare the API of the library and its adapters with that of the last tag
 	@scripts/api-check $(APIDIFF)
 
 .PHONY: vet

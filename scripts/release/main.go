@@ -1,12 +1,12 @@
-// Command release sets the version of all modules that are published, and proves that each can be
+// Command release makes a version of all modules that are published, and proves that each can be
 // had by that version:
 //
-//	go run ./scripts/release v0.1.0     changes go.mod and go.sum of every module
-//	go run ./scripts/release -check     changes nothing
+//	go run ./scripts/release v0.1.0     adds two commits and the tags, and prints what to push
+//	go run ./scripts/release -check     proves the same, and changes nothing
 //
-// It works in a copy of what is committed. There it makes each module what a module proxy serves,
-// in a directory of files, and a program in an empty folder gets, builds and runs them without
-// go.work. It pushes nothing: it prints the tags to push.
+// The modules of a working tree use each other by replace directives, which the go command forbids
+// in a module that it installs. So the first commit, which the tags name, requires the version
+// instead, and the second takes the first back.
 package main
 
 import (
@@ -51,7 +51,7 @@ func release(version string, check bool) error {
 		return errors.New("this is not the root of the repository; run it there")
 	}
 	if !check {
-		if err := clean(version); err != nil {
+		if err := clean(); err != nil {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func release(version string, check bool) error {
 	}
 	r := &releaser{version: version, tree: filepath.Join(work, "tree"), work: work}
 	defer r.remove()
-	if err := run(source, nil, "git", "clone", "-q", ".", r.tree); err != nil {
+	if err := r.commit(source, check); err != nil {
 		return err
 	}
 	if err := r.prove(); err != nil {
@@ -73,26 +73,13 @@ func release(version string, check bool) error {
 	return r.keep(source)
 }
 
-// remove removes what is temporary. The modules are read-only: the go command removes those that it
-// has put below work.
-func (r *releaser) remove() {
-	_ = run(r.work, r.environment(), "go", "clean", "-modcache")
-	_ = os.RemoveAll(r.work)
-}
-
-// clean fails if the tree has changes or the tag exists.
-func clean(version string) error {
-	if out, err := output(".", nil, "git", "status", "--porcelain"); err != nil {
-		return err
-	} else if out != "" {
+// clean fails if the tree has changes.
+func clean() error {
+	out, err := output(".", nil, "git", "status", "--porcelain")
+	if err == nil && out != "" {
 		return errors.New("the tree has changes; commit them first")
 	}
-	if out, err := output(".", nil, "git", "tag", "--list", version); err != nil {
-		return err
-	} else if out != "" {
-		return fmt.Errorf("the tag %s exists; choose another version", version)
-	}
-	return nil
+	return err
 }
 
 // releaser is a copy of the repository whose modules get a version.
@@ -102,46 +89,63 @@ type releaser struct {
 	modules    []module
 }
 
-// environment is that of the go command for somebody who has only a module proxy: the directory of
-// our modules first, then what this machine has downloaded, then the network.
-func (r *releaser) environment() []string {
-	cache, proxy := goEnv("GOMODCACHE"), goEnv("GOPROXY")
-	return append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -trimpath", "GONOSUMDB="+root,
-		"GOMODCACHE="+filepath.Join(r.work, "modules"),
-		"GOPROXY=file://"+r.proxy()+",file://"+filepath.Join(cache, "cache", "download")+","+proxy)
-}
-
-func (r *releaser) proxy() string { return filepath.Join(r.work, "proxy") }
-
-func goEnv(name string) string {
-	out, err := output(".", nil, "go", "env", name)
-	if err != nil {
-		log.Fatal(err)
+// commit makes the two commits in a copy of what is committed in source, and the tags.
+func (r *releaser) commit(source string, check bool) (err error) {
+	if err := run(source, nil, "git", "clone", "-q", ".", r.tree); err != nil {
+		return err
 	}
-	return out
-}
-
-// prove sets the version in all modules, serves them, and uses them.
-func (r *releaser) prove() (err error) {
+	if err := r.author(source, check); err != nil {
+		return err
+	}
 	if r.modules, err = published(r.tree); err != nil {
 		return err
 	}
-	for _, m := range r.modules { // a module follows those that it requires
+	message := "Modules require each other by " + r.version
+	if err := r.git("commit", "-q", "--allow-empty", "-m", message); err != nil {
+		return err
+	}
+	for _, m := range r.modules {
 		if err := r.set(m); err != nil {
 			return err
 		}
-		if err := m.serve(r.proxy(), r.version); err != nil {
+		err := r.git("commit", "-q", "-a", "--amend", "--allow-empty", "--no-edit")
+		if err != nil {
 			return err
 		}
-		if err := run(m.dir, r.environment(), "go", "build", "./..."); err != nil {
+		if err := r.git("tag", m.tag(r.version)); err != nil {
 			return err
 		}
-		fmt.Printf("%s %s builds without go.work\n", m.path, r.version)
 	}
-	return r.use()
+	for _, m := range r.modules {
+		if err := r.git("tag", "-f", m.tag(r.version)); err != nil {
+			return err
+		}
+	}
+	return r.git("revert", "--no-edit", "HEAD")
 }
 
-// set makes a module require the others by the version.
+// author makes the author of commits that of the source. A check needs none.
+func (r *releaser) author(source string, check bool) error {
+	for _, name := range []string{"user.name", "user.email"} {
+		value, err := output(source, nil, "git", "config", "--default", "", name)
+		if err != nil {
+			return err
+		}
+		if value == "" && !check {
+			return fmt.Errorf("git config %s is not set; set it", name)
+		}
+		if value == "" {
+			value = "check"
+		}
+		if err := r.git("config", name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// set makes a module require the others by the version. The go command reads them from the copy of
+// the repository, and writes their hashes to go.sum.
 func (r *releaser) set(m module) error {
 	args := []string{"mod", "edit"}
 	for _, other := range r.modules {
@@ -153,83 +157,47 @@ func (r *releaser) set(m module) error {
 	if err := run(m.dir, nil, "go", args...); err != nil {
 		return err
 	}
-	return run(m.dir, r.environment(), "go", "mod", "tidy")
+	return run(m.dir, r.fromGit("set"), "go", "mod", "tidy")
 }
 
-// use gets each module by its version into a program in an empty folder, builds and runs it, and
-// installs the command.
-func (r *releaser) use() error {
-	dir := filepath.Join(r.work, "try")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
-	}
-	if err := run(dir, r.environment(), "go", "mod", "init", "example.com/try"); err != nil {
-		return err
-	}
-	var program strings.Builder
-	program.WriteString("package main\n\nimport \"fmt\"\n")
-	for _, m := range r.modules {
-		if err := run(dir, r.environment(), "go", "get", m.path+"@"+r.version); err != nil {
-			return err
-		}
-		switch {
-		case m.path == root:
-			fmt.Fprintf(&program, "import %q\n", m.path)
-		case !m.isCommand():
-			fmt.Fprintf(&program, "import _ %q\n", m.path)
-		}
-	}
-	program.WriteString("\nfunc main() { fmt.Println(headgate.PerMinute(60)) }\n")
-	file := filepath.Join(dir, "main.go")
-	if err := os.WriteFile(file, []byte(program.String()), 0o600); err != nil {
-		return err
-	}
-	out, err := output(dir, r.environment(), "go", "run", ".")
-	if err != nil || out != "60/m" {
-		return fmt.Errorf("the program printed %q, %w; want 60/m", out, err)
-	}
-	fmt.Println("a program in an empty folder gets all of them, builds and runs")
-	return r.install()
-}
-
-func (r *releaser) install() error {
-	bin := filepath.Join(r.work, "bin")
-	environment := append(r.environment(), "GOBIN="+bin, "GOFLAGS=-trimpath")
-	command := root + "/cmd/headgate@" + r.version
-	if err := run(r.work, environment, "go", "install", command); err != nil {
-		return err
-	}
-	out, err := output(r.work, nil, filepath.Join(bin, "headgate"), "--version")
-	if err != nil || !strings.Contains(out, r.version) {
-		return fmt.Errorf("headgate --version printed %q, %w; want %s", out, err, r.version)
-	}
-	fmt.Println("go install " + command + " gives a command that says its version")
-	return nil
-}
-
-// keep copies go.mod and go.sum into the repository, and prints what is left to do.
+// keep fetches the commits and the tags into the repository, and prints what is left to do.
 func (r *releaser) keep(source string) error {
-	var tags []string
+	tags := []string{}
 	for _, m := range r.modules {
-		for _, name := range []string{"go.mod", "go.sum"} {
-			text, err := os.ReadFile(filepath.Join(m.dir, name))
-			if err != nil {
-				return err
-			}
-			name = filepath.Join(source, m.name, name)
-			if err := os.WriteFile(name, text, 0o600); err != nil { //nolint:gosec // of the tree
-				return err
-			}
-		}
-		tags = append(tags, filepath.ToSlash(filepath.Join(m.name, r.version)))
+		tags = append(tags, m.tag(r.version))
 	}
-	fmt.Printf("\nNext: commit, and after the checks have passed\n\n")
+	if err := r.git("checkout", "-q", "-"); err != nil { // prove is on the tag
+		return err
+	}
+	refs := []string{"fetch", "-q", r.tree, "HEAD"}
 	for _, tag := range tags {
-		fmt.Println("git tag " + tag)
+		refs = append(refs, "tag", tag)
 	}
-	fmt.Println("git push origin " + strings.Join(tags, " "))
+	if err := run(source, nil, "git", refs...); err != nil { // fails if a tag exists
+		return err
+	}
+	if err := run(source, nil, "git", "merge", "-q", "--ff-only", "FETCH_HEAD"); err != nil {
+		return err
+	}
+	// Of a push with more than three tags, GitHub tells no workflow.
+	fmt.Printf("\nThis repository has two more commits, the first with the tags. To publish:\n\n"+
+		"  git push origin HEAD %s\n  git push origin %s\n\nTo give it up:\n\n"+
+		"  git tag -d %s && git reset --keep HEAD~2\n",
+		r.version, strings.Join(tags[1:], " "), strings.Join(tags, " "))
 	return nil
 }
+
+// remove removes what is temporary. The modules are read-only: the go command removes those that it
+// has put below work.
+func (r *releaser) remove() {
+	for _, cache := range []string{"set", "served", "user"} {
+		environment := append(os.Environ(), "GOMODCACHE="+r.cache(cache))
+		_ = run(r.work, environment, "go", "clean", "-modcache")
+	}
+	_ = os.RemoveAll(r.work)
+}
+
+func (r *releaser) git(args ...string) error { return run(r.tree, nil, "git", args...) }
 
 func run(dir string, environment []string, name string, args ...string) error {
 	_, err := output(dir, environment, name, args...)

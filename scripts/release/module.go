@@ -1,13 +1,10 @@
 package main
 
 import (
-	"archive/zip"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 // root is the path of the library.
@@ -21,13 +18,18 @@ type module struct {
 	path     string
 	name     string // its directory in the repository
 	dir      string
-	nested   []string // directories of other modules in it
 	requires []string // modules of this repository
+}
+
+// tag returns the tag that gives the module a version: v0.1.0 or otellimit/v0.1.0.
+func (m module) tag(version string) string {
+	return filepath.ToSlash(filepath.Join(m.name, version))
 }
 
 func (m module) isCommand() bool { return m.path == root+"/cmd/headgate" }
 
-// published returns the modules of go.work that are published, each after those that it requires.
+// published returns the modules of go.work that are published, those that require fewer of the
+// others first. If a module came before one that it requires, go mod tidy would not find the tag.
 func published(tree string) ([]module, error) {
 	text, err := output(tree, nil, "go", "work", "edit", "-json")
 	if err != nil {
@@ -46,12 +48,6 @@ func published(tree string) ([]module, error) {
 		m, err := read(tree, filepath.Clean(use.DiskPath))
 		if err != nil {
 			return nil, err
-		}
-		for _, other := range work.Use {
-			inside, err := filepath.Rel(m.name, filepath.Clean(other.DiskPath))
-			if err == nil && inside != "." && !strings.HasPrefix(inside, "..") {
-				m.nested = append(m.nested, filepath.ToSlash(inside)+"/")
-			}
 		}
 		isOther := func(part string) bool { return slices.Contains(unpublished, part) }
 		if !slices.ContainsFunc(strings.Split(filepath.ToSlash(m.name), "/"), isOther) {
@@ -89,61 +85,4 @@ func read(tree, name string) (module, error) {
 		}
 	}
 	return m, nil
-}
-
-// serve writes the files of the module that a module proxy serves. See
-// https://go.dev/ref/mod#goproxy-protocol.
-func (m module) serve(proxy, version string) error {
-	dir := filepath.Join(proxy, filepath.FromSlash(m.path), "@v")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	file, err := os.ReadFile(filepath.Join(m.dir, "go.mod"))
-	if err != nil {
-		return err
-	}
-	info, err := json.Marshal(map[string]any{"Version": version, "Time": time.Now().UTC()})
-	if err != nil {
-		return err
-	}
-	for name, text := range map[string][]byte{
-		"list": []byte(version + "\n"), version + ".info": info, version + ".mod": file,
-	} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			return err
-		}
-	}
-	archive, err := os.Create(filepath.Join(dir, version+".zip")) //nolint:gosec,nolintlint // ours
-	if err != nil {
-		return err
-	}
-	defer archive.Close()
-	return m.pack(zip.NewWriter(archive), m.path+"@"+version+"/")
-}
-
-// pack writes what git knows of the module, without the modules in it.
-func (m module) pack(w *zip.Writer, prefix string) error {
-	names, err := output(m.dir, nil, "git", "ls-files")
-	if err != nil {
-		return err
-	}
-	for name := range strings.Lines(names) {
-		name = strings.TrimSpace(name)
-		isNested := func(dir string) bool { return strings.HasPrefix(name, dir) }
-		if slices.ContainsFunc(m.nested, isNested) {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(m.dir, filepath.FromSlash(name)))
-		if err != nil {
-			return err
-		}
-		entry, err := w.Create(prefix + name)
-		if err != nil {
-			return err
-		}
-		if _, err := entry.Write(text); err != nil {
-			return err
-		}
-	}
-	return w.Close()
 }
