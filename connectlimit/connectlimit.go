@@ -21,7 +21,7 @@ import (
 )
 
 // Options configures [New]. The status that Count gets is the code of the call, 0 for success.
-// Denied returns the error of a denied call; default: [Exhausted].
+// Denied returns the error of a denied call; default, also where it returns nil: [Exhausted].
 type Options = httplimit.OptionsOf[*Call, func(*Call, []headgate.Decision) *connect.Error]
 
 // Call is a call that a server received.
@@ -37,7 +37,7 @@ type Call struct {
 // Context returns the context of the call.
 func (c *Call) Context() context.Context { return c.ctx }
 
-// Key makes a key function of httplimit that of a call. Its path is the procedure; it has no host.
+// Key adapts a key function of httplimit to a call. Its path is the procedure; it has no host.
 func Key(k httplimit.KeyFunc) func(*Call) string {
 	return func(c *Call) string { return k(request{c}) }
 }
@@ -92,17 +92,13 @@ func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 			return next(ctx, r)
 		}
 		c := &Call{r.Spec(), r.Peer(), r.HTTPMethod(), r.Header(), r.Any(), ctx}
-		v, fields, err := i.decide(c)
+		info, _ := connect.CallInfoForHandlerContext(ctx)
+		v, err := i.decide(c, info.ResponseHeader())
 		if err != nil {
 			return nil, err
 		}
 		response, err := next(ctx, r)
 		i.Outcome(ctx, c, v, codeOf(err))
-		if e, ok := errors.AsType[*connect.Error](err); ok {
-			add(e.Meta(), fields)
-		} else if err == nil {
-			add(response.Header(), fields)
-		}
 		return response, err
 	}
 }
@@ -118,11 +114,10 @@ func (i interceptor) WrapStreamingHandler(
 ) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		c := &Call{conn.Spec(), conn.Peer(), http.MethodPost, conn.RequestHeader(), nil, ctx}
-		v, fields, err := i.decide(c)
+		v, err := i.decide(c, conn.ResponseHeader())
 		if err != nil {
 			return err
 		}
-		add(conn.ResponseHeader(), fields)
 		err = next(ctx, conn)
 		i.Outcome(ctx, c, v, codeOf(err))
 		return err
@@ -130,28 +125,20 @@ func (i interceptor) WrapStreamingHandler(
 }
 
 // decide decides c, and returns the error of a call that does not pass.
-func (i interceptor) decide(c *Call) (v httplimit.Verdict, fields http.Header, err error) {
-	fields = http.Header{}
-	v = i.Decide(c.ctx, c, fields)
-	var e *connect.Error
+func (i interceptor) decide(c *Call, h http.Header) (v httplimit.Verdict, err error) {
+	v = i.Decide(c.ctx, c, h)
 	switch {
 	case v.Status == 0:
-		return v, fields, nil
+		return v, nil
 	case v.Status == http.StatusTooManyRequests:
-		e = i.Denied(c, v.Denied)
+		if err := i.Denied(c, v.Denied); err != nil {
+			return v, err
+		}
+		return v, Exhausted(c, v.Denied)
 	case c.ctx.Err() != nil:
-		return v, fields, c.ctx.Err()
-	default:
-		e = connect.NewError(connect.CodeUnavailable, errors.New(v.Detail()))
+		return v, c.ctx.Err()
 	}
-	add(e.Meta(), fields)
-	return v, fields, e
-}
-
-func add(h, fields http.Header) {
-	for name, values := range fields {
-		h[name] = append(h[name], values...)
-	}
+	return v, connect.NewError(connect.CodeUnavailable, errors.New(v.Detail()))
 }
 
 // codeOf returns the code of a call, 0 for success.

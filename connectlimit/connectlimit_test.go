@@ -123,6 +123,29 @@ func TestUnary(t *testing.T) {
 	}
 }
 
+// The client of a call that fails gets the fields. They are not in the error of the handler, which
+// may be one for all calls.
+func TestErrors(t *testing.T) {
+	shared := connect.NewError(connect.CodeNotFound, errors.New("nothing"))
+	for _, err := range []error{shared, errors.New("plain")} {
+		fail := func(context.Context, *connect.Request[text]) (*connect.Response[text], error) { return nil, err }
+		client := serve(t, newInterceptor(t, headgate.NewMemory(), "9/h", connectlimit.Options{}), fail)["connect"]
+		var calls sync.WaitGroup
+		for range 9 {
+			calls.Go(func() {
+				_, err := client.CallUnary(t.Context(), hello(t))
+				if e, ok := errors.AsType[*connect.Error](err); !ok || len(e.Meta()["X-Ratelimit-Remaining"]) != 1 {
+					t.Errorf("%v, %v", err, e.Meta())
+				}
+			})
+		}
+		calls.Wait()
+	}
+	if len(shared.Meta()) > 0 {
+		t.Errorf("the error of the handler has %v", shared.Meta())
+	}
+}
+
 // A stream counts once, when it begins.
 func TestStream(t *testing.T) {
 	client := serve(t, newInterceptor(t, headgate.NewMemory(), "2/h", connectlimit.Options{}), echo)["stream"]
@@ -184,6 +207,9 @@ func TestCodes(t *testing.T) {
 		"denied by a function": {memory, connectlimit.Options{Cost: ten, Denied: func(*connectlimit.Call, []headgate.Decision) *connect.Error {
 			return connect.NewError(connect.CodeAborted, errors.New("mine"))
 		}}, connect.CodeAborted},
+		"denied by no function": {memory, connectlimit.Options{Cost: ten, Denied: func(*connectlimit.Call, []headgate.Decision) *connect.Error {
+			return nil
+		}}, connect.CodeResourceExhausted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls atomic.Int64

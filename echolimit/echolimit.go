@@ -36,8 +36,9 @@ func Key(k httplimit.KeyFunc) func(*echo.Context) string {
 }
 
 // New makes a middleware. With Count, the cost is refunded when the handler has returned; what it
-// has sent by then does not wait for it. The status of an error is that of Echo's own
-// HTTPErrorHandler. It returns a [headgate.InvalidError] if l is nil or the options are invalid.
+// has sent by then does not wait for it. The HTTPErrorHandler of the app answers an error first,
+// because it decides the status. New returns a [headgate.InvalidError] if l is nil or the options
+// are invalid.
 func New(l *headgate.Limiter, o Options) (echo.MiddlewareFunc, error) {
 	if o.Key == nil {
 		o.Key = Key(httplimit.RemoteAddress)
@@ -58,6 +59,10 @@ func New(l *headgate.Limiter, o Options) (echo.MiddlewareFunc, error) {
 				return nil
 			}
 			err := next(c)
+			if err != nil && v.Counted {
+				c.Echo().HTTPErrorHandler(c, err)
+				err = nil
+			}
 			_, status := echo.ResolveResponseStatus(c.Response(), err)
 			d.Outcome(ctx, c, v, status)
 			return err

@@ -1,6 +1,7 @@
 package echolimit_test
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -31,7 +32,7 @@ func start(t testing.TB, ms []doortest.Middleware) string {
 	handler := func(c *echo.Context) error {
 		if status, byError := doortest.Status(c.Request().URL.Path); byError {
 			c.Response().Header().Set("Handled", "yes")
-			return echo.NewHTTPError(status, "an error")
+			return domain(status)
 		}
 		doortest.Handle(c.Response(), c.Request())
 		return nil
@@ -42,8 +43,16 @@ func start(t testing.TB, ms []doortest.Middleware) string {
 	return server.URL
 }
 
+// domain is an error of the program, whose status only its error handler knows.
+type domain int
+
+func (domain) Error() string { return "an error" }
+
 func errorHandler(c *echo.Context, err error) {
 	_, status := echo.ResolveResponseStatus(c.Response(), err)
+	if d, ok := errors.AsType[domain](err); ok {
+		status = int(d)
+	}
 	text := ""
 	if status == http.StatusTeapot {
 		text = doortest.OwnBody

@@ -183,6 +183,25 @@ func TestClientWithoutStore(t *testing.T) {
 	})
 }
 
+// A cost below 0 counts as 1.
+func TestCostBelowZero(t *testing.T) {
+	conn := dial(t, "passthrough:///api")
+	synctest.Test(t, func(t *testing.T) {
+		c := &caller{conn: conn, client: newClient(t, newLimiter(t, headgate.NewMemory(), "1/s"), grpclimit.ClientOptions{
+			Cost: func(string, any) int64 { return -1 },
+		})}
+		start := time.Now()
+		for range 2 {
+			if err := c.call(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if waited := time.Since(start); waited != time.Second {
+			t.Errorf("two calls took %s, want 1s", waited)
+		}
+	})
+}
+
 // A client within the limits of a server is never denied: unary, by stream, by message.
 func TestClientAndServer(t *testing.T) {
 	server := newServer(t, newLimiter(t, headgate.NewMemory(), "20/s burst 1"), grpclimit.Options{})

@@ -33,7 +33,7 @@ import (
 )
 
 // Options configures [New]. The status that Count gets is the code of the call. Denied returns the
-// error of a denied call; default: [Exhausted].
+// error of a denied call; default, also where it returns nil: [Exhausted].
 type Options = httplimit.OptionsOf[*Call, func(*Call, []headgate.Decision) error]
 
 // Call is a call that a server received.
@@ -46,7 +46,7 @@ type Call struct {
 // Context returns the context of the call.
 func (c *Call) Context() context.Context { return c.ctx }
 
-// Key makes a key function of httplimit that of a call. Header fields are its metadata, and the
+// Key adapts a key function of httplimit to a call. Header fields are its metadata, and the
 // path is its FullMethod.
 func Key(k httplimit.KeyFunc) func(*Call) string {
 	return func(c *Call) string { return k(request{c}) }
@@ -134,7 +134,8 @@ func (s *Server) Stream(
 
 // Messages is a grpc.StreamServerInterceptor that limits the messages that a stream receives, and
 // not the stream. RecvMsg returns the error of a message that is denied, and the handler should
-// return it. Every message counts, whatever the status of the stream; metadata tells nothing of it.
+// return it. Every message counts, whatever the status of the stream. No metadata reports these
+// limits.
 func (s *Server) Messages(
 	service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
 ) error {
@@ -174,7 +175,10 @@ func (s *Server) decide(
 	case v.Status == 0:
 		return v, nil
 	case v.Status == http.StatusTooManyRequests:
-		return v, s.decider.Denied(c, v.Denied)
+		if err := s.decider.Denied(c, v.Denied); err != nil {
+			return v, err
+		}
+		return v, Exhausted(c, v.Denied)
 	case c.ctx.Err() != nil:
 		return v, status.FromContextError(c.ctx.Err()).Err()
 	}

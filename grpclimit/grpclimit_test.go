@@ -109,6 +109,10 @@ func TestStatus(t *testing.T) {
 			Cost:   func(*grpclimit.Call) int64 { return 10 },
 			Denied: func(*grpclimit.Call, []headgate.Decision) error { return status.Error(codes.Aborted, "mine") },
 		}, codes.Aborted, false},
+		"denied by no function": {memory, grpclimit.Options{
+			Cost:   func(*grpclimit.Call) int64 { return 10 },
+			Denied: func(*grpclimit.Call, []headgate.Decision) error { return nil },
+		}, codes.ResourceExhausted, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var calls atomic.Int64

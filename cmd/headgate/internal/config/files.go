@@ -182,10 +182,11 @@ func cause(err error) error {
 	return err
 }
 
+// hash does not depend on the directories: instances may have the same files at different places.
 func hash(files []file) string {
 	h := sha256.New()
 	for _, f := range files {
-		fmt.Fprintf(h, "%q %d\n", f.name, len(f.text))
+		fmt.Fprintf(h, "%q %d\n", filepath.Base(f.name), len(f.text))
 		h.Write(f.text)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])

@@ -193,6 +193,9 @@ func TestHash(t *testing.T) {
 	if Hash(paths, Options{}) != c.Hash {
 		t.Error("another hash than that of Load")
 	}
+	if Hash([]string{tree(t, map[string]string{"a.yaml": oneRule})}, Options{}) != c.Hash {
+		t.Error("another hash because of another directory")
+	}
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(at, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
