@@ -62,7 +62,8 @@ func PerDay(n int64) Limit { return Per(n, 24*time.Hour) }
 
 // Per is a token bucket: n tokens flow in evenly over each period, and a request is
 // granted while the bucket holds its cost. The bucket is full initially and holds n
-// tokens, or as many as [Limit.Burst] says. In its first period, a new key gets those and n more.
+// tokens, or as many as [Limit.Burst] says. In its first period, a new key can be granted a full
+// bucket and n tokens more.
 //
 // The rate is exact: 3 per second, 7 per hour, and 1.5 per second (3 every 2 s) never drift. For
 // that, burst x period / g must be below 2^52, where period is in microseconds and g is the

@@ -46,7 +46,8 @@ const (
 // the others, and gcra and leaky-bucket are read as token-bucket. The capacity of a bucket is its
 // count, rounded up, unless given as burst.
 //
-// The second form is a calendar: its unit is month or year, or day or week with a zone (tz UTC).
+// The second form is a calendar: its unit is month or year, or day or week with a zone,
+// such as tz UTC.
 // The zone is UTC unless given. The day is 17 of a month, or 04-17 of a year. See [Daily].
 //
 // Errors are [InvalidError]s.

@@ -23,7 +23,7 @@ type Store interface {
 	// theirs. A peek or refund never denies the others; a cancel that cannot be done does. A forced
 	// request ([Request.Force]) is always charged, and never denies the others. If a request is
 	// denied, ds reports for each of the others whether it alone would have been granted. Two
-	// requests of one key and [Limit.ID], and more than 4,000 requests, are an [InvalidError].
+	// requests of one key and [Limit.ID], or more than 4,000 requests, return an [InvalidError].
 	TakeAll(ctx context.Context, rs []Request, ds []Decision) error
 
 	// Reset puts key back in its initial state under l.

@@ -29,7 +29,7 @@ type Options = httplimit.OptionsOf[*echo.Context, DenyFunc]
 // HTTPErrorHandler.
 type DenyFunc = func(c *echo.Context, denied []headgate.Decision) error
 
-// Key makes a key function of httplimit that of Echo.
+// Key adapts a key function of httplimit to Echo.
 func Key(k httplimit.KeyFunc) func(*echo.Context) string {
 	key := httplimit.Key(k)
 	return func(c *echo.Context) string { return key(c.Request()) }

@@ -26,7 +26,7 @@ type Options = httplimit.OptionsOf[fiber.Ctx, DenyFunc]
 // ErrorHandler.
 type DenyFunc = func(c fiber.Ctx, denied []headgate.Decision) error
 
-// Key makes a key function of httplimit that of Fiber. The address of the client is that of
+// Key adapts a key function of httplimit to Fiber. The address of the client is that of
 // httplimit, whatever Fiber's TrustProxy is.
 func Key(k httplimit.KeyFunc) func(fiber.Ctx) string {
 	return func(c fiber.Ctx) string { return k(request{c}) }

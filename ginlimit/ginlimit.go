@@ -24,8 +24,8 @@ type Options = httplimit.OptionsOf[*gin.Context, DenyFunc]
 // are aborted already.
 type DenyFunc = func(c *gin.Context, denied []headgate.Decision)
 
-// Key makes a key function of httplimit that of Gin. The address of the client is that of
-// httplimit: Gin's own ClientIP believes every client unless its proxies are set.
+// Key adapts a key function of httplimit to Gin. The address of the client is that of
+// httplimit: Gin's own ClientIP trusts every client unless its proxies are set.
 func Key(k httplimit.KeyFunc) func(*gin.Context) string {
 	key := httplimit.Key(k)
 	return func(c *gin.Context) string { return key(c.Request) }

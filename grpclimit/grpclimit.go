@@ -46,8 +46,8 @@ type Call struct {
 // Context returns the context of the call.
 func (c *Call) Context() context.Context { return c.ctx }
 
-// Key adapts a key function of httplimit to a call. Header fields are its metadata, and the
-// path is its FullMethod.
+// Key adapts a key function of httplimit to calls. The header fields are the metadata of the call,
+// and the path is its FullMethod.
 func Key(k httplimit.KeyFunc) func(*Call) string {
 	return func(c *Call) string { return k(request{c}) }
 }

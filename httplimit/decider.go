@@ -169,10 +169,10 @@ func (v *Verdict) Problem() []byte {
 	return append(problem.Exceeded(v.Status, v.Detail(), violated).JSON(), '\n')
 }
 
-// Write writes the document, in place of the page that is not sent.
+// Write sends Status and the problem document as the response.
 func (v *Verdict) Write(w http.ResponseWriter) {
 	h := w.Header()
-	// Fields about that page. Fields that an outer handler set for every response stay.
+	// These describe the page that is not sent. Other fields of outer handlers stay.
 	for _, stale := range []string{"Content-Length", "Content-Range", "ETag", "Last-Modified"} {
 		h.Del(stale)
 	}

@@ -69,7 +69,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Key makes a KeyFunc the key function of net/http.
+// Key adapts k to net/http, for Options.Key.
 func Key(k KeyFunc) func(*http.Request) string {
 	return func(r *http.Request) string { return k(netRequest{r}) }
 }

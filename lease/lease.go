@@ -51,9 +51,11 @@ type Options struct {
 // answered, and whenever tokens run out, requests ask the store. Only the store denies.
 //
 // All processes together never grant more than the limit, if the clocks of store and process run at
-// the same pace to within an eighth. Prefetched tokens can exceed the limit only if something other
-// than its refill fills a bucket: a refund, a reset in another process, a change of the limit's
-// numbers, a store that loses writes or whose clock jumps ahead.
+// the same pace to within an eighth. Prefetched tokens can exceed the limit only after
+//
+//   - a refund, or a reset in another process;
+//   - a change of the limit's numbers;
+//   - a loss of writes in the store, or a jump of its clock ahead.
 //
 // They may grant less. Tokens that are not used within the TTL are lost, also when a process ends.
 // A lease also leaves part of each bucket unused: the tokens that flow in within a TTL. So a burst
@@ -63,11 +65,10 @@ type Options struct {
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
 // At or Force, under token buckets, stepped ones, fixed windows and calendars whose capacity is at
 // least 16 / PrefetchFraction. All others go to the store, where prefetched tokens count as taken:
-// a request with Headroom leaves that many besides them. Sliding windows and logs would forget
-// tokens before they are used.
+// a request with Headroom leaves that many in addition. Sliding windows and logs are not leased:
+// they would forget a charge before its tokens are used.
 //
-// A denycache and a fallback go inside. A denycache outside would deny requests that the lease
-// could serve.
+// A denycache and a fallback go inside, as docs/fleet.md explains.
 type Store struct {
 	store    headgate.Store
 	fraction float64

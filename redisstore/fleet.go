@@ -37,19 +37,20 @@ type FleetOptions struct {
 	Interval time.Duration
 
 	// MinInstances is the lower bound of Instances, and its value before the first heartbeat. Set
-	// it to the number of instances started together. Instances is 0 while more are registered and
-	// do not count this one, also after a crash until the dead instance expires. Default: 0, the
-	// number is unknown until the others count this instance.
+	// it to the number of instances started together. Instances returns 0 while more than
+	// MinInstances are registered and one of them has not yet counted this instance. After a crash,
+	// the dead instance stays registered until it expires. Default: 0, the number is unknown until
+	// the others count this instance.
 	MinInstances int
 }
 
 // Fleet counts the instances that share a store, for example for fallback.Options.
 //
 // Each instance sends a heartbeat to Redis, one round trip in each interval, and receives the
-// number of instances that did the same. Only the server's clock counts. A new instance is counted
-// by the others at their next heartbeat. Until then, their shares are the whole limit, so the new
-// instance does not use one for two intervals. An instance that has died is counted for three
-// intervals by the server, and for three more by the others.
+// number of instances that did the same. Only the server's clock counts. Instances returns 0 for
+// the first two intervals of a new instance: see [FleetOptions.MinInstances] and docs/fleet.md. An
+// instance that has died is counted for three intervals by the server, and for three more by the
+// others.
 //
 // A heartbeat needs the commands ZADD, ZREM, ZREMRANGEBYSCORE, ZRANGE, ZCARD, PEXPIRE, PTTL and DEL
 // besides those of a Store, on the key prefix + "fleet".

@@ -3,13 +3,13 @@
 //
 // Concurrent callers share round trips. A request waits for a trip under way that has the same key,
 // so requests for a key are decided in the order of their calls. Other requests wait only if enough
-// trips are under way: one if the round trip is short or the server is busy, up to 16 over a
+// trips are under way: one or two if the round trip is short or the server is busy, up to 16 over a
 // network. There is no timer: if no trip is under way, a request is sent at once. The script reads,
 // decides and writes in one atomic step, by the clock of the server.
 //
 // Every key expires, at most a quarter of its lifetime and two seconds after it was last needed. A
-// denial writes nothing, unless changed numbers of the limit need the state for longer. The package
-// supports Redis 6.2 and newer: single servers, Cluster and Sentinel.
+// denial writes nothing, with one exception: the numbers of the limit have changed, and need the
+// state for longer. The package supports Redis 6.2 and newer: single servers, Cluster and Sentinel.
 //
 // A caller whose context ends leaves at once. If its request was not sent, it is not charged, and
 // the error is [ErrNotSent]; a request already sent, or waiting for a connection, may still be
