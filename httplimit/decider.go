@@ -80,14 +80,13 @@ func (d *Decider[R, D]) Decide(ctx context.Context, r R, fields map[string][]str
 	var room [4]headgate.Decision
 	v := Verdict{key: d.Key(r), cost: costOf(r, d.Cost)}
 	ds, err := d.allow(ctx, v.key, v.cost, room[:0])
-	if err != nil {
+	switch {
+	case err != nil && v.cost > 0:
 		v.Status = d.undecided(ctx, r, err)
 		return v
-	}
-	if len(ds) == 0 { // a key without limits
+	case len(ds) == 0: // a key without limits, or a free request that cannot be decided
 		return v
-	}
-	if v.cost == 0 {
+	case v.cost == 0:
 		for i := range ds {
 			ds[i].RetryAfter = 0 // a free request is never denied
 		}

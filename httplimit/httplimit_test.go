@@ -274,6 +274,7 @@ func TestStoreCannotSay(t *testing.T) {
 	}{
 		{"open", httplimit.Options{}, http.StatusOK, errBroken},
 		{"closed", httplimit.Options{FailClosed: true}, http.StatusServiceUnavailable, errBroken},
+		{"closed, free", httplimit.Options{FailClosed: true, Cost: func(*http.Request) int64 { return 0 }}, http.StatusOK, nil},
 		{"shadow", httplimit.Options{FailClosed: true, Shadow: true}, http.StatusOK, errBroken},
 		{"slow", httplimit.Options{FailClosed: true, Timeout: time.Second}, http.StatusServiceUnavailable, context.DeadlineExceeded},
 	} {
