@@ -14,17 +14,14 @@ import (
 func TestAPassDoesNotAllocate(t *testing.T) {
 	ctx := t.Context()
 	g := must(New(1<<40, time.Millisecond))
-	k := must(NewKeyed(1<<40, time.Second))
 	for range 1 << 15 { // until the rings have grown
 		_ = g.Wait(ctx)
-		_ = k.Wait(ctx, "k")
 	}
 	for what, pass := range map[string]func(){
 		"Wait":    func() { _ = g.Wait(ctx) },
 		"WaitN":   func() { _ = g.WaitN(ctx, 3) },
 		"TryWait": func() { _, _ = g.TryWait(ctx, 0) },
 		"Peek":    func() { g.Peek() },
-		"a key":   func() { _ = k.Wait(ctx, "k") },
 	} {
 		if n := testing.AllocsPerRun(1000, pass); n != 0 {
 			t.Errorf("%s: %v allocations", what, n)

@@ -22,18 +22,6 @@ func BenchmarkGatePass(b *testing.B) {
 			}
 		}
 	})
-	b.Run("a key of 1000", func(b *testing.B) {
-		k := must(NewKeyed(1<<40, time.Millisecond))
-		keys := make([]string, 1000)
-		for i := range keys {
-			keys[i] = fmt.Sprint("user:", i)
-		}
-		for i := 0; b.Loop(); i++ {
-			if err := k.Wait(ctx, keys[i%1000]); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 	b.Run("all cores", func(b *testing.B) {
 		g := must(New(1<<40, time.Millisecond))
 		b.RunParallel(func(pb *testing.PB) {

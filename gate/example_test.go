@@ -73,37 +73,6 @@ func ExampleGate_Peek() {
 	// false 1h0m0s
 }
 
-// How do I give each customer a gate, without keeping those who are gone?
-func ExampleKeyedGate() {
-	gates, _ := gate.NewKeyed(1, time.Hour)
-	for _, customer := range []string{"ann", "bob", "ann"} {
-		passed, err := gates.TryWait(context.Background(), customer, 0)
-		fmt.Println(customer, passed, err)
-	}
-	// Output:
-	// ann true <nil>
-	// bob true <nil>
-	// ann false <nil>
-}
-
-// How do I go through a sequence no faster than 5 each 50 milliseconds?
-func ExampleThrottle() {
-	g, _ := gate.New(5, 50*time.Millisecond)
-	words, stopped := gate.Throttle(context.Background(), g, strings.FieldsSeq("no sooner said than done"))
-	for word := range words {
-		fmt.Println(word)
-	}
-	if err := stopped(); err != nil {
-		fmt.Println("not all were said:", err)
-	}
-	// Output:
-	// no
-	// sooner
-	// said
-	// than
-	// done
-}
-
 // How do I share a bandwidth of 10 MB a second among downloads?
 func ExampleNewReader() {
 	g, _ := gate.New(10_000_000, time.Second)

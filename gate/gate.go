@@ -1,8 +1,7 @@
 // Package gate paces callers so that no window of time holds more than n passes.
 //
-// A [Gate] serves one process, a [KeyedGate] has one gate for each key, and a [SharedGate]
-// serves all processes that share a store. [Throttle], [NewReader] and [NewWriter]
-// pace loops and streams by any of them.
+// A [Gate] serves one process, and a [SharedGate] serves all processes that share a store.
+// [NewReader] and [NewWriter] pace streams by either.
 //
 // A pass is the moment at which Wait returns. Behind a network, delays differ: up to 2n requests
 // can arrive within a period. If the receiver counts strictly, make the period longer by twice the
@@ -194,18 +193,10 @@ func invalid(field, value, want string) error {
 // invalidTokens is the error for n tokens at a gate of that limit.
 func invalidTokens(n, limit int64) error {
 	if limit < 1 {
-		return invalid("gate", "the zero value", "one made by New, NewKeyed or NewShared")
+		return invalid("gate", "the zero value", "one made by New or NewShared")
 	}
 	return invalid("n", strconv.FormatInt(n, 10),
 		"from 1 to "+strconv.FormatInt(limit, 10)+", the burst of the gate")
-}
-
-// idle reports whether no pass of the last period is recorded.
-func (g *Gate) idle() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.forget(nanos(), g.period)
-	return g.used() == 0
 }
 
 // open reports whether n tokens may pass now.

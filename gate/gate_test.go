@@ -306,15 +306,11 @@ func TestGateForecastOfTheLargestNumbers(t *testing.T) {
 
 // A timeout that is negative, such as the time until a deadline that has passed, takes no pass.
 func TestNegativeTimeouts(t *testing.T) {
-	keyed := must(NewKeyed(1, time.Second))
 	shared := must(NewShared(concurrency.NewMemory(), "k", 1, time.Second))
 	t.Cleanup(func() { _ = shared.Close() })
 	for name, try := range map[string]func(time.Duration) (bool, error){
 		"Gate": func(d time.Duration) (bool, error) {
 			return must(New(1, time.Second)).TryWait(t.Context(), d)
-		},
-		"KeyedGate": func(d time.Duration) (bool, error) {
-			return keyed.TryWait(t.Context(), "k", d)
 		},
 		"SharedGate": func(d time.Duration) (bool, error) {
 			return shared.TryWait(t.Context(), d)

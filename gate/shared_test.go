@@ -398,25 +398,6 @@ func TestSharedGateAfterAPanic(t *testing.T) {
 	}
 }
 
-// A loop that panics keeps nothing of its gate.
-func TestThrottleAfterAPanic(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := must(New(1, time.Second))
-		for range 2 {
-			func() {
-				defer func() { _ = recover() }()
-				urls, _ := Throttle(t.Context(), g, slices.Values([]int{1, 2, 3}))
-				for range urls {
-					panic("loop")
-				}
-			}()
-		}
-		if open, in := g.Peek(); open || in != time.Second {
-			t.Errorf("open %t, in %s", open, in)
-		}
-	})
-}
-
 // answersLate is a store that decides at once, and whose answers to requests for a permit are late.
 type answersLate struct {
 	concurrency.Store
