@@ -21,16 +21,11 @@ import (
 //
 // # When it is full
 //
-// The slot of a key in its initial state is reused. If no key is in its initial state, the store
-// forgets none: new keys share one state for each limit (and shard) until a slot is free. So a
-// flood of new keys can neither grow the store nor get fresh budgets. But the store then denies new
-// clients, during the flood and afterwards for up to the length of the limit: a day under 5/d
-// fixed-window. Keys that have a slot are not affected. New keys that share a state cannot be taken
-// together: [ErrFull]. A forced request ([Request.Force]) that does not fit is not charged to it.
-//
-// Make the store large enough for the keys that come within the longest window, or within the time
-// in which the slowest bucket refills, attackers included. The default of 4 million keys takes 130
-// MB when full. Limit IPv6 clients by /64, as httplimit does. docs/memory.md has examples.
+// The slot of a key in its initial state is reused. If there is none, new keys share one state for
+// each limit (and shard) until a slot is free. So they may be denied for up to the length of the
+// limit. docs/memory.md says why, and how large to make the store. New keys that share a state
+// cannot be taken together: [ErrFull]. A forced request ([Request.Force]) that does not fit is not
+// charged to that state.
 type Memory struct {
 	clock  clock.Clock
 	seed   maphash.Seed
