@@ -78,6 +78,12 @@ func TestConsoleJudges(t *testing.T) {
 				{ changes: [{ at: now - 60_000, removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] }] })`,
 			"bad | 82 denials a second since TIME, a second after the rules changed |  | ip:a | change",
 		},
+		"a restart of all instances forgets when denials began": {
+			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 60, 59)] } },
+				{ pages: [...steps(168, [0, 0, 0]), ...steps(12, [410, 0, 10])] },
+				{ state: { instances: [{ name: "a", started_at: now - 65_000 }, { name: "b", started_at: now - 54_000 }] } })`,
+			"bad | 82 denials a second since TIME or earlier, when all instances were new |  | ip:a | ban",
+		},
 		"a change of another rule is not": {
 			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 60, 59)] } },
 				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },

@@ -226,11 +226,19 @@ function since(model, { rule, free, history, worst }, top, now) {
   if (isCounted && !(top.first < start)) start = top.first;
   if (start === null) return { text: "for at least 15 minutes", cause: null };
   const cause = causeOf(model, rule.name, start);
+  if (isFirstKnown(model, start) && !cause?.lines) {
+    return { text: `since ${timeOfDay(start)} or earlier, when all instances were new`, cause: null };
+  }
   if (cause) {
     start = Math.max(start, cause.at);
     return { text: `since ${timeOfDay(start)}, ${after(cause, start)}`, cause };
   }
   return { text: `since ${time(start, now)} (${longSpan(minutes(now - start))})`, cause: null };
+}
+
+// isFirstKnown is whether start is that of the history: instances forget theirs when they stop.
+function isFirstKnown({ state }, start) {
+  return start <= Math.min(...state.instances.map((i) => i.started_at)) + 15_000;
 }
 
 const calmSteps = 12; // a minute with few denials ends what was before
