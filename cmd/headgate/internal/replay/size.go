@@ -153,6 +153,11 @@ func (s *sizing) fit(ctx context.Context) error {
 		return err
 	}
 	s.chosen = s.choose()
+	if s.dropOrdinary() {
+		if s.periods, err = s.search(ctx, periods); err != nil {
+			return err
+		}
+	}
 	if err := s.propose(ctx); err != nil {
 		return err
 	}
@@ -177,7 +182,7 @@ func (s *sizing) search(ctx context.Context, families []family) (*search, error)
 		found.denyKeys = *s.config.DenyKeys
 	}
 	if s.periods == nil {
-		s.standOut = allStandOut(n.sizes)
+		s.standOut = allStandOut(n.sizes, s.usable(families))
 	}
 	found.standOut = s.standOut
 	for i, f := range families {

@@ -36,13 +36,24 @@ func standOut(needs []uint32) (keys []uint32) {
 	return keys
 }
 
-// allStandOut returns the keys that stand out for some period.
-func allStandOut(needs [][]uint32) (all []uint32) {
-	for _, n := range needs {
-		all = append(all, standOut(n)...)
+// allStandOut returns the keys that stand out for one of the periods.
+func allStandOut(needs [][]uint32, periods []int) (all []uint32) {
+	for _, i := range periods {
+		all = append(all, standOut(needs[i])...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// dropOrdinary removes the keys that stand out for another period, and for that of the proposals
+// need no more than the rest: there is nothing to decide about them. It reports whether there are
+// any.
+func (s *sizing) dropOrdinary() bool {
+	rest, before := s.periods.result(s.periods.rest(s.chosen), 0).size, len(s.standOut)
+	s.standOut = slices.DeleteFunc(s.standOut, func(k uint32) bool {
+		return int64(s.periods.needs[s.chosen][k]) <= rest
+	})
+	return len(s.standOut) < before
 }
 
 // standOutKeys sorts and describes the keys that stand out, for so many proposals. findTimes adds

@@ -16,17 +16,28 @@ var proposals = []struct {
 // enough reports whether the span, without a long gap, holds at least 10 periods of f.
 func (s *sizing) enough(f family) bool { return s.covered()/10 >= f.period }
 
-// choose returns the period of the proposals: of those that the span is long enough for, that with
-// the smallest product of burst and rate, where a burst of twice the size is worth it if it makes
-// the rate less than half. It is the first period if the span is too short for all.
+// usable returns which periods the span is long enough for, or the first if it is for none.
+func (s *sizing) usable(periods []family) (all []int) {
+	for i, f := range periods {
+		if s.enough(f) {
+			all = append(all, i)
+		}
+	}
+	if len(all) == 0 {
+		return []int{0}
+	}
+	return all
+}
+
+// choose returns the period of the proposals: of those that are usable, that with the smallest
+// product of burst and rate, where a burst of twice the size is worth it if it makes the rate less
+// than half.
 func (s *sizing) choose() int {
 	chosen, least := 0, math.Inf(1)
-	for i, f := range s.periods.families[:len(s.periods.needs)] {
-		if !s.enough(f) {
-			continue
-		}
+	families := s.periods.families[:len(s.periods.needs)]
+	for _, i := range s.usable(families) {
 		size := float64(s.periods.result(s.basis(i), proposals[1].share).size)
-		if product := size * size / float64(f.period); product < least {
+		if product := size * size / float64(families[i].period); product < least {
 			chosen, least = i, product
 		}
 	}

@@ -97,8 +97,8 @@ type Proposal struct {
 	RestDeniedKeys int64 `json:"rest_denied_keys"` // of those
 }
 
-// StandOut is the keys that for some period need a limit of at least three times what the rest
-// needs. They are at most 20 for each period.
+// StandOut is the keys that need more than the rest, and for some period that the span is long
+// enough for, at least three times as much. They are at most 20 for each period.
 type StandOut struct {
 	Period Period        `json:"period"`
 	Keys   []StandOutKey `json:"keys"` // those that need most first

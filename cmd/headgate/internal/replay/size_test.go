@@ -268,16 +268,14 @@ func TestSizeBetween(t *testing.T) {
 		var log strings.Builder
 		for i := range int64(4000) {
 			log.WriteString(at(i*1e6, fmt.Sprint(r.IntN(100))))
-			if i%2 == 0 {
-				log.WriteString(at(i*1e6, "200"))
-			}
+			log.WriteString(at(i*1e6, "200"))
 			if i < 1000 {
 				log.WriteString(strings.Repeat(at(i*1e6, "201"), bot))
 			}
 		}
 		return log.String()
 	}
-	text := log(20)
+	text := log(6)
 	got := sized(t, replay.SizeConfig{}, text)
 	if len(got.Proposals) != 4 || got.Proposals[1].Name != "between" || len(got.StandOut.Keys) != 2 {
 		t.Fatalf("%+v, want four proposals; %+v", got.Proposals, got.StandOut)
@@ -499,5 +497,30 @@ func TestSizeCancel(t *testing.T) {
 	report, err := replay.Size(ctx, c, logsOf(line("198.18.0.1", 1))...)
 	if report != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %v; want none and Canceled", report, err)
+	}
+}
+
+// There is nothing to decide about a key that needs more than the others only for a period that
+// the proposals do not have: one that the span is too short for, or is not chosen.
+func TestSizeStandOutByUnusedPeriod(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		bot     int // requests a second
+		periods []time.Duration
+	}{
+		{2, []time.Duration{time.Second, time.Hour}},
+		{1, []time.Duration{time.Second, time.Minute}},
+	} {
+		var log strings.Builder
+		for i := range int64(1000) { // each of the other keys sends one a second, for 9 seconds
+			log.WriteString(strings.Repeat(at(i*1e6, "200"), c.bot))
+			if i%10 > 0 {
+				log.WriteString(at(i*1e6, fmt.Sprint(i/10)))
+			}
+		}
+		got := sized(t, replay.SizeConfig{Periods: c.periods}, log.String())
+		if want := headgate.PerSecond(int64(c.bot)); got.StandOut != nil || got.Proposals[0].Limit != want {
+			t.Errorf("%v: %s, %+v, want %s and none", c.periods, got.Proposals[0].Limit, got.StandOut, want)
+		}
 	}
 }
