@@ -90,9 +90,9 @@ func FixedWindow(n int64, window time.Duration) Limit {
 }
 
 // SlidingWindow approximates [SlidingLog] in the space of two counters. It counts two
-// windows aligned to the Unix epoch, and weighs the last one by how much of it a window
-// ending now would still cover: it grants while previous x (window - elapsed) / window +
-// current + cost is at most n.
+// windows aligned to the Unix epoch: the current one, and the part of the previous one that is
+// less than a window ago. It grants while previous x (window - elapsed) / window + current + cost
+// is at most n.
 //
 // To stay exact, n x window must be below 2^52 microseconds: n is at most 1,250,999 in an
 // hour, 52,124 in a day, 1,737 in 30 days.
@@ -135,7 +135,8 @@ func (l Limit) Burst(n int64) Limit {
 // together in a time t at most the larger capacity x (1 + t x the larger rate / capacity).
 //
 // A name is 1 to 64 letters, digits, dots, dashes and underscores, and begins with a letter.
-// The empty name makes l unnamed. Naming a [Limit.Share] makes it an ordinary limit.
+// The empty name makes l unnamed. A [Limit.Share] that is named becomes an ordinary limit: its
+// decisions are not [Decision.Degraded].
 func (l Limit) Named(name string) Limit {
 	return l.with(func(t *terms) { t.Name, t.ShareOf, t.Unknown = name, "", false })
 }

@@ -57,7 +57,8 @@ type Options struct {
 
 	// Timeout is the time budget of the store for each decision. Give callers more time than this:
 	// a call that ends with its caller's context returns the error of that context, and does not
-	// count as a failure. A call that ran out of time may be charged all the same. Default: 50 ms.
+	// count as a failure. The store may have charged a call that it did not answer in time.
+	// Default: 50 ms.
 	Timeout time.Duration
 
 	// Failures is how many failures in a row open the circuit. The same number within ten seconds

@@ -21,7 +21,7 @@ type ClientOptions struct {
 	Key func(ctx context.Context, target, fullMethod string) string
 
 	// Cost returns how many tokens a call takes: message is its request, nil when a stream begins.
-	// A call of cost 0 waits only for the end of a pause. Default, also below 0: 1.
+	// A call of cost 0 waits only for the end of a pause. Default, and for a cost below 0: 1.
 	Cost func(fullMethod string, message any) int64
 
 	// MaxPause is the longest pause that an answer can cause, at most a year. A longer one is

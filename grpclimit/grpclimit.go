@@ -33,7 +33,7 @@ import (
 )
 
 // Options configures [New]. The status that Count gets is the code of the call. Denied returns the
-// error of a denied call; default, also where it returns nil: [Exhausted].
+// error of a denied call. If Denied is nil or returns nil, the error is that of [Exhausted].
 type Options = httplimit.OptionsOf[*Call, func(*Call, []headgate.Decision) error]
 
 // Call is a call that a server received.

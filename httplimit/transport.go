@@ -144,8 +144,8 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //
 // # Round trips to the store
 //
-// A request asks the store for a pause and for a reservation, and for a pause once more if it
-// had to wait. A response that asks for a pause takes two more, and so do Permits. Tokens take one.
+// A request takes two: it reads the pause, and reserves. If it had to wait, it reads the pause
+// again. A response that asks for a pause takes two more, Permits take two, and Tokens take one.
 type Transport struct {
 	options TransportOptions
 	limiter *headgate.Limiter

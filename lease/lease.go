@@ -59,8 +59,8 @@ type Options struct {
 //
 // They may grant less. Tokens that are not used within the TTL are lost, also when a process ends.
 // A lease also leaves part of each bucket unused: the tokens that flow in within a TTL. So a burst
-// on a hot key finds less than the capacity, by 1 to 16% in the measurements of
-// docs/design/lease.md, and a key whose requests equal its limit is granted up to 3% less.
+// on a hot key is granted 1 to 16% less than the capacity. A key whose requests equal its limit is
+// granted up to 3% less. docs/design/lease.md has the measurements.
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
 // At or Force, under token buckets, stepped ones, fixed windows and calendars whose capacity is at

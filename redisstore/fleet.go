@@ -117,14 +117,14 @@ func (o *FleetOptions) timeout() time.Duration { return o.Interval / 2 }
 
 // Instances returns how many instances there are, this one included. It returns 0 while the number
 // is unknown: until Redis has answered, and all others have sent a heartbeat since. That takes two
-// intervals, or up to four if an instance died before. Up to MinInstances are always known.
+// intervals, or up to four if an instance died before. A number up to MinInstances is always known.
 //
 // A smaller count takes effect three intervals after the last larger one, because a server that
 // lost its data needs an interval to count all instances again. While Redis is unreachable, or
 // keeps losing the registration of this instance, it is the last known count.
 func (f *Fleet) Instances() int { return int(f.instances.Load()) }
 
-// Err returns the error of the last heartbeat. Before the first it is an error, too.
+// Err returns the error of the last heartbeat. Before the first one, it returns an error, too.
 func (f *Fleet) Err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

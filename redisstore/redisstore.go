@@ -47,8 +47,8 @@ type Options struct {
 	Prefix string
 
 	// Queue is how many callers may wait for an answer of a server. Further calls fail with
-	// [ErrBusy]: raise it if more than that may call in the same moment, as 10,000 callers of
-	// headgate.Limiter.Wait do. Default: [DefaultQueue].
+	// [ErrBusy]. Raise it if more may call in the same moment, such as 10,000 callers of
+	// headgate.Limiter.Wait. Default: [DefaultQueue].
 	Queue int
 }
 
