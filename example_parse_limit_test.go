@@ -20,5 +20,5 @@ func ExampleParseLimit() {
 	// 100/m burst 20 | token-bucket 20 1m0s
 	// 3/2s burst 2 | token-bucket 2 2s
 	// login=5/15m sliding-log | sliding-log 5 15m0s
-	// headgate: limit "10/parsec": period is "parsec"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w)
+	// headgate: limit "10/parsec": period is "parsec"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w), or month or year
 }

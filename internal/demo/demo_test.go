@@ -157,7 +157,7 @@ func TestBadInput(t *testing.T) {
 		{"/test", form, "requests=5", `body is not empty; want nothing, or {}`},
 		{"/test", jsonType, `{"requests":5}`, `body is not empty; want nothing, or {}`},
 		{"/test", "text/plain", "x", `Content-Type is \"text/plain\"; want application/x-www-form-urlencoded or application/json`},
-		{"/api/limits", jsonType, `{"left":"10/s","right":"10/x"}`, `the right limit \"10/x\": period is \"x\"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w)`},
+		{"/api/limits", jsonType, `{"left":"10/s","right":"10/x"}`, `the right limit \"10/x\": period is \"x\"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w), or month or year`},
 		{"/api/limits", jsonType, `{"left":"10/s","right":""}`, `the right limit is \"\"; want a form like \"100/m\", \"10/s burst 50\", \"5/15m sliding-log\" or \"api=1000/d fixed-window\"`},
 		{"/api/limits", jsonType, `{"left":"70000/s sliding-log","right":"1/s"}`, `the left limit \"70000/s sliding-log\": count is 70000; want at most 65535 because a log keeps every grant; a sliding window allows more`},
 		{"/api/limits", jsonType, `{"middle":"10/s"}`, `body is not understood (unknown field \"middle\"); ` + limits},

@@ -41,13 +41,13 @@ func TestBadLink(t *testing.T) {
 	t.Parallel()
 	url := serveDemo(t, headgate.NewMemory())
 	p := open(t, url+"/#left=10/y", calm)
-	if got := p.text("#traffic-error"); !strings.HasSuffix(got, `: the left limit "10/y": period is "y"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w)`) {
+	if got := p.text("#traffic-error"); !strings.HasSuffix(got, `: the left limit "10/y": period is "y"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w), or month or year`) {
 		t.Errorf("the address of the page: %s", got)
 	}
 	const unchanged = "1/s burst 10 | 0 | 0 | – | 10 | 10/10s fixed-window | 0 | 0 | – | 10"
 	p.until("the page has the limits", counts+" === "+quoted(unchanged)) // some errors need no server
 	for link, why := range map[string]string{
-		"#left=10/x":                      `the left limit "10/x": period is "x"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w)`,
+		"#left=10/x":                      `the left limit "10/x": period is "x"; want a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w), or month or year`,
 		"#left=5/s&right=0/s":             `the right limit "0/s": count is 0; want more than 0`,
 		"#left=5/s&speed=9":               `it names "speed"; want left, right, burst and rate`,
 		"#left=5/s&burst=many":            `burst is "many"; want a whole number from 1 to 10000`,

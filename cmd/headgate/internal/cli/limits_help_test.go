@@ -21,7 +21,7 @@ func TestHelpOfLimits(t *testing.T) {
 			found[l.Algorithm()] = true
 		}
 	}
-	if len(found) != 5 {
-		t.Errorf("%d algorithms, want 5: %v", len(found), found)
+	if len(found) != 6 {
+		t.Errorf("%d algorithms, want 6: %v", len(found), found)
 	}
 }

@@ -238,8 +238,10 @@ func (r *reader) headroom(n *yaml.Node, path string) (h rules.Headroom) {
 			continue
 		}
 		fields = append(fields, field{name, func(n *yaml.Node, path string) {
-			percent := parsed(r, n, path, rules.ParsePercent)
-			h.Classes = append(h.Classes, rules.Class{Name: name, Percent: percent})
+			if r.isText(n, path, "a percentage such as 50%") {
+				percent := parsed(r, n, path, rules.ParsePercent)
+				h.Classes = append(h.Classes, rules.Class{Name: name, Percent: percent})
+			}
 		}})
 	}
 	r.mapping(n, path, fields...)
