@@ -26,10 +26,10 @@ func (s *sizing) caveats() {
 			"as made at once: bursts within a second may be smaller than they seem")
 	}
 	for _, c := range s.times.clocks {
-		if at, rounded := c.rounded(); rounded {
-			caveat("rounded-times", "nearly all times are at %s %d of the %s: if they are "+
-				"rounded, limits for less than several %ss mean nothing",
-				c.hand, at, c.turn, c.turn)
+		if howMany, at := c.rounded(); howMany != "" {
+			caveat("rounded-times", "%s times are at %s %d of the %s: if they are rounded, "+
+				"limits for less than 10 %ss mean nothing", howMany, c.hand, at, c.turn, c.turn)
+			r.shortest = 10 * time.Duration(60*c.seconds) * time.Second
 			break // what is rounded to hours is also rounded to minutes
 		}
 	}

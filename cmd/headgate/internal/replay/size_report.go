@@ -16,7 +16,12 @@ type SizeReport struct {
 	Proposals []Proposal       `json:"proposals"` // careful, perhaps between, balanced and tight
 	StandOut  *StandOut        `json:"stand_out"` // nil if no key stands out
 	Caveats   []Caveat         `json:"caveats"`   // what the logs cannot say
+
+	shortest time.Duration // that a period must be: the times are rounded
 }
+
+// TooRounded reports whether l is for a period that is too short for times that are rounded.
+func (r *SizeReport) TooRounded(l headgate.Limit) bool { return l.Period() < r.shortest }
 
 // Needed returns the smallest limit that denies nothing to keys that do not stand out, and twice
 // this limit, which has reserve for a client that is busier than in the log. Without requests, both

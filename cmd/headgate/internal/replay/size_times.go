@@ -51,12 +51,17 @@ func (c *clockHand) add(second int64) {
 	}
 }
 
-// rounded returns the place at which over 90% of the times are, if there are enough of them.
-func (c *clockHand) rounded() (place int, rounded bool) {
+// rounded returns the place at which all or nearly all times are, over 90%. If there is none, or
+// there are too few times, how many is empty.
+func (c *clockHand) rounded() (howMany string, place int) {
 	for i, n := range c.counts {
-		if c.total >= 10 && 10*n > 9*c.total {
-			return i, true
+		switch {
+		case c.total < 10 || 10*n <= 9*c.total:
+		case n == c.total:
+			return "all", i
+		default:
+			return "nearly all", i
 		}
 	}
-	return 0, false
+	return "", 0
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/headgate/headgate"
+	"github.com/headgate/headgate/cmd/headgate/internal/replay"
 )
 
 // answer is the head of a page: which limit to begin with, and why; or what to decide before.
@@ -36,6 +37,12 @@ func (d *Data) answer() answer {
 				plural(d.Size.Requests, "request", "requests"), plural(d.Size.Keys, "key", "keys"),
 				d.Limits[0].Limit, Number(d.Replay.Limits[0].Denied)),
 		}
+	case d.TooRounded():
+		return answer{
+			Title: "The times are too rounded to choose a limit", best: -1,
+			Why: "Use a log with exact times. If the log is long enough, longer periods (--per) " +
+				"also say something.",
+		}
 	case d.Kind == KindSize:
 		return d.ofProposals()
 	case len(d.Limits) == 1:
@@ -48,6 +55,13 @@ func (d *Data) answer() answer {
 		return answer{Title: title, Why: d.reasons(0), best: -1}
 	}
 	return d.ofSeveral()
+}
+
+// TooRounded reports whether a limit means nothing, since the times are rounded.
+func (d *Data) TooRounded() bool {
+	return slices.ContainsFunc(d.Replay.Limits, func(r replay.Result) bool {
+		return d.Size.TooRounded(r.Limit)
+	})
 }
 
 // ofProposals recommends to deny nothing, with reserve, unless a proposal denies keys that stand

@@ -13,7 +13,8 @@
       l.card.querySelector("h2").replaceChildren(pick);
       l.card.querySelector("dl").before(Report.bar(l.result.denied, l.result.requests));
     }
-    if (model.all.length && model.data.kind === "size") Report.reserve(model);
+    const reserve = document.getElementById("reserve");
+    if (reserve && model.all.length && model.data.kind === "size") Report.reserve(model, reserve);
     document.getElementById("command").append(Report.copyable("Command", model.data.command));
   }
 

@@ -3,7 +3,7 @@
   "use strict";
   const { h } = Charts.dom, { number, plural } = Charts.format;
 
-  function reserve(model) {
+  function reserve(model, host) {
     const { size } = model.data, { limit, denied } = size.stand_out?.rest ?? size.proposals[0];
     const need = { limit, denied, bucket: Report.parse(limit) };
     const slider = h("input", { type: "range", min: 1, max: 3, step: .1, value: 2 });
@@ -17,7 +17,7 @@
     };
     slider.addEventListener("input", draw);
     draw();
-    document.getElementById("reserve").append(h("section", { class: "card" },
+    host.append(h("section", { class: "card" },
       h("h2", {}, "Choose a reserve"), h("label", {}, "Times what is needed ", slider),
       text, effect));
   }
