@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/headgate/headgate"
 )
@@ -109,7 +110,7 @@ func TestLateAnswers(t *testing.T) {
 	}
 }
 
-// What was decided is said in words, until a reset or another step of the tour.
+// What was decided is said in words, until it is no longer the last.
 func TestDecisionInWords(t *testing.T) {
 	t.Parallel()
 	p := open(t, serveDemo(t, headgate.NewMemory()), calm)
@@ -125,6 +126,22 @@ func TestDecisionInWords(t *testing.T) {
 	p.until("one is denied", status("Left: DENIED · Right: ALLOWED"))
 	p.click("#reset")
 	p.until("it is forgotten", status(""))
+	for _, c := range []struct {
+		name string
+		next func()
+	}{
+		{"a request of another program", func() { p.do(run(`fetch("/test", {method: "POST"})`)) }},
+		{"another limit", func() { p.setLimit("left", "2/h") }},
+	} {
+		p.click("#one")
+		p.until("one is decided", `document.querySelector("#status").textContent.includes("Right: ALLOWED")`)
+		c.next()
+		start := time.Now()
+		p.until(c.name, `!document.querySelector("#status").textContent.includes("Right:")`)
+		if took := time.Since(start); took > 7*time.Second { // it expires after 10
+			t.Errorf("after %s, the line stays for %s", c.name, took)
+		}
+	}
 	p.click("[data-example=edge]")
 	p.until("the edge is told", `document.querySelector("#status").textContent.startsWith("Across the edge")`)
 	p.click("#tour-start")

@@ -72,6 +72,7 @@ func TestTakeOver(t *testing.T) {
 	p := open(t, serveDemo(t, headgate.NewMemory()), prefers("prefers-reduced-motion", "reduce"))
 	p.click("#tour-start")
 	p.until("it streams", `document.querySelector("#stream").getAttribute("aria-pressed") === "true"`)
+	p.until("it says so", `document.querySelector("#tour-status").textContent.endsWith("decided in the last second")`)
 	p.do(run(`document.querySelector("#stream").click()`))
 	p.until("it is stopped, and can be played again", `document.querySelector("#stream").getAttribute("aria-pressed") === "false" &&
 		!document.querySelector("#tour-again").disabled`)

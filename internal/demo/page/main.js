@@ -27,11 +27,12 @@ const fail = (error) => complain(error.message);
 const tour = new Tour({ begin, play, stop, limits, reveal, fail });
 
 function show(state, own) {
-  const before = limits();
+  const before = limits(), decided = counts();
   $("store").textContent = state.store;
   state.lanes.forEach((s, i) => lanes[i].update(s));
   dirty = true;
   const changed = lanes.filter((l, i) => l.state.limit !== before[i]);
+  if (changed.length > 0 || !own && counts() !== decided) traffic.tell("", 0); // it is of before
   if (own || changed.length === 0) return;
   const [{ name, state: { limit } }] = changed;
   const one = `The ${name} limit was changed in another tab or program to ${limit}`;
@@ -41,6 +42,10 @@ function show(state, own) {
 
 function limits() {
   return lanes.map((l) => l.state?.limit);
+}
+
+function counts() {
+  return lanes.map((l) => `${l.state?.allowed} ${l.state?.denied}`).join();
 }
 
 async function apply(name, text) {

@@ -70,12 +70,12 @@ export class Traffic {
       return;
     }
     this.#stream.rate = entered($("rate"), "Per second");
-    this.tell("", 0);
     complain();
     await this.#run();
   }
 
   async #run() {
+    this.tell("", 0);
     const ended = this.#stream.start();
     this.#showStream();
     await ended.finally(() => this.#showStream());
