@@ -32,7 +32,8 @@ const (
 		`"api=1000/d fixed-window"`
 	wantCount = "a whole or decimal number, at least 1 in 285 years and at most " +
 		"9007199254740991, without exponent"
-	wantPeriod = "a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w), or month or year"
+	wantPeriod = "a period such as s, 15m, 1h30m or d (units us, ms, s, m, h, d, w), " +
+		"or month or year"
 )
 
 // ParseLimit reads the text form of a limit:
