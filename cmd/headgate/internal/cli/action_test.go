@@ -148,6 +148,7 @@ func TestAction(t *testing.T) {
 	git("commit", "-qm", "rules")
 	base := git("rev-parse", "HEAD")
 	const check, compare = "Check the rules", "Compare with the rules in force"
+	const client = "  198.1"
 	git("commit", "-qam", "newer", "--allow-empty")
 	for i, c := range []struct {
 		limit, against, max, exclude, logs string
@@ -174,9 +175,17 @@ func TestAction(t *testing.T) {
 			"config": "limits/rules.yaml", "against": c.against, "max-denied": c.max, "exclude": c.exclude,
 			"logs": c.logs, "headgate": use,
 		})
-		if failed != c.failed || !strings.Contains(summary, c.summary) || (summary == "") != (c.summary == "") {
+		if failed != c.failed || !strings.Contains(summary, c.summary) || (summary == "") != (c.summary == "") ||
+			strings.Contains(summary, client) { // others can read it
 			t.Errorf("%+v: %q failed; the summary is\n%s", c, failed, summary)
 		}
+	}
+	rules("30/m")
+	_, summary := a.review(t, root, repository, map[string]string{
+		"config": "limits/rules.yaml", "against": base, "exclude": "api", "logs": "day.log", "headgate": command, "top": "1",
+	})
+	if strings.Count(summary, client) != 1 {
+		t.Errorf("with top: 1, the summary is\n%s", summary)
 	}
 	failed, _ := a.review(t, root, repository, map[string]string{"config": "limits", "headgate": command})
 	if failed != check {

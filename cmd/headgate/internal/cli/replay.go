@@ -23,8 +23,8 @@ IPv6 clients are limited by their /64 network.
 With --config and --against, compare two versions of the rules of headgate serve: report who
 would be denied that was not. The exit code is 1 if more clients than --max-denied are.
 Rules that an access log cannot decide are named, and the exit code is 3: those with a
-header field, a cookie, a cost or count by the response, or permits. --exclude leaves a rule
-or a domain out of both versions.`
+header field, a cookie, a cost or count by the response, permits or max_wait. --exclude
+leaves a rule or a domain out of both versions.`
 
 const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
   headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log
