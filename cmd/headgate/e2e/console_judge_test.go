@@ -94,6 +94,19 @@ func TestConsoleJudges(t *testing.T) {
 			`model({ pages: { allowed: 100, shadow_denied: 101, mode: "shadow" } }, { pages: steps(180, [0, 0, 1000]) })`,
 			"warn | Rule pages is switched by hand | Rule pages is in mode shadow, and enforce in the file: it would deny 101 requests a second. |  | mode",
 		},
+		"a rule that is another one on an instance is not a client's fault": {
+			`model({ pages: { allowed: 2, denied: 82, denied_keys: [key("ip:a", 60, 59)] } },
+				{ pages: [...steps(168, [0, 0, 400]), ...steps(12, [410, 0, 10])] },
+				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0,
+				differs: { removed: ["rule pages: 120/m"], added: ["rule pages: 12/m"] } }] } })`,
+			"bad | 82 denials a second since TIME (59 seconds) | b has rule pages: 12/m, and this instance has rule pages: 120/m. | ip:a | mode",
+		},
+		"different rules are not calm": {
+			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) },
+				{ state: { instances: [{ name: "a", started_at: 0 }, { name: "b", started_at: 0,
+				differs: { removed: ["rule old: 1/s"], added: [] } }] } })`,
+			"warn | Instances have different rules | b lacks rule old: 1/s. |  | ",
+		},
 		"calm": {
 			`model({ pages: { allowed: 100 } }, { pages: steps(180, [0, 0, 500]) })`,
 			"calm | Nothing unusual | 0% of 100 decisions a second are denials. |  | ",
@@ -103,15 +116,39 @@ func TestConsoleJudges(t *testing.T) {
 			"warn | The store is slow | Requests wait for it. If it gets slower, they are decided without it. |  | ",
 		},
 	} {
-		got, err := chromedp.Run(p.tab, chromedp.Evaluate[string](
-			"(async () => {"+judgeScript+"return said("+c.script+");})()", chromedp.EvalAwaitPromise))
-		if err != nil {
-			t.Fatal(name, err)
-		}
+		got := p.awaited(judgeScript + "return said(" + c.script + ");")
 		if got = clockTimes.ReplaceAllString(got, "TIME"); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
 	}
+}
+
+// A store that failed for a while is a mark, and a single decision without it is none.
+func TestConsoleOutages(t *testing.T) {
+	t.Parallel()
+	got := operate(t).console(withToken()).awaited(`
+		const { Model } = await import("./model.js");
+		const { causes } = await import("./causes.js");
+		const m = new Model();
+		const degraded = { 20: 1, 60: 40, 61: 50, 62: 2, 150: 3 };
+		const allowed = { 20: 0, 150: 5000 };
+		m.setHistory({ step_s: 5, steps: Array.from({ length: 180 }, (_, i) =>
+			({ at: 1000 + 5 * i, rules: {}, total: [allowed[i] ?? 50, 0, 0, 0, degraded[i] ?? 0, 0] })) });
+		return causes(m).map((c) => c.at + " " + c.text).join(", ");`)
+	if want := "1300000 the store failed, or was too slow, 1345000 the store decided everything again"; got != want {
+		t.Errorf("got %s; want %s", got, want)
+	}
+}
+
+// awaited returns the result of the body of an async function.
+func (p *page) awaited(body string) string {
+	p.t.Helper()
+	got, err := chromedp.Run(p.tab, chromedp.Evaluate[string](
+		"(async () => {"+body+"})()", chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return got
 }
 
 var clockTimes = regexp.MustCompile(`(\d+ \w+, )?\d\d:\d\d(:\d\d)?`)

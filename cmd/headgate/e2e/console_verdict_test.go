@@ -309,6 +309,7 @@ func TestConsoleNamesTheChange(t *testing.T) {
 	p.click("#culprit-change")
 	p.until("both lines are shown", says("#change-lines del", "rule wide: 1000000/s for each ip")+" && "+
 		says("#change-lines ins", "rule wide: 2/h for each ip"))
+	p.until("it is said below the chart", says("#plot-causes", " the rules changed"))
 	p.until("a mark says when", `[...document.querySelectorAll("#actions-marks span")].some((m) => m.title === "the rules changed")`)
 	p.click("#culprit-mode")
 	p.click("#act .primary")

@@ -14,12 +14,21 @@ const (
 	maxChangedLines = 20 // in each direction
 )
 
-// change is a load after which other rules, overrides or domains are in force, as the lines of a
-// report. No line has a secret.
-type change struct {
-	At      int64    `json:"at"` // milliseconds since 1970
+// difference is what two configurations do not have in common: rules, overrides and domains, as the
+// lines of a report. No line has a secret.
+type difference struct {
 	Removed []string `json:"removed"`
 	Added   []string `json:"added"`
+}
+
+func differenceOf(before, after []string) difference {
+	return difference{Removed: without(before, after), Added: without(after, before)}
+}
+
+// change is a load after which something else is in force.
+type change struct {
+	At int64 `json:"at"` // milliseconds since 1970
+	difference
 }
 
 // changedBy returns the changes up to that time, after which the lines after are in force.
@@ -28,9 +37,7 @@ func (l *loaded) changedBy(after []string, at time.Time) []change {
 	if l.at.IsZero() || slices.Equal(before, after) {
 		return l.changes
 	}
-	list := append(slices.Clip(l.changes), change{
-		At: at.UnixMilli(), Removed: without(before, after), Added: without(after, before),
-	})
+	list := append(slices.Clip(l.changes), change{at.UnixMilli(), differenceOf(before, after)})
 	return list[max(0, len(list)-maxChanges):]
 }
 

@@ -70,8 +70,14 @@ func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint6
 	}
 	m.add(own)
 	m.state.Instances[0].Self = true
-	for _, snap := range others {
+	for i, snap := range others {
 		m.add(snap)
+		other := &m.state.Instances[i+1]
+		if other.Differs = nil; own.Lines != nil && snap.Lines != nil {
+			if d := differenceOf(own.Lines, snap.Lines); len(d.Added)+len(d.Removed) > 0 {
+				other.Differs = &d
+			}
+		}
 	}
 	for _, name := range most(past, shownRules) {
 		m.show(l.find(name))

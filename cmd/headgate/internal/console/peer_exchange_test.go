@@ -1,7 +1,9 @@
 package console
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"os"
 	"strconv"
@@ -141,6 +143,67 @@ func TestFleetRates(t *testing.T) {
 			t.Errorf("%+v, want 100 allowed and 50 denied", r)
 		}
 	})
+}
+
+// The first state that a viewer gets has the decisions of all instances.
+func TestTheFirstStateIsOfAllInstances(t *testing.T) {
+	redis := redistest.Start(t)
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newConsole(t, opened(t, redis.URL())), newConsole(t, opened(t, redis.URL()))
+		defer a.run()()
+		defer b.run()()
+		time.Sleep(7 * time.Second)
+		v, s := a.look(), &seen{}
+		for i := 0; s.state.At == 0; i++ {
+			if i == 30 {
+				t.Fatal("no state comes")
+			}
+			time.Sleep(100 * time.Millisecond)
+			s.read(t, v)
+		}
+		if len(s.state.Instances) != 2 {
+			t.Errorf("%+v", s.state.Instances)
+		}
+	})
+}
+
+// The store is not up while an exchange with the others says that it does not answer, although no
+// ping has noticed it yet.
+func TestTheStoreAgreesWithTheExchange(t *testing.T) {
+	c, now := newConsole(t, opened(t, redistest.Start(t).URL())), time.Now()
+	r := &runner{
+		handler: c.Handler, fleet: c.fleet, rules: ruleList{handler: c.Handler},
+		sampler: newSampler(c.metrics, c.options.Statistics, now), viewers: map[*viewer]struct{}{},
+	}
+	v, s := &viewer{events: make(chan []byte, viewerQueue)}, &seen{}
+	r.join(v, now)
+	r.asked = now.Add(answered)
+	for _, at := range []struct {
+		err  error
+		want string
+	}{{io.EOF, storeDown}, {context.DeadlineExceeded, storeSlow}, {nil, storeUp}} {
+		r.receive(incoming{err: at.err}, now)
+		s.read(t, v)
+		store, own := s.state.Store.State, s.state.Instances[0].Store
+		if store != at.want || own != at.want || (s.state.Alone == "") != (at.err == nil) {
+			t.Errorf("%v: the store is %s and %s; %q", at.err, store, own, s.state.Alone)
+		}
+	}
+}
+
+// Rules of another instance that differ are shown, unless one of them has too many.
+func TestDifferentRules(t *testing.T) {
+	c := newConsole(t, nil)
+	lines := func(more ...string) *snapshot { return &snapshot{Lines: append([]string{"rule a: 1/s"}, more...)} }
+	s := merge(&ruleList{handler: c.Handler}, lines("rule b: 2/s"), []*snapshot{
+		lines("rule b: 3/s"), lines("rule b: 2/s"), {},
+	}, nil)
+	if d := s.Instances[1].Differs; d == nil || fmt.Sprint(*d) != "{[rule b: 2/s] [rule b: 3/s]}" {
+		t.Errorf("%+v", d)
+	}
+	if s.Instances[2].Differs != nil || s.Instances[3].Differs != nil {
+		t.Errorf("%+v", s.Instances)
+	}
 }
 
 // Without viewers, an instance only asks whether another instance has any.

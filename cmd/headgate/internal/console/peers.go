@@ -11,7 +11,7 @@ func (r *runner) outgoing(now time.Time) (out outgoing, ok bool) {
 	if r.fleet == nil || !r.due || r.under || !r.watched(now) {
 		return out, false
 	}
-	r.due, r.under = false, true
+	r.due, r.under, r.asked = false, true, now
 	out = outgoing{id: r.id, viewers: r.common != nil, snapshot: encode(r.own)}
 	if now.Sub(r.written) >= historyInterval {
 		out.history, r.written = encode(r.sampler.history.over()), now
@@ -33,6 +33,7 @@ func (r *runner) receive(in incoming, now time.Time) {
 		return
 	}
 	r.learn(in, now)
+	r.isWhole = r.isWhole || r.asked.Sub(r.begun) >= answered
 	r.emit(now)
 }
 

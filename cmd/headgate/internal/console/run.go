@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 )
 
 // interval is how often the counters are read while an instance has viewers. Without viewers, they
@@ -15,6 +17,9 @@ const (
 	lateSteps = 2 * time.Second        // of other instances, before a step is sent
 	silence   = 3 * time.Second        // of an instance, before it does not count any more
 	fresh     = 500 * time.Millisecond // a reading, for the first viewer
+
+	// answered is the time until all other instances have noticed the first viewer.
+	answered = overrides.Interval + 100*time.Millisecond
 )
 
 // runner is the state of the goroutine that reads, exchanges and sends.
@@ -33,16 +38,19 @@ type runner struct {
 	common    *history         // of all instances; nil: there are no viewers
 	merged    map[string]int64 // the last step of each instance in it
 	decisions map[string]uint64
-	sent      int64 // the last step that was sent
+	sent      int64     // the last step that was sent
+	begun     time.Time // when the first viewer came
+	isWhole   bool      // the others have had the time to answer; no state is sent before
 
 	peers     map[string]peer
 	remote    time.Time // until then, another instance has viewers
 	looked    time.Time // when an instance had viewers last
 	written   time.Time // when the history was
 	exchanges chan incoming
-	due       bool  // an exchange is to begin
-	under     bool  // one is under way
-	failed    error // of the last one
+	due       bool      // an exchange is to begin
+	under     bool      // one is under way
+	asked     time.Time // when the last one began
+	failed    error     // of the last one
 }
 
 // peer is another instance.

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +15,8 @@ const (
 	snapshotKeys    = 40    // denied keys of a rule
 	snapshotAllKeys = 1_000 // and of all rules
 	snapshotRules   = 500
-	snapshotSteps   = 3 // the last that are over
+	snapshotSteps   = 3   // the last that are over
+	snapshotLines   = 200 // of the rules, or none at all
 )
 
 // snapshot is what an instance shows to the others.
@@ -26,6 +29,7 @@ type snapshot struct {
 	Rules    map[string]rule        `json:"rules"` // those of Rates and Denied
 	Denied   map[string][]deniedKey `json:"denied"`
 	Steps    []stepCounts           `json:"steps"` // the oldest first
+	Lines    []string               `json:"lines"` // of the rules in force; null: too many
 }
 
 // instance is a server of the fleet, as it is shown.
@@ -40,6 +44,8 @@ type instance struct {
 	P50     *int64      `json:"p50_us"`
 	P99     *int64      `json:"p99_us"`
 	Rate    float64     `json:"decisions_per_s"`
+
+	Differs *difference `json:"differs,omitempty"` // of its rules, from those of this instance
 }
 
 // configState says which configuration is in force, and why the last one is not.
@@ -82,14 +88,16 @@ const (
 // after which a fallback decides.
 const slowStore = 50 * time.Millisecond
 
-// storeState returns the state of the store whose calls have this p99.
-func (h *Handler) storeState(p99 *int64) string {
-	switch {
-	case h.options.Redis == nil:
+// storeState returns the state of the store whose calls have this p99. It agrees with the last
+// exchange, which may know more than the last ping.
+func (r *runner) storeState(p99 *int64) string {
+	isLate := errors.Is(r.failed, context.DeadlineExceeded)
+	switch o := r.handler.options; {
+	case o.Redis == nil:
 		return storeMemory
-	case !h.options.StoreUp():
+	case !o.StoreUp() || r.failed != nil && !isLate:
 		return storeDown
-	case p99 != nil && *p99 >= slowStore.Microseconds():
+	case isLate || p99 != nil && *p99 >= slowStore.Microseconds():
 		return storeSlow
 	}
 	return storeUp
@@ -106,7 +114,7 @@ func (r *runner) snapshot() *snapshot {
 		Instance: instance{
 			Name: h.instance, At: s.read.UnixMilli(), Started: h.started.UnixMilli(),
 			Version: h.options.Version,
-			Config:  h.loaded.Load().state(), Store: h.storeState(p99), P50: p50, P99: p99,
+			Config:  h.loaded.Load().state(), Store: r.storeState(p99), P50: p50, P99: p99,
 		},
 		Rates: make(map[string]rates, len(s.now)), Rules: map[string]rule{},
 	}
@@ -125,6 +133,9 @@ func (r *runner) snapshot() *snapshot {
 	}
 	for name := range snap.Denied {
 		snap.Rules[name] = r.rules.find(name)
+	}
+	if lines := h.loaded.Load().lines; len(lines) <= snapshotLines {
+		snap.Lines = lines
 	}
 	for step := s.history.newest - snapshotSteps; step < s.history.newest; step++ {
 		snap.Steps = append(snap.Steps, s.history.step(step))

@@ -12,7 +12,9 @@ func (r *runner) join(v *viewer, now time.Time) bool {
 		r.begin(now)
 	}
 	v.events <- r.history() // there is room
-	v.events <- r.latest
+	if r.isWhole {
+		v.events <- r.latest
+	}
 	return true
 }
 
@@ -22,6 +24,7 @@ func (r *runner) begin(now time.Time) {
 	r.common, r.merged, r.peers = newHistory(step), map[string]int64{}, map[string]peer{}
 	r.sent = stepOf(now.Add(-lateSteps)) - 1
 	r.past, r.decisions, r.failed = nil, nil, nil
+	r.begun, r.isWhole = now, r.fleet == nil
 	r.countDenied(now)
 	if now.Sub(r.sampler.read) > fresh {
 		r.sample(now)
@@ -77,7 +80,7 @@ func (r *runner) emit(now time.Time) {
 		r.past, r.decisions = nil, nil
 		r.send(event(stepEvent, r.common.step(r.sent)))
 	}
-	if r.common != nil {
+	if r.common != nil && r.isWhole {
 		r.latest = r.state(now)
 		r.send(r.latest)
 	}
@@ -102,6 +105,7 @@ func (r *runner) state(now time.Time) []byte {
 			others = append(others, p.snapshot)
 		}
 	}
+	r.own.Instance.Store = r.storeState(r.own.Instance.P99) // there may have been an exchange
 	s := merge(&r.rules, r.own, others, r.decisions)
 	if d := r.handler.denied.Load(); d != nil {
 		s.DeniedSince = d.since.UnixMilli()

@@ -2,7 +2,7 @@
 
 import { byId, h, setText, show } from "./dom.js";
 import { plural } from "./format.js";
-import { Rows } from "./rows.js";
+import { drawLines, Rows } from "./rows.js";
 import { ago, time, timeOfDay, utc } from "./times.js";
 
 let app, rows;
@@ -47,12 +47,9 @@ function drawLoaded({ hash, loaded_at, error }) {
 // drawChange shows what the last load changed.
 function drawChange(change) {
   show(byId("change"), Boolean(change));
-  if (!change || byId("change").dataset.at === String(change.at)) return;
-  byId("change").dataset.at = change.at;
+  if (!change) return;
   setText(byId("change-at"), `What changed at ${timeOfDay(change.at)}`);
-  byId("change-lines").replaceChildren(
-    ...change.removed.map((line) => h("li", {}, h("del", {}, line))),
-    ...change.added.map((line) => h("li", {}, h("ins", {}, line))));
+  drawLines(byId("change-lines"), change);
 }
 
 // showChange opens what the last load changed.

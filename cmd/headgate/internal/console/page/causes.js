@@ -24,19 +24,25 @@ export function causes(model) {
 
 const pause = 6; // steps without a decision of the kind, after which the store is well again
 
-// outages says when decisions without the store began and ended.
+// outages says when decisions without the store began and ended. A single one is none, nor are a
+// few of very many: they trouble nobody.
 function outages(model) {
-  const { counts: { degraded }, from, step_s } = model.history(null);
-  const isOut = degraded.map((_, i) => degraded.slice(Math.max(0, i - pause), i + 1).some(Boolean));
+  const { counts: { degraded, allowed, denied, shadow_denied }, from, step_s } = model.history(null);
+  const many = degraded.map((n, i) =>
+    n > 1 && n >= 0.01 * (allowed[i] + denied[i] + shadow_denied[i]));
+  const isOut = many.map((_, i) => many.slice(Math.max(0, i - pause), i + 1).some(Boolean));
   return isOut.flatMap((out, i) => (i === 0 || out === isOut[i - 1] ? [] : [{
     at: (from + i * step_s) * 1000, rules: null,
     text: out ? "the store failed, or was too slow" : "the store decided everything again",
   }]));
 }
 
+// nameIn returns the rule that a line of a change is about, or undefined if it is about all.
+export const nameIn = (line) => /^(?:rule|override of) ([^: ]+)/.exec(line)?.[1];
+
 // namesIn returns the rules that lines of a change are about, or null if it is about all.
 function namesIn(lines) {
-  const names = lines.map((line) => /^(?:rule|override of) ([^: ]+)/.exec(line)?.[1]);
+  const names = lines.map(nameIn);
   return names.includes(undefined) ? null : new Set(names);
 }
 

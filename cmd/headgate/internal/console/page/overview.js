@@ -52,7 +52,8 @@ export function drawHistory() {
   const acts = (model.acts ?? []).filter((act) => chosen === null || act.rule === chosen);
   const marks = causes(model).filter((c) => !chosen || !c.rules || c.rules.has(chosen));
   timeline.draw(model.history(chosen), chosen === null ? "all rules" : `rule ${chosen}`,
-    [...acts.map((act) => ({ at: act.at, text: describe(act) })), ...marks]);
+    [...acts.map((act) => ({ at: act.at, text: describe(act) })), ...marks]
+      .sort((a, b) => a.at - b.at));
   timeline.link(model.config?.grafana);
   show(byId("legend-gap"), model.history(chosen).gaps.includes(true));
 }

@@ -1,5 +1,7 @@
 // Lists whose elements stay while their items change.
 
+import { h } from "./dom.js";
+
 // Rows keeps one element for each item of a list, and moves them only if their order is another.
 export class Rows {
   #rows = new Map();
@@ -30,6 +32,15 @@ export class Rows {
       }
     });
   }
+}
+
+// drawLines fills a list with the lines that a change has removed and added.
+export function drawLines(list, change) {
+  const id = JSON.stringify(change ?? null);
+  if (list.dataset.shows === id) return;
+  list.dataset.shows = id;
+  const items = (tag, lines = []) => lines.map((line) => h("li", {}, h(tag, {}, line)));
+  list.replaceChildren(...items("del", change?.removed), ...items("ins", change?.added));
 }
 
 const canHover = matchMedia("(hover: hover)");

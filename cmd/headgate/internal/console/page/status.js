@@ -2,7 +2,7 @@
 
 import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { latency, number, plural } from "./format.js";
-import { Rows } from "./rows.js";
+import { drawLines, Rows } from "./rows.js";
 import { ago, time, timeOfDay, utc } from "./times.js";
 
 const stores = { up: "up", slow: "slow", down: "down", memory: "up" };
@@ -39,15 +39,16 @@ function aloneText(why) {
 }
 
 const brief = (hash) => hash.slice(0, 8);
-const hashes = (state) => new Set(state.instances.map((i) => i.config.hash));
 
 function drawFleet(state) {
-  const mixed = hashes(state).size > 1;
+  const mixed = new Set(state.instances.map((i) => i.config.hash)).size > 1;
+  const isOther = state.instances.some((i) => i.differs);
   const n = state.instances.length + (state.more_instances ?? 0);
   const { fleet, isPartial } = app.model;
   const text = !isPartial ? plural(n, "instance")
     : fleet ? `${n} of ${plural(fleet, "instance")} known` : "Other instances not known";
-  setText(byId("fact-fleet"), text + (mixed ? ", with different rules" : ""));
+  setText(byId("fact-fleet"),
+    text + (isOther ? ", with different rules" : mixed ? ", with different files" : ""));
   byId("fact-fleet").dataset.state = mixed || isPartial ? "warn" : "good";
   rows.set(state.instances, (i) => i.name);
 }
@@ -91,8 +92,11 @@ function makeRow({ name }) {
   const cells = names.map((label, i) => h("td", {
     role: "cell", "data-label": label, class: i > 0 && i < 4 ? "number" : null,
   }));
-  const [store, decisions, p50, p99, rules, version] = cells;
+  const [store, decisions, p50, p99, rules, program] = cells;
   const self = h("span", { class: "quiet" });
+  const version = h("span");
+  const lines = h("ul", { class: "change-lines" });
+  rules.append(version, lines);
   const element = h("tr", { role: "row" },
     h("th", { role: "rowheader", scope: "row" }, name, " ", self), ...cells);
   return {
@@ -103,9 +107,11 @@ function makeRow({ name }) {
       setText(decisions, number(i.decisions_per_s));
       setText(p50, latency(i.p50_us));
       setText(p99, latency(i.p99_us));
-      setText(rules, `${brief(i.config.hash)}, ${ago(i.config.loaded_at)}${
-        i.config.error ? `; error: ${i.config.error.text}` : ""}`);
-      setText(version, i.version);
+      setText(version, `${brief(i.config.hash)}, ${ago(i.config.loaded_at)}${
+        i.config.error ? `; error: ${i.config.error.text}` : ""}${
+        i.differs ? "; other rules than this one:" : ""}`);
+      drawLines(lines, i.differs);
+      setText(program, i.version);
       setAttribute(element, "class", i.config.error || i.store === "down" ? "trouble" : null);
     },
   };

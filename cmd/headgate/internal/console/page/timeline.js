@@ -5,6 +5,7 @@ import { rate } from "./format.js";
 import { Spark } from "./spark.js";
 import { time, timeOfDay } from "./times.js";
 
+const most = 4; // marks with their words below the chart
 const spark = new Spark(130);
 let shown = null; // the history that is drawn
 let marked = []; // what was done and what changed, as {at, text}
@@ -77,6 +78,8 @@ function drawMarks() {
     mark.style.left = `${place * 100}%`;
     return [mark];
   }));
+  setText(byId("plot-causes"), marked.filter(({ at }) => at / 1000 > from).slice(-most)
+    .map(({ at, text }) => `${timeOfDay(at)} ${text}`).join("; "));
 }
 
 function look(step, aloud = false) {

@@ -1,6 +1,6 @@
 // The first sentences of the page: is it bad, since when, which rule, who, and what began it.
 
-import { after, causeOf } from "./causes.js";
+import { after, causeOf, nameIn } from "./causes.js";
 import { longSpan, percent, rate } from "./format.js";
 import { breadth, inRules } from "./key_breadth.js";
 import { seenText } from "./key_requests.js";
@@ -33,12 +33,14 @@ function judged(model, now) {
   if (found.length > 0) return denials(model, found, { total, banned, idle, now });
   if (idle.length > 0) return idleBan(idle);
   if (model.state.store.state === "slow") return storeSlow(model, sum("degraded"), { denied, banned, now });
-  return calm(rules, keys, { denied, banned, total });
+  return calm(model, rules, keys, { denied, banned, total });
 }
 
-function calm(rules, keys, { denied, banned, total }) {
+function calm(model, rules, keys, { denied, banned, total }) {
   const switched = rules.filter((r) => r.mode !== r.file_mode);
   if (switched.length > 0) return switchedByHand(switched);
+  const detail = differences(model);
+  if (detail !== "") return { level: "warn", title: "Instances have different rules", detail };
   const held = mostDenied(keys.filter((k) => k.banned && k.mode === "enforce"), banned);
   if (held && held.per_s >= loud) {
     const open = keys.filter((k) => k.key === held.key && !k.banned).map((k) => k.rule);
@@ -55,6 +57,22 @@ function calm(rules, keys, { denied, banned, total }) {
       : `${percent(denied / total)} of ${rate(total)} decisions a second are denials.`,
   };
 }
+
+// differences says which rules of other instances differ from those of this one, and how, or "".
+function differences({ state: { instances } }) {
+  return instances.filter((i) => i.differs).slice(0, 3).map(({ name, differs }) => {
+    const [here, there] = [listed(differs.removed), listed(differs.added)];
+    return !there ? `${name} lacks ${here}.`
+      : `${name} has ${there}${here ? `, and this instance has ${here}` : ""}.`;
+  }).join(" ");
+}
+
+// differs is whether a rule is another one on an instance.
+const differs = ({ state: { instances } }, rule) => instances.some((i) =>
+  [...i.differs?.removed ?? [], ...i.differs?.added ?? []].some((line) => nameIn(line) === rule));
+
+const listed = (lines) => lines.slice(0, 2).join(" and ")
+  + (lines.length > 2 ? ` and ${lines.length - 2} more` : "");
 
 // switchedByHand is about rules that are in another mode than in the file.
 function switchedByHand(rules) {
@@ -147,11 +165,13 @@ const openDenials = ({ counts }) => counts.denied.map((n, i) => Math.max(0, n - 
 function denials(model, [worst, ...more], { total, banned, idle, now }) {
   const top = mostDenied(worst.keys, worst.free);
   const { text, cause } = since(model, worst, top, now);
-  const advice = cause?.lines ? "change" : !top ? "" : top.caution ? "look" : "ban";
+  const isMixed = differs(model, worst.rule.name);
+  const advice = cause?.lines ? "change" : isMixed ? "mode" : !top ? "" : top.caution ? "look" : "ban";
   const elsewhere = keysOf(model, model.rules())
     .filter((k) => top && k.key === top.key && k.banned).map((k) => k.rule);
   const others = worst.keys.filter((k) => k.key !== top?.key && k.per_s > notable * worst.free);
   const parts = [
+    isMixed ? differences(model) : "",
     elsewhere.length ? `It is banned in ${inRules(elsewhere)}, but not in ${top.rule}.` : "",
     top ? top.caution : `${percent(worst.free / total)} of all decisions. ${
       percent((worst.worst ?? worst.free) / worst.free)} of these denials come from rule ${
