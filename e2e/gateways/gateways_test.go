@@ -1,6 +1,7 @@
 package gateways
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -101,6 +102,35 @@ func TestLimits(t *testing.T) {
 			t.Errorf("the gateway made %d connections to headgate, want 1 or 2", n)
 		}
 	})
+}
+
+// The plan of an API key chooses the rule. Keys that are not in the map share the limit of the
+// address.
+func TestNginxPlans(t *testing.T) {
+	t.Parallel()
+	found := files(t, "nginx.md")
+	found["headgate.yaml"] = found["plans.yaml"]
+	config := edit(t, found["nginx.conf"], "http {\n", "http {\n"+found["plans.conf"])
+	found["nginx.conf"] = edit(t, config, "/auth/nginx;", "/auth/nginx/$plan;")
+	s := gateways["nginx"].openWith(t, found)
+	for i, key := range []string{"", "k-0", "K-4F7A19C2", "k-4f7a19c2x", "x, k-4f7a19c2"} {
+		a := s.send(t, "GET", "/", nil, "X-Api-Key: "+key)
+		passed(t, s, key, a, "GET / ")
+		if got := a.Header.Get("Ratelimit"); !strings.HasPrefix(got, fmt.Sprintf(`"free";r=%d;`, 4-i)) {
+			t.Errorf("%s: RateLimit is %s", key, got)
+		}
+	}
+	denied(t, s, "over the plan", s.send(t, "GET", "/", nil, "X-Api-Key: k-1"), "free")
+	for _, left := range []string{"99", "98"} {
+		a := s.send(t, "GET", "/", nil, append(forged, "X-Api-Key: k-4f7a19c2")...)
+		passed(t, s, "a plan", a, "GET / ")
+		if got := a.Header.Get("Ratelimit"); !strings.HasPrefix(got, `"pro";r=`+left+";") {
+			t.Errorf("RateLimit is %s", got)
+		}
+	}
+	if n := s.relay.count(); n > 2 {
+		t.Errorf("nginx made %d connections to headgate, want 1 or 2", n)
+	}
 }
 
 func TestServiceDownFailClosed(t *testing.T) {

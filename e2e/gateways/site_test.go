@@ -101,6 +101,12 @@ func (g gateway) open(t *testing.T, failOpen bool, args ...string) *site {
 	if failOpen {
 		g.failOpen(t, found)
 	}
+	return g.openWith(t, found, args...)
+}
+
+// openWith starts all of a site with these files.
+func (g gateway) openWith(t *testing.T, found map[string]string, args ...string) *site {
+	t.Helper()
 	s := &site{app: &app{}, client: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(s.client.CloseIdleConnections)
 	server := httptest.NewUnstartedServer(s.app)

@@ -32,6 +32,12 @@ func startAPI(t *testing.T, tokens string) string {
 	if tokens != "" {
 		text = strings.Replace(text, "api:\n", "api:\n  tokens: "+tokens+"\n", 1)
 	}
+	return startRules(t, text)
+}
+
+// startRules starts a server with these rules, and returns its URL.
+func startRules(t *testing.T, text string) string {
+	t.Helper()
 	file := writeFile(t, filepath.Join(t.TempDir(), "rules.yaml"), text)
 	s := startServer(t, nil, append([]string{"headgate"}, append(serveOn, "--config", file)...)...)
 	return "http://" + s.addresses["http"]
@@ -87,7 +93,7 @@ func TestPythonClient(t *testing.T) {
 		t.Errorf("the tests print\n%s", out)
 	}
 	code := snippets(t, dir+"/README.md", "python")
-	code = strings.Replace(code, "http://127.0.0.1:8080", startAPI(t, ""), 1)
+	code = strings.Replace(code, "http://127.0.0.1:8080", startRules(t, snippets(t, dir+"/README.md", "yaml")), 1)
 	wantREADME(t, run(t, dir, env, python, "-c", code))
 	wantDenied(t, run(t, dir, env, python, "-c", code))
 }
@@ -102,7 +108,7 @@ func TestNodeClient(t *testing.T) {
 		t.Errorf("the tests print\n%s", out)
 	}
 	code := snippets(t, dir+"/README.md", "js")
-	code = strings.Replace(code, "http://127.0.0.1:8080", startAPI(t, ""), 1)
+	code = strings.Replace(code, "http://127.0.0.1:8080", startRules(t, snippets(t, dir+"/README.md", "yaml")), 1)
 	wantREADME(t, run(t, dir, nil, node, "--input-type=module", "--eval", code))
 	wantDenied(t, run(t, dir, nil, node, "--input-type=module", "--eval", code))
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -29,6 +30,11 @@ func (l *loader) warn() {
 }
 
 func (l *loader) warnRule(r *rules.Rule, at origin) {
+	if path, found := strings.CutSuffix(r.Match.Path, "/"); found && path != "" &&
+		!strings.HasPrefix(path, "re:") {
+		l.warnAt(at.Place, at.field, fmt.Sprintf("path %q matches only %s itself; want %q for all "+
+			"paths below it", r.Match.Path, path, path+"/*"))
+	}
 	for i, limit := range r.Limits {
 		if slices.ContainsFunc(r.Limits[:i], func(l headgate.Limit) bool {
 			return l.Named("") == limit.Named("")
