@@ -4,11 +4,11 @@ import "context"
 
 // AllowUpTo takes as many of n tokens of key as there are, and returns how many were granted: 0 to
 // n. Only these are charged. n must be at least 1. If none was granted, RetryAfter is the wait for
-// one token; if tokens came meanwhile, or around a deny cache that remembers a denial, for n.
+// one token, or for n if tokens came meanwhile or a deny cache answered.
 //
 // It calls the store once if n tokens are left, and otherwise a few times. Between two calls,
 // callers that take tokens make it ask for fewer, and it does not ask for tokens that arrive
-// meanwhile. So what is granted is what some moment of the call had left.
+// meanwhile. So it grants as many as were left at some moment of the call.
 func (l *Limiter) AllowUpTo(ctx context.Context, key string, n int64) (int64, Decision, error) {
 	if n < 1 {
 		return 0, Decision{}, invalid("n", n, "at least 1")

@@ -21,7 +21,7 @@ type Decision struct {
 	// longest, or else the one with the least remaining.
 	Limit Limit
 
-	// Remaining is the largest cost that would be granted now. Of a [Request.Force] that did not
+	// Remaining is the largest cost that would be granted now. After a [Request.Force] that did not
 	// fit, it is 0 or below: minus the tokens that are used beyond the capacity.
 	Remaining int64
 

@@ -45,8 +45,8 @@ func (l Limit) AnchoredOn(month time.Month, day int) Limit {
 	return l.with(func(t *terms) { t.Month, t.Day = month, day })
 }
 
-// Bounds returns where the window of the calendar l that t is in begins, where the next one does,
-// and the one after that. For other limits they are zero.
+// Bounds returns when the window of the calendar l that contains t begins, and when the next two
+// begin. For other limits they are zero.
 func (l Limit) Bounds(t time.Time) (start, next, last time.Time) {
 	if !l.valid() || l.rule.Algorithm != algorithm.CalendarWindow {
 		return start, next, last

@@ -15,8 +15,8 @@ import (
 // A bucket's capacity is divided and rounded down. The rate of a token bucket is divided exactly;
 // the steps of a stepped one and the count of a window are rounded down. A share has at least one
 // token: where less would be left, its period or window is longer instead. So over time, all shares
-// together grant at most what l grants. At once they grant at most the capacity of l, or the number
-// of instances, whichever is more.
+// together grant at most what l grants. All shares together hold at most the capacity of l, or one
+// token for each instance if that is more.
 //
 // No share is slower than one token in 142 years. The share of a limit that is not valid is
 // that limit.

@@ -65,8 +65,8 @@ func shardRoom(keys, shards int) int {
 	return int(even+5*math.Sqrt(even)) + 1
 }
 
-// Take implements [Store]. It returns an error for bad input, and [ErrFull] as described
-// there. The context is not used.
+// Take implements [Store]. It returns an error for bad input, and [ErrFull] if more limits are in
+// use than a shard has spare slots. The context is not used.
 func (m *Memory) Take(_ context.Context, r Request) (Decision, error) {
 	if int64(r.MaxWait)|r.Headroom == 0 && r.Start == nil && r.At.IsZero() {
 		if d, err := m.take(r.Key, r.Limit, r.Cost); d.RetryAfter == 0 || !r.Force {

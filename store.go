@@ -19,11 +19,11 @@ type Store interface {
 	Take(ctx context.Context, r Request) (Decision, error)
 
 	// TakeAll decides several requests together: all are granted and charged, or none is charged.
-	// It fills ds, which must be as long as rs. All grants have one start time, the latest of
-	// theirs. A peek or refund never denies the others; a cancel that cannot be done does. A forced
-	// request ([Request.Force]) is always charged, and never denies the others. If a request is
-	// denied, ds reports for each of the others whether it alone would have been granted. Two
-	// requests of one key and [Limit.ID], or more than 4,000 requests, return an [InvalidError].
+	// It fills ds, which must be as long as rs. All grants have one start time, the latest of all.
+	// A peek or refund never denies the others; a cancel that fails does. A forced request
+	// ([Request.Force]) is always charged, and never denies the others. If a request is denied, ds
+	// reports for each of the others whether it alone would have been granted. Two requests of one
+	// key and [Limit.ID], or more than 4,000 requests, return an [InvalidError].
 	TakeAll(ctx context.Context, rs []Request, ds []Decision) error
 
 	// Reset puts key back in its initial state under l.

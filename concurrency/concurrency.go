@@ -88,9 +88,9 @@ func (l *Limiter) Acquire(ctx context.Context, key string) (*Permit, Decision, e
 }
 
 // AcquireLeaving is [Limiter.Acquire] if at least headroom permits of key are free afterwards. So
-// callers of several classes share the permits: critical ones leave 0, and batch jobs some. It is
-// strict: callers that leave headroom get no permit while others use the rest. If headroom is the
-// limit or more, RetryAfter is [headgate.Never]. A negative headroom is a
+// callers of several classes share the permits: critical callers leave 0, and batch jobs leave
+// some. It is strict: callers that leave headroom get no permit while others use the rest. If
+// headroom is the limit or more, RetryAfter is [headgate.Never]. A negative headroom is a
 // [headgate.InvalidError].
 func (l *Limiter) AcquireLeaving(
 	ctx context.Context, key string, headroom int64,

@@ -4,8 +4,8 @@
 // [New] makes an interceptor for a handler. It limits each client address, reports the limits in
 // header fields, and answers calls over a limit with the code resource_exhausted.
 //
-// A client needs no interceptor: an http.Client with an httplimit.Transport waits its turn, and
-// honours the fields of a response in Connect's own protocol.
+// A client needs no interceptor: an http.Client with an httplimit.Transport waits before it sends,
+// and honours the fields of a response in Connect's own protocol.
 package connectlimit
 
 import (

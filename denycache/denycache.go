@@ -28,26 +28,25 @@ const (
 
 // Store is a [headgate.Store] that remembers the denials of a remote store. Until the time at which
 // a denied request may be retried, it denies the same cost or a larger one of the same key and
-// limit in this process. A headroom counts like a cost: so what was denied to a caller that leaves
-// headroom is not denied to one that needs less. Make one with [New]. It is safe for use by many
-// goroutines.
+// limit in this process. A headroom counts like a cost, so a denial with headroom does not deny a
+// caller that needs less. Make one with [New]. It is safe for use by many goroutines.
 //
 // In a remembered denial, RetryAfter and ResetAfter count down, and never exceed the store's own
 // answer; Remaining is 0. A refund, a reset or changed numbers of the limit end a denial at once if
-// they come through this Store. Those of another process take effect when the wait is over, or at
+// they come through this Store. Changes by another process take effect when the wait is over, or at
 // [Store.Forget]. Until then, remembered requests are denied even while the store is unavailable.
-// While two revisions of a limit alternate on a key in one process, each request drops the other's
-// denial.
+// While two revisions of a limit alternate on a key in one process, each request removes the denial
+// under the other.
 //
 // A group ([Store.TakeAll]) is denied from memory if one of its requests is. The decisions of its
-// other requests then mean only that these were not the reason: they are allowed, with Remaining 0
-// and no waits. RetryAfter of the group may be too short if another limit would deny for longer.
+// other requests are then allowed, with Remaining 0 and no waits: these requests were not the
+// reason. RetryAfter of the group may be too short if another limit would deny for longer.
 //
 // Peeks, refunds, costs (with headroom) above the capacity, requests with MaxWait, At or Force, and
-// keys of over 1,024 bytes go to the store. So does every group that contains one of these.
+// keys of over 1,024 bytes go to the store. A group that contains one of these goes there, too.
 //
-// A lease goes around a denycache, and a fallback goes inside. What a fallback denies by a share
-// of a limit is not remembered.
+// A lease goes around a denycache, and a fallback goes inside. A denial by the share of a fallback
+// is not remembered.
 type Store struct {
 	store  headgate.Store
 	clock  clock.Clock

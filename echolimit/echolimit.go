@@ -1,4 +1,4 @@
-// Package echolimit limits the requests of Echo servers, as httplimit does those of net/http.
+// Package echolimit limits the requests of Echo servers with the options of package httplimit.
 //
 //	limit, err := echolimit.New(limiter, echolimit.Options{})
 //	if err != nil {
@@ -21,7 +21,7 @@ import (
 	"github.com/labstack/echo/v5/middleware"
 )
 
-// Options configures [New]. Their functions get the context of Echo: its route, parameters and
+// Options configures [New]. The functions get the context of Echo: its route, parameters and
 // values, such as the user that an earlier middleware found.
 type Options = httplimit.OptionsOf[*echo.Context, DenyFunc]
 
@@ -36,9 +36,9 @@ func Key(k httplimit.KeyFunc) func(*echo.Context) string {
 }
 
 // New makes a middleware. With Count, the cost is refunded when the handler has returned; what it
-// has sent by then does not wait for it. The HTTPErrorHandler of the app answers an error first,
-// because it decides the status. New returns a [headgate.InvalidError] if l is nil or the options
-// are invalid.
+// has already sent does not wait for the refund. The HTTPErrorHandler of the app answers an error
+// first, because it decides the status. New returns a [headgate.InvalidError] if l is nil or the
+// options are invalid.
 func New(l *headgate.Limiter, o Options) (echo.MiddlewareFunc, error) {
 	if o.Key == nil {
 		o.Key = Key(httplimit.RemoteAddress)

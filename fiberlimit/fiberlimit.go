@@ -1,4 +1,4 @@
-// Package fiberlimit limits the requests of Fiber servers, as httplimit does those of net/http.
+// Package fiberlimit limits the requests of Fiber servers with the options of package httplimit.
 //
 //	limit, err := fiberlimit.New(limiter, fiberlimit.Options{})
 //	if err != nil {
@@ -18,7 +18,7 @@ import (
 	"github.com/headgate/headgate/httplimit"
 )
 
-// Options configures [New]. Their functions get the context of Fiber: its route, parameters and
+// Options configures [New]. The functions get the context of Fiber: its route, parameters and
 // locals, such as the user that an earlier middleware found.
 type Options = httplimit.OptionsOf[fiber.Ctx, DenyFunc]
 
@@ -49,8 +49,8 @@ func (r request) Field(name string) []string {
 }
 
 // New makes a middleware. With Count, the cost is refunded when the handlers have returned, before
-// the response is sent, and Fiber's ErrorHandler is called for their error. Fiber does not tell
-// when a client has left. It returns a [headgate.InvalidError] if l is nil or the options are
+// the response is sent, and Fiber's ErrorHandler is called for their error. Fiber does not report
+// that a client has left. It returns a [headgate.InvalidError] if l is nil or the options are
 // invalid.
 func New(l *headgate.Limiter, o Options) (fiber.Handler, error) {
 	key := Key(httplimit.RemoteAddress)

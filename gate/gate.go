@@ -1,7 +1,7 @@
 // Package gate paces callers so that no window of time holds more than n passes.
 //
 // A [Gate] serves one process, and a [SharedGate] serves all processes that share a store.
-// [NewReader] and [NewWriter] pace streams by either.
+// [NewReader] and [NewWriter] pace streams with either.
 //
 // A pass is the moment at which Wait returns. Behind a network, delays differ: up to 2n requests
 // can arrive within a period. If the receiver counts strictly, make the period longer by twice the
@@ -159,8 +159,8 @@ func (g *Gate) TryWait(ctx context.Context, timeout time.Duration) (passed bool,
 }
 
 // Peek reports whether a caller could pass now, and otherwise how long it would wait in line. It
-// charges nothing. The wait may be longer if callers wait for different numbers of tokens. A closed
-// gate is not open, and the wait is [headgate.Never].
+// charges nothing. The wait may be longer if callers wait for different numbers of tokens. At a
+// closed gate the wait is [headgate.Never].
 func (g *Gate) Peek() (open bool, in time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package ginlimit limits the requests of Gin servers, as httplimit does those of net/http.
+// Package ginlimit limits the requests of Gin servers with the options of package httplimit.
 //
 //	limit, err := ginlimit.New(limiter, ginlimit.Options{})
 //	if err != nil {
@@ -16,8 +16,8 @@ import (
 	"github.com/headgate/headgate/httplimit"
 )
 
-// Options configures [New]. Their functions get the context of Gin: its route, parameters and
-// values, such as the user that an earlier middleware found.
+// Options configures [New]. The functions get the context of Gin: its route, parameters and values,
+// such as the user that an earlier middleware found.
 type Options = httplimit.OptionsOf[*gin.Context, DenyFunc]
 
 // DenyFunc denies a request: see [httplimit.OptionsOf.Denied]. The handlers after the middleware
@@ -31,9 +31,9 @@ func Key(k httplimit.KeyFunc) func(*gin.Context) string {
 	return func(c *gin.Context) string { return key(c.Request) }
 }
 
-// New makes a middleware. A request that is denied aborts: no handler after it runs. With Count,
-// the cost is refunded when the handlers have returned; what they have sent by then does not wait
-// for it. It returns a [headgate.InvalidError] if l is nil or the options are invalid.
+// New makes a middleware. A denied request is aborted: no handler after the middleware runs. With
+// Count, the cost is refunded when the handlers have returned; what they have already sent does not
+// wait for the refund. It returns a [headgate.InvalidError] if l is nil or the options are invalid.
 func New(l *headgate.Limiter, o Options) (gin.HandlerFunc, error) {
 	if o.Key == nil {
 		o.Key = Key(httplimit.RemoteAddress)

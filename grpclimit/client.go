@@ -43,7 +43,7 @@ type ClientOptions struct {
 // An answer RESOURCE_EXHAUSTED with a RetryInfo asks for a pause: the next calls of its key wait.
 // Pauses are kept in the limiter's store, as by [httplimit.Transport], so that all processes that
 // share the store keep them. The answer is returned unchanged, and nothing is sent again: to retry,
-// call again, which waits.
+// make a new call, which waits.
 //
 // A call that could not be sent before its deadline fails at once with DEADLINE_EXCEEDED, and
 // charges nothing. Calls that waited for a pause are sent in any order.

@@ -23,9 +23,10 @@ type Request interface {
 	Field(name string) []string // the values of a header field, by its name as net/http spells it
 }
 
-// Decider decides the requests of any kind of server. It is the part of a middleware that knows no
-// server: [New] makes one for net/http, and ginlimit, echolimit, fiberlimit, grpclimit and
-// connectlimit for theirs. R is the server's request, and D the function that denies one.
+// Decider decides the requests of any kind of server. It is the part of a middleware that is the
+// same for all servers: [New] makes one for net/http, and ginlimit, echolimit, fiberlimit,
+// grpclimit and connectlimit for theirs. R is the server's request, and D the function that denies
+// one.
 type Decider[R, D any] struct {
 	OptionsOf[R, D]
 	limiter  *headgate.Limiter

@@ -12,7 +12,7 @@ import (
 	"github.com/headgate/headgate/internal/cookie"
 )
 
-// KeyFunc returns the key of a request of any server; [Key] makes it that of net/http. Requests of
+// KeyFunc returns the key of a request of any server; [Key] adapts it to net/http. Requests of
 // equal keys share their limits.
 //
 // The functions of this package begin each key with its kind, so that the value of a header cannot

@@ -119,9 +119,9 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 // the store, the pause that remains is sometimes not the longest of theirs, and another process may
 // briefly see a longer one.
 //
-// The response is returned unchanged, and nothing is sent again: to retry, send the request
-// again, which waits. Recording a pause delays a response by at most 100 ms. If the store takes
-// longer, this process alone keeps the pause.
+// The response is returned unchanged, and nothing is sent again: to retry, send the request again;
+// it then waits. Recording a pause delays a response by at most 100 ms. If the store takes longer,
+// this process alone keeps the pause.
 //
 // # Tokens
 //
@@ -138,14 +138,15 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 // cost what was reserved, or what was reported until then if that is more. A status of 400 or above
 // without usage, and a server to which there is no connection, cost nothing.
 //
-// Without refill, what is used of N tokens is at most N, if no response uses more than was reserved
-// for it, and otherwise at most N plus the sum of what exceeded it. A request that waits keeps its
-// start time: tokens that are returned meanwhile let the requests after it start earlier.
+// Without refill, a limit of N is never exceeded if no response uses more than was reserved for it.
+// Otherwise it is exceeded by at most the sum of the excesses. A request that waits keeps its start
+// time: tokens that are returned meanwhile let the requests after it start earlier.
 //
 // # Round trips to the store
 //
-// A request takes two: it reads the pause, and reserves. If it had to wait, it reads the pause
-// again. A response that asks for a pause takes two more, Permits take two, and Tokens take one.
+// A request takes two round trips: it reads the pause, and reserves. If it had to wait, it reads
+// the pause again. A response that asks for a pause takes two more, Permits take two, and Tokens
+// take one.
 type Transport struct {
 	options TransportOptions
 	limiter *headgate.Limiter

@@ -33,8 +33,8 @@ type Options struct {
 	PrefetchFraction float64
 
 	// TTL is how long prefetched tokens are used: from 1ms to 1m; 0 means [DefaultTTL]. It is
-	// shortened for limits that refill PrefetchFraction of their capacity in less. It should be
-	// at least 20 round trips to the store.
+	// shortened for limits that refill PrefetchFraction of their capacity sooner. It should be at
+	// least 20 round trips to the store.
 	TTL time.Duration
 
 	// Keys is the number of keys whose grants are counted, at 60 bytes each: at most 16,777,216; 0
@@ -42,9 +42,9 @@ type Options struct {
 	Keys int
 }
 
-// Store is a [headgate.Store] that prefetches tokens of hot keys from one that processes share.
-// It grants most requests for these keys without asking the store. Make one with [New]. It is
-// safe for use by many goroutines.
+// Store is a [headgate.Store] that prefetches tokens of hot keys from a store that processes share.
+// It grants most requests for these keys without asking the store. Make one with [New]. It is safe
+// for use by many goroutines.
 //
 // A key is hot if its requests in this process were granted 16 times within a TTL. A prefetch takes
 // half of what the process will probably use within a TTL. Callers do not wait for it: until it is
@@ -63,9 +63,9 @@ type Options struct {
 // granted up to 3% less. docs/design/lease.md has the measurements.
 //
 // Tokens are prefetched for requests of [Store.Take] with a positive cost and no MaxWait, Headroom,
-// At or Force, under token buckets, stepped ones, fixed windows and calendars whose capacity is at
-// least 16 / PrefetchFraction. All others go to the store, where prefetched tokens count as taken:
-// a request with Headroom leaves that many in addition. Sliding windows and logs are not leased:
+// At or Force, under token buckets, stepped buckets, fixed windows and calendars whose capacity is
+// at least 16 / PrefetchFraction. All others go to the store, where prefetched tokens count as
+// taken. So a request with Headroom also leaves these. Sliding windows and logs are not leased:
 // they would forget a charge before its tokens are used.
 //
 // A denycache and a fallback go inside, as docs/fleet.md explains.

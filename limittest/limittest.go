@@ -6,8 +6,8 @@
 //
 // It compares the store with the vectors in testdata/vectors.txt and with a naive model of the
 // definitions, field by field, and it checks the invariants and the defects that other limiters
-// have had. If the store answers headgate.ErrNoBooking, it leaves out what books ahead, and checks
-// that nothing is charged then.
+// have had. If the store answers headgate.ErrNoBooking, it leaves out requests that book ahead, and
+// checks that they charge nothing.
 //
 // The random tests use fixed seeds. With HEADGATE_SOAK set to a duration, each of them
 // uses random seeds for that long; HEADGATE_SEED repeats one seed.

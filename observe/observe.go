@@ -34,7 +34,7 @@ type Event struct {
 	Request  headgate.Request
 	Decision headgate.Decision // the zero Decision if Err is not nil
 	Outcome  Outcome
-	Err      error // that of the whole call
+	Err      error // of the whole call
 }
 
 // Call is one call of a store.

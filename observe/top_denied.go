@@ -86,7 +86,7 @@ func (t *TopDenied) Decided(_ context.Context, e Event) {
 	t.Add(e.Request.Key, e.Request.Limit, 1)
 }
 
-// Add counts n denials of key by l, for callers without an [Event]. The zero Limit is one, too.
+// Add counts n denials of key by l, for callers without an [Event]. The zero Limit is valid here.
 func (t *TopDenied) Add(key string, l headgate.Limit, n int64) {
 	id := deniedID{key: key, limit: l.ID()}
 	// the seed is secret: clients cannot make keys that count as one
@@ -121,7 +121,8 @@ func (t *TopDenied) enter(id deniedID) *deniedEntry {
 	return d
 }
 
-// Top returns all entries, those denied most first. Of equals, the largest AtLeast comes first.
+// Top returns all entries, those denied most first. If Denied is equal, the largest AtLeast comes
+// first.
 func (t *TopDenied) Top() []DeniedKey {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -135,8 +135,8 @@ func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision
 // key after key. If a later key denies, charges are refunded, and the cost of a cancel is charged
 // again, which may be more than it returned. Forced requests are sent before them, in one trip.
 // Meanwhile, other callers may see the charges and be denied. A refund after the end of a window
-// lets the next window grant that many more. If an answer is lost, what was sent may stay charged.
-// Nothing is booked ahead across keys: a MaxWait gives a headgate.InvalidError.
+// lets the next window grant that many more tokens. If an answer is lost, requests that were sent
+// may stay charged. Nothing is booked ahead across keys: a MaxWait returns a headgate.InvalidError.
 func (s *Store) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
 	if err := headgate.ValidateAll(rs, ds); err != nil {
 		return err

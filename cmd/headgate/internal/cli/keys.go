@@ -25,7 +25,7 @@ If HEADGATE_KEY_SECRET has the secret of hashed keys, the listing has hashes, an
 takes a whole key instead of a pattern.
 
 The store is read in short steps and is not blocked. Keys that change meanwhile may be
-missed or listed twice. Values that are no states, as another program may write them, are
+missed or listed twice. Values that are not states, such as those of another program, are
 left out; check reports them. With --json, each line is an object.`
 
 // keysFlags are the flags of keys and top as given.

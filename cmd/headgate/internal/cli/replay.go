@@ -15,14 +15,14 @@ Logs may be in the combined or common format, JSON lines or W3C, plain or gzip. 
 of each is detected. Use - for standard input. If a log is piped in, FILE may be omitted.
 
 Files are merged by time and may be named in any order. The lines of each file must be
-in order: rotated logs that were joined, by zcat *.gz for example, are not. If over 1% of
+in order: logs that zcat *.gz joins are not. If over 1% of
 the lines are out of order, the numbers are wrong, and the exit code is 3.
 
 IPv6 clients are limited by their /64 network.
 
-With --config and --against, compare two versions of the rules of headgate serve: report who
-would be denied that was not. The exit code is 1 if more clients than --max-denied are.
-Rules that an access log cannot decide are named, and the exit code is 3: those with a
+With --config and --against, compare two versions of the rules of headgate serve: report the
+clients that only the new rules deny. The exit code is 1 if these are more than --max-denied.
+The exit code is 3 if an access log cannot decide a rule. The error names these: rules with a
 header field, a cookie, a cost or count by the response, permits or max_wait. --exclude
 leaves a rule or a domain out of both versions.`
 

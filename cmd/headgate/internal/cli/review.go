@@ -42,7 +42,7 @@ func (f *reviewFlags) wanted(cmd *cobra.Command) bool {
 		cmd.Flags().Changed)
 }
 
-// compare reports who would be denied by the new rules that was not by the old ones.
+// compare reports the clients that only the new rules deny.
 func (f *replayFlags) compare(cmd *cobra.Command, files []string) error {
 	most, err := f.review.check(cmd)
 	if err != nil {

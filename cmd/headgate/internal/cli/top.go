@@ -19,8 +19,8 @@ const topHelp = `Show the keys that are at their limit: those that would be deni
 first. A store keeps no record of denials, so top cannot show how often
 a key was denied.
 
-top reads all keys of the store, in short steps, and pauses at least four times as long as
-that took. It runs until it is interrupted; the exit code is 0 then. Give each
+top reads all keys of the store in short steps, and then pauses for at least four times as
+long. It runs until it is interrupted; the exit code is 0 then. Give each
 named limit by --limit, such as login=5/h, as for keys.`
 
 // topFlags are the flags of top as given.
