@@ -25,8 +25,8 @@ type Decision struct {
 	// fit, it is 0 or below: minus the tokens that are used beyond the capacity.
 	Remaining int64
 
-	// RetryAfter is 0 if the request may go ahead, and otherwise the shortest wait after which the
-	// same request would be granted if no other request came, to the microsecond; or [Never].
+	// RetryAfter is 0 if the request may go ahead. Otherwise it is the shortest wait, to the
+	// microsecond, after which it would be granted if no other request came, or [Never].
 	RetryAfter time.Duration
 
 	// ResetAfter is the wait until the key is back in its initial state if no other request

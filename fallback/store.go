@@ -15,8 +15,8 @@ import (
 // A forced request without the store is charged to the share, whether or not it fits. In the modes
 // Closed and Open nothing is charged.
 //
-// A refund goes to the store, or to the share if that decides at the moment. In the modes Closed
-// and Open, a refund without the store is accepted and dropped, so the store stays charged.
+// A refund goes to the store, or to the share if the share decides at the moment. In the modes
+// Closed and Open, a refund without the store is accepted and dropped, so the store stays charged.
 func (s *Store) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
 	if err := r.Validate(); err != nil {
 		return headgate.Decision{}, err

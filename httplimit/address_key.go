@@ -34,7 +34,7 @@ var remote = addresses{bits: 64}
 //
 // The client is the other end of the connection; or, if that is a trusted proxy, the last address
 // in the forwarding field that is not trusted. So a client cannot choose its key by sending the
-// field. If an entry cannot be read as an address, the key is that of the last proxy after it.
+// field. If an entry cannot be read as an address, the last proxy after it is the key.
 //
 // Ports and zones are dropped. An IPv4 address inside an IPv6 address counts as IPv4: mapped,
 // translated by NAT64 (64:ff9b::/96) or as the owner of a 6to4 prefix (2002::/16).

@@ -38,7 +38,7 @@ type OptionsOf[R, D any] struct {
 	// with its cost taken.
 	//
 	// A handler that writes nothing has the status 200, one that hijacks the connection 101.
-	// Informational statuses such as 103 are no outcome. A request stays charged if its handler
+	// Informational statuses such as 103 are not outcomes. A request stays charged if its handler
 	// panics, if its context ends before the status is written, because the client has left, and if
 	// the refund fails, which Observe sees. Count is called by the goroutine of the handler. With
 	// Count, a handler gets an [http.Flusher], [http.Hijacker] and io.ReaderFrom, and the rest by

@@ -22,9 +22,9 @@ IPv6 clients are limited by their /64 network.
 
 With --config and --against, compare two versions of the rules of headgate serve: report the
 clients that only the new rules deny. The exit code is 1 if these are more than --max-denied.
-The exit code is 3 if an access log cannot decide a rule. The error names these: rules with a
-header field, a cookie, a cost or count by the response, permits or max_wait. --exclude
-leaves a rule or a domain out of both versions.`
+The exit code is 3 if an access log cannot decide a rule, because the rule has a header
+field, a cookie, a cost or count by the response, permits or max_wait. --exclude leaves a
+rule or a domain out of both versions.`
 
 const replayExample = `  headgate replay --limit 60/m access.log access.log.1.gz
   headgate replay --limit 60/m --limit "10/s burst 50" --by ip,path access.log

@@ -20,8 +20,8 @@ first. A store keeps no record of denials, so top cannot show how often
 a key was denied.
 
 top reads all keys of the store in short steps, and then pauses for at least four times as
-long. It runs until it is interrupted; the exit code is 0 then. Give each
-named limit by --limit, such as login=5/h, as for keys.`
+long. It runs until it is interrupted; the exit code is 0 then. Give the numbers of each
+named limit by --limit, such as login=5/h.`
 
 // topFlags are the flags of top as given.
 type topFlags struct {
