@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,7 +65,7 @@ func newDecisions(m *Metrics) *decisions {
 func (m *Metrics) Decided(e rules.Event) {
 	d := m.decisions
 	r := (*d.used.Load())[e.Rule.Name]
-	if r == nil {
+	if r == nil || errors.Is(e.Err, context.Canceled) { // the client left: no one failed
 		return
 	}
 	r.outcomes[e.Outcome].Inc()
