@@ -1,8 +1,8 @@
 // Package charts holds what Headgate's pages share: elements, formats, colours and charts.
 //
 // js/dom.js and js/format.js are modules, which pages import. JS has them, uPlot and the charts as
-// a plain script with one global: Charts.dom, Charts.format, Charts.time, Charts.curves and
-// Charts.histogram, each documented in its file of js. The scripts have no inline handlers and
+// a plain script with one global: Charts.dom, Charts.format, Charts.time and Charts.histogram, each
+// documented in its file of js. The scripts have no inline handlers and
 // evaluate nothing, so that a page may forbid both, and call no other host.
 package charts
 
@@ -17,7 +17,7 @@ var files embed.FS
 
 // scripts are the files of the layer, in the order in which they must run.
 var scripts = []string{
-	"theme", "dom", "format", "axis", "plot", "time", "marks", "curves", "histogram",
+	"theme", "dom", "format", "axis", "plot", "time", "marks", "histogram",
 }
 
 // JS returns the script of uPlot and of the charts, with the licence of uPlot as a comment.

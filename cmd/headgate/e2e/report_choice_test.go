@@ -72,27 +72,39 @@ func TestReportChoosesReserve(t *testing.T) {
 		.closest(".limit").querySelector(".lines dd:last-child").textContent`, "none")
 	expect(p, "it can be copied", `document.querySelector("#copy pre").textContent ===
 		document.querySelector('.pick[aria-pressed="true"]').textContent`, true)
-	expect(p, "its burst is in the chart", `document.querySelector("#burst [data-part=note]")
-		.textContent.includes("At this rate, a burst of")`, true)
+	expect(p, "the bursts that are enough", `(() => {
+		const {rates} = JSON.parse(document.querySelector("#data").textContent).size;
+		const at = rates.find((r) => r.rate === document.querySelector("#copy pre").textContent);
+		const text = "At this rate, a burst of " + at.rest[0].point.size + " is enough for all keys but those that stand out, and one of " +
+			at.fits[0].point.size.toLocaleString("en") + " for all keys.";
+		const note = document.querySelector("#needs [data-part=note]").textContent;
+		return note.endsWith(text) ? "" : note + " / " + text;
+	})()`, "")
 	expect(p, "the button for more keys, while there are none",
 		`document.querySelector("#keys .toggle").textContent`, "Show more")
 }
 
-// The slider begins at twice what is needed, and has the limit to copy and its effect.
+// The slider begins at twice what is needed. What it does is beside it, and the limit can be copied.
 func TestReportReserve(t *testing.T) {
 	t.Parallel()
 	p := openSize(t)
-	const text, effect = `document.querySelector("#reserve pre").textContent`, `document.querySelector("#reserve .note").textContent`
-	reserve := `[...document.querySelectorAll("article")].find((e) =>
-		e.querySelector(".label").textContent === "reserve").querySelector(".pick").textContent`
-	expect(p, "the limit is the one with reserve", text+" === "+reserve, true)
-	expect(p, "its effect", effect+`.includes("could send 100% more.")`, true)
-	before := value[string](p, text)
-	p.do(run(`{ const e = document.querySelector("#reserve input"); e.value = 3; e.dispatchEvent(new Event("input")); }`))
-	expect(p, "three times is another", text+" !== "+quoted(before), true)
-	expect(p, "its effect", effect+`.includes("could send 200% more.")`, true)
-	p.do(run(`{ const e = document.querySelector("#reserve input"); e.value = 1; e.dispatchEvent(new Event("input")); }`))
-	expect(p, "no reserve", effect+`.endsWith("A key that is a little busier is denied.")`, true)
+	const text = `document.querySelector("#reserve pre").textContent`
+	said := func(times, says string) {
+		t.Helper()
+		p.do(run(`{ const e = document.querySelector("#reserve input"); e.value = ` + times + `; e.dispatchEvent(new Event("input")); }`))
+		expect(p, times+" times, beside the slider", `(() => {
+			const said = document.querySelector("#reserve .slide p").textContent, [need] = document.querySelector("#why").textContent.match(/\d+\/\w+/);
+			return said.startsWith(document.querySelector("#reserve input").value + " times " + need + " is " + `+text+` + ". `+says+`") &&
+				document.querySelector("#reserve input").ariaValueText + " " === said.slice(0, said.indexOf("The busiest"));
+		})()`, true)
+	}
+	expect(p, "the limit is the one with reserve", text+` === [...document.querySelectorAll("article")].find((e) =>
+		e.querySelector(".label").textContent === "reserve").querySelector(".pick").textContent`, true)
+	expect(p, "what 1 time is", `document.querySelector("#reserve .lead").textContent.replace(/^1 time is \S+\/\S+\. /, "")`,
+		"The busiest of the other 301 keys, such as an office behind one address, needs just that, so it has no reserve. More leaves room for a busier day.")
+	said("2", "The busiest of the other keys can send 100% more without a denial. In this log, the limit denies ")
+	said("3", "The busiest of the other keys can send 200% more without a denial. In this log, the limit denies at most ")
+	said("1", "The busiest of the other keys may be denied as soon as it sends more. In this log, the limit denies ")
 }
 
 // Where no script runs, the head and the notes are as with a script, and nothing is there that is
@@ -130,13 +142,23 @@ func yearsLog() string {
 	return log.String()
 }
 
-// labelsOfCharts records the texts that are written into charts, and where.
+// labelsOfCharts records the texts and the lines that are drawn into charts, and where.
 const labelsOfCharts = `{
-	const {clearRect, fillText} = CanvasRenderingContext2D.prototype;
+	const {clearRect, fillText, moveTo, lineTo} = CanvasRenderingContext2D.prototype;
 	window.drawn = new Map();
+	window.lines = new Map();
 	CanvasRenderingContext2D.prototype.clearRect = function(...a) {
-		if (a[2] >= this.canvas.width) window.drawn.set(this.canvas, []);
+		if (a[2] >= this.canvas.width) [window.drawn, window.lines].forEach((m) => m.set(this.canvas, []));
 		return clearRect.apply(this, a);
+	};
+	let from;
+	CanvasRenderingContext2D.prototype.moveTo = function(x, y) {
+		from = [x, y];
+		return moveTo.call(this, x, y);
+	};
+	CanvasRenderingContext2D.prototype.lineTo = function(x, y) {
+		window.lines.get(this.canvas)?.push({left: Math.min(x, from[0]), right: Math.max(x, from[0]), top: Math.min(y, from[1]), bottom: Math.max(y, from[1])});
+		return lineTo.call(this, x, y);
 	};
 	CanvasRenderingContext2D.prototype.fillText = function(text, x, y, ...more) {
 		const wide = this.measureText(text).width, high = 10 * devicePixelRatio;
@@ -151,7 +173,7 @@ const labelsOfCharts = `{
 	};
 }`
 
-// coveredLabels lists labels of charts that overlap, or leave their chart.
+// coveredLabels lists labels of charts that overlap, lie on a line, or leave their chart.
 const coveredLabels = `(() => {
 	const faults = [];
 	for (const [canvas, texts] of window.drawn) {
@@ -159,6 +181,11 @@ const coveredLabels = `(() => {
 		texts.forEach((a, i) => {
 			if (!a.text.trim()) return;
 			if (a.left < -1 || a.right > canvas.width + 1) faults.push(a.text + " leaves the chart");
+			for (const l of window.lines.get(canvas)) {
+				if (l.left < a.right && l.right > a.left && l.top < a.bottom && l.bottom > a.top) {
+					faults.push(a.text + " lies on a line");
+				}
+			}
 			for (const b of texts.slice(i + 1)) {
 				if (b.text.trim() && Math.min(a.right, b.right) > Math.max(a.left, b.left) &&
 					Math.min(a.bottom, b.bottom) > Math.max(a.top, b.top)) {
@@ -177,7 +204,7 @@ func TestReportLabelsOfCharts(t *testing.T) {
 			Kind: report.KindReplay, Limits: limitsOf(t, "1/m", "2/m"),
 		}, yearsLog()),
 		"office": writeReport(t, report.Build{
-			Kind: report.KindReplay, Limits: limitsOf(t, "8/10s", "9/10s", "10/10s", "12/10s", "70/10s"),
+			Kind: report.KindReplay, Limits: limitsOf(t, "8/10s", "9/10s", "10/10s", "11/10s", "12/10s", "13/10s", "70/10s"),
 		}, officeLog()),
 		"large": writeReport(t, report.Build{
 			Kind: report.KindReplay, Limits: limitsOf(t, "9000/15m"),
@@ -196,6 +223,10 @@ func TestReportLabelsOfCharts(t *testing.T) {
 				if faults := value[string](p, coveredLabels); faults != "" {
 					t.Errorf("%d wide:\n%s", width, faults)
 				}
+			}
+			p.do(chromedp.EmulateViewport(718, 1000), media("print", "light"), run(`dispatchEvent(new Event("beforeprint"))`))
+			if faults := value[string](p, coveredLabels); faults != "" {
+				t.Errorf("on paper:\n%s", faults)
 			}
 		})
 	}
@@ -240,18 +271,24 @@ func TestReportLockout(t *testing.T) {
 		e.textContent).join(", ")`, "10s, retry 40s later")
 }
 
-// Paths without denials are counted, not the rows that have several of them.
+// The rows of each table add up to what is denied, and nothing is said of what has no row: some of
+// the paths that are not listed are denied, others are not.
 func TestReportCountsPaths(t *testing.T) {
 	t.Parallel()
 	const line = "192.0.2.%d - - [02/Nov/2026:08:00:00 +0000] \"GET /%s HTTP/1.1\" 200 512 \"-\" \"-\"\n"
 	var log strings.Builder
-	log.WriteString(strings.Repeat(fmt.Sprintf(line, 1, "denied"), 30))
 	for i := range 100 {
+		fmt.Fprintf(&log, line, 1, fmt.Sprint("denied", i))
 		fmt.Fprintf(&log, line, 2+i, fmt.Sprintf("image/%d", i))
+		fmt.Fprintf(&log, line, 2+i, fmt.Sprintf("only%d", i))
 	}
 	p := openReport(t, writeReport(t, report.Build{
 		Kind: report.KindReplay, Limits: limitsOf(t, "5/m"),
 	}, log.String()))
-	expect(p, "paths", `document.querySelector("#groups .group .note").textContent`,
-		"100 other paths: no denied requests.")
+	expect(p, "sums", `[...document.querySelectorAll("#groups table")].map((t) => [...t.querySelectorAll("td:nth-child(2)")]
+		.reduce((sum, e) => sum + Number(e.textContent), 0)).join(" ")`, "95 95 95")
+	expect(p, "the last row", `document.querySelector("#groups tbody tr:last-child").textContent`,
+		"other paths, together8084.2%43.2%")
+	expect(p, "what is said", `[...document.querySelectorAll("#groups p")].filter((e) => e.checkVisibility()).map((e) => e.textContent).join("\n")`,
+		"What has no denied request is not listed.")
 }

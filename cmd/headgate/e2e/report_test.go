@@ -32,7 +32,9 @@ func TestReportHasAllSections(t *testing.T) {
 	p := openSize(t)
 	expect(p, "sections", `[...document.querySelectorAll("main section")].filter((e) =>
 		e.checkVisibility() && e.querySelector("h2").textContent).map((e) => e.id).join(" ")`,
-		"time burst needs groups keys copy")
+		"time needs groups keys copy")
+	expect(p, "facts", `[...document.querySelectorAll("#facts dt")].map((e) => e.textContent).join(" ")`,
+		"Requests Keys Span Busiest second Skipped File")
 	expect(p, "the answer", `document.querySelector("#answer").textContent`,
 		"First decide about 1 key")
 	expect(p, "limits", `document.querySelectorAll("#cards .limit").length`, 4)
@@ -211,19 +213,19 @@ func TestReportsOfLittle(t *testing.T) {
 			"1/s denies 60% of the requests", "#keys .lead",
 			"1 key of 1 would have been denied at least once. A run is the time " +
 				"from the first to the last denial without an allowed request between them. The " +
-				"next request would have been allowed so much later.", 4,
+				"next request would have been allowed so much later.", 3,
 		},
 		{
 			"no denial", report.Build{Kind: report.KindReplay, Limits: limitsOf(t, "1000/s")},
-			oneKey.String(), "1000/s denies nothing", "#keys .lead", "1000/s denies no key.", 3,
+			oneKey.String(), "1000/s denies nothing", "#keys .lead", "1000/s denies no key.", 2,
 		},
 		{
 			"no token bucket",
 			report.Build{
 				Kind: report.KindReplay, Limits: limitsOf(t, "5/s sliding-log", "9/m fixed-window"),
 			},
-			trafficLog(), "", "#burst .lead",
-			"None of the limits is a token bucket, so there is no burst to choose.", 3,
+			trafficLog(), "", "#needs .note",
+			"9/m fixed-window denies requests of 1 key; the other 301 are never denied. It is not a token bucket, so it is not in this chart.", 3,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

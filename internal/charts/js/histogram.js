@@ -38,10 +38,10 @@
       values: (i) => [format.number(o.bins[i].count)],
       total: o.about ?? "", totals: [format.number(total)] };
     return {
-      label: o.label, height: o.height ?? 260, range, paper: o.paper,
-      legend: [{ name: o.unit, style: "s1", kind: "area" }],
-      series: [{ points: { show: false }, width: 0, fill: () => theme.colour("--s1-fill"),
-        stroke: () => theme.colour("--s1"), paths: (u) => paths(u, o) }],
+      label: o.label, height: o.height ?? 260, range, paper: o.paper, bare: true,
+      legend: [{ name: o.unit, style: "keys" }],
+      series: [{ points: { show: false }, width: 0, fill: () => theme.colour("--keys-fill"),
+        stroke: () => theme.colour("--keys"), paths: (u) => paths(u, o) }],
       view: () => view,
       xTicks: (min, max, n) => axis.logarithmic(Math.max(1, bwd(min)), bwd(max), n).map((v) =>
         Math.log10(v)),
@@ -67,12 +67,12 @@
   function overlay(u, o) {
     const c = u.ctx;
     c.save();
-    counts(u, o);
     const list = o.marks.map((m) => ({ mark: m, text: m.name, bold: m.strong,
       // A key that needs exactly m.to is denied nothing: the line is at the right of its bar.
       from: u.valToPos(fwd(m.from + .5), "x", true), x: u.valToPos(fwd(m.to + .5), "x", true),
       colour: theme.colour(m.strong ? "--ink" : "--quiet") }));
     marks.flags(u, list);
+    counts(u, o, list.flatMap((f) => [f.from, f.x]).sort((a, b) => a - b));
     list.sort((a, b) => Boolean(a.bold) - Boolean(b.bold));
     for (const flag of list) drawMark(u, flag);
     c.restore();
@@ -97,8 +97,8 @@
     c.setLineDash([]);
   }
 
-  // counts writes how many there are above each bar that is wide enough.
-  function counts(u, o) {
+  // counts writes how many there are above each bar, in the widest part that no line crosses.
+  function counts(u, o, lines) {
     const r = uPlot.pxRatio, c = u.ctx;
     c.font = marks.font(r);
     c.textAlign = "center";
@@ -106,10 +106,12 @@
     for (const b of o.bins) {
       const left = u.valToPos(fwd(b.from - .5), "x", true);
       const right = u.valToPos(fwd(b.to + .5), "x", true);
-      const text = axis.short(b.count), wide = c.measureText(text).width;
-      if (!b.count || wide > right - left - 2 * r) continue;
-      marks.write(c, text, (left + right) / 2, u.valToPos(up(b.count), "y", true) - 2 * r,
-        theme.colour("--ink"));
+      const parts = [left, ...lines.filter((x) => x > left && x < right), right];
+      const [wide, at] = parts.slice(1).map((x, i) => [x - parts[i], (x + parts[i]) / 2])
+        .reduce((a, p) => p[0] > a[0] ? p : a);
+      const text = axis.short(b.count);
+      if (!b.count || c.measureText(text).width > wide - 2 * r) continue;
+      marks.write(c, text, at, u.valToPos(up(b.count), "y", true) - 2 * r, theme.colour("--ink"));
     }
   }
 

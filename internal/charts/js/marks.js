@@ -1,24 +1,7 @@
-// Marks on the canvas of a chart: points, lines and their labels.
+// Marks on the canvas of a chart: lines and their labels.
 (() => {
   "use strict";
   const { theme, FONT } = window.Charts;
-
-  // marker draws a sign around a point.
-  function marker(c, kind, x, y, size) {
-    c.beginPath();
-    if (kind === "circle") c.arc(x, y, size, 0, 2 * Math.PI);
-    else if (kind === "square") c.rect(x - size, y - size, 2 * size, 2 * size);
-    else if (kind === "cross") {
-      c.moveTo(x - size, y - size); c.lineTo(x + size, y + size);
-      c.moveTo(x - size, y + size); c.lineTo(x + size, y - size);
-    } else {
-      const points = kind === "diamond" ? [[0, -1.3], [1.3, 0], [0, 1.3], [-1.3, 0]] :
-        [[0, -1.2], [1.1, 1], [-1.1, 1]];
-      points.forEach(([px, py], i) =>
-        i ? c.lineTo(x + px * size, y + py * size) : c.moveTo(x + px * size, y + py * size));
-      c.closePath();
-    }
-  }
 
   // font returns the font of labels at the ratio of the canvas.
   const font = (ratio, bold) =>
@@ -33,27 +16,6 @@
     c.strokeText(text, x, y);
     c.fillStyle = colour;
     c.fillText(text, x, y);
-  }
-
-  // labels writes texts beside points, moved so that none covers another, or a point of size, or
-  // leaves the area. Labels are {x, y, text, colour, bold, size}; the first come first.
-  function labels(u, list) {
-    const c = u.ctx, r = uPlot.pxRatio, area = u.bbox;
-    const high = 15 * r;
-    const taken = list.filter((l) => l.size).map((l) => ({ x: l.x - l.size, y: l.y - l.size,
-      w: 2 * l.size, h: 2 * l.size }));
-    c.save();
-    c.textBaseline = "middle";
-    c.textAlign = "left";
-    for (const l of list) {
-      c.font = font(r, l.bold);
-      const wide = c.measureText(l.text).width + 6 * r;
-      const place = find(l, wide, high, area, taken, r, list);
-      if (!place) continue;
-      taken.push(place);
-      write(c, l.text, place.x + 3 * r, place.y + high / 2 + .5 * r, l.colour);
-    }
-    c.restore();
   }
 
   // flags places the labels of vertical lines in rows from the top, beside their lines, and sets y,
@@ -101,32 +63,5 @@
     c.restore();
   }
 
-  // nearest reports whether no other point is as near to a place as its own.
-  function nearest(p, own, list) {
-    const far = (l) => Math.hypot(Math.max(p.x - l.x, 0, l.x - p.x - p.w),
-      Math.max(p.y - l.y, 0, l.y - p.y - p.h));
-    return list.every((l) => l === own || !l.size || far(l) > far(own));
-  }
-
-  // find returns the first free place around a point.
-  function find(l, wide, high, area, taken, r, list) {
-    const gap = (l.gap ?? 7) * r;
-    const right = area.left + area.width, bottom = area.top + area.height;
-    const middle = Math.min(right - wide, Math.max(area.left, l.x - wide / 2)) - l.x;
-    const up = -high - gap, down = gap;
-    const spots = [[gap, up], [gap, down], [-wide - gap, up], [-wide - gap, down],
-      [gap, -high / 2], [-wide - gap, -high / 2], [middle, up], [middle, down]];
-    for (let row = 0; row < 3; row++) {
-      for (const [dx, dy] of spots) {
-        const p = { x: l.x + dx, y: l.y + dy + (dy < 0 ? -row : row) * high, w: wide, h: high };
-        const inside = p.x >= area.left && p.x + wide <= right && p.y >= area.top - 12 * r &&
-          p.y + high <= bottom;
-        if (inside && !taken.some((t) => p.x < t.x + t.w && t.x < p.x + p.w && p.y < t.y + t.h &&
-          t.y < p.y + p.h) && nearest(p, l, list)) return p;
-      }
-    }
-    return null;
-  }
-
-  window.Charts.marks = { marker, labels, flags, writeFlags, write, font };
+  window.Charts.marks = { flags, writeFlags, write, font };
 })();

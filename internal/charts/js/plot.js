@@ -6,9 +6,10 @@
 //   range     [min, max] of x
 //   view(width)  what to draw in so many pixels: {xs, data, title(i), values(i), at(i), total,
 //             totals, top}; data as uPlot's, values and totals as many as the legend has entries
-//   legend    [{name, style, kind: "area" or "line"}]
+//   legend    [{name, style}]
 //   series    uPlot's, without the first
 //   xTicks(min, max, n), xLabels(ticks), yTicks(max, n), yLabels(ticks)
+//   bare      whether no lines are behind the series, since an overlay has its own
 //   overlay(u)  draws above the series
 (() => {
   "use strict";
@@ -33,7 +34,7 @@
       this.when = h("span", { class: "chart-when" });
       this.values = spec.legend.map(() => h("b"));
       const legend = h("ul", { class: "chart-legend" }, ...spec.legend.map((entry, i) =>
-        h("li", {}, theme.swatch(entry.style, entry.kind), h("span", {}, entry.name),
+        h("li", {}, theme.swatch(entry.style), h("span", {}, entry.name),
           this.values[i])));
       this.box = h("div", { class: "chart-plot", tabindex: 0, role: "application",
         "aria-roledescription": "chart",
@@ -75,7 +76,7 @@
     options(width) {
       const { spec } = this;
       const axis = { font: FONT, stroke: () => theme.colour("--quiet"), gap: 6, labelGap: 0,
-        grid: { stroke: () => theme.colour("--grid"), width: 1 },
+        grid: { stroke: () => theme.colour("--grid"), width: 1, show: !spec.bare },
         ticks: { show: false } };
       return {
         width, height: spec.height, legend: { show: false }, padding: [14, PAD, 0, 0],
@@ -91,7 +92,7 @@
         series: [{}, ...spec.series],
         axes: [
           { ...axis, size: (u, values) => values?.some((v) => v.includes("\n")) ? 42 : 26,
-            grid: { ...axis.grid, show: Boolean(spec.xGrid) },
+            grid: { show: false },
             splits: (u, i, min, max) =>
               spec.xTicks(min, max, Math.max(2, Math.floor((u.width - 70) / 76))),
             values: (u, ticks) => this.apart(u, ticks, spec.xLabels(ticks)) },

@@ -1,17 +1,11 @@
-// The palette and the marks of all charts. Colours are CSS variables of charts.css; each style is
-// told from the others by a hatching, a dash or a marker, too.
+// The palette of all charts. Colours are CSS variables of theme.css; what is denied is hatched, too.
 (() => {
   "use strict";
 
   const STYLES = {
-    allowed: { colour: "--allowed", fill: "--allowed-fill", dash: [], marker: "circle" },
-    denied: { colour: "--denied", fill: "--denied-soft", hatched: true, dash: [], marker: "cross" },
-    s1: { colour: "--s1", fill: "--s1-fill", dash: [], marker: "circle" },
-    s2: { colour: "--s2", fill: "--sunk", dash: [7, 4], marker: "square" },
-    s3: { colour: "--s3", fill: "--sunk", dash: [2, 3], marker: "triangle" },
-    s4: { colour: "--s4", fill: "--sunk", dash: [10, 3, 2, 3], marker: "diamond" },
-    s5: { colour: "--s5", fill: "--sunk", dash: [12, 4], marker: "cross" },
-    s6: { colour: "--s6", fill: "--sunk", dash: [3, 6], marker: "circle" },
+    allowed: { colour: "--allowed", fill: "--allowed-fill" },
+    denied: { colour: "--denied", fill: "--denied-soft", hatched: true },
+    keys: { colour: "--keys", fill: "--keys-fill" },
   };
 
   let read = null; // the computed style, until the theme changes
@@ -59,30 +53,15 @@
     return e;
   }
 
-  const MARKERS = {
-    circle: "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z", square: "M-3.5 -3.5H3.5V3.5H-3.5Z",
-    triangle: "M0 -4.5L4.5 3.5H-4.5Z", diamond: "M0 -5L5 0L0 5L-5 0Z",
-    cross: "M-4 -4L4 4M-4 4L4 -4",
-  };
-
-  // swatch returns the sign of a style for a legend: an area or a line.
-  function swatch(name, kind) {
+  // swatch returns the sign of a style for a legend.
+  function swatch(name) {
     const style = styleOf(name);
-    const parts = [];
-    if (kind === "line") {
-      parts.push(svg("path", { class: "line", d: "M0 7H26",
-        "stroke-dasharray": style.dash.join(" ") || "none" }));
-      parts.push(svg("path", { class: "mark", d: MARKERS[style.marker],
-        transform: "translate(13 7)" }));
-    } else {
-      parts.push(svg("rect", { class: "area", x: .75, y: .75, width: 12.5, height: 12.5 }));
-      if (style.hatched) {
-        parts.push(svg("path", { class: "line", d: "M1 7L7 1M1 13L13 1M7 13L13 7" }));
-      }
+    const parts = [svg("rect", { class: "area", x: .75, y: .75, width: 12.5, height: 12.5 })];
+    if (style.hatched) {
+      parts.push(svg("path", { class: "line", d: "M1 7L7 1M1 13L13 1M7 13L13 7" }));
     }
-    const width = kind === "line" ? 26 : 14;
-    const e = svg("svg", { class: "chart-swatch", width, height: 14,
-      viewBox: `0 0 ${width} 14`, "aria-hidden": "true" }, parts);
+    const e = svg("svg", { class: "chart-swatch", width: 14, height: 14, viewBox: "0 0 14 14",
+      "aria-hidden": "true" }, parts);
     e.style.setProperty("--swatch", `var(${style.colour})`);
     e.style.setProperty("--swatch-fill", `var(${style.fill})`);
     return e;

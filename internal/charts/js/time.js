@@ -42,7 +42,7 @@
     const range = [o.from, o.from + count * o.step];
     return {
       label: o.label, compact: o.compact, height: o.height ?? 220, range, paper: o.paper,
-      legend: o.series.map((s) => ({ name: s.name, style: s.style, kind: "area" })),
+      legend: o.series.map((s) => ({ name: s.name, style: s.style })),
       series: o.series.map(barSeries),
       view: (width) => view(o, count, range, width),
       xTicks: timeTicks, xLabels: axis.timeTicks,

@@ -238,8 +238,8 @@ func (s *sizing) fitRates(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.report.Rates, err = s.fits(ctx, found, nil)
-	return err
+	s.report.Rates = s.fits(found)
+	return nil
 }
 
 // rates returns the rates of the configuration, or else of the proposals and with reserve.

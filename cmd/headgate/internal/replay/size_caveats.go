@@ -76,24 +76,26 @@ func (s *sizing) spanText() string {
 	if s.gap() != nil {
 		without = " without this gap"
 	}
-	text := fmt.Sprintf("the span is %s%s: it says nothing about a limit for more than %s",
+	text := fmt.Sprintf("the span is %s%s, too short for limits for more than about %s",
 		about(span), without, about(span/10))
 	if len(short) > 0 {
-		text += ", such as for " + strings.Join(short, ", ")
+		text += " (here " + strings.Join(short, ", ") + ")"
 	}
 	return text
 }
 
-// about formats d with two units at most.
+// about rounds d to two units at most, such as 2h or 11m59s.
 func about(d time.Duration) string {
 	const day = 24 * time.Hour
-	switch {
-	case d >= 2*day:
-		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
-	case d >= time.Second:
-		return d.Truncate(time.Second / 10).String()
+	if d >= 2*day {
+		d = d.Round(time.Hour)
+		return strings.ReplaceAll(fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour), "d0h", "d")
 	}
-	return d.String()
+	for _, unit := range []time.Duration{time.Minute, time.Second, time.Millisecond} {
+		if d >= 60*unit {
+			d = d.Round(unit)
+			break
+		}
+	}
+	return strings.NewReplacer("h0m0s", "h", "m0s", "m").Replace(d.String())
 }

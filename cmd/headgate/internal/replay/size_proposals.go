@@ -61,10 +61,10 @@ func (s *sizing) propose(ctx context.Context) error {
 	for _, d := range drafts {
 		extra = append(extra, d.probe)
 	}
-	fits, err := s.fits(ctx, s.periods, extra)
-	if err != nil {
+	if err := s.periods.walk(ctx, extra); err != nil {
 		return err
 	}
+	fits := s.fits(s.periods)
 	s.report.Periods = fits
 	keys := s.standOutKeys(len(drafts))
 	for i, d := range drafts {

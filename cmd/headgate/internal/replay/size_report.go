@@ -49,7 +49,6 @@ type SmallestLimits struct {
 	Enough bool            `json:"enough"` // the span is at least 10 periods
 	Fits   []SmallestLimit `json:"fits"`   // for 0, 0.01, 0.1 and 1% of the requests
 	Rest   []SmallestLimit `json:"rest"`   // without the keys that stand out; nil if none does
-	Curve  []TriedLimit    `json:"curve"`  // limits of other sizes, the smallest first
 	Needs  []KeysByNeed    `json:"needs"`  // how many keys need which limit, the smallest first
 }
 

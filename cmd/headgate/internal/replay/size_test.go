@@ -82,9 +82,6 @@ func mustBeSmallest(t *testing.T, log string, report *replay.SizeReport) {
 				}
 			})
 		}
-		for _, p := range fit.Curve {
-			same(p.Limit, p.Denied, p.DeniedKeys)
-		}
 	}
 	for _, p := range report.Proposals {
 		same(p.Limit, p.Denied, p.DeniedKeys)
@@ -472,10 +469,33 @@ func TestSizeGap(t *testing.T) {
 	}
 	want := []string{
 		"gap: no requests from 2026-01-12 23:58:20 to 2028-10-08 00:00:00 UTC: the logs may not belong together",
-		"span: the span is 47h56m without this gap: it says nothing about a limit for more than 4h47m, such as for 1d",
+		"span: the span is 47h57m without this gap, too short for limits for more than about 4h48m (here 1d)",
 	}
 	if !slices.Equal(texts, want) {
 		t.Errorf("caveats %q, want %q", texts, want)
+	}
+}
+
+// The span and its tenth are rounded to two units, and the periods that are too long are named.
+func TestSizeSpan(t *testing.T) {
+	t.Parallel()
+	for span, want := range map[int64]string{
+		7199:           "2h, too short for limits for more than about 12m (here 15m, 1h)",
+		3799:           "1h3m, too short for limits for more than about 6m20s (here 15m, 1h)",
+		600:            "10m, too short for limits for more than about 1m (here 15m, 1h)",
+		9:              "9s, too short for limits for more than about 900ms (here 1s, 10s, 1m, 15m, 1h)",
+		3 * 86400:      "3d, too short for limits for more than about 7h12m",
+		3*86400 + 3500: "3d1h, too short for limits for more than about 7h18m",
+	} {
+		var log strings.Builder
+		for i := range int64(10) {
+			log.WriteString(at(i*span*1e6/9, "1"))
+		}
+		got := sized(t, replay.SizeConfig{}, log.String())
+		i := slices.IndexFunc(got.Caveats, func(c replay.Caveat) bool { return c.ID == "span" })
+		if text := got.Caveats[i].Text; text != "the span is "+want {
+			t.Errorf("%ds: %q, want %q", span, text, want)
+		}
 	}
 }
 

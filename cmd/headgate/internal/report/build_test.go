@@ -86,13 +86,8 @@ func TestBuild(t *testing.T) {
 	if got := len(d.Size.Rates); got != 2 || d.Size.Rates[0].Rate != "10/m" || d.Size.Rates[1].Rate != "2/s" {
 		t.Errorf("%d rates: %+v", got, d.Size.Rates)
 	}
-	for _, p := range d.Size.Rates[0].Curve {
-		if p.Size == 3 && p.Denied != d.Replay.Limits[0].Denied {
-			t.Errorf("the curve has %d denied, the replay %d", p.Denied, d.Replay.Limits[0].Denied)
-		}
-	}
 	if d = built(t, building(KindReplay, log, parsed(t, "3/m fixed-window"))); len(d.Size.Rates) != 0 {
-		t.Errorf("curves of %+v for a window", d.Size.Rates)
+		t.Errorf("rates of %+v for a window", d.Size.Rates)
 	}
 	for _, kind := range []string{KindSize, KindReplay} {
 		d := built(t, building(kind, "\n", parsed(t, "1/s")))

@@ -22,14 +22,15 @@
   function lead(detail, l) {
     const { denied } = l.result;
     if (!denied) return `${l.text} denies nothing.`;
+    const listed = "What has no denied request is not listed.";
     const missed = (detail.statuses ?? []).filter((s) => /^4\d\d$/.test(s.name));
-    if (!missed.length) return "";
+    if (!missed.length) return listed;
     const part = missed.reduce((sum, s) => sum + s.denied[l.index], 0);
-    if (!part) return "None of the denied requests had a 4xx status in the log.";
+    if (!part) return `${listed} None of the denied requests had a 4xx status in the log.`;
     const which = part === denied ? `All of the ${plural(denied, "denied request")} had ` :
       `${number(part)} of the ${plural(denied, "denied request")} (${percent(part, denied)}) had `;
-    return which + "a 4xx status in the log. A high percentage suggests scanners or broken " +
-      "clients, not customers.";
+    return `${listed} ${which}a 4xx status in the log. A high percentage suggests scanners or ` +
+      "broken clients, not customers.";
   }
 
   function table(label, groups, l) {
@@ -43,10 +44,7 @@
       h("td", { class: "n" }, percent(of(g), total)),
       h("td", { class: "wide" }, Report.bar(of(g), total)),
       h("td", { class: "n" }, percent(of(g), g.requests))));
-    const without = groups.filter((g) => !of(g) && g.name !== "(other)")
-      .reduce((sum, g) => sum + (g.paths || 1), 0);
-    const partly = groups.some((g) => g.name === "(other)" || g.paths && of(g));
-    const box = h("div", { class: "group" },
+    return h("div", { class: "group" },
       Report.scroller(`Denied requests by ${label.toLowerCase()}`, h("table", {},
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, label),
           h("th", { scope: "col", class: "n" }, "Denied"),
@@ -57,15 +55,10 @@
             title: `Denied percentage of the requests of this ${label.toLowerCase()}` },
             "Denied %"))),
         h("tbody", {}, ...rows))));
-    if (without > 0) {
-      box.append(h("p", { class: "note quiet" }, `${partly ? "At least " : ""}` +
-        `${number(without)} other ${without === 1 ? label.toLowerCase() : plurals[label]}: no denied requests.`));
-    }
-    return box;
   }
 
   function nameOf(g, label) {
-    if (g.name === "(other)") return h("i", { class: "quiet" }, `all other ${plurals[label]}`);
+    if (g.name === "(other)") return h("i", { class: "quiet" }, `other ${plurals[label]}, together`);
     if (g.name === "(none)") return h("i", { class: "quiet" }, "none");
     if (g.paths) {
       return h("span", {}, Report.name(g.name, 60), " ",

@@ -40,7 +40,6 @@
       box.scrollLeft = label.offsetLeft - (box.clientWidth - label.offsetWidth) / 2;
     });
     section("time", Report.timeSection);
-    section("burst", Report.burstSection);
     section("needs", Report.needsSection);
     section("groups", Report.groupsSection);
     section("keys", Report.keysSection);

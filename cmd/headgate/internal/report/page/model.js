@@ -13,7 +13,7 @@
       period += (n === "" ? 1 : Number(n)) * UNITS[unit];
     }
     const count = Number(m[1]);
-    return { count, period, of: m[2], rate: count / period,
+    return { count, period, of: m[2], text: `${m[1]}/${m[2]}`, rate: count / period,
       burst: Number(m[3] ?? Math.ceil(count)) };
   }
 

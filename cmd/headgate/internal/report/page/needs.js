@@ -1,7 +1,7 @@
 // Keys by peak rate: how many keys need a limit of which size, for a period.
 (() => {
   "use strict";
-  const { number, plural } = Charts.format;
+  const { h } = Charts.dom, { number, plural } = Charts.format;
 
   function needsSection(model, part) {
     const periods = (model.data.size.periods ?? []).filter((p) => p.needs?.length);
@@ -14,8 +14,9 @@
     const draw = (l) => {
       chart?.destroy();
       chart = Charts.histogram(part("chart"), chartOf(model, chosen, l));
-      part("note").textContent = note(l, chosen);
+      part("note").textContent = note(l, chosen) + burst(l, model.data.size);
     };
+    part("fits").append(...fits(model.data.size));
     part("periods").append(...Report.segments("period", periods.map((p) => String(p.period)),
       periods.indexOf(chosen), (i) => {
         chosen = periods[i];
@@ -70,6 +71,34 @@
     return `${keys} The chart shows it as a band. It never denies keys that need at most ` +
       `${number(from)}/${unit}. It denies requests of all keys that need more than ` +
       `${number(to)}/${unit}. Between the two, it depends on how close together the requests are.`;
+  }
+
+  // burst says which burst is enough at the rate of a limit.
+  function burst(l, size) {
+    const at = l.bucket && (size.rates ?? []).find((r) => r.rate === l.bucket.text);
+    const least = at?.fits[0].point?.size, rest = at?.rest?.[0].point?.size;
+    if (!least || Math.min(least, rest ?? least) >= l.bucket.burst) return "";
+    const enough = rest < least ? `${number(rest)} is enough for all keys but those that stand ` +
+      `out, and one of ${number(least)} for all keys` : `${number(least)} is enough for all keys`;
+    return ` At this rate, a burst of ${enough}.`;
+  }
+
+  // fits are the tables of the smallest limits for each period.
+  function fits({ periods, stand_out: standOut }) {
+    const table = (caption, pick) => Report.scroller(caption, h("table", {},
+      h("caption", {}, caption),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Period"),
+        ...periods[0].fits.map((f) => h("th", { scope: "col", class: "n" },
+          `${Number((100 * f.max_share).toPrecision(3))}%`)))),
+      h("tbody", {}, ...periods.map((p) => h("tr", {},
+        h("th", { scope: "row" }, p.period + (p.enough ? "" : " *")),
+        ...pick(p).map((f) => h("td", { class: "n" }, f.point?.limit ?? "none")))))));
+    const what = "Smallest limit that denies at most";
+    return [table(what, (p) => p.fits),
+      standOut && table(`${what} (without the keys that stand out)`, (p) => p.rest),
+      periods.some((p) => !p.enough) &&
+        h("p", { class: "note" }, "* The logs cover less than 10 of these periods.")]
+      .filter(Boolean);
   }
 
   Report.needsSection = needsSection;

@@ -6,20 +6,25 @@
   function reserve(model, host) {
     const { size } = model.data, { limit, denied } = size.stand_out?.rest ?? size.proposals[0];
     const need = { limit, denied, bucket: Report.parse(limit) };
+    const others = size.keys - (size.stand_out?.keys.length ?? 0);
     const slider = h("input", { type: "range", min: 1, max: 3, step: .1, value: 2 });
-    const text = h("div", {}), effect = h("p", { class: "note", role: "status" });
+    const text = h("div", {}), value = h("b"), effect = h("span");
     const draw = () => {
       const count = Math.ceil(need.bucket.count * slider.value - 1e-9);
       const chosen = `${count}/${need.bucket.of}`;
-      slider.ariaValueText = `${slider.value} times, ${chosen}`;
+      value.textContent = `${slider.value} times ${limit} is ${chosen}.`;
+      slider.ariaValueText = value.textContent;
       text.replaceChildren(Report.copyable("Limit with reserve", chosen));
-      effect.textContent = `${slider.value} times ${limit}. ${effectOf(model, need, count)}`;
+      effect.textContent = effectOf(model, need, count);
     };
     slider.addEventListener("input", draw);
     draw();
-    host.append(h("section", { class: "card" },
-      h("h2", {}, "Choose a reserve"), h("label", {}, "Times what is needed ", slider),
-      text, effect));
+    host.append(h("section", { class: "card" }, h("h2", {}, "Choose a reserve"),
+      h("p", { class: "lead" }, `1 time is ${limit}. The busiest of the ` +
+        `${size.stand_out ? "other " : ""}${plural(others, "key")}, such as an office behind one ` +
+        "address, needs just that, so it has no reserve. More leaves room for a busier day."),
+      h("div", { class: "slide" }, h("label", {}, "1 time ", slider, " 3 times"),
+        h("p", { role: "status" }, value, " ", effect)), text));
   }
 
   // effectOf says what a limit of so many requests denies: no more than a smaller one.
@@ -30,9 +35,10 @@
       .reduce((a, b) => b[0] > a[0] ? b : a, [need.bucket.count, need.denied]);
     const exact = below === count ? "" : "at most ";
     const more = Math.floor(100 * (count / need.bucket.count - 1));
-    return `It would have denied ${denied ? exact + plural(denied, "request") : "no request"}` +
-      `${denied ? ", all of keys that stand out" : ""}. ` + (more ?
-      `${who} could send ${number(more)}% more.` : "A key that is a little busier is denied.");
+    const room = more ? `can send ${number(more)}% more without a denial` :
+      "may be denied as soon as it sends more";
+    return `${who} ${room}. In this log, the limit denies ${denied ? exact +
+      plural(denied, "request") + ", all of keys that stand out" : "nothing"}.`;
   }
 
   Report.reserve = reserve;
