@@ -201,7 +201,7 @@ func TestReportLabelsOfCharts(t *testing.T) {
 	t.Parallel()
 	for name, url := range map[string]string{
 		"years": writeReport(t, report.Build{
-			Kind: report.KindReplay, Limits: limitsOf(t, "1/m", "2/m"),
+			Kind: report.KindReplay, Limits: limitsOf(t, "1/m", "2/m", "20/m", "21/m", "22/m", "23/m", "24/m"),
 		}, yearsLog()),
 		"office": writeReport(t, report.Build{
 			Kind: report.KindReplay, Limits: limitsOf(t, "8/10s", "9/10s", "10/10s", "11/10s", "12/10s", "13/10s", "70/10s"),
