@@ -154,13 +154,13 @@ func TestAction(t *testing.T) {
 		limit, against, max, exclude, logs string
 		failed, summary                    string
 	}{
-		{"30/m", base, "1%", "api", "*.log", compare, "shop: 3 more clients denied, of 92"},
+		{"30/m", base, "1%", "api", "*.log", compare, "shop: 3 clients denied more, of 92"},
 		{"30/m", base, "5%", "api", "*.log", "", "within --max-denied 5%"},
 		{"30/m", base, "5%", "", "*.log", compare, "an access log cannot decide api (header:X-Api-Key)"},
 		{"30/x", base, "5%", "api", "*.log", check, ""},
 		{"30/m", base, "5%", "api", "", "", ""},
-		{"1000/m", empty, "0%", "api", "day.log", "", "total: 0 more clients denied"},
-		{"1/d", empty, "0%", "api", "day.log", compare, "more clients denied, of 92"},
+		{"1000/m", empty, "0%", "api", "day.log", "", "total: 0 clients denied more"},
+		{"1/d", empty, "0%", "api", "day.log", compare, "clients denied more, of 92"},
 		{"1/d", "HEAD^{tree}", "0%", "api", "day.log", compare, ""},
 	} {
 		rules(c.limit)

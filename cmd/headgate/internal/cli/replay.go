@@ -21,8 +21,8 @@ the lines are out of order, the numbers are wrong, and the exit code is 3.
 IPv6 clients are limited by their /64 network.
 
 With --config and --against, compare two versions of the rules of headgate serve: report the
-clients that only the new rules deny. The exit code is 1 if these are more than --max-denied.
-The exit code is 3 if an access log cannot decide a rule, because the rule has a header
+clients with requests that only the new rules deny. The exit code is 1 if these are more than
+--max-denied. The exit code is 3 if the logs have no requests for --max-denied, or if an access log cannot decide a rule, because the rule has a header
 field, a cookie, a cost or count by the response, permits or max_wait. --exclude leaves a
 rule or a domain out of both versions.`
 

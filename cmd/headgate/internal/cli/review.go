@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -33,7 +34,7 @@ func (f *reviewFlags) flags(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.exclude, "exclude", nil,
 		"leave the rule or domain `NAME` out of both; may be repeated")
 	flags.StringVar(&f.maxDenied, "max-denied", "",
-		"exit with 1 if more than this `SHARE` of the clients are newly denied, such as 0.1%")
+		"exit with 1 if more than this `SHARE` of the clients are denied more, such as 0.1%")
 }
 
 // wanted reports whether two versions are to be compared.
@@ -83,10 +84,17 @@ func (f *replayFlags) compare(cmd *cobra.Command, files []string) error {
 	if err := cmp.Or(err, out.Flush()); err != nil && !readerClosed(err) {
 		return err
 	}
-	if err := lateError(&r.Traffic, f.reorder); err != nil || !r.above() {
+	if err := lateError(&r.Traffic, f.reorder); err != nil {
 		return err
 	}
-	return errDenied
+	switch {
+	case most != nil && r.Requests == 0:
+		return errors.New("the logs have no requests, so they cannot decide --max-denied " +
+			f.review.maxDenied)
+	case r.above():
+		return errDenied
+	}
+	return nil
 }
 
 // check checks the flags, and returns the value of --max-denied as a fraction, or nil.
@@ -164,14 +172,15 @@ func printReview(w io.Writer, r *reviewed, width int) {
 	}
 	fmt.Fprintln(w)
 	for _, c := range r.Rules {
-		fmt.Fprintf(w, "%s: %s, of %s; %s, first at %s\n", c.Rule, newlyDenied(c.Clients),
-			thousands(r.Keys), count(c.Requests, "request"), c.First.Format(time.DateTime))
+		fmt.Fprintf(w, "%s: %s denied more, of %s; %s, first at %s\n", c.Rule,
+			count(c.Clients, "client"), thousands(r.Keys), count(c.Requests, "request"),
+			c.First.Format(time.DateTime))
 		for _, t := range c.Top {
 			fmt.Fprintf(w, "  %s  %s\n", printable(t.Client), count(t.Requests, "request"))
 		}
 	}
 	share := 100 * float64(r.MoreClients) / float64(max(r.Keys, 1))
-	fmt.Fprintf(w, "total: %s, of %s (%.2f%%)", newlyDenied(r.MoreClients),
+	fmt.Fprintf(w, "total: %s denied more, of %s (%.2f%%)", count(r.MoreClients, "client"),
 		thousands(r.Keys), share)
 	if r.MaxDenied != nil {
 		word := "within"
@@ -181,9 +190,4 @@ func printReview(w io.Writer, r *reviewed, width int) {
 		fmt.Fprintf(w, ", %s --max-denied %s", word, r.bound)
 	}
 	fmt.Fprintln(w)
-}
-
-// newlyDenied returns "1 more client denied" or "2 more clients denied".
-func newlyDenied(clients int64) string {
-	return strings.Replace(count(clients, "client"), " ", " more ", 1) + " denied"
 }
