@@ -35,7 +35,7 @@ func (f *logFlags) flags(cmd *cobra.Command, args []string) {
 		"limit by `PARTS`: ip, path, method, host, header:NAME, "+
 			"several of them joined by commas, or all")
 	flags.StringVar(&f.format, "format", "auto",
-		"read logs in `FORMAT`: auto, combined, common, json or w3c")
+		"read logs in `FORMAT`: auto, combined, common or json")
 	flags.DurationVar(&f.reorder, "reorder", replay.DefaultReorder,
 		"reorder lines that are up to `TIME` late")
 	flags.IntVar(&f.top, "top", replay.DefaultTop, "list the `N` keys that were denied most")

@@ -11,8 +11,8 @@ const replayHelp = `Run the requests of access logs against limits that are not 
 at the time it was recorded, and report which keys would have been denied. Several limits are
 compared side by side.
 
-Logs may be in the combined or common format, JSON lines or W3C, plain or gzip. The format
-of each is detected. Use - for standard input. If a log is piped in, FILE may be omitted.
+Logs may be in the combined or common format or JSON lines, plain or gzip. The format of
+each is detected. Use - for standard input. If a log is piped in, FILE may be omitted.
 
 Files are merged by time and may be named in any order. The lines of each file must be
 in order: logs that zcat *.gz joins are not. If over 1% of

@@ -19,8 +19,8 @@ same requests.
 Limits are token buckets. For each period, size finds the smallest n for n/period; for a
 rate, the smallest burst. It proposes limits of the period with the smallest burst x rate.
 
-Logs are read as by headgate replay: combined or common format, JSON lines or W3C, plain
-or gzip. Use - for standard input. If a log is piped in, FILE may be omitted. Files are merged
+Logs are read as by headgate replay: combined or common format or JSON lines, plain or
+gzip. Use - for standard input. If a log is piped in, FILE may be omitted. Files are merged
 by time and may be named in any order. If over 1% of the lines are out of order, the
 numbers are wrong, and the exit code is 3.
 

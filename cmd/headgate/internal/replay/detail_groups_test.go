@@ -160,8 +160,6 @@ func TestDetailFacets(t *testing.T) {
 		{"pino", `{"time":1765962181000,"req":{"method":"GET","url":"/a","remoteAddress":"198.18.0.1"},"res":{"statusCode":200,"headers":{"status":"no"}},"msg":"done"}`, "/a,GET,200"},
 		{"fluentd", `{"host":"198.18.0.1","method":"GET","path":"/a","code":200,"time":"17/Dec/2025:09:03:01 +0000"}`, "/a,GET,200"},
 		{"a status that is none", `{"ts":1765962181,"ip":"198.18.0.1","status":"ok","code":"ECONN"}`, "null,null,null"},
-		{"IIS", "#Fields: date time c-ip cs-method cs-uri-stem sc-status\n2025-12-17 09:03:01 198.18.0.1 GET /a 200", "/a,GET,200"},
-		{"W3C without them", "#Fields: date time c-ip\n2025-12-17 09:03:01 198.18.0.1", "null,null,null"},
 	} {
 		for _, log := range []string{c.log, c.log + "\n" + c.log[strings.LastIndexByte(c.log, '\n')+1:]} {
 			f := newFacets()

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/headgate/headgate"
@@ -48,14 +49,13 @@ const (
 	Combined               // the default of nginx, and of most Apache servers
 	Common                 // the Common Log Format: Combined without referer and user agent
 	JSON                   // one JSON object a line, under the field names in use
-	W3C                    // the Extended Log File Format of IIS and CloudFront, with #Fields
 )
 
-const formatNames = "auto, combined, common, json or w3c"
+const formatNames = "auto, combined, common or json"
 
-var formats = [...]string{"auto", "combined", "common", "json", "w3c"}
+var formats = [...]string{"auto", "combined", "common", "json"}
 
-// ParseFormat reads the name of a format: auto, combined, common, json or w3c.
+// ParseFormat reads the name of a format: auto, combined, common or json.
 func ParseFormat(name string) (Format, error) {
 	for i, n := range formats {
 		if strings.EqualFold(n, name) {
@@ -77,28 +77,16 @@ func (f Format) String() string {
 func (f Format) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 func newParser(f Format, w wanted) parser {
-	switch f {
-	case JSON:
+	if f == JSON {
 		return &jsonParser{wanted: w}
-	case W3C:
-		return &w3cParser{wanted: w}
-	default:
-		return &clfParser{wanted: w, format: f}
 	}
+	return &clfParser{wanted: w, format: f}
 }
 
 // guess returns the only format that line can be in.
 func guess(line []byte) Format {
-	for _, c := range line {
-		switch c {
-		case ' ', '\t':
-		case '{':
-			return JSON
-		case '#':
-			return W3C
-		default:
-			return Combined
-		}
+	if bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte{'{'}) {
+		return JSON
 	}
 	return Combined
 }

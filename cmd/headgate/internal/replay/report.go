@@ -144,7 +144,7 @@ func (t *count) traffic(by By, sources []*source) (Traffic, error) {
 // as if the limit was fine.
 func nothingUsed(skips []Skip) error {
 	for _, k := range skips {
-		if k.Reason != whyBlank && k.Reason != whyHeader {
+		if k.Reason != whyBlank {
 			return fmt.Errorf("%s: no line can be replayed; line %d: %s",
 				k.File, k.FirstLine, k.Reason)
 		}

@@ -12,7 +12,6 @@ import (
 const (
 	whyBlank   = "blank"
 	whyTooLong = "longer than 1 MiB"
-	whyHeader  = "W3C header"
 )
 
 // source turns one log into records in the order of time.
@@ -21,8 +20,8 @@ type source struct {
 	index  int
 	lines  *lines
 	wanted wanted
-	tried  [W3C + 1]parser // while the format is not known
-	parser parser          // nil until it is
+	tried  [JSON + 1]parser // while the format is not known
+	parser parser           // nil until it is
 	format Format
 	entry  entry
 	keyer  keyer
@@ -165,8 +164,7 @@ func (s *source) checkFormat() error {
 	case s.format != Guess:
 		return fmt.Errorf("no line is in the %s format%s", s.format, hint)
 	}
-	return fmt.Errorf("no line is in a known log format (combined, common, JSON lines, W3C)%s",
-		hint)
+	return fmt.Errorf("no line is in a known log format (combined, common, JSON lines)%s", hint)
 }
 
 func (s *source) skip(why string) {
