@@ -72,12 +72,7 @@ func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint6
 	m.state.Instances[0].Self = true
 	for i, snap := range others {
 		m.add(snap)
-		other := &m.state.Instances[i+1]
-		if other.Differs = nil; own.Lines != nil && snap.Lines != nil {
-			if d := differenceOf(own.Lines, snap.Lines); len(d.Added)+len(d.Removed) > 0 {
-				other.Differs = &d
-			}
-		}
+		m.state.Instances[i+1].Differs = differs(own, snap)
 	}
 	for _, name := range most(past, shownRules) {
 		m.show(l.find(name))
@@ -95,6 +90,22 @@ func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint6
 	s.order(past)
 	s.MoreRules -= len(s.Rules)
 	return s
+}
+
+// differs returns how the rules of other differ from those of own. Files that differ in nothing else
+// are no difference.
+func differs(own, other *snapshot) *difference {
+	if own.Instance.Config.Hash == other.Instance.Config.Hash {
+		return nil
+	}
+	if own.Lines == nil || other.Lines == nil {
+		return &difference{} // which is not known
+	}
+	d := differenceOf(own.Lines, other.Lines)
+	if len(d.Added)+len(d.Removed) == 0 {
+		return nil
+	}
+	return &d
 }
 
 // show adds a rule that is not one of the first, if it is not there yet.

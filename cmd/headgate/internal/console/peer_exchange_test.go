@@ -2,10 +2,12 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -194,15 +196,26 @@ func TestTheStoreAgreesWithTheExchange(t *testing.T) {
 // Rules of another instance that differ are shown, unless one of them has too many.
 func TestDifferentRules(t *testing.T) {
 	c := newConsole(t, nil)
-	lines := func(more ...string) *snapshot { return &snapshot{Lines: append([]string{"rule a: 1/s"}, more...)} }
-	s := merge(&ruleList{handler: c.Handler}, lines("rule b: 2/s"), []*snapshot{
-		lines("rule b: 3/s"), lines("rule b: 2/s"), {},
-	}, nil)
-	if d := s.Instances[1].Differs; d == nil || fmt.Sprint(*d) != "{[rule b: 2/s] [rule b: 3/s]}" {
-		t.Errorf("%+v", d)
+	with := func(hash string, lines ...string) *snapshot {
+		return &snapshot{Instance: instance{Config: configState{Hash: hash}}, Lines: lines}
 	}
-	if s.Instances[2].Differs != nil || s.Instances[3].Differs != nil {
-		t.Errorf("%+v", s.Instances)
+	s := merge(&ruleList{handler: c.Handler}, with("1", "rule a: 1/s", "rule b: 2/s"), []*snapshot{
+		with("2", "rule a: 1/s", "rule b: 3/s"), with("3", "rule a: 1/s", "rule b: 2/s"), with("4"),
+		with("1"),
+	}, nil)
+	var got []string
+	for _, i := range s.Instances[1:] {
+		text, err := json.Marshal(i.Differs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(text))
+	}
+	want := []string{
+		`{"removed":["rule b: 2/s"],"added":["rule b: 3/s"]}`, "null", `{"removed":null,"added":null}`, "null",
+	}
+	if !slices.Equal(got, want) {
+		t.Error(got)
 	}
 }
 

@@ -45,7 +45,7 @@ type instance struct {
 	P99     *int64      `json:"p99_us"`
 	Rate    float64     `json:"decisions_per_s"`
 
-	Differs *difference `json:"differs,omitempty"` // of its rules, from those of this instance
+	Differs *difference `json:"differs,omitempty"` // from the rules of this instance, as a viewer sees
 }
 
 // configState says which configuration is in force, and why the last one is not.

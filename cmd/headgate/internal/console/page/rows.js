@@ -39,7 +39,7 @@ export function drawLines(list, change) {
   const id = JSON.stringify(change ?? null);
   if (list.dataset.shows === id) return;
   list.dataset.shows = id;
-  const items = (tag, lines = []) => lines.map((line) => h("li", {}, h(tag, {}, line)));
+  const items = (tag, lines) => (lines ?? []).map((line) => h("li", {}, h(tag, {}, line)));
   list.replaceChildren(...items("del", change?.removed), ...items("ins", change?.added));
 }
 

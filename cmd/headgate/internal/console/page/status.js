@@ -41,14 +41,12 @@ function aloneText(why) {
 const brief = (hash) => hash.slice(0, 8);
 
 function drawFleet(state) {
-  const mixed = new Set(state.instances.map((i) => i.config.hash)).size > 1;
-  const isOther = state.instances.some((i) => i.differs);
+  const mixed = state.instances.some((i) => i.differs);
   const n = state.instances.length + (state.more_instances ?? 0);
   const { fleet, isPartial } = app.model;
   const text = !isPartial ? plural(n, "instance")
     : fleet ? `${n} of ${plural(fleet, "instance")} known` : "Other instances not known";
-  setText(byId("fact-fleet"),
-    text + (isOther ? ", with different rules" : mixed ? ", with different files" : ""));
+  setText(byId("fact-fleet"), text + (mixed ? ", with different rules" : ""));
   byId("fact-fleet").dataset.state = mixed || isPartial ? "warn" : "good";
   rows.set(state.instances, (i) => i.name);
 }
@@ -109,7 +107,8 @@ function makeRow({ name }) {
       setText(p99, latency(i.p99_us));
       setText(version, `${brief(i.config.hash)}, ${ago(i.config.loaded_at)}${
         i.config.error ? `; error: ${i.config.error.text}` : ""}${
-        i.differs ? "; other rules than this one:" : ""}`);
+        !i.differs ? "" : i.differs.added ? "; other rules than this one:"
+          : "; other files than this one, with too many rules to compare"}`);
       drawLines(lines, i.differs);
       setText(program, i.version);
       setAttribute(element, "class", i.config.error || i.store === "down" ? "trouble" : null);

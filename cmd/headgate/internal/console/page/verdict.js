@@ -60,8 +60,9 @@ function calm(model, rules, keys, { denied, banned, total }) {
 
 // differences says which rules of other instances differ from those of this one, and how, or "".
 function differences({ state: { instances } }) {
-  return instances.filter((i) => i.differs).slice(0, 3).map(({ name, differs }) => {
-    const [here, there] = [listed(differs.removed), listed(differs.added)];
+  return instances.filter((i) => i.differs).slice(0, 3).map(({ name, differs: { removed, added } }) => {
+    if (!added) return `${name} has other files, with too many rules to compare.`;
+    const [here, there] = [listed(removed), listed(added)];
     return !there ? `${name} lacks ${here}.`
       : `${name} has ${there}${here ? `, and this instance has ${here}` : ""}.`;
   }).join(" ");
