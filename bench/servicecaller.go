@@ -53,18 +53,25 @@ func (r *serviceRun) floor(
 func (r *serviceRun) overHTTP(
 	ctx context.Context, load serviceLoad,
 ) (*serviceProcess, Contender, error) {
-	file := filepath.Join(r.programs.dir, "rules.yaml")
-	rule := "rules:\n  - {name: bench, key: [\"header:X-User\"], " +
-		"limits: [\"2000000000/m fixed-window\"]}\n"
-	if err := os.WriteFile(file, []byte(rule), 0o644); err != nil { //nolint:gosec // not secret
-		return nil, nil, err
-	}
-	s, err := r.startServer(ctx, r.programs.headgate, load, "HEADGATE_CONFIG="+file)
+	s, client, err := r.withRule(ctx, load, "2000000000/m fixed-window")
 	if err != nil {
 		return nil, nil, err
 	}
+	return s, httpCaller{client, "http://" + s.http + "/v1/take"}, nil
+}
+
+// withRule runs Headgate with one rule, and returns a client for it.
+func (r *serviceRun) withRule(
+	ctx context.Context, load serviceLoad, limit string, more ...string,
+) (*serviceProcess, *http.Client, error) {
+	file := filepath.Join(r.programs.dir, "rules.yaml")
+	rule := "rules:\n  - {name: bench, key: [\"header:X-User\"], limits: [\"" + limit + "\"]}\n"
+	if err := os.WriteFile(file, []byte(rule), 0o644); err != nil { //nolint:gosec // not secret
+		return nil, nil, err
+	}
+	s, err := r.startServer(ctx, r.programs.headgate, load, append(more, "HEADGATE_CONFIG="+file)...)
 	transport := &http.Transport{MaxIdleConns: 1024, MaxIdleConnsPerHost: 1024}
-	return s, httpCaller{&http.Client{Transport: transport}, "http://" + s.http + "/v1/take"}, nil
+	return s, &http.Client{Transport: transport}, err
 }
 
 // rawCodec passes messages on as bytes.
@@ -168,6 +175,38 @@ func (c httpCaller) Take(ctx context.Context, key string) (bool, error) {
 		return false, fmt.Errorf("%s: %s", response.Status, text)
 	}
 	return *answer.Allowed, nil
+}
+
+// authCaller asks by forward auth, as a gateway does.
+type authCaller struct {
+	client *http.Client
+	url    string
+}
+
+// Take asks about a request of the user key.
+func (c authCaller) Take(ctx context.Context, key string) (bool, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return false, err
+	}
+	request.Header.Set("X-User", key)
+	request.Header.Set("X-Forwarded-Uri", "/orders/"+key)
+	request.Header.Set("User-Agent", "bench")
+	response, err := c.client.Do(request)
+	if err != nil {
+		return false, err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return false, err
+	}
+	if response.StatusCode == http.StatusTooManyRequests {
+		return false, nil
+	}
+	if response.StatusCode != http.StatusOK {
+		return false, fmt.Errorf("GET %s: %s", c.url, response.Status)
+	}
+	return true, nil
 }
 
 // floorVariable, if set, makes this program a server of grpc-go at that address, which gives one

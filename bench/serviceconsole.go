@@ -17,7 +17,7 @@ const (
 	noViewerName      = "headgate, no viewer"
 	tenViewersName    = "headgate, 10 viewers"
 	consoleGranted    = "console, 10k random keys"
-	consoleDenied     = "console, 1k keys, denied"
+	consoleDenied     = "console, 1k keys, denied by a rule"
 	consoleViewers    = 10
 	consoleCallers    = 64
 	consoleSlices     = 2
@@ -102,7 +102,7 @@ func (w *watched) start(ctx context.Context, r *serviceRun, load serviceLoad) (e
 	if w.off {
 		more = append(more, "HEADGATE_CONSOLE=off")
 	}
-	w.server, w.client, err = calledByGRPC(r.startServer(ctx, r.programs.headgate, load, more...))
+	w.server, w.client, err = r.consoleServer(ctx, load, more)
 	if err != nil {
 		return err
 	}
@@ -125,6 +125,21 @@ func (w *watched) start(ctx context.Context, r *serviceRun, load serviceLoad) (e
 		return errors.Join(err, w.stop())
 	}
 	return nil
+}
+
+// consoleServer starts a server that is asked over gRPC or, so that the console notes the requests
+// that it denies, by forward auth.
+func (r *serviceRun) consoleServer(
+	ctx context.Context, load serviceLoad, more []string,
+) (*serviceProcess, Contender, error) {
+	if !load.Denied {
+		return calledByGRPC(r.startServer(ctx, r.programs.headgate, load, more...))
+	}
+	s, client, err := r.withRule(ctx, load, "1/d", more...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, authCaller{client, "http://" + s.http + "/auth/bench"}, nil
 }
 
 // view reads events until ctx ends.
