@@ -68,7 +68,8 @@ func (r *Reservation) Delay() time.Duration { return max(time.Until(r.start.Due)
 func (r *Reservation) Wait(ctx context.Context) error {
 	err := await.Sleep(ctx, r.Delay())
 	if err != nil {
-		r.booking.Run(func() { _ = r.Cancel(ctx) }) // after an error it stays charged
+		settle := r.settle(ctx, 0)             // now, so that the next caller can have this start time
+		r.booking.Run(func() { _ = settle() }) // after an error it stays charged
 	}
 	return err
 }
@@ -88,19 +89,26 @@ func (r *Reservation) Cancel(ctx context.Context) error { return r.Commit(ctx, 0
 // Tokens used beyond n are charged whether or not they fit, see [Limiter.Charge]. It works even if
 // ctx has ended, and takes at most 5 seconds. A Commit of 0 is [Reservation.Cancel].
 func (r *Reservation) Commit(ctx context.Context, used int64) error {
-	b := r.booking
 	if used < 0 {
 		return invalid("used", used, "at least 0")
 	}
+	return r.settle(ctx, used)()
+}
+
+// settle returns the call of the store that is left to do.
+func (r *Reservation) settle(ctx context.Context, used int64) func() error {
+	b := r.booking
 	if r.settled.Swap(true) || used == b.n || len(b.limits) == 0 {
-		return nil
+		return func() error { return nil }
 	}
 	if used == 0 && r.Delay() > 0 {
 		return b.limiter.lines.Return(b.line(), r.start, b)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
-	defer cancel()
-	b.force = true
-	_, err := b.take(ctx, used-b.n, 0, nil)
-	return err
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
+		defer cancel()
+		b.force = true
+		_, err := b.take(ctx, used-b.n, 0, nil)
+		return err
+	}
 }

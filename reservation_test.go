@@ -82,6 +82,22 @@ func TestACancelIsDone(t *testing.T) {
 	})
 }
 
+// A caller that comes after one that gives up gets its start time, before the store has cancelled it.
+func TestAStartTimeIsGivenUpAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := must(NewLimiter(&networkStore{Store: NewMemorySize(1000)}, PerMinute(1)))
+		must(l.Reserve(t.Context(), "k", 1))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := must(l.Reserve(t.Context(), "k", 1)).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		if r := must(l.Reserve(context.Background(), "k", 1)); r.Delay() != 59*time.Second {
+			t.Errorf("the next start time is in %s, want 59s", r.Delay())
+		}
+	})
+}
+
 // A store that answers no more is asked once, not once for each caller that has left: else a
 // cancel behind them took as many times its 5 seconds.
 func TestCancelsThatAreNotAnswered(t *testing.T) {

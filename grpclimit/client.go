@@ -1,12 +1,10 @@
 package grpclimit
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/httplimit"
 	"github.com/headgate/headgate/internal/pause"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -46,35 +44,25 @@ type ClientOptions struct {
 // make a new call, which waits.
 //
 // A call that could not be sent before its deadline fails at once with DEADLINE_EXCEEDED, and
-// charges nothing. Calls that waited for a pause are sent in any order.
+// charges nothing.
 type Client struct {
 	options ClientOptions
-	limiter *headgate.Limiter
-	pauses  *pause.Pauses[string]
+	pauses  pause.Pauses[string]
 }
 
 // NewClient makes the interceptors of a client. It returns a [headgate.InvalidError] if l is nil or
 // the options are invalid.
 func NewClient(l *headgate.Limiter, o ClientOptions) (*Client, error) {
-	switch {
-	case l == nil:
-		return nil, &headgate.InvalidError{
-			Field: "limiter", Value: "nil", Want: "one made by headgate.NewLimiter",
-		}
-	case o.MaxPause < 0 || o.MaxPause > pause.Longest:
-		return nil, &headgate.InvalidError{
-			Field: "MaxPause", Value: o.MaxPause.String(),
-			Want: "more than 0 and at most a year, or 0 for an hour",
-		}
-	}
 	if o.Key == nil {
 		o.Key = func(_ context.Context, target, _ string) string { return "grpc:" + target }
 	}
-	p := pause.Pauses[string]{
-		Max:      cmp.Or(o.MaxPause, httplimit.DefaultMaxPause),
-		FailOpen: o.FailOpen, Observe: o.Observe,
+	c := &Client{options: o, pauses: pause.Pauses[string]{
+		Max: o.MaxPause, FailOpen: o.FailOpen, Observe: o.Observe,
+	}}
+	if err := c.pauses.Init(l); err != nil {
+		return nil, err
 	}
-	return &Client{o, l, p.In(l.Store())}, nil
+	return c, nil
 }
 
 // Unary is a grpc.UnaryClientInterceptor.
@@ -82,11 +70,11 @@ func (c *Client) Unary(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
-	key := c.options.Key(ctx, conn.CanonicalTarget(), method)
-	if err := c.wait(ctx, key, method, request); err != nil {
+	call, err := c.begin(ctx, conn, method, request)
+	if err != nil {
 		return err
 	}
-	return c.answered(ctx, key, method, invoke(ctx, method, request, reply, conn, options...))
+	return call.answered(ctx, invoke(ctx, method, request, reply, conn, options...))
 }
 
 // Stream is a grpc.StreamClientInterceptor that waits before a stream begins.
@@ -94,97 +82,54 @@ func (c *Client) Stream(
 	ctx context.Context, description *grpc.StreamDesc, conn *grpc.ClientConn, method string,
 	streamer grpc.Streamer, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
-	key := c.options.Key(ctx, conn.CanonicalTarget(), method)
-	if err := c.wait(ctx, key, method, nil); err != nil {
+	call, err := c.begin(ctx, conn, method, nil)
+	if err != nil {
 		return nil, err
 	}
-	stream, err := streamer(ctx, description, conn, method, options...)
-	return &clientStream{stream, c, key, method, false}, c.answered(ctx, key, method, err)
+	call.ClientStream, err = streamer(ctx, description, conn, method, options...)
+	return call, call.answered(ctx, err)
 }
 
-// Messages is a grpc.StreamClientInterceptor that waits before each message that it sends, and not
-// before the stream.
-func (c *Client) Messages(
-	ctx context.Context, description *grpc.StreamDesc, conn *grpc.ClientConn, method string,
-	streamer grpc.Streamer, options ...grpc.CallOption,
-) (grpc.ClientStream, error) {
-	key := c.options.Key(ctx, conn.CanonicalTarget(), method)
-	stream, err := streamer(ctx, description, conn, method, options...)
-	return &clientStream{stream, c, key, method, true}, c.answered(ctx, key, method, err)
-}
-
-type clientStream struct {
+// sentCall is a call that may be sent, and its stream if it has one.
+type sentCall struct {
 	grpc.ClientStream
 
 	client      *Client
 	key, method string
-	waits       bool // before each message
 }
 
-func (s *clientStream) SendMsg(message any) error {
-	if s.waits {
-		if err := s.client.wait(s.Context(), s.key, s.method, message); err != nil {
-			return err
-		}
-	}
-	return s.ClientStream.SendMsg(message)
-}
-
-func (s *clientStream) RecvMsg(message any) error {
-	err := s.ClientStream.RecvMsg(message)
-	return s.client.answered(s.Context(), s.key, s.method, err)
-}
-
-// wait waits until a call may be sent, and returns a status if it may not.
-func (c *Client) wait(ctx context.Context, key, method string, message any) error {
+// begin waits until a call may be sent, and returns a status if it may not.
+func (c *Client) begin(
+	ctx context.Context, conn *grpc.ClientConn, method string, message any,
+) (*sentCall, error) {
 	cost := int64(1)
 	if c.options.Cost != nil {
-		cost = c.options.Cost(method, message)
-		if cost < 0 {
-			cost = 1
+		if n := c.options.Cost(method, message); n >= 0 {
+			cost = n
 		}
 	}
-	err := c.waitTurn(ctx, key, method, cost)
+	key := c.options.Key(ctx, conn.CanonicalTarget(), method)
+	_, _, err := c.pauses.Wait(ctx, method, key, cost)
 	if headgate.Unavailable(err) && ctx.Err() == nil {
-		return status.Error(codes.Unavailable, err.Error())
+		return nil, status.Error(codes.Unavailable, err.Error())
 	}
-	return status.FromContextError(err).Err()
+	return &sentCall{client: c, key: key, method: method}, status.FromContextError(err).Err()
 }
 
-// waitTurn waits for the end of a pause and for a turn. If a pause began meanwhile, it refunds the
-// turn and waits again.
-func (c *Client) waitTurn(ctx context.Context, key, method string, cost int64) error {
-	for {
-		err := c.pauses.Wait(ctx, method, key)
-		if err != nil || cost == 0 {
-			return err
-		}
-		err = c.limiter.WaitN(ctx, key, cost)
-		if err := c.pauses.Failed(ctx, method, err); err != nil {
-			return err
-		}
-		left, err := c.pauses.Left(ctx, method, key)
-		if err != nil || left == 0 {
-			return err
-		}
-		_, err = c.limiter.Refund(ctx, key, cost)
-		if err := c.pauses.Failed(ctx, method, err); err != nil {
-			return err
-		}
-	}
+func (s *sentCall) RecvMsg(message any) error {
+	return s.answered(s.Context(), s.ClientStream.RecvMsg(message))
 }
 
 // answered keeps the pause that the error of a call asks for, and returns the error.
-func (c *Client) answered(ctx context.Context, key, method string, err error) error {
-	s, ok := status.FromError(err)
-	if !ok || s.Code() != codes.ResourceExhausted {
+func (s *sentCall) answered(ctx context.Context, err error) error {
+	if status.Code(err) != codes.ResourceExhausted {
 		return err
 	}
-	for _, detail := range s.Details() {
+	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay().AsDuration() > 0 {
 			ctx, cancel := pause.Recording(ctx)
 			defer cancel()
-			c.pauses.Extend(ctx, method, key, info.GetRetryDelay().AsDuration())
+			s.client.pauses.Extend(ctx, s.method, s.key, info.GetRetryDelay().AsDuration())
 			break
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,6 +184,41 @@ func TestClientWithoutStore(t *testing.T) {
 	})
 }
 
+// counting is a store that counts its calls.
+type counting struct {
+	headgate.Store
+
+	calls atomic.Int64
+}
+
+func (c *counting) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	c.calls.Add(1)
+	return c.Store.Take(ctx, r)
+}
+
+func (c *counting) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	c.calls.Add(1)
+	return c.Store.TakeAll(ctx, rs, ds)
+}
+
+// A call whose tokens are there calls the store once. A call that waits also looks for a pause when
+// its turn comes.
+func TestCallsOfTheStore(t *testing.T) {
+	conn := dial(t, "passthrough:///api")
+	synctest.Test(t, func(t *testing.T) {
+		store := &counting{Store: headgate.NewMemory()}
+		c := &caller{conn: conn, client: newClient(t, newLimiter(t, store, "1/s", "60/m"), grpclimit.ClientOptions{})}
+		for i, want := range []int64{1, 3} {
+			if err := c.call(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := store.calls.Load(); got != want {
+				t.Errorf("%d calls of the store after call %d, want %d", got, i+1, want)
+			}
+		}
+	})
+}
+
 // A cost below 0 counts as 1.
 func TestCostBelowZero(t *testing.T) {
 	conn := dial(t, "passthrough:///api")
@@ -202,18 +238,22 @@ func TestCostBelowZero(t *testing.T) {
 	})
 }
 
-// A client within the limits of a server is never denied: unary, by stream, by message.
+// A client within the limits of a server is never denied: by call and by message.
 func TestClientAndServer(t *testing.T) {
 	server := newServer(t, newLimiter(t, headgate.NewMemory(), "20/s burst 1"), grpclimit.Options{})
 	desc := &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
-	client := newClient(t, newLimiter(t, headgate.NewMemory(), "10/s burst 1"), grpclimit.ClientOptions{})
+	client := newLimiter(t, headgate.NewMemory(), "10/s burst 1")
+	paced := newClient(t, client, grpclimit.ClientOptions{})
 	address := serve(t, &echo{}, grpc.ChainUnaryInterceptor(server.Unary), grpc.ChainStreamInterceptor(server.Messages))
-	conn := dial(t, address, grpc.WithChainUnaryInterceptor(client.Unary), grpc.WithChainStreamInterceptor(client.Messages))
+	conn := dial(t, address, grpc.WithChainUnaryInterceptor(paced.Unary))
 	stream, err := conn.NewStream(t.Context(), desc, chat)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
+		if err := client.Wait(t.Context(), "grpc:"+conn.CanonicalTarget()); err != nil {
+			t.Fatal(err)
+		}
 		if err := stream.SendMsg(wrapperspb.String("a")); err != nil {
 			t.Fatal(err)
 		}

@@ -95,10 +95,8 @@ func Exhausted(_ *Call, denied []headgate.Decision) error {
 	v := httplimit.Verdict{Status: http.StatusTooManyRequests, Denied: denied}
 	s := status.New(codes.ResourceExhausted, v.Detail())
 	if wait := headgate.Strictest(denied).RetryAfter; wait != headgate.Never {
-		with, err := s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
-		if err == nil { // always: a duration can be encoded
-			s = with
-		}
+		// No error: a duration can be encoded.
+		s, _ = s.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
 	}
 	return s.Err()
 }
@@ -106,14 +104,11 @@ func Exhausted(_ *Call, denied []headgate.Decision) error {
 // Unary is a grpc.UnaryServerInterceptor that limits unary calls.
 func (s *Server) Unary(
 	ctx context.Context, message any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
-) (any, error) {
-	c := &Call{FullMethod: info.FullMethod, Message: message, ctx: ctx}
-	v, err := s.decide(c, func(md metadata.MD) error { return grpc.SetHeader(ctx, md) })
-	if err != nil {
-		return nil, err
-	}
-	response, err := handler(ctx, message) // a panic leaves the call charged
-	s.decider.Outcome(ctx, c, v, codeOf(err))
+) (response any, err error) {
+	err = s.serve(&Call{info.FullMethod, message, ctx}, func() error {
+		response, err = handler(ctx, message)
+		return err
+	})
 	return response, err
 }
 
@@ -122,13 +117,29 @@ func (s *Server) Unary(
 func (s *Server) Stream(
 	service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler,
 ) error {
-	c := &Call{FullMethod: info.FullMethod, ctx: stream.Context()}
-	v, err := s.decide(c, stream.SetHeader)
+	return s.serve(&Call{info.FullMethod, nil, stream.Context()}, func() error {
+		return handler(service, stream)
+	})
+}
+
+// serve calls the handler of c if c passes. A panic of the handler leaves c charged.
+func (s *Server) serve(c *Call, handler func() error) error {
+	fields := make(map[string][]string, 6)
+	v, err := s.decide(c, fields)
+	md := make(metadata.MD, len(fields))
+	for name, values := range fields {
+		md.Append(name, values...)
+	}
+	_ = grpc.SetHeader(c.ctx, md) // an error: the header is sent already
 	if err != nil {
 		return err
 	}
-	err = handler(service, stream)
-	s.decider.Outcome(c.ctx, c, v, codeOf(err))
+	err = handler()
+	sent, ok := status.FromError(err)
+	if !ok {
+		sent = status.FromContextError(err) // as the server does
+	}
+	s.decider.Outcome(c.ctx, c, v, int(sent.Code()))
 	return err
 }
 
@@ -153,24 +164,14 @@ func (m *messages) RecvMsg(message any) error {
 	if err := m.ServerStream.RecvMsg(message); err != nil {
 		return err
 	}
-	c := &Call{FullMethod: m.fullMethod, Message: message, ctx: m.Context()}
-	_, err := m.server.decide(c, nil)
+	c := &Call{m.fullMethod, message, m.Context()}
+	_, err := m.server.decide(c, make(map[string][]string))
 	return err
 }
 
 // decide decides c, and returns the error of a call that does not pass.
-func (s *Server) decide(
-	c *Call, setHeader func(metadata.MD) error,
-) (v httplimit.Verdict, err error) {
-	fields := make(map[string][]string, 6)
-	v = s.decider.Decide(c.ctx, c, fields)
-	if setHeader != nil && len(fields) > 0 {
-		md := make(metadata.MD, len(fields))
-		for name, values := range fields {
-			md.Append(name, values...)
-		}
-		_ = setHeader(md) // an error: the header is sent already
-	}
+func (s *Server) decide(c *Call, fields map[string][]string) (httplimit.Verdict, error) {
+	v := s.decider.Decide(c.ctx, c, fields)
 	switch {
 	case v.Status == 0:
 		return v, nil
@@ -183,13 +184,4 @@ func (s *Server) decide(
 		return v, status.FromContextError(c.ctx.Err()).Err()
 	}
 	return v, status.Error(codes.Unavailable, v.Detail())
-}
-
-// codeOf returns the code that the server sends for the error of a handler.
-func codeOf(err error) int {
-	s, ok := status.FromError(err)
-	if !ok {
-		s = status.FromContextError(err)
-	}
-	return int(s.Code())
 }

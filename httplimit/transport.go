@@ -1,7 +1,6 @@
 package httplimit
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/headgate/headgate/concurrency"
 	"github.com/headgate/headgate/internal/pause"
 	"github.com/headgate/headgate/internal/usage"
-	"github.com/headgate/headgate/internal/waitline"
 )
 
 // TransportOptions configures [NewTransport]. The zero TransportOptions limits each host at a
@@ -60,20 +58,15 @@ type TransportOptions struct {
 }
 
 // DefaultMaxPause is the MaxPause of the zero [TransportOptions].
-const DefaultMaxPause = time.Hour
+const DefaultMaxPause = pause.DefaultMax
 
 // NewTransport makes an http.RoundTripper that waits before it sends a request. It returns a
 // [headgate.InvalidError] if l is nil or the options are invalid.
 func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 	switch {
-	case l == nil:
-		return nil, invalid("limiter", "nil", "one made by headgate.NewLimiter")
 	case o.Tokens != nil && usage.Cost(*o.Tokens).Validate() != nil:
 		return nil, invalid("Tokens", fmt.Sprintf("%+v", *o.Tokens), "an Estimate of at least 1, "+
 			"and weights from 0 to 1,000,000, one of them above 0")
-	case o.MaxPause < 0 || o.MaxPause > pause.Longest:
-		return nil, invalid("MaxPause", o.MaxPause.String(),
-			"more than 0 and at most a year, or 0 for an hour")
 	case o.Period < 0 || o.Period > pause.Longest || (o.Period > 0) != (o.Permits != nil):
 		return nil, invalid("Period", o.Period.String(),
 			"more than 0 and at most a year with Permits, or 0 without")
@@ -87,10 +80,13 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 	if o.Key == nil {
 		o.Key = TargetHost
 	}
-	p := pause.Pauses[*http.Request]{
-		Max: cmp.Or(o.MaxPause, DefaultMaxPause), FailOpen: o.FailOpen, Observe: o.Observe,
+	t := &Transport{options: o, limiter: l, pauses: pause.Pauses[*http.Request]{
+		Max: o.MaxPause, FailOpen: o.FailOpen, Observe: o.Observe, Permits: o.Permits,
+	}}
+	if err := t.pauses.Init(l); err != nil {
+		return nil, err
 	}
-	return &Transport{options: o, limiter: l, pauses: p.In(l.Store())}, nil
+	return t, nil
 }
 
 // Transport is an http.RoundTripper that waits until its limits allow a request, and until the
@@ -144,14 +140,13 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //
 // # Round trips to the store
 //
-// A request takes two round trips: it reads the pause, and reserves. If it had to wait, it reads
+// A request takes one round trip, which reads the pause and reserves. If it had to wait, it reads
 // the pause again. A response that asks for a pause takes two more, Permits take two, and Tokens
 // take one.
 type Transport struct {
 	options TransportOptions
 	limiter *headgate.Limiter
-	pauses  *pause.Pauses[*http.Request]
-	lines   waitline.Turnstiles // the first of a line waits for the pause
+	pauses  pause.Pauses[*http.Request]
 }
 
 // RoundTrip waits until r may be sent, and sends it.
@@ -161,7 +156,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var reservation *headgate.Reservation
 	var permit *concurrency.Permit
 	if err == nil {
-		reservation, permit, err = t.wait(r, key, cost)
+		reservation, permit, err = t.pauses.Wait(r.Context(), r, key, cost)
 	}
 	if err != nil {
 		if r.Body != nil {

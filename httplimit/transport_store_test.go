@@ -151,6 +151,16 @@ func (n *noBooking) Take(ctx context.Context, r headgate.Request) (headgate.Deci
 	return n.Store.Take(ctx, r)
 }
 
+func (n *noBooking) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	switch {
+	case rs[0].MaxWait > 0:
+		return headgate.ErrNoBooking
+	case n.fails.Load():
+		return errors.New("the store is gone")
+	}
+	return n.Store.TakeAll(ctx, rs, ds)
+}
+
 // Over a store that does not book ahead, requests wait as over any other.
 func TestTransportWithoutBooking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -203,5 +213,60 @@ func TestTransportWithoutBooking(t *testing.T) {
 		if got := call(t.Context(), open, "http://api.example/"); got != "200" || observed != 2 {
 			t.Errorf("FailOpen: %s; %d observed", got, observed)
 		}
+	})
+}
+
+// counting is a store that counts its calls.
+type counting struct {
+	headgate.Store
+
+	calls int
+}
+
+func (c *counting) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	c.calls++
+	return c.Store.Take(ctx, r)
+}
+
+func (c *counting) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	c.calls++
+	return c.Store.TakeAll(ctx, rs, ds)
+}
+
+// A request whose tokens are there calls the store once. A request that waits also looks for a
+// pause when its turn comes.
+func TestCallsOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counting{Store: headgate.NewMemorySize(100)}
+		l, err := headgate.NewLimiter(store, parse(t, "1/s"), parse(t, "60/m"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := newClient(t, l, &api{}, httplimit.TransportOptions{})
+		for i, want := range []int{1, 3} {
+			call(t.Context(), client, "http://api.example/")
+			if store.calls != want {
+				t.Errorf("%d calls of the store after request %d, want %d", store.calls, i+1, want)
+			}
+		}
+	})
+}
+
+// A process that does not know of a pause reads it as it reserves, and charges nothing for that.
+func TestAPauseOfAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, a := newLimiter(t, "1/m burst 3"), &api{answer: pausing}
+		call(t.Context(), newClient(t, l, a, httplimit.TransportOptions{}), "http://api.example/pause")
+		other := newClient(t, l, a, httplimit.TransportOptions{})
+		ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
+		defer cancel()
+		call(ctx, other, "http://api.example/late")
+		if took := time.Since(a.start); took != 0 {
+			t.Errorf("a request that cannot be sent in time failed after %s", took)
+		}
+		var all sync.WaitGroup
+		callEach(t, &all, other, "api.example", 1, 4)
+		all.Wait()
+		wantCalls(t, a, "/pause 0s", "/1 30s", "/2 30s", "/3 1m0s")
 	})
 }

@@ -2,11 +2,13 @@
 package pause
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/headgate/headgate"
-	"github.com/headgate/headgate/internal/await"
+	"github.com/headgate/headgate/concurrency"
+	"github.com/headgate/headgate/internal/waitline"
 )
 
 // Store keeps the pauses of keys in a store, so that all processes that share it keep them. A
@@ -59,20 +61,39 @@ func EndsInTime(ctx context.Context, left time.Duration) error {
 // Pauses are the pauses of a client: in the store of its limits and, in case that is slow or
 // unavailable, in this process. R is a request of the client.
 type Pauses[R any] struct {
-	Max      time.Duration // longer ones are shortened to it
+	Max      time.Duration // longer ones are shortened to it; 0: DefaultMax
 	FailOpen bool          // ignores a store that is unavailable
 	Observe  func(r R, pause time.Duration, err error)
+	Permits  *concurrency.Limiter // or nil: a request that has a cost waits for one
 
 	shared, own Store
+	limiter     *headgate.Limiter   // whose store reads the pauses
+	lines       waitline.Turnstiles // the first of a line waits for the pause
 }
+
+// DefaultMax is the longest pause unless Max says otherwise.
+const DefaultMax = time.Hour
 
 // ownKeys is how many keys a process keeps its own pauses of.
 const ownKeys = 1 << 16
 
-// In returns p with its pauses in a store.
-func (p Pauses[R]) In(store headgate.Store) *Pauses[R] {
-	p.shared, p.own = Store{store}, Store{headgate.NewMemorySize(ownKeys)}
-	return &p
+// Init makes p ready for requests under the limits of l.
+func (p *Pauses[R]) Init(l *headgate.Limiter) (err error) {
+	if l == nil {
+		return &headgate.InvalidError{
+			Field: "limiter", Value: "nil", Want: "one made by headgate.NewLimiter",
+		}
+	}
+	if p.Max < 0 || p.Max > Longest {
+		return &headgate.InvalidError{
+			Field: "MaxPause", Value: p.Max.String(),
+			Want: "more than 0 and at most a year, or 0 for an hour",
+		}
+	}
+	p.Max = cmp.Or(p.Max, DefaultMax)
+	p.shared, p.own = Store{l.Store()}, Store{headgate.NewMemorySize(ownKeys)}
+	p.limiter, err = headgate.NewLimiterFunc(reading{l.Store()}, l.Limits)
+	return err
 }
 
 // Left returns what is left of the pause of key.
@@ -86,22 +107,6 @@ func (p *Pauses[R]) Left(ctx context.Context, r R, key string) (time.Duration, e
 	}
 	own, err := p.own.Left(ctx, key)
 	return max(left, own), err
-}
-
-// Wait returns when there is no pause of key.
-func (p *Pauses[R]) Wait(ctx context.Context, r R, key string) error {
-	for {
-		left, err := p.Left(ctx, r, key)
-		if err != nil || left == 0 {
-			return err
-		}
-		if err := EndsInTime(ctx, left); err != nil {
-			return err
-		}
-		if err := await.Sleep(ctx, left); err != nil {
-			return err
-		}
-	}
 }
 
 // Extend makes the pause of key last for d, in a context of [Recording].

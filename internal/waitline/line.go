@@ -70,18 +70,18 @@ func (s *Lines[K]) Join(k K, by time.Time, store Store) (c *Caller[K], booked bo
 	return c, false
 }
 
-// Return makes start, which a caller had taken out of the line of k, spare. It returns when
-// that is cancelled, with the error of the store if there was one.
-func (s *Lines[K]) Return(k K, start Start, store Store) error {
+// Return makes start, which a caller had taken out of the line of k, spare. The caller must call
+// cancel, which returns when start is cancelled, with the error of the store if there was one.
+func (s *Lines[K]) Return(k K, start Start, store Store) (cancel func() error) {
 	l := s.enter(k, store)
 	l.insert(start)
 	first := !l.cancelling
 	l.cancelling = true
 	l.leave()
 	if !first {
-		return nil
+		return func() error { return nil }
 	}
-	return l.cancelSpare()
+	return l.cancelSpare
 }
 
 // Len returns the number of lines in which callers are.

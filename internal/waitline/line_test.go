@@ -112,7 +112,7 @@ func TestLineAfterAPanicOfTheStore(t *testing.T) {
 					t.Error("the panic was lost")
 				}
 			}()
-			_ = lines.Return("k", in(2), store)
+			_ = lines.Return("k", in(2), store)()
 		}()
 		next, booked := lines.Join("k", start.Add(time.Hour), store)
 		if booked {
@@ -137,7 +137,7 @@ func TestLineCancelsNoMoreAfterAPanicOfTheStore(t *testing.T) {
 		first.Answer(in(1))
 		asks, _ := lines.Join("k", start.Add(time.Hour), store)
 		for _, seconds := range []float64{2, 3} { // which are kept while one asks
-			if err := lines.Return("k", in(seconds), store); err != nil {
+			if err := lines.Return("k", in(seconds), store)(); err != nil {
 				t.Error(err)
 			}
 		}
