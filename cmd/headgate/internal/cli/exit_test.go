@@ -48,7 +48,7 @@ func TestBrokenOutput(t *testing.T) {
 		"replay --limit 1/s ../../../../examples/shop-day.log",
 		"replay --limit 1/s --json ../../../../examples/shop-day.log",
 		"check --limit 100/h", "check --limit 100/h --json", "reset --limit 1/s", "reset --limit 1/s --json",
-		"peek --limit 1/h", "keys", "keys --json", "top", "top --json",
+		"peek --limit 1/h", "keys", "keys --json",
 	} {
 		for want, err := range map[int]error{exitAllowed: syscall.EPIPE, exitFailed: errors.New("disk full")} {
 			var stderr bytes.Buffer

@@ -19,6 +19,11 @@ A limit without a name is known by its text. Of a limit with a name, the store h
 the name, so give the limit by --limit, such as login=5/h; otherwise the listing shows what
 was used when the key was last charged. --limit also leaves out all other limits.
 
+--denied lists only the keys that are at their limit now. A store keeps no record of denials,
+so the listing cannot show how often a key was denied. watch repeats it:
+
+  watch headgate keys --denied
+
 PATTERN is * for any text, ? for any character, [ab] for one of several.
 
 If HEADGATE_KEY_SECRET has the secret of hashed keys, the listing has hashes, and --match
@@ -28,37 +33,36 @@ The store is read in short steps and is not blocked. Keys that change meanwhile 
 missed or listed twice. Values that are not states, such as those of another program, are
 left out; check reports them. With --json, each line is an object.`
 
-// keysFlags are the flags of keys and top as given.
+// keysFlags are the flags of keys as given.
 type keysFlags struct {
 	limits []string
 	match  string
 	store  storeFlag
+	denied bool
 	json   bool
 }
 
 func newKeys() *cobra.Command {
 	var f keysFlags
 	cmd := &cobra.Command{
-		Use:   "keys --store URL [--match PATTERN] [--limit TEXT]...",
+		Use:   "keys --store URL [--match PATTERN] [--limit TEXT]... [--denied]",
 		Short: "List the keys of a store with their state",
 		Long:  keysHelp,
 		Example: `  headgate keys --store redis://localhost:6379 --match 'user:*'
-  headgate keys --store redis://localhost:6379 --limit login=5/h --json`,
+  headgate keys --store redis://localhost:6379 --limit login=5/h --json
+  watch headgate keys --store redis://localhost:6379 --denied`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.list(cmd.Context(), cmd) },
 	}
-	f.flags(cmd)
-	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON, an object for each line")
-	return cmd
-}
-
-func (f *keysFlags) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	f.store.kept = true
 	f.store.flag(cmd)
 	flags.StringVar(&f.match, "match", "*", "list keys that match `PATTERN`, such as user:*")
 	limitsFlag(cmd, &f.limits, "list states of the limit `TEXT` only; may be repeated")
+	flags.BoolVar(&f.denied, "denied", false, "list only keys that would be denied now")
+	flags.BoolVar(&f.json, "json", false, "print JSON, an object for each line")
+	return cmd
 }
 
 // open opens the store, and makes the lister for it.
@@ -99,9 +103,15 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 		return err
 	}
 	defer l.store.Close()
-	out, n := cmd.OutOrStdout(), 0
+	out, n, unknown := cmd.OutOrStdout(), 0, int64(0)
 	column := limitColumn
 	err = l.list(ctx, func(k listedKey) error {
+		if f.denied && (!k.known || k.decision.Allowed()) {
+			if !k.known && k.Limit != "" { // else permits
+				unknown++
+			}
+			return nil
+		}
 		n++
 		column = max(column, utf8.RuneCountInString(k.limitText())) // those after it are below it
 		return f.print(out, k, column)
@@ -109,6 +119,10 @@ func (f *keysFlags) list(ctx context.Context, cmd *cobra.Command) error {
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return &interruption{ctx.Err(), "not all keys are listed"}
+	case err == nil && unknown > 0:
+		_, err = fmt.Fprintf(cmd.ErrOrStderr(),
+			"headgate: %s of named limits left out; give the limits by --limit\n",
+			count(unknown, "key"))
 	case err == nil && n == 0:
 		_, err = fmt.Fprintln(cmd.ErrOrStderr(), "headgate: no key matches")
 	}

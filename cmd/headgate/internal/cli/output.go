@@ -98,27 +98,15 @@ func columns(w io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
-	width, _ := terminalSize(w)
-	return width
-}
-
-// rows returns the height of the terminal w, or 0 if w is no terminal.
-func rows(w io.Writer) int {
-	_, height := terminalSize(w)
-	return height
-}
-
-// terminalSize returns 0, 0 if w is no terminal.
-func terminalSize(w io.Writer) (width, height int) {
 	if o, ok := w.(output); ok {
 		w = o.Writer
 	}
 	if f, ok := w.(*os.File); ok {
-		if width, height, err := term.GetSize(int(f.Fd())); err == nil {
-			return width, height
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return width
 		}
 	}
-	return 0, 0
+	return 0
 }
 
 func isTerminal(w io.Writer) bool {

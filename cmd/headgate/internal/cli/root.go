@@ -43,7 +43,7 @@ a unit or whole numbers with units: us, ms, s, m, h, d, w. For pipe and exec, CO
 is a sliding-log: never more than COUNT in any PERIOD.`
 
 // verbs are the names of the verbs, for errors.
-const verbs = "check, demo, exec, keys, peek, pipe, replay, reset, serve, size, top, version"
+const verbs = "check, demo, exec, keys, peek, pipe, replay, reset, serve, size, version"
 
 // newRoot makes the command for the command line args.
 func newRoot(args []string) *cobra.Command {
@@ -75,7 +75,7 @@ func newRoot(args []string) *cobra.Command {
 	foldHelp(root)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newServe(), newDemo(), newReplay(args), newSize(args), newCheck(), newPeek(),
-		newReset(), newKeys(), newTop(), newPipe(), newExec(), newVersion(),
+		newReset(), newKeys(), newPipe(), newExec(), newVersion(),
 		&cobra.Command{Use: "limits", Short: "How a limit is written", Long: limitsHelp})
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
