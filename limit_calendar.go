@@ -7,8 +7,8 @@ import (
 )
 
 // Daily grants n in each day of a calendar: from midnight to midnight, in UTC unless [Limit.In]
-// says where. RetryAfter and ResetAfter end with the day, which may have 23 or 25 hours there. A
-// request with MaxWait may start in this window or the next; later ones are denied with [Never].
+// says where. RetryAfter and ResetAfter end with the day, which may have 23 or 25 hours. A request
+// with MaxWait may start in this window or the next; later ones are denied with [Never].
 func Daily(n int64) Limit { return calendar(n, algorithm.Day) }
 
 // Weekly grants n in each week of a calendar, which begins on Monday; see [Daily].
@@ -45,8 +45,8 @@ func (l Limit) AnchoredOn(month time.Month, day int) Limit {
 	return l.with(func(t *terms) { t.Month, t.Day = month, day })
 }
 
-// Bounds returns when the window of the calendar l that contains t begins, and when the next two
-// begin. For other limits they are zero.
+// Bounds returns the beginnings of three windows of the calendar l: the one that contains t and the
+// next two. For other limits they are zero.
 func (l Limit) Bounds(t time.Time) (start, next, last time.Time) {
 	if !l.valid() || l.rule.Algorithm != algorithm.CalendarWindow {
 		return start, next, last

@@ -40,7 +40,7 @@ type Request struct {
 	// leave headroom starve while others use it up. A peek reports whether a cost of 1 with this
 	// headroom would be granted. If cost and headroom are above the capacity, RetryAfter is
 	// [Never]. At least 0, and 0 with Force or for a refund. With MaxWait, the error is
-	// [ErrNoBooking]: a start time that is booked ahead would take what is left for others.
+	// [ErrNoBooking]: a start time that is booked ahead would take the headroom.
 	Headroom int64
 
 	// Start is nil, or points to a start time by the clock of the store. The store sets it when it

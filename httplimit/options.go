@@ -75,9 +75,9 @@ type OptionsOf[R, D any] struct {
 	// try limits on live traffic. It requires Observe.
 	Shadow bool
 
-	// Observe is called with each decision, that of the strictest limit, before it takes
-	// effect, and with each error of the store. It is not called for a request of cost 0.
-	// It must be safe for concurrent use. Default: none.
+	// Observe is called with the decision of the strictest limit before it takes effect, and with
+	// each error of the store. It is not called for a request of cost 0. It must be safe for
+	// concurrent use. Default: none.
 	Observe func(r R, d headgate.Decision, err error)
 
 	// Fields are the header fields to set. Default: [AllFields].

@@ -23,8 +23,9 @@ const (
 // TopDenied finds the keys that are denied most, in bounded memory. Its method Decided is for an
 // [Observer].
 //
-// It counts requests that a limit denied, not their cost; peeks, refunds, errors and what was
-// rolled back do not count. A key is counted separately under each limit (see [headgate.Limit.ID]).
+// It counts requests that a limit denied, not their cost; peeks, refunds, errors and requests that
+// were rolled back do not count. A key is counted separately under each limit (see
+// [headgate.Limit.ID]).
 //
 // A fixed number n of entries is kept by the algorithm Space-Saving (Metwally, Agrawal, El
 // Abbadi: Efficient Computation of Frequent and Top-k Elements in Data Streams, ICDT 2005): a new
