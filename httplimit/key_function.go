@@ -75,8 +75,8 @@ func Join(keys ...KeyFunc) KeyFunc {
 	}
 }
 
-// FirstOf returns the first key that is not "". An example is an API key, or the address of a
-// client that has none.
+// FirstOf returns the first key that is not "". For example, use the API key, and the address for
+// clients without one.
 func FirstOf(keys ...KeyFunc) KeyFunc {
 	return func(r Request) string {
 		for _, key := range keys {

@@ -40,7 +40,7 @@ func (r *Rule) checkMaxWait() error {
 		return nil
 	}
 	if r.Count.Denied {
-		return errors.New("is given with count: denied; want it in the rules whose denials count")
+		return errors.New("cannot be used with count: denied; want it in the rules that deny")
 	}
 	_, err := ParseMaxWait(r.MaxWait.String())
 	return err

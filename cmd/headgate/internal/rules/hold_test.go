@@ -452,7 +452,7 @@ func TestHoldBounds(t *testing.T) {
 		{Rule{MaxWait: time.Second, MaxWaiting: 100_001},
 			`rule "r": max_waiting: is 100001; want 1 to 100000`},
 		{Rule{MaxWait: time.Second, Count: Count{Denied: true}}, `rule "r": max_wait: ` +
-			`is given with count: denied; want it in the rules whose denials count`},
+			`cannot be used with count: denied; want it in the rules that deny`},
 		{Rule{MaxWaiting: 5}, `rule "r": max_waiting: is given without max_wait; ` +
 			`want both, or max_wait alone`},
 	} {
