@@ -27,7 +27,7 @@ func newDetailing(limits int) *detailing {
 }
 
 // add records a decided request, which is not earlier than the one before.
-func (d *detailing) add(r record) error {
+func (d *detailing) add(r record) {
 	d.bars.begin(r.at / 1e6)
 	d.bars.add(0)
 	for i, denied := range d.denied {
@@ -39,7 +39,7 @@ func (d *detailing) add(r record) error {
 		}
 	}
 	d.facets.add(r.facets, d.denied)
-	return d.history.add(r)
+	d.history.add(r)
 }
 
 // detailed returns the Detail of what was added.

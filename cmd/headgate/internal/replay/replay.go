@@ -61,8 +61,7 @@ type Config struct {
 	// for the others. At least one is required, and all must be valid.
 	Limits []headgate.Limit
 
-	// Detail adds a [Detail] to the report. It needs 1 to 4 bytes of memory for each request. What
-	// exceeds 256 MiB goes to a temporary file.
+	// Detail adds a [Detail] to the report. It needs 1 to 4 bytes of memory for most requests.
 	Detail bool
 
 	// Evidence are keys of the logs that are described in the Detail.
@@ -87,7 +86,6 @@ func Run(ctx context.Context, c Config, logs ...Log) (*Report, error) {
 	if c.Detail {
 		tally.detail = newDetailing(len(c.Limits))
 		to.facets, to.saw = tally.detail.facets, newWitness(c.Evidence)
-		defer tally.detail.history.close()
 	}
 	sources, err := read(ctx, c.Reading, to, logs)
 	if err != nil {

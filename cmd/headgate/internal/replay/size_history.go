@@ -1,20 +1,14 @@
 package replay
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
-	"io"
-	"os"
 	"slices"
 )
 
-const (
-	runRequests = 1 << 21   // requests sorted by key at a time
-	heldBytes   = 256 << 20 // of runs held in memory; later runs go to a file
-)
+// runRequests is how many requests are sorted by key at a time.
+const runRequests = 1 << 21
 
 // visits are the requests of a key at one time.
 type visits struct {
@@ -32,56 +26,34 @@ type history struct {
 	order   []uint32
 	runs    []run
 	perRun  int
-	held    int // bytes of runs in memory
-	maxHeld int
-	file    *os.File // nil while all runs are in memory
-	written int64
 }
 
 // run is the history of a part of the log, sorted by key.
 type run struct {
-	bytes    []byte // nil if it is in the file
-	at, size int64  // where in the file
-	base     int64  // times count from here
+	bytes []byte
+	base  int64 // times count from here
 }
 
-func newHistory() *history { return &history{perRun: runRequests, maxHeld: heldBytes} }
-
-// close removes the file.
-func (h *history) close() {
-	if h.file != nil {
-		h.file.Close()
-		os.Remove(h.file.Name()) // for systems that do not remove open files
-	}
-}
+func newHistory() *history { return &history{perRun: runRequests} }
 
 // add adds r, which is not earlier than the record before.
-func (h *history) add(r record) error {
+func (h *history) add(r record) {
 	h.ats = append(h.ats, r.at)
 	h.keys = append(h.keys, r.key)
-	if len(h.ats) < h.perRun {
-		return nil
+	if len(h.ats) == h.perRun {
+		h.flush()
 	}
-	return h.flush()
 }
 
 // flush makes a run of the requests that are in none.
-func (h *history) flush() error {
+func (h *history) flush() {
 	if len(h.ats) == 0 {
-		return nil
+		return
 	}
 	h.sort()
-	r := run{base: h.ats[0] / 1e6 * 1e6}
-	r.bytes = h.encode(r.base)
+	base := h.ats[0] / 1e6 * 1e6
+	h.runs = append(h.runs, run{h.encode(base), base})
 	h.ats, h.keys = h.ats[:0], h.keys[:0]
-	if h.held+len(r.bytes) > h.maxHeld {
-		if err := h.write(&r); err != nil {
-			return fmt.Errorf("replay: keep the requests in a temporary file: %w", err)
-		}
-	}
-	h.held += len(r.bytes)
-	h.runs = append(h.runs, r)
-	return nil
 }
 
 // sort fills order with the requests by key, those of a key in the order of time.
@@ -158,23 +130,6 @@ func nextVisits(b []byte, last int64) (visits, []byte) {
 	return v, b
 }
 
-// write moves r to the file.
-func (h *history) write(r *run) (err error) {
-	if h.file == nil {
-		if h.file, err = os.CreateTemp("", "headgate-size-*"); err != nil {
-			return err
-		}
-		os.Remove(h.file.Name()) // the open file disappears even if the process is killed
-	}
-	r.at, r.size = h.written, int64(len(r.bytes))
-	if _, err := h.file.WriteAt(r.bytes, r.at); err != nil {
-		return err
-	}
-	h.written += r.size
-	r.bytes = nil
-	return nil
-}
-
 // A walker is called with the requests of each key, in the order of keys.
 type walker interface {
 	begin(key uint32) (wanted bool)
@@ -184,27 +139,13 @@ type walker interface {
 
 // walk reads the history. No request may be added after.
 func (h *history) walk(ctx context.Context, w walker) error {
-	if err := h.flush(); err != nil {
-		return err
-	}
+	h.flush()
 	h.ats, h.keys, h.order, h.nextKey = nil, nil, nil, nil
-	readers := make([]*runReader, 0, len(h.runs))
-	for _, r := range h.runs {
-		var from io.Reader = bytes.NewReader(r.bytes)
-		if r.bytes == nil {
-			from = io.NewSectionReader(h.file, r.at, r.size)
-		}
-		readers = append(readers, &runReader{from: bufio.NewReaderSize(from, 64<<10), base: r.base})
-	}
-	return walkRuns(ctx, readers, w)
-}
-
-func walkRuns(ctx context.Context, readers []*runReader, w walker) (err error) {
-	open := readers[:0]
-	for _, r := range readers {
-		if r.next() {
-			open = append(open, r)
-		}
+	open := make([]*runReader, 0, len(h.runs))
+	for _, run := range h.runs {
+		r := &runReader{rest: run.bytes, base: run.base}
+		r.next()
+		open = append(open, r)
 	}
 	for keys := 0; len(open) > 0; keys++ {
 		if keys%1024 == 0 && ctx.Err() != nil {
@@ -217,16 +158,13 @@ func walkRuns(ctx context.Context, readers []*runReader, w walker) (err error) {
 		wanted := w.begin(key)
 		left := open[:0]
 		for _, r := range open {
-			if r.key == key {
-				if err = r.read(ctx, wanted, w); err != nil {
+			if r.key == key && wanted {
+				if err := r.read(ctx, w); err != nil {
 					return err
 				}
 			}
 			if r.key != key || r.next() {
 				left = append(left, r)
-			}
-			if r.err != nil {
-				return unreadable(r.err)
 			}
 		}
 		open = left
@@ -237,48 +175,30 @@ func walkRuns(ctx context.Context, readers []*runReader, w walker) (err error) {
 	return nil
 }
 
-func unreadable(err error) error { return fmt.Errorf("replay: read the temporary file: %w", err) }
-
 // runReader reads a run.
 type runReader struct {
-	from  *bufio.Reader
+	rest  []byte // after body
 	base  int64
 	key   uint32
-	size  int // of the body of key
-	body  []byte
+	body  []byte // of key
 	batch []visits
-	err   error
 }
 
 // next goes to the next key, and reports whether there is one.
 func (r *runReader) next() bool {
-	step, err := binary.ReadUvarint(r.from)
-	if err != nil {
-		if err != io.EOF { //nolint:errorlint // ReadUvarint returns io.EOF itself
-			r.err = err
-		}
+	if len(r.rest) == 0 {
 		return false
 	}
-	size, err := binary.ReadUvarint(r.from)
-	r.key, r.size, r.err = r.key+uint32(step), int(size), err
-	return err == nil
+	step, n := binary.Uvarint(r.rest)
+	size, m := binary.Uvarint(r.rest[n:])
+	r.key += uint32(step)
+	r.body = r.rest[n+m:][:size]
+	r.rest = r.rest[n+m:][size:]
+	return true
 }
 
-// read gives the requests of the key to w, or skips them.
-func (r *runReader) read(ctx context.Context, wanted bool, w walker) error {
-	if !wanted {
-		if _, err := r.from.Discard(r.size); err != nil {
-			return unreadable(err)
-		}
-		return nil
-	}
-	if cap(r.body) < r.size {
-		r.body = make([]byte, r.size)
-	}
-	r.body = r.body[:r.size]
-	if _, err := io.ReadFull(r.from, r.body); err != nil {
-		return unreadable(err)
-	}
+// read gives the requests of the key to w.
+func (r *runReader) read(ctx context.Context, w walker) error {
 	const batch = 4096
 	last := r.base
 	for rest := r.body; len(rest) > 0; {

@@ -61,7 +61,7 @@ func (t *tally) add(ctx context.Context, r record) error {
 		}
 	}
 	if t.detail != nil {
-		return t.detail.add(r)
+		t.detail.add(r)
 	}
 	return nil
 }
