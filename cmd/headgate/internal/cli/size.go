@@ -28,16 +28,14 @@ IPv6 clients are limited by their /64 network.`
 
 const sizeExample = `  headgate size access.log access.log.1.gz
   headgate size --by header:X-Api-Key --per 1m --per 1d access.log
-  headgate size --deny-keys 2 access.log
   headgate size --rate 10/s --rate 1/s --json access.log`
 
 // sizeFlags are the flags of size as given.
 type sizeFlags struct {
 	logFlags
 
-	pers     []string
-	rates    []string
-	denyKeys int64
+	pers  []string
+	rates []string
 }
 
 func newSize(args []string) *cobra.Command {
@@ -56,8 +54,6 @@ func newSize(args []string) *cobra.Command {
 	flags.StringArrayVar(&f.rates, "rate", nil,
 		"find the burst for `RATE`, such as 10/s; repeat it for several "+
 			"(default the rates of the proposals and the reserve)")
-	flags.Int64Var(&f.denyKeys, "deny-keys", 0,
-		"find limits that also deny at most `N` keys (default any number)")
 	f.flags(cmd, args)
 	return cmd
 }
@@ -87,9 +83,6 @@ func (f *sizeFlags) config(cmd *cobra.Command) (c replay.SizeConfig, err error) 
 			return c, err
 		}
 		c.Rates = append(c.Rates, l)
-	}
-	if cmd.Flags().Changed("deny-keys") {
-		c.DenyKeys = &f.denyKeys
 	}
 	return c, nil
 }

@@ -19,17 +19,13 @@ func printSize(w io.Writer, r *replay.SizeReport, reading []string, width int) {
 	if r.Requests == 0 {
 		return
 	}
-	what := "smallest limits that deny at most"
-	if r.DenyKeys != nil {
-		what = "smallest limits that deny at most " + count(*r.DenyKeys, "key") + ", and at most"
-	}
-	printFits(w, what, r.Periods, width)
+	printFits(w, "smallest limits that deny at most", r.Periods, width)
 	if r.StandOut != nil {
 		aside := "the same, without " + standingOut(int64(len(r.StandOut.Keys)))
 		printFits(w, aside, restOf(r.Periods), width)
 		printFits(w, "smallest bursts, without the keys that stand out", restOf(r.Rates), width)
 	} else {
-		printFits(w, strings.Replace(what, "limits", "bursts", 1), r.Rates, width)
+		printFits(w, "smallest bursts that deny at most", r.Rates, width)
 	}
 	printProposals(w, r, width)
 	printStandOut(w, r, width)

@@ -31,10 +31,6 @@ type SizeConfig struct {
 	// the rates of the proposals, and of the limit with reserve: see [SizeReport.Needed].
 	Rates []headgate.Limit
 
-	// DenyKeys, if not nil, is how many keys a limit may deny at most, besides the share of the
-	// requests. Then no key is set aside for the proposals.
-	DenyKeys *int64
-
 	// Searching, if not nil, is called once, after all logs are read.
 	Searching func()
 }
@@ -68,8 +64,8 @@ func Size(ctx context.Context, c SizeConfig, logs ...Log) (*SizeReport, error) {
 		return nil, err
 	}
 	s.report = &SizeReport{
-		Traffic: traffic, DenyKeys: c.DenyKeys, Periods: []SmallestLimits{},
-		Rates: []SmallestLimits{}, Proposals: []Proposal{}, Caveats: []Caveat{},
+		Traffic: traffic, Periods: []SmallestLimits{}, Rates: []SmallestLimits{},
+		Proposals: []Proposal{}, Caveats: []Caveat{},
 	}
 	if traffic.Requests == 0 {
 		return s.report, nil
@@ -103,11 +99,6 @@ func (c *SizeConfig) fill() error {
 			return &headgate.InvalidError{
 				Field: "rate", Value: l.String(), Want: "a token bucket, such as 10/s",
 			}
-		}
-	}
-	if c.DenyKeys != nil && *c.DenyKeys < 0 {
-		return &headgate.InvalidError{
-			Field: "deny keys", Value: strconv.FormatInt(*c.DenyKeys, 10), Want: "0 or more",
 		}
 	}
 	return nil
@@ -176,10 +167,7 @@ func (s *sizing) search(ctx context.Context, families []family) (*search, error)
 	if err := s.history.walk(ctx, n); err != nil {
 		return nil, err
 	}
-	found := &search{needs: n.sizes, denyKeys: -1, history: s.history}
-	if s.config.DenyKeys != nil {
-		found.denyKeys = *s.config.DenyKeys
-	}
+	found := &search{needs: n.sizes, history: s.history}
 	if s.periods == nil {
 		s.standOut = allStandOut(n.sizes, s.usable(families))
 	}

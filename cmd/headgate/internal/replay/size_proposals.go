@@ -36,21 +36,12 @@ func (s *sizing) choose() int {
 	chosen, least := 0, math.Inf(1)
 	families := s.periods.families[:len(s.periods.needs)]
 	for _, i := range s.usable(families) {
-		size := float64(s.periods.result(s.basis(i), proposals[1].share).size)
+		size := float64(s.periods.result(s.periods.rest(i), proposals[1].share).size)
 		if product := size * size / float64(families[i].period); product < least {
 			chosen, least = i, product
 		}
 	}
 	return chosen
-}
-
-// basis returns the family that proposals are taken from, for period i: that with the keys that
-// stand out set aside, unless the number of denied keys is bounded.
-func (s *sizing) basis(i int) int {
-	if s.config.DenyKeys != nil {
-		return i
-	}
-	return s.periods.rest(i)
 }
 
 // propose fills the proposals and what is known of each period.
@@ -95,7 +86,7 @@ type draft struct {
 
 // drafts returns the proposals, without what they deny.
 func (s *sizing) drafts() (drafts []draft) {
-	basis, between := s.basis(s.chosen), s.between()
+	basis, between := s.periods.rest(s.chosen), s.between()
 	for _, p := range proposals {
 		from := s.chosen
 		if p.rest {
@@ -117,7 +108,7 @@ func (s *sizing) drafts() (drafts []draft) {
 // between returns a size that denies only the keys that stand out most: those above the largest gap
 // among the keys that stand out. It is 0 if no need is three times the next smaller one.
 func (s *sizing) between() (size int64) {
-	if s.config.DenyKeys != nil || len(s.standOut) == 0 {
+	if len(s.standOut) == 0 {
 		return 0
 	}
 	var needs []int64

@@ -10,7 +10,6 @@ import (
 type SizeReport struct {
 	Traffic
 
-	DenyKeys  *int64           `json:"deny_keys"` // as in SizeConfig
 	Periods   []SmallestLimits `json:"periods"`   // n/period, for each of SizeConfig.Periods
 	Rates     []SmallestLimits `json:"rates"`     // rate burst b, for each of SizeConfig.Rates
 	Proposals []Proposal       `json:"proposals"` // careful, perhaps between, balanced and tight

@@ -17,7 +17,6 @@ type search struct {
 	needs    [][]uint32 // by family and key
 	standOut []uint32   // keys
 	targets  [][]target // by family
-	denyKeys int64      // -1: any number
 	history  *history
 	brackets [][]bracket // by family and target
 	known    []map[int64]*probe
@@ -29,9 +28,6 @@ type bracket struct{ low, high int64 }
 // add adds a family whose largest need is most.
 func (s *search) add(f family, most int64, targets []target) {
 	b := bracket{0, most}
-	if s.denyKeys >= 0 && !f.rest {
-		b.low = nthNeed(s.needs[len(s.families)], s.denyKeys) - 1
-	}
 	if f.rate > 0 {
 		b.high = min(b.high, f.most(1))
 	}
@@ -57,16 +53,6 @@ func (s *search) rest(i int) int {
 		return i
 	}
 	return i + len(s.needs)
-}
-
-// nthNeed returns the largest need of the keys after the n that need most.
-func nthNeed(needs []uint32, n int64) int64 {
-	if n >= int64(len(needs)) {
-		return 1
-	}
-	sorted := slices.Clone(needs)
-	slices.Sort(sorted)
-	return int64(sorted[int64(len(sorted))-1-n])
 }
 
 // run narrows all brackets, each by half in a walk. Since a larger bucket of a family never denies
@@ -139,8 +125,7 @@ func (s *search) measure(ctx context.Context) error {
 // size that can be counted exactly meets the target.
 func (s *search) result(i, j int) *probe {
 	p := s.known[i][s.families[i].exact(s.brackets[i][j].high)]
-	if p.denied > s.targets[i][j].denied ||
-		s.denyKeys >= 0 && !p.rest && p.deniedKeys > s.denyKeys {
+	if p.denied > s.targets[i][j].denied {
 		return nil
 	}
 	return p

@@ -196,34 +196,6 @@ func mustBeFirst(t *testing.T, log string, fit replay.SmallestLimits, requests i
 	}
 }
 
-// With a bound on the keys that are denied, the first limit that keeps both bounds.
-func TestSizeDenyKeys(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(5, 6))
-	for round := range 4 {
-		log := randomLog(r, 1200, 9, false)
-		for _, denyKeys := range []int64{0, 1, 3, 100} {
-			period := []time.Duration{time.Second, time.Minute}[round%2]
-			c := replay.SizeConfig{DenyKeys: &denyKeys, Periods: []time.Duration{period}}
-			report := sized(t, c, log)
-			var all []headgate.Limit
-			for n := range report.Periods[0].Fits[0].Point.Size {
-				all = append(all, headgate.Per(n+1, c.Periods[0]))
-			}
-			results := denials(t, log, all...)
-			for i, f := range report.Periods[0].Fits {
-				first := 0
-				for results[first].Denied > 1200*[]int64{0, 1, 10, 100}[i]/10_000 || results[first].DeniedKeys > denyKeys {
-					first++
-				}
-				if results[first].Limit != f.Point.Limit {
-					t.Errorf("%d keys, %v: %s, by naive search %s", denyKeys, f.MaxShare, f.Point.Limit, results[first].Limit)
-				}
-			}
-		}
-	}
-}
-
 // A bot among many clients is set aside: without its lines, the log needs the same.
 func TestSizeStandOut(t *testing.T) {
 	t.Parallel()
@@ -296,10 +268,6 @@ func TestSizeBetween(t *testing.T) {
 	}
 	if got := sized(t, replay.SizeConfig{}, log(1)); len(got.Proposals) != 3 || len(got.StandOut.Keys) != 2 {
 		t.Errorf("%d proposals, want 3; %+v", len(got.Proposals), got.StandOut)
-	}
-	none := int64(0)
-	if got := sized(t, replay.SizeConfig{DenyKeys: &none}, text); len(got.Proposals) != 3 {
-		t.Errorf("%d proposals that deny no key, want 3", len(got.Proposals))
 	}
 }
 
@@ -500,12 +468,10 @@ func TestSizeSpan(t *testing.T) {
 }
 
 func TestSizeBadConfig(t *testing.T) {
-	less := int64(-1)
 	for _, c := range []replay.SizeConfig{
 		{Periods: []time.Duration{1000 * 24 * time.Hour}},
 		{Periods: make([]time.Duration, 21)},
 		{Rates: []headgate.Limit{headgate.FixedWindow(1, time.Second)}},
-		{DenyKeys: &less},
 	} {
 		if _, err := replay.Size(t.Context(), c); err == nil {
 			t.Errorf("%+v: no error", c)
