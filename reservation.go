@@ -68,7 +68,8 @@ func (r *Reservation) Delay() time.Duration { return max(time.Until(r.start.Due)
 func (r *Reservation) Wait(ctx context.Context) error {
 	err := await.Sleep(ctx, r.Delay())
 	if err != nil {
-		settle := r.settle(ctx, 0)             // now, so that the next caller can have this start time
+		settle := r.settle(ctx, 0) // now, so that the next caller gets this start time
+
 		r.booking.Run(func() { _ = settle() }) // after an error it stays charged
 	}
 	return err

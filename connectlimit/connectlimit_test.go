@@ -234,7 +234,6 @@ func TestKeys(t *testing.T) {
 		{httplimit.RemoteAddress, "ip:127.0.0.1"},
 		{httplimit.Header("X-Api-Key"), "header:X-Api-Key:=k"},
 		{httplimit.Path(), "path:=" + say},
-		{httplimit.Method(), "method:=POST"},
 		{httplimit.Header("Host"), ""},
 	} {
 		var got atomic.Value

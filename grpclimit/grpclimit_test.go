@@ -67,7 +67,6 @@ func TestKeys(t *testing.T) {
 		{httplimit.Header("X-Api-Key"), nil, ""},
 		{httplimit.Cookie("s"), []string{"cookie", "s=1"}, "cookie:s:=1"},
 		{httplimit.Path(), nil, "path:=" + say},
-		{httplimit.Method(), nil, "method:=POST"},
 		{httplimit.Header("Host"), nil, "header:Host:=example.com"},
 		{httplimit.Join(httplimit.Path(), httplimit.Header("X-Api-Key")), []string{"x-api-key", "k"}, "20 path:=" + say + "19 header:X-Api-Key:=k"},
 	} {

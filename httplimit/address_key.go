@@ -8,16 +8,11 @@ import (
 
 // AddressOptions configures [ClientAddress].
 type AddressOptions struct {
-	// Trusted lists the addresses of your own proxies. Forwarding fields from other addresses are
+	// Trusted lists the addresses of your own proxies. X-Forwarded-For from other addresses is
 	// ignored. If any address is trusted, connections over a Unix socket are, too; use 127.0.0.1/32
 	// to trust only those. Default: none, and then all connections over a Unix socket share one
 	// key.
 	Trusted []netip.Prefix
-
-	// Forwarded reads the field Forwarded (RFC 7239) instead of X-Forwarded-For. Set it if your
-	// proxies write that one. Only one of them is read, because a client can forge the one that the
-	// proxies do not write.
-	Forwarded bool
 
 	// IPv6Bits is the length of the prefix by which IPv6 clients are grouped, 1 to 128. A
 	// client that has one IPv6 address usually has the whole /64. Default: 64.
@@ -33,20 +28,16 @@ var remote = addresses{bits: 64}
 // ClientAddress makes keys from the client's address, also behind trusted proxies.
 //
 // The client is the other end of the connection; or, if that is a trusted proxy, the last address
-// in the forwarding field that is not trusted. So a client cannot choose its key by sending the
-// field. If an entry cannot be read as an address, the last proxy after it is the key.
+// in X-Forwarded-For that is not trusted. So a client cannot choose its key by sending the field.
+// If an entry cannot be read as an address, the last proxy after it is the key. The field Forwarded
+// (RFC 7239) is not read: let your proxies write X-Forwarded-For.
 //
 // Ports and zones are dropped. An IPv4 address inside an IPv6 address counts as IPv4: mapped,
 // translated by NAT64 (64:ff9b::/96) or as the owner of a 6to4 prefix (2002::/16).
 //
 // It returns a [headgate.InvalidError] if IPv6Bits is out of range or a prefix is invalid.
 func ClientAddress(o AddressOptions) (KeyFunc, error) {
-	a := &addresses{
-		bits: 64, field: "X-Forwarded-For", cut: cutComma, addressIn: strings.TrimSpace,
-	}
-	if o.Forwarded {
-		a.field, a.cut, a.addressIn = "Forwarded", cutOutsideQuotes(','), forwardedFor
-	}
+	a := &addresses{bits: 64}
 	switch {
 	case o.IPv6Bits < 0 || o.IPv6Bits > 128:
 		return nil, invalid("IPv6Bits", strconv.Itoa(o.IPv6Bits), "1 to 128, or 0 for 64")
@@ -64,11 +55,8 @@ func ClientAddress(o AddressOptions) (KeyFunc, error) {
 }
 
 type addresses struct {
-	bits      int            // of the prefix by which IPv6 is grouped
-	trusted   []netip.Prefix // the proxies
-	field     string         // that the proxies write
-	cut       func(list string) (before, last string, more bool)
-	addressIn func(element string) string
+	bits    int            // of the prefix by which IPv6 is grouped
+	trusted []netip.Prefix // the proxies
 }
 
 func (a *addresses) key(r Request) string {
@@ -80,7 +68,7 @@ func (a *addresses) key(r Request) string {
 	}
 	at, ok := parseAddress(remote)
 	if len(a.trusted) > 0 && (ok && a.trusts(at) || isSocket(remote)) {
-		if client, found := a.client(r.Field(a.field)); found {
+		if client, found := a.client(r.Field("X-Forwarded-For")); found {
 			at, ok = client, true
 		}
 	}
@@ -143,13 +131,13 @@ func ipv4Host(s string) (host string, ok bool) {
 	return "", false
 }
 
-// isPort reports whether s is a colon and a number. In Forwarded, a port may be hidden as _name.
+// isPort reports whether s is a colon and a number.
 func isPort(s string) bool {
 	if len(s) < 2 || s[0] != ':' {
 		return false
 	}
 	for _, c := range []byte(s[1:]) {
-		if (c < '0' || c > '9') && s[1] != '_' {
+		if c < '0' || c > '9' {
 			return false
 		}
 	}

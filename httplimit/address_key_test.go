@@ -58,7 +58,6 @@ func TestAddressErrors(t *testing.T) {
 func TestClientAddress(t *testing.T) {
 	none := httplimit.AddressOptions{}
 	proxies := httplimit.AddressOptions{Trusted: ours}
-	rfc7239 := httplimit.AddressOptions{Trusted: ours, Forwarded: true}
 	for _, c := range []struct {
 		name string
 		o    httplimit.AddressOptions
@@ -113,21 +112,6 @@ func TestClientAddress(t *testing.T) {
 		{"a list that ends in junk", proxies, request("10.0.0.1:1", "X-Forwarded-For: 1.1.1.1, junk, 10.2.2.2"), "ip:10.2.2.2"},
 		{"nothing but junk", proxies, request("10.0.0.1:1", "X-Forwarded-For: 1.1.1.1, unknown"), "ip:10.0.0.1"},
 		{"the other field is not read", proxies, request("10.0.0.1:1", "Forwarded: for=1.1.1.1", "X-Real-Ip: 1.1.1.2"), "ip:10.0.0.1"},
-
-		{"Forwarded", rfc7239, request("10.0.0.1:1", "Forwarded: for=192.0.2.1;proto=https"), "ip:192.0.2.1"},
-		{"Forwarded, parameters around", rfc7239, request("10.0.0.1:1", `Forwarded: by=10.0.0.1; For="[2001:db8::1]:99"; host=a`), "ip:2001:db8::/64"},
-		{"Forwarded, forged beginning", rfc7239, request("10.0.0.1:1", `Forwarded: for=1.1.1.1, for="192.0.2.1:8", for=10.4.4.4`), "ip:192.0.2.1"},
-		{"Forwarded, an open quote before", rfc7239, request("10.0.0.1:1", `Forwarded: for=", for=192.0.2.1`), "ip:192.0.2.1"},
-		{"Forwarded, a hidden client", rfc7239, request("10.0.0.1:1", `Forwarded: for=_hidden, for=10.4.4.4`), "ip:10.4.4.4"},
-		{"Forwarded, no for", rfc7239, request("10.0.0.1:1", `Forwarded: proto=https`), "ip:10.0.0.1"},
-		{"Forwarded, a host with a comma", rfc7239, request("10.0.0.1:1", `Forwarded: for=192.0.2.1;host="a,for=6.6.6.6"`), "ip:192.0.2.1"},
-		{"Forwarded, a host with a semicolon", rfc7239, request("10.0.0.1:1", `Forwarded: host="a;for=6.6.6.6";for=192.0.2.1`), "ip:192.0.2.1"},
-		{"Forwarded, a host with a quote", rfc7239, request("10.0.0.1:1", `Forwarded: proto=http;host="a\",for=6.6.6.6";for=192.0.2.1`), "ip:192.0.2.1"},
-		{"Forwarded, a host that ends in a backslash", rfc7239, request("10.0.0.1:1", `Forwarded: for=192.0.2.1;host="a,for=6.6.6.6\\", for=10.2.2.2`), "ip:192.0.2.1"},
-		{"Forwarded, two for", rfc7239, request("10.0.0.1:1", `Forwarded: for=6.6.6.6;for=192.0.2.1, for=10.2.2.2`), "ip:10.2.2.2"},
-		{"Forwarded, too many quotes", rfc7239, request("10.0.0.1:1", `Forwarded: for=""6.6.6.6""`), "ip:10.0.0.1"},
-		{"Forwarded, a hidden port", rfc7239, request("10.0.0.1:1", `Forwarded: for="192.0.2.1:_x"`), "ip:192.0.2.1"},
-		{"X-Forwarded-For is not read", rfc7239, request("10.0.0.1:1", "X-Forwarded-For: 1.1.1.1"), "ip:10.0.0.1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := clientAddress(t, c.o)(c.r); got != c.want {
@@ -155,18 +139,12 @@ func TestRotatingAddresses(t *testing.T) {
 	}
 }
 
-// quoted is s as a proxy quotes a Host that a client sent.
-func quoted(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
-}
-
 // Whatever a client sends, its own proxy's word is the last: it stays one key.
 func FuzzForgedForwarding(f *testing.F) {
 	for _, s := range []string{"", "1.1.1.1", "10.0.0.1", "junk", `"`, `for="`, "[", "::ffff:1.1.1.1", "fe80::1%25", "1.1.1.1:99", ",,,", "for=1.1.1.1;for=2.2.2.2", "\x00", "[::1]:x", "unknown, _x"} {
 		f.Add(s, s)
 	}
 	plain := clientAddress(f, httplimit.AddressOptions{Trusted: ours})
-	rfc7239 := clientAddress(f, httplimit.AddressOptions{Trusted: ours, Forwarded: true})
 	alone := clientAddress(f, httplimit.AddressOptions{})
 	f.Fuzz(func(t *testing.T, line, start string) {
 		const want = "ip:192.0.2.1"
@@ -175,9 +153,6 @@ func FuzzForgedForwarding(f *testing.F) {
 			r   *http.Request
 		}{
 			{plain, request("10.0.0.1:1", "X-Forwarded-For: "+line, "X-Forwarded-For: "+start+", 192.0.2.1, 10.2.2.2", "Forwarded: "+line, "X-Real-Ip: "+line)},
-			{rfc7239, request("10.0.0.1:1", "Forwarded: "+line, "Forwarded: "+start+", for=192.0.2.1, for=10.2.2.2", "X-Forwarded-For: "+line)},
-			{rfc7239, request("10.0.0.1:1", "Forwarded: "+start+", for=192.0.2.1;host="+quoted(line)+", for=10.2.2.2")},
-			{rfc7239, request("10.0.0.1:1", "Forwarded: "+start+",host="+quoted(line)+";for=192.0.2.1")},
 			{alone, request("192.0.2.1:1", "X-Forwarded-For: "+line, "Forwarded: "+start, "X-Real-Ip: "+line)},
 			{plain, request("192.0.2.1:1", "X-Forwarded-For: "+line, "X-Forwarded-For: "+start)},
 		} {

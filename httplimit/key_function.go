@@ -3,7 +3,6 @@ package httplimit
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"net/http"
 	"net/textproto"
 	"path"
 	"strconv"
@@ -45,19 +44,6 @@ func Cookie(name string) KeyFunc {
 // r.Pattern has only as many keys as there are patterns.
 func Path() KeyFunc {
 	return func(r Request) string { return tagged("path:", path.Clean("/"+r.Path())) }
-}
-
-// Method makes keys from the method. There is one key for each method of RFC 9110, one for PATCH,
-// and one for all others.
-func Method() KeyFunc {
-	return func(r Request) string {
-		switch method := r.Method(); method {
-		case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
-			http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace:
-			return "method:=" + method
-		}
-		return "method:other"
-	}
 }
 
 // Join makes one key from several, such as an address and a path. Different lists of parts

@@ -13,11 +13,6 @@ func TestKeys(t *testing.T) {
 	r := request("192.0.2.1:1", "X-Api-Key: abc", "X-Two: a", "X-Two: b", "Cookie: session=s1; other=o", "X-Long: "+strings.Repeat("x", 500))
 	r.Method, r.URL = http.MethodPost, &url.URL{Path: "/a//b/../c"}
 	r.Host = "example.com"
-	invented := request("192.0.2.1:1")
-	invented.Method = "INVENTED"
-	if got := httplimit.Key(httplimit.Method())(invented); got != "method:other" {
-		t.Errorf("an invented method: %q", got)
-	}
 	address := httplimit.RemoteAddress
 	for _, c := range []struct {
 		name string
@@ -31,8 +26,7 @@ func TestKeys(t *testing.T) {
 		{"cookie", httplimit.Cookie("session"), "cookie:session:=s1"},
 		{"no cookie", httplimit.Cookie("none"), ""},
 		{"path", httplimit.Path(), "path:=/a/c"},
-		{"method", httplimit.Method(), "method:=POST"},
-		{"several", httplimit.Join(address, httplimit.Method(), httplimit.Header("X-None")), "12 ip:192.0.2.112 method:=POST0 "},
+		{"several", httplimit.Join(address, httplimit.Path(), httplimit.Header("X-None")), "12 ip:192.0.2.110 path:=/a/c0 "},
 		{"the first", httplimit.FirstOf(httplimit.Header("X-None"), httplimit.Cookie("none"), address), "ip:192.0.2.1"},
 		{"none", httplimit.FirstOf(httplimit.Header("X-None")), ""},
 		{"a long value", httplimit.Header("X-Long"), "header:X-Long:sha256:c38c2bf3055c516a98ac5d97f30e7c364e827bc0199e1c3415b794afbe55dcad"},

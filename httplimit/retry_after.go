@@ -46,15 +46,12 @@ func readRateLimit(h http.Header) (pause time.Duration) {
 	for _, line := range h[rateLimitField] {
 		for rest, more := line, true; more; {
 			var item string
-			rest, item, more = cutItem(rest)
+			rest, item, more = cutOutsideQuotes(rest, ',')
 			pause = max(pause, limitPause(item))
 		}
 	}
 	return pause
 }
-
-// cutItem cuts the last item from a list of RFC 9651.
-var cutItem = cutOutsideQuotes(',')
 
 // limitPause returns t of an item of RateLimit such as "name";r=0;t=30, or 0 if tokens remain.
 // Of equal parameters the last counts.
@@ -62,7 +59,7 @@ func limitPause(item string) time.Duration {
 	remaining, wait := time.Duration(-1), time.Duration(-1)
 	for more := true; more; {
 		var parameter string
-		item, parameter, more = cutParameter(item)
+		item, parameter, more = cutOutsideQuotes(item, ';')
 		name, value, _ := strings.Cut(strings.Trim(parameter, " \t"), "=")
 		n, ok := parseSeconds(value)
 		switch {
@@ -77,6 +74,26 @@ func limitPause(item string) time.Duration {
 		return 0
 	}
 	return max(wait, 0)
+}
+
+// cutOutsideQuotes cuts at the last separator that is in no quoted string. It searches from the
+// end, so that a quote that a client left open hides nothing.
+func cutOutsideQuotes(list string, separator byte) (before, last string, more bool) {
+	inside := false
+	for i := len(list) - 1; i >= 0; i-- {
+		switch {
+		case list[i] == '"' && !escaped(list[:i]):
+			inside = !inside
+		case list[i] == separator && !inside:
+			return list[:i], list[i+1:], true
+		}
+	}
+	return "", list, false
+}
+
+// escaped reports whether what follows before is escaped by a backslash.
+func escaped(before string) bool {
+	return (len(before)-len(strings.TrimRight(before, `\`)))%2 == 1
 }
 
 // parseSeconds reads a whole number of seconds without a sign. It returns at most pause.Longest.

@@ -402,16 +402,14 @@ func addKeys(t *testing.T, c table) {
 		get("/", "Forwarded: for=192.0.2.3"),
 	}
 	trusted := httplimit.AddressOptions{Trusted: proxies}
-	rfc7239 := httplimit.AddressOptions{Trusted: proxies, Forwarded: true}
 	c.add("forged", one(t, Options{}, "3/h"), forged...)
 	none := httplimit.AddressOptions{}
 	c.add("none trusted", one(t, Options{Key: address(none)}, "3/h"), forged...)
 	c.add("proxies", one(t, Options{Key: address(trusted)}, "2/h"), forged...)
-	c.add("Forwarded", one(t, Options{Key: address(rfc7239)}, "2/h"), forged...)
 	byKey := httplimit.Header("x-api-key")
 	for name, key := range map[string]httplimit.KeyFunc{
 		"header": byKey, "cookie": httplimit.Cookie("s"),
-		"path": httplimit.Path(), "method": httplimit.Method(),
+		"path":  httplimit.Path(),
 		"join":  httplimit.Join(httplimit.Path(), byKey),
 		"first": httplimit.FirstOf(byKey, httplimit.RemoteAddress),
 	} {
