@@ -112,12 +112,27 @@ func (h *hider) fields(n *yaml.Node, end int, isSecret func(name string) bool) {
 		switch {
 		case name.Kind != yaml.ScalarNode || strings.Contains(name.Value, "\n"):
 			h.failed = true
+		case name.Value == "tokens" && isCost(value):
 		case isSecret(name.Value):
 			h.hide(name, value, next)
 		default:
 			h.below(value, next)
 		}
 	}
+}
+
+// isCost reports whether the value of a field tokens is a cost: numbers, and no bearer tokens.
+func isCost(n *yaml.Node) bool {
+	if n.Kind != yaml.MappingNode {
+		return false
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		known := slices.Contains([]string{"estimate", "input", "output", "cached"}, n.Content[i].Value)
+		if !known || n.Content[i+1].Tag != "!!int" {
+			return false
+		}
+	}
+	return true
 }
 
 // below hides what is secret at any place below n, which ends before a line.

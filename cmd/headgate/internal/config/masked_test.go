@@ -13,6 +13,12 @@ const sesame = "open-sesame-31415"
 // TestSecretsAreHidden: in all spellings of YAML, and the rest of the file is shown.
 func TestSecretsAreHidden(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
+		{"rules:\n  - {cost: {tokens: {estimate: 2000, output: 4}}}\n",
+			"rules:\n  - {cost: {tokens: {estimate: 2000, output: 4}}}\n"},
+		{"rules:\n  - cost:\n      tokens:\n        cached: 0\n",
+			"rules:\n  - cost:\n      tokens:\n        cached: 0\n"},
+		{"rules:\n  - cost: {tokens: {estimate: §}}\n", "rules:\n  - tokens: (hidden)\n"},
+		{"rules:\n  - cost: {tokens: {§: 1}}\n", "rules:\n  - tokens: (hidden)\n"},
 		{"store: redis://:§@h:6379 # §\n# Limits\nrules: []\n", "store: (hidden)\n\nrules: []\n"},
 		{"rules: []\nstore: redis://:§@h\n", "rules: []\nstore: (hidden)\n"},
 		{"rules: []\nstore: redis://:§@h", "rules: []\nstore: (hidden)"},
