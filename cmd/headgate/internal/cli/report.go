@@ -103,7 +103,7 @@ func (f *logFlags) finish(cmd *cobra.Command, r *reporting, d *report.Data) erro
 	}
 	if !f.json {
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nreport    %s (%s KB)\n",
-			printable(r.file.name), thousands((size+999)/1000))
+			printable(r.file.name), thousands(int64(size+999)/1000))
 	}
 	if readerClosed(err) {
 		return nil

@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,15 +13,15 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
 
-// reportFile is the file of a page while it is written. It has a temporary name until it is whole,
-// so that nobody opens half a page, and a failure leaves an older one as it was.
+// reportFile is the file of a page. It is written when the page is whole, so that a failure leaves
+// an older one as it was.
 type reportFile struct {
-	name string // as given
-	path string // to rename to
-	tmp  *os.File
+	name string
+	file *os.File
+	made bool // by us, and not written yet
 }
 
-// createReport makes the file of --report before the logs are read, so that a name that cannot be
+// createReport opens the file of --report before the logs are read, so that a name that cannot be
 // written fails at once.
 func createReport(cmd *cobra.Command, name string, logs []replay.Log) (*reportFile, error) {
 	if name == "" || name == "-" {
@@ -34,24 +32,18 @@ func createReport(cmd *cobra.Command, name string, logs []replay.Log) (*reportFi
 			return nil, usagef(cmd, "--report reads the logs twice; want files, not %s", log.Name)
 		}
 	}
-	f := &reportFile{name: name, path: name}
-	mode := os.FileMode(0o666)
 	info, err := os.Stat(name)
-	if err == nil {
-		if err := checkOld(cmd, name, info); err != nil {
-			return nil, err
-		}
-		mode = info.Mode().Perm()
-		if f.path, err = filepath.EvalSymlinks(name); err != nil { // or else the link is replaced
-			return nil, reportError(name, err)
-		}
-	} else if _, err := os.Lstat(name); err == nil {
-		return nil, usagef(cmd, "--report %s is a link to a file that does not exist; "+
-			"want a file, such as report.html", name)
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, usagef(cmd, "--report %s is not a regular file; want a file, such as "+
+			"report.html", name)
 	}
-	tmp := fmt.Sprintf("%s.%08x.tmp", f.path, rand.Uint32())
-	if f.tmp, err = os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
+	f := &reportFile{name: name, made: err != nil}
+	if f.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
 		return nil, reportError(name, err)
+	}
+	if err := f.checkOld(cmd); err != nil {
+		f.remove()
+		return nil, err
 	}
 	return f, nil
 }
@@ -75,51 +67,39 @@ const headBytes = 2048
 
 // checkOld returns an error if the file that a page would replace is not a page: a log that is
 // named in the wrong place must not be lost.
-func checkOld(cmd *cobra.Command, name string, info os.FileInfo) error {
-	if !info.Mode().IsRegular() {
-		return usagef(cmd, "--report %s is not a regular file; want a file, such as report.html",
-			name)
-	}
-	old, err := os.OpenFile(name, os.O_RDWR, 0)
+func (f *reportFile) checkOld(cmd *cobra.Command) error {
+	head, err := io.ReadAll(io.NewSectionReader(f.file, 0, headBytes))
 	if err != nil {
-		return reportError(name, err)
-	}
-	defer old.Close()
-	head, err := io.ReadAll(io.LimitReader(old, headBytes))
-	if err != nil {
-		return reportError(name, err)
+		return reportError(f.name, err)
 	}
 	if len(head) > 0 && !bytes.Contains(head, []byte("<title>Headgate report</title>")) {
-		return usagef(cmd,
-			"--report %s exists and is not a report; want another file, such as report.html", name)
+		return usagef(cmd, "--report %s exists and is not a report; want another file, such as "+
+			"report.html", f.name)
 	}
 	return nil
 }
 
-// write writes the page, gives the file its name, and returns its size.
-func (f *reportFile) write(d *report.Data) (size int64, err error) {
-	w := bufio.NewWriter(f.tmp)
-	if err = report.Write(w, d); err == nil {
-		err = w.Flush()
+// write writes the page, and returns its size.
+func (f *reportFile) write(d *report.Data) (size int, err error) {
+	var page bytes.Buffer
+	err = report.Write(&page, d)
+	if err == nil {
+		f.made = false
+		err = f.file.Truncate(0)
 	}
-	if err != nil {
+	if err == nil {
+		_, err = f.file.WriteAt(page.Bytes(), 0)
+	}
+	if err = cmp.Or(err, f.file.Close()); err != nil {
 		return 0, reportError(f.name, err)
 	}
-	info, err := f.tmp.Stat()
-	if err != nil {
-		return 0, reportError(f.name, err)
-	}
-	if err := f.tmp.Close(); err != nil {
-		return 0, reportError(f.name, err)
-	}
-	if err := os.Rename(f.tmp.Name(), f.path); err != nil {
-		return 0, reportError(f.name, err)
-	}
-	return info.Size(), nil
+	return page.Len(), nil
 }
 
-// remove removes what was not finished.
+// remove closes the file, and removes it if it was made for a page that was not written.
 func (f *reportFile) remove() {
-	f.tmp.Close()
-	os.Remove(f.tmp.Name()) // which is gone after write
+	f.file.Close()
+	if f.made {
+		os.Remove(f.name)
+	}
 }
