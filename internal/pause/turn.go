@@ -74,19 +74,22 @@ func (p *Pauses[R]) reserve(
 func (p *Pauses[R]) book(
 	ctx context.Context, r R, key string, cost int64,
 ) (b *headgate.Reservation, left time.Duration, err error) {
-	left = unread
+	read := unread // by a call that goes on if ctx ends: not to be looked at after an error
 	if cost > 0 {
-		reads := context.WithValue(ctx, leftKey{}, &left)
+		reads := context.WithValue(ctx, leftKey{}, &read)
 		b, err = p.limiter.Reserve(reads, key, cost)
 		if errors.Is(err, headgate.ErrNoBooking) {
 			b, err = p.poll(reads, key, cost)
 		}
 	}
-	if err == nil && left == unread {
+	switch {
+	case err != nil:
+	case read != unread:
+		left = read
+	default:
 		left, err = p.shared.Left(ctx, key)
 	}
 	err = p.Failed(ctx, r, err)
-	left = max(left, 0)
 	if b != nil && (left > 0 || err != nil) {
 		await.Do(ctx, func() { _ = b.Cancel(ctx) }) // after an error it stays charged
 		return nil, left, err
