@@ -101,7 +101,7 @@ func TestReportReserve(t *testing.T) {
 	expect(p, "the limit is the one with reserve", text+` === [...document.querySelectorAll("article")].find((e) =>
 		e.querySelector(".label").textContent === "reserve").querySelector(".pick").textContent`, true)
 	expect(p, "what 1 time is", `document.querySelector("#reserve .lead").textContent.replace(/^1 time is \S+\/\S+\. /, "")`,
-		"The busiest of the other 301 keys, such as an office behind one address, needs just that, so it has no reserve. More leaves room for a busier day.")
+		"The busiest of the other 301 keys, which may be an office behind one address, needs just that. So 1 time has no reserve. More leaves room for a busier day.")
 	said("2", "The busiest of the other keys can send 100% more without a denial. In this log, the limit denies ")
 	said("3", "The busiest of the other keys can send 200% more without a denial. In this log, the limit denies at most ")
 	said("1", "The busiest of the other keys may be denied as soon as it sends more. In this log, the limit denies ")

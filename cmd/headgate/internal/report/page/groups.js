@@ -58,11 +58,12 @@
   }
 
   function nameOf(g, label) {
-    if (g.name === "(other)") return h("i", { class: "quiet" }, `other ${plurals[label]}, together`);
-    if (g.name === "(none)") return h("i", { class: "quiet" }, "none");
+    const quiet = (text) => h("i", { class: "quiet" }, text);
+    if (g.name === "(other)") return quiet(`other ${plurals[label]}, together`);
+    if (g.name === "(none)") return quiet("none");
     if (g.paths) {
       return h("span", {}, Report.name(g.name, 60), " ",
-        h("i", { class: "quiet" }, `${number(g.paths)} ${plurals[label]}`));
+        quiet(`${number(g.paths)} ${plurals[label]}`));
     }
     return Report.name(g.name, 70);
   }

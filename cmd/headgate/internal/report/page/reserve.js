@@ -21,8 +21,9 @@
     draw();
     host.append(h("section", { class: "card" }, h("h2", {}, "Choose a reserve"),
       h("p", { class: "lead" }, `1 time is ${limit}. The busiest of the ` +
-        `${size.stand_out ? "other " : ""}${plural(others, "key")}, such as an office behind one ` +
-        "address, needs just that, so it has no reserve. More leaves room for a busier day."),
+        `${size.stand_out ? "other " : ""}${plural(others, "key")}, which may be an office ` +
+        "behind one address, needs just that. So 1 time has no reserve. More leaves room for a " +
+        "busier day."),
       h("div", { class: "slide" }, h("label", {}, "1 time ", slider, " 3 times"),
         h("p", { role: "status" }, value, " ", effect)), text));
   }
@@ -38,7 +39,7 @@
     const room = more ? `can send ${number(more)}% more without a denial` :
       "may be denied as soon as it sends more";
     return `${who} ${room}. In this log, the limit denies ${denied ? exact +
-      plural(denied, "request") + ", all of keys that stand out" : "nothing"}.`;
+      plural(denied, "request") + ", all from keys that stand out" : "nothing"}.`;
   }
 
   Report.reserve = reserve;
