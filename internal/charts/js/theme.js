@@ -1,4 +1,4 @@
-// The palette of all charts. Colours are CSS variables of theme.css; what is denied is hatched, too.
+// The palette of all charts. Colours are CSS variables of theme.css; denied is hatched, too.
 (() => {
   "use strict";
 
