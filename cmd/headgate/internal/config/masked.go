@@ -127,8 +127,12 @@ func isCost(n *yaml.Node) bool {
 		return false
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		known := slices.Contains([]string{"estimate", "input", "output", "cached"}, n.Content[i].Value)
-		if !known || n.Content[i+1].Tag != "!!int" {
+		switch n.Content[i].Value {
+		case "estimate", "input", "output", "cached":
+		default:
+			return false
+		}
+		if n.Content[i+1].Tag != "!!int" {
 			return false
 		}
 	}
