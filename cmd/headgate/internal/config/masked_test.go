@@ -177,12 +177,12 @@ func TestPlaces(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%q is accepted", text)
 		}
-		if p, ok := PlaceOf(err); !ok || p != want {
+		if p := Faults(err)[0].Place; p != want {
 			t.Errorf("the place of %v is %v", err, p)
 		}
 	}
 	_, err = Load([]string{"/does/not/exist"}, Options{})
-	if p, ok := PlaceOf(err); ok {
+	if p := Faults(err)[0].Place; p.Line > 0 {
 		t.Errorf("the place of %v is %v", err, p)
 	}
 }

@@ -66,9 +66,6 @@ func (h *Handler) reading(f handlerFunc) handlerFunc {
 	}
 }
 
-// maxBody bounds the body of a request.
-const maxBody = 64 << 10
-
 // acting refuses requests that may not act.
 func (h *Handler) acting(f handlerFunc) handlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -89,7 +86,7 @@ func (h *Handler) fromHere(f handlerFunc) handlerFunc {
 	}
 }
 
-// withJSON refuses bodies that are no JSON, and bounds them.
+// withJSON refuses bodies that are no JSON.
 func withJSON(f handlerFunc) handlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
@@ -97,7 +94,6 @@ func withJSON(f handlerFunc) handlerFunc {
 			return &problem.Problem{Status: http.StatusUnsupportedMediaType,
 				Detail: "the body is not JSON; want Content-Type: application/json"}
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		return f(w, r)
 	}
 }

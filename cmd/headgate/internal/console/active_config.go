@@ -24,8 +24,6 @@ type configView struct {
 // loadFault is why the files are not in force.
 type loadFault struct {
 	Text string `json:"text"`
-	File string `json:"file"` // empty: not of one file
-	Line int    `json:"line"`
 	At   *int64 `json:"at"`
 
 	Faults []faultView `json:"faults"` // all that Text has
@@ -72,9 +70,6 @@ func (h *Handler) serveConfig(w http.ResponseWriter, _ *http.Request) error {
 	}
 	if err != nil {
 		v.Error = &loadFault{Text: config.WithoutPasswords(err.Error()), At: millis(now.errAt)}
-		if p, ok := config.PlaceOf(err); ok {
-			v.Error.File, v.Error.Line = p.File, p.Line
-		}
 		for _, f := range config.Faults(err) {
 			v.Error.Faults = append(v.Error.Faults,
 				faultView{f.File, f.Line, config.WithoutPasswords(f.Text)})

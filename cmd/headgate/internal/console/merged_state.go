@@ -52,6 +52,7 @@ type ruleState struct {
 
 // merger makes a state of snapshots.
 type merger struct {
+	list  *ruleList
 	state state
 	rules map[string]*ruleState
 	rates map[string]rates
@@ -62,10 +63,10 @@ type merger struct {
 // each rule in the history.
 func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint64) *state {
 	m := merger{
-		rules: map[string]*ruleState{}, rates: map[string]rates{},
+		list: l, rules: map[string]*ruleState{}, rates: map[string]rates{},
 		calls: make([]uint64, len(own.Calls)),
 	}
-	for i, r := range l.first(shownRules) {
+	for i, r := range l.rules[:min(len(l.rules), shownRules)] {
 		m.rules[r.Name] = &ruleState{rule: r, place: i}
 	}
 	m.add(own)
@@ -75,15 +76,15 @@ func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint6
 		m.state.Instances[i+1].Differs = differs(own, snap)
 	}
 	for _, name := range most(past, shownRules) {
-		m.show(l.find(name))
+		m.show(name)
 	}
 	s := &m.state
-	s.At, s.MoreRules = own.Instance.At, l.size()
+	s.At, s.MoreRules = own.Instance.At, len(l.byName)
 	s.Store.P50, s.Store.P99 = percentile(m.calls, .5), percentile(m.calls, .99)
 	for name, r := range m.rules {
 		r.set(m.rates[name])
 		s.Rules = append(s.Rules, *r)
-		if !l.has(name) {
+		if _, ok := l.byName[name]; !ok {
 			s.MoreRules++
 		}
 	}
@@ -109,10 +110,11 @@ func differs(own, other *snapshot) *difference {
 }
 
 // show adds a rule that is not one of the first, if it is not there yet.
-func (m *merger) show(r rule) {
-	if m.rules[r.Name] == nil {
-		m.rules[r.Name] = &ruleState{rule: r, place: shownRules}
+func (m *merger) show(name string) *ruleState {
+	if m.rules[name] == nil {
+		m.rules[name] = &ruleState{rule: m.list.find(name), place: shownRules}
 	}
+	return m.rules[name]
 }
 
 // add adds what an instance has counted.
@@ -124,18 +126,15 @@ func (m *merger) add(snap *snapshot) {
 	for i := range min(len(m.calls), len(snap.Calls)) {
 		m.calls[i] += snap.Calls[i]
 	}
-	for _, r := range snap.Rules {
-		m.show(r)
-	}
 	for name, of := range snap.Rates {
+		m.show(name)
 		sum := m.rates[name]
 		sum.add(of)
 		m.rates[name] = sum
 	}
 	for name, keys := range snap.Denied {
-		if r := m.rules[name]; r != nil {
-			r.DeniedKeys = append(r.DeniedKeys, keys...)
-		}
+		r := m.show(name)
+		r.DeniedKeys = append(r.DeniedKeys, keys...)
 	}
 }
 

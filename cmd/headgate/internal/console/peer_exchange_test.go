@@ -317,7 +317,7 @@ func TestManyRules(t *testing.T) {
 	l := ruleList{handler: c.Handler}
 	l.refresh()
 	own, other := &snapshot{}, &snapshot{
-		Rates: map[string]rates{"gone": {7}}, Rules: map[string]rule{"gone": {Name: "gone", Mode: "shadow"}},
+		Rates: map[string]rates{"gone": {7}},
 	}
 	s := merge(&l, own, []*snapshot{other}, map[string]uint64{"r299": 5, "gone": 9, "edge/user": 1})
 	first := []string{"gone", "r299", "edge/user", "r0", "r1"}
@@ -329,22 +329,7 @@ func TestManyRules(t *testing.T) {
 	if len(s.Rules) != shownRules || s.MoreRules != 300+1+1-shownRules {
 		t.Errorf("%d rules and %d more", len(s.Rules), s.MoreRules)
 	}
-	if s.Rules[0].Allowed != 7 || s.Rules[0].Mode != "shadow" || s.Rules[2].Kind != kindDomain {
+	if s.Rules[0].Allowed != 7 || s.Rules[0].Mode != "enforce" || s.Rules[2].Kind != kindDomain {
 		t.Errorf("%+v", s.Rules[:3])
-	}
-}
-
-// A path of values below a rule of a domain has the mode of that rule.
-func TestModesOfPaths(t *testing.T) {
-	l := ruleList{paths: map[string]rule{}, domainRules: []rule{
-		domainRule("d/a", false), domainRule("d/a.b_x*", true), domainRule("d/c", true),
-	}}
-	for name, want := range map[string]string{
-		"d/a": "enforce", "d/a_1": "enforce", "d/a.b_xy": "shadow", "d/c_9": "shadow", "e/c": "enforce",
-		"gone": "enforce",
-	} {
-		if got := l.find(name); got.Mode != want || got.Name != name {
-			t.Errorf("%s: %+v, want %s", name, got, want)
-		}
 	}
 }

@@ -26,7 +26,6 @@ type snapshot struct {
 	Viewers  int                    `json:"viewers"`
 	Calls    []uint64               `json:"calls"` // of the store, by the buckets of latency
 	Rates    map[string]rates       `json:"rates"`
-	Rules    map[string]rule        `json:"rules"` // those of Rates and Denied
 	Denied   map[string][]deniedKey `json:"denied"`
 	Steps    []stepCounts           `json:"steps"` // the oldest first
 	Lines    []string               `json:"lines"` // of the rules in force; null: too many
@@ -116,7 +115,7 @@ func (r *runner) snapshot() *snapshot {
 			Version: h.options.Version,
 			Config:  h.loaded.Load().state(), Store: r.storeState(p99), P50: p50, P99: p99,
 		},
-		Rates: make(map[string]rates, len(s.now)), Rules: map[string]rule{},
+		Rates: make(map[string]rates, len(s.now)),
 	}
 	if seconds > 0 {
 		snap.Instance.Rate = tenth(float64(s.total.decisions()) / seconds)
@@ -128,12 +127,6 @@ func (r *runner) snapshot() *snapshot {
 		snap.Rates[name] = c.rate(seconds)
 	}
 	snap.Denied = bounded(h.denied.Load().most(snapshotKeys))
-	for name := range snap.Rates {
-		snap.Rules[name] = r.rules.find(name)
-	}
-	for name := range snap.Denied {
-		snap.Rules[name] = r.rules.find(name)
-	}
 	if lines := h.loaded.Load().lines; len(lines) <= snapshotLines {
 		snap.Lines = lines
 	}
