@@ -51,7 +51,7 @@ func TestConsoleBan(t *testing.T) {
 	p.until("the row says so", rowOf(bot)+`.textContent.includes("banned until")`)
 	p.until("the list says so", says("#actions-rows", "Banned "+bot+" in rule api"))
 	p.click("#result button")
-	p.until("it is undone", says("#result", "Undone: ban of "+bot))
+	p.until("it is undone", says("#result", "Undone: Banned "+bot))
 	p.until("the row says so", `!`+rowOf(bot)+`.textContent.includes("banned")`)
 	p.until("the list says so", says("#actions-rows", "Undone at "))
 }

@@ -166,12 +166,12 @@ func TestConsoleBanOfOneRule(t *testing.T) {
 	p.until("all its rules are shown", `document.querySelectorAll("#keys .rule-part").length === 3`)
 	p.until("a banned key is no full bar", `document.querySelector("#keys .meter.banned i").style.width === "0%"`)
 	p.until("a mark says what was done", `[...document.querySelectorAll("#actions-marks span")].filter((m) =>
-		m.title.startsWith("ban of `+bot+` in rule ")).length === 2`)
+		m.title.startsWith("Banned `+bot+` in rule ")).length === 2`)
 	p.do(run(`document.documentElement.style.scrollBehavior = "auto"; scrollTo(0, 1e6)`))
 	p.until("the result covers nothing", `document.querySelector("#active-rules").getBoundingClientRect().bottom <=
 		document.querySelector("#result").getBoundingClientRect().top`)
 	p.click("#result button")
-	p.until("both are undone", says("#result", "Undone: ban of "+bot+" in rules api and wide"))
+	p.until("both are undone", says("#result", "Undone: Banned "+bot+" in rules api and wide"))
 	if !s.take("wide", bot) {
 		t.Error("the key is denied in the other rule")
 	}

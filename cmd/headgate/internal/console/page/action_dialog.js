@@ -1,6 +1,6 @@
 // A dialog that says what an action will do, and a line that says whether it worked.
 
-import { describe, idleBans, outcome } from "./action_text.js";
+import { idleBans, outcome } from "./action_text.js";
 import { act as send, undo } from "./api.js";
 import { byId, h, setText } from "./dom.js";
 import { build } from "./forms.js";
@@ -63,9 +63,9 @@ export class ActionDialog {
     try {
       for (; left.length; left.pop()) await undo(left.at(-1).id, localStorage.getItem(place) ?? "");
       await this.app.refresh();
-      this.#show("good", `Undone: ${describe(acts[0], rulesOf(acts))}.`);
+      this.#show("good", `Undone: ${outcome(acts[0], rulesOf(acts))}`);
     } catch (error) {
-      this.#show("bad", left.length ? `Not undone: ${describe(left[0], rulesOf(left))}: ${
+      this.#show("bad", left.length ? `Not undone: ${outcome(left[0], rulesOf(left))} ${
         sentence(error.message)}` : `Undone, but the page is not up to date: ${error.message}`);
     }
   }

@@ -5,31 +5,23 @@ import { disable, onAct } from "./controls.js";
 import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { idleText, untilText } from "./key_override.js";
 import { brief, keyText } from "./key_text.js";
-import { Rows } from "./rows.js";
+import { Few, Rows } from "./rows.js";
 import { time, utc } from "./times.js";
 
-const few = 6;
-
-let app, rows, overrides;
-let all = false;
+let app, rows, overrides, few;
 
 export function start(theApp) {
   app = theApp;
   rows = new Rows(byId("actions-rows"), makeRow);
   overrides = new Rows(byId("overrides"), makeOverride);
-  byId("actions-all").addEventListener("click", () => {
-    all = !all;
-    draw();
-  });
+  few = new Few("actions-all", 6, "actions", draw);
 }
 
 export function draw() {
   const { acts, config } = app.model;
   if (acts === null) return;
-  rows.set(all ? acts : acts.slice(0, few), (act) => act.id);
+  rows.set(few.of(acts), (act) => act.id);
   show(byId("actions-none"), acts.length === 0);
-  show(byId("actions-all"), acts.length > few);
-  setText(byId("actions-all"), all ? `Show ${few}` : `Show all ${acts.length}`);
   drawOverrides(config);
 }
 

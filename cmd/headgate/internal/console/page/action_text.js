@@ -12,20 +12,7 @@ export const durations = [
 
 const names = { enforce: "enforce", shadow: "shadow", off: "off", file: "of the file" };
 
-// describe says what was done, as a part of a sentence. rules are those of acts done together.
-export function describe({ act, rule, key, limits, mode }, rules = [rule]) {
-  const of = `${brief(key ?? "")} in ${inRules(rules)}`;
-  switch (act) {
-    case "ban": return `ban of ${of}`;
-    case "raise": return `raise of ${of} to ${limits.join(", ")}`;
-    case "lift": return `lift of the override of ${of}`;
-    case "reset": return `reset of ${of}`;
-    case "mode": return `rule ${rule} in mode ${names[mode] ?? mode}`;
-    default: return `${act} of ${of}`;
-  }
-}
-
-// outcome says what was done, as a sentence.
+// outcome says what was done, as a sentence. rules are those of acts done together.
 export function outcome({ act, rule, key, limits, mode, until }, rules = [rule]) {
   const end = until ? ` until ${time(until)}` : "";
   const of = `${brief(key ?? "")} in ${inRules(rules)}`;

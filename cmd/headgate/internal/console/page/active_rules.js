@@ -2,22 +2,17 @@
 
 import { byId, h, setText, show } from "./dom.js";
 import { plural } from "./format.js";
-import { drawLines, Rows } from "./rows.js";
+import { drawLines, Few, Rows } from "./rows.js";
 import { ago, time, timeOfDay, utc } from "./times.js";
 
 let app, rows;
 let shown = ""; // the files that are shown
-let all = false;
-
-const few = 20; // rules that are shown at first
+let few; // rules that are shown at first
 
 export function start(theApp) {
   app = theApp;
   rows = new Rows(byId("active-rules-rows"), makeRow);
-  byId("active-rules-all").addEventListener("click", () => {
-    all = !all;
-    draw();
-  });
+  few = new Few("active-rules-all", 20, "rules", draw);
 }
 
 export function draw() {
@@ -26,10 +21,7 @@ export function draw() {
   if (!config) return;
   drawLoaded(config);
   drawChange(config.changes.at(-1));
-  rows.set(all ? config.rules : config.rules.slice(0, few), (rule) => rule.name);
-  show(byId("active-rules-all"), config.rules.length > few);
-  setText(byId("active-rules-all"), all ? `Show ${few} rules`
-    : `Show all ${config.rules.length} rules`);
+  rows.set(few.of(config.rules), (rule) => rule.name);
   const files = JSON.stringify([config.files, config.error]);
   if (files === shown) return;
   shown = files;

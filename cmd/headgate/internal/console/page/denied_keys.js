@@ -7,13 +7,10 @@ import { breadth } from "./key_breadth.js";
 import { keyOverride } from "./key_override.js";
 import { Panel } from "./key_panel.js";
 import { brief, cutOff, keyText } from "./key_text.js";
-import { Order, Rows } from "./rows.js";
+import { Few, Order, Rows } from "./rows.js";
 import { ago, time, utc } from "./times.js";
 
-const few = 12; // keys that are shown at first
-
-let app, rows, order, found;
-let all = false;
+let app, rows, order, found, few;
 let opened = null; // the row whose key is looked at
 
 export function start(theApp) {
@@ -29,11 +26,7 @@ export function start(theApp) {
     if (byId("search-key").value === "") found.close();
   });
   byId("denied-keys-rule").addEventListener("click", () => app.choose(null));
-  byId("keys-all").addEventListener("click", () => {
-    all = !all;
-    order.reset();
-    draw();
-  });
+  few = new Few("keys-all", 12, "keys", () => { order.reset(); draw(); });
 }
 
 // completed lets a person paste an address as logs have it.
@@ -61,15 +54,11 @@ export function draw() {
   if (!app.model.state) return;
   found.draw();
   const items = keys();
-  const kept = order.sort(items, id);
-  const shown = all ? kept : kept.slice(0, few);
-  rows.set(shown, id);
+  rows.set(few.of(order.sort(items, id)), id);
   const chip = byId("denied-keys-rule");
   show(chip, app.rule !== null);
   setText(chip, `rule ${app.rule} ×`);
   chip.setAttribute("aria-label", `Only rule ${app.rule}. Show all rules`);
-  show(byId("keys-all"), items.length > few);
-  setText(byId("keys-all"), all ? `Show ${few} keys` : `Show all ${items.length} keys`);
   show(byId("keys-none"), items.length === 0);
   setText(byId("keys-none"), app.rule === null ? "No key was denied in this time."
     : `Rule ${app.rule} denied no key in this time.`);

@@ -1,6 +1,6 @@
 // The live part: the verdict, the numbers, and the rules.
 
-import { describe } from "./action_text.js";
+import { outcome } from "./action_text.js";
 import { causes } from "./causes.js";
 import { disable, onAct } from "./controls.js";
 import { byId, h, setAttribute, setText, show } from "./dom.js";
@@ -52,7 +52,7 @@ export function drawHistory() {
   const acts = (model.acts ?? []).filter((act) => chosen === null || act.rule === chosen);
   const marks = causes(model).filter((c) => !chosen || !c.rules || c.rules.has(chosen));
   timeline.draw(model.history(chosen), chosen === null ? "all rules" : `rule ${chosen}`,
-    [...acts.map((act) => ({ at: act.at, text: describe(act) })), ...marks]
+    [...acts.map((act) => ({ at: act.at, text: outcome(act).slice(0, -1) })), ...marks]
       .sort((a, b) => a.at - b.at));
   timeline.link(model.config?.grafana);
   show(byId("legend-gap"), model.history(chosen).gaps.includes(true));

@@ -1,6 +1,6 @@
 // Lists whose elements stay while their items change.
 
-import { h } from "./dom.js";
+import { byId, h, setText, show } from "./dom.js";
 
 // Rows keeps one element for each item of a list, and moves them only if their order is another.
 export class Rows {
@@ -31,6 +31,28 @@ export class Rows {
         this.parent.insertBefore(element, this.parent.children[i] ?? null);
       }
     });
+  }
+}
+
+// A Few shows the first items of a list, or all of them, by the button with an id.
+export class Few {
+  #all = false;
+
+  // draw is called after a click. what are the items, as a plural.
+  constructor(id, few, what, draw) {
+    Object.assign(this, { button: byId(id), few, what });
+    this.button.addEventListener("click", () => {
+      this.#all = !this.#all;
+      draw();
+    });
+  }
+
+  // of returns the items that are shown. Without a button, all are.
+  of(items, hasButton = items.length > this.few) {
+    show(this.button, hasButton);
+    setText(this.button, this.#all ? `Show ${this.few} ${this.what}`
+      : `Show all ${items.length} ${this.what}`);
+    return this.#all ? items : items.slice(0, this.few);
   }
 }
 
