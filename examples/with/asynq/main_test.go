@@ -13,6 +13,31 @@ import (
 	"github.com/hibiken/asynq"
 )
 
+// run lets the one task run that is to be retried, or else scheduled, after at least that time.
+func run(t *testing.T, inspector *asynq.Inspector, retry bool, least time.Duration) {
+	t.Helper()
+	tasks := []*asynq.TaskInfo(nil)
+	for len(tasks) == 0 { // until the worker has returned it
+		info, err := inspector.GetQueueInfo("default")
+		if err != nil || info.Archived > 0 || retry && info.Scheduled > 0 || !retry && info.Retry > 0 {
+			t.Fatalf("%+v, %v", info, err)
+		}
+		list := inspector.ListScheduledTasks
+		if retry {
+			list = inspector.ListRetryTasks
+		}
+		if tasks, err = list("default"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if wait := time.Until(tasks[0].NextProcessAt); wait < least {
+		t.Errorf("it waits for %v; want at least %v", wait, least)
+	}
+	if err := inspector.RunTask("default", tasks[0].ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A task fails once, and is denied before and after that more often than its MaxRetry, 1.
 func TestDeniedTaskIsNotLost(t *testing.T) {
 	redis := asynq.RedisClientOpt{Addr: redistest.Start(t).Addr}
@@ -54,30 +79,6 @@ func TestDeniedTaskIsNotLost(t *testing.T) {
 			t.Fatalf("%q; want %q", got, want)
 		}
 	}
-	// run lets the one task run that is to be retried, or else scheduled, after at least that time.
-	run := func(retry bool, least time.Duration) {
-		t.Helper()
-		tasks := []*asynq.TaskInfo(nil)
-		for len(tasks) == 0 { // until the worker has returned it
-			info, err := inspector.GetQueueInfo("default")
-			if err != nil || info.Archived > 0 || retry && info.Scheduled > 0 || !retry && info.Retry > 0 {
-				t.Fatalf("%+v, %v", info, err)
-			}
-			list := inspector.ListScheduledTasks
-			if retry {
-				list = inspector.ListRetryTasks
-			}
-			if tasks, err = list("default"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if wait := time.Until(tasks[0].NextProcessAt); wait < least {
-			t.Errorf("it waits for %v; want at least %v", wait, least)
-		}
-		if err := inspector.RunTask("default", tasks[0].ID); err != nil {
-			t.Fatal(err)
-		}
-	}
 	if _, err := limiter.Allow(t.Context(), "tenant:a"); err != nil {
 		t.Fatal(err)
 	}
@@ -89,17 +90,17 @@ func TestDeniedTaskIsNotLost(t *testing.T) {
 		retry := outcome != nil
 		for range 3 {
 			expect("denied")
-			run(retry, 50*time.Minute)
+			run(t, inspector, retry, 50*time.Minute)
 		}
 		expect("denied")
 		if err := limiter.Reset(t.Context(), "tenant:a"); err != nil {
 			t.Fatal(err)
 		}
-		run(retry, 50*time.Minute)
+		run(t, inspector, retry, 50*time.Minute)
 		expect("a task of a")
 		result <- outcome
 		if retry {
-			run(true, 0)
+			run(t, inspector, true, 0)
 		}
 	}
 }
