@@ -50,9 +50,9 @@ func newHandler(store headgate.Store) (http.Handler, error) {
 	return h, err
 }
 
-type limit struct {
-	*httplimit.Decider[context.Context, any]
-}
+type decider = httplimit.Decider[context.Context, any]
+
+type limit struct{ *decider }
 
 func (limit) ExtensionName() string                   { return "Limit" }
 func (limit) Validate(graphql.ExecutableSchema) error { return nil }
