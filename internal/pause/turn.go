@@ -175,7 +175,8 @@ func (s reading) TakeAll(
 		return s.Store.TakeAll(ctx, rs, ds)
 	}
 	all := make([]headgate.Decision, len(ds)+1)
-	err := s.Store.TakeAll(ctx, append(slices.Clip(rs), headgate.Request{Key: rs[0].Key, Limit: Limit}), all)
+	peek := headgate.Request{Key: rs[0].Key, Limit: Limit}
+	err := s.Store.TakeAll(ctx, append(slices.Clip(rs), peek), all)
 	*left = all[copy(ds, all)].ResetAfter
 	return err
 }
