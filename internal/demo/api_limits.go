@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// postLimits sets the limits that the body has, as text, and resets both lanes if it says so: an
-// example, a step of the tour or a link begins with a reset. It changes no limit if one is invalid
+// postLimits sets the limits that the body has, as text, and resets both lanes if it says so: a step
+// of the tour or a link begins with a reset. It changes no limit if one is invalid
 // or the store is unavailable.
 func (d *Demo) postLimits(r *http.Request) (state, error) {
 	var want struct {

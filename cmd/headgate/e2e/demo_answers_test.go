@@ -142,7 +142,8 @@ func TestDecisionInWords(t *testing.T) {
 			t.Errorf("after %s, the line stays for %s", c.name, took)
 		}
 	}
-	p.click("[data-example=edge]")
+	p.setLimit("right", "10/5s fixed-window")
+	p.click("#edge")
 	p.until("the edge is told", `document.querySelector("#status").textContent.startsWith("Across the edge")`)
 	p.click("#tour-start")
 	p.until("the tour does not show it", `document.querySelector("#tour-status").textContent === ""`)

@@ -330,7 +330,7 @@ func TestDark(t *testing.T) {
 				return got;
 			};
 			const rings = Math.min(...["card", "ground", "sunk", "denied-soft"].map((ground) => on("focus", ground)));
-			return [card, text("h2"), text(".quiet"), text(".sign.allowed"), text(".sign.denied"), text(".chip"),
+			return [card, text("h2"), text(".quiet"), text(".sign.allowed"), text(".sign.denied"),
 				on("denied", "denied-soft"), rings * 1.5,
 				// Graphics need 3.
 				...["allowed-fill", "s1-fill"].map((fill) => on(fill, "card") * 1.5),

@@ -66,7 +66,7 @@ func TestTourToItsEnd(t *testing.T) {
 	p.until("the page is as before", `document.querySelector("#tour").hidden && document.querySelector(`+quoted(part("left", "text"))+`).textContent === "1/s burst 10"`)
 }
 
-// A person takes over from an example: what stops is the whole script.
+// A person takes over from the tour: what stops is the whole script.
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	p := open(t, serveDemo(t, headgate.NewMemory()), prefers("prefers-reduced-motion", "reduce"))
@@ -81,34 +81,4 @@ func TestTakeOver(t *testing.T) {
 	}
 	p.do(chromedp.KeyEvent(kb.Escape))
 	p.until("Escape leaves", `document.querySelector("#tour").hidden`)
-}
-
-func TestExamples(t *testing.T) {
-	t.Parallel()
-	p := open(t, serveDemo(t, headgate.NewMemory()), calm)
-	for _, c := range []struct {
-		name  string
-		texts [2]string
-	}{
-		{"fast", [2]string{"1/s burst 10", "10/10s fixed-window"}},
-		{"refill", [2]string{"10/2s burst 20 stepped", "10/2s burst 20"}},
-		{"edge", [2]string{"10/5s fixed-window", "10/5s sliding-log"}},
-		{"sliding", [2]string{"20/5s sliding-window", "20/5s sliding-log"}},
-	} {
-		name, texts := c.name, c.texts
-		p.click("[data-example=" + name + "]")
-		for i, lane := range []string{"left", "right"} {
-			p.until(name+" on the "+lane, `document.querySelector(`+quoted(part(lane, "text"))+`).textContent === `+quoted(texts[i]))
-		}
-		p.until(name+" sends requests by itself", number("left", "allowed")+" > 0 && "+number("right", "allowed")+" > 0")
-		if pressed := value[string](p, `[...document.querySelectorAll(".chip[aria-pressed=true]")].map((e) => e.dataset.example).join()`); pressed != name && name != "edge" {
-			t.Errorf("%s plays, and %q is lit", name, pressed)
-		}
-	}
-
-	// A second click stops the example, and it sends no more.
-	p.click("[data-example=refill]")
-	p.until("it streams", `document.querySelector("#stream").getAttribute("aria-pressed") === "true"`)
-	p.click("[data-example=refill]")
-	p.until("it is stopped", `document.querySelector("#stream").getAttribute("aria-pressed") === "false" && !document.querySelector(".chip[aria-pressed=true]")`)
 }

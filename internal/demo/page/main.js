@@ -1,7 +1,6 @@
 // Puts the page together: who sends what, and when it is drawn.
 
 import { byId as $, copyText, setText } from "./dom.js";
-import { examples } from "./examples.js";
 import { Lane } from "./lane.js";
 import { linkOf, read } from "./link.js";
 import { Player } from "./player.js";
@@ -14,7 +13,6 @@ import { alertIn, complain, Traffic } from "./traffic.js";
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const wide = matchMedia("(min-width: 60rem)");
 
-const chips = document.querySelectorAll("[data-example]");
 const lanes = ["left", "right"].map((name) => new Lane(name, apply));
 const session = new Session(show, (message) => alertIn($("lost"), message));
 const summary = new Summary($("summary"));
@@ -63,29 +61,11 @@ async function begin(left, right) {
 function stop() {
   player.stop();
   traffic.stop();
-  for (const chip of chips) chip.setAttribute("aria-pressed", "false");
 }
 
 function play(script, tell) {
   complain();
   return player.play(script, tell);
-}
-
-// An example runs by itself. A second click stops it.
-async function playExample(chip) {
-  const running = chip.getAttribute("aria-pressed") === "true";
-  stop();
-  if (running) return;
-  const { left, right, script } = examples[chip.dataset.example];
-  chip.setAttribute("aria-pressed", "true");
-  await traffic.attempt(async () => {
-    try {
-      await begin(left, right);
-      if (chip.getAttribute("aria-pressed") === "true") await play(script);
-    } finally {
-      chip.setAttribute("aria-pressed", "false");
-    }
-  });
 }
 
 // follow applies the settings that the address carries, and removes them from it, so
@@ -145,9 +125,6 @@ function wire() {
     return session.reset();
   });
   $("copy-link").addEventListener("click", copyLink);
-  for (const chip of chips) {
-    chip.addEventListener("click", () => playExample(chip));
-  }
   $("more").addEventListener("click", () => {
     const open = $("traffic").classList.toggle("open");
     $("more").setAttribute("aria-expanded", String(open));

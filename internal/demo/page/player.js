@@ -28,7 +28,7 @@ export class Player {
 
   // play ends early if it is stopped, and throws what goes wrong. tell(line.say) shows
   // what there is to see.
-  async play(script, tell = () => {}) {
+  async play(script, tell) {
     this.stop();
     const mine = (this.#stop = new AbortController());
     try {

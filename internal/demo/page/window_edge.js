@@ -9,8 +9,7 @@ const ahead = 1000; // the server waits for the last second, more exactly than a
 export function plan(lanes) {
   const lane = lanes.find((l) => l.edges() > 0);
   if (!lane) {
-    const how = "Choose fixed window on one side, or play the example.";
-    throw new Error(`Neither limit is a fixed window. ${how}`);
+    throw new Error("Neither limit is a fixed window. Choose fixed window on one side.");
   }
   const period = lane.edges();
   if (period < 1000 || period > 60_000) {
