@@ -22,7 +22,7 @@ The store is named by --store or by the environment variable HEADGATE_STORE, whi
 password out of the list of processes.
 
 Exit codes: 0 allowed, 1 denied, 2 usage error, 3 failed (a file cannot be read, a
-store is unavailable), 130 interrupted, 143 terminated (demo, serve and top: 0).`
+store is unavailable), 130 interrupted, 143 terminated (demo and serve: 0).`
 
 const limitsHelp = `A limit is written as [NAME=]COUNT/PERIOD [burst CAPACITY] [ALGORITHM]:
 

@@ -20,6 +20,7 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/envoy/environment"
 	"github.com/headgate/headgate/cmd/headgate/internal/serve"
+	"github.com/headgate/headgate/redisstore"
 )
 
 const serveHelp = `Serve limits to every language and gateway: Envoy's rate limit protocol,
@@ -195,7 +196,12 @@ func (f *serveFlags) complete(cmd *cobra.Command) error {
 		}
 		f.o.Environment = e
 	}
-	f.o.KeySecret = os.Getenv(keySecret)
+	secret, set := os.LookupEnv(keySecret)
+	if set && secret == "" { // as the secret of a container that is not filled in
+		return usagef(cmd, "%s is empty; want at least %d random bytes, or no variable",
+			keySecret, redisstore.MinKeySecret)
+	}
+	f.o.KeySecret = secret
 	f.o.Out = cmd.OutOrStdout()
 	f.setLog(cmd)
 	return nil

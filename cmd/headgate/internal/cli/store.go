@@ -61,8 +61,8 @@ const keySecret = "HEADGATE_KEY_SECRET" //nolint:gosec // a name
 
 // hashKeys lets s find keys by their hashes, if there is a secret.
 func (f *storeFlag) hashKeys(s *storeurl.Store) error {
-	secret := os.Getenv(keySecret)
-	if secret == "" || s.Memory() {
+	secret, set := os.LookupEnv(keySecret)
+	if !set || s.Memory() {
 		return nil
 	}
 	f.hashed = true
