@@ -117,7 +117,8 @@ func (c *Client) begin(
 }
 
 func (s *sentCall) RecvMsg(message any) error {
-	return s.answered(s.Context(), s.ClientStream.RecvMsg(message))
+	err := s.ClientStream.RecvMsg(message)
+	return s.answered(s.Context(), err) // Context before RecvMsg would end retries by gRPC
 }
 
 // answered keeps the pause that the error of a call asks for, and returns the error.

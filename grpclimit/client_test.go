@@ -291,3 +291,25 @@ func TestStreamPauses(t *testing.T) {
 		t.Errorf("%v during the pause", err)
 	}
 }
+
+// A stream is still retried as the service config of its connection says.
+func TestStreamRetries(t *testing.T) {
+	var tries atomic.Int64
+	address := serve(t, &echo{chat: func(stream grpc.ServerStream) error {
+		if tries.Add(1) == 1 {
+			return status.Error(codes.Unavailable, "not yet")
+		}
+		return stream.SendMsg(wrapperspb.String("a"))
+	}})
+	client := newClient(t, newLimiter(t, headgate.NewMemory(), "1/h"), grpclimit.ClientOptions{})
+	conn := dial(t, address, grpc.WithChainStreamInterceptor(client.Stream), grpc.WithDefaultServiceConfig(`{"methodConfig": [{
+		"name": [{}], "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.001s", "maxBackoff": "0.001s",
+		"backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}]}`))
+	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, chat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stream.RecvMsg(new(text)); err != nil {
+		t.Error(err)
+	}
+}
