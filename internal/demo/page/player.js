@@ -17,10 +17,6 @@ export class Player {
     this.#controls = controls;
   }
 
-  get playing() {
-    return this.#stop !== undefined;
-  }
-
   stop() {
     this.#stop?.abort();
     this.#stop = undefined;

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/headgate/headgate"
@@ -252,12 +253,7 @@ func (x *Executor) records(ctx context.Context) ([]record, error) {
 			list = append(list, r)
 		}
 	}
-	slices.SortFunc(list, func(a, b record) int {
-		if a.ID > b.ID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(list, func(a, b record) int { return strings.Compare(b.ID, a.ID) })
 	return list, nil
 }
 

@@ -3,6 +3,7 @@ package actions
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,10 +19,11 @@ func (x *Executor) Undo(ctx context.Context, id, by string) (Act, error) {
 	if err != nil {
 		return Act{}, err
 	}
-	r := find(records, id)
-	if r == nil {
+	i := slices.IndexFunc(records, func(r record) bool { return r.ID == id })
+	if i < 0 {
 		return Act{}, ErrNoAct
 	}
+	r := &records[i]
 	if err := x.mayUndo(r); err != nil {
 		return Act{}, err
 	}
@@ -47,15 +49,6 @@ func (x *Executor) Undo(ctx context.Context, id, by string) (Act, error) {
 var ErrNoAct = errors.New("actions: the action does not exist")
 
 var errUndone = conflict("the action was already undone")
-
-func find(records []record, id string) *record {
-	for i := range records {
-		if records[i].ID == id {
-			return &records[i]
-		}
-	}
-	return nil
-}
 
 // mayUndo returns an error if r cannot be undone, or if what it did was changed since.
 func (x *Executor) mayUndo(r *record) error {

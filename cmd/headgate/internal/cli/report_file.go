@@ -38,7 +38,8 @@ func createReport(cmd *cobra.Command, name string, logs []replay.Log) (*reportFi
 			"report.html", name)
 	}
 	f := &reportFile{name: name, made: err != nil}
-	if f.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666); err != nil {
+	f.file, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o666) //nolint:gosec // umask applies
+	if err != nil {
 		return nil, reportError(name, err)
 	}
 	if err := f.checkOld(cmd); err != nil {

@@ -43,8 +43,6 @@ func (r *reader) tokenCost(n *yaml.Node, path string) *rules.TokenCost {
 		number("output", &t.Output, 0, usage.MaxWeight),
 		number("cached", &t.Cached, 0, usage.MaxWeight),
 	)
-	if !has(n, "estimate") {
-		r.missing(n, path, "estimate", "the cost of a request that has no max_tokens, such as 2000")
-	}
+	r.require(n, path, "estimate", "the cost of a request that has no max_tokens, such as 2000")
 	return &t
 }

@@ -224,9 +224,9 @@ func (r *reader) once(n *yaml.Node, path string) bool {
 	return true
 }
 
-// missing reports that mapping n has no field name.
-func (r *reader) missing(n *yaml.Node, path, name, want string) {
-	if n.Kind == yaml.MappingNode {
+// require reports a fault if n is a mapping without the field name.
+func (r *reader) require(n *yaml.Node, path, name, want string) {
+	if n.Kind == yaml.MappingNode && !has(n, name) {
 		r.faultf(n, join(path, name), "is missing; want %s", want)
 	}
 }

@@ -45,11 +45,9 @@ func (r *reader) rule(n *yaml.Node, path string) {
 			rule.MaxWaiting = int(most)
 		}},
 	)
-	if !has(n, "name") {
-		r.missing(n, path, "name", "a name for state and metrics")
-	}
-	if !has(n, "limits") && !has(n, "permits") {
-		r.missing(n, path, "limits", `limits such as [5/m, 100/d], or permits`)
+	r.require(n, path, "name", "a name for state and metrics")
+	if !has(n, "permits") {
+		r.require(n, path, "limits", `limits such as [5/m, 100/d], or permits`)
 	}
 	checked := rule
 	if len(r.faults) > before { // those of single fields, which are reported once
@@ -245,9 +243,7 @@ func (r *reader) headroom(n *yaml.Node, path string) (h rules.Headroom) {
 		}})
 	}
 	r.mapping(n, path, fields...)
-	if !has(n, "header") {
-		r.missing(n, path, "header", "the header field that holds the class, such as X-Class")
-	}
+	r.require(n, path, "header", "the header field that holds the class, such as X-Class")
 	return h
 }
 
@@ -268,18 +264,12 @@ func (r *reader) override(n *yaml.Node, path string) {
 		field{"until", func(n *yaml.Node, path string) { o.Until = r.until(n, path) }},
 		field{"note", func(n *yaml.Node, path string) { o.Note, _ = r.text(n, path) }},
 	)
-	for _, name := range []string{"rule", "key"} {
-		if !has(n, name) {
-			r.missing(n, path, name, map[string]string{
-				"rule": "the name of a rule", "key": `the text of a key, such as "ip:192.0.2.*"`,
-			}[name])
-		}
-	}
-	switch limits := has(n, "limits"); {
-	case limits && o.Ban:
+	r.require(n, path, "rule", "the name of a rule")
+	r.require(n, path, "key", `the text of a key, such as "ip:192.0.2.*"`)
+	if !o.Ban {
+		r.require(n, path, "limits", "limits, or ban: true")
+	} else if has(n, "limits") {
 		r.faultf(n, path, "has limits and ban; want one of them")
-	case !limits && !o.Ban:
-		r.missing(n, path, "limits", "limits, or ban: true")
 	}
 	o.Limits = rules.Named(o.Rule, o.Limits)
 	r.config.Overrides = append(r.config.Overrides, o)
