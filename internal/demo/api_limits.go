@@ -8,8 +8,8 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// postLimits sets the limits that the body has, as text, and resets both lanes if it says so, as for
-// a step of the tour or a link. It changes no limit if one is invalid or the store is unavailable.
+// postLimits sets the limits that the body has, as text, and resets both lanes if it says so, as a
+// step of the tour or a link does. It changes no limit if one is invalid or the store is unavailable.
 func (d *Demo) postLimits(r *http.Request) (state, error) {
 	var want struct {
 		Left  *string `json:"left"`
