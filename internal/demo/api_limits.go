@@ -9,7 +9,8 @@ import (
 )
 
 // postLimits sets the limits that the body has, as text, and resets both lanes if it says so, as a
-// step of the tour or a link does. It changes no limit if one is invalid or the store is unavailable.
+// step of the tour or a link does. It changes no limit if one is invalid or the store is
+// unavailable.
 func (d *Demo) postLimits(r *http.Request) (state, error) {
 	var want struct {
 		Left  *string `json:"left"`
