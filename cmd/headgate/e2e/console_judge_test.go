@@ -140,6 +140,36 @@ func TestConsoleOutages(t *testing.T) {
 	}
 }
 
+// After a restart the page has the name of the new process, the key of all requests is never a
+// client, and a limit that is nearly full has no time until it is.
+func TestConsoleNamesAndTimes(t *testing.T) {
+	t.Parallel()
+	got := operate(t).console(withToken()).awaited(`
+		const { Model } = await import("./model.js");
+		const status = await import("./status.js");
+		const model = new Model();
+		model.access = { instance: "old-1" };
+		model.addState({ at: 1, store: {}, rules: [], instances: [
+			{ name: "new-2", self: true, started_at: 0, decisions_per_s: 0, config: { hash: "", loaded_at: 0 } }] });
+		status.start({ model });
+		status.draw();
+		const name = document.querySelector("#instance").textContent;
+
+		const { isShared } = await import("./key_breadth.js");
+		const all = isShared({ config: { rules: [{ name: "pages", key: "ip" }] } }, "pages", "all");
+
+		const { Panel } = await import("./key_panel.js");
+		const [ask, element] = [fetch, document.createElement("div")];
+		globalThis.fetch = async () => Response.json({ key: "ip:1", rules: [{ rule: "api", mode: "enforce",
+			limits: [{ limit: "6/h", capacity: 6, remaining: 5, reset_after_s: 0.3, allowed: true }] }] });
+		await new Panel({ model, cannotAct: () => "" }, element).open("ip:1", null);
+		globalThis.fetch = ask;
+		return [name, all, element.querySelector(".limit-text").textContent].join(", ");`)
+	if want := "new-2, true, 5 of 6 remain"; got != want {
+		t.Errorf("got %s; want %s", got, want)
+	}
+}
+
 // awaited returns the result of the body of an async function.
 func (p *page) awaited(body string) string {
 	p.t.Helper()
