@@ -69,7 +69,8 @@ func (r *serviceRun) withRule(
 	if err := os.WriteFile(file, []byte(rule), 0o644); err != nil { //nolint:gosec // not secret
 		return nil, nil, err
 	}
-	s, err := r.startServer(ctx, r.programs.headgate, load, append(more, "HEADGATE_CONFIG="+file)...)
+	more = append(more, "HEADGATE_CONFIG="+file)
+	s, err := r.startServer(ctx, r.programs.headgate, load, more...)
 	transport := &http.Transport{MaxIdleConns: 1024, MaxIdleConnsPerHost: 1024}
 	return s, &http.Client{Transport: transport}, err
 }

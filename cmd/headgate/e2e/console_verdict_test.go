@@ -151,7 +151,7 @@ func TestConsoleBanOfOneRule(t *testing.T) {
 	p.until("it says who", `!document.querySelector("#culprit-ban").hidden`)
 	p.click("#culprit-ban")
 	p.until("it says where the key is not banned", says("#act-effect", "The key can still use wide and next."))
-	p.until("it offers the rules that enforce", says("#act .check", "Also ban it in wide"))
+	p.until("it offers the rules that enforce", says("#act .check:has(#act-also)", "Also ban it in wide"))
 	p.click("#act-also")
 	p.until("it is said", says("#act .primary", "Ban in 2 rules for 10 minutes"))
 	p.click("#act .primary")
@@ -212,7 +212,7 @@ func TestConsoleFaults(t *testing.T) {
 		}
 		p.until("the error is at its line", line+`.querySelector("code").textContent.includes(`+quoted(text)+`)`)
 	}
-	p.until("the banner has a line for each", `document.querySelector("#config-error-text").children.length === 2`)
+	p.until("the banner has a line for each", `document.querySelector("#config-error-text").innerText.split("\n").length === 2`)
 }
 
 // On a phone nothing is cut off in the tables, and a finger can hit every control.

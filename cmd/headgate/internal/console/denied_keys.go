@@ -203,7 +203,7 @@ type deniedKey struct {
 	Seen *requestsSeen `json:"seen,omitempty"`
 }
 
-// most returns the n keys that each rule denied most, as of the last tick.
+// most returns the keys that each rule denied most, n of all rules, as of the last tick.
 func (d *deniedKeys) most(n int) map[string][]deniedKey {
 	list := map[string][]deniedKey{}
 	if d == nil {
@@ -223,8 +223,9 @@ func (d *deniedKeys) most(n int) map[string][]deniedKey {
 			list[name] = append(list[name], k)
 		}
 	}
+	each := max(1, min(snapshotRuleKeys, n/max(1, len(list))))
 	for name, keys := range list {
-		list[name] = mostDenied(keys, n)
+		list[name] = slices.Clip(mostDenied(keys, each))
 	}
 	for id, t := range d.all() {
 		if !id.shadow {

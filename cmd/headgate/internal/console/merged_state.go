@@ -39,8 +39,6 @@ type storeStatus struct {
 type ruleState struct {
 	rule
 
-	place int // in the files
-
 	Allowed      float64     `json:"allowed"`
 	Denied       float64     `json:"denied"`
 	ShadowDenied float64     `json:"shadow_denied"`
@@ -66,8 +64,8 @@ func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint6
 		list: l, rules: map[string]*ruleState{}, rates: map[string]rates{},
 		calls: make([]uint64, len(own.Calls)),
 	}
-	for i, r := range l.rules[:min(len(l.rules), shownRules)] {
-		m.rules[r.Name] = &ruleState{rule: r, place: i}
+	for _, r := range l.rules[:min(len(l.rules), shownRules)] {
+		m.show(r.Name)
 	}
 	m.add(own)
 	m.state.Instances[0].Self = true
@@ -93,8 +91,8 @@ func merge(l *ruleList, own *snapshot, others []*snapshot, past map[string]uint6
 	return s
 }
 
-// differs returns how the rules of other differ from those of own. Files that differ in nothing else
-// are no difference.
+// differs returns how the rules of other differ from those of own, or nil, also if other things in
+// the files differ.
 func differs(own, other *snapshot) *difference {
 	if own.Instance.Config.Hash == other.Instance.Config.Hash {
 		return nil
@@ -112,7 +110,7 @@ func differs(own, other *snapshot) *difference {
 // show adds a rule that is not one of the first, if it is not there yet.
 func (m *merger) show(name string) *ruleState {
 	if m.rules[name] == nil {
-		m.rules[name] = &ruleState{rule: m.list.find(name), place: shownRules}
+		m.rules[name] = &ruleState{rule: m.list.find(name)}
 	}
 	return m.rules[name]
 }
@@ -148,8 +146,7 @@ func (r *ruleState) set(of rates) {
 // order sorts rules and instances, and keeps those that are shown.
 func (s *state) order(past map[string]uint64) {
 	slices.SortFunc(s.Rules, func(a, b ruleState) int {
-		return cmp.Or(cmp.Compare(past[b.Name], past[a.Name]), cmp.Compare(a.place, b.place),
-			cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(past[b.Name], past[a.Name]), cmp.Compare(a.Name, b.Name))
 	})
 	s.Rules = s.Rules[:min(len(s.Rules), shownRules)]
 	for i := range s.Rules {

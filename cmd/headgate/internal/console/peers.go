@@ -72,7 +72,7 @@ func (r *runner) learn(in incoming, now time.Time) {
 		r.peers = peers
 	}
 	if len(in.histories) > 0 {
-		r.past, r.decisions = nil, nil
+		r.past = nil
 		r.send(r.history())
 	}
 }

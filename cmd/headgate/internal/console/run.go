@@ -35,12 +35,11 @@ type runner struct {
 	latest  []byte // the last state event
 	past    []byte // the history event; nil: not encoded yet
 
-	common    *history         // of all instances; nil: there are no viewers
-	merged    map[string]int64 // the last step of each instance in it
-	decisions map[string]uint64
-	sent      int64     // the last step that was sent
-	begun     time.Time // when the first viewer came
-	isWhole   bool      // the others have had the time to answer; no state is sent before
+	common  *history         // of all instances; nil: there are no viewers
+	merged  map[string]int64 // the last step of each instance in it
+	sent    int64            // the last step that was sent
+	begun   time.Time        // when the first viewer came
+	isWhole bool             // the others have had the time to answer; no state is sent before
 
 	peers     map[string]peer
 	remote    time.Time // until then, another instance has viewers

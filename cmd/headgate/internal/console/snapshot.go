@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -12,11 +11,11 @@ import (
 
 // The bounds of a snapshot.
 const (
-	snapshotKeys    = 40    // denied keys of a rule
-	snapshotAllKeys = 1_000 // and of all rules
-	snapshotRules   = 500
-	snapshotSteps   = 3   // the last that are over
-	snapshotLines   = 200 // of the rules, or none at all
+	snapshotKeys     = 1_000 // denied keys
+	snapshotRuleKeys = 40    // of them, those of a rule
+	snapshotRules    = 500
+	snapshotSteps    = 3   // the last that are over
+	snapshotLines    = 200 // of the rules, or none at all
 )
 
 // snapshot is what an instance shows to the others.
@@ -44,7 +43,7 @@ type instance struct {
 	P99     *int64      `json:"p99_us"`
 	Rate    float64     `json:"decisions_per_s"`
 
-	Differs *difference `json:"differs,omitempty"` // from the rules of this instance, as a viewer sees
+	Differs *difference `json:"differs,omitempty"` // its rules, from those of the viewed instance
 }
 
 // configState says which configuration is in force, and why the last one is not.
@@ -126,7 +125,7 @@ func (r *runner) snapshot() *snapshot {
 		}
 		snap.Rates[name] = c.rate(seconds)
 	}
-	snap.Denied = bounded(h.denied.Load().most(snapshotKeys))
+	snap.Denied = h.denied.Load().most(snapshotKeys)
 	if lines := h.loaded.Load().lines; len(lines) <= snapshotLines {
 		snap.Lines = lines
 	}
@@ -134,18 +133,4 @@ func (r *runner) snapshot() *snapshot {
 		snap.Steps = append(snap.Steps, s.history.step(step))
 	}
 	return snap
-}
-
-// bounded drops keys of the rules with most of them, until a snapshot has room for all.
-func bounded(keys map[string][]deniedKey) map[string][]deniedKey {
-	for most := snapshotKeys; ; most-- {
-		n := 0
-		for name, list := range keys {
-			keys[name] = slices.Clip(list[:min(len(list), most)])
-			n += len(keys[name])
-		}
-		if n <= snapshotAllKeys || most == 1 {
-			return keys
-		}
-	}
 }

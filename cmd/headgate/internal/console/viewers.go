@@ -23,7 +23,7 @@ func (r *runner) begin(now time.Time) {
 	step := stepOf(now)
 	r.common, r.merged, r.peers = newHistory(step), map[string]int64{}, map[string]peer{}
 	r.sent = stepOf(now.Add(-lateSteps)) - 1
-	r.past, r.decisions, r.failed = nil, nil, nil
+	r.past, r.failed = nil, nil
 	r.begun, r.isWhole = now, r.fleet == nil
 	r.countDenied(now)
 	if now.Sub(r.sampler.read) > fresh {
@@ -46,7 +46,7 @@ func (r *runner) drop(v *viewer) {
 	delete(r.viewers, v)
 	if len(r.viewers) == 0 {
 		r.common, r.merged, r.peers = nil, nil, nil
-		r.past, r.latest, r.decisions = nil, nil, nil
+		r.past, r.latest = nil, nil
 	}
 }
 
@@ -77,7 +77,7 @@ func (r *runner) emit(now time.Time) {
 	}
 	for r.sent < last && r.common != nil { // send may drop the last viewer
 		r.sent++
-		r.past, r.decisions = nil, nil
+		r.past = nil
 		r.send(event(stepEvent, r.common.step(r.sent)))
 	}
 	if r.common != nil && r.isWhole {
@@ -96,9 +96,6 @@ func (r *runner) history() []byte {
 
 // state returns the state event.
 func (r *runner) state(now time.Time) []byte {
-	if r.decisions == nil {
-		r.decisions = r.common.decisions()
-	}
 	var others []*snapshot
 	for _, p := range r.peers {
 		if now.Sub(p.heard) <= silence {
@@ -106,7 +103,7 @@ func (r *runner) state(now time.Time) []byte {
 		}
 	}
 	r.own.Instance.Store = r.storeState(r.own.Instance.P99) // there may have been an exchange
-	s := merge(&r.rules, r.own, others, r.decisions)
+	s := merge(&r.rules, r.own, others, r.common.decisions())
 	if d := r.handler.denied.Load(); d != nil {
 		s.DeniedSince = d.since.UnixMilli()
 	}

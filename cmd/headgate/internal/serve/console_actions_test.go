@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
 	"github.com/headgate/headgate/cmd/headgate/internal/overrides"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
@@ -171,8 +172,8 @@ func TestConsoleOfWrongFile(t *testing.T) {
 	var v struct {
 		Files []struct{ Text string }
 		Error struct {
-			Text, File string
-			Line       int
+			Text   string
+			Faults []config.Place
 		}
 		Rules []struct {
 			Name   string
@@ -183,7 +184,7 @@ func TestConsoleOfWrongFile(t *testing.T) {
 	if strings.Contains(text, consoleToken) || len(v.Files) != 1 || v.Files[0].Text != "rules: [{name: r, limits: 9/x}]\nstore: (hidden)\n" {
 		t.Errorf("the files are shown as %s", text)
 	}
-	if v.Error.File != s.o.Files[0] || v.Error.Line != 1 || !strings.Contains(v.Error.Text, "9/x") {
+	if f := v.Error.Faults; len(f) != 1 || f[0].File != s.o.Files[0] || f[0].Line != 1 || !strings.Contains(v.Error.Text, "9/x") {
 		t.Errorf("the error is %+v", v.Error)
 	}
 	if len(v.Rules) != 1 || v.Rules[0].Limits[0] != "9/h" {

@@ -155,7 +155,7 @@ function choice(name, legend, options, chosen) {
   }));
   const element = h("fieldset", { class: "choice" }, h("legend", {}, legend),
     h("div", { class: "segments" }, ...options.map(([, text], i) =>
-      h("label", {}, radios[i], h("span", {}, text)))));
+      h("label", { class: "check" }, radios[i], text))));
   return {
     element, first: radios.find((radio) => radio.checked),
     value: () => radios.find((radio) => radio.checked).value,

@@ -5,6 +5,7 @@ import { latency, number, plural } from "./format.js";
 import { drawLines, Rows } from "./rows.js";
 import { ago, time, timeOfDay, utc } from "./times.js";
 
+const most = 3; // errors of the files in the banner
 const stores = { up: "up", slow: "slow", down: "down", memory: "up" };
 
 let app, rows;
@@ -69,20 +70,11 @@ function drawConfig(state) {
   show(byId("config-error"), Boolean(failed));
   if (!failed) return;
   const { error, loaded_at } = failed.config;
-  drawFaults(error.text.split("\n"));
+  const lines = error.text.split("\n");
+  setText(byId("config-error-text"), lines.length > most + 1
+    ? [...lines.slice(0, most), `and ${lines.length - most} more`].join("\n") : error.text);
   setText(byId("config-error-since"), `Since ${time(error.at)}${
     failed.self ? "" : ` on ${failed.name}`}; the rules loaded ${ago(loaded_at)} stay active.`);
-}
-
-// drawFaults shows the first errors of the files, each on a line.
-function drawFaults(lines) {
-  const most = 3;
-  const list = lines.length > most + 1
-    ? [...lines.slice(0, most), `and ${lines.length - most} more`] : lines;
-  const box = byId("config-error-text");
-  if (box.dataset.shows === list.join("\n")) return;
-  box.dataset.shows = list.join("\n");
-  box.replaceChildren(...list.map((line) => h("span", {}, line)));
 }
 
 function makeRow({ name }) {
