@@ -24,6 +24,11 @@ func (f far) Take(ctx context.Context, r headgate.Request) (headgate.Decision, e
 	return f.Store.Take(ctx, r)
 }
 
+func (f far) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	time.Sleep(time.Millisecond)
+	return f.Store.TakeAll(ctx, rs, ds)
+}
+
 // pausing is an API whose answer to /pause asks for a pause of 30 s.
 func pausing(r *http.Request) *http.Response {
 	if r.URL.Path == "/pause" {
@@ -135,5 +140,28 @@ func TestALateRequestFailsAtTheEndOfThePause(t *testing.T) {
 			t.Errorf("it failed after %s, want 30s, when the pause ends", after)
 		}
 		all.Wait()
+	})
+}
+
+// A request that is canceled as it learns of a pause gives its start time back.
+func TestCanceledAsAPauseIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := headgate.NewLimiter(far{headgate.NewMemorySize(100)}, parse(t, "1/h"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &api{answer: pausing}
+		call(t.Context(), newClient(t, l, a, httplimit.TransportOptions{}), "http://api.example/pause")
+		other := newClient(t, l, a, httplimit.TransportOptions{}) // knows of no pause
+		for range 500 {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Millisecond, cancel) // when the store answers
+			call(ctx, other, "http://api.example/")
+			time.Sleep(10 * time.Millisecond)
+		}
+		d, err := l.Peek(t.Context(), "host:=api.example")
+		if err != nil || d.RetryAfter > time.Hour {
+			t.Errorf("%+v, %v: start times stay charged", d, err)
+		}
 	})
 }

@@ -90,11 +90,12 @@ func (p *Pauses[R]) book(
 		left, err = p.shared.Left(ctx, key)
 	}
 	err = p.Failed(ctx, r, err)
-	if b != nil && (left > 0 || err != nil) {
-		await.Do(ctx, func() { _ = b.Cancel(ctx) }) // after an error it stays charged
-		return nil, left, err
+	if b == nil || left == 0 && err == nil {
+		return b, left, err
 	}
-	return b, left, err
+	unused := b                                      // b is nil once book returns
+	await.Do(ctx, func() { _ = unused.Cancel(ctx) }) // after an error it stays charged
+	return nil, left, err
 }
 
 // poll reserves at a store that does not book ahead: it asks again after each RetryAfter.
