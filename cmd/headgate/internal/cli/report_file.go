@@ -13,8 +13,8 @@ import (
 	"github.com/headgate/headgate/cmd/headgate/internal/report"
 )
 
-// reportFile is the file of a page. It is written when the page is whole, so that a failure leaves
-// an older one as it was.
+// reportFile is the file of a page. It is written when the page is whole, so that a failure before
+// leaves an older one as it was.
 type reportFile struct {
 	name string
 	file *os.File
@@ -85,7 +85,6 @@ func (f *reportFile) write(d *report.Data) (size int, err error) {
 	var page bytes.Buffer
 	err = report.Write(&page, d)
 	if err == nil {
-		f.made = false
 		err = f.file.Truncate(0)
 	}
 	if err == nil {
@@ -94,6 +93,7 @@ func (f *reportFile) write(d *report.Data) (size int, err error) {
 	if err = cmp.Or(err, f.file.Close()); err != nil {
 		return 0, reportError(f.name, err)
 	}
+	f.made = false
 	return page.Len(), nil
 }
 
