@@ -44,6 +44,7 @@ func config() asynq.Config {
 			}
 			return asynq.DefaultRetryDelayFunc(n, err, t)
 		},
+		DelayedTaskCheckInterval: time.Second, // each check grants one burst at most
 	}
 }
 
