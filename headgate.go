@@ -35,5 +35,7 @@
 // # Exactness
 //
 // Time is counted in whole microseconds and rates in whole fractions. Only displayed values are
-// rounded. No limit grants more than it says, and a caller that waits can use the whole limit.
+// rounded. No limit grants more than it says, and a caller that waits can use the whole limit. The
+// exception is a caller that waits for a full bucket, as with a burst of 1: a full bucket gains
+// nothing, so up to a microsecond is lost before each grant.
 package headgate
