@@ -95,11 +95,13 @@ func NewTransport(l *headgate.Limiter, o TransportOptions) (*Transport, error) {
 //	client := &http.Client{Transport: transport}
 //
 // Requests of a key are sent in the order in which they came, unless the store does not book ahead
-// ([headgate.ErrNoBooking]): then each asks again after a RetryAfter. If a request could not be
-// sent before the deadline of its context, which includes the Timeout of the http.Client, RoundTrip
-// fails at once with a [headgate.DeadlineError], and charges nothing; with Permits, it may wait for
-// a permit until its deadline, and fails with the error of its context. A loop that sends the next
-// request at once then uses a whole CPU: end it, or pause it.
+// ([headgate.ErrNoBooking]): then each asks again after a RetryAfter. A request whose start time
+// comes during a pause waits for the end of the pause, and is then behind all that have a start
+// time. If a request could not be sent before the deadline of its context, which includes the
+// Timeout of the http.Client, RoundTrip fails at once with a [headgate.DeadlineError], and charges
+// nothing; with Permits, it may wait for a permit until its deadline, and fails with the error of
+// its context. A loop that sends the next request at once then uses a whole CPU: end it, or pause
+// it.
 //
 // # Pauses
 //
