@@ -15,7 +15,7 @@ import (
 // officeLog is an hour of 200 clients, with a bot for ten minutes and an office behind one address.
 func officeLog() string {
 	var log strings.Builder
-	start := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	start := time.Date(2026, 11, 10, 22, 0, 0, 0, time.UTC)
 	line := func(second int, ip string) {
 		at := start.Add(time.Duration(second) * time.Second).Format("02/Jan/2006:15:04:05 -0700")
 		fmt.Fprintf(&log, "%s - - [%s] \"GET /p/%d HTTP/1.1\" 200 512 \"-\" \"-\"\n", ip, at, second%7)
@@ -46,14 +46,16 @@ func TestReportAsksAboutKeysThatStandOut(t *testing.T) {
 		`document.querySelector('.pick[aria-pressed="true"]').closest(".limit").querySelector(".label")
 			.textContent`, "between")
 	expect(p, "choices", `[...document.querySelectorAll(".choose")].map((e) => e.textContent)
-		.join("\n")`, "Choose it if none of these keys may be denied.\n"+
-		"Choose it if "+scanner+" may be denied, but not 192.0.2.1.\n"+
-		"Choose it if all 2 keys may be denied.\n"+ // with reserve for the others
-		"Choose it if all 2 keys may be denied.")
+		.join("\n")`, "Choose it if none of the keys that stand out may be denied.\n"+
+		strings.Repeat("Choose it if "+scanner+" may be denied, but not 192.0.2.1.\n", 2)+ // with reserve and without
+		"Choose it if "+scanner+" and 192.0.2.1 may be denied.\n"+ // with reserve for the others
+		"Choose it if "+scanner+" and 192.0.2.1 may be denied.")
 	expect(p, "keys", `[...document.querySelectorAll(".evidence h3 bdi")].map((e) => e.textContent)
 		.join(" ")`, scanner+" 192.0.2.1")
-	expect(p, "what is denied to them", `[...document.querySelectorAll(".evidence dd:last-child")]
-		.map((e) => e.textContent.split(" · ").length).join(" ")`, "3 2")
+	expect(p, "what is denied to them", `[...document.querySelectorAll(".evidence dd:nth-last-child(3)")]
+		.map((e) => e.textContent.split(" · ").length).join(" ")`, "4 2")
+	expect(p, "the card that spares one", `[...document.querySelectorAll("article")].some((e) => e.querySelector(".label").textContent === "spare" &&
+		document.querySelector(".evidence li:last-child dd:last-child").textContent.startsWith("by " + e.querySelector(".pick").textContent + ", which denies "))`, true)
 }
 
 // The limit with reserve is chosen if no proposal is between keys that stand out, and can be copied.
@@ -75,7 +77,7 @@ func TestReportChoosesReserve(t *testing.T) {
 	expect(p, "the bursts that are enough", `(() => {
 		const {rates} = JSON.parse(document.querySelector("#data").textContent).size;
 		const at = rates.find((r) => r.rate === document.querySelector("#copy pre").textContent);
-		const text = "At this rate, a burst of " + at.rest[0].point.size + " is enough for all keys but those that stand out, and one of " +
+		const text = "The burst is how many requests may come at once. At this rate, a burst of " + at.rest[0].point.size + " is enough for all keys but those that stand out, and one of " +
 			at.fits[0].point.size.toLocaleString("en") + " for all keys.";
 		const note = document.querySelector("#needs [data-part=note]").textContent;
 		return note.endsWith(text) ? "" : note + " / " + text;
@@ -95,16 +97,16 @@ func TestReportReserve(t *testing.T) {
 		expect(p, times+" times, beside the slider", `(() => {
 			const said = document.querySelector("#reserve .slide p").textContent, [need] = document.querySelector("#why").textContent.match(/\d+\/\w+/);
 			return said.startsWith(document.querySelector("#reserve input").value + " times " + need + " is " + `+text+` + ". `+says+`") &&
-				document.querySelector("#reserve input").ariaValueText + " " === said.slice(0, said.indexOf("The busiest"));
+				document.querySelector("#reserve input").ariaValueText + " " === said.slice(0, said.indexOf("In this log"));
 		})()`, true)
 	}
 	expect(p, "the limit is the one with reserve", text+` === [...document.querySelectorAll("article")].find((e) =>
 		e.querySelector(".label").textContent === "reserve").querySelector(".pick").textContent`, true)
-	expect(p, "what 1 time is", `document.querySelector("#reserve .lead").textContent.replace(/^1 time is \S+\/\S+\. /, "")`,
-		"The busiest of the other 301 keys, which may be an office behind one address, needs just that. So 1 time has no reserve. More leaves room for a busier day.")
-	said("2", "The busiest of the other keys can send 100% more without a denial. In this log, the limit denies ")
-	said("3", "The busiest of the other keys can send 200% more without a denial. In this log, the limit denies at most ")
-	said("1", "The busiest of the other keys may be denied as soon as it sends more. In this log, the limit denies ")
+	expect(p, "what 1x is", `document.querySelector("#reserve .lead").textContent.replace(/^At 1x, the limit is \d+\/\w+, /, "")`,
+		"which the busiest of the other 301 keys needs. More leaves room for a busier day. The cards and charts do not follow the slider.")
+	said("2", "In this log, the limit denies ")
+	said("3", "In this log, the limit denies at most ")
+	said("1", "In this log, the limit denies ")
 }
 
 // Where no script runs, the head and the notes are as with a script, and nothing is there that is
@@ -122,10 +124,26 @@ func TestReportWithoutScript(t *testing.T) {
 	p.do(call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}), chromedp.Navigate(url))
 	expect(p, "what is said", said, scripted)
 	expect(p, "what is seen", `document.querySelector("#answer").checkVisibility() &&
-		document.querySelectorAll("#cards article").length === 4 &&
+		document.querySelectorAll("#cards article").length === 5 &&
 		document.querySelectorAll(".evidence li").length === 2 &&
 		!document.querySelector("main").checkVisibility()`, true)
 	p.do(call(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: false}))
+}
+
+// Where the logs do not say which limit to choose, no card looks like a recommended one, and no limit
+// is offered to copy.
+func TestReportThatIsUnsure(t *testing.T) {
+	t.Parallel()
+	const seen = `[getComputedStyle(document.querySelector('.limit:has([aria-pressed="true"])')).boxShadow ===
+		getComputedStyle(document.querySelector('.limit:has([aria-pressed="false"])')).boxShadow,
+		document.querySelector("#copy").checkVisibility()].join(" ")`
+	var hours strings.Builder
+	for hour := range 24 {
+		line := fmt.Sprintf("203.0.113.%d - - [12/Nov/2026:%02d:05:00 +0000] \"GET / HTTP/1.1\" 200 512 \"-\" \"-\"\n", hour%12, hour)
+		hours.WriteString(strings.Repeat(line, 1+hour%9))
+	}
+	expect(openReport(t, writeReport(t, report.Build{Kind: report.KindSize}, hours.String())), "what is seen", seen, "true false")
+	expect(openSize(t), "what is seen of a choice", seen, "false true")
 }
 
 // yearsLog is two days of traffic, ten years apart.

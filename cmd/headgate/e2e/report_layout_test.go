@@ -81,6 +81,7 @@ func layoutReports(t *testing.T) map[string]string {
 	}
 	return map[string]string{
 		"size": writeReport(t, report.Build{Kind: report.KindSize}, trafficLog()),
+		"days": writeReport(t, report.Build{Kind: report.KindSize}, officeLog()),
 		"replay": writeReport(t, report.Build{
 			Kind: report.KindReplay, Limits: limitsOf(t, "20/m", "5/s burst 20", "2/m burst 100",
 				"3/m burst 9", "4/m burst 8", "5/m burst 7", "6/m burst 6", "7/m burst 5",

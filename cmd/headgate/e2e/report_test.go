@@ -225,7 +225,7 @@ func TestReportsOfLittle(t *testing.T) {
 				Kind: report.KindReplay, Limits: limitsOf(t, "5/s sliding-log", "9/m fixed-window"),
 			},
 			trafficLog(), "", "#needs .note",
-			"9/m fixed-window denies requests of 1 key; the other 301 are never denied. It is not a token bucket, so it is not in this chart.", 3,
+			"9/m fixed-window denies requests of 1 of 302 keys. It is not a token bucket, so it is not in this chart.", 3,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -31,14 +31,16 @@ func (r *SizeReport) Needed() (needed, reserve headgate.Limit) {
 		needed = r.StandOut.Rest.Limit
 	case len(r.Proposals) > 0:
 		needed = r.Proposals[0].Limit
-	default:
-		return needed, needed
 	}
-	reserve = headgate.Per(2*needed.Refill(), needed.Period())
-	if reserve.Validate() != nil {
-		return needed, needed
+	return needed, Reserve(needed)
+}
+
+// Reserve returns twice the token bucket l, or l itself if twice as much cannot be counted exactly.
+func Reserve(l headgate.Limit) headgate.Limit {
+	if twice := headgate.Per(2*l.Refill(), l.Period()); twice.Validate() == nil {
+		return twice
 	}
-	return needed, reserve
+	return l
 }
 
 // SmallestLimits are those of one period, or of one rate.

@@ -13,9 +13,10 @@ import (
 type answer struct {
 	Title, Why string
 
-	best  int  // of the limits, or -1 if none is recommended
-	shown int  // of the limits
-	asks  bool // about the keys that stand out: only the reader knows whether they may be denied
+	Unsure bool // the logs do not say which limit to choose
+	best   int  // of the limits, or -1 if none is recommended
+	shown  int  // of the limits
+	asks   bool // about the keys that stand out: only the reader knows whether they may be denied
 }
 
 // fewRequests are too few for an advice. balanced is the share of the requests of ordinary keys
@@ -23,8 +24,7 @@ type answer struct {
 const fewRequests, balanced = 100, .001
 
 const look = "Before you deny a key, look at what it requested: a scanner or a bot may be " +
-	"denied, an office behind one address or a customer may not. To spare a key, choose at least " +
-	"what it needs."
+	"denied, an office behind one address or a customer may not."
 
 func (d *Data) answer() answer {
 	switch {
@@ -32,16 +32,15 @@ func (d *Data) answer() answer {
 		return answer{Title: "The logs have no requests", Why: "Choose logs that have requests."}
 	case d.Size.Requests < fewRequests:
 		return answer{
-			Title: "Too few requests to choose a limit", best: -1,
+			Title: "Too few requests to choose a limit", Unsure: true, best: -1,
 			Why: fmt.Sprintf("The logs have %s from %s. %s denies %s of them.",
 				plural(d.Size.Requests, "request", "requests"), plural(d.Size.Keys, "key", "keys"),
 				d.Limits[0].Limit, Number(d.Replay.Limits[0].Denied)),
 		}
 	case d.TooRounded():
 		return answer{
-			Title: "The times are too rounded to choose a limit", best: -1,
-			Why: "Use a log with exact times. If the log is long enough, longer periods (--per) " +
-				"also say something.",
+			Title: "The times are too rounded to choose a limit", Unsure: true, best: -1,
+			Why: "Use a log with exact times.",
 		}
 	case d.Kind == KindSize:
 		return d.ofProposals()
@@ -204,29 +203,19 @@ func (d *Data) choice(limit int) string {
 		}
 	}
 	if len(denied) == 0 {
-		if len(spared) > 1 {
-			return "Choose it if none of these keys may be denied."
-		}
-		return "Choose it if " + spared[0] + " may not be denied."
+		return "Choose it if none of the keys that stand out may be denied."
 	}
-	many := fmt.Sprintf("%d of these keys", len(denied))
-	if len(spared) == 0 {
-		many = fmt.Sprintf("all %d keys", len(denied))
-	}
-	text := "Choose it if " + only(denied, many) + " may be denied"
-	if rest, _ := d.rest(limit); rest > 0 {
-		text += ", and " + plural(rest, "request", "requests") + " of other keys"
-	}
+	text := "Choose it if " + list(denied) + " may be denied"
 	if len(spared) > 0 {
-		text += ", but not " + only(spared, fmt.Sprintf("the other %d", len(spared)))
+		text += ", but not " + list(spared)
 	}
 	return text + "."
 }
 
-// only returns the name of the only key, or else the text for several.
-func only(keys []string, several string) string {
-	if len(keys) == 1 {
-		return keys[0]
+// list returns the names of keys, or of the first ones and the number of the others.
+func list(keys []string) string {
+	if most := 2; len(keys) > most+1 {
+		keys = append(keys[:most:most], fmt.Sprintf("%d more keys", len(keys)-most))
 	}
-	return several
+	return strings.Join(keys, " and ")
 }

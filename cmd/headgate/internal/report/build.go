@@ -63,8 +63,12 @@ func (b *Build) Run(ctx context.Context) (*Data, error) {
 	return d, b.replay(ctx, d, limits)
 }
 
+// maxFound is the maximum number of limits that are found.
+const maxFound = 10
+
 // found returns the proposals, each limit once, and twice the smallest limit that denies nothing to
-// keys that do not stand out: it is recommended, since a client may be busier than in the log.
+// keys that do not stand out: it is recommended, since a client may be busier than in the log. For
+// each key that stands out, it returns the limit that spares it, if this denies others.
 func found(r *replay.SizeReport) (limits []headgate.Limit, names []string) {
 	add := func(l headgate.Limit, name string) {
 		if i := slices.Index(limits, l); i >= 0 {
@@ -79,7 +83,19 @@ func found(r *replay.SizeReport) (limits []headgate.Limit, names []string) {
 	if need, twice := r.Needed(); need != twice {
 		add(twice, "reserve")
 	}
+	if r.StandOut != nil {
+		for _, k := range r.StandOut.Keys {
+			if l := replay.Reserve(k.Need); len(limits) < maxFound && !deniesNone(r, l) {
+				add(l, "spare")
+			}
+		}
+	}
 	return limits, names
+}
+
+// deniesNone reports whether l, of the period of the proposals, denies nothing.
+func deniesNone(r *replay.SizeReport, l headgate.Limit) bool {
+	return l.Refill() >= r.Proposals[0].Limit.Refill()
 }
 
 // size reads the logs for the first time.

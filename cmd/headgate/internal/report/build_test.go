@@ -98,7 +98,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// A page of proposals has each limit once, and twice the limit that the keys need that do not stand out.
+// A page of proposals has each limit once, twice the limit that the keys need that do not stand out,
+// and for each key that stands out the limit that spares it and denies others.
 func TestBuildHasReserve(t *testing.T) {
 	t.Parallel()
 	d := built(t, building(KindSize, mixed()))
@@ -108,7 +109,7 @@ func TestBuildHasReserve(t *testing.T) {
 	}
 	rest := d.Size.StandOut.Rest.Limit
 	reserve := fmt.Sprintf("reserve %s", headgate.Per(2*rest.Refill(), rest.Period()))
-	if want := []string{"careful 452/m", "between 30/m", reserve, "balanced, tight 5/m"}; !slices.Equal(got, want) {
+	if want := []string{"careful 452/m", "spare 60/m", "spare 50/m", "between 30/m", reserve, "balanced, tight 5/m"}; !slices.Equal(got, want) {
 		t.Errorf("limits %q, want %q", got, want)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // static are the parts of the page that need no script. All text of logs goes through visible.
 var static = template.Must(template.New("static.html").Funcs(template.FuncMap{
-	"number": Number, "plural": plural, "percent": percent, "when": when,
+	"number": Number, "plural": plural, "percent": percent, "when": when, "usual": usual,
 	"visible": func(name any) string { return visible(replay.LogKey(fmt.Sprint(name))) },
 	"upper":   func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 }).ParseFS(page, "page/static.html"))
@@ -87,12 +87,15 @@ var units = map[string]string{
 // Cautions are what the logs cannot say and the answer depends on.
 func (d *Data) Cautions() (texts []string) {
 	for _, c := range d.Size.Caveats {
-		if c.ID != "span" && c.ID != "whole-seconds" { // which are so in most logs
+		if !usual(c) {
 			texts = append(texts, c.Text)
 		}
 	}
 	return texts
 }
+
+// usual reports whether a caveat is true of most logs.
+func usual(c replay.Caveat) bool { return c.ID == "span" || c.ID == "whole-seconds" }
 
 // KeyEvidence is a key that stands out, with what it requested and what each limit denies to it.
 type KeyEvidence struct {
@@ -100,12 +103,14 @@ type KeyEvidence struct {
 
 	Asked  []replay.AskedFor
 	Denied []string // such as 84% by 10/m
+	Spare  string   // the limit with reserve that spares it, and what this denies
 }
 
 // Evidence returns the keys that stand out, the one that needs most first.
 func (d *Data) Evidence() (all []KeyEvidence) {
 	for i, e := range d.Replay.Detail.Evidence {
 		k := KeyEvidence{StandOutKey: d.Size.StandOut.Keys[i], Asked: e.Asked}
+		k.Spare = d.spare(k.Need)
 		for _, l := range d.order() {
 			if e.Denied[l] > 0 {
 				text := percent(e.Denied[l], k.Requests) + " by " + d.Limits[l].Limit
@@ -115,6 +120,22 @@ func (d *Data) Evidence() (all []KeyEvidence) {
 		all = append(all, k)
 	}
 	return all
+}
+
+// spare returns the limit that spares a key with reserve, and what it denies to others or how to
+// find that out.
+func (d *Data) spare(need headgate.Limit) string {
+	l := replay.Reserve(need)
+	for _, r := range d.Replay.Limits {
+		if r.Limit == l && r.Denied > 0 {
+			return fmt.Sprintf("%s, which denies %s of %s", l,
+				plural(r.Denied, "request", "requests"), plural(r.DeniedKeys, "key", "keys"))
+		}
+	}
+	if deniesNone(d.Size, l) {
+		return l.String() + ", which denies nothing"
+	}
+	return fmt.Sprintf("%s (try headgate replay --limit %s)", l, l)
 }
 
 // Number formats n with commas: 1,234,567.

@@ -74,25 +74,29 @@ func TestEvidenceTellsKeysApart(t *testing.T) {
 	for _, want := range []string{
 		`<h1 id="answer">First decide about 3 keys</h1>`,
 		"The other 72 keys need at most 6/m. 12/m is twice that: a client may be busier than in the log.",
-		"To spare a key, choose at least what it needs.", "<h2>12/m</h2>", "Choose it if none of these keys may be denied.",
-		"Choose it if 198.51.100.7 may be denied, but not the other 2.", "Choose it if all 3 keys may be denied.",
-		"Choose it if all 3 keys may be denied, and 1 request of other keys.", "The span is 3h, too short for",
+		"<h2>12/m</h2>", "Choose it if none of the keys that stand out may be denied.",
+		"Choose it if 198.51.100.7 may be denied, but not 192.0.2.77 and 192.0.2.1.",
+		"Choose it if 198.51.100.7 and 192.0.2.77 and 192.0.2.1 may be denied.",
+		"at least three times as much as any key that is not listed here.", "The span is 3h, too short for",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
 		}
 	}
+	if page := pageOf(t, building(KindReplay, mixed(), parsed(t, "12/m"))); !strings.Contains(page, "by 50/m (try headgate replay --limit 50/m)") {
+		t.Error("a page of other limits does not say how to try the one that spares the office")
+	}
 	items := strings.Split(page, "<li>")
 	for key, wants := range map[string][]string{
 		"198.51.100.7": {
 			"needs 452/m", "1,129 paths", "/wp-login.php</bdi> (600)", "PROPFIND", "404</bdi> (2,700)", "1 user agent<", "sqlmap/1.8",
-			"12 Jan 2026, 01:00 to 01:04", "93.4% by 30/m · 97.4% by 12/m",
+			"12 Jan 2026, 01:00 to 01:04", "93.4% by 30/m · 97.4% by 12/m", "by 904/m, which denies nothing",
 		},
 		"192.0.2.1": {
-			"needs 25/m", "41 paths", "/cart</bdi> (214)", "POST", "200</bdi> (1,053)", "108 user agents", "00:02 to 02:50", "14.8% by 12/m",
+			"needs 25/m", "41 paths", "/cart</bdi> (214)", "POST", "200</bdi> (1,053)", "108 user agents", "00:02 to 02:50", "14.8% by 12/m", "by 50/m, which denies 2,401 requests of 1 key",
 		},
 		"192.0.2.77": {
-			"needs 30/m", "1 path<", "/price.json</bdi> (5,400)", "1 status<", "python-requests/2.31</bdi> (5,400)", "00:00 to 02:59",
+			"needs 30/m", "1 path<", "/price.json</bdi> (5,400)", "1 status<", "python-requests/2.31</bdi> (5,400)", "00:00 to 02:59", "by 60/m, which denies 2,341 requests of 1 key",
 		},
 	} {
 		i := slices.IndexFunc(items, func(s string) bool { return strings.Contains(s, ">"+key+"<") })
@@ -119,17 +123,28 @@ func TestEvidenceOfAKeyThatIsNotListed(t *testing.T) {
 	}
 	log.WriteString(strings.Repeat(line(86_000e6, "198.51.100.7", "/"), 11))
 	page := pageOf(t, building(KindReplay, log.String(), headgate.Per(1, 24*time.Hour)))
-	for _, want := range []string{"90.9% by 1/d", "10 from 1 key that stands out, and 12,100 from 1,100 of the other 1,100 keys"} {
+	for _, want := range []string{"90.9% by 1/d", "10 from 1 key that stands out, and 12,100 from 1,100 of the other 1,100 keys", "by 22/h, which denies nothing"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q in\n%s", want, page[strings.Index(page, "<h1"):min(len(page), strings.Index(page, "<h1")+1500)])
 		}
 	}
 }
 
-// hourly is a log whose times are rounded to hours.
-func hourly() string {
+// The names of many keys that stand out are cut, since they are on each card.
+func TestListOfKeys(t *testing.T) {
+	for want, keys := range map[string]string{
+		"a": "a", "a and b": "a b", "a and b and c": "a b c", "a and b and 2 more keys": "a b c d",
+	} {
+		if got := list(strings.Fields(keys)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// hourly is a log of so many hours, whose times are rounded to hours.
+func hourly(hours int64) string {
 	var log strings.Builder
-	for i := range int64(600) {
+	for i := range 20 * hours {
 		log.WriteString(line(i/20*3600e6, fmt.Sprint("198.18.0.", i%20), "/"))
 	}
 	return log.String()
@@ -151,9 +166,10 @@ func TestAnswer(t *testing.T) {
 		{"ordinary", ordinary, "", "Start with 8/10s", "4/10s is the smallest limit that would have denied none of the 3,000 requests from 41 keys. " +
 			"8/10s is twice that: a client may be busier than in the log. No key stands out", ""},
 		{"few keys", rounded, "", "Start with 300/s", "150/s is the smallest", "fewer than 10 keys: no key can be said to stand out"},
-		{"rounded times", hourly(), "", "The times are too rounded to choose a limit", "Use a log with exact times.", "limits for less than 10 hours mean nothing"},
-		{"limits for them", hourly(), "1/h,1/10h", "The times are too rounded to choose a limit", "", ""},
-		{"long limits for them", hourly(), "9/10h,99/10h", "Start with 9/10h", "", ""},
+		{"rounded times", hourly(30), "", "The times are too rounded to choose a limit", "Use a log with exact times.", "limits for less than 10 hours mean nothing; this log is too short for longer ones"},
+		{"rounded times of days", hourly(102), "", "The times are too rounded to choose a limit", "Use a log with exact times.", "mean nothing; try longer ones (--per)"},
+		{"limits for them", hourly(30), "1/h,1/10h", "The times are too rounded to choose a limit", "", ""},
+		{"long limits for them", hourly(30), "9/10h,99/10h", "Start with 9/10h", "", ""},
 		{"a limit", ordinary, "3/10s", "3/10s denies 0.5% of the requests", "It would have denied 15 of 3,000 requests (0.5%), from 4 of 41 keys.", ""},
 		{"a large limit", ordinary, "9/s", "9/s denies nothing", "9/s would have denied none of the 3,000 requests from 41 keys.", ""},
 		{"limits", ordinary, "1/m,9/s,8/s", "Start with 9/s", "9/s is the strictest of these limits that denies at most 0.1% of the requests of the keys. ", ""},
@@ -172,8 +188,12 @@ func TestAnswer(t *testing.T) {
 		}
 		d := built(t, b)
 		a := d.answer()
-		if d.TooRounded() && strings.Contains(pageOf(t, b), `id="reserve"`) {
-			t.Errorf("%s: the page asks for a reserve", c.name)
+		page := pageOf(t, b)
+		if a.Unsure == strings.Contains(page, `id="reserve"`) {
+			t.Errorf("%s: the page asks for a reserve: %t", c.name, !a.Unsure)
+		}
+		if c.caution != "" && strings.Count(page, c.caution[1:]) != 1 {
+			t.Errorf("%s: the page says %d times: %s", c.name, strings.Count(page, c.caution[1:]), c.caution)
 		}
 		if c.caution != "" && strings.Contains(a.Why, "No key stands out") {
 			t.Errorf("%s: %q, with %q", c.name, a.Why, c.caution)

@@ -23,14 +23,11 @@
     const { denied } = l.result;
     if (!denied) return `${l.text} denies nothing.`;
     const listed = "What has no denied request is not listed.";
-    const missed = (detail.statuses ?? []).filter((s) => /^4\d\d$/.test(s.name));
-    if (!missed.length) return listed;
-    const part = missed.reduce((sum, s) => sum + s.denied[l.index], 0);
-    if (!part) return `${listed} None of the denied requests had a 4xx status in the log.`;
-    const which = part === denied ? `All of the ${plural(denied, "denied request")} had ` :
-      `${number(part)} of the ${plural(denied, "denied request")} (${percent(part, denied)}) had `;
-    return `${listed} ${which}a 4xx status in the log. A high percentage suggests scanners or ` +
-      "broken clients, not customers.";
+    const part = (detail.statuses ?? []).filter((s) => /^4\d\d$/.test(s.name))
+      .reduce((sum, s) => sum + s.denied[l.index], 0);
+    return part ? `${listed} ${number(part)} of the ${plural(denied, "denied request")} ` +
+      `(${percent(part, denied)}) had a 4xx status in the log. A high percentage suggests ` +
+      "scanners or broken clients, not customers." : listed;
   }
 
   function table(label, groups, l) {
@@ -48,12 +45,9 @@
       Report.scroller(`Denied requests by ${label.toLowerCase()}`, h("table", {},
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, label),
           h("th", { scope: "col", class: "n" }, "Denied"),
-          h("th", { scope: "col", class: "n", title: "Percentage of all denied requests" },
-            "Share of denials"),
+          h("th", { scope: "col", class: "n" }, "Share of denials"),
           h("th", { scope: "col", class: "wide" }, h("span", { class: "hidden" }, "Bar")),
-          h("th", { scope: "col", class: "n",
-            title: `Denied percentage of the requests of this ${label.toLowerCase()}` },
-            "Denied %"))),
+          h("th", { scope: "col", class: "n" }, "Denied %"))),
         h("tbody", {}, ...rows))));
   }
 

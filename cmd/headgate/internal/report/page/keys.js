@@ -27,11 +27,13 @@
     const state = { search: "", by: "denied", down: true, shown: PAGE, keys: [], more: 0 };
     const view = build(part("table"), state, () => draw(view, state));
     let before = PAGE;
+    // On paper, where nothing can be shown later, more keys are shown.
+    const show = (shown) => { state.shown = shown; draw(view, state); };
     addEventListener("beforeprint", () => {
       before = state.shown;
-      print(view, state, Math.max(before, PRINTED));
+      show(Math.max(before, PRINTED));
     });
-    addEventListener("afterprint", () => print(view, state, before));
+    addEventListener("afterprint", () => show(before));
     return (l) => {
       const { detail } = model.data.replay;
       state.keys = detail.keys[l.index] ?? [];
@@ -41,12 +43,6 @@
       part("table").hidden = !state.keys.length;
       draw(view, state);
     };
-  }
-
-  // print shows more keys on paper, where nothing can be shown later.
-  function print(view, state, shown) {
-    state.shown = shown;
-    draw(view, state);
   }
 
   function lead(l, state) {

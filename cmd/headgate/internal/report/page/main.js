@@ -35,9 +35,7 @@
     box.append(...Report.segments("limit", names, all.indexOf(model.limit), (i) =>
       model.choose(all[i])));
     model.onChoose((l) => {
-      const input = box.querySelectorAll("input")[all.indexOf(l)], label = input.parentElement;
-      input.checked = true;
-      box.scrollLeft = label.offsetLeft - (box.clientWidth - label.offsetWidth) / 2;
+      box.querySelectorAll("input")[all.indexOf(l)].checked = true;
     });
     section("time", Report.timeSection);
     section("needs", Report.needsSection);

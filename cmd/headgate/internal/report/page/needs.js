@@ -8,13 +8,13 @@
     const form = part("periods").closest("form");
     form.hidden = periods.length < 2;
     part("lead").textContent = "Each bar counts the keys for which this is the smallest limit " +
-      "that denies them nothing. A limit never denies the keys to the left of its line. Both " +
-      "axes are logarithmic.";
+      "that denies them nothing. A limit never denies the keys to the left of its line or band, " +
+      "and denies requests of all keys to the right of it. Both axes are logarithmic.";
     let chart = null, chosen = periods[start(model, periods)];
     const draw = (l) => {
       chart?.destroy();
       chart = Charts.histogram(part("chart"), chartOf(model, chosen, l));
-      part("note").textContent = note(l, chosen) + burst(l, model.data.size);
+      part("note").textContent = note(l) + burst(l, model.data.size);
     };
     part("fits").append(...fits(model.data.size));
     part("periods").append(...Report.segments("period", periods.map((p) => String(p.period)),
@@ -60,17 +60,11 @@
     return { seconds: Report.parse(`1/${text}`).period, unit: text.replace(/^1(?=\D)/, "") };
   }
 
-  function note(l, fit) {
+  function note(l) {
     const denied = l.result.denied_keys;
-    const keys = denied === l.result.keys ? `${l.text} denies requests of all ${number(denied)} ` +
-      "keys." : denied ? `${l.text} denies requests of ${plural(denied, "key")}; the other ` +
-      `${number(l.result.keys - denied)} are never denied.` : `${l.text} denies no key.`;
-    if (!l.bucket) return `${keys} It is not a token bucket, so it is not in this chart.`;
-    const { seconds, unit } = periodOf(fit), { from, to } = place(l, seconds);
-    if (from === to) return keys;
-    return `${keys} The chart shows it as a band. It never denies keys that need at most ` +
-      `${number(from)}/${unit}. It denies requests of all keys that need more than ` +
-      `${number(to)}/${unit}. Between the two, it depends on how close together the requests are.`;
+    const keys = denied ? `${l.text} denies requests of ${number(denied)} of ` +
+      `${plural(l.result.keys, "key")}.` : `${l.text} denies no key.`;
+    return l.bucket ? keys : `${keys} It is not a token bucket, so it is not in this chart.`;
   }
 
   // burst says which burst is enough at the rate of a limit.
@@ -80,7 +74,8 @@
     if (!least || Math.min(least, rest ?? least) >= l.bucket.burst) return "";
     const enough = rest < least ? `${number(rest)} is enough for all keys but those that stand ` +
       `out, and one of ${number(least)} for all keys` : `${number(least)} is enough for all keys`;
-    return ` At this rate, a burst of ${enough}.`;
+    return " The burst is how many requests may come at once. At this rate, a burst of" +
+      ` ${enough}.`;
   }
 
   // fits are the tables of the smallest limits for each period.

@@ -1,7 +1,7 @@
 // Requests over time: of all keys, and of those that are denied most.
 (() => {
   "use strict";
-  const { h } = Charts.dom, { plural, span, visible } = Charts.format, { seconds } = Report;
+  const { h } = Charts.dom, { span, visible } = Charts.format, { seconds } = Report;
 
   function timeSection(model, part) {
     const { timeline } = model.data.replay.detail;
@@ -25,14 +25,10 @@
           { name: "denied", style: "denied", values: denied }] };
     };
     return (l) => {
-      part("lead").textContent = lead(l);
       for (const chart of charts) chart.destroy();
       charts = [Charts.time(part("chart"), options(l)), ...keyCharts(model, l, part, from, step)];
     };
   }
-
-  const lead = (l) => l.result.denied ? `Requests that ${l.text} allows and denies.` :
-    `${l.text} allows all of the ${plural(l.result.requests, "request")}.`;
 
   function keyCharts(model, l, part, from, step) {
     const { detail } = model.data.replay;
