@@ -37,7 +37,7 @@ func (a Algorithm) String() string {
 // about a microsecond.
 //
 // The zero Limit is not valid. If its numbers cannot be counted exactly, a constructor returns a
-// Limit that is not valid: [Limit.Validate] and every use of it return an error.
+// Limit that is not valid: [Limit.Validate] and every call with that Limit return an error.
 type Limit struct {
 	rule *algorithm.Rule // nil in the zero Limit; one for all equal limits
 }

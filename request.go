@@ -47,8 +47,8 @@ type Request struct {
 	// grants a request with MaxWait. A refund that points to a start time other than the zero time
 	// cancels that grant. The cancel fails if anything was granted or refunded after that start:
 	// RetryAfter is then [Never]. A cancel before the start also frees the start time, if the state
-	// shows the previous start time. It must use the limit that booked, and the cost that was
-	// granted. A cancel that is sent twice may refund twice.
+	// shows the previous start time. It must have the limit and the cost of the request that booked
+	// the start. A cancel that is sent twice may refund twice.
 	Start *time.Time
 
 	// At is the time of the request. Zero means the store's own clock, which is what live traffic

@@ -75,8 +75,9 @@ func (r *Reservation) Wait(ctx context.Context) error {
 	return err
 }
 
-// Cancel returns all tokens of r. It works even if ctx has ended, and takes at most 5 seconds. If
-// another caller's cancel is under way, that one also cancels r, and Cancel returns nil at once.
+// Cancel returns all tokens of r. It works even if ctx has ended, and takes at most 5 seconds. If a
+// Cancel of another caller of the same key and n is under way, it also cancels r, and this Cancel
+// returns nil at once.
 //
 // If a request of another n or another process was booked after r, and the start of r has not come,
 // the tokens stay charged and Cancel returns nil. Callers of this process that wait behind r for

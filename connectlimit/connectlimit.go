@@ -21,7 +21,8 @@ import (
 )
 
 // Options configures [New]. The status that Count gets is the code of the call, 0 for success.
-// Denied returns the error of a denied call; default, also where it returns nil: [Exhausted].
+// Denied returns the error of a denied call. If Denied is nil or returns nil, the error is that of
+// [Exhausted].
 type Options = httplimit.OptionsOf[*Call, func(*Call, []headgate.Decision) *connect.Error]
 
 // Call is a call that a server received.

@@ -35,10 +35,10 @@ func Key(k httplimit.KeyFunc) func(*echo.Context) string {
 	return func(c *echo.Context) string { return key(c.Request()) }
 }
 
-// New makes a middleware. With Count, the cost is refunded when the handler has returned; what it
-// has already sent does not wait for the refund. The HTTPErrorHandler of the app answers an error
-// first, because it decides the status. New returns a [headgate.InvalidError] if l is nil or the
-// options are invalid.
+// New makes a middleware. With Count, the cost is refunded after the handler returns; the client
+// may get the response before the refund. The HTTPErrorHandler of the app answers an error first,
+// because it decides the status. New returns a [headgate.InvalidError] if l is nil or the options
+// are invalid.
 func New(l *headgate.Limiter, o Options) (echo.MiddlewareFunc, error) {
 	if o.Key == nil {
 		o.Key = Key(httplimit.RemoteAddress)

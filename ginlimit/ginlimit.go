@@ -32,8 +32,8 @@ func Key(k httplimit.KeyFunc) func(*gin.Context) string {
 }
 
 // New makes a middleware. A denied request is aborted: no handler after the middleware runs. With
-// Count, the cost is refunded when the handlers have returned; what they have already sent does not
-// wait for the refund. It returns a [headgate.InvalidError] if l is nil or the options are invalid.
+// Count, the cost is refunded after the handlers return; the client may get the response before the
+// refund. It returns a [headgate.InvalidError] if l is nil or the options are invalid.
 func New(l *headgate.Limiter, o Options) (gin.HandlerFunc, error) {
 	if o.Key == nil {
 		o.Key = Key(httplimit.RemoteAddress)

@@ -39,8 +39,9 @@ type TransportOptions struct {
 	// has a cost waits for a permit of its key and keeps it until a Period after the response, so
 	// no window of a Period has more arrivals than Permits allows. Without a response, the permit
 	// expires: its TTL must be at least the sum of a Period and the longest time from the
-	// acquisition until a request arrives. An http.Transport as Base sends each of these requests
-	// once, except TRACE and one without a body that has an Idempotency-Key. Default: none.
+	// acquisition until a request arrives. If Base is an http.Transport, it sends each of these
+	// requests once. It may repeat a TRACE, and a request without a body that has an
+	// Idempotency-Key. Default: none.
 	Permits *concurrency.Limiter
 
 	// Period is the period of the API's limit. Required with Permits.

@@ -82,7 +82,8 @@ type settlingBody struct {
 	once   sync.Once
 }
 
-// Read implements io.Reader. No part of the body waits for the store: the end comes by itself.
+// Read implements io.Reader. It returns io.EOF without data, after the cost is settled, so that
+// the data before it does not wait for the store.
 func (b *settlingBody) Read(p []byte) (int, error) {
 	n, err := b.Body.Read(p)
 	if n > 0 && errors.Is(err, io.EOF) {

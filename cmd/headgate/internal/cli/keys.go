@@ -15,12 +15,12 @@ import (
 const keysHelp = `List the keys of a store, each with its state under a limit, as peek shows it.
 Nothing is charged. Keys that are in their initial state are not kept, and so not listed.
 
-A limit without a name is known by its text. Of a limit with a name, the store has only
-the name, so give the limit by --limit, such as login=5/h; otherwise the listing shows what
-was used when the key was last charged. --limit also leaves out all other limits.
+The store keeps the text of a limit without a name, but only the name of a limit with one.
+So give a limit that has a name by --limit, such as login=5/h. Otherwise the listing shows
+what was used when the key was last charged. --limit also leaves out all other limits.
 
 --denied lists only the keys that are at their limit now. A store keeps no record of denials,
-so the listing cannot show how often a key was denied. watch repeats it:
+so the listing cannot show how often a key was denied. Use watch to repeat the listing:
 
   watch headgate keys --denied
 

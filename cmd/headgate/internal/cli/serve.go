@@ -91,12 +91,12 @@ func newServe() *cobra.Command {
 	flags.StringVar(&f.o.Metrics, "metrics", "",
 		"serve Prometheus metrics on `ADDR` (default: /metrics of --http)")
 	flags.StringVar(&f.console, "console", "on",
-		"serve the operator's console at /console/ of --http: on, off, or keys: without the "+
-			"paths and user agents of denied requests (`STATE`)")
+		"serve the operator's console at /console/ of --http: `STATE` is on, off, or keys "+
+			"(without the paths and user agents of denied requests)")
 	flags.StringVar(&f.o.Grafana, "grafana", "",
-		"link the console to the Grafana dashboard at `URL`, at the same time")
+		"link the console to the Grafana dashboard at `URL`, with the same time range")
 	flags.StringArrayVar(&f.proxies, "proxy", nil,
-		"listen on ADDR, and forward allowed requests to URL (`ADDR=URL`); may be repeated")
+		"for `ADDR=URL`, listen on ADDR and forward allowed requests to URL; may be repeated")
 	flags.BoolVar(&f.envoyEnv, "envoy-env", false,
 		"read the environment variables of envoyproxy/ratelimit")
 	flags.DurationVar(&f.o.Grace, "grace", serve.DefaultGrace,
