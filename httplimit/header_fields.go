@@ -150,7 +150,7 @@ func untilMore(d *headgate.Decision) (wait time.Duration, known bool) {
 	if d.RetryAfter > 0 {
 		return d.RetryAfter, d.RetryAfter != headgate.Never
 	}
-	// Of the tokens that are used, all but the next one arrive after it.
+	// after is the number of used tokens that arrive after the next one.
 	after := max(d.Limit.Capacity()-d.Remaining-1, 0)
 	switch d.Limit.Algorithm() {
 	case headgate.AlgorithmTokenBucket:

@@ -13,8 +13,8 @@ const hotTakes = 16
 // ways is the number of keys in a row.
 const ways = 4
 
-// hotKeys counts what keys were granted lately, in a table of fixed size. Of the keys that share a
-// full row, those that were granted something last are counted.
+// hotKeys counts what keys were granted lately, in a table of fixed size. A full row keeps the keys
+// that were granted something last.
 type hotKeys struct {
 	seed maphash.Seed
 	span int64 // microseconds

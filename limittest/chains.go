@@ -11,11 +11,11 @@ import (
 	"github.com/headgate/headgate"
 )
 
-// cancelledChains books many grants, and cancels them from the last to the first: a line of
-// callers of which all leave. A twin of the key books nothing. A bucket and a sliding log end
-// as they were, and so does a stepped bucket of small steps. Of a window only the starts in the
-// last one are given back: it never has more than its twin, and from the last start on less by at
-// most what was booked.
+// cancelledChains books many grants, and cancels them from the last to the first: a line of callers
+// of which all leave. A twin of the key books nothing. A bucket and a sliding log end as they were,
+// and so does a stepped bucket of small steps. A window gets back only the starts in its last
+// window: it never has more than its twin, and from the last start on less by at most what was
+// booked.
 func cancelledChains(t *testing.T, s headgate.Store) {
 	for _, text := range []string{
 		"100/m", "7/h burst 20", "3/s burst 10", "999983/s burst 1000", "2/10s stepped burst 20",

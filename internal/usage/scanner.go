@@ -31,7 +31,7 @@ type scanner struct {
 	length  int // of text; more than fits: too long for a name or a number
 }
 
-// push reads p. Of a string that is too long for a name, it only looks for the end.
+// push reads p. If a string is too long for a name, push only looks for its end.
 func (s *scanner) push(p []byte) {
 	for i := 0; i < len(p); i++ {
 		if s.quoted && !s.escaped && s.length > len(s.text) {

@@ -179,7 +179,7 @@ func (r *releaser) keep(source string) error {
 	if err := run(source, nil, "git", "merge", "-q", "--ff-only", "FETCH_HEAD"); err != nil {
 		return err
 	}
-	// Of a push with more than three tags, GitHub tells no workflow.
+	// GitHub starts no workflow for a push with more than three tags.
 	fmt.Printf("\nThis repository has two more commits, the first with the tags. To publish:\n\n"+
 		"  git push origin HEAD %s\n  git push origin %s\n\nTo give it up:\n\n"+
 		"  git tag -d %s && git reset --keep HEAD~2\n",

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// frames follows the incomplete requests in the frames that a client sends. Of a frame, it reads
-// the header only.
+// frames follows the incomplete requests in the frames that a client sends. It reads only the
+// header of each frame.
 type frames struct {
 	skip    int // bytes until the next header
 	header  [9]byte

@@ -100,8 +100,8 @@ func (h *handler) describe(r *http.Request) rules.Request {
 	}
 }
 
-// first returns the value of the first of the fields that is there. Of several values it is the
-// last, which the nearest proxy wrote.
+// first returns the value of the first of the fields that is there. If the field has several
+// values, it returns the last, which the nearest proxy wrote.
 func first(h http.Header, names ...string) string {
 	for _, name := range names {
 		if values := h[name]; len(values) > 0 && values[len(values)-1] != "" {
