@@ -6,8 +6,8 @@ import "context"
 // n. Only these are charged. n must be at least 1. If none was granted, RetryAfter is the wait for
 // one token, or for n if tokens came meanwhile or a deny cache answered.
 //
-// It calls the store once if n tokens are left, and otherwise a few times. Between two calls,
-// callers that take tokens make it ask for fewer, and it does not ask for tokens that arrive
+// It calls the store once if n tokens are left, and otherwise a few times. If other callers take
+// tokens between two of its calls, it asks for fewer. It does not ask for tokens that arrive
 // meanwhile. So it grants as many as were left at some moment of the call.
 func (l *Limiter) AllowUpTo(ctx context.Context, key string, n int64) (int64, Decision, error) {
 	if n < 1 {
