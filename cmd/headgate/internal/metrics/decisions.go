@@ -1,8 +1,6 @@
 package metrics
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,7 +63,7 @@ func newDecisions(m *Metrics) *decisions {
 func (m *Metrics) Decided(e rules.Event) {
 	d := m.decisions
 	r := (*d.used.Load())[e.Rule.Name]
-	if r == nil || errors.Is(e.Err, context.Canceled) { // the client left: no one failed
+	if r == nil {
 		return
 	}
 	r.outcomes[e.Outcome].Inc()

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -43,8 +42,6 @@ func TestDecisions(t *testing.T) {
 	m.Decided(rules.Event{Rule: r, Key: "ip:192.0.2.1", Outcome: rules.Allowed})
 	m.Decided(rules.Event{Rule: r, Key: "ip:192.0.2.1", Outcome: rules.Denied})
 	m.Decided(rules.Event{Rule: r, Outcome: rules.Failed, Err: io.EOF})
-	gone := fmt.Errorf("redisstore: %w", context.Canceled) // the client has left: no error
-	m.Decided(rules.Event{Rule: r, Outcome: rules.Failed, Err: gone})
 	m.Called(t.Context(), observe.Call{Took: time.Millisecond, Err: io.EOF})
 	page := scrape(t, m)
 	wants(t, page,

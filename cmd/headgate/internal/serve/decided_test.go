@@ -1,8 +1,14 @@
 package serve
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/headgate/headgate"
@@ -34,6 +40,23 @@ func TestADenialAllocatesNothing(t *testing.T) {
 		if n := testing.AllocsPerRun(1000, func() { s.decided(e) }); n != 0 {
 			t.Errorf("without console %v: %v allocations", noConsole, n)
 		}
+	}
+}
+
+// A client that leaves before its request is decided is neither counted nor logged: no one failed.
+func TestAClientThatLeftIsNoDecision(t *testing.T) {
+	s, e := idleServer(t, true)
+	var log strings.Builder
+	s.log, s.o.LogDecisions = slog.New(slog.NewTextHandler(&log, nil)), 1
+	e.Outcome = rules.Failed
+	for _, e.Err = range []error{fmt.Errorf("redisstore: %w", context.Canceled), io.EOF} {
+		s.decided(e)
+	}
+	w := httptest.NewRecorder()
+	s.metrics.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+	counted := "headgate_decisions_total{outcome=\"error\",rule=\"login\"} 1\n"
+	if !strings.Contains(w.Body.String(), counted) || strings.Count(log.String(), "\n") != 1 {
+		t.Errorf("logged\n%s\nand counted\n%s", &log, w.Body)
 	}
 }
 

@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -225,6 +226,9 @@ func (s *server) observe() (err error) {
 
 // decided counts and, for a fraction of all, logs what a rule decided.
 func (s *server) decided(e rules.Event) {
+	if errors.Is(e.Err, context.Canceled) { // the client left: no one failed
+		return
+	}
 	if s.console != nil {
 		s.console.Decided(&e)
 	}
