@@ -2,6 +2,7 @@ package httplimit_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -140,6 +141,60 @@ func TestReservationAfterAPanic(t *testing.T) {
 		if d, err := l.Peek(t.Context(), "host:=api.example"); err != nil || d.Remaining != 1 {
 			t.Errorf("%+v, %v", d, err)
 		}
+	})
+}
+
+// slow is a store that books when it is told to, and knows no pauses while it fails.
+type slow struct {
+	headgate.Store
+	books chan struct{} // nil: at once
+	fails bool
+}
+
+func (s *slow) Take(ctx context.Context, r headgate.Request) (headgate.Decision, error) {
+	if s.fails && r.Limit.Name() == "httplimit.pause" {
+		return headgate.Decision{}, errors.New("the store is gone")
+	}
+	return s.Store.Take(ctx, r)
+}
+
+func (s *slow) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	if s.books != nil {
+		<-s.books
+	}
+	return s.Store.TakeAll(ctx, rs, ds)
+}
+
+// A request whose Observe panics, as it looks for a pause, leaves its start time to the next.
+func TestReservationAfterAPanicOfObserve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slow{Store: headgate.NewMemorySize(100)}
+		l, err := headgate.NewLimiter(store, parse(t, "1/s"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &api{}
+		client := newClient(t, l, a, httplimit.TransportOptions{
+			Observe: func(*http.Request, time.Duration, error) { panic("mine") },
+		})
+		call(t.Context(), client, "http://api.example/first")
+		ctx, leave := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { call(ctx, client, "http://api.example/leaves") })
+		synctest.Wait()
+		store.books = make(chan struct{})
+		all.Go(func() { call(t.Context(), client, "http://api.example/next") })
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		store.fails = true
+		if !panics(func() { call(t.Context(), client, "http://api.example/panics") }) {
+			t.Error("the panic was lost")
+		}
+		store.fails = false
+		close(store.books)
+		all.Wait()
+		wantCalls(t, a, "/first 0s", "/next 1s")
 	})
 }
 

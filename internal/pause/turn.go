@@ -69,11 +69,17 @@ func (p *Pauses[R]) reserve(
 	return nil, time.Time{}, err
 }
 
-// book reserves, and returns what is left of the pause of key. If there is a pause, it cancels the
-// reservation.
+// book reserves, and returns what is left of the pause of key. If there is a pause, and after a
+// panic of Observe, it cancels the reservation.
 func (p *Pauses[R]) book(
 	ctx context.Context, r R, key string, cost int64,
-) (b *headgate.Reservation, left time.Duration, err error) {
+) (kept *headgate.Reservation, left time.Duration, err error) {
+	var b *headgate.Reservation
+	defer func() {
+		if b != nil && kept == nil {
+			await.Do(ctx, func() { _ = b.Cancel(ctx) }) // after an error it stays charged
+		}
+	}()
 	read := unread // by a call that goes on if ctx ends: not to be looked at after an error
 	if cost > 0 {
 		reads := context.WithValue(ctx, leftKey{}, &read)
@@ -89,13 +95,10 @@ func (p *Pauses[R]) book(
 	default:
 		left, err = p.shared.Left(ctx, key)
 	}
-	err = p.Failed(ctx, r, err)
-	if b == nil || left == 0 && err == nil {
-		return b, left, err
+	if err = p.Failed(ctx, r, err); err == nil && left == 0 {
+		kept = b
 	}
-	unused := b                                      // b is nil once book returns
-	await.Do(ctx, func() { _ = unused.Cancel(ctx) }) // after an error it stays charged
-	return nil, left, err
+	return kept, left, err
 }
 
 // poll reserves at a store that does not book ahead: it asks again after each RetryAfter.
@@ -125,9 +128,9 @@ func (p *Pauses[R]) use(
 			// In the background, because the store may be slow or the context may have ended. If
 			// the store cannot cancel it, the reservation stays charged.
 			go func() {
-				_ = reservation.Cancel(context.WithoutCancel(ctx))
+				_ = reservation.Cancel(ctx) // even if ctx has ended
 				if permit != nil {
-					_ = permit.Release(ctx) // even if ctx has ended
+					_ = permit.Release(ctx) // likewise
 				}
 			}()
 		}
