@@ -97,16 +97,30 @@ func (p *peekFails) Take(ctx context.Context, r headgate.Request) (headgate.Deci
 	return p.Store.Take(ctx, r)
 }
 
+func (p *peekFails) TakeAll(ctx context.Context, rs []headgate.Request, ds []headgate.Decision) error {
+	if p.begun.Load() && rs[len(rs)-1].Cost == 0 {
+		if err := p.fails(ctx); err != nil {
+			return err
+		}
+	}
+	return p.Store.TakeAll(ctx, rs, ds)
+}
+
 // A reservation is cancelled if the peek after it fails: nothing was sent.
 func TestReservationIsCancelledIfThePeekFails(t *testing.T) {
 	gone := errors.New("the store is gone")
-	for name, fails := range map[string]func(ctx context.Context) error{
-		"store": func(context.Context) error { return gone },
-		"ctx":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	broken := func(context.Context) error { return gone }
+	for name, c := range map[string]struct {
+		begun bool // before the reservation, which peeks as well
+		fails func(ctx context.Context) error
+	}{
+		"booking": {true, broken},
+		"store":   {false, broken},
+		"ctx":     {false, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &peekFails{Store: headgate.NewMemorySize(100), fails: fails}
+				store := &peekFails{Store: headgate.NewMemorySize(100), fails: c.fails}
 				limit := parse(t, "day=1/s burst 2")
 				l, err := headgate.NewLimiter(store, limit)
 				if err != nil {
@@ -117,6 +131,7 @@ func TestReservationIsCancelledIfThePeekFails(t *testing.T) {
 				for range 2 {
 					call(t.Context(), client, "http://api.example/")
 				}
+				store.begun.Store(c.begun)
 				time.AfterFunc(time.Second/2, func() { store.begun.Store(true) })
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				defer cancel()
