@@ -43,7 +43,7 @@ func (l *loaded) changedBy(after []string, at time.Time) []change {
 
 // inForce returns the lines of a report that are about rules, overrides and domains.
 func (h *Handler) inForce(c *config.Config) []string {
-	lines := slices.Collect(strings.SplitSeq(strings.TrimSpace(c.RuleLines()), "\n"))
+	lines := strings.FieldsFunc(c.RuleLines(), func(r rune) bool { return r == '\n' })
 	if domains := h.options.Domains.Config(); domains != nil {
 		for line := range strings.Lines(domains.String()) {
 			lines = append(lines, "domain "+strings.TrimSpace(line))

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/headgate/headgate/cmd/headgate/internal/config"
+	"github.com/headgate/headgate/cmd/headgate/internal/envoy"
 	"github.com/headgate/headgate/cmd/headgate/internal/rules"
 	"github.com/headgate/headgate/internal/redistest"
 	"github.com/headgate/headgate/redisstore"
@@ -216,6 +218,34 @@ func TestDifferentRules(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Error(got)
+	}
+}
+
+// An instance without rules differs by all rules, also before it has loaded a file.
+func TestAnInstanceWithoutRules(t *testing.T) {
+	c := newConsole(t, nil)
+	none, err := envoy.NewConfig(nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.options.Domains.Use(none)
+	waits, empty := New(c.options), New(c.options)
+	empty.Use(new(config.Config), time.Now())
+	own := &snapshot{Instance: instance{Config: configState{Hash: "1"}}, Lines: []string{"rule a: 1/s"}}
+	for _, h := range []*Handler{waits, empty} {
+		r := &runner{handler: h, sampler: newSampler(c.metrics, c.options.Statistics, time.Now())}
+		h.denied.Store(newDeniedKeys(time.Now()))
+		text, err := json.Marshal(r.snapshot())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var other snapshot
+		if err := json.Unmarshal(text, &other); err != nil {
+			t.Fatal(err)
+		}
+		if d := differs(own, &other); d == nil || len(d.Removed) != 1 || d.Added == nil || len(d.Added) > 0 {
+			t.Errorf("%+v", d)
+		}
 	}
 }
 

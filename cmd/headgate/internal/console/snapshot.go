@@ -127,7 +127,7 @@ func (r *runner) snapshot() *snapshot {
 	}
 	snap.Denied = h.denied.Load().most(snapshotKeys)
 	if lines := h.loaded.Load().lines; len(lines) <= snapshotLines {
-		snap.Lines = lines
+		snap.Lines = append([]string{}, lines...) // a list, and not null
 	}
 	for step := s.history.newest - snapshotSteps; step < s.history.newest; step++ {
 		snap.Steps = append(snap.Steps, s.history.step(step))
