@@ -112,27 +112,29 @@ func (h *hider) fields(n *yaml.Node, end int, isSecret func(name string) bool) {
 		switch {
 		case name.Kind != yaml.ScalarNode || strings.Contains(name.Value, "\n"):
 			h.failed = true
-		case name.Value == "tokens" && isCost(value):
 		case isSecret(name.Value):
 			h.hide(name, value, next)
+		case name.Value == "cost" && hasOnlyNumbers(value):
 		default:
 			h.below(value, next)
 		}
 	}
 }
 
-// isCost reports whether the value of a field tokens is a cost: numbers, and no bearer tokens.
-func isCost(n *yaml.Node) bool {
-	if n.Kind != yaml.MappingNode {
+// hasOnlyNumbers reports whether a cost is tokens that are numbers, and no bearer tokens.
+func hasOnlyNumbers(cost *yaml.Node) bool {
+	if cost.Kind != yaml.MappingNode || len(cost.Content) != 2 ||
+		cost.Content[0].Value != "tokens" || cost.Content[1].Kind != yaml.MappingNode {
 		return false
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		switch n.Content[i].Value {
+	tokens := cost.Content[1].Content
+	for i := 0; i+1 < len(tokens); i += 2 {
+		switch tokens[i].Value {
 		case "estimate", "input", "output", "cached":
 		default:
 			return false
 		}
-		if n.Content[i+1].Tag != "!!int" {
+		if tokens[i+1].Tag != "!!int" {
 			return false
 		}
 	}
