@@ -1,6 +1,6 @@
 // The scale of the requests in the charts: how many the height of a chart stands for.
 
-export const fewest = 10;
+const fewest = 10;
 const small = 20; // a burst that is no higher may set the scale
 
 // scaleOf is the scale for the bins of all lanes. A few bursts that are far above

@@ -265,7 +265,7 @@ function isFirstKnown({ state }, start) {
 const calmSteps = 12; // a minute with few denials ends what was before
 
 // rising returns the first step from which on there were more denials than usual.
-export function rising(counts, now, least = 0) {
+function rising(counts, now, least = 0) {
   const background = [...counts].sort((a, b) => a - b)[Math.floor(counts.length / 10)];
   const high = Math.min(now / 2, Math.max(least, 2 * background));
   let first = counts.length - 1;
