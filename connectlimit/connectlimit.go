@@ -27,12 +27,11 @@ type Options = httplimit.OptionsOf[*Call, func(*Call, []headgate.Decision) *conn
 
 // Call is a call that a server received.
 type Call struct {
-	Spec       connect.Spec // the method, and the type of its stream
-	Peer       connect.Peer
-	HTTPMethod string
-	Header     http.Header
-	Message    any             // the request; nil when a stream begins
-	ctx        context.Context //nolint:containedctx // as in http.Request
+	Spec    connect.Spec // the method, and the type of its stream
+	Peer    connect.Peer
+	Header  http.Header
+	Message any             // the request; nil when a stream begins
+	ctx     context.Context //nolint:containedctx // as in http.Request
 }
 
 // Context returns the context of the call.
@@ -47,7 +46,6 @@ func Key(k httplimit.KeyFunc) func(*Call) string {
 type request struct{ *Call }
 
 func (r request) RemoteAddr() string         { return r.Peer.Addr }
-func (r request) Method() string             { return r.HTTPMethod }
 func (r request) Host() string               { return "" }
 func (r request) Path() string               { return r.Spec.Procedure }
 func (r request) Field(name string) []string { return r.Header[name] }
@@ -92,7 +90,7 @@ func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if r.Spec().IsClient {
 			return next(ctx, r)
 		}
-		c := &Call{r.Spec(), r.Peer(), r.HTTPMethod(), r.Header(), r.Any(), ctx}
+		c := &Call{r.Spec(), r.Peer(), r.Header(), r.Any(), ctx}
 		info, _ := connect.CallInfoForHandlerContext(ctx)
 		v, err := i.decide(c, info.ResponseHeader())
 		if err != nil {
@@ -114,7 +112,7 @@ func (i interceptor) WrapStreamingHandler(
 	next connect.StreamingHandlerFunc,
 ) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		c := &Call{conn.Spec(), conn.Peer(), http.MethodPost, conn.RequestHeader(), nil, ctx}
+		c := &Call{conn.Spec(), conn.Peer(), conn.RequestHeader(), nil, ctx}
 		v, err := i.decide(c, conn.ResponseHeader())
 		if err != nil {
 			return err

@@ -39,7 +39,6 @@ func (r request) Context() context.Context { return r.Ctx.Context() }
 func (r request) RemoteAddr() string       { return r.RequestCtx().RemoteAddr().String() }
 func (r request) Host() string             { return string(r.Request().Header.Host()) }
 func (r request) Path() string             { return string(r.Request().URI().Path()) }
-func (r request) Method() string           { return r.Ctx.Method() }
 func (r request) Field(name string) []string {
 	var values []string
 	for _, value := range r.Request().Header.PeekAll(name) {

@@ -55,9 +55,8 @@ func Key(k httplimit.KeyFunc) func(*Call) string {
 // request is a Request of httplimit.
 type request struct{ *Call }
 
-func (r request) Method() string { return http.MethodPost } // as every call in HTTP
-func (r request) Host() string   { return strings.Join(r.Field(":authority"), ",") }
-func (r request) Path() string   { return r.FullMethod }
+func (r request) Host() string { return strings.Join(r.Field(":authority"), ",") }
+func (r request) Path() string { return r.FullMethod }
 func (r request) Field(name string) []string {
 	return metadata.ValueFromIncomingContext(r.ctx, name)
 }

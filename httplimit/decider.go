@@ -17,7 +17,6 @@ import (
 type Request interface {
 	Context() context.Context
 	RemoteAddr() string         // the other end of the connection; a port is ignored
-	Method() string             // of HTTP
 	Host() string               // as the client wrote it
 	Path() string               // decoded
 	Field(name string) []string // the values of a header field, by its name as net/http spells it

@@ -79,7 +79,6 @@ type netRequest struct{ r *http.Request }
 
 func (r netRequest) Context() context.Context   { return r.r.Context() }
 func (r netRequest) RemoteAddr() string         { return r.r.RemoteAddr }
-func (r netRequest) Method() string             { return r.r.Method }
 func (r netRequest) Host() string               { return r.r.Host }
 func (r netRequest) Path() string               { return r.r.URL.Path }
 func (r netRequest) Field(name string) []string { return r.r.Header[name] }
